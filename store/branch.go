@@ -1,0 +1,93 @@
+package store
+
+import "strings"
+
+// Branch is a line of history. Branch 0 exists from the start and has no
+// record; every other one begins where its parent was cut.
+type Branch struct {
+	N          int32 // 1, 2, ... per run
+	Parent     int32
+	Generation int32  // of the events on it; a new generation begins a branch
+	Cutoff     int64  // the last event of the parent's lineage that is kept
+	CutScope   string // empty: the cut takes the whole run; else only keys in this scope
+	Reason     string
+	CreatedAt  Time
+}
+
+// Lineage answers whether an event belongs to a branch's history: its own
+// events, and of its ancestors those that no cut took away. It is a pure value;
+// make it with LineageOf.
+type Lineage struct{ steps []lineageStep }
+
+type lineageStep struct {
+	branch int32
+	cuts   []cut // all must keep an event of this branch
+}
+
+type cut struct {
+	seq   int64
+	scope string
+}
+
+// LineageOf returns the lineage of branch n among branches. A branch that is
+// not listed (0 always, or one whose record is lost) counts as a root.
+//
+// For example, with branch 1 cut from 0 at event 5 and branch 2 cut from 1 at
+// event 8, the lineage of 2 holds the events of branch 0 up to 5, those of
+// branch 1 up to 8, and all of branch 2.
+func LineageOf(branches []Branch, n int32) Lineage {
+	byN := make(map[int32]Branch, len(branches))
+	for _, b := range branches {
+		byN[b.N] = b
+	}
+	var l Lineage
+	var cuts []cut
+	// A parent is always older than its branch; a record that says otherwise
+	// is damaged, and must not make this loop for ever.
+	for {
+		l.steps = append(l.steps, lineageStep{branch: n, cuts: cuts})
+		b, ok := byN[n]
+		if !ok || b.Parent >= n {
+			return l
+		}
+		// A new slice each time: earlier steps keep theirs.
+		cuts = append(cuts[:len(cuts):len(cuts)], cut{seq: b.Cutoff, scope: b.CutScope})
+		n = b.Parent
+	}
+}
+
+// Has reports whether e is in the lineage.
+func (l Lineage) Has(e *Event) bool {
+	for _, s := range l.steps {
+		if s.branch != e.Branch {
+			continue
+		}
+		for _, c := range s.cuts {
+			if e.Seq > c.seq && (c.scope == "" || InScope(e.Key, c.scope)) {
+				return false
+			}
+		}
+		return true
+	}
+	return false
+}
+
+// Branches returns the numbers of the branches of the lineage, youngest first.
+func (l Lineage) Branches() []int32 {
+	ns := make([]int32, len(l.steps))
+	for i, s := range l.steps {
+		ns[i] = s.branch
+	}
+	return ns
+}
+
+// InScope reports whether key is the scope itself or lies inside it:
+// "items[3]/resize" is in "items[3]", "items[31]" is not. Every key is in the
+// root scope, "".
+func InScope(key, scope string) bool {
+	if scope == "" {
+		return true
+	}
+	rest, ok := strings.CutPrefix(key, scope)
+	return ok && (rest == "" || rest[0] == '/')
+}

@@ -1,0 +1,77 @@
+package store
+
+import "context"
+
+// What a store may be able to do beyond Store. All probing for it stands in
+// this file: CapabilitiesOf.
+
+// Notifier is a store that tells at once when something changed.
+type Notifier interface {
+	// Notify calls fn, from one goroutine, whenever rows may have changed in a
+	// way an executor waits for: a message was delivered, a run became
+	// claimable, a run ended. It returns when ctx ends or the store is closed.
+	// A notice may be late, doubled, or lost: the beat stands behind it.
+	Notify(ctx context.Context, fn func(Notice)) error
+}
+
+// Notice says which runs to look at; with no RunIDs, all of them.
+type Notice struct{ RunIDs []string }
+
+// Meter is a store that counts what it does.
+type Meter interface {
+	// Counts returns totals since the store was opened.
+	Counts() Counts
+}
+
+// Counts are totals since a store was opened.
+type Counts struct {
+	Statements int64 // sent to the database, BEGIN and COMMIT not counted
+	Reads      int64 // of those, queries
+	Commits    int64 // durable commits
+}
+
+// Presence is a store that can tell that an executor is gone before its lease
+// has run out, such as by a lock its process holds.
+type Presence interface {
+	// PresenceKind names the means for people; empty means that it is not
+	// available on this handle.
+	PresenceKind() string
+}
+
+// Clocked is a store that can be given another clock, for tests of time.
+type Clocked interface {
+	// ClockKind says whose clock judges leases: "process" or "server".
+	ClockKind() string
+}
+
+// TxCommitter is a store that can carry out Changes inside a transaction of
+// the user's on the same database, so that they become durable with it or not
+// at all.
+type TxCommitter interface {
+	// CommitIn works like Commit, within tx (*sql.Tx or *sqlx.Tx). An error
+	// means that the user must roll back.
+	CommitIn(ctx context.Context, tx any, c Change) error
+}
+
+// Capabilities are the optional abilities of one store; a nil field is one it
+// does not have.
+type Capabilities struct {
+	Notifier    Notifier
+	Meter       Meter
+	Presence    Presence
+	Clocked     Clocked
+	TxCommitter TxCommitter
+}
+
+// CapabilitiesOf probes s.
+func CapabilitiesOf(s Store) Capabilities {
+	var c Capabilities
+	c.Notifier, _ = s.(Notifier)
+	c.Meter, _ = s.(Meter)
+	if p, ok := s.(Presence); ok && p.PresenceKind() != "" {
+		c.Presence = p
+	}
+	c.Clocked, _ = s.(Clocked)
+	c.TxCommitter, _ = s.(TxCommitter)
+	return c
+}

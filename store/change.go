@@ -1,0 +1,187 @@
+package store
+
+import "fmt"
+
+// Change is one atomic act on one run: everything in it happens or nothing
+// does (S1). Create, Events, Row, Branch, Hold, Release and Yield concern the
+// owner run, RunID; Send and Start may concern any.
+//
+// With an empty RunID only Send and Start are allowed, and Expect is ignored.
+type Change struct {
+	RunID  string
+	Expect Expect
+
+	// Create is the row to insert; needs Expect.Absent. Its Epoch is taken as
+	// given and must be positive. With an Owner, the run is born claimed.
+	Create *Run
+	// Events to append: consecutive Seq, sealed, in the run's log. Their Epoch
+	// is set by the store (see Expect and Yield).
+	Events []Event
+	Row    *RowPatch
+	// Branch is a new branch to record.
+	Branch *Branch
+	Send   []Message
+	// Start creates runs: Changes with Expect.Absent and without Send or Start
+	// of their own. One whose run exists already with the same Workflow,
+	// InputHash, Parent and ParentKey does nothing; any other existing run
+	// fails the whole Change with ErrExists.
+	Start []Change
+	// Hold takes exclusive keys for the run, all or none: *OccupiedError when
+	// another run holds one. A key it holds already is no obstacle.
+	Hold []string
+	// Release frees every exclusive key the run holds.
+	Release bool
+	// Yield gives the run up: its last event carries the next epoch, the row
+	// moves there and loses its owner, so that whatever the former owner left
+	// running cannot write behind the end (S5). Needs an event.
+	Yield bool
+}
+
+// Expect is the precondition of a Change. The head of the log must be
+// Events[0].Seq - 1; without Events the head is not looked at.
+type Expect struct {
+	// Absent: no run with this id exists. Seq 1 is written only with it.
+	Absent bool
+	// Epoch the row has (for a row-only or taking Change) or the event at the
+	// head has (for a Change with events).
+	Epoch int64
+	// TakeEpoch raises the row's epoch to Epoch + 1, clears the owner and
+	// writes the events with the new epoch: the act of an operator or of
+	// recovery. Refused with *OwnedError while a live executor owns the run.
+	TakeEpoch bool
+	// NoCancel: Run.CancelAsked is false, else ErrCancelAsked.
+	NoCancel bool
+	// Statuses: the row's status is one of these, else *StatusError. Empty:
+	// not looked at.
+	Statuses []Status
+}
+
+// Plain reports whether c is a plain checkpoint: it appends events behind its
+// own epoch and touches nothing else. Backends do it in one statement.
+func (c *Change) Plain() bool {
+	return c.RunID != "" && len(c.Events) > 0 && c.Create == nil && c.Row == nil && c.Branch == nil &&
+		len(c.Send) == 0 && len(c.Start) == 0 && len(c.Hold) == 0 && !c.Release && !c.Yield &&
+		!c.Expect.Absent && !c.Expect.TakeEpoch && !c.Expect.NoCancel && len(c.Expect.Statuses) == 0
+}
+
+// EventEpoch returns the epoch that the i-th event of c is stored with, and
+// RowEpoch the epoch the row has afterwards.
+func (c *Change) EventEpoch(i int) int64 {
+	e := c.Expect.Epoch
+	if c.Create != nil {
+		e = c.Create.Epoch
+	}
+	if c.Expect.TakeEpoch {
+		e++
+	}
+	if c.Yield && i == len(c.Events)-1 {
+		e++
+	}
+	return e
+}
+
+// RowEpoch returns the epoch the row has after c.
+func (c *Change) RowEpoch() int64 { return c.EventEpoch(len(c.Events) - 1) }
+
+// Size returns about how many bytes c adds to the store.
+func (c *Change) Size() int {
+	n := 0
+	for i := range c.Events {
+		n += 64 + len(c.Events[i].Key) + len(c.Events[i].Data) + len(c.Events[i].Payload)
+	}
+	for i := range c.Send {
+		n += 64 + len(c.Send[i].Data) + len(c.Send[i].Payload)
+	}
+	for i := range c.Start {
+		n += c.Start[i].Size()
+	}
+	if c.Row != nil || c.Create != nil {
+		n += 256
+	}
+	return n
+}
+
+// Validate returns an error that wraps ErrInvalid or ErrTooLarge when c could
+// not be carried out by any store with these limits. Backends call it first.
+func (c *Change) Validate(l Limits) error {
+	if c.RunID == "" {
+		if c.Create != nil || len(c.Events) > 0 || c.Row != nil || c.Branch != nil || len(c.Hold) > 0 || c.Release || c.Yield {
+			return fmt.Errorf("store: a change without a run id can only send and start: %w", ErrInvalid)
+		}
+		if len(c.Send) == 0 && len(c.Start) == 0 {
+			return fmt.Errorf("store: empty change: %w", ErrInvalid)
+		}
+		return c.validateParts(l)
+	}
+	if err := CheckRunID(c.RunID); err != nil {
+		return err
+	}
+	switch {
+	case c.Expect.Absent != (c.Create != nil):
+		return fmt.Errorf("store: run %q: Create and Expect.Absent go together: %w", c.RunID, ErrInvalid)
+	case c.Create != nil && (c.Create.ID != c.RunID || c.Create.Epoch <= 0 || !c.Create.Status.Valid()):
+		return fmt.Errorf("store: run %q: Create needs the same id, a positive epoch and a status: %w", c.RunID, ErrInvalid)
+	case c.Create != nil && (len(c.Events) == 0 || c.Row != nil || c.Expect.TakeEpoch):
+		return fmt.Errorf("store: run %q: Create needs its first event, and no row patch or taken epoch: %w", c.RunID, ErrInvalid)
+	case c.Create == nil && c.Expect.Epoch <= 0:
+		return fmt.Errorf("store: run %q: Expect.Epoch is missing: %w", c.RunID, ErrInvalid)
+	case c.Yield && len(c.Events) == 0:
+		return fmt.Errorf("store: run %q: Yield needs an event: %w", c.RunID, ErrInvalid)
+	case c.Row != nil && c.Row.Status != nil && !c.Row.Status.Valid():
+		return fmt.Errorf("store: run %q: unknown status %q: %w", c.RunID, *c.Row.Status, ErrInvalid)
+	case c.Row != nil && c.Row.Status != nil && c.Row.Status.Terminal() && !c.Yield:
+		return fmt.Errorf("store: run %q: a change to %s must yield: %w", c.RunID, *c.Row.Status, ErrInvalid)
+	}
+	for i := range c.Events {
+		e := &c.Events[i]
+		if i == 0 {
+			if (e.Seq == 1) != (c.Create != nil) || e.Seq < 1 {
+				return fmt.Errorf("store: run %q: event %d cannot be the first of this change: %w", c.RunID, e.Seq, ErrInvalid)
+			}
+		} else if e.Seq != c.Events[i-1].Seq+1 {
+			return fmt.Errorf("store: run %q: event %d follows %d: %w", c.RunID, e.Seq, c.Events[i-1].Seq, ErrInvalid)
+		}
+		if e.Type == "" || len(e.Key) > MaxKey {
+			return fmt.Errorf("store: run %q: event %d needs a type and a key of at most %d bytes: %w", c.RunID, e.Seq, MaxKey, ErrInvalid)
+		}
+		if n := max(len(e.Payload), len(e.Data)); n > l.Payload {
+			return &TooLargeError{RunID: c.RunID, Key: e.Key, Size: n, Limit: l.Payload}
+		}
+	}
+	return c.validateParts(l)
+}
+
+func (c *Change) validateParts(l Limits) error {
+	for i := range c.Send {
+		m := &c.Send[i]
+		if err := CheckRunID(m.To); err != nil {
+			return err
+		}
+		if m.Kind == "" || m.ID == "" {
+			return fmt.Errorf("store: message to %q needs a kind and an id: %w", m.To, ErrInvalid)
+		}
+		if n := max(len(m.Payload), len(m.Data)); n > l.Payload {
+			return &TooLargeError{RunID: m.To, Key: m.Name, Size: n, Limit: l.Payload}
+		}
+	}
+	for i := range c.Start {
+		s := &c.Start[i]
+		if !s.Expect.Absent || len(s.Send) > 0 || len(s.Start) > 0 {
+			return fmt.Errorf("store: Start of %q must create a run and nothing else: %w", s.RunID, ErrInvalid)
+		}
+		if err := s.Validate(l); err != nil {
+			return err
+		}
+	}
+	if n := c.Size(); n > l.Batch {
+		return &TooLargeError{RunID: c.RunID, Size: n, Limit: l.Batch}
+	}
+	return nil
+}
+
+// SameStart reports whether a run that exists is the one s would have created,
+// so that starting it again does nothing.
+func SameStart(existing *Run, s *Run) bool {
+	return existing.Workflow == s.Workflow && existing.InputHash == s.InputHash &&
+		existing.Parent == s.Parent && existing.ParentKey == s.ParentKey
+}

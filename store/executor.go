@@ -1,0 +1,108 @@
+package store
+
+import "time"
+
+// Executor is one engine on one store, from its Open to its Close. Ids are
+// never used twice.
+type Executor struct {
+	ID   string
+	Name string // for people; need not be unique
+	Host string
+	Boot string // identity of the host's boot; empty: unknown
+	PID  int
+	// Lease is how long after a beat the executor counts as live.
+	Lease  time.Duration
+	Serves []Served
+
+	// Leaving, given to Beat, ends the executor: its record is removed and it
+	// is not live any more. Not stored.
+	Leaving bool
+
+	// Filled by the store.
+	StartedAt Time // of the first beat
+	BeatAt    Time // of the last one, by the store's clock
+	Live      bool // by lease and, where the backend can tell, by presence
+}
+
+// Served is a workflow an executor has the code of. A run whose version is not
+// among Versions is not for it.
+type Served struct {
+	Workflow string
+	Versions []string
+}
+
+// Serves reports whether a run of this workflow and version can be executed
+// with one of the served.
+func Serves(served []Served, workflow, version string) bool {
+	for _, s := range served {
+		if s.Workflow != workflow {
+			continue
+		}
+		for _, v := range s.Versions {
+			if v == version {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Pulse is what a beat brings back.
+type Pulse struct {
+	Now Time // the store's clock during the beat
+	// Next is the earliest WakeAt in the future among runs that this executor
+	// owns or could claim; 0: none.
+	Next Time
+	// Due reports that a run which this executor could claim is due now.
+	Due bool
+	// Mail lists the runs of this executor with unseen messages (Inbox > Seen).
+	Mail []Mail
+	// Gone lists executors that still own unfinished runs and are not live.
+	Gone []string
+	// Late reports that this executor's lease had run out before the beat, so
+	// others may have taken its runs in between.
+	Late bool
+}
+
+// Mail says how many messages a run has received in all.
+type Mail struct {
+	RunID string
+	Inbox int64
+}
+
+// Claim asks for runs to execute.
+//
+// Without IDs it takes what is due and free: pending runs whose WakeAt (a
+// delayed start) has come; interrupted runs that are not parked (Code empty, or
+// CodeNotRegistered: then this executor newly serves it); waiting runs without
+// a live owner that have a WakeAt in the past, unseen messages or a cancel.
+// Paused runs are left alone unless a cancel was asked for. Higher Priority
+// first, then the one that waits longest.
+//
+// With IDs it takes those of them that are not terminal, not parked, not
+// paused and without a live owner, whatever their WakeAt: this is how a run
+// whose owner died is continued.
+type Claim struct {
+	Executor string
+	Serves   []Served
+	Max      int // of runs to take; 0 or less: none
+	IDs      []string
+	Queues   []QueueLimit
+	// Data is put on every event this claim appends: JSON object or nil.
+	Data []byte
+	At   Time // of those events; the store raises it to the run's last event
+}
+
+// QueueLimit bounds how many runs of a queue are executed at a time, over all
+// executors. A claim without IDs takes runs of the unnamed queue, "", always,
+// and of a named queue only if it is listed.
+type QueueLimit struct {
+	Queue string
+	Max   int // of runs running or resuming at once; 0: no limit
+}
+
+// Codes that a store itself looks at.
+const (
+	// CodeNotRegistered: no executor had the code of this workflow or version.
+	CodeNotRegistered = "not_registered"
+)

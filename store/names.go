@@ -1,0 +1,62 @@
+package store
+
+import (
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The limits of what a caller may choose as an identifier, in bytes.
+const (
+	MaxRunID = 1024
+	MaxName  = 255
+	MaxKey   = 4096
+)
+
+// NameError says why an id, a name or a key cannot be used.
+type NameError struct {
+	Kind   string // "run id", "workflow name", "step name", ...
+	Value  string // as given, cut after 80 bytes
+	Reason string
+}
+
+func (e *NameError) Error() string {
+	return fmt.Sprintf("durable: %s %q: %s", e.Kind, e.Value, e.Reason)
+}
+
+// Is makes errors.Is(err, ErrInvalid) true.
+func (e *NameError) Is(target error) bool { return target == ErrInvalid }
+
+// CheckRunID returns a *NameError unless id can name a run: 1 to MaxRunID bytes
+// of UTF-8 without control characters.
+func CheckRunID(id string) error { return checkText("run id", id, MaxRunID) }
+
+// CheckName returns a *NameError unless name can name a thing of the given
+// kind: 1 to MaxName bytes of UTF-8 without control characters.
+func CheckName(kind, name string) error { return checkText(kind, name, MaxName) }
+
+func checkText(kind, s string, limit int) error {
+	reason := ""
+	switch {
+	case s == "":
+		reason = "must not be empty"
+	case len(s) > limit:
+		reason = fmt.Sprintf("is %d bytes long; at most %d are allowed", len(s), limit)
+	case !utf8.ValidString(s):
+		reason = "is not valid UTF-8"
+	default:
+		for _, r := range s {
+			if unicode.IsControl(r) {
+				reason = fmt.Sprintf("contains the control character %U", r)
+				break
+			}
+		}
+	}
+	if reason == "" {
+		return nil
+	}
+	if len(s) > 80 {
+		s = s[:80]
+	}
+	return &NameError{Kind: kind, Value: s, Reason: reason}
+}

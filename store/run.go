@@ -1,0 +1,104 @@
+package store
+
+// Run is the row of a run: identity, and a cache of what its events say.
+type Run struct {
+	// Identity. Never changes after creation.
+	ID             string
+	Workflow       string
+	InitialVersion string // the version it was created with
+	Parent         string // run id of the parent, empty for a root run
+	ParentKey      string // key of the call in the parent that started it
+	ForkedFrom     string // run id it was copied from
+	InputHash      [16]byte
+	Queue          string
+	Partition      string // within the queue
+	Dedup          string // within the queue: at most one unfinished run per value
+	Trace          string // trace context of the root span, W3C traceparent
+	CreatedAt      Time
+
+	// Cache of the log, changed by RowPatch, Claim, Send.
+	Version     string // the version it is pinned to
+	Status      Status
+	Code        string // why it is interrupted or failed, for programs; empty: no reason
+	Reason      string // the same for people
+	Recoverable bool   // of a failed run: Resume is offered
+	Owner       string // executor id; empty: nobody
+	Epoch       int64  // fencing token; starts at the creation time in µs
+	Branch      int32  // current branch
+	Generation  int32
+	Resumes     int32 // how often it was claimed after an interruption
+	Strikes     int32 // ungraceful ends in a row with nothing recorded in between (S21)
+	Priority    int32 // higher first
+	Inbox       int64 // messages received so far: the Seq of the last one
+	Seen        int64 // messages the owner has noticed
+	CancelAsked bool  // a cancel message was delivered and not consumed yet
+	Paused      bool  // not claimable until unpaused
+	ArchivedSeq int64 // the log is archived up to here
+	StartedAt   Time
+	UpdatedAt   Time
+	EndedAt     Time
+	WakeAt      Time // when to look at it next; 0: no timer
+	DeadlineAt  Time // 0: none
+	Attributes  map[string]string
+
+	// Last is the last event of the log over all branches. It is filled by
+	// Claim, Load and List(Filter.WithLast), and ignored where a Run is given
+	// to the store.
+	Last *Event
+}
+
+// RowPatch says which fields of a row change; a nil field stays as it is.
+type RowPatch struct {
+	Version     *string
+	Status      *Status
+	Code        *string
+	Reason      *string
+	Recoverable *bool
+	Branch      *int32
+	Generation  *int32
+	Strikes     *int32
+	Priority    *int32
+	Seen        *int64
+	CancelAsked *bool
+	Paused      *bool
+	ArchivedSeq *int64
+	StartedAt   *Time
+	EndedAt     *Time
+	WakeAt      *Time
+	DeadlineAt  *Time
+	// Attributes replaces the whole set; nil keeps it, an empty map clears it.
+	Attributes map[string]string
+}
+
+// Apply changes r as p says. UpdatedAt is the store's business.
+func (p *RowPatch) Apply(r *Run) {
+	if p == nil {
+		return
+	}
+	set(&r.Version, p.Version)
+	set(&r.Status, p.Status)
+	set(&r.Code, p.Code)
+	set(&r.Reason, p.Reason)
+	set(&r.Recoverable, p.Recoverable)
+	set(&r.Branch, p.Branch)
+	set(&r.Generation, p.Generation)
+	set(&r.Strikes, p.Strikes)
+	set(&r.Priority, p.Priority)
+	set(&r.Seen, p.Seen)
+	set(&r.CancelAsked, p.CancelAsked)
+	set(&r.Paused, p.Paused)
+	set(&r.ArchivedSeq, p.ArchivedSeq)
+	set(&r.StartedAt, p.StartedAt)
+	set(&r.EndedAt, p.EndedAt)
+	set(&r.WakeAt, p.WakeAt)
+	set(&r.DeadlineAt, p.DeadlineAt)
+	if p.Attributes != nil {
+		r.Attributes = p.Attributes
+	}
+}
+
+func set[T any](to, from *T) {
+	if from != nil {
+		*to = *from
+	}
+}

@@ -1,0 +1,138 @@
+package store
+
+import (
+	"context"
+	"iter"
+)
+
+// Store keeps runs. All methods may be called concurrently, by many processes
+// on the same data. A method returns promptly when its context ends; what it
+// had begun to write is then done completely or not at all (S18).
+//
+// Errors are those of this package, wrapped or as types; anything else means
+// that the backend could not be reached or is broken, and the same call may be
+// made again.
+type Store interface {
+	// Commit carries out a batch and returns one error per Change, in order:
+	// nil once the Change is durable (S4). It never panics and never returns
+	// fewer errors than Changes.
+	//
+	// S1 A Change happens as a whole or not at all, Send and Start included.
+	// S2 Changes of a batch are independent: one that fails does not touch the
+	// others. A batch holds at most one Change per RunID (ErrInvalid for the
+	// second), shares one durable commit, and may be empty.
+	// S3 Events are accepted only when the event before the first of them
+	// exists and carries Expect.Epoch; otherwise ErrFenced. So the log has no
+	// gap, and a replaced owner cannot write.
+	// S4 When Commit returned nil, the Change survives the end of the process
+	// and, in the backend's durable mode, of the machine; every later read,
+	// through any handle, sees it.
+	// S5 After a Yield nothing can be appended with the epoch before it.
+	// S6 A Change that was carried out already (its last event stands in the
+	// log with the same epoch and sum) returns nil again and changes nothing:
+	// sending a batch again is safe. A Create whose first event equals the
+	// stored one counts as carried out.
+	// S7 When the outcome cannot be known (the reply was lost), the error
+	// wraps ErrUnknown; the caller sends the very same Change again until the
+	// answer is another one.
+	// S8 A run that does not exist gives ErrNotFound; one that exists where
+	// Absent was expected, *ExistsError.
+	// S9 A status may only follow another as MayFollow says: *StatusError.
+	// S10 A row-only Change is accepted only while the row has Expect.Epoch:
+	// ErrFenced.
+	// S11 Exclusive keys are held by one run at a time: *OccupiedError. Delete
+	// frees them too.
+	// S12 Dedup: while an unfinished run of the same queue has the same
+	// non-empty Dedup, a Create fails with *ExistsError naming that run.
+	//
+	// S13 Messages are numbered per receiver from 1 in commit order without a
+	// gap, and raise Run.Inbox.
+	// S14 A message whose receiver has one of the same Kind and ID is dropped
+	// and the Change succeeds.
+	// S15 A message of KindCancel sets Run.CancelAsked. A message to a run that
+	// does not exist fails the Change with ErrNotFound, to a run that ended
+	// with *StatusError, unless IfLive.
+	//
+	// A cancelled context makes Commit give up before it writes; once it writes
+	// it finishes, whatever the context says.
+	Commit(ctx context.Context, batch []Change) []error
+
+	// Load reads a run: row, branches and inbox of one moment, and its events.
+	// ErrNotFound if there is none. Events are read while History.Events is
+	// ranged over, in order of Seq; events committed since may be among them,
+	// and one that was committed before Load was called is never missing.
+	Load(ctx context.Context, runID string, c Cursor) (*History, error)
+
+	// List returns a page of runs. S16 Pages are stable: a run that exists
+	// during the whole listing and does not change is returned exactly once,
+	// whatever is inserted or deleted meanwhile.
+	List(ctx context.Context, f Filter) (Page, error)
+
+	// Count counts the runs that match by the value of a field (ByStatus, ...);
+	// with by == "" the only key is "". Limit and After are ignored.
+	Count(ctx context.Context, f Filter, by string) (map[string]int64, error)
+
+	// Claim takes runs for an executor, which must be live (ErrNotFound if it
+	// never beat). For each run, in one transaction: the epoch grows by one,
+	// the owner becomes the executor, one event with the new epoch is appended
+	// on the current branch (WorkflowStarted for a pending run, RunClaimed for
+	// a waiting one, RunResumed otherwise) and the status becomes Running,
+	// stays Waiting, or becomes Resuming, respectively. Resumes grows with
+	// RunResumed; StartedAt is set with WorkflowStarted.
+	//
+	// The rows come back as they are after the claim, with Last set to that
+	// event, whose Steps and Active continue the event before. No run is
+	// returned to two callers (S19), and a run with a live owner never (S20).
+	// Only runs of Serves are taken.
+	//
+	// S21 Strikes, after a claim of a run that was Running or Resuming, is one
+	// more than before if its last event was a claim event, else 1; after any
+	// other claim it is 0.
+	// S22 Epochs of a run id are never used twice, even when the run was
+	// deleted and created again later.
+	Claim(ctx context.Context, c Claim) ([]Run, error)
+
+	// Beat records that an executor lives, from now for its Lease, judged by
+	// the store's clock (S20). The first beat registers it.
+	Beat(ctx context.Context, e Executor) (Pulse, error)
+
+	// Executors lists the registered executors, oldest first.
+	Executors(ctx context.Context) ([]Executor, error)
+
+	// Delete removes whole runs with all that belongs to them, in one
+	// transaction, and returns how many it removed. Ids that do not exist are
+	// passed over. A run that has not ended makes it fail with *StatusError
+	// and remove nothing, unless force; one with a live owner makes it fail
+	// with *OwnedError even then.
+	Delete(ctx context.Context, runIDs []string, force bool) (int, error)
+
+	// Limits of what Commit accepts.
+	Limits() Limits
+
+	// Close frees what the store holds, and waits for what it started. Calls
+	// that come later return ErrClosed (S23); a second Close returns nil.
+	Close() error
+}
+
+// History is what Load returns.
+type History struct {
+	Run      Run // with Last set
+	Branches []Branch
+	Inbox    []Message
+	// Events yields the events asked for. After an error it ends. It may be
+	// ranged over more than once, and holds nothing while it is not.
+	Events iter.Seq2[Event, error]
+}
+
+// Limits bound what a store accepts, in bytes where not said otherwise.
+type Limits struct {
+	Payload int // of one event's or message's Payload or Data
+	Batch   int // of a Change, and the sum over a batch that is worth forming
+	Changes int // number of Changes in a batch that is worth forming
+}
+
+// DefaultLimits are the limits of the backends of this module: 16 MiB a
+// payload, 64 MiB a change, 512 changes a batch.
+func DefaultLimits() Limits {
+	return Limits{Payload: 16 << 20, Batch: 64 << 20, Changes: 512}
+}
