@@ -1,0 +1,157 @@
+// Package envelope is the format in which a checkpoint's payload is kept: one
+// line of ASCII that says how to read it, then the payload itself.
+//
+//	hf1 json main.Receipt@1 - - dbea4e35
+//	{"tracking":"H-7"}
+//
+// The fields of the line are: format version, codec, type name and version of
+// the value, compression, key id, and the CRC-32C of the line before it and of
+// the payload as it stands behind it. "-" means none. A person who looks into the database at
+// night reads it without a tool.
+package envelope
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+	"strings"
+)
+
+// Version is the newest format this program writes and reads.
+const Version = 1
+
+// MaxHeader bounds the line, so that damaged data cannot make a reader search
+// for its end for long.
+const MaxHeader = 1024
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// ErrDamaged is wrapped by the errors about bytes that are no sound envelope.
+var ErrDamaged = errors.New("damaged checkpoint")
+
+// FutureError reports a format newer than this program knows.
+type FutureError struct{ Have, Know int }
+
+func (e *FutureError) Error() string {
+	return fmt.Sprintf("checkpoint format %d is newer than format %d, the newest this program knows: use a newer program", e.Have, e.Know)
+}
+
+// Envelope is a payload and what is needed to read it.
+type Envelope struct {
+	Codec       string
+	Type        string // "main.Receipt"; "" when unknown
+	TypeVersion int
+	Compression string // "": none
+	KeyID       string // "": not encrypted
+	Payload     []byte
+}
+
+// Prefix returns the beginning of the line for values of one type, up to the
+// checksum; it can be made once per type and used many times.
+func Prefix(codec, typ string, typeVersion int) string {
+	return "hf" + strconv.Itoa(Version) + " " + field(codec) + " " + field(typ) + "@" + strconv.Itoa(typeVersion) + " - - "
+}
+
+// Seal returns prefix, checksum, newline and payload in one slice.
+func Seal(prefix string, payload []byte) []byte {
+	b := make([]byte, 0, len(prefix)+9+len(payload))
+	b = append(b, prefix...)
+	b = appendSum(b, checksum(b, payload))
+	b = append(b, '\n')
+	return append(b, payload...)
+}
+
+func checksum(prefix, payload []byte) uint32 {
+	return crc32.Update(crc32.Checksum(prefix, castagnoli), castagnoli, payload)
+}
+
+func appendSum(b []byte, sum uint32) []byte {
+	const digits = "0123456789abcdef"
+	for shift := 28; shift >= 0; shift -= 4 {
+		b = append(b, digits[sum>>shift&15])
+	}
+	return b
+}
+
+// Open reads an envelope. The payload aliases b. Errors wrap ErrDamaged or are
+// a *FutureError.
+func Open(b []byte) (Envelope, error) {
+	line, payload, found := bytes.Cut(b[:min(len(b), MaxHeader)], []byte{'\n'})
+	if !found {
+		return Envelope{}, fmt.Errorf("%w: no header line", ErrDamaged)
+	}
+	payload = b[len(line)+1:]
+	version, rest, _ := strings.Cut(string(line), " ")
+	number, isFormat := strings.CutPrefix(version, "hf")
+	n, err := strconv.Atoi(number)
+	if !isFormat || err != nil || n < 1 {
+		return Envelope{}, fmt.Errorf("%w: the header does not begin with a format version", ErrDamaged)
+	}
+	if n > Version {
+		return Envelope{}, &FutureError{Have: n, Know: Version}
+	}
+	return openV1(line, rest, payload)
+}
+
+func openV1(line []byte, rest string, payload []byte) (Envelope, error) {
+	var f [5]string
+	for i := range f {
+		var more bool
+		f[i], rest, more = strings.Cut(rest, " ")
+		if f[i] == "" || more != (i < len(f)-1) {
+			return Envelope{}, fmt.Errorf("%w: the header does not have its six fields", ErrDamaged)
+		}
+	}
+	at := strings.LastIndexByte(f[1], '@')
+	if at < 0 {
+		return Envelope{}, fmt.Errorf("%w: the type has no version", ErrDamaged)
+	}
+	tv, err := strconv.Atoi(f[1][at+1:])
+	if err != nil {
+		return Envelope{}, fmt.Errorf("%w: the type has no version", ErrDamaged)
+	}
+	sum, err := strconv.ParseUint(f[4], 16, 32)
+	if err != nil || len(f[4]) != 8 {
+		return Envelope{}, fmt.Errorf("%w: the checksum is not readable", ErrDamaged)
+	}
+	if checksum(line[:len(line)-8], payload) != uint32(sum) {
+		return Envelope{}, fmt.Errorf("%w: checksum mismatch", ErrDamaged)
+	}
+	return Envelope{
+		Codec: unfield(f[0]), Type: unfield(f[1][:at]), TypeVersion: tv,
+		Compression: unfield(f[2]), KeyID: unfield(f[3]), Payload: payload,
+	}, nil
+}
+
+// escapes keeps a field free of the characters that structure the line.
+var (
+	escapes   = strings.NewReplacer("%", "%25", " ", "%20", "\n", "%0A", "@", "%40")
+	unescapes = strings.NewReplacer("%20", " ", "%0A", "\n", "%40", "@", "%25", "%")
+)
+
+const maxField = 200
+
+func field(s string) string {
+	if s == "" {
+		return "-"
+	}
+	if len(s) > maxField {
+		s = s[:maxField]
+	}
+	if s == "-" {
+		return "%2D"
+	}
+	return escapes.Replace(s)
+}
+
+func unfield(s string) string {
+	switch s {
+	case "-":
+		return ""
+	case "%2D":
+		return "-"
+	}
+	return unescapes.Replace(s)
+}

@@ -1,0 +1,62 @@
+package envelope_test
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/internal/envelope"
+)
+
+func TestASealedPayloadOpensAgain(t *testing.T) {
+	for _, typ := range []string{"", "-", "main.Receipt", "struct { A int }", "a@b%20c\n", "pair[int,map[string]bool]"} {
+		for _, payload := range [][]byte{nil, []byte("{}"), []byte("line\nline"), {0, 0xff}} {
+			got, err := envelope.Open(envelope.Seal(envelope.Prefix("json", typ, 3), payload))
+			require.NoError(t, err, "type %q", typ)
+			require.Equal(t, typ, got.Type)
+			require.Equal(t, 3, got.TypeVersion)
+			require.Equal(t, "json", got.Codec)
+			require.True(t, bytes.Equal(payload, got.Payload))
+		}
+	}
+}
+
+func TestTheHeaderIsReadableByAPerson(t *testing.T) {
+	require.Equal(t, "hf1 json main.Receipt@1 - - dbea4e35\n{\"tracking\":\"H-7\"}",
+		string(envelope.Seal(envelope.Prefix("json", "main.Receipt", 1), []byte(`{"tracking":"H-7"}`))))
+}
+
+func TestEveryFlippedBitIsFound(t *testing.T) {
+	sound := envelope.Seal(envelope.Prefix("json", "int", 1), []byte("12345"))
+	for i := range sound {
+		for bit := range 8 {
+			b := bytes.Clone(sound)
+			b[i] ^= 1 << bit
+			_, err := envelope.Open(b)
+			var future *envelope.FutureError
+			require.True(t, errors.Is(err, envelope.ErrDamaged) || errors.As(err, &future), "byte %d bit %d: %v", i, bit, err)
+		}
+	}
+}
+
+func TestAFormatFromTheFutureIsRefusedByBothNumbers(t *testing.T) {
+	_, err := envelope.Open([]byte("hf7 whatever may stand here\n{}"))
+	var future *envelope.FutureError
+	require.ErrorAs(t, err, &future)
+	require.Equal(t, 7, future.Have)
+	require.Equal(t, envelope.Version, future.Know)
+	require.ErrorContains(t, err, "format 7 is newer than format 1")
+}
+
+func FuzzOpen(f *testing.F) {
+	f.Add([]byte("hf1 json int@1 - - 00000000\n"))
+	f.Add(envelope.Seal(envelope.Prefix("json", "main.T", 2), []byte(`{"a":1}`)))
+	f.Add([]byte("hf99999999999999999999 \n"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if e, err := envelope.Open(b); err == nil && !bytes.HasSuffix(b, e.Payload) {
+			t.Fatal("the payload is not what stands behind the header")
+		}
+	})
+}
