@@ -102,3 +102,21 @@ func set[T any](to, from *T) {
 		*to = *from
 	}
 }
+
+// NextStrikes returns what Strikes becomes when r is claimed and the last event
+// of its log is of type last (S21). A strike is an ungraceful end of a process
+// that executed the run and recorded nothing since it claimed it.
+//
+// For example, a run whose log ends "step_completed, run_resumed" has been
+// claimed and then lost: with 1 strike in the row the next claim makes it 2. A
+// checkpoint in between would make it 1 again.
+func (r *Run) NextStrikes(last Type) int32 {
+	switch {
+	case r.Status != Running && r.Status != Resuming:
+		return 0
+	case last.Claims():
+		return r.Strikes + 1
+	default:
+		return 1
+	}
+}

@@ -112,11 +112,7 @@ func openV1(line []byte, rest string, payload []byte) (Envelope, error) {
 	if err != nil {
 		return Envelope{}, fmt.Errorf("%w: the type has no version", ErrDamaged)
 	}
-	sum, err := strconv.ParseUint(f[4], 16, 32)
-	if err != nil || len(f[4]) != 8 {
-		return Envelope{}, fmt.Errorf("%w: the checksum is not readable", ErrDamaged)
-	}
-	if checksum(line[:len(line)-8], payload) != uint32(sum) {
+	if len(f[4]) != 8 || string(appendSum(nil, checksum(line[:len(line)-8], payload))) != f[4] {
 		return Envelope{}, fmt.Errorf("%w: checksum mismatch", ErrDamaged)
 	}
 	return Envelope{
