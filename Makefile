@@ -1,0 +1,34 @@
+# Everything a contributor runs, one target each. `make` prints this list.
+
+GO          ?= go
+STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
+# Packages in which goroutines share state; -race over the rest finds nothing new.
+RACE        ?= ./durable/... ./store/memory/... ./conformance/...
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint race bench soak
+
+help: ## print the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+demo: ## run an order through kill -9 in the middle of a payment (examples/quickstart)
+	$(GO) run ./examples/quickstart
+
+test: ## run all tests, on memory, SQLite and a real PostgreSQL
+	$(GO) vet ./...
+	$(GO) test -timeout 15m ./...
+
+lint: ## check formatting, go vet and staticcheck
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
+	if [ -n "$$unformatted" ]; then echo "gofmt -w these files:"; echo "$$unformatted"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+
+race: ## run the tests of concurrent packages under the race detector
+	$(GO) test -race -timeout 20m $(RACE)
+
+bench: ## measure against raw database writes (takes minutes; see docs/performance.md)
+	$(GO) run ./bench
+
+soak: ## run the long crash and fault tests (takes up to an hour)
+	DURABLE_SOAK=1 $(GO) test -count=1 -timeout 90m ./...

@@ -1,0 +1,72 @@
+package arch_test
+
+// A rule says what the packages at and below a path may import. The rule with
+// the longest matching path decides. "std" always is allowed, as is a package
+// below the rule's own path.
+type rule struct {
+	path string // below the module: "durable", "internal"; "." is the module root
+	// ours are paths of this module it may import, with everything below them.
+	ours []string
+	// modules of others it may import.
+	modules []string
+	// notStd are packages of the standard library it may not import.
+	notStd []string
+	// anyBackend: it links whatever store it shows or measures.
+	anyBackend bool
+	// forTests: it may import the test modules and helpers outside of _test
+	// files, because it is itself meant for tests or for measuring.
+	forTests bool
+}
+
+const (
+	otel      = "go.opentelemetry.io/otel"
+	sqlx      = "github.com/jmoiron/sqlx"
+	sqlite3   = "github.com/mattn/go-sqlite3"
+	pq        = "github.com/lib/pq"
+	flock     = "github.com/gofrs/flock"
+	sys       = "golang.org/x/sys"
+	testify   = "github.com/stretchr/testify"
+	rapid     = "pgregory.net/rapid"
+	goleak    = "go.uber.org/goleak"
+	porcupine = "github.com/anishathalye/porcupine"
+)
+
+// A new line here needs one in docs/adr/0002-dependencies.md.
+var rules = []rule{
+	// The contract knows nobody.
+	{path: "store", notStd: []string{"net/http", "database/sql"}},
+	{path: "store/memory", ours: []string{"store"}},
+	{path: "store/sqlite", ours: []string{"store", "internal"}, modules: []string{sqlx, sqlite3, flock, sys}},
+	{path: "store/postgres", ours: []string{"store", "internal"}, modules: []string{sqlx, pq, sys}},
+
+	// The SDK knows the contract, and no backend, driver, command line or HTTP.
+	{
+		path: "durable", ours: []string{"store", "internal"},
+		modules: []string{otel, otel + "/trace", otel + "/metric", sqlx},
+		notStd:  []string{"net/http"},
+	},
+	{path: "durable/durabletest", ours: []string{"durable", "store", "store/memory"}, forTests: true},
+	{path: "conformance", ours: []string{"store"}, forTests: true},
+
+	// Around the SDK, never imported by it.
+	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
+	{
+		path: "bench", ours: []string{"durable", "store", "internal"},
+		modules: []string{sqlx, sqlite3, pq}, anyBackend: true, forTests: true,
+	},
+
+	// Nobody's API. It serves the backends and the SDK, so it may not know them.
+	{path: "internal", ours: []string{"store"}},
+	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
+	{path: "internal/pgtest", modules: []string{pq, sqlx, sys}, forTests: true},
+}
+
+// backends are the packages that only the user's main program chooses.
+var backends = []string{"store/memory", "store/sqlite", "store/postgres"}
+
+// testModules and testHelpers are for _test files and for packages that are
+// themselves for tests.
+var (
+	testModules = []string{testify, rapid, goleak, porcupine}
+	testHelpers = []string{"internal/pgtest", "conformance", "durable/durabletest"}
+)

@@ -1,0 +1,45 @@
+package docs_test
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+var link = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// links returns the targets inside the repository that a page links to, as
+// paths from its root.
+func links(page, text string) []string {
+	var to []string
+	for _, m := range link.FindAllStringSubmatch(text, -1) {
+		target, _, _ := strings.Cut(m[1], "#")
+		if target == "" || strings.Contains(target, "://") || strings.HasPrefix(target, "mailto:") {
+			continue
+		}
+		to = append(to, path.Join(path.Dir(page), target))
+	}
+	return to
+}
+
+func TestLinksResolve(t *testing.T) {
+	pages := files(t, ".md")
+	require.NotEmpty(t, pages)
+	for _, page := range pages {
+		for _, to := range links(page, read(t, page)) {
+			if _, err := os.Stat(filepath.Join(root, to)); err != nil {
+				t.Errorf("%s links to %s, which is not there", page, to)
+			}
+		}
+	}
+}
+
+func TestLinksAreRelativeToTheirPage(t *testing.T) {
+	got := links("docs/a.md", "[x](b.md#part) [y](../README.md) [z](https://example.com) [here](#down)")
+	require.Equal(t, []string{"docs/b.md", "README.md"}, got)
+}
