@@ -1,0 +1,179 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Claim implements store.Store. Among runs of one priority, the one that waits
+// longest is the one whose WakeAt came first; without a WakeAt, the one that was
+// created first.
+func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	d := s.data
+	defer d.mu.Unlock()
+	s.counts.Statements++
+	now := d.now()
+	if !d.live(c.Executor, now) {
+		return nil, fmt.Errorf("store: executor %q is not live, it must beat before it claims: %w", c.Executor, store.ErrNotFound)
+	}
+	candidates := d.due(c, now)
+	if len(c.IDs) > 0 {
+		candidates = d.named(c, now)
+	}
+	room := d.room(c.Queues)
+	var taken []store.Run
+	for _, r := range candidates {
+		if len(taken) >= c.Max {
+			break
+		}
+		if !d.free(r, now) { // an id given twice
+			continue
+		}
+		if len(c.IDs) == 0 && !room.take(r) {
+			continue
+		}
+		d.claim(r, c, now)
+		taken = append(taken, r.view(true))
+	}
+	if len(taken) > 0 {
+		s.counts.Commits++
+	}
+	return taken, nil
+}
+
+// claim makes c.Executor the owner of r.
+func (d *data) claim(r *run, c store.Claim, now store.Time) {
+	last := r.log.last()
+	event := store.Event{
+		Seq: last.Seq + 1, Branch: r.row.Branch, At: max(c.At, last.At),
+		Active: last.Active, Steps: last.Steps, Data: c.Data,
+	}
+	strikes := int32(0)
+	if r.row.Status == store.Running || r.row.Status == store.Resuming {
+		strikes = 1
+		if last.Type.Claims() {
+			strikes = r.row.Strikes + 1
+		}
+	}
+	r.row.Strikes = strikes
+	switch r.row.Status {
+	case store.Pending:
+		event.Type = store.WorkflowStarted
+		r.row.Status = store.Running
+		r.row.StartedAt = event.At
+	case store.Waiting:
+		event.Type = store.RunClaimed
+	default:
+		event.Type = store.RunResumed
+		r.row.Status = store.Resuming
+		r.row.Resumes++
+	}
+	r.row.Epoch++
+	r.row.Owner = c.Executor
+	r.row.UpdatedAt = max(r.row.UpdatedAt, now)
+	event.Sum = store.Seal(r.row.ID, last.Sum, &event)
+	r.append(&event, r.row.Epoch)
+}
+
+// due returns what a Claim without IDs may take, in order.
+func (d *data) due(c store.Claim, now store.Time) []*run {
+	var due []*run
+	for r := range d.unfinished {
+		if d.isDue(r, c.Serves, now) && (r.row.Queue == "" || slices.ContainsFunc(c.Queues, func(q store.QueueLimit) bool { return q.Queue == r.row.Queue })) {
+			due = append(due, r)
+		}
+	}
+	since := func(r *run) store.Time {
+		if r.row.WakeAt != 0 && r.row.WakeAt <= now {
+			return r.row.WakeAt
+		}
+		return r.row.CreatedAt
+	}
+	slices.SortFunc(due, func(a, b *run) int {
+		return cmp.Or(cmp.Compare(b.row.Priority, a.row.Priority), cmp.Compare(since(a), since(b)), cmp.Compare(a.no, b.no))
+	})
+	return due
+}
+
+// isDue reports whether an executor that serves these workflows could claim r
+// now, whatever its queue.
+func (d *data) isDue(r *run, serves []store.Served, now store.Time) bool {
+	row := &r.row
+	if !store.Serves(serves, row.Workflow, row.Version) || !d.free(r, now) || (row.Paused && !row.CancelAsked) {
+		return false
+	}
+	switch row.Status {
+	case store.Pending:
+		return row.WakeAt <= now
+	case store.Interrupted:
+		return !parked(row)
+	case store.Waiting:
+		return (row.WakeAt != 0 && row.WakeAt <= now) || row.Inbox > row.Seen || row.CancelAsked
+	}
+	return false
+}
+
+// named returns what a Claim with IDs may take, in the order asked for.
+func (d *data) named(c store.Claim, now store.Time) []*run {
+	var runs []*run
+	for _, id := range c.IDs {
+		r := d.runs[id]
+		if r != nil && !r.row.Status.Terminal() && !parked(&r.row) && !r.row.Paused &&
+			d.free(r, now) && store.Serves(c.Serves, r.row.Workflow, r.row.Version) {
+			runs = append(runs, r)
+		}
+	}
+	return runs
+}
+
+// parked: interrupted for a reason that only somebody from outside removes.
+func parked(r *store.Run) bool {
+	return r.Status == store.Interrupted && r.Code != "" && r.Code != store.CodeNotRegistered
+}
+
+// free reports whether r has no live owner (S20).
+func (d *data) free(r *run, now store.Time) bool {
+	return r.row.Owner == "" || !d.live(r.row.Owner, now)
+}
+
+// room says how many runs of each limited queue may still be started.
+type room map[string]int
+
+func (d *data) room(limits []store.QueueLimit) room {
+	m := make(room)
+	for _, q := range limits {
+		if q.Max > 0 {
+			m[q.Queue] = q.Max
+		}
+	}
+	if len(m) == 0 {
+		return m
+	}
+	for r := range d.unfinished {
+		if _, limited := m[r.row.Queue]; limited && (r.row.Status == store.Running || r.row.Status == store.Resuming) {
+			m[r.row.Queue]--
+		}
+	}
+	return m
+}
+
+// take reports whether r may be claimed, and if so counts it. A waiting run
+// stays waiting when it is claimed, so it needs no room.
+func (m room) take(r *run) bool {
+	left, limited := m[r.row.Queue]
+	if !limited || r.row.Status == store.Waiting {
+		return true
+	}
+	if left <= 0 {
+		return false
+	}
+	m[r.row.Queue] = left - 1
+	return true
+}

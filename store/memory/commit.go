@@ -1,0 +1,89 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Commit implements store.Store.
+func (s *Store) Commit(ctx context.Context, batch []store.Change) []error {
+	errs := make([]error, len(batch))
+	if len(batch) == 0 {
+		return errs
+	}
+	if err := s.enter(ctx); err != nil {
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
+	}
+	d := s.data
+	defer d.mu.Unlock()
+	clear(d.batch)
+	wrote := false
+	for i := range batch {
+		c := &batch[i]
+		if len(batch) > 1 && c.RunID != "" {
+			if _, twice := d.batch[c.RunID]; twice {
+				errs[i] = fmt.Errorf("store: run %q: a batch holds one change per run: %w", c.RunID, store.ErrInvalid)
+				continue
+			}
+			d.batch[c.RunID] = struct{}{}
+		}
+		s.counts.Statements++
+		errs[i] = d.commit(c)
+		wrote = wrote || errs[i] == nil
+	}
+	if wrote {
+		s.counts.Commits++
+	}
+	return errs
+}
+
+func (d *data) commit(c *store.Change) error {
+	if err := c.Validate(d.limits); err != nil {
+		return err
+	}
+	if c.Plain() {
+		return d.checkpoint(c)
+	}
+	f := draft{data: d, now: d.now()}
+	if err := f.change(c); err != nil {
+		return err
+	}
+	f.apply()
+	return nil
+}
+
+// checkpoint carries out a plain Change.
+func (d *data) checkpoint(c *store.Change) error {
+	r := d.runs[c.RunID]
+	if r == nil {
+		return notFound(c.RunID)
+	}
+	if err := fence(r, c); err != nil {
+		if r.did(c) {
+			return nil // S6
+		}
+		return err
+	}
+	for i := range c.Events {
+		r.append(&c.Events[i], c.EventEpoch(i))
+	}
+	return nil
+}
+
+// fence checks S3: the log ends where c goes on, with an event of the epoch
+// that c was written under. Nothing else is looked at: the log is its own fence.
+func fence(r *run, c *store.Change) error {
+	last := r.log.last()
+	if last.Seq != c.Events[0].Seq-1 || last.Epoch != c.Expect.Epoch {
+		return fmt.Errorf("run %q: event %d with epoch %d does not follow event %d with epoch %d: %w",
+			c.RunID, c.Events[0].Seq, c.Expect.Epoch, last.Seq, last.Epoch, store.ErrFenced)
+	}
+	return nil
+}
+
+func notFound(id string) error { return fmt.Errorf("run %q: %w", id, store.ErrNotFound) }

@@ -1,0 +1,56 @@
+package memory
+
+import (
+	"context"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Delete implements store.Store.
+func (s *Store) Delete(ctx context.Context, runIDs []string, force bool) (int, error) {
+	if err := s.enter(ctx); err != nil {
+		return 0, err
+	}
+	d := s.data
+	defer d.mu.Unlock()
+	s.counts.Statements++
+	now := d.now()
+	runs := make(map[*run]struct{})
+	for _, id := range runIDs {
+		r := d.runs[id]
+		if r == nil {
+			continue
+		}
+		if !r.row.Status.Terminal() && !force {
+			return 0, &store.StatusError{RunID: id, Status: r.row.Status}
+		}
+		if !d.free(r, now) {
+			return 0, &store.OwnedError{RunID: id, Owner: r.row.Owner}
+		}
+		runs[r] = struct{}{}
+	}
+	gone := make([]string, 0, len(runs))
+	for r := range runs {
+		d.remove(r)
+		gone = append(gone, r.row.ID)
+	}
+	if len(gone) > 0 {
+		s.counts.Commits++
+		d.notify(gone...)
+	}
+	return len(gone), nil
+}
+
+func (d *data) remove(r *run) {
+	delete(d.runs, r.row.ID)
+	delete(d.unfinished, r)
+	key := dedupKey{r.row.Queue, r.row.Dedup}
+	if d.dedup[key] == r.row.ID {
+		delete(d.dedup, key)
+	}
+	for name, holder := range d.holds {
+		if holder == r.row.ID {
+			delete(d.holds, name)
+		}
+	}
+}

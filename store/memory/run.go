@@ -1,0 +1,146 @@
+package memory
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// run is all that belongs to one run.
+type run struct {
+	no       int64 // order of creation, never used twice
+	row      store.Run
+	log      log
+	branches []store.Branch
+	inbox    []store.Message
+	received map[messageID]struct{}
+	bytes    arena
+}
+
+type messageID struct {
+	kind store.Kind
+	id   string
+}
+
+func (r *run) has(m *store.Message) bool {
+	_, ok := r.received[messageID{m.Kind, m.ID}]
+	return ok
+}
+
+// did reports whether c was carried out on this run already (S6). Of a Create
+// the first event decides, else the last.
+func (r *run) did(c *store.Change) bool {
+	if len(c.Events) == 0 {
+		return false
+	}
+	i := len(c.Events) - 1
+	if c.Create != nil {
+		i = 0
+	}
+	e := r.log.at(c.Events[i].Seq)
+	return e != nil && e.Epoch == c.EventEpoch(i) && e.Sum == c.Events[i].Sum
+}
+
+// append copies e to the end of the log.
+func (r *run) append(e *store.Event, epoch int64) {
+	kept := *e
+	kept.Epoch = epoch
+	kept.Data = r.bytes.keep(e.Data)
+	kept.Payload = r.bytes.keep(e.Payload)
+	r.log.append(&kept)
+}
+
+// view returns a copy of the row that shares nothing with it.
+func (r *run) view(withLast bool) store.Run {
+	row := r.row
+	row.Attributes = maps.Clone(row.Attributes)
+	row.Last = nil
+	if withLast {
+		if last := r.log.last(); last != nil {
+			e := copyEvent(last)
+			row.Last = &e
+		}
+	}
+	return row
+}
+
+func copyEvent(e *store.Event) store.Event {
+	c := *e
+	c.Data, c.Payload = bytes.Clone(e.Data), bytes.Clone(e.Payload)
+	return c
+}
+
+func copyMessage(m *store.Message) store.Message {
+	c := *m
+	c.Data, c.Payload = bytes.Clone(m.Data), bytes.Clone(m.Payload)
+	return c
+}
+
+// log keeps events in pages, so that a long log is never copied to grow. An
+// event is never changed once it is in, so a copy of the page headers, taken
+// under the lock, may be read without it.
+type log struct{ pages [][]store.Event }
+
+const (
+	pageBits  = 8
+	pageSize  = 1 << pageBits
+	firstPage = 4 // most runs are short: the first page grows
+)
+
+func (l *log) append(e *store.Event) {
+	k := len(l.pages) - 1
+	if k < 0 || len(l.pages[k]) == pageSize {
+		size := pageSize
+		if k < 0 {
+			size = firstPage
+		}
+		l.pages = append(l.pages, make([]store.Event, 0, size))
+		k++
+	}
+	l.pages[k] = append(l.pages[k], *e)
+}
+
+// len returns the Seq of the last event.
+func (l *log) len() int64 {
+	k := len(l.pages) - 1
+	if k < 0 {
+		return 0
+	}
+	return int64(k)<<pageBits + int64(len(l.pages[k]))
+}
+
+// at returns the event with this Seq, or nil.
+func (l *log) at(seq int64) *store.Event {
+	if seq < 1 || seq > l.len() {
+		return nil
+	}
+	i := seq - 1
+	return &l.pages[i>>pageBits][i&(pageSize-1)]
+}
+
+func (l *log) last() *store.Event { return l.at(l.len()) }
+
+func (l *log) snapshot() log { return log{pages: slices.Clone(l.pages)} }
+
+// arena keeps copies of small byte slices together, so that a checkpoint costs
+// less than one allocation for them.
+type arena struct{ chunk []byte }
+
+const (
+	minChunk = 128
+	maxChunk = 16 << 10
+)
+
+func (a *arena) keep(b []byte) []byte {
+	if len(b) == 0 || len(b) > maxChunk/4 {
+		return bytes.Clone(b)
+	}
+	if cap(a.chunk)-len(a.chunk) < len(b) {
+		a.chunk = make([]byte, 0, max(min(2*cap(a.chunk), maxChunk), minChunk, len(b)))
+	}
+	n := len(a.chunk)
+	a.chunk = append(a.chunk, b...)
+	return a.chunk[n:len(a.chunk):len(a.chunk)]
+}
