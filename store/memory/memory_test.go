@@ -158,19 +158,26 @@ func TestLongLogIsReadInOrderWhileItGrows(t *testing.T) {
 	require.Equal(t, int64(n), written.Load())
 }
 
+// BenchmarkCheckpoint writes runs of 1,000 checkpoints, as they come, and
+// deletes each when it is written.
 func BenchmarkCheckpoint(b *testing.B) {
 	ctx := b.Context()
 	s := memory.Open()
-	if err := s.Commit(ctx, []store.Change{create("order-42", 1)})[0]; err != nil {
-		b.Fatal(err)
-	}
-	e := store.Event{Seq: 2, Type: store.StepCompleted, Key: "charge", Payload: []byte(`{"v":1,"codec":"json","data":42}`)}
-	batch := []store.Change{{RunID: "order-42", Expect: store.Expect{Epoch: 1}, Events: []store.Event{e}}}
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := s.Commit(ctx, batch)[0]; err != nil {
+	check := func(err error) {
+		if err != nil {
 			b.Fatal(err)
 		}
-		batch[0].Events[0].Seq++
+	}
+	e := store.Event{Type: store.StepCompleted, Key: "charge", Payload: []byte(`{"v":1,"codec":"json","data":42}`)}
+	batch := []store.Change{{RunID: "order-42", Expect: store.Expect{Epoch: 1}, Events: []store.Event{e}}}
+	b.ReportAllocs()
+	for seq := int64(0); b.Loop(); seq++ {
+		if seq%1000 == 0 {
+			_, err := s.Delete(ctx, []string{"order-42"}, true)
+			check(err)
+			check(s.Commit(ctx, []store.Change{create("order-42", 1)})[0])
+		}
+		batch[0].Events[0].Seq = seq%1000 + 2
+		check(s.Commit(ctx, batch)[0])
 	}
 }
