@@ -1,0 +1,26 @@
+//go:build !unix
+
+package pgtest
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+)
+
+var killed = os.Kill
+
+func (m Mode) signal() os.Signal { return os.Kill }
+
+// account is whom the server runs as.
+type account struct{}
+
+// unprivileged refuses: the watchdog is a shell, and needs one.
+func unprivileged() (*account, error) {
+	return nil, errors.New("a throw-away cluster needs a Unix system; set " + EnvDSN + " to a server the tests may create databases on")
+}
+
+func (*account) run(*exec.Cmd)         {}
+func (*account) own(string) error      { return nil }
+func ownGroup(*exec.Cmd)               {}
+func tempDir(*account) (string, error) { return os.MkdirTemp("", "durable-pg-") }

@@ -1,0 +1,18 @@
+// Package pgtest gives tests a real PostgreSQL server.
+//
+// DSN returns a fresh database, dropped when the test ends. It lives on the
+// server that DURABLE_POSTGRES_DSN names or, without it, on a throw-away
+// cluster that the first caller in the process starts. Start returns a cluster
+// of the test's own, for tests that stop and kill it.
+//
+// A throw-away cluster runs with fsync on, listens on a free port of the
+// loopback interface alone, never runs as root and never outlives the process
+// that started it: a watchdog holds the read end of a pipe, and when the pipe
+// closes, whatever the reason, it stops the server and removes the data.
+//
+// The server binaries are looked for on PATH, where pg_config points, and in
+// the directories of the usual packages. Where there are none, a root user of a
+// Debian-like system gets the package installed, unless
+// DURABLE_POSTGRES_INSTALL=0. Everything else is an error of the test that says
+// what to do. Only DURABLE_POSTGRES=skip skips.
+package pgtest
