@@ -1,0 +1,167 @@
+package sqlstore
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Screen checks what can be checked without the database: each Change by
+// itself, and that no run appears twice (S2). The result has one entry per
+// Change; ok says that all are nil.
+func Screen(batch []store.Change, l store.Limits) (errs []error, ok bool) {
+	errs = make([]error, len(batch))
+	ok = true
+	var seen map[string]struct{}
+	if len(batch) > 1 {
+		seen = make(map[string]struct{}, len(batch))
+	}
+	for i := range batch {
+		c := &batch[i]
+		if errs[i] = c.Validate(l); errs[i] != nil {
+			ok = false
+		}
+		if seen == nil || c.RunID == "" {
+			continue
+		}
+		if _, twice := seen[c.RunID]; twice && errs[i] == nil {
+			errs[i] = fmt.Errorf("store: run %q appears twice in one batch: %w", c.RunID, store.ErrInvalid)
+			ok = false
+		}
+		seen[c.RunID] = struct{}{}
+	}
+	return errs, ok
+}
+
+// CheckRow decides whether an existing run's row allows c, given whether the
+// row's owner is live. The log is checked apart (S3).
+//
+// The row's epoch must be the expected one for every Change but a plain
+// checkpoint: for one with events the log fences as well, and the two agree
+// except after a take without an event, where the row alone knows.
+func CheckRow(c *store.Change, r *store.Run, ownerLive bool) error {
+	if r.Epoch != c.Expect.Epoch {
+		return Fenced(c, r.Epoch)
+	}
+	if c.Expect.TakeEpoch && r.Owner != "" && ownerLive {
+		return &store.OwnedError{RunID: r.ID, Owner: r.Owner}
+	}
+	if c.Expect.NoCancel && r.CancelAsked {
+		return fmt.Errorf("store: run %q: %w", r.ID, store.ErrCancelAsked)
+	}
+	if len(c.Expect.Statuses) > 0 && !slices.Contains(c.Expect.Statuses, r.Status) {
+		return &store.StatusError{RunID: r.ID, Status: r.Status}
+	}
+	if c.Row != nil && c.Row.Status != nil && !store.MayFollow(r.Status, *c.Row.Status) {
+		return &store.StatusError{RunID: r.ID, Status: r.Status, To: *c.Row.Status}
+	}
+	return nil
+}
+
+// Revives reports whether c brings a run back that had ended, so that its Dedup
+// counts again (S12).
+func Revives(c *store.Change, r *store.Run) bool {
+	return c.Row != nil && c.Row.Status != nil && r.Status.Terminal() && !c.Row.Status.Terminal()
+}
+
+// RowSets returns everything a Change assigns to its run's row: the patch, what
+// Yield and TakeEpoch imply, and the time of the update. Empty when c leaves
+// the row alone.
+func RowSets(c *store.Change, now store.Time) []Assignment {
+	sets := Patch(c.Row)
+	if c.Yield || c.Expect.TakeEpoch {
+		sets = append(sets, Assignment{"owner", ""}, Assignment{"epoch", c.RowEpoch()})
+	}
+	if len(sets) == 0 {
+		return nil
+	}
+	return append(sets, Assignment{"updated_at", int64(now)})
+}
+
+// Fenced returns the ErrFenced of c, when the run's epoch is known to be have.
+func Fenced(c *store.Change, have int64) error {
+	return fmt.Errorf("store: run %q: epoch %d was expected, the run is at %d: %w", c.RunID, c.Expect.Epoch, have, store.ErrFenced)
+}
+
+// FencedAt returns the ErrFenced of c when the event before its first is not
+// there, is another owner's, or has a follower already.
+func FencedAt(c *store.Change) error {
+	return fmt.Errorf("store: run %q: event %d cannot be appended with epoch %d: %w", c.RunID, c.Events[0].Seq, c.Expect.Epoch, store.ErrFenced)
+}
+
+// NotFound returns ErrNotFound for a run.
+func NotFound(run string) error { return fmt.Errorf("store: run %q: %w", run, store.ErrNotFound) }
+
+// ReadBack returns the Seq of the event that tells whether c was carried out
+// already (S6), and false when c has none.
+func ReadBack(c *store.Change) (seq int64, ok bool) {
+	if len(c.Events) == 0 {
+		return 0, false
+	}
+	if c.Create != nil {
+		return c.Events[0].Seq, true
+	}
+	return c.Events[len(c.Events)-1].Seq, true
+}
+
+// CarriedOut reports whether the event at ReadBack's Seq, found with this epoch
+// and sum, is the one c writes.
+func CarriedOut(c *store.Change, epoch int64, sum uint32) bool {
+	i := len(c.Events) - 1
+	if c.Create != nil {
+		i = 0
+	}
+	return c.EventEpoch(i) == epoch && c.Events[i].Sum == sum
+}
+
+// Drop decides about a message whose receiver is r (nil: does not exist): drop
+// means that it is passed over, an error that the Change fails (S15). A doubled
+// message (S14) is the caller's to find, before this.
+func Drop(m *store.Message, r *store.Run) (drop bool, err error) {
+	switch {
+	case r == nil && m.IfLive, r != nil && r.Status.Terminal() && m.IfLive:
+		return true, nil
+	case r == nil:
+		return false, NotFound(m.To)
+	case r.Status.Terminal():
+		return false, &store.StatusError{RunID: r.ID, Status: r.Status}
+	}
+	return false, nil
+}
+
+// Bisect carries out a batch with run, which either returns one error per
+// Change, or an error for the batch as a whole after which nothing of it is
+// written. In the second case, as long as splits says that the error may be one
+// member's fault, the halves are tried apart, down to single Changes, so that
+// one that fails does not touch the others (S2).
+func Bisect(batch []*store.Change, run func([]*store.Change) ([]error, error), splits func(error) bool) []error {
+	errs, err := run(batch)
+	if err == nil {
+		return errs
+	}
+	if len(batch) <= 1 || !splits(err) {
+		errs = make([]error, len(batch))
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
+	}
+	half := len(batch) / 2
+	return append(Bisect(batch[:half], run, splits), Bisect(batch[half:], run, splits)...)
+}
+
+// Blameless reports whether err is none of the contract's answers: the same
+// Change may succeed when it is sent again.
+func Blameless(err error) bool {
+	for _, e := range []error{
+		store.ErrClosed, store.ErrInvalid, store.ErrNotFound, store.ErrExists, store.ErrFenced, store.ErrStatus, store.ErrOwned,
+		store.ErrOccupied, store.ErrCancelAsked, store.ErrTooLarge,
+	} {
+		if errors.Is(err, e) {
+			return false
+		}
+	}
+	return true
+}

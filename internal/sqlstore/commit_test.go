@@ -1,0 +1,194 @@
+package sqlstore_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+func to[T any](v T) *T { return &v }
+
+func TestCheckRow(t *testing.T) {
+	row := store.Run{ID: "r", Status: store.Waiting, Epoch: 5, Owner: "e", CancelAsked: true}
+	for name, c := range map[string]struct {
+		change store.Change
+		dead   bool
+		want   error
+	}{
+		"allowed":               {change: store.Change{Expect: store.Expect{Epoch: 5}, Row: &store.RowPatch{Status: to(store.Running)}}},
+		"other epoch":           {change: store.Change{Expect: store.Expect{Epoch: 4}}, want: store.ErrFenced},
+		"live owner":            {change: store.Change{Expect: store.Expect{Epoch: 5, TakeEpoch: true}}, want: store.ErrOwned},
+		"dead owner":            {change: store.Change{Expect: store.Expect{Epoch: 5, TakeEpoch: true}}, dead: true},
+		"cancel unread":         {change: store.Change{Expect: store.Expect{Epoch: 5, NoCancel: true}}, want: store.ErrCancelAsked},
+		"status not in set":     {change: store.Change{Expect: store.Expect{Epoch: 5, Statuses: []store.Status{store.Failed}}}, want: store.ErrStatus},
+		"status in set":         {change: store.Change{Expect: store.Expect{Epoch: 5, Statuses: []store.Status{store.Failed, store.Waiting}}}},
+		"status may not follow": {change: store.Change{Expect: store.Expect{Epoch: 5}, Row: &store.RowPatch{Status: to(store.Pending)}}, want: store.ErrStatus},
+	} {
+		err := sqlstore.CheckRow(&c.change, &row, !c.dead)
+		if c.want == nil {
+			require.NoError(t, err, name)
+		} else {
+			require.ErrorIs(t, err, c.want, name)
+		}
+	}
+}
+
+func TestCarriedOutLooksAtTheLastEventOrTheFirstOfACreate(t *testing.T) {
+	c := store.Change{RunID: "r", Expect: store.Expect{Epoch: 5}, Yield: true, Events: []store.Event{{Seq: 3, Sum: 30}, {Seq: 4, Sum: 40}}}
+	seq, ok := sqlstore.ReadBack(&c)
+	require.True(t, ok)
+	require.EqualValues(t, 4, seq)
+	require.True(t, sqlstore.CarriedOut(&c, 6, 40))
+	require.False(t, sqlstore.CarriedOut(&c, 5, 40), "without the yield")
+	require.False(t, sqlstore.CarriedOut(&c, 6, 41), "another event")
+
+	c = store.Change{RunID: "r", Create: &store.Run{Epoch: 9}, Events: []store.Event{{Seq: 1, Sum: 10}, {Seq: 2, Sum: 20}}}
+	seq, ok = sqlstore.ReadBack(&c)
+	require.True(t, ok)
+	require.EqualValues(t, 1, seq)
+	require.True(t, sqlstore.CarriedOut(&c, 9, 10))
+
+	_, ok = sqlstore.ReadBack(&store.Change{RunID: "r"})
+	require.False(t, ok)
+}
+
+func TestScreenFindsARunThatAppearsTwice(t *testing.T) {
+	patch := store.Change{RunID: "a", Expect: store.Expect{Epoch: 1}, Row: &store.RowPatch{}}
+	other := patch
+	other.RunID = "b"
+	errs, ok := sqlstore.Screen([]store.Change{patch, other, patch}, store.DefaultLimits())
+	require.False(t, ok)
+	require.NoError(t, errs[0])
+	require.NoError(t, errs[1])
+	require.ErrorIs(t, errs[2], store.ErrInvalid)
+	errs, ok = sqlstore.Screen(nil, store.DefaultLimits())
+	require.True(t, ok)
+	require.Empty(t, errs)
+}
+
+func TestBisectLeavesOneMemberToFailAlone(t *testing.T) {
+	bad := errors.New("bad member")
+	batch := make([]*store.Change, 9)
+	for i := range batch {
+		batch[i] = &store.Change{RunID: string(rune('a' + i))}
+	}
+	done := map[string]int{}
+	run := func(part []*store.Change) ([]error, error) {
+		for _, c := range part {
+			if c.RunID == "d" || c.RunID == "i" {
+				return nil, bad
+			}
+		}
+		for _, c := range part {
+			done[c.RunID]++
+		}
+		return make([]error, len(part)), nil
+	}
+	errs := sqlstore.Bisect(batch, run, func(error) bool { return true })
+	require.Len(t, errs, len(batch))
+	for i, c := range batch {
+		if c.RunID == "d" || c.RunID == "i" {
+			require.ErrorIs(t, errs[i], bad)
+			continue
+		}
+		require.NoError(t, errs[i])
+		require.Equal(t, 1, done[c.RunID])
+	}
+	errs = sqlstore.Bisect(batch, run, func(error) bool { return false })
+	for _, err := range errs {
+		require.ErrorIs(t, err, bad)
+	}
+}
+
+func TestDropDecidesAboutAReceiver(t *testing.T) {
+	ended := &store.Run{ID: "r", Status: store.Completed}
+	open := &store.Run{ID: "r", Status: store.Running}
+	strict, loose := &store.Message{To: "r"}, &store.Message{To: "r", IfLive: true}
+	_, err := sqlstore.Drop(strict, nil)
+	require.ErrorIs(t, err, store.ErrNotFound)
+	_, err = sqlstore.Drop(strict, ended)
+	require.ErrorIs(t, err, store.ErrStatus)
+	for _, r := range []*store.Run{nil, ended} {
+		drop, err := sqlstore.Drop(loose, r)
+		require.NoError(t, err)
+		require.True(t, drop)
+	}
+	for _, m := range []*store.Message{strict, loose} {
+		drop, err := sqlstore.Drop(m, open)
+		require.NoError(t, err)
+		require.False(t, drop)
+	}
+}
+
+func TestTakeClaim(t *testing.T) {
+	last := func(typ store.Type) *store.Event {
+		return &store.Event{Seq: 7, Epoch: 5, Type: typ, At: 100, Active: 9, Steps: 3, Sum: 77}
+	}
+	for name, c := range map[string]struct {
+		run     store.Run
+		status  store.Status
+		typ     store.Type
+		strikes int32
+		resumes int32
+	}{
+		"pending":                 {store.Run{Status: store.Pending, Last: last(store.WorkflowCreated)}, store.Running, store.WorkflowStarted, 0, 0},
+		"waiting":                 {store.Run{Status: store.Waiting, Strikes: 2, Last: last(store.WaitRequested)}, store.Waiting, store.RunClaimed, 0, 0},
+		"interrupted":             {store.Run{Status: store.Interrupted, Strikes: 2, Last: last(store.WorkflowInterrupted)}, store.Resuming, store.RunResumed, 0, 1},
+		"died after a checkpoint": {store.Run{Status: store.Running, Strikes: 2, Last: last(store.StepCompleted)}, store.Resuming, store.RunResumed, 1, 1},
+		"died after its claim":    {store.Run{Status: store.Resuming, Strikes: 2, Last: last(store.RunResumed)}, store.Resuming, store.RunResumed, 3, 1},
+	} {
+		r := c.run
+		r.ID, r.Epoch, r.Branch, r.Owner = "r", 5, 2, "dead"
+		e, sets := sqlstore.TakeClaim(&r, store.Claim{Executor: "x", At: 50, Data: []byte(`{}`)}, 200)
+		require.Equal(t, c.status, r.Status, name)
+		require.Equal(t, c.strikes, r.Strikes, name)
+		require.Equal(t, c.resumes, r.Resumes, name)
+		require.Equal(t, "x", r.Owner)
+		require.EqualValues(t, 6, r.Epoch)
+		require.Equal(t, c.typ, e.Type, name)
+		require.EqualValues(t, 8, e.Seq)
+		require.EqualValues(t, 6, e.Epoch)
+		require.EqualValues(t, 100, e.At, "raised to the event before")
+		require.EqualValues(t, 3, e.Steps)
+		require.EqualValues(t, 2, e.Branch)
+		require.Equal(t, store.Seal("r", 77, e), e.Sum)
+		require.Same(t, e, r.Last)
+		require.NotEmpty(t, sets)
+	}
+}
+
+func TestClaimable(t *testing.T) {
+	const now = 100
+	for name, c := range map[string]struct {
+		run        store.Run
+		live       bool
+		byID, free bool // expected with and without ids
+	}{
+		"pending":               {run: store.Run{Status: store.Pending}, byID: true, free: true},
+		"pending, delayed":      {run: store.Run{Status: store.Pending, WakeAt: 101}, byID: true},
+		"pending, paused":       {run: store.Run{Status: store.Pending, Paused: true}},
+		"paused, cancel asked":  {run: store.Run{Status: store.Pending, Paused: true, CancelAsked: true}, free: true},
+		"interrupted":           {run: store.Run{Status: store.Interrupted}, byID: true, free: true},
+		"parked":                {run: store.Run{Status: store.Interrupted, Code: "definition_changed"}},
+		"not registered then":   {run: store.Run{Status: store.Interrupted, Code: store.CodeNotRegistered}, byID: true, free: true},
+		"waiting":               {run: store.Run{Status: store.Waiting}, byID: true},
+		"waiting, timer later":  {run: store.Run{Status: store.Waiting, WakeAt: 101}, byID: true},
+		"waiting, due":          {run: store.Run{Status: store.Waiting, WakeAt: 100}, byID: true, free: true},
+		"waiting, mail":         {run: store.Run{Status: store.Waiting, Inbox: 2, Seen: 1}, byID: true, free: true},
+		"waiting, cancel":       {run: store.Run{Status: store.Waiting, CancelAsked: true}, byID: true, free: true},
+		"waiting, owner lives":  {run: store.Run{Status: store.Waiting, Owner: "e", CancelAsked: true}, live: true},
+		"running, owner dead":   {run: store.Run{Status: store.Running, Owner: "e"}, byID: true},
+		"running, owner lives":  {run: store.Run{Status: store.Running, Owner: "e"}, live: true},
+		"resuming, owner dead":  {run: store.Run{Status: store.Resuming, Owner: "e"}, byID: true},
+		"completed":             {run: store.Run{Status: store.Completed}},
+		"failed":                {run: store.Run{Status: store.Failed}},
+		"cancelled, with timer": {run: store.Run{Status: store.Cancelled, WakeAt: 1}},
+	} {
+		require.Equal(t, c.byID, sqlstore.Claimable(&c.run, now, c.live, true), name+" by id")
+		require.Equal(t, c.free, sqlstore.Claimable(&c.run, now, c.live, false), name)
+	}
+}
