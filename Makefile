@@ -2,6 +2,8 @@
 
 GO          ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
+# One throw-away PostgreSQL for all test processes; see internal/pgtest.
+WITH_PG     ?= $(GO) run ./internal/pgtest/cmd/withpostgres
 # Packages in which goroutines share state; -race over the rest finds nothing new.
 RACE        ?= ./durable/... ./store/memory/... ./conformance/...
 
@@ -16,7 +18,7 @@ demo: ## run an order through kill -9 in the middle of a payment (examples/quick
 
 test: ## run all tests, on memory, SQLite and a real PostgreSQL
 	$(GO) vet ./...
-	$(GO) test -timeout 15m ./...
+	$(WITH_PG) $(GO) test -timeout 15m ./...
 
 lint: ## check formatting, go vet and staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
@@ -25,10 +27,10 @@ lint: ## check formatting, go vet and staticcheck
 	$(GO) run $(STATICCHECK) ./...
 
 race: ## run the tests of concurrent packages under the race detector
-	$(GO) test -race -timeout 20m $(RACE)
+	$(WITH_PG) $(GO) test -race -timeout 20m $(RACE)
 
 bench: ## measure against raw database writes (takes minutes; see docs/performance.md)
 	$(GO) run ./bench
 
 soak: ## run the long crash and fault tests (takes up to an hour)
-	DURABLE_SOAK=1 $(GO) test -count=1 -timeout 90m ./...
+	DURABLE_SOAK=1 $(WITH_PG) $(GO) test -count=1 -timeout 90m ./...

@@ -58,7 +58,7 @@ var rules = []rule{
 	// Nobody's API. It serves the backends and the SDK, so it may not know them.
 	{path: "internal", ours: []string{"store"}},
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
-	{path: "internal/pgtest", modules: []string{pq, sqlx, sys}, forTests: true},
+	{path: "internal/pgtest", modules: []string{pq, sqlx, sys, flock}, forTests: true},
 }
 
 // backends are the packages that only the user's main program chooses.
