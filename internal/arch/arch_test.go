@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -31,6 +30,7 @@ type pkg struct {
 // list runs go list for one system and returns packages by import path.
 func list(t *testing.T, goos, cgo string, args ...string) map[string]pkg {
 	t.Helper()
+	require.NoError(t, readSources("../.."))
 	cmd := exec.Command("go", append([]string{"list", "-e", "-json=ImportPath,Standard,Module,CgoFiles,Imports,Deps"}, args...)...)
 	cmd.Env = append(os.Environ(), "GOOS="+goos, "CGO_ENABLED="+cgo)
 	var stderr bytes.Buffer
@@ -112,17 +112,9 @@ func (r *rule) violation(importPath string, imported pkg) string {
 	return "is of a module that this package may not use"
 }
 
-// TestMain reads every Go file first: go test knows by that what the results
-// depend on, and does not take one out of its cache after a change that only go
-// list saw.
-func TestMain(m *testing.M) {
-	if err := readSources("../.."); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(m.Run())
-}
-
+// readSources reads every Go file: go test knows by that what a result depends
+// on, and does not take one out of its cache after a change that only go list
+// saw.
 func readSources(root string) error {
 	return filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		switch {
