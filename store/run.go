@@ -97,6 +97,45 @@ func (p *RowPatch) Apply(r *Run) {
 	}
 }
 
+// Over returns p with every field that q sets taken from q. Neither is changed;
+// both may be nil.
+func (p *RowPatch) Over(q *RowPatch) *RowPatch {
+	if p == nil || q == nil {
+		if p == nil {
+			return q
+		}
+		return p
+	}
+	m := *p
+	over(&m.Version, q.Version)
+	over(&m.Status, q.Status)
+	over(&m.Code, q.Code)
+	over(&m.Reason, q.Reason)
+	over(&m.Recoverable, q.Recoverable)
+	over(&m.Branch, q.Branch)
+	over(&m.Generation, q.Generation)
+	over(&m.Strikes, q.Strikes)
+	over(&m.Priority, q.Priority)
+	over(&m.Seen, q.Seen)
+	over(&m.CancelAsked, q.CancelAsked)
+	over(&m.Paused, q.Paused)
+	over(&m.ArchivedSeq, q.ArchivedSeq)
+	over(&m.StartedAt, q.StartedAt)
+	over(&m.EndedAt, q.EndedAt)
+	over(&m.WakeAt, q.WakeAt)
+	over(&m.DeadlineAt, q.DeadlineAt)
+	if q.Attributes != nil {
+		m.Attributes = q.Attributes
+	}
+	return &m
+}
+
+func over[T any](to **T, from *T) {
+	if from != nil {
+		*to = from
+	}
+}
+
 func set[T any](to, from *T) {
 	if from != nil {
 		*to = *from

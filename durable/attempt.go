@@ -1,0 +1,407 @@
+package durable
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base32"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// step is one step that is being performed.
+type step struct {
+	call     call
+	policy   Policy
+	options  stepOptions
+	input    string // hash of WithInput; empty: none
+	failures []Failure
+	start    store.Time // when the first attempt began
+}
+
+// attempt is one run of a step's body; it is the context the body gets.
+type attempt struct {
+	context.Context
+	call   call
+	step   *step
+	number int
+
+	mu    sync.Mutex // the body may use goroutines
+	notes map[string]json.RawMessage
+	size  int
+}
+
+func (a *attempt) Value(key any) any {
+	if key == (scopeKey{}) {
+		return a
+	}
+	return a.Context.Value(key)
+}
+
+// attempts runs the body until it succeeds or fails for good, and records each
+// outcome. It begins with the attempt the history has reached.
+func (st *step) attempts(ctx context.Context, body func(context.Context) ([]byte, error)) error {
+	r := st.call.scope.run
+	n, wait, err := st.restore()
+	if err != nil {
+		return err
+	}
+	if st.options.long && !st.begun() {
+		if err := st.record(&write{events: []store.Event{st.event(store.StepStarted, n, &eventData{Input: st.input})}}); err != nil {
+			return err
+		}
+	}
+	for ; ; n++ {
+		if err := r.pauseUntil(wait); err != nil {
+			return err
+		}
+		if st.start == 0 {
+			st.start = r.eng.now()
+		}
+		if err := st.deadlinePassed(); err != nil {
+			return st.fail(&attempt{number: n - 1}, err, "", 0)
+		}
+		clock := time.Now()
+		a, payload, err := st.run(ctx, n, body)
+		took := time.Since(clock)
+		if err == nil {
+			return st.succeed(a, payload, took)
+		}
+		if d := r.dead.Load(); d != nil {
+			// Stopped from outside: what the body made of that is no failure
+			// of the step.
+			return d.err
+		}
+		v := st.policy.judge(n, err, st.start, r.eng.now(), rand.Float64())
+		if v.final {
+			return st.fail(a, err, v.reason, took)
+		}
+		if wait, err = st.failOnce(a, err, payload, v.pause, took); err != nil {
+			return err
+		}
+	}
+}
+
+// restore takes the failed attempts of the history over and returns the number
+// of the attempt to make and when it may begin.
+func (st *step) restore() (n int, wait store.Time, err error) {
+	rec := st.call.rec
+	if rec == nil {
+		return 1, 0, nil
+	}
+	r := st.call.scope.run
+	for i := range rec.failures {
+		ev := &rec.failures[i]
+		d, err := dataOf(ev)
+		if err != nil || d.Error == nil || int(ev.Attempt) != i+1 {
+			return 0, 0, r.die(&death{kind: deathParked, code: CodeDamaged, err: &DamagedError{RunID: r.id, Seq: ev.Seq, Err: errors.New("its failure is not readable")}})
+		}
+		st.failures = append(st.failures, st.failureOf(ev, &d))
+		wait = d.NextAt
+		if i == 0 {
+			st.start = ev.At.Add(-ev.Took)
+		}
+	}
+	return len(rec.failures) + 1, wait, nil
+}
+
+func (st *step) begun() bool { return st.call.rec != nil }
+
+// pauseUntil waits until the time has come or the run is dead.
+func (r *run) pauseUntil(at store.Time) error {
+	d := at.Sub(r.eng.now())
+	if at == 0 || d <= 0 {
+		return r.deathOf()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return r.deathOf()
+	case <-r.gone:
+		return r.deathOf()
+	}
+}
+
+// deathOf returns what makes r dead, nil if it lives.
+func (r *run) deathOf() error {
+	if d := r.dead.Load(); d != nil {
+		return d.err
+	}
+	return nil
+}
+
+// run makes attempt n. A panic of the body becomes its error.
+func (st *step) run(ctx context.Context, n int, body func(context.Context) ([]byte, error)) (a *attempt, payload []byte, err error) {
+	a = &attempt{Context: ctx, call: st.call, step: st, number: n}
+	if limit, cause := st.limit(); limit > 0 {
+		limited, cancel := context.WithTimeoutCause(ctx, limit, cause)
+		defer cancel()
+		a.Context = limited
+	}
+	r := st.call.scope.run
+	r.body.Store(&a.call.key)
+	returned := false
+	defer func() {
+		r.body.Store(nil)
+		if returned {
+			return
+		}
+		v := recover()
+		if v != nil {
+			payload, err = nil, newPanicError(v)
+			return
+		}
+		// The goroutine is ending (runtime.Goexit): nothing can be returned to
+		// the workflow, so the failure is recorded here.
+		if r.dead.Load() == nil {
+			_ = st.fail(a, ErrGoexit, "", 0)
+		}
+	}()
+	payload, err = body(a)
+	returned = true
+	return a, payload, err
+}
+
+// deadlinePassed returns the error of a step that has failed before and whose
+// deadline passed while nobody executed it.
+func (st *step) deadlinePassed() error {
+	d := st.policy.Deadline
+	if d == 0 || len(st.failures) == 0 || st.call.scope.run.eng.now() < st.start.Add(d) {
+		return nil
+	}
+	return fmt.Errorf("the deadline of all attempts, %s, has passed: %w; the last attempt: %w", d, context.DeadlineExceeded, st.failures[len(st.failures)-1].Err)
+}
+
+// limit returns how long the next attempt may take, 0 for no limit.
+func (st *step) limit() (time.Duration, error) {
+	limit, cause := st.policy.Timeout, error(ErrAttemptTimeout)
+	if st.policy.Deadline > 0 {
+		left := max(st.start.Add(st.policy.Deadline).Sub(st.call.scope.run.eng.now()), time.Microsecond)
+		if limit == 0 || left < limit {
+			limit, cause = left, fmt.Errorf("durable: the deadline of all attempts, %s, has passed: %w", st.policy.Deadline, context.DeadlineExceeded)
+		}
+	}
+	return limit, cause
+}
+
+func (st *step) event(t store.Type, n int, d *eventData) store.Event {
+	ev := store.Event{Type: t, Key: st.call.key, Attempt: int32(n), Ordinal: st.call.ordinal}
+	if d != nil {
+		ev.Data = d.encode()
+	}
+	return ev
+}
+
+// record commits w and moves the scope's clock on.
+func (st *step) record(w *write) error {
+	if err := st.call.scope.run.write(w); err != nil {
+		return err
+	}
+	st.call.scope.lastAt = w.at
+	return nil
+}
+
+func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
+	var d *eventData
+	if notes := a.taken(); notes != nil || st.input != "" {
+		d = &eventData{Notes: notes, Input: st.input}
+	}
+	ev := st.event(store.StepCompleted, a.number, d)
+	ev.Payload, ev.Took = payload, took.Truncate(time.Microsecond)
+	if st.options.relaxed && len(st.failures) == 0 {
+		st.call.scope.lastAt = st.call.scope.run.eng.committer.stash(st.call.scope.run, ev)
+		return nil
+	}
+	return st.record(&write{events: []store.Event{ev}})
+}
+
+// fail records the final failure and returns it as a replay will.
+func (st *step) fail(a *attempt, err error, reason string, took time.Duration) error {
+	r := st.call.scope.run
+	d := &eventData{Error: r.eng.errors.record(err), Reason: reason, Max: st.max(), Notes: a.taken(), Input: st.input}
+	ev := st.event(store.StepFailed, a.number, d)
+	ev.Took = took.Truncate(time.Microsecond)
+	if err := st.record(&write{events: []store.Event{ev}}); err != nil {
+		return err
+	}
+	return st.failure(a.number, d)
+}
+
+// failure returns the error a recorded final failure stands for.
+func (st *step) failure(n int, d *eventData) error {
+	r := st.call.scope.run
+	return &StepError{RunID: r.id, Key: st.call.key, Attempt: n, Max: d.Max, Permanent: d.Error.Permanent, Err: r.eng.errors.restore(d.Error)}
+}
+
+// failOnce records a failed attempt and returns when the next may begin.
+func (st *step) failOnce(a *attempt, err error, output []byte, pause, took time.Duration) (store.Time, error) {
+	r := st.call.scope.run
+	took = took.Truncate(time.Microsecond)
+	d := &eventData{Error: r.eng.errors.record(err), NextAt: r.eng.now().Add(pause), Max: st.max(), Notes: a.taken(), Input: st.input}
+	ev := st.event(store.AttemptFailed, a.number, d)
+	ev.Payload, ev.Took = output, took
+	w := &write{events: []store.Event{ev}}
+	if err := st.record(w); err != nil {
+		return 0, err
+	}
+	st.failures = append(st.failures, st.failureOf(&w.events[0], d))
+	return d.NextAt, nil
+}
+
+func (st *step) max() int { return max(st.policy.MaxAttempts, 0) }
+
+func (st *step) failureOf(ev *store.Event, d *eventData) Failure {
+	e := st.call.scope.run.eng
+	return Failure{Attempt: int(ev.Attempt), Err: e.errors.restore(d.Error), At: ev.At.Time(), Took: ev.Took, Notes: d.Notes, output: ev.Payload, eng: e}
+}
+
+// hashInput takes the hash of what WithInput gave.
+func (st *step) hashInput(e *Engine) error {
+	if !st.options.hasIn {
+		return nil
+	}
+	b, err := e.codec.Encode(st.options.input)
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(b)
+	st.input = hex.EncodeToString(sum[:16])
+	return nil
+}
+
+// checkInput notices that a recorded step is asked for with another input.
+func (st *step) checkInput() error {
+	rec := st.call.rec
+	if rec == nil || rec.input == "" || st.input == "" || rec.input == st.input {
+		return nil
+	}
+	return st.call.scope.changed(int(st.call.ordinal), st.call.key,
+		fmt.Sprintf("%s was recorded with another input (WithInput). Something before it that is no step gave another value this time.", st.call.key))
+}
+
+// codeOfDecode tells damaged data from data of another format or type.
+func codeOfDecode(err error) string {
+	if errors.Is(err, envelope.ErrDamaged) {
+		return CodeDamaged
+	}
+	return CodeUndecodable
+}
+
+// AttemptInfo is what the body of a step can know of itself.
+type AttemptInfo struct {
+	RunID  string
+	Key    string // of the step
+	Number int    // of this attempt, from 1
+	Max    int    // attempts allowed; 0: no limit
+	// Failures of the attempts before this one, also of earlier processes.
+	Failures []Failure
+}
+
+// Failure is a failed attempt of a step.
+type Failure struct {
+	Attempt int
+	Err     error // as recorded
+	At      time.Time
+	Took    time.Duration
+	Notes   map[string]json.RawMessage // from Note
+	output  []byte
+	eng     *Engine
+}
+
+// Output decodes into v, a pointer, the result that Seek's check refused; ok is
+// false when the attempt failed without one.
+func (f Failure) Output(v any) (ok bool, err error) {
+	if len(f.output) == 0 {
+		return false, nil
+	}
+	if recorded, err := f.eng.decode(f.output, v); err != nil {
+		return false, fmt.Errorf("the output of attempt %d, a %s, cannot be read as %T: %w", f.Attempt, orUnknown(recorded), v, err)
+	}
+	return true, nil
+}
+
+// Attempt returns what is known of the attempt whose context ctx is; the zero
+// AttemptInfo when ctx belongs to none.
+func Attempt(ctx context.Context) AttemptInfo {
+	a, ok := ctx.Value(scopeKey{}).(*attempt)
+	if !ok {
+		return AttemptInfo{}
+	}
+	return AttemptInfo{
+		RunID: a.call.scope.run.id, Key: a.call.key, Number: a.number, Max: a.step.max(),
+		Failures: append([]Failure(nil), a.step.failures...),
+	}
+}
+
+// maxNotes bounds what the notes of one attempt take together, in bytes.
+const maxNotes = 64 << 10
+
+// Note keeps a debug output with the attempt whose context ctx is: it is
+// recorded with the attempt's outcome and shown with it. v is kept as JSON. A
+// note that cannot be kept (no JSON, more than 64 KiB together, not within a
+// step) is dropped and logged: it must not make a step fail.
+func Note(ctx context.Context, key string, v any) {
+	a, ok := ctx.Value(scopeKey{}).(*attempt)
+	if !ok {
+		if e, err := engineOf(ctx); err == nil {
+			e.log.Warn("durable: Note was called outside a step and is dropped", "key", key)
+		}
+		return
+	}
+	b, err := json.Marshal(v)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if err == nil && a.size+len(key)+len(b) > maxNotes {
+		err = fmt.Errorf("the notes of one attempt are limited to %d bytes", maxNotes)
+	}
+	if err != nil {
+		a.call.scope.run.eng.log.Warn("durable: a note is dropped", "run", a.call.scope.run.id, "step", a.call.key, "key", key, "error", err)
+		return
+	}
+	if a.notes == nil {
+		a.notes = map[string]json.RawMessage{}
+	}
+	a.notes[key] = b
+	a.size += len(key) + len(b)
+}
+
+// taken returns the notes made so far.
+func (a *attempt) taken() map[string]json.RawMessage {
+	if a == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return maps.Clone(a.notes)
+}
+
+// IdempotencyKey names the effect of the step whose context ctx is, for services
+// that accept such a key: the same over all attempts and crashes, another for
+// every other step, run and generation. It is empty outside a step.
+func IdempotencyKey(ctx context.Context) string {
+	a, ok := ctx.Value(scopeKey{}).(*attempt)
+	if !ok {
+		return ""
+	}
+	r := a.call.scope.run
+	h := sha256.New()
+	var n [8]byte
+	for _, part := range []string{r.id, a.call.key} {
+		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
+		h.Write(n[:])
+		h.Write([]byte(part))
+	}
+	binary.BigEndian.PutUint64(n[:], uint64(r.row.Generation))
+	h.Write(n[:])
+	return "hf-" + base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:20])
+}

@@ -1,0 +1,467 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A write is what one durable call wants recorded.
+type write struct {
+	events []store.Event // without Seq, At, Sum, Branch and running totals
+	row    *store.RowPatch
+	create *store.Run
+	expect store.Expect // of it Absent, NoCancel and Statuses are used
+	yield  bool
+	// release frees the run's exclusive keys.
+	release bool
+	// alone keeps the write out of a change with others: its precondition must
+	// not fail them.
+	alone bool
+	// once gives the caller a store failure instead of trying for ever.
+	once bool
+
+	// then, if set, hears of the outcome, under the committer's mutex, even if
+	// nobody waits any more.
+	then func(error)
+
+	admitted bool
+	settled  bool
+	err      error
+	at       store.Time // of its last event
+	reply    chan bool  // true: lead; false: settled. Made when somebody waits
+}
+
+// logHead is where a run's log ends. It is guarded by the committer's mutex, and
+// by the flight while one is under way.
+type logHead struct {
+	seq    int64
+	sum    uint32
+	epoch  int64
+	branch int32
+}
+
+// flight is the change of a run that is being committed. Until its outcome is
+// known it is sent again as it is, nothing merged in.
+type flight struct {
+	change store.Change
+	writes []*write
+	before logHead
+	again  bool // the change is complete: send it, do not build it
+}
+
+// committer is group commit, by leader and followers: who finds no commit under
+// way commits on its own goroutine; what arrives meanwhile shares the next one,
+// led by one of those who wait.
+type committer struct {
+	store  store.Store
+	limits store.Limits
+	log    *slog.Logger
+
+	// stop ends the wait between tries; closed when the engine gives up.
+	stop context.Context
+
+	mu      sync.Mutex
+	queue   []*run // with something to commit and nothing in flight
+	leading bool
+	retries int // consecutive failed commits of the store, for the backoff
+	timers  sync.WaitGroup
+
+	// Used by the leader only.
+	batch   []store.Change
+	flights []*run
+}
+
+// commit records w in r's log and returns once it is durable, or why it cannot
+// be. ctx ends the wait only for a write with once set.
+func (c *committer) commit(ctx context.Context, r *run, w *write) error {
+	c.mu.Lock()
+	if err := c.admit(r, w); err != nil {
+		c.mu.Unlock()
+		return err
+	}
+	if !c.leading {
+		c.leading = true
+		return c.lead(ctx, w)
+	}
+	return c.follow(ctx, w)
+}
+
+// follow waits, with the mutex held on entry, until w is settled or its turn to
+// lead has come.
+func (c *committer) follow(ctx context.Context, w *write) error {
+	w.reply = make(chan bool, 1)
+	c.mu.Unlock()
+	var abandoned <-chan struct{}
+	if w.once {
+		abandoned = ctx.Done()
+	}
+	select {
+	case lead := <-w.reply:
+		if !lead {
+			return w.err
+		}
+		c.mu.Lock()
+		return c.lead(ctx, w)
+	case <-abandoned:
+	}
+	c.mu.Lock()
+	if w.settled {
+		c.mu.Unlock()
+		return w.err
+	}
+	chosen := false
+	select {
+	case chosen = <-w.reply:
+	default:
+	}
+	w.reply = nil // nobody reads it any more
+	if chosen {
+		c.handOver() // picked to lead in the same moment: somebody else must
+	}
+	c.mu.Unlock()
+	return context.Cause(ctx)
+}
+
+// admit gives w its place behind what r has pending. The mutex is held.
+func (c *committer) admit(r *run, w *write) error {
+	if d := r.dead.Load(); d != nil && d.kind == deathLost {
+		return d.err
+	}
+	if c.stop.Err() != nil {
+		return ErrClosed
+	}
+	if len(r.stashed) > 0 {
+		// What was relaxed rides in front of the next write.
+		r.pending = append(r.pending, &write{events: r.stashed})
+		r.stashed = nil
+	}
+	r.stamp(w.events)
+	if n := len(w.events); n > 0 {
+		w.at = w.events[n-1].At
+	}
+	w.admitted = true
+	r.pending = append(r.pending, w)
+	if !r.queued && r.flight == nil {
+		r.queued = true
+		c.queue = append(c.queue, r)
+	}
+	return nil
+}
+
+// stash keeps an event to be committed in front of r's next write.
+func (c *committer) stash(r *run, ev store.Event) store.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.stashed = append(r.stashed, ev)
+	r.stamp(r.stashed[len(r.stashed)-1:])
+	return r.stashed[len(r.stashed)-1].At
+}
+
+// stashes reports whether something of r waits for its next write.
+func (c *committer) stashes(r *run) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(r.stashed) > 0
+}
+
+// lead commits batches until w (nil: until there is nothing left) is settled,
+// then hands over. The mutex is held on entry and free on return.
+func (c *committer) lead(ctx context.Context, w *write) error {
+	for {
+		c.form()
+		if len(c.flights) > 0 {
+			c.mu.Unlock()
+			for i, r := range c.flights {
+				r.flight.build(r)
+				c.batch[i] = r.flight.change
+			}
+			errs := c.store.Commit(context.Background(), c.batch)
+			c.mu.Lock()
+			c.settle(errs)
+		}
+		if w != nil && w.settled {
+			c.handOver()
+			c.mu.Unlock()
+			return w.err
+		}
+		if len(c.queue) == 0 {
+			c.leading = false
+			if w == nil {
+				c.mu.Unlock()
+				return nil
+			}
+			return c.follow(ctx, w)
+		}
+	}
+}
+
+// handOver makes one of the waiting the next leader. The mutex is held.
+func (c *committer) handOver() {
+	for _, r := range c.queue {
+		for _, w := range r.waiting() {
+			if w.reply != nil && !w.settled {
+				w.reply <- true
+				return
+			}
+		}
+	}
+	c.leading = false
+	if len(c.queue) > 0 {
+		// All who wrote have stopped waiting (a cancelled Start): their writes
+		// are committed all the same.
+		c.leading = true
+		c.timers.Go(func() {
+			c.mu.Lock()
+			_ = c.lead(context.Background(), nil)
+		})
+	}
+}
+
+// waiting returns the writes of r that are not settled.
+func (r *run) waiting() []*write {
+	if r.flight != nil {
+		return r.flight.writes
+	}
+	return r.pending
+}
+
+// form takes the next batch off the queue: at most one flight a run, bounded by
+// count and bytes. The mutex is held.
+func (c *committer) form() {
+	c.flights, c.batch = c.flights[:0], c.batch[:0]
+	size, taken := 0, 0
+	for _, r := range c.queue {
+		if len(c.flights) == c.limits.Changes {
+			break
+		}
+		f := r.flight
+		if f == nil {
+			f = r.takeOff()
+		}
+		for _, w := range f.writes {
+			size += w.size()
+		}
+		if size > c.limits.Batch && len(c.flights) > 0 {
+			if !f.again {
+				r.putBack()
+			}
+			break
+		}
+		r.queued = false
+		taken++
+		c.flights = append(c.flights, r)
+		c.batch = append(c.batch, store.Change{})
+	}
+	c.queue = append(c.queue[:0], c.queue[taken:]...)
+}
+
+func (w *write) size() int {
+	n := 512
+	for i := range w.events {
+		n += len(w.events[i].Payload) + len(w.events[i].Data)
+	}
+	return n
+}
+
+// takeOff moves what is pending into a flight: all of it, or, when the first
+// must be alone, that one.
+func (r *run) takeOff() *flight {
+	f := &r.flightSpace
+	n := 1
+	if !r.pending[0].alone {
+		// Nothing may stand behind a write that gives the run up.
+		for n < len(r.pending) && !r.pending[n].alone && !r.pending[n-1].yield {
+			n++
+		}
+	}
+	f.writes = append(f.writes[:0], r.pending[:n]...)
+	r.pending = append(r.pending[:0], r.pending[n:]...)
+	f.again = false
+	r.flight = f
+	return f
+}
+
+// putBack undoes takeOff.
+func (r *run) putBack() {
+	r.pending = append(append([]*write{}, r.flight.writes...), r.pending...)
+	r.flight = nil
+}
+
+// build makes the change of a flight: one after the other the events get their
+// numbers and sums. Only the leader is here, and the run's head is its own as
+// long as the flight lasts.
+func (f *flight) build(r *run) {
+	if f.again {
+		return
+	}
+	f.before = r.head
+	events := f.change.Events[:0]
+	f.change = store.Change{RunID: r.id, Expect: store.Expect{Epoch: r.head.epoch}}
+	for _, w := range f.writes {
+		for i := range w.events {
+			ev := &w.events[i]
+			r.head.seq++
+			ev.Seq, ev.Branch = r.head.seq, r.head.branch
+			ev.Sum = store.Seal(r.id, r.head.sum, ev)
+			r.head.sum = ev.Sum
+			events = append(events, *ev)
+		}
+		f.change.Row = f.change.Row.Over(w.row)
+		if w.create != nil {
+			f.change.Create = w.create
+			f.change.Expect.Epoch = 0
+		}
+		f.change.Expect.Absent = f.change.Expect.Absent || w.expect.Absent
+		f.change.Expect.NoCancel = f.change.Expect.NoCancel || w.expect.NoCancel
+		f.change.Release = f.change.Release || w.release
+		f.change.Yield = f.change.Yield || w.yield
+	}
+	f.change.Events = events
+	f.again = true
+}
+
+// settle deals with the answers to a batch. The mutex is held.
+func (c *committer) settle(errs []error) {
+	var stuck []*run
+	var why error
+	for i, r := range c.flights {
+		err := errs[i]
+		switch {
+		case err == nil:
+			c.land(r, nil)
+		case errors.Is(err, store.ErrClosed):
+			r.die(&death{kind: deathLost, err: ErrClosed})
+			c.land(r, ErrClosed)
+		case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrOwned), errors.Is(err, store.ErrNotFound):
+			r.die(&death{kind: deathLost, err: fmt.Errorf("%w: %w", ErrLost, err)})
+			c.land(r, ErrLost)
+		case definite(err):
+			c.refuse(r, err)
+		case r.flight.mayFail() && !errors.Is(err, store.ErrUnknown):
+			r.head = r.flight.before
+			c.land(r, fmt.Errorf("%w: %w", ErrUnavailable, err))
+		default:
+			stuck, why = append(stuck, r), err
+		}
+	}
+	if len(stuck) == 0 {
+		if c.retries > 0 {
+			c.log.Info("durable: the store is available again")
+		}
+		c.retries = 0
+		return
+	}
+	c.again(stuck, why)
+}
+
+// definite reports whether the store has decided against a change as such.
+func definite(err error) bool {
+	for _, d := range []error{store.ErrExists, store.ErrStatus, store.ErrOccupied, store.ErrCancelAsked, store.ErrTooLarge, store.ErrInvalid} {
+		if errors.Is(err, d) {
+			return true
+		}
+	}
+	return false
+}
+
+// mayFail reports whether everybody who waits for the flight takes a failure of
+// the store for an answer.
+func (f *flight) mayFail() bool {
+	for _, w := range f.writes {
+		if !w.once {
+			return false
+		}
+	}
+	return true
+}
+
+// refuse tells the writers of a flight that its change was refused. When it
+// carried several writes, each is tried by itself, so that only the culprit
+// fails. The mutex is held.
+func (c *committer) refuse(r *run, err error) {
+	r.head = r.flight.before
+	if len(r.flight.writes) == 1 {
+		c.land(r, err)
+		return
+	}
+	for _, w := range r.flight.writes {
+		w.alone = true
+	}
+	r.putBack()
+	r.queued = true
+	c.queue = append(c.queue, r)
+}
+
+// land ends a flight. The mutex is held.
+func (c *committer) land(r *run, err error) {
+	f := r.flight
+	r.flight = nil
+	for i, w := range f.writes {
+		w.settle(err)
+		f.writes[i] = nil
+	}
+	if d := r.dead.Load(); d != nil && d.kind == deathLost {
+		for _, w := range r.pending {
+			w.settle(d.err)
+		}
+		r.pending = nil
+		return
+	}
+	if len(r.pending) > 0 && !r.queued {
+		r.queued = true
+		c.queue = append(c.queue, r)
+	}
+}
+
+func (w *write) settle(err error) {
+	w.settled, w.err = true, err
+	if w.then != nil {
+		w.then(err)
+	}
+	if w.reply != nil {
+		w.reply <- false
+	}
+}
+
+// again sends flights whose outcome is not known, or that the store could not
+// take, once more after a pause. The mutex is held.
+func (c *committer) again(stuck []*run, why error) {
+	if c.retries == 0 {
+		c.log.Warn("durable: the store does not take a commit; it is tried again until it does", "error", why, "runs", len(stuck))
+	}
+	pause := min(5*time.Millisecond<<min(c.retries, 10), 2*time.Second)
+	c.retries++
+	runs := append([]*run{}, stuck...)
+	c.timers.Go(func() {
+		t := time.NewTimer(pause)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-c.stop.Done():
+		}
+		c.mu.Lock()
+		if c.stop.Err() != nil {
+			for _, r := range runs {
+				c.land(r, fmt.Errorf("%w: %w", ErrUnavailable, why))
+			}
+			c.mu.Unlock()
+			return
+		}
+		for _, r := range runs {
+			r.queued = true
+		}
+		c.queue = append(runs, c.queue...)
+		if c.leading {
+			c.mu.Unlock()
+			return
+		}
+		c.leading = true
+		_ = c.lead(context.Background(), nil)
+	})
+}

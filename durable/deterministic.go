@@ -1,0 +1,52 @@
+package durable
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"math/rand/v2"
+	"time"
+)
+
+// Now returns the time of the last event of the scope ctx belongs to: in a
+// workflow function the same on replay as it was live, at no cost. In a step's
+// body and outside a run it is the clock's time.
+func Now(ctx context.Context) time.Time {
+	if s, ok := ctx.Value(scopeKey{}).(*scope); ok {
+		return s.lastAt.Time()
+	}
+	return time.Now()
+}
+
+// Rand returns a source of random numbers. In a workflow function it is seeded
+// by the run and by the place of the call, so that a replay draws the same
+// numbers; in a step's body and outside a run it is seeded at random. It is not
+// for secrets.
+func Rand(ctx context.Context) *rand.Rand {
+	s, ok := ctx.Value(scopeKey{}).(*scope)
+	if !ok {
+		return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	}
+	s.draws++
+	b := make([]byte, 0, 64)
+	b = binary.BigEndian.AppendUint64(b, s.run.seed)
+	b = binary.BigEndian.AppendUint32(b, uint32(s.next))
+	b = binary.BigEndian.AppendUint32(b, s.draws)
+	b = append(b, s.path...)
+	sum := sha256.Sum256(b)
+	return rand.New(rand.NewPCG(binary.BigEndian.Uint64(sum[:]), binary.BigEndian.Uint64(sum[8:])))
+}
+
+// NewID returns a random identifier in the form of a UUID version 4 (RFC 9562).
+// In a workflow function a replay gets the same one.
+func NewID(ctx context.Context) string {
+	r := Rand(ctx)
+	var b [16]byte
+	binary.BigEndian.PutUint64(b[:8], r.Uint64())
+	binary.BigEndian.PutUint64(b[8:], r.Uint64())
+	b[6] = b[6]&0x0f | 0x40
+	b[8] = b[8]&0x3f | 0x80
+	h := hex.EncodeToString(b[:])
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+}

@@ -1,0 +1,283 @@
+package durable
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Engine executes workflows on one store, within this process. Make one with
+// Open and end it with Close. Its methods may be called from any goroutine.
+type Engine struct {
+	id        string
+	options   Options
+	store     store.Store
+	limits    store.Limits
+	codec     Codec
+	plainJSON bool
+	errors    *errorKinds
+	defs      *definitions
+	log       *slog.Logger
+	committer *committer
+
+	// offset is what the store's clock is ahead of ours, in microseconds, as
+	// learnt with the last beat.
+	offset atomic.Int64
+
+	base     context.Context // parent of every run's context
+	cancel   context.CancelCauseFunc
+	runners  sync.WaitGroup  // goroutines of runs
+	loops    sync.WaitGroup  // beat, claims, notices
+	loop     context.Context // of the loops
+	stopLoop context.CancelFunc
+	giveUp   context.CancelFunc // ends the committer's tries
+	wake     chan struct{}      // something may be claimable
+	look     chan struct{}      // beat now
+
+	mu        sync.Mutex
+	runs      map[string]*run
+	watchers  map[string][]chan struct{}
+	suspects  map[string]bool // waiting for their trial
+	closing   bool
+	closed    chan struct{}
+	recovered atomic.Bool // Recover was called: old runs may be claimed
+	claimed   atomic.Int64
+	trial     sync.Mutex // one suspect at a time
+	openedAt  time.Time
+}
+
+// Open registers an executor on st and returns its engine. It claims nothing
+// that existed before until Recover is called; runs that are started from now
+// on are executed at once. The store stays the caller's to close, after the
+// engine.
+//
+// Errors: ErrInvalid for options that cannot be used (a nil function, a
+// workflow registered twice), ErrUnavailable when the store cannot be reached.
+func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
+	if st == nil {
+		return nil, fmt.Errorf("durable: Open needs a store: %w", ErrInvalid)
+	}
+	o, err := o.filled()
+	if err != nil {
+		return nil, err
+	}
+	defs, err := newDefinitions(o.Workflows)
+	if err != nil {
+		return nil, err
+	}
+	kinds, err := newErrorKinds(o.Errors)
+	if err != nil {
+		return nil, err
+	}
+	e := &Engine{
+		id: newExecutorID(), options: o, store: st, limits: st.Limits(), codec: o.Codec, errors: kinds, defs: defs, log: o.Logger,
+		wake: make(chan struct{}, 1), look: make(chan struct{}, 1),
+		runs: map[string]*run{}, watchers: map[string][]chan struct{}{}, suspects: map[string]bool{}, closed: make(chan struct{}), openedAt: time.Now(),
+	}
+	_, e.plainJSON = o.Codec.(jsonCodec)
+	if _, err := e.beat(ctx, false); err != nil {
+		return nil, fmt.Errorf("%w: registering the executor: %w", ErrUnavailable, err)
+	}
+	e.base, e.cancel = context.WithCancelCause(context.Background())
+	stop, giveUp := context.WithCancel(context.Background())
+	e.giveUp = giveUp
+	e.committer = &committer{store: st, limits: e.limits, log: o.Logger, stop: stop}
+	e.loop, e.stopLoop = context.WithCancel(context.Background())
+	e.loops.Go(func() { e.beatLoop(e.loop) })
+	e.loops.Go(func() { e.claimLoop(e.loop) })
+	if n := store.CapabilitiesOf(st).Notifier; n != nil {
+		e.loops.Go(func() { e.noticeLoop(e.loop, n) })
+	}
+	return e, nil
+}
+
+func newExecutorID() string {
+	var b [9]byte
+	_, _ = rand.Read(b[:]) // never fails, says its documentation
+	return "ex-" + hex.EncodeToString(b[:])
+}
+
+// ID returns the id of this executor, new at each Open.
+func (e *Engine) ID() string { return e.id }
+
+// Store returns the store the engine was opened on.
+func (e *Engine) Store() store.Store { return e.store }
+
+// now returns the store's time as far as this process knows it.
+func (e *Engine) now() store.Time {
+	return store.Time(time.Now().UnixMicro() + e.offset.Load())
+}
+
+// beat tells the store that this executor lives.
+func (e *Engine) beat(ctx context.Context, leaving bool) (store.Pulse, error) {
+	name, _ := os.Hostname()
+	before := time.Now()
+	p, err := e.store.Beat(ctx, store.Executor{
+		ID: e.id, Name: e.options.Name, Host: name, Boot: host.BootID(), PID: os.Getpid(),
+		Lease: e.options.Lease, Serves: e.defs.served, Leaving: leaving,
+	})
+	if err == nil && p.Now != 0 {
+		// The answer was made somewhere between the two moments.
+		middle := before.Add(time.Since(before) / 2)
+		e.offset.Store(int64(p.Now) - middle.UnixMicro())
+	}
+	return p, err
+}
+
+// add registers a run as executed here, for Close to wait for. It must then be
+// launched or abandoned. It fails when the run is under way already or the
+// engine closes.
+func (e *Engine) add(r *run) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing {
+		return ErrClosed
+	}
+	if e.runs[r.id] != nil {
+		return fmt.Errorf("durable: run %s is under way here: %w", r.id, store.ErrOwned)
+	}
+	e.runs[r.id] = r
+	e.runners.Add(1)
+	return nil
+}
+
+func (e *Engine) forget(r *run) {
+	e.mu.Lock()
+	if e.runs[r.id] == r {
+		delete(e.runs, r.id)
+	}
+	e.mu.Unlock()
+	if r.fromClaim && e.claimed.Add(-1) == int64(e.options.MaxRuns)-1 {
+		e.nudge(e.wake) // there is room again
+	}
+}
+
+// background runs fn on a goroutine that Close waits for; not when the engine
+// closes already.
+func (e *Engine) background(fn func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.closing {
+		e.loops.Go(fn)
+	}
+}
+
+func (e *Engine) active(id string) *run {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.runs[id]
+}
+
+func (e *Engine) isClosing() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closing
+}
+
+// nudge signals ch without waiting.
+func (e *Engine) nudge(ch chan struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// Close stops the engine gracefully: no further step begins; bodies under way
+// are waited for up to Options.Grace, and what they return in that time is
+// recorded; then their contexts end with the cause ErrShutdown. Runs that have
+// not ended are recorded as interrupted and can be claimed at once. Close
+// returns when every goroutine of the engine has ended, or with an error that
+// names the step bodies that ignore their context. A second Close waits for the
+// first and returns nil.
+func (e *Engine) Close() error {
+	e.mu.Lock()
+	if e.closing {
+		e.mu.Unlock()
+		<-e.closed
+		return nil
+	}
+	e.closing = true
+	running := slices.Collect(maps.Values(e.runs))
+	e.mu.Unlock()
+	defer close(e.closed)
+
+	e.stopLoop()
+	for _, r := range running {
+		_ = r.die(&death{kind: deathShutdown, err: ErrShutdown})
+	}
+	err := e.drain()
+	e.giveUp()
+	e.cancel(ErrShutdown)
+	e.committer.timers.Wait()
+	e.loops.Wait()
+
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if _, leaveErr := e.beat(ctx, true); leaveErr != nil && !errors.Is(leaveErr, store.ErrClosed) {
+		e.log.Warn("durable: leaving the store failed; the lease runs out by itself", "executor", e.id, "error", leaveErr)
+	}
+	return err
+}
+
+// afterGrace is how long a body has to return once its context has ended.
+const afterGrace = time.Second
+
+// drain waits for the runs' goroutines: first as they are, then with their
+// contexts ended.
+func (e *Engine) drain() error {
+	done := make(chan struct{})
+	go func() {
+		e.runners.Wait()
+		close(done)
+	}()
+	if e.options.Grace > 0 {
+		if waitFor(done, e.options.Grace) {
+			return nil
+		}
+	}
+	e.cancel(ErrShutdown)
+	if waitFor(done, afterGrace) {
+		return nil
+	}
+	// A store that is gone holds runs back, too.
+	e.giveUp()
+	if waitFor(done, afterGrace) {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var left []string
+	for id, r := range e.runs {
+		at := "the workflow function"
+		if b := r.body.Load(); b != nil {
+			at = "step " + *b
+		}
+		_ = r.die(&death{kind: deathLost, err: ErrShutdown})
+		left = append(left, fmt.Sprintf("run %s in %s", id, at))
+	}
+	slices.Sort(left)
+	return fmt.Errorf("durable: Close gave up on %d runs whose code ignores its context: %v", len(left), left)
+}
+
+func waitFor(done <-chan struct{}, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-done:
+		return true
+	case <-t.C:
+		return false
+	}
+}

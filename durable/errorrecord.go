@@ -1,0 +1,207 @@
+package durable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"reflect"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// ErrorKind makes an error survive its record: errors.Is or errors.As finds on
+// replay what it found live. Give them to Options.Errors.
+type ErrorKind struct {
+	name     string
+	sentinel error
+	typ      reflect.Type
+}
+
+// Sentinel registers an error value under a name that must never change: a
+// recorded error that wraps it matches it again with errors.Is.
+func Sentinel(name string, err error) ErrorKind { return ErrorKind{name: name, sentinel: err} }
+
+// ErrorType registers the error type E under a name that must never change: a
+// recorded error that wraps one is found again with errors.As. Its exported
+// fields are kept as JSON.
+func ErrorType[E error](name string) ErrorKind {
+	return ErrorKind{name: name, typ: reflect.TypeFor[E]()}
+}
+
+// errorKinds is a registry; it does not change once an engine is open.
+type errorKinds struct {
+	sentinels map[error]string
+	values    map[string]error
+	types     map[reflect.Type]string
+	names     map[string]reflect.Type
+}
+
+// standardErrors are registered always.
+func standardErrors() []ErrorKind {
+	return []ErrorKind{
+		Sentinel("context.Canceled", context.Canceled),
+		Sentinel("context.DeadlineExceeded", context.DeadlineExceeded),
+		Sentinel("io.EOF", io.EOF),
+		Sentinel("io.ErrUnexpectedEOF", io.ErrUnexpectedEOF),
+		Sentinel("fs.ErrNotExist", fs.ErrNotExist),
+		Sentinel("fs.ErrExist", fs.ErrExist),
+		Sentinel("fs.ErrPermission", fs.ErrPermission),
+		Sentinel("errors.ErrUnsupported", errors.ErrUnsupported),
+		Sentinel("durable.ErrAttemptTimeout", ErrAttemptTimeout),
+		Sentinel("durable.ErrGoexit", ErrGoexit),
+		Sentinel("store.ErrTooLarge", store.ErrTooLarge),
+		ErrorType[*PanicError]("durable.PanicError"),
+	}
+}
+
+func newErrorKinds(own []ErrorKind) (*errorKinds, error) {
+	k := &errorKinds{
+		sentinels: map[error]string{}, values: map[string]error{},
+		types: map[reflect.Type]string{}, names: map[string]reflect.Type{},
+	}
+	for _, e := range append(standardErrors(), own...) {
+		_, taken := k.values[e.name]
+		if _, t := k.names[e.name]; e.name == "" || taken || t {
+			return nil, fmt.Errorf("durable: Options.Errors: the name %q is empty or used twice: %w", e.name, ErrInvalid)
+		}
+		switch {
+		case e.sentinel != nil:
+			if !reflect.TypeOf(e.sentinel).Comparable() {
+				return nil, fmt.Errorf("durable: Options.Errors: %q is not comparable, so errors.Is could not find it: %w", e.name, ErrInvalid)
+			}
+			k.sentinels[e.sentinel], k.values[e.name] = e.name, e.sentinel
+		case e.typ != nil && e.typ.Kind() != reflect.Interface:
+			k.types[e.typ], k.names[e.name] = e.name, e.typ
+		default:
+			return nil, fmt.Errorf("durable: Options.Errors: %q is neither an error value nor a concrete type: %w", e.name, ErrInvalid)
+		}
+	}
+	return k, nil
+}
+
+// errorRecord is an error as the history keeps it: its message, and those of
+// the errors it wraps that lead to a registered one.
+type errorRecord struct {
+	Message   string          `json:"message"`
+	Sentinel  string          `json:"sentinel,omitempty"`
+	Type      string          `json:"type,omitempty"`
+	Value     json.RawMessage `json:"value,omitempty"`
+	Permanent bool            `json:"permanent,omitempty"` // of the outermost only
+	Causes    []*errorRecord  `json:"causes,omitempty"`
+}
+
+// maxErrorDepth bounds how deep wrapped errors are followed.
+const maxErrorDepth = 32
+
+// maxMessage bounds the message that is kept, in bytes.
+const maxMessage = 64 << 10
+
+// record returns err as it is kept.
+func (k *errorKinds) record(err error) *errorRecord {
+	rec := k.node(err, 0)
+	if p := (*permanentError)(nil); errors.As(err, &p) {
+		rec.Permanent = true
+	}
+	return rec
+}
+
+func (k *errorKinds) node(err error, depth int) *errorRecord {
+	rec := &errorRecord{Message: cut(safeMessage(err), maxMessage)}
+	if reflect.TypeOf(err).Comparable() {
+		rec.Sentinel = k.sentinels[err]
+	}
+	if rec.Sentinel == "" {
+		if name, ok := k.types[reflect.TypeOf(err)]; ok {
+			if value, jsonErr := json.Marshal(err); jsonErr == nil {
+				rec.Type, rec.Value = name, value
+			}
+		}
+	}
+	if rec.Sentinel != "" || depth == maxErrorDepth {
+		return rec
+	}
+	for _, cause := range unwrap(err) {
+		if c := k.node(cause, depth+1); c.Sentinel != "" || c.Type != "" || len(c.Causes) > 0 {
+			rec.Causes = append(rec.Causes, c)
+		}
+	}
+	return rec
+}
+
+// safeMessage guards against an Error method that panics, as one of a nil
+// pointer does.
+func safeMessage(err error) (s string) {
+	defer func() {
+		if v := recover(); v != nil {
+			s = fmt.Sprintf("(an error of type %T whose Error method panics: %v)", err, v)
+		}
+	}()
+	return err.Error()
+}
+
+func unwrap(err error) []error {
+	switch x := err.(type) {
+	case interface{ Unwrap() error }:
+		if inner := x.Unwrap(); inner != nil {
+			return []error{inner}
+		}
+	case interface{ Unwrap() []error }:
+		return x.Unwrap()
+	}
+	return nil
+}
+
+// restore returns the error a record stands for. Names that are not registered
+// any more leave the message.
+func (k *errorKinds) restore(rec *errorRecord) error {
+	if rec == nil {
+		return nil
+	}
+	if v, ok := k.values[rec.Sentinel]; ok && rec.Sentinel != "" {
+		return v
+	}
+	var causes []error
+	if t, ok := k.names[rec.Type]; ok && rec.Type != "" {
+		if v, err := restoreTyped(t, rec.Value); err == nil {
+			if len(rec.Causes) == 0 {
+				return v
+			}
+			causes = append(causes, v)
+		}
+	}
+	for _, c := range rec.Causes {
+		causes = append(causes, k.restore(c))
+	}
+	return &recordedError{message: rec.Message, causes: causes}
+}
+
+func restoreTyped(t reflect.Type, value []byte) (error, error) {
+	p := reflect.New(t)
+	if err := json.Unmarshal(value, p.Interface()); err != nil {
+		return nil, err
+	}
+	v, ok := p.Elem().Interface().(error)
+	if !ok || (t.Kind() == reflect.Pointer && p.Elem().IsNil()) {
+		return nil, errors.New("not an error")
+	}
+	return v, nil
+}
+
+// recordedError is an error read back from the history.
+type recordedError struct {
+	message string
+	causes  []error
+}
+
+func (e *recordedError) Error() string   { return e.message }
+func (e *recordedError) Unwrap() []error { return e.causes }
+
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return s[:limit] + "…"
+}

@@ -1,0 +1,343 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// The errors a caller may branch on with errors.Is. Where there is more to
+// know, a struct type carries it and matches the sentinel.
+var (
+	// ErrOutsideRun: a durable call was made with a context that belongs to no run.
+	ErrOutsideRun = errors.New("durable: this call needs the context a workflow function was given")
+	// ErrNested: a durable call was made with the context of a step's body.
+	ErrNested = errors.New("durable: a step's body cannot make durable calls with its own context")
+	// ErrConcurrent: two durable calls were under way in one scope.
+	ErrConcurrent = errors.New("durable: two durable calls at once in one scope")
+	// ErrNoEngine: the context carries no engine and there is no default one.
+	ErrNoEngine = errors.New("durable: no engine: use durable.SetDefault(eng) or ctx = durable.NewContext(ctx, eng)")
+	// ErrClosed: the engine was closed.
+	ErrClosed = errors.New("durable: the engine is closed")
+	// ErrInvalid: an argument cannot be used. It is store.ErrInvalid.
+	ErrInvalid = store.ErrInvalid
+	// ErrNotFound: there is no run with this id. It is store.ErrNotFound.
+	ErrNotFound = store.ErrNotFound
+	// ErrConflict: the run id is in use by another workflow or another input.
+	ErrConflict = errors.New("durable: the run exists already with another workflow or input")
+	// ErrNotRegistered: this engine has no code for the workflow or version.
+	ErrNotRegistered = errors.New("durable: workflow not registered")
+	// ErrInterrupted: the run stopped without an outcome and can be resumed.
+	ErrInterrupted = errors.New("durable: run interrupted")
+	// ErrRunFailed: the run ended in an error.
+	ErrRunFailed = errors.New("durable: run failed")
+	// ErrRunCancelled: the run was cancelled.
+	ErrRunCancelled = errors.New("durable: run cancelled")
+	// ErrDefinitionChanged: the code makes other durable calls than the history recorded.
+	ErrDefinitionChanged = errors.New("durable: definition changed")
+	// ErrNotResumable: the run is in a status from which it cannot be resumed.
+	ErrNotResumable = errors.New("durable: run not resumable")
+	// ErrUnavailable: the store could not be reached.
+	ErrUnavailable = errors.New("durable: the store is not available")
+)
+
+// The causes (context.Cause) with which a step's context ends before its body
+// has returned. None of them is recorded as a failed attempt.
+var (
+	// ErrShutdown: the engine is being closed.
+	ErrShutdown = errors.New("durable: the engine is shutting down")
+	// ErrLost: another executor has taken the run; whatever this one still
+	// does is not recorded.
+	ErrLost = errors.New("durable: the run was taken by another executor")
+	// ErrAttemptTimeout: Policy.Timeout has passed. The attempt's error is
+	// recorded, as a failed attempt.
+	ErrAttemptTimeout = fmt.Errorf("durable: attempt timed out: %w", context.DeadlineExceeded)
+)
+
+// Permanent marks err as one that no further attempt can mend: Retry stops at
+// once, and a run that fails with it is not offered for Resume. Permanent(nil)
+// is nil.
+func Permanent(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &permanentError{err}
+}
+
+type permanentError struct{ err error }
+
+func (e *permanentError) Error() string { return e.err.Error() }
+func (e *permanentError) Unwrap() error { return e.err }
+
+// RetryAfter asks Retry to wait for d before the next attempt, whatever the
+// policy says; d below zero counts as zero. It does not grant more attempts.
+// RetryAfter(nil, d) is nil.
+func RetryAfter(err error, d time.Duration) error {
+	if err == nil {
+		return nil
+	}
+	return &retryAfterError{err, max(d, 0)}
+}
+
+type retryAfterError struct {
+	err   error
+	after time.Duration
+}
+
+func (e *retryAfterError) Error() string { return e.err.Error() }
+func (e *retryAfterError) Unwrap() error { return e.err }
+
+// StepError is the recorded failure of a step: what Step and Retry return, the
+// same live and on replay.
+type StepError struct {
+	RunID     string
+	Key       string // of the step
+	Attempt   int    // the last attempt
+	Max       int    // attempts allowed; 0: no limit
+	Permanent bool   // the error was marked Permanent or is one that cannot be mended
+	Err       error  // as recorded: message, registered sentinels and types
+}
+
+func (e *StepError) Error() string {
+	if e.Max == 1 {
+		return fmt.Sprintf("step %s: %v", e.Key, e.Err)
+	}
+	if e.Max == 0 {
+		return fmt.Sprintf("step %s: attempt %d: %v", e.Key, e.Attempt, e.Err)
+	}
+	return fmt.Sprintf("step %s: attempt %d of %d: %v", e.Key, e.Attempt, e.Max, e.Err)
+}
+
+func (e *StepError) Unwrap() error { return e.Err }
+
+// RunError says how a run ended that has no result.
+type RunError struct {
+	RunID       string
+	Workflow    string
+	Status      store.Status // Failed or Cancelled
+	Reason      string
+	Recoverable bool
+	Err         error // as recorded; nil when the engine failed the run
+}
+
+func (e *RunError) Error() string {
+	return fmt.Sprintf("run %s (%s) %s: %s", e.RunID, e.Workflow, e.Status, e.Reason)
+}
+
+func (e *RunError) Unwrap() error { return e.Err }
+
+// Is matches ErrRunFailed and ErrRunCancelled by the status.
+func (e *RunError) Is(target error) bool {
+	return target == ErrRunFailed && e.Status == store.Failed ||
+		target == ErrRunCancelled && e.Status == store.Cancelled
+}
+
+// InterruptedError says that a run stopped without an outcome, why, and how to
+// go on.
+type InterruptedError struct {
+	RunID    string
+	Workflow string
+	Code     string // empty: a graceful stop; see the Code constants
+	Reason   string
+}
+
+func (e *InterruptedError) Error() string {
+	why := ""
+	if e.Reason != "" {
+		why = ": " + e.Reason
+	}
+	return fmt.Sprintf("run %s (%s) was interrupted%s. Resume it with Engine.Resume(ctx, %q), or let durable.Recover(ctx) of a process that serves it continue it",
+		e.RunID, e.Workflow, why, e.RunID)
+}
+
+func (e *InterruptedError) Is(target error) bool { return target == ErrInterrupted }
+
+// ConflictError says what a run id is already used for.
+type ConflictError struct {
+	RunID    string
+	Have     string // workflow of the run that exists
+	Want     string // workflow that was to be started
+	SameFlow bool   // the workflow is the same and the input differs
+}
+
+func (e *ConflictError) Error() string {
+	if e.SameFlow {
+		return fmt.Sprintf("durable: run %q of workflow %s exists already with another input: use another id, or read it with Handle(%q)", e.RunID, e.Have, e.RunID)
+	}
+	return fmt.Sprintf("durable: run %q exists already as a run of workflow %s, not %s: use another id", e.RunID, e.Have, e.Want)
+}
+
+func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
+
+// ConcurrentCallError names the two calls that were under way at once.
+type ConcurrentCallError struct {
+	RunID   string
+	Running string // key of the call that was under way
+	Second  string // name of the call that was refused
+}
+
+func (e *ConcurrentCallError) Error() string {
+	return fmt.Sprintf("durable: run %s: %q was called while %q is under way in the same scope. Usually the outer ctx is used inside a step's body: a body must not make durable calls. To do two things at once, give each its own scope with durable.Go",
+		e.RunID, e.Second, e.Running)
+}
+
+func (e *ConcurrentCallError) Is(target error) bool { return target == ErrConcurrent }
+
+// EncodeError says that a value cannot be kept: it has no faithful encoding,
+// or it is too large.
+type EncodeError struct {
+	RunID string
+	Key   string // of the step that made it; empty: the run's input or output
+	Type  string
+	Err   error
+}
+
+func (e *EncodeError) Error() string {
+	where := "step " + e.Key
+	if e.Key == "" {
+		where = "the workflow's own value"
+	}
+	return fmt.Sprintf("run %s: %s: a value of type %s cannot be kept: %v", e.RunID, where, e.Type, e.Err)
+}
+
+func (e *EncodeError) Unwrap() error { return e.Err }
+
+// UndecodableError says that a recorded value cannot be read as the type the
+// code asks for. The run stops, resumable, and nothing is changed.
+type UndecodableError struct {
+	RunID    string
+	Key      string
+	Recorded string // type name in the checkpoint
+	Wanted   string // type the code asks for
+	Err      error
+}
+
+func (e *UndecodableError) Error() string {
+	return fmt.Sprintf("run %s: the checkpoint of %s holds a %s and cannot be read as %s: %v",
+		e.RunID, e.Key, orUnknown(e.Recorded), e.Wanted, e.Err)
+}
+
+func (e *UndecodableError) Unwrap() error { return e.Err }
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "value of unknown type"
+	}
+	return s
+}
+
+// DefinitionChangedError shows the first durable call at which the code and
+// the history part.
+type DefinitionChangedError struct {
+	RunID    string
+	Workflow string
+	Scope    string   // path of the scope; empty: the workflow function itself
+	Recorded []string // keys of the calls recorded in the scope, in order
+	Ordinal  int      // 1-based place of the first difference
+	Call     string   // key of the call the code makes there; empty: it makes none
+	Source   string   // file:line of that call, when known
+	Detail   string   // what differs when the keys are equal
+}
+
+func (e *DefinitionChangedError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Definition changed: %s (%s) stopped at call %d, still resumable.\n", e.RunID, e.Workflow, e.Ordinal)
+	if e.Scope != "" {
+		fmt.Fprintf(&b, "In scope %s:\n", e.Scope)
+	}
+	width := len("recorded")
+	from := max(0, e.Ordinal-3)
+	to := min(len(e.Recorded), e.Ordinal+1)
+	for _, k := range e.Recorded[min(from, to):to] {
+		width = max(width, len(k))
+	}
+	fmt.Fprintf(&b, "    %-*s   code now\n", width, "recorded")
+	for i := from; i < max(to, e.Ordinal); i++ {
+		recorded, code, mark := "-", "", " "
+		if i < len(e.Recorded) {
+			recorded = e.Recorded[i]
+		}
+		switch {
+		case i < e.Ordinal-1:
+			code = recorded
+		case i == e.Ordinal-1:
+			mark = ">"
+			code = e.Call
+			if code == "" {
+				code = "(returned)"
+			}
+			if e.Source != "" {
+				code += "   " + e.Source
+			}
+		}
+		fmt.Fprintf(&b, "%s %d %-*s   %s\n", mark, i+1, width, recorded, code)
+	}
+	b.WriteString(e.advice())
+	return b.String()
+}
+
+func (e *DefinitionChangedError) advice() string {
+	recorded := ""
+	if e.Ordinal-1 < len(e.Recorded) {
+		recorded = e.Recorded[e.Ordinal-1]
+	}
+	switch {
+	case e.Detail != "":
+		return e.Detail
+	case e.Call == "":
+		return fmt.Sprintf("%s is recorded and the code no longer calls it. Put it back, or run this with the code it was started with.", recorded)
+	case recorded == "":
+		return fmt.Sprintf("%s is not in the history.", e.Call)
+	}
+	return fmt.Sprintf("%s stands where %s was recorded. Make it legal:\n  if durable.Patched(ctx, %q) { … }\nOr run this with the code it was started with.", e.Call, recorded, e.Call)
+}
+
+func (e *DefinitionChangedError) Is(target error) bool { return target == ErrDefinitionChanged }
+
+// DamagedError says that a run's history cannot be believed.
+type DamagedError struct {
+	RunID string
+	Seq   int64 // of the event; 0: unknown
+	Err   error
+}
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("run %s: event %d is damaged: %v. Nothing after it is believed; the run stays as it is until it is repaired", e.RunID, e.Seq, e.Err)
+}
+
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// Is matches store.ErrCorrupt.
+func (e *DamagedError) Is(target error) bool { return target == store.ErrCorrupt }
+
+// PanicError is a panic of user code, contained: the step or run failed, the
+// process goes on.
+type PanicError struct {
+	Value string `json:"value"` // as printed by %v
+	Stack string `json:"stack"`
+}
+
+func (e *PanicError) Error() string { return "panic: " + e.Value }
+
+// ErrGoexit: user code ended its goroutine with runtime.Goexit (t.FailNow does)
+// instead of returning.
+var ErrGoexit = errors.New("durable: the function called runtime.Goexit instead of returning")
+
+// The codes with which a run may be interrupted or failed, in Info.Code and in
+// metrics.
+const (
+	CodeDefinitionChanged = "definition_changed"
+	CodeUndecodable       = "undecodable"
+	CodeDamaged           = "damaged"
+	CodeNotRegistered     = store.CodeNotRegistered
+	CodeQuarantined       = "quarantined"
+	CodeRestarted         = "server_restarted" // FailOnBoot
+	CodeShutdown          = "shutdown"         // stopped gracefully; its policy leaves resuming to a person
+	CodeError             = "error"            // the workflow returned an error
+	CodePanic             = "panic"
+	CodeApproval          = "approval" // waiting for a person
+)

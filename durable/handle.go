@@ -1,0 +1,202 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Run is a typed handle on a run. It holds no resource and may be copied.
+type Run[O any] struct {
+	eng *Engine
+	id  string
+	run *run // when it is executed here
+}
+
+// ID returns the run's id: the one name it has everywhere.
+func (h *Run[O]) ID() string { return h.id }
+
+// Handle returns a handle on the run with this id, without looking whether it
+// exists: Wait does.
+func (w *Workflow[I, O]) Handle(ctx context.Context, id string) (*Run[O], error) {
+	e, err := engineOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &Run[O]{eng: e, id: id}, nil
+}
+
+// Wait returns the run's output once it has completed. Errors:
+//
+//   - *RunError when it failed or was cancelled; errors.Is and errors.As look
+//     through it at the recorded error
+//   - *InterruptedError when it stopped without an outcome and nobody is about
+//     to continue it; the message names the call that does
+//   - ErrNotFound when there is no such run
+//   - the cause of ctx's end; the run goes on
+func (h *Run[O]) Wait(ctx context.Context) (O, error) {
+	var out O
+	env, err := h.eng.wait(ctx, h.id, h.run)
+	if err != nil {
+		return out, err
+	}
+	if recorded, err := h.eng.decode(env, &out); err != nil {
+		return out, &UndecodableError{RunID: h.id, Key: "the output", Recorded: recorded, Wanted: reflect.TypeFor[O]().String(), Err: err}
+	}
+	return out, nil
+}
+
+// wait returns the output of a run, executed here or elsewhere.
+func (e *Engine) wait(ctx context.Context, id string, r *run) ([]byte, error) {
+	if r == nil {
+		r = e.active(id)
+	}
+	for r != nil {
+		select {
+		case <-r.ended:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+		o := r.outcome
+		if o.status != "" || (o.err != nil && !errors.Is(o.err, ErrLost)) {
+			return o.output, o.err
+		}
+		r = e.active(id)
+	}
+	return e.waitElsewhere(ctx, id)
+}
+
+// How often a run that is executed elsewhere is looked at when no notice comes.
+const (
+	firstLook = 50 * time.Millisecond
+	lastLook  = 2 * time.Second
+)
+
+func (e *Engine) waitElsewhere(ctx context.Context, id string) ([]byte, error) {
+	changed, stop := e.watch(id)
+	defer stop()
+	pause := firstLook
+	for {
+		out, done, err := e.result(ctx, id)
+		if done || err != nil {
+			return out, err
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return nil, context.Cause(ctx)
+		case <-e.closed:
+			t.Stop()
+			return nil, fmt.Errorf("waiting for run %s: %w", id, ErrClosed)
+		case <-changed:
+			pause = firstLook
+		case <-t.C:
+			pause = min(2*pause, lastLook)
+		}
+		t.Stop()
+	}
+}
+
+// result reads what became of a run; done is false while it goes on.
+func (e *Engine) result(ctx context.Context, id string) (out []byte, done bool, err error) {
+	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
+	if err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		return nil, false, fmt.Errorf("waiting for run %s: %w", id, err)
+	}
+	row := &h.Run
+	switch row.Status {
+	case store.Completed:
+		if row.Last == nil || row.Last.Type != store.WorkflowCompleted {
+			return nil, false, &DamagedError{RunID: id, Err: fmt.Errorf("it is %s and its log does not end so", row.Status)}
+		}
+		return row.Last.Payload, true, nil
+	case store.Failed, store.Cancelled:
+		return nil, true, e.runError(row)
+	case store.Interrupted:
+		if row.Code == "" && e.somebodyServes(ctx, row) {
+			return nil, false, nil
+		}
+		return nil, true, &InterruptedError{RunID: id, Workflow: row.Workflow, Code: row.Code, Reason: row.Reason}
+	}
+	return nil, false, nil
+}
+
+func (e *Engine) runError(row *store.Run) error {
+	err := &RunError{RunID: row.ID, Workflow: row.Workflow, Status: row.Status, Reason: row.Reason, Recoverable: row.Recoverable}
+	if row.Last != nil {
+		if d, dataErr := dataOf(row.Last); dataErr == nil {
+			err.Err = e.errors.restore(d.Error)
+		}
+	}
+	return err
+}
+
+// somebodyServes reports whether an executor that is alive has the code of a
+// run, and so will claim it.
+func (e *Engine) somebodyServes(ctx context.Context, row *store.Run) bool {
+	if !e.isClosing() && e.recovered.Load() && e.defs.find(row.Workflow, row.Version) != nil {
+		return true
+	}
+	executors, err := e.store.Executors(ctx)
+	if err != nil {
+		return false
+	}
+	for _, x := range executors {
+		if x.Live && x.ID != e.id && store.Serves(x.Serves, row.Workflow, row.Version) {
+			return true
+		}
+	}
+	return false
+}
+
+// watch returns a channel that gets a value when the run with this id may have
+// changed.
+func (e *Engine) watch(id string) (changed <-chan struct{}, stop func()) {
+	ch := make(chan struct{}, 1)
+	e.mu.Lock()
+	e.watchers[id] = append(e.watchers[id], ch)
+	e.mu.Unlock()
+	return ch, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		chs := e.watchers[id]
+		for i := range chs {
+			if chs[i] == ch {
+				chs = append(chs[:i:i], chs[i+1:]...)
+				break
+			}
+		}
+		if len(chs) == 0 {
+			delete(e.watchers, id)
+		} else {
+			e.watchers[id] = chs
+		}
+	}
+}
+
+// notify tells those who watch these runs; with no ids, all.
+func (e *Engine) notify(ids []string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(ids) == 0 {
+		for _, chs := range e.watchers {
+			for _, ch := range chs {
+				e.nudge(ch)
+			}
+		}
+		return
+	}
+	for _, id := range ids {
+		for _, ch := range e.watchers[id] {
+			e.nudge(ch)
+		}
+	}
+}

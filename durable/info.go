@@ -1,0 +1,85 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Info is what Get tells of a run.
+type Info struct {
+	store.Run
+	// Steps done so far in this generation.
+	Steps int
+	// Declared names of the workflow's steps, if this engine knows them.
+	Declared []string
+	// Key and Attempt of the last recorded step event.
+	Key     string
+	Attempt int
+	// LastCheckpoint is the time of the last event.
+	LastCheckpoint store.Time
+}
+
+// Get reads a run. ErrNotFound if there is none.
+func (e *Engine) Get(ctx context.Context, id string) (Info, error) {
+	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
+	if err != nil {
+		return Info{}, fmt.Errorf("durable: run %s: %w", id, err)
+	}
+	i := Info{Run: h.Run}
+	if d := e.defs.find(h.Run.Workflow, h.Run.Version); d != nil {
+		i.Declared = d.steps
+	}
+	if last := h.Run.Last; last != nil {
+		i.Steps, i.Key, i.Attempt, i.LastCheckpoint = int(last.Steps), last.Key, int(last.Attempt), last.At
+	}
+	return i, nil
+}
+
+// List returns a page of runs; see store.Filter.
+func (e *Engine) List(ctx context.Context, f store.Filter) (store.Page, error) {
+	return e.store.List(ctx, f)
+}
+
+// History yields the events of a run's current lineage in order. After an error
+// it ends.
+func (e *Engine) History(ctx context.Context, id string) iter.Seq2[store.Event, error] {
+	return func(yield func(store.Event, error) bool) {
+		h, err := e.store.Load(ctx, id, store.Cursor{})
+		if err != nil {
+			yield(store.Event{}, fmt.Errorf("durable: run %s: %w", id, err))
+			return
+		}
+		for ev, err := range h.Events {
+			if !yield(ev, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// Describe returns the one line a person needs of an event: what happened, to
+// which call, and the error if there was one.
+func Describe(ev store.Event) string {
+	var b strings.Builder
+	b.WriteString(string(ev.Type))
+	if ev.Key != "" {
+		b.WriteString(" " + ev.Key)
+	}
+	if ev.Attempt > 0 && (ev.Type == store.AttemptFailed || ev.Attempt > 1) {
+		fmt.Fprintf(&b, " attempt %d", ev.Attempt)
+	}
+	d, err := dataOf(&ev)
+	switch {
+	case err != nil:
+		b.WriteString(" (its data is not readable)")
+	case d.Error != nil:
+		b.WriteString(": " + d.Error.Message)
+	case d.Reason != "":
+		b.WriteString(": " + d.Reason)
+	}
+	return b.String()
+}

@@ -1,0 +1,62 @@
+package durable
+
+import (
+	"strconv"
+	"strings"
+)
+
+// The key of a durable call is its address in the history: the path of scopes
+// it stands in, its name, and an occurrence number where the name repeats.
+//
+//	charge                 the first call named "charge" of the run
+//	charge#2               the second one
+//	items[17]/resize       in item 17 of the Map "items"
+//
+// The characters / # @ ~ [ ] % of a name are percent-encoded, so that a key
+// can be taken apart again.
+
+const reserved = "/#@~[]%"
+
+// escapeName returns name as it stands in a key.
+func escapeName(name string) string {
+	if !strings.ContainsAny(name, reserved) {
+		return name
+	}
+	var b strings.Builder
+	for i := range len(name) {
+		c := name[i]
+		if strings.IndexByte(reserved, c) < 0 {
+			b.WriteByte(c)
+			continue
+		}
+		const hex = "0123456789ABCDEF"
+		b.WriteByte('%')
+		b.WriteByte(hex[c>>4])
+		b.WriteByte(hex[c&15])
+	}
+	return b.String()
+}
+
+// joinKey returns the key of the n-th call (from 1) with an escaped name in the
+// scope with this path.
+func joinKey(path, escaped string, n int32) string {
+	var suffix string
+	if n > 1 {
+		suffix = "#" + strconv.Itoa(int(n))
+	}
+	if path == "" {
+		if suffix == "" {
+			return escaped
+		}
+		return escaped + suffix
+	}
+	return path + "/" + escaped + suffix
+}
+
+// scopeOfKey returns the path of the scope a key stands in.
+func scopeOfKey(key string) string {
+	if i := strings.LastIndexByte(key, '/'); i >= 0 {
+		return key[:i]
+	}
+	return ""
+}

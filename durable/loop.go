@@ -1,0 +1,226 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// The engine sleeps until something happens: a notice of the store, a due time,
+// or the beat, which stands behind the other two. It never polls.
+
+// beatLoop keeps the executor alive and looks after what a beat brings back.
+func (e *Engine) beatLoop(ctx context.Context) {
+	every := e.options.Lease / 3
+	t := time.NewTimer(every)
+	defer t.Stop()
+	warned := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.look:
+		case <-t.C:
+		}
+		wait := every
+		p, err := e.beat(ctx, false)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			e.log.Warn("durable: beat failed; other executors may take over when the lease has run out", "executor", e.id, "error", err)
+			wait = min(every, time.Second)
+		default:
+			wait = min(every, e.afterBeat(ctx, p))
+		}
+		if !warned && !e.recovered.Load() && time.Since(e.openedAt) > recoverReminder {
+			warned = true
+			e.log.Warn("durable: Recover was not called since Open: interrupted and pending runs of earlier processes are left alone", "executor", e.id)
+		}
+		if !t.Stop() {
+			select {
+			case <-t.C:
+			default:
+			}
+		}
+		t.Reset(wait)
+	}
+}
+
+// recoverReminder is how long after Open a missing Recover is worth a warning.
+const recoverReminder = 10 * time.Second
+
+// afterBeat acts on a pulse and returns when to beat next at the latest.
+func (e *Engine) afterBeat(ctx context.Context, p store.Pulse) time.Duration {
+	if p.Late {
+		e.log.Warn("durable: the lease had run out before this beat; runs that were taken meanwhile stop at their next write", "executor", e.id)
+		e.loseTaken(ctx)
+	}
+	for _, m := range p.Mail {
+		e.notify([]string{m.RunID})
+	}
+	if e.recovered.Load() {
+		if len(p.Gone) > 0 {
+			e.takeOver(ctx)
+		}
+		if p.Due {
+			e.nudge(e.wake)
+		}
+	}
+	if p.Next > p.Now && p.Now != 0 {
+		return max(p.Next.Sub(p.Now), time.Millisecond)
+	}
+	return e.options.Lease
+}
+
+// loseTaken stops the executions of runs that somebody else owns by now, so
+// that their bodies learn of it at once and not at their next write.
+func (e *Engine) loseTaken(ctx context.Context) {
+	e.mu.Lock()
+	ids := make([]string, 0, len(e.runs))
+	for id := range e.runs {
+		ids = append(ids, id)
+	}
+	e.mu.Unlock()
+	for len(ids) > 0 {
+		n := min(len(ids), 200)
+		page, err := e.store.List(ctx, store.Filter{IDs: ids[:n], Limit: n})
+		if err != nil {
+			return // the next write tells
+		}
+		for i := range page.Runs {
+			row := &page.Runs[i]
+			if r := e.active(row.ID); r != nil && row.Epoch > r.row.Epoch && row.Owner != e.id && !row.Status.Terminal() {
+				_ = r.die(&death{kind: deathLost, err: ErrLost})
+			}
+		}
+		ids = ids[n:]
+	}
+}
+
+// noticeLoop passes on what the store tells.
+func (e *Engine) noticeLoop(ctx context.Context, n store.Notifier) {
+	for ctx.Err() == nil {
+		err := n.Notify(ctx, func(notice store.Notice) {
+			e.notify(notice.RunIDs)
+			if !e.recovered.Load() {
+				return
+			}
+			for _, id := range notice.RunIDs {
+				if e.active(id) == nil {
+					e.nudge(e.wake)
+					return
+				}
+			}
+			if len(notice.RunIDs) == 0 {
+				e.nudge(e.wake)
+			}
+		})
+		if ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
+			return
+		}
+		e.log.Warn("durable: notices of the store ended; they are taken up again", "error", err)
+		sleep(ctx, time.Second)
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
+	}
+}
+
+// claimLoop takes due runs whenever there may be some.
+func (e *Engine) claimLoop(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.wake:
+		}
+		if !e.recovered.Load() {
+			continue
+		}
+		for ctx.Err() == nil {
+			free := e.options.MaxRuns - int(e.claimed.Load())
+			if free <= 0 {
+				break // a claimed run that ends wakes us
+			}
+			n, err := e.claim(ctx, store.Claim{Max: min(free, claimBatch)})
+			if err != nil {
+				if ctx.Err() == nil {
+					e.log.Warn("durable: claiming runs failed; the next beat tries again", "executor", e.id, "error", err)
+				}
+				break
+			}
+			if n < min(free, claimBatch) {
+				break
+			}
+		}
+	}
+}
+
+// claimBatch is how many runs are claimed in one call.
+const claimBatch = 64
+
+// claim takes runs and begins to execute them; it returns how many it got.
+func (e *Engine) claim(ctx context.Context, c store.Claim) (int, error) {
+	if len(e.defs.served) == 0 {
+		return 0, nil
+	}
+	c.Executor, c.Serves, c.At = e.id, e.defs.served, e.now()
+	c.Data = (&eventData{Executor: e.id}).encode()
+	rows, err := e.store.Claim(ctx, c)
+	for i := range rows {
+		e.take(rows[i])
+	}
+	return len(rows), err
+}
+
+// take executes a run that was claimed.
+func (e *Engine) take(row store.Run) *run {
+	r := e.newRun(row, e.defs.find(row.Workflow, row.Version))
+	r.resumed.Store(row.Status == store.Resuming)
+	r.fromClaim = true
+	e.log.Info("durable: run claimed", "run", row.ID, "workflow", row.Workflow, "status", row.Status, "strikes", row.Strikes)
+	if old := e.active(row.ID); old != nil {
+		// A run of ours that we claimed again: the execution that lost it ends
+		// before the new one begins.
+		_ = old.die(&death{kind: deathLost, err: ErrLost})
+		go func() { // ends with old, which Close waits for
+			<-old.ended
+			e.begin(r)
+		}()
+		return r
+	}
+	e.begin(r)
+	return r
+}
+
+func (e *Engine) begin(r *run) {
+	err := e.add(r)
+	if err == nil {
+		e.claimed.Add(1)
+		r.launch()
+		return
+	}
+	// The engine closes. What was claimed in the same moment is given back, so
+	// that it does not look like a run whose process died.
+	r.cancel(nil)
+	r.headFromClaim()
+	interrupted := store.Interrupted
+	r.lastAt = max(r.lastAt, e.now())
+	ev := store.Event{Type: store.WorkflowInterrupted, Seq: r.head.seq + 1, Branch: r.head.branch, At: r.lastAt, Steps: r.steps, Active: r.activeThen}
+	ev.Sum = store.Seal(r.id, r.head.sum, &ev)
+	change := store.Change{RunID: r.id, Expect: store.Expect{Epoch: r.head.epoch}, Events: []store.Event{ev}, Row: &store.RowPatch{Status: &interrupted}, Yield: true}
+	if err := e.store.Commit(context.Background(), []store.Change{change})[0]; err != nil {
+		e.log.Warn("durable: a run claimed during Close could not be given back; it is recovered like one that was interrupted", "run", r.id, "error", err)
+	}
+	close(r.recorded)
+	close(r.ended)
+}

@@ -1,0 +1,98 @@
+package durable
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+)
+
+// Options configure an engine. The zero value works.
+type Options struct {
+	// Workflows this engine has the code of.
+	Workflows []Definition
+
+	// Name of this executor for people; empty: host name and process id.
+	Name string
+
+	// OnBoot is what Recover does with interrupted runs, for workflows that do
+	// not say it themselves; zero: ResumeOnBoot.
+	OnBoot BootPolicy
+	// BootReason is the failure reason under FailOnBoot; empty:
+	// DefaultBootReason.
+	BootReason string
+
+	// Lease is how long the executor counts as alive after a beat; it beats
+	// three times as often. Zero: 30 s; at least 250 ms.
+	Lease time.Duration
+	// Grace is how long Close waits for step bodies under way before their
+	// contexts end; zero: 10 s; negative: none.
+	Grace time.Duration
+	// MaxRuns bounds how many runs claimed from the store are executed at a
+	// time; runs started here are not counted out. Zero: 1,000.
+	MaxRuns int
+	// QuarantineAfter is how many times in a row a run may end its process
+	// without recording anything before it is set aside; zero: 3.
+	QuarantineAfter int
+
+	// Codec for inputs, results and outputs; nil: JSON.
+	Codec Codec
+	// Errors that keep their identity in the history.
+	Errors []ErrorKind
+	// Logger for the life of runs and for recovery; nil: slog.Default().
+	Logger *slog.Logger
+}
+
+// The defaults of Options.
+const (
+	DefaultLease           = 30 * time.Second
+	MinLease               = 250 * time.Millisecond
+	DefaultGrace           = 10 * time.Second
+	DefaultMaxRuns         = 1000
+	DefaultQuarantineAfter = 3
+	// DefaultBootReason is recorded by FailOnBoot.
+	DefaultBootReason = "Server restarted while workflow was running"
+)
+
+// filled returns o with its defaults, or an error about a field that cannot be
+// used.
+func (o Options) filled() (Options, error) {
+	if o.Lease == 0 {
+		o.Lease = DefaultLease
+	}
+	if o.Lease < MinLease {
+		return o, fmt.Errorf("durable: Options.Lease is %s; at least %s is needed: %w", o.Lease, MinLease, ErrInvalid)
+	}
+	if o.Grace == 0 {
+		o.Grace = DefaultGrace
+	}
+	if o.MaxRuns < 0 || o.QuarantineAfter < 0 {
+		return o, fmt.Errorf("durable: Options.MaxRuns and QuarantineAfter must not be negative: %w", ErrInvalid)
+	}
+	if o.MaxRuns == 0 {
+		o.MaxRuns = DefaultMaxRuns
+	}
+	if o.QuarantineAfter == 0 {
+		o.QuarantineAfter = DefaultQuarantineAfter
+	}
+	if o.BootReason == "" {
+		o.BootReason = DefaultBootReason
+	}
+	if !o.OnBoot.valid() {
+		return o, fmt.Errorf("durable: Options.OnBoot is no policy: %w", ErrInvalid)
+	}
+	if o.OnBoot == 0 {
+		o.OnBoot = ResumeOnBoot
+	}
+	if o.Codec == nil {
+		o.Codec = JSON()
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Name == "" {
+		host, _ := os.Hostname()
+		o.Name = fmt.Sprintf("%s/%d", host, os.Getpid())
+	}
+	return o, nil
+}

@@ -1,0 +1,140 @@
+package durable
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A record is what the history holds of one durable call.
+type record struct {
+	key      string
+	outcome  *store.Event // step_completed or step_failed; nil: none yet
+	failures []store.Event
+	input    string // hash of WithInput, as recorded with the first event
+	lastAt   store.Time
+}
+
+// past is a run's lineage, taken apart by scope and call. It is made once, when
+// a run is loaded, and then only read.
+type past struct {
+	created store.Event // workflow_created
+	scopes  map[string][]*record
+	head    logHead
+	lastAt  store.Time
+	steps   int32
+	events  int
+}
+
+// eventData is what the Data of an event says; every field stands in the
+// events named behind it.
+type eventData struct {
+	Error       *errorRecord               `json:"error,omitempty"`       // attempt_failed, step_failed, workflow_failed
+	NextAt      store.Time                 `json:"next_at,omitempty"`     // attempt_failed: when the next one may begin
+	Max         int                        `json:"max,omitempty"`         // attempt_failed, step_failed: attempts allowed
+	Notes       map[string]json.RawMessage `json:"notes,omitempty"`       // attempt_failed, step_failed, step_completed
+	Input       string                     `json:"input,omitempty"`       // step events: hash of WithInput
+	Seed        string                     `json:"seed,omitempty"`        // workflow_created
+	Executor    string                     `json:"executor,omitempty"`    // claim events
+	Code        string                     `json:"code,omitempty"`        // workflow_interrupted, workflow_failed
+	Reason      string                     `json:"reason,omitempty"`      // the same
+	Prompt      string                     `json:"prompt,omitempty"`      // wait_requested
+	Recoverable *bool                      `json:"recoverable,omitempty"` // workflow_failed
+}
+
+func (d *eventData) encode() []byte {
+	b, err := json.Marshal(d)
+	if err != nil {
+		// Every field is made of strings, numbers and JSON that was checked
+		// when it came in.
+		panic(fmt.Sprintf("durable: event data cannot be encoded: %v", err))
+	}
+	if string(b) == "{}" {
+		return nil
+	}
+	return b
+}
+
+func dataOf(e *store.Event) (eventData, error) {
+	var d eventData
+	if len(e.Data) == 0 {
+		return d, nil
+	}
+	err := json.Unmarshal(e.Data, &d)
+	return d, err
+}
+
+// readPast reads a lineage and checks it as it goes: numbers that grow, sums
+// that chain wherever the event before is part of the lineage, calls without a
+// gap in their scope.
+func readPast(runID string, events iter.Seq2[store.Event, error], sizeHint int) (*past, error) {
+	p := &past{scopes: map[string][]*record{}}
+	byKey := make(map[string]*record, sizeHint)
+	var before store.Event
+	for e, err := range events {
+		if err != nil {
+			return nil, err
+		}
+		if e.Seq <= before.Seq {
+			return nil, &DamagedError{RunID: runID, Seq: e.Seq, Err: fmt.Errorf("it comes after event %d", before.Seq)}
+		}
+		if e.Seq == before.Seq+1 && store.Seal(runID, before.Sum, &e) != e.Sum {
+			return nil, &DamagedError{RunID: runID, Seq: e.Seq, Err: fmt.Errorf("its checksum does not fit: it, or the event before it, was changed")}
+		}
+		if err := p.take(&e, byKey); err != nil {
+			return nil, &DamagedError{RunID: runID, Seq: e.Seq, Err: err}
+		}
+		before = e
+		p.events++
+	}
+	if p.created.Seq == 0 {
+		return nil, &DamagedError{RunID: runID, Err: fmt.Errorf("the history does not begin with %s", store.WorkflowCreated)}
+	}
+	p.head = logHead{seq: before.Seq, sum: before.Sum, epoch: before.Epoch, branch: before.Branch}
+	p.lastAt, p.steps = before.At, before.Steps
+	return p, nil
+}
+
+// take files one event.
+func (p *past) take(e *store.Event, byKey map[string]*record) error {
+	switch e.Type {
+	case store.WorkflowCreated:
+		p.created = *e
+		return nil
+	case store.StepStarted, store.StepCompleted, store.StepFailed, store.AttemptFailed, store.ProgressSaved:
+	default:
+		return nil
+	}
+	rec := byKey[e.Key]
+	if rec == nil {
+		scope := scopeOfKey(e.Key)
+		calls := p.scopes[scope]
+		if int(e.Ordinal) != len(calls)+1 {
+			return fmt.Errorf("%s is call %d of its scope, after %d calls", e.Key, e.Ordinal, len(calls))
+		}
+		// The key of a record is kept for the run's life; the event's own
+		// string may share memory with a whole row.
+		rec = &record{key: strings.Clone(e.Key)}
+		byKey[rec.key] = rec
+		p.scopes[scope] = append(calls, rec)
+	}
+	rec.lastAt = e.At
+	if len(e.Data) > 0 && rec.input == "" {
+		d, err := dataOf(e)
+		if err != nil {
+			return fmt.Errorf("its data is not readable: %w", err)
+		}
+		rec.input = d.Input
+	}
+	switch e.Type {
+	case store.StepCompleted, store.StepFailed:
+		ev := *e
+		rec.outcome = &ev
+	case store.AttemptFailed:
+		rec.failures = append(rec.failures, *e)
+	}
+	return nil
+}

@@ -1,0 +1,453 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// BootPolicy says what Recover does with a run whose process died while it was
+// executed. The zero value leaves the choice to Options.OnBoot.
+type BootPolicy int
+
+// The policies.
+const (
+	// ResumeOnBoot continues the run. It is the default.
+	ResumeOnBoot BootPolicy = iota + 1
+	// FailOnBoot marks it failed, recoverable: only a person resumes it.
+	FailOnBoot
+	// LeaveOnBoot leaves it as it is.
+	LeaveOnBoot
+)
+
+func (p BootPolicy) valid() bool { return p >= 0 && p <= LeaveOnBoot }
+
+func (e *Engine) bootPolicy(def *definition) BootPolicy {
+	if def != nil && def.boot != 0 {
+		return def.boot
+	}
+	return e.options.OnBoot
+}
+
+// Report says what Recover did, by run id. Runs in progress elsewhere, pending
+// runs and ended ones are in none of its lists.
+type Report struct {
+	Resumed    []string   // continued here, in the background
+	Failed     []string   // marked failed under FailOnBoot
+	Left       []string   // left alone under LeaveOnBoot
+	Approvals  []Approval // waiting for a person; kept as they are
+	Suspects   []string   // ended their process before; tried one at a time
+	Stuck      []Stuck    // cannot go on here
+	Quarantine []string   // of those, the ones set aside by this call
+}
+
+// Approval is a wait for a person that survived the restart.
+type Approval struct {
+	RunID  string
+	Key    string // of the wait
+	Prompt string
+}
+
+// Stuck says why a run cannot go on, and what to do.
+type Stuck struct {
+	RunID    string
+	Workflow string
+	Version  string
+	Code     string
+	Reason   string
+	Next     string
+}
+
+// Recover brings every run that was left unfinished into a defined state. Call
+// it once on boot. Runs whose owner is gone are continued from the attempt they
+// had reached, failed, or left, as their policy says; waiting runs keep
+// waiting, and their prompts are reported; pending and interrupted runs become
+// claimable by this engine. One run that cannot be recovered does not keep the
+// others: it is in Report.Stuck. Runs that a live executor owns are never
+// touched, and neither are ended ones; calling it again does no harm.
+//
+// The runs are continued in the background; Recover does not wait for them. Its
+// error says that the store could not be read.
+func Recover(ctx context.Context) (Report, error) {
+	e, err := engineOf(ctx)
+	if err != nil {
+		return Report{}, err
+	}
+	return e.Recover(ctx)
+}
+
+// Recover is the function Recover for this engine.
+func (e *Engine) Recover(ctx context.Context) (Report, error) {
+	var rep Report
+	if e.isClosing() {
+		return rep, ErrClosed
+	}
+	if err := e.recoverOrphans(ctx, &rep); err != nil {
+		return rep, err
+	}
+	if err := e.announceApprovals(ctx, &rep); err != nil {
+		return rep, err
+	}
+	if err := e.reportParked(ctx, &rep); err != nil {
+		return rep, err
+	}
+	e.recovered.Store(true)
+	e.nudge(e.wake)
+	e.nudge(e.look)
+	e.log.Info(fmt.Sprintf("Recovery complete: %d workflows marked failed, %d approvals restored.", len(rep.Failed), len(rep.Approvals)),
+		"resumed", len(rep.Resumed), "suspects", len(rep.Suspects), "left", len(rep.Left), "quarantined", len(rep.Quarantine), "stuck", len(rep.Stuck))
+	return rep, nil
+}
+
+// takeOver recovers the runs of executors that were found gone while we run.
+func (e *Engine) takeOver(ctx context.Context) {
+	var rep Report
+	if err := e.recoverOrphans(ctx, &rep); err != nil {
+		if ctx.Err() == nil {
+			e.log.Warn("durable: taking over runs of a lost executor failed; the next beat tries again", "error", err)
+		}
+		return
+	}
+	if n := len(rep.Resumed) + len(rep.Failed) + len(rep.Suspects) + len(rep.Quarantine); n > 0 {
+		e.log.Info("durable: took over runs of a lost executor", "resumed", len(rep.Resumed), "failed", len(rep.Failed), "suspects", len(rep.Suspects), "quarantined", len(rep.Quarantine))
+	}
+}
+
+// fate is what recovery does with an orphaned run.
+type fate int
+
+const (
+	fateResume fate = iota
+	fateTry         // resume, one at a time
+	fateFail
+	fateLeave
+	fateQuarantine
+	fateStuck
+	fateNone
+)
+
+// fateOf decides about an orphan, given its policy and whether its code is here.
+// It is a pure function of its arguments.
+func fateOf(row *store.Run, policy BootPolicy, served bool, quarantineAfter int) fate {
+	switch row.Status {
+	case store.Running, store.Resuming:
+	default:
+		// Waiting and pending runs are claimed when they are due.
+		return fateNone
+	}
+	strikes := int32(1)
+	if row.Last != nil {
+		strikes = row.NextStrikes(row.Last.Type)
+	}
+	switch {
+	case policy == LeaveOnBoot:
+		return fateLeave
+	case policy == FailOnBoot:
+		return fateFail
+	case int(strikes) >= quarantineAfter:
+		return fateQuarantine
+	case !served:
+		return fateStuck
+	case int(strikes) >= quarantineAfter-1 && strikes > 1:
+		return fateTry
+	}
+	return fateResume
+}
+
+// recoverOrphans deals with all runs whose owner is gone.
+func (e *Engine) recoverOrphans(ctx context.Context, rep *Report) error {
+	var resume, try []string
+	f := store.Filter{Orphaned: true, OldestFirst: true, WithLast: true}
+	for {
+		page, err := e.store.List(ctx, f)
+		if err != nil {
+			return fmt.Errorf("durable: recovery could not list interrupted runs: %w", err)
+		}
+		for i := range page.Runs {
+			row := &page.Runs[i]
+			def := e.defs.find(row.Workflow, row.Version)
+			switch fateOf(row, e.bootPolicy(def), def != nil, e.options.QuarantineAfter) {
+			case fateResume:
+				resume = append(resume, row.ID)
+			case fateTry:
+				try = append(try, row.ID)
+			case fateLeave:
+				rep.Left = append(rep.Left, row.ID)
+			case fateFail:
+				if e.failOrphan(ctx, row, CodeRestarted, e.options.BootReason, rep) {
+					rep.Failed = append(rep.Failed, row.ID)
+					e.log.Info("durable: run marked failed", "run", row.ID, "workflow", row.Workflow, "reason", e.options.BootReason)
+				}
+			case fateQuarantine:
+				reason := fmt.Sprintf("quarantined: killed its process %d times", e.options.QuarantineAfter)
+				if e.failOrphan(ctx, row, CodeQuarantined, reason, rep) {
+					rep.Quarantine = append(rep.Quarantine, row.ID)
+					rep.Stuck = append(rep.Stuck, stuckOf(row, CodeQuarantined, reason))
+					e.log.Warn("durable: run quarantined", "run", row.ID, "workflow", row.Workflow, "reason", reason)
+				}
+			case fateStuck:
+				rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
+			}
+		}
+		if f.After = page.Next; f.After == "" {
+			break
+		}
+	}
+	e.resumeOrphans(ctx, resume, rep)
+	e.trySuspects(try, rep)
+	return nil
+}
+
+func stuckOf(row *store.Run, code, reason string) Stuck {
+	s := Stuck{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: code, Reason: reason}
+	switch code {
+	case CodeNotRegistered:
+		s.Next = fmt.Sprintf("run a program that serves workflow %s version %s", row.Workflow, row.Version)
+	case CodeDefinitionChanged:
+		s.Next = fmt.Sprintf("run the code it was started with, or mend the difference, then Engine.Resume(ctx, %q)", row.ID)
+	default:
+		s.Next = fmt.Sprintf("find the cause, then Engine.Resume(ctx, %q)", row.ID)
+	}
+	return s
+}
+
+func (e *Engine) notServed(row *store.Run) string {
+	if e.defs.byName[row.Workflow] != nil {
+		return fmt.Sprintf("version %s of workflow %s is not registered here", row.Version, row.Workflow)
+	}
+	return fmt.Sprintf("workflow %s is not registered here", row.Workflow)
+}
+
+// recoverBatch is how many orphans are claimed in one call.
+const recoverBatch = 64
+
+// resumeOrphans claims runs and continues them.
+func (e *Engine) resumeOrphans(ctx context.Context, ids []string, rep *Report) {
+	for len(ids) > 0 {
+		n := min(len(ids), recoverBatch)
+		rows, err := e.claimIDs(ctx, ids[:n])
+		for i := range rows {
+			rep.Resumed = append(rep.Resumed, rows[i].id)
+			e.log.Info("durable: run resumed", "run", rows[i].id, "workflow", rows[i].row.Workflow)
+		}
+		if err != nil {
+			// The rest of the batch stays orphaned: the next beat finds it.
+			for _, id := range ids[:n] {
+				if e.active(id) == nil {
+					rep.Stuck = append(rep.Stuck, Stuck{RunID: id, Reason: fmt.Sprintf("claiming it failed: %v", err), Next: "it is tried again with the next beat"})
+				}
+			}
+		}
+		ids = ids[n:]
+	}
+}
+
+// claimIDs claims these runs and begins to execute those it got.
+func (e *Engine) claimIDs(ctx context.Context, ids []string) ([]*run, error) {
+	if len(e.defs.served) == 0 {
+		return nil, nil
+	}
+	rows, err := e.store.Claim(ctx, store.Claim{
+		Executor: e.id, Serves: e.defs.served, Max: len(ids), IDs: ids, At: e.now(),
+		Data: (&eventData{Executor: e.id}).encode(),
+	})
+	runs := make([]*run, len(rows))
+	for i := range rows {
+		runs[i] = e.take(rows[i])
+	}
+	return runs, err
+}
+
+// trySuspects continues, in the background and one at a time, runs that have
+// ended their process before: the next one begins when the one before it has
+// recorded something, or ended. So of several that are under suspicion only the
+// guilty one can get another strike.
+func (e *Engine) trySuspects(ids []string, rep *Report) {
+	rep.Suspects = append(rep.Suspects, ids...)
+	e.mu.Lock()
+	fresh := ids[:0]
+	for _, id := range ids {
+		if !e.suspects[id] {
+			e.suspects[id] = true
+			fresh = append(fresh, id)
+		}
+	}
+	e.mu.Unlock()
+	if len(fresh) == 0 {
+		return
+	}
+	e.background(func() {
+		e.trial.Lock()
+		defer e.trial.Unlock()
+		for _, id := range fresh {
+			e.try(id)
+			e.mu.Lock()
+			delete(e.suspects, id)
+			e.mu.Unlock()
+		}
+	})
+}
+
+func (e *Engine) try(id string) {
+	if e.loop.Err() != nil {
+		return
+	}
+	runs, err := e.claimIDs(e.loop, []string{id})
+	if err != nil {
+		e.log.Warn("durable: a suspect could not be claimed; the next beat finds it", "run", id, "error", err)
+		return
+	}
+	for _, r := range runs {
+		e.log.Warn("durable: trying a run that ended its process before", "run", id, "strikes", r.row.Strikes)
+		select {
+		case <-r.recorded:
+		case <-e.loop.Done():
+		}
+	}
+}
+
+// failOrphan marks a run failed, recoverable, unless somebody was faster.
+func (e *Engine) failOrphan(ctx context.Context, row *store.Run, code, reason string, rep *Report) bool {
+	yes, failed, ended := true, store.Failed, e.now()
+	err := e.operate(ctx, row, []store.Status{store.Running, store.Resuming},
+		store.Event{Type: store.WorkflowFailed, Data: (&eventData{Code: code, Reason: reason, Recoverable: &yes, Executor: e.id}).encode()},
+		&store.RowPatch{Status: &failed, Code: &code, Reason: &reason, Recoverable: &yes, EndedAt: &ended, WakeAt: new(store.Time)}, true)
+	switch {
+	case err == nil:
+		return true
+	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrStatus), errors.Is(err, store.ErrOwned), errors.Is(err, store.ErrNotFound):
+		return false // another process recovered it in the same moment
+	}
+	rep.Stuck = append(rep.Stuck, Stuck{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: code, Reason: fmt.Sprintf("marking it failed did not succeed: %v", err), Next: "call Recover again"})
+	return false
+}
+
+// operate appends one event to a run that nobody executes, as an operator: it
+// takes the epoch and gives it up again in the same change. row needs its Last.
+func (e *Engine) operate(ctx context.Context, row *store.Run, from []store.Status, ev store.Event, patch *store.RowPatch, release bool) error {
+	if row.Last == nil {
+		return &DamagedError{RunID: row.ID, Err: errors.New("it has no event")}
+	}
+	last := row.Last
+	ev.Seq, ev.Branch, ev.At = last.Seq+1, row.Branch, max(last.At, e.now())
+	ev.Steps, ev.Active = last.Steps, last.Active
+	ev.Sum = store.Seal(row.ID, last.Sum, &ev)
+	change := store.Change{
+		RunID:  row.ID,
+		Expect: store.Expect{Epoch: row.Epoch, TakeEpoch: true, Statuses: from},
+		Events: []store.Event{ev}, Row: patch, Release: release, Yield: true,
+	}
+	for tries := 0; ; tries++ {
+		err := e.store.Commit(ctx, []store.Change{change})[0]
+		if !errors.Is(err, store.ErrUnknown) || ctx.Err() != nil || tries == 20 {
+			return err
+		}
+		sleep(ctx, 50*time.Millisecond)
+	}
+}
+
+// announceApprovals reports the waits for a person of runs that nobody alive
+// owns.
+func (e *Engine) announceApprovals(ctx context.Context, rep *Report) error {
+	f := store.Filter{Statuses: []store.Status{store.Waiting}, OldestFirst: true}
+	live, err := e.liveExecutors(ctx)
+	if err != nil {
+		return err
+	}
+	for {
+		page, err := e.store.List(ctx, f)
+		if err != nil {
+			return fmt.Errorf("durable: recovery could not list waiting runs: %w", err)
+		}
+		for i := range page.Runs {
+			row := &page.Runs[i]
+			if live[row.Owner] {
+				continue
+			}
+			waits, err := e.pendingApprovals(ctx, row)
+			if err != nil {
+				rep.Stuck = append(rep.Stuck, stuckOf(row, CodeDamaged, err.Error()))
+				continue
+			}
+			for _, a := range waits {
+				e.log.Info("durable: approval restored", "run", a.RunID, "workflow", row.Workflow, "wait", a.Key, "prompt", a.Prompt)
+			}
+			rep.Approvals = append(rep.Approvals, waits...)
+		}
+		if f.After = page.Next; f.After == "" {
+			return nil
+		}
+	}
+}
+
+// liveExecutors returns the ids of the executors that are alive, but not ours.
+func (e *Engine) liveExecutors(ctx context.Context) (map[string]bool, error) {
+	list, err := e.store.Executors(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("durable: recovery could not list executors: %w", err)
+	}
+	live := map[string]bool{}
+	for _, x := range list {
+		if x.Live && x.ID != e.id {
+			live[x.ID] = true
+		}
+	}
+	return live, nil
+}
+
+// pendingApprovals returns the waits of a run that were asked for and neither
+// answered nor closed.
+func (e *Engine) pendingApprovals(ctx context.Context, row *store.Run) ([]Approval, error) {
+	h, err := e.store.Load(ctx, row.ID, store.Cursor{})
+	if err != nil {
+		return nil, err
+	}
+	var open []Approval
+	for ev, err := range h.Events {
+		if err != nil {
+			return nil, err
+		}
+		switch ev.Type {
+		case store.WaitRequested:
+			d, err := dataOf(&ev)
+			if err != nil {
+				return nil, &DamagedError{RunID: row.ID, Seq: ev.Seq, Err: err}
+			}
+			open = append(open, Approval{RunID: row.ID, Key: ev.Key, Prompt: d.Prompt})
+		case store.SignalReceived, store.WaitTimedOut, store.WaitClosed:
+			for i := range open {
+				if open[i].Key == ev.Key {
+					open = append(open[:i], open[i+1:]...)
+					break
+				}
+			}
+		}
+	}
+	return open, nil
+}
+
+// reportParked lists the runs that wait for a person to resume them.
+func (e *Engine) reportParked(ctx context.Context, rep *Report) error {
+	f := store.Filter{Statuses: []store.Status{store.Interrupted}, OldestFirst: true}
+	for {
+		page, err := e.store.List(ctx, f)
+		if err != nil {
+			return fmt.Errorf("durable: recovery could not list interrupted runs: %w", err)
+		}
+		for i := range page.Runs {
+			row := &page.Runs[i]
+			switch {
+			case row.Code != "" && row.Code != CodeNotRegistered:
+				rep.Stuck = append(rep.Stuck, stuckOf(row, row.Code, row.Reason))
+			case e.defs.find(row.Workflow, row.Version) == nil:
+				rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
+			}
+		}
+		if f.After = page.Next; f.After == "" {
+			return nil
+		}
+	}
+}

@@ -1,0 +1,378 @@
+package durable
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A run is one execution under way in this process: from its start or claim to
+// the moment its goroutine has ended.
+type run struct {
+	eng  *Engine
+	id   string
+	def  *definition
+	row  store.Run // as created or claimed
+	seed uint64
+
+	ctx    context.Context // of step bodies; ends by cancel
+	cancel context.CancelCauseFunc
+	input  []byte // envelope
+	past   *past  // nil for a run that has just been created
+
+	// dead is set once when the run must make no further durable call here.
+	dead atomic.Pointer[death]
+	gone chan struct{} // closed with it: waits end
+	// body is the key of the step body under way, for messages.
+	body atomic.Pointer[string]
+
+	// fromClaim: it counts against Options.MaxRuns.
+	fromClaim bool
+	// resumed: the row still says Resuming, which the first new write changes.
+	resumed atomic.Bool
+	// recorded is closed when this execution has written its first event.
+	recorded     chan struct{}
+	recordedOnce sync.Once
+
+	// ended is closed when the goroutine is done and its last write is settled;
+	// then outcome may be read.
+	ended   chan struct{}
+	outcome outcome
+
+	began      time.Time     // when this execution began
+	activeThen time.Duration // active time of earlier executions
+
+	// Guarded by the committer's mutex.
+	queued      bool
+	pending     []*write
+	stashed     []store.Event
+	flight      *flight
+	flightSpace flight
+	head        logHead
+	lastAt      store.Time
+	steps       int32
+}
+
+// outcome is how an execution ended.
+type outcome struct {
+	status store.Status // empty: it did not, see err
+	output []byte
+	err    error
+}
+
+// A death is why a run makes no further durable calls in this process.
+type death struct {
+	kind   deathKind
+	code   string // parked: Code of the row
+	err    error  // what every durable call returns from now on
+	reason string // parked: Reason of the row; empty: err
+	calls  atomic.Int32
+}
+
+type deathKind int
+
+const (
+	deathLost     deathKind = iota // another executor has it: write nothing
+	deathShutdown                  // the engine closes: record an interruption
+	deathParked                    // it cannot go on with this code or data: the same, with a code
+)
+
+// patience is how many durable calls a dead run may still make before its
+// goroutine is ended: a loop that ignores errors would never return.
+const patience = 64
+
+// alive returns nil, or the error that a durable call must return because the
+// run is dead.
+func (r *run) alive() error {
+	d := r.dead.Load()
+	if d == nil {
+		return nil
+	}
+	if d.calls.Add(1) > patience {
+		runtime.Goexit()
+	}
+	return d.err
+}
+
+// die makes r dead, once, and returns the error of the death that counts.
+func (r *run) die(d *death) error {
+	if r.dead.CompareAndSwap(nil, d) {
+		close(r.gone)
+		if d.kind == deathLost {
+			r.cancel(d.err)
+		}
+		return d.err
+	}
+	// A run that is being stopped and turns out to be lost is lost.
+	if old := r.dead.Load(); d.kind == deathLost && old.kind != deathLost && r.dead.CompareAndSwap(old, d) {
+		r.cancel(d.err)
+	}
+	return r.dead.Load().err
+}
+
+// newRun prepares an execution; launch begins it.
+func (e *Engine) newRun(row store.Run, def *definition) *run {
+	r := &run{
+		eng: e, id: row.ID, def: def, row: row,
+		gone: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}),
+	}
+	r.ctx, r.cancel = context.WithCancelCause(e.base)
+	return r
+}
+
+// stamp gives events their time, which never goes backwards, and the running
+// totals. The committer's mutex is held.
+func (r *run) stamp(events []store.Event) {
+	if len(events) == 0 {
+		return
+	}
+	now := r.eng.now()
+	active := r.activeThen + time.Since(r.began)
+	for i := range events {
+		ev := &events[i]
+		if ev.Type == store.StepCompleted || ev.Type == store.StepFailed {
+			r.steps++
+		}
+		r.lastAt = max(r.lastAt, now)
+		ev.At, ev.Steps, ev.Active = r.lastAt, r.steps, active.Truncate(time.Microsecond)
+	}
+}
+
+// write commits w and returns once it is durable.
+func (r *run) write(w *write) error {
+	if r.resumed.Load() && r.resumed.CompareAndSwap(true, false) && !w.yield {
+		running := store.Running
+		w.row = w.row.Over(&store.RowPatch{Status: &running})
+	}
+	err := r.eng.committer.commit(context.Background(), r, w)
+	if err == nil {
+		r.recordedOnce.Do(func() { close(r.recorded) })
+	}
+	return err
+}
+
+// launch executes r, which was added to the engine, on its own goroutine.
+func (r *run) launch() { go r.execute() }
+
+// execute runs the workflow function and records how it ended. The bookkeeping
+// stands in deferred calls, so that it happens also when the user's code panics
+// or ends the goroutine with runtime.Goexit.
+func (r *run) execute() {
+	defer func() {
+		r.cancel(nil)
+		r.eng.forget(r)
+		r.recordedOnce.Do(func() { close(r.recorded) })
+		close(r.ended)
+		r.eng.runners.Done()
+	}()
+	var output []byte
+	err := ErrGoexit
+	defer func() {
+		if v := recover(); v != nil {
+			output, err = nil, newPanicError(v)
+		}
+		r.outcome = r.end(output, err)
+	}()
+	r.began = time.Now()
+	if r.input == nil {
+		if loadErr := r.load(); loadErr != nil {
+			err = loadErr
+			return
+		}
+	}
+	output, err = r.call()
+}
+
+// load reads the history of a claimed run.
+func (r *run) load() error {
+	h, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{})
+	if err == nil {
+		hint := 16
+		if r.row.Last != nil {
+			hint = int(r.row.Last.Steps) + 16
+		}
+		r.past, err = readPast(r.id, h.Events, hint)
+	}
+	var damaged *DamagedError
+	switch {
+	case errors.As(err, &damaged), errors.Is(err, store.ErrCorrupt):
+		r.headFromClaim()
+		return r.die(&death{kind: deathParked, code: CodeDamaged, err: err})
+	case err != nil:
+		// Nothing is known of the run, and nothing is written: whoever claims
+		// it later, this engine too, starts from the same place.
+		return r.die(&death{kind: deathLost, err: fmt.Errorf("%w: reading the history of run %s: %w", ErrUnavailable, r.id, err)})
+	}
+	r.head = r.past.head
+	r.head.epoch, r.head.branch = r.row.Epoch, r.row.Branch
+	r.lastAt, r.steps = r.past.lastAt, r.past.steps
+	if r.row.Last != nil {
+		r.activeThen = r.row.Last.Active
+	}
+	return r.adopt(&r.past.created)
+}
+
+// headFromClaim lets an execution write behind the claim's own event, without
+// having read the history.
+func (r *run) headFromClaim() {
+	if last := r.row.Last; last != nil {
+		r.head = logHead{seq: last.Seq, sum: last.Sum, epoch: r.row.Epoch, branch: r.row.Branch}
+		r.lastAt, r.steps, r.activeThen = last.At, last.Steps, last.Active
+	}
+}
+
+// adopt takes over what the creation recorded.
+func (r *run) adopt(created *store.Event) error {
+	d, err := dataOf(created)
+	if err != nil {
+		return r.die(&death{kind: deathParked, code: CodeDamaged, err: &DamagedError{RunID: r.id, Seq: created.Seq, Err: err}})
+	}
+	seed, err := hex.DecodeString(d.Seed)
+	if err != nil || len(seed) != 8 {
+		return r.die(&death{kind: deathParked, code: CodeDamaged, err: &DamagedError{RunID: r.id, Seq: created.Seq, Err: errors.New("its seed is not readable")}})
+	}
+	r.seed = binary.BigEndian.Uint64(seed)
+	r.input = created.Payload
+	if r.input == nil {
+		r.input = []byte{}
+	}
+	return nil
+}
+
+// call runs the workflow function.
+func (r *run) call() (output []byte, err error) {
+	root := &scope{run: r, lastAt: r.row.CreatedAt}
+	if r.past != nil {
+		root.hist = r.past.scopes[""]
+		root.lastAt = r.past.created.At
+	}
+	output, err = r.def.call(&scopeContext{Context: r.ctx, scope: root}, r, r.input)
+	if err == nil {
+		err = root.finish()
+	}
+	return output, err
+}
+
+// maxStack bounds the stack that is kept with a panic, in bytes.
+const maxStack = 16 << 10
+
+func newPanicError(v any) *PanicError {
+	return &PanicError{Value: cut(fmt.Sprint(v), maxMessage), Stack: cut(string(debug.Stack()), maxStack)}
+}
+
+// end records how the execution ended.
+func (r *run) end(output []byte, err error) outcome {
+	if d := r.dead.Load(); d != nil {
+		return r.endDead(d)
+	}
+	if err == nil {
+		return r.complete(output)
+	}
+	return r.fail(err)
+}
+
+// endDead ends an execution that was stopped: what the function returned means
+// nothing.
+func (r *run) endDead(d *death) outcome {
+	if d.kind == deathLost {
+		return outcome{err: d.err}
+	}
+	code, reason := d.code, d.reason
+	if d.kind == deathShutdown && r.eng.bootPolicy(r.def) != ResumeOnBoot {
+		// Nobody but a person shall resume it: it must not be claimable.
+		code, reason = CodeShutdown, "stopped by a shutdown"
+	}
+	if reason == "" && code != "" {
+		reason = d.err.Error()
+	}
+	interrupted := store.Interrupted
+	data := &eventData{Code: code, Reason: reason, Executor: r.eng.id}
+	err := r.write(&write{
+		events: []store.Event{{Type: store.WorkflowInterrupted, Data: data.encode()}},
+		row:    &store.RowPatch{Status: &interrupted, Code: &code, Reason: &reason},
+		yield:  true, alone: true,
+	})
+	switch {
+	case err != nil:
+		r.eng.log.Warn("durable: an interruption could not be recorded; the run is recovered when the lease has run out", "run", r.id, "error", err)
+	case d.kind == deathShutdown:
+		r.eng.log.Info("durable: run interrupted", "run", r.id, "workflow", r.def.name)
+	default:
+		r.eng.log.Warn("durable: run parked", "run", r.id, "workflow", r.def.name, "code", code, "error", d.err)
+	}
+	if d.kind == deathShutdown {
+		return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Code: code, Reason: reason}}
+	}
+	return outcome{err: d.err}
+}
+
+func (r *run) complete(output []byte) outcome {
+	completed, none := store.Completed, ""
+	ended := r.eng.now()
+	err := r.write(&write{
+		events:  []store.Event{{Type: store.WorkflowCompleted, Payload: output}},
+		row:     &store.RowPatch{Status: &completed, EndedAt: &ended, WakeAt: new(store.Time), Code: &none, Reason: &none},
+		expect:  store.Expect{NoCancel: true},
+		release: true, yield: true,
+	})
+	switch {
+	case errors.Is(err, store.ErrCancelAsked):
+		return r.cancelled()
+	case err != nil:
+		return outcome{err: err}
+	}
+	r.eng.log.Info("durable: run completed", "run", r.id, "workflow", r.def.name)
+	return outcome{status: store.Completed, output: output}
+}
+
+// cancelled ends a run whose cancellation nobody has read before its end:
+// completion and cancel cannot both win.
+func (r *run) cancelled() outcome {
+	cancelled, no, reason := store.Cancelled, false, "cancelled"
+	ended := r.eng.now()
+	err := r.write(&write{
+		events:  []store.Event{{Type: store.WorkflowCancelled, Data: (&eventData{Reason: reason}).encode()}},
+		row:     &store.RowPatch{Status: &cancelled, CancelAsked: &no, Reason: &reason, EndedAt: &ended, WakeAt: new(store.Time)},
+		release: true, yield: true,
+	})
+	if err != nil {
+		return outcome{err: err}
+	}
+	return outcome{status: store.Cancelled, err: &RunError{RunID: r.id, Workflow: r.def.name, Status: store.Cancelled, Reason: reason}}
+}
+
+func (r *run) fail(err error) outcome {
+	rec := r.eng.errors.record(err)
+	code := CodeError
+	if p := (*PanicError)(nil); errors.As(err, &p) {
+		code = CodePanic
+	}
+	recoverable := !rec.Permanent
+	if s := (*StepError)(nil); errors.As(err, &s) && s.Permanent {
+		recoverable = false
+	}
+	failed, reason := store.Failed, cut(rec.Message, 4<<10)
+	ended := r.eng.now()
+	data := &eventData{Error: rec, Code: code, Reason: reason, Recoverable: &recoverable}
+	writeErr := r.write(&write{
+		events:  []store.Event{{Type: store.WorkflowFailed, Data: data.encode()}},
+		row:     &store.RowPatch{Status: &failed, Code: &code, Reason: &reason, Recoverable: &recoverable, EndedAt: &ended, WakeAt: new(store.Time)},
+		release: true, yield: true,
+	})
+	if writeErr != nil {
+		return outcome{err: writeErr}
+	}
+	r.eng.log.Warn("durable: run failed", "run", r.id, "workflow", r.def.name, "error", rec.Message, "recoverable", recoverable)
+	return outcome{status: store.Failed, err: &RunError{
+		RunID: r.id, Workflow: r.def.name, Status: store.Failed, Reason: reason, Recoverable: recoverable, Err: r.eng.errors.restore(rec),
+	}}
+}

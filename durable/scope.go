@@ -1,0 +1,157 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync/atomic"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A scope is a sequence of durable calls: the workflow function itself, and
+// later each branch and item. Its calls are made one after the other, so each
+// has an ordinal that does not depend on how goroutines are scheduled.
+type scope struct {
+	run  *run
+	path string
+	// hist holds the recorded calls by ordinal - 1.
+	hist []*record
+	// busy is the name of the call under way, nil if there is none.
+	busy atomic.Pointer[string]
+
+	// The rest belongs to the one call that is under way.
+	next   int32            // ordinals given out
+	names  map[string]int32 // occurrences of each escaped name
+	lastAt store.Time       // of the last event of the scope
+	draws  uint32           // NewID and Rand since the last call
+}
+
+// call is one durable call, from begin to end.
+type call struct {
+	scope   *scope
+	key     string
+	name    string
+	ordinal int32
+	rec     *record // what the history has of it; nil: nothing
+}
+
+// begin checks that a call may be made, gives it its key and finds its record.
+// After a nil error end must be called.
+func (s *scope) begin(name string) (call, error) {
+	if err := s.run.alive(); err != nil {
+		return call{}, err
+	}
+	if err := store.CheckName("step name", name); err != nil {
+		return call{}, err
+	}
+	if !s.busy.CompareAndSwap(nil, &name) {
+		running := "a call that has just ended"
+		if p := s.busy.Load(); p != nil {
+			running = *p
+		}
+		return call{}, &ConcurrentCallError{RunID: s.run.id, Running: running, Second: name}
+	}
+	c := call{scope: s, name: name, ordinal: s.next + 1}
+	escaped := escapeName(name)
+	n := s.names[escaped] + 1
+	c.key = joinKey(s.path, escaped, n)
+	if len(c.key) > store.MaxKey {
+		s.end()
+		return call{}, &store.NameError{Kind: "key", Value: c.key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed", len(c.key), store.MaxKey)}
+	}
+	if int(c.ordinal) <= len(s.hist) {
+		c.rec = s.hist[c.ordinal-1]
+		if c.rec.key != c.key {
+			err := s.changed(int(c.ordinal), c.key, "")
+			s.end()
+			return call{}, err
+		}
+	}
+	if s.names == nil {
+		s.names = make(map[string]int32)
+	}
+	s.names[escaped] = n
+	s.next++
+	s.draws = 0
+	return c, nil
+}
+
+// end gives the scope free for its next call.
+func (s *scope) end() { s.busy.Store(nil) }
+
+// finish checks, when the scope's function has returned, that nothing recorded
+// was left uncalled.
+func (s *scope) finish() error {
+	if int(s.next) < len(s.hist) {
+		return s.changed(int(s.next)+1, "", "")
+	}
+	return nil
+}
+
+// changed parks the run: its code and its history part at the call with this
+// ordinal.
+func (s *scope) changed(ordinal int, key, detail string) error {
+	recorded := make([]string, len(s.hist))
+	for i, rec := range s.hist {
+		recorded[i] = rec.key
+	}
+	source := ""
+	if key != "" {
+		source = callerOutside()
+	}
+	return s.run.die(&death{kind: deathParked, code: CodeDefinitionChanged, err: &DefinitionChangedError{
+		RunID: s.run.id, Workflow: s.run.def.name, Scope: s.path, Recorded: recorded,
+		Ordinal: ordinal, Call: key, Source: source, Detail: detail,
+	}})
+}
+
+// callerOutside returns file:line of the nearest caller that is not of this
+// package.
+func callerOutside() string {
+	var pcs [32]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for {
+		f, more := frames.Next()
+		if f.Function != "" && !strings.HasPrefix(f.Function, packagePath+".") {
+			return fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+const packagePath = "github.com/holdfast-dev/holdfast/durable"
+
+// What a context of ours answers to scopeKey: a *scope in a workflow function,
+// an *attempt in a step's body.
+type scopeKey struct{}
+
+// scopeContext is the context of a workflow function.
+type scopeContext struct {
+	context.Context
+	scope *scope
+}
+
+func (c *scopeContext) Value(key any) any {
+	if key == (scopeKey{}) {
+		return c.scope
+	}
+	return c.Context.Value(key)
+}
+
+// scopeOf returns the scope a durable call is made in.
+func scopeOf(ctx context.Context, name string) (*scope, error) {
+	if ctx == nil {
+		return nil, fmt.Errorf("durable: %q was called with a nil context: %w", name, ErrInvalid)
+	}
+	switch v := ctx.Value(scopeKey{}).(type) {
+	case *scope:
+		return v, nil
+	case *attempt:
+		return nil, fmt.Errorf("%w: %q was called in the body of %s. Return from the body and make the call in the workflow function", ErrNested, name, v.call.key)
+	}
+	return nil, fmt.Errorf("%w: %q was called outside a run. Start the workflow with Start, and pass on the ctx its function receives", ErrOutsideRun, name)
+}

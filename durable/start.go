@@ -1,0 +1,200 @@
+package durable
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+
+	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// AutoID, given to Start as the id, has a readable one generated:
+// "checkout-2026-11-21-k7f3". It is no valid id itself, so that one which was
+// left empty by mistake is noticed.
+const AutoID = "\x00auto"
+
+// StartOption changes how a run is started.
+type StartOption func(*startOptions)
+
+type startOptions struct {
+	attributes map[string]string
+}
+
+// Attributes sets values by which runs can be searched.
+func Attributes(a map[string]string) StartOption {
+	return func(o *startOptions) {
+		if o.attributes == nil {
+			o.attributes = map[string]string{}
+		}
+		maps.Copy(o.attributes, a)
+	}
+}
+
+// Start records a new run and returns a handle on it once the record is
+// durable. It is idempotent by id: when the run exists with the same workflow
+// and input, the handle is on that one; with another workflow or input the
+// error is a *ConflictError. When this engine has the workflow's code the run
+// is executed here, from now on; else by whoever serves it.
+//
+// Ending ctx, or its deadline, ends the wait and never touches the run.
+func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartOption) (*Run[O], error) {
+	if _, inRun := ctx.Value(scopeKey{}).(*scope); inRun {
+		return nil, fmt.Errorf("%w: workflow %s was started in a workflow function. Start it in a step", ErrNested, w.def.name)
+	}
+	e, err := engineOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if w.def.err != nil {
+		return nil, w.def.err
+	}
+	input, _, err := encode(e, in)
+	if err != nil {
+		return nil, &EncodeError{RunID: id, Type: reflect.TypeFor[I]().String(), Err: err}
+	}
+	var opts startOptions
+	for _, f := range o {
+		f(&opts)
+	}
+	if id != AutoID {
+		return handleOf[O](e.start(ctx, w.def, id, input, &opts))
+	}
+	for tries := 0; ; tries++ {
+		id = generateID(w.def.name, e.now().Time(), tries)
+		r, created, err := e.create(ctx, w.def, id, input, &opts)
+		if errors.Is(err, store.ErrExists) && tries < 8 {
+			continue // somebody has this suffix: a longer one
+		}
+		if err != nil {
+			return nil, err
+		}
+		return &Run[O]{eng: e, id: created, run: r}, nil
+	}
+}
+
+// Run starts a run and waits for its result: Start and then Wait.
+func (w *Workflow[I, O]) Run(ctx context.Context, id string, in I, o ...StartOption) (O, error) {
+	h, err := w.Start(ctx, id, in, o...)
+	if err != nil {
+		var zero O
+		return zero, err
+	}
+	return h.Wait(ctx)
+}
+
+func handleOf[O any](r *run, e *Engine, id string, err error) (*Run[O], error) {
+	if err != nil {
+		return nil, err
+	}
+	return &Run[O]{eng: e, id: id, run: r}, nil
+}
+
+// start creates the run, or finds the one that is the same.
+func (e *Engine) start(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (*run, *Engine, string, error) {
+	r, _, err := e.create(ctx, def, id, input, o)
+	if !errors.Is(err, store.ErrExists) {
+		return r, e, id, err
+	}
+	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
+	if err != nil {
+		return nil, e, id, fmt.Errorf("durable: reading run %s, which exists already: %w", id, err)
+	}
+	switch {
+	case h.Run.Workflow != def.name:
+		return nil, e, id, &ConflictError{RunID: id, Have: h.Run.Workflow, Want: def.name}
+	case h.Run.InputHash != hashInput(input):
+		return nil, e, id, &ConflictError{RunID: id, Have: h.Run.Workflow, Want: def.name, SameFlow: true}
+	}
+	return e.active(id), e, id, nil
+}
+
+// create commits a new run and, when its code is here, begins to execute it.
+func (e *Engine) create(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (*run, string, error) {
+	if err := store.CheckRunID(id); err != nil {
+		return nil, "", err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, "", context.Cause(ctx)
+	}
+	here := e.defs.find(def.name, def.version)
+	now := e.now()
+	row := store.Run{
+		ID: id, Workflow: def.name, Version: def.version, InitialVersion: def.version,
+		Status: store.Pending, Epoch: int64(now), InputHash: hashInput(input),
+		CreatedAt: now, UpdatedAt: now, Attributes: o.attributes,
+	}
+	var seed [8]byte
+	_, _ = rand.Read(seed[:]) // never fails, says its documentation
+	events := make([]store.Event, 1, 2)
+	events[0] = store.Event{Type: store.WorkflowCreated, Payload: input, Data: (&eventData{Seed: hex.EncodeToString(seed[:])}).encode()}
+	if here != nil {
+		row.Status, row.Owner, row.StartedAt = store.Running, e.id, now
+		if row.Version == "" {
+			row.Version, row.InitialVersion = here.version, here.version
+		}
+		events = append(events, store.Event{Type: store.WorkflowStarted, Data: (&eventData{Executor: e.id}).encode()})
+	}
+	r := e.newRun(row, here)
+	r.head = logHead{epoch: row.Epoch}
+	r.lastAt = now
+	r.input, r.seed = input, binary.BigEndian.Uint64(seed[:])
+	w := &write{events: events, create: &r.row, expect: store.Expect{Absent: true}, once: true}
+	if here != nil {
+		if err := e.add(r); err != nil {
+			r.cancel(nil)
+			if errors.Is(err, store.ErrOwned) {
+				err = &store.ExistsError{RunID: id}
+			}
+			return nil, "", err
+		}
+		// Not after the wait but with the outcome: a run that was created must
+		// be executed although the caller has gone.
+		w.then = func(err error) {
+			if err == nil {
+				r.launch()
+			} else {
+				r.abandon()
+			}
+		}
+	}
+	if err := e.committer.commit(ctx, r, w); err != nil {
+		if here != nil && !w.admitted {
+			r.abandon()
+		}
+		if errors.Is(err, ErrUnavailable) {
+			err = fmt.Errorf("durable: run %s was not started: %w", id, err)
+		}
+		return nil, "", err
+	}
+	if here == nil {
+		r.cancel(nil)
+		return nil, id, nil
+	}
+	e.log.Info("durable: run started", "run", id, "workflow", def.name)
+	return r, id, nil
+}
+
+// abandon takes back a run that was added and never launched.
+func (r *run) abandon() {
+	r.cancel(nil)
+	r.eng.forget(r)
+	r.eng.runners.Done()
+}
+
+// hashInput returns what tells two inputs of a workflow apart: their encoding,
+// without the names of types, which may change.
+func hashInput(env []byte) (h [16]byte) {
+	if open, err := envelope.Open(env); err == nil {
+		env = open.Payload
+	}
+	sum := sha256.Sum256(env)
+	copy(h[:], sum[:])
+	return h
+}

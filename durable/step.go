@@ -1,0 +1,177 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Step runs fn and records its result, or its error, before it returns: from
+// then on the outcome never changes, and a replay returns it without running fn
+// again. If the process dies while fn runs, or before the outcome is recorded,
+// fn runs again after recovery, with the same IdempotencyKey.
+//
+// The result must survive the codec (JSON by default): what Step returns is
+// what a replay will return. A panic of fn is recorded as an error. The error
+// is a *StepError. Within one workflow function (and each scope it opens) steps
+// are made one after the other.
+//
+// fn must not make durable calls with its own context, and must not carry state
+// past the step in captured variables: on replay it does not run.
+func Step[T any](ctx context.Context, name string, fn func(ctx context.Context) (T, error), o ...StepOption) (T, error) {
+	return perform(ctx, name, once, fn, nil, o)
+}
+
+// Do is Step for a function without a result.
+func Do(ctx context.Context, name string, fn func(ctx context.Context) error, o ...StepOption) error {
+	var body func(context.Context) (struct{}, error)
+	if fn != nil {
+		body = func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) }
+	}
+	_, err := perform(ctx, name, once, body, nil, o)
+	return err
+}
+
+// Retry is a Step that is tried again as p says. Every failed attempt is
+// recorded before the pause begins: after a crash the step goes on with the
+// attempt that was under way, knows the earlier failures (Attempt), and waits
+// only what is left of the pause.
+func Retry[T any](ctx context.Context, name string, p Policy, fn func(ctx context.Context) (T, error), o ...StepOption) (T, error) {
+	return perform(ctx, name, p, fn, nil, o)
+}
+
+// Seek is Retry until check accepts the result: a result it refuses is a failed
+// attempt whose output is recorded and shown to the next one, in
+// Attempt(ctx).Failures. check must not have side effects.
+func Seek[T any](ctx context.Context, name string, p Policy, fn func(ctx context.Context) (T, error), check func(T) error, o ...StepOption) (T, error) {
+	if check == nil {
+		var zero T
+		return zero, fmt.Errorf("durable: Seek %q: check is nil: %w", name, ErrInvalid)
+	}
+	return perform(ctx, name, p, fn, check, o)
+}
+
+// StepOption changes one step.
+type StepOption func(*stepOptions)
+
+type stepOptions struct {
+	relaxed bool
+	long    bool
+	input   any
+	hasIn   bool
+}
+
+// Relaxed lets a cheap step without side effects cost no write of its own: its
+// result is recorded with the run's next durable write. If the process dies
+// before that, the step runs again.
+func Relaxed() StepOption { return func(o *stepOptions) { o.relaxed = true } }
+
+// LongOperation records that the step has begun before its body runs, so that
+// an operator sees it under way. It costs a write.
+func LongOperation() StepOption { return func(o *stepOptions) { o.long = true } }
+
+// WithInput records a hash of what the step works on. If a replay comes with
+// another value, the run stops as one whose definition changed: its history
+// would not fit what the code does now.
+func WithInput(v any) StepOption {
+	return func(o *stepOptions) { o.input, o.hasIn = v, true }
+}
+
+// Checkpoint makes what Relaxed steps hold back durable now.
+func Checkpoint(ctx context.Context) error {
+	s, err := scopeOf(ctx, "Checkpoint")
+	if err != nil {
+		return err
+	}
+	if err := s.run.alive(); err != nil {
+		return err
+	}
+	return s.run.flush()
+}
+
+// flush commits what is stashed.
+func (r *run) flush() error {
+	if !r.eng.committer.stashes(r) {
+		return nil
+	}
+	return r.write(&write{})
+}
+
+// perform is every step: find the record, or run the body and make one.
+func perform[T any](ctx context.Context, name string, p Policy, fn func(context.Context) (T, error), check func(T) error, o []StepOption) (T, error) {
+	var result T
+	if fn == nil {
+		return result, fmt.Errorf("durable: step %q: the function is nil: %w", name, ErrInvalid)
+	}
+	s, err := scopeOf(ctx, name)
+	if err != nil {
+		return result, err
+	}
+	if p, err = p.filled(); err != nil {
+		return result, fmt.Errorf("step %q: %w", name, err)
+	}
+	st := step{policy: p}
+	for _, opt := range o {
+		opt(&st.options)
+	}
+	if err := st.hashInput(s.run.eng); err != nil {
+		return result, &EncodeError{RunID: s.run.id, Key: name, Type: fmt.Sprintf("%T", st.options.input), Err: err}
+	}
+	if st.call, err = s.begin(name); err != nil {
+		return result, err
+	}
+	defer s.end()
+	if err := st.checkInput(); err != nil {
+		return result, err
+	}
+	if rec := st.call.rec; rec != nil && rec.outcome != nil {
+		return replayed[T](&st, rec)
+	}
+	body := func(ctx context.Context) ([]byte, error) {
+		value, err := fn(ctx)
+		if err != nil {
+			return nil, err
+		}
+		payload, seen, err := encode(s.run.eng, value)
+		if err != nil {
+			return nil, Permanent(&EncodeError{RunID: s.run.id, Key: st.call.key, Type: reflect.TypeFor[T]().String(), Err: err})
+		}
+		if check != nil {
+			if err := check(seen); err != nil {
+				return payload, err
+			}
+		}
+		result = seen
+		return payload, nil
+	}
+	if err := st.attempts(ctx, body); err != nil {
+		var zero T
+		return zero, err
+	}
+	return result, nil
+}
+
+// replayed returns what the history says of a finished step.
+func replayed[T any](st *step, rec *record) (T, error) {
+	var value T
+	s, r := st.call.scope, st.call.scope.run
+	s.lastAt = rec.lastAt
+	ev := rec.outcome
+	if ev.Type == store.StepFailed {
+		d, err := dataOf(ev)
+		if err != nil || d.Error == nil {
+			return value, r.die(&death{kind: deathParked, code: CodeDamaged, err: &DamagedError{RunID: r.id, Seq: ev.Seq, Err: errors.New("its error is not readable")}})
+		}
+		return value, st.failure(int(ev.Attempt), &d)
+	}
+	if recorded, err := r.eng.decode(ev.Payload, &value); err != nil {
+		var zero T
+		return zero, r.die(&death{kind: deathParked, code: codeOfDecode(err), err: &UndecodableError{
+			RunID: r.id, Key: rec.key, Recorded: recorded, Wanted: reflect.TypeFor[T]().String(), Err: err,
+		}})
+	}
+	return value, nil
+}

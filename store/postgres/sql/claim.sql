@@ -1,0 +1,149 @@
+-- Claims and beats. live is the list of executors that are live; served are
+-- pairs of workflow and version.
+
+-- name: due
+-- What a claim may take, in order: priority, then who waits longest. $1 now,
+-- $2 live, $3 $4 served, $5 queues whose waiting runs may be taken, $6 queues
+-- with room, $7 how many.
+SELECT c.no, c.queue, c.status FROM (
+  (SELECT r.no, r.queue, r.status, r.priority, CASE WHEN r.wake_at <> 0 THEN r.wake_at ELSE r.created_at END AS since
+   FROM durable_runs r
+   WHERE r.status = 'pending' AND r.wake_at <= $1 AND (r.queue = '' OR r.queue = ANY($6::text[]))
+     AND (r.owner = '' OR r.owner <> ALL($2::text[])) AND (NOT r.paused OR r.cancel_asked)
+     AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))
+   ORDER BY r.priority DESC, CASE WHEN r.wake_at <> 0 THEN r.wake_at ELSE r.created_at END, r.no LIMIT $7)
+  UNION ALL
+  (SELECT r.no, r.queue, r.status, r.priority, CASE WHEN r.wake_at <> 0 AND r.wake_at <= $1 THEN r.wake_at ELSE r.created_at END
+   FROM durable_runs r
+   WHERE r.status = 'interrupted' AND r.code IN ('', 'not_registered') AND (r.queue = '' OR r.queue = ANY($6::text[]))
+     AND (r.owner = '' OR r.owner <> ALL($2::text[])) AND (NOT r.paused OR r.cancel_asked)
+     AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))
+   ORDER BY 4 DESC, 5, 1 LIMIT $7)
+  UNION ALL
+  (SELECT r.no, r.queue, r.status, r.priority, r.wake_at
+   FROM durable_runs r
+   WHERE r.status = 'waiting' AND r.wake_at <> 0 AND r.wake_at <= $1 AND (r.queue = '' OR r.queue = ANY($5::text[]))
+     AND (r.owner = '' OR r.owner <> ALL($2::text[])) AND (NOT r.paused OR r.cancel_asked)
+     AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))
+   ORDER BY 4 DESC, 5, 1 LIMIT $7)
+  UNION ALL
+  (SELECT r.no, r.queue, r.status, r.priority, r.created_at
+   FROM durable_runs r
+   WHERE r.status = 'waiting' AND (r.inbox > r.seen OR r.cancel_asked) AND NOT (r.wake_at <> 0 AND r.wake_at <= $1)
+     AND (r.queue = '' OR r.queue = ANY($5::text[]))
+     AND (r.owner = '' OR r.owner <> ALL($2::text[])) AND (NOT r.paused OR r.cancel_asked)
+     AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))
+   ORDER BY 4 DESC, 5, 1 LIMIT $7)
+) c ORDER BY c.priority DESC, c.since, c.no LIMIT $7
+
+-- name: named
+-- Of the runs named, those a claim may take, in the order asked for.
+SELECT r.no FROM unnest($1::text[]) WITH ORDINALITY AS i (id, ord) JOIN durable_runs r ON r.id = i.id
+WHERE r.status NOT IN ('completed', 'failed', 'cancelled') AND NOT (r.status = 'interrupted' AND r.code NOT IN ('', 'not_registered'))
+  AND NOT r.paused AND (r.owner = '' OR r.owner <> ALL($2::text[]))
+  AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))
+ORDER BY i.ord
+
+-- name: claim_lock
+-- The row and the last event of a run, unless somebody else is at it.
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now,
+       r.no, r.id, r.workflow, r.initial_version, r.parent, r.parent_key, r.forked_from, r.input_hash, r.queue, r.partition, r.dedup, r.trace, r.created_at,
+       r.version, r.status, r.code, r.reason, r.recoverable, r.owner, r.epoch, r.branch, r.generation, r.resumes, r.strikes, r.priority, r.inbox, r.seen,
+       r.cancel_asked, r.paused, r.archived_seq, r.started_at, r.updated_at, r.ended_at, r.wake_at, r.deadline_at, r.attributes,
+       e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum
+FROM durable_runs r
+CROSS JOIN LATERAL (SELECT * FROM durable_events l WHERE l.run_no = r.no ORDER BY l.seq DESC LIMIT 1) e
+WHERE r.no = $1 FOR UPDATE OF r SKIP LOCKED
+
+-- name: run_after_claim (own)
+-- For a claim whose answer was lost: the run, if the claim took effect.
+SELECT r.no, r.id, r.workflow, r.initial_version, r.parent, r.parent_key, r.forked_from, r.input_hash, r.queue, r.partition, r.dedup, r.trace, r.created_at,
+       r.version, r.status, r.code, r.reason, r.recoverable, r.owner, r.epoch, r.branch, r.generation, r.resumes, r.strikes, r.priority, r.inbox, r.seen,
+       r.cancel_asked, r.paused, r.archived_seq, r.started_at, r.updated_at, r.ended_at, r.wake_at, r.deadline_at, r.attributes,
+       e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum
+FROM durable_runs r JOIN durable_events e ON e.run_no = r.no AND e.seq = $4
+WHERE r.no = $1 AND r.owner = $2 AND r.epoch = $3 AND e.epoch = $3
+
+-- name: queue_add
+INSERT INTO durable_queues (name) VALUES ($1) ON CONFLICT (name) DO NOTHING
+
+-- name: queue_lock
+SELECT name FROM durable_queues WHERE name = $1 FOR UPDATE
+
+-- name: queue_executing
+SELECT queue, count(*) FROM durable_runs
+WHERE queue = ANY($1::text[]) AND queue <> '' AND status IN ('running', 'resuming') GROUP BY queue
+
+-- name: executors
+-- All executors, the clock, since when the server runs, and which presence
+-- locks are held. There is always a row.
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now,
+       (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint AS up,
+       (SELECT COALESCE(string_agg(l.objid::text, ','), '') FROM pg_locks l
+        WHERE l.locktype = 'advisory' AND l.classid = 1146440258 AND l.objsubid = 2 AND l.granted
+          AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())) AS held,
+       e.id, e.name, e.host, e.boot, e.pid, e.lease, e.serves, e.started_at, e.beat_at, e.presence
+FROM (SELECT 1) one LEFT JOIN durable_executors e ON true ORDER BY e.started_at, e.no
+
+-- name: executors_portable (own)
+-- The same for servers without session locks.
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now, 0::bigint AS up, '' AS held,
+       e.id, e.name, e.host, e.boot, e.pid, e.lease, e.serves, e.started_at, e.beat_at, e.presence
+FROM (SELECT 1) one LEFT JOIN durable_executors e ON true ORDER BY e.started_at, e.no
+
+-- name: beat
+-- Comes back: the clock, and when the lease before this beat ended.
+WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
+     old AS MATERIALIZED (SELECT beat_at + lease AS until FROM durable_executors WHERE id = $1)
+INSERT INTO durable_executors AS e (id, name, host, boot, pid, lease, serves, started_at, beat_at, presence)
+SELECT $1::text, $2::text, $3::text, $4::text, $5::bigint, $6::bigint, $7::text, clock.now, clock.now, $8::text FROM clock
+ON CONFLICT (id) DO UPDATE SET name = excluded.name, host = excluded.host, boot = excluded.boot, pid = excluded.pid,
+  lease = excluded.lease, serves = excluded.serves, beat_at = excluded.beat_at, presence = excluded.presence
+RETURNING e.beat_at, (SELECT until FROM old)
+
+-- name: leave
+WITH old AS (DELETE FROM durable_executors WHERE id = $1 RETURNING beat_at + lease AS until)
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, (SELECT until FROM old)
+
+-- name: set_presence
+UPDATE durable_executors SET presence = $2 WHERE id = $1
+
+-- name: forget_executors
+-- Executors that went without a word a day ago and own nothing.
+DELETE FROM durable_executors e
+WHERE e.beat_at + e.lease < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 86400000000
+  AND NOT EXISTS (SELECT 1 FROM durable_runs r WHERE r.owner = e.id)
+
+-- name: look
+-- What a beat brings back: mail, executors that left runs behind, the next
+-- wake-up, and whether something is due. $1 now, $2 live, $3 $4 served, $5 the
+-- executor.
+SELECT 'mail' AS kind, r.id AS name, r.inbox AS n, r.no AS ord FROM durable_runs r
+WHERE r.owner = $5 AND r.owner <> '' AND r.inbox > r.seen AND r.status NOT IN ('completed', 'failed', 'cancelled')
+UNION ALL
+SELECT DISTINCT 'gone', r.owner, 0::bigint, 0::bigint FROM durable_runs r
+WHERE r.owner <> '' AND r.owner <> ALL($2::text[]) AND r.status NOT IN ('completed', 'failed', 'cancelled')
+UNION ALL
+(SELECT 'next', '', r.wake_at, 0::bigint FROM durable_runs r
+ WHERE r.wake_at > $1 AND r.wake_at <> 0 AND r.status NOT IN ('completed', 'failed', 'cancelled')
+   AND ((r.owner = $5 AND r.owner <> '') OR ((r.owner = '' OR r.owner <> ALL($2::text[]))
+     AND NOT r.paused AND NOT (r.status = 'interrupted' AND r.code NOT IN ('', 'not_registered'))
+     AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))))
+ ORDER BY r.wake_at LIMIT 1)
+UNION ALL
+(SELECT 'due', '', 0::bigint, 0::bigint FROM durable_runs r
+ WHERE r.status = 'pending' AND r.wake_at <= $1 AND (r.owner = '' OR r.owner <> ALL($2::text[])) AND (NOT r.paused OR r.cancel_asked)
+   AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version)) LIMIT 1)
+UNION ALL
+(SELECT 'due', '', 0::bigint, 0::bigint FROM durable_runs r
+ WHERE r.status = 'interrupted' AND r.code IN ('', 'not_registered') AND (r.owner = '' OR r.owner <> ALL($2::text[])) AND (NOT r.paused OR r.cancel_asked)
+   AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version)) LIMIT 1)
+UNION ALL
+(SELECT 'due', '', 0::bigint, 0::bigint FROM durable_runs r
+ WHERE r.status = 'waiting' AND r.wake_at <> 0 AND r.wake_at <= $1 AND (r.owner = '' OR r.owner <> ALL($2::text[])) AND (NOT r.paused OR r.cancel_asked)
+   AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version)) LIMIT 1)
+UNION ALL
+(SELECT 'due', '', 0::bigint, 0::bigint FROM durable_runs r
+ WHERE r.status = 'waiting' AND (r.inbox > r.seen OR r.cancel_asked) AND (r.owner = '' OR r.owner <> ALL($2::text[])) AND (NOT r.paused OR r.cancel_asked)
+   AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version)) LIMIT 1)
+ORDER BY 1, 4, 2

@@ -1,0 +1,60 @@
+-- The log. The fence of an append (S3): the event before it is there, with the
+-- writer's epoch.
+
+-- name: append
+-- One event, one round trip, no lock on the run's row.
+INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
+SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15
+WHERE EXISTS (SELECT 1 FROM durable_events p WHERE p.run_no = $1 AND p.seq = $2 - 1 AND p.epoch = $3)
+
+-- name: append_many (own)
+-- Many events of many runs. pred is the event before the first of a Change and
+-- fence the epoch it must have: 0 means any, and pred 0 that there is none. All
+-- events of a Change meet the same answer, so it is written whole or not at
+-- all; what was written comes back. A Change whose place in the log is taken is
+-- left out here instead of failing the statement on the primary key.
+INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
+SELECT e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum
+FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::integer[], $9::bigint[],
+            $10::bigint[], $11::bigint[], $12::integer[], $13::text[], $14::bytea[], $15::bigint[], $16::bigint[], $17::bigint[])
+  AS e (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum, pred, fence)
+WHERE (e.pred = 0 OR EXISTS (
+         SELECT 1 FROM durable_events p WHERE p.run_no = e.run_no AND p.seq = e.pred AND (p.epoch = e.fence OR e.fence = 0)))
+  AND (SELECT count(*) FROM (SELECT 1 FROM durable_events d WHERE d.run_no = e.run_no AND d.seq > e.pred LIMIT 1) taken) = 0
+RETURNING run_no
+
+-- name: append_claim
+-- The event of a claim. Plain appends take no lock on the row, so its place may
+-- be taken meanwhile: no row, and the claim looks at the log again.
+INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
+VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+ON CONFLICT (run_no, seq) DO NOTHING
+
+-- name: read_back
+-- What became of Changes whose events were not written (S6): for each, the
+-- run's number and the event at the Seq asked for.
+SELECT c.ord, r.no, e.epoch, e.sum
+FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS c (ord, id, seq)
+LEFT JOIN durable_runs r ON r.id = c.id
+LEFT JOIN durable_events e ON e.run_no = r.no AND e.seq = c.seq
+
+-- name: events
+SELECT run_no AS no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum
+FROM durable_events WHERE run_no = $1 AND seq > $2 ORDER BY seq
+
+-- name: events_of_branches (own)
+SELECT run_no AS no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum
+FROM durable_events WHERE run_no = $1 AND seq > $2 AND branch = ANY($3::integer[]) ORDER BY seq
+
+-- name: places_down (own)
+-- From the end of the log, as little as tells which events a lineage has.
+SELECT seq, branch, key FROM durable_events WHERE run_no = $1 AND seq > $2 ORDER BY seq DESC
+
+-- name: last_event
+SELECT run_no AS no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum
+FROM durable_events WHERE run_no = $1 ORDER BY seq DESC LIMIT 1
+
+-- name: last_events
+SELECT e.run_no AS no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum
+FROM unnest($1::bigint[]) AS r (no)
+CROSS JOIN LATERAL (SELECT * FROM durable_events l WHERE l.run_no = r.no ORDER BY l.seq DESC LIMIT 1) e

@@ -1,0 +1,141 @@
+//go:build cgo
+
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"sync/atomic"
+
+	"github.com/mattn/go-sqlite3"
+)
+
+// session carries out statements: on the writer's connection, or on a
+// transaction of the user's.
+type session interface {
+	// exec returns the rows changed and the last rowid given.
+	exec(q *query, args ...any) (changed, rowid int64, err error)
+	// query calls each for every row. The row is only valid during the call.
+	query(q *query, each func(row []driver.Value) error, args ...any) error
+}
+
+// counts is what Meter reports.
+type counts struct{ statements, reads, commits atomic.Int64 }
+
+// conn is a connection of the driver's, used by one goroutine at a time. It
+// goes around database/sql, which costs as much as the statement itself for a
+// small one, and never passes on a context: SQLite would roll the whole
+// transaction back when one is cancelled, and the next statement would then be
+// carried out, and kept, by itself.
+type conn struct {
+	raw    *sqlite3.SQLiteConn
+	stmts  map[*query]*sqlite3.SQLiteStmt
+	args   []driver.NamedValue
+	counts *counts
+}
+
+func openConn(dsn string, n *counts) (*conn, error) {
+	dc, err := (&sqlite3.SQLiteDriver{}).Open(dsn)
+	if err != nil {
+		return nil, err
+	}
+	raw, ok := dc.(*sqlite3.SQLiteConn)
+	if !ok {
+		return nil, fmt.Errorf("sqlite: the driver returned a %T", dc)
+	}
+	return &conn{raw: raw, stmts: make(map[*query]*sqlite3.SQLiteStmt), counts: n}, nil
+}
+
+func (c *conn) close() error {
+	var errs []error
+	for _, st := range c.stmts {
+		errs = append(errs, st.Close())
+	}
+	clear(c.stmts)
+	return errors.Join(append(errs, c.raw.Close())...)
+}
+
+func (c *conn) prepare(q *query) (*sqlite3.SQLiteStmt, error) {
+	if st, ok := c.stmts[q]; ok {
+		return st, nil
+	}
+	ds, err := c.raw.Prepare(q.text)
+	if err != nil {
+		return nil, err
+	}
+	st, ok := ds.(*sqlite3.SQLiteStmt)
+	if !ok {
+		return nil, fmt.Errorf("sqlite: the driver returned a %T", ds)
+	}
+	c.stmts[q] = st
+	return st, nil
+}
+
+// bind fills the one argument list that a connection has; the driver copies the
+// values before a statement runs.
+func (c *conn) bind(args []any) []driver.NamedValue {
+	c.args = c.args[:0]
+	for i, v := range args {
+		c.args = append(c.args, driver.NamedValue{Ordinal: i + 1, Value: v})
+	}
+	return c.args
+}
+
+func (c *conn) exec(q *query, args ...any) (changed, rowid int64, err error) {
+	c.counts.statements.Add(1)
+	return c.run(q, args)
+}
+
+// control runs BEGIN, COMMIT and their like, which are not counted.
+func (c *conn) control(q *query) error {
+	_, _, err := c.run(q, nil)
+	return err
+}
+
+func (c *conn) run(q *query, args []any) (changed, rowid int64, err error) {
+	st, err := c.prepare(q)
+	if err != nil {
+		return 0, 0, err
+	}
+	res, err := st.ExecContext(context.Background(), c.bind(args))
+	if err != nil {
+		return 0, 0, err
+	}
+	// Neither fails in this driver.
+	changed, _ = res.RowsAffected()
+	rowid, _ = res.LastInsertId()
+	return changed, rowid, nil
+}
+
+func (c *conn) query(q *query, each func(row []driver.Value) error, args ...any) (err error) {
+	c.counts.statements.Add(1)
+	c.counts.reads.Add(1)
+	st, err := c.prepare(q)
+	if err != nil {
+		return err
+	}
+	rows, err := st.QueryContext(context.Background(), c.bind(args))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	return eachRow(rows, each)
+}
+
+// eachRow reads driver rows to their end, or to the first error of each.
+func eachRow(rows driver.Rows, each func([]driver.Value) error) error {
+	row := make([]driver.Value, len(rows.Columns()))
+	for {
+		if err := rows.Next(row); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if err := each(row); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,77 @@
+//go:build cgo
+
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// busy reports that another process has the lock: nothing was done.
+func busy(err error) bool {
+	e, ok := errors.AsType[sqlite3.Error](err)
+	return ok && (e.Code == sqlite3.ErrBusy || e.Code == sqlite3.ErrLocked)
+}
+
+// constraint reports that a key or a check of the schema refused a row.
+func constraint(err error) bool {
+	e, ok := errors.AsType[sqlite3.Error](err)
+	return ok && e.Code == sqlite3.ErrConstraint
+}
+
+// memberFault reports whether an error of a whole batch may be due to one of
+// its members, so that the others are worth trying apart.
+func memberFault(err error) bool {
+	e, ok := errors.AsType[sqlite3.Error](err)
+	if !ok {
+		return false
+	}
+	switch e.Code {
+	case sqlite3.ErrConstraint, sqlite3.ErrTooBig, sqlite3.ErrMismatch, sqlite3.ErrRange, sqlite3.ErrError:
+		return true
+	}
+	return false
+}
+
+// broken reports that the connection should not be trusted any more.
+func broken(err error) bool {
+	e, ok := errors.AsType[sqlite3.Error](err)
+	return ok && (e.Code == sqlite3.ErrIoErr || e.Code == sqlite3.ErrNomem || e.Code == sqlite3.ErrCorrupt || e.Code == sqlite3.ErrNotADB)
+}
+
+// fail words an error of SQLite's for people, once. wrote says that it came
+// while something was being made durable, so that after an I/O error nobody
+// knows whether the commit is on the disk.
+func (s *Store) fail(what string, err error, wrote bool) error {
+	if err == nil {
+		return nil
+	}
+	if errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	e, ok := errors.AsType[sqlite3.Error](err)
+	if !ok {
+		return fmt.Errorf("sqlite: %s: %s: %w", s.name, what, err)
+	}
+	switch e.Code {
+	case sqlite3.ErrFull:
+		return fmt.Errorf("sqlite: %s: %s: the disk is full or the file has reached its largest size; nothing was written; free some space and try again: %w", s.name, what, err)
+	case sqlite3.ErrIoErr:
+		if wrote {
+			return fmt.Errorf("sqlite: %s: %s: the disk reported an error: %w: %w", s.name, what, err, store.ErrUnknown)
+		}
+		return fmt.Errorf("sqlite: %s: %s: the disk reported an error: %w", s.name, what, err)
+	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB:
+		return fmt.Errorf("sqlite: %s: %s: run PRAGMA integrity_check, and restore a backup if it reports damage: %w: %w", s.name, what, err, store.ErrCorrupt)
+	case sqlite3.ErrReadonly, sqlite3.ErrPerm, sqlite3.ErrCantOpen, sqlite3.ErrAuth:
+		return fmt.Errorf("sqlite: %s: %s: the process must be able to write the file and its directory: %w", s.name, what, err)
+	case sqlite3.ErrBusy, sqlite3.ErrLocked:
+		return fmt.Errorf("sqlite: %s: %s: another process holds the lock: %w", s.name, what, err)
+	}
+	return fmt.Errorf("sqlite: %s: %s: %w", s.name, what, err)
+}

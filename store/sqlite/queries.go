@@ -1,0 +1,111 @@
+//go:build cgo
+
+package sqlite
+
+import (
+	"embed"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+var (
+	//go:embed sql/*.sql
+	sqlFiles embed.FS
+	//go:embed migrations/*.sql
+	migrationFiles embed.FS
+)
+
+// query is a statement that is prepared once per connection; its address is
+// what connections know it by.
+type query struct{ text string }
+
+// queries are the statements of one handle, with its table prefix.
+type queries struct {
+	append, appendChecked, eventFence, eventLast, eventsLastOf, eventsUp, eventsDown, eventsDelete *query
+
+	runNumber, runHead, runByID, runByNumber, runInsert, runDedup, runDelete *query
+	attributesOf, attributeInsert, attributesDelete                          *query
+	holdOf, holdInsert, holdsDelete                                          *query
+
+	branchInsert, branchesOf, branchesDelete                                     *query
+	messageExists, messageCount, messageInsert, messagesOf, messagesDelete       *query
+	lanes, laneHeads, queueExecuting                                             *query
+	executors, executorBeat, executorGone, executorDelete, ownedLanes, mailOfOwn *query
+
+	begin, commit, rollback, savepoint, release, rollbackTo *query
+
+	migrations sqlstore.Migrator
+	dialect    sqlstore.Dialect
+}
+
+func (q *queries) names() map[string]**query {
+	return map[string]**query{
+		"append": &q.append, "append_checked": &q.appendChecked, "event_fence": &q.eventFence, "event_last": &q.eventLast,
+		"events_last_of": &q.eventsLastOf, "events_up": &q.eventsUp, "events_down": &q.eventsDown, "events_delete": &q.eventsDelete,
+		"run_number": &q.runNumber, "run_head": &q.runHead, "run_by_id": &q.runByID, "run_by_number": &q.runByNumber,
+		"run_insert": &q.runInsert, "run_dedup": &q.runDedup, "run_delete": &q.runDelete,
+		"attributes_of": &q.attributesOf, "attribute_insert": &q.attributeInsert, "attributes_delete": &q.attributesDelete,
+		"hold_of": &q.holdOf, "hold_insert": &q.holdInsert, "holds_delete": &q.holdsDelete,
+		"branch_insert": &q.branchInsert, "branches_of": &q.branchesOf, "branches_delete": &q.branchesDelete,
+		"message_exists": &q.messageExists, "message_count": &q.messageCount, "message_insert": &q.messageInsert,
+		"messages_of": &q.messagesOf, "messages_delete": &q.messagesDelete,
+		"lanes": &q.lanes, "lane_heads": &q.laneHeads, "queue_executing": &q.queueExecuting,
+		"executors": &q.executors, "executor_beat": &q.executorBeat, "executor_gone": &q.executorGone,
+		"executor_delete": &q.executorDelete, "owned_lanes": &q.ownedLanes, "mail_of": &q.mailOfOwn,
+	}
+}
+
+func loadQueries(prefix string, now func() store.Time) (*queries, error) {
+	rename, err := sqlstore.Prefixed(prefix)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
+	}
+	st, err := sqlstore.ReadStatements(fs.FS(sqlFiles), "sql", rename)
+	if err != nil {
+		return nil, err
+	}
+	ms, err := sqlstore.ReadMigrations(migrationFiles, "migrations", rename)
+	if err != nil {
+		return nil, err
+	}
+	q := &queries{
+		begin: &query{"BEGIN IMMEDIATE"}, commit: &query{"COMMIT"}, rollback: &query{"ROLLBACK"},
+		savepoint: &query{"SAVEPOINT member"}, release: &query{"RELEASE member"}, rollbackTo: &query{"ROLLBACK TO member"},
+		migrations: sqlstore.Migrator{
+			Migrations: ms, Exists: st.Text("schema_exists"), Create: st.Text("schema_create"),
+			Version: st.Text("schema_version"), Record: st.Text("schema_record"), Now: now,
+		},
+		dialect: sqlstore.Dialect{
+			Param: func(n int) string { return fmt.Sprintf("?%d", n) },
+			AnyOf: func(column, param string) string { return column + " IN (SELECT value FROM json_each(" + param + "))" },
+			Array: jsonArray,
+			Runs:  rename("durable_runs"), Attributes: rename("durable_attributes"),
+		},
+	}
+	for name, p := range q.names() {
+		if err := st.Need(name); err != nil {
+			return nil, err
+		}
+		*p = &query{st.Text(name)}
+	}
+	return q, nil
+}
+
+// updateText writes the UPDATE of a run's row; columns are constants of
+// sqlstore.
+func (q *queries) updateText(sets []sqlstore.Assignment) string {
+	var b strings.Builder
+	b.WriteString("UPDATE " + q.dialect.Runs + " SET ")
+	for i, s := range sets {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s = ?%d", s.Column, i+1)
+	}
+	fmt.Fprintf(&b, " WHERE no = ?%d", len(sets)+1)
+	return b.String()
+}

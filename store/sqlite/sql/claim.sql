@@ -1,0 +1,26 @@
+-- Statements of a claim.
+
+-- name: lanes (own)
+-- The lanes that hold a ready run: a walk from the head of one to the head of
+-- the next, so that a lane costs one look however many runs wait in it. ready_at
+-- is that of the head, the smallest of the lane.
+WITH RECURSIVE lane (no) AS (
+  SELECT (SELECT no FROM durable_runs WHERE ready IS NOT NULL
+    ORDER BY owner, queue, workflow, version, priority, ready, ready_at, no LIMIT 1)
+  UNION ALL
+  SELECT (SELECT n.no FROM durable_runs AS n
+    WHERE n.ready IS NOT NULL AND (n.owner, n.queue, n.workflow, n.version, n.priority, n.ready) > (r.owner, r.queue, r.workflow, r.version, r.priority, r.ready)
+    ORDER BY n.owner, n.queue, n.workflow, n.version, n.priority, n.ready, n.ready_at, n.no LIMIT 1)
+  FROM lane JOIN durable_runs AS r ON r.no = lane.no
+)
+SELECT r.owner, r.queue, r.workflow, r.version, r.priority, r.ready, r.ready_at FROM lane JOIN durable_runs AS r ON r.no = lane.no
+
+-- name: lane_heads (own)
+-- The first runs of a lane that are ready at ?7.
+SELECT no, wake_at, created_at FROM durable_runs
+WHERE owner = ?1 AND queue = ?2 AND workflow = ?3 AND version = ?4 AND priority = ?5 AND ready = ?6 AND ready IS NOT NULL
+  AND (ready_at <= ?7 OR ready NOT IN (2, 5))
+ORDER BY ready_at, no LIMIT ?8
+
+-- name: queue_executing
+SELECT count(*) FROM durable_runs WHERE status IN ('running', 'resuming') AND queue = ?1

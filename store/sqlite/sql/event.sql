@@ -1,0 +1,40 @@
+-- Statements on the log. place is (run number << 28) | seq.
+
+-- name: append
+-- The plain checkpoint, and its own fence (S3): the event is written only where
+-- the one before it is there, with the writer's epoch. Where another stands
+-- already, the primary key refuses it.
+INSERT INTO durable_events (place, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14
+WHERE EXISTS (SELECT 1 FROM durable_events WHERE place = ?1 - 1 AND epoch = ?15)
+
+-- name: append_checked (own)
+-- For events whose fence was looked at in the same transaction.
+INSERT INTO durable_events (place, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+
+-- name: event_fence
+SELECT epoch, sum FROM durable_events WHERE place = ?1
+
+-- name: event_last
+-- Between the places of a run's seq 0 and of the next run's, both excluded.
+SELECT place & 268435455 AS seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum
+FROM durable_events WHERE place > ?1 AND place < ?2 ORDER BY place DESC LIMIT 1
+
+-- name: events_last_of
+-- The last event of each run whose number is in the JSON array.
+SELECT e.place >> 28 AS no, e.place & 268435455 AS seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps,
+  e.data, e.payload, e.sum
+FROM json_each(?1) AS j
+JOIN durable_events AS e ON e.place = (SELECT max(l.place) FROM durable_events AS l WHERE l.place > j.value << 28 AND l.place < (j.value + 1) << 28)
+
+-- name: events_up
+SELECT place & 268435455 AS seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum
+FROM durable_events WHERE place > ?1 AND place < ?2 ORDER BY place
+
+-- name: events_down
+SELECT place & 268435455 AS seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum
+FROM durable_events WHERE place > ?1 AND place < ?2 ORDER BY place DESC
+
+-- name: events_delete
+DELETE FROM durable_events WHERE place > ?1 AND place < ?2

@@ -1,0 +1,41 @@
+-- Statements of executors.
+
+-- name: executors
+SELECT id, name, host, boot, pid, lease, serves, started_at, beat_at, presence FROM durable_executors ORDER BY no
+
+-- name: executor_beat
+INSERT INTO durable_executors (id, name, host, boot, pid, lease, serves, started_at, beat_at, presence)
+VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9)
+ON CONFLICT (id) DO UPDATE SET name = excluded.name, host = excluded.host, boot = excluded.boot, pid = excluded.pid,
+  lease = excluded.lease, serves = excluded.serves, beat_at = excluded.beat_at, presence = excluded.presence
+
+-- name: executor_gone (own)
+UPDATE durable_executors SET presence = 'gone' WHERE id = ?1
+
+-- name: executor_delete
+DELETE FROM durable_executors WHERE id = ?1
+
+-- name: owned_lanes (own)
+-- Who owns unfinished runs of which workflow and version, and the next timer
+-- after ?1 of each: of all, and of those that may be claimed when it comes.
+WITH RECURSIVE lane (owner, workflow, version) AS (
+  SELECT * FROM (SELECT owner, workflow, version FROM durable_runs
+    WHERE status NOT IN ('completed', 'failed', 'cancelled') ORDER BY owner, workflow, version LIMIT 1)
+  UNION ALL
+  SELECT n.owner, n.workflow, n.version
+  FROM lane JOIN durable_runs AS n ON n.no = (SELECT m.no FROM durable_runs AS m
+    WHERE m.status NOT IN ('completed', 'failed', 'cancelled') AND (m.owner, m.workflow, m.version) > (lane.owner, lane.workflow, lane.version)
+    ORDER BY m.owner, m.workflow, m.version LIMIT 1)
+)
+SELECT owner, workflow, version,
+  (SELECT min(r.wake_at) FROM durable_runs AS r
+    WHERE r.status NOT IN ('completed', 'failed', 'cancelled') AND r.owner = lane.owner AND r.workflow = lane.workflow AND r.version = lane.version
+      AND r.wake_at > ?1) AS next_own,
+  (SELECT r.wake_at FROM durable_runs AS r
+    WHERE r.status NOT IN ('completed', 'failed', 'cancelled') AND r.owner = lane.owner AND r.workflow = lane.workflow AND r.version = lane.version
+      AND r.wake_at > ?1 AND NOT r.paused AND NOT (r.status = 'interrupted' AND r.code NOT IN ('', 'not_registered'))
+    ORDER BY r.wake_at LIMIT 1) AS next_free
+FROM lane
+
+-- name: mail_of
+SELECT id, inbox FROM durable_runs WHERE owner = ?1 AND inbox > seen AND status NOT IN ('completed', 'failed', 'cancelled') ORDER BY no
