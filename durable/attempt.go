@@ -26,12 +26,16 @@ type step struct {
 	input    string // hash of WithInput; empty: none
 	failures []Failure
 	start    store.Time // when the first attempt began
+
+	// Space for what nearly every step needs once.
+	first attempt
+	write write
+	event [1]store.Event
 }
 
 // attempt is one run of a step's body; it is the context the body gets.
 type attempt struct {
 	context.Context
-	call   call
 	step   *step
 	number int
 
@@ -56,7 +60,7 @@ func (st *step) attempts(ctx context.Context, body func(context.Context) ([]byte
 		return err
 	}
 	if st.options.long && !st.begun() {
-		if err := st.record(&write{events: []store.Event{st.event(store.StepStarted, n, &eventData{Input: st.input})}}); err != nil {
+		if err := st.record(st.newEvent(store.StepStarted, n, &eventData{Input: st.input})); err != nil {
 			return err
 		}
 	}
@@ -68,7 +72,7 @@ func (st *step) attempts(ctx context.Context, body func(context.Context) ([]byte
 			st.start = r.eng.now()
 		}
 		if err := st.deadlinePassed(); err != nil {
-			return st.fail(&attempt{number: n - 1}, err, "", 0)
+			return st.fail(&attempt{step: st, number: n - 1}, err, "", 0)
 		}
 		clock := time.Now()
 		a, payload, err := st.run(ctx, n, body)
@@ -142,14 +146,18 @@ func (r *run) deathOf() error {
 
 // run makes attempt n. A panic of the body becomes its error.
 func (st *step) run(ctx context.Context, n int, body func(context.Context) ([]byte, error)) (a *attempt, payload []byte, err error) {
-	a = &attempt{Context: ctx, call: st.call, step: st, number: n}
+	a = &st.first
+	if a.step != nil {
+		a = new(attempt) // the one before may still be held by the body's goroutines
+	}
+	a.Context, a.step, a.number = ctx, st, n
 	if limit, cause := st.limit(); limit > 0 {
 		limited, cancel := context.WithTimeoutCause(ctx, limit, cause)
 		defer cancel()
 		a.Context = limited
 	}
 	r := st.call.scope.run
-	r.body.Store(&a.call.key)
+	r.body.Store(&st.call.key)
 	returned := false
 	defer func() {
 		r.body.Store(nil)
@@ -194,7 +202,7 @@ func (st *step) limit() (time.Duration, error) {
 	return limit, cause
 }
 
-func (st *step) event(t store.Type, n int, d *eventData) store.Event {
+func (st *step) newEvent(t store.Type, n int, d *eventData) store.Event {
 	ev := store.Event{Type: t, Key: st.call.key, Attempt: int32(n), Ordinal: st.call.ordinal}
 	if d != nil {
 		ev.Data = d.encode()
@@ -202,8 +210,11 @@ func (st *step) event(t store.Type, n int, d *eventData) store.Event {
 	return ev
 }
 
-// record commits w and moves the scope's clock on.
-func (st *step) record(w *write) error {
+// record commits an event of the step and moves the scope's clock on.
+func (st *step) record(ev store.Event) error {
+	w := &st.write
+	st.event[0] = ev
+	*w = write{events: st.event[:]}
 	if err := st.call.scope.run.write(w); err != nil {
 		return err
 	}
@@ -216,22 +227,22 @@ func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
 	if notes := a.taken(); notes != nil || st.input != "" {
 		d = &eventData{Notes: notes, Input: st.input}
 	}
-	ev := st.event(store.StepCompleted, a.number, d)
+	ev := st.newEvent(store.StepCompleted, a.number, d)
 	ev.Payload, ev.Took = payload, took.Truncate(time.Microsecond)
 	if st.options.relaxed && len(st.failures) == 0 {
 		st.call.scope.lastAt = st.call.scope.run.eng.committer.stash(st.call.scope.run, ev)
 		return nil
 	}
-	return st.record(&write{events: []store.Event{ev}})
+	return st.record(ev)
 }
 
 // fail records the final failure and returns it as a replay will.
 func (st *step) fail(a *attempt, err error, reason string, took time.Duration) error {
 	r := st.call.scope.run
 	d := &eventData{Error: r.eng.errors.record(err), Reason: reason, Max: st.max(), Notes: a.taken(), Input: st.input}
-	ev := st.event(store.StepFailed, a.number, d)
+	ev := st.newEvent(store.StepFailed, a.number, d)
 	ev.Took = took.Truncate(time.Microsecond)
-	if err := st.record(&write{events: []store.Event{ev}}); err != nil {
+	if err := st.record(ev); err != nil {
 		return err
 	}
 	return st.failure(a.number, d)
@@ -248,13 +259,12 @@ func (st *step) failOnce(a *attempt, err error, output []byte, pause, took time.
 	r := st.call.scope.run
 	took = took.Truncate(time.Microsecond)
 	d := &eventData{Error: r.eng.errors.record(err), NextAt: r.eng.now().Add(pause), Max: st.max(), Notes: a.taken(), Input: st.input}
-	ev := st.event(store.AttemptFailed, a.number, d)
+	ev := st.newEvent(store.AttemptFailed, a.number, d)
 	ev.Payload, ev.Took = output, took
-	w := &write{events: []store.Event{ev}}
-	if err := st.record(w); err != nil {
+	if err := st.record(ev); err != nil {
 		return 0, err
 	}
-	st.failures = append(st.failures, st.failureOf(&w.events[0], d))
+	st.failures = append(st.failures, st.failureOf(&st.event[0], d))
 	return d.NextAt, nil
 }
 
@@ -338,7 +348,7 @@ func Attempt(ctx context.Context) AttemptInfo {
 		return AttemptInfo{}
 	}
 	return AttemptInfo{
-		RunID: a.call.scope.run.id, Key: a.call.key, Number: a.number, Max: a.step.max(),
+		RunID: a.step.call.scope.run.id, Key: a.step.call.key, Number: a.number, Max: a.step.max(),
 		Failures: append([]Failure(nil), a.step.failures...),
 	}
 }
@@ -365,7 +375,7 @@ func Note(ctx context.Context, key string, v any) {
 		err = fmt.Errorf("the notes of one attempt are limited to %d bytes", maxNotes)
 	}
 	if err != nil {
-		a.call.scope.run.eng.log.Warn("durable: a note is dropped", "run", a.call.scope.run.id, "step", a.call.key, "key", key, "error", err)
+		a.step.call.scope.run.eng.log.Warn("durable: a note is dropped", "run", a.step.call.scope.run.id, "step", a.step.call.key, "key", key, "error", err)
 		return
 	}
 	if a.notes == nil {
@@ -393,10 +403,10 @@ func IdempotencyKey(ctx context.Context) string {
 	if !ok {
 		return ""
 	}
-	r := a.call.scope.run
+	r := a.step.call.scope.run
 	h := sha256.New()
 	var n [8]byte
-	for _, part := range []string{r.id, a.call.key} {
+	for _, part := range []string{r.id, a.step.call.key} {
 		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
 		h.Write(n[:])
 		h.Write([]byte(part))

@@ -26,7 +26,7 @@ func engineOf(ctx context.Context) (*Engine, error) {
 	case *scope:
 		return v.run.eng, nil
 	case *attempt:
-		return v.call.scope.run.eng, nil
+		return v.step.call.scope.run.eng, nil
 	}
 	if e, ok := ctx.Value(engineKey{}).(*Engine); ok && e != nil {
 		return e, nil

@@ -18,8 +18,8 @@ type scope struct {
 	path string
 	// hist holds the recorded calls by ordinal - 1.
 	hist []*record
-	// busy is the name of the call under way, nil if there is none.
-	busy atomic.Pointer[string]
+	// busy is the call under way, nil if there is none.
+	busy atomic.Pointer[call]
 
 	// The rest belongs to the one call that is under way.
 	next   int32            // ordinals given out
@@ -37,36 +37,38 @@ type call struct {
 	rec     *record // what the history has of it; nil: nothing
 }
 
-// begin checks that a call may be made, gives it its key and finds its record.
-// After a nil error end must be called.
-func (s *scope) begin(name string) (call, error) {
+// begin checks that the call c may be made, gives it its key and finds its
+// record. After a nil error end must be called.
+func (s *scope) begin(c *call, name string) error {
 	if err := s.run.alive(); err != nil {
-		return call{}, err
+		return err
 	}
 	if err := store.CheckName("step name", name); err != nil {
-		return call{}, err
+		return err
 	}
-	if !s.busy.CompareAndSwap(nil, &name) {
+	// Set before the exchange: whoever finds the scope busy reads it.
+	c.scope, c.name = s, name
+	if !s.busy.CompareAndSwap(nil, c) {
 		running := "a call that has just ended"
 		if p := s.busy.Load(); p != nil {
-			running = *p
+			running = p.name
 		}
-		return call{}, &ConcurrentCallError{RunID: s.run.id, Running: running, Second: name}
+		return &ConcurrentCallError{RunID: s.run.id, Running: running, Second: name}
 	}
-	c := call{scope: s, name: name, ordinal: s.next + 1}
+	c.ordinal = s.next + 1
 	escaped := escapeName(name)
 	n := s.names[escaped] + 1
 	c.key = joinKey(s.path, escaped, n)
 	if len(c.key) > store.MaxKey {
 		s.end()
-		return call{}, &store.NameError{Kind: "key", Value: c.key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed", len(c.key), store.MaxKey)}
+		return &store.NameError{Kind: "key", Value: c.key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed", len(c.key), store.MaxKey)}
 	}
 	if int(c.ordinal) <= len(s.hist) {
 		c.rec = s.hist[c.ordinal-1]
 		if c.rec.key != c.key {
 			err := s.changed(int(c.ordinal), c.key, "")
 			s.end()
-			return call{}, err
+			return err
 		}
 	}
 	if s.names == nil {
@@ -75,7 +77,7 @@ func (s *scope) begin(name string) (call, error) {
 	s.names[escaped] = n
 	s.next++
 	s.draws = 0
-	return c, nil
+	return nil
 }
 
 // end gives the scope free for its next call.
@@ -151,7 +153,7 @@ func scopeOf(ctx context.Context, name string) (*scope, error) {
 	case *scope:
 		return v, nil
 	case *attempt:
-		return nil, fmt.Errorf("%w: %q was called in the body of %s. Return from the body and make the call in the workflow function", ErrNested, name, v.call.key)
+		return nil, fmt.Errorf("%w: %q was called in the body of %s. Return from the body and make the call in the workflow function", ErrNested, name, v.step.call.key)
 	}
 	return nil, fmt.Errorf("%w: %q was called outside a run. Start the workflow with Start, and pass on the ctx its function receives", ErrOutsideRun, name)
 }

@@ -113,14 +113,14 @@ func perform[T any](ctx context.Context, name string, p Policy, fn func(context.
 	if p, err = p.filled(); err != nil {
 		return result, fmt.Errorf("step %q: %w", name, err)
 	}
-	st := step{policy: p}
+	st := &step{policy: p}
 	for _, opt := range o {
 		opt(&st.options)
 	}
 	if err := st.hashInput(s.run.eng); err != nil {
 		return result, &EncodeError{RunID: s.run.id, Key: name, Type: fmt.Sprintf("%T", st.options.input), Err: err}
 	}
-	if st.call, err = s.begin(name); err != nil {
+	if err := s.begin(&st.call, name); err != nil {
 		return result, err
 	}
 	defer s.end()
@@ -128,7 +128,7 @@ func perform[T any](ctx context.Context, name string, p Policy, fn func(context.
 		return result, err
 	}
 	if rec := st.call.rec; rec != nil && rec.outcome != nil {
-		return replayed[T](&st, rec)
+		return replayed[T](st, rec)
 	}
 	body := func(ctx context.Context) ([]byte, error) {
 		value, err := fn(ctx)
