@@ -68,13 +68,13 @@ func (st *step) attempts(ctx context.Context, body func(context.Context) ([]byte
 		if err := r.pauseUntil(wait); err != nil {
 			return err
 		}
+		clock := time.Now()
 		if st.start == 0 {
-			st.start = r.eng.now()
+			st.start = r.eng.storeTime(clock)
 		}
 		if err := st.deadlinePassed(); err != nil {
 			return st.fail(&attempt{step: st, number: n - 1}, err, "", 0)
 		}
-		clock := time.Now()
 		a, payload, err := st.run(ctx, n, body)
 		took := time.Since(clock)
 		if err == nil {
@@ -122,8 +122,11 @@ func (st *step) begun() bool { return st.call.rec != nil }
 
 // pauseUntil waits until the time has come or the run is dead.
 func (r *run) pauseUntil(at store.Time) error {
+	if at == 0 {
+		return r.deathOf()
+	}
 	d := at.Sub(r.eng.now())
-	if at == 0 || d <= 0 {
+	if d <= 0 {
 		return r.deathOf()
 	}
 	t := time.NewTimer(d)

@@ -116,8 +116,11 @@ func (e *Engine) ID() string { return e.id }
 func (e *Engine) Store() store.Store { return e.store }
 
 // now returns the store's time as far as this process knows it.
-func (e *Engine) now() store.Time {
-	return store.Time(time.Now().UnixMicro() + e.offset.Load())
+func (e *Engine) now() store.Time { return e.storeTime(time.Now()) }
+
+// storeTime converts a moment of this process's clock.
+func (e *Engine) storeTime(t time.Time) store.Time {
+	return store.Time(t.UnixMicro() + e.offset.Load())
 }
 
 // beat tells the store that this executor lives.

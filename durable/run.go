@@ -135,8 +135,8 @@ func (r *run) stamp(events []store.Event) {
 	if len(events) == 0 {
 		return
 	}
-	now := r.eng.now()
-	active := r.activeThen + time.Since(r.began)
+	clock := time.Now()
+	now, active := r.eng.storeTime(clock), r.activeThen+clock.Sub(r.began)
 	for i := range events {
 		ev := &events[i]
 		if ev.Type == store.StepCompleted || ev.Type == store.StepFailed {
