@@ -59,6 +59,10 @@ func (st *step) attempts(ctx context.Context, body func(context.Context) ([]byte
 	if err != nil {
 		return err
 	}
+	if limit := st.policy.MaxAttempts; limit > 0 && n > limit {
+		// The policy was changed to fewer attempts than have failed already.
+		return st.fail(&attempt{step: st, number: n - 1}, st.failures[n-2].Err, "no attempt is left", 0)
+	}
 	if st.options.long && !st.begun() {
 		if err := st.record(st.newEvent(store.StepStarted, n, &eventData{Input: st.input})); err != nil {
 			return err

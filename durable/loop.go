@@ -187,7 +187,7 @@ func (e *Engine) take(row store.Run) *run {
 	r := e.newRun(row, e.defs.find(row.Workflow, row.Version))
 	r.resumed.Store(row.Status == store.Resuming)
 	r.fromClaim = true
-	e.log.Info("durable: run claimed", "run", row.ID, "workflow", row.Workflow, "status", row.Status, "strikes", row.Strikes)
+	e.log.Debug("durable: run claimed", "run", row.ID, "workflow", row.Workflow, "status", row.Status, "strikes", row.Strikes)
 	if old := e.active(row.ID); old != nil {
 		// A run of ours that we claimed again: the execution that lost it ends
 		// before the new one begins.

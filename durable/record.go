@@ -2,6 +2,7 @@ package durable
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"strings"
@@ -85,6 +86,9 @@ func readPast(runID string, events iter.Seq2[store.Event, error], sizeHint int) 
 			return nil, &DamagedError{RunID: runID, Seq: e.Seq, Err: fmt.Errorf("its checksum does not fit: it, or the event before it, was changed")}
 		}
 		if err := p.take(&e, byKey); err != nil {
+			if future := (*futureEventError)(nil); errors.As(err, &future) {
+				return nil, fmt.Errorf("run %s: event %d: %w", runID, e.Seq, err)
+			}
 			return nil, &DamagedError{RunID: runID, Seq: e.Seq, Err: err}
 		}
 		before = e
@@ -98,6 +102,14 @@ func readPast(runID string, events iter.Seq2[store.Event, error], sizeHint int) 
 	return p, nil
 }
 
+// futureEventError reports an event this program does not know: to pass over it
+// would be to misread the history.
+type futureEventError struct{ typ store.Type }
+
+func (e *futureEventError) Error() string {
+	return fmt.Sprintf("an event of type %q is from a newer version of this library: use a newer program", e.typ)
+}
+
 // take files one event.
 func (p *past) take(e *store.Event, byKey map[string]*record) error {
 	switch e.Type {
@@ -106,6 +118,9 @@ func (p *past) take(e *store.Event, byKey map[string]*record) error {
 		return nil
 	case store.StepStarted, store.StepCompleted, store.StepFailed, store.AttemptFailed, store.ProgressSaved:
 	default:
+		if !e.Type.Known() {
+			return &futureEventError{e.Type}
+		}
 		return nil
 	}
 	rec := byKey[e.Key]

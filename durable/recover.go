@@ -64,8 +64,8 @@ type Stuck struct {
 // Recover brings every run that was left unfinished into a defined state. Call
 // it once on boot. Runs whose owner is gone are continued from the attempt they
 // had reached, failed, or left, as their policy says; waiting runs keep
-// waiting, and their prompts are reported; pending and interrupted runs become
-// claimable by this engine. One run that cannot be recovered does not keep the
+// waiting, and their prompts are reported; runs that were stopped gracefully are
+// continued; pending ones become claimable by this engine. One run that cannot be recovered does not keep the
 // others: it is in Report.Stuck. Runs that a live executor owns are never
 // touched, and neither are ended ones; calling it again does no harm.
 //
@@ -91,7 +91,7 @@ func (e *Engine) Recover(ctx context.Context) (Report, error) {
 	if err := e.announceApprovals(ctx, &rep); err != nil {
 		return rep, err
 	}
-	if err := e.reportParked(ctx, &rep); err != nil {
+	if err := e.resumeInterrupted(ctx, &rep); err != nil {
 		return rep, err
 	}
 	e.recovered.Store(true)
@@ -196,7 +196,7 @@ func (e *Engine) recoverOrphans(ctx context.Context, rep *Report) error {
 			break
 		}
 	}
-	e.resumeOrphans(ctx, resume, rep)
+	e.continueRuns(ctx, resume, rep)
 	e.trySuspects(try, rep)
 	return nil
 }
@@ -224,8 +224,8 @@ func (e *Engine) notServed(row *store.Run) string {
 // recoverBatch is how many orphans are claimed in one call.
 const recoverBatch = 64
 
-// resumeOrphans claims runs and continues them.
-func (e *Engine) resumeOrphans(ctx context.Context, ids []string, rep *Report) {
+// continueRuns claims runs and continues them.
+func (e *Engine) continueRuns(ctx context.Context, ids []string, rep *Report) {
 	for len(ids) > 0 {
 		n := min(len(ids), recoverBatch)
 		rows, err := e.claimIDs(ctx, ids[:n])
@@ -429,8 +429,10 @@ func (e *Engine) pendingApprovals(ctx context.Context, row *store.Run) ([]Approv
 	return open, nil
 }
 
-// reportParked lists the runs that wait for a person to resume them.
-func (e *Engine) reportParked(ctx context.Context, rep *Report) error {
+// resumeInterrupted continues the runs that were stopped gracefully, and reports
+// those that wait for a person or for other code.
+func (e *Engine) resumeInterrupted(ctx context.Context, rep *Report) error {
+	var resume []string
 	f := store.Filter{Statuses: []store.Status{store.Interrupted}, OldestFirst: true}
 	for {
 		page, err := e.store.List(ctx, f)
@@ -444,10 +446,14 @@ func (e *Engine) reportParked(ctx context.Context, rep *Report) error {
 				rep.Stuck = append(rep.Stuck, stuckOf(row, row.Code, row.Reason))
 			case e.defs.find(row.Workflow, row.Version) == nil:
 				rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
+			default:
+				resume = append(resume, row.ID)
 			}
 		}
 		if f.After = page.Next; f.After == "" {
-			return nil
+			break
 		}
 	}
+	e.continueRuns(ctx, resume, rep)
+	return nil
 }

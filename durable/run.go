@@ -194,23 +194,29 @@ func (r *run) execute() {
 
 // load reads the history of a claimed run.
 func (r *run) load() error {
-	h, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{})
-	if err == nil {
-		hint := 16
-		if r.row.Last != nil {
-			hint = int(r.row.Last.Steps) + 16
+	r.headFromClaim() // so that an interruption can be recorded at any time
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		err := r.readHistory()
+		var future *futureEventError
+		switch {
+		case err == nil:
+		case errors.Is(err, store.ErrCorrupt):
+			return r.die(&death{kind: deathParked, code: CodeDamaged, err: err})
+		case errors.As(err, &future):
+			return r.die(&death{kind: deathParked, code: CodeUndecodable, err: err})
+		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrClosed):
+			return r.die(&death{kind: deathLost, err: fmt.Errorf("%w: reading the history of run %s: %w", ErrLost, r.id, err)})
+		default:
+			// The run is ours, and nobody else will take it: try on.
+			r.eng.log.Warn("durable: a history could not be read; it is tried again", "run", r.id, "error", err)
+			select {
+			case <-time.After(pause):
+				continue
+			case <-r.gone:
+				return r.deathOf()
+			}
 		}
-		r.past, err = readPast(r.id, h.Events, hint)
-	}
-	var damaged *DamagedError
-	switch {
-	case errors.As(err, &damaged), errors.Is(err, store.ErrCorrupt):
-		r.headFromClaim()
-		return r.die(&death{kind: deathParked, code: CodeDamaged, err: err})
-	case err != nil:
-		// Nothing is known of the run, and nothing is written: whoever claims
-		// it later, this engine too, starts from the same place.
-		return r.die(&death{kind: deathLost, err: fmt.Errorf("%w: reading the history of run %s: %w", ErrUnavailable, r.id, err)})
+		break
 	}
 	r.head = r.past.head
 	r.head.epoch, r.head.branch = r.row.Epoch, r.row.Branch
@@ -219,6 +225,19 @@ func (r *run) load() error {
 		r.activeThen = r.row.Last.Active
 	}
 	return r.adopt(&r.past.created)
+}
+
+func (r *run) readHistory() error {
+	h, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{})
+	if err != nil {
+		return err
+	}
+	hint := 16
+	if r.row.Last != nil {
+		hint = int(r.row.Last.Steps) + 16
+	}
+	r.past, err = readPast(r.id, h.Events, hint)
+	return err
 }
 
 // headFromClaim lets an execution write behind the claim's own event, without
@@ -256,8 +275,12 @@ func (r *run) call() (output []byte, err error) {
 		root.lastAt = r.past.created.At
 	}
 	output, err = r.def.call(&scopeContext{Context: r.ctx, scope: root}, r, r.input)
-	if err == nil {
-		err = root.finish()
+	// Also when the function failed: an error that comes before calls which are
+	// recorded was not made by the code that recorded them.
+	if r.dead.Load() == nil {
+		if changed := root.finish(); changed != nil {
+			return nil, changed
+		}
 	}
 	return output, err
 }

@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Type says what an event records.
 type Type string
@@ -52,6 +55,22 @@ const (
 	JumpRequested  Type = "jump_requested"
 	JumpActivated  Type = "jump_activated"
 )
+
+// Types returns every type of event this version knows.
+func Types() []Type {
+	return []Type{
+		WorkflowCreated, WorkflowStarted, WorkflowCompleted, WorkflowFailed, WorkflowCancelled, WorkflowInterrupted,
+		WorkflowRecovered, WorkflowContinued, RunResumed, RunClaimed, FailuresReset,
+		StepStarted, StepCompleted, StepFailed, AttemptFailed, ProgressSaved,
+		WaitRequested, SignalReceived, WaitTimedOut, WaitClosed, TimerSet, TimerFired,
+		ChildStarted, ChildFinished, ItemCompleted, ItemFailed, FirstWon,
+		CancelReceived, Compensated, Patched, Published, Edited, JumpRequested, JumpActivated,
+	}
+}
+
+// Known reports whether t is among Types. A reader must not pass over an event
+// it does not know.
+func (t Type) Known() bool { return slices.Contains(Types(), t) }
 
 // Claims reports whether t is an event that a claim appends. Claim events at
 // the very end of a log mean that the owner recorded nothing since.

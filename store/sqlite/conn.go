@@ -25,6 +25,8 @@ type session interface {
 // counts is what Meter reports.
 type counts struct{ statements, reads, commits atomic.Int64 }
 
+type sqliteStmt = *sqlite3.SQLiteStmt
+
 // conn is a connection of the driver's, used by one goroutine at a time. It
 // goes around database/sql, which costs as much as the statement itself for a
 // small one, and never passes on a context: SQLite would roll the whole
@@ -32,7 +34,7 @@ type counts struct{ statements, reads, commits atomic.Int64 }
 // carried out, and kept, by itself.
 type conn struct {
 	raw    *sqlite3.SQLiteConn
-	stmts  map[*query]*sqlite3.SQLiteStmt
+	stmts  map[*query]sqliteStmt
 	args   []driver.NamedValue
 	counts *counts
 }
@@ -46,10 +48,43 @@ func openConn(dsn string, n *counts) (*conn, error) {
 	if !ok {
 		return nil, fmt.Errorf("sqlite: the driver returned a %T", dc)
 	}
-	return &conn{raw: raw, stmts: make(map[*query]*sqlite3.SQLiteStmt), counts: n}, nil
+	return &conn{raw: raw, stmts: make(map[*query]sqliteStmt), counts: n}, nil
+}
+
+// setting runs a pragma, given with the answer that is expected.
+func (c *conn) setting(s [2]string) error {
+	got := ""
+	rows, err := c.raw.Query(s[0], nil)
+	if err != nil {
+		return err
+	}
+	err = eachRow(rows, func(row []driver.Value) error {
+		if len(row) > 0 {
+			got = fmt.Sprint(row[0])
+		}
+		return nil
+	})
+	if err := errors.Join(err, rows.Close()); err != nil {
+		return err
+	}
+	if s[1] != "" && got != s[1] {
+		return fmt.Errorf("sqlite: %q gave %q: the file system does not support what a shared database needs; use a local one", s[0], got)
+	}
+	return nil
+}
+
+// drop closes a connection that is not to be trusted any more; take opens
+// another.
+func (c *conn) drop() {
+	// The error that led here is the one to tell.
+	_ = c.close()
+	c.raw = nil
 }
 
 func (c *conn) close() error {
+	if c.raw == nil {
+		return nil
+	}
 	var errs []error
 	for _, st := range c.stmts {
 		errs = append(errs, st.Close())

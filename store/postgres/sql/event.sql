@@ -4,7 +4,8 @@
 -- name: append
 -- One event, one round trip, no lock on the run's row.
 INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
-SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15
+SELECT $1::bigint, $2::bigint, $3::bigint, $4::integer, $5::text, $6::text, $7::integer, $8::integer, $9::bigint, $10::bigint, $11::bigint,
+       $12::integer, $13::text, $14::bytea, $15::bigint
 WHERE EXISTS (SELECT 1 FROM durable_events p WHERE p.run_no = $1 AND p.seq = $2 - 1 AND p.epoch = $3)
 
 -- name: append_many (own)
