@@ -231,14 +231,17 @@ func shapes(j *journal) map[string]*durable.Workflow[int, string] {
 
 // outcome runs a shape on a fresh store, killing its process at write k of each
 // life listed, until it ends, and returns what it came to.
-func outcome(t *testing.T, name string, deaths []death) (result string, j *journal, writes int) {
-	t.Helper()
+func outcome(t require.TestingT, name string, deaths []death) (result string, j *journal, writes int) {
+	return lives(t, func(j *journal) *durable.Workflow[int, string] { return shapes(j)[name] }, deaths)
+}
+
+func lives(t require.TestingT, define func(*journal) *durable.Workflow[int, string], deaths []death) (result string, j *journal, writes int) {
 	j = &journal{}
 	data := memory.Open()
 	ctx := context.Background()
 	quiet := slog.New(slog.DiscardHandler)
 	for life := 0; ; life++ {
-		wf := shapes(j)[name]
+		wf := define(j)
 		m := &mortal{Store: data.Handle(), died: make(chan struct{})}
 		if life < len(deaths) {
 			m.dieAt, m.after = deaths[life].at, deaths[life].after
@@ -273,7 +276,7 @@ func outcome(t *testing.T, name string, deaths []death) (result string, j *journ
 		}
 		time.Sleep(2 * durable.DefaultLease)
 	}
-	check(t, data, j)
+	check(t, data)
 	require.NoError(t, data.Close())
 	return result, j, writes
 }
@@ -285,8 +288,7 @@ type death struct {
 
 // check looks at the finished history: gapless, every step with one outcome,
 // every attempt failed once, and no body run without need.
-func check(t *testing.T, data store.Store, j *journal) {
-	t.Helper()
+func check(t require.TestingT, data store.Store) {
 	h, err := data.Load(context.Background(), "r", store.Cursor{All: true})
 	require.NoError(t, err)
 	var before store.Event
