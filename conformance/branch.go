@@ -1,0 +1,138 @@
+package conformance
+
+import (
+	"fmt"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+var branchCases = []Case{
+	{Name: "a branch is recorded together with its event", Clauses: "S1, S4", run: branchRecorded},
+	{Name: "a history holds the lineage of a branch", Clauses: "S4", run: branchLineage},
+	{Name: "a cut in a scope keeps what is beside it", Clauses: "S4", run: branchScope},
+	{Name: "a part of a history is read by number and from the end", Clauses: "S4", run: branchCursor},
+}
+
+func branchRecorded(t *T) {
+	d := t.fresh()
+	s := t.handle(d)
+	w := t.run(s, "r")
+	t.run(s, "other")
+	w.steps(s, 3)
+	var want []store.Branch
+	for n := int32(1); n <= 3; n++ {
+		b := store.Branch{N: n, Parent: n - 1, Generation: n * 2, Cutoff: w.seq, CutScope: fmt.Sprintf("items[%d]/ü 🚚", n), Reason: "because 'of' \"it\"", CreatedAt: t.now()}
+		c := w.append(store.Event{Type: store.WorkflowRecovered, Branch: n})
+		c.Branch, c.Row = &b, &store.RowPatch{Branch: &n, Generation: &b.Generation}
+		w.must(s, c)
+		want = append(want, b)
+	}
+	for _, reader := range []store.Store{s, t.handle(d)} {
+		got := t.all(reader, "r")
+		require.Equal(t, want, got.Branches)
+		require.Equal(t, []int32{3, 6}, []int32{got.Run.Branch, got.Run.Generation})
+		require.Empty(t, t.all(reader, "other").Branches)
+	}
+}
+
+// tree writes a log of three branches: 0 up to event 8, 1 cut from 0 at 5, 2 cut
+// from 1 at 10, and one that nobody took, 3, cut from 0 at 2.
+func (t *T) tree(s store.Store) *writer {
+	t.Helper()
+	w := t.run(s, "r")
+	grow := func(branch int32, n int) {
+		for range n {
+			e := step(fmt.Sprint("s", w.seq+1))
+			e.Branch = branch
+			w.must(s, w.append(e))
+		}
+	}
+	cut := func(b store.Branch) {
+		e := store.Event{Type: store.WorkflowRecovered, Branch: b.N}
+		c := w.append(e)
+		c.Branch, c.Row = &b, &store.RowPatch{Branch: &b.N}
+		w.must(s, c)
+	}
+	grow(0, 7)                                     // 2 to 8
+	cut(store.Branch{N: 1, Parent: 0, Cutoff: 5})  // 9
+	grow(1, 3)                                     // 10 to 12
+	cut(store.Branch{N: 2, Parent: 1, Cutoff: 10}) // 13
+	grow(2, 2)                                     // 14, 15
+	cut(store.Branch{N: 3, Parent: 0, Cutoff: 2})  // 16
+	w.must(s, w.patch(store.RowPatch{Branch: ptr(int32(2))}))
+	grow(2, 1) // 17
+	return w
+}
+
+func branchLineage(t *T) {
+	s := t.open()
+	t.tree(s)
+	for branch, want := range map[int32][]int64{
+		0: {1, 2, 3, 4, 5, 6, 7, 8},
+		1: {1, 2, 3, 4, 5, 9, 10, 11, 12},
+		2: {1, 2, 3, 4, 5, 9, 10, 13, 14, 15, 17},
+		3: {1, 2, 16},
+	} {
+		require.Equal(t, want, seqs(t.load(s, "r", store.Cursor{Branch: &branch}).Events), "branch %d", branch)
+	}
+	require.Equal(t, []int64{1, 2, 3, 4, 5, 9, 10, 13, 14, 15, 17}, seqs(t.load(s, "r", store.Cursor{}).Events), "the current branch is 2")
+	require.Len(t, t.all(s, "r").Events, 17)
+	h := t.load(s, "r", store.Cursor{Branch: ptr(int32(3))})
+	require.Equal(t, int64(17), h.Run.Last.Seq, "Last is of the whole log")
+	require.Len(t, h.Branches, 3, "and the branches are all there")
+}
+
+func branchScope(t *T) {
+	s := t.open()
+	w := t.run(s, "r")
+	for _, key := range []string{"items[3]/a", "items[31]/a", "items[3]", "items[3]/b/c", "z", "items[3]#2"} {
+		w.must(s, w.append(step(key))) // 2 to 7
+	}
+	c := w.append(store.Event{Type: store.WorkflowRecovered, Branch: 1}) // 8
+	c.Branch, c.Row = &store.Branch{N: 1, Cutoff: 2, CutScope: "items[3]"}, &store.RowPatch{Branch: ptr(int32(1))}
+	w.must(s, c)
+	require.Equal(t, []int64{1, 2, 3, 6, 7, 8}, seqs(t.load(s, "r", store.Cursor{}).Events))
+	e := step("items[31]/b")
+	e.Branch = 1
+	w.must(s, w.append(e))                                              // 9
+	c = w.append(store.Event{Type: store.WorkflowRecovered, Branch: 2}) // 10
+	c.Branch, c.Row = &store.Branch{N: 2, Parent: 1, Cutoff: 2, CutScope: "items[31]"}, &store.RowPatch{Branch: ptr(int32(2))}
+	w.must(s, c)
+	require.Equal(t, []int64{1, 2, 6, 7, 8, 10}, seqs(t.load(s, "r", store.Cursor{}).Events), "both cuts hold")
+}
+
+func branchCursor(t *T) {
+	s := t.open()
+	t.tree(s)
+	current := []int64{1, 2, 3, 4, 5, 9, 10, 13, 14, 15, 17}
+	var whole []int64
+	for seq := int64(1); seq <= 17; seq++ {
+		whole = append(whole, seq)
+	}
+	for _, all := range []bool{false, true} {
+		line := current
+		if all {
+			line = whole
+		}
+		for _, after := range []int64{0, 1, 5, 8, 16, 17, 99} {
+			for _, tail := range []int{0, 1, 3, 11, 99} {
+				var want []int64
+				for _, seq := range line {
+					if seq > after {
+						want = append(want, seq)
+					}
+				}
+				if tail > 0 && len(want) > tail {
+					want = want[len(want)-tail:]
+				}
+				c := store.Cursor{After: after, Tail: tail, All: all}
+				require.Equal(t, want, seqs(t.load(s, "r", c).Events), "%+v", c)
+			}
+		}
+	}
+	h := t.load(s, "r", store.Cursor{NoEvents: true, All: true})
+	require.Empty(t, h.Events)
+	require.Equal(t, int64(17), h.Run.Last.Seq, "Last comes without events too")
+}

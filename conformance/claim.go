@@ -1,0 +1,546 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+var claimCases = []Case{
+	{Name: "with nothing to do a claim returns at once, with nothing", Clauses: "S18", run: claimEmpty},
+	{Name: "a claim starts a pending run", Clauses: "S19, S22", run: claimPending},
+	{Name: "a claim resumes, and leaves a waiting run waiting", Clauses: "S19, S22", run: claimResumes},
+	{Name: "a claim's event continues the log on the current branch", Clauses: "S3, S22", run: claimEvent},
+	{Name: "only an executor that is live claims", Clauses: "S20", run: claimNeedsBeat},
+	{Name: "only what the executor serves is taken", Clauses: "S19", run: claimServes},
+	{Name: "a run with a live owner is never taken", Clauses: "S20", run: claimOwned},
+	{Name: "what is due is taken, and nothing else", Clauses: "S19, S20", run: claimDue},
+	{Name: "a delayed run is taken when its time has come, not before", Clauses: "S20", run: claimDelayed},
+	{Name: "by id everything unfinished that is free is taken", Clauses: "S19, S20", run: claimByID},
+	{Name: "higher priority goes first, then who waits longest", Clauses: "S19", run: claimOrder},
+	{Name: "no more are taken than asked for", Clauses: "S19", run: claimMax},
+	{Name: "named queues are taken only if listed, and up to their limit", Clauses: "S19", run: claimQueues},
+	{Name: "a queue's limit holds under concurrent claims", Clauses: "S19", run: claimQueueRace},
+	{Name: "many claimers share many runs without a double or a loss", Clauses: "S19", run: claimRace},
+	{Name: "many claimers after one run: one gets it", Clauses: "S19, S20", run: claimOneRace},
+	{Name: "a claim lands while the old owner writes", Clauses: "S3, S19", run: claimAgainstAppends},
+	{Name: "strikes count the deaths with nothing recorded in between", Clauses: "S21", run: claimStrikes},
+	{Name: "a run that was given up is claimable at once", Clauses: "S5, S19", run: claimReleased},
+}
+
+func claimEmpty(t *T) {
+	s := t.open()
+	t.beat(s, "a")
+	require.Empty(t, t.claim(s, "a"))
+	require.Empty(t, t.claim(s, "a", "absent"))
+	t.run(s, "r")
+	runs, err := s.Claim(t.Context(), store.Claim{Executor: "a", Serves: serves})
+	require.NoError(t, err)
+	require.Empty(t, runs, "Max 0 takes none")
+	runs, err = s.Claim(t.Context(), store.Claim{Executor: "a", Max: 10})
+	require.NoError(t, err)
+	require.Empty(t, runs, "who serves nothing takes none")
+}
+
+func claimPending(t *T) {
+	d := t.fresh()
+	s := t.handle(d)
+	created := t.run(s, "r")
+	before := t.row(s, "r")
+	t.beat(s, "a")
+	runs, err := s.Claim(t.Context(), store.Claim{Executor: "a", Serves: serves, Max: 1, Data: []byte(`{"by":"a"}`), At: t.now()})
+	require.NoError(t, err)
+	require.Len(t, runs, 1)
+	got := plainRun(runs[0])
+	require.Equal(t, []any{"a", store.Running, created.epoch + 1}, []any{got.Owner, got.Status, got.Epoch})
+	require.Equal(t, []any{store.WorkflowStarted, int64(2), created.epoch + 1, `{"by":"a"}`},
+		[]any{got.Last.Type, got.Last.Seq, got.Last.Epoch, string(got.Last.Data)})
+	require.Equal(t, got.Last.At, got.StartedAt, "StartedAt is the time of the event")
+	require.Zero(t, got.Resumes)
+	require.Zero(t, got.Strikes)
+	want := before
+	want.Owner, want.Status, want.Epoch, want.StartedAt, want.UpdatedAt, want.Last = got.Owner, got.Status, got.Epoch, got.StartedAt, got.UpdatedAt, got.Last
+	require.Equal(t, want, got, "nothing else changed")
+	require.Equal(t, got, t.row(t.handle(d), "r"), "S4: as returned, so stored")
+	t.at(runs[0]).steps(s, 2)
+}
+
+func claimResumes(t *T) {
+	s := t.open()
+	t.beat(s, "a")
+	for from, want := range map[store.Status]struct {
+		status  store.Status
+		event   store.Type
+		resumes int32
+	}{
+		store.Running:     {store.Resuming, store.RunResumed, 8},
+		store.Resuming:    {store.Resuming, store.RunResumed, 8},
+		store.Interrupted: {store.Resuming, store.RunResumed, 8},
+		store.Waiting:     {store.Waiting, store.RunClaimed, 7},
+		store.Pending:     {store.Running, store.WorkflowStarted, 7},
+	} {
+		id := string(from)
+		w := t.run(s, id, func(r *store.Run) { r.Status, r.Owner, r.Resumes = from, "gone", 7 })
+		runs := t.claim(s, "a", id)
+		require.Len(t, runs, 1, "a run that was %s", from)
+		r := runs[0]
+		require.Equal(t, []any{want.status, want.event, want.resumes, "a", w.epoch + 1}, []any{r.Status, r.Last.Type, r.Resumes, r.Owner, r.Epoch}, "from %s", from)
+	}
+}
+
+func claimEvent(t *T) {
+	s := t.open()
+	t.beat(s, "a")
+	w := t.run(s, "r", func(r *store.Run) { r.Status, r.Branch = store.Interrupted, 2 })
+	late := t.now() + 3_600_000_000
+	w.must(s, w.append(store.Event{Type: store.StepCompleted, Key: "k", Branch: 2, At: late, Active: 90_000_000_000, Steps: 41, Payload: []byte("x")}))
+	runs, err := s.Claim(t.Context(), store.Claim{Executor: "a", Serves: serves, Max: 1, IDs: []string{"r"}, At: late - 1})
+	require.NoError(t, err)
+	require.Len(t, runs, 1)
+	want := store.Event{Seq: 3, Epoch: w.epoch + 1, Branch: 2, Type: store.RunResumed, At: late, Active: 90_000_000_000, Steps: 41}
+	want.Sum = store.Seal("r", w.sum, &want)
+	require.Equal(t, want, plainEvent(*runs[0].Last), "it continues what was counted, is sealed, and is no older than the event before")
+	require.Equal(t, want, t.all(s, "r").Events[2])
+}
+
+func claimNeedsBeat(t *T) {
+	d := t.fresh()
+	s := t.handle(d)
+	t.run(s, "r")
+	before := t.dump(s)
+	_, err := s.Claim(t.Context(), claimOf("stranger"))
+	require.ErrorIs(t, err, store.ErrNotFound, "one that never beat")
+	t.beat(s, "short", leased)
+	t.kill(d, s, "short")
+	_, err = s.Claim(t.Context(), claimOf("short"))
+	require.Error(t, err, "S20: one whose lease ran out")
+	t.beat(s, "left")
+	t.beat(s, "left", leaving)
+	_, err = s.Claim(t.Context(), claimOf("left"))
+	require.Error(t, err, "S20: one that left")
+	require.Equal(t, before, t.dump(s))
+}
+
+func claimServes(t *T) {
+	s := t.open()
+	t.beat(s, "a")
+	t.run(s, "mine")
+	t.run(s, "other workflow", func(r *store.Run) { r.Workflow = "mail" })
+	t.run(s, "other version", func(r *store.Run) { r.Version = "v2" })
+	t.run(s, "pinned", func(r *store.Run) { r.InitialVersion = "v9" }) // the pinned version counts
+	t.run(s, "case", func(r *store.Run) { r.Workflow = "ORDER" })
+	require.Equal(t, []string{"mine", "pinned"}, sortedIDs(t.claim(s, "a", "mine", "other workflow", "other version", "pinned", "case")))
+	require.Empty(t, t.claim(s, "a"))
+	runs, err := s.Claim(t.Context(), store.Claim{Executor: "a", Max: 10, Serves: []store.Served{
+		{Workflow: workflow, Versions: []string{"v0", "v2"}}, {Workflow: "mail", Versions: []string{version}}, {Workflow: "ORDER"},
+	}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"other version", "other workflow"}, sortedIDs(runs))
+}
+
+func claimOwned(t *T) {
+	d := t.fresh()
+	s, other := t.handle(d), t.handle(d)
+	w := t.claimed(s, "a", "r")
+	t.beat(other, "b")
+	for _, executor := range []string{"b", "a"} {
+		require.Empty(t, t.claim(other, executor, "r"), "S20: by id, by %s", executor)
+		require.Empty(t, t.claim(other, executor), "S20: as due, by %s", executor)
+	}
+	// Waiting with something to do is the owner's business, too.
+	w.must(s, w.patch(store.RowPatch{Status: ptr(store.Waiting), WakeAt: ptr(store.Time(1))}))
+	t.must(s, send(signal("r", "1")))
+	require.Empty(t, t.claim(other, "b"))
+	require.Empty(t, t.claim(other, "b", "r"))
+	w.steps(s, 1)
+}
+
+// stock creates runs in every state that matters to a claim. The value says
+// whether a claim without ids takes it, and one that names it.
+type stocked struct{ due, named bool }
+
+func (t *T) stock(s store.Store) map[string]stocked {
+	t.Helper()
+	t.beat(s, "alive")
+	const far = store.Time(1) << 60
+	want := make(map[string]stocked)
+	add := func(id string, due, named bool, edit func(*store.Run)) *writer {
+		want[id] = stocked{due, named}
+		return t.run(s, id, func(r *store.Run) { r.Status = store.Waiting; edit(r) })
+	}
+	add("pending", true, true, func(r *store.Run) { r.Status = store.Pending })
+	add("pending, due", true, true, func(r *store.Run) { r.Status, r.WakeAt = store.Pending, 1 })
+	add("pending, delayed", false, true, func(r *store.Run) { r.Status, r.WakeAt = store.Pending, far })
+	add("pending, paused", false, false, func(r *store.Run) { r.Status, r.Paused = store.Pending, true })
+	add("pending, paused, cancel", true, false, func(r *store.Run) { r.Status, r.Paused, r.CancelAsked = store.Pending, true, true })
+	add("pending, owned", false, false, func(r *store.Run) { r.Status, r.Owner = store.Pending, "alive" })
+	add("interrupted", true, true, func(r *store.Run) { r.Status = store.Interrupted })
+	add("interrupted, parked", false, false, func(r *store.Run) { r.Status, r.Code = store.Interrupted, "definition_changed" })
+	add("interrupted, newly served", true, true, func(r *store.Run) { r.Status, r.Code = store.Interrupted, store.CodeNotRegistered })
+	add("interrupted, paused", false, false, func(r *store.Run) { r.Status, r.Paused = store.Interrupted, true })
+	add("running, orphan", false, true, func(r *store.Run) { r.Status, r.Owner = store.Running, "dead" })
+	add("running, nobody", false, true, func(r *store.Run) { r.Status = store.Running })
+	add("running, owned", false, false, func(r *store.Run) { r.Status, r.Owner = store.Running, "alive" })
+	add("resuming, orphan", false, true, func(r *store.Run) { r.Status, r.Owner = store.Resuming, "dead" })
+	add("waiting", false, true, func(*store.Run) {})
+	add("waiting, timer due", true, true, func(r *store.Run) { r.WakeAt = 1 })
+	add("waiting, timer to come", false, true, func(r *store.Run) { r.WakeAt = far })
+	add("waiting, timer due, orphan", true, true, func(r *store.Run) { r.WakeAt, r.Owner = 1, "dead" })
+	add("waiting, timer due, owned", false, false, func(r *store.Run) { r.WakeAt, r.Owner = 1, "alive" })
+	add("waiting, cancel", true, true, func(r *store.Run) { r.CancelAsked = true })
+	add("waiting, paused", false, false, func(r *store.Run) { r.Paused, r.WakeAt = true, 1 })
+	add("waiting, paused, cancel", true, false, func(r *store.Run) { r.Paused, r.CancelAsked = true, true })
+	add("waiting, mail", true, true, func(*store.Run) {})
+	seen := add("waiting, mail seen", false, true, func(*store.Run) {})
+	t.must(s, send(signal("waiting, mail", "1"), signal("waiting, mail seen", "1")))
+	seen.must(s, seen.patch(store.RowPatch{Seen: ptr(int64(1))}))
+	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled} {
+		w := add("ended, "+string(status), false, false, func(r *store.Run) { r.Status = store.Running })
+		w.must(s, w.end(status))
+	}
+	return want
+}
+
+func claimDue(t *T) {
+	s := t.open()
+	var want []string
+	for id, st := range t.stock(s) {
+		if st.due {
+			want = append(want, id)
+		}
+	}
+	require.True(t, t.beat(s, "a").Due, "a beat says that something is due")
+	got := t.claim(s, "a")
+	require.ElementsMatch(t, want, ids(got))
+	for _, r := range got {
+		require.Equal(t, "a", r.Owner)
+	}
+	require.Empty(t, t.claim(s, "a"), "S19: nothing twice")
+	require.False(t, t.beat(s, "a").Due)
+}
+
+func claimDelayed(t *T) {
+	d := t.fresh()
+	s := t.handle(d)
+	now := t.beat(s, "a").Now
+	due := now.Add(shortLease)
+	t.run(s, "delayed", func(r *store.Run) { r.WakeAt = due })
+	t.run(s, "timer", func(r *store.Run) { r.Status, r.WakeAt = store.Waiting, due })
+	taken := make(map[string]bool)
+	for len(taken) < 2 {
+		runs := t.claim(s, "a")
+		p := t.beat(s, "a")
+		if len(runs) > 0 {
+			require.GreaterOrEqual(t, p.Now, due, "S20: not before its time, by the store's clock")
+		}
+		for _, r := range runs {
+			require.False(t, taken[r.ID])
+			taken[r.ID] = true
+		}
+		if p.Now > due && len(taken) < 2 {
+			for _, r := range t.claim(s, "a") {
+				taken[r.ID] = true
+			}
+			require.Len(t, taken, 2, "S20: its time has come")
+		}
+		if d.Advance != nil {
+			d.Advance(shortLease / 5)
+		}
+	}
+}
+
+func claimByID(t *T) {
+	s := t.open()
+	stock := t.stock(s)
+	t.beat(s, "a")
+	for id, st := range stock {
+		runs := t.claim(s, "a", id, "absent", id)
+		if !st.named {
+			require.Empty(t, runs, "%q is not to be taken", id)
+			continue
+		}
+		require.Equal(t, []string{id}, ids(runs), "%q is to be taken, once", id)
+	}
+	t.run(s, "in a queue", func(r *store.Run) { r.Queue = "mail" })
+	require.Len(t, t.claim(s, "a", "in a queue"), 1, "by id the queue does not matter")
+}
+
+func claimOrder(t *T) {
+	s := t.open()
+	t.beat(s, "a")
+	for i, priority := range []int32{0, 5, 0, -3, 5, 0} {
+		t.run(s, fmt.Sprintf("r%d", i), func(r *store.Run) { r.Priority = priority })
+	}
+	var got []string
+	for range 6 {
+		runs, err := s.Claim(t.Context(), store.Claim{Executor: "a", Serves: serves, Max: 1})
+		require.NoError(t, err)
+		require.Len(t, runs, 1)
+		got = append(got, runs[0].ID)
+	}
+	require.Equal(t, []string{"r1", "r4", "r0", "r2", "r5", "r3"}, got)
+}
+
+func claimMax(t *T) {
+	s := t.open()
+	t.beat(s, "a")
+	var all []string
+	for i := range 7 {
+		all = append(all, t.run(s, fmt.Sprintf("r%d", i)).id)
+	}
+	took := make(map[string]bool)
+	for _, want := range []int{3, 3, 1, 0} {
+		runs, err := s.Claim(t.Context(), store.Claim{Executor: "a", Serves: serves, Max: 3})
+		require.NoError(t, err)
+		require.Len(t, runs, want)
+		for _, r := range runs {
+			took[r.ID] = true
+		}
+	}
+	require.Len(t, took, len(all))
+	for i := range 4 {
+		t.run(s, fmt.Sprintf("s%d", i))
+	}
+	runs, err := s.Claim(t.Context(), store.Claim{Executor: "a", Serves: serves, Max: 2, IDs: []string{"s0", "s1", "s2", "s3"}})
+	require.NoError(t, err)
+	require.Len(t, runs, 2)
+}
+
+func claimQueues(t *T) {
+	s := t.open()
+	t.beat(s, "a")
+	for i := range 3 {
+		t.run(s, fmt.Sprintf("plain%d", i))
+		t.run(s, fmt.Sprintf("mail%d", i), func(r *store.Run) { r.Queue = "mail" })
+		t.run(s, fmt.Sprintf("print%d", i), func(r *store.Run) { r.Queue = "print" })
+	}
+	claim := func(queues ...store.QueueLimit) []string {
+		t.Helper()
+		runs, err := s.Claim(t.Context(), store.Claim{Executor: "a", Serves: serves, Max: 100, Queues: queues})
+		require.NoError(t, err)
+		return sortedIDs(runs)
+	}
+	require.Equal(t, []string{"plain0", "plain1", "plain2"}, claim(), "the unnamed queue alone")
+	require.Equal(t, []string{"mail0", "mail1"}, claim(store.QueueLimit{Queue: "mail", Max: 2}), "up to the limit")
+	require.Empty(t, claim(store.QueueLimit{Queue: "mail", Max: 2}), "two are running")
+	w := t.at(t.row(s, "mail0"))
+	w.must(s, w.end(store.Completed))
+	require.Equal(t, []string{"mail2"}, claim(store.QueueLimit{Queue: "mail", Max: 2}), "one has ended")
+	require.Equal(t, []string{"print0", "print1", "print2"}, claim(store.QueueLimit{Queue: "print"}), "no limit")
+}
+
+func claimQueueRace(t *T) {
+	d := t.fresh()
+	handles := []store.Store{t.handle(d), t.handle(d)}
+	const items, limit, claimers = 12, 3, 4
+	for i := range items {
+		t.run(handles[0], fmt.Sprintf("r%d", i), func(r *store.Run) { r.Queue = "mail" })
+	}
+	for i := range claimers {
+		t.beat(handles[i%2], fmt.Sprint("e", i))
+	}
+	var mu sync.Mutex
+	running, done := 0, 0
+	together(claimers, func(i int) {
+		s := handles[i%2]
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		for {
+			runs, err := s.Claim(ctx, store.Claim{Executor: fmt.Sprint("e", i), Serves: serves, Max: 2, Queues: []store.QueueLimit{{Queue: "mail", Max: limit}}})
+			if err != nil {
+				t.Errorf("claim: %v", err)
+				return
+			}
+			mu.Lock()
+			running += len(runs)
+			if running > limit {
+				t.Errorf("S19: %d runs of the queue are executed at once, the limit is %d", running, limit)
+			}
+			mu.Unlock()
+			for _, r := range runs {
+				w := t.at(r)
+				mu.Lock()
+				running-- // before the store knows, so that the count is never too high
+				done++
+				mu.Unlock()
+				if err := one(ctx, s, w.end(store.Completed)); err != nil {
+					t.Errorf("completion: %v", err)
+					return
+				}
+			}
+			mu.Lock()
+			finished := done == items
+			mu.Unlock()
+			if finished {
+				return
+			}
+		}
+	})
+	require.Equal(t, map[string]int64{"completed": items}, t.count(handles[0], store.Filter{}, store.ByStatus))
+}
+
+func claimRace(t *T) {
+	d := t.fresh()
+	handles := []store.Store{t.handle(d), t.handle(d)}
+	const items, claimers = 40, 6
+	for i := range items {
+		t.run(handles[0], fmt.Sprintf("r%02d", i))
+	}
+	for i := range claimers {
+		t.beat(handles[i%2], fmt.Sprint("e", i))
+	}
+	var mu sync.Mutex
+	owner := make(map[string]string)
+	together(claimers, func(i int) {
+		executor, s := fmt.Sprint("e", i), handles[i%2]
+		for {
+			runs, err := s.Claim(t.Context(), store.Claim{Executor: executor, Serves: serves, Max: 3})
+			if err != nil {
+				t.Errorf("claim: %v", err)
+				return
+			}
+			mu.Lock()
+			for _, r := range runs {
+				if first, double := owner[r.ID]; double {
+					t.Errorf("S19: %s was given to %s and to %s", r.ID, first, executor)
+				}
+				owner[r.ID] = executor
+			}
+			complete := len(owner) == items
+			mu.Unlock()
+			// An empty answer may only mean that others were at work on the rest.
+			if complete || len(runs) == 0 && noneDue(t, s) {
+				return
+			}
+		}
+	})
+	require.Len(t, owner, items, "S19: none is lost")
+	for id, executor := range owner {
+		r := t.row(handles[0], id)
+		require.Equal(t, executor, r.Owner)
+		require.Equal(t, int64(2), r.Last.Seq, "S19: one claim event")
+	}
+}
+
+func noneDue(t *T, s store.Store) bool {
+	n, err := s.Count(t.Context(), store.Filter{Statuses: []store.Status{store.Pending}}, "")
+	if err != nil {
+		t.Errorf("count: %v", err)
+	}
+	return err != nil || n[""] == 0
+}
+
+func claimOneRace(t *T) {
+	d := t.fresh()
+	handles := []store.Store{t.handle(d), t.handle(d)}
+	const claimers, rounds = 6, 6
+	for i := range claimers {
+		t.beat(handles[i%2], fmt.Sprint("e", i))
+	}
+	for round := range rounds {
+		id := fmt.Sprint("r", round)
+		status := []store.Status{store.Pending, store.Interrupted, store.Running}[round%3]
+		t.run(handles[0], id, func(r *store.Run) { r.Status = status })
+		got := make([]int, claimers)
+		together(claimers, func(i int) {
+			runs, err := handles[i%2].Claim(t.Context(), claimOf(fmt.Sprint("e", i), id))
+			if err != nil {
+				t.Errorf("claim: %v", err)
+			}
+			got[i] = len(runs)
+		})
+		sum := 0
+		for _, n := range got {
+			sum += n
+		}
+		require.Equal(t, 1, sum, "S19: one gets it")
+		require.Len(t, t.all(handles[0], id).Events, 2, "S19: one claim event")
+	}
+}
+
+// claimAgainstAppends has an executor that is taken for dead go on writing while
+// others claim: each append lands before the claim, or is fenced behind it.
+func claimAgainstAppends(t *T) {
+	d := t.fresh()
+	old, new := t.handle(d), t.handle(d)
+	t.beat(new, "b")
+	for round := range 8 {
+		id := fmt.Sprint("r", round)
+		w := t.run(old, id, func(r *store.Run) { r.Status, r.Owner = store.Running, "old" })
+		written := w.seq
+		var claimed []store.Run
+		together(2, func(i int) {
+			if i == 1 {
+				var err error
+				claimed, err = new.Claim(t.Context(), claimOf("b", id))
+				if err != nil || len(claimed) != 1 {
+					t.Errorf("S19: claim of a free run: %d, %v", len(claimed), err)
+				}
+				return
+			}
+			for range 10_000 {
+				c := w.append(step("a"))
+				if err := one(t.Context(), old, c); err != nil {
+					if !isOneOf(err, store.ErrFenced) {
+						t.Errorf("S3: %v", err)
+					}
+					return
+				}
+				w.done(c)
+				written = w.seq
+			}
+		})
+		require.Len(t, claimed, 1)
+		require.Equal(t, written+1, claimed[0].Last.Seq, "S3: the claim stands behind all that was acknowledged before it")
+		require.Len(t, t.all(old, id).Events, int(written)+1, "S3: and nothing behind the claim")
+	}
+}
+
+func claimStrikes(t *T) {
+	s := t.open()
+	t.run(s, "r")
+	var w *writer
+	lives := 0
+	die := func(strikes int32, why string) {
+		t.Helper()
+		lives++
+		executor := fmt.Sprint("e", lives)
+		t.beat(s, executor)
+		runs := t.claim(s, executor, "r")
+		require.Len(t, runs, 1)
+		require.Equal(t, strikes, runs[0].Strikes, "S21: %s", why)
+		require.Equal(t, strikes, t.row(s, "r").Strikes)
+		w = t.at(runs[0])
+		t.beat(s, executor, leaving) // gone without a word about its runs
+	}
+	die(0, "a first claim")
+	die(1, "it died, and its last event is the claim: one more than 0")
+	die(2, "again")
+	die(3, "again")
+	w.must(s, w.append(step("progress")))
+	die(1, "something was recorded before it died")
+	die(2, "and then nothing")
+	w.must(s, w.end(store.Interrupted))
+	die(0, "it was given up gracefully")
+	die(1, "and died again")
+	w.must(s, w.patch(store.RowPatch{Status: ptr(store.Waiting)}))
+	die(0, "it was waiting")
+	w.must(s, w.patch(store.RowPatch{Status: ptr(store.Running), Strikes: ptr(int32(7))}))
+	die(8, "a row may be patched")
+}
+
+func claimReleased(t *T) {
+	s := t.open()
+	w := t.claimed(s, "a", "r")
+	t.beat(s, "b")
+	w.must(s, w.end(store.Interrupted))
+	runs := t.claim(s, "b")
+	require.Equal(t, []string{"r"}, ids(runs))
+	require.Equal(t, w.epoch+1, runs[0].Epoch)
+	require.ErrorIs(t, t.commit(s, w.append(step("late"))), store.ErrFenced)
+	t.at(runs[0]).steps(s, 1)
+}

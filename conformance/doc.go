@@ -1,0 +1,21 @@
+// Package conformance proves that a store keeps the contract of package store.
+//
+// A backend's test calls Run with a Harness that says how to make empty data
+// and open handles on it:
+//
+//	func TestConformance(t *testing.T) {
+//		conformance.Run(t, conformance.Harness{
+//			New: func(t testing.TB) conformance.Data {
+//				path := filepath.Join(t.TempDir(), "app.db")
+//				return conformance.Data{Open: func() (store.Store, error) { return mystore.Open(path) }}
+//			},
+//			Has: []conformance.Capability{conformance.Meter},
+//		})
+//	}
+//
+// Each case is a subtest that names the clauses (S1, S2, ...) it checks, so that
+// what fails says which promise is broken; docs/store-contract.md lists them.
+// After every case an invariant checker reads all that the case has left behind.
+// Nothing is skipped in silence: what cannot be checked, because an ability is
+// not declared or the harness has no hook for it, is printed with the report.
+package conformance

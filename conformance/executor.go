@@ -1,0 +1,208 @@
+package conformance
+
+import (
+	"fmt"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+var executorCases = []Case{
+	{Name: "an executor reads back as it beat", Clauses: "S4, S20", run: executorReadsBack},
+	{Name: "a lease runs out, and not before", Clauses: "S20", run: executorLease},
+	{Name: "beats extend a lease", Clauses: "S20", run: executorExtends},
+	{Name: "a beat after the lease says that it is late", Clauses: "S20", run: executorLate},
+	{Name: "an executor that leaves is gone at once", Clauses: "S20", run: executorLeaves},
+	{Name: "runs of a dead executor go to another", Clauses: "S20", run: executorDies},
+	{Name: "a beat brings mail", Clauses: "S13, S20", run: executorMail},
+	{Name: "a beat tells what is due, and when the next is", Clauses: "S20", run: executorNext},
+	{Name: "a beat without an id or a lease is invalid", Clauses: "S20", run: executorInvalid},
+}
+
+func executorReadsBack(t *T) {
+	d := t.fresh()
+	s, other := t.handle(d), t.handle(d)
+	var want []store.Executor
+	for i := range 3 {
+		e := store.Executor{
+			ID: fmt.Sprintf("e%d", 9-i), Name: "worker ü 🚚", Host: "host", Boot: "boot", PID: 4711 + i, Lease: longLease,
+			Serves: []store.Served{{Workflow: "a", Versions: []string{"1", "2"}}, {Workflow: "b/ü", Versions: []string{""}}},
+		}
+		p, err := s.Beat(t.Context(), e)
+		require.NoError(t, err)
+		require.Positive(t, p.Now)
+		require.False(t, p.Late)
+		e.Live, e.StartedAt, e.BeatAt = true, p.Now, p.Now
+		want = append(want, e)
+	}
+	for _, reader := range []store.Store{s, other} {
+		got, err := reader.Executors(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, got, "oldest first, with the times of their beats")
+	}
+	p := t.beat(s, "e9", func(e *store.Executor) { e.Serves = nil })
+	got, err := other.Executors(t.Context())
+	require.NoError(t, err)
+	require.Len(t, got, 3)
+	require.Equal(t, []store.Time{want[0].StartedAt, p.Now}, []store.Time{got[0].StartedAt, got[0].BeatAt}, "a second beat keeps StartedAt")
+	require.Empty(t, got[0].Serves, "and brings what it serves now")
+}
+
+func executorLease(t *T) {
+	d := t.fresh()
+	s := t.handle(d)
+	first := t.beat(s, "a", leased).Now
+	t.run(s, "r")
+	require.Len(t, t.claim(s, "a", "r"), 1)
+	// The clock is read before and after, so that a slow machine proves nothing wrong.
+	for {
+		before := t.beat(s, "watch").Now
+		live := t.live(s, "a")
+		t.beat(s, "b")
+		taken := len(t.claim(s, "b", "r")) == 1
+		after := t.beat(s, "watch").Now
+		switch {
+		case !live || taken:
+			require.GreaterOrEqual(t, after, first.Add(shortLease), "S20: not before its lease has run out")
+		case before > first.Add(shortLease):
+			require.Fail(t, "S20: it counts as live though its lease has run out")
+		}
+		if taken {
+			return
+		}
+		if d.Advance != nil {
+			d.Advance(shortLease / 5)
+		}
+	}
+}
+
+func executorExtends(t *T) {
+	d := t.fresh()
+	s := t.handle(d)
+	start := t.beat(s, "a", leased)
+	t.beat(s, "b")
+	t.run(s, "r")
+	require.Len(t, t.claim(s, "a", "r"), 1)
+	for {
+		if d.Advance != nil {
+			d.Advance(shortLease / 5)
+		}
+		p := t.beat(s, "a", leased)
+		if p.Late {
+			start = p // the machine was too slow for this lease: begin anew
+		}
+		if taken := t.claim(s, "b", "r"); len(taken) > 0 {
+			require.True(t, t.beat(s, "a", leased).Late, "S20: it was taken from an executor that beats in time")
+			return
+		}
+		if p.Now > start.Now.Add(2*shortLease) {
+			return // twice as long as the first lease
+		}
+	}
+}
+
+func executorLate(t *T) {
+	d := t.fresh()
+	s := t.handle(d)
+	require.False(t, t.beat(s, "a", leased).Late, "a first beat is not late")
+	t.kill(d, s, "a")
+	require.True(t, t.beat(s, "a").Late)
+	require.True(t, t.live(s, "a"), "it lives again")
+	require.False(t, t.beat(s, "a").Late)
+}
+
+func executorLeaves(t *T) {
+	s := t.open()
+	t.claimed(s, "a", "r")
+	t.beat(s, "b")
+	require.Empty(t, t.claim(s, "b", "r"))
+	t.beat(s, "a", leaving)
+	all, err := s.Executors(t.Context())
+	require.NoError(t, err)
+	require.Len(t, all, 1, "its record is removed")
+	require.Equal(t, "b", all[0].ID)
+	require.Equal(t, []string{"a"}, t.beat(s, "b").Gone, "it left a run behind")
+	require.Equal(t, []string{"r"}, ids(t.list(s, store.Filter{Orphaned: true})))
+	require.Len(t, t.claim(s, "b", "r"), 1)
+	require.Empty(t, t.beat(s, "b").Gone)
+	t.beat(s, "c", leaving) // one that was never there
+}
+
+func executorDies(t *T) {
+	d := t.fresh()
+	s, other := t.handle(d), t.handle(d)
+	t.beat(s, "a", leased)
+	t.beat(other, "b")
+	var all []string
+	for i, status := range []store.Status{store.Running, store.Resuming, store.Waiting, store.Pending} {
+		all = append(all, t.run(s, fmt.Sprintf("r%d", i), func(r *store.Run) { r.Status, r.Owner = status, "a" }).id)
+	}
+	ended := t.claimed(s, "b", "ended")
+	ended.must(s, ended.end(store.Completed))
+	t.claimed(s, "b", "b's own")
+	t.kill(d, s, "a")
+	require.Equal(t, []string{"a"}, t.beat(other, "b").Gone, "S20: the beat of another tells")
+	require.ElementsMatch(t, all, ids(t.list(other, store.Filter{Orphaned: true})))
+	require.ElementsMatch(t, all, ids(t.claim(other, "b", all...)))
+	require.Empty(t, t.beat(other, "b").Gone)
+	require.Empty(t, t.list(other, store.Filter{Orphaned: true}))
+	require.Empty(t, t.beat(s, "a").Mail, "nothing is left to it")
+}
+
+func executorMail(t *T) {
+	d := t.fresh()
+	s, client := t.handle(d), t.handle(d)
+	t.claimed(s, "a", "one")
+	two := t.claimed(s, "a", "two")
+	t.claimed(s, "a", "quiet")
+	t.claimed(s, "b", "other")
+	t.run(s, "nobody's")
+	require.Empty(t, t.beat(s, "a").Mail)
+	t.must(client, send(signal("one", "1"), signal("two", "1"), signal("two", "2"), signal("other", "1"), signal("nobody's", "1")))
+	require.ElementsMatch(t, []store.Mail{{RunID: "one", Inbox: 1}, {RunID: "two", Inbox: 2}}, t.beat(s, "a").Mail)
+	two.must(s, two.patch(store.RowPatch{Seen: ptr(int64(2))}))
+	require.Equal(t, []store.Mail{{RunID: "one", Inbox: 1}}, t.beat(s, "a").Mail, "what was seen is no mail")
+	t.must(client, send(signal("two", "3")))
+	require.ElementsMatch(t, []store.Mail{{RunID: "one", Inbox: 1}, {RunID: "two", Inbox: 3}}, t.beat(s, "a").Mail)
+}
+
+func executorNext(t *T) {
+	s := t.open()
+	now := t.beat(s, "a").Now
+	require.Zero(t, t.beat(s, "a").Next)
+	hour := store.Time(3_600_000_000)
+	expect := func(next store.Time, due bool, why string) {
+		t.Helper()
+		p := t.beat(s, "a")
+		require.Equal(t, []any{next, due}, []any{p.Next, p.Due}, why)
+	}
+	t.run(s, "delayed", func(r *store.Run) { r.WakeAt = now + 9*hour })
+	expect(now+9*hour, false, "a delayed start")
+	t.run(s, "timer", func(r *store.Run) { r.Status, r.WakeAt = store.Waiting, now+8*hour })
+	expect(now+8*hour, false, "a timer of a run that nobody owns")
+	t.run(s, "mine", func(r *store.Run) { r.Status, r.Owner, r.WakeAt = store.Waiting, "a", now+7*hour })
+	expect(now+7*hour, false, "a timer of its own run")
+	t.beat(s, "b")
+	t.run(s, "b's", func(r *store.Run) { r.Status, r.Owner, r.WakeAt = store.Waiting, "b", now+hour })
+	t.run(s, "foreign", func(r *store.Run) { r.Workflow, r.WakeAt = "mail", now+hour })
+	t.run(s, "paused", func(r *store.Run) { r.Paused, r.WakeAt = true, now+hour })
+	ended := t.run(s, "ended", func(r *store.Run) { r.Status, r.WakeAt = store.Running, now+hour })
+	ended.must(s, ended.end(store.Completed))
+	expect(now+7*hour, false, "what another owns, or nobody serves, or is paused, or has ended, is none of its business")
+	w := t.run(s, "free")
+	expect(now+7*hour, true, "a free run is due")
+	w.must(s, w.end(store.Cancelled))
+	expect(now+7*hour, false, "and not when it has ended")
+}
+
+func executorInvalid(t *T) {
+	s := t.open()
+	_, err := s.Beat(t.Context(), store.Executor{Lease: longLease})
+	require.ErrorIs(t, err, store.ErrInvalid)
+	_, err = s.Beat(t.Context(), store.Executor{ID: "a"})
+	require.ErrorIs(t, err, store.ErrInvalid)
+	all, err := s.Executors(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, all)
+}

@@ -1,0 +1,88 @@
+package conformance
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Harness says how to make the stores under test.
+type Harness struct {
+	// New makes new, empty data. What has to be cleaned up is given to
+	// t.Cleanup. Cases run one after the other.
+	New func(t testing.TB) Data
+	// Has lists the capabilities the backend has. One that is listed and
+	// missing fails the suite, and one that is there and not listed too.
+	Has []Capability
+}
+
+// Data is the place where one case keeps its runs.
+type Data struct {
+	// Open opens a handle on the data, as a process of its own would: also
+	// while others are open, and again after all were closed.
+	Open func() (store.Store, error)
+
+	// The rest is optional. Cases that need a hook which is nil are reported
+	// as not checked.
+
+	// Advance moves the clock that judges leases and due times. When nil, the
+	// suite waits for real time to pass.
+	Advance func(d time.Duration)
+	// Corrupt damages what is stored of one event behind the store's back.
+	Corrupt func(runID string, seq int64) error
+	// Future marks the data, while no handle is open, as written by a program
+	// that knows a newer schema.
+	Future func() error
+	// Begin opens a transaction of the user's, for a TxCommitter.
+	Begin func(ctx context.Context) (Tx, error)
+}
+
+// Tx is a transaction of the user's.
+type Tx struct {
+	Tx               any // what TxCommitter.CommitIn takes
+	Commit, Rollback func() error
+}
+
+// Capability is an ability of a store beyond store.Store.
+type Capability string
+
+// The capabilities a Harness may declare, by the interfaces of package store.
+const (
+	Notifier    Capability = "Notifier"
+	Meter       Capability = "Meter"
+	Presence    Capability = "Presence"
+	Clocked     Capability = "Clocked"
+	TxCommitter Capability = "TxCommitter"
+)
+
+// Capabilities returns all of them.
+func Capabilities() []Capability {
+	return []Capability{Notifier, Meter, Presence, Clocked, TxCommitter}
+}
+
+func (h Harness) has(c Capability) bool { return slices.Contains(h.Has, c) }
+
+// found returns the capabilities s really has.
+func found(s store.Store) map[Capability]bool {
+	c := store.CapabilitiesOf(s)
+	return map[Capability]bool{
+		Notifier: c.Notifier != nil, Meter: c.Meter != nil, Presence: c.Presence != nil,
+		Clocked: c.Clocked != nil, TxCommitter: c.TxCommitter != nil,
+	}
+}
+
+// The hooks of Data a case may need.
+type hook string
+
+const (
+	hookCorrupt hook = "Data.Corrupt"
+	hookFuture  hook = "Data.Future"
+	hookBegin   hook = "Data.Begin"
+)
+
+func (d Data) hooks() map[hook]bool {
+	return map[hook]bool{hookCorrupt: d.Corrupt != nil, hookFuture: d.Future != nil, hookBegin: d.Begin != nil}
+}

@@ -1,0 +1,223 @@
+package conformance
+
+import (
+	"fmt"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+var keyCases = []Case{
+	{Name: "an exclusive key is held by one run", Clauses: "S11", run: keyHeld},
+	{Name: "keys are taken all or none", Clauses: "S1, S11", run: keyAllOrNone},
+	{Name: "keys are freed by a release and by a deletion", Clauses: "S11", run: keyFreed},
+	{Name: "of many that want one key one gets it", Clauses: "S11", run: keyRace},
+	{Name: "one unfinished run has a dedup value in a queue", Clauses: "S12", run: keyDedup},
+	{Name: "a dedup value is free when its run has ended or is deleted", Clauses: "S12", run: keyDedupFreed},
+	{Name: "a failed run does not come back beside its successor", Clauses: "S12", run: keyDedupRevived},
+	{Name: "of many with one dedup value one is created", Clauses: "S12", run: keyDedupRace},
+}
+
+// holding returns a Change that takes keys with an event.
+func (w *writer) holding(keys ...string) store.Change {
+	c := w.append(step("hold"))
+	c.Hold = keys
+	return c
+}
+
+func keyHeld(t *T) {
+	d := t.fresh()
+	s := t.handle(d)
+	a, b := t.run(s, "a"), t.run(s, "b")
+	a.must(s, a.holding("desk", "lamp ü 🚚"))
+	a.must(s, a.holding("desk", "chair")) // its own is no obstacle
+	for _, key := range []string{"desk", "lamp ü 🚚", "chair"} {
+		err := t.commit(t.handle(d), b.holding(key))
+		require.ErrorIs(t, err, store.ErrOccupied)
+		var occupied *store.OccupiedError
+		require.ErrorAs(t, err, &occupied)
+		require.Equal(t, store.OccupiedError{RunID: "b", Key: key, Holder: "a"}, *occupied)
+	}
+	rowOnly := b.patch(store.RowPatch{Priority: ptr(int32(1))})
+	rowOnly.Hold = []string{"desk"}
+	require.ErrorIs(t, t.commit(s, rowOnly), store.ErrOccupied)
+	require.Zero(t, t.row(s, "b").Priority)
+	created, _ := t.create("c")
+	created.Hold = []string{"desk"}
+	require.ErrorIs(t, t.commit(s, created), store.ErrOccupied)
+	_, err := s.Load(t.Context(), "c", store.Cursor{})
+	require.ErrorIs(t, err, store.ErrNotFound)
+	b.must(s, b.holding("Desk")) // another key
+}
+
+func keyAllOrNone(t *T) {
+	s := t.open()
+	a, b := t.run(s, "a"), t.run(s, "b")
+	a.must(s, a.holding("two"))
+	require.ErrorIs(t, t.commit(s, b.holding("one", "two", "three")), store.ErrOccupied)
+	require.Len(t, t.all(s, "b").Events, 1)
+	for _, key := range []string{"one", "three"} {
+		require.NoError(t, t.tryHold(s, key), "S11: %q was not taken", key)
+	}
+}
+
+func keyFreed(t *T) {
+	s := t.open()
+	w := t.run(s, "a", func(r *store.Run) { r.Status = store.Running })
+	other := t.run(s, "other")
+	other.must(s, other.holding("kept"))
+	w.must(s, w.holding("x", "y"))
+	c := w.append(step("release"))
+	c.Release = true
+	w.must(s, c)
+	require.NoError(t, t.tryHold(s, "x"))
+	require.NoError(t, t.tryHold(s, "y"))
+	require.ErrorIs(t, t.tryHold(s, "kept"), store.ErrOccupied, "those of another run stay")
+
+	w.must(s, w.holding("x", "y"))
+	swap := w.holding("z") // releases what it had, and takes another
+	swap.Release = true
+	w.must(s, swap)
+	require.NoError(t, t.tryHold(s, "x"))
+	require.ErrorIs(t, t.tryHold(s, "z"), store.ErrOccupied)
+
+	w.must(s, w.end(store.Failed)) // releases
+	require.NoError(t, t.tryHold(s, "z"))
+
+	for _, id := range []string{"deleted", "deleted ended"} {
+		held := t.run(s, id, func(r *store.Run) { r.Status = store.Running })
+		held.must(s, held.holding(id))
+		if id == "deleted ended" {
+			end := held.end(store.Completed)
+			end.Release = false
+			held.must(s, end)
+			require.ErrorIs(t, t.tryHold(s, id), store.ErrOccupied, "an end without Release keeps the key")
+		}
+		_, err := s.Delete(t.Context(), []string{id}, true)
+		require.NoError(t, err)
+		require.NoError(t, t.tryHold(s, id))
+	}
+}
+
+func keyRace(t *T) {
+	d := t.fresh()
+	handles := []store.Store{t.handle(d), t.handle(d)}
+	const clients, rounds = 6, 6
+	writers := make([]*writer, clients)
+	for i := range writers {
+		writers[i] = t.run(handles[0], fmt.Sprint("r", i))
+	}
+	for round := range rounds {
+		// In different orders, so that a store that locks key by key would lock up.
+		one1, one2 := fmt.Sprint("x", round), fmt.Sprint("y", round)
+		changes, errs := make([]store.Change, clients), make([]error, clients)
+		for i, w := range writers {
+			changes[i] = w.holding(one1, one2)
+			if i%2 == 1 {
+				changes[i] = w.holding(one2, one1)
+			}
+		}
+		together(clients, func(i int) { errs[i] = one(t.Context(), handles[i%2], changes[i]) })
+		won := 0
+		for i, err := range errs {
+			if err == nil {
+				won++
+				writers[i].done(changes[i])
+				continue
+			}
+			require.ErrorIs(t, err, store.ErrOccupied, "S11: client %d", i)
+		}
+		require.Equal(t, 1, won, "S11: one gets both keys")
+	}
+}
+
+func deduped(queue, value string) func(*store.Run) {
+	return func(r *store.Run) { r.Queue, r.Dedup = queue, value }
+}
+
+func keyDedup(t *T) {
+	s := t.open()
+	t.run(s, "first", deduped("q", "once"))
+	for range 2 {
+		c, _ := t.create("second", deduped("q", "once"))
+		err := t.commit(s, c)
+		require.ErrorIs(t, err, store.ErrExists)
+		var exists *store.ExistsError
+		require.ErrorAs(t, err, &exists)
+		require.Equal(t, "first", exists.RunID, "S12: it names the run that stands in the way")
+	}
+	_, err := s.Load(t.Context(), "second", store.Cursor{})
+	require.ErrorIs(t, err, store.ErrNotFound)
+	t.run(s, "other queue", deduped("", "once"))
+	t.run(s, "other value", deduped("q", "Once"))
+	t.run(s, "none", deduped("q", ""))
+	t.run(s, "none either", deduped("q", ""))
+	a, _ := t.create("a", deduped("q", "both"))
+	b, _ := t.create("b", deduped("q", "both"))
+	require.ErrorIs(t, t.commit(s, store.Change{Start: []store.Change{a, b}}), store.ErrExists, "S12: also within one change")
+	errs := s.Commit(t.Context(), []store.Change{a, b})
+	require.NoError(t, errs[0])
+	require.ErrorIs(t, errs[1], store.ErrExists, "S12: also within one batch")
+}
+
+func keyDedupFreed(t *T) {
+	s := t.open()
+	for _, status := range []store.Status{store.Completed, store.Failed, store.Cancelled} {
+		w := t.run(s, string(status), func(r *store.Run) { r.Status, r.Dedup = store.Running, "once" })
+		w.must(s, w.append(step("a")))
+		c, _ := t.create("too early", deduped("", "once"))
+		require.ErrorIs(t, t.commit(s, c), store.ErrExists)
+		w.must(s, w.end(status))
+	}
+	t.run(s, "next", deduped("", "once"))
+	_, err := s.Delete(t.Context(), []string{"next"}, true)
+	require.NoError(t, err)
+	w := t.run(s, "last", deduped("", "once"))
+	w.must(s, w.patch(store.RowPatch{Status: ptr(store.Interrupted)}))
+	c, _ := t.create("too early", deduped("", "once"))
+	require.ErrorIs(t, t.commit(s, c), store.ErrExists, "an interrupted run has not ended")
+}
+
+func keyDedupRevived(t *T) {
+	s := t.open()
+	w := t.run(s, "failed", func(r *store.Run) { r.Status, r.Dedup = store.Running, "once" })
+	w.must(s, w.end(store.Failed))
+	successor := t.run(s, "successor", func(r *store.Run) { r.Status, r.Dedup = store.Running, "once" })
+	before := t.dump(s)
+	revive := w.append(step("resume"))
+	revive.Row = &store.RowPatch{Status: ptr(store.Interrupted)}
+	err := t.commit(s, revive)
+	require.ErrorIs(t, err, store.ErrExists)
+	var exists *store.ExistsError
+	require.ErrorAs(t, err, &exists)
+	require.Equal(t, "successor", exists.RunID)
+	require.Equal(t, before, t.dump(s))
+	successor.must(s, successor.end(store.Completed))
+	w.must(s, revive)
+	c, _ := t.create("third", deduped("", "once"))
+	require.ErrorIs(t, t.commit(s, c), store.ErrExists, "it counts again")
+}
+
+func keyDedupRace(t *T) {
+	d := t.fresh()
+	handles := []store.Store{t.handle(d), t.handle(d)}
+	const clients = 6
+	for round := range 4 {
+		value := fmt.Sprint("once", round)
+		changes, errs := make([]store.Change, clients), make([]error, clients)
+		for i := range changes {
+			changes[i], _ = t.create(fmt.Sprintf("r%d.%d", round, i), deduped("q", value))
+		}
+		together(clients, func(i int) { errs[i] = one(t.Context(), handles[i%2], changes[i]) })
+		won := 0
+		for i, err := range errs {
+			if err == nil {
+				won++
+				continue
+			}
+			require.ErrorIs(t, err, store.ErrExists, "S12: client %d", i)
+		}
+		require.Equal(t, 1, won, "S12: one is created")
+	}
+}
