@@ -20,6 +20,8 @@ type session interface {
 	exec(q *query, args ...any) (changed, rowid int64, err error)
 	// query calls each for every row. The row is only valid during the call.
 	query(q *query, each func(row []driver.Value) error, args ...any) error
+	// control runs a statement that is not counted: BEGIN, SAVEPOINT.
+	control(q *query) error
 }
 
 // counts is what Meter reports.
@@ -124,7 +126,6 @@ func (c *conn) exec(q *query, args ...any) (changed, rowid int64, err error) {
 	return c.run(q, args)
 }
 
-// control runs BEGIN, COMMIT and their like, which are not counted.
 func (c *conn) control(q *query) error {
 	_, _, err := c.run(q, nil)
 	return err

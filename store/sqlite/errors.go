@@ -70,6 +70,10 @@ func (s *Store) fail(what string, err error, wrote bool) error {
 		return fmt.Errorf("sqlite: %s: %s: run PRAGMA integrity_check, and restore a backup if it reports damage: %w: %w", s.name, what, err, store.ErrCorrupt)
 	case sqlite3.ErrReadonly, sqlite3.ErrPerm, sqlite3.ErrCantOpen, sqlite3.ErrAuth:
 		return fmt.Errorf("sqlite: %s: %s: the process must be able to write the file and its directory: %w", s.name, what, err)
+	case sqlite3.ErrConstraint, sqlite3.ErrMismatch, sqlite3.ErrRange:
+		return fmt.Errorf("sqlite: %s: %s: the schema does not allow this: %w: %w", s.name, what, err, store.ErrInvalid)
+	case sqlite3.ErrTooBig:
+		return fmt.Errorf("sqlite: %s: %s: %w: %w", s.name, what, err, store.ErrTooLarge)
 	case sqlite3.ErrBusy, sqlite3.ErrLocked:
 		return fmt.Errorf("sqlite: %s: %s: another process holds the lock: %w", s.name, what, err)
 	}

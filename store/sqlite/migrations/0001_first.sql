@@ -32,7 +32,7 @@ CREATE TABLE durable_runs (
   resumes         INTEGER NOT NULL,
   strikes         INTEGER NOT NULL,
   priority        INTEGER NOT NULL,
-  inbox           INTEGER NOT NULL CHECK (inbox >= 0),
+  inbox           INTEGER NOT NULL CHECK (inbox BETWEEN 0 AND 268435455),
   seen            INTEGER NOT NULL,
   cancel_asked    INTEGER NOT NULL CHECK (cancel_asked IN (0, 1)),
   paused          INTEGER NOT NULL CHECK (paused IN (0, 1)),

@@ -1,0 +1,173 @@
+//go:build cgo
+
+package sqlite
+
+import (
+	"context"
+	"errors"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Commit implements store.Store.
+//
+// A single plain checkpoint of one event is one statement in autocommit; any
+// other batch is one transaction. After an I/O error while committing, nobody
+// knows what is on the disk, and the error wraps store.ErrUnknown.
+func (s *Store) Commit(ctx context.Context, batch []store.Change) []error {
+	errs, ok := sqlstore.Screen(batch, s.limits)
+	if len(batch) == 0 {
+		return errs
+	}
+	if err := s.enter(ctx); err != nil {
+		return fillNil(errs, err)
+	}
+	defer s.leave()
+	c, err := s.take(ctx)
+	if err != nil {
+		return fillNil(errs, err)
+	}
+	defer s.give(c)
+	if len(batch) == 1 && ok && batch[0].Plain() && len(batch[0].Events) == 1 {
+		errs[0] = s.checkpoint(ctx, c, &batch[0])
+		return errs
+	}
+	todo := make([]*store.Change, 0, len(batch))
+	for i := range batch {
+		if errs[i] == nil {
+			todo = append(todo, &batch[i])
+		}
+	}
+	if len(todo) == 0 {
+		return errs
+	}
+	done := sqlstore.Bisect(todo, func(part []*store.Change) ([]error, error) { return s.attempt(ctx, c, part) }, memberFault)
+	for i := range errs {
+		if errs[i] == nil {
+			errs[i], done = done[0], done[1:]
+		}
+	}
+	return errs
+}
+
+func fillNil(errs []error, err error) []error {
+	for i := range errs {
+		if errs[i] == nil {
+			errs[i] = err
+		}
+	}
+	return errs
+}
+
+// checkpoint appends one event in autocommit. The usual case ends with the one
+// statement; anything else goes through a transaction that finds out why.
+func (s *Store) checkpoint(ctx context.Context, c *conn, ch *store.Change) error {
+	no, ok := s.numbers.get(ch.RunID)
+	if ok && ch.Events[0].Seq <= maxSeq {
+		var changed int64
+		err := s.whileBusy(ctx, func() (err error) {
+			changed, err = s.appendFenced(c, no, ch.Expect.Epoch, ch.Expect.Epoch, &ch.Events[0])
+			return err
+		})
+		switch {
+		case err == nil && changed == 1:
+			s.counts.commits.Add(1)
+			return nil
+		case err != nil && !constraint(err):
+			s.undo(c, err)
+			return s.fail("commit", err, true)
+		}
+	}
+	errs, err := s.attempt(ctx, c, []*store.Change{ch})
+	if err != nil {
+		return err
+	}
+	return errs[0]
+}
+
+// appendFenced is the plain checkpoint: behind the event before e, if that has
+// epoch before.
+func (s *Store) appendFenced(db session, no, epoch, before int64, e *store.Event) (changed int64, err error) {
+	changed, _, err = db.exec(s.q.append, append(eventArgs(no, epoch, e), before)...)
+	return changed, err
+}
+
+func eventArgs(no, epoch int64, e *store.Event) []any {
+	args := make([]any, 0, 15)
+	args = append(args, place(no, e.Seq), epoch)
+	return append(args, sqlstore.EventValues(e)...)
+}
+
+// errConflict: an event stands where a plain Change wants to append.
+var errConflict = errors.New("sqlite: the place in the log is taken")
+
+// errUndo ends a transaction whose only Change was refused.
+var errUndo = errors.New("sqlite: refused")
+
+// attempt carries out part of a batch in one transaction: one error per Change,
+// or one for all of them, after which nothing is written.
+func (s *Store) attempt(ctx context.Context, c *conn, part []*store.Change) ([]error, error) {
+	errs := make([]error, len(part))
+	run := func(careful bool) error {
+		return s.transact(ctx, c, "commit", func(t *tx) error {
+			t.careful = careful
+			return t.members(part, errs)
+		})
+	}
+	err := run(false)
+	if errors.Is(err, errConflict) {
+		// Somebody is fenced, or sent again what is there. The conflict was an
+		// error of the database, so the transaction is gone; the next one looks
+		// before it writes, and has no conflicts.
+		err = run(true)
+	}
+	if errors.Is(err, errUndo) {
+		err = nil
+	}
+	return errs, err
+}
+
+// members carries out Changes. What the contract refuses goes to errs, and
+// leaves nothing of its Change behind; what the database refuses ends it all.
+func (t *tx) members(part []*store.Change, errs []error) (err error) {
+	if len(part) == 1 {
+		if errs[0], err = t.change(part[0]); err == nil && errs[0] != nil {
+			err = errUndo
+		}
+		return err
+	}
+	for i, c := range part {
+		// Only these can be refused after their first write.
+		if len(c.Start) > 0 || len(c.Send) > 0 || len(c.Hold) > 0 {
+			errs[i], err = t.guarded(c)
+		} else {
+			errs[i], err = t.change(c)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// guarded carries out a Change that can be taken back alone.
+func (t *tx) guarded(c *store.Change) (refused, err error) {
+	q := t.s.q
+	if err := t.db.control(q.savepoint); err != nil {
+		return nil, err
+	}
+	told := len(t.tell)
+	if refused, err = t.change(c); err != nil {
+		return nil, err
+	}
+	if refused != nil {
+		t.tell = t.tell[:told]
+		// The numbers that were given out here will be given out again.
+		clear(t.fresh)
+		if err := t.db.control(q.rollbackTo); err != nil {
+			return nil, err
+		}
+	}
+	return refused, t.db.control(q.release)
+}

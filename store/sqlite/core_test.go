@@ -1,0 +1,56 @@
+//go:build cgo
+
+package sqlite_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/sqlite"
+)
+
+func TestARunFromStartToEnd(t *testing.T) {
+	for name, path := range map[string]string{"file": file(t), "memory": ":memory:"} {
+		t.Run(name, func(t *testing.T) {
+			noLeak(t)
+			st := open(t, path, sqlite.Options{})
+			l := start(t, st, "r")
+			e := executor("e1")
+			require.True(t, beat(t, st, e).Due)
+			runs := claim(t, st, e)
+			require.Len(t, runs, 1)
+			require.Equal(t, store.Running, runs[0].Status)
+			require.Equal(t, store.WorkflowStarted, runs[0].Last.Type)
+			stale := *l
+			l.claimed(runs[0])
+			commit(t, st, l.plain(1))
+			again := l.plain(3)
+			commit(t, st, again)
+			commit(t, st, again)
+			refuse(t, st, stale.plain(1), store.ErrFenced)
+			done := store.Completed
+			end := store.Change{
+				RunID: "r", Expect: store.Expect{Epoch: l.epoch, NoCancel: true}, Events: []store.Event{l.next(store.Event{Type: store.WorkflowCompleted})},
+				Row: &store.RowPatch{Status: &done}, Yield: true, Release: true,
+			}
+			commit(t, st, end)
+			commit(t, st, end)
+			refuse(t, st, l.plain(1), store.ErrFenced)
+			h, events := load(t, st, "r")
+			require.Equal(t, store.Completed, h.Run.Status)
+			require.Len(t, events, 7)
+			sound(t, "r", events)
+			page, err := st.List(t.Context(), store.Filter{WithLast: true})
+			require.NoError(t, err)
+			require.Len(t, page.Runs, 1)
+			require.Equal(t, h.Run, page.Runs[0])
+			n, err := st.Delete(t.Context(), []string{"r", "none"}, false)
+			require.NoError(t, err)
+			require.Equal(t, 1, n)
+			refuse(t, st, l.plain(1), store.ErrNotFound)
+			refuse(t, st, store.Change{RunID: "none", Expect: store.Expect{Epoch: 1}, Row: &store.RowPatch{}}, store.ErrNotFound)
+		})
+	}
+}

@@ -1,0 +1,86 @@
+//go:build cgo
+
+package sqlite
+
+import (
+	"context"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Delete implements store.Store.
+func (s *Store) Delete(ctx context.Context, runIDs []string, force bool) (int, error) {
+	if len(runIDs) == 0 {
+		if err := s.enter(ctx); err != nil {
+			return 0, err
+		}
+		s.leave()
+		return 0, nil
+	}
+	n := 0
+	err := s.write(ctx, "delete runs", func(t *tx) error {
+		doomed, err := t.doomed(runIDs, force)
+		if err != nil {
+			return err
+		}
+		for id, no := range doomed {
+			if err := t.remove(no); err != nil {
+				return err
+			}
+			delete(t.fresh, id)
+			s.numbers.forget(id)
+			t.tell = append(t.tell, id)
+		}
+		n = len(doomed)
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// doomed returns the runs to delete, or the reason why one of them must stay.
+func (t *tx) doomed(ids []string, force bool) (map[string]int64, error) {
+	doomed := make(map[string]int64)
+	for _, id := range ids {
+		h, err := t.head(id)
+		if err != nil {
+			return nil, err
+		}
+		if h.no == 0 {
+			continue
+		}
+		if !h.row.Status.Terminal() && !force {
+			return nil, &store.StatusError{RunID: id, Status: h.row.Status}
+		}
+		if h.row.Owner != "" {
+			live, err := t.live(h.row.Owner)
+			if err != nil {
+				return nil, err
+			}
+			if live {
+				return nil, &store.OwnedError{RunID: id, Owner: h.row.Owner}
+			}
+		}
+		doomed[id] = h.no
+	}
+	return doomed, nil
+}
+
+// remove deletes all that is kept under a run number.
+func (t *tx) remove(no int64) error {
+	q := t.s.q
+	after, before := span(no)
+	for _, ranged := range []*query{q.eventsDelete, q.messagesDelete} {
+		if _, _, err := t.exec(ranged, after, before); err != nil {
+			return err
+		}
+	}
+	for _, keyed := range []*query{q.branchesDelete, q.attributesDelete, q.holdsDelete, q.runDelete} {
+		if _, _, err := t.exec(keyed, no); err != nil {
+			return err
+		}
+	}
+	return nil
+}

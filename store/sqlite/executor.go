@@ -1,0 +1,309 @@
+//go:build cgo
+
+package sqlite
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// isLive judges an executor: its lease runs, and where its lock file can be
+// believed, its process holds it.
+func (s *Store) isLive(e *sqlstore.ExecutorRow, now store.Time) bool {
+	return e.Leased(now) && !s.presence.gone(e.ID, e.Presence)
+}
+
+// executors returns the registered executors, read once in a transaction.
+func (t *tx) executors() ([]sqlstore.ExecutorRow, error) {
+	if t.loaded {
+		return t.known, nil
+	}
+	err := t.query(t.s.q.executors, func(c *cells) error {
+		t.known = append(t.known, c.executor())
+		return nil
+	})
+	t.loaded = err == nil
+	return t.known, err
+}
+
+// live reports whether an executor is registered and lives.
+func (t *tx) live(id string) (bool, error) {
+	known, err := t.executors()
+	if err != nil {
+		return false, err
+	}
+	for i := range known {
+		if known[i].ID == id {
+			return t.s.isLive(&known[i], t.now), nil
+		}
+	}
+	return false, nil
+}
+
+// liveSet returns the ids of all executors that live.
+func (t *tx) liveSet() (map[string]bool, error) {
+	known, err := t.executors()
+	if err != nil {
+		return nil, err
+	}
+	set := make(map[string]bool, len(known))
+	for i := range known {
+		set[known[i].ID] = t.s.isLive(&known[i], t.now)
+	}
+	return set, nil
+}
+
+// Executors implements store.Store.
+func (s *Store) Executors(ctx context.Context) ([]store.Executor, error) {
+	var list []store.Executor
+	err := s.read(ctx, "list executors", func(tx *sqlx.Tx) error {
+		list = list[:0]
+		rows, err := s.executorRows(ctx, tx)
+		if err != nil {
+			return err
+		}
+		now := s.now()
+		for i := range rows {
+			e, err := rows[i].Executor()
+			if err != nil {
+				return err
+			}
+			e.Live = s.isLive(&rows[i], now)
+			list = append(list, e)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+func (s *Store) executorRows(ctx context.Context, tx *sqlx.Tx) (rows []sqlstore.ExecutorRow, err error) {
+	err = s.selectAll(ctx, tx, &rows, s.q.executors)
+	return rows, err
+}
+
+// Beat implements store.Store.
+func (s *Store) Beat(ctx context.Context, e store.Executor) (store.Pulse, error) {
+	if e.ID == "" || (e.Lease <= 0 && !e.Leaving) {
+		return store.Pulse{}, fmt.Errorf("sqlite: executor %q needs an id and a lease: %w", e.ID, store.ErrInvalid)
+	}
+	serves, err := sqlstore.FormatServed(e.Serves)
+	if err != nil {
+		return store.Pulse{}, err
+	}
+	// The lock is held before the row can be seen: nobody finds it free and
+	// believes an executor dead that has only begun.
+	presence := ""
+	if !e.Leaving {
+		presence = s.presence.hold(e.ID)
+	}
+	var p store.Pulse
+	var gone []string
+	err = s.write(ctx, "beat", func(t *tx) error {
+		p = store.Pulse{Now: t.now}
+		var err error
+		if gone, err = t.mourn(); err != nil {
+			return err
+		}
+		if err := t.beat(&e, serves, presence, &p); err != nil {
+			return err
+		}
+		return t.pulse(&e, &p)
+	})
+	if err != nil {
+		return store.Pulse{}, err
+	}
+	for _, id := range gone {
+		s.presence.remove(id)
+	}
+	if e.Leaving {
+		s.presence.release(e.ID)
+	}
+	if e.Leaving || len(gone) > 0 {
+		s.tellAll() // there are runs that lost their owner
+	}
+	return p, nil
+}
+
+// mourn marks the executors whose lock is free, so that their files can be
+// removed.
+func (t *tx) mourn() (gone []string, err error) {
+	known, err := t.executors()
+	if err != nil {
+		return nil, err
+	}
+	for i := range known {
+		k := &known[i]
+		if k.Presence == presenceGone || !t.s.presence.gone(k.ID, k.Presence) {
+			continue
+		}
+		if _, _, err := t.exec(t.s.q.executorGone, k.ID); err != nil {
+			return nil, err
+		}
+		k.Presence = presenceGone
+		gone = append(gone, k.ID)
+	}
+	return gone, nil
+}
+
+func (t *tx) beat(e *store.Executor, serves, presence string, p *store.Pulse) error {
+	known, err := t.executors()
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(known, func(k sqlstore.ExecutorRow) bool { return k.ID == e.ID })
+	// Not isLive: its own lock tells it nothing, but a mark of others does.
+	p.Late = i >= 0 && (!known[i].Leased(t.now) || known[i].Presence == presenceGone)
+	t.loaded, t.known = false, nil
+	if e.Leaving {
+		_, _, err := t.exec(t.s.q.executorDelete, e.ID)
+		return err
+	}
+	_, _, err = t.exec(t.s.q.executorBeat, e.ID, e.Name, e.Host, e.Boot, int64(e.PID), int64(e.Lease/time.Microsecond), serves,
+		int64(t.now), presence)
+	if err != nil || i >= 0 {
+		return err
+	}
+	return t.sweep(known)
+}
+
+// sweepAfter is how long a dead executor without runs stays registered.
+const sweepAfter = time.Hour
+
+// sweep removes executors that died long ago, when a new one comes; those that
+// still own runs stay, so that Pulse.Gone and Executors can tell of them.
+func (t *tx) sweep(known []sqlstore.ExecutorRow) error {
+	var dead []string
+	for i := range known {
+		if e := &known[i]; !e.Leased(t.now) && e.BeatAt+e.Lease < int64(t.now.Add(-sweepAfter)) {
+			dead = append(dead, e.ID)
+		}
+	}
+	if len(dead) == 0 {
+		return nil
+	}
+	owners := make(map[string]bool)
+	if err := t.query(t.s.q.ownedLanes, func(c *cells) error { owners[c.text()] = true; return nil }, int64(t.now)); err != nil {
+		return err
+	}
+	for _, id := range dead {
+		if owners[id] {
+			continue
+		}
+		if _, _, err := t.exec(t.s.q.executorDelete, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pulse fills in what the runs say.
+func (t *tx) pulse(e *store.Executor, p *store.Pulse) error {
+	live, err := t.liveSet()
+	if err != nil {
+		return err
+	}
+	gone := make(map[string]struct{})
+	err = t.query(t.s.q.ownedLanes, func(c *cells) error {
+		owner, workflow, version, own, free := c.text(), c.text(), c.text(), store.Time(c.int()), store.Time(c.int())
+		next := store.Time(0)
+		switch {
+		case owner == e.ID && !e.Leaving:
+			next = own
+		case !live[owner]:
+			if owner != "" {
+				gone[owner] = struct{}{}
+			}
+			if store.Serves(e.Serves, workflow, version) {
+				next = free
+			}
+		}
+		if next != 0 && (p.Next == 0 || next < p.Next) {
+			p.Next = next
+		}
+		return nil
+	}, int64(t.now))
+	if err != nil {
+		return err
+	}
+	for id := range gone {
+		p.Gone = append(p.Gone, id)
+	}
+	slices.Sort(p.Gone)
+	if p.Due, err = t.due(e.Serves, live); err != nil || e.Leaving {
+		return err
+	}
+	return t.query(t.s.q.mailOfOwn, func(c *cells) error {
+		p.Mail = append(p.Mail, store.Mail{RunID: c.text(), Inbox: c.int()})
+		return nil
+	}, e.ID)
+}
+
+// due reports whether an executor that serves these could claim a run now.
+func (t *tx) due(serves []store.Served, live map[string]bool) (bool, error) {
+	lanes, err := t.lanes(serves, live)
+	if err != nil {
+		return false, err
+	}
+	return len(lanes) > 0, nil
+}
+
+// lane is a set of ready runs that are alike in all that a claim looks at.
+type lane struct {
+	owner, queue, workflow, version string
+	priority                        int64
+	ready                           int64 // see the column of that name
+}
+
+// waits reports that the runs of a lane stay waiting when they are claimed.
+func (l *lane) waits() bool { return l.ready >= 4 }
+
+// lanes returns the lanes with a run that is ready now and may be taken by an
+// executor that serves these, those of the highest priority first.
+func (t *tx) lanes(serves []store.Served, live map[string]bool) ([]lane, error) {
+	var lanes []lane
+	err := t.query(t.s.q.lanes, func(c *cells) error {
+		l := lane{owner: c.text(), queue: c.text(), workflow: c.text(), version: c.text(), priority: c.int(), ready: c.int()}
+		timed := l.ready == 2 || l.ready == 5
+		if at := store.Time(c.int()); timed && at > t.now {
+			return nil
+		}
+		if !live[l.owner] && store.Serves(serves, l.workflow, l.version) {
+			lanes = append(lanes, l)
+		}
+		return nil
+	})
+	slices.SortStableFunc(lanes, func(a, b lane) int { return cmp.Compare(b.priority, a.priority) })
+	return lanes, err
+}
+
+// leaveAll ends the presence of the executors of this handle that are still
+// registered.
+func (s *Store) leaveAll(c *conn) error {
+	ids := s.presence.held()
+	if len(ids) == 0 {
+		return nil
+	}
+	// A mark in the database lets the files be removed: without it, a missing
+	// file says nothing, since another mount may hide it.
+	err := s.transact(context.Background(), c, "leave", func(t *tx) error {
+		for _, id := range ids {
+			if _, _, err := t.exec(t.s.q.executorGone, id); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return errors.Join(err, s.presence.close(err == nil))
+}

@@ -1,0 +1,89 @@
+//go:build cgo
+
+package sqlite
+
+import (
+	"context"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// List implements store.Store. A page has at most sqlstore.MaxPage runs.
+func (s *Store) List(ctx context.Context, f store.Filter) (page store.Page, err error) {
+	err = s.read(ctx, "list runs", func(tx *sqlx.Tx) error {
+		live, err := s.liveFor(ctx, tx, f)
+		if err != nil {
+			return err
+		}
+		l, err := s.q.dialect.List(f, live)
+		if err != nil {
+			return err
+		}
+		var rows []sqlstore.RunRow
+		if err := s.selectText(ctx, tx, &rows, l.SQL, l.Args...); err != nil {
+			return err
+		}
+		if len(rows) > l.Limit {
+			rows = rows[:l.Limit]
+			page.Next = l.Next(&rows[l.Limit-1])
+		}
+		page.Runs, err = s.complete(ctx, tx, rows, f.WithLast)
+		return err
+	})
+	if err != nil {
+		return store.Page{}, err
+	}
+	return page, nil
+}
+
+// Count implements store.Store.
+func (s *Store) Count(ctx context.Context, f store.Filter, by string) (map[string]int64, error) {
+	counts := make(map[string]int64)
+	err := s.read(ctx, "count runs", func(tx *sqlx.Tx) error {
+		live, err := s.liveFor(ctx, tx, f)
+		if err != nil {
+			return err
+		}
+		sql, args, err := s.q.dialect.Count(f, by, live)
+		if err != nil {
+			return err
+		}
+		var groups []struct {
+			Name string `db:"name"`
+			N    int64  `db:"n"`
+		}
+		if err := s.selectText(ctx, tx, &groups, sql, args...); err != nil {
+			return err
+		}
+		for _, g := range groups {
+			counts[g.Name] = g.N
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return counts, nil
+}
+
+// liveFor returns the live executors if f asks about them.
+func (s *Store) liveFor(ctx context.Context, tx *sqlx.Tx, f store.Filter) ([]string, error) {
+	if !f.Orphaned {
+		return nil, nil
+	}
+	rows, err := s.executorRows(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	now := s.now()
+	var live []string
+	for i := range rows {
+		if s.isLive(&rows[i], now) {
+			live = append(live, rows[i].ID)
+		}
+	}
+	return live, nil
+}

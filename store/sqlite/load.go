@@ -1,0 +1,209 @@
+//go:build cgo
+
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/mattn/go-sqlite3"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Load implements store.Store. Events are read in chunks while they are ranged
+// over, and no connection is held in between, however long the caller takes.
+func (s *Store) Load(ctx context.Context, runID string, c store.Cursor) (*store.History, error) {
+	h := &store.History{Events: func(func(store.Event, error) bool) {}}
+	var no int64
+	err := s.read(ctx, "load run "+runID, func(tx *sqlx.Tx) error {
+		var rows []sqlstore.RunRow
+		if err := s.selectAll(ctx, tx, &rows, s.q.runByID, runID); err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return sqlstore.NotFound(runID)
+		}
+		no = rows[0].No
+		runs, err := s.complete(ctx, tx, rows, true)
+		if err != nil {
+			return err
+		}
+		h.Run = runs[0]
+		return s.loadParts(ctx, tx, h, no, c)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !c.NoEvents {
+		h.Events = s.events(ctx, no, c, wanted(h, c))
+	}
+	return h, nil
+}
+
+// loadParts reads the branches and the inbox.
+func (s *Store) loadParts(ctx context.Context, tx *sqlx.Tx, h *store.History, no int64, c store.Cursor) error {
+	var branches []sqlstore.BranchRow
+	if err := s.selectAll(ctx, tx, &branches, s.q.branchesOf, no); err != nil {
+		return err
+	}
+	for i := range branches {
+		h.Branches = append(h.Branches, branches[i].Branch())
+	}
+	if h.Run.Inbox <= c.AfterMessage {
+		return nil
+	}
+	var inbox []sqlstore.MessageRow
+	_, before := span(no)
+	if err := s.selectAll(ctx, tx, &inbox, s.q.messagesOf, place(no, max(c.AfterMessage, 0)), before); err != nil {
+		return err
+	}
+	for i := range inbox {
+		h.Inbox = append(h.Inbox, inbox[i].Message(h.Run.ID))
+	}
+	return nil
+}
+
+// wanted returns the test for the branches that c asks for.
+func wanted(h *store.History, c store.Cursor) func(*store.Event) bool {
+	n := h.Run.Branch
+	if c.Branch != nil {
+		n = *c.Branch
+	}
+	if c.All {
+		return func(*store.Event) bool { return true }
+	}
+	return store.LineageOf(h.Branches, n).Has
+}
+
+// A chunk ends after so many events or so many bytes of theirs.
+const (
+	chunkEvents = 512
+	chunkBytes  = 4 << 20
+)
+
+func (s *Store) events(ctx context.Context, no int64, c store.Cursor, want func(*store.Event) bool) iter.Seq2[store.Event, error] {
+	return func(yield func(store.Event, error) bool) {
+		after, before := span(no)
+		after = max(after, place(no, min(max(c.After, 0), maxSeq)))
+		if c.Tail > 0 {
+			s.tail(ctx, no, after, c.Tail, want, yield)
+			return
+		}
+		var chunk []store.Event
+		for more := true; more; {
+			var err error
+			if chunk, more, err = s.chunk(ctx, s.q.eventsUp, after, before, chunk[:0]); err != nil {
+				yield(store.Event{}, err)
+				return
+			}
+			for i := range chunk {
+				after = place(no, chunk[i].Seq)
+				if want(&chunk[i]) && !yield(chunk[i], nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// tail reads backwards until it has n events that are wanted.
+func (s *Store) tail(ctx context.Context, no, after int64, n int, want func(*store.Event) bool, yield func(store.Event, error) bool) {
+	_, before := span(no)
+	var last, chunk []store.Event
+	for more := true; more && len(last) < n; {
+		var err error
+		if chunk, more, err = s.chunk(ctx, s.q.eventsDown, after, before, chunk[:0]); err != nil {
+			yield(store.Event{}, err)
+			return
+		}
+		for i := range chunk {
+			before = place(no, chunk[i].Seq)
+			if want(&chunk[i]) && len(last) < n {
+				last = append(last, chunk[i])
+			}
+		}
+	}
+	slices.Reverse(last)
+	for _, e := range last {
+		if !yield(e, nil) {
+			return
+		}
+	}
+}
+
+// errEnough stops reading a chunk.
+var errEnough = errors.New("sqlite: enough")
+
+// chunk reads events between two places; more says that there may be others.
+// It takes the rows from the driver: database/sql would cost as much again.
+func (s *Store) chunk(ctx context.Context, q *query, after, before int64, into []store.Event) (chunk []store.Event, more bool, err error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, false, err
+	}
+	defer s.leave()
+	open, err := s.shut(ctx)
+	if err != nil {
+		return nil, false, err
+	}
+	defer open()
+	conn, err := s.readers.Connx(ctx)
+	if err != nil {
+		return nil, false, s.fail("read events", err, false)
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	s.counts.statements.Add(1)
+	s.counts.reads.Add(1)
+	size := 0
+	err = conn.Raw(func(dc any) error {
+		return rawQuery(dc, q.text, func(row []driver.Value) error {
+			c := cells{row: row}
+			e := c.event()
+			into = append(into, e)
+			size += len(e.Data) + len(e.Payload)
+			if len(into) >= chunkEvents || size >= chunkBytes {
+				return errEnough
+			}
+			return nil
+		}, after, before)
+	})
+	switch {
+	case errors.Is(err, errEnough):
+		return into, true, nil
+	case err != nil:
+		return nil, false, s.fail("read events", err, false)
+	}
+	return into, false, nil
+}
+
+func rawQuery(dc any, text string, each func([]driver.Value) error, args ...int64) (err error) {
+	c, ok := dc.(*sqlite3.SQLiteConn)
+	if !ok {
+		return fmt.Errorf("the connection is a %T of another driver", dc)
+	}
+	named := make([]driver.NamedValue, len(args))
+	for i, a := range args {
+		named[i] = driver.NamedValue{Ordinal: i + 1, Value: a}
+	}
+	st, err := c.PrepareContext(context.Background(), text)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	ds, ok := st.(driver.StmtQueryContext)
+	if !ok {
+		return fmt.Errorf("the driver returned a %T", st)
+	}
+	rows, err := ds.QueryContext(context.Background(), named)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	return eachRow(rows, each)
+}

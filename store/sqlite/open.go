@@ -1,0 +1,216 @@
+//go:build cgo
+
+package sqlite
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Open opens or creates the database file at path, with the default Options. A
+// new file can be read and written by its owner alone. ":memory:" gives a
+// database of its own in memory, for tests.
+func Open(path string) (*Store, error) { return OpenOptions(path, Options{}) }
+
+// New opens a store in the database that db is connected to, beside the
+// program's own tables. It takes the path from db and opens connections of its
+// own, since what a Change promises depends on how a connection is set up; db
+// stays the caller's. A database in memory has no path, and is refused.
+func New(db *sqlx.DB, o Options) (*Store, error) {
+	var path string
+	if err := db.Get(&path, `SELECT file FROM pragma_database_list WHERE name = 'main'`); err != nil {
+		return nil, fmt.Errorf("sqlite: ask the database for its path: %w", err)
+	}
+	if path == "" {
+		return nil, fmt.Errorf("sqlite: the given database is in memory, where it cannot be opened a second time; use Open(\":memory:\"): %w", store.ErrInvalid)
+	}
+	return OpenOptions(path, o)
+}
+
+// openWait bounds how long opening waits for other processes that are at it.
+const openWait = 30 * time.Second
+
+// OpenOptions is Open with options.
+func OpenOptions(path string, o Options) (*Store, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{
+		name: path, memory: path == ":memory:", opts: o, limits: store.DefaultLimits(),
+		writer: make(chan *conn, 1), closing: make(chan struct{}), updates: make(map[string]*query),
+	}
+	if s.q, err = loadQueries(o.Prefix, s.now); err != nil {
+		return nil, err
+	}
+	file := ""
+	if s.memory {
+		// One database per handle, known to SQLite by this name.
+		file = "/holdfast-" + rand.Text()
+	} else if file, err = prepareFile(path, o.FileMode); err != nil {
+		return nil, err
+	}
+	s.dsn = s.connect(file, "_txlock=immediate", "_busy_timeout=0", "_cache_size=-16384")
+	if err := s.connectAll(file); err != nil {
+		return nil, errors.Join(err, s.discard())
+	}
+	s.presence = newPresence(file, s.memory || o.NoPresence)
+	s.listeners.init(file, s.memory || o.Watch < 0)
+	return s, nil
+}
+
+// connectAll opens the writer, brings the schema up to date, and opens the
+// readers.
+func (s *Store) connectAll(file string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), openWait)
+	defer cancel()
+	c := &conn{stmts: make(map[*query]sqliteStmt), counts: &s.counts}
+	if err := s.whileBusy(ctx, func() error { return s.reopen(c) }); err != nil {
+		return s.fail("open", err, false)
+	}
+	s.writer <- c
+	if err := s.migrate(ctx, file); err != nil {
+		if errors.Is(err, store.ErrSchema) {
+			return fmt.Errorf("sqlite: %s: %w", s.name, err)
+		}
+		return s.fail("bring the schema up to date", err, false)
+	}
+	readers, err := sqlx.Open("sqlite3", s.connect(file, "_query_only=1", "_busy_timeout=5000", "_stmt_cache_size=32"))
+	if err != nil {
+		return s.fail("open for reading", err, false)
+	}
+	readers.SetMaxOpenConns(s.opts.Readers)
+	readers.SetMaxIdleConns(s.opts.Readers)
+	s.readers = readers
+	return nil
+}
+
+// discard closes what a failed opening left.
+func (s *Store) discard() error {
+	var errs []error
+	if s.readers != nil {
+		errs = append(errs, s.readers.Close())
+	}
+	select {
+	case c := <-s.writer:
+		errs = append(errs, c.close())
+	default:
+	}
+	return errors.Join(errs...)
+}
+
+// connect returns the DSN of one kind of connection.
+func (s *Store) connect(file string, params ...string) string {
+	// The driver sets synchronous=NORMAL by itself unless it is told otherwise.
+	params = append(params, "_synchronous="+s.opts.Synchronous.String(), "_mutex=no")
+	if s.memory {
+		params = append(params, "vfs=memdb")
+	} else {
+		params = append(params, "mode=rw")
+	}
+	u := url.URL{Path: filepath.ToSlash(file)}
+	p := u.EscapedPath()
+	if runtime.GOOS == "windows" && !strings.HasPrefix(p, "/") {
+		p = "/" + p // file:/C:/...
+	}
+	return "file:" + p + "?" + strings.Join(params, "&")
+}
+
+// reopen gives c a connection. Where it fails, c has none.
+func (s *Store) reopen(c *conn) error {
+	n, err := openConn(s.dsn, &s.counts)
+	if err != nil {
+		return err
+	}
+	for _, pragma := range s.settings() {
+		if err := n.setting(pragma); err != nil {
+			return errors.Join(err, n.close())
+		}
+	}
+	c.raw, c.stmts = n.raw, n.stmts
+	return nil
+}
+
+// settings are what the writer's connection is told, each with the answer that
+// is expected, empty for none.
+func (s *Store) settings() [][2]string {
+	list := [][2]string{{"PRAGMA temp_store = MEMORY", ""}}
+	if !s.memory {
+		list = append(list,
+			[2]string{"PRAGMA journal_mode = WAL", "wal"},
+			// A WAL that grew in a burst is cut back to this when it is reused.
+			[2]string{"PRAGMA journal_size_limit = 67108864", ""})
+	}
+	return list
+}
+
+func (s *Store) migrate(ctx context.Context, file string) error {
+	db, err := sqlx.Open("sqlite3", s.connect(file, "_txlock=immediate", "_busy_timeout=200"))
+	if err != nil {
+		return err
+	}
+	db.SetMaxOpenConns(1)
+	err = s.whileBusy(ctx, func() error {
+		// A context that can end would cut a transaction in two.
+		_, err := s.q.migrations.Run(context.WithoutCancel(ctx), db)
+		return err
+	})
+	return errors.Join(err, db.Close())
+}
+
+// creating keeps two handles of this process from creating one file at once.
+var creating sync.Mutex
+
+// prepareFile returns the path under which every handle knows the file, and
+// creates it if need be, so that nobody but its owner can read it: the mode
+// goes over to the WAL.
+func prepareFile(path string, mode fs.FileMode) (string, error) {
+	switch {
+	case path == "":
+		return "", fmt.Errorf("sqlite: the path is empty: %w", store.ErrInvalid)
+	case strings.HasPrefix(path, "file:"), strings.ContainsRune(path, 0):
+		return "", fmt.Errorf("sqlite: %q is not a plain path: give the path alone, and options to OpenOptions: %w", path, store.ErrInvalid)
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return "", fmt.Errorf("sqlite: %s: %w", path, err)
+	}
+	creating.Lock()
+	defer creating.Unlock()
+	// Exclusively: to open and close a file that SQLite has open in this
+	// process would drop SQLite's locks on it (POSIX).
+	f, err := os.OpenFile(abs, os.O_CREATE|os.O_EXCL|os.O_RDWR, mode)
+	switch {
+	case err == nil:
+		if err := f.Close(); err != nil {
+			return "", fmt.Errorf("sqlite: create %s: %w", path, err)
+		}
+	case !errors.Is(err, fs.ErrExist):
+		return "", fmt.Errorf("sqlite: create %s: %w", path, err)
+	}
+	// Two names of one file must lead to one set of lock files.
+	real, err := filepath.EvalSymlinks(abs)
+	if err != nil {
+		return "", fmt.Errorf("sqlite: %s: %w", path, err)
+	}
+	if info, err := os.Stat(real); err != nil {
+		return "", fmt.Errorf("sqlite: %s: %w", path, err)
+	} else if info.IsDir() {
+		return "", fmt.Errorf("sqlite: %s is a directory: %w", path, store.ErrInvalid)
+	}
+	return real, nil
+}

@@ -1,0 +1,170 @@
+//go:build cgo
+
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Store keeps runs in a SQLite file. Any number of Stores, in one or several
+// processes of a machine, may have the same file open.
+type Store struct {
+	name   string // of the file, for people
+	dsn    string // of the writer
+	memory bool
+	opts   Options
+	limits store.Limits
+	q      *queries
+	counts counts
+
+	// writer holds the connection while nobody uses it: to write is to have
+	// taken it out.
+	writer  chan *conn
+	readers *sqlx.DB
+	closing chan struct{} // closed as the first act of Close
+
+	// life is held for reading by every call, so that Close waits for them.
+	life   sync.RWMutex
+	closed bool
+
+	// What only the holder of the writer touches.
+	numbers numbers
+	updates map[string]*query // by the columns they set
+
+	presence  *presence
+	listeners listeners
+}
+
+var (
+	_ store.Store    = (*Store)(nil)
+	_ store.Notifier = (*Store)(nil)
+	_ store.Meter    = (*Store)(nil)
+	_ store.Presence = (*Store)(nil)
+	_ store.Clocked  = (*Store)(nil)
+)
+
+// Limits returns store.DefaultLimits.
+func (s *Store) Limits() store.Limits { return s.limits }
+
+// Counts implements store.Meter.
+func (s *Store) Counts() store.Counts {
+	return store.Counts{Statements: s.counts.statements.Load(), Reads: s.counts.reads.Load(), Commits: s.counts.commits.Load()}
+}
+
+// ClockKind says that the clock of the process judges leases; all processes on
+// a file share the machine's.
+func (s *Store) ClockKind() string { return "process" }
+
+func (s *Store) now() store.Time { return store.TimeOf(s.opts.Clock()) }
+
+// Close waits for the calls in progress, frees what the store holds and, if it
+// was the last to have the file open, folds the WAL into it. The executors that
+// beat through this handle and did not leave count as gone from then on.
+func (s *Store) Close() error {
+	s.life.RLock()
+	closed := s.closed
+	s.life.RUnlock()
+	if closed {
+		return nil
+	}
+	s.listeners.mu.Lock()
+	select {
+	case <-s.closing:
+	default:
+		close(s.closing)
+	}
+	s.listeners.mu.Unlock()
+
+	s.life.Lock()
+	defer s.life.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	// Nobody else can have the writer: every call that takes it holds life.
+	c := <-s.writer
+	errs := []error{s.leaveAll(c)}
+	// The writer goes last: the last connection of all folds the WAL into the
+	// file, and it is the one that waits for the disk.
+	errs = append(errs, s.readers.Close(), c.close(), s.listeners.close())
+	if err := errors.Join(errs...); err != nil {
+		return s.fail("close", err, false)
+	}
+	return nil
+}
+
+// enter begins a call; leave ends it.
+func (s *Store) enter(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.life.RLock()
+	if s.closed {
+		s.life.RUnlock()
+		return store.ErrClosed
+	}
+	return nil
+}
+
+func (s *Store) leave() { s.life.RUnlock() }
+
+// take waits for the writer, as long as the context lives.
+func (s *Store) take(ctx context.Context) (*conn, error) {
+	var c *conn
+	select {
+	case c = <-s.writer:
+	default:
+		select {
+		case c = <-s.writer:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-s.closing:
+			return nil, store.ErrClosed
+		}
+	}
+	if c.raw == nil {
+		if err := s.reopen(c); err != nil {
+			s.writer <- c
+			return nil, s.fail("reopen after an error", err, false)
+		}
+	}
+	return c, nil
+}
+
+func (s *Store) give(c *conn) { s.writer <- c }
+
+// The pauses between two attempts to get the lock that another process has.
+// SQLite's own busy handler does not look at the context and grows its pauses
+// fast, which starves a process beside one that writes all the time.
+const (
+	busyFirst = 100 * time.Microsecond
+	busyMost  = 2 * time.Millisecond
+)
+
+// whileBusy repeats f as long as it finds the database locked by another
+// process. f must have done nothing in that case.
+func (s *Store) whileBusy(ctx context.Context, f func() error) error {
+	for pause := busyFirst; ; pause = min(2*pause, busyMost) {
+		err := f()
+		if !busy(err) {
+			return err
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		case <-s.closing:
+			t.Stop()
+			return store.ErrClosed
+		}
+	}
+}

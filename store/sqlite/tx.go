@@ -1,0 +1,145 @@
+//go:build cgo
+
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// tx is a write transaction, begun IMMEDIATE: until it ends nobody else writes,
+// so what it has read stays true and it may check first and write then.
+//
+// After any error of the database it is rolled back, and never gone on with: on
+// some (disk full, I/O, memory) SQLite rolls back by itself, and the next
+// statement would be carried out, and kept, alone.
+type tx struct {
+	s       *Store
+	db      session
+	now     store.Time
+	careful bool // look at the log before appending (see append)
+	wrote   bool
+	tell    []string         // runs that somebody may wait for
+	fresh   map[string]int64 // numbers learnt here: true once this is committed
+	known   []sqlstore.ExecutorRow
+	loaded  bool // known is
+}
+
+func (s *Store) newTx(db session) *tx {
+	return &tx{s: s, db: db, now: s.now(), fresh: make(map[string]int64)}
+}
+
+// write runs fn in a transaction.
+func (s *Store) write(ctx context.Context, what string, fn func(*tx) error) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	c, err := s.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.give(c)
+	return s.transact(ctx, c, what, fn)
+}
+
+// transact runs fn in a transaction on c. The context is looked at until the
+// transaction has begun; then it is done or undone, whatever the context says.
+// Errors of the contract come back as fn returned them.
+func (s *Store) transact(ctx context.Context, c *conn, what string, fn func(*tx) error) (err error) {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := s.whileBusy(ctx, func() error { return c.control(s.q.begin) }); err != nil {
+		return s.fail(what, err, false)
+	}
+	finished := false
+	defer func() {
+		if !finished { // an error, or a panic of ours
+			s.undo(c, err)
+		}
+	}()
+	t := s.newTx(c)
+	if err := fn(t); err != nil {
+		return s.fail(what, err, false)
+	}
+	if err := c.control(s.q.commit); err != nil {
+		return s.fail(what, err, true)
+	}
+	finished = true
+	if t.wrote {
+		s.counts.commits.Add(1)
+	}
+	for id, no := range t.fresh {
+		s.numbers.put(id, no)
+	}
+	s.tell(t.tell)
+	return nil
+}
+
+// undo leaves c without a transaction, or without a connection.
+func (s *Store) undo(c *conn, err error) {
+	if !c.raw.AutoCommit() {
+		if c.control(s.q.rollback) != nil {
+			c.drop()
+			return
+		}
+	}
+	if broken(err) {
+		c.drop()
+	}
+}
+
+func (t *tx) exec(q *query, args ...any) (changed, rowid int64, err error) {
+	changed, rowid, err = t.db.exec(q, args...)
+	t.wrote = t.wrote || changed > 0
+	return changed, rowid, err
+}
+
+func (t *tx) query(q *query, each func(*cells) error, args ...any) error {
+	return t.db.query(q, func(row []driver.Value) error { return each(&cells{row: row}) }, args...)
+}
+
+// number returns a run's number, and whether it was remembered rather than
+// read. 0: there is no such run.
+func (t *tx) number(id string) (no int64, remembered bool, err error) {
+	if no, ok := t.fresh[id]; ok {
+		return no, false, nil
+	}
+	if no, ok := t.s.numbers.get(id); ok {
+		return no, true, nil
+	}
+	no, err = t.lookUp(id)
+	return no, false, err
+}
+
+func (t *tx) lookUp(id string) (no int64, err error) {
+	err = t.query(t.s.q.runNumber, func(c *cells) error { no = c.int(); return nil }, id)
+	if err == nil && no != 0 {
+		t.fresh[id] = no
+	}
+	return no, err
+}
+
+// update sets columns of a run's row.
+func (t *tx) update(no int64, sets []sqlstore.Assignment) error {
+	if len(sets) == 0 {
+		return nil
+	}
+	key := make([]byte, 0, 128)
+	args := make([]any, 0, len(sets)+1)
+	for _, a := range sets {
+		key = append(append(key, a.Column...), ',')
+		args = append(args, a.Value)
+	}
+	q, ok := t.s.updates[string(key)]
+	if !ok {
+		q = &query{t.s.q.updateText(sets)}
+		t.s.updates[string(key)] = q
+	}
+	_, _, err := t.exec(q, append(args, no)...)
+	return err
+}
