@@ -39,6 +39,7 @@ type eventData struct {
 	Notes       map[string]json.RawMessage `json:"notes,omitempty"`       // attempt_failed, step_failed, step_completed
 	Input       string                     `json:"input,omitempty"`       // step events: hash of WithInput
 	Seed        string                     `json:"seed,omitempty"`        // workflow_created
+	Declared    []string                   `json:"declared,omitempty"`    // workflow_created: names given to Steps
 	Executor    string                     `json:"executor,omitempty"`    // claim events
 	Code        string                     `json:"code,omitempty"`        // workflow_interrupted, workflow_failed
 	Reason      string                     `json:"reason,omitempty"`      // the same

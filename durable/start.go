@@ -133,7 +133,8 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 	var seed [8]byte
 	_, _ = rand.Read(seed[:]) // never fails, says its documentation
 	events := make([]store.Event, 1, 2)
-	events[0] = store.Event{Type: store.WorkflowCreated, Payload: input, Data: (&eventData{Seed: hex.EncodeToString(seed[:])}).encode()}
+	born := &eventData{Seed: hex.EncodeToString(seed[:]), Declared: def.steps}
+	events[0] = store.Event{Type: store.WorkflowCreated, Payload: input, Data: born.encode()}
 	if here != nil {
 		row.Status, row.Owner, row.StartedAt = store.Running, e.id, now
 		if row.Version == "" {
