@@ -53,6 +53,7 @@ func sections() []section {
 		{"J", "delete", deleteCases},
 		{"K", "store", storeCases},
 		{"K", "capability", capabilityCases},
+		{"K", "model", modelCases},
 	}
 }
 
