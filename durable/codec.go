@@ -126,7 +126,7 @@ func encode[T any](e *Engine, v T) (env []byte, seen T, err error) {
 		return nil, v, nil // no result: nothing to keep
 	}
 	info := infoOf(t)
-	if n, ok := any(v).(int); ok && e.plainJSON {
+	if n, ok := any(v).(int); ok && e.plainJSON && t.Kind() == reflect.Int { // not an int in an interface
 		// The most common small result, without reflection.
 		var buf [20]byte
 		return envelope.Seal(info.prefix, strconv.AppendInt(buf[:0], int64(n), 10)), v, nil

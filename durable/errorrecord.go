@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"reflect"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -54,6 +55,7 @@ func standardErrors() []ErrorKind {
 		Sentinel("durable.ErrGoexit", ErrGoexit),
 		Sentinel("store.ErrTooLarge", store.ErrTooLarge),
 		ErrorType[*PanicError]("durable.PanicError"),
+		ErrorType[*EncodeError]("durable.EncodeError"),
 	}
 }
 
@@ -96,50 +98,76 @@ type errorRecord struct {
 // maxErrorDepth bounds how deep wrapped errors are followed.
 const maxErrorDepth = 32
 
-// maxMessage bounds the message that is kept, in bytes.
-const maxMessage = 64 << 10
+// maxMessage bounds the message that is kept, in bytes, and so the JSON of a
+// typed error; maxErrorSize bounds all that is kept of one error.
+const (
+	maxMessage   = 64 << 10
+	maxErrorSize = 1 << 20
+)
 
-// record returns err as it is kept.
-func (k *errorKinds) record(err error) *errorRecord {
-	rec := k.node(err, 0)
-	if p := (*permanentError)(nil); errors.As(err, &p) {
-		rec.Permanent = true
-	}
+// record returns err as it is kept. An error whose own methods panic is kept by
+// its message alone.
+func (k *errorKinds) record(err error) (rec *errorRecord) {
+	defer func() {
+		if recover() != nil {
+			rec = &errorRecord{Message: safeMessage(err)}
+		}
+	}()
+	left := maxErrorSize
+	rec = k.node(err, 0, &left)
+	_, rec.Permanent = findError[*permanentError](err)
 	return rec
 }
 
-func (k *errorKinds) node(err error, depth int) *errorRecord {
-	rec := &errorRecord{Message: cut(safeMessage(err), maxMessage)}
-	if reflect.TypeOf(err).Comparable() {
+// findError is errors.As, guarded against methods of err that panic.
+func findError[E error](err error) (found E, ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false
+		}
+	}()
+	ok = errors.As(err, &found)
+	return found, ok
+}
+
+func (k *errorKinds) node(err error, depth int, left *int) *errorRecord {
+	rec := &errorRecord{Message: safeMessage(err)}
+	// Not the type's Comparable: a field may hold what is not.
+	if reflect.ValueOf(err).Comparable() {
 		rec.Sentinel = k.sentinels[err]
 	}
 	if rec.Sentinel == "" {
 		if name, ok := k.types[reflect.TypeOf(err)]; ok {
-			if value, jsonErr := json.Marshal(err); jsonErr == nil {
+			if value, jsonErr := json.Marshal(err); jsonErr == nil && len(value) <= 2*maxMessage {
 				rec.Type, rec.Value = name, value
 			}
 		}
 	}
+	*left -= len(rec.Message) + len(rec.Value)
 	if rec.Sentinel != "" || depth == maxErrorDepth {
 		return rec
 	}
 	for _, cause := range unwrap(err) {
-		if c := k.node(cause, depth+1); c.Sentinel != "" || c.Type != "" || len(c.Causes) > 0 {
+		if cause == nil || *left <= 0 {
+			continue
+		}
+		if c := k.node(cause, depth+1, left); c.Sentinel != "" || c.Type != "" || len(c.Causes) > 0 {
 			rec.Causes = append(rec.Causes, c)
 		}
 	}
 	return rec
 }
 
-// safeMessage guards against an Error method that panics, as one of a nil
-// pointer does.
+// safeMessage returns the message of err as it can be kept: of bounded length
+// and in valid UTF-8. It guards against an Error method that panics, as one of
+// a nil pointer does.
 func safeMessage(err error) (s string) {
 	defer func() {
 		if v := recover(); v != nil {
 			s = fmt.Sprintf("(an error of type %T whose Error method panics: %v)", err, v)
 		}
 	}()
-	return err.Error()
+	return strings.ToValidUTF8(cut(err.Error(), maxMessage), "\ufffd")
 }
 
 func unwrap(err error) []error {
@@ -160,17 +188,22 @@ func (k *errorKinds) restore(rec *errorRecord) error {
 	if rec == nil {
 		return nil
 	}
+	var known error
 	if v, ok := k.values[rec.Sentinel]; ok && rec.Sentinel != "" {
-		return v
+		known = v
+	} else if t, ok := k.names[rec.Type]; ok && rec.Type != "" {
+		if v, err := restoreTyped(t, rec.Value); err == nil {
+			known = v
+		}
+	}
+	// The message is the recorded one, also when the registered error says
+	// something else by now or keeps part of it in fields that are not kept.
+	if known != nil && len(rec.Causes) == 0 && safeMessage(known) == rec.Message {
+		return known
 	}
 	var causes []error
-	if t, ok := k.names[rec.Type]; ok && rec.Type != "" {
-		if v, err := restoreTyped(t, rec.Value); err == nil {
-			if len(rec.Causes) == 0 {
-				return v
-			}
-			causes = append(causes, v)
-		}
+	if known != nil {
+		causes = append(causes, known)
 	}
 	for _, c := range rec.Causes {
 		causes = append(causes, k.restore(c))

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -143,6 +144,7 @@ type InterruptedError struct {
 	Workflow string
 	Code     string // empty: a graceful stop; see the Code constants
 	Reason   string
+	Err      error // what stopped it, when that happened in this process
 }
 
 func (e *InterruptedError) Error() string {
@@ -155,6 +157,7 @@ func (e *InterruptedError) Error() string {
 }
 
 func (e *InterruptedError) Is(target error) bool { return target == ErrInterrupted }
+func (e *InterruptedError) Unwrap() error        { return e.Err }
 
 // ConflictError says what a run id is already used for.
 type ConflictError struct {
@@ -205,6 +208,21 @@ func (e *EncodeError) Error() string {
 }
 
 func (e *EncodeError) Unwrap() error { return e.Err }
+
+type encodeErrorJSON struct{ RunID, Key, Type, Err string }
+
+// MarshalJSON makes the error one that is found again on replay.
+func (e *EncodeError) MarshalJSON() ([]byte, error) {
+	return json.Marshal(encodeErrorJSON{e.RunID, e.Key, e.Type, fmt.Sprint(e.Err)})
+}
+
+// UnmarshalJSON is the other direction; of Err the message is kept.
+func (e *EncodeError) UnmarshalJSON(b []byte) error {
+	var j encodeErrorJSON
+	err := json.Unmarshal(b, &j)
+	*e = EncodeError{RunID: j.RunID, Key: j.Key, Type: j.Type, Err: errors.New(j.Err)}
+	return err
+}
 
 // UndecodableError says that a recorded value cannot be read as the type the
 // code asks for. The run stops, resumable, and nothing is changed.

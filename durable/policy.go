@@ -1,7 +1,6 @@
 package durable
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -99,7 +98,7 @@ type verdict struct {
 // judge decides about failed attempt n, whose error was err, at time now, of a
 // step whose first attempt began at start.
 func (p Policy) judge(n int, err error, start, now store.Time, random float64) verdict {
-	if pe := (*permanentError)(nil); errors.As(err, &pe) {
+	if _, permanent := findError[*permanentError](err); permanent {
 		return verdict{final: true}
 	}
 	if p.RetryIf != nil && !p.RetryIf(err) {
@@ -109,7 +108,7 @@ func (p Policy) judge(n int, err error, start, now store.Time, random float64) v
 		return verdict{final: true}
 	}
 	v := verdict{pause: p.pause(n, random)}
-	if ra := (*retryAfterError)(nil); errors.As(err, &ra) {
+	if ra, ok := findError[*retryAfterError](err); ok {
 		v.pause = ra.after
 	}
 	if p.Deadline > 0 && now.Add(v.pause) >= start.Add(p.Deadline) {

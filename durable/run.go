@@ -332,10 +332,7 @@ func (r *run) endDead(d *death) outcome {
 	default:
 		r.eng.log.Warn("durable: run parked", "run", r.id, "workflow", r.def.name, "code", code, "error", d.err)
 	}
-	if d.kind == deathShutdown {
-		return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Code: code, Reason: reason}}
-	}
-	return outcome{err: d.err}
+	return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Code: code, Reason: reason, Err: d.err}}
 }
 
 func (r *run) complete(output []byte) outcome {
@@ -376,11 +373,11 @@ func (r *run) cancelled() outcome {
 func (r *run) fail(err error) outcome {
 	rec := r.eng.errors.record(err)
 	code := CodeError
-	if p := (*PanicError)(nil); errors.As(err, &p) {
+	if _, panicked := findError[*PanicError](err); panicked {
 		code = CodePanic
 	}
 	recoverable := !rec.Permanent
-	if s := (*StepError)(nil); errors.As(err, &s) && s.Permanent {
+	if s, ok := findError[*StepError](err); ok && s.Permanent {
 		recoverable = false
 	}
 	failed, reason := store.Failed, cut(rec.Message, 4<<10)
