@@ -120,7 +120,8 @@ type History struct {
 	Branches []Branch
 	Inbox    []Message
 	// Events yields the events asked for. After an error it ends. It may be
-	// ranged over more than once, and holds nothing while it is not.
+	// ranged over more than once, and holds nothing while it is not. What it
+	// yields is the receiver's to keep: later rows do not overwrite it.
 	Events iter.Seq2[Event, error]
 }
 
