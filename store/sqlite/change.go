@@ -82,7 +82,7 @@ func (t *tx) checkpoint(c *store.Change) (refused, err error) {
 	}
 	if remembered {
 		// The run may have been deleted and created again since.
-		t.s.numbers.forget(c.RunID)
+		t.numbers.forget(c.RunID)
 		was := no
 		if no, err = t.lookUp(c.RunID); err != nil {
 			return nil, err

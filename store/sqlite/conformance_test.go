@@ -3,6 +3,7 @@
 package sqlite_test
 
 import (
+	"context"
 	"database/sql"
 	"fmt"
 	"path/filepath"
@@ -51,17 +52,29 @@ func harness(o sqlite.Options) conformance.Harness {
 					return shell(`UPDATE `+prefix+`events SET payload = CAST('damaged' AS BLOB)
 						WHERE place = (SELECT no << 28 | ? FROM `+prefix+`runs WHERE id = ?)`, seq, run)
 				},
+				Begin: func(ctx context.Context) (conformance.Tx, error) {
+					db, err := sql.Open("sqlite3", "file:"+path+"?_busy_timeout=5000&_txlock=immediate&_synchronous=FULL")
+					if err != nil {
+						return conformance.Tx{}, err
+					}
+					t.Cleanup(func() { _ = db.Close() })
+					tx, err := db.BeginTx(ctx, nil)
+					if err != nil {
+						return conformance.Tx{}, err
+					}
+					return conformance.Tx{Tx: tx, Commit: tx.Commit, Rollback: tx.Rollback}, nil
+				},
 				Future: func() error {
 					return shell(`INSERT INTO ` + prefix + `schema (version, name, applied_at) VALUES (9999, 'future', 0)`)
 				},
 			}
 		},
-		Has: []conformance.Capability{conformance.Notifier, conformance.Meter, conformance.Clocked, conformance.Presence},
+		Has: []conformance.Capability{conformance.Notifier, conformance.Meter, conformance.Clocked, conformance.Presence, conformance.TxCommitter},
 	}
 }
 
 func TestConformance(t *testing.T) {
 	// OFF: what a case checks does not depend on it, and the disk is slow.
 	report := conformance.Run(t, harness(sqlite.Options{Synchronous: sqlite.Off}))
-	require.Len(t, report.Present, 4)
+	require.Len(t, report.Present, 5)
 }

@@ -64,6 +64,7 @@ func OpenOptions(path string, o Options) (*Store, error) {
 	} else if file, err = prepareFile(path, o.FileMode); err != nil {
 		return nil, err
 	}
+	s.file = file
 	s.dsn = s.connect(file, "_txlock=immediate", "_busy_timeout=0", "_cache_size=-16384")
 	if err := s.connectAll(file); err != nil {
 		return nil, errors.Join(err, s.discard())
@@ -202,8 +203,7 @@ func prepareFile(path string, mode fs.FileMode) (string, error) {
 	case !errors.Is(err, fs.ErrExist):
 		return "", fmt.Errorf("sqlite: create %s: %w", path, err)
 	}
-	// Two names of one file must lead to one set of lock files.
-	real, err := filepath.EvalSymlinks(abs)
+	real, err := resolve(abs)
 	if err != nil {
 		return "", fmt.Errorf("sqlite: %s: %w", path, err)
 	}
@@ -214,3 +214,7 @@ func prepareFile(path string, mode fs.FileMode) (string, error) {
 	}
 	return real, nil
 }
+
+// resolve returns the one name of a file: two names must lead to one set of
+// lock files.
+func resolve(path string) (string, error) { return filepath.EvalSymlinks(path) }

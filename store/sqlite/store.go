@@ -16,7 +16,8 @@ import (
 // Store keeps runs in a SQLite file. Any number of Stores, in one or several
 // processes of a machine, may have the same file open.
 type Store struct {
-	name   string // of the file, for people
+	name   string // of the file, as it was given, for people
+	file   string // its path, without links
 	dsn    string // of the writer
 	memory bool
 	opts   Options
@@ -36,7 +37,7 @@ type Store struct {
 
 	// What only the holder of the writer touches.
 	numbers numbers
-	updates map[string]*query // by the columns they set
+	updates map[string]*query // see tx
 
 	presence  *presence
 	listeners listeners

@@ -19,6 +19,8 @@ import (
 type tx struct {
 	s       *Store
 	db      session
+	numbers *numbers
+	updates map[string]*query // by the columns they set
 	now     store.Time
 	careful bool // look at the log before appending (see append)
 	wrote   bool
@@ -29,7 +31,7 @@ type tx struct {
 }
 
 func (s *Store) newTx(db session) *tx {
-	return &tx{s: s, db: db, now: s.now(), fresh: make(map[string]int64)}
+	return &tx{s: s, db: db, numbers: &s.numbers, updates: s.updates, now: s.now(), fresh: make(map[string]int64)}
 }
 
 // write runs fn in a transaction.
@@ -109,7 +111,7 @@ func (t *tx) number(id string) (no int64, remembered bool, err error) {
 	if no, ok := t.fresh[id]; ok {
 		return no, false, nil
 	}
-	if no, ok := t.s.numbers.get(id); ok {
+	if no, ok := t.numbers.get(id); ok {
 		return no, true, nil
 	}
 	no, err = t.lookUp(id)
@@ -129,17 +131,24 @@ func (t *tx) update(no int64, sets []sqlstore.Assignment) error {
 	if len(sets) == 0 {
 		return nil
 	}
-	key := make([]byte, 0, 128)
 	args := make([]any, 0, len(sets)+1)
 	for _, a := range sets {
-		key = append(append(key, a.Column...), ',')
 		args = append(args, a.Value)
 	}
-	q, ok := t.s.updates[string(key)]
+	_, _, err := t.exec(t.updateQuery(sets), append(args, no)...)
+	return err
+}
+
+// updateQuery returns the UPDATE that sets these columns.
+func (t *tx) updateQuery(sets []sqlstore.Assignment) *query {
+	key := make([]byte, 0, 128)
+	for _, a := range sets {
+		key = append(append(key, a.Column...), ',')
+	}
+	q, ok := t.updates[string(key)]
 	if !ok {
 		q = &query{t.s.q.updateText(sets)}
-		t.s.updates[string(key)] = q
+		t.updates[string(key)] = q
 	}
-	_, _, err := t.exec(q, append(args, no)...)
-	return err
+	return q
 }
