@@ -1,0 +1,129 @@
+package proof_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// slowJob stops in the middle until a file exists.
+func slowJob(o orders) *durable.Workflow[string, string] {
+	return durable.Define("slow", func(ctx context.Context, who string) (string, error) {
+		if err := durable.Do(ctx, "before", func(ctx context.Context) error { return nil }); err != nil {
+			return "", err
+		}
+		v, err := durable.Step(ctx, "slow", func(ctx context.Context) (string, error) {
+			fmt.Println("inside")
+			for {
+				if _, err := os.Stat(filepath.Join(o.Dir, "go on")); err == nil {
+					return fmt.Sprint("by process ", os.Getpid()), nil
+				}
+				time.Sleep(5 * time.Millisecond)
+			}
+		})
+		if err != nil {
+			return "", err
+		}
+		return v, durable.Do(ctx, "after", func(ctx context.Context) error { note(o, "after %d", os.Getpid()); return nil })
+	})
+}
+
+// zombie starts the slow job and reports how it ended for this process.
+func zombie(st store.Store, o orders) error {
+	ctx := context.Background()
+	wf := slowJob(o)
+	eng, err := durable.Open(ctx, st, durable.Options{Workflows: []durable.Definition{wf}, Logger: quiet(), Lease: o.Lease})
+	if err != nil {
+		return err
+	}
+	ctx = durable.NewContext(ctx, eng)
+	run, err := wf.Start(ctx, "the run", "A")
+	if err != nil {
+		return err
+	}
+	out, err := run.Wait(ctx)
+	fmt.Printf("outcome %s, %v\n", out, err)
+	return eng.Close()
+}
+
+func TestAStoppedProcessCannotWriteOnceAnotherHasTakenItsRun(t *testing.T) {
+	backends(t, func(t *testing.T, o orders) {
+		o.Role, o.Lease = "zombie", 500*time.Millisecond
+		a := start(t, o)
+		a.await(t, "inside")
+		require.NoError(t, a.Process.Signal(syscall.SIGSTOP))
+
+		st, err := openStore(o.Backend, o.DSN)
+		require.NoError(t, err)
+		defer st.Close()
+		wf := slowJob(o)
+		b, err := durable.Open(t.Context(), st, durable.Options{Workflows: []durable.Definition{wf}, Logger: quiet(), Lease: o.Lease})
+		require.NoError(t, err)
+		ctx := durable.NewContext(t.Context(), b)
+		_, err = durable.Recover(ctx)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(filepath.Join(o.Dir, "go on"), nil, 0o600))
+		h, err := wf.Handle(ctx, "the run")
+		require.NoError(t, err)
+		out, err := h.Wait(ctx)
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprint("by process ", os.Getpid()), out)
+
+		// A wakes up inside its step, whose outcome it can no longer record.
+		require.NoError(t, a.Process.Signal(syscall.SIGCONT))
+		require.Equal(t, fmt.Sprintf("by process %d, <nil>", os.Getpid()), a.await(t, "outcome"), "A reads what B has recorded")
+		require.NoError(t, a.Wait())
+
+		count := map[store.Type]int{}
+		owners := map[int64]bool{}
+		for ev, err := range b.History(ctx, "the run") {
+			require.NoError(t, err)
+			count[ev.Type]++
+			owners[ev.Epoch] = true
+		}
+		require.Equal(t, 1, count[store.WorkflowCompleted])
+		require.Equal(t, 1, count[store.RunResumed])
+		require.Equal(t, 3, count[store.StepCompleted])
+		j, err := os.ReadFile(filepath.Join(o.Dir, "journal"))
+		require.NoError(t, err)
+		require.Equal(t, fmt.Sprintf("after %d\n", os.Getpid()), string(j), "A began no further step")
+		require.NoError(t, b.Close())
+	})
+}
+
+func TestAKilledProcessIsTakenOverAtOnceWithoutWaitingForItsLease(t *testing.T) {
+	backends(t, func(t *testing.T, o orders) {
+		o.Role, o.Lease = "zombie", time.Hour
+		a := start(t, o)
+		a.await(t, "inside")
+		a.kill(t)
+		require.NoError(t, os.WriteFile(filepath.Join(o.Dir, "go on"), nil, 0o600))
+		st, err := openStore(o.Backend, o.DSN)
+		require.NoError(t, err)
+		defer st.Close()
+		wf := slowJob(o)
+		b, err := durable.Open(t.Context(), st, durable.Options{Workflows: []durable.Definition{wf}, Logger: quiet()})
+		require.NoError(t, err)
+		ctx, stop := context.WithTimeout(durable.NewContext(t.Context(), b), time.Minute)
+		defer stop()
+		rep, err := durable.Recover(ctx)
+		require.NoError(t, err)
+		require.Equal(t, []string{"the run"}, rep.Resumed)
+		h, err := wf.Handle(ctx, "the run")
+		require.NoError(t, err)
+		_, err = h.Wait(ctx)
+		require.False(t, errors.Is(err, context.DeadlineExceeded), "its lease would run for an hour")
+		require.NoError(t, err)
+		require.NoError(t, b.Close())
+	})
+}
