@@ -1,7 +1,7 @@
 -- Claims and beats. live is the list of executors that are live; served are
 -- pairs of workflow and version.
 
--- name: due
+-- name: due (own)
 -- What a claim may take, in order: priority, then who waits longest. $1 now,
 -- $2 live, $3 $4 served, $5 queues whose waiting runs may be taken, $6 queues
 -- with room, $7 how many.
@@ -36,7 +36,7 @@ SELECT c.no, c.queue, c.status FROM (
    ORDER BY 4 DESC, 5, 1 LIMIT $7)
 ) c ORDER BY c.priority DESC, c.since, c.no LIMIT $7
 
--- name: named
+-- name: named (own)
 -- Of the runs named, those a claim may take, in the order asked for.
 SELECT r.no FROM unnest($1::text[]) WITH ORDINALITY AS i (id, ord) JOIN durable_runs r ON r.id = i.id
 WHERE r.status NOT IN ('completed', 'failed', 'cancelled') AND NOT (r.status = 'interrupted' AND r.code NOT IN ('', 'not_registered'))
@@ -44,7 +44,7 @@ WHERE r.status NOT IN ('completed', 'failed', 'cancelled') AND NOT (r.status = '
   AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))
 ORDER BY i.ord
 
--- name: claim_lock
+-- name: claim_lock (own)
 -- The row and the last event of a run, unless somebody else is at it.
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now,
        r.no, r.id, r.workflow, r.initial_version, r.parent, r.parent_key, r.forked_from, r.input_hash, r.queue, r.partition, r.dedup, r.trace, r.created_at,
@@ -64,10 +64,10 @@ SELECT r.no, r.id, r.workflow, r.initial_version, r.parent, r.parent_key, r.fork
 FROM durable_runs r JOIN durable_events e ON e.run_no = r.no AND e.seq = $4
 WHERE r.no = $1 AND r.owner = $2 AND r.epoch = $3 AND e.epoch = $3
 
--- name: queue_add
+-- name: queue_add (own)
 INSERT INTO durable_queues (name) VALUES ($1) ON CONFLICT (name) DO NOTHING
 
--- name: queue_lock
+-- name: queue_lock (own)
 SELECT name FROM durable_queues WHERE name = $1 FOR UPDATE
 
 -- name: queue_executing
@@ -91,7 +91,7 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now, 0::bigi
        e.id, e.name, e.host, e.boot, e.pid, e.lease, e.serves, e.started_at, e.beat_at, e.presence
 FROM (SELECT 1) one LEFT JOIN durable_executors e ON true ORDER BY e.started_at, e.no
 
--- name: beat
+-- name: executor_beat
 -- Comes back: the clock, and when the lease before this beat ended.
 WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
      old AS MATERIALIZED (SELECT beat_at + lease AS until FROM durable_executors WHERE id = $1)
@@ -101,20 +101,20 @@ ON CONFLICT (id) DO UPDATE SET name = excluded.name, host = excluded.host, boot 
   lease = excluded.lease, serves = excluded.serves, beat_at = excluded.beat_at, presence = excluded.presence
 RETURNING e.beat_at, (SELECT until FROM old)
 
--- name: leave
+-- name: executor_delete
 WITH old AS (DELETE FROM durable_executors WHERE id = $1 RETURNING beat_at + lease AS until)
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, (SELECT until FROM old)
 
--- name: set_presence
+-- name: set_presence (own)
 UPDATE durable_executors SET presence = $2 WHERE id = $1
 
--- name: forget_executors
+-- name: forget_executors (own)
 -- Executors that went without a word a day ago and own nothing.
 DELETE FROM durable_executors e
 WHERE e.beat_at + e.lease < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 86400000000
   AND NOT EXISTS (SELECT 1 FROM durable_runs r WHERE r.owner = e.id)
 
--- name: look
+-- name: look (own)
 -- What a beat brings back: mail, executors that left runs behind, the next
 -- wake-up, and whether something is due. $1 now, $2 live, $3 $4 served, $5 the
 -- executor.
@@ -147,3 +147,6 @@ UNION ALL
  WHERE r.status = 'waiting' AND (r.inbox > r.seen OR r.cancel_asked) AND (r.owner = '' OR r.owner <> ALL($2::text[])) AND (NOT r.paused OR r.cancel_asked)
    AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version)) LIMIT 1)
 ORDER BY 1, 4, 2
+
+-- name: lock_run (own)
+SELECT no FROM durable_runs WHERE no = $1 FOR UPDATE

@@ -24,14 +24,14 @@ WHERE (e.pred = 0 OR EXISTS (
   AND (SELECT count(*) FROM (SELECT 1 FROM durable_events d WHERE d.run_no = e.run_no AND d.seq > e.pred LIMIT 1) taken) = 0
 RETURNING run_no
 
--- name: append_claim
+-- name: append_claim (own)
 -- The event of a claim. Plain appends take no lock on the row, so its place may
 -- be taken meanwhile: no row, and the claim looks at the log again.
 INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 ON CONFLICT (run_no, seq) DO NOTHING
 
--- name: read_back
+-- name: read_back (own)
 -- What became of Changes whose events were not written (S6): for each, the
 -- run's number and the event at the Seq asked for.
 SELECT c.ord, r.no, e.epoch, e.sum
@@ -39,7 +39,7 @@ FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS c (ord, id, seq)
 LEFT JOIN durable_runs r ON r.id = c.id
 LEFT JOIN durable_events e ON e.run_no = r.no AND e.seq = c.seq
 
--- name: events
+-- name: events_up
 SELECT run_no AS no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum
 FROM durable_events WHERE run_no = $1 AND seq > $2 ORDER BY seq
 
@@ -51,11 +51,11 @@ FROM durable_events WHERE run_no = $1 AND seq > $2 AND branch = ANY($3::integer[
 -- From the end of the log, as little as tells which events a lineage has.
 SELECT seq, branch, key FROM durable_events WHERE run_no = $1 AND seq > $2 ORDER BY seq DESC
 
--- name: last_event
+-- name: event_last
 SELECT run_no AS no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum
 FROM durable_events WHERE run_no = $1 ORDER BY seq DESC LIMIT 1
 
--- name: last_events
+-- name: events_last_of
 SELECT e.run_no AS no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum
 FROM unnest($1::bigint[]) AS r (no)
 CROSS JOIN LATERAL (SELECT * FROM durable_events l WHERE l.run_no = r.no ORDER BY l.seq DESC LIMIT 1) e

@@ -1,12 +1,12 @@
 -- Rows of runs.
 
--- name: run
+-- name: run_by_id
 SELECT no, id, workflow, initial_version, parent, parent_key, forked_from, input_hash, queue, partition, dedup, trace, created_at, version, status, code,
        reason, recoverable, owner, epoch, branch, generation, resumes, strikes, priority, inbox, seen, cancel_asked, paused, archived_seq, started_at,
        updated_at, ended_at, wake_at, deadline_at, attributes
 FROM durable_runs WHERE id = $1
 
--- name: run_numbers
+-- name: run_numbers (own)
 SELECT id, no FROM durable_runs WHERE id = ANY($1::text[])
 
 -- name: lock_runs (own)
@@ -54,12 +54,12 @@ FROM unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::bo
         archived_seq, started_at, updated_at, ended_at, wake_at, deadline_at, attributes)
 WHERE r.no = u.no
 
--- name: dedup_holders
+-- name: dedup_holders (own)
 SELECT r.id, r.queue, r.dedup FROM unnest($1::text[], $2::text[]) AS d (queue, dedup)
 JOIN durable_runs r ON r.queue = d.queue AND r.dedup = d.dedup
 WHERE r.dedup <> '' AND r.status NOT IN ('completed', 'failed', 'cancelled')
 
--- name: holds
+-- name: holds (own)
 SELECT h.name, r.id FROM durable_holds h JOIN durable_runs r ON r.no = h.run_no
 WHERE h.name = ANY($1::text[]) ORDER BY h.name FOR UPDATE OF h
 
@@ -67,27 +67,27 @@ WHERE h.name = ANY($1::text[]) ORDER BY h.name FOR UPDATE OF h
 INSERT INTO durable_holds (name, run_no)
 SELECT u.name, u.run_no FROM unnest($1::text[], $2::bigint[]) AS u (name, run_no) ORDER BY u.name
 
--- name: release_holds
+-- name: release_holds (own)
 DELETE FROM durable_holds WHERE run_no = ANY($1::bigint[])
 
--- name: attributes
+-- name: attributes_of
 SELECT run_no AS no, name, value FROM durable_attributes WHERE run_no = ANY($1::bigint[])
 
--- name: delete_attributes
+-- name: delete_attributes (own)
 DELETE FROM durable_attributes WHERE run_no = ANY($1::bigint[])
 
 -- name: insert_attributes (own)
 INSERT INTO durable_attributes (run_no, name, value)
 SELECT u.run_no, u.name, u.value FROM unnest($1::bigint[], $2::text[], $3::text[]) AS u (run_no, name, value)
 
--- name: branches
+-- name: branches_of
 SELECT n, parent, generation, cutoff, cut_scope, reason, created_at FROM durable_branches WHERE run_no = $1 ORDER BY n
 
 -- name: insert_branches (own)
 INSERT INTO durable_branches (run_no, n, parent, generation, cutoff, cut_scope, reason, created_at)
 SELECT * FROM unnest($1::bigint[], $2::integer[], $3::integer[], $4::integer[], $5::bigint[], $6::text[], $7::text[], $8::bigint[])
 
--- name: inbox
+-- name: messages_of
 SELECT seq, kind, name, id, at, data, payload FROM durable_inbox WHERE run_no = $1 AND seq > $2 ORDER BY seq
 
 -- name: inbox_ids (own)
@@ -99,20 +99,20 @@ JOIN durable_inbox m ON m.run_no = u.run_no AND m.kind = u.kind AND md5(m.id) = 
 INSERT INTO durable_inbox (run_no, seq, kind, name, id, at, data, payload)
 SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::bytea[])
 
--- name: lock_for_delete
+-- name: lock_for_delete (own)
 SELECT no, id, status, owner FROM durable_runs WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE
 
--- name: delete_runs
+-- name: delete_runs (own)
 DELETE FROM durable_runs WHERE no = ANY($1::bigint[])
 
--- name: delete_events
+-- name: delete_events (own)
 DELETE FROM durable_events WHERE run_no = ANY($1::bigint[])
 
--- name: delete_branches
+-- name: delete_branches (own)
 DELETE FROM durable_branches WHERE run_no = ANY($1::bigint[])
 
--- name: delete_inbox
+-- name: delete_inbox (own)
 DELETE FROM durable_inbox WHERE run_no = ANY($1::bigint[])
 
--- name: runs_left
+-- name: runs_left (own)
 SELECT count(*) FROM durable_runs WHERE no = ANY($1::bigint[])

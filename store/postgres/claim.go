@@ -1,0 +1,361 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// claiming is one Claim call.
+type claiming struct {
+	store   *Store
+	claim   store.Claim
+	census  *census
+	listed  driverValue    // queues it may take from
+	limits  map[string]int // of queues that have one
+	tried   map[int64]bool
+	taken   []store.Run
+	numbers []int64 // of the runs taken
+}
+
+// candidate is a run that looked claimable.
+type candidate struct {
+	no    int64
+	queue string // set only where the limit of its queue matters
+}
+
+// Claim implements store.Store. Each run is claimed in a transaction of its
+// own, so that one that somebody else is at does not hold up the others.
+func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.calls.Done()
+	cl := &claiming{store: s, claim: c, limits: map[string]int{}, tried: map[int64]bool{}}
+	var queues array
+	for _, q := range c.Queues {
+		queues.text(q.Queue)
+		if q.Max > 0 {
+			cl.limits[q.Queue] = q.Max
+		}
+	}
+	cl.listed = queues.value()
+	err := cl.run(ctx)
+	if len(cl.taken) > 0 {
+		// What was claimed is claimed: an error that came later is met again by
+		// the next call.
+		return cl.taken, nil
+	}
+	return nil, described(fmt.Sprintf("claim for executor %s", c.Executor), err)
+}
+
+func (c *claiming) run(ctx context.Context) error {
+	if err := c.settle(ctx); err != nil {
+		return err
+	}
+	for len(c.taken) < c.claim.Max {
+		var list []candidate
+		err := c.store.again(ctx, func(w *wire) (err error) {
+			w.ctx = ctx
+			list, err = c.candidates(w)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		// Those that somebody else took meanwhile leave room for others, unless
+		// all that was offered has been tried.
+		if !slices.ContainsFunc(list, func(k candidate) bool { return !c.tried[k.no] }) {
+			break
+		}
+		for _, k := range list {
+			if len(c.taken) >= c.claim.Max || c.tried[k.no] {
+				continue
+			}
+			c.tried[k.no] = true
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := c.take(ctx, k); err != nil {
+				return err
+			}
+		}
+		if len(c.claim.IDs) > 0 {
+			break
+		}
+	}
+	return c.attributes(ctx)
+}
+
+// candidates reads who is live and what may be claimed.
+func (c *claiming) candidates(w *wire) (list []candidate, err error) {
+	if c.census, err = c.store.census(w); err != nil {
+		return nil, err
+	}
+	if !c.census.isLive(c.claim.Executor) {
+		return nil, fmt.Errorf("postgres: executor %q must beat before it claims: %w", c.claim.Executor, store.ErrNotFound)
+	}
+	workflows, versions := pairs(c.claim.Serves)
+	if len(c.claim.IDs) > 0 {
+		err = w.query("named", func(v []driverValue) error {
+			list = append(list, candidate{no: v[0].(int64)})
+			return nil
+		}, texts(c.claim.IDs...), c.census.liveIDs(), workflows, versions)
+		return list, err
+	}
+	room, err := c.room(w)
+	if err != nil {
+		return nil, err
+	}
+	// More than are wanted: some may be somebody else's by the time.
+	limit := int64(c.claim.Max-len(c.taken))*2 + 16 + int64(len(c.tried))
+	err = w.query("due", func(v []driverValue) error {
+		k := candidate{no: v[0].(int64)}
+		if queue := v[1].(string); c.limits[queue] > 0 && store.Status(v[2].(string)) != store.Waiting {
+			k.queue = queue
+		}
+		list = append(list, k)
+		return nil
+	}, int64(c.census.now), c.census.liveIDs(), workflows, versions, c.listed, room, limit)
+	return list, err
+}
+
+// room returns the listed queues whose limit is not reached.
+func (c *claiming) room(w *wire) (driverValue, error) {
+	if len(c.limits) == 0 {
+		return c.listed, nil
+	}
+	executing, err := c.executing(w, slices.Collect(maps.Keys(c.limits))...)
+	if err != nil {
+		return nil, err
+	}
+	var a array
+	for _, q := range c.claim.Queues {
+		if q.Max <= 0 || executing[q.Queue] < int64(q.Max) {
+			a.text(q.Queue)
+		}
+	}
+	return a.value(), nil
+}
+
+func (c *claiming) executing(w *wire, queues ...string) (map[string]int64, error) {
+	n := map[string]int64{}
+	err := w.query("queue_executing", func(v []driverValue) error {
+		n[v[0].(string)] = v[1].(int64)
+		return nil
+	}, texts(queues...))
+	return n, err
+}
+
+// take claims one run, if it is still to be had. A claim whose answer was lost
+// is looked for until it is known what became of it: a run that was claimed and
+// that nobody was told of would have a live owner for ever.
+func (c *claiming) take(ctx context.Context, k candidate) error {
+	var run *store.Run
+	err := c.store.again(ctx, func(w *wire) error {
+		var err error
+		run, err = c.transact(w, k)
+		if lost := (*lostError)(nil); errors.As(err, &lost) && lost.maybe && run != nil {
+			c.store.claims.add(unsettledClaim{no: k.no, executor: c.claim.Executor, epoch: run.Epoch, seq: run.Last.Seq})
+			run = nil
+		} else if err != nil {
+			run = nil
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if run != nil {
+		c.add(k.no, run)
+	}
+	return c.settle(ctx)
+}
+
+func (c *claiming) add(no int64, run *store.Run) {
+	c.taken = append(c.taken, *run)
+	c.numbers = append(c.numbers, no)
+	c.store.numbers.put(run.ID, no)
+}
+
+// transact returns nil when the run is not to be had. With an error it returns
+// the run as it would be, so that the caller can look for it.
+func (c *claiming) transact(w *wire, k candidate) (*store.Run, error) {
+	if err := w.begin(); err != nil {
+		return nil, err
+	}
+	free, err := c.lockQueue(w, k.queue)
+	if err != nil || !free {
+		return nil, err
+	}
+	for {
+		run, attributes, now, err := c.lock(w, k.no)
+		if err != nil || run == nil {
+			return nil, err
+		}
+		live := run.Owner != "" && c.census.isLive(run.Owner)
+		if !sqlstore.Claimable(run, now, live, len(c.claim.IDs) > 0) || !store.Serves(c.claim.Serves, run.Workflow, run.Version) {
+			return nil, nil
+		}
+		event, _ := sqlstore.TakeClaim(run, c.claim, now)
+		args := append([]driverValue{k.no, event.Seq, event.Epoch}, eventValues(event)...)
+		n, err := w.exec("append_claim", args...)
+		if err != nil {
+			return nil, err
+		}
+		if n == 0 {
+			continue // the owner before appended meanwhile: look at the log again
+		}
+		run.UpdatedAt = now
+		var a [24]array
+		addPatched(&a, k.no, run, attributes)
+		if _, err := w.exec("update_runs", values(a[:])...); err != nil {
+			return nil, err
+		}
+		return run, w.commit()
+	}
+}
+
+// lock locks the row and reads the last event; nil when somebody else has it,
+// or it is gone. Reading the row a second time does not wait for itself.
+func (c *claiming) lock(w *wire, no int64) (run *store.Run, attributes int64, now store.Time, err error) {
+	err = w.query("claim_lock", func(v []driverValue) error {
+		now = store.Time(v[0].(int64))
+		var err error
+		run, attributes, err = scanClaimed(v[1:])
+		return err
+	}, no)
+	return run, attributes, now, err
+}
+
+// scanClaimed reads a row and its last event.
+func scanClaimed(v []driverValue) (*store.Run, int64, error) {
+	r, err := scanRun(v)
+	if err != nil {
+		return nil, 0, err
+	}
+	e, err := scanEvent(v[runColumns:])
+	if err != nil {
+		return nil, 0, err
+	}
+	run, last := r.Run(), e.Event()
+	run.Last = &last
+	return &run, r.Attributes, nil
+}
+
+// lockQueue makes the limit of a queue exact: who claims from it does so alone,
+// and sees what those before claimed.
+func (c *claiming) lockQueue(w *wire, queue string) (free bool, err error) {
+	limit := int64(c.limits[queue])
+	if queue == "" || limit == 0 {
+		return true, nil
+	}
+	if _, err := w.exec("queue_add", queue); err != nil {
+		return false, err
+	}
+	if err := w.query("queue_lock", func([]driverValue) error { return nil }, queue); err != nil {
+		return false, err
+	}
+	executing, err := c.executing(w, queue)
+	return executing[queue] < limit, err
+}
+
+// attributes fills in those of the runs taken.
+func (c *claiming) attributes(ctx context.Context) error {
+	if len(c.taken) == 0 {
+		return nil
+	}
+	byNo := make(map[int64]*store.Run, len(c.taken))
+	for i := range c.taken {
+		byNo[c.numbers[i]] = &c.taken[i]
+	}
+	return c.store.again(context.WithoutCancel(ctx), func(w *wire) error {
+		return w.query("attributes_of", func(v []driverValue) error {
+			setAttribute(byNo[v[0].(int64)], v[1].(string), v[2].(string))
+			return nil
+		}, ints(c.numbers...))
+	})
+}
+
+func setAttribute(r *store.Run, name, value string) {
+	if r.Attributes == nil {
+		r.Attributes = map[string]string{}
+	}
+	r.Attributes[name] = value
+}
+
+// unsettled are claims whose commit was not answered.
+type unsettled struct {
+	mu   sync.Mutex
+	list []unsettledClaim
+}
+
+type unsettledClaim struct {
+	no       int64
+	executor string
+	epoch    int64
+	seq      int64
+}
+
+func (u *unsettled) add(c unsettledClaim) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.list = append(u.list, c)
+}
+
+// of takes those of an executor off the list.
+func (u *unsettled) of(executor string) (mine []unsettledClaim) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.list = slices.DeleteFunc(u.list, func(c unsettledClaim) bool {
+		if c.executor == executor {
+			mine = append(mine, c)
+		}
+		return c.executor == executor
+	})
+	return mine
+}
+
+// settle finds out about claims of this executor that were not answered, also
+// those of calls before: one that took effect is returned by this call.
+//
+// One that is not there may take effect yet, as long as the server works on it.
+// But it holds the row's lock then, so locking the row first tells for certain.
+func (c *claiming) settle(ctx context.Context) error {
+	mine := c.store.claims.of(c.claim.Executor)
+	for i, u := range mine {
+		err := c.store.again(ctx, func(w *wire) error { return c.look(w, u) })
+		if err != nil {
+			for _, rest := range mine[i:] {
+				c.store.claims.add(rest)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *claiming) look(w *wire, u unsettledClaim) error {
+	if err := w.begin(); err != nil {
+		return err
+	}
+	if err := w.query("lock_run", func([]driverValue) error { return nil }, u.no); err != nil {
+		return err
+	}
+	var run *store.Run
+	err := w.query("run_after_claim", func(v []driverValue) (err error) {
+		run, _, err = scanClaimed(v)
+		return err
+	}, u.no, u.executor, u.epoch, u.seq)
+	w.rollback()
+	if err == nil && run != nil && !slices.Contains(c.numbers, u.no) {
+		c.add(u.no, run)
+	}
+	return err
+}

@@ -1,0 +1,361 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// patience is how long Commit goes on sending a batch through lost connections
+// and collisions before it gives the caller the word.
+const patience = 8 * time.Second
+
+// member is a Change on its way.
+type member struct {
+	c       *store.Change
+	no      int64 // run number; 0: not known, or not there yet
+	decided bool
+	err     error // the verdict
+	unknown bool  // it was sent once and the answer was lost
+	renewed int   // how often its run number was out of date
+}
+
+func (m *member) decide(err error) { m.decided, m.err = true, err }
+
+// Commit implements store.Store.
+func (s *Store) Commit(ctx context.Context, batch []store.Change) []error {
+	if len(batch) == 0 {
+		return []error{}
+	}
+	if err := s.enter(ctx); err != nil {
+		errs := make([]error, len(batch))
+		for i := range errs {
+			errs[i] = err
+		}
+		return errs
+	}
+	defer s.calls.Done()
+	errs, _ := sqlstore.Screen(batch, s.limits)
+	all := make([]member, len(batch))
+	var todo []*member
+	for i := range batch {
+		if errs[i] == nil {
+			errs[i] = checkTexts(&batch[i])
+		}
+		if errs[i] == nil {
+			all[i].c = &batch[i]
+			todo = append(todo, &all[i])
+		}
+	}
+	s.carryOut(ctx, todo)
+	for i := range all {
+		if all[i].c != nil {
+			errs[i] = all[i].err
+		}
+	}
+	return errs
+}
+
+// carryOut sends members until each has its verdict. What is sent again is sent
+// as it was: a Change that was carried out by an attempt whose answer was lost
+// is found by its last event (S6), and one that such an attempt is still at
+// holds its place in the log, where the next attempt waits for it.
+func (s *Store) carryOut(ctx context.Context, members []*member) {
+	start := time.Now()
+	for try := 0; ; try++ {
+		todo := undecided(members)
+		if len(todo) == 0 {
+			return
+		}
+		err := s.attempt(ctx, todo)
+		if err == nil {
+			continue // what is left met something that changed meanwhile
+		}
+		f := faultOf(err)
+		if lost := (*lostError)(nil); errors.As(err, &lost) && lost.maybe {
+			for _, m := range todo {
+				m.unknown = true
+			}
+		}
+		// A member that the rest cannot stand beside is found by sending each
+		// alone (S2).
+		alone := f == faultData || f == faultOther || (f != faultLost && f != faultBusy && try >= 3)
+		if alone && len(todo) > 1 && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) {
+			for _, m := range todo {
+				s.carryOut(ctx, []*member{m})
+			}
+			return
+		}
+		final := f == faultData || f == faultOther || (f == faultConflict && try >= 6) || time.Since(start) > patience
+		if !final {
+			final = pause(ctx, s.closing, jitter(try)) != nil
+		}
+		if final {
+			giveUp(todo, err)
+			return
+		}
+	}
+}
+
+func undecided(members []*member) []*member {
+	var todo []*member
+	for _, m := range members {
+		if !m.decided {
+			todo = append(todo, m)
+		}
+	}
+	return todo
+}
+
+// giveUp is the verdict on members that could not be carried out.
+func giveUp(members []*member, err error) {
+	for _, m := range members {
+		if m.unknown {
+			m.decide(fmt.Errorf("postgres: commit for run %q: %w: %w", m.c.RunID, store.ErrUnknown, err))
+			continue
+		}
+		m.decide(described(fmt.Sprintf("commit for run %q", m.c.RunID), err))
+	}
+}
+
+// attempt sends members once. It decides those it can; an error concerns all
+// that are left.
+func (s *Store) attempt(ctx context.Context, members []*member) error {
+	return s.write(ctx, func(w *wire) error {
+		if err := s.findNumbers(w, members); err != nil {
+			return err
+		}
+		members = undecided(members)
+		plain := true
+		for _, m := range members {
+			plain = plain && m.c.Plain()
+		}
+		switch {
+		case len(members) == 0:
+			return nil
+		case plain && len(members) == 1 && len(members[0].c.Events) == 1:
+			return s.appendOne(w, members[0])
+		case plain:
+			return s.appendPlain(w, members)
+		}
+		return s.transact(w, members)
+	})
+}
+
+// findNumbers looks up the run numbers that are not remembered. For a Change
+// that creates its run there is none yet, and for one with a row to change the
+// row brings it.
+func (s *Store) findNumbers(q querier, members []*member) error {
+	var ids array
+	missing := map[string]*member{}
+	for _, m := range members {
+		if m.no != 0 || !m.c.Plain() {
+			continue
+		}
+		if no, ok := s.numbers.get(m.c.RunID); ok {
+			m.no = no
+			continue
+		}
+		ids.text(m.c.RunID)
+		missing[m.c.RunID] = m
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	err := q.query("run_numbers", func(r []driverValue) error {
+		id, no := r[0].(string), r[1].(int64)
+		missing[id].no = no
+		s.numbers.put(id, no)
+		delete(missing, id)
+		return nil
+	}, ids.value())
+	if err != nil {
+		return err
+	}
+	for id, m := range missing {
+		m.decide(sqlstore.NotFound(id))
+	}
+	return nil
+}
+
+// appendOne is the plain checkpoint: one statement, one round trip.
+func (s *Store) appendOne(w *wire, m *member) error {
+	e := &m.c.Events[0]
+	args := append([]driverValue{m.no, e.Seq, m.c.Expect.Epoch}, eventValues(e)...)
+	n, err := w.exec("append", args...)
+	if err != nil && faultOf(err) != faultConflict {
+		return err
+	}
+	if err == nil && n == 1 {
+		s.counts.commits.Add(1)
+		m.decide(nil)
+		return nil
+	}
+	return s.readBack(w, []*member{m})
+}
+
+// appendPlain is a batch of plain checkpoints: one statement.
+func (s *Store) appendPlain(w *wire, members []*member) error {
+	written, err := appendEvents(w, members)
+	if err != nil {
+		return err
+	}
+	if len(written) > 0 {
+		s.counts.commits.Add(1)
+	}
+	var left []*member
+	for _, m := range members {
+		if written[m.no] {
+			m.decide(nil)
+		} else {
+			left = append(left, m)
+		}
+	}
+	return s.readBack(w, left)
+}
+
+// appendEvents writes the events of members and returns the numbers of the runs
+// that got theirs.
+func appendEvents(q querier, members []*member) (map[int64]bool, error) {
+	var a [17]array
+	for _, m := range members {
+		c := m.c
+		if len(c.Events) == 0 {
+			continue
+		}
+		pred, fence := c.Events[0].Seq-1, c.Expect.Epoch
+		if c.Expect.TakeEpoch {
+			fence = 0 // the row was asked, under its lock
+		}
+		for i := range c.Events {
+			addEvent(&a, m.no, c.EventEpoch(i), &c.Events[i])
+			a[15].int(pred)
+			a[16].int(fence)
+		}
+	}
+	written := make(map[int64]bool, len(members))
+	err := q.query("append_many", func(r []driverValue) error {
+		written[r[0].(int64)] = true
+		return nil
+	}, values(a[:])...)
+	return written, err
+}
+
+func addEvent(a *[17]array, no, epoch int64, e *store.Event) {
+	a[0].int(no)
+	a[1].int(e.Seq)
+	a[2].int(epoch)
+	a[3].int(int64(e.Branch))
+	a[4].text(string(e.Type))
+	a[5].text(e.Key)
+	a[6].int(int64(e.Attempt))
+	a[7].int(int64(e.Ordinal))
+	a[8].int(int64(e.At))
+	a[9].int(int64(e.Took / time.Microsecond))
+	a[10].int(int64(e.Active / time.Microsecond))
+	a[11].int(int64(e.Steps))
+	a[12].textOrNull(e.Data)
+	a[13].bytes(e.Payload)
+	a[14].int(int64(e.Sum))
+}
+
+// readBack decides members whose events were not written: carried out before
+// (S6), fenced, or the run is not there. A member whose run number was out of
+// date stays undecided.
+func (s *Store) readBack(q querier, members []*member) error {
+	if len(members) == 0 {
+		return nil
+	}
+	var ords, ids, seqs array
+	for i, m := range members {
+		seq, _ := sqlstore.ReadBack(m.c) // every member here has events
+		ords.int(int64(i))
+		ids.text(m.c.RunID)
+		seqs.int(seq)
+	}
+	return q.query("read_back", func(r []driverValue) error {
+		m := members[r[0].(int64)]
+		no, exists := r[1].(int64)
+		epoch, there := r[2].(int64)
+		switch {
+		case !exists:
+			s.numbers.forget(m.c.RunID)
+			m.decide(sqlstore.NotFound(m.c.RunID))
+		case there && sqlstore.CarriedOut(m.c, epoch, uint32(r[3].(int64))):
+			m.decide(nil)
+		case m.no != no && m.renewed < 2:
+			m.no = no
+			m.renewed++
+			s.numbers.put(m.c.RunID, no)
+		case m.c.Create != nil:
+			m.decide(&store.ExistsError{RunID: m.c.RunID})
+		default:
+			m.decide(sqlstore.FencedAt(m.c))
+		}
+		return nil
+	}, ords.value(), ids.value(), seqs.value())
+}
+
+// checkTexts refuses what a text column cannot hold: bytes that are not UTF-8,
+// and NUL. Payloads are bytes and hold anything; reasons are for people, and
+// are mended where they are written.
+func checkTexts(c *store.Change) error {
+	bad := func(what, s string) error {
+		if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
+			return nil
+		}
+		return fmt.Errorf("postgres: run %q: %s %.80q is not UTF-8 without NUL: %w", c.RunID, what, s, store.ErrInvalid)
+	}
+	for i := range c.Events {
+		e := &c.Events[i]
+		if !utf8.Valid(e.Data) || !utf8.ValidString(e.Key) || !utf8.ValidString(string(e.Type)) ||
+			strings.IndexByte(e.Key, 0) >= 0 || bytes.IndexByte(e.Data, 0) >= 0 {
+			return errors.Join(bad("data", string(e.Data)), bad("key", e.Key), bad("type", string(e.Type)))
+		}
+	}
+	var errs []error
+	for i := range c.Send {
+		m := &c.Send[i]
+		errs = append(errs, bad("message data", string(m.Data)), bad("message kind", string(m.Kind)), bad("message name", m.Name), bad("message id", m.ID))
+	}
+	if r := c.Create; r != nil {
+		for _, s := range []string{r.Workflow, r.InitialVersion, r.Parent, r.ParentKey, r.ForkedFrom, r.Queue, r.Partition, r.Dedup, r.Trace, r.Version, r.Code, r.Owner} {
+			errs = append(errs, bad("field", s))
+		}
+		errs = append(errs, badAttributes(r.Attributes, bad))
+	}
+	if p := c.Row; p != nil {
+		for _, s := range []*string{p.Version, p.Code} {
+			if s != nil {
+				errs = append(errs, bad("field", *s))
+			}
+		}
+		errs = append(errs, badAttributes(p.Attributes, bad))
+	}
+	if b := c.Branch; b != nil {
+		errs = append(errs, bad("cut scope", b.CutScope))
+	}
+	for _, key := range c.Hold {
+		errs = append(errs, bad("exclusive key", key))
+	}
+	for i := range c.Start {
+		errs = append(errs, checkTexts(&c.Start[i]))
+	}
+	return errors.Join(errs...)
+}
+
+func badAttributes(attributes map[string]string, bad func(what, s string) error) error {
+	for name, value := range attributes {
+		if err := errors.Join(bad("attribute name", name), bad("attribute", value)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// CommitIn implements store.TxCommitter. The transaction must be on the
+// database, and may see the schema, of this store.
+//
+// The rows it locks stay locked until the user ends the transaction, which
+// should be soon: messages to these runs, and claims of them, wait.
+func (s *Store) CommitIn(ctx context.Context, tx any, c store.Change) error {
+	q := &userTx{store: s, ctx: ctx}
+	switch tx := tx.(type) {
+	case *sql.Tx:
+		q.tx = tx
+	case *sqlx.Tx:
+		q.tx = tx.Tx
+	default:
+		return fmt.Errorf("postgres: CommitIn takes a *sql.Tx or *sqlx.Tx, not a %T: %w", tx, store.ErrInvalid)
+	}
+	if err := c.Validate(s.limits); err != nil {
+		return err
+	}
+	if err := checkTexts(&c); err != nil {
+		return err
+	}
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.calls.Done()
+	m := &member{c: &c}
+	err := s.commitIn(q, m)
+	if err == nil {
+		err = m.err
+	}
+	return described(fmt.Sprintf("commit for run %q in a transaction", c.RunID), err)
+}
+
+func (s *Store) commitIn(q querier, m *member) error {
+	members := []*member{m}
+	if err := s.findNumbers(q, members); err != nil || m.decided {
+		return err
+	}
+	d, refused, err := s.plan(q, members)
+	if err != nil {
+		return err
+	}
+	if len(refused) > 0 {
+		if err := s.judge(q, refused); err != nil {
+			return err
+		}
+		decide(refused)
+		return nil
+	}
+	left, err := s.writeDraft(q, d, members)
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		if err := s.readBack(q, left); err != nil {
+			return err
+		}
+		if !m.decided {
+			m.decide(sqlstore.FencedAt(m.c))
+		}
+		// A Change that was carried out before (S6) has no more to do, but what
+		// the draft wrote beside its events must go: the user rolls back.
+		if m.err == nil && !m.c.Plain() {
+			return fmt.Errorf("the change was carried out already: %w", store.ErrUnknown)
+		}
+		return nil
+	}
+	m.decide(nil)
+	if len(d.tell) == 0 {
+		return nil
+	}
+	// Delivered when the user commits, and not if he does not.
+	for _, payload := range s.notices.payloads(d.tell) {
+		if err := q.query("notify_in_tx", func([]driverValue) error { return nil }, s.notices.channel(), payload); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,110 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Delete implements store.Store.
+//
+// An append that is under way does not wait for a lock, so it may leave an
+// event behind whose run is gone. Nothing ever reads it: run numbers are not
+// used twice.
+func (s *Store) Delete(ctx context.Context, runIDs []string, force bool) (int, error) {
+	if err := s.enter(ctx); err != nil {
+		return 0, err
+	}
+	defer s.calls.Done()
+	if len(runIDs) == 0 {
+		return 0, nil
+	}
+	var deleted, asked []int64 // asked: by an attempt whose answer was lost
+	err := s.again(ctx, func(w *wire) error {
+		w.ctx = ctx
+		if len(asked) > 0 {
+			left, err := runsLeft(w, asked)
+			if err != nil {
+				return err
+			}
+			if left == 0 {
+				deleted = asked
+				return nil
+			}
+			asked = nil
+		}
+		var err error
+		deleted, err = s.deleteRuns(w, runIDs, force)
+		if lost := (*lostError)(nil); errors.As(err, &lost) && lost.maybe {
+			asked = deleted
+		}
+		return err
+	})
+	if err != nil {
+		return 0, described(fmt.Sprintf("delete of %d runs", len(runIDs)), err)
+	}
+	for _, id := range runIDs {
+		s.numbers.forget(id)
+	}
+	if len(deleted) > 0 {
+		s.notices.tell(runIDs)
+	}
+	return len(deleted), nil
+}
+
+func runsLeft(w *wire, nos []int64) (n int64, err error) {
+	err = w.query("runs_left", func(v []driverValue) error {
+		n = v[0].(int64)
+		return nil
+	}, ints(nos...))
+	return n, err
+}
+
+func (s *Store) deleteRuns(w *wire, runIDs []string, force bool) ([]int64, error) {
+	if err := w.begin(); err != nil {
+		return nil, err
+	}
+	type locked struct {
+		no    int64
+		id    string
+		st    store.Status
+		owner string
+	}
+	var runs []locked
+	err := w.query("lock_for_delete", func(v []driverValue) error {
+		runs = append(runs, locked{v[0].(int64), v[1].(string), store.Status(v[2].(string)), v[3].(string)})
+		return nil
+	}, texts(runIDs...))
+	if err != nil {
+		return nil, err
+	}
+	var all *census
+	var nos []int64
+	for _, r := range runs {
+		if !r.st.Terminal() && !force {
+			return nil, &store.StatusError{RunID: r.id, Status: r.st}
+		}
+		if r.owner != "" {
+			if all == nil {
+				if all, err = s.census(w); err != nil {
+					return nil, err
+				}
+			}
+			if all.isLive(r.owner) {
+				return nil, &store.OwnedError{RunID: r.id, Owner: r.owner}
+			}
+		}
+		nos = append(nos, r.no)
+	}
+	if len(nos) == 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"delete_events", "delete_inbox", "delete_branches", "delete_attributes", "release_holds", "delete_runs"} {
+		if _, err := w.exec(name, ints(nos...)); err != nil {
+			return nil, err
+		}
+	}
+	return nos, w.commit()
+}

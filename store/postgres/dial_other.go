@@ -1,0 +1,9 @@
+//go:build !linux
+
+package postgres
+
+import "syscall"
+
+// Only Linux bounds unacknowledged data per socket in a portable way; elsewhere
+// the system's limit holds.
+func limitUnacknowledged(string, string, syscall.RawConn) error { return nil }

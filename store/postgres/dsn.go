@@ -1,0 +1,178 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/lib/pq"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// complete checks dsn and sets what must not be left to the driver's defaults,
+// which may change with its next release: whether to use TLS, and how long to
+// wait for a server that does not answer.
+//
+// Without an sslmode, a server on this machine gets "prefer" (it rarely has
+// TLS, and nobody listens in between), any other "require".
+func complete(dsn string) (string, error) {
+	cfg, err := pq.NewConfig(dsn)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", masked(dsn, err), store.ErrInvalid)
+	}
+	if cfg.SSLMode == "" {
+		mode := "require"
+		if local(cfg) {
+			mode = "prefer"
+		}
+		dsn = with(dsn, "sslmode", mode)
+	}
+	if cfg.ConnectTimeout <= 0 {
+		dsn = with(dsn, "connect_timeout", fmt.Sprint(int(connectTimeout/time.Second)))
+	}
+	if cfg.ApplicationName == "" {
+		dsn = with(dsn, "application_name", "holdfast")
+	}
+	return dsn, nil
+}
+
+// local reports whether all hosts of cfg are this machine.
+func local(cfg pq.Config) bool {
+	hosts := []pq.ConfigMultihost{{Host: cfg.Host, Hostaddr: cfg.Hostaddr}}
+	hosts = append(hosts, cfg.Multi...)
+	for _, h := range hosts {
+		addr := h.Hostaddr
+		if addr == (netip.Addr{}) {
+			if h.Host == "localhost" || h.Host == "" || filepath.IsAbs(h.Host) || strings.HasPrefix(h.Host, "@") {
+				continue
+			}
+			addr, _ = netip.ParseAddr(h.Host)
+		}
+		if !addr.IsLoopback() {
+			return false
+		}
+	}
+	return true
+}
+
+func isURL(dsn string) bool {
+	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
+}
+
+// with adds a parameter that dsn, which is known to parse, does not have.
+func with(dsn, parameter, value string) string {
+	if !isURL(dsn) {
+		return dsn + " " + parameter + "=" + value
+	}
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return dsn // pq has its own idea of URLs; it says so when it connects
+	}
+	q := u.Query()
+	q.Set(parameter, value)
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+var (
+	urlPassword = regexp.MustCompile(`(?i)(postgres(?:ql)?://[^:/?#@\s"]*:)[^\s"]*@`)
+	keyPassword = regexp.MustCompile(`(?i)(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&"]+)`)
+)
+
+// maskedError has the text of an error without the password, and is the error
+// as far as errors.Is and errors.As are concerned.
+type maskedError struct {
+	text string
+	err  error
+}
+
+func (e *maskedError) Error() string { return e.text }
+
+// Is and As look through, but Unwrap does not: whoever prints the chain must
+// not find the password in it.
+func (e *maskedError) Is(target error) bool { return errors.Is(e.err, target) }
+func (e *maskedError) As(target any) bool   { return errors.As(e.err, target) }
+
+// masked takes every trace of a password out of err. A connection string that
+// does not parse comes back in the parser's error as it was given.
+func masked(dsn string, err error) error {
+	if err == nil {
+		return nil
+	}
+	text := err.Error()
+	clean := text
+	for _, secret := range secrets(dsn) {
+		clean = strings.ReplaceAll(clean, secret, "***")
+	}
+	clean = urlPassword.ReplaceAllString(clean, "${1}***@")
+	clean = keyPassword.ReplaceAllString(clean, "${1}***")
+	if clean == text {
+		return err
+	}
+	return &maskedError{text: clean, err: err}
+}
+
+// secrets returns what a password may look like in a text about dsn.
+func secrets(dsn string) []string {
+	var list []string
+	add := func(s string) {
+		if s != "" {
+			list = append(list, s, url.QueryEscape(s), url.PathEscape(s))
+		}
+	}
+	if cfg, err := pq.NewConfig(dsn); err == nil {
+		add(cfg.Password)
+	}
+	if u, err := url.Parse(dsn); err == nil && u.User != nil {
+		p, _ := u.User.Password()
+		add(p)
+	}
+	// Not a URL that parses: what stands between the user's colon and the last
+	// "@" is taken for the password.
+	if isURL(dsn) {
+		_, rest, _ := strings.Cut(dsn, "://")
+		if at := strings.LastIndex(rest, "@"); at >= 0 {
+			if _, p, ok := strings.Cut(rest[:at], ":"); ok {
+				add(p)
+			}
+		}
+	}
+	if m := keyPassword.FindStringSubmatch(dsn); m != nil {
+		add(strings.Trim(m[2], "'"))
+	}
+	return list
+}
+
+// dialer notices a dead peer within about half a minute, where the defaults of
+// an operating system take hours.
+type dialer struct{}
+
+func (d dialer) Dial(network, address string) (net.Conn, error) {
+	return d.DialContext(context.Background(), network, address)
+}
+
+func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), timeout)
+	defer cancel()
+	return d.DialContext(ctx, network, address)
+}
+
+func (dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	d := net.Dialer{
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 4},
+		Control:         limitUnacknowledged,
+	}
+	return d.DialContext(ctx, network, address)
+}
+
+func openDB(c driver.Connector) *sql.DB { return sql.OpenDB(c) }

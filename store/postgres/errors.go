@@ -1,0 +1,104 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+
+	"github.com/lib/pq"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// lostError means that the connection broke. maybe says that the server may
+// have carried out what was under way, or may do so yet.
+type lostError struct {
+	err   error
+	maybe bool
+}
+
+func (e *lostError) Error() string { return "connection lost: " + e.err.Error() }
+func (e *lostError) Unwrap() error { return e.err }
+
+// fault is what an error of the database asks for.
+type fault int
+
+const (
+	faultOther    fault = iota
+	faultLost           // the connection is gone: connect again
+	faultRetry          // the transaction met another one: begin it again
+	faultConflict       // a row is there already: begin again, and see it
+	faultSession        // the session is of no use any more: take another one
+	faultBusy           // the server is short of something: wait
+	faultData           // the server refuses a value
+)
+
+// faultOf sorts an error.
+func faultOf(err error) fault {
+	if _, ok := errors.AsType[*lostError](err); ok {
+		return faultLost
+	}
+	if errors.Is(err, errAgain) {
+		return faultConflict
+	}
+	e, ok := errors.AsType[*pq.Error](err)
+	if !ok {
+		if connectionLost(err) {
+			return faultLost
+		}
+		return faultOther
+	}
+	switch code := string(e.Code); {
+	case code == "40001", code == "40P01", code == "55P03":
+		return faultRetry
+	case code == "40003":
+		return faultLost
+	case code == "23505":
+		return faultConflict
+	case code == "25006", // an old primary after a failover
+		code == "26000", code == "0A000", // a prepared statement is gone or outdated
+		code == "25P03": // idle in transaction: this process was stopped for long
+		return faultSession
+	case code == "53100", code == "53200", code == "53300", code == "53400":
+		return faultBusy
+	case code[:2] == "08", code[:2] == "57" && code != "57014":
+		return faultLost
+	case code[:2] == "22", code[:2] == "54":
+		return faultData
+	}
+	return faultOther
+}
+
+// connectionLost reports whether err, which is no answer of the server, says
+// that the connection is gone.
+func connectionLost(err error) bool {
+	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) {
+		return true
+	}
+	_, ok := errors.AsType[net.Error](err)
+	return ok && !errors.Is(err, context.DeadlineExceeded)
+}
+
+// described wraps what is left of an error of the database for the caller.
+func described(what string, err error) error {
+	if err == nil || errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	switch faultOf(err) {
+	case faultData:
+		return fmt.Errorf("postgres: %s: the database refuses a value: %w: %w", what, store.ErrInvalid, err)
+	case faultLost, faultBusy:
+		return fmt.Errorf("postgres: %s: the database cannot be reached: %w", what, err)
+	}
+	return fmt.Errorf("postgres: %s: %w", what, err)
+}
+
+func duplicateTable(err error) bool {
+	e, ok := errors.AsType[*pq.Error](err)
+	return ok && e.Code == "42P07"
+}

@@ -1,0 +1,243 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// census is who is there, at one moment of the server's clock.
+type census struct {
+	now  store.Time
+	rows []sqlstore.ExecutorRow // oldest first
+	live map[string]bool
+}
+
+func (c *census) isLive(id string) bool { return c.live[id] }
+
+// liveIDs returns the live executors as an array.
+func (c *census) liveIDs() driverValue { return texts(c.liveList()...) }
+
+func (c *census) liveList() []string {
+	ids := make([]string, 0, len(c.live))
+	for id, live := range c.live {
+		if live {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// census reads all executors. There are few.
+func (s *Store) census(q querier) (*census, error) {
+	name := "executors_portable"
+	if s.PresenceKind() != "" {
+		name = "executors"
+	}
+	c := &census{live: map[string]bool{}}
+	var up store.Time
+	var held map[int64]bool
+	err := q.query(name, func(v []driverValue) error {
+		sc := scanner{v: v}
+		c.now, up = store.Time(sc.int()), store.Time(sc.int())
+		locks := sc.text()
+		if held == nil {
+			held = lockKeys(locks)
+		}
+		if v[3] == nil {
+			return sc.err
+		}
+		c.rows = append(c.rows, sqlstore.ExecutorRow{
+			ID: sc.text(), Name: sc.text(), Host: sc.text(), Boot: sc.text(), PID: sc.int(), Lease: sc.int(), Serves: sc.text(),
+			StartedAt: sc.int(), BeatAt: sc.int(), Presence: sc.text(),
+		})
+		return sc.err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range c.rows {
+		r := &c.rows[i]
+		c.live[r.ID] = r.Leased(c.now) && !(s.PresenceKind() != "" && gone(r, held, up, c.now))
+	}
+	return c, nil
+}
+
+func lockKeys(list string) map[int64]bool {
+	keys := map[int64]bool{}
+	for _, f := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
+		if n, err := strconv.ParseInt(f, 10, 64); err == nil {
+			keys[n] = true
+		}
+	}
+	return keys
+}
+
+// Beat implements store.Store.
+func (s *Store) Beat(ctx context.Context, e store.Executor) (store.Pulse, error) {
+	if e.ID == "" || (e.Lease <= 0 && !e.Leaving) {
+		return store.Pulse{}, fmt.Errorf("postgres: executor %q needs an id and a lease: %w", e.ID, store.ErrInvalid)
+	}
+	serves, err := sqlstore.FormatServed(e.Serves)
+	if err != nil {
+		return store.Pulse{}, err
+	}
+	if err := s.enter(ctx); err != nil {
+		return store.Pulse{}, err
+	}
+	defer s.calls.Done()
+	var p store.Pulse
+	// A beat may be repeated as often as it takes: it says nothing but that the
+	// executor lives.
+	err = s.again(ctx, func(w *wire) error {
+		w.ctx = ctx
+		p = store.Pulse{}
+		var until int64
+		if e.Leaving {
+			until, err = s.leave(w, &p, e.ID)
+		} else {
+			until, err = s.beat(w, &p, e, serves)
+		}
+		if err != nil {
+			return err
+		}
+		s.counts.commits.Add(1)
+		p.Late = p.Late || (until != 0 && int64(p.Now) >= until)
+		return s.look(w, &p, e)
+	})
+	if err == nil && e.Leaving {
+		s.notices.tellAll() // its runs are free
+	}
+	return p, described(fmt.Sprintf("beat of executor %s", e.ID), err)
+}
+
+func (s *Store) beat(w *wire, p *store.Pulse, e store.Executor, serves string) (until int64, err error) {
+	presence := ""
+	if s.PresenceKind() != "" {
+		presence = s.listener.present(e.ID)
+	}
+	registers := true
+	err = w.query("executor_beat", func(v []driverValue) error {
+		p.Now = store.Time(v[0].(int64))
+		until, registers = 0, true
+		if v[1] != nil {
+			until, registers = v[1].(int64), false
+		}
+		return nil
+	}, e.ID, mended(e.Name), mended(e.Host), mended(e.Boot), int64(e.PID), int64(e.Lease/time.Microsecond), serves, presence)
+	if err == nil && registers {
+		_, err = w.exec("forget_executors")
+	}
+	return until, err
+}
+
+func (s *Store) leave(w *wire, p *store.Pulse, id string) (until int64, err error) {
+	if s.listener != nil {
+		s.listener.absent(id)
+	}
+	err = w.query("executor_delete", func(v []driverValue) error {
+		p.Now = store.Time(v[0].(int64))
+		if v[1] != nil {
+			until = v[1].(int64)
+		}
+		return nil
+	}, id)
+	return until, err
+}
+
+// look fills in what the runs say.
+func (s *Store) look(w *wire, p *store.Pulse, e store.Executor) error {
+	all, err := s.census(w)
+	if err != nil {
+		return err
+	}
+	owner := e.ID
+	if e.Leaving {
+		owner = "" // nobody: what it owned is not its own any more
+	}
+	workflows, versions := pairs(e.Serves)
+	err = w.query("look", func(v []driverValue) error {
+		name, n := v[1].(string), v[2].(int64)
+		switch v[0].(string) {
+		case "mail":
+			p.Mail = append(p.Mail, store.Mail{RunID: name, Inbox: n})
+		case "gone":
+			p.Gone = append(p.Gone, name)
+		case "next":
+			p.Next = store.Time(n)
+		case "due":
+			p.Due = true
+		}
+		return nil
+	}, int64(all.now), all.liveIDs(), workflows, versions, owner)
+	slices.Sort(p.Gone)
+	return err
+}
+
+// pairs returns served workflows and versions as two arrays.
+func pairs(served []store.Served) (workflows, versions driverValue) {
+	var ws, vs array
+	for _, s := range served {
+		for _, v := range s.Versions {
+			ws.text(s.Workflow)
+			vs.text(v)
+		}
+	}
+	return ws.value(), vs.value()
+}
+
+// Executors implements store.Store.
+func (s *Store) Executors(ctx context.Context) ([]store.Executor, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.calls.Done()
+	var list []store.Executor
+	err := s.again(ctx, func(w *wire) error {
+		w.ctx = ctx
+		all, err := s.census(w)
+		if err != nil {
+			return err
+		}
+		list = make([]store.Executor, 0, len(all.rows))
+		for i := range all.rows {
+			e, err := all.rows[i].Executor()
+			if err != nil {
+				return err
+			}
+			e.Live = all.live[e.ID]
+			list = append(list, e)
+		}
+		return nil
+	})
+	return list, described("list executors", err)
+}
+
+// again runs f, which may be repeated without harm, until it succeeds or has an
+// error that repeating does not cure.
+func (s *Store) again(ctx context.Context, f func(*wire) error) error {
+	start := time.Now()
+	for try := 0; ; try++ {
+		err := s.write(ctx, f)
+		if err == nil {
+			return nil
+		}
+		switch faultOf(err) {
+		case faultOther, faultData:
+			return err
+		}
+		if time.Since(start) > patience {
+			return err
+		}
+		if e := pause(ctx, s.closing, jitter(try)); e != nil {
+			return cmp.Or(e, err)
+		}
+	}
+}

@@ -1,0 +1,132 @@
+package postgres
+
+import (
+	"context"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// List implements store.Store. A page has at most sqlstore.MaxPage runs.
+func (s *Store) List(ctx context.Context, f store.Filter) (store.Page, error) {
+	if err := s.enter(ctx); err != nil {
+		return store.Page{}, err
+	}
+	defer s.calls.Done()
+	live, err := s.liveFor(ctx, f)
+	if err != nil {
+		return store.Page{}, err
+	}
+	l, err := s.dialect().List(f, live)
+	if err != nil {
+		return store.Page{}, err
+	}
+	var rows []sqlstore.RunRow
+	if err := s.selectRows(ctx, &rows, l.SQL, l.Args...); err != nil {
+		return store.Page{}, described("list runs", err)
+	}
+	var page store.Page
+	if len(rows) > l.Limit {
+		rows = rows[:l.Limit]
+		page.Next = l.Next(&rows[len(rows)-1])
+	}
+	page.Runs, err = s.runs(ctx, rows, f.WithLast)
+	return page, described("list runs", err)
+}
+
+// Count implements store.Store.
+func (s *Store) Count(ctx context.Context, f store.Filter, by string) (map[string]int64, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.calls.Done()
+	live, err := s.liveFor(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	sql, args, err := s.dialect().Count(f, by, live)
+	if err != nil {
+		return nil, err
+	}
+	var rows []struct {
+		Name string `db:"name"`
+		N    int64  `db:"n"`
+	}
+	if err := s.selectRows(ctx, &rows, sql, args...); err != nil {
+		return nil, described("count runs", err)
+	}
+	counts := make(map[string]int64, len(rows))
+	for _, r := range rows {
+		counts[r.Name] = r.N
+	}
+	return counts, nil
+}
+
+// liveFor returns the live executors where the filter needs them.
+func (s *Store) liveFor(ctx context.Context, f store.Filter) ([]string, error) {
+	if !f.Orphaned {
+		return nil, nil
+	}
+	var all *census
+	err := s.again(ctx, func(w *wire) (err error) {
+		w.ctx = ctx
+		all, err = s.census(w)
+		return err
+	})
+	if err != nil {
+		return nil, described("list executors", err)
+	}
+	return all.liveList(), nil
+}
+
+// selectRows reads into a slice of structs. Reading twice does no harm, so that
+// database/sql may do so when a connection was lost.
+func (s *Store) selectRows(ctx context.Context, dest any, sql string, args ...any) error {
+	s.counts.statements.Add(1)
+	s.counts.reads.Add(1)
+	return s.db.SelectContext(ctx, dest, sql, args...)
+}
+
+// runs turns rows into records, with their attributes and, if asked, their last
+// events.
+func (s *Store) runs(ctx context.Context, rows []sqlstore.RunRow, withLast bool) ([]store.Run, error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	list := make([]store.Run, len(rows))
+	byNo := make(map[int64]*store.Run, len(rows))
+	var all, attributed []int64
+	for i := range rows {
+		list[i] = rows[i].Run()
+		byNo[rows[i].No] = &list[i]
+		all = append(all, rows[i].No)
+		if rows[i].Attributes > 0 {
+			attributed = append(attributed, rows[i].No)
+		}
+	}
+	if len(attributed) > 0 {
+		var attributes []struct {
+			No    int64  `db:"no"`
+			Name  string `db:"name"`
+			Value string `db:"value"`
+		}
+		if err := s.selectRows(ctx, &attributes, s.sql.Text("attributes_of"), ints(attributed...)); err != nil {
+			return nil, err
+		}
+		for _, a := range attributes {
+			setAttribute(byNo[a.No], a.Name, a.Value)
+		}
+	}
+	if !withLast {
+		return list, nil
+	}
+	var events []sqlstore.EventRow
+	if err := s.selectRows(ctx, &events, s.sql.Text("events_last_of"), ints(all...)); err != nil {
+		return nil, err
+	}
+	for i := range events {
+		e := events[i].Event()
+		byNo[events[i].No].Last = &e
+	}
+	return list, nil
+}

@@ -1,0 +1,220 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/lib/pq"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+const (
+	// pingEvery finds out that the connection is dead when nothing else is said
+	// on it.
+	pingEvery = 90 * time.Second
+	// answerIn bounds how long the server may take to answer on it.
+	answerIn = 5 * time.Second
+)
+
+// listener is the one connection that listens, and that holds the session
+// locks of the executors that beat on this handle. It connects again whenever
+// the connection breaks.
+//
+// It is made of pq.ListenerConn and not of pq.Listener, which cannot run a
+// statement (for the locks) and sleeps through its Close while it waits to
+// connect again.
+type listener struct {
+	store *Store
+	dsn   string
+	once  sync.Once
+	tried chan struct{} // closed after the first attempt to connect
+	done  chan struct{} // closed when the goroutine has ended
+
+	mu    sync.Mutex
+	conn  *pq.ListenerConn // nil while there is none
+	up    store.Time       // start of the server it is connected to
+	locks map[string]*sessionLock
+}
+
+// sessionLock is the lock of one executor.
+type sessionLock struct {
+	key  int64
+	held bool // on the present connection
+}
+
+func newListener(s *Store, dsn string) *listener {
+	return &listener{store: s, dsn: dsn, tried: make(chan struct{}), done: make(chan struct{}), locks: map[string]*sessionLock{}}
+}
+
+// start starts the goroutine. It is called by calls that are under way, so
+// never after close.
+func (l *listener) start() {
+	l.once.Do(func() { go l.run() })
+}
+
+// close waits for the goroutine to end.
+func (l *listener) close() {
+	started := true
+	l.once.Do(func() { started = false })
+	if started {
+		<-l.done
+	}
+}
+
+func (l *listener) run() {
+	defer close(l.done)
+	first := sync.OnceFunc(func() { close(l.tried) })
+	for try := 0; ; try++ {
+		heard := make(chan *pq.Notification, 64)
+		conn, err := pq.NewListenerConn(l.dsn, heard)
+		if err == nil {
+			try = 0
+			l.serve(conn, heard, first)
+		}
+		first()
+		if pause(context.Background(), l.store.closing, 4*jitter(try)) != nil {
+			return
+		}
+	}
+}
+
+// serve uses one connection until it breaks or the store is closed.
+func (l *listener) serve(conn *pq.ListenerConn, heard <-chan *pq.Notification, ready func()) {
+	lost := make(chan struct{})
+	go func() { // ends when conn is closed, by whom ever
+		defer close(lost)
+		for n := range heard {
+			if n != nil {
+				l.store.notices.hear(n.Extra)
+			}
+		}
+	}()
+	defer func() {
+		l.disconnected()
+		_ = conn.Close() // it may be closed already
+		<-lost
+	}()
+	if err := ask(conn, "LISTEN "+pq.QuoteIdentifier(l.store.notices.channel())); err != nil {
+		return
+	}
+	if err := l.connected(conn); err != nil {
+		return
+	}
+	ready()
+	// Whatever was said before was not heard.
+	l.store.notices.deliver(nil)
+	ping := time.NewTicker(pingEvery)
+	defer ping.Stop()
+	for {
+		select {
+		case <-lost:
+			return
+		case <-l.store.closing:
+			return
+		case <-ping.C:
+			// Not conn.Ping, which panics when the server answers with an error,
+			// as it does when it is being shut down.
+			if ask(conn, "SELECT 1") != nil {
+				return
+			}
+		}
+	}
+}
+
+// ask runs a statement whose result does not matter, for a limited time.
+func ask(conn *pq.ListenerConn, sql string) error {
+	t := time.AfterFunc(answerIn, func() { _ = conn.Close() })
+	defer t.Stop()
+	_, err := conn.ExecSimpleQuery(sql)
+	return err
+}
+
+// connected takes the locks of all executors again, and says so in their
+// records.
+func (l *listener) connected(conn *pq.ListenerConn) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conn = conn
+	if l.store.PresenceKind() == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), answerIn)
+	defer cancel()
+	var up int64
+	err := l.store.db.GetContext(ctx, &up, "SELECT (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint")
+	if err != nil {
+		return fmt.Errorf("postgres: when the server was started: %w", err)
+	}
+	l.up = store.Time(up)
+	for id, lock := range l.locks {
+		if !l.lock(lock) {
+			continue
+		}
+		// Not a beat: presence never extends a lease.
+		if _, err := l.store.db.ExecContext(ctx, l.store.sql.Text("set_presence"), id, l.describe(lock)); err != nil {
+			return fmt.Errorf("postgres: record presence: %w", err)
+		}
+	}
+	return nil
+}
+
+func (l *listener) disconnected() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.conn = nil
+	for _, lock := range l.locks {
+		lock.held = false
+	}
+}
+
+// lock takes a session lock. Where a dead session of ours still has it, nothing
+// is lost: others see it held, and a later beat tries again.
+func (l *listener) lock(lock *sessionLock) bool {
+	if !lock.held && l.conn != nil {
+		// The answer cannot be read on this connection, so "no" is made an error.
+		lock.held = ask(l.conn, fmt.Sprintf("SELECT 1 / pg_try_advisory_lock(%d, %d)::int", lockClass, lock.key)) == nil
+	}
+	return lock.held
+}
+
+func (l *listener) describe(lock *sessionLock) string {
+	return presence{lock: lock.key, up: l.up, process: thisProcess()}.String()
+}
+
+// present makes sure that an executor's lock is held, and returns what its
+// record says about it; empty while there is no connection.
+func (l *listener) present(executor string) string {
+	l.start()
+	select {
+	case <-l.tried:
+	case <-time.After(answerIn):
+	case <-l.store.closing:
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lock := l.locks[executor]
+	if lock == nil {
+		lock = &sessionLock{key: rand.Int64N(1<<31-1) + 1}
+		l.locks[executor] = lock
+	}
+	if !l.lock(lock) {
+		return ""
+	}
+	return l.describe(lock)
+}
+
+// absent gives an executor's lock up.
+func (l *listener) absent(executor string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lock := l.locks[executor]
+	delete(l.locks, executor)
+	if lock != nil && lock.held && l.conn != nil {
+		// If this fails the connection is gone, and the lock with it.
+		_ = ask(l.conn, fmt.Sprintf("SELECT pg_advisory_unlock(%d, %d)", lockClass, lock.key))
+	}
+}

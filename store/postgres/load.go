@@ -1,0 +1,260 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Load implements store.Store. The row, the branches and the inbox are of one
+// snapshot.
+func (s *Store) Load(ctx context.Context, runID string, c store.Cursor) (*store.History, error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.calls.Done()
+	var h *store.History
+	var no int64
+	// Reading may be begun again: under SERIALIZABLE servers of other makes
+	// refuse readers, and a connection may break.
+	for try := 0; ; try++ {
+		var err error
+		h, no, err = s.load(ctx, runID, c)
+		if err == nil {
+			break
+		}
+		if f := faultOf(err); try >= 5 || f == faultOther || f == faultData || pause(ctx, s.closing, jitter(try)) != nil {
+			return nil, described(fmt.Sprintf("load run %q", runID), err)
+		}
+	}
+	h.Events = func(func(store.Event, error) bool) {}
+	if !c.NoEvents {
+		h.Events = s.events(ctx, no, h, c)
+	}
+	return h, nil
+}
+
+func (s *Store) load(ctx context.Context, runID string, c store.Cursor) (_ *store.History, _ int64, err error) {
+	tx, err := s.db.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
+	if err != nil {
+		return nil, 0, err
+	}
+	// It only read: there is nothing to lose.
+	defer func() { _ = tx.Rollback() }()
+	get := func(dest any, name string, args ...any) error {
+		s.count(name)
+		return tx.SelectContext(ctx, dest, s.sql.Text(name), args...)
+	}
+	var rows []sqlstore.RunRow
+	if err := get(&rows, "run_by_id", runID); err != nil {
+		return nil, 0, err
+	}
+	if len(rows) == 0 {
+		return nil, 0, sqlstore.NotFound(runID)
+	}
+	no := rows[0].No
+	h := &store.History{Run: rows[0].Run()}
+	var last []sqlstore.EventRow
+	if err := get(&last, "event_last", no); err != nil {
+		return nil, 0, err
+	}
+	if len(last) > 0 {
+		e := last[0].Event()
+		h.Run.Last = &e
+	}
+	var branches []sqlstore.BranchRow
+	if err := get(&branches, "branches_of", no); err != nil {
+		return nil, 0, err
+	}
+	for i := range branches {
+		h.Branches = append(h.Branches, branches[i].Branch())
+	}
+	if rows[0].Inbox > c.AfterMessage {
+		var inbox []sqlstore.MessageRow
+		if err := get(&inbox, "messages_of", no, c.AfterMessage); err != nil {
+			return nil, 0, err
+		}
+		for i := range inbox {
+			h.Inbox = append(h.Inbox, inbox[i].Message(runID))
+		}
+	}
+	if rows[0].Attributes > 0 {
+		if err := s.loadAttributes(ctx, tx, no, &h.Run); err != nil {
+			return nil, 0, err
+		}
+	}
+	s.numbers.put(runID, no)
+	return h, no, nil
+}
+
+func (s *Store) loadAttributes(ctx context.Context, tx *sqlx.Tx, no int64, run *store.Run) error {
+	s.count("attributes_of")
+	rows, err := tx.QueryxContext(ctx, s.sql.Text("attributes_of"), ints(no))
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var name, value string
+		if err := rows.Scan(&no, &name, &value); err != nil {
+			return err
+		}
+		setAttribute(run, name, value)
+	}
+	return rows.Err()
+}
+
+// reading is what a range over events reads.
+type reading struct {
+	store    *Store
+	no       int64
+	after    int64
+	tail     int
+	lineage  store.Lineage
+	all      bool
+	branches []int32
+}
+
+func (s *Store) events(ctx context.Context, no int64, h *store.History, c store.Cursor) iter.Seq2[store.Event, error] {
+	r := reading{store: s, no: no, after: max(c.After, 0), tail: c.Tail, all: c.All}
+	if !c.All {
+		n := h.Run.Branch
+		if c.Branch != nil {
+			n = *c.Branch
+		}
+		r.lineage = store.LineageOf(h.Branches, n)
+		r.branches = r.lineage.Branches()
+	}
+	return func(yield func(store.Event, error) bool) {
+		if err := s.enter(ctx); err != nil {
+			yield(store.Event{}, err)
+			return
+		}
+		defer s.calls.Done()
+		r := r // each range begins at the beginning
+		if err := r.read(ctx, yield); err != nil {
+			yield(store.Event{}, described("read events", err))
+		}
+	}
+}
+
+// read yields the events, and returns the error that it ended with, if it did
+// not end because yield said so.
+func (r *reading) read(ctx context.Context, yield func(store.Event, error) bool) error {
+	after := r.after
+	for try := 0; ; try++ {
+		if after > r.after {
+			r.tail = 0 // its beginning was found
+		}
+		stopped := false
+		err := r.once(ctx, after, func(e store.Event) bool {
+			after = e.Seq // a broken connection goes on behind it
+			stopped = !yield(e, nil)
+			return !stopped
+		})
+		if err == nil || stopped {
+			return nil
+		}
+		if try >= 5 || faultOf(err) != faultLost {
+			return err
+		}
+		if e := pause(ctx, r.store.closing, jitter(try)); e != nil {
+			return e
+		}
+	}
+}
+
+// once reads in one query. It goes to the driver's rows: through database/sql
+// a long history takes twice the time.
+func (r *reading) once(ctx context.Context, after int64, yield func(store.Event) bool) error {
+	conn, err := r.store.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	return conn.Raw(func(dc any) error {
+		q := dc.(driver.QueryerContext)
+		if r.tail > 0 {
+			if after, err = r.tailFrom(ctx, q, after); err != nil {
+				return err
+			}
+		}
+		name, args := "events_up", []driverValue{r.no, after}
+		if !r.all {
+			var branches array
+			for _, n := range r.branches {
+				branches.int(int64(n))
+			}
+			name, args = "events_of_branches", append(args, branches.value())
+		}
+		return r.store.rows(ctx, q, name, args, func(v []driverValue) (bool, error) {
+			row, err := scanEvent(v)
+			if err != nil {
+				return false, err
+			}
+			e := row.Event()
+			return (!r.all && !r.lineage.Has(&e)) || yield(e), nil
+		})
+	})
+}
+
+// tailFrom returns the Seq behind which the last n wanted events are.
+func (r *reading) tailFrom(ctx context.Context, q driver.QueryerContext, after int64) (int64, error) {
+	n, from := r.tail, after
+	err := r.store.rows(ctx, q, "places_down", []driverValue{r.no, after}, func(v []driverValue) (bool, error) {
+		e := store.Event{Seq: v[0].(int64), Branch: int32(v[1].(int64)), Key: v[2].(string)}
+		if !r.all && !r.lineage.Has(&e) {
+			return true, nil
+		}
+		n--
+		from = e.Seq - 1
+		return n > 0, nil
+	})
+	if err == nil && n > 0 {
+		from = after // there are fewer than n
+	}
+	return from, err
+}
+
+// rows runs a query on a driver's connection until row says that it is enough.
+func (s *Store) rows(ctx context.Context, q driver.QueryerContext, name string, args []driverValue, row func([]driverValue) (bool, error)) error {
+	s.count(name)
+	rows, err := q.QueryContext(ctx, s.sql.Text(name), named(args))
+	if err != nil {
+		return err
+	}
+	dest := make([]driverValue, len(rows.Columns()))
+	for {
+		if err := rows.Next(dest); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return cmpErr(err, rows.Close(), ctx)
+		}
+		more, err := row(dest)
+		if err != nil || !more {
+			// Closing reads what the server still sends.
+			return cmpErr(err, rows.Close(), ctx)
+		}
+	}
+}
+
+// cmpErr returns the first error, in the words of a context that ended.
+func cmpErr(err, closing error, ctx context.Context) error {
+	if err == nil {
+		err = closing
+	}
+	if err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}

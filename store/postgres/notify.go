@@ -1,0 +1,257 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"hash/crc32"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+const (
+	// maxNotice bounds what is kept for somebody slow; beyond it, he is told to
+	// look at everything.
+	maxNotice = 1024
+	// maxPayload is a little less than what NOTIFY takes (7,999 bytes).
+	maxPayload = 7900
+	// tellEvery is the least time between two messages to other processes, so
+	// that a busy store does not spend its time telling.
+	tellEvery = 2 * time.Millisecond
+)
+
+// notices brings word of changes to the Notify calls of this handle at once,
+// and to other processes by NOTIFY. The second happens after the commit, on
+// another connection: inside the transaction NOTIFY would hold a lock of the
+// whole server while the commit waits for the disk. A crash in between loses
+// the notice, which the beat makes good.
+type notices struct {
+	store  *Store
+	handle string // tells our own notices from others'
+	stop   chan struct{}
+	wake   chan struct{} // holds one token while there is something to send
+	sender sync.WaitGroup
+
+	mu      sync.Mutex
+	hearers map[*hearer]struct{}
+	out     heap // to be sent to others
+	started bool
+}
+
+// heap collects run ids.
+type heap struct {
+	ids []string
+	all bool
+}
+
+func (h *heap) add(ids []string) {
+	h.ids = append(h.ids, ids...)
+	if len(ids) == 0 || len(h.ids) > maxNotice {
+		h.ids, h.all = nil, true
+	}
+}
+
+func (h *heap) take() (ids []string, all bool) {
+	if !h.all {
+		ids = h.ids
+	}
+	all = h.all
+	*h = heap{}
+	return ids, all
+}
+
+// hearer is one Notify call.
+type hearer struct {
+	heap
+	wake chan struct{}
+}
+
+func newNotices(s *Store) *notices {
+	return &notices{
+		store: s, handle: rand.Text()[:10], stop: make(chan struct{}), wake: make(chan struct{}, 1), hearers: map[*hearer]struct{}{},
+	}
+}
+
+func poke(wake chan struct{}) {
+	select {
+	case wake <- struct{}{}:
+	default:
+	}
+}
+
+// tell says that these runs changed; nobody is told of none.
+func (n *notices) tell(ids []string) {
+	if len(ids) > 0 {
+		n.spread(ids)
+	}
+}
+
+// tellAll says to look at everything.
+func (n *notices) tellAll() { n.spread(nil) }
+
+func (n *notices) spread(ids []string) {
+	n.deliver(ids)
+	if !n.store.genuine {
+		return // no NOTIFY there
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.out.add(ids)
+	if !n.started {
+		n.started = true
+		n.sender.Go(n.send)
+	}
+	poke(n.wake)
+}
+
+// deliver hands a notice to the Notify calls of this handle; no ids mean all.
+func (n *notices) deliver(ids []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for h := range n.hearers {
+		h.add(ids)
+		poke(h.wake)
+	}
+}
+
+// send is the goroutine that tells other processes.
+func (n *notices) send() {
+	for {
+		select {
+		case <-n.wake:
+			n.flush(context.Background())
+		case <-n.stop:
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			n.flush(ctx)
+			cancel()
+			return
+		}
+		select {
+		case <-time.After(tellEvery):
+		case <-n.stop:
+		}
+	}
+}
+
+func (n *notices) flush(ctx context.Context) {
+	n.mu.Lock()
+	ids, all := n.out.take()
+	n.mu.Unlock()
+	if len(ids) == 0 && !all {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	for _, payload := range n.payloads(ids) {
+		n.store.count("notify")
+		// What cannot be told is found by the others at their next beat. That
+		// database/sql may send it twice does no harm.
+		if _, err := n.store.db.ExecContext(ctx, n.store.sql.Text("notify"), n.channel(), payload); err != nil {
+			return
+		}
+	}
+}
+
+// channel is named after the schema; the database is implied.
+func (n *notices) channel() string {
+	return fmt.Sprintf("durable_%08x", crc32.ChecksumIEEE([]byte(n.store.schema)))
+}
+
+// payloads puts run ids into as few messages as possible. No ids mean all.
+func (n *notices) payloads(ids []string) []string {
+	if len(ids) == 0 {
+		return []string{n.handle + " *"}
+	}
+	var list []string
+	var b strings.Builder
+	seen := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		id = url.QueryEscape(id)
+		if b.Len() > 0 && b.Len()+1+len(id) > maxPayload {
+			list = append(list, b.String())
+			b.Reset()
+		}
+		if b.Len() == 0 {
+			b.WriteString(n.handle + " ")
+		} else {
+			b.WriteByte(',')
+		}
+		b.WriteString(id)
+	}
+	if list = append(list, b.String()); len(list) > 4 {
+		return []string{n.handle + " *"}
+	}
+	return list
+}
+
+// hear takes in a message of another process.
+func (n *notices) hear(payload string) {
+	handle, list, ok := strings.Cut(payload, " ")
+	switch {
+	case handle == n.handle:
+		return // told already
+	case !ok || list == "*":
+		n.deliver(nil)
+		return
+	}
+	var ids []string
+	for f := range strings.SplitSeq(list, ",") {
+		id, err := url.QueryUnescape(f)
+		if err != nil {
+			n.deliver(nil) // a newer program's form: look at everything
+			return
+		}
+		ids = append(ids, id)
+	}
+	n.deliver(ids)
+}
+
+func (n *notices) close() {
+	close(n.stop)
+	n.sender.Wait()
+}
+
+// Notify implements store.Notifier. Its first notice, as soon as the store
+// listens, is to look at everything: what happened before was not heard.
+func (s *Store) Notify(ctx context.Context, fn func(store.Notice)) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.calls.Done()
+	n := s.notices
+	h := &hearer{wake: make(chan struct{}, 1)}
+	n.mu.Lock()
+	n.hearers[h] = struct{}{}
+	n.mu.Unlock()
+	defer func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		delete(n.hearers, h)
+	}()
+	if s.listener != nil && s.sessionLocks {
+		s.listener.start()
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.closing:
+			return store.ErrClosed
+		case <-h.wake:
+		}
+		n.mu.Lock()
+		ids, all := h.take()
+		n.mu.Unlock()
+		if all || len(ids) > 0 {
+			fn(store.Notice{RunIDs: ids})
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Options configure a store. The zero value is what most programs want.
+type Options struct {
+	// Schema to keep the tables in. It is created when it does not exist.
+	// Empty: the first schema of the connection's search path.
+	Schema string
+	// Writers is how many connections are kept for writing; 0: 4. Commits
+	// beyond that wait for each other.
+	Writers int
+	// DSN is for New: it lets the store open the one connection that it cannot
+	// take from a pool, the one that listens. Without it the store does not
+	// hear of other processes' changes before the next beat, and has no
+	// presence.
+	DSN string
+	// Pooled says that connections go through a pooler that gives each
+	// transaction another server session, such as PgBouncer in transaction
+	// mode (which must support prepared statements: 1.21 or later). The store
+	// then uses nothing that lives in a session: no listening, no presence, no
+	// session settings.
+	Pooled bool
+	// NoPresence leaves it to leases alone to tell that an executor is gone.
+	NoPresence bool
+	// Limits of what Commit accepts; zero fields take store.DefaultLimits.
+	Limits store.Limits
+}
+
+const (
+	defaultWriters = 4
+	connectTimeout = 10 * time.Second
+)
+
+// Open opens the database of a connection string, in the form of a URL or of
+// key=value pairs, and brings the schema up to date. It fails when the server
+// cannot be reached. Errors never contain the password.
+func Open(dsn string) (*Store, error) { return OpenOptions(dsn, Options{}) }
+
+// OpenOptions is Open with options; Options.DSN is ignored.
+func OpenOptions(dsn string, o Options) (*Store, error) {
+	dsn, err := complete(dsn)
+	if err != nil {
+		return nil, err
+	}
+	o.DSN = dsn
+	connector, err := pq.NewConnector(dsn)
+	if err != nil {
+		return nil, masked(dsn, err)
+	}
+	connector.Dialer(dialer{})
+	db := sqlx.NewDb(openDB(connector), "postgres")
+	// A connection that comes and goes costs a handshake of several round trips
+	// and a server process.
+	db.SetMaxIdleConns(8)
+	db.SetConnMaxIdleTime(5 * time.Minute)
+	s, err := open(db, o)
+	if err != nil {
+		return nil, errors.Join(masked(dsn, err), db.Close())
+	}
+	s.ownsDB = true
+	return s, nil
+}
+
+// New uses connections of db, which stays open when the store is closed. The
+// store keeps Options.Writers of them to itself; db needs at least two more.
+func New(db *sqlx.DB, o Options) (*Store, error) {
+	if db == nil {
+		return nil, fmt.Errorf("postgres: New needs a database: %w", store.ErrInvalid)
+	}
+	if o.DSN != "" {
+		dsn, err := complete(o.DSN)
+		if err != nil {
+			return nil, err
+		}
+		o.DSN = dsn
+	}
+	s, err := open(db, o)
+	return s, masked(o.DSN, err)
+}
+
+func open(db *sqlx.DB, o Options) (*Store, error) {
+	if err := o.check(db); err != nil {
+		return nil, err
+	}
+	s := newStore(db, o)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	if err := s.prepare(ctx, o); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (o *Options) check(db *sqlx.DB) error {
+	if len(o.Schema) > 63 || strings.ContainsAny(o.Schema, "\"'\\\x00") {
+		return fmt.Errorf("postgres: Options.Schema %.80q: at most 63 bytes, no quotes or backslashes: %w", o.Schema, store.ErrInvalid)
+	}
+	if o.Writers <= 0 {
+		o.Writers = defaultWriters
+	}
+	if n := db.Stats().MaxOpenConnections; n > 0 && o.Writers > n-2 {
+		if n < 3 {
+			return fmt.Errorf("postgres: the database allows %d connections, the store needs at least 3: %w", n, store.ErrInvalid)
+		}
+		o.Writers = n - 2
+	}
+	d := store.DefaultLimits()
+	if o.Limits.Payload <= 0 {
+		o.Limits.Payload = d.Payload
+	}
+	if o.Limits.Batch <= 0 {
+		o.Limits.Batch = d.Batch
+	}
+	if o.Limits.Changes <= 0 {
+		o.Limits.Changes = d.Changes
+	}
+	return nil
+}

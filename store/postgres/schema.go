@@ -1,0 +1,129 @@
+package postgres
+
+import (
+	"context"
+	"embed"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/lib/pq"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+//go:embed sql/*.sql
+var statementFiles embed.FS
+
+//go:embed migrations/*.sql
+var migrationFiles embed.FS
+
+// Names of tables and of the view, but not of indexes, which begin alike and
+// are always in their table's schema.
+var tableNames = regexp.MustCompile(`\bdurable_(?:runs|events|branches|inbox|attributes|holds|executors|queues|schema|history)\b`)
+
+// qualified returns a rename that puts the schema before every table.
+func qualified(schema string) func(string) string {
+	prefix := pq.QuoteIdentifier(schema) + "."
+	return func(sql string) string {
+		return tableNames.ReplaceAllStringFunc(sql, func(table string) string { return prefix + table })
+	}
+}
+
+// prepare finds the schema, reads the statements and migrates.
+func (s *Store) prepare(ctx context.Context, o Options) error {
+	var version string
+	var first *string
+	if err := s.db.QueryRowxContext(ctx, "SELECT version(), current_schema()").Scan(&version, &first); err != nil {
+		return fmt.Errorf("postgres: open: %w", err)
+	}
+	s.genuine = genuine(version)
+	s.sessionLocks = s.genuine && !o.Pooled
+	switch {
+	case o.Schema != "":
+		s.schema = o.Schema
+		if err := s.createSchema(ctx); err != nil {
+			return err
+		}
+	case first != nil:
+		s.schema = *first
+	default:
+		return fmt.Errorf("postgres: open: no schema of the search path exists; set Options.Schema: %w", store.ErrInvalid)
+	}
+	rename := qualified(s.schema)
+	var err error
+	if s.sql, err = sqlstore.ReadStatements(statementFiles, "sql", rename); err != nil {
+		return err
+	}
+	s.reads = map[string]bool{}
+	for name, st := range s.sql {
+		s.reads[name] = !writing.MatchString(st.SQL)
+	}
+	return s.migrate(ctx, rename)
+}
+
+var writing = regexp.MustCompile(`\b(?:INSERT INTO|UPDATE|DELETE FROM|pg_notify)\b`)
+
+// createSchema is not part of the migration's transaction, whose first act
+// looks into the schema. IF NOT EXISTS alone fails when two processes create it
+// at once; the second look then finds it.
+func (s *Store) createSchema(ctx context.Context) error {
+	var err error
+	for range 3 {
+		var exists bool
+		if err := s.db.GetContext(ctx, &exists, "SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)", s.schema); err != nil {
+			return fmt.Errorf("postgres: look for schema %q: %w", s.schema, err)
+		}
+		if exists {
+			return nil
+		}
+		if _, err = s.db.ExecContext(ctx, "CREATE SCHEMA IF NOT EXISTS "+pq.QuoteIdentifier(s.schema)); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("postgres: create schema %q: %w", s.schema, err)
+}
+
+func (s *Store) migrate(ctx context.Context, rename func(string) string) error {
+	steps, err := sqlstore.ReadMigrations(migrationFiles, "migrations", rename)
+	if err != nil {
+		return err
+	}
+	m := sqlstore.Migrator{
+		Migrations: steps,
+		Exists:     s.sql.Text("schema_exists"),
+		Exclude:    s.sql.Text("schema_exclude"),
+		Create:     s.sql.Text("schema_create"),
+		Version:    s.sql.Text("schema_version"),
+		Record:     s.sql.Text("schema_record"),
+		Now:        func() store.Time { return store.TimeOf(time.Now()) },
+	}
+	// Where REPEATABLE READ or SERIALIZABLE is the default, the one who waited
+	// for the other migration does not see it, and collides with its tables.
+	for try := 0; ; try++ {
+		_, err := m.Run(ctx, s.db)
+		if err == nil {
+			return nil
+		}
+		f := faultOf(err)
+		if try == 5 || (f != faultRetry && f != faultConflict && !duplicateTable(err)) {
+			return fmt.Errorf("postgres: %w", err)
+		}
+		if err := pause(ctx, s.closing, jitter(try)); err != nil {
+			return err
+		}
+	}
+}
+
+// Dialect of listings.
+func (s *Store) dialect() sqlstore.Dialect {
+	rename := qualified(s.schema)
+	return sqlstore.Dialect{
+		Param:      func(n int) string { return fmt.Sprintf("$%d", n) },
+		AnyOf:      func(column, param string) string { return column + " = ANY(CAST(" + param + " AS text[]))" },
+		Array:      func(list []string) any { return texts(list...) },
+		Runs:       rename("durable_runs"),
+		Attributes: rename("durable_attributes"),
+	}
+}

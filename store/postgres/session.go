@@ -1,0 +1,335 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"fmt"
+	"io"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// writers is a set of connections kept for writing, each with its prepared
+// statements.
+//
+// They are pinned, and written through the driver, because database/sql would
+// run a statement a second time when the first answer was lost, and hide
+// whether it had been sent at all.
+type writers struct {
+	db      *sql.DB
+	free    chan *session // one entry per connection, open or not
+	setup   string        // sent once on each connection; may be empty
+	closing <-chan struct{}
+}
+
+// session is one of the connections.
+type session struct {
+	conn  *sql.Conn // nil until it is needed
+	stmts map[string]driver.Stmt
+}
+
+// sessionSettings bound what one stuck process can do to the others: it holds
+// its row locks for a limited time, and nobody waits for a lock for ever. What
+// runs outside an explicit transaction is to be READ COMMITTED too, whatever
+// the server's default.
+const sessionSettings = "SET default_transaction_isolation = 'read committed'; SET lock_timeout = '4s'; SET idle_in_transaction_session_timeout = '15s'"
+
+func newWriters(db *sql.DB, n int, setup string, closing <-chan struct{}) *writers {
+	w := &writers{db: db, free: make(chan *session, n), setup: setup, closing: closing}
+	for range n {
+		w.free <- &session{}
+	}
+	return w
+}
+
+// take waits for a connection.
+func (w *writers) take(ctx context.Context) (*session, error) {
+	select {
+	case s := <-w.free:
+		return s, nil
+	default:
+	}
+	select {
+	case s := <-w.free:
+		return s, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-w.closing:
+		return nil, store.ErrClosed
+	}
+}
+
+// close waits until all connections are given back, and closes them.
+func (w *writers) close() {
+	for range cap(w.free) {
+		(<-w.free).drop()
+	}
+}
+
+// drop closes the connection. It does not go back to a pool: its settings are
+// not those of the pool's other connections.
+func (s *session) drop() {
+	if s.conn == nil {
+		return
+	}
+	// The error is the one that is given here, which tells database/sql to
+	// throw the connection away.
+	_ = s.conn.Raw(func(any) error { return driver.ErrBadConn })
+	_ = s.conn.Close()
+	s.conn, s.stmts = nil, nil
+}
+
+// open connects if need be.
+func (s *session) open(ctx context.Context, w *writers) error {
+	if s.conn != nil {
+		return nil
+	}
+	conn, err := w.db.Conn(ctx)
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return &lostError{err: err}
+	}
+	s.conn, s.stmts = conn, map[string]driver.Stmt{}
+	if w.setup == "" {
+		return nil
+	}
+	err = conn.Raw(func(dc any) error {
+		_, err := dc.(driver.ExecerContext).ExecContext(context.Background(), w.setup, nil)
+		return err
+	})
+	if err != nil {
+		s.drop()
+		return &lostError{err: err}
+	}
+	return nil
+}
+
+// write runs f on a connection kept for writing. ctx bounds the wait for the
+// connection alone. After an error that leaves the session in doubt it is
+// dropped, and the next one connects anew.
+func (s *Store) write(ctx context.Context, f func(*wire) error) error {
+	ses, err := s.writers.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { s.writers.free <- ses }()
+	if err := ses.open(ctx, s.writers); err != nil {
+		return err
+	}
+	var ferr error
+	broken := false
+	err = ses.conn.Raw(func(dc any) error {
+		w := &wire{store: s, dc: dc.(driver.Conn), stmts: ses.stmts, ctx: context.Background()}
+		ferr = f(w)
+		if w.tx != nil {
+			w.rollback()
+		}
+		broken = w.broken
+		return nil
+	})
+	if err != nil {
+		// The connection was closed under our hands; f did not run.
+		ferr, broken = &lostError{err: err}, true
+	}
+	if broken {
+		ses.drop()
+	}
+	return ferr
+}
+
+// querier runs the named statements: on a connection of ours, or in a
+// transaction of the user's.
+type querier interface {
+	// exec returns how many rows were affected.
+	exec(name string, args ...driver.Value) (int64, error)
+	// query calls row for each row; the slice is used again for the next one.
+	query(name string, row func([]driver.Value) error, args ...driver.Value) error
+}
+
+// wire is a connection in use. In a transaction, a lost connection means that
+// nothing happened, until commit is sent.
+type wire struct {
+	store  *Store
+	dc     driver.Conn
+	stmts  map[string]driver.Stmt
+	ctx    context.Context // of the statements; one that is never done costs no goroutine
+	tx     driver.Tx
+	broken bool
+}
+
+func (w *wire) stmt(name string) (driver.Stmt, error) {
+	if st := w.stmts[name]; st != nil {
+		return st, nil
+	}
+	st, err := w.dc.(driver.ConnPrepareContext).PrepareContext(context.Background(), w.store.sql.Text(name))
+	if err != nil {
+		if faultOf(err) == faultLost {
+			w.broken = true
+			err = &lostError{err: err} // nothing was to be carried out yet
+		}
+		return nil, fmt.Errorf("prepare %s: %w", name, err)
+	}
+	w.stmts[name] = st
+	return st, nil
+}
+
+func (w *wire) failed(name string, err error) error {
+	switch faultOf(err) {
+	case faultLost:
+		w.broken = true
+		return &lostError{err: fmt.Errorf("%s: %w", name, err), maybe: w.tx == nil}
+	case faultSession:
+		w.broken = true
+	}
+	if w.ctx.Err() != nil {
+		return w.ctx.Err()
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+func (w *wire) exec(name string, args ...driver.Value) (int64, error) {
+	st, err := w.stmt(name)
+	if err != nil {
+		return 0, err
+	}
+	w.store.count(name)
+	r, err := st.(driver.StmtExecContext).ExecContext(w.ctx, named(args))
+	if err != nil {
+		return 0, w.failed(name, err)
+	}
+	n, err := r.RowsAffected()
+	if err != nil {
+		return 0, fmt.Errorf("%s: rows affected: %w", name, err)
+	}
+	return n, nil
+}
+
+func (w *wire) query(name string, row func([]driver.Value) error, args ...driver.Value) error {
+	st, err := w.stmt(name)
+	if err != nil {
+		return err
+	}
+	w.store.count(name)
+	rows, err := st.(driver.StmtQueryContext).QueryContext(w.ctx, named(args))
+	if err != nil {
+		return w.failed(name, err)
+	}
+	dest := make([]driver.Value, len(rows.Columns()))
+	for {
+		switch err := rows.Next(dest); {
+		case err == io.EOF:
+			if err := rows.Close(); err != nil {
+				return w.failed(name, err)
+			}
+			return nil
+		case err != nil:
+			_ = rows.Close() // the first error is the one to tell
+			return w.failed(name, err)
+		}
+		if err := row(dest); err != nil {
+			_ = rows.Close()
+			return err
+		}
+	}
+}
+
+// begin opens a transaction. READ COMMITTED is what the rules for locks and for
+// appending are made for.
+func (w *wire) begin() error {
+	tx, err := w.dc.(driver.ConnBeginTx).BeginTx(context.Background(), driver.TxOptions{Isolation: driver.IsolationLevel(sql.LevelReadCommitted)})
+	if err != nil {
+		if faultOf(err) == faultLost {
+			w.broken = true
+			return &lostError{err: fmt.Errorf("begin: %w", err)}
+		}
+		return fmt.Errorf("begin: %w", err)
+	}
+	w.tx = tx
+	return nil
+}
+
+// commit ends the transaction. When its answer is lost, the transaction may be
+// committed, or may be yet.
+func (w *wire) commit() error {
+	tx := w.tx
+	w.tx = nil
+	if err := tx.Commit(); err != nil {
+		return w.failed("commit", err)
+	}
+	w.store.counts.commits.Add(1)
+	return nil
+}
+
+// rollback gives the transaction up; a connection that cannot even do that is
+// of no use.
+func (w *wire) rollback() {
+	tx := w.tx
+	w.tx = nil
+	if err := tx.Rollback(); err != nil {
+		w.broken = true
+	}
+}
+
+func named(args []driver.Value) []driver.NamedValue {
+	nv := make([]driver.NamedValue, len(args))
+	for i, a := range args {
+		nv[i] = driver.NamedValue{Ordinal: i + 1, Value: a}
+	}
+	return nv
+}
+
+// userTx is a transaction of the user's.
+type userTx struct {
+	store *Store
+	ctx   context.Context
+	tx    *sql.Tx
+}
+
+func (u *userTx) exec(name string, args ...driver.Value) (int64, error) {
+	u.store.count(name)
+	r, err := u.tx.ExecContext(u.ctx, u.store.sql.Text(name), anys(args)...)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	return r.RowsAffected()
+}
+
+func (u *userTx) query(name string, row func([]driver.Value) error, args ...driver.Value) error {
+	u.store.count(name)
+	rows, err := u.tx.QueryContext(u.ctx, u.store.sql.Text(name), anys(args)...)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	defer rows.Close()
+	columns, err := rows.Columns()
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	dest, to := make([]driver.Value, len(columns)), make([]any, len(columns))
+	for i := range dest {
+		to[i] = (*any)(&dest[i])
+	}
+	for rows.Next() {
+		if err := rows.Scan(to...); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if err := row(dest); err != nil {
+			return err
+		}
+	}
+	if err := rows.Err(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+func anys(args []driver.Value) []any {
+	list := make([]any, len(args))
+	for i, a := range args {
+		list[i] = a
+	}
+	return list
+}

@@ -1,0 +1,171 @@
+package postgres
+
+import (
+	"context"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Store is a store.Store in a PostgreSQL database. It is also a
+// store.Notifier, store.Meter, store.Presence, store.Clocked and
+// store.TxCommitter.
+//
+// Opening it starts no goroutine; the first Notify or Beat starts the one that
+// listens, the first notice to tell others the one that tells. Close ends both.
+type Store struct {
+	db           *sqlx.DB
+	ownsDB       bool
+	schema       string
+	sql          sqlstore.Statements
+	reads        map[string]bool // names of statements that change nothing
+	limits       store.Limits
+	genuine      bool // the server is PostgreSQL itself
+	sessionLocks bool // and nothing stands before it
+	presence     bool
+	writers      *writers
+	numbers      numbers
+	notices      *notices
+	listener     *listener // nil: there is no way to listen
+	claims       unsettled
+
+	counts struct{ statements, reads, commits atomic.Int64 }
+
+	closing chan struct{} // closed when Close begins
+	calls   sync.WaitGroup
+
+	mu     sync.Mutex
+	closed bool // no call may begin
+}
+
+var (
+	_ store.Store       = (*Store)(nil)
+	_ store.Notifier    = (*Store)(nil)
+	_ store.Meter       = (*Store)(nil)
+	_ store.Presence    = (*Store)(nil)
+	_ store.Clocked     = (*Store)(nil)
+	_ store.TxCommitter = (*Store)(nil)
+)
+
+func newStore(db *sqlx.DB, o Options) *Store {
+	s := &Store{db: db, limits: o.Limits, closing: make(chan struct{})}
+	setup := sessionSettings
+	if o.Pooled {
+		setup = ""
+	}
+	s.writers = newWriters(db.DB, o.Writers, setup, s.closing)
+	s.notices = newNotices(s)
+	if o.DSN != "" && !o.Pooled {
+		s.listener = newListener(s, o.DSN)
+	}
+	s.presence = s.listener != nil && !o.NoPresence
+	return s
+}
+
+// genuine reports whether version() is that of PostgreSQL itself: others that
+// speak its protocol have session locks that lock nothing.
+func genuine(version string) bool {
+	if !strings.HasPrefix(version, "PostgreSQL ") {
+		return false
+	}
+	for _, other := range []string{"CockroachDB", "-YB-", "Yugabyte", "Redshift", "Greenplum"} {
+		if strings.Contains(version, other) {
+			return false
+		}
+	}
+	return true
+}
+
+// enter lets a call begin; the caller must call s.calls.Done.
+func (s *Store) enter(ctx context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return store.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.calls.Add(1)
+	return nil
+}
+
+// Close implements store.Store. It waits for calls that are under way.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	close(s.closing)
+	s.mu.Unlock()
+	s.calls.Wait()
+	s.notices.close()
+	if s.listener != nil {
+		s.listener.close()
+	}
+	s.writers.close()
+	if s.ownsDB {
+		return s.db.Close()
+	}
+	return nil
+}
+
+// Limits implements store.Store.
+func (s *Store) Limits() store.Limits { return s.limits }
+
+// Counts implements store.Meter.
+func (s *Store) Counts() store.Counts {
+	return store.Counts{
+		Statements: s.counts.statements.Load(),
+		Reads:      s.counts.reads.Load(),
+		Commits:    s.counts.commits.Load(),
+	}
+}
+
+func (s *Store) count(name string) {
+	s.counts.statements.Add(1)
+	if s.reads[name] {
+		s.counts.reads.Add(1)
+	}
+}
+
+// PresenceKind implements store.Presence.
+func (s *Store) PresenceKind() string {
+	if s.presence && s.sessionLocks {
+		return "session lock"
+	}
+	return ""
+}
+
+// ClockKind implements store.Clocked.
+func (s *Store) ClockKind() string { return "server" }
+
+// jitter is how long to wait before the n-th repetition: growing, and never the
+// same for two that collided.
+func jitter(n int) time.Duration {
+	top := min(time.Second, 5*time.Millisecond<<min(n, 8))
+	return top/2 + rand.N(top/2+1)
+}
+
+// pause sleeps, unless the context ends or the store is closed.
+func pause(ctx context.Context, closing <-chan struct{}, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-closing:
+		return store.ErrClosed
+	}
+}

@@ -1,0 +1,465 @@
+package postgres
+
+import (
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// errAgain ends an attempt that met a change of somebody else's after it had
+// looked. Nothing of it is written; the next attempt sees the change.
+var errAgain = errors.New("postgres: begin again")
+
+// transact carries out members, not all of them plain, in one transaction.
+func (s *Store) transact(w *wire, members []*member) error {
+	if err := w.begin(); err != nil {
+		return err
+	}
+	d, refused, err := s.plan(w, members)
+	if err != nil {
+		return err
+	}
+	accepted := slices.DeleteFunc(slices.Clone(members), func(m *member) bool { return refused[m] != nil })
+	// A verdict may rest on what another member does, so it is not given before
+	// that one is committed.
+	if err := s.judge(w, refused); err != nil {
+		return err
+	}
+	if len(accepted) == 0 {
+		w.rollback()
+		decide(refused)
+		return nil
+	}
+	left, err := s.writeDraft(w, d, accepted)
+	if err != nil {
+		return err
+	}
+	if len(left) > 0 {
+		// Somebody was in the way of these: a new run, an event. Undo all, find
+		// out about them, and go on with the others.
+		w.rollback()
+		return s.readBack(w, left)
+	}
+	if err := w.commit(); err != nil {
+		return err
+	}
+	for _, m := range accepted {
+		m.decide(nil)
+	}
+	decide(refused)
+	s.remember(d)
+	s.notices.tell(d.tell)
+	return nil
+}
+
+// plan locks the rows, reads what the members need, and drafts them. refused
+// holds those that cannot be carried out and why.
+func (s *Store) plan(q querier, members []*member) (d *draft, refused map[*member]error, err error) {
+	d = &draft{
+		rows: map[string]*draftRow{}, dedup: map[dedupKey]string{}, holds: map[string]string{}, inbox: map[messageKey]bool{},
+	}
+	if err := s.lockRows(q, d, members); err != nil {
+		return nil, nil, err
+	}
+	if err := s.readDedup(q, d, members); err != nil {
+		return nil, nil, err
+	}
+	if err := s.readHolds(q, d, members); err != nil {
+		return nil, nil, err
+	}
+	if err := s.readInbox(q, d, members); err != nil {
+		return nil, nil, err
+	}
+	if err := s.readLive(q, d, members); err != nil {
+		return nil, nil, err
+	}
+	refused = map[*member]error{}
+	for _, m := range members {
+		if err := d.member(m); err != nil {
+			refused[m] = err
+		}
+	}
+	return d, refused, nil
+}
+
+// judge looks at the refused once more: one whose last event stands in the log
+// was carried out before, which is what changed the row that refused it now
+// (S6). Its reason becomes nil.
+func (s *Store) judge(q querier, refused map[*member]error) error {
+	var doubtful, of []*member
+	for m := range refused {
+		if len(m.c.Events) > 0 {
+			doubtful = append(doubtful, &member{c: m.c, no: m.no})
+			of = append(of, m)
+		}
+	}
+	if err := s.readBack(q, doubtful); err != nil {
+		return err
+	}
+	for i, m := range doubtful {
+		if m.decided && m.err == nil {
+			refused[of[i]] = nil
+		}
+	}
+	return nil
+}
+
+func decide(verdicts map[*member]error) {
+	for m, err := range verdicts {
+		m.decide(err)
+	}
+}
+
+// lockRows locks every row the members may look at or change, in one
+// statement, sorted (S13 numbers messages under the receiver's lock).
+func (s *Store) lockRows(q querier, d *draft, members []*member) error {
+	ids := map[string]bool{}
+	for _, m := range members {
+		c := m.c
+		if c.RunID != "" && !c.Plain() {
+			ids[c.RunID] = true
+		}
+		for i := range c.Start {
+			ids[c.Start[i].RunID] = true
+		}
+		for i := range c.Send {
+			ids[c.Send[i].To] = true
+		}
+	}
+	return q.query("lock_runs", func(v []driverValue) error {
+		d.now = store.Time(v[0].(int64))
+		if v[1] == nil {
+			return nil
+		}
+		r, err := scanRun(v[1:])
+		if err != nil {
+			return err
+		}
+		d.rows[r.ID] = &draftRow{no: r.No, run: r.Run(), attributes: r.Attributes}
+		return nil
+	}, texts(slices.Sorted(maps.Keys(ids))...))
+}
+
+// changes yields the Changes of m that concern a run of their own.
+func (m *member) changes(yield func(*store.Change) bool) {
+	if !yield(m.c) {
+		return
+	}
+	for i := range m.c.Start {
+		if !yield(&m.c.Start[i]) {
+			return
+		}
+	}
+}
+
+func (s *Store) readDedup(q querier, d *draft, members []*member) error {
+	var queues, dedups array
+	for _, m := range members {
+		for c := range m.changes {
+			run := c.Create
+			if run == nil {
+				r := d.rows[c.RunID]
+				if r == nil || !sqlstore.Revives(c, &r.run) {
+					continue
+				}
+				run = &r.run
+			}
+			if run.Dedup != "" {
+				queues.text(run.Queue)
+				dedups.text(run.Dedup)
+			}
+		}
+	}
+	if len(queues.b) == 0 {
+		return nil
+	}
+	return q.query("dedup_holders", func(v []driverValue) error {
+		d.dedup[dedupKey{v[1].(string), v[2].(string)}] = v[0].(string)
+		return nil
+	}, queues.value(), dedups.value())
+}
+
+func (s *Store) readHolds(q querier, d *draft, members []*member) error {
+	var keys []string
+	for _, m := range members {
+		for c := range m.changes {
+			keys = append(keys, c.Hold...)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	return q.query("holds", func(v []driverValue) error {
+		d.holds[v[0].(string)] = v[1].(string)
+		return nil
+	}, texts(keys...))
+}
+
+func (s *Store) readInbox(q querier, d *draft, members []*member) error {
+	var ords, nos, kinds, ids array
+	var keys []messageKey
+	for _, m := range members {
+		for i := range m.c.Send {
+			msg := &m.c.Send[i]
+			r := d.rows[msg.To]
+			if r == nil || r.run.Inbox == 0 {
+				continue
+			}
+			ords.int(int64(len(keys)))
+			nos.int(r.no)
+			kinds.text(string(msg.Kind))
+			ids.text(msg.ID)
+			keys = append(keys, messageKey{to: msg.To, kind: msg.Kind, id: msg.ID})
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	return q.query("inbox_ids", func(v []driverValue) error {
+		d.inbox[keys[v[0].(int64)]] = true
+		return nil
+	}, ords.value(), nos.value(), kinds.value(), ids.value())
+}
+
+// readLive looks who is live when a member wants to take a run that has an
+// owner.
+func (s *Store) readLive(q querier, d *draft, members []*member) error {
+	for _, m := range members {
+		r := d.rows[m.c.RunID]
+		if !m.c.Expect.TakeEpoch || r == nil || r.run.Owner == "" {
+			continue
+		}
+		all, err := s.census(q)
+		if err != nil {
+			return err
+		}
+		d.live = all.isLive
+		return nil
+	}
+	return nil
+}
+
+// writeDraft writes the draft in bulk. left are members in whose way somebody
+// else was; the transaction must then be given up.
+func (s *Store) writeDraft(q querier, d *draft, members []*member) (left []*member, err error) {
+	if err := updateRows(q, d); err != nil {
+		return nil, err
+	}
+	if err := s.insertRows(q, d); err != nil {
+		return nil, err
+	}
+	if left, err = s.writeEvents(q, d, members); err != nil || len(left) > 0 {
+		return left, err
+	}
+	if err := writeMessages(q, d); err != nil {
+		return nil, err
+	}
+	if err := writeBranches(q, d); err != nil {
+		return nil, err
+	}
+	if err := writeAttributes(q, d); err != nil {
+		return nil, err
+	}
+	return nil, writeHolds(q, d)
+}
+
+// sorted returns the rows of the draft by run id: the order everybody locks in.
+func (d *draft) sorted(want func(*draftRow) bool) []*draftRow {
+	var rows []*draftRow
+	for _, id := range slices.Sorted(maps.Keys(d.rows)) {
+		if r := d.rows[id]; r != nil && want(r) {
+			rows = append(rows, r)
+		}
+	}
+	return rows
+}
+
+func updateRows(q querier, d *draft) error {
+	rows := d.sorted(func(r *draftRow) bool { return r.no != 0 && r.changed })
+	if len(rows) == 0 {
+		return nil
+	}
+	var a [24]array
+	for _, r := range rows {
+		addPatched(&a, r.no, &r.run, r.attributes)
+	}
+	_, err := q.exec("update_runs", values(a[:])...)
+	return err
+}
+
+// insertRows creates runs, after rows were updated, so that a Dedup that was
+// freed in this transaction is free.
+func (s *Store) insertRows(q querier, d *draft) error {
+	rows := d.sorted(func(r *draftRow) bool { return r.no == 0 })
+	if len(rows) == 0 {
+		return nil
+	}
+	a := make([]array, runColumns-1)
+	for _, r := range rows {
+		addRun(a, &r.run)
+	}
+	err := q.query("insert_runs", func(v []driverValue) error {
+		d.rows[v[0].(string)].no = v[1].(int64)
+		return nil
+	}, values(a)...)
+	if err != nil {
+		return err
+	}
+	for _, r := range rows {
+		if r.no == 0 {
+			return errAgain // somebody else created it since the rows were locked
+		}
+	}
+	return nil
+}
+
+// writeEvents appends the events of all members and of the runs they start.
+func (s *Store) writeEvents(q querier, d *draft, members []*member) (left []*member, err error) {
+	var all []*member
+	for _, m := range members {
+		if r := d.rows[m.c.RunID]; r != nil {
+			m.no = r.no
+		}
+		if len(m.c.Events) > 0 {
+			all = append(all, m)
+		}
+	}
+	own := len(all)
+	started := map[string]bool{}
+	for _, m := range members {
+		for i := range m.c.Start {
+			c := &m.c.Start[i]
+			if d.creates(c) && !started[c.RunID] {
+				started[c.RunID] = true
+				all = append(all, &member{c: c, no: d.rows[c.RunID].no})
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil, nil
+	}
+	written, err := appendEvents(q, all)
+	if err != nil {
+		return nil, err
+	}
+	for _, m := range all[:own] {
+		if !written[m.no] {
+			left = append(left, m)
+		}
+	}
+	return left, nil
+}
+
+// creates reports whether the run of c was made by the draft, from c: a Start
+// of a run that is there already does nothing.
+func (d *draft) creates(c *store.Change) bool {
+	r := d.rows[c.RunID]
+	return r != nil && r.created == c
+}
+
+func writeMessages(q querier, d *draft) error {
+	rows := d.sorted(func(r *draftRow) bool { return len(r.messages) > 0 })
+	if len(rows) == 0 {
+		return nil
+	}
+	var a [8]array
+	for _, r := range rows {
+		for i := range r.messages {
+			m := &r.messages[i]
+			a[0].int(r.no)
+			a[1].int(m.Seq)
+			a[2].text(string(m.Kind))
+			a[3].text(m.Name)
+			a[4].text(m.ID)
+			a[5].int(int64(m.At))
+			a[6].textOrNull(m.Data)
+			a[7].bytes(m.Payload)
+		}
+	}
+	_, err := q.exec("insert_messages", values(a[:])...)
+	return err
+}
+
+func writeBranches(q querier, d *draft) error {
+	rows := d.sorted(func(r *draftRow) bool { return len(r.branches) > 0 })
+	if len(rows) == 0 {
+		return nil
+	}
+	var a [8]array
+	for _, r := range rows {
+		for _, b := range r.branches {
+			a[0].int(r.no)
+			a[1].int(int64(b.N))
+			a[2].int(int64(b.Parent))
+			a[3].int(int64(b.Generation))
+			a[4].int(b.Cutoff)
+			a[5].text(b.CutScope)
+			a[6].text(b.Reason)
+			a[7].int(int64(b.CreatedAt))
+		}
+	}
+	_, err := q.exec("insert_branches", values(a[:])...)
+	return err
+}
+
+func writeAttributes(q querier, d *draft) error {
+	rows := d.sorted(func(r *draftRow) bool { return r.replace })
+	var old, nos, names, vals array
+	for _, r := range rows {
+		if r.created == nil {
+			old.int(r.no)
+		}
+		for name, value := range r.run.Attributes {
+			nos.int(r.no)
+			names.text(name)
+			vals.text(value)
+		}
+	}
+	if len(old.b) > 0 {
+		if _, err := q.exec("delete_attributes", old.value()); err != nil {
+			return err
+		}
+	}
+	if len(nos.b) == 0 {
+		return nil
+	}
+	_, err := q.exec("insert_attributes", nos.value(), names.value(), vals.value())
+	return err
+}
+
+func writeHolds(q querier, d *draft) error {
+	if rows := d.sorted(func(r *draftRow) bool { return r.released }); len(rows) > 0 {
+		var nos array
+		for _, r := range rows {
+			nos.int(r.no)
+		}
+		if _, err := q.exec("release_holds", nos.value()); err != nil {
+			return err
+		}
+	}
+	rows := d.sorted(func(r *draftRow) bool { return len(r.held) > 0 })
+	if len(rows) == 0 {
+		return nil
+	}
+	var keys, nos array
+	for _, r := range rows {
+		for _, key := range r.held {
+			keys.text(key)
+			nos.int(r.no)
+		}
+	}
+	_, err := q.exec("insert_holds", keys.value(), nos.value())
+	return err
+}
+
+// remember keeps the numbers of the runs that were created.
+func (s *Store) remember(d *draft) {
+	for id, r := range d.rows {
+		if r != nil && r.created != nil {
+			s.numbers.put(id, r.no)
+		}
+	}
+}
