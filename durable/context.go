@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 )
 
@@ -22,6 +23,9 @@ func SetDefault(e *Engine) { defaultEngine.Store(e) }
 // engineOf finds the engine of ctx: that of the run it belongs to, the one put
 // there with NewContext, or the default.
 func engineOf(ctx context.Context) (*Engine, error) {
+	if ctx == nil {
+		return nil, fmt.Errorf("durable: the context is nil: %w", ErrInvalid)
+	}
 	switch v := ctx.Value(scopeKey{}).(type) {
 	case *scope:
 		return v.run.eng, nil

@@ -16,7 +16,12 @@ type Definition interface{ definition() *definition }
 // without state; use it from any goroutine.
 type Workflow[I, O any] struct{ def *definition }
 
-func (w *Workflow[I, O]) definition() *definition { return w.def }
+func (w *Workflow[I, O]) definition() *definition {
+	if w == nil {
+		return nil
+	}
+	return w.def
+}
 
 // Name returns the name the workflow is registered under.
 func (w *Workflow[I, O]) Name() string { return w.def.name }
@@ -103,6 +108,9 @@ func (d *definition) check() error {
 		if err := store.CheckName("workflow version", d.version); err != nil {
 			return err
 		}
+	}
+	if !d.boot.valid() {
+		return fmt.Errorf("durable: workflow %q: OnBoot(%d) is no policy: %w", d.name, d.boot, ErrInvalid)
 	}
 	for _, s := range d.steps {
 		if err := store.CheckName("declared step", s); err != nil {

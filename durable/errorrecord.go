@@ -53,7 +53,18 @@ func standardErrors() []ErrorKind {
 		Sentinel("errors.ErrUnsupported", errors.ErrUnsupported),
 		Sentinel("durable.ErrAttemptTimeout", ErrAttemptTimeout),
 		Sentinel("durable.ErrGoexit", ErrGoexit),
+		Sentinel("durable.ErrOutsideRun", ErrOutsideRun),
+		Sentinel("durable.ErrNested", ErrNested),
+		Sentinel("durable.ErrNoEngine", ErrNoEngine),
+		Sentinel("durable.ErrClosed", ErrClosed),
+		Sentinel("durable.ErrUnavailable", ErrUnavailable),
+		Sentinel("store.ErrInvalid", store.ErrInvalid),
+		Sentinel("store.ErrNotFound", store.ErrNotFound),
 		Sentinel("store.ErrTooLarge", store.ErrTooLarge),
+		ErrorType[*ConcurrentCallError]("durable.ConcurrentCallError"),
+		ErrorType[*ConflictError]("durable.ConflictError"),
+		ErrorType[*store.NameError]("store.NameError"),
+		ErrorType[*store.TooLargeError]("store.TooLargeError"),
 		ErrorType[*PanicError]("durable.PanicError"),
 		ErrorType[*EncodeError]("durable.EncodeError"),
 	}
@@ -71,7 +82,7 @@ func newErrorKinds(own []ErrorKind) (*errorKinds, error) {
 		}
 		switch {
 		case e.sentinel != nil:
-			if !reflect.TypeOf(e.sentinel).Comparable() {
+			if !reflect.ValueOf(e.sentinel).Comparable() {
 				return nil, fmt.Errorf("durable: Options.Errors: %q is not comparable, so errors.Is could not find it: %w", e.name, ErrInvalid)
 			}
 			k.sentinels[e.sentinel], k.values[e.name] = e.name, e.sentinel

@@ -59,6 +59,20 @@ var (
 	ErrAttemptTimeout = fmt.Errorf("durable: attempt timed out: %w", context.DeadlineExceeded)
 )
 
+// storeError says of an error of the store that is none of its declared ones
+// what it means: the store could not be reached.
+func storeError(err error) error {
+	for _, known := range []error{
+		store.ErrNotFound, store.ErrClosed, store.ErrInvalid, store.ErrCorrupt, store.ErrSchema,
+		store.ErrStatus, store.ErrOwned, store.ErrFenced, store.ErrTooLarge, context.Canceled, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
 // Permanent marks err as one that no further attempt can mend: Retry stops at
 // once, and a run that fails with it is not offered for Resume. Permanent(nil)
 // is nil.

@@ -109,7 +109,7 @@ func (e *Engine) result(ctx context.Context, id string) (out []byte, done bool, 
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return nil, false, fmt.Errorf("waiting for run %s: %w", id, err)
+		return nil, false, fmt.Errorf("waiting for run %s: %w", id, storeError(err))
 	}
 	row := &h.Run
 	switch row.Status {

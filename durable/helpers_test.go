@@ -49,7 +49,7 @@ func (h *hold) body(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// outcome is what a workflow saw of a durable call.
+// seen is what a workflow saw of a durable call.
 type seen[T any] struct {
 	value T
 	err   error
@@ -81,15 +81,10 @@ func liveAndReplayed[T any](t *testing.T, o durable.Options, call func(ctx conte
 	return live, replay
 }
 
-// swap puts a tampered event in the place of a recorded one, on new data: the
-// run is built again from the events of w, changed by f, as one that is
-// interrupted and can be claimed. Sums are made anew, so only what f did is
+// rebuild puts a tampered history in the place of a recorded one: the run is
+// made again from its events, changed by f, as one that is interrupted and can
+// be claimed. With seal, the sums are made anew, so that only what f did is
 // wrong with it.
-func rebuilt(t *testing.T, w *world, id string, f func(e *store.Event)) {
-	t.Helper()
-	rebuild(t, w, id, true, f)
-}
-
 func rebuild(t *testing.T, w *world, id string, seal bool, f func(e *store.Event)) {
 	t.Helper()
 	row, events := w.row(id), w.events(id)

@@ -27,7 +27,7 @@ type Info struct {
 func (e *Engine) Get(ctx context.Context, id string) (Info, error) {
 	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
 	if err != nil {
-		return Info{}, fmt.Errorf("durable: run %s: %w", id, err)
+		return Info{}, fmt.Errorf("durable: run %s: %w", id, storeError(err))
 	}
 	i := Info{Run: h.Run}
 	if d := e.defs.find(h.Run.Workflow, h.Run.Version); d != nil {
@@ -41,7 +41,11 @@ func (e *Engine) Get(ctx context.Context, id string) (Info, error) {
 
 // List returns a page of runs; see store.Filter.
 func (e *Engine) List(ctx context.Context, f store.Filter) (store.Page, error) {
-	return e.store.List(ctx, f)
+	p, err := e.store.List(ctx, f)
+	if err != nil {
+		return p, fmt.Errorf("durable: listing runs: %w", storeError(err))
+	}
+	return p, nil
 }
 
 // History yields the events of a run's current lineage in order. After an error
@@ -50,10 +54,13 @@ func (e *Engine) History(ctx context.Context, id string) iter.Seq2[store.Event, 
 	return func(yield func(store.Event, error) bool) {
 		h, err := e.store.Load(ctx, id, store.Cursor{})
 		if err != nil {
-			yield(store.Event{}, fmt.Errorf("durable: run %s: %w", id, err))
+			yield(store.Event{}, fmt.Errorf("durable: run %s: %w", id, storeError(err)))
 			return
 		}
 		for ev, err := range h.Events {
+			if err != nil {
+				err = fmt.Errorf("durable: run %s: %w", id, storeError(err))
+			}
 			if !yield(ev, err) || err != nil {
 				return
 			}

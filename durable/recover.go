@@ -164,7 +164,7 @@ func (e *Engine) recoverOrphans(ctx context.Context, rep *Report) error {
 	for {
 		page, err := e.store.List(ctx, f)
 		if err != nil {
-			return fmt.Errorf("durable: recovery could not list interrupted runs: %w", err)
+			return fmt.Errorf("durable: recovery could not list interrupted runs: %w", storeError(err))
 		}
 		for i := range page.Runs {
 			row := &page.Runs[i]
@@ -360,7 +360,7 @@ func (e *Engine) announceApprovals(ctx context.Context, rep *Report) error {
 	for {
 		page, err := e.store.List(ctx, f)
 		if err != nil {
-			return fmt.Errorf("durable: recovery could not list waiting runs: %w", err)
+			return fmt.Errorf("durable: recovery could not list waiting runs: %w", storeError(err))
 		}
 		for i := range page.Runs {
 			row := &page.Runs[i]
@@ -387,7 +387,7 @@ func (e *Engine) announceApprovals(ctx context.Context, rep *Report) error {
 func (e *Engine) liveExecutors(ctx context.Context) (map[string]bool, error) {
 	list, err := e.store.Executors(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("durable: recovery could not list executors: %w", err)
+		return nil, fmt.Errorf("durable: recovery could not list executors: %w", storeError(err))
 	}
 	live := map[string]bool{}
 	for _, x := range list {
@@ -437,7 +437,7 @@ func (e *Engine) resumeInterrupted(ctx context.Context, rep *Report) error {
 	for {
 		page, err := e.store.List(ctx, f)
 		if err != nil {
-			return fmt.Errorf("durable: recovery could not list interrupted runs: %w", err)
+			return fmt.Errorf("durable: recovery could not list interrupted runs: %w", storeError(err))
 		}
 		for i := range page.Runs {
 			row := &page.Runs[i]

@@ -35,9 +35,12 @@ func (e *NotResumableError) Is(target error) bool { return target == ErrNotResum
 // Errors: ErrNotFound; *NotResumableError for a run that is pending, waiting,
 // completed, cancelled, or executed by a live executor.
 func (e *Engine) Resume(ctx context.Context, id string) error {
+	if e.isClosing() {
+		return ErrClosed
+	}
 	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
 	if err != nil {
-		return fmt.Errorf("durable: resuming run %s: %w", id, err)
+		return fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))
 	}
 	row := &h.Run
 	switch row.Status {
@@ -53,7 +56,7 @@ func (e *Engine) Resume(ctx context.Context, id string) error {
 	}
 	runs, err := e.claimIDs(ctx, []string{id})
 	if err != nil {
-		return fmt.Errorf("durable: resuming run %s: %w", id, err)
+		return fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))
 	}
 	if len(runs) == 0 && (row.Status == store.Running || row.Status == store.Resuming) {
 		return &NotResumableError{RunID: id, Status: row.Status, Reason: fmt.Sprintf("already in progress on executor %s, or not served here", row.Owner)}
@@ -75,7 +78,7 @@ func (e *Engine) reopen(ctx context.Context, row *store.Run) error {
 	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrStatus), errors.Is(err, store.ErrOwned):
 		return &NotResumableError{RunID: row.ID, Status: row.Status, Reason: "somebody else resumed it in the same moment"}
 	case err != nil:
-		return fmt.Errorf("durable: resuming run %s: %w", row.ID, err)
+		return fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
 	}
 	return nil
 }

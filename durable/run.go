@@ -181,6 +181,8 @@ func (r *run) execute() {
 			output, err = nil, newPanicError(v)
 		}
 		r.outcome = r.end(output, err)
+		// Whoever kept the context makes no further call with it.
+		_ = r.die(&death{kind: deathLost, err: fmt.Errorf("%w: run %s has ended here", ErrOutsideRun, r.id)})
 	}()
 	r.began = time.Now()
 	if r.input == nil {
@@ -278,6 +280,10 @@ func (r *run) call() (output []byte, err error) {
 	// Also when the function failed: an error that comes before calls which are
 	// recorded was not made by the code that recorded them.
 	if r.dead.Load() == nil {
+		if c := root.busy.Load(); c != nil && err == nil {
+			// The outcome of that call would be lost without a word.
+			return nil, &ConcurrentCallError{RunID: r.id, Running: c.name, Second: "the end of the workflow function"}
+		}
 		if changed := root.finish(); changed != nil {
 			return nil, changed
 		}

@@ -45,12 +45,12 @@ func Attributes(a map[string]string) StartOption {
 //
 // Ending ctx, or its deadline, ends the wait and never touches the run.
 func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartOption) (*Run[O], error) {
-	if _, inRun := ctx.Value(scopeKey{}).(*scope); inRun {
-		return nil, fmt.Errorf("%w: workflow %s was started in a workflow function. Start it in a step", ErrNested, w.def.name)
-	}
 	e, err := engineOf(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if _, inRun := ctx.Value(scopeKey{}).(*scope); inRun {
+		return nil, fmt.Errorf("%w: workflow %s was started in a workflow function. Start it in a step", ErrNested, w.def.name)
 	}
 	if w.def.err != nil {
 		return nil, w.def.err
@@ -104,7 +104,7 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 	}
 	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
 	if err != nil {
-		return nil, e, id, fmt.Errorf("durable: reading run %s, which exists already: %w", id, err)
+		return nil, e, id, fmt.Errorf("durable: reading run %s, which exists already: %w", id, storeError(err))
 	}
 	switch {
 	case h.Run.Workflow != def.name:

@@ -291,7 +291,7 @@ func TestAPanicInABodyFailsTheStepAndKeepsItsStack(t *testing.T) {
 
 func TestAPanicInAWorkflowFailsTheRunAndNotTheProcess(t *testing.T) {
 	for name, body := range map[string]func(ctx context.Context) error{
-		"nil map": func(context.Context) error { var m map[string]int; m["a"] = 1; return nil },
+		"nil pointer": func(context.Context) error { var m *world; m.lease = 1; return nil },
 		"error whose Error panics": func(context.Context) error {
 			return (*cardError)(nil)
 		},

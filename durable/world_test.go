@@ -199,12 +199,6 @@ func (d *disk) tamperCalls(f func(call string, forward func() error) error) {
 	d.onCall = f
 }
 
-func (d *disk) isCut() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.dead
-}
-
 func (d *disk) Commit(ctx context.Context, batch []store.Change) []error {
 	d.mu.Lock()
 	dead, on := d.dead, d.onCommit
