@@ -152,6 +152,22 @@ func encode[T any](e *Engine, v T) (env []byte, seen T, err error) {
 	return env, seen, nil
 }
 
+// fastDecode is decode for the most common small result, without reflection. It
+// reports whether it knew what to do.
+func fastDecode[T any](env []byte, v *T) bool {
+	n, ok := any(v).(*int)
+	if !ok {
+		return false
+	}
+	payload, ok := envelope.OpenAs(infoOf(reflect.TypeFor[int]()).prefix, env)
+	if !ok {
+		return false
+	}
+	i, err := strconv.Atoi(string(payload))
+	*n = i
+	return err == nil
+}
+
 // errNoCodec reports a checkpoint written with a codec the engine does not have.
 var errNoCodec = errors.New("unknown codec")
 

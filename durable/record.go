@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -13,9 +12,10 @@ import (
 // A record is what the history holds of one durable call.
 type record struct {
 	key      string
-	outcome  *store.Event // step_completed or step_failed; nil: none yet
+	outcome  store.Event // step_completed or step_failed; Seq 0: none yet
 	failures []store.Event
 	input    string // hash of WithInput, as recorded with the first event
+	began    store.Time // of step_started; 0: not recorded
 	lastAt   store.Time
 }
 
@@ -24,6 +24,7 @@ type record struct {
 type past struct {
 	created store.Event // workflow_created
 	scopes  map[string][]*record
+	space   []record // room for the next records
 	head    logHead
 	lastAt  store.Time
 	steps   int32
@@ -73,8 +74,7 @@ func dataOf(e *store.Event) (eventData, error) {
 // that chain wherever the event before is part of the lineage, calls without a
 // gap in their scope.
 func readPast(runID string, events iter.Seq2[store.Event, error], sizeHint int) (*past, error) {
-	p := &past{scopes: map[string][]*record{}}
-	byKey := make(map[string]*record, sizeHint)
+	p := &past{scopes: map[string][]*record{}, space: make([]record, 0, sizeHint)}
 	var before store.Event
 	for e, err := range events {
 		if err != nil {
@@ -86,7 +86,7 @@ func readPast(runID string, events iter.Seq2[store.Event, error], sizeHint int) 
 		if e.Seq == before.Seq+1 && store.Seal(runID, before.Sum, &e) != e.Sum {
 			return nil, &DamagedError{RunID: runID, Seq: e.Seq, Err: fmt.Errorf("its checksum does not fit: it, or the event before it, was changed")}
 		}
-		if err := p.take(&e, byKey); err != nil {
+		if err := p.take(&e); err != nil {
 			if future := (*futureEventError)(nil); errors.As(err, &future) {
 				return nil, fmt.Errorf("run %s: event %d: %w", runID, e.Seq, err)
 			}
@@ -112,7 +112,7 @@ func (e *futureEventError) Error() string {
 }
 
 // take files one event.
-func (p *past) take(e *store.Event, byKey map[string]*record) error {
+func (p *past) take(e *store.Event) error {
 	switch e.Type {
 	case store.WorkflowCreated:
 		p.created = *e
@@ -124,18 +124,9 @@ func (p *past) take(e *store.Event, byKey map[string]*record) error {
 		}
 		return nil
 	}
-	rec := byKey[e.Key]
-	if rec == nil {
-		scope := scopeOfKey(e.Key)
-		calls := p.scopes[scope]
-		if int(e.Ordinal) != len(calls)+1 {
-			return fmt.Errorf("%s is call %d of its scope, after %d calls", e.Key, e.Ordinal, len(calls))
-		}
-		// The key of a record is kept for the run's life; the event's own
-		// string may share memory with a whole row.
-		rec = &record{key: strings.Clone(e.Key)}
-		byKey[rec.key] = rec
-		p.scopes[scope] = append(calls, rec)
+	rec, err := p.find(e)
+	if err != nil {
+		return err
 	}
 	rec.lastAt = e.At
 	if len(e.Data) > 0 && rec.input == "" {
@@ -146,11 +137,36 @@ func (p *past) take(e *store.Event, byKey map[string]*record) error {
 		rec.input = d.Input
 	}
 	switch e.Type {
+	case store.StepStarted:
+		rec.began = e.At
 	case store.StepCompleted, store.StepFailed:
-		ev := *e
-		rec.outcome = &ev
+		rec.outcome = *e
 	case store.AttemptFailed:
 		rec.failures = append(rec.failures, *e)
 	}
 	return nil
+}
+
+// find returns the record an event belongs to, a new one for the first event of
+// a call. Its ordinal says where in the scope it stands.
+func (p *past) find(e *store.Event) (*record, error) {
+	path := scopeOfKey(e.Key)
+	calls := p.scopes[path]
+	switch n := int(e.Ordinal); {
+	case n >= 1 && n <= len(calls):
+		if rec := calls[n-1]; rec.key == e.Key {
+			return rec, nil
+		}
+		return nil, fmt.Errorf("%s is call %d of its scope, which was %s before", e.Key, n, calls[n-1].key)
+	case n != len(calls)+1:
+		return nil, fmt.Errorf("%s is call %d of its scope, after %d calls", e.Key, n, len(calls))
+	}
+	if len(p.space) == cap(p.space) {
+		// A new block: records that were handed out stay where they are.
+		p.space = make([]record, 0, 256)
+	}
+	p.space = append(p.space, record{key: e.Key})
+	rec := &p.space[len(p.space)-1]
+	p.scopes[path] = append(calls, rec)
+	return rec, nil
 }

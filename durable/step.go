@@ -127,7 +127,7 @@ func perform[T any](ctx context.Context, name string, p Policy, fn func(context.
 	if err := st.checkInput(); err != nil {
 		return result, err
 	}
-	if rec := st.call.rec; rec != nil && rec.outcome != nil {
+	if rec := st.call.rec; rec != nil && rec.outcome.Seq != 0 {
 		return replayed[T](st, rec)
 	}
 	body := func(ctx context.Context) ([]byte, error) {
@@ -159,13 +159,16 @@ func replayed[T any](st *step, rec *record) (T, error) {
 	var value T
 	s, r := st.call.scope, st.call.scope.run
 	s.lastAt = rec.lastAt
-	ev := rec.outcome
+	ev := &rec.outcome
 	if ev.Type == store.StepFailed {
 		d, err := dataOf(ev)
 		if err != nil || d.Error == nil {
 			return value, r.die(&death{kind: deathParked, code: CodeDamaged, err: &DamagedError{RunID: r.id, Seq: ev.Seq, Err: errors.New("its error is not readable")}})
 		}
 		return value, st.failure(int(ev.Attempt), &d)
+	}
+	if fastDecode(ev.Payload, &value) {
+		return value, nil
 	}
 	if recorded, err := r.eng.decode(ev.Payload, &value); err != nil {
 		var zero T

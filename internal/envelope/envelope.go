@@ -75,6 +75,18 @@ func appendSum(b []byte, sum uint32) []byte {
 	return b
 }
 
+// OpenAs returns the payload of an envelope that begins with this prefix; ok is
+// false when it does not, or is damaged, which Open then tells.
+func OpenAs(prefix string, b []byte) (payload []byte, ok bool) {
+	n := len(prefix)
+	if len(b) <= n+8 || string(b[:n]) != prefix || b[n+8] != '\n' {
+		return nil, false
+	}
+	payload = b[n+9:]
+	var sum [8]byte
+	return payload, string(appendSum(sum[:0], checksum(b[:n], payload))) == string(b[n:n+8])
+}
+
 // Open reads an envelope. The payload aliases b. Errors wrap ErrDamaged or are
 // a *FutureError.
 func Open(b []byte) (Envelope, error) {
