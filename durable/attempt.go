@@ -27,10 +27,7 @@ type step struct {
 	failures []Failure
 	start    store.Time // when the first attempt began
 
-	// Space for what nearly every step needs once.
-	first attempt
-	write write
-	event [1]store.Event
+	first attempt // space for what nearly every step needs once
 }
 
 // attempt is one run of a step's body; it is the context the body gets.
@@ -64,7 +61,7 @@ func (st *step) attempts(ctx context.Context, body func(context.Context) ([]byte
 		return st.fail(&attempt{step: st, number: n - 1}, st.failures[n-2].Err, "no attempt is left", 0)
 	}
 	if st.options.long && !st.begun() {
-		if err := st.record(st.newEvent(store.StepStarted, n, &eventData{Input: st.input})); err != nil {
+		if _, err := st.record(st.newEvent(store.StepStarted, n, &eventData{Input: st.input})); err != nil {
 			return err
 		}
 	}
@@ -77,7 +74,8 @@ func (st *step) attempts(ctx context.Context, body func(context.Context) ([]byte
 			st.start = r.eng.storeTime(clock)
 		}
 		if err := st.deadlinePassed(); err != nil {
-			return st.fail(&attempt{step: st, number: n - 1}, err, "", 0)
+			// The attempt before, or the first one that did not live to fail.
+			return st.fail(&attempt{step: st, number: max(n-1, 1)}, err, "", 0)
 		}
 		a, payload, err := st.run(ctx, n, body)
 		took := time.Since(clock)
@@ -107,6 +105,7 @@ func (st *step) restore() (n int, wait store.Time, err error) {
 		return 1, 0, nil
 	}
 	r := st.call.scope.run
+	st.start = rec.began
 	for i := range rec.failures {
 		ev := &rec.failures[i]
 		d, err := dataOf(ev)
@@ -115,7 +114,7 @@ func (st *step) restore() (n int, wait store.Time, err error) {
 		}
 		st.failures = append(st.failures, st.failureOf(ev, &d))
 		wait = d.NextAt
-		if i == 0 {
+		if st.start == 0 {
 			st.start = ev.At.Add(-ev.Took)
 		}
 	}
@@ -187,14 +186,18 @@ func (st *step) run(ctx context.Context, n int, body func(context.Context) ([]by
 	return a, payload, err
 }
 
-// deadlinePassed returns the error of a step that has failed before and whose
-// deadline passed while nobody executed it.
+// deadlinePassed returns the error of a step whose deadline passed while nobody
+// executed it.
 func (st *step) deadlinePassed() error {
 	d := st.policy.Deadline
-	if d == 0 || len(st.failures) == 0 || st.call.scope.run.eng.now() < st.start.Add(d) {
+	if d == 0 || st.call.scope.run.eng.now() < st.start.Add(d) {
 		return nil
 	}
-	return fmt.Errorf("the deadline of all attempts, %s, has passed: %w; the last attempt: %w", d, context.DeadlineExceeded, st.failures[len(st.failures)-1].Err)
+	err := fmt.Errorf("the deadline of all attempts, %s, has passed: %w", d, context.DeadlineExceeded)
+	if n := len(st.failures); n > 0 {
+		err = fmt.Errorf("%w; the last attempt: %w", err, st.failures[n-1].Err)
+	}
+	return err
 }
 
 // limit returns how long the next attempt may take, 0 for no limit.
@@ -217,16 +220,30 @@ func (st *step) newEvent(t store.Type, n int, d *eventData) store.Event {
 	return ev
 }
 
-// record commits an event of the step and moves the scope's clock on.
-func (st *step) record(ev store.Event) error {
-	w := &st.write
-	st.event[0] = ev
-	*w = write{events: st.event[:]}
-	if err := st.call.scope.run.write(w); err != nil {
-		return err
+// stepWrite is a write of one event, with its space.
+type stepWrite struct {
+	write
+	event [1]store.Event
+}
+
+// stepWrites saves an allocation per step: once a write is settled nobody holds
+// it any more.
+var stepWrites = sync.Pool{New: func() any { return new(stepWrite) }}
+
+// record commits an event of the step, moves the scope's clock on and returns
+// the event's time.
+func (st *step) record(ev store.Event) (store.Time, error) {
+	w := stepWrites.Get().(*stepWrite)
+	w.event[0] = ev
+	w.events = w.event[:]
+	err := st.call.scope.run.write(&w.write)
+	at := w.at
+	*w = stepWrite{}
+	stepWrites.Put(w)
+	if err == nil {
+		st.call.scope.lastAt = at
 	}
-	st.call.scope.lastAt = w.at
-	return nil
+	return at, err
 }
 
 func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
@@ -240,7 +257,8 @@ func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
 		st.call.scope.lastAt = st.call.scope.run.eng.committer.stash(st.call.scope.run, ev)
 		return nil
 	}
-	return st.record(ev)
+	_, err := st.record(ev)
+	return err
 }
 
 // fail records the final failure and returns it as a replay will.
@@ -249,7 +267,7 @@ func (st *step) fail(a *attempt, err error, reason string, took time.Duration) e
 	d := &eventData{Error: r.eng.errors.record(err), Reason: reason, Max: st.max(), Notes: a.taken(), Input: st.input}
 	ev := st.newEvent(store.StepFailed, a.number, d)
 	ev.Took = took.Truncate(time.Microsecond)
-	if err := st.record(ev); err != nil {
+	if _, err := st.record(ev); err != nil {
 		return err
 	}
 	return st.failure(a.number, d)
@@ -268,10 +286,10 @@ func (st *step) failOnce(a *attempt, err error, output []byte, pause, took time.
 	d := &eventData{Error: r.eng.errors.record(err), NextAt: r.eng.now().Add(pause), Max: st.max(), Notes: a.taken(), Input: st.input}
 	ev := st.newEvent(store.AttemptFailed, a.number, d)
 	ev.Payload, ev.Took = output, took
-	if err := st.record(ev); err != nil {
+	if ev.At, err = st.record(ev); err != nil {
 		return 0, err
 	}
-	st.failures = append(st.failures, st.failureOf(&st.event[0], d))
+	st.failures = append(st.failures, st.failureOf(&ev, d))
 	return d.NextAt, nil
 }
 

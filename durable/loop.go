@@ -92,7 +92,7 @@ func (e *Engine) loseTaken(ctx context.Context) {
 		}
 		for i := range page.Runs {
 			row := &page.Runs[i]
-			if r := e.active(row.ID); r != nil && row.Epoch > r.row.Epoch && row.Owner != e.id && !row.Status.Terminal() {
+			if r := e.active(row.ID); r != nil && row.Epoch > r.row.Epoch && row.Owner != e.id {
 				_ = r.die(&death{kind: deathLost, err: ErrLost})
 			}
 		}

@@ -14,7 +14,7 @@ type record struct {
 	key      string
 	outcome  store.Event // step_completed or step_failed; Seq 0: none yet
 	failures []store.Event
-	input    string // hash of WithInput, as recorded with the first event
+	input    string     // hash of WithInput, as recorded with the first event
 	began    store.Time // of step_started; 0: not recorded
 	lastAt   store.Time
 }
