@@ -2,15 +2,27 @@
 
 -- name: lanes (own)
 -- The lanes that hold a ready run: a walk from the head of one to the head of
--- the next, so that a lane costs one look however many runs wait in it. ready_at
--- is that of the head, the smallest of the lane.
+-- the next, so that a lane costs a look or two however many runs wait in it.
+-- ready_at is that of the head, the smallest of the lane. The next lane is the
+-- one that differs in the last column, else in the one before it, and so on:
+-- with one comparison of rows instead, SQLite would read through the lane.
 WITH RECURSIVE lane (no) AS (
   SELECT (SELECT no FROM durable_runs WHERE ready IS NOT NULL
     ORDER BY owner, queue, workflow, version, priority, ready, ready_at, no LIMIT 1)
   UNION ALL
-  SELECT (SELECT n.no FROM durable_runs AS n
-    WHERE n.ready IS NOT NULL AND (n.owner, n.queue, n.workflow, n.version, n.priority, n.ready) > (r.owner, r.queue, r.workflow, r.version, r.priority, r.ready)
-    ORDER BY n.owner, n.queue, n.workflow, n.version, n.priority, n.ready, n.ready_at, n.no LIMIT 1)
+  SELECT coalesce(
+    (SELECT n.no FROM durable_runs AS n WHERE n.ready IS NOT NULL AND n.owner = r.owner AND n.queue = r.queue AND n.workflow = r.workflow AND n.version = r.version AND n.priority = r.priority AND n.ready > r.ready
+      ORDER BY n.ready, n.ready_at, n.no LIMIT 1),
+    (SELECT n.no FROM durable_runs AS n WHERE n.ready IS NOT NULL AND n.owner = r.owner AND n.queue = r.queue AND n.workflow = r.workflow AND n.version = r.version AND n.priority > r.priority
+      ORDER BY n.priority, n.ready, n.ready_at, n.no LIMIT 1),
+    (SELECT n.no FROM durable_runs AS n WHERE n.ready IS NOT NULL AND n.owner = r.owner AND n.queue = r.queue AND n.workflow = r.workflow AND n.version > r.version
+      ORDER BY n.version, n.priority, n.ready, n.ready_at, n.no LIMIT 1),
+    (SELECT n.no FROM durable_runs AS n WHERE n.ready IS NOT NULL AND n.owner = r.owner AND n.queue = r.queue AND n.workflow > r.workflow
+      ORDER BY n.workflow, n.version, n.priority, n.ready, n.ready_at, n.no LIMIT 1),
+    (SELECT n.no FROM durable_runs AS n WHERE n.ready IS NOT NULL AND n.owner = r.owner AND n.queue > r.queue
+      ORDER BY n.queue, n.workflow, n.version, n.priority, n.ready, n.ready_at, n.no LIMIT 1),
+    (SELECT n.no FROM durable_runs AS n WHERE n.ready IS NOT NULL AND n.owner > r.owner
+      ORDER BY n.owner, n.queue, n.workflow, n.version, n.priority, n.ready, n.ready_at, n.no LIMIT 1))
   FROM lane JOIN durable_runs AS r ON r.no = lane.no
 )
 SELECT r.owner, r.queue, r.workflow, r.version, r.priority, r.ready, r.ready_at FROM lane JOIN durable_runs AS r ON r.no = lane.no

@@ -17,25 +17,29 @@ DELETE FROM durable_executors WHERE id = ?1
 
 -- name: owned_lanes (own)
 -- Who owns unfinished runs of which workflow and version, and the next timer
--- after ?1 of each: of all, and of those that may be claimed when it comes.
-WITH RECURSIVE lane (owner, workflow, version) AS (
-  SELECT * FROM (SELECT owner, workflow, version FROM durable_runs
-    WHERE status NOT IN ('completed', 'failed', 'cancelled') ORDER BY owner, workflow, version LIMIT 1)
+-- after ?1 of each: of all, and of those that may be claimed when it comes. A
+-- walk over the index, as in lanes.
+WITH RECURSIVE lane (no) AS (
+  SELECT (SELECT no FROM durable_runs WHERE status NOT IN ('completed', 'failed', 'cancelled') ORDER BY owner, workflow, version LIMIT 1)
   UNION ALL
-  SELECT n.owner, n.workflow, n.version
-  FROM lane JOIN durable_runs AS n ON n.no = (SELECT m.no FROM durable_runs AS m
-    WHERE m.status NOT IN ('completed', 'failed', 'cancelled') AND (m.owner, m.workflow, m.version) > (lane.owner, lane.workflow, lane.version)
-    ORDER BY m.owner, m.workflow, m.version LIMIT 1)
+  SELECT coalesce(
+    (SELECT n.no FROM durable_runs AS n WHERE n.status NOT IN ('completed', 'failed', 'cancelled') AND n.owner = r.owner AND n.workflow = r.workflow AND n.version > r.version
+      ORDER BY n.version LIMIT 1),
+    (SELECT n.no FROM durable_runs AS n WHERE n.status NOT IN ('completed', 'failed', 'cancelled') AND n.owner = r.owner AND n.workflow > r.workflow
+      ORDER BY n.workflow, n.version LIMIT 1),
+    (SELECT n.no FROM durable_runs AS n WHERE n.status NOT IN ('completed', 'failed', 'cancelled') AND n.owner > r.owner
+      ORDER BY n.owner, n.workflow, n.version LIMIT 1))
+  FROM lane JOIN durable_runs AS r ON r.no = lane.no
 )
-SELECT owner, workflow, version,
+SELECT o.owner, o.workflow, o.version,
   (SELECT min(r.wake_at) FROM durable_runs AS r
-    WHERE r.status NOT IN ('completed', 'failed', 'cancelled') AND r.owner = lane.owner AND r.workflow = lane.workflow AND r.version = lane.version
+    WHERE r.status NOT IN ('completed', 'failed', 'cancelled') AND r.owner = o.owner AND r.workflow = o.workflow AND r.version = o.version
       AND r.wake_at > ?1) AS next_own,
   (SELECT r.wake_at FROM durable_runs AS r
-    WHERE r.status NOT IN ('completed', 'failed', 'cancelled') AND r.owner = lane.owner AND r.workflow = lane.workflow AND r.version = lane.version
+    WHERE r.status NOT IN ('completed', 'failed', 'cancelled') AND r.owner = o.owner AND r.workflow = o.workflow AND r.version = o.version
       AND r.wake_at > ?1 AND NOT r.paused AND NOT (r.status = 'interrupted' AND r.code NOT IN ('', 'not_registered'))
     ORDER BY r.wake_at LIMIT 1) AS next_free
-FROM lane
+FROM lane JOIN durable_runs AS o ON o.no = lane.no
 
 -- name: mail_of
 SELECT id, inbox FROM durable_runs WHERE owner = ?1 AND inbox > seen AND status NOT IN ('completed', 'failed', 'cancelled') ORDER BY no
