@@ -105,7 +105,7 @@ func notifierEnds(t *T) {
 		select {
 		case got := <-ended:
 			require.Equal(t, want, got)
-		case <-time.After(patience):
+		case <-time.After(t.patience()):
 			require.Fail(t, "Notify does not return when its "+want+" ends")
 		}
 	}

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"fmt"
 	"sync"
 
@@ -231,7 +230,7 @@ func claimDelayed(t *T) {
 	t.run(s, "delayed", func(r *store.Run) { r.WakeAt = due })
 	t.run(s, "timer", func(r *store.Run) { r.Status, r.WakeAt = store.Waiting, due })
 	taken := make(map[string]bool)
-	for len(taken) < 2 {
+	t.eventually("S20: delayed runs are taken", func() bool {
 		runs := t.claim(s, "a")
 		p := t.beat(s, "a")
 		if len(runs) > 0 {
@@ -250,7 +249,8 @@ func claimDelayed(t *T) {
 		if d.Advance != nil {
 			d.Advance(shortLease / 5)
 		}
-	}
+		return len(taken) == 2
+	})
 }
 
 func claimByID(t *T) {
@@ -343,12 +343,11 @@ func claimQueueRace(t *T) {
 	for i := range claimers {
 		t.beat(handles[i%2], fmt.Sprint("e", i))
 	}
+	ctx := t.patient()
 	var mu sync.Mutex
 	running, done := 0, 0
 	together(claimers, func(i int) {
 		s := handles[i%2]
-		ctx, cancel := context.WithTimeout(t.Context(), patience)
-		defer cancel()
 		for {
 			runs, err := s.Claim(ctx, store.Claim{Executor: fmt.Sprint("e", i), Serves: serves, Max: 2, Queues: []store.QueueLimit{{Queue: "mail", Max: limit}}})
 			if err != nil {
@@ -393,12 +392,13 @@ func claimRace(t *T) {
 	for i := range claimers {
 		t.beat(handles[i%2], fmt.Sprint("e", i))
 	}
+	ctx := t.patient()
 	var mu sync.Mutex
 	owner := make(map[string]string)
 	together(claimers, func(i int) {
 		executor, s := fmt.Sprint("e", i), handles[i%2]
 		for {
-			runs, err := s.Claim(t.Context(), store.Claim{Executor: executor, Serves: serves, Max: 3})
+			runs, err := s.Claim(ctx, store.Claim{Executor: executor, Serves: serves, Max: 3})
 			if err != nil {
 				t.Errorf("claim: %v", err)
 				return

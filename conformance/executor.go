@@ -56,7 +56,7 @@ func executorLease(t *T) {
 	t.run(s, "r")
 	require.Len(t, t.claim(s, "a", "r"), 1)
 	// The clock is read before and after, so that a slow machine proves nothing wrong.
-	for {
+	t.eventually("S20: the run of an executor whose lease ran out is taken", func() bool {
 		before := t.beat(s, "watch").Now
 		live := t.live(s, "a")
 		t.beat(s, "b")
@@ -68,13 +68,11 @@ func executorLease(t *T) {
 		case before > first.Add(shortLease):
 			require.Fail(t, "S20: it counts as live though its lease has run out")
 		}
-		if taken {
-			return
-		}
-		if d.Advance != nil {
+		if !taken && d.Advance != nil {
 			d.Advance(shortLease / 5)
 		}
-	}
+		return taken
+	})
 }
 
 func executorExtends(t *T) {
@@ -84,7 +82,7 @@ func executorExtends(t *T) {
 	t.beat(s, "b")
 	t.run(s, "r")
 	require.Len(t, t.claim(s, "a", "r"), 1)
-	for {
+	t.eventually("an executor beats for twice its lease", func() bool {
 		if d.Advance != nil {
 			d.Advance(shortLease / 5)
 		}
@@ -94,12 +92,10 @@ func executorExtends(t *T) {
 		}
 		if taken := t.claim(s, "b", "r"); len(taken) > 0 {
 			require.True(t, t.beat(s, "a", leased).Late, "S20: it was taken from an executor that beats in time")
-			return
+			return true
 		}
-		if p.Now > start.Now.Add(2*shortLease) {
-			return // twice as long as the first lease
-		}
-	}
+		return p.Now > start.Now.Add(2*shortLease)
+	})
 }
 
 func executorLate(t *T) {

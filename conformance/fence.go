@@ -93,6 +93,7 @@ func fenceRace(t *T) {
 	handles := []store.Store{t.handle(d), t.handle(d)}
 	first := t.run(handles[0], "r")
 	const clients, rounds = 6, 8
+	ctx := t.patient()
 	var mu sync.Mutex
 	won := make(map[int64]string)
 	together(clients, func(i int) {
@@ -100,7 +101,7 @@ func fenceRace(t *T) {
 		for n := 0; n < rounds; {
 			key := fmt.Sprintf("%d.%d", i, n)
 			c := w.append(step(key))
-			err := one(t.Context(), handles[i%2], c)
+			err := one(ctx, handles[i%2], c)
 			switch {
 			case err == nil:
 				mu.Lock()
@@ -113,7 +114,7 @@ func fenceRace(t *T) {
 				n++
 			case isOneOf(err, store.ErrFenced):
 				// Somebody with the same epoch was first: go on from there.
-				h, err := handles[i%2].Load(t.Context(), "r", store.Cursor{NoEvents: true})
+				h, err := handles[i%2].Load(ctx, "r", store.Cursor{NoEvents: true})
 				if err != nil {
 					t.Errorf("load: %v", err)
 					return

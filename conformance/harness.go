@@ -17,6 +17,9 @@ type Harness struct {
 	// Has lists the capabilities the backend has. One that is listed and
 	// missing fails the suite, and one that is there and not listed too.
 	Has []Capability
+	// Patience is how long a condition may take to come true, and how long
+	// clients may need to get through their work; 0: 20 s.
+	Patience time.Duration
 }
 
 // Data is the place where one case keeps its runs.

@@ -26,9 +26,22 @@ const (
 	// are not.
 	shortLease = 250 * time.Millisecond
 	longLease  = 10 * time.Minute
-	// patience is how long a condition may take to come true.
-	patience = 20 * time.Second
 )
+
+func (t *T) patience() time.Duration {
+	if t.h.Patience > 0 {
+		return t.h.Patience
+	}
+	return 20 * time.Second
+}
+
+// patient returns a context that ends when patience does, for loops that a
+// broken store would keep going for ever.
+func (t *T) patient() context.Context {
+	ctx, cancel := context.WithTimeout(t.Context(), t.patience())
+	t.Cleanup(cancel)
+	return ctx
+}
 
 // fresh makes new data.
 func (t *T) fresh() *Data {
@@ -79,7 +92,7 @@ func (t *T) now() store.Time {
 // eventually waits until a condition holds.
 func (t *T) eventually(what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !holds(); {
+	for end := time.Now().Add(t.patience()); !holds(); {
 		if time.Now().After(end) {
 			require.FailNow(t, "it never came true that "+what)
 		}

@@ -107,7 +107,7 @@ func modelLinearizable(t *T) {
 			}
 		})
 		m := linearModel(linearRun{epoch: first.epoch, seq: first.seq})
-		if result := porcupine.CheckOperationsTimeout(m, history, patience); result != porcupine.Ok {
+		if result := porcupine.CheckOperationsTimeout(m, history, t.patience()); result != porcupine.Ok {
 			for _, o := range history {
 				t.Logf("client %d, %d to %d: %s", o.ClientId, o.Call, o.Return, m.DescribeOperation(o.Input, o.Output))
 			}

@@ -46,15 +46,16 @@ func (t *T) row(s store.Store, id string) store.Run {
 	return t.load(s, id, store.Cursor{NoEvents: true}).Run
 }
 
-// list reads all pages of a listing, two runs at a time.
+// list reads all pages of a listing.
 func (t *T) list(s store.Store, f store.Filter) []store.Run {
 	t.Helper()
 	var runs []store.Run
 	if f.Limit == 0 {
 		f.Limit = 50
 	}
+	ctx := t.patient()
 	for {
-		p, err := s.List(t.Context(), f)
+		p, err := s.List(ctx, f)
 		require.NoError(t, err, "list %+v", f)
 		require.LessOrEqual(t, len(p.Runs), f.Limit, "S16: a page is within its limit")
 		for _, r := range p.Runs {

@@ -123,6 +123,10 @@ func storeCloseBusy(t *T) {
 				if n == 0 {
 					started.Done()
 				}
+				if err == nil && n > 20_000 {
+					t.Errorf("S23: the store was closed long ago and still writes")
+					return
+				}
 				if err != nil {
 					if !isOneOf(err, store.ErrClosed, store.ErrUnknown) {
 						t.Errorf("S23: %v", err)
