@@ -66,12 +66,13 @@ func (a *array) bytes(b []byte) {
 	a.b = append(a.b, '"')
 }
 
-// value returns the finished array.
+// value returns the finished array. It is a string, since a connection with
+// binary_parameters sends bytes in the binary form, which this is not.
 func (a *array) value() driver.Value {
 	if len(a.b) == 0 {
 		return "{}"
 	}
-	return append(a.b, '}')
+	return string(append(a.b, '}'))
 }
 
 func values(as []array) []driver.Value {

@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -18,9 +19,12 @@ import (
 // whether it had been sent at all.
 type writers struct {
 	db      *sql.DB
-	free    chan *session // one entry per connection, open or not
+	permits chan struct{} // one token per connection that is not in use
 	setup   string        // sent once on each connection; may be empty
 	closing <-chan struct{}
+
+	mu   sync.Mutex
+	free []*session // the one used last is on top, so that no more are opened than are needed
 }
 
 // session is one of the connections.
@@ -36,9 +40,10 @@ type session struct {
 const sessionSettings = "SET default_transaction_isolation = 'read committed'; SET lock_timeout = '4s'; SET idle_in_transaction_session_timeout = '15s'"
 
 func newWriters(db *sql.DB, n int, setup string, closing <-chan struct{}) *writers {
-	w := &writers{db: db, free: make(chan *session, n), setup: setup, closing: closing}
+	w := &writers{db: db, permits: make(chan struct{}, n), setup: setup, closing: closing}
 	for range n {
-		w.free <- &session{}
+		w.permits <- struct{}{}
+		w.free = append(w.free, &session{})
 	}
 	return w
 }
@@ -46,24 +51,37 @@ func newWriters(db *sql.DB, n int, setup string, closing <-chan struct{}) *write
 // take waits for a connection.
 func (w *writers) take(ctx context.Context) (*session, error) {
 	select {
-	case s := <-w.free:
-		return s, nil
+	case <-w.permits:
 	default:
+		select {
+		case <-w.permits:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-w.closing:
+			return nil, store.ErrClosed
+		}
 	}
-	select {
-	case s := <-w.free:
-		return s, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-w.closing:
-		return nil, store.ErrClosed
-	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	s := w.free[len(w.free)-1]
+	w.free = w.free[:len(w.free)-1]
+	return s, nil
+}
+
+func (w *writers) give(s *session) {
+	w.mu.Lock()
+	w.free = append(w.free, s)
+	w.mu.Unlock()
+	w.permits <- struct{}{}
 }
 
 // close waits until all connections are given back, and closes them.
 func (w *writers) close() {
-	for range cap(w.free) {
-		(<-w.free).drop()
+	for range cap(w.permits) {
+		<-w.permits
+	}
+	for _, s := range w.free {
+		s.drop()
 	}
 }
 
@@ -115,7 +133,7 @@ func (s *Store) write(ctx context.Context, f func(*wire) error) error {
 	if err != nil {
 		return err
 	}
-	defer func() { s.writers.free <- ses }()
+	defer s.writers.give(ses)
 	if err := ses.open(ctx, s.writers); err != nil {
 		return err
 	}
