@@ -40,17 +40,19 @@ func escapeName(name string) string {
 // joinKey returns the key of the n-th call (from 1) with an escaped name in the
 // scope with this path.
 func joinKey(path, escaped string, n int32) string {
-	var suffix string
+	if path == "" && n == 1 {
+		return escaped
+	}
+	var space [128]byte
+	b := space[:0]
+	if path != "" {
+		b = append(append(b, path...), '/')
+	}
+	b = append(b, escaped...)
 	if n > 1 {
-		suffix = "#" + strconv.Itoa(int(n))
+		b = strconv.AppendInt(append(b, '#'), int64(n), 10)
 	}
-	if path == "" {
-		if suffix == "" {
-			return escaped
-		}
-		return escaped + suffix
-	}
-	return path + "/" + escaped + suffix
+	return string(b)
 }
 
 // scopeOfKey returns the path of the scope a key stands in.

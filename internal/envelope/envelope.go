@@ -63,6 +63,17 @@ func Seal(prefix string, payload []byte) []byte {
 	return append(b, payload...)
 }
 
+// SealInt is Seal of a whole number's decimal digits, in one allocation.
+func SealInt(prefix string, n int64) []byte {
+	head := len(prefix) + 9
+	b := make([]byte, head, head+20)
+	copy(b, prefix)
+	b = strconv.AppendInt(b, n, 10)
+	appendSum(b[:len(prefix)], checksum(b[:len(prefix)], b[head:]))
+	b[head-1] = '\n'
+	return b
+}
+
 func checksum(prefix, payload []byte) uint32 {
 	return crc32.Update(crc32.Checksum(prefix, castagnoli), castagnoli, payload)
 }

@@ -3,6 +3,7 @@ package envelope_test
 import (
 	"bytes"
 	"errors"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,6 +27,20 @@ func TestASealedPayloadOpensAgain(t *testing.T) {
 func TestTheHeaderIsReadableByAPerson(t *testing.T) {
 	require.Equal(t, "hf1 json main.Receipt@1 - - dbea4e35\n{\"tracking\":\"H-7\"}",
 		string(envelope.Seal(envelope.Prefix("json", "main.Receipt", 1), []byte(`{"tracking":"H-7"}`))))
+}
+
+func TestAWholeNumberIsSealedLikeItsDigits(t *testing.T) {
+	prefix := envelope.Prefix("json", "int", 1)
+	for _, n := range []int64{0, 7, -1, 1<<63 - 1, -1 << 63} {
+		want := envelope.Seal(prefix, strconv.AppendInt(nil, n, 10))
+		require.Equal(t, string(want), string(envelope.SealInt(prefix, n)))
+		payload, ok := envelope.OpenAs(prefix, want)
+		require.True(t, ok)
+		require.Equal(t, strconv.FormatInt(n, 10), string(payload))
+		want[len(want)-1] ^= 1
+		_, ok = envelope.OpenAs(prefix, want)
+		require.False(t, ok)
+	}
 }
 
 func TestEveryFlippedBitIsFound(t *testing.T) {
