@@ -82,10 +82,10 @@ func (st *step) attempts(ctx context.Context, body func(context.Context) ([]byte
 		if err == nil {
 			return st.succeed(a, payload, took)
 		}
-		if d := r.dead.Load(); d != nil {
+		if stopped := r.stopped(); stopped != nil {
 			// Stopped from outside: what the body made of that is no failure
 			// of the step.
-			return d.err
+			return stopped
 		}
 		v := st.policy.judge(n, err, st.start, r.eng.now(), rand.Float64())
 		if v.final {
@@ -123,23 +123,13 @@ func (st *step) restore() (n int, wait store.Time, err error) {
 
 func (st *step) begun() bool { return st.call.rec != nil }
 
-// pauseUntil waits until the time has come or the run is dead.
+// pauseUntil waits until the time has come, or until no further body may begin.
 func (r *run) pauseUntil(at store.Time) error {
-	if at == 0 {
-		return r.deathOf()
+	if err := r.stopped(); err != nil || at == 0 {
+		return err
 	}
-	d := at.Sub(r.eng.now())
-	if d <= 0 {
-		return r.deathOf()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return r.deathOf()
-	case <-r.gone:
-		return r.deathOf()
-	}
+	_, err := r.await(nil, at)
+	return err
 }
 
 // deathOf returns what makes r dead, nil if it lives.

@@ -152,6 +152,22 @@ func encode[T any](e *Engine, v T) (env []byte, seen T, err error) {
 	return env, seen, nil
 }
 
+// encodeAny is encode for a value whose static type is not known, such as that of
+// a signal.
+func encodeAny(e *Engine, v any) ([]byte, error) {
+	if v == nil {
+		return nil, nil
+	}
+	data, err := e.codec.Encode(v)
+	if err != nil {
+		return nil, fmt.Errorf("the codec %s refuses it: %w", e.codec.Name(), err)
+	}
+	if limit := e.limits.Payload - envelope.MaxHeader; len(data) > limit {
+		return nil, fmt.Errorf("it takes %d bytes and the limit is %d: keep it elsewhere and send a reference: %w", len(data), limit, store.ErrTooLarge)
+	}
+	return envelope.Seal(envelope.Prefix(e.codec.Name(), infoOf(reflect.TypeOf(v)).name, 1), data), nil
+}
+
 // fastDecode is decode for the most common small result, without reflection. It
 // reports whether it knew what to do.
 func fastDecode[T any](env []byte, v *T) bool {

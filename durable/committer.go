@@ -142,6 +142,9 @@ func (c *committer) admit(r *run, w *write) error {
 		r.stashed = nil
 	}
 	r.stamp(w.events)
+	if w.create == nil && !w.yield {
+		w.row = r.follow().Over(w.row)
+	}
 	if n := len(w.events); n > 0 {
 		w.at = w.events[n-1].At
 	}
@@ -386,6 +389,7 @@ func (f *flight) mayFail() bool {
 // fails. The mutex is held.
 func (c *committer) refuse(r *run, err error) {
 	r.head = r.flight.before
+	r.rowSays = rowState{} // whatever it was to become
 	if len(r.flight.writes) == 1 {
 		c.land(r, err)
 		return

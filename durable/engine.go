@@ -45,6 +45,7 @@ type Engine struct {
 	giveUp   context.CancelFunc // ends the committer's tries
 	wake     chan struct{}      // something may be claimable
 	look     chan struct{}      // beat now
+	mail     chan struct{}      // some run may have mail
 
 	mu        sync.Mutex
 	runs      map[string]*run
@@ -83,7 +84,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		id: newExecutorID(), options: o, store: st, limits: st.Limits(), codec: o.Codec, errors: kinds, defs: defs, log: o.Logger,
-		wake: make(chan struct{}, 1), look: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), look: make(chan struct{}, 1), mail: make(chan struct{}, 1),
 		runs: map[string]*run{}, watchers: map[string][]chan struct{}{}, suspects: map[string]bool{}, closed: make(chan struct{}), openedAt: time.Now(),
 	}
 	_, e.plainJSON = o.Codec.(jsonCodec)
@@ -99,6 +100,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.loops.Go(func() { e.claimLoop(e.loop) })
 	if n := store.CapabilitiesOf(st).Notifier; n != nil {
 		e.loops.Go(func() { e.noticeLoop(e.loop, n) })
+		e.loops.Go(func() { e.mailLoop(e.loop) })
 	}
 	return e, nil
 }

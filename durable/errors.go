@@ -42,6 +42,12 @@ var (
 	ErrDefinitionChanged = errors.New("durable: definition changed")
 	// ErrNotResumable: the run is in a status from which it cannot be resumed.
 	ErrNotResumable = errors.New("durable: run not resumable")
+	// ErrNotRunning: the run has ended and receives nothing any more.
+	ErrNotRunning = errors.New("durable: run has ended")
+	// ErrTimeout: a wait has run out. It is recorded.
+	ErrTimeout = errors.New("durable: wait timed out")
+	// ErrCancelled: the run was cancelled; no further body begins.
+	ErrCancelled = errors.New("durable: run was cancelled")
 	// ErrUnavailable: the store could not be reached.
 	ErrUnavailable = errors.New("durable: the store is not available")
 )

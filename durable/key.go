@@ -62,3 +62,16 @@ func scopeOfKey(key string) string {
 	}
 	return ""
 }
+
+// itemKey returns the key of item n (from 0) of the Map with this key.
+func itemKey(key string, n int) string { return key + "[" + strconv.Itoa(n) + "]" }
+
+// splitItem takes the key of an item apart.
+func splitItem(key string) (name string, n int, ok bool) {
+	i := strings.LastIndexByte(key, '[')
+	if i < 0 || !strings.HasSuffix(key, "]") {
+		return "", 0, false
+	}
+	n, err := strconv.Atoi(key[i+1 : len(key)-1])
+	return key[:i], n, err == nil && n >= 0
+}

@@ -59,7 +59,9 @@ func (e *Engine) afterBeat(ctx context.Context, p store.Pulse) time.Duration {
 		e.loseTaken(ctx)
 	}
 	for _, m := range p.Mail {
-		e.notify([]string{m.RunID})
+		if r := e.active(m.RunID); r != nil && r.inbox.seen() < m.Inbox {
+			e.background(r.fetchMail)
+		}
 	}
 	if e.recovered.Load() {
 		if len(p.Gone) > 0 {
@@ -105,6 +107,7 @@ func (e *Engine) noticeLoop(ctx context.Context, n store.Notifier) {
 	for ctx.Err() == nil {
 		err := n.Notify(ctx, func(notice store.Notice) {
 			e.notify(notice.RunIDs)
+			e.readMail(notice.RunIDs)
 			if !e.recovered.Load() {
 				return
 			}
@@ -123,6 +126,53 @@ func (e *Engine) noticeLoop(ctx context.Context, n store.Notifier) {
 		}
 		e.log.Warn("durable: notices of the store ended; they are taken up again", "error", err)
 		sleep(ctx, time.Second)
+	}
+}
+
+// readMail looks into the inboxes of runs that are executed here; with no ids,
+// the mail loop finds out which of them have mail.
+func (e *Engine) readMail(ids []string) {
+	if len(ids) == 0 {
+		e.nudge(e.mail)
+	}
+	for _, id := range ids {
+		// A run that is ending is told of by its own end.
+		if r := e.active(id); r != nil && !r.ending.Load() {
+			e.background(r.fetchMail)
+		}
+	}
+}
+
+// mailPause is the least time between two looks for mail, so that a store which
+// is busy with other processes' runs does not spend its time answering.
+const mailPause = 5 * time.Millisecond
+
+// mailLoop asks the store, when a notice does not say for whom it is, which runs
+// of this executor have mail.
+func (e *Engine) mailLoop(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.mail:
+		}
+		f := store.Filter{Owners: []string{e.id}, Mail: true, Limit: 500}
+		for ctx.Err() == nil {
+			page, err := e.store.List(ctx, f)
+			if err != nil {
+				break // the beat finds it
+			}
+			for i := range page.Runs {
+				row := &page.Runs[i]
+				if r := e.active(row.ID); r != nil && r.inbox.seen() < row.Inbox {
+					e.background(r.fetchMail)
+				}
+			}
+			if f.After = page.Next; f.After == "" {
+				break
+			}
+		}
+		sleep(ctx, mailPause)
 	}
 }
 
@@ -185,7 +235,6 @@ func (e *Engine) claim(ctx context.Context, c store.Claim) (int, error) {
 // take executes a run that was claimed.
 func (e *Engine) take(row store.Run) *run {
 	r := e.newRun(row, e.defs.find(row.Workflow, row.Version))
-	r.resumed.Store(row.Status == store.Resuming)
 	r.fromClaim = true
 	e.log.Debug("durable: run claimed", "run", row.ID, "workflow", row.Workflow, "status", row.Status, "strikes", row.Strikes)
 	if old := e.active(row.ID); old != nil {

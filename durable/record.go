@@ -12,7 +12,10 @@ import (
 // A record is what the history holds of one durable call.
 type record struct {
 	key      string
-	outcome  store.Event // step_completed or step_failed; Seq 0: none yet
+	kind     callKind
+	opened   bool        // its beginning is recorded: timer_set, wait_requested, ...
+	until    store.Time  // of a timer or a wait: when it ends by itself
+	outcome  store.Event // what ended it; Seq 0: nothing yet
 	failures []store.Event
 	input    string     // hash of WithInput, as recorded with the first event
 	began    store.Time // of step_started; 0: not recorded
@@ -24,7 +27,10 @@ type record struct {
 type past struct {
 	created store.Event // workflow_created
 	scopes  map[string][]*record
-	space   []record // room for the next records
+	items   map[string]map[int]*store.Event // outcomes of Map items, by key of the Map
+	taken   map[int64]bool                  // messages that were consumed
+	cancel  *store.Event                    // cancel_received
+	space   []record                        // room for the next records
 	head    logHead
 	lastAt  store.Time
 	steps   int32
@@ -44,7 +50,11 @@ type eventData struct {
 	Executor    string                     `json:"executor,omitempty"`    // claim events
 	Code        string                     `json:"code,omitempty"`        // workflow_interrupted, workflow_failed
 	Reason      string                     `json:"reason,omitempty"`      // the same
+	Kind        callKind                   `json:"kind,omitempty"`        // outcome of a branch or a Map, which are no steps
+	Name        string                     `json:"name,omitempty"`        // wait_requested: of the signal
 	Prompt      string                     `json:"prompt,omitempty"`      // wait_requested
+	Until       store.Time                 `json:"until,omitempty"`       // timer_set, wait_requested: when it ends by itself
+	Message     int64                      `json:"message,omitempty"`     // signal_received, child_finished, cancel_received: its number in the inbox
 	Recoverable *bool                      `json:"recoverable,omitempty"` // workflow_failed
 }
 
@@ -74,7 +84,7 @@ func dataOf(e *store.Event) (eventData, error) {
 // that chain wherever the event before is part of the lineage, calls without a
 // gap in their scope.
 func readPast(runID string, events iter.Seq2[store.Event, error], sizeHint int) (*past, error) {
-	p := &past{scopes: map[string][]*record{}, space: make([]record, 0, sizeHint)}
+	p := &past{scopes: map[string][]*record{}, items: map[string]map[int]*store.Event{}, taken: map[int64]bool{}, space: make([]record, 0, sizeHint)}
 	var before store.Event
 	for e, err := range events {
 		if err != nil {
@@ -111,62 +121,148 @@ func (e *futureEventError) Error() string {
 	return fmt.Sprintf("an event of type %q is from a newer version of this library: use a newer program", e.typ)
 }
 
+// roles of events, as far as reading a history goes.
+type role int
+
+const (
+	roleRun   role = iota // of the run itself, or nothing a replay asks for
+	roleCall              // of a durable call
+	roleItem              // outcome of an item of a Map
+	roleOther             // not known to this version
+)
+
+// roleOf says what an event is to a replay, and of which kind the call is that
+// it belongs to.
+func roleOf(t store.Type) (callKind, role) {
+	switch t {
+	case store.StepStarted, store.StepCompleted, store.StepFailed, store.AttemptFailed, store.ProgressSaved:
+		return callStep, roleCall
+	case store.TimerSet, store.TimerFired:
+		return callTimer, roleCall
+	case store.WaitRequested, store.SignalReceived, store.WaitTimedOut, store.WaitClosed:
+		return callWait, roleCall
+	case store.ChildStarted, store.ChildFinished:
+		return callChild, roleCall
+	case store.FirstWon:
+		return callFirst, roleCall
+	case store.ItemCompleted, store.ItemFailed:
+		return callMap, roleItem
+	}
+	if t.Known() {
+		return "", roleRun
+	}
+	return "", roleOther
+}
+
 // take files one event.
 func (p *past) take(e *store.Event) error {
-	switch e.Type {
-	case store.WorkflowCreated:
-		p.created = *e
-		return nil
-	case store.StepStarted, store.StepCompleted, store.StepFailed, store.AttemptFailed, store.ProgressSaved:
-	default:
-		if !e.Type.Known() {
-			return &futureEventError{e.Type}
-		}
-		return nil
+	kind, role := roleOf(e.Type)
+	switch role {
+	case roleRun:
+		return p.takeRun(e)
+	case roleItem:
+		return p.takeItem(e)
+	case roleOther:
+		return &futureEventError{e.Type}
 	}
-	rec, err := p.find(e)
+	d, err := dataOf(e)
+	if err != nil {
+		return fmt.Errorf("its data is not readable: %w", err)
+	}
+	if d.Kind != "" {
+		kind = d.Kind
+	}
+	rec, err := p.find(e, kind)
 	if err != nil {
 		return err
 	}
 	rec.lastAt = e.At
-	if len(e.Data) > 0 && rec.input == "" {
-		d, err := dataOf(e)
-		if err != nil {
-			return fmt.Errorf("its data is not readable: %w", err)
-		}
+	if rec.input == "" {
 		rec.input = d.Input
+	}
+	if d.Message != 0 {
+		p.taken[d.Message] = true
 	}
 	switch e.Type {
 	case store.StepStarted:
 		rec.began = e.At
-	case store.StepCompleted, store.StepFailed:
-		rec.outcome = *e
+	case store.TimerSet, store.WaitRequested, store.ChildStarted:
+		rec.opened, rec.until = true, d.Until
 	case store.AttemptFailed:
 		rec.failures = append(rec.failures, *e)
+	case store.ProgressSaved:
+	default:
+		rec.outcome = *e
 	}
 	return nil
 }
 
+// takeRun files an event of the run itself.
+func (p *past) takeRun(e *store.Event) error {
+	switch e.Type {
+	case store.WorkflowCreated:
+		p.created = *e
+	case store.CancelReceived:
+		d, err := dataOf(e)
+		if err != nil {
+			return fmt.Errorf("its data is not readable: %w", err)
+		}
+		ev := *e
+		p.cancel = &ev
+		p.taken[d.Message] = true
+	}
+	return nil
+}
+
+// takeItem files the outcome of an item of a Map, "items[17]".
+func (p *past) takeItem(e *store.Event) error {
+	name, n, ok := splitItem(e.Key)
+	if !ok {
+		return fmt.Errorf("%q is not the key of an item", e.Key)
+	}
+	items := p.items[name]
+	if items == nil {
+		items = map[int]*store.Event{}
+		p.items[name] = items
+	}
+	ev := *e
+	items[n] = &ev
+	return nil
+}
+
 // find returns the record an event belongs to, a new one for the first event of
-// a call. Its ordinal says where in the scope it stands.
-func (p *past) find(e *store.Event) (*record, error) {
+// a call. Its ordinal says where in the scope it stands; places are passed over
+// where a branch was begun that has recorded nothing yet.
+func (p *past) find(e *store.Event, kind callKind) (*record, error) {
 	path := scopeOfKey(e.Key)
 	calls := p.scopes[path]
-	switch n := int(e.Ordinal); {
-	case n >= 1 && n <= len(calls):
-		if rec := calls[n-1]; rec.key == e.Key {
-			return rec, nil
-		}
-		return nil, fmt.Errorf("%s is call %d of its scope, which was %s before", e.Key, n, calls[n-1].key)
-	case n != len(calls)+1:
+	n := int(e.Ordinal)
+	if n < 1 || n > len(calls)+maxGap {
 		return nil, fmt.Errorf("%s is call %d of its scope, after %d calls", e.Key, n, len(calls))
+	}
+	for len(calls) < n {
+		calls = append(calls, nil)
+		p.scopes[path] = calls
+	}
+	rec := calls[n-1]
+	switch {
+	case rec == nil:
+	case rec.key != e.Key:
+		return nil, fmt.Errorf("%s is call %d of its scope, which was %s before", e.Key, n, rec.key)
+	case rec.kind != kind:
+		return nil, fmt.Errorf("%s is a %s, and was a %s before", e.Key, kind, rec.kind)
+	default:
+		return rec, nil
 	}
 	if len(p.space) == cap(p.space) {
 		// A new block: records that were handed out stay where they are.
 		p.space = make([]record, 0, 256)
 	}
-	p.space = append(p.space, record{key: e.Key})
-	rec := &p.space[len(p.space)-1]
-	p.scopes[path] = append(calls, rec)
-	return rec, nil
+	p.space = append(p.space, record{key: e.Key, kind: kind})
+	calls[n-1] = &p.space[len(p.space)-1]
+	return calls[n-1], nil
 }
+
+// maxGap bounds how many branches of one scope may be under way without a
+// record: damaged data must not make a reader allocate without end.
+const maxGap = 1 << 20

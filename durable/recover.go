@@ -318,11 +318,16 @@ func (e *Engine) failOrphan(ctx context.Context, row *store.Run, code, reason st
 	switch {
 	case err == nil:
 		return true
-	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrStatus), errors.Is(err, store.ErrOwned), errors.Is(err, store.ErrNotFound):
+	case overtaken(err):
 		return false // another process recovered it in the same moment
 	}
 	rep.Stuck = append(rep.Stuck, Stuck{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: code, Reason: fmt.Sprintf("marking it failed did not succeed: %v", err), Next: "call Recover again"})
 	return false
+}
+
+// overtaken reports whether somebody else acted on the run in the same moment.
+func overtaken(err error) bool {
+	return errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrStatus) || errors.Is(err, store.ErrOwned) || errors.Is(err, store.ErrNotFound)
 }
 
 // operate appends one event to a run that nobody executes, as an operator: it

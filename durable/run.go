@@ -32,13 +32,16 @@ type run struct {
 	// dead is set once when the run must make no further durable call here.
 	dead atomic.Pointer[death]
 	gone chan struct{} // closed with it: waits end
+	// cancelled is closed when somebody's cancel has reached the run.
+	cancelled  chan struct{}
+	cancelOnce sync.Once
+	cancelText atomic.Pointer[string]
 	// body is the key of the step body under way, for messages.
 	body atomic.Pointer[string]
 
 	// fromClaim: it counts against Options.MaxRuns.
 	fromClaim bool
-	// resumed: the row still says Resuming, which the first new write changes.
-	resumed atomic.Bool
+	ending    atomic.Bool // its last write is under way
 	// recorded is closed when this execution has written its first event.
 	recorded     chan struct{}
 	recordedOnce sync.Once
@@ -55,6 +58,10 @@ type run struct {
 	queued      bool
 	pending     []*write
 	stashed     []store.Event
+	parked      map[*parking]struct{} // of its goroutines, those that wait
+	branches    int                   // goroutines of durable code: 1 and the open branches
+	rowSays     rowState              // what the row says, as far as is written or on its way
+	inbox       inbox
 	flight      *flight
 	flightSpace flight
 	head        logHead
@@ -123,7 +130,8 @@ func (r *run) die(d *death) error {
 func (e *Engine) newRun(row store.Run, def *definition) *run {
 	r := &run{
 		eng: e, id: row.ID, def: def, row: row,
-		gone: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}),
+		gone: make(chan struct{}), cancelled: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}),
+		parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason},
 	}
 	r.ctx, r.cancel = context.WithCancelCause(e.base)
 	return r
@@ -149,10 +157,6 @@ func (r *run) stamp(events []store.Event) {
 
 // write commits w and returns once it is durable.
 func (r *run) write(w *write) error {
-	if r.resumed.Load() && r.resumed.CompareAndSwap(true, false) && !w.yield {
-		running := store.Running
-		w.row = w.row.Over(&store.RowPatch{Status: &running})
-	}
 	err := r.eng.committer.commit(context.Background(), r, w)
 	if err == nil {
 		r.recordedOnce.Do(func() { close(r.recorded) })
@@ -238,8 +242,18 @@ func (r *run) readHistory() error {
 	if r.row.Last != nil {
 		hint = int(r.row.Last.Steps) + 16
 	}
-	r.past, err = readPast(r.id, h.Events, hint)
-	return err
+	if r.past, err = readPast(r.id, h.Events, hint); err != nil {
+		return err
+	}
+	if r.past.cancel != nil {
+		d, err := dataOf(r.past.cancel)
+		if err != nil {
+			return &DamagedError{RunID: r.id, Seq: r.past.cancel.Seq, Err: err}
+		}
+		r.cancelBy(d.Reason)
+	}
+	r.deliver(h.Inbox)
+	return nil
 }
 
 // headFromClaim lets an execution write behind the claim's own event, without
@@ -300,10 +314,15 @@ func newPanicError(v any) *PanicError {
 
 // end records how the execution ended.
 func (r *run) end(output []byte, err error) outcome {
+	r.ending.Store(true)
 	if d := r.dead.Load(); d != nil {
 		return r.endDead(d)
 	}
-	if err == nil {
+	switch {
+	case r.isCancelled():
+		// Whatever the function made of it: swallowing a cancel is no success.
+		return r.endCancelled()
+	case err == nil:
 		return r.complete(output)
 	}
 	return r.fail(err)
@@ -314,6 +333,10 @@ func (r *run) end(output []byte, err error) outcome {
 func (r *run) endDead(d *death) outcome {
 	if d.kind == deathLost {
 		return outcome{err: d.err}
+	}
+	if d.kind == deathShutdown && r.waits() {
+		// It waits, and goes on waiting: whoever finds it due claims it.
+		return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Reason: "it waits; this engine is closed"}}
 	}
 	code, reason := d.code, d.reason
 	if d.kind == deathShutdown && r.eng.bootPolicy(r.def) != ResumeOnBoot {
@@ -341,6 +364,14 @@ func (r *run) endDead(d *death) outcome {
 	return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Code: code, Reason: reason, Err: d.err}}
 }
 
+// waits reports whether the row says that r waits and nothing is left to write.
+func (r *run) waits() bool {
+	c := r.eng.committer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return r.rowSays.status == store.Waiting && len(r.stashed) == 0
+}
+
 func (r *run) complete(output []byte) outcome {
 	completed, none := store.Completed, ""
 	ended := r.eng.now()
@@ -352,7 +383,7 @@ func (r *run) complete(output []byte) outcome {
 	})
 	switch {
 	case errors.Is(err, store.ErrCancelAsked):
-		return r.cancelled()
+		return r.cancelledFirst()
 	case err != nil:
 		return outcome{err: err}
 	}
@@ -360,19 +391,31 @@ func (r *run) complete(output []byte) outcome {
 	return outcome{status: store.Completed, output: output}
 }
 
-// cancelled ends a run whose cancellation nobody has read before its end:
-// completion and cancel cannot both win.
-func (r *run) cancelled() outcome {
-	cancelled, no, reason := store.Cancelled, false, "cancelled"
-	ended := r.eng.now()
+// cancelledFirst ends a run that was about to end otherwise when its cancel came:
+// only one of the two can win.
+func (r *run) cancelledFirst() outcome {
+	r.fetchMail()
+	r.cancelBy("") // should the mail not be readable
+	return r.endCancelled()
+}
+
+// endCancelled ends a run that was cancelled.
+func (r *run) endCancelled() outcome {
+	cancelled, no, none := store.Cancelled, false, ""
+	reason := r.cancelError().(*CancelledError).Reason
+	if reason == "" {
+		reason = "cancelled"
+	}
+	ended, seen := r.eng.now(), r.inbox.seen()
 	err := r.write(&write{
 		events:  []store.Event{{Type: store.WorkflowCancelled, Data: (&eventData{Reason: reason}).encode()}},
-		row:     &store.RowPatch{Status: &cancelled, CancelAsked: &no, Reason: &reason, EndedAt: &ended, WakeAt: new(store.Time)},
+		row:     &store.RowPatch{Status: &cancelled, CancelAsked: &no, Code: &none, Reason: &reason, EndedAt: &ended, WakeAt: new(store.Time), Seen: &seen},
 		release: true, yield: true,
 	})
 	if err != nil {
 		return outcome{err: err}
 	}
+	r.eng.log.Info("durable: run cancelled", "run", r.id, "workflow", r.def.name, "reason", reason)
 	return outcome{status: store.Cancelled, err: &RunError{RunID: r.id, Workflow: r.def.name, Status: store.Cancelled, Reason: reason}}
 }
 
@@ -392,8 +435,12 @@ func (r *run) fail(err error) outcome {
 	writeErr := r.write(&write{
 		events:  []store.Event{{Type: store.WorkflowFailed, Data: data.encode()}},
 		row:     &store.RowPatch{Status: &failed, Code: &code, Reason: &reason, Recoverable: &recoverable, EndedAt: &ended, WakeAt: new(store.Time)},
+		expect:  store.Expect{NoCancel: true},
 		release: true, yield: true,
 	})
+	if errors.Is(writeErr, store.ErrCancelAsked) {
+		return r.cancelledFirst()
+	}
 	if writeErr != nil {
 		return outcome{err: writeErr}
 	}

@@ -37,9 +37,28 @@ type call struct {
 	rec     *record // what the history has of it; nil: nothing
 }
 
+// done reports whether the history holds the call's outcome.
+func (c *call) done() bool { return c.rec != nil && c.rec.outcome.Seq != 0 }
+
+// opened reports whether the history holds that it has begun.
+func (c *call) opened() bool { return c.rec != nil && c.rec.opened }
+
+// callKind says what sort of call a record was made by.
+type callKind string
+
+const (
+	callStep  callKind = "step"
+	callTimer callKind = "sleep"
+	callWait  callKind = "wait"
+	callChild callKind = "child run"
+	callGo    callKind = "branch"
+	callMap   callKind = "map"
+	callFirst callKind = "first"
+)
+
 // begin checks that the call c may be made, gives it its key and finds its
 // record. After a nil error end must be called.
-func (s *scope) begin(c *call, name string) error {
+func (s *scope) begin(c *call, name string, kind callKind) error {
 	if err := s.run.alive(); err != nil {
 		return err
 	}
@@ -65,8 +84,8 @@ func (s *scope) begin(c *call, name string) error {
 	}
 	if int(c.ordinal) <= len(s.hist) {
 		c.rec = s.hist[c.ordinal-1]
-		if c.rec.key != c.key {
-			err := s.changed(int(c.ordinal), c.key, "")
+		if detail, ok := s.fits(c, kind); !ok {
+			err := s.changed(int(c.ordinal), c.key, detail)
 			s.end()
 			return err
 		}
@@ -78,6 +97,47 @@ func (s *scope) begin(c *call, name string) error {
 	s.next++
 	s.draws = 0
 	return nil
+}
+
+// fits reports whether the record at the place of c can be of this call. A place
+// without a record, before others that have one, is that of a branch that was
+// under way: only another branch may stand there.
+func (s *scope) fits(c *call, kind callKind) (detail string, ok bool) {
+	switch {
+	case c.rec == nil:
+		if kind == callGo || kind == callMap {
+			return "", true
+		}
+		return fmt.Sprintf("A branch was begun here before and %s stands there now.", c.key), false
+	case c.rec.key != c.key:
+		return "", false
+	case c.rec.kind != kind:
+		return fmt.Sprintf("%s was recorded as a %s and is a %s now.", c.key, c.rec.kind, kind), false
+	}
+	return "", true
+}
+
+// record commits an event of call c and moves the scope's clock on.
+func (s *scope) record(c *call, ev store.Event) (store.Time, error) {
+	w := &write{}
+	return s.recordWith(c, ev, w)
+}
+
+// recordWith is record with more in the same write.
+func (s *scope) recordWith(c *call, ev store.Event, w *write) (store.Time, error) {
+	ev.Key, ev.Ordinal = c.key, c.ordinal
+	w.events = append(w.events, ev)
+	if err := s.run.write(w); err != nil {
+		return 0, err
+	}
+	s.lastAt = w.at
+	return w.at, nil
+}
+
+// stash keeps an event of call c for the run's next write.
+func (s *scope) stash(c *call, ev store.Event) {
+	ev.Key, ev.Ordinal = c.key, c.ordinal
+	s.lastAt = s.run.eng.committer.stash(s.run, ev)
 }
 
 // end gives the scope free for its next call.
@@ -97,7 +157,10 @@ func (s *scope) finish() error {
 func (s *scope) changed(ordinal int, key, detail string) error {
 	recorded := make([]string, len(s.hist))
 	for i, rec := range s.hist {
-		recorded[i] = rec.key
+		recorded[i] = "(a branch)"
+		if rec != nil {
+			recorded[i] = rec.key
+		}
 	}
 	source := ""
 	if key != "" {

@@ -120,7 +120,7 @@ func perform[T any](ctx context.Context, name string, p Policy, fn func(context.
 	if err := st.hashInput(s.run.eng); err != nil {
 		return result, &EncodeError{RunID: s.run.id, Key: name, Type: fmt.Sprintf("%T", st.options.input), Err: err}
 	}
-	if err := s.begin(&st.call, name); err != nil {
+	if err := s.begin(&st.call, name, callStep); err != nil {
 		return result, err
 	}
 	defer s.end()

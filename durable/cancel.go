@@ -1,0 +1,104 @@
+package durable
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// CancelledError is what durable calls return once their run was cancelled, and
+// the cause with which the contexts of its step bodies end.
+type CancelledError struct {
+	RunID  string
+	Reason string
+}
+
+func (e *CancelledError) Error() string {
+	if e.Reason == "" {
+		return fmt.Sprintf("run %s was cancelled", e.RunID)
+	}
+	return fmt.Sprintf("run %s was cancelled: %s", e.RunID, e.Reason)
+}
+
+// Is matches ErrCancelled.
+func (e *CancelledError) Is(target error) bool { return target == ErrCancelled }
+
+// Cancel asks a run to end. It is durable when Cancel returns, from any process,
+// and the run stops soon after: contexts of step bodies under way end with a
+// *CancelledError as cause, what such a body still completes is recorded, and no
+// further body begins. A run that has completed in the same moment stays
+// completed; one that nothing was executed of is cancelled at once; one without
+// a live owner when somebody claims it.
+//
+// Errors: ErrNotFound; *NotRunningError when it has ended. Cancelling twice is
+// no error.
+func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
+	data, err := json.Marshal(messageData{Reason: cut(reason, maxMessage)})
+	if err != nil {
+		return fmt.Errorf("durable: cancelling run %s: %w", id, err)
+	}
+	// One cancel is enough: the second is the same message.
+	if err := e.send(ctx, store.Message{To: id, Kind: store.KindCancel, ID: "cancel", At: e.now(), Data: data}); err != nil {
+		return err
+	}
+	return e.cancelIdle(ctx, id, reason)
+}
+
+// cancelIdle carries a cancel out at once on a run that has executed nothing.
+func (e *Engine) cancelIdle(ctx context.Context, id, reason string) error {
+	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
+	if err != nil {
+		return fmt.Errorf("durable: cancelling run %s: %w", id, err)
+	}
+	if h.Run.Status != store.Pending {
+		return nil
+	}
+	cancelled, no, ended := store.Cancelled, false, e.now()
+	err = e.operate(ctx, &h.Run, []store.Status{store.Pending},
+		store.Event{Type: store.WorkflowCancelled, Data: (&eventData{Reason: reason}).encode()},
+		&store.RowPatch{Status: &cancelled, Reason: &reason, CancelAsked: &no, EndedAt: &ended}, true)
+	if err != nil && !definite(err) && !overtaken(err) {
+		return fmt.Errorf("durable: cancelling run %s: %w", id, err)
+	}
+	return nil // whoever was faster finds the message
+}
+
+// messageData is the Data of a message.
+type messageData struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+func dataOfMessage(m *store.Message) (d messageData, err error) {
+	if len(m.Data) > 0 {
+		err = json.Unmarshal(m.Data, &d)
+	}
+	return d, err
+}
+
+// cancelBy lets a cancel reach the execution.
+func (r *run) cancelBy(reason string) {
+	r.cancelOnce.Do(func() {
+		r.cancelText.Store(&reason)
+		close(r.cancelled)
+		r.cancel(r.cancelError())
+	})
+}
+
+func (r *run) isCancelled() bool {
+	select {
+	case <-r.cancelled:
+		return true
+	default:
+		return false
+	}
+}
+
+func (r *run) cancelError() error {
+	err := &CancelledError{RunID: r.id}
+	if text := r.cancelText.Load(); text != nil {
+		err.Reason = *text
+	}
+	return err
+}

@@ -1,0 +1,128 @@
+package durable
+
+import (
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A run is running while one of its goroutines may go on, and waiting while all
+// of them are parked. What the row says of that follows with the next write; it
+// is written by itself only when there is no other one.
+
+// A parking is one goroutine of a run that waits.
+type parking struct {
+	until store.Time // when it wakes by itself; 0: only by something that happens
+	code  string     // CodeApproval when a person is asked
+	text  string     // the prompt
+}
+
+// park says that the calling goroutine is about to wait. It must be followed by
+// unpark. Events about the wait are written between the two, or syncRow is
+// called, so that the row can follow.
+func (r *run) park(p *parking) {
+	c := r.eng.committer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.parked[p] = struct{}{}
+}
+
+func (r *run) unpark(p *parking) {
+	c := r.eng.committer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(r.parked, p)
+}
+
+// rowState is what the cache says of a run's activity.
+type rowState struct {
+	status store.Status
+	wake   store.Time
+	code   string
+	text   string
+}
+
+// wanted returns what the row should say now. The committer's mutex is held.
+func (r *run) wanted() rowState {
+	if len(r.parked) < r.branches {
+		return rowState{status: store.Running}
+	}
+	s := rowState{status: store.Waiting}
+	for p := range r.parked {
+		if p.until != 0 && (s.wake == 0 || p.until < s.wake) {
+			s.wake = p.until
+		}
+		if p.code != "" && (s.code == "" || p.text < s.text) {
+			s.code, s.text = p.code, p.text
+		}
+	}
+	return s
+}
+
+// follow returns the patch that brings the row up to date, nil if it is. The
+// committer's mutex is held, and the patch is committed with what comes next.
+func (r *run) follow() *store.RowPatch {
+	w := r.wanted()
+	if w == r.rowSays {
+		return nil
+	}
+	r.rowSays = w
+	return &store.RowPatch{Status: &w.status, WakeAt: &w.wake, Code: &w.code, Reason: &w.text}
+}
+
+// syncRow writes the row if it is not up to date and nothing else is about to be
+// written.
+func (r *run) syncRow() error {
+	c := r.eng.committer
+	c.mu.Lock()
+	stale := r.wanted() != r.rowSays
+	c.mu.Unlock()
+	if !stale {
+		return nil
+	}
+	return r.write(&write{})
+}
+
+// await waits, parked, until ready is closed, the time until has come (0: never),
+// or the run stops; late reports which of the first two it was.
+func (r *run) await(ready <-chan struct{}, until store.Time) (late bool, err error) {
+	var timer <-chan time.Time
+	if until != 0 {
+		d := until.Sub(r.eng.now())
+		if d <= 0 {
+			select {
+			case <-ready:
+				return false, r.stopped()
+			default:
+				return true, r.stopped()
+			}
+		}
+		t := time.NewTimer(d)
+		defer t.Stop()
+		timer = t.C
+	}
+	select {
+	case <-ready:
+		return false, r.stopped()
+	case <-timer:
+		return true, r.stopped()
+	case <-r.gone:
+		return false, r.deathOf()
+	case <-r.cancelled:
+		return false, r.stopped()
+	}
+}
+
+// stopped returns why a wait must end although nothing has come: the run is dead
+// here or was cancelled.
+func (r *run) stopped() error {
+	if err := r.deathOf(); err != nil {
+		return err
+	}
+	select {
+	case <-r.cancelled:
+		return r.cancelError()
+	default:
+		return nil
+	}
+}

@@ -1,0 +1,80 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// MaxSleep bounds a sleep or a time limit: a hundred years.
+const MaxSleep = 100 * 365 * 24 * time.Hour
+
+// Sleep waits for d. The moment at which it ends is recorded before it begins:
+// a restart does not begin it anew, and one that comes later than that moment
+// does not wait at all. It costs one write. d must not be negative; zero
+// returns at once and records nothing but the call.
+func Sleep(ctx context.Context, d time.Duration) error {
+	s, err := scopeOf(ctx, "sleep")
+	if err != nil {
+		return err
+	}
+	if d < 0 || d > MaxSleep {
+		return fmt.Errorf("durable: Sleep: %s is not between 0 and %s: %w", d, MaxSleep, ErrInvalid)
+	}
+	return s.sleep(func() store.Time { return s.run.eng.now().Add(d) })
+}
+
+// SleepUntil waits until t, of the store's clock; a moment that has passed is no
+// wait. See Sleep.
+func SleepUntil(ctx context.Context, t time.Time) error {
+	s, err := scopeOf(ctx, "sleep")
+	if err != nil {
+		return err
+	}
+	if t.IsZero() || t.After(s.run.eng.now().Time().Add(MaxSleep)) {
+		return fmt.Errorf("durable: SleepUntil: %s is not a moment within the next %s: %w", t, MaxSleep, ErrInvalid)
+	}
+	return s.sleep(func() store.Time { return max(store.TimeOf(t), 1) })
+}
+
+func (s *scope) sleep(until func() store.Time) error {
+	var c call
+	if err := s.begin(&c, "sleep", callTimer); err != nil {
+		return err
+	}
+	defer s.end()
+	r := s.run
+	if c.done() {
+		s.lastAt = c.rec.lastAt
+		return nil
+	}
+	if err := r.stopped(); err != nil {
+		return err
+	}
+	at := store.Time(0)
+	if c.opened() {
+		at = c.rec.until
+	} else {
+		at = until()
+	}
+	p := &parking{until: at}
+	r.park(p)
+	var err error
+	if c.opened() {
+		err = r.syncRow()
+	} else {
+		_, err = s.record(&c, store.Event{Type: store.TimerSet, Data: (&eventData{Until: at}).encode()})
+	}
+	if err == nil {
+		_, err = r.await(nil, at)
+	}
+	r.unpark(p)
+	if err != nil {
+		return err
+	}
+	// That the time has come is no news that could be lost: it rides along.
+	s.stash(&c, store.Event{Type: store.TimerFired})
+	return nil
+}
