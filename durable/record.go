@@ -51,6 +51,7 @@ type eventData struct {
 	Code        string                     `json:"code,omitempty"`        // workflow_interrupted, workflow_failed
 	Reason      string                     `json:"reason,omitempty"`      // the same
 	Kind        callKind                   `json:"kind,omitempty"`        // outcome of a branch or a Map, which are no steps
+	Winner      int                        `json:"winner,omitempty"`      // first_won: index of the branch
 	Name        string                     `json:"name,omitempty"`        // wait_requested: of the signal
 	Prompt      string                     `json:"prompt,omitempty"`      // wait_requested
 	Until       store.Time                 `json:"until,omitempty"`       // timer_set, wait_requested: when it ends by itself
@@ -231,27 +232,22 @@ func (p *past) takeItem(e *store.Event) error {
 }
 
 // find returns the record an event belongs to, a new one for the first event of
-// a call. Its ordinal says where in the scope it stands; places are passed over
-// where a branch was begun that has recorded nothing yet.
+// a call. Its ordinal says where in the scope it stands.
 func (p *past) find(e *store.Event, kind callKind) (*record, error) {
 	path := scopeOfKey(e.Key)
 	calls := p.scopes[path]
 	n := int(e.Ordinal)
-	if n < 1 || n > len(calls)+maxGap {
+	if n < 1 || n > len(calls)+1 {
 		return nil, fmt.Errorf("%s is call %d of its scope, after %d calls", e.Key, n, len(calls))
 	}
-	for len(calls) < n {
-		calls = append(calls, nil)
-		p.scopes[path] = calls
-	}
-	rec := calls[n-1]
-	switch {
-	case rec == nil:
-	case rec.key != e.Key:
-		return nil, fmt.Errorf("%s is call %d of its scope, which was %s before", e.Key, n, rec.key)
-	case rec.kind != kind:
-		return nil, fmt.Errorf("%s is a %s, and was a %s before", e.Key, kind, rec.kind)
-	default:
+	if n <= len(calls) {
+		rec := calls[n-1]
+		switch {
+		case rec.key != e.Key:
+			return nil, fmt.Errorf("%s is call %d of its scope, which was %s before", e.Key, n, rec.key)
+		case rec.kind != kind:
+			return nil, fmt.Errorf("%s is a %s, and was a %s before", e.Key, kind, rec.kind)
+		}
 		return rec, nil
 	}
 	if len(p.space) == cap(p.space) {
@@ -259,10 +255,7 @@ func (p *past) find(e *store.Event, kind callKind) (*record, error) {
 		p.space = make([]record, 0, 256)
 	}
 	p.space = append(p.space, record{key: e.Key, kind: kind})
-	calls[n-1] = &p.space[len(p.space)-1]
-	return calls[n-1], nil
+	rec := &p.space[len(p.space)-1]
+	p.scopes[path] = append(calls, rec)
+	return rec, nil
 }
-
-// maxGap bounds how many branches of one scope may be under way without a
-// record: damaged data must not make a reader allocate without end.
-const maxGap = 1 << 20

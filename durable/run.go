@@ -41,7 +41,9 @@ type run struct {
 
 	// fromClaim: it counts against Options.MaxRuns.
 	fromClaim bool
-	ending    atomic.Bool // its last write is under way
+	reopened  sync.Map // paths of recorded scopes that were opened again
+
+	ending atomic.Bool // its last write is under way
 	// recorded is closed when this execution has written its first event.
 	recorded     chan struct{}
 	recordedOnce sync.Once
@@ -59,6 +61,7 @@ type run struct {
 	pending     []*write
 	stashed     []store.Event
 	parked      map[*parking]struct{} // of its goroutines, those that wait
+	open        []*branch             // begun in this execution
 	branches    int                   // goroutines of durable code: 1 and the open branches
 	rowSays     rowState              // what the row says, as far as is written or on its way
 	inbox       inbox
@@ -147,7 +150,7 @@ func (r *run) stamp(events []store.Event) {
 	now, active := r.eng.storeTime(clock), r.activeThen+clock.Sub(r.began)
 	for i := range events {
 		ev := &events[i]
-		if ev.Type == store.StepCompleted || ev.Type == store.StepFailed {
+		if ev.Attempt > 0 && (ev.Type == store.StepCompleted || ev.Type == store.StepFailed) {
 			r.steps++
 		}
 		r.lastAt = max(r.lastAt, now)
@@ -300,6 +303,9 @@ func (r *run) call() (output []byte, err error) {
 		}
 		if changed := root.finish(); changed != nil {
 			return nil, changed
+		}
+		if err == nil && !r.isCancelled() {
+			err = r.forgotten()
 		}
 	}
 	return output, err

@@ -68,11 +68,7 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 	// Set before the exchange: whoever finds the scope busy reads it.
 	c.scope, c.name = s, name
 	if !s.busy.CompareAndSwap(nil, c) {
-		running := "a call that has just ended"
-		if p := s.busy.Load(); p != nil {
-			running = p.name
-		}
-		return &ConcurrentCallError{RunID: s.run.id, Running: running, Second: name}
+		return s.concurrent(name)
 	}
 	c.ordinal = s.next + 1
 	escaped := escapeName(name)
@@ -99,16 +95,18 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 	return nil
 }
 
-// fits reports whether the record at the place of c can be of this call. A place
-// without a record, before others that have one, is that of a branch that was
-// under way: only another branch may stand there.
+// concurrent is the error of a call that was made while another is under way.
+func (s *scope) concurrent(name string) error {
+	running := "a call that has just ended"
+	if p := s.busy.Load(); p != nil {
+		running = p.name
+	}
+	return &ConcurrentCallError{RunID: s.run.id, Running: running, Second: name}
+}
+
+// fits reports whether the record at the place of c can be of this call.
 func (s *scope) fits(c *call, kind callKind) (detail string, ok bool) {
 	switch {
-	case c.rec == nil:
-		if kind == callGo || kind == callMap {
-			return "", true
-		}
-		return fmt.Sprintf("A branch was begun here before and %s stands there now.", c.key), false
 	case c.rec.key != c.key:
 		return "", false
 	case c.rec.kind != kind:
@@ -157,10 +155,7 @@ func (s *scope) finish() error {
 func (s *scope) changed(ordinal int, key, detail string) error {
 	recorded := make([]string, len(s.hist))
 	for i, rec := range s.hist {
-		recorded[i] = "(a branch)"
-		if rec != nil {
-			recorded[i] = rec.key
-		}
+		recorded[i] = rec.key
 	}
 	source := ""
 	if key != "" {

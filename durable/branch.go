@@ -1,0 +1,411 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A Future is the outcome of a branch begun with Go, or the reason why there is
+// none.
+type Future[T any] struct {
+	*branch
+	value T
+}
+
+// branch is a Future without its type: a goroutine with a scope of its own.
+type branch struct {
+	run    *run
+	key    string // empty: it was never begun
+	done   chan struct{}
+	waited atomic.Bool // somebody has asked for its outcome
+
+	// Set before done is closed.
+	err error
+	at  store.Time // of the recorded outcome
+
+	// Guarded by the committer's mutex.
+	joiners []*parking
+	over    bool
+}
+
+// Go begins a branch: fn runs on a goroutine of its own and makes its durable
+// calls with the context it is given. Branches of one scope may run at the same
+// time, and their keys do not depend on how: "name/charge". The outcome is
+// recorded, and a branch that has ended is not run again.
+//
+// Every branch must be waited for, with Future.Wait or First: a function that
+// returns a result while one was forgotten fails with a *ForgottenError.
+func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T, error)) *Future[T] {
+	f := &Future[T]{branch: &branch{done: make(chan struct{})}}
+	fail := func(err error) *Future[T] {
+		f.err = err
+		f.over = true
+		f.waited.Store(true)
+		close(f.done)
+		return f
+	}
+	if fn == nil {
+		return fail(fmt.Errorf("durable: Go %q: the function is nil: %w", name, ErrInvalid))
+	}
+	s, err := scopeOf(ctx, name)
+	if err != nil {
+		return fail(err)
+	}
+	var c call
+	if err := s.begin(&c, name, callGo); err != nil {
+		return fail(err)
+	}
+	defer s.end()
+	r := s.run
+	f.run, f.key = r, c.key
+	if c.done() {
+		f.at = c.rec.outcome.At
+		f.value, f.err = outcomeOf[T](r, c.rec)
+		f.over = true
+		close(f.done)
+		r.remember(f.branch)
+		return f
+	}
+	if c.rec == nil {
+		// That it was begun rides along with what it records first, so that a
+		// replay knows its place among the calls.
+		s.stash(&c, store.Event{Type: store.StepStarted, Data: (&eventData{Kind: callGo}).encode()})
+	}
+	r.begin(f.branch)
+	go func() {
+		defer r.eng.runners.Done()
+		inner := s.child(c.key)
+		f.branchBody(&c, inner, func() ([]byte, error) {
+			v, err := fn(&scopeContext{Context: ctx, scope: inner})
+			if err != nil {
+				return nil, err
+			}
+			env, seen, err := encode(r.eng, v)
+			if err != nil {
+				return nil, Permanent(&EncodeError{RunID: r.id, Key: c.key, Type: reflect.TypeFor[T]().String(), Err: err})
+			}
+			f.value = seen
+			return env, nil
+		})
+	}()
+	return f
+}
+
+// child makes the scope of a branch or an item.
+func (s *scope) child(key string) *scope {
+	inner := &scope{run: s.run, path: key, lastAt: s.lastAt}
+	if p := s.run.past; p != nil {
+		inner.hist = p.scopes[key]
+	}
+	return inner
+}
+
+// outcomeOf returns the recorded outcome of a branch.
+func outcomeOf[T any](r *run, rec *record) (v T, err error) {
+	ev := &rec.outcome
+	if ev.Type == store.StepFailed {
+		d, dataErr := dataOf(ev)
+		if dataErr != nil || d.Error == nil {
+			return v, r.die(&death{kind: deathParked, code: CodeDamaged, err: &DamagedError{RunID: r.id, Seq: ev.Seq, Err: errors.New("its error is not readable")}})
+		}
+		return v, r.eng.errors.restore(d.Error)
+	}
+	if recorded, err := r.eng.decode(ev.Payload, &v); err != nil {
+		var zero T
+		return zero, r.die(&death{kind: deathParked, code: codeOfDecode(err), err: &UndecodableError{RunID: r.id, Key: rec.key, Recorded: recorded, Wanted: reflect.TypeFor[T]().String(), Err: err}})
+	}
+	return v, nil
+}
+
+// begin counts a branch as one of the run's goroutines.
+func (r *run) begin(b *branch) {
+	c := r.eng.committer
+	c.mu.Lock()
+	r.branches++
+	r.open = append(r.open, b)
+	c.mu.Unlock()
+	r.eng.runners.Add(1) // the caller is counted, so Close is still waiting
+}
+
+// remember keeps a branch that is over, so that it is not forgotten unwaited.
+func (r *run) remember(b *branch) {
+	c := r.eng.committer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.open = append(r.open, b)
+}
+
+// branchBody runs the function of a branch and records its outcome. A panic or
+// Goexit of the user's code ends here.
+func (f *branch) branchBody(c *call, inner *scope, body func() ([]byte, error)) {
+	r := f.run
+	var payload []byte
+	err := error(ErrGoexit)
+	defer func() {
+		if v := recover(); v != nil {
+			payload, err = nil, newPanicError(v)
+		}
+		f.err = r.recordBranch(f, c, inner, payload, err)
+		r.leave(f)
+	}()
+	payload, err = body()
+}
+
+// recordBranch records how a branch ended and returns the error its Future
+// gives, as a replay will give it.
+func (r *run) recordBranch(f *branch, c *call, inner *scope, payload []byte, err error) error {
+	if stopped := r.stopped(); stopped != nil {
+		return stopped // what the function made of that is not its outcome
+	}
+	if changed := inner.finish(); changed != nil {
+		return changed
+	}
+	ev := store.Event{Type: store.StepCompleted, Key: c.key, Ordinal: c.ordinal, Payload: payload}
+	d := &eventData{Kind: callGo}
+	if err != nil {
+		ev.Type = store.StepFailed
+		d.Error = r.eng.errors.record(err)
+	}
+	ev.Data = d.encode()
+	w := &write{events: []store.Event{ev}}
+	if err := r.write(w); err != nil {
+		return err
+	}
+	f.at = w.at
+	return r.eng.errors.restore(d.Error)
+}
+
+// leave ends a branch: whoever waits for it goes on before it is counted out,
+// so that the run is never taken for one in which everybody waits.
+func (r *run) leave(f *branch) {
+	c := r.eng.committer
+	c.mu.Lock()
+	for _, p := range f.joiners {
+		delete(r.parked, p)
+	}
+	f.over = true
+	r.branches--
+	c.mu.Unlock()
+	close(f.done)
+	if r.dead.Load() == nil {
+		_ = r.syncRow() // an error is of the store, and the next write meets it
+	}
+}
+
+// Wait returns the outcome of the branch, waiting for it if need be.
+func (f *Future[T]) Wait(ctx context.Context) (T, error) {
+	f.waited.Store(true)
+	var zero T
+	if f.key == "" {
+		return zero, f.err
+	}
+	s, err := scopeOf(ctx, f.key)
+	if err != nil {
+		return zero, err
+	}
+	if s.run != f.run {
+		return zero, fmt.Errorf("durable: branch %s belongs to run %s and is waited for in run %s: %w", f.key, f.run.id, s.run.id, ErrInvalid)
+	}
+	c := call{scope: s, name: "waiting for " + f.key}
+	if !s.busy.CompareAndSwap(nil, &c) {
+		return zero, s.concurrent("waiting for " + f.key)
+	}
+	defer s.end()
+	if err := s.run.join(f.branch); err != nil {
+		return zero, err
+	}
+	s.lastAt = max(s.lastAt, f.at)
+	if f.err != nil {
+		return zero, f.err
+	}
+	return f.value, nil
+}
+
+// join waits, parked, until one of the branches is over.
+func (r *run) join(bs ...*branch) error {
+	c := r.eng.committer
+	p := &parking{}
+	c.mu.Lock()
+	for _, b := range bs {
+		if b.over {
+			c.mu.Unlock()
+			return r.deathOf()
+		}
+	}
+	r.parked[p] = struct{}{}
+	for _, b := range bs {
+		b.joiners = append(b.joiners, p)
+	}
+	c.mu.Unlock()
+	defer r.unpark(p)
+	if err := r.syncRow(); err != nil {
+		return err
+	}
+	return r.oneOf(bs)
+}
+
+// oneOf waits until one of the branches is over. A cancel does not end it: the
+// branches meet the cancel themselves, and then are over.
+func (r *run) oneOf(bs []*branch) error {
+	if len(bs) == 1 {
+		select {
+		case <-bs[0].done:
+			return r.deathOf()
+		case <-r.gone:
+			return r.deathOf()
+		}
+	}
+	cases := make([]reflect.SelectCase, 0, len(bs)+1)
+	for _, b := range bs {
+		cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(b.done)})
+	}
+	cases = append(cases, reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(r.gone)})
+	reflect.Select(cases)
+	return r.deathOf()
+}
+
+// First waits until one of the branches is over and returns its index and
+// outcome. Which one it was is recorded: a replay returns the same one. The
+// others go on; they need not be waited for, and stop when the run ends.
+func First[T any](ctx context.Context, name string, fs ...*Future[T]) (int, T, error) {
+	var zero T
+	s, err := scopeOf(ctx, name)
+	if err != nil {
+		return -1, zero, err
+	}
+	bs := make([]*branch, len(fs))
+	for i, f := range fs {
+		if f == nil || f.key == "" {
+			return -1, zero, fmt.Errorf("durable: First %q: future %d was never begun: %w", name, i, ErrInvalid)
+		}
+		if f.run != s.run {
+			return -1, zero, fmt.Errorf("durable: First %q: future %d is of another run: %w", name, i, ErrInvalid)
+		}
+		bs[i] = f.branch
+	}
+	i, err := s.first(name, bs)
+	if err != nil {
+		return -1, zero, err
+	}
+	return i, fs[i].value, fs[i].err
+}
+
+func (s *scope) first(name string, bs []*branch) (int, error) {
+	if len(bs) == 0 {
+		return -1, fmt.Errorf("durable: First %q: no future: %w", name, ErrInvalid)
+	}
+	var c call
+	if err := s.begin(&c, name, callFirst); err != nil {
+		return -1, err
+	}
+	defer s.end()
+	r := s.run
+	for _, b := range bs {
+		b.waited.Store(true)
+	}
+	if c.done() {
+		d, err := dataOf(&c.rec.outcome)
+		if err != nil || d.Winner < 0 || d.Winner >= len(bs) {
+			return -1, s.changed(int(c.ordinal), c.key, fmt.Sprintf("Branch %d won and the code now has %d.", d.Winner, len(bs)))
+		}
+		s.lastAt = c.rec.lastAt
+		// Its outcome is recorded before that it won.
+		if err := r.join(bs[d.Winner]); err != nil {
+			return -1, err
+		}
+		return d.Winner, nil
+	}
+	if err := r.join(bs...); err != nil {
+		return -1, err
+	}
+	if err := r.stopped(); err != nil {
+		return -1, err
+	}
+	i := slices.IndexFunc(bs, func(b *branch) bool {
+		select {
+		case <-b.done:
+			return true
+		default:
+			return false
+		}
+	})
+	if _, err := s.record(&c, store.Event{Type: store.FirstWon, Data: (&eventData{Winner: i}).encode()}); err != nil {
+		return -1, err
+	}
+	return i, nil
+}
+
+// Group waits for several branches at once, in the shape of errgroup. Make one
+// with NewGroup.
+type Group struct {
+	ctx context.Context
+	fs  []*Future[struct{}]
+}
+
+// NewGroup returns a group whose branches are begun with ctx, which must be that
+// of a workflow function, a branch or an item.
+func NewGroup(ctx context.Context) *Group { return &Group{ctx: ctx} }
+
+// Go begins a branch of the group.
+func (g *Group) Go(name string, fn func(ctx context.Context) error) {
+	var body func(ctx context.Context) (struct{}, error)
+	if fn != nil {
+		body = func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) }
+	}
+	g.fs = append(g.fs, Go(g.ctx, name, body))
+}
+
+// Wait waits for all branches and returns the error of the one that was begun
+// first among those that failed.
+func (g *Group) Wait() error {
+	var first error
+	for _, f := range g.fs {
+		if _, err := f.Wait(g.ctx); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// ForgottenError says that a workflow function returned a result while branches
+// it had begun were never waited for: their outcome, and their failure, would
+// have been lost without a word.
+type ForgottenError struct {
+	RunID    string
+	Branches []string // keys
+}
+
+func (e *ForgottenError) Error() string {
+	return fmt.Sprintf("run %s: the function returned and nobody has waited for %s. Call Wait on every Future that durable.Go returns",
+		e.RunID, strings.Join(e.Branches, ", "))
+}
+
+// forgotten returns what the function's return leaves behind, after the
+// branches have come to their end.
+func (r *run) forgotten() error {
+	c := r.eng.committer
+	c.mu.Lock()
+	open := slices.Clone(r.open)
+	c.mu.Unlock()
+	var keys []string
+	for _, b := range open {
+		if !b.waited.Load() {
+			if err := r.join(b); err != nil {
+				return err
+			}
+			keys = append(keys, b.key)
+		}
+	}
+	if len(keys) == 0 {
+		return nil
+	}
+	slices.Sort(keys)
+	return &ForgottenError{RunID: r.id, Branches: keys}
+}
