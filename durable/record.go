@@ -51,6 +51,7 @@ type eventData struct {
 	Code        string                     `json:"code,omitempty"`        // workflow_interrupted, workflow_failed
 	Reason      string                     `json:"reason,omitempty"`      // the same
 	Kind        callKind                   `json:"kind,omitempty"`        // outcome of a branch or a Map, which are no steps
+	Items       int                        `json:"items,omitempty"`       // outcome of a Map: how many it had
 	Winner      int                        `json:"winner,omitempty"`      // first_won: index of the branch
 	Name        string                     `json:"name,omitempty"`        // wait_requested: of the signal
 	Prompt      string                     `json:"prompt,omitempty"`      // wait_requested
