@@ -66,7 +66,7 @@ func (st *step) attempts(ctx context.Context, body func(context.Context) ([]byte
 		}
 	}
 	for ; ; n++ {
-		if err := r.pauseUntil(wait); err != nil {
+		if err := st.call.scope.pauseUntil(wait); err != nil {
 			return err
 		}
 		clock := time.Now()
@@ -82,7 +82,7 @@ func (st *step) attempts(ctx context.Context, body func(context.Context) ([]byte
 		if err == nil {
 			return st.succeed(a, payload, took)
 		}
-		if stopped := r.stopped(); stopped != nil {
+		if stopped := st.call.scope.stopped(); stopped != nil {
 			// Stopped from outside: what the body made of that is no failure
 			// of the step.
 			return stopped
@@ -124,11 +124,11 @@ func (st *step) restore() (n int, wait store.Time, err error) {
 func (st *step) begun() bool { return st.call.rec != nil }
 
 // pauseUntil waits until the time has come, or until no further body may begin.
-func (r *run) pauseUntil(at store.Time) error {
-	if err := r.stopped(); err != nil || at == 0 {
+func (s *scope) pauseUntil(at store.Time) error {
+	if err := s.stopped(); err != nil || at == 0 {
 		return err
 	}
-	_, err := r.await(nil, at)
+	_, err := s.waitFor(nil, at)
 	return err
 }
 

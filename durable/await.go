@@ -107,7 +107,7 @@ func (s *scope) await(name string, o *awaitOptions, wanted string, read func([]b
 	if c.done() {
 		return s.answered(&c, o, wanted, read)
 	}
-	if err := r.stopped(); err != nil {
+	if err := s.stopped(); err != nil {
 		return err
 	}
 	// A plain signal is for whoever waits for its name; an answer names the
@@ -176,7 +176,7 @@ func (s *scope) open(c *call, o *awaitOptions, mail *mailWait) (*store.Message, 
 	if err != nil {
 		return nil, err
 	}
-	late, err := r.await(mail.ready, until)
+	late, err := s.waitFor(mail.ready, until)
 	switch {
 	case err != nil:
 		return nil, err

@@ -81,7 +81,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 	r.begin(f.branch)
 	go func() {
 		defer r.eng.runners.Done()
-		inner := s.child(c.key)
+		inner := s.child(c.key, c.ordinal)
 		f.branchBody(&c, inner, func() ([]byte, error) {
 			v, err := fn(&scopeContext{Context: ctx, scope: inner})
 			if err != nil {
@@ -99,8 +99,8 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 }
 
 // child makes the scope of a branch or an item.
-func (s *scope) child(key string) *scope {
-	inner := &scope{run: s.run, path: key, lastAt: s.lastAt}
+func (s *scope) child(key string, place ...int32) *scope {
+	inner := &scope{run: s.run, path: key, lastAt: s.lastAt, undo: s.undo, place: append(s.place[:len(s.place):len(s.place)], place...)}
 	if p := s.run.past; p != nil {
 		inner.hist = p.scopes[key]
 	}
@@ -161,7 +161,7 @@ func (f *branch) branchBody(c *call, inner *scope, body func() ([]byte, error)) 
 // recordBranch records how a branch ended and returns the error its Future
 // gives, as a replay will give it.
 func (r *run) recordBranch(f *branch, c *call, inner *scope, payload []byte, err error) error {
-	if stopped := r.stopped(); stopped != nil {
+	if stopped := inner.stopped(); stopped != nil {
 		return stopped // what the function made of that is not its outcome
 	}
 	if changed := inner.finish(); changed != nil {
@@ -325,7 +325,7 @@ func (s *scope) first(name string, bs []*branch) (int, error) {
 	if err := r.join(bs...); err != nil {
 		return -1, err
 	}
-	if err := r.stopped(); err != nil {
+	if err := s.stopped(); err != nil {
 		return -1, err
 	}
 	i := slices.IndexFunc(bs, func(b *branch) bool {

@@ -89,7 +89,8 @@ func Map[I, O any](ctx context.Context, name string, in []I, o MapOptions, fn fu
 
 // MapSeq is Map over a source that need not fit into memory, folded into one
 // value in the order of the items. The source is read from its beginning on
-// every replay and must yield the same items; fold must have no side effects.
+// every replay and must yield the same items; fold is called from one goroutine
+// at a time and must have no side effects.
 // With failures the error is a *MapError, and the failed items are left out.
 func MapSeq[I, O, A any](ctx context.Context, name string, in iter.Seq[I], o MapOptions, fn func(ctx context.Context, item I) (O, error), acc A, fold func(A, O) A) (A, error) {
 	if fn == nil || fold == nil || in == nil {
@@ -177,7 +178,7 @@ func (m *mapping[I, O]) perform(ctx context.Context, name string, in iter.Seq[I]
 		s.stash(&m.call, store.Event{Type: store.StepStarted, Data: (&eventData{Kind: callMap}).encode()})
 	}
 	if !m.call.done() {
-		if err := r.stopped(); err != nil {
+		if err := m.scope.stopped(); err != nil {
 			return err
 		}
 	}
@@ -252,7 +253,7 @@ func (m *mapping[I, O]) distribute(in iter.Seq[I]) (total int, err error) {
 	}
 	workers.Wait()
 	if err == nil {
-		err = r.stopped()
+		err = m.scope.stopped()
 	}
 	if err == nil {
 		err = m.stop
@@ -309,7 +310,7 @@ func (m *mapping[I, O]) halt(err error) {
 func (m *mapping[I, O]) stopped(n int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.stop == nil && (m.options.KeepGoing || len(m.failed) == 0) && m.scope.run.stopped() == nil {
+	if m.stop == nil && (m.options.KeepGoing || len(m.failed) == 0) && m.scope.stopped() == nil {
 		m.under[n] = true
 		return false
 	}
@@ -410,7 +411,7 @@ func (m *mapping[I, O]) do(it item[I]) {
 	err := error(ErrGoexit)
 	var payload []byte
 	key := itemKey(m.call.key, it.n)
-	inner := m.scope.child(key)
+	inner := m.scope.child(key, m.call.ordinal, int32(it.n+1))
 	defer func() {
 		if v := recover(); v != nil {
 			payload, err = nil, newPanicError(v)
@@ -448,7 +449,7 @@ func (m *mapping[I, O]) do(it item[I]) {
 // give it, or why nothing could be recorded.
 func (m *mapping[I, O]) record(key string, inner *scope, it item[I], payload []byte, err error) error {
 	r := m.scope.run
-	if stopped := r.stopped(); stopped != nil {
+	if stopped := inner.stopped(); stopped != nil {
 		return stopped
 	}
 	if changed := inner.finish(); changed != nil {

@@ -190,12 +190,12 @@ func TestTheContextOfTheMapUsedInAnItemIsRefused(t *testing.T) {
 
 func TestMapSeqFoldsASourceInOrderAndNeverHoldsMuchOfIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		var ahead, most int
+		var ahead, most atomic.Int32
 		wf := durable.Define("m", func(ctx context.Context, n int) (string, error) {
 			source := func(yield func(int) bool) {
 				for i := range n {
-					ahead++
-					most = max(most, ahead)
+					now := ahead.Add(1)
+					most.Store(max(most.Load(), now))
 					if !yield(i) {
 						return
 					}
@@ -204,7 +204,7 @@ func TestMapSeqFoldsASourceInOrderAndNeverHoldsMuchOfIt(t *testing.T) {
 			return durable.MapSeq(ctx, "items", source, durable.MapOptions{Concurrency: 3}, func(ctx context.Context, i int) (int, error) {
 				time.Sleep(time.Duration(100-i%100) * time.Millisecond)
 				return i, nil
-			}, "", func(acc string, v int) string { ahead--; return acc + fmt.Sprint(v, " ") })
+			}, "", func(acc string, v int) string { ahead.Add(-1); return acc + fmt.Sprint(v, " ") })
 		})
 		w.serve(t, wf)
 		out, err := wf.Run(w.ctx(), "r", 300)
@@ -214,7 +214,7 @@ func TestMapSeqFoldsASourceInOrderAndNeverHoldsMuchOfIt(t *testing.T) {
 			want += fmt.Sprint(i, " ")
 		}
 		require.Equal(t, want, out)
-		require.LessOrEqual(t, most, 20)
+		require.LessOrEqual(t, most.Load(), int32(20))
 	})
 }
 

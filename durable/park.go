@@ -83,46 +83,50 @@ func (r *run) syncRow() error {
 	return r.write(&write{})
 }
 
-// await waits, parked, until ready is closed, the time until has come (0: never),
-// or the run stops; late reports which of the first two it was.
-func (r *run) await(ready <-chan struct{}, until store.Time) (late bool, err error) {
+// waitFor waits, parked, until ready is closed, the time until has come (0:
+// never), or no further call may be made; late reports which of the first two it
+// was.
+func (s *scope) waitFor(ready <-chan struct{}, until store.Time) (late bool, err error) {
+	r := s.run
 	var timer <-chan time.Time
 	if until != 0 {
 		d := until.Sub(r.eng.now())
 		if d <= 0 {
 			select {
 			case <-ready:
-				return false, r.stopped()
+				return false, s.stopped()
 			default:
-				return true, r.stopped()
+				return true, s.stopped()
 			}
 		}
 		t := time.NewTimer(d)
 		defer t.Stop()
 		timer = t.C
 	}
+	cancelled := r.cancelled
+	if s.undo {
+		cancelled = nil
+	}
 	select {
 	case <-ready:
-		return false, r.stopped()
+		return false, s.stopped()
 	case <-timer:
-		return true, r.stopped()
+		return true, s.stopped()
 	case <-r.gone:
 		return false, r.deathOf()
-	case <-r.cancelled:
-		return false, r.stopped()
+	case <-cancelled:
+		return false, s.stopped()
 	}
 }
 
-// stopped returns why a wait must end although nothing has come: the run is dead
-// here or was cancelled.
-func (r *run) stopped() error {
-	if err := r.deathOf(); err != nil {
+// stopped returns why a call must not go on although nothing of its own has
+// come: the run is dead here or, unless it is being undone, was cancelled.
+func (s *scope) stopped() error {
+	if err := s.run.deathOf(); err != nil {
 		return err
 	}
-	select {
-	case <-r.cancelled:
-		return r.cancelError()
-	default:
+	if s.undo || !s.run.isCancelled() {
 		return nil
 	}
+	return s.run.cancelError()
 }

@@ -65,6 +65,7 @@ type run struct {
 	branches    int                   // goroutines of durable code: 1 and the open branches
 	rowSays     rowState              // what the row says, as far as is written or on its way
 	inbox       inbox
+	undos       []undo // compensations that were registered
 	flight      *flight
 	flightSpace flight
 	head        logHead
@@ -324,6 +325,11 @@ func (r *run) end(output []byte, err error) outcome {
 	if d := r.dead.Load(); d != nil {
 		return r.endDead(d)
 	}
+	if err != nil || r.isCancelled() {
+		if undoErr := r.compensate(&err); undoErr != nil {
+			return r.end(nil, undoErr)
+		}
+	}
 	switch {
 	case r.isCancelled():
 		// Whatever the function made of it: swallowing a cancel is no success.
@@ -431,7 +437,7 @@ func (r *run) fail(err error) outcome {
 	if _, panicked := findError[*PanicError](err); panicked {
 		code = CodePanic
 	}
-	recoverable := !rec.Permanent
+	recoverable := !rec.Permanent && len(r.undos) == 0 // what was undone cannot be gone on with
 	if s, ok := findError[*StepError](err); ok && s.Permanent {
 		recoverable = false
 	}

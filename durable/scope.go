@@ -16,16 +16,22 @@ import (
 type scope struct {
 	run  *run
 	path string
+	// place is where the scope stands in the run: the ordinals of the calls
+	// around it, an item's number behind that of its Map.
+	place []int32
+	// undo: the calls are those of compensations, which a cancel does not stop.
+	undo bool
 	// hist holds the recorded calls by ordinal - 1.
 	hist []*record
 	// busy is the call under way, nil if there is none.
 	busy atomic.Pointer[call]
 
 	// The rest belongs to the one call that is under way.
-	next   int32            // ordinals given out
-	names  map[string]int32 // occurrences of each escaped name
-	lastAt store.Time       // of the last event of the scope
-	draws  uint32           // NewID and Rand since the last call
+	next       int32            // ordinals given out
+	names      map[string]int32 // occurrences of each escaped name
+	lastAt     store.Time       // of the last event of the scope
+	registered int32            // compensations
+	draws      uint32           // NewID and Rand since the last call
 }
 
 // call is one durable call, from begin to end.

@@ -50,7 +50,7 @@ func (s *scope) sleep(until func() store.Time) error {
 		s.lastAt = c.rec.lastAt
 		return nil
 	}
-	if err := r.stopped(); err != nil {
+	if err := s.stopped(); err != nil {
 		return err
 	}
 	at := store.Time(0)
@@ -68,7 +68,7 @@ func (s *scope) sleep(until func() store.Time) error {
 		_, err = s.record(&c, store.Event{Type: store.TimerSet, Data: (&eventData{Until: at}).encode()})
 	}
 	if err == nil {
-		_, err = r.await(nil, at)
+		_, err = s.waitFor(nil, at)
 	}
 	r.unpark(p)
 	if err != nil {

@@ -1,0 +1,97 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// undo is a registered compensation.
+type undo struct {
+	place []int32 // of the registration in the run
+	name  string
+	fn    func(context.Context) error
+}
+
+// undoScope is the path of the scope in which compensations run.
+const undoScope = "~undo"
+
+// Compensate registers fn to be run if the run fails or is cancelled: what undoes
+// the effect of the step that follows. Register it before that step, since an
+// attempt whose outcome is unknown needs undoing too; so fn must be able to undo
+// what was never done.
+//
+// Compensations run in the reverse order of their registration, each as a step
+// with the default Policy, so a crash in between repeats none that is done. One
+// that fails for good does not keep the others; the run's error then tells of
+// it. A run that was undone is not offered for Resume. Registering costs
+// nothing.
+func Compensate(ctx context.Context, name string, fn func(ctx context.Context) error) error {
+	s, err := scopeOf(ctx, name)
+	if err != nil {
+		return err
+	}
+	if fn == nil {
+		return fmt.Errorf("durable: Compensate %q: the function is nil: %w", name, ErrInvalid)
+	}
+	if err := store.CheckName("compensation", name); err != nil {
+		return err
+	}
+	if s.undo {
+		return fmt.Errorf("durable: Compensate %q was called in a compensation: %w", name, ErrNested)
+	}
+	if err := s.run.deathOf(); err != nil {
+		return err
+	}
+	s.registered++
+	r := s.run
+	r.eng.committer.mu.Lock()
+	defer r.eng.committer.mu.Unlock()
+	r.undos = append(r.undos, undo{place: append(slices.Clone(s.place), s.next+1, 0, s.registered), name: name, fn: fn})
+	return nil
+}
+
+// compensate undoes what was registered. It adds failures to *err, and returns
+// an error only when the run was stopped meanwhile: then nothing more is to be
+// recorded of its end.
+func (r *run) compensate(err *error) error {
+	c := r.eng.committer
+	c.mu.Lock()
+	undos := slices.Clone(r.undos)
+	c.mu.Unlock()
+	if len(undos) == 0 {
+		return nil
+	}
+	// Branches register in any order; their place in the run has one.
+	slices.SortFunc(undos, func(a, b undo) int { return slices.Compare(b.place, a.place) })
+	ctx, cancel := context.WithCancelCause(r.eng.base)
+	defer cancel(nil)
+	stop := context.AfterFunc(r.ctx, func() {
+		// A cancel is why we are here; anything else ends this too.
+		if cause := context.Cause(r.ctx); !errors.Is(cause, ErrCancelled) {
+			cancel(cause)
+		}
+	})
+	defer stop()
+	s := &scope{run: r, path: undoScope, undo: true, lastAt: r.lastAt}
+	if r.past != nil {
+		s.hist = r.past.scopes[undoScope]
+	}
+	r.ending.Store(false)
+	r.eng.log.Info("durable: undoing", "run", r.id, "workflow", r.def.name, "compensations", len(undos))
+	inner := &scopeContext{Context: ctx, scope: s}
+	for _, u := range undos {
+		_, undoErr := perform(inner, u.name, Policy{}, func(ctx context.Context) (struct{}, error) { return struct{}{}, u.fn(ctx) }, nil, nil)
+		if dead := r.deathOf(); dead != nil {
+			return dead
+		}
+		if undoErr != nil {
+			*err = errors.Join(*err, fmt.Errorf("compensation %s: %w", u.name, undoErr))
+		}
+	}
+	r.ending.Store(true)
+	return s.finish()
+}
