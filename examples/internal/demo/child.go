@@ -1,0 +1,34 @@
+package demo
+
+import (
+	"context"
+	"io"
+	"os"
+	"time"
+)
+
+// roleVariable tells a process of an example that it is one of several, which
+// part it plays, and that it ends with its parent.
+const roleVariable = "HOLDFAST_EXAMPLE_ROLE"
+
+// Role returns the part this process plays; empty in the one that the user
+// started.
+func Role() string { return os.Getenv(roleVariable) }
+
+// UntilParentEnds returns a context that ends when the parent stops this process
+// or is gone, however it ended: its end of the pipe closes with it. A process
+// that does not end by that in a few seconds is ended. It does nothing in a
+// process that the user started.
+func UntilParentEnds(ctx context.Context) context.Context {
+	if Role() == "" {
+		return ctx
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		cancel()
+		time.Sleep(3 * time.Second)
+		os.Exit(1)
+	}()
+	return ctx
+}
