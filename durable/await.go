@@ -132,9 +132,7 @@ func (s *scope) await(name string, o *awaitOptions, wanted string, read func([]b
 	if sent, err := read(m.Payload); err != nil {
 		return &SignalTypeError{RunID: r.id, Key: c.key, Sent: sent, Wanted: wanted, Err: err}
 	}
-	seen := r.inbox.seen()
-	w := &write{row: &store.RowPatch{Seen: &seen}}
-	if _, err := s.recordWith(&c, store.Event{Type: store.SignalReceived, Payload: m.Payload, Data: (&eventData{Message: m.Seq}).encode()}, w); err != nil {
+	if _, err := s.record(&c, store.Event{Type: store.SignalReceived, Payload: m.Payload, Data: (&eventData{Message: m.Seq}).encode()}); err != nil {
 		return err
 	}
 	consumed = true
@@ -154,12 +152,10 @@ func (s *scope) open(c *call, o *awaitOptions, mail *mailWait) (*store.Message, 
 	case o.limited:
 		until = max(r.eng.now().Add(o.timeout), 1)
 	}
-	if !c.opened() {
-		select {
-		case <-mail.ready: // it was there before it was asked for: one write is enough
-			return mail.got, nil
-		default:
-		}
+	select {
+	case <-mail.ready: // it was there before it was asked for: one write is enough
+		return mail.got, nil
+	default:
 	}
 	p := &parking{until: until}
 	if o.prompt != "" {

@@ -65,6 +65,9 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 	defer s.end()
 	r := s.run
 	f.run, f.key = r, c.key
+	if c.rec != nil {
+		s.lastAt = max(s.lastAt, c.rec.openedAt)
+	}
 	if c.done() {
 		f.at = c.rec.outcome.At
 		f.value, f.err = outcomeOf[T](r, c.rec)

@@ -16,6 +16,8 @@ type write struct {
 	events []store.Event // without Seq, At, Sum, Branch and running totals
 	row    *store.RowPatch
 	create *store.Run
+	send   []store.Message
+	start  []store.Change
 	expect store.Expect // of it Absent, NoCancel and Statuses are used
 	yield  bool
 	// release frees the run's exclusive keys.
@@ -269,6 +271,12 @@ func (w *write) size() int {
 	for i := range w.events {
 		n += len(w.events[i].Payload) + len(w.events[i].Data)
 	}
+	for i := range w.start {
+		n += w.start[i].Size()
+	}
+	for i := range w.send {
+		n += len(w.send[i].Payload) + len(w.send[i].Data)
+	}
 	return n
 }
 
@@ -316,6 +324,8 @@ func (f *flight) build(r *run) {
 			events = append(events, *ev)
 		}
 		f.change.Row = f.change.Row.Over(w.row)
+		f.change.Send = append(f.change.Send, w.send...)
+		f.change.Start = append(f.change.Start, w.start...)
 		if w.create != nil {
 			f.change.Create = w.create
 			f.change.Expect.Epoch = 0

@@ -236,17 +236,23 @@ func outcome(t require.TestingT, name string, deaths []death) (result string, j 
 }
 
 func lives(t require.TestingT, define func(*journal) *durable.Workflow[int, string], deaths []death) (result string, j *journal, writes int) {
+	return livesOf(t, func(j *journal) []durable.Definition { return []durable.Definition{define(j)} }, deaths)
+}
+
+// livesOf is lives for several workflows; the first is started.
+func livesOf(t require.TestingT, define func(*journal) []durable.Definition, deaths []death) (result string, j *journal, writes int) {
 	j = &journal{}
 	data := memory.Open()
 	ctx := context.Background()
 	quiet := slog.New(slog.DiscardHandler)
 	for life := 0; ; life++ {
-		wf := define(j)
+		defs := define(j)
+		wf := defs[0].(*durable.Workflow[int, string])
 		m := &mortal{Store: data.Handle(), died: make(chan struct{})}
 		if life < len(deaths) {
 			m.dieAt, m.after = deaths[life].at, deaths[life].after
 		}
-		eng, err := durable.Open(ctx, m, durable.Options{Workflows: []durable.Definition{wf}, Logger: quiet, QuarantineAfter: 100})
+		eng, err := durable.Open(ctx, m, durable.Options{Workflows: defs, Logger: quiet, QuarantineAfter: 100})
 		require.NoError(t, err)
 		ectx := durable.NewContext(ctx, eng)
 		_, err = durable.Recover(ectx)

@@ -15,6 +15,8 @@ type Run[O any] struct {
 	eng *Engine
 	id  string
 	run *run // when it is executed here
+
+	child *child // when it is a child of the run that holds the handle
 }
 
 // ID returns the run's id: the one name it has everywhere.
@@ -38,9 +40,18 @@ func (w *Workflow[I, O]) Handle(ctx context.Context, id string) (*Run[O], error)
 //     to continue it; the message names the call that does
 //   - ErrNotFound when there is no such run
 //   - the cause of ctx's end; the run goes on
+//
+// Within a workflow function Wait is for the children it has started: the
+// outcome is recorded, and a replay returns the same one.
 func (h *Run[O]) Wait(ctx context.Context) (O, error) {
 	var out O
-	env, err := h.eng.wait(ctx, h.id, h.run)
+	var env []byte
+	var err error
+	if s, inRun := ctx.Value(scopeKey{}).(*scope); inRun {
+		env, err = s.waitChild(h.child, h.id)
+	} else {
+		env, err = h.eng.wait(ctx, h.id, h.run)
+	}
 	if err != nil {
 		return out, err
 	}

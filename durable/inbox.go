@@ -18,6 +18,7 @@ type inbox struct {
 	last     int64 // number of the last message read
 	messages []store.Message
 	waiters  map[*mailWait]struct{}
+	handed   int // messages that were given to a wait which has not left yet
 }
 
 // mailWait is a wait for a message.
@@ -55,6 +56,7 @@ func (b *inbox) offer(w *mailWait) {
 			m := b.messages[i]
 			b.messages = append(b.messages[:i:i], b.messages[i+1:]...)
 			w.got = &m
+			b.handed++
 			delete(b.waiters, w)
 			close(w.ready)
 			return
@@ -81,7 +83,11 @@ func (b *inbox) leave(w *mailWait, consumed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	delete(b.waiters, w)
-	if w.got == nil || consumed {
+	if w.got == nil {
+		return
+	}
+	b.handed--
+	if consumed {
 		return
 	}
 	at := 0
@@ -97,6 +103,11 @@ func (b *inbox) leave(w *mailWait, consumed bool) {
 // fetchMail reads what has come into r's inbox since it was last read.
 func (r *run) fetchMail() {
 	b := &r.inbox
+	select {
+	case <-r.loaded: // only then is it known which messages were consumed
+	case <-r.gone:
+		return
+	}
 	b.fetch.Lock()
 	defer b.fetch.Unlock()
 	for pause := 10 * time.Millisecond; r.dead.Load() == nil; pause = min(2*pause, time.Second) {
@@ -141,6 +152,14 @@ func (b *inbox) withdraw(w *mailWait) (came bool) {
 	defer b.mu.Unlock()
 	delete(b.waiters, w)
 	return w.got != nil
+}
+
+// noticed returns the number of the last message that was read, and how many are
+// on their way to a wait.
+func (b *inbox) noticed() (last int64, handed int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.last, b.handed
 }
 
 // seen returns the number of the last message that was noticed.

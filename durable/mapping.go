@@ -174,7 +174,9 @@ func (m *mapping[I, O]) perform(ctx context.Context, name string, in iter.Seq[I]
 	m.turn = sync.NewCond(&m.mu)
 	m.under = map[int]bool{}
 	r := s.run
-	if m.call.rec == nil {
+	if m.call.rec != nil {
+		s.lastAt = max(s.lastAt, m.call.rec.openedAt)
+	} else {
 		s.stash(&m.call, store.Event{Type: store.StepStarted, Data: (&eventData{Kind: callMap}).encode()})
 	}
 	if !m.call.done() {

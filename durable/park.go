@@ -40,14 +40,19 @@ type rowState struct {
 	wake   store.Time
 	code   string
 	text   string
+	// seen is the number of the last message that none of the waits wants:
+	// what comes later makes the run due.
+	seen int64
 }
 
 // wanted returns what the row should say now. The committer's mutex is held.
 func (r *run) wanted() rowState {
-	if len(r.parked) < r.branches {
-		return rowState{status: store.Running}
+	seen, handed := r.inbox.noticed()
+	if len(r.parked) < r.branches || handed > 0 {
+		// Somebody may go on, or is about to: a message was handed to its wait.
+		return rowState{status: store.Running, seen: r.rowSays.seen}
 	}
-	s := rowState{status: store.Waiting}
+	s := rowState{status: store.Waiting, seen: seen}
 	for p := range r.parked {
 		if p.until != 0 && (s.wake == 0 || p.until < s.wake) {
 			s.wake = p.until
@@ -67,7 +72,7 @@ func (r *run) follow() *store.RowPatch {
 		return nil
 	}
 	r.rowSays = w
-	return &store.RowPatch{Status: &w.status, WakeAt: &w.wake, Code: &w.code, Reason: &w.text}
+	return &store.RowPatch{Status: &w.status, WakeAt: &w.wake, Code: &w.code, Reason: &w.text, Seen: &w.seen}
 }
 
 // syncRow writes the row if it is not up to date and nothing else is about to be

@@ -14,6 +14,9 @@ type record struct {
 	key      string
 	kind     callKind
 	opened   bool        // its beginning is recorded: timer_set, wait_requested, ...
+	child    string      // run id of a child
+	abandon  bool        // of a child: it outlives its parent
+	openedAt store.Time  // of its first event, if that is its beginning
 	until    store.Time  // of a timer or a wait: when it ends by itself
 	outcome  store.Event // what ended it; Seq 0: nothing yet
 	failures []store.Event
@@ -53,6 +56,9 @@ type eventData struct {
 	Kind        callKind                   `json:"kind,omitempty"`        // outcome of a branch or a Map, which are no steps
 	Items       int                        `json:"items,omitempty"`       // outcome of a Map: how many it had
 	Winner      int                        `json:"winner,omitempty"`      // first_won: index of the branch
+	Child       string                     `json:"child,omitempty"`       // child_started: its run id
+	Abandon     bool                       `json:"abandon,omitempty"`     // child_started: it outlives its parent
+	Status      store.Status               `json:"status,omitempty"`      // child_finished
 	Name        string                     `json:"name,omitempty"`        // wait_requested: of the signal
 	Prompt      string                     `json:"prompt,omitempty"`      // wait_requested
 	Until       store.Time                 `json:"until,omitempty"`       // timer_set, wait_requested: when it ends by itself
@@ -187,9 +193,12 @@ func (p *past) take(e *store.Event) error {
 	}
 	switch e.Type {
 	case store.StepStarted:
-		rec.began = e.At
+		rec.began, rec.openedAt = e.At, e.At
 	case store.TimerSet, store.WaitRequested, store.ChildStarted:
-		rec.opened, rec.until = true, d.Until
+		rec.opened, rec.openedAt, rec.until = true, e.At, d.Until
+		if d.Child != "" {
+			rec.child, rec.abandon = d.Child, d.Abandon
+		}
 	case store.AttemptFailed:
 		rec.failures = append(rec.failures, *e)
 	case store.ProgressSaved:

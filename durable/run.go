@@ -43,7 +43,8 @@ type run struct {
 	fromClaim bool
 	reopened  sync.Map // paths of recorded scopes that were opened again
 
-	ending atomic.Bool // its last write is under way
+	ending atomic.Bool   // its last write is under way
+	loaded chan struct{} // closed once the history has been read, if there is one
 	// recorded is closed when this execution has written its first event.
 	recorded     chan struct{}
 	recordedOnce sync.Once
@@ -64,6 +65,7 @@ type run struct {
 	open        []*branch             // begun in this execution
 	branches    int                   // goroutines of durable code: 1 and the open branches
 	rowSays     rowState              // what the row says, as far as is written or on its way
+	children    []*child
 	inbox       inbox
 	undos       []undo // compensations that were registered
 	flight      *flight
@@ -134,8 +136,8 @@ func (r *run) die(d *death) error {
 func (e *Engine) newRun(row store.Run, def *definition) *run {
 	r := &run{
 		eng: e, id: row.ID, def: def, row: row,
-		gone: make(chan struct{}), cancelled: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}),
-		parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason},
+		gone: make(chan struct{}), cancelled: make(chan struct{}), loaded: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}),
+		parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason, seen: row.Seen},
 	}
 	r.ctx, r.cancel = context.WithCancelCause(e.base)
 	return r
@@ -199,6 +201,7 @@ func (r *run) execute() {
 			return
 		}
 	}
+	close(r.loaded)
 	output, err = r.call()
 }
 
@@ -391,6 +394,7 @@ func (r *run) complete(output []byte) outcome {
 		events:  []store.Event{{Type: store.WorkflowCompleted, Payload: output}},
 		row:     &store.RowPatch{Status: &completed, EndedAt: &ended, WakeAt: new(store.Time), Code: &none, Reason: &none},
 		expect:  store.Expect{NoCancel: true},
+		send:    append(r.tellParent(store.Completed, "", false, nil, output), r.cancelChildren()...),
 		release: true, yield: true,
 	})
 	switch {
@@ -422,6 +426,7 @@ func (r *run) endCancelled() outcome {
 	err := r.write(&write{
 		events:  []store.Event{{Type: store.WorkflowCancelled, Data: (&eventData{Reason: reason}).encode()}},
 		row:     &store.RowPatch{Status: &cancelled, CancelAsked: &no, Code: &none, Reason: &reason, EndedAt: &ended, WakeAt: new(store.Time), Seen: &seen},
+		send:    append(r.tellParent(store.Cancelled, reason, false, nil, nil), r.cancelChildren()...),
 		release: true, yield: true,
 	})
 	if err != nil {
@@ -448,6 +453,7 @@ func (r *run) fail(err error) outcome {
 		events:  []store.Event{{Type: store.WorkflowFailed, Data: data.encode()}},
 		row:     &store.RowPatch{Status: &failed, Code: &code, Reason: &reason, Recoverable: &recoverable, EndedAt: &ended, WakeAt: new(store.Time)},
 		expect:  store.Expect{NoCancel: true},
+		send:    append(r.tellParent(store.Failed, reason, recoverable, rec, nil), r.cancelChildren()...),
 		release: true, yield: true,
 	})
 	if errors.Is(writeErr, store.ErrCancelAsked) {

@@ -25,6 +25,9 @@ type StartOption func(*startOptions)
 
 type startOptions struct {
 	attributes map[string]string
+	abandon    bool
+	parent     string
+	parentKey  string
 }
 
 // Attributes sets values by which runs can be searched.
@@ -44,13 +47,16 @@ func Attributes(a map[string]string) StartOption {
 // is executed here, from now on; else by whoever serves it.
 //
 // Ending ctx, or its deadline, ends the wait and never touches the run.
+//
+// Within a workflow function, with its context, Start begins a child run, in the
+// same durable act that records it: however the process ends, there is one child
+// or none. With AutoID its id is the parent's id and the call's key,
+// "order-42/ship". When the parent ends, its children are cancelled, unless
+// Abandon says otherwise.
 func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartOption) (*Run[O], error) {
 	e, err := engineOf(ctx)
 	if err != nil {
 		return nil, err
-	}
-	if _, inRun := ctx.Value(scopeKey{}).(*scope); inRun {
-		return nil, fmt.Errorf("%w: workflow %s was started in a workflow function. Start it in a step", ErrNested, w.def.name)
 	}
 	if w.def.err != nil {
 		return nil, w.def.err
@@ -62,6 +68,13 @@ func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartO
 	var opts startOptions
 	for _, f := range o {
 		f(&opts)
+	}
+	if s, inRun := ctx.Value(scopeKey{}).(*scope); inRun {
+		c, err := s.startChild(w.def, id, input, &opts)
+		if err != nil {
+			return nil, err
+		}
+		return &Run[O]{eng: e, id: c.id, child: c}, nil
 	}
 	if id != AutoID {
 		return handleOf[O](e.start(ctx, w.def, id, input, &opts))
@@ -115,19 +128,14 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 	return e.active(id), e, id, nil
 }
 
-// create commits a new run and, when its code is here, begins to execute it.
-func (e *Engine) create(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (*run, string, error) {
-	if err := store.CheckRunID(id); err != nil {
-		return nil, "", err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, "", context.Cause(ctx)
-	}
+// birth prepares a new run: its row, its first events, and, when its code is
+// here, the execution that is to begin with it.
+func (e *Engine) birth(def *definition, id string, input []byte, o *startOptions) (*run, []store.Event) {
 	here := e.defs.find(def.name, def.version)
 	now := e.now()
 	row := store.Run{
 		ID: id, Workflow: def.name, Version: def.version, InitialVersion: def.version,
-		Status: store.Pending, Epoch: int64(now), InputHash: hashInput(input),
+		Status: store.Pending, Epoch: int64(now), InputHash: hashInput(input), Parent: o.parent, ParentKey: o.parentKey,
 		CreatedAt: now, UpdatedAt: now, Attributes: o.attributes,
 	}
 	var seed [8]byte
@@ -146,8 +154,33 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 	r.head = logHead{epoch: row.Epoch}
 	r.lastAt = now
 	r.input, r.seed = input, binary.BigEndian.Uint64(seed[:])
+	if r.input == nil {
+		r.input = []byte{}
+	}
+	return r, events
+}
+
+// settled says what becomes of a new run's execution once its creation is
+// settled. It is called under the committer's mutex.
+func (r *run) settled(err error) {
+	if err == nil {
+		r.launch()
+	} else {
+		r.abandon()
+	}
+}
+
+// create commits a new run and, when its code is here, begins to execute it.
+func (e *Engine) create(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (*run, string, error) {
+	if err := store.CheckRunID(id); err != nil {
+		return nil, "", err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, "", context.Cause(ctx)
+	}
+	r, events := e.birth(def, id, input, o)
 	w := &write{events: events, create: &r.row, expect: store.Expect{Absent: true}, once: true}
-	if here != nil {
+	if r.def != nil {
 		if err := e.add(r); err != nil {
 			r.cancel(nil)
 			if errors.Is(err, store.ErrOwned) {
@@ -157,16 +190,10 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 		}
 		// Not after the wait but with the outcome: a run that was created must
 		// be executed although the caller has gone.
-		w.then = func(err error) {
-			if err == nil {
-				r.launch()
-			} else {
-				r.abandon()
-			}
-		}
+		w.then = r.settled
 	}
 	if err := e.committer.commit(ctx, r, w); err != nil {
-		if here != nil && !w.admitted {
+		if r.def != nil && !w.admitted {
 			r.abandon()
 		}
 		if errors.Is(err, ErrUnavailable) {
@@ -174,7 +201,7 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 		}
 		return nil, "", err
 	}
-	if here == nil {
+	if r.def == nil {
 		r.cancel(nil)
 		return nil, id, nil
 	}
@@ -185,7 +212,10 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 // abandon takes back a run that was added and never launched.
 func (r *run) abandon() {
 	r.cancel(nil)
+	r.outcome = outcome{err: ErrLost}
 	r.eng.forget(r)
+	close(r.recorded)
+	close(r.ended)
 	r.eng.runners.Done()
 }
 
