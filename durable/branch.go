@@ -82,9 +82,9 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 		s.stash(&c, store.Event{Type: store.StepStarted, Data: (&eventData{Kind: callGo}).encode()})
 	}
 	r.begin(f.branch)
+	inner := s.child(c.key, c.ordinal)
 	go func() {
 		defer r.eng.runners.Done()
-		inner := s.child(c.key, c.ordinal)
 		f.branchBody(&c, inner, func() ([]byte, error) {
 			v, err := fn(&scopeContext{Context: ctx, scope: inner})
 			if err != nil {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -29,6 +30,15 @@ func Start(ctx context.Context, role string, heard func(line string), args ...st
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, self, args...)
+	// A child that hangs is to say where: Go programs answer SIGQUIT with their
+	// stacks. Where there are no signals it is killed after the delay.
+	cmd.Cancel = func() error {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return cmd.Process.Signal(syscall.SIGQUIT)
+		}
+		return cmd.Process.Kill()
+	}
+	cmd.WaitDelay = 5 * time.Second
 	cmd.Env = append(os.Environ(), roleVariable+"="+role)
 	alive, err := cmd.StdinPipe()
 	if err != nil {
