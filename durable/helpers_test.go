@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -70,7 +71,12 @@ func liveAndReplayed[T any](t *testing.T, o durable.Options, call func(ctx conte
 		o.Workflows = append(o.Workflows, wf)
 		w.open(t, o)
 		start(t, w, wf, "r", 0)
-		synctest.Wait()
+		for range 60 {
+			if synctest.Wait(); len(all) > 0 {
+				break
+			}
+			time.Sleep(10 * time.Second)
+		}
 		require.Len(t, all, 1, "the call did not return: %s", w.log)
 		w.reboot(t, o)
 		n, err := wait(t, w, wf, "r")

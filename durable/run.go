@@ -48,6 +48,7 @@ type run struct {
 	ended   chan struct{}
 	outcome outcome
 
+	bornAt     store.Time    // of workflow_created, for a run that has just been created
 	began      time.Time     // when this execution began
 	activeThen time.Duration // active time of earlier executions
 
@@ -55,6 +56,7 @@ type run struct {
 	queued      bool
 	pending     []*write
 	stashed     []store.Event
+	stashedSize int // bytes
 	flight      *flight
 	flightSpace flight
 	head        logHead
@@ -271,7 +273,7 @@ func (r *run) adopt(created *store.Event) error {
 
 // call runs the workflow function.
 func (r *run) call() (output []byte, err error) {
-	root := &scope{run: r, lastAt: r.row.CreatedAt}
+	root := &scope{run: r, lastAt: r.bornAt}
 	if r.past != nil {
 		root.hist = r.past.scopes[""]
 		root.lastAt = r.past.created.At

@@ -159,6 +159,7 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 		// be executed although the caller has gone.
 		w.then = func(err error) {
 			if err == nil {
+				r.bornAt = w.events[0].At
 				r.launch()
 			} else {
 				r.abandon()
