@@ -48,6 +48,7 @@ type run struct {
 	ended   chan struct{}
 	outcome outcome
 
+	born       chan struct{} // closed when its creation is settled; nil for a claimed run
 	bornAt     store.Time    // of workflow_created, for a run that has just been created
 	began      time.Time     // when this execution began
 	activeThen time.Duration // active time of earlier executions
