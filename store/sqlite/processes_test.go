@@ -242,3 +242,31 @@ func TestNotices(t *testing.T) {
 	time.Sleep(50 * time.Millisecond)
 	require.Equal(t, idle, a.Counts(), "idle: no statements")
 }
+
+func TestClosingDoesNotNeedTheDatabase(t *testing.T) {
+	noLeak(t)
+	path := file(t)
+	a, err := sqlite.Open(path)
+	require.NoError(t, err)
+	beat(t, a, executor("e"))
+	tx, err := connect(t, path, "_txlock=immediate").Begin()
+	require.NoError(t, err)
+	blocked := make(chan error, 1)
+	go func() {
+		_, err := a.Beat(context.Background(), executor("e"))
+		blocked <- err
+	}()
+	time.Sleep(10 * time.Millisecond) // usually it is waiting by then; it need not
+	require.NoError(t, a.Close())
+	require.ErrorIs(t, <-blocked, store.ErrClosed)
+	require.NoError(t, a.Close())
+	require.NoError(t, tx.Rollback())
+	// There was no way to mark it, but its lock is free.
+	b := open(t, path, sqlite.Options{})
+	list, err := b.Executors(t.Context())
+	require.NoError(t, err)
+	require.False(t, list[0].Live)
+	require.Len(t, lockFiles(t, path), 1)
+	beat(t, b, executor("f"))
+	require.Len(t, lockFiles(t, path), 1, "its own; the other's is removed")
+}
