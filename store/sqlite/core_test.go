@@ -54,3 +54,31 @@ func TestARunFromStartToEnd(t *testing.T) {
 		})
 	}
 }
+
+// A handle remembers which number a run has. When another handle deletes the
+// run and creates it again, what is remembered is out of date, and found out.
+func TestARunThatWasReplacedIsFoundAgain(t *testing.T) {
+	path := file(t)
+	a, b := open(t, path, sqlite.Options{}), open(t, path, sqlite.Options{})
+	for name, n := range map[string]int{"autocommit": 1, "transaction": 2} {
+		t.Run(name, func(t *testing.T) {
+			old := start(t, a, name)
+			commit(t, a, old.plain(1)) // its number is remembered now
+			_, err := b.Delete(t.Context(), []string{name}, true)
+			require.NoError(t, err)
+			refuse(t, a, old.plain(n), store.ErrNotFound)
+
+			old = start(t, a, name)
+			commit(t, a, old.plain(1))
+			_, err = b.Delete(t.Context(), []string{name}, true)
+			require.NoError(t, err)
+			l, c := create(name, func(r *store.Run) { r.Epoch += 1000 })
+			commit(t, b, c)
+			commit(t, a, l.plain(n))
+			refuse(t, a, old.plain(n), store.ErrFenced)
+			_, events := load(t, a, name)
+			sound(t, name, events)
+			require.Len(t, events, 1+n)
+		})
+	}
+}
