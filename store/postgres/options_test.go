@@ -179,13 +179,13 @@ func TestTextsThatAColumnCannotHoldAreRefusedAndOthersGoOn(t *testing.T) {
 	require.NoError(t, errs[1])
 	// A reason is what some error said; it is mended, since its run must end.
 	bad.seq, bad.sum = 1, 0
-	h, events := load(t, s, "bad")
+	_, events := load(t, s, "bad")
 	bad.sum = events[0].Sum
 	done := bad.complete()
 	reason := "no \x00 such \xff file"
 	done.Row.Reason = &reason
 	commit(t, s, done)
-	h, _ = load(t, s, "bad")
+	h, _ := load(t, s, "bad")
 	require.Equal(t, "no \uFFFD such \uFFFD file", h.Run.Reason)
 }
 

@@ -55,6 +55,17 @@ FROM durable_runs r
 CROSS JOIN LATERAL (SELECT * FROM durable_events l WHERE l.run_no = r.no ORDER BY l.seq DESC LIMIT 1) e
 WHERE r.no = $1 FOR UPDATE OF r SKIP LOCKED
 
+-- name: claim_lock_wait (own)
+-- The same, once whoever is at it has finished.
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now,
+       r.no, r.id, r.workflow, r.initial_version, r.parent, r.parent_key, r.forked_from, r.input_hash, r.queue, r.partition, r.dedup, r.trace, r.created_at,
+       r.version, r.status, r.code, r.reason, r.recoverable, r.owner, r.epoch, r.branch, r.generation, r.resumes, r.strikes, r.priority, r.inbox, r.seen,
+       r.cancel_asked, r.paused, r.archived_seq, r.started_at, r.updated_at, r.ended_at, r.wake_at, r.deadline_at, r.attributes,
+       e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum
+FROM durable_runs r
+CROSS JOIN LATERAL (SELECT * FROM durable_events l WHERE l.run_no = r.no ORDER BY l.seq DESC LIMIT 1) e
+WHERE r.no = $1 FOR UPDATE OF r
+
 -- name: run_after_claim (own)
 -- For a claim whose answer was lost: the run, if the claim took effect.
 SELECT r.no, r.id, r.workflow, r.initial_version, r.parent, r.parent_key, r.forked_from, r.input_hash, r.queue, r.partition, r.dedup, r.trace, r.created_at,
