@@ -17,26 +17,35 @@ import (
 	"github.com/holdfast-dev/holdfast/store/sqlite"
 )
 
-// A process is killed while it writes, again and again on one file: everything
-// it was told is durable is there, and nothing is there by halves.
+// Two processes write to one file, and both are killed, again and again:
+// everything they were told is durable is there, and nothing is there by halves.
 func TestWhatWasAcknowledgedSurvivesAKill(t *testing.T) {
-	const kills = 40
+	const lives, processes = 20, 2
 	path := file(t)
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
 	acked := make(map[string]int64)
-	for i := range kills {
-		c := spawn(t, "write", path, fmt.Sprintf("life-%d", i))
-		require.True(t, c.lines.Scan(), "it begins to write")
-		id, n := fields(t, c.lines.Text())
-		acked[id] = n
-		time.AfterFunc(time.Duration(random.IntN(20_000))*time.Microsecond, func() { _ = c.cmd.Process.Kill() })
-		for _, line := range c.rest() {
-			id, n := fields(t, line)
+	for i := range lives {
+		var writers []*child
+		for k := range processes {
+			writers = append(writers, spawn(t, "write", path, fmt.Sprintf("life-%d-%d", i, k)))
+		}
+		for _, c := range writers {
+			require.True(t, c.lines.Scan(), "it begins to write")
+			id, n := fields(t, c.lines.Text())
 			acked[id] = n
 		}
-		_ = c.cmd.Wait() // tells of the kill
+		for _, c := range writers {
+			time.AfterFunc(time.Duration(random.IntN(20_000))*time.Microsecond, func() { _ = c.cmd.Process.Kill() })
+		}
+		for _, c := range writers {
+			for _, line := range c.rest() {
+				id, n := fields(t, line)
+				acked[id] = n
+			}
+			_ = c.cmd.Wait() // tells of the kill
+		}
 	}
 	st := open(t, path, sqlite.Options{})
 	total := 0
@@ -47,8 +56,8 @@ func TestWhatWasAcknowledgedSurvivesAKill(t *testing.T) {
 		total += len(events)
 	}
 	require.Equal(t, "ok", value[string](t, connect(t, path, ""), "PRAGMA integrity_check"))
-	t.Logf("%d kills, %d runs, %d events", kills, len(acked), total)
-	require.Greater(t, total, kills)
+	t.Logf("%d kills, %d runs, %d events", lives*processes, len(acked), total)
+	require.Greater(t, total, lives*processes)
 }
 
 // state is what a crash image must show after one of the commits.
