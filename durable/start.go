@@ -202,10 +202,13 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 	return r, id, nil
 }
 
-// abandon takes back a run that was added and never launched.
+// abandon takes back a run that was added and never launched. Whoever found it
+// and waits for it looks again.
 func (r *run) abandon() {
 	r.cancel(nil)
 	r.eng.forget(r)
+	r.outcome = outcome{err: ErrLost}
+	close(r.ended)
 	r.eng.runners.Done()
 }
 
