@@ -143,14 +143,15 @@ func fateOf(row *store.Run, policy BootPolicy, served bool, quarantineAfter int)
 		strikes = row.NextStrikes(row.Last.Type)
 	}
 	switch {
+	case !served:
+		// Its policy is not known here either: whoever has its code decides.
+		return fateStuck
 	case policy == LeaveOnBoot:
 		return fateLeave
 	case policy == FailOnBoot:
 		return fateFail
 	case int(strikes) >= quarantineAfter:
 		return fateQuarantine
-	case !served:
-		return fateStuck
 	case int(strikes) >= quarantineAfter-1 && strikes > 1:
 		return fateTry
 	}
