@@ -28,8 +28,9 @@ type claiming struct {
 // candidate is a run that looked claimable.
 type candidate struct {
 	no    int64
-	queue string // set only where the limit of its queue matters
-	wait  bool   // until whoever is at it has finished
+	queue string
+	limit int64 // of the queue, where it matters; 0: none
+	wait  bool  // until whoever is at it has finished
 }
 
 // Claim implements store.Store. Each run is claimed in a transaction of its
@@ -41,6 +42,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 	defer s.calls.Done()
 	cl := &claiming{store: s, claim: c, limits: map[string]int{}, tried: map[int64]bool{}}
 	var queues array
+	queues.text("") // always
 	for _, q := range c.Queues {
 		queues.text(q.Queue)
 		if q.Max > 0 {
@@ -121,7 +123,7 @@ func (c *claiming) candidates(w *wire) (list []candidate, err error) {
 		err = w.query("named", func(v []driverValue) error {
 			list = append(list, candidate{no: v[0].(int64), wait: true})
 			return nil
-		}, texts(c.claim.IDs...), c.census.liveIDs(), workflows, versions)
+		}, texts(c.claim.IDs...), c.census.free(), workflows, versions)
 		return list, err
 	}
 	room, err := c.room(w)
@@ -131,13 +133,13 @@ func (c *claiming) candidates(w *wire) (list []candidate, err error) {
 	// More than are wanted: some may be somebody else's by the time.
 	limit := int64(c.claim.Max-len(c.taken))*2 + 16 + int64(len(c.tried))
 	err = w.query("due", func(v []driverValue) error {
-		k := candidate{no: v[0].(int64)}
-		if queue := v[1].(string); c.limits[queue] > 0 && store.Status(v[2].(string)) != store.Waiting {
-			k.queue = queue
+		k := candidate{no: v[0].(int64), queue: v[1].(string)}
+		if store.Status(v[2].(string)) != store.Waiting { // which stays waiting, and needs no room
+			k.limit = int64(c.limits[k.queue])
 		}
 		list = append(list, k)
 		return nil
-	}, int64(c.census.now), c.census.liveIDs(), workflows, versions, c.listed, room, limit)
+	}, int64(c.census.now), c.census.free(), workflows, versions, c.listed, room, limit)
 	return list, err
 }
 
@@ -151,6 +153,9 @@ func (c *claiming) room(w *wire) (driverValue, error) {
 		return nil, err
 	}
 	var a array
+	if !slices.ContainsFunc(c.claim.Queues, func(q store.QueueLimit) bool { return q.Queue == "" }) {
+		a.text("")
+	}
 	for _, q := range c.claim.Queues {
 		if q.Max <= 0 || executing[q.Queue] < int64(q.Max) {
 			a.text(q.Queue)
@@ -205,7 +210,7 @@ func (c *claiming) transact(w *wire, k candidate) (*store.Run, error) {
 	if err := w.begin(); err != nil {
 		return nil, err
 	}
-	free, err := c.lockQueue(w, k.queue)
+	free, err := c.lockQueue(w, k)
 	if err != nil || !free {
 		return nil, err
 	}
@@ -291,19 +296,18 @@ func scanClaimed(v []driverValue) (*store.Run, int64, error) {
 
 // lockQueue makes the limit of a queue exact: who claims from it does so alone,
 // and sees what those before claimed.
-func (c *claiming) lockQueue(w *wire, queue string) (free bool, err error) {
-	limit := int64(c.limits[queue])
-	if queue == "" || limit == 0 {
+func (c *claiming) lockQueue(w *wire, k candidate) (free bool, err error) {
+	if k.limit == 0 {
 		return true, nil
 	}
-	if _, err := w.exec("queue_add", queue); err != nil {
+	if _, err := w.exec("queue_add", k.queue); err != nil {
 		return false, err
 	}
-	if err := w.query("queue_lock", func([]driverValue) error { return nil }, queue); err != nil {
+	if err := w.query("queue_lock", func([]driverValue) error { return nil }, k.queue); err != nil {
 		return false, err
 	}
-	executing, err := c.executing(w, queue)
-	return executing[queue] < limit, err
+	executing, err := c.executing(w, k.queue)
+	return executing[k.queue] < k.limit, err
 }
 
 func setAttribute(r *store.Run, name, value string) {
