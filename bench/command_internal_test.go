@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/internal/pgtest"
 )
 
 func TestCommandPrintsCasesAsJSON(t *testing.T) {
@@ -38,6 +40,22 @@ func TestSQLiteFloorInsertsFencedRowsLikeTheStore(t *testing.T) {
 	require.NoError(t, row.Scan(&rows, &shapes))
 	require.Equal(t, 51, rows)
 	require.Equal(t, 1, shapes)
+
+	f.args[f.place] = f.args[f.place].(int64) + 1 // leaves a gap
+	_, err = f.singles(t.Context(), 1)
+	require.ErrorIs(t, err, errFenced)
+}
+
+func TestPostgresFloorInsertsFencedRowsLikeTheStore(t *testing.T) {
+	t.Setenv(pgtest.EnvDSN, pgtest.DSN(t))
+	target, stop, err := postgresTarget()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, stop()) }()
+	f, err := target.openFloor(t.Context())
+	require.NoError(t, err)
+	defer f.Close()
+	_, err = f.singles(t.Context(), 50)
+	require.NoError(t, err)
 
 	f.args[f.place] = f.args[f.place].(int64) + 1 // leaves a gap
 	_, err = f.singles(t.Context(), 1)
