@@ -360,3 +360,30 @@ func TestAClaimWhoseAnswerIsLostIsReturnedAllTheSame(t *testing.T) {
 		require.Len(t, events, 2, "claimed once")
 	}
 }
+
+// A session that went to a server which takes no writes any more, as an old
+// primary after a failover, is given up for a new one.
+func TestASessionThatTakesNoWritesIsGivenUp(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s := open(t, dsn)
+	r := &runLog{id: "r"}
+	commit(t, s, r.create("me"))
+	admin := raw(t, dsn)
+	readOnly := func(v string) {
+		admin.MustExec(`DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET default_transaction_read_only = ` + v + `', current_database()); END $$`)
+	}
+	readOnly("on")
+	admin.MustExec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
+	step := r.step(nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	err := s.Commit(ctx, []store.Change{step})[0]
+	require.ErrorContains(t, err, "read-only")
+	admin = raw(t, dsn)
+	admin.SetMaxOpenConns(1)
+	admin.MustExec("SET default_transaction_read_only = off")
+	readOnly("off")
+	commit(t, s, step)
+	_, events := load(t, s, "r")
+	require.Len(t, events, 2)
+}
