@@ -3,6 +3,8 @@ package durable_test
 import (
 	"context"
 	"errors"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,15 +19,29 @@ import (
 // and heeds its context or not.
 type stepping struct {
 	*durable.Workflow[int, int]
+	mu     sync.Mutex
 	bodies []string
 	cause  error
+}
+
+func (s *stepping) begin(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.bodies = append(s.bodies, name)
+}
+
+// ran returns the bodies that have begun.
+func (s *stepping) ran() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.bodies)
 }
 
 func steps(took time.Duration, heeds bool, fails error) *stepping {
 	s := &stepping{}
 	s.Workflow = durable.Define("w", func(ctx context.Context, _ int) (int, error) {
 		_, err := durable.Step(ctx, "first", func(ctx context.Context) (int, error) {
-			s.bodies = append(s.bodies, "first")
+			s.begin("first")
 			if !heeds {
 				time.Sleep(took)
 				return 1, fails
@@ -42,7 +58,7 @@ func steps(took time.Duration, heeds bool, fails error) *stepping {
 			return 0, err
 		}
 		return durable.Step(ctx, "second", func(context.Context) (int, error) {
-			s.bodies = append(s.bodies, "second")
+			s.begin("second")
 			return 2, nil
 		})
 	})
@@ -61,7 +77,7 @@ func TestABodyThatFinishesWithinTheGraceIsRecorded(t *testing.T) {
 		require.NoError(t, w.eng.Close())
 		require.Equal(t, 8*time.Second, time.Since(began))
 		require.NoError(t, s.cause)
-		require.Equal(t, []string{"first"}, s.bodies, "no further step begins")
+		require.Equal(t, []string{"first"}, s.ran(), "no further step begins")
 		require.Equal(t, []string{"workflow_created", "workflow_started", "step_completed first", "workflow_interrupted"}, w.story("r"))
 		row := w.row("r")
 		require.Equal(t, store.Interrupted, row.Status)
@@ -72,7 +88,7 @@ func TestABodyThatFinishesWithinTheGraceIsRecorded(t *testing.T) {
 		out, err := wait(t, w, s.Workflow, "r")
 		require.NoError(t, err)
 		require.Equal(t, 2, out)
-		require.Equal(t, []string{"first", "second"}, s.bodies)
+		require.Equal(t, []string{"first", "second"}, s.ran())
 	})
 }
 
@@ -118,7 +134,7 @@ func TestCloseNamesTheBodyThatIgnoresItsContext(t *testing.T) {
 		require.ErrorContains(t, err, "order-1")
 		require.ErrorContains(t, err, "step first")
 		require.NoError(t, eng.Close(), "the second Close")
-		time.Sleep(time.Hour) // the body ends; what it did is not recorded by a closed engine
+		pass(time.Hour) // the body ends; what it did is not recorded by a closed engine
 		require.Equal(t, []string{"workflow_created", "workflow_started"}, w.story("order-1"))
 		rep := w.boot(t, with(steps(0, true, nil)))
 		require.Equal(t, []string{"order-1"}, rep.Resumed)
@@ -139,12 +155,12 @@ func TestALongGraceKeepsTheLease(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- closing.Close() }()
 		w.boot(t, with(s))
-		time.Sleep(4 * time.Minute)
-		require.Equal(t, []string{"first"}, s.bodies, "another executor took it while its body ran")
+		pass(4 * time.Minute)
+		require.Equal(t, []string{"first"}, s.ran(), "another executor took it while its body ran")
 		require.NoError(t, <-done)
 		_, err := wait(t, w, s.Workflow, "r")
 		require.NoError(t, err)
-		require.Equal(t, []string{"first", "second"}, s.bodies)
+		require.Equal(t, []string{"first", "second"}, s.ran())
 		require.Contains(t, w.story("r"), "step_completed first")
 	})
 }
@@ -184,7 +200,7 @@ func TestAnotherExecutorContinuesAtOnce(t *testing.T) {
 		require.NoError(t, w.eng.Close())
 		synctest.Wait()
 		require.Equal(t, second.ID(), w.row("r").Owner, "without any time passing")
-		require.Equal(t, []string{"first", "first"}, s.bodies)
+		require.Equal(t, []string{"first", "first"}, s.ran())
 	})
 }
 
@@ -205,8 +221,8 @@ func TestUnderFailOnBootAShutdownLeavesResumingToAPerson(t *testing.T) {
 				require.Empty(t, rep.Resumed)
 				require.Len(t, rep.Stuck, 1)
 				require.Contains(t, rep.Stuck[0].Next, `Engine.Resume(ctx, "r")`)
-				time.Sleep(time.Hour)
-				require.Equal(t, 1, h.reached)
+				pass(time.Hour)
+				require.Equal(t, 1, h.count())
 				require.NoError(t, w.eng.Resume(w.ctx(), "r"))
 				out, err := wait(t, w, wf, "r")
 				require.NoError(t, err)
@@ -225,7 +241,7 @@ func TestCloseDoesNotHangOnADeadStore(t *testing.T) {
 		start(t, w, s.Workflow, "r", 0)
 		synctest.Wait()
 		w.disk.tamper(func(batch []store.Change, _ func() []error) []error { return all(batch, errDisk) })
-		time.Sleep(time.Minute) // the step's outcome is tried again and again
+		pass(time.Minute) // the step's outcome is tried again and again
 		began := time.Now()
 		require.NoError(t, w.eng.Close())
 		require.LessOrEqual(t, time.Since(began), 15*time.Second)
@@ -233,7 +249,7 @@ func TestCloseDoesNotHangOnADeadStore(t *testing.T) {
 		w.boot(t, with(s))
 		_, err := wait(t, w, s.Workflow, "r")
 		require.NoError(t, err)
-		require.Equal(t, []string{"first", "first", "second"}, s.bodies)
+		require.Equal(t, []string{"first", "first", "second"}, s.ran())
 	})
 }
 

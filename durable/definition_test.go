@@ -75,7 +75,7 @@ func TestAChangedDefinitionParksTheRunAndIsNeverMisread(t *testing.T) {
 				first := listed(&ran, &held, strings.Fields(c.before)...)
 				w.serve(t, first)
 				start(t, w, first, "r", 0)
-				time.Sleep(time.Second)
+				pass(time.Second)
 				require.True(t, held)
 				ran = nil
 				second := listed(&ran, &held, strings.Fields(c.after)...)
@@ -110,6 +110,13 @@ func TestAChangedDefinitionParksTheRunAndIsNeverMisread(t *testing.T) {
 					require.Contains(t, text, fmt.Sprintf("durable.Patched(ctx, %q)", c.call))
 				}
 
+				// Whoever asks later, or elsewhere, gets the same.
+				w.crash()
+				w.expire()
+				w.open(t, durable.Options{})
+				_, later := wait(t, w, second, "r")
+				require.Equal(t, err, later)
+
 				// Nobody claims it by itself; with the right code it is resumed.
 				rep := w.reboot(t, with(second))
 				require.Empty(t, rep.Resumed)
@@ -135,7 +142,7 @@ func TestTheSameCodeResumedAgainParksAgain(t *testing.T) {
 		first, second := listed(&ran, &held, "a", "hold"), listed(&ran, &held, "b", "hold")
 		w.serve(t, first)
 		start(t, w, first, "r", 0)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		w.reboot(t, with(second))
 		for range 3 {
 			_, err := wait(t, w, second, "r")
@@ -156,7 +163,7 @@ func TestAnEarlyErrorOfChangedCodeIsNoFailure(t *testing.T) {
 		first := listed(&ran, &held, "a", "b", "hold")
 		w.serve(t, first)
 		start(t, w, first, "r", 0)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		second := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
 			if _, err := durable.Step(ctx, "a", func(context.Context) (string, error) { return "", nil }); err != nil {
 				return "", err
@@ -178,7 +185,7 @@ func TestASwallowedChangeStillParks(t *testing.T) {
 		first := listed(&ran, &held, "a", "b", "hold")
 		w.serve(t, first)
 		start(t, w, first, "r", 0)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		ran = nil
 		second := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
 			for _, n := range []string{"x", "a", "b", "hold", "y"} {
@@ -203,7 +210,7 @@ func TestAPanicOfChangedCodeLeavesTheRunResumable(t *testing.T) {
 		first := listed(&ran, &held, "a", "b", "hold")
 		w.serve(t, first)
 		start(t, w, first, "r", 0)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		second := durable.Define("w", func(context.Context, int) (string, error) { panic("new code") })
 		w.reboot(t, with(second))
 		_, err := wait(t, w, second, "r")
@@ -231,7 +238,7 @@ func TestMoreAndFewerAttemptsThanRecordedAreNoChange(t *testing.T) {
 		for _, id := range []string{"fewer", "more"} {
 			start(t, w, define(10), id, 0)
 		}
-		time.Sleep(150 * time.Second) // three attempts have failed
+		pass(150 * time.Second) // three attempts have failed
 		w.crash()
 		w.expire()
 		w.boot(t, with(define(2)))

@@ -181,7 +181,7 @@ func TestALongOperationIsSeenUnderWay(t *testing.T) {
 		require.Equal(t, []string{
 			"workflow_created", "workflow_started", "step_started render", "run_resumed", "step_completed render", "workflow_completed",
 		}, w.story("r"))
-		require.Equal(t, 2, h.reached)
+		require.Equal(t, 2, h.count())
 	})
 }
 

@@ -328,6 +328,11 @@ func (r *run) endDead(d *death) outcome {
 	}
 	interrupted := store.Interrupted
 	data := &eventData{Code: code, Reason: reason, Executor: r.eng.id}
+	cause := d.err
+	if d.kind == deathParked {
+		data.Error = r.eng.errors.record(d.err)
+		cause = r.eng.errors.restore(data.Error)
+	}
 	err := r.write(&write{
 		events: []store.Event{{Type: store.WorkflowInterrupted, Data: data.encode()}},
 		row:    &store.RowPatch{Status: &interrupted, Code: &code, Reason: &reason},
@@ -341,7 +346,7 @@ func (r *run) endDead(d *death) outcome {
 	default:
 		r.eng.log.Warn("durable: run parked", "run", r.id, "workflow", r.def.name, "code", code, "error", d.err)
 	}
-	return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Code: code, Reason: reason, Err: d.err}}
+	return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Code: code, Reason: reason, Err: cause}}
 }
 
 func (r *run) complete(output []byte) outcome {

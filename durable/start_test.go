@@ -395,7 +395,7 @@ func TestInfoTellsHowFarARunIs(t *testing.T) {
 		w.serve(t, wf)
 		began := time.Now()
 		start(t, w, wf, "r", 0)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		i, err := w.eng.Get(w.ctx(), "r")
 		require.NoError(t, err)
 		require.Equal(t, 3, i.Steps)

@@ -109,9 +109,9 @@ func TestAnIdleEngineHardlyAsksTheStore(t *testing.T) {
 		})
 		w.boot(t, with(wf))
 		start(t, w, wf, "r", 0)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		before := w.disk.Counts().Statements
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		perSecond := float64(w.disk.Counts().Statements-before) / 3600
 		require.LessOrEqual(t, perSecond, 0.2)
 	})
@@ -134,9 +134,9 @@ func TestRunsThatCannotGoOnDoNotKeepTheEngineBusy(t *testing.T) {
 		require.Equal(t, []string{"orphan"}, rep.Left)
 		_, err := durable.Ref[int, int]("nobody's").Start(w.ctx(), "p", 0)
 		require.NoError(t, err)
-		time.Sleep(time.Minute)
+		pass(time.Minute)
 		before := w.disk.Counts().Statements
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		require.LessOrEqual(t, float64(w.disk.Counts().Statements-before)/3600, 0.5)
 		require.Equal(t, store.Running, w.row("orphan").Status)
 	})
