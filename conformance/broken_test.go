@@ -458,3 +458,29 @@ var roundsTimes = edited(func(c *store.Change) {
 
 // isWell is broken in no way: the wrapping itself must not fail the suite.
 var isWell = edited(func(*store.Change) {})
+
+// reusesItsBuffer hands out the payloads of all events in one place.
+func reusesItsBuffer() func(store.Store) store.Store {
+	return func(s store.Store) store.Store { return bufferReuser{s} }
+}
+
+type bufferReuser struct{ store.Store }
+
+func (b bufferReuser) Load(ctx context.Context, id string, c store.Cursor) (*store.History, error) {
+	h, err := b.Store.Load(ctx, id, c)
+	if err != nil {
+		return h, err
+	}
+	events, buffer := h.Events, make([]byte, 0, 1<<10)
+	h.Events = func(yield func(store.Event, error) bool) {
+		for e, err := range events {
+			if len(e.Payload) > 0 && len(e.Payload) <= cap(buffer) {
+				e.Payload = append(buffer[:0], e.Payload...)
+			}
+			if !yield(e, err) {
+				return
+			}
+		}
+	}
+	return h, nil
+}

@@ -23,6 +23,7 @@ var eventCases = []Case{
 	{Name: "a write is read at once through every handle", Clauses: "S4", run: eventReadYourWrites},
 	{Name: "many runs written at once keep their own events in order", Clauses: "S2, S3", run: eventManyRuns},
 	{Name: "a long log is read whole, in part, and more than once", Clauses: "S4", run: eventLongLog},
+	{Name: "what was read is not overwritten by what is read later", Clauses: "S17", run: eventKept},
 	{Name: "an invalid change is refused and changes nothing", Clauses: "S1", run: eventInvalid},
 }
 
@@ -301,5 +302,31 @@ func eventInvalid(t *T) {
 	for name, c := range invalid {
 		require.ErrorIs(t, t.commit(s, c), store.ErrInvalid, name)
 		require.Equal(t, before, t.dump(s), "S1: %s: nothing changed", name)
+	}
+}
+
+// eventKept holds on to events without copying them, as a reader may.
+func eventKept(t *T) {
+	s := t.handle(t.fresh())
+	w := t.run(s, "r")
+	for i := range 200 {
+		e := step(fmt.Sprint("s", i))
+		e.Payload = bytes.Repeat([]byte{byte(i)}, 40+i)
+		e.Data = fmt.Appendf(nil, `{"n":%d}`, i)
+		w.must(s, w.append(e))
+	}
+	h, err := s.Load(t.Context(), "r", store.Cursor{After: 1})
+	require.NoError(t, err)
+	var kept []store.Event
+	for e, err := range h.Events {
+		require.NoError(t, err)
+		kept = append(kept, e)
+	}
+	t.all(s, "r")
+	require.Len(t, kept, 200)
+	for i, e := range kept {
+		require.Equal(t, fmt.Sprint("s", i), e.Key)
+		require.Equal(t, fmt.Sprintf(`{"n":%d}`, i), string(e.Data), "the data of event %d", e.Seq)
+		require.Equal(t, bytes.Repeat([]byte{byte(i)}, 40+i), e.Payload, "the payload of event %d", e.Seq)
 	}
 }

@@ -68,6 +68,8 @@ func fenceHead(t *T) {
 		require.ErrorIs(t, t.commit(s, c), store.ErrFenced, "event %d, when the next is 5", seq)
 		c.Row = &store.RowPatch{Priority: ptr(int32(1))}
 		require.ErrorIs(t, t.commit(s, c), store.ErrFenced, "event %d with a row patch, when the next is 5", seq)
+		c.Row, c.Expect.TakeEpoch = nil, true
+		require.ErrorIs(t, t.commit(s, c), store.ErrFenced, "event %d taking the epoch, when the next is 5", seq)
 	}
 	for _, epoch := range []int64{w.epoch - 1, w.epoch + 1} {
 		other := *w

@@ -156,6 +156,9 @@ func resendLater(t *T) {
 		before := t.still(s)
 		require.NoError(t, t.commit(s, c), "S6: %s, sent again when others had gone on", sh.name)
 		require.Equal(t, before, t.still(s), "S6: %s, sent again, changed something", sh.name)
+		for _, key := range c.Hold {
+			require.NoError(t, t.tryHold(s, key), "S6: %s, sent again, took a key that was released since", sh.name)
+		}
 	}
 }
 

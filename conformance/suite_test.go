@@ -38,6 +38,7 @@ var brokenStores = []struct {
 	{"doubles messages", doublesMessages, []string{"S14"}},
 	{"ignores NoCancel", ignoresNoCancel, []string{"S15"}},
 	{"forgets a filter", forgetsAFilter, []string{"S16"}},
+	{"reuses its buffer", reusesItsBuffer, []string{"S17"}},
 	{"pages by offset", pagesByOffset, []string{"S16"}},
 	{"ignores contexts", ignoresContexts, []string{"S18"}},
 	{"claims twice", claimsTwice, []string{"S19", "S20"}},

@@ -244,7 +244,12 @@ func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
 	ev := st.newEvent(store.StepCompleted, a.number, d)
 	ev.Payload, ev.Took = payload, took.Truncate(time.Microsecond)
 	if st.options.relaxed && len(st.failures) == 0 {
-		st.call.scope.lastAt = st.call.scope.run.eng.committer.stash(st.call.scope.run, ev)
+		r := st.call.scope.run
+		at, full := r.eng.committer.stash(r, ev)
+		st.call.scope.lastAt = at
+		if full {
+			return r.flush()
+		}
 		return nil
 	}
 	_, err := st.record(ev)

@@ -136,6 +136,7 @@ func (r *run) conceive(events []store.Event) store.Change {
 		events[i].Sum = store.Seal(r.id, r.head.sum, &events[i])
 		r.head.sum = events[i].Sum
 	}
+	r.bornAt = events[0].At
 	return store.Change{RunID: r.id, Expect: store.Expect{Absent: true}, Create: &r.row, Events: events}
 }
 

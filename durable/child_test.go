@@ -27,7 +27,7 @@ var ship = durable.Define("ship", func(ctx context.Context, item string) (string
 	return durable.Step(ctx, "post", func(context.Context) (string, error) { return "parcel of " + item, nil })
 })
 
-func order(o ...durable.StartOption) *durable.Workflow[string, string] {
+func orderOf(o ...durable.StartOption) *durable.Workflow[string, string] {
 	return durable.Define("order", func(ctx context.Context, item string) (string, error) {
 		child, err := ship.Start(ctx, durable.AutoID, item, o...)
 		if err != nil {
@@ -42,9 +42,9 @@ func order(o ...durable.StartOption) *durable.Workflow[string, string] {
 
 func TestAChildIsStartedOnceAndItsResultIsRecordedAcrossCrashes(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		o := durable.Options{Workflows: []durable.Definition{order(), ship}}
+		o := durable.Options{Workflows: []durable.Definition{orderOf(), ship}}
 		w.boot(t, o)
-		_, err := order().Start(w.ctx(), "o1", "lamp")
+		_, err := orderOf().Start(w.ctx(), "o1", "lamp")
 		require.NoError(t, err)
 		synctest.Wait()
 		row := w.row("o1/ship")
@@ -55,7 +55,7 @@ func TestAChildIsStartedOnceAndItsResultIsRecordedAcrossCrashes(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 			w.reboot(t, o)
 		}
-		h, _ := order().Handle(w.ctx(), "o1")
+		h, _ := orderOf().Handle(w.ctx(), "o1")
 		out, err := h.Wait(w.ctx())
 		require.NoError(t, err)
 		require.Equal(t, "parcel of lamp", out)
@@ -123,8 +123,8 @@ func TestChildrenEndWithTheirParentUnlessTheyAreAbandoned(t *testing.T) {
 
 func TestCancellingAParentCancelsItsChildren(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.serve(t, order(), ship)
-		run, err := order().Start(w.ctx(), "o1", "lamp")
+		w.serve(t, orderOf(), ship)
+		run, err := orderOf().Start(w.ctx(), "o1", "lamp")
 		require.NoError(t, err)
 		synctest.Wait()
 		require.NoError(t, w.eng.Cancel(w.ctx(), "o1", "enough"))

@@ -141,7 +141,7 @@ func (c *committer) admit(r *run, w *write) error {
 	if len(r.stashed) > 0 {
 		// What was relaxed rides in front of the next write.
 		r.pending = append(r.pending, &write{events: r.stashed})
-		r.stashed = nil
+		r.stashed, r.stashedSize = nil, 0
 	}
 	r.stamp(w.events)
 	if w.create == nil && !w.yield {
@@ -159,13 +159,22 @@ func (c *committer) admit(r *run, w *write) error {
 	return nil
 }
 
-// stash keeps an event to be committed in front of r's next write.
-func (c *committer) stash(r *run, ev store.Event) store.Time {
+// What a run holds back is bounded, so that it fits into one change with the
+// write it rides with, and a crash does not cost much.
+const (
+	maxStashed     = 1000
+	maxStashedSize = 1 << 20
+)
+
+// stash keeps an event to be committed in front of r's next write. With full it
+// is time for one.
+func (c *committer) stash(r *run, ev store.Event) (at store.Time, full bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r.stashed = append(r.stashed, ev)
+	r.stashedSize += len(ev.Payload) + len(ev.Data)
 	r.stamp(r.stashed[len(r.stashed)-1:])
-	return r.stashed[len(r.stashed)-1].At
+	return r.stashed[len(r.stashed)-1].At, len(r.stashed) >= maxStashed || r.stashedSize >= maxStashedSize
 }
 
 // stashes reports whether something of r waits for its next write.

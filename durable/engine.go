@@ -40,8 +40,9 @@ type Engine struct {
 	cancel   context.CancelCauseFunc
 	runners  sync.WaitGroup  // goroutines of runs
 	loops    sync.WaitGroup  // beat, claims, notices
-	loop     context.Context // of the loops
+	loop     context.Context // of the loops, but for the beat
 	stopLoop context.CancelFunc
+	stopBeat context.CancelFunc // after the last run has ended: until then the lease must hold
 	giveUp   context.CancelFunc // ends the committer's tries
 	wake     chan struct{}      // something may be claimable
 	look     chan struct{}      // beat now
@@ -96,7 +97,9 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.giveUp = giveUp
 	e.committer = &committer{store: st, limits: e.limits, log: o.Logger, stop: stop}
 	e.loop, e.stopLoop = context.WithCancel(context.Background())
-	e.loops.Go(func() { e.beatLoop(e.loop) })
+	beating, stopBeat := context.WithCancel(context.Background())
+	e.stopBeat = stopBeat
+	e.loops.Go(func() { e.beatLoop(beating) })
 	e.loops.Go(func() { e.claimLoop(e.loop) })
 	if n := store.CapabilitiesOf(st).Notifier; n != nil {
 		e.loops.Go(func() { e.noticeLoop(e.loop, n) })
@@ -223,6 +226,7 @@ func (e *Engine) Close() error {
 		_ = r.die(&death{kind: deathShutdown, err: ErrShutdown})
 	}
 	err := e.drain()
+	e.stopBeat()
 	e.giveUp()
 	e.cancel(ErrShutdown)
 	e.committer.timers.Wait()

@@ -164,13 +164,13 @@ type InterruptedError struct {
 	Workflow string
 	Code     string // empty: a graceful stop; see the Code constants
 	Reason   string
-	Err      error // what stopped it, when that happened in this process
+	Err      error // what stopped it, as recorded; nil: nothing but the stop itself
 }
 
 func (e *InterruptedError) Error() string {
 	why := ""
 	if e.Reason != "" {
-		why = ": " + e.Reason
+		why = ": " + strings.TrimRight(e.Reason, ".")
 	}
 	return fmt.Sprintf("run %s (%s) was interrupted%s. Resume it with Engine.Resume(ctx, %q), or let durable.Recover(ctx) of a process that serves it continue it",
 		e.RunID, e.Workflow, why, e.RunID)
@@ -261,6 +261,21 @@ func (e *UndecodableError) Error() string {
 
 func (e *UndecodableError) Unwrap() error { return e.Err }
 
+type undecodableErrorJSON struct{ RunID, Key, Recorded, Wanted, Err string }
+
+// MarshalJSON makes the error one that is found again where it was recorded.
+func (e *UndecodableError) MarshalJSON() ([]byte, error) {
+	return json.Marshal(undecodableErrorJSON{e.RunID, e.Key, e.Recorded, e.Wanted, fmt.Sprint(e.Err)})
+}
+
+// UnmarshalJSON is the other direction; of Err the message is kept.
+func (e *UndecodableError) UnmarshalJSON(b []byte) error {
+	var j undecodableErrorJSON
+	err := json.Unmarshal(b, &j)
+	*e = UndecodableError{RunID: j.RunID, Key: j.Key, Recorded: j.Recorded, Wanted: j.Wanted, Err: errors.New(j.Err)}
+	return err
+}
+
 func orUnknown(s string) string {
 	if s == "" {
 		return "value of unknown type"
@@ -348,6 +363,25 @@ func (e *DamagedError) Error() string {
 }
 
 func (e *DamagedError) Unwrap() error { return e.Err }
+
+type damagedErrorJSON struct {
+	RunID string
+	Seq   int64
+	Err   string
+}
+
+// MarshalJSON makes the error one that is found again where it was recorded.
+func (e *DamagedError) MarshalJSON() ([]byte, error) {
+	return json.Marshal(damagedErrorJSON{e.RunID, e.Seq, fmt.Sprint(e.Err)})
+}
+
+// UnmarshalJSON is the other direction; of Err the message is kept.
+func (e *DamagedError) UnmarshalJSON(b []byte) error {
+	var j damagedErrorJSON
+	err := json.Unmarshal(b, &j)
+	*e = DamagedError{RunID: j.RunID, Seq: j.Seq, Err: errors.New(j.Err)}
+	return err
+}
 
 // Is matches store.ErrCorrupt.
 func (e *DamagedError) Is(target error) bool { return target == store.ErrCorrupt }

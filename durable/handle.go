@@ -135,19 +135,28 @@ func (e *Engine) result(ctx context.Context, id string) (out []byte, done bool, 
 		if row.Code == "" && e.somebodyServes(ctx, row) {
 			return nil, false, nil
 		}
-		return nil, true, &InterruptedError{RunID: id, Workflow: row.Workflow, Code: row.Code, Reason: row.Reason}
+		return nil, true, &InterruptedError{RunID: id, Workflow: row.Workflow, Code: row.Code, Reason: row.Reason, Err: e.recordedCause(row)}
 	}
 	return nil, false, nil
 }
 
 func (e *Engine) runError(row *store.Run) error {
 	err := &RunError{RunID: row.ID, Workflow: row.Workflow, Status: row.Status, Reason: row.Reason, Recoverable: row.Recoverable}
-	if row.Last != nil {
-		if d, dataErr := dataOf(row.Last); dataErr == nil {
-			err.Err = e.errors.restore(d.Error)
-		}
-	}
+	err.Err = e.recordedCause(row)
 	return err
+}
+
+// recordedCause returns the error that the last event of a run holds, nil if
+// there is none.
+func (e *Engine) recordedCause(row *store.Run) error {
+	if row.Last == nil {
+		return nil
+	}
+	d, err := dataOf(row.Last)
+	if err != nil {
+		return nil
+	}
+	return e.errors.restore(d.Error)
 }
 
 // somebodyServes reports whether an executor that is alive has the code of a

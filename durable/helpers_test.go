@@ -2,8 +2,10 @@ package durable_test
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -36,17 +38,38 @@ func wait[I, O any](t *testing.T, w *world, wf *durable.Workflow[I, O], id strin
 // with is Options for these workflows.
 func with(defs ...durable.Definition) durable.Options { return durable.Options{Workflows: defs} }
 
-// hold is a step body that the first process does not finish, and later ones do
-// at once: a crash while it runs is the moment between "before" and "after".
-type hold struct{ reached int }
+// hold is a step body that does not finish when a run comes to it for the first
+// time, and later does at once: a crash while it runs is the moment between
+// "before" and "after".
+type hold struct {
+	mu      sync.Mutex
+	open    bool // it holds nobody
+	reached int
+	runs    map[string]bool
+}
 
 func (h *hold) body(ctx context.Context) error {
+	id := durable.Attempt(ctx).RunID
+	h.mu.Lock()
+	if h.runs == nil {
+		h.runs = map[string]bool{}
+	}
+	held := !h.open && !h.runs[id]
 	h.reached++
-	if h.reached > 1 {
+	h.runs[id] = true
+	h.mu.Unlock()
+	if !held {
 		return nil
 	}
 	<-ctx.Done()
 	return context.Cause(ctx)
+}
+
+// count returns how often the body ran.
+func (h *hold) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.reached
 }
 
 // seen is what a workflow saw of a durable call.
@@ -60,17 +83,30 @@ type seen[T any] struct {
 func liveAndReplayed[T any](t *testing.T, o durable.Options, call func(ctx context.Context) (T, error)) (live, replay seen[T]) {
 	t.Helper()
 	inWorld(t, func(t *testing.T, w *world) {
+		var mu sync.Mutex
 		var all []seen[T]
+		count := func() int {
+			mu.Lock()
+			defer mu.Unlock()
+			return len(all)
+		}
 		var h hold
 		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
 			v, err := call(ctx)
+			mu.Lock()
 			all = append(all, seen[T]{v, err})
-			return len(all), durable.Do(ctx, "hold", h.body)
+			mu.Unlock()
+			return count(), durable.Do(ctx, "hold", h.body)
 		})
 		o.Workflows = append(o.Workflows, wf)
 		w.open(t, o)
 		start(t, w, wf, "r", 0)
-		synctest.Wait()
+		for range 60 {
+			if synctest.Wait(); count() > 0 {
+				break
+			}
+			time.Sleep(10 * time.Second)
+		}
 		require.Len(t, all, 1, "the call did not return: %s", w.log)
 		w.reboot(t, o)
 		n, err := wait(t, w, wf, "r")

@@ -97,7 +97,7 @@ func TestTheIdempotencyKeyNamesOneEffect(t *testing.T) {
 			require.Empty(t, durable.IdempotencyKey(ctx), "in the workflow function")
 			_, _ = durable.Retry(ctx, "charge", durable.Policy{MaxAttempts: 3}, func(ctx context.Context) (int, error) {
 				keys = append(keys, durable.IdempotencyKey(ctx))
-				if durable.Attempt(ctx).Number == 2 && h.reached == 0 {
+				if durable.Attempt(ctx).Number == 2 && h.count() == 0 {
 					return 0, h.body(ctx)
 				}
 				return 0, errStock
@@ -107,7 +107,7 @@ func TestTheIdempotencyKeyNamesOneEffect(t *testing.T) {
 		w.serve(t, wf)
 		start(t, w, wf, "r", 0)
 		w.eventually("r", store.Running)
-		for h.reached == 0 {
+		for h.count() == 0 {
 			w.expire()
 		}
 		w.reboot(t, with(wf))

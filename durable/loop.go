@@ -63,9 +63,9 @@ func (e *Engine) afterBeat(ctx context.Context, p store.Pulse) time.Duration {
 			e.background(r.fetchMail)
 		}
 	}
-	if e.recovered.Load() {
+	if e.recovered.Load() && !e.isClosing() {
 		if len(p.Gone) > 0 {
-			e.takeOver(ctx)
+			e.takeOver(e.loop)
 		}
 		if p.Due {
 			e.nudge(e.wake)

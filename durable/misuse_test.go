@@ -333,7 +333,7 @@ func TestARunOfAWorkflowThatIsNotRegisteredWaitsForItsCode(t *testing.T) {
 		w.serve(t)
 		h, err := ref.Start(w.ctx(), "r", 20)
 		require.NoError(t, err)
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		require.Equal(t, store.Pending, w.row("r").Status)
 		wf := durable.Define("w", func(ctx context.Context, in int) (int, error) {
 			return durable.Step(ctx, "s", func(context.Context) (int, error) { return in + 1, nil })

@@ -43,7 +43,7 @@ type past struct {
 // eventData is what the Data of an event says; every field stands in the
 // events named behind it.
 type eventData struct {
-	Error       *errorRecord               `json:"error,omitempty"`       // attempt_failed, step_failed, workflow_failed
+	Error       *errorRecord               `json:"error,omitempty"`       // attempt_failed, step_failed, workflow_failed, workflow_interrupted
 	NextAt      store.Time                 `json:"next_at,omitempty"`     // attempt_failed: when the next one may begin
 	Max         int                        `json:"max,omitempty"`         // attempt_failed, step_failed: attempts allowed
 	Notes       map[string]json.RawMessage `json:"notes,omitempty"`       // attempt_failed, step_failed, step_completed
@@ -51,6 +51,7 @@ type eventData struct {
 	Seed        string                     `json:"seed,omitempty"`        // workflow_created
 	Declared    []string                   `json:"declared,omitempty"`    // workflow_created: names given to Steps
 	Executor    string                     `json:"executor,omitempty"`    // claim events
+	Resumed     bool                       `json:"resumed,omitempty"`     // the same: by a call of Resume
 	Code        string                     `json:"code,omitempty"`        // workflow_interrupted, workflow_failed
 	Reason      string                     `json:"reason,omitempty"`      // the same
 	Kind        callKind                   `json:"kind,omitempty"`        // outcome of a branch or a Map, which are no steps

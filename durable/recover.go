@@ -143,14 +143,15 @@ func fateOf(row *store.Run, policy BootPolicy, served bool, quarantineAfter int)
 		strikes = row.NextStrikes(row.Last.Type)
 	}
 	switch {
+	case !served:
+		// Its policy is not known here either: whoever has its code decides.
+		return fateStuck
 	case policy == LeaveOnBoot:
 		return fateLeave
 	case policy == FailOnBoot:
 		return fateFail
 	case int(strikes) >= quarantineAfter:
 		return fateQuarantine
-	case !served:
-		return fateStuck
 	case int(strikes) >= quarantineAfter-1 && strikes > 1:
 		return fateTry
 	}
@@ -228,7 +229,7 @@ const recoverBatch = 64
 func (e *Engine) continueRuns(ctx context.Context, ids []string, rep *Report) {
 	for len(ids) > 0 {
 		n := min(len(ids), recoverBatch)
-		rows, err := e.claimIDs(ctx, ids[:n])
+		rows, err := e.claimIDs(ctx, ids[:n], &eventData{Executor: e.id})
 		for i := range rows {
 			rep.Resumed = append(rep.Resumed, rows[i].id)
 			e.log.Info("durable: run resumed", "run", rows[i].id, "workflow", rows[i].row.Workflow)
@@ -245,14 +246,15 @@ func (e *Engine) continueRuns(ctx context.Context, ids []string, rep *Report) {
 	}
 }
 
-// claimIDs claims these runs and begins to execute those it got.
-func (e *Engine) claimIDs(ctx context.Context, ids []string) ([]*run, error) {
+// claimIDs claims these runs and begins to execute those it got. The claim
+// events say what d says.
+func (e *Engine) claimIDs(ctx context.Context, ids []string, d *eventData) ([]*run, error) {
 	if len(e.defs.served) == 0 {
 		return nil, nil
 	}
 	rows, err := e.store.Claim(ctx, store.Claim{
 		Executor: e.id, Serves: e.defs.served, Max: len(ids), IDs: ids, At: e.now(),
-		Data: (&eventData{Executor: e.id}).encode(),
+		Data: d.encode(),
 	})
 	runs := make([]*run, len(rows))
 	for i := range rows {
@@ -295,7 +297,7 @@ func (e *Engine) try(id string) {
 	if e.loop.Err() != nil {
 		return
 	}
-	runs, err := e.claimIDs(e.loop, []string{id})
+	runs, err := e.claimIDs(e.loop, []string{id}, &eventData{Executor: e.id})
 	if err != nil {
 		e.log.Warn("durable: a suspect could not be claimed; the next beat finds it", "run", id, "error", err)
 		return

@@ -43,42 +43,84 @@ func (e *Engine) Resume(ctx context.Context, id string) error {
 		return fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))
 	}
 	row := &h.Run
+	reopened := false
 	switch row.Status {
 	case store.Failed, store.Interrupted:
-		err = e.reopen(ctx, row)
+		if reopened, err = e.reopen(ctx, row); err != nil {
+			return err
+		}
 	case store.Running, store.Resuming:
 		// Orphaned, or not ours to touch: the claim decides.
 	default:
 		return &NotResumableError{RunID: id, Status: row.Status}
 	}
-	if err != nil {
-		return err
-	}
-	runs, err := e.claimIDs(ctx, []string{id})
+	runs, err := e.claimIDs(ctx, []string{id}, &eventData{Executor: e.id, Resumed: true})
 	if err != nil {
 		return fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))
 	}
-	if len(runs) == 0 && (row.Status == store.Running || row.Status == store.Resuming) {
-		return &NotResumableError{RunID: id, Status: row.Status, Reason: fmt.Sprintf("already in progress on executor %s, or not served here", row.Owner)}
+	if len(runs) > 0 {
+		return nil
 	}
-	return nil
+	return e.notClaimed(ctx, row, reopened)
 }
 
-// reopen makes a failed or parked run claimable again. The failure stays in the
-// history; the row forgets it.
-func (e *Engine) reopen(ctx context.Context, row *store.Run) error {
+// notClaimed says what it means that Resume did not get the run, which it had
+// found as row says.
+func (e *Engine) notClaimed(ctx context.Context, row *store.Run, reopened bool) error {
+	if e.defs.find(row.Workflow, row.Version) == nil && (row.Status == store.Failed || row.Status == store.Interrupted) {
+		return nil // claimable by whoever has its code
+	}
+	var seen int64
+	if row.Last != nil {
+		seen = row.Last.Seq
+	}
+	h, err := e.store.Load(ctx, row.ID, store.Cursor{After: seen, All: true})
+	if err != nil {
+		return fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
+	}
+	if reopened {
+		// Whoever claims what this call has reopened carries it out, unless it
+		// is another call of Resume: of two, one wins.
+		for ev, err := range h.Events {
+			if err != nil {
+				return fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
+			}
+			if !ev.Type.Claims() {
+				continue
+			}
+			if d, err := dataOf(&ev); err == nil && !d.Resumed {
+				return nil
+			}
+			break
+		}
+	}
+	reason := ""
+	switch {
+	case h.Run.Paused:
+		reason = "it is paused"
+	case e.defs.find(row.Workflow, row.Version) == nil && h.Run.Owner == row.Owner:
+		reason = e.notServed(row)
+	case h.Run.Owner != "":
+		reason = "already in progress on executor " + h.Run.Owner
+	}
+	return &NotResumableError{RunID: row.ID, Status: h.Run.Status, Reason: reason}
+}
+
+// reopen makes a failed or parked run claimable again; done is false for one that
+// is so already. The failure stays in the history; the row forgets it.
+func (e *Engine) reopen(ctx context.Context, row *store.Run) (done bool, err error) {
 	if row.Status == store.Interrupted && row.Code == "" {
-		return nil // claimable as it is
+		return false, nil // claimable as it is
 	}
 	interrupted, none, no, zero := store.Interrupted, "", false, store.Time(0)
-	err := e.operate(ctx, row, []store.Status{row.Status},
+	err = e.operate(ctx, row, []store.Status{row.Status},
 		store.Event{Type: store.WorkflowInterrupted, Data: (&eventData{Reason: "resume requested", Executor: e.id}).encode()},
 		&store.RowPatch{Status: &interrupted, Code: &none, Reason: &none, Recoverable: &no, EndedAt: &zero, Strikes: new(int32)}, false)
 	switch {
 	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrStatus), errors.Is(err, store.ErrOwned):
-		return &NotResumableError{RunID: row.ID, Status: row.Status, Reason: "somebody else resumed it in the same moment"}
+		return false, &NotResumableError{RunID: row.ID, Status: row.Status, Reason: "somebody else resumed it in the same moment"}
 	case err != nil:
-		return fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
+		return false, fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
 	}
-	return nil
+	return true, nil
 }

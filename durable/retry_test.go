@@ -133,7 +133,7 @@ func TestAnAttemptSeesTheFailuresBeforeIt(t *testing.T) {
 		o.Workflows = []durable.Definition{tr}
 		w.open(t, o)
 		start(t, w, tr.Workflow, "r", 0)
-		time.Sleep(30 * time.Second) // within the first pause
+		pass(30 * time.Second) // within the first pause
 		w.reboot(t, o)
 		out, err := wait(t, w, tr.Workflow, "r")
 		require.NoError(t, err)
@@ -176,7 +176,7 @@ func TestAnInterruptedAttemptRunsAgainUnderItsNumber(t *testing.T) {
 				})
 				w.serve(t, tr)
 				start(t, w, tr.Workflow, "r", 0)
-				time.Sleep(time.Minute)
+				pass(time.Minute)
 				require.True(t, held)
 				w.reboot(t, with(tr))
 				_, err := wait(t, w, tr.Workflow, "r")
@@ -222,7 +222,7 @@ func TestOnlyTheRestOfAPauseIsWaitedAfterACrash(t *testing.T) {
 				})
 				w.serve(t, tr)
 				start(t, w, tr.Workflow, "r", 0)
-				time.Sleep(time.Second)
+				pass(time.Second)
 				w.reboot(t, with(tr))
 				_, err := wait(t, w, tr.Workflow, "r")
 				require.NoError(t, err)
@@ -357,7 +357,7 @@ func TestTheDeadlineRunsOnWhileNobodyExecutes(t *testing.T) {
 				tr := retrying(p, never)
 				w.serve(t, tr)
 				start(t, w, tr.Workflow, "r", 0)
-				time.Sleep(time.Second)
+				pass(time.Second)
 				w.reboot(t, with(tr)) // 31 s later
 				_, err := wait(t, w, tr.Workflow, "r")
 				require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -384,7 +384,7 @@ func TestTheDeadlineOfALongOperationCountsFromItsRecordedStart(t *testing.T) {
 		})
 		w.serve(t, wf)
 		start(t, w, wf, "r", 0)
-		time.Sleep(10 * time.Second)
+		pass(10 * time.Second)
 		w.reboot(t, with(wf)) // after 41 s
 		_, err := wait(t, w, wf, "r")
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -499,7 +499,7 @@ func TestAStopFromOutsideIsNoFailedAttempt(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, cause, "it does not know yet")
 			frozen.tamperCalls(nil)
-			time.Sleep(time.Minute) // it beats again, and learns that it was replaced
+			pass(time.Minute) // it beats again, and learns that it was replaced
 			require.ErrorIs(t, cause, durable.ErrLost)
 			out, err := h.Wait(t.Context())
 			require.NoError(t, err)

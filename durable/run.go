@@ -54,6 +54,8 @@ type run struct {
 	ended   chan struct{}
 	outcome outcome
 
+	born       chan struct{} // closed when its creation is settled; nil for a claimed run
+	bornAt     store.Time    // of workflow_created, for a run that has just been created
 	began      time.Time     // when this execution began
 	activeThen time.Duration // active time of earlier executions
 
@@ -68,6 +70,7 @@ type run struct {
 	children    []*child
 	inbox       inbox
 	undos       []undo // compensations that were registered
+	stashedSize int    // bytes
 	flight      *flight
 	flightSpace flight
 	head        logHead
@@ -292,7 +295,7 @@ func (r *run) adopt(created *store.Event) error {
 
 // call runs the workflow function.
 func (r *run) call() (output []byte, err error) {
-	root := &scope{run: r, lastAt: r.row.CreatedAt}
+	root := &scope{run: r, lastAt: r.bornAt}
 	if r.past != nil {
 		root.hist = r.past.scopes[""]
 		root.lastAt = r.past.created.At
@@ -363,6 +366,11 @@ func (r *run) endDead(d *death) outcome {
 	}
 	interrupted := store.Interrupted
 	data := &eventData{Code: code, Reason: reason, Executor: r.eng.id}
+	cause := d.err
+	if d.kind == deathParked {
+		data.Error = r.eng.errors.record(d.err)
+		cause = r.eng.errors.restore(data.Error)
+	}
 	err := r.write(&write{
 		events: []store.Event{{Type: store.WorkflowInterrupted, Data: data.encode()}},
 		row:    &store.RowPatch{Status: &interrupted, Code: &code, Reason: &reason},
@@ -376,7 +384,7 @@ func (r *run) endDead(d *death) outcome {
 	default:
 		r.eng.log.Warn("durable: run parked", "run", r.id, "workflow", r.def.name, "code", code, "error", d.err)
 	}
-	return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Code: code, Reason: reason, Err: d.err}}
+	return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Code: code, Reason: reason, Err: cause}}
 }
 
 // waits reports whether the row says that r waits and nothing is left to write.

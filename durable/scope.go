@@ -141,7 +141,7 @@ func (s *scope) recordWith(c *call, ev store.Event, w *write) (store.Time, error
 // stash keeps an event of call c for the run's next write.
 func (s *scope) stash(c *call, ev store.Event) {
 	ev.Key, ev.Ordinal = c.key, c.ordinal
-	s.lastAt = s.run.eng.committer.stash(s.run, ev)
+	s.lastAt, _ = s.run.eng.committer.stash(s.run, ev)
 }
 
 // end gives the scope free for its next call.

@@ -111,13 +111,29 @@ func handleOf[O any](r *run, e *Engine, id string, err error) (*Run[O], error) {
 
 // start creates the run, or finds the one that is the same.
 func (e *Engine) start(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (*run, *Engine, string, error) {
-	r, _, err := e.create(ctx, def, id, input, o)
-	if !errors.Is(err, store.ErrExists) {
-		return r, e, id, err
-	}
-	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
-	if err != nil {
-		return nil, e, id, fmt.Errorf("durable: reading run %s, which exists already: %w", id, storeError(err))
+	var h *store.History
+	for tries := 0; ; tries++ {
+		r, _, err := e.create(ctx, def, id, input, o)
+		if !errors.Is(err, store.ErrExists) {
+			return r, e, id, err
+		}
+		if other := e.active(id); other != nil && other.born != nil {
+			// Another goroutine is about to start it: what is not written yet
+			// cannot be read.
+			select {
+			case <-other.born:
+			case <-ctx.Done():
+				return nil, e, id, context.Cause(ctx)
+			}
+		}
+		h, err = e.store.Load(ctx, id, store.Cursor{NoEvents: true})
+		if err == nil {
+			break
+		}
+		// That start failed: this one may succeed.
+		if !errors.Is(err, store.ErrNotFound) || tries == 8 {
+			return nil, e, id, fmt.Errorf("durable: reading run %s, which exists already: %w", id, storeError(err))
+		}
 	}
 	switch {
 	case h.Run.Workflow != def.name:
@@ -163,6 +179,9 @@ func (e *Engine) birth(def *definition, id string, input []byte, o *startOptions
 // settled says what becomes of a new run's execution once its creation is
 // settled. It is called under the committer's mutex.
 func (r *run) settled(err error) {
+	if r.born != nil {
+		close(r.born)
+	}
 	if err == nil {
 		r.launch()
 	} else {
@@ -181,6 +200,7 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 	r, events := e.birth(def, id, input, o)
 	w := &write{events: events, create: &r.row, expect: store.Expect{Absent: true}, once: true}
 	if r.def != nil {
+		r.born = make(chan struct{})
 		if err := e.add(r); err != nil {
 			r.cancel(nil)
 			if errors.Is(err, store.ErrOwned) {
@@ -190,10 +210,14 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 		}
 		// Not after the wait but with the outcome: a run that was created must
 		// be executed although the caller has gone.
-		w.then = r.settled
+		w.then = func(err error) {
+			r.bornAt = w.events[0].At
+			r.settled(err)
+		}
 	}
 	if err := e.committer.commit(ctx, r, w); err != nil {
 		if r.def != nil && !w.admitted {
+			close(r.born)
 			r.abandon()
 		}
 		if errors.Is(err, ErrUnavailable) {
@@ -209,7 +233,8 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 	return r, id, nil
 }
 
-// abandon takes back a run that was added and never launched.
+// abandon takes back a run that was added and never launched. Whoever found it
+// and waits for it looks again.
 func (r *run) abandon() {
 	r.cancel(nil)
 	r.outcome = outcome{err: ErrLost}

@@ -40,7 +40,7 @@ func TestAStepThatHasReturnedIsNotRunAgain(t *testing.T) {
 		out, err := wait(t, w, wf, "r")
 		require.NoError(t, err)
 		require.Equal(t, "11 step failing: failure 1", out)
-		require.Equal(t, []int{1, 1, 2}, []int{first, failing, h.reached})
+		require.Equal(t, []int{1, 1, 2}, []int{first, failing, h.count()})
 		require.Equal(t, []string{
 			"workflow_created", "workflow_started", "step_completed first", "step_failed failing 1",
 			"run_resumed", "step_completed hold", "workflow_completed",
@@ -508,7 +508,7 @@ func TestACheckpointThatCannotBeReadParksTheRun(t *testing.T) {
 				row := w.eventually("r", store.Interrupted)
 				require.Equal(t, c.code, row.Code, "%v", rep)
 				require.Contains(t, row.Reason, c.says)
-				require.Equal(t, 1, h.reached)
+				require.Equal(t, 1, h.count())
 
 				// Nothing was changed but the note that it stopped, and the next
 				// boot reports it with the call that goes on.

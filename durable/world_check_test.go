@@ -28,10 +28,10 @@ func TestACrashedProcessDoesNothingMore(t *testing.T) {
 		w.serve(t, wf)
 		_, err := wf.Start(w.ctx(), "r", 40)
 		require.NoError(t, err)
-		time.Sleep(time.Second)
+		pass(time.Second)
 		w.crash()
 		before := w.story("r")
-		time.Sleep(time.Hour)
+		pass(time.Hour)
 		require.Equal(t, 1, bodies)
 		require.Equal(t, before, w.story("r"))
 

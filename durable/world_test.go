@@ -98,7 +98,7 @@ func (w *world) crash() {
 }
 
 // expire lets the leases of crashed processes run out.
-func (w *world) expire() { time.Sleep(w.lease + time.Second) }
+func (w *world) expire() { pass(w.lease + time.Second) }
 
 // reboot is what happens around kill -9: a crash, the end of the lease, a new
 // process that recovers.
@@ -107,6 +107,12 @@ func (w *world) reboot(t *testing.T, o durable.Options) durable.Report {
 	w.crash()
 	w.expire()
 	return w.boot(t, o)
+}
+
+// pass lets time pass, and everything happen that then happens.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
 }
 
 // row reads a run past every engine.

@@ -47,7 +47,8 @@ type Expect struct {
 	Epoch int64
 	// TakeEpoch raises the row's epoch to Epoch + 1, clears the owner and
 	// writes the events with the new epoch: the act of an operator or of
-	// recovery. Refused with *OwnedError while a live executor owns the run.
+	// recovery. Needs an event, which fences the former owner. Refused with
+	// *OwnedError while a live executor owns the run.
 	TakeEpoch bool
 	// NoCancel: Run.CancelAsked is false, else ErrCancelAsked.
 	NoCancel bool
@@ -125,8 +126,9 @@ func (c *Change) Validate(l Limits) error {
 		return fmt.Errorf("store: run %q: Create needs its first event, and no row patch or taken epoch: %w", c.RunID, ErrInvalid)
 	case c.Create == nil && c.Expect.Epoch <= 0:
 		return fmt.Errorf("store: run %q: Expect.Epoch is missing: %w", c.RunID, ErrInvalid)
-	case c.Yield && len(c.Events) == 0:
-		return fmt.Errorf("store: run %q: Yield needs an event: %w", c.RunID, ErrInvalid)
+	case (c.Yield || c.Expect.TakeEpoch) && len(c.Events) == 0:
+		// Without one the log would still carry the epoch that is taken away.
+		return fmt.Errorf("store: run %q: Yield and TakeEpoch need an event: %w", c.RunID, ErrInvalid)
 	case c.Row != nil && c.Row.Status != nil && !c.Row.Status.Valid():
 		return fmt.Errorf("store: run %q: unknown status %q: %w", c.RunID, *c.Row.Status, ErrInvalid)
 	case c.Row != nil && c.Row.Status != nil && c.Row.Status.Terminal() && !c.Yield:

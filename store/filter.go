@@ -14,7 +14,8 @@ type Filter struct {
 	Parents    []string
 	Attributes map[string]string // each must be set to this value
 
-	// Half-open windows: at or after From, before To; 0: open.
+	// Half-open windows: at or after From, before To; 0: open. A time that is
+	// not set is in no window.
 	CreatedFrom, CreatedTo Time
 	UpdatedFrom, UpdatedTo Time
 	EndedFrom, EndedTo     Time

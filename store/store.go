@@ -48,7 +48,7 @@ type Store interface {
 	// S13 Messages are numbered per receiver from 1 in commit order without a
 	// gap, and raise Run.Inbox.
 	// S14 A message whose receiver has one of the same Kind and ID is dropped
-	// and the Change succeeds.
+	// and the Change succeeds, also when the receiver has ended since.
 	// S15 A message of KindCancel sets Run.CancelAsked. A message to a run that
 	// does not exist fails the Change with ErrNotFound, to a run that ended
 	// with *StatusError, unless IfLive.
@@ -61,6 +61,9 @@ type Store interface {
 	// ErrNotFound if there is none. Events are read while History.Events is
 	// ranged over, in order of Seq; events committed since may be among them,
 	// and one that was committed before Load was called is never missing.
+	//
+	// S17 What Load returns is the caller's to keep: neither later rows nor
+	// later calls overwrite it.
 	Load(ctx context.Context, runID string, c Cursor) (*History, error)
 
 	// List returns a page of runs. S16 Pages are stable: a run that exists
@@ -73,7 +76,7 @@ type Store interface {
 	Count(ctx context.Context, f Filter, by string) (map[string]int64, error)
 
 	// Claim takes runs for an executor, which must be live (ErrNotFound if it
-	// never beat). For each run, in one transaction: the epoch grows by one,
+	// never beat, or its lease has run out). For each run, in one transaction: the epoch grows by one,
 	// the owner becomes the executor, one event with the new epoch is appended
 	// on the current branch (WorkflowStarted for a pending run, RunClaimed for
 	// a waiting one, RunResumed otherwise) and the status becomes Running,
@@ -120,8 +123,7 @@ type History struct {
 	Branches []Branch
 	Inbox    []Message
 	// Events yields the events asked for. After an error it ends. It may be
-	// ranged over more than once, and holds nothing while it is not. What it
-	// yields is the receiver's to keep: later rows do not overwrite it.
+	// ranged over more than once, and holds nothing while it is not (S17).
 	Events iter.Seq2[Event, error]
 }
 

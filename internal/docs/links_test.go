@@ -43,3 +43,17 @@ func TestLinksAreRelativeToTheirPage(t *testing.T) {
 	got := links("docs/a.md", "[x](b.md#part) [y](../README.md) [z](https://example.com) [here](#down)")
 	require.Equal(t, []string{"docs/b.md", "README.md"}, got)
 }
+
+// A page that no index leads to is a page that nobody finds. Decisions are
+// found by their number.
+func TestEveryPageIsInTheIndex(t *testing.T) {
+	indexed := map[string]bool{"docs/README.md": true}
+	for _, to := range links("docs/README.md", read(t, "docs/README.md")) {
+		indexed[to] = true
+	}
+	for _, page := range files(t, ".md") {
+		if strings.HasPrefix(page, "docs/") && !strings.HasPrefix(page, "docs/adr/") && !indexed[page] {
+			t.Errorf("docs/README.md does not link to %s", page)
+		}
+	}
+}

@@ -20,6 +20,7 @@ type claiming struct {
 	listed  driverValue    // queues it may take from
 	limits  map[string]int // of queues that have one
 	tried   map[int64]bool
+	locked  []candidate // tried while somebody else was at them
 	taken   []store.Run
 	numbers []int64 // of the runs taken
 }
@@ -27,7 +28,9 @@ type claiming struct {
 // candidate is a run that looked claimable.
 type candidate struct {
 	no    int64
-	queue string // set only where the limit of its queue matters
+	queue string
+	limit int64 // of the queue, where it matters; 0: none
+	wait  bool  // until whoever is at it has finished
 }
 
 // Claim implements store.Store. Each run is claimed in a transaction of its
@@ -39,6 +42,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 	defer s.calls.Done()
 	cl := &claiming{store: s, claim: c, limits: map[string]int{}, tried: map[int64]bool{}}
 	var queues array
+	queues.text("") // always
 	for _, q := range c.Queues {
 		queues.text(q.Queue)
 		if q.Max > 0 {
@@ -69,28 +73,41 @@ func (c *claiming) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		// Those that somebody else took meanwhile leave room for others, unless
-		// all that was offered has been tried.
-		if !slices.ContainsFunc(list, func(k candidate) bool { return !c.tried[k.no] }) {
+		list = slices.DeleteFunc(list, func(k candidate) bool { return c.tried[k.no] })
+		if len(list) == 0 {
 			break
 		}
-		for _, k := range list {
-			if len(c.taken) >= c.claim.Max || c.tried[k.no] {
-				continue
-			}
-			c.tried[k.no] = true
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if err := c.take(ctx, k); err != nil {
-				return err
-			}
+		if err := c.takeAll(ctx, list); err != nil {
+			return err
 		}
 		if len(c.claim.IDs) > 0 {
 			break
 		}
+		// Those that somebody else took leave room for others.
 	}
-	return c.attributes(ctx)
+	// Somebody who was at a run need not have claimed it: he may have brought it
+	// a message. If there is room still, wait for him.
+	locked := c.locked
+	for i := range locked {
+		locked[i].wait = true
+	}
+	return c.takeAll(ctx, locked)
+}
+
+func (c *claiming) takeAll(ctx context.Context, list []candidate) error {
+	for _, k := range list {
+		if len(c.taken) >= c.claim.Max {
+			return nil
+		}
+		c.tried[k.no] = true
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := c.take(ctx, k); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // candidates reads who is live and what may be claimed.
@@ -104,9 +121,9 @@ func (c *claiming) candidates(w *wire) (list []candidate, err error) {
 	workflows, versions := pairs(c.claim.Serves)
 	if len(c.claim.IDs) > 0 {
 		err = w.query("named", func(v []driverValue) error {
-			list = append(list, candidate{no: v[0].(int64)})
+			list = append(list, candidate{no: v[0].(int64), wait: true})
 			return nil
-		}, texts(c.claim.IDs...), c.census.liveIDs(), workflows, versions)
+		}, texts(c.claim.IDs...), c.census.free(), workflows, versions)
 		return list, err
 	}
 	room, err := c.room(w)
@@ -116,13 +133,13 @@ func (c *claiming) candidates(w *wire) (list []candidate, err error) {
 	// More than are wanted: some may be somebody else's by the time.
 	limit := int64(c.claim.Max-len(c.taken))*2 + 16 + int64(len(c.tried))
 	err = w.query("due", func(v []driverValue) error {
-		k := candidate{no: v[0].(int64)}
-		if queue := v[1].(string); c.limits[queue] > 0 && store.Status(v[2].(string)) != store.Waiting {
-			k.queue = queue
+		k := candidate{no: v[0].(int64), queue: v[1].(string)}
+		if store.Status(v[2].(string)) != store.Waiting { // which stays waiting, and needs no room
+			k.limit = int64(c.limits[k.queue])
 		}
 		list = append(list, k)
 		return nil
-	}, int64(c.census.now), c.census.liveIDs(), workflows, versions, c.listed, room, limit)
+	}, int64(c.census.now), c.census.free(), workflows, versions, c.listed, room, limit)
 	return list, err
 }
 
@@ -136,6 +153,9 @@ func (c *claiming) room(w *wire) (driverValue, error) {
 		return nil, err
 	}
 	var a array
+	if !slices.ContainsFunc(c.claim.Queues, func(q store.QueueLimit) bool { return q.Queue == "" }) {
+		a.text("")
+	}
 	for _, q := range c.claim.Queues {
 		if q.Max <= 0 || executing[q.Queue] < int64(q.Max) {
 			a.text(q.Queue)
@@ -190,14 +210,20 @@ func (c *claiming) transact(w *wire, k candidate) (*store.Run, error) {
 	if err := w.begin(); err != nil {
 		return nil, err
 	}
-	free, err := c.lockQueue(w, k.queue)
+	free, err := c.lockQueue(w, k)
 	if err != nil || !free {
 		return nil, err
 	}
 	for {
-		run, attributes, now, err := c.lock(w, k.no)
-		if err != nil || run == nil {
+		run, attributes, now, err := c.lock(w, k)
+		if err != nil {
 			return nil, err
+		}
+		if run == nil {
+			if !k.wait {
+				c.locked = append(c.locked, k)
+			}
+			return nil, nil
 		}
 		live := run.Owner != "" && c.census.isLive(run.Owner)
 		if !sqlstore.Claimable(run, now, live, len(c.claim.IDs) > 0) || !store.Serves(c.claim.Serves, run.Workflow, run.Version) {
@@ -218,19 +244,38 @@ func (c *claiming) transact(w *wire, k candidate) (*store.Run, error) {
 		if _, err := w.exec("update_runs", values(a[:])...); err != nil {
 			return nil, err
 		}
+		if err := readAttributes(w, k.no, attributes, run); err != nil {
+			return nil, err
+		}
 		return run, w.commit()
 	}
 }
 
-// lock locks the row and reads the last event; nil when somebody else has it,
-// or it is gone. Reading the row a second time does not wait for itself.
-func (c *claiming) lock(w *wire, no int64) (run *store.Run, attributes int64, now store.Time, err error) {
-	err = w.query("claim_lock", func(v []driverValue) error {
+// readAttributes fills in the attributes of a run that has n.
+func readAttributes(q querier, no, n int64, run *store.Run) error {
+	if n == 0 {
+		return nil
+	}
+	return q.query("attributes_of", func(v []driverValue) error {
+		setAttribute(run, v[1].(string), v[2].(string))
+		return nil
+	}, ints(no))
+}
+
+// lock locks the row and reads the last event; nil when it is gone, or when
+// somebody else is at it and the candidate does not wait. Reading the row a
+// second time does not wait for itself.
+func (c *claiming) lock(w *wire, k candidate) (run *store.Run, attributes int64, now store.Time, err error) {
+	name := "claim_lock"
+	if k.wait {
+		name = "claim_lock_wait"
+	}
+	err = w.query(name, func(v []driverValue) error {
 		now = store.Time(v[0].(int64))
 		var err error
 		run, attributes, err = scanClaimed(v[1:])
 		return err
-	}, no)
+	}, k.no)
 	return run, attributes, now, err
 }
 
@@ -251,36 +296,18 @@ func scanClaimed(v []driverValue) (*store.Run, int64, error) {
 
 // lockQueue makes the limit of a queue exact: who claims from it does so alone,
 // and sees what those before claimed.
-func (c *claiming) lockQueue(w *wire, queue string) (free bool, err error) {
-	limit := int64(c.limits[queue])
-	if queue == "" || limit == 0 {
+func (c *claiming) lockQueue(w *wire, k candidate) (free bool, err error) {
+	if k.limit == 0 {
 		return true, nil
 	}
-	if _, err := w.exec("queue_add", queue); err != nil {
+	if _, err := w.exec("queue_add", k.queue); err != nil {
 		return false, err
 	}
-	if err := w.query("queue_lock", func([]driverValue) error { return nil }, queue); err != nil {
+	if err := w.query("queue_lock", func([]driverValue) error { return nil }, k.queue); err != nil {
 		return false, err
 	}
-	executing, err := c.executing(w, queue)
-	return executing[queue] < limit, err
-}
-
-// attributes fills in those of the runs taken.
-func (c *claiming) attributes(ctx context.Context) error {
-	if len(c.taken) == 0 {
-		return nil
-	}
-	byNo := make(map[int64]*store.Run, len(c.taken))
-	for i := range c.taken {
-		byNo[c.numbers[i]] = &c.taken[i]
-	}
-	return c.store.again(context.WithoutCancel(ctx), func(w *wire) error {
-		return w.query("attributes_of", func(v []driverValue) error {
-			setAttribute(byNo[v[0].(int64)], v[1].(string), v[2].(string))
-			return nil
-		}, ints(c.numbers...))
-	})
+	executing, err := c.executing(w, k.queue)
+	return executing[k.queue] < k.limit, err
 }
 
 func setAttribute(r *store.Run, name, value string) {
@@ -349,13 +376,20 @@ func (c *claiming) look(w *wire, u unsettledClaim) error {
 		return err
 	}
 	var run *store.Run
+	var attributes int64
 	err := w.query("run_after_claim", func(v []driverValue) (err error) {
-		run, _, err = scanClaimed(v)
+		run, attributes, err = scanClaimed(v)
 		return err
 	}, u.no, u.executor, u.epoch, u.seq)
+	if err == nil && run != nil {
+		err = readAttributes(w, u.no, attributes, run)
+	}
+	if err != nil {
+		return err
+	}
 	w.rollback()
-	if err == nil && run != nil && !slices.Contains(c.numbers, u.no) {
+	if run != nil && !slices.Contains(c.numbers, u.no) {
 		c.add(u.no, run)
 	}
-	return err
+	return nil
 }

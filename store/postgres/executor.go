@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -18,12 +19,13 @@ type census struct {
 	now  store.Time
 	rows []sqlstore.ExecutorRow // oldest first
 	live map[string]bool
+	gone []string // own runs and are not live
 }
 
 func (c *census) isLive(id string) bool { return c.live[id] }
 
-// liveIDs returns the live executors as an array.
-func (c *census) liveIDs() driverValue { return texts(c.liveList()...) }
+// free returns the owners whose runs are to be had, nobody included.
+func (c *census) free() driverValue { return texts(append([]string{""}, c.gone...)...) }
 
 func (c *census) liveList() []string {
 	ids := make([]string, 0, len(c.live))
@@ -44,6 +46,7 @@ func (s *Store) census(q querier) (*census, error) {
 	c := &census{live: map[string]bool{}}
 	var up store.Time
 	var held map[int64]bool
+	var owners string
 	err := q.query(name, func(v []driverValue) error {
 		sc := scanner{v: v}
 		c.now, up = store.Time(sc.int()), store.Time(sc.int())
@@ -51,7 +54,8 @@ func (s *Store) census(q querier) (*census, error) {
 		if held == nil {
 			held = lockKeys(locks)
 		}
-		if v[3] == nil {
+		owners = sc.text()
+		if v[4] == nil {
 			return sc.err
 		}
 		c.rows = append(c.rows, sqlstore.ExecutorRow{
@@ -67,6 +71,10 @@ func (s *Store) census(q querier) (*census, error) {
 		r := &c.rows[i]
 		c.live[r.ID] = r.Leased(c.now) && !(s.PresenceKind() != "" && gone(r, held, up, c.now))
 	}
+	if err := json.Unmarshal([]byte(owners), &c.gone); err != nil {
+		return nil, fmt.Errorf("postgres: list of owners: %w", err)
+	}
+	c.gone = slices.DeleteFunc(c.gone, c.isLive)
 	return c, nil
 }
 
@@ -168,16 +176,14 @@ func (s *Store) look(w *wire, p *store.Pulse, e store.Executor) error {
 		switch v[0].(string) {
 		case "mail":
 			p.Mail = append(p.Mail, store.Mail{RunID: name, Inbox: n})
-		case "gone":
-			p.Gone = append(p.Gone, name)
 		case "next":
 			p.Next = store.Time(n)
 		case "due":
 			p.Due = true
 		}
 		return nil
-	}, int64(all.now), all.liveIDs(), workflows, versions, owner)
-	slices.Sort(p.Gone)
+	}, int64(all.now), all.free(), workflows, versions, owner)
+	p.Gone = all.gone // sorted by the index
 	return err
 }
 

@@ -135,11 +135,13 @@ func (s *Store) events(ctx context.Context, no int64, h *store.History, c store.
 		r.branches = r.lineage.Branches()
 	}
 	return func(yield func(store.Event, error) bool) {
+		// Not a call that Close waits for: the caller may close the store in the
+		// middle of it, and finds out at the next event.
 		if err := s.enter(ctx); err != nil {
 			yield(store.Event{}, err)
 			return
 		}
-		defer s.calls.Done()
+		s.calls.Done()
 		r := r // each range begins at the beginning
 		if err := r.read(ctx, yield); err != nil {
 			yield(store.Event{}, described("read events", err))
@@ -197,6 +199,11 @@ func (r *reading) once(ctx context.Context, after int64, yield func(store.Event)
 			name, args = "events_of_branches", append(args, branches.value())
 		}
 		return r.store.rows(ctx, q, name, args, func(v []driverValue) (bool, error) {
+			select {
+			case <-r.store.closing:
+				return false, store.ErrClosed
+			default:
+			}
 			row, err := scanEvent(v)
 			if err != nil {
 				return false, err

@@ -25,7 +25,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 			return err
 		}
 		if !live[c.Executor] {
-			return fmt.Errorf("executor %q is not live, it must beat before it claims: %w", c.Executor, store.ErrNotFound)
+			return fmt.Errorf("sqlite: executor %q is not live, it must beat before it claims: %w", c.Executor, store.ErrNotFound)
 		}
 		if c.Max <= 0 {
 			return nil

@@ -9,6 +9,7 @@ import (
 
 	"github.com/mattn/go-sqlite3"
 
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -51,11 +52,11 @@ func (s *Store) fail(what string, err error, wrote bool) error {
 	if err == nil {
 		return nil
 	}
-	if errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
 	e, ok := errors.AsType[sqlite3.Error](err)
-	if !ok {
+	switch {
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), !ok && !sqlstore.Blameless(err):
+		return err // the caller's own, or the contract's: it says all there is to say
+	case !ok:
 		return fmt.Errorf("sqlite: %s: %s: %w", s.name, what, err)
 	}
 	switch e.Code {

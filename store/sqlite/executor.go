@@ -5,7 +5,6 @@ package sqlite
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -288,16 +287,20 @@ func (t *tx) lanes(serves []store.Served, live map[string]bool) ([]lane, error) 
 	return lanes, err
 }
 
-// leaveAll ends the presence of the executors of this handle that are still
-// registered.
-func (s *Store) leaveAll(c *conn) error {
+// markWait bounds how long Close waits for the database to mark executors.
+const markWait = time.Second
+
+// markGone marks the executors of this handle that did not leave, and returns
+// their ids. The mark lets their files be deleted; when it cannot be had, the
+// files stay, their locks are found free, and somebody else deletes them.
+func (s *Store) markGone() []string {
 	ids := s.presence.held()
 	if len(ids) == 0 {
 		return nil
 	}
-	// A mark in the database lets the files be removed: without it, a missing
-	// file says nothing, since another mount may hide it.
-	err := s.transact(context.Background(), c, "leave", func(t *tx) error {
+	ctx, cancel := context.WithTimeout(context.Background(), markWait)
+	defer cancel()
+	err := s.write(ctx, "mark executors as gone", func(t *tx) error {
 		for _, id := range ids {
 			if _, _, err := t.exec(t.s.q.executorGone, id); err != nil {
 				return err
@@ -305,5 +308,8 @@ func (s *Store) leaveAll(c *conn) error {
 		}
 		return nil
 	})
-	return errors.Join(err, s.presence.close(err == nil))
+	if err != nil {
+		return nil
+	}
+	return ids
 }

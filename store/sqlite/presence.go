@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 
 	"github.com/gofrs/flock"
@@ -124,14 +125,14 @@ func (p *presence) held() []string {
 	return ids
 }
 
-// close gives up all locks; the files are deleted if their executors are marked.
-func (p *presence) close(marked bool) error {
+// close gives up all locks, and deletes the files of executors that are marked.
+func (p *presence) close(marked []string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var errs []error
 	for id, l := range p.locks {
 		errs = append(errs, l.Close())
-		if marked {
+		if slices.Contains(marked, id) {
 			p.remove(id)
 		}
 	}

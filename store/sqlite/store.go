@@ -29,7 +29,9 @@ type Store struct {
 	// taken it out.
 	writer  chan *conn
 	readers *sqlx.DB
-	closing chan struct{} // closed as the first act of Close
+	closing chan struct{} // closed by Close, so that nobody waits any longer
+
+	closeOnce sync.Once // for closing
 
 	// life is held for reading by every call, so that Close waits for them.
 	life   sync.RWMutex
@@ -75,13 +77,8 @@ func (s *Store) Close() error {
 	if closed {
 		return nil
 	}
-	s.listeners.mu.Lock()
-	select {
-	case <-s.closing:
-	default:
-		close(s.closing)
-	}
-	s.listeners.mu.Unlock()
+	marked := s.markGone()
+	s.closeOnce.Do(func() { close(s.closing) })
 
 	s.life.Lock()
 	defer s.life.Unlock()
@@ -91,10 +88,9 @@ func (s *Store) Close() error {
 	s.closed = true
 	// Nobody else can have the writer: every call that takes it holds life.
 	c := <-s.writer
-	errs := []error{s.leaveAll(c)}
 	// The writer goes last: the last connection of all folds the WAL into the
 	// file, and it is the one that waits for the disk.
-	errs = append(errs, s.readers.Close(), c.close(), s.listeners.close())
+	errs := []error{s.presence.close(marked), s.listeners.close(), s.readers.Close(), c.close()}
 	if err := errors.Join(errs...); err != nil {
 		return s.fail("close", err, false)
 	}
@@ -131,7 +127,7 @@ func (s *Store) take(ctx context.Context) (*conn, error) {
 		}
 	}
 	if c.raw == nil {
-		if err := s.reopen(c); err != nil {
+		if err := s.whileBusy(ctx, func() error { return s.reopen(c) }); err != nil {
 			s.writer <- c
 			return nil, s.fail("reopen after an error", err, false)
 		}

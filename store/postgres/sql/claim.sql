@@ -1,46 +1,53 @@
--- Claims and beats. live is the list of executors that are live; served are
--- pairs of workflow and version.
+-- Claims and beats. $2 are the owners whose runs are to be had: nobody (''), and
+-- executors that are not live. $3 $4 are pairs of workflow and version served.
 
 -- name: due (own)
--- What a claim may take, in order: priority, then who waits longest. $1 now,
--- $2 live, $3 $4 served, $5 queues whose waiting runs may be taken, $6 queues
--- with room, $7 how many.
+-- What a claim may take, in order: priority, then who waits longest. $1 now, $5
+-- queues whose waiting runs may be taken, $6 queues with room, $7 how many.
 SELECT c.no, c.queue, c.status FROM (
-  (SELECT r.no, r.queue, r.status, r.priority, CASE WHEN r.wake_at <> 0 THEN r.wake_at ELSE r.created_at END AS since
-   FROM durable_runs r
-   WHERE r.status = 'pending' AND r.wake_at <= $1 AND (r.queue = '' OR r.queue = ANY($6::text[]))
-     AND (r.owner = '' OR r.owner <> ALL($2::text[])) AND (NOT r.paused OR r.cancel_asked)
-     AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))
-   ORDER BY r.priority DESC, CASE WHEN r.wake_at <> 0 THEN r.wake_at ELSE r.created_at END, r.no LIMIT $7)
+  SELECT l.* FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
+  CROSS JOIN unnest($6::text[]) AS q (queue)
+  CROSS JOIN LATERAL (
+    SELECT r.no, r.queue, r.status, r.priority, CASE WHEN r.wake_at <> 0 THEN r.wake_at ELSE r.created_at END AS since
+    FROM durable_runs r
+    WHERE r.status = 'pending' AND r.workflow = s.workflow AND r.version = s.version AND r.queue = q.queue
+      AND r.wake_at <= $1 AND r.owner = ANY($2::text[]) AND (NOT r.paused OR r.cancel_asked)
+    ORDER BY r.priority DESC, CASE WHEN r.wake_at <> 0 THEN r.wake_at ELSE r.created_at END, r.no LIMIT $7) l
   UNION ALL
-  (SELECT r.no, r.queue, r.status, r.priority, CASE WHEN r.wake_at <> 0 AND r.wake_at <= $1 THEN r.wake_at ELSE r.created_at END
-   FROM durable_runs r
-   WHERE r.status = 'interrupted' AND r.code IN ('', 'not_registered') AND (r.queue = '' OR r.queue = ANY($6::text[]))
-     AND (r.owner = '' OR r.owner <> ALL($2::text[])) AND (NOT r.paused OR r.cancel_asked)
-     AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))
-   ORDER BY 4 DESC, 5, 1 LIMIT $7)
+  SELECT l.* FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
+  CROSS JOIN unnest($6::text[]) AS q (queue)
+  CROSS JOIN LATERAL (
+    SELECT r.no, r.queue, r.status, r.priority, CASE WHEN r.wake_at <> 0 AND r.wake_at <= $1 THEN r.wake_at ELSE r.created_at END
+    FROM durable_runs r
+    WHERE r.status = 'interrupted' AND r.code IN ('', 'not_registered')
+      AND r.workflow = s.workflow AND r.version = s.version AND r.queue = q.queue
+      AND r.owner = ANY($2::text[]) AND (NOT r.paused OR r.cancel_asked)
+    ORDER BY r.priority DESC, 5, r.no LIMIT $7) l
   UNION ALL
-  (SELECT r.no, r.queue, r.status, r.priority, r.wake_at
-   FROM durable_runs r
-   WHERE r.status = 'waiting' AND r.wake_at <> 0 AND r.wake_at <= $1 AND (r.queue = '' OR r.queue = ANY($5::text[]))
-     AND (r.owner = '' OR r.owner <> ALL($2::text[])) AND (NOT r.paused OR r.cancel_asked)
-     AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))
-   ORDER BY 4 DESC, 5, 1 LIMIT $7)
+  SELECT l.* FROM unnest($2::text[]) AS o (owner)
+  CROSS JOIN LATERAL (
+    SELECT r.no, r.queue, r.status, r.priority, r.wake_at
+    FROM durable_runs r
+    WHERE r.owner = o.owner AND r.status = 'waiting' AND r.wake_at <> 0 AND r.wake_at <= $1
+      AND r.queue = ANY($5::text[]) AND (NOT r.paused OR r.cancel_asked)
+      AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))
+    ORDER BY r.wake_at) l
   UNION ALL
-  (SELECT r.no, r.queue, r.status, r.priority, r.created_at
-   FROM durable_runs r
-   WHERE r.status = 'waiting' AND (r.inbox > r.seen OR r.cancel_asked) AND NOT (r.wake_at <> 0 AND r.wake_at <= $1)
-     AND (r.queue = '' OR r.queue = ANY($5::text[]))
-     AND (r.owner = '' OR r.owner <> ALL($2::text[])) AND (NOT r.paused OR r.cancel_asked)
-     AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))
-   ORDER BY 4 DESC, 5, 1 LIMIT $7)
+  SELECT l.* FROM unnest($2::text[]) AS o (owner)
+  CROSS JOIN LATERAL (
+    SELECT r.no, r.queue, r.status, r.priority, r.created_at
+    FROM durable_runs r
+    WHERE r.owner = o.owner AND r.status = 'waiting' AND r.mail AND NOT (r.wake_at <> 0 AND r.wake_at <= $1)
+      AND r.queue = ANY($5::text[]) AND (NOT r.paused OR r.cancel_asked)
+      AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))
+    ORDER BY r.no) l
 ) c ORDER BY c.priority DESC, c.since, c.no LIMIT $7
 
 -- name: named (own)
 -- Of the runs named, those a claim may take, in the order asked for.
 SELECT r.no FROM unnest($1::text[]) WITH ORDINALITY AS i (id, ord) JOIN durable_runs r ON r.id = i.id
 WHERE r.status NOT IN ('completed', 'failed', 'cancelled') AND NOT (r.status = 'interrupted' AND r.code NOT IN ('', 'not_registered'))
-  AND NOT r.paused AND (r.owner = '' OR r.owner <> ALL($2::text[]))
+  AND NOT r.paused AND r.owner = ANY($2::text[])
   AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))
 ORDER BY i.ord
 
@@ -54,6 +61,17 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now,
 FROM durable_runs r
 CROSS JOIN LATERAL (SELECT * FROM durable_events l WHERE l.run_no = r.no ORDER BY l.seq DESC LIMIT 1) e
 WHERE r.no = $1 FOR UPDATE OF r SKIP LOCKED
+
+-- name: claim_lock_wait (own)
+-- The same, once whoever is at it has finished.
+SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now,
+       r.no, r.id, r.workflow, r.initial_version, r.parent, r.parent_key, r.forked_from, r.input_hash, r.queue, r.partition, r.dedup, r.trace, r.created_at,
+       r.version, r.status, r.code, r.reason, r.recoverable, r.owner, r.epoch, r.branch, r.generation, r.resumes, r.strikes, r.priority, r.inbox, r.seen,
+       r.cancel_asked, r.paused, r.archived_seq, r.started_at, r.updated_at, r.ended_at, r.wake_at, r.deadline_at, r.attributes,
+       e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum
+FROM durable_runs r
+CROSS JOIN LATERAL (SELECT * FROM durable_events l WHERE l.run_no = r.no ORDER BY l.seq DESC LIMIT 1) e
+WHERE r.no = $1 FOR UPDATE OF r
 
 -- name: run_after_claim (own)
 -- For a claim whose answer was lost: the run, if the claim took effect.
@@ -72,22 +90,35 @@ SELECT name FROM durable_queues WHERE name = $1 FOR UPDATE
 
 -- name: queue_executing
 SELECT queue, count(*) FROM durable_runs
-WHERE queue = ANY($1::text[]) AND queue <> '' AND status IN ('running', 'resuming') GROUP BY queue
+WHERE queue = ANY($1::text[]) AND status IN ('running', 'resuming') GROUP BY queue
 
 -- name: executors
--- All executors, the clock, since when the server runs, and which presence
--- locks are held. There is always a row.
+-- All executors, the clock, since when the server runs, which presence locks
+-- are held, and who owns runs (found from owner to owner along the index).
+-- There is always a row.
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now,
        (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint AS up,
        (SELECT COALESCE(string_agg(l.objid::text, ','), '') FROM pg_locks l
         WHERE l.locktype = 'advisory' AND l.classid = 1146440258 AND l.objsubid = 2 AND l.granted
           AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())) AS held,
+       (WITH RECURSIVE owners AS (
+          (SELECT r.owner FROM durable_runs r WHERE r.owner <> '' ORDER BY r.owner LIMIT 1)
+          UNION ALL
+          SELECT (SELECT r.owner FROM durable_runs r WHERE r.owner <> '' AND r.owner > o.owner ORDER BY r.owner LIMIT 1)
+          FROM owners o WHERE o.owner IS NOT NULL)
+        SELECT COALESCE(json_agg(o.owner), '[]')::text FROM owners o WHERE o.owner IS NOT NULL) AS owners,
        e.id, e.name, e.host, e.boot, e.pid, e.lease, e.serves, e.started_at, e.beat_at, e.presence
 FROM (SELECT 1) one LEFT JOIN durable_executors e ON true ORDER BY e.started_at, e.no
 
 -- name: executors_portable (own)
 -- The same for servers without session locks.
 SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now, 0::bigint AS up, '' AS held,
+       (WITH RECURSIVE owners AS (
+          (SELECT r.owner FROM durable_runs r WHERE r.owner <> '' ORDER BY r.owner LIMIT 1)
+          UNION ALL
+          SELECT (SELECT r.owner FROM durable_runs r WHERE r.owner <> '' AND r.owner > o.owner ORDER BY r.owner LIMIT 1)
+          FROM owners o WHERE o.owner IS NOT NULL)
+        SELECT COALESCE(json_agg(o.owner), '[]')::text FROM owners o WHERE o.owner IS NOT NULL) AS owners,
        e.id, e.name, e.host, e.boot, e.pid, e.lease, e.serves, e.started_at, e.beat_at, e.presence
 FROM (SELECT 1) one LEFT JOIN durable_executors e ON true ORDER BY e.started_at, e.no
 
@@ -115,37 +146,59 @@ WHERE e.beat_at + e.lease < (extract(epoch FROM clock_timestamp()) * 1000000)::b
   AND NOT EXISTS (SELECT 1 FROM durable_runs r WHERE r.owner = e.id)
 
 -- name: look (own)
--- What a beat brings back: mail, executors that left runs behind, the next
--- wake-up, and whether something is due. $1 now, $2 live, $3 $4 served, $5 the
--- executor.
-SELECT 'mail' AS kind, r.id AS name, r.inbox AS n, r.no AS ord FROM durable_runs r
-WHERE r.owner = $5 AND r.owner <> '' AND r.inbox > r.seen AND r.status NOT IN ('completed', 'failed', 'cancelled')
+-- What a beat brings back: mail, the next wake-up, and whether something is
+-- due. $1 now, $5 the executor; '' when it leaves, and owns nothing. Each part
+-- asks in the order of an index, which keeps the planner from reading it all.
+SELECT 'mail' AS kind, l.id AS name, l.inbox AS n, l.no AS ord
+FROM unnest(ARRAY['pending', 'running', 'resuming', 'waiting', 'interrupted']) AS st (status)
+CROSS JOIN LATERAL (
+  SELECT r.id, r.inbox, r.no FROM durable_runs r
+  WHERE r.owner = $5 AND r.owner <> '' AND r.status = st.status AND r.mail AND r.inbox > r.seen
+  ORDER BY r.no) l
 UNION ALL
-SELECT DISTINCT 'gone', r.owner, 0::bigint, 0::bigint FROM durable_runs r
-WHERE r.owner <> '' AND r.owner <> ALL($2::text[]) AND r.status NOT IN ('completed', 'failed', 'cancelled')
+(SELECT 'next', '', l.wake_at, 0::bigint
+ FROM unnest($2::text[] || $5::text) AS o (owner)
+ CROSS JOIN unnest(ARRAY['pending', 'running', 'resuming', 'waiting', 'interrupted']) AS st (status)
+ CROSS JOIN LATERAL (
+   SELECT r.wake_at FROM durable_runs r
+   WHERE r.owner = o.owner AND r.status = st.status AND r.wake_at <> 0 AND r.wake_at > $1
+     AND ((r.owner = $5 AND r.owner <> '') OR (
+       NOT r.paused AND NOT (r.status = 'interrupted' AND r.code NOT IN ('', 'not_registered'))
+       AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))))
+   ORDER BY r.wake_at LIMIT 1) l
+ ORDER BY l.wake_at LIMIT 1)
 UNION ALL
-(SELECT 'next', '', r.wake_at, 0::bigint FROM durable_runs r
- WHERE r.wake_at > $1 AND r.wake_at <> 0 AND r.status NOT IN ('completed', 'failed', 'cancelled')
-   AND ((r.owner = $5 AND r.owner <> '') OR ((r.owner = '' OR r.owner <> ALL($2::text[]))
-     AND NOT r.paused AND NOT (r.status = 'interrupted' AND r.code NOT IN ('', 'not_registered'))
-     AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))))
- ORDER BY r.wake_at LIMIT 1)
+(SELECT 'due', '', 0::bigint, 0::bigint FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
+ CROSS JOIN LATERAL (
+   SELECT 1 FROM durable_runs r
+   WHERE r.status = 'pending' AND r.workflow = s.workflow AND r.version = s.version AND r.wake_at <= $1
+     AND r.owner = ANY($2::text[]) AND (NOT r.paused OR r.cancel_asked)
+   ORDER BY r.queue, r.priority DESC LIMIT 1) l
+ LIMIT 1)
 UNION ALL
-(SELECT 'due', '', 0::bigint, 0::bigint FROM durable_runs r
- WHERE r.status = 'pending' AND r.wake_at <= $1 AND (r.owner = '' OR r.owner <> ALL($2::text[])) AND (NOT r.paused OR r.cancel_asked)
-   AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version)) LIMIT 1)
+(SELECT 'due', '', 0::bigint, 0::bigint FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
+ CROSS JOIN LATERAL (
+   SELECT 1 FROM durable_runs r
+   WHERE r.status = 'interrupted' AND r.code IN ('', 'not_registered') AND r.workflow = s.workflow AND r.version = s.version
+     AND r.owner = ANY($2::text[]) AND (NOT r.paused OR r.cancel_asked)
+   ORDER BY r.queue, r.priority DESC LIMIT 1) l
+ LIMIT 1)
 UNION ALL
-(SELECT 'due', '', 0::bigint, 0::bigint FROM durable_runs r
- WHERE r.status = 'interrupted' AND r.code IN ('', 'not_registered') AND (r.owner = '' OR r.owner <> ALL($2::text[])) AND (NOT r.paused OR r.cancel_asked)
-   AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version)) LIMIT 1)
+(SELECT 'due', '', 0::bigint, 0::bigint FROM unnest($2::text[]) AS o (owner)
+ CROSS JOIN LATERAL (
+   SELECT 1 FROM durable_runs r
+   WHERE r.owner = o.owner AND r.status = 'waiting' AND r.wake_at <> 0 AND r.wake_at <= $1 AND (NOT r.paused OR r.cancel_asked)
+     AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))
+   ORDER BY r.wake_at LIMIT 1) l
+ LIMIT 1)
 UNION ALL
-(SELECT 'due', '', 0::bigint, 0::bigint FROM durable_runs r
- WHERE r.status = 'waiting' AND r.wake_at <> 0 AND r.wake_at <= $1 AND (r.owner = '' OR r.owner <> ALL($2::text[])) AND (NOT r.paused OR r.cancel_asked)
-   AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version)) LIMIT 1)
-UNION ALL
-(SELECT 'due', '', 0::bigint, 0::bigint FROM durable_runs r
- WHERE r.status = 'waiting' AND (r.inbox > r.seen OR r.cancel_asked) AND (r.owner = '' OR r.owner <> ALL($2::text[])) AND (NOT r.paused OR r.cancel_asked)
-   AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version)) LIMIT 1)
+(SELECT 'due', '', 0::bigint, 0::bigint FROM unnest($2::text[]) AS o (owner)
+ CROSS JOIN LATERAL (
+   SELECT 1 FROM durable_runs r
+   WHERE r.owner = o.owner AND r.status = 'waiting' AND r.mail AND (NOT r.paused OR r.cancel_asked)
+     AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))
+   ORDER BY r.no LIMIT 1) l
+ LIMIT 1)
 ORDER BY 1, 4, 2
 
 -- name: lock_run (own)

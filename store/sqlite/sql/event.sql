@@ -13,7 +13,7 @@ WHERE EXISTS (SELECT 1 FROM durable_events WHERE place = ?1 - 1 AND epoch = ?15)
 INSERT INTO durable_events (place, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
 
--- name: event_fence
+-- name: event_fence (own)
 SELECT epoch, sum FROM durable_events WHERE place = ?1
 
 -- name: event_last
@@ -32,9 +32,9 @@ JOIN durable_events AS e ON e.place = (SELECT max(l.place) FROM durable_events A
 SELECT place & 268435455 AS seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum
 FROM durable_events WHERE place > ?1 AND place < ?2 ORDER BY place
 
--- name: events_down
+-- name: events_down (own)
 SELECT place & 268435455 AS seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum
 FROM durable_events WHERE place > ?1 AND place < ?2 ORDER BY place DESC
 
--- name: events_delete
+-- name: events_delete (own)
 DELETE FROM durable_events WHERE place > ?1 AND place < ?2

@@ -41,5 +41,5 @@ SELECT o.owner, o.workflow, o.version,
     ORDER BY r.wake_at LIMIT 1) AS next_free
 FROM lane JOIN durable_runs AS o ON o.no = lane.no
 
--- name: mail_of
+-- name: mail_of (own)
 SELECT id, inbox FROM durable_runs WHERE owner = ?1 AND inbox > seen AND status NOT IN ('completed', 'failed', 'cancelled') ORDER BY no

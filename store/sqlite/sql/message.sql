@@ -1,13 +1,13 @@
 -- Statements on the inbox. place is (run number << 28) | seq.
 
--- name: message_exists
+-- name: message_exists (own)
 SELECT 1 FROM durable_inbox WHERE run_no = ?1 AND kind = ?2 AND id = ?3
 
--- name: message_count
+-- name: message_count (own)
 -- Gives the message its number (S13). ?2 says that it asks for a cancel (S15).
 UPDATE durable_runs SET inbox = inbox + 1, cancel_asked = max(cancel_asked, ?2), updated_at = max(updated_at, ?3) WHERE no = ?1
 
--- name: message_insert
+-- name: message_insert (own)
 -- After message_count: run_no << 28 | inbox is the place.
 INSERT INTO durable_inbox (place, run_no, kind, name, id, at, data, payload)
 SELECT no << 28 | inbox, no, ?2, ?3, ?4, ?5, ?6, ?7 FROM durable_runs WHERE no = ?1
@@ -15,5 +15,5 @@ SELECT no << 28 | inbox, no, ?2, ?3, ?4, ?5, ?6, ?7 FROM durable_runs WHERE no =
 -- name: messages_of
 SELECT place & 268435455 AS seq, kind, name, id, at, data, payload FROM durable_inbox WHERE place > ?1 AND place < ?2 ORDER BY place
 
--- name: messages_delete
+-- name: messages_delete (own)
 DELETE FROM durable_inbox WHERE place > ?1 AND place < ?2

@@ -1,0 +1,28 @@
+package main
+
+import "context"
+
+// A benchCase measures one thing on one target.
+type benchCase struct {
+	name string
+	on   func(*target) bool
+	run  func(context.Context, *target, size) ([]result, error)
+}
+
+var cases = []benchCase{
+	{"SEQ", (*target).isDatabase, seq},
+	{"FAN", (*target).isDatabase, fan},
+	{"START", (*target).isDatabase, start},
+	{"REPLAY", (*target).isDurable, replay},
+	{"ENGINE", (*target).isMemory, engine},
+	{"STATEMENTS", (*target).isDurable, statements},
+	{"IDLE", (*target).isDurable, idle},
+}
+
+func caseNames() []string {
+	var names []string
+	for _, c := range cases {
+		names = append(names, c.name)
+	}
+	return names
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
+)
+
+const (
+	fanRuns   = 1000
+	fanAtOnce = 100
+	fanSteps  = 10
+	// fanChanges are the durable changes of a run: its start, its steps and its
+	// completion.
+	fanChanges = fanSteps + 2
+	// fanFloor inserts take about as long as the runs, so that both sides see as
+	// much of what else the machine does.
+	fanFloor = 1000
+)
+
+// fan measures many runs at a time, in durable changes a second, against the
+// rate of single inserts: what sharing commits is worth.
+func fan(ctx context.Context, t *target, n size) ([]result, error) {
+	s, err := t.open()
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	f, err := t.openFloor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+
+	w := durable.Define("fan", func(ctx context.Context, _ int) (int, error) { return steps(ctx, fanSteps) })
+	var measured []pair
+	err = withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
+		round := 0
+		floor := func() (float64, error) {
+			d, err := f.singles(ctx, fanFloor)
+			return fanFloor / d.Seconds(), err
+		}
+		ours := func() (float64, error) {
+			round++
+			d, err := crowd(ctx, w, round)
+			return float64(fanRuns*fanChanges) / d.Seconds(), err
+		}
+		measured, err = pairs(n.fanPairs, floor, ours)
+		return err
+	}, w)
+	if err != nil {
+		return nil, err
+	}
+	return []result{pairedResult("FAN", "changes/s", true, measured)}, nil
+}
+
+// crowd brings fanRuns runs from start to result, fanAtOnce at a time.
+func crowd(ctx context.Context, w *durable.Workflow[int, int], round int) (time.Duration, error) {
+	next := make(chan int)
+	errs := make(chan error, fanAtOnce)
+	began := time.Now()
+	var workers sync.WaitGroup
+	for range fanAtOnce {
+		workers.Go(func() {
+			for i := range next {
+				if _, err := w.Run(ctx, fmt.Sprintf("fan-%d-%d", round, i), i); err != nil {
+					select {
+					case errs <- err:
+					default: // one is enough
+					}
+				}
+			}
+		})
+	}
+	for i := range fanRuns {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	took := time.Since(began)
+	select {
+	case err := <-errs:
+		return 0, err
+	default:
+		return took, nil
+	}
+}

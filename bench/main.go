@@ -1,0 +1,127 @@
+// Bench measures the library against what a user could at best write by hand:
+// raw inserts into a table of the same shape, in the same database, in the same
+// minute. docs/performance.md says how to read it.
+//
+//	go run ./bench [-quick] [-json] [-only SEQ,FAN] [-stores sqlite,postgres,memory]
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"slices"
+	"strings"
+)
+
+// A size says how much is measured.
+type size struct {
+	pairs    int // blocks of each side
+	fanPairs int // of FAN, whose blocks are longer
+	rounds   int // of cases without a floor
+	idle     int // seconds
+}
+
+// Fifteen pairs are the least that gives a bootstrap interval worth printing.
+var (
+	quick = size{pairs: 40, fanPairs: 15, rounds: 11, idle: 12}
+	full  = size{pairs: 200, fanPairs: 50, rounds: 31, idle: 60}
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := command(ctx, os.Stdout, os.Args[1:]); err != nil {
+		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
+		os.Exit(1)
+	}
+}
+
+func command(ctx context.Context, out io.Writer, args []string) error {
+	flags := flag.NewFlagSet("bench", flag.ExitOnError)
+	isQuick := flags.Bool("quick", false, "fewer and smaller rounds: a minute or two")
+	asJSON := flags.Bool("json", false, "print JSON instead of a table")
+	only := flags.String("only", "", "run only these `cases`, separated by commas: "+strings.Join(caseNames(), ", "))
+	stores := flags.String("stores", "sqlite,postgres,memory", "measure only these `stores`")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	wanted, err := choose(*only, caseNames())
+	if err != nil {
+		return err
+	}
+	on, err := choose(*stores, []string{"sqlite", "postgres", "memory"})
+	if err != nil {
+		return err
+	}
+	n := full
+	if *isQuick {
+		n = quick
+	}
+	// The engine's log lines are no part of a measurement's output.
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	results, err := measure(ctx, on, wanted, n)
+	if err != nil {
+		return err
+	}
+	if *asJSON {
+		return printJSON(out, results)
+	}
+	return printTable(out, results)
+}
+
+// choose splits a list given by the user; empty means all.
+func choose(list string, all []string) ([]string, error) {
+	if list == "" {
+		return all, nil
+	}
+	names := strings.Split(list, ",")
+	for _, n := range names {
+		if !slices.Contains(all, n) {
+			return nil, fmt.Errorf("%q is none of %s", n, strings.Join(all, ", "))
+		}
+	}
+	return names, nil
+}
+
+// measure runs the wanted cases on every target. What goes on is said on
+// stderr, because it takes a while.
+func measure(ctx context.Context, stores, wanted []string, n size) ([]result, error) {
+	dir, err := os.MkdirTemp("", "holdfast-bench-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	targets, closeAll, err := openTargets(dir, stores)
+	if err != nil {
+		return nil, err
+	}
+	defer closeAll()
+	var results []result
+	for _, c := range cases {
+		if !slices.Contains(wanted, c.name) {
+			continue
+		}
+		for _, t := range targets {
+			if !c.on(t) {
+				continue
+			}
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			fmt.Fprintf(os.Stderr, "%s on %s %s ...\n", c.name, t.name, t.mode)
+			rs, err := c.run(ctx, t, n)
+			if err != nil {
+				return nil, fmt.Errorf("%s on %s %s: %w", c.name, t.name, t.mode, err)
+			}
+			for _, r := range rs {
+				r.Store, r.Mode = t.name, t.mode
+				results = append(results, r)
+			}
+		}
+	}
+	return results, nil
+}

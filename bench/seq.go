@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
+)
+
+// seq measures the steps of a lone run of 1,000 steps, each a durable commit of
+// its own, against single inserts.
+func seq(ctx context.Context, t *target, n size) ([]result, error) {
+	s, err := t.open()
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	f, err := t.openFloor(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+
+	work := newStepper()
+	w := durable.Define("seq", work.work)
+	var measured []pair
+	err = withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
+		r := &lone{work: work, workflow: w}
+		measured, err = pairs(n.pairs, perOp(ctx, f.singles), func() (float64, error) { return r.block(ctx) })
+		if err != nil {
+			return err
+		}
+		return r.end(ctx)
+	}, w)
+	if err != nil {
+		return nil, err
+	}
+	return []result{pairedResult("SEQ", "us/step", false, measured)}, nil
+}
+
+// perOp turns a floor into a block whose value is microseconds an operation.
+func perOp(ctx context.Context, ops func(context.Context, int) (time.Duration, error)) block {
+	return func() (float64, error) {
+		d, err := ops(ctx, blockSize)
+		return micros(d) / blockSize, err
+	}
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// lone makes blocks of steps in runs one after the other, blocksPerRun each.
+type lone struct {
+	work     *stepper
+	workflow *durable.Workflow[int, int]
+	run      *durable.Run[int]
+	blocks   int // made in run
+	runs     int
+}
+
+func (l *lone) block(ctx context.Context) (float64, error) {
+	if l.blocks == blocksPerRun {
+		if err := l.end(ctx); err != nil {
+			return 0, err
+		}
+	}
+	if l.run == nil {
+		l.runs++
+		var err error
+		if l.run, err = l.workflow.Start(ctx, fmt.Sprintf("seq-%d", l.runs), l.runs); err != nil {
+			return 0, err
+		}
+	}
+	l.blocks++
+	d, err := l.work.block(ctx, l.run, blockSize)
+	return micros(d) / blockSize, err
+}
+
+// end lets the run come to its end.
+func (l *lone) end(ctx context.Context) error {
+	if l.run == nil {
+		return nil
+	}
+	close(l.work.blocks)
+	_, err := l.run.Wait(ctx)
+	l.work.blocks = make(chan int)
+	l.run, l.blocks = nil, 0
+	return err
+}

@@ -1,0 +1,90 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	_ "github.com/mattn/go-sqlite3"
+
+	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/sqlite"
+)
+
+// The modes of SQLite: FULL survives a power cut and is the store's default.
+const (
+	modeFull   = "FULL"
+	modeNormal = "NORMAL"
+)
+
+var files atomic.Int64
+
+func sqliteTarget(dir, mode string) *target {
+	open := func(path string) (store.Store, error) {
+		sync := sqlite.Full
+		if mode == modeNormal {
+			sync = sqlite.Normal
+		}
+		return sqlite.OpenOptions(path, sqlite.Options{Synchronous: sync})
+	}
+	path := func() string { return filepath.Join(dir, fmt.Sprintf("%d.db", files.Add(1))) }
+	return &target{
+		name: "sqlite", mode: mode,
+		open: func() (store.Store, error) { return open(path()) },
+		openFloor: func(ctx context.Context) (*floor, error) {
+			p := path()
+			s, err := open(p)
+			if err != nil {
+				return nil, err
+			}
+			if err := writeSample(ctx, s); err != nil {
+				return nil, err
+			}
+			return sqliteFloor(ctx, p, mode)
+		},
+	}
+}
+
+// sqliteFloor makes a table of the shape of the store's events beside it, and
+// fenced inserts into that.
+func sqliteFloor(ctx context.Context, path, mode string) (*floor, error) {
+	db, err := sql.Open("sqlite3", "file:"+path+"?_journal_mode=WAL&_mutex=no&_synchronous="+mode)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(1)
+	var create string
+	err = db.QueryRowContext(ctx, "SELECT sql FROM sqlite_master WHERE type = 'table' AND name = 'durable_events'").Scan(&create)
+	if err != nil {
+		return nil, fmt.Errorf("reading the shape of the events: %w", err)
+	}
+	if _, err := db.ExecContext(ctx, strings.Replace(create, "durable_events", "floor_events", 1)); err != nil {
+		return nil, err
+	}
+	row, err := readSample(ctx, db, "SELECT * FROM durable_events WHERE type = 'step_completed' ORDER BY place DESC LIMIT 1")
+	if err != nil {
+		return nil, err
+	}
+	place, err := row.index("place")
+	if err != nil {
+		return nil, err
+	}
+	epoch, err := row.index("epoch")
+	if err != nil {
+		return nil, err
+	}
+	var parameters []string
+	for i := range row.columns {
+		parameters = append(parameters, fmt.Sprintf("?%d", i+1))
+	}
+	insert := fmt.Sprintf("INSERT INTO floor_events (%s) SELECT %s", row.names(), strings.Join(parameters, ", "))
+	f := &floor{db: db, args: row.values, place: place}
+	if f.conn, err = db.Conn(ctx); err != nil {
+		return nil, err
+	}
+	fence := fmt.Sprintf(" WHERE EXISTS (SELECT 1 FROM floor_events WHERE place = ?%d - 1 AND epoch = ?%d)", place+1, epoch+1)
+	return f, f.prepare(ctx, insert, insert+fence)
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/memory"
+)
+
+// A target is a store in one of its modes.
+type target struct {
+	name, mode string
+	// open gives a new, empty store.
+	open func() (store.Store, error)
+	// openFloor gives a floor in a new, empty database of the same kind; nil
+	// for memory.
+	openFloor func(context.Context) (*floor, error)
+}
+
+func (t *target) isDatabase() bool { return t.openFloor != nil }
+func (t *target) isMemory() bool   { return t.openFloor == nil }
+
+// isDurable excludes modes that only differ in how they write.
+func (t *target) isDurable() bool { return t.isDatabase() && t.mode != modeNormal }
+
+// openTargets prepares the wanted stores in dir. Call closeAll when done.
+func openTargets(dir string, names []string) (targets []*target, closeAll func(), err error) {
+	var closers []func() error
+	closeAll = func() {
+		for _, c := range slices.Backward(closers) {
+			_ = c() // a throw-away server; there is nobody to tell
+		}
+	}
+	if slices.Contains(names, "sqlite") {
+		targets = append(targets, sqliteTarget(dir, modeFull), sqliteTarget(dir, modeNormal))
+	}
+	if slices.Contains(names, "postgres") {
+		t, c, err := postgresTarget()
+		if err != nil {
+			return nil, nil, fmt.Errorf("PostgreSQL: %w (leave it out with -stores sqlite,memory)", err)
+		}
+		targets = append(targets, t)
+		closers = append(closers, c)
+	}
+	if slices.Contains(names, "memory") {
+		targets = append(targets, &target{name: "memory", open: func() (store.Store, error) { return memory.Open(), nil }})
+	}
+	return targets, closeAll, nil
+}
+
+// writeSample has the library write the events that a floor copies one of.
+func writeSample(ctx context.Context, s store.Store) error {
+	w := durable.Define("sample", func(ctx context.Context, _ int) (int, error) { return steps(ctx, blockSize) })
+	err := withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
+		_, err := w.Run(ctx, "sample", 0)
+		return err
+	}, w)
+	return errors.Join(err, s.Close())
+}

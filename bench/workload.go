@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// blockSize is the number of operations in a block of a paired case.
+const blockSize = 200
+
+// blocksPerRun makes a run of SEQ one of 1,000 steps.
+const blocksPerRun = 5
+
+// withEngine opens an engine on s for these workflows, recovers, calls fn, and
+// closes the engine.
+func withEngine(ctx context.Context, s store.Store, fn func(context.Context, *durable.Engine) error, defs ...durable.Definition) error {
+	// No grace: a workflow that is still there when fn returned is to be interrupted.
+	eng, err := durable.Open(ctx, s, durable.Options{Workflows: defs, Grace: -1})
+	if err != nil {
+		return err
+	}
+	ctx = durable.NewContext(ctx, eng)
+	if _, err := durable.Recover(ctx); err != nil {
+		return errors.Join(err, eng.Close())
+	}
+	return errors.Join(fn(ctx, eng), eng.Close())
+}
+
+// steps makes n steps with an int result.
+func steps(ctx context.Context, n int) (int, error) {
+	sum := 0
+	for i := range n {
+		v, err := durable.Step(ctx, "step", func(context.Context) (int, error) { return i, nil })
+		if err != nil {
+			return 0, err
+		}
+		sum += v
+	}
+	return sum, nil
+}
+
+// stepper is a workflow that makes its steps in blocks, on demand, so that a
+// block of the floor can be measured between two of them.
+type stepper struct {
+	blocks chan int // sizes; closed at the end of a run
+	took   chan time.Duration
+}
+
+func newStepper() *stepper {
+	return &stepper{blocks: make(chan int), took: make(chan time.Duration)}
+}
+
+func (s *stepper) work(ctx context.Context, _ int) (int, error) {
+	sum := 0
+	for n := range s.blocks {
+		began := time.Now()
+		v, err := steps(ctx, n)
+		if err != nil {
+			return 0, err
+		}
+		sum += v
+		s.took <- time.Since(began)
+	}
+	return sum, nil
+}
+
+// block has the running run make n steps. It returns an error when the run
+// ended instead.
+func (s *stepper) block(ctx context.Context, run *durable.Run[int], n int) (time.Duration, error) {
+	ended := make(chan error, 1)
+	watch, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		_, err := run.Wait(watch)
+		ended <- err
+	}()
+	s.blocks <- n
+	select {
+	case d := <-s.took:
+		return d, nil
+	case err := <-ended:
+		return 0, fmt.Errorf("the run ended in the middle of a block: %w", err)
+	}
+}

@@ -1,0 +1,120 @@
+package durable_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store/memory"
+)
+
+// drawing calls Now, NewID and Rand at every kind of place.
+func drawing(ctx context.Context, pause time.Duration) []string {
+	var all []string
+	draw := func(place string) {
+		r := durable.Rand(ctx)
+		all = append(all, place, durable.Now(ctx).String(), durable.NewID(ctx), fmt.Sprint(r.Int64(), r.Perm(5)), durable.NewID(ctx))
+	}
+	wait := func(context.Context) (int, error) { time.Sleep(pause); return 1, nil }
+	draw("at the beginning")
+	time.Sleep(pause)
+	draw("a while later")
+	_, _ = durable.Step(ctx, "a", wait)
+	draw("after a step")
+	_, _ = durable.Step(ctx, "b", wait, durable.Relaxed())
+	draw("after a relaxed step")
+	_, _ = durable.Step(ctx, "c", wait, durable.Relaxed())
+	_ = durable.Checkpoint(ctx)
+	draw("after a checkpoint")
+	_ = durable.Do(ctx, "d", func(context.Context) error { time.Sleep(pause); return errStock })
+	draw("after a failed step")
+	_, _ = durable.Retry(ctx, "e", durable.Policy{Initial: max(pause, 1)}, func(ctx context.Context) (int, error) {
+		return untilThird(ctx, durable.Attempt(ctx).Number)
+	})
+	draw("after a retry")
+	_, _ = durable.Step(ctx, "f", wait, durable.LongOperation())
+	draw("after a long operation")
+	_ = durable.Do(ctx, "", func(context.Context) error { return nil }) // refused
+	draw("after a refused call")
+	return all
+}
+
+func TestNowNewIDAndRandAreTheSameOnReplay(t *testing.T) {
+	live, replay := liveAndReplayed(t, durable.Options{}, func(ctx context.Context) ([]string, error) {
+		return drawing(ctx, time.Second), nil
+	})
+	require.Equal(t, live, replay)
+	uuid := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
+	ids := map[string]bool{}
+	for i := 0; i < len(live.value); i += 5 {
+		require.Regexp(t, uuid, live.value[i+2])
+		ids[live.value[i+2]], ids[live.value[i+4]] = true, true
+	}
+	require.Len(t, ids, len(live.value)/5*2, "no two are the same")
+}
+
+// The same with the real clock, which does not stand still between two looks.
+func TestNowIsTheSameOnReplayByTheRealClock(t *testing.T) {
+	ctx := context.Background()
+	data := memory.Open()
+	var all [][]string
+	reached := make(chan struct{}, 2)
+	wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+		all = append(all, drawing(ctx, 0))
+		reached <- struct{}{}
+		return 0, durable.Do(ctx, "hold", func(ctx context.Context) error {
+			if len(all) == 1 {
+				<-ctx.Done()
+			}
+			return nil
+		})
+	})
+	for range 2 {
+		eng, err := durable.Open(ctx, data.Handle(), durable.Options{Workflows: []durable.Definition{wf}, Grace: -1})
+		require.NoError(t, err)
+		_, err = eng.Recover(ctx)
+		require.NoError(t, err)
+		_, err = wf.Start(durable.NewContext(ctx, eng), "r", 0)
+		require.NoError(t, err)
+		<-reached
+		require.NoError(t, eng.Close())
+	}
+	require.Equal(t, all[0], all[1])
+}
+
+func TestRunsDrawDifferently(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) { return durable.NewID(ctx), nil })
+		w.serve(t, wf)
+		a, err := run(t, w, wf, "a", 0)
+		require.NoError(t, err)
+		b, err := run(t, w, wf, "b", 0)
+		require.NoError(t, err)
+		require.NotEqual(t, a, b)
+	})
+}
+
+func TestInABodyTimeAndChanceAreReal(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		ids := map[string]bool{}
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			return durable.Retry(ctx, "s", durable.Policy{Initial: time.Second}, func(ctx context.Context) (int, error) {
+				ids[durable.NewID(ctx)] = true
+				require.Equal(t, time.Now(), durable.Now(ctx))
+				return untilThird(ctx, durable.Attempt(ctx).Number)
+			})
+		})
+		w.serve(t, wf)
+		start(t, w, wf, "r", 0)
+		synctest.Wait()
+		_, err := wait(t, w, wf, "r")
+		require.NoError(t, err)
+		require.Len(t, ids, 3)
+	})
+}

@@ -1,0 +1,49 @@
+package postgres_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/internal/pgtest"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// backlog puts n runs into the database, as SQL, since the way they come there
+// does not matter.
+func backlog(t testing.TB, dsn, status, workflow, queue, owner string, wake, n int) {
+	t.Helper()
+	raw(t, dsn).MustExec(`WITH r AS (
+		INSERT INTO durable_runs (id, workflow, initial_version, parent, parent_key, forked_from, input_hash, queue, partition, dedup, trace,
+			created_at, version, status, code, reason, recoverable, owner, epoch, branch, generation, resumes, strikes, priority, inbox, seen,
+			cancel_asked, paused, archived_seq, started_at, updated_at, ended_at, wake_at, deadline_at, attributes)
+		SELECT $2::text || $3::text || $4::text || i, $2::text, '1', '', '', '', '\x', $3::text, '', '', '', i, '1', $1::text, '', '', false, $4::text, i, 0, 0, 0, 0, 5, 0, 0,
+			false, false, 0, 0, 0, 0, $5::bigint, 0, 0
+		FROM generate_series(1, $6::bigint) i RETURNING no, epoch)
+	INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, sum)
+	SELECT no, 1, epoch, 0, 'workflow_created', '', 0, 0, 0, 0, 0, 0, 0 FROM r`, status, workflow, queue, owner, wake, n)
+}
+
+// What is not for this executor must not make its claims and beats slow.
+func BenchmarkBacklog(b *testing.B) {
+	dsn := pgtest.DSN(b)
+	s := open(b, dsn)
+	beat(b, s, executor("e", time.Hour))
+	backlog(b, dsn, "pending", "not served", "", "", 0, 50_000)
+	backlog(b, dsn, "pending", "w", "not listed", "", 0, 50_000)
+	backlog(b, dsn, "waiting", "w", "", "e", 1<<60, 50_000)
+	raw(b, dsn).MustExec("ANALYZE")
+	claim := store.Claim{Executor: "e", Serves: serves, Max: 1}
+	b.Run("claim", func(b *testing.B) {
+		for b.Loop() {
+			_, err := s.Claim(b.Context(), claim)
+			require.NoError(b, err)
+		}
+	})
+	b.Run("beat", func(b *testing.B) {
+		for b.Loop() {
+			beat(b, s, executor("e", time.Hour))
+		}
+	})
+}

@@ -1,0 +1,81 @@
+package postgres_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/internal/pgtest"
+	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/postgres"
+)
+
+// Many executors on handles of their own claim from one queue with a limit, and
+// end what they got. At no moment are more executed than the limit says.
+func TestTheLimitOfAQueueIsExactUnderConcurrency(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	const runs, limit, claimers = 40, 3, 6
+	s := open(t, dsn)
+	logs := map[string]*runLog{}
+	for i := range runs {
+		r := &runLog{id: fmt.Sprintf("r%d", i)}
+		c := r.create("")
+		c.Create.Queue = "q"
+		c.Create.Attributes = map[string]string{"n": fmt.Sprint(i)}
+		commit(t, s, c)
+		logs[r.id] = r
+	}
+	var mu sync.Mutex
+	executing, most, done := 0, 0, 0
+	var all sync.WaitGroup
+	for i := range claimers {
+		h := openOptions(t, dsn, postgres.Options{Writers: 2, NoPresence: true})
+		id := fmt.Sprint("e", i)
+		beat(t, h, executor(id, time.Minute))
+		all.Go(func() {
+			for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); {
+				got, err := h.Claim(t.Context(), store.Claim{
+					Executor: id, Serves: serves, Max: 2, Queues: []store.QueueLimit{{Queue: "q", Max: limit}},
+				})
+				if err != nil {
+					t.Errorf("claim: %v", err)
+					return
+				}
+				mu.Lock()
+				executing += len(got)
+				most = max(most, executing)
+				left := runs - done
+				mu.Unlock()
+				if left == 0 {
+					return
+				}
+				for _, run := range got {
+					r := logs[run.ID]
+					if run.Attributes["n"] != run.ID[1:] {
+						t.Errorf("attributes of %s: %v", run.ID, run.Attributes)
+					}
+					r.epoch, r.seq, r.sum = run.Epoch, run.Last.Seq, run.Last.Sum
+					// Counted before it is true, so that the count is never too high.
+					mu.Lock()
+					executing--
+					done++
+					mu.Unlock()
+					for _, err := range h.Commit(t.Context(), []store.Change{r.complete()}) {
+						if err != nil {
+							t.Errorf("complete: %v", err)
+						}
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	require.Equal(t, runs, done)
+	require.LessOrEqual(t, most, limit)
+	counts, err := s.Count(t.Context(), store.Filter{}, store.ByStatus)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int64{"completed": runs}, counts)
+}

@@ -1,0 +1,141 @@
+package postgres_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/internal/pgtest"
+	"github.com/holdfast-dev/holdfast/internal/pgtest/proxy"
+	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/postgres"
+)
+
+var serves = []store.Served{{Workflow: "w", Versions: []string{"1"}}}
+
+func executor(id string, lease time.Duration) store.Executor {
+	return store.Executor{ID: id, Host: "h", PID: os.Getpid(), Lease: lease, Serves: serves}
+}
+
+func beat(t testing.TB, s store.Store, e store.Executor) store.Pulse {
+	t.Helper()
+	p, err := s.Beat(t.Context(), e)
+	require.NoError(t, err)
+	return p
+}
+
+func live(t testing.TB, s store.Store, id string) bool {
+	t.Helper()
+	all, err := s.Executors(t.Context())
+	require.NoError(t, err)
+	for _, e := range all {
+		if e.ID == id {
+			return e.Live
+		}
+	}
+	return false
+}
+
+const envChild = "HOLDFAST_POSTGRES_CHILD"
+
+// TestChildOwnsARun is the process that TestAKilledProcess… kills.
+func TestChildOwnsARun(t *testing.T) {
+	dsn := os.Getenv(envChild)
+	if dsn == "" {
+		return
+	}
+	s := open(t, dsn)
+	beat(t, s, executor("child", time.Hour))
+	r := &runLog{id: "r"}
+	commit(t, s, r.create("child"))
+	fmt.Println("owned")
+	select {}
+}
+
+func TestAKilledProcessLosesItsRunsAtOnce(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	cmd := exec.Command(os.Args[0], "-test.run=^TestChildOwnsARun$")
+	cmd.Env = append(os.Environ(), envChild+"="+dsn)
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	in := bufio.NewScanner(out)
+	for in.Scan() && in.Text() != "owned" {
+	}
+	s := open(t, dsn)
+	me := executor("me", time.Minute)
+	require.Empty(t, beat(t, s, me).Gone)
+	claim := store.Claim{Executor: "me", Serves: serves, Max: 1, IDs: []string{"r"}}
+	runs, err := s.Claim(t.Context(), claim)
+	require.NoError(t, err)
+	require.Empty(t, runs, "its owner lives")
+
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait()
+	start := time.Now()
+	require.Eventually(t, func() bool { return !live(t, s, "child") }, 10*time.Second, 5*time.Millisecond)
+	require.Less(t, time.Since(start), time.Second, "the lease was an hour, and on another machine it takes two seconds")
+	require.Equal(t, []string{"child"}, beat(t, s, me).Gone)
+	runs, err = s.Claim(t.Context(), claim)
+	require.NoError(t, err)
+	require.Len(t, runs, 1)
+}
+
+func TestALostConnectionOfALivingExecutorIsNoDeath(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	a, b := open(t, dsn), open(t, dsn)
+	beat(t, a, executor("a", time.Hour))
+	require.True(t, live(t, b, "a"))
+	admin := raw(t, dsn)
+	for range 5 {
+		admin.MustExec(`SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted`)
+		require.Eventually(t, func() bool {
+			var n int
+			require.NoError(t, admin.Get(&n, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`))
+			return n == 1
+		}, 10*time.Second, time.Millisecond, "the lock is taken again")
+		require.True(t, live(t, b, "a"))
+	}
+}
+
+// All locks are free after a restart, until their owners have connected again.
+func TestARestartOfTheServerIsNoDeathOfItsExecutors(t *testing.T) {
+	cluster := pgtest.Start(t)
+	p := proxy.New(t, cluster.Addr())
+	a, b := open(t, p.DSN(cluster.DSN())), open(t, cluster.DSN())
+	beat(t, a, executor("a", time.Hour))
+	require.NoError(t, cluster.Stop(pgtest.Fast))
+	p.SetPolicy(func(proxy.Request) proxy.Action { return proxy.CutBefore }) // a cannot come back
+	require.NoError(t, cluster.Restart())
+	quiet := time.Now().Add(2500 * time.Millisecond)
+	require.Eventually(t, func() bool {
+		require.True(t, live(t, b, "a"))
+		return time.Now().After(quiet)
+	}, 10*time.Second, 100*time.Millisecond)
+	// Once it is back, its lock counts again.
+	p.SetPolicy(nil)
+	require.Eventually(t, func() bool {
+		var n int
+		require.NoError(t, raw(t, cluster.DSN()).Get(&n, `SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND granted AND classid = 1146440258`))
+		return n == 1
+	}, 20*time.Second, 50*time.Millisecond)
+	require.NoError(t, a.Close())
+	require.Eventually(t, func() bool { return !live(t, b, "a") }, 10*time.Second, 20*time.Millisecond)
+}
+
+func TestPresenceIsLeftOutWhereItCannotBeTrusted(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	for _, o := range []postgres.Options{{Pooled: true}, {NoPresence: true}} {
+		s := openOptions(t, dsn, o)
+		require.Empty(t, s.PresenceKind())
+		require.Nil(t, store.CapabilitiesOf(s).Presence)
+		beat(t, s, executor("x", 300*time.Millisecond))
+		require.True(t, live(t, s, "x"))
+		require.Eventually(t, func() bool { return !live(t, s, "x") }, 5*time.Second, 10*time.Millisecond, "the lease still runs out")
+	}
+}
