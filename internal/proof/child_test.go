@@ -29,7 +29,7 @@ const childEnv = "HOLDFAST_PROOF_CHILD"
 
 // orders are what a child does.
 type orders struct {
-	Role    string // "worker", "zombie"
+	Role    string // "worker", "zombie", "waiter"
 	Backend string
 	DSN     string
 	Dir     string // for the journal and flags
@@ -56,6 +56,8 @@ func TestMain(m *testing.M) {
 	switch o.Role {
 	case "worker":
 		err = worker(st, o)
+	case "waiter":
+		err = waiter(st, o)
 	case "zombie":
 		err = zombie(st, o)
 	}
