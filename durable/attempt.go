@@ -27,7 +27,8 @@ type step struct {
 	failures []Failure
 	start    store.Time // when the first attempt began
 
-	first attempt // space for what nearly every step needs once
+	progress []byte  // saved in this execution
+	first    attempt // space for what nearly every step needs once
 }
 
 // attempt is one run of a step's body; it is the context the body gets.

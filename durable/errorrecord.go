@@ -69,6 +69,7 @@ func standardErrors() []ErrorKind {
 		ErrorType[*store.NameError]("store.NameError"),
 		ErrorType[*store.TooLargeError]("store.TooLargeError"),
 		ErrorType[*PanicError]("durable.PanicError"),
+		ErrorType[*UnknownOutcomeError]("durable.UnknownOutcomeError"),
 		ErrorType[*EncodeError]("durable.EncodeError"),
 	}
 }

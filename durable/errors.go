@@ -48,6 +48,8 @@ var (
 	ErrTimeout = errors.New("durable: wait timed out")
 	// ErrCancelled: the run was cancelled; no further body begins.
 	ErrCancelled = errors.New("durable: run was cancelled")
+	// ErrUnknownOutcome: the body of Once had begun and nobody knows what it did.
+	ErrUnknownOutcome = errors.New("durable: outcome unknown")
 	// ErrUnavailable: the store could not be reached.
 	ErrUnavailable = errors.New("durable: the store is not available")
 )

@@ -14,6 +14,7 @@ type record struct {
 	key      string
 	kind     callKind
 	opened   bool        // its beginning is recorded: timer_set, wait_requested, ...
+	progress []byte      // envelope of the last SaveProgress
 	child    string      // run id of a child
 	abandon  bool        // of a child: it outlives its parent
 	openedAt store.Time  // of its first event, if that is its beginning
@@ -203,6 +204,7 @@ func (p *past) take(e *store.Event) error {
 	case store.AttemptFailed:
 		rec.failures = append(rec.failures, *e)
 	case store.ProgressSaved:
+		rec.progress = e.Payload
 	default:
 		rec.outcome = *e
 	}

@@ -1,0 +1,75 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+)
+
+// OnceOption changes how Once deals with an outcome that is not known.
+type OnceOption[T any] func(*onceOptions[T])
+
+type onceOptions[T any] struct {
+	reconcile func(context.Context) (T, bool, error)
+}
+
+// Reconcile finds out, after a crash, whether the effect of Once has happened:
+// by asking the service, say. If it has, v is recorded as the result; if it has
+// not, the body runs. An error of fn leaves the outcome unknown, and is recorded.
+func Reconcile[T any](fn func(ctx context.Context) (v T, happened bool, err error)) OnceOption[T] {
+	return func(o *onceOptions[T]) { o.reconcile = fn }
+}
+
+// UnknownOutcomeError says that the body of Once had begun when its process
+// ended, and that nobody knows what it has done. It is the recorded failure of
+// the step.
+type UnknownOutcomeError struct {
+	RunID string `json:"run_id"`
+	Key   string `json:"key"`
+	Why   string `json:"why,omitempty"` // what Reconcile said, if it failed
+}
+
+func (e *UnknownOutcomeError) Error() string {
+	s := fmt.Sprintf("run %s: %s had begun when its process ended, and its outcome is unknown: find out whether it has happened, or give Once a Reconcile", e.RunID, e.Key)
+	if e.Why != "" {
+		s += " that succeeds: " + e.Why
+	}
+	return s
+}
+
+// Is matches ErrUnknownOutcome.
+func (e *UnknownOutcomeError) Is(target error) bool { return target == ErrUnknownOutcome }
+
+// Once is Step for an effect that must not happen twice and cannot be repeated
+// safely: its body runs at most once. That it is about to run is recorded first,
+// which costs a write. If the process ends before the outcome is recorded, the
+// step fails with an *UnknownOutcomeError, unless Reconcile decides.
+func Once[T any](ctx context.Context, name string, fn func(ctx context.Context) (T, error), o ...OnceOption[T]) (T, error) {
+	var opts onceOptions[T]
+	for _, f := range o {
+		f(&opts)
+	}
+	if fn == nil {
+		return perform(ctx, name, once, fn, nil, nil)
+	}
+	body := func(ctx context.Context) (T, error) {
+		a := ctx.Value(scopeKey{}).(*attempt)
+		if a.step.call.rec == nil {
+			return fn(ctx) // its intent has just been recorded
+		}
+		var v T
+		unknown := &UnknownOutcomeError{RunID: a.step.call.scope.run.id, Key: a.step.call.key}
+		if opts.reconcile == nil {
+			return v, Permanent(unknown)
+		}
+		v, happened, err := opts.reconcile(ctx)
+		switch {
+		case err != nil:
+			unknown.Why = err.Error()
+			return v, Permanent(unknown)
+		case happened:
+			return v, nil
+		}
+		return fn(ctx)
+	}
+	return perform(ctx, name, once, body, nil, []StepOption{LongOperation()})
+}

@@ -1,0 +1,123 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+func TestOnceRunsItsBodyAtMostOnceAndSaysWhenTheOutcomeIsUnknown(t *testing.T) {
+	for name, c := range map[string]struct {
+		reconcile func(context.Context) (string, bool, error)
+		want      string
+		bodies    int
+	}{
+		"without a reconcile":  {nil, "unknown: true", 1},
+		"it has happened":      {func(context.Context) (string, bool, error) { return "found", true, nil }, "found", 1},
+		"it has not happened":  {func(context.Context) (string, bool, error) { return "", false, nil }, "paid", 2},
+		"the service is quiet": {func(context.Context) (string, bool, error) { return "", false, errors.New("no answer") }, "unknown: true", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				bodies := 0
+				die := true
+				wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
+					var o []durable.OnceOption[string]
+					if c.reconcile != nil {
+						o = append(o, durable.Reconcile(c.reconcile))
+					}
+					v, err := durable.Once(ctx, "pay", func(ctx context.Context) (string, error) {
+						bodies++
+						if die {
+							<-ctx.Done()
+							return "", ctx.Err()
+						}
+						return "paid", nil
+					}, o...)
+					if err != nil {
+						v = fmt.Sprint("unknown: ", errors.Is(err, durable.ErrUnknownOutcome))
+					}
+					return v, durable.Sleep(ctx, time.Hour)
+				})
+				o := durable.Options{Workflows: []durable.Definition{wf}}
+				w.boot(t, o)
+				_, err := wf.Start(w.ctx(), "r", 0)
+				require.NoError(t, err)
+				synctest.Wait()
+				require.Contains(t, w.story("r"), "step_started pay", "the intent comes first")
+				w.crash()
+				w.expire()
+				die = false
+				w.boot(t, o)
+				w.eventually("r", store.Waiting)
+				w.reboot(t, o)
+				h, _ := wf.Handle(w.ctx(), "r")
+				out, err := h.Wait(w.ctx())
+				require.NoError(t, err)
+				require.Equal(t, c.want, out)
+				require.Equal(t, c.bodies, bodies)
+			})
+		})
+	}
+}
+
+func TestOnceWithoutACrashIsAStep(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			return durable.Once(ctx, "pay", func(context.Context) (int, error) { return 7, nil })
+		})
+		w.serve(t, wf)
+		out, err := wf.Run(w.ctx(), "r", 0)
+		require.NoError(t, err)
+		require.Equal(t, 7, out)
+	})
+}
+
+func TestProgressOfAStepSurvivesItsProcess(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		opened := 0
+		var lives []string
+		wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
+			return durable.Step(ctx, "agent", func(ctx context.Context) (string, error) {
+				session, ok, err := durable.Progress[string](ctx)
+				if err != nil {
+					return "", err
+				}
+				if !ok {
+					opened++
+					session = fmt.Sprint("session ", opened)
+					if err := durable.SaveProgress(ctx, session); err != nil {
+						return "", err
+					}
+				}
+				lives = append(lives, session)
+				if len(lives) < 3 {
+					<-ctx.Done()
+					return "", ctx.Err()
+				}
+				return session, nil
+			})
+		})
+		o := durable.Options{Workflows: []durable.Definition{wf}}
+		w.boot(t, o)
+		_, err := wf.Start(w.ctx(), "r", 0)
+		require.NoError(t, err)
+		synctest.Wait()
+		w.reboot(t, o)
+		synctest.Wait()
+		w.reboot(t, o)
+		w.eventually("r", store.Completed)
+		require.Equal(t, []string{"session 1", "session 1", "session 1"}, lives)
+		require.ErrorIs(t, durable.SaveProgress(w.ctx(), 1), durable.ErrOutsideRun)
+		_, _, err = durable.Progress[int](w.ctx())
+		require.ErrorIs(t, err, durable.ErrOutsideRun)
+	})
+}

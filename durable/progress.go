@@ -1,0 +1,64 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// SaveProgress records v in the middle of a step, from its body: after a crash
+// the attempt that runs again reads it with Progress. So a body that has opened
+// a session elsewhere finds its handle again, and goes on instead of beginning
+// anew. It is durable when SaveProgress returns; the last one counts.
+func SaveProgress[T any](ctx context.Context, v T) error {
+	a, ok := ctx.Value(scopeKey{}).(*attempt)
+	if !ok {
+		return fmt.Errorf("%w: SaveProgress is for the body of a step, with the context it is given", ErrOutsideRun)
+	}
+	st := a.step
+	r := st.call.scope.run
+	if err := r.deathOf(); err != nil {
+		return err
+	}
+	payload, _, err := encode(r.eng, v)
+	if err != nil {
+		return &EncodeError{RunID: r.id, Key: st.call.key, Type: reflect.TypeFor[T]().String(), Err: err}
+	}
+	ev := st.newEvent(store.ProgressSaved, a.number, &eventData{Input: st.input})
+	ev.Payload = payload
+	if err := r.write(&write{events: []store.Event{ev}}); err != nil {
+		return err
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	st.progress = payload
+	return nil
+}
+
+// Progress returns what SaveProgress has last recorded in the step whose context
+// ctx is, in this attempt or an earlier one, of this process or an earlier one;
+// ok is false when there is nothing.
+func Progress[T any](ctx context.Context) (v T, ok bool, err error) {
+	a, inStep := ctx.Value(scopeKey{}).(*attempt)
+	if !inStep {
+		return v, false, fmt.Errorf("%w: Progress is for the body of a step, with the context it is given", ErrOutsideRun)
+	}
+	st := a.step
+	a.mu.Lock()
+	payload := st.progress
+	a.mu.Unlock()
+	if payload == nil && st.call.rec != nil {
+		payload = st.call.rec.progress
+	}
+	if payload == nil {
+		return v, false, nil
+	}
+	r := st.call.scope.run
+	if recorded, err := r.eng.decode(payload, &v); err != nil {
+		var zero T
+		return zero, false, &UndecodableError{RunID: r.id, Key: st.call.key, Recorded: recorded, Wanted: reflect.TypeFor[T]().String(), Err: err}
+	}
+	return v, true, nil
+}
