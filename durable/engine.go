@@ -172,14 +172,16 @@ func (e *Engine) forget(r *run) {
 	}
 }
 
-// background runs fn on a goroutine that Close waits for; not when the engine
-// closes already.
-func (e *Engine) background(fn func()) {
+// background runs fn on a goroutine that Close waits for; not, and it says so,
+// when the engine closes already.
+func (e *Engine) background(fn func()) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.closing {
-		e.loops.Go(fn)
+	if e.closing {
+		return false
 	}
+	e.loops.Go(fn)
+	return true
 }
 
 func (e *Engine) active(id string) *run {

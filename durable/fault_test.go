@@ -279,3 +279,67 @@ func TestACancelThatNobodyReadWinsOverCompletion(t *testing.T) {
 		}, w.story("r"), "what was done is recorded all the same")
 	})
 }
+
+// A run that comes back to the executor that had lost it begins anew only when
+// the old execution has ended; and when the engine closes before that, the run is
+// given back.
+func TestARunThatComesBackWaitsForItsOldExecution(t *testing.T) {
+	for _, closes := range []bool{false, true} {
+		t.Run(fmt.Sprintf("the engine closes meanwhile: %v", closes), func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				release := make(chan struct{})
+				var mu sync.Mutex
+				bodies := 0
+				count := func() int {
+					mu.Lock()
+					defer mu.Unlock()
+					return bodies
+				}
+				wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+					return durable.Step(ctx, "s", func(ctx context.Context) (int, error) {
+						mu.Lock()
+						bodies++
+						mine := bodies
+						mu.Unlock()
+						switch mine {
+						case 1:
+							<-release // deaf
+						case 2:
+							<-ctx.Done()
+						}
+						return mine, ctx.Err()
+					})
+				})
+				w.boot(t, with(wf))
+				first, frozen := w.eng, w.disk
+				start(t, w, wf, "r", 0)
+				synctest.Wait()
+				frozen.tamperCalls(func(string, func() error) error { return errDisk })
+				w.expire()
+				w.boot(t, with(wf))
+				synctest.Wait()
+				require.Equal(t, 2, count())
+				require.NoError(t, w.eng.Close())
+				frozen.tamperCalls(nil)
+				pass(time.Minute) // the first beats again and claims it
+				require.Equal(t, first.ID(), w.row("r").Owner)
+				require.Equal(t, 2, count(), "the old body still runs")
+				if closes {
+					closed := make(chan error)
+					go func() { closed <- first.Close() }()
+					pass(500 * time.Millisecond)
+					require.Equal(t, store.Interrupted, w.row("r").Status)
+					close(release)
+					require.NoError(t, <-closed)
+					w.boot(t, with(wf))
+				} else {
+					close(release)
+					w.eng = first
+				}
+				out, err := wait(t, w, wf, "r")
+				require.NoError(t, err)
+				require.Equal(t, 3, out)
+			})
+		})
+	}
+}

@@ -241,11 +241,16 @@ func (e *Engine) take(row store.Run) *run {
 		// A run of ours that we claimed again: the execution that lost it ends
 		// before the new one begins.
 		_ = old.die(&death{kind: deathLost, err: ErrLost})
-		go func() { // ends with old, which Close waits for
-			<-old.ended
+		waits := e.background(func() {
+			select {
+			case <-old.ended:
+			case <-e.loop.Done(): // then begin gives it back
+			}
 			e.begin(r)
-		}()
-		return r
+		})
+		if waits {
+			return r
+		}
 	}
 	e.begin(r)
 	return r

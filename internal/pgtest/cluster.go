@@ -220,7 +220,7 @@ func (c *Cluster) PID() int {
 func (c *Cluster) Stop(m Mode) error { return c.signal(m.signal()) }
 
 // Kill9 ends the server's first process with SIGKILL, as the out-of-memory
-// killer would.
+// killer would. Its sessions notice, and end, a moment later.
 func (c *Cluster) Kill9() error { return c.signal(killed) }
 
 func (c *Cluster) signal(sig os.Signal) error {

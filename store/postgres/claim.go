@@ -225,7 +225,10 @@ func (c *claiming) transact(w *wire, k candidate) (*store.Run, error) {
 			}
 			return nil, nil
 		}
-		live := run.Owner != "" && c.census.isLive(run.Owner)
+		live, err := c.ownerLive(w, run.Owner)
+		if err != nil {
+			return nil, err
+		}
 		if !sqlstore.Claimable(run, now, live, len(c.claim.IDs) > 0) || !store.Serves(c.claim.Serves, run.Workflow, run.Version) {
 			return nil, nil
 		}
@@ -249,6 +252,19 @@ func (c *claiming) transact(w *wire, k candidate) (*store.Run, error) {
 		}
 		return run, w.commit()
 	}
+}
+
+// ownerLive looks under the row's lock: the owner may have come, or come back,
+// since the candidates were read (S20).
+func (c *claiming) ownerLive(w *wire, owner string) (bool, error) {
+	if owner == "" {
+		return false, nil
+	}
+	all, err := c.store.census(w)
+	if err != nil {
+		return false, err
+	}
+	return all.isLive(owner), nil
 }
 
 // readAttributes fills in the attributes of a run that has n.

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -78,4 +79,35 @@ func TestTheLimitOfAQueueIsExactUnderConcurrency(t *testing.T) {
 	counts, err := s.Count(t.Context(), store.Filter{}, store.ByStatus)
 	require.NoError(t, err)
 	require.Equal(t, map[string]int64{"completed": runs}, counts)
+}
+
+// Who waits for a run's lock must not judge the owner it finds then by who was
+// live before (S20).
+func TestAnOwnerThatCameWhileAClaimWaitedIsSeen(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s := open(t, dsn)
+	r := &runLog{id: "r"}
+	commit(t, s, r.create(""))
+	beat(t, s, executor("waits", time.Minute))
+	db := raw(t, dsn)
+	tx := db.MustBegin()
+	defer tx.Rollback()
+	tx.MustExec("SELECT 1 FROM durable_runs WHERE id = 'r' FOR UPDATE")
+	claimed := make(chan []store.Run, 1)
+	go func() {
+		runs, err := s.Claim(context.Background(), store.Claim{Executor: "waits", Serves: serves, Max: 1, IDs: []string{"r"}})
+		if err != nil {
+			t.Errorf("claim: %v", err)
+		}
+		claimed <- runs
+	}()
+	require.Eventually(t, func() bool {
+		var n int
+		require.NoError(t, db.Get(&n, "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"))
+		return n == 1
+	}, 10*time.Second, time.Millisecond)
+	beat(t, s, executor("came", time.Minute))
+	tx.MustExec("UPDATE durable_runs SET owner = 'came', status = 'running' WHERE id = 'r'")
+	require.NoError(t, tx.Commit())
+	require.Empty(t, <-claimed)
 }

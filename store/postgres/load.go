@@ -149,24 +149,68 @@ func (s *Store) events(ctx context.Context, no int64, h *store.History, c store.
 	}
 }
 
-// read yields the events, and returns the error that it ended with, if it did
-// not end because yield said so.
+// How many events are read at a time: few at first, since most runs have few,
+// then more, as long as they are small.
+const (
+	firstChunk = 16
+	maxChunk   = 2048
+	fullChunk  = 4 << 20 // bytes
+)
+
+// read yields the events, chunk by chunk. It holds no connection while the
+// caller works. It returns the error that it ended with, if it did not end
+// because yield said so.
 func (r *reading) read(ctx context.Context, yield func(store.Event, error) bool) error {
-	after := r.after
-	for try := 0; ; try++ {
-		if after > r.after {
-			r.tail = 0 // its beginning was found
-		}
-		stopped := false
-		err := r.once(ctx, after, func(e store.Event) bool {
-			after = e.Seq // a broken connection goes on behind it
-			stopped = !yield(e, nil)
-			return !stopped
+	after, limit := r.after, firstChunk
+	if r.tail > 0 {
+		err := r.on(ctx, func(q driver.QueryerContext) (err error) {
+			after, err = r.tailFrom(ctx, q, r.after)
+			return err
 		})
-		if err == nil || stopped {
+		if err != nil {
+			return err
+		}
+	}
+	var c chunk
+	for {
+		err := r.on(ctx, func(q driver.QueryerContext) error {
+			return r.chunk(ctx, q, after, limit, &c)
+		})
+		if err != nil {
+			return err
+		}
+		for i := range c.events {
+			select {
+			case <-r.store.closing:
+				return store.ErrClosed
+			default:
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if !yield(c.events[i], nil) {
+				return nil
+			}
+		}
+		if c.rows < limit {
 			return nil
 		}
-		if try >= 5 || faultOf(err) != faultLost {
+		after = c.last
+		switch {
+		case c.bytes > fullChunk:
+			limit = max(1, limit/4)
+		case limit < maxChunk && c.bytes < fullChunk/8:
+			limit = min(maxChunk, limit*4)
+		}
+	}
+}
+
+// on runs f with a connection of the driver's, again if the connection breaks:
+// through database/sql a long history takes twice the time.
+func (r *reading) on(ctx context.Context, f func(driver.QueryerContext) error) error {
+	for try := 0; ; try++ {
+		err := r.once(ctx, f)
+		if k := faultOf(err); err == nil || try >= 5 || (k != faultLost && k != faultBusy) {
 			return err
 		}
 		if e := pause(ctx, r.store.closing, jitter(try)); e != nil {
@@ -175,42 +219,46 @@ func (r *reading) read(ctx context.Context, yield func(store.Event, error) bool)
 	}
 }
 
-// once reads in one query. It goes to the driver's rows: through database/sql
-// a long history takes twice the time.
-func (r *reading) once(ctx context.Context, after int64, yield func(store.Event) bool) error {
+func (r *reading) once(ctx context.Context, f func(driver.QueryerContext) error) error {
 	conn, err := r.store.db.Conn(ctx)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	return conn.Raw(func(dc any) error {
-		q := dc.(driver.QueryerContext)
-		if r.tail > 0 {
-			if after, err = r.tailFrom(ctx, q, after); err != nil {
-				return err
-			}
+	return conn.Raw(func(dc any) error { return f(dc.(driver.QueryerContext)) })
+}
+
+// chunk is a part of a log.
+type chunk struct {
+	events      []store.Event // that are wanted
+	rows, bytes int           // that were read
+	last        int64         // Seq of the last row
+}
+
+// chunk reads into c, whose memory is used again: what was yielded was copied.
+func (r *reading) chunk(ctx context.Context, q driver.QueryerContext, after int64, limit int, c *chunk) error {
+	name, args := "events_up", []driverValue{r.no, after, int64(limit)}
+	if !r.all {
+		var branches array
+		for _, n := range r.branches {
+			branches.int(int64(n))
 		}
-		name, args := "events_up", []driverValue{r.no, after}
-		if !r.all {
-			var branches array
-			for _, n := range r.branches {
-				branches.int(int64(n))
-			}
-			name, args = "events_of_branches", append(args, branches.value())
+		name, args = "events_of_branches", append(args, branches.value())
+	}
+	*c = chunk{events: c.events[:0]}
+	return r.store.rows(ctx, q, name, args, func(v []driverValue) (bool, error) {
+		row, err := scanEvent(v)
+		if err != nil {
+			return false, err
 		}
-		return r.store.rows(ctx, q, name, args, func(v []driverValue) (bool, error) {
-			select {
-			case <-r.store.closing:
-				return false, store.ErrClosed
-			default:
-			}
-			row, err := scanEvent(v)
-			if err != nil {
-				return false, err
-			}
-			e := row.Event()
-			return (!r.all && !r.lineage.Has(&e)) || yield(e), nil
-		})
+		e := row.Event()
+		c.rows++
+		c.bytes += len(e.Data) + len(e.Payload)
+		c.last = e.Seq
+		if r.all || r.lineage.Has(&e) {
+			c.events = append(c.events, e)
+		}
+		return true, nil
 	})
 }
 

@@ -40,6 +40,7 @@ type Options struct {
 
 const (
 	defaultWriters = 4
+	maxReaders     = 16
 	connectTimeout = 10 * time.Second
 )
 
@@ -60,10 +61,16 @@ func OpenOptions(dsn string, o Options) (*Store, error) {
 		return nil, masked(dsn, err)
 	}
 	connector.Dialer(dialer{})
+	if o.Writers <= 0 {
+		o.Writers = defaultWriters
+	}
 	db := sqlx.NewDb(openDB(connector), "postgres")
 	// A connection that comes and goes costs a handshake of several round trips
 	// and a server process.
 	db.SetMaxIdleConns(8)
+	// A thousand runs that are loaded at once must not take all that the server
+	// has. No call holds one connection while it waits for a second.
+	db.SetMaxOpenConns(o.Writers + maxReaders)
 	db.SetConnMaxIdleTime(5 * time.Minute)
 	s, err := open(db, o)
 	if err != nil {

@@ -60,6 +60,7 @@ func (s *Store) transact(w *wire, members []*member) error {
 func (s *Store) plan(q querier, members []*member) (d *draft, refused map[*member]error, err error) {
 	d = &draft{
 		rows: map[string]*draftRow{}, dedup: map[dedupKey]string{}, holds: map[string]string{}, inbox: map[messageKey]bool{},
+		live: func(string) bool { return true }, // until somebody looked
 	}
 	if err := s.lockRows(q, d, members); err != nil {
 		return nil, nil, err

@@ -41,11 +41,11 @@ LEFT JOIN durable_events e ON e.run_no = r.no AND e.seq = c.seq
 
 -- name: events_up
 SELECT run_no AS no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum
-FROM durable_events WHERE run_no = $1 AND seq > $2 ORDER BY seq
+FROM durable_events WHERE run_no = $1 AND seq > $2 ORDER BY seq LIMIT $3
 
 -- name: events_of_branches (own)
 SELECT run_no AS no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum
-FROM durable_events WHERE run_no = $1 AND seq > $2 AND branch = ANY($3::integer[]) ORDER BY seq
+FROM durable_events WHERE run_no = $1 AND seq > $2 AND branch = ANY($4::integer[]) ORDER BY seq LIMIT $3
 
 -- name: places_down (own)
 -- From the end of the log, as little as tells which events a lineage has.
