@@ -41,7 +41,6 @@ type run struct {
 
 	// fromClaim: it counts against Options.MaxRuns.
 	fromClaim bool
-	reopened  sync.Map // paths of recorded scopes that were opened again
 
 	ending atomic.Bool   // its last write is under way
 	loaded chan struct{} // closed once the history has been read, if there is one

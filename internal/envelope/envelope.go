@@ -101,19 +101,19 @@ func OpenAs(prefix string, b []byte) (payload []byte, ok bool) {
 // Open reads an envelope. The payload aliases b. Errors wrap ErrDamaged or are
 // a *FutureError.
 func Open(b []byte) (Envelope, error) {
-	line, payload, found := bytes.Cut(b[:min(len(b), MaxHeader)], []byte{'\n'})
-	if !found {
+	n := bytes.IndexByte(b[:min(len(b), MaxHeader)], '\n')
+	if n < 0 {
 		return Envelope{}, fmt.Errorf("%w: no header line", ErrDamaged)
 	}
-	payload = b[len(line)+1:]
+	line, payload := b[:n], b[n+1:]
 	version, rest, _ := strings.Cut(string(line), " ")
 	number, isFormat := strings.CutPrefix(version, "hf")
-	n, err := strconv.Atoi(number)
-	if !isFormat || err != nil || n < 1 {
+	format, err := strconv.Atoi(number)
+	if !isFormat || err != nil || format < 1 {
 		return Envelope{}, fmt.Errorf("%w: the header does not begin with a format version", ErrDamaged)
 	}
-	if n > Version {
-		return Envelope{}, &FutureError{Have: n, Know: Version}
+	if format > Version {
+		return Envelope{}, &FutureError{Have: format, Know: Version}
 	}
 	return openV1(line, rest, payload)
 }

@@ -25,4 +25,3 @@ func TestDialectsDefineTheSameNames(t *testing.T) {
 	}
 	require.Equal(t, names["sqlite"], names["postgres"], "mark a statement that only one dialect needs with (own)")
 }
-
