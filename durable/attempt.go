@@ -26,6 +26,7 @@ type step struct {
 	input    string // hash of WithInput; empty: none
 	failures []Failure
 	start    store.Time // when the first attempt began
+	ended    time.Time  // when the last one did, until that is recorded
 
 	progress []byte  // saved in this execution
 	first    attempt // space for what nearly every step needs once
@@ -79,7 +80,8 @@ func (st *step) attempts(ctx context.Context, body func(context.Context) ([]byte
 			return st.fail(&attempt{step: st, number: max(n-1, 1)}, err, "", 0)
 		}
 		a, payload, err := st.run(ctx, n, body)
-		took := time.Since(clock)
+		st.ended = time.Now()
+		took := st.ended.Sub(clock)
 		if err == nil {
 			return st.succeed(a, payload, took)
 		}
@@ -147,6 +149,7 @@ func (st *step) run(ctx context.Context, n int, body func(context.Context) ([]by
 	if a.step != nil {
 		a = new(attempt) // the one before may still be held by the body's goroutines
 	}
+	ctx, span := st.traceAttempt(ctx, n)
 	a.Context, a.step, a.number = ctx, st, n
 	if limit, cause := st.limit(); limit > 0 {
 		limited, cancel := context.WithTimeoutCause(ctx, limit, cause)
@@ -159,13 +162,15 @@ func (st *step) run(ctx context.Context, n int, body func(context.Context) ([]by
 	defer func() {
 		r.body.Store(nil)
 		if returned {
+			endAttempt(span, err)
 			return
 		}
-		v := recover()
-		if v != nil {
+		if v := recover(); v != nil {
 			payload, err = nil, newPanicError(v)
+			endAttempt(span, err)
 			return
 		}
+		endAttempt(span, ErrGoexit)
 		// The goroutine is ending (runtime.Goexit): nothing can be returned to
 		// the workflow, so the failure is recorded here.
 		if r.dead.Load() == nil {
@@ -227,6 +232,7 @@ func (st *step) record(ev store.Event) (store.Time, error) {
 	w := stepWrites.Get().(*stepWrite)
 	w.event[0] = ev
 	w.events = w.event[:]
+	w.clock, st.ended = st.ended, time.Time{}
 	err := st.call.scope.run.write(&w.write)
 	at := w.at
 	*w = stepWrite{}

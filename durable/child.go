@@ -83,7 +83,7 @@ func (r *run) childID(key string) string {
 // bear creates the child in the change that records it.
 func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) error {
 	e := s.run.eng
-	r, events := e.birth(def, ch.id, input, o)
+	r, events := e.birth(s.run.ctx, def, ch.id, input, o)
 	change := r.conceive(events)
 	w := &write{start: []store.Change{change}}
 	here := r.def != nil
@@ -129,7 +129,7 @@ func (e *Engine) isOurs(r *run) bool {
 // conceive makes the change that creates r, sealed and complete.
 func (r *run) conceive(events []store.Event) store.Change {
 	r.began = time.Now()
-	r.stamp(events)
+	r.stamp(events, time.Time{})
 	for i := range events {
 		r.head.seq++
 		events[i].Seq = r.head.seq

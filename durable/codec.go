@@ -126,10 +126,10 @@ func encode[T any](e *Engine, v T) (env []byte, seen T, err error) {
 		return nil, v, nil // no result: nothing to keep
 	}
 	info := infoOf(t)
-	if n, ok := any(v).(int); ok && e.plainJSON && t.Kind() == reflect.Int { // not an int in an interface
+	// By its address, so that an int in an interface is not taken for one.
+	if n, ok := any(&v).(*int); ok && e.plainJSON {
 		// The most common small result, without reflection.
-		var buf [20]byte
-		return envelope.Seal(info.prefix, strconv.AppendInt(buf[:0], int64(n), 10)), v, nil
+		return envelope.SealInt(info.prefix, int64(*n)), v, nil
 	}
 	data, err := e.codec.Encode(v)
 	if err != nil {

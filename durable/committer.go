@@ -28,6 +28,9 @@ type write struct {
 	// once gives the caller a store failure instead of trying for ever.
 	once bool
 
+	// clock is when the events happened; zero: now.
+	clock time.Time
+
 	// then, if set, hears of the outcome, under the committer's mutex, even if
 	// nobody waits any more.
 	then func(error)
@@ -143,7 +146,7 @@ func (c *committer) admit(r *run, w *write) error {
 		r.pending = append(r.pending, &write{events: r.stashed})
 		r.stashed, r.stashedSize = nil, 0
 	}
-	r.stamp(w.events)
+	r.stamp(w.events, w.clock)
 	if w.create == nil && !w.yield {
 		w.row = r.follow().Over(w.row)
 	}
@@ -173,7 +176,7 @@ func (c *committer) stash(r *run, ev store.Event) (at store.Time, full bool) {
 	defer c.mu.Unlock()
 	r.stashed = append(r.stashed, ev)
 	r.stashedSize += len(ev.Payload) + len(ev.Data)
-	r.stamp(r.stashed[len(r.stashed)-1:])
+	r.stamp(r.stashed[len(r.stashed)-1:], time.Time{})
 	return r.stashed[len(r.stashed)-1].At, len(r.stashed) >= maxStashed || r.stashedSize >= maxStashedSize
 }
 

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -30,6 +32,7 @@ type Engine struct {
 	errors    *errorKinds
 	defs      *definitions
 	log       *slog.Logger
+	tracer    trace.Tracer
 	committer *committer
 
 	// offset is what the store's clock is ahead of ours, in microseconds, as
@@ -84,7 +87,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		id: newExecutorID(), options: o, store: st, limits: st.Limits(), codec: o.Codec, errors: kinds, defs: defs, log: o.Logger,
+		id: newExecutorID(), options: o, store: st, limits: st.Limits(), codec: o.Codec, errors: kinds, defs: defs, log: o.Logger, tracer: newTracer(o.TracerProvider),
 		wake: make(chan struct{}, 1), look: make(chan struct{}, 1), mail: make(chan struct{}, 1),
 		runs: map[string]*run{}, watchers: map[string][]chan struct{}{}, suspects: map[string]bool{}, closed: make(chan struct{}), openedAt: time.Now(),
 	}

@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"os"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 )
 
 // Options configure an engine. The zero value works.
@@ -39,6 +41,9 @@ type Options struct {
 	Codec Codec
 	// Errors that keep their identity in the history.
 	Errors []ErrorKind
+	// TracerProvider for spans; nil: OpenTelemetry's global one, which does
+	// nothing until the program sets one up.
+	TracerProvider trace.TracerProvider
 	// Logger for the life of runs and for recovery; nil: slog.Default().
 	Logger *slog.Logger
 }

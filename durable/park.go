@@ -67,6 +67,9 @@ func (r *run) wanted() rowState {
 // follow returns the patch that brings the row up to date, nil if it is. The
 // committer's mutex is held, and the patch is committed with what comes next.
 func (r *run) follow() *store.RowPatch {
+	if r.rowSays.status == store.Running && len(r.parked) < r.branches {
+		return nil // the usual case, at no cost
+	}
 	w := r.wanted()
 	if w == r.rowSays {
 		return nil

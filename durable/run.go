@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -42,6 +44,7 @@ type run struct {
 	// fromClaim: it counts against Options.MaxRuns.
 	fromClaim bool
 
+	span   trace.Span    // of this execution; nil: nobody traces
 	ending atomic.Bool   // its last write is under way
 	loaded chan struct{} // closed once the history has been read, if there is one
 	// recorded is closed when this execution has written its first event.
@@ -145,13 +148,15 @@ func (e *Engine) newRun(row store.Run, def *definition) *run {
 	return r
 }
 
-// stamp gives events their time, which never goes backwards, and the running
-// totals. The committer's mutex is held.
-func (r *run) stamp(events []store.Event) {
+// stamp gives events their time (clock, or now if it is zero), which never goes
+// backwards, and the running totals. The committer's mutex is held.
+func (r *run) stamp(events []store.Event, clock time.Time) {
 	if len(events) == 0 {
 		return
 	}
-	clock := time.Now()
+	if clock.IsZero() {
+		clock = time.Now()
+	}
 	now, active := r.eng.storeTime(clock), r.activeThen+clock.Sub(r.began)
 	for i := range events {
 		ev := &events[i]
@@ -179,7 +184,9 @@ func (r *run) launch() { go r.execute() }
 // stands in deferred calls, so that it happens also when the user's code panics
 // or ends the goroutine with runtime.Goexit.
 func (r *run) execute() {
+	r.traceExecution()
 	defer func() {
+		r.endTrace()
 		r.cancel(nil)
 		r.eng.forget(r)
 		r.recordedOnce.Do(func() { close(r.recorded) })

@@ -146,7 +146,7 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 
 // birth prepares a new run: its row, its first events, and, when its code is
 // here, the execution that is to begin with it.
-func (e *Engine) birth(def *definition, id string, input []byte, o *startOptions) (*run, []store.Event) {
+func (e *Engine) birth(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (*run, []store.Event) {
 	here := e.defs.find(def.name, def.version)
 	now := e.now()
 	row := store.Run{
@@ -166,6 +166,7 @@ func (e *Engine) birth(def *definition, id string, input []byte, o *startOptions
 		}
 		events = append(events, store.Event{Type: store.WorkflowStarted, Data: (&eventData{Executor: e.id}).encode()})
 	}
+	row.Trace = e.startSpan(ctx, &row)
 	r := e.newRun(row, here)
 	r.head = logHead{epoch: row.Epoch}
 	r.lastAt = now
@@ -197,7 +198,7 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 	if err := ctx.Err(); err != nil {
 		return nil, "", context.Cause(ctx)
 	}
-	r, events := e.birth(def, id, input, o)
+	r, events := e.birth(ctx, def, id, input, o)
 	w := &write{events: events, create: &r.row, expect: store.Expect{Absent: true}, once: true}
 	if r.def != nil {
 		r.born = make(chan struct{})
