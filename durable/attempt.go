@@ -52,7 +52,7 @@ func (a *attempt) Value(key any) any {
 
 // attempts runs the body until it succeeds or fails for good, and records each
 // outcome. It begins with the attempt the history has reached.
-func (st *step) attempts(ctx context.Context, body func(context.Context) ([]byte, error)) error {
+func (st *step) attempts(ctx context.Context, b body) error {
 	r := st.call.scope.run
 	n, wait, err := st.restore()
 	if err != nil {
@@ -79,7 +79,7 @@ func (st *step) attempts(ctx context.Context, body func(context.Context) ([]byte
 			// The attempt before, or the first one that did not live to fail.
 			return st.fail(&attempt{step: st, number: max(n-1, 1)}, err, "", 0)
 		}
-		a, payload, err := st.run(ctx, n, body)
+		a, payload, err := st.run(ctx, n, b)
 		st.ended = time.Now()
 		took := st.ended.Sub(clock)
 		if err == nil {
@@ -144,7 +144,7 @@ func (r *run) deathOf() error {
 }
 
 // run makes attempt n. A panic of the body becomes its error.
-func (st *step) run(ctx context.Context, n int, body func(context.Context) ([]byte, error)) (a *attempt, payload []byte, err error) {
+func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []byte, err error) {
 	a = &st.first
 	if a.step != nil {
 		a = new(attempt) // the one before may still be held by the body's goroutines
@@ -177,7 +177,7 @@ func (st *step) run(ctx context.Context, n int, body func(context.Context) ([]by
 			_ = st.fail(a, ErrGoexit, "", 0)
 		}
 	}()
-	payload, err = body(a)
+	payload, err = b.once(a)
 	returned = true
 	return a, payload, err
 }

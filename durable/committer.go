@@ -252,6 +252,16 @@ func (r *run) waiting() []*write {
 // count and bytes. The mutex is held.
 func (c *committer) form() {
 	c.flights, c.batch = c.flights[:0], c.batch[:0]
+	if len(c.queue) == 1 && c.queue[0].flight == nil && len(c.queue[0].pending) == 1 {
+		// The usual case of a lone run: there is nothing to weigh or to sort.
+		r := c.queue[0]
+		c.queue = c.queue[:0]
+		r.takeOff()
+		r.queued = false
+		c.flights = append(c.flights, r)
+		c.batch = append(c.batch, store.Change{})
+		return
+	}
 	size, taken := 0, 0
 	for _, r := range c.queue {
 		if len(c.flights) == c.limits.Changes {

@@ -27,11 +27,11 @@ type scope struct {
 	busy atomic.Pointer[call]
 
 	// The rest belongs to the one call that is under way.
-	next       int32            // ordinals given out
-	names      map[string]int32 // occurrences of each escaped name
-	lastAt     store.Time       // of the last event of the scope
-	registered int32            // compensations
-	draws      uint32           // NewID and Rand since the last call
+	next       int32             // ordinals given out
+	names      map[string]*int32 // occurrences of each escaped name
+	lastAt     store.Time        // of the last event of the scope
+	registered int32             // compensations
+	draws      uint32            // NewID and Rand since the last call
 }
 
 // call is one durable call, from begin to end.
@@ -78,7 +78,11 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 	}
 	c.ordinal = s.next + 1
 	escaped := escapeName(name)
-	n := s.names[escaped] + 1
+	count := s.names[escaped]
+	n := int32(1)
+	if count != nil {
+		n += *count
+	}
 	c.key = joinKey(s.path, escaped, n)
 	if len(c.key) > store.MaxKey {
 		s.end()
@@ -92,10 +96,16 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 			return err
 		}
 	}
-	if s.names == nil {
-		s.names = make(map[string]int32)
+	switch {
+	case count != nil:
+		*count = n
+	case s.names == nil:
+		s.names = map[string]*int32{}
+		fallthrough
+	default:
+		first := n
+		s.names[escaped] = &first
 	}
-	s.names[escaped] = n
 	s.next++
 	s.draws = 0
 	return nil

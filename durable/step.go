@@ -102,56 +102,72 @@ func (r *run) flush() error {
 
 // perform is every step: find the record, or run the body and make one.
 func perform[T any](ctx context.Context, name string, p Policy, fn func(context.Context) (T, error), check func(T) error, o []StepOption) (T, error) {
-	var result T
+	var zero T
 	if fn == nil {
-		return result, fmt.Errorf("durable: step %q: the function is nil: %w", name, ErrInvalid)
+		return zero, fmt.Errorf("durable: step %q: the function is nil: %w", name, ErrInvalid)
 	}
 	s, err := scopeOf(ctx, name)
 	if err != nil {
-		return result, err
+		return zero, err
 	}
 	if p, err = p.filled(); err != nil {
-		return result, fmt.Errorf("step %q: %w", name, err)
+		return zero, fmt.Errorf("step %q: %w", name, err)
 	}
-	st := &step{policy: p}
+	st := &stepOf[T]{step: step{policy: p}, fn: fn, check: check}
 	for _, opt := range o {
 		opt(&st.options)
 	}
 	if err := st.hashInput(s.run.eng); err != nil {
-		return result, &EncodeError{RunID: s.run.id, Key: name, Type: fmt.Sprintf("%T", st.options.input), Err: err}
+		return zero, &EncodeError{RunID: s.run.id, Key: name, Type: fmt.Sprintf("%T", st.options.input), Err: err}
 	}
 	if err := s.begin(&st.call, name, callStep); err != nil {
-		return result, err
+		return zero, err
 	}
 	defer s.end()
 	if err := st.checkInput(); err != nil {
-		return result, err
-	}
-	if rec := st.call.rec; rec != nil && rec.outcome.Seq != 0 {
-		return replayed[T](st, rec)
-	}
-	body := func(ctx context.Context) ([]byte, error) {
-		value, err := fn(ctx)
-		if err != nil {
-			return nil, err
-		}
-		payload, seen, err := encode(s.run.eng, value)
-		if err != nil {
-			return nil, Permanent(&EncodeError{RunID: s.run.id, Key: st.call.key, Type: reflect.TypeFor[T]().String(), Err: err})
-		}
-		if check != nil {
-			if err := check(seen); err != nil {
-				return payload, err
-			}
-		}
-		result = seen
-		return payload, nil
-	}
-	if err := st.attempts(ctx, body); err != nil {
-		var zero T
 		return zero, err
 	}
-	return result, nil
+	if st.call.done() {
+		return replayed[T](&st.step, st.call.rec)
+	}
+	if err := st.attempts(ctx, st); err != nil {
+		return zero, err
+	}
+	return st.result, nil
+}
+
+// stepOf is a step with its types, in one piece of memory.
+type stepOf[T any] struct {
+	step
+	fn     func(context.Context) (T, error)
+	check  func(T) error
+	result T // as a replay will see it
+}
+
+// body is what a step runs, without its types.
+type body interface {
+	// once runs the body and returns the envelope of its result; with an error,
+	// of a result that was refused.
+	once(ctx context.Context) (payload []byte, err error)
+}
+
+func (st *stepOf[T]) once(ctx context.Context) ([]byte, error) {
+	value, err := st.fn(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r := st.call.scope.run
+	payload, seen, err := encode(r.eng, value)
+	if err != nil {
+		return nil, Permanent(&EncodeError{RunID: r.id, Key: st.call.key, Type: reflect.TypeFor[T]().String(), Err: err})
+	}
+	if st.check != nil {
+		if err := st.check(seen); err != nil {
+			return payload, err
+		}
+	}
+	st.result = seen
+	return payload, nil
 }
 
 // replayed returns what the history says of a finished step.
