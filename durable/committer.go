@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"time"
 
@@ -74,6 +75,7 @@ type committer struct {
 	mu      sync.Mutex
 	queue   []*run // with something to commit and nothing in flight
 	leading bool
+	shared  int // how many runs shared the last batch
 	retries int // consecutive failed commits of the store, for the backoff
 	timers  sync.WaitGroup
 
@@ -191,6 +193,7 @@ func (c *committer) stashes(r *run) bool {
 // then hands over. The mutex is held on entry and free on return.
 func (c *committer) lead(ctx context.Context, w *write) error {
 	for {
+		c.gather()
 		c.form()
 		if len(c.flights) > 0 {
 			c.mu.Unlock()
@@ -216,6 +219,21 @@ func (c *committer) lead(ctx context.Context, w *write) error {
 			return c.follow(ctx, w)
 		}
 	}
+}
+
+// gather lets those who were just served come back before the next batch is
+// formed, if more of them shared the last one than are here again: it yields the
+// processor, which takes no time where nobody is ready. The mutex is held.
+func (c *committer) gather() {
+	for range 4 {
+		if 2*len(c.queue) >= c.shared {
+			break
+		}
+		c.mu.Unlock()
+		runtime.Gosched()
+		c.mu.Lock()
+	}
+	c.shared = len(c.queue)
 }
 
 // handOver makes one of the waiting the next leader. The mutex is held.
