@@ -456,6 +456,9 @@ func (c *committer) refuse(r *run, err error) {
 func (c *committer) land(r *run, err error) {
 	f := r.flight
 	r.flight = nil
+	if err == nil && r.eng.watched.Load() > 0 {
+		r.eng.notify([]string{r.id}) // the store does not tell of plain checkpoints
+	}
 	for i, w := range f.writes {
 		w.settle(err)
 		f.writes[i] = nil

@@ -59,7 +59,8 @@ type Engine struct {
 	closed    chan struct{}
 	recovered atomic.Bool // Recover was called: old runs may be claimed
 	claimed   atomic.Int64
-	trial     sync.Mutex // one suspect at a time
+	watched   atomic.Int64 // how many watch some run
+	trial     sync.Mutex   // one suspect at a time
 	openedAt  time.Time
 }
 

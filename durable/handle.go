@@ -184,7 +184,9 @@ func (e *Engine) watch(id string) (changed <-chan struct{}, stop func()) {
 	e.mu.Lock()
 	e.watchers[id] = append(e.watchers[id], ch)
 	e.mu.Unlock()
+	e.watched.Add(1)
 	return ch, func() {
+		e.watched.Add(-1)
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		chs := e.watchers[id]

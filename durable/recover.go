@@ -405,33 +405,19 @@ func (e *Engine) liveExecutors(ctx context.Context) (map[string]bool, error) {
 	return live, nil
 }
 
-// pendingApprovals returns the waits of a run that were asked for and neither
-// answered nor closed.
+// pendingApprovals returns what a run asks of a person.
 func (e *Engine) pendingApprovals(ctx context.Context, row *store.Run) ([]Approval, error) {
-	h, err := e.store.Load(ctx, row.ID, store.Cursor{})
+	waits, err := e.pendingWaits(ctx, row.ID)
 	if err != nil {
 		return nil, err
 	}
 	var open []Approval
-	for ev, err := range h.Events {
+	for i := range waits {
+		d, err := dataOf(&waits[i])
 		if err != nil {
-			return nil, err
+			return nil, &DamagedError{RunID: row.ID, Seq: waits[i].Seq, Err: err}
 		}
-		switch ev.Type {
-		case store.WaitRequested:
-			d, err := dataOf(&ev)
-			if err != nil {
-				return nil, &DamagedError{RunID: row.ID, Seq: ev.Seq, Err: err}
-			}
-			open = append(open, Approval{RunID: row.ID, Key: ev.Key, Prompt: d.Prompt})
-		case store.SignalReceived, store.WaitTimedOut, store.WaitClosed:
-			for i := range open {
-				if open[i].Key == ev.Key {
-					open = append(open[:i], open[i+1:]...)
-					break
-				}
-			}
-		}
+		open = append(open, Approval{RunID: row.ID, Key: waits[i].Key, Prompt: d.Prompt})
 	}
 	return open, nil
 }

@@ -1,0 +1,113 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Watch yields what happens to a run, from any process: first the waits that are
+// pending now (their WaitRequested events, as they were recorded), so that who
+// comes late sees what is asked of a person; then, in order, the events of its
+// current lineage with a Seq greater than after, and those that come. Pass the
+// Seq of the last event that was seen to go on after a break; waits that are
+// still pending are announced again. It ends after the event that ends the run,
+// when ctx ends (without an error), or with an error: ErrNotFound, ErrClosed, or
+// one of the store.
+func (e *Engine) Watch(ctx context.Context, id string, after int64) iter.Seq2[store.Event, error] {
+	return func(yield func(store.Event, error) bool) {
+		changed, stop := e.watch(id)
+		defer stop()
+		pending, err := e.pendingWaits(ctx, id)
+		if err != nil {
+			yield(store.Event{}, fmt.Errorf("durable: watching run %s: %w", id, storeError(err)))
+			return
+		}
+		for _, ev := range pending {
+			if ev.Seq <= after && !yield(ev, nil) {
+				return
+			}
+		}
+		for pause := firstLook; ; {
+			seen, ended, err := e.follow(ctx, id, after, yield)
+			switch {
+			case ctx.Err() != nil || ended && err == nil:
+				return
+			case err != nil:
+				yield(store.Event{}, fmt.Errorf("durable: watching run %s: %w", id, storeError(err)))
+				return
+			case seen > after:
+				after, pause = seen, firstLook
+			}
+			t := time.NewTimer(pause)
+			select {
+			case <-ctx.Done():
+				t.Stop()
+				return
+			case <-e.closed:
+				t.Stop()
+				yield(store.Event{}, fmt.Errorf("durable: watching run %s: %w", id, ErrClosed))
+				return
+			case <-changed:
+				pause = firstLook
+			case <-t.C:
+				pause = min(2*pause, lastLook)
+			}
+			t.Stop()
+		}
+	}
+}
+
+// follow yields the events after a number. ended says that nothing more will
+// come, or is wanted.
+func (e *Engine) follow(ctx context.Context, id string, after int64, yield func(store.Event, error) bool) (seen int64, ended bool, err error) {
+	h, err := e.store.Load(ctx, id, store.Cursor{After: after})
+	if err != nil {
+		return after, false, err
+	}
+	seen = after
+	for ev, err := range h.Events {
+		if err != nil {
+			return seen, false, err
+		}
+		seen = ev.Seq
+		if !yield(ev, nil) {
+			return seen, true, nil
+		}
+	}
+	// The row was read before the events: an end it knows of is among them.
+	return seen, h.Run.Status.Terminal(), nil
+}
+
+// pendingWaits returns the waits of a run that were asked for and neither
+// answered nor closed.
+func (e *Engine) pendingWaits(ctx context.Context, id string) ([]store.Event, error) {
+	h, err := e.store.Load(ctx, id, store.Cursor{})
+	if err != nil {
+		return nil, err
+	}
+	var open []store.Event
+	for ev, err := range h.Events {
+		if err != nil {
+			return nil, err
+		}
+		switch ev.Type {
+		case store.WaitRequested:
+			open = append(open, ev)
+		case store.SignalReceived, store.WaitTimedOut, store.WaitClosed:
+			for i := range open {
+				if open[i].Key == ev.Key {
+					open = append(open[:i], open[i+1:]...)
+					break
+				}
+			}
+		}
+	}
+	if h.Run.Status.Terminal() {
+		return nil, nil
+	}
+	return open, nil
+}
