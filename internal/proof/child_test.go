@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -29,7 +30,7 @@ const childEnv = "HOLDFAST_PROOF_CHILD"
 
 // orders are what a child does.
 type orders struct {
-	Role    string // "worker", "zombie", "waiter"
+	Role    string // "worker", "zombie", "waiter", "polite"
 	Backend string
 	DSN     string
 	Dir     string // for the journal and flags
@@ -56,6 +57,8 @@ func TestMain(m *testing.M) {
 	switch o.Role {
 	case "worker":
 		err = worker(st, o)
+	case "polite":
+		err = polite(st, o)
 	case "waiter":
 		err = waiter(st, o)
 	case "zombie":
@@ -149,6 +152,25 @@ func note(o orders, format string, args ...any) {
 	if _, err := io.WriteString(f, fmt.Sprintf(format, args...)+"\n"); err != nil {
 		panic(err)
 	}
+}
+
+// lines yields the lines of a text, without their ends.
+func lines(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for l := range strings.Lines(text) {
+			if !yield(strings.TrimSuffix(l, "\n")) {
+				return
+			}
+		}
+	}
+}
+
+// command runs a shell command line, as a step of a user's would.
+func command(ctx context.Context, dir, line string) (string, error) {
+	cmd := exec.CommandContext(ctx, "sh", "-c", line)
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	return string(out), err
 }
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
