@@ -415,7 +415,7 @@ func (c *committer) settle(errs []error) {
 
 // definite reports whether the store has decided against a change as such.
 func definite(err error) bool {
-	for _, d := range []error{store.ErrExists, store.ErrStatus, store.ErrOccupied, store.ErrCancelAsked, store.ErrTooLarge, store.ErrInvalid} {
+	for _, d := range []error{store.ErrExists, store.ErrStatus, store.ErrOccupied, store.ErrCancelAsked, store.ErrTooLarge, store.ErrInvalid, store.ErrCorrupt, store.ErrSchema} {
 		if errors.Is(err, d) {
 			return true
 		}

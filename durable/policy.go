@@ -28,8 +28,9 @@ type Policy struct {
 	// Timeout of one attempt: its context ends with ErrAttemptTimeout; 0: none.
 	Timeout time.Duration
 	// Deadline of all attempts together, counted from the beginning of the
-	// first, across crashes: contexts end with it and no attempt begins after
-	// it; 0: none.
+	// first one that is on record (a failed one, or one of a LongOperation),
+	// across crashes: contexts end with it and no attempt begins after it; 0:
+	// none.
 	Deadline time.Duration
 	// RetryIf, if set, says of an error whether another attempt may mend it.
 	// It must not have side effects. Permanent errors are never retried.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -92,6 +93,9 @@ func (e *Engine) Recover(ctx context.Context) (Report, error) {
 		return rep, err
 	}
 	if err := e.resumeInterrupted(ctx, &rep); err != nil {
+		return rep, err
+	}
+	if err := e.reportUnserved(ctx, &rep); err != nil {
 		return rep, err
 	}
 	e.recovered.Store(true)
@@ -206,7 +210,10 @@ func stuckOf(row *store.Run, code, reason string) Stuck {
 	s := Stuck{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: code, Reason: reason}
 	switch code {
 	case CodeNotRegistered:
-		s.Next = fmt.Sprintf("run a program that serves workflow %s version %s", row.Workflow, row.Version)
+		s.Next = "run a program that serves workflow " + row.Workflow
+		if row.Version != "" {
+			s.Next += " version " + row.Version
+		}
 	case CodeDefinitionChanged:
 		s.Next = fmt.Sprintf("run the code it was started with, or mend the difference, then Engine.Resume(ctx, %q)", row.ID)
 	default:
@@ -383,6 +390,32 @@ func (e *Engine) announceApprovals(ctx context.Context, rep *Report) error {
 				e.log.Info("durable: approval restored", "run", a.RunID, "workflow", row.Workflow, "wait", a.Key, "prompt", a.Prompt)
 			}
 			rep.Approvals = append(rep.Approvals, waits...)
+		}
+		if f.After = page.Next; f.After == "" {
+			return nil
+		}
+	}
+}
+
+// reportUnserved lists pending and waiting runs whose code nobody alive has: they
+// would wait for ever without a word.
+func (e *Engine) reportUnserved(ctx context.Context, rep *Report) error {
+	executors, err := e.store.Executors(ctx)
+	if err != nil {
+		return fmt.Errorf("durable: recovery could not list executors: %w", storeError(err))
+	}
+	f := store.Filter{Statuses: []store.Status{store.Pending, store.Waiting}, OldestFirst: true}
+	for {
+		page, err := e.store.List(ctx, f)
+		if err != nil {
+			return fmt.Errorf("durable: recovery could not list pending and waiting runs: %w", storeError(err))
+		}
+		for i := range page.Runs {
+			row := &page.Runs[i]
+			served := func(x store.Executor) bool { return x.Live && store.Serves(x.Serves, row.Workflow, row.Version) }
+			if e.defs.find(row.Workflow, row.Version) == nil && !slices.ContainsFunc(executors, served) {
+				rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
+			}
 		}
 		if f.After = page.Next; f.After == "" {
 			return nil

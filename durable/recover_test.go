@@ -204,7 +204,9 @@ func TestRecoverItselfLeavesPendingRunsAlone(t *testing.T) {
 		before, row := w.events("r"), w.row("r")
 		for _, p := range []durable.BootPolicy{durable.ResumeOnBoot, durable.FailOnBoot, durable.LeaveOnBoot} {
 			rep := w.boot(t, durable.Options{OnBoot: p})
-			require.Zero(t, rep)
+			require.Equal(t, "r", rep.Stuck[0].RunID, "nobody has its code")
+		rep.Stuck = nil
+		require.Zero(t, rep)
 			pass(time.Minute)
 			require.Equal(t, before, w.events("r"))
 			require.Equal(t, row, w.row("r"))
@@ -546,4 +548,22 @@ func TestRecoverSaysThatTheStoreCouldNotBeReadAndMayBeCalledAgain(t *testing.T) 
 			})
 		})
 	}
+}
+
+func TestRunsThatNobodyAliveHasTheCodeOfAreReported(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.boot(t, durable.Options{Workflows: []durable.Definition{approval}})
+		_, err := approval.Start(w.ctx(), "waits", "x")
+		require.NoError(t, err)
+		_, err = durable.Ref[int, int]("nowhere").Start(w.ctx(), "pending", 1)
+		require.NoError(t, err)
+		w.eventually("waits", store.Waiting)
+
+		other := w.boot(t, durable.Options{})
+		require.Len(t, other.Stuck, 1, "somebody alive serves the one that waits")
+		require.Equal(t, "pending", other.Stuck[0].RunID)
+		require.Equal(t, durable.CodeNotRegistered, other.Stuck[0].Code)
+		require.Contains(t, other.Stuck[0].Next, "serves workflow nowhere")
+		require.Equal(t, store.Pending, w.row("pending").Status)
+	})
 }
