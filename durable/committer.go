@@ -456,8 +456,17 @@ func (c *committer) refuse(r *run, err error) {
 func (c *committer) land(r *run, err error) {
 	f := r.flight
 	r.flight = nil
-	if err == nil && r.eng.watched.Load() > 0 {
-		r.eng.notify([]string{r.id}) // the store does not tell of plain checkpoints
+	if err == nil {
+		if r.eng.watched.Load() > 0 {
+			r.eng.notify([]string{r.id}) // the store does not tell of plain checkpoints
+		}
+		// Receivers in this process need not wait for a notice, which may be
+		// lost.
+		for i := range f.change.Send {
+			if to := r.eng.active(f.change.Send[i].To); to != nil {
+				r.eng.background(to.fetchMail)
+			}
+		}
 	}
 	for i, w := range f.writes {
 		w.settle(err)

@@ -205,8 +205,8 @@ func TestRecoverItselfLeavesPendingRunsAlone(t *testing.T) {
 		for _, p := range []durable.BootPolicy{durable.ResumeOnBoot, durable.FailOnBoot, durable.LeaveOnBoot} {
 			rep := w.boot(t, durable.Options{OnBoot: p})
 			require.Equal(t, "r", rep.Stuck[0].RunID, "nobody has its code")
-		rep.Stuck = nil
-		require.Zero(t, rep)
+			rep.Stuck = nil
+			require.Zero(t, rep)
 			pass(time.Minute)
 			require.Equal(t, before, w.events("r"))
 			require.Equal(t, row, w.row("r"))

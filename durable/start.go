@@ -237,7 +237,8 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 // abandon takes back a run that was added and never launched. Whoever found it
 // and waits for it looks again.
 func (r *run) abandon() {
-	r.cancel(nil)
+	// Whoever waits for it to be loaded must not wait for ever.
+	_ = r.die(&death{kind: deathLost, err: ErrLost})
 	r.outcome = outcome{err: ErrLost}
 	r.eng.forget(r)
 	close(r.recorded)
