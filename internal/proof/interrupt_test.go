@@ -97,14 +97,13 @@ func kinds(o orders) *durable.Workflow[string, string] {
 			return "", err
 		}
 		agent, err := durable.Step(ctx, "agent", func(ctx context.Context) (string, error) {
-			session, ok, err := durable.Progress[string](ctx)
+			_, ok, err := durable.Progress[string](ctx)
 			if err != nil {
 				return "", err
 			}
 			mark(ctx)
 			if !ok {
-				session = fmt.Sprint("session of ", os.Getpid())
-				if err := durable.SaveProgress(ctx, session); err != nil {
+				if err := durable.SaveProgress(ctx, fmt.Sprint("session of ", os.Getpid())); err != nil {
 					return "", err
 				}
 				note(o, "session opened")
