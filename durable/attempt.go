@@ -21,8 +21,9 @@ import (
 // step is one step that is being performed.
 type step struct {
 	call     call
-	policy   Policy
-	options  stepOptions
+	policy   *Policy // with its defaults
+	relaxed  bool
+	long     bool
 	input    string // hash of WithInput; empty: none
 	failures []Failure
 	start    store.Time // when the first attempt began
@@ -62,7 +63,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		// The policy was changed to fewer attempts than have failed already.
 		return st.fail(&attempt{step: st, number: n - 1}, st.failures[n-2].Err, "no attempt is left", 0)
 	}
-	if st.options.long && !st.begun() {
+	if st.long && !st.begun() {
 		if _, err := st.record(st.newEvent(store.StepStarted, n, &eventData{Input: st.input})); err != nil {
 			return err
 		}
@@ -250,7 +251,7 @@ func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
 	}
 	ev := st.newEvent(store.StepCompleted, a.number, d)
 	ev.Payload, ev.Took = payload, took.Truncate(time.Microsecond)
-	if st.options.relaxed && len(st.failures) == 0 {
+	if st.relaxed && len(st.failures) == 0 {
 		r := st.call.scope.run
 		at, full := r.eng.committer.stash(r, ev)
 		st.call.scope.lastAt = at
@@ -303,11 +304,11 @@ func (st *step) failureOf(ev *store.Event, d *eventData) Failure {
 }
 
 // hashInput takes the hash of what WithInput gave.
-func (st *step) hashInput(e *Engine) error {
-	if !st.options.hasIn {
+func (st *step) hashInput(e *Engine, o *stepOptions) error {
+	if !o.hasIn {
 		return nil
 	}
-	b, err := e.codec.Encode(st.options.input)
+	b, err := e.codec.Encode(o.input)
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func (r *run) compensate(err *error) error {
 	r.eng.log.Info("durable: undoing", "run", r.id, "workflow", r.def.name, "compensations", len(undos))
 	inner := &scopeContext{Context: ctx, scope: s}
 	for _, u := range undos {
-		_, undoErr := perform(inner, u.name, Policy{}, func(ctx context.Context) (struct{}, error) { return struct{}{}, u.fn(ctx) }, nil, nil)
+		_, undoErr := perform(inner, u.name, &Policy{}, func(ctx context.Context) (struct{}, error) { return struct{}{}, u.fn(ctx) }, nil, nil)
 		if dead := r.deathOf(); dead != nil {
 			return dead
 		}

@@ -49,7 +49,7 @@ func Once[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 		f(&opts)
 	}
 	if fn == nil {
-		return perform(ctx, name, once, fn, nil, nil)
+		return perform(ctx, name, &once, fn, nil, nil)
 	}
 	body := func(ctx context.Context) (T, error) {
 		a := ctx.Value(scopeKey{}).(*attempt)
@@ -71,5 +71,5 @@ func Once[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 		}
 		return fn(ctx)
 	}
-	return perform(ctx, name, once, body, nil, []StepOption{LongOperation()})
+	return perform(ctx, name, &once, body, nil, []StepOption{LongOperation()})
 }

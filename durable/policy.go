@@ -46,10 +46,16 @@ const (
 	defaultJitter      = 0.2
 )
 
-// once is the policy of Step: one attempt.
-var once = Policy{MaxAttempts: 1}
+// once is the policy of Step: one attempt. It is complete, and never changed.
+var once = Policy{MaxAttempts: 1, Initial: DefaultInitial, Max: DefaultMax, Multiplier: defaultMultiplier, Jitter: defaultJitter}
 
-func (p Policy) filled() (Policy, error) {
+// filled returns p with its defaults, p itself if it has them, or an error about
+// a field that cannot be used. p is not changed.
+func (p *Policy) filled() (*Policy, error) {
+	if p == &once {
+		return p, nil
+	}
+	p = new(*p)
 	switch {
 	case p.Initial < 0 || p.Max < 0 || p.Timeout < 0 || p.Deadline < 0:
 		return p, fmt.Errorf("durable: Policy: a duration is negative: %w", ErrInvalid)

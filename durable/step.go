@@ -22,7 +22,7 @@ import (
 // fn must not make durable calls with its own context, and must not carry state
 // past the step in captured variables: on replay it does not run.
 func Step[T any](ctx context.Context, name string, fn func(ctx context.Context) (T, error), o ...StepOption) (T, error) {
-	return perform(ctx, name, once, fn, nil, o)
+	return perform(ctx, name, &once, fn, nil, o)
 }
 
 // Do is Step for a function without a result.
@@ -31,7 +31,7 @@ func Do(ctx context.Context, name string, fn func(ctx context.Context) error, o 
 	if fn != nil {
 		body = func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) }
 	}
-	_, err := perform(ctx, name, once, body, nil, o)
+	_, err := perform(ctx, name, &once, body, nil, o)
 	return err
 }
 
@@ -40,7 +40,7 @@ func Do(ctx context.Context, name string, fn func(ctx context.Context) error, o 
 // attempt that was under way, knows the earlier failures (Attempt), and waits
 // only what is left of the pause.
 func Retry[T any](ctx context.Context, name string, p Policy, fn func(ctx context.Context) (T, error), o ...StepOption) (T, error) {
-	return perform(ctx, name, p, fn, nil, o)
+	return perform(ctx, name, &p, fn, nil, o)
 }
 
 // Seek is Retry until check accepts the result: a result it refuses is a failed
@@ -51,7 +51,7 @@ func Seek[T any](ctx context.Context, name string, p Policy, fn func(ctx context
 		var zero T
 		return zero, fmt.Errorf("durable: Seek %q: check is nil: %w", name, ErrInvalid)
 	}
-	return perform(ctx, name, p, fn, check, o)
+	return perform(ctx, name, &p, fn, check, o)
 }
 
 // StepOption changes one step.
@@ -101,7 +101,7 @@ func (r *run) flush() error {
 }
 
 // perform is every step: find the record, or run the body and make one.
-func perform[T any](ctx context.Context, name string, p Policy, fn func(context.Context) (T, error), check func(T) error, o []StepOption) (T, error) {
+func perform[T any](ctx context.Context, name string, p *Policy, fn func(context.Context) (T, error), check func(T) error, o []StepOption) (T, error) {
 	var zero T
 	if fn == nil {
 		return zero, fmt.Errorf("durable: step %q: the function is nil: %w", name, ErrInvalid)
@@ -110,15 +110,14 @@ func perform[T any](ctx context.Context, name string, p Policy, fn func(context.
 	if err != nil {
 		return zero, err
 	}
-	if p, err = p.filled(); err != nil {
+	st := &stepOf[T]{fn: fn, check: check}
+	if st.policy, err = p.filled(); err != nil {
 		return zero, fmt.Errorf("step %q: %w", name, err)
 	}
-	st := &stepOf[T]{step: step{policy: p}, fn: fn, check: check}
-	for _, opt := range o {
-		opt(&st.options)
-	}
-	if err := st.hashInput(s.run.eng); err != nil {
-		return zero, &EncodeError{RunID: s.run.id, Key: name, Type: fmt.Sprintf("%T", st.options.input), Err: err}
+	if len(o) > 0 {
+		if err := st.take(s.run, name, o); err != nil {
+			return zero, err
+		}
 	}
 	if err := s.begin(&st.call, name, callStep); err != nil {
 		return zero, err
@@ -134,6 +133,19 @@ func perform[T any](ctx context.Context, name string, p Policy, fn func(context.
 		return zero, err
 	}
 	return st.result, nil
+}
+
+// take applies the options of a step.
+func (st *step) take(r *run, name string, list []StepOption) error {
+	var o stepOptions
+	for _, opt := range list {
+		opt(&o)
+	}
+	st.relaxed, st.long = o.relaxed, o.long
+	if err := st.hashInput(r.eng, &o); err != nil {
+		return &EncodeError{RunID: r.id, Key: name, Type: fmt.Sprintf("%T", o.input), Err: err}
+	}
+	return nil
 }
 
 // stepOf is a step with its types, in one piece of memory.
