@@ -118,20 +118,26 @@ func foldedTwins(t reflect.Type) bool {
 	return false
 }
 
+var intPrefix = envelope.Prefix("json", "int", 1)
+
 // encode returns the envelope of v, and the value as a replay will see it: the
 // same one where the round trip is provably the identity, else decoded anew.
-func encode[T any](e *Engine, v T) (env []byte, seen T, err error) {
+func encode[T any](e *Engine, v T) (env []byte, seen T, err error) { return encodeAt(e, &v) }
+
+// encodeAt is encode for a value that stands somewhere already. It does not
+// change it.
+func encodeAt[T any](e *Engine, v *T) (env []byte, seen T, err error) {
 	t := reflect.TypeFor[T]()
 	if t.Size() == 0 && t.Kind() == reflect.Struct {
-		return nil, v, nil // no result: nothing to keep
+		return nil, *v, nil // no result: nothing to keep
+	}
+	// By its address, so that an int in an interface is not taken for one.
+	if n, ok := any(v).(*int); ok && e.plainJSON {
+		// The most common small result, without reflection.
+		return envelope.SealInt(intPrefix, int64(*n)), *v, nil
 	}
 	info := infoOf(t)
-	// By its address, so that an int in an interface is not taken for one.
-	if n, ok := any(&v).(*int); ok && e.plainJSON {
-		// The most common small result, without reflection.
-		return envelope.SealInt(info.prefix, int64(*n)), v, nil
-	}
-	data, err := e.codec.Encode(v)
+	data, err := e.codec.Encode(*v)
 	if err != nil {
 		return nil, seen, fmt.Errorf("the codec %s refuses it: %w", e.codec.Name(), err)
 	}
@@ -144,7 +150,7 @@ func encode[T any](e *Engine, v T) (env []byte, seen T, err error) {
 	}
 	env = envelope.Seal(prefix, data)
 	if e.plainJSON && info.exact && !(info.exactText && bytes.Contains(data, []byte(`\ufffd`))) {
-		return env, v, nil
+		return env, *v, nil
 	}
 	if err := e.codec.Decode(data, &seen); err != nil {
 		return nil, seen, fmt.Errorf("it is encoded but cannot be decoded again: %w", err)
@@ -175,7 +181,7 @@ func fastDecode[T any](env []byte, v *T) bool {
 	if !ok {
 		return false
 	}
-	payload, ok := envelope.OpenAs(infoOf(reflect.TypeFor[int]()).prefix, env)
+	payload, ok := envelope.OpenAs(intPrefix, env)
 	if !ok {
 		return false
 	}

@@ -29,9 +29,12 @@ type scope struct {
 	// The rest belongs to the one call that is under way.
 	next       int32             // ordinals given out
 	names      map[string]*int32 // occurrences of each escaped name
-	lastAt     store.Time        // of the last event of the scope
-	registered int32             // compensations
-	draws      uint32            // NewID and Rand since the last call
+	name       string            // of the last call, escaped, and its occurrences
+	escaped    string
+	count      *int32
+	lastAt     store.Time // of the last event of the scope
+	registered int32      // compensations
+	draws      uint32     // NewID and Rand since the last call
 }
 
 // call is one durable call, from begin to end.
@@ -68,22 +71,25 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 	if err := s.run.alive(); err != nil {
 		return err
 	}
-	if err := store.CheckName("step name", name); err != nil {
-		return err
-	}
 	// Set before the exchange: whoever finds the scope busy reads it.
 	c.scope, c.name = s, name
 	if !s.busy.CompareAndSwap(nil, c) {
 		return s.concurrent(name)
 	}
-	c.ordinal = s.next + 1
-	escaped := escapeName(name)
-	count := s.names[escaped]
-	n := int32(1)
-	if count != nil {
-		n += *count
+	if s.count == nil || name != s.name { // a loop asks for the same one again and again
+		if err := store.CheckName("step name", name); err != nil {
+			s.end()
+			return err
+		}
+		s.name, s.escaped = name, escapeName(name)
+		s.count = s.names[s.escaped]
 	}
-	c.key = joinKey(s.path, escaped, n)
+	c.ordinal = s.next + 1
+	n := int32(1)
+	if s.count != nil {
+		n += *s.count
+	}
+	c.key = joinKey(s.path, s.escaped, n)
 	if len(c.key) > store.MaxKey {
 		s.end()
 		return &store.NameError{Kind: "key", Value: c.key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed", len(c.key), store.MaxKey)}
@@ -96,16 +102,14 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 			return err
 		}
 	}
-	switch {
-	case count != nil:
-		*count = n
-	case s.names == nil:
-		s.names = map[string]*int32{}
-		fallthrough
-	default:
-		first := n
-		s.names[escaped] = &first
+	if s.count == nil {
+		if s.names == nil {
+			s.names = map[string]*int32{}
+		}
+		s.count = new(int32)
+		s.names[s.escaped] = s.count
 	}
+	*s.count = n
 	s.next++
 	s.draws = 0
 	return nil

@@ -169,7 +169,8 @@ func (st *stepOf[T]) once(ctx context.Context) ([]byte, error) {
 		return nil, err
 	}
 	r := st.call.scope.run
-	payload, seen, err := encode(r.eng, value)
+	st.result = value
+	payload, seen, err := encodeAt(r.eng, &st.result)
 	if err != nil {
 		return nil, Permanent(&EncodeError{RunID: r.id, Key: st.call.key, Type: reflect.TypeFor[T]().String(), Err: err})
 	}
