@@ -27,7 +27,7 @@ type size struct {
 
 // Fifteen pairs are the least that gives a bootstrap interval worth printing.
 var (
-	quick = size{pairs: 40, fanPairs: 15, rounds: 11, idle: 12}
+	quick = size{pairs: 40, fanPairs: 15, rounds: 11, idle: 30}
 	full  = size{pairs: 200, fanPairs: 50, rounds: 31, idle: 60}
 )
 
