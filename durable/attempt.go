@@ -114,7 +114,7 @@ func (st *step) restore() (n int, wait store.Time, err error) {
 		ev := &rec.failures[i]
 		d, err := dataOf(ev)
 		if err != nil || d.Error == nil || int(ev.Attempt) != i+1 {
-			return 0, 0, r.die(&death{kind: deathParked, code: CodeDamaged, err: &DamagedError{RunID: r.id, Seq: ev.Seq, Err: errors.New("its failure is not readable")}})
+			return 0, 0, r.damaged(ev.Seq, errors.New("its failure is not readable"))
 		}
 		st.failures = append(st.failures, st.failureOf(ev, &d))
 		wait = d.NextAt

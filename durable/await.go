@@ -196,5 +196,5 @@ func (s *scope) answered(c *call, o *awaitOptions, wanted string, read func([]by
 	case store.WaitTimedOut:
 		return &TimeoutError{RunID: r.id, Key: c.key, After: o.timeout}
 	}
-	return r.die(&death{kind: deathParked, code: CodeDamaged, err: &DamagedError{RunID: r.id, Seq: ev.Seq, Err: errors.New("a wait cannot end with " + string(ev.Type))}})
+	return r.damaged(ev.Seq, errors.New("a wait cannot end with "+string(ev.Type)))
 }

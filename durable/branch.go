@@ -116,7 +116,7 @@ func outcomeOf[T any](r *run, rec *record) (v T, err error) {
 	if ev.Type == store.StepFailed {
 		d, dataErr := dataOf(ev)
 		if dataErr != nil || d.Error == nil {
-			return v, r.die(&death{kind: deathParked, code: CodeDamaged, err: &DamagedError{RunID: r.id, Seq: ev.Seq, Err: errors.New("its error is not readable")}})
+			return v, r.damaged(ev.Seq, errors.New("its error is not readable"))
 		}
 		return v, r.eng.errors.restore(d.Error)
 	}

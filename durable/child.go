@@ -47,7 +47,7 @@ func (s *scope) startChild(def *definition, id string, input []byte, o *startOpt
 			return nil, s.changed(int(ch.call.ordinal), ch.call.key, fmt.Sprintf("The child run was started as %s and is %s now.", ch.id, id))
 		}
 		if !rec.opened {
-			return nil, r.die(&death{kind: deathParked, code: CodeDamaged, err: &DamagedError{RunID: r.id, Err: fmt.Errorf("child %s has an end and no beginning", ch.call.key)}})
+			return nil, r.damaged(0, fmt.Errorf("child %s has an end and no beginning", ch.call.key))
 		}
 		r.adoptChild(ch)
 		return ch, nil
@@ -170,7 +170,7 @@ func (s *scope) waitChild(ch *child, id string) ([]byte, error) {
 	s.lastAt = max(s.lastAt, ch.finished.At)
 	d, err := dataOf(&ch.finished)
 	if err != nil {
-		return nil, r.die(&death{kind: deathParked, code: CodeDamaged, err: &DamagedError{RunID: r.id, Seq: ch.finished.Seq, Err: err}})
+		return nil, r.damaged(ch.finished.Seq, err)
 	}
 	if d.Status == store.Completed {
 		return ch.finished.Payload, nil
@@ -207,7 +207,7 @@ func (s *scope) hearChild(ch *child) error {
 	}
 	var told childData
 	if err := json.Unmarshal(mail.got.Data, &told); err != nil {
-		return r.die(&death{kind: deathParked, code: CodeDamaged, err: &DamagedError{RunID: r.id, Err: fmt.Errorf("the message of child %s is not readable: %w", ch.id, err)}})
+		return r.damaged(0, fmt.Errorf("the message of child %s is not readable: %w", ch.id, err))
 	}
 	d := &eventData{Message: mail.got.Seq, Status: told.Status, Name: told.Workflow, Reason: told.Reason, Recoverable: &told.Recoverable, Error: told.Error}
 	ev := store.Event{Type: store.ChildFinished, Payload: mail.got.Payload, Data: d.encode()}

@@ -201,14 +201,14 @@ func (e *Engine) claimLoop(ctx context.Context) {
 			if free <= 0 {
 				break // a claimed run that ends wakes us
 			}
-			n, err := e.claim(ctx, store.Claim{Max: min(free, claimBatch)})
+			runs, err := e.claim(ctx, store.Claim{Max: min(free, claimBatch)}, &eventData{Executor: e.id})
 			if err != nil {
 				if ctx.Err() == nil {
 					e.log.Warn("durable: claiming runs failed; the next beat tries again", "executor", e.id, "error", err)
 				}
 				break
 			}
-			if n < min(free, claimBatch) {
+			if len(runs) < min(free, claimBatch) {
 				break
 			}
 		}
@@ -218,18 +218,18 @@ func (e *Engine) claimLoop(ctx context.Context) {
 // claimBatch is how many runs are claimed in one call.
 const claimBatch = 64
 
-// claim takes runs and begins to execute them; it returns how many it got.
-func (e *Engine) claim(ctx context.Context, c store.Claim) (int, error) {
+// claim takes runs and begins to execute them; d is kept with the claim of each.
+func (e *Engine) claim(ctx context.Context, c store.Claim, d *eventData) ([]*run, error) {
 	if len(e.defs.served) == 0 {
-		return 0, nil
+		return nil, nil
 	}
-	c.Executor, c.Serves, c.At = e.id, e.defs.served, e.now()
-	c.Data = (&eventData{Executor: e.id}).encode()
+	c.Executor, c.Serves, c.At, c.Data = e.id, e.defs.served, e.now(), d.encode()
 	rows, err := e.store.Claim(ctx, c)
+	runs := make([]*run, len(rows))
 	for i := range rows {
-		e.take(rows[i])
+		runs[i] = e.take(rows[i])
 	}
-	return len(rows), err
+	return runs, err
 }
 
 // take executes a run that was claimed.

@@ -359,7 +359,7 @@ func (m *mapping[I, O]) recorded(n int, v I) (bool, error) {
 		err = errors.New("its error is not readable")
 	}
 	if err != nil {
-		return false, r.die(&death{kind: deathParked, code: CodeDamaged, err: &DamagedError{RunID: r.id, Seq: ev.Seq, Err: err}})
+		return false, r.damaged(ev.Seq, err)
 	}
 	hash, err := m.hash(v)
 	if err != nil {

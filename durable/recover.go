@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -166,39 +167,32 @@ func fateOf(row *store.Run, policy BootPolicy, served bool, quarantineAfter int)
 func (e *Engine) recoverOrphans(ctx context.Context, rep *Report) error {
 	var resume, try []string
 	f := store.Filter{Orphaned: true, OldestFirst: true, WithLast: true}
-	for {
-		page, err := e.store.List(ctx, f)
+	for row, err := range e.runsOf(ctx, f) {
 		if err != nil {
 			return fmt.Errorf("durable: recovery could not list interrupted runs: %w", storeError(err))
 		}
-		for i := range page.Runs {
-			row := &page.Runs[i]
-			def := e.defs.find(row.Workflow, row.Version)
-			switch fateOf(row, e.bootPolicy(def), def != nil, e.options.QuarantineAfter) {
-			case fateResume:
-				resume = append(resume, row.ID)
-			case fateTry:
-				try = append(try, row.ID)
-			case fateLeave:
-				rep.Left = append(rep.Left, row.ID)
-			case fateFail:
-				if e.failOrphan(ctx, row, CodeRestarted, e.options.BootReason, rep) {
-					rep.Failed = append(rep.Failed, row.ID)
-					e.log.Info("durable: run marked failed", "run", row.ID, "workflow", row.Workflow, "reason", e.options.BootReason)
-				}
-			case fateQuarantine:
-				reason := fmt.Sprintf("quarantined: killed its process %d times", e.options.QuarantineAfter)
-				if e.failOrphan(ctx, row, CodeQuarantined, reason, rep) {
-					rep.Quarantine = append(rep.Quarantine, row.ID)
-					rep.Stuck = append(rep.Stuck, stuckOf(row, CodeQuarantined, reason))
-					e.log.Warn("durable: run quarantined", "run", row.ID, "workflow", row.Workflow, "reason", reason)
-				}
-			case fateStuck:
-				rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
+		def := e.defs.find(row.Workflow, row.Version)
+		switch fateOf(row, e.bootPolicy(def), def != nil, e.options.QuarantineAfter) {
+		case fateResume:
+			resume = append(resume, row.ID)
+		case fateTry:
+			try = append(try, row.ID)
+		case fateLeave:
+			rep.Left = append(rep.Left, row.ID)
+		case fateFail:
+			if e.failOrphan(ctx, row, CodeRestarted, e.options.BootReason, rep) {
+				rep.Failed = append(rep.Failed, row.ID)
+				e.log.Info("durable: run marked failed", "run", row.ID, "workflow", row.Workflow, "reason", e.options.BootReason)
 			}
-		}
-		if f.After = page.Next; f.After == "" {
-			break
+		case fateQuarantine:
+			reason := fmt.Sprintf("quarantined: killed its process %d times", e.options.QuarantineAfter)
+			if e.failOrphan(ctx, row, CodeQuarantined, reason, rep) {
+				rep.Quarantine = append(rep.Quarantine, row.ID)
+				rep.Stuck = append(rep.Stuck, stuckOf(row, CodeQuarantined, reason))
+				e.log.Warn("durable: run quarantined", "run", row.ID, "workflow", row.Workflow, "reason", reason)
+			}
+		case fateStuck:
+			rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
 		}
 	}
 	e.continueRuns(ctx, resume, rep)
@@ -232,6 +226,27 @@ func (e *Engine) notServed(row *store.Run) string {
 // recoverBatch is how many orphans are claimed in one call.
 const recoverBatch = 64
 
+// runsOf yields the rows that match, page by page; after an error it ends.
+func (e *Engine) runsOf(ctx context.Context, f store.Filter) iter.Seq2[*store.Run, error] {
+	return func(yield func(*store.Run, error) bool) {
+		for f := f; ; {
+			page, err := e.store.List(ctx, f)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range page.Runs {
+				if !yield(&page.Runs[i], nil) {
+					return
+				}
+			}
+			if f.After = page.Next; f.After == "" {
+				return
+			}
+		}
+	}
+}
+
 // continueRuns claims runs and continues them.
 func (e *Engine) continueRuns(ctx context.Context, ids []string, rep *Report) {
 	for len(ids) > 0 {
@@ -256,18 +271,7 @@ func (e *Engine) continueRuns(ctx context.Context, ids []string, rep *Report) {
 // claimIDs claims these runs and begins to execute those it got. The claim
 // events say what d says.
 func (e *Engine) claimIDs(ctx context.Context, ids []string, d *eventData) ([]*run, error) {
-	if len(e.defs.served) == 0 {
-		return nil, nil
-	}
-	rows, err := e.store.Claim(ctx, store.Claim{
-		Executor: e.id, Serves: e.defs.served, Max: len(ids), IDs: ids, At: e.now(),
-		Data: d.encode(),
-	})
-	runs := make([]*run, len(rows))
-	for i := range rows {
-		runs[i] = e.take(rows[i])
-	}
-	return runs, err
+	return e.claim(ctx, store.Claim{Max: len(ids), IDs: ids}, d)
 }
 
 // trySuspects continues, in the background and one at a time, runs that have
@@ -371,30 +375,24 @@ func (e *Engine) announceApprovals(ctx context.Context, rep *Report) error {
 	if err != nil {
 		return err
 	}
-	for {
-		page, err := e.store.List(ctx, f)
+	for row, err := range e.runsOf(ctx, f) {
 		if err != nil {
 			return fmt.Errorf("durable: recovery could not list waiting runs: %w", storeError(err))
 		}
-		for i := range page.Runs {
-			row := &page.Runs[i]
-			if live[row.Owner] {
-				continue
-			}
-			waits, err := e.pendingApprovals(ctx, row)
-			if err != nil {
-				rep.Stuck = append(rep.Stuck, stuckOf(row, CodeDamaged, err.Error()))
-				continue
-			}
-			for _, a := range waits {
-				e.log.Info("durable: approval restored", "run", a.RunID, "workflow", row.Workflow, "wait", a.Key, "prompt", a.Prompt)
-			}
-			rep.Approvals = append(rep.Approvals, waits...)
+		if live[row.Owner] {
+			continue
 		}
-		if f.After = page.Next; f.After == "" {
-			return nil
+		waits, err := e.pendingApprovals(ctx, row)
+		if err != nil {
+			rep.Stuck = append(rep.Stuck, stuckOf(row, CodeDamaged, err.Error()))
+			continue
 		}
+		for _, a := range waits {
+			e.log.Info("durable: approval restored", "run", a.RunID, "workflow", row.Workflow, "wait", a.Key, "prompt", a.Prompt)
+		}
+		rep.Approvals = append(rep.Approvals, waits...)
 	}
+	return nil
 }
 
 // reportUnserved lists pending and waiting runs whose code nobody alive has: they
@@ -405,22 +403,16 @@ func (e *Engine) reportUnserved(ctx context.Context, rep *Report) error {
 		return fmt.Errorf("durable: recovery could not list executors: %w", storeError(err))
 	}
 	f := store.Filter{Statuses: []store.Status{store.Pending, store.Waiting}, OldestFirst: true}
-	for {
-		page, err := e.store.List(ctx, f)
+	for row, err := range e.runsOf(ctx, f) {
 		if err != nil {
 			return fmt.Errorf("durable: recovery could not list pending and waiting runs: %w", storeError(err))
 		}
-		for i := range page.Runs {
-			row := &page.Runs[i]
-			served := func(x store.Executor) bool { return x.Live && store.Serves(x.Serves, row.Workflow, row.Version) }
-			if e.defs.find(row.Workflow, row.Version) == nil && !slices.ContainsFunc(executors, served) {
-				rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
-			}
-		}
-		if f.After = page.Next; f.After == "" {
-			return nil
+		served := func(x store.Executor) bool { return x.Live && store.Serves(x.Serves, row.Workflow, row.Version) }
+		if e.defs.find(row.Workflow, row.Version) == nil && !slices.ContainsFunc(executors, served) {
+			rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
 		}
 	}
+	return nil
 }
 
 // liveExecutors returns the ids of the executors that are alive, but not ours.
@@ -460,24 +452,17 @@ func (e *Engine) pendingApprovals(ctx context.Context, row *store.Run) ([]Approv
 func (e *Engine) resumeInterrupted(ctx context.Context, rep *Report) error {
 	var resume []string
 	f := store.Filter{Statuses: []store.Status{store.Interrupted}, OldestFirst: true}
-	for {
-		page, err := e.store.List(ctx, f)
+	for row, err := range e.runsOf(ctx, f) {
 		if err != nil {
 			return fmt.Errorf("durable: recovery could not list interrupted runs: %w", storeError(err))
 		}
-		for i := range page.Runs {
-			row := &page.Runs[i]
-			switch {
-			case row.Code != "" && row.Code != CodeNotRegistered:
-				rep.Stuck = append(rep.Stuck, stuckOf(row, row.Code, row.Reason))
-			case e.defs.find(row.Workflow, row.Version) == nil:
-				rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
-			default:
-				resume = append(resume, row.ID)
-			}
-		}
-		if f.After = page.Next; f.After == "" {
-			break
+		switch {
+		case row.Code != "" && row.Code != CodeNotRegistered:
+			rep.Stuck = append(rep.Stuck, stuckOf(row, row.Code, row.Reason))
+		case e.defs.find(row.Workflow, row.Version) == nil:
+			rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
+		default:
+			resume = append(resume, row.ID)
 		}
 	}
 	e.continueRuns(ctx, resume, rep)

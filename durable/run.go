@@ -137,6 +137,12 @@ func (r *run) die(d *death) error {
 	return r.dead.Load().err
 }
 
+// damaged parks r, because the event with this number (0: unknown) cannot be
+// believed, and returns the error for the call that found it.
+func (r *run) damaged(seq int64, err error) error {
+	return r.die(&death{kind: deathParked, code: CodeDamaged, err: &DamagedError{RunID: r.id, Seq: seq, Err: err}})
+}
+
 // newRun prepares an execution; launch begins it.
 func (e *Engine) newRun(row store.Run, def *definition) *run {
 	r := &run{
@@ -285,11 +291,11 @@ func (r *run) headFromClaim() {
 func (r *run) adopt(created *store.Event) error {
 	d, err := dataOf(created)
 	if err != nil {
-		return r.die(&death{kind: deathParked, code: CodeDamaged, err: &DamagedError{RunID: r.id, Seq: created.Seq, Err: err}})
+		return r.damaged(created.Seq, err)
 	}
 	seed, err := hex.DecodeString(d.Seed)
 	if err != nil || len(seed) != 8 {
-		return r.die(&death{kind: deathParked, code: CodeDamaged, err: &DamagedError{RunID: r.id, Seq: created.Seq, Err: errors.New("its seed is not readable")}})
+		return r.damaged(created.Seq, errors.New("its seed is not readable"))
 	}
 	r.seed = binary.BigEndian.Uint64(seed)
 	r.input = created.Payload

@@ -192,7 +192,7 @@ func replayed[T any](st *step, rec *record) (T, error) {
 	if ev.Type == store.StepFailed {
 		d, err := dataOf(ev)
 		if err != nil || d.Error == nil {
-			return value, r.die(&death{kind: deathParked, code: CodeDamaged, err: &DamagedError{RunID: r.id, Seq: ev.Seq, Err: errors.New("its error is not readable")}})
+			return value, r.damaged(ev.Seq, errors.New("its error is not readable"))
 		}
 		return value, st.failure(int(ev.Attempt), &d)
 	}
