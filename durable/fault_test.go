@@ -54,6 +54,7 @@ func TestAStoreThatFailsForAWhileCostsTimeAndNothingElse(t *testing.T) {
 					require.Equal(t, times, failed)
 					require.Equal(t, map[string]int{"s0": 1, "s1": 1, "s2": 1}, bodies)
 					require.Len(t, w.story("r"), 6)
+					synctest.Wait() // the result is out a moment before the log has its line
 					require.Len(t, w.log.find("the store does not take a commit"), 1, "said once")
 					require.Len(t, w.log.find("the store is available again"), 1)
 				})
