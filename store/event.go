@@ -22,7 +22,10 @@ const (
 	WorkflowContinued   Type = "workflow_continued"   // Payload: next input
 	RunResumed          Type = "run_resumed"          // claim of a running or interrupted run
 	RunClaimed          Type = "run_claimed"          // claim of a waiting run
+	WorkflowPaused      Type = "workflow_paused"      // Data: reason
+	WorkflowUnpaused    Type = "workflow_unpaused"
 	FailuresReset       Type = "failures_reset"
+	AttributesSet       Type = "attributes_set" // Data: the whole set from now on
 
 	// Steps.
 	StepStarted   Type = "step_started"   // only where asked for
@@ -60,7 +63,7 @@ const (
 func Types() []Type {
 	return []Type{
 		WorkflowCreated, WorkflowStarted, WorkflowCompleted, WorkflowFailed, WorkflowCancelled, WorkflowInterrupted,
-		WorkflowRecovered, WorkflowContinued, RunResumed, RunClaimed, FailuresReset,
+		WorkflowRecovered, WorkflowContinued, RunResumed, RunClaimed, WorkflowPaused, WorkflowUnpaused, FailuresReset, AttributesSet,
 		StepStarted, StepCompleted, StepFailed, AttemptFailed, ProgressSaved,
 		WaitRequested, SignalReceived, WaitTimedOut, WaitClosed, TimerSet, TimerFired,
 		ChildStarted, ChildFinished, ItemCompleted, ItemFailed, FirstWon,
