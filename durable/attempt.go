@@ -80,6 +80,9 @@ func (st *step) attempts(ctx context.Context, b body) error {
 			// The attempt before, or the first one that did not live to fail.
 			return st.fail(&attempt{step: st, number: max(n-1, 1)}, err, "", 0)
 		}
+		if err := r.confess(); err != nil {
+			return err
+		}
 		a, payload, err := st.run(ctx, n, b)
 		st.ended = time.Now()
 		took := st.ended.Sub(clock)
@@ -132,7 +135,8 @@ func (s *scope) pauseUntil(at store.Time) error {
 	if err := s.stopped(); err != nil || at == 0 {
 		return err
 	}
-	_, err := s.waitFor(nil, at)
+	// Not parked: the run counts as running, and stays loaded.
+	_, err := s.waitFor(&parking{until: at}, nil)
 	return err
 }
 

@@ -157,7 +157,7 @@ func (s *scope) open(c *call, o *awaitOptions, mail *mailWait) (*store.Message, 
 		return mail.got, nil
 	default:
 	}
-	p := &parking{until: until}
+	p := &parking{until: until, open: true, own: s.onOwnStrand()}
 	if o.prompt != "" {
 		p.code, p.text = CodeApproval, o.prompt
 	}
@@ -172,7 +172,7 @@ func (s *scope) open(c *call, o *awaitOptions, mail *mailWait) (*store.Message, 
 	if err != nil {
 		return nil, err
 	}
-	late, err := s.waitFor(mail.ready, until)
+	late, err := s.waitFor(p, mail.ready)
 	switch {
 	case err != nil:
 		return nil, err

@@ -85,6 +85,8 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 	inner := s.child(c.key, c.ordinal)
 	go func() {
 		defer r.eng.runners.Done()
+		defer r.goroutines.Done()
+		defer r.endStrand(r.newStrand(inner))
 		f.branchBody(&c, inner, func() ([]byte, error) {
 			v, err := fn(&scopeContext{Context: ctx, scope: inner})
 			if err != nil {
@@ -134,6 +136,8 @@ func (r *run) begin(b *branch) {
 	r.branches++
 	r.open = append(r.open, b)
 	c.mu.Unlock()
+	r.branched.Store(true)
+	r.goroutines.Add(1)
 	r.eng.runners.Add(1) // the caller is counted, so Close is still waiting
 }
 
@@ -199,6 +203,7 @@ func (r *run) leave(f *branch) {
 	close(f.done)
 	if r.dead.Load() == nil {
 		_ = r.syncRow() // an error is of the store, and the next write meets it
+		r.unload()      // it may have been the last one that was not waiting
 	}
 }
 
@@ -216,12 +221,11 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	if s.run != f.run {
 		return zero, fmt.Errorf("durable: branch %s belongs to run %s and is waited for in run %s: %w", f.key, f.run.id, s.run.id, ErrInvalid)
 	}
-	c := call{scope: s, name: "waiting for " + f.key}
-	if !s.busy.CompareAndSwap(nil, &c) {
-		return zero, s.concurrent("waiting for " + f.key)
+	if err := s.enter(new(call), "waiting for "+f.key); err != nil {
+		return zero, err
 	}
 	defer s.end()
-	if err := s.run.join(f.branch); err != nil {
+	if err := s.run.join(s.onOwnStrand(), f.branch); err != nil {
 		return zero, err
 	}
 	s.lastAt = max(s.lastAt, f.at)
@@ -231,10 +235,11 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	return f.value, nil
 }
 
-// join waits, parked, until one of the branches is over.
-func (r *run) join(bs ...*branch) error {
+// join waits, parked, until one of the branches is over. With own it is called
+// on a goroutine of the engine's.
+func (r *run) join(own bool, bs ...*branch) error {
 	c := r.eng.committer
-	p := &parking{}
+	p := &parking{own: own}
 	c.mu.Lock()
 	for _, b := range bs {
 		if b.over {
@@ -251,6 +256,7 @@ func (r *run) join(bs ...*branch) error {
 	if err := r.syncRow(); err != nil {
 		return err
 	}
+	r.unload()
 	return r.oneOf(bs)
 }
 
@@ -320,12 +326,12 @@ func (s *scope) first(name string, bs []*branch) (int, error) {
 		}
 		s.lastAt = c.rec.lastAt
 		// Its outcome is recorded before that it won.
-		if err := r.join(bs[d.Winner]); err != nil {
+		if err := r.join(s.onOwnStrand(), bs[d.Winner]); err != nil {
 			return -1, err
 		}
 		return d.Winner, nil
 	}
-	if err := r.join(bs...); err != nil {
+	if err := r.join(s.onOwnStrand(), bs...); err != nil {
 		return -1, err
 	}
 	if err := s.stopped(); err != nil {
@@ -400,7 +406,7 @@ func (r *run) forgotten() error {
 	var keys []string
 	for _, b := range open {
 		if !b.waited.Load() {
-			if err := r.join(b); err != nil {
+			if err := r.join(true, b); err != nil {
 				return err
 			}
 			keys = append(keys, b.key)

@@ -157,9 +157,8 @@ func (s *scope) waitChild(ch *child, id string) ([]byte, error) {
 	if err := r.alive(); err != nil {
 		return nil, err
 	}
-	c := call{scope: s, name: "waiting for " + ch.call.key}
-	if !s.busy.CompareAndSwap(nil, &c) {
-		return nil, s.concurrent(c.name)
+	if err := s.enter(new(call), "waiting for "+ch.call.key); err != nil {
+		return nil, err
 	}
 	defer s.end()
 	if ch.finished.Seq == 0 {
@@ -194,11 +193,11 @@ func (s *scope) hearChild(ch *child) error {
 	select {
 	case <-mail.ready:
 	default:
-		p := &parking{}
+		p := &parking{open: true, own: s.onOwnStrand()}
 		r.park(p)
 		err := r.syncRow()
 		if err == nil {
-			_, err = s.waitFor(mail.ready, 0)
+			_, err = s.waitFor(p, mail.ready)
 		}
 		r.unpark(p)
 		if err != nil {

@@ -196,13 +196,16 @@ func TestAFamilyKilledAtAnyWriteEndsAsIfItHadNotBeen(t *testing.T) {
 			})
 			return []durable.Definition{parent, kid}
 		}
-		want, clean, writes := livesOf(t, define, nil)
-		require.Equal(t, "5, <nil>", want)
-		for at := 1; at <= writes; at++ {
-			for _, after := range []bool{false, true} {
-				got, j, _ := livesOf(t, define, []death{{at, after}})
-				require.Equal(t, want, got, "killed at write %d, after=%v", at, after)
-				require.Len(t, j.times(), len(clean.times()))
+		for _, unloadAfter := range []time.Duration{0, time.Nanosecond} {
+			o := durable.Options{UnloadAfter: unloadAfter}
+			want, clean, writes := livesOf(t, o, define, nil)
+			require.Equal(t, "5, <nil>", want)
+			for at := 1; at <= writes; at++ {
+				for _, after := range []bool{false, true} {
+					got, j, _ := livesOf(t, o, define, []death{{at, after}})
+					require.Equal(t, want, got, "killed at write %d, after=%v", at, after)
+					require.Len(t, j.times(), len(clean.times()))
+				}
 			}
 		}
 	})

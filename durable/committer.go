@@ -137,7 +137,7 @@ func (c *committer) follow(ctx context.Context, w *write) error {
 
 // admit gives w its place behind what r has pending. The mutex is held.
 func (c *committer) admit(r *run, w *write) error {
-	if d := r.dead.Load(); d != nil && d.kind == deathLost {
+	if d := r.dead.Load(); d != nil && (d.kind == deathLost || d.kind == deathUnloaded) {
 		return d.err
 	}
 	if c.stop.Err() != nil {
@@ -463,9 +463,7 @@ func (c *committer) land(r *run, err error) {
 		// Receivers in this process need not wait for a notice, which may be
 		// lost.
 		for i := range f.change.Send {
-			if to := r.eng.active(f.change.Send[i].To); to != nil {
-				r.eng.background(to.fetchMail)
-			}
+			r.eng.mailFor(f.change.Send[i].To)
 		}
 	}
 	for i, w := range f.writes {

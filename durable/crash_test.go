@@ -236,11 +236,12 @@ func outcome(t require.TestingT, name string, deaths []death) (result string, j 
 }
 
 func lives(t require.TestingT, define func(*journal) *durable.Workflow[int, string], deaths []death) (result string, j *journal, writes int) {
-	return livesOf(t, func(j *journal) []durable.Definition { return []durable.Definition{define(j)} }, deaths)
+	return livesOf(t, durable.Options{}, func(j *journal) []durable.Definition { return []durable.Definition{define(j)} }, deaths)
 }
 
-// livesOf is lives for several workflows; the first is started.
-func livesOf(t require.TestingT, define func(*journal) []durable.Definition, deaths []death) (result string, j *journal, writes int) {
+// livesOf is lives for several workflows, of which the first is started, on
+// engines with these options.
+func livesOf(t require.TestingT, o durable.Options, define func(*journal) []durable.Definition, deaths []death) (result string, j *journal, writes int) {
 	j = &journal{}
 	data := memory.Open()
 	ctx := context.Background()
@@ -252,7 +253,8 @@ func livesOf(t require.TestingT, define func(*journal) []durable.Definition, dea
 		if life < len(deaths) {
 			m.dieAt, m.after = deaths[life].at, deaths[life].after
 		}
-		eng, err := durable.Open(ctx, m, durable.Options{Workflows: defs, Logger: quiet, QuarantineAfter: 100})
+		o.Workflows, o.Logger, o.QuarantineAfter = defs, quiet, 100
+		eng, err := durable.Open(ctx, m, o)
 		require.NoError(t, err)
 		ectx := durable.NewContext(ctx, eng)
 		_, err = durable.Recover(ectx)

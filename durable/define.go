@@ -32,7 +32,9 @@ type definition struct {
 	version string
 	steps   []string // declared; nil: not declared
 	boot    BootPolicy
-	err     error // why it cannot be used; reported by Open
+	// keepLoaded: its waiting runs keep their goroutines.
+	keepLoaded bool
+	err        error // why it cannot be used; reported by Open
 	// call decodes the input, runs the function and encodes the output; nil
 	// for a Ref.
 	call func(ctx context.Context, r *run, input []byte) (output []byte, err error)
@@ -58,6 +60,11 @@ func Steps(names ...string) DefineOption {
 // OnBoot sets what Recover does with this workflow's interrupted runs, instead
 // of Options.OnBoot.
 func OnBoot(p BootPolicy) DefineOption { return func(d *definition) { d.boot = p } }
+
+// KeepLoaded lets waiting runs of this workflow keep their goroutines, whatever
+// Options.UnloadAfter says: for a function that holds something over its waits
+// which a replay cannot take up again, such as a lock or an open connection.
+func KeepLoaded() DefineOption { return func(d *definition) { d.keepLoaded = true } }
 
 // Define makes a workflow of fn, which may be a method value, so that its
 // dependencies are injected as in any Go program. The name is what the history

@@ -51,8 +51,13 @@ type Engine struct {
 	look     chan struct{}      // beat now
 	mail     chan struct{}      // some run may have mail
 
+	roused chan struct{} // look at the dormant runs
+
 	mu        sync.Mutex
 	runs      map[string]*run
+	dormant   map[string]*dormant
+	sleepers  sleepers   // of those, the ones that have a time
+	waking    []*dormant // to be loaded now, first come, first served
 	watchers  map[string][]chan struct{}
 	suspects  map[string]bool // waiting for their trial
 	closing   bool
@@ -89,8 +94,8 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	}
 	e := &Engine{
 		id: newExecutorID(), options: o, store: st, limits: st.Limits(), codec: o.Codec, errors: kinds, defs: defs, log: o.Logger, tracer: newTracer(o.TracerProvider),
-		wake: make(chan struct{}, 1), look: make(chan struct{}, 1), mail: make(chan struct{}, 1),
-		runs: map[string]*run{}, watchers: map[string][]chan struct{}{}, suspects: map[string]bool{}, closed: make(chan struct{}), openedAt: time.Now(),
+		wake: make(chan struct{}, 1), look: make(chan struct{}, 1), mail: make(chan struct{}, 1), roused: make(chan struct{}, 1),
+		runs: map[string]*run{}, dormant: map[string]*dormant{}, watchers: map[string][]chan struct{}{}, suspects: map[string]bool{}, closed: make(chan struct{}), openedAt: time.Now(),
 	}
 	_, e.plainJSON = o.Codec.(jsonCodec)
 	if _, err := e.beat(ctx, false); err != nil {
@@ -105,6 +110,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.stopBeat = stopBeat
 	e.loops.Go(func() { e.beatLoop(beating) })
 	e.loops.Go(func() { e.claimLoop(e.loop) })
+	e.loops.Go(func() { e.sleeperLoop(e.loop) })
 	if n := store.CapabilitiesOf(st).Notifier; n != nil {
 		e.loops.Go(func() { e.noticeLoop(e.loop, n) })
 		e.loops.Go(func() { e.mailLoop(e.loop) })
@@ -224,6 +230,8 @@ func (e *Engine) Close() error {
 	}
 	e.closing = true
 	running := slices.Collect(maps.Values(e.runs))
+	// Dormant runs go on waiting: whoever finds them due claims them.
+	e.dormant, e.sleepers, e.waking = nil, nil, nil
 	e.mu.Unlock()
 	defer close(e.closed)
 

@@ -62,6 +62,9 @@ var (
 	// ErrLost: another executor has taken the run; whatever this one still
 	// does is not recorded.
 	ErrLost = errors.New("durable: the run was taken by another executor")
+	// ErrUnloaded: the run waits, and its goroutines were ended; it is loaded
+	// again when something happens (Options.UnloadAfter).
+	ErrUnloaded = errors.New("durable: the run is unloaded while it waits")
 	// ErrAttemptTimeout: Policy.Timeout has passed. The attempt's error is
 	// recorded, as a failed attempt.
 	ErrAttemptTimeout = fmt.Errorf("durable: attempt timed out: %w", context.DeadlineExceeded)
@@ -211,6 +214,28 @@ func (e *ConcurrentCallError) Error() string {
 }
 
 func (e *ConcurrentCallError) Is(target error) bool { return target == ErrConcurrent }
+
+// OuterContextError says that the code of a branch or an item made a durable
+// call with the context of a scope around it: the call would have no fixed place
+// among the others there.
+type OuterContextError struct {
+	RunID  string
+	Call   string // name of the call that was refused
+	Scope  string // path of the scope whose context was used; empty: the workflow function's
+	Within string // path of the branch or item that used it
+}
+
+func (e *OuterContextError) Error() string {
+	outer := "the workflow function"
+	if e.Scope != "" {
+		outer = e.Scope
+	}
+	return fmt.Sprintf("durable: run %s: %q was called in %s with the context of %s. Use the ctx that the function of %s receives",
+		e.RunID, e.Call, e.Within, outer, e.Within)
+}
+
+// Is matches ErrConcurrent.
+func (e *OuterContextError) Is(target error) bool { return target == ErrConcurrent }
 
 // EncodeError says that a value cannot be kept: it has no faithful encoding,
 // or it is too large.

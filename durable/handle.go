@@ -66,25 +66,31 @@ func (e *Engine) wait(ctx context.Context, id string, r *run) ([]byte, error) {
 	if r == nil {
 		r = e.active(id)
 	}
-	for r != nil {
+	if r != nil {
 		select {
 		case <-r.ended:
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		o := r.outcome
-		if o.status != "" || (o.err != nil && !errors.Is(o.err, ErrLost)) {
+		if o := r.outcome; o.decides() {
 			return o.output, o.err
 		}
-		r = e.active(id)
 	}
 	return e.waitElsewhere(ctx, id)
+}
+
+// decides reports whether the execution has ended the run, or its wait.
+func (o *outcome) decides() bool {
+	return o.status != "" || o.err != nil && !errors.Is(o.err, ErrLost) && !errors.Is(o.err, ErrUnloaded)
 }
 
 // How often a run that is executed elsewhere is looked at when no notice comes.
 const (
 	firstLook = 50 * time.Millisecond
 	lastLook  = 2 * time.Second
+	// dormantLook is for a run that is unloaded in this process, of which the
+	// engine hears first.
+	dormantLook = time.Minute
 )
 
 func (e *Engine) waitElsewhere(ctx context.Context, id string) ([]byte, error) {
@@ -92,9 +98,24 @@ func (e *Engine) waitElsewhere(ctx context.Context, id string) ([]byte, error) {
 	defer stop()
 	pause := firstLook
 	for {
+		if r := e.active(id); r != nil {
+			select {
+			case <-r.ended:
+			case <-ctx.Done():
+				return nil, context.Cause(ctx)
+			}
+			if o := r.outcome; o.decides() {
+				return o.output, o.err
+			}
+			continue
+		}
+		dormant := e.isDormant(id)
 		out, done, err := e.result(ctx, id)
 		if done || err != nil {
 			return out, err
+		}
+		if dormant {
+			pause = dormantLook // what happens to it happens here
 		}
 		t := time.NewTimer(pause)
 		select {

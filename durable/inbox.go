@@ -12,7 +12,7 @@ import (
 // inbox is what a run has received and not consumed. The messages stay in the
 // store as long as the run; this is their place while it is executed.
 type inbox struct {
-	fetch sync.Mutex // one reader of the store at a time
+	fetch chan struct{} // holds a value while somebody reads the store: one at a time
 
 	mu       sync.Mutex
 	last     int64 // number of the last message read
@@ -100,16 +100,27 @@ func (b *inbox) leave(w *mailWait, consumed bool) {
 	}
 }
 
+// mailFor lets a run of this process look for mail, and loads it for that if it
+// is unloaded.
+func (e *Engine) mailFor(id string) {
+	if r := e.active(id); r != nil {
+		e.background(r.fetchMail)
+		return
+	}
+	e.rouse(id)
+}
+
 // fetchMail reads what has come into r's inbox since it was last read.
 func (r *run) fetchMail() {
 	b := &r.inbox
+	defer r.rouse() // if it is unloaded in the middle of this
 	select {
 	case <-r.loaded: // only then is it known which messages were consumed
 	case <-r.gone:
 		return
 	}
-	b.fetch.Lock()
-	defer b.fetch.Unlock()
+	b.fetch <- struct{}{}
+	defer func() { <-b.fetch }()
 	for pause := 10 * time.Millisecond; r.dead.Load() == nil; pause = min(2*pause, time.Second) {
 		b.mu.Lock()
 		after := b.last

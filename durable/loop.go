@@ -59,9 +59,7 @@ func (e *Engine) afterBeat(ctx context.Context, p store.Pulse) time.Duration {
 		e.loseTaken(ctx)
 	}
 	for _, m := range p.Mail {
-		if r := e.active(m.RunID); r != nil && r.inbox.seen() < m.Inbox {
-			e.background(r.fetchMail)
-		}
+		e.news(m.RunID, m.Inbox)
 	}
 	if e.recovered.Load() && !e.isClosing() {
 		if len(p.Gone) > 0 {
@@ -81,8 +79,11 @@ func (e *Engine) afterBeat(ctx context.Context, p store.Pulse) time.Duration {
 // that their bodies learn of it at once and not at their next write.
 func (e *Engine) loseTaken(ctx context.Context) {
 	e.mu.Lock()
-	ids := make([]string, 0, len(e.runs))
+	ids := make([]string, 0, len(e.runs)+len(e.dormant))
 	for id := range e.runs {
+		ids = append(ids, id)
+	}
+	for id := range e.dormant {
 		ids = append(ids, id)
 	}
 	e.mu.Unlock()
@@ -94,7 +95,13 @@ func (e *Engine) loseTaken(ctx context.Context) {
 		}
 		for i := range page.Runs {
 			row := &page.Runs[i]
-			if r := e.active(row.ID); r != nil && row.Epoch > r.row.Epoch && row.Owner != e.id {
+			if row.Owner == e.id {
+				continue
+			}
+			if r := e.active(row.ID); r == nil {
+				e.drop(row.ID)
+				e.notify([]string{row.ID})
+			} else if row.Epoch > r.row.Epoch {
 				_ = r.die(&death{kind: deathLost, err: ErrLost})
 			}
 		}
@@ -112,7 +119,7 @@ func (e *Engine) noticeLoop(ctx context.Context, n store.Notifier) {
 				return
 			}
 			for _, id := range notice.RunIDs {
-				if e.active(id) == nil {
+				if e.active(id) == nil && !e.isDormant(id) {
 					e.nudge(e.wake)
 					return
 				}
@@ -135,11 +142,25 @@ func (e *Engine) readMail(ids []string) {
 	if len(ids) == 0 {
 		e.nudge(e.mail)
 	}
+	var dormant []string
 	for _, id := range ids {
 		// A run that is ending is told of by its own end.
 		if r := e.active(id); r != nil && !r.ending.Load() {
 			e.background(r.fetchMail)
+		} else if e.isDormant(id) {
+			dormant = append(dormant, id)
 		}
+	}
+	if len(dormant) > 0 {
+		// The notice may be of something else: a run is not loaded for nothing.
+		e.background(func() { e.lookForMail(e.loop, store.Filter{IDs: dormant, Mail: true, Limit: 500}) })
+	}
+}
+
+// news lets a run of ours fetch its mail if it has not seen all there is.
+func (e *Engine) news(id string, inbox int64) {
+	if r := e.active(id); r == nil || r.inbox.seen() < inbox {
+		e.mailFor(id)
 	}
 }
 
@@ -156,23 +177,19 @@ func (e *Engine) mailLoop(ctx context.Context) {
 			return
 		case <-e.mail:
 		}
-		f := store.Filter{Owners: []string{e.id}, Mail: true, Limit: 500}
-		for ctx.Err() == nil {
-			page, err := e.store.List(ctx, f)
-			if err != nil {
-				break // the beat finds it
-			}
-			for i := range page.Runs {
-				row := &page.Runs[i]
-				if r := e.active(row.ID); r != nil && r.inbox.seen() < row.Inbox {
-					e.background(r.fetchMail)
-				}
-			}
-			if f.After = page.Next; f.After == "" {
-				break
-			}
-		}
+		e.lookForMail(ctx, store.Filter{Owners: []string{e.id}, Mail: true, Limit: 500})
 		sleep(ctx, mailPause)
+	}
+}
+
+// lookForMail tells the runs that match of what they have not seen. What a
+// failure leaves out, the beat finds.
+func (e *Engine) lookForMail(ctx context.Context, f store.Filter) {
+	for row, err := range e.runsOf(ctx, f) {
+		if err != nil {
+			return
+		}
+		e.news(row.ID, row.Inbox)
 	}
 }
 
@@ -236,6 +253,8 @@ func (e *Engine) claim(ctx context.Context, c store.Claim, d *eventData) ([]*run
 func (e *Engine) take(row store.Run) *run {
 	r := e.newRun(row, e.defs.find(row.Workflow, row.Version))
 	r.fromClaim = true
+	r.silent.Store(row.Status == store.Waiting)
+	e.drop(row.ID) // of ours, if it was lost and is claimed back
 	e.log.Debug("durable: run claimed", "run", row.ID, "workflow", row.Workflow, "status", row.Status, "strikes", row.Strikes)
 	if old := e.active(row.ID); old != nil {
 		// A run of ours that we claimed again: the execution that lost it ends

@@ -216,6 +216,7 @@ func (m *mapping[I, O]) distribute(in iter.Seq[I]) (total int, err error) {
 	work := make(chan item[I])
 	var workers sync.WaitGroup
 	begun := 0
+	own := m.scope.onOwnStrand()
 	var bs []*branch
 	for v := range in {
 		n := total
@@ -232,6 +233,9 @@ func (m *mapping[I, O]) distribute(in iter.Seq[I]) (total int, err error) {
 			m.undone++
 			continue
 		}
+		if r.dead.Load() != nil {
+			break // the source may be endless
+		}
 		if m.stopped(n) {
 			continue
 		}
@@ -244,12 +248,12 @@ func (m *mapping[I, O]) distribute(in iter.Seq[I]) (total int, err error) {
 			workers.Add(1)
 			go m.worker(work, b, &workers)
 		}
-		m.await(n, limit)
-		m.hand(work, item[I]{n: n, value: v})
+		m.await(n, limit, own)
+		m.hand(work, item[I]{n: n, value: v}, own)
 	}
 	close(work)
 	for _, b := range bs {
-		if joinErr := r.join(b); joinErr != nil {
+		if joinErr := r.join(own, b); joinErr != nil {
 			err = joinErr
 		}
 	}
@@ -267,35 +271,40 @@ func (m *mapping[I, O]) distribute(in iter.Seq[I]) (total int, err error) {
 // goroutine (runtime.Goexit), another one takes its place.
 func (m *mapping[I, O]) worker(work <-chan item[I], b *branch, workers *sync.WaitGroup) {
 	over := false
+	r := m.scope.run
+	st := r.newStrand(nil)
 	defer func() {
+		r.endStrand(st)
 		if !over {
 			go m.worker(work, b, workers)
 			return
 		}
-		m.scope.run.leave(b)
-		m.scope.run.eng.runners.Done()
+		r.leave(b)
+		r.goroutines.Done()
+		r.eng.runners.Done()
 		workers.Done()
 	}()
 	for it := range work {
 		// A failure may have come while the item waited for a worker.
 		if !m.stopped(it.n) {
-			m.do(it)
+			m.do(it, st)
 		}
 	}
 	over = true
 }
 
 // hand gives an item to a worker; while all are at work, the caller waits.
-func (m *mapping[I, O]) hand(work chan<- item[I], it item[I]) {
+func (m *mapping[I, O]) hand(work chan<- item[I], it item[I], own bool) {
 	select {
 	case work <- it:
 		return
 	default:
 	}
-	p := &parking{}
-	m.scope.run.park(p)
-	defer m.scope.run.unpark(p)
-	_ = m.scope.run.syncRow() // an error is of the store, and the next write meets it
+	r, p := m.scope.run, &parking{own: own}
+	r.park(p)
+	defer r.unpark(p)
+	_ = r.syncRow() // an error is of the store, and the next write meets it
+	r.unload()
 	work <- it
 }
 
@@ -323,11 +332,11 @@ func (m *mapping[I, O]) stopped(n int) bool {
 }
 
 // await holds item n back until the oldest item under way is near enough.
-func (m *mapping[I, O]) await(n, limit int) {
+func (m *mapping[I, O]) await(n, limit int, own bool) {
 	if !m.window {
 		return
 	}
-	p := &parking{}
+	p := &parking{own: own}
 	m.scope.run.park(p)
 	defer m.scope.run.unpark(p)
 	m.mu.Lock()
@@ -407,14 +416,16 @@ func (m *mapping[I, O]) hash(v I) (string, error) {
 }
 
 // do runs the function on one item and records what it came to.
-func (m *mapping[I, O]) do(it item[I]) {
+func (m *mapping[I, O]) do(it item[I], st *strand) {
 	var out O
 	ok := false
 	err := error(ErrGoexit)
 	var payload []byte
 	key := itemKey(m.call.key, it.n)
 	inner := m.scope.child(key, m.call.ordinal, int32(it.n+1))
+	st.run(inner)
 	defer func() {
+		st.run(nil)
 		if v := recover(); v != nil {
 			payload, err = nil, newPanicError(v)
 		}

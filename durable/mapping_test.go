@@ -184,7 +184,7 @@ func TestTheContextOfTheMapUsedInAnItemIsRefused(t *testing.T) {
 		})
 		w.serve(t, wf)
 		_, err := wf.Run(w.ctx(), "r", 0)
-		require.ErrorContains(t, err, `"oops" was called while "items" is under way`)
+		require.ErrorContains(t, err, `"oops" was called in items[0] with the context of the workflow function`)
 	})
 }
 

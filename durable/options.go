@@ -30,6 +30,13 @@ type Options struct {
 	// Grace is how long Close waits for step bodies under way before their
 	// contexts end; zero: 10 s; negative: none.
 	Grace time.Duration
+	// UnloadAfter is from which length on a wait of a whole run ends its
+	// goroutines, to begin them anew, by a replay, when something happens: a
+	// sleep or a time limit that is further away at once, a wait whose end is
+	// not known after it has lasted that long. Zero: 10 s; negative: never. What
+	// that means for deferred calls, locks and goroutines of the workflow
+	// function's own is in docs/semantics.md; see KeepLoaded.
+	UnloadAfter time.Duration
 	// MaxRuns bounds how many runs claimed from the store are executed at a
 	// time; runs started here are not counted out. Zero: 1,000.
 	MaxRuns int
@@ -53,6 +60,7 @@ const (
 	DefaultLease           = 30 * time.Second
 	MinLease               = 250 * time.Millisecond
 	DefaultGrace           = 10 * time.Second
+	DefaultUnloadAfter     = 10 * time.Second
 	DefaultMaxRuns         = 1000
 	DefaultQuarantineAfter = 3
 	// DefaultBootReason is recorded by FailOnBoot.
@@ -70,6 +78,9 @@ func (o Options) filled() (Options, error) {
 	}
 	if o.Grace == 0 {
 		o.Grace = DefaultGrace
+	}
+	if o.UnloadAfter == 0 {
+		o.UnloadAfter = DefaultUnloadAfter
 	}
 	if o.MaxRuns < 0 || o.QuarantineAfter < 0 {
 		return o, fmt.Errorf("durable: Options.MaxRuns and QuarantineAfter must not be negative: %w", ErrInvalid)

@@ -13,8 +13,11 @@ import (
 // A parking is one goroutine of a run that waits.
 type parking struct {
 	until store.Time // when it wakes by itself; 0: only by something that happens
+	open  bool       // it waits for a message: nobody knows how long
 	code  string     // CodeApproval when a person is asked
 	text  string     // the prompt
+	own   bool       // the goroutine is one that the engine began
+	since time.Time
 }
 
 // park says that the calling goroutine is about to wait. It must be followed by
@@ -24,6 +27,7 @@ func (r *run) park(p *parking) {
 	c := r.eng.committer
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	p.since = time.Now()
 	r.parked[p] = struct{}{}
 }
 
@@ -91,14 +95,24 @@ func (r *run) syncRow() error {
 	return r.write(&write{})
 }
 
-// waitFor waits, parked, until ready is closed, the time until has come (0:
-// never), or no further call may be made; late reports which of the first two it
-// was.
-func (s *scope) waitFor(ready <-chan struct{}, until store.Time) (late bool, err error) {
+// confess writes that r is running again, before a body runs that may kill the
+// process, if it was claimed while it waited and has written nothing since: the
+// next claim must count the strike. An ordinary wake-up costs no such write.
+func (r *run) confess() error {
+	if r.silent.Load() && r.silent.CompareAndSwap(true, false) {
+		return r.syncRow()
+	}
+	return nil
+}
+
+// waitFor waits until ready is closed, the time of p has come, or no further
+// call may be made; late reports which of the first two it was. If p is parked
+// the run may be unloaded meanwhile.
+func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error) {
 	r := s.run
 	var timer <-chan time.Time
-	if until != 0 {
-		d := until.Sub(r.eng.now())
+	if p.until != 0 {
+		d := p.until.Sub(r.eng.now())
 		if d <= 0 {
 			select {
 			case <-ready:
@@ -115,15 +129,29 @@ func (s *scope) waitFor(ready <-chan struct{}, until store.Time) (late bool, err
 	if s.undo {
 		cancelled = nil
 	}
-	select {
-	case <-ready:
-		return false, s.stopped()
-	case <-timer:
-		return true, s.stopped()
-	case <-r.gone:
-		return false, r.deathOf()
-	case <-cancelled:
-		return false, s.stopped()
+	var long <-chan time.Time
+	if p.own {
+		r.unload()
+		if after := r.eng.options.UnloadAfter; p.open && after > 0 {
+			t := time.NewTimer(after)
+			defer t.Stop()
+			long = t.C
+		}
+	}
+	for {
+		select {
+		case <-ready:
+			return false, s.stopped()
+		case <-timer:
+			return true, s.stopped()
+		case <-r.gone:
+			return false, r.deathOf()
+		case <-cancelled:
+			return false, s.stopped()
+		case <-long:
+			r.unload()
+			long = nil // what keeps the run loaded looks again when it parks itself
+		}
 	}
 }
 

@@ -26,13 +26,16 @@ type op struct {
 
 var ops = rapid.Custom(func(t *rapid.T) op {
 	return op{
-		kind:  rapid.SampledFrom([]string{"step", "retry", "relaxed", "long", "panic", "seek", "checkpoint", "draw"}).Draw(t, "kind"),
+		kind:  rapid.SampledFrom([]string{"step", "retry", "relaxed", "long", "panic", "seek", "checkpoint", "draw", "sleep", "timeout", "branches", "first", "map"}).Draw(t, "kind"),
 		name:  rapid.SampledFrom([]string{"a", "b", "a/b", "ü", "c#2"}).Draw(t, "name"),
 		value: rapid.IntRange(0, 9).Draw(t, "value"),
 		fails: rapid.IntRange(0, 4).Draw(t, "fails"),
 		max:   rapid.IntRange(1, 4).Draw(t, "max"),
 	}
 })
+
+// pause is how long a waiting op waits: from nothing to hours.
+func (o op) pause() time.Duration { return time.Duration(o.fails*o.fails*o.fails) * time.Minute }
 
 // interpret says what a program comes to, knowing nothing of durability.
 func interpret(program []op) string {
@@ -49,6 +52,14 @@ func interpret(program []op) string {
 			}
 		case "panic":
 			out = append(out, fmt.Sprintf("panic: %d", o.value))
+		case "timeout":
+			out = append(out, "nobody")
+		case "branches":
+			out = append(out, fmt.Sprint(2*o.value+1))
+		case "first":
+			out = append(out, fmt.Sprint(o.value))
+		case "map":
+			out = append(out, fmt.Sprint(o.value*o.max))
 		}
 	}
 	return strings.Join(out, ",")
@@ -107,6 +118,52 @@ func execute(ctx context.Context, j *journal, o op) (string, error) {
 			}
 			return nil
 		})
+	case "sleep":
+		return "", durable.Sleep(ctx, o.pause())
+	case "timeout":
+		if _, err := durable.Await[int](ctx, o.name, durable.Timeout(o.pause())); !errors.Is(err, durable.ErrTimeout) {
+			return "", fmt.Errorf("no time-out: %w", err)
+		}
+		return "nobody", nil
+	case "branches":
+		// Twice the body, once behind a wait.
+		work := func(more int, pause time.Duration) func(ctx context.Context) (int, error) {
+			return func(ctx context.Context) (int, error) {
+				if err := durable.Sleep(ctx, pause); err != nil {
+					return 0, err
+				}
+				n, err := durable.Step(ctx, "work", body)
+				return n + more, err
+			}
+		}
+		a := durable.Go(ctx, o.name+"1", work(0, o.pause()))
+		b := durable.Go(ctx, o.name+"2", work(1, 0))
+		n, err := a.Wait(ctx)
+		if err != nil {
+			return "", err
+		}
+		m, err := b.Wait(ctx)
+		return fmt.Sprint(n + m), err
+	case "first":
+		late := durable.Go(ctx, o.name+"late", func(ctx context.Context) (int, error) { return -1, durable.Sleep(ctx, 1000*time.Hour) })
+		soon := durable.Go(ctx, o.name+"soon", func(ctx context.Context) (int, error) {
+			if err := durable.Sleep(ctx, o.pause()); err != nil {
+				return 0, err
+			}
+			return durable.Step(ctx, "work", body)
+		})
+		_, n, err = durable.First(ctx, o.name, late, soon)
+	case "map":
+		vs, err := durable.Map(ctx, o.name, make([]int, o.max), durable.MapOptions{Concurrency: 2}, func(ctx context.Context, _ int) (int, error) {
+			if err := durable.Sleep(ctx, o.pause()); err != nil {
+				return 0, err
+			}
+			return durable.Step(ctx, "work", body)
+		})
+		for _, v := range vs {
+			n += v
+		}
+		return fmt.Sprint(n), err
 	case "panic":
 		_, err = durable.Step(ctx, o.name, func(ctx context.Context) (int, error) { j.add(ctx); panic(o.value) })
 		if p := (*durable.PanicError)(nil); errors.As(err, &p) {
@@ -152,12 +209,14 @@ func bubble(t *testing.T, fn func(t require.TestingT)) string {
 func TestAnyProgramUnderAnyKillsEqualsThePlainOne(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		program := rapid.SliceOfN(ops, 1, 12).Draw(rt, "program")
+		unloadAfter := rapid.SampledFrom([]time.Duration{-1, time.Nanosecond, time.Minute}).Draw(rt, "unload after")
 		var deaths []death
 		for _, at := range rapid.SliceOfN(rapid.IntRange(1, 20), 0, 8).Draw(rt, "deaths") {
 			deaths = append(deaths, death{at: at, after: rapid.Bool().Draw(rt, "after")})
 		}
 		if failure := bubble(t, func(t require.TestingT) {
-			got, j, _ := lives(t, func(j *journal) *durable.Workflow[int, string] { return workflow(j, program) }, deaths)
+			define := func(j *journal) []durable.Definition { return []durable.Definition{workflow(j, program)} }
+			got, j, _ := livesOf(t, durable.Options{UnloadAfter: unloadAfter}, define, deaths)
 			require.Equal(t, interpret(program)+", <nil>", got)
 			for body, n := range j.times() {
 				require.LessOrEqual(t, n, 1+len(deaths), "body %s", body)

@@ -43,6 +43,16 @@ type run struct {
 
 	// fromClaim: it counts against Options.MaxRuns.
 	fromClaim bool
+	// silent: it was claimed while it waited and the row still says so. A body
+	// that kills the process must not find it like that, or nobody would count
+	// the strike.
+	silent atomic.Bool
+
+	strands    sync.Map       // goroutines of the engine's: id to *strand
+	branched   atomic.Bool    // a branch was begun: goroutines must be told apart
+	goroutines sync.WaitGroup // of its branches
+	preloaded  *store.History // read by whoever has loaded it
+	wanting    bool           // something happened while it was being unloaded; guarded by the engine's mutex
 
 	span   trace.Span    // of this execution; nil: nobody traces
 	ending atomic.Bool   // its last write is under way
@@ -102,6 +112,7 @@ const (
 	deathLost     deathKind = iota // another executor has it: write nothing
 	deathShutdown                  // the engine closes: record an interruption
 	deathParked                    // it cannot go on with this code or data: the same, with a code
+	deathUnloaded                  // it only waits: write nothing, and load it again when something happens
 )
 
 // patience is how many durable calls a dead run may still make before its
@@ -150,6 +161,7 @@ func (e *Engine) newRun(row store.Run, def *definition) *run {
 		gone: make(chan struct{}), cancelled: make(chan struct{}), loaded: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}),
 		parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason, seen: row.Seen},
 	}
+	r.inbox.fetch = make(chan struct{}, 1)
 	r.ctx, r.cancel = context.WithCancelCause(e.base)
 	return r
 }
@@ -194,7 +206,12 @@ func (r *run) execute() {
 	defer func() {
 		r.endTrace()
 		r.cancel(nil)
-		r.eng.forget(r)
+		if r.unloaded() {
+			r.awaitGoroutines()
+			r.eng.layDown(r)
+		} else {
+			r.eng.forget(r)
+		}
 		r.recordedOnce.Do(func() { close(r.recorded) })
 		close(r.ended)
 		r.eng.runners.Done()
@@ -206,6 +223,9 @@ func (r *run) execute() {
 			output, err = nil, newPanicError(v)
 		}
 		r.outcome = r.end(output, err)
+		if r.unloaded() {
+			return // its goroutines must find it so until they have ended
+		}
 		// Whoever kept the context makes no further call with it.
 		_ = r.die(&death{kind: deathLost, err: fmt.Errorf("%w: run %s has ended here", ErrOutsideRun, r.id)})
 	}()
@@ -220,7 +240,13 @@ func (r *run) execute() {
 	output, err = r.call()
 }
 
-// load reads the history of a claimed run.
+// unloaded reports whether r has made way for a later execution of this process.
+func (r *run) unloaded() bool {
+	d := r.dead.Load()
+	return d != nil && d.kind == deathUnloaded
+}
+
+// load reads the history of a run that was claimed, or is loaded again.
 func (r *run) load() error {
 	r.headFromClaim() // so that an interruption can be recorded at any time
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
@@ -256,14 +282,19 @@ func (r *run) load() error {
 }
 
 func (r *run) readHistory() error {
-	h, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{})
-	if err != nil {
-		return err
+	h := r.preloaded
+	r.preloaded = nil
+	if h == nil {
+		var err error
+		if h, err = r.eng.store.Load(r.ctx, r.id, store.Cursor{}); err != nil {
+			return err
+		}
 	}
 	hint := 16
 	if r.row.Last != nil {
 		hint = int(r.row.Last.Steps) + 16
 	}
+	var err error
 	if r.past, err = readPast(r.id, h.Events, hint); err != nil {
 		return err
 	}
@@ -308,6 +339,8 @@ func (r *run) adopt(created *store.Event) error {
 // call runs the workflow function.
 func (r *run) call() (output []byte, err error) {
 	root := &scope{run: r, lastAt: r.bornAt}
+	st := r.newStrand(root)
+	defer r.endStrand(st)
 	if r.past != nil {
 		root.hist = r.past.scopes[""]
 		root.lastAt = r.past.created.At
@@ -361,7 +394,7 @@ func (r *run) end(output []byte, err error) outcome {
 // endDead ends an execution that was stopped: what the function returned means
 // nothing.
 func (r *run) endDead(d *death) outcome {
-	if d.kind == deathLost {
+	if d.kind == deathLost || d.kind == deathUnloaded {
 		return outcome{err: d.err}
 	}
 	if d.kind == deathShutdown && r.waits() {

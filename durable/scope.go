@@ -21,6 +21,8 @@ type scope struct {
 	place []int32
 	// undo: the calls are those of compensations, which a cancel does not stop.
 	undo bool
+	// strand is the goroutine its function runs on; nil before that is known.
+	strand *strand
 	// hist holds the recorded calls by ordinal - 1.
 	hist []*record
 	// busy is the call under way, nil if there is none.
@@ -71,10 +73,8 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 	if err := s.run.alive(); err != nil {
 		return err
 	}
-	// Set before the exchange: whoever finds the scope busy reads it.
-	c.scope, c.name = s, name
-	if !s.busy.CompareAndSwap(nil, c) {
-		return s.concurrent(name)
+	if err := s.enter(c, name); err != nil {
+		return err
 	}
 	if s.count == nil || name != s.name { // a loop asks for the same one again and again
 		if err := store.CheckName("step name", name); err != nil {
@@ -112,6 +112,20 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 	*s.count = n
 	s.next++
 	s.draws = 0
+	return nil
+}
+
+// enter makes c the call that is under way in s. After a nil error end must be
+// called.
+func (s *scope) enter(c *call, name string) error {
+	// Set before the exchange: whoever finds the scope busy reads it.
+	c.scope, c.name = s, name
+	if at := s.outer(); at != nil {
+		return &OuterContextError{RunID: s.run.id, Call: name, Scope: s.path, Within: at.path}
+	}
+	if !s.busy.CompareAndSwap(nil, c) {
+		return s.concurrent(name)
+	}
 	return nil
 }
 
@@ -158,8 +172,15 @@ func (s *scope) stash(c *call, ev store.Event) {
 	s.lastAt, _ = s.run.eng.committer.stash(s.run, ev)
 }
 
-// end gives the scope free for its next call.
-func (s *scope) end() { s.busy.Store(nil) }
+// end gives the scope free for its next call. When the run was unloaded while
+// the call waited, there is none: the goroutine ends here, and the user's code
+// behind the call does not run.
+func (s *scope) end() {
+	s.busy.Store(nil)
+	if d := s.run.dead.Load(); d != nil && d.kind == deathUnloaded {
+		runtime.Goexit()
+	}
+}
 
 // finish checks, when the scope's function has returned, that nothing recorded
 // was left uncalled.

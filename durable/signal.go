@@ -74,9 +74,7 @@ func (e *Engine) send(ctx context.Context, m store.Message) error {
 		var status *store.StatusError
 		switch {
 		case err == nil:
-			if r := e.active(m.To); r != nil {
-				r.eng.background(r.fetchMail)
-			}
+			e.mailFor(m.To)
 			return nil
 		case errors.As(err, &status):
 			return &NotRunningError{RunID: m.To, Status: status.Status}

@@ -59,7 +59,7 @@ func (s *scope) sleep(until func() store.Time) error {
 	} else {
 		at = until()
 	}
-	p := &parking{until: at}
+	p := &parking{until: at, own: s.onOwnStrand()}
 	r.park(p)
 	var err error
 	if c.opened() {
@@ -68,7 +68,7 @@ func (s *scope) sleep(until func() store.Time) error {
 		_, err = s.record(&c, store.Event{Type: store.TimerSet, Data: (&eventData{Until: at}).encode()})
 	}
 	if err == nil {
-		_, err = s.waitFor(nil, at)
+		_, err = s.waitFor(p, nil)
 	}
 	r.unpark(p)
 	if err != nil {

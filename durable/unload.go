@@ -1,0 +1,318 @@
+package durable
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A run that only waits is unloaded: its goroutines end, and what is left of it
+// in this process is a dormant. It stays owned, under the same epoch, so that
+// waking it needs no claim: it is read again and replayed when its time comes or
+// a message arrives. docs/adr/0010-unloading.md says why it is done like this.
+
+// dormant is a run of this executor that is unloaded.
+type dormant struct {
+	id    string
+	def   *definition
+	epoch int64
+	wake  store.Time // when it goes on by itself; 0: only by a message
+	place int        // in the heap of those that have a time; -1: in none
+
+	queued bool // to be loaded, or being loaded
+	again  bool // something has happened since
+}
+
+// idle reports whether r only waits, for long enough that it is worth ending its
+// goroutines, on goroutines that are all the engine's own. The committer's mutex
+// is held.
+func (r *run) idle() bool {
+	after := r.eng.options.UnloadAfter
+	if after < 0 || r.def.keepLoaded || r.dead.Load() != nil || r.ending.Load() || r.isCancelled() {
+		return false
+	}
+	if len(r.parked) < r.branches || r.flight != nil || len(r.pending) > 0 || r.wanted() != r.rowSays {
+		return false
+	}
+	now, clock := r.eng.now(), time.Now()
+	for p := range r.parked {
+		switch {
+		case !p.own,
+			p.until != 0 && p.until.Sub(now) <= after,
+			p.open && clock.Sub(p.since) < after:
+			return false
+		}
+	}
+	return true
+}
+
+// unload ends the goroutines of r if it is idle. It is called by whoever may have
+// been the last to begin waiting, and again by a wait that has become a long one.
+func (r *run) unload() {
+	c := r.eng.committer
+	c.mu.Lock()
+	if !r.idle() {
+		c.mu.Unlock()
+		return
+	}
+	if len(r.stashed) > 0 {
+		// What would be lost with the memory is written first.
+		c.mu.Unlock()
+		if r.write(&write{}) == nil {
+			r.unload()
+		}
+		return
+	}
+	// From here on nothing of this execution is recorded any more: admit looks
+	// at this under the same mutex.
+	died := r.dead.CompareAndSwap(nil, &death{kind: deathUnloaded, err: ErrUnloaded})
+	c.mu.Unlock()
+	if !died {
+		return
+	}
+	r.cancel(ErrUnloaded) // goroutines of the user's that look at their context end first
+	close(r.gone)
+	// A message may have come between the look and the end.
+	if _, handed := r.inbox.noticed(); handed > 0 {
+		r.rouse()
+	}
+}
+
+// rouse has r loaded again as soon as it is unloaded, if it is being unloaded.
+func (r *run) rouse() {
+	if d := r.dead.Load(); d != nil && d.kind == deathUnloaded {
+		r.eng.rouse(r.id)
+	}
+}
+
+// layDown replaces r, all of whose goroutines have ended, by what is kept of it
+// while it waits.
+func (e *Engine) layDown(r *run) {
+	d := &dormant{id: r.id, def: r.def, epoch: r.row.Epoch, wake: r.rowSays.wake, place: -1}
+	e.forget(r)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing || e.runs[r.id] != nil {
+		return
+	}
+	e.dormant[r.id] = d
+	if d.wake != 0 {
+		heap.Push(&e.sleepers, d)
+		if d.place == 0 {
+			e.nudge(e.roused)
+		}
+	}
+	if r.wanting {
+		e.rouseLocked(d)
+	}
+}
+
+// rouse loads a run that is unloaded, or being unloaded. It reports whether
+// there was one.
+func (e *Engine) rouse(id string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if d := e.dormant[id]; d != nil {
+		e.rouseLocked(d)
+		return true
+	}
+	if r := e.runs[id]; r != nil {
+		r.wanting = true
+	}
+	return false
+}
+
+// rouseLocked queues d to be loaded. The engine's mutex is held.
+func (e *Engine) rouseLocked(d *dormant) {
+	if d.queued {
+		d.again = true // its history may have been read before this happened
+		return
+	}
+	d.queued = true
+	if d.place >= 0 {
+		heap.Remove(&e.sleepers, d.place)
+	}
+	e.waking = append(e.waking, d)
+	e.nudge(e.roused)
+}
+
+// drop forgets the run with this id if it is dormant: somebody else has it, or
+// it was claimed anew.
+func (e *Engine) drop(id string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if d := e.dormant[id]; d != nil {
+		delete(e.dormant, id)
+		if d.place >= 0 {
+			heap.Remove(&e.sleepers, d.place)
+		}
+	}
+}
+
+// isDormant reports whether a run of ours is unloaded, or about to be loaded
+// again: nothing happens to it of which this engine would not know.
+func (e *Engine) isDormant(id string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.dormant[id] != nil
+}
+
+// loaders is how many runs are read at a time when many are to be loaded.
+const loaders = 16
+
+// sleeperLoop loads dormant runs whose time has come, and those that something
+// has happened to.
+func (e *Engine) sleeperLoop(ctx context.Context) {
+	t := time.NewTimer(time.Hour)
+	defer t.Stop()
+	free := make(chan struct{}, loaders)
+	var loading sync.WaitGroup
+	defer loading.Wait()
+	for {
+		d, wait := e.nextSleeper()
+		if d != nil {
+			select {
+			case free <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			loading.Go(func() {
+				defer func() { <-free }()
+				e.load(ctx, d)
+			})
+			continue
+		}
+		t.Reset(wait)
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.roused:
+		case <-t.C:
+		}
+	}
+}
+
+// nextSleeper takes the next run that is to be loaded, or says how long there
+// will be none.
+func (e *Engine) nextSleeper() (*dormant, time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for now := e.now(); len(e.sleepers) > 0; {
+		d := e.sleepers[0]
+		if wait := d.wake.Sub(now); wait > 0 {
+			if len(e.waking) == 0 {
+				return nil, wait
+			}
+			break
+		}
+		e.rouseLocked(d)
+	}
+	if len(e.waking) == 0 {
+		return nil, time.Hour
+	}
+	d := e.waking[0]
+	e.waking[0] = nil
+	e.waking = e.waking[1:]
+	return d, 0
+}
+
+// load begins the next execution of a dormant run, and returns once its history
+// is read. One that is no longer ours is let go.
+func (e *Engine) load(ctx context.Context, d *dormant) {
+	h, err := e.store.Load(ctx, d.id, store.Cursor{})
+	switch {
+	case ctx.Err() != nil, errors.Is(err, store.ErrClosed):
+		return // whoever claims it next goes on with it
+	case errors.Is(err, store.ErrNotFound):
+	case err != nil:
+		e.log.Warn("durable: a waiting run could not be loaded; it is tried again", "run", d.id, "error", err)
+		e.postpone(d, time.Second)
+		return
+	case h.Run.Owner == e.id && h.Run.Epoch == d.epoch && !h.Run.Status.Terminal():
+		r := e.newRun(h.Run, d.def)
+		r.preloaded = h
+		if err := e.add(r); err != nil {
+			r.cancel(nil) // the engine closes, or it was claimed anew
+			return
+		}
+		r.launch()
+		if e.loadedAnew(d) {
+			e.background(r.fetchMail)
+		}
+		e.notify([]string{d.id})
+		select {
+		case <-r.loaded:
+		case <-r.ended:
+		}
+		return
+	}
+	e.log.Debug("durable: a waiting run is no longer ours", "run", d.id)
+	e.drop(d.id)
+	e.notify([]string{d.id})
+}
+
+// postpone tries to load d later.
+func (e *Engine) postpone(d *dormant, pause time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.dormant[d.id] != d {
+		return
+	}
+	d.queued, d.again, d.wake = false, false, e.now().Add(pause)
+	heap.Push(&e.sleepers, d)
+	e.nudge(e.roused)
+}
+
+// loadedAnew ends the dormancy of d, whose run is executed again. It reports
+// whether something happened after its history may have been read.
+func (e *Engine) loadedAnew(d *dormant) (again bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.dormant[d.id] == d {
+		delete(e.dormant, d.id)
+	}
+	return d.again
+}
+
+// stuckUnload is how long an unloading may take before it is worth a warning.
+const stuckUnload = 10 * time.Second
+
+// awaitGoroutines waits until the goroutines of r's branches have ended, whose
+// deferred calls are the user's.
+func (r *run) awaitGoroutines() {
+	t := time.AfterFunc(stuckUnload, func() {
+		r.eng.log.Warn("durable: a waiting run does not unload: a deferred call of its code does not return; see KeepLoaded", "run", r.id, "workflow", r.def.name)
+	})
+	defer t.Stop()
+	r.goroutines.Wait()
+}
+
+// sleepers is a heap of dormant runs, the one that is due first at its root.
+type sleepers []*dormant
+
+func (s sleepers) Len() int           { return len(s) }
+func (s sleepers) Less(i, j int) bool { return s[i].wake < s[j].wake }
+func (s sleepers) Swap(i, j int) {
+	s[i], s[j] = s[j], s[i]
+	s[i].place, s[j].place = i, j
+}
+
+// Push and Pop are those of container/heap.
+func (s *sleepers) Push(x any) {
+	d := x.(*dormant)
+	d.place = len(*s)
+	*s = append(*s, d)
+}
+
+func (s *sleepers) Pop() any {
+	old := *s
+	d := old[len(old)-1]
+	old[len(old)-1] = nil
+	*s = old[:len(old)-1]
+	d.place = -1
+	return d
+}
