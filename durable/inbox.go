@@ -140,6 +140,9 @@ func (r *run) deliver(list []store.Message) {
 	for i := range list {
 		if m := &list[i]; m.Kind == store.KindCancel && !consumed[m.Seq] {
 			d, _ := dataOfMessage(m) // an unreadable reason is no reason
+			// Which of the two came first must not depend on when it is looked
+			// at: a replay finds both.
+			r.stopIfLate(m.At)
 			r.cancelBy(d.Reason)
 		}
 	}

@@ -63,6 +63,9 @@ func (e *Engine) afterBeat(ctx context.Context, p store.Pulse) time.Duration {
 			e.background(r.fetchMail)
 		}
 	}
+	if e.bulk.waits() {
+		e.nudge(e.wake)
+	}
 	if e.recovered.Load() && !e.isClosing() {
 		if len(p.Gone) > 0 {
 			e.takeOver(e.loop)
@@ -194,8 +197,10 @@ func (e *Engine) claimLoop(ctx context.Context) {
 		case <-e.wake:
 		}
 		if !e.recovered.Load() {
+			e.claimBulk(ctx)
 			continue
 		}
+		e.bulk.clear() // they are claimed like all others
 		for ctx.Err() == nil {
 			free := e.options.MaxRuns - int(e.claimed.Load())
 			if free <= 0 {
