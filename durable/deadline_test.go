@@ -68,6 +68,9 @@ func TestADeadlineStopsTheBodyUnderWayAndWhatFollows(t *testing.T) {
 	})
 }
 
+// asks waits for as long as it must.
+var asks = durable.Define("asks", func(ctx context.Context, _ int) (int, error) { return durable.Await[int](ctx, "answer") })
+
 func TestADeadlineEndsARunThatWaits(t *testing.T) {
 	for name, body := range map[string]func(ctx context.Context) error{
 		"sleep": func(ctx context.Context) error { return durable.Sleep(ctx, 1000*time.Hour) },
@@ -97,7 +100,7 @@ func TestADeadlineEndsARunThatWaits(t *testing.T) {
 			return err
 		},
 		"child": func(ctx context.Context) error {
-			_, err := approval.Run(ctx, "kid", "x")
+			_, err := asks.Run(ctx, "kid", 0)
 			return err
 		},
 	} {
@@ -107,7 +110,7 @@ func TestADeadlineEndsARunThatWaits(t *testing.T) {
 			t.Run(name+", "+place, func(t *testing.T) {
 				inWorld(t, func(t *testing.T, w *world) {
 					wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) { return 0, body(ctx) })
-					o := with(wf, approval)
+					o := with(wf, asks)
 					w.boot(t, o)
 					began := time.Now()
 					_, err := wf.Start(w.ctx(), "r", 0, durable.Deadline(10*time.Hour))

@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -60,6 +61,21 @@ func mailTo(id string, mail []store.Message) []store.Message {
 		to[i] = m
 	}
 	return to
+}
+
+// firstMail returns the messages of a start as they stand in the inbox of a run
+// that was created with them, so that it need not read them: numbered from 1,
+// each id once.
+func firstMail(id string, mail []store.Message) []store.Message {
+	var kept []store.Message
+	for _, m := range mailTo(id, mail) {
+		if slices.ContainsFunc(kept, func(k store.Message) bool { return k.ID == m.ID && k.Kind == m.Kind }) {
+			continue
+		}
+		m.Seq = int64(len(kept) + 1)
+		kept = append(kept, m)
+	}
+	return kept
 }
 
 // sendFirst sends the messages of a start to the run that was there already.

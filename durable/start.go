@@ -217,6 +217,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	r.lastAt = row.CreatedAt
 	r.headers = o.headers
 	r.input, r.seed = input, seed
+	r.inbox.receive(firstMail(id, o.mail), nil)
 	if r.input == nil {
 		r.input = []byte{}
 	}
