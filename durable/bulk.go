@@ -197,6 +197,7 @@ func (b *bulkStart) flush() error {
 		case definite(err):
 			b.refuse(items[i].id, occupied("was not started; start it again once that run has ended", err))
 		default:
+			own = append(own, items[i].id) // it may be there all the same
 			failed = errors.Join(context.Cause(b.ctx), err)
 		}
 	}
