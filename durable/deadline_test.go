@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -223,10 +224,11 @@ func TestADeadlineErrorTellsWhatTheFunctionMadeOfIt(t *testing.T) {
 // other, and nothing of the parent's own deadline.
 func TestTheDeadlineOfAChildIsNotThatOfItsParent(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
-			_, err := approval.Run(ctx, "kid", "x", durable.Deadline(time.Minute))
+		wf := durable.Define("w", func(ctx context.Context, nap time.Duration) (string, error) {
+			_, err := approval.Run(ctx, durable.AutoID, "x", durable.Deadline(time.Minute))
+			_ = durable.Sleep(ctx, nap)
 			var late *durable.DeadlineError
-			if !errors.As(err, &late) || late.RunID != "kid" {
+			if !errors.As(err, &late) || !strings.HasSuffix(late.RunID, "/approval") {
 				return "", fmt.Errorf("want the child's deadline: %w", err)
 			}
 			return "", err
@@ -237,7 +239,14 @@ func TestTheDeadlineOfAChildIsNotThatOfItsParent(t *testing.T) {
 		_, err = h.Wait(w.ctx())
 		require.ErrorIs(t, err, durable.ErrDeadline)
 		require.Equal(t, durable.CodeError, w.row("r").Code)
-		require.Equal(t, durable.CodeDeadline, w.row("kid").Code)
+		require.Equal(t, durable.CodeDeadline, w.row("r/approval").Code)
+
+		h, err = wf.Start(w.ctx(), "late too", 2*time.Hour, durable.Deadline(time.Hour))
+		require.NoError(t, err)
+		_, err = h.Wait(w.ctx())
+		require.ErrorContains(t, err, "run late too has passed its deadline")
+		require.ErrorContains(t, err, "run late too/approval has passed its deadline")
+		require.Equal(t, durable.CodeDeadline, w.row("late too").Code)
 	})
 }
 
@@ -290,6 +299,23 @@ func TestACancelWinsOverADeadlineThatHasNotEndedTheRun(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The row is a cache: what was recorded at the start counts.
+func TestTheDeadlineStandsInTheHistory(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) { return 1, durable.Sleep(ctx, 2*time.Hour) })
+		w.boot(t, with(wf))
+		_, err := wf.Start(w.ctx(), "r", 0, durable.Deadline(time.Hour))
+		require.NoError(t, err)
+		row := w.eventually("r", store.Waiting)
+		w.crash()
+		errs := w.data.Commit(t.Context(), []store.Change{{RunID: "r", Expect: store.Expect{Epoch: row.Epoch}, Row: &store.RowPatch{DeadlineAt: new(store.Time)}}})
+		require.NoError(t, errs[0])
+		pass(3 * time.Hour)
+		w.boot(t, with(wf))
+		require.Equal(t, durable.CodeDeadline, w.eventually("r", store.Failed).Code)
+	})
 }
 
 func TestAPendingRunWhoseDeadlineHasPassedBeginsNoBody(t *testing.T) {
