@@ -13,6 +13,8 @@ var keyCases = []Case{
 	{Name: "an exclusive key is held by one run", Clauses: "S11", run: keyHeld},
 	{Name: "keys are taken all or none", Clauses: "S1, S11", run: keyAllOrNone},
 	{Name: "keys are freed by a release and by a deletion", Clauses: "S11", run: keyFreed},
+	{Name: "a run that exists is found before its keys are looked at", Clauses: "S8, S11", run: keyExisting},
+	{Name: "a failed run takes its keys again with the act that reopens it", Clauses: "S1, S11", run: keyReopened},
 	{Name: "of many that want one key one gets it", Clauses: "S11", run: keyRace},
 	{Name: "one unfinished run has a dedup value in a queue", Clauses: "S12", run: keyDedup},
 	{Name: "a dedup value is free when its run has ended or is deleted", Clauses: "S12", run: keyDedupFreed},
@@ -99,6 +101,48 @@ func keyFreed(t *T) {
 		require.NoError(t, err)
 		require.NoError(t, t.tryHold(s, id))
 	}
+}
+
+func keyExisting(t *T) {
+	s := t.open()
+	first := t.run(s, "r", func(r *store.Run) { r.Status = store.Running })
+	first.must(s, first.end(store.Completed))
+	other := t.run(s, "other")
+	other.must(s, other.holding("desk"))
+	again, _ := t.create("r")
+	again.Hold = []string{"desk"}
+	err := t.commit(s, again)
+	require.ErrorIs(t, err, store.ErrExists, "S8: whoever asks for the run is told that it is there")
+	require.NotErrorIs(t, err, store.ErrOccupied)
+	t.must(s, store.Change{Start: []store.Change{again}}) // it is the same run: nothing to do, and nothing to hold
+}
+
+func keyReopened(t *T) {
+	s := t.open()
+	w := t.run(s, "r", func(r *store.Run) { r.Status = store.Running })
+	w.must(s, w.holding("desk", "lamp"))
+	w.must(s, w.end(store.Failed))
+	other := t.run(s, "other")
+	other.must(s, other.holding("lamp"))
+
+	reopen := w.append(store.Event{Type: store.WorkflowInterrupted})
+	reopen.Expect.TakeEpoch, reopen.Yield = true, true
+	reopen.Row = &store.RowPatch{Status: ptr(store.Interrupted), EndedAt: ptr(store.Time(0))}
+	reopen.Hold = []string{"desk", "lamp"}
+	before := t.dump(s)
+	require.ErrorIs(t, t.commit(s, reopen), store.ErrOccupied)
+	require.Equal(t, before, t.dump(s), "S1: neither the event nor the status")
+	require.NoError(t, t.tryHold(s, "desk"), "S11: all or none")
+
+	free := other.append(step("free"))
+	free.Release = true
+	other.must(s, free)
+	w.must(s, reopen)
+	require.Equal(t, store.Interrupted, t.row(s, "r").Status)
+	for _, key := range reopen.Hold {
+		require.ErrorIs(t, t.tryHold(s, key), store.ErrOccupied)
+	}
+	t.must(s, reopen) // S6: sent again, it has happened
 }
 
 func keyRace(t *T) {

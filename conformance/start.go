@@ -13,6 +13,7 @@ var startCases = []Case{
 	{Name: "starting the same run again does nothing", Clauses: "S6", run: startSame},
 	{Name: "starting what is another run fails the whole change", Clauses: "S1, S8", run: startOther},
 	{Name: "a run that is started can be sent to in the same change", Clauses: "S1, S13", run: startAndSend},
+	{Name: "a run is created with its owner, its keys and its mail", Clauses: "S1, S6, S11, S13, S14", run: startFurnished},
 	{Name: "a parent may end while its child starts", Clauses: "S1, S5", run: startAndEnd},
 	{Name: "many parents that start one child get one", Clauses: "S1, S8", run: startRace},
 	{Name: "many runs are started in one change", Clauses: "S1", run: startMany},
@@ -107,6 +108,53 @@ func startAndSend(t *T) {
 	created.Start = []store.Change{child(t, "parent", "other")}
 	t.must(s, created)
 	require.Equal(t, []int64{1, 1}, []int64{t.row(s, "parent").Inbox, t.row(s, "other").Inbox})
+}
+
+func startFurnished(t *T) {
+	d := t.fresh()
+	s := t.handle(d)
+	t.beat(s, "a")
+	furnished := func(id string, edits ...func(*store.Run)) store.Change {
+		c, _ := t.create(id, append(edits, func(r *store.Run) { r.Owner, r.Status = "a", store.Running })...)
+		c.Hold = []string{id + "'s desk", id + "'s lamp"}
+		c.Send = []store.Message{signal(id, "1"), signal(id, "2"), signal(id, "2")}
+		return c
+	}
+	// Alone, in a batch, and as the start of another run, to which only the
+	// creator can send.
+	alone, first, second := furnished("alone"), furnished("first"), furnished("second")
+	t.must(s, alone)
+	t.must(s, first, second)
+	parent := t.run(s, "parent")
+	kid := furnished("kid", func(r *store.Run) { r.Parent, r.ParentKey = "parent", "child" })
+	c := parent.append(store.Event{Type: store.ChildStarted, Key: "child"})
+	c.Send, kid.Send = kid.Send, nil
+	for i := range c.Send {
+		c.Send[i].IfLive = true
+	}
+	c.Start = []store.Change{kid}
+	parent.must(s, c)
+	t.must(s, alone)
+	t.must(s, first, second)
+	t.must(s, c) // all of it again: S6
+	for _, reader := range []store.Store{s, t.handle(d)} {
+		for _, id := range []string{"alone", "first", "second", "kid"} {
+			got := t.all(reader, id)
+			require.Equal(t, []any{"a", store.Running, int64(2)}, []any{got.Run.Owner, got.Run.Status, got.Run.Inbox}, id)
+			require.Len(t, got.Inbox, 2, "S14: each id once")
+			require.Equal(t, []int64{1, 2}, []int64{got.Inbox[0].Seq, got.Inbox[1].Seq})
+			require.ErrorIs(t, t.tryHold(s, id+"'s lamp"), store.ErrOccupied)
+		}
+	}
+
+	// When a key is held, there is neither the run nor its mail.
+	refused, _ := t.create("refused")
+	refused.Hold = []string{"free", "first's desk"}
+	refused.Send = []store.Message{signal("refused", "1"), signal("parent", "1")}
+	before := t.dump(s)
+	require.ErrorIs(t, t.commit(s, refused), store.ErrOccupied)
+	require.Equal(t, before, t.dump(s))
+	require.NoError(t, t.tryHold(s, "free"))
 }
 
 func startAndEnd(t *T) {

@@ -79,20 +79,8 @@ func dataOfMessage(m *store.Message) (d messageData, err error) {
 
 // cancelBy lets a cancel reach the execution.
 func (r *run) cancelBy(reason string) {
-	r.cancelOnce.Do(func() {
-		r.cancelText.Store(&reason)
-		close(r.cancelled)
-		r.cancel(r.cancelError())
-	})
-}
-
-func (r *run) isCancelled() bool {
-	select {
-	case <-r.cancelled:
-		return true
-	default:
-		return false
-	}
+	r.cancelText.CompareAndSwap(nil, &reason)
+	r.stopBy(r.cancelError())
 }
 
 func (r *run) cancelError() error {

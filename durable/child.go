@@ -43,6 +43,9 @@ func (s *scope) startChild(def *definition, id string, input []byte, o *startOpt
 	if rec := ch.call.rec; rec != nil {
 		ch.id, ch.finished = rec.child, rec.outcome
 		s.lastAt = max(s.lastAt, rec.openedAt)
+		if rec.outcome.Type == store.StepFailed {
+			return nil, s.refused(rec)
+		}
 		if id != AutoID && id != ch.id {
 			return nil, s.changed(int(ch.call.ordinal), ch.call.key, fmt.Sprintf("The child run was started as %s and is %s now.", ch.id, id))
 		}
@@ -85,7 +88,11 @@ func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) 
 	e := s.run.eng
 	r, events := e.birth(s.run.ctx, def, ch.id, input, o)
 	change := r.conceive(events)
-	w := &write{start: []store.Change{change}}
+	change.Hold = o.exclusive
+	w := &write{start: []store.Change{change}, send: mailTo(ch.id, o.mail)}
+	for i := range w.send {
+		w.send[i].IfLive = true // a child that is there already may have ended
+	}
 	here := r.def != nil
 	if here {
 		if err := e.add(r); err != nil {
@@ -107,10 +114,35 @@ func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) 
 		}
 	}
 	var exists *store.ExistsError
-	if errors.As(err, &exists) {
-		return &ConflictError{RunID: ch.id, Have: "another workflow, input or parent", Want: def.name}
+	switch {
+	case errors.As(err, &exists):
+		err = &ConflictError{RunID: ch.id, Have: "another workflow, input or parent", Want: def.name}
+	case errors.Is(err, store.ErrOccupied):
+		err = occupied("was not started; start it again once that run has ended", err)
+	default:
+		return err
 	}
-	return err
+	return s.refuse(ch, err)
+}
+
+// refuse records that a child could not be started: whoever stood in the way may
+// be gone when the call is replayed. It returns the error as a replay will.
+func (s *scope) refuse(ch *child, err error) error {
+	d := &eventData{Kind: callChild, Error: s.run.eng.errors.record(err)}
+	if _, err := s.record(&ch.call, store.Event{Type: store.StepFailed, Data: d.encode()}); err != nil {
+		return err
+	}
+	return s.run.eng.errors.restore(d.Error)
+}
+
+// refused returns the recorded refusal of a child.
+func (s *scope) refused(rec *record) error {
+	s.lastAt = max(s.lastAt, rec.lastAt)
+	d, err := dataOf(&rec.outcome)
+	if err != nil || d.Error == nil {
+		return s.run.damaged(rec.outcome.Seq, errors.New("its error is not readable"))
+	}
+	return s.run.eng.errors.restore(d.Error)
 }
 
 // errElsewhere: a child that was to be executed here existed already.

@@ -21,8 +21,9 @@ type write struct {
 	start  []store.Change
 	expect store.Expect // of it Absent, NoCancel and Statuses are used
 	yield  bool
-	// release frees the run's exclusive keys.
+	// release frees the run's exclusive keys; hold takes some.
 	release bool
+	hold    []string
 	// alone keeps the write out of a change with others: its precondition must
 	// not fail them.
 	alone bool
@@ -372,6 +373,7 @@ func (f *flight) build(r *run) {
 		}
 		f.change.Expect.Absent = f.change.Expect.Absent || w.expect.Absent
 		f.change.Expect.NoCancel = f.change.Expect.NoCancel || w.expect.NoCancel
+		f.change.Hold = append(f.change.Hold, w.hold...)
 		f.change.Release = f.change.Release || w.release
 		f.change.Yield = f.change.Yield || w.yield
 	}

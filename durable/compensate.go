@@ -70,8 +70,9 @@ func (r *run) compensate(err *error) error {
 	ctx, cancel := context.WithCancelCause(r.eng.base)
 	defer cancel(nil)
 	stop := context.AfterFunc(r.ctx, func() {
-		// A cancel is why we are here; anything else ends this too.
-		if cause := context.Cause(r.ctx); !errors.Is(cause, ErrCancelled) {
+		// What stopped the run may be why we are here; anything else ends this
+		// too.
+		if cause := context.Cause(r.ctx); cause != r.stopCause() {
 			cancel(cause)
 		}
 	})

@@ -66,6 +66,7 @@ type Engine struct {
 	claimed   atomic.Int64
 	watched   atomic.Int64 // how many watch some run
 	trial     sync.Mutex   // one suspect at a time
+	bulk      bulkQueue    // started with StartAll, for this engine to take before Recover
 	openedAt  time.Time
 }
 

@@ -71,6 +71,8 @@ func standardErrors() []ErrorKind {
 		ErrorType[*PanicError]("durable.PanicError"),
 		ErrorType[*UnknownOutcomeError]("durable.UnknownOutcomeError"),
 		ErrorType[*EncodeError]("durable.EncodeError"),
+		ErrorType[*DeadlineError]("durable.DeadlineError"),
+		ErrorType[*store.OccupiedError]("store.OccupiedError"),
 	}
 }
 

@@ -48,6 +48,11 @@ var (
 	ErrTimeout = errors.New("durable: wait timed out")
 	// ErrCancelled: the run was cancelled; no further body begins.
 	ErrCancelled = errors.New("durable: run was cancelled")
+	// ErrDeadline: the run's deadline has passed; no further body begins.
+	ErrDeadline = errors.New("durable: run deadline has passed")
+	// ErrOccupied: an exclusive key is held by another run. It is
+	// store.ErrOccupied; *store.OccupiedError names the key and the run.
+	ErrOccupied = store.ErrOccupied
 	// ErrUnknownOutcome: the body of Once had begun and nobody knows what it did.
 	ErrUnknownOutcome = errors.New("durable: outcome unknown")
 	// ErrUnavailable: the store could not be reached.
@@ -75,7 +80,7 @@ var (
 func storeError(err error) error {
 	for _, known := range []error{
 		store.ErrNotFound, store.ErrClosed, store.ErrInvalid, store.ErrCorrupt, store.ErrSchema,
-		store.ErrStatus, store.ErrOwned, store.ErrFenced, store.ErrTooLarge, context.Canceled, context.DeadlineExceeded,
+		store.ErrStatus, store.ErrOwned, store.ErrOccupied, store.ErrFenced, store.ErrTooLarge, context.Canceled, context.DeadlineExceeded,
 	} {
 		if errors.Is(err, known) {
 			return err
@@ -438,5 +443,6 @@ const (
 	CodeShutdown          = "shutdown"         // stopped gracefully; its policy leaves resuming to a person
 	CodeError             = "error"            // the workflow returned an error
 	CodePanic             = "panic"
+	CodeDeadline          = "deadline" // the run's deadline has passed
 	CodeApproval          = "approval" // waiting for a person
 )

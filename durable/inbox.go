@@ -105,15 +105,24 @@ func (b *inbox) leave(w *mailWait, consumed bool) {
 func (e *Engine) mailFor(id string) {
 	if r := e.active(id); r != nil {
 		e.background(r.fetchMail)
-		return
+	} else if e.isDormant(id) {
+		e.rouseForMail(id)
 	}
-	e.rouse(id)
 }
 
 // fetchMail reads what has come into r's inbox since it was last read.
 func (r *run) fetchMail() {
 	b := &r.inbox
-	defer r.rouse() // if it is unloaded in the middle of this
+	read := false
+	defer func() {
+		switch { // it may have been unloaded in the middle of this
+		case !r.unloaded():
+		case read:
+			r.eng.rouseFor(r.id, b.seen())
+		default:
+			r.eng.rouseForMail(r.id)
+		}
+	}()
 	select {
 	case <-r.loaded: // only then is it known which messages were consumed
 	case <-r.gone:
@@ -128,6 +137,7 @@ func (r *run) fetchMail() {
 		h, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: after})
 		if err == nil {
 			r.deliver(h.Inbox)
+			read = true
 			return
 		}
 		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled) {
@@ -151,6 +161,9 @@ func (r *run) deliver(list []store.Message) {
 	for i := range list {
 		if m := &list[i]; m.Kind == store.KindCancel && !consumed[m.Seq] {
 			d, _ := dataOfMessage(m) // an unreadable reason is no reason
+			// Which of the two came first must not depend on when it is looked
+			// at: a replay finds both.
+			r.stopIfLate(m.At)
 			r.cancelBy(d.Reason)
 		}
 	}

@@ -21,15 +21,24 @@ type Info struct {
 	Attempt int
 	// LastCheckpoint is the time of the last event.
 	LastCheckpoint store.Time
+	// Headers it was started with, its own and those of its parent.
+	Headers map[string]string
+	// Exclusive are the keys it was started with: it holds them until it ends.
+	Exclusive []string
 }
 
 // Get reads a run. ErrNotFound if there is none.
 func (e *Engine) Get(ctx context.Context, id string) (Info, error) {
-	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
+	h, err := e.store.Load(ctx, id, store.Cursor{})
 	if err != nil {
 		return Info{}, fmt.Errorf("durable: run %s: %w", id, storeError(err))
 	}
 	i := Info{Run: h.Run}
+	born, err := birthOf(h)
+	if err != nil {
+		return Info{}, err
+	}
+	i.Headers, i.Exclusive = born.Headers, born.Exclusive
 	if d := e.defs.find(h.Run.Workflow, h.Run.Version); d != nil {
 		i.Declared = d.steps
 	}

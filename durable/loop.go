@@ -61,6 +61,9 @@ func (e *Engine) afterBeat(ctx context.Context, p store.Pulse) time.Duration {
 	for _, m := range p.Mail {
 		e.news(m.RunID, m.Inbox)
 	}
+	if e.bulk.waits() {
+		e.nudge(e.wake)
+	}
 	if e.recovered.Load() && !e.isClosing() {
 		if len(p.Gone) > 0 {
 			e.takeOver(e.loop)
@@ -153,14 +156,16 @@ func (e *Engine) readMail(ids []string) {
 	}
 	if len(dormant) > 0 {
 		// The notice may be of something else: a run is not loaded for nothing.
-		e.background(func() { e.lookForMail(e.loop, store.Filter{IDs: dormant, Mail: true, Limit: 500}) })
+		e.rouseForMail(dormant...)
 	}
 }
 
 // news lets a run of ours fetch its mail if it has not seen all there is.
 func (e *Engine) news(id string, inbox int64) {
-	if r := e.active(id); r == nil || r.inbox.seen() < inbox {
-		e.mailFor(id)
+	if r := e.active(id); r == nil || r.unloaded() {
+		e.rouseFor(id, inbox)
+	} else if r.inbox.seen() < inbox {
+		e.background(r.fetchMail)
 	}
 }
 
@@ -211,8 +216,10 @@ func (e *Engine) claimLoop(ctx context.Context) {
 		case <-e.wake:
 		}
 		if !e.recovered.Load() {
+			e.claimBulk(ctx)
 			continue
 		}
+		e.bulk.clear() // they are claimed like all others
 		for ctx.Err() == nil {
 			free := e.options.MaxRuns - int(e.claimed.Load())
 			if free <= 0 {

@@ -56,7 +56,8 @@ func (r *run) wanted() rowState {
 		// Somebody may go on, or is about to: a message was handed to its wait.
 		return rowState{status: store.Running, seen: r.rowSays.seen}
 	}
-	s := rowState{status: store.Waiting, seen: seen}
+	// Its deadline wakes it too: whoever claims it then carries that out.
+	s := rowState{status: store.Waiting, seen: seen, wake: r.deadline}
 	for p := range r.parked {
 		if p.until != 0 && (s.wake == 0 || p.until < s.wake) {
 			s.wake = p.until
@@ -125,9 +126,9 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 		defer t.Stop()
 		timer = t.C
 	}
-	cancelled := r.cancelled
+	stopped := r.stop.done
 	if s.undo {
-		cancelled = nil
+		stopped = nil
 	}
 	var long <-chan time.Time
 	if p.own {
@@ -146,7 +147,7 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 			return true, s.stopped()
 		case <-r.gone:
 			return false, r.deathOf()
-		case <-cancelled:
+		case <-stopped:
 			return false, s.stopped()
 		case <-long:
 			r.unload()
@@ -156,13 +157,13 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 }
 
 // stopped returns why a call must not go on although nothing of its own has
-// come: the run is dead here or, unless it is being undone, was cancelled.
+// come: the run is dead here or, unless it is being undone, was stopped.
 func (s *scope) stopped() error {
 	if err := s.run.deathOf(); err != nil {
 		return err
 	}
-	if s.undo || !s.run.isCancelled() {
+	if s.undo {
 		return nil
 	}
-	return s.run.cancelError()
+	return s.run.stopCause()
 }

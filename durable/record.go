@@ -66,6 +66,9 @@ type eventData struct {
 	Until       store.Time                 `json:"until,omitempty"`       // timer_set, wait_requested: when it ends by itself
 	Message     int64                      `json:"message,omitempty"`     // signal_received, child_finished, cancel_received: its number in the inbox
 	Recoverable *bool                      `json:"recoverable,omitempty"` // workflow_failed
+	Headers     map[string]string          `json:"headers,omitempty"`     // workflow_created
+	Deadline    store.Time                 `json:"deadline,omitempty"`    // workflow_created: when the run is stopped
+	Exclusive   []string                   `json:"exclusive,omitempty"`   // workflow_created: keys it holds until it ends
 }
 
 func (d *eventData) encode() []byte {

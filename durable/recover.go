@@ -344,8 +344,9 @@ func overtaken(err error) bool {
 }
 
 // operate appends one event to a run that nobody executes, as an operator: it
-// takes the epoch and gives it up again in the same change. row needs its Last.
-func (e *Engine) operate(ctx context.Context, row *store.Run, from []store.Status, ev store.Event, patch *store.RowPatch, release bool) error {
+// takes the epoch and gives it up again in the same change, which frees the
+// run's exclusive keys or takes some. row needs its Last.
+func (e *Engine) operate(ctx context.Context, row *store.Run, from []store.Status, ev store.Event, patch *store.RowPatch, release bool, hold ...string) error {
 	if row.Last == nil {
 		return &DamagedError{RunID: row.ID, Err: errors.New("it has no event")}
 	}
@@ -356,7 +357,7 @@ func (e *Engine) operate(ctx context.Context, row *store.Run, from []store.Statu
 	change := store.Change{
 		RunID:  row.ID,
 		Expect: store.Expect{Epoch: row.Epoch, TakeEpoch: true, Statuses: from},
-		Events: []store.Event{ev}, Row: patch, Release: release, Yield: true,
+		Events: []store.Event{ev}, Row: patch, Release: release, Hold: hold, Yield: true,
 	}
 	for tries := 0; ; tries++ {
 		err := e.store.Commit(ctx, []store.Change{change})[0]

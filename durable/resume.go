@@ -29,11 +29,14 @@ func (e *NotResumableError) Is(target error) bool { return target == ErrNotResum
 
 // Resume continues a run that failed or was interrupted, from the attempt it
 // had reached: what was recorded stays. Of two calls at once one wins, the other
-// gets a *NotResumableError. When this engine has the workflow's code the run is
+// gets a *NotResumableError. A failed run takes the keys of Exclusive again, all
+// or none. When this engine has the workflow's code the run is
 // executed here; else it becomes claimable by whoever has it.
 //
 // Errors: ErrNotFound; *NotResumableError for a run that is pending, waiting,
-// completed, cancelled, or executed by a live executor.
+// completed, cancelled, or executed by a live executor, and for one that has
+// failed and whose deadline has passed; ErrOccupied when another run holds one of
+// its exclusive keys: then nothing has changed.
 func (e *Engine) Resume(ctx context.Context, id string) error {
 	if e.isClosing() {
 		return ErrClosed
@@ -112,13 +115,22 @@ func (e *Engine) reopen(ctx context.Context, row *store.Run) (done bool, err err
 	if row.Status == store.Interrupted && row.Code == "" {
 		return false, nil // claimable as it is
 	}
+	if reason := e.pastDeadline(row); reason != "" {
+		return false, &NotResumableError{RunID: row.ID, Status: row.Status, Reason: reason}
+	}
+	hold, err := e.keysToTake(ctx, row)
+	if err != nil {
+		return false, err
+	}
 	interrupted, none, no, zero := store.Interrupted, "", false, store.Time(0)
 	err = e.operate(ctx, row, []store.Status{row.Status},
 		store.Event{Type: store.WorkflowInterrupted, Data: (&eventData{Reason: "resume requested", Executor: e.id}).encode()},
-		&store.RowPatch{Status: &interrupted, Code: &none, Reason: &none, Recoverable: &no, EndedAt: &zero, Strikes: new(int32)}, false)
+		&store.RowPatch{Status: &interrupted, Code: &none, Reason: &none, Recoverable: &no, EndedAt: &zero, Strikes: new(int32)}, false, hold...)
 	switch {
 	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrStatus), errors.Is(err, store.ErrOwned):
 		return false, &NotResumableError{RunID: row.ID, Status: row.Status, Reason: "somebody else resumed it in the same moment"}
+	case errors.Is(err, store.ErrOccupied):
+		return false, occupied("was not resumed; resume it again once that run has ended", err)
 	case err != nil:
 		return false, fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
 	}

@@ -34,10 +34,11 @@ type run struct {
 	// dead is set once when the run must make no further durable call here.
 	dead atomic.Pointer[death]
 	gone chan struct{} // closed with it: waits end
-	// cancelled is closed when somebody's cancel has reached the run.
-	cancelled  chan struct{}
-	cancelOnce sync.Once
-	cancelText atomic.Pointer[string]
+	// stop is how it is ended from outside.
+	stop       stop
+	cancelText atomic.Pointer[string] // reason of the cancel that has reached it
+	deadline   store.Time             // when it is stopped by itself; 0: never
+	headers    map[string]string      // never changed once the run is launched or loaded
 	// body is the key of the step body under way, for messages.
 	body atomic.Pointer[string]
 
@@ -52,6 +53,7 @@ type run struct {
 	branched   atomic.Bool    // a branch was begun: goroutines must be told apart
 	goroutines sync.WaitGroup // of its branches
 	preloaded  *store.History // read by whoever has loaded it
+	unloadSeen int64          // the last message that its waits have looked at; read once it is unloaded
 	wanting    bool           // something happened while it was being unloaded; guarded by the engine's mutex
 
 	span   trace.Span    // of this execution; nil: nobody traces
@@ -158,7 +160,7 @@ func (r *run) damaged(seq int64, err error) error {
 func (e *Engine) newRun(row store.Run, def *definition) *run {
 	r := &run{
 		eng: e, id: row.ID, def: def, row: row,
-		gone: make(chan struct{}), cancelled: make(chan struct{}), loaded: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}),
+		gone: make(chan struct{}), stop: stop{done: make(chan struct{})}, deadline: row.DeadlineAt, loaded: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}),
 		parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason, seen: row.Seen},
 	}
 	r.inbox.fetch = make(chan struct{}, 1)
@@ -237,6 +239,7 @@ func (r *run) execute() {
 		}
 	}
 	close(r.loaded)
+	defer r.watchDeadline()()
 	output, err = r.call()
 }
 
@@ -329,6 +332,10 @@ func (r *run) adopt(created *store.Event) error {
 		return r.damaged(created.Seq, errors.New("its seed is not readable"))
 	}
 	r.seed = binary.BigEndian.Uint64(seed)
+	r.headers = d.Headers
+	if d.Deadline != 0 {
+		r.deadline = d.Deadline
+	}
 	r.input = created.Payload
 	if r.input == nil {
 		r.input = []byte{}
@@ -356,7 +363,7 @@ func (r *run) call() (output []byte, err error) {
 		if changed := root.finish(); changed != nil {
 			return nil, changed
 		}
-		if err == nil && !r.isCancelled() {
+		if err == nil && r.stopCause() == nil {
 			err = r.forgotten()
 		}
 	}
@@ -376,7 +383,10 @@ func (r *run) end(output []byte, err error) outcome {
 	if d := r.dead.Load(); d != nil {
 		return r.endDead(d)
 	}
-	if err != nil || r.isCancelled() {
+	// Decided now: a deadline that passes while the run is undone changes nothing.
+	stopped := r.stopCause()
+	late, _ := stopped.(*DeadlineError)
+	if err != nil || stopped != nil {
 		if undoErr := r.compensate(&err); undoErr != nil {
 			return r.end(nil, undoErr)
 		}
@@ -385,6 +395,8 @@ func (r *run) end(output []byte, err error) outcome {
 	case r.isCancelled():
 		// Whatever the function made of it: swallowing a cancel is no success.
 		return r.endCancelled()
+	case late != nil:
+		return r.failLate(late, err)
 	case err == nil:
 		return r.complete(output)
 	}
@@ -490,15 +502,21 @@ func (r *run) endCancelled() outcome {
 }
 
 func (r *run) fail(err error) outcome {
-	rec := r.eng.errors.record(err)
 	code := CodeError
 	if _, panicked := findError[*PanicError](err); panicked {
 		code = CodePanic
 	}
-	recoverable := !rec.Permanent && len(r.undos) == 0 // what was undone cannot be gone on with
+	_, permanent := findError[*permanentError](err)
+	recoverable := !permanent && len(r.undos) == 0 // what was undone cannot be gone on with
 	if s, ok := findError[*StepError](err); ok && s.Permanent {
 		recoverable = false
 	}
+	return r.failAs(err, code, recoverable)
+}
+
+// failAs records that the run failed with err.
+func (r *run) failAs(err error, code string, recoverable bool) outcome {
+	rec := r.eng.errors.record(err)
 	failed, reason := store.Failed, cut(rec.Message, 4<<10)
 	ended := r.eng.now()
 	data := &eventData{Error: rec, Code: code, Reason: reason, Recoverable: &recoverable}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"maps"
 	"reflect"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/store"
@@ -28,6 +29,39 @@ type startOptions struct {
 	abandon    bool
 	parent     string
 	parentKey  string
+	headers    map[string]string
+	deadline   time.Duration // from the start; 0: none
+	exclusive  []string      // sorted, each once
+	signals    []firstSignal
+	mail       []store.Message // the signals, encoded; To is missing
+	err        error           // what is wrong with them
+}
+
+// take applies the options of a start, checks them, and encodes what they hold.
+func (o *startOptions) take(ctx context.Context, e *Engine, id string, list []StartOption) error {
+	for _, f := range list {
+		f(o)
+	}
+	if s, inRun := ctx.Value(scopeKey{}).(*scope); inRun {
+		o.inherit(s.run)
+	}
+	if o.err == nil {
+		o.err = o.checkHeaders()
+	}
+	if o.err == nil {
+		o.err = o.checkExclusive()
+	}
+	if o.err == nil {
+		o.err = o.encodeSignals(e, id)
+	}
+	return o.err
+}
+
+// refuse keeps the first thing that is wrong with the options.
+func (o *startOptions) refuse(err error) {
+	if o.err == nil {
+		o.err = err
+	}
 }
 
 // Attributes sets values by which runs can be searched.
@@ -66,8 +100,8 @@ func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartO
 		return nil, &EncodeError{RunID: id, Type: reflect.TypeFor[I]().String(), Err: err}
 	}
 	var opts startOptions
-	for _, f := range o {
-		f(&opts)
+	if err := opts.take(ctx, e, id, o); err != nil {
+		return nil, fmt.Errorf("durable: starting run %q of workflow %s: %w", id, w.def.name, err)
 	}
 	if s, inRun := ctx.Value(scopeKey{}).(*scope); inRun {
 		c, err := s.startChild(w.def, id, input, &opts)
@@ -141,36 +175,49 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 	case h.Run.InputHash != hashInput(input):
 		return nil, e, id, &ConflictError{RunID: id, Have: h.Run.Workflow, Want: def.name, SameFlow: true}
 	}
+	if err := e.sendFirst(ctx, id, o.mail); err != nil {
+		return nil, e, id, err
+	}
 	return e.active(id), e, id, nil
+}
+
+// newborn makes the row of a new run, pending, and the event that creates it.
+func (e *Engine) newborn(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (row store.Run, created store.Event, seed uint64) {
+	now := e.now()
+	row = store.Run{
+		ID: id, Workflow: def.name, Version: def.version, InitialVersion: def.version,
+		Status: store.Pending, Epoch: int64(now), InputHash: hashInput(input), Parent: o.parent, ParentKey: o.parentKey,
+		CreatedAt: now, UpdatedAt: now, Attributes: o.attributes,
+	}
+	if o.deadline != 0 {
+		row.DeadlineAt = now.Add(o.deadline)
+	}
+	if here := e.defs.find(def.name, def.version); here != nil && row.Version == "" {
+		row.Version, row.InitialVersion = here.version, here.version
+	}
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails, says its documentation
+	born := &eventData{Seed: hex.EncodeToString(b[:]), Declared: def.steps, Headers: o.headers, Deadline: row.DeadlineAt, Exclusive: o.exclusive}
+	row.Trace = e.startSpan(ctx, &row)
+	return row, store.Event{Type: store.WorkflowCreated, Payload: input, Data: born.encode()}, binary.BigEndian.Uint64(b[:])
 }
 
 // birth prepares a new run: its row, its first events, and, when its code is
 // here, the execution that is to begin with it.
 func (e *Engine) birth(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (*run, []store.Event) {
 	here := e.defs.find(def.name, def.version)
-	now := e.now()
-	row := store.Run{
-		ID: id, Workflow: def.name, Version: def.version, InitialVersion: def.version,
-		Status: store.Pending, Epoch: int64(now), InputHash: hashInput(input), Parent: o.parent, ParentKey: o.parentKey,
-		CreatedAt: now, UpdatedAt: now, Attributes: o.attributes,
-	}
-	var seed [8]byte
-	_, _ = rand.Read(seed[:]) // never fails, says its documentation
-	events := make([]store.Event, 1, 2)
-	born := &eventData{Seed: hex.EncodeToString(seed[:]), Declared: def.steps}
-	events[0] = store.Event{Type: store.WorkflowCreated, Payload: input, Data: born.encode()}
+	row, created, seed := e.newborn(ctx, def, id, input, o)
+	events := append(make([]store.Event, 0, 2), created)
 	if here != nil {
-		row.Status, row.Owner, row.StartedAt = store.Running, e.id, now
-		if row.Version == "" {
-			row.Version, row.InitialVersion = here.version, here.version
-		}
+		row.Status, row.Owner, row.StartedAt = store.Running, e.id, row.CreatedAt
 		events = append(events, store.Event{Type: store.WorkflowStarted, Data: (&eventData{Executor: e.id}).encode()})
 	}
-	row.Trace = e.startSpan(ctx, &row)
 	r := e.newRun(row, here)
 	r.head = logHead{epoch: row.Epoch}
-	r.lastAt = now
-	r.input, r.seed = input, binary.BigEndian.Uint64(seed[:])
+	r.lastAt = row.CreatedAt
+	r.headers = o.headers
+	r.input, r.seed = input, seed
+	r.inbox.receive(firstMail(id, o.mail), nil)
 	if r.input == nil {
 		r.input = []byte{}
 	}
@@ -199,7 +246,7 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 		return nil, "", context.Cause(ctx)
 	}
 	r, events := e.birth(ctx, def, id, input, o)
-	w := &write{events: events, create: &r.row, expect: store.Expect{Absent: true}, once: true}
+	w := &write{events: events, create: &r.row, hold: o.exclusive, send: mailTo(id, o.mail), expect: store.Expect{Absent: true}, once: true}
 	if r.def != nil {
 		r.born = make(chan struct{})
 		if err := e.add(r); err != nil {
@@ -221,9 +268,13 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 			close(r.born)
 			r.abandon()
 		}
+		if r.def == nil {
+			r.cancel(nil)
+		}
 		if errors.Is(err, ErrUnavailable) {
 			err = fmt.Errorf("durable: run %s was not started: %w", id, err)
 		}
+		err = occupied("was not started; start it again once that run has ended", err)
 		return nil, "", err
 	}
 	if r.def == nil {

@@ -21,6 +21,7 @@ type dormant struct {
 	def   *definition
 	epoch int64
 	wake  store.Time // when it goes on by itself; 0: only by a message
+	seen  int64      // number of the last message it has looked at
 	place int        // in the heap of those that have a time; -1: in none
 
 	queued bool // to be loaded, or being loaded
@@ -32,7 +33,7 @@ type dormant struct {
 // is held.
 func (r *run) idle() bool {
 	after := r.eng.options.UnloadAfter
-	if after < 0 || r.def.keepLoaded || r.dead.Load() != nil || r.ending.Load() || r.isCancelled() {
+	if after < 0 || r.def.keepLoaded || r.dead.Load() != nil || r.ending.Load() || r.stopCause() != nil {
 		return false
 	}
 	if len(r.parked) < r.branches || r.flight != nil || len(r.pending) > 0 || r.wanted() != r.rowSays {
@@ -67,6 +68,8 @@ func (r *run) unload() {
 		}
 		return
 	}
+	// What is read later than this has not been looked at by any wait.
+	r.unloadSeen = r.inbox.seen()
 	// From here on nothing of this execution is recorded any more: admit looks
 	// at this under the same mutex.
 	died := r.dead.CompareAndSwap(nil, &death{kind: deathUnloaded, err: ErrUnloaded})
@@ -76,23 +79,14 @@ func (r *run) unload() {
 	}
 	r.cancel(ErrUnloaded) // goroutines of the user's that look at their context end first
 	close(r.gone)
-	// A message may have come between the look and the end.
-	if _, handed := r.inbox.noticed(); handed > 0 {
-		r.rouse()
-	}
-}
-
-// rouse has r loaded again as soon as it is unloaded, if it is being unloaded.
-func (r *run) rouse() {
-	if d := r.dead.Load(); d != nil && d.kind == deathUnloaded {
-		r.eng.rouse(r.id)
-	}
+	// Between the look and the end another one may have come.
+	r.eng.rouseFor(r.id, r.inbox.seen())
 }
 
 // layDown replaces r, all of whose goroutines have ended, by what is kept of it
 // while it waits.
 func (e *Engine) layDown(r *run) {
-	d := &dormant{id: r.id, def: r.def, epoch: r.row.Epoch, wake: r.rowSays.wake, place: -1}
+	d := &dormant{id: r.id, def: r.def, epoch: r.row.Epoch, wake: r.rowSays.wake, seen: r.unloadSeen, place: -1}
 	e.forget(r)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -111,19 +105,26 @@ func (e *Engine) layDown(r *run) {
 	}
 }
 
-// rouse loads a run that is unloaded, or being unloaded. It reports whether
-// there was one.
-func (e *Engine) rouse(id string) bool {
+// rouseFor loads a run that is unloaded, or has it loaded again when it is being
+// unloaded, because it has received this many messages, unless it has looked at
+// them all before.
+func (e *Engine) rouseFor(id string, inbox int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if d := e.dormant[id]; d != nil {
-		e.rouseLocked(d)
-		return true
+		if d.seen < inbox {
+			e.rouseLocked(d)
+		}
+		return
 	}
-	if r := e.runs[id]; r != nil {
+	if r := e.runs[id]; r != nil && r.unloaded() && r.unloadSeen < inbox {
 		r.wanting = true
 	}
-	return false
+}
+
+// rouseForMail is rouseFor when it is not known what has come.
+func (e *Engine) rouseForMail(ids ...string) {
+	e.background(func() { e.lookForMail(e.loop, store.Filter{IDs: ids, Mail: true, Limit: 500}) })
 }
 
 // rouseLocked queues d to be loaded. The engine's mutex is held.

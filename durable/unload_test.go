@@ -366,7 +366,7 @@ func TestAnExecutorThatSleptLosesItsUnloadedRuns(t *testing.T) {
 		w.boot(t, o)
 		first, asleep := w.disk, true
 		first.tamperCalls(func(call string, forward func() error) error {
-			if call == "beat" && asleep {
+			if asleep && (call == "beat" || call == "load") {
 				return errors.New("asleep")
 			}
 			return forward()

@@ -11,6 +11,7 @@ const (
 	MaxRunID = 1024
 	MaxName  = 255
 	MaxKey   = 4096
+	MaxHold  = 1024
 )
 
 // NameError says why an id, a name or a key cannot be used.
@@ -34,6 +35,10 @@ func CheckRunID(id string) error { return checkText("run id", id, MaxRunID) }
 // CheckName returns a *NameError unless name can name a thing of the given
 // kind: 1 to MaxName bytes of UTF-8 without control characters.
 func CheckName(kind, name string) error { return checkText(kind, name, MaxName) }
+
+// CheckHold returns a *NameError unless key can be an exclusive key
+// (Change.Hold): 1 to MaxHold bytes of UTF-8 without control characters.
+func CheckHold(key string) error { return checkText("exclusive key", key, MaxHold) }
 
 func checkText(kind, s string, limit int) error {
 	reason := ""

@@ -1,0 +1,354 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Bulk says what StartAll has done.
+type Bulk struct {
+	// Started runs are recorded; Existing ones were there already with the same
+	// workflow and input.
+	Started, Existing int
+	// Refused are the items that are no runs, in the order in which that was
+	// noticed.
+	Refused []BulkError
+}
+
+// BulkError is an item that StartAll could not start. It does not keep the
+// others.
+type BulkError struct {
+	ID  string
+	Err error // as Start would have returned it
+}
+
+func (e BulkError) Error() string { return fmt.Sprintf("run %q was not started: %v", e.ID, e.Err) }
+
+// Unwrap returns Err.
+func (e BulkError) Unwrap() error { return e.Err }
+
+// StartAll starts a run for every pair of id and input, many of them in one
+// durable act, which makes it much cheaper than as many calls of Start. The
+// options are for each of the runs. The runs wait in the store and are taken by
+// whoever serves the workflow as there is room (Options.MaxRuns), this engine
+// included, so that a hundred thousand of them are not as many goroutines. As
+// with Start, they need no Recover to be executed here.
+//
+// What Bulk counts is durable when StartAll returns, also with an error. It is
+// idempotent by id: called again with the same sequence it goes on where it
+// stopped; items with AutoID are always new. One item that cannot be started is
+// in Bulk.Refused, and the others are started all the same.
+//
+// The error says why not everything was tried: the cause of ctx's end, which
+// stops it between two batches, ErrClosed, or ErrUnavailable. Within a workflow
+// function StartAll is refused with ErrInvalid, since nothing would record what
+// it did: start children there, or call it in a step.
+func (w *Workflow[I, O]) StartAll(ctx context.Context, in iter.Seq2[string, I], o ...StartOption) (Bulk, error) {
+	e, err := engineOf(ctx)
+	if err != nil {
+		return Bulk{}, err
+	}
+	if w.def.err != nil {
+		return Bulk{}, w.def.err
+	}
+	if in == nil {
+		return Bulk{}, fmt.Errorf("durable: StartAll of workflow %s: the sequence is nil: %w", w.def.name, ErrInvalid)
+	}
+	if _, inRun := ctx.Value(scopeKey{}).(*scope); inRun {
+		return Bulk{}, fmt.Errorf("durable: StartAll of workflow %s was called in a workflow function, where nothing would record what it did: start children, or call it in a step: %w", w.def.name, ErrInvalid)
+	}
+	b := &bulkStart{eng: e, def: w.def, ctx: ctx, ids: map[string]bool{}}
+	if err := b.options.take(ctx, e, "", o); err != nil {
+		return Bulk{}, fmt.Errorf("durable: starting runs of workflow %s: %w", w.def.name, err)
+	}
+	for id, v := range in {
+		input, _, encodeErr := encode(e, v)
+		if encodeErr != nil {
+			b.refuse(id, &EncodeError{RunID: id, Type: reflect.TypeFor[I]().String(), Err: encodeErr})
+			continue
+		}
+		if err = b.add(bulkItem{id: id, auto: id == AutoID, input: input}); err != nil {
+			break
+		}
+	}
+	if err == nil {
+		err = b.finish()
+	}
+	if err != nil {
+		err = fmt.Errorf("durable: StartAll of workflow %s stopped with %d runs started and %d found (call it again to go on): %w", w.def.name, b.told.Started, b.told.Existing, err)
+	}
+	return b.told, err
+}
+
+// bulkItem is a run to be started.
+type bulkItem struct {
+	id    string
+	auto  bool // the id is generated, and another one is taken if it is in use
+	tries int
+	input []byte
+}
+
+// maxBulkTries bounds how often an item is tried whose id is taken when it is
+// created and free when it is looked up, or that is generated and in use.
+const maxBulkTries = 8
+
+// bulkStart is one StartAll under way.
+type bulkStart struct {
+	eng     *Engine
+	def     *definition
+	ctx     context.Context
+	options startOptions
+	told    Bulk
+
+	items []bulkItem
+	batch []store.Change  // of the items, in their order
+	ids   map[string]bool // of the batch: it holds one change per run
+	size  int
+}
+
+func (b *bulkStart) refuse(id string, err error) {
+	if id == AutoID {
+		id = ""
+	}
+	b.told.Refused = append(b.told.Refused, BulkError{ID: id, Err: err})
+}
+
+// add puts an item into the batch, which is committed when it is full.
+func (b *bulkStart) add(it bulkItem) error {
+	if it.auto {
+		it.id = generateID(b.def.name, b.eng.now().Time(), it.tries)
+	}
+	if err := store.CheckRunID(it.id); err != nil {
+		b.refuse(it.id, err)
+		return nil
+	}
+	for b.ids[it.id] {
+		// The same id again: the first one must be there before it is compared.
+		if err := b.flush(); err != nil {
+			return err
+		}
+	}
+	change := b.change(&it)
+	n := change.Size()
+	if len(b.batch) > 0 && (len(b.batch) >= b.eng.limits.Changes || b.size+n > b.eng.limits.Batch) {
+		if err := b.flush(); err != nil {
+			return err
+		}
+	}
+	b.ids[it.id] = true
+	b.items, b.batch, b.size = append(b.items, it), append(b.batch, change), b.size+n
+	return nil
+}
+
+// change makes the change that creates the run of an item: pending, without an
+// owner.
+func (b *bulkStart) change(it *bulkItem) store.Change {
+	row, created, _ := b.eng.newborn(b.ctx, b.def, it.id, it.input, &b.options)
+	created.Seq, created.At = 1, row.CreatedAt
+	created.Sum = store.Seal(it.id, 0, &created)
+	return store.Change{
+		RunID: it.id, Expect: store.Expect{Absent: true}, Create: &row, Events: []store.Event{created},
+		Hold: b.options.exclusive, Send: mailTo(it.id, b.options.mail),
+	}
+}
+
+// finish commits what is left, items that must be tried again included.
+func (b *bulkStart) finish() error {
+	for len(b.batch) > 0 {
+		if err := b.flush(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// flush commits the batch and sorts out the answers.
+func (b *bulkStart) flush() error {
+	items, batch := b.items, b.batch
+	b.items, b.batch, b.size = nil, nil, 0
+	clear(b.ids)
+	if err := context.Cause(b.ctx); err != nil {
+		return err
+	}
+	if b.eng.isClosing() {
+		return ErrClosed
+	}
+	// Not under ctx: what became of a batch must be known, so it ends between
+	// two of them.
+	ctx := context.WithoutCancel(b.ctx)
+	errs := b.eng.commitKnown(b.ctx, batch)
+	var exist []bulkItem
+	var failed error
+	var own []string
+	for i, err := range errs {
+		switch {
+		case err == nil:
+			b.told.Started++
+			own = append(own, items[i].id)
+		case errors.Is(err, store.ErrExists):
+			exist = append(exist, items[i])
+		case definite(err):
+			b.refuse(items[i].id, occupied("was not started; start it again once that run has ended", err))
+		default:
+			own = append(own, items[i].id) // it may be there all the same
+			failed = errors.Join(context.Cause(b.ctx), err)
+		}
+	}
+	b.eng.expect(b.def, own)
+	again, err := b.compare(ctx, exist)
+	if err == nil {
+		err = failed
+	}
+	if errors.Is(err, store.ErrClosed) {
+		err = errors.Join(ErrClosed, err)
+	} else if err != nil {
+		err = storeError(err)
+	}
+	if err != nil {
+		return err
+	}
+	for _, it := range again {
+		if err := b.add(it); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// compare looks at the runs whose ids were in use: each is the one that was to
+// be started, or another one, or has gone meanwhile and is tried again.
+func (b *bulkStart) compare(ctx context.Context, items []bulkItem) (again []bulkItem, err error) {
+	var look []string
+	for _, it := range items {
+		if !it.auto {
+			look = append(look, it.id)
+		}
+	}
+	rows := map[string]store.Run{}
+	if len(look) > 0 {
+		for row, err := range b.eng.runsOf(ctx, store.Filter{IDs: look, Limit: len(look)}) {
+			if err != nil {
+				return nil, err
+			}
+			rows[row.ID] = *row
+		}
+	}
+	for _, it := range items {
+		row, there := rows[it.id]
+		switch {
+		case !there && it.tries+1 == maxBulkTries:
+			b.refuse(it.id, &store.ExistsError{RunID: it.id})
+		case !there:
+			it.tries++
+			again = append(again, it)
+		case row.Workflow != b.def.name:
+			b.refuse(it.id, &ConflictError{RunID: it.id, Have: row.Workflow, Want: b.def.name})
+		case row.InputHash != hashInput(it.input):
+			b.refuse(it.id, &ConflictError{RunID: it.id, Have: row.Workflow, Want: b.def.name, SameFlow: true})
+		default:
+			if err := b.eng.sendFirst(ctx, it.id, b.options.mail); err != nil {
+				b.refuse(it.id, err)
+				continue
+			}
+			b.told.Existing++
+		}
+	}
+	return again, nil
+}
+
+// commitKnown commits a batch and sends those of its changes whose outcome is
+// unknown again, as they are, until it is known or ctx ends.
+func (e *Engine) commitKnown(ctx context.Context, batch []store.Change) []error {
+	errs := e.store.Commit(context.WithoutCancel(ctx), batch)
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		var at []int
+		var again []store.Change
+		for i, err := range errs {
+			if errors.Is(err, store.ErrUnknown) {
+				at, again = append(at, i), append(again, batch[i])
+			}
+		}
+		if len(again) == 0 || ctx.Err() != nil || e.loop.Err() != nil {
+			return errs
+		}
+		sleep(ctx, pause)
+		for i, err := range e.store.Commit(context.WithoutCancel(ctx), again) {
+			errs[at[i]] = err
+		}
+	}
+}
+
+// bulkQueue are runs that StartAll has started here and that nobody may have
+// taken yet. It is needed only as long as Recover was not called: until then the
+// engine leaves pending runs alone but these. What a crash loses of it, the store
+// has.
+type bulkQueue struct {
+	mu  sync.Mutex
+	ids []string
+}
+
+// expect lets the engine take runs that were just started, when it has their
+// code.
+func (e *Engine) expect(def *definition, ids []string) {
+	if len(ids) == 0 || e.defs.find(def.name, def.version) == nil {
+		return
+	}
+	if !e.recovered.Load() {
+		e.bulk.mu.Lock()
+		e.bulk.ids = append(e.bulk.ids, ids...)
+		e.bulk.mu.Unlock()
+	}
+	e.nudge(e.wake)
+}
+
+func (q *bulkQueue) waits() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.ids) > 0
+}
+
+func (q *bulkQueue) clear() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ids = nil
+}
+
+// first returns up to n ids, which stay in the queue until they are dropped.
+func (q *bulkQueue) first(n int) []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	n = max(min(n, len(q.ids)), 0)
+	return q.ids[:n:n]
+}
+
+func (q *bulkQueue) drop(n int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.ids = q.ids[min(n, len(q.ids)):]
+}
+
+// claimBulk takes runs of StartAll as long as there is room. The claim loop
+// alone calls it.
+func (e *Engine) claimBulk(ctx context.Context) {
+	for ctx.Err() == nil {
+		ids := e.bulk.first(min(e.options.MaxRuns-int(e.claimed.Load()), claimBatch))
+		if len(ids) == 0 {
+			return // a claimed run that ends wakes us
+		}
+		if _, err := e.claimIDs(ctx, ids, &eventData{Executor: e.id}); err != nil {
+			if ctx.Err() == nil {
+				e.log.Warn("durable: claiming runs failed; the next beat tries again", "executor", e.id, "error", err)
+			}
+			return
+		}
+		// Those it did not get are somebody else's or have ended.
+		e.bulk.drop(len(ids))
+	}
+}

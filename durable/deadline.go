@@ -1,0 +1,109 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Deadline limits how long a run may take, counted from its start by the
+// store's clock, over all restarts. When it passes, contexts of step bodies under
+// way end with a *DeadlineError as cause, what such a body still completes is
+// recorded, no further body begins but those of compensations, and durable calls
+// that are not recorded yet return the *DeadlineError. The run then ends failed,
+// with CodeDeadline, and is not offered for Resume. A run that nobody executes at
+// that moment is ended by whoever claims it; one whose function has returned
+// before it is not touched.
+//
+// d must be above zero and at most MaxSleep.
+func Deadline(d time.Duration) StartOption {
+	return func(o *startOptions) {
+		if d <= 0 || d > MaxSleep {
+			o.refuse(fmt.Errorf("Deadline: %s is not above 0 and at most %s: %w", d, MaxSleep, ErrInvalid))
+			return
+		}
+		o.deadline = d
+	}
+}
+
+// DeadlineError is what durable calls return once the deadline of their run has
+// passed, the cause with which the contexts of its step bodies end, and the error
+// the run fails with.
+type DeadlineError struct {
+	RunID string    `json:"run_id"`
+	At    time.Time `json:"at"` // the deadline
+}
+
+func (e *DeadlineError) Error() string {
+	return fmt.Sprintf("run %s has passed its deadline, %s", e.RunID, e.At.UTC().Format(time.RFC3339Nano))
+}
+
+// Is matches ErrDeadline.
+func (e *DeadlineError) Is(target error) bool { return target == ErrDeadline }
+
+// watchDeadline stops the run when its deadline passes, until the function it
+// returns is called. It decides at once when the deadline has passed already, so
+// that a run recovered too late begins no body.
+func (r *run) watchDeadline() (end func()) {
+	if r.deadline == 0 {
+		return func() {}
+	}
+	r.stopIfLate(r.eng.now())
+	if r.stopCause() != nil {
+		return func() {}
+	}
+	var mu sync.Mutex
+	var t *time.Timer
+	over := false
+	mu.Lock()
+	defer mu.Unlock()
+	t = time.AfterFunc(r.deadline.Sub(r.eng.now()), func() {
+		mu.Lock()
+		defer mu.Unlock()
+		// The store's clock may have been corrected since: a replay must not
+		// find that the deadline is still ahead.
+		if left := r.deadline.Sub(r.eng.now()); left > 0 && !over {
+			t.Reset(left)
+			return
+		}
+		if !over {
+			r.stopIfLate(r.deadline)
+		}
+	})
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		over = true
+		t.Stop()
+	}
+}
+
+// stopIfLate stops the run when its deadline has passed at the moment given.
+func (r *run) stopIfLate(at store.Time) {
+	if r.deadline != 0 && at >= r.deadline {
+		r.stopBy(&DeadlineError{RunID: r.id, At: r.deadline.Time()})
+	}
+}
+
+// failLate ends a run that its deadline has stopped. Whatever the function made
+// of it is told, and changes nothing.
+func (r *run) failLate(late *DeadlineError, err error) outcome {
+	if err == nil {
+		err = late
+	} else if found, ok := findError[*DeadlineError](err); !ok || found != late {
+		err = errors.Join(late, err)
+	}
+	return r.failAs(err, CodeDeadline, false)
+}
+
+// pastDeadline says why a run that has failed cannot be resumed any more, empty
+// if its deadline is not in the way.
+func (e *Engine) pastDeadline(row *store.Run) string {
+	if row.Status != store.Failed || row.DeadlineAt == 0 || row.DeadlineAt > e.now() {
+		return ""
+	}
+	return "its deadline, " + row.DeadlineAt.Time().UTC().Format(time.RFC3339Nano) + ", has passed"
+}

@@ -1,0 +1,89 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// firstSignal is a signal that is sent with the start of its run.
+type firstSignal struct {
+	name    string
+	value   any
+	options []SignalOption
+}
+
+// WithSignal sends the run a signal in the same durable act that starts it: the
+// run is there with the signal in its inbox, or neither is. When the run exists
+// already with the same workflow and input, the signal is sent to it, and Start
+// returns *NotRunningError if it has ended; SignalID keeps a repeated Start from
+// sending it twice. A *ConflictError sends nothing. For a child it is the same,
+// but one that has ended already is sent nothing. It may be given several times.
+func WithSignal(name string, v any, o ...SignalOption) StartOption {
+	return func(opts *startOptions) {
+		if err := store.CheckName("signal name", name); err != nil {
+			opts.refuse(err)
+			return
+		}
+		opts.signals = append(opts.signals, firstSignal{name: name, value: v, options: o})
+	}
+}
+
+// encodeSignals makes messages of the signals, whose receiver is not known yet.
+func (o *startOptions) encodeSignals(e *Engine, id string) error {
+	for _, s := range o.signals {
+		payload, err := encodeAny(e, s.value)
+		if err != nil {
+			return &EncodeError{RunID: id, Key: "signal " + s.name, Type: fmt.Sprintf("%T", s.value), Err: err}
+		}
+		m := store.Message{Kind: store.KindSignal, Name: s.name, At: e.now(), Payload: payload}
+		for _, f := range s.options {
+			f(&m)
+		}
+		if m.ID == "" {
+			m.ID = newExecutorID() // known before it is sent, so that it can be sent again safely
+		}
+		o.mail = append(o.mail, m)
+	}
+	return nil
+}
+
+// mailTo addresses the messages of a start.
+func mailTo(id string, mail []store.Message) []store.Message {
+	if len(mail) == 0 {
+		return nil
+	}
+	to := make([]store.Message, len(mail))
+	for i, m := range mail {
+		m.To = id
+		to[i] = m
+	}
+	return to
+}
+
+// firstMail returns the messages of a start as they stand in the inbox of a run
+// that was created with them, so that it need not read them: numbered from 1,
+// each id once.
+func firstMail(id string, mail []store.Message) []store.Message {
+	var kept []store.Message
+	for _, m := range mailTo(id, mail) {
+		if slices.ContainsFunc(kept, func(k store.Message) bool { return k.ID == m.ID && k.Kind == m.Kind }) {
+			continue
+		}
+		m.Seq = int64(len(kept) + 1)
+		kept = append(kept, m)
+	}
+	return kept
+}
+
+// sendFirst sends the messages of a start to the run that was there already.
+func (e *Engine) sendFirst(ctx context.Context, id string, mail []store.Message) error {
+	for _, m := range mailTo(id, mail) {
+		if err := e.send(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
