@@ -61,6 +61,8 @@ func standardErrors() []ErrorKind {
 		Sentinel("store.ErrInvalid", store.ErrInvalid),
 		Sentinel("store.ErrNotFound", store.ErrNotFound),
 		Sentinel("store.ErrTooLarge", store.ErrTooLarge),
+		Sentinel("durable.ErrInWorkflow", ErrInWorkflow),
+		ErrorType[*NotRunningError]("durable.NotRunningError"),
 		ErrorType[*ConcurrentCallError]("durable.ConcurrentCallError"),
 		ErrorType[*ConflictError]("durable.ConflictError"),
 		ErrorType[*DefinitionChangedError]("durable.DefinitionChangedError"),

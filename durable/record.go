@@ -61,11 +61,13 @@ type eventData struct {
 	Child       string                     `json:"child,omitempty"`       // child_started: its run id
 	Abandon     bool                       `json:"abandon,omitempty"`     // child_started: it outlives its parent
 	Status      store.Status               `json:"status,omitempty"`      // child_finished
-	Name        string                     `json:"name,omitempty"`        // wait_requested: of the signal
+	Name        string                     `json:"name,omitempty"`        // wait_requested: of the signal; published: the key
 	Prompt      string                     `json:"prompt,omitempty"`      // wait_requested
 	Until       store.Time                 `json:"until,omitempty"`       // timer_set, wait_requested: when it ends by itself
 	Message     int64                      `json:"message,omitempty"`     // signal_received, child_finished, cancel_received: its number in the inbox
 	Recoverable *bool                      `json:"recoverable,omitempty"` // workflow_failed
+	Request     string                     `json:"request,omitempty"`     // signal_received by AwaitRequest: id of the message
+	Reply       string                     `json:"reply,omitempty"`       // published: id of the request it answers
 }
 
 func (d *eventData) encode() []byte {
@@ -155,6 +157,8 @@ func roleOf(t store.Type) (callKind, role) {
 		return callChild, roleCall
 	case store.FirstWon:
 		return callFirst, roleCall
+	case store.Published:
+		return callPublish, roleCall
 	case store.ItemCompleted, store.ItemFailed:
 		return callMap, roleItem
 	}

@@ -63,6 +63,8 @@ const (
 	callGo    callKind = "branch"
 	callMap   callKind = "map"
 	callFirst callKind = "first"
+
+	callPublish callKind = "published value"
 )
 
 // begin checks that the call c may be made, gives it its key and finds its
