@@ -29,16 +29,17 @@ type record struct {
 // past is a run's lineage, taken apart by scope and call. It is made once, when
 // a run is loaded, and then only read.
 type past struct {
-	created store.Event // workflow_created
-	scopes  map[string][]*record
-	items   map[string]map[int]*store.Event // outcomes of Map items, by key of the Map
-	taken   map[int64]bool                  // messages that were consumed
-	cancel  *store.Event                    // cancel_received
-	space   []record                        // room for the next records
-	head    logHead
-	lastAt  store.Time
-	steps   int32
-	events  int
+	created    store.Event // workflow_created
+	scopes     map[string][]*record
+	items      map[string]map[int]*store.Event // outcomes of Map items, by key of the Map
+	taken      map[int64]bool                  // messages that were consumed
+	cancel     *store.Event                    // cancel_received
+	attributes *map[string]string              // as last set; nil: not since the start
+	space      []record                        // room for the next records
+	head       logHead
+	lastAt     store.Time
+	steps      int32
+	events     int
 }
 
 // eventData is what the Data of an event says; every field stands in the
@@ -66,6 +67,7 @@ type eventData struct {
 	Until       store.Time                 `json:"until,omitempty"`       // timer_set, wait_requested: when it ends by itself
 	Message     int64                      `json:"message,omitempty"`     // signal_received, child_finished, cancel_received: its number in the inbox
 	Recoverable *bool                      `json:"recoverable,omitempty"` // workflow_failed
+	Attributes  map[string]string          `json:"attributes,omitempty"`  // workflow_created, attributes_set: the whole set
 	Request     string                     `json:"request,omitempty"`     // signal_received by AwaitRequest: id of the message
 	Reply       string                     `json:"reply,omitempty"`       // published: id of the request it answers
 }
@@ -159,6 +161,8 @@ func roleOf(t store.Type) (callKind, role) {
 		return callFirst, roleCall
 	case store.Published:
 		return callPublish, roleCall
+	case store.AttributesSet:
+		return callAttributes, roleCall
 	case store.ItemCompleted, store.ItemFailed:
 		return callMap, roleItem
 	}
@@ -182,6 +186,12 @@ func (p *past) take(e *store.Event) error {
 	d, err := dataOf(e)
 	if err != nil {
 		return fmt.Errorf("its data is not readable: %w", err)
+	}
+	if e.Type == store.AttributesSet {
+		p.attributes = &d.Attributes
+		if e.Key == "" {
+			return nil // not set by a call of the workflow
+		}
 	}
 	if d.Kind != "" {
 		kind = d.Kind

@@ -71,8 +71,9 @@ type run struct {
 	rowSays     rowState              // what the row says, as far as is written or on its way
 	children    []*child
 	inbox       inbox
-	undos       []undo // compensations that were registered
-	stashedSize int    // bytes
+	undos       []undo            // compensations that were registered
+	attributes  map[string]string // never changed, only replaced
+	stashedSize int               // bytes
 	flight      *flight
 	flightSpace flight
 	head        logHead
@@ -149,6 +150,7 @@ func (e *Engine) newRun(row store.Run, def *definition) *run {
 		eng: e, id: row.ID, def: def, row: row,
 		gone: make(chan struct{}), cancelled: make(chan struct{}), loaded: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}),
 		parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason, seen: row.Seen},
+		attributes: row.Attributes,
 	}
 	r.ctx, r.cancel = context.WithCancelCause(e.base)
 	return r
@@ -298,6 +300,7 @@ func (r *run) adopt(created *store.Event) error {
 		return r.damaged(created.Seq, errors.New("its seed is not readable"))
 	}
 	r.seed = binary.BigEndian.Uint64(seed)
+	r.adoptAttributes(d.Attributes)
 	r.input = created.Payload
 	if r.input == nil {
 		r.input = []byte{}

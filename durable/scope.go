@@ -64,7 +64,8 @@ const (
 	callMap   callKind = "map"
 	callFirst callKind = "first"
 
-	callPublish callKind = "published value"
+	callPublish    callKind = "published value"
+	callAttributes callKind = "change of attributes"
 )
 
 // begin checks that the call c may be made, gives it its key and finds its

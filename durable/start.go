@@ -30,13 +30,15 @@ type startOptions struct {
 	parentKey  string
 }
 
-// Attributes sets values by which runs can be searched.
+// Attributes sets values by which runs can be searched; one that is empty is
+// not set. SetAttributes has the limits, and changes them while the run lives.
 func Attributes(a map[string]string) StartOption {
 	return func(o *startOptions) {
 		if o.attributes == nil {
 			o.attributes = map[string]string{}
 		}
 		maps.Copy(o.attributes, a)
+		maps.DeleteFunc(o.attributes, func(_, value string) bool { return value == "" })
 	}
 }
 
@@ -68,6 +70,9 @@ func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartO
 	var opts startOptions
 	for _, f := range o {
 		f(&opts)
+	}
+	if err := checkAttributes(opts.attributes); err != nil {
+		return nil, fmt.Errorf("durable: starting run %q: %w", id, err)
 	}
 	if s, inRun := ctx.Value(scopeKey{}).(*scope); inRun {
 		c, err := s.startChild(w.def, id, input, &opts)
@@ -157,7 +162,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	var seed [8]byte
 	_, _ = rand.Read(seed[:]) // never fails, says its documentation
 	events := make([]store.Event, 1, 2)
-	born := &eventData{Seed: hex.EncodeToString(seed[:]), Declared: def.steps}
+	born := &eventData{Seed: hex.EncodeToString(seed[:]), Declared: def.steps, Attributes: o.attributes}
 	events[0] = store.Event{Type: store.WorkflowCreated, Payload: input, Data: born.encode()}
 	if here != nil {
 		row.Status, row.Owner, row.StartedAt = store.Running, e.id, now
