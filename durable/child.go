@@ -188,7 +188,8 @@ func (s *scope) hearChild(ch *child) error {
 	if err := s.stopped(); err != nil {
 		return err
 	}
-	mail := r.inbox.ask(func(m *store.Message) bool { return m.Kind == store.KindChild && m.ID == ch.id })
+	mail := &mailWait{key: ch.call.key, kind: store.KindChild, child: ch.id}
+	r.inbox.ask(mail)
 	consumed := false
 	defer func() { r.inbox.leave(mail, consumed) }()
 	select {

@@ -63,6 +63,8 @@ func standardErrors() []ErrorKind {
 		Sentinel("store.ErrTooLarge", store.ErrTooLarge),
 		Sentinel("durable.ErrInWorkflow", ErrInWorkflow),
 		ErrorType[*NotRunningError]("durable.NotRunningError"),
+		ErrorType[*SignalTypeError]("durable.SignalTypeError"),
+		ErrorType[*SameWaitError]("durable.SameWaitError"),
 		ErrorType[*ConcurrentCallError]("durable.ConcurrentCallError"),
 		ErrorType[*ConflictError]("durable.ConflictError"),
 		ErrorType[*DefinitionChangedError]("durable.DefinitionChangedError"),

@@ -33,6 +33,7 @@ type past struct {
 	scopes     map[string][]*record
 	items      map[string]map[int]*store.Event // outcomes of Map items, by key of the Map
 	taken      map[int64]bool                  // messages that were consumed
+	waits      map[string]*mailWait            // asked for and neither answered nor closed, by key of the call
 	cancel     *store.Event                    // cancel_received
 	attributes *map[string]string              // as last set; nil: not since the start
 	space      []record                        // room for the next records
@@ -212,6 +213,12 @@ func (p *past) take(e *store.Event) error {
 		rec.began, rec.openedAt = e.At, e.At
 	case store.TimerSet, store.WaitRequested, store.ChildStarted:
 		rec.opened, rec.openedAt, rec.until = true, e.At, d.Until
+		if e.Type == store.WaitRequested {
+			if p.waits == nil {
+				p.waits = map[string]*mailWait{}
+			}
+			p.waits[e.Key] = &mailWait{key: e.Key, kind: messageKind(d.Kind), name: d.Name, plain: d.Prompt == "", asked: e.Seq}
+		}
 		if d.Child != "" {
 			rec.child, rec.abandon = d.Child, d.Abandon
 		}
@@ -221,6 +228,7 @@ func (p *past) take(e *store.Event) error {
 		rec.progress = e.Payload
 	default:
 		rec.outcome = *e
+		delete(p.waits, e.Key)
 	}
 	return nil
 }

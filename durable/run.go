@@ -276,6 +276,7 @@ func (r *run) readHistory() error {
 		}
 		r.cancelBy(d.Reason)
 	}
+	r.inbox.expect(r.past.waits, r.row.Branch)
 	r.deliver(h.Inbox)
 	return nil
 }

@@ -66,6 +66,8 @@ const (
 
 	callPublish    callKind = "published value"
 	callAttributes callKind = "change of attributes"
+	callRequest    callKind = "wait for a request"
+	callReply      callKind = "answer to a request"
 )
 
 // begin checks that the call c may be made, gives it its key and finds its
