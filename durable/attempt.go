@@ -42,6 +42,8 @@ type attempt struct {
 	mu    sync.Mutex // the body may use goroutines
 	notes map[string]json.RawMessage
 	size  int
+	// requests counts those that were made without an id, by run and name.
+	requests map[[2]string]int
 }
 
 func (a *attempt) Value(key any) any {

@@ -65,6 +65,8 @@ func standardErrors() []ErrorKind {
 		ErrorType[*NotRunningError]("durable.NotRunningError"),
 		ErrorType[*SignalTypeError]("durable.SignalTypeError"),
 		ErrorType[*SameWaitError]("durable.SameWaitError"),
+		ErrorType[*AnsweredError]("durable.AnsweredError"),
+		ErrorType[*RefusedError]("durable.RefusedError"),
 		ErrorType[*ConcurrentCallError]("durable.ConcurrentCallError"),
 		ErrorType[*ConflictError]("durable.ConflictError"),
 		ErrorType[*DefinitionChangedError]("durable.DefinitionChangedError"),

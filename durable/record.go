@@ -34,6 +34,7 @@ type past struct {
 	items      map[string]map[int]*store.Event // outcomes of Map items, by key of the Map
 	taken      map[int64]bool                  // messages that were consumed
 	waits      map[string]*mailWait            // asked for and neither answered nor closed, by key of the call
+	answers    map[string]string               // keys of the calls that answered a request, by the request's id
 	cancel     *store.Event                    // cancel_received
 	attributes *map[string]string              // as last set; nil: not since the start
 	space      []record                        // room for the next records
@@ -196,6 +197,9 @@ func (p *past) take(e *store.Event) error {
 	}
 	if d.Kind != "" {
 		kind = d.Kind
+	}
+	if d.Reply != "" {
+		p.answers = put(p.answers, d.Reply, e.Key)
 	}
 	rec, err := p.find(e, kind)
 	if err != nil {

@@ -72,6 +72,7 @@ type run struct {
 	children    []*child
 	inbox       inbox
 	undos       []undo            // compensations that were registered
+	answers     map[string]string // which call has answered a request, by the request's id
 	attributes  map[string]string // never changed, only replaced
 	stashedSize int               // bytes
 	flight      *flight
@@ -302,6 +303,7 @@ func (r *run) adopt(created *store.Event) error {
 	}
 	r.seed = binary.BigEndian.Uint64(seed)
 	r.adoptAttributes(d.Attributes)
+	r.answers = r.past.answers
 	r.input = created.Payload
 	if r.input == nil {
 		r.input = []byte{}
