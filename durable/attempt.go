@@ -180,7 +180,11 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 			_ = st.fail(a, ErrGoexit, "", 0)
 		}
 	}()
-	payload, err = b.once(a)
+	if len(r.eng.options.Around) > 0 {
+		payload, err = st.around(a, b)
+	} else {
+		payload, err = b.once(a)
+	}
 	returned = true
 	return a, payload, err
 }

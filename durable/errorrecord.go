@@ -62,6 +62,7 @@ func standardErrors() []ErrorKind {
 		Sentinel("store.ErrNotFound", store.ErrNotFound),
 		Sentinel("store.ErrTooLarge", store.ErrTooLarge),
 		Sentinel("durable.ErrInWorkflow", ErrInWorkflow),
+		Sentinel("durable.ErrNoResult", ErrNoResult),
 		ErrorType[*NotRunningError]("durable.NotRunningError"),
 		ErrorType[*SignalTypeError]("durable.SignalTypeError"),
 		ErrorType[*SameWaitError]("durable.SameWaitError"),
