@@ -69,6 +69,7 @@ type eventData struct {
 	Until       store.Time                 `json:"until,omitempty"`       // timer_set, wait_requested: when it ends by itself
 	Message     int64                      `json:"message,omitempty"`     // signal_received, child_finished, cancel_received: its number in the inbox
 	Recoverable *bool                      `json:"recoverable,omitempty"` // workflow_failed
+	Attempts    int                        `json:"attempts,omitempty"`    // item_failed: of the step whose error it is
 	Attributes  map[string]string          `json:"attributes,omitempty"`  // workflow_created, attributes_set: the whole set
 	Request     string                     `json:"request,omitempty"`     // signal_received by AwaitRequest: id of the message
 	Reply       string                     `json:"reply,omitempty"`       // published: id of the request it answers
