@@ -82,6 +82,11 @@ func TestARequestIsAnsweredFromAnyProcessInOrder(t *testing.T) {
 		require.Equal(t, "r", refused.RunID)
 		require.ErrorIs(t, err, errTooExpensive, "in the process that knows the error")
 		require.ErrorContains(t, err, "101: too expensive")
+		for _, key := range []string{"double", "reply"} {
+			_, ok, err := durable.Published[int](w.ctx(), "r", key)
+			require.NoError(t, err)
+			require.False(t, ok, "an answer is for who asked")
+		}
 		w.eventually("r", store.Completed)
 	})
 }
