@@ -224,6 +224,40 @@ func panicked(value string) func(t *testing.T, err error) {
 	}
 }
 
+// A body that a middleware has left running, by returning or by a panic, ends
+// before its attempt does.
+func TestAnAttemptDoesNotEndBeforeItsBody(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var n notebook
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			return durable.Retry(ctx, "s", durable.Policy{MaxAttempts: 3, Initial: time.Second}, func(ctx context.Context) (int, error) {
+				a := durable.Attempt(ctx)
+				n.add("begins %d", a.Number)
+				time.Sleep(time.Hour)
+				n.add("ends %d", a.Number)
+				return a.Number, nil
+			})
+		})
+		o := with(wf)
+		o.Around = []around{func(ctx context.Context, a durable.AttemptInfo, next func(context.Context) error) error {
+			go func() { _ = next(ctx) }()
+			time.Sleep(time.Minute)
+			switch a.Number {
+			case 1:
+				panic("in between")
+			case 2:
+				return errors.New("tired of waiting")
+			}
+			return nil
+		}}
+		w.open(t, o)
+		out, err := run(t, w, wf, "r", 0)
+		require.NoError(t, err)
+		require.Equal(t, 3, out, "the result is the body's")
+		require.Equal(t, []string{"begins 1", "ends 1", "begins 2", "ends 2", "begins 3", "ends 3"}, n.lines)
+	})
+}
+
 // What a middleware does is part of the attempt: its failures are retried and
 // its time is limited like the body's.
 func TestFailuresOfAroundAreFailedAttempts(t *testing.T) {

@@ -66,6 +66,7 @@ func standardErrors() []ErrorKind {
 		ErrorType[*NotRunningError]("durable.NotRunningError"),
 		ErrorType[*SignalTypeError]("durable.SignalTypeError"),
 		ErrorType[*SameWaitError]("durable.SameWaitError"),
+		ErrorType[*ForgottenError]("durable.ForgottenError"),
 		ErrorType[*AnsweredError]("durable.AnsweredError"),
 		ErrorType[*RefusedError]("durable.RefusedError"),
 		ErrorType[*ConcurrentCallError]("durable.ConcurrentCallError"),

@@ -470,6 +470,11 @@ func (m *mapping[I, O]) do(it item[I]) {
 // give it, or why nothing could be recorded.
 func (m *mapping[I, O]) record(key string, inner *scope, it item[I], payload []byte, err error) error {
 	r := m.scope.run
+	if err == nil {
+		if err = inner.forgotten(); err != nil {
+			payload = nil
+		}
+	}
 	if stopped := inner.stopped(); stopped != nil {
 		return stopped
 	}

@@ -272,6 +272,63 @@ func TestARequestIsAnsweredOnce(t *testing.T) {
 	require.NoError(t, requested)
 }
 
+func TestWhichRequestHasWhichAnswerIsKnownAfterARestart(t *testing.T) {
+	for name, c := range map[string]struct {
+		then func(ctx context.Context, a, b durable.Received[int]) error // in the second life
+		want store.Status
+		code string
+	}{
+		"a second answer":         {func(ctx context.Context, a, b durable.Received[int]) error { return a.Reply(ctx, 1) }, store.Failed, durable.CodeError},
+		"the other's answer":      {func(ctx context.Context, a, b durable.Received[int]) error { return b.Reply(ctx, 1) }, store.Completed, ""},
+		"answered in other order": {nil, store.Interrupted, durable.CodeDefinitionChanged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				var h hold
+				lives := 0
+				wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+					lives++
+					a, err := durable.AwaitRequest[int](ctx, "x")
+					if err != nil {
+						return 0, err
+					}
+					b, err := durable.AwaitRequest[int](ctx, "x")
+					if err != nil {
+						return 0, err
+					}
+					if c.then == nil && lives > 1 {
+						a, b = b, a
+					}
+					if err := a.Reply(ctx, 1); err != nil {
+						return 0, err
+					}
+					if err := durable.Do(ctx, "hold", h.body); err != nil || c.then == nil {
+						return 0, err
+					}
+					return 0, c.then(ctx, a, b)
+				})
+				w.boot(t, with(wf))
+				start(t, w, wf, "r", 0)
+				ctx, cancel := context.WithTimeout(w.ctx(), time.Minute)
+				defer cancel()
+				got := make(chan error, 2)
+				for i := range 2 {
+					go func() { _, err := durable.Request[int](ctx, "r", "x", i, durable.SignalID(fmt.Sprint(i))); got <- err }()
+					synctest.Wait()
+				}
+				require.NoError(t, <-got, "the first is answered")
+				pass(time.Minute)
+				w.reboot(t, with(wf))
+				row := w.eventually("r", c.want)
+				require.Equal(t, c.code, row.Code, row.Reason)
+				if c.want == store.Failed {
+					require.Contains(t, row.Reason, "answered already, by reply")
+				}
+			})
+		})
+	}
+}
+
 func TestWhatIsNoReceivedRequestCannotBeAnswered(t *testing.T) {
 	live, replay, requested := answering(t, 1, func(ctx context.Context) (int, error) {
 		q, err := durable.AwaitRequest[int](ctx, "x")

@@ -66,7 +66,6 @@ type run struct {
 	pending     []*write
 	stashed     []store.Event
 	parked      map[*parking]struct{} // of its goroutines, those that wait
-	open        []*branch             // begun in this execution
 	branches    int                   // goroutines of durable code: 1 and the open branches
 	rowSays     rowState              // what the row says, as far as is written or on its way
 	children    []*child
@@ -330,7 +329,7 @@ func (r *run) call() (output []byte, err error) {
 			return nil, changed
 		}
 		if err == nil && !r.isCancelled() {
-			err = r.forgotten()
+			err = root.forgotten()
 		}
 	}
 	return output, err

@@ -75,7 +75,9 @@ func TestTheSecondOfTwoWaitsForOneNameIsRefusedAndNothingIsLost(t *testing.T) {
 
 func TestTheRefusalOfAWaitSaysWhatToDo(t *testing.T) {
 	live, replay := liveAndReplayed(t, durable.Options{}, func(ctx context.Context) (int, error) {
-		first := durable.Go(ctx, "first", func(ctx context.Context) (int, error) { return durable.Await[int](ctx, "go", durable.Timeout(3*time.Hour)) })
+		first := durable.Go(ctx, "first", func(ctx context.Context) (int, error) {
+			return durable.Await[int](ctx, "go", durable.Timeout(3*time.Hour))
+		})
 		second := durable.Go(ctx, "second", func(ctx context.Context) (int, error) {
 			if err := durable.Sleep(ctx, time.Minute); err != nil {
 				return 0, err

@@ -34,6 +34,7 @@ type scope struct {
 	count      *int32
 	lastAt     store.Time // of the last event of the scope
 	registered int32      // compensations
+	begun      []*branch  // by Go
 	draws      uint32     // NewID and Rand since the last call
 }
 
