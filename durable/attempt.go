@@ -42,6 +42,8 @@ type attempt struct {
 	mu    sync.Mutex // the body may use goroutines
 	notes map[string]json.RawMessage
 	size  int
+	// requests counts those that were made without an id, by run and name.
+	requests map[[2]string]int
 }
 
 func (a *attempt) Value(key any) any {
@@ -182,7 +184,11 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 			_ = st.fail(a, ErrGoexit, "", 0)
 		}
 	}()
-	payload, err = b.once(a)
+	if len(r.eng.options.Around) > 0 {
+		payload, err = st.around(a, b)
+	} else {
+		payload, err = b.once(a)
+	}
 	returned = true
 	return a, payload, err
 }

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -60,90 +61,181 @@ func (e *SignalTypeError) Error() string {
 
 func (e *SignalTypeError) Unwrap() error { return e.Err }
 
+type signalTypeErrorJSON struct{ RunID, Key, Sent, Wanted, Err string }
+
+// MarshalJSON makes the error one that is found again on replay.
+func (e *SignalTypeError) MarshalJSON() ([]byte, error) {
+	return json.Marshal(signalTypeErrorJSON{e.RunID, e.Key, e.Sent, e.Wanted, fmt.Sprint(e.Err)})
+}
+
+// UnmarshalJSON is the other direction; of Err the message is kept.
+func (e *SignalTypeError) UnmarshalJSON(b []byte) error {
+	var j signalTypeErrorJSON
+	err := json.Unmarshal(b, &j)
+	*e = SignalTypeError{RunID: j.RunID, Key: j.Key, Sent: j.Sent, Wanted: j.Wanted, Err: errors.New(j.Err)}
+	return err
+}
+
+// SameWaitError says that a wait was refused because another goroutine of the
+// run waits for the same name: which of the two got the next signal would
+// depend on how they are scheduled. The refusal is recorded, and no signal is
+// lost.
+type SameWaitError struct {
+	RunID string
+	Name  string // that both wait for
+	Key   string // of the wait that was refused
+	Other string // key of the one that is pending
+}
+
+func (e *SameWaitError) Error() string {
+	return fmt.Sprintf("run %s: %s waits for %q, and so does %s, at the same time: which of them got the next signal would be left to chance. Give the waits of branches and items names of their own, such as %q, or a Prompt, whose answers name their wait",
+		e.RunID, e.Key, e.Name, e.Other, e.Name+"-1")
+}
+
 // Await waits for the next signal of this name and returns its value. A signal
 // that came before is taken at once; several are taken in the order in which
 // they were sent. The wait survives restarts, and may last for years.
 //
-// Errors: *TimeoutError with Timeout; *SignalTypeError, and the signal is kept;
-// ErrCancelled.
+// Two waits of a run for one name must not be pending at once, unless they have
+// a Prompt: answers to those name their wait (WaitKey), and a signal that does
+// not goes to the one that was asked first.
+//
+// Errors, all of them recorded: *TimeoutError with Timeout; *SignalTypeError,
+// and the signal is kept; *SameWaitError. ErrCancelled when the run was
+// cancelled.
 func Await[T any](ctx context.Context, name string, o ...AwaitOption) (T, error) {
 	var value T
-	s, err := scopeOf(ctx, name)
-	if err != nil {
-		return value, err
-	}
-	var opts awaitOptions
-	for _, f := range o {
-		f(&opts)
-	}
-	if opts.limited && (opts.timeout < 0 || opts.timeout > MaxSleep) {
-		return value, fmt.Errorf("durable: Await %q: the time limit %s is not between 0 and %s: %w", name, opts.timeout, MaxSleep, ErrInvalid)
-	}
-	if len(opts.prompt) > maxMessage {
-		return value, fmt.Errorf("durable: Await %q: the prompt is %d bytes long; at most %d are allowed: %w", name, len(opts.prompt), maxMessage, ErrInvalid)
-	}
-	read := func(payload []byte) (sent string, err error) {
+	a := &awaiting{name: name, kind: store.KindSignal, call: callWait, wanted: reflect.TypeFor[T]().String()}
+	a.read = func(e *Engine, payload []byte) (sent string, err error) {
 		var v T
-		if sent, err = s.run.eng.decode(payload, &v); err == nil {
+		if sent, err = e.decode(payload, &v); err == nil {
 			value = v
 		}
 		return sent, err
 	}
-	if err := s.await(name, &opts, reflect.TypeFor[T]().String(), read); err != nil {
+	if err := a.perform(ctx, o); err != nil {
 		var zero T
 		return zero, err
 	}
 	return value, nil
 }
 
-// await is Await without the type; read decodes a payload.
-func (s *scope) await(name string, o *awaitOptions, wanted string, read func([]byte) (string, error)) error {
+// awaiting is one wait for a message, without its type.
+type awaiting struct {
+	awaitOptions
+	name   string
+	kind   store.Kind // of the messages it takes
+	call   callKind
+	wanted string // type
+	// read decodes a payload and keeps the value.
+	read func(e *Engine, payload []byte) (sent string, err error)
+	// request is the id of the message that was taken, if it is a request.
+	request string
+}
+
+// messageKind returns the kind of messages that a wait takes, by what its
+// events say of their call.
+func messageKind(k callKind) store.Kind {
+	if k == callRequest {
+		return store.KindRequest
+	}
+	return store.KindSignal
+}
+
+// data marks what an event of the wait says with its kind of call, where the
+// type of the event does not tell.
+func (a *awaiting) data(d *eventData) []byte {
+	if a.call != callWait {
+		d.Kind = a.call
+	}
+	return d.encode()
+}
+
+func (a *awaiting) perform(ctx context.Context, o []AwaitOption) error {
+	s, err := scopeOf(ctx, a.name)
+	if err != nil {
+		return err
+	}
+	for _, f := range o {
+		f(&a.awaitOptions)
+	}
+	if a.limited && (a.timeout < 0 || a.timeout > MaxSleep) {
+		return fmt.Errorf("durable: Await %q: the time limit %s is not between 0 and %s: %w", a.name, a.timeout, MaxSleep, ErrInvalid)
+	}
+	if len(a.prompt) > maxMessage {
+		return fmt.Errorf("durable: Await %q: the prompt is %d bytes long; at most %d are allowed: %w", a.name, len(a.prompt), maxMessage, ErrInvalid)
+	}
+	return s.await(a)
+}
+
+func (s *scope) await(a *awaiting) error {
 	var c call
-	if err := s.begin(&c, name, callWait); err != nil {
+	if err := s.begin(&c, a.name, a.call); err != nil {
 		return err
 	}
 	defer s.end()
 	r := s.run
 	if c.done() {
-		return s.answered(&c, o, wanted, read)
+		return s.answered(&c, a)
 	}
 	if err := s.stopped(); err != nil {
 		return err
 	}
-	// A plain signal is for whoever waits for its name; an answer names the
-	// wait it answers, so that a person is asked again after a jump back.
-	wait := WaitKey(c.key, r.row.Branch)
-	mail := r.inbox.ask(func(m *store.Message) bool {
-		return m.Kind == store.KindSignal && (m.Name == name || m.Name == wait)
-	})
+	mail := &mailWait{key: c.key, kind: a.kind, name: a.name, answer: WaitKey(c.key, r.row.Branch), plain: a.prompt == ""}
+	if c.opened() {
+		mail.asked = r.past.waits[c.key].asked
+	}
+	if rival := r.inbox.ask(mail); rival != "" {
+		return s.refuse(&c, a, &SameWaitError{RunID: r.id, Name: a.name, Key: c.key, Other: rival})
+	}
 	consumed := false
 	defer func() { r.inbox.leave(mail, consumed) }()
 
-	m, err := s.open(&c, o, mail)
+	m, err := s.open(&c, a, mail)
 	if err != nil {
 		return err
 	}
 	if m == nil {
-		if _, err := s.recordWith(&c, store.Event{Type: store.WaitTimedOut}, &write{}); err != nil {
+		if _, err := s.record(&c, store.Event{Type: store.WaitTimedOut, Data: a.data(&eventData{})}); err != nil {
 			return err
 		}
-		return &TimeoutError{RunID: r.id, Key: c.key, After: o.timeout}
+		return &TimeoutError{RunID: r.id, Key: c.key, After: a.timeout}
 	}
-	if sent, err := read(m.Payload); err != nil {
-		return &SignalTypeError{RunID: r.id, Key: c.key, Sent: sent, Wanted: wanted, Err: err}
+	d := &eventData{Message: m.Seq}
+	if a.call == callRequest {
+		a.request, d.Request = m.ID, m.ID
 	}
-	if _, err := s.record(&c, store.Event{Type: store.SignalReceived, Payload: m.Payload, Data: (&eventData{Message: m.Seq}).encode()}); err != nil {
+	if sent, err := a.read(r.eng, m.Payload); err != nil {
+		wrong := &SignalTypeError{RunID: r.id, Key: c.key, Sent: sent, Wanted: a.wanted, Err: err}
+		if a.call != callRequest {
+			return s.refuse(&c, a, wrong)
+		}
+		// It is taken all the same: somebody waits for its answer, and the run
+		// can give one.
+		d.Error = r.eng.errors.record(wrong)
+	}
+	if _, err := s.record(&c, store.Event{Type: store.SignalReceived, Payload: m.Payload, Data: a.data(d)}); err != nil {
 		return err
 	}
 	consumed = true
-	return nil
+	return r.eng.errors.restore(d.Error)
+}
+
+// refuse records that a wait has ended without a signal, because of err, and
+// returns the error as a replay will.
+func (s *scope) refuse(c *call, a *awaiting, err error) error {
+	rec := s.run.eng.errors.record(err)
+	if _, err := s.record(c, store.Event{Type: store.WaitClosed, Data: a.data(&eventData{Error: rec})}); err != nil {
+		return err
+	}
+	return s.run.eng.errors.restore(rec)
 }
 
 // WaitKey is the signal name that answers one wait and no other.
 func WaitKey(key string, branch int32) string { return fmt.Sprintf("%s@%d", key, branch) }
 
 // open asks for a message and waits for it; a nil message is a time-out.
-func (s *scope) open(c *call, o *awaitOptions, mail *mailWait) (*store.Message, error) {
+func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, error) {
 	r := s.run
 	var until store.Time
 	switch {
@@ -167,7 +259,13 @@ func (s *scope) open(c *call, o *awaitOptions, mail *mailWait) (*store.Message, 
 	if c.opened() {
 		err = r.syncRow()
 	} else {
-		_, err = s.record(c, store.Event{Type: store.WaitRequested, Data: (&eventData{Prompt: o.prompt, Until: until, Name: c.name}).encode()})
+		w := &write{}
+		w.then = func(err error) {
+			if err == nil {
+				r.inbox.placed(mail, w.events[len(w.events)-1].Seq)
+			}
+		}
+		_, err = s.recordWith(c, store.Event{Type: store.WaitRequested, Data: o.data(&eventData{Prompt: o.prompt, Until: until, Name: c.name})}, w)
 	}
 	if err != nil {
 		return nil, err
@@ -183,18 +281,28 @@ func (s *scope) open(c *call, o *awaitOptions, mail *mailWait) (*store.Message, 
 }
 
 // answered returns what the history says of a wait that has ended.
-func (s *scope) answered(c *call, o *awaitOptions, wanted string, read func([]byte) (string, error)) error {
+func (s *scope) answered(c *call, a *awaiting) error {
 	r := s.run
 	s.lastAt = c.rec.lastAt
 	ev := &c.rec.outcome
-	switch ev.Type {
-	case store.SignalReceived:
-		if sent, err := read(ev.Payload); err != nil {
-			return r.die(&death{kind: deathParked, code: codeOfDecode(err), err: &UndecodableError{RunID: r.id, Key: c.key, Recorded: sent, Wanted: wanted, Err: err}})
-		}
-		return nil
-	case store.WaitTimedOut:
-		return &TimeoutError{RunID: r.id, Key: c.key, After: o.timeout}
+	if ev.Type == store.WaitTimedOut {
+		return &TimeoutError{RunID: r.id, Key: c.key, After: a.timeout}
 	}
-	return r.damaged(ev.Seq, errors.New("a wait cannot end with "+string(ev.Type)))
+	d, err := dataOf(ev)
+	switch {
+	case err != nil:
+		return r.damaged(ev.Seq, err)
+	case ev.Type == store.WaitClosed && d.Error != nil:
+		return r.eng.errors.restore(d.Error)
+	case ev.Type != store.SignalReceived:
+		return r.damaged(ev.Seq, errors.New("a wait cannot end with "+string(ev.Type)))
+	}
+	a.request = d.Request
+	if d.Error != nil {
+		return r.eng.errors.restore(d.Error)
+	}
+	if sent, err := a.read(r.eng, ev.Payload); err != nil {
+		return r.die(&death{kind: deathParked, code: codeOfDecode(err), err: &UndecodableError{RunID: r.id, Key: c.key, Recorded: sent, Wanted: a.wanted, Err: err}})
+	}
+	return nil
 }

@@ -73,7 +73,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 		f.value, f.err = outcomeOf[T](r, c.rec)
 		f.over = true
 		close(f.done)
-		r.remember(f.branch)
+		s.begun = append(s.begun, f.branch)
 		return f
 	}
 	if c.rec == nil {
@@ -82,6 +82,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 		s.stash(&c, store.Event{Type: store.StepStarted, Data: (&eventData{Kind: callGo}).encode()})
 	}
 	r.begin(f.branch)
+	s.begun = append(s.begun, f.branch)
 	inner := s.child(c.key, c.ordinal)
 	go func() {
 		defer r.eng.runners.Done()
@@ -134,19 +135,10 @@ func (r *run) begin(b *branch) {
 	c := r.eng.committer
 	c.mu.Lock()
 	r.branches++
-	r.open = append(r.open, b)
 	c.mu.Unlock()
 	r.branched.Store(true)
 	r.goroutines.Add(1)
 	r.eng.runners.Add(1) // the caller is counted, so Close is still waiting
-}
-
-// remember keeps a branch that is over, so that it is not forgotten unwaited.
-func (r *run) remember(b *branch) {
-	c := r.eng.committer
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r.open = append(r.open, b)
 }
 
 // branchBody runs the function of a branch and records its outcome. A panic or
@@ -168,6 +160,11 @@ func (f *branch) branchBody(c *call, inner *scope, body func() ([]byte, error)) 
 // recordBranch records how a branch ended and returns the error its Future
 // gives, as a replay will give it.
 func (r *run) recordBranch(f *branch, c *call, inner *scope, payload []byte, err error) error {
+	if err == nil {
+		if err = inner.forgotten(); err != nil {
+			payload = nil
+		}
+	}
 	if stopped := inner.stopped(); stopped != nil {
 		return stopped // what the function made of that is not its outcome
 	}
@@ -383,9 +380,9 @@ func (g *Group) Wait() error {
 	return first
 }
 
-// ForgottenError says that a workflow function returned a result while branches
-// it had begun were never waited for: their outcome, and their failure, would
-// have been lost without a word.
+// ForgottenError says that a workflow function, or that of a branch or item,
+// returned a result while branches it had begun were never waited for: their
+// outcome, and their failure, would have been lost without a word.
 type ForgottenError struct {
 	RunID    string
 	Branches []string // keys
@@ -396,17 +393,15 @@ func (e *ForgottenError) Error() string {
 		e.RunID, strings.Join(e.Branches, ", "))
 }
 
-// forgotten returns what the function's return leaves behind, after the
-// branches have come to their end.
-func (r *run) forgotten() error {
-	c := r.eng.committer
-	c.mu.Lock()
-	open := slices.Clone(r.open)
-	c.mu.Unlock()
+// forgotten returns what the return of the scope's function leaves behind, after
+// the branches have come to their end. Each scope looks after its own: once the
+// outcome of a branch or item is recorded, a replay does not begin again what
+// was begun in it.
+func (s *scope) forgotten() error {
 	var keys []string
-	for _, b := range open {
+	for _, b := range s.begun {
 		if !b.waited.Load() {
-			if err := r.join(true, b); err != nil {
+			if err := s.run.join(s.onOwnStrand(), b); err != nil {
 				return err
 			}
 			keys = append(keys, b.key)
@@ -416,5 +411,5 @@ func (r *run) forgotten() error {
 		return nil
 	}
 	slices.Sort(keys)
-	return &ForgottenError{RunID: r.id, Branches: keys}
+	return &ForgottenError{RunID: s.run.id, Branches: keys}
 }

@@ -36,8 +36,8 @@ func count(t *testing.T, w *world, s store.Status) int {
 	return int(n[""])
 }
 
-// counting is a workflow that counts how many of it are under way.
-func counting(name string) (wf *durable.Workflow[int, int], most func() int) {
+// census is a workflow that counts how many of it are under way.
+func census(name string) (wf *durable.Workflow[int, int], most func() int) {
 	var now, peak atomic.Int64
 	wf = durable.Define(name, func(ctx context.Context, in int) (int, error) {
 		n := now.Add(1)
@@ -53,7 +53,7 @@ func TestManyRunsAreStartedInFewCommitsAndExecutedAsThereIsRoom(t *testing.T) {
 	for _, recovered := range []bool{true, false} {
 		t.Run(fmt.Sprintf("Recover was called: %v", recovered), func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				wf, most := counting("w")
+				wf, most := census("w")
 				o := with(wf)
 				o.MaxRuns = 100
 				w.open(t, o)
@@ -96,7 +96,7 @@ func TestManyRunsAreStartedInFewCommitsAndExecutedAsThereIsRoom(t *testing.T) {
 
 func TestStartAllAgainGoesOn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		wf, _ := counting("w")
+		wf, _ := census("w")
 		w.serve(t, wf)
 		b, err := wf.StartAll(w.ctx(), numbered(0, 700))
 		require.NoError(t, err)
@@ -115,7 +115,7 @@ func TestStartAllAgainGoesOn(t *testing.T) {
 func TestOneBadItemDoesNotKeepTheOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		wf := durable.Define("w", func(_ context.Context, in any) (int, error) { return 1, nil })
-		other, _ := counting("other")
+		other, _ := census("other")
 		w.serve(t, wf, other)
 		start(t, w, other, "another workflow", 1)
 		start(t, w, wf, "another input", any(1))
@@ -206,7 +206,7 @@ func TestTheOptionsOfStartAllAreThoseOfEachRun(t *testing.T) {
 
 func TestTheEndOfItsContextStopsStartAllBetweenBatches(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		wf, _ := counting("w")
+		wf, _ := census("w")
 		w.serve(t, wf)
 		enough := errors.New("enough")
 		ctx, cancel := context.WithCancelCause(w.ctx())
@@ -232,7 +232,7 @@ func TestTheEndOfItsContextStopsStartAllBetweenBatches(t *testing.T) {
 
 func TestStartAllSendsUnknownOutcomesAgainAndReportsAFailedStore(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		wf, _ := counting("w")
+		wf, _ := census("w")
 		w.serve(t, wf)
 		tries := 0
 		sent := map[string]uint32{}
@@ -283,7 +283,7 @@ func TestStartAllSendsUnknownOutcomesAgainAndReportsAFailedStore(t *testing.T) {
 
 func TestStartAllWithinARunBelongsIntoAStep(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		kid, _ := counting("kid")
+		kid, _ := census("kid")
 		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
 			_, err := kid.StartAll(ctx, numbered(0, 3))
 			if !errors.Is(err, durable.ErrInvalid) {
@@ -313,7 +313,7 @@ func TestWhatStartAllStartedIsTakenByWhoeverServesIt(t *testing.T) {
 		}()
 		require.NoError(t, err)
 		require.Equal(t, 50, b.Started)
-		wf, _ := counting("w")
+		wf, _ := census("w")
 		w.open(t, durable.Options{Workflows: []durable.Definition{wf}, MaxRuns: 1})
 		_, err = wf.StartAll(w.ctx(), numbered(50, 50))
 		require.NoError(t, err)
@@ -328,7 +328,7 @@ func TestWhatStartAllStartedIsTakenByWhoeverServesIt(t *testing.T) {
 // A claim that fails is made again.
 func TestClaimsOfStartedRunsThatFailAreMadeAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		wf, _ := counting("w")
+		wf, _ := census("w")
 		w.serve(t, wf)
 		failed := 0
 		w.disk.tamperCalls(func(call string, forward func() error) error {

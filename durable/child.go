@@ -44,7 +44,7 @@ func (s *scope) startChild(def *definition, id string, input []byte, o *startOpt
 		ch.id, ch.finished = rec.child, rec.outcome
 		s.lastAt = max(s.lastAt, rec.openedAt)
 		if rec.outcome.Type == store.StepFailed {
-			return nil, s.refused(rec)
+			return nil, s.refusedChild(rec)
 		}
 		if id != AutoID && id != ch.id {
 			return nil, s.changed(int(ch.call.ordinal), ch.call.key, fmt.Sprintf("The child run was started as %s and is %s now.", ch.id, id))
@@ -122,12 +122,12 @@ func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) 
 	default:
 		return err
 	}
-	return s.refuse(ch, err)
+	return s.refuseChild(ch, err)
 }
 
-// refuse records that a child could not be started: whoever stood in the way may
+// refuseChild records that a child could not be started: whoever stood in the way may
 // be gone when the call is replayed. It returns the error as a replay will.
-func (s *scope) refuse(ch *child, err error) error {
+func (s *scope) refuseChild(ch *child, err error) error {
 	d := &eventData{Kind: callChild, Error: s.run.eng.errors.record(err)}
 	if _, err := s.record(&ch.call, store.Event{Type: store.StepFailed, Data: d.encode()}); err != nil {
 		return err
@@ -135,8 +135,8 @@ func (s *scope) refuse(ch *child, err error) error {
 	return s.run.eng.errors.restore(d.Error)
 }
 
-// refused returns the recorded refusal of a child.
-func (s *scope) refused(rec *record) error {
+// refusedChild returns the recorded refusal of a child.
+func (s *scope) refusedChild(rec *record) error {
 	s.lastAt = max(s.lastAt, rec.lastAt)
 	d, err := dataOf(&rec.outcome)
 	if err != nil || d.Error == nil {
@@ -219,7 +219,8 @@ func (s *scope) hearChild(ch *child) error {
 	if err := s.stopped(); err != nil {
 		return err
 	}
-	mail := r.inbox.ask(func(m *store.Message) bool { return m.Kind == store.KindChild && m.ID == ch.id })
+	mail := &mailWait{key: ch.call.key, kind: store.KindChild, child: ch.id}
+	r.inbox.ask(mail)
 	consumed := false
 	defer func() { r.inbox.leave(mail, consumed) }()
 	select {

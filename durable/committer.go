@@ -33,6 +33,10 @@ type write struct {
 	// clock is when the events happened; zero: now.
 	clock time.Time
 
+	// compose, if set, completes the write when it gets its place in the log,
+	// under the committer's mutex: what it decides, it decides in that order. It
+	// must not fail, and changes events, row and nothing else.
+	compose func(*write)
 	// then, if set, hears of the outcome, under the committer's mutex, even if
 	// nobody waits any more.
 	then func(error)
@@ -148,6 +152,9 @@ func (c *committer) admit(r *run, w *write) error {
 		// What was relaxed rides in front of the next write.
 		r.pending = append(r.pending, &write{events: r.stashed})
 		r.stashed, r.stashedSize = nil, 0
+	}
+	if w.compose != nil {
+		w.compose(w)
 	}
 	r.stamp(w.events, w.clock)
 	if w.create == nil && !w.yield {

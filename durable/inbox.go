@@ -1,8 +1,11 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -17,15 +20,42 @@ type inbox struct {
 	mu       sync.Mutex
 	last     int64 // number of the last message read
 	messages []store.Message
-	waiters  map[*mailWait]struct{}
-	handed   int // messages that were given to a wait which has not left yet
+	waiters  []*mailWait // in the order in which they were asked for
+	// absent are the waits that the history knows as open and that have not come
+	// back since the run was loaded. What is theirs is kept for them.
+	absent []*mailWait
+	handed int // messages that were given to a wait which has not left yet
 }
 
 // mailWait is a wait for a message.
 type mailWait struct {
-	wants func(*store.Message) bool
-	ready chan struct{} // closed when got is set
-	got   *store.Message
+	key    string // of the call that waits
+	kind   store.Kind
+	name   string
+	answer string        // the name of messages that are for this wait alone
+	child  string        // run id: its outcome is all that is wanted
+	plain  bool          // whatever comes under its name is for it: there may be one such wait at a time
+	asked  int64         // number of the event that asked for it; 0: not recorded yet, which comes after all that are
+	ready  chan struct{} // closed when got is set
+	got    *store.Message
+}
+
+// wants reports whether m may be given to w.
+func (w *mailWait) wants(m *store.Message) bool {
+	switch {
+	case m.Kind != w.kind:
+		return false
+	case w.child != "":
+		return m.ID == w.child
+	}
+	// A plain signal is for whoever waits for its name; an answer names the
+	// wait it answers, so that a person is asked again after a jump back.
+	return m.Name == w.name || m.Name == w.answer
+}
+
+// before reports whether w was asked for before o.
+func (w *mailWait) before(o *mailWait) bool {
+	return w.asked != 0 && (o.asked == 0 || w.asked < o.asked)
 }
 
 // receive takes over messages that were read from the store, skipping those
@@ -44,37 +74,98 @@ func (b *inbox) receive(list []store.Message, consumed map[int64]bool) {
 		}
 		b.messages = append(b.messages, m)
 	}
-	for w := range b.waiters {
+	b.offerAll()
+}
+
+// offerAll lets all who wait look through the messages. The mutex is held.
+func (b *inbox) offerAll() {
+	for _, w := range slices.Clone(b.waiters) {
 		b.offer(w)
 	}
 }
 
-// offer gives w the oldest message it wants. The mutex is held.
+// offer gives w the oldest message it wants, but for those that are kept for an
+// absent wait which was asked for before it. The mutex is held.
 func (b *inbox) offer(w *mailWait) {
+	var kept []*mailWait // each takes one
 	for i := range b.messages {
+		if a := b.absentee(&b.messages[i], w, kept); a != nil {
+			kept = append(kept, a)
+			continue
+		}
 		if w.wants(&b.messages[i]) {
 			m := b.messages[i]
 			b.messages = append(b.messages[:i:i], b.messages[i+1:]...)
 			w.got = &m
 			b.handed++
-			delete(b.waiters, w)
+			b.remove(w)
 			close(w.ready)
 			return
 		}
 	}
 }
 
-// ask registers a wait; what is in the inbox already is given at once.
-func (b *inbox) ask(wants func(*store.Message) bool) *mailWait {
-	w := &mailWait{wants: wants, ready: make(chan struct{})}
+// absentee returns the absent wait that m is kept for, nil if there is none
+// before w. The mutex is held.
+func (b *inbox) absentee(m *store.Message, w *mailWait, served []*mailWait) *mailWait {
+	for _, a := range b.absent {
+		if a.before(w) && a.wants(m) && !slices.Contains(served, a) {
+			return a
+		}
+	}
+	return nil
+}
+
+// ask registers a wait; what is in the inbox already is given at once. A plain
+// wait that would compete with another one is not registered: the key of that
+// one is returned. One that is in the history is never turned away.
+func (b *inbox) ask(w *mailWait) (rival string) {
+	w.ready = make(chan struct{})
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.waiters == nil {
-		b.waiters = map[*mailWait]struct{}{}
+	if len(b.absent) > 0 {
+		b.absent = slices.DeleteFunc(b.absent, func(a *mailWait) bool { return a.key == w.key })
 	}
-	b.waiters[w] = struct{}{}
+	if w.plain && w.asked == 0 {
+		for _, list := range [][]*mailWait{b.waiters, b.absent} {
+			for _, o := range list {
+				if o.plain && o.kind == w.kind && o.name == w.name {
+					return o.key
+				}
+			}
+		}
+	}
+	b.insert(w)
 	b.offer(w)
-	return w
+	return ""
+}
+
+// insert gives w its place among those who wait. The mutex is held.
+func (b *inbox) insert(w *mailWait) {
+	at := len(b.waiters)
+	for at > 0 && w.before(b.waiters[at-1]) {
+		at--
+	}
+	b.waiters = slices.Insert(b.waiters, at, w)
+}
+
+// remove takes w from those who wait. The mutex is held.
+func (b *inbox) remove(w *mailWait) {
+	if i := slices.Index(b.waiters, w); i >= 0 {
+		b.waiters = slices.Delete(b.waiters, i, i+1)
+	}
+}
+
+// placed says by which event w was asked for: from then on it has its place in
+// that order, live as on every replay.
+func (b *inbox) placed(w *mailWait, seq int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if w.got == nil && slices.Contains(b.waiters, w) {
+		b.remove(w)
+		w.asked = seq
+		b.insert(w)
+	}
 }
 
 // leave ends a wait. A message it was given and did not consume goes back to its
@@ -82,7 +173,7 @@ func (b *inbox) ask(wants func(*store.Message) bool) *mailWait {
 func (b *inbox) leave(w *mailWait, consumed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.waiters, w)
+	b.remove(w)
 	if w.got == nil {
 		return
 	}
@@ -95,9 +186,18 @@ func (b *inbox) leave(w *mailWait, consumed bool) {
 		at++
 	}
 	b.messages = append(b.messages[:at:at], append([]store.Message{*w.got}, b.messages[at:]...)...)
-	for other := range b.waiters {
-		b.offer(other)
+	b.offerAll()
+}
+
+// expect takes over the waits that were open when the history ended; branch is
+// the one the run is on.
+func (b *inbox) expect(open map[string]*mailWait, branch int32) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, w := range open {
+		w.answer = WaitKey(w.key, branch)
 	}
+	b.absent = slices.SortedFunc(maps.Values(open), func(x, y *mailWait) int { return cmp.Compare(x.asked, y.asked) })
 }
 
 // mailFor lets a run of this process look for mail, and loads it for that if it
@@ -174,7 +274,7 @@ func (r *run) deliver(list []store.Message) {
 func (b *inbox) withdraw(w *mailWait) (came bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	delete(b.waiters, w)
+	b.remove(w)
 	return w.got != nil
 }
 

@@ -30,6 +30,9 @@ type ItemError struct {
 	Index int
 	Key   string // "items[17]"
 	Err   error  // as recorded
+	// Attempts is how many attempts the step whose error it is had made; 1 when
+	// it is not the error of a step.
+	Attempts int
 }
 
 func (e *ItemError) Error() string { return fmt.Sprintf("%s: %v", e.Key, e.Err) }
@@ -44,10 +47,15 @@ type MapError struct {
 	Failed []*ItemError
 	// Undone is how many items were not begun, because Map stopped.
 	Undone int
+
+	undone []int // their indexes; of a MapSeq nil
 }
 
 func (e *MapError) Error() string {
-	s := fmt.Sprintf("map %s: %d items failed, the first is %v", e.Key, len(e.Failed), e.Failed[0])
+	s := fmt.Sprintf("map %s: %d items failed", e.Key, len(e.Failed))
+	if len(e.Failed) > 0 {
+		s += fmt.Sprintf(", the first is %v", e.Failed[0])
+	}
 	if e.Undone > 0 {
 		s += fmt.Sprintf("; %d were not begun", e.Undone)
 	}
@@ -150,6 +158,7 @@ type mapping[I, O any] struct {
 	failed []*ItemError
 	stop   error // no further item begins
 	undone int
+	left   []int // the indexes of the undone, unless the source is larger than memory
 }
 
 // item is one element on its way to a worker.
@@ -203,7 +212,17 @@ func (m *mapping[I, O]) perform(ctx context.Context, name string, in iter.Seq[I]
 		return nil
 	}
 	slices.SortFunc(m.failed, func(a, b *ItemError) int { return a.Index - b.Index })
-	return &MapError{RunID: r.id, Key: m.call.key, Failed: m.failed, Undone: m.undone}
+	slices.Sort(m.left)
+	return &MapError{RunID: r.id, Key: m.call.key, Failed: m.failed, Undone: m.undone, undone: m.left}
+}
+
+// leave counts an item that is not begun. The mutex is held, or nobody else is
+// at work.
+func (m *mapping[I, O]) leave(n int) {
+	m.undone++
+	if !m.window {
+		m.left = append(m.left, n)
+	}
 }
 
 // distribute hands the items to workers and returns how many there were.
@@ -230,7 +249,7 @@ func (m *mapping[I, O]) distribute(in iter.Seq[I]) (total int, err error) {
 		}
 		if m.call.done() {
 			// The Map was ended with this item undone: it had stopped.
-			m.undone++
+			m.leave(n)
 			continue
 		}
 		if r.dead.Load() != nil {
@@ -258,7 +277,7 @@ func (m *mapping[I, O]) distribute(in iter.Seq[I]) (total int, err error) {
 		}
 	}
 	workers.Wait()
-	if err == nil {
+	if err == nil && !m.call.done() {
 		err = m.scope.stopped()
 	}
 	if err == nil {
@@ -326,7 +345,7 @@ func (m *mapping[I, O]) stopped(n int) bool {
 		return false
 	}
 	delete(m.under, n)
-	m.undone++
+	m.leave(n)
 	m.turn.Broadcast()
 	return true
 }
@@ -380,7 +399,7 @@ func (m *mapping[I, O]) recorded(n int, v I) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if ev.Type == store.ItemFailed {
-		m.failed = append(m.failed, &ItemError{Index: n, Key: ev.Key, Err: r.eng.errors.restore(d.Error)})
+		m.failed = append(m.failed, &ItemError{Index: n, Key: ev.Key, Err: r.eng.errors.restore(d.Error), Attempts: max(d.Attempts, 1)})
 		m.miss(n)
 		return true, nil
 	}
@@ -462,6 +481,11 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 // give it, or why nothing could be recorded.
 func (m *mapping[I, O]) record(key string, inner *scope, it item[I], payload []byte, err error) error {
 	r := m.scope.run
+	if err == nil {
+		if err = inner.forgotten(); err != nil {
+			payload = nil
+		}
+	}
 	if stopped := inner.stopped(); stopped != nil {
 		return stopped
 	}
@@ -477,6 +501,9 @@ func (m *mapping[I, O]) record(key string, inner *scope, it item[I], payload []b
 	if err != nil {
 		ev.Type = store.ItemFailed
 		d.Error = r.eng.errors.record(err)
+		if st, ok := findError[*StepError](err); ok {
+			d.Attempts = st.Attempt
+		}
 	}
 	ev.Data = d.encode()
 	if err := r.write(&write{events: []store.Event{ev}}); err != nil {
@@ -485,5 +512,5 @@ func (m *mapping[I, O]) record(key string, inner *scope, it item[I], payload []b
 	if err == nil {
 		return nil
 	}
-	return &ItemError{Index: it.n, Key: key, Err: r.eng.errors.restore(d.Error)}
+	return &ItemError{Index: it.n, Key: key, Err: r.eng.errors.restore(d.Error), Attempts: max(d.Attempts, 1)}
 }

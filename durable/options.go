@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"context"
 	"fmt"
 	"log/slog"
 	"os"
@@ -43,6 +44,19 @@ type Options struct {
 	// QuarantineAfter is how many times in a row a run may end its process
 	// without recording anything before it is set aside; zero: 3.
 	QuarantineAfter int
+
+	// Around wraps every attempt of every step body in this process, those of
+	// Once and of compensations too; the first is the outermost. It is for what
+	// concerns all steps alike: logging, credentials, rate limits, faults in
+	// tests. Nothing of it is recorded but the outcome.
+	//
+	// Each calls next, once, with the context it was given or one derived from
+	// it, and returns next's error or another one: that is the attempt's. It may
+	// return an error without calling next, which is a failed attempt. It cannot
+	// make a result: nil without next is a failed attempt (ErrNoResult), and so
+	// is an error of next that it swallows. A panic in it is one of the body.
+	// They are called concurrently, by the steps of all runs.
+	Around []func(ctx context.Context, a AttemptInfo, next func(ctx context.Context) error) error
 
 	// Codec for inputs, results and outputs; nil: JSON.
 	Codec Codec
@@ -99,6 +113,9 @@ func (o Options) filled() (Options, error) {
 	}
 	if o.OnBoot == 0 {
 		o.OnBoot = ResumeOnBoot
+	}
+	if err := checkAround(o.Around); err != nil {
+		return o, err
 	}
 	if o.Codec == nil {
 		o.Codec = JSON()

@@ -29,16 +29,19 @@ type record struct {
 // past is a run's lineage, taken apart by scope and call. It is made once, when
 // a run is loaded, and then only read.
 type past struct {
-	created store.Event // workflow_created
-	scopes  map[string][]*record
-	items   map[string]map[int]*store.Event // outcomes of Map items, by key of the Map
-	taken   map[int64]bool                  // messages that were consumed
-	cancel  *store.Event                    // cancel_received
-	space   []record                        // room for the next records
-	head    logHead
-	lastAt  store.Time
-	steps   int32
-	events  int
+	created    store.Event // workflow_created
+	scopes     map[string][]*record
+	items      map[string]map[int]*store.Event // outcomes of Map items, by key of the Map
+	taken      map[int64]bool                  // messages that were consumed
+	waits      map[string]*mailWait            // asked for and neither answered nor closed, by key of the call
+	answers    map[string]string               // keys of the calls that answered a request, by the request's id
+	cancel     *store.Event                    // cancel_received
+	attributes *map[string]string              // as last set; nil: not since the start
+	space      []record                        // room for the next records
+	head       logHead
+	lastAt     store.Time
+	steps      int32
+	events     int
 }
 
 // eventData is what the Data of an event says; every field stands in the
@@ -61,7 +64,7 @@ type eventData struct {
 	Child       string                     `json:"child,omitempty"`       // child_started: its run id
 	Abandon     bool                       `json:"abandon,omitempty"`     // child_started: it outlives its parent
 	Status      store.Status               `json:"status,omitempty"`      // child_finished
-	Name        string                     `json:"name,omitempty"`        // wait_requested: of the signal
+	Name        string                     `json:"name,omitempty"`        // wait_requested: of the signal; published: the key
 	Prompt      string                     `json:"prompt,omitempty"`      // wait_requested
 	Until       store.Time                 `json:"until,omitempty"`       // timer_set, wait_requested: when it ends by itself
 	Message     int64                      `json:"message,omitempty"`     // signal_received, child_finished, cancel_received: its number in the inbox
@@ -69,6 +72,10 @@ type eventData struct {
 	Headers     map[string]string          `json:"headers,omitempty"`     // workflow_created
 	Deadline    store.Time                 `json:"deadline,omitempty"`    // workflow_created: when the run is stopped
 	Exclusive   []string                   `json:"exclusive,omitempty"`   // workflow_created: keys it holds until it ends
+	Attempts    int                        `json:"attempts,omitempty"`    // item_failed: of the step whose error it is
+	Attributes  map[string]string          `json:"attributes,omitempty"`  // workflow_created, attributes_set: the whole set
+	Request     string                     `json:"request,omitempty"`     // signal_received by AwaitRequest: id of the message
+	Reply       string                     `json:"reply,omitempty"`       // published: id of the request it answers
 }
 
 func (d *eventData) encode() []byte {
@@ -158,6 +165,10 @@ func roleOf(t store.Type) (callKind, role) {
 		return callChild, roleCall
 	case store.FirstWon:
 		return callFirst, roleCall
+	case store.Published:
+		return callPublish, roleCall
+	case store.AttributesSet:
+		return callAttributes, roleCall
 	case store.ItemCompleted, store.ItemFailed:
 		return callMap, roleItem
 	}
@@ -182,8 +193,17 @@ func (p *past) take(e *store.Event) error {
 	if err != nil {
 		return fmt.Errorf("its data is not readable: %w", err)
 	}
+	if e.Type == store.AttributesSet {
+		p.attributes = &d.Attributes
+		if e.Key == "" {
+			return nil // not set by a call of the workflow
+		}
+	}
 	if d.Kind != "" {
 		kind = d.Kind
+	}
+	if d.Reply != "" {
+		p.answers = put(p.answers, d.Reply, e.Key)
 	}
 	rec, err := p.find(e, kind)
 	if err != nil {
@@ -201,6 +221,12 @@ func (p *past) take(e *store.Event) error {
 		rec.began, rec.openedAt = e.At, e.At
 	case store.TimerSet, store.WaitRequested, store.ChildStarted:
 		rec.opened, rec.openedAt, rec.until = true, e.At, d.Until
+		if e.Type == store.WaitRequested {
+			if p.waits == nil {
+				p.waits = map[string]*mailWait{}
+			}
+			p.waits[e.Key] = &mailWait{key: e.Key, kind: messageKind(d.Kind), name: d.Name, plain: d.Prompt == "", asked: e.Seq}
+		}
 		if d.Child != "" {
 			rec.child, rec.abandon = d.Child, d.Abandon
 		}
@@ -210,6 +236,7 @@ func (p *past) take(e *store.Event) error {
 		rec.progress = e.Payload
 	default:
 		rec.outcome = *e
+		delete(p.waits, e.Key)
 	}
 	return nil
 }

@@ -78,13 +78,14 @@ type run struct {
 	pending     []*write
 	stashed     []store.Event
 	parked      map[*parking]struct{} // of its goroutines, those that wait
-	open        []*branch             // begun in this execution
 	branches    int                   // goroutines of durable code: 1 and the open branches
 	rowSays     rowState              // what the row says, as far as is written or on its way
 	children    []*child
 	inbox       inbox
-	undos       []undo // compensations that were registered
-	stashedSize int    // bytes
+	undos       []undo            // compensations that were registered
+	answers     map[string]string // which call has answered a request, by the request's id
+	attributes  map[string]string // never changed, only replaced
+	stashedSize int               // bytes
 	flight      *flight
 	flightSpace flight
 	head        logHead
@@ -162,6 +163,7 @@ func (e *Engine) newRun(row store.Run, def *definition) *run {
 		eng: e, id: row.ID, def: def, row: row,
 		gone: make(chan struct{}), stop: stop{done: make(chan struct{})}, deadline: row.DeadlineAt, loaded: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}),
 		parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason, seen: row.Seen},
+		attributes: row.Attributes,
 	}
 	r.inbox.fetch = make(chan struct{}, 1)
 	r.ctx, r.cancel = context.WithCancelCause(e.base)
@@ -308,6 +310,7 @@ func (r *run) readHistory() error {
 		}
 		r.cancelBy(d.Reason)
 	}
+	r.inbox.expect(r.past.waits, r.row.Branch)
 	r.deliver(h.Inbox)
 	return nil
 }
@@ -336,6 +339,8 @@ func (r *run) adopt(created *store.Event) error {
 	if d.Deadline != 0 {
 		r.deadline = d.Deadline
 	}
+	r.adoptAttributes(d.Attributes)
+	r.answers = r.past.answers
 	r.input = created.Payload
 	if r.input == nil {
 		r.input = []byte{}
@@ -364,7 +369,7 @@ func (r *run) call() (output []byte, err error) {
 			return nil, changed
 		}
 		if err == nil && r.stopCause() == nil {
-			err = r.forgotten()
+			err = root.forgotten()
 		}
 	}
 	return output, err

@@ -36,6 +36,7 @@ type scope struct {
 	count      *int32
 	lastAt     store.Time // of the last event of the scope
 	registered int32      // compensations
+	begun      []*branch  // by Go
 	draws      uint32     // NewID and Rand since the last call
 }
 
@@ -65,6 +66,11 @@ const (
 	callGo    callKind = "branch"
 	callMap   callKind = "map"
 	callFirst callKind = "first"
+
+	callPublish    callKind = "published value"
+	callAttributes callKind = "change of attributes"
+	callRequest    callKind = "wait for a request"
+	callReply      callKind = "answer to a request"
 )
 
 // begin checks that the call c may be made, gives it its key and finds its

@@ -46,13 +46,20 @@ func (e *Engine) Signal(ctx context.Context, runID, name string, v any, o ...Sig
 	return e.send(ctx, m)
 }
 
-// NotRunningError says that a run has ended and can receive nothing any more.
+// NotRunningError says that a run has ended: it can receive nothing any more,
+// and does not do what it has not done.
 type NotRunningError struct {
 	RunID  string
 	Status store.Status
+	// Missing is what was waited for and has not come, such as "publishing
+	// \"progress\""; empty: something was to be sent.
+	Missing string
 }
 
 func (e *NotRunningError) Error() string {
+	if e.Missing != "" {
+		return fmt.Sprintf("durable: run %s has ended (%s) without %s", e.RunID, e.Status, e.Missing)
+	}
 	return fmt.Sprintf("durable: run %s has ended (%s): it receives nothing any more", e.RunID, e.Status)
 }
 

@@ -52,6 +52,9 @@ func (o *startOptions) take(ctx context.Context, e *Engine, id string, list []St
 		o.err = o.checkExclusive()
 	}
 	if o.err == nil {
+		o.err = checkAttributes(o.attributes)
+	}
+	if o.err == nil {
 		o.err = o.encodeSignals(e, id)
 	}
 	return o.err
@@ -64,13 +67,15 @@ func (o *startOptions) refuse(err error) {
 	}
 }
 
-// Attributes sets values by which runs can be searched.
+// Attributes sets values by which runs can be searched; one that is empty is
+// not set. SetAttributes has the limits, and changes them while the run lives.
 func Attributes(a map[string]string) StartOption {
 	return func(o *startOptions) {
 		if o.attributes == nil {
 			o.attributes = map[string]string{}
 		}
 		maps.Copy(o.attributes, a)
+		maps.DeleteFunc(o.attributes, func(_, value string) bool { return value == "" })
 	}
 }
 
@@ -197,7 +202,7 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	}
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails, says its documentation
-	born := &eventData{Seed: hex.EncodeToString(b[:]), Declared: def.steps, Headers: o.headers, Deadline: row.DeadlineAt, Exclusive: o.exclusive}
+	born := &eventData{Seed: hex.EncodeToString(b[:]), Declared: def.steps, Headers: o.headers, Deadline: row.DeadlineAt, Exclusive: o.exclusive, Attributes: o.attributes}
 	row.Trace = e.startSpan(ctx, &row)
 	return row, store.Event{Type: store.WorkflowCreated, Payload: input, Data: born.encode()}, binary.BigEndian.Uint64(b[:])
 }

@@ -31,33 +31,47 @@ func (e *Engine) Watch(ctx context.Context, id string, after int64) iter.Seq2[st
 				return
 			}
 		}
-		for pause := firstLook; ; {
-			seen, ended, err := e.follow(ctx, id, after, yield)
-			switch {
-			case ctx.Err() != nil || ended && err == nil:
-				return
-			case err != nil:
-				yield(store.Event{}, fmt.Errorf("durable: watching run %s: %w", id, storeError(err)))
-				return
-			case seen > after:
-				after, pause = seen, firstLook
-			}
-			t := time.NewTimer(pause)
-			select {
-			case <-ctx.Done():
-				t.Stop()
-				return
-			case <-e.closed:
-				t.Stop()
-				yield(store.Event{}, fmt.Errorf("durable: watching run %s: %w", id, ErrClosed))
-				return
-			case <-changed:
-				pause = firstLook
-			case <-t.C:
-				pause = min(2*pause, lastLook)
-			}
-			t.Stop()
+		e.tail(ctx, id, after, changed, yield)
+	}
+}
+
+// events is Watch without the announcement of pending waits.
+func (e *Engine) events(ctx context.Context, id string, after int64) iter.Seq2[store.Event, error] {
+	return func(yield func(store.Event, error) bool) {
+		changed, stop := e.watch(id)
+		defer stop()
+		e.tail(ctx, id, after, changed, yield)
+	}
+}
+
+// tail yields the events after a number, and those that come.
+func (e *Engine) tail(ctx context.Context, id string, after int64, changed <-chan struct{}, yield func(store.Event, error) bool) {
+	for pause := firstLook; ; {
+		seen, ended, err := e.follow(ctx, id, after, yield)
+		switch {
+		case ctx.Err() != nil || ended && err == nil:
+			return
+		case err != nil:
+			yield(store.Event{}, fmt.Errorf("durable: watching run %s: %w", id, storeError(err)))
+			return
+		case seen > after:
+			after, pause = seen, firstLook
 		}
+		t := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return
+		case <-e.closed:
+			t.Stop()
+			yield(store.Event{}, fmt.Errorf("durable: watching run %s: %w", id, ErrClosed))
+			return
+		case <-changed:
+			pause = firstLook
+		case <-t.C:
+			pause = min(2*pause, lastLook)
+		}
+		t.Stop()
 	}
 }
 

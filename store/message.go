@@ -6,10 +6,11 @@ type Kind string
 // The kinds of messages. To a store they are alike, but for KindCancel, which
 // also sets Run.CancelAsked (S15).
 const (
-	KindSignal Kind = "signal"
-	KindCancel Kind = "cancel"
-	KindPause  Kind = "pause"
-	KindChild  Kind = "child" // the outcome of a child run
+	KindSignal  Kind = "signal"
+	KindCancel  Kind = "cancel"
+	KindPause   Kind = "pause"
+	KindChild   Kind = "child"   // the outcome of a child run
+	KindRequest Kind = "request" // a signal that is answered
 )
 
 // Message is an entry of a run's inbox. It stays as long as the run does; it is

@@ -1,0 +1,136 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// The limits of attributes. Names are bounded like all names: store.MaxName.
+const (
+	// MaxAttributes is how many a run may have.
+	MaxAttributes = 64
+	// MaxAttributeValue bounds a value, in bytes.
+	MaxAttributeValue = 1 << 10
+)
+
+// SetAttributes changes the values by which the run can be searched: each of
+// set takes the place of the one with its name, an empty value removes the
+// name, and the others stay as they are. It is durable when it returns, and
+// costs one write, in which row and history change together. On replay nothing
+// is changed.
+//
+// It is a durable call of a workflow function, branch or item. A run has at
+// most MaxAttributes, with names like those of steps and values of at most
+// MaxAttributeValue bytes of UTF-8 without control characters; anything else is
+// refused with an error that matches ErrInvalid. What concerns the number is
+// decided by the set there is at that moment, and recorded.
+func SetAttributes(ctx context.Context, set map[string]string) error {
+	s, err := scopeOf(ctx, "attributes")
+	if err != nil {
+		return err
+	}
+	if err := checkAttributes(set); err != nil {
+		return fmt.Errorf("durable: SetAttributes in run %s: %w", s.run.id, err)
+	}
+	var c call
+	if err := s.begin(&c, "attributes", callAttributes); err != nil {
+		return err
+	}
+	defer s.end()
+	r := s.run
+	if c.done() {
+		s.lastAt = c.rec.lastAt
+		d, err := dataOf(&c.rec.outcome)
+		if err != nil {
+			return r.damaged(c.rec.outcome.Seq, err)
+		}
+		return r.eng.errors.restore(d.Error)
+	}
+	if err := s.stopped(); err != nil {
+		return err
+	}
+	// Branches may be here at the same time. The set is made when the write is
+	// given its place in the log, so that each builds on the one before it.
+	var refused *errorRecord
+	w := &write{compose: func(w *write) {
+		next, d := r.mergeAttributes(set), &eventData{}
+		if len(next) > MaxAttributes {
+			refused = r.eng.errors.record(fmt.Errorf("durable: SetAttributes in run %s: it would have %d attributes; at most %d are allowed: %w", r.id, len(next), MaxAttributes, ErrInvalid))
+			d.Error, next = refused, r.attributes
+		} else {
+			r.attributes = next
+			w.row = &store.RowPatch{Attributes: next}
+		}
+		d.Attributes = next
+		w.events[0].Data = d.encode()
+	}}
+	if _, err := s.recordWith(&c, store.Event{Type: store.AttributesSet}, w); err != nil {
+		return err
+	}
+	return r.eng.errors.restore(refused)
+}
+
+// adoptAttributes takes over what the history says of them: what was set last,
+// else what the run was started with. A history that is older than this record
+// leaves them to the row.
+func (r *run) adoptAttributes(atStart map[string]string) {
+	switch {
+	case r.past.attributes != nil:
+		r.attributes = *r.past.attributes
+	case atStart != nil:
+		r.attributes = atStart
+	}
+}
+
+// mergeAttributes returns the set that r has once set is applied. The
+// committer's mutex is held. The map is a new one: the old one may be on its
+// way to the store.
+func (r *run) mergeAttributes(set map[string]string) map[string]string {
+	next := make(map[string]string, len(r.attributes)+len(set))
+	maps.Copy(next, r.attributes)
+	for name, value := range set {
+		if value == "" {
+			delete(next, name)
+		} else {
+			next[name] = value
+		}
+	}
+	return next
+}
+
+// checkAttributes returns an error that matches ErrInvalid unless every store
+// can keep a.
+func checkAttributes(a map[string]string) error {
+	if len(a) > MaxAttributes {
+		return fmt.Errorf("%d attributes are too many; at most %d are allowed: %w", len(a), MaxAttributes, ErrInvalid)
+	}
+	for name, value := range a {
+		if err := store.CheckName("attribute name", name); err != nil {
+			return err
+		}
+		if reason := badAttributeValue(value); reason != "" {
+			return &store.NameError{Kind: fmt.Sprintf("value of attribute %q", name), Value: value[:min(len(value), 80)], Reason: reason}
+		}
+	}
+	return nil
+}
+
+func badAttributeValue(v string) string {
+	if len(v) > MaxAttributeValue {
+		return fmt.Sprintf("is %d bytes long; at most %d are allowed", len(v), MaxAttributeValue)
+	}
+	if !utf8.ValidString(v) {
+		return "is not valid UTF-8"
+	}
+	for _, c := range v {
+		if unicode.IsControl(c) {
+			return fmt.Sprintf("contains the control character %U", c)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,187 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// What a run publishes is an event of its own log, with the name in its Data,
+// so that it is found whatever scope it was published in. An answer to a
+// request (request.go) is an event of the same type; it carries the request's
+// id instead of a name and so never meets a name of the user's.
+
+// ErrInWorkflow: a call whose outcome depends on the moment was made with the
+// context of a workflow function; a replay would see another one.
+var ErrInWorkflow = errors.New("durable: this call is not the same on replay and cannot be made in a workflow function; make it in a step")
+
+// Publish makes v known under key: whoever knows the run's id reads it with
+// Published, or waits for it with WaitPublished, from any process, also after
+// the run has ended. It is durable when Publish returns, and costs one write; a
+// value published under the same key later takes its place. On replay nothing
+// is published anew: the value stays the recorded one.
+//
+// It is a durable call of a workflow function, branch or item. Errors:
+// *EncodeError for a value that cannot be kept, ErrInvalid for a key that
+// cannot name anything (see store.CheckName), ErrNested in the body of a step.
+func Publish(ctx context.Context, key string, v any) error {
+	s, err := scopeOf(ctx, key)
+	if err != nil {
+		return err
+	}
+	if err := store.CheckName("published key", key); err != nil {
+		return err
+	}
+	payload, err := encodeAny(s.run.eng, v)
+	if err != nil {
+		return &EncodeError{RunID: s.run.id, Key: "publishing " + key, Type: fmt.Sprintf("%T", v), Err: err}
+	}
+	var c call
+	if err := s.begin(&c, key, callPublish); err != nil {
+		return err
+	}
+	defer s.end()
+	if c.done() {
+		s.lastAt = c.rec.lastAt
+		return nil
+	}
+	if err := s.stopped(); err != nil {
+		return err
+	}
+	_, err = s.record(&c, store.Event{Type: store.Published, Payload: payload, Data: (&eventData{Name: key}).encode()})
+	return err
+}
+
+// Published returns what a run has last published under key; ok is false when
+// there is nothing. The run may be executed by any process, or have ended.
+//
+// Errors: ErrNotFound when there is no such run; *UndecodableError when the
+// value is no T; ErrInWorkflow in a workflow function, where a replay would see
+// another value: read it in a step.
+func Published[T any](ctx context.Context, runID, key string) (v T, ok bool, err error) {
+	e, err := readerOf(ctx, "Published", key)
+	if err != nil {
+		return v, false, err
+	}
+	ev, _, _, err := e.lastPublished(ctx, runID, key)
+	if err != nil || ev == nil {
+		return v, false, err
+	}
+	v, err = readPublished[T](e, runID, key, ev)
+	return v, err == nil, err
+}
+
+// WaitPublished waits until a run has published, under key, a value that accept
+// takes (nil: any), and returns it: the present one if there is one, else the
+// first that comes. Many may wait for one run; none of them asks the store
+// again and again.
+//
+// Errors: ErrNotFound; *NotRunningError when the run ends, or has ended,
+// without such a value; *UndecodableError at the first value that is no T; the
+// cause of ctx's end; ErrInWorkflow in a workflow function: wait in a step.
+func WaitPublished[T any](ctx context.Context, runID, key string, accept func(T) bool) (T, error) {
+	var zero T
+	e, err := readerOf(ctx, "WaitPublished", key)
+	if err != nil {
+		return zero, err
+	}
+	take := func(ev *store.Event) (T, bool, error) {
+		v, err := readPublished[T](e, runID, key, ev)
+		return v, err == nil && (accept == nil || accept(v)), err
+	}
+	ev, after, status, err := e.lastPublished(ctx, runID, key)
+	if err != nil {
+		return zero, err
+	}
+	if ev != nil {
+		if v, ok, err := take(ev); ok || err != nil {
+			return v, err
+		}
+	}
+	if !status.Terminal() {
+		for ev, err := range e.events(ctx, runID, after) {
+			if err != nil {
+				return zero, err
+			}
+			if d, err := dataOf(&ev); ev.Type != store.Published || err != nil || d.Reply != "" || d.Name != key {
+				continue
+			}
+			if v, ok, err := take(&ev); ok || err != nil {
+				return v, err
+			}
+		}
+		if ctx.Err() != nil {
+			return zero, fmt.Errorf("waiting for run %s to publish %q: %w", runID, key, context.Cause(ctx))
+		}
+	}
+	return zero, e.endedWithout(ctx, runID, fmt.Sprintf("publishing %q as it was waited for", key))
+}
+
+// readerOf returns the engine for a call that reads what may change, and
+// refuses it where a replay would see something else.
+func readerOf(ctx context.Context, what, name string) (*Engine, error) {
+	e, err := engineOf(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if s, inRun := ctx.Value(scopeKey{}).(*scope); inRun {
+		return nil, fmt.Errorf("%w: %s %q in run %s", ErrInWorkflow, what, name, s.run.id)
+	}
+	return e, nil
+}
+
+// firstTail is how many events lastPublished reads at first.
+const firstTail = 64
+
+// lastPublished finds the last event that published something under key, nil
+// if there is none; it reads a long history from its end. after is the number
+// of the last event there was, and the status is not younger than it.
+func (e *Engine) lastPublished(ctx context.Context, runID, key string) (found *store.Event, after int64, status store.Status, err error) {
+	for tail := firstTail; ; tail *= 8 {
+		h, err := e.store.Load(ctx, runID, store.Cursor{Tail: tail})
+		if err != nil {
+			return nil, 0, "", fmt.Errorf("durable: reading what run %s has published: %w", runID, storeError(err))
+		}
+		n := 0
+		for ev, err := range h.Events {
+			if err != nil {
+				return nil, 0, "", fmt.Errorf("durable: reading what run %s has published: %w", runID, storeError(err))
+			}
+			n, after = n+1, ev.Seq
+			if ev.Type != store.Published {
+				continue
+			}
+			d, err := dataOf(&ev)
+			if err != nil {
+				return nil, 0, "", &DamagedError{RunID: runID, Seq: ev.Seq, Err: err}
+			}
+			if d.Reply == "" && d.Name == key {
+				found = &ev
+			}
+		}
+		if found != nil || n < tail {
+			return found, after, h.Run.Status, nil
+		}
+	}
+}
+
+func readPublished[T any](e *Engine, runID, key string, ev *store.Event) (v T, err error) {
+	if recorded, err := e.decode(ev.Payload, &v); err != nil {
+		var zero T
+		return zero, &UndecodableError{RunID: runID, Key: "the value published as " + key, Recorded: recorded, Wanted: reflect.TypeFor[T]().String(), Err: err}
+	}
+	return v, nil
+}
+
+// endedWithout is the error of who waited for something that a run has not done
+// before its end.
+func (e *Engine) endedWithout(ctx context.Context, runID, missing string) error {
+	h, err := e.store.Load(ctx, runID, store.Cursor{NoEvents: true})
+	if err != nil {
+		return fmt.Errorf("durable: run %s: %w", runID, storeError(err))
+	}
+	return &NotRunningError{RunID: runID, Status: h.Run.Status, Missing: missing}
+}

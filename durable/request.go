@@ -1,0 +1,326 @@
+package durable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A request is a message like a signal, of a kind of its own, and its answer an
+// event of the run that received it, which carries the message's id. So both
+// survive a crash of either side: who asks again under the same id finds the
+// message there already, and the answer in the log.
+
+// Request sends v to a run and waits for what the run replies. In the run,
+// AwaitRequest takes the request. It is durable like a signal; when ctx ends
+// before the answer, the request stands, and whoever makes it again with the
+// same SignalID waits for the same answer, or finds it. Within a step such an id
+// is the default: made from the step's IdempotencyKey and the place of the
+// request among those of this name that the attempt has made, so that the step
+// may run again. Requests that an attempt makes at the same time under one name
+// need a SignalID each.
+//
+// Errors: ErrNotFound when there is no such run; *NotRunningError when it has
+// ended, or ends, without having answered; *RefusedError with what the run gave
+// to Refuse; *EncodeError for a value that cannot be kept, *UndecodableError for
+// an answer that is no O; the cause of ctx's end; ErrInWorkflow in a workflow
+// function: make the request in a step.
+func Request[O any](ctx context.Context, runID, name string, v any, o ...SignalOption) (O, error) {
+	var out O
+	e, err := readerOf(ctx, "Request", name)
+	if err != nil {
+		return out, err
+	}
+	if err := store.CheckName("request name", name); err != nil {
+		return out, err
+	}
+	payload, err := encodeAny(e, v)
+	if err != nil {
+		return out, &EncodeError{RunID: runID, Key: "request " + name, Type: fmt.Sprintf("%T", v), Err: err}
+	}
+	m := store.Message{To: runID, Kind: store.KindRequest, Name: name, At: e.now(), Payload: payload}
+	for _, f := range o {
+		f(&m)
+	}
+	if a, inStep := ctx.Value(scopeKey{}).(*attempt); inStep && m.ID == "" {
+		m.ID = a.requestID(ctx, runID, name)
+	}
+	answer, err := e.ask(ctx, m)
+	if err != nil {
+		return out, err
+	}
+	d, err := dataOf(answer)
+	if err != nil {
+		return out, &DamagedError{RunID: runID, Seq: answer.Seq, Err: err}
+	}
+	if d.Error != nil {
+		return out, &RefusedError{RunID: runID, Name: name, Err: e.errors.restore(d.Error)}
+	}
+	if recorded, err := e.decode(answer.Payload, &out); err != nil {
+		var zero O
+		return zero, &UndecodableError{RunID: runID, Key: "the answer to request " + name, Recorded: recorded, Wanted: reflect.TypeFor[O]().String(), Err: err}
+	}
+	return out, nil
+}
+
+// requestID names the next request of an attempt: the same in every attempt
+// that makes the same ones.
+func (a *attempt) requestID(ctx context.Context, runID, name string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.requests == nil {
+		a.requests = map[[2]string]int{}
+	}
+	place := [2]string{runID, name}
+	a.requests[place]++
+	return fmt.Sprintf("%s/%s#%d", IdempotencyKey(ctx), name, a.requests[place])
+}
+
+// ask delivers a request and returns the event that answers it.
+func (e *Engine) ask(ctx context.Context, m store.Message) (*store.Event, error) {
+	before, err := e.store.Load(ctx, m.To, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+	if err != nil {
+		return nil, fmt.Errorf("durable: request %q to run %s: %w", m.Name, m.To, storeError(err))
+	}
+	fresh := m.ID == ""
+	if fresh {
+		m.ID = newExecutorID()
+	}
+	if err := e.send(ctx, m); err != nil {
+		return nil, err
+	}
+	if !fresh {
+		// If it came just now, nobody can have answered it before.
+		if fresh, err = e.arrived(ctx, &m, before.Run.Inbox); err != nil {
+			return nil, err
+		}
+	}
+	after := int64(0)
+	if fresh && before.Run.Last != nil {
+		after = before.Run.Last.Seq
+	}
+	for ev, err := range e.events(ctx, m.To, after) {
+		if err != nil {
+			return nil, err
+		}
+		if ev.Type != store.Published {
+			continue
+		}
+		if d, err := dataOf(&ev); err != nil || d.Reply == m.ID {
+			return &ev, err
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("request %q to run %s was delivered and is not answered yet: %w", m.Name, m.To, context.Cause(ctx))
+	}
+	return nil, e.endedWithout(ctx, m.To, fmt.Sprintf("answering request %q (%s)", m.Name, m.ID))
+}
+
+// arrived reports whether a request is among the messages that came after a
+// number.
+func (e *Engine) arrived(ctx context.Context, m *store.Message, after int64) (bool, error) {
+	h, err := e.store.Load(ctx, m.To, store.Cursor{NoEvents: true, AfterMessage: after})
+	if err != nil {
+		return false, fmt.Errorf("durable: request %q to run %s: %w", m.Name, m.To, storeError(err))
+	}
+	for i := range h.Inbox {
+		if h.Inbox[i].Kind == m.Kind && h.Inbox[i].ID == m.ID {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Received is a request that AwaitRequest has taken. Only this value can answer
+// it; a copy is the same request, one that was encoded and decoded is none.
+type Received[I any] struct {
+	Value I
+	asked
+}
+
+// asked is a Received without its type.
+type asked struct {
+	run  *run
+	id   string // of the message
+	name string
+}
+
+// ID returns the id of the request: its SignalID, or the one it was given.
+func (q asked) ID() string { return q.id }
+
+// AwaitRequest waits for the next request of this name. It is to requests what
+// Await is to signals, with the same options, order and errors; the two take
+// nothing from each other. Every request should be answered: with Reply or
+// Refuse, in this function, branch or item or another one.
+//
+// With a *SignalTypeError, for a value that is no I, the request has been taken
+// all the same, and can be answered.
+func AwaitRequest[I any](ctx context.Context, name string, o ...AwaitOption) (Received[I], error) {
+	var q Received[I]
+	a := &awaiting{name: name, kind: store.KindRequest, call: callRequest, wanted: reflect.TypeFor[I]().String()}
+	a.read = func(e *Engine, payload []byte) (sent string, err error) {
+		var v I
+		if sent, err = e.decode(payload, &v); err == nil {
+			q.Value = v
+		}
+		return sent, err
+	}
+	err := a.perform(ctx, o)
+	if a.request == "" || err != nil && !isTypeError(err) {
+		var zero Received[I]
+		return zero, err
+	}
+	s, _ := scopeOf(ctx, name) // perform has found it
+	q.asked = asked{run: s.run, id: a.request, name: name}
+	return q, err
+}
+
+func isTypeError(err error) bool {
+	_, ok := findError[*SignalTypeError](err)
+	return ok
+}
+
+// Reply answers the request with v; whoever made it gets it as the result of
+// Request. It is a durable call, with the context of a workflow function,
+// branch or item, and costs one write; the answer is durable when it returns.
+//
+// Errors: *EncodeError for a value that cannot be kept; *AnsweredError when the
+// request has an answer already, which is recorded; ErrInvalid for a Received
+// that AwaitRequest did not return in this run.
+func (q asked) Reply(ctx context.Context, v any) error {
+	s, err := q.scope(ctx, "Reply")
+	if err != nil {
+		return err
+	}
+	payload, err := encodeAny(s.run.eng, v)
+	if err != nil {
+		return &EncodeError{RunID: s.run.id, Key: "the answer to request " + q.name, Type: fmt.Sprintf("%T", v), Err: err}
+	}
+	return s.answer(q, payload, nil)
+}
+
+// Refuse answers the request with an error, which must not be nil: whoever made
+// the request gets a *RefusedError that wraps it. The error keeps its message,
+// and its identity if it is registered (Options.Errors) in both processes. For
+// the rest see Reply.
+func (q asked) Refuse(ctx context.Context, reason error) error {
+	s, err := q.scope(ctx, "Refuse")
+	if err != nil {
+		return err
+	}
+	if reason == nil {
+		return fmt.Errorf("durable: Refuse of request %q: the error is nil; use Reply: %w", q.name, ErrInvalid)
+	}
+	return s.answer(q, nil, s.run.eng.errors.record(reason))
+}
+
+func (q asked) scope(ctx context.Context, what string) (*scope, error) {
+	s, err := scopeOf(ctx, what)
+	switch {
+	case err != nil:
+		return nil, err
+	case q.id == "":
+		return nil, fmt.Errorf("durable: %s on a request that AwaitRequest did not return: %w", what, ErrInvalid)
+	case s.run != q.run:
+		return nil, fmt.Errorf("durable: %s in run %s on request %q of run %s: %w", what, s.run.id, q.name, q.run.id, ErrInvalid)
+	}
+	return s, nil
+}
+
+// answer records the answer to a request, or that there was one already.
+func (s *scope) answer(q asked, payload []byte, refused *errorRecord) error {
+	var c call
+	if err := s.begin(&c, "reply", callReply); err != nil {
+		return err
+	}
+	defer s.end()
+	r := s.run
+	if c.done() {
+		s.lastAt = c.rec.lastAt
+		d, err := dataOf(&c.rec.outcome)
+		switch {
+		case err != nil:
+			return r.damaged(c.rec.outcome.Seq, err)
+		case d.Reply == "":
+			return r.eng.errors.restore(d.Error)
+		case d.Reply != q.id:
+			return s.changed(int(c.ordinal), c.key, fmt.Sprintf("%s was recorded as the answer to request %s and is given to %s now.", c.key, d.Reply, q.id))
+		}
+		return nil
+	}
+	if err := s.stopped(); err != nil {
+		return err
+	}
+	// Branches may answer at the same time: the first in the log has answered.
+	var late *errorRecord
+	w := &write{compose: func(w *write) {
+		d := &eventData{Kind: callReply, Name: q.name, Reply: q.id, Error: refused}
+		if first, ok := r.answers[q.id]; ok {
+			late = r.eng.errors.record(&AnsweredError{RunID: r.id, Name: q.name, ID: q.id, Key: first})
+			d.Reply, d.Error, w.events[0].Payload = "", late, nil
+		} else {
+			r.answers = put(r.answers, q.id, c.key)
+		}
+		w.events[0].Data = d.encode()
+	}}
+	if _, err := s.recordWith(&c, store.Event{Type: store.Published, Payload: payload}, w); err != nil {
+		return err
+	}
+	return r.eng.errors.restore(late)
+}
+
+// put is m[k] = v for a map that may be nil.
+func put[K comparable, V any](m map[K]V, k K, v V) map[K]V {
+	if m == nil {
+		m = map[K]V{}
+	}
+	m[k] = v
+	return m
+}
+
+// AnsweredError says that a request was answered for a second time. The first
+// answer stands.
+type AnsweredError struct {
+	RunID string
+	Name  string // of the request
+	ID    string // of the request
+	Key   string // of the call that answered it
+}
+
+func (e *AnsweredError) Error() string {
+	return fmt.Sprintf("run %s: request %q (%s) was answered already, by %s; that answer stands", e.RunID, e.Name, e.ID, e.Key)
+}
+
+// RefusedError says that a run has refused a request, with what error.
+type RefusedError struct {
+	RunID string
+	Name  string // of the request
+	Err   error  // as recorded: message, registered sentinels and types
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("run %s refused request %q: %v", e.RunID, e.Name, e.Err)
+}
+
+func (e *RefusedError) Unwrap() error { return e.Err }
+
+type refusedErrorJSON struct{ RunID, Name, Err string }
+
+// MarshalJSON makes the error one that is found again where it was recorded.
+func (e *RefusedError) MarshalJSON() ([]byte, error) {
+	return json.Marshal(refusedErrorJSON{e.RunID, e.Name, fmt.Sprint(e.Err)})
+}
+
+// UnmarshalJSON is the other direction; of Err the message is kept, and what it
+// wraps is recorded beside it.
+func (e *RefusedError) UnmarshalJSON(b []byte) error {
+	var j refusedErrorJSON
+	err := json.Unmarshal(b, &j)
+	*e = RefusedError{RunID: j.RunID, Name: j.Name, Err: errors.New(j.Err)}
+	return err
+}
