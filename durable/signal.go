@@ -74,9 +74,7 @@ func (e *Engine) send(ctx context.Context, m store.Message) error {
 		var status *store.StatusError
 		switch {
 		case err == nil:
-			if r := e.active(m.To); r != nil {
-				r.eng.background(r.fetchMail)
-			}
+			e.arrived(m.To)
 			return nil
 		case errors.As(err, &status):
 			return &NotRunningError{RunID: m.To, Status: status.Status}
@@ -85,5 +83,17 @@ func (e *Engine) send(ctx context.Context, m store.Message) error {
 		default:
 			return fmt.Errorf("durable: sending %s %q to run %s: %w", m.Kind, m.Name, m.To, err)
 		}
+	}
+}
+
+// arrived sees to it that the receiver of a message that was just delivered
+// takes notice, without waiting for the store to tell: a notice may be lost, or
+// come before this engine listens. A receiver that is not executed here may have
+// lost its owner, and is then due.
+func (e *Engine) arrived(id string) {
+	if r := e.active(id); r != nil {
+		e.background(r.fetchMail)
+	} else if e.recovered.Load() {
+		e.nudge(e.wake)
 	}
 }
