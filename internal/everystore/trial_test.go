@@ -106,7 +106,6 @@ func (s *shape) try(t require.TestingT, b backend, d *data, deaths ...death) (re
 	d.runs++
 	tr := &trial{shape: s, b: b, d: d, id: fmt.Sprintf("run-%06d", d.runs), ran: map[string][]int{}}
 	for n := 0; ; n++ {
-		tr.look(t)
 		var at *death
 		if n < len(deaths) {
 			at = &deaths[n]
@@ -125,7 +124,6 @@ func (s *shape) try(t require.TestingT, b backend, d *data, deaths ...death) (re
 		}
 		d.gone(t, b)
 	}
-	tr.look(t)
 	tr.checkRuns(t)
 	res.events, res.effects = map[string]bool{}, map[string]bool{}
 	for l := range tr.past {
@@ -276,6 +274,7 @@ func (tr *trial) look(t require.TestingT) {
 	}
 }
 
+// histories reads all runs of the trial.
 func (tr *trial) histories(t require.TestingT) (hs []*store.History) {
 	page, err := tr.d.outside.List(context.Background(), store.Filter{IDPrefix: tr.id, OldestFirst: true})
 	require.NoError(t, err)
