@@ -162,6 +162,24 @@ func branchShapes() []*shape {
 			},
 		},
 		{
+			name: "children of branches", want: []string{"kid 0 kid 1, <nil>"}, wide: 2,
+			define: func(l *life) []durable.Definition {
+				kid := l.kid(0)
+				return []durable.Definition{durable.Define("children of branches", func(ctx context.Context, _ int) (string, error) {
+					var told [2]*durable.Future[string]
+					for i := range told {
+						told[i] = durable.Go(ctx, "part", func(ctx context.Context) (string, error) { return kid.Run(ctx, durable.AutoID, i) })
+					}
+					a, err := told[0].Wait(ctx)
+					if err != nil {
+						return "", err
+					}
+					b, err := told[1].Wait(ctx)
+					return a + " " + b, err
+				}), kid}
+			},
+		},
+		{
 			name: "group", want: []string{"no, <nil>"}, wide: 2,
 			define: func(l *life) []durable.Definition {
 				return []durable.Definition{durable.Define("group", func(ctx context.Context, _ int) (string, error) {

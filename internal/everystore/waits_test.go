@@ -7,7 +7,21 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
 )
+
+// isAsked looks whether the root run is listed as waiting for a person, as long
+// as nobody has answered.
+func (l *life) isAsked(prompt string) error {
+	h, err := l.d.outside.Load(l.ctx, l.trial.id, store.Cursor{NoEvents: true})
+	if err != nil {
+		return err
+	}
+	if r := &h.Run; r.Inbox == 0 && (r.Status != store.Waiting || r.Code != durable.CodeApproval || r.Reason != prompt) {
+		return fmt.Errorf("nobody can see what is asked: the run is %s, %q: %q", r.Status, r.Code, r.Reason)
+	}
+	return nil
+}
 
 func waitShapes() []*shape {
 	return []*shape{
@@ -76,6 +90,9 @@ func waitShapes() []*shape {
 			},
 			script: func(ctx context.Context, l *life) error {
 				if err := l.until(ctx, "r wait_requested approve"); err != nil {
+					return err
+				}
+				if err := l.isAsked("Ship it?"); err != nil {
 					return err
 				}
 				return l.signal(durable.WaitKey("approve", 0), true, "1")
