@@ -469,10 +469,8 @@ func (c *committer) land(r *run, err error) {
 		if r.eng.watched.Load() > 0 {
 			r.eng.notify([]string{r.id}) // the store does not tell of plain checkpoints
 		}
-		// Receivers in this process need not wait for a notice, which may be
-		// lost.
 		for i := range f.change.Send {
-			r.eng.mailFor(f.change.Send[i].To)
+			r.eng.delivered(f.change.Send[i].To)
 		}
 	}
 	for i, w := range f.writes {

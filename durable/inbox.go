@@ -200,16 +200,6 @@ func (b *inbox) expect(open map[string]*mailWait, branch int32) {
 	b.absent = slices.SortedFunc(maps.Values(open), func(x, y *mailWait) int { return cmp.Compare(x.asked, y.asked) })
 }
 
-// mailFor lets a run of this process look for mail, and loads it for that if it
-// is unloaded.
-func (e *Engine) mailFor(id string) {
-	if r := e.active(id); r != nil {
-		e.background(r.fetchMail)
-	} else if e.isDormant(id) {
-		e.rouseForMail(id)
-	}
-}
-
 // fetchMail reads what has come into r's inbox since it was last read.
 func (r *run) fetchMail() {
 	b := &r.inbox

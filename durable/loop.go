@@ -263,31 +263,39 @@ func (e *Engine) take(row store.Run) *run {
 	r.silent.Store(row.Status == store.Waiting)
 	e.drop(row.ID) // of ours, if it was lost and is claimed back
 	e.log.Debug("durable: run claimed", "run", row.ID, "workflow", row.Workflow, "status", row.Status, "strikes", row.Strikes)
-	if old := e.active(row.ID); old != nil {
-		// A run of ours that we claimed again: the execution that lost it ends
-		// before the new one begins.
-		_ = old.die(&death{kind: deathLost, err: ErrLost})
-		waits := e.background(func() {
-			select {
-			case <-old.ended:
-			case <-e.loop.Done(): // then begin gives it back
-			}
-			e.begin(r)
-		})
-		if waits {
-			return r
-		}
-	}
 	e.begin(r)
 	return r
 }
 
+// beginAfter ends what stands in r's place, and then begins r: an execution of
+// ours that has lost the run, or a start that is about to find it exists. It
+// reports false when the engine closes.
+func (e *Engine) beginAfter(old, r *run) bool {
+	_ = old.die(&death{kind: deathLost, err: ErrLost})
+	return e.background(func() {
+		select {
+		case <-old.ended:
+		case <-e.loop.Done(): // then begin gives it back
+		}
+		e.begin(r)
+	})
+}
+
+// begin executes r, or gives it back when the engine closes.
 func (e *Engine) begin(r *run) {
-	err := e.add(r)
-	if err == nil {
-		e.claimed.Add(1)
-		r.launch()
-		return
+	for {
+		err := e.add(r)
+		if err == nil {
+			e.claimed.Add(1)
+			r.launch()
+			return
+		}
+		if !errors.Is(err, store.ErrOwned) {
+			break
+		}
+		if old := e.active(r.id); old != nil && e.beginAfter(old, r) {
+			return
+		}
 	}
 	// The engine closes. What was claimed in the same moment is given back, so
 	// that it does not look like a run whose process died.

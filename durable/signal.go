@@ -81,7 +81,7 @@ func (e *Engine) send(ctx context.Context, m store.Message) error {
 		var status *store.StatusError
 		switch {
 		case err == nil:
-			e.mailFor(m.To)
+			e.delivered(m.To)
 			return nil
 		case errors.As(err, &status):
 			return &NotRunningError{RunID: m.To, Status: status.Status}
@@ -90,5 +90,20 @@ func (e *Engine) send(ctx context.Context, m store.Message) error {
 		default:
 			return fmt.Errorf("durable: sending %s %q to run %s: %w", m.Kind, m.Name, m.To, err)
 		}
+	}
+}
+
+// delivered sees to it that the receiver of a message that was just delivered
+// takes notice, without waiting for the store to tell: a notice may be lost, or
+// come before this engine listens. A receiver that is not executed here may have
+// lost its owner, and is then due.
+func (e *Engine) delivered(id string) {
+	switch r := e.active(id); {
+	case r != nil:
+		e.background(r.fetchMail)
+	case e.isDormant(id):
+		e.rouseForMail(id)
+	case e.recovered.Load():
+		e.nudge(e.wake)
 	}
 }

@@ -276,6 +276,11 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 		if r.def == nil {
 			r.cancel(nil)
 		}
+		if errors.Is(err, ErrLost) {
+			// A claim of this engine has taken the run between add and the
+			// write: there is one already.
+			err = &store.ExistsError{RunID: id}
+		}
 		if errors.Is(err, ErrUnavailable) {
 			err = fmt.Errorf("durable: run %s was not started: %w", id, err)
 		}

@@ -1,0 +1,101 @@
+package everystore_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// waiters is how many runs wait when their engine is closed.
+const waiters = 2000
+
+// waiter waits in one of several ways, as its input says.
+var waiter = durable.Define("waiter", func(ctx context.Context, n int) (string, error) {
+	await := func(ctx context.Context) (string, error) { return durable.Await[string](ctx, "letter") }
+	switch n % 4 {
+	case 0:
+		return await(ctx)
+	case 1:
+		return "slept", durable.Sleep(ctx, 1000*time.Hour)
+	case 2: // in two branches
+		slow := durable.Go(ctx, "slow", func(ctx context.Context) (string, error) {
+			return "slow", durable.Sleep(ctx, 1000*time.Hour)
+		})
+		_, v, err := durable.First(ctx, "first", slow, durable.Go(ctx, "letter", await))
+		return v, err
+	}
+	return durable.Await[string](ctx, "letter", durable.Prompt("May I?"), durable.Timeout(1000*time.Hour))
+})
+
+// engineGoroutines counts goroutines that execute code of the engine.
+func engineGoroutines() int {
+	buf := make([]byte, 64<<20)
+	stacks := string(buf[:runtime.Stack(buf, true)])
+	n := 0
+	for g := range strings.SplitSeq(stacks, "\n\n") {
+		if strings.Contains(g, "holdfast/durable.") && !strings.Contains(g, "everystore_test.Test") {
+			n++
+		}
+	}
+	return n
+}
+
+func TestCloseLeavesNoGoroutineOfThousandsOfWaitingRuns(t *testing.T) {
+	onEach(t, func(t *testing.T, b backend, d *data) {
+		p := d.program(t, waiter)
+		began := time.Now()
+		var starts sync.WaitGroup
+		for i := range 50 {
+			starts.Go(func() {
+				for n := i; n < waiters; n += 50 {
+					if _, err := waiter.Start(p, fmt.Sprintf("r%04d", n), n); err != nil {
+						t.Error(err)
+						return
+					}
+				}
+			})
+		}
+		starts.Wait()
+		for {
+			counts, err := d.outside.Count(context.Background(), store.Filter{}, store.ByStatus)
+			require.NoError(t, err)
+			if counts[string(store.Waiting)] == waiters {
+				break
+			}
+			require.Less(t, time.Since(began), 2*patience, "%v", counts)
+			time.Sleep(5 * moment)
+		}
+		t.Logf("%d runs wait after %s, with %d goroutines", waiters, time.Since(began), engineGoroutines())
+
+		began = time.Now()
+		require.NoError(t, p.eng.Close())
+		took := time.Since(began)
+		t.Logf("closed in %s", took)
+		require.Less(t, took, 10*time.Second)
+		require.Zero(t, engineGoroutines(), "of the closed engine")
+
+		// They wait on without anybody, and go on with another engine.
+		counts, err := d.outside.Count(context.Background(), store.Filter{}, store.ByStatus)
+		require.NoError(t, err)
+		require.Equal(t, map[string]int64{string(store.Waiting): waiters}, counts)
+		q := d.program(t, waiter)
+		for _, n := range []int{0, 2, 3, waiters - 1} {
+			id := fmt.Sprintf("r%04d", n)
+			require.NoError(t, durable.Signal(q, id, "letter", "x"))
+			h, err := waiter.Handle(q, id)
+			require.NoError(t, err)
+			out, err := h.Wait(q)
+			require.NoError(t, err)
+			require.Equal(t, "x", out)
+		}
+	})
+}
