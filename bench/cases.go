@@ -12,6 +12,8 @@ type benchCase struct {
 var cases = []benchCase{
 	{"SEQ", (*target).isDatabase, seq},
 	{"FAN", (*target).isDatabase, fan},
+	{"PAR", (*target).isDatabase, par},
+	{"MAP", (*target).isDatabase, mapping},
 	{"START", (*target).isDatabase, start},
 	{"REPLAY", (*target).isDurable, replay},
 	{"ENGINE", (*target).isMemory, engine},

@@ -23,12 +23,13 @@ type size struct {
 	fanPairs int // of FAN, whose blocks are longer
 	rounds   int // of cases without a floor
 	idle     int // seconds
+	items    int // of MAP
 }
 
 // Fifteen pairs are the least that gives a bootstrap interval worth printing.
 var (
-	quick = size{pairs: 40, fanPairs: 15, rounds: 11, idle: 30}
-	full  = size{pairs: 200, fanPairs: 50, rounds: 31, idle: 60}
+	quick = size{pairs: 40, fanPairs: 15, rounds: 11, idle: 30, items: 10_000}
+	full  = size{pairs: 200, fanPairs: 50, rounds: 31, idle: 60, items: 10_000}
 )
 
 func main() {
