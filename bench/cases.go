@@ -19,6 +19,8 @@ var cases = []benchCase{
 	{"ENGINE", (*target).isMemory, engine},
 	{"STATEMENTS", (*target).isDurable, statements},
 	{"IDLE", (*target).isDurable, idle},
+	{"SLEEP", (*target).isDurable, sleep},
+	{"SIGNAL", (*target).isDurable, signals},
 }
 
 func caseNames() []string {

@@ -24,18 +24,31 @@ type size struct {
 	rounds   int // of cases without a floor
 	idle     int // seconds
 	items    int // of MAP
+
+	sleepers   sleepers
+	awayRounds int // of signals from another process, which have breaks between them
 }
 
 // Fifteen pairs are the least that gives a bootstrap interval worth printing.
 var (
-	quick = size{pairs: 40, fanPairs: 15, rounds: 11, idle: 30, items: 10_000}
-	full  = size{pairs: 200, fanPairs: 50, rounds: 31, idle: 60, items: 10_000}
+	quick = size{
+		pairs: 40, fanPairs: 15, rounds: 11, idle: 30, items: 10_000,
+		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 3, Idle: 30}, awayRounds: 5,
+	}
+	full = size{
+		pairs: 200, fanPairs: 50, rounds: 31, idle: 60, items: 10_000,
+		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 5, Idle: 60}, awayRounds: 15,
+	}
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := command(ctx, os.Stdout, os.Args[1:]); err != nil {
+	do := func() error { return command(ctx, os.Stdout, os.Args[1:]) }
+	if env := os.Getenv(childEnv); env != "" {
+		do = func() error { return obey(ctx, env, os.Stdin, os.Stdout) }
+	}
+	if err := do(); err != nil {
 		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
 		os.Exit(1)
 	}
