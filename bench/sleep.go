@@ -26,9 +26,14 @@ const (
 	// sleepStarts are how many callers start runs at a time, so that they share
 	// commits.
 	sleepStarts = 256
-	// sleepGap is the time between two moments, and before the first: longer than
-	// a wake-up takes.
+	// sleepGap is the time between two moments: longer than a wake-up takes.
 	sleepGap = 3 * time.Second
+	// sleepSlack is for the runs that wake to be started and fall asleep, before
+	// the time in which nothing wakes begins.
+	sleepSlack = 10 * time.Second
+	// settledBelow statements a second are beats, and not the end of what it took
+	// to fall asleep.
+	settledBelow = 10
 )
 
 // sleep measures what runs that sleep cost: memory, statements, and the time
@@ -140,14 +145,10 @@ func (b *bedroom) watch(ctx context.Context) ([]result, error) {
 	if err := b.asleep(ctx, b.Runs+b.Due*b.Wakes); err != nil {
 		return nil, err
 	}
-	if left := time.Until(first); left < time.Duration(b.Idle)*time.Second {
-		return nil, fmt.Errorf("the runs were asleep only %s before the first of them is due, and %d s are to be watched", left, b.Idle)
-	}
-	counted := counts(b.store)
-	if err := pause(ctx, time.Duration(b.Idle)*time.Second); err != nil {
+	idle, err := b.idle(ctx, first)
+	if err != nil {
 		return nil, err
 	}
-	idle := float64(counts(b.store).Statements-counted.Statements) / float64(b.Idle)
 	after, err := footprintNow()
 	if err != nil {
 		return nil, err
@@ -180,7 +181,7 @@ func (b *bedroom) toBed(ctx context.Context) (float64, error) {
 // setAlarms starts the runs that wake, after the time in which nothing does, and
 // returns the first moment.
 func (b *bedroom) setAlarms(ctx context.Context) (time.Time, error) {
-	first := time.Now().Add(time.Duration(b.Idle)*time.Second + 2*sleepGap)
+	first := time.Now().Add(time.Duration(b.Idle)*time.Second + sleepSlack)
 	for k := range b.Wakes {
 		m := &moment{at: first.Add(time.Duration(k) * sleepGap), awake: make(chan time.Time, 1)}
 		m.left.Store(int64(b.Due))
@@ -207,6 +208,28 @@ func (b *bedroom) asleep(ctx context.Context, want int) error {
 			return err
 		}
 	}
+}
+
+// idle returns how many statements a second are made while all sleep, which ends
+// at the first moment.
+func (b *bedroom) idle(ctx context.Context, first time.Time) (float64, error) {
+	for before := int64(0); ; {
+		now := counts(b.store).Statements
+		if now-before < settledBelow {
+			break
+		}
+		before = now
+		if err := pause(ctx, time.Second); err != nil {
+			return 0, err
+		}
+	}
+	window := min(time.Duration(b.Idle)*time.Second, time.Until(first)-time.Second/10)
+	if window <= 0 {
+		return 0, fmt.Errorf("the first run is due and not all of them sleep: %s was not enough for them", sleepSlack)
+	}
+	before := counts(b.store)
+	err := pause(ctx, window)
+	return float64(counts(b.store).Statements-before.Statements) / window.Seconds(), err
 }
 
 // rise waits for the moments and returns how long each took, in seconds.
