@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A size says how much is measured.
@@ -26,6 +27,7 @@ type size struct {
 	items    int // of MAP
 
 	sleepers   sleepers
+	signals    int // of a round
 	awayRounds int // of signals from another process, which have breaks between them
 }
 
@@ -33,11 +35,11 @@ type size struct {
 var (
 	quick = size{
 		pairs: 40, fanPairs: 15, rounds: 11, idle: 30, items: 10_000,
-		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 3, Idle: 30}, awayRounds: 5,
+		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 3, Idle: 30, Slack: 10 * time.Second}, signals: 100, awayRounds: 5,
 	}
 	full = size{
 		pairs: 200, fanPairs: 50, rounds: 31, idle: 60, items: 10_000,
-		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 5, Idle: 60}, awayRounds: 15,
+		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 5, Idle: 60, Slack: 10 * time.Second}, signals: 100, awayRounds: 15,
 	}
 )
 

@@ -14,10 +14,7 @@ import (
 )
 
 const (
-	// signalBlock signals are a round: the least of which a 99th percentile says
-	// anything.
-	signalBlock = 100
-	// signalWarm signals of a run are not counted.
+	// signalWarm signals of a round are not counted.
 	signalWarm = 5
 	signalName = "ping"
 )
@@ -34,7 +31,7 @@ func signals(ctx context.Context, t *target, n size) ([]result, error) {
 		return nil, err
 	}
 	defer s.Close()
-	l := newListener()
+	l := newListener(n.signals)
 	var results []result
 	err = withEngine(ctx, s, func(ctx context.Context, eng *durable.Engine) error {
 		l.engine = eng
@@ -61,10 +58,11 @@ type listener struct {
 	workflow *durable.Workflow[int, int]
 	engine   *durable.Engine
 	aged     chan time.Duration
+	signals  int // of a round
 }
 
-func newListener() *listener {
-	l := &listener{aged: make(chan time.Duration, 1)}
+func newListener(signals int) *listener {
+	l := &listener{aged: make(chan time.Duration, 1), signals: signals}
 	l.workflow = durable.Define("listener", func(ctx context.Context, n int) (int, error) {
 		for range n {
 			sent, err := durable.Await[int64](ctx, signalName)
@@ -131,12 +129,12 @@ func signalChild(ctx context.Context, o orders, in io.Reader, _ io.Writer) error
 func (l *listener) rounds(ctx context.Context, name string, rounds int, send func(run string) error) ([]result, error) {
 	var p50s, p99s []float64
 	for round := range rounds {
-		run, err := l.workflow.Start(ctx, fmt.Sprintf("%s-%d", name, round), signalWarm+signalBlock)
+		run, err := l.workflow.Start(ctx, fmt.Sprintf("%s-%d", name, round), signalWarm+l.signals)
 		if err != nil {
 			return nil, err
 		}
 		var took []float64
-		for i := range signalWarm + signalBlock {
+		for i := range signalWarm + l.signals {
 			d, err := l.one(ctx, run.ID(), send)
 			if err != nil {
 				return nil, err

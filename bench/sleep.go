@@ -20,6 +20,9 @@ type sleepers struct {
 	Due   int // more of them that wake at one moment
 	Wakes int // moments
 	Idle  int // seconds during which nothing wakes
+	// Slack is for the runs that wake to be started and fall asleep, before the
+	// time in which nothing wakes begins.
+	Slack time.Duration
 }
 
 const (
@@ -28,9 +31,6 @@ const (
 	sleepStarts = 256
 	// sleepGap is the time between two moments: longer than a wake-up takes.
 	sleepGap = 3 * time.Second
-	// sleepSlack is for the runs that wake to be started and fall asleep, before
-	// the time in which nothing wakes begins.
-	sleepSlack = 10 * time.Second
 	// settledBelow statements a second are beats, and not the end of what it took
 	// to fall asleep.
 	settledBelow = 10
@@ -181,7 +181,7 @@ func (b *bedroom) toBed(ctx context.Context) (float64, error) {
 // setAlarms starts the runs that wake, after the time in which nothing does, and
 // returns the first moment.
 func (b *bedroom) setAlarms(ctx context.Context) (time.Time, error) {
-	first := time.Now().Add(time.Duration(b.Idle)*time.Second + sleepSlack)
+	first := time.Now().Add(time.Duration(b.Idle)*time.Second + b.Slack)
 	for k := range b.Wakes {
 		m := &moment{at: first.Add(time.Duration(k) * sleepGap), awake: make(chan time.Time, 1)}
 		m.left.Store(int64(b.Due))
@@ -225,7 +225,7 @@ func (b *bedroom) idle(ctx context.Context, first time.Time) (float64, error) {
 	}
 	window := min(time.Duration(b.Idle)*time.Second, time.Until(first)-time.Second/10)
 	if window <= 0 {
-		return 0, fmt.Errorf("the first run is due and not all of them sleep: %s was not enough for them", sleepSlack)
+		return 0, fmt.Errorf("the first run is due and not all of them sleep: %s was not enough for them", b.Slack)
 	}
 	before := counts(b.store)
 	err := pause(ctx, window)
