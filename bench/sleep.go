@@ -31,9 +31,6 @@ const (
 	sleepStarts = 256
 	// sleepGap is the time between two moments: longer than a wake-up takes.
 	sleepGap = 3 * time.Second
-	// settledBelow statements a second are beats, and not the end of what it took
-	// to fall asleep.
-	settledBelow = 10
 )
 
 // sleep measures what runs that sleep cost: memory, statements, and the time
@@ -145,7 +142,14 @@ func (b *bedroom) watch(ctx context.Context) ([]result, error) {
 	if err := b.asleep(ctx, b.Runs+b.Due*b.Wakes); err != nil {
 		return nil, err
 	}
-	idle, err := b.idle(ctx, first)
+	if err := settled(ctx, b.store); err != nil {
+		return nil, err
+	}
+	window := min(time.Duration(b.Idle)*time.Second, time.Until(first)-time.Second/10)
+	if window <= 0 {
+		return nil, fmt.Errorf("the first run is due and not all of them sleep: %s was not enough for them", b.Slack)
+	}
+	idle, err := statementRate(ctx, b.store, window)
 	if err != nil {
 		return nil, err
 	}
@@ -210,28 +214,6 @@ func (b *bedroom) asleep(ctx context.Context, want int) error {
 	}
 }
 
-// idle returns how many statements a second are made while all sleep, which ends
-// at the first moment.
-func (b *bedroom) idle(ctx context.Context, first time.Time) (float64, error) {
-	for before := int64(0); ; {
-		now := counts(b.store).Statements
-		if now-before < settledBelow {
-			break
-		}
-		before = now
-		if err := pause(ctx, time.Second); err != nil {
-			return 0, err
-		}
-	}
-	window := min(time.Duration(b.Idle)*time.Second, time.Until(first)-time.Second/10)
-	if window <= 0 {
-		return 0, fmt.Errorf("the first run is due and not all of them sleep: %s was not enough for them", b.Slack)
-	}
-	before := counts(b.store)
-	err := pause(ctx, window)
-	return float64(counts(b.store).Statements-before.Statements) / window.Seconds(), err
-}
-
 // rise waits for the moments and returns how long each took, in seconds.
 func (b *bedroom) rise(ctx context.Context) ([]float64, error) {
 	var took []float64
@@ -267,14 +249,4 @@ func atOnce(goroutines, n int, fn func(i int) error) error {
 	}
 	all.Wait()
 	return errors.Join(errs...)
-}
-
-// pause waits, unless ctx ends first.
-func pause(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
