@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"math"
 	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -64,6 +65,9 @@ func testWaiting(t *testing.T, name, mode string) {
 				}
 			}
 			for _, name := range names {
+				if name == "SLEEP memory" && runtime.GOOS != "linux" {
+					continue // no other system tells
+				}
 				require.Contains(t, got, name)
 				require.Positive(t, got[name].Rounds, name)
 				switch {
@@ -77,7 +81,6 @@ func testWaiting(t *testing.T, name, mode string) {
 					require.Less(t, math.Abs(got[name].Median), 60.0, name)
 				}
 			}
-			require.Len(t, got, len(names))
 		})
 	}
 }
