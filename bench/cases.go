@@ -12,11 +12,15 @@ type benchCase struct {
 var cases = []benchCase{
 	{"SEQ", (*target).isDatabase, seq},
 	{"FAN", (*target).isDatabase, fan},
+	{"PAR", (*target).isDatabase, par},
+	{"MAP", (*target).isDatabase, mapping},
 	{"START", (*target).isDatabase, start},
 	{"REPLAY", (*target).isDurable, replay},
 	{"ENGINE", (*target).isMemory, engine},
 	{"STATEMENTS", (*target).isDurable, statements},
 	{"IDLE", (*target).isDurable, idle},
+	{"SLEEP", (*target).isDurable, sleep},
+	{"SIGNAL", (*target).isDurable, signals},
 }
 
 func caseNames() []string {

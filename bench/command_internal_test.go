@@ -2,14 +2,134 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
+	"log/slog"
+	"math"
+	"os"
+	"runtime"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/pgtest"
 )
+
+// TestMain turns the binary into a child when a case has told it to.
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) != "" {
+		main()
+		return
+	}
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	os.Exit(m.Run())
+}
+
+// tiny measures nothing well and everything once.
+var tiny = size{
+	pairs: 1, fanPairs: 2, rounds: 1, idle: 1, items: 300,
+	sleepers: sleepers{Runs: 50, Due: 5, Wakes: 1, Idle: 1, Slack: 3 * time.Second}, signals: 3, awayRounds: 1,
+}
+
+// waiting are the cases of structure and waiting, and the results of each.
+var waiting = map[string][]string{
+	"PAR":    {"PAR", "PAR branch"},
+	"MAP":    {"MAP"},
+	"SLEEP":  {"SLEEP start", "SLEEP memory", "SLEEP heap", "SLEEP idle", "SLEEP wake-up"},
+	"SIGNAL": {"SIGNAL p50", "SIGNAL p99", "SIGNAL away p50", "SIGNAL away p99"},
+}
+
+func TestStructureAndWaitingAreMeasuredOnSQLite(t *testing.T) {
+	testWaiting(t, "sqlite", modeFull)
+}
+
+func TestStructureAndWaitingAreMeasuredOnPostgres(t *testing.T) {
+	t.Setenv(pgtest.EnvDSN, pgtest.DSN(t))
+	testWaiting(t, "postgres", "1 connection")
+}
+
+func testWaiting(t *testing.T, name, mode string) {
+	for one, names := range waiting {
+		t.Run(one, func(t *testing.T) {
+			results, err := measure(t.Context(), []string{name}, []string{one}, tiny)
+			require.NoError(t, err)
+			got := map[string]result{}
+			for _, r := range results {
+				require.Equal(t, name, r.Store)
+				if r.Mode == mode {
+					got[r.Name] = r
+				}
+			}
+			for _, name := range names {
+				if name == "SLEEP memory" && runtime.GOOS != "linux" {
+					continue // no other system tells
+				}
+				require.Contains(t, got, name)
+				require.Positive(t, got[name].Rounds, name)
+				switch {
+				case name == "PAR" || name == "MAP":
+					require.Positive(t, *got[name].Floor, name)
+					require.InDelta(t, got[name].Median / *got[name].Floor, *got[name].Ratio, *got[name].Ratio, name)
+				case strings.HasPrefix(name, "SIGNAL"), name == "SLEEP start":
+					require.Positive(t, got[name].Min, name)
+				case name == "SLEEP wake-up":
+					// The store's clock is known to half the time of a beat.
+					require.Less(t, math.Abs(got[name].Median), 60.0, name)
+				}
+			}
+		})
+	}
+}
+
+// A child that cannot do its work says why, and the case does not wait for it.
+func TestFailureOfAChildIsTheCases(t *testing.T) {
+	o := orders{Role: "signal", Store: "sqlite", Mode: modeFull, Address: t.TempDir()} // a directory is no database
+	c, err := begin(t.Context(), o)
+	require.NoError(t, err)
+	<-c.ended
+	require.ErrorContains(t, c.end(), "the process for the role signal: exit status 1: bench: ")
+
+	l := newListener(1)
+	target := sqliteTarget(t.TempDir(), modeFull)
+	s, err := target.open()
+	require.NoError(t, err)
+	defer s.Close()
+	err = withEngine(t.Context(), s, func(ctx context.Context, eng *durable.Engine) error {
+		l.engine = eng
+		_, err := l.fromAway(ctx, o, 1)
+		return err
+	}, l.workflow)
+	require.ErrorContains(t, err, "exit status 1")
+}
+
+// Without its parent a child has nobody to measure for.
+func TestChildEndsWithItsInput(t *testing.T) {
+	target := sqliteTarget(t.TempDir(), modeFull)
+	for role := range roles {
+		address, err := target.create(t.Context())
+		require.NoError(t, err)
+		c, err := begin(t.Context(), orders{Role: role, Store: target.name, Mode: target.mode, Address: address,
+			Sleepers: sleepers{Runs: 1, Due: 1, Wakes: 1, Idle: 3600, Slack: time.Hour}})
+		require.NoError(t, err)
+		require.NoError(t, c.in.Close()) // that its work is undone is a failure, or not: the role says
+		select {
+		case <-c.ended:
+		case <-time.After(time.Minute):
+			t.Fatalf("the process for the role %s is still there", role)
+		}
+	}
+}
+
+func TestOrdersThatAreNoneAreRefused(t *testing.T) {
+	require.ErrorContains(t, obey(t.Context(), "{", nil, io.Discard), childEnv)
+	require.ErrorContains(t, obey(t.Context(), `{"Role":"cook"}`, nil, io.Discard), `"cook", which is no role`)
+	_, err := connect("memory", "", "")
+	require.ErrorContains(t, err, "memory store has no address")
+}
 
 func TestCommandPrintsCasesAsJSON(t *testing.T) {
 	var out bytes.Buffer

@@ -70,17 +70,52 @@ func idle(ctx context.Context, t *target, n size) ([]result, error) {
 		if _, err := w.Run(ctx, "idle", 0); err != nil {
 			return err
 		}
-		before := counts(s)
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(time.Duration(n.idle) * time.Second):
+		if err := settled(ctx, s); err != nil {
+			return err
 		}
-		rate = float64(counts(s).Statements-before.Statements) / float64(n.idle)
-		return nil
+		var err error
+		rate, err = statementRate(ctx, s, time.Duration(n.idle)*time.Second)
+		return err
 	}, w)
 	if err != nil {
 		return nil, err
 	}
 	return []result{plainResult("IDLE", "statements/s", []float64{rate})}, nil
+}
+
+// settledBelow statements a second are beats, and not the end of some work.
+const settledBelow = 10
+
+// settled waits until s has come to rest. It takes a second at least, so that
+// what is counted next does not begin with the beat of Open, and end just before
+// one.
+func settled(ctx context.Context, s store.Store) error {
+	for {
+		before := counts(s).Statements
+		if err := pause(ctx, time.Second); err != nil {
+			return err
+		}
+		if counts(s).Statements-before < settledBelow {
+			return nil
+		}
+	}
+}
+
+// statementRate counts what s sends to the database in a second, over a while.
+func statementRate(ctx context.Context, s store.Store, while time.Duration) (float64, error) {
+	before := counts(s).Statements
+	if err := pause(ctx, while); err != nil {
+		return 0, err
+	}
+	return float64(counts(s).Statements-before) / while.Seconds(), nil
+}
+
+// pause waits, unless ctx ends first.
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
 }

@@ -15,6 +15,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"time"
 )
 
 // A size says how much is measured.
@@ -23,18 +24,33 @@ type size struct {
 	fanPairs int // of FAN, whose blocks are longer
 	rounds   int // of cases without a floor
 	idle     int // seconds
+	items    int // of MAP
+
+	sleepers   sleepers
+	signals    int // of a round
+	awayRounds int // of signals from another process, which have breaks between them
 }
 
 // Fifteen pairs are the least that gives a bootstrap interval worth printing.
 var (
-	quick = size{pairs: 40, fanPairs: 15, rounds: 11, idle: 30}
-	full  = size{pairs: 200, fanPairs: 50, rounds: 31, idle: 60}
+	quick = size{
+		pairs: 40, fanPairs: 15, rounds: 11, idle: 30, items: 10_000,
+		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 3, Idle: 30, Slack: 10 * time.Second}, signals: 100, awayRounds: 5,
+	}
+	full = size{
+		pairs: 200, fanPairs: 50, rounds: 31, idle: 60, items: 10_000,
+		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 5, Idle: 60, Slack: 10 * time.Second}, signals: 100, awayRounds: 15,
+	}
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := command(ctx, os.Stdout, os.Args[1:]); err != nil {
+	do := func() error { return command(ctx, os.Stdout, os.Args[1:]) }
+	if env := os.Getenv(childEnv); env != "" {
+		do = func() error { return obey(ctx, env, os.Stdin, os.Stdout) }
+	}
+	if err := do(); err != nil {
 		fmt.Fprintf(os.Stderr, "bench: %v\n", err)
 		os.Exit(1)
 	}
@@ -42,7 +58,7 @@ func main() {
 
 func command(ctx context.Context, out io.Writer, args []string) error {
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
-	isQuick := flags.Bool("quick", false, "fewer and smaller rounds: a minute or two")
+	isQuick := flags.Bool("quick", false, "fewer and smaller rounds: about six minutes; most of that are SLEEP and SIGNAL")
 	asJSON := flags.Bool("json", false, "print JSON instead of a table")
 	only := flags.String("only", "", "run only these `cases`, separated by commas: "+strings.Join(caseNames(), ", "))
 	stores := flags.String("stores", "sqlite,postgres,memory", "measure only these `stores`")

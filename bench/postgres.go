@@ -15,8 +15,12 @@ import (
 	"github.com/holdfast-dev/holdfast/store/postgres"
 )
 
-// postgresTarget uses the server of DURABLE_POSTGRES_DSN, or starts one. Every
-// store gets one connection for its writes, as the floor has.
+// openPostgres gives the store one connection for its writes, as the floor has.
+func openPostgres(dsn string) (store.Store, error) {
+	return postgres.OpenOptions(dsn, postgres.Options{Writers: 1})
+}
+
+// postgresTarget uses the server of DURABLE_POSTGRES_DSN, or starts one.
 func postgresTarget() (*target, func() error, error) {
 	server, stop := os.Getenv(pgtest.EnvDSN), func() error { return nil }
 	if server == "" {
@@ -39,24 +43,21 @@ func postgresTarget() (*target, func() error, error) {
 		}
 		return errors.Join(append(errs, stop())...)
 	}
-	open := func(dsn string) (store.Store, error) {
-		return postgres.OpenOptions(dsn, postgres.Options{Writers: 1})
-	}
 	return &target{
-		name: "postgres", mode: "1 connection",
+		name: "postgres", mode: "1 connection", create: database,
 		open: func() (store.Store, error) {
 			dsn, err := database(context.Background())
 			if err != nil {
 				return nil, err
 			}
-			return open(dsn)
+			return openPostgres(dsn)
 		},
 		openFloor: func(ctx context.Context) (*floor, error) {
 			dsn, err := database(ctx)
 			if err != nil {
 				return nil, err
 			}
-			s, err := open(dsn)
+			s, err := openPostgres(dsn)
 			if err != nil {
 				return nil, err
 			}

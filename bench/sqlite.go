@@ -22,21 +22,23 @@ const (
 
 var files atomic.Int64
 
-func sqliteTarget(dir, mode string) *target {
-	open := func(path string) (store.Store, error) {
-		sync := sqlite.Full
-		if mode == modeNormal {
-			sync = sqlite.Normal
-		}
-		return sqlite.OpenOptions(path, sqlite.Options{Synchronous: sync})
+func openSQLite(path, mode string) (store.Store, error) {
+	sync := sqlite.Full
+	if mode == modeNormal {
+		sync = sqlite.Normal
 	}
+	return sqlite.OpenOptions(path, sqlite.Options{Synchronous: sync})
+}
+
+func sqliteTarget(dir, mode string) *target {
 	path := func() string { return filepath.Join(dir, fmt.Sprintf("%d.db", files.Add(1))) }
 	return &target{
 		name: "sqlite", mode: mode,
-		open: func() (store.Store, error) { return open(path()) },
+		open:   func() (store.Store, error) { return openSQLite(path(), mode) },
+		create: func(context.Context) (string, error) { return path(), nil },
 		openFloor: func(ctx context.Context) (*floor, error) {
 			p := path()
-			s, err := open(p)
+			s, err := openSQLite(p, mode)
 			if err != nil {
 				return nil, err
 			}

@@ -16,6 +16,9 @@ type target struct {
 	name, mode string
 	// open gives a new, empty store.
 	open func() (store.Store, error)
+	// create gives the address of a new, empty database, for connect; nil for
+	// memory.
+	create func(context.Context) (address string, err error)
 	// openFloor gives a floor in a new, empty database of the same kind; nil
 	// for memory.
 	openFloor func(context.Context) (*floor, error)
@@ -26,6 +29,17 @@ func (t *target) isMemory() bool   { return t.openFloor == nil }
 
 // isDurable excludes modes that only differ in how they write.
 func (t *target) isDurable() bool { return t.isDatabase() && t.mode != modeNormal }
+
+// connect opens the store at an address, which another process may have open too.
+func connect(name, mode, address string) (store.Store, error) {
+	switch name {
+	case "sqlite":
+		return openSQLite(address, mode)
+	case "postgres":
+		return openPostgres(address)
+	}
+	return nil, fmt.Errorf("a %s store has no address", name)
+}
 
 // openTargets prepares the wanted stores in dir. Call closeAll when done.
 func openTargets(dir string, names []string) (targets []*target, closeAll func(), err error) {

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"strings"
+)
+
+// childEnv holds the orders of a child: this program, executed again by a case
+// that needs a second process, or one whose memory nobody else has used.
+const childEnv = "HOLDFAST_BENCH_CHILD"
+
+// orders are what a child does, and on which database.
+type orders struct {
+	Role                 string // a key of roles
+	Store, Mode, Address string
+	Sleepers             sleepers // of the role sleep
+}
+
+// roles are what a child can be. A child ends when its standard input does, so
+// that it does not outlive the process that made it.
+var roles = map[string]func(context.Context, orders, io.Reader, io.Writer) error{
+	"sleep":  sleepChild,
+	"signal": signalChild,
+}
+
+// obey is what a child does instead of the command.
+func obey(ctx context.Context, env string, in io.Reader, out io.Writer) error {
+	var o orders
+	if err := json.Unmarshal([]byte(env), &o); err != nil {
+		return fmt.Errorf("the orders in %s: %w", childEnv, err)
+	}
+	role := roles[o.Role]
+	if role == nil {
+		return fmt.Errorf("the orders in %s ask for %q, which is no role", childEnv, o.Role)
+	}
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	return role(ctx, o, in, out)
+}
+
+// child is a process that carries out orders. Its first failure is in err once
+// ended is closed.
+type child struct {
+	in    io.WriteCloser
+	ended chan struct{}
+	err   error
+	said  bytes.Buffer // standard output, to be read once it has ended
+}
+
+// begin starts a child. It must be ended with end.
+func begin(ctx context.Context, o orders) (*child, error) {
+	env, err := json.Marshal(o)
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	c := &child{ended: make(chan struct{})}
+	var complaint strings.Builder
+	cmd := exec.CommandContext(ctx, self)
+	cmd.Env = append(os.Environ(), childEnv+"="+string(env))
+	cmd.Stdout, cmd.Stderr = &c.said, &complaint
+	if c.in, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	go func() {
+		defer close(c.ended)
+		if err := cmd.Wait(); err != nil {
+			c.err = fmt.Errorf("the process for the role %s: %w: %s", o.Role, err, strings.TrimSpace(complaint.String()))
+		}
+	}()
+	return c, nil
+}
+
+// end tells the child to end, waits for it, and returns its failure.
+func (c *child) end() error {
+	_ = c.in.Close() // it fails only for a child that has ended
+	<-c.ended
+	return c.err
+}
+
+// untilEOF returns a context that ends with in, or when stop is called.
+func untilEOF(ctx context.Context, in io.Reader) (_ context.Context, stop context.CancelFunc) {
+	ctx, stop = context.WithCancel(ctx)
+	go func() {
+		_, _ = io.Copy(io.Discard, in) // whatever ends it ends us
+		stop()
+	}()
+	return ctx, stop
+}

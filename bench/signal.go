@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+const (
+	// signalWarm signals of a round are not counted.
+	signalWarm = 5
+	signalName = "ping"
+)
+
+// signals measures the time from the call of Signal to the first line of the
+// step that follows the wait: sent by this process, and by another one.
+func signals(ctx context.Context, t *target, n size) ([]result, error) {
+	address, err := t.create(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s, err := connect(t.name, t.mode, address)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	l := newListener(n.signals)
+	var results []result
+	err = withEngine(ctx, s, func(ctx context.Context, eng *durable.Engine) error {
+		l.engine = eng
+		// One after the other, without a break.
+		here, err := l.rounds(ctx, "SIGNAL", n.rounds, func(run string) error { return ping(ctx, eng, run) })
+		if err != nil {
+			return err
+		}
+		away, err := l.fromAway(ctx, orders{Role: "signal", Store: t.name, Mode: t.mode, Address: address}, n.awayRounds)
+		results = append(here, away...)
+		return err
+	}, l.workflow)
+	return results, err
+}
+
+// ping signals a run, with the time at which it does.
+func ping(ctx context.Context, eng *durable.Engine, run string) error {
+	return eng.Signal(ctx, run, signalName, time.Now().UnixNano())
+}
+
+// listener has a workflow that waits for pings, and says how old they are when
+// it has taken them.
+type listener struct {
+	workflow *durable.Workflow[int, int]
+	engine   *durable.Engine
+	aged     chan time.Duration
+	signals  int // of a round
+}
+
+func newListener(signals int) *listener {
+	l := &listener{aged: make(chan time.Duration, 1), signals: signals}
+	l.workflow = durable.Define("listener", func(ctx context.Context, n int) (int, error) {
+		for range n {
+			sent, err := durable.Await[int64](ctx, signalName)
+			if err != nil {
+				return 0, err
+			}
+			err = durable.Do(ctx, "woken", func(context.Context) error {
+				l.aged <- time.Duration(time.Now().UnixNano() - sent)
+				return nil
+			})
+			if err != nil {
+				return 0, err
+			}
+		}
+		return n, nil
+	})
+	return l
+}
+
+// fromAway measures signals that a child sends.
+func (l *listener) fromAway(ctx context.Context, o orders, rounds int) (results []result, err error) {
+	c, err := begin(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, c.end()) }()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	go func() {
+		<-c.ended
+		stop(errors.New("the process that sends signals has ended"))
+	}()
+	return l.rounds(ctx, "SIGNAL away", rounds, func(run string) error {
+		// SQLite looks for what other processes wrote ever more rarely while there
+		// is nothing: a signal comes when nobody is on the look-out.
+		if err := pause(ctx, 30*time.Millisecond+rand.N(20*time.Millisecond)); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(c.in, run)
+		return err
+	})
+}
+
+// signalChild sends a ping to each run whose id it reads.
+func signalChild(ctx context.Context, o orders, in io.Reader, _ io.Writer) error {
+	s, err := connect(o.Store, o.Mode, o.Address)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return withEngine(ctx, s, func(ctx context.Context, eng *durable.Engine) error {
+		lines := bufio.NewScanner(in)
+		for lines.Scan() {
+			if err := ping(ctx, eng, lines.Text()); err != nil {
+				return err
+			}
+		}
+		return lines.Err()
+	})
+}
+
+// rounds measures blocks of signals, each with a run of its own. send has one
+// sent to the run.
+func (l *listener) rounds(ctx context.Context, name string, rounds int, send func(run string) error) ([]result, error) {
+	var p50s, p99s []float64
+	for round := range rounds {
+		run, err := l.workflow.Start(ctx, fmt.Sprintf("%s-%d", name, round), signalWarm+l.signals)
+		if err != nil {
+			return nil, err
+		}
+		var took []float64
+		for i := range signalWarm + l.signals {
+			d, err := l.one(ctx, run.ID(), send)
+			if err != nil {
+				return nil, err
+			}
+			if i >= signalWarm {
+				took = append(took, micros(d))
+			}
+		}
+		if _, err := run.Wait(ctx); err != nil {
+			return nil, err
+		}
+		p50s = append(p50s, median(took))
+		p99s = append(p99s, quantile(took, 0.99))
+	}
+	return []result{plainResult(name+" p50", "us/signal", p50s), plainResult(name+" p99", "us/signal", p99s)}, nil
+}
+
+// one has a signal sent once the run waits for it, for one that comes early is
+// taken without a wake-up, and returns how old it was.
+func (l *listener) one(ctx context.Context, run string, send func(run string) error) (time.Duration, error) {
+	for {
+		info, err := l.engine.Get(ctx, run)
+		if err != nil {
+			return 0, err
+		}
+		if info.Status == store.Waiting {
+			break
+		}
+		if info.Status.Terminal() {
+			return 0, fmt.Errorf("run %s has ended (%s: %s) and is to receive signals", run, info.Status, info.Reason)
+		}
+		if err := pause(ctx, 200*time.Microsecond); err != nil {
+			return 0, err
+		}
+	}
+	if err := send(run); err != nil {
+		return 0, err
+	}
+	select {
+	case d := <-l.aged:
+		return d, nil
+	case <-ctx.Done():
+		return 0, context.Cause(ctx)
+	case <-time.After(time.Minute):
+		return 0, fmt.Errorf("run %s did not take a signal within a minute", run)
+	}
+}

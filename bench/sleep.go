@@ -1,0 +1,252 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// sleepers say how much sleeps, and for how long it is watched.
+type sleepers struct {
+	Runs  int // that sleep for an hour
+	Due   int // more of them that wake at one moment
+	Wakes int // moments
+	Idle  int // seconds during which nothing wakes
+	// Slack is for the runs that wake to be started and fall asleep, before the
+	// time in which nothing wakes begins.
+	Slack time.Duration
+}
+
+const (
+	// sleepStarts are how many callers start runs at a time, so that they share
+	// commits.
+	sleepStarts = 256
+	// sleepGap is the time between two moments: longer than a wake-up takes.
+	sleepGap = 3 * time.Second
+)
+
+// sleep measures what runs that sleep cost: memory, statements, and the time
+// from the moment at which many are due until the last has recorded its next
+// step. It does so in a process of its own, for in one that other cases have
+// used the sleepers would move into memory that is resident already.
+func sleep(ctx context.Context, t *target, n size) ([]result, error) {
+	address, err := t.create(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c, err := begin(ctx, orders{Role: "sleep", Store: t.name, Mode: t.mode, Address: address, Sleepers: n.sleepers})
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-c.ended:
+	case <-ctx.Done():
+	}
+	if err := c.end(); err != nil {
+		return nil, err
+	}
+	var results []result
+	return results, json.Unmarshal(c.said.Bytes(), &results)
+}
+
+// sleepChild is the process of SLEEP. It prints its results.
+func sleepChild(ctx context.Context, o orders, in io.Reader, out io.Writer) error {
+	ctx, stop := untilEOF(ctx, in)
+	defer stop()
+	s, err := connect(o.Store, o.Mode, o.Address)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	b := newBedroom(s, o.Sleepers)
+	var results []result
+	err = withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
+		results, err = b.watch(ctx)
+		return err
+	}, b.sleeper, b.riser)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(out).Encode(results)
+}
+
+// bedroom is where runs sleep.
+type bedroom struct {
+	sleepers
+	store   store.Store
+	sleeper *durable.Workflow[time.Duration, int] // sleeps for its input
+	riser   *durable.Workflow[riser, int]         // sleeps until its input, and makes a step
+	moments []*moment
+}
+
+// riser is when a run wakes.
+type riser struct {
+	Moment int
+	At     int64 // microseconds
+}
+
+// moment is one at which runs are due.
+type moment struct {
+	at    time.Time
+	left  atomic.Int64   // runs that have not recorded their step
+	awake chan time.Time // when the last one had
+}
+
+func newBedroom(s store.Store, n sleepers) *bedroom {
+	b := &bedroom{sleepers: n, store: s}
+	b.sleeper = durable.Define("sleeper", func(ctx context.Context, d time.Duration) (int, error) {
+		return 0, durable.Sleep(ctx, d)
+	})
+	b.riser = durable.Define("riser", func(ctx context.Context, r riser) (int, error) {
+		if err := durable.SleepUntil(ctx, time.UnixMicro(r.At)); err != nil {
+			return 0, err
+		}
+		v, err := steps(ctx, 1)
+		if m := b.moments[r.Moment]; err == nil && m.left.Add(-1) == 0 {
+			m.awake <- time.Now()
+		}
+		return v, err
+	})
+	return b
+}
+
+// watch puts the runs to bed, waits, and sees some of them rise.
+func (b *bedroom) watch(ctx context.Context) ([]result, error) {
+	// A run that came and went, so that the engine is idle and not unused.
+	if _, err := b.sleeper.Run(ctx, "nap", 0); err != nil {
+		return nil, err
+	}
+	before, err := footprintNow()
+	if err != nil {
+		return nil, err
+	}
+	rate, err := b.toBed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.asleep(ctx, b.Runs); err != nil {
+		return nil, err
+	}
+	first, err := b.setAlarms(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.asleep(ctx, b.Runs+b.Due*b.Wakes); err != nil {
+		return nil, err
+	}
+	if err := settled(ctx, b.store); err != nil {
+		return nil, err
+	}
+	window := min(time.Duration(b.Idle)*time.Second, time.Until(first)-time.Second/10)
+	if window <= 0 {
+		return nil, fmt.Errorf("the first run is due and not all of them sleep: %s was not enough for them", b.Slack)
+	}
+	idle, err := statementRate(ctx, b.store, window)
+	if err != nil {
+		return nil, err
+	}
+	after, err := footprintNow()
+	if err != nil {
+		return nil, err
+	}
+	wakes, err := b.rise(ctx)
+	if err != nil {
+		return nil, err
+	}
+	results := []result{plainResult("SLEEP start", "runs/s", []float64{rate})}
+	if after.resident != 0 {
+		results = append(results, plainResult("SLEEP memory", "MB", []float64{growth(before.resident, after.resident)}))
+	}
+	return append(results,
+		plainResult("SLEEP heap", "MB", []float64{growth(before.heap, after.heap)}),
+		plainResult("SLEEP idle", "statements/s", []float64{idle}),
+		plainResult("SLEEP wake-up", "s", wakes),
+	), nil
+}
+
+// toBed starts the runs that sleep throughout and returns how many a second.
+func (b *bedroom) toBed(ctx context.Context) (float64, error) {
+	began := time.Now()
+	err := atOnce(sleepStarts, b.Runs, func(i int) error {
+		_, err := b.sleeper.Start(ctx, fmt.Sprintf("sleeper-%d", i), time.Hour)
+		return err
+	})
+	return float64(b.Runs) / time.Since(began).Seconds(), err
+}
+
+// setAlarms starts the runs that wake, after the time in which nothing does, and
+// returns the first moment.
+func (b *bedroom) setAlarms(ctx context.Context) (time.Time, error) {
+	first := time.Now().Add(time.Duration(b.Idle)*time.Second + b.Slack)
+	for k := range b.Wakes {
+		m := &moment{at: first.Add(time.Duration(k) * sleepGap), awake: make(chan time.Time, 1)}
+		m.left.Store(int64(b.Due))
+		b.moments = append(b.moments, m)
+	}
+	return first, atOnce(sleepStarts, b.Due*b.Wakes, func(i int) error {
+		k := i % b.Wakes
+		_, err := b.riser.Start(ctx, fmt.Sprintf("riser-%d", i), riser{Moment: k, At: b.moments[k].at.UnixMicro()})
+		return err
+	})
+}
+
+// asleep waits until so many rows say that their run waits.
+func (b *bedroom) asleep(ctx context.Context, want int) error {
+	for {
+		n, err := b.store.Count(ctx, store.Filter{Statuses: []store.Status{store.Waiting}}, store.ByStatus)
+		if err != nil {
+			return err
+		}
+		if n[string(store.Waiting)] == int64(want) {
+			return nil
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}
+
+// rise waits for the moments and returns how long each took, in seconds.
+func (b *bedroom) rise(ctx context.Context) ([]float64, error) {
+	var took []float64
+	for _, m := range b.moments {
+		select {
+		case at := <-m.awake:
+			took = append(took, at.Sub(m.at).Seconds())
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(time.Until(m.at) + time.Minute):
+			return nil, fmt.Errorf("%d of %d runs were not awake a minute after they were due", m.left.Load(), b.Due)
+		}
+	}
+	return took, nil
+}
+
+// atOnce calls fn for 0 to n-1 from several goroutines, and returns what failed
+// first in each of them.
+func atOnce(goroutines, n int, fn func(i int) error) error {
+	errs := make([]error, goroutines)
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for g := range goroutines {
+		all.Go(func() {
+			for errs[g] == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				errs[g] = fn(i)
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
