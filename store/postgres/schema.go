@@ -97,6 +97,7 @@ func (s *Store) migrate(ctx context.Context, rename func(string) string) error {
 		Create:     s.sql.Text("schema_create"),
 		Version:    s.sql.Text("schema_version"),
 		Record:     s.sql.Text("schema_record"),
+		Filled:     s.sql.Text("schema_filled"),
 		Now:        func() store.Time { return store.TimeOf(time.Now()) },
 	}
 	// Where REPEATABLE READ or SERIALIZABLE is the default, the one who waited
