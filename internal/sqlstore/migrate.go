@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"io/fs"
 	"path"
@@ -80,6 +81,8 @@ type Migrator struct {
 	// nobody may write between the copy and the end of the transaction. nil: no
 	// backups.
 	Backup func(ctx context.Context, tx *sqlx.Tx, from int) (string, error)
+	// Tx is how the transaction is begun; nil: as the driver does by itself.
+	Tx *sql.TxOptions
 	// Now is the time that is recorded.
 	Now func() store.Time
 }
@@ -183,7 +186,7 @@ func (m *Migrator) Run(ctx context.Context, db *sqlx.DB) (done store.Migration, 
 	if err != nil || done.From == m.Latest() {
 		return done, err
 	}
-	tx, err := db.BeginTxx(ctx, nil)
+	tx, err := db.BeginTxx(ctx, m.Tx)
 	if err != nil {
 		return done, fmt.Errorf("sqlstore: begin migration: %w", err)
 	}
