@@ -208,6 +208,9 @@ func settleCopies(file string, version int) error {
 func eachUnsettled(file string, do func(name string, version int) error) error {
 	dir, base := filepath.Dir(file), filepath.Base(file)
 	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // a directory that may be used and not be listed: nothing of ours can be told
+	}
 	if err != nil {
 		return err
 	}
