@@ -41,6 +41,9 @@ type Data struct {
 	Future func() error
 	// Begin opens a transaction of the user's, for a TxCommitter.
 	Begin func(ctx context.Context) (Tx, error)
+	// Copy returns where a Backuper is to make a copy, a new place each time,
+	// and how to open a handle on what is there then.
+	Copy func() (to string, open func() (store.Store, error))
 }
 
 // Tx is a transaction of the user's.
@@ -59,11 +62,13 @@ const (
 	Presence    Capability = "Presence"
 	Clocked     Capability = "Clocked"
 	TxCommitter Capability = "TxCommitter"
+	Backuper    Capability = "Backuper"
+	Maintainer  Capability = "Maintainer"
 )
 
 // Capabilities returns all of them.
 func Capabilities() []Capability {
-	return []Capability{Notifier, Meter, Presence, Clocked, TxCommitter}
+	return []Capability{Notifier, Meter, Presence, Clocked, TxCommitter, Backuper, Maintainer}
 }
 
 func (h Harness) has(c Capability) bool { return slices.Contains(h.Has, c) }
@@ -74,6 +79,7 @@ func found(s store.Store) map[Capability]bool {
 	return map[Capability]bool{
 		Notifier: c.Notifier != nil, Meter: c.Meter != nil, Presence: c.Presence != nil,
 		Clocked: c.Clocked != nil, TxCommitter: c.TxCommitter != nil,
+		Backuper: c.Backuper != nil, Maintainer: c.Maintainer != nil,
 	}
 }
 
@@ -84,8 +90,9 @@ const (
 	hookCorrupt hook = "Data.Corrupt"
 	hookFuture  hook = "Data.Future"
 	hookBegin   hook = "Data.Begin"
+	hookCopy    hook = "Data.Copy"
 )
 
 func (d Data) hooks() map[hook]bool {
-	return map[hook]bool{hookCorrupt: d.Corrupt != nil, hookFuture: d.Future != nil, hookBegin: d.Begin != nil}
+	return map[hook]bool{hookCorrupt: d.Corrupt != nil, hookFuture: d.Future != nil, hookBegin: d.Begin != nil, hookCopy: d.Copy != nil}
 }

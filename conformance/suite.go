@@ -51,8 +51,10 @@ func sections() []section {
 		{"H", "count", countCases},
 		{"I", "branch", branchCases},
 		{"J", "delete", deleteCases},
+		{"J", "retention", retentionCases},
 		{"K", "store", storeCases},
 		{"K", "capability", capabilityCases},
+		{"K", "care", careCases},
 		{"K", "model", modelCases},
 	}
 }

@@ -61,6 +61,8 @@ type Capabilities struct {
 	Presence    Presence
 	Clocked     Clocked
 	TxCommitter TxCommitter
+	Backuper    Backuper
+	Maintainer  Maintainer
 }
 
 // CapabilitiesOf probes s.
@@ -73,5 +75,7 @@ func CapabilitiesOf(s Store) Capabilities {
 	}
 	c.Clocked, _ = s.(Clocked)
 	c.TxCommitter, _ = s.(TxCommitter)
+	c.Backuper, _ = s.(Backuper)
+	c.Maintainer, _ = s.(Maintainer)
 	return c
 }

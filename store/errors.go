@@ -76,10 +76,26 @@ func (e *TooLargeError) Error() string {
 func (e *TooLargeError) Is(target error) bool { return target == ErrTooLarge }
 
 // SchemaError says which schema version a store has and which this program
-// knows. It is returned when a store is opened.
-type SchemaError struct{ Have, Know int }
+// knows. It is returned when a store is opened: the schema is newer than the
+// program, or older and the program asked not to have it changed.
+type SchemaError struct {
+	Have, Know int
+	// Todo is what to do about it, in the words of the backend; empty where the
+	// only thing is to use a newer program.
+	Todo string
+}
 
 func (e *SchemaError) Error() string {
-	return fmt.Sprintf("store: schema version %d is newer than version %d, the newest this program knows: use a newer program", e.Have, e.Know)
+	todo := e.Todo
+	if e.Have > e.Know {
+		if todo == "" {
+			todo = "use a newer program, or restore the backup that was made before the upgrade"
+		}
+		return fmt.Sprintf("store: schema version %d is newer than version %d, the newest this program knows: %s", e.Have, e.Know, todo)
+	}
+	if todo == "" {
+		todo = "migrate it"
+	}
+	return fmt.Sprintf("store: schema version %d is older than version %d, which this program needs: %s", e.Have, e.Know, todo)
 }
 func (e *SchemaError) Is(target error) bool { return target == ErrSchema }

@@ -27,7 +27,9 @@ func TestErrorsMatchTheirSentinelAndNoOther(t *testing.T) {
 		{&store.OccupiedError{RunID: "r", Key: "k", Holder: "s"}, store.ErrOccupied, `store: run "r": k is occupied by s`},
 		{&store.TooLargeError{RunID: "r", Size: 2, Limit: 1}, store.ErrTooLarge, `store: run "r": the change is 2 bytes; the limit is 1`},
 		{&store.TooLargeError{RunID: "r", Key: "k", Size: 2, Limit: 1}, store.ErrTooLarge, `store: run "r": k is 2 bytes; the limit is 1`},
-		{&store.SchemaError{Have: 3, Know: 2}, store.ErrSchema, "store: schema version 3 is newer than version 2, the newest this program knows: use a newer program"},
+		{&store.SchemaError{Have: 3, Know: 2}, store.ErrSchema, "store: schema version 3 is newer than version 2, the newest this program knows: use a newer program, or restore the backup that was made before the upgrade"},
+		{&store.SchemaError{Have: 1, Know: 2}, store.ErrSchema, "store: schema version 1 is older than version 2, which this program needs: migrate it"},
+		{&store.SchemaError{Have: 1, Know: 2, Todo: "call Migrate"}, store.ErrSchema, "store: schema version 1 is older than version 2, which this program needs: call Migrate"},
 		{&store.NameError{Kind: "run id", Value: "", Reason: "must not be empty"}, store.ErrInvalid, `durable: run id "": must not be empty`},
 	} {
 		require.EqualError(t, c.err, c.message)

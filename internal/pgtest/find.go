@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -51,6 +52,17 @@ func binaries() (string, error) {
 		why = "the package was installed but its programs are not where they are expected"
 	}
 	return "", fmt.Errorf("no PostgreSQL server programs (postgres, initdb) found; not installed because %s; %s", why, remedy)
+}
+
+// Programs returns the directory of PostgreSQL's programs: pg_dump and others.
+func Programs(t testing.TB) string {
+	t.Helper()
+	skip(t)
+	dir, err := binaries()
+	if err != nil {
+		t.Fatalf("pgtest: %v", err)
+	}
+	return dir
 }
 
 const remedy = "install PostgreSQL 13 or later (Debian, Ubuntu: apt-get install postgresql; macOS: brew install postgresql), " +

@@ -2,11 +2,14 @@ package sqlstore
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"io/fs"
 	"path"
 	"regexp"
+	"slices"
 	"strconv"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 
@@ -70,6 +73,16 @@ type Migrator struct {
 	// Create makes the version table. Version selects the highest version in
 	// it, 0 if it is empty. Record inserts (version, name, time in µs).
 	Create, Version, Record string
+	// Filled selects whether the database holds anything that is worth a
+	// backup. It is asked where a schema is. Empty: nothing ever is.
+	Filled string
+	// Backup copies the database, within the transaction and before its first
+	// step, and returns the name of the copy. The steps see what was copied:
+	// nobody may write between the copy and the end of the transaction. nil: no
+	// backups.
+	Backup func(ctx context.Context, tx *sqlx.Tx, from int) (string, error)
+	// Tx is how the transaction is begun; nil: as the driver does by itself.
+	Tx *sql.TxOptions
 	// Now is the time that is recorded.
 	Now func() store.Time
 }
@@ -93,61 +106,142 @@ func (m *Migrator) Current(ctx context.Context, q sqlx.QueryerContext) (int, err
 	return version, nil
 }
 
-// Run applies the steps that are missing, all in one transaction: a crash
-// leaves the schema as it was. It returns the version that was found. A
-// database with a newer schema is refused with *store.SchemaError and left
-// alone; so is nothing written when the schema is up to date.
-func (m *Migrator) Run(ctx context.Context, db *sqlx.DB) (from int, err error) {
-	from, err = m.Current(ctx, db)
-	if err != nil || from == m.Latest() {
-		return from, err
+// refuse returns the error for a schema that is newer than the program.
+func (m *Migrator) refuse(have int) error {
+	if have > m.Latest() {
+		return &store.SchemaError{Have: have, Know: m.Latest()}
 	}
-	if from > m.Latest() {
-		return from, &store.SchemaError{Have: from, Know: m.Latest()}
+	return nil
+}
+
+// Check returns a *store.SchemaError with todo unless the schema is the one
+// that the program knows.
+func (m *Migrator) Check(ctx context.Context, q sqlx.QueryerContext, todo string) error {
+	have, err := m.Current(ctx, q)
+	if err == nil {
+		err = m.refuse(have)
 	}
-	tx, err := db.BeginTxx(ctx, nil)
+	if err == nil && have < m.Latest() {
+		err = &store.SchemaError{Have: have, Know: m.Latest(), Todo: todo}
+	}
+	return err
+}
+
+// Plan says what Run would do, and changes nothing. q should be a transaction,
+// so that all it says is of one moment.
+func (m *Migrator) Plan(ctx context.Context, q sqlx.QueryerContext) (store.MigrationPlan, error) {
+	p := store.MigrationPlan{Know: m.Latest()}
+	var err error
+	if p.Have, err = m.Current(ctx, q); err == nil {
+		err = m.refuse(p.Have)
+	}
+	if err != nil || p.Have == p.Know {
+		return p, err
+	}
+	there := Tables(m.Migrations, p.Have)
+	for i := range m.Migrations[p.Have:] {
+		step := &m.Migrations[p.Have+i]
+		s := store.MigrationStep{Version: step.Version, Name: step.Name, SQL: step.SQL, Rows: map[string]int64{}}
+		for _, table := range step.changed() {
+			if !slices.Contains(there, table) {
+				continue
+			}
+			var rows int64
+			if err := sqlx.GetContext(ctx, q, &rows, "SELECT count(*) FROM "+table); err != nil {
+				return p, fmt.Errorf("sqlstore: count the rows of %s: %w", table, err)
+			}
+			s.Rows[Unqualified(table)] = rows
+		}
+		p.Steps = append(p.Steps, s)
+	}
+	p.Backup, err = m.worthABackup(ctx, q, p.Have)
+	return p, err
+}
+
+// worthABackup reports whether Run would begin with a backup.
+func (m *Migrator) worthABackup(ctx context.Context, q sqlx.QueryerContext, from int) (filled bool, err error) {
+	if from == 0 || m.Filled == "" || m.Backup == nil {
+		return false, nil
+	}
+	if err := sqlx.GetContext(ctx, q, &filled, m.Filled); err != nil {
+		return false, fmt.Errorf("sqlstore: look whether there is anything to back up: %w", err)
+	}
+	return filled, nil
+}
+
+// Run applies the steps that are missing, all in one transaction, after a
+// backup where there is something to lose: an error or a crash leaves the
+// schema as it was, so that the program before can go on with it. (With a
+// transaction per step, one that fails behind another would leave a version
+// that neither program knows.) A database with a newer schema is refused with
+// *store.SchemaError and left alone; so is nothing written when the schema is
+// up to date.
+func (m *Migrator) Run(ctx context.Context, db *sqlx.DB) (done store.Migration, err error) {
+	began := time.Now()
+	done.From, err = m.Current(ctx, db)
+	done.To = done.From
+	if err == nil {
+		err = m.refuse(done.From)
+	}
+	if err != nil || done.From == m.Latest() {
+		return done, err
+	}
+	tx, err := db.BeginTxx(ctx, m.Tx)
 	if err != nil {
-		return 0, fmt.Errorf("sqlstore: begin migration: %w", err)
+		return done, fmt.Errorf("sqlstore: begin migration: %w", err)
 	}
-	from, err = m.apply(ctx, tx)
-	if err != nil {
+	if err := m.apply(ctx, tx, &done); err != nil {
 		// The first error is the one to tell; a rollback that fails as well
 		// means that the connection, and with it the transaction, is gone.
 		_ = tx.Rollback()
-		return from, err
+		return done, err
 	}
 	if err := tx.Commit(); err != nil {
-		return from, fmt.Errorf("sqlstore: commit migration: %w", err)
+		return done, fmt.Errorf("sqlstore: commit migration: %w", err)
 	}
-	return from, nil
+	done.To, done.Took = m.Latest(), time.Since(began)
+	return done, nil
 }
 
-func (m *Migrator) apply(ctx context.Context, tx *sqlx.Tx) (from int, err error) {
+func (m *Migrator) apply(ctx context.Context, tx *sqlx.Tx, done *store.Migration) (err error) {
 	if m.Exclude != "" {
 		if _, err := tx.ExecContext(ctx, m.Exclude); err != nil {
-			return 0, fmt.Errorf("sqlstore: wait for other migrations: %w", err)
+			return fmt.Errorf("sqlstore: wait for other migrations: %w", err)
 		}
 	}
 	// Read again: another process may have migrated while this one waited.
-	from, err = m.Current(ctx, tx)
+	if done.From, err = m.Current(ctx, tx); err == nil {
+		err = m.refuse(done.From)
+	}
+	if err != nil || done.From == m.Latest() {
+		return err
+	}
+	worth, err := m.worthABackup(ctx, tx, done.From)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	if from > m.Latest() {
-		return from, &store.SchemaError{Have: from, Know: m.Latest()}
+	if worth {
+		if done.Backup, err = m.Backup(ctx, tx, done.From); err != nil {
+			return fmt.Errorf("sqlstore: back up before the migration from version %d to %d, which was not begun: %w", done.From, m.Latest(), err)
+		}
 	}
+	return m.Steps(ctx, tx, done.From, m.Latest())
+}
+
+// Steps applies the steps behind version from up to version to.
+func (m *Migrator) Steps(ctx context.Context, tx *sqlx.Tx, from, to int) error {
 	if from == 0 {
 		if _, err := tx.ExecContext(ctx, m.Create); err != nil {
-			return 0, fmt.Errorf("sqlstore: create the schema table: %w", err)
+			return fmt.Errorf("sqlstore: create the schema table: %w", err)
 		}
 	}
-	for _, step := range m.Migrations[from:] {
+	for _, step := range m.Migrations[from:to] {
 		if _, err := tx.ExecContext(ctx, step.SQL); err != nil {
-			return from, fmt.Errorf("sqlstore: migration %04d_%s: %w", step.Version, step.Name, err)
+			return fmt.Errorf("sqlstore: migration %04d_%s: %w", step.Version, step.Name, err)
 		}
 		if _, err := tx.ExecContext(ctx, m.Record, step.Version, step.Name, int64(m.Now())); err != nil {
-			return from, fmt.Errorf("sqlstore: record migration %d: %w", step.Version, err)
+			return fmt.Errorf("sqlstore: record migration %d: %w", step.Version, err)
 		}
 	}
-	return from, nil
+	return nil
 }

@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -39,6 +40,22 @@ func harness(t *testing.T, o postgres.Options, has ...conformance.Capability) co
 				Open: func() (store.Store, error) { return postgres.OpenOptions(dsn, o) },
 				Corrupt: func(run string, seq int64) error {
 					return one(`UPDATE durable_events SET payload = 'damaged' FROM durable_runs r WHERE r.id = $1 AND run_no = r.no AND seq = $2`, run, seq)
+				},
+				Copy: func() (string, func() (store.Store, error)) {
+					n++
+					to, back := fmt.Sprintf("copy_%d", n), o
+					back.Schema = to + "_back"
+					return to, func() (store.Store, error) {
+						sc, err := postgres.OpenSchema(dsn, back)
+						if err != nil {
+							return nil, err
+						}
+						_, err = sc.Restore(t.Context(), to)
+						if err := errors.Join(err, sc.Close()); err != nil {
+							return nil, err
+						}
+						return postgres.OpenOptions(dsn, back)
+					}
 				},
 				Future: func() error {
 					return one(`INSERT INTO durable_schema (version, name, applied_at) VALUES (9999, 'future', 0)`)

@@ -10,6 +10,7 @@ import (
 	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -36,12 +37,24 @@ type Options struct {
 	NoPresence bool
 	// Limits of what Commit accepts; zero fields take store.DefaultLimits.
 	Limits store.Limits
+	// ManualMigrations makes opening fail with a *store.SchemaError where the
+	// schema is older than this program needs, instead of bringing it up to
+	// date: then Schema.Migrate does, at a time of the operator's choice. A
+	// database without our tables gets them all the same.
+	ManualMigrations bool
+	// NoMigrationBackup changes the schema without a copy of our tables first,
+	// for those who have made one themselves (pg_dump): the copy needs as much
+	// disk as the data, its time, and the right to create a schema.
+	NoMigrationBackup bool
+
+	migrations func([]sqlstore.Migration) []sqlstore.Migration // for tests: what the schema becomes one day
 }
 
 const (
 	defaultWriters = 4
 	maxReaders     = 16
 	connectTimeout = 10 * time.Second
+	openTimeout    = 2 * time.Minute
 )
 
 // Open opens the database of a connection string, in the form of a URL or of
@@ -56,15 +69,13 @@ func OpenOptions(dsn string, o Options) (*Store, error) {
 		return nil, err
 	}
 	o.DSN = dsn
-	connector, err := pq.NewConnector(dsn)
-	if err != nil {
-		return nil, masked(dsn, err)
-	}
-	connector.Dialer(dialer{})
 	if o.Writers <= 0 {
 		o.Writers = defaultWriters
 	}
-	db := sqlx.NewDb(openDB(connector), "postgres")
+	db, err := connect(dsn)
+	if err != nil {
+		return nil, err
+	}
 	// A connection that comes and goes costs a handshake of several round trips
 	// and a server process.
 	db.SetMaxIdleConns(8)
@@ -78,6 +89,16 @@ func OpenOptions(dsn string, o Options) (*Store, error) {
 	}
 	s.ownsDB = true
 	return s, nil
+}
+
+// connect returns connections of a complete dsn.
+func connect(dsn string) (*sqlx.DB, error) {
+	connector, err := pq.NewConnector(dsn)
+	if err != nil {
+		return nil, masked(dsn, err)
+	}
+	connector.Dialer(dialer{})
+	return sqlx.NewDb(openDB(connector), "postgres"), nil
 }
 
 // New uses connections of db, which stays open when the store is closed. The
@@ -102,7 +123,7 @@ func open(db *sqlx.DB, o Options) (*Store, error) {
 		return nil, err
 	}
 	s := newStore(db, o)
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
 	if err := s.prepare(ctx, o); err != nil {
 		return nil, err

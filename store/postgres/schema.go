@@ -2,7 +2,9 @@ package postgres
 
 import (
 	"context"
+	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"regexp"
 	"time"
@@ -33,6 +35,32 @@ func qualified(schema string) func(string) string {
 
 // prepare finds the schema, reads the statements and migrates.
 func (s *Store) prepare(ctx context.Context, o Options) error {
+	if err := s.locate(ctx, o); err != nil {
+		return err
+	}
+	if o.Schema != "" {
+		if err := s.createSchema(ctx); err != nil {
+			return err
+		}
+	}
+	err := s.migrations.Check(ctx, s.db, manual)
+	e, ok := errors.AsType[*store.SchemaError](err)
+	switch {
+	case ok && e.Have < e.Know && (e.Have == 0 || !o.ManualMigrations):
+		// However long its backup takes: cut short, it would never be done.
+		_, err = s.migrate(context.WithoutCancel(ctx))
+		return err
+	case err != nil:
+		return fmt.Errorf("postgres: %w", err)
+	}
+	return nil
+}
+
+// manual is what an operator does about a schema that is older than needed.
+const manual = "call Migrate of postgres.OpenSchema, which makes a backup first, or open the store without Options.ManualMigrations"
+
+// locate finds the schema and reads the statements, and changes nothing.
+func (s *Store) locate(ctx context.Context, o Options) error {
 	var version string
 	var first *string
 	if err := s.db.QueryRowxContext(ctx, "SELECT version(), current_schema()").Scan(&version, &first); err != nil {
@@ -43,9 +71,6 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 	switch {
 	case o.Schema != "":
 		s.schema = o.Schema
-		if err := s.createSchema(ctx); err != nil {
-			return err
-		}
 	case first != nil:
 		s.schema = *first
 	default:
@@ -60,7 +85,29 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 	for name, st := range s.sql {
 		s.reads[name] = !writing.MatchString(st.SQL)
 	}
-	return s.migrate(ctx, rename)
+	steps, err := sqlstore.ReadMigrations(migrationFiles, "migrations", rename)
+	if err != nil {
+		return err
+	}
+	if o.migrations != nil {
+		steps = o.migrations(steps)
+	}
+	s.migrations = &sqlstore.Migrator{
+		Migrations: steps,
+		Exists:     s.sql.Text("schema_exists"),
+		Exclude:    s.sql.Text("schema_exclude"),
+		Create:     s.sql.Text("schema_create"),
+		Version:    s.sql.Text("schema_version"),
+		Record:     s.sql.Text("schema_record"),
+		Filled:     s.sql.Text("schema_filled"),
+		// A backup must see what was committed while it waited for its locks.
+		Tx:  &sql.TxOptions{Isolation: sql.LevelReadCommitted},
+		Now: func() store.Time { return store.TimeOf(time.Now()) },
+	}
+	if !o.NoMigrationBackup {
+		s.migrations.Backup = s.copyBeforeMigration
+	}
+	return nil
 }
 
 var writing = regexp.MustCompile(`\b(?:INSERT INTO|UPDATE|DELETE FROM|pg_notify)\b`)
@@ -85,33 +132,20 @@ func (s *Store) createSchema(ctx context.Context) error {
 	return fmt.Errorf("postgres: create schema %q: %w", s.schema, err)
 }
 
-func (s *Store) migrate(ctx context.Context, rename func(string) string) error {
-	steps, err := sqlstore.ReadMigrations(migrationFiles, "migrations", rename)
-	if err != nil {
-		return err
-	}
-	m := sqlstore.Migrator{
-		Migrations: steps,
-		Exists:     s.sql.Text("schema_exists"),
-		Exclude:    s.sql.Text("schema_exclude"),
-		Create:     s.sql.Text("schema_create"),
-		Version:    s.sql.Text("schema_version"),
-		Record:     s.sql.Text("schema_record"),
-		Now:        func() store.Time { return store.TimeOf(time.Now()) },
-	}
-	// Where REPEATABLE READ or SERIALIZABLE is the default, the one who waited
-	// for the other migration does not see it, and collides with its tables.
+// migrate brings the schema up to date. Sessions that hold locks of ours make it
+// begin again, so that it never waits with others behind it for long.
+func (s *Store) migrate(ctx context.Context) (store.Migration, error) {
 	for try := 0; ; try++ {
-		_, err := m.Run(ctx, s.db)
+		m, err := s.migrations.Run(ctx, s.db)
 		if err == nil {
-			return nil
+			return m, nil
 		}
 		f := faultOf(err)
 		if try == 5 || (f != faultRetry && f != faultConflict && !duplicateTable(err)) {
-			return fmt.Errorf("postgres: %w", err)
+			return m, fmt.Errorf("postgres: %w", err)
 		}
 		if err := pause(ctx, s.closing, jitter(try)); err != nil {
-			return err
+			return m, err
 		}
 	}
 }

@@ -26,6 +26,7 @@ type Store struct {
 	schema       string
 	sql          sqlstore.Statements
 	reads        map[string]bool // names of statements that change nothing
+	migrations   *sqlstore.Migrator
 	limits       store.Limits
 	genuine      bool // the server is PostgreSQL itself
 	sessionLocks bool // and nothing stands before it

@@ -32,9 +32,23 @@ var roles = map[string]func(st *sqlite.Store, name string) error{
 	"claim": childClaims,
 	"hold":  childHolds,
 	"open":  func(*sqlite.Store, string) error { return nil },
+	"sweep": childSweeps,
+}
+
+// bare are roles that open the file by themselves.
+var bare = map[string]func(path, name string) error{
+	"upgrade": childUpgrades,
+	"restore": childRestores,
 }
 
 func TestMain(m *testing.M) {
+	if role, ok := bare[os.Getenv(childRole)]; ok {
+		if err := role(os.Getenv(childFile), os.Getenv(childName)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	role, ok := roles[os.Getenv(childRole)]
 	if !ok {
 		os.Exit(m.Run())

@@ -64,17 +64,22 @@ func harness(o sqlite.Options) conformance.Harness {
 					}
 					return conformance.Tx{Tx: tx, Commit: tx.Commit, Rollback: tx.Rollback}, nil
 				},
+				Copy: func() (string, func() (store.Store, error)) {
+					to := filepath.Join(t.TempDir(), "copy.db")
+					return to, func() (store.Store, error) { return sqlite.OpenOptions(to, o) }
+				},
 				Future: func() error {
 					return shell(`INSERT INTO ` + prefix + `schema (version, name, applied_at) VALUES (9999, 'future', 0)`)
 				},
 			}
 		},
-		Has: []conformance.Capability{conformance.Notifier, conformance.Meter, conformance.Clocked, conformance.Presence, conformance.TxCommitter},
+		Has: conformance.Capabilities(),
 	}
 }
 
 func TestConformance(t *testing.T) {
 	// OFF: what a case checks does not depend on it, and the disk is slow.
 	report := conformance.Run(t, harness(sqlite.Options{Synchronous: sqlite.Off}))
-	require.Len(t, report.Present, 5)
+	require.Len(t, report.Present, len(conformance.Capabilities()))
+	require.Empty(t, report.NotChecked)
 }

@@ -17,6 +17,10 @@
 // that is appended to when something happened that another process may wait
 // for. The directory may be deleted while no process uses the database.
 //
+// An upgrade of the schema leaves a backup, app.db.v1-<time>.backup, and a
+// restore what it replaced, app.db.v2-<time>.replaced. They are the operator's to
+// remove.
+//
 // # Looking in
 //
 // The tables are plain, prefixed with "durable_", and meant to be read:

@@ -48,7 +48,9 @@ func broken(err error) bool {
 // fail words an error of SQLite's for people, once. wrote says that it came
 // while something was being made durable, so that after an I/O error nobody
 // knows whether the commit is on the disk.
-func (s *Store) fail(what string, err error, wrote bool) error {
+func (s *Store) fail(what string, err error, wrote bool) error { return fail(s.name, what, err, wrote) }
+
+func fail(name, what string, err error, wrote bool) error {
 	if err == nil {
 		return nil
 	}
@@ -57,26 +59,26 @@ func (s *Store) fail(what string, err error, wrote bool) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), !ok && !sqlstore.Blameless(err):
 		return err // the caller's own, or the contract's: it says all there is to say
 	case !ok:
-		return fmt.Errorf("sqlite: %s: %s: %w", s.name, what, err)
+		return fmt.Errorf("sqlite: %s: %s: %w", name, what, err)
 	}
 	switch e.Code {
 	case sqlite3.ErrFull:
-		return fmt.Errorf("sqlite: %s: %s: the disk is full or the file has reached its largest size; nothing was written; free some space and try again: %w", s.name, what, err)
+		return fmt.Errorf("sqlite: %s: %s: the disk is full or the file has reached its largest size; nothing was written; free some space and try again: %w", name, what, err)
 	case sqlite3.ErrIoErr:
 		if wrote {
-			return fmt.Errorf("sqlite: %s: %s: the disk reported an error: %w: %w", s.name, what, err, store.ErrUnknown)
+			return fmt.Errorf("sqlite: %s: %s: the disk reported an error: %w: %w", name, what, err, store.ErrUnknown)
 		}
-		return fmt.Errorf("sqlite: %s: %s: the disk reported an error: %w", s.name, what, err)
+		return fmt.Errorf("sqlite: %s: %s: the disk reported an error: %w", name, what, err)
 	case sqlite3.ErrCorrupt, sqlite3.ErrNotADB:
-		return fmt.Errorf("sqlite: %s: %s: run PRAGMA integrity_check, and restore a backup if it reports damage: %w: %w", s.name, what, err, store.ErrCorrupt)
+		return fmt.Errorf("sqlite: %s: %s: run PRAGMA integrity_check, and restore a backup if it reports damage: %w: %w", name, what, err, store.ErrCorrupt)
 	case sqlite3.ErrReadonly, sqlite3.ErrPerm, sqlite3.ErrCantOpen, sqlite3.ErrAuth:
-		return fmt.Errorf("sqlite: %s: %s: the process must be able to write the file and its directory: %w", s.name, what, err)
+		return fmt.Errorf("sqlite: %s: %s: the process must be able to write the file and its directory: %w", name, what, err)
 	case sqlite3.ErrConstraint, sqlite3.ErrMismatch, sqlite3.ErrRange:
-		return fmt.Errorf("sqlite: %s: %s: the schema does not allow this: %w: %w", s.name, what, err, store.ErrInvalid)
+		return fmt.Errorf("sqlite: %s: %s: the schema does not allow this: %w: %w", name, what, err, store.ErrInvalid)
 	case sqlite3.ErrTooBig:
-		return fmt.Errorf("sqlite: %s: %s: %w: %w", s.name, what, err, store.ErrTooLarge)
+		return fmt.Errorf("sqlite: %s: %s: %w: %w", name, what, err, store.ErrTooLarge)
 	case sqlite3.ErrBusy, sqlite3.ErrLocked:
-		return fmt.Errorf("sqlite: %s: %s: another process holds the lock: %w", s.name, what, err)
+		return fmt.Errorf("sqlite: %s: %s: another process holds the lock: %w", name, what, err)
 	}
-	return fmt.Errorf("sqlite: %s: %s: %w", s.name, what, err)
+	return fmt.Errorf("sqlite: %s: %s: %w", name, what, err)
 }

@@ -6,6 +6,8 @@ import (
 	"context"
 	"database/sql/driver"
 	"fmt"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 )
 
 // Setting runs a pragma on the writer's connection, for tests of what a
@@ -46,4 +48,16 @@ func (s *Store) Ask(pragma string) (answer string, err error) {
 func (s *Store) WriteOnReader() error {
 	_, err := s.readers.Exec("CREATE TABLE x (a)")
 	return err
+}
+
+// Later returns options of a program that knows more steps of the schema than
+// there are.
+func (o Options) Later(steps ...string) Options {
+	o.migrations = func(ms []sqlstore.Migration) []sqlstore.Migration {
+		for _, sql := range steps {
+			ms = append(ms, sqlstore.Migration{Version: len(ms) + 1, Name: fmt.Sprint("later_", len(ms)+1), SQL: sql})
+		}
+		return ms
+	}
+	return o
 }

@@ -41,16 +41,16 @@ const (
 
 func TestAnOlderSchemaIsBroughtUpStepByStep(t *testing.T) {
 	db := sqlx.NewDb(connect(t, file(t), "_txlock=immediate&_busy_timeout=5000"), "sqlite3")
-	from, err := migrator(t, stepA).Run(t.Context(), db)
+	done, err := migrator(t, stepA).Run(t.Context(), db)
 	require.NoError(t, err)
-	require.Zero(t, from)
-	from, err = migrator(t, stepA, stepB).Run(t.Context(), db)
+	require.Equal(t, []int{0, 1}, []int{done.From, done.To})
+	done, err = migrator(t, stepA, stepB).Run(t.Context(), db)
 	require.NoError(t, err)
-	require.Equal(t, 1, from)
+	require.Equal(t, []int{1, 2}, []int{done.From, done.To})
 	require.Equal(t, "1,2", value[string](t, db.DB, `SELECT group_concat(x) FROM a`))
-	from, err = migrator(t, stepA, stepB).Run(t.Context(), db)
+	done, err = migrator(t, stepA, stepB).Run(t.Context(), db)
 	require.NoError(t, err)
-	require.Equal(t, 2, from)
+	require.Equal(t, []int{2, 2}, []int{done.From, done.To})
 	_, err = migrator(t, stepA).Run(t.Context(), db)
 	require.ErrorIs(t, err, store.ErrSchema, "the older program")
 }

@@ -3,6 +3,7 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
 
 	"github.com/jmoiron/sqlx"
@@ -24,3 +25,15 @@ func OpenOptions(string, Options) (*Store, error) { return nil, errNoCgo }
 
 // New returns an error that says what the package needs.
 func New(*sqlx.DB, Options) (*Store, error) { return nil, errNoCgo }
+
+// Schema is never made by a program that was built without cgo.
+type Schema struct{ store.Migrator }
+
+// OpenSchema returns an error that says what the package needs.
+func OpenSchema(string, Options) (*Schema, error) { return nil, errNoCgo }
+
+// Backup is never called.
+func (*Schema) Backup(context.Context, string) error { return errNoCgo }
+
+// Close is never called.
+func (*Schema) Close() error { return errNoCgo }

@@ -54,7 +54,7 @@ func OpenOptions(path string, o Options) (*Store, error) {
 		name: path, memory: path == ":memory:", opts: o, limits: store.DefaultLimits(),
 		writer: make(chan *conn, 1), closing: make(chan struct{}), updates: make(map[string]*query),
 	}
-	if s.q, err = loadQueries(o.Prefix, s.now); err != nil {
+	if s.q, err = loadQueries(o); err != nil {
 		return nil, err
 	}
 	file := ""
@@ -84,11 +84,8 @@ func (s *Store) connectAll(file string) error {
 		return s.fail("open", err, false)
 	}
 	s.writer <- c
-	if err := s.migrate(ctx, file); err != nil {
-		if errors.Is(err, store.ErrSchema) {
-			return fmt.Errorf("sqlite: %s: %w", s.name, err)
-		}
-		return s.fail("bring the schema up to date", err, false)
+	if err := s.migrate(ctx); err != nil {
+		return err
 	}
 	readers, err := sqlx.Open("sqlite3", s.connect(file, "_query_only=1", "_busy_timeout=5000", "_stmt_cache_size=32"))
 	if err != nil {
@@ -116,9 +113,13 @@ func (s *Store) discard() error {
 
 // connect returns the DSN of one kind of connection.
 func (s *Store) connect(file string, params ...string) string {
+	return dsn(file, s.memory, s.opts.Synchronous, params...)
+}
+
+func dsn(file string, memory bool, synchronous Synchronous, params ...string) string {
 	// The driver sets synchronous=NORMAL by itself unless it is told otherwise.
-	params = append(params, "_synchronous="+s.opts.Synchronous.String(), "_mutex=no")
-	if s.memory {
+	params = append(params, "_synchronous="+synchronous.String(), "_mutex=no")
+	if memory {
 		params = append(params, "vfs=memdb")
 	} else {
 		params = append(params, "mode=rw")
@@ -150,6 +151,11 @@ func (s *Store) reopen(c *conn) error {
 // is expected, empty for none.
 func (s *Store) settings() [][2]string {
 	list := [][2]string{{"PRAGMA temp_store = MEMORY", ""}}
+	if s.opts.GiveBack {
+		// Of use in a file that is still empty: so before the first page is
+		// written, which the journal mode does.
+		list = append(list, [2]string{"PRAGMA auto_vacuum = INCREMENTAL", ""})
+	}
 	if !s.memory {
 		list = append(list,
 			[2]string{"PRAGMA journal_mode = WAL", "wal"},
@@ -159,20 +165,6 @@ func (s *Store) settings() [][2]string {
 	return list
 }
 
-func (s *Store) migrate(ctx context.Context, file string) error {
-	db, err := sqlx.Open("sqlite3", s.connect(file, "_txlock=immediate", "_busy_timeout=200"))
-	if err != nil {
-		return err
-	}
-	db.SetMaxOpenConns(1)
-	err = s.whileBusy(ctx, func() error {
-		// A context that can end would cut a transaction in two.
-		_, err := s.q.migrations.Run(context.WithoutCancel(ctx), db)
-		return err
-	})
-	return errors.Join(err, db.Close())
-}
-
 // creating keeps two handles of this process from creating one file at once.
 var creating sync.Mutex
 
@@ -180,11 +172,8 @@ var creating sync.Mutex
 // creates it if need be, so that nobody but its owner can read it: the mode
 // goes over to the WAL.
 func prepareFile(path string, mode fs.FileMode) (string, error) {
-	switch {
-	case path == "":
-		return "", fmt.Errorf("sqlite: the path is empty: %w", store.ErrInvalid)
-	case strings.HasPrefix(path, "file:"), strings.ContainsRune(path, 0):
-		return "", fmt.Errorf("sqlite: %q is not a plain path: give the path alone, and options to OpenOptions: %w", path, store.ErrInvalid)
+	if err := plainPath(path); err != nil {
+		return "", err
 	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -213,6 +202,17 @@ func prepareFile(path string, mode fs.FileMode) (string, error) {
 		return "", fmt.Errorf("sqlite: %s is a directory: %w", path, store.ErrInvalid)
 	}
 	return real, nil
+}
+
+// plainPath refuses what is not the path of a file.
+func plainPath(path string) error {
+	switch {
+	case path == "":
+		return fmt.Errorf("sqlite: the path is empty: %w", store.ErrInvalid)
+	case strings.HasPrefix(path, "file:"), strings.ContainsRune(path, 0):
+		return fmt.Errorf("sqlite: %q is not a plain path: give the path alone, and options apart: %w", path, store.ErrInvalid)
+	}
+	return nil
 }
 
 // resolve returns the one name of a file: two names must lead to one set of

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -55,6 +56,22 @@ type Options struct {
 	// NoPresence does without lock files: then an executor counts as live until
 	// its lease has run out, even if its process is gone.
 	NoPresence bool
+	// ManualMigrations makes opening fail with a *store.SchemaError where the
+	// schema is older than this program needs, instead of bringing it up to
+	// date: then Schema.Migrate does, at a time of the operator's choice. A file
+	// without a schema gets one all the same.
+	ManualMigrations bool
+	// NoMigrationBackup changes the schema without a copy of the file first, for
+	// those who have made one themselves: the copy needs as much disk as the
+	// data, and its time.
+	NoMigrationBackup bool
+	// GiveBack makes a file that is created such that Maintain can give the
+	// space of deleted runs back to the file system. Without it, that space is
+	// used again, and the file does not shrink. A file that exists is as it was
+	// created; "PRAGMA auto_vacuum = INCREMENTAL; VACUUM;" changes it.
+	GiveBack bool
+
+	migrations func([]sqlstore.Migration) []sqlstore.Migration // for tests: what the schema becomes one day
 }
 
 func (o Options) withDefaults() (Options, error) {

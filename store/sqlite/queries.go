@@ -59,8 +59,8 @@ func (q *queries) names() map[string]**query {
 	}
 }
 
-func loadQueries(prefix string, now func() store.Time) (*queries, error) {
-	rename, err := sqlstore.Prefixed(prefix)
+func loadQueries(o Options) (*queries, error) {
+	rename, err := sqlstore.Prefixed(o.Prefix)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", err, store.ErrInvalid)
 	}
@@ -72,12 +72,16 @@ func loadQueries(prefix string, now func() store.Time) (*queries, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.migrations != nil {
+		ms = o.migrations(ms)
+	}
 	q := &queries{
 		begin: &query{"BEGIN IMMEDIATE"}, commit: &query{"COMMIT"}, rollback: &query{"ROLLBACK"},
 		savepoint: &query{"SAVEPOINT member"}, release: &query{"RELEASE member"}, rollbackTo: &query{"ROLLBACK TO member"},
 		migrations: sqlstore.Migrator{
 			Migrations: ms, Exists: st.Text("schema_exists"), Create: st.Text("schema_create"),
-			Version: st.Text("schema_version"), Record: st.Text("schema_record"), Now: now,
+			Version: st.Text("schema_version"), Record: st.Text("schema_record"), Filled: st.Text("schema_filled"),
+			Now: func() store.Time { return store.TimeOf(o.Clock()) },
 		},
 		dialect: sqlstore.Dialect{
 			Param: func(n int) string { return fmt.Sprintf("?%d", n) },

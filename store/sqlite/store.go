@@ -148,6 +148,10 @@ const (
 // whileBusy repeats f as long as it finds the database locked by another
 // process. f must have done nothing in that case.
 func (s *Store) whileBusy(ctx context.Context, f func() error) error {
+	return whileBusy(ctx, s.closing, f)
+}
+
+func whileBusy(ctx context.Context, closing <-chan struct{}, f func() error) error {
 	for pause := busyFirst; ; pause = min(2*pause, busyMost) {
 		err := f()
 		if !busy(err) {
@@ -159,7 +163,7 @@ func (s *Store) whileBusy(ctx context.Context, f func() error) error {
 		case <-ctx.Done():
 			t.Stop()
 			return ctx.Err()
-		case <-s.closing:
+		case <-closing:
 			t.Stop()
 			return store.ErrClosed
 		}

@@ -59,3 +59,16 @@ FROM durable_events WHERE run_no = $1 ORDER BY seq DESC LIMIT 1
 SELECT e.run_no AS no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum
 FROM unnest($1::bigint[]) AS r (no)
 CROSS JOIN LATERAL (SELECT * FROM durable_events l WHERE l.run_no = r.no ORDER BY l.seq DESC LIMIT 1) e
+
+-- name: sweep_events (own)
+-- Events whose run is gone: an append that was under way while it was deleted.
+-- A walk over the primary key, so that a run costs a look however long its log.
+-- A run and its first event become visible together, so none is swept that is
+-- just being created.
+WITH RECURSIVE walk (run_no) AS (
+  (SELECT run_no FROM durable_events ORDER BY run_no LIMIT 1)
+  UNION ALL
+  SELECT (SELECT e.run_no FROM durable_events e WHERE e.run_no > w.run_no ORDER BY e.run_no LIMIT 1) FROM walk w WHERE w.run_no IS NOT NULL
+)
+DELETE FROM durable_events WHERE run_no IN (
+  SELECT w.run_no FROM walk w WHERE w.run_no IS NOT NULL AND NOT EXISTS (SELECT 1 FROM durable_runs r WHERE r.no = w.run_no))

@@ -15,3 +15,25 @@ SELECT COALESCE(max(version), 0) FROM durable_schema
 
 -- name: schema_record
 INSERT INTO durable_schema (version, name, applied_at) VALUES ($1, $2, $3)
+
+-- name: schema_filled
+-- Whether there is anything to lose.
+SELECT EXISTS (SELECT 1 FROM durable_runs)
+
+-- name: schema_owners (own)
+-- Executors whose lease has not run out. Every version of the program asks this
+-- of every version of the schema, so these columns stay.
+SELECT id FROM durable_executors WHERE beat_at + lease > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint ORDER BY id
+
+-- name: relations (own)
+-- What is ours in a schema, by its name: of any version of the program.
+SELECT c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v') AND c.relname LIKE 'durable\_%'
+ORDER BY c.relkind = 'v', c.relname <> 'durable_runs', c.relname
+
+-- name: columns_of (own)
+-- The columns of a table that hold what was written: not those the server works
+-- out. identity says that the server numbers the rows.
+SELECT a.attname, a.attidentity <> '' AS identity FROM pg_attribute a
+JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = $1 AND c.relname = $2 AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum

@@ -12,3 +12,7 @@ SELECT coalesce(max(version), 0) FROM durable_schema
 
 -- name: schema_record
 INSERT INTO durable_schema (version, name, applied_at) VALUES (?1, ?2, ?3)
+
+-- name: schema_filled
+-- Whether there is anything to lose.
+SELECT EXISTS (SELECT 1 FROM durable_runs)

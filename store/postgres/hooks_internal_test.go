@@ -1,0 +1,29 @@
+package postgres
+
+import (
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
+)
+
+// Later returns options of a program that knows more steps of the schema than
+// there are.
+func (o Options) Later(steps ...string) Options {
+	o.migrations = func(ms []sqlstore.Migration) []sqlstore.Migration {
+		for _, sql := range steps {
+			rename := func(s string) string { return s }
+			if o.Schema != "" {
+				rename = qualified(o.Schema)
+			}
+			ms = append(ms, sqlstore.Migration{Version: len(ms) + 1, Name: fmt.Sprint("later_", len(ms)+1), SQL: rename(sql)})
+		}
+		return ms
+	}
+	return o
+}
+
+// CopySchema makes the name of a copy's schema.
+var CopySchema = copySchema
+
+// Qualified reports whether a table's name is one that statements qualify.
+func Qualified(table string) bool { return tableNames.FindString(table) == table }

@@ -1,0 +1,119 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Schema is our tables in a database, past the Store that keeps runs in them:
+// to see what an upgrade would do, to carry it out, and to go back. Its methods
+// may be called concurrently, and while Stores are open on the database.
+type Schema struct{ s *Store }
+
+var (
+	_ store.Migrator = (*Schema)(nil)
+	_ store.Backuper = (*Schema)(nil)
+)
+
+// OpenSchema connects to the database of a connection string. It changes
+// nothing yet. Of the Options, Schema and NoMigrationBackup count.
+func OpenSchema(dsn string, o Options) (*Schema, error) {
+	dsn, err := complete(dsn)
+	if err != nil {
+		return nil, err
+	}
+	db, err := connect(dsn)
+	if err != nil {
+		return nil, err
+	}
+	db.SetMaxOpenConns(3)
+	s := newStore(db, o)
+	s.ownsDB = true
+	err = o.check(db)
+	if err == nil {
+		ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+		defer cancel()
+		err = s.locate(ctx, o)
+	}
+	if err != nil {
+		return nil, errors.Join(masked(dsn, err), s.Close())
+	}
+	return &Schema{s: s}, nil
+}
+
+// Close closes the connections.
+func (sc *Schema) Close() error { return sc.s.Close() }
+
+// Plan implements store.Migrator.
+func (sc *Schema) Plan(ctx context.Context) (p store.MigrationPlan, err error) {
+	err = sc.s.snapshot(ctx, true, func(tx *sqlx.Tx) error {
+		p, err = sc.s.migrations.Plan(ctx, tx)
+		return err
+	})
+	if err != nil {
+		return p, described("plan a migration", err)
+	}
+	return p, nil
+}
+
+// Migrate implements store.Migrator. The backup is a copy of our tables in a
+// schema of its own, named after the version it holds and the time; dropping
+// that schema removes it. From the copy on nobody else can write; those who try
+// wait, and try again.
+func (sc *Schema) Migrate(ctx context.Context) (m store.Migration, err error) {
+	if err := sc.s.enter(ctx); err != nil {
+		return m, err
+	}
+	defer sc.s.calls.Done()
+	if err := sc.s.createSchema(ctx); err != nil {
+		return m, err
+	}
+	return sc.s.migrate(ctx)
+}
+
+// Backup implements store.Backuper; see Store.Backup.
+func (sc *Schema) Backup(ctx context.Context, to string) error { return sc.s.Backup(ctx, to) }
+
+// snapshot runs f in a transaction that sees one moment throughout.
+func (s *Store) snapshot(ctx context.Context, readOnly bool, f func(*sqlx.Tx) error) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.calls.Done()
+	return s.within(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: readOnly}, f)
+}
+
+func (s *Store) within(ctx context.Context, o *sql.TxOptions, f func(*sqlx.Tx) error) error {
+	tx, err := s.db.BeginTxx(ctx, o)
+	if err != nil {
+		return err
+	}
+	if err := f(tx); err != nil {
+		_ = tx.Rollback() // the first error is the one to tell
+		return err
+	}
+	if err := tx.Commit(); err != nil {
+		return fmt.Errorf("commit: %w", err)
+	}
+	return nil
+}
+
+// copySchema returns the name of the schema that a copy goes to, short enough
+// for PostgreSQL and with a time that is never the same twice.
+func copySchema(kind, schema string, version int, at time.Time) string {
+	tail := fmt.Sprintf("_v%d_%s_%06d", version, at.UTC().Format("20060102t150405"), at.Nanosecond()/1000)
+	name := "holdfast_" + kind + "_" + schema
+	for len(name)+len(tail) > 63 {
+		// By whole characters, since half of one is none.
+		r := []rune(name)
+		name = string(r[:len(r)-1])
+	}
+	return name + tail
+}

@@ -1,0 +1,198 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+	"github.com/lib/pq"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Restore implements store.Migrator. from is the schema of a copy that Backup or
+// a migration made; it stays. What was there moves, as it is, to a schema of its
+// own, whose name is returned; DROP SCHEMA removes it. All that is named
+// durable_… in the schema counts as ours.
+//
+// It fails with an error that matches store.ErrOwned while an executor lives:
+// stop all programs and wait until the lease of those that crashed has run out.
+// A backup of a newer version of the program gives a *store.SchemaError.
+func (sc *Schema) Restore(ctx context.Context, from string) (kept string, err error) {
+	s := sc.s
+	if err := checkSchemaName(from); err != nil {
+		return "", err
+	}
+	if from == s.schema {
+		return "", fmt.Errorf("postgres: schema %s cannot be restored from itself: %w", from, store.ErrInvalid)
+	}
+	if err := s.enter(ctx); err != nil {
+		return "", err
+	}
+	defer s.calls.Done()
+	if err := s.createSchema(ctx); err != nil {
+		return "", err
+	}
+	for try := 0; ; try++ {
+		err := s.within(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted}, func(tx *sqlx.Tx) error {
+			kept, err = s.restore(ctx, tx, from)
+			return err
+		})
+		if err == nil {
+			return kept, nil
+		}
+		if try == 5 || faultOf(err) != faultRetry {
+			if errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrSchema) || errors.Is(err, store.ErrOwned) {
+				return "", err
+			}
+			return "", described("restore from schema "+from, err)
+		}
+		if err := pause(ctx, s.closing, jitter(try)); err != nil {
+			return "", err
+		}
+	}
+}
+
+func (s *Store) restore(ctx context.Context, tx *sqlx.Tx, from string) (kept string, err error) {
+	if _, err := tx.ExecContext(ctx, s.migrations.Exclude); err != nil {
+		return "", err
+	}
+	version, err := s.versionOf(ctx, tx, from)
+	if err != nil {
+		return "", err
+	}
+	backup, err := s.relations(ctx, tx, from)
+	if err != nil {
+		return "", err
+	}
+	kept, numbers, err := s.moveAway(ctx, tx)
+	if err != nil {
+		return "", err
+	}
+	// The tables are made as they were made at first, so that indexes and
+	// checks are those of the version, whatever it was.
+	if err := s.migrations.Steps(ctx, tx, 0, version); err != nil {
+		return "", err
+	}
+	for _, r := range backup {
+		if !r.table() || r.Name == "durable_schema" {
+			continue
+		}
+		if err := s.copyBack(ctx, tx, from, r.Name, numbers); err != nil {
+			return "", fmt.Errorf("copy %s: %w", r.Name, err)
+		}
+	}
+	return kept, nil
+}
+
+// versionOf returns the version of a copy.
+func (s *Store) versionOf(ctx context.Context, tx *sqlx.Tx, schema string) (version int, err error) {
+	var there bool
+	if err := tx.GetContext(ctx, &there, "SELECT to_regclass($1) IS NOT NULL", in(schema, "durable_schema")); err != nil {
+		return 0, err
+	}
+	if there {
+		if err := tx.GetContext(ctx, &version, "SELECT coalesce(max(version), 0) FROM "+in(schema, "durable_schema")); err != nil {
+			return 0, err
+		}
+	}
+	if version == 0 {
+		return 0, fmt.Errorf("postgres: schema %s is no backup: it has no durable_schema: %w", schema, store.ErrInvalid)
+	}
+	if know := s.migrations.Latest(); version > know {
+		return 0, &store.SchemaError{Have: version, Know: know, Todo: "restore this backup with the program that made it, or a newer one"}
+	}
+	return version, nil
+}
+
+// moveAway puts our tables and views into another schema. numbers says, by
+// table and column, which the server gave last.
+func (s *Store) moveAway(ctx context.Context, tx *sqlx.Tx) (to string, numbers map[string]int64, err error) {
+	numbers = map[string]int64{}
+	if err := s.lockTables(ctx, tx, "ACCESS EXCLUSIVE"); err != nil {
+		return "", nil, err
+	}
+	all, err := s.relations(ctx, tx, s.schema)
+	if err != nil || len(all) == 0 {
+		return "", numbers, err
+	}
+	version, err := s.migrations.Current(ctx, tx)
+	if err != nil {
+		return "", nil, err
+	}
+	if version > 0 {
+		var live []string
+		if err := tx.SelectContext(ctx, &live, s.sql.Text("schema_owners")); err != nil {
+			return "", nil, err
+		}
+		if len(live) > 0 {
+			return "", nil, fmt.Errorf("postgres: the store is in use by the executors %s: stop their programs, or wait until the leases of those that crashed have run out: %w",
+				strings.Join(live, ", "), store.ErrOwned)
+		}
+	}
+	to = copySchema("replaced", s.schema, version, time.Now())
+	if _, err := tx.ExecContext(ctx, "CREATE SCHEMA "+pq.QuoteIdentifier(to)); err != nil {
+		return "", nil, creating(to, err)
+	}
+	for _, r := range all {
+		kind := "VIEW"
+		if r.table() {
+			kind = "TABLE"
+			if err := s.lastNumbers(ctx, tx, r.Name, numbers); err != nil {
+				return "", nil, err
+			}
+		}
+		if _, err := tx.ExecContext(ctx, "ALTER "+kind+" "+in(s.schema, r.Name)+" SET SCHEMA "+pq.QuoteIdentifier(to)); err != nil {
+			return "", nil, fmt.Errorf("move %s: %w", r.Name, err)
+		}
+	}
+	return to, numbers, nil
+}
+
+func (s *Store) lastNumbers(ctx context.Context, tx *sqlx.Tx, table string, numbers map[string]int64) error {
+	_, numbered, err := s.columns(ctx, tx, s.schema, table)
+	if err != nil {
+		return err
+	}
+	for _, column := range numbered {
+		var sequence string
+		if err := tx.GetContext(ctx, &sequence, "SELECT pg_get_serial_sequence($1, $2)", in(s.schema, table), column); err != nil {
+			return err
+		}
+		var last int64
+		if err := tx.GetContext(ctx, &last, "SELECT last_value FROM "+sequence); err != nil {
+			return err
+		}
+		numbers[table+"."+column] = last
+	}
+	return nil
+}
+
+// copyBack fills a table from a copy. Numbers go on behind all that were ever
+// given: run numbers are never used twice, not even across a restore.
+func (s *Store) copyBack(ctx context.Context, tx *sqlx.Tx, from, table string, numbers map[string]int64) error {
+	list, _, err := s.columns(ctx, tx, from, table)
+	if err != nil {
+		return err
+	}
+	to := in(s.schema, table)
+	if _, err := tx.ExecContext(ctx, "INSERT INTO "+to+" ("+list+") OVERRIDING SYSTEM VALUE SELECT "+list+" FROM "+in(from, table)); err != nil {
+		return err
+	}
+	_, numbered, err := s.columns(ctx, tx, s.schema, table)
+	if err != nil {
+		return err
+	}
+	for _, column := range numbered {
+		_, err := tx.ExecContext(ctx, "SELECT setval(pg_get_serial_sequence($1, $2), greatest(1, $3, (SELECT max("+pq.QuoteIdentifier(column)+") FROM "+to+")))",
+			to, column, numbers[table+"."+column])
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

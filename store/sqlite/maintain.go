@@ -1,0 +1,92 @@
+//go:build cgo
+
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+var _ store.Maintainer = (*Store)(nil)
+
+// Maintain implements store.Maintainer: it brings the statistics up to date, by
+// samples; gives free pages back to the file system if the file was made for
+// that (Options.GiveBack); and folds the WAL into the file, and cuts it, where no
+// reader is in the way. Writers go in between.
+func (s *Store) Maintain(ctx context.Context) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	for _, pragma := range []string{
+		"PRAGMA analysis_limit = 400",
+		"PRAGMA optimize = 0x10002", // tables that were never analyzed too
+	} {
+		if _, err := s.care(ctx, pragma); err != nil {
+			return s.fail("update the statistics", err, false)
+		}
+	}
+	incremental, err := s.care(ctx, "PRAGMA auto_vacuum")
+	if err != nil {
+		return s.fail("look for free pages", err, false)
+	}
+	for incremental == 2 {
+		free, err := s.care(ctx, "PRAGMA freelist_count")
+		if err == nil && free == 0 {
+			break
+		}
+		if err == nil {
+			_, err = s.care(ctx, vacuumSome)
+		}
+		if err != nil {
+			return s.fail("give free pages back", err, false)
+		}
+	}
+	if s.memory {
+		return nil
+	}
+	// Where somebody is in the way the answer says so, and is no error: the WAL
+	// is folded in later.
+	_, err = s.care(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+	return s.fail("fold the WAL into the file", err, false)
+}
+
+// vacuumSome gives up to a megabyte back, so that writers wait for milliseconds.
+const vacuumSome = "PRAGMA incremental_vacuum(256)"
+
+// care runs a pragma on the writer's connection, in a transaction of its own if
+// it writes, and returns the first value of its answer.
+func (s *Store) care(ctx context.Context, pragma string) (answer int64, err error) {
+	c, err := s.take(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer s.give(c)
+	err = s.whileBusy(ctx, func() error {
+		return c.ask(pragma, func(row []driver.Value) { answer, _ = row[0].(int64) })
+	})
+	if broken(err) {
+		c.drop()
+	}
+	return answer, err
+}
+
+// ask runs a statement that is not worth keeping, and calls each for its rows,
+// if it has any. Some pragmas look at the database when they are prepared, so
+// that a prepared one would be out of date.
+func (c *conn) ask(text string, each func(row []driver.Value)) error {
+	rows, err := c.raw.Query(text, nil)
+	if err != nil {
+		return err
+	}
+	err = eachRow(rows, func(row []driver.Value) error {
+		if each != nil && len(row) > 0 {
+			each(row)
+		}
+		return nil
+	})
+	return errors.Join(err, rows.Close())
+}

@@ -1,0 +1,176 @@
+//go:build cgo
+
+package sqlite
+
+import (
+	"context"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// aloneWait bounds how long Restore waits for others to close the file. One
+// that is merely slow to end is waited for; one that works is not going to.
+const aloneWait = 2 * time.Second
+
+// Restore implements store.Migrator. from is a copy that Backup or a migration
+// made; it is checked first, and stays. The whole file goes back to it, the
+// program's own tables in it too. What was there is kept beside the file, under
+// a name that ends in ".replaced".
+//
+// The pages are put in place in one transaction of SQLite's, so a crash leaves
+// the one state or the other, which the next to open the file finds. The file is
+// locked meanwhile. While another process, or a Store of this one, has the file
+// open, Restore fails.
+func (sc *Schema) Restore(ctx context.Context, from string) (kept string, err error) {
+	if err := plainPath(from); err != nil {
+		return "", err
+	}
+	if err := sc.checkBackup(ctx, from); err != nil {
+		return "", err
+	}
+	file, err := prepareFile(sc.name, sc.opts.FileMode)
+	if err != nil {
+		return "", err
+	}
+	if same, err := sameInode(from, file); err != nil || same {
+		return "", errors.Join(err, fmt.Errorf("sqlite: %s cannot be restored from itself: %w", sc.name, store.ErrInvalid))
+	}
+	// The driver adds up what it is told: the journal's mode must not be WAL.
+	c, err := openConn(dsn(file, false, Full, "_busy_timeout=0"), new(counts))
+	if err != nil {
+		return "", sc.fail("restore", err)
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	if err := sc.alone(ctx, c); err != nil {
+		return "", err
+	}
+	if kept, err = sc.keep(c, file); err != nil {
+		return "", sc.fail("keep what is there before it is replaced", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return "", err
+	}
+	return kept, sc.fail("restore", replace(c, dsn(from, false, Full, "_query_only=1", "_busy_timeout=5000")))
+}
+
+// checkBackup makes sure that a file is a sound store.
+func (sc *Schema) checkBackup(ctx context.Context, from string) error {
+	if _, err := os.Stat(from); err != nil {
+		return fmt.Errorf("sqlite: restore from %s: %w", from, err)
+	}
+	return sc.with(dsn(from, false, Full, "_query_only=1", "_busy_timeout=5000"), func(db *sqlx.DB) error {
+		var answer string
+		if err := db.GetContext(ctx, &answer, "PRAGMA integrity_check(1)"); err != nil {
+			return fail(from, "check the backup", err, false)
+		}
+		if answer != "ok" {
+			return fmt.Errorf("sqlite: the backup %s is damaged (%s), and was not restored: %w", from, answer, store.ErrCorrupt)
+		}
+		version, err := sc.q.migrations.Current(ctx, db)
+		if err == nil && version == 0 {
+			err = fmt.Errorf("sqlite: there is no store in %s, with tables named like %s: %w", from, sc.q.dialect.Runs, store.ErrInvalid)
+		}
+		return err
+	})
+}
+
+func sameInode(a, b string) (bool, error) {
+	ai, err := os.Stat(a)
+	if err != nil {
+		return false, err
+	}
+	bi, err := os.Stat(b)
+	return err == nil && os.SameFile(ai, bi), err
+}
+
+// alone gets the file for c alone until it is closed: SQLite lets a database
+// leave the WAL mode only for one who is alone, and a Store always is in it.
+func (sc *Schema) alone(ctx context.Context, c *conn) error {
+	wait, cancel := context.WithTimeout(ctx, aloneWait)
+	defer cancel()
+	var mode string
+	err := whileBusy(wait, nil, func() error {
+		for _, q := range []string{"PRAGMA locking_mode = EXCLUSIVE", "PRAGMA journal_mode = DELETE", "BEGIN EXCLUSIVE", "COMMIT"} {
+			if err := c.ask(q, func(row []driver.Value) { mode = fmt.Sprint(row[0]) }); err != nil {
+				return err
+			}
+			if q == "PRAGMA journal_mode = DELETE" && mode != "delete" {
+				return fmt.Errorf("sqlite: the journal mode stays %q", mode)
+			}
+		}
+		return nil
+	})
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("sqlite: %s is in use, and cannot be replaced: stop every program that has it open, and try again: %w", sc.name, store.ErrOwned)
+	}
+	return fmt.Errorf("%w; if the file is damaged, move it, its -wal and its -shm away and restore again", sc.fail("restore", err))
+}
+
+// keep copies what the file holds, if anything.
+func (sc *Schema) keep(c *conn, file string) (name string, err error) {
+	var version, tables int64
+	ask := func(q string, into *int64) error {
+		return c.ask(q, func(row []driver.Value) { *into, _ = row[0].(int64) })
+	}
+	if err := ask("SELECT count(*) FROM sqlite_master", &tables); err != nil || tables == 0 {
+		return "", err
+	}
+	m := &sc.q.migrations
+	var exists int64
+	if err := ask(m.Exists, &exists); err != nil {
+		return "", err
+	}
+	if exists != 0 {
+		if err := ask(m.Version, &version); err != nil {
+			return "", err
+		}
+	}
+	name = copyName(file, int(version), sc.opts.Clock(), copyReplaced)
+	f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_RDWR, modeOf(file, 0o600))
+	if err != nil {
+		return "", err
+	}
+	err = f.Close()
+	if err == nil {
+		_, _, err = c.exec(&query{"VACUUM INTO ?1"}, name)
+	}
+	if err == nil {
+		err = syncFile(name)
+	}
+	if err != nil {
+		_ = os.Remove(name)
+		return "", err
+	}
+	return name, nil
+}
+
+// replace puts the pages of another database in the place of those of c's.
+func replace(c *conn, source string) (err error) {
+	src, err := openConn(source, new(counts))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, src.close()) }()
+	b, err := c.raw.Backup("main", src.raw, "main")
+	if err != nil {
+		return err
+	}
+	done, err := b.Step(-1)
+	if err == nil && !done {
+		err = fmt.Errorf("sqlite: somebody writes to what is copied: %w", store.ErrInvalid)
+	}
+	// Finish ends the transaction: what is whole stays, all else is undone.
+	return errors.Join(err, b.Finish())
+}

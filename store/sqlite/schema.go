@@ -1,0 +1,197 @@
+//go:build cgo
+
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Schema is the schema of a database file, past the Store in it: to see what
+// an upgrade would do, to carry it out, and to go back. It holds nothing open
+// between calls, which may be made concurrently and while Stores are open on
+// the file; Restore alone needs the file for itself.
+type Schema struct {
+	name string // of the file, as it was given
+	file string // its path, without links once it exists
+	opts Options
+	q    *queries
+	stop <-chan struct{} // closed when it is of no use any more; nil: never
+}
+
+var (
+	_ store.Migrator = (*Schema)(nil)
+	_ store.Backuper = (*Schema)(nil)
+)
+
+// manual is what an operator does about a schema that is older than needed.
+const manual = "call Migrate of sqlite.OpenSchema, which makes a backup first, or open the store without Options.ManualMigrations"
+
+// OpenSchema returns the schema of the file at path. It reads and creates
+// nothing yet; a file that does not exist is one without a schema. Of the
+// Options, Prefix, FileMode, Clock, Synchronous and NoMigrationBackup count.
+func OpenSchema(path string, o Options) (*Schema, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if path == ":memory:" {
+		return nil, fmt.Errorf("sqlite: a database in memory is known to its Store alone, and has always the newest schema: %w", store.ErrInvalid)
+	}
+	if err := plainPath(path); err != nil {
+		return nil, err
+	}
+	sc := &Schema{name: path, opts: o}
+	if sc.file, err = filepath.Abs(path); err != nil {
+		return nil, fmt.Errorf("sqlite: %s: %w", path, err)
+	}
+	if real, err := resolve(sc.file); err == nil {
+		sc.file = real
+	}
+	if sc.q, err = loadQueries(o); err != nil {
+		return nil, err
+	}
+	return sc, nil
+}
+
+// Close returns nil: nothing is held open. It is there so that schemas of all
+// backends are used alike.
+func (sc *Schema) Close() error { return nil }
+
+// Plan implements store.Migrator.
+func (sc *Schema) Plan(ctx context.Context) (p store.MigrationPlan, err error) {
+	source := ":memory:" // as good as a file that does not exist
+	if there, err := sc.exists(); err != nil {
+		return p, err
+	} else if there {
+		source = dsn(sc.file, false, sc.opts.Synchronous, "_query_only=1", "_busy_timeout=5000")
+	}
+	err = sc.with(source, func(db *sqlx.DB) error {
+		tx, err := db.BeginTxx(ctx, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = tx.Rollback() }() // it has written nothing
+		p, err = sc.migrator("").Plan(ctx, tx)
+		return err
+	})
+	return p, sc.fail("plan a migration", err)
+}
+
+// Migrate implements store.Migrator. The backup is a file beside the database,
+// named after the version it holds and the time, and ends in ".backup".
+// While the steps run nobody else can write; those who try wait.
+func (sc *Schema) Migrate(ctx context.Context) (m store.Migration, err error) {
+	file, err := prepareFile(sc.name, sc.opts.FileMode)
+	if err != nil {
+		return m, err
+	}
+	return sc.run(ctx, file)
+}
+
+// run migrates. The context is looked at while others have the lock; once the
+// transaction has begun, one that ends would cut it in two.
+func (sc *Schema) run(ctx context.Context, file string) (m store.Migration, err error) {
+	err = sc.with(dsn(file, false, sc.opts.Synchronous, "_txlock=immediate", "_busy_timeout=0"), func(db *sqlx.DB) error {
+		err := whileBusy(ctx, sc.stop, func() error {
+			m, err = sc.migrator(file).Run(context.WithoutCancel(ctx), db)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return settleCopies(file, m.To)
+	})
+	if m.Backup != "" {
+		m.Backup = settled(m.Backup)
+	}
+	return m, sc.fail("bring the schema up to date", err)
+}
+
+// migrator is the runner for a file; without one it makes no backups that are
+// more than an intention.
+func (sc *Schema) migrator(file string) *sqlstore.Migrator {
+	m := sc.q.migrations
+	if !sc.opts.NoMigrationBackup {
+		m.Backup = func(ctx context.Context, _ *sqlx.Tx, from int) (string, error) {
+			// The transaction has the write lock, so the copy, which is made on
+			// a connection of its own, is of what the transaction sees.
+			return copyBeforeMigration(ctx, file, from, sc.opts.Clock())
+		}
+	}
+	return &m
+}
+
+func (sc *Schema) exists() (bool, error) {
+	_, err := os.Stat(sc.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("sqlite: %s: %w", sc.name, err)
+	}
+	return true, nil
+}
+
+// with opens one connection for f.
+func (sc *Schema) with(source string, f func(*sqlx.DB) error) error {
+	db, err := sqlx.Open("sqlite3", source)
+	if err != nil {
+		return err
+	}
+	db.SetMaxOpenConns(1)
+	return errors.Join(f(db), db.Close())
+}
+
+func (sc *Schema) fail(what string, err error) error {
+	if errors.Is(err, store.ErrSchema) {
+		return fmt.Errorf("sqlite: %s: %w", sc.name, err)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("sqlite: %s: %s: another process has kept the file locked, perhaps to migrate it: %w", sc.name, what, err)
+	}
+	return fail(sc.name, what, err, false)
+}
+
+// schema is the store's own way to its schema.
+func (s *Store) schema() *Schema {
+	return &Schema{name: s.name, file: s.file, opts: s.opts, q: s.q, stop: s.closing}
+}
+
+// migrate is the part of opening that looks after the schema.
+func (s *Store) migrate(ctx context.Context) error {
+	sc := s.schema()
+	if s.memory {
+		err := sc.with(s.connect(s.file, "_txlock=immediate", "_busy_timeout=200"), func(db *sqlx.DB) error {
+			_, err := sc.q.migrations.Run(context.WithoutCancel(ctx), db)
+			return err
+		})
+		return sc.fail("make the schema", err)
+	}
+	if !s.opts.ManualMigrations {
+		_, err := sc.run(ctx, s.file)
+		return err
+	}
+	err := sc.with(s.connect(s.file, "_query_only=1", "_busy_timeout=5000"), func(db *sqlx.DB) error {
+		return sc.q.migrations.Check(ctx, db, manual)
+	})
+	if e, ok := errors.AsType[*store.SchemaError](err); ok && e.Have == 0 {
+		_, err = sc.run(ctx, s.file)
+		return err
+	}
+	return sc.fail("look at the schema", err)
+}
+
+// stamp is how a time stands in the name of a copy: sorted by name is sorted by
+// time.
+func stamp(t time.Time) string { return t.UTC().Format("20060102T150405.000000Z") }
