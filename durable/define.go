@@ -33,6 +33,7 @@ type definition struct {
 	steps   []string // declared; nil: not declared
 	boot    BootPolicy
 	err     error // why it cannot be used; reported by Open
+	input   reflect.Type
 	// call decodes the input, runs the function and encodes the output; nil
 	// for a Ref.
 	call func(ctx context.Context, r *run, input []byte) (output []byte, err error)
@@ -64,7 +65,7 @@ func OnBoot(p BootPolicy) DefineOption { return func(d *definition) { d.boot = p
 // keeps: it must never change while runs exist. A nil function or an unusable
 // name is reported by Open.
 func Define[I, O any](name string, fn func(ctx context.Context, in I) (O, error), o ...DefineOption) *Workflow[I, O] {
-	d := &definition{name: name, version: DefaultVersion}
+	d := &definition{name: name, version: DefaultVersion, input: reflect.TypeFor[I]()}
 	for _, opt := range o {
 		opt(d)
 	}

@@ -71,6 +71,7 @@ func standardErrors() []ErrorKind {
 		ErrorType[*PanicError]("durable.PanicError"),
 		ErrorType[*UnknownOutcomeError]("durable.UnknownOutcomeError"),
 		ErrorType[*EncodeError]("durable.EncodeError"),
+		ErrorType[*ContinueError]("durable.ContinueError"),
 	}
 }
 

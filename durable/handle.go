@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -73,7 +72,7 @@ func (e *Engine) wait(ctx context.Context, id string, r *run) ([]byte, error) {
 			return nil, context.Cause(ctx)
 		}
 		o := r.outcome
-		if o.status != "" || (o.err != nil && !errors.Is(o.err, ErrLost)) {
+		if o.final() {
 			return o.output, o.err
 		}
 		r = e.active(id)
@@ -132,6 +131,9 @@ func (e *Engine) result(ctx context.Context, id string) (out []byte, done bool, 
 	case store.Failed, store.Cancelled:
 		return nil, true, e.runError(row)
 	case store.Interrupted:
+		if row.Paused {
+			return nil, false, nil
+		}
 		if row.Code == "" && e.somebodyServes(ctx, row) {
 			return nil, false, nil
 		}

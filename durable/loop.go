@@ -242,9 +242,13 @@ func (e *Engine) take(row store.Run) *run {
 		// before the new one begins.
 		_ = old.die(&death{kind: deathLost, err: ErrLost})
 		waits := e.background(func() {
-			select {
-			case <-old.ended:
-			case <-e.loop.Done(): // then begin gives it back
+			// It may have continued with a new input in the same moment.
+			for ; old != nil && e.loop.Err() == nil; old = e.active(row.ID) {
+				_ = old.die(&death{kind: deathLost, err: ErrLost})
+				select {
+				case <-old.ended:
+				case <-e.loop.Done(): // then begin gives it back
+				}
 			}
 			e.begin(r)
 		})

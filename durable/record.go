@@ -29,11 +29,14 @@ type record struct {
 // past is a run's lineage, taken apart by scope and call. It is made once, when
 // a run is loaded, and then only read.
 type past struct {
-	created store.Event // workflow_created
+	created store.Event // workflow_created, or workflow_started of a later generation
 	scopes  map[string][]*record
 	items   map[string]map[int]*store.Event // outcomes of Map items, by key of the Map
 	taken   map[int64]bool                  // messages that were consumed
 	cancel  *store.Event                    // cancel_received
+	inbox   int64                           // messages up to this number were taken by earlier generations,
+	carried []int64                         // but for these, in order
+	paused  int64                           // requests to pause up to this number were carried out, or are void
 	space   []record                        // room for the next records
 	head    logHead
 	lastAt  store.Time
@@ -49,8 +52,8 @@ type eventData struct {
 	Max         int                        `json:"max,omitempty"`         // attempt_failed, step_failed: attempts allowed
 	Notes       map[string]json.RawMessage `json:"notes,omitempty"`       // attempt_failed, step_failed, step_completed
 	Input       string                     `json:"input,omitempty"`       // step events: hash of WithInput
-	Seed        string                     `json:"seed,omitempty"`        // workflow_created
-	Declared    []string                   `json:"declared,omitempty"`    // workflow_created: names given to Steps
+	Seed        string                     `json:"seed,omitempty"`        // workflow_created, workflow_started of a later generation
+	Declared    []string                   `json:"declared,omitempty"`    // the same: names given to Steps
 	Executor    string                     `json:"executor,omitempty"`    // claim events
 	Resumed     bool                       `json:"resumed,omitempty"`     // the same: by a call of Resume
 	Code        string                     `json:"code,omitempty"`        // workflow_interrupted, workflow_failed
@@ -66,6 +69,10 @@ type eventData struct {
 	Until       store.Time                 `json:"until,omitempty"`       // timer_set, wait_requested: when it ends by itself
 	Message     int64                      `json:"message,omitempty"`     // signal_received, child_finished, cancel_received: its number in the inbox
 	Recoverable *bool                      `json:"recoverable,omitempty"` // workflow_failed
+	Generation  int32                      `json:"generation,omitempty"`  // workflow_continued, workflow_started: the one that begins
+	Inbox       int64                      `json:"inbox,omitempty"`       // workflow_started: last message before the generation
+	Pending     []int64                    `json:"pending,omitempty"`     // the same: messages up to it that were not taken
+	Sum         uint32                     `json:"sum,omitempty"`         // the same: sum of the event before
 }
 
 func (d *eventData) encode() []byte {
@@ -99,6 +106,13 @@ func readPast(runID string, events iter.Seq2[store.Event, error], sizeHint int) 
 	for e, err := range events {
 		if err != nil {
 			return nil, err
+		}
+		if p.events == 0 {
+			if first, ok, err := p.beginGeneration(&e); err != nil {
+				return nil, &DamagedError{RunID: runID, Seq: e.Seq, Err: fmt.Errorf("its data is not readable: %w", err)}
+			} else if ok {
+				before = first
+			}
 		}
 		if e.Seq <= before.Seq {
 			return nil, &DamagedError{RunID: runID, Seq: e.Seq, Err: fmt.Errorf("it comes after event %d", before.Seq)}
@@ -224,6 +238,12 @@ func (p *past) takeRun(e *store.Event) error {
 		ev := *e
 		p.cancel = &ev
 		p.taken[d.Message] = true
+	case store.WorkflowPaused, store.WorkflowUnpaused, store.WorkflowInterrupted:
+		d, err := dataOf(e)
+		if err != nil {
+			return fmt.Errorf("its data is not readable: %w", err)
+		}
+		p.paused = max(p.paused, d.Message)
 	}
 	return nil
 }

@@ -44,9 +44,11 @@ type run struct {
 	// fromClaim: it counts against Options.MaxRuns.
 	fromClaim bool
 
-	span   trace.Span    // of this execution; nil: nobody traces
-	ending atomic.Bool   // its last write is under way
-	loaded chan struct{} // closed once the history has been read, if there is one
+	span   trace.Span  // of this execution; nil: nobody traces
+	ending atomic.Bool // its last write is under way
+	// renewal is what Continue was last called with.
+	renewal atomic.Pointer[renewal]
+	loaded  chan struct{} // closed once the history has been read, if there is one
 	// recorded is closed when this execution has written its first event.
 	recorded     chan struct{}
 	recordedOnce sync.Once
@@ -72,6 +74,7 @@ type run struct {
 	children    []*child
 	inbox       inbox
 	undos       []undo // compensations that were registered
+	lastBranch  int32  // highest number of a branch
 	stashedSize int    // bytes
 	flight      *flight
 	flightSpace flight
@@ -85,6 +88,16 @@ type outcome struct {
 	status store.Status // empty: it did not, see err
 	output []byte
 	err    error
+	next   *run // the execution of the next generation
+}
+
+// final reports whether who waits for the run has an answer. A run that somebody
+// else has, that is paused or that continues goes on.
+func (o *outcome) final() bool {
+	if o.status != "" || o.err == nil {
+		return o.status != ""
+	}
+	return !errors.Is(o.err, ErrLost) && !errors.Is(o.err, ErrPaused) && o.next == nil
 }
 
 // A death is why a run makes no further durable calls in this process.
@@ -102,6 +115,8 @@ const (
 	deathLost     deathKind = iota // another executor has it: write nothing
 	deathShutdown                  // the engine closes: record an interruption
 	deathParked                    // it cannot go on with this code or data: the same, with a code
+	deathPaused                    // somebody asked for a pause: bodies under way end and are recorded
+	deathRenewed                   // it continues with a new input: only that is still written
 )
 
 // patience is how many durable calls a dead run may still make before its
@@ -194,7 +209,11 @@ func (r *run) execute() {
 	defer func() {
 		r.endTrace()
 		r.cancel(nil)
-		r.eng.forget(r)
+		if next := r.outcome.next; next != nil {
+			r.eng.succeed(r, next)
+		} else {
+			r.eng.forget(r)
+		}
 		r.recordedOnce.Do(func() { close(r.recorded) })
 		close(r.ended)
 		r.eng.runners.Done()
@@ -217,6 +236,10 @@ func (r *run) execute() {
 		}
 	}
 	close(r.loaded)
+	if dead := r.deathOf(); dead != nil {
+		err = dead // it was paused, say, before it could go on
+		return
+	}
 	output, err = r.call()
 }
 
@@ -252,20 +275,20 @@ func (r *run) load() error {
 	if r.row.Last != nil {
 		r.activeThen = r.row.Last.Active
 	}
-	return r.adopt(&r.past.created)
+	if err := r.adopt(&r.past.created); err != nil {
+		return err
+	}
+	return r.unpauseClaimed()
 }
 
 func (r *run) readHistory() error {
-	h, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{})
+	h, past, err := r.loadLineage()
 	if err != nil {
 		return err
 	}
-	hint := 16
-	if r.row.Last != nil {
-		hint = int(r.row.Last.Steps) + 16
-	}
-	if r.past, err = readPast(r.id, h.Events, hint); err != nil {
-		return err
+	r.past = past
+	for i := range h.Branches {
+		r.lastBranch = max(r.lastBranch, h.Branches[i].N)
 	}
 	if r.past.cancel != nil {
 		d, err := dataOf(r.past.cancel)
@@ -274,7 +297,9 @@ func (r *run) readHistory() error {
 		}
 		r.cancelBy(d.Reason)
 	}
+	r.inbox.skip(past.floor())
 	r.deliver(h.Inbox)
+	r.inbox.skip(past.inbox)
 	return nil
 }
 
@@ -316,15 +341,19 @@ func (r *run) call() (output []byte, err error) {
 	// Also when the function failed: an error that comes before calls which are
 	// recorded was not made by the code that recorded them.
 	if r.dead.Load() == nil {
-		if c := root.busy.Load(); c != nil && err == nil {
+		err = r.returned(err)
+		ends := err == nil || r.continues(err) != nil
+		if c := root.busy.Load(); c != nil && ends {
 			// The outcome of that call would be lost without a word.
 			return nil, &ConcurrentCallError{RunID: r.id, Running: c.name, Second: "the end of the workflow function"}
 		}
 		if changed := root.finish(); changed != nil {
 			return nil, changed
 		}
-		if err == nil && !r.isCancelled() {
-			err = r.forgotten()
+		if ends && !r.isCancelled() {
+			if left := r.forgotten(); left != nil {
+				err = left
+			}
 		}
 	}
 	return output, err
@@ -355,14 +384,20 @@ func (r *run) end(output []byte, err error) outcome {
 	case err == nil:
 		return r.complete(output)
 	}
+	if n := r.continues(err); n != nil {
+		return r.renew(n)
+	}
 	return r.fail(err)
 }
 
 // endDead ends an execution that was stopped: what the function returned means
 // nothing.
 func (r *run) endDead(d *death) outcome {
-	if d.kind == deathLost {
+	switch d.kind {
+	case deathLost:
 		return outcome{err: d.err}
+	case deathPaused:
+		return r.endPaused(d)
 	}
 	if d.kind == deathShutdown && r.waits() {
 		// It waits, and goes on waiting: whoever finds it due claims it.
