@@ -91,7 +91,7 @@ func Continue[I any](ctx context.Context, in I) error {
 	}
 	defer s.end()
 	if want := reflect.TypeFor[I](); r.def.input != want {
-		return fmt.Errorf("durable: Continue: run %s: workflow %s takes a %s, not a %s: %w", r.id, r.def.name, r.def.input, want, ErrInvalid)
+		return fmt.Errorf("durable: Continue: run %s: workflow %s takes an input of type %s, not %s: %w", r.id, r.def.name, r.def.input, want, ErrInvalid)
 	}
 	if err := s.mayContinue(); err != nil {
 		return err
