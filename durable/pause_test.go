@@ -180,6 +180,63 @@ func TestWhoWaitsForAPausedRunGoesOnWaiting(t *testing.T) {
 	})
 }
 
+func TestWhoWaitsForAPausedRunThatNobodyServesGoesOnWaiting(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			if err := durable.Do(ctx, "a", func(context.Context) error { time.Sleep(time.Minute); return nil }); err != nil {
+				return 0, err
+			}
+			return 7, durable.Do(ctx, "b", func(context.Context) error { return nil })
+		})
+		w.boot(t, with(wf))
+		start(t, w, wf, "r", 0)
+		require.NoError(t, w.eng.Pause(w.ctx(), "r", ""))
+		pass(time.Hour)
+		require.NoError(t, w.eng.Close())
+		w.serve(t)
+		short, stop := context.WithTimeout(w.ctx(), time.Hour)
+		defer stop()
+		h, err := wf.Handle(short, "r")
+		require.NoError(t, err)
+		_, err = h.Wait(short)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+	})
+}
+
+// A second request that came when the run was paused already is answered by the
+// same pause.
+func TestUnpausingAnswersEveryRequestBeforeIt(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) { return 7, durable.Sleep(ctx, time.Hour) })
+		w.boot(t, with(wf))
+		start(t, w, wf, "r", 0)
+		require.NoError(t, w.eng.Pause(w.ctx(), "r", ""))
+		synctest.Wait()
+		require.True(t, w.row("r").Paused)
+		errs := w.data.Commit(context.Background(), []store.Change{{Send: []store.Message{{To: "r", Kind: store.KindPause, ID: "late"}}}})
+		require.NoError(t, errs[0])
+		require.NoError(t, w.eng.Unpause(w.ctx(), "r"))
+		pass(2 * time.Hour)
+		require.Equal(t, store.Completed, w.row("r").Status)
+	})
+}
+
+func TestAWaitingRunIsClaimedWhenItIsUnpausedWhateverItHadSeen(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) { return durable.Await[int](ctx, "n") })
+		w.boot(t, with(wf))
+		start(t, w, wf, "r", 0)
+		require.NoError(t, w.eng.Pause(w.ctx(), "r", ""))
+		synctest.Wait()
+		row := w.row("r")
+		errs := w.data.Commit(context.Background(), []store.Change{{RunID: "r", Expect: store.Expect{Epoch: row.Epoch}, Row: &store.RowPatch{Seen: &row.Inbox}}})
+		require.NoError(t, errs[0])
+		require.NoError(t, w.eng.Unpause(w.ctx(), "r"))
+		synctest.Wait()
+		require.Equal(t, w.eng.ID(), w.row("r").Owner)
+	})
+}
+
 func TestAPendingRunIsPausedAsItIs(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) { return 7, nil })
@@ -200,9 +257,6 @@ func TestAPendingRunIsPausedAsItIs(t *testing.T) {
 		out, err := wait(t, w, wf, "r")
 		require.NoError(t, err)
 		require.Equal(t, 7, out)
-
-		_, err = ref.Start(w.ctx(), "s", 0)
-		require.NoError(t, err)
 	})
 }
 

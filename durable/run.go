@@ -299,7 +299,6 @@ func (r *run) readHistory() error {
 	}
 	r.inbox.skip(past.floor())
 	r.deliver(h.Inbox)
-	r.inbox.skip(past.inbox)
 	return nil
 }
 
