@@ -65,8 +65,8 @@ func (n *renewal) Is(target error) bool { return target == ErrContinued }
 // the new input and a history that is empty but for it. Who waits for the run
 // waits on, until the last generation ends. Signals that were not taken wait for
 // the next generation. Children that have not ended are cancelled, unless they
-// were started with Abandon; branches that First left behind are stopped.
-// IdempotencyKey, NewID and Rand give other values than before.
+// were started with Abandon; branches that First left behind are stopped, and their
+// bodies waited for. IdempotencyKey, NewID and Rand give other values than before.
 //
 // Errors: one that matches ErrContinued is the way to go on. Refused are, before
 // anything changes: another type than the workflow's input (ErrInvalid), a value
@@ -225,7 +225,9 @@ func (r *run) renew(n *renewal) outcome {
 	row.Branch, row.Generation, row.Seen, row.Strikes = number, generation, seen, 0
 	row.Status, row.Code, row.Reason, row.WakeAt = store.Running, "", "", 0
 	row.Last = &w.events[1]
-	return outcome{err: ErrContinued, next: r.eng.newRun(row, r.def)}
+	next := r.eng.newRun(row, r.def)
+	next.from = &store.Cursor{After: row.Last.Seq - 1, AfterMessage: floorOf(seen, pending)}
+	return outcome{err: ErrContinued, next: next}
 }
 
 // readCancel reads why the run was cancelled, also when its own reading of mail
@@ -292,30 +294,30 @@ func (e *Engine) succeed(r, next *run) {
 }
 
 // loadLineage reads the history of r as far as its generation goes, and what of
-// its inbox the generation has not taken.
+// its inbox the generation has not taken. The log and the inbox hold all that
+// earlier generations had, too: it is passed over by number, so that a load costs
+// what the generation costs.
 func (r *run) loadLineage() (*store.History, *past, error) {
-	if r.row.Generation == 0 {
-		h, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{})
+	const none = math.MaxInt64
+	from := store.Cursor{}
+	switch {
+	case r.from != nil:
+		from = *r.from
+	case r.row.Generation > 0:
+		h, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: none})
 		if err != nil {
 			return nil, nil, err
 		}
-		p, err := readPast(r.id, h.Events, r.sizeHint())
+		// The first event tells which messages are needed.
+		from = store.Cursor{After: rootOf(h.Branches, r.row.Branch).Cutoff, AfterMessage: none}
+	}
+	h, err := r.eng.store.Load(r.ctx, r.id, from)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := readPast(r.id, h.Events, r.sizeHint())
+	if err != nil || from.AfterMessage != none {
 		return h, p, err
-	}
-	// The log and the inbox hold all that earlier generations had, too: it is
-	// passed over by number, so that a load costs what the generation costs.
-	const none = math.MaxInt64
-	h, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: none})
-	if err != nil {
-		return nil, nil, err
-	}
-	events, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{After: rootOf(h.Branches, r.row.Branch).Cutoff, AfterMessage: none})
-	if err != nil {
-		return nil, nil, err
-	}
-	p, err := readPast(r.id, events.Events, r.sizeHint())
-	if err != nil {
-		return nil, nil, err
 	}
 	mail, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: p.floor()})
 	if err != nil {
@@ -381,11 +383,13 @@ func (p *past) consumed(m *store.Message) bool {
 
 // floor is the number of the last message before which all were taken when the
 // generation began.
-func (p *past) floor() int64 {
-	if len(p.carried) > 0 {
-		return p.carried[0] - 1 // they are in order
+func (p *past) floor() int64 { return floorOf(p.inbox, p.carried) }
+
+func floorOf(inbox int64, pending []int64) int64 {
+	if len(pending) > 0 {
+		return pending[0] - 1 // they are in order
 	}
-	return p.inbox
+	return inbox
 }
 
 // skip says that messages up to this number were read, by an earlier generation.

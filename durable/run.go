@@ -28,8 +28,9 @@ type run struct {
 
 	ctx    context.Context // of step bodies; ends by cancel
 	cancel context.CancelCauseFunc
-	input  []byte // envelope
-	past   *past  // nil for a run that has just been created
+	input  []byte        // envelope
+	past   *past         // nil for a run that has just been created
+	from   *store.Cursor // where its history begins and what of its inbox is read, if that is known
 
 	// dead is set once when the run must make no further durable call here.
 	dead atomic.Pointer[death]
