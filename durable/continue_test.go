@@ -156,8 +156,7 @@ func TestRandomnessDiffersBetweenGenerationsAndIsTheSameOnReplay(t *testing.T) {
 func TestSignalsThatWereNotTakenWaitForTheNextGeneration(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		type state struct{ Got []int }
-		var wf *durable.Workflow[state, []int]
-		wf = durable.Define("collect", func(ctx context.Context, s state) ([]int, error) {
+		wf := durable.Define("collect", func(ctx context.Context, s state) ([]int, error) {
 			// Two of a generation are taken, the rest is for the next one.
 			for range 2 {
 				n, err := durable.Await[int](ctx, "n")
@@ -173,7 +172,7 @@ func TestSignalsThatWereNotTakenWaitForTheNextGeneration(t *testing.T) {
 			return nil, durable.Continue(ctx, s)
 		})
 		w.boot(t, with(wf))
-		h := start(t, w, wf, "r", state{})
+		start(t, w, wf, "r", state{})
 		require.NoError(t, w.eng.Signal(w.ctx(), "r", "other", "early"))
 		for n := range 5 {
 			require.NoError(t, w.eng.Signal(w.ctx(), "r", "n", n))
@@ -472,6 +471,59 @@ func TestARunThatContinuesAndIsKilledAtAnyWriteEndsAsIfItHadNotBeen(t *testing.T
 			got, j, _ := livesOf(t, define, deaths)
 			require.Equal(t, want, got, "stride %d", stride)
 			require.Len(t, j.times(), len(clean.times()))
+		}
+		t.Logf("%d writes", writes)
+	})
+}
+
+// Signals are sent by the run itself, so that they come at the same writes in
+// every life; one branch of each generation is left behind, waiting for them.
+func TestSignalsCarriedByARunThatIsKilledAtAnyWriteAreTakenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		define := func(j *journal) []durable.Definition {
+			return []durable.Definition{durable.Define("relay", func(ctx context.Context, n int) (string, error) {
+				send := fmt.Sprint("send ", n)
+				err := durable.Do(ctx, send, func(ctx context.Context) error {
+					j.add(ctx)
+					for i := range 2 {
+						id := fmt.Sprint(n, ".", i)
+						if err := durable.Signal(ctx, "r", "note", id, durable.SignalID(id)); err != nil {
+							return err
+						}
+					}
+					return nil
+				})
+				if err != nil {
+					return "", err
+				}
+				got, err := durable.Await[string](ctx, "note")
+				if err != nil {
+					return "", err
+				}
+				left := durable.Go(ctx, fmt.Sprint("left ", n), func(ctx context.Context) (int, error) { return durable.Await[int](ctx, "never") })
+				quick := durable.Go(ctx, fmt.Sprint("quick ", n), func(ctx context.Context) (int, error) { return 0, durable.Sleep(ctx, time.Minute) })
+				if _, _, err := durable.First(ctx, "race", left, quick); err != nil {
+					return "", err
+				}
+				// Two are sent in a generation and one is taken: 7.0, 7.1, 8.0, 8.1.
+				want := []string{"7.0", "7.1", "8.0", "8.1"}[n-7]
+				if got != want {
+					return "", durable.Permanent(fmt.Errorf("took %s, not %s", got, want))
+				}
+				if n == 10 {
+					return "all", nil
+				}
+				return "", durable.Continue(ctx, n+1)
+			})}
+		}
+		want, clean, writes := livesOf(t, define, nil)
+		require.Equal(t, "all, <nil>", want)
+		for at := 1; at <= writes; at++ {
+			for _, after := range []bool{false, true} {
+				got, j, _ := livesOf(t, define, []death{{at, after}})
+				require.Equal(t, want, got, "killed at write %d, after=%v", at, after)
+				require.Len(t, j.times(), len(clean.times()))
+			}
 		}
 		t.Logf("%d writes", writes)
 	})

@@ -88,7 +88,7 @@ func TestAPausedRunThatWaitsIsWokenByNothing(t *testing.T) {
 		})
 		w.boot(t, with(wf))
 		began := time.Now()
-		h := start(t, w, wf, "r", 0)
+		start(t, w, wf, "r", 0)
 		w.eventually("r", store.Waiting)
 		require.NoError(t, durable.Pause(w.ctx(), "r", "wait for it"))
 		synctest.Wait()
