@@ -221,6 +221,11 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 			close(r.born)
 			r.abandon()
 		}
+		if errors.Is(err, ErrLost) {
+			// This engine has claimed the run with that id in the same moment, and
+			// with that has ended what was only about to be started.
+			err = &store.ExistsError{RunID: id}
+		}
 		if errors.Is(err, ErrUnavailable) {
 			err = fmt.Errorf("durable: run %s was not started: %w", id, err)
 		}
