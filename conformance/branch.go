@@ -12,6 +12,7 @@ var branchCases = []Case{
 	{Name: "a branch is recorded together with its event", Clauses: "S1, S4", run: branchRecorded},
 	{Name: "a history holds the lineage of a branch", Clauses: "S4", run: branchLineage},
 	{Name: "a cut in a scope keeps what is beside it", Clauses: "S4", run: branchScope},
+	{Name: "a root branch begins in the change that closes what was before", Clauses: "S1, S4", run: branchRoot},
 	{Name: "a part of a history is read by number and from the end", Clauses: "S4", run: branchCursor},
 }
 
@@ -101,6 +102,37 @@ func branchScope(t *T) {
 	c.Branch, c.Row = &store.Branch{N: 2, Parent: 1, Cutoff: 2, CutScope: "items[31]"}, &store.RowPatch{Branch: ptr(int32(2))}
 	w.must(s, c)
 	require.Equal(t, []int64{1, 2, 6, 7, 8, 10}, seqs(t.load(s, "r", store.Cursor{}).Events), "both cuts hold")
+}
+
+// A run that continues: one change ends one branch and begins another, whose
+// parent is not older and so is none.
+func branchRoot(t *T) {
+	d := t.fresh()
+	s := t.handle(d)
+	w := t.run(s, "r")
+	var want []store.Branch
+	for n := int32(1); n <= 3; n++ {
+		w.must(s, w.append(store.Event{Type: store.StepCompleted, Key: "s", Attempt: 1, Ordinal: 1, Branch: n - 1}))
+		b := store.Branch{N: n, Parent: n, Generation: n, Cutoff: w.seq + 1, Reason: "continued", CreatedAt: t.now()}
+		c := w.append(store.Event{Type: store.WorkflowContinued, Branch: n - 1}, store.Event{Type: store.WorkflowStarted, Branch: n})
+		c.Branch, c.Row, c.Expect.NoCancel = &b, &store.RowPatch{Branch: &n, Generation: &n, Strikes: ptr(int32(0))}, true
+		w.must(s, c)
+		want = append(want, b)
+	}
+	for _, reader := range []store.Store{s, t.handle(d)} {
+		require.Equal(t, want, t.all(reader, "r").Branches)
+		for branch, seen := range map[int32][]int64{0: {1, 2, 3}, 1: {4, 5, 6}, 2: {7, 8, 9}, 3: {10}} {
+			require.Equal(t, seen, seqs(t.load(reader, "r", store.Cursor{Branch: &branch}).Events), "branch %d", branch)
+		}
+		h := t.load(reader, "r", store.Cursor{After: 9})
+		require.Equal(t, []int64{10}, seqs(h.Events))
+		require.Equal(t, []int32{3, 3}, []int32{h.Run.Branch, h.Run.Generation})
+	}
+	asked := w.append(store.Event{Type: store.WorkflowContinued, Branch: 3}, store.Event{Type: store.WorkflowStarted, Branch: 4})
+	asked.Branch, asked.Expect.NoCancel = &store.Branch{N: 4, Parent: 4, Generation: 4}, true
+	t.must(s, send(store.Message{To: "r", Kind: store.KindCancel, ID: "cancel", At: 1}))
+	require.ErrorIs(t, t.commit(s, asked), store.ErrCancelAsked)
+	require.Equal(t, want, t.all(s, "r").Branches, "a refused change begins nothing")
 }
 
 func branchCursor(t *T) {

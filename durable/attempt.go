@@ -91,7 +91,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		if err == nil {
 			return st.succeed(a, payload, took)
 		}
-		if stopped := st.call.scope.stopped(); stopped != nil {
+		if stopped := st.call.scope.spoiled(); stopped != nil {
 			// Stopped from outside: what the body made of that is no failure
 			// of the step.
 			return stopped

@@ -58,7 +58,7 @@ func (e *Engine) cancelIdle(ctx context.Context, id, reason string) error {
 	cancelled, no, ended := store.Cancelled, false, e.now()
 	err = e.operate(ctx, &h.Run, []store.Status{store.Pending},
 		store.Event{Type: store.WorkflowCancelled, Data: (&eventData{Reason: reason}).encode()},
-		&store.RowPatch{Status: &cancelled, Reason: &reason, CancelAsked: &no, EndedAt: &ended}, true)
+		&store.RowPatch{Status: &cancelled, Reason: &reason, CancelAsked: &no, Paused: &no, EndedAt: &ended}, true)
 	if err != nil && !definite(err) && !overtaken(err) {
 		return fmt.Errorf("durable: cancelling run %s: %w", id, err)
 	}

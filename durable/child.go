@@ -65,7 +65,7 @@ func (s *scope) startChild(def *definition, id string, input []byte, o *startOpt
 	if err := store.CheckRunID(ch.id); err != nil {
 		return nil, err
 	}
-	o.parent, o.parentKey = r.id, ch.call.key
+	o.parent, o.parentKey = r.id, r.parentKey(ch.call.key)
 	if err := s.bear(ch, def, input, o); err != nil {
 		return nil, err
 	}
@@ -81,6 +81,16 @@ func (r *run) childID(key string) string {
 		id += fmt.Sprintf("~b%d", r.row.Branch)
 	}
 	return id
+}
+
+// parentKey is what a child keeps of the call that started it. A later generation
+// is named: a child of an earlier one with the same explicit id is another run,
+// whose outcome was told to that generation.
+func (r *run) parentKey(key string) string {
+	if r.row.Generation != 0 {
+		key += fmt.Sprintf("~g%d", r.row.Generation)
+	}
+	return key
 }
 
 // bear creates the child in the change that records it.

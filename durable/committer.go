@@ -21,6 +21,8 @@ type write struct {
 	start  []store.Change
 	expect store.Expect // of it Absent, NoCancel and Statuses are used
 	yield  bool
+	// branching begins a generation with one of the events.
+	branching *branching
 	// release frees the run's exclusive keys; hold takes some.
 	release bool
 	hold    []string
@@ -142,7 +144,7 @@ func (c *committer) follow(ctx context.Context, w *write) error {
 
 // admit gives w its place behind what r has pending. The mutex is held.
 func (c *committer) admit(r *run, w *write) error {
-	if d := r.dead.Load(); d != nil && (d.kind == deathLost || d.kind == deathUnloaded) {
+	if d := r.dead.Load(); d != nil && (d.kind == deathLost || d.kind == deathUnloaded || d.kind == deathRenewed && !w.ends()) {
 		return d.err
 	}
 	if c.stop.Err() != nil {
@@ -365,6 +367,10 @@ func (f *flight) build(r *run) {
 	for _, w := range f.writes {
 		for i := range w.events {
 			ev := &w.events[i]
+			if w.branching != nil && i == w.branching.at {
+				w.branching.begin(&r.head, ev)
+				f.change.Branch = &w.branching.branch
+			}
 			r.head.seq++
 			ev.Seq, ev.Branch = r.head.seq, r.head.branch
 			ev.Sum = store.Seal(r.id, r.head.sum, ev)

@@ -35,6 +35,7 @@ type definition struct {
 	// keepLoaded: its waiting runs keep their goroutines.
 	keepLoaded bool
 	err        error // why it cannot be used; reported by Open
+	input      reflect.Type
 	// call decodes the input, runs the function and encodes the output; nil
 	// for a Ref.
 	call func(ctx context.Context, r *run, input []byte) (output []byte, err error)
@@ -71,7 +72,7 @@ func KeepLoaded() DefineOption { return func(d *definition) { d.keepLoaded = tru
 // keeps: it must never change while runs exist. A nil function or an unusable
 // name is reported by Open.
 func Define[I, O any](name string, fn func(ctx context.Context, in I) (O, error), o ...DefineOption) *Workflow[I, O] {
-	d := &definition{name: name, version: DefaultVersion}
+	d := &definition{name: name, version: DefaultVersion, input: reflect.TypeFor[I]()}
 	for _, opt := range o {
 		opt(d)
 	}

@@ -81,6 +81,7 @@ func standardErrors() []ErrorKind {
 		ErrorType[*EncodeError]("durable.EncodeError"),
 		ErrorType[*DeadlineError]("durable.DeadlineError"),
 		ErrorType[*store.OccupiedError]("store.OccupiedError"),
+		ErrorType[*ContinueError]("durable.ContinueError"),
 	}
 }
 

@@ -39,12 +39,14 @@ func (e *Engine) Form(ctx context.Context, id string) (Form, error) {
 		if err != nil {
 			return Form{}, fmt.Errorf("durable: run %s: %w", id, err)
 		}
-		if ev.Type == store.WorkflowCreated {
+		if ev.Type == store.WorkflowCreated || ev.Type == store.WorkflowStarted {
 			d, err := dataOf(&ev)
 			if err != nil {
 				return Form{}, &DamagedError{RunID: id, Seq: ev.Seq, Err: err}
 			}
-			f.Declared = d.Declared
+			if ev.Type == store.WorkflowCreated || d.Generation != 0 {
+				f.Declared = d.Declared
+			}
 		}
 		if ev.Key != "" && !seen[ev.Key] {
 			seen[ev.Key] = true

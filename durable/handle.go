@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -72,16 +71,11 @@ func (e *Engine) wait(ctx context.Context, id string, r *run) ([]byte, error) {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		}
-		if o := r.outcome; o.decides() {
+		if o := r.outcome; o.final() {
 			return o.output, o.err
 		}
 	}
 	return e.waitElsewhere(ctx, id)
-}
-
-// decides reports whether the execution has ended the run, or its wait.
-func (o *outcome) decides() bool {
-	return o.status != "" || o.err != nil && !errors.Is(o.err, ErrLost) && !errors.Is(o.err, ErrUnloaded)
 }
 
 // How often a run that is executed elsewhere is looked at when no notice comes.
@@ -104,7 +98,7 @@ func (e *Engine) waitElsewhere(ctx context.Context, id string) ([]byte, error) {
 			case <-ctx.Done():
 				return nil, context.Cause(ctx)
 			}
-			if o := r.outcome; o.decides() {
+			if o := r.outcome; o.final() {
 				return o.output, o.err
 			}
 			continue
@@ -153,6 +147,9 @@ func (e *Engine) result(ctx context.Context, id string) (out []byte, done bool, 
 	case store.Failed, store.Cancelled:
 		return nil, true, e.runError(row)
 	case store.Interrupted:
+		if row.Paused {
+			return nil, false, nil
+		}
 		if row.Code == "" && e.somebodyServes(ctx, row) {
 			return nil, false, nil
 		}

@@ -60,7 +60,7 @@ func (w *mailWait) before(o *mailWait) bool {
 
 // receive takes over messages that were read from the store, skipping those
 // that are known or were consumed.
-func (b *inbox) receive(list []store.Message, consumed map[int64]bool) {
+func (b *inbox) receive(list []store.Message, consumed func(*store.Message) bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range list {
@@ -69,7 +69,7 @@ func (b *inbox) receive(list []store.Message, consumed map[int64]bool) {
 			continue
 		}
 		b.last = m.Seq
-		if consumed[m.Seq] {
+		if consumed != nil && consumed(&m) {
 			continue
 		}
 		b.messages = append(b.messages, m)
@@ -240,21 +240,23 @@ func (r *run) fetchMail() {
 	}
 }
 
-// deliver sorts new messages: a cancel acts at once, the rest waits for whoever
-// asks.
+// deliver sorts new messages: a cancel and a request to pause act at once, the
+// rest waits for whoever asks.
 func (r *run) deliver(list []store.Message) {
-	var consumed map[int64]bool
-	if r.past != nil {
-		consumed = r.past.taken
-	}
-	r.inbox.receive(list, consumed)
+	r.inbox.receive(list, r.past.consumed)
 	for i := range list {
-		if m := &list[i]; m.Kind == store.KindCancel && !consumed[m.Seq] {
+		if m := &list[i]; m.Kind == store.KindCancel && !r.past.consumed(m) {
 			d, _ := dataOfMessage(m) // an unreadable reason is no reason
 			// Which of the two came first must not depend on when it is looked
 			// at: a replay finds both.
 			r.stopIfLate(m.At)
 			r.cancelBy(d.Reason)
+		}
+	}
+	for i := range list {
+		if m := &list[i]; m.Kind == store.KindPause && !r.past.consumed(m) {
+			d, _ := dataOfMessage(m)
+			r.pauseBy(d.Reason)
 		}
 	}
 }

@@ -29,13 +29,16 @@ type record struct {
 // past is a run's lineage, taken apart by scope and call. It is made once, when
 // a run is loaded, and then only read.
 type past struct {
-	created    store.Event // workflow_created
+	created    store.Event // workflow_created, or workflow_started of a later generation
 	scopes     map[string][]*record
 	items      map[string]map[int]*store.Event // outcomes of Map items, by key of the Map
 	taken      map[int64]bool                  // messages that were consumed
 	waits      map[string]*mailWait            // asked for and neither answered nor closed, by key of the call
 	answers    map[string]string               // keys of the calls that answered a request, by the request's id
 	cancel     *store.Event                    // cancel_received
+	inbox      int64                           // messages up to this number were taken by earlier generations,
+	carried    []int64                         // but for these, in order
+	paused     int64                           // requests to pause up to this number were carried out, or are void
 	attributes *map[string]string              // as last set; nil: not since the start
 	space      []record                        // room for the next records
 	head       logHead
@@ -52,8 +55,8 @@ type eventData struct {
 	Max         int                        `json:"max,omitempty"`         // attempt_failed, step_failed: attempts allowed
 	Notes       map[string]json.RawMessage `json:"notes,omitempty"`       // attempt_failed, step_failed, step_completed
 	Input       string                     `json:"input,omitempty"`       // step events: hash of WithInput
-	Seed        string                     `json:"seed,omitempty"`        // workflow_created
-	Declared    []string                   `json:"declared,omitempty"`    // workflow_created: names given to Steps
+	Seed        string                     `json:"seed,omitempty"`        // workflow_created, workflow_started of a later generation
+	Declared    []string                   `json:"declared,omitempty"`    // the same: names given to Steps
 	Executor    string                     `json:"executor,omitempty"`    // claim events
 	Resumed     bool                       `json:"resumed,omitempty"`     // the same: by a call of Resume
 	Code        string                     `json:"code,omitempty"`        // workflow_interrupted, workflow_failed
@@ -76,6 +79,10 @@ type eventData struct {
 	Attributes  map[string]string          `json:"attributes,omitempty"`  // workflow_created, attributes_set: the whole set
 	Request     string                     `json:"request,omitempty"`     // signal_received by AwaitRequest: id of the message
 	Reply       string                     `json:"reply,omitempty"`       // published: id of the request it answers
+	Generation  int32                      `json:"generation,omitempty"`  // workflow_continued, workflow_started: the one that begins
+	Inbox       int64                      `json:"inbox,omitempty"`       // workflow_started: last message before the generation
+	Pending     []int64                    `json:"pending,omitempty"`     // the same: messages up to it that were not taken
+	Sum         uint32                     `json:"sum,omitempty"`         // the same: sum of the event before
 }
 
 func (d *eventData) encode() []byte {
@@ -109,6 +116,13 @@ func readPast(runID string, events iter.Seq2[store.Event, error], sizeHint int) 
 	for e, err := range events {
 		if err != nil {
 			return nil, err
+		}
+		if p.events == 0 {
+			if first, ok, err := p.beginGeneration(&e); err != nil {
+				return nil, &DamagedError{RunID: runID, Seq: e.Seq, Err: fmt.Errorf("its data is not readable: %w", err)}
+			} else if ok {
+				before = first
+			}
 		}
 		if e.Seq <= before.Seq {
 			return nil, &DamagedError{RunID: runID, Seq: e.Seq, Err: fmt.Errorf("it comes after event %d", before.Seq)}
@@ -254,6 +268,12 @@ func (p *past) takeRun(e *store.Event) error {
 		ev := *e
 		p.cancel = &ev
 		p.taken[d.Message] = true
+	case store.WorkflowPaused, store.WorkflowUnpaused, store.WorkflowInterrupted:
+		d, err := dataOf(e)
+		if err != nil {
+			return fmt.Errorf("its data is not readable: %w", err)
+		}
+		p.paused = max(p.paused, d.Message)
 	}
 	return nil
 }

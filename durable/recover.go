@@ -131,6 +131,7 @@ const (
 	fateLeave
 	fateQuarantine
 	fateStuck
+	fateUnpause // it was paused, and claimed for a cancel
 	fateNone
 )
 
@@ -151,6 +152,8 @@ func fateOf(row *store.Run, policy BootPolicy, served bool, quarantineAfter int)
 	case !served:
 		// Its policy is not known here either: whoever has its code decides.
 		return fateStuck
+	case row.Paused:
+		return fateUnpause
 	case policy == LeaveOnBoot:
 		return fateLeave
 	case policy == FailOnBoot:
@@ -191,6 +194,10 @@ func (e *Engine) recoverOrphans(ctx context.Context, rep *Report) error {
 				rep.Stuck = append(rep.Stuck, stuckOf(row, CodeQuarantined, reason))
 				e.log.Warn("durable: run quarantined", "run", row.ID, "workflow", row.Workflow, "reason", reason)
 			}
+		case fateUnpause:
+			if e.unpauseOrphan(ctx, row, rep) {
+				resume = append(resume, row.ID)
+			}
 		case fateStuck:
 			rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
 		}
@@ -210,6 +217,8 @@ func stuckOf(row *store.Run, code, reason string) Stuck {
 		}
 	case CodeDefinitionChanged:
 		s.Next = fmt.Sprintf("run the code it was started with, or mend the difference, then Engine.Resume(ctx, %q)", row.ID)
+	case CodePaused:
+		s.Next = fmt.Sprintf("Engine.Unpause(ctx, %q)", row.ID)
 	default:
 		s.Next = fmt.Sprintf("find the cause, then Engine.Resume(ctx, %q)", row.ID)
 	}
@@ -408,6 +417,10 @@ func (e *Engine) reportUnserved(ctx context.Context, rep *Report) error {
 		if err != nil {
 			return fmt.Errorf("durable: recovery could not list pending and waiting runs: %w", storeError(err))
 		}
+		if row.Paused {
+			rep.Stuck = append(rep.Stuck, stuckOf(row, CodePaused, pausedReason(row)))
+			continue
+		}
 		served := func(x store.Executor) bool { return x.Live && store.Serves(x.Serves, row.Workflow, row.Version) }
 		if e.defs.find(row.Workflow, row.Version) == nil && !slices.ContainsFunc(executors, served) {
 			rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
@@ -458,6 +471,8 @@ func (e *Engine) resumeInterrupted(ctx context.Context, rep *Report) error {
 			return fmt.Errorf("durable: recovery could not list interrupted runs: %w", storeError(err))
 		}
 		switch {
+		case row.Paused:
+			rep.Stuck = append(rep.Stuck, stuckOf(row, CodePaused, pausedReason(row)))
 		case row.Code != "" && row.Code != CodeNotRegistered:
 			rep.Stuck = append(rep.Stuck, stuckOf(row, row.Code, row.Reason))
 		case e.defs.find(row.Workflow, row.Version) == nil:

@@ -47,6 +47,9 @@ func (e *Engine) Resume(ctx context.Context, id string) error {
 	}
 	row := &h.Run
 	reopened := false
+	if row.Paused {
+		return &NotResumableError{RunID: id, Status: row.Status, Reason: "it is paused"}
+	}
 	switch row.Status {
 	case store.Failed, store.Interrupted:
 		if reopened, err = e.reopen(ctx, row); err != nil {
@@ -124,7 +127,7 @@ func (e *Engine) reopen(ctx context.Context, row *store.Run) (done bool, err err
 	}
 	interrupted, none, no, zero := store.Interrupted, "", false, store.Time(0)
 	err = e.operate(ctx, row, []store.Status{row.Status},
-		store.Event{Type: store.WorkflowInterrupted, Data: (&eventData{Reason: "resume requested", Executor: e.id}).encode()},
+		store.Event{Type: store.WorkflowInterrupted, Data: (&eventData{Reason: "resume requested", Message: row.Inbox, Executor: e.id}).encode()},
 		&store.RowPatch{Status: &interrupted, Code: &none, Reason: &none, Recoverable: &no, EndedAt: &zero, Strikes: new(int32)}, false, hold...)
 	switch {
 	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrStatus), errors.Is(err, store.ErrOwned):

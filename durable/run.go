@@ -28,8 +28,9 @@ type run struct {
 
 	ctx    context.Context // of step bodies; ends by cancel
 	cancel context.CancelCauseFunc
-	input  []byte // envelope
-	past   *past  // nil for a run that has just been created
+	input  []byte        // envelope
+	past   *past         // nil for a run that has just been created
+	from   *store.Cursor // where its history begins and what of its inbox is read, if that is known
 
 	// dead is set once when the run must make no further durable call here.
 	dead atomic.Pointer[death]
@@ -39,6 +40,7 @@ type run struct {
 	cancelText atomic.Pointer[string] // reason of the cancel that has reached it
 	deadline   store.Time             // when it is stopped by itself; 0: never
 	headers    map[string]string      // never changed once the run is launched or loaded
+	exclusive  []string               // keys it was started with; likewise
 	// body is the key of the step body under way, for messages.
 	body atomic.Pointer[string]
 
@@ -56,9 +58,11 @@ type run struct {
 	unloadSeen int64          // the last message that its waits have looked at; read once it is unloaded
 	wanting    bool           // something happened while it was being unloaded; guarded by the engine's mutex
 
-	span   trace.Span    // of this execution; nil: nobody traces
-	ending atomic.Bool   // its last write is under way
-	loaded chan struct{} // closed once the history has been read, if there is one
+	span   trace.Span  // of this execution; nil: nobody traces
+	ending atomic.Bool // its last write is under way
+	// renewal is what Continue was last called with.
+	renewal atomic.Pointer[renewal]
+	loaded  chan struct{} // closed once the history has been read, if there is one
 	// recorded is closed when this execution has written its first event.
 	recorded     chan struct{}
 	recordedOnce sync.Once
@@ -85,6 +89,7 @@ type run struct {
 	undos       []undo            // compensations that were registered
 	answers     map[string]string // which call has answered a request, by the request's id
 	attributes  map[string]string // never changed, only replaced
+	lastBranch  int32             // highest number of a branch
 	stashedSize int               // bytes
 	flight      *flight
 	flightSpace flight
@@ -98,6 +103,16 @@ type outcome struct {
 	status store.Status // empty: it did not, see err
 	output []byte
 	err    error
+	next   *run // the execution of the next generation
+}
+
+// final reports whether who waits for the run has an answer. A run that somebody
+// else has, that is paused or unloaded, or that continues goes on.
+func (o *outcome) final() bool {
+	if o.status != "" || o.err == nil {
+		return o.status != ""
+	}
+	return !errors.Is(o.err, ErrLost) && !errors.Is(o.err, ErrPaused) && !errors.Is(o.err, ErrUnloaded) && o.next == nil
 }
 
 // A death is why a run makes no further durable calls in this process.
@@ -116,6 +131,8 @@ const (
 	deathShutdown                  // the engine closes: record an interruption
 	deathParked                    // it cannot go on with this code or data: the same, with a code
 	deathUnloaded                  // it only waits: write nothing, and load it again when something happens
+	deathPaused                    // somebody asked for a pause: bodies under way end and are recorded
+	deathRenewed                   // it continues with a new input: only that is still written
 )
 
 // patience is how many durable calls a dead run may still make before its
@@ -210,10 +227,13 @@ func (r *run) execute() {
 	defer func() {
 		r.endTrace()
 		r.cancel(nil)
-		if r.unloaded() {
+		switch next := r.outcome.next; {
+		case next != nil:
+			r.eng.succeed(r, next)
+		case r.unloaded():
 			r.awaitGoroutines()
 			r.eng.layDown(r)
-		} else {
+		default:
 			r.eng.forget(r)
 		}
 		r.recordedOnce.Do(func() { close(r.recorded) })
@@ -242,6 +262,10 @@ func (r *run) execute() {
 	}
 	close(r.loaded)
 	defer r.watchDeadline()()
+	if dead := r.deathOf(); dead != nil {
+		err = dead // it was paused, say, before it could go on
+		return
+	}
 	output, err = r.call()
 }
 
@@ -283,25 +307,20 @@ func (r *run) load() error {
 	if r.row.Last != nil {
 		r.activeThen = r.row.Last.Active
 	}
-	return r.adopt(&r.past.created)
+	if err := r.adopt(&r.past.created); err != nil {
+		return err
+	}
+	return r.unpauseClaimed()
 }
 
 func (r *run) readHistory() error {
-	h := r.preloaded
-	r.preloaded = nil
-	if h == nil {
-		var err error
-		if h, err = r.eng.store.Load(r.ctx, r.id, store.Cursor{}); err != nil {
-			return err
-		}
-	}
-	hint := 16
-	if r.row.Last != nil {
-		hint = int(r.row.Last.Steps) + 16
-	}
-	var err error
-	if r.past, err = readPast(r.id, h.Events, hint); err != nil {
+	h, past, err := r.loadLineage()
+	if err != nil {
 		return err
+	}
+	r.past = past
+	for i := range h.Branches {
+		r.lastBranch = max(r.lastBranch, h.Branches[i].N)
 	}
 	if r.past.cancel != nil {
 		d, err := dataOf(r.past.cancel)
@@ -311,6 +330,7 @@ func (r *run) readHistory() error {
 		r.cancelBy(d.Reason)
 	}
 	r.inbox.expect(r.past.waits, r.row.Branch)
+	r.inbox.skip(past.floor())
 	r.deliver(h.Inbox)
 	return nil
 }
@@ -335,7 +355,7 @@ func (r *run) adopt(created *store.Event) error {
 		return r.damaged(created.Seq, errors.New("its seed is not readable"))
 	}
 	r.seed = binary.BigEndian.Uint64(seed)
-	r.headers = d.Headers
+	r.headers, r.exclusive = d.Headers, d.Exclusive
 	if d.Deadline != 0 {
 		r.deadline = d.Deadline
 	}
@@ -361,15 +381,19 @@ func (r *run) call() (output []byte, err error) {
 	// Also when the function failed: an error that comes before calls which are
 	// recorded was not made by the code that recorded them.
 	if r.dead.Load() == nil {
-		if c := root.busy.Load(); c != nil && err == nil {
+		err = r.returned(err)
+		ends := err == nil || r.continues(err) != nil
+		if c := root.busy.Load(); c != nil && ends {
 			// The outcome of that call would be lost without a word.
 			return nil, &ConcurrentCallError{RunID: r.id, Running: c.name, Second: "the end of the workflow function"}
 		}
 		if changed := root.finish(); changed != nil {
 			return nil, changed
 		}
-		if err == nil && r.stopCause() == nil {
-			err = root.forgotten()
+		if ends && r.stopCause() == nil {
+			if left := root.forgotten(); left != nil {
+				err = left
+			}
 		}
 	}
 	return output, err
@@ -405,14 +429,20 @@ func (r *run) end(output []byte, err error) outcome {
 	case err == nil:
 		return r.complete(output)
 	}
+	if n := r.continues(err); n != nil {
+		return r.renew(n)
+	}
 	return r.fail(err)
 }
 
 // endDead ends an execution that was stopped: what the function returned means
 // nothing.
 func (r *run) endDead(d *death) outcome {
-	if d.kind == deathLost || d.kind == deathUnloaded {
+	switch d.kind {
+	case deathLost, deathUnloaded:
 		return outcome{err: d.err}
+	case deathPaused:
+		return r.endPaused(d)
 	}
 	if d.kind == deathShutdown && r.waits() {
 		// It waits, and goes on waiting: whoever finds it due claims it.

@@ -220,7 +220,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	r := e.newRun(row, here)
 	r.head = logHead{epoch: row.Epoch}
 	r.lastAt = row.CreatedAt
-	r.headers = o.headers
+	r.headers, r.exclusive = o.headers, o.exclusive
 	r.input, r.seed = input, seed
 	r.inbox.receive(firstMail(id, o.mail), nil)
 	if r.input == nil {

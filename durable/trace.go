@@ -78,7 +78,7 @@ func (r *run) endTrace() {
 		r.span.SetAttributes(attrReplayed.Int(int(r.past.steps)))
 	}
 	r.span.SetAttributes(attrStatus.String(string(r.outcome.status)))
-	if r.outcome.err != nil {
+	if r.outcome.err != nil && r.outcome.next == nil {
 		r.span.SetStatus(codes.Error, outcomeWord(r.outcome.err))
 	}
 	r.span.End()

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ type dormant struct {
 	id    string
 	def   *definition
 	epoch int64
+	later bool       // it is in a later generation than its first
 	wake  store.Time // when it goes on by itself; 0: only by a message
 	seen  int64      // number of the last message it has looked at
 	place int        // in the heap of those that have a time; -1: in none
@@ -86,7 +88,7 @@ func (r *run) unload() {
 // layDown replaces r, all of whose goroutines have ended, by what is kept of it
 // while it waits.
 func (e *Engine) layDown(r *run) {
-	d := &dormant{id: r.id, def: r.def, epoch: r.row.Epoch, wake: r.rowSays.wake, seen: r.unloadSeen, place: -1}
+	d := &dormant{id: r.id, def: r.def, epoch: r.row.Epoch, later: r.row.Generation > 0, wake: r.rowSays.wake, seen: r.unloadSeen, place: -1}
 	e.forget(r)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -224,7 +226,12 @@ func (e *Engine) nextSleeper() (*dormant, time.Duration) {
 // load begins the next execution of a dormant run, and returns once its history
 // is read. One that is no longer ours is let go.
 func (e *Engine) load(ctx context.Context, d *dormant) {
-	h, err := e.store.Load(ctx, d.id, store.Cursor{})
+	// What earlier generations had is passed over by the run itself.
+	from := store.Cursor{}
+	if d.later {
+		from = store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64}
+	}
+	h, err := e.store.Load(ctx, d.id, from)
 	switch {
 	case ctx.Err() != nil, errors.Is(err, store.ErrClosed):
 		return // whoever claims it next goes on with it
@@ -235,7 +242,9 @@ func (e *Engine) load(ctx context.Context, d *dormant) {
 		return
 	case h.Run.Owner == e.id && h.Run.Epoch == d.epoch && !h.Run.Status.Terminal():
 		r := e.newRun(h.Run, d.def)
-		r.preloaded = h
+		if !d.later {
+			r.preloaded = h
+		}
 		if err := e.add(r); err != nil {
 			r.cancel(nil) // the engine closes, or it was claimed anew
 			return

@@ -12,7 +12,8 @@ import (
 // Watch yields what happens to a run, from any process: first the waits that are
 // pending now (their WaitRequested events, as they were recorded), so that who
 // comes late sees what is asked of a person; then, in order, the events of its
-// current lineage with a Seq greater than after, and those that come. Pass the
+// lineage with a Seq greater than after, and those that come. A run that
+// continues with a new input is followed through all its generations. Pass the
 // Seq of the last event that was seen to go on after a break; waits that are
 // still pending are announced again. It ends after the event that ends the run,
 // when ctx ends (without an error), or with an error: ErrNotFound, ErrClosed, or
@@ -78,14 +79,21 @@ func (e *Engine) tail(ctx context.Context, id string, after int64, changed <-cha
 // follow yields the events after a number. ended says that nothing more will
 // come, or is wanted.
 func (e *Engine) follow(ctx context.Context, id string, after int64, yield func(store.Event, error) bool) (seen int64, ended bool, err error) {
-	h, err := e.store.Load(ctx, id, store.Cursor{After: after})
+	h, err := e.store.Load(ctx, id, store.Cursor{After: after, All: true})
 	if err != nil {
 		return after, false, err
 	}
 	seen = after
+	line := lifelineOf(h)
 	for ev, err := range h.Events {
 		if err != nil {
 			return seen, false, err
+		}
+		switch ok, known := line.has(&ev); {
+		case !known:
+			return seen, false, nil // of a branch begun since: the next look knows it
+		case !ok:
+			continue
 		}
 		seen = ev.Seq
 		if !yield(ev, nil) {

@@ -8,7 +8,7 @@ type Branch struct {
 	N          int32 // 1, 2, ... per run
 	Parent     int32
 	Generation int32  // of the events on it; a new generation begins a branch
-	Cutoff     int64  // the last event of the parent's lineage that is kept
+	Cutoff     int64  // the last event of the parent's lineage that is kept; of a root (Parent >= N), the last one before it
 	CutScope   string // empty: the cut takes the whole run; else only keys in this scope
 	Reason     string
 	CreatedAt  Time

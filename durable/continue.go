@@ -1,0 +1,398 @@
+package durable
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A run that renews itself goes on under its id with a new input and a short
+// history: a new generation. The log stays one: the generation begins on a root
+// branch, so that its lineage holds nothing of what was before.
+//
+//	seq  branch
+//	  1       0  workflow_created    input 1
+//	  …       0
+//	 17       0  workflow_continued  input 2        closes generation 0
+//	 18       1  workflow_started    input 2, seed  begins generation 1
+//	  …       1
+//
+// 17 and 18 are one Change, so there is no moment at which the run has ended and
+// not begun again.
+
+// ErrContinued is what the error of Continue matches.
+var ErrContinued = errors.New("durable: the run continues with a new input")
+
+// ContinueError says why a run was not continued with a new input. It is the
+// run's failure unless the workflow function returns something else.
+type ContinueError struct {
+	RunID  string `json:"run_id"`
+	Reason string `json:"reason"`
+}
+
+func (e *ContinueError) Error() string {
+	return fmt.Sprintf("run %s cannot continue with a new input: %s", e.RunID, e.Reason)
+}
+
+// renewal is the error that Continue returns: what the run is to go on with.
+type renewal struct {
+	run   *run
+	input []byte // envelope
+}
+
+func (n *renewal) Error() string {
+	return fmt.Sprintf("run %s continues with a new input: return this error from the workflow function", n.run.id)
+}
+
+func (n *renewal) Is(target error) bool { return target == ErrContinued }
+
+// Continue lets the run start afresh with a new input, under the same id, for a
+// workflow that would go on for ever or whose history grows long. Return its
+// error from the workflow function, wrapped or not:
+//
+//	return out, durable.Continue(ctx, next)
+//
+// Nothing is recorded before the function has returned. Then the generation is
+// closed and the next one begun in one durable act: the function is called with
+// the new input and a history that is empty but for it. Who waits for the run
+// waits on, until the last generation ends. Signals that were not taken wait for
+// the next generation. Children that have not ended are cancelled, unless they
+// were started with Abandon; branches that First left behind are stopped, and their
+// bodies waited for. IdempotencyKey, NewID and Rand give other values than before.
+//
+// Errors: one that matches ErrContinued is the way to go on. Refused are, before
+// anything changes: another type than the workflow's input (ErrInvalid), a value
+// that cannot be kept (*EncodeError), a call in a branch, an item or while
+// compensations are registered, which no other generation could run
+// (*ContinueError), a call in a step's body (ErrNested). A run that was cancelled
+// does not continue. A function that calls Continue and returns a result fails
+// with a *ContinueError; one that leaves branches of Go unwaited, with a
+// *ForgottenError.
+func Continue[I any](ctx context.Context, in I) error {
+	s, err := scopeOf(ctx, "Continue")
+	if err != nil {
+		return err
+	}
+	r := s.run
+	if err := r.alive(); err != nil {
+		return err
+	}
+	if err := s.enter(new(call), "Continue"); err != nil {
+		return err
+	}
+	defer s.end()
+	if want := reflect.TypeFor[I](); r.def.input != want {
+		return fmt.Errorf("durable: Continue: run %s: workflow %s takes an input of type %s, not %s: %w", r.id, r.def.name, r.def.input, want, ErrInvalid)
+	}
+	if err := s.mayContinue(); err != nil {
+		return err
+	}
+	input, _, err := encode(r.eng, in)
+	if err != nil {
+		return &EncodeError{RunID: r.id, Type: reflect.TypeFor[I]().String(), Err: err}
+	}
+	n := &renewal{run: r, input: input}
+	r.renewal.Store(n)
+	return n
+}
+
+// mayContinue returns why Continue is refused in this scope, now.
+func (s *scope) mayContinue() error {
+	if s.path != "" || s.undo {
+		return &ContinueError{RunID: s.run.id, Reason: fmt.Sprintf("Continue was called in %s. Return from it first, and call Continue in the workflow function itself", s.path)}
+	}
+	if err := s.run.openUndos(); err != nil {
+		return err
+	}
+	return s.stopped()
+}
+
+// openUndos is the refusal of a run that has something to undo.
+func (r *run) openUndos() error {
+	c := r.eng.committer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(r.undos) == 0 {
+		return nil
+	}
+	var names []string
+	for _, u := range r.undos {
+		names = append(names, u.name)
+	}
+	return &ContinueError{RunID: r.id, Reason: fmt.Sprintf("compensations are registered (%s), and no later generation could run them. Put what may need undoing into a child run", strings.Join(names, ", "))}
+}
+
+// continues returns the renewal that the function's error asks for, nil if none.
+func (r *run) continues(err error) *renewal {
+	if n, ok := findError[*renewal](err); ok && n.run == r {
+		return n
+	}
+	return nil
+}
+
+// returned checks what the function returned against its calls of Continue.
+func (r *run) returned(err error) error {
+	if r.continues(err) != nil {
+		if refused := r.openUndos(); refused != nil {
+			return refused // registered behind the call of Continue
+		}
+		return err
+	}
+	if r.renewal.Load() == nil || r.stopCause() != nil {
+		return err
+	}
+	if err == nil {
+		return &ContinueError{RunID: r.id, Reason: "Continue was called and its error was not returned. Return it from the workflow function, as in: return out, durable.Continue(ctx, next)"}
+	}
+	return fmt.Errorf("%w (Continue was called before, and its error was not returned: the run does not continue)", err)
+}
+
+// branching is the part of a write that begins a generation.
+type branching struct {
+	at     int // index of the first event on the branch
+	branch store.Branch
+	data   eventData // of that event
+}
+
+// begin turns to the branch, at its first event. It is called when the number
+// and the sum of the event before are known, and again should the change be
+// refused and built anew.
+func (b *branching) begin(head *logHead, first *store.Event) {
+	b.branch.Cutoff = head.seq
+	head.branch = b.branch.N
+	// Kept twice, so that the chain can be checked when what was before is gone.
+	b.data.Sum = head.sum
+	first.Data = b.data.encode()
+	first.Steps = 0
+}
+
+// renew closes the generation and begins the next one, in one change. The run
+// is not given up in between: the next execution goes on with the same epoch. A
+// crash before the write runs the end of the function again; one behind it finds
+// a generation that has begun.
+func (r *run) renew(n *renewal) outcome {
+	r.endLeftovers()
+	if d := r.dead.Load(); d != nil && d.kind != deathRenewed {
+		return r.endDead(d)
+	}
+	number, generation := r.lastBranch+1, r.row.Generation+1
+	var seed [8]byte
+	_, _ = rand.Read(seed[:]) // never fails, says its documentation
+	seen, pending := r.inbox.carry()
+	b := &branching{
+		at:     1,
+		branch: store.Branch{N: number, Parent: number, Generation: generation, Reason: "continued", CreatedAt: r.eng.now()},
+		data: eventData{
+			Seed: hex.EncodeToString(seed[:]), Declared: r.def.steps, Executor: r.eng.id,
+			Generation: generation, Inbox: seen, Pending: pending,
+			Headers: r.headers, Deadline: r.deadline, Exclusive: r.exclusive, Attributes: r.attributes,
+		},
+	}
+	w := &write{
+		events: []store.Event{
+			{Type: store.WorkflowContinued, Payload: n.input, Data: (&eventData{Generation: generation}).encode()},
+			{Type: store.WorkflowStarted, Payload: n.input, Data: b.data.encode()},
+		},
+		// Strikes begin anew: what comes behind workflow_started looks like a
+		// claim with nothing recorded, which it is not.
+		row:       &store.RowPatch{Branch: &number, Generation: &generation, Seen: &seen, Strikes: new(int32)},
+		expect:    store.Expect{NoCancel: true},
+		send:      r.cancelChildren(),
+		branching: b,
+	}
+	switch err := r.write(w); {
+	case errors.Is(err, store.ErrCancelAsked):
+		r.readCancel()
+		return r.cancelledFirst()
+	case err != nil && definite(err):
+		return r.fail(fmt.Errorf("continuing run %s with a new input: %w", r.id, err))
+	case err != nil:
+		return outcome{err: err}
+	}
+	r.eng.log.Info("durable: run continued", "run", r.id, "workflow", r.def.name, "generation", generation)
+	if d := r.dead.Load(); d != nil && d.kind == deathLost {
+		return outcome{err: d.err}
+	}
+	row := r.row
+	row.Branch, row.Generation, row.Seen, row.Strikes = number, generation, seen, 0
+	row.Status, row.Code, row.Reason, row.WakeAt = store.Running, "", "", 0
+	row.Last = &w.events[1]
+	next := r.eng.newRun(row, r.def)
+	next.from = &store.Cursor{After: row.Last.Seq - 1, AfterMessage: floorOf(seen, pending)}
+	return outcome{err: ErrContinued, next: next}
+}
+
+// readCancel reads why the run was cancelled, also when its own reading of mail
+// has ended with its leftovers.
+func (r *run) readCancel() {
+	if h, err := r.eng.store.Load(context.WithoutCancel(r.ctx), r.id, store.Cursor{NoEvents: true}); err == nil {
+		r.deliver(h.Inbox)
+	}
+}
+
+// endLeftovers stops the branches that First left behind, and waits for them:
+// two generations must not work side by side, and only then is it known which
+// messages were taken.
+func (r *run) endLeftovers() {
+	c := r.eng.committer
+	c.mu.Lock()
+	left := r.branches > 1
+	c.mu.Unlock()
+	if left {
+		_ = r.die(&death{kind: deathRenewed, err: ErrContinued})
+		r.cancel(ErrContinued)
+	}
+	r.goroutines.Wait()
+}
+
+// ends reports whether w begins a generation or ends the run: the only writes
+// of a run whose leftovers were stopped.
+func (w *write) ends() bool { return w.yield || w.branching != nil }
+
+// carry returns the number of the last message that was read, and those up to it
+// that the next generation is to find. A child's outcome is for the generation
+// that started it.
+func (b *inbox) carry() (last int64, pending []int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for i := range b.messages {
+		if m := &b.messages[i]; m.Kind != store.KindChild && m.Kind != store.KindCancel {
+			pending = append(pending, m.Seq)
+		}
+	}
+	return b.last, pending
+}
+
+// succeed puts the next generation's execution in the place of r's and begins
+// it.
+func (e *Engine) succeed(r, next *run) {
+	next.fromClaim = r.fromClaim
+	e.mu.Lock()
+	e.runs[r.id] = next
+	e.runners.Add(1) // r is still counted, so Close is still waiting
+	if e.closing {
+		// It was not there when Close stopped the others.
+		_ = next.die(&death{kind: deathShutdown, err: ErrShutdown})
+	}
+	e.mu.Unlock()
+	next.launch()
+}
+
+// loadLineage reads the history of r as far as its generation goes, and what of
+// its inbox the generation has not taken. The log and the inbox hold all that
+// earlier generations had, too: it is passed over by number, so that a load costs
+// what the generation costs.
+func (r *run) loadLineage() (*store.History, *past, error) {
+	if h := r.preloaded; h != nil {
+		r.preloaded = nil
+		p, err := readPast(r.id, h.Events, r.sizeHint())
+		return h, p, err
+	}
+	const none = math.MaxInt64
+	from := store.Cursor{}
+	switch {
+	case r.from != nil:
+		from = *r.from
+	case r.row.Generation > 0:
+		h, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: none})
+		if err != nil {
+			return nil, nil, err
+		}
+		// The first event tells which messages are needed.
+		from = store.Cursor{After: rootOf(h.Branches, r.row.Branch).Cutoff, AfterMessage: none}
+	}
+	h, err := r.eng.store.Load(r.ctx, r.id, from)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := readPast(r.id, h.Events, r.sizeHint())
+	if err != nil || from.AfterMessage != none {
+		return h, p, err
+	}
+	mail, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: p.floor()})
+	if err != nil {
+		return nil, nil, err
+	}
+	h.Inbox = mail.Inbox
+	return h, p, nil
+}
+
+func (r *run) sizeHint() int {
+	if r.row.Last == nil {
+		return 16
+	}
+	return int(r.row.Last.Steps) + 16
+}
+
+// rootOf returns the branch with which the lineage of branch n begins.
+func rootOf(branches []store.Branch, n int32) store.Branch {
+	for {
+		i := slices.IndexFunc(branches, func(b store.Branch) bool { return b.N == n })
+		if i < 0 {
+			return store.Branch{N: n}
+		}
+		if branches[i].Parent >= n {
+			return branches[i]
+		}
+		n = branches[i].Parent
+	}
+}
+
+// beginGeneration files the first event of a generation and returns what stands
+// for the event before it, which is not part of the lineage. ok is false for a
+// workflow_started that begins none.
+func (p *past) beginGeneration(e *store.Event) (before store.Event, ok bool, err error) {
+	if e.Type != store.WorkflowStarted {
+		return before, false, nil
+	}
+	d, err := dataOf(e)
+	if err != nil || d.Generation == 0 {
+		return before, false, err
+	}
+	p.created = *e
+	p.inbox = d.Inbox
+	p.carried = d.Pending
+	return store.Event{Seq: e.Seq - 1, Sum: d.Sum}, true, nil
+}
+
+// consumed reports whether the message was taken: in this generation, or before
+// it began.
+func (p *past) consumed(m *store.Message) bool {
+	switch {
+	case p == nil:
+		return false
+	case p.taken[m.Seq], m.Kind == store.KindPause && m.Seq <= p.paused:
+		return true
+	}
+	if m.Seq > p.inbox {
+		return false
+	}
+	_, carried := slices.BinarySearch(p.carried, m.Seq)
+	return !carried
+}
+
+// floor is the number of the last message before which all were taken when the
+// generation began.
+func (p *past) floor() int64 { return floorOf(p.inbox, p.carried) }
+
+func floorOf(inbox int64, pending []int64) int64 {
+	if len(pending) > 0 {
+		return pending[0] - 1 // they are in order
+	}
+	return inbox
+}
+
+// skip says that messages up to this number were read, by an earlier generation.
+func (b *inbox) skip(to int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last = max(b.last, to)
+}

@@ -1,0 +1,297 @@
+package durable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A pause is asked for by a message, like a cancel, so that whoever executes the
+// run, or will, comes to know. It is carried out by the event workflow_paused,
+// written by the owner once the bodies under way have ended, or by the caller
+// when there is no owner; it says up to which message it answers. From then on
+// the row says Paused, which keeps every executor from claiming the run.
+
+var (
+	// ErrPaused: the run was paused; no further body begins here. It is what
+	// durable calls return while a run stops for a pause.
+	ErrPaused = errors.New("durable: the run is paused")
+	// ErrNotPaused: the run is not paused.
+	ErrNotPaused = errors.New("durable: run not paused")
+)
+
+// CodePaused is the code of a paused run in Report.Stuck. The row of a paused run
+// says so in Paused, and keeps its own code.
+const CodePaused = "paused"
+
+// NotPausedError says that a run was to be unpaused and was not paused.
+type NotPausedError struct {
+	RunID  string
+	Status store.Status // empty with Asked
+	// Asked: a pause was asked for, and a step's body that had begun is still
+	// under way.
+	Asked bool
+}
+
+func (e *NotPausedError) Error() string {
+	if e.Asked {
+		return fmt.Sprintf("durable: run %s is not paused yet: it was asked for, and what is under way has not ended. Call Unpause again, with more time", e.RunID)
+	}
+	return fmt.Sprintf("durable: run %s is not paused (%s)", e.RunID, e.Status)
+}
+
+// Is matches ErrNotPaused.
+func (e *NotPausedError) Is(target error) bool { return target == ErrNotPaused }
+
+// Pause is Engine.Pause of the engine of ctx.
+func Pause(ctx context.Context, runID, reason string) error {
+	e, err := engineOf(ctx)
+	if err != nil {
+		return err
+	}
+	return e.Pause(ctx, runID, reason)
+}
+
+// Unpause is Engine.Unpause of the engine of ctx.
+func Unpause(ctx context.Context, runID string) error {
+	e, err := engineOf(ctx)
+	if err != nil {
+		return err
+	}
+	return e.Unpause(ctx, runID)
+}
+
+// Pause asks a run to stop until Unpause is called. It is durable when Pause
+// returns, from any process, and outlives every restart. No further body begins;
+// one that is under way is left alone, and what it returns is recorded, an error
+// as a failed attempt. A run without a live owner is paused at once. Nobody
+// claims a paused run: no signal and no timer wakes it, though signals are kept
+// and timers keep the moment at which they end; an approval stays visible, and a
+// run that waited stays `waiting`. Who waits for the run goes on waiting. Its
+// children are not paused. A cancel reaches a paused run, and ends it.
+//
+// Errors: ErrNotFound; *NotRunningError when it has ended. A run that ends before
+// it comes to know has ended. Pausing twice is no error.
+func (e *Engine) Pause(ctx context.Context, runID, reason string) error {
+	data, err := json.Marshal(messageData{Reason: cut(reason, maxMessage)})
+	if err != nil {
+		return fmt.Errorf("durable: pausing run %s: %w", runID, err)
+	}
+	h, err := e.store.Load(ctx, runID, store.Cursor{NoEvents: true})
+	if err != nil {
+		return fmt.Errorf("durable: pausing run %s: %w", runID, storeError(err))
+	}
+	if h.Run.Paused && !h.Run.Status.Terminal() {
+		return nil
+	}
+	if err := e.send(ctx, store.Message{To: runID, Kind: store.KindPause, At: e.now(), Data: data}); err != nil {
+		return err
+	}
+	return e.pauseIdle(ctx, runID, cut(reason, maxMessage))
+}
+
+// pauseIdle carries a pause out on a run that nobody executes.
+func (e *Engine) pauseIdle(ctx context.Context, id, reason string) error {
+	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true, AfterMessage: 1<<63 - 1})
+	if err != nil {
+		return fmt.Errorf("durable: pausing run %s: %w", id, storeError(err))
+	}
+	row := &h.Run
+	switch {
+	case row.Status.Terminal():
+		return &NotRunningError{RunID: id, Status: row.Status}
+	case row.Paused:
+		return nil
+	}
+	yes := true
+	patch := &store.RowPatch{Paused: &yes}
+	if row.Status == store.Running || row.Status == store.Resuming {
+		patch = stoppedByPause(reason)
+	}
+	err = e.operate(ctx, row, []store.Status{row.Status},
+		store.Event{Type: store.WorkflowPaused, Data: (&eventData{Reason: reason, Message: row.Inbox, Executor: e.id}).encode()}, patch, false)
+	if err != nil && !overtaken(err) {
+		return fmt.Errorf("durable: pausing run %s: %w", id, storeError(err))
+	}
+	return nil // whoever has it, or was faster, finds the message
+}
+
+// stoppedByPause is the row of a run that was executed when it was paused.
+func stoppedByPause(reason string) *store.RowPatch {
+	yes, interrupted, none, text := true, store.Interrupted, "", "paused"
+	if reason != "" {
+		text += ": " + reason
+	}
+	return &store.RowPatch{Paused: &yes, Status: &interrupted, Code: &none, Reason: &text}
+}
+
+// Unpause lets a paused run go on from where it was: it is claimed at once by an
+// executor that serves it. What ran out meanwhile, such as a sleep, ends now. It
+// is durable when Unpause returns. Where a pause was asked for and a step's body
+// is still under way, Unpause waits for it, until ctx ends.
+//
+// Errors: ErrNotFound; *NotRunningError when the run has ended; *NotPausedError
+// when it is not paused.
+func (e *Engine) Unpause(ctx context.Context, runID string) error {
+	changed, stop := e.watch(runID)
+	defer stop()
+	for pause := firstLook; ; pause = min(2*pause, lastLook) {
+		done, err := e.unpause(ctx, runID)
+		if done || err != nil {
+			return err
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-changed:
+		case <-t.C:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		case <-e.closed:
+			err = ErrClosed
+		}
+		t.Stop()
+		if err != nil {
+			return fmt.Errorf("%w: %w", &NotPausedError{RunID: runID, Asked: true}, err)
+		}
+	}
+}
+
+// unpause is one try; done is false while a pause is still to be carried out.
+func (e *Engine) unpause(ctx context.Context, id string) (done bool, err error) {
+	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
+	if err != nil {
+		return false, fmt.Errorf("durable: unpausing run %s: %w", id, storeError(err))
+	}
+	row := &h.Run
+	switch {
+	case row.Status.Terminal():
+		return false, &NotRunningError{RunID: id, Status: row.Status}
+	case !row.Paused:
+		return false, e.notPaused(ctx, id)
+	}
+	no, none := false, ""
+	// Nothing counts as seen: so a run that waits is due, and is looked at anew.
+	patch := &store.RowPatch{Paused: &no, Seen: new(int64)}
+	if row.Status == store.Interrupted && row.Code == "" {
+		patch.Reason = &none
+	}
+	err = e.operate(ctx, row, []store.Status{row.Status},
+		store.Event{Type: store.WorkflowUnpaused, Data: (&eventData{Message: row.Inbox, Executor: e.id}).encode()}, patch, false)
+	switch {
+	case err == nil:
+		e.nudge(e.wake)
+		return true, nil
+	case overtaken(err):
+		return e.unpausedElse(ctx, id)
+	}
+	return false, fmt.Errorf("durable: unpausing run %s: %w", id, storeError(err))
+}
+
+// unpausedElse is what a run is whose unpausing met somebody else's act: unless
+// it is still paused, that act has let it go on.
+func (e *Engine) unpausedElse(ctx context.Context, id string) (done bool, err error) {
+	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
+	if err != nil {
+		return false, fmt.Errorf("durable: unpausing run %s: %w", id, storeError(err))
+	}
+	return !h.Run.Paused, nil
+}
+
+// notPaused is nil for a run with a request to pause that was not carried out
+// yet, else an error that says that it is not paused.
+func (e *Engine) notPaused(ctx context.Context, id string) error {
+	h, err := e.store.Load(ctx, id, store.Cursor{})
+	if err != nil {
+		return fmt.Errorf("durable: unpausing run %s: %w", id, storeError(err))
+	}
+	p, err := readPast(id, h.Events, 16)
+	if err != nil {
+		return err
+	}
+	for i := range h.Inbox {
+		if h.Inbox[i].Kind == store.KindPause && !p.consumed(&h.Inbox[i]) {
+			return nil
+		}
+	}
+	if h.Run.Paused {
+		return nil // in this moment
+	}
+	return &NotPausedError{RunID: id, Status: h.Run.Status}
+}
+
+// pauseBy lets a request to pause reach the execution. The contexts of bodies
+// under way go on. A run that is being cancelled ends anyway.
+func (r *run) pauseBy(reason string) {
+	if r.stopCause() != nil {
+		return
+	}
+	_ = r.die(&death{kind: deathPaused, err: ErrPaused, reason: reason})
+}
+
+// spoiled returns why the error of a body that has just ended may not be its
+// own. A pause does not make it so: it leaves contexts alone.
+func (s *scope) spoiled() error {
+	if d := s.run.dead.Load(); d != nil && d.kind == deathPaused && s.run.ctx.Err() == nil {
+		return nil
+	}
+	return s.stopped()
+}
+
+// endPaused records that the execution has stopped for a pause. A crash before
+// it leaves the message, which the next owner finds before it calls the function.
+func (r *run) endPaused(d *death) outcome {
+	yes := true
+	patch := &store.RowPatch{Paused: &yes}
+	if !r.waits() {
+		patch = stoppedByPause(d.reason)
+	}
+	err := r.write(&write{
+		events: []store.Event{{Type: store.WorkflowPaused, Data: (&eventData{Reason: d.reason, Message: r.inbox.seen(), Executor: r.eng.id}).encode()}},
+		row:    patch,
+		yield:  true, alone: true,
+	})
+	if err != nil {
+		return outcome{err: err}
+	}
+	r.eng.log.Info("durable: run paused", "run", r.id, "workflow", r.def.name, "reason", d.reason)
+	return outcome{err: ErrPaused}
+}
+
+// unpauseClaimed ends the pause of a run that was claimed although it is paused,
+// which a store allows when a cancel was asked for: from here on it is a run like
+// any other, that can be recovered by its id.
+func (r *run) unpauseClaimed() error {
+	if !r.row.Paused {
+		return nil
+	}
+	no := false
+	return r.write(&write{
+		events: []store.Event{{Type: store.WorkflowUnpaused, Data: (&eventData{Reason: "cancelled", Message: r.inbox.seen(), Executor: r.eng.id}).encode()}},
+		row:    &store.RowPatch{Paused: &no},
+	})
+}
+
+// unpauseOrphan does the same for a run whose owner died before it could.
+func (e *Engine) unpauseOrphan(ctx context.Context, row *store.Run, rep *Report) bool {
+	no, interrupted := false, store.Interrupted
+	err := e.operate(ctx, row, []store.Status{store.Running, store.Resuming},
+		store.Event{Type: store.WorkflowUnpaused, Data: (&eventData{Reason: "cancelled", Message: row.Inbox, Executor: e.id}).encode()},
+		&store.RowPatch{Paused: &no, Status: &interrupted}, false)
+	if err == nil || overtaken(err) {
+		return err == nil
+	}
+	rep.Stuck = append(rep.Stuck, Stuck{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: CodePaused, Reason: fmt.Sprintf("it was paused and cancelled, and taking it up did not succeed: %v", err), Next: "call Recover again"})
+	return false
+}
+
+// pausedReason is what Recover reports of a paused run.
+func pausedReason(row *store.Run) string {
+	if row.Status == store.Interrupted && row.Code == "" && row.Reason != "" {
+		return row.Reason
+	}
+	return "paused"
+}
