@@ -82,14 +82,14 @@ func Await[T any](ctx context.Context, name string, o ...AwaitOption) (T, error)
 	if len(opts.prompt) > maxMessage {
 		return value, fmt.Errorf("durable: Await %q: the prompt is %d bytes long; at most %d are allowed: %w", name, len(opts.prompt), maxMessage, ErrInvalid)
 	}
-	read := func(payload []byte) (sent string, err error) {
+	read := func(at place, payload []byte) (sent string, err error) {
 		var v T
-		if sent, err = s.run.eng.decode(payload, &v); err == nil {
+		if sent, err = s.run.eng.decode(at, payload, &v); err == nil {
 			value = v
 		}
 		return sent, err
 	}
-	if err := s.await(name, &opts, reflect.TypeFor[T]().String(), read); err != nil {
+	if err := s.await(name, &opts, reflect.TypeFor[T](), read); err != nil {
 		var zero T
 		return zero, err
 	}
@@ -97,7 +97,7 @@ func Await[T any](ctx context.Context, name string, o ...AwaitOption) (T, error)
 }
 
 // await is Await without the type; read decodes a payload.
-func (s *scope) await(name string, o *awaitOptions, wanted string, read func([]byte) (string, error)) error {
+func (s *scope) await(name string, o *awaitOptions, wanted reflect.Type, read func(place, []byte) (string, error)) error {
 	var c call
 	if err := s.begin(&c, name, callWait); err != nil {
 		return err
@@ -129,10 +129,21 @@ func (s *scope) await(name string, o *awaitOptions, wanted string, read func([]b
 		}
 		return &TimeoutError{RunID: r.id, Key: c.key, After: o.timeout}
 	}
-	if sent, err := read(m.Payload); err != nil {
-		return &SignalTypeError{RunID: r.id, Key: c.key, Sent: sent, Wanted: wanted, Err: err}
+	payload, err := r.eng.unseal(r.placeOfMail(m), m.Payload)
+	sent := ""
+	if err == nil {
+		sent, err = read(place{}, payload)
 	}
-	if _, err := s.record(&c, store.Event{Type: store.SignalReceived, Payload: m.Payload, Data: (&eventData{Message: m.Seq}).encode()}); err != nil {
+	switch {
+	case err == nil:
+	case readable(err):
+		return &SignalTypeError{RunID: r.id, Key: c.key, Sent: sent, Wanted: wanted.String(), Err: err}
+	default:
+		// Not what it holds, but that this program cannot read it: another one
+		// will, and until then the signal stays in the inbox.
+		return r.undecodable(c.key, sent, wanted, err)
+	}
+	if _, err := s.record(&c, store.Event{Type: store.SignalReceived, Payload: payload, Data: (&eventData{Message: m.Seq}).encode()}); err != nil {
 		return err
 	}
 	consumed = true
@@ -183,14 +194,14 @@ func (s *scope) open(c *call, o *awaitOptions, mail *mailWait) (*store.Message, 
 }
 
 // answered returns what the history says of a wait that has ended.
-func (s *scope) answered(c *call, o *awaitOptions, wanted string, read func([]byte) (string, error)) error {
+func (s *scope) answered(c *call, o *awaitOptions, wanted reflect.Type, read func(place, []byte) (string, error)) error {
 	r := s.run
 	s.lastAt = c.rec.lastAt
 	ev := &c.rec.outcome
 	switch ev.Type {
 	case store.SignalReceived:
-		if sent, err := read(ev.Payload); err != nil {
-			return r.die(&death{kind: deathParked, code: codeOfDecode(err), err: &UndecodableError{RunID: r.id, Key: c.key, Recorded: sent, Wanted: wanted, Err: err}})
+		if sent, err := read(placeOf(r.id, ev), ev.Payload); err != nil {
+			return r.undecodable(c.key, sent, wanted, err)
 		}
 		return nil
 	case store.WaitTimedOut:

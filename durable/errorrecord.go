@@ -71,6 +71,10 @@ func standardErrors() []ErrorKind {
 		ErrorType[*PanicError]("durable.PanicError"),
 		ErrorType[*UnknownOutcomeError]("durable.UnknownOutcomeError"),
 		ErrorType[*EncodeError]("durable.EncodeError"),
+		ErrorType[*PayloadSizeError]("durable.PayloadSizeError"),
+		ErrorType[*FutureVersionError]("durable.FutureVersionError"),
+		Sentinel("durable.ErrNoKey", ErrNoKey),
+		Sentinel("durable.ErrDecrypt", ErrDecrypt),
 	}
 }
 

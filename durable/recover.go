@@ -352,6 +352,7 @@ func (e *Engine) operate(ctx context.Context, row *store.Run, from []store.Statu
 	last := row.Last
 	ev.Seq, ev.Branch, ev.At = last.Seq+1, row.Branch, max(last.At, e.now())
 	ev.Steps, ev.Active = last.Steps, last.Active
+	ev.Payload = e.seal(placeOf(row.ID, &ev), ev.Payload)
 	ev.Sum = store.Seal(row.ID, last.Sum, &ev)
 	change := store.Change{
 		RunID:  row.ID,

@@ -28,8 +28,10 @@ type run struct {
 
 	ctx    context.Context // of step bodies; ends by cancel
 	cancel context.CancelCauseFunc
-	input  []byte // envelope
+	input  []byte // envelope, as it stands in inputAt
 	past   *past  // nil for a run that has just been created
+
+	inputAt place
 
 	// dead is set once when the run must make no further durable call here.
 	dead atomic.Pointer[death]
@@ -176,6 +178,10 @@ func (r *run) stamp(events []store.Event, clock time.Time) {
 
 // write commits w and returns once it is durable.
 func (r *run) write(w *write) error {
+	r.sealEvents(w.events)
+	for i := range w.send {
+		r.eng.sealMessage(&w.send[i])
+	}
 	err := r.eng.committer.commit(context.Background(), r, w)
 	if err == nil {
 		r.recordedOnce.Do(func() { close(r.recorded) })
@@ -298,7 +304,7 @@ func (r *run) adopt(created *store.Event) error {
 		return r.damaged(created.Seq, errors.New("its seed is not readable"))
 	}
 	r.seed = binary.BigEndian.Uint64(seed)
-	r.input = created.Payload
+	r.input, r.inputAt = created.Payload, placeOf(r.id, created)
 	if r.input == nil {
 		r.input = []byte{}
 	}

@@ -28,6 +28,7 @@ type startOptions struct {
 	abandon    bool
 	parent     string
 	parentKey  string
+	input      reflect.Type // for comparing it with that of a run that exists
 }
 
 // Attributes sets values by which runs can be searched.
@@ -69,6 +70,7 @@ func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartO
 	for _, f := range o {
 		f(&opts)
 	}
+	opts.input = reflect.TypeFor[I]()
 	if s, inRun := ctx.Value(scopeKey{}).(*scope); inRun {
 		c, err := s.startChild(w.def, id, input, &opts)
 		if err != nil {
@@ -138,7 +140,7 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 	switch {
 	case h.Run.Workflow != def.name:
 		return nil, e, id, &ConflictError{RunID: id, Have: h.Run.Workflow, Want: def.name}
-	case h.Run.InputHash != hashInput(input):
+	case h.Run.InputHash != hashInput(input) && !e.sameInput(ctx, id, o.input, input):
 		return nil, e, id, &ConflictError{RunID: id, Have: h.Run.Workflow, Want: def.name, SameFlow: true}
 	}
 	return e.active(id), e, id, nil
@@ -166,6 +168,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 		}
 		events = append(events, store.Event{Type: store.WorkflowStarted, Data: (&eventData{Executor: e.id}).encode()})
 	}
+	events[0].Payload = e.seal(placeOf(id, &events[0]), input)
 	row.Trace = e.startSpan(ctx, &row)
 	r := e.newRun(row, here)
 	r.head = logHead{epoch: row.Epoch}
