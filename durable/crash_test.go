@@ -241,6 +241,11 @@ func lives(t require.TestingT, define func(*journal) *durable.Workflow[int, stri
 
 // livesOf is lives for several workflows; the first is started.
 func livesOf(t require.TestingT, define func(*journal) []durable.Definition, deaths []death) (result string, j *journal, writes int) {
+	return livesWith(t, durable.Options{}, define, deaths)
+}
+
+// livesWith is livesOf with options of the engines beside the usual ones.
+func livesWith(t require.TestingT, o durable.Options, define func(*journal) []durable.Definition, deaths []death) (result string, j *journal, writes int) {
 	j = &journal{}
 	data := memory.Open()
 	ctx := context.Background()
@@ -252,7 +257,8 @@ func livesOf(t require.TestingT, define func(*journal) []durable.Definition, dea
 		if life < len(deaths) {
 			m.dieAt, m.after = deaths[life].at, deaths[life].after
 		}
-		eng, err := durable.Open(ctx, m, durable.Options{Workflows: defs, Logger: quiet, QuarantineAfter: 100})
+		o.Workflows, o.Logger, o.QuarantineAfter = defs, quiet, 100
+		eng, err := durable.Open(ctx, m, o)
 		require.NoError(t, err)
 		ectx := durable.NewContext(ctx, eng)
 		_, err = durable.Recover(ectx)

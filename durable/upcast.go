@@ -176,11 +176,17 @@ func (d *TypeDef) upcast(from reflect.Value, version int, to reflect.Value) (err
 	return nil
 }
 
-// fingerprint marks the hash of a value with the version of its type: hashes of
-// different versions say nothing about whether the value is the same.
+// fingerprint marks the hash of an encoded value with the version of its type
+// and the codec: hashes of different ones say nothing about whether the value is
+// the same.
 func (e *Engine) fingerprint(t reflect.Type, hash string) string {
-	if info := e.infoOf(t); info.version > 1 {
-		return strconv.Itoa(info.version) + ":" + hash
+	if t != nil {
+		if info := e.infoOf(t); info.version > 1 {
+			hash = strconv.Itoa(info.version) + ":" + hash
+		}
+	}
+	if !e.plainJSON {
+		hash = e.codec.Name() + ":" + hash
 	}
 	return hash
 }
@@ -188,20 +194,14 @@ func (e *Engine) fingerprint(t reflect.Type, hash string) string {
 // otherValue reports whether two fingerprints are known to be of different
 // values.
 func otherValue(a, b string) bool {
-	version := func(s string) string {
-		v, _, marked := strings.Cut(s, ":")
-		if !marked {
-			return ""
-		}
-		return v
-	}
-	return a != b && version(a) == version(b)
+	mark := func(s string) string { return s[:strings.LastIndexByte(s, ':')+1] }
+	return a != b && mark(a) == mark(b)
 }
 
-// sameInput reports whether a run that exists was started with this input, in an
-// earlier version of its type t.
+// sameInput reports whether a run that exists was started with this input, of
+// type t, encoded in an earlier version or with another codec.
 func (e *Engine) sameInput(ctx context.Context, id string, t reflect.Type, input []byte) bool {
-	if t == nil || e.infoOf(t).version < 2 {
+	if t == nil || e.plainJSON && e.infoOf(t).version < 2 {
 		return false
 	}
 	h, err := e.store.Load(ctx, id, store.Cursor{})
