@@ -23,6 +23,7 @@ const (
 	inPointer
 	inSlice
 	inMap
+	inRelaxed
 	inSignal
 	inItem
 	inBranch
@@ -34,11 +35,12 @@ const (
 )
 
 var places = map[int]string{
-	inInput: "input", inStep: "step", inPointer: "pointer", inSlice: "slice", inMap: "map", inSignal: "signal", inItem: "item",
+	inInput: "input", inStep: "step", inPointer: "pointer", inSlice: "slice", inMap: "map", inRelaxed: "relaxed step", inSignal: "signal", inItem: "item",
 	inBranch: "branch", inChild: "child", inRefused: "refused output", inProgress: "progress", inLateSignal: "late signal", inOutput: "output",
 }
 
-// everywhere is a program that keeps a value of T in every place there is. It is
+// everywhere is a program that keeps a value of T in every place there is. Golden
+// histories were made by it, so the calls it makes must not change. It is
 // held up in a step, to be killed there: what it looks at afterwards, it reads.
 type everywhere[T any] struct {
 	hold  *hold
@@ -107,6 +109,10 @@ func (x *everywhere[T]) steps(ctx context.Context) error {
 		return errors.New("the nil of the map is lost")
 	}
 	x.look(inMap, *named["a"])
+	if v, err = durable.Step(ctx, "relaxed", func(context.Context) (T, error) { return x.make(inRelaxed), nil }, durable.Relaxed()); err != nil {
+		return err
+	}
+	x.look(inRelaxed, v)
 	v, err = durable.Await[T](ctx, "early")
 	x.look(inSignal, v)
 	return err

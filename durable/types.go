@@ -20,7 +20,6 @@ type TypeDef struct {
 	typ     reflect.Type
 	ups     []upcast
 	was     []string
-	err     error
 }
 
 // Type registers the defined type T. From then on its values, and those of *T,
