@@ -524,6 +524,38 @@ func TestAStartIsRecognisedThoughItsInputIsEncrypted(t *testing.T) {
 	})
 }
 
+// A signal is for one run, and counts once.
+func TestASignalMovedToAnotherReceiverIsNotBelieved(t *testing.T) {
+	for name, move := range map[string]func(m *store.Message){
+		"another run": func(m *store.Message) { m.To = "b" },
+		"another id":  func(m *store.Message) { m.To, m.ID = "a", "id2" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
+					if s, err := durable.Await[string](ctx, "name"); err != nil {
+						return s, err
+					}
+					return durable.Await[string](ctx, "name")
+				})
+				w.boot(t, encrypted(keysOf("k1"), wf))
+				start(t, w, wf, "a", 0)
+				start(t, w, wf, "b", 0)
+				require.NoError(t, w.eng.Signal(w.ctx(), "a", "name", "for a", durable.SignalID("id")))
+				synctest.Wait()
+				h, err := w.data.Load(context.Background(), "a", store.Cursor{NoEvents: true})
+				require.NoError(t, err)
+				m := h.Inbox[0]
+				move(&m)
+				require.NoError(t, w.data.Commit(context.Background(), []store.Change{{Send: []store.Message{m}}})[0])
+				row := w.eventually(m.To, store.Interrupted)
+				require.Equal(t, durable.CodeUndecodable, row.Code)
+				require.Contains(t, row.Reason, "moved here from another place")
+			})
+		})
+	}
+}
+
 // What cannot be decrypted at the moment is no answer of the sender, nor the
 // child's failure: both stay where they are.
 func TestMailThatCannotBeDecryptedParksTheReceiverAndIsKept(t *testing.T) {

@@ -210,6 +210,8 @@ func stuckOf(row *store.Run, code, reason string) Stuck {
 		}
 	case CodeDefinitionChanged:
 		s.Next = fmt.Sprintf("run the code it was started with, or mend the difference, then Engine.Resume(ctx, %q)", row.ID)
+	case CodeUndecodable:
+		s.Next = fmt.Sprintf("run a program that can read it (Options.Types, Encrypt and Codec; the type in the code), then Engine.Resume(ctx, %q)", row.ID)
 	default:
 		s.Next = fmt.Sprintf("find the cause, then Engine.Resume(ctx, %q)", row.ID)
 	}
