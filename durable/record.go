@@ -13,14 +13,14 @@ import (
 type record struct {
 	key      string
 	kind     callKind
-	opened   bool         // its beginning is recorded: timer_set, wait_requested, ...
-	progress *store.Event // the last progress_saved
-	child    string       // run id of a child
-	abandon  bool         // of a child: it outlives its parent
-	openedAt store.Time   // of its first event, if that is its beginning
-	until    store.Time   // of a timer or a wait: when it ends by itself
-	outcome  store.Event  // what ended it; Seq 0: nothing yet
+	opened   bool        // its beginning is recorded: timer_set, wait_requested, ...
+	child    string      // run id of a child
+	abandon  bool        // of a child: it outlives its parent
+	openedAt store.Time  // of its first event, if that is its beginning
+	until    store.Time  // of a timer or a wait: when it ends by itself
+	outcome  store.Event // what ended it; Seq 0: nothing yet
 	failures []store.Event
+	progress *store.Event // the last progress_saved
 	input    string     // hash of WithInput, as recorded with the first event
 	began    store.Time // of step_started; 0: not recorded
 	lastAt   store.Time
