@@ -21,8 +21,8 @@ type record struct {
 	outcome  store.Event // what ended it; Seq 0: nothing yet
 	failures []store.Event
 	progress *store.Event // the last progress_saved
-	input    string     // hash of WithInput, as recorded with the first event
-	began    store.Time // of step_started; 0: not recorded
+	input    string       // hash of WithInput, as recorded with the first event
+	began    store.Time   // of step_started; 0: not recorded
 	lastAt   store.Time
 }
 
