@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"reflect"
 	"sync"
 	"time"
 
@@ -309,8 +310,8 @@ func (st *step) failOnce(a *attempt, err error, output []byte, pause, took time.
 func (st *step) max() int { return max(st.policy.MaxAttempts, 0) }
 
 func (st *step) failureOf(ev *store.Event, d *eventData) Failure {
-	e := st.call.scope.run.eng
-	return Failure{Attempt: int(ev.Attempt), Err: e.errors.restore(d.Error), At: ev.At.Time(), Took: ev.Took, Notes: d.Notes, output: ev.Payload, eng: e}
+	r := st.call.scope.run
+	return Failure{Attempt: int(ev.Attempt), Err: r.eng.errors.restore(d.Error), At: ev.At.Time(), Took: ev.Took, Notes: d.Notes, output: ev.Payload, at: placeOf(r.id, ev), run: r}
 }
 
 // hashInput takes the hash of what WithInput gave.
@@ -323,14 +324,14 @@ func (st *step) hashInput(e *Engine, o *stepOptions) error {
 		return err
 	}
 	sum := sha256.Sum256(b)
-	st.input = hex.EncodeToString(sum[:16])
+	st.input = e.fingerprint(reflect.TypeOf(o.input), hex.EncodeToString(sum[:16]))
 	return nil
 }
 
 // checkInput notices that a recorded step is asked for with another input.
 func (st *step) checkInput() error {
 	rec := st.call.rec
-	if rec == nil || rec.input == "" || st.input == "" || rec.input == st.input {
+	if rec == nil || rec.input == "" || st.input == "" || !otherValue(rec.input, st.input) {
 		return nil
 	}
 	return st.call.scope.changed(int(st.call.ordinal), st.call.key,
@@ -363,17 +364,23 @@ type Failure struct {
 	Took    time.Duration
 	Notes   map[string]json.RawMessage // from Note
 	output  []byte
-	eng     *Engine
+	at      place // of output
+	run     *run
 }
 
 // Output decodes into v, a pointer, the result that Seek's check refused; ok is
-// false when the attempt failed without one.
+// false when the attempt failed without one. An output that cannot be read as v
+// stops the run, which stays resumable; the body should return the error.
 func (f Failure) Output(v any) (ok bool, err error) {
 	if len(f.output) == 0 {
 		return false, nil
 	}
-	if recorded, err := f.eng.decode(f.output, v); err != nil {
-		return false, fmt.Errorf("the output of attempt %d, a %s, cannot be read as %T: %w", f.Attempt, orUnknown(recorded), v, err)
+	t := reflect.TypeOf(v)
+	if t == nil || t.Kind() != reflect.Pointer || reflect.ValueOf(v).IsNil() {
+		return false, fmt.Errorf("durable: Output needs a pointer that is not nil, and got a %T: %w", v, ErrInvalid)
+	}
+	if recorded, err := f.run.eng.decode(f.at, f.output, v); err != nil {
+		return false, f.run.undecodable(fmt.Sprintf("%s, output of attempt %d", f.at.key, f.Attempt), recorded, t.Elem(), err)
 	}
 	return true, nil
 }

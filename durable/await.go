@@ -105,10 +105,10 @@ func (e *SameWaitError) Error() string {
 // cancelled.
 func Await[T any](ctx context.Context, name string, o ...AwaitOption) (T, error) {
 	var value T
-	a := &awaiting{name: name, kind: store.KindSignal, call: callWait, wanted: reflect.TypeFor[T]().String()}
-	a.read = func(e *Engine, payload []byte) (sent string, err error) {
+	a := &awaiting{name: name, kind: store.KindSignal, call: callWait, wanted: reflect.TypeFor[T]()}
+	a.read = func(e *Engine, at place, payload []byte) (sent string, err error) {
 		var v T
-		if sent, err = e.decode(payload, &v); err == nil {
+		if sent, err = e.decode(at, payload, &v); err == nil {
 			value = v
 		}
 		return sent, err
@@ -126,9 +126,9 @@ type awaiting struct {
 	name   string
 	kind   store.Kind // of the messages it takes
 	call   callKind
-	wanted string // type
-	// read decodes a payload and keeps the value.
-	read func(e *Engine, payload []byte) (sent string, err error)
+	wanted reflect.Type
+	// read decodes a payload that stands at a place, and keeps the value.
+	read func(e *Engine, at place, payload []byte) (sent string, err error)
 	// request is the id of the message that was taken, if it is a request.
 	request string
 }
@@ -205,8 +205,18 @@ func (s *scope) await(a *awaiting) error {
 	if a.call == callRequest {
 		a.request, d.Request = m.ID, m.ID
 	}
-	if sent, err := a.read(r.eng, m.Payload); err != nil {
-		wrong := &SignalTypeError{RunID: r.id, Key: c.key, Sent: sent, Wanted: a.wanted, Err: err}
+	payload, err := r.eng.unseal(r.placeOfMail(m), m.Payload)
+	sent := ""
+	if err == nil {
+		sent, err = a.read(r.eng, place{}, payload)
+	}
+	if err != nil && !readable(err) {
+		// Not what it holds, but that this program cannot read it: another one
+		// will, and until then the message stays in the inbox.
+		return r.undecodable(c.key, sent, a.wanted, err)
+	}
+	if err != nil {
+		wrong := &SignalTypeError{RunID: r.id, Key: c.key, Sent: sent, Wanted: a.wanted.String(), Err: err}
 		if a.call != callRequest {
 			return s.refuse(&c, a, wrong)
 		}
@@ -214,7 +224,7 @@ func (s *scope) await(a *awaiting) error {
 		// can give one.
 		d.Error = r.eng.errors.record(wrong)
 	}
-	if _, err := s.record(&c, store.Event{Type: store.SignalReceived, Payload: m.Payload, Data: a.data(d)}); err != nil {
+	if _, err := s.record(&c, store.Event{Type: store.SignalReceived, Payload: payload, Data: a.data(d)}); err != nil {
 		return err
 	}
 	consumed = true
@@ -301,8 +311,8 @@ func (s *scope) answered(c *call, a *awaiting) error {
 	if d.Error != nil {
 		return r.eng.errors.restore(d.Error)
 	}
-	if sent, err := a.read(r.eng, ev.Payload); err != nil {
-		return r.die(&death{kind: deathParked, code: codeOfDecode(err), err: &UndecodableError{RunID: r.id, Key: c.key, Recorded: sent, Wanted: a.wanted, Err: err}})
+	if sent, err := a.read(r.eng, placeOf(r.id, ev), ev.Payload); err != nil {
+		return r.undecodable(c.key, sent, a.wanted, err)
 	}
 	return nil
 }

@@ -123,9 +123,9 @@ func outcomeOf[T any](r *run, rec *record) (v T, err error) {
 		}
 		return v, r.eng.errors.restore(d.Error)
 	}
-	if recorded, err := r.eng.decode(ev.Payload, &v); err != nil {
+	if recorded, err := r.eng.decode(placeOf(r.id, ev), ev.Payload, &v); err != nil {
 		var zero T
-		return zero, r.die(&death{kind: deathParked, code: codeOfDecode(err), err: &UndecodableError{RunID: r.id, Key: rec.key, Recorded: recorded, Wanted: reflect.TypeFor[T]().String(), Err: err}})
+		return zero, r.undecodable(rec.key, recorded, reflect.TypeFor[T](), err)
 	}
 	return v, nil
 }

@@ -65,6 +65,7 @@ func (w *Workflow[I, O]) StartAll(ctx context.Context, in iter.Seq2[string, I], 
 		return Bulk{}, fmt.Errorf("durable: StartAll of workflow %s was called in a workflow function, where nothing would record what it did: start children, or call it in a step: %w", w.def.name, ErrInvalid)
 	}
 	b := &bulkStart{eng: e, def: w.def, ctx: ctx, ids: map[string]bool{}}
+	b.options.input = reflect.TypeFor[I]()
 	if err := b.options.take(ctx, e, "", o); err != nil {
 		return Bulk{}, fmt.Errorf("durable: starting runs of workflow %s: %w", w.def.name, err)
 	}
@@ -155,7 +156,7 @@ func (b *bulkStart) change(it *bulkItem) store.Change {
 	created.Sum = store.Seal(it.id, 0, &created)
 	return store.Change{
 		RunID: it.id, Expect: store.Expect{Absent: true}, Create: &row, Events: []store.Event{created},
-		Hold: b.options.exclusive, Send: mailTo(it.id, b.options.mail),
+		Hold: b.options.exclusive, Send: b.eng.mailTo(it.id, b.options.mail),
 	}
 }
 
@@ -250,7 +251,7 @@ func (b *bulkStart) compare(ctx context.Context, items []bulkItem) (again []bulk
 			again = append(again, it)
 		case row.Workflow != b.def.name:
 			b.refuse(it.id, &ConflictError{RunID: it.id, Have: row.Workflow, Want: b.def.name})
-		case row.InputHash != hashInput(it.input):
+		case row.InputHash != hashInput(it.input) && !b.eng.sameInput(ctx, it.id, b.options.input, it.input):
 			b.refuse(it.id, &ConflictError{RunID: it.id, Have: row.Workflow, Want: b.def.name, SameFlow: true})
 		default:
 			if err := b.eng.sendFirst(ctx, it.id, b.options.mail); err != nil {

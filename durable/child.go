@@ -99,7 +99,7 @@ func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) 
 	r, events := e.birth(s.run.ctx, def, ch.id, input, o)
 	change := r.conceive(events)
 	change.Hold = o.exclusive
-	w := &write{start: []store.Change{change}, send: mailTo(ch.id, o.mail)}
+	w := &write{start: []store.Change{change}, send: e.mailTo(ch.id, o.mail)}
 	for i := range w.send {
 		w.send[i].IfLive = true // a child that is there already may have ended
 	}
@@ -190,37 +190,38 @@ func (r *run) adoptChild(ch *child) {
 	r.children = append(r.children, ch)
 }
 
-// waitChild returns the outcome of a child, waiting for it if need be.
-func (s *scope) waitChild(ch *child, id string) ([]byte, error) {
+// waitChild returns the output of a child and where it stands, waiting for it if
+// need be.
+func (s *scope) waitChild(ch *child, id string) (output []byte, at place, err error) {
 	if ch == nil || ch.call.scope.run != s.run {
-		return nil, fmt.Errorf("%w: run %s is waited for in a workflow function and is no child of it. Wait for it in a step", ErrNested, id)
+		return nil, at, fmt.Errorf("%w: run %s is waited for in a workflow function and is no child of it. Wait for it in a step", ErrNested, id)
 	}
 	r := s.run
 	if err := r.alive(); err != nil {
-		return nil, err
+		return nil, at, err
 	}
 	if err := s.enter(new(call), "waiting for "+ch.call.key); err != nil {
-		return nil, err
+		return nil, at, err
 	}
 	defer s.end()
 	if ch.finished.Seq == 0 {
 		if err := s.hearChild(ch); err != nil {
-			return nil, err
+			return nil, at, err
 		}
 	}
 	s.lastAt = max(s.lastAt, ch.finished.At)
 	d, err := dataOf(&ch.finished)
 	if err != nil {
-		return nil, r.damaged(ch.finished.Seq, err)
+		return nil, at, r.damaged(ch.finished.Seq, err)
 	}
 	if d.Status == store.Completed {
-		return ch.finished.Payload, nil
+		return ch.finished.Payload, placeOf(r.id, &ch.finished), nil
 	}
 	failed := &RunError{RunID: ch.id, Workflow: d.Name, Status: d.Status, Reason: d.Reason, Err: r.eng.errors.restore(d.Error)}
 	if d.Recoverable != nil {
 		failed.Recoverable = *d.Recoverable
 	}
-	return nil, failed
+	return nil, at, failed
 }
 
 // hearChild waits for the message of a child and records the outcome.
@@ -251,8 +252,13 @@ func (s *scope) hearChild(ch *child) error {
 	if err := json.Unmarshal(mail.got.Data, &told); err != nil {
 		return r.damaged(0, fmt.Errorf("the message of child %s is not readable: %w", ch.id, err))
 	}
+	output, err := r.eng.unseal(r.placeOfMail(mail.got), mail.got.Payload)
+	if err != nil {
+		// The message stays in the inbox.
+		return r.undecodable("the output of child "+ch.id, "", nil, err)
+	}
 	d := &eventData{Message: mail.got.Seq, Status: told.Status, Name: told.Workflow, Reason: told.Reason, Recoverable: &told.Recoverable, Error: told.Error}
-	ev := store.Event{Type: store.ChildFinished, Payload: mail.got.Payload, Data: d.encode()}
+	ev := store.Event{Type: store.ChildFinished, Payload: output, Data: d.encode()}
 	w := &write{}
 	if _, err := s.recordWith(&ch.call, ev, w); err != nil {
 		return err

@@ -23,6 +23,17 @@ type Codec interface {
 	Decode(data []byte, v any) error
 }
 
+// checkCodec refuses a codec whose name no header could hold.
+func checkCodec(c Codec) error {
+	if err := store.CheckName("codec name", c.Name()); err != nil {
+		return err
+	}
+	if len(c.Name()) > 64 {
+		return fmt.Errorf("durable: Options.Codec: the name %q is longer than 64 bytes: %w", c.Name(), ErrInvalid)
+	}
+	return nil
+}
+
 // JSON is the default codec: encoding/json.
 func JSON() Codec { return jsonCodec{} }
 
@@ -36,8 +47,12 @@ func (jsonCodec) Decode(data []byte, v any) error { return json.Unmarshal(data, 
 
 // typeInfo is what is known of a type once.
 type typeInfo struct {
-	name   string
-	prefix string // of its envelope with JSON
+	name    string // in an envelope
+	version int
+	prefix  string // of its envelope with JSON
+	// def is the registered type it is, or is made of; shape says how.
+	def   *TypeDef
+	shape string
 	// exact: a value of this type decodes from its JSON to itself, so a live
 	// value need not be decoded. exactText: only if every string is UTF-8.
 	exact, exactText bool
@@ -49,7 +64,7 @@ func infoOf(t reflect.Type) *typeInfo {
 	if i, ok := typeInfos.Load(t); ok {
 		return i.(*typeInfo)
 	}
-	i := &typeInfo{name: typeName(t)}
+	i := &typeInfo{name: typeName(t), version: 1}
 	i.prefix = envelope.Prefix("json", i.name, 1)
 	i.exact, i.exactText = roundTripsExactly(t, 0)
 	typeInfos.Store(t, i)
@@ -136,19 +151,12 @@ func encodeAt[T any](e *Engine, v *T) (env []byte, seen T, err error) {
 		// The most common small result, without reflection.
 		return envelope.SealInt(intPrefix, int64(*n)), *v, nil
 	}
-	info := infoOf(t)
-	data, err := e.codec.Encode(*v)
+	info := e.infoOf(t)
+	data, err := e.encoded(*v)
 	if err != nil {
-		return nil, seen, fmt.Errorf("the codec %s refuses it: %w", e.codec.Name(), err)
+		return nil, seen, err
 	}
-	if limit := e.limits.Payload - envelope.MaxHeader; len(data) > limit {
-		return nil, seen, fmt.Errorf("it takes %d bytes and the limit is %d: keep it elsewhere and return a reference: %w", len(data), limit, store.ErrTooLarge)
-	}
-	prefix := info.prefix
-	if !e.plainJSON {
-		prefix = envelope.Prefix(e.codec.Name(), info.name, 1)
-	}
-	env = envelope.Seal(prefix, data)
+	env = envelope.Seal(e.prefixOf(info), data)
 	if e.plainJSON && info.exact && !(info.exactText && bytes.Contains(data, []byte(`\ufffd`))) {
 		return env, *v, nil
 	}
@@ -164,15 +172,45 @@ func encodeAny(e *Engine, v any) ([]byte, error) {
 	if v == nil {
 		return nil, nil
 	}
+	data, err := e.encoded(v)
+	if err != nil {
+		return nil, err
+	}
+	return envelope.Seal(e.prefixOf(e.infoOf(reflect.TypeOf(v))), data), nil
+}
+
+// encoded returns what the codec makes of v, unless that is too large.
+func (e *Engine) encoded(v any) ([]byte, error) {
 	data, err := e.codec.Encode(v)
 	if err != nil {
 		return nil, fmt.Errorf("the codec %s refuses it: %w", e.codec.Name(), err)
 	}
-	if limit := e.limits.Payload - envelope.MaxHeader; len(data) > limit {
-		return nil, fmt.Errorf("it takes %d bytes and the limit is %d: keep it elsewhere and send a reference: %w", len(data), limit, store.ErrTooLarge)
+	if len(data) > e.maxPayload {
+		return nil, &PayloadSizeError{Size: len(data), Limit: e.maxPayload}
 	}
-	return envelope.Seal(envelope.Prefix(e.codec.Name(), infoOf(reflect.TypeOf(v)).name, 1), data), nil
+	return data, nil
 }
+
+func (e *Engine) prefixOf(i *typeInfo) string {
+	if e.plainJSON {
+		return i.prefix
+	}
+	return envelope.Prefix(e.codec.Name(), i.name, i.version)
+}
+
+// PayloadSizeError says that a value is too large to be kept. Nothing of it was
+// written.
+type PayloadSizeError struct {
+	Size  int // bytes that the codec made of it
+	Limit int // of the engine: Options.MaxPayload, or what the store takes
+}
+
+func (e *PayloadSizeError) Error() string {
+	return fmt.Sprintf("it takes %d bytes and the limit is %d: keep it elsewhere and record a reference", e.Size, e.Limit)
+}
+
+// Is matches store.ErrTooLarge.
+func (e *PayloadSizeError) Is(target error) bool { return target == store.ErrTooLarge }
 
 // fastDecode is decode for the most common small result, without reflection. It
 // reports whether it knew what to do.
@@ -193,22 +231,30 @@ func fastDecode[T any](env []byte, v *T) bool {
 // errNoCodec reports a checkpoint written with a codec the engine does not have.
 var errNoCodec = errors.New("unknown codec")
 
-// decode reads an envelope into v, a pointer. An empty one leaves v as it is.
-func (e *Engine) decode(env []byte, v any) (recorded string, err error) {
+// decode reads an envelope that stands at p into v, a pointer. An empty one
+// leaves v as it is. recorded is the type in the envelope, for messages.
+func (e *Engine) decode(p place, env []byte, v any) (recorded string, err error) {
 	if len(env) == 0 {
 		return "", nil
 	}
-	open, err := envelope.Open(env)
-	if err != nil {
-		return "", err
+	open, err := e.open(p, env)
+	if err == nil {
+		err = e.decodeOpen(&open, v)
 	}
-	switch {
-	case open.Compression != "" || open.KeyID != "":
-		return open.Type, fmt.Errorf("it is compressed (%q) or encrypted (key %q), which this engine is not set up for", open.Compression, open.KeyID)
-	case open.Codec == e.codec.Name():
-		return open.Type, e.codec.Decode(open.Payload, v)
-	case open.Codec == "json":
-		return open.Type, json.Unmarshal(open.Payload, v)
+	if recorded = open.Type; open.TypeVersion > 1 {
+		recorded += "@" + strconv.Itoa(open.TypeVersion)
 	}
-	return open.Type, fmt.Errorf("%w %q", errNoCodec, open.Codec)
+	return recorded, err
+}
+
+// codecOf returns the codec of this name: the engine's, or JSON, which every
+// engine reads.
+func (e *Engine) codecOf(name string) (Codec, error) {
+	switch name {
+	case e.codec.Name():
+		return e.codec, nil
+	case jsonCodec{}.Name():
+		return jsonCodec{}, nil
+	}
+	return nil, fmt.Errorf("%w %q: open the engine with Options.Codec set to it", errNoCodec, name)
 }

@@ -82,10 +82,8 @@ func Define[I, O any](name string, fn func(ctx context.Context, in I) (O, error)
 	}
 	d.call = func(ctx context.Context, r *run, input []byte) ([]byte, error) {
 		var in I
-		if recorded, err := r.eng.decode(input, &in); err != nil {
-			return nil, r.die(&death{kind: deathParked, code: codeOfDecode(err), err: &UndecodableError{
-				RunID: r.id, Key: "the input", Recorded: recorded, Wanted: reflect.TypeFor[I]().String(), Err: err,
-			}})
+		if recorded, err := r.eng.decode(r.inputAt, input, &in); err != nil {
+			return nil, r.undecodable("the input", recorded, reflect.TypeFor[I](), err)
 		}
 		out, err := fn(ctx, in)
 		if err != nil {

@@ -29,11 +29,15 @@ type Engine struct {
 	limits    store.Limits
 	codec     Codec
 	plainJSON bool
-	errors    *errorKinds
-	defs      *definitions
-	log       *slog.Logger
-	tracer    trace.Tracer
-	committer *committer
+	types     *typeDefs
+	wrap      *wrapping
+	// maxPayload is how many bytes the codec may make of a value.
+	maxPayload int
+	errors     *errorKinds
+	defs       *definitions
+	log        *slog.Logger
+	tracer     trace.Tracer
+	committer  *committer
 
 	// offset is what the store's clock is ahead of ours, in microseconds, as
 	// learnt with the last beat.
@@ -93,7 +97,20 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	types, err := newTypeDefs(o.Types)
+	if err != nil {
+		return nil, err
+	}
+	wrap, err := newWrapping(&o, st.Limits())
+	if err != nil {
+		return nil, err
+	}
+	maxPayload, err := payloadLimit(o.MaxPayload, st.Limits())
+	if err != nil {
+		return nil, err
+	}
 	e := &Engine{
+		types: types, wrap: wrap, maxPayload: maxPayload,
 		id: newExecutorID(), options: o, store: st, limits: st.Limits(), codec: o.Codec, errors: kinds, defs: defs, log: o.Logger, tracer: newTracer(o.TracerProvider),
 		wake: make(chan struct{}, 1), look: make(chan struct{}, 1), mail: make(chan struct{}, 1), roused: make(chan struct{}, 1),
 		runs: map[string]*run{}, dormant: map[string]*dormant{}, watchers: map[string][]chan struct{}{}, suspects: map[string]bool{}, closed: make(chan struct{}), openedAt: time.Now(),

@@ -82,6 +82,10 @@ func standardErrors() []ErrorKind {
 		ErrorType[*DeadlineError]("durable.DeadlineError"),
 		ErrorType[*store.OccupiedError]("store.OccupiedError"),
 		ErrorType[*ContinueError]("durable.ContinueError"),
+		ErrorType[*PayloadSizeError]("durable.PayloadSizeError"),
+		ErrorType[*FutureVersionError]("durable.FutureVersionError"),
+		Sentinel("durable.ErrNoKey", ErrNoKey),
+		Sentinel("durable.ErrDecrypt", ErrDecrypt),
 	}
 }
 

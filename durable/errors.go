@@ -281,14 +281,18 @@ func (e *EncodeError) UnmarshalJSON(b []byte) error {
 type UndecodableError struct {
 	RunID    string
 	Key      string
-	Recorded string // type name in the checkpoint
-	Wanted   string // type the code asks for
+	Recorded string // type name in the checkpoint, with its version above 1
+	Wanted   string // type the code asks for; empty: not known
 	Err      error
 }
 
 func (e *UndecodableError) Error() string {
-	return fmt.Sprintf("run %s: the checkpoint of %s holds a %s and cannot be read as %s: %v",
-		e.RunID, e.Key, orUnknown(e.Recorded), e.Wanted, e.Err)
+	as := ""
+	if e.Wanted != "" {
+		as = " as " + e.Wanted
+	}
+	return fmt.Sprintf("run %s: the checkpoint of %s holds a %s and cannot be read%s: %v",
+		e.RunID, e.Key, orUnknown(e.Recorded), as, e.Err)
 }
 
 func (e *UndecodableError) Unwrap() error { return e.Err }

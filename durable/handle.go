@@ -45,23 +45,31 @@ func (w *Workflow[I, O]) Handle(ctx context.Context, id string) (*Run[O], error)
 func (h *Run[O]) Wait(ctx context.Context) (O, error) {
 	var out O
 	var env []byte
+	var at place
 	var err error
-	if s, inRun := ctx.Value(scopeKey{}).(*scope); inRun {
-		env, err = s.waitChild(h.child, h.id)
+	s, inRun := ctx.Value(scopeKey{}).(*scope)
+	if inRun {
+		env, at, err = s.waitChild(h.child, h.id)
 	} else {
-		env, err = h.eng.wait(ctx, h.id, h.run)
+		env, at, err = h.eng.wait(ctx, h.id, h.run)
 	}
 	if err != nil {
 		return out, err
 	}
-	if recorded, err := h.eng.decode(env, &out); err != nil {
-		return out, &UndecodableError{RunID: h.id, Key: "the output", Recorded: recorded, Wanted: reflect.TypeFor[O]().String(), Err: err}
+	if recorded, err := h.eng.decode(at, env, &out); err != nil {
+		var zero O
+		if inRun {
+			// The outcome stays recorded: other code can read it.
+			return zero, s.run.undecodable("the output of child "+h.id, recorded, reflect.TypeFor[O](), err)
+		}
+		return zero, &UndecodableError{RunID: h.id, Key: "the output", Recorded: recorded, Wanted: reflect.TypeFor[O]().String(), Err: err}
 	}
 	return out, nil
 }
 
-// wait returns the output of a run, executed here or elsewhere.
-func (e *Engine) wait(ctx context.Context, id string, r *run) ([]byte, error) {
+// wait returns the output of a run, executed here or elsewhere, and where it
+// stands.
+func (e *Engine) wait(ctx context.Context, id string, r *run) ([]byte, place, error) {
 	if r == nil {
 		r = e.active(id)
 	}
@@ -69,10 +77,10 @@ func (e *Engine) wait(ctx context.Context, id string, r *run) ([]byte, error) {
 		select {
 		case <-r.ended:
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, place{}, context.Cause(ctx)
 		}
 		if o := r.outcome; o.final() {
-			return o.output, o.err
+			return o.output, place{}, o.err // not sealed
 		}
 	}
 	return e.waitElsewhere(ctx, id)
@@ -87,7 +95,7 @@ const (
 	dormantLook = time.Minute
 )
 
-func (e *Engine) waitElsewhere(ctx context.Context, id string) ([]byte, error) {
+func (e *Engine) waitElsewhere(ctx context.Context, id string) ([]byte, place, error) {
 	changed, stop := e.watch(id)
 	defer stop()
 	pause := firstLook
@@ -96,17 +104,17 @@ func (e *Engine) waitElsewhere(ctx context.Context, id string) ([]byte, error) {
 			select {
 			case <-r.ended:
 			case <-ctx.Done():
-				return nil, context.Cause(ctx)
+				return nil, place{}, context.Cause(ctx)
 			}
 			if o := r.outcome; o.final() {
-				return o.output, o.err
+				return o.output, place{}, o.err
 			}
 			continue
 		}
 		dormant := e.isDormant(id)
-		out, done, err := e.result(ctx, id)
+		end, done, err := e.result(ctx, id)
 		if done || err != nil {
-			return out, err
+			return end.Payload, placeOf(id, &end), err
 		}
 		if dormant {
 			pause = dormantLook // what happens to it happens here
@@ -115,10 +123,10 @@ func (e *Engine) waitElsewhere(ctx context.Context, id string) ([]byte, error) {
 		select {
 		case <-ctx.Done():
 			t.Stop()
-			return nil, context.Cause(ctx)
+			return nil, place{}, context.Cause(ctx)
 		case <-e.closed:
 			t.Stop()
-			return nil, fmt.Errorf("waiting for run %s: %w", id, ErrClosed)
+			return nil, place{}, fmt.Errorf("waiting for run %s: %w", id, ErrClosed)
 		case <-changed:
 			pause = firstLook
 		case <-t.C:
@@ -128,34 +136,35 @@ func (e *Engine) waitElsewhere(ctx context.Context, id string) ([]byte, error) {
 	}
 }
 
-// result reads what became of a run; done is false while it goes on.
-func (e *Engine) result(ctx context.Context, id string) (out []byte, done bool, err error) {
+// result reads what became of a run: the event that completed it, or an error;
+// done is false while it goes on.
+func (e *Engine) result(ctx context.Context, id string) (end store.Event, done bool, err error) {
 	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
 	if err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
 		}
-		return nil, false, fmt.Errorf("waiting for run %s: %w", id, storeError(err))
+		return end, false, fmt.Errorf("waiting for run %s: %w", id, storeError(err))
 	}
 	row := &h.Run
 	switch row.Status {
 	case store.Completed:
 		if row.Last == nil || row.Last.Type != store.WorkflowCompleted {
-			return nil, false, &DamagedError{RunID: id, Err: fmt.Errorf("it is %s and its log does not end so", row.Status)}
+			return end, false, &DamagedError{RunID: id, Err: fmt.Errorf("it is %s and its log does not end so", row.Status)}
 		}
-		return row.Last.Payload, true, nil
+		return *row.Last, true, nil
 	case store.Failed, store.Cancelled:
-		return nil, true, e.runError(row)
+		return end, true, e.runError(row)
 	case store.Interrupted:
 		if row.Paused {
-			return nil, false, nil
+			return end, false, nil
 		}
 		if row.Code == "" && e.somebodyServes(ctx, row) {
-			return nil, false, nil
+			return end, false, nil
 		}
-		return nil, true, &InterruptedError{RunID: id, Workflow: row.Workflow, Code: row.Code, Reason: row.Reason, Err: e.recordedCause(row)}
+		return end, true, &InterruptedError{RunID: id, Workflow: row.Workflow, Code: row.Code, Reason: row.Reason, Err: e.recordedCause(row)}
 	}
-	return nil, false, nil
+	return end, false, nil
 }
 
 func (e *Engine) runError(row *store.Run) error {

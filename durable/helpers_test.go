@@ -1,7 +1,9 @@
 package durable_test
 
 import (
+	"bytes"
 	"context"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -10,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -150,4 +153,11 @@ func rebuild(t *testing.T, w *world, id string, seal bool, f func(e *store.Event
 		RunID: id, Expect: store.Expect{Absent: true}, Create: &row, Events: kept,
 	}})
 	require.NoError(t, errs[0])
+}
+
+// reheader changes the header of an envelope and makes its checksum anew.
+func reheader(env []byte, from, to string) []byte {
+	head, payload, _ := bytes.Cut(env, []byte("\n"))
+	line := strings.Replace(string(head[:len(head)-8]), from, to, 1)
+	return envelope.Seal(line, payload)
 }

@@ -393,7 +393,7 @@ func (m *mapping[I, O]) recorded(n int, v I) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if d.Input != hash {
+	if otherValue(d.Input, hash) {
 		return false, m.scope.changed(int(m.call.ordinal), m.call.key, fmt.Sprintf("Item %d of %s is another one than was recorded.", n, m.call.key))
 	}
 	m.mu.Lock()
@@ -405,10 +405,8 @@ func (m *mapping[I, O]) recorded(n int, v I) (bool, error) {
 	}
 	var out O
 	if !fastDecode(ev.Payload, &out) {
-		if recorded, err := r.eng.decode(ev.Payload, &out); err != nil {
-			return false, r.die(&death{kind: deathParked, code: codeOfDecode(err), err: &UndecodableError{
-				RunID: r.id, Key: ev.Key, Recorded: recorded, Wanted: reflect.TypeFor[O]().String(), Err: err,
-			}})
+		if recorded, err := r.eng.decode(placeOf(r.id, ev), ev.Payload, &out); err != nil {
+			return false, r.undecodable(ev.Key, recorded, reflect.TypeFor[O](), err)
 		}
 	}
 	m.keep(n, out)
@@ -431,7 +429,7 @@ func (m *mapping[I, O]) hash(v I) (string, error) {
 		return "", &EncodeError{RunID: m.scope.run.id, Key: m.call.key, Type: reflect.TypeFor[I]().String(), Err: err}
 	}
 	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:8]), nil
+	return m.scope.run.eng.fingerprint(reflect.TypeFor[I](), hex.EncodeToString(sum[:8])), nil
 }
 
 // do runs the function on one item and records what it came to.

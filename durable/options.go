@@ -58,8 +58,25 @@ type Options struct {
 	// They are called concurrently, by the steps of all runs.
 	Around []func(ctx context.Context, a AttemptInfo, next func(ctx context.Context) error) error
 
-	// Codec for inputs, results and outputs; nil: JSON.
+	// Codec for inputs, results and outputs; nil: JSON. Another one than before
+	// reads what JSON has written, and nothing else but its own.
 	Codec Codec
+	// Types whose values are recorded by name and version; see Type.
+	Types []TypeDef
+	// CompressAbove is the size in bytes of an encoded value above which it is
+	// compressed; zero: DefaultCompressAbove; negative: none is. What was
+	// recorded is read whatever this says.
+	CompressAbove int
+	// Encrypt has the keys with which values are encrypted, before they leave
+	// the process; nil: they are not, and encrypted ones cannot be read.
+	// docs/semantics.md says what is not encrypted.
+	Encrypt Keys
+	// MaxPayload is the size in bytes that an encoded value may have, before it
+	// is compressed; zero: what the store takes, 16 MiB unless it says
+	// otherwise. A larger one is refused with a *PayloadSizeError before
+	// anything is written. At least MinMaxPayload, and no more than the store
+	// takes.
+	MaxPayload int
 	// Errors that keep their identity in the history.
 	Errors []ErrorKind
 	// TracerProvider for spans; nil: OpenTelemetry's global one, which does
@@ -77,6 +94,7 @@ const (
 	DefaultUnloadAfter     = 10 * time.Second
 	DefaultMaxRuns         = 1000
 	DefaultQuarantineAfter = 3
+	MinMaxPayload          = 1 << 10
 	// DefaultBootReason is recorded by FailOnBoot.
 	DefaultBootReason = "Server restarted while workflow was running"
 )
@@ -119,6 +137,12 @@ func (o Options) filled() (Options, error) {
 	}
 	if o.Codec == nil {
 		o.Codec = JSON()
+	}
+	if err := checkCodec(o.Codec); err != nil {
+		return o, err
+	}
+	if o.MaxPayload != 0 && o.MaxPayload < MinMaxPayload {
+		return o, fmt.Errorf("durable: Options.MaxPayload is %d; at least %d bytes are needed: %w", o.MaxPayload, MinMaxPayload, ErrInvalid)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

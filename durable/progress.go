@@ -39,7 +39,8 @@ func SaveProgress[T any](ctx context.Context, v T) error {
 
 // Progress returns what SaveProgress has last recorded in the step whose context
 // ctx is, in this attempt or an earlier one, of this process or an earlier one;
-// ok is false when there is nothing.
+// ok is false when there is nothing. What cannot be read as T stops the run,
+// which stays resumable; the body should return the error.
 func Progress[T any](ctx context.Context) (v T, ok bool, err error) {
 	a, inStep := ctx.Value(scopeKey{}).(*attempt)
 	if !inStep {
@@ -49,16 +50,17 @@ func Progress[T any](ctx context.Context) (v T, ok bool, err error) {
 	a.mu.Lock()
 	payload := st.progress
 	a.mu.Unlock()
-	if payload == nil && st.call.rec != nil {
-		payload = st.call.rec.progress
+	r := st.call.scope.run
+	var at place // of what this execution has saved none is needed
+	if rec := st.call.rec; payload == nil && rec != nil && rec.progress != nil {
+		payload, at = rec.progress.Payload, placeOf(r.id, rec.progress)
 	}
 	if payload == nil {
 		return v, false, nil
 	}
-	r := st.call.scope.run
-	if recorded, err := r.eng.decode(payload, &v); err != nil {
+	if recorded, err := r.eng.decode(at, payload, &v); err != nil {
 		var zero T
-		return zero, false, &UndecodableError{RunID: r.id, Key: st.call.key, Recorded: recorded, Wanted: reflect.TypeFor[T]().String(), Err: err}
+		return zero, false, r.undecodable(st.call.key+", its progress", recorded, reflect.TypeFor[T](), err)
 	}
 	return v, true, nil
 }

@@ -169,7 +169,7 @@ func (e *Engine) lastPublished(ctx context.Context, runID, key string) (found *s
 }
 
 func readPublished[T any](e *Engine, runID, key string, ev *store.Event) (v T, err error) {
-	if recorded, err := e.decode(ev.Payload, &v); err != nil {
+	if recorded, err := e.decode(placeOf(runID, ev), ev.Payload, &v); err != nil {
 		var zero T
 		return zero, &UndecodableError{RunID: runID, Key: "the value published as " + key, Recorded: recorded, Wanted: reflect.TypeFor[T]().String(), Err: err}
 	}

@@ -14,15 +14,15 @@ type record struct {
 	key      string
 	kind     callKind
 	opened   bool        // its beginning is recorded: timer_set, wait_requested, ...
-	progress []byte      // envelope of the last SaveProgress
 	child    string      // run id of a child
 	abandon  bool        // of a child: it outlives its parent
 	openedAt store.Time  // of its first event, if that is its beginning
 	until    store.Time  // of a timer or a wait: when it ends by itself
 	outcome  store.Event // what ended it; Seq 0: nothing yet
 	failures []store.Event
-	input    string     // hash of WithInput, as recorded with the first event
-	began    store.Time // of step_started; 0: not recorded
+	progress *store.Event // the last progress_saved
+	input    string       // hash of WithInput, as recorded with the first event
+	began    store.Time   // of step_started; 0: not recorded
 	lastAt   store.Time
 }
 
@@ -247,7 +247,8 @@ func (p *past) take(e *store.Event) error {
 	case store.AttemptFailed:
 		rec.failures = append(rec.failures, *e)
 	case store.ProgressSaved:
-		rec.progress = e.Payload
+		ev := *e
+		rec.progress = &ev
 	default:
 		rec.outcome = *e
 		delete(p.waits, e.Key)

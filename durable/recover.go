@@ -219,6 +219,8 @@ func stuckOf(row *store.Run, code, reason string) Stuck {
 		s.Next = fmt.Sprintf("run the code it was started with, or mend the difference, then Engine.Resume(ctx, %q)", row.ID)
 	case CodePaused:
 		s.Next = fmt.Sprintf("Engine.Unpause(ctx, %q)", row.ID)
+	case CodeUndecodable:
+		s.Next = fmt.Sprintf("run a program that can read it (Options.Types, Encrypt and Codec; the type in the code), then Engine.Resume(ctx, %q)", row.ID)
 	default:
 		s.Next = fmt.Sprintf("find the cause, then Engine.Resume(ctx, %q)", row.ID)
 	}
@@ -362,6 +364,7 @@ func (e *Engine) operate(ctx context.Context, row *store.Run, from []store.Statu
 	last := row.Last
 	ev.Seq, ev.Branch, ev.At = last.Seq+1, row.Branch, max(last.At, e.now())
 	ev.Steps, ev.Active = last.Steps, last.Active
+	ev.Payload = e.seal(placeOf(row.ID, &ev), ev.Payload)
 	ev.Sum = store.Seal(row.ID, last.Sum, &ev)
 	change := store.Change{
 		RunID:  row.ID,

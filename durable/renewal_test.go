@@ -1,7 +1,9 @@
 package durable_test
 
 import (
+	"bytes"
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -91,5 +93,38 @@ func TestAnUnloadedRunIsPausedAndUnpaused(t *testing.T) {
 		out, err := run.Wait(w.ctx())
 		require.NoError(t, err)
 		require.Equal(t, 7, out)
+	})
+}
+
+func TestAGenerationReadsItsEncryptedInput(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, names []string) (string, error) {
+			if err := durable.Sleep(ctx, time.Hour); err != nil {
+				return "", err
+			}
+			next, err := durable.Await[string](ctx, "name")
+			if err != nil {
+				return "", err
+			}
+			if len(names) == 2 {
+				return strings.Join(append(names, next), ","), nil
+			}
+			return "", durable.Continue(ctx, append(names, next))
+		})
+		o := with(wf)
+		o.Encrypt = durable.StaticKeys("k1", map[string][]byte{"k1": bytes.Repeat([]byte{7}, 32)})
+		w.boot(t, o)
+		_, err := wf.Start(w.ctx(), "r", nil, durable.WithSignal("name", "first"))
+		require.NoError(t, err)
+		for _, name := range []string{"second", "third"} {
+			pass(90 * time.Minute)
+			w.reboot(t, o)
+			require.NoError(t, durable.Signal(w.ctx(), "r", "name", name))
+		}
+		h, err := wf.Handle(w.ctx(), "r")
+		require.NoError(t, err)
+		out, err := h.Wait(w.ctx())
+		require.NoError(t, err)
+		require.Equal(t, "first,second,third", out)
 	})
 }

@@ -61,7 +61,7 @@ func Request[O any](ctx context.Context, runID, name string, v any, o ...SignalO
 	if d.Error != nil {
 		return out, &RefusedError{RunID: runID, Name: name, Err: e.errors.restore(d.Error)}
 	}
-	if recorded, err := e.decode(answer.Payload, &out); err != nil {
+	if recorded, err := e.decode(placeOf(runID, answer), answer.Payload, &out); err != nil {
 		var zero O
 		return zero, &UndecodableError{RunID: runID, Key: "the answer to request " + name, Recorded: recorded, Wanted: reflect.TypeFor[O]().String(), Err: err}
 	}
@@ -162,10 +162,10 @@ func (q asked) ID() string { return q.id }
 // all the same, and can be answered.
 func AwaitRequest[I any](ctx context.Context, name string, o ...AwaitOption) (Received[I], error) {
 	var q Received[I]
-	a := &awaiting{name: name, kind: store.KindRequest, call: callRequest, wanted: reflect.TypeFor[I]().String()}
-	a.read = func(e *Engine, payload []byte) (sent string, err error) {
+	a := &awaiting{name: name, kind: store.KindRequest, call: callRequest, wanted: reflect.TypeFor[I]()}
+	a.read = func(e *Engine, at place, payload []byte) (sent string, err error) {
 		var v I
-		if sent, err = e.decode(payload, &v); err == nil {
+		if sent, err = e.decode(at, payload, &v); err == nil {
 			q.Value = v
 		}
 		return sent, err

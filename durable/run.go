@@ -28,9 +28,11 @@ type run struct {
 
 	ctx    context.Context // of step bodies; ends by cancel
 	cancel context.CancelCauseFunc
-	input  []byte        // envelope
+	input  []byte        // envelope, as it stands in inputAt
 	past   *past         // nil for a run that has just been created
 	from   *store.Cursor // where its history begins and what of its inbox is read, if that is known
+
+	inputAt place
 
 	// dead is set once when the run must make no further durable call here.
 	dead atomic.Pointer[death]
@@ -209,6 +211,15 @@ func (r *run) stamp(events []store.Event, clock time.Time) {
 
 // write commits w and returns once it is durable.
 func (r *run) write(w *write) error {
+	if b := w.branching; b != nil {
+		r.sealEvents(w.events[:b.at], r.row.Branch)
+		r.sealEvents(w.events[b.at:], b.branch.N)
+	} else {
+		r.sealEvents(w.events, r.row.Branch)
+	}
+	for i := range w.send {
+		r.eng.sealMessage(&w.send[i])
+	}
 	err := r.eng.committer.commit(context.Background(), r, w)
 	if err == nil {
 		r.recordedOnce.Do(func() { close(r.recorded) })
@@ -361,7 +372,7 @@ func (r *run) adopt(created *store.Event) error {
 	}
 	r.adoptAttributes(d.Attributes)
 	r.answers = r.past.answers
-	r.input = created.Payload
+	r.input, r.inputAt = created.Payload, placeOf(r.id, created)
 	if r.input == nil {
 		r.input = []byte{}
 	}

@@ -75,6 +75,7 @@ func (e *Engine) send(ctx context.Context, m store.Message) error {
 		// Known before it is sent, so that it can be sent again safely.
 		m.ID = newExecutorID()
 	}
+	e.sealMessage(&m)
 	batch := []store.Change{{Send: []store.Message{m}}}
 	for {
 		err := e.store.Commit(ctx, batch)[0]

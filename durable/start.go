@@ -35,6 +35,7 @@ type startOptions struct {
 	signals    []firstSignal
 	mail       []store.Message // the signals, encoded; To is missing
 	err        error           // what is wrong with them
+	input      reflect.Type    // for comparing it with that of a run that exists
 }
 
 // take applies the options of a start, checks them, and encodes what they hold.
@@ -108,6 +109,7 @@ func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartO
 	if err := opts.take(ctx, e, id, o); err != nil {
 		return nil, fmt.Errorf("durable: starting run %q of workflow %s: %w", id, w.def.name, err)
 	}
+	opts.input = reflect.TypeFor[I]()
 	if s, inRun := ctx.Value(scopeKey{}).(*scope); inRun {
 		c, err := s.startChild(w.def, id, input, &opts)
 		if err != nil {
@@ -177,7 +179,7 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 	switch {
 	case h.Run.Workflow != def.name:
 		return nil, e, id, &ConflictError{RunID: id, Have: h.Run.Workflow, Want: def.name}
-	case h.Run.InputHash != hashInput(input):
+	case h.Run.InputHash != hashInput(input) && !e.sameInput(ctx, id, o.input, input):
 		return nil, e, id, &ConflictError{RunID: id, Have: h.Run.Workflow, Want: def.name, SameFlow: true}
 	}
 	if err := e.sendFirst(ctx, id, o.mail); err != nil {
@@ -204,7 +206,9 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	_, _ = rand.Read(b[:]) // never fails, says its documentation
 	born := &eventData{Seed: hex.EncodeToString(b[:]), Declared: def.steps, Headers: o.headers, Deadline: row.DeadlineAt, Exclusive: o.exclusive, Attributes: o.attributes}
 	row.Trace = e.startSpan(ctx, &row)
-	return row, store.Event{Type: store.WorkflowCreated, Payload: input, Data: born.encode()}, binary.BigEndian.Uint64(b[:])
+	created = store.Event{Type: store.WorkflowCreated, Data: born.encode()}
+	created.Payload = e.seal(placeOf(id, &created), input)
+	return row, created, binary.BigEndian.Uint64(b[:])
 }
 
 // birth prepares a new run: its row, its first events, and, when its code is
@@ -222,7 +226,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	r.lastAt = row.CreatedAt
 	r.headers, r.exclusive = o.headers, o.exclusive
 	r.input, r.seed = input, seed
-	r.inbox.receive(firstMail(id, o.mail), nil)
+	r.inbox.receive(e.firstMail(id, o.mail), nil)
 	if r.input == nil {
 		r.input = []byte{}
 	}
@@ -251,7 +255,7 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 		return nil, "", context.Cause(ctx)
 	}
 	r, events := e.birth(ctx, def, id, input, o)
-	w := &write{events: events, create: &r.row, hold: o.exclusive, send: mailTo(id, o.mail), expect: store.Expect{Absent: true}, once: true}
+	w := &write{events: events, create: &r.row, hold: o.exclusive, send: e.mailTo(id, o.mail), expect: store.Expect{Absent: true}, once: true}
 	if r.def != nil {
 		r.born = make(chan struct{})
 		if err := e.add(r); err != nil {

@@ -199,11 +199,9 @@ func replayed[T any](st *step, rec *record) (T, error) {
 	if fastDecode(ev.Payload, &value) {
 		return value, nil
 	}
-	if recorded, err := r.eng.decode(ev.Payload, &value); err != nil {
+	if recorded, err := r.eng.decode(placeOf(r.id, ev), ev.Payload, &value); err != nil {
 		var zero T
-		return zero, r.die(&death{kind: deathParked, code: codeOfDecode(err), err: &UndecodableError{
-			RunID: r.id, Key: rec.key, Recorded: recorded, Wanted: reflect.TypeFor[T]().String(), Err: err,
-		}})
+		return zero, r.undecodable(rec.key, recorded, reflect.TypeFor[T](), err)
 	}
 	return value, nil
 }

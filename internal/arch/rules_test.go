@@ -29,6 +29,7 @@ const (
 	rapid     = "pgregory.net/rapid"
 	goleak    = "go.uber.org/goleak"
 	porcupine = "github.com/anishathalye/porcupine"
+	compress  = "github.com/klauspost/compress"
 )
 
 // A new line here needs one in docs/adr/0002-dependencies.md.
@@ -42,7 +43,7 @@ var rules = []rule{
 	// The SDK knows the contract, and no backend, driver, command line or HTTP.
 	{
 		path: "durable", ours: []string{"store", "internal"},
-		modules: []string{otel, otel + "/trace", otel + "/metric", sqlx},
+		modules: []string{otel, otel + "/trace", otel + "/metric", sqlx, compress},
 		notStd:  []string{"net/http"},
 	},
 	{path: "durable/durabletest", ours: []string{"durable", "store", "store/memory"}, forTests: true},

@@ -51,7 +51,22 @@ type Envelope struct {
 // Prefix returns the beginning of the line for values of one type, up to the
 // checksum; it can be made once per type and used many times.
 func Prefix(codec, typ string, typeVersion int) string {
-	return "hf" + strconv.Itoa(Version) + " " + field(codec) + " " + field(typ) + "@" + strconv.Itoa(typeVersion) + " - - "
+	return (&Envelope{Codec: codec, Type: typ, TypeVersion: typeVersion}).Header()
+}
+
+// Header returns the beginning of e's line, up to the checksum: all that is
+// said of the payload. Seal(e.Header(), e.Payload) is e as it is kept.
+func (e *Envelope) Header() string {
+	return "hf" + strconv.Itoa(Version) + " " + field(e.Codec) + " " + field(e.Type) + "@" + strconv.Itoa(e.TypeVersion) +
+		" " + field(e.Compression) + " " + field(e.KeyID) + " "
+}
+
+// IsPlain reports whether the header of b says that its payload is neither
+// compressed nor encrypted. Whether b is sound is for Open to say.
+func IsPlain(b []byte) bool {
+	const mark = " - - "
+	n := bytes.IndexByte(b[:min(len(b), MaxHeader)], '\n') - 8
+	return n >= len(mark) && string(b[n-len(mark):n]) == mark
 }
 
 // Seal returns prefix, checksum, newline and payload in one slice.

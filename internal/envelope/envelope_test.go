@@ -29,6 +29,22 @@ func TestTheHeaderIsReadableByAPerson(t *testing.T) {
 		string(envelope.Seal(envelope.Prefix("json", "main.Receipt", 1), []byte(`{"tracking":"H-7"}`))))
 }
 
+func TestCompressionAndKeyStandInTheHeader(t *testing.T) {
+	want := envelope.Envelope{Codec: "json", Type: "order", TypeVersion: 3, Compression: "zstd", KeyID: "a key@home", Payload: []byte{0, '\n', 0xff}}
+	b := envelope.Seal(want.Header(), want.Payload)
+	require.Equal(t, "hf1 json order@3 zstd a%20key%40home ", string(b[:len(want.Header())]))
+	require.False(t, envelope.IsPlain(b))
+	got, err := envelope.Open(b)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+	for _, c := range []envelope.Envelope{{Compression: "zstd"}, {KeyID: "k"}, {Type: "x - - "}} {
+		require.Equal(t, c.Compression == "" && c.KeyID == "", envelope.IsPlain(envelope.Seal(c.Header(), nil)), "%+v", c)
+	}
+	for _, b := range []string{"", "\n", " - - \n", "hf1 json int@1 - - 0000000"} {
+		require.False(t, envelope.IsPlain([]byte(b)), "%q", b)
+	}
+}
+
 func TestAWholeNumberIsSealedLikeItsDigits(t *testing.T) {
 	prefix := envelope.Prefix("json", "int", 1)
 	for _, n := range []int64{0, 7, -1, 1<<63 - 1, -1 << 63} {

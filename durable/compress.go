@@ -1,0 +1,78 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// DefaultCompressAbove is the size in bytes above which an encoded value is
+// compressed, unless Options.CompressAbove says otherwise.
+const DefaultCompressAbove = 32 << 10
+
+// zstdName stands in the header of what is compressed with it.
+const zstdName = "zstd"
+
+// compressor compresses and decompresses payloads. Its parts are made when they
+// are needed first, and hold no goroutine.
+type compressor struct {
+	above   int // bytes; negative: never
+	encoder func() (*zstd.Encoder, error)
+	decoder func() (*zstd.Decoder, error)
+}
+
+// newCompressor takes Options.CompressAbove and the limit of the store.
+func newCompressor(above, limit int) *compressor {
+	if above == 0 {
+		above = DefaultCompressAbove
+	}
+	// What was written under a higher limit than today's stays readable; more
+	// than that nobody ever wrote, whatever a damaged or malicious header says.
+	most := max(limit, store.DefaultLimits().Payload)
+	return &compressor{
+		above: above,
+		encoder: sync.OnceValues(func() (*zstd.Encoder, error) {
+			// The envelope has a checksum already.
+			return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
+		}),
+		decoder: sync.OnceValues(func() (*zstd.Decoder, error) {
+			return zstd.NewReader(nil, zstd.WithDecoderMaxMemory(uint64(most)), zstd.WithDecoderLowmem(true))
+		}),
+	}
+}
+
+// compress returns data compressed, if it is large enough for that and becomes
+// smaller by at least an eighth.
+func (c *compressor) compress(data []byte) (small []byte, ok bool) {
+	if c.above < 0 || len(data) <= c.above {
+		return nil, false
+	}
+	enc, err := c.encoder()
+	if err != nil {
+		return nil, false
+	}
+	small = enc.EncodeAll(data, make([]byte, 0, len(data)/4))
+	return small, len(small) <= len(data)-len(data)/8
+}
+
+func (c *compressor) decompress(name string, data []byte) ([]byte, error) {
+	if name != zstdName {
+		return nil, fmt.Errorf("it is compressed with %q, which this program does not know: use a newer one", name)
+	}
+	dec, err := c.decoder()
+	if err != nil {
+		return nil, err
+	}
+	plain, err := dec.DecodeAll(data, nil)
+	if errors.Is(err, zstd.ErrDecoderSizeExceeded) || errors.Is(err, zstd.ErrWindowSizeExceeded) {
+		return nil, fmt.Errorf("it takes more room decompressed than any payload may: %w", store.ErrTooLarge)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("it cannot be decompressed: %w", err)
+	}
+	return plain, nil
+}

@@ -1,0 +1,81 @@
+package durable
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Payload is the user data of an event as a program can show it: decrypted and
+// decompressed, not decoded.
+type Payload struct {
+	// Type and Version of the value, as recorded: a registered name (see Type),
+	// or the name of its Go type and 1. Type is empty when it is not known.
+	Type    string
+	Version int
+	// Codec that made Data; empty when the event has no payload.
+	Codec string
+	// Compression and KeyID say how it is kept; empty: not compressed, not
+	// encrypted.
+	Compression, KeyID string
+	// Data is what the codec made of the value.
+	Data []byte
+}
+
+// String returns the value for people: its JSON on one line where the codec made
+// that, else its text where it is text, else how large it is. It is user data:
+// escape it where it is shown.
+func (p Payload) String() string {
+	var line bytes.Buffer
+	switch {
+	case p.Codec == "":
+		return ""
+	case json.Compact(&line, p.Data) == nil:
+		return line.String()
+	case utf8.Valid(p.Data) && bytes.IndexFunc(p.Data, unicode.IsControl) < 0:
+		return string(p.Data)
+	}
+	return fmt.Sprintf("(%d bytes of %s)", len(p.Data), p.Codec)
+}
+
+// Payload opens what an event of a run carries, such as one that History or
+// Watch has yielded: the result of a step, an input, a signal. For an event
+// without a payload it is the zero Payload. The error is an *UndecodableError
+// when the payload is damaged, or this engine lacks the key to it.
+func (e *Engine) Payload(runID string, ev store.Event) (Payload, error) {
+	if len(ev.Payload) == 0 {
+		return Payload{}, nil
+	}
+	open, err := e.open(placeOf(runID, &ev), ev.Payload)
+	p := Payload{Type: open.Type, Version: open.TypeVersion, Codec: open.Codec, Compression: open.Compression, KeyID: open.KeyID}
+	if err != nil {
+		return p, &UndecodableError{RunID: runID, Key: nameOf(&ev), Recorded: open.Type, Err: err}
+	}
+	p.Data = open.Payload
+	return p, nil
+}
+
+// Decode reads what an event of a run carries into v, a pointer, as the run's own
+// code would: earlier versions of a registered type are raised to the present
+// one. An event without a payload leaves v as it is. The error is an
+// *UndecodableError when v is no place for the value; ErrInvalid when v is no
+// pointer.
+func (e *Engine) Decode(runID string, ev store.Event, v any) error {
+	target := reflect.ValueOf(v)
+	if target.Kind() != reflect.Pointer || target.IsNil() {
+		return fmt.Errorf("durable: Decode needs a pointer that is not nil, and got a %T: %w", v, ErrInvalid)
+	}
+	if recorded, err := e.decode(placeOf(runID, &ev), ev.Payload, v); err != nil {
+		return &UndecodableError{RunID: runID, Key: nameOf(&ev), Recorded: recorded, Wanted: target.Type().Elem().String(), Err: err}
+	}
+	return nil
+}
+
+// nameOf returns what an event is called in a message.
+func nameOf(ev *store.Event) string { return cmp.Or(ev.Key, string(ev.Type)) }

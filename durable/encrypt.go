@@ -1,0 +1,265 @@
+package durable
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Keys are the keys that payloads are encrypted with. Its methods are called
+// from any goroutine, and an error or a panic of theirs stops no program.
+// StaticKeys makes one of keys that are at hand.
+type Keys interface {
+	// Current returns the id of the key for what is recorded from now on: 1 to
+	// 64 printable ASCII characters without a space. It is called for each
+	// payload and must be quick. Another id than before is a rotation; "" means
+	// that new payloads are not encrypted.
+	Current() string
+	// Key returns the key with this id: KeySize random bytes. An id means the
+	// same key for ever, and stays known as long as a run is kept that has a
+	// payload made with it. A key that was returned is kept in memory and not
+	// asked for again.
+	Key(id string) ([]byte, error)
+}
+
+// KeySize is the size of a key in bytes.
+const KeySize = 32
+
+var (
+	// ErrNoKey: a payload is encrypted with a key that Options.Encrypt does not
+	// give. The run is parked and can be resumed once it does.
+	ErrNoKey = errors.New("durable: encryption key not known")
+	// ErrDecrypt: a payload was encrypted with another key of the same id, or
+	// for another place than the one it was found in.
+	ErrDecrypt = errors.New("durable: not decryptable")
+)
+
+// StaticKeys returns Keys that hold these keys. The map and the keys are copied;
+// the result prints as the ids alone.
+func StaticKeys(current string, keys map[string][]byte) Keys {
+	s := &staticKeys{current: current, keys: map[string][]byte{}}
+	for id, key := range keys {
+		s.keys[id] = slices.Clone(key)
+	}
+	return s
+}
+
+type staticKeys struct {
+	current string
+	keys    map[string][]byte
+}
+
+func (s *staticKeys) Current() string { return s.current }
+
+func (s *staticKeys) Key(id string) ([]byte, error) {
+	if key, ok := s.keys[id]; ok {
+		return key, nil
+	}
+	return nil, fmt.Errorf("it is not among the keys %s", s)
+}
+
+// Format prints the ids alone, whatever the verb: keys must not get into a log.
+func (s *staticKeys) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "[%s]", strings.Join(slices.Sorted(maps.Keys(s.keys)), " "))
+}
+
+// LogValue does the same for slog.
+func (s *staticKeys) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(s)) }
+
+// keyring makes ciphers of Keys. Every run has keys of its own, derived from
+// those: so the limit of 2^32 messages that random nonces set holds for a run
+// and not for all of them together.
+type keyring struct {
+	keys Keys
+	log  *slog.Logger
+	seed maphash.Seed
+
+	// ciphers keeps those used last; an entry is replaced, never changed.
+	ciphers [256]atomic.Pointer[runCipher]
+	// inUse is the id that new payloads were last encrypted with.
+	inUse atomic.Pointer[string]
+
+	mu     sync.Mutex
+	known  map[string][]byte
+	failed map[string]time.Time // current ids whose key could not be had, and when
+}
+
+// runCipher encrypts for one run with one key.
+type runCipher struct {
+	id, run string
+	aead    cipher.AEAD
+}
+
+// newKeyring checks that the current key can be had.
+func newKeyring(keys Keys, log *slog.Logger) (*keyring, error) {
+	k := &keyring{keys: keys, log: log, seed: maphash.MakeSeed(), known: map[string][]byte{}, failed: map[string]time.Time{}}
+	id, err := k.current()
+	if err == nil && id != "" {
+		if _, err = k.key(id); err == nil {
+			k.inUse.Store(&id)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("durable: Options.Encrypt: the current key cannot be used: %w: %w", err, ErrInvalid)
+	}
+	return k, nil
+}
+
+// current is Keys.Current, guarded.
+func (k *keyring) current() (id string, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("Keys.Current panicked: %v", v)
+		}
+	}()
+	return k.keys.Current(), nil
+}
+
+// maxKeyID bounds what an id takes of a header.
+const maxKeyID = 64
+
+// key returns the key with this id, checked.
+func (k *keyring) key(id string) (key []byte, err error) {
+	k.mu.Lock()
+	key = k.known[id]
+	k.mu.Unlock()
+	if key != nil {
+		return key, nil
+	}
+	if id == "" || len(id) > maxKeyID || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, fmt.Errorf("the key id %q is not 1 to %d printable ASCII characters without a space", id, maxKeyID)
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			key, err = nil, fmt.Errorf("Keys.Key(%q) panicked: %v", id, v)
+		}
+	}()
+	if key, err = k.keys.Key(id); err != nil {
+		return nil, fmt.Errorf("key %q: %w", id, err)
+	}
+	if len(key) != KeySize {
+		return nil, fmt.Errorf("key %q has %d bytes and needs %d", id, len(key), KeySize)
+	}
+	key = slices.Clone(key)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.known[id] = key
+	return key, nil
+}
+
+// cipher returns the cipher of a run and a key.
+func (k *keyring) cipher(id, run string) (*runCipher, error) {
+	var h maphash.Hash
+	h.SetSeed(k.seed)
+	_, _ = h.WriteString(id)
+	_ = h.WriteByte(0)
+	_, _ = h.WriteString(run)
+	slot := &k.ciphers[h.Sum64()%uint64(len(k.ciphers))]
+	if c := slot.Load(); c != nil && c.id == id && c.run == run {
+		return c, nil
+	}
+	key, err := k.key(id)
+	if err != nil {
+		return nil, err
+	}
+	derived, err := hkdf.Key(sha256.New, key, nil, "holdfast hf1 payload\x00"+run, KeySize)
+	if err != nil {
+		return nil, err
+	}
+	block, err := aes.NewCipher(derived)
+	if err != nil {
+		return nil, err
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		return nil, err
+	}
+	c := &runCipher{id: id, run: run, aead: aead}
+	slot.Store(c)
+	return c, nil
+}
+
+// forSealing returns what new payloads of a run are encrypted with; nil: they are
+// not. While a new current key cannot be had it is the one before: nothing that
+// has happened may stay unrecorded because of a rotation that went wrong.
+func (k *keyring) forSealing(run string) *runCipher {
+	before := k.inUse.Load()
+	id, err := k.current()
+	switch {
+	case err != nil:
+		k.failing(id, err)
+	case id == "":
+		return nil
+	case before != nil && *before == id:
+		// Its key is in memory.
+	case !k.failedLately(id):
+		if _, err := k.key(id); err != nil {
+			k.failing(id, err)
+			break
+		}
+		if k.inUse.CompareAndSwap(before, &id) {
+			k.log.Info("durable: payloads are encrypted with another key from now on", "key", id)
+		}
+		before = &id
+	}
+	if before == nil {
+		return nil
+	}
+	c, err := k.cipher(*before, run)
+	if err != nil {
+		// A key of the right size that is in memory makes a cipher; to go on
+		// without one would be to write in clear what must not be.
+		panic(fmt.Sprintf("durable: no cipher for key %q: %v", *before, err))
+	}
+	return c
+}
+
+// retryKey is how long a current key that could not be had is not asked for
+// again, so that a rotation to it does not slow every step down.
+const retryKey = time.Minute
+
+func (k *keyring) failedLately(id string) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	at, ok := k.failed[id]
+	return ok && time.Since(at) < retryKey
+}
+
+// failing tells of a current key that cannot be had, once in a while.
+func (k *keyring) failing(id string, err error) {
+	if k.failedLately(id) {
+		return
+	}
+	k.mu.Lock()
+	k.failed[id] = time.Now()
+	k.mu.Unlock()
+	k.log.Error("durable: the current encryption key cannot be had; what was in use before stays in use", "key", id, "error", err)
+}
+
+// decrypt opens a payload that was encrypted for a place. k may be nil.
+func (k *keyring) decrypt(id string, p place, header string, sealed []byte) ([]byte, error) {
+	if k == nil {
+		return nil, fmt.Errorf("it is encrypted with key %q and this engine has no keys: set Options.Encrypt: %w", id, ErrNoKey)
+	}
+	c, err := k.cipher(id, p.run)
+	if err != nil {
+		return nil, fmt.Errorf("it is encrypted with key %q, which Options.Encrypt does not give (%w). Keys stay needed as long as a run has payloads made with them: %w", id, err, ErrNoKey)
+	}
+	plain, err := c.aead.Open(nil, nil, sealed, p.bound(header))
+	if err != nil {
+		return nil, fmt.Errorf("it cannot be decrypted with key %q: the key is another one than that which encrypted it, or the payload was moved here from another place: %w",
+			id, ErrDecrypt)
+	}
+	return plain, nil
+}

@@ -1,0 +1,210 @@
+package durable
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// The golden files hold what earlier versions have written. With this flag a
+// test adds to them what they lack; what is there is never changed.
+var updateGolden = flag.Bool("update-golden", false, "add what is missing to the golden files")
+
+// goldenLines returns the lines of a golden file.
+func goldenLines(t *testing.T, name string) []string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("../store/testdata/v1", name))
+	if errors.Is(err, fs.ErrNotExist) && *updateGolden {
+		return nil
+	}
+	require.NoError(t, err)
+	return slices.Collect(strings.Lines(string(b)))
+}
+
+func addGolden(t *testing.T, name string, v any) {
+	t.Helper()
+	require.True(t, *updateGolden, "%+v is in no golden file: go test ./durable -run %s -update-golden", v, t.Name())
+	line, err := json.Marshal(v)
+	require.NoError(t, err)
+	f, err := os.OpenFile(filepath.Join("../store/testdata/v1", name), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	require.NoError(t, err)
+	_, err = f.Write(append(line, '\n'))
+	require.NoError(t, err)
+	require.NoError(t, f.Close())
+}
+
+// goldenData is what the Data of an event or a message says in one field.
+type goldenData struct {
+	Of    string          `json:"of"` // "event", "message", "child"
+	Field string          `json:"field"`
+	Data  json.RawMessage `json:"data"`
+}
+
+// Every field that the Data of an event or a message ever had keeps its name and
+// its form.
+func TestDataOfEarlierVersionsIsUnderstood(t *testing.T) {
+	kinds := map[string]reflect.Type{
+		"event": reflect.TypeFor[eventData](), "message": reflect.TypeFor[messageData](), "child": reflect.TypeFor[childData](),
+	}
+	covered := map[string]bool{}
+	for _, line := range goldenLines(t, "data.jsonl") {
+		var g goldenData
+		require.NoError(t, json.Unmarshal([]byte(line), &g))
+		v := reflect.New(kinds[g.Of])
+		d := json.NewDecoder(bytes.NewReader(g.Data))
+		d.DisallowUnknownFields()
+		require.NoError(t, d.Decode(v.Interface()), "%s", line)
+		again, err := json.Marshal(v.Interface())
+		require.NoError(t, err)
+		require.JSONEq(t, string(g.Data), string(again))
+		covered[g.Of+" "+g.Field] = true
+	}
+	for of, typ := range kinds {
+		for f := range typ.Fields() {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if covered[of+" "+name] {
+				continue
+			}
+			v := reflect.New(typ).Elem()
+			fill(v.FieldByIndex(f.Index))
+			data, err := json.Marshal(v.Interface())
+			require.NoError(t, err)
+			require.Contains(t, string(data), `"`+name+`":`)
+			addGolden(t, "data.jsonl", goldenData{Of: of, Field: name, Data: data})
+		}
+	}
+}
+
+// fill gives v a value that is not the zero one.
+func fill(v reflect.Value) {
+	switch x := v.Addr().Interface().(type) {
+	case *json.RawMessage:
+		*x = json.RawMessage(`{"n":1}`)
+		return
+	case **errorRecord:
+		*x = &errorRecord{Message: "out of stock", Sentinel: "io.EOF", Permanent: true, Causes: []*errorRecord{{Message: "why", Type: "durable.PanicError", Value: []byte(`{"value":"boom","stack":"main.go:7"}`)}}}
+		return
+	}
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString("text")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(1_700_000_000_123_456 % (1 << 31))
+	case reflect.Uint32:
+		v.SetUint(1_700_000_000)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		fill(v.Elem())
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 2, 2))
+		fill(v.Index(1))
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+		elem := reflect.New(v.Type().Elem()).Elem()
+		fill(elem)
+		v.SetMapIndex(reflect.ValueOf("key").Convert(v.Type().Key()), elem)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				fill(v.Field(i))
+			}
+		}
+	default:
+		panic(fmt.Sprintf("no sample of a %s: add one", v.Type()))
+	}
+}
+
+// goldenError is an error as it was recorded, and what it is to be found as.
+type goldenError struct {
+	Name    string          `json:"name"`
+	Record  json.RawMessage `json:"record"`
+	Message string          `json:"message"`
+	Is      []string        `json:"is"` // names of registered sentinels and types
+}
+
+// Errors keep their message and their identity under every later version.
+func TestErrorsOfEarlierVersionsAreRestored(t *testing.T) {
+	k, err := newErrorKinds(nil)
+	require.NoError(t, err)
+	covered := map[string]bool{}
+	for _, line := range goldenLines(t, "errors.jsonl") {
+		var g goldenError
+		require.NoError(t, json.Unmarshal([]byte(line), &g))
+		var rec errorRecord
+		d := json.NewDecoder(bytes.NewReader(g.Record))
+		d.DisallowUnknownFields()
+		require.NoError(t, d.Decode(&rec))
+		restored := k.restore(&rec)
+		require.Equal(t, g.Message, restored.Error())
+		for _, name := range g.Is {
+			require.True(t, isKind(k, restored, name), "%s is not %s any more", g.Name, name)
+		}
+		covered[g.Name] = true
+	}
+	for name, err := range goldenErrors() {
+		if covered[name] {
+			continue
+		}
+		record, jsonErr := json.Marshal(k.record(err))
+		require.NoError(t, jsonErr)
+		g := goldenError{Name: name, Record: record, Message: err.Error()}
+		for _, kind := range standardErrors() {
+			if isKind(k, err, kind.name) {
+				g.Is = append(g.Is, kind.name)
+			}
+		}
+		addGolden(t, "errors.jsonl", g)
+	}
+}
+
+func isKind(k *errorKinds, err error, name string) bool {
+	if sentinel, ok := k.values[name]; ok {
+		return errors.Is(err, sentinel)
+	}
+	typ, ok := k.names[name]
+	return ok && errors.As(err, reflect.New(typ).Interface())
+}
+
+// goldenErrors are one error of each kind that is registered always, and some of
+// other forms.
+func goldenErrors() map[string]error {
+	all := map[string]error{
+		"plain":   errors.New("plain"),
+		"wrapped": fmt.Errorf("reading: %w", fs.ErrNotExist),
+		"joined":  errors.Join(errors.New("one"), fmt.Errorf("two: %w", context.Canceled)),
+		"final":   Permanent(&PanicError{Value: "boom", Stack: "main.go:7"}),
+	}
+	for _, kind := range standardErrors() {
+		if kind.sentinel != nil {
+			all[kind.name] = kind.sentinel
+			continue
+		}
+		v := reflect.New(kind.typ.Elem())
+		for i := range v.Elem().NumField() {
+			f := v.Elem().Field(i)
+			if f.Type() == reflect.TypeFor[error]() {
+				f.Set(reflect.ValueOf(store.ErrTooLarge))
+			} else {
+				fill(f)
+			}
+		}
+		all[kind.name] = v.Interface().(error)
+	}
+	return all
+}
