@@ -56,9 +56,12 @@ func (e *Engine) cancelIdle(ctx context.Context, id, reason string) error {
 		return nil
 	}
 	cancelled, no, ended := store.Cancelled, false, e.now()
-	err = e.operate(ctx, &h.Run, []store.Status{store.Pending},
-		store.Event{Type: store.WorkflowCancelled, Data: (&eventData{Reason: reason}).encode()},
-		&store.RowPatch{Status: &cancelled, Reason: &reason, CancelAsked: &no, Paused: &no, EndedAt: &ended}, true)
+	_, err = e.operate(ctx, &h.Run, nil, act{
+		from:    []store.Status{store.Pending},
+		event:   store.Event{Type: store.WorkflowCancelled, Data: (&eventData{Reason: reason}).encode()},
+		row:     &store.RowPatch{Status: &cancelled, Reason: &reason, CancelAsked: &no, Paused: &no, EndedAt: &ended},
+		release: true,
+	})
 	if err != nil && !definite(err) && !overtaken(err) {
 		return fmt.Errorf("durable: cancelling run %s: %w", id, err)
 	}

@@ -112,8 +112,11 @@ func (e *Engine) pauseIdle(ctx context.Context, id, reason string) error {
 	if row.Status == store.Running || row.Status == store.Resuming {
 		patch = stoppedByPause(reason)
 	}
-	err = e.operate(ctx, row, []store.Status{row.Status},
-		store.Event{Type: store.WorkflowPaused, Data: (&eventData{Reason: reason, Message: row.Inbox, Executor: e.id}).encode()}, patch, false)
+	_, err = e.operate(ctx, row, nil, act{
+		from:  []store.Status{row.Status},
+		event: store.Event{Type: store.WorkflowPaused, Data: (&eventData{Reason: reason, Message: row.Inbox, Executor: e.id}).encode()},
+		row:   patch,
+	})
 	if err != nil && !overtaken(err) {
 		return fmt.Errorf("durable: pausing run %s: %w", id, storeError(err))
 	}
@@ -179,8 +182,11 @@ func (e *Engine) unpause(ctx context.Context, id string) (done bool, err error) 
 	if row.Status == store.Interrupted && row.Code == "" {
 		patch.Reason = &none
 	}
-	err = e.operate(ctx, row, []store.Status{row.Status},
-		store.Event{Type: store.WorkflowUnpaused, Data: (&eventData{Message: row.Inbox, Executor: e.id}).encode()}, patch, false)
+	_, err = e.operate(ctx, row, nil, act{
+		from:  []store.Status{row.Status},
+		event: store.Event{Type: store.WorkflowUnpaused, Data: (&eventData{Message: row.Inbox, Executor: e.id}).encode()},
+		row:   patch,
+	})
 	switch {
 	case err == nil:
 		e.nudge(e.wake)
@@ -278,9 +284,11 @@ func (r *run) unpauseClaimed() error {
 // unpauseOrphan does the same for a run whose owner died before it could.
 func (e *Engine) unpauseOrphan(ctx context.Context, row *store.Run, rep *Report) bool {
 	no, interrupted := false, store.Interrupted
-	err := e.operate(ctx, row, []store.Status{store.Running, store.Resuming},
-		store.Event{Type: store.WorkflowUnpaused, Data: (&eventData{Reason: "cancelled", Message: row.Inbox, Executor: e.id}).encode()},
-		&store.RowPatch{Paused: &no, Status: &interrupted}, false)
+	_, err := e.operate(ctx, row, nil, act{
+		from:  []store.Status{store.Running, store.Resuming},
+		event: store.Event{Type: store.WorkflowUnpaused, Data: (&eventData{Reason: "cancelled", Message: row.Inbox, Executor: e.id}).encode()},
+		row:   &store.RowPatch{Paused: &no, Status: &interrupted},
+	})
 	if err == nil || overtaken(err) {
 		return err == nil
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 	"slices"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -336,9 +335,12 @@ func (e *Engine) try(id string) {
 // failOrphan marks a run failed, recoverable, unless somebody was faster.
 func (e *Engine) failOrphan(ctx context.Context, row *store.Run, code, reason string, rep *Report) bool {
 	yes, failed, ended := true, store.Failed, e.now()
-	err := e.operate(ctx, row, []store.Status{store.Running, store.Resuming},
-		store.Event{Type: store.WorkflowFailed, Data: (&eventData{Code: code, Reason: reason, Recoverable: &yes, Executor: e.id}).encode()},
-		&store.RowPatch{Status: &failed, Code: &code, Reason: &reason, Recoverable: &yes, EndedAt: &ended, WakeAt: new(store.Time)}, true)
+	_, err := e.operate(ctx, row, nil, act{
+		from:    []store.Status{store.Running, store.Resuming},
+		event:   store.Event{Type: store.WorkflowFailed, Data: (&eventData{Code: code, Reason: reason, Recoverable: &yes, Executor: e.id}).encode()},
+		row:     &store.RowPatch{Status: &failed, Code: &code, Reason: &reason, Recoverable: &yes, EndedAt: &ended, WakeAt: new(store.Time)},
+		release: true,
+	})
 	switch {
 	case err == nil:
 		return true
@@ -352,32 +354,6 @@ func (e *Engine) failOrphan(ctx context.Context, row *store.Run, code, reason st
 // overtaken reports whether somebody else acted on the run in the same moment.
 func overtaken(err error) bool {
 	return errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrStatus) || errors.Is(err, store.ErrOwned) || errors.Is(err, store.ErrNotFound)
-}
-
-// operate appends one event to a run that nobody executes, as an operator: it
-// takes the epoch and gives it up again in the same change, which frees the
-// run's exclusive keys or takes some. row needs its Last.
-func (e *Engine) operate(ctx context.Context, row *store.Run, from []store.Status, ev store.Event, patch *store.RowPatch, release bool, hold ...string) error {
-	if row.Last == nil {
-		return &DamagedError{RunID: row.ID, Err: errors.New("it has no event")}
-	}
-	last := row.Last
-	ev.Seq, ev.Branch, ev.At = last.Seq+1, row.Branch, max(last.At, e.now())
-	ev.Steps, ev.Active = last.Steps, last.Active
-	ev.Payload = e.seal(placeOf(row.ID, &ev), ev.Payload)
-	ev.Sum = store.Seal(row.ID, last.Sum, &ev)
-	change := store.Change{
-		RunID:  row.ID,
-		Expect: store.Expect{Epoch: row.Epoch, TakeEpoch: true, Statuses: from},
-		Events: []store.Event{ev}, Row: patch, Release: release, Hold: hold, Yield: true,
-	}
-	for tries := 0; ; tries++ {
-		err := e.store.Commit(ctx, []store.Change{change})[0]
-		if !errors.Is(err, store.ErrUnknown) || ctx.Err() != nil || tries == 20 {
-			return err
-		}
-		sleep(ctx, 50*time.Millisecond)
-	}
 }
 
 // announceApprovals reports the waits for a person of runs that nobody alive

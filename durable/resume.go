@@ -126,9 +126,12 @@ func (e *Engine) reopen(ctx context.Context, row *store.Run) (done bool, err err
 		return false, err
 	}
 	interrupted, none, no, zero := store.Interrupted, "", false, store.Time(0)
-	err = e.operate(ctx, row, []store.Status{row.Status},
-		store.Event{Type: store.WorkflowInterrupted, Data: (&eventData{Reason: "resume requested", Message: row.Inbox, Executor: e.id}).encode()},
-		&store.RowPatch{Status: &interrupted, Code: &none, Reason: &none, Recoverable: &no, EndedAt: &zero, Strikes: new(int32)}, false, hold...)
+	_, err = e.operate(ctx, row, nil, act{
+		from:  []store.Status{row.Status},
+		event: store.Event{Type: store.WorkflowInterrupted, Data: (&eventData{Reason: "resume requested", Message: row.Inbox, Executor: e.id}).encode()},
+		row:   &store.RowPatch{Status: &interrupted, Code: &none, Reason: &none, Recoverable: &no, EndedAt: &zero, Strikes: new(int32)},
+		hold:  hold,
+	})
 	switch {
 	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrStatus), errors.Is(err, store.ErrOwned):
 		return false, &NotResumableError{RunID: row.ID, Status: row.Status, Reason: "somebody else resumed it in the same moment"}
