@@ -45,13 +45,6 @@ type Report struct {
 	Quarantine []string   // of those, the ones set aside by this call
 }
 
-// Approval is a wait for a person that survived the restart.
-type Approval struct {
-	RunID  string
-	Key    string // of the wait
-	Prompt string
-}
-
 // Stuck says why a run cannot go on, and what to do.
 type Stuck struct {
 	RunID    string
@@ -236,10 +229,16 @@ func (e *Engine) notServed(row *store.Run) string {
 // recoverBatch is how many orphans are claimed in one call.
 const recoverBatch = 64
 
+// scanPage is how many rows are read at a time when all that match are.
+const scanPage = 1000
+
 // runsOf yields the rows that match, page by page; after an error it ends.
 func (e *Engine) runsOf(ctx context.Context, f store.Filter) iter.Seq2[*store.Run, error] {
 	return func(yield func(*store.Run, error) bool) {
 		for f := f; ; {
+			if f.Limit == 0 {
+				f.Limit = scanPage
+			}
 			page, err := e.store.List(ctx, f)
 			if err != nil {
 				yield(nil, err)
@@ -356,34 +355,6 @@ func overtaken(err error) bool {
 	return errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrStatus) || errors.Is(err, store.ErrOwned) || errors.Is(err, store.ErrNotFound)
 }
 
-// announceApprovals reports the waits for a person of runs that nobody alive
-// owns.
-func (e *Engine) announceApprovals(ctx context.Context, rep *Report) error {
-	f := store.Filter{Statuses: []store.Status{store.Waiting}, OldestFirst: true}
-	live, err := e.liveExecutors(ctx)
-	if err != nil {
-		return err
-	}
-	for row, err := range e.runsOf(ctx, f) {
-		if err != nil {
-			return fmt.Errorf("durable: recovery could not list waiting runs: %w", storeError(err))
-		}
-		if live[row.Owner] {
-			continue
-		}
-		waits, err := e.pendingApprovals(ctx, row)
-		if err != nil {
-			rep.Stuck = append(rep.Stuck, stuckOf(row, CodeDamaged, err.Error()))
-			continue
-		}
-		for _, a := range waits {
-			e.log.Info("durable: approval restored", "run", a.RunID, "workflow", row.Workflow, "wait", a.Key, "prompt", a.Prompt)
-		}
-		rep.Approvals = append(rep.Approvals, waits...)
-	}
-	return nil
-}
-
 // reportUnserved lists pending and waiting runs whose code nobody alive has: they
 // would wait for ever without a word.
 func (e *Engine) reportUnserved(ctx context.Context, rep *Report) error {
@@ -421,23 +392,6 @@ func (e *Engine) liveExecutors(ctx context.Context) (map[string]bool, error) {
 		}
 	}
 	return live, nil
-}
-
-// pendingApprovals returns what a run asks of a person.
-func (e *Engine) pendingApprovals(ctx context.Context, row *store.Run) ([]Approval, error) {
-	waits, err := e.pendingWaits(ctx, row.ID)
-	if err != nil {
-		return nil, err
-	}
-	var open []Approval
-	for i := range waits {
-		d, err := dataOf(&waits[i])
-		if err != nil {
-			return nil, &DamagedError{RunID: row.ID, Seq: waits[i].Seq, Err: err}
-		}
-		open = append(open, Approval{RunID: row.ID, Key: waits[i].Key, Prompt: d.Prompt})
-	}
-	return open, nil
 }
 
 // resumeInterrupted continues the runs that were stopped gracefully, and reports

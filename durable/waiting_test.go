@@ -98,10 +98,20 @@ var approval = durable.Define("approval", func(ctx context.Context, who string) 
 	return fmt.Sprint(ok), err
 })
 
+// asked returns "key: prompt" of the approvals in a report.
+func asked(rep durable.Report) []string {
+	var list []string
+	for _, a := range rep.Approvals {
+		list = append(list, a.Key+": "+a.Prompt)
+	}
+	return list
+}
+
 func TestAnApprovalIsAskedOnceAndAnsweredAfterARestart(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		o := durable.Options{Workflows: []durable.Definition{approval}}
 		w.boot(t, o)
+		began := time.Now()
 		_, err := approval.Start(w.ctx(), "r", "order-42")
 		require.NoError(t, err)
 		row := w.eventually("r", store.Waiting)
@@ -109,7 +119,13 @@ func TestAnApprovalIsAskedOnceAndAnsweredAfterARestart(t *testing.T) {
 		require.Equal(t, "Ship order-42?", row.Reason)
 
 		rep := w.reboot(t, o)
-		require.Equal(t, []durable.Approval{{RunID: "r", Key: "approve", Prompt: "Ship order-42?"}}, rep.Approvals)
+		require.Equal(t, []durable.Approval{{
+			RunID: "r", Workflow: "approval", Key: "approve", Name: "approve", Prompt: "Ship order-42?", Answer: "approve@0",
+			AskedAt: store.TimeOf(began), Until: store.TimeOf(began.Add(24 * time.Hour)),
+		}}, rep.Approvals)
+		open, err := w.eng.Approvals(w.ctx())
+		require.NoError(t, err)
+		require.Equal(t, rep.Approvals, open)
 		require.NoError(t, durable.Signal(w.ctx(), "r", "approve", true))
 		h, err := approval.Handle(w.ctx(), "r")
 		require.NoError(t, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -111,6 +112,13 @@ func (e *Engine) pendingWaits(ctx context.Context, id string) ([]store.Event, er
 	if err != nil {
 		return nil, err
 	}
+	return openWaits(h)
+}
+
+func openWaits(h *store.History) ([]store.Event, error) {
+	if h.Run.Status.Terminal() {
+		return nil, nil
+	}
 	var open []store.Event
 	for ev, err := range h.Events {
 		if err != nil {
@@ -120,16 +128,8 @@ func (e *Engine) pendingWaits(ctx context.Context, id string) ([]store.Event, er
 		case store.WaitRequested:
 			open = append(open, ev)
 		case store.SignalReceived, store.WaitTimedOut, store.WaitClosed:
-			for i := range open {
-				if open[i].Key == ev.Key {
-					open = append(open[:i], open[i+1:]...)
-					break
-				}
-			}
+			open = slices.DeleteFunc(open, func(w store.Event) bool { return w.Key == ev.Key })
 		}
-	}
-	if h.Run.Status.Terminal() {
-		return nil, nil
 	}
 	return open, nil
 }
