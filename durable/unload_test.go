@@ -364,9 +364,11 @@ func TestAnExecutorThatSleptLosesItsUnloadedRuns(t *testing.T) {
 		})
 		o := durable.Options{Workflows: []durable.Definition{wf}}
 		w.boot(t, o)
-		first, asleep := w.disk, true
+		first := w.disk
+		var asleep atomic.Bool
+		asleep.Store(true)
 		first.tamperCalls(func(call string, forward func() error) error {
-			if asleep && (call == "beat" || call == "load") {
+			if asleep.Load() && (call == "beat" || call == "load") {
 				return errors.New("asleep")
 			}
 			return forward()
@@ -377,7 +379,7 @@ func TestAnExecutorThatSleptLosesItsUnloadedRuns(t *testing.T) {
 		w.boot(t, o) // another one, which takes it when it is due
 		pass(31 * time.Minute)
 		require.Equal(t, w.eng.ID(), w.row("r").Owner)
-		asleep = false
+		asleep.Store(false)
 		pass(time.Minute)
 		require.NoError(t, durable.Signal(w.ctx(), "r", "x", 1))
 		w.eventually("r", store.Completed)
