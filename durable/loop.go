@@ -145,18 +145,17 @@ func (e *Engine) readMail(ids []string) {
 	if len(ids) == 0 {
 		e.nudge(e.mail)
 	}
-	var dormant []string
+	var here []string
 	for _, id := range ids {
 		// A run that is ending is told of by its own end.
-		if r := e.active(id); r != nil && !r.ending.Load() {
-			e.background(r.fetchMail)
-		} else if e.isDormant(id) {
-			dormant = append(dormant, id)
+		if r := e.active(id); r != nil && !r.ending.Load() || e.isDormant(id) {
+			here = append(here, id)
 		}
 	}
-	if len(dormant) > 0 {
-		// The notice may be of something else: a run is not loaded for nothing.
-		e.rouseForMail(dormant...)
+	if len(here) > 0 {
+		// The notice may be of something else, such as what we have just written
+		// ourselves: an inbox is not read, nor a run loaded, for nothing.
+		e.rouseForMail(here...)
 	}
 }
 

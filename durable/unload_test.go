@@ -457,3 +457,25 @@ func TestAMessageThatIsReadWhileTheRunIsUnloadedIsNotForgotten(t *testing.T) {
 		require.Equal(t, store.Completed, w.row("r").Status)
 	})
 }
+
+func TestARunThatFallsAsleepReadsNothingBack(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) { return 0, durable.Sleep(ctx, time.Hour) })
+		w.serve(t, wf)
+		var loads atomic.Int32
+		w.disk.tamperCalls(func(call string, forward func() error) error {
+			if call == "load" {
+				loads.Add(1)
+			}
+			return forward()
+		})
+		for i := range 100 {
+			_, err := wf.Start(w.ctx(), fmt.Sprint("r", i), 0)
+			require.NoError(t, err)
+		}
+		pass(time.Minute)
+		require.Zero(t, loads.Load(), "the store tells of what this engine has written: that is no news")
+		pass(time.Hour)
+		require.EqualValues(t, 100, loads.Load(), "and one read wakes a run")
+	})
+}
