@@ -259,7 +259,7 @@ func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, erro
 		return mail.got, nil
 	default:
 	}
-	p := &parking{until: until, open: true, own: s.onOwnStrand()}
+	p := &parking{until: until, open: true, own: onGoroutineOfOurs()}
 	if o.prompt != "" {
 		p.code, p.text = CodeApproval, o.prompt
 	}

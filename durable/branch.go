@@ -83,8 +83,10 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 	}
 	r.begin(f.branch)
 	s.begun = append(s.begun, f.branch)
+	s.forked.Add(1)
 	inner := s.child(c.key, c.ordinal)
 	go func() {
+		defer s.forked.Add(-1)
 		defer r.eng.runners.Done()
 		defer r.goroutines.Done()
 		defer r.endStrand(r.newStrand(inner))
@@ -136,7 +138,6 @@ func (r *run) begin(b *branch) {
 	c.mu.Lock()
 	r.branches++
 	c.mu.Unlock()
-	r.branched.Store(true)
 	r.goroutines.Add(1)
 	r.eng.runners.Add(1) // the caller is counted, so Close is still waiting
 }
@@ -222,7 +223,7 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 		return zero, err
 	}
 	defer s.end()
-	if err := s.run.join(s.onOwnStrand(), f.branch); err != nil {
+	if err := s.run.join(onGoroutineOfOurs(), f.branch); err != nil {
 		return zero, err
 	}
 	s.lastAt = max(s.lastAt, f.at)
@@ -323,12 +324,12 @@ func (s *scope) first(name string, bs []*branch) (int, error) {
 		}
 		s.lastAt = c.rec.lastAt
 		// Its outcome is recorded before that it won.
-		if err := r.join(s.onOwnStrand(), bs[d.Winner]); err != nil {
+		if err := r.join(onGoroutineOfOurs(), bs[d.Winner]); err != nil {
 			return -1, err
 		}
 		return d.Winner, nil
 	}
-	if err := r.join(s.onOwnStrand(), bs...); err != nil {
+	if err := r.join(onGoroutineOfOurs(), bs...); err != nil {
 		return -1, err
 	}
 	if err := s.stopped(); err != nil {
@@ -401,7 +402,7 @@ func (s *scope) forgotten() error {
 	var keys []string
 	for _, b := range s.begun {
 		if !b.waited.Load() {
-			if err := s.run.join(s.onOwnStrand(), b); err != nil {
+			if err := s.run.join(onGoroutineOfOurs(), b); err != nil {
 				return err
 			}
 			keys = append(keys, b.key)

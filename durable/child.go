@@ -237,7 +237,7 @@ func (s *scope) hearChild(ch *child) error {
 	select {
 	case <-mail.ready:
 	default:
-		p := &parking{open: true, own: s.onOwnStrand()}
+		p := &parking{open: true, own: onGoroutineOfOurs()}
 		r.park(p)
 		err := r.syncRow()
 		if err == nil {

@@ -78,7 +78,6 @@ func (r *run) compensate(err *error) error {
 	})
 	defer stop()
 	s := &scope{run: r, path: undoScope, undo: true, lastAt: r.lastAt}
-	defer r.endStrand(r.newStrand(s))
 	if r.past != nil {
 		s.hist = r.past.scopes[undoScope]
 	}

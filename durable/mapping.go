@@ -235,7 +235,7 @@ func (m *mapping[I, O]) distribute(in iter.Seq[I]) (total int, err error) {
 	work := make(chan item[I])
 	var workers sync.WaitGroup
 	begun := 0
-	own := m.scope.onOwnStrand()
+	own := onGoroutineOfOurs()
 	var bs []*branch
 	for v := range in {
 		n := total
@@ -292,7 +292,9 @@ func (m *mapping[I, O]) worker(work <-chan item[I], b *branch, workers *sync.Wai
 	over := false
 	r := m.scope.run
 	st := r.newStrand(nil)
+	m.scope.forked.Add(1)
 	defer func() {
+		m.scope.forked.Add(-1)
 		r.endStrand(st)
 		if !over {
 			go m.worker(work, b, workers)
@@ -440,9 +442,9 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 	var payload []byte
 	key := itemKey(m.call.key, it.n)
 	inner := m.scope.child(key, m.call.ordinal, int32(it.n+1))
-	st.run(inner)
+	st.scope.Store(inner)
 	defer func() {
-		st.run(nil)
+		st.scope.Store(nil)
 		if v := recover(); v != nil {
 			payload, err = nil, newPanicError(v)
 		}

@@ -53,8 +53,7 @@ type run struct {
 	// the strike.
 	silent atomic.Bool
 
-	strands    sync.Map       // goroutines of the engine's: id to *strand
-	branched   atomic.Bool    // a branch was begun: goroutines must be told apart
+	strands    sync.Map       // goroutines of branches: id to *strand
 	goroutines sync.WaitGroup // of its branches
 	preloaded  *store.History // read by whoever has loaded it
 	unloadSeen int64          // the last message that its waits have looked at; read once it is unloaded
@@ -382,8 +381,6 @@ func (r *run) adopt(created *store.Event) error {
 // call runs the workflow function.
 func (r *run) call() (output []byte, err error) {
 	root := &scope{run: r, lastAt: r.bornAt}
-	st := r.newStrand(root)
-	defer r.endStrand(st)
 	if r.past != nil {
 		root.hist = r.past.scopes[""]
 		root.lastAt = r.past.created.At

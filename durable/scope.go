@@ -21,8 +21,8 @@ type scope struct {
 	place []int32
 	// undo: the calls are those of compensations, which a cancel does not stop.
 	undo bool
-	// strand is the goroutine its function runs on; nil before that is known.
-	strand *strand
+	// forked is how many branches and workers of its own are under way.
+	forked atomic.Int32
 	// hist holds the recorded calls by ordinal - 1.
 	hist []*record
 	// busy is the call under way, nil if there is none.
@@ -126,7 +126,7 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 func (s *scope) enter(c *call, name string) error {
 	// Set before the exchange: whoever finds the scope busy reads it.
 	c.scope, c.name = s, name
-	if at := s.outer(); at != nil {
+	if at := s.misused(); at != nil {
 		return &OuterContextError{RunID: s.run.id, Call: name, Scope: s.path, Within: at.path}
 	}
 	if !s.busy.CompareAndSwap(nil, c) {

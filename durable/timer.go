@@ -59,7 +59,7 @@ func (s *scope) sleep(until func() store.Time) error {
 	} else {
 		at = until()
 	}
-	p := &parking{until: at, own: s.onOwnStrand()}
+	p := &parking{until: at, own: onGoroutineOfOurs()}
 	r.park(p)
 	var err error
 	if c.opened() {
