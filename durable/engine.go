@@ -42,6 +42,7 @@ type Engine struct {
 	// offset is what the store's clock is ahead of ours, in microseconds, as
 	// learnt with the last beat.
 	offset atomic.Int64
+	beatAt atomic.Int64 // when the store last took a beat, in microseconds of our clock
 
 	base     context.Context // parent of every run's context
 	cancel   context.CancelCauseFunc
@@ -168,6 +169,9 @@ func (e *Engine) beat(ctx context.Context, leaving bool) (store.Pulse, error) {
 		// The answer was made somewhere between the two moments.
 		middle := before.Add(time.Since(before) / 2)
 		e.offset.Store(int64(p.Now) - middle.UnixMicro())
+	}
+	if err == nil {
+		e.beatAt.Store(time.Now().UnixMicro())
 	}
 	return p, err
 }

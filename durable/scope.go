@@ -23,8 +23,10 @@ type scope struct {
 	undo bool
 	// forked is how many branches and workers of its own are under way.
 	forked atomic.Int32
-	// hist holds the recorded calls by ordinal - 1.
+	// hist holds the recorded calls by ordinal - 1; live is set once the last of
+	// them is made.
 	hist []*record
+	live atomic.Bool
 	// busy is the call under way, nil if there is none.
 	busy atomic.Pointer[call]
 
@@ -101,6 +103,9 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 		return &store.NameError{Kind: "key", Value: c.key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed", len(c.key), store.MaxKey)}
 	}
 	if int(c.ordinal) <= len(s.hist) {
+		if int(c.ordinal) == len(s.hist) {
+			s.live.Store(true)
+		}
 		c.rec = s.hist[c.ordinal-1]
 		if detail, ok := s.fits(c, kind); !ok {
 			err := s.changed(int(c.ordinal), c.key, detail)

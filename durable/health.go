@@ -1,0 +1,70 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Health is the state of an engine, for a readiness probe and for people.
+type Health struct {
+	// BeatAge is how long ago the store last took a beat of this executor; when
+	// it reaches Lease, others may take its runs.
+	BeatAge, Lease time.Duration
+	// Recovered: Recover was called, so runs of earlier processes are taken.
+	Recovered bool
+	// Closing: Close was called.
+	Closing bool
+	// Executing runs have goroutines here; Unloaded ones wait without.
+	Executing, Unloaded int
+	// Backlog is how many runs of the store wait to be executed: pending, or
+	// interrupted without a reason that keeps them.
+	Backlog int64
+	// Stuck is how many runs of the store cannot go on, by code.
+	Stuck map[string]int64
+}
+
+// Ready returns nil if the engine can take work, else why not.
+func (h Health) Ready() error {
+	switch {
+	case h.Closing:
+		return ErrClosed
+	case !h.Recovered:
+		return errors.New("durable: Recover has not been called")
+	case h.BeatAge >= h.Lease:
+		return fmt.Errorf("durable: the last beat was taken %s ago and the lease is %s: others may have taken the runs of this executor", h.BeatAge.Round(time.Millisecond), h.Lease)
+	}
+	return nil
+}
+
+// Health asks the store and looks at the engine. Its error, ErrUnavailable or
+// the cause of ctx's end, says that the store did not answer; what the engine
+// knows by itself is filled in all the same. It costs two small queries.
+func (e *Engine) Health(ctx context.Context) (Health, error) {
+	e.mu.Lock()
+	h := Health{Closing: e.closing, Executing: len(e.runs), Unloaded: len(e.dormant)}
+	e.mu.Unlock()
+	h.Recovered, h.Lease = e.recovered.Load(), e.options.Lease
+	h.BeatAge = time.Since(time.UnixMicro(e.beatAt.Load()))
+	pending, err := e.store.Count(ctx, store.Filter{Statuses: []store.Status{store.Pending}}, "")
+	if err != nil {
+		return h, fmt.Errorf("durable: health: %w", storeError(err))
+	}
+	h.Backlog = pending[""]
+	stopped, err := e.store.Count(ctx, store.Filter{Statuses: []store.Status{store.Interrupted}}, store.ByCode)
+	if err != nil {
+		return h, fmt.Errorf("durable: health: %w", storeError(err))
+	}
+	h.Stuck = map[string]int64{}
+	for code, n := range stopped {
+		if code == "" {
+			h.Backlog += n
+			continue
+		}
+		h.Stuck[code] = n
+	}
+	return h, nil
+}

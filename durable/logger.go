@@ -1,0 +1,73 @@
+package durable
+
+import (
+	"context"
+	"log/slog"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+// Logger returns a logger that says which run a line belongs to: the run's id,
+// its workflow, the branch or item (scope), the step and its attempt where there
+// is one, and the ids of the trace if there is one. It writes where
+// Options.Logger does.
+//
+// In a workflow function, a branch or an item it is silent as long as what
+// happened before is being replayed, so that a line is not written again by
+// every restart. What came behind the last recorded call is not known to have
+// been written, and is written again. In the body of a step, which runs live
+// alone, and outside a run it always writes.
+func Logger(ctx context.Context) *slog.Logger {
+	if ctx == nil {
+		return slog.Default()
+	}
+	var log *slog.Logger
+	switch v := ctx.Value(scopeKey{}).(type) {
+	case *scope:
+		log = v.run.logger()
+		if v.path != "" {
+			log = log.With("scope", v.path)
+		}
+		if len(v.hist) > 0 {
+			log = slog.New(&replayHandler{Handler: log.Handler(), scope: v})
+		}
+	case *attempt:
+		log = v.step.call.scope.run.logger().With("step", v.step.call.key, "attempt", v.number)
+	default:
+		e, err := engineOf(ctx)
+		if err != nil {
+			return slog.Default()
+		}
+		log = e.log
+	}
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
+		log = log.With("trace_id", span.TraceID().String(), "span_id", span.SpanID().String())
+	}
+	return log
+}
+
+// logger names the run.
+func (r *run) logger() *slog.Logger {
+	return r.eng.log.With("run", r.id, "workflow", r.def.name)
+}
+
+// replayHandler drops what is logged while its scope is replayed.
+type replayHandler struct {
+	slog.Handler
+	scope *scope
+}
+
+func (h *replayHandler) Enabled(ctx context.Context, l slog.Level) bool {
+	return !h.scope.replaying() && h.Handler.Enabled(ctx, l)
+}
+
+func (h *replayHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &replayHandler{Handler: h.Handler.WithAttrs(attrs), scope: h.scope}
+}
+
+func (h *replayHandler) WithGroup(name string) slog.Handler {
+	return &replayHandler{Handler: h.Handler.WithGroup(name), scope: h.scope}
+}
+
+// replaying reports whether the next call of the scope is in the history.
+func (s *scope) replaying() bool { return len(s.hist) > 0 && !s.live.Load() }
