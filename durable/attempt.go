@@ -89,6 +89,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		a, payload, err := st.run(ctx, n, b)
 		st.ended = time.Now()
 		took := st.ended.Sub(clock)
+		st.measureAttempt(took, err)
 		if err == nil {
 			return st.succeed(a, payload, took)
 		}
@@ -104,6 +105,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		if wait, err = st.failOnce(a, err, payload, v.pause, took); err != nil {
 			return err
 		}
+		count(r.eng.metrics.retries, 1, attrWorkflow.String(r.row.Workflow))
 	}
 }
 

@@ -192,6 +192,7 @@ func (b *bulkStart) flush() error {
 		switch {
 		case err == nil:
 			b.told.Started++
+			count(b.eng.metrics.started, 1, attrWorkflow.String(b.def.name))
 			own = append(own, items[i].id)
 		case errors.Is(err, store.ErrExists):
 			exist = append(exist, items[i])

@@ -72,9 +72,10 @@ type flight struct {
 // way commits on its own goroutine; what arrives meanwhile shares the next one,
 // led by one of those who wait.
 type committer struct {
-	store  store.Store
-	limits store.Limits
-	log    *slog.Logger
+	store   store.Store
+	limits  store.Limits
+	log     *slog.Logger
+	metrics *metrics
 
 	// stop ends the wait between tries; closed when the engine gives up.
 	stop context.Context
@@ -216,7 +217,9 @@ func (c *committer) lead(ctx context.Context, w *write) error {
 				r.flight.build(r)
 				c.batch[i] = r.flight.change
 			}
+			began := c.metrics.clock()
 			errs := c.store.Commit(context.Background(), c.batch)
+			c.metrics.measureCommit(began, len(errs), errs)
 			c.mu.Lock()
 			c.settle(errs)
 		}

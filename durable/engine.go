@@ -37,6 +37,7 @@ type Engine struct {
 	defs       *definitions
 	log        *slog.Logger
 	tracer     trace.Tracer
+	metrics    *metrics
 	committer  *committer
 
 	// offset is what the store's clock is ahead of ours, in microseconds, as
@@ -120,10 +121,13 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	if _, err := e.beat(ctx, false); err != nil {
 		return nil, fmt.Errorf("%w: registering the executor: %w", ErrUnavailable, err)
 	}
+	if e.metrics, err = e.newMetrics(o.MeterProvider); err != nil {
+		return nil, err
+	}
 	e.base, e.cancel = context.WithCancelCause(context.Background())
 	stop, giveUp := context.WithCancel(context.Background())
 	e.giveUp = giveUp
-	e.committer = &committer{store: st, limits: e.limits, log: o.Logger, stop: stop}
+	e.committer = &committer{store: st, limits: e.limits, log: o.Logger, metrics: e.metrics, stop: stop}
 	e.loop, e.stopLoop = context.WithCancel(context.Background())
 	beating, stopBeat := context.WithCancel(context.Background())
 	e.stopBeat = stopBeat
@@ -257,6 +261,7 @@ func (e *Engine) Close() error {
 	e.mu.Unlock()
 	defer close(e.closed)
 
+	e.metrics.stop()
 	e.stopLoop()
 	for _, r := range running {
 		_ = r.die(&death{kind: deathShutdown, err: ErrShutdown})

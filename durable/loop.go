@@ -55,6 +55,7 @@ const recoverReminder = 10 * time.Second
 // afterBeat acts on a pulse and returns when to beat next at the latest.
 func (e *Engine) afterBeat(ctx context.Context, p store.Pulse) time.Duration {
 	if p.Late {
+		count(e.metrics.lost, 1)
 		e.log.Warn("durable: the lease had run out before this beat; runs that were taken meanwhile stop at their next write", "executor", e.id)
 		e.loseTaken(ctx)
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 )
 
@@ -82,6 +83,8 @@ type Options struct {
 	// TracerProvider for spans; nil: OpenTelemetry's global one, which does
 	// nothing until the program sets one up.
 	TracerProvider trace.TracerProvider
+	// MeterProvider for metrics; nil: OpenTelemetry's global one, likewise.
+	MeterProvider metric.MeterProvider
 	// Logger for the life of runs and for recovery; nil: slog.Default().
 	Logger *slog.Logger
 }

@@ -263,6 +263,7 @@ func (e *Engine) continueRuns(ctx context.Context, ids []string, rep *Report) {
 		rows, err := e.claimIDs(ctx, ids[:n], &eventData{Executor: e.id})
 		for i := range rows {
 			rep.Resumed = append(rep.Resumed, rows[i].id)
+			count(e.metrics.recovered, 1, attrWorkflow.String(rows[i].row.Workflow))
 			e.log.Info("durable: run resumed", "run", rows[i].id, "workflow", rows[i].row.Workflow)
 		}
 		if err != nil {

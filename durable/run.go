@@ -236,6 +236,7 @@ func (r *run) execute() {
 	r.traceExecution()
 	defer func() {
 		r.endTrace()
+		r.measureEnd()
 		r.cancel(nil)
 		switch next := r.outcome.next; {
 		case next != nil:
@@ -314,6 +315,7 @@ func (r *run) load() error {
 	r.head = r.past.head
 	r.head.epoch, r.head.branch = r.row.Epoch, r.row.Branch
 	r.lastAt, r.steps = r.past.lastAt, r.past.steps
+	count(r.eng.metrics.replayed, int(r.past.steps), attrWorkflow.String(r.row.Workflow))
 	if r.row.Last != nil {
 		r.activeThen = r.row.Last.Active
 	}

@@ -295,6 +295,7 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 		r.cancel(nil)
 		return nil, id, nil
 	}
+	count(e.metrics.started, 1, attrWorkflow.String(def.name))
 	e.log.Info("durable: run started", "run", id, "workflow", def.name)
 	return r, id, nil
 }

@@ -74,6 +74,7 @@ func (s *scope) sleep(until func() store.Time) error {
 	if err != nil {
 		return err
 	}
+	measure(r.eng.metrics.timerLag, r.eng.now().Sub(at), attrWorkflow.String(r.row.Workflow))
 	// That the time has come is no news that could be lost: it rides along.
 	s.stash(&c, store.Event{Type: store.TimerFired})
 	return nil
