@@ -3,6 +3,8 @@ package durable_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -23,11 +25,14 @@ func collected(t *testing.T, reader *sdk.ManualReader) map[string]float64 {
 	t.Helper()
 	var all metricdata.ResourceMetrics
 	require.NoError(t, reader.Collect(context.Background(), &all))
+	page, err := os.ReadFile("../docs/telemetry.md")
+	require.NoError(t, err)
 	values := map[string]float64{}
 	for _, scope := range all.ScopeMetrics {
 		require.Equal(t, "github.com/holdfast-dev/holdfast/durable", scope.Scope.Name)
 		for _, m := range scope.Metrics {
 			require.NotEmpty(t, m.Description, m.Name)
+			require.Contains(t, string(page), fmt.Sprintf("| `%s` | `%s` |", m.Name, m.Unit), "docs/telemetry.md lists it")
 			name := m.Name + m.Unit
 			switch d := m.Data.(type) {
 			case metricdata.Sum[int64]:
