@@ -67,6 +67,9 @@ type shape struct {
 	// may are labels of events, and effects, that are there or not depending on
 	// the moment.
 	may []string
+	// unloadsEverywhere: it is among those that are unloaded at every wait also
+	// where a trial costs most.
+	unloadsEverywhere bool
 	// races: which events and effects there are depends on the moment. The
 	// outcome is then one of want, and not every event is met by each trial.
 	races  bool
@@ -103,34 +106,51 @@ type tally struct{ points, trials, missed atomic.Int64 }
 
 func TestEveryShapeKilledAtAnyWriteOnAnyStoreEndsAsIfItHadNotBeen(t *testing.T) {
 	for _, b := range backends {
-		t.Run(b.name, func(t *testing.T) {
-			var sum tally
-			began := time.Now()
-			t.Run("shapes", func(t *testing.T) {
-				var shared *pool
-				if !b.virtual {
-					shared = newPool(t, b)
-					t.Cleanup(func() { shared.close(t) })
-				}
-				for _, s := range shapes() {
-					t.Run(s.name, func(t *testing.T) {
-						t.Parallel()
-						b.run(t, func(t *testing.T) {
-							p := shared
-							if p == nil { // nothing may be shared between bubbles
-								p = newPool(t, b)
-								defer p.close(t)
-							}
-							s.killAnywhere(t, b, p, &sum)
-						})
-					})
-				}
-			})
-			t.Logf("%d shapes, %d kill points, %d trials, %d where the moment had passed; %s",
-				len(shapes()), sum.points.Load(), sum.trials.Load(), sum.missed.Load(), time.Since(began).Round(time.Millisecond))
-			require.NotZero(t, sum.points.Load())
-		})
+		t.Run(b.name, func(t *testing.T) { b.killAnywhere(t, shapes()) })
 	}
+}
+
+// The same once more with goroutines that end at every wait, so that what comes
+// next finds a run which must be loaded first: the outcome, the events and the
+// effects are those of a run that stays in memory.
+func TestEveryShapeThatIsUnloadedAtEveryWaitEndsAsIfItHadNotBeen(t *testing.T) {
+	for _, b := range backends {
+		b.unloads = true
+		list := shapes()
+		if b.keeps { // each costs seconds there
+			list = slices.DeleteFunc(list, func(s *shape) bool { return !s.unloadsEverywhere })
+		}
+		t.Run(b.name, func(t *testing.T) { b.killAnywhere(t, list) })
+	}
+}
+
+// killAnywhere does that with each of the shapes.
+func (b backend) killAnywhere(t *testing.T, list []*shape) {
+	var sum tally
+	began := time.Now()
+	t.Run("shapes", func(t *testing.T) {
+		var shared *pool
+		if !b.virtual {
+			shared = newPool(t, b)
+			t.Cleanup(func() { shared.close(t) })
+		}
+		for _, s := range list {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				b.run(t, func(t *testing.T) {
+					p := shared
+					if p == nil { // nothing may be shared between bubbles
+						p = newPool(t, b)
+						defer p.close(t)
+					}
+					s.killAnywhere(t, b, p, &sum)
+				})
+			})
+		}
+	})
+	t.Logf("%d shapes, %d kill points, %d trials, %d where the moment had passed; %s",
+		len(list), sum.points.Load(), sum.trials.Load(), sum.missed.Load(), time.Since(began).Round(time.Millisecond))
+	require.NotZero(t, sum.points.Load())
 }
 
 func shapes() []*shape {

@@ -45,7 +45,7 @@ func structureShapes() []*shape {
 func childShapes() []*shape {
 	return []*shape{
 		{
-			name: "child", want: []string{"kid 1, <nil>"},
+			name: "child", unloadsEverywhere: true, want: []string{"kid 1, <nil>"},
 			define: func(l *life) []durable.Definition {
 				kid := l.kid(short)
 				return []durable.Definition{durable.Define("child", func(ctx context.Context, _ int) (string, error) {
@@ -199,7 +199,7 @@ func branchShapes() []*shape {
 			},
 		},
 		{
-			name: "first", want: []string{"1 fast, <nil>"}, leaves: []string{"slow/sleep"},
+			name: "first", unloadsEverywhere: true, want: []string{"1 fast, <nil>"}, leaves: []string{"slow/sleep"},
 			may: []string{"r step_started slow", "r timer_set slow/sleep"}, // it may lose before it has begun
 			define: func(l *life) []durable.Definition {
 				return []durable.Definition{durable.Define("first", func(ctx context.Context, _ int) (string, error) {

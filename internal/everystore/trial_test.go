@@ -156,6 +156,9 @@ func (tr *trial) live(t require.TestingT, n int, at *death) (writes [][]string, 
 	if at != nil && !tr.b.tellsAtOnce {
 		o.Lease = durable.MinLease
 	}
+	if tr.b.unloads {
+		o.UnloadAfter = time.Nanosecond
+	}
 	var err error
 	l.eng, err = durable.Open(ctx, l.process, o)
 	require.NoError(t, err)
