@@ -17,7 +17,8 @@ import (
 )
 
 // The shapes of workflows stand in the tables of steps_test.go, waits_test.go,
-// structure_test.go and undo_test.go. Each is run on every backend: first
+// structure_test.go, undo_test.go, start_test.go, talk_test.go and
+// renewal_test.go. Each is run on every backend: first
 // undisturbed, which tells what it records, and then, for each thing it records,
 // killed just before that is written and just after, and continued by another
 // process on the same data; and then the same with a second kill as soon as the
@@ -34,8 +35,7 @@ import (
 //  2. Let every body call l.did(ctx), and every piece of code outside of steps
 //     that runs again until something is recorded l.effect: so it is seen what
 //     runs twice. A body that waits must heed its context.
-//  3. What comes from outside (signals, cancels, in later tables pauses and
-//     requests) belongs into script. It runs in every life, from the beginning,
+//  3. What comes from outside (signals, cancels, pauses, requests) belongs into script. It runs in every life, from the beginning,
 //     beside the workflow: let it wait with l.until for what it follows on, and
 //     repeat itself harmlessly. A label such as "r wait_requested approve" is an
 //     event, "mail to r: signal approve 1" a message; a failing test prints
@@ -50,6 +50,10 @@ import (
 type shape struct {
 	name   string
 	define func(l *life) []durable.Definition
+	// start are options of the root's start, the same in every life.
+	start []durable.StartOption
+	// around wraps the attempts of every body; nil: nothing does.
+	around func(ctx context.Context, a durable.AttemptInfo, next func(context.Context) error) error
 	// script is what the world around does; nil: nothing.
 	script func(ctx context.Context, l *life) error
 	// recovered looks at the report of Recover, in every life; nil: nothing.
@@ -154,7 +158,7 @@ func (b backend) killAnywhere(t *testing.T, list []*shape) {
 }
 
 func shapes() []*shape {
-	return slices.Concat(stepShapes(), waitShapes(), structureShapes(), undoShapes())
+	return slices.Concat(stepShapes(), waitShapes(), structureShapes(), undoShapes(), startShapes(), talkShapes(), renewalShapes())
 }
 
 // killAnywhere runs the shape undisturbed, and then killed at each of its

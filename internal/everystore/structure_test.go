@@ -253,6 +253,26 @@ func mapShapes() []*shape {
 			},
 		},
 		{
+			name: "map whose failures are retried", want: []string{"[0 -1 4 -3], <nil>"}, wide: 2,
+			define: func(l *life) []durable.Definition {
+				return []durable.Definition{durable.Define("map whose failures are retried", func(ctx context.Context, _ int) (string, error) {
+					in, o := []int{0, 1, 2, 3}, durable.MapOptions{Concurrency: 2, KeepGoing: true}
+					out, err := durable.Map(ctx, "items", in, o, func(_ context.Context, n int) (int, error) { return l.item(n) })
+					if err == nil {
+						return "", errors.New("no item has failed")
+					}
+					if _, err := l.step(ctx, "mend", ""); err != nil {
+						return "", err
+					}
+					out, err = durable.RetryFailed(ctx, "again", in, out, err, o, func(_ context.Context, n int) (int, error) {
+						l.effect(l.trial.id, fmt.Sprintf("again[%d]", n/2))
+						return -n, nil
+					})
+					return fmt.Sprint(out), err
+				})}
+			},
+		},
+		{
 			name: "map that stops", want: []string{"[0 0 0 0] items[1] 2 undone, <nil>"},
 			define: func(l *life) []durable.Definition {
 				return []durable.Definition{durable.Define("map that stops", func(ctx context.Context, _ int) (string, error) {
