@@ -38,7 +38,9 @@ func (r *run) idle() bool {
 	if after < 0 || r.def.keepLoaded || r.dead.Load() != nil || r.ending.Load() || r.stopCause() != nil {
 		return false
 	}
-	if len(r.parked) < r.branches || r.flight != nil || len(r.pending) > 0 || r.wanted() != r.rowSays {
+	// The row must say that it waits: of a run that was handed a message it says,
+	// rightly, that it runs, though its goroutine has not noticed yet.
+	if len(r.parked) < r.branches || r.flight != nil || len(r.pending) > 0 || r.rowSays.status != store.Waiting || r.wanted() != r.rowSays {
 		return false
 	}
 	now, clock := r.eng.now(), time.Now()

@@ -43,7 +43,7 @@ func (tr *trial) checkLog(t require.TestingT, h *store.History) (events []store.
 		outcome := ""
 		switch e.Type {
 		case store.StepCompleted, store.StepFailed, store.ItemCompleted, store.ItemFailed, store.ChildFinished,
-			store.SignalReceived, store.WaitTimedOut, store.TimerFired, store.FirstWon:
+			store.SignalReceived, store.WaitTimedOut, store.WaitClosed, store.TimerFired, store.FirstWon, store.Published, store.AttributesSet:
 			outcome = e.Key
 			// First has a key of its own; a child has that of its start.
 			require.False(t, ended[outcome], "two outcomes of %s in %s", e.Key, run)
@@ -57,6 +57,10 @@ func (tr *trial) checkLog(t require.TestingT, h *store.History) (events []store.
 		case store.WorkflowCompleted, store.WorkflowFailed, store.WorkflowCancelled:
 			outcome = "~end"
 			require.False(t, ended[outcome], "%s ended twice", run)
+		case store.WorkflowContinued:
+			// Keys belong to a generation.
+			created := ended["~"+string(store.WorkflowCreated)]
+			ended = map[string]bool{"~" + string(store.WorkflowCreated): created}
 		}
 		ended[outcome] = true
 		events, before = append(events, e), e
@@ -68,6 +72,7 @@ func (tr *trial) checkLog(t require.TestingT, h *store.History) (events []store.
 func (tr *trial) checkRow(t require.TestingT, r *store.Run) {
 	require.True(t, r.Status.Terminal(), "%s ended as %s", r.ID, r.Status)
 	require.Empty(t, r.Owner, "owner of %s", r.ID)
+	require.False(t, r.Paused, "%s is paused", r.ID)
 	require.Zero(t, r.WakeAt, "%s has a timer", r.ID)
 	require.NotZero(t, r.EndedAt, r.ID)
 	require.LessOrEqual(t, r.Seen, r.Inbox, r.ID)
@@ -78,15 +83,27 @@ func (tr *trial) checkRow(t require.TestingT, r *store.Run) {
 	}
 }
 
-// consumed is the number of the message that an event consumed.
-func consumed(t require.TestingT, e *store.Event) int64 {
+// consumed is the message that an event consumed: its number, 0 for none, and
+// of what kind it must be.
+func consumed(t require.TestingT, e *store.Event) (int64, store.Kind) {
 	var d struct {
-		Message int64 `json:"message"`
+		Message int64  `json:"message"`
+		Request string `json:"request"`
 	}
 	if len(e.Data) > 0 {
 		require.NoError(t, json.Unmarshal(e.Data, &d))
 	}
-	return d.Message
+	switch {
+	case e.Type == store.SignalReceived && d.Request != "":
+		return d.Message, store.KindRequest
+	case e.Type == store.SignalReceived:
+		return d.Message, store.KindSignal
+	case e.Type == store.ChildFinished:
+		return d.Message, store.KindChild
+	case e.Type == store.CancelReceived:
+		return d.Message, store.KindCancel
+	}
+	return 0, "" // a pause says up to where it answers, and takes nothing
 }
 
 // checkInbox: numbered without a gap, each message there once and consumed at
@@ -94,7 +111,6 @@ func consumed(t require.TestingT, e *store.Event) int64 {
 func checkInbox(t require.TestingT, h *store.History, events []store.Event) {
 	run := h.Run.ID
 	require.EqualValues(t, len(h.Inbox), h.Run.Inbox, "inbox of %s", run)
-	kinds := map[store.Type]store.Kind{store.SignalReceived: store.KindSignal, store.ChildFinished: store.KindChild, store.CancelReceived: store.KindCancel}
 	seen := map[string]bool{}
 	for i := range h.Inbox {
 		m := &h.Inbox[i]
@@ -106,7 +122,7 @@ func checkInbox(t require.TestingT, h *store.History, events []store.Event) {
 	taken := map[int64]bool{}
 	for i := range events {
 		e := &events[i]
-		n := consumed(t, e)
+		n, kind := consumed(t, e)
 		if e.Type == store.SignalReceived || e.Type == store.ChildFinished {
 			require.NotZero(t, n, "event %d of %s consumed no message", e.Seq, run)
 		}
@@ -115,7 +131,7 @@ func checkInbox(t require.TestingT, h *store.History, events []store.Event) {
 		}
 		require.LessOrEqual(t, n, h.Run.Inbox, "event %d of %s", e.Seq, run)
 		require.False(t, taken[n], "message %d of %s was consumed twice", n, run)
-		require.Equal(t, kinds[e.Type], h.Inbox[n-1].Kind, "event %d of %s", e.Seq, run)
+		require.Equal(t, kind, h.Inbox[n-1].Kind, "event %d of %s", e.Seq, run)
 		taken[n] = true
 	}
 }
@@ -125,9 +141,13 @@ func checkInbox(t require.TestingT, h *store.History, events []store.Event) {
 func (tr *trial) checkOpen(t require.TestingT, h *store.History, events []store.Event, byID map[string]*store.Run) {
 	run := h.Run.ID
 	open := map[string]store.Type{}
+	generation := 0
 	for i := range events {
 		e := &events[i]
 		switch e.Type {
+		case store.WorkflowContinued: // what it has left behind is over
+			clear(open)
+			generation++
 		case store.WaitRequested, store.TimerSet:
 			require.NotContains(t, open, e.Key, "%s of %s was begun twice", e.Key, run)
 			open[e.Key] = e.Type
@@ -140,7 +160,11 @@ func (tr *trial) checkOpen(t require.TestingT, h *store.History, events []store.
 			require.NoError(t, json.Unmarshal(e.Data, &d))
 			require.Contains(t, byID, d.Child, "%s has started a child that does not exist", run)
 			require.Equal(t, run, byID[d.Child].Parent)
-			require.Equal(t, e.Key, byID[d.Child].ParentKey)
+			key := e.Key
+			if generation > 0 {
+				key += fmt.Sprint("~g", generation)
+			}
+			require.Equal(t, key, byID[d.Child].ParentKey)
 		}
 	}
 	if h.Run.Status != store.Completed {

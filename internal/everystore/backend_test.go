@@ -42,6 +42,8 @@ type backend struct {
 	// trials is how many trials of one shape are under way at a time. Most of
 	// their time they wait.
 	trials int
+	// unloads: every wait ends the goroutines of its run at once.
+	unloads bool
 	// fresh returns a function that makes empty data; each may be opened often.
 	fresh func(t *testing.T) func() opener
 }

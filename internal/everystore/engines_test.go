@@ -33,9 +33,22 @@ func (d *data) beating(t *testing.T, lease time.Duration, defs ...durable.Defini
 	st, err := d.open()
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, st.Close()) })
-	eng, err := durable.Open(context.Background(), st, durable.Options{
-		Workflows: defs, Logger: slog.New(slog.DiscardHandler), Lease: lease, Grace: -1,
-	})
+	return runProgram(t, st, durable.Options{Workflows: defs, Lease: lease})
+}
+
+// unloading is program with an engine that unloads every wait at once.
+func (d *data) unloading(t *testing.T, defs ...durable.Definition) program {
+	t.Helper()
+	st, err := d.open()
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, st.Close()) })
+	return runProgram(t, st, durable.Options{Workflows: defs, Lease: longLease, UnloadAfter: time.Nanosecond})
+}
+
+func runProgram(t *testing.T, st store.Store, o durable.Options) program {
+	t.Helper()
+	o.Logger, o.Grace = slog.New(slog.DiscardHandler), -1
+	eng, err := durable.Open(context.Background(), st, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, eng.Close()) })
 	ctx, stop := context.WithTimeout(durable.NewContext(context.Background(), eng), patience)

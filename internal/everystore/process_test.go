@@ -65,9 +65,17 @@ func label(run, root string, e *store.Event) string {
 	return s
 }
 
-// mailLabel names a message. What the engine sends has ids of its own making.
+// mailLabel names a message, with its id if that is the same in every trial:
+// those of requests and pauses are the engine's own.
 func mailLabel(root string, m *store.Message) string {
-	return fmt.Sprintf("mail to %s: %s %s %s", strings.Replace(m.To, root, "r", 1), m.Kind, m.Name, strings.Replace(m.ID, root, "r", 1))
+	s := fmt.Sprintf("mail to %s: %s", strings.Replace(m.To, root, "r", 1), m.Kind)
+	if m.Name != "" {
+		s += " " + m.Name
+	}
+	if m.Kind != store.KindRequest && m.Kind != store.KindPause {
+		s += " " + strings.Replace(m.ID, root, "r", 1)
+	}
+	return s
 }
 
 // rowLabel begins the label of a write that changes the row alone.

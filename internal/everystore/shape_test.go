@@ -17,7 +17,8 @@ import (
 )
 
 // The shapes of workflows stand in the tables of steps_test.go, waits_test.go,
-// structure_test.go and undo_test.go. Each is run on every backend: first
+// structure_test.go, undo_test.go, start_test.go, talk_test.go and
+// renewal_test.go. Each is run on every backend: first
 // undisturbed, which tells what it records, and then, for each thing it records,
 // killed just before that is written and just after, and continued by another
 // process on the same data; and then the same with a second kill as soon as the
@@ -34,8 +35,7 @@ import (
 //  2. Let every body call l.did(ctx), and every piece of code outside of steps
 //     that runs again until something is recorded l.effect: so it is seen what
 //     runs twice. A body that waits must heed its context.
-//  3. What comes from outside (signals, cancels, in later tables pauses and
-//     requests) belongs into script. It runs in every life, from the beginning,
+//  3. What comes from outside (signals, cancels, pauses, requests) belongs into script. It runs in every life, from the beginning,
 //     beside the workflow: let it wait with l.until for what it follows on, and
 //     repeat itself harmlessly. A label such as "r wait_requested approve" is an
 //     event, "mail to r: signal approve 1" a message; a failing test prints
@@ -50,6 +50,10 @@ import (
 type shape struct {
 	name   string
 	define func(l *life) []durable.Definition
+	// start are options of the root's start, the same in every life.
+	start []durable.StartOption
+	// around wraps the attempts of every body; nil: nothing does.
+	around func(ctx context.Context, a durable.AttemptInfo, next func(context.Context) error) error
 	// script is what the world around does; nil: nothing.
 	script func(ctx context.Context, l *life) error
 	// recovered looks at the report of Recover, in every life; nil: nothing.
@@ -67,6 +71,9 @@ type shape struct {
 	// may are labels of events, and effects, that are there or not depending on
 	// the moment.
 	may []string
+	// unloadsEverywhere: it is among those that are unloaded at every wait also
+	// where a trial costs most.
+	unloadsEverywhere bool
 	// races: which events and effects there are depends on the moment. The
 	// outcome is then one of want, and not every event is met by each trial.
 	races  bool
@@ -103,38 +110,55 @@ type tally struct{ points, trials, missed atomic.Int64 }
 
 func TestEveryShapeKilledAtAnyWriteOnAnyStoreEndsAsIfItHadNotBeen(t *testing.T) {
 	for _, b := range backends {
-		t.Run(b.name, func(t *testing.T) {
-			var sum tally
-			began := time.Now()
-			t.Run("shapes", func(t *testing.T) {
-				var shared *pool
-				if !b.virtual {
-					shared = newPool(t, b)
-					t.Cleanup(func() { shared.close(t) })
-				}
-				for _, s := range shapes() {
-					t.Run(s.name, func(t *testing.T) {
-						t.Parallel()
-						b.run(t, func(t *testing.T) {
-							p := shared
-							if p == nil { // nothing may be shared between bubbles
-								p = newPool(t, b)
-								defer p.close(t)
-							}
-							s.killAnywhere(t, b, p, &sum)
-						})
-					})
-				}
-			})
-			t.Logf("%d shapes, %d kill points, %d trials, %d where the moment had passed; %s",
-				len(shapes()), sum.points.Load(), sum.trials.Load(), sum.missed.Load(), time.Since(began).Round(time.Millisecond))
-			require.NotZero(t, sum.points.Load())
-		})
+		t.Run(b.name, func(t *testing.T) { b.killAnywhere(t, shapes()) })
 	}
 }
 
+// The same once more with goroutines that end at every wait, so that what comes
+// next finds a run which must be loaded first: the outcome, the events and the
+// effects are those of a run that stays in memory.
+func TestEveryShapeThatIsUnloadedAtEveryWaitEndsAsIfItHadNotBeen(t *testing.T) {
+	for _, b := range backends {
+		b.unloads = true
+		list := shapes()
+		if b.keeps { // each costs seconds there
+			list = slices.DeleteFunc(list, func(s *shape) bool { return !s.unloadsEverywhere })
+		}
+		t.Run(b.name, func(t *testing.T) { b.killAnywhere(t, list) })
+	}
+}
+
+// killAnywhere does that with each of the shapes.
+func (b backend) killAnywhere(t *testing.T, list []*shape) {
+	var sum tally
+	began := time.Now()
+	t.Run("shapes", func(t *testing.T) {
+		var shared *pool
+		if !b.virtual {
+			shared = newPool(t, b)
+			t.Cleanup(func() { shared.close(t) })
+		}
+		for _, s := range list {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				b.run(t, func(t *testing.T) {
+					p := shared
+					if p == nil { // nothing may be shared between bubbles
+						p = newPool(t, b)
+						defer p.close(t)
+					}
+					s.killAnywhere(t, b, p, &sum)
+				})
+			})
+		}
+	})
+	t.Logf("%d shapes, %d kill points, %d trials, %d where the moment had passed; %s",
+		len(list), sum.points.Load(), sum.trials.Load(), sum.missed.Load(), time.Since(began).Round(time.Millisecond))
+	require.NotZero(t, sum.points.Load())
+}
+
 func shapes() []*shape {
-	return slices.Concat(stepShapes(), waitShapes(), structureShapes(), undoShapes())
+	return slices.Concat(stepShapes(), waitShapes(), structureShapes(), undoShapes(), startShapes(), talkShapes(), renewalShapes())
 }
 
 // killAnywhere runs the shape undisturbed, and then killed at each of its

@@ -65,6 +65,28 @@ func stepShapes() []*shape {
 			},
 		},
 		{
+			name: "around", want: []string{"b by attempt 2, <nil>"},
+			// The first attempt of one step fails before its body begins.
+			around: func(ctx context.Context, a durable.AttemptInfo, next func(context.Context) error) error {
+				if a.Key == "work" && a.Number == 1 {
+					return errors.New("not let in")
+				}
+				return next(ctx)
+			},
+			define: func(l *life) []durable.Definition {
+				return []durable.Definition{durable.Define("around", func(ctx context.Context, _ int) (string, error) {
+					b, err := l.step(ctx, "before", "b")
+					if err != nil {
+						return "", err
+					}
+					return durable.Retry(ctx, "work", quick, func(ctx context.Context) (string, error) {
+						a := l.did(ctx)
+						return fmt.Sprint(b, " by attempt ", a.Number), nil
+					})
+				})}
+			},
+		},
+		{
 			name: "once with reconcile", want: []string{"paid a, <nil>"}, once: []string{"r pay/1"},
 			define: func(l *life) []durable.Definition {
 				return []durable.Definition{durable.Define("once with reconcile", func(ctx context.Context, _ int) (string, error) {

@@ -45,7 +45,7 @@ func structureShapes() []*shape {
 func childShapes() []*shape {
 	return []*shape{
 		{
-			name: "child", want: []string{"kid 1, <nil>"},
+			name: "child", unloadsEverywhere: true, want: []string{"kid 1, <nil>"},
 			define: func(l *life) []durable.Definition {
 				kid := l.kid(short)
 				return []durable.Definition{durable.Define("child", func(ctx context.Context, _ int) (string, error) {
@@ -199,7 +199,7 @@ func branchShapes() []*shape {
 			},
 		},
 		{
-			name: "first", want: []string{"1 fast, <nil>"}, leaves: []string{"slow/sleep"},
+			name: "first", unloadsEverywhere: true, want: []string{"1 fast, <nil>"}, leaves: []string{"slow/sleep"},
 			may: []string{"r step_started slow", "r timer_set slow/sleep"}, // it may lose before it has begun
 			define: func(l *life) []durable.Definition {
 				return []durable.Definition{durable.Define("first", func(ctx context.Context, _ int) (string, error) {
@@ -249,6 +249,26 @@ func mapShapes() []*shape {
 						return "", fmt.Errorf("no two dead letters: %w", err)
 					}
 					return l.step(ctx, "after", fmt.Sprint(out, " ", me.Failed[0].Key, " ", me.Failed[1].Key, " ", errors.Is(err, errOdd)))
+				})}
+			},
+		},
+		{
+			name: "map whose failures are retried", want: []string{"[0 -1 4 -3], <nil>"}, wide: 2,
+			define: func(l *life) []durable.Definition {
+				return []durable.Definition{durable.Define("map whose failures are retried", func(ctx context.Context, _ int) (string, error) {
+					in, o := []int{0, 1, 2, 3}, durable.MapOptions{Concurrency: 2, KeepGoing: true}
+					out, err := durable.Map(ctx, "items", in, o, func(_ context.Context, n int) (int, error) { return l.item(n) })
+					if err == nil {
+						return "", errors.New("no item has failed")
+					}
+					if _, err := l.step(ctx, "mend", ""); err != nil {
+						return "", err
+					}
+					out, err = durable.RetryFailed(ctx, "again", in, out, err, o, func(_ context.Context, n int) (int, error) {
+						l.effect(l.trial.id, fmt.Sprintf("again[%d]", n/2))
+						return -n, nil
+					})
+					return fmt.Sprint(out), err
 				})}
 			},
 		},

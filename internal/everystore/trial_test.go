@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -101,6 +102,9 @@ func ended(err error) error {
 	return err
 }
 
+// moments are times in the text of errors.
+var moments = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`)
+
 // try runs a shape on d and kills its processes as deaths says.
 func (s *shape) try(t require.TestingT, b backend, d *data, deaths ...death) (res result) {
 	d.runs++
@@ -119,7 +123,7 @@ func (s *shape) try(t require.TestingT, b backend, d *data, deaths ...death) (re
 		}
 		tr.checkEffects(t, n)
 		if !died {
-			res.outcome = strings.ReplaceAll(outcome, tr.id, "r")
+			res.outcome = moments.ReplaceAllString(strings.ReplaceAll(outcome, tr.id, "r"), "then")
 			break
 		}
 		d.gone(t, b)
@@ -156,6 +160,12 @@ func (tr *trial) live(t require.TestingT, n int, at *death) (writes [][]string, 
 	if at != nil && !tr.b.tellsAtOnce {
 		o.Lease = durable.MinLease
 	}
+	if tr.b.unloads {
+		o.UnloadAfter = time.Nanosecond
+	}
+	if tr.shape.around != nil {
+		o.Around = append(o.Around, tr.shape.around)
+	}
 	var err error
 	l.eng, err = durable.Open(ctx, l.process, o)
 	require.NoError(t, err)
@@ -179,8 +189,9 @@ func (l *life) work(wf *durable.Workflow[int, string]) (outcome string, err erro
 	}
 	for _, s := range report.Stuck {
 		// With a short lease on a busy machine a claim may come too late; the
-		// next beat tries again, and there is no code.
-		if s.Code != "" {
+		// next beat tries again, and there is no code. A paused run is there for
+		// the script to let go on.
+		if s.Code != "" && s.Code != durable.CodePaused {
 			return "", fmt.Errorf("recovery: %+v", report)
 		}
 	}
@@ -192,7 +203,10 @@ func (l *life) work(wf *durable.Workflow[int, string]) (outcome string, err erro
 			return "", err
 		}
 	}
-	run, err := wf.Start(l.ctx, l.trial.id, 7)
+	run, err := wf.Start(l.ctx, l.trial.id, 7, l.shape.start...)
+	if errors.Is(err, durable.ErrNotRunning) { // what the start would send comes too late
+		run, err = wf.Handle(l.ctx, l.trial.id)
+	}
 	if err != nil {
 		return "", err
 	}

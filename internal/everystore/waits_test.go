@@ -50,7 +50,7 @@ func waitShapes() []*shape {
 			},
 		},
 		{
-			name: "signals after the waits", want: []string{"x1 y, <nil>"},
+			name: "signals after the waits", unloadsEverywhere: true, want: []string{"x1 y, <nil>"},
 			define: func(l *life) []durable.Definition {
 				return []durable.Definition{durable.Define("signals after", func(ctx context.Context, _ int) (string, error) {
 					x, err := durable.Await[string](ctx, "letter")
@@ -78,7 +78,7 @@ func waitShapes() []*shape {
 			},
 		},
 		{
-			name: "approval", want: []string{"shipped true, <nil>"},
+			name: "approval", unloadsEverywhere: true, want: []string{"shipped true, <nil>"},
 			define: func(l *life) []durable.Definition {
 				return []durable.Definition{durable.Define("approval", func(ctx context.Context, _ int) (string, error) {
 					ok, err := durable.Await[bool](ctx, "approve", durable.Prompt("Ship it?"), durable.Timeout(time.Hour))
@@ -152,7 +152,7 @@ func waitShapes() []*shape {
 			},
 		},
 		{
-			name: "cancel in mid-wait", want: []string{", run r (cancel in mid-wait) cancelled: enough"},
+			name: "cancel in mid-wait", unloadsEverywhere: true, want: []string{", run r (cancel in mid-wait) cancelled: enough"},
 			define: func(l *life) []durable.Definition {
 				return []durable.Definition{durable.Define("cancel in mid-wait", func(ctx context.Context, _ int) (string, error) {
 					if _, err := l.step(ctx, "before", "a"); err != nil {

@@ -30,7 +30,7 @@ const childEnv = "HOLDFAST_PROOF_CHILD"
 
 // orders are what a child does.
 type orders struct {
-	Role    string // "worker", "zombie", "waiter", "polite"
+	Role    string // "worker", "zombie", "waiter", "polite", "host", "looper"
 	Backend string
 	DSN     string
 	Dir     string // for the journal and flags
@@ -63,6 +63,10 @@ func TestMain(m *testing.M) {
 		err = waiter(st, o)
 	case "zombie":
 		err = zombie(st, o)
+	case "host":
+		err = host(st, o)
+	case "looper":
+		err = looper(st, o)
 	}
 	if err != nil {
 		fmt.Println("error", err)
