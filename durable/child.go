@@ -105,7 +105,7 @@ func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) 
 	}
 	here := r.def != nil
 	if here {
-		if err := e.add(r); err != nil {
+		if err := e.addNew(r); err != nil {
 			// It is under way here already: an explicit id that somebody else
 			// has used. The store decides whether it is the same run.
 			here = false

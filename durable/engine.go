@@ -186,6 +186,23 @@ func (e *Engine) beat(ctx context.Context, leaving bool) (store.Pulse, error) {
 func (e *Engine) add(r *run) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	return e.addLocked(r)
+}
+
+// addNew is add for a run that is about to be created. A dormant run of that id
+// counts as under way: nothing that happens to it may go astray because
+// somebody tries to start it again.
+func (e *Engine) addNew(r *run) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.dormant[r.id] != nil {
+		return fmt.Errorf("durable: run %s waits here: %w", r.id, store.ErrOwned)
+	}
+	return e.addLocked(r)
+}
+
+// addLocked is add with the engine's mutex held.
+func (e *Engine) addLocked(r *run) error {
 	if e.closing {
 		return ErrClosed
 	}

@@ -258,7 +258,7 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 	w := &write{events: events, create: &r.row, hold: o.exclusive, send: e.mailTo(id, o.mail), expect: store.Expect{Absent: true}, once: true}
 	if r.def != nil {
 		r.born = make(chan struct{})
-		if err := e.add(r); err != nil {
+		if err := e.addNew(r); err != nil {
 			r.cancel(nil)
 			if errors.Is(err, store.ErrOwned) {
 				err = &store.ExistsError{RunID: id}

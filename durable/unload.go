@@ -72,8 +72,10 @@ func (r *run) unload() {
 		}
 		return
 	}
-	// What is read later than this has not been looked at by any wait.
-	r.unloadSeen = r.inbox.seen()
+	// What has come later than the row says has not been looked at by any wait:
+	// idle has compared the two. To ask the inbox again would count a message
+	// that has come since, and that is handed to a wait which is about to end.
+	r.unloadSeen = r.rowSays.seen
 	// From here on nothing of this execution is recorded any more: admit looks
 	// at this under the same mutex.
 	died := r.dead.CompareAndSwap(nil, &death{kind: deathUnloaded, err: ErrUnloaded})
@@ -91,12 +93,14 @@ func (r *run) unload() {
 // while it waits.
 func (e *Engine) layDown(r *run) {
 	d := &dormant{id: r.id, def: r.def, epoch: r.row.Epoch, later: r.row.Generation > 0, wake: r.rowSays.wake, seen: r.unloadSeen, place: -1}
-	e.forget(r)
+	defer e.forget(r)
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.closing || e.runs[r.id] != nil {
+	if e.closing || e.runs[r.id] != r {
 		return
 	}
+	// In one act: a start of the same id in between would take it for a free one.
+	delete(e.runs, r.id)
 	e.dormant[r.id] = d
 	if d.wake != 0 {
 		heap.Push(&e.sleepers, d)
@@ -248,7 +252,8 @@ func (e *Engine) load(ctx context.Context, d *dormant) {
 			r.preloaded = h
 		}
 		if err := e.add(r); err != nil {
-			r.cancel(nil) // the engine closes, or it was claimed anew
+			r.cancel(nil)
+			e.postpone(d, time.Second) // unless the engine closes, or it was claimed anew
 			return
 		}
 		r.launch()

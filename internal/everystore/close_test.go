@@ -49,31 +49,38 @@ func engineGoroutines() int {
 	return n
 }
 
+// startWaiters starts so many of them, and returns once all of them wait.
+func (d *data) startWaiters(t *testing.T, p program, count int) {
+	t.Helper()
+	began := time.Now()
+	var starts sync.WaitGroup
+	for i := range 50 {
+		starts.Go(func() {
+			for n := i; n < count; n += 50 {
+				if _, err := waiter.Start(p, fmt.Sprintf("r%04d", n), n); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	starts.Wait()
+	for {
+		counts, err := d.outside.Count(context.Background(), store.Filter{}, store.ByStatus)
+		require.NoError(t, err)
+		if counts[string(store.Waiting)] == int64(count) {
+			break
+		}
+		require.Less(t, time.Since(began), 2*patience, "%v", counts)
+		time.Sleep(5 * moment)
+	}
+}
+
 func TestCloseLeavesNoGoroutineOfThousandsOfWaitingRuns(t *testing.T) {
 	onEach(t, func(t *testing.T, b backend, d *data) {
 		p := d.program(t, waiter)
 		began := time.Now()
-		var starts sync.WaitGroup
-		for i := range 50 {
-			starts.Go(func() {
-				for n := i; n < waiters; n += 50 {
-					if _, err := waiter.Start(p, fmt.Sprintf("r%04d", n), n); err != nil {
-						t.Error(err)
-						return
-					}
-				}
-			})
-		}
-		starts.Wait()
-		for {
-			counts, err := d.outside.Count(context.Background(), store.Filter{}, store.ByStatus)
-			require.NoError(t, err)
-			if counts[string(store.Waiting)] == waiters {
-				break
-			}
-			require.Less(t, time.Since(began), 2*patience, "%v", counts)
-			time.Sleep(5 * moment)
-		}
+		d.startWaiters(t, p, waiters)
 		t.Logf("%d runs wait after %s, with %d goroutines", waiters, time.Since(began), engineGoroutines())
 
 		began = time.Now()
@@ -97,5 +104,44 @@ func TestCloseLeavesNoGoroutineOfThousandsOfWaitingRuns(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "x", out)
 		}
+	})
+}
+
+// lodgers is how many runs are unloaded when their engine is closed.
+const lodgers = 5000
+
+// inUse returns what is in use by heap and stacks, in bytes.
+func inUse() int64 {
+	runtime.GC()
+	runtime.GC() // what finalizers and pools still held
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc + m.StackInuse)
+}
+
+func TestThousandsOfUnloadedRunsHaveNoGoroutineAndHardlyAnyMemory(t *testing.T) {
+	onEach(t, func(t *testing.T, b backend, d *data) {
+		p := d.unloading(t, waiter)
+		idle, before, began := engineGoroutines(), inUse(), time.Now()
+		d.startWaiters(t, p, lodgers)
+		for engineGoroutines() > idle {
+			require.Less(t, time.Since(began), 2*patience, "%d goroutines", engineGoroutines())
+			time.Sleep(5 * moment)
+		}
+		each := (inUse() - before) / lodgers
+		t.Logf("%d runs are unloaded after %s: %d bytes each, the store's included", lodgers, time.Since(began), each)
+		if b.name != "memory" { // which holds their histories as well
+			require.Less(t, each, int64(2000))
+		}
+		began = time.Now()
+		require.NoError(t, p.eng.Close())
+		took := time.Since(began)
+		t.Logf("closed in %s", took)
+		require.Less(t, took, 5*time.Second)
+		require.Zero(t, engineGoroutines(), "of the closed engine")
+
+		counts, err := d.outside.Count(context.Background(), store.Filter{}, store.ByStatus)
+		require.NoError(t, err)
+		require.Equal(t, map[string]int64{string(store.Waiting): lodgers}, counts)
 	})
 }

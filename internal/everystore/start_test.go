@@ -43,7 +43,7 @@ func startShapes() []*shape {
 			},
 		},
 		{
-			name: "signal with the start", want: []string{"x y, <nil>"}, unloadsEverywhere: true,
+			name: "signal with the start", want: []string{"x y, <nil>"},
 			start: []durable.StartOption{
 				durable.WithSignal("letter", "x", durable.SignalID("1")), durable.WithSignal("letter", "y", durable.SignalID("2")),
 			},
@@ -167,7 +167,7 @@ func startShapes() []*shape {
 			},
 		},
 		{
-			name: "deadline", want: []string{", run r (deadline) failed: run r has passed its deadline, then"}, unloadsEverywhere: true,
+			name: "deadline", want: []string{", run r (deadline) failed: run r has passed its deadline, then"},
 			start: []durable.StartOption{durable.Deadline(3 * short)},
 			races: true, // how far it comes
 			define: func(l *life) []durable.Definition {

@@ -176,7 +176,7 @@ func talkShapes() []*shape {
 			},
 		},
 		{
-			name: "prompts of one name", want: []string{"ann: yes, bob: no, <nil>"}, unloadsEverywhere: true,
+			name: "prompts of one name", want: []string{"ann: yes, bob: no, <nil>"},
 			define: func(l *life) []durable.Definition {
 				return []durable.Definition{durable.Define("prompts of one name", func(ctx context.Context, _ int) (string, error) {
 					ask := func(who string) *durable.Future[string] {

@@ -78,7 +78,7 @@ func waitShapes() []*shape {
 			},
 		},
 		{
-			name: "approval", unloadsEverywhere: true, want: []string{"shipped true, <nil>"},
+			name: "approval", want: []string{"shipped true, <nil>"},
 			define: func(l *life) []durable.Definition {
 				return []durable.Definition{durable.Define("approval", func(ctx context.Context, _ int) (string, error) {
 					ok, err := durable.Await[bool](ctx, "approve", durable.Prompt("Ship it?"), durable.Timeout(time.Hour))
@@ -152,7 +152,7 @@ func waitShapes() []*shape {
 			},
 		},
 		{
-			name: "cancel in mid-wait", unloadsEverywhere: true, want: []string{", run r (cancel in mid-wait) cancelled: enough"},
+			name: "cancel in mid-wait", want: []string{", run r (cancel in mid-wait) cancelled: enough"},
 			define: func(l *life) []durable.Definition {
 				return []durable.Definition{durable.Define("cancel in mid-wait", func(ctx context.Context, _ int) (string, error) {
 					if _, err := l.step(ctx, "before", "a"); err != nil {
