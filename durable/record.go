@@ -269,7 +269,7 @@ func (p *past) takeRun(e *store.Event) error {
 		ev := *e
 		p.cancel = &ev
 		p.taken[d.Message] = true
-	case store.WorkflowPaused, store.WorkflowUnpaused, store.WorkflowInterrupted:
+	case store.WorkflowPaused, store.WorkflowUnpaused, store.WorkflowInterrupted, store.WorkflowRecovered:
 		d, err := dataOf(e)
 		if err != nil {
 			return fmt.Errorf("its data is not readable: %w", err)
