@@ -31,8 +31,8 @@ type audit struct {
 
 	before    store.Event // the one before in the log, over all branches
 	sumBefore uint32      // of the event before the one that is looked at
-	past   *past       // the current lineage, up to the damage
-	life   lifeOf
+	past      *past       // the current lineage, up to the damage
+	life      lifeOf
 	// bad is the first event of the lineage that cannot be believed; 0: none.
 	bad   int64
 	start cutPoint   // behind the events that begin the generation
