@@ -129,6 +129,9 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.loops.Go(func() { e.beatLoop(beating) })
 	e.loops.Go(func() { e.claimLoop(e.loop) })
 	e.loops.Go(func() { e.sleeperLoop(e.loop) })
+	if o.Retention.active() && o.Retention.Every > 0 {
+		e.loops.Go(func() { e.retentionLoop(e.loop) })
+	}
 	if n := store.CapabilitiesOf(st).Notifier; n != nil {
 		e.loops.Go(func() { e.noticeLoop(e.loop, n) })
 		e.loops.Go(func() { e.mailLoop(e.loop) })
