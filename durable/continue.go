@@ -193,7 +193,7 @@ func (r *run) renew(n *renewal) outcome {
 		data: eventData{
 			Seed: hex.EncodeToString(seed[:]), Declared: r.def.steps, Executor: r.eng.id,
 			Generation: generation, Inbox: seen, Pending: pending,
-			Headers: r.headers, Deadline: r.deadline, Exclusive: r.exclusive, Attributes: r.attributes,
+			Headers: r.headers, Deadline: r.deadline, Exclusive: r.exclusive, Attributes: r.attributes, Environment: r.eng.environment,
 		},
 	}
 	w := &write{

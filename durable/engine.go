@@ -57,6 +57,8 @@ type Engine struct {
 
 	roused chan struct{} // look at the dormant runs
 
+	environment *Environment // of this process; nil: it is neither recorded nor compared
+
 	mu        sync.Mutex
 	runs      map[string]*run
 	dormant   map[string]*dormant
@@ -110,7 +112,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		types: types, wrap: wrap, maxPayload: maxPayload,
+		types: types, wrap: wrap, maxPayload: maxPayload, environment: o.Capture.capture(),
 		id: newExecutorID(), options: o, store: st, limits: st.Limits(), codec: o.Codec, errors: kinds, defs: defs, log: o.Logger, tracer: newTracer(o.TracerProvider),
 		wake: make(chan struct{}, 1), look: make(chan struct{}, 1), mail: make(chan struct{}, 1), roused: make(chan struct{}, 1),
 		runs: map[string]*run{}, dormant: map[string]*dormant{}, watchers: map[string][]chan struct{}{}, suspects: map[string]bool{}, closed: make(chan struct{}), openedAt: time.Now(),

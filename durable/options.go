@@ -80,6 +80,9 @@ type Options struct {
 	// Retention deletes runs some time after their end; the zero value keeps
 	// everything. KeepAWeek() is a preset.
 	Retention Retention
+	// Capture says what is recorded of the environment a run is started in; zero:
+	// the working directory and the name of the program.
+	Capture Capture
 	// Errors that keep their identity in the history.
 	Errors []ErrorKind
 	// TracerProvider for spans; nil: OpenTelemetry's global one, which does

@@ -83,6 +83,7 @@ type eventData struct {
 	Inbox       int64                      `json:"inbox,omitempty"`       // workflow_started: last message before the generation
 	Pending     []int64                    `json:"pending,omitempty"`     // the same: messages up to it that were not taken
 	Sum         uint32                     `json:"sum,omitempty"`         // the same: sum of the event before
+	Environment *Environment               `json:"environment,omitempty"` // workflow_created, workflow_started of a later generation
 }
 
 func (d *eventData) encode() []byte {
