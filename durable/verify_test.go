@@ -434,3 +434,18 @@ func finish[I, O any](t *testing.T, w *world, wf *durable.Workflow[I, O], id str
 	defer cancel()
 	return h.Wait(ctx)
 }
+
+// checkVerified has every run of a store verified: whatever kills it went
+// through, nothing is damaged.
+func checkVerified(t require.TestingT, data store.Store) {
+	eng, err := durable.Open(context.Background(), data, durable.Options{Logger: slog.New(slog.DiscardHandler)})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, eng.Close()) }()
+	for v, err := range eng.VerifyAll(context.Background(), store.Filter{}) {
+		require.NoError(t, err)
+		for _, f := range v.Findings {
+			// This engine has none of the keys and codecs.
+			require.Equal(t, durable.FoundIncompatible, f.Kind, "%s: %s", v.RunID, f)
+		}
+	}
+}
