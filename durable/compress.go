@@ -59,6 +59,9 @@ func (c *compressor) compress(data []byte) (small []byte, ok bool) {
 	return small, len(small) <= len(data)-len(data)/8
 }
 
+// errBadCompression: what was compressed is not whole.
+var errBadCompression = errors.New("it cannot be decompressed")
+
 func (c *compressor) decompress(name string, data []byte) ([]byte, error) {
 	if name != zstdName {
 		return nil, fmt.Errorf("it is compressed with %q, which this program does not know: use a newer one", name)
@@ -72,7 +75,7 @@ func (c *compressor) decompress(name string, data []byte) ([]byte, error) {
 		return nil, fmt.Errorf("it takes more room decompressed than any payload may: %w", store.ErrTooLarge)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("it cannot be decompressed: %w", err)
+		return nil, fmt.Errorf("%w: %w", errBadCompression, err)
 	}
 	return plain, nil
 }

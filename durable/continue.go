@@ -193,7 +193,7 @@ func (r *run) renew(n *renewal) outcome {
 		data: eventData{
 			Seed: hex.EncodeToString(seed[:]), Declared: r.def.steps, Executor: r.eng.id,
 			Generation: generation, Inbox: seen, Pending: pending,
-			Headers: r.headers, Deadline: r.deadline, Exclusive: r.exclusive, Attributes: r.attributes,
+			Headers: r.headers, Deadline: r.deadline, Exclusive: r.exclusive, Attributes: r.attributes, Environment: r.eng.environment,
 		},
 	}
 	w := &write{
@@ -293,7 +293,7 @@ func (e *Engine) succeed(r, next *run) {
 func (r *run) loadLineage() (*store.History, *past, error) {
 	if h := r.preloaded; h != nil {
 		r.preloaded = nil
-		p, err := readPast(r.id, h.Events, r.sizeHint())
+		p, err := readPast(r.id, gapless(h), r.sizeHint())
 		return h, p, err
 	}
 	const none = math.MaxInt64
@@ -313,7 +313,7 @@ func (r *run) loadLineage() (*store.History, *past, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := readPast(r.id, h.Events, r.sizeHint())
+	p, err := readPast(r.id, gapless(h), r.sizeHint())
 	if err != nil || from.AfterMessage != none {
 		return h, p, err
 	}

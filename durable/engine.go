@@ -59,6 +59,8 @@ type Engine struct {
 
 	roused chan struct{} // look at the dormant runs
 
+	environment *Environment // of this process; nil: it is neither recorded nor compared
+
 	mu        sync.Mutex
 	runs      map[string]*run
 	dormant   map[string]*dormant
@@ -112,7 +114,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		types: types, wrap: wrap, maxPayload: maxPayload,
+		types: types, wrap: wrap, maxPayload: maxPayload, environment: o.Capture.capture(),
 		id: newExecutorID(), options: o, store: st, limits: st.Limits(), codec: o.Codec, errors: kinds, defs: defs, log: o.Logger, tracer: newTracer(o.TracerProvider),
 		wake: make(chan struct{}, 1), look: make(chan struct{}, 1), mail: make(chan struct{}, 1), roused: make(chan struct{}, 1),
 		runs: map[string]*run{}, dormant: map[string]*dormant{}, watchers: map[string][]chan struct{}{}, suspects: map[string]bool{}, closed: make(chan struct{}), openedAt: time.Now(),
@@ -134,6 +136,9 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.loops.Go(func() { e.beatLoop(beating) })
 	e.loops.Go(func() { e.claimLoop(e.loop) })
 	e.loops.Go(func() { e.sleeperLoop(e.loop) })
+	if o.Retention.active() && o.Retention.Every > 0 {
+		e.loops.Go(func() { e.retentionLoop(e.loop) })
+	}
 	if n := store.CapabilitiesOf(st).Notifier; n != nil {
 		e.loops.Go(func() { e.noticeLoop(e.loop, n) })
 		e.loops.Go(func() { e.mailLoop(e.loop) })

@@ -446,6 +446,9 @@ const (
 	CodeRestarted         = "server_restarted" // FailOnBoot
 	CodeShutdown          = "shutdown"         // stopped gracefully; its policy leaves resuming to a person
 	CodeError             = "error"            // the workflow returned an error
+	CodeRepaired          = "repaired"         // it had failed, and was repaired; Resume continues it
+	CodeImporting         = "importing"        // its import has not finished; import it again
+	CodeImported          = "imported"         // it was not ended where it was exported; Resume continues it here
 	CodePanic             = "panic"
 	CodeDeadline          = "deadline" // the run's deadline has passed
 	CodeApproval          = "approval" // waiting for a person

@@ -25,6 +25,10 @@ type Info struct {
 	Headers map[string]string
 	// Exclusive are the keys it was started with: it holds them until it ends.
 	Exclusive []string
+	// Environment it was started in, nil if that was not recorded, and what of it
+	// is another in this process, a line each.
+	Environment *Environment
+	Differences []string
 }
 
 // Get reads a run. ErrNotFound if there is none.
@@ -39,6 +43,7 @@ func (e *Engine) Get(ctx context.Context, id string) (Info, error) {
 		return Info{}, err
 	}
 	i.Headers, i.Exclusive = born.Headers, born.Exclusive
+	i.Environment, i.Differences = born.Environment, born.Environment.Differences(e.environment)
 	if d := e.defs.find(h.Run.Workflow, h.Run.Version); d != nil {
 		i.Declared = d.steps
 	}

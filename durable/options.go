@@ -78,6 +78,12 @@ type Options struct {
 	// anything is written. At least MinMaxPayload, and no more than the store
 	// takes.
 	MaxPayload int
+	// Retention deletes runs some time after their end; the zero value keeps
+	// everything. KeepAWeek() is a preset.
+	Retention Retention
+	// Capture says what is recorded of the environment a run is started in; zero:
+	// the working directory and the name of the program.
+	Capture Capture
 	// Errors that keep their identity in the history.
 	Errors []ErrorKind
 	// TracerProvider for spans; nil: OpenTelemetry's global one, which does
@@ -134,6 +140,12 @@ func (o Options) filled() (Options, error) {
 	}
 	if o.OnBoot == 0 {
 		o.OnBoot = ResumeOnBoot
+	}
+	if err := o.Retention.check(); err != nil {
+		return o, err
+	}
+	if o.Retention.Every == 0 {
+		o.Retention.Every = DefaultRetentionEvery
 	}
 	if err := checkAround(o.Around); err != nil {
 		return o, err

@@ -83,6 +83,7 @@ type eventData struct {
 	Inbox       int64                      `json:"inbox,omitempty"`       // workflow_started: last message before the generation
 	Pending     []int64                    `json:"pending,omitempty"`     // the same: messages up to it that were not taken
 	Sum         uint32                     `json:"sum,omitempty"`         // the same: sum of the event before
+	Environment *Environment               `json:"environment,omitempty"` // workflow_created, workflow_started of a later generation
 }
 
 func (d *eventData) encode() []byte {
@@ -269,7 +270,7 @@ func (p *past) takeRun(e *store.Event) error {
 		ev := *e
 		p.cancel = &ev
 		p.taken[d.Message] = true
-	case store.WorkflowPaused, store.WorkflowUnpaused, store.WorkflowInterrupted:
+	case store.WorkflowPaused, store.WorkflowUnpaused, store.WorkflowInterrupted, store.WorkflowRecovered:
 		d, err := dataOf(e)
 		if err != nil {
 			return fmt.Errorf("its data is not readable: %w", err)

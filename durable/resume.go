@@ -47,6 +47,9 @@ func (e *Engine) Resume(ctx context.Context, id string) error {
 	}
 	row := &h.Run
 	reopened := false
+	if row.Code == CodeImporting {
+		return &NotResumableError{RunID: id, Status: row.Status, Reason: row.Reason}
+	}
 	if row.Paused {
 		return &NotResumableError{RunID: id, Status: row.Status, Reason: "it is paused"}
 	}

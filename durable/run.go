@@ -368,6 +368,7 @@ func (r *run) adopt(created *store.Event) error {
 	}
 	r.seed = binary.BigEndian.Uint64(seed)
 	r.headers, r.exclusive = d.Headers, d.Exclusive
+	r.eng.compareEnvironment(&r.row, d.Environment)
 	if d.Deadline != 0 {
 		r.deadline = d.Deadline
 	}

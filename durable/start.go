@@ -204,7 +204,7 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	}
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails, says its documentation
-	born := &eventData{Seed: hex.EncodeToString(b[:]), Declared: def.steps, Headers: o.headers, Deadline: row.DeadlineAt, Exclusive: o.exclusive, Attributes: o.attributes}
+	born := &eventData{Seed: hex.EncodeToString(b[:]), Declared: def.steps, Headers: o.headers, Deadline: row.DeadlineAt, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.environment}
 	row.Trace = e.startSpan(ctx, &row)
 	created = store.Event{Type: store.WorkflowCreated, Data: born.encode()}
 	created.Payload = e.seal(placeOf(id, &created), input)

@@ -1,0 +1,477 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// An audit looks at a whole run, event by event in the order of the log: what is
+// damaged, and how far what comes before the damage can be believed. It is a pure
+// function of what it is given.
+//
+// For example, of the log 1 created, 2 started, 3 step_completed a, 4
+// step_completed b, with a flipped bit in 4: there is one finding, on event 4; bad
+// is 4, and the cut behind which a repair can go on is after event 3.
+type audit struct {
+	v    Verification
+	h    *store.History // the events are not read from it
+	open payloadJudge
+
+	branch   int32 // the current one, as far as row and log tell
+	lineage  store.Lineage
+	cuts     map[int32]int64 // of the branches of the lineage: after which event each begins
+	root     int64           // the last event of the generations before
+	seen     map[int32]bool  // branches with a sound event
+	branches map[int32]store.Branch
+
+	before    store.Event // the one before in the log, over all branches
+	sumBefore uint32      // of the event before the one that is looked at
+	past      *past       // the current lineage, up to the damage
+	life      lifeOf
+	// bad is the first event of the lineage that cannot be believed; 0: none.
+	bad   int64
+	start cutPoint   // behind the events that begin the generation
+	cut   cutPoint   // behind the last stable event before bad
+	lost  []lostCall // of the lineage, recorded behind cut
+	// unreadable: the store could not give all of it.
+	unreadable bool
+}
+
+// cutPoint is an event behind which a branch may begin.
+type cutPoint struct {
+	seq   int64
+	steps int32
+}
+
+// lostCall is an outcome or a beginning that a cut would leave behind.
+type lostCall struct {
+	seq   int64
+	typ   store.Type
+	key   string
+	child string
+}
+
+// payloadJudge opens a payload at its place; nil: it can be read.
+type payloadJudge func(p place, env []byte) error
+
+func newAudit(h *store.History, judge payloadJudge) *audit {
+	a := &audit{
+		v: Verification{RunID: h.Run.ID, Workflow: h.Run.Workflow, Status: h.Run.Status},
+		h: h, open: judge, branch: h.Run.Branch,
+		cuts: map[int32]int64{}, seen: map[int32]bool{}, branches: map[int32]store.Branch{0: {}},
+		past: &past{scopes: map[string][]*record{}, items: map[string]map[int]*store.Event{}, taken: map[int64]bool{}},
+	}
+	for _, b := range h.Branches {
+		a.branches[b.N] = b
+	}
+	// The end of the log is always on the current branch.
+	if last := h.Run.Last; last != nil && last.Branch != a.branch {
+		if _, known := a.branches[last.Branch]; known {
+			a.branch = last.Branch
+		}
+	}
+	a.lineage = store.LineageOf(h.Branches, a.branch)
+	for _, n := range a.lineage.Branches() {
+		if b := a.branches[n]; b.Parent < n && b.CutScope == "" {
+			a.cuts[n] = b.Cutoff
+		}
+	}
+	a.root = rootOf(h.Branches, a.branch).Cutoff
+	return a
+}
+
+// event looks at the next event of the log.
+func (a *audit) event(e *store.Event) {
+	a.v.Events++
+	sound := a.chain(e)
+	a.sumBefore, a.before = a.before.Sum, *e
+	a.life.take(e)
+	if !sound {
+		if a.bad != 0 && !a.behind(e.Seq) {
+			a.lose(e)
+		}
+		return
+	}
+	behind := a.behind(e.Seq) || !a.lineage.Has(e)
+	if _, known := a.branches[e.Branch]; !known {
+		a.damage(e.Seq, e.Key, PartEvent, fmt.Sprintf("it stands on branch %d, of which there is no record", e.Branch))
+		return
+	}
+	if len(e.Payload) > 0 {
+		a.v.Payloads++
+		if err := a.open(placeOf(a.v.RunID, e), e.Payload); err != nil {
+			kind := kindOfDecode(err)
+			a.v.add(Finding{Kind: kind, Part: PartPayload, Seq: e.Seq, Key: e.Key, Behind: behind, Text: err.Error()})
+			if kind == FoundCorrupt && !behind {
+				a.spoil(e.Seq)
+			}
+		}
+	}
+	a.seen[e.Branch] = true
+	if !behind {
+		a.follow(e)
+	}
+}
+
+// chain checks number and sum of e, and reports whether e can be believed.
+func (a *audit) chain(e *store.Event) bool {
+	if a.before.Seq == 0 && e.Seq > 1 {
+		// Closed generations may be gone as a whole; what follows carries the sum.
+		if d, err := dataOf(e); err == nil && e.Type == store.WorkflowStarted && d.Generation > 0 {
+			a.before = store.Event{Seq: e.Seq - 1, Sum: d.Sum}
+		}
+	}
+	if e.Seq != a.before.Seq+1 {
+		missing := fmt.Sprintf("the event before it is %d: the events between are missing", a.before.Seq)
+		if e.Seq <= a.before.Seq {
+			missing = fmt.Sprintf("it comes after event %d", a.before.Seq)
+		}
+		at := max(min(a.before.Seq+1, e.Seq), 1)
+		a.damage(at, e.Key, PartEvent, fmt.Sprintf("event %d: %s", e.Seq, missing))
+		return a.behind(at) // then e is the first that counts
+	}
+	if store.Seal(a.v.RunID, a.before.Sum, e) != e.Sum {
+		if d, err := dataOf(e); err == nil && e.Type == store.WorkflowStarted && d.Generation > 0 && store.Seal(a.v.RunID, d.Sum, e) == e.Sum {
+			return true // it is the sum before that was changed, which it carries
+		}
+		a.damage(e.Seq, e.Key, PartEvent, "its checksum does not fit: it, or the event before it, was changed")
+		return false
+	}
+	return true
+}
+
+// follow takes an event of the current lineage into account, as a resume does.
+func (a *audit) follow(e *store.Event) {
+	if a.bad != 0 {
+		a.lose(e)
+		return
+	}
+	err := a.begin(e)
+	a.past.events++
+	if err == nil {
+		err = a.past.take(e)
+	}
+	if future := (*futureEventError)(nil); errors.As(err, &future) {
+		a.v.add(Finding{Kind: FoundIncompatible, Part: PartEvent, Seq: e.Seq, Key: e.Key, Text: err.Error()})
+		return
+	}
+	if err != nil {
+		a.damage(e.Seq, e.Key, PartEvent, err.Error())
+		a.lose(e)
+		return
+	}
+	at := cutPoint{seq: e.Seq, steps: e.Steps}
+	switch {
+	case e.Type.Stable():
+		a.cut, a.lost = at, nil
+	case e.Type == store.WorkflowCreated, e.Type == store.WorkflowStarted:
+		a.start = at
+	default:
+		a.lose(e)
+	}
+}
+
+// begin checks the first event of the lineage.
+func (a *audit) begin(e *store.Event) error {
+	if a.past.events > 0 {
+		return nil
+	}
+	before, renewed, err := a.past.beginGeneration(e)
+	switch {
+	case err != nil:
+		return fmt.Errorf("its data is not readable: %w", err)
+	case renewed && before.Sum != a.sumBefore:
+		return errors.New("it names another event as the one before it")
+	case !renewed && e.Type != store.WorkflowCreated:
+		return fmt.Errorf("the history does not begin with %s", store.WorkflowCreated)
+	}
+	return nil
+}
+
+// behind reports whether no event with this number is part of the current
+// lineage: it stands in an earlier generation, or behind a cut and before the
+// branch that begins there. So it can also be said of an event whose branch is
+// not to be believed.
+func (a *audit) behind(seq int64) bool {
+	if seq <= a.root {
+		return true
+	}
+	for n, cutoff := range a.cuts {
+		if seq > cutoff && !a.seen[n] {
+			return true
+		}
+	}
+	return false
+}
+
+// damage notes that the event with this number cannot be believed.
+func (a *audit) damage(seq int64, key string, part FindingPart, text string) {
+	behind := a.behind(seq)
+	a.v.add(Finding{Kind: FoundCorrupt, Part: part, Seq: seq, Key: key, Behind: behind, Text: text})
+	if !behind {
+		a.spoil(seq)
+	}
+}
+
+func (a *audit) spoil(seq int64) {
+	if a.bad == 0 || seq < a.bad {
+		a.bad = seq
+	}
+}
+
+// lose notes what a cut before e would leave behind.
+func (a *audit) lose(e *store.Event) {
+	l := lostCall{seq: e.Seq, typ: e.Type, key: e.Key}
+	switch e.Type {
+	case store.StepStarted, store.StepCompleted, store.StepFailed, store.AttemptFailed, store.ItemCompleted, store.ItemFailed, store.ChildFinished, store.SignalReceived:
+	case store.ChildStarted:
+		if d, err := dataOf(e); err == nil && !d.Abandon {
+			l.child = d.Child
+		}
+	default:
+		return
+	}
+	a.lost = append(a.lost, l)
+}
+
+// finish looks at what is not part of the log.
+func (a *audit) finish() {
+	if !a.unreadable {
+		a.checkEnd()
+	}
+	a.checkBranches()
+	a.checkInbox()
+	a.checkRow()
+}
+
+func (a *audit) rowFinding(format string, args ...any) {
+	a.v.add(Finding{Kind: FoundCorrupt, Part: PartRow, Text: fmt.Sprintf(format, args...)})
+}
+
+// checkEnd looks at where the log ends.
+func (a *audit) checkEnd() {
+	last := a.h.Run.Last
+	switch {
+	case last == nil || a.v.Events == 0:
+		a.spoil(1)
+		a.v.add(Finding{Kind: FoundCorrupt, Part: PartEvent, Seq: 1, Text: "the run has no event"})
+	case a.before.Seq != last.Seq:
+		a.damage(last.Seq, last.Key, PartEvent, fmt.Sprintf("the log was read up to event %d only", a.before.Seq))
+	case a.past.events == 0 && a.bad == 0:
+		a.damage(last.Seq, "", PartEvent, "the current branch has no event that begins it")
+	}
+}
+
+func (a *audit) checkBranches() {
+	used := map[int32]bool{0: true}
+	for _, n := range a.lineage.Branches() {
+		used[n] = true
+	}
+	for _, b := range a.h.Branches {
+		used[b.Parent] = true
+	}
+	for _, b := range a.h.Branches {
+		f := Finding{Kind: FoundCorrupt, Part: PartBranch, Seq: int64(b.N), Behind: !slices.Contains(a.lineage.Branches(), b.N)}
+		_, parent := a.branches[b.Parent]
+		switch {
+		case b.Parent < b.N && !parent:
+			f.Text = fmt.Sprintf("it begins on branch %d, of which there is no record", b.Parent)
+		case b.Cutoff < 0 || a.before.Seq != 0 && b.Cutoff > a.before.Seq:
+			f.Text = fmt.Sprintf("it begins behind event %d, and the log ends with %d", b.Cutoff, a.before.Seq)
+		case !a.seen[b.N] && !used[b.N]:
+			f.Kind, f.Text = FoundOrphan, "nothing was ever recorded on it"
+		default:
+			continue
+		}
+		a.v.add(f)
+	}
+}
+
+func (a *audit) checkInbox() {
+	var last int64
+	started := map[string]bool{}
+	for _, calls := range a.past.scopes {
+		for _, rec := range calls {
+			started[rec.child] = true
+		}
+	}
+	for i := range a.h.Inbox {
+		m := &a.h.Inbox[i]
+		f := Finding{Kind: FoundCorrupt, Part: PartMessage, Seq: m.Seq, Key: m.Name}
+		if m.Seq != last+1 {
+			f.Text = fmt.Sprintf("the message before it is %d", last)
+			a.v.add(f)
+		}
+		last = m.Seq
+		if len(m.Payload) > 0 {
+			a.v.Payloads++
+			p := placeOfMessage(m)
+			p.run = a.v.RunID
+			if err := a.open(p, m.Payload); err != nil {
+				f.Kind, f.Text = kindOfDecode(err), err.Error()
+				// A value that was taken is in the log, too.
+				f.Behind = a.past.consumed(m)
+				a.v.add(f)
+			}
+		}
+		if m.Kind == store.KindChild && !started[m.ID] && a.root == 0 && len(a.h.Branches) == 0 && a.bad == 0 {
+			f.Kind, f.Text = FoundOrphan, fmt.Sprintf("it is the outcome of %s, which the log does not say was started", m.ID)
+			a.v.add(f)
+		}
+	}
+	if last != a.h.Run.Inbox {
+		a.rowFinding("it counts %d messages, and the inbox has %d", a.h.Run.Inbox, last)
+	}
+	for n := range a.past.taken {
+		if n > last {
+			a.v.add(Finding{Kind: FoundCorrupt, Part: PartMessage, Seq: n, Text: "the log says that it was taken, and the inbox does not have it"})
+		}
+	}
+}
+
+// checkRow compares the row with what the events say.
+func (a *audit) checkRow() {
+	row := &a.h.Run
+	if row.Code == CodeImporting {
+		a.rowFinding("the import of this run did not finish: import it again")
+		return
+	}
+	if !row.Status.Valid() {
+		a.rowFinding("its status is %q, which is none", row.Status)
+	} else if a.bad == 0 && !a.unreadable && !a.life.agrees(row) {
+		a.rowFinding("its status is %s, and the log says otherwise: its last word is %s", row.Status, a.life.last)
+	}
+	if row.Branch != a.branch {
+		a.rowFinding("it is on branch %d, and the log ends on %d", row.Branch, a.branch)
+	}
+	if b, known := a.branches[row.Branch]; known && b.Generation != row.Generation {
+		a.rowFinding("it is in generation %d, and its branch %d belongs to %d", row.Generation, row.Branch, b.Generation)
+	}
+	if (row.EndedAt != 0) != row.Status.Terminal() && row.Status.Valid() {
+		a.rowFinding("it is %s, and its end is %s", row.Status, orNever(row.EndedAt))
+	}
+	if row.Seen > row.Inbox {
+		a.rowFinding("it has seen %d messages of %d", row.Seen, row.Inbox)
+	}
+	if last := row.Last; last != nil && last.Epoch != row.Epoch {
+		a.rowFinding("its epoch is %d, and that of its last event %d", row.Epoch, last.Epoch)
+	}
+	if want, ok := a.attributes(); ok && !equalAttributes(want, row.Attributes) {
+		a.rowFinding("its attributes are %v, and were set to %v", row.Attributes, want)
+	}
+}
+
+func orNever(t store.Time) string {
+	if t == 0 {
+		return "not recorded"
+	}
+	return t.Time().String()
+}
+
+// attributes returns what the events say the attributes are; ok is false when
+// they cannot be believed as far as that.
+func (a *audit) attributes() (map[string]string, bool) {
+	if a.bad != 0 || a.unreadable || a.past.created.Seq == 0 {
+		return nil, false
+	}
+	if set := a.past.attributes; set != nil {
+		return *set, true
+	}
+	born, err := dataOf(&a.past.created)
+	return born.Attributes, err == nil
+}
+
+// lifeOf is what the events say of a run's status. Only the store knows of what
+// changes in the row alone, so it is a set of statuses.
+type lifeOf struct {
+	last store.Type // the event that decides
+	may  []store.Status
+}
+
+var (
+	executed = []store.Status{store.Running, store.Resuming, store.Waiting}
+	paused   = []store.Status{store.Pending, store.Interrupted, store.Waiting}
+)
+
+func (l *lifeOf) take(e *store.Event) {
+	may := executed
+	switch e.Type {
+	case store.WorkflowCreated:
+		may = []store.Status{store.Pending}
+	case store.WorkflowCompleted:
+		may = []store.Status{store.Completed}
+	case store.WorkflowFailed:
+		may = []store.Status{store.Failed}
+	case store.WorkflowCancelled:
+		may = []store.Status{store.Cancelled}
+	case store.WorkflowInterrupted:
+		may = []store.Status{store.Interrupted}
+	case store.WorkflowPaused, store.WorkflowUnpaused:
+		may = paused
+	case store.WorkflowRecovered, store.JumpRequested, store.JumpActivated, store.Edited, store.FailuresReset:
+		may = nil // acts on a run that leave it in any status
+	case store.AttributesSet:
+		if e.Key == "" {
+			return // set from outside: whatever it was, it stays
+		}
+	}
+	l.last, l.may = e.Type, may
+}
+
+// agrees reports whether the row has a status that the events allow.
+func (l *lifeOf) agrees(row *store.Run) bool {
+	if row.Status == store.Interrupted && row.Code == CodeImported {
+		return !l.ended() // an import appends no event
+	}
+	return len(l.may) == 0 || slices.Contains(l.may, row.Status)
+}
+
+// ended reports whether the log says that the run has ended.
+func (l *lifeOf) ended() bool { return len(l.may) == 1 && l.may[0].Terminal() }
+
+// kindOfDecode tells damage from what another program could read.
+func kindOfDecode(err error) FindingKind {
+	if errors.Is(err, envelope.ErrDamaged) || errors.Is(err, ErrDecrypt) || errors.Is(err, errBadCompression) {
+		return FoundCorrupt
+	}
+	return FoundIncompatible
+}
+
+// judge returns the payloadJudge of this engine for a run: with its keys, codecs
+// and, where it has the workflow's code, the versions of its types.
+func (e *Engine) judge(row *store.Run) payloadJudge {
+	served := e.defs.byName[row.Workflow] != nil
+	return func(p place, env []byte) error {
+		open, err := e.open(p, env)
+		if err != nil {
+			return err
+		}
+		if _, err := e.codecOf(open.Codec); err != nil || !served {
+			return err
+		}
+		return e.knowsVersion(&open)
+	}
+}
+
+// knowsVersion returns an error if a payload is of a later version of its type
+// than this engine has.
+func (e *Engine) knowsVersion(open *envelope.Envelope) error {
+	know := 1
+	if e.types != nil {
+		for _, d := range e.types.byType {
+			recorded := open.Type[strings.LastIndexByte(open.Type, ']')+1:]
+			if recorded == d.name || slices.Contains(d.was, recorded) {
+				know = d.version
+			}
+		}
+	}
+	if open.TypeVersion > know {
+		return &FutureVersionError{Type: open.Type, Have: open.TypeVersion, Know: know}
+	}
+	return nil
+}

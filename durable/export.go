@@ -1,0 +1,86 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/holdfast-dev/holdfast/internal/runfile"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Export writes a run with all that belongs to it, every event of every branch
+// and generation, its inbox and its row, as one file that Import reads on any
+// store: lines of JSON, of which the last one has a checksum of the others.
+// docs/checkpoint-format.md describes it. Payloads are written as they are kept:
+// what is encrypted stays encrypted. The run is written as it was at the moment
+// of the call, also while it is executed. Nothing is changed.
+//
+// Children are runs of their own, and exported by themselves. The attributes,
+// headers and names in the file are not encrypted; neither are payloads of an
+// engine without Options.Encrypt.
+//
+// Errors: ErrNotFound; *DamagedError when what a resume needs is damaged: Repair
+// comes first; ErrUnavailable; those of w. After an error the file is not whole,
+// and Import refuses it.
+func (e *Engine) Export(ctx context.Context, id string, w io.Writer) error {
+	if err := e.export(ctx, id, w); err != nil {
+		return fmt.Errorf("durable: exporting run %s: %w", id, err)
+	}
+	return nil
+}
+
+func (e *Engine) export(ctx context.Context, id string, w io.Writer) error {
+	h, err := e.store.Load(ctx, id, store.Cursor{All: true})
+	if err != nil {
+		return storeError(err)
+	}
+	if h.Run.Code == CodeImporting {
+		return &DamagedError{RunID: id, Err: errors.New("its own import has not finished")}
+	}
+	f, err := runfile.NewWriter(w, &h.Run)
+	if err != nil {
+		return err
+	}
+	for i := range h.Branches {
+		if err := f.Branch(&h.Branches[i]); err != nil {
+			return err
+		}
+	}
+	for i := range h.Inbox {
+		if err := f.Message(&h.Inbox[i]); err != nil {
+			return err
+		}
+	}
+	// Payloads are not opened for it: their sums are part of the event's.
+	a := newAudit(h, func(place, []byte) error { return nil })
+	for ev, err := range h.Events {
+		if err != nil {
+			return storeError(err)
+		}
+		if h.Run.Last == nil || ev.Seq > h.Run.Last.Seq {
+			break // recorded since
+		}
+		if a.event(&ev); a.bad != 0 {
+			return a.firstDamage()
+		}
+		if err := f.Event(&ev); err != nil {
+			return err
+		}
+	}
+	if a.finish(); a.v.Corrupt() {
+		return a.firstDamage()
+	}
+	return f.Close()
+}
+
+// firstDamage returns what an audit has found as an error.
+func (a *audit) firstDamage() error {
+	for _, f := range a.v.Findings {
+		if f.Kind == FoundCorrupt && !f.Behind {
+			return &DamagedError{RunID: a.v.RunID, Seq: f.Seq, Err: fmt.Errorf("%s: %s", f.Part, f.Text)}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,350 @@
+package durable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/runfile"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// ImportOptions say how Import goes about it.
+type ImportOptions struct {
+	// NewID is the id of the run here; empty: the one it has in the file. Under
+	// another id it is a copy: without a parent, with ForkedFrom set, and with
+	// other idempotency keys.
+	NewID string
+	// MaxBytes bounds the file, which is held in memory; zero: 1 GiB.
+	MaxBytes int64
+}
+
+// DefaultMaxImport is how large a file Import takes, in bytes.
+const DefaultMaxImport = 1 << 30
+
+// Imported is what Import has made.
+type Imported struct {
+	RunID    string
+	Workflow string
+	Status   store.Status
+	Events   int
+}
+
+// ErrBadFile: a file given to Import is damaged, from a newer program, or none of
+// ours. Nothing was changed.
+var ErrBadFile = errors.New("durable: not an importable run file")
+
+// Import makes a run of a file that Export has written, here or elsewhere, on
+// any kind of store. All of the file is read and checked before anything is
+// written; then the run is here with the history it had, byte for byte.
+//
+// A run that had ended is here as it was. Any other is interrupted with code
+// CodeImported, and parked: Resume continues it, once it is certain that nobody
+// continues the one it was exported from. It holds its exclusive keys again.
+//
+// A large run takes several durable acts. Until the last of them it is parked
+// with code CodeImporting, and nobody executes it; after a crash in between,
+// importing the same file again finishes it.
+//
+// Errors: ErrBadFile; store.ErrExists (*store.ExistsError) when the id is taken,
+// also by the same run; ErrOccupied when an exclusive key is; store.ErrTooLarge;
+// ErrInvalid for an id that cannot be used, or a copy of a run with children that
+// have not ended; *UndecodableError when a copy needs a key that is missing. After
+// all of these nothing has changed. ErrUnavailable: import it again.
+func (e *Engine) Import(ctx context.Context, r io.Reader, o ImportOptions) (Imported, error) {
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = DefaultMaxImport
+	}
+	f, err := runfile.Read(r, o.MaxBytes)
+	var future *runfile.FutureError
+	switch {
+	case errors.Is(err, runfile.ErrDamaged), errors.As(err, &future):
+		return Imported{}, fmt.Errorf("%w: %w", ErrBadFile, err)
+	case err != nil:
+		return Imported{}, fmt.Errorf("durable: reading a run file: %w", err)
+	}
+	if err := checkFile(f); err != nil {
+		return Imported{}, fmt.Errorf("%w: %w", ErrBadFile, err)
+	}
+	if o.NewID != "" && o.NewID != f.Run.ID {
+		if err := e.rename(f, o.NewID); err != nil {
+			return Imported{}, fmt.Errorf("durable: importing run %s as %s: %w", f.Run.ID, o.NewID, err)
+		}
+	}
+	id := f.Run.ID
+	in := &importing{eng: e, file: f, final: importedRow(&f.Run, e.now())}
+	if err := in.run(ctx); err != nil {
+		return Imported{}, fmt.Errorf("durable: importing run %s: %w", id, storeError(err))
+	}
+	e.log.Info("durable: run imported", "run", id, "workflow", f.Run.Workflow, "status", in.final.Status, "events", len(f.Events))
+	return Imported{RunID: id, Workflow: f.Run.Workflow, Status: in.final.Status, Events: len(f.Events)}, nil
+}
+
+// checkFile returns why a file cannot be a run.
+func checkFile(f *runfile.File) error {
+	if err := store.CheckRunID(f.Run.ID); err != nil {
+		return err
+	}
+	if err := store.CheckName("workflow name", f.Run.Workflow); err != nil {
+		return err
+	}
+	if len(f.Events) == 0 || f.Events[0].Seq != 1 {
+		return errors.New("it does not have the first event")
+	}
+	f.Run.Inbox = int64(len(f.Inbox))
+	h := &store.History{Run: f.Run, Branches: f.Branches, Inbox: f.Inbox}
+	h.Run.Last = &f.Events[len(f.Events)-1]
+	h.Run.Epoch = h.Run.Last.Epoch
+	a := newAudit(h, func(place, []byte) error { return nil })
+	for i := range f.Events {
+		a.event(&f.Events[i])
+	}
+	a.finish()
+	for _, found := range a.v.Findings {
+		if !found.Behind && found.Kind != FoundOrphan {
+			return errors.New(found.String())
+		}
+	}
+	return nil
+}
+
+// importedRow is the row that a run has once it is imported.
+func importedRow(r *store.Run, now store.Time) store.Run {
+	row := *r
+	row.Epoch, row.Owner, row.Strikes, row.ArchivedSeq, row.WakeAt, row.Last = int64(now), "", 0, 0, 0, nil
+	if row.Status.Terminal() {
+		return row
+	}
+	if row.Status != store.Interrupted || row.Code == "" {
+		row.Code = CodeImported
+		row.Reason = fmt.Sprintf("imported; where it was exported it was %s. See that nobody continues it there, then resume it", r.Status)
+	}
+	row.Status = store.Interrupted
+	return row
+}
+
+// rename makes a file one of a copy with another id: what depends on the id is
+// sealed anew.
+func (e *Engine) rename(f *runfile.File, id string) error {
+	if err := store.CheckRunID(id); err != nil {
+		return err
+	}
+	old := f.Run.ID
+	open := map[string]bool{}
+	var sum uint32
+	for i := range f.Events {
+		ev := &f.Events[i]
+		d, err := dataOf(ev)
+		if err != nil {
+			return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
+		}
+		switch {
+		case ev.Type == store.ChildStarted && !d.Abandon:
+			open[ev.Key] = true
+		case ev.Type == store.ChildFinished:
+			delete(open, ev.Key)
+		case ev.Type == store.WorkflowStarted && d.Generation > 0:
+			if ev.Data, err = withSum(ev.Data, sum); err != nil {
+				return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
+			}
+		}
+		plain, err := e.unseal(placeOf(old, ev), ev.Payload)
+		if err != nil {
+			return &UndecodableError{RunID: old, Key: nameOf(ev), Err: err}
+		}
+		ev.Payload = e.seal(placeOf(id, ev), plain)
+		ev.Sum = store.Seal(id, sum, ev)
+		sum = ev.Sum
+	}
+	if len(open) > 0 && !f.Run.Status.Terminal() {
+		return fmt.Errorf("it has children that have not ended, which cannot be the copy's: import it under its own id: %w", ErrInvalid)
+	}
+	for i := range f.Inbox {
+		m := &f.Inbox[i]
+		m.To = old
+		plain, err := e.unseal(placeOfMessage(m), m.Payload)
+		if err != nil {
+			return &UndecodableError{RunID: old, Key: m.Name, Err: err}
+		}
+		m.To, m.Payload = id, plain
+		e.sealMessage(m)
+	}
+	f.Run.ID, f.Run.ForkedFrom, f.Run.Parent, f.Run.ParentKey, f.Run.Dedup = id, old, "", "", ""
+	return nil
+}
+
+// withSum replaces what the first event of a generation says of the sum before
+// it, and keeps the rest of its data.
+func withSum(data []byte, sum uint32) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, err
+	}
+	fields["sum"] = fmt.Appendf(nil, "%d", sum)
+	return json.Marshal(fields)
+}
+
+// importing is an import under way. Its acts, in order: the run is created, with
+// its inbox and its first event; its branches; its events but for the last one;
+// that one, together with the row as it is to be.
+type importing struct {
+	eng   *Engine
+	file  *runfile.File
+	final store.Run
+	// expect is for the next act; done is how many events are there.
+	expect store.Expect
+	done   int
+	have   map[int32]bool // branches that are there
+}
+
+// unservedVersion is the version of a run while it is imported, which nobody
+// serves, so that nobody claims it whatever happens to its row.
+const unservedVersion = "(importing)"
+
+func (in *importing) run(ctx context.Context) error {
+	id := in.file.Run.ID
+	h, err := in.eng.store.Load(ctx, id, store.Cursor{All: true})
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		err = in.create(ctx)
+	case err == nil:
+		err = in.continueFrom(h)
+	}
+	if err != nil || in.done == len(in.file.Events) {
+		return err
+	}
+	if err := in.branches(ctx); err != nil {
+		return err
+	}
+	if err := in.events(ctx); err != nil {
+		return err
+	}
+	return in.finish(ctx)
+}
+
+// create is the first act.
+func (in *importing) create(ctx context.Context) error {
+	f := in.file
+	row := in.final
+	if len(f.Events) > 1 {
+		row.Status, row.Code, row.Version, row.Paused = store.Interrupted, CodeImporting, unservedVersion, true
+		row.Reason, row.EndedAt = "its import has not finished; import it again", 0
+		if in.final.Status == store.Completed {
+			row.Status = store.Running // no interrupted run completes
+		}
+	}
+	c := store.Change{RunID: row.ID, Expect: store.Expect{Absent: true}, Create: &row, Events: f.Events[:1:1]}
+	for i := range f.Inbox {
+		m := f.Inbox[i]
+		m.To = row.ID
+		c.Send = append(c.Send, m)
+	}
+	if !in.final.Status.Terminal() {
+		born, err := in.born()
+		if err != nil {
+			return err
+		}
+		c.Hold = born.Exclusive
+	}
+	in.done, in.expect = 1, store.Expect{Epoch: row.Epoch}
+	return in.eng.commitOne(ctx, c)
+}
+
+// born returns what the event says that the current generation began with.
+func (in *importing) born() (eventData, error) {
+	l := store.LineageOf(in.file.Branches, in.file.Run.Branch)
+	for i := range in.file.Events {
+		if ev := &in.file.Events[i]; l.Has(ev) {
+			return dataOf(ev)
+		}
+	}
+	return eventData{}, nil
+}
+
+// continueFrom goes on with an import of the same file that did not finish.
+func (in *importing) continueFrom(h *store.History) error {
+	f := in.file
+	if h.Run.Code != CodeImporting || h.Run.Version != unservedVersion {
+		return &store.ExistsError{RunID: h.Run.ID}
+	}
+	same := h.Run.Workflow == f.Run.Workflow && h.Run.InputHash == f.Run.InputHash && len(h.Inbox) >= len(f.Inbox)
+	for ev, err := range h.Events {
+		if err != nil {
+			return err
+		}
+		if in.done == len(f.Events)-1 || f.Events[in.done].Sum != ev.Sum {
+			same = false
+			break
+		}
+		in.done++
+	}
+	if !same {
+		return fmt.Errorf("the import of another file under this id has not finished; delete it first: %w", &store.ExistsError{RunID: h.Run.ID})
+	}
+	in.have = map[int32]bool{}
+	for _, b := range h.Branches {
+		in.have[b.N] = true
+	}
+	// Whoever began it may still be at it: the first event fences them.
+	in.expect = store.Expect{Epoch: h.Run.Epoch}
+	in.expect.TakeEpoch = true
+	return nil
+}
+
+// branches records the branches that are missing. Each is an act on the row
+// alone.
+func (in *importing) branches(ctx context.Context) error {
+	reason := "its import has not finished; import it again"
+	for i := range in.file.Branches {
+		b := in.file.Branches[i]
+		if in.have[b.N] {
+			continue
+		}
+		err := in.eng.commitOne(ctx, store.Change{
+			RunID: in.file.Run.ID, Expect: store.Expect{Epoch: in.expect.Epoch}, Row: &store.RowPatch{Reason: &reason}, Branch: &b,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// events appends all but the last event, as many at a time as an act may hold.
+func (in *importing) events(ctx context.Context) error {
+	f := in.file
+	for last := len(f.Events) - 1; in.done < last; {
+		c := store.Change{RunID: f.Run.ID, Expect: in.expect}
+		for n := in.done; n < last && len(c.Events) < maxImportEvents; n++ {
+			ev := f.Events[n]
+			if len(c.Events) > 0 && c.Size()+len(ev.Data)+len(ev.Payload) > in.eng.limits.Batch/4 {
+				break
+			}
+			c.Events = append(c.Events, ev)
+		}
+		if err := in.eng.commitOne(ctx, c); err != nil {
+			return err
+		}
+		in.done += len(c.Events)
+		in.expect = store.Expect{Epoch: c.RowEpoch()}
+	}
+	return nil
+}
+
+// maxImportEvents bounds an act, so that others who write wait a moment only.
+const maxImportEvents = 1000
+
+// finish is the last act: with it the run is there.
+func (in *importing) finish(ctx context.Context) error {
+	r := &in.final
+	patch := &store.RowPatch{
+		Version: &r.Version, Status: &r.Status, Code: &r.Code, Reason: &r.Reason, Recoverable: &r.Recoverable, Branch: &r.Branch,
+		Generation: &r.Generation, CancelAsked: &r.CancelAsked, Paused: &r.Paused, EndedAt: &r.EndedAt, Seen: &r.Seen,
+	}
+	return in.eng.commitOne(ctx, store.Change{
+		RunID: r.ID, Expect: in.expect, Events: slices.Clone(in.file.Events[in.done:]), Row: patch, Yield: true,
+	})
+}

@@ -1,0 +1,341 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Retention says which runs that have ended are deleted by and by, each as a
+// whole, with its events. The zero value keeps everything; so does a workflow
+// for which neither KeepFor nor KeepCount is set. Runs that have not ended are
+// always kept, however old they are.
+type Retention struct {
+	// KeepFor is how long a run is kept after its end; zero: age does not matter.
+	KeepFor time.Duration
+	// KeepCount is how many ended runs of a workflow are kept, those that were
+	// started last; zero: their number does not matter. With both, a run is
+	// deleted when either says so.
+	KeepCount int
+	// KeepFailed: failed runs are kept, and not counted.
+	KeepFailed bool
+	// OnlyArchived: a run is kept until all of its log is archived.
+	OnlyArchived bool
+	// PerWorkflow replaces the fields above for the workflows of these names; of
+	// its values, PerWorkflow and Every are not used. A zero one keeps all runs
+	// of its workflow.
+	PerWorkflow map[string]Retention
+	// Every is how often the engine looks for runs to delete; zero:
+	// DefaultRetentionEvery; negative: never, Engine.Clean does it.
+	Every time.Duration
+}
+
+// DefaultRetentionEvery is how often runs are looked for that may be deleted.
+const DefaultRetentionEvery = time.Hour
+
+// KeepAWeek returns a Retention of seven days after the end of a run.
+func KeepAWeek() Retention { return Retention{KeepFor: 7 * 24 * time.Hour} }
+
+// check returns why r cannot be used.
+func (r *Retention) check() error {
+	if r.KeepFor < 0 || r.KeepCount < 0 {
+		return fmt.Errorf("durable: Options.Retention: KeepFor and KeepCount must not be negative: %w", ErrInvalid)
+	}
+	for name, per := range r.PerWorkflow {
+		if per.KeepFor < 0 || per.KeepCount < 0 {
+			return fmt.Errorf("durable: Options.Retention: workflow %q: KeepFor and KeepCount must not be negative: %w", name, ErrInvalid)
+		}
+	}
+	return nil
+}
+
+// limits reports whether r deletes anything of a workflow it applies to.
+func (r *Retention) limits() bool { return r.KeepFor > 0 || r.KeepCount > 0 }
+
+// active reports whether r deletes anything at all.
+func (r *Retention) active() bool {
+	if r.limits() {
+		return true
+	}
+	for _, per := range r.PerWorkflow {
+		if per.limits() {
+			return true
+		}
+	}
+	return false
+}
+
+// archived reports whether r asks anywhere what is archived.
+func (r *Retention) archived() bool {
+	for _, per := range r.PerWorkflow {
+		if per.OnlyArchived {
+			return true
+		}
+	}
+	return r.OnlyArchived
+}
+
+// of returns what applies to a workflow.
+func (r *Retention) of(workflow string) Retention {
+	if per, ok := r.PerWorkflow[workflow]; ok {
+		return per
+	}
+	return *r
+}
+
+// CleanOptions say what Clean deletes. The zero value applies the engine's
+// Options.Retention, which by default keeps everything.
+type CleanOptions struct {
+	// DryRun: say what would be deleted, and delete nothing.
+	DryRun bool
+	// Retention to apply instead of the engine's; nil: that.
+	Retention *Retention
+	// All deletes every ended run, whatever its age, and applies no Retention.
+	All bool
+	// Statuses of the runs that are looked at; empty: completed, failed and
+	// cancelled.
+	Statuses []store.Status
+	// Workflows that are looked at; empty: all.
+	Workflows []string
+	// Progress, if set, hears of each batch of runs that is gone.
+	Progress func(runIDs []string)
+}
+
+// Cleaned is what Clean did, or with DryRun would do.
+type Cleaned struct {
+	// Runs that were deleted. Somebody else may have been faster with some.
+	Runs int
+	// Kept is how many ended runs were looked at and stay. Where age alone
+	// decides, the younger ones are not looked at.
+	Kept int
+	// IDs of the runs, with DryRun only.
+	IDs []string
+}
+
+// cleanBatch is how many runs are deleted in one durable act. A batch is whole
+// or not at all, and others write in between.
+const cleanBatch = 100
+
+// Clean deletes runs that have ended, each as a whole with its events, inbox and
+// branches; no event is ever deleted singly, and a run that has not ended, or has
+// a live owner, never. A child is kept as long as its parent is: it is deleted
+// with it, or later when its own time has come. After many deletions the
+// store is given some care (store.Maintainer).
+//
+// It may be called at any time by any number of processes, killed at any moment
+// and called again. An id that is free again can be used for a new run; one that
+// is used again in the very moment in which Clean deletes the old run under it,
+// and ends at once, may be deleted with it. The error says that the store could
+// not be reached; what Cleaned counts is gone by then.
+func (e *Engine) Clean(ctx context.Context, o CleanOptions) (Cleaned, error) {
+	c := &cleaning{eng: e, options: o, now: e.now(), counted: map[string]int{}, gone: map[string]bool{}}
+	c.keep = e.options.Retention
+	if o.Retention != nil {
+		c.keep = *o.Retention
+		if err := c.keep.check(); err != nil {
+			return Cleaned{}, err
+		}
+	}
+	for _, s := range o.Statuses {
+		if !s.Terminal() {
+			return Cleaned{}, fmt.Errorf("durable: Clean deletes runs that have ended, and %s ones have not: %w", s, ErrInvalid)
+		}
+	}
+	if !o.All && !c.keep.active() {
+		return Cleaned{}, nil
+	}
+	if err := c.run(ctx); err != nil {
+		return c.did, fmt.Errorf("durable: cleaning up after %d runs: %w", c.did.Runs, storeError(err))
+	}
+	if c.did.Runs > 0 && !o.DryRun {
+		e.log.Info("durable: ended runs deleted", "runs", c.did.Runs, "kept", c.did.Kept)
+		if m := store.CapabilitiesOf(e.store).Maintainer; m != nil {
+			if err := m.Maintain(ctx); err != nil {
+				e.log.Warn("durable: the store could not be maintained after runs were deleted", "error", err)
+			}
+		}
+	}
+	return c.did, nil
+}
+
+// cleaning is one call of Clean.
+type cleaning struct {
+	eng     *Engine
+	options CleanOptions
+	keep    Retention
+	now     store.Time
+	counted map[string]int  // ended runs by workflow, newest first
+	gone    map[string]bool // parents that are deleted, or would be
+	orphans []family        // children whose time has come
+	batch   []string
+	did     Cleaned
+}
+
+// family is a child and its parent.
+type family struct{ child, parent string }
+
+func (c *cleaning) run(ctx context.Context) error {
+	f := store.Filter{Statuses: c.options.Statuses, Workflows: c.options.Workflows, WithLast: !c.options.All && c.keep.archived()}
+	if !c.options.All && c.keep.KeepCount == 0 && len(c.keep.PerWorkflow) == 0 {
+		f.EndedTo = c.now.Add(-c.keep.KeepFor) // nobody needs to look at the others
+	}
+	if len(f.Statuses) == 0 {
+		f.Statuses = []store.Status{store.Completed, store.Failed, store.Cancelled}
+	}
+	// Newest first, because the newest are counted: parents come after their
+	// children, which therefore wait for the second round.
+	for row, err := range c.eng.runsOf(ctx, f) {
+		if err != nil {
+			return err
+		}
+		if !c.expired(row) {
+			c.did.Kept++
+			continue
+		}
+		if row.Parent != "" {
+			c.orphans = append(c.orphans, family{row.ID, row.Parent})
+			continue
+		}
+		if err := c.take(ctx, row.ID); err != nil {
+			return err
+		}
+	}
+	return c.children(ctx)
+}
+
+// expired reports whether a run may be deleted, as far as itself is concerned.
+func (c *cleaning) expired(row *store.Run) bool {
+	if c.options.All {
+		return true
+	}
+	r := c.keep.of(row.Workflow)
+	if r.KeepFailed && row.Status == store.Failed {
+		return false
+	}
+	c.counted[row.Workflow]++
+	if r.OnlyArchived && (row.Last == nil || row.ArchivedSeq < row.Last.Seq) {
+		return false
+	}
+	// A row without an end is damaged, and not for us to judge.
+	old := r.KeepFor > 0 && row.EndedAt != 0 && c.now.Sub(row.EndedAt) > r.KeepFor
+	return old || r.KeepCount > 0 && c.counted[row.Workflow] > r.KeepCount
+}
+
+// children deletes those whose parent is gone, and then theirs.
+func (c *cleaning) children(ctx context.Context) error {
+	if err := c.flush(ctx); err != nil {
+		return err
+	}
+	for len(c.orphans) > 0 {
+		there, err := c.existing(ctx)
+		if err != nil {
+			return err
+		}
+		list := c.orphans
+		c.orphans = nil
+		before := c.did.Runs + len(c.batch)
+		for i := range list {
+			if there[list[i].parent] && !c.gone[list[i].parent] {
+				c.orphans = append(c.orphans, list[i])
+				continue
+			}
+			if err := c.take(ctx, list[i].child); err != nil {
+				return err
+			}
+		}
+		if err := c.flush(ctx); err != nil {
+			return err
+		}
+		if c.did.Runs == before && len(c.orphans) == len(list) {
+			break // what is left has parents that stay
+		}
+	}
+	c.did.Kept += len(c.orphans)
+	return nil
+}
+
+// existing returns which parents of the children are there.
+func (c *cleaning) existing(ctx context.Context) (map[string]bool, error) {
+	ids := map[string]bool{}
+	for i := range c.orphans {
+		ids[c.orphans[i].parent] = false
+	}
+	for some := range slices.Chunk(slices.Collect(maps.Keys(ids)), cleanBatch) {
+		for row, err := range c.eng.runsOf(ctx, store.Filter{IDs: some}) {
+			if err != nil {
+				return nil, err
+			}
+			ids[row.ID] = true
+		}
+	}
+	return ids, nil
+}
+
+// take puts a run on the list of those to delete.
+func (c *cleaning) take(ctx context.Context, id string) error {
+	c.gone[id] = true
+	if c.options.DryRun {
+		c.did.Runs++
+		c.did.IDs = append(c.did.IDs, id)
+		return nil
+	}
+	if c.batch = append(c.batch, id); len(c.batch) < cleanBatch {
+		return nil
+	}
+	return c.flush(ctx)
+}
+
+// flush deletes what is on the list.
+func (c *cleaning) flush(ctx context.Context) error {
+	ids := c.batch
+	if c.batch = nil; len(ids) == 0 {
+		return nil
+	}
+	n, err := c.eng.store.Delete(ctx, ids, false)
+	if err == nil {
+		c.deleted(n, ids)
+		return nil
+	}
+	// One was resumed, or its id is in use again: the others go by themselves.
+	for _, id := range ids {
+		n, err := c.eng.store.Delete(ctx, []string{id}, false)
+		switch {
+		case errors.Is(err, store.ErrStatus), errors.Is(err, store.ErrOwned):
+			delete(c.gone, id)
+			c.did.Kept++
+		case err != nil:
+			return err
+		default:
+			c.deleted(n, []string{id})
+		}
+	}
+	return nil
+}
+
+func (c *cleaning) deleted(n int, ids []string) {
+	c.did.Runs += n
+	if c.options.Progress != nil {
+		c.options.Progress(ids)
+	}
+}
+
+// retentionLoop deletes runs as Options.Retention says, until the engine closes.
+func (e *Engine) retentionLoop(ctx context.Context) {
+	t := time.NewTicker(e.options.Retention.Every)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		if _, err := e.Clean(ctx, CleanOptions{}); err != nil && ctx.Err() == nil {
+			e.log.Warn("durable: retention could not delete ended runs; it tries again", "in", e.options.Retention.Every, "error", err)
+		}
+	}
+}

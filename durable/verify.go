@@ -1,0 +1,182 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Verification is what Verify found out about one run.
+type Verification struct {
+	RunID    string
+	Workflow string
+	Status   store.Status // as the row says
+	Events   int          // how many were looked at, over all branches
+	Payloads int          // of events and messages, opened
+	// Findings in the order of the log; those about the row, the branches and
+	// the inbox stand behind them. Empty: nothing is wrong.
+	Findings []Finding
+	// More is how many findings there were beyond MaxFindings.
+	More int
+}
+
+// MaxFindings is how many findings Verify keeps of one run.
+const MaxFindings = 100
+
+// FindingKind says how bad a finding is.
+type FindingKind string
+
+// The kinds of findings.
+const (
+	// FoundCorrupt: what is stored is not what was written. Repair may help.
+	FoundCorrupt FindingKind = "corrupt"
+	// FoundIncompatible: what is stored is sound and cannot be read by this
+	// engine, which lacks a key, a codec or a version. Another program can.
+	FoundIncompatible FindingKind = "incompatible"
+	// FoundOrphan: nothing refers to it any more. It harms nothing.
+	FoundOrphan FindingKind = "orphan"
+)
+
+// FindingPart says what a finding is about.
+type FindingPart string
+
+// The parts of a run.
+const (
+	PartEvent   FindingPart = "event"
+	PartPayload FindingPart = "payload" // of an event
+	PartRow     FindingPart = "row"
+	PartBranch  FindingPart = "branch"
+	PartMessage FindingPart = "message"
+)
+
+// Finding is one thing that Verify has noticed.
+type Finding struct {
+	Kind FindingKind
+	Part FindingPart
+	Seq  int64  // of the event or message, number of the branch; 0: of the row
+	Key  string // of the event
+	// Behind: it stands in a part of the history that was left behind, by a
+	// repair say, or in a closed generation: no resume reads it.
+	Behind bool
+	Text   string
+}
+
+// String returns the finding on one line.
+func (f Finding) String() string {
+	s := string(f.Kind) + ": " + string(f.Part)
+	if f.Seq != 0 {
+		s += fmt.Sprintf(" %d", f.Seq)
+	}
+	if f.Key != "" {
+		s += " (" + f.Key + ")"
+	}
+	s += ": " + f.Text
+	if f.Behind {
+		s += " (left behind, no resume reads it)"
+	}
+	return s
+}
+
+// Sound reports whether the run can be read and continued: nothing that a
+// resume needs is corrupt or incompatible.
+func (v *Verification) Sound() bool { return !v.needs(FoundCorrupt) && !v.needs(FoundIncompatible) }
+
+// Corrupt reports whether something that a resume needs is damaged, and
+// Incompatible whether something cannot be read by this engine.
+func (v *Verification) Corrupt() bool { return v.needs(FoundCorrupt) }
+
+// Incompatible reports whether something that a resume needs cannot be read by
+// this engine, though it is sound.
+func (v *Verification) Incompatible() bool { return v.needs(FoundIncompatible) }
+
+func (v *Verification) needs(k FindingKind) bool {
+	for i := range v.Findings {
+		if v.Findings[i].Kind == k && !v.Findings[i].Behind {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *Verification) add(f Finding) {
+	if len(v.Findings) == MaxFindings {
+		v.More++
+		return
+	}
+	v.Findings = append(v.Findings, f)
+}
+
+// Verify reads all of a run and says what is wrong with it: the sums of its
+// events, over all branches and generations, and that none is missing; whether
+// its history makes sense; whether its payloads can be opened with the keys and
+// codecs this engine has (they are not decoded into the program's types); the
+// row, the branches and the inbox against what the events say. It changes
+// nothing, may be called while the run is executed, and reads the run as it was
+// at the moment of the call.
+//
+// What was cut off the end of a log cannot be seen, as long as the row agrees.
+// Against somebody who can write to the store sums prove nothing.
+//
+// The error is about the reading, not about the run: ErrNotFound,
+// ErrUnavailable. A damaged run is a Verification with findings.
+func (e *Engine) Verify(ctx context.Context, id string) (Verification, error) {
+	a, err := e.audit(ctx, id)
+	if err != nil {
+		return Verification{}, fmt.Errorf("durable: verifying run %s: %w", id, storeError(err))
+	}
+	return a.v, nil
+}
+
+// VerifyAll verifies every run that matches, one at a time, in the order of the
+// listing. A run that is deleted meanwhile is passed over. After an error, which
+// is about the reading, it ends.
+func (e *Engine) VerifyAll(ctx context.Context, f store.Filter) iter.Seq2[Verification, error] {
+	return func(yield func(Verification, error) bool) {
+		for row, err := range e.runsOf(ctx, f) {
+			if err != nil {
+				yield(Verification{}, fmt.Errorf("durable: verifying: listing runs: %w", storeError(err)))
+				return
+			}
+			v, err := e.Verify(ctx, row.ID)
+			if errors.Is(err, store.ErrNotFound) {
+				continue
+			}
+			if !yield(v, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// audit reads a run and looks at all of it.
+func (e *Engine) audit(ctx context.Context, id string) (*audit, error) {
+	h, err := e.store.Load(ctx, id, store.Cursor{All: true})
+	if errors.Is(err, store.ErrCorrupt) {
+		a := &audit{v: Verification{RunID: id}, unreadable: true}
+		a.v.add(Finding{Kind: FoundCorrupt, Part: PartRow, Text: err.Error()})
+		return a, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	a := newAudit(h, e.judge(&h.Run))
+	for ev, err := range h.Events {
+		if errors.Is(err, store.ErrCorrupt) {
+			a.unreadable = true
+			a.damage(a.before.Seq+1, "", PartEvent, "it cannot be read: "+err.Error())
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		if h.Run.Last != nil && ev.Seq > h.Run.Last.Seq {
+			break // recorded since: the row does not know it yet
+		}
+		a.event(&ev)
+	}
+	a.finish()
+	return a, nil
+}
