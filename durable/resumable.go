@@ -1,0 +1,109 @@
+package durable
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// ResumePoint returns where the execution of a run goes on: at a call that is
+// under way, with the attempt that is to be made, or behind the last outcome. ok
+// is false for a run that has completed or was cancelled, of which nothing is
+// left to execute.
+//
+// Errors: ErrNotFound; that of a history that cannot be read.
+func (e *Engine) ResumePoint(ctx context.Context, id string) (at ResumePoint, ok bool, err error) {
+	v, unreadable, err := e.view(ctx, id)
+	if err == nil {
+		err = unreadable
+	}
+	if err != nil {
+		return at, false, err
+	}
+	if s := v.row.Status; s == store.Completed || s == store.Cancelled {
+		return at, false, nil
+	}
+	return v.past.pointOf(v.declared()), true, nil
+}
+
+// ListResumable yields the runs that Resume would take, newest first within each
+// kind: first those that were interrupted, then those whose executor is gone, then
+// those that have failed. Paused runs are not among them, nor those whose deadline
+// has passed. After an error it ends.
+func (e *Engine) ListResumable(ctx context.Context) iter.Seq2[store.Run, error] {
+	kinds := []store.Filter{
+		{Statuses: []store.Status{store.Interrupted}},
+		{Statuses: []store.Status{store.Running, store.Resuming}, Orphaned: true},
+		{Statuses: []store.Status{store.Failed}},
+	}
+	return func(yield func(store.Run, error) bool) {
+		for _, f := range kinds {
+			for row, err := range e.runsOf(ctx, f) {
+				if err != nil {
+					yield(store.Run{}, fmt.Errorf("durable: listing resumable runs: %w", storeError(err)))
+					return
+				}
+				if row.Paused || e.pastDeadline(row) != "" {
+					continue
+				}
+				if !yield(*row, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// LastInterrupted returns the run that was interrupted last: of those that were
+// stopped, and those whose executor is gone, the one of which something was
+// recorded last. ok is false when there is none.
+func (e *Engine) LastInterrupted(ctx context.Context) (last store.Run, ok bool, err error) {
+	for row, err := range e.ListResumable(ctx) {
+		if err != nil {
+			return last, false, err
+		}
+		if row.Status == store.Failed {
+			break
+		}
+		if !ok || cmp.Compare(row.UpdatedAt, last.UpdatedAt) > 0 {
+			last, ok = row, true
+		}
+	}
+	return last, ok, nil
+}
+
+// Skipped returns the keys of the steps that a run_resumed or run_claimed event
+// of a run stands for: those that were done by then, and were replayed from the
+// snapshot instead of being run again, in the order in which they were done. Of
+// another event, none.
+//
+// Errors: ErrNotFound; that of a history that cannot be read.
+func (e *Engine) Skipped(ctx context.Context, id string, ev store.Event) ([]string, error) {
+	if ev.Type != store.RunResumed && ev.Type != store.RunClaimed {
+		return nil, nil
+	}
+	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true, AfterMessage: 1<<63 - 1})
+	if err != nil {
+		return nil, fmt.Errorf("durable: run %s: %w", id, storeError(err))
+	}
+	root := rootOf(h.Branches, ev.Branch)
+	on := ev.Branch
+	h, err = e.store.Load(ctx, id, store.Cursor{After: root.Cutoff, Branch: &on, AfterMessage: 1<<63 - 1})
+	if err != nil {
+		return nil, fmt.Errorf("durable: run %s: %w", id, storeError(err))
+	}
+	p, err := readPast(id, func(yield func(store.Event, error) bool) {
+		for e, err := range h.Events {
+			if err == nil && e.Seq > ev.Seq || !yield(e, err) {
+				return
+			}
+		}
+	}, 16)
+	if err != nil {
+		return nil, err
+	}
+	return p.done(), nil
+}
