@@ -183,3 +183,26 @@ func cutBehind(events []store.Event, after int64, scope string) cutting {
 func isStepOutcome(ev *store.Event) bool {
 	return ev.Attempt > 0 && (ev.Type == store.StepCompleted || ev.Type == store.StepFailed)
 }
+
+// halfKept returns what must be taken back in a history that ends before a narrow
+// cut was made: of the scope that was cut, the end is on no branch that is left,
+// but the calls outside that had ended with it are.
+//
+//	5  items[1]/resize
+//	9  items                  taken back by 12
+//	12 jump_activated         cut behind 5 in items[1]
+//
+// Behind 9, item 1 is no more than begun, and so the Map is.
+func halfKept(left []store.Event) (keys []string, err error) {
+	for i := range left {
+		if t := left[i].Type; t != store.JumpActivated && t != store.Edited {
+			continue
+		}
+		d, err := dataOf(&left[i])
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, d.Reset...)
+	}
+	return keys, nil
+}

@@ -85,16 +85,22 @@ func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, er
 		return "", fmt.Errorf("forking: %w", err)
 	}
 	events := v.events
+	var half []string
 	if o.At != 0 {
 		if v.event(o.At) == nil {
 			return "", &CheckpointError{RunID: id, Seq: o.At, Reason: fmt.Sprintf("it is no event of the current history (branch %d, generation %d)", v.row.Branch, v.row.Generation)}
 		}
-		events = cutBehind(events, o.At, "").kept
+		c := cutBehind(events, o.At, "")
+		if half, err = halfKept(c.left); err != nil {
+			return "", &DamagedError{RunID: id, Err: err}
+		}
+		events = c.kept
 	}
 	p, err := pastOf(id, events)
 	if err != nil {
 		return "", err
 	}
+	p.forget(half, o.At)
 	if len(p.scopes[undoScope]) > 0 {
 		e.log.Warn("durable: a run is forked whose effects were undone when it ended: the fork takes its steps for done; see ForkOptions.At", "run", id)
 	}

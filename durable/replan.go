@@ -49,12 +49,15 @@ func (v *view) reviseAt(ctx context.Context, at *store.Event, resetFailures, for
 	if at != nil {
 		scope, back := v.past.cutScope(at.Key)
 		c = cutBehind(v.events, at.Seq, scope)
-		rv.reset = back
-		var err error
+		half, err := halfKept(c.left)
+		if err != nil {
+			return nil, &DamagedError{RunID: v.row.ID, Err: err}
+		}
+		rv.reset = append(back, half...)
 		if kept, err = pastOf(v.row.ID, c.kept); err != nil {
 			return nil, err
 		}
-		kept.forget(back, at.Seq)
+		kept.forget(rv.reset, at.Seq)
 		rv.cut = &branchCut{after: at.Seq, scope: scope}
 		rv.attributes = v.attributesAfter(kept)
 	}
