@@ -37,7 +37,7 @@ func (e *EditError) Error() string {
 }
 
 // Edit replaces the result, or the final failure, of a step or of an item of a
-// Map by value. The history is cut just before that outcome, and a new branch
+// Map by value, nil for one without a result. The history is cut just before that outcome, and a new branch
 // begins with who has edited what and why, and the new outcome: in one durable
 // act. What was recorded behind it counts no more, as with a jump, and runs again;
 // the old result stays readable on the old branch. The run is then parked, with
