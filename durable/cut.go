@@ -161,7 +161,6 @@ func (p *past) failed() []string {
 type cutting struct {
 	after      int64
 	scope      string
-	reset      []string // taken back outside of the scope
 	kept, left []store.Event
 }
 

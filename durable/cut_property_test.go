@@ -127,9 +127,13 @@ func TestAnyCutOfAnyProgramEqualsThePlainOne(t *testing.T) {
 func TestAnyForkOfAnyProgramEqualsThePlainOne(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		program := rapid.SliceOfN(ops, 1, 10).Draw(rt, "program")
-		pick, again := rapid.IntRange(0, 1000).Draw(rt, "at"), rapid.IntRange(0, 1000).Draw(rt, "again at")
+		cut, pick, again := rapid.IntRange(0, 1000).Draw(rt, "cut"), rapid.IntRange(0, 1000).Draw(rt, "at"), rapid.IntRange(0, 1000).Draw(rt, "again at")
 		if failure := bubble(t, func(t require.TestingT) {
 			inOneProcess(t, program, func(eng *durable.Engine, ctx context.Context, j *journal, mended *bool) {
+				points := lookBack(t, eng, "r").stable
+				_, err := eng.Resume(ctx, "r", durable.ResumeOptions{FromCheckpoint: points[cut%len(points)].Seq})
+				require.NoError(t, err)
+				require.Contains(t, outcomeOf(t, ctx, "r"), errNotYet.Error())
 				source := lookBack(t, eng, "r").all
 				id, err := eng.Fork(ctx, "r", durable.ForkOptions{ID: "f", At: source[pick%len(source)].Seq})
 				require.NoError(t, err)

@@ -261,3 +261,113 @@ func TestWhatAnOperatorDoesIsDoneOnceWhereverItIsKilled(t *testing.T) {
 		})
 	}
 }
+
+// A jump of a run that is executed goes through a pause: wherever it is killed, the
+// run is paused or goes on, on the one branch or the other, and nobody has to know
+// which to bring it to its end.
+func TestAJumpOfALiveRunIsKilledAnywhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx := context.Background()
+		try := func(at int, after bool) (writes int) {
+			j, data := &journal{}, memory.Open()
+			for life := 0; ; life++ {
+				require.Less(t, life, 3)
+				m := &mortal{Store: data.Handle(), died: make(chan struct{})}
+				if life == 0 {
+					m.dieAt, m.after = at, after
+				}
+				out, err := jumpLive(ctx, m, patientForSignal(j))
+				writes += m.writes
+				if m.isDead() {
+					time.Sleep(2 * durable.DefaultLease)
+					continue
+				}
+				require.NoError(t, err, "killed at write %d, after=%v", at, after)
+				require.Equal(t, "onetwohello", out)
+				break
+			}
+			h, err := data.Load(ctx, "r", store.Cursor{NoEvents: true})
+			require.NoError(t, err)
+			require.Equal(t, store.Completed, h.Run.Status)
+			require.NotZero(t, h.Run.Branch, "it was taken back")
+			require.GreaterOrEqual(t, j.counts("two/1")[0], 2)
+			require.LessOrEqual(t, j.counts("one/1")[0], 2)
+			require.NoError(t, data.Close())
+			return writes
+		}
+		writes := try(0, false)
+		for at := 1; at <= writes; at++ {
+			try(at, false)
+			try(at, true)
+		}
+		t.Logf("%d writes", writes)
+	})
+}
+
+// patientForSignal makes two steps and waits for a signal.
+func patientForSignal(j *journal) *durable.Workflow[int, string] {
+	return durable.Define("program", func(ctx context.Context, _ int) (string, error) {
+		out := ""
+		for _, name := range []string{"one", "two"} {
+			s, err := durable.Step(ctx, name, func(ctx context.Context) (string, error) { j.add(ctx); return name, nil })
+			if err != nil {
+				return "", err
+			}
+			out += s
+		}
+		s, err := durable.Await[string](ctx, "go")
+		return out + s, err
+	})
+}
+
+// jumpLive is one life: the run waits, is taken back unless it was, and ends.
+func jumpLive(ctx context.Context, m *mortal, wf *durable.Workflow[int, string]) (out string, err error) {
+	eng, err := durable.Open(ctx, m, durable.Options{Workflows: []durable.Definition{wf}, Logger: slog.New(slog.DiscardHandler), QuarantineAfter: 100, Grace: -1})
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = eng.Close() }()
+	ctx, stop := context.WithTimeout(durable.NewContext(ctx, eng), time.Hour)
+	defer stop()
+	go func() {
+		select {
+		case <-m.died:
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	if _, err := durable.Recover(ctx); err != nil {
+		return "", err
+	}
+	h, err := wf.Start(ctx, "r", 7)
+	if err != nil {
+		return "", err
+	}
+	for { // until it waits, or a person finds it paused
+		row, err := eng.Get(ctx, "r")
+		if err != nil {
+			return "", err
+		}
+		if row.Status == store.Waiting || row.Paused || row.Status.Terminal() {
+			break
+		}
+		time.Sleep(time.Second)
+	}
+	row, err := eng.Get(ctx, "r")
+	if err == nil && row.Branch == 0 && !row.Status.Terminal() {
+		var at int64
+		if at, err = eng.CheckpointOf(ctx, "r", "one"); err == nil {
+			_, err = eng.Jump(ctx, "r", at, durable.JumpOptions{})
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := eng.Unpause(ctx, "r"); err != nil && !errors.Is(err, durable.ErrNotPaused) && !errors.Is(err, durable.ErrNotRunning) {
+		return "", err
+	}
+	if err := eng.Signal(ctx, "r", "go", "hello", durable.SignalID("1")); err != nil && !errors.Is(err, durable.ErrNotRunning) {
+		return "", err
+	}
+	return h.Wait(ctx)
+}
