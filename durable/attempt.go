@@ -25,6 +25,7 @@ type step struct {
 	policy   *Policy // with its defaults
 	relaxed  bool
 	long     bool
+	once     bool   // its body must not run twice
 	input    string // hash of WithInput; empty: none
 	failures []Failure
 	start    store.Time // when the first attempt began
@@ -67,7 +68,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		return st.fail(&attempt{step: st, number: n - 1}, st.failures[n-2].Err, "no attempt is left", 0)
 	}
 	if st.long && !st.begun() {
-		if _, err := st.record(st.newEvent(store.StepStarted, n, &eventData{Input: st.input})); err != nil {
+		if _, err := st.record(st.newEvent(store.StepStarted, n, &eventData{Input: st.input, Once: st.once})); err != nil {
 			return err
 		}
 	}
@@ -133,7 +134,7 @@ func (st *step) restore() (n int, wait store.Time, err error) {
 	return len(rec.failures) + 1, wait, nil
 }
 
-func (st *step) begun() bool { return st.call.rec != nil }
+func (st *step) begun() bool { return st.call.rec != nil && !st.call.rec.fresh }
 
 // pauseUntil waits until the time has come, or until no further body may begin.
 func (s *scope) pauseUntil(at store.Time) error {

@@ -223,7 +223,7 @@ func TestUnderFailOnBootAShutdownLeavesResumingToAPerson(t *testing.T) {
 				require.Contains(t, rep.Stuck[0].Next, `Engine.Resume(ctx, "r")`)
 				pass(time.Hour)
 				require.Equal(t, 1, h.count())
-				require.NoError(t, w.eng.Resume(w.ctx(), "r"))
+				require.NoError(t, resume(w.eng, w.ctx(), "r"))
 				out, err := wait(t, w, wf, "r")
 				require.NoError(t, err)
 				require.Equal(t, 3, out)

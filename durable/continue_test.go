@@ -752,7 +752,7 @@ func TestAShutdownInTheMomentOfContinuingLosesNothing(t *testing.T) {
 			w.boot(t, with(wf))
 			if policy == durable.FailOnBoot {
 				require.Equal(t, durable.CodeShutdown, row.Code)
-				require.NoError(t, w.eng.Resume(w.ctx(), "r"))
+				require.NoError(t, resume(w.eng, w.ctx(), "r"))
 			}
 			out, err := wait(t, w, wf, "r")
 			require.NoError(t, err)

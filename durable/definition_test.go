@@ -125,7 +125,7 @@ func TestAChangedDefinitionParksTheRunAndIsNeverMisread(t *testing.T) {
 				w.crash()
 				w.expire()
 				w.boot(t, with(first))
-				require.NoError(t, w.eng.Resume(w.ctx(), "r"))
+				require.NoError(t, resume(w.eng, w.ctx(), "r"))
 				out, err := wait(t, w, first, "r")
 				require.NoError(t, err)
 				require.Equal(t, []string{"hold"}, ran)
@@ -147,7 +147,7 @@ func TestTheSameCodeResumedAgainParksAgain(t *testing.T) {
 		for range 3 {
 			_, err := wait(t, w, second, "r")
 			require.ErrorIs(t, err, durable.ErrDefinitionChanged)
-			require.NoError(t, w.eng.Resume(w.ctx(), "r"))
+			require.NoError(t, resume(w.eng, w.ctx(), "r"))
 		}
 		_, err := wait(t, w, second, "r")
 		require.ErrorIs(t, err, durable.ErrDefinitionChanged)
@@ -219,7 +219,7 @@ func TestAPanicOfChangedCodeLeavesTheRunResumable(t *testing.T) {
 		w.crash()
 		w.expire()
 		w.boot(t, with(first))
-		require.NoError(t, w.eng.Resume(w.ctx(), "r"))
+		require.NoError(t, resume(w.eng, w.ctx(), "r"))
 		_, err = wait(t, w, first, "r")
 		require.NoError(t, err)
 	})

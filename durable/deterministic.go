@@ -30,7 +30,7 @@ func Rand(ctx context.Context) *rand.Rand {
 	}
 	s.draws++
 	b := make([]byte, 0, 64)
-	b = binary.BigEndian.AppendUint64(b, s.run.seed)
+	b = binary.BigEndian.AppendUint64(b, s.seedAt())
 	b = binary.BigEndian.AppendUint32(b, uint32(s.next))
 	b = binary.BigEndian.AppendUint32(b, s.draws)
 	b = append(b, s.path...)

@@ -433,8 +433,8 @@ func TestMailThatCannotBeDecryptedParksTheReceiverAndIsKept(t *testing.T) {
 		}
 		require.NoError(t, old.Close())
 		w.boot(t, encrypted(keysOf("k1"), waiting, parent, child))
-		require.NoError(t, w.eng.Resume(w.ctx(), "r"))
-		require.NoError(t, w.eng.Resume(w.ctx(), "p"))
+		require.NoError(t, resume(w.eng, w.ctx(), "r"))
+		require.NoError(t, resume(w.eng, w.ctx(), "p"))
 		for id, want := range map[string]string{"r": "hello", "p": "on"} {
 			h, err := waiting.Handle(w.ctx(), id)
 			require.NoError(t, err)

@@ -106,7 +106,7 @@ func TestResumableRunsAreFoundAndTheLastInterruptedOneIsKnown(t *testing.T) {
 		w.expire()
 		w.open(t, durable.Options{})
 		var ids []string
-		for row, err := range w.eng.Resumable(context.Background()) {
+		for row, err := range w.eng.ListResumable(context.Background()) {
 			require.NoError(t, err)
 			ids = append(ids, row.ID)
 		}

@@ -254,7 +254,7 @@ func TestWhatCannotBeReadParksTheRunAndResumeGoesOn(t *testing.T) {
 				require.Equal(t, store.Interrupted, w.row("r").Status, "nobody but a person goes on")
 
 				setUnreadable(0)
-				require.NoError(t, w.eng.Resume(w.ctx(), "r"))
+				require.NoError(t, resume(w.eng, w.ctx(), "r"))
 				for place, v := range x.values(t, w) {
 					require.Equal(t, place, v.Place, places[place])
 				}

@@ -166,7 +166,7 @@ func TestResumeTakesTheKeysAgainAllOrNone(t *testing.T) {
 		synctest.Wait()
 
 		before, row := w.events("r"), w.row("r")
-		err = w.eng.Resume(w.ctx(), "r")
+		err = resume(w.eng, w.ctx(), "r")
 		occupied(t, err, "r", "lamp", "o")
 		require.ErrorContains(t, err, "was not resumed")
 		require.Equal(t, before, w.events("r"))
@@ -182,7 +182,7 @@ func TestResumeTakesTheKeysAgainAllOrNone(t *testing.T) {
 			return in, durable.Sleep(ctx, time.Hour)
 		})
 		w.serve(t, slow)
-		require.NoError(t, w.eng.Resume(w.ctx(), "r"))
+		require.NoError(t, resume(w.eng, w.ctx(), "r"))
 		w.eventually("r", store.Waiting)
 		for _, key := range []string{"desk", "lamp"} {
 			err := tryKeys(w, key)

@@ -104,7 +104,7 @@ func TestARunThatTravelsGoesOnWithTheHistoryItHad(t *testing.T) {
 
 				pass(time.Hour)
 				require.Equal(t, store.Interrupted, w.row("r").Status, "nobody goes on with it unasked")
-				require.NoError(t, w.eng.Resume(context.Background(), "r"))
+				require.NoError(t, second(w.eng.Resume(context.Background(), "r", durable.ResumeOptions{})))
 				require.NoError(t, durable.Signal(w.ctx(), "r", "on", "two"))
 				out, err := finish(t, w, wf, "r")
 				require.NoError(t, err)
@@ -131,7 +131,7 @@ func TestACopyUnderAnotherIDIsSealedForItsPlace(t *testing.T) {
 		require.Equal(t, "copy", got.RunID)
 		require.Equal(t, "r", w.row("copy").ForkedFrom)
 		require.Empty(t, verify(t, w, "copy").Findings)
-		require.NoError(t, w.eng.Resume(context.Background(), "copy"))
+		require.NoError(t, second(w.eng.Resume(context.Background(), "copy", durable.ResumeOptions{})))
 		for _, id := range []string{"r", "copy"} {
 			require.NoError(t, durable.Signal(w.ctx(), id, "on", id))
 			out, err := finish(t, w, wf, id)
@@ -272,7 +272,7 @@ func killedImport(t *testing.T, w *world, wf durable.Definition, file []byte, at
 	pass(time.Hour)
 	if h, err := w.data.Load(context.Background(), "r", store.Cursor{NoEvents: true}); err == nil && h.Run.Code == durable.CodeImporting {
 		require.Empty(t, h.Run.Owner, "nobody executes what is half there")
-		require.Error(t, w.eng.Resume(context.Background(), "r"))
+		require.Error(t, second(w.eng.Resume(context.Background(), "r", durable.ResumeOptions{})))
 		require.False(t, first(w.eng.Verify(context.Background(), "r")).Sound())
 		require.Error(t, w.eng.Export(context.Background(), "r", &bytes.Buffer{}))
 	}
@@ -309,7 +309,7 @@ func TestRunFilesOfEarlierVersionsAreImported(t *testing.T) {
 		_, err = imports(w, file, durable.ImportOptions{})
 		require.NoError(t, err)
 		require.Empty(t, verify(t, w, "golden ü").Findings)
-		require.NoError(t, w.eng.Resume(context.Background(), "golden ü"))
+		require.NoError(t, second(w.eng.Resume(context.Background(), "golden ü", durable.ResumeOptions{})))
 		require.NoError(t, durable.Signal(w.ctx(), "golden ü", "on", "two"))
 		out, err := finish(t, w, wf, "golden ü")
 		require.NoError(t, err)

@@ -241,7 +241,7 @@ func TestAClosedEngineRefusesEverything(t *testing.T) {
 		require.ErrorIs(t, err, durable.ErrClosed)
 		_, err = durable.Recover(w.ctx())
 		require.ErrorIs(t, err, durable.ErrClosed)
-		require.ErrorIs(t, eng.Resume(w.ctx(), "done"), durable.ErrClosed)
+		require.ErrorIs(t, resume(eng, w.ctx(), "done"), durable.ErrClosed)
 		n, err := w.data.Count(t.Context(), store.Filter{}, "")
 		require.NoError(t, err)
 		require.EqualValues(t, 1, n[""])
@@ -311,7 +311,7 @@ func TestAnUnreachableStoreIsSaid(t *testing.T) {
 		w.disk.tamperCalls(func(string, func() error) error { return errDisk })
 		for name, err := range map[string]error{
 			"recover": second(eng.Recover(w.ctx())),
-			"resume":  eng.Resume(w.ctx(), "r"),
+			"resume":  resume(eng, w.ctx(), "r"),
 			"get":     second(eng.Get(w.ctx(), "r")),
 			"list":    second(eng.List(w.ctx(), store.Filter{})),
 			"wait":    second(wait(t, w, wf, "r")),

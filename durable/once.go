@@ -53,7 +53,7 @@ func Once[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 	}
 	body := func(ctx context.Context) (T, error) {
 		a := ctx.Value(scopeKey{}).(*attempt)
-		if a.step.call.rec == nil {
+		if !a.step.begun() {
 			return fn(ctx) // its intent has just been recorded
 		}
 		var v T
@@ -71,5 +71,5 @@ func Once[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 		}
 		return fn(ctx)
 	}
-	return perform(ctx, name, &once, body, nil, []StepOption{LongOperation()})
+	return perform(ctx, name, &once, body, nil, []StepOption{func(o *stepOptions) { o.long, o.once = true, true }})
 }

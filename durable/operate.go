@@ -9,10 +9,12 @@ import (
 )
 
 // An act is what an operator, or recovery, does to a run that nobody executes:
-// one event and what goes with it, in one change.
+// one event, or a few, and what goes with it, in one change.
 type act struct {
 	from    []store.Status // the run is in one of these
 	event   store.Event    // without number, time and sum
+	then    []store.Event  // what follows it in the same change
+	undone  int32          // steps that count as done no more, without a cut
 	row     *store.RowPatch
 	hold    []string // exclusive keys to take
 	release bool     // free all of them
@@ -43,8 +45,7 @@ func (e *Engine) operate(ctx context.Context, row *store.Run, branches []store.B
 		Expect: store.Expect{Epoch: row.Epoch, TakeEpoch: true, Statuses: a.from},
 		Row:    a.row, Release: a.release, Hold: a.hold, Send: a.send, Yield: true,
 	}
-	last, ev, on := row.Last, a.event, row.Branch
-	ev.Steps, ev.Active = last.Steps, last.Active
+	last, on, steps := row.Last, row.Branch, row.Last.Steps-a.undone
 	if a.cut != nil {
 		on = nextBranch(branches)
 		change.Branch = &store.Branch{
@@ -52,12 +53,20 @@ func (e *Engine) operate(ctx context.Context, row *store.Run, branches []store.B
 			Reason: a.cut.reason, CreatedAt: e.now(),
 		}
 		change.Row = (&store.RowPatch{Branch: &on}).Over(a.row)
-		ev.Steps = a.cut.steps
+		steps = a.cut.steps
 	}
-	ev.Seq, ev.Branch, ev.At = last.Seq+1, on, max(last.At, e.now())
-	ev.Payload = e.seal(placeOf(row.ID, &ev), ev.Payload)
-	ev.Sum = store.Seal(row.ID, last.Sum, &ev)
-	change.Events = []store.Event{ev}
+	seq, sum, at := last.Seq, last.Sum, max(last.At, e.now())
+	for _, ev := range append([]store.Event{a.event}, a.then...) {
+		if ev.Attempt > 0 && (ev.Type == store.StepCompleted || ev.Type == store.StepFailed) {
+			steps++
+		}
+		seq++
+		ev.Seq, ev.Branch, ev.At, ev.Steps, ev.Active = seq, on, at, steps, last.Active
+		ev.Payload = e.seal(placeOf(row.ID, &ev), ev.Payload)
+		ev.Sum = store.Seal(row.ID, sum, &ev)
+		sum = ev.Sum
+		change.Events = append(change.Events, ev)
+	}
 	for i := range change.Send {
 		e.sealMessage(&change.Send[i])
 	}

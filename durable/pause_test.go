@@ -458,7 +458,7 @@ func TestAPausedRunIsNotResumable(t *testing.T) {
 		require.NoError(t, w.eng.Pause(w.ctx(), "r", ""))
 		for _, defs := range [][]durable.Definition{nil, {wf}} {
 			w.boot(t, with(defs...))
-			err := w.eng.Resume(w.ctx(), "r")
+			err := resume(w.eng, w.ctx(), "r")
 			require.ErrorIs(t, err, durable.ErrNotResumable)
 			require.ErrorContains(t, err, "it is paused")
 		}
@@ -491,7 +491,7 @@ func TestAPauseThatCameTooLateIsVoidAfterAResume(t *testing.T) {
 		require.ErrorIs(t, err, durable.ErrRunFailed)
 		w.disk.tamper(nil)
 		broken = false
-		require.NoError(t, w.eng.Resume(w.ctx(), "r"))
+		require.NoError(t, resume(w.eng, w.ctx(), "r"))
 		out, err := wait(t, w, wf, "r")
 		require.NoError(t, err)
 		require.Equal(t, 7, out)

@@ -67,19 +67,22 @@ func interpret(program []op) string {
 
 // workflow makes the durable form of a program.
 func workflow(j *journal, program []op) *durable.Workflow[int, string] {
-	return durable.Define("program", func(ctx context.Context, _ int) (string, error) {
-		var out []string
-		for _, o := range program {
-			v, err := execute(ctx, j, o)
-			if err != nil {
-				return "", err
-			}
-			if v != "" {
-				out = append(out, v)
-			}
+	return durable.Define("program", func(ctx context.Context, _ int) (string, error) { return perform(ctx, j, program) })
+}
+
+// perform makes the calls of a program.
+func perform(ctx context.Context, j *journal, program []op) (string, error) {
+	var out []string
+	for _, o := range program {
+		v, err := execute(ctx, j, o)
+		if err != nil {
+			return "", err
 		}
-		return strings.Join(out, ","), nil
-	})
+		if v != "" {
+			out = append(out, v)
+		}
+	}
+	return strings.Join(out, ","), nil
 }
 
 func execute(ctx context.Context, j *journal, o op) (string, error) {

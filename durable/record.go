@@ -13,6 +13,9 @@ import (
 type record struct {
 	key      string
 	kind     callKind
+	seq      int64       // number of its first event
+	once     bool        // its body must not run twice (Once)
+	fresh    bool        // its failures were reset, and nothing is recorded since
 	opened   bool        // its beginning is recorded: timer_set, wait_requested, ...
 	child    string      // run id of a child
 	abandon  bool        // of a child: it outlives its parent
@@ -39,6 +42,7 @@ type past struct {
 	inbox      int64                           // messages up to this number were taken by earlier generations,
 	carried    []int64                         // but for these, in order
 	paused     int64                           // requests to pause up to this number were carried out, or are void
+	resetAt    map[string]int64                // calls that were reset, and by which event; nil: none
 	attributes *map[string]string              // as last set; nil: not since the start
 	space      []record                        // room for the next records
 	head       logHead
@@ -84,6 +88,13 @@ type eventData struct {
 	Pending     []int64                    `json:"pending,omitempty"`     // the same: messages up to it that were not taken
 	Sum         uint32                     `json:"sum,omitempty"`         // the same: sum of the event before
 	Environment *Environment               `json:"environment,omitempty"` // workflow_created, workflow_started of a later generation
+	Once        bool                       `json:"once,omitempty"`        // step_started: the body must not run twice
+	FromBranch  int32                      `json:"from_branch,omitempty"` // jump_activated, edited: the branch that was left
+	ToBranch    int32                      `json:"to_branch,omitempty"`   // jump_requested, jump_activated, edited: the new branch
+	Cutoff      int64                      `json:"cutoff,omitempty"`      // the same: the last event that is kept
+	By          string                     `json:"by,omitempty"`          // the same: who asked for it
+	Reset       []string                   `json:"reset,omitempty"`       // failures_reset, jump_activated, edited: calls that count as not ended
+	Fork        *forkData                  `json:"fork,omitempty"`        // workflow_created of a fork
 }
 
 func (d *eventData) encode() []byte {
@@ -224,7 +235,8 @@ func (p *past) take(e *store.Event) error {
 	if err != nil {
 		return err
 	}
-	rec.lastAt = e.At
+	rec.lastAt, rec.fresh = e.At, false
+	rec.once = rec.once || d.Once
 	if rec.input == "" {
 		rec.input = d.Input
 	}
@@ -270,12 +282,13 @@ func (p *past) takeRun(e *store.Event) error {
 		ev := *e
 		p.cancel = &ev
 		p.taken[d.Message] = true
-	case store.WorkflowPaused, store.WorkflowUnpaused, store.WorkflowInterrupted, store.WorkflowRecovered:
+	case store.WorkflowPaused, store.WorkflowUnpaused, store.WorkflowInterrupted, store.WorkflowRecovered, store.FailuresReset, store.JumpActivated, store.Edited:
 		d, err := dataOf(e)
 		if err != nil {
 			return fmt.Errorf("its data is not readable: %w", err)
 		}
 		p.paused = max(p.paused, d.Message)
+		p.forget(d.Reset, e.Seq)
 	}
 	return nil
 }
@@ -319,7 +332,7 @@ func (p *past) find(e *store.Event, kind callKind) (*record, error) {
 		// A new block: records that were handed out stay where they are.
 		p.space = make([]record, 0, 256)
 	}
-	p.space = append(p.space, record{key: e.Key, kind: kind})
+	p.space = append(p.space, record{key: e.Key, kind: kind, seq: e.Seq})
 	rec := &p.space[len(p.space)-1]
 	p.scopes[path] = append(calls, rec)
 	return rec, nil

@@ -92,7 +92,7 @@ func TestTheThreePolicies(t *testing.T) {
 						require.Zero(t, rep)
 						require.Equal(t, events, w.events("r"))
 						// Only a person resumes it.
-						require.NoError(t, w.eng.Resume(w.ctx(), "r"))
+						require.NoError(t, resume(w.eng, w.ctx(), "r"))
 						out, err := wait(t, w, wf, "r")
 						require.NoError(t, err)
 						require.Equal(t, 2, out)
@@ -107,7 +107,7 @@ func TestTheThreePolicies(t *testing.T) {
 						require.Equal(t, before, w.events("r"))
 						require.Equal(t, store.Running, w.row("r").Status)
 						require.Equal(t, 1, h.count())
-						require.NoError(t, w.eng.Resume(w.ctx(), "r"))
+						require.NoError(t, resume(w.eng, w.ctx(), "r"))
 						_, err := wait(t, w, wf, "r")
 						require.NoError(t, err)
 					default:
@@ -286,7 +286,7 @@ func TestRunsOfALiveExecutorAreNotTouched(t *testing.T) {
 			pass(5 * time.Minute)
 			require.Equal(t, before, w.events("r"))
 			require.Equal(t, owner.ID(), w.row("r").Owner)
-			require.ErrorIs(t, w.eng.Resume(w.ctx(), "r"), durable.ErrNotResumable)
+			require.ErrorIs(t, resume(w.eng, w.ctx(), "r"), durable.ErrNotResumable)
 		}
 		require.Equal(t, 1, h.count())
 	})
@@ -434,7 +434,7 @@ func TestARunThatKillsItsProcessIsQuarantinedAndBystandersAreNot(t *testing.T) {
 			require.Equal(t, store.Completed, w.eventually(fmt.Sprint("b", i), store.Completed).Status)
 		}
 		// A person may let it go on: its count begins anew.
-		require.NoError(t, w.eng.Resume(w.ctx(), "k"))
+		require.NoError(t, resume(w.eng, w.ctx(), "k"))
 		pass(10 * time.Second)
 		require.EqualValues(t, 4, kills.Load())
 		rep := w.reboot(t, o)

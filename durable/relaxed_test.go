@@ -250,7 +250,7 @@ func TestWithInputNoticesAnotherValue(t *testing.T) {
 					require.ErrorContains(t, err, "relaxed_test.go:")
 					require.Equal(t, durable.CodeDefinitionChanged, w.row("r").Code)
 					in = map[string]int{"a": 1, "b": 2}
-					require.NoError(t, w.eng.Resume(w.ctx(), "r"))
+					require.NoError(t, resume(w.eng, w.ctx(), "r"))
 					_, err = wait(t, w, wf, "r")
 					require.NoError(t, err)
 				})

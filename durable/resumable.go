@@ -8,22 +8,44 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Resumable yields the runs that Resume would continue: those that are
-// interrupted, those that failed and may be resumed, and those whose executor is
-// gone; in no particular order. A paused run is not among them: Unpause. After an
-// error, which says that the store could not be read, it ends.
-func (e *Engine) Resumable(ctx context.Context) iter.Seq2[store.Run, error] {
+// ResumePoint returns where the execution of a run goes on: at a call that is
+// under way, with the attempt that is to be made, or behind the last outcome. ok
+// is false for a run that has completed or was cancelled, of which nothing is
+// left to execute.
+//
+// Errors: ErrNotFound; that of a history that cannot be read.
+func (e *Engine) ResumePoint(ctx context.Context, id string) (at ResumePoint, ok bool, err error) {
+	v, unreadable, err := e.view(ctx, id)
+	if err == nil {
+		err = unreadable
+	}
+	if err != nil {
+		return at, false, err
+	}
+	if s := v.row.Status; s == store.Completed || s == store.Cancelled {
+		return at, false, nil
+	}
+	return v.past.pointOf(v.declared()), true, nil
+}
+
+// ListResumable yields the runs that Resume would take, newest first within each
+// kind: first those that were interrupted, then those whose executor is gone, then
+// those that have failed. Paused runs are not among them, nor those whose deadline
+// has passed. After an error it ends.
+func (e *Engine) ListResumable(ctx context.Context) iter.Seq2[store.Run, error] {
+	kinds := []store.Filter{
+		{Statuses: []store.Status{store.Interrupted}, WithLast: true},
+		{Statuses: []store.Status{store.Running, store.Resuming}, Orphaned: true, WithLast: true},
+		{Statuses: []store.Status{store.Failed}},
+	}
 	return func(yield func(store.Run, error) bool) {
-		for _, f := range []store.Filter{
-			{Statuses: []store.Status{store.Interrupted, store.Failed}, WithLast: true},
-			{Statuses: []store.Status{store.Running, store.Resuming}, Orphaned: true, WithLast: true},
-		} {
+		for _, f := range kinds {
 			for row, err := range e.runsOf(ctx, f) {
 				if err != nil {
 					yield(store.Run{}, fmt.Errorf("durable: listing resumable runs: %w", storeError(err)))
 					return
 				}
-				if row.Paused || row.Code == CodeImporting || row.Status == store.Failed && !row.Recoverable {
+				if row.Paused || row.Code == CodeImporting || e.pastDeadline(row) != "" || row.Status == store.Failed && !row.Recoverable {
 					continue
 				}
 				if !yield(*row, nil) {
@@ -40,7 +62,7 @@ func (e *Engine) Resumable(ctx context.Context) iter.Seq2[store.Run, error] {
 func (e *Engine) LastInterrupted(ctx context.Context) (store.Run, error) {
 	var last store.Run
 	var at store.Time
-	for row, err := range e.Resumable(ctx) {
+	for row, err := range e.ListResumable(ctx) {
 		if err != nil {
 			return store.Run{}, err
 		}
@@ -57,4 +79,37 @@ func (e *Engine) LastInterrupted(ctx context.Context) (store.Run, error) {
 		return last, fmt.Errorf("durable: no run is interrupted, there is nothing to resume: %w", ErrNotFound)
 	}
 	return last, nil
+}
+
+// Skipped returns the keys of the steps that a run_resumed or run_claimed event
+// of a run stands for: those that were done by then, and were replayed from the
+// snapshot instead of being run again, in the order in which they were done. Of
+// another event, none.
+//
+// Errors: ErrNotFound; that of a history that cannot be read.
+func (e *Engine) Skipped(ctx context.Context, id string, ev store.Event) ([]string, error) {
+	if ev.Type != store.RunResumed && ev.Type != store.RunClaimed {
+		return nil, nil
+	}
+	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true, AfterMessage: 1<<63 - 1})
+	if err != nil {
+		return nil, fmt.Errorf("durable: run %s: %w", id, storeError(err))
+	}
+	root := rootOf(h.Branches, ev.Branch)
+	on := ev.Branch
+	h, err = e.store.Load(ctx, id, store.Cursor{After: root.Cutoff, Branch: &on, AfterMessage: 1<<63 - 1})
+	if err != nil {
+		return nil, fmt.Errorf("durable: run %s: %w", id, storeError(err))
+	}
+	p, err := readPast(id, func(yield func(store.Event, error) bool) {
+		for e, err := range h.Events {
+			if err == nil && e.Seq > ev.Seq || !yield(e, err) {
+				return
+			}
+		}
+	}, 16)
+	if err != nil {
+		return nil, err
+	}
+	return p.done(), nil
 }

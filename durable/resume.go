@@ -27,50 +27,131 @@ func (e *NotResumableError) Error() string {
 // Is matches ErrNotResumable.
 func (e *NotResumableError) Is(target error) bool { return target == ErrNotResumable }
 
+// ResumeOptions change how a run is resumed. The zero value continues it from the
+// attempt it had reached.
+type ResumeOptions struct {
+	// FromCheckpoint is the number (Seq) of a stable event of the current history,
+	// behind which a new branch is made: what came later runs again. CheckpointOf
+	// finds it by key. The run's first event goes back to its beginning. 0: none.
+	FromCheckpoint int64
+	// ResetFailures gives steps that have failed, or are being tried again, all
+	// their attempts anew, and the items and branches that failed with them. What
+	// was recorded of the failures stays in the history.
+	ResetFailures bool
+	// Force lets a body of Once that has begun run again.
+	Force bool
+	// DryRun returns the plan and changes nothing.
+	DryRun bool
+}
+
 // Resume continues a run that failed or was interrupted, from the attempt it
 // had reached: what was recorded stays. Of two calls at once one wins, the other
 // gets a *NotResumableError. A failed run takes the keys of Exclusive again, all
 // or none. When this engine has the workflow's code the run is
 // executed here; else it becomes claimable by whoever has it.
 //
+// With FromCheckpoint the history is cut behind that event: a new branch is made,
+// in the same durable act that makes the run claimable, and the run goes on
+// there. What was recorded later stays readable and counts no more: steps run
+// again, with the same IdempotencyKey; signals that were taken are delivered
+// again; people are asked again; children that were started are cancelled, unless
+// they were abandoned or have an id of the workflow's choosing. A checkpoint in an
+// item of a Map, or in a branch, leaves the others as they are where nothing
+// followed from it yet.
+//
+// The Plan says what is skipped, what runs again and from where; it is the same
+// with DryRun.
+//
 // Errors: ErrNotFound; *NotResumableError for a run that is pending, waiting,
 // completed, cancelled, or executed by a live executor, and for one that has
 // failed and whose deadline has passed; ErrOccupied when another run holds one of
-// its exclusive keys: then nothing has changed.
-func (e *Engine) Resume(ctx context.Context, id string) error {
+// its exclusive keys; *CheckpointError; *CrossingError without Force; an error of
+// a history that cannot be read, if that is needed. After any of them nothing has
+// changed.
+func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, error) {
 	if e.isClosing() {
-		return ErrClosed
+		return Plan{}, ErrClosed
 	}
-	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
+	v, unreadable, err := e.view(ctx, id)
 	if err != nil {
-		return fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))
+		return Plan{}, fmt.Errorf("resuming: %w", err)
 	}
-	row := &h.Run
-	reopened := false
-	if row.Code == CodeImporting {
-		return &NotResumableError{RunID: id, Status: row.Status, Reason: row.Reason}
+	row := v.row
+	if err := e.resumable(ctx, row); err != nil {
+		return Plan{}, err
 	}
-	if row.Paused {
-		return &NotResumableError{RunID: id, Status: row.Status, Reason: "it is paused"}
-	}
-	switch row.Status {
-	case store.Failed, store.Interrupted:
-		if reopened, err = e.reopen(ctx, row); err != nil {
-			return err
+	rv := &revision{plan: Plan{RunID: id, Workflow: row.Workflow, Status: row.Status, Branch: row.Branch}}
+	switch {
+	case unreadable == nil:
+		if rv, err = v.resumption(ctx, o); err != nil {
+			return Plan{}, err
 		}
-	case store.Running, store.Resuming:
-		// Orphaned, or not ours to touch: the claim decides.
+	case o.FromCheckpoint != 0 || o.ResetFailures:
+		return Plan{}, unreadable
 	default:
-		return &NotResumableError{RunID: id, Status: row.Status}
+		// Another program may be able to read it: resuming decides nothing.
+		rv.warn("%v", unreadable)
+	}
+	if o.DryRun {
+		return rv.plan, nil
+	}
+	reopened, err := e.reopen(ctx, v, rv)
+	if err != nil {
+		return Plan{}, err
 	}
 	runs, err := e.claimIDs(ctx, []string{id}, &eventData{Executor: e.id, Resumed: true})
 	if err != nil {
-		return fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))
+		return rv.plan, fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))
 	}
 	if len(runs) > 0 {
-		return nil
+		e.log.Info(rv.plan.String(), "run", id, "workflow", row.Workflow, "branch", rv.plan.Branch, "skipped", len(rv.plan.Skipped), "again", len(rv.plan.Again))
+		return rv.plan, nil
 	}
-	return e.notClaimed(ctx, row, reopened)
+	return rv.plan, e.notClaimed(ctx, row, reopened)
+}
+
+// resumable returns why a run cannot be resumed as its row is.
+func (e *Engine) resumable(ctx context.Context, row *store.Run) error {
+	no := &NotResumableError{RunID: row.ID, Status: row.Status}
+	switch {
+	case row.Code == CodeImporting:
+		no.Reason = row.Reason
+		return no
+	case row.Paused:
+		no.Reason = "it is paused"
+		return no
+	case row.Status == store.Failed || row.Status == store.Interrupted:
+		if no.Reason = e.pastDeadline(row); no.Reason != "" {
+			return no
+		}
+		return nil
+	case row.Status != store.Running && row.Status != store.Resuming:
+		return no
+	}
+	// Orphaned, or not ours to touch. The claim decides; a dry run makes none.
+	executors, err := e.store.Executors(ctx)
+	if err != nil {
+		return fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
+	}
+	for _, x := range executors {
+		if x.Live && x.ID == row.Owner {
+			no.Reason = "already in progress on executor " + row.Owner
+			return no
+		}
+	}
+	return nil
+}
+
+// resumption works out what o means for the run.
+func (v *view) resumption(ctx context.Context, o ResumeOptions) (*revision, error) {
+	var at *store.Event
+	if o.FromCheckpoint != 0 {
+		var err error
+		if at, err = v.stable(o.FromCheckpoint); err != nil {
+			return nil, err
+		}
+	}
+	return v.revise(ctx, at, o.ResetFailures, o.Force)
 }
 
 // notClaimed says what it means that Resume did not get the run, which it had
@@ -115,28 +196,26 @@ func (e *Engine) notClaimed(ctx context.Context, row *store.Run, reopened bool) 
 	return &NotResumableError{RunID: row.ID, Status: h.Run.Status, Reason: reason}
 }
 
-// reopen makes a failed or parked run claimable again; done is false for one that
-// is so already. The failure stays in the history; the row forgets it.
-func (e *Engine) reopen(ctx context.Context, row *store.Run) (done bool, err error) {
-	if row.Status == store.Interrupted && row.Code == "" {
-		return false, nil // claimable as it is
-	}
-	if reason := e.pastDeadline(row); reason != "" {
-		return false, &NotResumableError{RunID: row.ID, Status: row.Status, Reason: reason}
+// reopen makes a failed or parked run claimable again, and its history what rv
+// says, in one act; done is false for one that is claimable and stays as it is.
+// The failure stays in the history; the row forgets it.
+func (e *Engine) reopen(ctx context.Context, v *view, rv *revision) (done bool, err error) {
+	row := v.row
+	if rv.cut == nil && len(rv.reset) == 0 && (row.Status != store.Failed && row.Code == "" || row.Status == store.Running || row.Status == store.Resuming) {
+		return false, nil
 	}
 	hold, err := e.keysToTake(ctx, row)
 	if err != nil {
 		return false, err
 	}
-	interrupted, none, no, zero := store.Interrupted, "", false, store.Time(0)
-	_, err = e.operate(ctx, row, nil, act{
-		from:  []store.Status{row.Status},
-		event: store.Event{Type: store.WorkflowInterrupted, Data: (&eventData{Reason: "resume requested", Message: row.Inbox, Executor: e.id}).encode()},
-		row:   &store.RowPatch{Status: &interrupted, Code: &none, Reason: &none, Recoverable: &no, EndedAt: &zero, Strikes: new(int32)},
-		hold:  hold,
-	})
+	a := rv.act(row, &eventData{Executor: e.id, Reason: "resume requested"})
+	a.hold = hold
+	_, err = e.operate(ctx, row, v.branches, a)
+	var owned *store.OwnedError
 	switch {
-	case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrStatus), errors.Is(err, store.ErrOwned):
+	case errors.As(err, &owned):
+		return false, &NotResumableError{RunID: row.ID, Status: row.Status, Reason: "already in progress on executor " + owned.Owner}
+	case overtaken(err):
 		return false, &NotResumableError{RunID: row.ID, Status: row.Status, Reason: "somebody else resumed it in the same moment"}
 	case errors.Is(err, store.ErrOccupied):
 		return false, occupied("was not resumed; resume it again once that run has ended", err)
@@ -144,4 +223,30 @@ func (e *Engine) reopen(ctx context.Context, row *store.Run) (done bool, err err
 		return false, fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
 	}
 	return true, nil
+}
+
+// act is the act that carries rv out and leaves the run claimable. The messages
+// by which it was asked to pause are void: what they asked for was done, or is
+// over.
+func (rv *revision) act(row *store.Run, d *eventData) act {
+	d.Message, d.Reset = row.Inbox, rv.reset
+	a := act{from: []store.Status{row.Status}, row: claimable(), cut: rv.cut, send: rv.send, undone: rv.undone}
+	a.event.Type = store.WorkflowInterrupted
+	switch {
+	case rv.cut != nil:
+		a.event.Type = store.JumpActivated
+		rv.cut.reason = d.Reason
+		d.FromBranch, d.ToBranch, d.Cutoff = row.Branch, rv.plan.Branch, rv.cut.after
+		a.row.Seen, a.row.Attributes = new(int64), rv.attributes
+	case len(rv.reset) > 0:
+		a.event.Type = store.FailuresReset
+	}
+	a.event.Data = d.encode()
+	return a
+}
+
+// claimable is the row of a run that anybody who serves it may go on with.
+func claimable() *store.RowPatch {
+	interrupted, none, no := store.Interrupted, "", false
+	return &store.RowPatch{Status: &interrupted, Code: &none, Reason: &none, Recoverable: &no, EndedAt: new(store.Time), WakeAt: new(store.Time), Strikes: new(int32)}
 }

@@ -37,7 +37,7 @@ func TestResumeContinuesAFailedRunWithItsSteps(t *testing.T) {
 		require.ErrorContains(t, err, "not configured")
 		require.True(t, w.row("r").Recoverable)
 		mended = true
-		require.NoError(t, w.eng.Resume(w.ctx(), "r"))
+		require.NoError(t, resume(w.eng, w.ctx(), "r"))
 		out, err := wait(t, w, wf, "r")
 		require.NoError(t, err)
 		require.Equal(t, 11, out)
@@ -66,7 +66,7 @@ func TestWhileItRunsAgainTheFailureIsForgotten(t *testing.T) {
 			return 1, durable.Do(ctx, "hold", func(context.Context) error { time.Sleep(time.Minute); return nil })
 		})
 		w.serve(t, slow)
-		require.NoError(t, w.eng.Resume(w.ctx(), "r"))
+		require.NoError(t, resume(w.eng, w.ctx(), "r"))
 		synctest.Wait()
 		row := w.row("r")
 		require.Contains(t, []store.Status{store.Running, store.Resuming}, row.Status)
@@ -94,7 +94,7 @@ func TestWhatIsNotResumableIsSaid(t *testing.T) {
 		synctest.Wait()
 		for _, id := range []string{"completed", "running", "pending", "waiting", "cancelled"} {
 			before, row := w.events(id), w.row(id)
-			err := w.eng.Resume(w.ctx(), id)
+			err := resume(w.eng, w.ctx(), id)
 			var n *durable.NotResumableError
 			require.ErrorAs(t, err, &n, id)
 			require.ErrorIs(t, err, durable.ErrNotResumable)
@@ -156,7 +156,7 @@ func TestOfTwoResumesAtOnceOneWins(t *testing.T) {
 					var wg sync.WaitGroup
 					errs := make([]error, 2)
 					for i := range 2 {
-						wg.Go(func() { errs[i] = engs[i].Resume(w.ctx(), "r") })
+						wg.Go(func() { errs[i] = resume(engs[i], w.ctx(), "r") })
 					}
 					wg.Wait()
 					won := 0
@@ -191,7 +191,7 @@ func TestResumeWithoutTheCodeLetsAnotherTakeIt(t *testing.T) {
 		require.Error(t, err)
 		mended = true
 		operator := w.open(t, durable.Options{})
-		require.NoError(t, operator.Resume(w.ctx(), "r"))
+		require.NoError(t, resume(operator, w.ctx(), "r"))
 		out, err := wait(t, w, wf, "r")
 		require.NoError(t, err)
 		require.Equal(t, 11, out)
@@ -212,7 +212,7 @@ func TestAPermanentFailureMayBeResumedAllTheSame(t *testing.T) {
 		require.Error(t, err)
 		require.False(t, w.row("r").Recoverable)
 		mended = true
-		require.NoError(t, w.eng.Resume(w.ctx(), "r"))
+		require.NoError(t, resume(w.eng, w.ctx(), "r"))
 		_, err = wait(t, w, wf, "r")
 		require.NoError(t, err)
 	})

@@ -194,7 +194,7 @@ func TestARunThatIsResumedWhileOthersAreDeletedStays(t *testing.T) {
 			err := forward()
 			if call == "list" && resume {
 				resume = false
-				require.NoError(t, w.eng.Resume(context.Background(), "1"))
+				require.NoError(t, second(w.eng.Resume(context.Background(), "1", durable.ResumeOptions{})))
 			}
 			return err
 		})

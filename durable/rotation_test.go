@@ -64,7 +64,7 @@ func TestOldKeysStayReadableAndAMissingOneParksTheRun(t *testing.T) {
 		for _, keys := range []durable.Keys{keysOf("k2"), nil} {
 			w.reboot(t, encrypted(keys, wf))
 			if w.row("r").Status == store.Interrupted {
-				require.NoError(t, w.eng.Resume(w.ctx(), "r"))
+				require.NoError(t, resume(w.eng, w.ctx(), "r"))
 			}
 			row := w.eventually("r", store.Interrupted)
 			require.Equal(t, durable.CodeUndecodable, row.Code)
@@ -77,14 +77,14 @@ func TestOldKeysStayReadableAndAMissingOneParksTheRun(t *testing.T) {
 
 		// With another key of that id.
 		w.reboot(t, encrypted(durable.StaticKeys("k1", map[string][]byte{"k1": key("zz")}), wf))
-		require.NoError(t, w.eng.Resume(w.ctx(), "r"))
+		require.NoError(t, resume(w.eng, w.ctx(), "r"))
 		synctest.Wait()
 		_, err := wait(t, w, wf, "r")
 		require.ErrorIs(t, err, durable.ErrDecrypt)
 
 		// Rotated, and then turned off: everything reads on.
 		w.reboot(t, encrypted(keysOf("k2", "k1"), wf))
-		require.NoError(t, w.eng.Resume(w.ctx(), "r"))
+		require.NoError(t, resume(w.eng, w.ctx(), "r"))
 		out, err := wait(t, w, wf, "r")
 		require.NoError(t, err)
 		require.Equal(t, threeDone, out)

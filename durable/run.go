@@ -25,6 +25,8 @@ type run struct {
 	def  *definition
 	row  store.Run // as created or claimed
 	seed uint64
+	// forkSeeds are those of the runs it was forked from; see forkData.
+	forkSeeds []forkSeed
 
 	ctx    context.Context // of step bodies; ends by cancel
 	cancel context.CancelCauseFunc
@@ -367,6 +369,9 @@ func (r *run) adopt(created *store.Event) error {
 		return r.damaged(created.Seq, errors.New("its seed is not readable"))
 	}
 	r.seed = binary.BigEndian.Uint64(seed)
+	if d.Fork != nil {
+		r.forkSeeds = d.Fork.Seeds
+	}
 	r.headers, r.exclusive = d.Headers, d.Exclusive
 	r.eng.compareEnvironment(&r.row, d.Environment)
 	if d.Deadline != 0 {

@@ -60,6 +60,7 @@ type StepOption func(*stepOptions)
 type stepOptions struct {
 	relaxed bool
 	long    bool
+	once    bool
 	input   any
 	hasIn   bool
 }
@@ -141,7 +142,7 @@ func (st *step) take(r *run, name string, list []StepOption) error {
 	for _, opt := range list {
 		opt(&o)
 	}
-	st.relaxed, st.long = o.relaxed, o.long
+	st.relaxed, st.long, st.once = o.relaxed, o.long, o.once
 	if err := st.hashInput(r.eng, &o); err != nil {
 		return &EncodeError{RunID: r.id, Key: name, Type: fmt.Sprintf("%T", o.input), Err: err}
 	}

@@ -142,7 +142,7 @@ func TestAValueFromALaterVersionParksTheRunUntilALaterProgramResumesIt(t *testin
 				w.crash()
 				w.expire()
 				w.boot(t, typed(4, x.defs()...))
-				require.NoError(t, w.eng.Resume(w.ctx(), "r"))
+				require.NoError(t, resume(w.eng, w.ctx(), "r"))
 				for place, v := range x.values(t, w) {
 					require.Equal(t, v4Of(place), v, places[place])
 				}
@@ -175,7 +175,7 @@ func TestASignalFromALaterVersionParksItsReceiverAndIsKept(t *testing.T) {
 			return o.Buyer.Family, err
 		})
 		w.boot(t, typed(4, now))
-		require.NoError(t, w.eng.Resume(w.ctx(), "r"))
+		require.NoError(t, resume(w.eng, w.ctx(), "r"))
 		got, err := wait(t, w, now, "r")
 		require.NoError(t, err)
 		require.Equal(t, "L7", got)
@@ -205,7 +205,7 @@ func TestAnUpcasterThatFailsParksTheRun(t *testing.T) {
 				w.crash()
 				w.expire()
 				w.boot(t, typed(2, x.defs()...))
-				require.NoError(t, w.eng.Resume(w.ctx(), "r"))
+				require.NoError(t, resume(w.eng, w.ctx(), "r"))
 				for place, v := range x.values(t, w) {
 					require.Equal(t, v2Of(place), v, places[place])
 				}
@@ -230,7 +230,7 @@ func TestAnUnknownEarlierNameIsRefusedUntilItIsNamed(t *testing.T) {
 		w.crash()
 		w.expire()
 		w.boot(t, typed(2, x.defs()...))
-		require.NoError(t, w.eng.Resume(w.ctx(), "r"))
+		require.NoError(t, resume(w.eng, w.ctx(), "r"))
 		x.values(t, w)
 	})
 }

@@ -19,7 +19,7 @@ func TestWaitForARunThatDoesNotExist(t *testing.T) {
 		_, err := wait(t, w, wf, "nobody")
 		require.ErrorIs(t, err, durable.ErrNotFound)
 		require.ErrorContains(t, err, "nobody")
-		require.ErrorIs(t, w.eng.Resume(w.ctx(), "nobody"), durable.ErrNotFound)
+		require.ErrorIs(t, resume(w.eng, w.ctx(), "nobody"), durable.ErrNotFound)
 		_, err = w.eng.Get(w.ctx(), "nobody")
 		require.ErrorIs(t, err, durable.ErrNotFound)
 		for _, err := range w.eng.History(w.ctx(), "nobody") {

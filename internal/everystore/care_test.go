@@ -102,7 +102,8 @@ func TestARunTravelsFromAnyStoreToAnyOther(t *testing.T) {
 				require.Empty(t, v.Findings)
 				_, err = eng.Import(ctx, bytes.NewReader(file.Bytes()), durable.ImportOptions{})
 				require.ErrorIs(t, err, store.ErrExists)
-				require.NoError(t, eng.Resume(ctx, "r"))
+				_, err = eng.Resume(ctx, "r", durable.ResumeOptions{})
+				require.NoError(t, err)
 				require.NoError(t, durable.Signal(ctx, "r", "letter", "two"))
 				h, err := traveller.Handle(ctx, "r")
 				require.NoError(t, err)
@@ -211,7 +212,8 @@ func TestDamageInAFileIsFoundNeverBelievedAndRepaired(t *testing.T) {
 			_, err = durable.Recover(ctx)
 			require.NoError(t, err)
 			if i, err := eng.Get(ctx, "r"); err == nil && i.Code == durable.CodeRepaired {
-				require.NoError(t, eng.Resume(ctx, "r"))
+				_, err = eng.Resume(ctx, "r", durable.ResumeOptions{})
+	require.NoError(t, err)
 			}
 			for _, id := range []string{"r", "well"} {
 				h, err := wf.Handle(ctx, id)

@@ -1,0 +1,207 @@
+package durable
+
+import (
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Where a history may be cut, and what may be taken back in it, are questions
+// about its calls alone: the functions here are pure.
+//
+// A prefix of a run's log is always a state that a crash could have left, so a
+// cut that takes the whole run is sound at any event. A narrower one is sound if
+// nothing outside has made use of what it takes away:
+//
+//	3  items                  a Map
+//	4  items[0]/resize
+//	5  items[1]/resize        cut here
+//	6  items[1]/upload
+//	7  items[0]               item 0 is done
+//
+// Item 1 alone can go back to 5, since the Map has not come to its end. Had it,
+// and had the function made no call since, its end is taken back, too, by name,
+// for the event that makes the branch stands outside of the scope that is cut.
+
+// call returns the record of the call with this key, nil if there is none.
+func (p *past) call(key string) *record {
+	for _, rec := range p.scopes[scopeOfKey(key)] {
+		if rec.key == key {
+			return rec
+		}
+	}
+	return nil
+}
+
+// forget makes calls, and items of Maps, ones that have not ended and have not
+// failed: their bodies run again, from attempt 1. It was event seq that said so.
+func (p *past) forget(keys []string, seq int64) {
+	for _, key := range keys {
+		if p.resetAt == nil {
+			p.resetAt = map[string]int64{}
+		}
+		p.resetAt[key] = seq
+		if name, n, ok := splitItem(key); ok {
+			delete(p.items[name], n)
+		} else if rec := p.call(key); rec != nil {
+			rec.outcome, rec.failures, rec.began, rec.fresh = store.Event{}, nil, 0, true
+		}
+	}
+}
+
+// last reports whether no call of the scope of key began after event seq, so
+// that nobody in it can have made use of what was recorded there.
+func (p *past) last(key string, seq int64) bool {
+	calls := p.scopes[scopeOfKey(key)]
+	return len(calls) == 0 || calls[len(calls)-1].seq <= seq
+}
+
+// callOfScope returns the key of the call that has opened a scope: the Map of an
+// item, or the branch itself.
+func callOfScope(path string) string {
+	if name, _, ok := splitItem(path); ok {
+		return name
+	}
+	return path
+}
+
+// release returns the outcomes that must be taken back, from the inside out, so
+// that the function of a scope may run on: its own and those of the scopes
+// around it. ok is false if one of them was made use of.
+func (p *past) release(path string) (keys []string, ok bool) {
+	for path != "" {
+		key := callOfScope(path)
+		if name, n, item := splitItem(path); item && p.items[name][n] != nil {
+			keys = append(keys, path)
+		}
+		rec := p.call(key)
+		if rec == nil {
+			return nil, false // compensations, which have no call
+		}
+		if rec.outcome.Seq != 0 {
+			if !p.last(key, rec.outcome.Seq) {
+				return nil, false
+			}
+			keys = append(keys, key)
+		}
+		path = scopeOfKey(key)
+	}
+	return keys, true
+}
+
+// cutScope returns the narrowest scope that can be cut behind an event with this
+// key, and what must be taken back outside of it.
+func (p *past) cutScope(key string) (path string, reset []string) {
+	if len(p.scopes[undoScope]) > 0 {
+		return "", nil // what was undone must be left behind, too
+	}
+	for path = scopeOfKey(key); path != ""; path = scopeOfKey(callOfScope(path)) {
+		keys, ok := p.release(path)
+		if !ok {
+			continue
+		}
+		return path, slices.DeleteFunc(keys, func(k string) bool { return store.InScope(k, path) })
+	}
+	return "", nil
+}
+
+// failed returns what ResetFailures takes back: steps, items and branches that
+// have failed, or are about to be tried again, and from which nothing followed
+// but the failure of what is around them.
+func (p *past) failed() []string {
+	set := map[string]bool{}
+	add := func(key string, seq int64) {
+		if !p.last(key, seq) {
+			return
+		}
+		outer, ok := p.release(scopeOfKey(key))
+		if !ok {
+			return
+		}
+		set[key] = true
+		for _, k := range outer {
+			set[k] = true
+		}
+	}
+	for path, calls := range p.scopes {
+		if path == undoScope {
+			continue
+		}
+		for _, rec := range calls {
+			switch {
+			case rec.kind != callStep && rec.kind != callGo:
+			case rec.outcome.Type == store.StepFailed:
+				add(rec.key, rec.outcome.Seq)
+			case rec.outcome.Seq == 0 && len(rec.failures) > 0:
+				add(rec.key, rec.failures[len(rec.failures)-1].Seq)
+			}
+		}
+	}
+	for name, items := range p.items {
+		for _, ev := range items {
+			if ev.Type != store.ItemFailed {
+				continue
+			}
+			if keys, ok := p.release(ev.Key); ok && p.call(name) != nil {
+				for _, k := range keys {
+					set[k] = true
+				}
+			}
+		}
+	}
+	keys := make([]string, 0, len(set))
+	for k := range set {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// A cutting is a history taken apart at a cut.
+type cutting struct {
+	after      int64
+	scope      string
+	kept, left []store.Event
+}
+
+// cutBehind takes events apart behind the one with number after; scope as in
+// branchCut.
+func cutBehind(events []store.Event, after int64, scope string) cutting {
+	c := cutting{after: after, scope: scope}
+	for i := range events {
+		if ev := &events[i]; ev.Seq > after && store.InScope(ev.Key, scope) {
+			c.left = append(c.left, *ev)
+		} else {
+			c.kept = append(c.kept, *ev)
+		}
+	}
+	return c
+}
+
+// isStepOutcome reports whether ev is the end of a step.
+func isStepOutcome(ev *store.Event) bool {
+	return ev.Attempt > 0 && (ev.Type == store.StepCompleted || ev.Type == store.StepFailed)
+}
+
+// halfKept returns what must be taken back in a history that ends before a narrow
+// cut was made: of the scope that was cut, the end is on no branch that is left,
+// but the calls outside that had ended with it are.
+//
+//	5  items[1]/resize
+//	9  items                  taken back by 12
+//	12 jump_activated         cut behind 5 in items[1]
+//
+// Behind 9, item 1 is no more than begun, and so the Map is.
+func halfKept(left []store.Event) (keys []string, err error) {
+	for i := range left {
+		if t := left[i].Type; t != store.JumpActivated && t != store.Edited {
+			continue
+		}
+		d, err := dataOf(&left[i])
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, d.Reset...)
+	}
+	return keys, nil
+}

@@ -1,0 +1,199 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// CodeEdited is the code of a run whose history was edited and that waits for
+// Resume.
+const CodeEdited = "edited"
+
+// EditOptions change how Edit is done.
+type EditOptions struct {
+	// Reason is recorded with the edit, for people; By says who has made it.
+	Reason, By string
+	// Force takes a value of another type than the recorded one, and lets a body
+	// of Once that comes behind the edited step run again.
+	Force bool
+	// DryRun returns the plan and changes nothing.
+	DryRun bool
+}
+
+// EditError says why a recorded result cannot be replaced.
+type EditError struct {
+	RunID  string
+	Key    string
+	Reason string
+}
+
+func (e *EditError) Error() string {
+	return fmt.Sprintf("durable: run %s: the result of %s cannot be edited: %s", e.RunID, e.Key, e.Reason)
+}
+
+// Edit replaces the result, or the final failure, of a step or of an item of a
+// Map by value, nil for one without a result. The history is cut just before that outcome, and a new branch
+// begins with who has edited what and why, and the new outcome: in one durable
+// act. What was recorded behind it counts no more, as with a jump, and runs again;
+// the old result stays readable on the old branch. The run is then parked, with
+// CodeEdited, until Resume; a paused one stays paused, and goes on with Unpause.
+//
+// Edit is for a run that nobody executes: one that is paused, interrupted or
+// parked, has failed, or whose owner is gone.
+//
+// Errors: ErrNotFound; *NotResumableError for a run that is pending, completed,
+// cancelled, or past its deadline; *BusyError for one that a live executor has;
+// *EditError when the call has no outcome or none that can be edited, and, without
+// Force, when value is of another type than is recorded; *EncodeError;
+// *CrossingError without Force; ErrOccupied. After any of them nothing has
+// changed.
+func (e *Engine) Edit(ctx context.Context, id, key string, value any, o EditOptions) (Plan, error) {
+	if e.isClosing() {
+		return Plan{}, ErrClosed
+	}
+	v, unreadable, err := e.view(ctx, id)
+	if err == nil {
+		err = unreadable
+	}
+	if err != nil {
+		return Plan{}, fmt.Errorf("editing: %w", err)
+	}
+	no := &NotResumableError{RunID: id, Status: v.row.Status, Reason: e.pastDeadline(v.row)}
+	if s := v.row.Status; no.Reason != "" || s == store.Pending || s == store.Completed || s == store.Cancelled {
+		return Plan{}, no
+	}
+	old, err := v.outcome(key)
+	if err != nil {
+		return Plan{}, err
+	}
+	payload, err := encodeAny(e, value)
+	if err != nil {
+		return Plan{}, &EncodeError{RunID: id, Key: key, Type: fmt.Sprintf("%T", value), Err: err}
+	}
+	if err := e.sameType(id, old, payload); err != nil && !o.Force {
+		return Plan{}, err
+	}
+	rv, err := v.reviseBefore(ctx, old, o.Force)
+	if err != nil || o.DryRun {
+		if err != nil {
+			return Plan{}, err
+		}
+		return rv.plan, nil
+	}
+	return rv.plan, e.edit(ctx, v, rv, old, payload, o)
+}
+
+// outcome returns the recorded outcome that an edit replaces.
+func (v *view) outcome(key string) (*store.Event, error) {
+	no := &EditError{RunID: v.row.ID, Key: key}
+	if name, n, ok := splitItem(key); ok {
+		if ev := v.past.items[name][n]; ev != nil {
+			return ev, nil
+		}
+		no.Reason = "there is no such item with an outcome"
+		return nil, no
+	}
+	rec := v.past.call(key)
+	switch {
+	case rec == nil || rec.outcome.Seq == 0:
+		no.Reason = "it has no outcome"
+	case rec.kind != callStep:
+		no.Reason = fmt.Sprintf("it is a %s; only steps and items of a Map can be edited", rec.kind)
+	case scopeOfKey(key) == undoScope:
+		no.Reason = "it is a compensation"
+	default:
+		return &rec.outcome, nil
+	}
+	return nil, no
+}
+
+// sameType returns an error unless a new payload is of the type that the old
+// outcome holds. A failure holds none.
+func (e *Engine) sameType(id string, old *store.Event, payload []byte) error {
+	if old.Type == store.StepFailed || old.Type == store.ItemFailed {
+		return nil
+	}
+	was, is := "", ""
+	if len(old.Payload) > 0 {
+		open, err := e.open(placeOf(id, old), old.Payload)
+		if err != nil {
+			return &EditError{RunID: id, Key: old.Key, Reason: fmt.Sprintf("what is recorded cannot be read, so its type is not known (%v). Force replaces it all the same", err)}
+		}
+		was = open.Type
+	}
+	if len(payload) > 0 {
+		open, err := envelope.Open(payload)
+		if err != nil {
+			return err
+		}
+		is = open.Type
+	}
+	if was == is {
+		return nil
+	}
+	return &EditError{RunID: id, Key: old.Key, Reason: fmt.Sprintf("it is recorded as %s and the value is of type %s. Force replaces it all the same", orUnknown(was), orUnknown(is))}
+}
+
+// reviseBefore works out what it means to cut v just before an outcome.
+func (v *view) reviseBefore(ctx context.Context, old *store.Event, force bool) (*revision, error) {
+	i, _ := slices.BinarySearchFunc(v.events, old.Seq, func(e store.Event, seq int64) int { return int(e.Seq - seq) })
+	if i == 0 {
+		return nil, &DamagedError{RunID: v.row.ID, Seq: old.Seq, Err: errors.New("an outcome stands at the beginning of the history")}
+	}
+	at := store.Event{Seq: v.events[i-1].Seq, Key: old.Key}
+	if _, _, item := splitItem(old.Key); item {
+		at.Key += "/" // the item alone goes back, and not what is around its Map
+	}
+	rv, err := v.reviseAt(ctx, &at, false, force, old.Key)
+	if err != nil {
+		return nil, err
+	}
+	rv.plan.Again = slices.DeleteFunc(rv.plan.Again, func(k string) bool { return k == old.Key })
+	return rv, nil
+}
+
+// edit carries an edit out.
+func (e *Engine) edit(ctx context.Context, v *view, rv *revision, old *store.Event, payload []byte, o EditOptions) error {
+	row := v.row
+	hold, err := e.keysToTake(ctx, row)
+	if err != nil {
+		return err
+	}
+	d := &eventData{Executor: e.id, Reason: cut(o.Reason, maxMessage), By: cut(o.By, maxMessage)}
+	a := rv.act(row, d)
+	a.hold, a.cut.reason = hold, "edited "+old.Key
+	a.event.Type, a.event.Key = store.Edited, old.Key
+	if !row.Paused {
+		code, reason := CodeEdited, "the result of "+old.Key+" was edited"
+		a.row.Code, a.row.Reason = &code, &reason
+	}
+	was, err := dataOf(old)
+	if err != nil {
+		return &DamagedError{RunID: row.ID, Seq: old.Seq, Err: err}
+	}
+	ev := store.Event{Type: store.StepCompleted, Key: old.Key, Attempt: old.Attempt, Ordinal: old.Ordinal, Payload: payload}
+	if old.Type == store.ItemCompleted || old.Type == store.ItemFailed {
+		ev.Type = store.ItemCompleted
+	}
+	ev.Data = (&eventData{Input: was.Input}).encode()
+	a.then = []store.Event{ev}
+	_, err = e.operate(ctx, row, v.branches, a)
+	var owned *store.OwnedError
+	switch {
+	case err == nil:
+		e.log.Info("durable: a recorded result was edited", "run", row.ID, "step", old.Key, "branch", rv.plan.Branch, "by", o.By, "reason", o.Reason)
+		return nil
+	case errors.As(err, &owned):
+		return &BusyError{RunID: row.ID, Owner: owned.Owner}
+	case overtaken(err):
+		return &BusyError{RunID: row.ID, Err: errors.New("somebody else acted on it in the same moment")}
+	case errors.Is(err, store.ErrOccupied):
+		return occupied("was not edited; try again once that run has ended", err)
+	}
+	return fmt.Errorf("durable: editing run %s: %w", row.ID, storeError(err))
+}

@@ -1,0 +1,356 @@
+package durable
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// forkData says in the first event of a fork where it comes from.
+type forkData struct {
+	From string `json:"from"`         // run id
+	At   int64  `json:"at,omitempty"` // as asked for; 0: all
+	// Seeds are those of the runs that the copied events were recorded under,
+	// oldest first: calls up to an event have drawn with them, and what is drawn
+	// before they are replayed must be the same again.
+	Seeds []forkSeed `json:"seeds,omitempty"`
+}
+
+type forkSeed struct {
+	Seed  string `json:"seed"`
+	Until int64  `json:"until"` // last event, in this run, that was recorded under it
+}
+
+// ForkOptions say what Fork makes.
+type ForkOptions struct {
+	// ID of the new run; AutoID has one generated.
+	ID string
+	// At is the number (Seq) of the last event of the source's current history that
+	// is copied; 0: all of it.
+	At int64
+	// Attributes to set on the new run over those of the source; an empty value
+	// removes one.
+	Attributes map[string]string
+}
+
+// Fork makes a new run of what another one has recorded, and returns its id. The
+// source is not changed, whatever its status; the new run is durable when Fork
+// returns, and goes on at once wherever its workflow is served.
+//
+// Copied is the history of the current generation up to At: outcomes of steps with
+// their failed attempts, of items, branches, waits, timers and children. What was
+// under way there is left out, and done by the fork itself: it begins such a step
+// with attempt 1, sleeps anew, asks again, starts a child of its own. If the source
+// went on beside a child that has not ended, what it recorded behind the start of
+// that child is left out too. Signals that were not taken are not copied.
+//
+// IdempotencyKey differs from that of the source; NewID and Rand give what they
+// gave in the source as long as copied calls follow, and then other values.
+// The fork has the attributes, headers, declared steps and version of the source,
+// as much time as it had from its start to its deadline, and takes the keys of
+// Exclusive: a source that still holds them must end first. It is no child.
+//
+// Fork is idempotent by ID: if it exists as a fork of the same run at the same
+// point, nothing is done.
+//
+// Errors: ErrNotFound; *CheckpointError for an At that is not in the history;
+// ErrConflict when the id is that of another run; ErrOccupied; ErrTooLarge of the
+// store for a history that does not fit into one of its changes; that of a history
+// or payload that cannot be read.
+func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, error) {
+	if e.isClosing() {
+		return "", ErrClosed
+	}
+	if o.ID != AutoID {
+		if err := store.CheckRunID(o.ID); err != nil {
+			return "", err
+		}
+	}
+	if err := checkAttributes(o.Attributes); err != nil {
+		return "", fmt.Errorf("durable: forking run %s: %w", id, err)
+	}
+	v, unreadable, err := e.view(ctx, id)
+	if err == nil {
+		err = unreadable
+	}
+	if err != nil {
+		return "", fmt.Errorf("forking: %w", err)
+	}
+	events := v.events
+	var half []string
+	if o.At != 0 {
+		if v.event(o.At) == nil {
+			return "", &CheckpointError{RunID: id, Seq: o.At, Reason: fmt.Sprintf("it is no event of the current history (branch %d, generation %d)", v.row.Branch, v.row.Generation)}
+		}
+		c := cutBehind(events, o.At, "")
+		if half, err = halfKept(c.left); err != nil {
+			return "", &DamagedError{RunID: id, Err: err}
+		}
+		events = c.kept
+	}
+	p, err := pastOf(id, events)
+	if err != nil {
+		return "", err
+	}
+	p.forget(half, o.At)
+	if len(p.scopes[undoScope]) > 0 {
+		e.log.Warn("durable: a run is forked whose effects were undone when it ended: the fork takes its steps for done; see ForkOptions.At", "run", id)
+	}
+	for tries := 0; ; tries++ {
+		name := o.ID
+		if name == AutoID {
+			name = generateID(v.row.Workflow, e.now().Time(), tries)
+		}
+		change, err := v.forked(ctx, name, p, events, &o)
+		if err != nil {
+			return "", err
+		}
+		err = e.commitFork(ctx, change)
+		switch {
+		case err == nil:
+			e.log.Info("durable: run forked", "run", name, "workflow", v.row.Workflow, "from", id, "events", len(change.Events))
+			e.goOn(ctx, name)
+			return name, nil
+		case errors.Is(err, store.ErrExists) && o.ID == AutoID && tries < 8:
+			continue // somebody has this suffix: a longer one
+		case errors.Is(err, store.ErrExists):
+			return e.sameFork(ctx, name, v.row, o.At)
+		case errors.Is(err, store.ErrOccupied):
+			return "", occupied("was not forked; fork it once that run has ended", err)
+		}
+		return "", fmt.Errorf("durable: forking run %s: %w", id, storeError(err))
+	}
+}
+
+// commitFork creates the run, sending the change again while its outcome is not
+// known.
+func (e *Engine) commitFork(ctx context.Context, change store.Change) error {
+	for tries := 0; ; tries++ {
+		err := e.store.Commit(ctx, []store.Change{change})[0]
+		if !errors.Is(err, store.ErrUnknown) || ctx.Err() != nil || tries == 20 {
+			return err
+		}
+		sleep(ctx, 50*time.Millisecond)
+	}
+}
+
+// sameFork returns the id of a run that exists, if it is this very fork.
+func (e *Engine) sameFork(ctx context.Context, id string, source *store.Run, at int64) (string, error) {
+	other, unreadable, err := e.view(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	conflict := &ConflictError{RunID: id, Have: other.row.Workflow, Want: source.Workflow, SameFlow: other.row.Workflow == source.Workflow}
+	if other.row.ForkedFrom != source.ID || unreadable != nil {
+		return "", conflict
+	}
+	// A later generation says no more where it comes from.
+	if f := other.born.Fork; f != nil && f.At != at {
+		return "", conflict
+	}
+	return id, nil
+}
+
+// forked makes the change that creates the fork of v as the run name, of events,
+// whose past is p.
+func (v *view) forked(ctx context.Context, name string, p *past, events []store.Event, o *ForkOptions) (store.Change, error) {
+	e, now := v.eng, v.eng.now()
+	kept := p.copyable(events)
+	input, err := e.unseal(placeOf(v.row.ID, &p.created), p.created.Payload)
+	if err != nil {
+		return store.Change{}, &UndecodableError{RunID: v.row.ID, Key: "the input", Err: err}
+	}
+	row := store.Run{
+		ID: name, Workflow: v.row.Workflow, Version: v.row.Version, InitialVersion: v.row.Version, ForkedFrom: v.row.ID,
+		Status: store.Interrupted, Epoch: int64(now), InputHash: hashInput(input), Priority: v.row.Priority,
+		CreatedAt: now, UpdatedAt: now, StartedAt: now,
+	}
+	born := v.born
+	born.Attributes = merged(v.born.Attributes, o.Attributes)
+	row.Attributes = born.Attributes
+	if p.attributes != nil {
+		row.Attributes = merged(*p.attributes, o.Attributes)
+	}
+	if v.born.Deadline != 0 {
+		born.Deadline = now.Add(v.born.Deadline.Sub(v.row.CreatedAt))
+		row.DeadlineAt = born.Deadline
+	}
+	born.Executor, born.Generation, born.Inbox, born.Pending, born.Sum = "", 0, 0, nil, 0
+	born.Fork = &forkData{From: v.row.ID, At: o.At, Seeds: v.born.seedsOf(kept)}
+	var seed [8]byte
+	_, _ = rand.Read(seed[:]) // never fails, says its documentation
+	born.Seed = hex.EncodeToString(seed[:])
+	row.Trace = e.startSpan(ctx, &row)
+	created := store.Event{Type: store.WorkflowCreated, At: p.created.At, Data: born.encode(), Payload: input}
+	list := []store.Event{created}
+	for i := range kept {
+		ev, err := v.copied(&kept[i], o.Attributes)
+		if err != nil {
+			return store.Change{}, err
+		}
+		list = append(list, ev)
+	}
+	number(e, name, list)
+	return store.Change{RunID: name, Expect: store.Expect{Absent: true}, Create: &row, Events: list, Hold: born.Exclusive}, nil
+}
+
+// copied returns an event as it stands in a fork, its payload open.
+func (v *view) copied(ev *store.Event, attributes map[string]string) (store.Event, error) {
+	c := *ev
+	d, err := dataOf(ev)
+	if err != nil {
+		return c, &DamagedError{RunID: v.row.ID, Seq: ev.Seq, Err: err}
+	}
+	if d.Message != 0 || ev.Type == store.AttributesSet {
+		d.Message = 0 // the fork has an inbox of its own
+		d.Attributes = merged(d.Attributes, attributes)
+		c.Data = d.encode()
+	}
+	if c.Payload, err = v.eng.unseal(placeOf(v.row.ID, ev), ev.Payload); err != nil {
+		return c, &UndecodableError{RunID: v.row.ID, Key: nameOf(ev), Err: err}
+	}
+	return c, nil
+}
+
+// merged returns a under b; where b is empty, a is without.
+func merged(a, b map[string]string) map[string]string {
+	if len(a)+len(b) == 0 {
+		return nil
+	}
+	m := make(map[string]string, len(a)+len(b))
+	for k, s := range a {
+		m[k] = s
+	}
+	for k, s := range b {
+		if m[k] = s; s == "" {
+			delete(m, k)
+		}
+	}
+	return m
+}
+
+// number gives the events of a new run their numbers, totals and sums, and seals
+// their payloads.
+func number(e *Engine, id string, list []store.Event) {
+	var sum uint32
+	var steps int32
+	for i := range list {
+		ev := &list[i]
+		if isStepOutcome(ev) {
+			steps++
+		}
+		ev.Seq, ev.Branch, ev.Steps = int64(i+1), 0, steps
+		ev.Payload = e.seal(placeOf(id, ev), ev.Payload)
+		ev.Sum = store.Seal(id, sum, ev)
+		sum = ev.Sum
+	}
+}
+
+// copyable returns the events of calls that have ended, in order, as far as they
+// leave no gap: behind a call that is left out, nothing of its scope is copied.
+func (p *past) copyable(events []store.Event) []store.Event {
+	take := map[string]bool{} // keys of calls and items whose events are copied
+	p.copyScope("", take)
+	var kept []store.Event
+	for i := range events {
+		ev := &events[i]
+		_, r := roleOf(ev.Type)
+		switch {
+		case ev.Seq == p.created.Seq || r == roleRun:
+			continue
+		case ev.Type == store.AttributesSet && ev.Key == "":
+		case !take[ev.Key] || p.takenBack(ev):
+			continue
+		}
+		kept = append(kept, *ev)
+	}
+	return kept
+}
+
+// takenBack reports whether ev counts no more, because its call was reset since.
+func (p *past) takenBack(ev *store.Event) bool {
+	if ev.Seq > p.resetAt[ev.Key] {
+		return false
+	}
+	// A branch and a Map stay begun.
+	rec := p.call(ev.Key)
+	return ev.Type != store.StepStarted || rec == nil || rec.kind == callStep
+}
+
+// copyScope marks what of a scope is copied.
+func (p *past) copyScope(path string, take map[string]bool) {
+	for _, rec := range p.scopes[path] {
+		inside := rec.kind == callGo || rec.kind == callMap
+		if rec.outcome.Seq == 0 && !inside {
+			return
+		}
+		take[rec.key] = true
+		switch rec.kind {
+		case callGo:
+			p.copyScope(rec.key, take)
+		case callMap:
+			p.copyItems(rec.key, take)
+		}
+	}
+}
+
+// copyItems marks the items of a Map.
+func (p *past) copyItems(key string, take map[string]bool) {
+	for n := range p.items[key] {
+		take[itemKey(key, n)] = true
+	}
+	for n := range p.mostScopes(key) {
+		if path := itemKey(key, n); len(p.scopes[path]) > 0 {
+			p.copyScope(path, take)
+		}
+	}
+}
+
+// seedsOf returns with which seeds the events that a fork copies were drawn.
+func (d *eventData) seedsOf(kept []store.Event) []forkSeed {
+	if len(kept) == 0 {
+		return nil
+	}
+	// In the fork the created event is 1, and kept[i] is i+2.
+	upTo := func(seq int64) int64 {
+		i, _ := slices.BinarySearchFunc(kept, seq, func(e store.Event, seq int64) int { return cmp.Compare(e.Seq, seq+1) })
+		return int64(i) + 1
+	}
+	var seeds []forkSeed
+	if d.Fork != nil {
+		for _, s := range d.Fork.Seeds {
+			seeds = append(seeds, forkSeed{Seed: s.Seed, Until: upTo(s.Until)})
+		}
+	}
+	return append(seeds, forkSeed{Seed: d.Seed, Until: int64(len(kept)) + 1})
+}
+
+// seedAt returns the seed of what is drawn in a scope now: that of the run, or, in
+// a fork, that under which the call which follows was recorded.
+func (s *scope) seedAt() uint64 {
+	if len(s.run.forkSeeds) > 0 && int(s.next) < len(s.hist) {
+		seq := s.hist[s.next].seq
+		for _, f := range s.run.forkSeeds {
+			if seq <= f.Until {
+				return f.seed()
+			}
+		}
+	}
+	return s.run.seed
+}
+
+func (f *forkSeed) seed() uint64 {
+	b, err := hex.DecodeString(f.Seed)
+	if err != nil || len(b) != 8 {
+		return 0 // checked when it was read
+	}
+	return binary.BigEndian.Uint64(b)
+}

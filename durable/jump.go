@@ -1,0 +1,214 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A jump is carried out in two acts, so that it is seen in the history also when
+// it did not come to its end: jump_requested, on the branch that is to be left,
+// and jump_activated, the first event of the new one. Between the two nobody can
+// claim the run: it is paused, or, if it had failed, parked. Whoever finds it so
+// after a crash asks for the jump again.
+
+// CodeJump is the code of a run for which a jump was requested and not carried
+// out.
+const CodeJump = "jump"
+
+// JumpOptions change how Jump is done.
+type JumpOptions struct {
+	// Reason is recorded with the jump, for people; By says who asked for it.
+	Reason, By string
+	// Force lets a body of Once that has begun run again.
+	Force bool
+	// DryRun returns the plan and changes nothing.
+	DryRun bool
+}
+
+// BusyError says that an executor that is alive has the run, and that it did not
+// stop in time.
+type BusyError struct {
+	RunID string
+	Owner string // executor id; empty: not known
+	Err   error
+}
+
+func (e *BusyError) Error() string {
+	s := fmt.Sprintf("durable: run %s is being executed", e.RunID)
+	if e.Owner != "" {
+		s += " by " + e.Owner
+	}
+	s += ". Pause it with Engine.Pause, and try again once it is paused"
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+// Is matches store.ErrOwned.
+func (e *BusyError) Is(target error) bool { return target == store.ErrOwned }
+
+func (e *BusyError) Unwrap() error { return e.Err }
+
+// Jump takes a run back to a stable point of its current history, the event with
+// this number (CheckpointOf finds it by key), and lets it go on from there on a new
+// branch, as Resume with FromCheckpoint does. It works on a run that is executed,
+// waits, is interrupted, parked or has failed. One that has not ended is paused first,
+// wherever it is executed: Jump waits until the bodies under way have ended, which
+// are recorded. A run that was paused before stays paused.
+//
+// The jump is durable when Jump returns. When ctx ends before the run has stopped,
+// nothing is changed but that a pause was asked for: ask again, or Unpause it.
+//
+// Errors: ErrNotFound; *NotResumableError for a run that is pending, completed or
+// cancelled, or has failed and whose deadline has passed; *CheckpointError;
+// *CrossingError without Force; ErrOccupied when a run that had failed cannot have
+// its exclusive keys; *BusyError when the run did not stop before ctx ended.
+func (e *Engine) Jump(ctx context.Context, id string, to int64, o JumpOptions) (Plan, error) {
+	if e.isClosing() {
+		return Plan{}, ErrClosed
+	}
+	paused := false // by this call
+	for tries := 0; ; tries++ {
+		v, rv, err := e.planJump(ctx, id, to, o)
+		if err != nil && paused {
+			// What ended meanwhile stands in the way: it goes on as it was.
+			_ = e.Unpause(context.WithoutCancel(ctx), id)
+		}
+		if err != nil || o.DryRun {
+			return rv.plan, err
+		}
+		if v.row.Status != store.Failed && !v.row.Paused {
+			if err := e.pauseFor(ctx, id, v.row.Owner, fmt.Sprintf("to jump back to event %d", to)); err != nil {
+				return rv.plan, err
+			}
+			paused = true
+			continue // what was under way is recorded now
+		}
+		switch err = e.jump(ctx, v, rv, o, paused); {
+		case err == nil:
+			if paused || !v.row.Paused {
+				e.goOn(ctx, id)
+			}
+			return rv.plan, nil
+		case overtaken(err) && tries < 8:
+			continue // somebody acted on it in the same moment
+		case errors.Is(err, store.ErrOccupied):
+			return rv.plan, occupied("was not taken back; try again once that run has ended", err)
+		}
+		return rv.plan, fmt.Errorf("durable: jumping in run %s: %w", id, storeError(err))
+	}
+}
+
+// planJump works out a jump, or why there can be none.
+func (e *Engine) planJump(ctx context.Context, id string, to int64, o JumpOptions) (*view, *revision, error) {
+	none := &revision{}
+	v, unreadable, err := e.view(ctx, id)
+	if err == nil {
+		err = unreadable
+	}
+	if err != nil {
+		return nil, none, fmt.Errorf("jumping: %w", err)
+	}
+	no := &NotResumableError{RunID: id, Status: v.row.Status}
+	switch v.row.Status {
+	case store.Pending, store.Completed, store.Cancelled:
+		return nil, none, no
+	}
+	if no.Reason = e.pastDeadline(v.row); no.Reason != "" {
+		return nil, none, no
+	}
+	at, err := v.stable(to)
+	if err != nil {
+		return nil, none, err
+	}
+	rv, err := v.revise(ctx, at, false, o.Force)
+	if err != nil {
+		return nil, none, err
+	}
+	if v.row.Paused {
+		rv.warn("the run is paused and stays so: Unpause it to let it go on")
+	}
+	return v, rv, nil
+}
+
+// jump records the request and activates the branch.
+func (e *Engine) jump(ctx context.Context, v *view, rv *revision, o JumpOptions, paused bool) error {
+	row := v.row
+	d := eventData{Executor: e.id, Reason: cut(o.Reason, maxMessage), By: cut(o.By, maxMessage), FromBranch: row.Branch, ToBranch: rv.plan.Branch, Cutoff: rv.cut.after}
+	request := act{
+		from:  []store.Status{row.Status},
+		event: store.Event{Type: store.JumpRequested, Data: d.encode()},
+	}
+	if row.Status == store.Failed {
+		hold, err := e.keysToTake(ctx, row)
+		if err != nil {
+			return err
+		}
+		request.hold = hold
+		request.row = claimable()
+		code, reason := CodeJump, fmt.Sprintf("a jump to event %d was requested and not carried out", rv.cut.after)
+		request.row.Code, request.row.Reason = &code, &reason
+	}
+	if _, err := e.operate(ctx, row, v.branches, request); err != nil {
+		return err
+	}
+	// A crash here leaves the run paused or parked, on the old branch.
+	h, err := e.store.Load(ctx, row.ID, store.Cursor{NoEvents: true, AfterMessage: 1<<63 - 1})
+	if err != nil {
+		return err
+	}
+	if last := h.Run.Last; last == nil || last.Seq != row.Last.Seq+1 || last.Type != store.JumpRequested {
+		return fmt.Errorf("run %s was acted on meanwhile: %w", row.ID, store.ErrFenced)
+	}
+	activate := rv.act(&h.Run, &d)
+	if paused {
+		activate.row.Paused = new(bool)
+	}
+	_, err = e.operate(ctx, &h.Run, h.Branches, activate)
+	return err
+}
+
+// pauseFor pauses a run and waits until nobody executes it.
+func (e *Engine) pauseFor(ctx context.Context, id, owner, reason string) error {
+	changed, stop := e.watch(id)
+	defer stop()
+	if err := e.Pause(ctx, id, reason); err != nil && !errors.Is(err, ErrNotRunning) {
+		return err
+	}
+	for pause := firstLook; ; pause = min(2*pause, lastLook) {
+		h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true, AfterMessage: 1<<63 - 1})
+		switch {
+		case err != nil && ctx.Err() == nil:
+			return fmt.Errorf("durable: pausing run %s: %w", id, storeError(err))
+		case err == nil && (h.Run.Paused || h.Run.Status.Terminal()):
+			return nil
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-changed:
+		case <-t.C:
+		case <-ctx.Done():
+			err = &BusyError{RunID: id, Owner: owner, Err: context.Cause(ctx)}
+		case <-e.closed:
+			err = ErrClosed
+		}
+		t.Stop()
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// goOn lets a run that has just become claimable be executed here, if its code is
+// here, at once.
+func (e *Engine) goOn(ctx context.Context, id string) {
+	if _, err := e.claimIDs(context.WithoutCancel(ctx), []string{id}, &eventData{Executor: e.id, Resumed: true}); err != nil {
+		e.log.Warn("durable: a run could not be claimed at once; whoever serves it claims it soon", "run", id, "error", err)
+		e.nudge(e.wake)
+	}
+}

@@ -1,0 +1,237 @@
+package durable
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Plan says what a resume or a jump does, or with DryRun would do.
+type Plan struct {
+	RunID    string
+	Workflow string
+	Status   store.Status // the run was found in
+
+	// From is the last event of the history that is kept; with Scope, only what
+	// stands in that branch or item is left behind.
+	From  int64
+	Scope string
+	// Branch is the one the run goes on; a new one if NewBranch.
+	Branch    int32
+	NewBranch bool
+
+	// Skipped are the steps that do not run again: what they came to is in the
+	// history that is kept. In the order in which they were done.
+	Skipped []string
+	// Again are those that have an outcome now and run again.
+	Again []string
+	// Reset are the calls whose failures no longer count: the steps among them
+	// have all their attempts again.
+	Reset []string
+	// Next is where execution goes on.
+	Next ResumePoint
+
+	// Step is the number of the step that runs next, from 1, and Steps how many
+	// there are. With names given to the workflow by Steps, Declared is true and
+	// Steps their number. Otherwise it is the highest count that is known: of
+	// this run's recorded steps, the one to run, and those of the last completed
+	// run of the same workflow and version.
+	Step, Steps int
+	Declared    bool
+
+	// Left is what is under way now and is left behind.
+	Left []LeftBehind
+	// Warnings are what a person should know before it is done.
+	Warnings []string
+}
+
+// LeftBehind is a child, timer or wait that a new branch leaves behind.
+type LeftBehind struct {
+	Kind  string // "child run", "sleep" or "wait"
+	Key   string // of the call
+	Child string // run id of a child
+	// Kept: a child that goes on, because it was started with Abandon, or because
+	// its id was chosen by the workflow, which will find it again under it.
+	Kept bool
+}
+
+// String returns the line that is shown when a run is resumed: "Resuming from
+// step 3 of 7".
+func (p Plan) String() string {
+	if p.Step == 0 {
+		return "Resuming"
+	}
+	return fmt.Sprintf("Resuming from step %d of %d", p.Step, p.Steps)
+}
+
+// Details returns what there is to know beside the first line, for a person: one
+// line for each call that is skipped, run again, reset or left behind, and for
+// each warning.
+func (p Plan) Details() []string {
+	var lines []string
+	if p.NewBranch {
+		where := ""
+		if p.Scope != "" {
+			where = " in " + p.Scope
+		}
+		lines = append(lines, fmt.Sprintf("branch %d is made behind event %d%s", p.Branch, p.From, where))
+	}
+	add := func(what string, keys []string) {
+		for _, k := range keys {
+			lines = append(lines, what+" "+k)
+		}
+	}
+	add("skip", p.Skipped)
+	add("run again", p.Again)
+	add("reset", p.Reset)
+	for _, l := range p.Left {
+		line := "leave behind " + l.Kind + " " + l.Key
+		if l.Child != "" {
+			line += " (run " + l.Child + ")"
+		}
+		if l.Kept {
+			line += ", which goes on"
+		}
+		lines = append(lines, line)
+	}
+	if at := p.Next.String(); at != "" {
+		lines = append(lines, "go on "+at)
+	}
+	add("warning:", p.Warnings)
+	return lines
+}
+
+// ResumePoint is where the execution of a run goes on.
+type ResumePoint struct {
+	// Key of the durable call; empty when no call is under way and the name of
+	// the next one is not known, because the workflow declares no Steps.
+	Key string
+	// Kind of the call: "step", "sleep", "wait", "child run", "branch", "map"; empty
+	// for one that has not begun.
+	Kind string
+	// Attempt that is to be made, from 1; 0 for what is no step.
+	Attempt int
+	// After is the key of the call whose outcome was recorded last; empty: none.
+	After string
+	// Failed: the call has failed for good. Its error is returned again, unless
+	// its failures are reset.
+	Failed bool
+}
+
+// String describes the point for a person: "at charge, attempt 3".
+func (p ResumePoint) String() string {
+	var b strings.Builder
+	switch {
+	case p.Key != "":
+		b.WriteString("at " + p.Key)
+		if p.Attempt > 0 {
+			fmt.Fprintf(&b, ", attempt %d", p.Attempt)
+		}
+		if p.Failed {
+			b.WriteString(", which has failed for good")
+		}
+	case p.After != "":
+		b.WriteString("behind " + p.After)
+	default:
+		b.WriteString("at the beginning")
+	}
+	return b.String()
+}
+
+// pointOf finds the resume point of a history; declared are the names given to
+// Steps.
+func (p *past) pointOf(declared []string) ResumePoint {
+	at, open := p.openIn("")
+	var latest int64
+	for _, calls := range p.scopes {
+		for _, rec := range calls {
+			if rec.outcome.Seq > latest {
+				latest, at.After = rec.outcome.Seq, rec.key
+			}
+		}
+	}
+	for _, items := range p.items {
+		for _, ev := range items {
+			if ev.Seq > latest {
+				latest, at.After = ev.Seq, ev.Key
+			}
+		}
+	}
+	if open {
+		return at
+	}
+	if calls := p.scopes[""]; len(calls) > 0 {
+		if rec := calls[len(calls)-1]; rec.kind == callStep && rec.outcome.Type == store.StepFailed {
+			at.Key, at.Kind, at.Attempt, at.Failed = rec.key, string(rec.kind), int(rec.outcome.Attempt), true
+			return at
+		}
+	}
+	for _, name := range declared {
+		if p.call(escapeName(name)) == nil {
+			at.Key, at.Attempt = escapeName(name), 1
+			break
+		}
+	}
+	return at
+}
+
+// openIn returns the first call of a scope that has begun and not ended, or what
+// is under way in it.
+func (p *past) openIn(path string) (ResumePoint, bool) {
+	for _, rec := range p.scopes[path] {
+		if rec.outcome.Seq != 0 {
+			continue
+		}
+		at := ResumePoint{Key: rec.key, Kind: string(rec.kind)}
+		switch rec.kind {
+		case callStep:
+			at.Attempt = len(rec.failures) + 1
+		case callGo:
+			if inner, ok := p.openIn(rec.key); ok {
+				return inner, true
+			}
+		case callMap:
+			for n := range p.mostScopes(rec.key) {
+				if p.items[rec.key][n] != nil {
+					continue
+				}
+				if inner, ok := p.openIn(itemKey(rec.key, n)); ok {
+					return inner, true
+				}
+			}
+		}
+		return at, true
+	}
+	return ResumePoint{}, false
+}
+
+// mostScopes returns one more than the highest item of a Map in which a call was
+// recorded.
+func (p *past) mostScopes(key string) int {
+	most := 0
+	for path := range p.scopes {
+		if name, n, ok := splitItem(path); ok && name == key {
+			most = max(most, n+1)
+		}
+	}
+	return most
+}
+
+// count fills in the numbers of the plan: known is the highest count of steps
+// that is known from elsewhere.
+func (pl *Plan) count(p *past, declared []string, done, known int) {
+	if len(declared) == 0 {
+		pl.Step = done + 1
+		pl.Steps = max(pl.Step, known)
+		return
+	}
+	pl.Declared, pl.Steps = true, len(declared)
+	pl.Step = len(declared)
+	for i, name := range declared {
+		if rec := p.call(escapeName(name)); rec == nil || rec.outcome.Seq == 0 {
+			pl.Step = i + 1
+			break
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package durable
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A revision is what somebody wants of a run's history: to cut it, to take
+// failures back, or both. It is worked out before anything is changed.
+type revision struct {
+	plan Plan
+	cut  *branchCut // nil: no branch
+	// reset are the calls that the event names as not ended: those of Plan.Reset,
+	// and what a narrow cut takes back outside of its scope.
+	reset      []string
+	undone     int32 // steps among them that were done
+	attributes map[string]string
+	send       []store.Message // that end what is left behind
+}
+
+// CrossingError says that a body which must run at most once has begun, or ended,
+// in what would be left behind or reset: it would run again.
+type CrossingError struct {
+	RunID string
+	Keys  []string // of the calls of Once
+}
+
+func (e *CrossingError) Error() string {
+	return fmt.Sprintf("durable: run %s: %s must run at most once and has begun: going back before it would run it again. Choose a later checkpoint, or use Force", e.RunID, strings.Join(e.Keys, ", "))
+}
+
+// revise works out what it means to cut v behind event at (nil: no cut) and to
+// reset failures.
+func (v *view) revise(ctx context.Context, at *store.Event, resetFailures, force bool) (*revision, error) {
+	return v.reviseAt(ctx, at, resetFailures, force, "")
+}
+
+// reviseAt is revise for a call whose outcome is about to be replaced: it does not
+// count as one that would run again.
+func (v *view) reviseAt(ctx context.Context, at *store.Event, resetFailures, force bool, replaced string) (*revision, error) {
+	rv := &revision{plan: Plan{RunID: v.row.ID, Workflow: v.row.Workflow, Status: v.row.Status, Branch: v.row.Branch}}
+	kept := v.past
+	c := cutting{kept: v.events}
+	if at != nil {
+		scope, back := v.past.cutScope(at.Key)
+		c = cutBehind(v.events, at.Seq, scope)
+		half, err := halfKept(c.left)
+		if err != nil {
+			return nil, &DamagedError{RunID: v.row.ID, Err: err}
+		}
+		rv.reset = append(back, half...)
+		if kept, err = pastOf(v.row.ID, c.kept); err != nil {
+			return nil, err
+		}
+		kept.forget(rv.reset, at.Seq)
+		rv.cut = &branchCut{after: at.Seq, scope: scope}
+		rv.attributes = v.attributesAfter(kept)
+	}
+	if last := c.kept[len(c.kept)-1]; rv.cut != nil {
+		rv.plan.From, rv.plan.Scope, rv.plan.NewBranch, rv.plan.Branch = rv.cut.after, rv.cut.scope, true, nextBranch(v.branches)
+	} else {
+		rv.plan.From = last.Seq
+	}
+	if resetFailures {
+		if len(kept.scopes[undoScope]) > 0 {
+			return nil, &NotResumableError{RunID: v.row.ID, Status: v.row.Status, Reason: "what it had done was undone, so its failures cannot be reset: resume it from a checkpoint, or fork it"}
+		}
+		rv.plan.Reset = kept.failed()
+		rv.undone = kept.stepsOf(rv.plan.Reset)
+		rv.reset = append(rv.reset, rv.plan.Reset...)
+	}
+	once := slices.DeleteFunc(v.crossed(c.left, rv.reset), func(k string) bool { return k == replaced })
+	if len(once) > 0 {
+		if !force {
+			return nil, &CrossingError{RunID: v.row.ID, Keys: once}
+		}
+		rv.warn("%s must run at most once and runs again", strings.Join(once, ", "))
+	}
+	kept.forget(rv.reset, rv.plan.From)
+	if rv.cut != nil {
+		rv.cut.steps = int32(len(kept.done()))
+	}
+	if err := v.leaveBehind(ctx, rv, c.left, kept); err != nil {
+		return nil, err
+	}
+	return rv, v.fill(ctx, rv, kept)
+}
+
+func (rv *revision) warn(format string, args ...any) {
+	rv.plan.Warnings = append(rv.plan.Warnings, fmt.Sprintf(format, args...))
+}
+
+// stepsOf counts the steps among these calls that are done.
+func (p *past) stepsOf(keys []string) (n int32) {
+	for _, k := range keys {
+		if rec := p.call(k); rec != nil && isStepOutcome(&rec.outcome) {
+			n++
+		}
+	}
+	return n
+}
+
+// attributesAfter returns what the row must say once the history is cut; nil if
+// nothing changes.
+func (v *view) attributesAfter(kept *past) map[string]string {
+	if v.past.attributes == nil {
+		return nil // never changed since the start
+	}
+	set := v.born.Attributes
+	if kept.attributes != nil {
+		set = *kept.attributes
+	}
+	if set == nil {
+		set = map[string]string{} // nil would leave them as they are
+	}
+	return set
+}
+
+// crossed returns the calls of Once that have begun in what is left behind, or
+// are reset.
+func (v *view) crossed(left []store.Event, reset []string) []string {
+	once := map[string]bool{}
+	for _, calls := range v.past.scopes {
+		for _, rec := range calls {
+			if rec.once {
+				once[rec.key] = true
+			}
+		}
+	}
+	var keys []string
+	look := func(key string) {
+		if once[key] {
+			keys = append(keys, key)
+			delete(once, key)
+		}
+	}
+	for i := range left {
+		if left[i].Type == store.StepStarted || isStepOutcome(&left[i]) {
+			look(left[i].Key)
+		}
+	}
+	for _, k := range reset {
+		look(k)
+	}
+	return keys
+}
+
+// leaveBehind lists what is under way in left, and prepares the messages that end
+// the children in it.
+func (v *view) leaveBehind(ctx context.Context, rv *revision, left []store.Event, kept *past) error {
+	var children []string
+	for i := range left {
+		ev := &left[i]
+		if ev.Type != store.TimerSet && ev.Type != store.WaitRequested && ev.Type != store.ChildStarted {
+			continue
+		}
+		rec := v.past.call(ev.Key)
+		if rec == nil || rec.outcome.Seq != 0 {
+			continue
+		}
+		l := LeftBehind{Kind: string(rec.kind), Key: ev.Key, Child: rec.child}
+		if ev.Type == store.ChildStarted {
+			l.Kept = rec.abandon
+			if !rec.abandon && !strings.HasPrefix(rec.child, v.row.ID+"/") {
+				// The new branch would find it cancelled under the same id.
+				l.Kept = true
+				rv.warn("child %s was given its id by the workflow: it goes on, and the new branch finds it if it starts it again", rec.child)
+			}
+			if !l.Kept {
+				children = append(children, rec.child)
+			}
+		}
+		rv.plan.Left = append(rv.plan.Left, l)
+	}
+	data, _ := json.Marshal(messageData{Reason: fmt.Sprintf("run %s was taken back to before it was started", v.row.ID)}) // a string
+	for _, id := range children {
+		rv.send = append(rv.send, store.Message{To: id, Kind: store.KindCancel, ID: "cancel", At: v.eng.now(), Data: data, IfLive: true})
+	}
+	return v.warnOfChildren(ctx, rv, kept)
+}
+
+// warnOfChildren tells of children that are kept and cannot come to their end,
+// because they were cancelled with the run.
+func (v *view) warnOfChildren(ctx context.Context, rv *revision, kept *past) error {
+	if v.row.Status != store.Failed {
+		return nil
+	}
+	var ids []string
+	for _, calls := range kept.scopes {
+		for _, rec := range calls {
+			if rec.child != "" && rec.outcome.Seq == 0 && !rec.abandon {
+				ids = append(ids, rec.child)
+			}
+		}
+	}
+	slices.Sort(ids)
+	for len(ids) > 0 {
+		n := min(len(ids), 100)
+		for row, err := range v.eng.runsOf(ctx, store.Filter{IDs: ids[:n]}) {
+			if err != nil {
+				return fmt.Errorf("durable: run %s: reading its children: %w", v.row.ID, storeError(err))
+			}
+			if row.Status == store.Cancelled || row.CancelAsked {
+				rv.warn("child %s was cancelled when the run ended, and that is what its parent will be told", row.ID)
+			}
+		}
+		ids = ids[n:]
+	}
+	return nil
+}
+
+// fill writes the rest of the plan.
+func (v *view) fill(ctx context.Context, rv *revision, kept *past) error {
+	pl := &rv.plan
+	pl.Skipped = kept.done()
+	skipped := make(map[string]bool, len(pl.Skipped))
+	for _, key := range pl.Skipped {
+		skipped[key] = true
+	}
+	for _, key := range v.past.done() {
+		if !skipped[key] {
+			pl.Again = append(pl.Again, key)
+		}
+	}
+	declared := v.declared()
+	pl.Next = kept.pointOf(declared)
+	known := len(v.past.done())
+	if len(declared) == 0 {
+		n, err := v.eng.stepsOfLastCompleted(ctx, v.row)
+		if err != nil {
+			return err
+		}
+		known = max(known, n)
+	}
+	pl.count(kept, declared, len(pl.Skipped), known)
+	if len(kept.scopes[undoScope]) > 0 {
+		rv.warn("what the run had done was undone when it ended, and its steps are skipped all the same: a fork, or a checkpoint before them, does them again")
+	}
+	if pl.Next.Failed {
+		rv.warn("%s has failed for good and returns that error again: reset its failures to try it anew", pl.Next.Key)
+	}
+	return nil
+}
+
+// done returns the keys of the steps that have an outcome, in the order in which
+// it was recorded.
+func (p *past) done() []string {
+	var list []store.Event
+	for _, calls := range p.scopes {
+		for _, rec := range calls {
+			if isStepOutcome(&rec.outcome) {
+				list = append(list, rec.outcome)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b store.Event) int { return int(a.Seq - b.Seq) })
+	keys := make([]string, len(list))
+	for i := range list {
+		keys[i] = list[i].Key
+	}
+	return keys
+}
+
+// stepsOfLastCompleted returns how many steps the newest completed run of a
+// workflow and version has made; 0 if there is none.
+func (e *Engine) stepsOfLastCompleted(ctx context.Context, row *store.Run) (int, error) {
+	f := store.Filter{Workflows: []string{row.Workflow}, Versions: []string{row.Version}, Statuses: []store.Status{store.Completed}, WithLast: true, Limit: 1}
+	page, err := e.store.List(ctx, f)
+	if err != nil {
+		return 0, fmt.Errorf("durable: run %s: looking for a completed run of workflow %s: %w", row.ID, row.Workflow, storeError(err))
+	}
+	if len(page.Runs) == 0 || page.Runs[0].Last == nil {
+		return 0, nil
+	}
+	return int(page.Runs[0].Last.Steps), nil
+}

@@ -1,0 +1,143 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A view is a run as an operator finds it: the row, and the history of its
+// current generation, read and checked.
+type view struct {
+	eng      *Engine
+	row      *store.Run
+	branches []store.Branch
+	events   []store.Event
+	past     *past
+	born     eventData
+}
+
+// view reads a run. When its history cannot be read, unreadable says why, and
+// the row is valid all the same.
+func (e *Engine) view(ctx context.Context, id string) (v *view, unreadable, err error) {
+	const none = 1<<63 - 1
+	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true, AfterMessage: none})
+	if err != nil {
+		return nil, nil, fmt.Errorf("durable: run %s: %w", id, storeError(err))
+	}
+	v = &view{eng: e, row: &h.Run, branches: h.Branches}
+	from, on := store.Cursor{AfterMessage: none}, h.Run.Branch
+	from.Branch = &on
+	if h.Run.Generation > 0 {
+		from.After = rootOf(h.Branches, on).Cutoff
+	}
+	log, err := e.store.Load(ctx, id, from)
+	if err != nil {
+		return nil, nil, fmt.Errorf("durable: run %s: %w", id, storeError(err))
+	}
+	for ev, err := range log.Events {
+		if err != nil {
+			return v, fmt.Errorf("durable: reading the history of run %s: %w", id, storeError(err)), nil
+		}
+		if h.Run.Last != nil && ev.Seq > h.Run.Last.Seq {
+			break // recorded since the row was read
+		}
+		v.events = append(v.events, ev)
+	}
+	if v.past, unreadable = pastOf(id, v.events); unreadable != nil {
+		return v, unreadable, nil
+	}
+	if v.born, err = dataOf(&v.past.created); err != nil {
+		return v, &DamagedError{RunID: id, Seq: v.past.created.Seq, Err: err}, nil
+	}
+	return v, nil, nil
+}
+
+func pastOf(id string, events []store.Event) (*past, error) {
+	return readPast(id, func(yield func(store.Event, error) bool) {
+		for i := range events {
+			if !yield(events[i], nil) {
+				return
+			}
+		}
+	}, len(events))
+}
+
+// declared returns the names given to Steps, by the code that is here or by that
+// which has started the run.
+func (v *view) declared() []string {
+	if def := v.eng.defs.find(v.row.Workflow, v.row.Version); def != nil {
+		return def.steps
+	}
+	return v.born.Declared
+}
+
+// event returns the event with this number, if it is part of the history.
+func (v *view) event(seq int64) *store.Event {
+	i, ok := slices.BinarySearchFunc(v.events, seq, func(e store.Event, seq int64) int { return int(e.Seq - seq) })
+	if !ok {
+		return nil
+	}
+	return &v.events[i]
+}
+
+// stable returns the event behind which the history is to be cut.
+func (v *view) stable(seq int64) (*store.Event, error) {
+	ev := v.event(seq)
+	switch {
+	case ev == nil:
+		return nil, &CheckpointError{RunID: v.row.ID, Seq: seq, Reason: fmt.Sprintf("it is no event of the current history (branch %d, generation %d)", v.row.Branch, v.row.Generation)}
+	case ev.Seq != v.past.created.Seq && !ev.Type.Stable():
+		return nil, &CheckpointError{RunID: v.row.ID, Seq: seq, Reason: fmt.Sprintf("a %s is no point to go back to: only the outcome of a step, child or item, the answer to a wait, and the beginning are", ev.Type)}
+	}
+	return ev, nil
+}
+
+// CheckpointError says why a history cannot be cut where somebody asked for.
+type CheckpointError struct {
+	RunID  string
+	Seq    int64  // of the event
+	Key    string // where it was given by key
+	Reason string
+}
+
+func (e *CheckpointError) Error() string {
+	what := fmt.Sprintf("checkpoint %d", e.Seq)
+	if e.Key != "" {
+		what = "checkpoint " + e.Key
+	}
+	return fmt.Sprintf("durable: run %s has no %s: %s. List what there is with Engine.History", e.RunID, what, e.Reason)
+}
+
+// Is matches ErrNotFound: there is no such checkpoint.
+func (e *CheckpointError) Is(target error) bool { return target == ErrNotFound }
+
+// CheckpointOf returns the number by which Resume, Jump and Fork know the outcome
+// of a durable call, or of an item of a Map, of the run's current history.
+//
+// Errors: ErrNotFound when there is no such run; *CheckpointError when the call
+// has no outcome, or one behind which a history cannot be cut.
+func (e *Engine) CheckpointOf(ctx context.Context, id, key string) (int64, error) {
+	v, unreadable, err := e.view(ctx, id)
+	if err == nil {
+		err = unreadable
+	}
+	if err != nil {
+		return 0, err
+	}
+	var at *store.Event
+	if name, n, ok := splitItem(key); ok {
+		at = v.past.items[name][n]
+	} else if rec := v.past.call(key); rec != nil && rec.outcome.Seq != 0 {
+		at = &rec.outcome
+	}
+	if at == nil {
+		return 0, &CheckpointError{RunID: id, Key: key, Reason: "it has no outcome"}
+	}
+	if _, err := v.stable(at.Seq); err != nil {
+		return 0, err
+	}
+	return at.Seq, nil
+}
