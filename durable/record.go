@@ -83,6 +83,13 @@ type eventData struct {
 	Inbox       int64                      `json:"inbox,omitempty"`       // workflow_started: last message before the generation
 	Pending     []int64                    `json:"pending,omitempty"`     // the same: messages up to it that were not taken
 	Sum         uint32                     `json:"sum,omitempty"`         // the same: sum of the event before
+	Beside      bool                       `json:"beside,omitempty"`      // wait_requested: others of the run went on
+	Version     string                     `json:"version,omitempty"`     // workflow_recovered: what it is pinned to from now on
+
+	PreviousBranch *int32 `json:"previous_branch,omitempty"` // workflow_recovered
+	NewBranch      *int32 `json:"new_branch,omitempty"`      // the same
+	CutoffEvent    int64  `json:"cutoff_event,omitempty"`    // the same
+	ToBranch       int32  `json:"to_branch,omitempty"`       // jump_requested, jump_activated
 }
 
 func (d *eventData) encode() []byte {
@@ -269,7 +276,7 @@ func (p *past) takeRun(e *store.Event) error {
 		ev := *e
 		p.cancel = &ev
 		p.taken[d.Message] = true
-	case store.WorkflowPaused, store.WorkflowUnpaused, store.WorkflowInterrupted:
+	case store.WorkflowPaused, store.WorkflowUnpaused, store.WorkflowInterrupted, store.WorkflowRecovered:
 		d, err := dataOf(e)
 		if err != nil {
 			return fmt.Errorf("its data is not readable: %w", err)

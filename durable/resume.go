@@ -30,13 +30,15 @@ func (e *NotResumableError) Is(target error) bool { return target == ErrNotResum
 // Resume continues a run that failed or was interrupted, from the attempt it
 // had reached: what was recorded stays. Of two calls at once one wins, the other
 // gets a *NotResumableError. A failed run takes the keys of Exclusive again, all
-// or none. When this engine has the workflow's code the run is
+// or none. What its row says is compared with its events first, and repaired as
+// RecoverRun does it. When this engine has the workflow's code the run is
 // executed here; else it becomes claimable by whoever has it.
 //
 // Errors: ErrNotFound; *NotResumableError for a run that is pending, waiting,
 // completed, cancelled, or executed by a live executor, and for one that has
 // failed and whose deadline has passed; ErrOccupied when another run holds one of
-// its exclusive keys: then nothing has changed.
+// its exclusive keys: then nothing has changed; *UnrecoverableError for one that
+// is inconsistent and cannot be repaired.
 func (e *Engine) Resume(ctx context.Context, id string) error {
 	if e.isClosing() {
 		return ErrClosed
@@ -50,11 +52,16 @@ func (e *Engine) Resume(ctx context.Context, id string) error {
 	if row.Paused {
 		return &NotResumableError{RunID: id, Status: row.Status, Reason: "it is paused"}
 	}
+	row, repaired, err := e.recoverFirst(ctx, row)
+	if err != nil {
+		return err
+	}
 	switch row.Status {
 	case store.Failed, store.Interrupted:
 		if reopened, err = e.reopen(ctx, row); err != nil {
 			return err
 		}
+		reopened = reopened || repaired
 	case store.Running, store.Resuming:
 		// Orphaned, or not ours to touch: the claim decides.
 	default:
