@@ -20,9 +20,8 @@ func (e *Engine) reconcileOnBoot(ctx context.Context, row *store.Run, rep *Repor
 		return row, nil // whoever has its code looks
 	}
 	if def != nil {
-		sound, err := e.looksSound(ctx, row, len(def.steps))
-		if err != nil || sound {
-			return row, err
+		if e.looksSound(ctx, row, len(def.steps)) {
+			return row, nil
 		}
 	}
 	rec, err := e.RecoverRun(ctx, row.ID)
@@ -35,11 +34,11 @@ func (e *Engine) reconcileOnBoot(ctx context.Context, row *store.Run, rep *Repor
 		return nil, nil
 	case unjudged(err):
 		return row, nil
-	case errors.Is(err, ErrUnavailable):
-		return nil, err
 	case err != nil:
-		rep.Stuck = append(rep.Stuck, Stuck{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: CodeUnrecoverable, Reason: err.Error(), Next: "call Recover again"})
-		return nil, nil
+		// Whoever executes it tries on until it can be read; a replay makes of a
+		// torn run what is right, if not with a word about it.
+		e.log.Warn("durable: a run could not be compared with its events", "run", row.ID, "error", err)
+		return row, nil
 	case !rec.Needed:
 		return row, nil
 	}
@@ -57,31 +56,23 @@ func (e *Engine) reconcileOnBoot(ctx context.Context, row *store.Run, rep *Repor
 
 // looksSound reports whether a look at the row, or at the end of the log, shows
 // that the run is consistent.
-func (e *Engine) looksSound(ctx context.Context, row *store.Run, declared int) (bool, error) {
+func (e *Engine) looksSound(ctx context.Context, row *store.Run, declared int) bool {
 	look := glance(row, declared)
 	if look == lookTail {
 		h, err := e.store.Load(ctx, row.ID, store.Cursor{Tail: tailLength, AfterMessage: math.MaxInt64})
 		if err != nil {
-			return errors.Is(err, store.ErrNotFound), unlessGone(row.ID, err)
+			return errors.Is(err, store.ErrNotFound)
 		}
 		var tail []store.Event
 		for ev, err := range h.Events {
 			if err != nil {
-				return true, nil // damaged: its execution finds that, and says so
+				return true // damaged: its execution finds that, and says so
 			}
 			tail = append(tail, ev)
 		}
 		look = glanceTail(row, tail, len(tail) < tailLength)
 	}
-	return look == lookNone, nil
-}
-
-// unlessGone is nil for a run that was deleted meanwhile.
-func unlessGone(id string, err error) error {
-	if errors.Is(err, store.ErrNotFound) {
-		return nil
-	}
-	return fmt.Errorf("durable: recovery could not read run %s: %w", id, storeError(err))
+	return look == lookNone
 }
 
 // settleRecovered does with a run that was repaired and parked what its policy
