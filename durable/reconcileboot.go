@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -85,7 +86,9 @@ func (e *Engine) settleRecovered(ctx context.Context, row *store.Run, rep *Repor
 			e.log.Info("durable: run marked failed", "run", row.ID, "workflow", row.Workflow, "reason", e.options.BootReason)
 		}
 	case LeaveOnBoot:
-		rep.Left = append(rep.Left, row.ID)
+		if !slices.Contains(rep.Left, row.ID) { // the same Recover may have repaired it
+			rep.Left = append(rep.Left, row.ID)
+		}
 	default:
 		rep.Stuck = append(rep.Stuck, stuckOf(row, row.Code, row.Reason))
 	}
