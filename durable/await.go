@@ -275,7 +275,7 @@ func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, erro
 				r.inbox.placed(mail, w.events[len(w.events)-1].Seq)
 			}
 		}
-		_, err = s.recordWith(c, store.Event{Type: store.WaitRequested, Data: o.data(&eventData{Prompt: o.prompt, Until: until, Name: c.name})}, w)
+		_, err = s.recordWith(c, store.Event{Type: store.WaitRequested, Data: o.data(&eventData{Prompt: o.prompt, Until: until, Name: c.name, Beside: r.othersGoOn()})}, w)
 	}
 	if err != nil {
 		return nil, err

@@ -55,6 +55,9 @@ var (
 	ErrOccupied = store.ErrOccupied
 	// ErrUnknownOutcome: the body of Once had begun and nobody knows what it did.
 	ErrUnknownOutcome = errors.New("durable: outcome unknown")
+	// ErrUnrecoverable: the run is inconsistent and cannot be repaired without a
+	// person.
+	ErrUnrecoverable = errors.New("durable: run unrecoverable")
 	// ErrUnavailable: the store could not be reached.
 	ErrUnavailable = errors.New("durable: the store is not available")
 )
@@ -452,4 +455,8 @@ const (
 	CodePanic             = "panic"
 	CodeDeadline          = "deadline" // the run's deadline has passed
 	CodeApproval          = "approval" // waiting for a person
+	// CodeRecovered: it was repaired; its policy leaves resuming to a person.
+	CodeRecovered = "recovered"
+	// CodeUnrecoverable: it is inconsistent and was left as it is.
+	CodeUnrecoverable = "unrecoverable"
 )

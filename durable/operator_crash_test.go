@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -248,6 +249,12 @@ func TestWhatAnOperatorDoesIsDoneOnceWhereverItIsKilled(t *testing.T) {
 						}
 						keys := func(j *journal) (list []string) {
 							for entry := range j.times() {
+								if name == "jump" {
+									// A jump that was asked for and not carried out is
+									// taken back on a branch of its own, which the ids of
+									// children name.
+									entry, _, _ = strings.Cut(entry, " ")
+								}
 								list = append(list, entry)
 							}
 							slices.Sort(list)
@@ -354,7 +361,14 @@ func jumpLive(ctx context.Context, m *mortal, wf *durable.Workflow[int, string])
 		time.Sleep(time.Second)
 	}
 	row, err := eng.Get(ctx, "r")
-	if err == nil && row.Branch == 0 && !row.Status.Terminal() {
+	// One that was asked for and not carried out was taken back on boot.
+	jumped := false
+	if log, loadErr := m.Load(ctx, "r", store.Cursor{All: true}); loadErr == nil {
+		for ev := range log.Events {
+			jumped = jumped || ev.Type == store.JumpActivated
+		}
+	}
+	if err == nil && !jumped && !row.Status.Terminal() {
 		var at int64
 		if at, err = eng.CheckpointOf(ctx, "r", "one"); err == nil {
 			_, err = eng.Jump(ctx, "r", at, durable.JumpOptions{})

@@ -26,6 +26,11 @@ type Options struct {
 	// DefaultBootReason.
 	BootReason string
 
+	// NoReconcileOnBoot keeps Recover from looking for runs whose row and events
+	// contradict each other; Resume and RecoverRun look in any case. Zero: it
+	// looks.
+	NoReconcileOnBoot bool
+
 	// Lease is how long the executor counts as alive after a beat; it beats
 	// three times as often. Zero: 30 s; at least 250 ms.
 	Lease time.Duration

@@ -31,6 +31,16 @@ func (r *run) park(p *parking) {
 	r.parked[p] = struct{}{}
 }
 
+// othersGoOn reports whether a goroutine of the run is not parked. Who has just
+// parked itself says so with its wait: without it, a row that says running over
+// a pending wait could not be told from one that was torn from its events.
+func (r *run) othersGoOn() bool {
+	c := r.eng.committer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(r.parked) < r.branches
+}
+
 func (r *run) unpark(p *parking) {
 	c := r.eng.committer
 	c.mu.Lock()

@@ -95,6 +95,12 @@ type eventData struct {
 	By          string                     `json:"by,omitempty"`          // the same: who asked for it
 	Reset       []string                   `json:"reset,omitempty"`       // failures_reset, jump_activated, edited: calls that count as not ended
 	Fork        *forkData                  `json:"fork,omitempty"`        // workflow_created of a fork
+	Beside      bool                       `json:"beside,omitempty"`      // wait_requested: others of the run went on
+	Version     string                     `json:"version,omitempty"`     // workflow_recovered: what it is pinned to from now on
+
+	PreviousBranch *int32 `json:"previous_branch,omitempty"` // workflow_recovered
+	NewBranch      *int32 `json:"new_branch,omitempty"`      // the same
+	CutoffEvent    int64  `json:"cutoff_event,omitempty"`    // the same
 }
 
 func (d *eventData) encode() []byte {

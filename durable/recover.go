@@ -41,6 +41,7 @@ type Report struct {
 	Left       []string   // left alone under LeaveOnBoot
 	Approvals  []Approval // waiting for a person; kept as they are
 	Suspects   []string   // ended their process before; tried one at a time
+	Repaired   []Recovery // contradicted their events and were repaired, then treated like the others
 	Stuck      []Stuck    // cannot go on here
 	Quarantine []string   // of those, the ones set aside by this call
 }
@@ -82,6 +83,9 @@ func (e *Engine) Recover(ctx context.Context) (Report, error) {
 	if err := e.recoverOrphans(ctx, &rep); err != nil {
 		return rep, err
 	}
+	if err := e.reconcileWaiting(ctx, &rep); err != nil {
+		return rep, err
+	}
 	if err := e.announceApprovals(ctx, &rep); err != nil {
 		return rep, err
 	}
@@ -95,7 +99,7 @@ func (e *Engine) Recover(ctx context.Context) (Report, error) {
 	e.nudge(e.wake)
 	e.nudge(e.look)
 	e.log.Info(fmt.Sprintf("Recovery complete: %d workflows marked failed, %d approvals restored.", len(rep.Failed), len(rep.Approvals)),
-		"resumed", len(rep.Resumed), "suspects", len(rep.Suspects), "left", len(rep.Left), "quarantined", len(rep.Quarantine), "stuck", len(rep.Stuck))
+		"resumed", len(rep.Resumed), "suspects", len(rep.Suspects), "left", len(rep.Left), "quarantined", len(rep.Quarantine), "repaired", len(rep.Repaired), "stuck", len(rep.Stuck))
 	return rep, nil
 }
 
@@ -166,6 +170,12 @@ func (e *Engine) recoverOrphans(ctx context.Context, rep *Report) error {
 		if err != nil {
 			return fmt.Errorf("durable: recovery could not list interrupted runs: %w", storeError(err))
 		}
+		if row, err = e.reconcileOnBoot(ctx, row, rep); row == nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		def := e.defs.find(row.Workflow, row.Version)
 		switch fateOf(row, e.bootPolicy(def), def != nil, e.options.QuarantineAfter) {
 		case fateResume:
@@ -213,6 +223,8 @@ func stuckOf(row *store.Run, code, reason string) Stuck {
 		s.Next = fmt.Sprintf("Engine.Unpause(ctx, %q)", row.ID)
 	case CodeUndecodable:
 		s.Next = fmt.Sprintf("run a program that can read it (Options.Types, Encrypt and Codec; the type in the code), then Engine.Resume(ctx, %q)", row.ID)
+	case CodeUnrecoverable:
+		s.Next = fmt.Sprintf("look at its events (Engine.History(ctx, %q)) and decide from where it goes on", row.ID)
 	default:
 		s.Next = fmt.Sprintf("find the cause, then Engine.Resume(ctx, %q)", row.ID)
 	}
@@ -336,7 +348,7 @@ func (e *Engine) try(id string) {
 func (e *Engine) failOrphan(ctx context.Context, row *store.Run, code, reason string, rep *Report) bool {
 	yes, failed, ended := true, store.Failed, e.now()
 	_, err := e.operate(ctx, row, nil, act{
-		from:    []store.Status{store.Running, store.Resuming},
+		from:    []store.Status{row.Status},
 		event:   store.Event{Type: store.WorkflowFailed, Data: (&eventData{Code: code, Reason: reason, Recoverable: &yes, Executor: e.id}).encode()},
 		row:     &store.RowPatch{Status: &failed, Code: &code, Reason: &reason, Recoverable: &yes, EndedAt: &ended, WakeAt: new(store.Time)},
 		release: true,
@@ -399,14 +411,22 @@ func (e *Engine) liveExecutors(ctx context.Context) (map[string]bool, error) {
 // those that wait for a person or for other code.
 func (e *Engine) resumeInterrupted(ctx context.Context, rep *Report) error {
 	var resume []string
-	f := store.Filter{Statuses: []store.Status{store.Interrupted}, OldestFirst: true}
+	f := store.Filter{Statuses: []store.Status{store.Interrupted}, OldestFirst: true, WithLast: true}
 	for row, err := range e.runsOf(ctx, f) {
 		if err != nil {
 			return fmt.Errorf("durable: recovery could not list interrupted runs: %w", storeError(err))
 		}
+		if row, err = e.reconcileOnBoot(ctx, row, rep); row == nil {
+			if err != nil {
+				return err
+			}
+			continue
+		}
 		switch {
 		case row.Paused:
 			rep.Stuck = append(rep.Stuck, stuckOf(row, CodePaused, pausedReason(row)))
+		case row.Code == CodeRecovered:
+			e.settleRecovered(ctx, row, rep)
 		case row.Code != "" && row.Code != CodeNotRegistered:
 			rep.Stuck = append(rep.Stuck, stuckOf(row, row.Code, row.Reason))
 		case e.defs.find(row.Workflow, row.Version) == nil:

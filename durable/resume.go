@@ -47,7 +47,8 @@ type ResumeOptions struct {
 // Resume continues a run that failed or was interrupted, from the attempt it
 // had reached: what was recorded stays. Of two calls at once one wins, the other
 // gets a *NotResumableError. A failed run takes the keys of Exclusive again, all
-// or none. When this engine has the workflow's code the run is
+// or none. What its row says is compared with its events first, and repaired as
+// RecoverRun does it. When this engine has the workflow's code the run is
 // executed here; else it becomes claimable by whoever has it.
 //
 // With FromCheckpoint the history is cut behind that event: a new branch is made,
@@ -80,6 +81,18 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 	if err := e.resumable(ctx, row); err != nil {
 		return Plan{}, err
 	}
+	repaired := false
+	if !o.DryRun && unreadable == nil {
+		if _, repaired, err = e.recoverFirst(ctx, row); err != nil {
+			return Plan{}, err
+		}
+		if repaired {
+			if v, unreadable, err = e.view(ctx, id); err != nil {
+				return Plan{}, fmt.Errorf("resuming: %w", err)
+			}
+			row = v.row
+		}
+	}
 	rv := &revision{plan: Plan{RunID: id, Workflow: row.Workflow, Status: row.Status, Branch: row.Branch}}
 	switch {
 	case unreadable == nil:
@@ -99,6 +112,7 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 	if err != nil {
 		return Plan{}, err
 	}
+	reopened = reopened || repaired
 	runs, err := e.claimIDs(ctx, []string{id}, &eventData{Executor: e.id, Resumed: true})
 	if err != nil {
 		return rv.plan, fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))

@@ -23,20 +23,6 @@ func seqOf(t *testing.T, w *world, id, key string) int64 {
 	return at
 }
 
-// lineage tells the current history of a run like story.
-func (w *world) lineage(id string) (lines []string) {
-	w.t.Helper()
-	for ev, err := range w.eng.History(context.Background(), id) {
-		require.NoError(w.t, err)
-		line := string(ev.Type)
-		if ev.Key != "" {
-			line += " " + ev.Key
-		}
-		lines = append(lines, line)
-	}
-	return lines
-}
-
 // everything tells the whole log of a run, over all branches.
 func (w *world) everything(id string) (lines []string) {
 	w.t.Helper()

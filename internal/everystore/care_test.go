@@ -213,7 +213,7 @@ func TestDamageInAFileIsFoundNeverBelievedAndRepaired(t *testing.T) {
 			require.NoError(t, err)
 			if i, err := eng.Get(ctx, "r"); err == nil && i.Code == durable.CodeRepaired {
 				_, err = eng.Resume(ctx, "r", durable.ResumeOptions{})
-	require.NoError(t, err)
+				require.NoError(t, err)
 			}
 			for _, id := range []string{"r", "well"} {
 				h, err := wf.Handle(ctx, id)

@@ -1,0 +1,92 @@
+package durable
+
+import "github.com/holdfast-dev/holdfast/store"
+
+// PendingWait is a wait that was asked for and neither answered nor closed.
+type PendingWait struct {
+	Key    string // of the call that waits
+	Name   string // of the signal
+	Prompt string // empty: no person is asked
+	Until  store.Time
+	Seq    int64 // of wait_requested
+}
+
+// Derived is what the events of a lineage say of a run.
+type Derived struct {
+	// Status by the events alone. A run that was repaired, or resumed, is
+	// running until it waits or ends.
+	Status store.Status
+	// Seq of the last event, and Key of the last durable call on record: the
+	// position of the run.
+	Seq int64
+	Key string
+	// Steps done, and the keys of all that was completed (steps, children,
+	// items), in order.
+	Steps     int
+	Completed []string
+	// Waits that are pending, oldest first.
+	Waits []PendingWait
+}
+
+// DeriveStatus reconstructs the state of a run from the events of its current
+// branch lineage (Engine.History yields them), oldest first, and from nothing
+// else. It is a pure function. Without events, or with some that cannot be read,
+// it is what the readable ones before say.
+//
+// Waiting is told from the events: the last thing the run did was to begin a
+// wait, a timer or a child, and that is still open. Which of its goroutines go on
+// beside it, no event tells.
+func DeriveStatus(events []store.Event) Derived {
+	s := newSurvey("")
+	for i := range events {
+		if s.take(&events[i]) != nil {
+			break
+		}
+	}
+	return s.derived()
+}
+
+func (s *survey) derived() Derived {
+	d := Derived{Status: s.status, Seq: s.last.seq, Key: s.key, Steps: int(s.last.steps), Completed: s.done}
+	for _, o := range s.open {
+		if o.typ == store.WaitRequested {
+			i := len(d.Waits)
+			for i > 0 && d.Waits[i-1].Seq > o.wait.Seq {
+				i--
+			}
+			d.Waits = append(d.Waits[:i:i], append([]PendingWait{o.wait}, d.Waits[i:]...)...)
+		}
+		if o.at.seq == s.call && s.status == store.Running {
+			d.Status = store.Waiting
+		}
+	}
+	return d
+}
+
+// LastStableEvent returns the last event of a lineage behind which a run can be
+// taken up again: the outcome of a step, a child or an item, or the answer to a
+// wait, with every wait that was asked for before it answered or closed by then.
+// It returns nil when there is none. It is a pure function; the events are those
+// of one lineage, oldest first.
+//
+// For example, of "step_completed a, wait_requested w, step_completed b,
+// signal_received w, step_started c" it is signal_received.
+func LastStableEvent(events []store.Event) *store.Event {
+	waits := map[string]bool{}
+	stable := -1
+	for i := range events {
+		switch e := &events[i]; e.Type {
+		case store.WaitRequested:
+			waits[e.Key] = true
+		case store.SignalReceived, store.WaitTimedOut, store.WaitClosed:
+			delete(waits, e.Key)
+		}
+		if events[i].Type.Stable() && len(waits) == 0 {
+			stable = i
+		}
+	}
+	if stable < 0 {
+		return nil
+	}
+	return &events[stable]
+}

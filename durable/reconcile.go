@@ -1,0 +1,442 @@
+package durable
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// The row of a run is a cache of its events. Engine and stores write both in one
+// change; a run whose row says something else comes from a store that cannot, or
+// from a hand that has reached into it. Reconcile is the catalogue of what may
+// then be wrong. It is a pure function: from the row, what a survey of the
+// lineage found, and which code is at hand, to a finding.
+//
+//	code  the row says                 the events say           what is done
+//	A1    waiting                      nothing is waited for    branch behind the last stable event
+//	A2    running                      a wait is pending        branch before the wait, which is asked again
+//	A3    running                      every declared step done branch behind the last of them; the run is driven to its end
+//	A4    running                      a step has failed        nothing: replay hands the error to the function
+//	B1/2  waiting                      a wait is pending        nothing, however old it is
+//	C1/2  running                      a step has begun         nothing: replay runs it again
+//	D1    the branch it is on          a branch nobody is on    nothing: it is in no lineage
+//	D2    the branch it is on          a jump to another one    branch before the request
+//	E2    a version nobody serves      -                        the version the run began with
+//	F1/2  -                            nobody looks on          nothing
+//
+// For example, a row that says waiting over
+//
+//	1 workflow_created  2 workflow_started  3 step_completed a  4 published p
+//
+// is A1: the last stable event is 3, so a branch is cut from 0 at 3, and the
+// function, which replays "a" from there, publishes p again and goes on. With
+//
+//	4 wait_requested approve
+//
+// instead, and a row that says running, it is A2: the cut is at 3, and the
+// person is asked again, under the new branch.
+//
+// What must not run twice is never left behind by A1: where the start of an
+// effect (step_started) or a compensation stands after the last stable event, the
+// cut is behind that; and D2, whose cut has one place only, is not carried out.
+
+// The codes of the catalogue that are repaired, in Recovery.Code and in the data
+// of workflow_recovered.
+const (
+	CodeA1 = "A1" // waiting, and nothing is waited for
+	CodeA2 = "A2" // running, and a wait is pending
+	CodeA3 = "A3" // running, and every declared step is completed
+	CodeD2 = "D2" // a jump was requested and its branch is not the current one
+	CodeE2 = "E2" // pinned to a version that is not there
+)
+
+var reasons = map[string]string{
+	CodeA1: "A1: Status awaiting_input but no pending interaction",
+	CodeA2: "A2: Status processing but has pending interaction",
+	CodeA3: "A3: Status processing but all steps completed",
+	CodeD2: "D2: Jump requested but its branch is not the current one",
+	CodeE2: "E2: Pinned version is not registered",
+}
+
+// noStableEvent is what recovery says when there is nothing to cut behind.
+const noStableEvent = "No stable event found - workflow may need manual intervention"
+
+// A finding is what is wrong with a run, and what to do about it. The zero value
+// is a run that is consistent.
+type finding struct {
+	code    string
+	cut     bool
+	after   int64  // the last event that the new branch keeps
+	steps   int32  // done in what is kept
+	version string // E2: what it is pinned to from now on
+	refused string // why it cannot be repaired; empty: it can
+}
+
+func (f *finding) reason() string { return reasons[f.code] }
+
+// codeAtHand says who has the code of a run.
+type codeAtHand struct {
+	workflow bool // some version is registered here
+	pinned   bool // the version it is pinned to: here, or with a live executor
+	initial  bool // the version it began with, likewise
+}
+
+// reconcile returns the first thing of the catalogue that is wrong with a run:
+// A1, A2, A3, then D2, then E2.
+func reconcile(row *store.Run, s *survey, code codeAtHand) finding {
+	busy := row.Status == store.Running || row.Status == store.Resuming
+	switch {
+	case row.Status == store.Completed, row.Status == store.Cancelled, row.Status == store.Pending:
+		return finding{}
+	case row.Status == store.Waiting && len(s.open) == 0:
+		return s.cutBehindStable(CodeA1)
+	case busy && !s.answered && s.waitsAlone() != nil:
+		return s.cutBeforeWait(s.waitsAlone())
+	case busy && s.allDone():
+		return finding{code: CodeA3, cut: true, after: s.stable.seq, steps: s.stable.steps}
+	}
+	if j := s.openJump(row.Branch); j != nil {
+		return s.cutBeforeJump(j)
+	}
+	if code.workflow && !code.pinned {
+		f := finding{code: CodeE2, version: row.InitialVersion}
+		if !code.initial || row.InitialVersion == row.Version {
+			f.refused = fmt.Sprintf("run %s is unrecoverable: neither its version %s nor its initial version %s of workflow %s is registered; run a program that serves one of them",
+				row.ID, row.Version, row.InitialVersion, row.Workflow)
+		}
+		return f
+	}
+	return finding{}
+}
+
+// cutPlace is an event, as far as a cut behind it goes; seq 0: there is none.
+type cutPlace struct {
+	seq   int64
+	steps int32
+}
+
+// opening is something that was begun and has no outcome: a wait, a timer, a
+// child, a step.
+type opening struct {
+	at     cutPlace
+	before cutPlace // the event before it in the lineage
+	typ    store.Type
+	beside bool   // of a wait: others of the run went on when it was asked for
+	child  string // run id
+	derive bool   // of a child: its id is made of its parent's, so another branch has another child
+	wait   PendingWait
+}
+
+// jump is a request to go on with another branch.
+type jump struct {
+	at, before cutPlace
+	branch, to int32
+}
+
+// survey is a lineage in summary: what the catalogue asks of it. It is filled by
+// take, event by event, and holds no payload.
+type survey struct {
+	runID      string
+	last       cutPlace
+	lastType   store.Type
+	status     store.Status // as the events have it
+	stable     cutPlace     // the last stable event
+	binding    cutPlace     // the last event that no repair leaves behind
+	call       int64        // seq of the last event of a durable call
+	key        string       // of that call
+	recovered  int64        // seq of the last workflow_recovered
+	declared   []string
+	done       []string            // keys of what was completed, in order
+	doneAt     map[string]struct{} // those of the workflow function itself
+	open       map[string]*opening // waits, timers and children without an outcome, by key
+	begun      map[string]*opening // steps without an outcome
+	effects    map[string]bool     // keys whose start was recorded
+	pending    int                 // of open, those that are waits
+	taken      map[int64]bool      // messages that answered a wait
+	answered   bool                // waitsAlone has its answer in the inbox: it goes on by itself
+	jumps      []jump
+	paused     int64 // requests to pause up to this number are answered
+	attributes []attributesAt
+}
+
+type attributesAt struct {
+	seq int64
+	set map[string]string
+}
+
+func newSurvey(runID string) *survey {
+	return &survey{
+		runID: runID, status: store.Pending, doneAt: map[string]struct{}{}, open: map[string]*opening{},
+		begun: map[string]*opening{}, effects: map[string]bool{}, taken: map[int64]bool{},
+	}
+}
+
+// take files one event of the lineage; they come in order.
+func (s *survey) take(e *store.Event) error {
+	at := cutPlace{e.Seq, e.Steps}
+	switch _, role := roleOf(e.Type); role {
+	case roleOther:
+		return &futureEventError{e.Type}
+	case roleRun:
+		if err := s.takeRun(e, at); err != nil {
+			return err
+		}
+	default:
+		if err := s.takeCall(e, at); err != nil {
+			return err
+		}
+	}
+	if e.Type.Stable() {
+		// One asked before and answered later would be pending again on a
+		// branch that is cut here.
+		if s.pending == 0 {
+			s.stable = at
+		}
+	}
+	s.last, s.lastType = at, e.Type
+	return nil
+}
+
+// takeRun files an event of the run itself.
+func (s *survey) takeRun(e *store.Event, at cutPlace) error {
+	switch e.Type {
+	case store.WorkflowStarted, store.RunResumed, store.WorkflowRecovered:
+		s.status = store.Running
+	case store.WorkflowCompleted:
+		s.status = store.Completed
+	case store.WorkflowFailed:
+		s.status = store.Failed
+	case store.WorkflowCancelled:
+		s.status = store.Cancelled
+	case store.WorkflowInterrupted:
+		s.status = store.Interrupted
+	case store.WorkflowCreated, store.WorkflowPaused, store.WorkflowUnpaused, store.JumpRequested:
+	default:
+		return nil
+	}
+	d, err := dataOf(e)
+	if err != nil {
+		return fmt.Errorf("its data is not readable: %w", err)
+	}
+	switch e.Type {
+	case store.WorkflowCreated:
+		s.begin(&d, at)
+	case store.WorkflowStarted:
+		if d.Generation != 0 {
+			s.begin(&d, at)
+		}
+	case store.WorkflowPaused, store.WorkflowUnpaused, store.WorkflowInterrupted:
+		s.paused = max(s.paused, d.Message)
+	case store.WorkflowRecovered:
+		s.recovered = e.Seq
+		s.paused = max(s.paused, d.Message)
+	case store.JumpRequested:
+		s.jumps = append(s.jumps, jump{at: at, before: s.last, branch: e.Branch, to: d.ToBranch})
+	}
+	return nil
+}
+
+// begin takes over what the first event of the generation says.
+func (s *survey) begin(d *eventData, at cutPlace) {
+	s.declared = d.Declared
+	s.attributes = append(s.attributes, attributesAt{at.seq, d.Attributes})
+}
+
+// takeCall files an event of a durable call.
+func (s *survey) takeCall(e *store.Event, at cutPlace) error {
+	if e.Key != "" {
+		s.call, s.key = e.Seq, e.Key
+	}
+	if e.Type == store.StepStarted {
+		s.effects[e.Key] = true
+	}
+	if s.effects[e.Key] || store.InScope(e.Key, undoScope) && e.Key != "" {
+		s.binding = at
+	}
+	switch e.Type {
+	case store.WaitRequested, store.TimerSet, store.ChildStarted:
+		return s.openCall(e, at)
+	case store.StepStarted, store.AttemptFailed, store.ProgressSaved:
+		if s.begun[e.Key] == nil {
+			s.begun[e.Key] = &opening{at: at, before: s.last, typ: e.Type}
+		}
+		return nil
+	case store.AttributesSet:
+		d, err := dataOf(e)
+		if err != nil {
+			return fmt.Errorf("its data is not readable: %w", err)
+		}
+		s.attributes = append(s.attributes, attributesAt{e.Seq, d.Attributes})
+		return nil
+	case store.SignalReceived:
+		d, err := dataOf(e)
+		if err != nil {
+			return fmt.Errorf("its data is not readable: %w", err)
+		}
+		s.taken[d.Message] = true
+	case store.StepCompleted, store.ChildFinished, store.ItemCompleted:
+		s.done = append(s.done, e.Key)
+		if scopeOfKey(e.Key) == "" {
+			s.doneAt[e.Key] = struct{}{}
+		}
+	}
+	if o := s.open[e.Key]; o != nil {
+		delete(s.open, e.Key)
+		if o.typ == store.WaitRequested {
+			s.pending--
+		}
+	}
+	delete(s.begun, e.Key)
+	return nil
+}
+
+// openCall files the beginning of a wait, a timer or a child.
+func (s *survey) openCall(e *store.Event, at cutPlace) error {
+	d, err := dataOf(e)
+	if err != nil {
+		return fmt.Errorf("its data is not readable: %w", err)
+	}
+	o := &opening{at: at, before: s.last, typ: e.Type, beside: d.Beside}
+	switch e.Type {
+	case store.WaitRequested:
+		o.wait = PendingWait{Key: e.Key, Name: d.Name, Prompt: d.Prompt, Until: d.Until, Seq: e.Seq}
+		if s.open[e.Key] == nil {
+			s.pending++
+		}
+	case store.ChildStarted:
+		o.child = d.Child
+		made := s.runID + "/" + e.Key
+		o.derive = !d.Abandon && (d.Child == made || strings.HasPrefix(d.Child, made+"~b"))
+	}
+	s.open[e.Key] = o
+	return nil
+}
+
+// waitsAlone returns the wait that is all the run is about, nil if there is none
+// such. A run that executes branches or items may well wait in one of them while
+// another goes on, and a row that says running is right then: so the wait must be
+// the last event there is, asked for by a run that had nothing else to do, with
+// nothing else open.
+func (s *survey) waitsAlone() *opening {
+	if s.lastType != store.WaitRequested || len(s.open) != 1 {
+		return nil
+	}
+	for key, o := range s.open {
+		if o.typ != store.WaitRequested || o.at != s.last || o.beside {
+			return nil
+		}
+		for begun := range s.begun {
+			if !store.InScope(key, begun) {
+				return nil
+			}
+		}
+		return o
+	}
+	return nil
+}
+
+// isAnswer reports whether m is for the wait w of a run on this branch, and was
+// not taken.
+func (s *survey) isAnswer(m *store.Message, w *opening, branch int32) bool {
+	return (m.Kind == store.KindSignal || m.Kind == store.KindRequest) && !s.taken[m.Seq] &&
+		(m.Name == w.wait.Name || m.Name == WaitKey(w.wait.Key, branch))
+}
+
+// allDone reports whether every declared step was completed, nothing has
+// happened since, and nothing is open. A run that was repaired for it since is on
+// its way to its end.
+func (s *survey) allDone() bool {
+	if len(s.declared) == 0 || s.stable.seq == 0 || s.call != s.stable.seq || s.recovered > s.stable.seq ||
+		len(s.open) > 0 || len(s.begun) > 0 || s.status.Terminal() {
+		return false
+	}
+	times := map[string]int32{}
+	for _, name := range s.declared {
+		escaped := escapeName(name)
+		times[escaped]++
+		if _, ok := s.doneAt[joinKey("", escaped, times[escaped])]; !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// openJump returns the first jump that was requested on this branch and leads to
+// another one.
+func (s *survey) openJump(branch int32) *jump {
+	for i := range s.jumps {
+		if j := &s.jumps[i]; j.branch == branch && j.to != branch {
+			return j // a cut before the first of several mends all
+		}
+	}
+	return nil
+}
+
+func (s *survey) cutBehindStable(code string) finding {
+	f := finding{code: code, cut: true}
+	if s.stable.seq == 0 {
+		f.refused = noStableEvent
+		return f
+	}
+	at := s.stable
+	if s.binding.seq > at.seq {
+		at = s.binding
+	}
+	f.after, f.steps = at.seq, at.steps
+	return f
+}
+
+// cutBeforeWait cuts at the start of the step that asks, if that is on record,
+// else just before the wait.
+func (s *survey) cutBeforeWait(w *opening) finding {
+	at := w.before
+	for key, o := range s.begun {
+		// Nothing that must not run twice may stand between the two.
+		if o.typ == store.StepStarted && store.InScope(w.wait.Key, key) && s.binding.seq <= o.at.seq {
+			at = o.at
+		}
+	}
+	return finding{code: CodeA2, cut: true, after: at.seq, steps: at.steps}
+}
+
+func (s *survey) cutBeforeJump(j *jump) finding {
+	f := finding{code: CodeD2, cut: true, after: j.before.seq, steps: j.before.steps}
+	switch {
+	case j.before.seq == 0:
+		f.refused = noStableEvent
+	case s.binding.seq > j.at.seq:
+		f.refused = fmt.Sprintf("run %s cannot be taken back to before the jump that was requested by event %d: event %d records an effect which would happen again; resume it from a checkpoint of your choice, with Force", s.runID, j.at.seq, s.binding.seq)
+	}
+	return f
+}
+
+// leftChildren returns the children that a cut leaves behind and that nobody on
+// the new branch would find again.
+func (s *survey) leftChildren(after int64) []string {
+	var ids []string
+	for _, o := range s.open {
+		if o.typ == store.ChildStarted && o.at.seq > after && o.derive {
+			ids = append(ids, o.child)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// attributesThen returns the attributes at a cut; changed is false when the cut
+// leaves none behind.
+func (s *survey) attributesThen(after int64) (set map[string]string, changed bool) {
+	n := len(s.attributes)
+	if n == 0 || s.attributes[n-1].seq <= after {
+		return nil, false
+	}
+	set = map[string]string{}
+	for _, a := range s.attributes {
+		if a.seq <= after && a.set != nil {
+			set = a.set
+		}
+	}
+	return set, true
+}

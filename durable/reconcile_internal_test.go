@@ -1,0 +1,247 @@
+package durable
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// lineageOf makes events of words: "created" and "started" stand for those of the
+// workflow, "completed a" for step_completed of a, "wait w", "beside w" for one
+// asked for while others went on, "jump 3" for a request to turn to branch 3,
+// "declares a,b" for a creation with declared steps.
+func lineageOf(words ...string) []store.Event {
+	types := map[string]store.Type{
+		"created": store.WorkflowCreated, "declares": store.WorkflowCreated, "started": store.WorkflowStarted, "resumed": store.RunResumed,
+		"claimed": store.RunClaimed, "recovered": store.WorkflowRecovered, "ended": store.WorkflowCompleted, "interrupted": store.WorkflowInterrupted,
+		"completed": store.StepCompleted, "step": store.StepStarted, "attempt": store.AttemptFailed, "failed": store.StepFailed,
+		"wait": store.WaitRequested, "beside": store.WaitRequested, "answer": store.SignalReceived, "late": store.WaitTimedOut,
+		"timer": store.TimerSet, "fired": store.TimerFired, "child": store.ChildStarted, "finished": store.ChildFinished,
+		"item": store.ItemCompleted, "published": store.Published, "jump": store.JumpRequested, "attributes": store.AttributesSet,
+	}
+	var events []store.Event
+	steps := int32(0)
+	for i, line := range words {
+		word, rest, _ := strings.Cut(line, " ")
+		e := store.Event{Seq: int64(i + 1), Type: types[word], Ordinal: 1}
+		if e.Type == "" {
+			panic(word)
+		}
+		d := eventData{}
+		switch word {
+		case "declares":
+			d.Declared = strings.Split(rest, ",")
+		case "jump":
+			_, _ = fmt.Sscan(rest, &d.ToBranch)
+		case "attributes":
+			d.Attributes = map[string]string{"a": rest}
+		default:
+			e.Key = rest
+			d.Name, d.Beside = rest, word == "beside"
+			if word == "child" {
+				d.Child = "r/" + rest
+			}
+		}
+		if e.Type == store.StepCompleted {
+			steps++
+		}
+		e.Steps, e.Data = steps, d.encode()
+		events = append(events, e)
+	}
+	return events
+}
+
+func TestTheCatalogue(t *testing.T) {
+	here := codeAtHand{workflow: true, pinned: true, initial: true}
+	for _, c := range []struct {
+		name   string
+		status store.Status
+		events []string
+		code   string
+		after  int64
+		steps  int32
+		error  string
+	}{
+		{"A1 behind a step", store.Waiting, []string{"created", "started", "completed a", "published p"}, CodeA1, 3, 1, ""},
+		{"A1 behind an answer", store.Waiting, []string{"created", "started", "completed a", "wait w", "answer w", "attempt b"}, CodeA1, 5, 1, ""},
+		{"A1 behind a step that follows the answer", store.Waiting, []string{"created", "started", "wait w", "answer w", "completed w/b"}, CodeA1, 5, 1, ""},
+		{"A1 keeps an effect that has begun", store.Waiting, []string{"created", "started", "completed a", "step pay"}, CodeA1, 4, 1, ""},
+		{"A1 keeps what became of an effect", store.Waiting, []string{"created", "step pay", "completed a", "failed pay"}, CodeA1, 4, 1, ""},
+		{"A1 keeps compensations", store.Waiting, []string{"created", "completed a", "failed b", "attempt ~undo/a", "claimed"}, CodeA1, 4, 1, ""},
+		{"A1 with nothing stable", store.Waiting, []string{"created", "started", "attempt a"}, CodeA1, 0, 0, noStableEvent},
+		{"A1 with an effect and nothing stable", store.Waiting, []string{"created", "started", "step a"}, CodeA1, 0, 0, noStableEvent},
+		{"A1 goes back to before a wait that was open", store.Waiting, []string{"created", "completed a", "wait w", "completed b", "late w"}, CodeA1, 2, 1, ""},
+		{"a timer is a wait", store.Waiting, []string{"created", "started", "timer sleep", "claimed"}, "", 0, 0, ""},
+		{"a child is a wait", store.Waiting, []string{"created", "started", "child kid", "completed b"}, "", 0, 0, ""},
+		{"A2 cuts before the wait", store.Running, []string{"created", "started", "completed a", "wait w"}, CodeA2, 3, 1, ""},
+		{"A2 on a first step", store.Running, []string{"created", "started", "wait w"}, CodeA2, 2, 0, ""},
+		{"A2 while resuming", store.Resuming, []string{"created", "started", "wait w"}, CodeA2, 2, 0, ""},
+		{"A2 cuts at the start of the step that asks", store.Running, []string{"created", "started", "step ask", "published p", "wait ask/w"}, CodeA2, 3, 0, ""},
+		{"A2 does not leave behind an effect of that step", store.Running, []string{"created", "started", "step ask", "step ask/pay", "completed ask/pay", "wait ask/w"}, CodeA2, 5, 1, ""},
+		{"others went on beside the wait", store.Running, []string{"created", "started", "beside w"}, "", 0, 0, ""},
+		{"another step has begun", store.Running, []string{"created", "started", "attempt b", "wait w"}, "", 0, 0, ""},
+		{"another wait is open", store.Running, []string{"created", "started", "timer b/sleep", "wait w"}, "", 0, 0, ""},
+		{"it was resumed since", store.Resuming, []string{"created", "started", "wait w", "interrupted", "resumed"}, "", 0, 0, ""},
+		{"A3", store.Running, []string{"declares a,b", "started", "completed a", "completed b"}, CodeA3, 4, 2, ""},
+		{"A3 behind claims", store.Resuming, []string{"declares a,b", "started", "completed a", "completed b", "resumed"}, CodeA3, 4, 2, ""},
+		{"A3 with one name twice", store.Running, []string{"declares a,a", "started", "completed a", "completed a#2"}, CodeA3, 4, 2, ""},
+		{"A3 takes escaped names", store.Running, []string{"declares a/b", "started", "completed a%2Fb"}, CodeA3, 3, 1, ""},
+		{"one name once of twice", store.Running, []string{"declares a,a", "started", "completed a"}, "", 0, 0, ""},
+		{"one is missing", store.Running, []string{"declares a,b", "started", "completed a"}, "", 0, 0, ""},
+		{"a step of an item is not the step", store.Running, []string{"declares a", "started", "completed m[0]/a"}, "", 0, 0, ""},
+		{"nothing is declared", store.Running, []string{"created", "started", "completed a"}, "", 0, 0, ""},
+		{"all is done and it went on", store.Running, []string{"declares a", "started", "completed a", "attempt more"}, "", 0, 0, ""},
+		{"A3 once", store.Resuming, []string{"declares a", "started", "completed a", "recovered", "resumed"}, "", 0, 0, ""},
+		{"A4: the error is the function's business", store.Running, []string{"created", "started", "completed a", "failed b"}, "", 0, 0, ""},
+		{"B1", store.Waiting, []string{"created", "started", "wait w"}, "", 0, 0, ""},
+		{"C1", store.Running, []string{"created", "started", "completed a", "step b"}, "", 0, 0, ""},
+		{"C2", store.Running, []string{"created", "started", "step b", "completed b/x", "item m[0]"}, "", 0, 0, ""},
+		{"D2", store.Interrupted, []string{"created", "started", "completed a", "completed b", "jump 1"}, CodeD2, 4, 2, ""},
+		{"D2 of a failed run", store.Failed, []string{"created", "started", "completed a", "failed b", "jump 1"}, CodeD2, 4, 1, ""},
+		{"D2 before the first of two", store.Interrupted, []string{"created", "jump 1", "jump 2"}, CodeD2, 1, 0, ""},
+		{"D2 has nothing before it", store.Interrupted, []string{"jump 1"}, CodeD2, 0, 0, noStableEvent},
+		{"D2 over an effect", store.Running, []string{"created", "jump 1", "step pay"}, CodeD2, 1, 0, "run r cannot be taken back to before the jump that was requested by event 2: event 3 records an effect which would happen again; resume it from a checkpoint of your choice, with Force"},
+		{"A1 comes before D2", store.Waiting, []string{"created", "completed a", "jump 1"}, CodeA1, 2, 1, ""},
+		{"ended runs are sound", store.Completed, []string{"created", "started", "jump 1"}, "", 0, 0, ""},
+		{"pending runs are sound", store.Pending, []string{"created"}, "", 0, 0, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSurvey("r")
+			events := lineageOf(c.events...)
+			for i := range events {
+				require.NoError(t, s.take(&events[i]))
+			}
+			f := reconcile(&store.Run{ID: "r", Status: c.status}, s, here)
+			require.Equal(t, c.code, f.code)
+			require.Equal(t, c.error, f.refused)
+			if c.code != "" && c.error == "" {
+				require.True(t, f.cut)
+				require.Equal(t, []any{c.after, c.steps}, []any{f.after, f.steps})
+				require.True(t, strings.HasPrefix(f.reason(), c.code+": "))
+			}
+		})
+	}
+}
+
+func TestAnAnswerInTheInboxIsNotTakenFromItsWait(t *testing.T) {
+	s := newSurvey("r")
+	for _, e := range lineageOf("created", "started", "wait w") {
+		require.NoError(t, s.take(&e))
+	}
+	w := s.waitsAlone()
+	require.NotNil(t, w)
+	for name, want := range map[string]bool{"w": true, "w@0": true, "w@1": false, "v": false} {
+		require.Equal(t, want, s.isAnswer(&store.Message{Kind: store.KindSignal, Name: name}, w, 0) && want, name)
+	}
+	s.answered = true
+	require.Empty(t, reconcile(&store.Run{Status: store.Running}, s, codeAtHand{}).code)
+}
+
+func TestAVersionThatIsNotThere(t *testing.T) {
+	s := newSurvey("r")
+	row := &store.Run{ID: "r", Workflow: "w", Status: store.Failed, Version: "2", InitialVersion: "1"}
+	require.Equal(t, finding{code: CodeE2, version: "1"}, reconcile(row, s, codeAtHand{workflow: true, initial: true}))
+	require.Contains(t, reconcile(row, s, codeAtHand{workflow: true}).refused, "neither its version 2 nor its initial version 1")
+	require.Empty(t, reconcile(row, s, codeAtHand{}).code, "a workflow that is nowhere here is not ours to judge")
+	require.Empty(t, reconcile(row, s, codeAtHand{workflow: true, pinned: true}).code)
+	row.Version = "1"
+	require.NotEmpty(t, reconcile(row, s, codeAtHand{workflow: true}).refused)
+}
+
+func TestLastStableEvent(t *testing.T) {
+	for _, c := range []struct {
+		events []string
+		want   int // from 1; 0: none
+	}{
+		{[]string{}, 0},
+		{[]string{"created", "started", "wait w", "step a"}, 0},
+		{[]string{"created", "completed a", "step b"}, 2},
+		{[]string{"created", "finished kid", "attempt b"}, 2},
+		{[]string{"created", "item m[3]", "timer sleep"}, 2},
+		{[]string{"created", "wait w", "answer w"}, 3},
+		{[]string{"created", "wait w", "answer w", "completed w"}, 4},
+		{[]string{"completed a", "wait w", "completed b"}, 1},
+		{[]string{"completed a", "wait w", "completed b", "answer w"}, 4},
+		{[]string{"completed a", "wait w", "late w", "completed b", "wait v"}, 4},
+	} {
+		events := lineageOf(c.events...)
+		got := LastStableEvent(events)
+		s := newSurvey("r")
+		for i := range events {
+			require.NoError(t, s.take(&events[i]))
+		}
+		if c.want == 0 {
+			require.Nil(t, got, "%v", c.events)
+			require.Zero(t, s.stable.seq)
+			continue
+		}
+		require.Equal(t, int64(c.want), got.Seq, "%v", c.events)
+		require.Equal(t, got.Seq, s.stable.seq, "the summary agrees")
+	}
+}
+
+func TestDeriveStatus(t *testing.T) {
+	for want, words := range map[store.Status][]string{
+		store.Pending:     {"created"},
+		store.Running:     {"created", "started", "wait w", "answer w"},
+		store.Waiting:     {"created", "started", "completed a", "wait w", "claimed"},
+		store.Interrupted: {"created", "started", "completed a", "interrupted"},
+		store.Completed:   {"created", "started", "completed a", "ended"},
+	} {
+		require.Equal(t, want, DeriveStatus(lineageOf(words...)).Status)
+	}
+	d := DeriveStatus(lineageOf("created", "started", "completed a", "wait v", "item m[1]", "wait w"))
+	require.Equal(t, Derived{
+		Status: store.Waiting, Seq: 6, Key: "w", Steps: 1, Completed: []string{"a", "m[1]"},
+		Waits: []PendingWait{{Key: "v", Name: "v", Seq: 4}, {Key: "w", Name: "w", Seq: 6}},
+	}, d)
+}
+
+// Whatever the events are: a repair cuts within the lineage, and what it leaves
+// needs no second one for the same reason.
+func FuzzReconcile(f *testing.F) {
+	words := []string{"created", "declares a", "started", "resumed", "claimed", "recovered", "completed a", "completed m[0]/b", "step a", "attempt a", "failed a", "wait w", "wait a/v", "beside w", "answer w", "late w", "timer s", "fired s", "child k", "finished k", "published p", "jump 1", "jump 2", "attributes x", "attempt ~undo/a"}
+	f.Add([]byte{1, 2, 6, 11}, uint8(1))
+	f.Add([]byte{0, 2, 6, 11, 14, 6, 20, 21}, uint8(3))
+	f.Add([]byte{1, 2, 6}, uint8(1))
+	f.Fuzz(func(t *testing.T, list []byte, status uint8) {
+		var story []string
+		for _, b := range list {
+			story = append(story, words[int(b)%len(words)])
+		}
+		row := &store.Run{ID: "r", Status: store.Statuses()[int(status)%len(store.Statuses())]}
+		judge := func(events []store.Event) finding {
+			s := newSurvey("r")
+			for i := range events {
+				require.NoError(t, s.take(&events[i]))
+			}
+			return reconcile(row, s, codeAtHand{workflow: true, pinned: true, initial: true})
+		}
+		events := lineageOf(story...)
+		for n := 0; ; n++ {
+			require.Less(t, n, 5, "%v", story)
+			f := judge(events)
+			if f.code == "" || f.refused != "" {
+				return
+			}
+			require.True(t, f.cut)
+			require.Positive(t, f.after, "%v", story)
+			require.LessOrEqual(t, f.after, events[len(events)-1].Seq, "%v", story)
+			kept := events[:0:0]
+			for _, e := range events {
+				if e.Seq <= f.after {
+					kept = append(kept, e)
+				}
+			}
+			row.Branch++
+			events = append(kept, store.Event{Seq: events[len(events)-1].Seq + 1, Branch: row.Branch, Type: store.WorkflowRecovered})
+			if row.Status != store.Failed {
+				row.Status = store.Interrupted
+			}
+		}
+	})
+}

@@ -1,0 +1,128 @@
+package durable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// reconcileOnBoot looks, as closely as glance says, whether a run that recovery
+// has met is consistent, and repairs it. It returns the row to go on with, nil
+// when the run has been dealt with; an error says that the store could not be
+// read.
+func (e *Engine) reconcileOnBoot(ctx context.Context, row *store.Run, rep *Report) (*store.Run, error) {
+	def := e.defs.find(row.Workflow, row.Version)
+	if e.options.NoReconcileOnBoot || row.Code == CodeImporting || e.defs.byName[row.Workflow] == nil || e.active(row.ID) != nil {
+		return row, nil // whoever has its code looks
+	}
+	if def != nil {
+		if e.looksSound(ctx, row, len(def.steps)) {
+			return row, nil
+		}
+	}
+	rec, err := e.RecoverRun(ctx, row.ID)
+	var hopeless *UnrecoverableError
+	switch {
+	case errors.As(err, &hopeless) && hopeless.Code == CodeE2:
+		return row, nil // reported as one that nobody here can execute
+	case hopeless != nil:
+		rep.Stuck = append(rep.Stuck, stuckOf(row, CodeUnrecoverable, fmt.Sprintf("%s: %s", hopeless.Reason, hopeless.Message)))
+		return nil, nil
+	case unjudged(err):
+		return row, nil
+	case err != nil:
+		// Whoever executes it tries on until it can be read; a replay makes of a
+		// torn run what is right, if not with a word about it.
+		e.log.Warn("durable: a run could not be compared with its events", "run", row.ID, "error", err)
+		return row, nil
+	case !rec.Needed:
+		return row, nil
+	}
+	rep.Repaired = append(rep.Repaired, rec)
+	h, err := e.store.Load(ctx, row.ID, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+	if err != nil {
+		return nil, fmt.Errorf("durable: recovery could not read run %s: %w", row.ID, storeError(err))
+	}
+	if h.Run.Code == CodeRecovered {
+		e.settleRecovered(ctx, &h.Run, rep)
+		return nil, nil
+	}
+	return &h.Run, nil
+}
+
+// looksSound reports whether a look at the row, or at the end of the log, shows
+// that the run is consistent.
+func (e *Engine) looksSound(ctx context.Context, row *store.Run, declared int) bool {
+	look := glance(row, declared)
+	if look == lookTail {
+		h, err := e.store.Load(ctx, row.ID, store.Cursor{Tail: tailLength, AfterMessage: math.MaxInt64})
+		if err != nil {
+			return errors.Is(err, store.ErrNotFound)
+		}
+		var tail []store.Event
+		for ev, err := range h.Events {
+			if err != nil {
+				return true // damaged: its execution finds that, and says so
+			}
+			tail = append(tail, ev)
+		}
+		look = glanceTail(row, tail, len(tail) < tailLength)
+	}
+	return look == lookNone
+}
+
+// settleRecovered does with a run that was repaired and parked what its policy
+// says. A crash in between leaves it parked, and the next Recover comes here.
+func (e *Engine) settleRecovered(ctx context.Context, row *store.Run, rep *Report) {
+	switch e.bootPolicy(e.defs.find(row.Workflow, row.Version)) {
+	case FailOnBoot:
+		if e.failOrphan(ctx, row, CodeRestarted, e.options.BootReason, rep) {
+			rep.Failed = append(rep.Failed, row.ID)
+			e.log.Info("durable: run marked failed", "run", row.ID, "workflow", row.Workflow, "reason", e.options.BootReason)
+		}
+	case LeaveOnBoot:
+		if !slices.Contains(rep.Left, row.ID) { // the same Recover may have repaired it
+			rep.Left = append(rep.Left, row.ID)
+		}
+	default:
+		rep.Stuck = append(rep.Stuck, stuckOf(row, row.Code, row.Reason))
+	}
+}
+
+// reconcileWaiting looks at the runs that wait and that nobody alive owns. One
+// that is consistent costs its place in a listing, unless the log ends with
+// something else than the beginning of a wait.
+func (e *Engine) reconcileWaiting(ctx context.Context, rep *Report) error {
+	if e.options.NoReconcileOnBoot {
+		return nil
+	}
+	live, err := e.liveExecutors(ctx)
+	if err != nil {
+		return err
+	}
+	f := store.Filter{Statuses: []store.Status{store.Waiting}, OldestFirst: true, WithLast: true}
+	for row, err := range e.runsOf(ctx, f) {
+		if err != nil {
+			return fmt.Errorf("durable: recovery could not list waiting runs: %w", storeError(err))
+		}
+		if live[row.Owner] {
+			continue
+		}
+		if _, err := e.reconcileOnBoot(ctx, row, rep); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cancelOf is the message that ends a child whose parent is not there for it any
+// more.
+func cancelOf(child, parent string, at store.Time) store.Message {
+	data, _ := json.Marshal(messageData{Reason: fmt.Sprintf("its parent %s has gone back to before it was started", parent)}) // a string
+	return store.Message{To: child, Kind: store.KindCancel, ID: "cancel", At: at, Data: data, IfLive: true}
+}

@@ -1,0 +1,281 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Recovery is what RecoverRun found and did.
+type Recovery struct {
+	RunID string
+	// Needed: the row and the events of the run contradicted each other. If it
+	// is false, nothing was written and the rest is zero.
+	Needed bool
+	// Code of the catalogue (CodeA1, ...) and its text. Of several things that
+	// were wrong, the first.
+	Code   string
+	Reason string
+	// NewBranch is the branch the run is on since, and Cutoff the number of the
+	// last event it keeps of the one before. Under CodeE2 nothing is left
+	// behind: NewBranch is the branch it was on, and Cutoff 0.
+	NewBranch int32
+	Cutoff    int64
+}
+
+// UnrecoverableError says that a run is inconsistent and that nothing was done
+// about it: what would have to be done, nobody but a person can decide.
+type UnrecoverableError struct {
+	RunID   string
+	Code    string // of the catalogue
+	Reason  string // its text
+	Message string // why it was not repaired
+}
+
+// Error returns Message.
+func (e *UnrecoverableError) Error() string { return e.Message }
+
+// Is matches ErrUnrecoverable.
+func (e *UnrecoverableError) Is(target error) bool { return target == ErrUnrecoverable }
+
+// RecoverRun is Engine.RecoverRun of the engine of ctx.
+func RecoverRun(ctx context.Context, id string) (Recovery, error) {
+	e, err := engineOf(ctx)
+	if err != nil {
+		return Recovery{}, err
+	}
+	return e.RecoverRun(ctx, id)
+}
+
+// maxRepairs bounds how often RecoverRun looks again. Each repair removes what it
+// was made for, so there are five at most, and some tries more for those who act
+// on the run in the same moment.
+const maxRepairs = 16
+
+// RecoverRun compares a run with its events and, if they contradict each other,
+// repairs it: a new branch is begun behind the last event at which it can be
+// taken up, the event workflow_recovered says why and where, and the run becomes
+// claimable; under FailOnBoot and LeaveOnBoot it is parked with CodeRecovered,
+// for a person to resume. Nothing is deleted: what the cut leaves behind stays
+// on the branch before (Engine.Branches, Engine.LeftBehind). docs/recovery.md has
+// the catalogue of what is repaired, and how.
+//
+// A consistent run is not written to; neither is an ended one, or one that is
+// pending. The repair is durable when RecoverRun returns, and one change: a
+// second call finds nothing to do, and of two at once one makes the branch and
+// the other finds it. Resume and Recover look by themselves.
+//
+// Errors: ErrNotFound; *UnrecoverableError, with Needed, Code and Reason set and
+// nothing done; one that matches store.ErrOwned when a live executor has the run
+// and it seems inconsistent; *DamagedError when its history cannot be believed.
+func (e *Engine) RecoverRun(ctx context.Context, id string) (Recovery, error) {
+	rec := Recovery{RunID: id}
+	for range maxRepairs {
+		t, err := e.inspect(ctx, id)
+		if err != nil {
+			return rec, fmt.Errorf("durable: recovering run %s: %w", id, storeError(err))
+		}
+		if t.row.Code == CodeImporting {
+			return rec, nil // half of it is there: Import finishes it
+		}
+		f := reconcile(t.row, t.survey, t.code)
+		if f.code == "" {
+			return rec, nil
+		}
+		if !rec.Needed {
+			rec.Needed, rec.Code, rec.Reason = true, f.code, f.reason()
+		}
+		if f.refused != "" {
+			return rec, &UnrecoverableError{RunID: id, Code: f.code, Reason: f.reason(), Message: f.refused}
+		}
+		switch branch, err := e.repair(ctx, t, &f); {
+		case err == nil:
+			rec.NewBranch, rec.Cutoff = branch, f.after
+		case errors.Is(err, store.ErrOwned):
+			return rec, fmt.Errorf("durable: run %s was not repaired (%s): it is executed by a live executor: %w", id, f.reason(), err)
+		case overtaken(err):
+			if rec.NewBranch == 0 && rec.Cutoff == 0 {
+				rec = Recovery{RunID: id} // what we saw may be gone
+			}
+		default:
+			return rec, fmt.Errorf("durable: recovering run %s: %w", id, storeError(err))
+		}
+	}
+	return rec, fmt.Errorf("durable: recovering run %s: others act on it all the time; call RecoverRun again: %w", id, store.ErrFenced)
+}
+
+// torn is a run as reconcile looks at it.
+type torn struct {
+	row      *store.Run
+	branches []store.Branch
+	survey   *survey
+	code     codeAtHand
+}
+
+// inspect reads what reconcile needs. It writes nothing.
+func (e *Engine) inspect(ctx context.Context, id string) (*torn, error) {
+	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+	if err != nil {
+		return nil, err
+	}
+	t := &torn{survey: newSurvey(id)}
+	if s := h.Run.Status; s != store.Completed && s != store.Cancelled && s != store.Pending {
+		// What earlier generations had is passed over.
+		h, err = e.store.Load(ctx, id, store.Cursor{After: rootOf(h.Branches, h.Run.Branch).Cutoff, AfterMessage: math.MaxInt64})
+		if err != nil {
+			return nil, err
+		}
+		if err := t.survey.read(h); err != nil {
+			return nil, err
+		}
+		if t.code, err = e.codeAtHand(ctx, &h.Run); err != nil {
+			return nil, err
+		}
+	}
+	t.row, t.branches = &h.Run, h.Branches
+	if w := t.survey.waitsAlone(); w != nil {
+		// Read last: an answer that comes later finds a run it is not for.
+		mail, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
+		if err != nil {
+			return nil, err
+		}
+		for i := range mail.Inbox {
+			t.survey.answered = t.survey.answered || t.survey.isAnswer(&mail.Inbox[i], w, t.row.Branch)
+		}
+	}
+	return t, nil
+}
+
+// read takes the events of a lineage, and checks that they can be believed.
+func (s *survey) read(h *store.History) error {
+	var before store.Event
+	for ev, err := range h.Events {
+		if err != nil {
+			return err
+		}
+		switch {
+		case ev.Seq <= before.Seq:
+			return &DamagedError{RunID: s.runID, Seq: ev.Seq, Err: fmt.Errorf("it comes after event %d", before.Seq)}
+		case ev.Seq == before.Seq+1 && store.Seal(s.runID, before.Sum, &ev) != ev.Sum && (before.Seq != 0 || ev.Seq == 1):
+			return &DamagedError{RunID: s.runID, Seq: ev.Seq, Err: errors.New("its checksum does not fit: it, or the event before it, was changed")}
+		}
+		if err := s.take(&ev); err != nil {
+			if future := (*futureEventError)(nil); errors.As(err, &future) {
+				return fmt.Errorf("event %d: %w", ev.Seq, err)
+			}
+			return &DamagedError{RunID: s.runID, Seq: ev.Seq, Err: err}
+		}
+		before = ev
+	}
+	if before.Seq == 0 {
+		return &DamagedError{RunID: s.runID, Err: errors.New("it has no event")}
+	}
+	return nil
+}
+
+// codeAtHand says who could execute the run.
+func (e *Engine) codeAtHand(ctx context.Context, row *store.Run) (codeAtHand, error) {
+	c := codeAtHand{workflow: e.defs.byName[row.Workflow] != nil}
+	c.pinned = e.defs.find(row.Workflow, row.Version) != nil
+	c.initial = e.defs.find(row.Workflow, row.InitialVersion) != nil
+	if !c.workflow || c.pinned {
+		return c, nil
+	}
+	executors, err := e.store.Executors(ctx)
+	if err != nil {
+		return c, err
+	}
+	for _, x := range executors {
+		c.pinned = c.pinned || x.Live && store.Serves(x.Serves, row.Workflow, row.Version)
+		c.initial = c.initial || x.Live && store.Serves(x.Serves, row.Workflow, row.InitialVersion)
+	}
+	return c, nil
+}
+
+// repair carries out what reconcile found, in one change: a crash leaves the run
+// as it was, or repaired. It returns the branch the run is on then.
+func (e *Engine) repair(ctx context.Context, t *torn, f *finding) (int32, error) {
+	row := t.row
+	if e.active(row.ID) != nil {
+		return 0, &store.OwnedError{RunID: row.ID, Owner: e.id}
+	}
+	def := e.defs.find(row.Workflow, row.Version)
+	to := row.Branch
+	data := &eventData{Code: f.code, Reason: f.reason(), Message: t.survey.paused, Executor: e.id, Version: f.version, PreviousBranch: &row.Branch, NewBranch: &to}
+	a := act{from: []store.Status{row.Status}, row: &store.RowPatch{}}
+	if f.version != "" {
+		a.row.Version = &f.version
+		def = e.defs.find(row.Workflow, f.version)
+	}
+	if f.cut {
+		to = nextBranch(t.branches)
+		data.CutoffEvent = f.after
+		a.cut = &branchCut{after: f.after, reason: f.reason(), steps: f.steps}
+		// Nothing counts as seen: what the cut gives back is delivered again.
+		a.row.Seen = new(int64)
+		if set, changed := t.survey.attributesThen(f.after); changed {
+			a.row.Attributes = set
+		}
+		for _, child := range t.survey.leftChildren(f.after) {
+			a.send = append(a.send, cancelOf(child, row.ID, e.now()))
+		}
+	}
+	e.release(a.row, row, f, e.bootPolicy(def))
+	a.event = store.Event{Type: store.WorkflowRecovered, Data: data.encode()}
+	branch, err := e.operate(ctx, row, t.branches, a)
+	if err != nil {
+		return 0, err
+	}
+	if f.cut {
+		e.log.Info(fmt.Sprintf("Recovered workflow %s: %s. Created branch %d from event %d", row.ID, f.reason(), branch, f.after))
+	} else {
+		e.log.Info(fmt.Sprintf("Recovered workflow %s: %s. Pinned to version %s on branch %d", row.ID, f.reason(), f.version, branch))
+	}
+	e.notify([]string{row.ID})
+	e.nudge(e.wake)
+	return branch, nil
+}
+
+// release makes a repaired run claimable, or parks it where its policy leaves the
+// rest to a person. One that has failed, is parked, or goes on waiting stays so.
+func (e *Engine) release(p *store.RowPatch, row *store.Run, f *finding, policy BootPolicy) {
+	busy := row.Status == store.Running || row.Status == store.Resuming
+	if !busy && (row.Status != store.Waiting || !f.cut) {
+		return
+	}
+	interrupted, code, text := store.Interrupted, "", ""
+	if policy != ResumeOnBoot && !row.Paused {
+		code, text = CodeRecovered, f.reason()
+	}
+	p.Status, p.Code, p.Reason, p.WakeAt = &interrupted, &code, &text, new(store.Time)
+}
+
+// recoverFirst is the check that comes before every resume. It returns the row as
+// it is then. A run that a live executor has, or whose history cannot be read, is
+// left to what comes next, which says so in its own words.
+func (e *Engine) recoverFirst(ctx context.Context, row *store.Run) (now *store.Run, repaired bool, err error) {
+	rec, err := e.RecoverRun(ctx, row.ID)
+	switch {
+	case unjudged(err):
+		return row, false, nil
+	case err != nil:
+		return row, false, err
+	case !rec.Needed:
+		return row, false, nil
+	}
+	e.log.Info("Applied recovery: " + rec.Reason)
+	h, err := e.store.Load(ctx, row.ID, store.Cursor{NoEvents: true})
+	if err != nil {
+		return row, true, fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
+	}
+	return &h.Run, true, nil
+}
+
+// unjudged reports whether err says that a run could not be judged.
+func unjudged(err error) bool {
+	future := (*futureEventError)(nil)
+	return errors.Is(err, store.ErrOwned) || errors.Is(err, store.ErrCorrupt) || errors.As(err, &future)
+}
