@@ -398,7 +398,11 @@ func (s *survey) cutBeforeWait(w *opening) finding {
 			at = o.at
 		}
 	}
-	return finding{code: CodeA2, cut: true, after: at.seq, steps: at.steps}
+	f := finding{code: CodeA2, cut: true, after: at.seq, steps: at.steps}
+	if at.seq == 0 {
+		f.refused = noStableEvent // a lineage without a beginning
+	}
+	return f
 }
 
 func (s *survey) cutBeforeJump(j *jump) finding {

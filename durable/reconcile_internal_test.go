@@ -141,6 +141,67 @@ func TestAnAnswerInTheInboxIsNotTakenFromItsWait(t *testing.T) {
 	require.Empty(t, reconcile(&store.Run{Status: store.Running}, s, codeAtHand{}).code)
 }
 
+// Only a request on the branch the run is on counts: those before it were carried
+// out, however many there were.
+func TestJumpsThatWereCarriedOutAreNotFlagged(t *testing.T) {
+	events := lineageOf("created", "started", "jump 1", "completed a", "jump 2", "completed b")
+	for i := 3; i < 5; i++ {
+		events[i].Branch = 1
+	}
+	events[5].Branch = 2
+	s := newSurvey("r")
+	for i := range events {
+		require.NoError(t, s.take(&events[i]))
+	}
+	here := codeAtHand{workflow: true, pinned: true}
+	require.Equal(t, finding{}, reconcile(&store.Run{Status: store.Interrupted, Branch: 2}, s, here))
+	torn := reconcile(&store.Run{Status: store.Interrupted, Branch: 1}, s, here)
+	require.Equal(t, []any{CodeD2, int64(4)}, []any{torn.code, torn.after})
+}
+
+func TestGlance(t *testing.T) {
+	for _, c := range []struct {
+		status   store.Status
+		last     string
+		declared int
+		want     look
+	}{
+		{store.Waiting, "wait w", 0, lookNone},
+		{store.Waiting, "timer s", 0, lookNone},
+		{store.Waiting, "child k", 0, lookNone},
+		{store.Waiting, "claimed", 0, lookTail},
+		{store.Waiting, "completed a", 0, lookTail},
+		{store.Running, "wait w", 0, lookFull},
+		{store.Running, "completed a", 0, lookNone},
+		{store.Running, "completed a", 2, lookNone},
+		{store.Running, "completed a", 1, lookFull},
+		{store.Resuming, "resumed", 0, lookTail},
+		{store.Interrupted, "interrupted", 0, lookTail},
+		{store.Interrupted, "jump 1", 0, lookFull},
+		{store.Completed, "ended", 0, lookNone},
+		{store.Failed, "jump 1", 0, lookNone},
+	} {
+		e := lineageOf(c.last)[0]
+		require.Equal(t, c.want, glance(&store.Run{Status: c.status, Last: &e}, c.declared), "%s %s %d", c.status, c.last, c.declared)
+	}
+	require.Equal(t, lookFull, glance(&store.Run{Status: store.Running}, 0), "a run without an event")
+	for _, c := range []struct {
+		status store.Status
+		tail   []string
+		whole  bool
+		want   look
+	}{
+		{store.Waiting, []string{"wait w", "completed b", "claimed"}, false, lookNone},
+		{store.Waiting, []string{"wait w", "answer w", "claimed"}, false, lookFull},
+		{store.Waiting, []string{"completed a", "claimed"}, true, lookFull},
+		{store.Running, []string{"completed a", "resumed"}, false, lookNone},
+		{store.Running, []string{"resumed", "resumed"}, false, lookFull},
+		{store.Running, []string{"jump 1", "resumed"}, true, lookFull},
+	} {
+		require.Equal(t, c.want, glanceTail(&store.Run{Status: c.status}, lineageOf(c.tail...), c.whole), "%v", c.tail)
+	}
+}
+
 func TestAVersionThatIsNotThere(t *testing.T) {
 	s := newSurvey("r")
 	row := &store.Run{ID: "r", Workflow: "w", Status: store.Failed, Version: "2", InitialVersion: "1"}
@@ -208,6 +269,7 @@ func FuzzReconcile(f *testing.F) {
 	f.Add([]byte{1, 2, 6, 11}, uint8(1))
 	f.Add([]byte{0, 2, 6, 11, 14, 6, 20, 21}, uint8(3))
 	f.Add([]byte{1, 2, 6}, uint8(1))
+	f.Add([]byte{11}, uint8(1)) // a wait without a beginning
 	f.Fuzz(func(t *testing.T, list []byte, status uint8) {
 		var story []string
 		for _, b := range list {
