@@ -41,9 +41,10 @@ type Engine struct {
 	committer  *committer
 
 	// offset is what the store's clock is ahead of ours, in microseconds, as
-	// learnt with the last beat.
+	// learnt with the last beats.
 	offset atomic.Int64
 	beatAt atomic.Int64 // when the store last took a beat, in microseconds of our clock
+	clock  storeClock
 
 	base     context.Context // parent of every run's context
 	cancel   context.CancelCauseFunc
@@ -175,9 +176,10 @@ func (e *Engine) beat(ctx context.Context, leaving bool) (store.Pulse, error) {
 		Lease: e.options.Lease, Serves: e.defs.served, Leaving: leaving,
 	})
 	if err == nil && p.Now != 0 {
-		// The answer was made somewhere between the two moments.
-		middle := before.Add(time.Since(before) / 2)
-		e.offset.Store(int64(p.Now) - middle.UnixMicro())
+		half := time.Since(before) / 2
+		e.offset.Store(e.clock.observe(clockReading{
+			offset: int64(p.Now) - before.Add(half).UnixMicro(), within: half.Microseconds() + 1,
+		}))
 	}
 	if err == nil {
 		e.beatAt.Store(time.Now().UnixMicro())

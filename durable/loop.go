@@ -188,10 +188,13 @@ func (e *Engine) mailLoop(ctx context.Context) {
 }
 
 // lookForMail tells the runs that match of what they have not seen. What a
-// failure leaves out, the beat finds.
+// failure leaves out, a beat finds, which is tried until the store answers.
 func (e *Engine) lookForMail(ctx context.Context, f store.Filter) {
 	for row, err := range e.runsOf(ctx, f) {
 		if err != nil {
+			if ctx.Err() == nil {
+				e.nudge(e.look)
+			}
 			return
 		}
 		e.news(row.ID, row.Inbox)

@@ -71,7 +71,7 @@ var backends = []backend{
 			}
 		}
 	}},
-	{name: "postgres", keeps: true, trials: 9, fresh: func(t *testing.T) func() opener {
+	{name: "postgres", keeps: true, trials: 6, fresh: func(t *testing.T) func() opener {
 		dsn := pgtest.With(pgtest.DSN(t), "synchronous_commit", "off")
 		n := 0
 		return func() opener {

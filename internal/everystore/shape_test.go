@@ -205,7 +205,7 @@ func (s *shape) killAnywhere(t *testing.T, b backend, p *pool, sum *tally) {
 	require.NotZero(t, points)
 	sum.points.Add(int64(points))
 	for l := range missed.Range {
-		l := l.(string)
+		l, _, _ := strings.Cut(l.(string), " #") // the second one of a life is no surer than the first
 		require.True(t, s.races || strings.HasPrefix(l, rowLabel) || slices.Contains(s.may, l), "the point of %q was not met", l)
 	}
 }
