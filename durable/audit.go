@@ -29,10 +29,9 @@ type audit struct {
 	seen     map[int32]bool  // branches with a sound event
 	branches map[int32]store.Branch
 
-	before    store.Event // the one before in the log, over all branches
-	sumBefore uint32      // of the event before the one that is looked at
-	past      *past       // the current lineage, up to the damage
-	life      lifeOf
+	before store.Event // the one before in the log, over all branches
+	past   *past       // the current lineage, up to the damage
+	life   lifeOf
 	// bad is the first event of the lineage that cannot be believed; 0: none.
 	bad   int64
 	start cutPoint   // behind the events that begin the generation
@@ -89,7 +88,7 @@ func newAudit(h *store.History, judge payloadJudge) *audit {
 func (a *audit) event(e *store.Event) {
 	a.v.Events++
 	sound := a.chain(e)
-	a.sumBefore, a.before = a.before.Sum, *e
+	a.before = *e
 	a.life.take(e)
 	if !sound {
 		if a.bad != 0 && !a.behind(e.Seq) {
@@ -181,12 +180,10 @@ func (a *audit) begin(e *store.Event) error {
 	if a.past.events > 0 {
 		return nil
 	}
-	before, renewed, err := a.past.beginGeneration(e)
+	_, renewed, err := a.past.beginGeneration(e)
 	switch {
 	case err != nil:
 		return fmt.Errorf("its data is not readable: %w", err)
-	case renewed && before.Sum != a.sumBefore:
-		return errors.New("it names another event as the one before it")
 	case !renewed && e.Type != store.WorkflowCreated:
 		return fmt.Errorf("the history does not begin with %s", store.WorkflowCreated)
 	}
@@ -238,201 +235,6 @@ func (a *audit) lose(e *store.Event) {
 	}
 	a.lost = append(a.lost, l)
 }
-
-// finish looks at what is not part of the log.
-func (a *audit) finish() {
-	if !a.unreadable {
-		a.checkEnd()
-	}
-	a.checkBranches()
-	a.checkInbox()
-	a.checkRow()
-}
-
-func (a *audit) rowFinding(format string, args ...any) {
-	a.v.add(Finding{Kind: FoundCorrupt, Part: PartRow, Text: fmt.Sprintf(format, args...)})
-}
-
-// checkEnd looks at where the log ends.
-func (a *audit) checkEnd() {
-	last := a.h.Run.Last
-	switch {
-	case last == nil || a.v.Events == 0:
-		a.spoil(1)
-		a.v.add(Finding{Kind: FoundCorrupt, Part: PartEvent, Seq: 1, Text: "the run has no event"})
-	case a.before.Seq != last.Seq:
-		a.damage(last.Seq, last.Key, PartEvent, fmt.Sprintf("the log was read up to event %d only", a.before.Seq))
-	case a.past.events == 0 && a.bad == 0:
-		a.damage(last.Seq, "", PartEvent, "the current branch has no event that begins it")
-	}
-}
-
-func (a *audit) checkBranches() {
-	used := map[int32]bool{0: true}
-	for _, n := range a.lineage.Branches() {
-		used[n] = true
-	}
-	for _, b := range a.h.Branches {
-		used[b.Parent] = true
-	}
-	for _, b := range a.h.Branches {
-		f := Finding{Kind: FoundCorrupt, Part: PartBranch, Seq: int64(b.N), Behind: !slices.Contains(a.lineage.Branches(), b.N)}
-		_, parent := a.branches[b.Parent]
-		switch {
-		case b.Parent < b.N && !parent:
-			f.Text = fmt.Sprintf("it begins on branch %d, of which there is no record", b.Parent)
-		case b.Cutoff < 0 || a.before.Seq != 0 && b.Cutoff > a.before.Seq:
-			f.Text = fmt.Sprintf("it begins behind event %d, and the log ends with %d", b.Cutoff, a.before.Seq)
-		case !a.seen[b.N] && !used[b.N]:
-			f.Kind, f.Text = FoundOrphan, "nothing was ever recorded on it"
-		default:
-			continue
-		}
-		a.v.add(f)
-	}
-}
-
-func (a *audit) checkInbox() {
-	var last int64
-	started := map[string]bool{}
-	for _, calls := range a.past.scopes {
-		for _, rec := range calls {
-			started[rec.child] = true
-		}
-	}
-	for i := range a.h.Inbox {
-		m := &a.h.Inbox[i]
-		f := Finding{Kind: FoundCorrupt, Part: PartMessage, Seq: m.Seq, Key: m.Name}
-		if m.Seq != last+1 {
-			f.Text = fmt.Sprintf("the message before it is %d", last)
-			a.v.add(f)
-		}
-		last = m.Seq
-		if len(m.Payload) > 0 {
-			a.v.Payloads++
-			p := placeOfMessage(m)
-			p.run = a.v.RunID
-			if err := a.open(p, m.Payload); err != nil {
-				f.Kind, f.Text = kindOfDecode(err), err.Error()
-				// A value that was taken is in the log, too.
-				f.Behind = a.past.consumed(m)
-				a.v.add(f)
-			}
-		}
-		if m.Kind == store.KindChild && !started[m.ID] && a.root == 0 && len(a.h.Branches) == 0 && a.bad == 0 {
-			f.Kind, f.Text = FoundOrphan, fmt.Sprintf("it is the outcome of %s, which the log does not say was started", m.ID)
-			a.v.add(f)
-		}
-	}
-	if last != a.h.Run.Inbox {
-		a.rowFinding("it counts %d messages, and the inbox has %d", a.h.Run.Inbox, last)
-	}
-	for n := range a.past.taken {
-		if n > last {
-			a.v.add(Finding{Kind: FoundCorrupt, Part: PartMessage, Seq: n, Text: "the log says that it was taken, and the inbox does not have it"})
-		}
-	}
-}
-
-// checkRow compares the row with what the events say.
-func (a *audit) checkRow() {
-	row := &a.h.Run
-	if row.Code == CodeImporting {
-		a.rowFinding("the import of this run did not finish: import it again")
-		return
-	}
-	if !row.Status.Valid() {
-		a.rowFinding("its status is %q, which is none", row.Status)
-	} else if a.bad == 0 && !a.unreadable && !a.life.agrees(row) {
-		a.rowFinding("its status is %s, and the log says otherwise: its last word is %s", row.Status, a.life.last)
-	}
-	if row.Branch != a.branch {
-		a.rowFinding("it is on branch %d, and the log ends on %d", row.Branch, a.branch)
-	}
-	if b, known := a.branches[row.Branch]; known && b.Generation != row.Generation {
-		a.rowFinding("it is in generation %d, and its branch %d belongs to %d", row.Generation, row.Branch, b.Generation)
-	}
-	if (row.EndedAt != 0) != row.Status.Terminal() && row.Status.Valid() {
-		a.rowFinding("it is %s, and its end is %s", row.Status, orNever(row.EndedAt))
-	}
-	if row.Seen > row.Inbox {
-		a.rowFinding("it has seen %d messages of %d", row.Seen, row.Inbox)
-	}
-	if last := row.Last; last != nil && last.Epoch != row.Epoch {
-		a.rowFinding("its epoch is %d, and that of its last event %d", row.Epoch, last.Epoch)
-	}
-	if want, ok := a.attributes(); ok && !equalAttributes(want, row.Attributes) {
-		a.rowFinding("its attributes are %v, and were set to %v", row.Attributes, want)
-	}
-}
-
-func orNever(t store.Time) string {
-	if t == 0 {
-		return "not recorded"
-	}
-	return t.Time().String()
-}
-
-// attributes returns what the events say the attributes are; ok is false when
-// they cannot be believed as far as that.
-func (a *audit) attributes() (map[string]string, bool) {
-	if a.bad != 0 || a.unreadable || a.past.created.Seq == 0 {
-		return nil, false
-	}
-	if set := a.past.attributes; set != nil {
-		return *set, true
-	}
-	born, err := dataOf(&a.past.created)
-	return born.Attributes, err == nil
-}
-
-// lifeOf is what the events say of a run's status. Only the store knows of what
-// changes in the row alone, so it is a set of statuses.
-type lifeOf struct {
-	last store.Type // the event that decides
-	may  []store.Status
-}
-
-var (
-	executed = []store.Status{store.Running, store.Resuming, store.Waiting}
-	paused   = []store.Status{store.Pending, store.Interrupted, store.Waiting}
-)
-
-func (l *lifeOf) take(e *store.Event) {
-	may := executed
-	switch e.Type {
-	case store.WorkflowCreated:
-		may = []store.Status{store.Pending}
-	case store.WorkflowCompleted:
-		may = []store.Status{store.Completed}
-	case store.WorkflowFailed:
-		may = []store.Status{store.Failed}
-	case store.WorkflowCancelled:
-		may = []store.Status{store.Cancelled}
-	case store.WorkflowInterrupted:
-		may = []store.Status{store.Interrupted}
-	case store.WorkflowPaused, store.WorkflowUnpaused:
-		may = paused
-	case store.WorkflowRecovered, store.JumpRequested, store.JumpActivated, store.Edited, store.FailuresReset:
-		may = nil // acts on a run that leave it in any status
-	case store.AttributesSet:
-		if e.Key == "" {
-			return // set from outside: whatever it was, it stays
-		}
-	}
-	l.last, l.may = e.Type, may
-}
-
-// agrees reports whether the row has a status that the events allow.
-func (l *lifeOf) agrees(row *store.Run) bool {
-	if row.Status == store.Interrupted && row.Code == CodeImported {
-		return !l.ended() // an import appends no event
-	}
-	return len(l.may) == 0 || slices.Contains(l.may, row.Status)
-}
-
-// ended reports whether the log says that the run has ended.
-func (l *lifeOf) ended() bool { return len(l.may) == 1 && l.may[0].Terminal() }
 
 // kindOfDecode tells damage from what another program could read.
 func kindOfDecode(err error) FindingKind {

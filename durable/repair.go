@@ -70,7 +70,8 @@ func (e *UnrepairableError) Is(target error) bool { return target == ErrUnrepair
 // stays readable (store.Cursor.All), and Verify tells of it as left behind.
 //
 // It is one durable act: a crash leaves the run as it was or repaired, and a
-// second call finds nothing to do. Of two at once one wins.
+// second call finds nothing to do. Of two at once one wins; the other gets
+// store.ErrFenced, or nil if both did the same.
 //
 // Errors: ErrNotFound; *store.OwnedError while a live executor has the run;
 // *UnrepairableError for a run that has completed or was cancelled, of which not
