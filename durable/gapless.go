@@ -3,6 +3,7 @@ package durable
 import (
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -13,8 +14,10 @@ import (
 // branch was changed is no part of its lineage any more, so that no sum that is
 // checked would tell.
 func gapless(h *store.History) iter.Seq2[store.Event, error] {
+	lineage := store.LineageOf(h.Branches, h.Run.Branch).Branches()
 	for i := range h.Branches {
-		if h.Branches[i].CutScope != "" {
+		// Events of a branch that nobody turned to may stand in between.
+		if h.Branches[i].CutScope != "" || !slices.Contains(lineage, h.Branches[i].N) {
 			return h.Events
 		}
 	}

@@ -131,7 +131,7 @@ func (attributesAsText) Encode(i attribute.Iterator) string {
 	var parts []string
 	for i.Next() {
 		a := i.Attribute()
-		parts = append(parts, string(a.Key)+"="+a.Value.Emit())
+		parts = append(parts, string(a.Key)+"="+a.Value.String())
 	}
 	return strings.Join(parts, ",")
 }

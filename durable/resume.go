@@ -78,9 +78,6 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 		return Plan{}, fmt.Errorf("resuming: %w", err)
 	}
 	row := v.row
-	if err := e.resumable(ctx, row); err != nil {
-		return Plan{}, err
-	}
 	repaired := false
 	if !o.DryRun && unreadable == nil {
 		if _, repaired, err = e.recoverFirst(ctx, row); err != nil {
@@ -92,6 +89,9 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 			}
 			row = v.row
 		}
+	}
+	if err := e.resumable(ctx, row); err != nil {
+		return Plan{}, err
 	}
 	rv := &revision{plan: Plan{RunID: id, Workflow: row.Workflow, Status: row.Status, Branch: row.Branch}}
 	switch {
