@@ -22,6 +22,7 @@ type record struct {
 	failures []store.Event
 	progress *store.Event // the last progress_saved
 	input    string       // hash of WithInput, as recorded with the first event
+	item     string       // of the first call of an item: hash of the item
 	began    store.Time   // of step_started; 0: not recorded
 	lastAt   store.Time
 }
@@ -45,6 +46,9 @@ type past struct {
 	lastAt     store.Time
 	steps      int32
 	events     int
+	patches    map[string][]*patch // markers, by path of the scope
+	begun      map[string]int      // of Maps with items that have recorded calls: one more than the highest
+	forced     bool                // an operator has it matched by name
 }
 
 // eventData is what the Data of an event says; every field stands in the
@@ -83,6 +87,10 @@ type eventData struct {
 	Inbox       int64                      `json:"inbox,omitempty"`       // workflow_started: last message before the generation
 	Pending     []int64                    `json:"pending,omitempty"`     // the same: messages up to it that were not taken
 	Sum         uint32                     `json:"sum,omitempty"`         // the same: sum of the event before
+	Force       bool                       `json:"force,omitempty"`       // claim events, workflow_interrupted by Resume: match by name from here on
+	Deprecated  bool                       `json:"deprecated,omitempty"`  // patched: the marker need not be asked for
+	Item        string                     `json:"item,omitempty"`        // first event in the scope of a Map item: hash of the item
+	Uncalled    []string                   `json:"uncalled,omitempty"`    // end of a run matched by name: recorded calls that were not made
 }
 
 func (d *eventData) encode() []byte {
@@ -227,6 +235,9 @@ func (p *past) take(e *store.Event) error {
 	if rec.input == "" {
 		rec.input = d.Input
 	}
+	if rec.item == "" {
+		rec.item = d.Item
+	}
 	if d.Message != 0 {
 		p.taken[d.Message] = true
 	}
@@ -275,6 +286,15 @@ func (p *past) takeRun(e *store.Event) error {
 			return fmt.Errorf("its data is not readable: %w", err)
 		}
 		p.paused = max(p.paused, d.Message)
+		p.forced = p.forced || d.Force
+	case store.RunResumed, store.RunClaimed, store.WorkflowStarted:
+		d, err := dataOf(e)
+		if err != nil {
+			return fmt.Errorf("its data is not readable: %w", err)
+		}
+		p.forced = p.forced || d.Force
+	case store.Patched:
+		return p.takePatch(e)
 	}
 	return nil
 }
@@ -320,6 +340,9 @@ func (p *past) find(e *store.Event, kind callKind) (*record, error) {
 	}
 	p.space = append(p.space, record{key: e.Key, kind: kind})
 	rec := &p.space[len(p.space)-1]
+	if n == 1 && path != "" {
+		p.beginItem(path)
+	}
 	p.scopes[path] = append(calls, rec)
 	return rec, nil
 }

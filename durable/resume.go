@@ -60,6 +60,9 @@ func (e *Engine) Resume(ctx context.Context, id string) error {
 	default:
 		return &NotResumableError{RunID: id, Status: row.Status}
 	}
+	if err := e.resumeVersion(ctx, row); err != nil {
+		return err
+	}
 	runs, err := e.claimIDs(ctx, []string{id}, &eventData{Executor: e.id, Resumed: true})
 	if err != nil {
 		return fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))
