@@ -215,6 +215,9 @@ func callerOutside() string {
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
 		f, more := frames.Next()
+		if strings.HasPrefix(f.Function, "runtime.") {
+			return "" // the engine made the call: it is of a compensation
+		}
 		if f.Function != "" && !strings.HasPrefix(f.Function, packagePath+".") {
 			return fmt.Sprintf("%s:%d", f.File, f.Line)
 		}
