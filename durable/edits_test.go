@@ -317,7 +317,7 @@ func (x *trial) clean(t *testing.T) {
 
 func whole(t *testing.T, edition maker) (string, int, moment, []string) {
 	b, data := &bodies{}, memory.Open()
-	end, err, writes, _ := process(t, data, edition(b), death{}, false)
+	end, writes, _, err := process(t, data, edition(b), death{}, false)
 	m := momentOf(t, data)
 	require.True(t, m.over, "it did not end: %v", err)
 	require.NoError(t, data.Close())
@@ -330,7 +330,7 @@ func (x *trial) at(t *testing.T, d death) (ok, stop bool) {
 	where := fmt.Sprintf("%s: killed at write %d, after=%v", x.name, d.at, d.after)
 	b, data := &bodies{}, memory.Open()
 	defer func() { require.NoError(t, data.Close()) }()
-	_, _, _, died := process(t, data, x.old(b), d, false)
+	_, _, died, _ := process(t, data, x.old(b), d, false)
 	if !died {
 		return false, false
 	}
@@ -347,7 +347,7 @@ func (x *trial) at(t *testing.T, d death) (ok, stop bool) {
 	default:
 		stop = !m.fits(x.code)
 	}
-	end, err, _, _ := process(t, data, x.new(b), death{}, false)
+	end, _, _, err := process(t, data, x.new(b), death{}, false)
 	ran := b.take()
 	for _, body := range ran {
 		key := body[:len(body)-len("/1")]
@@ -368,7 +368,7 @@ func (x *trial) at(t *testing.T, d death) (ok, stop bool) {
 	if !x.beside {
 		require.Empty(t, ran, where)
 	}
-	end, err, _, _ = process(t, data, x.old(b), death{}, true)
+	end, _, _, err = process(t, data, x.old(b), death{}, true)
 	require.Equal(t, x.oldEnd, ends(end, err), "%s: resumed with the code it was started with", where)
 	return true, true
 }

@@ -207,7 +207,7 @@ func child(b *bodies, name string) *durable.Workflow[int, string] {
 
 // process is one life of a program with this edition on the data. It ends by
 // itself when the run has come to something, or dies at the given write.
-func process(t require.TestingT, data *memory.Store, e edition, at death, resume bool) (end string, err error, writes int, died bool) {
+func process(t require.TestingT, data *memory.Store, e edition, at death, resume bool) (end string, writes int, died bool, err error) {
 	ctx := context.Background()
 	m := &mortal{Store: data.Handle(), died: make(chan struct{}), dieAt: at.at, after: at.after}
 	eng, err := durable.Open(ctx, m, durable.Options{Workflows: e.defs, Logger: slog.New(slog.DiscardHandler), QuarantineAfter: 100})
@@ -244,7 +244,7 @@ func process(t require.TestingT, data *memory.Store, e edition, at death, resume
 	} else {
 		require.NotErrorIs(t, err, context.Canceled)
 	}
-	return end, err, m.writes, died
+	return end, m.writes, died, err
 }
 
 // moment is what the data holds when a process has died.

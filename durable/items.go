@@ -132,8 +132,10 @@ func (m *mapping[I, O]) count(total int) error {
 	if !r.byName {
 		return m.scope.changed(EditItems, int(m.call.ordinal), m.call.key, fmt.Sprintf("%s had at least %d items and has %d now.", m.call.key, recorded, total))
 	}
+	var gone []string
 	for n := total; n < recorded; n++ {
-		r.noteUncalled(itemKey(m.call.key, n))
+		gone = append(gone, itemKey(m.call.key, n))
 	}
+	r.noteUncalled(m.scope.path, gone)
 	return nil
 }

@@ -121,19 +121,19 @@ func (s *scope) reportUncalled() {
 	if p := s.unasked(); p != nil {
 		left = append(left, joinKey(s.path, patchPrefix+p.name, 1))
 	}
-	if len(left) == 0 {
-		return
-	}
-	s.run.noteUncalled(left...)
-	s.run.eng.log.Warn("durable: recorded calls were not made by this code (matched by name)", "run", s.run.id, "workflow", s.run.def.name, "scope", s.path, "calls", left)
+	s.run.noteUncalled(s.path, left)
 }
 
-// noteUncalled keeps keys that were recorded and not called.
-func (r *run) noteUncalled(keys ...string) {
+// noteUncalled keeps keys that were recorded in a scope and not called, and warns.
+func (r *run) noteUncalled(scope string, keys []string) {
+	if len(keys) == 0 {
+		return
+	}
 	c := r.eng.committer
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	r.uncalled = append(r.uncalled, keys...)
+	c.mu.Unlock()
+	r.eng.log.Warn("durable: recorded calls were not made by this code (matched by name)", "run", r.id, "workflow", r.def.name, "scope", scope, "calls", keys)
 }
 
 // maxUncalled bounds how many keys the end of a run names.
