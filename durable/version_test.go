@@ -199,3 +199,55 @@ func TestARunStartedByARefIsPinnedWhenItIsTaken(t *testing.T) {
 		require.Equal(t, "1 1 1", out)
 	})
 }
+
+func TestResumeDoesNotFallBackWhileSomebodyServesTheVersion(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		one := versioned("1")
+		w.boot(t, with(one))
+		start(t, w, one, "r", 0)
+		w.eventually("r", store.Waiting)
+		w.crash()
+		w.expire()
+		code, interrupted, nine := durable.CodeNotRegistered, store.Interrupted, "9"
+		require.NoError(t, w.data.Commit(context.Background(), []store.Change{{
+			RunID: "r", Expect: store.Expect{Epoch: w.row("r").Epoch}, Row: &store.RowPatch{Status: &interrupted, Code: &code, Version: &nine},
+		}})[0])
+		w.open(t, with(versioned("9"))) // alive, without Recover
+		w.open(t, with(one))
+		require.NoError(t, w.eng.Resume(w.ctx(), "r"), "claimable by whoever has its code")
+		require.Equal(t, "9", w.row("r").Version)
+		require.NotContains(t, w.story("r"), "workflow_recovered")
+	})
+}
+
+func TestAFallbackThatIsKilledBeforeItsClaimIsNotLost(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		one := versioned("1")
+		w.boot(t, with(one))
+		w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+			errs := forward()
+			w.disk.cut()
+			return errs
+		})
+		_, _ = one.Start(w.ctx(), "r", 0)
+		w.crash()
+		w.expire()
+		require.Equal(t, store.Running, w.row("r").Status)
+		repin(t, w, "r", "9")
+		eng := w.open(t, with(one))
+		disk := w.disk
+		disk.tamperCalls(func(call string, forward func() error) error {
+			if call == "claim" {
+				disk.cut()
+				return store.ErrClosed
+			}
+			return forward()
+		})
+		_, _ = eng.Recover(w.ctx())
+		require.Contains(t, w.story("r"), "workflow_recovered")
+		w.reboot(t, with(one))
+		out, err := wait(t, w, one, "r")
+		require.NoError(t, err)
+		require.Equal(t, "1 1 1", out)
+	})
+}
