@@ -107,6 +107,9 @@ func patchScope(ctx context.Context, what, change string) (*scope, string) {
 	}
 	switch v := ctx.Value(scopeKey{}).(type) {
 	case *scope:
+		if key := joinKey(v.path, patchPrefix+escapeName(change), 1); len(key) > store.MaxKey {
+			panic(&store.NameError{Kind: "key", Value: key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed", len(key), store.MaxKey)})
+		}
 		_ = v.run.alive() // ends the goroutine of a loop that ignores errors
 		if err := v.enter(new(call), change); err != nil {
 			panic(err)
