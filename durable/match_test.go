@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -105,13 +106,16 @@ func force(t *testing.T, w *world, id string) {
 
 func TestAForcedRunIsMatchedByNameFromThenOnAndNoOtherIs(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
+		var mu sync.Mutex
 		var ran []string
 		held := &hold{}
 		define := func(names ...string) *durable.Workflow[int, string] {
 			return durable.Define("w", func(ctx context.Context, _ int) (string, error) {
 				for _, n := range names {
 					if err := durable.Do(ctx, n, func(ctx context.Context) error {
+						mu.Lock()
 						ran = append(ran, n)
+						mu.Unlock()
 						if n == "hold" {
 							return held.body(ctx)
 						}
@@ -154,17 +158,19 @@ func TestAForcedRunIsMatchedByNameFromThenOnAndNoOtherIs(t *testing.T) {
 // another one; branches are scopes like the function.
 func TestItemsAndBranchesMatchedByName(t *testing.T) {
 	shape := func(held *hold, ran *[]string, items []int, steps ...string) *durable.Workflow[int, string] {
+		var mu sync.Mutex
+		note := func(what string) { mu.Lock(); defer mu.Unlock(); *ran = append(*ran, what) }
 		return durable.Define("w", func(ctx context.Context, _ int) (string, error) {
 			f := durable.Go(ctx, "branch", func(ctx context.Context) (string, error) {
 				for _, n := range steps {
-					if err := durable.Do(ctx, n, func(context.Context) error { *ran = append(*ran, n); return nil }); err != nil {
+					if err := durable.Do(ctx, n, func(context.Context) error { note(n); return nil }); err != nil {
 						return "", err
 					}
 				}
 				return strings.Join(steps, ""), durable.Do(ctx, "hold", held.body)
 			})
 			out, err := durable.Map(ctx, "m", items, durable.MapOptions{Concurrency: 1}, func(_ context.Context, i int) (int, error) {
-				*ran = append(*ran, fmt.Sprint("item", i))
+				note(fmt.Sprint("item", i))
 				return 10 * i, nil
 			})
 			if err != nil {
