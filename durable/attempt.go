@@ -228,6 +228,7 @@ func (st *step) newEvent(t store.Type, n int, d *eventData) store.Event {
 	if d != nil {
 		ev.Data = d.encode()
 	}
+	st.call.scope.tag(&ev)
 	return ev
 }
 
@@ -337,7 +338,7 @@ func (st *step) checkInput() error {
 	if rec == nil || rec.input == "" || st.input == "" || !otherValue(rec.input, st.input) {
 		return nil
 	}
-	return st.call.scope.changed(int(st.call.ordinal), st.call.key,
+	return st.call.scope.changed(EditInput, int(st.call.ordinal), st.call.key,
 		fmt.Sprintf("%s was recorded with another input (WithInput). Something before it that is no step gave another value this time.", st.call.key))
 }
 

@@ -320,7 +320,7 @@ func (s *scope) first(name string, bs []*branch) (int, error) {
 	if c.done() {
 		d, err := dataOf(&c.rec.outcome)
 		if err != nil || d.Winner < 0 || d.Winner >= len(bs) {
-			return -1, s.changed(int(c.ordinal), c.key, fmt.Sprintf("Branch %d won and the code now has %d.", d.Winner, len(bs)))
+			return -1, s.changed(EditBranches, int(c.ordinal), c.key, fmt.Sprintf("Branch %d won and the code now has %d.", d.Winner, len(bs)))
 		}
 		s.lastAt = c.rec.lastAt
 		// Its outcome is recorded before that it won.

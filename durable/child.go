@@ -47,7 +47,7 @@ func (s *scope) startChild(def *definition, id string, input []byte, o *startOpt
 			return nil, s.refusedChild(rec)
 		}
 		if id != AutoID && id != ch.id {
-			return nil, s.changed(int(ch.call.ordinal), ch.call.key, fmt.Sprintf("The child run was started as %s and is %s now.", ch.id, id))
+			return nil, s.changed(EditChild, int(ch.call.ordinal), ch.call.key, fmt.Sprintf("The child run was started as %s and is %s now.", ch.id, id))
 		}
 		if !rec.opened {
 			return nil, r.damaged(0, fmt.Errorf("child %s has an end and no beginning", ch.call.key))

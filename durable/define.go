@@ -34,6 +34,7 @@ type definition struct {
 	boot    BootPolicy
 	// keepLoaded: its waiting runs keep their goroutines.
 	keepLoaded bool
+	byName     bool  // calls are matched by name alone
 	err        error // why it cannot be used; reported by Open
 	input      reflect.Type
 	// call decodes the input, runs the function and encodes the output; nil

@@ -107,7 +107,7 @@ func TestAChangedDefinitionParksTheRunAndIsNeverMisread(t *testing.T) {
 					require.Empty(t, changed.Source)
 				} else {
 					require.Regexp(t, fmt.Sprintf(`(?m)^> %d %s +%s .*definition_test\.go:\d+$`, c.ordinal, c.recorded, c.call), text)
-					require.Contains(t, text, fmt.Sprintf("durable.Patched(ctx, %q)", c.call))
+					require.Contains(t, text, "durable.Patched(ctx, ")
 				}
 
 				// Whoever asks later, or elsewhere, gets the same.

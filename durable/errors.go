@@ -333,6 +333,7 @@ type DefinitionChangedError struct {
 	Call     string   // key of the call the code makes there; empty: it makes none
 	Source   string   // file:line of that call, when known
 	Detail   string   // what differs when the keys are equal
+	Edit     Edit     // what was done to the code, as far as that can be told
 }
 
 func (e *DefinitionChangedError) Error() string {
@@ -370,22 +371,6 @@ func (e *DefinitionChangedError) Error() string {
 	}
 	b.WriteString(e.advice())
 	return b.String()
-}
-
-func (e *DefinitionChangedError) advice() string {
-	recorded := ""
-	if e.Ordinal-1 < len(e.Recorded) {
-		recorded = e.Recorded[e.Ordinal-1]
-	}
-	switch {
-	case e.Detail != "":
-		return e.Detail
-	case e.Call == "":
-		return fmt.Sprintf("%s is recorded and the code no longer calls it. Put it back, or run this with the code it was started with.", recorded)
-	case recorded == "":
-		return fmt.Sprintf("%s is not in the history.", e.Call)
-	}
-	return fmt.Sprintf("%s stands where %s was recorded. Make it legal:\n  if durable.Patched(ctx, %q) { … }\nOr run this with the code it was started with.", e.Call, recorded, e.Call)
 }
 
 func (e *DefinitionChangedError) Is(target error) bool { return target == ErrDefinitionChanged }

@@ -48,7 +48,7 @@ func (e *Engine) Form(ctx context.Context, id string) (Form, error) {
 				f.Declared = d.Declared
 			}
 		}
-		if ev.Key != "" && !seen[ev.Key] {
+		if ev.Key != "" && ev.Type != store.Patched && !seen[ev.Key] {
 			seen[ev.Key] = true
 			f.Observed = append(f.Observed, ev.Key)
 		}

@@ -86,7 +86,7 @@ func Map[I, O any](ctx context.Context, name string, in []I, o MapOptions, fn fu
 		return nil, fmt.Errorf("durable: Map %q: the function is nil: %w", name, ErrInvalid)
 	}
 	keep := func(n int, v O) { out[n] = v }
-	if err := mapItems(ctx, name, slices.Values(in), o, fn, keep); err != nil {
+	if err := mapItems(ctx, name, in, o, fn, keep); err != nil {
 		if me := (*MapError)(nil); errors.As(err, &me) {
 			return out, err
 		}
@@ -133,15 +133,16 @@ func MapSeq[I, O, A any](ctx context.Context, name string, in iter.Seq[I], o Map
 	return acc, err
 }
 
-func mapItems[I, O any](ctx context.Context, name string, in iter.Seq[I], o MapOptions, fn func(context.Context, I) (O, error), keep func(int, O)) error {
-	m := mapping[I, O]{options: o, fn: fn, keep: keep, miss: func(int) {}}
-	return m.perform(ctx, name, in)
+func mapItems[I, O any](ctx context.Context, name string, in []I, o MapOptions, fn func(context.Context, I) (O, error), keep func(int, O)) error {
+	m := mapping[I, O]{options: o, fn: fn, items: in, keep: keep, miss: func(int) {}}
+	return m.perform(ctx, name, slices.Values(in))
 }
 
 // mapping is one Map under way.
 type mapping[I, O any] struct {
 	options MapOptions
 	fn      func(context.Context, I) (O, error)
+	items   []I // nil: known one by one only
 	// keep and miss take the outcome of an item; they are called one at a time.
 	keep func(n int, v O)
 	miss func(n int)
@@ -165,6 +166,7 @@ type mapping[I, O any] struct {
 type item[I any] struct {
 	n     int
 	value I
+	hash  string // of the value as it was given; empty: it has none
 }
 
 func (m *mapping[I, O]) perform(ctx context.Context, name string, in iter.Seq[I]) error {
@@ -193,14 +195,17 @@ func (m *mapping[I, O]) perform(ctx context.Context, name string, in iter.Seq[I]
 			return err
 		}
 	}
+	if m.items != nil {
+		if err := m.verify(m.items); err != nil {
+			return err
+		}
+	}
 	total, err := m.distribute(in)
+	if err == nil && m.items == nil {
+		err = m.count(total)
+	}
 	if err != nil {
 		return err
-	}
-	if r.past != nil {
-		if recorded := r.past.mostItems(m.call.key); recorded > total {
-			return s.changed(int(m.call.ordinal), m.call.key, fmt.Sprintf("%s had at least %d items and has %d now.", m.call.key, recorded, total))
-		}
 	}
 	if m.call.done() {
 		s.lastAt = m.call.rec.lastAt
@@ -396,7 +401,7 @@ func (m *mapping[I, O]) recorded(n int, v I) (bool, error) {
 		return false, err
 	}
 	if otherValue(d.Input, hash) {
-		return false, m.scope.changed(int(m.call.ordinal), m.call.key, fmt.Sprintf("Item %d of %s is another one than was recorded.", n, m.call.key))
+		return false, m.otherItem(n)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -417,7 +422,7 @@ func (m *mapping[I, O]) recorded(n int, v I) (bool, error) {
 
 // mostItems returns one more than the highest recorded item of a Map.
 func (p *past) mostItems(key string) int {
-	most := 0
+	most := p.begun[key]
 	for n := range p.items[key] {
 		most = max(most, n+1)
 	}
@@ -466,6 +471,16 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 			}
 		}
 	}()
+	// Taken before fn may change what the item points to.
+	hash, bad := m.hash(it.value)
+	it.hash = hash
+	if bad == nil {
+		bad = m.identify(inner, it.n, hash)
+	}
+	if bad != nil {
+		err = bad
+		return
+	}
 	var value O
 	if value, err = m.fn(&scopeContext{Context: m.ctx, scope: inner}, it.value); err != nil {
 		return
@@ -481,6 +496,9 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 // give it, or why nothing could be recorded.
 func (m *mapping[I, O]) record(key string, inner *scope, it item[I], payload []byte, err error) error {
 	r := m.scope.run
+	if it.hash == "" {
+		return err // it was not begun: its hash could not be taken
+	}
 	if err == nil {
 		if err = inner.forgotten(); err != nil {
 			payload = nil
@@ -492,11 +510,7 @@ func (m *mapping[I, O]) record(key string, inner *scope, it item[I], payload []b
 	if changed := inner.finish(); changed != nil {
 		return changed
 	}
-	hash, hashErr := m.hash(it.value)
-	if hashErr != nil {
-		return hashErr
-	}
-	d := &eventData{Input: hash}
+	d := &eventData{Input: it.hash}
 	ev := store.Event{Type: store.ItemCompleted, Key: key, Ordinal: int32(it.n + 1), Payload: payload}
 	if err != nil {
 		ev.Type = store.ItemFailed

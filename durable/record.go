@@ -25,6 +25,7 @@ type record struct {
 	failures []store.Event
 	progress *store.Event // the last progress_saved
 	input    string       // hash of WithInput, as recorded with the first event
+	item     string       // of the first call of an item: hash of the item
 	began    store.Time   // of step_started; 0: not recorded
 	lastAt   store.Time
 }
@@ -49,6 +50,9 @@ type past struct {
 	lastAt     store.Time
 	steps      int32
 	events     int
+	patches    map[string][]*patch // markers, by path of the scope
+	begun      map[string]int      // of Maps with items that have recorded calls: one more than the highest
+	forced     bool                // an operator has it matched by name
 }
 
 // eventData is what the Data of an event says; every field stands in the
@@ -98,9 +102,13 @@ type eventData struct {
 	Beside      bool                       `json:"beside,omitempty"`      // wait_requested: others of the run went on
 	Version     string                     `json:"version,omitempty"`     // workflow_recovered: what it is pinned to from now on
 
-	PreviousBranch *int32 `json:"previous_branch,omitempty"` // workflow_recovered
-	NewBranch      *int32 `json:"new_branch,omitempty"`      // the same
-	CutoffEvent    int64  `json:"cutoff_event,omitempty"`    // the same
+	PreviousBranch *int32   `json:"previous_branch,omitempty"` // workflow_recovered
+	NewBranch      *int32   `json:"new_branch,omitempty"`      // the same
+	CutoffEvent    int64    `json:"cutoff_event,omitempty"`    // the same
+	Force          bool     `json:"force,omitempty"`           // claim events, workflow_interrupted by Resume: match by name from here on
+	Deprecated     bool     `json:"deprecated,omitempty"`      // patched: the marker need not be asked for
+	Item           string   `json:"item,omitempty"`            // first event in the scope of a Map item: hash of the item
+	Uncalled       []string `json:"uncalled,omitempty"`        // end of a run matched by name: recorded calls that were not made
 }
 
 func (d *eventData) encode() []byte {
@@ -246,6 +254,9 @@ func (p *past) take(e *store.Event) error {
 	if rec.input == "" {
 		rec.input = d.Input
 	}
+	if rec.item == "" {
+		rec.item = d.Item
+	}
 	if d.Message != 0 {
 		p.taken[d.Message] = true
 	}
@@ -295,6 +306,15 @@ func (p *past) takeRun(e *store.Event) error {
 		}
 		p.paused = max(p.paused, d.Message)
 		p.forget(d.Reset, e.Seq)
+		p.forced = p.forced || d.Force
+	case store.RunResumed, store.RunClaimed, store.WorkflowStarted:
+		d, err := dataOf(e)
+		if err != nil {
+			return fmt.Errorf("its data is not readable: %w", err)
+		}
+		p.forced = p.forced || d.Force
+	case store.Patched:
+		return p.takePatch(e)
 	}
 	return nil
 }
@@ -340,6 +360,9 @@ func (p *past) find(e *store.Event, kind callKind) (*record, error) {
 	}
 	p.space = append(p.space, record{key: e.Key, kind: kind, seq: e.Seq})
 	rec := &p.space[len(p.space)-1]
+	if n == 1 && path != "" {
+		p.beginItem(path)
+	}
 	p.scopes[path] = append(calls, rec)
 	return rec, nil
 }

@@ -176,12 +176,19 @@ func (e *Engine) recoverOrphans(ctx context.Context, rep *Report) error {
 			}
 			continue
 		}
-		def := e.defs.find(row.Workflow, row.Version)
+		def, older, err := e.codeOf(ctx, row)
+		if err != nil {
+			return err
+		}
 		switch fateOf(row, e.bootPolicy(def), def != nil, e.options.QuarantineAfter) {
 		case fateResume:
-			resume = append(resume, row.ID)
+			if e.fallsTo(ctx, row, older, rep) {
+				resume = append(resume, row.ID)
+			}
 		case fateTry:
-			try = append(try, row.ID)
+			if e.fallsTo(ctx, row, older, rep) {
+				try = append(try, row.ID)
+			}
 		case fateLeave:
 			rep.Left = append(rep.Left, row.ID)
 		case fateFail:
@@ -215,7 +222,7 @@ func stuckOf(row *store.Run, code, reason string) Stuck {
 	case CodeNotRegistered:
 		s.Next = "run a program that serves workflow " + row.Workflow
 		if row.Version != "" {
-			s.Next += " version " + row.Version
+			s.Next += fmt.Sprintf(" version %s (durable.Define with durable.Version(%q); several versions may be registered at once)", row.Version, row.Version)
 		}
 	case CodeDefinitionChanged:
 		s.Next = fmt.Sprintf("run the code it was started with, or mend the difference, then Engine.Resume(ctx, %q)", row.ID)
@@ -229,13 +236,6 @@ func stuckOf(row *store.Run, code, reason string) Stuck {
 		s.Next = fmt.Sprintf("find the cause, then Engine.Resume(ctx, %q)", row.ID)
 	}
 	return s
-}
-
-func (e *Engine) notServed(row *store.Run) string {
-	if e.defs.byName[row.Workflow] != nil {
-		return fmt.Sprintf("version %s of workflow %s is not registered here", row.Version, row.Workflow)
-	}
-	return fmt.Sprintf("workflow %s is not registered here", row.Workflow)
 }
 
 // recoverBatch is how many orphans are claimed in one call.
@@ -386,7 +386,9 @@ func (e *Engine) reportUnserved(ctx context.Context, rep *Report) error {
 		}
 		served := func(x store.Executor) bool { return x.Live && store.Serves(x.Serves, row.Workflow, row.Version) }
 		if e.defs.find(row.Workflow, row.Version) == nil && !slices.ContainsFunc(executors, served) {
-			rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
+			if _, err := e.servable(ctx, row, rep); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -429,10 +431,12 @@ func (e *Engine) resumeInterrupted(ctx context.Context, rep *Report) error {
 			e.settleRecovered(ctx, row, rep)
 		case row.Code != "" && row.Code != CodeNotRegistered:
 			rep.Stuck = append(rep.Stuck, stuckOf(row, row.Code, row.Reason))
-		case e.defs.find(row.Workflow, row.Version) == nil:
-			rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
 		default:
-			resume = append(resume, row.ID)
+			if ok, err := e.servable(ctx, row, rep); err != nil {
+				return err
+			} else if ok {
+				resume = append(resume, row.ID)
+			}
 		}
 	}
 	e.continueRuns(ctx, resume, rep)

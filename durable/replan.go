@@ -13,8 +13,9 @@ import (
 // A revision is what somebody wants of a run's history: to cut it, to take
 // failures back, or both. It is worked out before anything is changed.
 type revision struct {
-	plan Plan
-	cut  *branchCut // nil: no branch
+	force bool // match what comes by name
+	plan  Plan
+	cut   *branchCut // nil: no branch
 	// reset are the calls that the event names as not ended: those of Plan.Reset,
 	// and what a narrow cut takes back outside of its scope.
 	reset      []string

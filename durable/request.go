@@ -249,7 +249,7 @@ func (s *scope) answer(q asked, payload []byte, refused *errorRecord) error {
 		case d.Reply == "":
 			return r.eng.errors.restore(d.Error)
 		case d.Reply != q.id:
-			return s.changed(int(c.ordinal), c.key, fmt.Sprintf("%s was recorded as the answer to request %s and is given to %s now.", c.key, d.Reply, q.id))
+			return s.changed(EditInput, int(c.ordinal), c.key, fmt.Sprintf("%s was recorded as the answer to request %s and is given to %s now.", c.key, d.Reply, q.id))
 		}
 		return nil
 	}

@@ -108,12 +108,16 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 	if o.DryRun {
 		return rv.plan, nil
 	}
+	rv.force = o.Force
 	reopened, err := e.reopen(ctx, v, rv)
 	if err != nil {
 		return Plan{}, err
 	}
 	reopened = reopened || repaired
-	runs, err := e.claimIDs(ctx, []string{id}, &eventData{Executor: e.id, Resumed: true})
+	if err := e.resumeVersion(ctx, row); err != nil {
+		return rv.plan, err
+	}
+	runs, err := e.claimIDs(ctx, []string{id}, &eventData{Executor: e.id, Resumed: true, Force: o.Force})
 	if err != nil {
 		return rv.plan, fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))
 	}
@@ -243,7 +247,7 @@ func (e *Engine) reopen(ctx context.Context, v *view, rv *revision) (done bool, 
 // by which it was asked to pause are void: what they asked for was done, or is
 // over.
 func (rv *revision) act(row *store.Run, d *eventData) act {
-	d.Message, d.Reset = row.Inbox, rv.reset
+	d.Message, d.Reset, d.Force = row.Inbox, rv.reset, rv.force
 	a := act{from: []store.Status{row.Status}, row: claimable(), cut: rv.cut, send: rv.send, undone: rv.undone}
 	a.event.Type = store.WorkflowInterrupted
 	switch {

@@ -99,6 +99,9 @@ type run struct {
 	head        logHead
 	lastAt      store.Time
 	steps       int32
+	uncalled    []string // recorded calls that this code did not make, if they are matched by name
+
+	byName bool // calls are matched with the history by name alone; set before the function is called
 }
 
 // outcome is how an execution ended.
@@ -279,6 +282,10 @@ func (r *run) execute() {
 		err = dead // it was paused, say, before it could go on
 		return
 	}
+	if pinErr := r.pin(); pinErr != nil {
+		err = pinErr
+		return
+	}
 	output, err = r.call()
 }
 
@@ -392,6 +399,7 @@ func (r *run) call() (output []byte, err error) {
 	if r.past != nil {
 		root.hist = r.past.scopes[""]
 		root.lastAt = r.past.created.At
+		r.byName = r.def.byName || r.past.forced
 	}
 	output, err = r.def.call(&scopeContext{Context: r.ctx, scope: root}, r, r.input)
 	// Also when the function failed: an error that comes before calls which are
@@ -507,7 +515,7 @@ func (r *run) complete(output []byte) outcome {
 	completed, none := store.Completed, ""
 	ended := r.eng.now()
 	err := r.write(&write{
-		events:  []store.Event{{Type: store.WorkflowCompleted, Payload: output}},
+		events:  []store.Event{{Type: store.WorkflowCompleted, Payload: output, Data: r.completedData()}},
 		row:     &store.RowPatch{Status: &completed, EndedAt: &ended, WakeAt: new(store.Time), Code: &none, Reason: &none},
 		expect:  store.Expect{NoCancel: true},
 		send:    append(r.tellParent(store.Completed, "", false, nil, output), r.cancelChildren()...),
@@ -570,7 +578,7 @@ func (r *run) failAs(err error, code string, recoverable bool) outcome {
 	rec := r.eng.errors.record(err)
 	failed, reason := store.Failed, cut(rec.Message, 4<<10)
 	ended := r.eng.now()
-	data := &eventData{Error: rec, Code: code, Reason: reason, Recoverable: &recoverable}
+	data := &eventData{Error: rec, Code: code, Reason: reason, Recoverable: &recoverable, Uncalled: r.uncalledNow()}
 	writeErr := r.write(&write{
 		events:  []store.Event{{Type: store.WorkflowFailed, Data: data.encode()}},
 		row:     &store.RowPatch{Status: &failed, Code: &code, Reason: &reason, Recoverable: &recoverable, EndedAt: &ended, WakeAt: new(store.Time)},

@@ -40,6 +40,10 @@ type scope struct {
 	registered int32      // compensations
 	begun      []*branch  // by Go
 	draws      uint32     // NewID and Rand since the last call
+
+	rest    *rest           // what is left of hist, if it is matched by name
+	patches map[string]bool // answers of Patched and DeprecatePatch
+	item    string          // hash of the Map item, until its first event has it
 }
 
 // call is one durable call, from begin to end.
@@ -102,16 +106,12 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 		s.end()
 		return &store.NameError{Kind: "key", Value: c.key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed", len(c.key), store.MaxKey)}
 	}
-	if int(c.ordinal) <= len(s.hist) {
-		if int(c.ordinal) == len(s.hist) {
-			s.live.Store(true)
-		}
-		c.rec = s.hist[c.ordinal-1]
-		if detail, ok := s.fits(c, kind); !ok {
-			err := s.changed(int(c.ordinal), c.key, detail)
-			s.end()
-			return err
-		}
+	if err := s.match(c, kind); err != nil {
+		s.end()
+		return err
+	}
+	if len(s.hist) > 0 && int(c.ordinal) >= len(s.hist) {
+		s.live.Store(true)
 	}
 	if s.count == nil {
 		if s.names == nil {
@@ -149,17 +149,6 @@ func (s *scope) concurrent(name string) error {
 	return &ConcurrentCallError{RunID: s.run.id, Running: running, Second: name}
 }
 
-// fits reports whether the record at the place of c can be of this call.
-func (s *scope) fits(c *call, kind callKind) (detail string, ok bool) {
-	switch {
-	case c.rec.key != c.key:
-		return "", false
-	case c.rec.kind != kind:
-		return fmt.Sprintf("%s was recorded as a %s and is a %s now.", c.key, c.rec.kind, kind), false
-	}
-	return "", true
-}
-
 // record commits an event of call c and moves the scope's clock on.
 func (s *scope) record(c *call, ev store.Event) (store.Time, error) {
 	w := &write{}
@@ -169,6 +158,7 @@ func (s *scope) record(c *call, ev store.Event) (store.Time, error) {
 // recordWith is record with more in the same write.
 func (s *scope) recordWith(c *call, ev store.Event, w *write) (store.Time, error) {
 	ev.Key, ev.Ordinal = c.key, c.ordinal
+	s.tag(&ev)
 	w.events = append(w.events, ev)
 	if err := s.run.write(w); err != nil {
 		return 0, err
@@ -180,6 +170,7 @@ func (s *scope) recordWith(c *call, ev store.Event, w *write) (store.Time, error
 // stash keeps an event of call c for the run's next write.
 func (s *scope) stash(c *call, ev store.Event) {
 	ev.Key, ev.Ordinal = c.key, c.ordinal
+	s.tag(&ev)
 	s.lastAt, _ = s.run.eng.committer.stash(s.run, ev)
 }
 
@@ -193,18 +184,16 @@ func (s *scope) end() {
 	}
 }
 
-// finish checks, when the scope's function has returned, that nothing recorded
-// was left uncalled.
-func (s *scope) finish() error {
-	if int(s.next) < len(s.hist) {
-		return s.changed(int(s.next)+1, "", "")
-	}
-	return nil
+// changed parks the run: its code and its history part at the call with this
+// ordinal, in the way that detail says.
+func (s *scope) changed(edit Edit, ordinal int, key, detail string) error {
+	e := s.difference(ordinal, key)
+	e.Edit, e.Detail = edit, detail
+	return s.park(e)
 }
 
-// changed parks the run: its code and its history part at the call with this
-// ordinal.
-func (s *scope) changed(ordinal int, key, detail string) error {
+// difference describes where code and history part.
+func (s *scope) difference(ordinal int, key string) *DefinitionChangedError {
 	recorded := make([]string, len(s.hist))
 	for i, rec := range s.hist {
 		recorded[i] = rec.key
@@ -213,10 +202,15 @@ func (s *scope) changed(ordinal int, key, detail string) error {
 	if key != "" {
 		source = callerOutside()
 	}
-	return s.run.die(&death{kind: deathParked, code: CodeDefinitionChanged, err: &DefinitionChangedError{
+	return &DefinitionChangedError{
 		RunID: s.run.id, Workflow: s.run.def.name, Scope: s.path, Recorded: recorded,
-		Ordinal: ordinal, Call: key, Source: source, Detail: detail,
-	}})
+		Ordinal: ordinal, Call: key, Source: source,
+	}
+}
+
+// park stops the run, resumable, because of a changed definition.
+func (s *scope) park(e *DefinitionChangedError) error {
+	return s.run.die(&death{kind: deathParked, code: CodeDefinitionChanged, err: e})
 }
 
 // callerOutside returns file:line of the nearest caller that is not of this
@@ -226,6 +220,9 @@ func callerOutside() string {
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
 	for {
 		f, more := frames.Next()
+		if strings.HasPrefix(f.Function, "runtime.") {
+			return "" // the engine made the call: it is of a compensation
+		}
 		if f.Function != "" && !strings.HasPrefix(f.Function, packagePath+".") {
 			return fmt.Sprintf("%s:%d", f.File, f.Line)
 		}

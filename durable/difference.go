@@ -1,0 +1,136 @@
+package durable
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Edit names what was done to a workflow's code, as far as the first difference
+// between a history and the code tells. It is a word for people and for metrics;
+// more of them may be added.
+type Edit string
+
+// The edits.
+const (
+	EditInserted  Edit = "inserted"  // a call that is not recorded
+	EditRemoved   Edit = "removed"   // a recorded call is no longer made
+	EditRenamed   Edit = "renamed"   // a recorded call has another name
+	EditReordered Edit = "reordered" // a recorded call is made earlier, or another one later
+	// One of two, which the first difference alone cannot tell apart. With the
+	// names declared by Steps it often can.
+	EditInsertedOrRenamed  Edit = "inserted or renamed"
+	EditRemovedOrReordered Edit = "removed or reordered"
+	// EditKind: a step has become a wait, a loop a Map, and so on.
+	EditKind Edit = "kind changed"
+	// EditItems: a Map has other items.
+	EditItems Edit = "items changed"
+	// EditInput: a step has another WithInput, an answer another request.
+	EditInput Edit = "input changed"
+	// EditChild: a child run has another id.
+	EditChild Edit = "child changed"
+	// EditBranches: a First has fewer branches.
+	EditBranches Edit = "branches changed"
+	// EditPatchRemoved: the history has the marker of a Patched that the code no
+	// longer asks for.
+	EditPatchRemoved Edit = "patch removed"
+)
+
+// editOf names the edit at the first difference: call stands where recorded has
+// another key, at ordinal (from 1). sameKind says whether the two calls are of one
+// kind, and declared are the names the code now gives to Steps, nil if it names
+// none. All keys are of one scope. For example:
+//
+//	recorded       call now   edit
+//	a b c          x (at 2)   inserted or renamed; inserted if x is of another kind or the code still declares b
+//	a b c          c (at 2)   removed or reordered; removed if the code declares no b
+//	s s#2 s#3 b    b (at 3)   removed: one repetition less
+//	s s#2 b        s#3 (at 3) inserted: one repetition more
+func editOf(recorded []string, ordinal int, call string, sameKind bool, declared []string) Edit {
+	at := recorded[ordinal-1]
+	still := slices.Contains(declared, baseOf(at))
+	behind := slices.Index(recorded[ordinal:], call)
+	repeated := func(key string) bool { return key != baseKey(key) }
+	switch {
+	case behind < 0 && repeated(call):
+		return EditInserted
+	case behind >= 0 && repeated(at) && baseKey(at) != baseKey(call):
+		return EditRemoved
+	case behind < 0 && (!sameKind || still):
+		return EditInserted
+	case behind < 0 && declared != nil:
+		return EditRenamed
+	case behind < 0 && alike(at, call):
+		return EditRenamed
+	case behind < 0:
+		return EditInsertedOrRenamed
+	case still:
+		return EditReordered
+	case declared != nil:
+		return EditRemoved
+	}
+	return EditRemovedOrReordered
+}
+
+// baseKey returns a key without its occurrence number.
+func baseKey(key string) string {
+	if i := strings.LastIndexByte(key, '#'); i > strings.LastIndexByte(key, '/') {
+		return key[:i]
+	}
+	return key
+}
+
+// baseOf returns the name at the end of a key, as it is escaped there.
+func baseOf(key string) string {
+	key = baseKey(key)
+	return key[strings.LastIndexByte(key, '/')+1:]
+}
+
+// alike reports whether two keys differ in case, or in what stands between their
+// words, and in nothing else.
+func alike(a, b string) bool {
+	plain := strings.NewReplacer("-", "", "_", "", " ", "", ".", "")
+	return strings.EqualFold(plain.Replace(a), plain.Replace(b))
+}
+
+// sentence says of the first difference what was edited.
+func (e *DefinitionChangedError) sentence(recorded string) string {
+	what := ""
+	switch e.Edit {
+	case EditInserted:
+		what = ": it was inserted"
+	case EditRenamed:
+		what = fmt.Sprintf(": %s was renamed", recorded)
+	case EditInsertedOrRenamed:
+		what = fmt.Sprintf(": it was inserted, or %s was renamed", recorded)
+	case EditRemoved:
+		what = fmt.Sprintf(": %s was removed", recorded)
+	case EditReordered:
+		what = ": the order was changed"
+	case EditRemovedOrReordered:
+		what = fmt.Sprintf(": %s was removed, or the order was changed", recorded)
+	}
+	return fmt.Sprintf("%s stands where %s was recorded%s.", e.Call, recorded, what)
+}
+
+// advice says what was edited and what to do about it.
+func (e *DefinitionChangedError) advice() string {
+	recorded := ""
+	if e.Ordinal-1 < len(e.Recorded) {
+		recorded = e.Recorded[e.Ordinal-1]
+	}
+	const goBack = "Or run this with the code it was started with."
+	switch {
+	case e.Detail != "":
+		return e.Detail
+	case e.Call == "":
+		return fmt.Sprintf("%s is recorded and the code no longer calls it. Put it back, or run this with the code it was started with.", recorded)
+	case recorded == "":
+		return fmt.Sprintf("%s is not in the history.", e.Call)
+	}
+	said := e.sentence(recorded)
+	if e.Edit == EditRemoved || e.Edit == EditReordered || e.Edit == EditRemovedOrReordered {
+		return fmt.Sprintf("%s Make it legal:\n  if !durable.Patched(ctx, %q) { … as it was … }\n%s", said, "without-"+baseOf(recorded), goBack)
+	}
+	return fmt.Sprintf("%s Make it legal:\n  if durable.Patched(ctx, %q) { … }\n%s", said, baseOf(e.Call), goBack)
+}

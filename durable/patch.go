@@ -1,0 +1,189 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A change of a workflow's code that inserts, removes or replaces durable calls
+// is made legal for the runs that are under way by asking which way each of them
+// goes:
+//
+//	if durable.Patched(ctx, "fraud-check") {
+//		... the code as it is now
+//	} else {
+//		... the code as it was
+//	}
+//
+// The answer is a marker in the history, of the scope it was asked in. A marker
+// has a place there and no ordinal: calls are counted alike with and without it,
+// so it shifts nothing in the runs that were recorded before.
+
+// patch is what the history of a scope has of one change.
+type patch struct {
+	name       string // escaped
+	change     string // as it was given
+	deprecated bool   // its code has said that the marker may be missing
+}
+
+// patchPrefix stands before the name of a change in the key of its marker. No
+// call has such a key: ~ is escaped in names.
+const patchPrefix = "~patched:"
+
+// Patched reports whether the scope that ctx belongs to (the workflow function, a
+// branch, an item) goes the new way of a change of its code. It is true where the
+// history ends at this place, or has the marker of the change; it is false for a
+// run that has recorded calls behind this place without the marker: those were
+// made by the code as it was.
+//
+// The answer is given once for each change and scope and stays the same, in a
+// loop too, in this process and on every replay. True is recorded with a marker
+// that rides along with the next durable write; if the process dies before that,
+// nothing was recorded behind this place and the question is open again. False
+// costs nothing. A history that has the marker stops, parked, with code that no
+// longer asks; see DeprecatePatch.
+//
+// change names the change: 1 to 255 bytes, never to be used for another one.
+// Outside a run the answer is true. Patched panics where no other answer could be
+// heard: with an unusable name, in the body of a step, and with the context of
+// another scope; in a run that is an error of the run like any panic.
+func Patched(ctx context.Context, change string) bool {
+	s, name := patchScope(ctx, "Patched", change)
+	if s == nil {
+		return true
+	}
+	defer s.end()
+	if yes, asked := s.patches[name]; asked {
+		return yes
+	}
+	yes := s.patchOf(name) != nil
+	if !yes && s.atFrontier() && s.run.dead.Load() == nil {
+		// Not s.stash: the clock of the scope must not depend on whether the
+		// marker was recorded now or is read.
+		s.run.eng.committer.stash(s.run, s.patchEvent(name, change, false))
+		yes = true
+	}
+	s.patched(name, yes)
+	return yes
+}
+
+// DeprecatePatch takes the place of Patched once the code as it was is gone: it
+// accepts histories with the marker of the change and without it, and records
+// none. What the run does is the new way in both cases; a run that has gone the
+// old way is stopped, parked, by the first call that differs.
+//
+// A marker that it finds is recorded as deprecated, durably when it returns,
+// which costs a write once. From then on the run needs neither Patched nor
+// DeprecatePatch: the call can be removed when all runs that have the marker have
+// come by here or have ended. It panics as Patched does.
+func DeprecatePatch(ctx context.Context, change string) {
+	s, name := patchScope(ctx, "DeprecatePatch", change)
+	if s == nil {
+		return
+	}
+	defer s.end()
+	if _, asked := s.patches[name]; asked {
+		return
+	}
+	s.patched(name, true)
+	if p := s.patchOf(name); p != nil && !p.deprecated && s.run.dead.Load() == nil {
+		// An error means that the run is lost or stopped: the next call says so.
+		_ = s.run.write(&write{events: []store.Event{s.patchEvent(name, change, true)}})
+	}
+}
+
+// patchScope returns the scope of a question, entered, and the escaped name of
+// the change. The scope is nil outside a run.
+func patchScope(ctx context.Context, what, change string) (*scope, string) {
+	if err := store.CheckName("change", change); err != nil {
+		panic(err)
+	}
+	if ctx == nil {
+		panic(fmt.Errorf("durable: %s %q was called with a nil context: %w", what, change, ErrInvalid))
+	}
+	switch v := ctx.Value(scopeKey{}).(type) {
+	case *scope:
+		if key := joinKey(v.path, patchPrefix+escapeName(change), 1); len(key) > store.MaxKey {
+			panic(&store.NameError{Kind: "key", Value: key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed", len(key), store.MaxKey)})
+		}
+		_ = v.run.alive() // ends the goroutine of a loop that ignores errors
+		if err := v.enter(new(call), change); err != nil {
+			panic(err)
+		}
+		return v, escapeName(change)
+	case *attempt:
+		panic(fmt.Errorf("%w: %s %q was called in the body of %s. Ask in the workflow function and hand the answer to the body", ErrNested, what, change, v.step.call.key))
+	}
+	return nil, ""
+}
+
+// patched keeps what the scope was told.
+func (s *scope) patched(name string, yes bool) {
+	if s.patches == nil {
+		s.patches = map[string]bool{}
+	}
+	s.patches[name] = yes
+}
+
+// patchOf returns the marker of a change in the history of the scope, nil if there
+// is none.
+func (s *scope) patchOf(name string) *patch {
+	if s.run.past == nil {
+		return nil
+	}
+	ps := s.run.past.patches[s.path]
+	if i := slices.IndexFunc(ps, func(p *patch) bool { return p.name == name }); i >= 0 {
+		return ps[i]
+	}
+	return nil
+}
+
+// unasked returns the first change the history has a marker of and the code has
+// not asked for so far, nil if there is none.
+func (s *scope) unasked() *patch {
+	if s.run.past == nil || s.run.past.patches == nil {
+		return nil
+	}
+	for _, p := range s.run.past.patches[s.path] {
+		if _, asked := s.patches[p.name]; !asked && !p.deprecated {
+			return p
+		}
+	}
+	return nil
+}
+
+// patchEvent makes a marker. Its ordinal is that of the call it stands before.
+func (s *scope) patchEvent(name, change string, deprecated bool) store.Event {
+	return store.Event{
+		Type: store.Patched, Key: joinKey(s.path, patchPrefix+name, 1), Ordinal: s.next + 1,
+		Data: (&eventData{Name: change, Deprecated: deprecated}).encode(),
+	}
+}
+
+// takePatch files a marker.
+func (p *past) takePatch(e *store.Event) error {
+	d, err := dataOf(e)
+	if err != nil {
+		return fmt.Errorf("its data is not readable: %w", err)
+	}
+	path := scopeOfKey(e.Key)
+	name, ok := strings.CutPrefix(strings.TrimPrefix(e.Key[len(path):], "/"), patchPrefix)
+	if !ok || name == "" {
+		return fmt.Errorf("%q is not the key of a patch", e.Key)
+	}
+	for _, have := range p.patches[path] {
+		if have.name == name {
+			have.deprecated = have.deprecated || d.Deprecated
+			return nil
+		}
+	}
+	if p.patches == nil {
+		p.patches = map[string][]*patch{}
+	}
+	p.patches[path] = append(p.patches[path], &patch{name: name, change: d.Name, deprecated: d.Deprecated})
+	return nil
+}
