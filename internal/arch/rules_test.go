@@ -30,6 +30,8 @@ const (
 	goleak    = "go.uber.org/goleak"
 	porcupine = "github.com/anishathalye/porcupine"
 	compress  = "github.com/klauspost/compress"
+	otlp      = "go.opentelemetry.io/proto/otlp"
+	protobuf  = "google.golang.org/protobuf"
 )
 
 // A new line here needs one in docs/adr/0002-dependencies.md.
@@ -60,6 +62,7 @@ var rules = []rule{
 	{path: "internal", ours: []string{"store"}},
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
 	{path: "internal/pgtest", modules: []string{pq, sqlx, sys, flock}, forTests: true},
+	{path: "internal/otlptest", modules: []string{otlp, protobuf}, forTests: true},
 }
 
 // backends are the packages that only the user's main program chooses.
