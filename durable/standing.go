@@ -35,6 +35,8 @@ type Standing struct {
 	// those under way, and Known. It is never a guess, and so may grow.
 	Done, Total int
 	Declared    bool
+	// Names are the declared names, as keys, in order.
+	Names []string
 	// Steps is the number of steps with an outcome, those in branches and items
 	// included, in this generation.
 	Steps int
@@ -289,7 +291,7 @@ func (t *Tracker) forget(keys []string) {
 func (t *Tracker) Standing() Standing {
 	s := t.s
 	s.Declared, s.Total = len(t.declared) > 0, len(t.declared)
-	s.Done = len(t.over)
+	s.Done, s.Names = len(t.over), slices.Clone(t.declared)
 	if s.Seq > 0 && !s.Status.Terminal() {
 		t.underWay(&s)
 	}

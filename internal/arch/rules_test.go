@@ -30,6 +30,8 @@ const (
 	goleak    = "go.uber.org/goleak"
 	porcupine = "github.com/anishathalye/porcupine"
 	compress  = "github.com/klauspost/compress"
+	term      = "golang.org/x/term"
+	uniseg    = "github.com/rivo/uniseg"
 )
 
 // A new line here needs one in docs/adr/0002-dependencies.md.
@@ -59,6 +61,7 @@ var rules = []rule{
 	// Nobody's API. It serves the backends and the SDK, so it may not know them.
 	{path: "internal", ours: []string{"store"}},
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
+	{path: "internal/termview", ours: []string{"durable", "store"}, modules: []string{term, uniseg}},
 	{path: "internal/pgtest", modules: []string{pq, sqlx, sys, flock}, forTests: true},
 }
 
