@@ -191,7 +191,7 @@ func (r *run) renew(n *renewal) outcome {
 		at:     1,
 		branch: store.Branch{N: number, Parent: number, Generation: generation, Reason: "continued", CreatedAt: r.eng.now()},
 		data: eventData{
-			Seed: hex.EncodeToString(seed[:]), Declared: r.def.steps, Executor: r.eng.id,
+			Seed: hex.EncodeToString(seed[:]), Declared: r.def.steps, Executor: r.eng.id, Segment: r.segmentTrace(),
 			Generation: generation, Inbox: seen, Pending: pending,
 			Headers: r.headers, Deadline: r.deadline, Exclusive: r.exclusive, Attributes: r.attributes, Environment: r.eng.environment,
 		},
@@ -226,6 +226,7 @@ func (r *run) renew(n *renewal) outcome {
 	row.Status, row.Code, row.Reason, row.WakeAt = store.Running, "", "", 0
 	row.Last = &w.events[1]
 	next := r.eng.newRun(row, r.def)
+	next.enterSegment(r.segment)
 	next.from = &store.Cursor{After: row.Last.Seq - 1, AfterMessage: floorOf(seen, pending)}
 	return outcome{err: ErrContinued, next: next}
 }

@@ -188,7 +188,7 @@ func (v *view) forked(ctx context.Context, name string, p *past, events []store.
 	var seed [8]byte
 	_, _ = rand.Read(seed[:]) // never fails, says its documentation
 	born.Seed = hex.EncodeToString(seed[:])
-	row.Trace = e.startSpan(ctx, &row)
+	row.Trace = e.startSpan(ctx, &row, linkTo(parseTrace(v.row.Trace), linkForked))
 	created := store.Event{Type: store.WorkflowCreated, At: p.created.At, Data: born.encode(), Payload: input}
 	list := []store.Event{created}
 	for i := range kept {

@@ -12,8 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/otel/trace"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -61,8 +59,8 @@ type run struct {
 	unloadSeen int64          // the last message that its waits have looked at; read once it is unloaded
 	wanting    bool           // something happened while it was being unloaded; guarded by the engine's mutex
 
-	span   trace.Span  // of this execution; nil: nobody traces
-	ending atomic.Bool // its last write is under way
+	segment *segment    // nil: nobody traces; set before it is launched or loaded
+	ending  atomic.Bool // its last write is under way
 	// renewal is what Continue was last called with.
 	renewal atomic.Pointer[renewal]
 	loaded  chan struct{} // closed once the history has been read, if there is one
@@ -238,7 +236,6 @@ func (r *run) launch() { go r.execute() }
 // stands in deferred calls, so that it happens also when the user's code panics
 // or ends the goroutine with runtime.Goexit.
 func (r *run) execute() {
-	r.traceExecution()
 	defer func() {
 		r.endTrace()
 		r.measureEnd()
@@ -276,6 +273,7 @@ func (r *run) execute() {
 			return
 		}
 	}
+	r.endSegment()
 	close(r.loaded)
 	defer r.watchDeadline()()
 	if dead := r.deathOf(); dead != nil {
@@ -340,6 +338,7 @@ func (r *run) readHistory() error {
 		return err
 	}
 	r.past = past
+	r.reenterSegment()
 	for i := range h.Branches {
 		r.lastBranch = max(r.lastBranch, h.Branches[i].N)
 	}

@@ -217,11 +217,17 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	here := e.defs.find(def.name, def.version)
 	row, created, seed := e.newborn(ctx, def, id, input, o)
 	events := append(make([]store.Event, 0, 2), created)
+	var s *segment
 	if here != nil {
 		row.Status, row.Owner, row.StartedAt = store.Running, e.id, row.CreatedAt
-		events = append(events, store.Event{Type: store.WorkflowStarted, Data: (&eventData{Executor: e.id}).encode()})
+		started := &eventData{Executor: e.id}
+		if s = e.beginSegment(&row, false); s != nil {
+			started.Segment = formatTrace(s.context)
+		}
+		events = append(events, store.Event{Type: store.WorkflowStarted, Data: started.encode()})
 	}
 	r := e.newRun(row, here)
+	r.enterSegment(s)
 	r.head = logHead{epoch: row.Epoch}
 	r.lastAt = row.CreatedAt
 	r.headers, r.exclusive = o.headers, o.exclusive
