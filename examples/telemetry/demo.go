@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/otlptest"
 	"github.com/holdfast-dev/holdfast/internal/tracecheck"
 	"github.com/holdfast-dev/holdfast/store"
@@ -87,11 +86,11 @@ func live(ctx context.Context, dir, endpoint string, life int) (pid int, err err
 // show prints the trace that was received as a tree, compares it with the history
 // of the run, and names the metrics.
 func show(ctx context.Context, out io.Writer, dir string, received *otlptest.Receiver) error {
-	events, err := history(ctx, dir)
+	row, events, err := history(ctx, dir)
 	if err != nil {
 		return err
 	}
-	spans := tracecheck.OfRun(received.Spans(), orderID)
+	spans := tracecheck.OfRun(received.Spans(), row)
 	for _, root := range otlptest.Trees(spans) {
 		if err := root.Print(out, "durable.step.attempt", "durable.outcome", "durable.recovered", "durable.replayed"); err != nil {
 			return err
@@ -109,24 +108,23 @@ func show(ctx context.Context, out io.Writer, dir string, received *otlptest.Rec
 	return nil
 }
 
-// history reads the events of the run.
-func history(ctx context.Context, dir string) ([]store.Event, error) {
+// history reads the run and its events.
+func history(ctx context.Context, dir string) (store.Run, []store.Event, error) {
 	st, err := sqlite.Open(filepath.Join(dir, "shop.db"))
 	if err != nil {
-		return nil, err
+		return store.Run{}, nil, err
 	}
 	defer st.Close()
-	eng, err := durable.Open(ctx, st, durable.Options{})
+	h, err := st.Load(ctx, orderID, store.Cursor{})
 	if err != nil {
-		return nil, err
+		return store.Run{}, nil, err
 	}
-	defer eng.Close()
 	var events []store.Event
-	for ev, err := range eng.History(ctx, orderID) {
+	for ev, err := range h.Events {
 		if err != nil {
-			return nil, err
+			return store.Run{}, nil, err
 		}
 		events = append(events, ev)
 	}
-	return events, nil
+	return h.Run, events, nil
 }

@@ -13,22 +13,18 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// OfRun returns the spans of a run, and those below them, which may be of other
-// programs.
-func OfRun(spans []otlptest.Span, runID string) []otlptest.Span {
-	var kept []otlptest.Span
-	for _, root := range otlptest.Trees(spans) {
-		var all []otlptest.Span
-		of := false
-		for n := range root.All {
-			all = append(all, n.Span)
-			of = of || n.Attributes["durable.run.id"] == runID
-		}
-		if of {
-			kept = append(kept, all...)
-		}
+// OfRun returns the spans of the trace that a run was started in. A second Start
+// with its id makes a span of its own, in another trace.
+func OfRun(spans []otlptest.Span, row store.Run) []otlptest.Span {
+	return slices.DeleteFunc(slices.Clone(spans), func(s otlptest.Span) bool { return s.TraceID != TraceID(row) })
+}
+
+// TraceID returns the trace that a run was started in; empty: nobody traced then.
+func TraceID(row store.Run) string {
+	if parts := strings.Split(row.Trace, "-"); len(parts) >= 4 { // W3C traceparent
+		return parts[1]
 	}
-	return kept
+	return ""
 }
 
 // An outcome names an attempt and says how it ended.

@@ -54,7 +54,9 @@ func TestCompareFindsWhatIsWrong(t *testing.T) {
 	}
 }
 
-func TestOfRunKeepsWhatHangsBelowItsSpans(t *testing.T) {
-	other := otlptest.Span{TraceID: "u", ID: "1", Name: "GET /", Attributes: otlptest.Attributes{"durable.run.id": "another"}}
-	require.Len(t, tracecheck.OfRun(append(good(), other), "r"), 7)
+func TestOfRunKeepsTheSpansOfItsTrace(t *testing.T) {
+	other := otlptest.Span{TraceID: "u", ID: "1", Name: "start w", Attributes: otlptest.Attributes{"durable.run.id": "r"}}
+	row := store.Run{ID: "r", Trace: "00-t-1-01"}
+	require.Equal(t, good(), tracecheck.OfRun(append(good(), other), row))
+	require.Empty(t, tracecheck.TraceID(store.Run{}))
 }
