@@ -30,8 +30,14 @@ const (
 	goleak    = "go.uber.org/goleak"
 	porcupine = "github.com/anishathalye/porcupine"
 	compress  = "github.com/klauspost/compress"
+	term      = "golang.org/x/term"
+	uniseg    = "github.com/rivo/uniseg"
 	otlp      = "go.opentelemetry.io/proto/otlp"
 	protobuf  = "google.golang.org/protobuf"
+
+	otelSDK     = otel + "/sdk"
+	otlpTraces  = otel + "/exporters/otlp/otlptrace/otlptracehttp"
+	otlpMetrics = otel + "/exporters/otlp/otlpmetric/otlpmetrichttp"
 )
 
 // A new line here needs one in docs/adr/0002-dependencies.md.
@@ -54,6 +60,10 @@ var rules = []rule{
 	// Around the SDK, never imported by it.
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
 	{
+		path: "examples/telemetry", ours: []string{"durable", "store", "internal/otlptest", "internal/tracecheck"}, anyBackend: true,
+		modules: []string{otel, otel + "/trace", otelSDK, otelSDK + "/metric", otlpTraces, otlpMetrics},
+	},
+	{
 		path: "bench", ours: []string{"durable", "store", "internal"},
 		modules: []string{sqlx, sqlite3, pq}, anyBackend: true, forTests: true,
 	},
@@ -61,7 +71,10 @@ var rules = []rule{
 	// Nobody's API. It serves the backends and the SDK, so it may not know them.
 	{path: "internal", ours: []string{"store"}},
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
+	{path: "internal/termview", ours: []string{"durable", "store"}, modules: []string{term, uniseg}},
 	{path: "internal/pgtest", modules: []string{pq, sqlx, sys, flock}, forTests: true},
+	{path: "internal/tracecheck", ours: []string{"store", "internal/otlptest"}},
+	{path: "internal/tracedemo", ours: []string{"store", "internal/otlptest", "internal/tracecheck"}, anyBackend: true},
 	{path: "internal/otlptest", modules: []string{otlp, protobuf}, forTests: true},
 }
 
