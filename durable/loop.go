@@ -261,7 +261,7 @@ func (e *Engine) claim(ctx context.Context, c store.Claim, d *eventData) ([]*run
 
 // take executes a run that was claimed.
 func (e *Engine) take(row store.Run) *run {
-	r := e.newRun(row, e.defs.find(row.Workflow, row.Version))
+	r := e.newRun(row, e.codeOf(&row))
 	r.fromClaim = true
 	r.silent.Store(row.Status == store.Waiting)
 	e.drop(row.ID) // of ours, if it was lost and is claimed back

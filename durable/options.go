@@ -27,8 +27,8 @@ type Options struct {
 	BootReason string
 
 	// NoReconcileOnBoot keeps Recover from looking for runs whose row and events
-	// contradict each other; Resume and RecoverRun look in any case. Zero: it
-	// looks.
+	// contradict each other, or whose version is gone; Resume and RecoverRun look
+	// in any case. Zero: it looks.
 	NoReconcileOnBoot bool
 
 	// Lease is how long the executor counts as alive after a beat; it beats

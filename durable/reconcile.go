@@ -102,7 +102,11 @@ func reconcile(row *store.Run, s *survey, code codeAtHand) finding {
 	}
 	if code.workflow && !code.pinned {
 		f := finding{code: CodeE2, version: row.InitialVersion}
-		if !code.initial || row.InitialVersion == row.Version {
+		switch {
+		case row.InitialVersion == "":
+			f.refused = fmt.Sprintf("run %s is unrecoverable: its version %s of workflow %s is not registered, and it was started without one; run a program that serves it",
+				row.ID, row.Version, row.Workflow)
+		case !code.initial || row.InitialVersion == row.Version:
 			f.refused = fmt.Sprintf("run %s is unrecoverable: neither its version %s nor its initial version %s of workflow %s is registered; run a program that serves one of them",
 				row.ID, row.Version, row.InitialVersion, row.Workflow)
 		}

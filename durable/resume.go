@@ -114,9 +114,6 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 		return Plan{}, err
 	}
 	reopened = reopened || repaired
-	if err := e.resumeVersion(ctx, row); err != nil {
-		return rv.plan, err
-	}
 	runs, err := e.claimIDs(ctx, []string{id}, &eventData{Executor: e.id, Resumed: true, Force: o.Force})
 	if err != nil {
 		return rv.plan, fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))
