@@ -194,7 +194,7 @@ func isStepOutcome(ev *store.Event) bool {
 // Behind 9, item 1 is no more than begun, and so the Map is.
 func halfKept(left []store.Event) (keys []string, err error) {
 	for i := range left {
-		if t := left[i].Type; t != store.JumpActivated && t != store.Edited {
+		if t := left[i].Type; t != store.JumpActivated && t != store.Edited && t != store.WorkflowRecovered {
 			continue
 		}
 		d, err := dataOf(&left[i])

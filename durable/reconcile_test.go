@@ -241,7 +241,7 @@ func TestAJumpThatWasNotCarriedOutIsTakenBack(t *testing.T) {
 		before := w.row("r").Last.Seq
 		w.append("r", store.Event{Type: store.JumpRequested}, map[string]any{"to_branch": 3}, nil)
 		w.append("r", store.Event{Type: store.AttributesSet}, map[string]any{"attributes": map[string]string{"k": "v"}}, &store.RowPatch{Attributes: map[string]string{"k": "v"}})
-		w.append("r", store.Event{Type: store.ChildStarted, Key: "kid", Ordinal: 4}, map[string]any{"child": "r/kid"}, nil)
+		w.append("r", store.Event{Type: store.ChildStarted, Key: "kid", Ordinal: 3}, map[string]any{"child": "r/kid"}, nil)
 		eng := w.serve(t, wf, kid)
 		rec, err := eng.RecoverRun(w.ctx(), "r")
 		require.NoError(t, err)
