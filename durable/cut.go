@@ -205,3 +205,18 @@ func halfKept(left []store.Event) (keys []string, err error) {
 	}
 	return keys, nil
 }
+
+// around returns the outcomes that may have to be taken back when only the
+// scope path was cut: of all that is around it. Resetting what has not ended
+// changes nothing.
+func around(path string) (keys []string) {
+	for path != "" {
+		if _, _, item := splitItem(path); item {
+			keys = append(keys, path)
+		}
+		path = callOfScope(path)
+		keys = append(keys, path)
+		path = scopeOfKey(path)
+	}
+	return keys
+}

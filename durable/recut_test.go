@@ -67,3 +67,24 @@ func TestARepairBeforeANarrowCutTakesBackWhatThatHadTakenBack(t *testing.T) {
 		require.Equal(t, []int{1, 1, 2, 1}, j.counts("items[0]/b/1", "items[1]/a/1", "items[1]/b/1", "items[2]/b/1"))
 	})
 }
+
+// Repair, likewise, though the event that says what was taken back is the
+// damaged one.
+func TestARepairOfADamagedNarrowCutTakesBackWhatThatHadTakenBack(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		j := &journal{}
+		wf := backInItem(t, w, j)
+		last := w.row("r").Last
+		require.Equal(t, store.JumpActivated, last.Type)
+		w.rotting(t, rot{run: "r", event: at(last.Seq, bitFlips()["data"])}, with(wf))
+		rep, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{})
+		require.NoError(t, err)
+		require.NotZero(t, rep.Cutoff)
+		_, err = w.eng.Recover(context.Background())
+		require.NoError(t, err)
+		out, err := finish(t, w, wf, "r")
+		require.NoError(t, err)
+		require.Equal(t, []int{10, 11, 12}, out)
+		require.Equal(t, []int{1, 1, 2, 1}, j.counts("items[0]/b/1", "items[1]/a/1", "items[1]/b/1", "items[2]/b/1"))
+	})
+}
