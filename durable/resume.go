@@ -117,7 +117,12 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 		return Plan{}, err
 	}
 	reopened = reopened || repaired
-	runs, err := e.claimIDs(ctx, []string{id}, &eventData{Executor: e.id, Resumed: true, Force: o.Force})
+	var k *known
+	if unreadable == nil {
+		k = v.known(rv)
+	}
+	claim := store.Claim{Max: 1, IDs: []string{id}}
+	runs, err := e.claimKnown(ctx, claim, &eventData{Executor: e.id, Resumed: true, Force: o.Force}, k)
 	if err != nil {
 		return rv.plan, fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))
 	}
