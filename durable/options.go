@@ -31,6 +31,13 @@ type Options struct {
 	// in any case. Zero: it looks.
 	NoReconcileOnBoot bool
 
+	// RerunLastStep has recovery run the last declared step (Steps) of a run once
+	// more, under the same IdempotencyKey, if all of them are done and the end of
+	// the run is missing (CodeA3): for steps whose outcome should be looked at
+	// again before the run is believed to be complete. Steps of Once are not run
+	// again. Zero: nothing that is recorded is run again.
+	RerunLastStep bool
+
 	// Lease is how long the executor counts as alive after a beat; it beats
 	// three times as often. Zero: 30 s; at least 250 ms.
 	Lease time.Duration

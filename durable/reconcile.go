@@ -140,26 +140,28 @@ type jump struct {
 // survey is a lineage in summary: what the catalogue asks of it. It is filled by
 // take, event by event, and holds no payload.
 type survey struct {
-	runID     string
-	last      cutPlace
-	lastType  store.Type
-	status    store.Status // as the events have it
-	stable    cutPlace     // the last stable event
-	binding   cutPlace     // the last event that no repair leaves behind
-	call      int64        // seq of the last event of a durable call
-	key       string       // of that call
-	recovered int64        // seq of the last workflow_recovered
-	declared  []string
-	done      []string            // keys of what was completed, in order
-	doneAt    map[string]struct{} // those of the workflow function itself
-	open      map[string]*opening // waits, timers and children without an outcome, by key
-	begun     map[string]*opening // steps without an outcome
-	effects   map[string]bool     // keys whose start was recorded
-	pending   int                 // of open, those that are waits
-	taken     map[int64]bool      // messages that answered a wait
-	answered  bool                // waitsAlone has its answer in the inbox: it goes on by itself
-	jumps     []jump
-	paused    int64 // requests to pause up to this number are answered
+	runID      string
+	last       cutPlace
+	lastType   store.Type
+	status     store.Status // as the events have it
+	stable     cutPlace     // the last stable event,
+	stableType store.Type   // its type,
+	beforeIt   cutPlace     // and the event before it
+	binding    cutPlace     // the last event that no repair leaves behind
+	call       int64        // seq of the last event of a durable call
+	key        string       // of that call
+	recovered  int64        // seq of the last workflow_recovered
+	declared   []string
+	done       []string            // keys of what was completed, in order
+	doneAt     map[string]struct{} // those of the workflow function itself
+	open       map[string]*opening // waits, timers and children without an outcome, by key
+	begun      map[string]*opening // steps without an outcome
+	effects    map[string]bool     // keys whose start was recorded
+	pending    int                 // of open, those that are waits
+	taken      map[int64]bool      // messages that answered a wait
+	answered   bool                // waitsAlone has its answer in the inbox: it goes on by itself
+	jumps      []jump
+	paused     int64 // requests to pause up to this number are answered
 }
 
 func newSurvey(runID string) *survey {
@@ -188,7 +190,7 @@ func (s *survey) take(e *store.Event) error {
 		// One asked before and answered later would be pending again on a
 		// branch that is cut here.
 		if s.pending == 0 {
-			s.stable = at
+			s.stable, s.stableType, s.beforeIt = at, e.Type, s.last
 		}
 	}
 	s.last, s.lastType = at, e.Type
@@ -341,6 +343,16 @@ func (s *survey) allDone() bool {
 		}
 	}
 	return true
+}
+
+// rerun makes of an A3 one that cuts before the outcome of the last step, whose
+// body then runs once more. What must not run twice is not run again.
+func (s *survey) rerun(f finding) finding {
+	if f.code != CodeA3 || s.stableType != store.StepCompleted || s.binding.seq >= s.stable.seq || s.beforeIt.seq == 0 {
+		return f
+	}
+	f.after, f.steps = s.beforeIt.seq, s.beforeIt.steps
+	return f
 }
 
 // openJump returns the first jump that was requested on this branch and leads to

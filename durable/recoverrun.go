@@ -85,6 +85,9 @@ func (e *Engine) RecoverRun(ctx context.Context, id string) (Recovery, error) {
 		if f.code == "" {
 			return rec, nil
 		}
+		if e.options.RerunLastStep {
+			f = t.survey.rerun(f)
+		}
 		if !rec.Needed {
 			rec.Needed, rec.Code, rec.Reason = true, f.code, f.reason()
 		}
