@@ -58,8 +58,8 @@ func (e *Engine) reconcileOnBoot(ctx context.Context, row *store.Run, rep *Repor
 // that the run is consistent.
 func (e *Engine) looksSound(ctx context.Context, row *store.Run, declared int) bool {
 	look := glance(row, declared)
-	if look == lookTail {
-		h, err := e.store.Load(ctx, row.ID, store.Cursor{Tail: tailLength, AfterMessage: math.MaxInt64})
+	for n := shortTail; look == lookTail && n <= longTail; n = 16 * n {
+		h, err := e.store.Load(ctx, row.ID, store.Cursor{Tail: n, AfterMessage: math.MaxInt64})
 		if err != nil {
 			return errors.Is(err, store.ErrNotFound)
 		}
@@ -70,7 +70,7 @@ func (e *Engine) looksSound(ctx context.Context, row *store.Run, declared int) b
 			}
 			tail = append(tail, ev)
 		}
-		look = glanceTail(row, tail, len(tail) < tailLength)
+		look = glanceTail(row, tail, len(tail) < n)
 	}
 	return look == lookNone
 }

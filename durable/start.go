@@ -226,7 +226,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	r.lastAt = row.CreatedAt
 	r.headers, r.exclusive = o.headers, o.exclusive
 	r.input, r.seed = input, seed
-	r.inbox.receive(e.firstMail(id, o.mail), nil)
+	r.deliver(e.firstMail(id, o.mail))
 	if r.input == nil {
 		r.input = []byte{}
 	}

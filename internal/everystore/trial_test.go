@@ -173,6 +173,8 @@ func (tr *trial) live(t require.TestingT, n int, at *death) (writes [][]string, 
 	l.ctx = durable.NewContext(ctx, l.eng)
 
 	outcome, err = l.work(wf)
+	// Others see a write before the process knows that it dies by it.
+	require.NoError(t, l.eng.Close())
 	if died = l.isDead(); !died {
 		require.NoError(t, err, "life %d; on record: %v", n, l.recordedBy)
 	}
