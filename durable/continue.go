@@ -297,6 +297,12 @@ func (r *run) loadLineage() (*store.History, *past, error) {
 		p, err := readPast(r.id, gapless(h), r.sizeHint())
 		return h, p, err
 	}
+	if k := r.known; k != nil {
+		r.known = nil
+		if h, p, ok, err := r.loadRest(k); ok || err != nil {
+			return h, p, err
+		}
+	}
 	const none = math.MaxInt64
 	from := store.Cursor{}
 	switch {

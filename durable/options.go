@@ -27,9 +27,16 @@ type Options struct {
 	BootReason string
 
 	// NoReconcileOnBoot keeps Recover from looking for runs whose row and events
-	// contradict each other; Resume and RecoverRun look in any case. Zero: it
-	// looks.
+	// contradict each other, or whose version is gone; Resume and RecoverRun look
+	// in any case. Zero: it looks.
 	NoReconcileOnBoot bool
+
+	// RerunLastStep has recovery run the last declared step (Steps) of a run once
+	// more, under the same IdempotencyKey, if all of them are done and the end of
+	// the run is missing (CodeA3): for steps whose outcome should be looked at
+	// again before the run is believed to be complete. Steps of Once are not run
+	// again. Zero: nothing that is recorded is run again.
+	RerunLastStep bool
 
 	// Lease is how long the executor counts as alive after a beat; it beats
 	// three times as often. Zero: 30 s; at least 250 ms.

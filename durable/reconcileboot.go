@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -118,11 +117,4 @@ func (e *Engine) reconcileWaiting(ctx context.Context, rep *Report) error {
 		}
 	}
 	return nil
-}
-
-// cancelOf is the message that ends a child whose parent is not there for it any
-// more.
-func cancelOf(child, parent string, at store.Time) store.Message {
-	data, _ := json.Marshal(messageData{Reason: fmt.Sprintf("its parent %s has gone back to before it was started", parent)}) // a string
-	return store.Message{To: child, Kind: store.KindCancel, ID: "cancel", At: at, Data: data, IfLive: true}
 }

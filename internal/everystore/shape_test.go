@@ -159,7 +159,7 @@ func (b backend) killAnywhere(t *testing.T, list []*shape) {
 }
 
 func shapes() []*shape {
-	return slices.Concat(stepShapes(), waitShapes(), structureShapes(), undoShapes(), startShapes(), talkShapes(), renewalShapes())
+	return slices.Concat(stepShapes(), waitShapes(), structureShapes(), undoShapes(), startShapes(), talkShapes(), renewalShapes(), declaredShapes())
 }
 
 // killAnywhere runs the shape undisturbed, and then killed at each of its
