@@ -58,6 +58,7 @@ var rules = []rule{
 	{path: "conformance", ours: []string{"store"}, forTests: true},
 
 	// Around the SDK, never imported by it.
+	{path: "archive", ours: []string{"durable", "store", "internal"}, modules: []string{compress}},
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
 	{
 		path: "examples/telemetry", ours: []string{"durable", "store", "internal/otlptest", "internal/tracecheck"}, anyBackend: true,
