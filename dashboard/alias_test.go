@@ -153,13 +153,9 @@ func TestResumeOfARunWhoseTreeAnotherOneHolds(t *testing.T) {
 
 func TestOfTwoResumesOverHTTPOneWins(t *testing.T) {
 	onStores(t, dashboard.Options{}, func(t *testing.T, s *site) {
-		s.shop.hang = make(chan struct{})
-		s.shop.broken.Store(true)
-		s.start("r")
-		s.shop.hang <- struct{}{}
-		s.until("r", "failed")
-		s.shop.broken.Store(false)
-		s.shop.hang = nil
+		s.failed("r")
+		s.shop.slow = make(chan struct{})
+		defer close(s.shop.slow)
 		const n = 8
 		status := make([]int, n)
 		var all sync.WaitGroup

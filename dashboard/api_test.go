@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -285,10 +286,12 @@ func TestEveryActOfAnOperator(t *testing.T) {
 		s.asks("r")
 		done, err := s.c.Pause(ctx, "r", "lunch")
 		require.NoError(t, err)
-		require.Equal(t, "Workflow r paused", done.Message)
-		run, err := s.c.GetRun(ctx, "r")
-		require.NoError(t, err)
-		require.True(t, run.Paused)
+		require.Contains(t, done.Message, "Workflow r pause")
+		var run client.Run
+		require.Eventually(t, func() bool {
+			run, err = s.c.GetRun(ctx, "r")
+			return err == nil && run.Paused
+		}, 10*time.Second, 5*time.Millisecond)
 		require.False(t, *run.Executed)
 		require.Contains(t, run.Nobody, "paused")
 		stuck, err := s.c.Stuck(ctx)

@@ -46,7 +46,8 @@ type Order struct {
 type shop struct {
 	broken  atomic.Bool // charge fails for good
 	nothing atomic.Bool // it fails before any step
-	hang    chan struct{}
+	hang    chan struct{} // a step of its own waits for it
+	slow    chan struct{} // charge waits for it
 	charged atomic.Int64
 }
 
@@ -72,6 +73,9 @@ func (s *shop) checkout(ctx context.Context, o Order) (string, error) {
 	_, err := durable.Retry(ctx, "charge", durable.Policy{MaxAttempts: 2, Initial: time.Millisecond}, func(ctx context.Context) (int, error) {
 		durable.Note(ctx, "bank", "secret-note")
 		s.charged.Add(1)
+		if s.slow != nil {
+			<-s.slow
+		}
 		if s.broken.Load() {
 			return 0, errors.New("bank says no: card 4111-secret")
 		}
