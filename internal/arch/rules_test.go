@@ -59,6 +59,8 @@ var rules = []rule{
 
 	// Around the SDK, never imported by it.
 	{path: "archive", ours: []string{"durable", "store", "internal"}, modules: []string{compress}},
+	{path: "dashboard", ours: []string{"client", "durable", "store", "internal/outline"}},
+	{path: "client"},
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
 	{
 		path: "examples/telemetry", ours: []string{"durable", "store", "internal/otlptest", "internal/tracecheck"}, anyBackend: true,
