@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -59,6 +61,7 @@ type run struct {
 	unloadSeen int64          // the last message that its waits have looked at; read once it is unloaded
 	wanting    bool           // something happened while it was being unloaded; guarded by the engine's mutex
 
+	start   trace.Span  // of its start, if that was here
 	segment *segment    // nil: nobody traces; set before it is launched or loaded
 	ending  atomic.Bool // its last write is under way
 	// renewal is what Continue was last called with.
@@ -236,6 +239,9 @@ func (r *run) launch() { go r.execute() }
 // stands in deferred calls, so that it happens also when the user's code panics
 // or ends the goroutine with runtime.Goexit.
 func (r *run) execute() {
+	if r.start != nil {
+		r.start.End() // before anything that hangs below it
+	}
 	defer func() {
 		r.endTrace()
 		r.measureEnd()
