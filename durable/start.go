@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"reflect"
 	"time"
@@ -307,7 +308,7 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 		return nil, id, nil
 	}
 	count(e.metrics.started, 1, attrWorkflow.String(def.name))
-	e.log.Info("durable: run started", "run", id, "workflow", def.name)
+	r.log(slog.LevelInfo, "durable: run started")
 	return r, id, nil
 }
 
