@@ -116,7 +116,10 @@ func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) 
 	}
 	ev := store.Event{Type: store.ChildStarted, Data: (&eventData{Child: ch.id, Abandon: ch.abandon}).encode()}
 	var err error
-	ch.began, err = s.recordWith(&ch.call, ev, w)
+	if ch.began, err = s.recordWith(&ch.call, ev, w); err == nil {
+		r.start.End() // before anything that hangs below it
+	}
+	r.start = nil
 	if here {
 		if err == nil && !e.isOurs(r) {
 			err = errElsewhere

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"reflect"
 	"slices"
@@ -217,7 +218,7 @@ func (r *run) renew(n *renewal) outcome {
 	case err != nil:
 		return outcome{err: err}
 	}
-	r.eng.log.Info("durable: run continued", "run", r.id, "workflow", r.def.name, "generation", generation)
+	r.log(slog.LevelInfo, "durable: run continued", slog.Int("generation", int(generation)))
 	if d := r.dead.Load(); d != nil && d.kind == deathLost {
 		return outcome{err: d.err}
 	}

@@ -67,3 +67,21 @@ func (e *Engine) errorAttr(err error) slog.Attr {
 	}
 	return slog.String("error_type", e.errors.kindOf(err))
 }
+
+// parkedAttr is what a log line says of why a run was parked: what the engine
+// itself has found is told in full, but not what it says of the user's values.
+func (e *Engine) parkedAttr(code string, err error) slog.Attr {
+	if code == CodeUndecodable || code == CodeUnrecoverable {
+		return e.errorAttr(err)
+	}
+	return slog.Any("error", err)
+}
+
+// promptAttrs are what a log line says of a prompt: nothing, unless
+// Options.Verbatim asks for it.
+func (e *Engine) promptAttrs(text string) []slog.Attr {
+	if !e.options.Verbatim {
+		return nil
+	}
+	return []slog.Attr{slog.String("prompt", text)}
+}

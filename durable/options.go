@@ -99,10 +99,10 @@ type Options struct {
 	// TraceMode says how the spans of a run's processes belong together; zero:
 	// TraceParent, one trace for each run.
 	TraceMode TraceMode
-	// Verbatim lets the words of users into spans and log lines: messages of
-	// errors and panics, prompts, reasons. They may hold secrets, so false, the
-	// zero value, keeps them out: an error is told by its type, and the
-	// history has its message. Payloads are in neither, whatever this says.
+	// Verbatim lets messages of errors and panics, and prompts, into spans and
+	// log lines. They may hold secrets, so false, the zero value, keeps them
+	// out: an error is told by its type, and the history has its message.
+	// Payloads are in neither, whatever this says.
 	Verbatim bool
 	// Logger for the life of runs and for recovery; nil: slog.Default().
 	Logger *slog.Logger

@@ -145,31 +145,33 @@ func linkTo(sc trace.SpanContext, what string) trace.Link {
 	return trace.Link{SpanContext: sc, Attributes: []attribute.KeyValue{attrLink.String(what)}}
 }
 
-// startSpan records that a run is started and returns the context to keep with
-// it: empty when nobody traces. It is exported before the run is there: should
-// the process be killed in between, a span too many does no harm, and one that
-// is missing would leave the whole trace without its root.
-func (e *Engine) startSpan(ctx context.Context, row *store.Run, links ...trace.Link) string {
-	if around := trace.SpanContextFromContext(ctx); row.Parent != "" && around.IsValid() && !around.IsSampled() {
-		return formatTrace(around) // decided when the parent was started, for its children too
+// startSpan begins the span of the start of a run and keeps its context in the
+// row. It is to be ended once the run is there, and not when it was there before
+// or could not be started: what is not ended is not exported.
+func (e *Engine) startSpan(ctx context.Context, row *store.Run, links ...trace.Link) trace.Span {
+	around := trace.SpanContextFromContext(ctx)
+	if row.Parent != "" && around.IsValid() && !around.IsSampled() {
+		row.Trace = formatTrace(around) // decided when the parent was started, for its children too
+		return trace.SpanFromContext(context.Background())
 	}
 	_, span := e.tracer.Start(ctx, "start "+row.Workflow, trace.WithSpanKind(trace.SpanKindProducer))
-	defer span.End()
-	if span.IsRecording() {
-		span.SetAttributes(attrRun.String(row.ID), attrWorkflow.String(row.Workflow), attrVersion.String(row.Version))
-		if row.Parent != "" {
-			span.SetAttributes(attrParentRun.String(row.Parent), attrKey.String(row.ParentKey))
-		}
-		if row.ForkedFrom != "" {
-			span.SetAttributes(attrForkedFrom.String(row.ForkedFrom))
-		}
-		for _, l := range links {
-			if l.SpanContext.IsValid() {
-				span.AddLink(l)
-			}
+	row.Trace = formatTrace(span.SpanContext())
+	if !span.IsRecording() {
+		return span
+	}
+	span.SetAttributes(attrRun.String(row.ID), attrWorkflow.String(row.Workflow), attrVersion.String(row.Version))
+	if row.Parent != "" {
+		span.SetAttributes(attrParentRun.String(row.Parent), attrKey.String(row.ParentKey))
+	}
+	if row.ForkedFrom != "" {
+		span.SetAttributes(attrForkedFrom.String(row.ForkedFrom))
+	}
+	for _, l := range links {
+		if l.SpanContext.IsValid() {
+			span.AddLink(l)
 		}
 	}
-	return formatTrace(span.SpanContext())
+	return span
 }
 
 // endRunSpan tells that a run has ended and how: its span reaches from the
