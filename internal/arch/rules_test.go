@@ -60,7 +60,7 @@ var rules = []rule{
 	// Around the SDK, never imported by it.
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
 	{
-		path: "examples/telemetry", ours: []string{"durable", "store", "internal/otlptest", "internal/tracecheck"}, anyBackend: true,
+		path: "examples/telemetry", ours: []string{"durable", "store", "internal/otlptest", "internal/termview", "internal/tracecheck"}, anyBackend: true,
 		modules: []string{otel, otel + "/trace", otelSDK, otelSDK + "/metric", otlpTraces, otlpMetrics},
 	},
 	{
