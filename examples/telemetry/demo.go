@@ -41,7 +41,7 @@ func demo(ctx context.Context, out io.Writer, dir string) error {
 		endpoint = received.URL()
 	}
 	for life := 1; life <= 3; life++ {
-		pid, err := live(ctx, dir, endpoint, life)
+		pid, err := live(ctx, out, dir, endpoint, life)
 		switch {
 		case err != nil:
 			return fmt.Errorf("life %d of the shop: %w", life, err)
@@ -60,7 +60,7 @@ func demo(ctx context.Context, out io.Writer, dir string) error {
 
 // live runs this program as the shop. It returns an error unless the process ends
 // as it should: by its own hand in its first two lives, well in the third.
-func live(ctx context.Context, dir, endpoint string, life int) (pid int, err error) {
+func live(ctx context.Context, out io.Writer, dir, endpoint string, life int) (pid int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	self, err := os.Executable()
@@ -69,7 +69,7 @@ func live(ctx context.Context, dir, endpoint string, life int) (pid int, err err
 	}
 	cmd := exec.CommandContext(ctx, self, "-data", dir)
 	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", lifeVariable, life), endpointVariable+"="+endpoint, "OTEL_SERVICE_NAME=shop")
-	cmd.Stderr = os.Stderr
+	cmd.Stdout, cmd.Stderr = out, os.Stderr
 	err = cmd.Run()
 	var ended *exec.ExitError
 	switch {

@@ -34,6 +34,10 @@ func shop(ctx context.Context, dir string, life int) (err error) {
 	}
 	defer eng.Close()
 	ctx = durable.NewContext(ctx, eng)
+	left, err := resumption(ctx, os.Stdout, eng)
+	if err != nil {
+		return err
+	}
 	if _, err := durable.Recover(ctx); err != nil {
 		return err
 	}
@@ -41,8 +45,9 @@ func shop(ctx context.Context, dir string, life int) (err error) {
 	if err != nil {
 		return err
 	}
+	shown := follow(ctx, os.Stdout, eng, left)
 	_, err = run.Wait(ctx)
-	return err
+	return errors.Join(err, shown())
 }
 
 // counter is where orders are taken; it dies in its first two lives.

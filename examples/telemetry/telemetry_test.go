@@ -33,6 +33,7 @@ func received(t *testing.T, bin string) {
 	out, err := cmd.CombinedOutput()
 	require.NoError(t, err, string(out))
 	require.Contains(t, string(out), "was killed")
+	require.Contains(t, string(out), "Resuming from step 2 of 4: charge, attempt 2 of 5\n  skipped      reserve\n  re-executed  charge\n  to run       parcels, ship\n")
 	require.Contains(t, string(out), "each attempt of the history is in it, once")
 	require.Contains(t, string(out), "durable.step.attempt=3  durable.outcome=ok")
 	require.Contains(t, string(out), "POST /charges")

@@ -63,12 +63,12 @@ var rules = []rule{
 	{path: "client"},
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
 	{
-		path: "examples/telemetry", ours: []string{"durable", "store", "internal/otlptest", "internal/tracecheck"}, anyBackend: true,
+		path: "examples/telemetry", ours: []string{"durable", "store", "internal/otlptest", "internal/termview", "internal/tracecheck"}, anyBackend: true,
 		modules: []string{otel, otel + "/trace", otelSDK, otelSDK + "/metric", otlpTraces, otlpMetrics},
 	},
 	{
 		path: "bench", ours: []string{"durable", "store", "internal"},
-		modules: []string{sqlx, sqlite3, pq}, anyBackend: true, forTests: true,
+		modules: []string{sqlx, sqlite3, pq, otelSDK, otelSDK + "/metric"}, anyBackend: true, forTests: true,
 	},
 
 	// Nobody's API. It serves the backends and the SDK, so it may not know them.

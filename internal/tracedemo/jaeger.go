@@ -57,10 +57,10 @@ func startJaeger(ctx context.Context, binary string) (*jaeger, error) {
 		}
 		select {
 		case <-j.done:
-			return nil, fmt.Errorf("Jaeger ended:\n%s", j.log.String())
+			return nil, fmt.Errorf("the backend, Jaeger, ended:\n%s", j.log.String())
 		case <-ctx.Done():
 			_ = j.stop()
-			return nil, fmt.Errorf("Jaeger does not answer: %w\n%s", context.Cause(ctx), j.log.String())
+			return nil, fmt.Errorf("the backend, Jaeger, does not answer: %w\n%s", context.Cause(ctx), j.log.String())
 		case <-time.After(50 * time.Millisecond):
 		}
 	}

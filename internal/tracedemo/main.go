@@ -78,7 +78,7 @@ func compare(ctx context.Context, out io.Writer, j *jaeger, row store.Run, event
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	var spans []otlptest.Span
-	wrong := errors.New("Jaeger has nothing of it")
+	wrong := errors.New("the backend, Jaeger, has nothing of it")
 	for wrong != nil { // it takes what it has received into its store a little later
 		var err error
 		if spans, err = j.trace(ctx, tracecheck.TraceID(row)); err != nil {
