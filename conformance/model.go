@@ -461,7 +461,7 @@ func (p *player) claim(id, executor string) {
 }
 
 func (p *player) remove(id string, force bool) {
-	n, err := p.s.Delete(p.t.Context(), []string{id}, force)
+	n, err := p.s.Delete(p.t.Context(), store.Deletion{RunIDs: []string{id}, Force: force})
 	var want error
 	r := p.model[id]
 	switch {
