@@ -50,6 +50,7 @@ var rules = []rule{
 	{path: "conformance", ours: []string{"store"}, forTests: true},
 
 	// Around the SDK, never imported by it.
+	{path: "shell", ours: []string{"durable", "store", "internal"}},
 	{path: "archive", ours: []string{"durable", "store", "internal"}, modules: []string{compress}},
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
 	{
