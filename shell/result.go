@@ -106,18 +106,16 @@ type MismatchError struct {
 	RunID, Step string
 	Dir         string
 	Differences []string
-	Err         error // why it could not be restored, if that was asked for
+	Problem     string // why it could not be restored, if that was asked for
 }
 
 func (e *MismatchError) Error() string {
 	s := fmt.Sprintf("run %s, step %s: %s is not as it was when the run was interrupted: %s", e.RunID, e.Step, e.Dir, strings.Join(e.Differences, "; "))
-	if e.Err != nil {
-		s += fmt.Sprintf("; it could not be restored: %v", e.Err)
+	if e.Problem != "" {
+		s += "; it could not be restored: " + e.Problem
 	}
 	return s + fmt.Sprintf(". Put it right and `durable resume %s --reset-failures`, or let it go on as it is with shell.Warn", quote(e.RunID))
 }
-
-func (e *MismatchError) Unwrap() error { return e.Err }
 
 // Errors are the kinds of errors of this package, for durable.Options.Errors: with
 // them errors.As finds on replay what it has found live.

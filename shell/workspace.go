@@ -245,7 +245,11 @@ func moved(was, now *Place) bool {
 
 func (w *Workspace) mismatch(ctx context.Context, dir string, list []string, err error) error {
 	a := durable.Attempt(ctx)
-	return durable.Permanent(&MismatchError{RunID: a.RunID, Step: a.Key, Dir: dir, Differences: list, Err: err})
+	e := &MismatchError{RunID: a.RunID, Step: a.Key, Dir: dir, Differences: list}
+	if err != nil {
+		e.Problem = err.Error()
+	}
+	return durable.Permanent(e)
 }
 
 // dir returns the working directory, absolute and without links.
