@@ -58,6 +58,7 @@ var rules = []rule{
 	{path: "conformance", ours: []string{"store"}, forTests: true},
 
 	// Around the SDK, never imported by it.
+	{path: "shell", ours: []string{"durable", "store", "internal"}},
 	{path: "archive", ours: []string{"durable", "store", "internal"}, modules: []string{compress}},
 	{path: "dashboard", ours: []string{"client", "durable", "store", "internal/outline"}},
 	{path: "client"},
