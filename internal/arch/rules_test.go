@@ -30,6 +30,7 @@ const (
 	goleak    = "go.uber.org/goleak"
 	porcupine = "github.com/anishathalye/porcupine"
 	compress  = "github.com/klauspost/compress"
+	openapi   = "github.com/getkin/kin-openapi"
 )
 
 // A new line here needs one in docs/adr/0002-dependencies.md.
@@ -70,6 +71,6 @@ var backends = []string{"store/memory", "store/sqlite", "store/postgres"}
 // testModules and testHelpers are for _test files and for packages that are
 // themselves for tests.
 var (
-	testModules = []string{testify, rapid, goleak, porcupine}
+	testModules = []string{testify, rapid, goleak, porcupine, openapi}
 	testHelpers = []string{"internal/pgtest", "conformance", "durable/durabletest"}
 )
