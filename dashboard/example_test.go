@@ -106,7 +106,7 @@ func Example_client() {
 		if u.Event == nil {
 			continue
 		}
-		fmt.Println(u.Event.Type, u.Event.Key)
+		fmt.Println(u.Event.Text)
 		if u.Event.Type == "wait_requested" {
 			done, err := c.Approve(ctx, "order-42", "", "looks right")
 			if err != nil {
