@@ -38,6 +38,7 @@ const (
 	otelSDK     = otel + "/sdk"
 	otlpTraces  = otel + "/exporters/otlp/otlptrace/otlptracehttp"
 	otlpMetrics = otel + "/exporters/otlp/otlpmetric/otlpmetrichttp"
+	openapi     = "github.com/getkin/kin-openapi"
 )
 
 // A new line here needs one in docs/adr/0002-dependencies.md.
@@ -88,6 +89,6 @@ var backends = []string{"store/memory", "store/sqlite", "store/postgres"}
 // testModules and testHelpers are for _test files and for packages that are
 // themselves for tests.
 var (
-	testModules = []string{testify, rapid, goleak, porcupine}
+	testModules = []string{testify, rapid, goleak, porcupine, openapi}
 	testHelpers = []string{"internal/pgtest", "conformance", "durable/durabletest"}
 )
