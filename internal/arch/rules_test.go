@@ -59,6 +59,7 @@ var rules = []rule{
 	// Nobody's API. It serves the backends and the SDK, so it may not know them.
 	{path: "internal", ours: []string{"store"}},
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
+	{path: "internal/outline", ours: []string{"store"}},
 	{path: "internal/pgtest", modules: []string{pq, sqlx, sys, flock}, forTests: true},
 }
 
