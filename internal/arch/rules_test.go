@@ -50,6 +50,8 @@ var rules = []rule{
 	{path: "conformance", ours: []string{"store"}, forTests: true},
 
 	// Around the SDK, never imported by it.
+	{path: "dashboard", ours: []string{"durable", "store", "internal/outline"}},
+	{path: "client"},
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
 	{
 		path: "bench", ours: []string{"durable", "store", "internal"},
