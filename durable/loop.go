@@ -250,7 +250,7 @@ func (e *Engine) claim(ctx context.Context, c store.Claim, d *eventData) ([]*run
 	if len(e.defs.served) == 0 {
 		return nil, nil
 	}
-	c.Executor, c.Serves, c.At, c.Data = e.id, e.defs.served, e.now(), d.encode()
+	c.Executor, c.Serves, c.At, c.Data = e.id, e.defs.served, e.now(), e.sign(d).encode()
 	rows, err := e.store.Claim(ctx, c)
 	runs := make([]*run, len(rows))
 	for i := range rows {

@@ -219,7 +219,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	events := append(make([]store.Event, 0, 2), created)
 	if here != nil {
 		row.Status, row.Owner, row.StartedAt = store.Running, e.id, row.CreatedAt
-		events = append(events, store.Event{Type: store.WorkflowStarted, Data: (&eventData{Executor: e.id}).encode()})
+		events = append(events, store.Event{Type: store.WorkflowStarted, Data: e.sign(&eventData{}).encode()})
 	}
 	r := e.newRun(row, here)
 	r.head = logHead{epoch: row.Epoch}

@@ -19,6 +19,8 @@ type data struct {
 	Notes       map[string]json.RawMessage `json:"notes"`
 	Declared    []string                   `json:"declared"`
 	Executor    string                     `json:"executor"`
+	Host        string                     `json:"host"`
+	PID         int                        `json:"pid"`
 	Resumed     bool                       `json:"resumed"`
 	Code        string                     `json:"code"`
 	Reason      string                     `json:"reason"`

@@ -1,8 +1,6 @@
 package outline
 
 import (
-	"fmt"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -21,13 +19,12 @@ func (b *Builder) claim(e *store.Event, d *data) {
 		}
 	}
 	l := Life{Executor: d.Executor, Begin: e.At, End: e.At, How: Alive, Resumed: d.Resumed, claim: e.Type, Replayed: int(e.Steps)}
-	l.Name = short(d.Executor)
-	if x := b.execs[d.Executor]; x != nil {
-		l.Host, l.PID = x.Host, x.PID
-		l.Name = x.Name
-		if l.Name == "" {
-			l.Name = fmt.Sprintf("%s, pid %d", x.Host, x.PID)
-		}
+	l.Name, l.Host, l.PID = d.Name, d.Host, d.PID
+	if x := b.execs[d.Executor]; x != nil && l.Name == "" {
+		l.Name, l.Host, l.PID = x.Name, x.Host, x.PID
+	}
+	if l.Name == "" {
+		l.Name = short(d.Executor)
 	}
 	b.lives = append(b.lives, l)
 }

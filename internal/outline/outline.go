@@ -58,7 +58,7 @@ type Outline struct {
 // A Life is the time in which one executor had the run.
 type Life struct {
 	Executor string // its id
-	Name     string // for people: its name, else host and pid, else the beginning of its id
+	Name     string // for people: its name, else the beginning of its id
 	Host     string // empty: not known any more
 	PID      int
 	Begin    store.Time
