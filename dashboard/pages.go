@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -33,7 +34,10 @@ var templates = sync.OnceValue(func() *template.Template {
 		"asset":  assetURL,
 		"plural": func(n int, one string) string { return plural(n, one) },
 		"num":    func(n int64) string { return number(n) },
-		"list":   func(v ...any) []any { return v },
+		"odd":    func(n int) bool { return n%2 == 1 },
+		"prev":   func(n int) int { return n - 1 },
+		"len2":   func(shown []waitRow, more int) int { return len(shown) + more },
+		"len3":   func(shown []stuckView, more int) int { return len(shown) + more },
 	}).ParseFS(templateFiles, "templates/*.html"))
 })
 
@@ -48,6 +52,7 @@ func (h *handler) pageRoutes() []route {
 		page("GET", "/stuck", ActionList, "", h.stuckPage),
 		page("GET", "/history", ActionList, "", h.historyPage),
 		page("GET", "/go", ActionList, "", h.goToRun),
+		// The page of a run is at /runs/{id}, an address of the API, too.
 		page("GET", "/runs/{id}/rows", ActionRead, "id", h.rowsPage),
 		page("GET", "/assets/{name}", "", "", h.asset),
 	}
@@ -121,7 +126,7 @@ func (h *handler) badges(ctx context.Context, l *layout) error {
 }
 
 // pageProblem answers with an error as a page; false: it has not.
-func (h *handler) pageProblem(w http.ResponseWriter, r *http.Request, status int, p Problem) bool {
+func (h *handler) pageProblem(w http.ResponseWriter, r *http.Request, status int, p client.Problem) bool {
 	if !wantsPage(r) && r.Header.Get("Accept") != "" && !strings.Contains(r.Header.Get("Accept"), "*/*") {
 		return false
 	}
@@ -135,7 +140,7 @@ func (h *handler) pageProblem(w http.ResponseWriter, r *http.Request, status int
 
 type problemView struct {
 	Status int
-	Problem
+	client.Problem
 	Back string
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -96,7 +97,7 @@ func (h *handler) historyPage(w http.ResponseWriter, r *http.Request) error {
 		}
 		for _, a := range runs[:min(len(runs), 500)] {
 			row := historyRow{
-				ID: a.RunID, URL: h.runURL(a.RunID), Workflow: a.Workflow, Took: outline.Duration(time.Duration(a.Duration) * time.Millisecond),
+				ID: a.RunID, URL: h.runURL(a.RunID), Workflow: a.Workflow, Took: outline.Duration(time.Duration(a.DurationMS) * time.Millisecond),
 				Error: h.redact(outline.OneLine(a.Error, 200)), Status: statusViews[store.Status(a.Status)], Live: kept[a.RunID],
 			}
 			if row.Status.Word == "" {
@@ -112,7 +113,7 @@ func (h *handler) historyPage(w http.ResponseWriter, r *http.Request) error {
 }
 
 // stillHere says which archived runs the store still has.
-func (h *handler) stillHere(r *http.Request, runs []ArchivedRun) (map[string]bool, error) {
+func (h *handler) stillHere(r *http.Request, runs []client.ArchivedRun) (map[string]bool, error) {
 	ids := make([]string, 0, len(runs))
 	for _, a := range runs[:min(len(runs), 500)] {
 		ids = append(ids, a.RunID)

@@ -69,6 +69,7 @@ type cardsView struct {
 }
 
 type waitRow struct {
+	API                                 string
 	RunID, URL, Prompt, Key, Age, Until string
 	Workflow                            string
 }
@@ -378,7 +379,7 @@ func (h *handler) healthCard(ctx context.Context, c *cardsView) error {
 
 func (h *handler) waitRow(a *durable.Approval) waitRow {
 	at := now()
-	w := waitRow{RunID: a.RunID, URL: h.runURL(a.RunID), Prompt: h.redact(outline.OneLine(a.Prompt, 300)), Key: a.Key, Age: outline.About(at.Sub(a.AskedAt)), Workflow: a.Workflow}
+	w := waitRow{API: h.options.Prefix + "/api/runs/" + url.PathEscape(a.RunID), RunID: a.RunID, URL: h.runURL(a.RunID), Prompt: h.redact(outline.OneLine(a.Prompt, 300)), Key: a.Key, Age: outline.About(at.Sub(a.AskedAt)), Workflow: a.Workflow}
 	if a.Until != 0 {
 		w.Until = outline.Clock(a.Until, at, zone)
 	}

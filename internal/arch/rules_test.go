@@ -50,7 +50,7 @@ var rules = []rule{
 	{path: "conformance", ours: []string{"store"}, forTests: true},
 
 	// Around the SDK, never imported by it.
-	{path: "dashboard", ours: []string{"durable", "store", "internal/outline"}},
+	{path: "dashboard", ours: []string{"client", "durable", "store", "internal/outline"}},
 	{path: "client"},
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
 	{
