@@ -21,11 +21,27 @@ func Listen(ctx context.Context, addr string, o Options) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("dashboard: listening on %s: %w", addr, err)
 	}
-	// The address that was opened decides, not what a name might stand for.
-	if a, ok := l.Addr().(*net.TCPAddr); o.Authorize == nil && (!ok || !a.IP.IsLoopback()) {
-		return nil, errors.Join(fmt.Errorf("%w (address %s)", ErrExposed, l.Addr()), l.Close())
+	if err := exposed(l, o); err != nil {
+		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
+}
+
+// exposed returns an error if whoever can reach l could act. The address that was
+// opened decides, not what a name might stand for.
+func exposed(l net.Listener, o Options) error {
+	if o.Authorize != nil {
+		return nil
+	}
+	switch a := l.Addr().(type) {
+	case *net.TCPAddr:
+		if a.IP.IsLoopback() {
+			return nil
+		}
+	case *net.UnixAddr:
+		return nil // the file system says who may
+	}
+	return fmt.Errorf("%w (address %s)", ErrExposed, l.Addr())
 }
 
 // ListenAndServe serves the handler of eng on a TCP address ("127.0.0.1:8233"),
@@ -43,8 +59,11 @@ func ListenAndServe(ctx context.Context, addr string, eng *durable.Engine, o Opt
 	return Serve(ctx, l, eng, o)
 }
 
-// Serve is ListenAndServe on what Listen has opened, and closes it.
+// Serve is ListenAndServe on a listener, which it closes.
 func Serve(ctx context.Context, l net.Listener, eng *durable.Engine, o Options) error {
+	if err := exposed(l, o); err != nil {
+		return errors.Join(err, l.Close())
+	}
 	streams, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
 	srv := &http.Server{
