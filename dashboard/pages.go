@@ -79,7 +79,7 @@ type layout struct {
 	Stuck      int
 	Archive    bool
 	Stream     string // address of the stream that says when to look again; empty: none
-	Find       string
+	Only       string // of what it says, only this run concerns the page
 	Zone       string
 	Notice     string // what an act came to
 	Body       any

@@ -1,11 +1,13 @@
 package dashboard
 
 import (
+	"context"
 	"net/http"
 	"slices"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -29,7 +31,7 @@ func (h *handler) waitingPage(w http.ResponseWriter, r *http.Request) error {
 	if err := h.badges(r.Context(), &l); err != nil {
 		return err
 	}
-	approvals, err := h.eng.Approvals(r.Context())
+	approvals, err := h.approvals(r.Context())
 	if err != nil {
 		return err
 	}
@@ -40,6 +42,13 @@ func (h *handler) waitingPage(w http.ResponseWriter, r *http.Request) error {
 		})
 	}
 	return h.render(w, r, http.StatusOK, "waiting", l)
+}
+
+// approvals lists what is asked of people, what was asked first first.
+func (h *handler) approvals(ctx context.Context) ([]durable.Approval, error) {
+	all, err := h.eng.Approvals(ctx)
+	slices.SortStableFunc(all, func(a, b durable.Approval) int { return int(a.AskedAt - b.AskedAt) })
+	return all, err
 }
 
 type stuckPageView struct {

@@ -86,7 +86,7 @@ type eventView struct {
 	Gone      bool
 }
 
-const eventsShown = 60
+const eventsShown = 25
 
 // pageRun shows one run.
 func (h *handler) pageRun(w http.ResponseWriter, r *http.Request) error {
@@ -101,8 +101,13 @@ func (h *handler) pageRun(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	l := layout{Title: id, Nav: "runs", Body: v, Stream: h.options.Prefix + "/api/runs/" + url.PathEscape(id) + "/stream"}
-	if o.Run.Status == store.Completed || o.Run.Status == store.Cancelled {
+	switch o.Run.Status {
+	case store.Completed, store.Cancelled:
 		l.Stream = ""
+	case store.Failed:
+		// Its own stream has ended. When somebody resumes it, that of all runs
+		// says so.
+		l.Stream, l.Only = h.options.Prefix+"/api/stream", id
 	}
 	if err := h.badges(r.Context(), &l); err != nil {
 		return err
@@ -160,7 +165,11 @@ func (h *handler) fillTimeline(v *runView, o *outline.Outline, q *runQuery, link
 	v.Total = len(t.lines)
 	v.Lines = t.lines[:min(len(t.lines), firstRows)]
 	v.RowsURL = v.URL + "/rows?" + q.with().Encode()
-	v.Summary = plural(len(o.Lives), "process")
+	processes := map[string]bool{}
+	for i := range o.Lives {
+		processes[o.Lives[i].Executor] = true
+	}
+	v.Summary = plural(len(processes), "process")
 	if n := len(o.Lanes); n > 1 {
 		v.Summary += ", " + plural(n, "branch")
 	}

@@ -29,6 +29,7 @@ type runsView struct {
 	Empty   bool   // there is no run at all
 	NoMatch []dropView
 	Clear   string
+	stuck   map[string]bool
 }
 
 type tabView struct {
@@ -126,7 +127,11 @@ func (h *handler) runsPage(w http.ResponseWriter, r *http.Request) error {
 		return fmt.Errorf("dashboard: listing processes: %w", err)
 	}
 	for i := range rows {
-		v.Rows = append(v.Rows, h.runRow(r.Context(), &rows[i], executors))
+		row := h.runRow(r.Context(), &rows[i], executors)
+		if v.stuck[rows[i].ID] && rows[i].Status != store.Failed && !rows[i].Paused {
+			row.Status = statusView{"fail", "stuck", "Stuck"}
+		}
+		v.Rows = append(v.Rows, row)
 	}
 	if next != "" {
 		v.Older = h.listURL(query) + sep(query) + "after=" + url.QueryEscape(next)
@@ -282,7 +287,7 @@ func (h *handler) nothing(ctx context.Context, v *runsView, ts terms) error {
 // cards fills what stands above the list, and the numbers of the navigation.
 func (h *handler) cards(ctx context.Context, v *runsView, l *layout) error {
 	c := &v.Cards
-	approvals, err := h.eng.Approvals(ctx)
+	approvals, err := h.approvals(ctx)
 	if err != nil {
 		return err
 	}
@@ -303,6 +308,10 @@ func (h *handler) cards(ctx context.Context, v *runsView, l *layout) error {
 	stuck, err := h.eng.Stuck(ctx, 100)
 	if err != nil {
 		return err
+	}
+	v.stuck = map[string]bool{}
+	for i := range stuck {
+		v.stuck[stuck[i].RunID] = true
 	}
 	for i := range stuck[:min(len(stuck), 2)] {
 		c.Stuck = append(c.Stuck, h.stuckRow(&stuck[i]))
@@ -453,6 +462,8 @@ func (h *handler) where(v *runRow, o *outline.Outline) {
 	case r != nil && (r.State == outline.Running || r.State == outline.Stopped) && len(r.Attempts) > 0:
 		v.Where = r.Label()
 		v.Detail = "last: " + redacted(o.Verdict.Error, 140)
+	case r != nil && (r.Kind == outline.Map || r.Kind == outline.Branch):
+		v.Where, v.Detail = string(r.Kind)+", "+string(r.State), plural(o.Steps, "step")+" done"
 	case r != nil && (r.State == outline.Waiting || r.State == outline.Running):
 		v.Where = string(r.Kind) + " since " + outline.Clock(cmp.Or(r.Begin, o.LastAt), o.Now, zone)
 		if r.Kind == outline.Timer {

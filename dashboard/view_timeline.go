@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
@@ -64,6 +65,7 @@ type timeline struct {
 	lines  []lineView
 	back   []bar // behind every row: gaps, cuts, the present
 	redact func(string) string
+	cut    store.Time // of the rows that are drawn: when they were left behind; 0: they were not
 }
 
 func newTimeline(o *outline.Outline, q *runQuery, link func(url.Values) string, redact func(string) string) *timeline {
@@ -82,7 +84,9 @@ func newTimeline(o *outline.Outline, q *runQuery, link func(url.Values) string, 
 		t.rows(l.Rows, false)
 		if len(l.Left) > 0 && !q.branchOnly {
 			t.lane(l, false)
+			t.cut = t.cutAt(l.LeftBy)
 			t.rows(l.Left, true)
+			t.cut = 0
 		}
 	}
 	for i := range t.lines {
@@ -114,6 +118,16 @@ func (t *timeline) background() {
 	if !o.Run.Status.Terminal() {
 		t.back = append(t.back, bar{Shape: "now", X: percent(t.axis.end)})
 	}
+}
+
+// cutAt is when a branch began.
+func (t *timeline) cutAt(branch int32) store.Time {
+	for _, l := range t.o.Lanes {
+		if l.Branch == branch {
+			return l.At
+		}
+	}
+	return t.o.End
 }
 
 func percent(x float64) string { return fmt.Sprintf("%.2f", x) }
@@ -193,6 +207,10 @@ func (t *timeline) row(r *outline.Row, left bool) {
 		Key: r.Key, Name: nameIn(r), Label: r.Label(), Level: r.Depth + 1, Struck: left, Took: took, Height: 32,
 		Icon: rowIcon(r), Sentence: t.redact(t.o.Sentence(r)), Folds: len(r.Rows) > 0, Open: t.page.isOpen(r),
 		URL: t.link(t.page.selecting(r, left)), Selected: !left && t.page.step == r.Key,
+	}
+	if left && r.End == 0 {
+		v.Took = outline.Duration(max(t.cut.Sub(r.Begin), 0))
+		v.Label = strings.TrimSpace(r.Label() + " closed by the cut")
 	}
 	if left {
 		v.Icon = icon{"cancelled", "c-off"}
@@ -283,7 +301,7 @@ func (t *timeline) attempt(r *outline.Row, i, y, h int) []bar {
 	}
 	b := t.box("box", class, a.Begin, a.End)
 	b.Y, b.H = y, h
-	if len(r.Attempts) > 1 && a.State != outline.AttemptCut && t.wide(a.Begin, a.End, len(fmt.Sprint(a.N))) {
+	if h > 12 && len(r.Attempts) > 1 && a.State != outline.AttemptCut && t.wide(a.Begin, a.End, len(fmt.Sprint(a.N))) {
 		b.Text = fmt.Sprint(a.N)
 	}
 	out := []bar{b}
@@ -305,7 +323,10 @@ func (t *timeline) attempt(r *outline.Row, i, y, h int) []bar {
 // hollow draws a wait, a timer or a child.
 func (t *timeline) hollow(r *outline.Row) []bar {
 	end, class := r.End, "wto"
-	if end == 0 {
+	switch {
+	case end == 0 && t.cut != 0:
+		end = t.cut
+	case end == 0:
 		end = t.o.End
 		if r.State == outline.Waiting {
 			class = "wt open"
@@ -316,6 +337,9 @@ func (t *timeline) hollow(r *outline.Row) []bar {
 	}
 	b := t.box("hollow", class, r.Begin, end)
 	length := outline.About(end.Sub(r.Begin))
+	if end.Sub(r.Begin) < 10*time.Second {
+		length = outline.Duration(end.Sub(r.Begin))
+	}
 	if t.wide(r.Begin, end, len(length)+1) {
 		b.Text = length
 	}
@@ -467,6 +491,10 @@ func (t *timeline) lifeSentence() string {
 func (t *timeline) axisBars() []bar {
 	var out []bar
 	ticks := t.axis.ticks(11)
+	layout := "15:04:05"
+	if len(ticks) > 1 && ticks[len(ticks)-1].Sub(ticks[0]) < time.Duration(len(ticks))*2*time.Second {
+		layout = "15:04:05.0"
+	}
 	for i, at := range ticks {
 		class := "ax"
 		if i%2 == 1 && len(ticks) > 3 {
@@ -474,7 +502,7 @@ func (t *timeline) axisBars() []bar {
 		}
 		text := outline.Clock(at, t.o.Now, zone)
 		if i > 0 {
-			text = at.Time().In(zone).Format("15:04:05")
+			text = at.Time().In(zone).Format(layout)
 		}
 		out = append(out, bar{Shape: "text", Class: class, X: percent(max(t.axis.x(at), 0.3)), Y: 19, Text: text})
 	}

@@ -76,8 +76,9 @@ async function load(url, { hold = false, top = false } = {}) {
       const a = document.querySelector(sel), b = doc.querySelector(sel);
       if (a && b) morph(a, b);
     }
-    if (body.dataset.stream !== doc.body.dataset.stream) {
+    if (body.dataset.stream !== doc.body.dataset.stream || body.dataset.only !== doc.body.dataset.only) {
       body.dataset.stream = doc.body.dataset.stream;
+      body.dataset.only = doc.body.dataset.only;
       listen();
     }
     address = url;
@@ -272,7 +273,12 @@ function listen() {
   source = new EventSource(body.dataset.stream);
   source.onopen = () => { say(nobody || "Live", nobody ? "off" : ""); changed(); };
   source.onerror = () => say(source.readyState === 2 ? "Not connected" : "Reconnecting", "bad");
-  for (const name of ["event", "run", "counts", "approval", "answered"]) source.addEventListener(name, changed);
+  const only = body.dataset.only;
+  for (const name of ["event", "run", "counts", "approval", "answered"]) {
+    source.addEventListener(name, (e) => {
+      if (!only || (name === "run" && JSON.parse(e.data).id === only)) changed();
+    });
+  }
   source.addEventListener("executor", (e) => {
     const d = JSON.parse(e.data);
     nobody = d.executed === false && d.nobody ? "Nobody executes this run" : "";
@@ -280,7 +286,7 @@ function listen() {
     changed();
   });
   source.addEventListener("problem", () => say("Reconnecting", "bad"));
-  source.addEventListener("end", () => { source?.close(); source = null; say("Final", "off"); changed(); });
+  source.addEventListener("end", () => { source?.close(); source = null; changed(); });
 }
 addEventListener("visibilitychange", () => { if (!document.hidden) changed(); });
 // A page that is left must not hold one of the browser's connections.

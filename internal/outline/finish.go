@@ -96,7 +96,7 @@ func (b *Builder) settle(o *Outline) {
 	if o.KnowExecutors {
 		executing = executing && o.Attended
 	}
-	var failed, open, next *Row
+	var failed, open, group, next *Row
 	for _, l := range o.Lanes {
 		Each(l.Rows, func(r *Row) bool {
 			switch {
@@ -114,6 +114,8 @@ func (b *Builder) settle(o *Outline) {
 					o.Waits = append(o.Waits, r)
 				} else if len(r.Rows) == 0 {
 					open = r
+				} else if r.Kind == Map || r.Kind == Branch {
+					group = r
 				}
 			}
 			return true
@@ -135,6 +137,9 @@ func (b *Builder) settle(o *Outline) {
 			}
 		}
 	default:
+		if open == nil {
+			open = group
+		}
 		if open == nil {
 			open = next
 			if next != nil && executing {

@@ -2,6 +2,7 @@ package outline
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -112,7 +113,7 @@ func (b *Builder) failedVerdict(o *Outline, v *Verdict) {
 		v.Head = say(code(r.Key), " failed: ", quote(r.Error))
 		v.Error = r.Error
 	}
-	if b.failure.message != "" && r != nil && v.Error != b.failure.message && v.Row != nil {
+	if b.failure.message != "" && r != nil && v.Row != nil && !strings.Contains(b.failure.message, OneLine(v.Error, 1<<16)) {
 		v.More = append(v.More, say("The function returned ", quote(b.failure.message)))
 	}
 	if !o.Run.Recoverable {
@@ -259,6 +260,11 @@ func (b *Builder) runningVerdict(o *Outline, v *Verdict) {
 	case len(r.Attempts) > 0:
 		v.Head = say("Running ", code(r.Key), ", attempt ", strong(ofMax(r.next(), r.Max)))
 		v.Error = lastError(r)
+	case r.Kind == Map:
+		v.Head = say("Running ", code(r.Key), ": ", count(r.ItemsDone, "item"), " done")
+		if r.ItemsFailed > 0 {
+			v.Head = append(v.Head, say(", ", fmt.Sprint(r.ItemsFailed), " failed")...)
+		}
 	case r.State == Waiting:
 		v.Head = say("Running, and waiting in ", code(r.Key))
 	default:

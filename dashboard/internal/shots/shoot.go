@@ -33,8 +33,8 @@ var looks = []struct {
 	width, height int64
 	dark, phone   bool
 }{
-	{"light", 1400, 900, false, false},
-	{"dark", 1400, 900, true, false},
+	{"light", 1400, 1000, false, false},
+	{"dark", 1400, 1000, true, false},
 	{"phone", 390, 844, false, true},
 }
 
@@ -79,5 +79,9 @@ func shot(tab context.Context, url string, width, height int64, scheme string, p
 	if err := chromedp.Do(tab, chromedp.Navigate(url), chromedp.WaitReady(chromedp.CSS("body[data-ready]")), chromedp.Sleep(700*time.Millisecond)); err != nil {
 		return nil, err
 	}
-	return chromedp.Run(tab, chromedp.FullScreenshot(100))
+	png, err := chromedp.Run(tab, chromedp.CaptureScreenshot())
+	if err != nil {
+		return nil, err
+	}
+	return shrink(png)
 }
