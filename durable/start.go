@@ -233,7 +233,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	var s *segment
 	if here != nil {
 		row.Status, row.Owner, row.StartedAt = store.Running, e.id, row.CreatedAt
-		started := &eventData{Executor: e.id}
+		started := e.sign(&eventData{})
 		if s = e.beginSegment(&row, false); s != nil {
 			started.Segment = formatTrace(s.context)
 		}

@@ -77,6 +77,7 @@ var rules = []rule{
 	{path: "internal", ours: []string{"store"}},
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
 	{path: "internal/termview", ours: []string{"durable", "store"}, modules: []string{term, uniseg}},
+	{path: "internal/outline", ours: []string{"store"}},
 	{path: "internal/pgtest", modules: []string{pq, sqlx, sys, flock}, forTests: true},
 	{path: "internal/tracecheck", ours: []string{"store", "internal/otlptest"}},
 	{path: "internal/tracedemo", ours: []string{"store", "internal/otlptest", "internal/tracecheck"}, anyBackend: true},
