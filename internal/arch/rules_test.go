@@ -39,6 +39,8 @@ const (
 	otlpTraces  = otel + "/exporters/otlp/otlptrace/otlptracehttp"
 	otlpMetrics = otel + "/exporters/otlp/otlpmetric/otlpmetrichttp"
 	openapi     = "github.com/getkin/kin-openapi"
+	chromedp    = "github.com/chromedp/chromedp"
+	cdproto     = "github.com/chromedp/cdproto"
 )
 
 // A new line here needs one in docs/adr/0002-dependencies.md.
@@ -62,6 +64,7 @@ var rules = []rule{
 	{path: "shell", ours: []string{"durable", "store", "internal"}},
 	{path: "archive", ours: []string{"durable", "store", "internal"}, modules: []string{compress}},
 	{path: "dashboard", ours: []string{"client", "durable", "store", "internal/outline"}},
+	{path: "dashboard/internal/shots", ours: []string{"dashboard", "durable", "store"}, modules: []string{chromedp, cdproto}, anyBackend: true},
 	{path: "client"},
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
 	{
