@@ -50,6 +50,8 @@ var rules = []rule{
 	{path: "conformance", ours: []string{"store"}, forTests: true},
 
 	// Around the SDK, never imported by it.
+	{path: "dashboard", ours: []string{"durable", "store", "internal/outline"}},
+	{path: "client"},
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
 	{
 		path: "bench", ours: []string{"durable", "store", "internal"},
@@ -59,6 +61,7 @@ var rules = []rule{
 	// Nobody's API. It serves the backends and the SDK, so it may not know them.
 	{path: "internal", ours: []string{"store"}},
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
+	{path: "internal/outline", ours: []string{"store"}},
 	{path: "internal/pgtest", modules: []string{pq, sqlx, sys, flock}, forTests: true},
 }
 
