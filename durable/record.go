@@ -101,6 +101,7 @@ type eventData struct {
 	Fork        *forkData                  `json:"fork,omitempty"`        // workflow_created of a fork
 	Beside      bool                       `json:"beside,omitempty"`      // wait_requested: others of the run went on
 	Version     string                     `json:"version,omitempty"`     // workflow_recovered: what it is pinned to from now on
+	Sample      json.RawMessage            `json:"sample,omitempty"`      // wait_requested with a prompt: zero value of what is waited for
 
 	PreviousBranch *int32   `json:"previous_branch,omitempty"` // workflow_recovered
 	NewBranch      *int32   `json:"new_branch,omitempty"`      // the same
