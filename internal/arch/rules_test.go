@@ -30,6 +30,10 @@ const (
 	goleak    = "go.uber.org/goleak"
 	porcupine = "github.com/anishathalye/porcupine"
 	compress  = "github.com/klauspost/compress"
+	term      = "golang.org/x/term"
+	uniseg    = "github.com/rivo/uniseg"
+	otlp      = "go.opentelemetry.io/proto/otlp"
+	protobuf  = "google.golang.org/protobuf"
 )
 
 // A new line here needs one in docs/adr/0002-dependencies.md.
@@ -62,7 +66,9 @@ var rules = []rule{
 	{path: "internal", ours: []string{"store"}},
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
 	{path: "internal/outline", ours: []string{"store"}},
+	{path: "internal/termview", ours: []string{"durable", "store"}, modules: []string{term, uniseg}},
 	{path: "internal/pgtest", modules: []string{pq, sqlx, sys, flock}, forTests: true},
+	{path: "internal/otlptest", modules: []string{otlp, protobuf}, forTests: true},
 }
 
 // backends are the packages that only the user's main program chooses.
