@@ -284,6 +284,7 @@ func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, erro
 	if err != nil {
 		return nil, err
 	}
+	r.archiveWait()
 	late, err := s.waitFor(p, mail.ready)
 	switch {
 	case err != nil:

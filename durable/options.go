@@ -86,6 +86,13 @@ type Options struct {
 	// Retention deletes runs some time after their end; the zero value keeps
 	// everything. KeepAWeek() is a preset.
 	Retention Retention
+	// Archive keeps copies of runs that have ended, and of those that wait; nil:
+	// there is none. Close waits for copies under way up to Grace.
+	Archive Archive
+	// ArchiveSync archives a wait for a signal before the wait goes on: an
+	// answer is taken only when the copy is written, or has failed, which is
+	// logged. Zero: a wait is archived in the background.
+	ArchiveSync bool
 	// Capture says what is recorded of the environment a run is started in; zero:
 	// the working directory and the name of the program.
 	Capture Capture

@@ -35,6 +35,7 @@ type startOptions struct {
 	signals    []firstSignal
 	mail       []store.Message // the signals, encoded; To is missing
 	err        error           // what is wrong with them
+	from       []byte          // the file of FromExport; nil: none
 	input      reflect.Type    // for comparing it with that of a run that exists
 }
 
@@ -54,6 +55,9 @@ func (o *startOptions) take(ctx context.Context, e *Engine, id string, list []St
 	}
 	if o.err == nil {
 		o.err = checkAttributes(o.attributes)
+	}
+	if o.err == nil {
+		o.err = o.checkFrom(ctx, id)
 	}
 	if o.err == nil {
 		o.err = o.encodeSignals(e, id)
@@ -152,6 +156,11 @@ func handleOf[O any](r *run, e *Engine, id string, err error) (*Run[O], error) {
 
 // start creates the run, or finds the one that is the same.
 func (e *Engine) start(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (*run, *Engine, string, error) {
+	if o.from != nil {
+		if err := e.startFrom(ctx, def, id, input, o.from); err != nil {
+			return nil, e, id, fmt.Errorf("durable: starting run %s from a file: %w", id, err)
+		}
+	}
 	var h *store.History
 	for tries := 0; ; tries++ {
 		r, _, err := e.create(ctx, def, id, input, o)

@@ -56,6 +56,7 @@ var rules = []rule{
 	// Around the SDK, never imported by it.
 	{path: "dashboard", ours: []string{"durable", "store", "internal/outline"}},
 	{path: "client"},
+	{path: "archive", ours: []string{"durable", "store", "internal"}, modules: []string{compress}},
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
 	{
 		path: "bench", ours: []string{"durable", "store", "internal"},
