@@ -19,21 +19,25 @@ type rule struct {
 }
 
 const (
-	otel      = "go.opentelemetry.io/otel"
-	sqlx      = "github.com/jmoiron/sqlx"
-	sqlite3   = "github.com/mattn/go-sqlite3"
-	pq        = "github.com/lib/pq"
-	flock     = "github.com/gofrs/flock"
-	sys       = "golang.org/x/sys"
-	testify   = "github.com/stretchr/testify"
-	rapid     = "pgregory.net/rapid"
-	goleak    = "go.uber.org/goleak"
-	porcupine = "github.com/anishathalye/porcupine"
-	compress  = "github.com/klauspost/compress"
-	term      = "golang.org/x/term"
-	uniseg    = "github.com/rivo/uniseg"
-	otlp      = "go.opentelemetry.io/proto/otlp"
-	protobuf  = "google.golang.org/protobuf"
+	otel        = "go.opentelemetry.io/otel"
+	sqlx        = "github.com/jmoiron/sqlx"
+	sqlite3     = "github.com/mattn/go-sqlite3"
+	pq          = "github.com/lib/pq"
+	flock       = "github.com/gofrs/flock"
+	cobra       = "github.com/spf13/cobra"
+	pflag       = "github.com/spf13/pflag"
+	yaml        = "go.yaml.in/yaml/v3"
+	progressbar = "github.com/schollz/progressbar/v3"
+	sys         = "golang.org/x/sys"
+	testify     = "github.com/stretchr/testify"
+	rapid       = "pgregory.net/rapid"
+	goleak      = "go.uber.org/goleak"
+	porcupine   = "github.com/anishathalye/porcupine"
+	compress    = "github.com/klauspost/compress"
+	term        = "golang.org/x/term"
+	uniseg      = "github.com/rivo/uniseg"
+	otlp        = "go.opentelemetry.io/proto/otlp"
+	protobuf    = "google.golang.org/protobuf"
 )
 
 // A new line here needs one in docs/adr/0002-dependencies.md.
@@ -56,6 +60,9 @@ var rules = []rule{
 	// Around the SDK, never imported by it.
 	{path: "dashboard", ours: []string{"durable", "store", "internal/outline"}},
 	{path: "client"},
+	{path: "cli", ours: []string{"durable", "store", "client", "archive", "internal"}, modules: []string{cobra, pflag, term, yaml, progressbar, sys}},
+	{path: "cli/internal/shop", ours: []string{"cli", "durable", "dashboard", "store"}, modules: []string{cobra}, anyBackend: true},
+	{path: "cmd", ours: []string{"cli", "store"}, anyBackend: true},
 	{path: "archive", ours: []string{"durable", "store", "internal"}, modules: []string{compress}},
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
 	{
