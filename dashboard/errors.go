@@ -8,26 +8,10 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 )
-
-// Problem is the body of every answer that is no success.
-type Problem struct {
-	Error ProblemError `json:"error"`
-	// Message is Error.Message again, for those who look for it there.
-	Message string `json:"message"`
-}
-
-// ProblemError says what happened.
-type ProblemError struct {
-	// Code is for programs: it does not change. docs/http-api.md lists them.
-	Code string `json:"code"`
-	// Message is for people.
-	Message string `json:"message"`
-	// Next is what to do about it; empty: nothing that is known.
-	Next string `json:"next,omitempty"`
-}
 
 // requestError is an error of a request itself.
 type requestError struct {
@@ -108,6 +92,7 @@ var meanings = []meaning{
 	{as[*durable.NotPausedError](), http.StatusConflict, "not_paused", ""},
 	{as[*durable.CrossingError](), http.StatusConflict, "crosses_once", "choose a later checkpoint, or force it"},
 	{as[*durable.BusyError](), http.StatusConflict, "busy", "pause the run and try again"},
+	{as[*durable.TooLateError](), http.StatusConflict, "answered", "look at the run again"},
 	{as[*durable.CheckpointError](), http.StatusConflict, "no_checkpoint", ""},
 	{as[*durable.EditError](), http.StatusConflict, "not_editable", ""},
 	{as[*durable.EncodeError](), http.StatusUnprocessableEntity, "not_encodable", ""},
@@ -133,7 +118,7 @@ var meanings = []meaning{
 }
 
 // problemOf returns what err is over HTTP.
-func (h *handler) problemOf(err error) (status int, p Problem) {
+func (h *handler) problemOf(err error) (status int, p client.Problem) {
 	var own *requestError
 	if errors.As(err, &own) {
 		return own.status, problem(own.code, own.message, own.next)
@@ -146,8 +131,19 @@ func (h *handler) problemOf(err error) (status int, p Problem) {
 	return http.StatusInternalServerError, problem("internal", "something went wrong inside", "the log of the program has the details")
 }
 
-func problem(code, message, next string) Problem {
-	return Problem{Error: ProblemError{Code: code, Message: message, Next: next}, Message: message}
+func problem(code, message, next string) client.Problem {
+	return client.Problem{Error: client.ProblemError{Code: code, Message: message, Next: next}, Message: message}
+}
+
+// unavailable says of an error of the store that is none of its declared ones what
+// it means: the store could not be reached.
+func unavailable(err error) error {
+	for _, m := range meanings {
+		if m.is(err) {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: %w", durable.ErrUnavailable, err)
 }
 
 // messageOf is the text of an error for somebody at a browser: that of the

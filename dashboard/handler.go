@@ -5,8 +5,11 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
+	"sync"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 // handler holds what all routes need. It does not change once it is made but
@@ -16,6 +19,11 @@ type handler struct {
 	options Options
 	mux     *http.ServeMux
 	cross   *http.CrossOriginProtection
+	streams *streams
+
+	mu      sync.Mutex
+	known   []store.Executor // as of knownAt
+	knownAt time.Time
 }
 
 // Handler returns a handler for the runs of eng. It starts no goroutine until a
@@ -30,6 +38,7 @@ func Handler(eng *durable.Engine, o Options) http.Handler {
 
 func newHandler(eng *durable.Engine, o Options) *handler {
 	h := &handler{eng: eng, options: o.withDefaults(), mux: http.NewServeMux(), cross: http.NewCrossOriginProtection()}
+	h.streams = newStreams(h)
 	for _, origin := range o.Origins {
 		if err := h.cross.AddTrustedOrigin(origin); err != nil {
 			panic(fmt.Sprintf("dashboard: Options.Origins: %v", err))
@@ -97,11 +106,7 @@ func (h *handler) check(rt route, r *http.Request) error {
 	if rt.action == "" {
 		return nil
 	}
-	id := ""
-	if rt.run != "" {
-		id = r.PathValue(rt.run)
-	}
-	if err := h.may(r, rt.action, id); err != nil {
+	if err := h.may(r, rt.action, rt.runOf(r)); err != nil {
 		return err
 	}
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {

@@ -10,8 +10,8 @@ type route struct {
 	method  string
 	pattern string // below Options.Prefix, in the form of http.ServeMux
 	action  Action // "": public, such as a style sheet; nothing of a run
-	// run is the name of the path value that holds the run's id; empty: the
-	// action concerns no run.
+	// run is the name of the path value that holds the run's id, or, as "wait",
+	// that of one of its waits; empty: the action concerns no run.
 	run string
 	// page: its errors are pages, and its body may be a form.
 	page bool

@@ -58,7 +58,7 @@ var rules = []rule{
 	{path: "conformance", ours: []string{"store"}, forTests: true},
 
 	// Around the SDK, never imported by it.
-	{path: "dashboard", ours: []string{"durable", "store", "internal/outline"}},
+	{path: "dashboard", ours: []string{"client", "durable", "store", "internal/outline"}},
 	{path: "client"},
 	{path: "cli", ours: []string{"durable", "store", "client", "archive", "internal"}, modules: []string{cobra, pflag, term, yaml, progressbar, sys}},
 	{path: "cli/internal/shop", ours: []string{"cli", "durable", "dashboard", "store"}, modules: []string{cobra}, anyBackend: true},
