@@ -34,6 +34,11 @@ func (l *local) lost(id string, err error) error {
 	return l.call.unknownRun(id)
 }
 
+// nothing says that there is no run to resume.
+func (c *call) nothing() *failure {
+	return &failure{code: "nothing_to_resume", exit: ExitNotFound, message: "Nothing to resume. List: " + c.self("sessions", "ls"), err: durable.ErrNotFound}
+}
+
 // unknownRun is what a store says of a run that is not there.
 func (c *call) unknownRun(id string) *failure {
 	return &failure{code: "not_found", exit: ExitNotFound, message: "Session not found: " + id, next: "List: " + c.self("sessions", "ls"), err: durable.ErrNotFound}
@@ -157,7 +162,7 @@ func (l *local) session(ctx context.Context, id string) (*Session, error) {
 func (l *local) lastInterrupted(ctx context.Context) (*Session, error) {
 	row, err := l.eng.LastInterrupted(ctx)
 	if errors.Is(err, durable.ErrNotFound) {
-		return nil, &failure{code: "nothing_to_resume", exit: ExitNotFound, message: "Nothing to resume. List: " + l.call.self("sessions", "ls"), err: err}
+		return nil, l.call.nothing()
 	}
 	if err != nil {
 		return nil, err

@@ -255,12 +255,27 @@ func (c *call) checkpoint(id, name string) (int64, error) {
 	if n, err := strconv.ParseInt(name, 10, 64); err == nil && n > 0 {
 		return n, nil
 	}
-	l, err := c.local()
+	t, err := c.target()
 	if err != nil {
 		return 0, err
 	}
-	n, err := l.eng.CheckpointOf(c.ctx, id, name)
-	return n, l.lost(id, err)
+	if l, isLocal := t.(*local); isLocal {
+		n, err := l.eng.CheckpointOf(c.ctx, id, name)
+		return n, l.lost(id, err)
+	}
+	at := int64(0)
+	for ev, err := range t.History(c.ctx, id) {
+		if err != nil {
+			return 0, err
+		}
+		if ev.Key == name && ev.Type.Stable() {
+			at = ev.Seq
+		}
+	}
+	if at == 0 {
+		return 0, &durable.CheckpointError{RunID: id, Key: name, Reason: "it has no outcome"}
+	}
+	return at, nil
 }
 
 // firstCheckpoint returns the number of the first checkpoint that a history can

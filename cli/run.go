@@ -164,7 +164,7 @@ func (c *call) runLast(workflow string, f resumeFlags) error {
 		}
 	}
 	if last == nil {
-		return &failure{code: "nothing_to_resume", exit: ExitNotFound, message: "Nothing to resume. List: " + c.self("sessions", "ls")}
+		return c.nothing()
 	}
 	c.say("Last interrupted session: %s (%s, %s)", escape(last.ID), escape(last.Workflow), c.err.at(last.checkpoint))
 	return c.resume(last.ID, f)

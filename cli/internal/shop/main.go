@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"strconv"
 	"strings"
@@ -16,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/cli"
+	"github.com/holdfast-dev/holdfast/dashboard"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store/sqlite"
 )
@@ -62,15 +65,24 @@ func run() int {
 	root := &cobra.Command{Use: "shop", Short: "A shop with durable checkouts"}
 	root.AddCommand(
 		cli.Command(eng, cli.EngineSchema(func() (cli.Schema, error) { return sqlite.OpenSchema(path, sqlite.Options{}) })),
-		&cobra.Command{Use: "serve", Short: "Execute what is there, until it is killed", RunE: func(*cobra.Command, []string) error {
-			if _, err := eng.Recover(ctx); err != nil {
-				return err
-			}
-			fmt.Println("serving")
-			select {}
+		&cobra.Command{Use: "serve", Short: "Execute what is there, and serve the pages, until it is killed", RunE: func(*cobra.Command, []string) error {
+			return serve(ctx, eng)
 		}},
 	)
 	return cli.ExitCode(root.Execute())
+}
+
+// serve is a program in production: it recovers, and shows its runs over HTTP.
+func serve(ctx context.Context, eng *durable.Engine) error {
+	if _, err := eng.Recover(ctx); err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("serving http://%s\n", l.Addr())
+	return http.Serve(l, dashboard.Handler(eng, dashboard.Options{ShowPayloads: true}))
 }
 
 func workflows() []durable.Definition {
