@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -22,6 +23,8 @@ type call struct {
 	err  *stream // messages and progress
 	done []func()
 	to   target // once it was asked for
+
+	signals chan os.Signal // once they were caught
 }
 
 func (a *app) newCall(cmd *cobra.Command) *call {
@@ -59,7 +62,11 @@ func (c *call) finish(err error) error {
 		_ = c.err.json(map[string]any{"error": map[string]string{"code": f.code, "message": f.message, "next": f.next}})
 		return &ExitError{Code: f.exit, Err: err}
 	}
-	for _, line := range strings.Split(f.message, "\n") {
+	lines := []string{f.message}
+	if f.lines {
+		lines = strings.Split(f.message, "\n")
+	}
+	for _, line := range lines {
 		c.err.printf("%s\n", escape(line))
 	}
 	// What to do next is ours, and quoted where others have a word in it.
@@ -147,11 +154,7 @@ func (c *call) mount() []string {
 	root := c.cmd
 	for ; root.Parent() != nil; root = root.Parent() {
 	}
-	ours := c.cmd
-	for ours.Name() != "durable" && ours.Parent() != nil {
-		ours = ours.Parent()
-	}
-	for cmd := ours; cmd != root; cmd = cmd.Parent() {
+	for cmd := c.ours(); cmd != root; cmd = cmd.Parent() {
 		below = append([]string{cmd.Name()}, below...)
 	}
 	if len(c.program) > 0 {
@@ -163,7 +166,7 @@ func (c *call) mount() []string {
 // flagsOf are the flags that name the target again, as words.
 func (c *call) flagsOf() []string {
 	switch {
-	case c.flags.store != "":
+	case c.flags.store != "" && !hasPassword(c.flags.store):
 		return []string{"--store", c.flags.store}
 	case c.flags.server != "":
 		return []string{"--server", c.flags.server}
@@ -175,7 +178,40 @@ func (c *call) flagsOf() []string {
 
 // self returns a command of this program, as it can be pasted into a shell.
 func (c *call) self(args ...string) string {
-	return quoteAll(append(append(c.mount(), args...), c.flagsOf()...))
+	return quoteAll(append(c.mount(), guard(c.ours(), args, c.flagsOf())...))
+}
+
+// runSelf returns the command that continues a run of a workflow in this program.
+func (c *call) runSelf(workflow, id string) string {
+	return c.self("run", workflow, "--resume", id)
+}
+
+// guard puts what might be taken for a flag, an id that begins with a dash, behind
+// "--" at the end.
+func guard(root *cobra.Command, args, flags []string) []string {
+	cmd, rest := root, args
+	for len(rest) > 0 {
+		i := slices.IndexFunc(cmd.Commands(), func(sub *cobra.Command) bool { return sub.Name() == rest[0] })
+		if i < 0 {
+			break
+		}
+		cmd, rest = cmd.Commands()[i], rest[1:]
+	}
+	path := args[:len(args)-len(rest)]
+	_, wants, _ := strings.Cut(cmd.Use, " ")
+	if wants == "" || len(rest) == 0 || !strings.HasPrefix(rest[0], "-") {
+		return slices.Concat(args, flags)
+	}
+	return slices.Concat(path, rest[1:], flags, []string{"--", rest[0]})
+}
+
+// ours is the root of this tree.
+func (c *call) ours() *cobra.Command {
+	cmd := c.cmd
+	for cmd.Name() != "durable" && cmd.Parent() != nil {
+		cmd = cmd.Parent()
+	}
+	return cmd
 }
 
 // commandHeader is the header in which a run that was started at a terminal keeps
@@ -187,13 +223,13 @@ const commandHeader = "holdfast.command"
 // which one that is.
 func (c *call) code(s *Session) string {
 	if c.engine != nil && c.serves(s.Workflow, s.Version) {
-		return quoteAll(append(c.mount(), "run", s.Workflow, "--resume", s.ID))
+		return c.runSelf(s.Workflow, s.ID)
 	}
 	words := recorded(s)
 	if words == nil {
 		return ""
 	}
-	command := quoteAll(append(words, "run", s.Workflow, "--resume", s.ID))
+	command := quoteAll(append(words, guard(c.ours(), []string{"run", s.Workflow, "--resume", s.ID}, nil)...))
 	dir, err := os.Getwd()
 	if strings.Contains(words[0], "/") && !filepath.IsAbs(words[0]) && s.env != nil && s.env.Dir != "" && (err != nil || dir != s.env.Dir) {
 		command = "cd " + quote(s.env.Dir) + " && " + command

@@ -114,10 +114,14 @@ func (c *call) importRun(file, newID string) error {
 		defer func() { _ = f.Close() }()
 		r = f
 	}
-	got, err := l.eng.Import(c.ctx, r, durable.ImportOptions{NewID: newID})
+	return c.imported(l.eng.Import(c.ctx, r, durable.ImportOptions{NewID: newID}))
+}
+
+// imported says what an import has made.
+func (c *call) imported(got durable.Imported, err error) error {
 	var exists *store.ExistsError
 	if errors.As(err, &exists) {
-		return refused("exists", "Make a copy: --id NEW", "Session %s exists already.", exists.RunID)
+		return refused("exists", "Make a copy: "+c.self("checkpoints", "import", "FILE", "--id", "NEW"), "Session %s exists already.", exists.RunID)
 	}
 	if err != nil {
 		return err

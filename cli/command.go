@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast/archive"
 	"github.com/holdfast-dev/holdfast/durable"
 )
 
@@ -49,7 +50,7 @@ confirmed; 3 not found, nothing to resume; 4 refused; 5 store or server not reac
 		a.sessionsCommand(), a.approveCommand(), a.rejectCommand(), a.signalCommand(),
 		a.cancelCommand(), a.pauseCommand(), a.unpauseCommand(), a.watchCommand(),
 		a.branchesCommand(), a.stuckCommand(), a.forkCommand(), a.checkpointsCommand(),
-		a.schemaCommand(), a.doctorCommand(), a.completionCommand(),
+		a.historyCommand(), a.archiveCommand(), a.schemaCommand(), a.doctorCommand(), a.completionCommand(),
 	)
 	return root
 }
@@ -57,12 +58,14 @@ confirmed; 3 not found, nothing to resume; 4 refused; 5 store or server not reac
 // app is the command tree and what it was made with. Its flags are of one
 // execution at a time, as cobra's are.
 type app struct {
-	engine   *durable.Engine
-	backends []Backend
-	schema   func() (Schema, error)
-	program  []string
-	exit     func(code int)
-	getenv   func(string) string
+	engine      *durable.Engine
+	backends    []Backend
+	schema      func() (Schema, error)
+	program     []string
+	archive     archive.Archive
+	archiveKind string
+	exit        func(code int)
+	getenv      func(string) string
 
 	flags struct {
 		store, server, profile string

@@ -59,6 +59,7 @@ type failure struct {
 	next    string // lines, for people
 	exit    int
 	silent  bool // it was said already
+	lines   bool // the message has several, of our own making
 	err     error
 }
 

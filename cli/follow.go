@@ -64,14 +64,23 @@ func verdictWord(value json.RawMessage) string {
 // with it, no event says.
 const settle = 250 * time.Millisecond
 
+// catch takes over the signals that end the program. It is called before a run is
+// started or resumed here, so that there is no moment in which one is lost, or
+// ends the process with the run under way.
+func (c *call) catch() <-chan os.Signal {
+	if c.signals == nil {
+		c.signals = make(chan os.Signal, 4)
+		signal.Notify(c.signals, os.Interrupt, syscall.SIGTERM)
+		c.done = append(c.done, func() { signal.Stop(c.signals) })
+	}
+	return c.signals
+}
+
 // stay shows what a run does until it ends, or nobody goes on with it. here says
 // that it executes in this process: then an interrupt stops it, and saves it; else
 // an interrupt only ends the watching.
 func (c *call) stay(t target, s *Session, here bool) error {
-	signals := make(chan os.Signal, 4)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
-	defer signal.Stop(signals)
-
+	signals := c.catch()
 	ctx, stop := context.WithCancel(context.WithoutCancel(c.ctx))
 	defer stop()
 	view := c.view(t, s)
@@ -198,7 +207,9 @@ func (c *call) parked(t target, s *Session) error {
 		return refused("paused", "Let it go on: "+c.self("unpause", s.ID), "%s is paused%s.", s.ID, because(s.Reason))
 	}
 	if changed := t.changed(c.ctx, s); changed != nil {
-		return refused("definition_changed", "Or match by name: "+c.self("resume", s.ID, "--force"), "%s", changed.Error())
+		f := refused("definition_changed", "Or match by name: "+c.self("resume", s.ID, "--force"), "%s", changed.Error())
+		f.lines = true
+		return f
 	}
 	next := "Show it: " + c.self("sessions", "show", s.ID)
 	if run := c.code(s); run != "" {
@@ -293,7 +304,7 @@ func (c *call) unfinished(s *Session, at durable.Standing) string {
 }
 
 func (c *call) printInterrupted(s *Session) {
-	command := quoteAll(append(c.mount(), "run", s.Workflow, "--resume", s.ID))
+	command := c.runSelf(s.Workflow, s.ID)
 	c.say("Session interrupted. Resume with: %s", command)
 	if c.flags.json {
 		s.Status, s.Resumable = string(store.Interrupted), true

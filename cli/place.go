@@ -36,7 +36,7 @@ func (c *call) place() (place, error) {
 	switch {
 	case f.store != "":
 		if hasPassword(f.store) {
-			return place{}, &failure{code: "usage", exit: ExitUsage, message: "A password in --store would be seen by everybody on this machine: " + mask(f.store), next: "Put the DSN into DURABLE_STORE, or into a profile of durable.yaml."}
+			return place{}, &failure{code: "password", exit: ExitUsage, message: "A password in --store would be seen by everybody on this machine: " + mask(f.store), next: "Put the DSN into DURABLE_STORE, or into a profile of durable.yaml."}
 		}
 		return place{store: f.store, from: "--store"}, nil
 	case f.server != "":

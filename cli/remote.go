@@ -45,8 +45,8 @@ func (r *remote) said(err error) error {
 	case errors.Is(err, client.ErrUnreachable):
 		f := &failure{code: "server_not_running", exit: ExitUnreachable, message: "Server not running", next: "Start it, or name its store: --store DSN", err: err}
 		if args := r.call.cmd.Flags().Args(); len(args) > 0 {
-			words := append(append(r.call.mount(), r.call.path()...), args...)
-			f.next = "Start it, or: " + quoteAll(words) + " --store DSN"
+			words := guard(r.call.ours(), append(r.call.path(), args...), []string{"--store", "DSN"})
+			f.next = "Start it, or: " + quoteAll(append(r.call.mount(), words...))
 		}
 		return f
 	case !errors.As(err, &e):

@@ -106,6 +106,9 @@ func (c *call) resume(id string, f resumeFlags) error {
 			return err
 		}
 	}
+	if here && !f.dryRun {
+		c.catch()
+	}
 	standing, _ := t.standing(c.ctx, id) // it only adds to what is said
 	plan, err := t.resume(c.ctx, id, o)
 	if err != nil {

@@ -96,6 +96,9 @@ func (c *call) run(workflow, id, input string, detach bool) error {
 			return err
 		}
 	}
+	if here {
+		c.catch()
+	}
 	id, err = t.start(c.ctx, workflow, id, value)
 	if err != nil {
 		return err
@@ -144,7 +147,7 @@ func (c *call) suggest(t target, workflow string) {
 	if err != nil || len(list) == 0 {
 		return
 	}
-	c.say("%s was interrupted. Resume with: %s", escape(list[0].ID), quoteAll(append(c.mount(), append([]string{"run", workflow, "--resume", list[0].ID}, c.flagsOf()...)...)))
+	c.say("%s was interrupted. Resume with: %s", escape(list[0].ID), c.runSelf(workflow, list[0].ID))
 }
 
 // runLast continues the run of a workflow that was interrupted last.
@@ -182,7 +185,7 @@ func (c *call) runAgain(workflow, id string, f resumeFlags) error {
 		return err
 	}
 	if s.Workflow != workflow {
-		return refused("conflict", "Resume with: "+quoteAll(append(c.mount(), append([]string{"run", s.Workflow, "--resume", id}, c.flagsOf()...)...)), "%s is a run of %s, not of %s.", id, s.Workflow, workflow)
+		return refused("conflict", "Resume with: "+c.runSelf(s.Workflow, id), "%s is a run of %s, not of %s.", id, s.Workflow, workflow)
 	}
 	l, isLocal := t.(*local)
 	if !isLocal || !l.mounted || f.detach || s.Paused || s.Status != string(store.Waiting) && s.Status != string(store.Pending) {
@@ -194,6 +197,7 @@ func (c *call) runAgain(workflow, id string, f resumeFlags) error {
 	if s.live {
 		return refused("in_progress", c.follow(id), "%s", c.inProgress(id, s.Owner))
 	}
+	c.catch()
 	if err := l.eng.Adopt(c.ctx, id); err != nil {
 		return c.notResumed(t, s, err)
 	}

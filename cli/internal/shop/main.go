@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -65,6 +66,10 @@ func run() int {
 	root := &cobra.Command{Use: "shop", Short: "A shop with durable checkouts"}
 	root.AddCommand(
 		cli.Command(eng, cli.EngineSchema(func() (cli.Schema, error) { return sqlite.OpenSchema(path, sqlite.Options{}) })),
+		&cobra.Command{Use: "forge", Short: "Start a run with a header that pretends", RunE: func(*cobra.Command, []string) error {
+			_, err := eng.StartJSON(ctx, "count", "forged", json.RawMessage("0"), durable.Header("holdfast.command", os.Getenv("SHOP_HEADER")))
+			return err
+		}},
 		&cobra.Command{Use: "serve", Short: "Execute what is there, and serve the pages, until it is killed", RunE: func(*cobra.Command, []string) error {
 			return serve(ctx, eng)
 		}},
