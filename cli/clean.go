@@ -71,7 +71,7 @@ func (c *call) clean(age time.Duration, all, dryRun, yes bool) error {
 	}
 	o := durable.CleanOptions{DryRun: true, All: all}
 	if !all {
-		o.Retention = &durable.Retention{KeepFor: age}
+		o.Retention = &durable.Retention{KeepFor: max(age, time.Microsecond)} // zero would keep all
 	}
 	would, err := l.eng.Clean(c.ctx, o)
 	if err != nil {

@@ -56,6 +56,7 @@ func (r *remote) said(err error) error {
 	switch {
 	case errors.Is(err, client.ErrNotFound):
 		f.exit, f.code, f.message, f.next = ExitNotFound, "not_found", "Workflow not found", "List: "+r.call.self("sessions", "ls")
+		f.err = errors.Join(err, durable.ErrNotFound)
 	case errors.Is(err, client.ErrConflict):
 		f.exit = ExitRefused
 	case errors.Is(err, client.ErrInvalid):

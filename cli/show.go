@@ -184,6 +184,9 @@ func (c *call) show(s *Session, o *outline.Outline, resume string, verbose bool)
 		out.printf("  and %d more: %s\n", p.more, c.self("sessions", "show", s.ID, "--verbose"))
 	}
 	for _, lane := range o.Lanes {
+		if lane.Act != "" && !lane.Root {
+			out.printf("%s\n", escape(cutOf(&lane)))
+		}
 		if lane.LeftEvents > 0 {
 			out.printf("Left behind on branch %d: %s. %s\n", lane.Branch, plural(lane.LeftEvents, "event"), c.self("branches", s.ID))
 		}
@@ -196,6 +199,17 @@ func (c *call) show(s *Session, o *outline.Outline, resume string, verbose bool)
 	if resume != "" {
 		out.printf("Resume with: %s\n", resume)
 	}
+}
+
+// cutOf says how a branch began: "Branch 1 from 5 on: edited charge, by ada: paid
+// by hand".
+func cutOf(l *outline.Lane) string {
+	act, _, _ := strings.Cut(strings.ReplaceAll(string(l.Act), "workflow_", ""), "_activated")
+	s := fmt.Sprintf("Branch %d from %d on: %s", l.Branch, l.Cutoff, strings.TrimSpace(act+" "+l.Key))
+	if l.By != "" {
+		s += ", by " + l.By
+	}
+	return s + because(l.Reason)
 }
 
 // environment shows where a run was started.
