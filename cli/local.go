@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"time"
 
@@ -156,6 +157,9 @@ func (l *local) session(ctx context.Context, id string) (*Session, error) {
 	}
 	s := l.read(ctx, &i.Run, live, declared{})
 	s.headers, s.env, s.info = i.Headers, i.Environment, &i
+	if !l.mounted {
+		i.Differences = nil // of a program that executes nothing they say nothing
+	}
 	return s, nil
 }
 
@@ -233,6 +237,8 @@ func (l *local) tell(ctx context.Context, id string) (*outline.Builder, *Session
 	if err != nil {
 		return nil, nil, err
 	}
+	// This program serves the workflow, and takes up no run but the one it is told.
+	executors = slices.DeleteFunc(executors, func(x store.Executor) bool { return x.ID == l.eng.ID() && s.Owner != x.ID })
 	h, err := l.st.Load(ctx, id, store.Cursor{All: true, AfterMessage: 1<<63 - 1})
 	if err != nil {
 		return nil, nil, l.lost(id, err)

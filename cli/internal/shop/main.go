@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/dashboard"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/sqlite"
 )
 
@@ -66,6 +67,9 @@ func run() int {
 	root := &cobra.Command{Use: "shop", Short: "A shop with durable checkouts"}
 	root.AddCommand(
 		cli.Command(eng, cli.EngineSchema(func() (cli.Schema, error) { return sqlite.OpenSchema(path, sqlite.Options{}) })),
+		&cobra.Command{Use: "many N", Short: "Start many runs that nobody here executes", RunE: func(_ *cobra.Command, args []string) error {
+			return many(ctx, st, args[0])
+		}},
 		&cobra.Command{Use: "forge", Short: "Start a run with a header that pretends", RunE: func(*cobra.Command, []string) error {
 			_, err := eng.StartJSON(ctx, "count", "forged", json.RawMessage("0"), durable.Header("holdfast.command", os.Getenv("SHOP_HEADER")))
 			return err
@@ -75,6 +79,28 @@ func run() int {
 		}},
 	)
 	return cli.ExitCode(root.Execute())
+}
+
+// many starts runs of a workflow that no program has.
+func many(ctx context.Context, st store.Store, number string) error {
+	n, err := strconv.Atoi(number)
+	if err != nil {
+		return err
+	}
+	eng, err := durable.Open(ctx, st, durable.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	defer eng.Close()
+	got, err := durable.Ref[int, int]("elsewhere").StartAll(durable.NewContext(ctx, eng), func(yield func(string, int) bool) {
+		for i := range n {
+			if !yield(fmt.Sprintf("run-%06d", i), i) {
+				return
+			}
+		}
+	})
+	fmt.Println(got.Started)
+	return err
 }
 
 // serve is a program in production: it recovers, and shows its runs over HTTP.
