@@ -23,7 +23,7 @@ executed at the moment, interrupted and waiting ones too. A running one never is
 		example: `  durable sessions clean --dry-run
   durable sessions clean --older-than 30d --yes
   durable sessions clean --all
-  durable sessions ls --resumable`,
+  durable resume order-42`,
 		do: func(c *call, _ []string) error {
 			age, err := days(older)
 			if err != nil {

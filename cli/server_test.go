@@ -68,6 +68,7 @@ func TestTheFourOutcomesOfACommandToAServer(t *testing.T) {
 	require.Equal(t, 4, a.code)
 	require.NotEmpty(t, a.err)
 
+	require.Equal(t, answer{"", "No archived sessions.\n", 0}, d.sh("durable history --profile prod"))
 	failed := d.sh("durable run checkout --id order-42 --profile prod " + order)
 	require.Equal(t, 1, failed.code, failed.err)
 	require.Contains(t, failed.err, "bank: closed")

@@ -187,9 +187,9 @@ func TestRefusalsSayWhatHappenedAndWhatToDoAndChangeNothing(t *testing.T) {
 	done := d.sh("shop durable resume counted")
 	require.Equal(t, answer{"", "Session counted is not resumable (status: completed)\nCopy it: shop durable fork counted --from 1\n", 4}, done)
 
-	// It failed before anything was recorded of it but its input.
-	bad := d.sh("shop durable run count --id bad --input '\"no number\"'")
-	require.NotZero(t, bad.code)
+	wrong := d.sh("shop durable run count --id bad --input '\"no number\"'")
+	require.Equal(t, 2, wrong.code, "an input that is none starts nothing: %s", wrong.err)
+	require.Equal(t, 3, d.sh("shop durable sessions show bad").code)
 
 	live := d.with("SHOP_HOLD=reserve").start("shop durable run checkout --id live " + order)
 	live.until("Executing step 1/4: reserve")
@@ -204,6 +204,25 @@ func TestRefusalsSayWhatHappenedAndWhatToDoAndChangeNothing(t *testing.T) {
 
 	twice := d.sh("shop durable run checkout --id live " + order)
 	require.Equal(t, answer{"", "Session live exists already (status: interrupted)\nResume with: shop durable run checkout --resume live\n", 4}, twice)
+}
+
+func TestARunWithoutACheckpointIsRestartedFromItsInputOnlyByForce(t *testing.T) {
+	d := newDesk(t)
+	require.Equal(t, 1, d.sh("shop durable run broken --id order-38").code)
+	a := d.with("SHOP_MENDED=1").sh("shop durable resume order-38")
+	require.Equal(t, answer{"", "Workflow order-38 has no checkpoint.\nRestart from its input: shop durable resume order-38 --force\n", 4}, a)
+	require.Contains(t, d.ok("shop durable sessions ls").out, "order-38\tbroken\tfailed\t")
+	require.Contains(t, d.with("SHOP_MENDED=1").ok("shop durable resume order-38 --force").out, `Workflow order-38 completed: "mended"`)
+}
+
+func TestVerboseSaysOfEachStepWhatIsRestoredAndShowHidesSecrets(t *testing.T) {
+	d := newDesk(t).with("BANK_KEY=s3cret")
+	interrupted(d)
+	require.NotContains(t, d.ok("shop durable resume --dry-run").out, "skipped reserve")
+	require.Regexp(t, `(?m)^    skip\S* +reserve`, d.ok("shop durable resume --dry-run --verbose").out)
+	show := d.ok("shop durable sessions show order-42")
+	require.Contains(t, show.out, "Environment dir "+d.dir+", program shop, BANK_KEY=[redacted]\n")
+	require.NotContains(t, show.out, "s3cret")
 }
 
 func TestChangedCodeIsShownSideBySideAndForceMatchesByName(t *testing.T) {

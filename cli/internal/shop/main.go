@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/postgres"
 	"github.com/holdfast-dev/holdfast/store/sqlite"
 )
 
@@ -47,7 +48,7 @@ type Decision struct {
 func run() int {
 	ctx := context.Background()
 	path := env("SHOP_DB", "shop.db")
-	st, err := sqlite.Open(path)
+	st, schema, err := open(path)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -66,7 +67,7 @@ func run() int {
 	defer eng.Close()
 	root := &cobra.Command{Use: "shop", Short: "A shop with durable checkouts"}
 	root.AddCommand(
-		cli.Command(eng, cli.EngineSchema(func() (cli.Schema, error) { return sqlite.OpenSchema(path, sqlite.Options{}) })),
+		cli.Command(eng, cli.EngineSchema(schema)),
 		&cobra.Command{Use: "many N", Short: "Start many runs that nobody here executes", RunE: func(_ *cobra.Command, args []string) error {
 			return many(ctx, st, args[0])
 		}},
@@ -79,6 +80,16 @@ func run() int {
 		}},
 	)
 	return cli.ExitCode(root.Execute())
+}
+
+// open opens the store: a file, or a database.
+func open(dsn string) (store.Store, func() (cli.Schema, error), error) {
+	if strings.HasPrefix(dsn, "postgres") {
+		st, err := postgres.Open(dsn)
+		return st, func() (cli.Schema, error) { return postgres.OpenSchema(dsn, postgres.Options{}) }, err
+	}
+	st, err := sqlite.Open(dsn)
+	return st, func() (cli.Schema, error) { return sqlite.OpenSchema(dsn, sqlite.Options{}) }, err
 }
 
 // many starts runs of a workflow that no program has.
@@ -125,6 +136,12 @@ func workflows() []durable.Definition {
 		durable.Define("checkout", checkout, durable.Steps(names...)),
 		durable.Define("count", count),
 		durable.Define("hostile", hostile),
+		durable.Define("broken", func(context.Context, struct{}) (string, error) {
+			if os.Getenv("SHOP_MENDED") != "" {
+				return "mended", nil
+			}
+			return "", errors.New("out of order")
+		}),
 	}
 }
 
