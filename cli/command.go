@@ -45,6 +45,12 @@ confirmed; 3 not found, nothing to resume; 4 refused; 5 store or server not reac
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return a.newCall(cmd).finish(usage("%s", err))
 	})
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		typed := quoteAll(a.newCall(cmd).mount())
+		cmd.Example = strings.ReplaceAll(cmd.Example, "  durable ", "  "+typed+" ")
+		help(cmd, args)
+	})
 	root.AddCommand(
 		a.runCommand(), a.resumeCommand(), a.resumeLastCommand(),
 		a.sessionsCommand(), a.approveCommand(), a.rejectCommand(), a.signalCommand(),

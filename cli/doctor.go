@@ -103,12 +103,12 @@ func (c *call) checkExecutors(l *local, add adder) {
 			live++
 		}
 	}
-	left, err := l.st.Count(c.ctx, store.Filter{Orphaned: true}, "")
+	left, err := l.st.Count(c.ctx, store.Filter{Orphaned: true, Statuses: []store.Status{store.Running, store.Resuming}}, "")
 	switch {
 	case err != nil:
 		add("executors", "problem", "", "%s", err)
 	case left[""] > 0:
-		add("executors", "warning", c.self("sessions", "ls", "--resumable"), "%d live; %s of one that is gone", live, plural(int(left[""]), "run"))
+		add("executors", "warning", c.self("sessions", "ls", "--resumable"), "%d live; %s left by a process that is gone", live, plural(int(left[""]), "run"))
 	default:
 		add("executors", "ok", "", "%d live", live)
 	}

@@ -52,13 +52,19 @@ func TestEveryHelpTextHasExamplesThatAreCommandsOfThisTree(t *testing.T) {
 	})
 }
 
+func TestExamplesAreShownAsTheyAreTyped(t *testing.T) {
+	d := newDesk(t)
+	require.Contains(t, d.ok("shop durable resume --help").out, "\n  shop durable resume order-42 --dry-run\n")
+	require.Contains(t, d.ok("durable resume --help").out, "\n  durable resume order-42 --dry-run\n")
+}
+
 func TestWrongUsageExitsWithTwoAndSaysHowItIsUsed(t *testing.T) {
 	d := newDesk(t)
 	for _, line := range []string{"resume a b", "sessions", "cancel", "sessions ls --nope", "nope", "signal order-42", "sessions ls --status nope", "run checkout --resume a --id b", "run checkout --input '{'", "resume --limit 3", "sessions clean --older-than soon"} {
 		a := d.sh("shop durable " + line)
 		if line == "sessions" {
 			require.Zero(t, a.code)
-			require.Contains(t, a.out, "durable sessions ls --resumable", "a group prints its help")
+			require.Contains(t, a.out, "  shop durable sessions ls --resumable", "a group prints its help")
 			continue
 		}
 		require.Equal(t, 2, a.code, "%s: %s%s", line, a.out, a.err)

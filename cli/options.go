@@ -51,11 +51,6 @@ func Program(words ...string) Option {
 	return func(a *app) { a.program = words }
 }
 
-// onExit replaces os.Exit after a second Ctrl-C, for tests.
-func onExit(exit func(code int)) Option {
-	return func(a *app) { a.exit = exit }
-}
-
 func defaults(a *app) {
 	a.exit = os.Exit
 	a.getenv = os.Getenv

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// asking waits for a person and then makes a step.
-func asking() *durable.Workflow[int, string] {
+// askingOne waits for a person and then makes a step.
+func askingOne() *durable.Workflow[int, string] {
 	return durable.Define("ask", func(ctx context.Context, _ int) (string, error) {
 		ok, err := durable.Await[bool](ctx, "approve", durable.Prompt("Go on?"))
 		if err != nil || !ok {
@@ -25,7 +25,7 @@ func asking() *durable.Workflow[int, string] {
 
 func TestAdoptExecutesOneWaitingRunAndNoOther(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		wf := asking()
+		wf := askingOne()
 		w.boot(t, with(wf))
 		for _, id := range []string{"mine", "other"} {
 			_, err := wf.Start(w.ctx(), id, 0)
@@ -53,7 +53,7 @@ func TestAdoptExecutesOneWaitingRunAndNoOther(t *testing.T) {
 
 func TestAdoptRefusesWhatIsNotItsToTake(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		wf := asking()
+		wf := askingOne()
 		w.boot(t, with(wf))
 		_, err := wf.Start(w.ctx(), "r", 0)
 		require.NoError(t, err)
@@ -80,7 +80,7 @@ func TestAdoptRefusesWhatIsNotItsToTake(t *testing.T) {
 
 func TestARunStartedThroughARefHasTheDeclaredStepsOfItsCode(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		w.boot(t, with(asking()))
+		w.boot(t, with(askingOne()))
 		_, err := durable.Ref[json.RawMessage, json.RawMessage]("ask").Start(w.ctx(), "r", json.RawMessage(`7`))
 		require.NoError(t, err)
 		form, err := w.eng.Form(context.Background(), "r")
