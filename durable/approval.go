@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -67,7 +68,7 @@ func (e *Engine) announceApprovals(ctx context.Context, rep *Report) error {
 			continue
 		}
 		for _, a := range open {
-			e.log.Info("durable: approval restored", "run", a.RunID, "workflow", row.Workflow, "wait", a.Key, "prompt", a.Prompt)
+			e.logRun(slog.LevelInfo, row, "durable: approval restored", append(e.promptAttrs(a.Prompt), slog.String("wait", a.Key))...)
 		}
 		rep.Approvals = append(rep.Approvals, open...)
 	}

@@ -70,6 +70,7 @@ func (e *Engine) cancelIdle(ctx context.Context, id, reason string) error {
 
 // messageData is the Data of a message.
 type messageData struct {
+	Trace  string `json:"trace,omitempty"` // signal, request: context of the sender's span
 	Reason string `json:"reason,omitempty"`
 }
 

@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -251,21 +252,23 @@ func (e *Engine) claim(ctx context.Context, c store.Claim, d *eventData) ([]*run
 		return nil, nil
 	}
 	c.Executor, c.Serves, c.At, c.Data = e.id, e.defs.served, e.now(), d.encode()
+	segments := e.segmentsOf(&c, d)
 	rows, err := e.store.Claim(ctx, c)
 	runs := make([]*run, len(rows))
 	for i := range rows {
-		runs[i] = e.take(rows[i])
+		runs[i] = e.take(rows[i], segments[rows[i].ID])
 	}
 	return runs, err
 }
 
-// take executes a run that was claimed.
-func (e *Engine) take(row store.Run) *run {
+// take executes a run that was claimed, as this segment of its trace.
+func (e *Engine) take(row store.Run, s *segment) *run {
 	r := e.newRun(row, e.defs.find(row.Workflow, row.Version))
+	r.enterSegment(s)
 	r.fromClaim = true
 	r.silent.Store(row.Status == store.Waiting)
 	e.drop(row.ID) // of ours, if it was lost and is claimed back
-	e.log.Debug("durable: run claimed", "run", row.ID, "workflow", row.Workflow, "status", row.Status, "strikes", row.Strikes)
+	r.log(slog.LevelDebug, "durable: run claimed", slog.String("status", string(row.Status)), slog.Int("strikes", int(row.Strikes)))
 	e.begin(r)
 	return r
 }

@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -141,7 +142,7 @@ func (e *Engine) fallBack(ctx context.Context, row *store.Run) error {
 	case err != nil:
 		return fmt.Errorf("durable: run %s could not fall back to version %s: %w", row.ID, initial, storeError(err))
 	}
-	e.log.Warn("durable: run falls back to the version it was started with", "run", row.ID, "workflow", row.Workflow, "pinned", now.Version, "version", initial)
+	e.logRun(slog.LevelWarn, row, "durable: run falls back to the version it was started with", slog.String("pinned", now.Version), slog.String("version", initial))
 	row.Version = initial
 	return nil
 }

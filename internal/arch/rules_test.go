@@ -19,25 +19,33 @@ type rule struct {
 }
 
 const (
-	otel        = "go.opentelemetry.io/otel"
-	sqlx        = "github.com/jmoiron/sqlx"
-	sqlite3     = "github.com/mattn/go-sqlite3"
-	pq          = "github.com/lib/pq"
-	flock       = "github.com/gofrs/flock"
+	otel      = "go.opentelemetry.io/otel"
+	sqlx      = "github.com/jmoiron/sqlx"
+	sqlite3   = "github.com/mattn/go-sqlite3"
+	pq        = "github.com/lib/pq"
+	flock     = "github.com/gofrs/flock"
+	sys       = "golang.org/x/sys"
+	testify   = "github.com/stretchr/testify"
+	rapid     = "pgregory.net/rapid"
+	goleak    = "go.uber.org/goleak"
+	porcupine = "github.com/anishathalye/porcupine"
+	compress  = "github.com/klauspost/compress"
+	term      = "golang.org/x/term"
+	uniseg    = "github.com/rivo/uniseg"
+	otlp      = "go.opentelemetry.io/proto/otlp"
+	protobuf  = "google.golang.org/protobuf"
+
+	otelSDK     = otel + "/sdk"
+	otlpTraces  = otel + "/exporters/otlp/otlptrace/otlptracehttp"
+	otlpMetrics = otel + "/exporters/otlp/otlpmetric/otlpmetrichttp"
+)
+
+// The modules of the terminal.
+const (
 	cobra       = "github.com/spf13/cobra"
 	pflag       = "github.com/spf13/pflag"
 	yaml        = "go.yaml.in/yaml/v3"
 	progressbar = "github.com/schollz/progressbar/v3"
-	sys         = "golang.org/x/sys"
-	testify     = "github.com/stretchr/testify"
-	rapid       = "pgregory.net/rapid"
-	goleak      = "go.uber.org/goleak"
-	porcupine   = "github.com/anishathalye/porcupine"
-	compress    = "github.com/klauspost/compress"
-	term        = "golang.org/x/term"
-	uniseg      = "github.com/rivo/uniseg"
-	otlp        = "go.opentelemetry.io/proto/otlp"
-	protobuf    = "google.golang.org/protobuf"
 )
 
 // A new line here needs one in docs/adr/0002-dependencies.md.
@@ -66,8 +74,12 @@ var rules = []rule{
 	{path: "archive", ours: []string{"durable", "store", "internal"}, modules: []string{compress}},
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
 	{
+		path: "examples/telemetry", ours: []string{"durable", "store", "internal/otlptest", "internal/termview", "internal/tracecheck"}, anyBackend: true,
+		modules: []string{otel, otel + "/trace", otelSDK, otelSDK + "/metric", otlpTraces, otlpMetrics},
+	},
+	{
 		path: "bench", ours: []string{"durable", "store", "internal"},
-		modules: []string{sqlx, sqlite3, pq}, anyBackend: true, forTests: true,
+		modules: []string{sqlx, sqlite3, pq, otelSDK, otelSDK + "/metric"}, anyBackend: true, forTests: true,
 	},
 
 	// Nobody's API. It serves the backends and the SDK, so it may not know them.
@@ -76,6 +88,8 @@ var rules = []rule{
 	{path: "internal/outline", ours: []string{"store"}},
 	{path: "internal/termview", ours: []string{"durable", "store"}, modules: []string{term, uniseg}},
 	{path: "internal/pgtest", modules: []string{pq, sqlx, sys, flock}, forTests: true},
+	{path: "internal/tracecheck", ours: []string{"store", "internal/otlptest"}},
+	{path: "internal/tracedemo", ours: []string{"store", "internal/otlptest", "internal/tracecheck"}, anyBackend: true},
 	{path: "internal/otlptest", modules: []string{otlp, protobuf}, forTests: true},
 }
 

@@ -70,9 +70,6 @@ type screen struct {
 	err   error
 }
 
-// line writes a line that stays, above the block.
-func (s *screen) line(text string) { s.draw([]string{text}, nil) }
-
 // draw writes lines that stay, and a block in place of the one before. Without
 // Redraw there is no block.
 func (s *screen) draw(stay, block []string) {
