@@ -43,6 +43,14 @@ const (
 	cdproto     = "github.com/chromedp/cdproto"
 )
 
+// The modules of the terminal.
+const (
+	cobra       = "github.com/spf13/cobra"
+	pflag       = "github.com/spf13/pflag"
+	yaml        = "go.yaml.in/yaml/v3"
+	progressbar = "github.com/schollz/progressbar/v3"
+)
+
 // A new line here needs one in docs/adr/0002-dependencies.md.
 var rules = []rule{
 	// The contract knows nobody.
@@ -66,6 +74,9 @@ var rules = []rule{
 	{path: "dashboard", ours: []string{"client", "durable", "store", "internal/outline"}},
 	{path: "dashboard/internal/shots", ours: []string{"dashboard", "durable", "store"}, modules: []string{chromedp, cdproto}, anyBackend: true},
 	{path: "client"},
+	{path: "cli", ours: []string{"durable", "store", "client", "archive", "internal"}, modules: []string{cobra, pflag, term, yaml, progressbar, sys}},
+	{path: "cli/internal/shop", ours: []string{"cli", "durable", "dashboard", "store"}, modules: []string{cobra}, anyBackend: true},
+	{path: "cmd", ours: []string{"cli", "store"}, anyBackend: true},
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
 	{
 		path: "examples/telemetry", ours: []string{"durable", "store", "internal/otlptest", "internal/termview", "internal/tracecheck"}, anyBackend: true,
