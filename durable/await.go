@@ -266,7 +266,7 @@ func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, erro
 		return mail.got, nil
 	default:
 	}
-	p := &parking{until: until, open: true, own: onGoroutineOfOurs()}
+	p := &parking{until: until, open: true, own: onGoroutineOfOurs(), unsaid: !c.opened()}
 	if o.prompt != "" {
 		p.code, p.text = CodeApproval, o.prompt
 	}
@@ -287,6 +287,7 @@ func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, erro
 			}
 		}
 		_, err = s.recordWith(c, store.Event{Type: store.WaitRequested, Data: o.data(&eventData{Prompt: o.prompt, Until: until, Name: c.name, Beside: r.othersGoOn(), Sample: sample})}, w)
+		r.said(p)
 	}
 	if err != nil {
 		return nil, err

@@ -176,7 +176,6 @@ func (e *Engine) isOurs(r *run) bool {
 
 // conceive makes the change that creates r, sealed and complete.
 func (r *run) conceive(events []store.Event) store.Change {
-	r.began = time.Now()
 	r.stamp(events, time.Time{})
 	for i := range events {
 		r.head.seq++

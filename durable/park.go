@@ -17,7 +17,10 @@ type parking struct {
 	code  string     // CodeApproval when a person is asked
 	text  string     // the prompt
 	own   bool       // the goroutine is one that the engine began
-	since time.Time
+	// unsaid: the event by which it waits is not recorded yet. To unload the run
+	// now would have it wait anew later, and nobody would be asked meanwhile.
+	unsaid bool
+	since  time.Time
 }
 
 // park says that the calling goroutine is about to wait. It must be followed by
@@ -39,6 +42,14 @@ func (r *run) othersGoOn() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(r.parked) < r.branches
+}
+
+// said says that the event by which p waits is recorded.
+func (r *run) said(p *parking) {
+	c := r.eng.committer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.unsaid = false
 }
 
 func (r *run) unpark(p *parking) {

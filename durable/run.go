@@ -189,7 +189,7 @@ func (e *Engine) newRun(row store.Run, def *definition) *run {
 		eng: e, id: row.ID, def: def, row: row,
 		gone: make(chan struct{}), stop: stop{done: make(chan struct{})}, deadline: row.DeadlineAt, loaded: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}),
 		parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason, seen: row.Seen},
-		attributes: row.Attributes,
+		attributes: row.Attributes, began: time.Now(),
 	}
 	r.inbox.fetch = make(chan struct{}, 1)
 	r.ctx, r.cancel = context.WithCancelCause(e.base)

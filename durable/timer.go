@@ -59,13 +59,14 @@ func (s *scope) sleep(until func() store.Time) error {
 	} else {
 		at = until()
 	}
-	p := &parking{until: at, own: onGoroutineOfOurs()}
+	p := &parking{until: at, own: onGoroutineOfOurs(), unsaid: !c.opened()}
 	r.park(p)
 	var err error
 	if c.opened() {
 		err = r.syncRow()
 	} else {
 		_, err = s.record(&c, store.Event{Type: store.TimerSet, Data: (&eventData{Until: at}).encode()})
+		r.said(p)
 	}
 	if err == nil {
 		_, err = s.waitFor(p, nil)

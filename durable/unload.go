@@ -47,7 +47,7 @@ func (r *run) idle() bool {
 	now, clock := r.eng.now(), time.Now()
 	for p := range r.parked {
 		switch {
-		case !p.own,
+		case !p.own, p.unsaid,
 			p.until != 0 && p.until.Sub(now) <= after,
 			p.open && clock.Sub(p.since) < after:
 			return false

@@ -479,3 +479,31 @@ func TestARunThatFallsAsleepReadsNothingBack(t *testing.T) {
 		require.EqualValues(t, 100, loads.Load(), "and one read wakes a run")
 	})
 }
+
+// Each wait is recorded before the run is unloaded, whichever begins last: one
+// that is not would begin anew when the run is next loaded.
+func TestNoSleepIsForgottenWhenManyBeginAtOnce(t *testing.T) {
+	const n = 8
+	wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+		g := durable.NewGroup(ctx)
+		for i := range n {
+			g.Go("b", func(ctx context.Context) error { return durable.Sleep(ctx, time.Duration(n-i)*time.Hour) })
+		}
+		return 0, g.Wait()
+	})
+	for range 100 {
+		inWorld(t, func(t *testing.T, w *world) {
+			w.boot(t, with(wf))
+			start(t, w, wf, "r", 0)
+			synctest.Wait()
+			set := 0
+			for _, e := range w.events("r") {
+				require.Less(t, e.Active, time.Second, "event %d", e.Seq)
+				if e.Type == store.TimerSet {
+					set++
+				}
+			}
+			require.Equal(t, n, set)
+		})
+	}
+}
