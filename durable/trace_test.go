@@ -203,6 +203,59 @@ func TestARunThatNobodyTracedAtItsStartHasLinkedTraces(t *testing.T) {
 		w.reboot(t, w.options(sdktrace.AlwaysSample(), twoSteps))
 		require.Equal(t, "completed", string(w.row("r").Status))
 		require.Equal(t, segments[0].SpanContext.SpanID(), w.one("step two").Parent.SpanID())
+		require.Equal(t, segments[0].SpanContext.SpanID(), w.one("end two").Parent.SpanID())
+	})
+}
+
+func TestARunThatRecoveryMarksFailedIsSeenToEnd(t *testing.T) {
+	inTraceWorld(t, func(t *testing.T, w *traceWorld) {
+		var h hold
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) { return 0, durable.Do(ctx, "hold", h.body) })
+		o := w.options(sdktrace.AlwaysSample(), wf)
+		o.OnBoot = durable.FailOnBoot
+		w.boot(t, o)
+		_, err := wf.Start(w.ctx(), "r", 0)
+		require.NoError(t, err)
+		synctest.Wait()
+		w.reboot(t, o)
+		end := w.one("end w")
+		require.Equal(t, codes.Error, end.Status.Code)
+		require.Equal(t, durable.CodeRestarted, attr(&end, "durable.code"))
+		require.Equal(t, w.one("start w").SpanContext.SpanID(), end.Parent.SpanID())
+		require.Len(t, w.log.find("INFO durable: run marked failed"), 1)
+		require.Contains(t, w.log.find("INFO durable: run marked failed")[0], "trace_id="+end.SpanContext.TraceID().String())
+	})
+}
+
+func TestAFencedWriteIsAWarningAndItsAttemptIsNotCounted(t *testing.T) {
+	inTraceWorld(t, func(t *testing.T, w *traceWorld) {
+		bodies := 0
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			return 0, durable.Do(ctx, "hold", func(context.Context) error {
+				if bodies++; bodies == 1 {
+					time.Sleep(2 * time.Minute) // past the lease, without a look at the context
+				}
+				return nil
+			})
+		})
+		w.boot(t, w.options(sdktrace.AlwaysSample(), wf))
+		_, err := wf.Start(w.ctx(), "r", 0)
+		require.NoError(t, err)
+		synctest.Wait()
+		w.disk.tamperCalls(func(string, func() error) error { return errors.New("the process sleeps") })
+		w.expire()
+		w.boot(t, w.options(sdktrace.AlwaysSample(), wf))
+		pass(5 * time.Minute)
+		require.Equal(t, "completed", string(w.row("r").Status))
+		lines := w.log.find("WARN durable: a write was fenced")
+		require.NotEmpty(t, lines)
+		require.Contains(t, lines[0], "run=r workflow=w trace_id=")
+		outcomes := map[string]int{}
+		for _, s := range w.of("attempt hold") {
+			outcomes[attr(&s, "durable.outcome")]++
+		}
+		require.Equal(t, 1, outcomes["ok"], outcomes)
+		require.Equal(t, 1, outcomes["unrecorded"]+outcomes["stopped"], outcomes)
 	})
 }
 
