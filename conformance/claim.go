@@ -66,6 +66,21 @@ func claimPending(t *T) {
 	require.Equal(t, want, got, "nothing else changed")
 	require.Equal(t, got, t.row(t.handle(d), "r"), "S4: as returned, so stored")
 	t.at(runs[0]).steps(s, 2)
+
+	// With DataOf the event of each run says something of its own.
+	t.run(s, "x")
+	t.run(s, "y")
+	runs, err = s.Claim(t.Context(), store.Claim{
+		Executor: "a", Serves: serves, Max: 2, IDs: []string{"x", "y"}, Data: []byte(`{"by":"a"}`), At: t.now(),
+		DataOf: func(r *store.Run) []byte { return []byte(fmt.Sprintf(`{"of":%q,"status":%q}`, r.ID, r.Status)) },
+	})
+	require.NoError(t, err)
+	require.Len(t, runs, 2)
+	for _, r := range runs {
+		says := fmt.Sprintf(`{"of":%q,"status":"pending"}`, r.ID)
+		require.Equal(t, says, string(r.Last.Data), "DataOf is called with the row as it was before")
+		require.Equal(t, says, string(t.row(t.handle(d), r.ID).Last.Data))
+	}
 }
 
 func claimResumes(t *T) {

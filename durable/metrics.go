@@ -21,8 +21,7 @@ import (
 const (
 	metricStatus  = attribute.Key("durable.run.status")
 	metricOutcome = attribute.Key("durable.outcome") // of an attempt: "ok", "failed"
-	metricCode    = attribute.Key("durable.code")
-	metricResult  = attribute.Key("durable.result") // of a commit: "ok", "retried"
+	metricResult  = attribute.Key("durable.result")  // of a commit: "ok", "retried"
 )
 
 // secondsBuckets are the bounds of the histograms of durations, from half a
@@ -118,7 +117,7 @@ func (e *Engine) observe(ctx context.Context, o metric.Observer, runs, stuck, de
 	}
 	for code, n := range codes {
 		if code != "" {
-			o.ObserveInt64(stuck, n, metric.WithAttributes(metricCode.String(code)))
+			o.ObserveInt64(stuck, n, metric.WithAttributes(attrCode.String(code)))
 		}
 	}
 	pending := store.Filter{Statuses: []store.Status{store.Pending}}

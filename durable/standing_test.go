@@ -384,3 +384,27 @@ func TestATrackerRefusesWhatItCannotReadAndStaysAsItWas(t *testing.T) {
 	require.NoError(t, tr.Add(store.Event{Seq: 1, Type: store.WorkflowCompleted}), "known already")
 	require.Equal(t, before, tr.Standing())
 }
+
+func TestWhatFailsTakesWhatIsOpenInItAlong(t *testing.T) {
+	var tr durable.Tracker
+	seq := int64(0)
+	add := func(typ store.Type, key string, attempt int32, open ...string) {
+		t.Helper()
+		seq++
+		require.NoError(t, tr.Add(store.Event{Seq: seq, Type: typ, Key: key, Attempt: attempt, At: store.Time(seq)}))
+		var keys []string
+		for _, c := range tr.Standing().Open {
+			keys = append(keys, c.Key)
+		}
+		require.Equal(t, open, keys)
+	}
+	add(store.WorkflowCreated, "", 0)
+	add(store.AttemptFailed, "items[0]/resize", 1, "items[0]/resize")
+	add(store.AttemptFailed, "items[1]/resize", 1, "items[0]/resize", "items[1]/resize")
+	add(store.AttemptFailed, "items#2[1]/resize", 1, "items[0]/resize", "items[1]/resize", "items#2[1]/resize")
+	add(store.TimerSet, "side/nap", 0, "items[0]/resize", "items[1]/resize", "items#2[1]/resize", "side/nap")
+	add(store.ItemFailed, "items[1]", 0, "items[0]/resize", "items#2[1]/resize", "side/nap")
+	add(store.StepFailed, "items", 0, "items#2[1]/resize", "side/nap")
+	add(store.StepFailed, "side", 0, "items#2[1]/resize")
+	require.Equal(t, store.Pending, tr.Standing().Status, "no process has had it, by these events")
+}

@@ -56,6 +56,7 @@ const (
 	attrExecutor   = attribute.Key("durable.executor.id")
 	attrResumes    = attribute.Key("durable.run.resumes")
 	attrStatus     = attribute.Key("durable.run.status")
+	attrCode       = attribute.Key("durable.code")
 	attrSteps      = attribute.Key("durable.run.steps")
 	attrActive     = attribute.Key("durable.run.active")
 	attrParentRun  = attribute.Key("durable.parent.run.id")
@@ -175,9 +176,15 @@ func (e *Engine) startSpan(ctx context.Context, row *store.Run, links ...trace.L
 }
 
 // endRunSpan tells that a run has ended and how: its span reaches from the
-// creation of the run to now, over all processes, below the span of the start.
-func (e *Engine) endRunSpan(row *store.Run, status store.Status, err error, more ...attribute.KeyValue) {
-	ctx := trace.ContextWithRemoteSpanContext(context.Background(), parseTrace(row.Trace))
+// creation of the run to now, over all processes, below the span of the start or,
+// if nobody made that, the one in ctx.
+func (e *Engine) endRunSpan(ctx context.Context, row *store.Run, status store.Status, err error, more ...attribute.KeyValue) {
+	if start := parseTrace(row.Trace); start.IsValid() {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, start)
+	}
+	if !trace.SpanContextFromContext(ctx).IsSampled() {
+		return
+	}
 	_, span := e.tracer.Start(ctx, "end "+row.Workflow, trace.WithTimestamp(e.localTime(row.CreatedAt)))
 	defer span.End()
 	if !span.IsRecording() {
@@ -188,6 +195,11 @@ func (e *Engine) endRunSpan(row *store.Run, status store.Status, err error, more
 	if status == store.Failed {
 		e.markFailed(span, err)
 	}
+}
+
+// endOrphanSpan is endRunSpan for a run that recovery has marked failed.
+func (e *Engine) endOrphanSpan(row *store.Run, code string) {
+	e.endRunSpan(context.Background(), row, store.Failed, nil, attrCode.String(code), attrResumes.Int(int(row.Resumes)))
 }
 
 // markFailed gives a span the status of an error.

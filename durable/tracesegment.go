@@ -87,11 +87,16 @@ func (r *run) enterSegment(s *segment) {
 // reenterSegment takes up the segment of a run that is loaded again, which
 // stands in the history.
 func (r *run) reenterSegment() {
-	if r.segment == nil && r.past.segment.epoch == r.row.Epoch {
-		if sc := parseTrace(r.past.segment.trace); sc.IsValid() {
+	if r.segment != nil {
+		return
+	}
+	if m := r.past.segment; m.epoch == r.row.Epoch {
+		if sc := parseTrace(m.trace); sc.IsValid() {
 			r.enterSegment(&segment{context: sc})
+			return
 		}
 	}
+	r.enterSegment(nil)
 }
 
 // endSegment ends the span of the segment, once.
@@ -145,7 +150,7 @@ func (r *run) endTrace() {
 	}
 	r.endSegment()
 	if o := &r.outcome; o.status != "" {
-		r.eng.endRunSpan(&r.row, o.status, o.err,
+		r.eng.endRunSpan(r.ctx, &r.row, o.status, o.err,
 			attrSteps.Int(int(r.steps)), attrActive.Float64((r.activeThen + time.Since(r.began)).Seconds()), attrResumes.Int(int(r.row.Resumes)))
 	}
 }
