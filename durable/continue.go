@@ -375,7 +375,7 @@ func (p *past) consumed(m *store.Message) bool {
 	switch {
 	case p == nil:
 		return false
-	case p.taken[m.Seq], m.Kind == store.KindPause && m.Seq <= p.paused:
+	case p.taken[m.Seq], m.Kind == store.KindPause && m.Seq <= p.paused, m.Kind == store.KindCancel && m.Seq <= p.lifted:
 		return true
 	}
 	if m.Seq > p.inbox {
