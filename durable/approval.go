@@ -2,7 +2,9 @@ package durable
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"log/slog"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -17,6 +19,11 @@ type Approval struct {
 	Answer   string     // the signal name that answers this wait and no other; see WaitKey
 	AskedAt  store.Time // when it was asked first
 	Until    store.Time // when it ends by itself; 0: never
+	Seq      int64      // of wait_requested
+
+	// Sample is the JSON of the zero value of what the workflow waits for; nil:
+	// not known.
+	Sample json.RawMessage
 }
 
 // Approvals returns what runs ask of people at the moment, whoever executes
@@ -61,7 +68,7 @@ func (e *Engine) announceApprovals(ctx context.Context, rep *Report) error {
 			continue
 		}
 		for _, a := range open {
-			e.log.Info("durable: approval restored", "run", a.RunID, "workflow", row.Workflow, "wait", a.Key, "prompt", a.Prompt)
+			e.logRun(slog.LevelInfo, row, "durable: approval restored", append(e.promptAttrs(a.Prompt), slog.String("wait", a.Key))...)
 		}
 		rep.Approvals = append(rep.Approvals, open...)
 	}
@@ -93,6 +100,7 @@ func (e *Engine) pendingApprovals(ctx context.Context, row *store.Run) ([]Approv
 		a := Approval{
 			RunID: row.ID, Workflow: row.Workflow, Key: ev.Key, Name: d.Name, Prompt: d.Prompt,
 			Answer: WaitKey(ev.Key, h.Run.Branch), AskedAt: ev.At, Until: d.Until,
+			Seq: ev.Seq, Sample: d.Sample,
 		}
 		if d.Prompt != "" && !a.answeredBy(h.Inbox, p) {
 			open = append(open, a)

@@ -31,7 +31,8 @@ type step struct {
 	start    store.Time // when the first attempt began
 	ended    time.Time  // when the last one did, until that is recorded
 
-	progress []byte  // saved in this execution
+	progress []byte // saved in this execution
+	spans    *stepSpans
 	first    attempt // space for what nearly every step needs once
 }
 
@@ -65,7 +66,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 	}
 	if limit := st.policy.MaxAttempts; limit > 0 && n > limit {
 		// The policy was changed to fewer attempts than have failed already.
-		return st.fail(&attempt{step: st, number: n - 1}, st.failures[n-2].Err, "no attempt is left", 0)
+		return st.giveUp(ctx, n-1, st.failures[n-2].Err, "no attempt is left")
 	}
 	if st.long && !st.begun() {
 		if _, err := st.record(st.newEvent(store.StepStarted, n, &eventData{Input: st.input, Once: st.once})); err != nil {
@@ -82,7 +83,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		}
 		if err := st.deadlinePassed(); err != nil {
 			// The attempt before, or the first one that did not live to fail.
-			return st.fail(&attempt{step: st, number: max(n-1, 1)}, err, "", 0)
+			return st.giveUp(ctx, max(n-1, 1), err, "")
 		}
 		if err := r.confess(); err != nil {
 			return err
@@ -91,19 +92,29 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		st.ended = time.Now()
 		took := st.ended.Sub(clock)
 		st.measureAttempt(took, err)
+		end := attemptEnd{number: n, at: st.ended, took: took, outcome: outcomeOK, err: err}
 		if err == nil {
-			return st.succeed(a, payload, took)
+			err = st.succeed(a, payload, took)
+			st.tell(ctx, end.settled(err, true))
+			return err
 		}
+		end.outcome = outcomeFailed
 		if stopped := st.call.scope.spoiled(); stopped != nil {
 			// Stopped from outside: what the body made of that is no failure
 			// of the step.
+			end.outcome = outcomeStopped
+			st.tell(ctx, end)
 			return stopped
 		}
 		v := st.policy.judge(n, err, st.start, r.eng.now(), rand.Float64())
 		if v.final {
-			return st.fail(a, err, v.reason, took)
+			err = st.fail(a, err, v.reason, took)
+			st.tell(ctx, end.settled(notOfStep(err), true))
+			return err
 		}
-		if wait, err = st.failOnce(a, err, payload, v.pause, took); err != nil {
+		wait, err = st.failOnce(a, err, payload, v.pause, took)
+		st.tell(ctx, end.settled(err, false))
+		if err != nil {
 			return err
 		}
 		count(r.eng.metrics.retries, 1, attrWorkflow.String(r.row.Workflow))
@@ -160,7 +171,7 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 	if a.step != nil {
 		a = new(attempt) // the one before may still be held by the body's goroutines
 	}
-	ctx, span := st.traceAttempt(ctx, n)
+	ctx = st.traceAttempt(ctx, n)
 	a.Context, a.step, a.number = ctx, st, n
 	if limit, cause := st.limit(); limit > 0 {
 		limited, cancel := context.WithTimeoutCause(ctx, limit, cause)
@@ -173,20 +184,20 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 	defer func() {
 		r.body.Store(nil)
 		if returned {
-			endAttempt(span, err)
 			return
 		}
 		if v := recover(); v != nil {
 			payload, err = nil, newPanicError(v)
-			endAttempt(span, err)
 			return
 		}
-		endAttempt(span, ErrGoexit)
 		// The goroutine is ending (runtime.Goexit): nothing can be returned to
 		// the workflow, so the failure is recorded here.
+		end := attemptEnd{number: n, at: time.Now(), outcome: outcomeStopped, err: ErrGoexit}
 		if r.dead.Load() == nil {
-			_ = st.fail(a, ErrGoexit, "", 0)
+			end.outcome = outcomeFailed
+			end = end.settled(notOfStep(st.fail(a, ErrGoexit, "", 0)), true)
 		}
+		st.tell(ctx, end)
 	}()
 	if len(r.eng.options.Around) > 0 {
 		payload, err = st.around(a, b)

@@ -181,12 +181,16 @@ func (s *scope) await(a *awaiting) error {
 	if err := s.stopped(); err != nil {
 		return err
 	}
+	began := r.eng.now()
+	if c.opened() {
+		began = c.rec.openedAt
+	}
 	mail := &mailWait{key: c.key, kind: a.kind, name: a.name, answer: WaitKey(c.key, r.row.Branch), plain: a.prompt == ""}
 	if c.opened() {
 		mail.asked = r.past.waits[c.key].asked
 	}
 	if rival := r.inbox.ask(mail); rival != "" {
-		return s.refuse(&c, a, &SameWaitError{RunID: r.id, Name: a.name, Key: c.key, Other: rival})
+		return s.refuse(&c, a, began, &SameWaitError{RunID: r.id, Name: a.name, Key: c.key, Other: rival})
 	}
 	consumed := false
 	defer func() { r.inbox.leave(mail, consumed) }()
@@ -199,6 +203,7 @@ func (s *scope) await(a *awaiting) error {
 		if _, err := s.record(&c, store.Event{Type: store.WaitTimedOut, Data: a.data(&eventData{})}); err != nil {
 			return err
 		}
+		s.traceAwait(&c, a, began, outcomeTimedOut, nil)
 		return &TimeoutError{RunID: r.id, Key: c.key, After: a.timeout}
 	}
 	d := &eventData{Message: m.Seq}
@@ -218,7 +223,7 @@ func (s *scope) await(a *awaiting) error {
 	if err != nil {
 		wrong := &SignalTypeError{RunID: r.id, Key: c.key, Sent: sent, Wanted: a.wanted.String(), Err: err}
 		if a.call != callRequest {
-			return s.refuse(&c, a, wrong)
+			return s.refuse(&c, a, began, wrong)
 		}
 		// It is taken all the same: somebody waits for its answer, and the run
 		// can give one.
@@ -228,16 +233,18 @@ func (s *scope) await(a *awaiting) error {
 		return err
 	}
 	consumed = true
+	s.traceAwait(&c, a, began, outcomeOK, m)
 	return r.eng.errors.restore(d.Error)
 }
 
 // refuse records that a wait has ended without a signal, because of err, and
 // returns the error as a replay will.
-func (s *scope) refuse(c *call, a *awaiting, err error) error {
+func (s *scope) refuse(c *call, a *awaiting, began store.Time, err error) error {
 	rec := s.run.eng.errors.record(err)
 	if _, err := s.record(c, store.Event{Type: store.WaitClosed, Data: a.data(&eventData{Error: rec})}); err != nil {
 		return err
 	}
+	s.traceAwait(c, a, began, outcomeRefused, nil)
 	return s.run.eng.errors.restore(rec)
 }
 
@@ -269,17 +276,22 @@ func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, erro
 	if c.opened() {
 		err = r.syncRow()
 	} else {
+		var sample json.RawMessage
+		if o.prompt != "" {
+			sample = sampleOf(o.wanted)
+		}
 		w := &write{}
 		w.then = func(err error) {
 			if err == nil {
 				r.inbox.placed(mail, w.events[len(w.events)-1].Seq)
 			}
 		}
-		_, err = s.recordWith(c, store.Event{Type: store.WaitRequested, Data: o.data(&eventData{Prompt: o.prompt, Until: until, Name: c.name, Beside: r.othersGoOn()})}, w)
+		_, err = s.recordWith(c, store.Event{Type: store.WaitRequested, Data: o.data(&eventData{Prompt: o.prompt, Until: until, Name: c.name, Beside: r.othersGoOn(), Sample: sample})}, w)
 	}
 	if err != nil {
 		return nil, err
 	}
+	r.archiveWait()
 	late, err := s.waitFor(p, mail.ready)
 	switch {
 	case err != nil:

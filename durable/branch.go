@@ -85,6 +85,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 	s.begun = append(s.begun, f.branch)
 	s.forked.Add(1)
 	inner := s.child(c.key, c.ordinal)
+	ctx = inner.traceAs(ctx, "branch", name)
 	go func() {
 		defer s.forked.Add(-1)
 		defer r.eng.runners.Done()
@@ -108,7 +109,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 
 // child makes the scope of a branch or an item.
 func (s *scope) child(key string, place ...int32) *scope {
-	inner := &scope{run: s.run, path: key, lastAt: s.lastAt, undo: s.undo, place: append(s.place[:len(s.place):len(s.place)], place...)}
+	inner := &scope{run: s.run, path: key, up: s, lastAt: s.lastAt, undo: s.undo, place: append(s.place[:len(s.place):len(s.place)], place...)}
 	if p := s.run.past; p != nil {
 		inner.hist = p.scopes[key]
 	}
@@ -153,6 +154,7 @@ func (f *branch) branchBody(c *call, inner *scope, body func() ([]byte, error)) 
 			payload, err = nil, newPanicError(v)
 		}
 		f.err = r.recordBranch(f, c, inner, payload, err)
+		inner.endSpan(f.err, f.at != 0)
 		r.leave(f)
 	}()
 	payload, err = body()

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -94,6 +96,7 @@ type bulkItem struct {
 	auto  bool // the id is generated, and another one is taken if it is in use
 	tries int
 	input []byte
+	span  trace.Span // of its start
 }
 
 // maxBulkTries bounds how often an item is tried whose id is taken when it is
@@ -151,7 +154,8 @@ func (b *bulkStart) add(it bulkItem) error {
 // change makes the change that creates the run of an item: pending, without an
 // owner.
 func (b *bulkStart) change(it *bulkItem) store.Change {
-	row, created, _ := b.eng.newborn(b.ctx, b.def, it.id, it.input, &b.options)
+	row, created, _, span := b.eng.newborn(b.ctx, b.def, it.id, it.input, &b.options)
+	it.span = span
 	created.Seq, created.At = 1, row.CreatedAt
 	created.Sum = store.Seal(it.id, 0, &created)
 	return store.Change{
@@ -192,6 +196,7 @@ func (b *bulkStart) flush() error {
 		switch {
 		case err == nil:
 			b.told.Started++
+			items[i].span.End()
 			count(b.eng.metrics.started, 1, attrWorkflow.String(b.def.name))
 			own = append(own, items[i].id)
 		case errors.Is(err, store.ErrExists):

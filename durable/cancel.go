@@ -77,6 +77,7 @@ func (e *Engine) cancelIdle(ctx context.Context, h *store.History, reason string
 
 // messageData is the Data of a message.
 type messageData struct {
+	Trace  string `json:"trace,omitempty"` // signal, request: context of the sender's span
 	Reason string `json:"reason,omitempty"`
 }
 

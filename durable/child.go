@@ -21,6 +21,7 @@ type child struct {
 	abandon bool
 	// finished is the recorded outcome; Seq 0: none yet.
 	finished store.Event
+	began    store.Time // when it was started
 }
 
 // childData is the Data of the message by which a child tells its outcome.
@@ -30,6 +31,7 @@ type childData struct {
 	Reason      string       `json:"reason,omitempty"`
 	Recoverable bool         `json:"recoverable,omitempty"`
 	Error       *errorRecord `json:"error,omitempty"`
+	Trace       string       `json:"trace,omitempty"` // context of its last segment
 }
 
 // startChild begins a child run, or finds the one the history has.
@@ -41,7 +43,7 @@ func (s *scope) startChild(def *definition, id string, input []byte, o *startOpt
 	}
 	defer s.end()
 	if rec := ch.call.rec; rec != nil {
-		ch.id, ch.finished = rec.child, rec.outcome
+		ch.id, ch.finished, ch.began = rec.child, rec.outcome, rec.openedAt
 		s.lastAt = max(s.lastAt, rec.openedAt)
 		if rec.outcome.Type == store.StepFailed {
 			return nil, s.refusedChild(rec)
@@ -96,7 +98,7 @@ func (r *run) parentKey(key string) string {
 // bear creates the child in the change that records it.
 func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) error {
 	e := s.run.eng
-	r, events := e.birth(s.run.ctx, def, ch.id, input, o)
+	r, events := e.birth(s.traceContext(), def, ch.id, input, o)
 	change := r.conceive(events)
 	change.Hold = o.exclusive
 	w := &write{start: []store.Change{change}, send: e.mailTo(ch.id, o.mail)}
@@ -113,7 +115,11 @@ func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) 
 		}
 	}
 	ev := store.Event{Type: store.ChildStarted, Data: (&eventData{Child: ch.id, Abandon: ch.abandon}).encode()}
-	_, err := s.recordWith(&ch.call, ev, w)
+	var err error
+	if ch.began, err = s.recordWith(&ch.call, ev, w); err == nil {
+		r.start.End() // before anything that hangs below it
+	}
+	r.start = nil
 	if here {
 		if err == nil && !e.isOurs(r) {
 			err = errElsewhere
@@ -265,6 +271,7 @@ func (s *scope) hearChild(ch *child) error {
 	}
 	consumed = true
 	ch.finished = w.events[0]
+	s.traceChild(ch, &told)
 	return nil
 }
 
@@ -273,7 +280,7 @@ func (r *run) tellParent(status store.Status, reason string, recoverable bool, r
 	if r.row.Parent == "" {
 		return nil
 	}
-	data, err := json.Marshal(childData{Status: status, Workflow: r.def.name, Reason: reason, Recoverable: recoverable, Error: rec})
+	data, err := json.Marshal(childData{Status: status, Workflow: r.def.name, Reason: reason, Recoverable: recoverable, Error: rec, Trace: r.segmentTrace()})
 	if err != nil {
 		panic(fmt.Sprintf("durable: the outcome of a child cannot be encoded: %v", err)) // strings and checked JSON
 	}

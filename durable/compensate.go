@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -82,7 +83,7 @@ func (r *run) compensate(err *error) error {
 		s.hist = r.past.scopes[undoScope]
 	}
 	r.ending.Store(false)
-	r.eng.log.Info("durable: undoing", "run", r.id, "workflow", r.def.name, "compensations", len(undos))
+	r.log(slog.LevelInfo, "durable: undoing", slog.Int("compensations", len(undos)))
 	inner := &scopeContext{Context: ctx, scope: s}
 	for _, u := range undos {
 		_, undoErr := perform(inner, u.name, &Policy{}, func(ctx context.Context) (struct{}, error) { return struct{}{}, u.fn(ctx) }, nil, nil)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"reflect"
 	"slices"
@@ -191,7 +192,7 @@ func (r *run) renew(n *renewal) outcome {
 		at:     1,
 		branch: store.Branch{N: number, Parent: number, Generation: generation, Reason: "continued", CreatedAt: r.eng.now()},
 		data: eventData{
-			Seed: hex.EncodeToString(seed[:]), Declared: r.def.steps, Executor: r.eng.id,
+			Seed: hex.EncodeToString(seed[:]), Declared: r.def.steps, Executor: r.eng.id, Segment: r.segmentTrace(),
 			Generation: generation, Inbox: seen, Pending: pending,
 			Headers: r.headers, Deadline: r.deadline, Exclusive: r.exclusive, Attributes: r.attributes, Environment: r.eng.environment,
 		},
@@ -217,7 +218,7 @@ func (r *run) renew(n *renewal) outcome {
 	case err != nil:
 		return outcome{err: err}
 	}
-	r.eng.log.Info("durable: run continued", "run", r.id, "workflow", r.def.name, "generation", generation)
+	r.log(slog.LevelInfo, "durable: run continued", slog.Int("generation", int(generation)))
 	if d := r.dead.Load(); d != nil && d.kind == deathLost {
 		return outcome{err: d.err}
 	}
@@ -226,6 +227,7 @@ func (r *run) renew(n *renewal) outcome {
 	row.Status, row.Code, row.Reason, row.WakeAt = store.Running, "", "", 0
 	row.Last = &w.events[1]
 	next := r.eng.newRun(row, r.def)
+	next.enterSegment(r.segment)
 	next.from = &store.Cursor{After: row.Last.Seq - 1, AfterMessage: floorOf(seen, pending)}
 	return outcome{err: ErrContinued, next: next}
 }

@@ -324,6 +324,7 @@ func check(t require.TestingT, data store.Store) {
 	require.True(t, h.Run.Status.Terminal(), "it ended as %s", h.Run.Status)
 	require.Empty(t, h.Run.Owner)
 	checkVerified(t, data)
+	checkStanding(t, data)
 }
 
 func TestARunKilledAtAnyWriteEndsAsIfItHadNotBeen(t *testing.T) {

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -109,13 +111,14 @@ func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, er
 		if name == AutoID {
 			name = generateID(v.row.Workflow, e.now().Time(), tries)
 		}
-		change, err := v.forked(ctx, name, p, events, &o)
+		change, span, err := v.forked(ctx, name, p, events, &o)
 		if err != nil {
 			return "", err
 		}
 		err = e.commitFork(ctx, change)
 		switch {
 		case err == nil:
+			span.End()
 			e.log.Info("durable: run forked", "run", name, "workflow", v.row.Workflow, "from", id, "events", len(change.Events))
 			e.goOn(ctx, name)
 			return name, nil
@@ -160,13 +163,13 @@ func (e *Engine) sameFork(ctx context.Context, id string, source *store.Run, at 
 }
 
 // forked makes the change that creates the fork of v as the run name, of events,
-// whose past is p.
-func (v *view) forked(ctx context.Context, name string, p *past, events []store.Event, o *ForkOptions) (store.Change, error) {
+// whose past is p. The span is to be ended once it is there.
+func (v *view) forked(ctx context.Context, name string, p *past, events []store.Event, o *ForkOptions) (store.Change, trace.Span, error) {
 	e, now := v.eng, v.eng.now()
 	kept := p.copyable(events)
 	input, err := e.unseal(placeOf(v.row.ID, &p.created), p.created.Payload)
 	if err != nil {
-		return store.Change{}, &UndecodableError{RunID: v.row.ID, Key: "the input", Err: err}
+		return store.Change{}, nil, &UndecodableError{RunID: v.row.ID, Key: "the input", Err: err}
 	}
 	row := store.Run{
 		ID: name, Workflow: v.row.Workflow, Version: v.row.Version, InitialVersion: v.row.Version, ForkedFrom: v.row.ID,
@@ -188,18 +191,18 @@ func (v *view) forked(ctx context.Context, name string, p *past, events []store.
 	var seed [8]byte
 	_, _ = rand.Read(seed[:]) // never fails, says its documentation
 	born.Seed = hex.EncodeToString(seed[:])
-	row.Trace = e.startSpan(ctx, &row)
+	span := e.startSpan(ctx, &row, linkTo(parseTrace(v.row.Trace), linkForked))
 	created := store.Event{Type: store.WorkflowCreated, At: p.created.At, Data: born.encode(), Payload: input}
 	list := []store.Event{created}
 	for i := range kept {
 		ev, err := v.copied(&kept[i], o.Attributes)
 		if err != nil {
-			return store.Change{}, err
+			return store.Change{}, nil, err
 		}
 		list = append(list, ev)
 	}
 	number(e, name, list)
-	return store.Change{RunID: name, Expect: store.Expect{Absent: true}, Create: &row, Events: list, Hold: born.Exclusive}, nil
+	return store.Change{RunID: name, Expect: store.Expect{Absent: true}, Create: &row, Events: list, Hold: born.Exclusive}, span, nil
 }
 
 // copied returns an event as it stands in a fork, its payload open.

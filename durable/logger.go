@@ -5,6 +5,8 @@ import (
 	"log/slog"
 
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 // Logger returns a logger that says which run a line belongs to: the run's id,
@@ -48,7 +50,37 @@ func Logger(ctx context.Context) *slog.Logger {
 
 // logger names the run.
 func (r *run) logger() *slog.Logger {
-	return r.eng.log.With("run", r.id, "workflow", r.def.name)
+	return r.eng.log.With("run", r.id, "workflow", r.row.Workflow)
+}
+
+// logAttrs name the run and its trace.
+func (r *run) logAttrs() []slog.Attr {
+	attrs := make([]slog.Attr, 0, 8)
+	attrs = append(attrs, slog.String("run", r.id), slog.String("workflow", r.row.Workflow))
+	if sc := trace.SpanContextFromContext(r.ctx); sc.IsValid() {
+		attrs = append(attrs, slog.String("trace_id", sc.TraceID().String()))
+	}
+	return attrs
+}
+
+// log writes a line about the run, which it names.
+func (r *run) log(level slog.Level, msg string, more ...slog.Attr) {
+	if log := r.eng.log; log.Enabled(r.ctx, level) {
+		log.LogAttrs(r.ctx, level, msg, append(r.logAttrs(), more...)...)
+	}
+}
+
+// logRun writes a line about a run that is not executed here, which it names.
+func (e *Engine) logRun(level slog.Level, row *store.Run, msg string, more ...slog.Attr) {
+	ctx := context.Background()
+	if !e.log.Enabled(ctx, level) {
+		return
+	}
+	attrs := []slog.Attr{slog.String("run", row.ID), slog.String("workflow", row.Workflow)}
+	if sc := parseTrace(row.Trace); sc.IsValid() {
+		attrs = append(attrs, slog.String("trace_id", sc.TraceID().String()))
+	}
+	e.log.LogAttrs(ctx, level, msg, append(attrs, more...)...)
 }
 
 // replayHandler drops what is logged while its scope is replayed.

@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -257,21 +258,24 @@ func (e *Engine) claimKnown(ctx context.Context, c store.Claim, d *eventData, k 
 		return nil, nil
 	}
 	c.Executor, c.Serves, c.At, c.Data = e.id, e.defs.served, e.now(), d.encode()
+	segments := e.segmentsOf(&c, d)
 	rows, err := e.store.Claim(ctx, c)
 	runs := make([]*run, len(rows))
 	for i := range rows {
-		runs[i] = e.take(rows[i], k)
+		runs[i] = e.take(rows[i], segments[rows[i].ID], k)
 	}
 	return runs, err
 }
 
-// take executes a run that was claimed.
-func (e *Engine) take(row store.Run, k *known) *run {
+// take executes a run that was claimed, as this segment of its trace; k is what
+// has been read of it already, nil if nothing.
+func (e *Engine) take(row store.Run, s *segment, k *known) *run {
 	r := e.newRun(row, e.codeOf(&row))
+	r.enterSegment(s)
 	r.fromClaim, r.known = true, k
 	r.silent.Store(row.Status == store.Waiting)
 	e.drop(row.ID) // of ours, if it was lost and is claimed back
-	e.log.Debug("durable: run claimed", "run", row.ID, "workflow", row.Workflow, "status", row.Status, "strikes", row.Strikes)
+	r.log(slog.LevelDebug, "durable: run claimed", slog.String("status", string(row.Status)), slog.Int("strikes", int(row.Strikes)))
 	e.begin(r)
 	return r
 }

@@ -451,6 +451,7 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 	var payload []byte
 	key := itemKey(m.call.key, it.n)
 	inner := m.scope.child(key, m.call.ordinal, int32(it.n+1))
+	ctx := m.ctx
 	st.scope.Store(inner)
 	defer func() {
 		st.scope.Store(nil)
@@ -458,6 +459,8 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 			payload, err = nil, newPanicError(v)
 		}
 		failure := m.record(key, inner, it, payload, err)
+		_, failed := failure.(*ItemError)
+		inner.endSpan(failure, failure == nil || failed)
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		delete(m.under, it.n)
@@ -485,8 +488,9 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 		err = bad
 		return
 	}
+	ctx = inner.traceAs(ctx, "item", key[len(scopeOfKey(key)):])
 	var value O
-	if value, err = m.fn(&scopeContext{Context: m.ctx, scope: inner}, it.value); err != nil {
+	if value, err = m.fn(&scopeContext{Context: ctx, scope: inner}, it.value); err != nil {
 		return
 	}
 	if payload, out, err = encode(m.scope.run.eng, value); err != nil {

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 )
@@ -133,7 +134,7 @@ func (r *run) noteUncalled(scope string, keys []string) {
 	c.mu.Lock()
 	r.uncalled = append(r.uncalled, keys...)
 	c.mu.Unlock()
-	r.eng.log.Warn("durable: recorded calls were not made by this code (matched by name)", "run", r.id, "workflow", r.def.name, "scope", scope, "calls", keys)
+	r.log(slog.LevelWarn, "durable: recorded calls were not made by this code (matched by name)", slog.String("scope", scope), slog.Any("calls", keys))
 }
 
 // maxUncalled bounds how many keys the end of a run names.

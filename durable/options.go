@@ -93,6 +93,13 @@ type Options struct {
 	// Retention deletes runs some time after their end; the zero value keeps
 	// everything. KeepAWeek() is a preset.
 	Retention Retention
+	// Archive keeps copies of runs that have ended, and of those that wait; nil:
+	// there is none. Close waits for copies under way up to Grace.
+	Archive Archive
+	// ArchiveSync archives a wait for a signal before the wait goes on: an
+	// answer is taken only when the copy is written, or has failed, which is
+	// logged. Zero: a wait is archived in the background.
+	ArchiveSync bool
 	// Capture says what is recorded of the environment a run is started in; zero:
 	// the working directory and the name of the program.
 	Capture Capture
@@ -103,6 +110,14 @@ type Options struct {
 	TracerProvider trace.TracerProvider
 	// MeterProvider for metrics; nil: OpenTelemetry's global one, likewise.
 	MeterProvider metric.MeterProvider
+	// TraceMode says how the spans of a run's processes belong together; zero:
+	// TraceParent, one trace for each run.
+	TraceMode TraceMode
+	// Verbatim lets messages of errors and panics, and prompts, into spans and
+	// log lines. They may hold secrets, so false, the zero value, keeps them
+	// out: an error is told by its type, and the history has its message.
+	// Payloads are in neither, whatever this says.
+	Verbatim bool
 	// Logger for the life of runs and for recovery; nil: slog.Default().
 	Logger *slog.Logger
 }
@@ -170,6 +185,9 @@ func (o Options) filled() (Options, error) {
 	}
 	if o.MaxPayload != 0 && o.MaxPayload < MinMaxPayload {
 		return o, fmt.Errorf("durable: Options.MaxPayload is %d; at least %d bytes are needed: %w", o.MaxPayload, MinMaxPayload, ErrInvalid)
+	}
+	if o.TraceMode < TraceParent || o.TraceMode > TraceLink {
+		return o, fmt.Errorf("durable: Options.TraceMode is no mode: %w", ErrInvalid)
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

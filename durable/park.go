@@ -121,6 +121,7 @@ func (r *run) confess() error {
 // the run may be unloaded meanwhile.
 func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error) {
 	r := s.run
+	s.settle()
 	var timer <-chan time.Time
 	if p.until != 0 {
 		d := p.until.Sub(r.eng.now())

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -263,7 +264,7 @@ func (r *run) endPaused(d *death) outcome {
 	if err != nil {
 		return outcome{err: err}
 	}
-	r.eng.log.Info("durable: run paused", "run", r.id, "workflow", r.def.name, "reason", d.reason)
+	r.log(slog.LevelInfo, "durable: run paused", slog.String("reason", d.reason))
 	return outcome{err: ErrPaused}
 }
 

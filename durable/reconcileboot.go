@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 
@@ -37,7 +38,7 @@ func (e *Engine) reconcileOnBoot(ctx context.Context, row *store.Run, rep *Repor
 	case err != nil:
 		// Whoever executes it tries on until it can be read; a replay makes of a
 		// torn run what is right, if not with a word about it.
-		e.log.Warn("durable: a run could not be compared with its events", "run", row.ID, "error", err)
+		e.logRun(slog.LevelWarn, row, "durable: a run could not be compared with its events", slog.Any("error", err))
 		return row, nil
 	case !rec.Needed:
 		return row, nil
@@ -82,7 +83,7 @@ func (e *Engine) settleRecovered(ctx context.Context, row *store.Run, rep *Repor
 	case FailOnBoot:
 		if e.failOrphan(ctx, row, CodeRestarted, e.options.BootReason, rep) {
 			rep.Failed = append(rep.Failed, row.ID)
-			e.log.Info("durable: run marked failed", "run", row.ID, "workflow", row.Workflow, "reason", e.options.BootReason)
+			e.logRun(slog.LevelInfo, row, "durable: run marked failed", slog.String("reason", e.options.BootReason))
 		}
 	case LeaveOnBoot:
 		if !slices.Contains(rep.Left, row.ID) { // the same Recover may have repaired it

@@ -54,6 +54,9 @@ type past struct {
 	patches    map[string][]*patch // markers, by path of the scope
 	begun      map[string]int      // of Maps with items that have recorded calls: one more than the highest
 	forced     bool                // an operator has it matched by name
+
+	// The last segment of its trace, and the last one of an earlier claim.
+	segment, segmentBefore segmentMark
 }
 
 // eventData is what the Data of an event says; every field stands in the
@@ -67,6 +70,7 @@ type eventData struct {
 	Seed        string                     `json:"seed,omitempty"`        // workflow_created, workflow_started of a later generation
 	Declared    []string                   `json:"declared,omitempty"`    // the same: names given to Steps
 	Executor    string                     `json:"executor,omitempty"`    // claim events
+	Segment     string                     `json:"segment,omitempty"`     // the same: trace context of the segment that begins with it
 	Resumed     bool                       `json:"resumed,omitempty"`     // the same: by a call of Resume
 	Code        string                     `json:"code,omitempty"`        // workflow_interrupted, workflow_failed
 	Reason      string                     `json:"reason,omitempty"`      // the same
@@ -103,6 +107,7 @@ type eventData struct {
 	Fork        *forkData                  `json:"fork,omitempty"`        // workflow_created of a fork
 	Beside      bool                       `json:"beside,omitempty"`      // wait_requested: others of the run went on
 	Version     string                     `json:"version,omitempty"`     // workflow_recovered: what it is pinned to from now on
+	Sample      json.RawMessage            `json:"sample,omitempty"`      // wait_requested with a prompt: zero value of what is waited for
 
 	PreviousBranch *int32   `json:"previous_branch,omitempty"` // workflow_recovered
 	NewBranch      *int32   `json:"new_branch,omitempty"`      // the same
@@ -315,6 +320,7 @@ func (p *past) takeRun(e *store.Event) error {
 			return fmt.Errorf("its data is not readable: %w", err)
 		}
 		p.forced = p.forced || d.Force
+		p.markSegment(e, d.Segment)
 	case store.Patched:
 		return p.takePatch(e)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"log/slog"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -187,14 +188,14 @@ func (e *Engine) recoverOrphans(ctx context.Context, rep *Report) error {
 		case fateFail:
 			if e.failOrphan(ctx, row, CodeRestarted, e.options.BootReason, rep) {
 				rep.Failed = append(rep.Failed, row.ID)
-				e.log.Info("durable: run marked failed", "run", row.ID, "workflow", row.Workflow, "reason", e.options.BootReason)
+				e.logRun(slog.LevelInfo, row, "durable: run marked failed", slog.String("reason", e.options.BootReason))
 			}
 		case fateQuarantine:
 			reason := fmt.Sprintf("quarantined: killed its process %d times", e.options.QuarantineAfter)
 			if e.failOrphan(ctx, row, CodeQuarantined, reason, rep) {
 				rep.Quarantine = append(rep.Quarantine, row.ID)
 				rep.Stuck = append(rep.Stuck, stuckOf(row, CodeQuarantined, reason))
-				e.log.Warn("durable: run quarantined", "run", row.ID, "workflow", row.Workflow, "reason", reason)
+				e.logRun(slog.LevelWarn, row, "durable: run quarantined", slog.String("reason", reason))
 			}
 		case fateUnpause:
 			if e.unpauseOrphan(ctx, row, rep) {
@@ -269,7 +270,7 @@ func (e *Engine) continueRuns(ctx context.Context, ids []string, rep *Report) {
 		for i := range rows {
 			rep.Resumed = append(rep.Resumed, rows[i].id)
 			count(e.metrics.recovered, 1, attrWorkflow.String(rows[i].row.Workflow))
-			e.log.Info("durable: run resumed", "run", rows[i].id, "workflow", rows[i].row.Workflow)
+			rows[i].log(slog.LevelInfo, "durable: run resumed")
 		}
 		if err != nil {
 			// The rest of the batch stays orphaned: the next beat finds it.
@@ -329,7 +330,7 @@ func (e *Engine) try(id string) {
 		return
 	}
 	for _, r := range runs {
-		e.log.Warn("durable: trying a run that ended its process before", "run", id, "strikes", r.row.Strikes)
+		r.log(slog.LevelWarn, "durable: trying a run that ended its process before", slog.Int("strikes", int(r.row.Strikes)))
 		select {
 		case <-r.recorded:
 		case <-e.loop.Done():

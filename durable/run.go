@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -62,8 +63,9 @@ type run struct {
 	unloadSeen int64          // the last message that its waits have looked at; read once it is unloaded
 	wanting    bool           // something happened while it was being unloaded; guarded by the engine's mutex
 
-	span   trace.Span  // of this execution; nil: nobody traces
-	ending atomic.Bool // its last write is under way
+	start   trace.Span  // of its start, if that was here
+	segment *segment    // nil: nobody traces; set before it is launched or loaded
+	ending  atomic.Bool // its last write is under way
 	// renewal is what Continue was last called with.
 	renewal atomic.Pointer[renewal]
 	loaded  chan struct{} // closed once the history has been read, if there is one
@@ -239,7 +241,9 @@ func (r *run) launch() { go r.execute() }
 // stands in deferred calls, so that it happens also when the user's code panics
 // or ends the goroutine with runtime.Goexit.
 func (r *run) execute() {
-	r.traceExecution()
+	if r.start != nil {
+		r.start.End() // before anything that hangs below it
+	}
 	defer func() {
 		r.endTrace()
 		r.measureEnd()
@@ -277,6 +281,7 @@ func (r *run) execute() {
 			return
 		}
 	}
+	r.endSegment()
 	close(r.loaded)
 	defer r.watchDeadline()()
 	if dead := r.deathOf(); dead != nil {
@@ -312,7 +317,7 @@ func (r *run) load() error {
 			return r.die(&death{kind: deathLost, err: fmt.Errorf("%w: reading the history of run %s: %w", ErrLost, r.id, err)})
 		default:
 			// The run is ours, and nobody else will take it: try on.
-			r.eng.log.Warn("durable: a history could not be read; it is tried again", "run", r.id, "error", err)
+			r.log(slog.LevelWarn, "durable: a history could not be read; it is tried again", slog.Any("error", err))
 			select {
 			case <-time.After(pause):
 				continue
@@ -341,6 +346,7 @@ func (r *run) readHistory() error {
 		return err
 	}
 	r.past = past
+	r.reenterSegment()
 	for i := range h.Branches {
 		r.lastBranch = max(r.lastBranch, h.Branches[i].N)
 	}
@@ -465,6 +471,9 @@ func (r *run) end(output []byte, err error) outcome {
 func (r *run) endDead(d *death) outcome {
 	switch d.kind {
 	case deathLost, deathUnloaded:
+		if errors.Is(d.err, store.ErrFenced) || errors.Is(d.err, store.ErrOwned) {
+			r.log(slog.LevelWarn, "durable: a write was fenced: another executor has the run, and this execution of it ends", slog.String("executor", r.eng.id))
+		}
 		return outcome{err: d.err}
 	case deathPaused:
 		return r.endPaused(d)
@@ -495,11 +504,11 @@ func (r *run) endDead(d *death) outcome {
 	})
 	switch {
 	case err != nil:
-		r.eng.log.Warn("durable: an interruption could not be recorded; the run is recovered when the lease has run out", "run", r.id, "error", err)
+		r.log(slog.LevelWarn, "durable: an interruption could not be recorded; the run is recovered when the lease has run out", slog.Any("error", err))
 	case d.kind == deathShutdown:
-		r.eng.log.Info("durable: run interrupted", "run", r.id, "workflow", r.def.name)
+		r.log(slog.LevelInfo, "durable: run interrupted")
 	default:
-		r.eng.log.Warn("durable: run parked", "run", r.id, "workflow", r.def.name, "code", code, "error", d.err)
+		r.log(slog.LevelWarn, "durable: run parked", slog.String("code", code), r.eng.parkedAttr(code, d.err))
 	}
 	return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Code: code, Reason: reason, Err: cause}}
 }
@@ -528,7 +537,7 @@ func (r *run) complete(output []byte) outcome {
 	case err != nil:
 		return outcome{err: err}
 	}
-	r.eng.log.Info("durable: run completed", "run", r.id, "workflow", r.def.name)
+	r.log(slog.LevelInfo, "durable: run completed")
 	return outcome{status: store.Completed, output: output}
 }
 
@@ -557,7 +566,7 @@ func (r *run) endCancelled() outcome {
 	if err != nil {
 		return outcome{err: err}
 	}
-	r.eng.log.Info("durable: run cancelled", "run", r.id, "workflow", r.def.name, "reason", reason)
+	r.log(slog.LevelInfo, "durable: run cancelled", slog.String("reason", reason))
 	return outcome{status: store.Cancelled, err: &RunError{RunID: r.id, Workflow: r.def.name, Status: store.Cancelled, Reason: reason}}
 }
 
@@ -593,7 +602,7 @@ func (r *run) failAs(err error, code string, recoverable bool) outcome {
 	if writeErr != nil {
 		return outcome{err: writeErr}
 	}
-	r.eng.log.Warn("durable: run failed", "run", r.id, "workflow", r.def.name, "error", rec.Message, "recoverable", recoverable)
+	r.log(slog.LevelWarn, "durable: run failed", slog.String("code", code), r.eng.errorAttr(err), slog.Bool("recoverable", recoverable))
 	return outcome{status: store.Failed, err: &RunError{
 		RunID: r.id, Workflow: r.def.name, Status: store.Failed, Reason: reason, Recoverable: recoverable, Err: r.eng.errors.restore(rec),
 	}}

@@ -16,6 +16,8 @@ import (
 type scope struct {
 	run  *run
 	path string
+	up   *scope     // the one around it; nil: none
+	span *scopeSpan // of a branch or an item that is traced
 	// place is where the scope stands in the run: the ordinals of the calls
 	// around it, an item's number behind that of its Map.
 	place []int32

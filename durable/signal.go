@@ -67,7 +67,7 @@ func (e *NotRunningError) Error() string {
 func (e *NotRunningError) Is(target error) bool { return target == ErrNotRunning }
 
 // send delivers a message and wakes its receiver if it is here.
-func (e *Engine) send(ctx context.Context, m store.Message) error {
+func (e *Engine) send(ctx context.Context, m store.Message) (err error) {
 	if err := store.CheckRunID(m.To); err != nil {
 		return err
 	}
@@ -75,10 +75,12 @@ func (e *Engine) send(ctx context.Context, m store.Message) error {
 		// Known before it is sent, so that it can be sent again safely.
 		m.ID = newExecutorID()
 	}
+	end := e.traceSend(ctx, &m)
+	defer func() { end(err) }()
 	e.sealMessage(&m)
 	batch := []store.Change{{Send: []store.Message{m}}}
 	for {
-		err := e.store.Commit(ctx, batch)[0]
+		err = e.store.Commit(ctx, batch)[0]
 		var status *store.StatusError
 		switch {
 		case err == nil:

@@ -8,9 +8,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"reflect"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/store"
@@ -35,6 +38,7 @@ type startOptions struct {
 	signals    []firstSignal
 	mail       []store.Message // the signals, encoded; To is missing
 	err        error           // what is wrong with them
+	from       []byte          // the file of FromExport; nil: none
 	input      reflect.Type    // for comparing it with that of a run that exists
 }
 
@@ -54,6 +58,9 @@ func (o *startOptions) take(ctx context.Context, e *Engine, id string, list []St
 	}
 	if o.err == nil {
 		o.err = checkAttributes(o.attributes)
+	}
+	if o.err == nil {
+		o.err = o.checkFrom(ctx, id)
 	}
 	if o.err == nil {
 		o.err = o.encodeSignals(e, id)
@@ -152,6 +159,11 @@ func handleOf[O any](r *run, e *Engine, id string, err error) (*Run[O], error) {
 
 // start creates the run, or finds the one that is the same.
 func (e *Engine) start(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (*run, *Engine, string, error) {
+	if o.from != nil {
+		if err := e.startFrom(ctx, def, id, input, o.from); err != nil {
+			return nil, e, id, fmt.Errorf("durable: starting run %s from a file: %w", id, err)
+		}
+	}
 	var h *store.History
 	for tries := 0; ; tries++ {
 		r, _, err := e.create(ctx, def, id, input, o)
@@ -188,8 +200,9 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 	return e.active(id), e, id, nil
 }
 
-// newborn makes the row of a new run, pending, and the event that creates it.
-func (e *Engine) newborn(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (row store.Run, created store.Event, seed uint64) {
+// newborn makes the row of a new run, pending, and the event that creates it. The
+// span is to be ended once it is there.
+func (e *Engine) newborn(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (row store.Run, created store.Event, seed uint64, span trace.Span) {
 	now := e.now()
 	row = store.Run{
 		ID: id, Workflow: def.name, Version: def.version, InitialVersion: def.version,
@@ -205,23 +218,30 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails, says its documentation
 	born := &eventData{Seed: hex.EncodeToString(b[:]), Declared: def.steps, Headers: o.headers, Deadline: row.DeadlineAt, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.environment}
-	row.Trace = e.startSpan(ctx, &row)
+	span = e.startSpan(ctx, &row)
 	created = store.Event{Type: store.WorkflowCreated, Data: born.encode()}
 	created.Payload = e.seal(placeOf(id, &created), input)
-	return row, created, binary.BigEndian.Uint64(b[:])
+	return row, created, binary.BigEndian.Uint64(b[:]), span
 }
 
 // birth prepares a new run: its row, its first events, and, when its code is
 // here, the execution that is to begin with it.
 func (e *Engine) birth(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (*run, []store.Event) {
 	here := e.defs.find(def.name, def.version)
-	row, created, seed := e.newborn(ctx, def, id, input, o)
+	row, created, seed, span := e.newborn(ctx, def, id, input, o)
 	events := append(make([]store.Event, 0, 2), created)
+	var s *segment
 	if here != nil {
 		row.Status, row.Owner, row.StartedAt = store.Running, e.id, row.CreatedAt
-		events = append(events, store.Event{Type: store.WorkflowStarted, Data: (&eventData{Executor: e.id}).encode()})
+		started := &eventData{Executor: e.id}
+		if s = e.beginSegment(&row, false); s != nil {
+			started.Segment = formatTrace(s.context)
+		}
+		events = append(events, store.Event{Type: store.WorkflowStarted, Data: started.encode()})
 	}
 	r := e.newRun(row, here)
+	r.enterSegment(s)
+	r.start = span
 	r.head = logHead{epoch: row.Epoch}
 	r.lastAt = row.CreatedAt
 	r.headers, r.exclusive = o.headers, o.exclusive
@@ -292,11 +312,12 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 		return nil, "", err
 	}
 	if r.def == nil {
+		r.start.End()
 		r.cancel(nil)
 		return nil, id, nil
 	}
 	count(e.metrics.started, 1, attrWorkflow.String(def.name))
-	e.log.Info("durable: run started", "run", id, "workflow", def.name)
+	r.log(slog.LevelInfo, "durable: run started")
 	return r, id, nil
 }
 

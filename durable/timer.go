@@ -53,9 +53,9 @@ func (s *scope) sleep(until func() store.Time) error {
 	if err := s.stopped(); err != nil {
 		return err
 	}
-	at := store.Time(0)
+	at, began := store.Time(0), r.eng.now()
 	if c.opened() {
-		at = c.rec.until
+		at, began = c.rec.until, c.rec.openedAt
 	} else {
 		at = until()
 	}
@@ -75,6 +75,7 @@ func (s *scope) sleep(until func() store.Time) error {
 		return err
 	}
 	measure(r.eng.metrics.timerLag, r.eng.now().Sub(at), attrWorkflow.String(r.row.Workflow))
+	s.traceWait(c.key, waited{name: "sleep", began: began, outcome: outcomeOK})
 	// That the time has come is no news that could be lost: it rides along.
 	s.stash(&c, store.Event{Type: store.TimerFired})
 	return nil

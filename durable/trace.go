@@ -2,12 +2,12 @@ package durable
 
 import (
 	"context"
-	"errors"
+	"strings"
+	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -15,25 +15,85 @@ import (
 
 // One run is one trace, across all the processes it lives in. Start makes a
 // short span, which continues the caller's trace, and its context is kept with
-// the run; each execution is a span below that, and each attempt of a step one
-// below the execution. What is replayed makes no spans. No payload and no
-// message of an error goes into a span, only its type of outcome: they may
-// hold secrets.
+// the run; each process that takes the run makes a segment below that, and what
+// it does hangs below its segment. What is replayed makes no spans.
+//
+// A process may be killed at any moment, and what it has not exported then is
+// lost, spans that are still open above all. So a span with others below it is
+// ended, and so exported, before the first of those is and before the run waits:
+// whatever arrives has its parent there, and no span is open for days. How long
+// the whole took, and how it ended, is said at its end by a span "end ...",
+// whose beginning is stamped.
+//
+// No payload and no message of an error goes into a span, unless
+// Options.Verbatim asks for it: they may hold secrets.
 
-// The attributes of spans.
+// TraceMode says how the spans of a run's processes belong together. In every
+// mode a run that was not sampled when it was started is not traced later.
+type TraceMode int
+
+// The modes.
 const (
-	attrRun      = attribute.Key("durable.run.id")
-	attrWorkflow = attribute.Key("durable.workflow.name")
-	attrVersion  = attribute.Key("durable.workflow.version")
-	attrKey      = attribute.Key("durable.step.key")
-	attrAttempt  = attribute.Key("durable.step.attempt")
-	attrRecover  = attribute.Key("durable.recovered")
-	attrReplayed = attribute.Key("durable.replayed")
-	attrStatus   = attribute.Key("durable.run.status")
+	// TraceParent makes one trace of a run: each segment is a child of the span
+	// of the start. It is the default.
+	TraceParent TraceMode = iota
+	// TraceLink makes a trace of each segment, linked to the span of the start
+	// and to the segment before: for runs that last longer than a backend keeps
+	// a trace open, or a tail sampler waits for its end.
+	TraceLink
+)
+
+// The attributes of spans. docs/telemetry.md lists them.
+const (
+	attrRun        = attribute.Key("durable.run.id")
+	attrWorkflow   = attribute.Key("durable.workflow.name")
+	attrVersion    = attribute.Key("durable.workflow.version")
+	attrKey        = attribute.Key("durable.step.key")
+	attrAttempt    = attribute.Key("durable.step.attempt")
+	attrOutcome    = attribute.Key("durable.outcome")
+	attrRecover    = attribute.Key("durable.recovered")
+	attrReplayed   = attribute.Key("durable.replayed")
+	attrExecutor   = attribute.Key("durable.executor.id")
+	attrResumes    = attribute.Key("durable.run.resumes")
+	attrStatus     = attribute.Key("durable.run.status")
+	attrSteps      = attribute.Key("durable.run.steps")
+	attrActive     = attribute.Key("durable.run.active")
+	attrParentRun  = attribute.Key("durable.parent.run.id")
+	attrForkedFrom = attribute.Key("durable.forked.run.id")
+	attrChild      = attribute.Key("durable.child.run.id")
+	attrWait       = attribute.Key("durable.wait.kind")
+	attrSignal     = attribute.Key("durable.signal.name")
+	attrLink       = attribute.Key("durable.link")
+	attrErrorType  = attribute.Key("error.type")
+
+	attrExceptionType    = attribute.Key("exception.type")
+	attrExceptionMessage = attribute.Key("exception.message")
+)
+
+// What durable.outcome says of an attempt, a step, a branch, an item or a wait.
+const (
+	outcomeOK         = "ok"
+	outcomeFailed     = "failed"
+	outcomeStopped    = "stopped"    // from outside: nothing was recorded, and it is made again
+	outcomeUnrecorded = "unrecorded" // it came to its end, and that could not be recorded here
+	outcomeTimedOut   = "timed_out"
+	outcomeRefused    = "refused"
+)
+
+// What durable.link says of a link.
+const (
+	linkStart    = "start"    // of the run, in TraceLink
+	linkPrevious = "previous" // segment of the run
+	linkChild    = "child"    // the segment in which a child ended
+	linkSender   = "sender"   // of a signal or a request
+	linkForked   = "forked"   // the start of the run that was forked
 )
 
 // tracerName is the instrumentation scope.
 const tracerName = "github.com/holdfast-dev/holdfast/durable"
+
+// maxReason bounds the text of an error in a span, in bytes.
+const maxReason = 4 << 10
 
 func newTracer(p trace.TracerProvider) trace.Tracer {
 	if p == nil {
@@ -42,81 +102,115 @@ func newTracer(p trace.TracerProvider) trace.Tracer {
 	return p.Tracer(tracerName)
 }
 
-// startSpan records that a run is started and returns the context to keep with
-// it: empty when nobody traces.
-func (e *Engine) startSpan(ctx context.Context, row *store.Run) string {
-	ctx, span := e.tracer.Start(ctx, "start "+row.Workflow, trace.WithSpanKind(trace.SpanKindProducer),
-		trace.WithAttributes(attrRun.String(row.ID), attrWorkflow.String(row.Workflow), attrVersion.String(row.Version)))
-	defer span.End()
-	if !span.SpanContext().IsValid() {
+// formatTrace returns a span context as it is kept in a row or an event: the W3C
+// traceparent and, behind a blank, the tracestate if there is one.
+func formatTrace(sc trace.SpanContext) string {
+	if !sc.IsValid() {
 		return ""
 	}
-	carrier := propagation.MapCarrier{}
-	propagation.TraceContext{}.Inject(ctx, carrier)
-	return carrier.Get("traceparent")
+	s := "00-" + sc.TraceID().String() + "-" + sc.SpanID().String() + "-" + (sc.TraceFlags() & trace.FlagsSampled).String()
+	if state := sc.TraceState().String(); state != "" {
+		s += " " + state
+	}
+	return s
 }
 
-// traceExecution begins the span of this execution of r and puts it into the
-// context of everything below.
-func (r *run) traceExecution() {
-	ctx := propagation.TraceContext{}.Extract(r.ctx, propagation.MapCarrier{"traceparent": r.row.Trace})
-	ctx, span := r.eng.tracer.Start(ctx, "run "+r.row.Workflow, trace.WithSpanKind(trace.SpanKindConsumer),
-		trace.WithAttributes(attrRun.String(r.id), attrWorkflow.String(r.row.Workflow), attrVersion.String(r.row.Version), attrRecover.Bool(r.fromClaim)))
-	if !span.IsRecording() {
-		span.End()
-		return
+// parseTrace is the other direction. What cannot be read is no context: a trace
+// is not worth a run.
+func parseTrace(s string) trace.SpanContext {
+	parent, state, _ := strings.Cut(s, " ")
+	part := strings.Split(parent, "-")
+	if len(part) != 4 || part[0] != "00" {
+		return trace.SpanContext{}
 	}
-	r.span, r.ctx = span, ctx
-}
-
-// endTrace ends the span of this execution.
-func (r *run) endTrace() {
-	if r.span == nil {
-		return
-	}
-	if r.past != nil {
-		r.span.SetAttributes(attrReplayed.Int(int(r.past.steps)))
-	}
-	r.span.SetAttributes(attrStatus.String(string(r.outcome.status)))
-	if r.outcome.err != nil && r.outcome.next == nil {
-		r.span.SetStatus(codes.Error, outcomeWord(r.outcome.err))
-	}
-	r.span.End()
-}
-
-// outcomeWord names the kind of an error, without its message.
-func outcomeWord(err error) string {
-	for word, target := range map[string]error{
-		"interrupted": ErrInterrupted, "cancelled": ErrRunCancelled, "failed": ErrRunFailed, "lost": ErrLost,
-	} {
-		if errors.Is(err, target) {
-			return word
-		}
-	}
-	return "failed"
-}
-
-// traceAttempt begins the span of an attempt; without a tracer it does nothing.
-func (st *step) traceAttempt(ctx context.Context, n int) (context.Context, trace.Span) {
-	r := st.call.scope.run
-	if r.span == nil {
-		return ctx, nil
-	}
-	return r.eng.tracer.Start(ctx, "step "+st.call.name, trace.WithAttributes(
-		attrRun.String(r.id), attrKey.String(st.call.key), attrAttempt.Int(n)))
-}
-
-// endAttempt ends the span of an attempt.
-func endAttempt(span trace.Span, err error) {
-	if span == nil {
-		return
-	}
+	traceID, err := trace.TraceIDFromHex(part[1])
 	if err != nil {
-		word := "failed"
-		if p := (*PanicError)(nil); errors.As(err, &p) {
-			word = "panic"
-		}
-		span.SetStatus(codes.Error, word)
+		return trace.SpanContext{}
 	}
-	span.End()
+	spanID, err := trace.SpanIDFromHex(part[2])
+	if err != nil {
+		return trace.SpanContext{}
+	}
+	c := trace.SpanContextConfig{TraceID: traceID, SpanID: spanID, Remote: true}
+	if part[3] == "01" {
+		c.TraceFlags = trace.FlagsSampled
+	}
+	if ts, err := trace.ParseTraceState(state); err == nil {
+		c.TraceState = ts
+	}
+	return trace.NewSpanContext(c)
+}
+
+func linkTo(sc trace.SpanContext, what string) trace.Link {
+	return trace.Link{SpanContext: sc, Attributes: []attribute.KeyValue{attrLink.String(what)}}
+}
+
+// startSpan begins the span of the start of a run and keeps its context in the
+// row. It is to be ended once the run is there, and not when it was there before
+// or could not be started: what is not ended is not exported.
+func (e *Engine) startSpan(ctx context.Context, row *store.Run, links ...trace.Link) trace.Span {
+	around := trace.SpanContextFromContext(ctx)
+	if row.Parent != "" && around.IsValid() && !around.IsSampled() {
+		row.Trace = formatTrace(around) // decided when the parent was started, for its children too
+		return trace.SpanFromContext(context.Background())
+	}
+	_, span := e.tracer.Start(ctx, "start "+row.Workflow, trace.WithSpanKind(trace.SpanKindProducer))
+	row.Trace = formatTrace(span.SpanContext())
+	if !span.IsRecording() {
+		return span
+	}
+	span.SetAttributes(attrRun.String(row.ID), attrWorkflow.String(row.Workflow), attrVersion.String(row.Version))
+	if row.Parent != "" {
+		span.SetAttributes(attrParentRun.String(row.Parent), attrKey.String(row.ParentKey))
+	}
+	if row.ForkedFrom != "" {
+		span.SetAttributes(attrForkedFrom.String(row.ForkedFrom))
+	}
+	for _, l := range links {
+		if l.SpanContext.IsValid() {
+			span.AddLink(l)
+		}
+	}
+	return span
+}
+
+// endRunSpan tells that a run has ended and how: its span reaches from the
+// creation of the run to now, over all processes, below the span of the start.
+func (e *Engine) endRunSpan(row *store.Run, status store.Status, err error, more ...attribute.KeyValue) {
+	ctx := trace.ContextWithRemoteSpanContext(context.Background(), parseTrace(row.Trace))
+	_, span := e.tracer.Start(ctx, "end "+row.Workflow, trace.WithTimestamp(e.localTime(row.CreatedAt)))
+	defer span.End()
+	if !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(attrRun.String(row.ID), attrWorkflow.String(row.Workflow), attrVersion.String(row.Version), attrStatus.String(string(status)))
+	span.SetAttributes(more...)
+	if status == store.Failed {
+		e.markFailed(span, err)
+	}
+}
+
+// markFailed gives a span the status of an error.
+func (e *Engine) markFailed(span trace.Span, err error) {
+	kind := e.errors.kindOf(err)
+	text := kind
+	if e.options.Verbatim && err != nil {
+		text = cut(err.Error(), maxReason)
+	}
+	span.SetStatus(codes.Error, text)
+	span.SetAttributes(attrErrorType.String(kind))
+}
+
+// addException adds what has failed as an event of a span.
+func (e *Engine) addException(span trace.Span, err error, at time.Time, more ...attribute.KeyValue) {
+	attrs := append(more, attrExceptionType.String(e.errors.kindOf(err)))
+	if e.options.Verbatim && err != nil {
+		attrs = append(attrs, attrExceptionMessage.String(cut(err.Error(), maxReason)))
+	}
+	span.AddEvent("exception", trace.WithTimestamp(at), trace.WithAttributes(attrs...))
+}
+
+// localTime is storeTime the other way: spans of one process are of one clock.
+func (e *Engine) localTime(t store.Time) time.Time {
+	return time.UnixMicro(int64(t) - e.offset.Load())
 }

@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"errors"
+	"log/slog"
 	"math"
 	"sync"
 	"time"
@@ -302,7 +303,7 @@ const stuckUnload = 10 * time.Second
 // deferred calls are the user's.
 func (r *run) awaitGoroutines() {
 	t := time.AfterFunc(stuckUnload, func() {
-		r.eng.log.Warn("durable: a waiting run does not unload: a deferred call of its code does not return; see KeepLoaded", "run", r.id, "workflow", r.def.name)
+		r.log(slog.LevelWarn, "durable: a waiting run does not unload: a deferred call of its code does not return; see KeepLoaded")
 	})
 	defer t.Stop()
 	r.goroutines.Wait()

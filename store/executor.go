@@ -90,7 +90,20 @@ type Claim struct {
 	Queues   []QueueLimit
 	// Data is put on every event this claim appends: JSON object or nil.
 	Data []byte
-	At   Time // of those events; the store raises it to the run's last event
+	// DataOf, if set, returns what is put on the event of one run instead. It
+	// is called with the row as it is before it is claimed, which it must not
+	// keep or change, by one goroutine at a time, and again when the claim of
+	// a run is tried again. It must not call the store.
+	DataOf func(r *Run) []byte
+	At     Time // of those events; the store raises it to the run's last event
+}
+
+// EventData returns what is put on the event by which c claims r.
+func (c *Claim) EventData(r *Run) []byte {
+	if c.DataOf != nil {
+		return c.DataOf(r)
+	}
+	return c.Data
 }
 
 // QueueLimit bounds how many runs of a queue are executed at a time, over all

@@ -13,7 +13,7 @@ type Run struct {
 	Queue          string
 	Partition      string // within the queue
 	Dedup          string // within the queue: at most one unfinished run per value
-	Trace          string // trace context of the root span, W3C traceparent
+	Trace          string // trace context of the root span: W3C traceparent, a blank and tracestate if there is one
 	CreatedAt      Time
 
 	// Cache of the log, changed by RowPatch, Claim, Send.

@@ -30,6 +30,14 @@ const (
 	goleak    = "go.uber.org/goleak"
 	porcupine = "github.com/anishathalye/porcupine"
 	compress  = "github.com/klauspost/compress"
+	term      = "golang.org/x/term"
+	uniseg    = "github.com/rivo/uniseg"
+	otlp      = "go.opentelemetry.io/proto/otlp"
+	protobuf  = "google.golang.org/protobuf"
+
+	otelSDK     = otel + "/sdk"
+	otlpTraces  = otel + "/exporters/otlp/otlptrace/otlptracehttp"
+	otlpMetrics = otel + "/exporters/otlp/otlpmetric/otlpmetrichttp"
 )
 
 // A new line here needs one in docs/adr/0002-dependencies.md.
@@ -50,16 +58,28 @@ var rules = []rule{
 	{path: "conformance", ours: []string{"store"}, forTests: true},
 
 	// Around the SDK, never imported by it.
+	{path: "shell", ours: []string{"durable", "store", "internal"}},
+	{path: "archive", ours: []string{"durable", "store", "internal"}, modules: []string{compress}},
+	{path: "dashboard", ours: []string{"client", "durable", "store", "internal/outline"}},
+	{path: "client"},
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
 	{
+		path: "examples/telemetry", ours: []string{"durable", "store", "internal/otlptest", "internal/termview", "internal/tracecheck"}, anyBackend: true,
+		modules: []string{otel, otel + "/trace", otelSDK, otelSDK + "/metric", otlpTraces, otlpMetrics},
+	},
+	{
 		path: "bench", ours: []string{"durable", "store", "internal"},
-		modules: []string{sqlx, sqlite3, pq}, anyBackend: true, forTests: true,
+		modules: []string{sqlx, sqlite3, pq, otelSDK, otelSDK + "/metric"}, anyBackend: true, forTests: true,
 	},
 
 	// Nobody's API. It serves the backends and the SDK, so it may not know them.
 	{path: "internal", ours: []string{"store"}},
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
+	{path: "internal/termview", ours: []string{"durable", "store"}, modules: []string{term, uniseg}},
 	{path: "internal/pgtest", modules: []string{pq, sqlx, sys, flock}, forTests: true},
+	{path: "internal/tracecheck", ours: []string{"store", "internal/otlptest"}},
+	{path: "internal/tracedemo", ours: []string{"store", "internal/otlptest", "internal/tracecheck"}, anyBackend: true},
+	{path: "internal/otlptest", modules: []string{otlp, protobuf}, forTests: true},
 }
 
 // backends are the packages that only the user's main program chooses.

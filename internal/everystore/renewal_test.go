@@ -156,7 +156,7 @@ func pauseShapes() []*shape {
 			},
 		},
 		{
-			name: "pause in mid-sleep", may: []string{"r wait_requested letter", "r run_claimed"}, want: []string{"awake, <nil>"},
+			name: "pause in mid-sleep", may: []string{"r wait_requested letter"}, want: []string{"awake, <nil>"},
 			define: func(l *life) []durable.Definition {
 				return []durable.Definition{durable.Define("pause in mid-sleep", func(ctx context.Context, _ int) (string, error) {
 					if err := durable.Sleep(ctx, 2*short); err != nil {
@@ -187,7 +187,7 @@ func pauseShapes() []*shape {
 		{
 			name: "pause in mid-step", want: []string{"done by attempt 2, <nil>"},
 			// On a busy machine it may end before it comes to know.
-			may: []string{"r workflow_paused", "r workflow_unpaused", "r run_resumed"},
+			may: []string{"r workflow_paused", "r workflow_unpaused"},
 			define: func(l *life) []durable.Definition {
 				return []durable.Definition{durable.Define("pause in mid-step", func(ctx context.Context, _ int) (string, error) {
 					return durable.Retry(ctx, "long", durable.Policy{MaxAttempts: 2, Initial: 3 * short, Jitter: -1}, func(ctx context.Context) (string, error) {

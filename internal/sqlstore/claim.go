@@ -42,7 +42,7 @@ func TakeClaim(r *store.Run, c store.Claim, now store.Time) (*store.Event, []Ass
 	last := r.Last
 	e := &store.Event{
 		Seq: last.Seq + 1, Epoch: r.Epoch + 1, Branch: r.Branch, Type: store.RunResumed, At: max(c.At, last.At),
-		Active: last.Active, Steps: last.Steps, Data: c.Data,
+		Active: last.Active, Steps: last.Steps, Data: c.EventData(r),
 	}
 	var strikes int32
 	if Executing(r.Status) {

@@ -53,7 +53,7 @@ func (d *data) claim(r *run, c store.Claim, now store.Time) {
 	last := r.log.last()
 	event := store.Event{
 		Seq: last.Seq + 1, Branch: r.row.Branch, At: max(c.At, last.At),
-		Active: last.Active, Steps: last.Steps, Data: c.Data,
+		Active: last.Active, Steps: last.Steps, Data: c.EventData(&r.row),
 	}
 	strikes := int32(0)
 	if r.row.Status == store.Running || r.row.Status == store.Resuming {

@@ -1,0 +1,192 @@
+package durable
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// scopeSpan is the span of a branch or an item in this execution. It is begun
+// when there is something to put below it: a branch of which everything is
+// replayed makes none.
+type scopeSpan struct {
+	name  string          // "branch pack"
+	outer context.Context // that of the function which opened the scope
+	// around is the span in it: of the segment, the scope around, or the
+	// user's own.
+	around trace.SpanID
+
+	mu    sync.Mutex // branches of the scope meet here
+	inner context.Context
+	span  trace.Span
+	began time.Time
+	over  bool
+}
+
+// traceAs says what the span of s is called; ctx is that of the call which opens
+// it. It returns the context for the function of the scope: when nothing in it
+// is replayed, the function finds its span there.
+func (s *scope) traceAs(ctx context.Context, what, name string) context.Context {
+	if s.run.segment == nil {
+		return ctx
+	}
+	s.span = &scopeSpan{name: what + " " + name, outer: ctx, around: trace.SpanContextFromContext(ctx).SpanID()}
+	if len(s.hist) > 0 {
+		return ctx
+	}
+	return s.tracing(ctx)
+}
+
+// tracing returns ctx with the span that what is done in s hangs below: its own,
+// unless the user has put one around the call.
+func (s *scope) tracing(ctx context.Context) context.Context {
+	around := trace.SpanContextFromContext(ctx)
+	if s.span == nil {
+		if around.IsValid() {
+			return ctx
+		}
+		// A compensation: its context is not that of the run, which may have
+		// ended.
+		return trace.ContextWithSpan(ctx, trace.SpanFromContext(s.run.ctx))
+	}
+	if around.SpanID() != s.span.around {
+		return ctx
+	}
+	return trace.ContextWithSpan(ctx, trace.SpanFromContext(s.span.open(s)))
+}
+
+// open begins the span, once, and returns the context it is in.
+func (t *scopeSpan) open(s *scope) context.Context {
+	outer := t.outer
+	if s.up != nil {
+		outer = s.up.tracing(outer)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.span == nil {
+		r := s.run
+		t.began = time.Now()
+		t.inner, t.span = r.eng.tracer.Start(outer, t.name, trace.WithTimestamp(t.began))
+		if t.span.IsRecording() {
+			t.span.SetAttributes(attrRun.String(r.id), attrWorkflow.String(r.def.name), attrKey.String(s.path))
+		}
+	}
+	return t.inner
+}
+
+// settle ends, and so exports, the spans around what happens in s, the outermost
+// first.
+func (s *scope) settle() {
+	if s.run.segment == nil {
+		return
+	}
+	for up := s; up != nil; up = up.up {
+		if up.span != nil {
+			defer up.span.end()
+		}
+	}
+}
+
+// end ends the span as it is.
+func (t *scopeSpan) end() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.span != nil && !t.over {
+		t.over = true
+		t.span.End()
+	}
+}
+
+// endSpan tells how the function of s ended: on its span or, if that had to be
+// exported before, on one behind it. recorded: the outcome is.
+func (s *scope) endSpan(err error, recorded bool) {
+	t := s.span
+	if t == nil {
+		return
+	}
+	if !recorded {
+		t.end() // what was exported below it finds it
+		return
+	}
+	inner := t.open(s)
+	if s.up != nil {
+		s.up.settle()
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	span := t.span
+	if t.over {
+		_, span = s.run.eng.tracer.Start(inner, "end "+t.name, trace.WithTimestamp(t.began))
+	}
+	t.over = true
+	if span.IsRecording() {
+		s.describe(span, s.path, outcomeFor(err), err)
+	}
+	span.End()
+}
+
+// outcomeFor says what durable.outcome is for an outcome that was recorded.
+func outcomeFor(err error) string {
+	if err != nil {
+		return outcomeFailed
+	}
+	return outcomeOK
+}
+
+// describe puts the outcome of a call into its span.
+func (s *scope) describe(span trace.Span, key, outcome string, err error) {
+	r := s.run
+	span.SetAttributes(attrRun.String(r.id), attrWorkflow.String(r.def.name), attrKey.String(key), attrOutcome.String(outcome))
+	if outcome == outcomeFailed {
+		r.eng.markFailed(span, err)
+	}
+}
+
+// traceContext returns the context for what is exported below s now.
+func (s *scope) traceContext() context.Context {
+	ctx := s.run.ctx
+	if s.span != nil {
+		ctx = s.span.open(s)
+	}
+	s.settle()
+	return ctx
+}
+
+// waited is something a run has waited for, and how that ended.
+type waited struct {
+	name    string
+	began   store.Time
+	outcome string
+	err     error
+	attrs   []attribute.KeyValue
+	link    trace.Link
+}
+
+// traceWait makes the span of a wait that is over. It is not open while the run
+// waits, which may be for years and in many processes: its beginning is stamped.
+func (s *scope) traceWait(key string, w waited) {
+	r := s.run
+	if r.segment == nil {
+		return
+	}
+	ctx := s.traceContext()
+	began := time.Now()
+	if w.began != 0 {
+		began = r.eng.localTime(w.began)
+	}
+	_, span := r.eng.tracer.Start(ctx, w.name, trace.WithTimestamp(began))
+	defer span.End()
+	if !span.IsRecording() {
+		return
+	}
+	s.describe(span, key, w.outcome, w.err)
+	span.SetAttributes(w.attrs...)
+	if w.link.SpanContext.IsValid() {
+		span.AddLink(w.link)
+	}
+}

@@ -1,0 +1,151 @@
+package durable
+
+import (
+	"context"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A segment is what one process does of a run, from taking it (by a start or a
+// claim) to giving it up. Its span is over once the history has been read; what
+// the process does later hangs below it all the same. Its context stands in the
+// event that takes the run, so that the next segment can be linked to it, and so
+// that a run which is unloaded and loaded again in the same process goes on
+// below the same one.
+type segment struct {
+	context trace.SpanContext
+	span    trace.Span // nil: it was ended by an earlier execution here
+}
+
+// segmentMark is a segment as the history knows it.
+type segmentMark struct {
+	epoch int64
+	trace string
+}
+
+// beginSegment begins the segment of a run that this process takes, or is about
+// to take: a span that is never ended is never exported. It returns nil when
+// nobody traces, or the run is not sampled.
+func (e *Engine) beginSegment(row *store.Run, recovered bool) *segment {
+	start := parseTrace(row.Trace)
+	if start.IsValid() && !start.IsSampled() {
+		return nil // decided when it was started
+	}
+	ctx, name := trace.ContextWithRemoteSpanContext(context.Background(), start), "segment "+row.Workflow
+	var span trace.Span
+	if e.options.TraceMode == TraceLink && start.IsValid() {
+		_, span = e.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithNewRoot(), trace.WithLinks(linkTo(start, linkStart)))
+	} else {
+		_, span = e.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindConsumer))
+	}
+	if !span.IsRecording() {
+		span.End()
+		return nil
+	}
+	span.SetAttributes(attrRun.String(row.ID), attrWorkflow.String(row.Workflow), attrVersion.String(row.Version),
+		attrRecover.Bool(recovered), attrExecutor.String(e.id))
+	return &segment{context: span.SpanContext(), span: span}
+}
+
+// segmentsOf lets the claim c begin the segment of each run it takes and keep its
+// context in the event of the claim, for which it costs no write. What it
+// returns is filled by the claim.
+func (e *Engine) segmentsOf(c *store.Claim, d *eventData) map[string]*segment {
+	segments := map[string]*segment{}
+	c.DataOf = func(row *store.Run) []byte {
+		s := e.beginSegment(row, row.StartedAt != 0)
+		if s == nil {
+			return c.Data
+		}
+		segments[row.ID] = s
+		own := *d
+		own.Segment = formatTrace(s.context)
+		return own.encode()
+	}
+	return segments
+}
+
+// enterSegment puts what is known of the trace into the context of everything
+// that r does. s may be nil.
+func (r *run) enterSegment(s *segment) {
+	r.segment = s
+	switch {
+	case s != nil && s.span != nil:
+		r.ctx = trace.ContextWithSpan(r.ctx, s.span)
+	case s != nil:
+		r.ctx = trace.ContextWithSpanContext(r.ctx, s.context.WithRemote(false))
+	case r.row.Trace != "":
+		// Spans of the user's own do as the run does: not sampled, or nobody
+		// traces here and the context is only handed on.
+		r.ctx = trace.ContextWithRemoteSpanContext(r.ctx, parseTrace(r.row.Trace))
+	}
+}
+
+// reenterSegment takes up the segment of a run that is loaded again, which
+// stands in the history.
+func (r *run) reenterSegment() {
+	if r.segment == nil && r.past.segment.epoch == r.row.Epoch {
+		if sc := parseTrace(r.past.segment.trace); sc.IsValid() {
+			r.enterSegment(&segment{context: sc})
+		}
+	}
+}
+
+// endSegment ends the span of the segment, once.
+func (r *run) endSegment() {
+	s := r.segment
+	if s == nil || s.span == nil {
+		return
+	}
+	span := s.span
+	// Nobody else looks at it: what hangs below has its context from r.ctx.
+	s.span = nil
+	if p := r.past; p != nil {
+		span.SetAttributes(attrReplayed.Int(int(p.steps)), attrResumes.Int(int(r.row.Resumes)))
+		before := p.segment
+		if before.epoch == r.row.Epoch {
+			before = p.segmentBefore
+		}
+		if sc := parseTrace(before.trace); sc.IsValid() {
+			span.AddLink(linkTo(sc, linkPrevious))
+		}
+	} else {
+		span.SetAttributes(attrReplayed.Int(0), attrResumes.Int(0))
+	}
+	span.End()
+}
+
+// markSegment files the segment that an event begins.
+func (p *past) markSegment(e *store.Event, trace string) {
+	if trace == "" {
+		return
+	}
+	if p.segment.epoch != e.Epoch {
+		p.segmentBefore = p.segment
+	}
+	p.segment = segmentMark{epoch: e.Epoch, trace: trace}
+}
+
+// segmentTrace returns the context of r's segment as events keep it; empty: it
+// is not traced.
+func (r *run) segmentTrace() string {
+	if r.segment == nil {
+		return ""
+	}
+	return formatTrace(r.segment.context)
+}
+
+// endTrace ends what r has begun to trace.
+func (r *run) endTrace() {
+	if r.segment == nil {
+		return
+	}
+	r.endSegment()
+	if o := &r.outcome; o.status != "" {
+		r.eng.endRunSpan(&r.row, o.status, o.err,
+			attrSteps.Int(int(r.steps)), attrActive.Float64((r.activeThen + time.Since(r.began)).Seconds()), attrResumes.Int(int(r.row.Resumes)))
+	}
+}

@@ -1,0 +1,181 @@
+package durable
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// stepSpans are the spans of a step in this execution: its own and that of the
+// attempt under way. It is made only when the run is traced.
+type stepSpans struct {
+	outer   context.Context // the span around the step is in it
+	inner   context.Context // the step's own is
+	span    trace.Span
+	over    bool
+	attempt trace.Span // nil: none is under way
+}
+
+// attemptEnd is how an attempt, or a step without one, came to its end.
+type attemptEnd struct {
+	number   int
+	at       time.Time // when the body returned; what came later is recording
+	took     time.Duration
+	outcome  string
+	err      error // of the body
+	final    bool  // it is the step's outcome
+	recorded bool
+}
+
+// settled returns end with what became of recording it: final if it is to be the
+// step's outcome.
+func (end attemptEnd) settled(err error, final bool) attemptEnd {
+	end.final, end.recorded = final, err == nil
+	if err != nil {
+		end.outcome = outcomeUnrecorded
+	}
+	return end
+}
+
+// notOfStep returns what step.fail returned unless that is the recorded failure.
+func notOfStep(err error) error {
+	if _, ok := err.(*StepError); ok {
+		return nil
+	}
+	return err
+}
+
+// giveUp records that the step failed without a further attempt.
+func (st *step) giveUp(ctx context.Context, n int, err error, reason string) error {
+	failed := st.fail(&attempt{step: st, number: n}, err, reason, 0)
+	end := attemptEnd{number: n, at: time.Now(), outcome: outcomeFailed, err: err}
+	st.tell(ctx, end.settled(notOfStep(failed), true))
+	return failed
+}
+
+// what says what a step is called in spans: those of compensations undo others.
+func (st *step) what() string {
+	if st.call.scope.undo {
+		return "compensate "
+	}
+	return "step "
+}
+
+// traceStep begins the span of the step, if that is not done.
+func (st *step) traceStep(ctx context.Context) *stepSpans {
+	if st.spans == nil {
+		s := st.call.scope
+		t := &stepSpans{outer: s.tracing(ctx)}
+		t.inner, t.span = s.run.eng.tracer.Start(t.outer, st.what()+st.call.name)
+		if t.span.IsRecording() {
+			t.span.SetAttributes(attrRun.String(s.run.id), attrWorkflow.String(s.run.def.name), attrKey.String(st.call.key))
+		}
+		st.spans = t
+	}
+	return st.spans
+}
+
+// traceAttempt begins the span of attempt n and returns the context for its
+// body; without a tracer it does nothing.
+func (st *step) traceAttempt(ctx context.Context, n int) context.Context {
+	r := st.call.scope.run
+	if r.segment == nil {
+		return ctx
+	}
+	t := st.traceStep(ctx)
+	inner, span := r.eng.tracer.Start(t.inner, "attempt "+st.call.name)
+	if span.IsRecording() {
+		span.SetAttributes(attrRun.String(r.id), attrWorkflow.String(r.def.name), attrKey.String(st.call.key), attrAttempt.Int(n))
+	}
+	t.attempt = span
+	return inner
+}
+
+// tell says how an attempt ended, in spans and in the log, once what it came to
+// is recorded: a process that is killed before has made no attempt that counts.
+func (st *step) tell(ctx context.Context, end attemptEnd) {
+	s := st.call.scope
+	if s.run.segment != nil {
+		st.traceEnd(ctx, end)
+	}
+	s.run.logAttempt(ctx, st, end)
+}
+
+// traceEnd ends the span of an attempt, and before it those around it.
+func (st *step) traceEnd(ctx context.Context, end attemptEnd) {
+	s := st.call.scope
+	e := s.run.eng
+	t := st.traceStep(ctx)
+	s.settle()
+	last := end.final && end.recorded
+	if !t.over {
+		if last && t.span.IsRecording() {
+			t.span.SetAttributes(attrAttempt.Int(end.number))
+			s.describe(t.span, st.call.key, end.outcome, end.err)
+		}
+		t.over = true
+		t.span.End()
+	}
+	if span := t.attempt; span != nil {
+		t.attempt = nil
+		if span.IsRecording() {
+			s.describe(span, st.call.key, end.outcome, end.err)
+			if end.outcome == outcomeFailed {
+				e.addException(span, end.err, end.at)
+			}
+		}
+		span.End(trace.WithTimestamp(end.at))
+	}
+	if last && len(st.failures) > 0 {
+		st.traceWhole(t, end)
+	}
+}
+
+// traceWhole makes the span of a step that took several attempts, maybe in
+// several processes: from the first one's beginning to now, each failure an
+// event.
+func (st *step) traceWhole(t *stepSpans, end attemptEnd) {
+	s := st.call.scope
+	e := s.run.eng
+	_, span := e.tracer.Start(t.inner, "end "+st.what()+st.call.name, trace.WithTimestamp(e.localTime(st.start)))
+	defer span.End()
+	if !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(attrAttempt.Int(end.number))
+	for i := range st.failures {
+		f := &st.failures[i]
+		e.addException(span, f.Err, e.localTime(store.TimeOf(f.At)), attrAttempt.Int(f.Attempt))
+	}
+	if end.outcome == outcomeFailed {
+		e.addException(span, end.err, end.at, attrAttempt.Int(end.number))
+	}
+	s.describe(span, st.call.key, end.outcome, end.err)
+}
+
+// logAttempt logs how an attempt ended: at DEBUG, and at WARN when nothing is
+// tried any more.
+func (r *run) logAttempt(ctx context.Context, st *step, end attemptEnd) {
+	level := slog.LevelDebug
+	exhausted := end.final && end.recorded && end.outcome == outcomeFailed && st.policy.MaxAttempts != 1
+	if exhausted {
+		level = slog.LevelWarn
+	}
+	log := r.eng.log
+	if !log.Enabled(ctx, level) {
+		return
+	}
+	attrs := append(r.logAttrs(), slog.String("step", st.call.key), slog.Int("attempt", end.number), slog.String("outcome", end.outcome), slog.Duration("took", end.took))
+	if end.err != nil {
+		attrs = append(attrs, r.eng.errorAttr(end.err))
+	}
+	msg := "durable: attempt ended"
+	if exhausted {
+		msg = "durable: step failed and is not tried again"
+	}
+	log.LogAttrs(ctx, level, msg, attrs...)
+}
