@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// asking is a workflow of a step, an answer and a step, whose bodies are counted.
-func asking(done map[string]int) *durable.Workflow[int, string] {
+// awaiting is a workflow of a step, an answer and a step, whose bodies are counted.
+func awaiting(done map[string]int) *durable.Workflow[int, string] {
 	step := func(ctx context.Context, name string) error {
 		return durable.Do(ctx, name, func(context.Context) error { done[name]++; return nil })
 	}
@@ -31,7 +31,7 @@ func asking(done map[string]int) *durable.Workflow[int, string] {
 func TestACancelledRunGoesOnByForceAloneAndCanBeCancelledAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		done := map[string]int{}
-		wf := asking(done)
+		wf := awaiting(done)
 		w.boot(t, with(wf))
 		start(t, w, wf, "r", 0)
 		w.eventually("r", store.Waiting)
@@ -116,7 +116,7 @@ func TestACancelledRunThatWasUndoneIsNotResumedButForked(t *testing.T) {
 func TestACancelBeforeTheFirstStepIsTakenBack(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		done := map[string]int{}
-		wf := asking(done)
+		wf := awaiting(done)
 		w.open(t, durable.Options{}) // nobody executes it
 		start(t, w, durable.Ref[int, string]("w"), "r", 0)
 		require.NoError(t, w.eng.Cancel(w.ctx(), "r", ""))
@@ -163,7 +163,7 @@ func TestAForcedResumeThatIsKilledHasHappenedOrNot(t *testing.T) {
 	for kill := range 6 {
 		inWorld(t, func(t *testing.T, w *world) {
 			done := map[string]int{}
-			wf := asking(done)
+			wf := awaiting(done)
 			w.boot(t, with(wf))
 			start(t, w, wf, "r", 0)
 			w.eventually("r", store.Waiting)
