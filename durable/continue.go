@@ -295,7 +295,7 @@ func (e *Engine) succeed(r, next *run) {
 func (r *run) loadLineage() (*store.History, *past, error) {
 	if h := r.preloaded; h != nil {
 		r.preloaded = nil
-		p, err := readPast(r.id, gapless(h), r.sizeHint())
+		p, err := readPast(r.id, r.gapless(h), r.sizeHint())
 		return h, p, err
 	}
 	if k := r.known; k != nil {
@@ -321,7 +321,7 @@ func (r *run) loadLineage() (*store.History, *past, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := readPast(r.id, gapless(h), r.sizeHint())
+	p, err := readPast(r.id, r.gapless(h), r.sizeHint())
 	if err != nil || from.AfterMessage != none {
 		return h, p, err
 	}
