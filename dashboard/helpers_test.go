@@ -44,8 +44,8 @@ type Order struct {
 // shop is a workflow with everything an operator meets: a step, one that may
 // fail, a question, and a step after it.
 type shop struct {
-	broken  atomic.Bool // charge fails for good
-	nothing atomic.Bool // it fails before any step
+	broken  atomic.Bool   // charge fails for good
+	nothing atomic.Bool   // it fails before any step
 	hang    chan struct{} // a step of its own waits for it
 	slow    chan struct{} // charge waits for it
 	charged atomic.Int64

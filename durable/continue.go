@@ -197,6 +197,7 @@ func (r *run) renew(n *renewal) outcome {
 			Headers: r.headers, Deadline: r.deadline, Exclusive: r.exclusive, Attributes: r.attributes, Environment: r.eng.environment,
 		},
 	}
+	r.eng.sign(&b.data)
 	w := &write{
 		events: []store.Event{
 			{Type: store.WorkflowContinued, Payload: n.input, Data: (&eventData{Generation: generation}).encode()},

@@ -257,6 +257,7 @@ func (e *Engine) claimKnown(ctx context.Context, c store.Claim, d *eventData, k 
 	if len(e.defs.served) == 0 {
 		return nil, nil
 	}
+	e.sign(d)
 	c.Executor, c.Serves, c.At, c.Data = e.id, e.defs.served, e.now(), d.encode()
 	segments := e.segmentsOf(&c, d)
 	rows, err := e.store.Claim(ctx, c)

@@ -113,6 +113,8 @@ type eventData struct {
 	NewBranch      *int32   `json:"new_branch,omitempty"`      // the same
 	CutoffEvent    int64    `json:"cutoff_event,omitempty"`    // the same
 	Force          bool     `json:"force,omitempty"`           // claim events, workflow_interrupted by Resume: match by name from here on
+	Host           string   `json:"host,omitempty"`            // claim events: where the process runs, beside its Name
+	PID            int      `json:"pid,omitempty"`             // the same
 	Deprecated     bool     `json:"deprecated,omitempty"`      // patched: the marker need not be asked for
 	Item           string   `json:"item,omitempty"`            // first event in the scope of a Map item: hash of the item
 	Uncalled       []string `json:"uncalled,omitempty"`        // end of a run matched by name: recorded calls that were not made

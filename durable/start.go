@@ -212,12 +212,18 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	if o.deadline != 0 {
 		row.DeadlineAt = now.Add(o.deadline)
 	}
-	if here := e.defs.find(def.name, def.version); here != nil && row.Version == "" {
-		row.Version, row.InitialVersion = here.version, here.version
+	steps := def.steps
+	if here := e.defs.find(def.name, def.version); here != nil {
+		if row.Version == "" {
+			row.Version, row.InitialVersion = here.version, here.version
+		}
+		if steps == nil {
+			steps = here.steps // started through a Ref, which knows the name alone
+		}
 	}
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails, says its documentation
-	born := &eventData{Seed: hex.EncodeToString(b[:]), Declared: def.steps, Headers: o.headers, Deadline: row.DeadlineAt, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.environment}
+	born := &eventData{Seed: hex.EncodeToString(b[:]), Declared: steps, Headers: o.headers, Deadline: row.DeadlineAt, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.environment}
 	span = e.startSpan(ctx, &row)
 	created = store.Event{Type: store.WorkflowCreated, Data: born.encode()}
 	created.Payload = e.seal(placeOf(id, &created), input)
@@ -233,7 +239,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	var s *segment
 	if here != nil {
 		row.Status, row.Owner, row.StartedAt = store.Running, e.id, row.CreatedAt
-		started := &eventData{Executor: e.id}
+		started := e.sign(&eventData{})
 		if s = e.beginSegment(&row, false); s != nil {
 			started.Segment = formatTrace(s.context)
 		}
