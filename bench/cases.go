@@ -21,6 +21,7 @@ var cases = []benchCase{
 	{"IDLE", (*target).isDurable, idle},
 	{"SLEEP", (*target).isDurable, sleep},
 	{"SIGNAL", (*target).isDurable, signals},
+	{"CARE", (*target).isDurable, care},
 }
 
 func caseNames() []string {

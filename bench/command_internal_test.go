@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 // tiny measures nothing well and everything once.
 var tiny = size{
-	pairs: 1, fanPairs: 2, rounds: 1, idle: 1, items: 300,
+	pairs: 1, fanPairs: 2, rounds: 1, idle: 1, items: 300, careRuns: 10,
 	sleepers: sleepers{Runs: 50, Due: 5, Wakes: 1, Idle: 1, Slack: 3 * time.Second}, signals: 3, awayRounds: 1,
 }
 
@@ -39,6 +39,7 @@ var tiny = size{
 var waiting = map[string][]string{
 	"PAR":    {"PAR", "PAR branch"},
 	"MAP":    {"MAP"},
+	"CARE":   {"VERIFY", "RETENTION"},
 	"SLEEP":  {"SLEEP start", "SLEEP memory", "SLEEP heap", "SLEEP idle", "SLEEP wake-up"},
 	"SIGNAL": {"SIGNAL p50", "SIGNAL p99", "SIGNAL away p50", "SIGNAL away p99"},
 }
@@ -74,7 +75,7 @@ func testWaiting(t *testing.T, name, mode string) {
 				case name == "PAR" || name == "MAP":
 					require.Positive(t, *got[name].Floor, name)
 					require.InDelta(t, got[name].Median / *got[name].Floor, *got[name].Ratio, *got[name].Ratio, name)
-				case strings.HasPrefix(name, "SIGNAL"), name == "SLEEP start":
+				case strings.HasPrefix(name, "SIGNAL"), name == "SLEEP start", name == "VERIFY", name == "RETENTION":
 					require.Positive(t, got[name].Min, name)
 				case name == "SLEEP wake-up":
 					// The store's clock is known to half the time of a beat.

@@ -25,6 +25,7 @@ type size struct {
 	rounds   int // of cases without a floor
 	idle     int // seconds
 	items    int // of MAP
+	careRuns int // of CARE, a round
 
 	sleepers   sleepers
 	signals    int // of a round
@@ -34,11 +35,11 @@ type size struct {
 // Fifteen pairs are the least that gives a bootstrap interval worth printing.
 var (
 	quick = size{
-		pairs: 40, fanPairs: 15, rounds: 11, idle: 30, items: 10_000,
+		pairs: 40, fanPairs: 15, rounds: 11, idle: 30, items: 10_000, careRuns: 200,
 		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 3, Idle: 30, Slack: 10 * time.Second}, signals: 100, awayRounds: 5,
 	}
 	full = size{
-		pairs: 200, fanPairs: 50, rounds: 31, idle: 60, items: 10_000,
+		pairs: 200, fanPairs: 50, rounds: 31, idle: 60, items: 10_000, careRuns: 1000,
 		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 5, Idle: 60, Slack: 10 * time.Second}, signals: 100, awayRounds: 15,
 	}
 )

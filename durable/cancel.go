@@ -40,30 +40,37 @@ func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
 		return fmt.Errorf("durable: cancelling run %s: %w", id, err)
 	}
 	// One cancel is enough: the second is the same message.
-	if err := e.send(ctx, store.Message{To: id, Kind: store.KindCancel, ID: "cancel", At: e.now(), Data: data}); err != nil {
+	m := store.Message{To: id, Kind: store.KindCancel, ID: firstCancel, At: e.now(), Data: data}
+	if err := e.send(ctx, m); err != nil {
 		return err
 	}
-	return e.cancelIdle(ctx, id, reason)
-}
-
-// cancelIdle carries a cancel out at once on a run that has executed nothing.
-func (e *Engine) cancelIdle(ctx context.Context, id, reason string) error {
 	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
 	if err != nil {
 		return fmt.Errorf("durable: cancelling run %s: %w", id, err)
 	}
+	if m.ID = cancelID(h.Branches); m.ID != firstCancel {
+		// That one was taken back by a forced Resume.
+		if err := e.send(ctx, m); err != nil {
+			return err
+		}
+	}
+	return e.cancelIdle(ctx, h, reason)
+}
+
+// cancelIdle carries a cancel out at once on a run that has executed nothing.
+func (e *Engine) cancelIdle(ctx context.Context, h *store.History, reason string) error {
 	if h.Run.Status != store.Pending {
 		return nil
 	}
 	cancelled, no, ended := store.Cancelled, false, e.now()
-	_, err = e.operate(ctx, &h.Run, nil, act{
+	_, err := e.operate(ctx, &h.Run, nil, act{
 		from:    []store.Status{store.Pending},
 		event:   store.Event{Type: store.WorkflowCancelled, Data: (&eventData{Reason: reason}).encode()},
 		row:     &store.RowPatch{Status: &cancelled, Reason: &reason, CancelAsked: &no, Paused: &no, EndedAt: &ended},
 		release: true,
 	})
 	if err != nil && !definite(err) && !overtaken(err) {
-		return fmt.Errorf("durable: cancelling run %s: %w", id, err)
+		return fmt.Errorf("durable: cancelling run %s: %w", h.Run.ID, err)
 	}
 	return nil // whoever was faster finds the message
 }

@@ -22,7 +22,11 @@ func (e *Engine) CheckResume(ctx context.Context, id string, o ResumeOptions) er
 	if err != nil {
 		return fmt.Errorf("resuming: %w", err)
 	}
-	if err := e.resumable(ctx, v.row); err != nil {
+	if err := e.resumable(ctx, v.row, o.Force); err != nil {
+		return err
+	}
+	if v.row.Status == store.Cancelled && unreadable == nil {
+		_, err := v.uncancel(ctx, o.FromCheckpoint)
 		return err
 	}
 	if v.row.Status != store.Failed {

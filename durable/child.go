@@ -299,7 +299,7 @@ func (r *run) cancelChildren() []store.Message {
 			continue
 		}
 		data, _ := json.Marshal(messageData{Reason: fmt.Sprintf("its parent %s has ended", r.id)}) // a string
-		ms = append(ms, store.Message{To: ch.id, Kind: store.KindCancel, ID: "cancel", At: r.eng.now(), Data: data, IfLive: true})
+		ms = append(ms, store.Message{To: ch.id, Kind: store.KindCancel, ID: firstCancel, At: r.eng.now(), Data: data, IfLive: true})
 	}
 	return ms
 }

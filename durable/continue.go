@@ -296,7 +296,7 @@ func (e *Engine) succeed(r, next *run) {
 func (r *run) loadLineage() (*store.History, *past, error) {
 	if h := r.preloaded; h != nil {
 		r.preloaded = nil
-		p, err := readPast(r.id, gapless(h), r.sizeHint())
+		p, err := readPast(r.id, r.gapless(h), r.sizeHint())
 		return h, p, err
 	}
 	if k := r.known; k != nil {
@@ -322,7 +322,7 @@ func (r *run) loadLineage() (*store.History, *past, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	p, err := readPast(r.id, gapless(h), r.sizeHint())
+	p, err := readPast(r.id, r.gapless(h), r.sizeHint())
 	if err != nil || from.AfterMessage != none {
 		return h, p, err
 	}
@@ -378,7 +378,7 @@ func (p *past) consumed(m *store.Message) bool {
 	switch {
 	case p == nil:
 		return false
-	case p.taken[m.Seq], m.Kind == store.KindPause && m.Seq <= p.paused:
+	case p.taken[m.Seq], m.Kind == store.KindPause && m.Seq <= p.paused, m.Kind == store.KindCancel && m.Seq <= p.lifted:
 		return true
 	}
 	if m.Seq > p.inbox {

@@ -61,7 +61,7 @@ func occupied(meaning string, err error) error {
 // keysToTake returns the exclusive keys that a run must take again when it is
 // resumed: those it was started with, if it has failed and so freed them.
 func (e *Engine) keysToTake(ctx context.Context, row *store.Run) ([]string, error) {
-	if row.Status != store.Failed {
+	if row.Status != store.Failed && row.Status != store.Cancelled {
 		return nil, nil
 	}
 	h, err := e.store.Load(ctx, row.ID, store.Cursor{})

@@ -1,37 +1,94 @@
 package durable
 
 import (
+	"errors"
 	"fmt"
 	"iter"
+	"math"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// gapless returns the events of h, which are a lineage, with an error in the
+// gapless returns the events of h, which are a lineage of r, with an error in the
 // place of one that is missing: events of one branch follow one another, unless
 // another branch took over or a cut took only what is in a scope. An event whose
 // branch was changed is no part of its lineage any more, so that no sum that is
 // checked would tell.
-func gapless(h *store.History) iter.Seq2[store.Event, error] {
+func (r *run) gapless(h *store.History) iter.Seq2[store.Event, error] {
 	lineage := store.LineageOf(h.Branches, h.Run.Branch).Branches()
-	for i := range h.Branches {
-		// Events of a branch that nobody turned to may stand in between.
-		if h.Branches[i].CutScope != "" || !slices.Contains(lineage, h.Branches[i].N) {
-			return h.Events
-		}
-	}
+	// What a narrow cut has left behind stands in between, and so may events of
+	// a branch that nobody turned to.
+	holes := slices.ContainsFunc(h.Branches, func(b store.Branch) bool {
+		return b.CutScope != "" || !slices.Contains(lineage, b.N)
+	})
 	return func(yield func(store.Event, error) bool) {
-		var seq int64
-		var branch int32
+		var before store.Event
+		var list []hole
 		for e, err := range h.Events {
-			if err == nil && seq != 0 && e.Seq > seq+1 && e.Branch == branch {
-				err = &DamagedError{RunID: h.Run.ID, Seq: seq + 1, Err: fmt.Errorf("it is missing between %d and %d", seq, e.Seq)}
+			if err == nil && before.Seq != 0 && e.Seq > before.Seq+1 && e.Branch == before.Branch {
+				if holes {
+					list = append(list, hole{before.Seq, e.Seq, before.Sum})
+				} else {
+					err = missing(h.Run.ID, before.Seq, e.Seq)
+				}
 			}
-			seq, branch = e.Seq, e.Branch
+			before = e
 			if !yield(e, err) || err != nil {
 				return
 			}
 		}
+		if err := r.lookInto(list); err != nil {
+			yield(store.Event{}, err)
+		}
 	}
+}
+
+func missing(runID string, after, before int64) error {
+	return &DamagedError{RunID: runID, Seq: after + 1, Err: fmt.Errorf("it is missing between %d and %d", after, before)}
+}
+
+// A hole is where a lineage passes over events of the log.
+type hole struct {
+	after, before int64 // the events of the lineage on both sides
+	sum           uint32
+}
+
+// lookInto reports whether the events in the holes are there and unchanged: then
+// none of them belongs to the lineage. It costs a second read, of runs that were
+// cut narrowly or have a stray branch.
+func (r *run) lookInto(holes []hole) error {
+	if len(holes) == 0 {
+		return nil
+	}
+	h, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{After: holes[0].after, All: true, AfterMessage: math.MaxInt64})
+	if err != nil {
+		return err
+	}
+	seq, sum := holes[0].after, holes[0].sum
+	for e, err := range h.Events {
+		if err != nil {
+			return err
+		}
+		for len(holes) > 0 && holes[0].before < e.Seq {
+			if seq < holes[0].before {
+				return missing(r.id, seq, e.Seq)
+			}
+			if holes = holes[1:]; len(holes) > 0 {
+				seq, sum = holes[0].after, holes[0].sum
+			}
+		}
+		switch {
+		case len(holes) == 0:
+			return nil
+		case e.Seq <= holes[0].after:
+			continue
+		case e.Seq != seq+1:
+			return missing(r.id, seq, e.Seq)
+		case store.Seal(r.id, sum, &e) != e.Sum:
+			return &DamagedError{RunID: r.id, Seq: e.Seq, Err: errors.New("its checksum does not fit: it, or the event before it, was changed")}
+		}
+		seq, sum = e.Seq, e.Sum
+	}
+	return nil
 }

@@ -35,7 +35,7 @@ func (r *run) loadRest(k *known) (h *store.History, p *past, ok bool, err error)
 		return nil, nil, false, err
 	}
 	h.Events = both(k.events, h.Events)
-	if p, err = readPast(r.id, gapless(h), len(k.events)+16); err != nil {
+	if p, err = readPast(r.id, r.gapless(h), len(k.events)+16); err != nil {
 		return h, p, true, err
 	}
 	mail, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: p.floor()})

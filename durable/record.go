@@ -43,6 +43,7 @@ type past struct {
 	inbox      int64                           // messages up to this number were taken by earlier generations,
 	carried    []int64                         // but for these, in order
 	paused     int64                           // requests to pause up to this number were carried out, or are void
+	lifted     int64                           // cancels up to this number were taken back
 	resetAt    map[string]int64                // calls that were reset, and by which event; nil: none
 	attributes *map[string]string              // as last set; nil: not since the start
 	space      []record                        // room for the next records
@@ -102,6 +103,7 @@ type eventData struct {
 	Cutoff      int64                      `json:"cutoff,omitempty"`      // the same: the last event that is kept
 	By          string                     `json:"by,omitempty"`          // the same: who asked for it
 	Reset       []string                   `json:"reset,omitempty"`       // failures_reset, jump_activated, edited: calls that count as not ended
+	Lifted      int64                      `json:"lifted,omitempty"`      // jump_activated: cancels up to this message count no more
 	Fork        *forkData                  `json:"fork,omitempty"`        // workflow_created of a fork
 	Beside      bool                       `json:"beside,omitempty"`      // wait_requested: others of the run went on
 	Version     string                     `json:"version,omitempty"`     // workflow_recovered: what it is pinned to from now on
@@ -311,7 +313,7 @@ func (p *past) takeRun(e *store.Event) error {
 		if err != nil {
 			return fmt.Errorf("its data is not readable: %w", err)
 		}
-		p.paused = max(p.paused, d.Message)
+		p.paused, p.lifted = max(p.paused, d.Message), max(p.lifted, d.Lifted)
 		p.forget(d.Reset, e.Seq)
 		p.forced = p.forced || d.Force
 	case store.RunResumed, store.RunClaimed, store.WorkflowStarted:

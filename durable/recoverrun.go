@@ -246,7 +246,7 @@ func (e *Engine) repair(ctx context.Context, t *torn, f *finding) (int32, error)
 			return 0, err
 		}
 		to = rv.plan.Branch
-		data.CutoffEvent, data.Reset = f.after, rv.reset
+		data.CutoffEvent, data.Reset, data.Lifted = f.after, rv.reset, rv.lifted
 		rv.cut.reason = f.reason()
 		// Nothing counts as seen: what the cut gives back is delivered again.
 		a.cut, a.send, a.row.Seen, a.row.Attributes = rv.cut, rv.send, new(int64), rv.attributes

@@ -88,3 +88,38 @@ func TestARepairOfADamagedNarrowCutTakesBackWhatThatHadTakenBack(t *testing.T) {
 		require.Equal(t, []int{1, 1, 2, 1}, j.counts("items[0]/b/1", "items[1]/a/1", "items[1]/b/1", "items[2]/b/1"))
 	})
 }
+
+// A narrow cut leaves holes in the history that are as they should be; an event
+// that has strayed to another branch leaves one too, and is found.
+func TestAnEventThatStraysFromAHistoryWithANarrowCutIsFound(t *testing.T) {
+	for _, stray := range []bool{false, true} {
+		inWorld(t, func(t *testing.T, w *world) {
+			j := &journal{}
+			wf := backInItem(t, w, j)
+			lost := int64(0)
+			for i, line := range w.everything("r") {
+				if line == "item_completed items[0]" {
+					lost = int64(i + 1)
+				}
+			}
+			require.NotZero(t, lost)
+			damage := rot{run: "nobody"}
+			if stray {
+				damage = rot{run: "r", event: at(lost, func(e *store.Event) { e.Branch = 7 })}
+			}
+			w.rotting(t, damage, with(wf))
+			_, err := w.eng.Recover(context.Background())
+			require.NoError(t, err)
+			if stray {
+				row := w.eventually("r", store.Interrupted)
+				require.Equal(t, durable.CodeDamaged, row.Code)
+				require.Contains(t, row.Reason, "its checksum does not fit")
+				require.Equal(t, []int{1}, j.counts("items[0]/b/1"))
+				return
+			}
+			out, err := finish(t, w, wf, "r")
+			require.NoError(t, err)
+			require.Equal(t, []int{10, 11, 12}, out)
+		})
+	}
+}

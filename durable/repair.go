@@ -284,7 +284,7 @@ func (e *Engine) mend(ctx context.Context, a *audit, p *repairPlan) error {
 	row.Branch, row.Generation = a.branch, a.branches[a.branch].Generation
 	_, err = e.operate(ctx, &row, a.h.Branches, act{
 		from:  from,
-		event: store.Event{Type: store.WorkflowRecovered, Data: (&eventData{Code: CodeRepaired, Reason: p.reason(), Message: row.Inbox, Executor: e.id, Reset: p.reset}).encode()},
+		event: store.Event{Type: store.WorkflowRecovered, Data: (&eventData{Code: CodeRepaired, Reason: p.reason(), Message: row.Inbox, Executor: e.id, Reset: p.reset, Lifted: a.lifted()}).encode()},
 		row:   p.row, cut: p.cut, hold: hold, send: e.stopForgotten(row.ID, p.stop),
 	})
 	return err
@@ -303,7 +303,7 @@ func (e *Engine) stopForgotten(parent string, children []string) []store.Message
 	var ms []store.Message
 	for _, id := range children {
 		data, _ := json.Marshal(messageData{Reason: fmt.Sprintf("its parent %s was repaired and has forgotten it", parent)}) // a string
-		ms = append(ms, store.Message{To: id, Kind: store.KindCancel, ID: "cancel", At: e.now(), Data: data, IfLive: true})
+		ms = append(ms, store.Message{To: id, Kind: store.KindCancel, ID: firstCancel, At: e.now(), Data: data, IfLive: true})
 	}
 	return ms
 }

@@ -13,9 +13,11 @@ import (
 // A revision is what somebody wants of a run's history: to cut it, to take
 // failures back, or both. It is worked out before anything is changed.
 type revision struct {
-	force bool // match what comes by name
-	plan  Plan
-	cut   *branchCut // nil: no branch
+	force  bool  // match what comes by name
+	lifts  bool  // a cancel
+	lifted int64 // cancels that were taken back before, and stay so
+	plan   Plan
+	cut    *branchCut // nil: no branch
 	// reset are the calls that the event names as not ended: those of Plan.Reset,
 	// and what a narrow cut takes back outside of its scope.
 	reset      []string
@@ -45,6 +47,7 @@ func (v *view) revise(ctx context.Context, at *store.Event, resetFailures, force
 // count as one that would run again.
 func (v *view) reviseAt(ctx context.Context, at *store.Event, resetFailures, force bool, replaced string) (*revision, error) {
 	rv := &revision{plan: Plan{RunID: v.row.ID, Workflow: v.row.Workflow, Status: v.row.Status, Branch: v.row.Branch}}
+	rv.lifted = v.past.lifted
 	kept := v.past
 	c := cutting{kept: v.events}
 	if at != nil {
@@ -180,7 +183,7 @@ func (v *view) leaveBehind(ctx context.Context, rv *revision, left []store.Event
 	}
 	data, _ := json.Marshal(messageData{Reason: fmt.Sprintf("run %s was taken back to before it was started", v.row.ID)}) // a string
 	for _, id := range children {
-		rv.send = append(rv.send, store.Message{To: id, Kind: store.KindCancel, ID: "cancel", At: v.eng.now(), Data: data, IfLive: true})
+		rv.send = append(rv.send, store.Message{To: id, Kind: store.KindCancel, ID: firstCancel, At: v.eng.now(), Data: data, IfLive: true})
 	}
 	return v.warnOfChildren(ctx, rv, kept)
 }
@@ -188,7 +191,7 @@ func (v *view) leaveBehind(ctx context.Context, rv *revision, left []store.Event
 // warnOfChildren tells of children that are kept and cannot come to their end,
 // because they were cancelled with the run.
 func (v *view) warnOfChildren(ctx context.Context, rv *revision, kept *past) error {
-	if v.row.Status != store.Failed {
+	if v.row.Status != store.Failed && v.row.Status != store.Cancelled {
 		return nil
 	}
 	var ids []string

@@ -38,7 +38,13 @@ type ResumeOptions struct {
 	// their attempts anew, and the items and branches that failed with them. What
 	// was recorded of the failures stays in the history.
 	ResetFailures bool
-	// Force lets a body of Once that has begun run again.
+	// Force lets a body of Once that has begun run again, and has calls matched by
+	// name from there on. For a cancelled run it does neither: it takes the cancel
+	// back. The history is cut just before the cancel, or at FromCheckpoint; bodies
+	// that were under way then run again, and children that were cancelled with the
+	// run stay so, which the Plan warns of. A run whose effects were undone is
+	// refused even so, because a history that says they happened would be wrong:
+	// Fork it.
 	Force bool
 	// DryRun returns the plan and changes nothing.
 	DryRun bool
@@ -64,7 +70,7 @@ type ResumeOptions struct {
 // with DryRun.
 //
 // Errors: ErrNotFound; *NotResumableError for a run that is pending, waiting,
-// completed, cancelled, or executed by a live executor, and for one that has
+// completed, cancelled (without Force), or executed by a live executor, and for one that has
 // failed and whose deadline has passed; ErrOccupied when another run holds one of
 // its exclusive keys; *CheckpointError; *CrossingError without Force; an error of
 // a history that cannot be read, if that is needed. After any of them nothing has
@@ -90,11 +96,13 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 		}
 		row = v.row
 	}
-	if err := e.resumable(ctx, row); err != nil {
+	if err := e.resumable(ctx, row, o.Force); err != nil {
 		return Plan{}, err
 	}
 	rv := &revision{plan: Plan{RunID: id, Workflow: row.Workflow, Status: row.Status, Branch: row.Branch}}
 	switch {
+	case row.Status == store.Cancelled && unreadable != nil:
+		return Plan{}, unreadable
 	case unreadable == nil:
 		if rv, err = v.resumption(ctx, o); err != nil {
 			return Plan{}, err
@@ -111,7 +119,8 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 	if o.DryRun {
 		return rv.plan, nil
 	}
-	rv.force = o.Force
+	force := o.Force && !rv.lifts
+	rv.force = force
 	reopened, err := e.reopen(ctx, v, rv)
 	if err != nil {
 		return Plan{}, err
@@ -122,7 +131,7 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 		k = v.known(rv)
 	}
 	claim := store.Claim{Max: 1, IDs: []string{id}}
-	runs, err := e.claimKnown(ctx, claim, &eventData{Executor: e.id, Resumed: true, Force: o.Force}, k)
+	runs, err := e.claimKnown(ctx, claim, &eventData{Executor: e.id, Resumed: true, Force: force}, k)
 	if err != nil {
 		return rv.plan, fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))
 	}
@@ -134,7 +143,7 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 }
 
 // resumable returns why a run cannot be resumed as its row is.
-func (e *Engine) resumable(ctx context.Context, row *store.Run) error {
+func (e *Engine) resumable(ctx context.Context, row *store.Run, force bool) error {
 	no := &NotResumableError{RunID: row.ID, Status: row.Status}
 	switch {
 	case row.Code == CodeImporting:
@@ -143,7 +152,10 @@ func (e *Engine) resumable(ctx context.Context, row *store.Run) error {
 	case row.Paused:
 		no.Reason = "it is paused"
 		return no
-	case row.Status == store.Failed || row.Status == store.Interrupted:
+	case row.Status == store.Cancelled && !force:
+		no.Reason = "ResumeOptions.Force takes the cancel back"
+		return no
+	case row.Status == store.Failed || row.Status == store.Interrupted || row.Status == store.Cancelled:
 		if no.Reason = e.pastDeadline(row); no.Reason != "" {
 			return no
 		}
@@ -167,6 +179,12 @@ func (e *Engine) resumable(ctx context.Context, row *store.Run) error {
 
 // resumption works out what o means for the run.
 func (v *view) resumption(ctx context.Context, o ResumeOptions) (*revision, error) {
+	if v.row.Status == store.Cancelled {
+		if o.ResetFailures {
+			return nil, &NotResumableError{RunID: v.row.ID, Status: v.row.Status, Reason: "it was cancelled and has not failed: there is nothing to reset"}
+		}
+		return v.uncancel(ctx, o.FromCheckpoint)
+	}
 	var at *store.Event
 	if o.FromCheckpoint != 0 {
 		var err error
@@ -252,12 +270,15 @@ func (e *Engine) reopen(ctx context.Context, v *view, rv *revision) (done bool, 
 // by which it was asked to pause are void: what they asked for was done, or is
 // over.
 func (rv *revision) act(row *store.Run, d *eventData) act {
-	d.Message, d.Reset, d.Force = row.Inbox, rv.reset, rv.force
+	d.Message, d.Reset, d.Force, d.Lifted = row.Inbox, rv.reset, rv.force, rv.lifted
 	a := act{from: []store.Status{row.Status}, row: claimable(), cut: rv.cut, send: rv.send, undone: rv.undone}
 	a.event.Type = store.WorkflowInterrupted
 	switch {
 	case rv.cut != nil:
 		a.event.Type = store.JumpActivated
+		if rv.lifts {
+			d.Lifted, d.Reason, a.row.CancelAsked = row.Inbox, uncancelled, new(bool)
+		}
 		rv.cut.reason = d.Reason
 		d.FromBranch, d.ToBranch, d.Cutoff = row.Branch, rv.plan.Branch, rv.cut.after
 		a.row.Seen, a.row.Attributes = new(int64), rv.attributes

@@ -24,7 +24,8 @@ type Retention struct {
 	KeepCount int
 	// KeepFailed: failed runs are kept, and not counted.
 	KeepFailed bool
-	// OnlyArchived: a run is kept until all of its log is archived.
+	// OnlyArchived: a run is kept until all of its log is archived. With
+	// Options.Archive that is so in any case.
 	OnlyArchived bool
 	// PerWorkflow replaces the fields above for the workflows of these names; of
 	// its values, PerWorkflow and Every are not used. A zero one keeps all runs
@@ -189,7 +190,7 @@ type family struct {
 }
 
 func (c *cleaning) run(ctx context.Context) error {
-	f := store.Filter{Statuses: c.options.Statuses, Workflows: c.options.Workflows, WithLast: !c.options.All && c.keep.archived()}
+	f := store.Filter{Statuses: c.options.Statuses, Workflows: c.options.Workflows, WithLast: !c.options.All && (c.keep.archived() || c.eng.options.Archive != nil)}
 	if !c.options.All && c.keep.KeepCount == 0 && len(c.keep.PerWorkflow) == 0 {
 		f.EndedTo = c.now.Add(-c.keep.KeepFor) // nobody needs to look at the others
 	}
@@ -227,7 +228,7 @@ func (c *cleaning) expired(row *store.Run) bool {
 		return false
 	}
 	c.counted[row.Workflow]++
-	if r.OnlyArchived && (row.Last == nil || row.ArchivedSeq < row.Last.Seq) {
+	if (r.OnlyArchived || c.eng.options.Archive != nil) && (row.Last == nil || row.ArchivedSeq < row.Last.Seq) {
 		return false
 	}
 	// A row without an end is damaged, and not for us to judge.

@@ -1,0 +1,40 @@
+package durable_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
+)
+
+// With an archive, retention deletes a run once the archive has it, however old it
+// is; a person who asks for all gets all.
+func TestRetentionWaitsForTheArchive(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		s := newShelf()
+		s.fail = errors.New("disk full")
+		wf := quick("w")
+		o := with(wf)
+		o.Archive, o.Retention = s, durable.Retention{KeepFor: time.Hour, Every: -1}
+		w.boot(t, o)
+		for _, id := range []string{"a", "b"} {
+			_, err := run(t, w, wf, id, 1)
+			require.NoError(t, err)
+		}
+		pass(30 * day)
+		require.Equal(t, durable.Cleaned{Kept: 2}, clean(t, w, durable.CleanOptions{}))
+		s.set(func() { s.fail = nil })
+		w.reboot(t, o)
+		pass(time.Minute)
+		require.Equal(t, durable.Cleaned{Runs: 2}, clean(t, w, durable.CleanOptions{}))
+		require.Empty(t, w.ids())
+
+		s.set(func() { s.fail = errors.New("disk full") })
+		_, err := run(t, w, wf, "c", 1)
+		require.NoError(t, err)
+		require.Equal(t, 1, clean(t, w, durable.CleanOptions{All: true}).Runs)
+	})
+}
