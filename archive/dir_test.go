@@ -123,3 +123,25 @@ func TestADirectoryThatCannotBeUsedSaysSo(t *testing.T) {
 	require.NoError(t, os.RemoveAll(dir))
 	require.ErrorIs(t, d.Store(t.Context(), "r", export(t, "r", 0)), archive.ErrUnavailable)
 }
+
+func FuzzAFileOfADirectory(f *testing.F) {
+	f.Add([]byte(`{"run":{"run_id":"r","format":1,"created_at":"2026-01-01T00:00:00Z"},"trace":[],"file":""}`))
+	f.Add([]byte(`{"run":{"run_id":"r","format":9}}`))
+	f.Add([]byte(`{"file":"{\"holdfast\":\"run\",\"format\":1}\n"}`))
+	f.Add([]byte("{"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		dir := t.TempDir()
+		d := openDir(t, dir)
+		require.NoError(t, os.WriteFile(dir+"/r.json", data, 0o600))
+		for run, err := range d.List(t.Context()) {
+			if err == nil {
+				require.Equal(t, "r", run.ID)
+			} else {
+				require.ErrorIs(t, err, archive.ErrUnreadable)
+			}
+		}
+		if e, err := d.Get(t.Context(), "r"); err == nil {
+			require.Equal(t, "r", e.ID)
+		}
+	})
+}

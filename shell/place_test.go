@@ -220,3 +220,20 @@ func TestVariablesThatChangedAreToldOnResume(t *testing.T) {
 	require.Contains(t, p.log.String(), `STAGE was`)
 	require.Contains(t, p.log.String(), "GONE was set and is not")
 }
+
+func TestWhatAnInterruptedCommandHasChangedItselfIsNoMismatch(t *testing.T) {
+	_, dir := tree(t)
+	fn := func(ctx context.Context) (shell.Result, error) {
+		ws := &shell.Workspace{Dir: dir, OnMismatch: shell.Refuse}
+		return ws.Run(ctx, "build", "sh", "-c", "if test -e half; then echo whole; else echo half > half; sleep 600; fi")
+	}
+	st := memory.Open()
+	p := boot(t, st.Handle(), fn)
+	p.start(t)
+	eventually(t, "half of it is done", func() bool { _, err := os.Stat(dir + "/half"); return err == nil })
+	require.NoError(t, p.Close()) // the command is ended, and its step is not recorded
+	p = boot(t, st.Handle(), fn)
+	r, err := p.start(t).Wait(p.ctx)
+	require.NoError(t, err)
+	require.Equal(t, "whole\n", r.Stdout.Text)
+}
