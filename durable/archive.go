@@ -55,15 +55,16 @@ type archiver struct {
 	look chan struct{}
 
 	mu      sync.Mutex
-	due     map[string]bool      // runs to be written
-	later   map[string]time.Time // others, which rest until then
-	resting map[string]time.Time // runs that were written while they waited: until when they are left alone
-	busy    map[string]int       // runs that are being written
+	due     map[string]bool          // runs to be written
+	later   map[string]time.Time     // others, which rest until then
+	resting map[string]time.Time     // runs that were written while they waited: until when they are left alone
+	busy    map[string]chan struct{} // runs that are being written; closed when that is done
+	again   map[string]bool          // of those, the ones that have come to something else meanwhile
 	closing bool
 }
 
 func newArchiver(e *Engine, to Archive) *archiver {
-	a := &archiver{eng: e, to: to, wake: make(chan struct{}, 1), look: make(chan struct{}, 1), due: map[string]bool{}, later: map[string]time.Time{}, resting: map[string]time.Time{}, busy: map[string]int{}}
+	a := &archiver{eng: e, to: to, wake: make(chan struct{}, 1), look: make(chan struct{}, 1), due: map[string]bool{}, later: map[string]time.Time{}, resting: map[string]time.Time{}, busy: map[string]chan struct{}{}, again: map[string]bool{}}
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	return a
 }
@@ -172,7 +173,7 @@ func (a *archiver) writeLoop() {
 		case !more || a.ctx.Err() != nil:
 			return
 		case id != "":
-			a.write(a.ctx, id)
+			a.write(a.ctx, id, false)
 			continue
 		}
 		t := time.NewTimer(pause)
@@ -204,7 +205,7 @@ func (a *archiver) lookLoop(until context.Context, before store.Time) {
 				break
 			}
 			if !a.wanted(row.ID) {
-				a.write(a.ctx, row.ID)
+				a.write(a.ctx, row.ID, false)
 			}
 		}
 		select {
@@ -222,28 +223,68 @@ func (a *archiver) wanted(id string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, later := a.later[id]
-	return later || a.due[id] || a.busy[id] > 0
+	return later || a.due[id] || a.busy[id] != nil
 }
 
-// write archives a run as it is now, unless that is done. A failure is logged;
-// the mark in the store then says that it is to be done again.
-func (a *archiver) write(ctx context.Context, id string) {
+// begin takes the right to write a run, which one at a time has. With wait it
+// waits for that; else whoever writes it sees to it that it is written again.
+func (a *archiver) begin(ctx context.Context, id string, wait bool) bool {
+	for {
+		a.mu.Lock()
+		other := a.busy[id]
+		if other == nil {
+			a.busy[id] = make(chan struct{})
+		} else if !wait {
+			a.again[id] = true
+		}
+		a.mu.Unlock()
+		switch {
+		case other == nil:
+			return true
+		case !wait:
+			return false
+		}
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// end gives the right back. rest is until when the run is left alone.
+func (a *archiver) end(id string, rest time.Time) {
+	a.mu.Lock()
+	close(a.busy[id])
+	delete(a.busy, id)
+	if !rest.IsZero() {
+		a.resting[id] = rest
+	}
+	if a.again[id] {
+		delete(a.again, id)
+		a.due[id] = true
+	}
+	a.mu.Unlock()
+	a.eng.nudge(a.wake)
+}
+
+// write archives a run as it is now, unless that is done; with wait also when it
+// is being written already. A failure is logged; the mark in the store then says
+// that it is to be done again.
+func (a *archiver) write(ctx context.Context, id string, wait bool) {
+	if !a.begin(ctx, id, wait) {
+		return
+	}
 	limited, cancel := context.WithTimeout(ctx, ArchiveTimeout)
 	defer cancel()
-	a.mu.Lock()
-	a.busy[id]++
-	a.mu.Unlock()
 	began := time.Now()
 	waits, err := a.copy(limited, id)
-	a.mu.Lock()
-	if a.busy[id]--; a.busy[id] == 0 {
-		delete(a.busy, id)
-	}
+	var rest time.Time
 	if waits {
 		// Written again at the earliest when it has cost only a share of the time.
-		a.resting[id] = time.Now().Add(max(archivePause, archiveShare*time.Since(began)))
+		rest = time.Now().Add(max(archivePause, archiveShare*time.Since(began)))
 	}
-	a.mu.Unlock()
+	a.end(id, rest)
 	if err == nil || ctx.Err() != nil {
 		return // who has ended it knows
 	}
@@ -286,6 +327,6 @@ func (a *archiver) copy(ctx context.Context, id string) (waits bool, err error) 
 // archived with the next one.
 func (r *run) archiveWait() {
 	if a := r.eng.archiver; a != nil && r.eng.options.ArchiveSync {
-		a.write(r.ctx, r.id)
+		a.write(r.ctx, r.id, true)
 	}
 }

@@ -239,6 +239,9 @@ func TestASynchronousArchiveHasTheWaitBeforeItsAnswerIsTaken(t *testing.T) {
 		require.NotContains(t, w.story("r"), "signal_received answer-0", "the copy is still being written")
 		w.eventually("r", store.Completed)
 		require.Equal(t, store.Waiting, s.status(t, "r"))
+		pass(time.Minute)
+		require.Equal(t, store.Completed, s.status(t, "r"))
+		require.Equal(t, 2, s.written("r"), "what is archived is not written again")
 
 		// A failure is logged, and the run goes on.
 		s.set(func() { s.fail, s.slow = errors.New("gone"), 0 })
@@ -247,6 +250,31 @@ func TestASynchronousArchiveHasTheWaitBeforeItsAnswerIsTaken(t *testing.T) {
 		require.NoError(t, durable.Signal(w.ctx(), "s", "answer-0", 1))
 		w.eventually("s", store.Completed)
 		require.NotEmpty(t, w.log.find("git-store write failed for s: gone"))
+	})
+}
+
+func TestWhatIsArchivedIsNotLookedAtAgainByTheNextProcess(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		s := newShelf()
+		o := durable.Options{Workflows: []durable.Definition{asking()}, Archive: s}
+		w.open(t, o)
+		for i := range 20 {
+			_, err := asking().Start(w.ctx(), fmt.Sprint("r", i), 0)
+			require.NoError(t, err)
+		}
+		pass(time.Minute)
+		w.crash()
+		loads := 0
+		w.open(t, o)
+		w.disk.tamperCalls(func(call string, forward func() error) error {
+			if call == "load" {
+				loads++
+			}
+			return forward()
+		})
+		pass(time.Minute)
+		require.Zero(t, loads)
+		require.Equal(t, 1, s.written("r7"))
 	})
 }
 

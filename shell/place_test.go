@@ -47,7 +47,7 @@ func inTree(ws func() *shell.Workspace) func(ctx context.Context) (shell.Result,
 
 // interruptedIn runs the first command in a work tree, ends the process, lets
 // something happen to the tree, and goes on in another process.
-func interruptedIn(t *testing.T, ws func() *shell.Workspace, meanwhile func()) (shell.Result, error, *process) {
+func interruptedIn(t *testing.T, ws func() *shell.Workspace, meanwhile func()) (shell.Result, *process, error) {
 	t.Helper()
 	st := memory.Open()
 	p := boot(t, st.Handle(), inTree(ws))
@@ -61,13 +61,13 @@ func interruptedIn(t *testing.T, ws func() *shell.Workspace, meanwhile func()) (
 	p = boot(t, st.Handle(), inTree(ws))
 	require.NoError(t, durable.Signal(p.ctx, "r", "go on", 1))
 	r, err := p.start(t).Wait(p.ctx)
-	return r, err, p
+	return r, p, err
 }
 
 func TestTheWorkTreeIsRecordedAndFoundAgainWithItsUncommittedFiles(t *testing.T) {
 	repo, dir := tree(t)
 	ws := func() *shell.Workspace { return &shell.Workspace{Dir: dir} }
-	r, err, p := interruptedIn(t, ws, func() {})
+	r, p, err := interruptedIn(t, ws, func() {})
 	require.NoError(t, err)
 	require.Equal(t, "1\n1\n", r.Stdout.Text, "what the first command has made is there")
 	require.Equal(t, &shell.GitState{Head: git(t, dir, "rev-parse", "HEAD"), Branch: "work", Dirty: true, Repository: repo + "/.git"}, r.Place.Git)
@@ -83,7 +83,7 @@ func TestAWorkTreeThatHasMovedIsAWarningAnErrorOrPutBackAsAsked(t *testing.T) {
 	}
 	t.Run("warn", func(t *testing.T) {
 		_, dir := tree(t)
-		r, err, p := interruptedIn(t, func() *shell.Workspace { return &shell.Workspace{Dir: dir} }, commit(t, dir))
+		r, p, err := interruptedIn(t, func() *shell.Workspace { return &shell.Workspace{Dir: dir} }, commit(t, dir))
 		require.NoError(t, err)
 		require.Equal(t, "1\n2\n", r.Stdout.Text)
 		require.Contains(t, p.log.String(), "the branch was work and is other")
@@ -91,7 +91,7 @@ func TestAWorkTreeThatHasMovedIsAWarningAnErrorOrPutBackAsAsked(t *testing.T) {
 	})
 	t.Run("refuse", func(t *testing.T) {
 		_, dir := tree(t)
-		_, err, _ := interruptedIn(t, func() *shell.Workspace { return &shell.Workspace{Dir: dir, OnMismatch: shell.Refuse} }, commit(t, dir))
+		_, _, err := interruptedIn(t, func() *shell.Workspace { return &shell.Workspace{Dir: dir, OnMismatch: shell.Refuse} }, commit(t, dir))
 		var m *shell.MismatchError
 		require.ErrorAs(t, err, &m)
 		require.Contains(t, m.Error(), "the branch was work and is other")
@@ -99,14 +99,14 @@ func TestAWorkTreeThatHasMovedIsAWarningAnErrorOrPutBackAsAsked(t *testing.T) {
 	})
 	t.Run("restore", func(t *testing.T) {
 		_, dir := tree(t)
-		r, err, _ := interruptedIn(t, func() *shell.Workspace { return &shell.Workspace{Dir: dir, OnMismatch: shell.Restore} }, commit(t, dir))
+		r, _, err := interruptedIn(t, func() *shell.Workspace { return &shell.Workspace{Dir: dir, OnMismatch: shell.Restore} }, commit(t, dir))
 		require.NoError(t, err)
 		require.Equal(t, "1\n1\n", r.Stdout.Text, "and the file that was not committed is still there")
 		require.Equal(t, "work", git(t, dir, "branch", "--show-current"))
 	})
 	t.Run("restore would lose something", func(t *testing.T) {
 		_, dir := tree(t)
-		_, err, _ := interruptedIn(t, func() *shell.Workspace { return &shell.Workspace{Dir: dir, OnMismatch: shell.Restore} }, func() {
+		_, _, err := interruptedIn(t, func() *shell.Workspace { return &shell.Workspace{Dir: dir, OnMismatch: shell.Restore} }, func() {
 			git(t, dir, "switch", "-q", "-c", "other")
 			require.NoError(t, os.WriteFile(dir+"/a", []byte("2\n"), 0o600))
 			git(t, dir, "commit", "-q", "-a", "-m", "second")
@@ -120,7 +120,7 @@ func TestAWorkTreeThatHasMovedIsAWarningAnErrorOrPutBackAsAsked(t *testing.T) {
 	})
 	t.Run("the branch itself has moved", func(t *testing.T) {
 		_, dir := tree(t)
-		_, err, _ := interruptedIn(t, func() *shell.Workspace { return &shell.Workspace{Dir: dir, OnMismatch: shell.Restore} }, func() {
+		_, _, err := interruptedIn(t, func() *shell.Workspace { return &shell.Workspace{Dir: dir, OnMismatch: shell.Restore} }, func() {
 			git(t, dir, "commit", "-q", "--allow-empty", "-m", "second")
 		})
 		require.ErrorContains(t, err, "branch work has moved from")
@@ -167,7 +167,7 @@ func TestAWorkTreeThatWasDeletedIsMadeAgainWhenThatIsAsked(t *testing.T) {
 			}
 			head := git(t, dir, "rev-parse", "HEAD")
 			ws := func() *shell.Workspace { return &shell.Workspace{Dir: dir, OnMismatch: shell.Restore} }
-			r, err, _ := interruptedIn(t, ws, func() { require.NoError(t, os.RemoveAll(dir)) })
+			r, _, err := interruptedIn(t, ws, func() { require.NoError(t, os.RemoveAll(dir)) })
 			require.NoError(t, err)
 			require.Equal(t, "1\n", r.Stdout.Text)
 			require.Contains(t, r.Stderr.Text, "made", "it was made again as it was committed")
@@ -212,11 +212,28 @@ func TestVariablesThatChangedAreToldOnResume(t *testing.T) {
 	t.Setenv("STAGE", "green")
 	t.Setenv("GONE", "x")
 	ws := func() *shell.Workspace { return &shell.Workspace{Dir: dir, Env: []string{"STAGE", "GONE"}} }
-	_, err, p := interruptedIn(t, ws, func() {
+	_, p, err := interruptedIn(t, ws, func() {
 		t.Setenv("STAGE", "blue")
 		require.NoError(t, os.Unsetenv("GONE"))
 	})
 	require.NoError(t, err)
 	require.Contains(t, p.log.String(), `STAGE was`)
 	require.Contains(t, p.log.String(), "GONE was set and is not")
+}
+
+func TestWhatAnInterruptedCommandHasChangedItselfIsNoMismatch(t *testing.T) {
+	_, dir := tree(t)
+	fn := func(ctx context.Context) (shell.Result, error) {
+		ws := &shell.Workspace{Dir: dir, OnMismatch: shell.Refuse}
+		return ws.Run(ctx, "build", "sh", "-c", "if test -e half; then echo whole; else echo half > half; sleep 600; fi")
+	}
+	st := memory.Open()
+	p := boot(t, st.Handle(), fn)
+	p.start(t)
+	eventually(t, "half of it is done", func() bool { _, err := os.Stat(dir + "/half"); return err == nil })
+	require.NoError(t, p.Close()) // the command is ended, and its step is not recorded
+	p = boot(t, st.Handle(), fn)
+	r, err := p.start(t).Wait(p.ctx)
+	require.NoError(t, err)
+	require.Equal(t, "whole\n", r.Stdout.Text)
 }

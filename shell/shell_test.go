@@ -91,11 +91,11 @@ func (p *process) start(t *testing.T, o ...durable.StartOption) *durable.Run[she
 func nil2(context.Context) (shell.Result, error) { return shell.Result{}, nil }
 
 // run executes a workflow once, on a store of its own.
-func run(t *testing.T, fn func(ctx context.Context) (shell.Result, error)) (shell.Result, error, *process) {
+func run(t *testing.T, fn func(ctx context.Context) (shell.Result, error)) (shell.Result, *process, error) {
 	t.Helper()
 	p := boot(t, memory.Open(), fn)
 	r, err := p.start(t).Wait(p.ctx)
-	return r, err, p
+	return r, p, err
 }
 
 func (p *process) events(t *testing.T) []store.Event {
@@ -198,7 +198,7 @@ func TestAnExitCodeIsATypedErrorLiveAndOnReplay(t *testing.T) {
 
 func TestAttemptsKeepWhatTheyHaveWritten(t *testing.T) {
 	counter := filepath.Join(t.TempDir(), "n")
-	r, err, p := run(t, func(ctx context.Context) (shell.Result, error) {
+	r, p, err := run(t, func(ctx context.Context) (shell.Result, error) {
 		ws := &shell.Workspace{}
 		return ws.Retry(ctx, "test", durable.Policy{MaxAttempts: 5, Initial: time.Millisecond},
 			"sh", "-c", `echo x >> "$1"; n=$(wc -l < "$1"); echo "try $n"; test "$n" -ge 3`, "sh", counter)
@@ -220,7 +220,7 @@ func TestSeekRunsUntilTheResultIsGoodAndShowsEachAttemptTheOnesBefore(t *testing
 	file := filepath.Join(t.TempDir(), "score")
 	require.NoError(t, os.WriteFile(file, []byte("50\n"), 0o600))
 	var seen []string
-	r, err, _ := run(t, func(ctx context.Context) (shell.Result, error) {
+	r, _, err := run(t, func(ctx context.Context) (shell.Result, error) {
 		ws := &shell.Workspace{}
 		return ws.Seek(ctx, "coverage", durable.Policy{MaxAttempts: 4, Initial: time.Millisecond},
 			func(ctx context.Context) error {
@@ -250,7 +250,7 @@ func TestSeekRunsUntilTheResultIsGoodAndShowsEachAttemptTheOnesBefore(t *testing
 
 func TestOfALongOutputTheBeginningAndTheEndAreKept(t *testing.T) {
 	var live book
-	r, err, _ := run(t, func(ctx context.Context) (shell.Result, error) {
+	r, _, err := run(t, func(ctx context.Context) (shell.Result, error) {
 		ws := &shell.Workspace{MaxOutput: 1000, Output: &live}
 		return ws.Run(ctx, "long", "sh", "-c", `echo begin; i=0; while [ $i -lt 5000 ]; do echo "ü line $i"; i=$((i+1)); done; printf '\377end'`)
 	})
@@ -264,7 +264,7 @@ func TestOfALongOutputTheBeginningAndTheEndAreKept(t *testing.T) {
 }
 
 func TestAWriterThatFailsDoesNotHarmTheCommand(t *testing.T) {
-	r, err, _ := run(t, func(ctx context.Context) (shell.Result, error) {
+	r, _, err := run(t, func(ctx context.Context) (shell.Result, error) {
 		pr, pw := io.Pipe()
 		_ = pr.Close()
 		return (&shell.Workspace{Output: pw}).Run(ctx, "s", "echo", "hello")
@@ -277,7 +277,7 @@ func TestACommandGetsTheVariablesThatWereNamedAndNoSecretIsRecorded(t *testing.T
 	t.Setenv("STAGE", "green")
 	t.Setenv("API_TOKEN", "canary-token")
 	t.Setenv("UNNAMED", "canary-unnamed")
-	r, err, p := run(t, func(ctx context.Context) (shell.Result, error) {
+	r, p, err := run(t, func(ctx context.Context) (shell.Result, error) {
 		ws := &shell.Workspace{Env: []string{"STAGE", "API_TOKEN", "NOT_SET"}, Set: map[string]string{"REGION": "eu"}}
 		return ws.Run(ctx, "s", "sh", "-c", `test "$API_TOKEN" = canary-token && echo "$STAGE $REGION [$UNNAMED]" && test -n "$PATH"`, "--password=canary-arg")
 	})
@@ -317,7 +317,7 @@ func TestACancelEndsTheWholeProcessGroup(t *testing.T) {
 
 func TestATimeLimitAndAShutdownEndTheCommandToo(t *testing.T) {
 	dir := t.TempDir()
-	_, err, _ := run(t, func(ctx context.Context) (shell.Result, error) {
+	_, _, err := run(t, func(ctx context.Context) (shell.Result, error) {
 		return (&shell.Workspace{}).Retry(ctx, "slow", durable.Policy{MaxAttempts: 1, Timeout: 300 * time.Millisecond}, family(dir, "")...)
 	})
 	require.ErrorIs(t, err, durable.ErrAttemptTimeout)
@@ -339,7 +339,7 @@ func TestATimeLimitAndAShutdownEndTheCommandToo(t *testing.T) {
 func TestWhatACommandLeavesRunningEndsWithIt(t *testing.T) {
 	dir := t.TempDir()
 	began := time.Now()
-	r, err, _ := run(t, func(ctx context.Context) (shell.Result, error) {
+	r, _, err := run(t, func(ctx context.Context) (shell.Result, error) {
 		return (&shell.Workspace{}).Run(ctx, "daemon", "sh", "-c", `sleep 600 & echo $! > "$1/pid"; echo started`, "sh", dir)
 	})
 	require.NoError(t, err)
@@ -349,11 +349,11 @@ func TestWhatACommandLeavesRunningEndsWithIt(t *testing.T) {
 }
 
 func TestACommandThatCannotBeStartedSaysWhy(t *testing.T) {
-	_, err, _ := run(t, func(ctx context.Context) (shell.Result, error) {
+	_, _, err := run(t, func(ctx context.Context) (shell.Result, error) {
 		return (&shell.Workspace{}).Run(ctx, "s", "no-such-program-here")
 	})
 	require.ErrorContains(t, err, "no-such-program-here")
-	_, err, _ = run(t, func(ctx context.Context) (shell.Result, error) { return (&shell.Workspace{}).Run(ctx, "s") })
+	_, _, err = run(t, func(ctx context.Context) (shell.Result, error) { return (&shell.Workspace{}).Run(ctx, "s") })
 	require.ErrorContains(t, err, "the command is empty")
 }
 

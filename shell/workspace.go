@@ -220,6 +220,12 @@ func (w *Workspace) prepare(ctx context.Context, before *Place, argv []string) (
 	if was == nil {
 		return env, now, nil
 	}
+	if before != nil && was.Git != nil && now.Git != nil {
+		// What the interrupted command has changed is no surprise.
+		git := *was.Git
+		git.Dirty = now.Git.Dirty
+		was = &Place{Dir: was.Dir, Env: was.Env, Git: &git}
+	}
 	list := differences(was, now)
 	if w.OnMismatch == Restore && moved(was, now) {
 		if err := restore(ctx, dir, was.Git); err != nil {
