@@ -55,7 +55,7 @@ var rules = []rule{
 	{path: "client"},
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
 	{
-		path: "bench", ours: []string{"durable", "store", "internal"},
+		path: "bench", ours: []string{"dashboard", "durable", "store", "internal"},
 		modules: []string{sqlx, sqlite3, pq}, anyBackend: true, forTests: true,
 	},
 
