@@ -15,16 +15,13 @@ import (
 	"github.com/holdfast-dev/holdfast/durable"
 )
 
-const (
-	// dashRuns is how many runs the store of DASH holds, and dashSteps how long
-	// the history is whose detail is asked for.
-	dashRuns  = 100_000
-	dashSteps = 10_000
-	// dashClients watch at once.
-	dashClients = 200
-	// dashBlock steps take some times as long as a stream gathers events for.
-	dashBlock = 2000
-)
+// dashes is how large DASH is.
+type dashes struct {
+	Runs    int // in the store
+	Steps   int // of the history whose detail is asked for
+	Clients int // that watch at once
+	Block   int // steps; some times as long as a stream gathers events for
+}
 
 // dash measures what people wait for when they look, on a store with many runs,
 // and what it costs a run in full flight that many look at it: its steps with
@@ -41,7 +38,7 @@ func dash(ctx context.Context, t *target, n size) ([]result, error) {
 	stepping := durable.Define("stepping", func(ctx context.Context, i int) (int, error) { return steppers[i].work(ctx, 0) })
 	var results []result
 	err = withEngine(ctx, s, func(ctx context.Context, eng *durable.Engine) error {
-		if err := dashFill(ctx, long); err != nil {
+		if err := dashFill(ctx, long, n.dash); err != nil {
 			return err
 		}
 		srv := httptest.NewServer(dashboard.Handler(eng, dashboard.Options{Logger: slog.New(slog.DiscardHandler)}))
@@ -61,7 +58,7 @@ func dash(ctx context.Context, t *target, n size) ([]result, error) {
 			results = append(results, r)
 		}
 		for i, watch := range [][2]string{{"DASH 200 on list", "/api/stream"}, {"DASH 200 on run", "/api/runs/stepping-3/stream"}} {
-			w := watching{workflow: stepping, steppers: steppers, first: 2 * i, url: srv.URL + watch[1]}
+			w := watching{workflow: stepping, steppers: steppers, size: n.dash, first: 2 * i, url: srv.URL + watch[1]}
 			measured, err := w.measure(ctx, n.fanPairs)
 			if err != nil {
 				return err
@@ -74,10 +71,10 @@ func dash(ctx context.Context, t *target, n size) ([]result, error) {
 }
 
 // dashFill makes the runs: many that nobody serves, and one with a long history.
-func dashFill(ctx context.Context, long *durable.Workflow[int, int]) error {
+func dashFill(ctx context.Context, long *durable.Workflow[int, int], n dashes) error {
 	parked := durable.Ref[int, int]("elsewhere")
 	_, err := parked.StartAll(ctx, func(yield func(string, int) bool) {
-		for i := range dashRuns {
+		for i := range n.Runs {
 			if !yield(fmt.Sprintf("order-%06d", i), i) {
 				return
 			}
@@ -86,7 +83,7 @@ func dashFill(ctx context.Context, long *durable.Workflow[int, int]) error {
 	if err != nil {
 		return err
 	}
-	_, err = long.Run(ctx, "long", dashSteps)
+	_, err = long.Run(ctx, "long", n.Steps)
 	return err
 }
 
@@ -119,6 +116,7 @@ func timed(ctx context.Context, name, url string, rounds int) (result, error) {
 type watching struct {
 	workflow *durable.Workflow[int, int]
 	steppers []*stepper
+	size     dashes
 	first    int // number of the stepper that nobody watches; the next one is watched
 	url      string
 }
@@ -134,18 +132,19 @@ func (w *watching) measure(ctx context.Context, rounds int) ([]pair, error) {
 		defer close(w.steppers[w.first+i].blocks)
 		runs[i] = run
 	}
-	leave, err := crowdOf(ctx, w.url, dashClients)
+	leave, err := crowdOf(ctx, w.url, w.size.Clients)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
 	side := func(i int) block {
-		return func() (float64, error) { return perStep(w.steppers[w.first+i].block(ctx, runs[i], dashBlock)) }
+		return func() (float64, error) {
+			d, err := w.steppers[w.first+i].block(ctx, runs[i], w.size.Block)
+			return micros(d) / float64(w.size.Block), err
+		}
 	}
 	return pairs(rounds, side(0), side(1))
 }
-
-func perStep(d time.Duration, err error) (float64, error) { return micros(d) / dashBlock, err }
 
 // crowdOf opens streams that are read as they come, and returns what ends them.
 func crowdOf(ctx context.Context, url string, n int) (leave func(), err error) {

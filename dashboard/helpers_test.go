@@ -210,7 +210,9 @@ func (a answer) json(t *testing.T) map[string]any {
 // send sends a raw request; headers are "Name: value".
 func (s *site) send(method, path, body string, headers ...string) answer {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
+	ctx, stop := context.WithTimeout(s.t.Context(), 20*time.Second)
+	defer stop()
+	r, err := http.NewRequestWithContext(ctx, method, s.url+path, strings.NewReader(body))
 	require.NoError(s.t, err)
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
