@@ -23,8 +23,10 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/pgtest"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
+	"github.com/holdfast-dev/holdfast/store/postgres"
 	"github.com/holdfast-dev/holdfast/store/sqlite"
 )
 
@@ -32,7 +34,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childEnv); dir != "" {
 		os.Exit(child(dir))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m,
+		// A server that other tests of this process will use.
+		goleak.IgnoreAnyFunction("github.com/holdfast-dev/holdfast/internal/pgtest.(*Cluster).start.func1"))
 }
 
 // Order is the input of the test's workflow.
@@ -149,6 +153,19 @@ func sqliteStore(t *testing.T) store.Store {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, st.Close()) })
 	return st
+}
+
+func postgresStore(t *testing.T) store.Store {
+	st, err := postgres.Open(pgtest.DSN(t))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, st.Close()) })
+	return st
+}
+
+// onEveryStore runs a test on PostgreSQL, too.
+func onEveryStore(t *testing.T, o dashboard.Options, test func(t *testing.T, s *site)) {
+	onStores(t, o, test)
+	t.Run("postgres", func(t *testing.T) { test(t, open(t, postgresStore(t), o)) })
 }
 
 // onStores runs a test on the stores that need no server.

@@ -57,7 +57,7 @@ func (s *site) stream(ctx context.Context, path, lastID string) (next func() (me
 }
 
 func TestAStreamBeginsWithWhatIsAskedAndGoesOnBehindTheLastEvent(t *testing.T) {
-	onStores(t, dashboard.Options{}, func(t *testing.T, s *site) {
+	onEveryStore(t, dashboard.Options{}, func(t *testing.T, s *site) {
 		s.asks("r")
 		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 		defer stop()
