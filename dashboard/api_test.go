@@ -397,6 +397,8 @@ func TestAnswersGoToTheirQuestionAndOnlyOnce(t *testing.T) {
 		s.until("no", "completed")
 		_, err = s.c.Answer(ctx, "full", client.Answer{})
 		require.ErrorIs(t, err, client.ErrInvalid)
+		_, err = s.c.Answer(ctx, "full", client.Answer{Value: json.RawMessage(`"yes please"`)})
+		require.ErrorIs(t, err, client.ErrInvalid, "a text where a boolean is waited for")
 		_, err = s.c.Approve(ctx, "full", "other", "")
 		require.ErrorIs(t, err, client.ErrConflict)
 		a := s.send("POST", "/api/runs/full/approve", `{"approved":false}`)

@@ -90,6 +90,9 @@ func (s *streams) enter(r *http.Request) (leave func(), err error) {
 	if err != nil {
 		from = r.RemoteAddr
 	}
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
+		return nil, errCrossOrigin // its page could not read it, and would use up the places
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -115,6 +118,16 @@ type sink struct {
 	w    http.ResponseWriter
 	ctl  *http.ResponseController
 	last int64 // id of the last frame that had one
+}
+
+// headOnly answers a request for the head of a stream, which would else hold a
+// place for ever.
+func headOnly(w http.ResponseWriter, r *http.Request) bool {
+	if r.Method != http.MethodHead {
+		return false
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	return true
 }
 
 // begin writes the head of a stream. From here on errors are messages.

@@ -40,6 +40,9 @@ const (
 // sends: counts and the pending approvals at once; then rows that changed, counts,
 // and approvals as they come and go.
 func (h *handler) getStream(w http.ResponseWriter, r *http.Request) error {
+	if headOnly(w, r) {
+		return nil
+	}
 	leave, err := h.streams.enter(r)
 	if err != nil {
 		return err

@@ -39,6 +39,9 @@ func (h *handler) getRunStream(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if headOnly(w, r) {
+		return nil
+	}
 	leave, err := h.streams.enter(r)
 	if err != nil {
 		return err
