@@ -22,6 +22,7 @@ var cases = []benchCase{
 	{"SLEEP", (*target).isDurable, sleep},
 	{"SIGNAL", (*target).isDurable, signals},
 	{"CARE", (*target).isDurable, care},
+	{"DASH", (*target).isDurable, dash},
 }
 
 func caseNames() []string {

@@ -154,7 +154,7 @@ func TestResumeOfARunWhoseTreeAnotherOneHolds(t *testing.T) {
 }
 
 func TestOfTwoResumesOverHTTPOneWins(t *testing.T) {
-	onStores(t, dashboard.Options{}, func(t *testing.T, s *site) {
+	onEveryStore(t, dashboard.Options{}, func(t *testing.T, s *site) {
 		s.failed("r")
 		s.shop.slow = make(chan struct{})
 		defer close(s.shop.slow)
@@ -178,7 +178,7 @@ func TestOfTwoResumesOverHTTPOneWins(t *testing.T) {
 }
 
 func TestAWaitingRunIsAcceptedForResumeAndAnswered(t *testing.T) {
-	onStores(t, dashboard.Options{}, func(t *testing.T, s *site) {
+	onEveryStore(t, dashboard.Options{}, func(t *testing.T, s *site) {
 		s.asks("r")
 		done, err := s.c.ResumeRun(t.Context(), "checkout", "r")
 		require.NoError(t, err)

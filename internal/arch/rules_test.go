@@ -85,6 +85,8 @@ var rules = []rule{
 	{
 		path: "bench", ours: []string{"durable", "store", "internal"},
 		modules: []string{sqlx, sqlite3, pq, otelSDK, otelSDK + "/metric"}, anyBackend: true, forTests: true,
+		path: "bench", ours: []string{"dashboard", "durable", "store", "internal"},
+		modules: []string{sqlx, sqlite3, pq}, anyBackend: true, forTests: true,
 	},
 
 	// Nobody's API. It serves the backends and the SDK, so it may not know them.
