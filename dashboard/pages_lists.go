@@ -31,7 +31,7 @@ func (h *handler) waitingPage(w http.ResponseWriter, r *http.Request) error {
 	if err := h.badges(r.Context(), &l); err != nil {
 		return err
 	}
-	approvals, err := h.approvals(r.Context())
+	approvals, err := h.asked(r.Context())
 	if err != nil {
 		return err
 	}
@@ -44,8 +44,8 @@ func (h *handler) waitingPage(w http.ResponseWriter, r *http.Request) error {
 	return h.render(w, r, http.StatusOK, "waiting", l)
 }
 
-// approvals lists what is asked of people, what was asked first first.
-func (h *handler) approvals(ctx context.Context) ([]durable.Approval, error) {
+// asked lists what is asked of people, what was asked first first.
+func (h *handler) asked(ctx context.Context) ([]durable.Approval, error) {
 	all, err := h.eng.Approvals(ctx)
 	slices.SortStableFunc(all, func(a, b durable.Approval) int { return int(a.AskedAt - b.AskedAt) })
 	return all, err

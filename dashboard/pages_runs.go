@@ -287,7 +287,7 @@ func (h *handler) nothing(ctx context.Context, v *runsView, ts terms) error {
 // cards fills what stands above the list, and the numbers of the navigation.
 func (h *handler) cards(ctx context.Context, v *runsView, l *layout) error {
 	c := &v.Cards
-	approvals, err := h.approvals(ctx)
+	approvals, err := h.asked(ctx)
 	if err != nil {
 		return err
 	}
