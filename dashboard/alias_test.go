@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"iter"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -32,7 +34,7 @@ func TestResumeAnswersWithTheStateOfTheWorkflow(t *testing.T) {
 		state := a.json(t)
 		require.Equal(t, "r", state["id"])
 		require.NotEqual(t, "failed", state["status"])
-		require.NotContains(t, state, "reason")
+		require.NotContains(t, a.body, "bank says no")
 		require.NotContains(t, state, "ended_at")
 		s.until("r", "waiting")
 		require.EqualValues(t, 3, s.shop.charged.Load(), "the failed step was tried again, the one before was not")
@@ -152,7 +154,7 @@ func TestResumeOfARunWhoseTreeAnotherOneHolds(t *testing.T) {
 }
 
 func TestOfTwoResumesOverHTTPOneWins(t *testing.T) {
-	onStores(t, dashboard.Options{}, func(t *testing.T, s *site) {
+	onEveryStore(t, dashboard.Options{}, func(t *testing.T, s *site) {
 		s.failed("r")
 		s.shop.slow = make(chan struct{})
 		defer close(s.shop.slow)
@@ -176,7 +178,7 @@ func TestOfTwoResumesOverHTTPOneWins(t *testing.T) {
 }
 
 func TestAWaitingRunIsAcceptedForResumeAndAnswered(t *testing.T) {
-	onStores(t, dashboard.Options{}, func(t *testing.T, s *site) {
+	onEveryStore(t, dashboard.Options{}, func(t *testing.T, s *site) {
 		s.asks("r")
 		done, err := s.c.ResumeRun(t.Context(), "checkout", "r")
 		require.NoError(t, err)
@@ -254,4 +256,43 @@ func TestAStoreThatIsGoneIsSaidSo(t *testing.T) {
 		require.Equal(t, "closing", a.json(t)["error"].(map[string]any)["code"], path)
 	}
 	require.Equal(t, http.StatusServiceUnavailable, s.send("GET", "/api/ready", "").status)
+}
+
+func TestAnArchiveIsMadeOfAnyListing(t *testing.T) {
+	type kept struct {
+		ID    string    `json:"run_id"`
+		Flow  string    `json:"workflow_id"`
+		Ended time.Time `json:"ended_at,omitzero"`
+		MS    int64     `json:"duration_ms"`
+	}
+	var broken error
+	var runs []kept
+	list := func(context.Context) iter.Seq2[kept, error] {
+		return func(yield func(kept, error) bool) {
+			for _, k := range runs {
+				if !yield(k, nil) {
+					return
+				}
+			}
+			if broken != nil {
+				yield(kept{}, broken)
+			}
+		}
+	}
+	s := open(t, memoryStore(t), dashboard.Options{Archive: dashboard.ArchiveFrom("git", list)})
+	h, err := s.c.ArchivedRuns(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, h.Runs)
+	now := time.Now()
+	runs = []kept{{"a", "w", now.Add(-time.Hour), 5}, {"b", "w", now, 7}}
+	broken = errors.New("one is damaged")
+	h, err = s.c.ArchivedRuns(t.Context())
+	require.NoError(t, err)
+	require.Len(t, h.Runs, 2)
+	require.Equal(t, "b", h.Runs[0].RunID, "the latest first")
+	require.EqualValues(t, 7, h.Runs[0].DurationMS)
+	require.Equal(t, "w", h.Runs[0].Workflow)
+	runs = nil
+	_, err = s.c.ArchivedRuns(t.Context())
+	require.ErrorIs(t, err, client.ErrServer)
 }

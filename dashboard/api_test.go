@@ -19,7 +19,7 @@ import (
 )
 
 func TestRunsAreListedByFilterAndPage(t *testing.T) {
-	onStores(t, dashboard.Options{}, func(t *testing.T, s *site) {
+	onEveryStore(t, dashboard.Options{}, func(t *testing.T, s *site) {
 		for i := range 7 {
 			s.start(fmt.Sprintf("order-%d", i))
 		}
@@ -281,7 +281,7 @@ func TestAPlanIsShownBeforeAnythingIsDone(t *testing.T) {
 }
 
 func TestEveryActOfAnOperator(t *testing.T) {
-	onStores(t, dashboard.Options{User: func(context.Context) string { return "mara" }}, func(t *testing.T, s *site) {
+	onEveryStore(t, dashboard.Options{User: func(context.Context) string { return "mara" }}, func(t *testing.T, s *site) {
 		ctx := t.Context()
 		s.asks("r")
 		done, err := s.c.Pause(ctx, "r", "lunch")
@@ -397,6 +397,8 @@ func TestAnswersGoToTheirQuestionAndOnlyOnce(t *testing.T) {
 		s.until("no", "completed")
 		_, err = s.c.Answer(ctx, "full", client.Answer{})
 		require.ErrorIs(t, err, client.ErrInvalid)
+		_, err = s.c.Answer(ctx, "full", client.Answer{Value: json.RawMessage(`"yes please"`)})
+		require.ErrorIs(t, err, client.ErrInvalid, "a text where a boolean is waited for")
 		_, err = s.c.Approve(ctx, "full", "other", "")
 		require.ErrorIs(t, err, client.ErrConflict)
 		a := s.send("POST", "/api/runs/full/approve", `{"approved":false}`)

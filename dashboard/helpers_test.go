@@ -23,8 +23,10 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/pgtest"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
+	"github.com/holdfast-dev/holdfast/store/postgres"
 	"github.com/holdfast-dev/holdfast/store/sqlite"
 )
 
@@ -32,7 +34,9 @@ func TestMain(m *testing.M) {
 	if dir := os.Getenv(childEnv); dir != "" {
 		os.Exit(child(dir))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m,
+		// A server that other tests of this process will use.
+		goleak.IgnoreAnyFunction("github.com/holdfast-dev/holdfast/internal/pgtest.(*Cluster).start.func1"))
 }
 
 // Order is the input of the test's workflow.
@@ -151,6 +155,19 @@ func sqliteStore(t *testing.T) store.Store {
 	return st
 }
 
+func postgresStore(t *testing.T) store.Store {
+	st, err := postgres.Open(pgtest.DSN(t))
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, st.Close()) })
+	return st
+}
+
+// onEveryStore runs a test on PostgreSQL, too.
+func onEveryStore(t *testing.T, o dashboard.Options, test func(t *testing.T, s *site)) {
+	onStores(t, o, test)
+	t.Run("postgres", func(t *testing.T) { test(t, open(t, postgresStore(t), o)) })
+}
+
 // onStores runs a test on the stores that need no server.
 func onStores(t *testing.T, o dashboard.Options, test func(t *testing.T, s *site)) {
 	for name, make := range map[string]func(*testing.T) store.Store{"memory": memoryStore, "sqlite": sqliteStore} {
@@ -210,7 +227,9 @@ func (a answer) json(t *testing.T) map[string]any {
 // send sends a raw request; headers are "Name: value".
 func (s *site) send(method, path, body string, headers ...string) answer {
 	s.t.Helper()
-	r, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, strings.NewReader(body))
+	ctx, stop := context.WithTimeout(s.t.Context(), 20*time.Second)
+	defer stop()
+	r, err := http.NewRequestWithContext(ctx, method, s.url+path, strings.NewReader(body))
 	require.NoError(s.t, err)
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")

@@ -32,6 +32,9 @@ func secure(h http.Header) {
 // hostAllowed reports whether a request may be for us by the name it used.
 func (h *handler) hostAllowed(r *http.Request) bool {
 	host := hostOf(r.Host)
+	if _, socket := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr); socket {
+		return true // no name leads to it
+	}
 	if isLoopbackName(host) || slices.Contains(h.options.Hosts, "*") {
 		return true
 	}

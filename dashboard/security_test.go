@@ -126,6 +126,10 @@ func served(h http.Handler, local net.Addr, method, path string, headers ...stri
 	r := httptest.NewRequest(method, path, nil)
 	r.Host = "localhost"
 	for i := 0; i+1 < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+			continue
+		}
 		r.Header.Set(headers[i], headers[i+1])
 	}
 	if local != nil {
@@ -146,6 +150,8 @@ func TestAHandlerWithoutAuthorizeLooksWhereARequestCameIn(t *testing.T) {
 	signed := dashboard.Handler(s.eng, dashboard.Options{Logger: quiet, Middleware: func(h http.Handler) http.Handler { return h }})
 	require.Equal(t, 200, served(plain, loop, "GET", "/api/runs").Code)
 	require.Equal(t, 200, served(plain, &net.UnixAddr{Name: "s"}, "GET", "/api/runs").Code)
+	require.Equal(t, 200, served(plain, &net.UnixAddr{Name: "s"}, "GET", "/api/runs", "Host", "anything").Code, "no name leads to a socket")
+	require.Equal(t, 421, served(plain, loop, "GET", "/api/runs", "Host", "anything").Code)
 	require.Equal(t, 403, served(plain, world, "GET", "/api/runs").Code)
 	require.Equal(t, 403, served(plain, nil, "GET", "/api/runs").Code)
 	require.Equal(t, 403, served(plain, world, "POST", "/api/runs/r/resume").Code)

@@ -57,7 +57,7 @@ func (s *site) stream(ctx context.Context, path, lastID string) (next func() (me
 }
 
 func TestAStreamBeginsWithWhatIsAskedAndGoesOnBehindTheLastEvent(t *testing.T) {
-	onStores(t, dashboard.Options{}, func(t *testing.T, s *site) {
+	onEveryStore(t, dashboard.Options{}, func(t *testing.T, s *site) {
 		s.asks("r")
 		ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 		defer stop()
@@ -258,6 +258,8 @@ func TestStreamsAreCounted(t *testing.T) {
 	for _, err := range s.c.Watch(t.Context(), "r", 0) {
 		require.ErrorIs(t, err, client.ErrBusy)
 	}
+	require.Equal(t, http.StatusForbidden, s.send("GET", "/api/stream", "", "Sec-Fetch-Site: cross-site").status)
+	require.Equal(t, 200, s.send("HEAD", "/api/stream", "").status, "takes no place, and ends")
 	require.Equal(t, 400, s.send("GET", "/api/runs/r/stream", "", "Last-Event-ID: x").status)
 	require.Equal(t, 404, open(t, memoryStore(t), dashboard.Options{}).send("GET", "/api/runs/nobody/stream", "").status)
 }

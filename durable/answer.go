@@ -98,11 +98,19 @@ func (e *Engine) ApprovalsOf(ctx context.Context, runID string) ([]Approval, err
 // counts.
 //
 // The value must be what the workflow waits for: of its type, or, as a
-// json.RawMessage, its JSON; Verdict makes one.
+// json.RawMessage, its JSON; Verdict makes one. JSON of another kind than the
+// Sample is refused: a workflow that cannot read its answer has a wait that ended
+// with an error.
 //
 // Errors: ErrNotFound; *NotRunningError when the run has ended; *TooLateError for
-// an answer that is not the first; *EncodeError.
+// an answer that is not the first; ErrInvalid for JSON of the wrong kind;
+// *EncodeError.
 func (e *Engine) Answer(ctx context.Context, a Approval, value any) error {
+	if raw, ok := value.(json.RawMessage); ok && len(a.Sample) > 0 {
+		if is, wants := kindOfJSON(raw), kindOfJSON(a.Sample); is != wants {
+			return fmt.Errorf("durable: run %s: %s waits for %s like %s, and the answer is %s: %w", a.RunID, a.Key, wants, a.Sample, is, ErrInvalid)
+		}
+	}
 	id := newExecutorID()
 	if err := e.Signal(ctx, a.RunID, a.Answer, value, SignalID(id)); err != nil {
 		return err

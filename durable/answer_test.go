@@ -86,6 +86,9 @@ func TestALaterAnswerToAnApprovalOfARunThatGoesOnIsRefused(t *testing.T) {
 		pass(time.Millisecond)
 		open, err := w.eng.ApprovalsOf(w.ctx(), "r")
 		require.NoError(t, err)
+		for _, wrong := range []string{`"yes"`, `{}`, `1`, `null`, ``} {
+			require.ErrorIs(t, w.eng.Answer(w.ctx(), open[0], json.RawMessage(wrong)), durable.ErrInvalid, wrong)
+		}
 		require.NoError(t, w.eng.Answer(w.ctx(), open[0], true))
 		pass(time.Millisecond)
 		var late *durable.TooLateError

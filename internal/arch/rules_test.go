@@ -30,6 +30,7 @@ const (
 	goleak    = "go.uber.org/goleak"
 	porcupine = "github.com/anishathalye/porcupine"
 	compress  = "github.com/klauspost/compress"
+	openapi   = "github.com/getkin/kin-openapi"
 )
 
 // A new line here needs one in docs/adr/0002-dependencies.md.
@@ -54,7 +55,7 @@ var rules = []rule{
 	{path: "client"},
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
 	{
-		path: "bench", ours: []string{"durable", "store", "internal"},
+		path: "bench", ours: []string{"dashboard", "durable", "store", "internal"},
 		modules: []string{sqlx, sqlite3, pq}, anyBackend: true, forTests: true,
 	},
 
@@ -71,6 +72,6 @@ var backends = []string{"store/memory", "store/sqlite", "store/postgres"}
 // testModules and testHelpers are for _test files and for packages that are
 // themselves for tests.
 var (
-	testModules = []string{testify, rapid, goleak, porcupine}
+	testModules = []string{testify, rapid, goleak, porcupine, openapi}
 	testHelpers = []string{"internal/pgtest", "conformance", "durable/durabletest"}
 )
