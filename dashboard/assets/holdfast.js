@@ -61,8 +61,10 @@ let pending = null;
 // load fetches a page of ours and puts it in place. hold keeps new rows of a list
 // back.
 async function load(url, { hold = false, top = false } = {}) {
+  if (hold && pending && !pending.hold) return (again = true); // somebody is on the way elsewhere
   pending?.abort();
   const mine = (pending = new AbortController());
+  mine.hold = hold;
   const slow = setTimeout(() => document.querySelector("main").setAttribute("aria-busy", "true"), 200);
   try {
     const res = await fetch(url, { headers: { Accept: "text/html" }, signal: mine.signal });

@@ -50,7 +50,7 @@ func TestNothingOfARunIsEverExecuted(t *testing.T) {
 	})
 	s := open(t, dashboard.Options{ShowPayloads: true, User: func(context.Context) string { return hostile[1] }}, wf)
 	attributes := durable.Attributes(map[string]string{hostile[2]: printable})
-	ids := []string{hostile[0] + "/..%2f", `x" onmouseover=window.pwned=1 y="`, "https://evil.example/?a=b&c#d"}
+	ids := []string{hostile[0] + "/..%2f", `x" onmouseover=window.pwned=1 y="`, "https:evil.example?a=b&c#d"}
 	for i, in := range []string{"fails", "asks", "asks"} {
 		_, err := wf.Start(s.ctx, ids[i], in, attributes)
 		require.NoError(t, err)
