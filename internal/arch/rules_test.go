@@ -52,6 +52,7 @@ var rules = []rule{
 
 	// Around the SDK, never imported by it.
 	{path: "dashboard", ours: []string{"client", "durable", "store", "internal/outline"}},
+	{path: "dashboard/internal/shots", ours: []string{"dashboard", "durable", "store"}, modules: []string{"github.com/chromedp/chromedp", "github.com/chromedp/cdproto"}, anyBackend: true, forTests: true},
 	{path: "client"},
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
 	{
