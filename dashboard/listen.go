@@ -66,15 +66,7 @@ func Serve(ctx context.Context, l net.Listener, eng *durable.Engine, o Options) 
 	}
 	streams, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
-	srv := &http.Server{
-		Handler:           Handler(eng, o),
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       time.Minute,
-		WriteTimeout:      2 * time.Minute, // a stream moves its own
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
-		BaseContext:       func(net.Listener) context.Context { return streams },
-	}
+	srv := newServer(streams, Handler(eng, o))
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }()
 	select {
@@ -93,4 +85,18 @@ func Serve(ctx context.Context, l net.Listener, eng *durable.Engine, o Options) 
 		return fmt.Errorf("dashboard: some requests did not end in time: %w", errors.Join(err, srv.Close()))
 	}
 	return nil
+}
+
+// newServer makes a server that gives up on whoever is slow: in sending a request,
+// in reading an answer, or in asking again. base ends the streams.
+func newServer(base context.Context, h http.Handler) *http.Server {
+	return &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       time.Minute,
+		WriteTimeout:      2 * time.Minute, // a stream moves its own
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		BaseContext:       func(net.Listener) context.Context { return base },
+	}
 }

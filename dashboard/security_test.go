@@ -207,7 +207,7 @@ func TestAPanicInARouteLeavesTheServerRunning(t *testing.T) {
 	require.Equal(t, 200, s.send("GET", "/api/runs", "").status)
 }
 
-func TestTheServerGivesUpOnWhoSendsNothing(t *testing.T) {
+func TestAServerThatEndsDoesNotWaitForItsStreams(t *testing.T) {
 	s := open(t, memoryStore(t), dashboard.Options{})
 	ctx, stop := context.WithCancel(t.Context())
 	l, err := dashboard.Listen(ctx, "127.0.0.1:0", dashboard.Options{})
