@@ -255,7 +255,7 @@ func (h *handler) editPanel(r *http.Request, p *panelView, o *outline.Outline, q
 func (h *handler) forkPanel(p *panelView, o *outline.Outline, q *runQuery) {
 	at, _ := strconv.ParseInt(q.values.Get("at"), 10, 64)
 	p.Title, p.Sub = "Fork "+o.Run.ID, "A new run with this history; this one is not touched."
-	p.Do, p.DoIcon, p.NewID = "Fork", "branch", o.Run.ID+"-fork"
+	p.Do, p.DoIcon, p.NewID = "Fork "+o.Run.ID, "branch", o.Run.ID+"-fork"
 	for _, l := range o.Lanes {
 		for _, r := range l.Rows {
 			switch {

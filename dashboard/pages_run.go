@@ -88,8 +88,16 @@ type eventView struct {
 
 const eventsShown = 25
 
-// pageRun shows one run.
+// pageRun shows one run. Its address is one of the API, too, so it makes a page of
+// an error itself.
 func (h *handler) pageRun(w http.ResponseWriter, r *http.Request) error {
+	if err := h.showRun(w, r); err != nil {
+		h.refuseAs(w, r, err, true)
+	}
+	return nil
+}
+
+func (h *handler) showRun(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	o, err := h.tell(r.Context(), id)
 	if err != nil {

@@ -61,8 +61,10 @@ let pending = null;
 // load fetches a page of ours and puts it in place. hold keeps new rows of a list
 // back.
 async function load(url, { hold = false, top = false } = {}) {
+  if (hold && pending && !pending.hold) return (again = true); // somebody is on the way elsewhere
   pending?.abort();
   const mine = (pending = new AbortController());
+  mine.hold = hold;
   const slow = setTimeout(() => document.querySelector("main").setAttribute("aria-busy", "true"), 200);
   try {
     const res = await fetch(url, { headers: { Accept: "text/html" }, signal: mine.signal });
@@ -76,9 +78,9 @@ async function load(url, { hold = false, top = false } = {}) {
       const a = document.querySelector(sel), b = doc.querySelector(sel);
       if (a && b) morph(a, b);
     }
-    if (body.dataset.stream !== doc.body.dataset.stream || body.dataset.only !== doc.body.dataset.only) {
+    if (body.dataset.stream !== doc.body.dataset.stream || body.dataset.concerns !== doc.body.dataset.concerns) {
       body.dataset.stream = doc.body.dataset.stream;
-      body.dataset.only = doc.body.dataset.only;
+      body.dataset.concerns = doc.body.dataset.concerns;
       listen();
     }
     address = url;
@@ -243,26 +245,29 @@ function say(text, cls) {
 }
 
 // changed paints again, ten times a second at most, and less often where a paint
-// takes long.
-let took = 0;
+// takes long. What happens during a paint is in the next one.
+let took = 0, again = false;
 function changed() {
-  if (timer) return;
-  const wait = Math.max(100, 4 * took) - (performance.now() - painted);
-  timer = setTimeout(async () => {
-    const begin = performance.now();
-    try {
-      if (!document.hidden) await load(address, { hold: true });
-      failed = 0;
-    } catch (err) {
-      // What is shown stays, and says how old it is.
-      failed++;
-      say(`Data of ${new Date(painted + performance.timeOrigin).toLocaleTimeString()}; trying again`, "bad");
-      setTimeout(changed, Math.min(1000 * 2 ** failed, 30000));
-    }
-    painted = performance.now();
-    took = painted - begin;
-    timer = 0;
-  }, Math.max(wait, 0));
+  again = true;
+  if (!timer) timer = setTimeout(paint, Math.max(Math.max(100, 4 * took) - (performance.now() - painted), 0));
+}
+
+async function paint() {
+  const begin = performance.now();
+  again = false;
+  try {
+    if (!document.hidden) await load(address, { hold: true });
+    failed = 0;
+  } catch {
+    // What is shown stays, and says how old it is.
+    say(`Data of ${new Date(painted + performance.timeOrigin).toLocaleTimeString()}; trying again`, "bad");
+    await new Promise((done) => setTimeout(done, Math.min(1000 * 2 ** failed++, 30000)));
+    again = true;
+  }
+  if (!failed) painted = performance.now();
+  took = performance.now() - begin;
+  timer = 0;
+  if (again) changed();
 }
 
 function listen() {
@@ -273,7 +278,7 @@ function listen() {
   source = new EventSource(body.dataset.stream);
   source.onopen = () => { say(nobody || "Live", nobody ? "off" : ""); changed(); };
   source.onerror = () => say(source.readyState === 2 ? "Not connected" : "Reconnecting", "bad");
-  const only = body.dataset.only;
+  const only = body.dataset.concerns;
   for (const name of ["event", "run", "counts", "approval", "answered"]) {
     source.addEventListener(name, (e) => {
       if (!only || (name === "run" && JSON.parse(e.data).id === only)) changed();

@@ -73,6 +73,7 @@ var rules = []rule{
 	{path: "archive", ours: []string{"durable", "store", "internal"}, modules: []string{compress}},
 	{path: "dashboard", ours: []string{"client", "durable", "store", "internal/outline"}},
 	{path: "dashboard/internal/shots", ours: []string{"dashboard", "durable", "store"}, modules: []string{chromedp, cdproto}, anyBackend: true},
+	{path: "dashboard/internal/shots", ours: []string{"dashboard", "durable", "store"}, modules: []string{"github.com/chromedp/chromedp", "github.com/chromedp/cdproto"}, anyBackend: true, forTests: true},
 	{path: "client"},
 	{path: "cli", ours: []string{"durable", "store", "client", "archive", "internal"}, modules: []string{cobra, pflag, term, yaml, progressbar, sys}},
 	{path: "cli/internal/shop", ours: []string{"cli", "durable", "dashboard", "store"}, modules: []string{cobra}, anyBackend: true},

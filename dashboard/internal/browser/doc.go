@@ -1,0 +1,7 @@
+// Package browser tests the pages of the dashboard in a real Chromium, as people
+// see them: what moves without a reload, what a button does, what a screen reader
+// and a phone get, and that nothing of a run is ever executed.
+//
+// It needs chromium (or google-chrome) in the PATH. HOLDFAST_BROWSER=off leaves
+// the tests out; a browser that is merely missing makes them fail.
+package browser
