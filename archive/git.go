@@ -246,7 +246,7 @@ func (g *Git) breakLock(ctx context.Context, ref string) bool {
 	}
 	common := strings.TrimSuffix(string(out), "\n")
 	if !filepath.IsAbs(common) {
-		common = filepath.Join(g.git.dir, common)
+		common = filepath.Join(g.git.Dir(), common)
 	}
 	root, err := os.OpenRoot(common)
 	if err != nil {

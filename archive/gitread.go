@@ -30,7 +30,7 @@ type catFile struct {
 
 // cat starts one. It must be closed.
 func (g *gitCommand) cat(ctx context.Context) (*catFile, error) {
-	cmd := g.command(ctx, nil, "cat-file", "--batch")
+	cmd := g.Command(ctx, nil, "cat-file", "--batch")
 	c := &catFile{git: g, ctx: ctx, wait: cmd.Wait}
 	cmd.Stderr = &c.errs
 	in, err := cmd.StdinPipe()

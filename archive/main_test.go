@@ -22,7 +22,14 @@ import (
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	// A test starts its own program as a process to kill.
+	if dir, rest, ok := strings.Cut(os.Getenv("ARCHIVE_WRITER"), ":"); ok {
+		waiting, completed, _ := strings.Cut(rest, ":")
+		writeForever(dir, waiting, completed)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 type order struct {
 	ID    string

@@ -55,13 +55,15 @@ type archiver struct {
 	look chan struct{}
 
 	mu      sync.Mutex
-	due     map[string]time.Time // when a run may be written
+	due     map[string]bool      // runs to be written
+	later   map[string]time.Time // others, which rest until then
 	resting map[string]time.Time // runs that were written while they waited: until when they are left alone
+	busy    map[string]int       // runs that are being written
 	closing bool
 }
 
 func newArchiver(e *Engine, to Archive) *archiver {
-	a := &archiver{eng: e, to: to, wake: make(chan struct{}, 1), look: make(chan struct{}, 1), due: map[string]time.Time{}, resting: map[string]time.Time{}}
+	a := &archiver{eng: e, to: to, wake: make(chan struct{}, 1), look: make(chan struct{}, 1), due: map[string]bool{}, later: map[string]time.Time{}, resting: map[string]time.Time{}, busy: map[string]int{}}
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	return a
 }
@@ -69,7 +71,8 @@ func newArchiver(e *Engine, to Archive) *archiver {
 // start begins to write, first of all what earlier processes left undone.
 func (a *archiver) start(until context.Context) {
 	a.work.Go(a.writeLoop)
-	a.work.Go(func() { a.lookLoop(until) })
+	before := a.eng.now() // what comes later is wanted when it comes
+	a.work.Go(func() { a.lookLoop(until, before) })
 }
 
 // finish lets what is due be written for some time, and then ends.
@@ -88,7 +91,7 @@ func (a *archiver) finish(grace time.Duration) {
 	}()
 	if !waitFor(done, max(grace, afterGrace)) {
 		a.mu.Lock()
-		left := len(a.due)
+		left := len(a.due) + len(a.later)
 		a.mu.Unlock()
 		a.stop()
 		<-done
@@ -109,13 +112,15 @@ func (a *archiver) want(id string, s store.Status) {
 		return
 	}
 	a.mu.Lock()
+	rest := a.resting[id]
 	switch {
-	case len(a.due) >= maxArchiveDue:
+	case len(a.due)+len(a.later) >= maxArchiveDue:
 		a.eng.nudge(a.look)
-	case s.Terminal():
-		a.due[id] = time.Time{}
+	case !s.Terminal() && rest.After(time.Now()):
+		a.later[id] = rest
 	default:
-		a.due[id] = a.resting[id]
+		delete(a.later, id)
+		a.due[id] = true
 	}
 	a.mu.Unlock()
 	a.eng.nudge(a.wake)
@@ -134,23 +139,27 @@ func (a *archiver) landed(r *run, c *store.Change) {
 	a.want(r.id, status)
 }
 
-// next takes a run off the list, or says how long there is nothing to do;
-// negative: for ever.
+// next takes a run off the list, or says how long there is nothing to do; more
+// is false when there will be nothing.
 func (a *archiver) next(now time.Time) (id string, pause time.Duration, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	for id := range a.due {
+		delete(a.due, id)
+		return id, 0, true
+	}
 	for id, until := range a.resting {
 		if !until.After(now) {
 			delete(a.resting, id)
 		}
 	}
 	pause = archiveEvery
-	for id, at := range a.due {
+	for id, at := range a.later {
 		if wait := at.Sub(now); wait > 0 && !a.closing {
 			pause = min(pause, wait)
 			continue
 		}
-		delete(a.due, id)
+		delete(a.later, id)
 		return id, 0, true
 	}
 	return "", pause, !a.closing
@@ -179,11 +188,11 @@ func (a *archiver) writeLoop() {
 // lookLoop asks the store, at the start and from time to time, for what is not
 // archived: by a process that was killed, by one without an archive, by a write
 // that failed.
-func (a *archiver) lookLoop(until context.Context) {
+func (a *archiver) lookLoop(until context.Context, before store.Time) {
 	t := time.NewTicker(archiveEvery)
 	defer t.Stop()
 	for {
-		f := store.Filter{Statuses: []store.Status{store.Waiting, store.Completed, store.Failed, store.Cancelled}, Unarchived: true, OldestFirst: true}
+		f := store.Filter{Statuses: []store.Status{store.Waiting, store.Completed, store.Failed, store.Cancelled}, Unarchived: true, OldestFirst: true, UpdatedTo: before}
 		for row, err := range a.eng.runsOf(until, f) {
 			if err != nil {
 				if until.Err() == nil {
@@ -194,7 +203,9 @@ func (a *archiver) lookLoop(until context.Context) {
 			if until.Err() != nil {
 				break
 			}
-			a.write(a.ctx, row.ID)
+			if !a.wanted(row.ID) {
+				a.write(a.ctx, row.ID)
+			}
 		}
 		select {
 		case <-until.Done():
@@ -202,7 +213,16 @@ func (a *archiver) lookLoop(until context.Context) {
 		case <-t.C:
 		case <-a.look:
 		}
+		before = a.eng.now()
 	}
+}
+
+// wanted reports whether a run is about to be written, or is being written.
+func (a *archiver) wanted(id string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, later := a.later[id]
+	return later || a.due[id] || a.busy[id] > 0
 }
 
 // write archives a run as it is now, unless that is done. A failure is logged;
@@ -210,18 +230,20 @@ func (a *archiver) lookLoop(until context.Context) {
 func (a *archiver) write(ctx context.Context, id string) {
 	limited, cancel := context.WithTimeout(ctx, ArchiveTimeout)
 	defer cancel()
+	a.mu.Lock()
+	a.busy[id]++
+	a.mu.Unlock()
 	began := time.Now()
 	waits, err := a.copy(limited, id)
+	a.mu.Lock()
+	if a.busy[id]--; a.busy[id] == 0 {
+		delete(a.busy, id)
+	}
 	if waits {
 		// Written again at the earliest when it has cost only a share of the time.
-		rest := time.Now().Add(max(archivePause, archiveShare*time.Since(began)))
-		a.mu.Lock()
-		a.resting[id] = rest
-		if _, again := a.due[id]; again && !a.due[id].IsZero() {
-			a.due[id] = rest
-		}
-		a.mu.Unlock()
+		a.resting[id] = time.Now().Add(max(archivePause, archiveShare*time.Since(began)))
 	}
+	a.mu.Unlock()
 	if err == nil || ctx.Err() != nil {
 		return // who has ended it knows
 	}

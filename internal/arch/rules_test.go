@@ -71,6 +71,7 @@ var rules = []rule{
 	{path: "cli", ours: []string{"durable", "store", "client", "archive", "internal"}, modules: []string{cobra, pflag, term, yaml, progressbar, sys}},
 	{path: "cli/internal/shop", ours: []string{"cli", "durable", "dashboard", "store"}, modules: []string{cobra}, anyBackend: true},
 	{path: "cmd", ours: []string{"cli", "store"}, anyBackend: true},
+	{path: "shell", ours: []string{"durable", "store", "internal"}},
 	{path: "archive", ours: []string{"durable", "store", "internal"}, modules: []string{compress}},
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
 	{
