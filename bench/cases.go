@@ -21,6 +21,7 @@ var cases = []benchCase{
 	{"IDLE", (*target).isDurable, idle},
 	{"SLEEP", (*target).isDurable, sleep},
 	{"SIGNAL", (*target).isDurable, signals},
+	{"DASH", (*target).isDurable, dash},
 }
 
 func caseNames() []string {

@@ -33,6 +33,7 @@ func TestMain(m *testing.M) {
 var tiny = size{
 	pairs: 1, fanPairs: 2, rounds: 1, idle: 1, items: 300,
 	sleepers: sleepers{Runs: 50, Due: 5, Wakes: 1, Idle: 1, Slack: 3 * time.Second}, signals: 3, awayRounds: 1,
+	dash: dashes{Runs: 50, Steps: 20, Clients: 3, Block: 5},
 }
 
 // waiting are the cases of structure and waiting, and the results of each.
@@ -41,6 +42,7 @@ var waiting = map[string][]string{
 	"MAP":    {"MAP"},
 	"SLEEP":  {"SLEEP start", "SLEEP memory", "SLEEP heap", "SLEEP idle", "SLEEP wake-up"},
 	"SIGNAL": {"SIGNAL p50", "SIGNAL p99", "SIGNAL away p50", "SIGNAL away p99"},
+	"DASH":   {"DASH list", "DASH by status", "DASH search", "DASH detail", "DASH detail head", "DASH 200 on list", "DASH 200 on run"},
 }
 
 func TestStructureAndWaitingAreMeasuredOnSQLite(t *testing.T) {

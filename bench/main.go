@@ -29,6 +29,8 @@ type size struct {
 	sleepers   sleepers
 	signals    int // of a round
 	awayRounds int // of signals from another process, which have breaks between them
+
+	dash dashes
 }
 
 // Fifteen pairs are the least that gives a bootstrap interval worth printing.
@@ -36,10 +38,12 @@ var (
 	quick = size{
 		pairs: 40, fanPairs: 15, rounds: 11, idle: 30, items: 10_000,
 		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 3, Idle: 30, Slack: 10 * time.Second}, signals: 100, awayRounds: 5,
+		dash: dashes{Runs: 100_000, Steps: 10_000, Clients: 200, Block: 2000},
 	}
 	full = size{
 		pairs: 200, fanPairs: 50, rounds: 31, idle: 60, items: 10_000,
 		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 5, Idle: 60, Slack: 10 * time.Second}, signals: 100, awayRounds: 15,
+		dash: dashes{Runs: 100_000, Steps: 10_000, Clients: 200, Block: 2000},
 	}
 )
 

@@ -281,14 +281,21 @@ type History struct {
 // ArchivedRun is a run as an archive lists it.
 type ArchivedRun struct {
 	RunID      string          `json:"run_id"`
-	Workflow   string          `json:"workflow"`
+	Workflow   string          `json:"workflow_id"`
+	Version    string          `json:"version,omitempty"`
 	Status     string          `json:"status"`
+	Reason     string          `json:"reason,omitempty"`
+	CreatedAt  time.Time       `json:"created_at,omitzero"`
 	StartedAt  time.Time       `json:"started_at,omitzero"`
 	EndedAt    time.Time       `json:"ended_at,omitzero"`
 	DurationMS int64           `json:"duration_ms"`
 	Error      string          `json:"error,omitempty"`
 	Input      json.RawMessage `json:"input,omitempty"`
 	Output     json.RawMessage `json:"output,omitempty"` // absent unless it completed
+	// Prompt is what a person was asked when it was archived while it waited.
+	Prompt string `json:"checkpoint_prompt,omitempty"`
+	// Live: the store has the run, too.
+	Live bool `json:"live,omitempty"`
 }
 
 // Done is the answer to an act that returns nothing else.

@@ -64,7 +64,7 @@ func (c *Client) watch(ctx context.Context, path string, after int64) iter.Seq2[
 	return func(yield func(Update, error) bool) {
 		s := &stream{c: c, path: path, last: after, yield: yield}
 		for retry := firstRetry; ; {
-			began := time.Now()
+			s.moved = false
 			err := s.once(ctx)
 			switch {
 			case s.stopped || s.ended || ctx.Err() != nil:
@@ -73,7 +73,7 @@ func (c *Client) watch(ctx context.Context, path string, after int64) iter.Seq2[
 				yield(Update{}, err)
 				return
 			}
-			if time.Since(began) > lastRetry {
+			if s.moved {
 				retry = firstRetry
 			}
 			t := time.NewTimer(retry)
@@ -105,6 +105,7 @@ type stream struct {
 	c       *Client
 	path    string
 	last    int64 // id of the last message that had one
+	moved   bool  // this connection has brought something new
 	again   bool  // it was broken
 	ended   bool  // the server says that nothing more will come
 	stopped bool  // who watches wants no more
@@ -231,7 +232,7 @@ func (s *stream) message(event, id, data string) error {
 		return nil
 	}
 	if n, err := strconv.ParseInt(id, 10, 64); err == nil {
-		s.last = n
+		s.last, s.moved = n, true
 	}
 	return nil
 }

@@ -152,7 +152,16 @@ func (h *handler) postPause(w http.ResponseWriter, r *http.Request) error {
 	if err := h.eng.Pause(r.Context(), id, reason); err != nil {
 		return err
 	}
-	return h.done(w, r, id, fmt.Sprintf("Workflow %s paused", id))
+	run, err := h.run(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	message := fmt.Sprintf("Workflow %s paused", id)
+	if !run.Paused {
+		message = fmt.Sprintf("Workflow %s pauses as soon as what is under way has ended", id)
+	}
+	writeJSON(w, http.StatusOK, client.Done{RunID: id, Message: message, Run: &run})
+	return nil
 }
 
 // postUnpause serves POST /api/runs/{id}/unpause.

@@ -324,7 +324,7 @@ func (h *handler) getHistory(w http.ResponseWriter, r *http.Request) error {
 // archived is an archived run as it is shown: without user data unless that is
 // wanted.
 func (h *handler) archived(r *http.Request, run client.ArchivedRun) client.ArchivedRun {
-	run.Error = h.redact(run.Error)
+	run.Error, run.Reason, run.Prompt = h.redact(run.Error), h.redact(run.Reason), h.redact(run.Prompt)
 	if !h.mayPayload(r, run.RunID) {
 		run.Input, run.Output = nil, nil
 		return run

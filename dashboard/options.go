@@ -45,7 +45,7 @@ func Actions() []Action {
 
 // Writes reports whether the action changes anything.
 func (a Action) Writes() bool {
-	return a != ActionList && a != ActionRead && a != ActionPayload
+	return a != "" && a != ActionList && a != ActionRead && a != ActionPayload
 }
 
 // ErrUnauthenticated, returned or wrapped by Authorize, makes the answer 401: who

@@ -35,10 +35,30 @@ func newFrame(event string, id int64, v any) frame {
 	return frame{id: id, body: append(b, "\n\n"...)}
 }
 
+// A packet is what goes to all clients of a hub at once.
+type packet struct {
+	frames []frame
+	body   []byte // all of them
+	// Ids of the first and the last frame that have one; 0: none has.
+	first, last int64
+}
+
+func newPacket(frames []frame) *packet {
+	p := &packet{frames: frames}
+	for _, f := range frames {
+		if p.body = append(p.body, f.body...); f.id != 0 {
+			if p.last = f.id; p.first == 0 {
+				p.first = f.id
+			}
+		}
+	}
+	return p
+}
+
 // Bounds of what is kept for a client that reads slowly, and of how long it may
 // take to read.
 const (
-	maxBehind = 256
+	maxBehind = 64
 	maxWrite  = 10 * time.Second
 )
 
@@ -120,6 +140,20 @@ func (s *sink) send(frames ...frame) error {
 	return s.ctl.Flush()
 }
 
+// pass sends what a hub has published, but for what the client has caught up with.
+func (s *sink) pass(p *packet) error {
+	if p.first == 0 || p.first > s.last {
+		return s.send(frame{id: p.last, body: p.body})
+	}
+	var frames []frame
+	for _, f := range p.frames {
+		if f.id == 0 || f.id > s.last {
+			frames = append(frames, f)
+		}
+	}
+	return s.send(frames...)
+}
+
 // beat writes a comment, so that both sides know that the other is there.
 func (s *sink) beat() error { return s.send(frame{body: []byte(": still here\n\n")}) }
 
@@ -146,21 +180,21 @@ func lastSeen(r *http.Request) (int64, error) {
 // A subscriber is one client of a hub. It is closed by the hub when it fell too
 // far behind: what it has missed it reads from the store again.
 type subscriber struct {
-	frames chan frame
-	behind chan struct{} // closed when a frame did not fit
-	once   sync.Once
+	packets chan *packet
+	behind  chan struct{} // closed when one did not fit
+	once    sync.Once
 	// from is the number of the last event before those it gets.
 	from int64
 }
 
 func newSubscriber() *subscriber {
-	return &subscriber{frames: make(chan frame, maxBehind), behind: make(chan struct{})}
+	return &subscriber{packets: make(chan *packet, maxBehind), behind: make(chan struct{})}
 }
 
-// offer hands a frame over without waiting.
-func (s *subscriber) offer(f frame) {
+// offer hands a packet over without waiting.
+func (s *subscriber) offer(p *packet) {
 	select {
-	case s.frames <- f:
+	case s.packets <- p:
 	default:
 		s.once.Do(func() { close(s.behind) })
 	}

@@ -24,6 +24,8 @@ type listHub struct {
 	rows   map[string]client.Run
 	counts client.Counts
 	asked  map[string]bool // ids of approvals that were announced
+
+	gathered []frame
 }
 
 const (
@@ -77,8 +79,8 @@ func (h *handler) getStream(w http.ResponseWriter, r *http.Request) error {
 	defer beat.Stop()
 	for {
 		select {
-		case f := <-sub.frames:
-			err = s.send(f)
+		case p := <-sub.packets:
+			err = s.send(frame{id: p.last, body: p.body})
 		case <-beat.C:
 			err = s.beat()
 		case <-sub.behind:
@@ -168,9 +170,10 @@ func (hub *listHub) follow(ctx context.Context) {
 		if err != nil && !failed {
 			hub.h.options.Logger.Warn("dashboard: the list of runs cannot be read; it is tried again", "error", err)
 			_, p := hub.h.problemOf(err)
-			hub.publish(newFrame("problem", 0, p))
+			hub.add(newFrame("problem", 0, p))
 		}
 		failed = err != nil
+		hub.publish()
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -192,7 +195,7 @@ func (hub *listHub) look(ctx context.Context) error {
 	for id, run := range now {
 		was, known := hub.rows[id]
 		if hub.rows != nil && (!known || was.LastSeq != run.LastSeq || was.Status != run.Status || was.Paused != run.Paused || was.Owner != run.Owner || was.CancelAsked != run.CancelAsked) {
-			hub.publish(newFrame("run", at, run))
+			hub.add(newFrame("run", at, run))
 		}
 	}
 	hub.rows = now
@@ -201,7 +204,7 @@ func (hub *listHub) look(ctx context.Context) error {
 		return err
 	}
 	if !maps.Equal(counts.Status, hub.counts.Status) || counts.Approvals != hub.counts.Approvals {
-		hub.publish(newFrame("counts", 0, counts))
+		hub.add(newFrame("counts", 0, counts))
 		hub.counts = counts
 		return hub.lookAtApprovals(ctx)
 	}
@@ -239,22 +242,30 @@ func (hub *listHub) lookAtApprovals(ctx context.Context) error {
 	now := map[string]bool{}
 	for i := range open {
 		if now[open[i].ID] = true; !hub.asked[open[i].ID] {
-			hub.publish(newFrame("approval", 0, open[i]))
+			hub.add(newFrame("approval", 0, open[i]))
 		}
 	}
 	for id := range hub.asked {
 		if !now[id] {
-			hub.publish(newFrame("answered", 0, map[string]string{"id": id}))
+			hub.add(newFrame("answered", 0, map[string]string{"id": id}))
 		}
 	}
 	hub.asked = now
 	return nil
 }
 
-func (hub *listHub) publish(f frame) {
+// add gathers a message until what was seen in one look is sent.
+func (hub *listHub) add(f frame) { hub.gathered = append(hub.gathered, f) }
+
+func (hub *listHub) publish() {
+	if len(hub.gathered) == 0 {
+		return
+	}
+	p := newPacket(hub.gathered)
+	hub.gathered = nil
 	hub.h.streams.mu.Lock()
 	defer hub.h.streams.mu.Unlock()
 	for sub := range hub.subscribers {
-		sub.offer(f)
+		sub.offer(p)
 	}
 }

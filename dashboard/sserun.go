@@ -26,8 +26,8 @@ type runHub struct {
 	at          int64 // number of the last event that was handed on
 }
 
-// rowEvery is how often, at most, the row is sent while events come.
-const rowEvery = 100 * time.Millisecond
+// gatherFor is how long events are gathered before they are sent on.
+const gatherFor = 100 * time.Millisecond
 
 // getRunStream serves GET /api/runs/{id}/stream. What it sends, in this order:
 // the row; who executes the run, or that nobody does; what is asked of people now;
@@ -80,11 +80,8 @@ func (h *handler) relay(r *http.Request, s *sink, hub *runHub, sub *subscriber, 
 	defer beat.Stop()
 	for {
 		select {
-		case f := <-sub.frames:
-			if f.id != 0 && f.id <= s.last {
-				continue // it was caught up with
-			}
-			if s.send(f) != nil {
+		case p := <-sub.packets:
+			if s.pass(p) != nil {
 				return
 			}
 		case <-sub.behind:
@@ -115,11 +112,8 @@ func (h *handler) relay(r *http.Request, s *sink, hub *runHub, sub *subscriber, 
 func (h *handler) finish(s *sink, hub *runHub, sub *subscriber) {
 	for {
 		select {
-		case f := <-sub.frames:
-			if f.id != 0 && f.id <= s.last {
-				continue
-			}
-			if s.send(f) != nil {
+		case p := <-sub.packets:
+			if s.pass(p) != nil {
 				return
 			}
 			continue
@@ -229,63 +223,76 @@ func (s *streams) leaveRun(hub *runHub, sub *subscriber) {
 }
 
 // follow hands on what happens to the run until nobody listens or it has ended.
+// The first event after a quiet time goes out at once; what comes in the next
+// moment is gathered, so that a run in full flight costs a few reads a second and
+// each client as many writes.
 func (hub *runHub) follow(ctx context.Context) {
 	defer hub.h.streams.retire(hub)
-	rows := make(chan struct{}, 1)
-	done := make(chan struct{})
-	go hub.rows(ctx, rows, done)
-	defer func() {
-		close(rows)
-		<-done
-	}()
+	var gathered []frame
+	there := hub.from // events up to this one are in the store already
 	for ev, err := range hub.h.eng.Watch(ctx, hub.id, hub.from) {
 		if err != nil {
 			hub.err = err
-			return
+			break
 		}
 		if ev.Seq <= hub.from {
 			continue // announced: each client is told when it comes
 		}
-		hub.publish(hub.h.eventFrame(ctx, hub.id, &ev))
-		select {
-		case rows <- struct{}{}:
-		default:
+		gathered = append(gathered, hub.h.eventFrame(ctx, hub.id, &ev))
+		if ev.Seq < there {
+			continue
 		}
+		hub.publish(gathered)
+		gathered = nil
+		if !ends(ev.Type) {
+			nap(ctx, gatherFor)
+		}
+		there = max(there, hub.row(ctx))
+	}
+	hub.publish(gathered)
+}
+
+// ends reports whether a run has ended with such an event, so that there is
+// nothing to gather behind it.
+func ends(t store.Type) bool {
+	return t == store.WorkflowCompleted || t == store.WorkflowFailed || t == store.WorkflowCancelled
+}
+
+func nap(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
 	}
 }
 
-// rows sends the row after events, some time later, so that many events share one.
-func (hub *runHub) rows(ctx context.Context, changed <-chan struct{}, done chan<- struct{}) {
-	defer close(done)
-	for open := true; open; {
-		if _, open = <-changed; open {
-			t := time.NewTimer(rowEvery)
-			select {
-			case <-t.C:
-			case <-ctx.Done():
-			}
-			t.Stop()
+// row sends the row as it is now, and returns the number of its last event.
+func (hub *runHub) row(ctx context.Context) int64 {
+	log, err := hub.h.eng.Store().Load(ctx, hub.id, rowOnly)
+	if err != nil {
+		if ctx.Err() == nil && !errors.Is(err, durable.ErrNotFound) {
+			hub.h.options.Logger.Warn("dashboard: a run that is watched cannot be read", "run", hub.id, "error", err)
 		}
-		if ctx.Err() != nil {
-			continue
-		}
-		log, err := hub.h.eng.Store().Load(ctx, hub.id, rowOnly)
-		if err != nil {
-			if !errors.Is(err, durable.ErrNotFound) {
-				hub.h.options.Logger.Warn("dashboard: a run that is watched cannot be read", "run", hub.id, "error", err)
-			}
-			continue
-		}
-		hub.publish(newFrame("run", 0, hub.h.wireRun(&log.Run)))
+		return 0
 	}
+	hub.publish([]frame{newFrame("run", 0, hub.h.wireRun(&log.Run))})
+	if log.Run.Last == nil {
+		return 0
+	}
+	return log.Run.Last.Seq
 }
 
-func (hub *runHub) publish(f frame) {
+func (hub *runHub) publish(frames []frame) {
+	if len(frames) == 0 {
+		return
+	}
+	p := newPacket(frames)
 	hub.h.streams.mu.Lock()
 	defer hub.h.streams.mu.Unlock()
-	hub.at = max(hub.at, f.id)
+	hub.at = max(hub.at, p.last)
 	for sub := range hub.subscribers {
-		sub.offer(f)
+		sub.offer(p)
 	}
 }
 

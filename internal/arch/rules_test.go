@@ -46,6 +46,7 @@ const (
 	pflag       = "github.com/spf13/pflag"
 	yaml        = "go.yaml.in/yaml/v3"
 	progressbar = "github.com/schollz/progressbar/v3"
+	openapi   = "github.com/getkin/kin-openapi"
 )
 
 // A new line here needs one in docs/adr/0002-dependencies.md.
@@ -81,6 +82,8 @@ var rules = []rule{
 	{
 		path: "bench", ours: []string{"durable", "store", "internal"},
 		modules: []string{sqlx, sqlite3, pq, otelSDK, otelSDK + "/metric"}, anyBackend: true, forTests: true,
+		path: "bench", ours: []string{"dashboard", "durable", "store", "internal"},
+		modules: []string{sqlx, sqlite3, pq}, anyBackend: true, forTests: true,
 	},
 
 	// Nobody's API. It serves the backends and the SDK, so it may not know them.
@@ -100,6 +103,6 @@ var backends = []string{"store/memory", "store/sqlite", "store/postgres"}
 // testModules and testHelpers are for _test files and for packages that are
 // themselves for tests.
 var (
-	testModules = []string{testify, rapid, goleak, porcupine}
+	testModules = []string{testify, rapid, goleak, porcupine, openapi}
 	testHelpers = []string{"internal/pgtest", "conformance", "durable/durabletest"}
 )
