@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -113,6 +114,7 @@ func (c *call) pick(s *Session, open []durable.Approval, wait string) (durable.A
 		}
 		keys = append(keys, a.Key)
 	}
+	slices.Sort(keys)
 	if len(open) == 0 {
 		return durable.Approval{}, refused("nothing_asked", "Show it: "+c.self("sessions", "show", s.ID), "%s asks nothing (status: %s)", s.ID, s.Status)
 	}

@@ -73,8 +73,9 @@ func (c *call) finish(err error) error {
 	if f.next != "" {
 		c.err.printf("%s\n", f.next)
 	}
-	if f.exit == ExitUsage && f.code == "usage" {
-		c.err.printf("Usage: %s\nHelp: %s\n", c.cmd.UseLine(), c.self(append(c.path(), "--help")...))
+	if f.code == "usage" && f.next == "" {
+		help := slices.Concat(c.mount(), c.path(), []string{"--help"})
+		c.err.printf("Usage: %s\nHelp: %s\n", c.cmd.UseLine(), quoteAll(help))
 	}
 	return &ExitError{Code: f.exit, Err: err}
 }

@@ -76,11 +76,15 @@ func TestARelativeProgramIsPrintedWithItsDirectoryElsewhere(t *testing.T) {
 
 // What a run's starter chooses must not become a command that somebody else pastes.
 func TestAForgedCommandOfARunIsNotPrinted(t *testing.T) {
-	d := newDesk(t)
-	d.with("SHOP_HEADER=shop;touch pwned durable").sh("shop forge")
-	a := d.ok("durable --store shop.db sessions show forged")
-	require.NotContains(t, a.out, "pwned")
-	require.NotContains(t, a.out, "touch")
+	for _, header := range []string{"shop;touch pwned durable", "sudo durable", "shop --exec=touch"} {
+		d := newDesk(t)
+		d.with("SHOP_HEADER=" + header).sh("shop forge")
+		a := d.ok("durable --store shop.db sessions show forged")
+		for _, word := range []string{"pwned", "touch", "sudo"} {
+			require.NotContains(t, a.out, word)
+		}
+		require.NotContains(t, d.sh("durable --store shop.db resume forged").err, "Run: s", header)
+	}
 }
 
 func TestTextOfOthersCannotActOnTheTerminal(t *testing.T) {

@@ -84,7 +84,7 @@ var rules = []rule{
 		modules: []string{otel, otel + "/trace", otelSDK, otelSDK + "/metric", otlpTraces, otlpMetrics},
 	},
 	{
-		path: "bench", ours: []string{"durable", "store", "internal"},
+		path: "bench", ours: []string{"dashboard", "durable", "store", "internal"},
 		modules: []string{sqlx, sqlite3, pq, otelSDK, otelSDK + "/metric"}, anyBackend: true, forTests: true,
 		path: "bench", ours: []string{"dashboard", "durable", "store", "internal"},
 		modules: []string{sqlx, sqlite3, pq}, anyBackend: true, forTests: true,

@@ -136,6 +136,7 @@ func workflows() []durable.Definition {
 		durable.Define("checkout", checkout, durable.Steps(names...)),
 		durable.Define("count", count),
 		durable.Define("hostile", hostile),
+		durable.Define("two", two),
 		durable.Define("broken", func(context.Context, struct{}) (string, error) {
 			if os.Getenv("SHOP_MENDED") != "" {
 				return "mended", nil
@@ -197,6 +198,26 @@ func count(ctx context.Context, n int) (int, error) {
 		sum += v
 	}
 	return sum, nil
+}
+
+// two asks two people at once, of which one names a price, and waits for a signal.
+func two(ctx context.Context, _ struct{}) (string, error) {
+	yes := durable.Go(ctx, "left", func(ctx context.Context) (bool, error) {
+		return durable.Await[bool](ctx, "agree", durable.Prompt("Agree?"))
+	})
+	price := durable.Go(ctx, "right", func(ctx context.Context) (int, error) {
+		return durable.Await[int](ctx, "price", durable.Prompt("At what price?"))
+	})
+	ok, err := yes.Wait(ctx)
+	if err != nil {
+		return "", err
+	}
+	n, err := price.Wait(ctx)
+	if err != nil {
+		return "", err
+	}
+	word, err := durable.Await[string](ctx, "word")
+	return fmt.Sprintf("%v %d %s", ok, n, word), err
 }
 
 // hostile fails with an error that would act on a terminal.

@@ -1,0 +1,66 @@
+package cli_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+const (
+	patience = 20 * time.Second
+	pause    = 20 * time.Millisecond
+)
+
+func TestOfSeveralQuestionsOneIsNamedAndAnAnswerThatDoesNotFitIsRefused(t *testing.T) {
+	d := newDesk(t)
+	p := d.start("shop durable run two --id r --input '{}'")
+	p.until("Agree?")
+	p.until("At what price?")
+	which := d.sh("durable --store shop.db approve r")
+	require.Equal(t, 2, which.code)
+	require.Regexp(t, `^r asks 2 things: .*left/agree.*\nSay which: --wait left/agree\n`, which.err)
+	require.Equal(t, 3, d.sh("durable --store shop.db approve r --wait nothing").code)
+
+	needs := d.sh("durable --store shop.db approve r --wait right/price")
+	require.Equal(t, 2, needs.code)
+	require.Contains(t, needs.err, "right/price does not wait for yes or no.\nGive the whole answer: --value 0\n")
+	require.Contains(t, d.ok("durable --store shop.db sessions show r").out, "asks: At what price?", "the wait is still open")
+
+	require.Equal(t, "Approved r: Agree?\n", d.ok("durable --store shop.db approve r --wait left/agree").out)
+	require.Equal(t, "Approved r: At what price?\n", d.ok("durable --store shop.db approve r --value 42").out)
+	p.until("word")
+	require.Equal(t, "Sent word to r\n", d.ok(`durable --store shop.db signal r word --value '"go"'`).out)
+	require.Zero(t, p.wait(), p.text())
+	require.Contains(t, p.text(), `Workflow r completed: "true 42 go"`)
+	require.Equal(t, 4, d.sh("durable --store shop.db signal r word").code, "it has ended")
+}
+
+func TestPauseHoldsARunUntilUnpauseAndCancelEndsIt(t *testing.T) {
+	d := newDesk(t)
+	interrupted(d)
+	require.Equal(t, "Workflow order-42 paused\n", d.ok("durable --store shop.db pause order-42 --reason lunch").out)
+	a := d.sh("shop durable resume order-42")
+	require.Equal(t, 4, a.code)
+	require.Equal(t, "Session order-42 is not resumable (status: interrupted): it is paused\nLet it go on: shop durable unpause order-42\n", a.err)
+	require.NotContains(t, d.ok("shop durable sessions ls").out, "resumable")
+	require.Equal(t, 4, d.sh("shop durable unpause nobody || durable --store shop.db unpause order-42 && durable --store shop.db unpause order-42").code)
+	require.Equal(t, "Workflow order-42 cancelled\n", d.ok("durable --store shop.db cancel order-42").out)
+	require.Equal(t, 3, d.sh("shop durable cancel nobody").code)
+}
+
+func TestResumeCanBeHandedToAProgramThatServesTheWorkflow(t *testing.T) {
+	d := newDesk(t)
+	interrupted(d)
+	p, _ := served(d) // it recovers, and has taken the run up by itself
+	require.Eventually(t, func() bool { return d.sh("durable --store shop.db approve order-42").code == 0 }, patience, pause)
+	watch := d.ok("durable --store shop.db watch order-42")
+	require.Contains(t, watch.err, "Workflow order-42 completed")
+
+	require.Equal(t, 1, d.with("SHOP_BANK=down").sh("shop durable run checkout --id order-43 "+order).code)
+	resumed := d.ok("durable --store shop.db resume order-43 --reset-failures --detach")
+	require.Equal(t, "Workflow order-43 resumed\n", resumed.out)
+	require.Eventually(t, func() bool { return d.sh("durable --store shop.db approve order-43").code == 0 }, patience, pause)
+	require.Contains(t, d.ok("durable --store shop.db watch order-43").err, "Workflow order-43 completed")
+	p.signal(15)
+}
