@@ -176,7 +176,7 @@ func traced(t *testing.T, name string, mode durable.TraceMode, deaths []death) (
 func attr(s *tracetest.SpanStub, key string) string {
 	for _, a := range s.Attributes {
 		if string(a.Key) == key {
-			return a.Value.Emit()
+			return a.Value.String()
 		}
 	}
 	return ""
