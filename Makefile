@@ -8,13 +8,16 @@ WITH_PG     ?= $(GO) run ./internal/pgtest/cmd/withpostgres
 RACE        ?= ./durable/... ./store/memory/... ./conformance/...
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint race bench soak
+.PHONY: help demo trace-demo test lint race bench soak
 
 help: ## print the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 demo: ## run an order through kill -9 in the middle of a payment (examples/quickstart)
 	$(GO) run ./examples/quickstart
+
+trace-demo: ## send the trace of a run in three processes to a real Jaeger, read it back, compare it with the history
+	$(GO) run ./internal/tracedemo
 
 test: ## run all tests, on memory, SQLite and a real PostgreSQL
 	$(GO) vet ./...

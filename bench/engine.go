@@ -2,9 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"time"
+
+	sdkmetric "go.opentelemetry.io/otel/sdk/metric"
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/holdfast-dev/holdfast/durable"
 )
@@ -13,48 +17,84 @@ import (
 // no part of the figure.
 const engineSteps = 20_000
 
+// watched is an engine under ENGINE, with who looks on.
+type watched struct {
+	name    string
+	options func() (o durable.Options, stop func(context.Context) error)
+	nanos   []float64
+	allocs  []float64
+}
+
 // engine measures the library alone: steps with an int result on a store
-// without I/O.
+// without I/O, without an SDK of OpenTelemetry, and with one.
 func engine(ctx context.Context, t *target, n size) ([]result, error) {
-	var nanos, allocs []float64
+	all := []*watched{
+		{name: "ENGINE", options: func() (durable.Options, func(context.Context) error) {
+			return durable.Options{}, func(context.Context) error { return nil }
+		}},
+		{name: "ENGINE traced", options: func() (durable.Options, func(context.Context) error) {
+			p := sdktrace.NewTracerProvider(sdktrace.WithSampler(sdktrace.AlwaysSample()), sdktrace.WithSyncer(forgetful{}))
+			return durable.Options{TracerProvider: p}, p.Shutdown
+		}},
+		{name: "ENGINE measured", options: func() (durable.Options, func(context.Context) error) {
+			p := sdkmetric.NewMeterProvider(sdkmetric.WithReader(sdkmetric.NewManualReader()))
+			return durable.Options{MeterProvider: p}, p.Shutdown
+		}},
+	}
 	for round := range n.rounds {
-		s, err := t.open() // a new one, so that a round does not carry the data of those before
-		if err != nil {
-			return nil, err
-		}
-		work := newStepper()
-		w := durable.Define("engine", work.work)
-		err = withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
-			run, err := w.Start(ctx, fmt.Sprintf("engine-%d", round), 0)
-			if err != nil {
-				return err
+		// One after the other within a round, so that what a shared machine does
+		// hits all alike.
+		for _, w := range all {
+			if err := w.measure(ctx, t, round); err != nil {
+				return nil, fmt.Errorf("%s: %w", w.name, err)
 			}
-			if _, err := work.block(ctx, run, blockSize); err != nil { // warm
-				return err
-			}
-			runtime.GC()
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			took, err := work.block(ctx, run, engineSteps)
-			if err != nil {
-				return err
-			}
-			runtime.ReadMemStats(&after)
-			nanos = append(nanos, float64(took)/float64(time.Nanosecond)/engineSteps)
-			allocs = append(allocs, float64(after.Mallocs-before.Mallocs)/engineSteps)
-			close(work.blocks)
-			_, err = run.Wait(ctx)
-			return err
-		}, w)
-		if err := s.Close(); err != nil {
-			return nil, err
-		}
-		if err != nil {
-			return nil, err
 		}
 	}
-	return []result{
-		plainResult("ENGINE", "ns/step", nanos),
-		plainResult("ENGINE allocations", "allocations/step", allocs),
-	}, nil
+	var results []result
+	for _, w := range all {
+		results = append(results, plainResult(w.name, "ns/step", w.nanos), plainResult(w.name+" allocations", "allocations/step", w.allocs))
+	}
+	return results, nil
 }
+
+// measure adds one block.
+func (w *watched) measure(ctx context.Context, t *target, round int) error {
+	s, err := t.open() // a new one, so that a round does not carry the data of those before
+	if err != nil {
+		return err
+	}
+	work := newStepper()
+	def := durable.Define("engine", work.work)
+	o, stop := w.options()
+	o.Workflows = []durable.Definition{def}
+	err = withOptions(ctx, s, o, func(ctx context.Context, _ *durable.Engine) error {
+		run, err := def.Start(ctx, fmt.Sprintf("engine-%d", round), 0)
+		if err != nil {
+			return err
+		}
+		if _, err := work.block(ctx, run, blockSize); err != nil { // warm
+			return err
+		}
+		runtime.GC()
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		took, err := work.block(ctx, run, engineSteps)
+		if err != nil {
+			return err
+		}
+		runtime.ReadMemStats(&after)
+		w.nanos = append(w.nanos, float64(took)/float64(time.Nanosecond)/engineSteps)
+		w.allocs = append(w.allocs, float64(after.Mallocs-before.Mallocs)/engineSteps)
+		close(work.blocks)
+		_, err = run.Wait(ctx)
+		return err
+	})
+	return errors.Join(err, stop(ctx), s.Close())
+}
+
+// forgetful is an exporter that costs nothing, so that what is measured is the
+// library and the SDK.
+type forgetful struct{}
+
+func (forgetful) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return nil }
+func (forgetful) Shutdown(context.Context) error                             { return nil }

@@ -19,8 +19,12 @@ const blocksPerRun = 5
 // withEngine opens an engine on s for these workflows, recovers, calls fn, and
 // closes the engine.
 func withEngine(ctx context.Context, s store.Store, fn func(context.Context, *durable.Engine) error, defs ...durable.Definition) error {
-	// No grace: a workflow that is still there when fn returned is to be interrupted.
-	eng, err := durable.Open(ctx, s, durable.Options{Workflows: defs, Grace: -1})
+	return withOptions(ctx, s, durable.Options{Workflows: defs}, fn)
+}
+
+func withOptions(ctx context.Context, s store.Store, o durable.Options, fn func(context.Context, *durable.Engine) error) error {
+	o.Grace = -1 // a workflow that is still there when fn returned is to be interrupted
+	eng, err := durable.Open(ctx, s, o)
 	if err != nil {
 		return err
 	}

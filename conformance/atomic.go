@@ -136,7 +136,7 @@ func atomicCancelledBefore(t *T) {
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = s.Beat(ctx, store.Executor{ID: "b", Lease: longLease})
 	require.ErrorIs(t, err, context.Canceled)
-	_, err = s.Delete(ctx, []string{"free"}, true)
+	_, err = s.Delete(ctx, store.Deletion{RunIDs: []string{"free"}, Force: true})
 	require.ErrorIs(t, err, context.Canceled)
 	_, err = s.List(ctx, store.Filter{})
 	require.ErrorIs(t, err, context.Canceled)

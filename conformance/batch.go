@@ -263,7 +263,7 @@ func (t *T) tryHold(s store.Store, key string) error {
 		release := w.patch(store.RowPatch{})
 		release.Release = true
 		t.must(s, release)
-		_, err = s.Delete(t.Context(), []string{w.id}, true)
+		_, err = s.Delete(t.Context(), store.Deletion{RunIDs: []string{w.id}, Force: true})
 	}
 	return err
 }

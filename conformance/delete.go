@@ -13,12 +13,13 @@ var deleteCases = []Case{
 	{Name: "a run that has not ended is kept, unless forced", Clauses: "S1", run: deleteUnfinished},
 	{Name: "a run with a live owner is kept, even when forced", Clauses: "S20", run: deleteOwned},
 	{Name: "a run that is created again has nothing of the old one", Clauses: "S11, S12, S22", run: deleteRecreate},
+	{Name: "a deletion spares a run that is not the one it means", Clauses: "S1, S22", run: deleteExpects},
 	{Name: "a deletion and a claim do not both win", Clauses: "S1, S19", run: deleteRace},
 }
 
 func (t *T) remove(s store.Store, force bool, ids ...string) int {
 	t.Helper()
-	n, err := s.Delete(t.Context(), ids, force)
+	n, err := s.Delete(t.Context(), store.Deletion{RunIDs: ids, Force: force})
 	require.NoError(t, err)
 	return n
 }
@@ -61,7 +62,7 @@ func deleteUnfinished(t *T) {
 		id := string(status)
 		t.run(s, id, func(r *store.Run) { r.Status = status })
 		before := t.dump(s)
-		n, err := s.Delete(t.Context(), []string{"ended", id}, false)
+		n, err := s.Delete(t.Context(), store.Deletion{RunIDs: []string{"ended", id}})
 		require.ErrorIs(t, err, store.ErrStatus)
 		require.Zero(t, n)
 		var se *store.StatusError
@@ -73,12 +74,58 @@ func deleteUnfinished(t *T) {
 	require.Equal(t, []string{"ended"}, ids(t.list(s, store.Filter{})))
 }
 
+// A run that was acted on since it was looked at, and a new one under an old id.
+func deleteExpects(t *T) {
+	d := t.fresh()
+	s := t.handle(d)
+	ended := func(id string) *writer {
+		w := t.run(s, id, func(r *store.Run) { r.Status = store.Running })
+		w.must(s, w.end(store.Failed))
+		return w
+	}
+	ended("other")
+	ended("r")
+	old, other := t.row(s, "r").Epoch, t.row(s, "other").Epoch
+	expect := store.Deletion{RunIDs: []string{"other", "r"}, Epochs: []int64{other, old}}
+
+	again := t.at(t.row(s, "r"))
+	resume := again.append(store.Event{Type: store.RunResumed})
+	resume.Expect.TakeEpoch = true
+	resume.Row = &store.RowPatch{Status: ptr(store.Interrupted), EndedAt: ptr(store.Time(0))}
+	again.must(s, resume)
+	end := again.end(store.Failed)
+	end.Expect.TakeEpoch = true
+	again.must(s, end)
+	refused := func(what string) {
+		t.Helper()
+		before := t.dump(s)
+		for _, force := range []bool{false, true} {
+			expect.Force = force
+			n, err := t.handle(d).Delete(t.Context(), expect)
+			require.ErrorIs(t, err, store.ErrFenced, what)
+			require.Zero(t, n)
+			require.Equal(t, before, t.dump(s), "S1: none is removed")
+		}
+	}
+	refused("it was acted on")
+	require.Equal(t, 1, t.remove(s, false, "r"))
+	ended("r")
+	refused("it is a new one")
+	_, err := s.Delete(t.Context(), store.Deletion{RunIDs: []string{"r"}, Epochs: []int64{}})
+	require.ErrorIs(t, err, store.ErrInvalid)
+	expect.Epochs[1], expect.Force = t.row(s, "r").Epoch, false
+	expect.RunIDs, expect.Epochs = append(expect.RunIDs, "absent"), append(expect.Epochs, 7)
+	n, err := s.Delete(t.Context(), expect)
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+}
+
 func deleteOwned(t *T) {
 	s := t.open()
 	w := t.claimed(s, "a", "owned")
 	t.run(s, "free")
 	before := t.dump(s)
-	n, err := s.Delete(t.Context(), []string{"free", "owned"}, true)
+	n, err := s.Delete(t.Context(), store.Deletion{RunIDs: []string{"free", "owned"}, Force: true})
 	require.ErrorIs(t, err, store.ErrOwned)
 	require.Zero(t, n)
 	var owned *store.OwnedError
@@ -133,7 +180,7 @@ func deleteRace(t *T) {
 			if i == 0 {
 				claimed, errClaim = a.Claim(t.Context(), claimOf("a", id))
 			} else {
-				removed, errDelete = b.Delete(t.Context(), []string{id}, true)
+				removed, errDelete = b.Delete(t.Context(), store.Deletion{RunIDs: []string{id}, Force: true})
 			}
 		})
 		require.NoError(t, errClaim)

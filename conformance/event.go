@@ -101,7 +101,7 @@ func eventLarge(t *T) {
 		got := t.all(t.handle(d), id)
 		require.True(t, bytes.Equal(big, got.Events[1].Payload), "%d bytes come back", size)
 		require.True(t, bytes.Equal(big, got.Inbox[0].Payload), "a message of %d bytes comes back", size)
-		_, err := s.Delete(t.Context(), []string{id}, true)
+		_, err := s.Delete(t.Context(), store.Deletion{RunIDs: []string{id}, Force: true})
 		require.NoError(t, err)
 	}
 }

@@ -257,7 +257,7 @@ func fenceDeleted(t *T) {
 	old := t.run(s, "r")
 	old.steps(s, 3)
 	inFlight := old.append(step("in flight"))
-	n, err := other.Delete(t.Context(), []string{"r"}, true)
+	n, err := other.Delete(t.Context(), store.Deletion{RunIDs: []string{"r"}, Force: true})
 	require.NoError(t, err)
 	require.Equal(t, 1, n)
 	require.ErrorIs(t, t.commit(s, inFlight), store.ErrNotFound, "the run is gone")

@@ -97,7 +97,7 @@ func keyFreed(t *T) {
 			held.must(s, end)
 			require.ErrorIs(t, t.tryHold(s, id), store.ErrOccupied, "an end without Release keeps the key")
 		}
-		_, err := s.Delete(t.Context(), []string{id}, true)
+		_, err := s.Delete(t.Context(), store.Deletion{RunIDs: []string{id}, Force: true})
 		require.NoError(t, err)
 		require.NoError(t, t.tryHold(s, id))
 	}
@@ -219,7 +219,7 @@ func keyDedupFreed(t *T) {
 		w.must(s, w.end(status))
 	}
 	t.run(s, "next", deduped("", "once"))
-	_, err := s.Delete(t.Context(), []string{"next"}, true)
+	_, err := s.Delete(t.Context(), store.Deletion{RunIDs: []string{"next"}, Force: true})
 	require.NoError(t, err)
 	w := t.run(s, "last", deduped("", "once"))
 	w.must(s, w.patch(store.RowPatch{Status: ptr(store.Interrupted)}))

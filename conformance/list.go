@@ -15,6 +15,7 @@ var listCases = []Case{
 	{Name: "values are compared as they are, whatever they contain", Clauses: "S16", run: listLiteral},
 	{Name: "time windows are half open", Clauses: "S16", run: listWindows},
 	{Name: "orphans and mail are found", Clauses: "S16, S20", run: listOrphansAndMail},
+	{Name: "what is not archived is found", Clauses: "S16", run: listUnarchived},
 	{Name: "the newest come first, or the oldest", Clauses: "S16", run: listOrder},
 	{Name: "the last event comes along where it is asked for", Clauses: "S4, S16", run: listWithLast},
 }
@@ -271,6 +272,25 @@ func listOrphansAndMail(t *T) {
 	w := t.at(t.row(s, "owned"))
 	w.must(s, w.patch(store.RowPatch{Seen: ptr(int64(1))}))
 	require.Equal(t, []string{"o1"}, ids(t.list(s, store.Filter{Mail: true})))
+}
+
+func listUnarchived(t *T) {
+	s := t.open()
+	for _, id := range []string{"never", "partly", "wholly"} {
+		w := t.claimed(s, "x", id)
+		w.steps(s, 3)
+	}
+	last := t.load(s, "partly", store.Cursor{NoEvents: true}).Run.Last.Seq
+	for id, seq := range map[string]int64{"partly": last - 1, "wholly": last} {
+		w := t.at(t.row(s, id))
+		w.must(s, w.patch(store.RowPatch{ArchivedSeq: &seq}))
+	}
+	unarchived := store.Filter{Unarchived: true, OldestFirst: true, Limit: 1}
+	require.Equal(t, []string{"never", "partly"}, sortedIDs(t.list(s, unarchived)))
+	require.Equal(t, map[string]int64{"": 2}, t.count(s, unarchived, ""))
+	w := t.at(t.row(s, "wholly"))
+	w.steps(s, 1)
+	require.Equal(t, []string{"never", "partly", "wholly"}, sortedIDs(t.list(s, unarchived)), "its log has grown since")
 }
 
 func listOrder(t *T) {

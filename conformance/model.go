@@ -80,9 +80,10 @@ func (m model) own(c store.Change, live map[string]bool) (done bool, reasons []e
 	case r == nil:
 		return false, []error{store.ErrNotFound}
 	default:
-		if reasons = r.refuses(c, live); reasons != nil {
-			return false, reasons
-		}
+		// What else stands against it is looked at as if it were not refused: a
+		// store that comes to the messages before it comes to the fence may name
+		// either. Nobody sees the model that comes of it.
+		reasons = r.refuses(c, live)
 	}
 	c.Row.Apply(&r.row)
 	r.row.Epoch = c.RowEpoch()
@@ -90,7 +91,7 @@ func (m model) own(c store.Change, live map[string]bool) (done bool, reasons []e
 		r.row.Owner = ""
 	}
 	r.events = append(r.events, stored(c)...)
-	return false, nil
+	return false, reasons
 }
 
 func (r *modelRun) did(c store.Change) bool {
@@ -460,7 +461,7 @@ func (p *player) claim(id, executor string) {
 }
 
 func (p *player) remove(id string, force bool) {
-	n, err := p.s.Delete(p.t.Context(), []string{id}, force)
+	n, err := p.s.Delete(p.t.Context(), store.Deletion{RunIDs: []string{id}, Force: force})
 	var want error
 	r := p.model[id]
 	switch {

@@ -76,7 +76,7 @@ func pageStable(t *T) {
 			}
 			f.After = p.Next
 			gone = append(gone, fmt.Sprint("goes", 9-page%10), fmt.Sprint("goes", page%10))
-			_, err = s.Delete(t.Context(), gone, true)
+			_, err = s.Delete(t.Context(), store.Deletion{RunIDs: gone, Force: true})
 			require.NoError(t, err)
 			create(fmt.Sprintf("before%d", page), -1)
 			create(fmt.Sprintf("amid%d", page), 45)
@@ -112,7 +112,7 @@ func pageConcurrent(t *T) {
 				if err := one(t.Context(), other, c); err != nil {
 					t.Errorf("create: %v", err)
 				}
-				if _, err := other.Delete(t.Context(), []string{fmt.Sprint("passing", n-2)}, true); err != nil {
+				if _, err := other.Delete(t.Context(), store.Deletion{RunIDs: []string{fmt.Sprint("passing", n-2)}, Force: true}); err != nil {
 					t.Errorf("delete: %v", err)
 				}
 			}

@@ -124,7 +124,7 @@ func retentionRace(t *T) {
 			if i == 0 {
 				errResume = one(t.Context(), a, resume)
 			} else {
-				removed, errDelete = b.Delete(t.Context(), []string{id}, false)
+				removed, errDelete = b.Delete(t.Context(), store.Deletion{RunIDs: []string{id}})
 			}
 		})
 		if errResume == nil {
@@ -167,7 +167,7 @@ func retentionCut(t *T) {
 			w.must(s, e)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(round*round)*100*time.Microsecond)
-		n, err := cutting.Delete(ctx, all, false)
+		n, err := cutting.Delete(ctx, store.Deletion{RunIDs: all})
 		cancel()
 		require.NoError(t, cutting.Close())
 		left := len(t.list(s, store.Filter{}))

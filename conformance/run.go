@@ -143,7 +143,7 @@ func runNotFound(t *T) {
 	require.ErrorIs(t, t.commit(s, take), store.ErrNotFound, "taking the epoch")
 	require.ErrorIs(t, t.commit(s, send(signal("absent", "1"))), store.ErrNotFound, "signal")
 	require.ErrorIs(t, t.commit(s, send(store.Message{To: "absent", Kind: store.KindCancel, ID: "1"})), store.ErrNotFound, "cancel")
-	n, err := s.Delete(t.Context(), []string{"absent"}, false)
+	n, err := s.Delete(t.Context(), store.Deletion{RunIDs: []string{"absent"}})
 	require.NoError(t, err)
 	require.Zero(t, n)
 	require.Empty(t, t.list(s, store.Filter{}))

@@ -75,7 +75,7 @@ func storeClosed(t *T) {
 	closed("Beat", err)
 	_, err = s.Executors(t.Context())
 	closed("Executors", err)
-	_, err = s.Delete(t.Context(), []string{"r"}, true)
+	_, err = s.Delete(t.Context(), store.Deletion{RunIDs: []string{"r"}, Force: true})
 	closed("Delete", err)
 	require.Len(t, t.all(t.handle(d), "r").Events, 1)
 }
@@ -217,7 +217,7 @@ func storeBusy(t *T) {
 				fail("events", err)
 			}
 			if n%2 == 1 {
-				_, err = s.Delete(t.Context(), []string{id}, false)
+				_, err = s.Delete(t.Context(), store.Deletion{RunIDs: []string{id}})
 				fail("delete", err)
 			}
 			_, err = s.Executors(t.Context())

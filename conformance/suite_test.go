@@ -45,6 +45,7 @@ var brokenStores = []struct {
 	{"leases too long", leasesTooLong, []string{"S20"}},
 	{"forgets strikes", forgetsStrikes, []string{"S21"}},
 	{"reuses epochs", reusesEpochs, []string{"S22"}},
+	{"deletes by id alone", deletesByID, []string{"S22"}},
 	{"stays open", staysOpen, []string{"S23"}},
 }
 

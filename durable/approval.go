@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 
@@ -18,6 +19,11 @@ type Approval struct {
 	Answer   string     // the signal name that answers this wait and no other; see WaitKey
 	AskedAt  store.Time // when it was asked first
 	Until    store.Time // when it ends by itself; 0: never
+	Seq      int64      // of wait_requested
+
+	// Sample is the JSON of the zero value of what the workflow waits for; nil:
+	// not known.
+	Sample json.RawMessage
 }
 
 // Approvals returns what runs ask of people at the moment, whoever executes
@@ -94,6 +100,7 @@ func (e *Engine) pendingApprovals(ctx context.Context, row *store.Run) ([]Approv
 		a := Approval{
 			RunID: row.ID, Workflow: row.Workflow, Key: ev.Key, Name: d.Name, Prompt: d.Prompt,
 			Answer: WaitKey(ev.Key, h.Run.Branch), AskedAt: ev.At, Until: d.Until,
+			Seq: ev.Seq, Sample: d.Sample,
 		}
 		if d.Prompt != "" && !a.answeredBy(h.Inbox, p) {
 			open = append(open, a)

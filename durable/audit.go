@@ -27,6 +27,7 @@ type audit struct {
 	cuts     map[int32]int64 // of the branches of the lineage: after which event each begins
 	root     int64           // the last event of the generations before
 	seen     map[int32]bool  // branches with a sound event
+	firsts   map[int32]int64 // number of the first event of each branch, sound or not
 	branches map[int32]store.Branch
 
 	before store.Event // the one before in the log, over all branches
@@ -62,7 +63,7 @@ func newAudit(h *store.History, judge payloadJudge) *audit {
 	a := &audit{
 		v: Verification{RunID: h.Run.ID, Workflow: h.Run.Workflow, Status: h.Run.Status},
 		h: h, open: judge, branch: h.Run.Branch,
-		cuts: map[int32]int64{}, seen: map[int32]bool{}, branches: map[int32]store.Branch{0: {}},
+		cuts: map[int32]int64{}, seen: map[int32]bool{}, firsts: map[int32]int64{}, branches: map[int32]store.Branch{0: {}},
 		past: &past{scopes: map[string][]*record{}, items: map[string]map[int]*store.Event{}, taken: map[int64]bool{}},
 	}
 	for _, b := range h.Branches {
@@ -88,6 +89,9 @@ func newAudit(h *store.History, judge payloadJudge) *audit {
 func (a *audit) event(e *store.Event) {
 	a.v.Events++
 	sound := a.chain(e)
+	if _, ok := a.firsts[e.Branch]; !ok {
+		a.firsts[e.Branch] = e.Seq
+	}
 	a.before = *e
 	a.life.take(e)
 	if !sound {
@@ -204,6 +208,20 @@ func (a *audit) behind(seq int64) bool {
 		}
 	}
 	return false
+}
+
+// half returns what must be taken back in the lineage when it is cut behind seq:
+// of a narrow cut that was made later, the scope stays cut, and what had ended
+// with it outside of it must not count as ended. What the event says that made
+// the branch is not asked: it may be the one that is damaged.
+func (a *audit) half(seq int64) (keys []string) {
+	for _, n := range a.lineage.Branches() {
+		if b := a.branches[n]; b.CutScope != "" && (a.firsts[n] == 0 || a.firsts[n] > seq) {
+			keys = append(keys, around(b.CutScope)...)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }
 
 // damage notes that the event with this number cannot be believed.

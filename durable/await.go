@@ -276,17 +276,22 @@ func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, erro
 	if c.opened() {
 		err = r.syncRow()
 	} else {
+		var sample json.RawMessage
+		if o.prompt != "" {
+			sample = sampleOf(o.wanted)
+		}
 		w := &write{}
 		w.then = func(err error) {
 			if err == nil {
 				r.inbox.placed(mail, w.events[len(w.events)-1].Seq)
 			}
 		}
-		_, err = s.recordWith(c, store.Event{Type: store.WaitRequested, Data: o.data(&eventData{Prompt: o.prompt, Until: until, Name: c.name, Beside: r.othersGoOn()})}, w)
+		_, err = s.recordWith(c, store.Event{Type: store.WaitRequested, Data: o.data(&eventData{Prompt: o.prompt, Until: until, Name: c.name, Beside: r.othersGoOn(), Sample: sample})}, w)
 	}
 	if err != nil {
 		return nil, err
 	}
+	r.archiveWait()
 	late, err := s.waitFor(p, mail.ready)
 	switch {
 	case err != nil:

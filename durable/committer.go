@@ -483,6 +483,7 @@ func (c *committer) land(r *run, err error) {
 		if r.eng.watched.Load() > 0 {
 			r.eng.notify([]string{r.id}) // the store does not tell of plain checkpoints
 		}
+		r.eng.archiver.landed(r, &f.change)
 		for i := range f.change.Send {
 			r.eng.delivered(f.change.Send[i].To)
 		}

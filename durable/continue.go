@@ -197,6 +197,7 @@ func (r *run) renew(n *renewal) outcome {
 			Headers: r.headers, Deadline: r.deadline, Exclusive: r.exclusive, Attributes: r.attributes, Environment: r.eng.environment,
 		},
 	}
+	r.eng.sign(&b.data)
 	w := &write{
 		events: []store.Event{
 			{Type: store.WorkflowContinued, Payload: n.input, Data: (&eventData{Generation: generation}).encode()},
@@ -297,6 +298,12 @@ func (r *run) loadLineage() (*store.History, *past, error) {
 		r.preloaded = nil
 		p, err := readPast(r.id, gapless(h), r.sizeHint())
 		return h, p, err
+	}
+	if k := r.known; k != nil {
+		r.known = nil
+		if h, p, ok, err := r.loadRest(k); ok || err != nil {
+			return h, p, err
+		}
 	}
 	const none = math.MaxInt64
 	from := store.Cursor{}

@@ -716,7 +716,7 @@ func (w *world) remake(id string, edit func(e *store.Event)) {
 	}
 	row := h.Run
 	row.Status, row.Owner, row.Epoch, row.EndedAt, row.Last = store.Interrupted, "", row.Epoch+100, 0, nil
-	_, err = w.data.Delete(context.Background(), []string{id}, true)
+	_, err = w.data.Delete(context.Background(), store.Deletion{RunIDs: []string{id}, Force: true})
 	require.NoError(w.t, err)
 	errs := w.data.Commit(context.Background(), []store.Change{{
 		RunID: id, Expect: store.Expect{Absent: true}, Create: &row, Events: events, Branch: &h.Branches[0],

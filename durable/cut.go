@@ -194,7 +194,7 @@ func isStepOutcome(ev *store.Event) bool {
 // Behind 9, item 1 is no more than begun, and so the Map is.
 func halfKept(left []store.Event) (keys []string, err error) {
 	for i := range left {
-		if t := left[i].Type; t != store.JumpActivated && t != store.Edited {
+		if t := left[i].Type; t != store.JumpActivated && t != store.Edited && t != store.WorkflowRecovered {
 			continue
 		}
 		d, err := dataOf(&left[i])
@@ -204,4 +204,19 @@ func halfKept(left []store.Event) (keys []string, err error) {
 		keys = append(keys, d.Reset...)
 	}
 	return keys, nil
+}
+
+// around returns the outcomes that may have to be taken back when only the
+// scope path was cut: of all that is around it. Resetting what has not ended
+// changes nothing.
+func around(path string) (keys []string) {
+	for path != "" {
+		if _, _, item := splitItem(path); item {
+			keys = append(keys, path)
+		}
+		path = callOfScope(path)
+		keys = append(keys, path)
+		path = scopeOfKey(path)
+	}
+	return keys
 }

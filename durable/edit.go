@@ -40,7 +40,8 @@ func (e *EditError) Error() string {
 // Map by value, nil for one without a result. The history is cut just before that outcome, and a new branch
 // begins with who has edited what and why, and the new outcome: in one durable
 // act. What was recorded behind it counts no more, as with a jump, and runs again;
-// the old result stays readable on the old branch. The run is then parked, with
+// the old result stays readable on the old branch. A json.RawMessage stands for a
+// value of the recorded type, with the same kind of JSON. The run is then parked, with
 // CodeEdited, until Resume; a paused one stays paused, and goes on with Unpause.
 //
 // Edit is for a run that nobody executes: one that is paused, interrupted or
@@ -71,7 +72,7 @@ func (e *Engine) Edit(ctx context.Context, id, key string, value any, o EditOpti
 	if err != nil {
 		return Plan{}, err
 	}
-	payload, err := encodeAny(e, value)
+	payload, err := e.encodeEdited(id, old, value, o.Force)
 	if err != nil {
 		return Plan{}, &EncodeError{RunID: id, Key: key, Type: fmt.Sprintf("%T", value), Err: err}
 	}

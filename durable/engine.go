@@ -60,6 +60,8 @@ type Engine struct {
 
 	roused chan struct{} // look at the dormant runs
 
+	archiver *archiver // nil: nothing is archived
+
 	environment *Environment // of this process; nil: it is neither recorded nor compared
 
 	mu        sync.Mutex
@@ -139,6 +141,10 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.loops.Go(func() { e.sleeperLoop(e.loop) })
 	if o.Retention.active() && o.Retention.Every > 0 {
 		e.loops.Go(func() { e.retentionLoop(e.loop) })
+	}
+	if o.Archive != nil {
+		e.archiver = newArchiver(e, o.Archive)
+		e.archiver.start(e.loop)
 	}
 	if n := store.CapabilitiesOf(st).Notifier; n != nil {
 		e.loops.Go(func() { e.noticeLoop(e.loop, n) })
@@ -296,6 +302,7 @@ func (e *Engine) Close() error {
 	e.cancel(ErrShutdown)
 	e.committer.timers.Wait()
 	e.loops.Wait()
+	e.archiver.finish(e.options.Grace)
 
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

@@ -92,3 +92,18 @@ func ExampleEngine_Clean() {
 	// a week old: 0 <nil>
 	// completed: 1 <nil>
 }
+
+func ExampleEngine_KeysInUse() {
+	ctx, eng, done := exampleCare()
+	defer done()
+
+	keys, err := eng.KeysInUse(ctx, store.Filter{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, k := range keys {
+		fmt.Printf("key %q: %d runs, %d of them unfinished, %d payloads\n", k.KeyID, k.Runs, k.Unfinished, k.Payloads)
+	}
+	// Output: key "": 1 runs, 0 of them unfinished, 3 payloads
+}

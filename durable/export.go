@@ -25,54 +25,55 @@ import (
 // comes first; ErrUnavailable; those of w. After an error the file is not whole,
 // and Import refuses it.
 func (e *Engine) Export(ctx context.Context, id string, w io.Writer) error {
-	if err := e.export(ctx, id, w); err != nil {
+	if _, err := e.export(ctx, id, w); err != nil {
 		return fmt.Errorf("durable: exporting run %s: %w", id, err)
 	}
 	return nil
 }
 
-func (e *Engine) export(ctx context.Context, id string, w io.Writer) error {
+// export returns the row of the run as it stands in the file.
+func (e *Engine) export(ctx context.Context, id string, w io.Writer) (*store.Run, error) {
 	h, err := e.store.Load(ctx, id, store.Cursor{All: true})
 	if err != nil {
-		return storeError(err)
+		return nil, storeError(err)
 	}
 	if h.Run.Code == CodeImporting {
-		return &DamagedError{RunID: id, Err: errors.New("its own import has not finished")}
+		return nil, &DamagedError{RunID: id, Err: errors.New("its own import has not finished")}
 	}
 	f, err := runfile.NewWriter(w, &h.Run)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for i := range h.Branches {
 		if err := f.Branch(&h.Branches[i]); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	for i := range h.Inbox {
 		if err := f.Message(&h.Inbox[i]); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	// Payloads are not opened for it: their sums are part of the event's.
 	a := newAudit(h, func(place, []byte) error { return nil })
 	for ev, err := range h.Events {
 		if err != nil {
-			return storeError(err)
+			return nil, storeError(err)
 		}
 		if h.Run.Last == nil || ev.Seq > h.Run.Last.Seq {
 			break // recorded since
 		}
 		if a.event(&ev); a.bad != 0 {
-			return a.firstDamage()
+			return nil, a.firstDamage()
 		}
 		if err := f.Event(&ev); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if a.finish(); a.v.Corrupt() {
-		return a.firstDamage()
+		return nil, a.firstDamage()
 	}
-	return f.Close()
+	return &h.Run, f.Close()
 }
 
 // firstDamage returns what an audit has found as an error.

@@ -186,6 +186,7 @@ func (v *view) forked(ctx context.Context, name string, p *past, events []store.
 		born.Deadline = now.Add(v.born.Deadline.Sub(v.row.CreatedAt))
 		row.DeadlineAt = born.Deadline
 	}
+	born.Name, born.Host, born.PID = "", "", 0
 	born.Executor, born.Generation, born.Inbox, born.Pending, born.Sum = "", 0, 0, nil, 0
 	born.Fork = &forkData{From: v.row.ID, At: o.At, Seeds: v.born.seedsOf(kept)}
 	var seed [8]byte

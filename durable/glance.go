@@ -16,8 +16,12 @@ const (
 	lookFull             // the lineage
 )
 
-// tailLength is how many events a look at the end of a log reads.
-const tailLength = 32
+// How many events a look at the end of a log reads. A run that was interrupted
+// often without getting anywhere ends with many that say no more than that.
+const (
+	shortTail = 32
+	longTail  = 16 * shortTail
+)
 
 // glance says how closely to look at a run of which the row and the last event
 // are known; declared is the number of steps that its workflow declares, 0 if it
@@ -66,7 +70,8 @@ func bookkeeping(t store.Type) bool {
 }
 
 // glanceTail decides, from the last events of the lineage, oldest first, whether
-// the rest must be read too. whole says that there are no others.
+// more must be read: the rest, or a longer end. whole says that there are no
+// others.
 func glanceTail(row *store.Run, tail []store.Event, whole bool) look {
 	open := map[string]bool{}
 	acted := false
@@ -86,7 +91,7 @@ func glanceTail(row *store.Run, tail []store.Event, whole bool) look {
 	case row.Status == store.Waiting && len(open) == 0:
 		return lookFull
 	case !acted && !whole:
-		return lookFull
+		return lookTail
 	}
 	return lookNone
 }

@@ -146,7 +146,7 @@ func rebuild(t *testing.T, w *world, id string, seal bool, f func(e *store.Event
 		before = e.Sum
 		kept = append(kept, e)
 	}
-	_, err := w.data.Delete(context.Background(), []string{id}, true)
+	_, err := w.data.Delete(context.Background(), store.Deletion{RunIDs: []string{id}, Force: true})
 	require.NoError(t, err)
 	row.Last = nil
 	errs := w.data.Commit(context.Background(), []store.Change{{

@@ -79,6 +79,7 @@ func (e *Engine) Import(ctx context.Context, r io.Reader, o ImportOptions) (Impo
 	if err := in.run(ctx); err != nil {
 		return Imported{}, fmt.Errorf("durable: importing run %s: %w", id, storeError(err))
 	}
+	e.archiver.want(id, in.final.Status)
 	e.log.Info("durable: run imported", "run", id, "workflow", f.Run.Workflow, "status", in.final.Status, "events", len(f.Events))
 	return Imported{RunID: id, Workflow: f.Run.Workflow, Status: in.final.Status, Events: len(f.Events)}, nil
 }

@@ -17,8 +17,12 @@ import (
 type inbox struct {
 	fetch chan struct{} // holds a value while somebody reads the store: one at a time
 
-	mu       sync.Mutex
-	last     int64 // number of the last message read
+	mu   sync.Mutex
+	last int64 // number of the last message read
+	// acted is the number of the last message that nothing is left to be done
+	// for: it was read, and if it stops or pauses the run, it has. Until then the
+	// row must not say that it was seen: the run could be unloaded in between.
+	acted    int64
 	messages []store.Message
 	waiters  []*mailWait // in the order in which they were asked for
 	// absent are the waits that the history knows as open and that have not come
@@ -243,6 +247,7 @@ func (r *run) fetchMail() {
 // deliver sorts new messages: a cancel and a request to pause act at once, the
 // rest waits for whoever asks.
 func (r *run) deliver(list []store.Message) {
+	defer r.inbox.settle()
 	r.inbox.receive(list, r.past.consumed)
 	for i := range list {
 		if m := &list[i]; m.Kind == store.KindCancel && !r.past.consumed(m) {
@@ -270,15 +275,22 @@ func (b *inbox) withdraw(w *mailWait) (came bool) {
 	return w.got != nil
 }
 
-// noticed returns the number of the last message that was read, and how many are
-// on their way to a wait.
-func (b *inbox) noticed() (last int64, handed int) {
+// settle says that what was received has been acted on.
+func (b *inbox) settle() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.last, b.handed
+	b.acted = b.last
 }
 
-// seen returns the number of the last message that was noticed.
+// noticed returns the number of the last message that was acted on, and how many
+// are on their way to a wait.
+func (b *inbox) noticed() (acted int64, handed int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.acted, b.handed
+}
+
+// seen returns the number of the last message that was read.
 func (b *inbox) seen() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -12,9 +13,18 @@ import (
 // Info is what Get tells of a run.
 type Info struct {
 	store.Run
-	// Steps done so far in this generation.
+	// Steps done so far in this generation, those in branches and items included.
 	Steps int
-	// Declared names of the workflow's steps, if this engine knows them.
+	// Total is how many steps there are: the number of Declared names; without
+	// any, the highest count that is known, of this run's steps and of those of the
+	// last completed run of the same workflow and version. It is never a guess.
+	// Engine.Standing counts those of the Declared ones that are done.
+	Total int
+	// Active is how long the run was executed, in all processes together, up to
+	// the last event.
+	Active time.Duration
+	// Declared names of the workflow's steps: by the code that is here, or else as
+	// the run was started with.
 	Declared []string
 	// Key and Attempt of the last recorded step event.
 	Key     string
@@ -44,11 +54,23 @@ func (e *Engine) Get(ctx context.Context, id string) (Info, error) {
 	}
 	i.Headers, i.Exclusive = born.Headers, born.Exclusive
 	i.Environment, i.Differences = born.Environment, born.Environment.Differences(e.environment)
+	i.Declared = born.Declared
 	if d := e.defs.find(h.Run.Workflow, h.Run.Version); d != nil {
 		i.Declared = d.steps
 	}
 	if last := h.Run.Last; last != nil {
 		i.Steps, i.Key, i.Attempt, i.LastCheckpoint = int(last.Steps), last.Key, int(last.Attempt), last.At
+		i.Active = last.Active
+	}
+	if i.Total = len(i.Declared); i.Total == 0 {
+		i.Total = i.Steps
+		if i.Status != store.Completed {
+			known, err := e.stepsOfLastCompleted(ctx, &i.Run)
+			if err != nil {
+				return Info{}, err
+			}
+			i.Total = max(i.Total, known)
+		}
 	}
 	return i, nil
 }

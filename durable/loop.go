@@ -248,24 +248,32 @@ const claimBatch = 64
 
 // claim takes runs and begins to execute them; d is kept with the claim of each.
 func (e *Engine) claim(ctx context.Context, c store.Claim, d *eventData) ([]*run, error) {
+	return e.claimKnown(ctx, c, d, nil)
+}
+
+// claimKnown is claim where the history of the run that is claimed, a single one,
+// is known; k may be nil.
+func (e *Engine) claimKnown(ctx context.Context, c store.Claim, d *eventData, k *known) ([]*run, error) {
 	if len(e.defs.served) == 0 {
 		return nil, nil
 	}
+	e.sign(d)
 	c.Executor, c.Serves, c.At, c.Data = e.id, e.defs.served, e.now(), d.encode()
 	segments := e.segmentsOf(&c, d)
 	rows, err := e.store.Claim(ctx, c)
 	runs := make([]*run, len(rows))
 	for i := range rows {
-		runs[i] = e.take(rows[i], segments[rows[i].ID])
+		runs[i] = e.take(rows[i], segments[rows[i].ID], k)
 	}
 	return runs, err
 }
 
-// take executes a run that was claimed, as this segment of its trace.
-func (e *Engine) take(row store.Run, s *segment) *run {
-	r := e.newRun(row, e.defs.find(row.Workflow, row.Version))
+// take executes a run that was claimed, as this segment of its trace; k is what
+// has been read of it already, nil if nothing.
+func (e *Engine) take(row store.Run, s *segment, k *known) *run {
+	r := e.newRun(row, e.codeOf(&row))
 	r.enterSegment(s)
-	r.fromClaim = true
+	r.fromClaim, r.known = true, k
 	r.silent.Store(row.Status == store.Waiting)
 	e.drop(row.ID) // of ours, if it was lost and is claimed back
 	r.log(slog.LevelDebug, "durable: run claimed", slog.String("status", string(row.Status)), slog.Int("strikes", int(row.Strikes)))

@@ -208,6 +208,10 @@ func (m *mapping[I, O]) perform(ctx context.Context, name string, in iter.Seq[I]
 		return err
 	}
 	if m.call.done() {
+		if m.undone > 0 && len(m.failed) == 0 {
+			// Only a failure leaves items undone: their outcomes are gone.
+			return r.damaged(m.call.rec.outcome.Seq, fmt.Errorf("%s has ended without a failure, and %d of its items have no outcome", m.call.key, m.undone))
+		}
 		s.lastAt = m.call.rec.lastAt
 	} else {
 		// Its end rides along with what comes next: the items are durable.

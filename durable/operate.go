@@ -72,6 +72,9 @@ func (e *Engine) operate(ctx context.Context, row *store.Run, branches []store.B
 	}
 	for tries := 0; ; tries++ {
 		err := e.store.Commit(ctx, []store.Change{change})[0]
+		if err == nil && change.Row != nil && change.Row.Status != nil {
+			e.archiver.want(row.ID, *change.Row.Status)
+		}
 		if !errors.Is(err, store.ErrUnknown) || ctx.Err() != nil || tries == 20 {
 			return on, err
 		}

@@ -27,9 +27,16 @@ type Options struct {
 	BootReason string
 
 	// NoReconcileOnBoot keeps Recover from looking for runs whose row and events
-	// contradict each other; Resume and RecoverRun look in any case. Zero: it
-	// looks.
+	// contradict each other, or whose version is gone; Resume and RecoverRun look
+	// in any case. Zero: it looks.
 	NoReconcileOnBoot bool
+
+	// RerunLastStep has recovery run the last declared step (Steps) of a run once
+	// more, under the same IdempotencyKey, if all of them are done and the end of
+	// the run is missing (CodeA3): for steps whose outcome should be looked at
+	// again before the run is believed to be complete. Steps of Once are not run
+	// again. Zero: nothing that is recorded is run again.
+	RerunLastStep bool
 
 	// Lease is how long the executor counts as alive after a beat; it beats
 	// three times as often. Zero: 30 s; at least 250 ms.
@@ -86,6 +93,13 @@ type Options struct {
 	// Retention deletes runs some time after their end; the zero value keeps
 	// everything. KeepAWeek() is a preset.
 	Retention Retention
+	// Archive keeps copies of runs that have ended, and of those that wait; nil:
+	// there is none. Close waits for copies under way up to Grace.
+	Archive Archive
+	// ArchiveSync archives a wait for a signal before the wait goes on: an
+	// answer is taken only when the copy is written, or has failed, which is
+	// logged. Zero: a wait is archived in the background.
+	ArchiveSync bool
 	// Capture says what is recorded of the environment a run is started in; zero:
 	// the working directory and the name of the program.
 	Capture Capture

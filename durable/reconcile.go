@@ -2,8 +2,6 @@ package durable
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -69,7 +67,8 @@ type finding struct {
 	code    string
 	cut     bool
 	after   int64  // the last event that the new branch keeps
-	steps   int32  // done in what is kept
+	key     string // where it is cut: what stands beside that scope may be kept
+	steps   int32  // done up to there
 	version string // E2: what it is pinned to from now on
 	refused string // why it cannot be repaired; empty: it can
 }
@@ -95,14 +94,18 @@ func reconcile(row *store.Run, s *survey, code codeAtHand) finding {
 	case busy && !s.answered && s.waitsAlone() != nil:
 		return s.cutBeforeWait(s.waitsAlone())
 	case busy && s.allDone():
-		return finding{code: CodeA3, cut: true, after: s.stable.seq, steps: s.stable.steps}
+		return finding{code: CodeA3, cut: true, after: s.stable.seq, key: s.stable.key, steps: s.stable.steps}
 	}
 	if j := s.openJump(row.Branch); j != nil {
 		return s.cutBeforeJump(j)
 	}
 	if code.workflow && !code.pinned {
 		f := finding{code: CodeE2, version: row.InitialVersion}
-		if !code.initial || row.InitialVersion == row.Version {
+		switch {
+		case row.InitialVersion == "":
+			f.refused = fmt.Sprintf("run %s is unrecoverable: its version %s of workflow %s is not registered, and it was started without one; run a program that serves it",
+				row.ID, row.Version, row.Workflow)
+		case !code.initial || row.InitialVersion == row.Version:
 			f.refused = fmt.Sprintf("run %s is unrecoverable: neither its version %s nor its initial version %s of workflow %s is registered; run a program that serves one of them",
 				row.ID, row.Version, row.InitialVersion, row.Workflow)
 		}
@@ -115,6 +118,7 @@ func reconcile(row *store.Run, s *survey, code codeAtHand) finding {
 type cutPlace struct {
 	seq   int64
 	steps int32
+	key   string
 }
 
 // opening is something that was begun and has no outcome: a wait, a timer, a
@@ -123,9 +127,7 @@ type opening struct {
 	at     cutPlace
 	before cutPlace // the event before it in the lineage
 	typ    store.Type
-	beside bool   // of a wait: others of the run went on when it was asked for
-	child  string // run id
-	derive bool   // of a child: its id is made of its parent's, so another branch has another child
+	beside bool // of a wait: others of the run went on when it was asked for
 	wait   PendingWait
 }
 
@@ -142,7 +144,9 @@ type survey struct {
 	last       cutPlace
 	lastType   store.Type
 	status     store.Status // as the events have it
-	stable     cutPlace     // the last stable event
+	stable     cutPlace     // the last stable event,
+	stableType store.Type   // its type,
+	beforeIt   cutPlace     // and the event before it
 	binding    cutPlace     // the last event that no repair leaves behind
 	call       int64        // seq of the last event of a durable call
 	key        string       // of that call
@@ -158,12 +162,6 @@ type survey struct {
 	answered   bool                // waitsAlone has its answer in the inbox: it goes on by itself
 	jumps      []jump
 	paused     int64 // requests to pause up to this number are answered
-	attributes []attributesAt
-}
-
-type attributesAt struct {
-	seq int64
-	set map[string]string
 }
 
 func newSurvey(runID string) *survey {
@@ -175,7 +173,7 @@ func newSurvey(runID string) *survey {
 
 // take files one event of the lineage; they come in order.
 func (s *survey) take(e *store.Event) error {
-	at := cutPlace{e.Seq, e.Steps}
+	at := cutPlace{e.Seq, e.Steps, e.Key}
 	switch _, role := roleOf(e.Type); role {
 	case roleOther:
 		return &futureEventError{e.Type}
@@ -192,7 +190,7 @@ func (s *survey) take(e *store.Event) error {
 		// One asked before and answered later would be pending again on a
 		// branch that is cut here.
 		if s.pending == 0 {
-			s.stable = at
+			s.stable, s.stableType, s.beforeIt = at, e.Type, s.last
 		}
 	}
 	s.last, s.lastType = at, e.Type
@@ -222,10 +220,10 @@ func (s *survey) takeRun(e *store.Event, at cutPlace) error {
 	}
 	switch e.Type {
 	case store.WorkflowCreated:
-		s.begin(&d, at)
+		s.declared = d.Declared
 	case store.WorkflowStarted:
 		if d.Generation != 0 {
-			s.begin(&d, at)
+			s.declared = d.Declared
 		}
 	case store.WorkflowPaused, store.WorkflowUnpaused, store.WorkflowInterrupted:
 		s.paused = max(s.paused, d.Message)
@@ -236,12 +234,6 @@ func (s *survey) takeRun(e *store.Event, at cutPlace) error {
 		s.jumps = append(s.jumps, jump{at: at, before: s.last, branch: e.Branch, to: d.ToBranch})
 	}
 	return nil
-}
-
-// begin takes over what the first event of the generation says.
-func (s *survey) begin(d *eventData, at cutPlace) {
-	s.declared = d.Declared
-	s.attributes = append(s.attributes, attributesAt{at.seq, d.Attributes})
 }
 
 // takeCall files an event of a durable call.
@@ -264,11 +256,6 @@ func (s *survey) takeCall(e *store.Event, at cutPlace) error {
 		}
 		return nil
 	case store.AttributesSet:
-		d, err := dataOf(e)
-		if err != nil {
-			return fmt.Errorf("its data is not readable: %w", err)
-		}
-		s.attributes = append(s.attributes, attributesAt{e.Seq, d.Attributes})
 		return nil
 	case store.SignalReceived:
 		d, err := dataOf(e)
@@ -299,16 +286,11 @@ func (s *survey) openCall(e *store.Event, at cutPlace) error {
 		return fmt.Errorf("its data is not readable: %w", err)
 	}
 	o := &opening{at: at, before: s.last, typ: e.Type, beside: d.Beside}
-	switch e.Type {
-	case store.WaitRequested:
+	if e.Type == store.WaitRequested {
 		o.wait = PendingWait{Key: e.Key, Name: d.Name, Prompt: d.Prompt, Until: d.Until, Seq: e.Seq}
 		if s.open[e.Key] == nil {
 			s.pending++
 		}
-	case store.ChildStarted:
-		o.child = d.Child
-		made := s.runID + "/" + e.Key
-		o.derive = !d.Abandon && (d.Child == made || strings.HasPrefix(d.Child, made+"~b"))
 	}
 	s.open[e.Key] = o
 	return nil
@@ -363,6 +345,16 @@ func (s *survey) allDone() bool {
 	return true
 }
 
+// rerun makes of an A3 one that cuts before the outcome of the last step, whose
+// body then runs once more. What must not run twice is not run again.
+func (s *survey) rerun(f finding) finding {
+	if f.code != CodeA3 || s.stableType != store.StepCompleted || s.binding.seq >= s.stable.seq || s.beforeIt.seq == 0 {
+		return f
+	}
+	f.after, f.steps = s.beforeIt.seq, s.beforeIt.steps
+	return f
+}
+
 // openJump returns the first jump that was requested on this branch and leads to
 // another one.
 func (s *survey) openJump(branch int32) *jump {
@@ -384,7 +376,7 @@ func (s *survey) cutBehindStable(code string) finding {
 	if s.binding.seq > at.seq {
 		at = s.binding
 	}
-	f.after, f.steps = at.seq, at.steps
+	f.after, f.key, f.steps = at.seq, at.key, at.steps
 	return f
 }
 
@@ -398,7 +390,7 @@ func (s *survey) cutBeforeWait(w *opening) finding {
 			at = o.at
 		}
 	}
-	f := finding{code: CodeA2, cut: true, after: at.seq, steps: at.steps}
+	f := finding{code: CodeA2, cut: true, after: at.seq, key: w.wait.Key, steps: at.steps}
 	if at.seq == 0 {
 		f.refused = noStableEvent // a lineage without a beginning
 	}
@@ -414,33 +406,4 @@ func (s *survey) cutBeforeJump(j *jump) finding {
 		f.refused = fmt.Sprintf("run %s cannot be taken back to before the jump that was requested by event %d: event %d records an effect which would happen again; resume it from a checkpoint of your choice, with Force", s.runID, j.at.seq, s.binding.seq)
 	}
 	return f
-}
-
-// leftChildren returns the children that a cut leaves behind and that nobody on
-// the new branch would find again.
-func (s *survey) leftChildren(after int64) []string {
-	var ids []string
-	for _, o := range s.open {
-		if o.typ == store.ChildStarted && o.at.seq > after && o.derive {
-			ids = append(ids, o.child)
-		}
-	}
-	slices.Sort(ids)
-	return ids
-}
-
-// attributesThen returns the attributes at a cut; changed is false when the cut
-// leaves none behind.
-func (s *survey) attributesThen(after int64) (set map[string]string, changed bool) {
-	n := len(s.attributes)
-	if n == 0 || s.attributes[n-1].seq <= after {
-		return nil, false
-	}
-	set = map[string]string{}
-	for _, a := range s.attributes {
-		if a.seq <= after && a.set != nil {
-			set = a.set
-		}
-	}
-	return set, true
 }

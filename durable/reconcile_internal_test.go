@@ -195,7 +195,7 @@ func TestGlance(t *testing.T) {
 		{store.Waiting, []string{"wait w", "answer w", "claimed"}, false, lookFull},
 		{store.Waiting, []string{"completed a", "claimed"}, true, lookFull},
 		{store.Running, []string{"completed a", "resumed"}, false, lookNone},
-		{store.Running, []string{"resumed", "resumed"}, false, lookFull},
+		{store.Running, []string{"resumed", "resumed"}, false, lookTail},
 		{store.Running, []string{"jump 1", "resumed"}, true, lookFull},
 	} {
 		require.Equal(t, c.want, glanceTail(&store.Run{Status: c.status}, lineageOf(c.tail...), c.whole), "%v", c.tail)

@@ -241,7 +241,7 @@ func TestAJumpThatWasNotCarriedOutIsTakenBack(t *testing.T) {
 		before := w.row("r").Last.Seq
 		w.append("r", store.Event{Type: store.JumpRequested}, map[string]any{"to_branch": 3}, nil)
 		w.append("r", store.Event{Type: store.AttributesSet}, map[string]any{"attributes": map[string]string{"k": "v"}}, &store.RowPatch{Attributes: map[string]string{"k": "v"}})
-		w.append("r", store.Event{Type: store.ChildStarted, Key: "kid", Ordinal: 4}, map[string]any{"child": "r/kid"}, nil)
+		w.append("r", store.Event{Type: store.ChildStarted, Key: "kid", Ordinal: 3}, map[string]any{"child": "r/kid"}, nil)
 		eng := w.serve(t, wf, kid)
 		rec, err := eng.RecoverRun(w.ctx(), "r")
 		require.NoError(t, err)
@@ -365,4 +365,65 @@ func TestAPausedRunIsRepairedAndStaysPaused(t *testing.T) {
 		_, err = wait(t, w, wf, "r")
 		require.NoError(t, err)
 	})
+}
+
+// All declared steps are done and the end is missing: the last of them runs once
+// more if the engine is told so, and not if it must not run twice.
+func TestTheLastStepIsVerifiedByRunningItAgainIfAskedFor(t *testing.T) {
+	for name, c := range map[string]struct {
+		again, once bool
+		runs        int
+	}{
+		"by default":   {runs: 1},
+		"asked for":    {again: true, runs: 2},
+		"but not Once": {again: true, once: true, runs: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				keys := map[string]int{}
+				wf := durable.Define("w", func(ctx context.Context, _ int) (string, error) {
+					if err := durable.Do(ctx, "a", func(context.Context) error { return nil }); err != nil {
+						return "", err
+					}
+					body := func(ctx context.Context) (string, error) {
+						keys[durable.IdempotencyKey(ctx)]++
+						if len(keys) == 1 && keys[durable.IdempotencyKey(ctx)] == 1 {
+							w.disk.tamper(func(_ []store.Change, forward func() []error) []error {
+								errs := forward()
+								if h := w.row("r"); h.Last.Type == store.StepCompleted && h.Last.Key == "b" {
+									w.disk.cut()
+								}
+								return errs
+							})
+						}
+						return "done", nil
+					}
+					if c.once {
+						return durable.Once(ctx, "b", body)
+					}
+					return durable.Step(ctx, "b", body)
+				}, durable.Steps("a", "b"))
+				w.serve(t, wf)
+				start(t, w, wf, "r", 0)
+				synctest.Wait()
+				w.crash()
+				w.expire()
+				o := with(wf)
+				o.RerunLastStep = c.again
+				rep := w.boot(t, o)
+				require.Len(t, rep.Repaired, 1)
+				require.Equal(t, durable.CodeA3, rep.Repaired[0].Code)
+				out, err := wait(t, w, wf, "r")
+				require.NoError(t, err)
+				require.Equal(t, "done", out)
+				require.Len(t, keys, 1, "one idempotency key")
+				for _, n := range keys {
+					require.Equal(t, c.runs, n)
+				}
+				again, err := w.eng.RecoverRun(w.ctx(), "r")
+				require.NoError(t, err)
+				require.False(t, again.Needed)
+			})
+		})
+	}
 }

@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -60,8 +59,8 @@ func (e *Engine) reconcileOnBoot(ctx context.Context, row *store.Run, rep *Repor
 // that the run is consistent.
 func (e *Engine) looksSound(ctx context.Context, row *store.Run, declared int) bool {
 	look := glance(row, declared)
-	if look == lookTail {
-		h, err := e.store.Load(ctx, row.ID, store.Cursor{Tail: tailLength, AfterMessage: math.MaxInt64})
+	for n := shortTail; look == lookTail && n <= longTail; n = 16 * n {
+		h, err := e.store.Load(ctx, row.ID, store.Cursor{Tail: n, AfterMessage: math.MaxInt64})
 		if err != nil {
 			return errors.Is(err, store.ErrNotFound)
 		}
@@ -72,7 +71,7 @@ func (e *Engine) looksSound(ctx context.Context, row *store.Run, declared int) b
 			}
 			tail = append(tail, ev)
 		}
-		look = glanceTail(row, tail, len(tail) < tailLength)
+		look = glanceTail(row, tail, len(tail) < n)
 	}
 	return look == lookNone
 }
@@ -119,11 +118,4 @@ func (e *Engine) reconcileWaiting(ctx context.Context, rep *Report) error {
 		}
 	}
 	return nil
-}
-
-// cancelOf is the message that ends a child whose parent is not there for it any
-// more.
-func cancelOf(child, parent string, at store.Time) store.Message {
-	data, _ := json.Marshal(messageData{Reason: fmt.Sprintf("its parent %s has gone back to before it was started", parent)}) // a string
-	return store.Message{To: child, Kind: store.KindCancel, ID: "cancel", At: at, Data: data, IfLive: true}
 }

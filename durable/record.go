@@ -105,11 +105,14 @@ type eventData struct {
 	Fork        *forkData                  `json:"fork,omitempty"`        // workflow_created of a fork
 	Beside      bool                       `json:"beside,omitempty"`      // wait_requested: others of the run went on
 	Version     string                     `json:"version,omitempty"`     // workflow_recovered: what it is pinned to from now on
+	Sample      json.RawMessage            `json:"sample,omitempty"`      // wait_requested with a prompt: zero value of what is waited for
 
 	PreviousBranch *int32   `json:"previous_branch,omitempty"` // workflow_recovered
 	NewBranch      *int32   `json:"new_branch,omitempty"`      // the same
 	CutoffEvent    int64    `json:"cutoff_event,omitempty"`    // the same
 	Force          bool     `json:"force,omitempty"`           // claim events, workflow_interrupted by Resume: match by name from here on
+	Host           string   `json:"host,omitempty"`            // claim events: where the process runs, beside its Name
+	PID            int      `json:"pid,omitempty"`             // the same
 	Deprecated     bool     `json:"deprecated,omitempty"`      // patched: the marker need not be asked for
 	Item           string   `json:"item,omitempty"`            // first event in the scope of a Map item: hash of the item
 	Uncalled       []string `json:"uncalled,omitempty"`        // end of a run matched by name: recorded calls that were not made

@@ -177,19 +177,12 @@ func (e *Engine) recoverOrphans(ctx context.Context, rep *Report) error {
 			}
 			continue
 		}
-		def, older, err := e.codeOf(ctx, row)
-		if err != nil {
-			return err
-		}
+		def := e.defs.find(row.Workflow, row.Version)
 		switch fateOf(row, e.bootPolicy(def), def != nil, e.options.QuarantineAfter) {
 		case fateResume:
-			if e.fallsTo(ctx, row, older, rep) {
-				resume = append(resume, row.ID)
-			}
+			resume = append(resume, row.ID)
 		case fateTry:
-			if e.fallsTo(ctx, row, older, rep) {
-				try = append(try, row.ID)
-			}
+			try = append(try, row.ID)
 		case fateLeave:
 			rep.Left = append(rep.Left, row.ID)
 		case fateFail:
@@ -388,9 +381,7 @@ func (e *Engine) reportUnserved(ctx context.Context, rep *Report) error {
 		}
 		served := func(x store.Executor) bool { return x.Live && store.Serves(x.Serves, row.Workflow, row.Version) }
 		if e.defs.find(row.Workflow, row.Version) == nil && !slices.ContainsFunc(executors, served) {
-			if _, err := e.servable(ctx, row, rep); err != nil {
-				return err
-			}
+			e.servable(row, rep)
 		}
 	}
 	return nil
@@ -434,9 +425,7 @@ func (e *Engine) resumeInterrupted(ctx context.Context, rep *Report) error {
 		case row.Code != "" && row.Code != CodeNotRegistered:
 			rep.Stuck = append(rep.Stuck, stuckOf(row, row.Code, row.Reason))
 		default:
-			if ok, err := e.servable(ctx, row, rep); err != nil {
-				return err
-			} else if ok {
+			if e.servable(row, rep) {
 				resume = append(resume, row.ID)
 			}
 		}

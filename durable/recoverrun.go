@@ -85,6 +85,9 @@ func (e *Engine) RecoverRun(ctx context.Context, id string) (Recovery, error) {
 		if f.code == "" {
 			return rec, nil
 		}
+		if e.options.RerunLastStep {
+			f = t.survey.rerun(f)
+		}
 		if !rec.Needed {
 			rec.Needed, rec.Code, rec.Reason = true, f.code, f.reason()
 		}
@@ -122,7 +125,7 @@ func (e *Engine) inspect(ctx context.Context, id string) (*torn, error) {
 		return nil, err
 	}
 	t := &torn{survey: newSurvey(id)}
-	if s := h.Run.Status; s != store.Completed && s != store.Cancelled && s != store.Pending {
+	if mayBeTorn(&h.Run) {
 		// What earlier generations had is passed over.
 		h, err = e.store.Load(ctx, id, store.Cursor{After: rootOf(h.Branches, h.Run.Branch).Cutoff, AfterMessage: math.MaxInt64})
 		if err != nil {
@@ -131,22 +134,49 @@ func (e *Engine) inspect(ctx context.Context, id string) (*torn, error) {
 		if err := t.survey.read(h); err != nil {
 			return nil, err
 		}
-		if t.code, err = e.codeAtHand(ctx, &h.Run); err != nil {
-			return nil, err
-		}
 	}
 	t.row, t.branches = &h.Run, h.Branches
+	return t, e.consult(ctx, t)
+}
+
+// mayBeTorn reports whether a run in this status is looked at.
+func mayBeTorn(row *store.Run) bool {
+	return row.Status != store.Completed && row.Status != store.Cancelled && row.Status != store.Pending
+}
+
+// inspect is Engine.inspect for a run whose history was read.
+func (v *view) inspect(ctx context.Context) (*torn, error) {
+	t := &torn{row: v.row, branches: v.branches, survey: newSurvey(v.row.ID)}
+	if mayBeTorn(v.row) {
+		for i := range v.events {
+			if err := t.survey.take(&v.events[i]); err != nil {
+				return nil, &DamagedError{RunID: v.row.ID, Seq: v.events[i].Seq, Err: err}
+			}
+		}
+	}
+	return t, v.eng.consult(ctx, t)
+}
+
+// consult adds what the events do not say: who has the code of the run, and
+// whether what it waits for is there.
+func (e *Engine) consult(ctx context.Context, t *torn) (err error) {
+	if !mayBeTorn(t.row) {
+		return nil
+	}
+	if t.code, err = e.codeAtHand(ctx, t.row); err != nil {
+		return err
+	}
 	if w := t.survey.waitsAlone(); w != nil {
 		// Read last: an answer that comes later finds a run it is not for.
-		mail, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
+		mail, err := e.store.Load(ctx, t.row.ID, store.Cursor{NoEvents: true})
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for i := range mail.Inbox {
 			t.survey.answered = t.survey.answered || t.survey.isAnswer(&mail.Inbox[i], w, t.row.Branch)
 		}
 	}
-	return t, nil
+	return nil
 }
 
 // read takes the events of a lineage, and checks that they can be believed.
@@ -211,17 +241,15 @@ func (e *Engine) repair(ctx context.Context, t *torn, f *finding) (int32, error)
 		def = e.defs.find(row.Workflow, f.version)
 	}
 	if f.cut {
-		to = nextBranch(t.branches)
-		data.CutoffEvent = f.after
-		a.cut = &branchCut{after: f.after, reason: f.reason(), steps: f.steps}
+		rv, err := e.recut(ctx, t, f)
+		if err != nil {
+			return 0, err
+		}
+		to = rv.plan.Branch
+		data.CutoffEvent, data.Reset = f.after, rv.reset
+		rv.cut.reason = f.reason()
 		// Nothing counts as seen: what the cut gives back is delivered again.
-		a.row.Seen = new(int64)
-		if set, changed := t.survey.attributesThen(f.after); changed {
-			a.row.Attributes = set
-		}
-		for _, child := range t.survey.leftChildren(f.after) {
-			a.send = append(a.send, cancelOf(child, row.ID, e.now()))
-		}
+		a.cut, a.send, a.row.Seen, a.row.Attributes = rv.cut, rv.send, new(int64), rv.attributes
 	}
 	e.release(a.row, row, f, e.bootPolicy(def))
 	a.event = store.Event{Type: store.WorkflowRecovered, Data: data.encode()}
@@ -239,6 +267,21 @@ func (e *Engine) repair(ctx context.Context, t *torn, f *finding) (int32, error)
 	return branch, nil
 }
 
+// recut works out the cut that a finding asks for, as for one that a person asks
+// for. What must not run again was looked at by reconcile.
+func (e *Engine) recut(ctx context.Context, t *torn, f *finding) (*revision, error) {
+	v, unreadable, err := e.view(ctx, t.row.ID)
+	switch {
+	case err != nil:
+		return nil, err
+	case unreadable != nil:
+		return nil, unreadable
+	case v.row.Epoch != t.row.Epoch || v.row.Last == nil || t.row.Last == nil || v.row.Last.Seq != t.row.Last.Seq:
+		return nil, fmt.Errorf("run %s was acted on meanwhile: %w", t.row.ID, store.ErrFenced)
+	}
+	return v.revise(ctx, &store.Event{Seq: f.after, Key: f.key}, false, true)
+}
+
 // release makes a repaired run claimable, or parks it where its policy leaves the
 // rest to a person. One that has failed, is parked, or goes on waiting stays so.
 func (e *Engine) release(p *store.RowPatch, row *store.Run, f *finding, policy BootPolicy) {
@@ -253,25 +296,37 @@ func (e *Engine) release(p *store.RowPatch, row *store.Run, f *finding, policy B
 	p.Status, p.Code, p.Reason, p.WakeAt = &interrupted, &code, &text, new(store.Time)
 }
 
-// recoverFirst is the check that comes before every resume. It returns the row as
-// it is then. A run that a live executor has, or whose history cannot be read, is
-// left to what comes next, which says so in its own words.
-func (e *Engine) recoverFirst(ctx context.Context, row *store.Run) (now *store.Run, repaired bool, err error) {
-	rec, err := e.RecoverRun(ctx, row.ID)
+// recoverFirst is the check that comes before every resume, of a run as v has read
+// it. It reports whether the run was repaired, and has to be read again. One that
+// a live executor has, or whose history cannot be read, is left to what comes
+// next, which says so in its own words. With dry, nothing is done about it, and
+// would says what would be.
+func (e *Engine) recoverFirst(ctx context.Context, v *view, dry bool) (repaired bool, would string, err error) {
+	if v.row.Code == CodeImporting {
+		return false, "", nil
+	}
+	t, err := v.inspect(ctx)
+	if unjudged(err) {
+		return false, "", nil
+	}
+	if err != nil {
+		return false, "", fmt.Errorf("durable: recovering run %s: %w", v.row.ID, storeError(err))
+	}
+	f := reconcile(t.row, t.survey, t.code)
+	if f.code == "" || dry {
+		return false, f.reason(), nil
+	}
+	rec, err := e.RecoverRun(ctx, v.row.ID)
 	switch {
 	case unjudged(err):
-		return row, false, nil
+		return false, "", nil
 	case err != nil:
-		return row, false, err
-	case !rec.Needed:
-		return row, false, nil
+		return false, "", err
 	}
-	e.log.Info("Applied recovery: " + rec.Reason)
-	h, err := e.store.Load(ctx, row.ID, store.Cursor{NoEvents: true})
-	if err != nil {
-		return row, true, fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
+	if rec.Needed {
+		e.log.Info("Applied recovery: " + rec.Reason)
 	}
-	return &h.Run, true, nil
+	return true, "", nil
 }
 
 // unjudged reports whether err says that a run could not be judged.

@@ -113,7 +113,8 @@ func (e *Engine) Repair(ctx context.Context, id string, o RepairOptions) (Repair
 type repairPlan struct {
 	row   *store.RowPatch
 	cut   *branchCut
-	quiet bool // the row alone: an event behind the end of a run would hide its outcome
+	reset []string // calls outside of a scope that stays cut, which had ended with it
+	quiet bool     // the row alone: an event behind the end of a run would hide its outcome
 	again []string
 	did   []string
 	stop  []string // children to cancel, whose parent forgets them
@@ -249,7 +250,7 @@ func (p *repairPlan) branchOff(a *audit, force bool) error {
 	if a.bad == 0 {
 		reason = fmt.Sprintf("repair: the row did not say how the run ended; it goes on behind event %d", at.seq)
 	}
-	p.cut = &branchCut{after: at.seq, reason: reason, steps: at.steps}
+	p.cut, p.reset = &branchCut{after: at.seq, reason: reason, steps: at.steps}, a.half(at.seq)
 	if p.row.Status == nil {
 		p.interrupt(row)
 	}
@@ -283,7 +284,7 @@ func (e *Engine) mend(ctx context.Context, a *audit, p *repairPlan) error {
 	row.Branch, row.Generation = a.branch, a.branches[a.branch].Generation
 	_, err = e.operate(ctx, &row, a.h.Branches, act{
 		from:  from,
-		event: store.Event{Type: store.WorkflowRecovered, Data: (&eventData{Code: CodeRepaired, Reason: p.reason(), Message: row.Inbox, Executor: e.id}).encode()},
+		event: store.Event{Type: store.WorkflowRecovered, Data: (&eventData{Code: CodeRepaired, Reason: p.reason(), Message: row.Inbox, Executor: e.id, Reset: p.reset}).encode()},
 		row:   p.row, cut: p.cut, hold: hold, send: e.stopForgotten(row.ID, p.stop),
 	})
 	return err

@@ -78,17 +78,17 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 		return Plan{}, fmt.Errorf("resuming: %w", err)
 	}
 	row := v.row
-	repaired := false
-	if !o.DryRun && unreadable == nil {
-		if _, repaired, err = e.recoverFirst(ctx, row); err != nil {
+	repaired, torn := false, ""
+	if unreadable == nil {
+		if repaired, torn, err = e.recoverFirst(ctx, v, o.DryRun); err != nil {
 			return Plan{}, err
 		}
-		if repaired {
-			if v, unreadable, err = e.view(ctx, id); err != nil {
-				return Plan{}, fmt.Errorf("resuming: %w", err)
-			}
-			row = v.row
+	}
+	if repaired {
+		if v, unreadable, err = e.view(ctx, id); err != nil {
+			return Plan{}, fmt.Errorf("resuming: %w", err)
 		}
+		row = v.row
 	}
 	if err := e.resumable(ctx, row); err != nil {
 		return Plan{}, err
@@ -105,6 +105,9 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 		// Another program may be able to read it: resuming decides nothing.
 		rv.warn("%v", unreadable)
 	}
+	if torn != "" {
+		rv.warn("the row and the events of the run contradict each other, which is repaired before it is resumed (%s)", torn)
+	}
 	if o.DryRun {
 		return rv.plan, nil
 	}
@@ -114,10 +117,12 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 		return Plan{}, err
 	}
 	reopened = reopened || repaired
-	if err := e.resumeVersion(ctx, row); err != nil {
-		return rv.plan, err
+	var k *known
+	if unreadable == nil {
+		k = v.known(rv)
 	}
-	runs, err := e.claimIDs(ctx, []string{id}, &eventData{Executor: e.id, Resumed: true, Force: o.Force})
+	claim := store.Claim{Max: 1, IDs: []string{id}}
+	runs, err := e.claimKnown(ctx, claim, &eventData{Executor: e.id, Resumed: true, Force: o.Force}, k)
 	if err != nil {
 		return rv.plan, fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))
 	}
@@ -175,7 +180,7 @@ func (v *view) resumption(ctx context.Context, o ResumeOptions) (*revision, erro
 // notClaimed says what it means that Resume did not get the run, which it had
 // found as row says.
 func (e *Engine) notClaimed(ctx context.Context, row *store.Run, reopened bool) error {
-	if e.defs.find(row.Workflow, row.Version) == nil && (row.Status == store.Failed || row.Status == store.Interrupted) {
+	if e.defs.find(row.Workflow, row.Version) == nil && (reopened || row.Status == store.Failed || row.Status == store.Interrupted) {
 		return nil // claimable by whoever has its code
 	}
 	var seen int64

@@ -61,6 +61,7 @@ func TestWhileItRunsAgainTheFailureIsForgotten(t *testing.T) {
 		synctest.Wait()
 		w.reboot(t, with(wf))
 		require.NotZero(t, w.row("r").EndedAt)
+		w.crash() // or it takes what the next one opens again
 		slow := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
 			_ = durable.Do(ctx, "before", func(context.Context) error { return nil })
 			return 1, durable.Do(ctx, "hold", func(context.Context) error { time.Sleep(time.Minute); return nil })

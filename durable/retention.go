@@ -128,10 +128,10 @@ const cleanBatch = 100
 // store is given some care (store.Maintainer).
 //
 // It may be called at any time by any number of processes, killed at any moment
-// and called again. An id that is free again can be used for a new run; one that
-// is used again in the very moment in which Clean deletes the old run under it,
-// and ends at once, may be deleted with it. The error says that the store could
-// not be reached; what Cleaned counts is gone by then.
+// and called again. An id that is free again can be used for a new run, which is
+// never taken for the old one; neither is a run that somebody has resumed since,
+// however that has ended. The error says that the store could not be reached; what
+// Cleaned counts is gone by then.
 func (e *Engine) Clean(ctx context.Context, o CleanOptions) (Cleaned, error) {
 	c := &cleaning{eng: e, options: o, now: e.now(), counted: map[string]int{}, gone: map[string]bool{}}
 	c.keep = e.options.Retention
@@ -172,12 +172,21 @@ type cleaning struct {
 	counted map[string]int  // ended runs by workflow, newest first
 	gone    map[string]bool // parents that are deleted, or would be
 	orphans []family        // children whose time has come
-	batch   []string
+	batch   []doomed
 	did     Cleaned
 }
 
+// doomed is a run that is to be deleted as it was looked at.
+type doomed struct {
+	id    string
+	epoch int64
+}
+
 // family is a child and its parent.
-type family struct{ child, parent string }
+type family struct {
+	child  doomed
+	parent string
+}
 
 func (c *cleaning) run(ctx context.Context) error {
 	f := store.Filter{Statuses: c.options.Statuses, Workflows: c.options.Workflows, WithLast: !c.options.All && c.keep.archived()}
@@ -198,10 +207,10 @@ func (c *cleaning) run(ctx context.Context) error {
 			continue
 		}
 		if row.Parent != "" {
-			c.orphans = append(c.orphans, family{row.ID, row.Parent})
+			c.orphans = append(c.orphans, family{doomed{row.ID, row.Epoch}, row.Parent})
 			continue
 		}
-		if err := c.take(ctx, row.ID); err != nil {
+		if err := c.take(ctx, doomed{row.ID, row.Epoch}); err != nil {
 			return err
 		}
 	}
@@ -277,14 +286,14 @@ func (c *cleaning) existing(ctx context.Context) (map[string]bool, error) {
 }
 
 // take puts a run on the list of those to delete.
-func (c *cleaning) take(ctx context.Context, id string) error {
-	c.gone[id] = true
+func (c *cleaning) take(ctx context.Context, run doomed) error {
+	c.gone[run.id] = true
 	if c.options.DryRun {
 		c.did.Runs++
-		c.did.IDs = append(c.did.IDs, id)
+		c.did.IDs = append(c.did.IDs, run.id)
 		return nil
 	}
-	if c.batch = append(c.batch, id); len(c.batch) < cleanBatch {
+	if c.batch = append(c.batch, run); len(c.batch) < cleanBatch {
 		return nil
 	}
 	return c.flush(ctx)
@@ -292,29 +301,39 @@ func (c *cleaning) take(ctx context.Context, id string) error {
 
 // flush deletes what is on the list.
 func (c *cleaning) flush(ctx context.Context) error {
-	ids := c.batch
-	if c.batch = nil; len(ids) == 0 {
+	runs := c.batch
+	if c.batch = nil; len(runs) == 0 {
 		return nil
 	}
-	n, err := c.eng.store.Delete(ctx, ids, false)
+	err := c.delete(ctx, runs)
 	if err == nil {
-		c.deleted(n, ids)
 		return nil
 	}
 	// One was resumed, or its id is in use again: the others go by themselves.
-	for _, id := range ids {
-		n, err := c.eng.store.Delete(ctx, []string{id}, false)
-		switch {
-		case errors.Is(err, store.ErrStatus), errors.Is(err, store.ErrOwned):
-			delete(c.gone, id)
+	for i := range runs {
+		switch err := c.delete(ctx, runs[i:i+1]); {
+		case errors.Is(err, store.ErrStatus), errors.Is(err, store.ErrOwned), errors.Is(err, store.ErrFenced):
+			delete(c.gone, runs[i].id)
 			c.did.Kept++
 		case err != nil:
 			return err
-		default:
-			c.deleted(n, []string{id})
 		}
 	}
 	return nil
+}
+
+// delete deletes runs in one act, if they are what they were when they were
+// looked at.
+func (c *cleaning) delete(ctx context.Context, runs []doomed) error {
+	var d store.Deletion
+	for _, r := range runs {
+		d.RunIDs, d.Epochs = append(d.RunIDs, r.id), append(d.Epochs, r.epoch)
+	}
+	n, err := c.eng.store.Delete(ctx, d)
+	if err == nil {
+		c.deleted(n, d.RunIDs)
+	}
+	return err
 }
 
 func (c *cleaning) deleted(n int, ids []string) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -201,6 +202,48 @@ func TestARunThatIsResumedWhileOthersAreDeletedStays(t *testing.T) {
 		got := clean(t, w, durable.CleanOptions{All: true})
 		require.Equal(t, durable.Cleaned{Runs: 2, Kept: 1}, got)
 		require.Equal(t, []string{"1"}, w.ids())
+	})
+}
+
+// late is a store on which something happens just before a deletion.
+type late struct {
+	store.Store
+	before func()
+}
+
+func (s *late) Delete(ctx context.Context, d store.Deletion) (int, error) {
+	if f := s.before; f != nil {
+		s.before = nil
+		f()
+	}
+	return s.Store.Delete(ctx, d)
+}
+
+func TestANewRunUnderAnOldIDIsNotTakenForTheOldOne(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := quick("w")
+		w.boot(t, with(wf))
+		for _, id := range []string{"r", "other"} {
+			_, err := run(t, w, wf, id, 1)
+			require.NoError(t, err)
+		}
+		pass(day)
+		s := &late{Store: w.data.Handle(), before: func() {
+			_, err := w.data.Delete(context.Background(), store.Deletion{RunIDs: []string{"r"}})
+			require.NoError(t, err)
+			_, err = run(t, w, wf, "r", 2) // and it has ended, too
+			require.NoError(t, err)
+		}}
+		cleaner, err := durable.Open(context.Background(), s, durable.Options{Logger: slog.New(w.log)})
+		require.NoError(t, err)
+		c, err := cleaner.Clean(context.Background(), durable.CleanOptions{Retention: &durable.Retention{KeepFor: time.Hour}})
+		require.NoError(t, err)
+		require.NoError(t, cleaner.Close())
+		require.Equal(t, durable.Cleaned{Runs: 1, Kept: 1}, c)
+		require.Equal(t, []string{"r"}, w.ids())
+		out, err := wait(t, w, wf, "r")
+		require.NoError(t, err)
+		require.Equal(t, 2, out)
 	})
 }
 

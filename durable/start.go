@@ -38,6 +38,7 @@ type startOptions struct {
 	signals    []firstSignal
 	mail       []store.Message // the signals, encoded; To is missing
 	err        error           // what is wrong with them
+	from       []byte          // the file of FromExport; nil: none
 	input      reflect.Type    // for comparing it with that of a run that exists
 }
 
@@ -57,6 +58,9 @@ func (o *startOptions) take(ctx context.Context, e *Engine, id string, list []St
 	}
 	if o.err == nil {
 		o.err = checkAttributes(o.attributes)
+	}
+	if o.err == nil {
+		o.err = o.checkFrom(ctx, id)
 	}
 	if o.err == nil {
 		o.err = o.encodeSignals(e, id)
@@ -155,6 +159,11 @@ func handleOf[O any](r *run, e *Engine, id string, err error) (*Run[O], error) {
 
 // start creates the run, or finds the one that is the same.
 func (e *Engine) start(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (*run, *Engine, string, error) {
+	if o.from != nil {
+		if err := e.startFrom(ctx, def, id, input, o.from); err != nil {
+			return nil, e, id, fmt.Errorf("durable: starting run %s from a file: %w", id, err)
+		}
+	}
 	var h *store.History
 	for tries := 0; ; tries++ {
 		r, _, err := e.create(ctx, def, id, input, o)
@@ -203,12 +212,18 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	if o.deadline != 0 {
 		row.DeadlineAt = now.Add(o.deadline)
 	}
-	if here := e.defs.find(def.name, def.version); here != nil && row.Version == "" {
-		row.Version, row.InitialVersion = here.version, here.version
+	steps := def.steps
+	if here := e.defs.find(def.name, def.version); here != nil {
+		if row.Version == "" {
+			row.Version, row.InitialVersion = here.version, here.version
+		}
+		if steps == nil {
+			steps = here.steps // started through a Ref, which knows the name alone
+		}
 	}
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails, says its documentation
-	born := &eventData{Seed: hex.EncodeToString(b[:]), Declared: def.steps, Headers: o.headers, Deadline: row.DeadlineAt, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.environment}
+	born := &eventData{Seed: hex.EncodeToString(b[:]), Declared: steps, Headers: o.headers, Deadline: row.DeadlineAt, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.environment}
 	span = e.startSpan(ctx, &row)
 	created = store.Event{Type: store.WorkflowCreated, Data: born.encode()}
 	created.Payload = e.seal(placeOf(id, &created), input)
@@ -224,7 +239,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	var s *segment
 	if here != nil {
 		row.Status, row.Owner, row.StartedAt = store.Running, e.id, row.CreatedAt
-		started := &eventData{Executor: e.id}
+		started := e.sign(&eventData{})
 		if s = e.beginSegment(&row, false); s != nil {
 			started.Segment = formatTrace(s.context)
 		}
@@ -237,7 +252,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	r.lastAt = row.CreatedAt
 	r.headers, r.exclusive = o.headers, o.exclusive
 	r.input, r.seed = input, seed
-	r.inbox.receive(e.firstMail(id, o.mail), nil)
+	r.deliver(e.firstMail(id, o.mail))
 	if r.input == nil {
 		r.input = []byte{}
 	}

@@ -3,7 +3,6 @@ package durable
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -80,105 +79,28 @@ func someOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// fallsBack reports whether a run goes on with the version it was started with:
-// the one it is pinned to is registered neither here nor with anybody alive, and
-// its initial version is registered here. In all other cases a run without its
-// code stays where it is.
-func (ds *definitions) fallsBack(row *store.Run, live []store.Executor) bool {
-	initial := row.InitialVersion
-	if row.Status.Terminal() || initial == "" || initial == row.Version || ds.find(row.Workflow, row.Version) != nil || ds.find(row.Workflow, initial) == nil {
-		return false
-	}
-	return !slices.ContainsFunc(live, func(x store.Executor) bool {
-		return x.Live && store.Serves(x.Serves, row.Workflow, row.Version)
-	})
-}
-
-// codeOf returns the code that a run would be continued with here, nil if there
-// is none. older: it is that of the version the run was started with, and the run
-// must be pinned to it first, by fallBack.
-func (e *Engine) codeOf(ctx context.Context, row *store.Run) (def *definition, older bool, err error) {
-	if def = e.defs.find(row.Workflow, row.Version); def != nil || row.InitialVersion == row.Version {
-		return def, false, nil
-	}
-	executors, err := e.store.Executors(ctx)
-	if err != nil {
-		return nil, false, fmt.Errorf("durable: finding out who serves version %s of workflow %s: %w", row.Version, row.Workflow, storeError(err))
-	}
-	if !e.defs.fallsBack(row, executors) {
-		return nil, false, nil
-	}
-	return e.defs.find(row.Workflow, row.InitialVersion), true, nil
-}
-
-// fallBack pins a run to the version it was started with, durably when it returns
-// nil, and records why. A run that is executed becomes interrupted, so that it is
-// claimable also if this process dies before it claims it. Whoever acted on the
-// run in the same moment decides instead: that is no error.
-func (e *Engine) fallBack(ctx context.Context, row *store.Run) error {
-	h, err := e.store.Load(ctx, row.ID, store.Cursor{NoEvents: true})
-	if err != nil {
-		return fmt.Errorf("durable: reading run %s: %w", row.ID, storeError(err))
-	}
-	now := &h.Run
-	if _, older, err := e.codeOf(ctx, now); err != nil || !older {
-		return err
-	}
-	initial := now.InitialVersion
-	reason := fmt.Sprintf("E2: version %s is not registered with anybody alive; it goes on with version %s, with which it was started", now.Version, initial)
-	patch := &store.RowPatch{Version: &initial}
-	if now.Status == store.Running || now.Status == store.Resuming {
-		interrupted, none := store.Interrupted, ""
-		patch.Status, patch.Code, patch.Reason = &interrupted, &none, &none
-	}
-	_, err = e.operate(ctx, now, nil, act{
-		from:  []store.Status{now.Status},
-		event: store.Event{Type: store.WorkflowRecovered, Data: (&eventData{Reason: reason, Executor: e.id}).encode()},
-		row:   patch,
-	})
-	switch {
-	case overtaken(err):
-		return nil
-	case err != nil:
-		return fmt.Errorf("durable: run %s could not fall back to version %s: %w", row.ID, initial, storeError(err))
-	}
-	e.logRun(slog.LevelWarn, row, "durable: run falls back to the version it was started with", slog.String("pinned", now.Version), slog.String("version", initial))
-	row.Version = initial
-	return nil
-}
-
-// fallsTo is fallBack, if that is needed, for Recover: what does not succeed is
-// reported and keeps no other run.
-func (e *Engine) fallsTo(ctx context.Context, row *store.Run, older bool, rep *Report) bool {
-	if !older {
+// servable reports whether a run has its code here; one that has not is reported
+// as stuck. A run whose pinned version nobody alive serves has been given back its
+// initial one before this is asked: that is E2 of reconcile.
+func (e *Engine) servable(row *store.Run, rep *Report) bool {
+	if e.defs.find(row.Workflow, row.Version) != nil {
 		return true
 	}
-	err := e.fallBack(ctx, row)
-	if err != nil {
-		rep.Stuck = append(rep.Stuck, Stuck{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: CodeNotRegistered, Reason: err.Error(), Next: "call Recover again"})
-	}
-	return err == nil
+	rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
+	return false
 }
 
-// servable makes sure that a run has its code here, falling back if need be; one
-// that has not is reported as stuck.
-func (e *Engine) servable(ctx context.Context, row *store.Run, rep *Report) (bool, error) {
-	def, older, err := e.codeOf(ctx, row)
-	switch {
-	case err != nil:
-		return false, err
-	case def == nil:
-		rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
-		return false, nil
+// codeOf returns the code for a run that was claimed. One whose row names no
+// version belongs to the version it was started with, as far as that is known and
+// here (E1); pin then records it.
+func (e *Engine) codeOf(row *store.Run) *definition {
+	if row.Version != "" || row.InitialVersion == "" {
+		return e.defs.find(row.Workflow, row.Version)
 	}
-	return e.fallsTo(ctx, row, older, rep), nil
-}
-
-// resumeVersion lets a run that Resume is about to claim fall back, if its code
-// is not here and that of its initial version is.
-func (e *Engine) resumeVersion(ctx context.Context, row *store.Run) error {
-	if e.defs.find(row.Workflow, row.Version) != nil {
-		return nil
+	def := e.defs.find(row.Workflow, row.InitialVersion)
+	if def == nil {
+		def = e.defs.find(row.Workflow, "")
 	}
-	return e.fallBack(ctx, row)
+	e.log.Warn("durable: E1: the row of a run names no version", "run", row.ID, "workflow", row.Workflow, "initial", row.InitialVersion, "version", def.version)
+	return def
 }

@@ -135,7 +135,7 @@ func TestAnUnknownVersionFallsBackToTheInitialOne(t *testing.T) {
 				require.Equal(t, "1 1 1", out)
 				require.Contains(t, w.story("r"), "workflow_recovered")
 				require.Equal(t, "1", w.row("r").Version)
-				require.NotEmpty(t, append(w.log.find("falls back to the version it was started with"), w.log.find("E2")...))
+				require.NotEmpty(t, w.log.find("E2: Pinned version is not registered. Pinned to version 1"))
 			})
 		})
 	}
@@ -193,6 +193,9 @@ func TestARunStartedByARefIsPinnedWhenItIsTaken(t *testing.T) {
 		require.Equal(t, "1", w.row("r").Version)
 		rep := w.reboot(t, with(versioned("2")))
 		require.Len(t, rep.Stuck, 1, "version 2 does not take it over")
+		require.NotContains(t, w.story("r"), "workflow_recovered", "there is no initial version to go back to")
+		_, err := w.eng.RecoverRun(w.ctx(), "r")
+		require.EqualError(t, err, "run r is unrecoverable: its version 1 of workflow w is not registered, and it was started without one; run a program that serves it")
 		w.reboot(t, with(versioned("2"), versioned("1")))
 		out, err := wait(t, w, ref, "r")
 		require.NoError(t, err)
@@ -249,5 +252,26 @@ func TestAFallbackThatIsKilledBeforeItsClaimIsNotLost(t *testing.T) {
 		out, err := wait(t, w, one, "r")
 		require.NoError(t, err)
 		require.Equal(t, "1 1 1", out)
+	})
+}
+
+// E1: the row names no version, as rows of other origin may. The run belongs to
+// the version it was started with, not to the newest, and is pinned to it.
+func TestARunWithoutAVersionBelongsToItsInitialOne(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		one := versioned("1")
+		w.boot(t, with(one))
+		start(t, w, one, "r", 0)
+		w.eventually("r", store.Waiting)
+		w.crash()
+		w.expire()
+		repin(t, w, "r", "")
+		rep := w.boot(t, with(one, versioned("2")))
+		require.Empty(t, rep.Stuck)
+		out, err := wait(t, w, one, "r")
+		require.NoError(t, err)
+		require.Equal(t, "1 1 1", out)
+		require.Equal(t, "1", w.row("r").Version)
+		require.NotEmpty(t, w.log.find("E1: the row of a run names no version"))
 	})
 }

@@ -104,9 +104,12 @@ type CheckpointError struct {
 }
 
 func (e *CheckpointError) Error() string {
-	what := fmt.Sprintf("checkpoint %d", e.Seq)
-	if e.Key != "" {
-		what = "checkpoint " + e.Key
+	what := "checkpoint"
+	switch {
+	case e.Key != "":
+		what += " " + e.Key
+	case e.Seq != 0:
+		what += fmt.Sprintf(" %d", e.Seq)
 	}
 	return fmt.Sprintf("durable: run %s has no %s: %s. List what there is with Engine.History", e.RunID, what, e.Reason)
 }

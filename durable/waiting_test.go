@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"testing"
@@ -121,7 +122,7 @@ func TestAnApprovalIsAskedOnceAndAnsweredAfterARestart(t *testing.T) {
 		rep := w.reboot(t, o)
 		require.Equal(t, []durable.Approval{{
 			RunID: "r", Workflow: "approval", Key: "approve", Name: "approve", Prompt: "Ship order-42?", Answer: "approve@0",
-			AskedAt: store.TimeOf(began), Until: store.TimeOf(began.Add(24 * time.Hour)),
+			AskedAt: store.TimeOf(began), Until: store.TimeOf(began.Add(24 * time.Hour)), Seq: 3, Sample: json.RawMessage("false"),
 		}}, rep.Approvals)
 		open, err := w.eng.Approvals(w.ctx())
 		require.NoError(t, err)

@@ -24,6 +24,8 @@ type Filter struct {
 	Orphaned bool
 	// Mail: Inbox > Seen.
 	Mail bool
+	// Unarchived: ArchivedSeq is smaller than the Seq of the run's last event.
+	Unarchived bool `json:",omitempty"`
 
 	// OldestFirst orders by CreatedAt, then run number; otherwise the newest
 	// come first.

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"fmt"
 	"iter"
 )
 
@@ -104,10 +105,12 @@ type Store interface {
 
 	// Delete removes whole runs with all that belongs to them, in one
 	// transaction, and returns how many it removed. Ids that do not exist are
-	// passed over. A run that has not ended makes it fail with *StatusError
-	// and remove nothing, unless force; one with a live owner makes it fail
-	// with *OwnedError even then.
-	Delete(ctx context.Context, runIDs []string, force bool) (int, error)
+	// passed over. It fails and removes nothing with *StatusError for a run that
+	// has not ended, unless Force; with ErrFenced for one that has another epoch
+	// than it is expected to have, so that neither a run that somebody has acted
+	// on since nor a new one under an old id is removed; and with *OwnedError for
+	// one with a live owner, even with Force.
+	Delete(ctx context.Context, d Deletion) (int, error)
 
 	// Limits of what Commit accepts.
 	Limits() Limits
@@ -125,6 +128,33 @@ type History struct {
 	// Events yields the events asked for. After an error it ends. It may be
 	// ranged over more than once, and holds nothing while it is not (S17).
 	Events iter.Seq2[Event, error]
+}
+
+// Deletion says what Delete removes.
+type Deletion struct {
+	RunIDs []string
+	// Epochs that the runs are expected to have, one for each of RunIDs. Nil:
+	// any.
+	Epochs []int64
+	// Force removes runs that have not ended, too.
+	Force bool
+}
+
+// Expects returns an error that matches ErrFenced unless the run with this epoch,
+// RunIDs[i], is the one that is meant. For use by stores.
+func (d *Deletion) Expects(i int, epoch int64) error {
+	if d.Epochs == nil || d.Epochs[i] == epoch {
+		return nil
+	}
+	return fmt.Errorf("run %q has epoch %d and not %d: %w", d.RunIDs[i], epoch, d.Epochs[i], ErrFenced)
+}
+
+// Check returns an error that matches ErrInvalid if d makes no sense.
+func (d *Deletion) Check() error {
+	if d.Epochs != nil && len(d.Epochs) != len(d.RunIDs) {
+		return fmt.Errorf("store: a deletion of %d runs with %d epochs: %w", len(d.RunIDs), len(d.Epochs), ErrInvalid)
+	}
+	return nil
 }
 
 // Limits bound what a store accepts, in bytes where not said otherwise.

@@ -30,8 +30,25 @@ const (
 	goleak    = "go.uber.org/goleak"
 	porcupine = "github.com/anishathalye/porcupine"
 	compress  = "github.com/klauspost/compress"
+	term      = "golang.org/x/term"
+	uniseg    = "github.com/rivo/uniseg"
 	otlp      = "go.opentelemetry.io/proto/otlp"
 	protobuf  = "google.golang.org/protobuf"
+
+	otelSDK     = otel + "/sdk"
+	otlpTraces  = otel + "/exporters/otlp/otlptrace/otlptracehttp"
+	otlpMetrics = otel + "/exporters/otlp/otlpmetric/otlpmetrichttp"
+	openapi     = "github.com/getkin/kin-openapi"
+	chromedp    = "github.com/chromedp/chromedp"
+	cdproto     = "github.com/chromedp/cdproto"
+)
+
+// The modules of the terminal.
+const (
+	cobra       = "github.com/spf13/cobra"
+	pflag       = "github.com/spf13/pflag"
+	yaml        = "go.yaml.in/yaml/v3"
+	progressbar = "github.com/schollz/progressbar/v3"
 )
 
 // A new line here needs one in docs/adr/0002-dependencies.md.
@@ -52,16 +69,32 @@ var rules = []rule{
 	{path: "conformance", ours: []string{"store"}, forTests: true},
 
 	// Around the SDK, never imported by it.
+	{path: "shell", ours: []string{"durable", "store", "internal"}},
+	{path: "archive", ours: []string{"durable", "store", "internal"}, modules: []string{compress}},
+	{path: "dashboard", ours: []string{"client", "durable", "store", "internal/outline"}},
+	{path: "dashboard/internal/shots", ours: []string{"dashboard", "durable", "store"}, modules: []string{chromedp, cdproto}, anyBackend: true},
+	{path: "client"},
+	{path: "cli", ours: []string{"durable", "store", "client", "archive", "internal"}, modules: []string{cobra, pflag, term, yaml, progressbar, sys}},
+	{path: "cli/internal/shop", ours: []string{"cli", "durable", "dashboard", "store"}, modules: []string{cobra}, anyBackend: true},
+	{path: "cmd", ours: []string{"cli", "store"}, anyBackend: true},
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
 	{
+		path: "examples/telemetry", ours: []string{"durable", "store", "internal/otlptest", "internal/termview", "internal/tracecheck"}, anyBackend: true,
+		modules: []string{otel, otel + "/trace", otelSDK, otelSDK + "/metric", otlpTraces, otlpMetrics},
+	},
+	{
 		path: "bench", ours: []string{"durable", "store", "internal"},
-		modules: []string{sqlx, sqlite3, pq}, anyBackend: true, forTests: true,
+		modules: []string{sqlx, sqlite3, pq, otelSDK, otelSDK + "/metric"}, anyBackend: true, forTests: true,
 	},
 
 	// Nobody's API. It serves the backends and the SDK, so it may not know them.
 	{path: "internal", ours: []string{"store"}},
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
+	{path: "internal/termview", ours: []string{"durable", "store"}, modules: []string{term, uniseg}},
+	{path: "internal/outline", ours: []string{"store"}},
 	{path: "internal/pgtest", modules: []string{pq, sqlx, sys, flock}, forTests: true},
+	{path: "internal/tracecheck", ours: []string{"store", "internal/otlptest"}},
+	{path: "internal/tracedemo", ours: []string{"store", "internal/otlptest", "internal/tracecheck"}, anyBackend: true},
 	{path: "internal/otlptest", modules: []string{otlp, protobuf}, forTests: true},
 }
 
@@ -71,6 +104,6 @@ var backends = []string{"store/memory", "store/sqlite", "store/postgres"}
 // testModules and testHelpers are for _test files and for packages that are
 // themselves for tests.
 var (
-	testModules = []string{testify, rapid, goleak, porcupine}
+	testModules = []string{testify, rapid, goleak, porcupine, openapi}
 	testHelpers = []string{"internal/pgtest", "conformance", "durable/durabletest"}
 )

@@ -10,7 +10,7 @@ import (
 // What docs/care.md tells people to write is code that is compiled and run.
 func TestCareShowsTheExamples(t *testing.T) {
 	blocks := goBlock.FindAllStringSubmatch(read(t, "docs/care.md"), -1)
-	require.Len(t, blocks, 5)
+	require.Len(t, blocks, 6)
 	examples := read(t, "durable/example_care_test.go")
 	for _, b := range blocks {
 		require.True(t, strings.Contains(examples, b[1]), "this block of docs/care.md is not in durable/example_care_test.go:\n%s", b[1])

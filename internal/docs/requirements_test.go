@@ -14,7 +14,7 @@ import (
 var (
 	quoted   = regexp.MustCompile("`([^`]+)`")
 	testName = regexp.MustCompile(`^(Test|Fuzz|Example|Benchmark)\w*(/.+)?$`)
-	target   = regexp.MustCompile(`(?m)^([a-z]+):`)
+	target   = regexp.MustCompile(`(?m)^([a-z-]+):`)
 )
 
 type row struct {

@@ -156,7 +156,7 @@ func pauseShapes() []*shape {
 			},
 		},
 		{
-			name: "pause in mid-sleep", may: []string{"r wait_requested letter", "r run_claimed"}, want: []string{"awake, <nil>"},
+			name: "pause in mid-sleep", may: []string{"r wait_requested letter"}, want: []string{"awake, <nil>"},
 			define: func(l *life) []durable.Definition {
 				return []durable.Definition{durable.Define("pause in mid-sleep", func(ctx context.Context, _ int) (string, error) {
 					if err := durable.Sleep(ctx, 2*short); err != nil {

@@ -133,7 +133,7 @@ func (s *shape) try(t require.TestingT, b backend, d *data, deaths ...death) (re
 	for l := range tr.past {
 		// Claims tell of the processes, and what has been sent to a run that
 		// was about to end depends on the moment.
-		if !strings.Contains(l, string(store.RunResumed)) && !strings.Contains(l, string(store.RunClaimed)) && !strings.HasPrefix(l, "mail ") {
+		if !claims(l) && !strings.HasPrefix(l, "mail ") {
 			res.events[l] = true
 		}
 	}
@@ -173,6 +173,8 @@ func (tr *trial) live(t require.TestingT, n int, at *death) (writes [][]string, 
 	l.ctx = durable.NewContext(ctx, l.eng)
 
 	outcome, err = l.work(wf)
+	// Others see a write before the process knows that it dies by it.
+	require.NoError(t, l.eng.Close())
 	if died = l.isDead(); !died {
 		require.NoError(t, err, "life %d; on record: %v", n, l.recordedBy)
 	}

@@ -37,6 +37,7 @@ type orders struct {
 	Life    int
 	New     int // runs to start
 	Lease   time.Duration
+	Hold    string // key and attempt of the body that a polite one does not leave until it is closed, or killed
 }
 
 // TestMain turns the binary into a child when it is told to.

@@ -21,7 +21,14 @@ import (
 func polite(st store.Store, o orders) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	wf := kinds(o)
+	var eng *durable.Engine
+	wf := kinds(o, func() {
+		<-ctx.Done()
+		for closing := false; !closing; time.Sleep(time.Millisecond) { // then no further step begins
+			h, _ := eng.Health(ctx) // which has ended: the store is not asked
+			closing = h.Closing
+		}
+	})
 	eng, err := durable.Open(ctx, st, durable.Options{Workflows: []durable.Definition{wf}, Logger: quiet(), Grace: 5 * time.Second})
 	if err != nil {
 		return err
@@ -42,11 +49,11 @@ func polite(st store.Store, o orders) error {
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
-		closing := time.Now()
+		began := time.Now()
 		if err := eng.Close(); err != nil {
 			return err
 		}
-		fmt.Println("closed", time.Since(closing) < 5*time.Second)
+		fmt.Println("closed", time.Since(began) < 5*time.Second)
 		err = <-ended
 	}
 	fmt.Println("outcome", err)
@@ -54,15 +61,15 @@ func polite(st store.Store, o orders) error {
 }
 
 // kinds has a step of every kind; each marks in the journal that it ran, and
-// says so on stdout.
-func kinds(o orders) *durable.Workflow[string, string] {
+// says so on stdout. The one that orders name then holds.
+func kinds(o orders, hold func()) *durable.Workflow[string, string] {
 	mark := func(ctx context.Context) durable.AttemptInfo {
 		a := durable.Attempt(ctx)
 		note(o, "%s %d", a.Key, a.Number)
 		fmt.Println("in", a.Key, a.Number)
-		// Time for the test to act here; the step itself has nothing to wait
-		// for.
-		time.Sleep(20 * time.Millisecond)
+		if fmt.Sprint(a.Key, " ", a.Number) == o.Hold {
+			hold()
+		}
 		return a
 	}
 	return durable.Define("kinds", func(ctx context.Context, dir string) (string, error) {
@@ -118,6 +125,7 @@ func TestOnAnInterruptSignalTheRunIsSavedAndTheProcessSaysHowToResume(t *testing
 	backends(t, func(t *testing.T, o orders) {
 		o.Role = "polite"
 		for _, stopIn := range []string{"plain 1", "shell 2", "validation 1", "goal 2"} {
+			o.Hold = stopIn
 			c := start(t, o)
 			c.await(t, "in "+stopIn)
 			require.NoError(t, c.Process.Signal(os.Interrupt))
@@ -134,6 +142,7 @@ func TestOnAnInterruptSignalTheRunIsSavedAndTheProcessSaysHowToResume(t *testing
 			require.Equal(t, store.WorkflowInterrupted, h.Run.Last.Type)
 			require.NoError(t, st.Close())
 		}
+		o.Hold = ""
 		last := start(t, o)
 		require.Equal(t, "<nil>", last.await(t, "outcome"))
 		require.NoError(t, last.Wait())
@@ -145,10 +154,12 @@ func TestEveryKindOfStepGoesOnWhereItWasKilled(t *testing.T) {
 		o.Role = "polite"
 		kills := []string{"plain 1", "shell 1", "shell 2", "test 1", "validation 1", "goal 1", "goal 2", "goal 3", "agent 1"}
 		for _, at := range kills {
+			o.Hold = at
 			c := start(t, o)
 			c.await(t, "in "+at)
 			c.kill(t)
 		}
+		o.Hold = ""
 		last := start(t, o)
 		require.Equal(t, "<nil>", last.await(t, "outcome"))
 		require.NoError(t, last.Wait())
@@ -165,9 +176,9 @@ func TestEveryKindOfStepGoesOnWhereItWasKilled(t *testing.T) {
 		st, err := openStore(o.Backend, o.DSN)
 		require.NoError(t, err)
 		defer st.Close()
-		eng, err := durable.Open(t.Context(), st, durable.Options{Workflows: []durable.Definition{kinds(o)}, Logger: quiet()})
+		eng, err := durable.Open(t.Context(), st, durable.Options{Workflows: []durable.Definition{kinds(o, nil)}, Logger: quiet()})
 		require.NoError(t, err)
-		h, err := kinds(o).Handle(durable.NewContext(t.Context(), eng), "the run")
+		h, err := kinds(o, nil).Handle(durable.NewContext(t.Context(), eng), "the run")
 		require.NoError(t, err)
 		out, err := h.Wait(t.Context())
 		require.NoError(t, err)

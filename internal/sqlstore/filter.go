@@ -21,6 +21,9 @@ type Dialect struct {
 	Array func([]string) any
 	// Runs and Attributes are the tables, as they are written in SQL.
 	Runs, Attributes string
+	// LastSeq is an expression for the Seq of the last event of the row of Runs
+	// that is looked at.
+	LastSeq string
 }
 
 // MaxPage is the largest page that is returned, whatever Filter.Limit says.
@@ -159,6 +162,9 @@ func (d Dialect) where(f store.Filter, live []string) *where {
 	}
 	if f.Mail {
 		w.conds = append(w.conds, "inbox > seen")
+	}
+	if f.Unarchived {
+		w.conds = append(w.conds, "archived_seq < "+d.LastSeq)
 	}
 	return w
 }

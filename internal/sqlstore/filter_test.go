@@ -16,7 +16,7 @@ var dialect = sqlstore.Dialect{
 	Param: func(n int) string { return fmt.Sprintf("?%d", n) },
 	AnyOf: func(column, param string) string { return column + " IN (SELECT value FROM json_each(" + param + "))" },
 	Array: func(list []string) any { return strings.Join(list, ",") },
-	Runs:  "durable_runs", Attributes: "durable_attributes",
+	Runs:  "durable_runs", Attributes: "durable_attributes", LastSeq: "(SELECT max(seq) FROM durable_events WHERE run_no = no)",
 }
 
 const hostile = `x'; DROP TABLE durable_runs; --`

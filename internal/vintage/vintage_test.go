@@ -213,7 +213,7 @@ func TestRunsOfEveryVersionAreFinished(t *testing.T) {
 				}
 
 				// And old runs can be deleted.
-				n, err := open().Delete(t.Context(), []string{"everything", "is-failed", "order-1"}, true)
+				n, err := open().Delete(t.Context(), store.Deletion{RunIDs: []string{"everything", "is-failed", "order-1"}, Force: true})
 				require.NoError(t, err)
 				require.Equal(t, 3, n)
 			})

@@ -7,7 +7,10 @@ import (
 )
 
 // Delete implements store.Store.
-func (s *Store) Delete(ctx context.Context, runIDs []string, force bool) (int, error) {
+func (s *Store) Delete(ctx context.Context, which store.Deletion) (int, error) {
+	if err := which.Check(); err != nil {
+		return 0, err
+	}
 	if err := s.enter(ctx); err != nil {
 		return 0, err
 	}
@@ -16,13 +19,16 @@ func (s *Store) Delete(ctx context.Context, runIDs []string, force bool) (int, e
 	s.counts.Statements++
 	now := d.now()
 	runs := make(map[*run]struct{})
-	for _, id := range runIDs {
+	for i, id := range which.RunIDs {
 		r := d.runs[id]
 		if r == nil {
 			continue
 		}
-		if !r.row.Status.Terminal() && !force {
+		if !r.row.Status.Terminal() && !which.Force {
 			return 0, &store.StatusError{RunID: id, Status: r.row.Status}
+		}
+		if err := which.Expects(i, r.row.Epoch); err != nil {
+			return 0, err
 		}
 		if !d.free(r, now) {
 			return 0, &store.OwnedError{RunID: id, Owner: r.row.Owner}

@@ -86,7 +86,7 @@ func (d *data) matching(f store.Filter) []*run {
 	now := d.now()
 	var runs []*run
 	for _, r := range d.runs {
-		if matches(&r.row, &f) && (!f.Orphaned || d.orphaned(r, now)) {
+		if matches(&r.row, &f) && (!f.Orphaned || d.orphaned(r, now)) && (!f.Unarchived || r.row.ArchivedSeq < int64(r.log.len())) {
 			runs = append(runs, r)
 		}
 	}

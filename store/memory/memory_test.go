@@ -173,7 +173,7 @@ func BenchmarkCheckpoint(b *testing.B) {
 	b.ReportAllocs()
 	for seq := int64(0); b.Loop(); seq++ {
 		if seq%1000 == 0 {
-			_, err := s.Delete(ctx, []string{"order-42"}, true)
+			_, err := s.Delete(ctx, store.Deletion{RunIDs: []string{"order-42"}, Force: true})
 			check(err)
 			check(s.Commit(ctx, []store.Change{create("order-42", 1)})[0])
 		}

@@ -13,12 +13,15 @@ import (
 // An append that is under way does not wait for a lock, so it may leave an
 // event behind whose run is gone. Nothing ever reads it: run numbers are not
 // used twice.
-func (s *Store) Delete(ctx context.Context, runIDs []string, force bool) (int, error) {
+func (s *Store) Delete(ctx context.Context, d store.Deletion) (int, error) {
+	if err := d.Check(); err != nil {
+		return 0, err
+	}
 	if err := s.enter(ctx); err != nil {
 		return 0, err
 	}
 	defer s.calls.Done()
-	if len(runIDs) == 0 {
+	if len(d.RunIDs) == 0 {
 		return 0, nil
 	}
 	var deleted, asked []int64 // asked: by an attempt whose answer was lost
@@ -36,20 +39,20 @@ func (s *Store) Delete(ctx context.Context, runIDs []string, force bool) (int, e
 			asked = nil
 		}
 		var err error
-		deleted, err = s.deleteRuns(w, runIDs, force)
+		deleted, err = s.deleteRuns(w, &d)
 		if lost := (*lostError)(nil); errors.As(err, &lost) && lost.maybe {
 			asked = deleted
 		}
 		return err
 	})
 	if err != nil {
-		return 0, described(fmt.Sprintf("delete of %d runs", len(runIDs)), err)
+		return 0, described(fmt.Sprintf("delete of %d runs", len(d.RunIDs)), err)
 	}
-	for _, id := range runIDs {
+	for _, id := range d.RunIDs {
 		s.numbers.forget(id)
 	}
 	if len(deleted) > 0 {
-		s.notices.tell(runIDs)
+		s.notices.tell(d.RunIDs)
 	}
 	return len(deleted), nil
 }
@@ -62,7 +65,7 @@ func runsLeft(w *wire, nos []int64) (n int64, err error) {
 	return n, err
 }
 
-func (s *Store) deleteRuns(w *wire, runIDs []string, force bool) ([]int64, error) {
+func (s *Store) deleteRuns(w *wire, d *store.Deletion) ([]int64, error) {
 	if err := w.begin(); err != nil {
 		return nil, err
 	}
@@ -71,20 +74,29 @@ func (s *Store) deleteRuns(w *wire, runIDs []string, force bool) ([]int64, error
 		id    string
 		st    store.Status
 		owner string
+		epoch int64
 	}
 	var runs []locked
 	err := w.query("lock_for_delete", func(v []driverValue) error {
-		runs = append(runs, locked{v[0].(int64), v[1].(string), store.Status(v[2].(string)), v[3].(string)})
+		runs = append(runs, locked{v[0].(int64), v[1].(string), store.Status(v[2].(string)), v[3].(string), v[4].(int64)})
 		return nil
-	}, texts(runIDs...))
+	}, texts(d.RunIDs...))
 	if err != nil {
 		return nil, err
 	}
 	var all *census
 	var nos []int64
 	for _, r := range runs {
-		if !r.st.Terminal() && !force {
+		if !r.st.Terminal() && !d.Force {
 			return nil, &store.StatusError{RunID: r.id, Status: r.st}
+		}
+		for i, id := range d.RunIDs {
+			if id != r.id {
+				continue
+			}
+			if err := d.Expects(i, r.epoch); err != nil {
+				return nil, err
+			}
 		}
 		if r.owner != "" {
 			if all == nil {

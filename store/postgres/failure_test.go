@@ -242,7 +242,7 @@ func TestAStricterIsolationOfTheServerIsNoObstacle(t *testing.T) {
 				s := openOptions(t, dsn, postgres.Options{Pooled: pooled})
 				c := &crowd{t: t, store: s, steps: 3, sink: fmt.Sprintf("sink-%v", pooled)}
 				if pooled {
-					_, err := s.Delete(t.Context(), ids(t, s), true)
+					_, err := s.Delete(t.Context(), store.Deletion{RunIDs: ids(t, s), Force: true})
 					require.NoError(t, err)
 				}
 				c.run(func() {

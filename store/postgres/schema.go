@@ -159,5 +159,6 @@ func (s *Store) dialect() sqlstore.Dialect {
 		Array:      func(list []string) any { return texts(list...) },
 		Runs:       rename("durable_runs"),
 		Attributes: rename("durable_attributes"),
+		LastSeq:    "(SELECT max(e.seq) FROM " + rename("durable_events") + " AS e WHERE e.run_no = no)",
 	}
 }

@@ -48,7 +48,7 @@ func TestARunFromStartToEnd(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, page.Runs, 1)
 			require.Equal(t, h.Run, page.Runs[0])
-			n, err := st.Delete(t.Context(), []string{"r", "none"}, false)
+			n, err := st.Delete(t.Context(), store.Deletion{RunIDs: []string{"r", "none"}})
 			require.NoError(t, err)
 			require.Equal(t, 1, n)
 			refuse(t, st, l.plain(1), store.ErrNotFound)
@@ -66,13 +66,13 @@ func TestARunThatWasReplacedIsFoundAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			old := start(t, a, name)
 			commit(t, a, old.plain(1)) // its number is remembered now
-			_, err := b.Delete(t.Context(), []string{name}, true)
+			_, err := b.Delete(t.Context(), store.Deletion{RunIDs: []string{name}, Force: true})
 			require.NoError(t, err)
 			refuse(t, a, old.plain(n), store.ErrNotFound)
 
 			old = start(t, a, name)
 			commit(t, a, old.plain(1))
-			_, err = b.Delete(t.Context(), []string{name}, true)
+			_, err = b.Delete(t.Context(), store.Deletion{RunIDs: []string{name}, Force: true})
 			require.NoError(t, err)
 			l, c := create(name, func(r *store.Run) { r.Epoch += 1000 })
 			commit(t, b, c)

@@ -9,8 +9,11 @@ import (
 )
 
 // Delete implements store.Store.
-func (s *Store) Delete(ctx context.Context, runIDs []string, force bool) (int, error) {
-	if len(runIDs) == 0 {
+func (s *Store) Delete(ctx context.Context, d store.Deletion) (int, error) {
+	if err := d.Check(); err != nil {
+		return 0, err
+	}
+	if len(d.RunIDs) == 0 {
 		if err := s.enter(ctx); err != nil {
 			return 0, err
 		}
@@ -19,7 +22,7 @@ func (s *Store) Delete(ctx context.Context, runIDs []string, force bool) (int, e
 	}
 	n := 0
 	err := s.write(ctx, "delete runs", func(t *tx) error {
-		doomed, err := t.doomed(runIDs, force)
+		doomed, err := t.doomed(&d)
 		if err != nil {
 			return err
 		}
@@ -41,9 +44,9 @@ func (s *Store) Delete(ctx context.Context, runIDs []string, force bool) (int, e
 }
 
 // doomed returns the runs to delete, or the reason why one of them must stay.
-func (t *tx) doomed(ids []string, force bool) (map[string]int64, error) {
+func (t *tx) doomed(d *store.Deletion) (map[string]int64, error) {
 	doomed := make(map[string]int64)
-	for _, id := range ids {
+	for i, id := range d.RunIDs {
 		h, err := t.head(id)
 		if err != nil {
 			return nil, err
@@ -51,8 +54,11 @@ func (t *tx) doomed(ids []string, force bool) (map[string]int64, error) {
 		if h.no == 0 {
 			continue
 		}
-		if !h.row.Status.Terminal() && !force {
+		if !h.row.Status.Terminal() && !d.Force {
 			return nil, &store.StatusError{RunID: id, Status: h.row.Status}
+		}
+		if err := d.Expects(i, h.row.Epoch); err != nil {
+			return nil, err
 		}
 		if h.row.Owner != "" {
 			live, err := t.live(h.row.Owner)

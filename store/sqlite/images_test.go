@@ -72,7 +72,7 @@ func TestAPowerFailureAtAnyWriteOfADeletionLeavesTheBatchOrNothingOfIt(t *testin
 	start(t, st, "kept")
 	found := map[int]int{}
 	n := imagesOf(t, path, st, func() {
-		n, err := st.Delete(t.Context(), ids, false)
+		n, err := st.Delete(t.Context(), store.Deletion{RunIDs: ids})
 		require.NoError(t, err)
 		require.Equal(t, len(ids), n)
 	}, func(image string) {

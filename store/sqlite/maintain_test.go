@@ -64,7 +64,7 @@ func TestMaintenanceGivesTheSpaceOfDeletedRunsBack(t *testing.T) {
 				ids := ended(t, st, fmt.Sprint("r", round, "-"), 100, 20_000)
 				full := size()
 				require.Greater(t, full, empty+5_000_000)
-				n, err := st.Delete(t.Context(), ids, false)
+				n, err := st.Delete(t.Context(), store.Deletion{RunIDs: ids})
 				require.NoError(t, err)
 				require.Equal(t, 100, n)
 				sizes = append(sizes, size())
@@ -150,7 +150,7 @@ func childSweeps(st *sqlite.Store, _ string) error {
 		for _, r := range page.Runs {
 			ids = append(ids, r.ID)
 		}
-		if _, err := st.Delete(ctx, ids, false); err != nil {
+		if _, err := st.Delete(ctx, store.Deletion{RunIDs: ids}); err != nil {
 			return err
 		}
 		for _, id := range ids {
@@ -212,7 +212,7 @@ func TestAKillWhileOldRunsAreDeletedLeavesNoOrphans(t *testing.T) {
 		for id := range all {
 			ids = append(ids, id)
 		}
-		_, err := st.Delete(t.Context(), ids, true)
+		_, err := st.Delete(t.Context(), store.Deletion{RunIDs: ids, Force: true})
 		require.NoError(t, err)
 	}
 	t.Logf("%d of 10 were killed in the middle", cut)

@@ -88,6 +88,7 @@ func loadQueries(o Options) (*queries, error) {
 			AnyOf: func(column, param string) string { return column + " IN (SELECT value FROM json_each(" + param + "))" },
 			Array: jsonArray,
 			Runs:  rename("durable_runs"), Attributes: rename("durable_attributes"),
+			LastSeq: "(SELECT max(e.place) FROM " + rename("durable_events") + " AS e WHERE e.place > no << 28 AND e.place < (no + 1) << 28) & 268435455",
 		},
 	}
 	for name, p := range q.names() {

@@ -100,7 +100,7 @@ INSERT INTO durable_inbox (run_no, seq, kind, name, id, at, data, payload)
 SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bigint[], $7::text[], $8::bytea[])
 
 -- name: lock_for_delete (own)
-SELECT no, id, status, owner FROM durable_runs WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE
+SELECT no, id, status, owner, epoch FROM durable_runs WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE
 
 -- name: delete_runs (own)
 DELETE FROM durable_runs WHERE no = ANY($1::bigint[])

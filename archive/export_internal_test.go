@@ -1,0 +1,7 @@
+package archive
+
+// For tests of the names alone.
+var (
+	NameOf = nameOf
+	IDOf   = idOf
+)

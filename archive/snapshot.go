@@ -1,0 +1,118 @@
+package archive
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// RunSnapshot is a run at a checkpoint, which is a wait, with all that is needed
+// to go on from there: what it was started with, what its steps came to, and
+// what it waits for.
+type RunSnapshot struct {
+	RunID      string          `json:"run_id"`
+	WorkflowID string          `json:"workflow_id"`
+	Input      json.RawMessage `json:"input,omitempty"`
+	// CompletedSteps are the results of the steps that have completed, by key.
+	// One that cannot be shown (see Run.Hidden) is null; the run has it.
+	CompletedSteps map[string]json.RawMessage `json:"completed_steps"`
+	ResumeAt       string                     `json:"resume_at"` // key of the last wait
+	Prompt         string                     `json:"checkpoint_prompt,omitempty"`
+	Trace          []Event                    `json:"trace"`
+
+	file []byte
+}
+
+// BuildSnapshot returns the snapshot of an archived run at its last
+// checkpoint_waiting event, nil if there is none. What was left behind by a jump
+// or a repair counts for nothing.
+func BuildSnapshot(e *Entry) *RunSnapshot {
+	s := &RunSnapshot{RunID: e.ID, WorkflowID: e.Workflow, Input: e.Input, CompletedSteps: map[string]json.RawMessage{}, Trace: e.Trace, file: e.File}
+	for i := range e.Trace {
+		ev := &e.Trace[i]
+		var d said
+		_ = json.Unmarshal(ev.Data, &d) // what cannot be read has no prompt
+		switch {
+		case ev.Abandoned:
+		case ev.Type == store.StepCompleted:
+			s.CompletedSteps[ev.Key] = ev.Value
+		case ev.Type == store.WaitRequested:
+			s.ResumeAt, s.Prompt = ev.Key, d.Prompt
+		}
+	}
+	if s.ResumeAt == "" {
+		return nil
+	}
+	return s
+}
+
+// Option returns the snapshot as an option of Start: the run begins with what the
+// snapshot holds instead of from nothing. See durable.FromExport.
+func (s *RunSnapshot) Option() durable.StartOption { return durable.FromExport(s.file) }
+
+// Restore brings an archived run back into a store that does not have it, under
+// its id and with its events, and resumes it unless it had ended. It goes on
+// where it was: steps that are recorded are skipped, a wait waits again and is
+// answered as ever. It is for a store that was lost; make sure that nobody still
+// executes the run elsewhere.
+//
+// Errors: store.ErrExists when the store has the run, which is then the truth;
+// those of a.Get, of durable.Engine.Import and of durable.Engine.Resume. After an
+// error of Resume the run is there, and Resume can be called again.
+func Restore(ctx context.Context, eng *durable.Engine, a Archive, runID string) (durable.Imported, error) {
+	e, err := a.Get(ctx, runID)
+	if err != nil {
+		return durable.Imported{}, err
+	}
+	in, err := eng.Import(ctx, bytes.NewReader(e.File), durable.ImportOptions{})
+	if err != nil {
+		return in, err
+	}
+	if in.Status.Terminal() {
+		return in, nil
+	}
+	if _, err := eng.Resume(ctx, runID, durable.ResumeOptions{}); err != nil {
+		return in, fmt.Errorf("archive: run %s was restored, and is not resumed: %w", runID, err)
+	}
+	return in, nil
+}
+
+// Restored is what RestoreWaiting has done.
+type Restored struct {
+	Runs   []string         // restored and resumed
+	Failed map[string]error // why others could not be
+}
+
+// RestoreWaiting restores every archived run that has not ended and that the
+// store does not have: what to call on boot after the store was lost. A run that
+// cannot be restored does not stop the others. The error says that the archive
+// could not be listed.
+func RestoreWaiting(ctx context.Context, eng *durable.Engine, a Archive) (Restored, error) {
+	out := Restored{Failed: map[string]error{}}
+	var ids []string
+	for run, err := range a.List(ctx) {
+		switch {
+		case errors.Is(err, ErrUnreadable):
+			out.Failed[run.ID] = err
+		case err != nil:
+			return out, err
+		case !run.Status.Terminal():
+			ids = append(ids, run.ID)
+		}
+	}
+	for _, id := range ids {
+		switch _, err := Restore(ctx, eng, a, id); {
+		case errors.Is(err, store.ErrExists): // the store's is the truth
+		case err != nil:
+			out.Failed[id] = err
+		default:
+			out.Runs = append(out.Runs, id)
+		}
+	}
+	return out, nil
+}

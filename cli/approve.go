@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/durable"
+)
+
+func (a *app) approveCommand() *cobra.Command {
+	return a.answerCommand("approve", "Approved", true, "Say yes to what a run asks")
+}
+
+func (a *app) rejectCommand() *cobra.Command {
+	return a.answerCommand("reject", "Rejected", false, "Say no to what a run asks")
+}
+
+// answered is what approve and reject print with --json.
+type answered struct {
+	ID     string          `json:"id"`
+	Wait   string          `json:"wait"`
+	Prompt string          `json:"prompt"`
+	Value  json.RawMessage `json:"value,omitempty"`
+}
+
+func (a *app) answerCommand(name, done string, yes bool, short string) *cobra.Command {
+	var wait, reason, value, by string
+	cmd := a.command(spec{
+		use: name + " ID", short: short, min: 1, max: 1, ids: true,
+		long: short + `. The answer is kept in the run's inbox: it counts also when nobody
+executes the run at the moment. When the run asks several things, --wait says which.
+A workflow that waits for more than yes or no takes --value.`,
+		example: fmt.Sprintf(`  durable %s order-42
+  durable %s order-42 --reason "in stock"
+  durable %s order-42 --wait approve
+  durable resume order-42`, name, name, name),
+		do: func(c *call, args []string) error {
+			raw, err := c.readValue(value)
+			if err != nil {
+				return err
+			}
+			return c.answer(args[0], wait, done, answerOf{yes: yes, reason: reason, by: by, value: raw})
+		},
+	})
+	fl := cmd.Flags()
+	fl.StringVar(&wait, "wait", "", "the `KEY` of the wait, when the run asks several things")
+	fl.StringVar(&reason, "reason", "", "why, for the run and for people")
+	fl.StringVar(&by, "by", a.getenv("USER"), "who answers, where the workflow wants to know")
+	fl.StringVar(&value, "value", "", "the whole answer: JSON, @FILE or -")
+	return cmd
+}
+
+// answerOf is an answer to an approval.
+type answerOf struct {
+	yes        bool
+	reason, by string
+	value      json.RawMessage // the whole answer; nil: made of the others
+}
+
+// verdict returns the value that the workflow gets.
+func (a *answerOf) verdict(to *durable.Approval) (json.RawMessage, error) {
+	if a.value != nil {
+		return a.value, nil
+	}
+	v, err := to.Verdict(a.yes, a.by, a.reason)
+	if err != nil {
+		return nil, &failure{code: "needs_value", exit: ExitUsage, message: fmt.Sprintf("%s does not wait for yes or no.", to.Key), next: "Give the whole answer: --value " + quote(orElse(string(to.Sample), "JSON")), err: err}
+	}
+	return v, nil
+}
+
+func (c *call) answer(id, wait, done string, a answerOf) error {
+	t, err := c.target()
+	if err != nil {
+		return err
+	}
+	s, err := t.session(c.ctx, id)
+	if err != nil {
+		return err
+	}
+	open, err := t.approvals(c.ctx, id)
+	if err != nil {
+		return err
+	}
+	one, err := c.pick(s, open, wait)
+	if err != nil {
+		return err
+	}
+	value, err := t.answer(c.ctx, one, a)
+	var late *durable.TooLateError
+	if errors.As(err, &late) {
+		return refused("too_late", "Show it: "+c.self("sessions", "show", id), "%s of %s was answered by somebody else, or has ended.", one.Key, id)
+	}
+	if err != nil {
+		return err
+	}
+	c.nobody(t, s)
+	return c.print(answered{ID: id, Wait: one.Key, Prompt: one.Prompt, Value: value}, func() {
+		c.out.printf("%s %s: %s\n", done, escape(id), escape(one.Prompt))
+	})
+}
+
+// pick chooses the wait that is answered.
+func (c *call) pick(s *Session, open []durable.Approval, wait string) (durable.Approval, error) {
+	var keys []string
+	for _, a := range open {
+		if a.Key == wait || wait == "" && len(open) == 1 {
+			return a, nil
+		}
+		keys = append(keys, a.Key)
+	}
+	if len(open) == 0 {
+		return durable.Approval{}, refused("nothing_asked", "Show it: "+c.self("sessions", "show", s.ID), "%s asks nothing (status: %s)", s.ID, s.Status)
+	}
+	if wait == "" {
+		return durable.Approval{}, &failure{code: "usage", exit: ExitUsage, message: fmt.Sprintf("%s asks %d things: %s", s.ID, len(open), strings.Join(keys, ", ")), next: "Say which: --wait " + quote(keys[0])}
+	}
+	return durable.Approval{}, &failure{code: "not_found", exit: ExitNotFound, message: fmt.Sprintf("%s does not ask %s; it asks: %s", s.ID, wait, strings.Join(keys, ", ")), next: "Say which: --wait " + quote(keys[0])}
+}
+
+// nobody says that a message was kept for a run that nobody executes now, and
+// what would.
+func (c *call) nobody(t target, s *Session) {
+	l, isLocal := t.(*local)
+	if !isLocal || s.live || s.terminal() || l.somebodyElseServes(c.ctx, s.Workflow) {
+		return
+	}
+	if run := c.code(s); run != "" {
+		c.say("Nobody executes %s at the moment. Go on with: %s", escape(s.ID), run)
+	}
+}

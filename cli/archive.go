@@ -1,0 +1,325 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/archive"
+	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Archive names the archive of the mounted program, for history and archive. kind
+// is what it is called there: "git", "dir".
+func Archive(kind string, a archive.Archive) Option {
+	return func(app *app) { app.archive, app.archiveKind = a, kind }
+}
+
+// archiveFlags say where an archive is.
+type archiveFlags struct{ git, dir, prefix string }
+
+func (f *archiveFlags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.git, "git", "", "the archive in this git repository; without it, and without an archive of the program, the one in the current `DIR`")
+	fl.StringVar(&f.dir, "dir", "", "the archive in this `DIR`")
+	fl.StringVar(&f.prefix, "prefix", "", "of the refs in the repository, if not "+archive.DefaultPrefix)
+}
+
+// openArchive opens the archive that flags name, or the program's, or the git
+// repository that the command is used in.
+func (c *call) openArchive(f archiveFlags) (archive.Archive, string, error) {
+	switch {
+	case f.git != "" && f.dir != "":
+		return nil, "", usage("name one of --git and --dir, not both")
+	case f.dir != "":
+		if _, err := os.Stat(f.dir); err != nil { // a look creates nothing
+			return nil, "", &failure{code: "unavailable", exit: ExitUnreachable, message: "The archive cannot be opened: " + err.Error(), next: "Check --dir."}
+		}
+		a, err := archive.OpenDir(f.dir)
+		if err != nil {
+			return nil, "", c.archiveFailed(err)
+		}
+		c.done = append(c.done, func() { _ = a.Close() })
+		return a, "dir", nil
+	case f.git == "" && c.archive != nil:
+		return c.archive, c.archiveKind, nil
+	}
+	a, err := archive.OpenGit(c.ctx, orElse(f.git, "."), archive.GitOptions{Prefix: f.prefix})
+	if err != nil {
+		return nil, "", c.archiveFailed(err)
+	}
+	return a, "git", nil
+}
+
+// archiveFailed says what it means that an archive did not do what it should.
+func (c *call) archiveFailed(err error) error {
+	f := &failure{code: "archive", exit: ExitFailed, message: err.Error(), err: err}
+	switch {
+	case errors.Is(err, archive.ErrNotFound):
+		f.code, f.exit, f.next = "not_found", ExitNotFound, "List: "+c.self("archive", "list")
+	case errors.Is(err, archive.ErrUnavailable):
+		f.code, f.exit, f.next = "unavailable", ExitUnreachable, "Name the archive: --git DIR or --dir DIR"
+	}
+	return f
+}
+
+// past is a run of the history as --json prints it.
+type past struct {
+	ID         string `json:"id"`
+	Workflow   string `json:"workflow"`
+	Status     string `json:"status"`
+	StartedAt  string `json:"started_at,omitempty"`
+	EndedAt    string `json:"ended_at,omitempty"`
+	DurationMS int64  `json:"duration_ms"`
+	Error      string `json:"error,omitempty"`
+	Source     string `json:"source"`
+
+	started store.Time
+}
+
+func (a *app) historyCommand() *cobra.Command {
+	var f archiveFlags
+	var statuses, workflows []string
+	var limit int
+	cmd := a.command(spec{
+		use: "history", short: "List archived runs, newest first",
+		long: `history lists the runs that are archived: through a server where one is named, else
+straight from the archive, a git repository (--git, or the current directory) or a
+directory (--dir).`,
+		example: `  durable history --status completed
+  durable history --git /srv/history.git
+  durable archive show order-40`,
+		do: func(c *call, _ []string) error {
+			list, err := c.history(f)
+			if err != nil {
+				return err
+			}
+			list = slices.DeleteFunc(list, func(p past) bool {
+				return len(statuses) > 0 && !slices.Contains(statuses, p.Status) || len(workflows) > 0 && !slices.Contains(workflows, p.Workflow)
+			})
+			return c.showHistory(list, limit)
+		},
+	})
+	f.register(cmd)
+	cmd.Flags().StringSliceVar(&statuses, "status", nil, "only runs in this status")
+	cmd.Flags().StringSliceVar(&workflows, "workflow", nil, "only runs of this workflow")
+	cmd.Flags().IntVar(&limit, "limit", 100, "how many at most; 0: all")
+	return cmd
+}
+
+// history reads what is archived, newest first.
+func (c *call) history(f archiveFlags) ([]past, error) {
+	p, err := c.place()
+	if err == nil && p.server != "" && f.git == "" && f.dir == "" {
+		t, err := c.connect(p)
+		if err != nil {
+			return nil, err
+		}
+		r := t.(*remote)
+		h, err := r.c.ArchivedRuns(c.ctx)
+		if err != nil {
+			return nil, r.said(err)
+		}
+		return remotePast(h), nil
+	}
+	var f2 *failure
+	if err != nil && errors.As(err, &f2) && (c.flags.store+c.flags.server+c.flags.profile != "" || f2.code == "profile") {
+		return nil, err // what was named must be right; naming nothing is
+	}
+	a, kind, err := c.openArchive(f)
+	if err != nil {
+		return nil, err
+	}
+	return c.archived(a, kind)
+}
+
+func remotePast(h client.History) []past {
+	list := []past{}
+	for _, r := range h.Runs {
+		list = append(list, past{r.RunID, r.Workflow, r.Status, stamp(r.StartedAt), stamp(r.EndedAt), r.DurationMS, r.Error, h.Source, store.TimeOf(r.StartedAt)})
+	}
+	return list
+}
+
+func stamp(t time.Time) string { return rfc3339(store.TimeOf(t)) }
+
+// archived lists an archive, newest first. A run that cannot be read is passed
+// over with a warning.
+func (c *call) archived(a archive.Archive, kind string) ([]past, error) {
+	list := []past{}
+	for r, err := range a.List(c.ctx) {
+		if errors.Is(err, archive.ErrUnreadable) {
+			c.say("%s", escape(err.Error()))
+			continue
+		}
+		if err != nil {
+			return nil, c.archiveFailed(err)
+		}
+		began := r.StartedAt
+		if began.IsZero() {
+			began = r.CreatedAt
+		}
+		list = append(list, past{r.ID, r.Workflow, string(r.Status), stamp(began), stamp(r.EndedAt), r.DurationMS, r.Error, kind, store.TimeOf(began)})
+	}
+	slices.SortFunc(list, func(a, b past) int {
+		if a.started != b.started {
+			return int(min(max(b.started-a.started, -1), 1))
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return list, nil
+}
+
+func (c *call) showHistory(list []past, limit int) error {
+	if len(list) == 0 {
+		c.say("No archived sessions.")
+		return nil
+	}
+	total := len(list)
+	if limit > 0 && total > limit {
+		list = list[:limit]
+	}
+	t := table{head: []string{"ID", "WORKFLOW", "STATUS", "STARTED", "DURATION", "SOURCE"}}
+	for i := range list {
+		p := &list[i]
+		if c.flags.json {
+			if err := c.out.json(p); err != nil {
+				return err
+			}
+			continue
+		}
+		took := (time.Duration(p.DurationMS) * time.Millisecond).String()
+		if c.out.tty {
+			took = length(time.Duration(p.DurationMS) * time.Millisecond)
+		}
+		t.rows = append(t.rows, []string{p.ID, p.Workflow, p.Status, c.out.at(p.started), took, p.Source})
+	}
+	if !c.flags.json {
+		c.out.table(t)
+	}
+	if len(list) < total {
+		c.say("%d of %d shown; more with --limit", len(list), total)
+	}
+	return nil
+}
+
+func (a *app) archiveCommand() *cobra.Command {
+	var f archiveFlags
+	g := a.group("archive", "List, show, write and restore archived runs", `archive works on the copies of runs that are kept outside of the store: in a git
+repository, one ref a run, or in a directory. docs/archive.md says what they hold.`, `  durable archive list --git /srv/history.git
+  durable archive show order-40
+  durable archive store order-40 --dir /srv/history`)
+	with := func(cmd *cobra.Command) *cobra.Command { f.register(cmd); return cmd }
+	g.AddCommand(
+		with(a.command(spec{
+			use: "list", aliases: []string{"ls"}, short: "List what is archived",
+			example: `  durable archive list --git /srv/history.git`,
+			do: func(c *call, _ []string) error {
+				to, kind, err := c.openArchive(f)
+				if err != nil {
+					return err
+				}
+				list, err := c.archived(to, kind)
+				if err != nil {
+					return err
+				}
+				return c.showHistory(list, 0)
+			},
+		})),
+		with(a.command(spec{
+			use: "show ID", short: "Show an archived run with its events", min: 1, max: 1,
+			example: `  durable archive show order-40
+  durable archive show order-40 --json`,
+			do: func(c *call, args []string) error { return c.showArchived(f, args[0]) },
+		})),
+		with(a.command(spec{
+			use: "store ID", short: "Archive a run now", min: 1, max: 1, ids: true,
+			example: `  durable archive store order-40 --git /srv/history.git`,
+			do:      func(c *call, args []string) error { return c.archiveNow(f, args[0]) },
+		})),
+		with(a.command(spec{
+			use: "restore ID", short: "Bring an archived run back into the store", min: 1, max: 1,
+			long: `restore makes the run again that was archived, under its id and with its history, in a
+store that does not have it. One that had not ended waits for resume: make sure that
+nobody still executes it elsewhere.`,
+			example: `  durable archive restore order-40 --git /srv/history.git
+  durable resume order-40`,
+			do: func(c *call, args []string) error { return c.unarchive(f, args[0]) },
+		})),
+	)
+	return g
+}
+
+func (c *call) showArchived(f archiveFlags, id string) error {
+	a, kind, err := c.openArchive(f)
+	if err != nil {
+		return err
+	}
+	e, err := a.Get(c.ctx, id)
+	if err != nil {
+		return c.archiveFailed(err)
+	}
+	return c.print(struct {
+		archive.Run
+		Source string          `json:"source"`
+		Trace  []archive.Event `json:"trace"`
+	}{e.Run, kind, e.Trace}, func() {
+		out := c.out
+		out.printf("%s  %s  %s\n", escape(e.ID), escape(e.Workflow), e.Status)
+		out.printf("Started  %s, took %s, %s\n", out.at(store.TimeOf(e.CreatedAt)), length(time.Duration(e.DurationMS)*time.Millisecond), plural(len(e.Trace), "event"))
+		for _, line := range [][2]string{{"Input", string(e.Input)}, {"Output", string(e.Output)}, {"Error", e.Error}, {"Asks", e.Prompt}, {"Hidden", e.Hidden}} {
+			if line[1] != "" {
+				out.printf("%-8s %s\n", line[0], escape(line[1]))
+			}
+		}
+		for _, ev := range e.Trace {
+			mark := ""
+			if ev.Abandoned {
+				mark = "  (left behind)"
+			}
+			out.printf("  %4d  %s  %s%s%s\n", ev.Seq, out.at(store.TimeOf(ev.At)), escape(ev.Name+" "+ev.Key), attemptSuffix(int(ev.Attempt)), mark)
+		}
+	})
+}
+
+func (c *call) archiveNow(f archiveFlags, id string) error {
+	l, err := c.local()
+	if err != nil {
+		return err
+	}
+	a, kind, err := c.openArchive(f)
+	if err != nil {
+		return err
+	}
+	var file bytes.Buffer
+	if err := l.eng.Export(c.ctx, id, &file); err != nil {
+		return l.lost(id, err)
+	}
+	if err := a.Store(c.ctx, id, file.Bytes()); err != nil {
+		return c.archiveFailed(err)
+	}
+	return c.print(map[string]string{"id": id, "source": kind}, func() { c.out.printf("Archived %s (%s).\n", escape(id), kind) })
+}
+
+func (c *call) unarchive(f archiveFlags, id string) error {
+	l, err := c.local()
+	if err != nil {
+		return err
+	}
+	a, _, err := c.openArchive(f)
+	if err != nil {
+		return err
+	}
+	e, err := a.Get(c.ctx, id)
+	if err != nil {
+		return c.archiveFailed(err)
+	}
+	return c.imported(l.eng.Import(c.ctx, bytes.NewReader(e.File), durable.ImportOptions{}))
+}

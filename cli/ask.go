@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// interactive reports whether a person can be asked: one reads standard error and
+// types on standard input.
+func (c *call) interactive() bool {
+	f, ok := c.cmd.InOrStdin().(*os.File)
+	return ok && term.IsTerminal(int(f.Fd())) && c.err.tty && !c.flags.json
+}
+
+// readLine reads one line and not a byte more.
+func readLine(r io.Reader) (string, error) {
+	var line []byte
+	var b [1]byte
+	for len(line) < 1024 {
+		if _, err := io.ReadFull(r, b[:]); err != nil {
+			return string(line), err
+		}
+		if b[0] == '\n' {
+			break
+		}
+		line = append(line, b[0])
+	}
+	return string(line), nil
+}

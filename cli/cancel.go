@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+)
+
+// act makes a command that asks something of one run.
+func (a *app) act(name, short, long, said string, do func(ctx context.Context, t target, id, reason string) error, reasoned bool) *cobra.Command {
+	var reason string
+	example := "  durable " + name + " order-42"
+	if reasoned {
+		example += "\n  durable " + name + ` order-42 --reason "the customer has called"`
+	}
+	cmd := a.command(spec{
+		use: name + " ID", short: short, long: long, example: example, min: 1, max: 1, ids: true,
+		do: func(c *call, args []string) error {
+			t, err := c.target()
+			if err != nil {
+				return err
+			}
+			if err := do(c.ctx, t, args[0], reason); err != nil {
+				return err
+			}
+			return c.print(map[string]any{"id": args[0], "done": said}, func() {
+				c.out.printf("Workflow %s %s\n", escape(args[0]), said)
+			})
+		},
+	})
+	if reasoned {
+		cmd.Flags().StringVar(&reason, "reason", "", "why, for the history")
+	}
+	return cmd
+}
+
+func (a *app) cancelCommand() *cobra.Command {
+	return a.act("cancel", "End a run that has not ended",
+		`cancel asks a run to end. Steps under way have their context ended, no further one
+begins, and compensations run. It is kept whether somebody executes the run or not.`,
+		"cancelled", func(ctx context.Context, t target, id, reason string) error { return t.cancel(ctx, id, reason) }, true)
+}
+
+func (a *app) pauseCommand() *cobra.Command {
+	return a.act("pause", "Hold a run until unpause",
+		`pause holds a run: the step under way ends, no further one begins, and no restart
+begins it again. unpause lets it go on.`,
+		"paused", func(ctx context.Context, t target, id, reason string) error { return t.pause(ctx, id, reason) }, true)
+}
+
+func (a *app) unpauseCommand() *cobra.Command {
+	return a.act("unpause", "Let a paused run go on",
+		`unpause lets a paused run go on from where it was.`,
+		"unpaused", func(ctx context.Context, t target, id, _ string) error { return t.unpause(ctx, id) }, false)
+}

@@ -1,0 +1,179 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+func (a *app) checkpointsMigrate() *cobra.Command {
+	var dryRun, yes bool
+	cmd := a.command(spec{
+		use: "migrate", short: "Bring the store to the format of this program, after a backup",
+		long: `migrate is schema migrate. Checkpoints themselves are never rewritten: every version of
+the library reads those of earlier ones.`,
+		example: `  durable checkpoints migrate --dry-run
+  durable checkpoints migrate --yes`,
+		do: func(c *call, _ []string) error { return c.migrate(dryRun, yes) },
+	})
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say which steps are missing, and change nothing")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+func (a *app) checkpointsRestore() *cobra.Command {
+	var yes bool
+	cmd := a.command(spec{
+		use: "restore BACKUP", short: "Put back what a migration has backed up", min: 1, max: 1,
+		long:    `restore is schema restore: the way back after a migration.`,
+		example: `  durable checkpoints restore app.db.v1-20261121T084116.000000Z.backup --yes`,
+		do:      func(c *call, args []string) error { return c.restore(args[0], yes) },
+	})
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+func (a *app) checkpointsExport() *cobra.Command {
+	var output string
+	cmd := a.command(spec{
+		use: "export ID", short: "Write a run with its whole history to a file", min: 1, max: 1, ids: true,
+		long: `export writes a run as lines of JSON that import reads on any store, to standard output
+or to a new file. What is encrypted stays encrypted.`,
+		example: `  durable checkpoints export order-42 --output order-42.run
+  durable checkpoints import order-42.run --store other.db`,
+		do: func(c *call, args []string) error { return c.export(args[0], output) },
+	})
+	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this new `FILE`")
+	return cmd
+}
+
+func (c *call) export(id, output string) (err error) {
+	l, err := c.local()
+	if err != nil {
+		return err
+	}
+	if output == "" {
+		return l.lost(id, l.eng.Export(c.ctx, id, c.out.w))
+	}
+	// Only a new file: a mistyped name must not cost one that is there.
+	f, err := os.OpenFile(output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return refused("exists", "Choose another name.", "There is a file %s already.", output)
+	}
+	if err != nil {
+		return err
+	}
+	err = l.eng.Export(c.ctx, id, f)
+	if err == nil {
+		err = f.Sync()
+	}
+	err = errors.Join(err, f.Close())
+	if err != nil {
+		_ = os.Remove(output) // half a file is none
+		return l.lost(id, err)
+	}
+	return c.print(map[string]string{"id": id, "file": output}, func() {
+		c.out.printf("Exported %s to %s\n", escape(id), escape(output))
+	})
+}
+
+func (a *app) checkpointsImport() *cobra.Command {
+	var newID string
+	cmd := a.command(spec{
+		use: "import FILE", short: "Make a run of a file that export has written", min: 1, max: 1,
+		long: `import reads and checks the whole file before it writes anything. A run that had not
+ended is interrupted here, and waits for resume: only you know that nobody continues it
+where it came from.`,
+		example: `  durable checkpoints import order-42.run
+  durable checkpoints import - --id order-42-copy < order-42.run
+  durable resume order-42`,
+		do: func(c *call, args []string) error { return c.importRun(args[0], newID) },
+	})
+	cmd.Flags().StringVar(&newID, "id", "", "make a copy under this `ID`")
+	return cmd
+}
+
+func (c *call) importRun(file, newID string) error {
+	l, err := c.local()
+	if err != nil {
+		return err
+	}
+	var r io.Reader = c.cmd.InOrStdin()
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return usage("the file cannot be read: %s", err)
+		}
+		defer func() { _ = f.Close() }()
+		r = f
+	}
+	return c.imported(l.eng.Import(c.ctx, r, durable.ImportOptions{NewID: newID}))
+}
+
+// imported says what an import has made.
+func (c *call) imported(got durable.Imported, err error) error {
+	var exists *store.ExistsError
+	if errors.As(err, &exists) {
+		return refused("exists", "Make a copy: "+c.self("checkpoints", "import", "FILE", "--id", "NEW"), "Session %s exists already.", exists.RunID)
+	}
+	if err != nil {
+		return err
+	}
+	return c.print(map[string]any{"id": got.RunID, "workflow": got.Workflow, "status": got.Status, "events": got.Events}, func() {
+		c.out.printf("Imported %s: %s, %s.\n", escape(got.RunID), got.Status, plural(got.Events, "event"))
+		if got.Status == store.Interrupted {
+			c.say("Resume with: %s", c.self("resume", got.RunID))
+		}
+	})
+}
+
+func (a *app) checkpointsDelete() *cobra.Command {
+	var dryRun, yes bool
+	cmd := a.command(spec{
+		use: "delete ID", short: "Delete a run with all its checkpoints", min: 1, max: 1, ids: true,
+		long: `delete removes a run as a whole, with its history: a single checkpoint never is. One that
+is executed at the moment is refused.`,
+		example: `  durable checkpoints delete order-40 --dry-run
+  durable checkpoints delete order-40 --yes
+  durable checkpoints export order-40 --output order-40.run`,
+		do: func(c *call, args []string) error { return c.delete(args[0], dryRun, yes) },
+	})
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be deleted, and delete nothing")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+func (c *call) delete(id string, dryRun, yes bool) error {
+	l, err := c.local()
+	if err != nil {
+		return err
+	}
+	s, err := l.session(c.ctx, id)
+	if err != nil {
+		return err
+	}
+	if s.live && !s.terminal() {
+		return refused("in_progress", c.follow(id), "%s", c.inProgress(id, s.Owner))
+	}
+	what := fmt.Sprintf("%s (%s, %s)", id, s.Status, plural(int(s.lastSeq), "event"))
+	if dryRun {
+		return c.print(cleaned{1, []string{id}, true}, func() {
+			c.out.printf("Would delete %s.\nDry run: nothing changed.\n", escape(what))
+		})
+	}
+	if err := c.confirm(yes, "Delete %s for good?", what); err != nil {
+		return err
+	}
+	n, err := l.st.Delete(c.ctx, store.Deletion{RunIDs: []string{id}, Force: true})
+	if err != nil {
+		return err
+	}
+	return c.print(cleaned{Removed: n}, func() { c.out.printf("Deleted %s.\n", escape(id)) })
+}

@@ -1,0 +1,266 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+func (a *app) checkpointsCommand() *cobra.Command {
+	g := a.group("checkpoints", "Look at and mend what is recorded of a run", `checkpoints lists what is recorded of a run, checks and repairs it, replaces a result,
+and carries runs from one store to another. A checkpoint is an event of the history, and
+its number is its ID. No event is ever changed: what is mended goes on on a new branch.`, `  durable checkpoints list order-42
+  durable checkpoints validate order-42
+  durable resume order-42 --from-checkpoint 2`, "checkpoint")
+	g.AddCommand(a.checkpointsList(), a.checkpointsShow(), a.checkpointsValidate(), a.checkpointsRepair(), a.checkpointsEdit(),
+		a.checkpointsMigrate(), a.checkpointsRestore(), a.checkpointsExport(), a.checkpointsImport(), a.checkpointsDelete())
+	return g
+}
+
+// checkpoint is one as --json prints it.
+type checkpoint struct {
+	ID      int64  `json:"id"`
+	Run     string `json:"run"`
+	Type    string `json:"type"`
+	Step    string `json:"step,omitempty"`
+	Attempt int    `json:"attempt,omitempty"`
+	Time    string `json:"time"`
+	Size    int    `json:"size"`
+	Version int    `json:"version"`
+	Branch  int    `json:"branch"`
+	Status  string `json:"status"` // ok, left behind, corrupt, incompatible
+
+	at store.Time
+}
+
+func (a *app) checkpointsList() *cobra.Command {
+	var all bool
+	var limit int
+	cmd := a.command(spec{
+		use: "list [ID]", aliases: []string{"ls"}, short: "List the checkpoints of a run, or of all", max: 1, ids: true,
+		long: `list prints the checkpoints of a run, or without an id those of all runs, newest run
+first: id, run, step, attempt, time, size, format version and status. --all shows the
+bookkeeping of the engine and what was left behind on other branches, too.`,
+		example: `  durable checkpoints list order-42
+  durable checkpoints list order-42 --all
+  durable resume order-42 --from-checkpoint 2`,
+		do: func(c *call, args []string) error { return c.checkpoints(args, all, limit) },
+	})
+	cmd.Flags().BoolVar(&all, "all", false, "every event, of every branch")
+	cmd.Flags().IntVar(&limit, "limit", 100, "of how many runs at most; 0: all")
+	return cmd
+}
+
+func (c *call) checkpoints(args []string, all bool, limit int) error {
+	l, err := c.local()
+	if err != nil {
+		return err
+	}
+	var list []checkpoint
+	for id, err := range l.ids(args, limit) {
+		if err != nil {
+			return err
+		}
+		of, err := l.checkpointsOf(id, all)
+		if err != nil {
+			return err
+		}
+		list = append(list, of...)
+	}
+	if len(list) == 0 {
+		c.say("No checkpoints.")
+	}
+	t := table{head: []string{"ID", "RUN", "STEP", "ATTEMPT", "TIME", "SIZE", "VERSION", "STATUS"}, wide: 2}
+	for i := range list {
+		p := &list[i]
+		if c.flags.json {
+			if err := c.out.json(p); err != nil {
+				return err
+			}
+			continue
+		}
+		size := bytesOf(int64(p.Size))
+		if !c.out.tty {
+			size = strconv.Itoa(p.Size)
+		}
+		t.rows = append(t.rows, []string{number(p.ID), p.Run, p.Step, number(int64(p.Attempt)), c.out.at(p.at), size, strconv.Itoa(p.Version), p.Status})
+	}
+	if len(t.rows) > 0 {
+		c.out.table(t)
+	}
+	return nil
+}
+
+// ids yields the run that was named, or all runs, newest first.
+func (l *local) ids(args []string, limit int) func(func(string, error) bool) {
+	return func(yield func(string, error) bool) {
+		if len(args) > 0 {
+			yield(args[0], nil)
+			return
+		}
+		f := store.Filter{Limit: 500}
+		for n := 0; ; {
+			p, err := l.eng.List(l.call.ctx, f)
+			if err != nil {
+				yield("", err)
+				return
+			}
+			for i := range p.Runs {
+				if n++; limit > 0 && n > limit || !yield(p.Runs[i].ID, nil) {
+					return
+				}
+			}
+			if f.After = p.Next; p.Next == "" {
+				return
+			}
+		}
+	}
+}
+
+// checkpointsOf lists the checkpoints of one run with what Verify says of each. A
+// run that cannot be read to its end is listed up to there.
+func (l *local) checkpointsOf(id string, all bool) ([]checkpoint, error) {
+	ctx := l.call.ctx
+	v, err := l.eng.Verify(ctx, id)
+	if err != nil {
+		return nil, l.lost(id, err)
+	}
+	worst := map[int64]string{}
+	for _, f := range v.Findings {
+		if f.Kind != durable.FoundOrphan && worst[f.Seq] != string(durable.FoundCorrupt) {
+			worst[f.Seq] = string(f.Kind)
+		}
+	}
+	h, err := l.st.Load(ctx, id, store.Cursor{All: true, AfterMessage: 1<<63 - 1})
+	if err != nil {
+		return nil, l.lost(id, err)
+	}
+	in := store.LineageOf(h.Branches, h.Run.Branch)
+	var list []checkpoint
+	for ev, err := range h.Events {
+		if err != nil {
+			break // the finding says so
+		}
+		inLineage := in.Has(&ev)
+		if !all && (bookkeeping(ev.Type) || !inLineage) {
+			continue
+		}
+		p := checkpoint{
+			ID: ev.Seq, Run: id, Type: string(ev.Type), Step: ev.Key, Attempt: int(ev.Attempt), Time: rfc3339(ev.At), Size: len(ev.Data) + len(ev.Payload),
+			Version: formatOf(ev.Payload), Branch: int(ev.Branch), Status: "ok", at: ev.At,
+		}
+		switch {
+		case worst[ev.Seq] != "":
+			p.Status = worst[ev.Seq]
+		case !inLineage:
+			p.Status = "left behind"
+		}
+		list = append(list, p)
+	}
+	return list, nil
+}
+
+// formatOf returns the format that a payload was written in, as its first line
+// says ("hf1 json …"); an event without one is of the first.
+func formatOf(payload []byte) int {
+	first, _, _ := bytes.Cut(payload, []byte(" "))
+	if n, err := strconv.Atoi(string(bytes.TrimPrefix(first, []byte("hf")))); err == nil && n > 0 && bytes.HasPrefix(first, []byte("hf")) {
+		return n
+	}
+	return 1
+}
+
+// eventView is a checkpoint in full.
+type eventView struct {
+	checkpoint
+	TookMS  int64           `json:"took_ms"`
+	Text    string          `json:"text"`
+	Data    json.RawMessage `json:"data,omitempty"`
+	Payload *payloadView    `json:"payload,omitempty"`
+}
+
+type payloadView struct {
+	Type        string          `json:"type,omitempty"`
+	Version     int             `json:"version,omitempty"`
+	Codec       string          `json:"codec,omitempty"`
+	Compression string          `json:"compression,omitempty"`
+	KeyID       string          `json:"key_id,omitempty"`
+	Value       json.RawMessage `json:"value,omitempty"`
+	Error       string          `json:"error,omitempty"`
+}
+
+func (a *app) checkpointsShow() *cobra.Command {
+	return a.command(spec{
+		use: "show ID CHECKPOINT", short: "Show one checkpoint with its value", min: 2, max: 2, ids: true,
+		long: `show prints a checkpoint of a run in full, by its number or by the name of a step whose
+outcome it is, with the value it holds. Values are user data: what is encrypted needs the
+program that has the key.`,
+		example: `  durable checkpoints show order-42 4
+  durable checkpoints show order-42 charge --json`,
+		do: func(c *call, args []string) error { return c.showCheckpoint(args[0], args[1]) },
+	})
+}
+
+func (c *call) showCheckpoint(id, name string) error {
+	l, err := c.local()
+	if err != nil {
+		return err
+	}
+	seq, err := c.checkpoint(id, name)
+	if err != nil {
+		return err
+	}
+	list, err := l.checkpointsOf(id, true)
+	if err != nil {
+		return err
+	}
+	h, err := l.st.Load(c.ctx, id, store.Cursor{All: true, After: seq - 1, AfterMessage: 1<<63 - 1})
+	if err != nil {
+		return l.lost(id, err)
+	}
+	for ev, err := range h.Events {
+		if err != nil {
+			return err
+		}
+		if ev.Seq != seq {
+			break
+		}
+		v := eventView{TookMS: ev.Took.Milliseconds(), Text: durable.Describe(ev), Data: ev.Data}
+		for _, p := range list {
+			if p.ID == seq {
+				v.checkpoint = p
+			}
+		}
+		if len(ev.Payload) > 0 {
+			p, err := l.eng.Payload(id, ev)
+			v.Payload = &payloadView{Type: p.Type, Version: p.Version, Codec: p.Codec, Compression: p.Compression, KeyID: p.KeyID, Value: jsonOf(p)}
+			if err != nil {
+				v.Payload.Error = err.Error()
+			}
+		}
+		return c.print(v, func() { c.showEvent(&v) })
+	}
+	return &failure{code: "checkpoint", exit: ExitNotFound, message: fmt.Sprintf("%s has no checkpoint %d.", id, seq), next: "List: " + c.self("checkpoints", "list", id)}
+}
+
+func (c *call) showEvent(v *eventView) {
+	c.out.printf("%d  %s  %s\n", v.ID, escape(v.Text), v.Status)
+	c.out.printf("Time     %s, took %s, branch %d\n", c.out.at(v.at), length(v.took()), v.Branch)
+	if len(v.Data) > 0 {
+		c.out.printf("Data     %s\n", escape(string(v.Data)))
+	}
+	if p := v.Payload; p != nil {
+		c.out.printf("Payload  %s version %d, %s, %s\n", escape(orDash(p.Type)), p.Version, escape(orDash(p.Codec)), bytesOf(int64(v.Size)))
+		if p.Error != "" {
+			c.out.printf("         %s\n", escape(p.Error))
+			return
+		}
+		c.out.printf("%s\n", escape(string(p.Value)))
+	}
+}

@@ -1,0 +1,155 @@
+package cli
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/archive"
+	"github.com/holdfast-dev/holdfast/durable"
+)
+
+// Command returns the command tree, named durable, to be mounted in a program's
+// own cobra command or executed by itself. eng executes what is run and resumed
+// here, and is what commands act on unless a flag, the environment or a profile
+// says otherwise; it stays the caller's to close, though an interrupt closes it
+// first, so that the run is saved. A nil eng is a program without workflows: then
+// a store or a server must be named.
+//
+// Commands print their own errors. What Execute returns then is for ExitCode.
+func Command(eng *durable.Engine, o ...Option) *cobra.Command {
+	a := &app{engine: eng}
+	defaults(a)
+	for _, f := range o {
+		f(a)
+	}
+	root := a.group("durable", "See, resume, answer and mend durable runs", `durable lists runs, says where each one stands, and moves those that stopped.
+
+It acts on a store (--store, DURABLE_STORE), on a running program (--server,
+DURABLE_SERVER), on a profile of durable.yaml (--profile, DURABLE_PROFILE), or, where
+it is mounted in a program, on that program's store. Workflow code executes only in
+a program that has it.
+
+Exit codes: 0 done; 1 the run failed, or something unexpected; 2 usage, or not
+confirmed; 3 not found, nothing to resume; 4 refused; 5 store or server not reachable;
+6 something was found wrong; 130, 143 interrupted.`, `  durable sessions ls --resumable
+  durable resume order-42 --dry-run
+  durable resume order-42
+  durable approve order-42`)
+	f := root.PersistentFlags()
+	f.StringVar(&a.flags.store, "store", "", "act on this store: a SQLite file or a postgres:// URL without password (env DURABLE_STORE)")
+	f.StringVar(&a.flags.server, "server", "", "act on the program that serves this URL (env DURABLE_SERVER)")
+	f.StringVar(&a.flags.profile, "profile", "", "act on a profile of durable.yaml (env DURABLE_PROFILE)")
+	f.BoolVar(&a.flags.json, "json", false, "print JSON: one object, or one a line")
+	f.BoolVar(&a.flags.noColor, "no-color", false, "no colour (env NO_COLOR)")
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return a.newCall(cmd).finish(usage("%s", err))
+	})
+	help := root.HelpFunc()
+	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		typed := quoteAll(a.newCall(cmd).mount())
+		cmd.Example = strings.ReplaceAll(cmd.Example, "  durable ", "  "+typed+" ")
+		help(cmd, args)
+	})
+	root.AddCommand(
+		a.runCommand(), a.resumeCommand(), a.resumeLastCommand(),
+		a.sessionsCommand(), a.approveCommand(), a.rejectCommand(), a.signalCommand(),
+		a.cancelCommand(), a.pauseCommand(), a.unpauseCommand(), a.watchCommand(),
+		a.branchesCommand(), a.stuckCommand(), a.forkCommand(), a.checkpointsCommand(),
+		a.historyCommand(), a.archiveCommand(), a.schemaCommand(), a.doctorCommand(), a.completionCommand(),
+	)
+	return root
+}
+
+// app is the command tree and what it was made with. Its flags are of one
+// execution at a time, as cobra's are.
+type app struct {
+	engine      *durable.Engine
+	backends    []Backend
+	schema      func() (Schema, error)
+	program     []string
+	archive     archive.Archive
+	archiveKind string
+	exit        func(code int)
+	getenv      func(string) string
+
+	flags struct {
+		store, server, profile string
+		json, noColor          bool
+	}
+}
+
+// A spec is what there is to say of one command.
+type spec struct {
+	use     string
+	aliases []string
+	short   string
+	long    string
+	example string // lines that begin "  durable "
+	min     int    // of arguments
+	max     int
+	ids     bool                          // the first argument is the id of a run
+	values  func(c *call, n int) []string // completes argument n
+	do      func(c *call, args []string) error
+}
+
+// command makes a command that does something.
+func (a *app) command(s spec) *cobra.Command {
+	if s.long == "" {
+		s.long = s.short + "."
+	}
+	cmd := &cobra.Command{
+		Use: s.use, Aliases: s.aliases, Short: s.short, Long: s.long, Example: s.example,
+		SilenceErrors: true, SilenceUsage: true, DisableFlagsInUseLine: true,
+	}
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < s.min:
+			return a.newCall(cmd).finish(usage("%s needs %s", cmd.Name(), missing(cmd.Use, len(args))))
+		case len(args) > s.max:
+			return a.newCall(cmd).finish(usage("%s does not take %q", cmd.Name(), args[s.max]))
+		}
+		return nil
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c := a.newCall(cmd)
+		defer c.close()
+		return c.finish(s.do(c, args))
+	}
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		c := a.newCall(cmd)
+		defer c.close()
+		switch {
+		case s.ids && len(args) == 0:
+			return c.completeIDs(), cobra.ShellCompDirectiveNoFileComp
+		case s.values != nil && len(args) < s.max:
+			return s.values(c, len(args)), cobra.ShellCompDirectiveNoFileComp
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return cmd
+}
+
+// missing names the argument of a usage line that was not given.
+func missing(use string, given int) string {
+	words := strings.Fields(use)[1:]
+	if given < len(words) {
+		return strings.Trim(words[given], "[]")
+	}
+	return "more arguments"
+}
+
+// group makes a command that only has commands below it.
+func (a *app) group(use, short, long, example string, aliases ...string) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Aliases: aliases, Short: short, Long: long, Example: example,
+		SilenceErrors: true, SilenceUsage: true,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return a.newCall(cmd).finish(usage("there is no command %q below %s", args[0], cmd.CommandPath()))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+}

@@ -1,0 +1,52 @@
+package cli
+
+import (
+	"github.com/spf13/cobra"
+)
+
+func (a *app) completionCommand() *cobra.Command {
+	shells := []string{"bash", "zsh", "fish", "powershell"}
+	return a.command(spec{
+		use: "completion SHELL", short: "Print a completion script for a shell", min: 1, max: 1,
+		long: `completion prints a script that completes commands, flags and the ids of runs, for
+bash, zsh, fish or powershell.`,
+		example: `  source <(durable completion bash)
+  durable completion zsh > "${fpath[1]}/_durable"
+  durable completion fish | source`,
+		values: func(*call, int) []string { return shells },
+		do: func(c *call, args []string) error {
+			root := c.cmd.Root()
+			switch args[0] {
+			case "bash":
+				return root.GenBashCompletionV2(c.out.w, true)
+			case "zsh":
+				return root.GenZshCompletion(c.out.w)
+			case "fish":
+				return root.GenFishCompletion(c.out.w, true)
+			case "powershell":
+				return root.GenPowerShellCompletionWithDesc(c.out.w)
+			}
+			return usage("there is no completion for %q; there is one for bash, zsh, fish and powershell", args[0])
+		},
+	})
+}
+
+// completeIDs lists the ids that a shell offers: of the newest runs. What goes
+// wrong completes nothing.
+func (c *call) completeIDs() []string {
+	t, err := c.target()
+	if err != nil {
+		return nil
+	}
+	list, _, err := t.sessions(c.ctx, query{limit: 50})
+	if err != nil {
+		return nil
+	}
+	var ids []string
+	for i := range list {
+		if quote(list[i].ID) == list[i].ID { // the shell would take it apart
+			ids = append(ids, list[i].ID+"\t"+escape(list[i].Workflow)+" "+list[i].Status)
+		}
+	}
+	return ids
+}

@@ -1,0 +1,20 @@
+// Package cli is the terminal: a tree of cobra commands that list, show, resume,
+// answer, mend and watch runs.
+//
+// A program mounts it in its own command, and then its workflows execute there:
+//
+//	root.AddCommand(cli.Command(eng))
+//	if err := root.Execute(); err != nil {
+//		os.Exit(cli.ExitCode(err))
+//	}
+//
+// cmd/durable is the same tree by itself, on any store or, with --server or
+// --profile, on a running program's HTTP API. No command recovers what it was not
+// asked for: only the run that is named executes, and an engine without workflows
+// claims nothing.
+//
+// Results go to standard output, messages and progress to standard error. A
+// terminal sees tables, colour and one live line; a pipe sees tabs, UTC, and no
+// header. With --json every result is one object, those of lists and streams one
+// a line. docs/terminal.md has the commands, the exit codes and the profiles.
+package cli

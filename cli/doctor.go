@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// check is one line of doctor: what was looked at, how it is, what to do.
+type check struct {
+	Name  string `json:"name"`
+	State string `json:"state"` // ok, warning, problem
+	Text  string `json:"text"`
+	Next  string `json:"next,omitempty"`
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	var quick bool
+	cmd := a.command(spec{
+		use: "doctor", short: "Look for what is wrong with a store",
+		long: `doctor looks at the store, its schema, who executes, what is stuck, and whether every
+run can be read. It changes nothing, and exits with 6 when it finds a problem.`,
+		example: `  durable doctor
+  durable doctor --quick
+  durable stuck`,
+		do: func(c *call, _ []string) error { return c.doctor(quick) },
+	})
+	cmd.Flags().BoolVar(&quick, "quick", false, "do not read every run")
+	return cmd
+}
+
+func (c *call) doctor(quick bool) error {
+	var list []check
+	add := func(name, state, next, format string, args ...any) {
+		list = append(list, check{name, state, fmt.Sprintf(format, args...), next})
+	}
+	c.checkSchema(add)
+	l, err := c.local()
+	if err != nil {
+		f := c.explain(err)
+		if f.exit == ExitUsage {
+			return err
+		}
+		add("store", "problem", f.next, "%s", f.message)
+		return c.diagnosis(list)
+	}
+	counts, err := l.st.Count(c.ctx, store.Filter{}, store.ByStatus)
+	if err != nil {
+		add("store", "problem", "", "%s", err)
+		return c.diagnosis(list)
+	}
+	total := int64(0)
+	for _, n := range counts {
+		total += n
+	}
+	add("store", "ok", "", "%s, %s", storeKind(l.st), plural(int(total), "run"))
+	c.checkExecutors(l, add)
+	stuck, err := l.stuck(c.ctx)
+	switch {
+	case err != nil:
+		add("stuck", "problem", "", "%s", err)
+	case len(stuck) > 0:
+		add("stuck", "warning", c.self("stuck"), "%s cannot go on", plural(len(stuck), "run"))
+	default:
+		add("stuck", "ok", "", "nothing")
+	}
+	if !quick {
+		c.checkIntegrity(l, total, add)
+	}
+	return c.diagnosis(list)
+}
+
+type adder func(name, state, next, format string, args ...any)
+
+func (c *call) checkSchema(add adder) {
+	sc, err := c.openSchema()
+	if err != nil {
+		return // the store says what is wrong, or it has no schema
+	}
+	p, err := sc.Plan(c.ctx)
+	switch {
+	case err != nil:
+		add("schema", "problem", "", "%s", err)
+	case len(p.Steps) > 0:
+		add("schema", "warning", c.self("schema", "status"), "%d of %d", p.Have, p.Know)
+	default:
+		add("schema", "ok", "", "%d", p.Have)
+	}
+}
+
+func (c *call) checkExecutors(l *local, add adder) {
+	executors, err := l.st.Executors(c.ctx)
+	if err != nil {
+		add("executors", "problem", "", "%s", err)
+		return
+	}
+	live := 0
+	for _, x := range executors {
+		if x.Live && x.ID != l.eng.ID() {
+			live++
+		}
+	}
+	left, err := l.st.Count(c.ctx, store.Filter{Orphaned: true, Statuses: []store.Status{store.Running, store.Resuming}}, "")
+	switch {
+	case err != nil:
+		add("executors", "problem", "", "%s", err)
+	case left[""] > 0:
+		add("executors", "warning", c.self("sessions", "ls", "--resumable"), "%d live; %s left by a process that is gone", live, plural(int(left[""]), "run"))
+	default:
+		add("executors", "ok", "", "%d live", live)
+	}
+}
+
+func (c *call) checkIntegrity(l *local, total int64, add adder) {
+	bar := c.bar(total, "reading runs")
+	defer bar.end()
+	sound := true
+	for v, err := range l.eng.VerifyAll(c.ctx, store.Filter{}) {
+		if err != nil {
+			add("integrity", "problem", "", "%s", err)
+			return
+		}
+		bar.add(1)
+		corrupt, incompatible := tally(&v)
+		switch {
+		case corrupt > 0:
+			add("integrity", "problem", c.self("checkpoints", "repair", v.RunID), "%s: %d corrupt", v.RunID, corrupt)
+			sound = false
+		case incompatible > 0:
+			add("integrity", "warning", c.self("checkpoints", "validate", v.RunID), "%s: %d cannot be read by this program", v.RunID, incompatible)
+			sound = false
+		}
+	}
+	if sound {
+		add("integrity", "ok", "", "%s sound", plural(int(total), "run"))
+	}
+}
+
+// diagnosis prints the checks.
+func (c *call) diagnosis(list []check) error {
+	problems, warnings := 0, 0
+	for i := range list {
+		one := &list[i]
+		sign, colour := "✓", green
+		switch one.State {
+		case "problem":
+			sign, colour = "✗", red
+			problems++
+		case "warning":
+			sign, colour = "!", yellow
+			warnings++
+		}
+		if c.flags.json {
+			if err := c.out.json(one); err != nil {
+				return err
+			}
+			continue
+		}
+		if !c.out.tty {
+			c.out.printf("%s\t%s\t%s\t%s\n", one.State, one.Name, escape(one.Text), orDash(one.Next))
+			continue
+		}
+		c.out.printf("%s %-10s %-30s %s\n", c.out.paint(colour, sign), one.Name, escape(one.Text), one.Next)
+	}
+	if problems+warnings == 0 {
+		c.hint("Nothing is wrong.")
+		return nil
+	}
+	c.hint("%s, %s", plural(problems, "problem"), plural(warnings, "warning"))
+	if problems == 0 {
+		return nil
+	}
+	return quiet(ExitFound)
+}
+
+// storeKind names a store for people.
+func storeKind(st store.Store) string {
+	kind, _, _ := strings.Cut(strings.TrimPrefix(fmt.Sprintf("%T", st), "*"), ".")
+	if p := store.CapabilitiesOf(st).Presence; p != nil && p.PresenceKind() != "" {
+		kind += ", presence by " + p.PresenceKind()
+	}
+	return kind
+}

@@ -1,0 +1,166 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+func (a *app) checkpointsEdit() *cobra.Command {
+	var value, reason, by string
+	var force, dryRun, yes bool
+	cmd := a.command(spec{
+		use: "edit ID STEP", short: "Replace the recorded result of a step", min: 2, max: 2, ids: true,
+		long: `edit replaces the result of a step that a run has recorded: by --value, or in your
+editor ($EDITOR). The old result stays on the old branch; what was recorded behind it runs
+again; who edited what, and why, is an event of the history. Then resume continues it.`,
+		example: `  durable checkpoints edit order-42 charge
+  durable checkpoints edit order-42 charge --value '{"id":"p-7"}' --reason "paid by hand" --yes
+  durable resume order-42`,
+		do: func(c *call, args []string) error {
+			return c.edit(args[0], args[1], value, yes, durable.EditOptions{Reason: reason, By: by, Force: force, DryRun: dryRun})
+		},
+	})
+	fl := cmd.Flags()
+	fl.StringVar(&value, "value", "", "the new result: JSON, @FILE or -")
+	fl.StringVar(&reason, "reason", "", "why, for the history")
+	fl.StringVar(&by, "by", a.getenv("USER"), "who edits, for the history")
+	fl.BoolVar(&force, "force", false, "take another kind of value, and let what must run once run again")
+	fl.BoolVar(&dryRun, "dry-run", false, "say what would run again, and do nothing")
+	fl.BoolVar(&yes, "yes", false, "do not ask")
+	return cmd
+}
+
+func (c *call) edit(id, key, value string, yes bool, o durable.EditOptions) error {
+	l, err := c.local()
+	if err != nil {
+		return err
+	}
+	s, err := l.session(c.ctx, id)
+	if err != nil {
+		return err
+	}
+	raw, err := c.readValue(value)
+	if err != nil {
+		return err
+	}
+	if raw == nil {
+		if raw, err = c.editor(l, id, key); err != nil {
+			return err
+		}
+	}
+	standing, _ := l.standing(c.ctx, id) // it only adds to what is said
+	dry := o
+	dry.DryRun = true
+	plan, err := l.eng.Edit(c.ctx, id, key, raw, dry)
+	if err != nil {
+		return c.notEdited(l, s, err)
+	}
+	if o.DryRun {
+		return c.print(planOf(s, &plan), func() {
+			c.showPlan(c.out, s, standing, &plan, false)
+			c.out.printf("Dry run: nothing changed, nothing ran.\n")
+		})
+	}
+	if !c.flags.json {
+		c.showPlan(c.err, s, standing, &plan, false)
+	}
+	if err := c.confirm(yes, "Replace the result of %s?", key); err != nil {
+		return err
+	}
+	if plan, err = l.eng.Edit(c.ctx, id, key, raw, o); err != nil {
+		return c.notEdited(l, s, err)
+	}
+	return c.print(planOf(s, &plan), func() {
+		c.out.printf("Edited %s of %s. Resume with: %s\n", escape(key), escape(id), c.resumeCommandOf(s))
+	})
+}
+
+func (c *call) notEdited(l *local, s *Session, err error) error {
+	f := c.explain(l.lost(s.ID, err))
+	if f.code == "internal" {
+		f.code, f.exit = "refused", ExitRefused
+	}
+	if s.live && f.next == "" {
+		f.next = "Hold it first: " + c.self("pause", s.ID)
+	}
+	return f
+}
+
+// editor lets a person change the recorded result in an editor, until it is JSON.
+func (c *call) editor(l *local, id, key string) (json.RawMessage, error) {
+	program := orElse(c.getenv("VISUAL"), c.getenv("EDITOR"))
+	if program == "" || !c.interactive() {
+		return nil, usage("what the result becomes was not said: give --value, or set EDITOR and use a terminal")
+	}
+	seq, err := c.checkpoint(id, key)
+	if err != nil {
+		return nil, err
+	}
+	old, err := l.valueAt(id, seq)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.CreateTemp("", "durable-edit-*.json") // 0600: it is user data
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.Remove(f.Name()) }()
+	var text bytes.Buffer
+	if err := json.Indent(&text, old, "", "  "); err != nil {
+		return nil, fmt.Errorf("the recorded result of %s is no JSON and cannot be edited by hand: %w", key, err)
+	}
+	text.WriteByte('\n')
+	if _, err = f.Write(text.Bytes()); err == nil {
+		err = f.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.CommandContext(c.ctx, "sh", "-c", program+` "$1"`, "sh", f.Name())
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stderr, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return nil, &failure{code: "declined", exit: ExitUsage, message: "The editor failed; nothing was changed: " + err.Error()}
+	}
+	b, err := os.ReadFile(f.Name())
+	if err != nil {
+		return nil, err
+	}
+	b = bytes.TrimSpace(b)
+	switch {
+	case !json.Valid(b):
+		return nil, usage("what was written is no JSON; nothing was changed")
+	case bytes.Equal(b, bytes.TrimSpace(text.Bytes())):
+		return nil, &failure{code: "declined", exit: ExitUsage, message: "Nothing was edited; nothing was changed."}
+	}
+	return b, nil
+}
+
+// valueAt returns the value of an event, as JSON.
+func (l *local) valueAt(id string, seq int64) (json.RawMessage, error) {
+	h, err := l.st.Load(l.call.ctx, id, store.Cursor{All: true, After: seq - 1, AfterMessage: 1<<63 - 1})
+	if err != nil {
+		return nil, l.lost(id, err)
+	}
+	for ev, err := range h.Events {
+		if err != nil {
+			return nil, err
+		}
+		p, err := l.eng.Payload(id, ev)
+		if err != nil {
+			return nil, err
+		}
+		if v := jsonOf(p); v != nil {
+			return v, nil
+		}
+		break
+	}
+	return json.RawMessage("null"), nil
+}

@@ -1,0 +1,124 @@
+package cli_test
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/cli"
+)
+
+// each calls f with every command of the tree.
+func each(cmd *cobra.Command, f func(*cobra.Command)) {
+	f(cmd)
+	for _, sub := range cmd.Commands() {
+		each(sub, f)
+	}
+}
+
+func TestEveryHelpTextHasExamplesThatAreCommandsOfThisTree(t *testing.T) {
+	root := cli.Command(nil)
+	line := regexp.MustCompile(`^  durable ([a-z -]+)`)
+	about := map[string]bool{"run": true, "resume": true, "resume-last": true, "sessions": true, "ls": true, "show": true, "clean": true}
+	each(root, func(cmd *cobra.Command) {
+		require.NotEmpty(t, cmd.Short, cmd.CommandPath())
+		require.NotEmpty(t, cmd.Long, cmd.CommandPath())
+		require.NotEmpty(t, cmd.Example, cmd.CommandPath())
+		if about[cmd.Name()] && cmd.Parent() != nil && cmd.Parent().Name() != "archive" && cmd.Parent().Name() != "checkpoints" {
+			require.Regexp(t, `durable (resume|run \w+ --resume)`, cmd.Example, "%s shows how to resume", cmd.CommandPath())
+		}
+		for _, l := range strings.Split(cmd.Example, "\n") {
+			m := line.FindStringSubmatch(l)
+			if m == nil {
+				continue
+			}
+			found, rest, err := root.Find(strings.Fields(l)[1:])
+			require.NoError(t, err, l)
+			require.NotEqual(t, root, found, l)
+			flags := []string{}
+			for _, w := range rest {
+				if name, isFlag := strings.CutPrefix(w, "--"); isFlag {
+					flags = append(flags, strings.SplitN(name, "=", 2)[0])
+				}
+			}
+			for _, name := range flags {
+				require.True(t, found.Flags().Lookup(name) != nil || found.InheritedFlags().Lookup(name) != nil, "%s: no flag --%s", l, name)
+			}
+		}
+	})
+}
+
+func TestExamplesAreShownAsTheyAreTyped(t *testing.T) {
+	d := newDesk(t)
+	require.Contains(t, d.ok("shop durable resume --help").out, "\n  shop durable resume order-42 --dry-run\n")
+	require.Contains(t, d.ok("durable resume --help").out, "\n  durable resume order-42 --dry-run\n")
+}
+
+func TestWrongUsageExitsWithTwoAndSaysHowItIsUsed(t *testing.T) {
+	d := newDesk(t)
+	for _, line := range []string{"resume a b", "sessions", "cancel", "sessions ls --nope", "nope", "signal order-42", "sessions ls --status nope", "run checkout --resume a --id b", "run checkout --input '{'", "resume --limit 3", "sessions clean --older-than soon"} {
+		a := d.sh("shop durable " + line)
+		if line == "sessions" {
+			require.Zero(t, a.code)
+			require.Contains(t, a.out, "  shop durable sessions ls --resumable", "a group prints its help")
+			continue
+		}
+		require.Equal(t, 2, a.code, "%s: %s%s", line, a.out, a.err)
+		require.Contains(t, a.err, "Usage: shop durable", line)
+		require.NotContains(t, a.err, "Error:")
+	}
+}
+
+func TestTheShellCompletesCommandsIdsAndStatuses(t *testing.T) {
+	d := newDesk(t)
+	interrupted(d)
+	for line, want := range map[string]string{
+		"__complete durable resume ''":                   "order-42\tcheckout interrupted\n",
+		"__complete durable run ''":                      "checkout\ncount\nhostile\n",
+		"__complete durable run checkout --resume ''":    "order-42\tcheckout interrupted\n",
+		"__complete durable sessions ls --status inter":  "interrupted\n",
+		"__complete durable checkpoints validate order-": "order-42\tcheckout interrupted\n",
+	} {
+		require.Contains(t, d.ok("shop "+line).out, want, line)
+	}
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		require.Contains(t, d.ok("durable completion "+shell).out, "durable")
+	}
+	require.Zero(t, d.sh("shop durable completion bash | bash -n").code)
+}
+
+func TestRunsIsAnotherWordForSessions(t *testing.T) {
+	d := newDesk(t)
+	interrupted(d)
+	for _, args := range []string{"ls", "show order-42 --verbose | head -1", "clean --dry-run"} {
+		require.Equal(t, d.ok("shop durable sessions "+args).out, d.ok("shop durable runs "+args).out)
+	}
+}
+
+func TestTenThousandRunsAreListedInASecond(t *testing.T) {
+	d := newDesk(t)
+	require.Contains(t, d.ok("shop many 10000").out, "10000")
+	ls := d.ok("durable --store shop.db sessions ls")
+	require.Len(t, strings.Split(strings.TrimSpace(ls.out), "\n"), 100)
+	require.Equal(t, "100 of 10000 shown; more with --limit\n", ls.err)
+	took := d.ok(`s=$(date +%s%N); durable --store shop.db sessions ls >/dev/null 2>&1; e=$(date +%s%N); echo $(( (e - s) / 1000000 ))`).out
+	var ms int
+	_, err := fmt.Sscan(took, &ms)
+	require.NoError(t, err)
+	require.Less(t, ms, 1000)
+}
+
+func TestARunThatCannotBeReadIsListedAsCorruptBesideTheOthers(t *testing.T) {
+	d := newDesk(t)
+	interrupted(d)
+	d.ok("shop durable run count --id fine --input 1")
+	damage(d, "charge", 2)
+	d.sh("shop durable resume order-42") // finds it
+	out := d.ok("shop durable sessions ls").out
+	require.Contains(t, out, "order-42\tcheckout\tinterrupted (corrupt)\t")
+	require.Contains(t, out, "fine\tcount\tcompleted\t")
+}

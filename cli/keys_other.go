@@ -1,0 +1,8 @@
+//go:build !(linux || darwin || dragonfly || freebsd || netbsd || openbsd)
+
+package cli
+
+import "errors"
+
+// readKeys: the system has no terminal of the kind; Ctrl-C ends a watch.
+func readKeys(int) (restore func(), err error) { return nil, errors.New("no single keys here") }

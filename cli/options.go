@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"context"
+	"os"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Option changes what Command makes.
+type Option func(*app)
+
+// A Backend opens stores by their DSN, for --store, DURABLE_STORE and profiles.
+// The program chooses which ones it links.
+type Backend struct {
+	Name string // for people: "sqlite"
+	// Takes reports whether a DSN is for this backend. The first that does gets it.
+	Takes func(dsn string) bool
+	// Open opens a store that exists, and must neither create one nor change its
+	// schema: a look changes nothing.
+	Open func(ctx context.Context, dsn string) (store.Store, error)
+	// Schema opens the schema of a store, which may be older or newer than this
+	// program's; nil: this backend has none.
+	Schema func(dsn string) (Schema, error)
+}
+
+// Schema is the way to the schema of a store: what sqlite.OpenSchema and
+// postgres.OpenSchema return.
+type Schema interface {
+	store.Migrator
+	store.Backuper
+	Close() error
+}
+
+// Stores lets commands act on the stores of these backends, by DSN. Without it a
+// mounted command acts on the engine's store, and on servers.
+func Stores(b ...Backend) Option {
+	return func(a *app) { a.backends = append(a.backends, b...) }
+}
+
+// EngineSchema says how the schema of the mounted engine's store is opened, for
+// the schema commands.
+func EngineSchema(open func() (Schema, error)) Option {
+	return func(a *app) { a.schema = open }
+}
+
+// Program sets how printed commands begin, as words: "go", "run", "./shop". They
+// end where this command tree is mounted. Without it they begin as the program
+// was called.
+func Program(words ...string) Option {
+	return func(a *app) { a.program = words }
+}
+
+func defaults(a *app) {
+	a.exit = os.Exit
+	a.getenv = os.Getenv
+}

@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/termview"
+)
+
+// planView is a plan as --json prints it.
+type planView struct {
+	ID       string   `json:"id"`
+	Workflow string   `json:"workflow"`
+	Status   string   `json:"status"` // the run was found in
+	Step     int      `json:"step"`
+	Steps    int      `json:"steps"`
+	Key      string   `json:"key,omitempty"`
+	Attempt  int      `json:"attempt,omitempty"`
+	Attempts int      `json:"max_attempts,omitempty"`
+	From     int64    `json:"from"`
+	Branch   int32    `json:"branch"`
+	New      bool     `json:"new_branch"`
+	Skipped  []string `json:"skipped"`
+	Again    []string `json:"re_executed"`
+	ToRun    []string `json:"to_run"`
+	Reset    []string `json:"reset"`
+	Warnings []string `json:"warnings"`
+}
+
+func planOf(s *Session, p *durable.Plan) planView {
+	v := planView{
+		ID: s.ID, Workflow: s.Workflow, Status: string(p.Status), Step: p.Step, Steps: p.Steps, Key: p.Next.Key, Attempt: p.Next.Attempt,
+		From: p.From, Branch: p.Branch, New: p.NewBranch,
+		Skipped: some(p.Skipped), Reset: some(p.Reset), Warnings: some(p.Warnings),
+	}
+	if s.Key == p.Next.Key {
+		v.Attempts = s.Attempts
+	}
+	again := p.Again
+	if p.Next.Key != "" && p.Next.Attempt > 1 && !slices.Contains(again, p.Next.Key) {
+		again = append([]string{p.Next.Key}, again...)
+	}
+	v.Again = some(again)
+	v.ToRun = []string{}
+	for _, name := range s.declared {
+		if !slices.Contains(p.Skipped, name) && !slices.Contains(again, name) {
+			v.ToRun = append(v.ToRun, name)
+		}
+	}
+	return v
+}
+
+// some returns a list that JSON shows as one when it is empty.
+func some(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+// showPlan prints where a run goes on, what is skipped and what runs.
+func (c *call) showPlan(s *stream, sess *Session, at durable.Standing, p *durable.Plan, verbose bool) {
+	for _, line := range termview.Resumption(*p, at, s.view()) {
+		s.printf("%s\n", line)
+	}
+	if !verbose {
+		return
+	}
+	for _, line := range p.Details() {
+		s.printf("    %s\n", escape(line))
+	}
+	if sess.info != nil {
+		for _, line := range sess.info.Differences {
+			s.printf("    %s\n", escape(line))
+		}
+	}
+}
+
+// names lists keys; on a terminal, of many only the first ones.
+func (c *call) names(s *stream, keys []string) string {
+	const most = 12
+	shown := keys
+	if s.tty && len(keys) > most {
+		shown = keys[:most]
+	}
+	line := escape(strings.Join(shown, ", "))
+	if len(shown) < len(keys) {
+		line += ", and more: --verbose"
+	}
+	return line
+}

@@ -1,0 +1,33 @@
+package cli_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/internal/pgtest"
+)
+
+func TestOnPostgreSQLARunIsInterruptedOperatedAndResumed(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	d := newDesk(t, "SHOP_DB="+dsn, "DURABLE_STORE=")
+	interrupted(d)
+	op := d.with("DURABLE_STORE=" + dsn)
+	require.Regexp(t, `(?m)^order-42\tcheckout\tinterrupted\t2/4\tcharge\t3/5\t.*\tresumable$`, op.ok("durable sessions ls").out)
+	require.Contains(t, op.ok("durable sessions show order-42").out, "bank: timeout")
+	lacks := op.sh("durable resume order-42")
+	require.Equal(t, 4, lacks.code)
+	require.Equal(t, "Nobody alive runs checkout; this program lacks its code.\nRun: shop durable run checkout --resume order-42\n", lacks.err)
+
+	s := d.terminal("shop durable run checkout --resume order-42")
+	s.until("? Ship order-42?")
+	require.Equal(t, 4, op.sh("durable resume order-42").code)
+	require.Equal(t, "Approved order-42: Ship order-42?\n", op.ok("durable approve order-42").out)
+	require.Zero(t, s.end())
+	require.Zero(t, op.sh("durable checkpoints validate").code)
+	doctor := op.ok("durable doctor")
+	require.Contains(t, doctor.out, "ok\tstore\tpostgres")
+	require.Contains(t, op.ok("durable schema backup copy_of_it").out, "Backed up to copy_of_it.")
+	require.Equal(t, 1, strings.Count(strings.Join(d.journal(), "\n"), "reserve"))
+}

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+)
+
+// quote makes a word that a POSIX shell reads as exactly s, and that shows on a
+// terminal as what it is.
+func quote(s string) string {
+	switch {
+	case s == "":
+		return "''"
+	case !clean(s):
+		return octal(s)
+	case strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,") == "" && s[0] != '=':
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// octal quotes a word with characters that must not reach the terminal: printf
+// makes them when the command runs. Trailing line feeds would be lost; no id or
+// name has one.
+func octal(s string) string {
+	var b strings.Builder
+	b.WriteString(`"$(printf '%b' '`)
+	for _, c := range []byte(s) {
+		fmt.Fprintf(&b, `\0%03o`, c)
+	}
+	b.WriteString(`')"`)
+	return b.String()
+}
+
+func quoteAll(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = quote(w)
+	}
+	return strings.Join(quoted, " ")
+}

@@ -1,0 +1,393 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// remote acts on the runs that a server has, with the words that the design
+// prescribes for servers.
+type remote struct {
+	call *call
+	c    *client.Client
+}
+
+// connect returns a target on a server. Nothing is sent yet.
+func (c *call) connect(p place) (target, error) {
+	var o client.Options
+	if p.token != "" {
+		o.Header = http.Header{"Authorization": {"Bearer " + p.token}}
+	}
+	cl, err := client.New(p.server, o)
+	if err != nil {
+		return nil, usage("%s (from %s)", strings.TrimPrefix(err.Error(), "client: "), p.from)
+	}
+	return &remote{call: c, c: cl}, nil
+}
+
+// said makes of an error of the client what a command says of it.
+func (r *remote) said(err error) error {
+	var e *client.Error
+	switch {
+	case err == nil || errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, client.ErrUnreachable):
+		f := &failure{code: "server_not_running", exit: ExitUnreachable, message: "Server not running", next: "Start it, or name its store: --store DSN", err: err}
+		if args := r.call.cmd.Flags().Args(); len(args) > 0 {
+			words := guard(r.call.ours(), append(r.call.path(), args...), []string{"--store", "DSN"})
+			f.next = "Start it, or: " + quoteAll(append(r.call.mount(), words...))
+		}
+		return f
+	case !errors.As(err, &e):
+		return err
+	}
+	f := &failure{code: orElse(e.Code, "server"), exit: ExitFailed, message: e.Message, next: escape(e.Next), err: err}
+	switch {
+	case errors.Is(err, client.ErrNotFound):
+		f.exit, f.code, f.message, f.next = ExitNotFound, "not_found", "Workflow not found", "List: "+r.call.self("sessions", "ls")
+		f.err = errors.Join(err, durable.ErrNotFound)
+	case errors.Is(err, client.ErrConflict):
+		f.exit = ExitRefused
+	case errors.Is(err, client.ErrInvalid):
+		f.exit = ExitUsage
+	case errors.Is(err, client.ErrUnauthenticated), errors.Is(err, client.ErrForbidden):
+		f.exit = ExitRefused
+		if f.next == "" {
+			f.next = "Say who asks: DURABLE_TOKEN, or token in a profile."
+		}
+	case errors.Is(err, client.ErrBusy):
+		f.exit = ExitUnreachable
+	}
+	return f
+}
+
+// rowOf is the row that a run of the server's stands for.
+func rowOf(r *client.Run) *store.Run {
+	row := &store.Run{
+		ID: r.ID, Workflow: r.Workflow, Version: r.Version, InitialVersion: r.InitialVersion, Status: store.Status(r.Status), Code: r.Code, Reason: r.Reason,
+		Recoverable: r.Recoverable, Paused: r.Paused, Owner: r.Owner, Branch: int32(r.Branch), Generation: int32(r.Generation), Resumes: int32(r.Resumes),
+		Parent: r.Parent, ParentKey: r.ParentKey, ForkedFrom: r.ForkedFrom,
+		CreatedAt: store.TimeOf(r.CreatedAt), StartedAt: store.TimeOf(r.StartedAt), UpdatedAt: store.TimeOf(r.UpdatedAt), EndedAt: store.TimeOf(r.EndedAt),
+		WakeAt: store.TimeOf(r.WakeAt), DeadlineAt: store.TimeOf(r.DeadlineAt), Attributes: r.Attributes,
+	}
+	if r.LastSeq > 0 {
+		row.Last = &store.Event{Seq: r.LastSeq, Type: store.Type(r.LastType), Key: r.Key, Attempt: int32(r.Attempt), At: store.TimeOf(r.LastAt), Steps: int32(r.Steps)}
+	}
+	return row
+}
+
+func eventOf(e *client.Event) store.Event {
+	ev := store.Event{
+		Seq: e.Seq, Type: store.Type(e.Type), Branch: int32(e.Branch), Key: e.Key, Attempt: int32(e.Attempt), Ordinal: int32(e.Ordinal),
+		At: store.TimeOf(e.At), Took: time.Duration(e.TookMS * float64(time.Millisecond)), Steps: int32(e.Steps),
+	}
+	if len(e.Data) > 0 {
+		ev.Data, _ = json.Marshal(e.Data) // it was JSON
+	}
+	if e.Payload != nil && !e.Payload.Redacted && !e.Payload.Truncated {
+		ev.Payload = e.Payload.Value
+	}
+	return ev
+}
+
+// sessionOf is a run of the server's as the commands show it.
+func sessionOf(r *client.Run, tail []store.Event) *Session {
+	live := map[string]store.Executor{}
+	if r.Executed == nil || *r.Executed { // not told of a list: then the status says enough
+		live[r.Owner] = store.Executor{}
+	}
+	s := newSession(rowOf(r), live)
+	s.live = r.Executed != nil && *r.Executed
+	if tail == nil && r.LastSeq > 0 {
+		tail = []store.Event{*rowOf(r).Last}
+	}
+	s.locate(tail, r.Declared)
+	return s
+}
+
+func (r *remote) sessions(ctx context.Context, q query) (list []Session, total int64, err error) {
+	o := client.ListOptions{Workflows: q.workflows, Counts: true}
+	for _, st := range q.statuses {
+		o.Statuses = append(o.Statuses, string(st))
+	}
+	if q.resumable && len(o.Statuses) == 0 {
+		o.Statuses = []string{"interrupted", "failed", "running", "resuming"}
+	}
+	for first := true; ; first = false {
+		if o.Limit = 100; q.limit > 0 && !q.resumable {
+			o.Limit = min(o.Limit, q.limit-len(list))
+		}
+		page, err := r.c.ListRuns(ctx, o)
+		if err != nil {
+			return nil, 0, r.said(err)
+		}
+		for status, n := range page.Counts {
+			if first && (len(o.Statuses) == 0 || slices.Contains(o.Statuses, status)) {
+				total += n
+			}
+		}
+		for i := range page.Runs {
+			s := sessionOf(&page.Runs[i], nil)
+			if q.resumable && !s.Resumable {
+				continue
+			}
+			if list = append(list, *s); q.limit > 0 && len(list) == q.limit {
+				break
+			}
+		}
+		if o.Cursor = page.Next; o.Cursor == "" || q.limit > 0 && len(list) >= q.limit {
+			if q.resumable {
+				total = int64(len(list))
+			}
+			return list, max(total, int64(len(list))), nil
+		}
+	}
+}
+
+func (r *remote) session(ctx context.Context, id string) (*Session, error) {
+	run, err := r.c.GetRun(ctx, id)
+	if err != nil {
+		return nil, r.said(err)
+	}
+	page, err := r.c.Events(ctx, id, client.EventsOptions{Tail: tailed})
+	if err != nil {
+		return nil, r.said(err)
+	}
+	tail := make([]store.Event, 0, len(page.Events))
+	for i := range page.Events {
+		tail = append(tail, eventOf(&page.Events[i]))
+	}
+	return sessionOf(&run, tail), nil
+}
+
+func (r *remote) lastInterrupted(ctx context.Context) (*Session, error) {
+	list, _, err := r.sessions(ctx, query{resumable: true, statuses: []store.Status{store.Interrupted, store.Running, store.Resuming}})
+	if err != nil {
+		return nil, err
+	}
+	var last *Session
+	for i := range list {
+		if last == nil || list[i].checkpoint > last.checkpoint {
+			last = &list[i]
+		}
+	}
+	if last == nil {
+		return nil, r.call.nothing()
+	}
+	return r.session(ctx, last.ID)
+}
+
+func (r *remote) approvals(ctx context.Context, id string) ([]durable.Approval, error) {
+	run, err := r.c.GetRun(ctx, id)
+	if err != nil {
+		return nil, r.said(err)
+	}
+	var open []durable.Approval
+	for _, a := range run.Approvals {
+		open = append(open, durable.Approval{
+			RunID: a.RunID, Workflow: a.Workflow, Key: a.Key, Name: a.Name, Prompt: a.Prompt, Answer: a.ID,
+			AskedAt: store.TimeOf(a.AskedAt), Until: store.TimeOf(a.Until), Seq: a.Seq, Sample: a.Sample,
+		})
+	}
+	return open, nil
+}
+
+func (r *remote) answer(ctx context.Context, to durable.Approval, a answerOf) (json.RawMessage, error) {
+	if _, err := a.verdict(&to); err != nil {
+		return nil, err
+	}
+	_, err := r.c.Answer(ctx, to.RunID, client.Answer{Wait: to.Key, Reason: a.reason, Value: a.value, Approved: &a.yes})
+	return a.value, r.said(err)
+}
+
+func (r *remote) branches(ctx context.Context, id string) ([]durable.BranchInfo, error) {
+	list, err := r.c.Branches(ctx, id)
+	if err != nil {
+		return nil, r.said(err)
+	}
+	var out []durable.BranchInfo
+	for _, b := range list {
+		out = append(out, durable.BranchInfo{
+			N: int32(b.N), Parent: int32(b.Parent), Root: b.Root, Generation: b.Generation, Cutoff: b.Cutoff, Scope: b.Scope, Reason: b.Reason,
+			CreatedAt: store.TimeOf(b.CreatedAt), Current: b.Current, InLineage: b.InLineage, Events: b.Events, Left: b.Left,
+		})
+	}
+	return out, nil
+}
+
+func (r *remote) stuck(ctx context.Context) ([]stuckRun, error) {
+	list, err := r.c.Stuck(ctx)
+	if err != nil {
+		return nil, r.said(err)
+	}
+	out := make([]stuckRun, 0, len(list))
+	for _, one := range list {
+		next := one.Next
+		switch one.Code {
+		case durable.CodePaused:
+			next = r.call.self("unpause", one.RunID)
+		case durable.CodeQuarantined, durable.CodeUndecodable, durable.CodeDefinitionChanged, durable.CodeOrphaned:
+			next = r.call.self("resume", one.RunID, "--dry-run")
+		}
+		out = append(out, stuckRun{ID: one.RunID, Workflow: one.Workflow, Code: one.Code, Reason: one.Reason, Next: next})
+	}
+	return out, nil
+}
+
+func (r *remote) start(ctx context.Context, workflow, id string, input json.RawMessage) (string, error) {
+	done, err := r.c.Start(ctx, workflow, client.StartRequest{ID: id, Input: input})
+	return done.RunID, r.said(err)
+}
+
+func (r *remote) resume(ctx context.Context, id string, o durable.ResumeOptions) (durable.Plan, error) {
+	co := client.ResumeOptions{FromCheckpoint: o.FromCheckpoint, ResetFailures: o.ResetFailures, Force: o.Force, DryRun: o.DryRun}
+	done, err := r.c.Resume(ctx, id, co)
+	if err != nil {
+		return durable.Plan{}, r.said(err)
+	}
+	p := &done.Plan
+	return durable.Plan{
+		RunID: p.RunID, Workflow: p.Workflow, Status: store.Status(p.Status), From: p.From, Scope: p.Scope, Branch: int32(p.Branch), NewBranch: p.NewBranch,
+		Skipped: p.Skipped, Again: p.Again, Reset: p.Reset, Warnings: p.Warnings, Step: p.Step, Steps: p.Steps, Declared: p.Declared,
+		Next: durable.ResumePoint{Key: p.Next.Key, Kind: p.Next.Kind, Attempt: p.Next.Attempt, After: p.Next.After, Failed: p.Next.Failed},
+	}, nil
+}
+
+func (r *remote) cancel(ctx context.Context, id, reason string) error {
+	_, err := r.c.Cancel(ctx, id, reason)
+	return r.said(err)
+}
+
+func (r *remote) pause(ctx context.Context, id, reason string) error {
+	_, err := r.c.Pause(ctx, id, reason)
+	return r.said(err)
+}
+
+func (r *remote) unpause(ctx context.Context, id string) error {
+	_, err := r.c.Unpause(ctx, id)
+	return r.said(err)
+}
+
+func (r *remote) signal(ctx context.Context, id, name string, value json.RawMessage, signalID string) error {
+	_, err := r.c.Signal(ctx, id, name, value, signalID)
+	return r.said(err)
+}
+
+func (r *remote) fork(ctx context.Context, id string, at int64, newID string) (string, error) {
+	done, err := r.c.Fork(ctx, id, client.ForkRequest{ID: newID, At: at})
+	return done.RunID, r.said(err)
+}
+
+func (r *remote) tell(ctx context.Context, id string) (*outline.Builder, *Session, error) {
+	run, err := r.c.GetRun(ctx, id)
+	if err != nil {
+		return nil, nil, r.said(err)
+	}
+	branches, err := r.c.Branches(ctx, id)
+	if err != nil {
+		return nil, nil, r.said(err)
+	}
+	in := outline.Input{Run: *rowOf(&run), Now: store.TimeOf(time.Now()), Zone: time.Local}
+	for _, b := range branches {
+		if b.N > 0 {
+			in.Branches = append(in.Branches, store.Branch{N: int32(b.N), Parent: int32(b.Parent), Generation: int32(b.Generation), Cutoff: b.Cutoff, CutScope: b.Scope, Reason: b.Reason, CreatedAt: store.TimeOf(b.CreatedAt)})
+		}
+	}
+	if h, err := r.c.Health(ctx); err == nil { // who may read a run need not see this
+		for _, x := range h.Executors {
+			e := store.Executor{ID: x.ID, Name: x.Name, Host: x.Host, PID: x.PID, StartedAt: store.TimeOf(x.StartedAt), BeatAt: store.TimeOf(x.BeatAt), Live: x.Live}
+			for _, w := range x.Workflows {
+				e.Serves = append(e.Serves, store.Served{Workflow: w, Versions: []string{run.Version}})
+			}
+			in.Executors = append(in.Executors, e)
+		}
+	}
+	b := outline.New(in)
+	var tail []store.Event
+	for e, err := range r.c.History(ctx, id, client.EventsOptions{All: true}) {
+		if err != nil {
+			return nil, nil, r.said(err)
+		}
+		ev := eventOf(&e)
+		b.Add(&ev)
+		if !e.LeftBehind {
+			tail = append(tail, ev)
+			tail = tail[max(0, len(tail)-tailed):]
+		}
+	}
+	return b, sessionOf(&run, tail), nil
+}
+
+func (r *remote) output(ctx context.Context, id string) (json.RawMessage, error) {
+	page, err := r.c.Events(ctx, id, client.EventsOptions{Tail: 1})
+	if err != nil {
+		return nil, r.said(err)
+	}
+	if len(page.Events) == 0 || page.Events[0].Type != string(store.WorkflowCompleted) {
+		return nil, nil
+	}
+	return eventOf(&page.Events[0]).Payload, nil
+}
+
+// changed is for stores: a server tells it in the reason.
+func (r *remote) changed(context.Context, *Session) *durable.DefinitionChangedError { return nil }
+
+func (r *remote) Watch(ctx context.Context, id string, after int64) iter.Seq2[store.Event, error] {
+	return func(yield func(store.Event, error) bool) {
+		for u, err := range r.c.Watch(ctx, id, after) {
+			switch {
+			case err != nil:
+				yield(store.Event{}, r.said(err))
+				return
+			case u.Event == nil:
+			case !yield(eventOf(u.Event), nil):
+				return
+			}
+		}
+	}
+}
+
+func (r *remote) History(ctx context.Context, id string) iter.Seq2[store.Event, error] {
+	return func(yield func(store.Event, error) bool) {
+		for e, err := range r.c.History(ctx, id, client.EventsOptions{}) {
+			if err != nil {
+				yield(store.Event{}, r.said(err))
+				return
+			}
+			if !yield(eventOf(&e), nil) {
+				return
+			}
+		}
+	}
+}
+
+// value is the payload as the server has shown it.
+func (r *remote) value(_ string, ev store.Event) json.RawMessage { return ev.Payload }
+
+func (r *remote) standing(ctx context.Context, id string) (durable.Standing, error) {
+	run, err := r.c.GetRun(ctx, id)
+	if err != nil {
+		return durable.Standing{}, r.said(err)
+	}
+	t := durable.Tracker{Names: run.Declared}
+	for ev, err := range r.History(ctx, id) {
+		if err != nil {
+			return durable.Standing{}, err
+		}
+		if err := t.Add(ev); err != nil {
+			return durable.Standing{}, err
+		}
+	}
+	return t.Standing(), nil
+}

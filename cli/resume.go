@@ -1,0 +1,300 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// resumeFlags are the flags of resume, as they were given.
+type resumeFlags struct {
+	fromCheckpoint                                string
+	force, resetFailures, dryRun, verbose, detach bool
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	var f resumeFlags
+	cmd := a.command(spec{
+		use: "resume [ID]", short: "Continue a run that was interrupted or has failed", max: 1, ids: true,
+		long: `resume continues a run from the attempt it had reached: what is recorded is not done
+again. Without an id it takes the run that was interrupted last, and says which.
+
+In a program that has the workflow's code the run executes here, to its end. Elsewhere
+it is handed to a program that serves it.`,
+		example: `  durable resume
+  durable resume order-42
+  durable resume order-42 --dry-run
+  durable resume order-42 --from-checkpoint 2
+  durable resume order-42 --reset-failures`,
+		do: func(c *call, args []string) error {
+			if len(args) == 0 {
+				return c.resumeLast(f)
+			}
+			return c.resume(args[0], f)
+		},
+	})
+	f.register(cmd)
+	return cmd
+}
+
+func (a *app) resumeLastCommand() *cobra.Command {
+	var f resumeFlags
+	cmd := a.command(spec{
+		use: "resume-last", short: "Continue the run that was interrupted last",
+		example: `  durable resume-last
+  durable resume-last --dry-run`,
+		do: func(c *call, _ []string) error { return c.resumeLast(f) },
+	})
+	f.register(cmd)
+	return cmd
+}
+
+func (f *resumeFlags) register(cmd *cobra.Command) {
+	fl := cmd.Flags()
+	fl.StringVar(&f.fromCheckpoint, "from-checkpoint", "", "go back to this checkpoint (its ID, or the step's name); what came later runs again, on a new branch")
+	fl.BoolVar(&f.force, "force", false, "match changed code by name; restart a run that has no checkpoint; let what must run once run again")
+	fl.BoolVar(&f.resetFailures, "reset-failures", false, "give the failed step all its attempts again")
+	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be skipped and what would run, and do nothing")
+	fl.BoolVar(&f.verbose, "verbose", false, "say of each step what is restored")
+	fl.BoolVar(&f.detach, "detach", false, "do not stay: leave it to a program that serves the workflow")
+}
+
+func (c *call) resumeLast(f resumeFlags) error {
+	t, err := c.target()
+	if err != nil {
+		return err
+	}
+	s, err := t.lastInterrupted(c.ctx)
+	if err != nil {
+		return err
+	}
+	c.say("Last interrupted session: %s (%s, %s)", escape(s.ID), escape(s.Workflow), c.err.at(s.checkpoint))
+	return c.resume(s.ID, f)
+}
+
+// resume continues a run: here if its code is here, else wherever it is.
+func (c *call) resume(id string, f resumeFlags) error {
+	t, err := c.target()
+	if err != nil {
+		return err
+	}
+	s, err := t.session(c.ctx, id)
+	if err != nil {
+		return err
+	}
+	o := durable.ResumeOptions{ResetFailures: f.resetFailures, Force: f.force, DryRun: f.dryRun}
+	if err := c.mayResume(t, s, f.force); err != nil {
+		return err
+	}
+	if o.FromCheckpoint, err = c.checkpoint(s.ID, f.fromCheckpoint); err != nil {
+		return err
+	}
+	l, isLocal := t.(*local)
+	here := isLocal && l.mounted && c.serves(s.Workflow, s.Version) && !f.detach
+	if isLocal && !here && !f.dryRun && !f.detach {
+		if err := c.mustBeServed(l, s); err != nil {
+			return err
+		}
+	}
+	if isLocal && f.detach && l.mounted {
+		if t, err = l.handsOff(); err != nil {
+			return err
+		}
+	}
+	if here && !f.dryRun {
+		c.catch()
+	}
+	standing, _ := t.standing(c.ctx, id) // it only adds to what is said
+	plan, err := t.resume(c.ctx, id, o)
+	if err != nil {
+		return c.notResumed(t, s, err)
+	}
+	if f.dryRun {
+		return c.print(planOf(s, &plan), func() {
+			c.showPlan(c.out, s, standing, &plan, f.verbose)
+			c.out.printf("Dry run: nothing changed, nothing ran.\n")
+		})
+	}
+	if !c.flags.json {
+		c.out.printf("Workflow %s resumed\n", escape(id))
+		c.showPlan(c.err, s, standing, &plan, f.verbose)
+	}
+	if f.force {
+		c.say("Forced: what the code calls is matched with the history by name.")
+	}
+	if f.detach {
+		return c.print(planOf(s, &plan), func() {})
+	}
+	return c.stay(t, s, here)
+}
+
+// mayResume says why a run is not resumed that the engine, or the server, need
+// not be asked about, in the order of the design: its status, its checkpoint.
+func (c *call) mayResume(t target, s *Session, force bool) error {
+	if _, remote := t.(*local); !remote {
+		return nil // the server decides, with the same rules
+	}
+	status := store.Status(s.Status)
+	if (status == store.Running || status == store.Resuming) && s.live {
+		return refused("in_progress", c.follow(s.ID), "%s", c.inProgress(s.ID, s.Owner))
+	}
+	switch status {
+	case store.Failed, store.Interrupted, store.Running, store.Resuming:
+	default:
+		if !(status == store.Cancelled && force) {
+			return c.notResumable(s, "")
+		}
+	}
+	if s.Paused {
+		return c.notResumable(s, "it is paused")
+	}
+	if !s.any && !force {
+		return refused("no_checkpoint", "Restart from its input: "+c.self("resume", s.ID, "--force"), "Workflow %s has no checkpoint.", s.ID)
+	}
+	return nil
+}
+
+// notResumable is the refusal that scripts know by its words, and what can be
+// done instead.
+func (c *call) notResumable(s *Session, reason string) *failure {
+	f := refused("not_resumable", "", "Session %s is not resumable (status: %s)", s.ID, s.Status)
+	if reason != "" {
+		f.message += ": " + reason
+	}
+	switch {
+	case s.Paused:
+		f.next = "Let it go on: " + c.self("unpause", s.ID)
+	case s.Status == string(store.Completed):
+		f.next = "Copy it: " + c.self("fork", s.ID, "--from", strconv.FormatInt(c.firstCheckpoint(s.ID), 10))
+	case s.Status == string(store.Cancelled):
+		f.next = "Copy it: " + c.self("fork", s.ID)
+	case s.prompt:
+		f.next = "Answer it: " + c.self("approve", s.ID)
+	case s.Status == string(store.Waiting) || s.Status == string(store.Pending):
+		if run := c.code(s); run != "" && !s.live {
+			f.next = "Execute it: " + run
+		} else {
+			f.next = c.follow(s.ID)
+		}
+	default:
+		f.next = "Show it: " + c.self("sessions", "show", s.ID)
+	}
+	return f
+}
+
+// mustBeServed refuses what would only wait for somebody who has the code.
+func (c *call) mustBeServed(l *local, s *Session) error {
+	live, err := l.live(c.ctx)
+	if err != nil {
+		return err
+	}
+	for _, x := range live {
+		if x.ID != l.eng.ID() && store.Serves(x.Serves, s.Workflow, s.Version) {
+			return nil
+		}
+	}
+	next := "Start the program that has its code, or hand it over for later: " + c.self("resume", s.ID, "--detach")
+	if run := c.code(s); run != "" {
+		next = "Run: " + run
+	}
+	return refused("not_registered", next, "Nobody alive runs %s; this program lacks its code.", s.Workflow)
+}
+
+// handsOff returns a target on the same store through an engine that executes
+// nothing.
+func (l *local) handsOff() (*local, error) {
+	eng, err := durable.Open(l.call.ctx, l.st, durable.Options{Name: "durable command line", Logger: quietLogger})
+	if err != nil {
+		return nil, err
+	}
+	l.call.done = append(l.call.done, func() { _ = eng.Close() })
+	return &local{call: l.call, eng: eng, st: l.st}, nil
+}
+
+// notResumed explains a refusal of the engine with what is known of the run.
+func (c *call) notResumed(t target, s *Session, err error) error {
+	var (
+		no       *durable.NotResumableError
+		occupied *store.OccupiedError
+	)
+	switch {
+	case errors.As(err, &occupied):
+		f := refused("occupied", "Show it: "+c.self("sessions", "show", occupied.Holder), "%s is occupied by %s.", occupied.Key, occupied.Holder)
+		if h, err := t.session(c.ctx, occupied.Holder); err == nil {
+			f.message = fmt.Sprintf("%s is occupied by %s (%s).", occupied.Key, occupied.Holder, h.Status)
+			switch {
+			case h.prompt:
+				f.next = "Answer it: " + c.self("approve", h.ID)
+			case h.Resumable:
+				f.next = "Resume it: " + c.self("resume", h.ID)
+			case h.live:
+				f.next = c.follow(h.ID)
+			}
+		}
+		return f
+	case errors.As(err, &no):
+		if now, err := t.session(c.ctx, s.ID); err == nil {
+			if now.live && (now.Status == string(store.Running) || now.Status == string(store.Resuming)) {
+				return refused("in_progress", c.follow(s.ID), "%s", c.inProgress(s.ID, now.Owner))
+			}
+			s = now
+		}
+		return c.notResumable(s, no.Reason)
+	}
+	return err
+}
+
+// checkpoint returns the number of a checkpoint that was named by its number or
+// by the key of a step; 0 for none.
+func (c *call) checkpoint(id, name string) (int64, error) {
+	if name == "" {
+		return 0, nil
+	}
+	if n, err := strconv.ParseInt(name, 10, 64); err == nil && n > 0 {
+		return n, nil
+	}
+	t, err := c.target()
+	if err != nil {
+		return 0, err
+	}
+	if l, isLocal := t.(*local); isLocal {
+		n, err := l.eng.CheckpointOf(c.ctx, id, name)
+		return n, l.lost(id, err)
+	}
+	at := int64(0)
+	for ev, err := range t.History(c.ctx, id) {
+		if err != nil {
+			return 0, err
+		}
+		if ev.Key == name && ev.Type.Stable() {
+			at = ev.Seq
+		}
+	}
+	if at == 0 {
+		return 0, &durable.CheckpointError{RunID: id, Key: name, Reason: "it has no outcome"}
+	}
+	return at, nil
+}
+
+// firstCheckpoint returns the number of the first checkpoint that a history can
+// be cut behind; 1, its beginning, when there is none.
+func (c *call) firstCheckpoint(id string) int64 {
+	l, ok := c.to.(*local)
+	if !ok {
+		return 1
+	}
+	for ev, err := range l.eng.History(c.ctx, id) {
+		if err != nil {
+			break
+		}
+		if ev.Type.Stable() {
+			return ev.Seq
+		}
+	}
+	return 1
+}

@@ -1,0 +1,225 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+func (a *app) schemaCommand() *cobra.Command {
+	g := a.group("schema", "See and change the schema of a store", `schema shows the version of a store's schema, brings it up to date, and copies and
+restores the store. docs/operating-schema.md says what an upgrade does.`, `  durable schema status
+  durable schema migrate --dry-run
+  durable schema backup app.backup.db`)
+	var dryRun, yes bool
+	migrate := a.command(spec{
+		use: "migrate", short: "Bring the schema up to date, after a backup",
+		example: `  durable schema migrate --dry-run
+  durable schema migrate --yes`,
+		do: func(c *call, _ []string) error { return c.migrate(dryRun, yes) },
+	})
+	migrate.Flags().BoolVar(&dryRun, "dry-run", false, "say which steps are missing, and change nothing")
+	migrate.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	var restoreYes bool
+	restore := a.command(spec{
+		use: "restore BACKUP", short: "Put a backup in the place of what the store holds", min: 1, max: 1,
+		long: `restore goes back to a backup: a file of SQLite, a schema of PostgreSQL. What was there
+is kept, and named. What happened since is gone from the runs, but not from the world.
+Nobody may use the store meanwhile.`,
+		example: `  durable schema restore app.db.v1-20261121T084116.000000Z.backup`,
+		do:      func(c *call, args []string) error { return c.restore(args[0], restoreYes) },
+	})
+	restore.Flags().BoolVar(&restoreYes, "yes", false, "do not ask")
+	g.AddCommand(
+		a.command(spec{
+			use: "status", short: "Show the version of the schema, and what is missing",
+			example: `  durable schema status`,
+			do:      func(c *call, _ []string) error { return c.schemaStatus() },
+		}),
+		migrate,
+		a.command(spec{
+			use: "backup TO", short: "Copy the store while it is in use", min: 1, max: 1,
+			long: `backup copies everything as it was at one moment: to a new file for SQLite, to a new
+schema of the same database for PostgreSQL.`,
+			example: `  durable schema backup app.backup.db`,
+			do:      func(c *call, args []string) error { return c.backup(args[0]) },
+		}),
+		restore,
+	)
+	return g
+}
+
+// openSchema opens the schema of what the command acts on.
+func (c *call) openSchema() (Schema, error) {
+	p, err := c.place()
+	if err != nil {
+		return nil, err
+	}
+	var sc Schema
+	switch {
+	case p.server != "":
+		return nil, &failure{code: "needs_store", exit: ExitUsage, message: "The schema is of a store, not of a server.", next: "Name its store: --store DSN"}
+	case p.store == "" && c.schema == nil:
+		return nil, &failure{code: "needs_store", exit: ExitUsage, message: "This program does not say how its schema is opened (cli.EngineSchema).", next: "Name its store to the durable command: --store DSN"}
+	case p.store == "":
+		sc, err = c.schema()
+	default:
+		var b Backend
+		if b, err = c.backend(p); err != nil {
+			return nil, err
+		}
+		if b.Schema == nil {
+			return nil, usage("a store of %s has no schema", b.Name)
+		}
+		sc, err = b.Schema(p.store)
+	}
+	if err != nil {
+		return nil, c.unreachable(p, err)
+	}
+	c.done = append(c.done, func() { _ = sc.Close() })
+	return sc, nil
+}
+
+// schemaState is what status and migrate print with --json.
+type schemaState struct {
+	Have    int          `json:"have"`
+	Know    int          `json:"know"`
+	Steps   []schemaStep `json:"steps"`
+	Backup  bool         `json:"backup_first"`
+	DryRun  bool         `json:"dry_run,omitempty"`
+	Made    string       `json:"backup,omitempty"`
+	Changed bool         `json:"changed"`
+}
+
+type schemaStep struct {
+	Version int              `json:"version"`
+	Name    string           `json:"name"`
+	Rows    map[string]int64 `json:"rows,omitempty"`
+}
+
+func stateOf(p *store.MigrationPlan) schemaState {
+	s := schemaState{Have: p.Have, Know: p.Know, Backup: p.Backup, Steps: []schemaStep{}}
+	for _, st := range p.Steps {
+		s.Steps = append(s.Steps, schemaStep{st.Version, st.Name, st.Rows})
+	}
+	return s
+}
+
+func (c *call) schemaStatus() error {
+	sc, err := c.openSchema()
+	if err != nil {
+		return err
+	}
+	p, err := sc.Plan(c.ctx)
+	if err != nil {
+		return err
+	}
+	return c.print(stateOf(&p), func() {
+		switch {
+		case p.Have == 0:
+			c.out.printf("No schema yet; this program needs %d. The first program that opens the store makes it.\n", p.Know)
+		case len(p.Steps) == 0:
+			c.out.printf("Schema %d, as this program needs it.\n", p.Have)
+		default:
+			c.out.printf("Schema %d, this program needs %d. Plan: %s\n", p.Have, p.Know, c.self("schema", "migrate", "--dry-run"))
+		}
+	})
+}
+
+func (c *call) migrate(dryRun, yes bool) error {
+	sc, err := c.openSchema()
+	if err != nil {
+		return err
+	}
+	p, err := sc.Plan(c.ctx)
+	if err != nil {
+		return err
+	}
+	state := stateOf(&p)
+	if dryRun {
+		state.DryRun = true
+		return c.print(state, func() {
+			c.steps(c.out, &p)
+			c.out.printf("Dry run: nothing changed. Apply: %s\n", c.self("schema", "migrate"))
+		})
+	}
+	if len(p.Steps) == 0 {
+		return c.print(state, func() { c.out.printf("Schema %d, as this program needs it. Nothing to do.\n", p.Have) })
+	}
+	if !c.flags.json {
+		c.steps(c.err, &p)
+	}
+	if err := c.confirm(yes, "Migrate from %d to %d?", p.Have, p.Know); err != nil {
+		return err
+	}
+	m, err := sc.Migrate(c.ctx)
+	if err != nil {
+		return err
+	}
+	state = schemaState{Have: m.To, Know: p.Know, Steps: state.Steps, Made: m.Backup, Changed: m.From != m.To}
+	return c.print(state, func() {
+		c.out.printf("Schema %d, was %d, in %s.\n", m.To, m.From, length(m.Took))
+		if m.Backup != "" {
+			c.out.printf("Backup: %s. Back: %s\n", escape(m.Backup), c.self("schema", "restore", m.Backup))
+		}
+	})
+}
+
+// steps shows what a migration does: "0004 attempt index: 5 runs; backup first".
+func (c *call) steps(s *stream, p *store.MigrationPlan) {
+	if len(p.Steps) == 0 {
+		s.printf("Schema %d, as this program needs it.\n", p.Have)
+		return
+	}
+	for i, st := range p.Steps {
+		line := fmt.Sprintf("%04d %s", st.Version, escape(st.Name))
+		var touched []string
+		for name, n := range st.Rows {
+			touched = append(touched, fmt.Sprintf("%d rows of %s", n, escape(name)))
+		}
+		slices.Sort(touched)
+		for j, t := range touched {
+			line += map[bool]string{true: ": ", false: ", "}[j == 0] + t
+		}
+		if i == 0 && p.Backup {
+			line += "; backup first"
+		}
+		s.printf("%s\n", line)
+	}
+}
+
+func (c *call) backup(to string) error {
+	sc, err := c.openSchema()
+	if err != nil {
+		return err
+	}
+	if err := sc.Backup(c.ctx, to); err != nil {
+		return err
+	}
+	return c.print(map[string]string{"backup": to}, func() {
+		c.out.printf("Backed up to %s. Back: %s\n", escape(to), c.self("schema", "restore", to))
+	})
+}
+
+func (c *call) restore(from string, yes bool) error {
+	sc, err := c.openSchema()
+	if err != nil {
+		return err
+	}
+	if err := c.confirm(yes, "Replace what the store holds by %s? Steps done since will be done again.", from); err != nil {
+		return err
+	}
+	kept, err := sc.Restore(c.ctx, from)
+	if err != nil {
+		return err
+	}
+	return c.print(map[string]string{"restored": from, "kept": kept}, func() {
+		c.out.printf("Restored %s.\n", escape(from))
+		if kept != "" {
+			c.out.printf("What was there is kept as %s.\n", escape(kept))
+		}
+	})
+}

@@ -1,0 +1,207 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Session is a run as the commands show it; its JSON is what --json prints.
+// Fields are only ever added.
+type Session struct {
+	ID       string `json:"id"`
+	Workflow string `json:"workflow"`
+	Version  string `json:"version,omitempty"`
+	Status   string `json:"status"`
+	// Step is the number, from 1, of the step the run stands at, 0 before the
+	// first; Steps is how many its workflow declares, 0: not known.
+	Step     int    `json:"step"`
+	Steps    int    `json:"steps,omitempty"`
+	Done     int    `json:"steps_done"`
+	Key      string `json:"key,omitempty"`     // of the call it stands at
+	Attempt  int    `json:"attempt,omitempty"` // that is under way or comes next
+	Attempts int    `json:"max_attempts,omitempty"`
+
+	StartedAt      string `json:"started_at"`
+	LastCheckpoint string `json:"last_checkpoint,omitempty"`
+	EndedAt        string `json:"ended_at,omitempty"`
+
+	Resumable   bool   `json:"resumable"`
+	Paused      bool   `json:"paused,omitempty"`
+	Code        string `json:"code,omitempty"`
+	Reason      string `json:"reason,omitempty"`
+	Recoverable bool   `json:"recoverable,omitempty"`
+	Owner       string `json:"owner,omitempty"`
+	Parent      string `json:"parent,omitempty"`
+	ForkedFrom  string `json:"forked_from,omitempty"`
+	Resumes     int    `json:"resumes,omitempty"`
+	Branch      int    `json:"branch,omitempty"`
+	Iteration   int    `json:"iteration"` // from 1: how often the run has begun anew with another input
+
+	started, checkpoint store.Time
+	live                bool // its owner lives
+	any                 bool // something is recorded beyond its start
+	prompt              bool // a person is asked
+	declared            []string
+	lastSeq             int64 // of the whole log
+	headers             map[string]string
+	env                 *durable.Environment
+	info                *durable.Info
+}
+
+// step shows where a run stands: "2/4 charge 3/5".
+func (s *Session) step() (place, key, attempt string) {
+	place = fmt.Sprint(s.Step)
+	if s.Steps > 0 {
+		place = fmt.Sprintf("%d/%d", s.Step, s.Steps)
+	}
+	if s.Attempt > 0 && s.Attempts > 1 {
+		attempt = fmt.Sprintf("%d/%d", s.Attempt, s.Attempts)
+	}
+	return place, s.Key, attempt
+}
+
+func (s *Session) terminal() bool { return store.Status(s.Status).Terminal() }
+
+// newSession is what the row of a run says. live has the executors that live.
+func newSession(row *store.Run, live map[string]store.Executor) *Session {
+	s := &Session{
+		ID: row.ID, Workflow: row.Workflow, Version: row.Version, Status: string(row.Status), Paused: row.Paused,
+		Code: row.Code, Reason: row.Reason, Recoverable: row.Recoverable && row.Status == store.Failed, Owner: row.Owner,
+		Parent: row.Parent, ForkedFrom: row.ForkedFrom, Resumes: int(row.Resumes), Branch: int(row.Branch), Iteration: int(row.Generation) + 1,
+		EndedAt: rfc3339(row.EndedAt), started: row.StartedAt,
+	}
+	if s.started == 0 {
+		s.started = row.CreatedAt
+	}
+	s.StartedAt = rfc3339(s.started)
+	_, s.live = live[row.Owner]
+	s.prompt = row.Status == store.Waiting && row.Code == durable.CodeApproval
+	if row.Last != nil {
+		s.Done, s.lastSeq = int(row.Last.Steps), row.Last.Seq
+	}
+	s.Resumable = resumable(row, s.live)
+	return s
+}
+
+// resumable reports whether Resume is offered for a run: it has failed
+// recoverably, was interrupted, or was executed by a process that is gone (C-2).
+func resumable(row *store.Run, live bool) bool {
+	if row.Paused || row.Code == durable.CodeImporting {
+		return false
+	}
+	switch row.Status {
+	case store.Interrupted:
+		return true
+	case store.Failed:
+		return row.Recoverable
+	case store.Running, store.Resuming:
+		return !live
+	}
+	return false
+}
+
+// tailed is how many of the last events tell where a run stands.
+const tailed = 24
+
+// locate finds where a run stands by the last events of its lineage, oldest
+// first, and by the steps that its workflow declares. It is a pure function, and
+// costs the same for a run of ten steps and of ten thousand.
+func (s *Session) locate(tail []store.Event, declared []string) {
+	s.Steps, s.declared = len(declared), declared
+	s.Step = s.Done
+	for i := range tail {
+		if !bookkeeping(tail[i].Type) {
+			s.any = true
+			s.checkpoint = tail[i].At
+		}
+	}
+	s.LastCheckpoint = rfc3339(s.checkpoint)
+	if s.Status == string(store.Completed) {
+		s.Step = max(s.Done, s.Steps)
+		return
+	}
+	for i := len(tail) - 1; i >= 0; i-- {
+		ev := &tail[i]
+		if ev.Key == "" {
+			continue
+		}
+		s.at(ev, declared)
+		return
+	}
+	if s.any && len(declared) > 0 && !s.terminal() {
+		s.Step, s.Key = 1, declared[0]
+	}
+}
+
+// at says what an event about a call tells of where the run stands.
+func (s *Session) at(ev *store.Event, declared []string) {
+	place := slices.Index(declared, ev.Key) + 1
+	if place == 0 {
+		place = s.Done + 1
+	}
+	switch ev.Type {
+	case store.AttemptFailed:
+		s.Step, s.Key, s.Attempt, s.Attempts = place, ev.Key, int(ev.Attempt)+1, maxOf(ev)
+	case store.StepCompleted, store.SignalReceived, store.TimerFired, store.ChildFinished, store.WaitTimedOut, store.WaitClosed:
+		if i := slices.Index(declared, ev.Key); i >= 0 && i+1 < len(declared) && !s.terminal() {
+			s.Step, s.Key = i+2, declared[i+1]
+			return
+		}
+		s.Step, s.Key = max(s.Done, slices.Index(declared, ev.Key)+1), ev.Key
+	default:
+		s.Step, s.Key, s.Attempt = place, ev.Key, int(ev.Attempt)
+	}
+}
+
+// maxOf returns how many attempts the step of a failed one has; 0: no limit, or
+// not known.
+func maxOf(ev *store.Event) int {
+	var d struct {
+		Max int `json:"max"`
+	}
+	_ = json.Unmarshal(ev.Data, &d)
+	return d.Max
+}
+
+// bookkeeping reports whether events of a type tell nothing that a resume could
+// go on from: with nothing else in it, a history is its input alone.
+func bookkeeping(t store.Type) bool {
+	switch t {
+	case store.WorkflowCreated, store.WorkflowStarted, store.RunResumed, store.RunClaimed, store.WorkflowFailed, store.WorkflowCancelled,
+		store.WorkflowRecovered, store.FailuresReset, store.WorkflowPaused, store.WorkflowUnpaused, store.CancelReceived:
+		return true
+	}
+	return false
+}
+
+// declared remembers which steps the workflows of a listing declare.
+type declared map[string][]string
+
+// of returns the steps that the workflow of a run declares, as its first event
+// says; runs of one workflow and version declare the same.
+func (d declared) of(ctx context.Context, st store.Store, row *store.Run) []string {
+	key := row.Workflow + "\x00" + row.Version
+	if names, known := d[key]; known {
+		return names
+	}
+	var first struct {
+		Declared []string `json:"declared"`
+	}
+	h, err := st.Load(ctx, row.ID, store.Cursor{All: true, AfterMessage: 1<<63 - 1})
+	if err != nil {
+		return nil
+	}
+	for ev, err := range h.Events {
+		if err == nil {
+			_ = json.Unmarshal(ev.Data, &first)
+		}
+		break
+	}
+	d[key] = first.Declared
+	return first.Declared
+}

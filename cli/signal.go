@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"encoding/json"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) signalCommand() *cobra.Command {
+	var value, signalID string
+	cmd := a.command(spec{
+		use: "signal ID NAME", short: "Send a value to a run that waits for it, now or later", min: 2, max: 2, ids: true,
+		long: `signal puts a value into the run's inbox, where the next wait of that name takes it,
+first come, first served. It is kept whether somebody executes the run or not.`,
+		example: `  durable signal order-42 paid
+  durable signal order-42 paid --value '{"amount":4200}'
+  durable signal order-42 paid --value @payment.json --signal-id p-77`,
+		do: func(c *call, args []string) error {
+			raw, err := c.readValue(value)
+			if err != nil {
+				return err
+			}
+			if raw == nil {
+				raw = json.RawMessage("null")
+			}
+			t, err := c.target()
+			if err != nil {
+				return err
+			}
+			s, err := t.session(c.ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if err := t.signal(c.ctx, args[0], args[1], raw, signalID); err != nil {
+				return err
+			}
+			c.nobody(t, s)
+			return c.print(map[string]any{"id": args[0], "signal": args[1]}, func() {
+				c.out.printf("Sent %s to %s\n", escape(args[1]), escape(args[0]))
+			})
+		},
+	})
+	cmd.Flags().StringVar(&value, "value", "", "the value: JSON, @FILE or -; null without it")
+	cmd.Flags().StringVar(&signalID, "signal-id", "", "send it once: a second signal with this `ID` is dropped")
+	return cmd
+}

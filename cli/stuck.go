@@ -1,0 +1,43 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+func (a *app) stuckCommand() *cobra.Command {
+	return a.command(spec{
+		use: "stuck", short: "List runs that cannot go on by themselves, and what to do",
+		long: `stuck lists the runs that cannot go on by themselves: parked, paused, quarantined, left
+by a process that is gone, or without anybody alive who has their code; each with the
+reason and the next command. It exits with 6 when there is one.`,
+		example: `  durable stuck
+  durable stuck --json
+  durable resume order-42 --dry-run`,
+		do: func(c *call, _ []string) error {
+			t, err := c.target()
+			if err != nil {
+				return err
+			}
+			list, err := t.stuck(c.ctx)
+			if err != nil {
+				return err
+			}
+			rows := table{head: []string{"ID", "REASON", "NEXT"}, wide: 1}
+			for i := range list {
+				if c.flags.json {
+					if err := c.out.json(&list[i]); err != nil {
+						return err
+					}
+					continue
+				}
+				rows.rows = append(rows.rows, []string{list[i].ID, orElse(list[i].Reason, list[i].Code), list[i].Next})
+			}
+			if len(list) == 0 {
+				c.say("Nothing is stuck.")
+				return nil
+			}
+			if !c.flags.json {
+				c.out.table(rows)
+			}
+			return quiet(ExitFound)
+		},
+	})
+}

@@ -1,0 +1,272 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+func (v *eventView) took() time.Duration { return time.Duration(v.TookMS) * time.Millisecond }
+
+// tally counts what a resume would meet.
+func tally(v *durable.Verification) (corrupt, incompatible int) {
+	for _, f := range v.Findings {
+		switch {
+		case f.Behind:
+		case f.Kind == durable.FoundCorrupt:
+			corrupt++
+		case f.Kind == durable.FoundIncompatible:
+			incompatible++
+		}
+	}
+	return corrupt, incompatible
+}
+
+// finding is one as --json prints it.
+type finding struct {
+	Run         string `json:"run"`
+	ID          int64  `json:"id,omitempty"`
+	Step        string `json:"step,omitempty"`
+	Kind        string `json:"kind"` // corrupt, incompatible, orphan
+	Part        string `json:"part"`
+	Text        string `json:"text"`
+	Behind      bool   `json:"left_behind,omitempty"`
+	NewestValid int64  `json:"newest_valid,omitempty"`
+}
+
+func (a *app) checkpointsValidate() *cobra.Command {
+	return a.command(spec{
+		use: "validate [ID]", short: "Check what is recorded of a run, or of all", max: 1, ids: true,
+		long: `validate reads a run, or all, and says what is wrong: checkpoints that are not what was
+written (corrupt), and such as this program cannot read (incompatible), each with the
+newest valid one before it. It changes nothing, and exits with 6 when it finds something.`,
+		example: `  durable checkpoints validate order-42
+  durable checkpoints validate
+  durable checkpoints repair order-42`,
+		do: func(c *call, args []string) error { return c.validate(args) },
+	})
+}
+
+func (c *call) validate(args []string) error {
+	l, err := c.local()
+	if err != nil {
+		return err
+	}
+	f := store.Filter{IDs: args}
+	counts, err := l.st.Count(c.ctx, f, "")
+	if err != nil {
+		return err
+	}
+	if len(args) > 0 && counts[""] == 0 {
+		return c.unknownRun(args[0])
+	}
+	bar := c.bar(counts[""], "reading runs")
+	defer bar.end()
+	var sound, corrupt, incompatible int
+	mend := ""
+	for v, err := range l.eng.VerifyAll(c.ctx, f) {
+		if err != nil {
+			return err
+		}
+		bar.add(1)
+		bad, foreign := tally(&v)
+		if sound += v.Events; len(v.Findings) > 0 {
+			bar.end()
+			n, err := c.findings(l, &v)
+			if err != nil {
+				return err
+			}
+			sound -= n
+		}
+		if bad > 0 && mend == "" {
+			mend = v.RunID
+		}
+		corrupt, incompatible = corrupt+bad, incompatible+foreign
+	}
+	bar.end()
+	if !c.flags.json {
+		line := fmt.Sprintf("%d ok, %d corrupt, %d incompatible.", sound, corrupt, incompatible)
+		if mend != "" {
+			line += " Mend: " + c.self("checkpoints", "repair", mend)
+		}
+		c.say("%s", line)
+	}
+	if corrupt+incompatible > 0 {
+		return quiet(ExitFound)
+	}
+	return nil
+}
+
+// findings prints what is wrong with one run, and returns how many of its events
+// that concerns.
+func (c *call) findings(l *local, v *durable.Verification) (events int, err error) {
+	list, err := l.checkpointsOf(v.RunID, true)
+	if err != nil {
+		return 0, err
+	}
+	seen := map[int64]bool{}
+	for _, f := range v.Findings {
+		if f.Kind != durable.FoundOrphan && f.Part != durable.PartRow && f.Part != durable.PartBranch && f.Part != durable.PartMessage && !seen[f.Seq] {
+			seen[f.Seq] = true
+			events++
+		}
+		one := finding{Run: v.RunID, ID: f.Seq, Step: f.Key, Kind: string(f.Kind), Part: string(f.Part), Text: f.Text, Behind: f.Behind, NewestValid: newestValid(list, f.Seq)}
+		if c.flags.json {
+			if err := c.out.json(one); err != nil {
+				return 0, err
+			}
+			continue
+		}
+		what := one.Part
+		for _, p := range list {
+			if p.ID == f.Seq && f.Part != durable.PartMessage {
+				what = strings.TrimSpace(orElse(p.Step, p.Type) + attemptSuffix(p.Attempt))
+			}
+		}
+		text := fmt.Sprintf("%s: %s", one.Kind, one.Text)
+		if f.Kind == durable.FoundCorrupt && one.NewestValid > 0 && !f.Behind {
+			text += fmt.Sprintf("; newest valid: %d", one.NewestValid)
+		}
+		if f.Behind {
+			text += " (left behind, no resume reads it)"
+		}
+		if c.out.tty {
+			c.out.printf("%s%s  %s  %s\n", c.ofRun(v.RunID), orDash(number(f.Seq)), escape(what), escape(text))
+		} else {
+			c.out.printf("%s\t%s\t%s\t%s\n", escape(v.RunID), orDash(number(f.Seq)), escape(what), escape(text))
+		}
+	}
+	if v.More > 0 {
+		c.say("%s: and %d more", escape(v.RunID), v.More)
+	}
+	return events, nil
+}
+
+// ofRun names the run in front of its findings, where several are read.
+func (c *call) ofRun(id string) string {
+	if c.cmd.Flags().NArg() > 0 {
+		return ""
+	}
+	return escape(id) + "  "
+}
+
+func attemptSuffix(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" attempt %d", n)
+}
+
+// newestValid returns the last sound checkpoint before a number.
+func newestValid(list []checkpoint, before int64) int64 {
+	newest := int64(0)
+	for _, p := range list {
+		if p.ID < before && p.Status == "ok" && !bookkeeping(store.Type(p.Type)) {
+			newest = p.ID
+		}
+	}
+	return newest
+}
+
+func (a *app) checkpointsRepair() *cobra.Command {
+	var dryRun, force bool
+	cmd := a.command(spec{
+		use: "repair ID", short: "Set a damaged tail aside, and go on before it", min: 1, max: 1, ids: true,
+		long: `repair sets aside what cannot be believed: a new branch begins behind the last stable
+checkpoint before the damage. Nothing is deleted. Steps whose outcomes were set aside run
+again, with the same idempotency keys.`,
+		example: `  durable checkpoints repair order-42 --dry-run
+  durable checkpoints repair order-42
+  durable resume order-42`,
+		do: func(c *call, args []string) error {
+			return c.repair(args[0], durable.RepairOptions{DryRun: dryRun, Force: force})
+		},
+	})
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be done, and do nothing")
+	cmd.Flags().BoolVar(&force, "force", false, "also when an effect that must happen once may happen again")
+	return cmd
+}
+
+// repaired is what repair prints with --json.
+type repaired struct {
+	Run    string   `json:"run"`
+	DryRun bool     `json:"dry_run,omitempty"`
+	Branch int32    `json:"branch"`
+	Cutoff int64    `json:"cutoff"`
+	Again  []string `json:"runs_again"`
+	Did    []string `json:"did"`
+}
+
+func (c *call) repair(id string, o durable.RepairOptions) error {
+	l, err := c.local()
+	if err != nil {
+		return err
+	}
+	before, err := l.session(c.ctx, id)
+	if err != nil {
+		return err
+	}
+	r, err := l.eng.Repair(c.ctx, id, o)
+	if err != nil {
+		return l.lost(id, err)
+	}
+	return c.print(repaired{id, r.DryRun, r.Branch, r.Cutoff, some(r.Again), some(r.Did)}, func() {
+		switch {
+		case len(r.Did) == 0:
+			c.out.printf("%s is sound; there was nothing to do.\n", escape(id))
+		case r.DryRun:
+			for _, line := range r.Did {
+				c.out.printf("%s\n", escape(line))
+			}
+			c.out.printf("Runs again: %s.\nDry run: nothing changed. Apply: %s\n", c.names(c.out, orNone(r.Again)), c.self("checkpoints", "repair", id))
+		case r.Cutoff > 0 || r.Branch != int32(before.Branch):
+			c.out.printf("Recovered workflow %s: %s. Created branch %d from event %d\n", escape(id), escape(causeOf(&r)), r.Branch, r.Cutoff)
+			c.afterRepair(l, id, before, &r)
+		default:
+			for _, line := range r.Did {
+				c.out.printf("%s\n", escape(line))
+			}
+		}
+	})
+}
+
+// causeOf says what was wrong, in a few words.
+func causeOf(r *durable.Repaired) string {
+	for _, f := range r.Before.Findings {
+		if f.Kind == durable.FoundCorrupt && !f.Behind && f.Seq > 0 {
+			return fmt.Sprintf("corrupt checkpoint %d", f.Seq)
+		}
+	}
+	return strings.Join(r.Did, "; ")
+}
+
+// afterRepair says what was left behind, and where the run goes on.
+func (c *call) afterRepair(l *local, id string, before *Session, r *durable.Repaired) {
+	var left []string
+	if list, err := l.checkpointsOf(id, true); err == nil {
+		for _, p := range list {
+			if p.ID > r.Cutoff && p.Branch == before.Branch {
+				left = append(left, number(p.ID))
+			}
+		}
+	}
+	line := ""
+	if len(left) > 0 {
+		line = fmt.Sprintf("Left on branch %d: %s. ", before.Branch, c.names(c.out, left))
+	}
+	if s, err := l.session(c.ctx, id); err == nil && s.Key != "" {
+		line += "Next: " + escape(s.Key)
+		if s.Attempt > 0 {
+			line += ", " + attemptOf(s.Attempt, s.Attempts)
+		}
+		line += "."
+	}
+	if line != "" {
+		c.out.printf("%s\n", line)
+	}
+}

@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/termview"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+func (a *app) watchCommand() *cobra.Command {
+	return a.command(spec{
+		use: "watch ID", short: "Follow a run live, whoever executes it", min: 1, max: 1, ids: true,
+		long: `watch shows a run as it goes on, wherever it is executed, until it ends; q or Ctrl-C
+leaves it, and the run goes on. In a pipe it prints a line for each thing that happens,
+with --json each event as an object. When nobody executes the run it says so, and ends.`,
+		example: `  durable watch order-42
+  durable watch order-42 --json
+  durable resume order-42`,
+		do: func(c *call, args []string) error { return c.watch(args[0]) },
+	})
+}
+
+// watched is an event as watch --json prints it.
+type watched struct {
+	Seq     int64           `json:"seq"`
+	Type    string          `json:"type"`
+	Key     string          `json:"key,omitempty"`
+	Attempt int             `json:"attempt,omitempty"`
+	Branch  int             `json:"branch,omitempty"`
+	At      string          `json:"at"`
+	TookMS  int64           `json:"took_ms,omitempty"`
+	Steps   int             `json:"steps"`
+	Text    string          `json:"text"`
+	Data    json.RawMessage `json:"data,omitempty"`
+}
+
+func (c *call) watch(id string) error {
+	t, err := c.target()
+	if err != nil {
+		return err
+	}
+	s, err := t.session(c.ctx, id)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(c.ctx)
+	defer stop()
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	left := make(chan int, 2) // exit code of leaving
+	go func() {
+		select {
+		case sig := <-signals:
+			left <- map[bool]int{true: ExitTerminated, false: ExitInterrupted}[sig == syscall.SIGTERM]
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	defer c.onKey('q', func() { left <- ExitDone; stop() })()
+
+	w := c.watching(t, s)
+	go w.look(ctx, stop)
+	if err := w.show(ctx); err != nil && !errors.Is(err, context.Canceled) {
+		return err
+	}
+	stop()
+	select {
+	case code := <-left:
+		if code != ExitDone {
+			return quiet(code)
+		}
+		return nil
+	default:
+	}
+	return w.end()
+}
+
+// watching is one watch under way.
+type watching struct {
+	call  *call
+	t     target
+	s     *Session
+	board *termview.Board // on a terminal
+	view  *termview.View  // elsewhere
+}
+
+func (c *call) watching(t target, s *Session) *watching {
+	w := &watching{call: c, t: t, s: s}
+	switch o := c.out.view(); {
+	case c.flags.json:
+	case o.Redraw:
+		w.board = termview.NewBoard(c.out.w, s.ID, o, c.words(t, s))
+		w.board.Names(s.declared, 0)
+		w.board.Owner(c.owner(s))
+	default:
+		w.view = termview.New(c.out.w, o, c.words(t, s))
+		w.view.Names(s.declared, 0)
+	}
+	return w
+}
+
+// owner says who executes a run.
+func (c *call) owner(s *Session) string {
+	l, isLocal := c.to.(*local)
+	switch {
+	case s.terminal():
+		return ""
+	case s.live && isLocal:
+		return l.who(c.ctx, s.Owner)
+	case s.live:
+		return s.Owner
+	}
+	return "nobody executes it"
+}
+
+// show shows the run until ctx ends, or the run.
+func (w *watching) show(ctx context.Context) error {
+	switch {
+	case w.board != nil:
+		return w.board.Follow(ctx, w.t, w.s.ID, nil)
+	case w.view != nil:
+		return w.view.Follow(ctx, w.t, w.s.ID, 0, nil)
+	}
+	last := int64(0)
+	for ev, err := range w.t.Watch(ctx, w.s.ID, 0) {
+		if err != nil {
+			return err
+		}
+		if ev.Seq <= last {
+			continue // a wait that was announced first
+		}
+		last = ev.Seq
+		line := watched{ev.Seq, string(ev.Type), ev.Key, int(ev.Attempt), int(ev.Branch), rfc3339(ev.At), ev.Took.Milliseconds(), int(ev.Steps), durable.Describe(ev), ev.Data}
+		if err := w.call.out.json(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look ends the watch of a run that nobody goes on with, once it is shown as it
+// stands.
+func (w *watching) look(ctx context.Context, stop func()) {
+	tick := time.NewTicker(settle)
+	defer tick.Stop()
+	idle := 0
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now, err := w.t.session(ctx, w.s.ID)
+		if err != nil {
+			continue // the watch itself says what is wrong
+		}
+		if w.board != nil {
+			w.board.Owner(w.call.owner(now))
+		}
+		if idle++; !w.call.nobodyGoesOn(ctx, w.t, now) {
+			idle = 0
+		}
+		// A run that changes hands has no owner for a moment.
+		if idle >= 4 {
+			stop()
+			return
+		}
+	}
+}
+
+// nobodyGoesOn reports whether a run has ended, or has nobody who executes it or
+// is about to.
+func (c *call) nobodyGoesOn(ctx context.Context, t target, s *Session) bool {
+	if s.terminal() {
+		return true
+	}
+	if s.live || s.Status == string(store.Interrupted) && (s.Code != "" || s.Paused) {
+		return !s.live
+	}
+	l, isLocal := t.(*local)
+	return isLocal && !l.somebodyElseServes(ctx, s.Workflow)
+}
+
+// end says why the watch is over, when the run has not said it.
+func (w *watching) end() error {
+	c := w.call
+	now, err := w.t.session(c.ctx, w.s.ID)
+	if err != nil {
+		return err
+	}
+	switch {
+	case now.terminal() && c.flags.json:
+	case now.terminal():
+		line := "Workflow " + escape(now.ID) + " " + now.Status
+		if now.Reason != "" {
+			line += ": " + escape(now.Reason)
+		}
+		c.say("%s", line)
+	default:
+		next := "Show it: " + c.self("sessions", "show", now.ID)
+		if run := c.code(now); run != "" {
+			next = "Resume with: " + run
+		}
+		c.say("Nobody executes %s (%s). %s", escape(now.ID), now.status(), next)
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"net/url"
+)
+
+// Start starts a run of a workflow that somebody alive serves. It is idempotent
+// by id: ErrConflict when the run exists with another workflow or input.
+func (c *Client) Start(ctx context.Context, workflow string, r StartRequest) (Done, error) {
+	return post[Done](ctx, c, path("api", "workflows", workflow, "runs"), r)
+}
+
+// Resume continues a run that failed or was interrupted, from the attempt it had
+// reached. ErrNotFound; ErrConflict with the server's message when it cannot be
+// resumed.
+func (c *Client) Resume(ctx context.Context, id string, o ResumeOptions) (Resumed, error) {
+	return post[Resumed](ctx, c, runPath(id, "resume"), o)
+}
+
+// Plan says what Resume would do, and does nothing.
+func (c *Client) Plan(ctx context.Context, id string, o ResumeOptions) (Plan, error) {
+	q := url.Values{}
+	if o.FromCheckpoint > 0 {
+		q.Set("from_checkpoint", itoa(o.FromCheckpoint))
+	}
+	if o.FromKey != "" {
+		q.Set("from_key", o.FromKey)
+	}
+	if o.ResetFailures {
+		q.Set("reset_failures", "1")
+	}
+	if o.Force {
+		q.Set("force", "1")
+	}
+	out, err := get[Resumed](ctx, c, runPath(id, "plan"), q)
+	return out.Plan, err
+}
+
+// ResumeRun resumes a run of a workflow, also one that waits at a checkpoint and
+// that nobody executes. ErrNotFound when there is no such run of this workflow;
+// ErrConflict when it has no checkpoint, or cannot be resumed.
+func (c *Client) ResumeRun(ctx context.Context, workflowID, runID string) (Done, error) {
+	return post[Done](ctx, c, path("workflows", workflowID, "resume", runID), nil)
+}
+
+// Cancel asks a run to end.
+func (c *Client) Cancel(ctx context.Context, id, reason string) (Done, error) {
+	return post[Done](ctx, c, runPath(id, "cancel"), ReasonRequest{Reason: reason})
+}
+
+// Pause stops a run until Unpause.
+func (c *Client) Pause(ctx context.Context, id, reason string) (Done, error) {
+	return post[Done](ctx, c, runPath(id, "pause"), ReasonRequest{Reason: reason})
+}
+
+// Unpause lets a paused run go on.
+func (c *Client) Unpause(ctx context.Context, id string) (Done, error) {
+	return post[Done](ctx, c, runPath(id, "unpause"), nil)
+}
+
+// Signal sends a value to a run; signalID makes it idempotent, empty: it is not.
+func (c *Client) Signal(ctx context.Context, id, name string, value json.RawMessage, signalID string) (Done, error) {
+	return post[Done](ctx, c, runPath(id, "signal", name), SignalRequest{Value: value, ID: signalID})
+}
+
+// Approve says yes to what a run asks; wait is the id or key of the approval,
+// empty: the only one. ErrConflict when it was answered already.
+func (c *Client) Approve(ctx context.Context, id, wait, reason string) (Done, error) {
+	return post[Done](ctx, c, runPath(id, "approve"), Answer{Wait: wait, Reason: reason})
+}
+
+// Reject says no to what a run asks; see Approve.
+func (c *Client) Reject(ctx context.Context, id, wait, reason string) (Done, error) {
+	return post[Done](ctx, c, runPath(id, "reject"), Answer{Wait: wait, Reason: reason})
+}
+
+// Answer answers an approval with a value in full, or as a says.
+func (c *Client) Answer(ctx context.Context, id string, a Answer) (Done, error) {
+	return post[Done](ctx, c, runPath(id, "answer"), a)
+}
+
+// Fork makes a new run of what another one has recorded.
+func (c *Client) Fork(ctx context.Context, id string, r ForkRequest) (Done, error) {
+	return post[Done](ctx, c, runPath(id, "fork"), r)
+}
+
+// Jump takes a run back to an earlier point.
+func (c *Client) Jump(ctx context.Context, id string, r JumpRequest) (Resumed, error) {
+	return post[Resumed](ctx, c, runPath(id, "jump"), r)
+}
+
+// Edit replaces a recorded result; Resume lets the run go on with it.
+func (c *Client) Edit(ctx context.Context, id string, r EditRequest) (Resumed, error) {
+	return post[Resumed](ctx, c, runPath(id, "edit"), r)
+}

@@ -1,0 +1,393 @@
+package client
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Run is the row of a run as the API shows it.
+type Run struct {
+	ID             string `json:"id"`
+	Workflow       string `json:"workflow"`
+	Version        string `json:"version,omitempty"`         // it is pinned to
+	InitialVersion string `json:"initial_version,omitempty"` // it was started with
+	Status         string `json:"status"`                    // pending, running, resuming, waiting, interrupted, completed, failed, cancelled
+	Code           string `json:"code,omitempty"`            // why it is interrupted or failed, for programs
+	Reason         string `json:"reason,omitempty"`          // the same for people
+	Recoverable    bool   `json:"recoverable"`               // of a failed run: Resume is offered
+	Paused         bool   `json:"paused"`
+	CancelAsked    bool   `json:"cancel_asked,omitempty"`
+	Owner          string `json:"owner,omitempty"` // executor id
+
+	// Key and Attempt of the event that was recorded last, with its number, type
+	// and time: where the run is.
+	Key      string    `json:"key,omitempty"`
+	Attempt  int       `json:"attempt,omitempty"`
+	LastSeq  int64     `json:"last_seq"`
+	LastType string    `json:"last_type,omitempty"`
+	LastAt   time.Time `json:"last_at,omitzero"`
+	Steps    int       `json:"steps"` // done so far in this generation
+
+	Branch     int    `json:"branch"`
+	Generation int    `json:"generation"`
+	Resumes    int    `json:"resumes"`
+	Strikes    int    `json:"strikes,omitempty"`
+	Priority   int    `json:"priority,omitempty"`
+	Queue      string `json:"queue,omitempty"`
+	Parent     string `json:"parent,omitempty"`     // run id
+	ParentKey  string `json:"parent_key,omitempty"` // of the call that started it
+	ForkedFrom string `json:"forked_from,omitempty"`
+
+	CreatedAt  time.Time         `json:"created_at"`
+	StartedAt  time.Time         `json:"started_at,omitzero"`
+	UpdatedAt  time.Time         `json:"updated_at"`
+	EndedAt    time.Time         `json:"ended_at,omitzero"`
+	WakeAt     time.Time         `json:"wake_at,omitzero"`
+	DeadlineAt time.Time         `json:"deadline_at,omitzero"`
+	Attributes map[string]string `json:"attributes,omitempty"`
+
+	// Executed says whether somebody alive executes the run, or will claim it; if
+	// not, Nobody says why and what to do. Given by GetRun alone.
+	Executed *bool  `json:"executed,omitempty"`
+	Nobody   string `json:"nobody,omitempty"`
+	// Declared are the names of the steps it makes, where they are known, and
+	// Approvals what it asks of people. Given by GetRun alone.
+	Declared    []string   `json:"declared,omitempty"`
+	Approvals   []Approval `json:"approvals,omitempty"`
+	Exclusive   []string   `json:"exclusive,omitempty"`   // keys it was started with
+	Differences []string   `json:"differences,omitempty"` // of its environment from that of this process, a line each
+}
+
+// Terminal reports whether the run has ended; a failed one may be resumed.
+func (r *Run) Terminal() bool {
+	return r.Status == "completed" || r.Status == "failed" || r.Status == "cancelled"
+}
+
+// Runs is a page of runs.
+type Runs struct {
+	Runs []Run `json:"runs"`
+	// Next is the cursor of the next page; empty: this was the last one.
+	Next string `json:"next,omitempty"`
+	// Counts of the runs by status, all that match the filter but for its
+	// statuses. Given if it was asked for.
+	Counts map[string]int64 `json:"counts,omitempty"`
+}
+
+// Event is an entry of a run's history.
+type Event struct {
+	Seq  int64  `json:"seq"`
+	Type string `json:"type"`
+	// Also are the names of this event in other designs, such as WORKFLOW_STARTED
+	// for a run that was resumed, or APPROVAL_REQUIRED and checkpoint_waiting for
+	// a wait with a prompt.
+	Also    []string  `json:"also,omitempty"`
+	Branch  int       `json:"branch"`
+	Key     string    `json:"key,omitempty"` // of the durable call; empty for the run itself
+	Attempt int       `json:"attempt,omitempty"`
+	Ordinal int       `json:"ordinal,omitempty"`
+	At      time.Time `json:"at"`
+	TookMS  float64   `json:"took_ms,omitempty"`
+	Steps   int       `json:"steps"` // done so far in this generation
+	// Text is the event in one line for people.
+	Text string `json:"text"`
+	// Data is what the event says beside the payload: error, reason, prompt,
+	// until, next_at (microseconds since 1970), by, cutoff, ...
+	Data    map[string]any `json:"data,omitempty"`
+	Payload *Payload       `json:"payload,omitempty"`
+	// LeftBehind: it stands on a branch that is not part of the current history.
+	LeftBehind bool `json:"left_behind,omitempty"`
+	// Announced: in a stream, a wait that was pending when it began. The event
+	// is an earlier one.
+	Announced bool `json:"announced,omitempty"`
+	// Expands are the entries that one event stands for: the steps that were
+	// replayed from the snapshot when the run was resumed.
+	Expands []Skipped `json:"expands,omitempty"`
+}
+
+// Skipped is a step that was not run again when a run was resumed.
+type Skipped struct {
+	Type   string `json:"type"` // step_skipped
+	Key    string `json:"key"`
+	Reason string `json:"reason"` // replayed from snapshot
+}
+
+// Payload is user data of an event.
+type Payload struct {
+	Type        string `json:"type,omitempty"` // of the value
+	Version     int    `json:"version,omitempty"`
+	Codec       string `json:"codec,omitempty"`
+	Compression string `json:"compression,omitempty"`
+	KeyID       string `json:"key_id,omitempty"` // it is kept encrypted with
+	Size        int    `json:"size"`             // bytes
+	// Redacted: it is not shown, because the server or whoever is asked does not
+	// want it. Then there is none of what follows.
+	Redacted bool `json:"redacted,omitempty"`
+	// Value is the JSON of it, Text what is shown where it is no JSON, or its
+	// beginning where Truncated: the whole is a download away.
+	Value     json.RawMessage `json:"value,omitempty"`
+	Text      string          `json:"text,omitempty"`
+	Truncated bool            `json:"truncated,omitempty"`
+	// Error says why it cannot be read.
+	Error string `json:"error,omitempty"`
+}
+
+// Events is a page of a run's history.
+type Events struct {
+	Events []Event `json:"events"`
+	// Next is the After of the next page; 0: this was the last one.
+	Next int64 `json:"next,omitempty"`
+}
+
+// Approval is a wait for a person that nobody has answered yet.
+type Approval struct {
+	// ID names this wait and no other.
+	ID       string    `json:"id"`
+	RunID    string    `json:"run_id"`
+	Workflow string    `json:"workflow"`
+	Key      string    `json:"key"`
+	Name     string    `json:"name"`
+	Prompt   string    `json:"prompt"`
+	AskedAt  time.Time `json:"asked_at"`
+	Until    time.Time `json:"until,omitzero"` // when it ends by itself
+	Seq      int64     `json:"seq"`            // of the event that asked
+	// Sample is what an answer looks like: the zero value of it.
+	Sample json.RawMessage `json:"sample,omitempty"`
+}
+
+// Stuck says why a run cannot go on, and what to do.
+type Stuck struct {
+	RunID    string `json:"run_id"`
+	Workflow string `json:"workflow"`
+	Version  string `json:"version,omitempty"`
+	Code     string `json:"code"`
+	Reason   string `json:"reason"`
+	Next     string `json:"next"`
+}
+
+// Plan says what a resume, a jump or an edit does, or with DryRun would do.
+type Plan struct {
+	RunID    string   `json:"run_id"`
+	Workflow string   `json:"workflow"`
+	Status   string   `json:"status"` // the run was found in
+	Summary  string   `json:"summary"`
+	Details  []string `json:"details,omitempty"`
+
+	From      int64  `json:"from"` // last event that is kept
+	Scope     string `json:"scope,omitempty"`
+	Branch    int    `json:"branch"`
+	NewBranch bool   `json:"new_branch"`
+
+	Skipped  []string `json:"skipped"` // taken from the history
+	Again    []string `json:"again"`   // run again
+	Reset    []string `json:"reset,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+	Left     []string `json:"left,omitempty"` // under way now, and left behind
+
+	Next     Point `json:"next"`
+	Step     int   `json:"step"` // number of the next step, from 1
+	Steps    int   `json:"steps"`
+	Declared bool  `json:"declared"`
+
+	// Served: somebody alive has the code; else Nobody says what to do.
+	Served bool   `json:"served"`
+	Nobody string `json:"nobody,omitempty"`
+}
+
+// Point is where the execution of a run goes on.
+type Point struct {
+	Key     string `json:"key,omitempty"`
+	Kind    string `json:"kind,omitempty"`
+	Attempt int    `json:"attempt,omitempty"`
+	After   string `json:"after,omitempty"`
+	Failed  bool   `json:"failed,omitempty"`
+	Text    string `json:"text"`
+}
+
+// Resumed is the answer to an act that has a plan: what was done, and the run
+// after it.
+type Resumed struct {
+	Run  Run  `json:"run"`
+	Plan Plan `json:"plan"`
+	// DryRun: nothing was changed.
+	DryRun bool `json:"dry_run,omitempty"`
+}
+
+// Branch is a branch of a run's history.
+type Branch struct {
+	N          int       `json:"n"`
+	Parent     int       `json:"parent"`
+	Root       bool      `json:"root"`
+	Generation int       `json:"generation"`
+	Cutoff     int64     `json:"cutoff"`
+	Scope      string    `json:"scope,omitempty"`
+	Reason     string    `json:"reason,omitempty"`
+	CreatedAt  time.Time `json:"created_at,omitzero"`
+	Current    bool      `json:"current"`
+	InLineage  bool      `json:"in_lineage"`
+	Events     int       `json:"events"`
+	Left       int       `json:"left"`
+}
+
+// Health is the state of the server's engine.
+type Health struct {
+	Ready     bool             `json:"ready"`
+	Reason    string           `json:"reason,omitempty"` // why it is not ready
+	Executor  string           `json:"executor"`
+	BeatAgeMS int64            `json:"beat_age_ms"`
+	LeaseMS   int64            `json:"lease_ms"`
+	Recovered bool             `json:"recovered"`
+	Closing   bool             `json:"closing"`
+	Executing int              `json:"executing"`
+	Unloaded  int              `json:"unloaded"`
+	Backlog   int64            `json:"backlog"`
+	Stuck     map[string]int64 `json:"stuck"`
+	Executors []Executor       `json:"executors"`
+	Streams   int              `json:"streams"`
+}
+
+// Executor is a process that executes runs.
+type Executor struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name,omitempty"`
+	Host      string    `json:"host,omitempty"`
+	PID       int       `json:"pid,omitempty"`
+	StartedAt time.Time `json:"started_at"`
+	BeatAt    time.Time `json:"beat_at"`
+	Live      bool      `json:"live"`
+	Workflows []string  `json:"workflows,omitempty"`
+}
+
+// Counts are numbers of runs.
+type Counts struct {
+	Total     int64            `json:"total"`
+	Status    map[string]int64 `json:"status"`
+	Workflow  map[string]int64 `json:"workflow"`
+	Approvals int64            `json:"approvals"` // runs that wait for a person
+}
+
+// Workflow is one that somebody alive has the code of.
+type Workflow struct {
+	Name      string   `json:"name"`
+	Versions  []string `json:"versions"`
+	Executors int      `json:"executors"`
+}
+
+// History is what an archive has.
+type History struct {
+	Runs   []ArchivedRun `json:"runs"`
+	Source string        `json:"source"`
+}
+
+// ArchivedRun is a run as an archive lists it.
+type ArchivedRun struct {
+	RunID      string          `json:"run_id"`
+	Workflow   string          `json:"workflow_id"`
+	Version    string          `json:"version,omitempty"`
+	Status     string          `json:"status"`
+	Reason     string          `json:"reason,omitempty"`
+	CreatedAt  time.Time       `json:"created_at,omitzero"`
+	StartedAt  time.Time       `json:"started_at,omitzero"`
+	EndedAt    time.Time       `json:"ended_at,omitzero"`
+	DurationMS int64           `json:"duration_ms"`
+	Error      string          `json:"error,omitempty"`
+	Input      json.RawMessage `json:"input,omitempty"`
+	Output     json.RawMessage `json:"output,omitempty"` // absent unless it completed
+	// Prompt is what a person was asked when it was archived while it waited.
+	Prompt string `json:"checkpoint_prompt,omitempty"`
+	// Live: the store has the run, too.
+	Live bool `json:"live,omitempty"`
+}
+
+// Done is the answer to an act that returns nothing else.
+type Done struct {
+	RunID   string `json:"run_id"`
+	Message string `json:"message"`
+	Run     *Run   `json:"run,omitempty"`
+}
+
+// StartRequest starts a run.
+type StartRequest struct {
+	ID         string            `json:"id,omitempty"` // empty: one is generated
+	Input      json.RawMessage   `json:"input,omitempty"`
+	Attributes map[string]string `json:"attributes,omitempty"`
+	Headers    map[string]string `json:"headers,omitempty"`
+	Exclusive  []string          `json:"exclusive,omitempty"`
+}
+
+// ResumeOptions change how a run is resumed; the zero value continues it from the
+// attempt it had reached.
+type ResumeOptions struct {
+	FromCheckpoint int64 `json:"from_checkpoint,omitempty"` // number of an event
+	// FromKey is FromCheckpoint by the key of the call whose outcome it is.
+	FromKey       string `json:"from_key,omitempty"`
+	ResetFailures bool   `json:"reset_failures,omitempty"`
+	Force         bool   `json:"force,omitempty"`
+	DryRun        bool   `json:"dry_run,omitempty"`
+}
+
+// JumpRequest takes a run back.
+type JumpRequest struct {
+	To     int64  `json:"to,omitempty"`  // number of an event
+	Key    string `json:"key,omitempty"` // instead of To
+	Reason string `json:"reason,omitempty"`
+	Force  bool   `json:"force,omitempty"`
+	DryRun bool   `json:"dry_run,omitempty"`
+}
+
+// EditRequest replaces a recorded result.
+type EditRequest struct {
+	Key    string          `json:"key"`
+	Value  json.RawMessage `json:"value"`
+	Reason string          `json:"reason,omitempty"`
+	Force  bool            `json:"force,omitempty"`
+	DryRun bool            `json:"dry_run,omitempty"`
+}
+
+// ForkRequest makes a new run of what another one has recorded.
+type ForkRequest struct {
+	ID         string            `json:"id,omitempty"`  // empty: one is generated
+	At         int64             `json:"at,omitempty"`  // number of the last event that is copied; 0: all
+	Key        string            `json:"key,omitempty"` // instead of At
+	Attributes map[string]string `json:"attributes,omitempty"`
+}
+
+// SignalRequest sends a value to a run.
+type SignalRequest struct {
+	Value json.RawMessage `json:"value,omitempty"`
+	// ID makes it idempotent: a run receives one signal with the same id.
+	ID string `json:"id,omitempty"`
+}
+
+// Answer answers an approval.
+type Answer struct {
+	// Wait is the id, or the key, of the approval; empty: the only one.
+	Wait   string `json:"wait,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// Value is the answer in full; empty: a yes or a no in the form that the
+	// workflow waits for.
+	Value json.RawMessage `json:"value,omitempty"`
+	// Approved says yes or no where the route does not.
+	Approved *bool `json:"approved,omitempty"`
+}
+
+// ReasonRequest says why something is done.
+type ReasonRequest struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+// Problem is the body of every answer that is no success.
+type Problem struct {
+	Error ProblemError `json:"error"`
+	// Message is Error.Message again, for those who look for it there.
+	Message string `json:"message"`
+}
+
+// ProblemError says what happened.
+type ProblemError struct {
+	// Code is for programs: it does not change. docs/http-api.md lists them.
+	Code string `json:"code"`
+	// Message is for people.
+	Message string `json:"message"`
+	// Next is what to do about it; empty: nothing that is known.
+	Next string `json:"next,omitempty"`
+}

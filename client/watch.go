@@ -1,0 +1,238 @@
+package client
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+// Update is one message of a stream; of its pointers one is set.
+type Update struct {
+	Event    *Event    // what happened
+	Run      *Run      // the row has changed
+	Approval *Approval // a person is asked, or was before the stream began
+	Executor *Executed // whether somebody executes the run
+	Counts   *Counts   // of the list of runs
+	Answered string    // id of an approval that is asked no more
+	// Reconnected: the stream was broken and goes on; nothing was missed.
+	Reconnected bool
+}
+
+// Executed says whether somebody alive executes a run.
+type Executed struct {
+	Executed bool   `json:"executed"`
+	Nobody   string `json:"nobody"` // why not, and what to do
+}
+
+// How long Watch waits before it connects again, from and to, and how long a
+// connection may be silent, which the server's heartbeat is not.
+const (
+	firstRetry = 200 * time.Millisecond
+	lastRetry  = 10 * time.Second
+	maxSilence = time.Minute
+)
+
+// Watch yields what happens to a run: at once its row, whether it is executed and
+// what it asks, then its events behind after, and those that come. It ends after
+// the event that ends the run, or when ctx ends, without an error. A connection
+// that breaks is made anew, and goes on behind the last event. A server that
+// refuses is an error: ErrNotFound, ErrForbidden, ErrBusy; one that is not
+// reached, or not well, is tried again until ctx ends.
+func (c *Client) Watch(ctx context.Context, id string, after int64) iter.Seq2[Update, error] {
+	return c.watch(ctx, runPath(id, "stream"), after)
+}
+
+// WatchRuns yields what changes in the list of runs: counts and approvals at once,
+// then rows, counts and approvals. It goes on until ctx ends; otherwise it is as
+// Watch.
+func (c *Client) WatchRuns(ctx context.Context) iter.Seq2[Update, error] {
+	return c.watch(ctx, path("api", "stream"), 0)
+}
+
+func (c *Client) watch(ctx context.Context, path string, after int64) iter.Seq2[Update, error] {
+	return func(yield func(Update, error) bool) {
+		s := &stream{c: c, path: path, last: after, yield: yield}
+		for retry := firstRetry; ; {
+			s.moved = false
+			err := s.once(ctx)
+			switch {
+			case s.stopped || s.ended || ctx.Err() != nil:
+				return
+			case err != nil && !passing(err):
+				yield(Update{}, err)
+				return
+			}
+			if s.moved {
+				retry = firstRetry
+			}
+			t := time.NewTimer(retry)
+			select {
+			case <-t.C:
+			case <-ctx.Done():
+				t.Stop()
+				return
+			}
+			retry = min(2*retry, lastRetry)
+			s.again = true
+		}
+	}
+}
+
+// passing reports whether an error may be gone in a moment.
+func passing(err error) bool {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Status >= http.StatusInternalServerError
+	}
+	return errors.Is(err, ErrUnreachable) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, errSilent)
+}
+
+var errSilent = errors.New("client: the server fell silent")
+
+// stream is a watch under way.
+type stream struct {
+	c       *Client
+	path    string
+	last    int64 // id of the last message that had one
+	moved   bool  // this connection has brought something new
+	again   bool  // it was broken
+	ended   bool  // the server says that nothing more will come
+	stopped bool  // who watches wants no more
+	yield   func(Update, error) bool
+}
+
+// once reads one connection to its end.
+func (s *stream) once(parent context.Context) error {
+	ctx, cancel := context.WithCancelCause(parent)
+	defer cancel(nil)
+	r, err := s.c.request(ctx, http.MethodGet, s.path, url.Values{}, nil)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Accept", "text/event-stream")
+	if s.last > 0 {
+		r.Header.Set("Last-Event-ID", itoa(s.last))
+	}
+	silence := time.AfterFunc(maxSilence, func() { cancel(errSilent) })
+	defer silence.Stop()
+	resp, err := s.c.http.Do(r)
+	if err != nil {
+		return s.c.unreachable(ctx, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return errorOf(resp)
+	}
+	if s.again {
+		s.again = false
+		if !s.give(Update{Reconnected: true}) {
+			return nil
+		}
+	}
+	err = s.read(resp.Body, func() { silence.Reset(maxSilence) })
+	if ctx.Err() != nil && parent.Err() == nil && !s.stopped {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+func (s *stream) give(u Update) bool {
+	s.stopped = !s.yield(u, nil)
+	return !s.stopped
+}
+
+// read reads messages until the connection ends.
+func (s *stream) read(body io.Reader, heard func()) error {
+	in := bufio.NewReader(body)
+	var event, id string
+	var data strings.Builder
+	for {
+		line, err := in.ReadString('\n')
+		if err != nil {
+			return io.ErrUnexpectedEOF // whoever ends a stream says so before
+		}
+		heard()
+		line = strings.TrimRight(line, "\r\n")
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimPrefix(value, " ")
+		switch {
+		case line == "":
+			if data.Len() > 0 {
+				if err := s.message(event, id, data.String()); err != nil || s.stopped || s.ended {
+					return err
+				}
+			}
+			event, id = "", ""
+			data.Reset()
+		case name == "event":
+			event = value
+		case name == "id":
+			id = value
+		case name == "data":
+			if data.Len() > maxAnswer {
+				return fmt.Errorf("client: a message of the server is too large")
+			}
+			data.WriteString(value)
+		}
+	}
+}
+
+// message hands one message on.
+func (s *stream) message(event, id, data string) error {
+	var u Update
+	var into any
+	var answered struct{ ID string }
+	var problem Problem
+	switch event {
+	case "event":
+		u.Event = new(Event)
+		into = u.Event
+	case "run":
+		u.Run = new(Run)
+		into = u.Run
+	case "approval":
+		u.Approval = new(Approval)
+		into = u.Approval
+	case "executor":
+		u.Executor = new(Executed)
+		into = u.Executor
+	case "counts":
+		u.Counts = new(Counts)
+		into = u.Counts
+	case "answered":
+		into = &answered
+	case "problem":
+		into = &problem
+	case "end":
+		s.ended = true
+		return nil
+	default:
+		return nil // of a newer server
+	}
+	if err := json.Unmarshal([]byte(data), into); err != nil {
+		return fmt.Errorf("client: a message of the server cannot be read: %w", err)
+	}
+	if event == "problem" {
+		// The server ends the stream with it, or goes on trying.
+		return &Error{Status: http.StatusServiceUnavailable, Code: problem.Error.Code, Message: problem.Error.Message, Next: problem.Error.Next}
+	}
+	u.Answered = answered.ID
+	if !s.give(u) {
+		return nil
+	}
+	if n, err := strconv.ParseInt(id, 10, 64); err == nil {
+		s.last, s.moved = n, true
+	}
+	return nil
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/cli"
+	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/postgres"
+	"github.com/holdfast-dev/holdfast/store/sqlite"
+)
+
+// backends are the stores that the command opens. PostgreSQL is asked first:
+// everything else that a DSN can be is a path.
+func backends() []cli.Backend {
+	return []cli.Backend{
+		{
+			Name:  "postgres",
+			Takes: isPostgres,
+			Open: func(_ context.Context, dsn string) (store.Store, error) {
+				return postgres.OpenOptions(dsn, postgres.Options{ManualMigrations: true, Writers: 1})
+			},
+			Schema: func(dsn string) (cli.Schema, error) { return postgres.OpenSchema(dsn, postgres.Options{}) },
+		},
+		{
+			Name:  "sqlite",
+			Takes: func(dsn string) bool { return !strings.Contains(strings.TrimPrefix(path(dsn), "/"), "://") },
+			Open: func(_ context.Context, dsn string) (store.Store, error) {
+				// Opening a store creates it; a name that was mistyped must not.
+				if _, err := os.Stat(path(dsn)); errors.Is(err, fs.ErrNotExist) {
+					return nil, fmt.Errorf("there is no file %s", path(dsn))
+				}
+				return sqlite.OpenOptions(path(dsn), sqlite.Options{ManualMigrations: true})
+			},
+			Schema: func(dsn string) (cli.Schema, error) { return sqlite.OpenSchema(path(dsn), sqlite.Options{}) },
+		},
+	}
+}
+
+// isPostgres reports whether a DSN is a URL of PostgreSQL's, or key=value pairs.
+func isPostgres(dsn string) bool {
+	for _, prefix := range []string{"postgres://", "postgresql://"} {
+		if strings.HasPrefix(dsn, prefix) {
+			return true
+		}
+	}
+	for _, pair := range []string{"host=", "dbname=", "service="} {
+		if strings.HasPrefix(dsn, pair) || strings.Contains(dsn, " "+pair) {
+			return true
+		}
+	}
+	return false
+}
+
+// path returns the file that a DSN of SQLite's names.
+func path(dsn string) string {
+	for _, prefix := range []string{"sqlite://", "sqlite:"} {
+		if rest, ok := strings.CutPrefix(dsn, prefix); ok {
+			return rest
+		}
+	}
+	return dsn
+}

@@ -1,0 +1,280 @@
+package dashboard
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+
+	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/durable"
+)
+
+// patient gives an act time to wait for a run to stop, however long whoever asked
+// would wait, and no more.
+func (h *handler) patient(r *http.Request) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(r.Context(), h.options.Patience)
+}
+
+// postStart serves POST /api/workflows/{name}/runs.
+func (h *handler) postStart(w http.ResponseWriter, r *http.Request) error {
+	var req client.StartRequest
+	if err := readJSON(r, &req); err != nil {
+		return err
+	}
+	var o []durable.StartOption
+	if len(req.Attributes) > 0 {
+		o = append(o, durable.Attributes(req.Attributes))
+	}
+	for k, v := range req.Headers {
+		o = append(o, durable.Header(k, v))
+	}
+	if len(req.Exclusive) > 0 {
+		o = append(o, durable.Exclusive(req.Exclusive...))
+	}
+	id, err := h.eng.StartJSON(r.Context(), r.PathValue("name"), newRunID(req.ID), req.Input, o...)
+	if err != nil {
+		return err
+	}
+	run, err := h.run(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusCreated, client.Done{RunID: id, Message: fmt.Sprintf("Workflow %s started", id), Run: &run})
+	return nil
+}
+
+// postResume serves POST /api/runs/{id}/resume.
+func (h *handler) postResume(w http.ResponseWriter, r *http.Request) error {
+	var req client.ResumeOptions
+	if err := readJSON(r, &req); err != nil {
+		return err
+	}
+	if r.URL.Query().Has("dry_run") {
+		dry, err := queryBool(r, "dry_run")
+		if err != nil {
+			return err
+		}
+		req.DryRun = dry
+	}
+	return h.resume(w, r, r.PathValue("id"), req)
+}
+
+// getPlan serves GET /api/runs/{id}/plan: what a resume would do. It changes
+// nothing, so that reading is enough for it.
+func (h *handler) getPlan(w http.ResponseWriter, r *http.Request) error {
+	req := client.ResumeOptions{DryRun: true, FromKey: r.URL.Query().Get("from_key")}
+	var err error
+	if req.FromCheckpoint, err = queryInt(r, "from_checkpoint"); err != nil {
+		return err
+	}
+	if req.ResetFailures, err = queryBool(r, "reset_failures"); err != nil {
+		return err
+	}
+	if req.Force, err = queryBool(r, "force"); err != nil {
+		return err
+	}
+	return h.resume(w, r, r.PathValue("id"), req)
+}
+
+// resume carries a resume out, or says what it would do.
+func (h *handler) resume(w http.ResponseWriter, r *http.Request, id string, req client.ResumeOptions) error {
+	plan, err := h.doResume(r, id, req)
+	if err != nil {
+		return err
+	}
+	return h.planned(w, r, id, &plan, req.DryRun)
+}
+
+// doResume resumes a run the way every door does: what speaks against it is said
+// first, in the order of the requirements, and then the engine decides.
+func (h *handler) doResume(r *http.Request, id string, req client.ResumeOptions) (durable.Plan, error) {
+	o := durable.ResumeOptions{FromCheckpoint: req.FromCheckpoint, ResetFailures: req.ResetFailures, Force: req.Force, DryRun: req.DryRun}
+	err := h.eng.CheckResume(r.Context(), id, o)
+	if err != nil {
+		return durable.Plan{}, err
+	}
+	if o.FromCheckpoint, err = h.seqOf(r, id, req.FromCheckpoint, req.FromKey); err != nil {
+		return durable.Plan{}, err
+	}
+	return h.eng.Resume(r.Context(), id, o)
+}
+
+// planned answers an act that has a plan.
+func (h *handler) planned(w http.ResponseWriter, r *http.Request, id string, plan *durable.Plan, dry bool) error {
+	run, err := h.run(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	wire := client.Resumed{Run: run, Plan: h.wirePlan(plan), DryRun: dry}
+	executors, err := h.executors(r.Context())
+	if err != nil {
+		return err
+	}
+	wire.Plan.Served = servedBy(executors, run.Workflow, run.Version)
+	if !wire.Plan.Served {
+		wire.Plan.Nobody = fmt.Sprintf("nobody alive serves workflow %s: it goes on once a program that does is started", run.Workflow)
+	}
+	writeJSON(w, http.StatusOK, wire)
+	return nil
+}
+
+// done answers an act that has no plan.
+func (h *handler) done(w http.ResponseWriter, r *http.Request, id, message string) error {
+	run, err := h.run(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, client.Done{RunID: id, Message: message, Run: &run})
+	return nil
+}
+
+// postCancel serves POST /api/runs/{id}/cancel.
+func (h *handler) postCancel(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	reason, err := h.reason(r)
+	if err != nil {
+		return err
+	}
+	if err := h.eng.Cancel(r.Context(), id, reason); err != nil {
+		return err
+	}
+	return h.done(w, r, id, fmt.Sprintf("Workflow %s cancelled", id))
+}
+
+// postPause serves POST /api/runs/{id}/pause.
+func (h *handler) postPause(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	reason, err := h.reason(r)
+	if err != nil {
+		return err
+	}
+	if err := h.eng.Pause(r.Context(), id, reason); err != nil {
+		return err
+	}
+	run, err := h.run(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	message := fmt.Sprintf("Workflow %s paused", id)
+	if !run.Paused {
+		message = fmt.Sprintf("Workflow %s pauses as soon as what is under way has ended", id)
+	}
+	writeJSON(w, http.StatusOK, client.Done{RunID: id, Message: message, Run: &run})
+	return nil
+}
+
+// postUnpause serves POST /api/runs/{id}/unpause.
+func (h *handler) postUnpause(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	if _, err := h.reason(r); err != nil {
+		return err
+	}
+	ctx, stop := h.patient(r)
+	defer stop()
+	if err := h.eng.Unpause(ctx, id); err != nil {
+		return err
+	}
+	return h.done(w, r, id, fmt.Sprintf("Workflow %s goes on", id))
+}
+
+// reason reads why something is done, with the name of who does it.
+func (h *handler) reason(r *http.Request) (string, error) {
+	var req client.ReasonRequest
+	if err := readJSON(r, &req); err != nil {
+		return "", err
+	}
+	by := h.user(r)
+	switch {
+	case by == "":
+		return req.Reason, nil
+	case req.Reason == "":
+		return "by " + by, nil
+	}
+	return req.Reason + " (" + by + ")", nil
+}
+
+// postSignal serves POST /api/runs/{id}/signal/{name}.
+func (h *handler) postSignal(w http.ResponseWriter, r *http.Request) error {
+	id, name := r.PathValue("id"), r.PathValue("name")
+	var req client.SignalRequest
+	if err := readJSON(r, &req); err != nil {
+		return err
+	}
+	var o []durable.SignalOption
+	if req.ID != "" {
+		o = append(o, durable.SignalID(req.ID))
+	}
+	if err := h.eng.Signal(r.Context(), id, name, valueOf(req.Value), o...); err != nil {
+		return err
+	}
+	return h.done(w, r, id, fmt.Sprintf("Signal %s sent to %s", name, id))
+}
+
+// valueOf is a value as the engine takes it: none where none was given.
+func valueOf(v json.RawMessage) any {
+	if len(v) == 0 {
+		return nil
+	}
+	return v
+}
+
+// postFork serves POST /api/runs/{id}/fork.
+func (h *handler) postFork(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	var req client.ForkRequest
+	if err := readJSON(r, &req); err != nil {
+		return err
+	}
+	at, err := h.seqOf(r, id, req.At, req.Key)
+	if err != nil {
+		return err
+	}
+	made, err := h.eng.Fork(r.Context(), id, durable.ForkOptions{ID: newRunID(req.ID), At: at, Attributes: req.Attributes})
+	if err != nil {
+		return err
+	}
+	run, err := h.run(r.Context(), made)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusCreated, client.Done{RunID: made, Message: fmt.Sprintf("Workflow %s forked from %s", made, id), Run: &run})
+	return nil
+}
+
+// postJump serves POST /api/runs/{id}/jump.
+func (h *handler) postJump(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	var req client.JumpRequest
+	if err := readJSON(r, &req); err != nil {
+		return err
+	}
+	to, err := h.seqOf(r, id, req.To, req.Key)
+	if err != nil {
+		return err
+	}
+	ctx, stop := h.patient(r)
+	defer stop()
+	plan, err := h.eng.Jump(ctx, id, to, durable.JumpOptions{Reason: req.Reason, By: h.user(r), Force: req.Force, DryRun: req.DryRun})
+	if err != nil {
+		return err
+	}
+	return h.planned(w, r, id, &plan, req.DryRun)
+}
+
+// postEdit serves POST /api/runs/{id}/edit.
+func (h *handler) postEdit(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	var req client.EditRequest
+	if err := readJSON(r, &req); err != nil {
+		return err
+	}
+	if req.Key == "" {
+		return badRequest("key is missing: the call whose result is replaced")
+	}
+	plan, err := h.eng.Edit(r.Context(), id, req.Key, valueOf(req.Value), durable.EditOptions{Reason: req.Reason, By: h.user(r), Force: req.Force, DryRun: req.DryRun})
+	if err != nil {
+		return err
+	}
+	return h.planned(w, r, id, &plan, req.DryRun)
+}

@@ -1,0 +1,151 @@
+package dashboard
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Bounds of a page of runs, and of how many rows are looked at for one.
+const (
+	pageSize    = 50
+	maxPageSize = 1000
+	maxScanned  = 5000
+)
+
+// A listing is what a request for runs asks for: what the store can select by
+// index, and what is looked for in the rows that it returns.
+type listing struct {
+	filter store.Filter
+	id     string // part of the id
+	key    string // of the event recorded last: where the run is
+	text   string // part of the reason
+	counts bool
+}
+
+// scans reports whether rows are dropped after the store has selected them.
+func (l *listing) scans() bool { return l.id != "" || l.key != "" || l.text != "" }
+
+func (l *listing) match(r *store.Run) bool {
+	return (l.id == "" || strings.Contains(strings.ToLower(r.ID), l.id)) &&
+		(l.key == "" || r.Last != nil && (r.Last.Key == l.key || store.InScope(r.Last.Key, l.key))) &&
+		(l.text == "" || strings.Contains(strings.ToLower(r.Reason), l.text))
+}
+
+// parseListing reads the query of a request for runs. It is a pure function of
+// its arguments: now is what "since=24h" counts from. A parameter that it does
+// not know is an error, since its filter would be missed.
+func parseListing(q url.Values, now time.Time) (*listing, error) {
+	l := &listing{filter: store.Filter{Limit: pageSize, WithLast: true}}
+	for name, values := range q {
+		if err := l.parse(name, values, now); err != nil {
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func (l *listing) parse(name string, values []string, now time.Time) (err error) {
+	f, last := &l.filter, values[len(values)-1]
+	switch name {
+	case "workflow":
+		f.Workflows = splitList(values)
+	case "version":
+		f.Versions = splitList(values)
+	case "status":
+		for _, s := range splitList(values) {
+			if !store.Status(s).Valid() {
+				return badRequest("status=%q is none of %v", s, store.Statuses())
+			}
+			f.Statuses = append(f.Statuses, store.Status(s))
+		}
+	case "code":
+		f.Codes = splitList(values)
+	case "queue":
+		f.Queues = splitList(values)
+	case "owner":
+		f.Owners = splitList(values)
+	case "parent":
+		f.Parents = values // an id may have a comma
+	case "prefix":
+		f.IDPrefix = last
+	case "q":
+		l.id = strings.ToLower(last)
+	case "key":
+		l.key = last
+	case "error":
+		l.text = strings.ToLower(last)
+	case "attribute":
+		return l.parseAttributes(values)
+	case "since":
+		f.CreatedFrom, err = parseMoment(name, last, now)
+	case "until":
+		f.CreatedTo, err = parseMoment(name, last, now)
+	case "order":
+		if last != "oldest" && last != "newest" {
+			return badRequest("order=%q is neither newest nor oldest", last)
+		}
+		f.OldestFirst = last == "oldest"
+	case "limit":
+		n, err := strconv.Atoi(last)
+		if err != nil || n < 1 || n > maxPageSize {
+			return badRequest("limit=%q is no number from 1 to %d", last, maxPageSize)
+		}
+		f.Limit = n
+	case "cursor":
+		f.After = last
+	case "counts":
+		l.counts = last != "0" && last != "false"
+	default:
+		return badRequest("%q is no filter: there are workflow, version, status, code, queue, owner, parent, prefix, q, key, error, attribute, since, until, order, limit, cursor, counts", name)
+	}
+	return err
+}
+
+// parseAttributes reads attribute=name=value.
+func (l *listing) parseAttributes(values []string) error {
+	l.filter.Attributes = map[string]string{}
+	for _, v := range values {
+		name, value, ok := strings.Cut(v, "=")
+		if !ok || name == "" {
+			return badRequest("attribute=%q is not of the form name=value", v)
+		}
+		l.filter.Attributes[name] = value
+	}
+	return nil
+}
+
+// splitList reads values that may be repeated or separated by commas.
+func splitList(values []string) []string {
+	var all []string
+	for _, v := range values {
+		for part := range strings.SplitSeq(v, ",") {
+			if part != "" && !slices.Contains(all, part) {
+				all = append(all, part)
+			}
+		}
+	}
+	return all
+}
+
+// parseMoment reads a moment: RFC 3339, a day, or how long ago ("90m", "7d").
+func parseMoment(name, s string, now time.Time) (store.Time, error) {
+	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
+		if t, err := time.Parse(layout, s); err == nil {
+			return store.TimeOf(t), nil
+		}
+	}
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		if n, err := strconv.ParseUint(days, 10, 16); err == nil {
+			return store.TimeOf(now.Add(-time.Duration(n) * 24 * time.Hour)), nil
+		}
+	}
+	if d, err := time.ParseDuration(s); err == nil && d >= 0 {
+		return store.TimeOf(now.Add(-d)), nil
+	}
+	return 0, badRequest("%s=%q is no moment: give 2026-01-31T12:00:00Z, 2026-01-31, or how long ago: 90m, 7d", name, s)
+}

@@ -1,0 +1,280 @@
+package dashboard
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// maxShown is how much of a payload is shown; the rest is a download away.
+const maxShown = 64 << 10
+
+// wireRun makes of a row what the API shows of it.
+func (h *handler) wireRun(r *store.Run) client.Run {
+	w := client.Run{
+		ID: r.ID, Workflow: r.Workflow, Version: r.Version, InitialVersion: r.InitialVersion,
+		Status: string(r.Status), Code: r.Code, Reason: h.redact(r.Reason), Recoverable: r.Recoverable, Paused: r.Paused,
+		CancelAsked: r.CancelAsked, Owner: r.Owner, Branch: int(r.Branch), Generation: int(r.Generation), Resumes: int(r.Resumes),
+		Strikes: int(r.Strikes), Priority: int(r.Priority), Queue: r.Queue, Parent: r.Parent, ParentKey: r.ParentKey, ForkedFrom: r.ForkedFrom,
+		CreatedAt: r.CreatedAt.Time(), StartedAt: r.StartedAt.Time(), UpdatedAt: r.UpdatedAt.Time(), EndedAt: r.EndedAt.Time(),
+		WakeAt: r.WakeAt.Time(), DeadlineAt: r.DeadlineAt.Time(), Attributes: h.redactAll(r.Attributes),
+	}
+	if l := r.Last; l != nil {
+		w.Key, w.Attempt, w.LastSeq, w.LastType, w.LastAt, w.Steps = l.Key, int(l.Attempt), l.Seq, string(l.Type), l.At.Time(), int(l.Steps)
+	}
+	return w
+}
+
+func (h *handler) redactAll(m map[string]string) map[string]string {
+	if h.options.Redact == nil {
+		return m
+	}
+	shown := make(map[string]string, len(m))
+	for k, v := range m {
+		shown[k] = h.redact(v)
+	}
+	return shown
+}
+
+// also are the names of an event in the designs this product follows.
+func also(ev *store.Event, prompt bool) []string {
+	switch ev.Type {
+	case store.RunResumed:
+		return []string{"WORKFLOW_STARTED"}
+	case store.StepCompleted:
+		return []string{"STEP_COMPLETED", "step_complete"}
+	case store.WaitRequested:
+		if prompt {
+			return []string{"APPROVAL_REQUIRED", "checkpoint_waiting"}
+		}
+	}
+	return []string{strings.ToUpper(string(ev.Type))}
+}
+
+// wireEvent makes of an event what the API shows of it. payload says whether user
+// data is shown.
+func (h *handler) wireEvent(runID string, ev *store.Event, payload bool) client.Event {
+	data := h.wireData(ev, payload)
+	_, prompt := data["prompt"]
+	w := client.Event{
+		Seq: ev.Seq, Type: string(ev.Type), Also: also(ev, prompt), Branch: int(ev.Branch), Key: ev.Key, Attempt: int(ev.Attempt), Ordinal: int(ev.Ordinal),
+		At: ev.At.Time(), TookMS: float64(ev.Took) / float64(time.Millisecond), Steps: int(ev.Steps),
+		Text: h.redact(durable.Describe(*ev)), Data: data,
+	}
+	if ev.Type == store.RunResumed {
+		if w.Data == nil {
+			w.Data = map[string]any{}
+		}
+		w.Data["resumed"] = true
+	}
+	if len(ev.Payload) > 0 {
+		w.Payload = h.wirePayload(runID, ev, payload)
+	}
+	return w
+}
+
+// shownData are the fields of an event's data that are shown as they are, and
+// shownText those that are text of user origin. What is in neither is bookkeeping,
+// or not for everybody: headers, the environment, the seed.
+var (
+	shownData = []string{
+		"next_at", "max", "declared", "executor", "name", "host", "pid", "resumed", "code", "kind", "items", "winner", "child", "abandon", "status", "until", "message",
+		"recoverable", "attempts", "reply", "request", "generation", "once", "from_branch", "to_branch", "cutoff", "cutoff_event", "previous_branch",
+		"new_branch", "by", "reset", "beside", "version", "force", "deadline", "exclusive", "uncalled", "sample",
+	}
+	shownText = []string{"reason", "prompt"}
+)
+
+// wireData makes of an event's data what the API shows of it.
+func (h *handler) wireData(ev *store.Event, payload bool) map[string]any {
+	if len(ev.Data) == 0 {
+		return nil
+	}
+	var raw map[string]json.RawMessage
+	if json.Unmarshal(ev.Data, &raw) != nil {
+		return nil // Describe says that it is not readable
+	}
+	shown := map[string]any{}
+	for _, name := range shownData {
+		if v, ok := raw[name]; ok {
+			shown[name] = v
+		}
+	}
+	for _, name := range shownText {
+		var text string
+		if v, ok := raw[name]; ok && json.Unmarshal(v, &text) == nil {
+			shown[name] = h.redact(text)
+		}
+	}
+	var attributes map[string]string
+	if json.Unmarshal(raw["attributes"], &attributes) == nil && attributes != nil {
+		shown["attributes"] = h.redactAll(attributes)
+	}
+	var failure struct {
+		Message   string `json:"message"`
+		Type      string `json:"type"`
+		Permanent bool   `json:"permanent"`
+	}
+	if json.Unmarshal(raw["error"], &failure) == nil {
+		e := map[string]any{"message": h.redact(failure.Message)}
+		if failure.Type != "" {
+			e["type"] = failure.Type
+		}
+		if failure.Permanent {
+			e["permanent"] = true
+		}
+		shown["error"] = e
+	}
+	if notes, ok := raw["notes"]; ok {
+		shown["notes"] = h.wireNotes(notes, payload)
+	}
+	return shown
+}
+
+// wireNotes shows the notes of an attempt, or that there are some: they are user
+// data.
+func (h *handler) wireNotes(notes json.RawMessage, payload bool) map[string]any {
+	var values map[string]json.RawMessage
+	if json.Unmarshal(notes, &values) != nil {
+		return nil
+	}
+	shown := map[string]any{}
+	for name, v := range values {
+		if !payload {
+			shown[name] = map[string]any{"redacted": true, "size": len(v)}
+			continue
+		}
+		shown[name] = h.redactJSON(v)
+	}
+	return shown
+}
+
+// redactJSON is redact for a JSON text: what is no JSON afterwards is a string.
+func (h *handler) redactJSON(v json.RawMessage) json.RawMessage {
+	if h.options.Redact == nil {
+		return v
+	}
+	after := h.redact(string(v))
+	if json.Valid([]byte(after)) {
+		return json.RawMessage(after)
+	}
+	b, _ := json.Marshal(after)
+	return b
+}
+
+// wirePayload shows the payload of an event, or what is known of it without
+// showing it.
+func (h *handler) wirePayload(runID string, ev *store.Event, show bool) *client.Payload {
+	p, err := h.eng.Payload(runID, *ev)
+	w := &client.Payload{Type: p.Type, Version: p.Version, Codec: p.Codec, Compression: p.Compression, KeyID: p.KeyID, Size: len(p.Data)}
+	switch {
+	case err != nil:
+		w.Size, w.Redacted, w.Error = len(ev.Payload), !show, h.redact(messageOf(err))
+		return w
+	case !show:
+		w.Redacted = true
+		return w
+	case len(p.Data) > maxShown:
+		w.Truncated, w.Text = true, h.redact(headOf(p.Data, maxShown))
+		return w
+	case json.Valid(p.Data):
+		w.Value = h.redactJSON(compact(p.Data))
+		return w
+	}
+	w.Text = h.redact(p.String())
+	return w
+}
+
+// headOf returns the beginning of data as text, cut between characters.
+func headOf(data []byte, n int) string {
+	head := data[:n]
+	for len(head) > 0 && !utf8.RuneStart(data[len(head)]) {
+		head = head[:len(head)-1]
+	}
+	return strings.ToValidUTF8(string(head), "\ufffd")
+}
+
+func compact(data []byte) json.RawMessage {
+	var b bytes.Buffer
+	if json.Compact(&b, data) != nil {
+		return data
+	}
+	return b.Bytes()
+}
+
+func (h *handler) wireApproval(a *durable.Approval) client.Approval {
+	return client.Approval{
+		ID: waitID(a), RunID: a.RunID, Workflow: a.Workflow, Key: a.Key, Name: a.Name, Prompt: h.redact(a.Prompt),
+		AskedAt: a.AskedAt.Time(), Until: a.Until.Time(), Seq: a.Seq, Sample: a.Sample,
+	}
+}
+
+// waitID names one wait of one run, and no other.
+func waitID(a *durable.Approval) string { return a.RunID + ":" + strconv.FormatInt(a.Seq, 10) }
+
+// splitWaitID is the other direction; ok is false for what may be a run id.
+func splitWaitID(id string) (runID string, seq int64, ok bool) {
+	i := strings.LastIndexByte(id, ':')
+	if i < 1 {
+		return id, 0, false
+	}
+	seq, err := strconv.ParseInt(id[i+1:], 10, 64)
+	return id[:i], seq, err == nil && seq > 0
+}
+
+func (h *handler) wirePlan(p *durable.Plan) client.Plan {
+	w := client.Plan{
+		RunID: p.RunID, Workflow: p.Workflow, Status: string(p.Status), Summary: p.String(), Details: h.redactList(p.Details()),
+		From: p.From, Scope: p.Scope, Branch: int(p.Branch), NewBranch: p.NewBranch, Skipped: list(p.Skipped), Again: list(p.Again), Reset: p.Reset,
+		Warnings: h.redactList(p.Warnings), Step: p.Step, Steps: p.Steps, Declared: p.Declared,
+		Next: client.Point{Key: p.Next.Key, Kind: p.Next.Kind, Attempt: p.Next.Attempt, After: p.Next.After, Failed: p.Next.Failed, Text: p.Next.String()},
+	}
+	for _, l := range p.Left {
+		text := l.Kind + " " + l.Key
+		if l.Child != "" {
+			text += " (run " + l.Child + ")"
+		}
+		if l.Kept {
+			text += ", which goes on"
+		}
+		w.Left = append(w.Left, text)
+	}
+	return w
+}
+
+func (h *handler) redactList(texts []string) []string {
+	if h.options.Redact == nil {
+		return texts
+	}
+	shown := make([]string, len(texts))
+	for i, t := range texts {
+		shown[i] = h.redact(t)
+	}
+	return shown
+}
+
+// list makes an empty list of none: [] over JSON.
+func list[T any](l []T) []T {
+	if l == nil {
+		return []T{}
+	}
+	return l
+}
+
+func (h *handler) wireStuck(s *durable.Stuck) client.Stuck {
+	return client.Stuck{RunID: s.RunID, Workflow: s.Workflow, Version: s.Version, Code: s.Code, Reason: h.redact(s.Reason), Next: s.Next}
+}
+
+func (h *handler) wireBranch(b *durable.BranchInfo) client.Branch {
+	return client.Branch{
+		N: int(b.N), Parent: int(b.Parent), Root: b.Root, Generation: b.Generation, Cutoff: b.Cutoff, Scope: b.Scope, Reason: h.redact(b.Reason),
+		CreatedAt: b.CreatedAt.Time(), Current: b.Current, InLineage: b.InLineage, Events: b.Events, Left: b.Left,
+	}
+}

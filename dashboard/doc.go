@@ -1,0 +1,23 @@
+// Package dashboard serves the runs of an engine over HTTP: a JSON API, streams
+// of what happens (SSE), and pages for a browser. It is one http.Handler:
+//
+//	mux.Handle("/durable/", dashboard.Handler(eng, dashboard.Options{
+//		Prefix:    "/durable",
+//		Authorize: authorize,
+//	}))
+//
+// or a server of its own, with time-outs, that refuses to listen beyond
+// loopback without Options.Authorize:
+//
+//	err := dashboard.ListenAndServe(ctx, "127.0.0.1:8233", eng, dashboard.Options{})
+//
+// docs/http-api.md lists the routes, /api/openapi.json describes them for
+// programs, and package client calls them from Go.
+//
+// # How it is built
+//
+// A route (routes.go) says which action it is; handler.go puts the same things
+// before each: security headers, the check of Host and origin (security.go), the
+// user's Middleware, then Authorize. A route returns an error instead of writing
+// one, and errors.go has the one table of what an error is over HTTP.
+package dashboard

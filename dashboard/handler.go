@@ -1,0 +1,140 @@
+package dashboard
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// handler holds what all routes need. It does not change once it is made but
+// for its streams.
+type handler struct {
+	eng     *durable.Engine
+	options Options
+	mux     *http.ServeMux
+	cross   *http.CrossOriginProtection
+	streams *streams
+
+	mu      sync.Mutex
+	known   []store.Executor // as of knownAt
+	knownAt time.Time
+}
+
+// Handler returns a handler for the runs of eng. It starts no goroutine until a
+// stream is opened, and none that outlives the last one. It may be used from any
+// number of servers. A client that disconnects never stops a run.
+//
+// It panics when an entry of Options.Origins is no origin.
+func Handler(eng *durable.Engine, o Options) http.Handler {
+	h := newHandler(eng, o)
+	return h.guard()
+}
+
+func newHandler(eng *durable.Engine, o Options) *handler {
+	h := &handler{eng: eng, options: o.withDefaults(), mux: http.NewServeMux(), cross: http.NewCrossOriginProtection()}
+	h.streams = newStreams(h)
+	for _, origin := range o.Origins {
+		if err := h.cross.AddTrustedOrigin(origin); err != nil {
+			panic(fmt.Sprintf("dashboard: Options.Origins: %v", err))
+		}
+	}
+	h.cross.SetDenyHandler(h.refuser(errCrossOrigin))
+	for _, rt := range h.routes() {
+		h.mux.Handle(rt.method+" "+h.options.Prefix+rt.pattern, h.handle(rt))
+	}
+	return h
+}
+
+// guard puts around the mux what every request passes: headers, the check of
+// Host and origin, and the user's middleware.
+func (h *handler) guard() http.Handler {
+	var inner http.Handler = http.HandlerFunc(h.dispatch)
+	if h.options.Middleware != nil {
+		inner = h.options.Middleware(inner)
+	}
+	inner = h.cross.Handler(inner)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		secure(w.Header())
+		defer h.contain(w, r)
+		if !h.hostAllowed(r) {
+			h.refuse(w, r, errHost(r.Host))
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, h.options.MaxBody)
+		inner.ServeHTTP(w, r)
+	})
+}
+
+// dispatch hands a request to its route, and answers itself, in the form of the
+// API, when there is none.
+func (h *handler) dispatch(w http.ResponseWriter, r *http.Request) {
+	_, pattern := h.mux.Handler(r)
+	if pattern == "" {
+		// The mux knows which methods there are: its status and Allow are kept,
+		// its text is not.
+		probe := &statusOnly{header: w.Header()}
+		h.mux.ServeHTTP(probe, r)
+		w.Header().Del("Content-Type")
+		h.refuseAs(w, r, errNoRoute(probe.status, r), wantsPage(r))
+		return
+	}
+	h.mux.ServeHTTP(w, r)
+}
+
+// handle makes a handler of a route.
+func (h *handler) handle(rt route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := h.check(rt, r)
+		if err == nil {
+			err = rt.serve(w, r)
+		}
+		if err != nil {
+			h.refuseAs(w, r, err, rt.page)
+		}
+	})
+}
+
+// check is what comes before every route: may it be done, and is it asked in a
+// form that only a program, or a page of ours, can send.
+func (h *handler) check(rt route, r *http.Request) error {
+	if rt.action == "" {
+		return nil
+	}
+	if err := h.may(r, rt.action, rt.runOf(r)); err != nil {
+		return err
+	}
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return nil
+	}
+	return checkContentType(r, rt.page)
+}
+
+// contain turns a panic of a route, which is a defect, into an error, and leaves
+// the server running.
+func (h *handler) contain(w http.ResponseWriter, r *http.Request) {
+	p := recover()
+	if p == nil {
+		return
+	}
+	if err, ok := p.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(p)
+	}
+	h.options.Logger.Error("dashboard: a request panicked", "method", r.Method, "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+	h.refuse(w, r, errors.New("dashboard: a defect; the log of the program has the details"))
+}
+
+// statusOnly takes an answer of which only the head is wanted.
+type statusOnly struct {
+	header http.Header
+	status int
+}
+
+func (s *statusOnly) Header() http.Header         { return s.header }
+func (s *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
+func (s *statusOnly) WriteHeader(status int)      { s.status = status }

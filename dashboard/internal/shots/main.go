@@ -1,0 +1,50 @@
+// Command shots takes the pictures of the dashboard for docs/dashboard.md, of real
+// pages on real data, with the Chromium that is installed:
+//
+//	go run ./dashboard/internal/shots -out docs/dashboard
+//
+// With -serve it serves the same data instead, to be looked at in a browser.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/dashboard"
+)
+
+func main() {
+	out := flag.String("out", "docs/dashboard", "directory for the pictures")
+	serve := flag.String("serve", "", "address to serve the data at, instead")
+	flag.Parse()
+	if err := run(*out, *serve); err != nil {
+		fmt.Fprintln(os.Stderr, "shots:", err)
+		os.Exit(1)
+	}
+}
+
+func run(out, serve string) error {
+	ctx := context.Background()
+	eng, stop, err := demo(ctx)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	o := dashboard.Options{ShowPayloads: true, Redact: redact, User: func(context.Context) string { return "jo@shop" }}
+	if serve != "" {
+		return dashboard.ListenAndServe(ctx, serve, eng, o)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	srv := &http.Server{Handler: dashboard.Handler(eng, o), ReadHeaderTimeout: 5 * time.Second}
+	defer srv.Close()
+	go func() { _ = srv.Serve(l) }()
+	return shoot(ctx, "http://"+l.Addr().String(), out)
+}

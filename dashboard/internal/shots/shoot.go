@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+)
+
+var cards = regexp.MustCompile(`\b\d{4} \d{4} \d{4} \d{4}\b`)
+
+// redact hides numbers of cards, wherever they stand.
+func redact(s string) string { return cards.ReplaceAllString(s, "[redacted]") }
+
+// pages of which pictures are taken.
+var pages = []struct{ name, path string }{
+	{"runs", "/"},
+	{"run", "/runs/order-4711?step=charge"},
+	{"run-failed", "/runs/order-4698?panel=resume"},
+	{"waiting", "/waiting"},
+	{"stuck", "/stuck"},
+	{"no-match", "/?q=workflow:checkout+status:failed+since:1s"},
+}
+
+// looks are how each page is looked at.
+var looks = []struct {
+	name          string
+	width, height int64
+	dark, phone   bool
+}{
+	{"light", 1400, 1000, false, false},
+	{"dark", 1400, 1000, true, false},
+	{"phone", 390, 844, false, true},
+}
+
+func shoot(ctx context.Context, base, out string) error {
+	if err := os.MkdirAll(out, 0o755); err != nil {
+		return err
+	}
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox)
+	alloc, stop := chromedp.NewExecAllocator(ctx, opts...)
+	defer stop()
+	tab, stop := chromedp.NewContext(alloc)
+	defer stop()
+	for _, p := range pages {
+		for _, l := range looks {
+			scheme := "light"
+			if l.dark {
+				scheme = "dark"
+			}
+			png, err := shot(tab, base+p.path, l.width, l.height, scheme, l.phone)
+			if err != nil {
+				return fmt.Errorf("%s, %s: %w", p.name, l.name, err)
+			}
+			file := filepath.Join(out, p.name+"-"+l.name+".png")
+			if err := os.WriteFile(file, png, 0o644); err != nil {
+				return err
+			}
+			fmt.Printf("%s %d kB\n", file, len(png)/1024)
+		}
+	}
+	return nil
+}
+
+// shot looks at a page and takes its picture.
+func shot(tab context.Context, url string, width, height int64, scheme string, phone bool) ([]byte, error) {
+	if _, err := chromedp.Call(tab, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: phone}); err != nil {
+		return nil, err
+	}
+	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+	if _, err := chromedp.Call(tab, emulation.SetEmulatedMedia, media); err != nil {
+		return nil, err
+	}
+	if err := chromedp.Do(tab, chromedp.Navigate(url), chromedp.WaitReady(chromedp.CSS("body[data-ready]")), chromedp.Sleep(700*time.Millisecond)); err != nil {
+		return nil, err
+	}
+	png, err := chromedp.Run(tab, chromedp.CaptureScreenshot())
+	if err != nil {
+		return nil, err
+	}
+	return shrink(png)
+}

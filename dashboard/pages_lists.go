@@ -1,0 +1,141 @@
+package dashboard
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// waitingView is the page of what waits for a person, oldest first.
+type waitingView struct {
+	Waits []waitCard
+}
+
+type waitCard struct {
+	waitRow
+	May    bool
+	Action string
+	User   string
+}
+
+// waitingPage lists the approvals, each with its answer in place.
+func (h *handler) waitingPage(w http.ResponseWriter, r *http.Request) error {
+	v := &waitingView{}
+	l := layout{Title: "Waiting", Nav: "waiting", Body: v, Stream: h.options.Prefix + "/api/stream"}
+	if err := h.badges(r.Context(), &l); err != nil {
+		return err
+	}
+	approvals, err := h.asked(r.Context())
+	if err != nil {
+		return err
+	}
+	for i := range approvals[:min(len(approvals), 200)] {
+		a := &approvals[i]
+		v.Waits = append(v.Waits, waitCard{
+			waitRow: h.waitRow(a), May: h.may(r, ActionAnswer, a.RunID) == nil, Action: h.runURL(a.RunID) + "/do/answer", User: h.user(r),
+		})
+	}
+	return h.render(w, r, http.StatusOK, "waiting", l)
+}
+
+// asked lists what is asked of people, what was asked first first.
+func (h *handler) asked(ctx context.Context) ([]durable.Approval, error) {
+	all, err := h.eng.Approvals(ctx)
+	slices.SortStableFunc(all, func(a, b durable.Approval) int { return int(a.AskedAt - b.AskedAt) })
+	return all, err
+}
+
+type stuckPageView struct {
+	Runs  []stuckView
+	Limit bool
+}
+
+// stuckPage lists what cannot go on by itself, with the reason and what to do.
+func (h *handler) stuckPage(w http.ResponseWriter, r *http.Request) error {
+	const limit = 200
+	v := &stuckPageView{}
+	l := layout{Title: "Stuck", Nav: "stuck", Body: v, Stream: h.options.Prefix + "/api/stream"}
+	stuck, err := h.eng.Stuck(r.Context(), limit)
+	if err != nil {
+		return err
+	}
+	if err := h.badges(r.Context(), &l); err != nil {
+		return err
+	}
+	for i := range stuck {
+		v.Runs = append(v.Runs, h.stuckRow(&stuck[i]))
+	}
+	v.Limit = len(stuck) >= limit
+	return h.render(w, r, http.StatusOK, "stuck", l)
+}
+
+type historyView struct {
+	Source string
+	Runs   []historyRow
+	None   bool // there is no archive
+}
+
+type historyRow struct {
+	ID, URL, Workflow, Ended, Took, Error string
+	Status                                statusView
+	Live                                  bool // it is in the store, too
+}
+
+// historyPage lists the archive.
+func (h *handler) historyPage(w http.ResponseWriter, r *http.Request) error {
+	v := &historyView{None: h.options.Archive == nil}
+	l := layout{Title: "History", Nav: "history", Body: v}
+	if err := h.badges(r.Context(), &l); err != nil {
+		return err
+	}
+	if h.options.Archive != nil {
+		v.Source = h.options.Archive.Source()
+		runs, err := h.options.Archive.Runs(r.Context())
+		if err != nil {
+			return err
+		}
+		kept, err := h.stillHere(r, runs)
+		if err != nil {
+			return err
+		}
+		for _, a := range runs[:min(len(runs), 500)] {
+			row := historyRow{
+				ID: a.RunID, URL: h.runURL(a.RunID), Workflow: a.Workflow, Took: outline.Duration(time.Duration(a.DurationMS) * time.Millisecond),
+				Error: h.redact(outline.OneLine(a.Error, 200)), Status: statusViews[store.Status(a.Status)], Live: kept[a.RunID],
+			}
+			if row.Status.Word == "" {
+				row.Status = statusView{"off", "pending", a.Status}
+			}
+			if !a.EndedAt.IsZero() {
+				row.Ended = outline.Clock(store.TimeOf(a.EndedAt), now(), zone)
+			}
+			v.Runs = append(v.Runs, row)
+		}
+	}
+	return h.render(w, r, http.StatusOK, "history", l)
+}
+
+// stillHere says which archived runs the store still has.
+func (h *handler) stillHere(r *http.Request, runs []client.ArchivedRun) (map[string]bool, error) {
+	ids := make([]string, 0, len(runs))
+	for _, a := range runs[:min(len(runs), 500)] {
+		ids = append(ids, a.RunID)
+	}
+	kept := map[string]bool{}
+	for part := range slices.Chunk(ids, 100) {
+		p, err := h.eng.List(r.Context(), store.Filter{IDs: part, Limit: len(part)})
+		if err != nil {
+			return nil, err
+		}
+		for i := range p.Runs {
+			kept[p.Runs[i].ID] = true
+		}
+	}
+	return kept, nil
+}

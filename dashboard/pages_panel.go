@@ -1,0 +1,385 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A panelView is the dry run of an act, and the form that does it.
+type panelView struct {
+	Name    string // resume, jump, fork, edit, pause, unpause, cancel
+	Title   string
+	Sub     string
+	Close   string // address of the page without the panel
+	URL     string // of the page: where the form that plans again goes
+	Hidden  []string
+	Skipped []planItem
+	Again   []planItem
+	Next    *planItem
+	Left    []string
+	Warn    []string
+	Refused string // why it cannot be done; the button is off
+	Fix     string // option that would allow it: force
+
+	// Options of a plan; each planned anew when it changes.
+	Options []optionView
+	Places  []placeView
+
+	Key     string // of an edited result
+	Value   string // it has now
+	NewID   string
+	Reason  bool // asks why
+	Who     string
+	Serves  string
+	Command string
+	Action  string // address of the form
+	API     string // and of the API, for the script
+	Fields  []fieldView
+	Do      string // label of the button
+	DoIcon  string
+	Danger  bool
+}
+
+type planItem struct {
+	Key, Note, Detail string
+	Icon              icon
+}
+
+type optionView struct {
+	Name, Label, Text string
+	On                bool
+}
+
+type placeView struct {
+	Value, Label string
+	On           bool
+}
+
+// fieldView is a hidden field of the form that acts. Kind says what it is in
+// JSON: text, number, flag.
+type fieldView struct{ Name, Kind, Value string }
+
+// panel makes the panel that the address asks for; nil: none. It changes nothing:
+// what it shows is the dry run.
+func (h *handler) panel(r *http.Request, o *outline.Outline, q *runQuery, link func(url.Values) string) (*panelView, error) {
+	actions := map[string]Action{"resume": ActionResume, "jump": ActionJump, "fork": ActionFork, "edit": ActionEdit, "pause": ActionPause, "unpause": ActionUnpause, "cancel": ActionCancel}
+	action, known := actions[q.panel]
+	if !known || h.may(r, action, o.Run.ID) != nil {
+		return nil, nil
+	}
+	id := o.Run.ID
+	p := &panelView{
+		Name: q.panel, Close: link(q.with()), URL: h.runURL(id), Action: h.runURL(id) + "/do/" + q.panel,
+		API: h.options.Prefix + "/api/runs/" + url.PathEscape(id) + "/" + q.panel, Who: h.user(r),
+	}
+	for name, values := range q.with() {
+		for _, v := range values {
+			p.Hidden = append(p.Hidden, name, v)
+		}
+	}
+	p.Hidden = append(p.Hidden, "panel", q.panel)
+	var err error
+	switch q.panel {
+	case "resume":
+		err = h.resumePanel(r.Context(), p, o, q)
+	case "jump":
+		err = h.jumpPanel(r.Context(), p, o, q)
+	case "edit":
+		err = h.editPanel(r, p, o, q)
+	case "fork":
+		h.forkPanel(p, o, q)
+	default:
+		h.plainPanel(p, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.Serves, err = h.serves(r.Context(), &o.Run)
+	if q.panel == "pause" || q.panel == "cancel" {
+		p.Serves = ""
+	}
+	return p, err
+}
+
+func (p *panelView) field(name, kind, value string) {
+	p.Fields = append(p.Fields, fieldView{name, kind, value})
+}
+
+// resumePanel plans a resume with the options that the address has.
+func (h *handler) resumePanel(ctx context.Context, p *panelView, o *outline.Outline, q *runQuery) error {
+	id := o.Run.ID
+	p.Title, p.Sub = "What Resume will do", "A dry run. Nothing has been changed and no code has run."
+	p.Do, p.DoIcon = "Resume "+id, "retry"
+	p.API = h.options.Prefix + "/api/workflows/" + url.PathEscape(id) + "/resume"
+	given := q.values.Get("planned") != ""
+	exhausted := o.Run.Status == store.Failed && o.Current != nil && o.Current.State == outline.Failed
+	reset := q.values.Get("reset") == "1" || !given && exhausted
+	force := q.values.Get("force") == "1"
+	from, _ := strconv.ParseInt(q.values.Get("from"), 10, 64)
+	if from > 0 {
+		reset = reset && given
+	}
+	plan, err := h.eng.Resume(ctx, id, durable.ResumeOptions{FromCheckpoint: from, ResetFailures: reset, Force: force, DryRun: true})
+	if err = p.refuse(h, err); err != nil {
+		return err
+	}
+	h.fillPlan(p, &plan, o)
+	text := "Steps that have failed get all their attempts again."
+	if exhausted && o.Current.Max > 0 {
+		text = fmt.Sprintf("%s gets its %s again. Without it, it fails at once.", o.Current.Key, plural(o.Current.Max, "attempt"))
+	}
+	p.Options = append(p.Options, optionView{"reset", "Reset failures", text, reset}, optionView{"force", "Force", h.forceText(p, o), force})
+	p.places(o, from)
+	p.Command = "durable resume " + shellQuote(id)
+	if reset {
+		p.Command += " --reset-failures"
+		p.field("reset_failures", "flag", "true")
+	}
+	if force {
+		p.Command += " --force"
+		p.field("force", "flag", "true")
+	}
+	if from > 0 {
+		p.Command += " --from-checkpoint " + strconv.FormatInt(from, 10)
+		p.field("from_checkpoint", "number", strconv.FormatInt(from, 10))
+	}
+	return nil
+}
+
+func (h *handler) forceText(p *panelView, o *outline.Outline) string {
+	switch {
+	case p.Fix == "force":
+		return "Needed: a body that must not run twice would run again. " + p.Refused
+	case o.Run.Code == durable.CodeDefinitionChanged:
+		return "Match what is recorded by name, in any order: the code was changed."
+	}
+	return "Not needed as far as is known."
+}
+
+// places are the checkpoints that a resume can go back to, the latest first.
+func (p *panelView) places(o *outline.Outline, from int64) {
+	label := "where it is"
+	if o.Current != nil {
+		label = o.Current.Key + ", where it is"
+		if o.Run.Status == store.Failed {
+			label = o.Current.Key + ", where it failed"
+		}
+	}
+	p.Places = append(p.Places, placeView{"", label, from == 0})
+	var found []placeView
+	for _, l := range o.Lanes {
+		for _, r := range l.Rows {
+			if r.State == outline.Done && r.Outcome != 0 && (r.Kind == outline.Step || r.Kind == outline.Child || r.Kind == outline.Wait || r.Kind == outline.Approval) {
+				found = append(found, placeView{strconv.FormatInt(r.Outcome, 10), fmt.Sprintf("behind %s, event %d", r.Key, r.Outcome), from == r.Outcome})
+			}
+		}
+	}
+	for i := len(found) - 1; i >= 0 && len(p.Places) < 60; i-- {
+		p.Places = append(p.Places, found[i])
+	}
+	p.Places = append(p.Places, placeView{"1", "from the beginning", from == 1})
+}
+
+// jumpPanel plans to take the run back to an event.
+func (h *handler) jumpPanel(ctx context.Context, p *panelView, o *outline.Outline, q *runQuery) error {
+	to, _ := strconv.ParseInt(q.values.Get("at"), 10, 64)
+	force := q.values.Get("force") == "1"
+	p.Title, p.Sub = fmt.Sprintf("Jump back behind event %d", to), "A dry run. Nothing has been changed. What is left behind stays readable."
+	p.Do, p.DoIcon, p.Reason = "Jump back", "branch", true
+	p.Hidden = append(p.Hidden, "at", strconv.FormatInt(to, 10))
+	plan, err := h.eng.Jump(ctx, o.Run.ID, to, durable.JumpOptions{Force: force, DryRun: true})
+	if err = p.refuse(h, err); err != nil {
+		return err
+	}
+	h.fillPlan(p, &plan, o)
+	if force || p.Fix == "force" {
+		p.Options = append(p.Options, optionView{"force", "Force", h.forceText(p, o), force})
+	}
+	p.field("to", "number", strconv.FormatInt(to, 10))
+	if force {
+		p.field("force", "flag", "true")
+	}
+	return nil
+}
+
+// editPanel plans to put another result in the place of a recorded one.
+func (h *handler) editPanel(r *http.Request, p *panelView, o *outline.Outline, q *runQuery) error {
+	p.Title, p.Sub = "Edit a result", "The recorded result stays in the history; a new branch goes on with yours."
+	p.Do, p.DoIcon, p.Reason, p.Key = "Save the result", "pencil", true, q.step
+	row := o.Row(q.step)
+	if row == nil || row.Outcome == 0 || row.State != outline.Done || row.Kind != outline.Step && row.Kind != outline.Item {
+		p.Key = ""
+		p.Refused = "Choose a step that is done in the timeline: its result can be replaced."
+		return nil
+	}
+	p.Title = "Edit the result of " + row.Key
+	show := h.mayPayload(r, o.Run.ID)
+	recorded, err := h.payload(r, o.Run.ID, row.Outcome, show)
+	if err != nil {
+		return err
+	}
+	value := any(nil)
+	if recorded != nil && show {
+		p.Value = recorded.Text
+	}
+	if ev, err := h.eventAt(r, o.Run.ID, row.Outcome); err != nil {
+		return err
+	} else if ev != nil {
+		if pay, err := h.eng.Payload(o.Run.ID, *ev); err == nil && len(pay.Data) > 0 {
+			value = valueOf(pay.Data)
+		}
+	}
+	plan, err := h.eng.Edit(r.Context(), o.Run.ID, row.Key, value, durable.EditOptions{DryRun: true})
+	if err = p.refuse(h, err); err != nil {
+		return err
+	}
+	h.fillPlan(p, &plan, o)
+	p.field("key", "text", row.Key)
+	if !o.Run.Paused {
+		p.Sub += " Then resume the run."
+	}
+	return nil
+}
+
+// forkPanel says what a copy would have.
+func (h *handler) forkPanel(p *panelView, o *outline.Outline, q *runQuery) {
+	at, _ := strconv.ParseInt(q.values.Get("at"), 10, 64)
+	p.Title, p.Sub = "Fork "+o.Run.ID, "A new run with this history; this one is not touched."
+	p.Do, p.DoIcon, p.NewID = "Fork", "branch", o.Run.ID+"-fork"
+	for _, l := range o.Lanes {
+		for _, r := range l.Rows {
+			switch {
+			case r.Outcome != 0 && r.State == outline.Done && (at == 0 || r.Outcome <= at):
+				p.Skipped = append(p.Skipped, planItem{Key: r.Key, Note: r.Label(), Icon: rowIcon(r)})
+			case r.Seq != 0:
+				p.Again = append(p.Again, planItem{Key: r.Key, Note: "with a new idempotency key", Icon: icon{"retry", "c-run"}})
+			}
+		}
+	}
+	p.Warn = append(p.Warn, "Effects of steps that run again happen again: a fork has idempotency keys of its own.")
+	p.Command = "durable fork " + shellQuote(o.Run.ID)
+	if at > 0 {
+		p.Command += " --from " + strconv.FormatInt(at, 10)
+		p.field("at", "number", strconv.FormatInt(at, 10))
+	}
+	p.trim()
+}
+
+// plainPanel is for acts that need no plan.
+func (h *handler) plainPanel(p *panelView, o *outline.Outline) {
+	id := o.Run.ID
+	p.Command = "durable " + p.Name + " " + shellQuote(id)
+	switch p.Name {
+	case "pause":
+		p.Title, p.Sub, p.Do, p.Reason = "Pause "+id, "Bodies under way end and are recorded; no further one begins. Signals and timers are kept.", "Pause", true
+	case "unpause":
+		p.Title, p.Sub, p.Do, p.DoIcon = "Unpause "+id, "It goes on where it was; timers whose moment has passed end at once.", "Unpause", "running"
+	case "cancel":
+		p.Title, p.Sub, p.Do, p.Reason, p.Danger, p.DoIcon = "Cancel "+id, "It ends for good. Bodies under way have their context ended; compensations run.", "Cancel the run", true, true, "cancelled"
+	}
+}
+
+// refuse takes the errors that are an answer: why it cannot be done. Others are
+// returned.
+func (p *panelView) refuse(h *handler, err error) error {
+	if err == nil {
+		return nil
+	}
+	status, problem := h.problemOf(err)
+	if status != http.StatusConflict && status != http.StatusUnprocessableEntity && status != http.StatusBadRequest {
+		return err
+	}
+	p.Refused = problem.Message
+	if crossing := (*durable.CrossingError)(nil); errors.As(err, &crossing) {
+		p.Fix = "force"
+	}
+	return nil
+}
+
+// fillPlan shows a plan of the engine.
+func (h *handler) fillPlan(p *panelView, plan *durable.Plan, o *outline.Outline) {
+	for _, key := range plan.Skipped {
+		item := planItem{Key: key, Icon: icon{"done", "c-done"}}
+		if r := o.Row(key); r != nil {
+			if _, took := o.Took(r); took != "" {
+				item.Note = took + " saved"
+			}
+		}
+		p.Skipped = append(p.Skipped, item)
+	}
+	for _, key := range plan.Again {
+		if key != plan.Next.Key {
+			p.Again = append(p.Again, planItem{Key: key, Note: "same idempotency key", Icon: icon{"retry", "c-run"}})
+		}
+	}
+	if p.Refused == "" && plan.RunID != "" {
+		next := &planItem{Key: cmp.Or(plan.Next.Key, "the next call of the function"), Icon: icon{"running", "c-run"}}
+		switch {
+		case plan.Next.Failed:
+			next.Note = "fails at once"
+			next.Icon = icon{"recoverable", "c-fail"}
+			next.Detail = "It has failed for good, and its error is returned again. Reset failures gives it its attempts back."
+		case plan.Next.Attempt > 0:
+			next.Note = fmt.Sprintf("attempt %d", plan.Next.Attempt)
+			if r := o.Row(plan.Next.Key); r != nil && r.Max >= plan.Next.Attempt {
+				next.Note += fmt.Sprintf(" of %d", r.Max)
+			}
+			next.Detail = "Same idempotency key as before. Then whatever the code does next; that cannot be known from here."
+		default:
+			next.Note = plan.Next.Kind
+			next.Detail = "Then whatever the code does next; that cannot be known from here."
+		}
+		p.Next = next
+	}
+	wire := h.wirePlan(plan)
+	p.Left, p.Warn = wire.Left, wire.Warnings
+	p.trim()
+}
+
+// planShown bounds the lists of a panel.
+const planShown = 12
+
+func (p *panelView) trim() {
+	cut := func(items []planItem) []planItem {
+		if n := len(items); n > planShown {
+			items = append(items[:planShown:planShown], planItem{Key: "…", Note: fmt.Sprintf("and %d more", n-planShown)})
+		}
+		return items
+	}
+	p.Skipped, p.Again = cut(p.Skipped), cut(p.Again)
+}
+
+// serves says which live processes have the code.
+func (h *handler) serves(ctx context.Context, run *store.Run) (string, error) {
+	executors, err := h.executors(ctx)
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for _, x := range executors {
+		if x.Live && store.Serves(x.Serves, run.Workflow, run.Version) {
+			names = append(names, x.Name)
+		}
+	}
+	what := strings.TrimSpace(run.Workflow + " " + run.Version)
+	switch n := len(names); {
+	case n == 0:
+		return "No live process serves " + what + ": it goes on once one is started.", nil
+	case n == 1:
+		return names[0] + " serves " + what + " and takes it at once.", nil
+	case n <= 3:
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1] + " serve " + what + "; one takes it at once.", nil
+	default:
+		return fmt.Sprintf("%d processes serve %s; one takes it at once.", n, what), nil
+	}
+}

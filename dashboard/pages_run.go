@@ -1,0 +1,388 @@
+package dashboard
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A runView is the page of a run.
+type runView struct {
+	O        *outline.Outline
+	ID       string
+	URL      string
+	API      string
+	Workflow string
+	Version  string
+	Status   statusView
+	Meta     []metaView
+	Buttons  []buttonView
+	Tone     string
+	Icon     icon
+	Head     textView
+	Error    string
+	More     []textView
+	Ask      *askView
+	Axis     []bar
+	Life     []bar
+	LifeSays string
+	Lives    int
+	Summary  string
+	Lines    []lineView
+	Total    int
+	RowsURL  string
+	Find     string
+	Toggles  []toggleView
+	Inspect  *inspectView
+	Panel    *panelView
+	Events   []eventView
+	Earlier  string // address of older events
+	Download string
+	Hidden   []string // of the find form: names and values in turn
+}
+
+// metaView is a word and what it says: "started 14:02:10".
+type metaView struct{ Before, Value, After, URL string }
+
+// A buttonView opens a panel.
+type buttonView struct {
+	Panel, Label, Class string
+	Icon                string
+	Pressed             bool
+}
+
+// askView is the form that answers an approval.
+type askView struct {
+	Key, User string
+	Command   string
+	May       bool
+	Action    string // address of the form
+	API       string
+	Others    int
+}
+
+type toggleView struct {
+	Label, URL string
+	On         bool
+	Wide       bool
+}
+
+type eventView struct {
+	Seq       int64
+	Time      string
+	Branch    int32
+	Type, Key string
+	Detail    string
+	Gone      bool
+}
+
+const eventsShown = 25
+
+// pageRun shows one run.
+func (h *handler) pageRun(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	o, err := h.tell(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	q := parseRunQuery(h.options.Prefix, r.URL.Query())
+	v, err := h.viewRun(r, o, q)
+	if err != nil {
+		return err
+	}
+	l := layout{Title: id, Nav: "runs", Body: v, Stream: h.options.Prefix + "/api/runs/" + url.PathEscape(id) + "/stream"}
+	switch o.Run.Status {
+	case store.Completed, store.Cancelled:
+		l.Stream = ""
+	case store.Failed:
+		// Its own stream has ended. When somebody resumes it, that of all runs
+		// says so.
+		l.Stream, l.Only = h.options.Prefix+"/api/stream", id
+	}
+	if err := h.badges(r.Context(), &l); err != nil {
+		return err
+	}
+	return h.render(w, r, http.StatusOK, "run", l)
+}
+
+func (h *handler) viewRun(r *http.Request, o *outline.Outline, q *runQuery) (*runView, error) {
+	id := o.Run.ID
+	v := &runView{
+		O: o, ID: id, URL: h.runURL(id), API: h.options.Prefix + "/api/runs/" + url.PathEscape(id),
+		Workflow: o.Run.Workflow, Version: o.Run.Version, Status: statusOf(&o.Run), Find: q.find,
+		Tone: string(o.Verdict.Tone), Icon: toneIcons[o.Verdict.Tone], Head: h.text(o.Verdict.Head), Error: h.redact(o.Verdict.Error),
+	}
+	if o.Run.Status == store.Failed {
+		v.Status.Word = "Failed, final"
+		if o.Run.Recoverable {
+			v.Status.Word = "Failed, can be resumed"
+		} else {
+			v.Icon = icon{"failed", "c-fail"}
+		}
+	}
+	for _, m := range o.Verdict.More {
+		v.More = append(v.More, h.text(m))
+	}
+	if q.step == "" && o.Current != nil {
+		q.step = o.Current.Key
+	}
+	link := func(values url.Values) string {
+		if len(values) == 0 {
+			return v.URL
+		}
+		return v.URL + "?" + values.Encode()
+	}
+	v.Meta = h.runMeta(o)
+	v.Buttons = h.runButtons(r, o, q)
+	h.fillTimeline(v, o, q, link)
+	if err := h.fillAsk(r, v, o); err != nil {
+		return nil, err
+	}
+	panel, err := h.panel(r, o, q, link)
+	if err != nil {
+		return nil, err
+	}
+	v.Panel = panel
+	if v.Inspect, err = h.inspect(r, o, q, link); err != nil {
+		return nil, err
+	}
+	return v, h.fillEvents(r.Context(), v, o, q, link)
+}
+
+func (h *handler) fillTimeline(v *runView, o *outline.Outline, q *runQuery, link func(url.Values) string) {
+	t := newTimeline(o, q, link, h.redact)
+	v.Axis, v.Life, v.LifeSays, v.Lives = t.axisBars(), t.lifeBars(), t.lifeSentence(), len(o.Lives)
+	v.Total = len(t.lines)
+	v.Lines = t.lines[:min(len(t.lines), firstRows)]
+	v.RowsURL = v.URL + "/rows?" + q.with().Encode()
+	processes := map[string]bool{}
+	for i := range o.Lives {
+		processes[o.Lives[i].Executor] = true
+	}
+	v.Summary = plural(len(processes), "process")
+	if n := len(o.Lanes); n > 1 {
+		v.Summary += ", " + plural(n, "branch")
+	}
+	toggle := func(label, name, on string, wide bool) {
+		t := toggleView{Label: label, On: q.values.Get(name) == on, Wide: wide}
+		next := on
+		if t.On {
+			next = ""
+		}
+		t.URL = link(q.with(name, next))
+		v.Toggles = append(v.Toggles, t)
+	}
+	toggle("Fold idle time", "fold", "0", false)
+	v.Toggles[0].On = !v.Toggles[0].On
+	toggle("Failures only", "only", "failures", true)
+	if len(o.Lanes) > 1 {
+		toggle("This branch only", "branch", "current", true)
+	}
+	for name, values := range q.with("find", "", "step", "") {
+		for _, value := range values {
+			v.Hidden = append(v.Hidden, name, value)
+		}
+	}
+}
+
+func (h *handler) runMeta(o *outline.Outline) []metaView {
+	run := &o.Run
+	m := []metaView{{Before: "started", Value: outline.Clock(o.Begin, o.Now, zone)}}
+	alive := outline.About(o.End.Sub(o.Begin))
+	switch {
+	case run.Status == store.Failed:
+		m = append(m, metaView{Before: "failed", Value: outline.About(o.Now.Sub(run.EndedAt)), After: "ago"})
+	case run.Status.Terminal():
+		m = append(m, metaView{Before: "ended", Value: outline.About(o.Now.Sub(run.EndedAt)), After: "ago"}, metaView{Before: "took", Value: alive})
+	default:
+		m = append(m, metaView{Before: "alive", Value: alive}, metaView{Before: "active", Value: outline.Duration(o.Active)})
+	}
+	m = append(m, metaView{Value: number(o.Steps), After: strings.TrimPrefix(plural(o.Steps, "step"), number(o.Steps)+" ") + " done"})
+	if o.FailedAttempts > 0 {
+		m = append(m, metaView{Value: number(o.FailedAttempts), After: strings.TrimPrefix(plural(o.FailedAttempts, "failed attempt"), number(o.FailedAttempts)+" ")})
+	}
+	if n := len(o.Lives); n > 0 && o.Lives[n-1].How == outline.Alive {
+		m = append(m, metaView{Before: "on", Value: o.Lives[n-1].Name})
+	}
+	if run.Parent != "" {
+		m = append(m, metaView{Before: "child of", Value: run.Parent, URL: h.runURL(run.Parent)})
+	}
+	if o.ForkedFrom != "" {
+		m = append(m, metaView{Before: "forked from", Value: o.ForkedFrom, URL: h.runURL(o.ForkedFrom)})
+	}
+	if run.Generation > 0 {
+		m = append(m, metaView{Before: "generation", Value: number(run.Generation + 1)})
+	}
+	keys := make([]string, 0, len(run.Attributes))
+	for k := range run.Attributes {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for i, k := range keys {
+		if i == 4 {
+			m = append(m, metaView{After: fmt.Sprintf("and %s", plural(len(keys)-4, "other attribute"))})
+			break
+		}
+		m = append(m, metaView{Before: k, Value: h.redact(run.Attributes[k])})
+	}
+	return m
+}
+
+// runButtons are the acts that a run is open to and its viewer may do. Resume is
+// offered only for a failure that is recoverable (and for a run that is parked);
+// the API takes it for others, too.
+func (h *handler) runButtons(r *http.Request, o *outline.Outline, q *runQuery) []buttonView {
+	run := &o.Run
+	var out []buttonView
+	add := func(offered bool, a Action, b buttonView) {
+		if offered && h.may(r, a, run.ID) == nil {
+			b.Pressed = q.panel == b.Panel
+			out = append(out, b)
+		}
+	}
+	live := !run.Status.Terminal()
+	abandoned := (run.Status == store.Running || run.Status == store.Resuming) && !o.Attended
+	add(run.Status == store.Failed && run.Recoverable || run.Status == store.Interrupted && run.Code != "" || abandoned, ActionResume,
+		buttonView{Panel: "resume", Label: "Resume", Class: "pri", Icon: "retry"})
+	add(run.Status != store.Pending, ActionFork, buttonView{Panel: "fork", Label: "Fork", Icon: "branch"})
+	add(run.Status == store.Failed, ActionEdit, buttonView{Panel: "edit", Label: "Edit…", Icon: "pencil"})
+	add(live && run.Paused, ActionUnpause, buttonView{Panel: "unpause", Label: "Unpause", Class: "pri", Icon: "running"})
+	add(live && !run.Paused && run.Status != store.Interrupted, ActionPause, buttonView{Panel: "pause", Label: "Pause"})
+	add(live, ActionCancel, buttonView{Panel: "cancel", Label: "Cancel", Class: "no", Icon: "cancelled"})
+	return out
+}
+
+// fillAsk makes the form that answers what the run asks of a person.
+func (h *handler) fillAsk(r *http.Request, v *runView, o *outline.Outline) error {
+	if o.Current == nil || o.Current.Kind != outline.Approval || o.Run.Status.Terminal() || o.Run.Paused {
+		return nil
+	}
+	others := 0
+	for _, w := range o.Waits {
+		if w.Kind == outline.Approval && w != o.Current {
+			others++
+		}
+	}
+	v.Ask = &askView{
+		Key: o.Current.Key, User: h.user(r), May: h.may(r, ActionAnswer, v.ID) == nil, Action: v.URL + "/do/answer",
+		API: v.API, Command: "durable approve " + shellQuote(v.ID), Others: others,
+	}
+	return nil
+}
+
+// fillEvents lists the newest events, of all branches.
+func (h *handler) fillEvents(ctx context.Context, v *runView, o *outline.Outline, q *runQuery, link func(url.Values) string) error {
+	before, _ := strconv.ParseInt(q.values.Get("before"), 10, 64)
+	last := o.LastSeq
+	if before > 0 && before <= last {
+		last = before - 1
+	}
+	hist, err := h.eng.Store().Load(ctx, v.ID, store.Cursor{All: true, After: max(last-eventsShown, 0), AfterMessage: 1<<63 - 1})
+	if err != nil {
+		return fmt.Errorf("run %s: %w", v.ID, err)
+	}
+	lineage := store.LineageOf(hist.Branches, hist.Run.Branch)
+	for e, err := range hist.Events {
+		if err != nil {
+			return fmt.Errorf("run %s: reading its events: %w", v.ID, err)
+		}
+		if e.Seq > last {
+			break
+		}
+		v.Events = append(v.Events, eventView{
+			Seq: e.Seq, Time: e.At.Time().In(zone).Format("15:04:05.000"), Branch: e.Branch, Type: string(e.Type), Key: e.Key,
+			Detail: h.redact(detailOf(&e)), Gone: !lineage.Has(&e),
+		})
+	}
+	slices.Reverse(v.Events)
+	if n := len(v.Events); n > 0 && v.Events[n-1].Seq > 1 {
+		v.Earlier = link(q.with("before", strconv.FormatInt(v.Events[n-1].Seq, 10))) + "#events"
+	}
+	v.Download = v.API + "/events?download=1"
+	return nil
+}
+
+// detailOf is what an event says besides its type and key.
+func detailOf(e *store.Event) string {
+	e2 := *e
+	e2.Key, e2.Attempt = "", 0
+	said := strings.TrimPrefix(strings.TrimPrefix(durable.Describe(e2), string(e.Type)), ": ")
+	var parts []string
+	if e.Attempt > 1 || e.Attempt == 1 && e.Type == store.AttemptFailed {
+		parts = append(parts, fmt.Sprintf("attempt %d", e.Attempt))
+	}
+	if e.Took > 0 {
+		parts = append(parts, outline.Duration(e.Took))
+	}
+	if said = strings.TrimSpace(said); said != "" {
+		parts = append(parts, outline.OneLine(said, 160))
+	}
+	var d struct {
+		Prompt string `json:"prompt"`
+		Name   string `json:"name"`
+		Child  string `json:"child"`
+		By     string `json:"by"`
+	}
+	if len(e.Data) > 0 && json.Unmarshal(e.Data, &d) == nil {
+		switch {
+		case d.Prompt != "":
+			parts = append(parts, "“"+outline.OneLine(d.Prompt, 120)+"”")
+		case d.Child != "":
+			parts = append(parts, d.Child)
+		case e.Type.Claims():
+			parts = append(parts, d.Name)
+		case d.By != "":
+			parts = append(parts, "by "+d.By)
+		}
+	}
+	return strings.Join(parts, " · ")
+}
+
+// rowsPage answers with lines of the timeline behind the first ones.
+func (h *handler) rowsPage(w http.ResponseWriter, r *http.Request) error {
+	o, err := h.tell(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	values := r.URL.Query()
+	from, _ := strconv.Atoi(values.Get("from"))
+	n, _ := strconv.Atoi(values.Get("n"))
+	values.Del("from")
+	q := parseRunQuery(h.options.Prefix, values)
+	if q.step == "" && o.Current != nil {
+		q.step = o.Current.Key
+	}
+	base := h.runURL(o.Run.ID)
+	t := newTimeline(o, q, func(v url.Values) string { return base + "?" + v.Encode() }, h.redact)
+	from = min(max(from, 0), len(t.lines))
+	lines := t.lines[from:min(len(t.lines), from+min(max(n, 1), 2*firstRows))]
+	var b bytes.Buffer
+	if err := templates().ExecuteTemplate(&b, "lines", lines); err != nil {
+		return fmt.Errorf("dashboard: rows: %w", err)
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("X-Total-Rows", strconv.Itoa(len(t.lines)))
+	_, _ = w.Write(b.Bytes())
+	return nil
+}
+
+// shellQuote quotes a word for a shell, where it needs that.
+func shellQuote(s string) string {
+	plain := s != "" && !strings.HasPrefix(s, "-") && strings.IndexFunc(s, func(c rune) bool {
+		return !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("-_./:@%+=,", c))
+	}) < 0
+	if plain {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

@@ -1,0 +1,150 @@
+package dashboard
+
+import (
+	"fmt"
+	"mime"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// The defences of the handler, each against one thing:
+//
+//   - Host allow-list: a stranger's page whose name was re-bound to this machine
+//   - cross-origin protection: a stranger's page that sends a form to us
+//   - the type of the body: the same from browsers too old to say where they are
+//   - no change by GET: links and images
+//   - Authorize, and loopback only without it: whoever can reach the port
+//   - the headers below: content that somebody smuggled into a run
+
+// secure sets the headers that every answer has.
+func secure(h http.Header) {
+	h.Set("Content-Security-Policy", "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+}
+
+// hostAllowed reports whether a request may be for us by the name it used.
+func (h *handler) hostAllowed(r *http.Request) bool {
+	host := hostOf(r.Host)
+	if isLoopbackName(host) || slices.Contains(h.options.Hosts, "*") {
+		return true
+	}
+	if slices.ContainsFunc(h.options.Hosts, func(a string) bool { return strings.EqualFold(strings.TrimSuffix(a, "."), host) }) {
+		return true
+	}
+	// An address cannot be re-bound: a page under it came from it.
+	ip := net.ParseIP(host)
+	local := localIP(r)
+	return ip != nil && local != nil && ip.Equal(local)
+}
+
+// hostOf cuts the port off the value of a Host header.
+func hostOf(hostport string) string {
+	host := hostport
+	if h, _, err := net.SplitHostPort(hostport); err == nil {
+		host = h
+	}
+	host = strings.TrimSuffix(strings.TrimPrefix(host, "["), "]")
+	return strings.ToLower(strings.TrimSuffix(host, "."))
+}
+
+func isLoopbackName(host string) bool {
+	if host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return true // RFC 6761: never resolved elsewhere
+	}
+	ip := net.ParseIP(host)
+	return ip != nil && ip.IsLoopback()
+}
+
+// localIP returns the address at which the connection of r came in, nil if that
+// is not known.
+func localIP(r *http.Request) net.IP {
+	addr, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if a, ok := addr.(*net.TCPAddr); ok {
+		return a.IP
+	}
+	return nil
+}
+
+// fromHere reports whether a request came in over loopback, or a local socket,
+// and not through a proxy, which would make the whole world come from here.
+func fromHere(r *http.Request) bool {
+	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
+		if r.Header.Get(name) != "" {
+			return false
+		}
+	}
+	switch a := r.Context().Value(http.LocalAddrContextKey).(type) {
+	case *net.TCPAddr:
+		return a.IP.IsLoopback()
+	case *net.UnixAddr:
+		return true
+	}
+	return false
+}
+
+// may returns nil if the one who sent r may do this. runID is empty for an action
+// that concerns no run. The pages ask it for every button.
+func (h *handler) may(r *http.Request, a Action, runID string) error {
+	if h.options.Authorize != nil {
+		if err := h.options.Authorize(r.Context(), a, runID); err != nil {
+			return &deniedError{Action: a, RunID: runID, Err: err}
+		}
+		return nil
+	}
+	switch {
+	case fromHere(r):
+		return nil
+	case a.Writes():
+		return &deniedError{Action: a, RunID: runID, Err: errNeedsAuthorize}
+	case h.options.Middleware == nil:
+		return &deniedError{Action: a, RunID: runID, Err: errNeedsMiddleware}
+	}
+	return nil
+}
+
+// mayPayload reports whether user data of a run is shown to the one who sent r.
+func (h *handler) mayPayload(r *http.Request, runID string) bool {
+	return h.options.ShowPayloads && h.may(r, ActionPayload, runID) == nil
+}
+
+// user names who sent r, for the history.
+func (h *handler) user(r *http.Request) string {
+	if h.options.User == nil {
+		return ""
+	}
+	return h.options.User(r.Context())
+}
+
+// redact prepares a text of user origin for being shown.
+func (h *handler) redact(s string) string {
+	if h.options.Redact == nil || s == "" {
+		return s
+	}
+	return h.options.Redact(s)
+}
+
+// checkContentType refuses a body that a form of a stranger's page could have
+// sent; form allows those of our own pages, which the check of the origin
+// guards.
+func checkContentType(r *http.Request, form bool) error {
+	header := r.Header.Get("Content-Type")
+	if header == "" && r.ContentLength == 0 {
+		return nil
+	}
+	t, _, err := mime.ParseMediaType(header)
+	switch {
+	case err == nil && t == "application/json":
+		return nil
+	case err == nil && form && t == "application/x-www-form-urlencoded":
+		return nil
+	}
+	return &requestError{status: http.StatusUnsupportedMediaType, code: "unsupported_media_type",
+		message: fmt.Sprintf("the body is of type %q", header), next: "send it as application/json"}
+}

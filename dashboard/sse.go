@@ -1,0 +1,167 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// A frame is one message of a stream, ready to be sent.
+type frame struct {
+	// id is what a client that comes back says it has seen; 0: none is given.
+	id int64
+	// body is the whole message.
+	body []byte
+}
+
+// newFrame makes a message; v becomes its data. id may be 0.
+func newFrame(event string, id int64, v any) frame {
+	data, err := json.Marshal(v)
+	if err != nil {
+		// As with writeJSON.
+		panic(fmt.Errorf("dashboard: a message cannot be encoded: %w", err))
+	}
+	b := make([]byte, 0, len(data)+64)
+	b = append(b, "event: "+event+"\n"...)
+	if id != 0 {
+		b = append(b, "id: "+strconv.FormatInt(id, 10)+"\n"...)
+	}
+	b = append(b, "data: "...)
+	b = append(b, data...) // JSON has no line feed of its own
+	return frame{id: id, body: append(b, "\n\n"...)}
+}
+
+// Bounds of what is kept for a client that reads slowly, and of how long it may
+// take to read.
+const (
+	maxBehind = 256
+	maxWrite  = 10 * time.Second
+)
+
+// streams are the open streams of a handler.
+type streams struct {
+	h *handler
+
+	mu     sync.Mutex
+	n      int
+	client map[string]int
+	runs   map[string]*runHub
+	all    *listHub
+}
+
+func newStreams(h *handler) *streams {
+	return &streams{h: h, client: map[string]int{}, runs: map[string]*runHub{}}
+}
+
+// open is how many streams are open.
+func (s *streams) open() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.n
+}
+
+// enter counts a stream in, unless there are too many; leave counts it out.
+func (s *streams) enter(r *http.Request) (leave func(), err error) {
+	from, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		from = r.RemoteAddr
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.n >= s.h.options.MaxStreams:
+		return nil, &requestError{http.StatusServiceUnavailable, "too_many_streams", "too many streams are open", "try again later, or raise dashboard.Options.MaxStreams"}
+	case s.client[from] >= s.h.options.MaxStreamsPerClient:
+		return nil, &requestError{http.StatusTooManyRequests, "too_many_streams", "too many streams are open from your address", "close some, or raise dashboard.Options.MaxStreamsPerClient"}
+	}
+	s.n++
+	s.client[from]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.n--
+		if s.client[from]--; s.client[from] == 0 {
+			delete(s.client, from)
+		}
+	}, nil
+}
+
+// A sink writes a stream to one client.
+type sink struct {
+	w    http.ResponseWriter
+	ctl  *http.ResponseController
+	last int64 // id of the last frame that had one
+}
+
+// begin writes the head of a stream. From here on errors are messages.
+func begin(w http.ResponseWriter) *sink {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep messages back
+	w.WriteHeader(http.StatusOK)
+	return &sink{w: w, ctl: http.NewResponseController(w)}
+}
+
+// send writes frames. An error means that the client is gone or too slow.
+func (s *sink) send(frames ...frame) error {
+	// The server's own limit is for a whole answer, and this one has no end.
+	_ = s.ctl.SetWriteDeadline(time.Now().Add(maxWrite))
+	for _, f := range frames {
+		if _, err := s.w.Write(f.body); err != nil {
+			return err
+		}
+		if f.id != 0 {
+			s.last = f.id
+		}
+	}
+	return s.ctl.Flush()
+}
+
+// beat writes a comment, so that both sides know that the other is there.
+func (s *sink) beat() error { return s.send(frame{body: []byte(": still here\n\n")}) }
+
+// fail tells the client about an error and ends the stream.
+func (s *sink) fail(h *handler, err error) {
+	_, p := h.problemOf(err)
+	_ = s.send(newFrame("problem", 0, p))
+}
+
+// lastSeen reads where a client that comes back wants to go on: the header that a
+// browser sends by itself, or the query.
+func lastSeen(r *http.Request) (int64, error) {
+	text := r.Header.Get("Last-Event-ID")
+	if text == "" {
+		return queryInt(r, "after")
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, badRequest("Last-Event-ID %q is no number", text)
+	}
+	return n, nil
+}
+
+// A subscriber is one client of a hub. It is closed by the hub when it fell too
+// far behind: what it has missed it reads from the store again.
+type subscriber struct {
+	frames chan frame
+	behind chan struct{} // closed when a frame did not fit
+	once   sync.Once
+	// from is the number of the last event before those it gets.
+	from int64
+}
+
+func newSubscriber() *subscriber {
+	return &subscriber{frames: make(chan frame, maxBehind), behind: make(chan struct{})}
+}
+
+// offer hands a frame over without waiting.
+func (s *subscriber) offer(f frame) {
+	select {
+	case s.frames <- f:
+	default:
+		s.once.Do(func() { close(s.behind) })
+	}
+}

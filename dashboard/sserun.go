@@ -1,0 +1,301 @@
+package dashboard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A runHub follows one run for all clients that watch it: however many there are,
+// its log is read once. It lives as long as it has subscribers.
+type runHub struct {
+	h     *handler
+	id    string
+	stop  context.CancelFunc
+	from  int64         // number of the last event before those it hands on
+	ended chan struct{} // closed when nothing more will come
+	err   error         // set before ended is closed; nil: the run has ended
+
+	// Under streams.mu.
+	subscribers map[*subscriber]bool
+	at          int64 // number of the last event that was handed on
+}
+
+// rowEvery is how often, at most, the row is sent while events come.
+const rowEvery = 100 * time.Millisecond
+
+// getRunStream serves GET /api/runs/{id}/stream. What it sends, in this order:
+// the row; who executes the run, or that nobody does; what is asked of people now;
+// the events behind Last-Event-ID; and then what happens. A client that leaves
+// never touches the run.
+func (h *handler) getRunStream(w http.ResponseWriter, r *http.Request) error {
+	id := r.PathValue("id")
+	after, err := lastSeen(r)
+	if err != nil {
+		return err
+	}
+	leave, err := h.streams.enter(r)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	sub := newSubscriber()
+	hub, err := h.streams.joinRun(r.Context(), id, sub)
+	if err != nil {
+		return err
+	}
+	defer func() { h.streams.leaveRun(hub, sub) }()
+
+	run, err := h.run(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	s := begin(w)
+	s.last = after
+	first := []frame{{body: []byte("retry: 2000\n\n")}, newFrame("run", 0, run), executorFrame(run.Nobody)}
+	for i := range run.Approvals {
+		first = append(first, newFrame("approval", 0, run.Approvals[i]))
+	}
+	if s.send(first...) != nil {
+		return nil
+	}
+	if after < sub.from {
+		if err := h.catchUp(r, s, id, sub.from); err != nil {
+			s.fail(h, err)
+			return nil
+		}
+	}
+	h.relay(r, s, hub, sub, run.Nobody)
+	return nil
+}
+
+// relay sends what comes until the client or the run is gone.
+func (h *handler) relay(r *http.Request, s *sink, hub *runHub, sub *subscriber, nobody string) {
+	beat := time.NewTicker(h.options.Heartbeat)
+	defer beat.Stop()
+	for {
+		select {
+		case f := <-sub.frames:
+			if f.id != 0 && f.id <= s.last {
+				continue // it was caught up with
+			}
+			if s.send(f) != nil {
+				return
+			}
+		case <-sub.behind:
+			// Too slow for the hub: the client comes back with Last-Event-ID and
+			// is served from the store.
+			return
+		case <-hub.ended:
+			h.finish(s, hub, sub)
+			return
+		case <-beat.C:
+			now, err := h.nobodyNow(r.Context(), hub.id)
+			if err == nil && now != nobody {
+				nobody = now
+				err = s.send(executorFrame(now))
+			} else {
+				err = s.beat()
+			}
+			if err != nil {
+				return
+			}
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// finish sends what is left of a run that has ended, and says so.
+func (h *handler) finish(s *sink, hub *runHub, sub *subscriber) {
+	for {
+		select {
+		case f := <-sub.frames:
+			if f.id != 0 && f.id <= s.last {
+				continue
+			}
+			if s.send(f) != nil {
+				return
+			}
+			continue
+		default:
+		}
+		break
+	}
+	if hub.err != nil {
+		s.fail(h, hub.err)
+		return
+	}
+	_ = s.send(newFrame("end", 0, map[string]string{"run_id": hub.id}))
+}
+
+// executorFrame says whether somebody executes the run.
+func executorFrame(nobody string) frame {
+	return newFrame("executor", 0, map[string]any{"executed": nobody == "", "nobody": nobody})
+}
+
+func (h *handler) nobodyNow(ctx context.Context, id string) (string, error) {
+	log, err := h.eng.Store().Load(ctx, id, rowOnly)
+	if err != nil {
+		return "", err
+	}
+	executors, err := h.executors(ctx)
+	if err != nil {
+		return "", err
+	}
+	return nobody(&log.Run, executors), nil
+}
+
+// catchUp sends the events up to one that were recorded before the client came.
+// Payloads are never in a stream: it is one for all, and they are not for all.
+func (h *handler) catchUp(r *http.Request, s *sink, id string, to int64) error {
+	after := s.last
+	for ev, err := range h.eng.Watch(r.Context(), id, after) {
+		switch {
+		case err != nil:
+			return err
+		case ev.Seq <= after:
+			continue // announced before
+		}
+		if err := s.send(h.eventFrame(r.Context(), id, &ev)); err != nil {
+			return err
+		}
+		if ev.Seq >= to {
+			break
+		}
+	}
+	return nil
+}
+
+// eventFrame is the message of an event.
+func (h *handler) eventFrame(ctx context.Context, id string, ev *store.Event) frame {
+	wire := h.wireEvent(id, ev, false)
+	wire.Expands = h.skipped(ctx, id, ev)
+	return newFrame("event", ev.Seq, wire)
+}
+
+// joinRun adds a subscriber to the hub of a run, which is made for the first.
+func (s *streams) joinRun(ctx context.Context, id string, sub *subscriber) (*runHub, error) {
+	if hub := s.tryJoin(id, sub, nil); hub != nil {
+		return hub, nil
+	}
+	log, err := s.h.eng.Store().Load(ctx, id, rowOnly)
+	if err != nil {
+		return nil, fmt.Errorf("run %s: %w", id, unavailable(err))
+	}
+	hub := &runHub{h: s.h, id: id, ended: make(chan struct{}), subscribers: map[*subscriber]bool{}}
+	if log.Run.Last != nil {
+		hub.from, hub.at = log.Run.Last.Seq, log.Run.Last.Seq
+	}
+	return s.tryJoin(id, sub, hub), nil
+}
+
+// tryJoin joins the hub there is, or hub if there is none.
+func (s *streams) tryJoin(id string, sub *subscriber, hub *runHub) *runHub {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if there := s.runs[id]; there != nil {
+		hub = there
+	} else if hub != nil {
+		ctx, stop := context.WithCancel(context.Background())
+		hub.stop = stop
+		s.runs[id] = hub
+		go hub.follow(ctx)
+	}
+	if hub != nil {
+		hub.subscribers[sub], sub.from = true, hub.at
+	}
+	return hub
+}
+
+// leaveRun ends a subscription, and the hub with the last one.
+func (s *streams) leaveRun(hub *runHub, sub *subscriber) {
+	s.mu.Lock()
+	delete(hub.subscribers, sub)
+	last := len(hub.subscribers) == 0
+	if last && s.runs[hub.id] == hub {
+		delete(s.runs, hub.id)
+	}
+	s.mu.Unlock()
+	if last {
+		hub.stop()
+		<-hub.ended
+	}
+}
+
+// follow hands on what happens to the run until nobody listens or it has ended.
+func (hub *runHub) follow(ctx context.Context) {
+	defer hub.h.streams.retire(hub)
+	rows := make(chan struct{}, 1)
+	done := make(chan struct{})
+	go hub.rows(ctx, rows, done)
+	defer func() {
+		close(rows)
+		<-done
+	}()
+	for ev, err := range hub.h.eng.Watch(ctx, hub.id, hub.from) {
+		if err != nil {
+			hub.err = err
+			return
+		}
+		if ev.Seq <= hub.from {
+			continue // announced: each client is told when it comes
+		}
+		hub.publish(hub.h.eventFrame(ctx, hub.id, &ev))
+		select {
+		case rows <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// rows sends the row after events, some time later, so that many events share one.
+func (hub *runHub) rows(ctx context.Context, changed <-chan struct{}, done chan<- struct{}) {
+	defer close(done)
+	for open := true; open; {
+		if _, open = <-changed; open {
+			t := time.NewTimer(rowEvery)
+			select {
+			case <-t.C:
+			case <-ctx.Done():
+			}
+			t.Stop()
+		}
+		if ctx.Err() != nil {
+			continue
+		}
+		log, err := hub.h.eng.Store().Load(ctx, hub.id, rowOnly)
+		if err != nil {
+			if !errors.Is(err, durable.ErrNotFound) {
+				hub.h.options.Logger.Warn("dashboard: a run that is watched cannot be read", "run", hub.id, "error", err)
+			}
+			continue
+		}
+		hub.publish(newFrame("run", 0, hub.h.wireRun(&log.Run)))
+	}
+}
+
+func (hub *runHub) publish(f frame) {
+	hub.h.streams.mu.Lock()
+	defer hub.h.streams.mu.Unlock()
+	hub.at = max(hub.at, f.id)
+	for sub := range hub.subscribers {
+		sub.offer(f)
+	}
+}
+
+// retire takes a hub that has come to its end out of the list, so that a later
+// client gets a new one: a failed run may be resumed.
+func (s *streams) retire(hub *runHub) {
+	s.mu.Lock()
+	if s.runs[hub.id] == hub {
+		delete(s.runs, hub.id)
+	}
+	s.mu.Unlock()
+	close(hub.ended)
+}

@@ -1,0 +1,291 @@
+package durable
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Archive is a place outside of the store where copies of runs are kept; package
+// archive has a git repository and a directory. The engine writes a copy when a
+// run has ended and while it waits, in the background: neither the run nor its
+// result waits for that or depends on it. What could not be written is logged,
+// and tried again by the next engine that is opened on the store.
+type Archive interface {
+	// Store keeps a copy of a run in place of the one before. file is the run as
+	// Export writes it; it must not be changed. When Store returns nil the copy
+	// is durable. It is called concurrently, also for the same run, and possibly
+	// with an earlier state of it after a later one, which must then change
+	// nothing. ctx ends some time after Close was called, or after
+	// ArchiveTimeout.
+	Store(ctx context.Context, runID string, file []byte) error
+}
+
+// ArchiveTimeout bounds one write to the archive.
+const ArchiveTimeout = time.Minute
+
+// The pace of the archive.
+const (
+	// archiveEvery is how often the store is asked for runs that are not
+	// archived, besides at the start.
+	archiveEvery = time.Hour
+	// archivePause and archiveShare bound how often a run that waits again and
+	// again is written: after a pause, and for this share of the time at most.
+	archivePause = time.Second
+	archiveShare = 20
+	// maxArchiveDue bounds the list of what is to be written; what is beyond, the
+	// store is asked for.
+	maxArchiveDue = 10_000
+)
+
+// archiver writes copies of an engine's runs. Its goroutines belong to it: Open
+// starts them, Close ends them by finish.
+type archiver struct {
+	eng  *Engine
+	to   Archive
+	ctx  context.Context // of the writes
+	stop context.CancelFunc
+	work sync.WaitGroup
+	wake chan struct{}
+	look chan struct{}
+
+	mu      sync.Mutex
+	due     map[string]bool      // runs to be written
+	later   map[string]time.Time // others, which rest until then
+	resting map[string]time.Time // runs that were written while they waited: until when they are left alone
+	busy    map[string]int       // runs that are being written
+	closing bool
+}
+
+func newArchiver(e *Engine, to Archive) *archiver {
+	a := &archiver{eng: e, to: to, wake: make(chan struct{}, 1), look: make(chan struct{}, 1), due: map[string]bool{}, later: map[string]time.Time{}, resting: map[string]time.Time{}, busy: map[string]int{}}
+	a.ctx, a.stop = context.WithCancel(context.Background())
+	return a
+}
+
+// start begins to write, first of all what earlier processes left undone.
+func (a *archiver) start(until context.Context) {
+	a.work.Go(a.writeLoop)
+	before := a.eng.now() // what comes later is wanted when it comes
+	a.work.Go(func() { a.lookLoop(until, before) })
+}
+
+// finish lets what is due be written for some time, and then ends.
+func (a *archiver) finish(grace time.Duration) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	a.closing = true
+	a.mu.Unlock()
+	a.eng.nudge(a.wake)
+	done := make(chan struct{})
+	go func() {
+		a.work.Wait()
+		close(done)
+	}()
+	if !waitFor(done, max(grace, afterGrace)) {
+		a.mu.Lock()
+		left := len(a.due) + len(a.later)
+		a.mu.Unlock()
+		a.stop()
+		<-done
+		if left > 0 {
+			a.eng.log.Warn("durable: Close did not wait for the archive; the next start writes what is missing", "runs", left)
+		}
+	}
+	a.stop()
+}
+
+// archivable reports whether a run in this status is archived.
+func archivable(s store.Status) bool { return s == store.Waiting || s.Terminal() }
+
+// want says that a run has come to a state that is to be archived. It never
+// waits, for its callers hold locks.
+func (a *archiver) want(id string, s store.Status) {
+	if a == nil || !archivable(s) {
+		return
+	}
+	a.mu.Lock()
+	rest := a.resting[id]
+	switch {
+	case len(a.due)+len(a.later) >= maxArchiveDue:
+		a.eng.nudge(a.look)
+	case !s.Terminal() && rest.After(time.Now()):
+		a.later[id] = rest
+	default:
+		delete(a.later, id)
+		a.due[id] = true
+	}
+	a.mu.Unlock()
+	a.eng.nudge(a.wake)
+}
+
+// landed looks at a change of an executed run that has become durable. The
+// committer's mutex is held.
+func (a *archiver) landed(r *run, c *store.Change) {
+	if a == nil {
+		return
+	}
+	status := r.rowSays.status
+	if c.Row != nil && c.Row.Status != nil {
+		status = *c.Row.Status
+	}
+	a.want(r.id, status)
+}
+
+// next takes a run off the list, or says how long there is nothing to do; more
+// is false when there will be nothing.
+func (a *archiver) next(now time.Time) (id string, pause time.Duration, more bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id := range a.due {
+		delete(a.due, id)
+		return id, 0, true
+	}
+	for id, until := range a.resting {
+		if !until.After(now) {
+			delete(a.resting, id)
+		}
+	}
+	pause = archiveEvery
+	for id, at := range a.later {
+		if wait := at.Sub(now); wait > 0 && !a.closing {
+			pause = min(pause, wait)
+			continue
+		}
+		delete(a.later, id)
+		return id, 0, true
+	}
+	return "", pause, !a.closing
+}
+
+func (a *archiver) writeLoop() {
+	for {
+		id, pause, more := a.next(time.Now())
+		switch {
+		case !more || a.ctx.Err() != nil:
+			return
+		case id != "":
+			a.write(a.ctx, id)
+			continue
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-a.wake:
+		case <-a.ctx.Done():
+		}
+		t.Stop()
+	}
+}
+
+// lookLoop asks the store, at the start and from time to time, for what is not
+// archived: by a process that was killed, by one without an archive, by a write
+// that failed.
+func (a *archiver) lookLoop(until context.Context, before store.Time) {
+	t := time.NewTicker(archiveEvery)
+	defer t.Stop()
+	for {
+		f := store.Filter{Statuses: []store.Status{store.Waiting, store.Completed, store.Failed, store.Cancelled}, Unarchived: true, OldestFirst: true, UpdatedTo: before}
+		for row, err := range a.eng.runsOf(until, f) {
+			if err != nil {
+				if until.Err() == nil {
+					a.eng.log.Warn("durable: the store could not be asked for runs to archive; they are looked for again", "in", archiveEvery, "error", err)
+				}
+				break
+			}
+			if until.Err() != nil {
+				break
+			}
+			if !a.wanted(row.ID) {
+				a.write(a.ctx, row.ID)
+			}
+		}
+		select {
+		case <-until.Done():
+			return
+		case <-t.C:
+		case <-a.look:
+		}
+		before = a.eng.now()
+	}
+}
+
+// wanted reports whether a run is about to be written, or is being written.
+func (a *archiver) wanted(id string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, later := a.later[id]
+	return later || a.due[id] || a.busy[id] > 0
+}
+
+// write archives a run as it is now, unless that is done. A failure is logged;
+// the mark in the store then says that it is to be done again.
+func (a *archiver) write(ctx context.Context, id string) {
+	limited, cancel := context.WithTimeout(ctx, ArchiveTimeout)
+	defer cancel()
+	a.mu.Lock()
+	a.busy[id]++
+	a.mu.Unlock()
+	began := time.Now()
+	waits, err := a.copy(limited, id)
+	a.mu.Lock()
+	if a.busy[id]--; a.busy[id] == 0 {
+		delete(a.busy, id)
+	}
+	if waits {
+		// Written again at the earliest when it has cost only a share of the time.
+		a.resting[id] = time.Now().Add(max(archivePause, archiveShare*time.Since(began)))
+	}
+	a.mu.Unlock()
+	if err == nil || ctx.Err() != nil {
+		return // who has ended it knows
+	}
+	a.eng.log.Error(fmt.Sprintf("[durable] git-store write failed for %s: %v", id, err), "run", id)
+}
+
+// copy writes a run and then its mark. A crash in between writes it again, which
+// changes nothing.
+func (a *archiver) copy(ctx context.Context, id string) (waits bool, err error) {
+	h, err := a.eng.store.Load(ctx, id, store.Cursor{NoEvents: true})
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil // it was deleted
+	}
+	if err != nil {
+		return false, err
+	}
+	row := &h.Run
+	if !archivable(row.Status) || row.Code == CodeImporting || row.Last == nil || row.ArchivedSeq >= row.Last.Seq {
+		return false, nil // it goes on, and is wanted again when it has come to something
+	}
+	var file bytes.Buffer
+	row, err = a.eng.export(ctx, id, &file)
+	if err != nil {
+		return false, err
+	}
+	waits = !row.Status.Terminal()
+	if err := a.to.Store(ctx, id, file.Bytes()); err != nil {
+		return waits, err
+	}
+	seq := row.Last.Seq
+	err = a.eng.commitOne(ctx, store.Change{RunID: id, Expect: store.Expect{Epoch: row.Epoch}, Row: &store.RowPatch{ArchivedSeq: &seq}})
+	if errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrNotFound) {
+		err = nil // it has gone on meanwhile: its next state is archived, too
+	}
+	return waits, err
+}
+
+// archiveWait archives a run that has begun to wait before it goes on waiting, if
+// Options.ArchiveSync asks for that. A wait beside which the run goes on is
+// archived with the next one.
+func (r *run) archiveWait() {
+	if a := r.eng.archiver; a != nil && r.eng.options.ArchiveSync {
+		a.write(r.ctx, r.id)
+	}
+}

@@ -1,0 +1,59 @@
+package durable
+
+import (
+	"iter"
+	"math"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A known is the history of a run, or of its current generation, as somebody has
+// just read it who then lets the run be executed here. The execution reads only
+// what was recorded since, at least its claim; the whole is checked as any other.
+type known struct {
+	branch int32
+	events []store.Event
+}
+
+// known returns what v has read, nil if rv has it taken apart first.
+func (v *view) known(rv *revision) *known {
+	if rv.cut != nil || len(v.events) == 0 {
+		return nil
+	}
+	return &known{branch: v.row.Branch, events: v.events}
+}
+
+// loadRest completes what is known of r's history. ok is false when it is of no
+// use: somebody has turned to another branch since.
+func (r *run) loadRest(k *known) (h *store.History, p *past, ok bool, err error) {
+	if k.branch != r.row.Branch {
+		return nil, nil, false, nil
+	}
+	last := k.events[len(k.events)-1].Seq
+	h, err = r.eng.store.Load(r.ctx, r.id, store.Cursor{After: last, AfterMessage: math.MaxInt64})
+	if err != nil || h.Run.Branch != k.branch {
+		return nil, nil, false, err
+	}
+	h.Events = both(k.events, h.Events)
+	if p, err = readPast(r.id, gapless(h), len(k.events)+16); err != nil {
+		return h, p, true, err
+	}
+	mail, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: p.floor()})
+	if err != nil {
+		return nil, nil, true, err
+	}
+	h.Inbox = mail.Inbox
+	return h, p, true, nil
+}
+
+// both yields the events of a list, and then the others.
+func both(list []store.Event, others iter.Seq2[store.Event, error]) iter.Seq2[store.Event, error] {
+	return func(yield func(store.Event, error) bool) {
+		for i := range list {
+			if !yield(list[i], nil) {
+				return
+			}
+		}
+		others(yield)
+	}
+}

@@ -1,0 +1,373 @@
+package durable
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Standing says where a run stands: what is done, what is under way, and how
+// long it took. It is a plain value, made by a Tracker of the run's events or by
+// Engine.Standing and Engine.Standings. The zero value is that of a run of which
+// nothing is known.
+type Standing struct {
+	Seq       int64      // of the last event it knows of; 0: none
+	CreatedAt store.Time // of the run, in its first generation, in whatever process that was
+	At        store.Time // of the last event
+
+	// Status, as far as events tell: Waiting means that all that is known to be
+	// under way waits for a time, a person or a child.
+	Status store.Status
+	Reason string // why it was interrupted, failed or cancelled, in words
+
+	// Active is how long the run was executed, in all processes together; what
+	// a killed process did behind its last event is not in it.
+	Active     time.Duration
+	Resumes    int // how often it was claimed after an interruption
+	Generation int // from 0; see Continue
+
+	// Done of Total: with names given to the workflow by Steps, how many of
+	// those calls are over, and how many there are; Declared is true. Else steps
+	// with an outcome, and the highest count that is known: of those done and
+	// those under way, and Known. It is never a guess, and so may grow.
+	Done, Total int
+	Declared    bool
+	// Names are the declared names, as keys, in order.
+	Names []string
+	// Steps is the number of steps with an outcome, those in branches and items
+	// included, in this generation.
+	Steps int
+
+	// Current is the call that is under way, of several a step, the one an event
+	// was last recorded of; else the first of the declared ones that is not over.
+	// Empty: nothing is under way that is on record, or the run has ended.
+	Current Call
+	// Open are the calls that have begun on record and are not over, in the order
+	// of their first events. A step is on record with its first failed attempt,
+	// unless it is a LongOperation or saves progress.
+	Open []Call
+}
+
+// Call is a durable call that is under way.
+type Call struct {
+	Key  string // "charge", "items[17]/resize#2"
+	Kind string // "step", "sleep", "wait", "child run", "branch", ...; empty: it is the next one, nothing is on record
+	// N is its number among the declared names, from 1; 0: it is none of them.
+	N int
+	// Attempt is the one that is made now, or next, from 1; 0 for what is no step.
+	Attempt int
+	Max     int           // attempts allowed; 0: no limit, or nothing has failed yet
+	Failed  string        // what the last failed attempt said; empty: none failed
+	Took    time.Duration // of that attempt
+	NextAt  store.Time    // when the attempt may begin; 0: at once
+	Since   store.Time    // of its first event; 0: nothing is on record
+	Until   store.Time    // when a sleep or a wait ends by itself; 0: never
+	Prompt  string        // of a wait: what a person is asked
+	Child   string        // run id of a child
+
+	seq int64 // of its last event
+}
+
+// Step is the number of the call that is under way, from 1: its place among the
+// declared names, or one more than the steps that are done. 0: the run has ended.
+func (s Standing) Step() int {
+	switch {
+	case s.Status.Terminal():
+		return 0
+	case s.Current.N > 0:
+		return s.Current.N
+	case s.Declared:
+		return min(s.Done+1, s.Total)
+	}
+	return s.Done + 1
+}
+
+// Tracker makes a Standing of the events of one run, one after the other: those
+// of History, of Export, or of Watch while they come. Equal events make equal
+// Standings. It is pure and cheap, and its memory grows with what is under way
+// and not with the history; a result is never looked at. The zero value is ready
+// for use, by one goroutine at a time.
+//
+// An event for which Cuts is true, met while it happens, takes back events that
+// came before it: begin anew with a zero Tracker and Engine.History, which leaves
+// them out. Engine.Standings does so.
+type Tracker struct {
+	// Names of the workflow's steps, if another list than the one recorded at
+	// the start is to count (the code may have changed since). It must be set
+	// before the first event.
+	Names []string
+	// Known is a number of steps that is known from elsewhere, as that of an
+	// earlier run; it counts where no names are declared.
+	Known int
+
+	s        Standing
+	declared []string         // escaped
+	place    map[string]int   // of the declared names, from 1
+	over     map[string]bool  // declared calls that are over
+	open     map[string]*Call // begun, not over
+}
+
+// Cuts reports whether ev begins a branch that leaves behind part of what was
+// recorded before it.
+func Cuts(ev *store.Event) bool {
+	switch ev.Type {
+	case store.JumpActivated, store.Edited, store.WorkflowRecovered:
+		return true
+	}
+	return false
+}
+
+// Add takes the next event. One that was taken before, as Watch announces waits
+// again, changes nothing. The error says that the event cannot be read, or is of
+// a newer version of this library; then the Standing is as it was.
+func (t *Tracker) Add(ev store.Event) error {
+	if ev.Seq <= t.s.Seq {
+		return nil
+	}
+	_, role := roleOf(ev.Type)
+	if role == roleOther {
+		return fmt.Errorf("durable: event %d: %w", ev.Seq, &futureEventError{ev.Type})
+	}
+	var d eventData
+	if t.asksFor(&ev) {
+		var err error
+		if d, err = dataOf(&ev); err != nil {
+			return fmt.Errorf("durable: event %d: its data is not readable: %w", ev.Seq, err)
+		}
+	}
+	s := &t.s
+	s.Seq, s.At, s.Active, s.Steps = ev.Seq, ev.At, ev.Active, int(ev.Steps)
+	switch role {
+	case roleRun:
+		t.addRun(&ev, &d)
+	case roleItem:
+		t.close(ev.Key)
+	default:
+		t.addCall(&ev, &d)
+	}
+	return nil
+}
+
+// asksFor reports whether the data of an event matters: that of most outcomes
+// does not, and decoding is what costs.
+func (t *Tracker) asksFor(ev *store.Event) bool {
+	switch ev.Type {
+	case store.StepCompleted, store.StepFailed, store.ItemCompleted, store.ItemFailed, store.Published, store.AttributesSet, store.Patched:
+		return false
+	}
+	return true
+}
+
+func (t *Tracker) addRun(ev *store.Event, d *eventData) {
+	s := &t.s
+	switch ev.Type {
+	case store.WorkflowCreated:
+		s.CreatedAt, s.Status = ev.At, store.Pending
+		t.begin(d)
+	case store.WorkflowStarted:
+		s.Status = store.Running
+		if d.Generation > 0 {
+			s.Generation = int(d.Generation)
+			t.begin(d)
+		}
+	case store.RunResumed:
+		s.Resumes++
+		s.Status, s.Reason = store.Running, ""
+	case store.RunClaimed:
+		s.Status, s.Reason = store.Running, ""
+	case store.WorkflowCompleted:
+		s.Status, s.Reason = store.Completed, ""
+	case store.WorkflowFailed, store.WorkflowCancelled:
+		s.Status, s.Reason = store.Failed, d.Reason
+		if ev.Type == store.WorkflowCancelled {
+			s.Status = store.Cancelled
+		}
+		if s.Reason == "" && d.Error != nil {
+			s.Reason = d.Error.Message
+		}
+	case store.WorkflowInterrupted, store.FailuresReset, store.JumpActivated, store.Edited:
+		s.Status, s.Reason = store.Interrupted, d.Reason
+		t.forget(d.Reset)
+	case store.WorkflowRecovered:
+		if d.CutoffEvent != 0 && !s.Status.Terminal() {
+			s.Status, s.Reason = store.Interrupted, d.Reason
+		}
+	}
+}
+
+// begin starts a generation.
+func (t *Tracker) begin(d *eventData) {
+	names := t.Names
+	if names == nil {
+		names = d.Declared
+	}
+	t.declared, t.place = nil, map[string]int{}
+	for i, name := range names {
+		key := escapeName(name)
+		t.declared = append(t.declared, key)
+		t.place[key] = i + 1
+	}
+	t.over, t.open = map[string]bool{}, map[string]*Call{}
+}
+
+func (t *Tracker) addCall(ev *store.Event, d *eventData) {
+	if ev.Key == "" {
+		return // attributes that no call has set
+	}
+	kind, _ := roleOf(ev.Type)
+	if d.Kind != "" && ev.Type == store.StepStarted {
+		kind = d.Kind
+	}
+	switch ev.Type {
+	case store.StepStarted, store.ProgressSaved:
+		c := t.begun(ev, kind)
+		if kind == callStep {
+			c.Attempt = max(c.Attempt, int(ev.Attempt))
+		}
+	case store.AttemptFailed:
+		c := t.begun(ev, kind)
+		c.Attempt, c.Max, c.NextAt, c.Took = int(ev.Attempt)+1, d.Max, d.NextAt, ev.Took
+		if d.Error != nil {
+			c.Failed = d.Error.Message
+		}
+	case store.TimerSet, store.WaitRequested, store.ChildStarted:
+		c := t.begun(ev, kind)
+		c.Until, c.Prompt, c.Child = d.Until, d.Prompt, d.Child
+	default:
+		t.close(ev.Key)
+		if t.place[ev.Key] > 0 {
+			t.over[ev.Key] = true
+		}
+	}
+}
+
+// begun returns the open call of an event, a new one for its first.
+func (t *Tracker) begun(ev *store.Event, kind callKind) *Call {
+	c := t.open[ev.Key]
+	if c == nil {
+		c = &Call{Key: ev.Key, Kind: string(kind), N: t.place[ev.Key], Since: ev.At}
+		if t.open == nil {
+			t.open = map[string]*Call{}
+		}
+		t.open[ev.Key] = c
+	}
+	c.seq = ev.Seq
+	return c
+}
+
+// close ends a call, or an item, with everything in it: what a branch or item had
+// under way when it failed has no end of its own.
+func (t *Tracker) close(key string) {
+	for k := range t.open {
+		if store.InScope(k, key) || isItemOf(k, key) {
+			delete(t.open, k)
+		}
+	}
+}
+
+// isItemOf reports whether key stands in an item of the Map with the key call.
+func isItemOf(key, call string) bool {
+	for path := scopeOfKey(key); path != ""; path = scopeOfKey(callOfScope(path)) {
+		if name, _, ok := splitItem(path); ok && name == call {
+			return true
+		}
+	}
+	return false
+}
+
+// forget takes back the ends, and the failures, of calls that were reset.
+func (t *Tracker) forget(keys []string) {
+	for _, k := range keys {
+		delete(t.over, k)
+		delete(t.open, k)
+	}
+}
+
+// Standing returns where the run stands after the events that were added. What
+// it returns shares nothing with the Tracker.
+func (t *Tracker) Standing() Standing {
+	s := t.s
+	s.Declared, s.Total = len(t.declared) > 0, len(t.declared)
+	s.Done, s.Names = len(t.over), slices.Clone(t.declared)
+	if s.Seq > 0 && !s.Status.Terminal() {
+		t.underWay(&s)
+	}
+	if !s.Declared {
+		steps := 0
+		for i := range s.Open {
+			if s.Open[i].Kind == string(callStep) {
+				steps++
+			}
+		}
+		s.Done, s.Total = s.Steps, max(s.Steps+steps, t.Known)
+	}
+	return s
+}
+
+// underWay fills in the calls of a run that has not ended.
+func (t *Tracker) underWay(s *Standing) {
+	waits, current := 0, -1
+	for _, c := range t.open {
+		s.Open = append(s.Open, *c)
+	}
+	slices.SortFunc(s.Open, func(a, b Call) int { return cmp.Or(cmp.Compare(a.Since, b.Since), cmp.Compare(a.Key, b.Key)) })
+	for i := range s.Open {
+		c := &s.Open[i]
+		if waiting(c.Kind) {
+			waits++
+		}
+		if current < 0 || preferred(c, &s.Open[current]) {
+			current = i
+		}
+	}
+	if current >= 0 {
+		s.Current = s.Open[current]
+		if s.Status == store.Running && waits > 0 && !t.busy() {
+			s.Status = store.Waiting
+		}
+		return
+	}
+	for i, key := range t.declared {
+		if !t.over[key] {
+			s.Current = Call{Key: key, N: i + 1, Attempt: 1}
+			return
+		}
+	}
+}
+
+// busy reports whether something is under way that is no wait; what only holds
+// other calls, such as a branch, is not.
+func (t *Tracker) busy() bool {
+	for _, c := range t.open {
+		if c.Kind == string(callStep) {
+			return true
+		}
+	}
+	return false
+}
+
+func waiting(kind string) bool {
+	return kind == string(callTimer) || kind == string(callWait) || kind == string(callChild)
+}
+
+// preferred reports whether a rather than b is what a person wants to hear of: a
+// step before a wait before what holds other calls, then the one with the later
+// event.
+func preferred(a, b *Call) bool {
+	rank := func(c *Call) int {
+		switch {
+		case c.Kind == string(callStep):
+			return 0
+		case waiting(c.Kind):
+			return 1
+		}
+		return 2
+	}
+	if ra, rb := rank(a), rank(b); ra != rb {
+		return ra < rb
+	}
+	return a.seq > b.seq
+}

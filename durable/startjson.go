@@ -1,0 +1,125 @@
+package durable
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+
+	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// StartJSON is Workflow.Start for a caller that has a name and JSON instead of
+// Go types, such as an HTTP handler, and returns the id of the run. When this
+// engine has the workflow's code the input must be what the function takes: no
+// unknown field, nothing behind the value. It is then recorded as Start records
+// it, so that starting the run either way is the same start. Else the input is
+// recorded as it is, for whoever serves the workflow. An empty input is the zero
+// value.
+//
+// Errors: ErrNotRegistered when nobody alive serves the workflow; ErrInvalid for
+// an input that is none; those of Start.
+func (e *Engine) StartJSON(ctx context.Context, workflow, id string, input json.RawMessage, o ...StartOption) (string, error) {
+	def := e.defs.find(workflow, "")
+	if def == nil {
+		def = &definition{name: workflow, input: reflect.TypeFor[json.RawMessage]()}
+		if err := def.check(); err != nil {
+			return "", err
+		}
+		if !e.somebodyServes(ctx, &store.Run{Workflow: workflow}) {
+			return "", fmt.Errorf("durable: starting run %q: nobody alive serves workflow %q: %w", id, workflow, ErrNotRegistered)
+		}
+	}
+	env, err := e.encodeJSON(def.input, input)
+	if err != nil {
+		return "", fmt.Errorf("durable: starting run %q of workflow %s: the input is no %s: %w", id, workflow, def.input, err)
+	}
+	var opts startOptions
+	if err := opts.take(ctx, e, id, o); err != nil {
+		return "", fmt.Errorf("durable: starting run %q of workflow %s: %w", id, workflow, err)
+	}
+	opts.input = def.input
+	if id != AutoID {
+		_, _, _, err := e.start(ctx, def, id, env, &opts)
+		return id, err
+	}
+	for tries := 0; ; tries++ {
+		_, created, err := e.create(ctx, def, generateID(workflow, e.now().Time(), tries), env, &opts)
+		if errors.Is(err, store.ErrExists) && tries < 8 {
+			continue // somebody has this suffix: a longer one
+		}
+		return created, err
+	}
+}
+
+// encodeJSON makes of JSON what encode makes of the value of type t it stands for.
+func (e *Engine) encodeJSON(t reflect.Type, data json.RawMessage) ([]byte, error) {
+	v := reflect.New(t)
+	if len(data) > 0 {
+		dec := json.NewDecoder(bytes.NewReader(data))
+		dec.DisallowUnknownFields()
+		if err := dec.Decode(v.Interface()); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+		}
+		if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+			return nil, fmt.Errorf("%w: something follows the value", ErrInvalid)
+		}
+	}
+	if t.Size() == 0 && t.Kind() == reflect.Struct {
+		return nil, nil
+	}
+	encoded, err := e.encoded(v.Elem().Interface())
+	if err != nil {
+		return nil, err
+	}
+	return envelope.Seal(e.prefixOf(e.infoOf(t)), encoded), nil
+}
+
+// encodeEdited encodes the value that replaces an outcome. A json.RawMessage
+// stands for a value of the type that is recorded, and is kept as one: whoever
+// edits by hand has no Go type. It must be the same kind of JSON.
+func (e *Engine) encodeEdited(id string, old *store.Event, value any, force bool) ([]byte, error) {
+	raw, ok := value.(json.RawMessage)
+	if !ok || old.Type == store.StepFailed || old.Type == store.ItemFailed || len(old.Payload) == 0 {
+		return encodeAny(e, value)
+	}
+	if !json.Valid(raw) {
+		return nil, errors.New("it is no JSON")
+	}
+	was, err := e.open(placeOf(id, old), old.Payload)
+	if err != nil || was.Codec != (jsonCodec{}).Name() {
+		return encodeAny(e, value) // of another type than is known
+	}
+	if a, b := kindOfJSON(was.Payload), kindOfJSON(raw); a != b && a != "null" && b != "null" && !force {
+		return nil, fmt.Errorf("it is recorded as %s, %s, and the value is %s. Force replaces it all the same", orUnknown(was.Type), a, b)
+	}
+	if len(raw) > e.maxPayload {
+		return nil, &PayloadSizeError{Size: len(raw), Limit: e.maxPayload}
+	}
+	return envelope.Seal(envelope.Prefix(was.Codec, was.Type, was.TypeVersion), raw), nil
+}
+
+// kindOfJSON names what a JSON text begins to be.
+func kindOfJSON(data []byte) string {
+	data = bytes.TrimLeft(data, " \t\r\n")
+	if len(data) == 0 {
+		return "nothing"
+	}
+	switch data[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}

@@ -1,0 +1,112 @@
+package durable
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// unclaimedFor is after which time a run that anybody who serves it may claim
+// counts as one that nobody serves.
+const unclaimedFor = 5 * time.Second
+
+// Stuck lists the runs that cannot go on by themselves, with the reason and what
+// to do: those that were parked, paused or quarantined, those whose executor is
+// gone, and those whose code nobody alive has. It changes nothing, and returns
+// at most limit of each kind; 0: all.
+func (e *Engine) Stuck(ctx context.Context, limit int) ([]Stuck, error) {
+	executors, err := e.store.Executors(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
+	}
+	l := &stuckList{eng: e, limit: limit, seen: map[string]bool{}}
+	for _, x := range executors {
+		if x.Live {
+			l.live = append(l.live, x)
+		}
+	}
+	parked, err := e.store.Count(ctx, store.Filter{Statuses: []store.Status{store.Interrupted}}, store.ByCode)
+	if err != nil {
+		return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
+	}
+	var codes []string
+	for code := range parked {
+		if code != "" {
+			codes = append(codes, code)
+		}
+	}
+	slices.Sort(codes)
+	filters := []store.Filter{
+		{Statuses: []store.Status{store.Failed}, Codes: []string{CodeQuarantined}},
+		{Orphaned: true},
+		{Statuses: []store.Status{store.Pending, store.Waiting, store.Interrupted}},
+	}
+	if len(codes) > 0 {
+		filters = append(filters, store.Filter{Statuses: []store.Status{store.Interrupted}, Codes: codes})
+	}
+	for _, f := range filters {
+		if err := l.add(ctx, f); err != nil {
+			return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
+		}
+	}
+	return l.found, nil
+}
+
+// stuckList is a listing under way.
+type stuckList struct {
+	eng   *Engine
+	limit int
+	live  []store.Executor
+	seen  map[string]bool
+	found []Stuck
+}
+
+func (l *stuckList) add(ctx context.Context, f store.Filter) error {
+	f.OldestFirst = true
+	n := 0
+	for row, err := range l.eng.runsOf(ctx, f) {
+		if err != nil {
+			return err
+		}
+		if l.limit > 0 && n >= l.limit {
+			return nil
+		}
+		if s, stuck := l.look(row); stuck && !l.seen[row.ID] {
+			l.seen[row.ID] = true
+			l.found = append(l.found, s)
+			n++
+		}
+	}
+	return nil
+}
+
+// look says whether a run is stuck, as far as its row tells.
+func (l *stuckList) look(row *store.Run) (Stuck, bool) {
+	owned := slices.ContainsFunc(l.live, func(x store.Executor) bool { return x.ID == row.Owner })
+	switch {
+	case row.Paused:
+		return stuckOf(row, CodePaused, pausedReason(row)), true
+	case row.Status == store.Failed, row.Status == store.Interrupted && row.Code != "":
+		return stuckOf(row, row.Code, row.Reason), true
+	case owned:
+		return Stuck{}, false
+	case l.eng.now().Sub(row.UpdatedAt) < unclaimedFor:
+		return Stuck{}, false // whoever serves it is about to claim it
+	case !l.served(row):
+		return stuckOf(row, CodeNotRegistered, l.eng.notServed(row)), true
+	case row.Status == store.Running || row.Status == store.Resuming:
+		return stuckOf(row, CodeOrphaned, "its process is gone, and no other has taken it over"), true
+	}
+	return Stuck{}, false
+}
+
+func (l *stuckList) served(row *store.Run) bool {
+	return slices.ContainsFunc(l.live, func(x store.Executor) bool { return store.Serves(x.Serves, row.Workflow, row.Version) })
+}
+
+// CodeOrphaned is the code in Stuck of a run whose process is gone. It is no code
+// of a run: its row says what it said when the process ended.
+const CodeOrphaned = "orphaned"

@@ -1,0 +1,37 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/termview"
+)
+
+// resumption says where the order goes on that an earlier process has left, and
+// returns the number of its last event; 0: there is none yet.
+func resumption(ctx context.Context, out io.Writer, eng *durable.Engine) (int64, error) {
+	before, err := eng.Standing(ctx, orderID)
+	if errors.Is(err, durable.ErrNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	plan, err := eng.Resume(ctx, orderID, durable.ResumeOptions{DryRun: true})
+	for _, line := range termview.Resumption(plan, before, termview.Options{}) {
+		fmt.Fprintln(out, line)
+	}
+	return before.Seq, err
+}
+
+// follow shows what this process does of the order, from that event on. What it
+// returns waits for the last line.
+func follow(ctx context.Context, out io.Writer, eng *durable.Engine, after int64) (wait func() error) {
+	view := termview.New(out, termview.Options{}, termview.Words{})
+	shown := make(chan error, 1)
+	go func() { shown <- view.Follow(ctx, eng, orderID, after, nil) }()
+	return func() error { return <-shown }
+}

@@ -1,0 +1,120 @@
+// Package gitexec calls git in a way that a repository's configuration, the
+// environment and the names that users choose cannot turn into something else:
+// no shell, no hooks, no prompts, no variables that lead elsewhere.
+package gitexec
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Git calls git in one directory. It may be used concurrently.
+type Git struct {
+	path string // of the program
+	dir  string // absolute, links resolved
+	env  []string
+}
+
+// ErrMissing: git is not installed, or not in PATH.
+var ErrMissing = errors.New("git is not installed, or not in PATH")
+
+// flags keep a repository's configuration from running programs, and have what
+// is written on disk before it is referred to.
+var flags = []string{
+	"-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never",
+	"-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "core.fsync=all",
+}
+
+// passed are the variables of this process that git sees. Others are kept from
+// it: GIT_DIR, GIT_INDEX_FILE and their like.
+var passed = []string{"PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "SYSTEMROOT", "USERPROFILE"}
+
+// In returns a Git for a directory. With own, it does not look for a repository
+// in the directories above.
+func In(dir string, own bool) (*Git, error) {
+	path, err := exec.LookPath("git")
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrMissing, err)
+	}
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return nil, err
+	}
+	g := &Git{path: path, dir: abs}
+	for _, name := range passed {
+		if value, ok := os.LookupEnv(name); ok {
+			g.env = append(g.env, name+"="+value)
+		}
+	}
+	g.env = append(g.env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1", "GIT_OPTIONAL_LOCKS=0", "GIT_ASKPASS=", "GIT_NO_REPLACE_OBJECTS=1")
+	if own {
+		g.env = append(g.env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(abs))
+	}
+	return g, nil
+}
+
+// Dir returns the directory, absolute and without links.
+func (g *Git) Dir() string { return g.dir }
+
+// Command prepares a call. When ctx ends, git is asked to stop, so that it takes
+// its lock files with it, and killed only if it does not. What a user chooses
+// must not stand among args where git would take it for an option.
+func (g *Git) Command(ctx context.Context, env []string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, g.path, append(append([]string{}, flags...), args...)...)
+	cmd.Dir, cmd.Env = g.dir, append(append([]string{}, g.env...), env...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(interrupt) }
+	cmd.WaitDelay = 5 * time.Second
+	return cmd
+}
+
+// Run calls git with what it reads, and returns what it writes. Errors are
+// *Error.
+func (g *Git) Run(ctx context.Context, env []string, input []byte, args ...string) ([]byte, error) {
+	cmd := g.Command(ctx, env, args...)
+	var out, errs bytes.Buffer
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &out, &errs
+	if err := cmd.Run(); err != nil {
+		return nil, g.Failed(ctx, args[0], errs.String(), err)
+	}
+	return out.Bytes(), nil
+}
+
+// Error is a call of git that failed.
+type Error struct {
+	Command string // of git's
+	Dir     string
+	Text    string // what git said
+	Err     error
+}
+
+func (e *Error) Error() string {
+	text := e.Text
+	if text == "" {
+		text = e.Err.Error()
+	}
+	return fmt.Sprintf("git %s in %s: %s", e.Command, e.Dir, text)
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Failed makes the error of a call from what git said.
+func (g *Git) Failed(ctx context.Context, command, said string, err error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		err = errors.Join(cause, err)
+	}
+	said = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(said), "fatal: "))
+	if len(said) > 1000 {
+		said = said[:1000] + "..."
+	}
+	return &Error{Command: command, Dir: g.dir, Text: said, Err: err}
+}

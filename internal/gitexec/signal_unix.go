@@ -1,0 +1,8 @@
+//go:build unix
+
+package gitexec
+
+import "syscall"
+
+// interrupt asks git to stop.
+const interrupt = syscall.SIGTERM

@@ -1,0 +1,261 @@
+package outline
+
+import (
+	"iter"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Input is what is known of a run besides its events.
+type Input struct {
+	Run      store.Run
+	Branches []store.Branch
+	// Executors as the store lists them; nil: not known, and then nothing is said
+	// of who lives.
+	Executors []store.Executor
+	// Now is the moment at which the story is told.
+	Now store.Time
+	// Zone in which moments are written; nil: UTC.
+	Zone *time.Location
+}
+
+// Outline is the story of the current generation of a run. It shares nothing
+// with the Builder that made it but rows, which a later Add may change.
+type Outline struct {
+	Run        store.Run
+	Now        store.Time
+	Begin, End store.Time // of the time axis: the first event; the end of the run, or Now
+
+	Lives []Life
+	// Lanes are the branches, oldest first; rows stand where they began.
+	Lanes []Lane
+	// Waits are the rows that wait for somebody or something, oldest first.
+	Waits []*Row
+	// Current is where the run is: what failed, waits, or runs. Nil: not known, or
+	// it has ended well.
+	Current *Row
+
+	Declared       []string // names given to Steps, as recorded when it began
+	Steps          int      // done in this generation
+	Attempts       int      // recorded, of all steps of the current history
+	FailedAttempts int
+	Replayed       int // steps taken from history when the last life began
+	Events         int
+	LastSeq        int64
+	LastAt         store.Time
+	Active         time.Duration
+	ForkedFrom     string
+
+	// Attended: a live executor has the run. Served: one serves its workflow and
+	// version. Both false where executors are not known, see KnowExecutors.
+	Attended, Served, KnowExecutors bool
+
+	Verdict Verdict
+	zone    *time.Location
+}
+
+// A Life is the time in which one executor had the run.
+type Life struct {
+	Executor string // its id
+	Name     string // for people: its name, else the beginning of its id
+	Host     string // empty: not known any more
+	PID      int
+	Begin    store.Time
+	End      store.Time // of an Alive one, Now; of one that was Lost, the last sign of it
+	How      Ending
+	Reason   string // it gave for a clean end
+	Resumed  bool   // somebody asked for it
+	Replayed int    // steps done by then, which it took from history
+	After    string // key of the last call with an outcome before End
+	claim    store.Type
+}
+
+// Ending says how a life ended.
+type Ending string
+
+// The endings of lives.
+const (
+	Alive Ending = "alive" // it has not, as far as is known
+	Clean Ending = "clean" // it gave the run up, or ended it
+	// Lost: the run was taken from it, or is not held by anybody alive, and it
+	// never gave it up: its process was killed, has crashed, or was out of reach.
+	Lost Ending = "lost"
+	// Gone: likewise, but the run only waited, which needs nobody.
+	Gone Ending = "gone"
+)
+
+// A Lane is a branch of the history.
+type Lane struct {
+	Branch, Parent int32
+	Root           bool       // it begins a generation
+	Cutoff         int64      // last event of the parent that it keeps
+	Scope          string     // only calls in it were cut; empty: all
+	Act            store.Type // that began it; empty for a root
+	Reason, By     string
+	Key            string     // of an edited result
+	At             store.Time // when it began; 0 for branch 0
+	Current        bool
+	// Rows of the current history that began here, in call order.
+	Rows []*Row
+	// Left are rows recorded here that a later branch left behind; LeftBy is that
+	// branch, LeftEvents how many events.
+	Left       []*Row
+	LeftBy     int32
+	LeftEvents int
+}
+
+// Kind says what sort of call a row is.
+type Kind string
+
+// The kinds of rows, in the words of errors and listings.
+const (
+	Step     Kind = "step"
+	Timer    Kind = "timer"
+	Wait     Kind = "wait"
+	Approval Kind = "approval"
+	Request  Kind = "request"
+	Child    Kind = "child run"
+	Branch   Kind = "branch"
+	Map      Kind = "map"
+	Item     Kind = "item"
+	First    Kind = "first"
+	Publish  Kind = "published"
+	Attrs    Kind = "attributes"
+	Undo     Kind = "compensation"
+	Undoing  Kind = "compensations"
+)
+
+// State says how it stands with a row.
+type State string
+
+// The states of rows.
+const (
+	Expected State = "expected" // a declared name that nothing was recorded of
+	Running  State = "running"
+	Backoff  State = "backoff" // between two attempts
+	Waiting  State = "waiting"
+	Done     State = "done"
+	Failed   State = "failed"
+	TimedOut State = "timed out"
+	Closed   State = "closed" // a wait that was ended from outside
+	// Stopped: begun, without an outcome, and nobody executes the run.
+	Stopped State = "stopped"
+)
+
+// A Row is a durable call, an item of a Map, or what stands around them.
+type Row struct {
+	Key     string
+	Name    string // the last part of the key, for people
+	Depth   int    // of nesting, from 0
+	Kind    Kind
+	State   State
+	Branch  int32
+	Ordinal int32
+	Seq     int64 // of its first event; 0: nothing recorded
+	Outcome int64 // of the event that ended it; 0: none
+	// Begin is when it began, as far as recorded: of a step, the time of its first
+	// event less what that took. End is 0 while it goes on.
+	Begin, End store.Time
+
+	Attempts []Attempt
+	Max      int        // attempts allowed; 0: not known
+	NextAt   store.Time // when the next attempt may begin
+	Error    string     // of the failure, whole
+	Once     bool       // its body must not run twice
+
+	Prompt      string
+	Signal      string     // it waits for
+	Until       store.Time // when it ends by itself
+	ChildID     string
+	ChildStatus store.Status
+	Items       int // of a Map that has ended: how many
+	ItemsDone   int
+	ItemsFailed int
+	Edited      *Edit
+	Reset       bool // its failures were reset since
+	Copied      bool // recorded by the run it was forked from
+
+	Rows []*Row // in call order
+	life int
+	note bool // it began with step_started or saved progress
+	skip bool // moved to another place
+}
+
+// An Edit is a result that a person has replaced.
+type Edit struct {
+	At         store.Time
+	By, Reason string
+	Seq        int64 // of the outcome that was replaced
+}
+
+// AttemptState says what became of an attempt.
+type AttemptState string
+
+// The states of attempts.
+const (
+	AttemptDone    AttemptState = "done"
+	AttemptFailed  AttemptState = "failed"
+	AttemptRunning AttemptState = "running"
+	// AttemptCut: its process was lost and nothing is recorded of it. What it does
+	// may have happened; it ran again, or will.
+	AttemptCut AttemptState = "cut off"
+)
+
+// An Attempt is one execution of a step's body.
+type Attempt struct {
+	N          int
+	Seq        int64 // 0: not recorded
+	State      AttemptState
+	Begin, End store.Time // of one that was cut: the earliest beginning, the last sign of its process
+	Took       time.Duration
+	Error      string
+	Permanent  bool
+	NextAt     store.Time // of a failed one: when the next may begin
+	Notes      []Note
+	Life       int // index of the life it was made in; -1: not known
+	// Begun: of one that was cut, its beginning is recorded.
+	Begun bool
+	Reset bool // it does not count any more
+}
+
+// A Note is debug output of an attempt: user data, JSON.
+type Note struct{ Key, Value string }
+
+// Of tells the story of a run from all its events, of all branches, in order of
+// their numbers. It stops at the first error of the sequence and returns it with
+// what it has by then. Events of generations before the current one are passed
+// over.
+func Of(in Input, events iter.Seq2[store.Event, error]) (*Outline, error) {
+	b := New(in)
+	for ev, err := range events {
+		if err != nil {
+			return b.Outline(), err
+		}
+		b.Add(&ev)
+	}
+	return b.Outline(), nil
+}
+
+// Each calls f with every row of rows and below, in order, until f returns false.
+func Each(rows []*Row, f func(*Row) bool) bool {
+	for _, r := range rows {
+		if !f(r) || !Each(r.Rows, f) {
+			return false
+		}
+	}
+	return true
+}
+
+// Row returns the row of the current history with this key, nil if there is none.
+func (o *Outline) Row(key string) (found *Row) {
+	for _, l := range o.Lanes {
+		Each(l.Rows, func(r *Row) bool {
+			if r.Key == key {
+				found = r
+			}
+			return found == nil
+		})
+	}
+	return found
+}

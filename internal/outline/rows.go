@@ -1,0 +1,156 @@
+package outline
+
+import (
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// take files an event with its row.
+func (b *Builder) take(r *Row, e *store.Event, d *data) {
+	if r.Begin == 0 {
+		r.Begin = e.At.Add(-e.Took)
+	}
+	if d.Max > 0 {
+		r.Max = d.Max
+	}
+	r.Once = r.Once || d.Once
+	switch e.Type {
+	case store.StepStarted, store.ProgressSaved:
+		r.note = true
+	case store.AttemptFailed:
+		b.attempt(r, e, d, AttemptFailed)
+		r.NextAt, r.State = d.NextAt, Stopped
+		return
+	case store.WaitRequested, store.TimerSet, store.ChildStarted:
+		r.Prompt, r.Signal, r.Until, r.ChildID = d.Prompt, d.Name, d.Until, d.Child
+		r.State = Waiting
+		return
+	case store.StepCompleted:
+		if r.Kind == Step || r.Kind == Undo {
+			b.attempt(r, e, d, AttemptDone)
+		}
+		r.Items = max(r.Items, d.Items)
+		r.end(e, Done)
+	case store.StepFailed:
+		if r.Kind == Step || r.Kind == Undo {
+			b.attempt(r, e, d, AttemptFailed)
+		}
+		r.end(e, Failed)
+		r.Error = d.message()
+	case store.ItemFailed:
+		r.end(e, Failed)
+		r.Error = d.message()
+		b.count(r, 0, 1)
+	case store.ItemCompleted:
+		if r.Edited == nil || r.open() {
+			b.count(r, 1, 0)
+		}
+		r.end(e, Done)
+	case store.WaitTimedOut:
+		r.end(e, TimedOut)
+	case store.WaitClosed:
+		r.end(e, Closed)
+		r.Error = d.message()
+	case store.ChildFinished:
+		r.ChildStatus = d.Status
+		r.end(e, Done)
+		if d.Status != store.Completed {
+			r.State = Failed
+			r.Error = orElse(d.message(), d.Reason)
+		}
+	case store.Published:
+		r.Signal = d.Name
+		r.end(e, Done)
+	default:
+		r.end(e, Done)
+	}
+	if r.life < 0 {
+		r.life = len(b.lives) - 1
+	}
+}
+
+// end records the outcome of a row. An edit leaves the times as they were: the
+// step ran when it ran.
+func (r *Row) end(e *store.Event, s State) {
+	r.Outcome, r.State, r.NextAt, r.Error = e.Seq, s, 0, ""
+	if r.Edited == nil || r.End == 0 {
+		r.End = e.At
+	}
+}
+
+// count tells the Map around an item how the item ended.
+func (b *Builder) count(item *Row, done, failed int) {
+	if m := b.rows[scopeOf(item.Key)]; m != nil && b.rows[item.Key] == item {
+		m.ItemsDone += done
+		m.ItemsFailed += failed
+	}
+}
+
+func (b *Builder) attempt(r *Row, e *store.Event, d *data, s AttemptState) {
+	if r.Edited != nil && r.Edited.Seq != 0 && s == AttemptDone {
+		return // nothing ran: a result was put in the place of another
+	}
+	a := Attempt{
+		N: max(int(e.Attempt), 1), Seq: e.Seq, State: s, Begin: e.At.Add(-e.Took), End: e.At, Took: e.Took,
+		Error: d.message(), NextAt: d.NextAt, Notes: d.notes(), Life: len(b.lives) - 1,
+	}
+	a.Permanent = d.Error != nil && d.Error.Permanent
+	r.Attempts = append(r.Attempts, a)
+	if b.rows[r.Key] != r {
+		return // left behind: it does not count
+	}
+	b.attempts++
+	if s == AttemptFailed {
+		b.failed++
+	}
+}
+
+// scopeTimes are when the last outcome was recorded in each scope: a call of a
+// function does not begin before that of the call before it. Only the scopes of
+// open rows are asked for, so the map is small.
+type scopeTimes map[string]store.Time
+
+func (s scopeTimes) set(e *store.Event) { s[scopeOf(e.Key)] = e.At }
+
+// suspects are the calls that a lost life may have begun without recording it.
+// In each scope that is one: the first that is heard of afterwards, unless
+// something of it had an outcome before.
+type suspects struct {
+	life int
+	seen map[string]bool
+}
+
+// suspicion looks at the first event of a scope after a life was lost, and notes
+// the attempt that may have been cut off.
+//
+// For example, after "attempt_failed charge 2, next attempt at 9 s", a claim at 50
+// s, and then "step_completed charge 3": attempt 3 may have run in the lost
+// process, from 9 s on. Whether it did, no event says, but for steps that record
+// their beginning.
+func (b *Builder) suspicion(r *Row, e *store.Event) {
+	s := b.suspect
+	if s == nil {
+		return
+	}
+	scope := scopeOf(e.Key)
+	if s.seen[scope] {
+		return
+	}
+	s.seen[scope] = true
+	if e.Type != store.StepCompleted && e.Type != store.StepFailed && e.Type != store.AttemptFailed && e.Type != store.StepStarted || r.Kind != Step && r.Kind != Undo || r.Edited != nil {
+		return
+	}
+	life := &b.lives[s.life]
+	from := max(r.NextAt, b.scopeAt[scope], life.Begin)
+	if len(r.Attempts) == 0 && r.Begin != 0 && r.note {
+		from = r.Begin
+	}
+	if taken := b.lives[len(b.lives)-1].Begin; from >= taken {
+		return // it died before the attempt was due
+	}
+	r.Attempts = append(r.Attempts, Attempt{
+		N: max(int(e.Attempt), 1), State: AttemptCut, Begin: from, End: max(life.End, from), Life: s.life, Begun: r.note && r.Seq < e.Seq,
+	})
+	if r.Begin == 0 || from < r.Begin {
+		r.Begin = from
+	}
+}

@@ -1,0 +1,391 @@
+package outline
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Tone says which of the colours and symbols goes with a verdict.
+type Tone string
+
+// The tones, by what a person should do: nothing for ToneDone and ToneOff.
+const (
+	ToneDone    Tone = "done"
+	ToneRun     Tone = "run"
+	ToneResume  Tone = "resume"
+	ToneWait    Tone = "wait" // for a person
+	ToneIdle    Tone = "idle" // for time, a signal, a child
+	ToneFail    Tone = "fail"
+	ToneStuck   Tone = "stuck"
+	ToneOff     Tone = "off"
+	TonePending Tone = "pending"
+)
+
+// A Verdict answers "what is wrong with this run?" in a sentence, composed from
+// events.
+type Verdict struct {
+	Tone  Tone
+	Head  Text
+	Error string // whole, where one ended the run or holds it up
+	More  []Text // sentences about how it came to that
+	Row   *Row   // it is about; nil: about none
+}
+
+// Text returns all its sentences in one line, without the error's further lines.
+func (v Verdict) Text() string {
+	s := v.Head.String() + "."
+	for _, m := range v.More {
+		s += " " + m.String()
+	}
+	return s
+}
+
+func (b *Builder) verdict(o *Outline) Verdict {
+	v := Verdict{Row: o.Current}
+	switch row := &o.Run; {
+	case row.Status == store.Failed:
+		b.failedVerdict(o, &v)
+	case row.Paused:
+		v.Tone = ToneOff
+		v.Head = say("Paused")
+		if b.stop.typ == store.WorkflowPaused && b.stop.reason != "" {
+			v.Head = say("Paused: ", quote(b.stop.reason))
+		}
+		v.More = append(v.More, say("Nobody executes it, and no signal or timer wakes it until it is unpaused."))
+	case row.Status == store.Completed:
+		v.Tone, v.Row = ToneDone, nil
+		v.Head = say("Completed in ", strong(Duration(o.End.Sub(o.Begin))), ": ", count(o.Steps, "step"))
+		if o.FailedAttempts > 0 {
+			v.Head = append(v.Head, say(", ", count(o.FailedAttempts, "failed attempt"))...)
+		}
+	case row.Status == store.Cancelled:
+		v.Tone, v.Row = ToneOff, nil
+		v.Head = say("Cancelled ", o.ago(orTime(row.EndedAt, b.stop.at)))
+		if reason := orElse(b.stop.reason, row.Reason); reason != "" && reason != "cancelled" {
+			v.Head = append(v.Head, say(": ", quote(reason))...)
+		}
+		b.undone(o, &v)
+	case row.Status == store.Pending:
+		v.Tone, v.Row = TonePending, nil
+		b.pendingVerdict(o, &v)
+	case row.Status == store.Interrupted:
+		b.interruptedVerdict(o, &v)
+	case row.Status == store.Waiting:
+		b.waitingVerdict(o, &v)
+	default:
+		b.runningVerdict(o, &v)
+	}
+	b.history(o, &v)
+	return v
+}
+
+// failedVerdict tells of a run that has failed.
+func (b *Builder) failedVerdict(o *Outline, v *Verdict) {
+	v.Tone = ToneFail
+	v.Error = orElse(b.failure.message, o.Run.Reason)
+	r := o.Current
+	switch {
+	case r == nil || b.failure.code != "error" && b.failure.code != "panic" && b.failure.code != "":
+		v.Row = nil
+		v.Head = say("Failed: ", OneLine(v.Error, 200))
+	case len(r.Attempts) > 0 && r.Kind != Map:
+		failed, same := 0, true
+		for _, a := range r.Attempts {
+			if a.State == AttemptFailed && !a.Reset {
+				failed++
+				same = same && a.Error == r.Error
+			}
+		}
+		v.Head = say(code(r.Key), " failed", times(failed), "; the last error was ", quote(r.Error))
+		if failed == 1 {
+			v.Head = say(code(r.Key), " failed: ", quote(r.Error))
+		} else if same {
+			v.More = append(v.More, say("All ", count(failed, "attempt"), " ended alike."))
+		}
+		v.Error = r.Error
+	case r.Kind == Map:
+		v.Head = say(code(r.Key), " failed: ", count(r.ItemsFailed, "item"), " of ", fmt.Sprint(max(r.Items, r.ItemsDone+r.ItemsFailed)), " failed, ", fmt.Sprint(r.ItemsDone), " are done")
+		v.Error = r.Error
+	default:
+		v.Head = say(code(r.Key), " failed: ", quote(r.Error))
+		v.Error = r.Error
+	}
+	if b.failure.message != "" && r != nil && v.Row != nil && !strings.Contains(b.failure.message, OneLine(v.Error, 1<<16)) {
+		v.More = append(v.More, say("The function returned ", quote(b.failure.message)))
+	}
+	if !o.Run.Recoverable {
+		v.More = append(v.More, say(strong("It is final"), ": resuming is not offered."))
+	}
+	b.undone(o, v)
+}
+
+func (b *Builder) undone(o *Outline, v *Verdict) {
+	if u := b.rows[undoScope]; u != nil {
+		done := 0
+		for _, r := range u.Rows {
+			if r.State == Done {
+				done++
+			}
+		}
+		v.More = append(v.More, say(fmt.Sprintf("%d of %s done.", done, count(len(u.Rows), "compensation"))))
+	}
+}
+
+func (b *Builder) pendingVerdict(o *Outline, v *Verdict) {
+	what := say(code(o.Run.Workflow), " ", o.Run.Version)
+	switch {
+	case o.Run.WakeAt > o.Now:
+		v.Head = say("Not begun: it starts ", o.clock(o.Run.WakeAt))
+	case o.KnowExecutors && !o.Served:
+		v.Tone = ToneStuck
+		v.Head = say("Not begun: no live process serves ", what)
+	default:
+		v.Head = say("Not begun: it waits for a process that takes it")
+	}
+}
+
+func (b *Builder) interruptedVerdict(o *Outline, v *Verdict) {
+	row := &o.Run
+	v.Tone = ToneOff
+	switch {
+	case row.Code != "":
+		v.Tone = ToneStuck
+		v.Head = say("Parked: ", OneLine(orElse(row.Reason, row.Code), 240))
+		if row.Reason != OneLine(row.Reason, 240) {
+			v.Error = row.Reason
+		}
+		v.More = append(v.More, say("It goes on when somebody resumes it."))
+	case b.stop.reason == "resume requested":
+		v.Head = say("Asked to go on ", o.ago(b.stop.at), "; no process has taken it yet")
+	default:
+		v.Head = say("Stopped in good order ", o.ago(orTime(b.stop.at, row.UpdatedAt)), b.where(o))
+	}
+	if row.Code == "" && o.KnowExecutors && !o.Served {
+		v.Tone = ToneStuck
+		v.More = append(v.More, say("No live process serves ", code(row.Workflow), " ", row.Version, "."))
+	} else if row.Code == "" {
+		v.More = append(v.More, say("Any process that serves it takes it up."))
+	}
+}
+
+// where says which call a run had reached.
+func (b *Builder) where(o *Outline) Text {
+	switch r := o.Current; {
+	case r == nil:
+		if n := len(o.Lives); n > 0 && o.Lives[n-1].After != "" {
+			return say(" after ", code(o.Lives[n-1].After))
+		}
+		return say(", with nothing recorded")
+	case r.State == Expected:
+		return say(" before ", code(r.Key))
+	case len(r.Attempts) > 0:
+		return say(" before attempt ", ofMax(r.next(), r.Max), " of ", code(r.Key))
+	default:
+		return say(" in ", code(r.Key))
+	}
+}
+
+// next returns the number of the attempt that is made next.
+func (r *Row) next() int {
+	n := 1
+	for _, a := range r.Attempts {
+		if a.State == AttemptFailed && !a.Reset {
+			n = max(n, a.N+1)
+		}
+	}
+	return n
+}
+
+func (b *Builder) waitingVerdict(o *Outline, v *Verdict) {
+	v.Tone = ToneIdle
+	r := o.Current
+	if r == nil {
+		v.Head = say("Waiting")
+		return
+	}
+	switch r.Kind {
+	case Approval:
+		v.Tone = ToneWait
+		v.Head = say("Waiting for a person: ", quote(r.Prompt))
+		t := say("Asked ", o.ago(r.Begin), " in ", code(r.Key))
+		if r.Until != 0 {
+			t = append(t, say("; without an answer it times out ", o.clock(r.Until))...)
+		}
+		v.More = append(v.More, append(t, Span{Text: "."}))
+	case Timer:
+		v.Head = say("Sleeping in ", code(r.Key), " until ", o.clock(r.Until))
+		if d := o.Now.Sub(r.Until); d > 5*time.Second {
+			v.Head = say("Its sleep ", code(r.Key), " ended ", About(d), " ago and nobody has woken it")
+			v.Tone = ToneStuck
+		}
+	case Child:
+		v.Head = say("Waiting for the child run ", code(r.ChildID), ", started ", o.ago(r.Begin))
+	default:
+		v.Head = say("Waiting for the signal ", code(orElse(r.Signal, r.Key)), ", since ", o.clock(r.Begin))
+		if r.Until != 0 {
+			v.Head = append(v.Head, say("; it times out ", o.clock(r.Until))...)
+		}
+	}
+	if n := len(o.Waits); n > 1 {
+		v.More = append(v.More, say("It waits for ", count(n-1, "other thing"), " besides."))
+	}
+}
+
+func (b *Builder) runningVerdict(o *Outline, v *Verdict) {
+	v.Tone = ToneRun
+	if o.KnowExecutors && !o.Attended {
+		b.abandoned(o, v)
+		return
+	}
+	if o.Run.Status == store.Resuming {
+		v.Tone = ToneResume
+		v.Head = say("Going on: ", count(o.Replayed, "step"), " taken from history")
+		return
+	}
+	r := o.Current
+	switch {
+	case r == nil && o.LastSeq > 0:
+		v.Head = say("Running; the last thing recorded was ", o.ago(o.LastAt))
+		if n := len(o.Lives); n > 0 && o.Lives[n-1].After != "" {
+			v.Head = say("Running; ", code(o.Lives[n-1].After), " was recorded ", o.ago(o.LastAt))
+		}
+	case r == nil:
+		v.Head = say("Running")
+	case r.State == Backoff:
+		v.Head = say(code(r.Key), " failed", times(r.next()-1), "; attempt ", ofMax(r.next(), r.Max), " begins in ", strong(About(r.NextAt.Sub(o.Now)+time.Second)))
+		v.Error = lastError(r)
+	case len(r.Attempts) > 0:
+		v.Head = say("Running ", code(r.Key), ", attempt ", strong(ofMax(r.next(), r.Max)))
+		v.Error = lastError(r)
+	case r.Kind == Map:
+		v.Head = say("Running ", code(r.Key), ": ", count(r.ItemsDone, "item"), " done")
+		if r.ItemsFailed > 0 {
+			v.Head = append(v.Head, say(", ", fmt.Sprint(r.ItemsFailed), " failed")...)
+		}
+	case r.State == Waiting:
+		v.Head = say("Running, and waiting in ", code(r.Key))
+	default:
+		v.Head = say("Running ", code(r.Key))
+		if r.Begin != 0 {
+			v.Head = append(v.Head, say(" since ", o.clock(r.Begin))...)
+		}
+	}
+}
+
+// abandoned tells of a run whose row says that it is executed, by nobody who
+// lives.
+func (b *Builder) abandoned(o *Outline, v *Verdict) {
+	v.Tone = ToneStuck
+	v.Head = say("Nobody executes this run")
+	if n := len(o.Lives); n > 0 {
+		l := &o.Lives[n-1]
+		v.Head = say("Nobody executes this run: ", code(l.Name), " was lost; its last sign is ", o.ago(l.End), b.where(o))
+		v.More = append(v.More, say("Nothing is recorded since: what it was doing may have happened."))
+	}
+	if o.Served {
+		v.More = append(v.More, say("A live process serves it and takes it up when the lease has run out."))
+	} else {
+		v.More = append(v.More, say("No live process serves ", code(o.Run.Workflow), " ", o.Run.Version, "."))
+	}
+}
+
+// history adds what became of the run before: who was lost and who went on, and
+// what people did to it.
+func (b *Builder) history(o *Outline, v *Verdict) {
+	var lost, last *Life
+	n := 0
+	for i := range o.Lives[:max(len(o.Lives)-1, 0)] {
+		if o.Lives[i].How == Lost {
+			lost, last = &o.Lives[i], &o.Lives[i+1]
+			n++
+		}
+	}
+	if lost != nil {
+		t := say("Before that ")
+		if n > 1 {
+			t = say("Its process was lost ", strong(times(n)[1:]), "; the last time ")
+		}
+		t = append(t, say(code(lost.Name), " was lost")...)
+		if r, a := o.cutIn(lost); a != nil {
+			t = append(t, say(" about ", strong("attempt "+ofMax(a.N, r.Max)), " of ", code(r.Key))...)
+		} else if lost.After != "" {
+			t = append(t, say(" after ", code(lost.After))...)
+		}
+		t = append(t, say("; ", code(last.Name), " went on ", strong(About(last.Begin.Sub(lost.End))), " later.")...)
+		v.More = append(v.More, t)
+	}
+	for _, a := range b.acts[max(0, len(b.acts)-3):] {
+		v.More = append(v.More, o.actText(a)...)
+	}
+	if o.ForkedFrom != "" {
+		v.More = append(v.More, say("Forked from ", code(o.ForkedFrom), "."))
+	}
+}
+
+func (o *Outline) actText(a act) []Text {
+	by := Text{}
+	if a.by != "" {
+		by = say(" by ", strong(a.by))
+	}
+	if a.reason != "" && a.typ != store.WorkflowRecovered && a.typ != store.FailuresReset {
+		by = append(by, say(" (", quote(a.reason), ")")...)
+	}
+	at := o.clock(a.at)
+	switch a.typ {
+	case store.Edited:
+		return []Text{say("The result of ", code(a.key), " was edited", by, ", ", at, ".")}
+	case store.JumpActivated:
+		return []Text{say("It was taken back", by, ", ", at, ".")}
+	case store.WorkflowRecovered:
+		return []Text{say("Its history was mended ", at, ": ", OneLine(a.reason, 160), ".")}
+	case store.FailuresReset:
+		return []Text{say("Its failures were reset ", at, ".")}
+	}
+	return nil
+}
+
+// cutIn returns the attempt that may have been under way when a life was lost.
+func (o *Outline) cutIn(l *Life) (row *Row, cut *Attempt) {
+	for _, lane := range o.Lanes {
+		Each(lane.Rows, func(r *Row) bool {
+			for i := range r.Attempts {
+				if a := &r.Attempts[i]; a.State == AttemptCut && &o.Lives[a.Life] == l {
+					row, cut = r, a
+				}
+			}
+			return cut == nil
+		})
+	}
+	return row, cut
+}
+
+func lastError(r *Row) string {
+	for i := len(r.Attempts) - 1; i >= 0; i-- {
+		if r.Attempts[i].State == AttemptFailed {
+			return r.Attempts[i].Error
+		}
+	}
+	return ""
+}
+
+func times(n int) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return " once"
+	case 2:
+		return " twice"
+	}
+	return fmt.Sprintf(" %d times", n)
+}
+
+func orTime(a, b store.Time) store.Time {
+	if a != 0 {
+		return a
+	}
+	return b
+}

@@ -1,0 +1,203 @@
+package termview
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// data is what a view needs of an event's Data beside what the Tracker keeps.
+type data struct {
+	Error  *struct{ Message string } `json:"error"`
+	Max    int                       `json:"max"`
+	Status store.Status              `json:"status"`
+}
+
+func dataOf(ev *store.Event) (d data) {
+	// What is no JSON the Tracker has refused, where it matters.
+	_ = json.Unmarshal(ev.Data, &d)
+	return d
+}
+
+func nested(key string) bool { return strings.ContainsAny(key, "/[") }
+
+// tell returns the lines of an event; before is where the run stood.
+func (v *View) tell(ev *store.Event, before durable.Standing) []string {
+	switch ev.Type {
+	case store.AttributesSet, store.Published, store.FirstWon:
+		return nil
+	case store.FailuresReset:
+		v.headed = map[string]bool{} // what runs again has its line again
+		return nil
+	}
+	if ev.Key == "" {
+		return nil
+	}
+	if nested(ev.Key) {
+		return v.tellNested(ev)
+	}
+	line := v.outcome(ev, before)
+	var lines []string
+	if line != "" || ev.Type == store.StepStarted || ev.Type == store.ProgressSaved || opens(ev.Type) {
+		lines = v.header(ev.Key, before)
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	if over(ev) {
+		v.head = ""
+		if v.running == ev.Key {
+			v.running = ""
+		}
+	}
+	return lines
+}
+
+// header returns the line of a call that has none yet. What is neither declared
+// nor a step has no number.
+func (v *View) header(key string, before durable.Standing) []string {
+	if v.headed[key] {
+		v.head = key
+		return nil
+	}
+	v.headed[key], v.head = true, key
+	for i, name := range before.Names {
+		if name == key {
+			return []string{fmt.Sprintf("Executing step %d/%d: %s", i+1, before.Total, Clean(key))}
+		}
+	}
+	if kind := callOf(v.tracker.Standing(), key).Kind; kind != "" && kind != "step" {
+		return []string{strings.ToUpper(kind[:1]) + kind[1:] + ": " + Clean(key)}
+	}
+	n := before.Steps + 1
+	return []string{fmt.Sprintf("Executing step %d/%d: %s", n, max(n, before.Total), Clean(key))}
+}
+
+func opens(t store.Type) bool {
+	return t == store.WaitRequested || t == store.TimerSet || t == store.ChildStarted
+}
+
+// over reports whether the call of an event is over with it.
+func over(ev *store.Event) bool {
+	switch ev.Type {
+	case store.StepStarted, store.ProgressSaved, store.AttemptFailed, store.Patched, store.Compensated:
+		return false
+	}
+	return !opens(ev.Type)
+}
+
+// outcome returns the line below the header that an event makes; empty: none.
+func (v *View) outcome(ev *store.Event, before durable.Standing) string {
+	o := v.screen.o
+	d := dataOf(ev)
+	switch ev.Type {
+	case store.StepCompleted:
+		took := Took(ev.Took)
+		if ev.Attempt == 0 {
+			took = ""
+		}
+		if ev.Attempt > 1 {
+			took = attempt(int(ev.Attempt), maxOf(before, ev.Key)) + ", " + took
+		}
+		return "  " + strings.TrimRight(o.paint(good, "✓")+" "+took, " ")
+	case store.AttemptFailed, store.StepFailed:
+		return "  " + v.failed(ev, d)
+	case store.WaitRequested:
+		return v.asks(callOf(v.tracker.Standing(), ev.Key), "")
+	case store.SignalReceived:
+		word := "answered"
+		if v.words.Answered != nil {
+			word = Clean(v.words.Answered(*ev))
+		}
+		return "  " + o.paint(good, "✓") + " " + word
+	case store.WaitTimedOut:
+		return "  " + o.paint(bad, "✗") + " no answer in time"
+	case store.TimerFired:
+		return "  " + o.paint(good, "✓")
+	case store.TimerSet:
+		if at := callOf(v.tracker.Standing(), ev.Key).Until; at > 0 {
+			return "  " + o.paint(faint, "…") + " until " + o.clock(at.Time())
+		}
+	case store.ChildStarted:
+		return "  " + o.paint(faint, "…") + " run " + Clean(callOf(v.tracker.Standing(), ev.Key).Child)
+	case store.ChildFinished:
+		if d.Status != "" && d.Status != store.Completed {
+			return "  " + o.paint(bad, "✗") + " " + string(d.Status)
+		}
+		return "  " + o.paint(good, "✓")
+	}
+	return ""
+}
+
+// failed returns "✗ attempt 1 of 5: bank: 503 (next in 1s)".
+func (v *View) failed(ev *store.Event, d data) string {
+	var b strings.Builder
+	b.WriteString(v.screen.o.paint(bad, "✗"))
+	if ev.Attempt > 0 && (d.Max != 1 || ev.Type == store.AttemptFailed) {
+		b.WriteString(" " + attempt(int(ev.Attempt), d.Max) + ":")
+	}
+	if d.Error != nil {
+		b.WriteString(" " + Clean(d.Error.Message))
+	}
+	if ev.Type == store.AttemptFailed {
+		if c := callOf(v.tracker.Standing(), ev.Key); c.NextAt > ev.At {
+			b.WriteString(" (next in " + pause(c.NextAt.Sub(ev.At)) + ")")
+		}
+	}
+	return b.String()
+}
+
+// asks returns the line of a wait; of says where it stands, if not below its
+// header.
+func (v *View) asks(c durable.Call, of string) string {
+	if c.Prompt == "" {
+		return ""
+	}
+	line := "  " + v.screen.o.paint(asking, "?") + " " + of + Clean(c.Prompt)
+	if v.words.Answer != nil {
+		if cmd := v.words.Answer(c); cmd != "" {
+			line += "  Answer: " + Clean(cmd)
+		}
+	}
+	return line
+}
+
+// tellNested returns the lines of an event in a branch or item.
+func (v *View) tellNested(ev *store.Event) []string {
+	name := Clean(ev.Key) + " "
+	switch ev.Type {
+	case store.AttemptFailed, store.StepFailed:
+		f := v.failed(ev, dataOf(ev))
+		mark, rest, _ := strings.Cut(f, " ")
+		return []string{"  " + mark + " " + name + rest}
+	case store.WaitRequested:
+		if line := v.asks(callOf(v.tracker.Standing(), ev.Key), name); line != "" {
+			return []string{line}
+		}
+	}
+	return nil
+}
+
+// callOf finds an open call.
+func callOf(s durable.Standing, key string) durable.Call {
+	for _, c := range s.Open {
+		if c.Key == key {
+			return c
+		}
+	}
+	return durable.Call{Key: key}
+}
+
+func maxOf(s durable.Standing, key string) int { return callOf(s, key).Max }
+
+// clock writes a time of day: on a terminal that of its user, else UTC.
+func (o Options) clock(t time.Time) string {
+	if o.Redraw || o.Color {
+		return t.Local().Format(time.TimeOnly)
+	}
+	return t.UTC().Format(time.RFC3339)
+}

@@ -1,0 +1,84 @@
+package termview
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/durable"
+)
+
+// Resumption says what a resume does, or would do: where it goes on, and which
+// steps are skipped, run again, and are left to run. The Standing is that of the
+// run before it; it knows how many attempts there are, and the declared names.
+//
+//	Resuming from step 2 of 4: charge, attempt 3 of 5
+//	  skipped      reserve
+//	  re-executed  charge
+//	  to run       approve, ship
+//
+// A step is re-executed that has begun on record and has to run again, be it that
+// its attempts go on or that its outcome was taken back.
+func Resumption(p durable.Plan, s durable.Standing, o Options) []string {
+	head := p.String()
+	if p.Step == 0 && p.Next.Key == "" {
+		head += " " + p.Next.String()
+	}
+	begun := p.Next.Kind == "step"
+	if key := p.Next.Key; key != "" {
+		head += ": " + Clean(key)
+		if begun {
+			most := 0
+			for _, c := range append([]durable.Call{s.Current}, s.Open...) {
+				if c.Key == key {
+					most = c.Max
+				}
+			}
+			head += ", " + attempt(p.Next.Attempt, most)
+		}
+	}
+	again := slices.Clone(p.Again)
+	if begun && !slices.Contains(again, p.Next.Key) {
+		again = append([]string{p.Next.Key}, again...)
+	}
+	var left []string
+	if p.Declared && p.Step > 0 {
+		for _, key := range s.Names[min(p.Step-1, len(s.Names)):] {
+			if !slices.Contains(p.Skipped, key) && !slices.Contains(again, key) {
+				left = append(left, key)
+			}
+		}
+	}
+	lines := []string{head}
+	for _, l := range []struct {
+		what string
+		keys []string
+	}{{"skipped", p.Skipped}, {"re-executed", again}, {"to run", left}} {
+		if len(l.keys) > 0 {
+			lines = append(lines, fmt.Sprintf("  %-11s  %s", l.what, o.list(l.keys, 15)))
+		}
+	}
+	for _, w := range p.Warnings {
+		lines = append(lines, "! "+Clean(w))
+	}
+	return lines
+}
+
+// list writes keys in one line, of which as many are named as fit behind the
+// cells that are used.
+func (o Options) list(keys []string, used int) string {
+	var b strings.Builder
+	for i, k := range keys {
+		k = Clean(k)
+		if i > 0 {
+			k = ", " + k
+		}
+		more := fmt.Sprintf(", … and %d more", len(keys)-i)
+		if o.Width > 0 && i > 0 && used+Width(b.String())+Width(k)+Width(more) >= o.Width {
+			b.WriteString(more)
+			break
+		}
+		b.WriteString(k)
+	}
+	return b.String()
+}

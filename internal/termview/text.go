@@ -1,0 +1,99 @@
+package termview
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/rivo/uniseg"
+)
+
+// Clean returns s as it may stand in a line of a terminal: control characters,
+// line breaks, invisible and direction-changing ones, and bytes that are no UTF-8
+// are written out (\n, \x1b, \u202e). Joiners within emoji stay.
+func Clean(s string) string {
+	if strings.IndexFunc(s, unprintable) < 0 && utf8.ValidString(s) {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		switch {
+		case r == utf8.RuneError && n <= 1:
+			fmt.Fprintf(&b, `\x%02x`, s[i])
+		case !unprintable(r):
+			b.WriteRune(r)
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r == '\r':
+			b.WriteString(`\r`)
+		case r < 0x100:
+			fmt.Fprintf(&b, `\x%02x`, r)
+		case r > 0xffff:
+			fmt.Fprintf(&b, `\U%08x`, r)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+		i += n
+	}
+	return b.String()
+}
+
+func unprintable(r rune) bool {
+	const joiner = '\u200d'
+	return unicode.IsControl(r) || r != joiner && unicode.Is(unicode.Cf, r) || unicode.In(r, unicode.Zl, unicode.Zp)
+}
+
+// Width returns how many cells s takes, which has no control characters.
+func Width(s string) int { return uniseg.StringWidth(s) }
+
+// Clip cuts s to a number of cells, with an ellipsis as the last one; 0: no limit.
+func Clip(s string, cells int) string {
+	if cells <= 0 || Width(s) <= cells {
+		return s
+	}
+	var b strings.Builder
+	used := 0
+	for g := uniseg.NewGraphemes(s); g.Next(); {
+		if used += g.Width(); used > cells-1 {
+			break
+		}
+		b.WriteString(g.Str())
+	}
+	return b.String() + "…"
+}
+
+// pad fills s with blanks up to a number of cells.
+func pad(s string, cells int) string { return s + strings.Repeat(" ", max(0, cells-Width(s))) }
+
+// Took writes how long something took: "0.2s", "11m2s".
+func Took(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%.1fs", max(d, 0).Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+// pause writes how long something will take: "1s", "0.5s".
+func pause(d time.Duration) string { return strings.Replace(Took(d), ".0s", "s", 1) }
+
+// bar is a bar of ten cells.
+func bar(done, total int) string {
+	n := 0
+	if total > 0 {
+		n = min(10, 10*done/total)
+	}
+	return strings.Repeat("█", n) + strings.Repeat("░", 10-n)
+}
+
+// attempt writes "attempt 3 of 5"; without a known limit "attempt 3".
+func attempt(n, of int) string {
+	if of > 0 {
+		return fmt.Sprintf("attempt %d of %d", n, of)
+	}
+	return fmt.Sprintf("attempt %d", n)
+}

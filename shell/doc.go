@@ -1,0 +1,20 @@
+// Package shell runs commands as durable steps: the exit code, the output and
+// where the command ran are recorded, a replay does not run it again, and
+// attempts that failed are kept with what they wrote.
+//
+//	ws := &shell.Workspace{Dir: "/src/app", Output: os.Stdout}
+//	if _, err := ws.Retry(ctx, "test", durable.Policy{MaxAttempts: 5}, "go", "test", "./..."); err != nil {
+//		return err
+//	}
+//
+// A command is started in a process group of its own, which is ended as a whole
+// when its step is stopped: by a cancel, a time limit, a shutdown. A command that
+// was under way when the process died is never reconnected to: it is ended, if
+// it still runs on this machine, and run again. So a command must bear being run
+// twice, or find out by itself what its first run has done.
+//
+// Where a command ran is recorded with its step: directory, arguments, the
+// variables that were named, and HEAD, branch and dirty flag of the git work
+// tree. When a run is resumed, that is compared with what is there; see
+// Workspace.OnMismatch. Nothing is ever reset or cleaned.
+package shell

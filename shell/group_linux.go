@@ -1,0 +1,57 @@
+package shell
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"syscall"
+	"time"
+)
+
+// dieWithParent has the system kill a command when this process dies, however it
+// does. What the command has started itself is ended when it is run again.
+func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
+
+// killMarked ends all processes that have inherited a variable, and returns how
+// many there were. It looks again, since they may start others meanwhile.
+func killMarked(variable string) (killed int) {
+	seen := map[int]bool{}
+	for range 50 {
+		pids := marked(variable)
+		if len(pids) == 0 {
+			break
+		}
+		for _, pid := range pids {
+			seen[pid] = true
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+		time.Sleep(10 * time.Millisecond) // a killed process is there for a moment
+	}
+	return len(seen)
+}
+
+// marked returns the processes with a variable, of those that this user may look
+// into. One that has ended, and whose parent has not noticed yet, has none.
+func marked(variable string) (pids []int) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		env, err := os.ReadFile("/proc/" + e.Name() + "/environ")
+		if err != nil {
+			continue
+		}
+		for v := range bytes.SplitSeq(env, []byte{0}) {
+			if string(v) == variable {
+				pids = append(pids, pid)
+				break
+			}
+		}
+	}
+	return pids
+}

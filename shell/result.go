@@ -1,0 +1,151 @@
+package shell
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
+)
+
+// Result is what is recorded of a command that has ended.
+type Result struct {
+	ExitCode int           `json:"exit_code"`
+	Stdout   Output        `json:"stdout"`
+	Stderr   Output        `json:"stderr"`
+	Took     time.Duration `json:"took_ns"`
+	Place    Place         `json:"place"`           // where it began
+	After    *GitState     `json:"after,omitempty"` // the work tree once it had ended
+}
+
+// Output is what a command has written to one of its outputs: all of it, or the
+// beginning and the end.
+type Output struct {
+	Text    string `json:"text"`
+	Bytes   int64  `json:"bytes"`             // it has written
+	Omitted int64  `json:"omitted,omitempty"` // of them, from the middle
+}
+
+// String returns the text.
+func (o Output) String() string { return o.Text }
+
+// ExitError says that a command has ended with another exit code than 0, or by a
+// signal. To find it with errors.As on replay, too, give Errors to
+// durable.Options.Errors.
+type ExitError struct {
+	Command  string // as a person would type it, secrets left out
+	Dir      string
+	ExitCode int    // -1: a signal ended it
+	Signal   string // its name
+	Tail     string // the last lines it has written, to stderr if it has written there
+}
+
+func (e *ExitError) Error() string {
+	how := fmt.Sprintf("exited with code %d", e.ExitCode)
+	if e.Signal != "" {
+		how = "was ended by signal " + e.Signal
+	}
+	s := fmt.Sprintf("%s (in %s) %s", e.Command, e.Dir, how)
+	if e.Tail != "" {
+		s += ": " + e.Tail
+	}
+	return s
+}
+
+// StoppedError says that a command was ended because its step was: cancelled,
+// out of time, shut down. It wraps the cause.
+type StoppedError struct {
+	Command string
+	Killed  bool // it did not end when it was asked to
+	Err     error
+}
+
+func (e *StoppedError) Error() string {
+	how := "was stopped"
+	if e.Killed {
+		how = "was killed, since it did not stop when it was asked to"
+	}
+	return fmt.Sprintf("%s %s: %v", e.Command, how, e.Err)
+}
+
+func (e *StoppedError) Unwrap() error { return e.Err }
+
+// DirError says that the working directory of a command does not exist. The step
+// has failed and ran nothing.
+type DirError struct {
+	RunID, Step string
+	Dir         string
+	// Repository, Branch and Head are those of the work tree that was there, as
+	// far as they were recorded.
+	Repository, Branch, Head string
+	Problem                  string
+}
+
+func (e *DirError) Error() string {
+	s := fmt.Sprintf("run %s, step %s: the working directory %s %s, and the command was not run anywhere else.", e.RunID, e.Step, e.Dir, e.Problem)
+	switch {
+	case e.Repository != "" && e.Branch != "":
+		s += fmt.Sprintf(" Recreate it with `git --git-dir=%s worktree add -f %s %s`", e.Repository, quote(e.Dir), e.Branch)
+	case e.Repository != "" && e.Head != "":
+		s += fmt.Sprintf(" Recreate it with `git --git-dir=%s worktree add -f --detach %s %s`", e.Repository, quote(e.Dir), e.Head)
+	default:
+		s += " Recreate it"
+	}
+	s += fmt.Sprintf(", then `durable resume %s --reset-failures`", quote(e.RunID))
+	if e.Repository != "" {
+		s += "; or set Workspace.OnMismatch to shell.Restore, which recreates it"
+	}
+	return s + "."
+}
+
+// MismatchError says that the work tree or the environment is not what it was
+// when the run was interrupted, and that Workspace.OnMismatch does not allow to
+// go on. Nothing was run.
+type MismatchError struct {
+	RunID, Step string
+	Dir         string
+	Differences []string
+	Problem     string // why it could not be restored, if that was asked for
+}
+
+func (e *MismatchError) Error() string {
+	s := fmt.Sprintf("run %s, step %s: %s is not as it was when the run was interrupted: %s", e.RunID, e.Step, e.Dir, strings.Join(e.Differences, "; "))
+	if e.Problem != "" {
+		s += "; it could not be restored: " + e.Problem
+	}
+	return s + fmt.Sprintf(". Put it right and `durable resume %s --reset-failures`, or let it go on as it is with shell.Warn", quote(e.RunID))
+}
+
+// Errors are the kinds of errors of this package, for durable.Options.Errors: with
+// them errors.As finds on replay what it has found live.
+func Errors() []durable.ErrorKind {
+	return []durable.ErrorKind{
+		durable.ErrorType[*ExitError]("holdfast.shell.exit"),
+		durable.ErrorType[*DirError]("holdfast.shell.dir"),
+		durable.ErrorType[*MismatchError]("holdfast.shell.mismatch"),
+	}
+}
+
+// errEmpty: there is no program to run.
+var errEmpty = errors.New("shell: the command is empty")
+
+// quote returns a word as a POSIX shell takes it for one.
+func quote(word string) string {
+	plain := word != "" && !strings.ContainsFunc(word, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r))
+	})
+	if plain {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// commandLine is a command for people.
+func commandLine(argv []string) string {
+	words := []string{quote(argv[0])}
+	for _, arg := range durable.RedactArgs(argv[1:]) {
+		words = append(words, quote(arg))
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,289 @@
+package shell
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
+)
+
+// Workspace is where commands run, and how. Make one in the workflow function,
+// for each run a new one: it remembers what the run's last command has left. Its
+// methods may be called from branches at the same time; its fields must not
+// change once one was called.
+type Workspace struct {
+	// Dir is the working directory; empty: that of the process.
+	Dir string
+	// Env are names of variables of this process that the commands get, and that
+	// are recorded with their values, but for secrets (durable.SecretName). A few
+	// others (PATH, HOME, LANG, TMPDIR and their like) they always get; all the
+	// rest is kept from them.
+	Env []string
+	// Set are further variables, recorded alike.
+	Set map[string]string
+	// Output, if set, gets what the commands write while they run, stdout and
+	// stderr mixed. When it fails, it gets no more.
+	Output io.Writer
+	// MaxOutput is how many bytes of stdout, and of stderr, are recorded: the
+	// beginning and the end of what is longer. Zero: DefaultMaxOutput.
+	MaxOutput int
+	// Grace is how long a command that is to stop has until it is killed, after
+	// SIGTERM; zero: DefaultGrace. When the engine shuts down it has at most half
+	// a second: who gives it longer sets durable.Options.Grace.
+	Grace time.Duration
+	// OnMismatch is what happens when a resumed run finds another place than it
+	// has left; zero: Warn.
+	OnMismatch Mismatch
+	// NoGit: the git work tree is neither recorded nor compared, which saves two
+	// calls of git for each command.
+	NoGit bool
+
+	mu   sync.Mutex
+	left *Place // by the last command, if that was replayed and not run
+}
+
+// The defaults of Workspace.
+const (
+	DefaultMaxOutput = 64 << 10
+	DefaultGrace     = 5 * time.Second
+)
+
+// Mismatch says what happens when the place of a command is not what the run has
+// left when it was interrupted: another HEAD, branch or dirty flag, other
+// variables, another directory, or none.
+type Mismatch int
+
+const (
+	// Warn logs the differences and goes on. A directory that is missing is a
+	// *DirError.
+	Warn Mismatch = iota
+	// Refuse fails the step with a *MismatchError before the command runs.
+	Refuse
+	// Restore switches the work tree to the branch, or commit, that it had, and
+	// makes one anew that is missing. It resets and cleans nothing: where git
+	// refuses for the sake of uncommitted changes, or the branch has moved, it is
+	// a *MismatchError. Variables and a dirty flag that differ are logged.
+	Restore
+)
+
+// Run runs a command as a step: argv is the program and its arguments, which no
+// shell looks at. When it returns nil, the command has ended with code 0 and its
+// Result is durable: a replay returns it and runs nothing.
+//
+// Errors, in the step's *durable.StepError: *ExitError; *StoppedError; *DirError;
+// *MismatchError; why the program could not be started. What a failed attempt has
+// written stands in its note "shell".
+func (w *Workspace) Run(ctx context.Context, step string, argv ...string) (Result, error) {
+	return w.observed(func(ran *bool) (Result, error) {
+		return durable.Step(ctx, step, w.body(ran, true, argv))
+	})
+}
+
+// Retry is Run that is tried again as p says. Every failed attempt is recorded
+// with its exit code and what it has written.
+func (w *Workspace) Retry(ctx context.Context, step string, p durable.Policy, argv ...string) (Result, error) {
+	return w.observed(func(ran *bool) (Result, error) {
+		return durable.Retry(ctx, step, p, w.body(ran, true, argv))
+	})
+}
+
+// Seek runs a command again until check accepts its Result, whatever its exit
+// code: a Result that is refused is a failed attempt, and is kept with it
+// (durable.Failure.Output). before, if not nil, runs ahead of each attempt, in the
+// same step, to change what is to be checked: it sees the earlier failures with
+// durable.Attempt(ctx).
+func (w *Workspace) Seek(ctx context.Context, step string, p durable.Policy, before func(ctx context.Context) error, check func(Result) error, argv ...string) (Result, error) {
+	return w.observed(func(ran *bool) (Result, error) {
+		run := w.body(ran, false, argv)
+		return durable.Seek(ctx, step, p, func(ctx context.Context) (Result, error) {
+			if before != nil {
+				if err := before(ctx); err != nil {
+					return Result{}, err
+				}
+			}
+			return run(ctx)
+		}, check)
+	})
+}
+
+// Exec runs a command in the body of a step of your own, with the context that
+// it is given. An exit code other than 0 is an *ExitError, beside the Result.
+func (w *Workspace) Exec(ctx context.Context, argv ...string) (Result, error) {
+	return w.body(new(bool), true, argv)(ctx)
+}
+
+// observed performs a step and remembers what it has left, if it did not run:
+// what comes next is compared with that.
+func (w *Workspace) observed(perform func(ran *bool) (Result, error)) (Result, error) {
+	ran := false
+	r, err := perform(&ran)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	switch {
+	case ran:
+		w.left = nil
+	case err == nil:
+		left := r.Place
+		left.Git = r.After
+		w.left = &left
+	}
+	return r, err
+}
+
+// body returns the body of a step. With strict, an exit code other than 0 is an
+// error.
+func (w *Workspace) body(ran *bool, strict bool, argv []string) func(ctx context.Context) (Result, error) {
+	return func(ctx context.Context) (Result, error) {
+		*ran = true
+		if len(argv) == 0 || argv[0] == "" {
+			return Result{}, durable.Permanent(errEmpty)
+		}
+		before, err := w.interrupted(ctx)
+		if err != nil {
+			return Result{}, err
+		}
+		env, place, err := w.prepare(ctx, before, argv)
+		if err != nil {
+			return Result{}, err
+		}
+		// Before the start: a crash in between leaves nothing running.
+		mark, err := save(ctx, place)
+		if err != nil {
+			return Result{}, err
+		}
+		c := &command{argv: argv, env: append(env, markName+"="+mark), dir: place.Dir, grace: w.grace(), limit: w.maxOutput(), to: &stream{w: w.Output}}
+		r, err := c.run(ctx)
+		r.Place = *place
+		if !w.NoGit {
+			// Also of a command whose step has ended: what it left is what the next
+			// process finds.
+			r.After = gitState(context.WithoutCancel(ctx), place.Dir)
+		}
+		note(ctx, &r)
+		if err == nil && strict && (r.ExitCode != 0 || c.signal != "") {
+			err = &ExitError{Command: commandLine(argv), Dir: place.Dir, ExitCode: r.ExitCode, Signal: c.signal, Tail: tailOf(&r)}
+		}
+		return r, err
+	}
+}
+
+// note keeps with the attempt what its command came to.
+func note(ctx context.Context, r *Result) {
+	const each = 4 << 10 // notes are bounded, and JSON may take six bytes for one
+	if durable.Attempt(ctx).Key == "" {
+		return
+	}
+	durable.Note(ctx, "shell", struct {
+		ExitCode int    `json:"exit_code"`
+		Stdout   Output `json:"stdout"`
+		Stderr   Output `json:"stderr"`
+	}{r.ExitCode, r.Stdout.shorten(each), r.Stderr.shorten(each)})
+}
+
+func (w *Workspace) grace() time.Duration {
+	if w.Grace > 0 {
+		return w.Grace
+	}
+	return DefaultGrace
+}
+
+func (w *Workspace) maxOutput() int {
+	if w.MaxOutput > 0 {
+		return w.MaxOutput
+	}
+	return DefaultMaxOutput
+}
+
+// prepare returns where a command is to run, once it is as it should be. before is
+// the place of the attempt that was interrupted, nil if there is none.
+func (w *Workspace) prepare(ctx context.Context, before *Place, argv []string) (env []string, now *Place, err error) {
+	w.mu.Lock()
+	was := w.left
+	w.mu.Unlock()
+	if before != nil {
+		was = before
+	}
+	dir, err := w.dir(ctx, was)
+	if err != nil {
+		return nil, nil, err
+	}
+	env, recorded := w.environment()
+	now = &Place{Dir: dir, Args: append([]string{argv[0]}, durable.RedactArgs(argv[1:])...), Env: recorded}
+	if !w.NoGit {
+		now.Git = gitState(ctx, dir)
+	}
+	if was == nil {
+		return env, now, nil
+	}
+	list := differences(was, now)
+	if w.OnMismatch == Restore && moved(was, now) {
+		if err := restore(ctx, dir, was.Git); err != nil {
+			return nil, nil, w.mismatch(ctx, dir, list, err)
+		}
+		now.Git = gitState(ctx, dir)
+		list = differences(was, now)
+	}
+	switch {
+	case len(list) == 0:
+	case w.OnMismatch == Refuse:
+		return nil, nil, w.mismatch(ctx, dir, list, nil)
+	default:
+		durable.Logger(ctx).Warn("shell: the place of the command is not as it was when the run was interrupted", "dir", dir, "differences", list)
+	}
+	return env, now, nil
+}
+
+// moved reports whether the work tree stands elsewhere.
+func moved(was, now *Place) bool {
+	return was.Git != nil && (now.Git == nil || was.Git.Head != now.Git.Head || was.Git.Branch != now.Git.Branch)
+}
+
+func (w *Workspace) mismatch(ctx context.Context, dir string, list []string, err error) error {
+	a := durable.Attempt(ctx)
+	e := &MismatchError{RunID: a.RunID, Step: a.Key, Dir: dir, Differences: list}
+	if err != nil {
+		e.Problem = err.Error()
+	}
+	return durable.Permanent(e)
+}
+
+// dir returns the working directory, absolute and without links.
+func (w *Workspace) dir(ctx context.Context, was *Place) (string, error) {
+	dir, err := filepath.Abs(w.Dir)
+	if err != nil {
+		return "", fmt.Errorf("shell: the working directory: %w", err)
+	}
+	info, err := os.Stat(dir)
+	if os.IsNotExist(err) && w.OnMismatch == Restore && was != nil {
+		if err := restore(ctx, dir, was.Git); err != nil {
+			return "", w.mismatch(ctx, dir, []string{"it does not exist"}, err)
+		}
+		info, err = os.Stat(dir)
+	}
+	problem := ""
+	switch {
+	case os.IsNotExist(err):
+		problem = "does not exist any more"
+		if was == nil {
+			problem = "does not exist"
+		}
+	case err != nil:
+		return "", fmt.Errorf("shell: the working directory: %w", err)
+	case !info.IsDir():
+		problem = "is not a directory"
+	}
+	if problem != "" {
+		a := durable.Attempt(ctx)
+		e := &DirError{RunID: a.RunID, Step: a.Key, Dir: dir, Problem: problem}
+		if was != nil && was.Git != nil {
+			e.Repository, e.Branch, e.Head = was.Git.Repository, was.Git.Branch, was.Git.Head
+		}
+		return "", durable.Permanent(e)
+	}
+	return filepath.EvalSymlinks(dir)
+}
