@@ -92,13 +92,15 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		st.ended = time.Now()
 		took := st.ended.Sub(clock)
 		st.measureAttempt(took, err)
-		end := attemptEnd{number: n, at: st.ended, took: took, outcome: outcomeOK, err: err}
 		if err == nil {
+			at := st.ended // recording takes it away
 			err = st.succeed(a, payload, took)
-			st.tell(ctx, end.settled(err, true))
+			if r.tells(ctx) {
+				st.tell(ctx, attemptEnd{number: n, at: at, took: took, outcome: outcomeOK}.settled(err, true))
+			}
 			return err
 		}
-		end.outcome = outcomeFailed
+		end := attemptEnd{number: n, at: st.ended, took: took, outcome: outcomeFailed, err: err}
 		if stopped := st.call.scope.spoiled(); stopped != nil {
 			// Stopped from outside: what the body made of that is no failure
 			// of the step.

@@ -176,7 +176,7 @@ func traced(t *testing.T, name string, mode durable.TraceMode, deaths []death) (
 func attr(s *tracetest.SpanStub, key string) string {
 	for _, a := range s.Attributes {
 		if string(a.Key) == key {
-			return a.Value.Emit()
+			return a.Value.String()
 		}
 	}
 	return ""
@@ -242,8 +242,10 @@ func compare(t *testing.T, name string, mode durable.TraceMode, spans tracetest.
 			missing++
 		}
 	}
-	if name == "branches and items" {
-		kills *= 4 // so many outcomes may share a write
+	if at != "not killed" && (name == "branches and items" || name == "child") {
+		// Others may record and not get to export while one meets its end, and
+		// several may share a write.
+		kills = max(4*kills, 4)
 	}
 	require.LessOrEqual(t, missing, kills, "%s: of %v only %v", at, want, got)
 	for k, n := range got {

@@ -95,6 +95,11 @@ func (st *step) traceAttempt(ctx context.Context, n int) context.Context {
 	return inner
 }
 
+// tells reports whether anybody hears of an attempt that went well.
+func (r *run) tells(ctx context.Context) bool {
+	return r.segment != nil || r.eng.log.Enabled(ctx, slog.LevelDebug)
+}
+
 // tell says how an attempt ended, in spans and in the log, once what it came to
 // is recorded: a process that is killed before has made no attempt that counts.
 func (st *step) tell(ctx context.Context, end attemptEnd) {
