@@ -73,7 +73,6 @@ var rules = []rule{
 	{path: "archive", ours: []string{"durable", "store", "internal"}, modules: []string{compress}},
 	{path: "dashboard", ours: []string{"client", "durable", "store", "internal/outline"}},
 	{path: "dashboard/internal/shots", ours: []string{"dashboard", "durable", "store"}, modules: []string{chromedp, cdproto}, anyBackend: true},
-	{path: "dashboard/internal/shots", ours: []string{"dashboard", "durable", "store"}, modules: []string{"github.com/chromedp/chromedp", "github.com/chromedp/cdproto"}, anyBackend: true, forTests: true},
 	{path: "client"},
 	{path: "cli", ours: []string{"durable", "store", "client", "archive", "internal"}, modules: []string{cobra, pflag, term, yaml, progressbar, sys}},
 	{path: "cli/internal/shop", ours: []string{"cli", "durable", "dashboard", "store"}, modules: []string{cobra}, anyBackend: true},
@@ -86,8 +85,6 @@ var rules = []rule{
 	{
 		path: "bench", ours: []string{"dashboard", "durable", "store", "internal"},
 		modules: []string{sqlx, sqlite3, pq, otelSDK, otelSDK + "/metric"}, anyBackend: true, forTests: true,
-		path: "bench", ours: []string{"dashboard", "durable", "store", "internal"},
-		modules: []string{sqlx, sqlite3, pq}, anyBackend: true, forTests: true,
 	},
 
 	// Nobody's API. It serves the backends and the SDK, so it may not know them.
