@@ -78,6 +78,7 @@ var rules = []rule{
 	{path: "cli/internal/shop", ours: []string{"cli", "durable", "dashboard", "store"}, modules: []string{cobra}, anyBackend: true},
 	{path: "cmd", ours: []string{"cli", "store"}, anyBackend: true},
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
+	{path: "examples/pipeline", ours: []string{"cli", "client", "dashboard", "durable", "shell", "store"}, modules: []string{cobra}, anyBackend: true},
 	{
 		path: "examples/telemetry", ours: []string{"durable", "store", "internal/otlptest", "internal/termview", "internal/tracecheck"}, anyBackend: true,
 		modules: []string{otel, otel + "/trace", otelSDK, otelSDK + "/metric", otlpTraces, otlpMetrics},
