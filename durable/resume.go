@@ -153,7 +153,6 @@ func (e *Engine) resumable(ctx context.Context, row *store.Run, force bool) erro
 		no.Reason = "it is paused"
 		return no
 	case row.Status == store.Cancelled && !force:
-		no.Reason = "ResumeOptions.Force takes the cancel back"
 		return no
 	case row.Status == store.Failed || row.Status == store.Interrupted || row.Status == store.Cancelled:
 		if no.Reason = e.pastDeadline(row); no.Reason != "" {
