@@ -57,7 +57,7 @@ func (a *app) resumeLastCommand() *cobra.Command {
 func (f *resumeFlags) register(cmd *cobra.Command) {
 	fl := cmd.Flags()
 	fl.StringVar(&f.fromCheckpoint, "from-checkpoint", "", "go back to this checkpoint (its ID, or the step's name); what came later runs again, on a new branch")
-	fl.BoolVar(&f.force, "force", false, "match changed code by name; restart a run that has no checkpoint; let what must run once run again")
+	fl.BoolVar(&f.force, "force", false, "match changed code by name; restart a run that has no checkpoint; let what must run once run again; take a cancel back")
 	fl.BoolVar(&f.resetFailures, "reset-failures", false, "give the failed step all its attempts again")
 	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be skipped and what would run, and do nothing")
 	fl.BoolVar(&f.verbose, "verbose", false, "say of each step what is restored")
@@ -107,6 +107,11 @@ func (c *call) resume(id string, f resumeFlags) error {
 		}
 	}
 	if here && !f.dryRun {
+		// What this program cannot read it must not take up: that would cost the
+		// run what is known of its failure.
+		if err := l.eng.CheckResume(c.ctx, id, o); err != nil {
+			return c.notResumed(t, s, err)
+		}
 		c.catch()
 	}
 	standing, _ := t.standing(c.ctx, id) // it only adds to what is said
@@ -172,7 +177,7 @@ func (c *call) notResumable(s *Session, reason string) *failure {
 	case s.Status == string(store.Completed):
 		f.next = "Copy it: " + c.self("fork", s.ID, "--from", strconv.FormatInt(c.firstCheckpoint(s.ID), 10))
 	case s.Status == string(store.Cancelled):
-		f.next = "Copy it: " + c.self("fork", s.ID)
+		f.next = "Take the cancel back: " + c.self("resume", s.ID, "--force")
 	case s.prompt:
 		f.next = "Answer it: " + c.self("approve", s.ID)
 	case s.Status == string(store.Waiting) || s.Status == string(store.Pending):

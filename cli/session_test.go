@@ -187,6 +187,17 @@ func TestRefusalsSayWhatHappenedAndWhatToDoAndChangeNothing(t *testing.T) {
 	done := d.sh("shop durable resume counted")
 	require.Equal(t, answer{"", "Session counted is not resumable (status: completed)\nCopy it: shop durable fork counted --from 1\n", 4}, done)
 
+	s := d.terminal("shop durable run checkout --id called-off " + order)
+	s.until("? Ship order-42?")
+	d.ok("durable --store shop.db cancel called-off")
+	require.Equal(t, 1, s.end(), plain(s.seen))
+	off := d.sh("durable --store shop.db resume called-off")
+	require.Equal(t, answer{"", "Session called-off is not resumable (status: cancelled)\nTake the cancel back: durable resume called-off --force --store shop.db\n", 4}, off)
+	s = d.terminal("shop durable resume called-off --force")
+	s.until("? Ship order-42?")
+	d.ok("shop durable approve called-off")
+	require.Equal(t, 0, s.end(), plain(s.seen))
+
 	wrong := d.sh("shop durable run count --id bad --input '\"no number\"'")
 	require.Equal(t, 2, wrong.code, "an input that is none starts nothing: %s", wrong.err)
 	require.Equal(t, 3, d.sh("shop durable sessions show bad").code)

@@ -87,8 +87,8 @@ func (r *run) enterSegment(s *segment) {
 // reenterSegment takes up the segment of a run that is loaded again, which
 // stands in the history.
 func (r *run) reenterSegment() {
-	if r.segment != nil {
-		return
+	if r.segment != nil || r.fromClaim {
+		return // it has entered one, or is not traced
 	}
 	if m := r.past.segment; m.epoch == r.row.Epoch {
 		if sc := parseTrace(m.trace); sc.IsValid() {

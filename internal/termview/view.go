@@ -106,7 +106,8 @@ func (v *View) Event(ev store.Event) error {
 }
 
 // Restart forgets everything but the events it is given: those of the history
-// behind a cut. They are not printed, the cut is.
+// behind a cut. They are not printed, the cut is, and what a person is still
+// asked.
 func (v *View) Restart(cut store.Event, history []store.Event) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -118,7 +119,14 @@ func (v *View) Restart(cut store.Event, history []store.Event) error {
 		}
 	}
 	if cut.Seq > 0 {
-		v.screen.draw([]string{v.screen.o.paint(faint, fmt.Sprintf("Going on from %s (branch %d)", where(v.tracker.Standing()), cut.Branch))}, v.live())
+		now := v.tracker.Standing()
+		lines := []string{v.screen.o.paint(faint, fmt.Sprintf("Going on from %s (branch %d)", where(now), cut.Branch))}
+		for i := range history {
+			if ev := &history[i]; ev.Type == store.WaitRequested && callOf(now, ev.Key).Prompt != "" {
+				lines = append(lines, v.tell(ev, now)...)
+			}
+		}
+		v.screen.draw(lines, v.live())
 	}
 	return nil
 }
