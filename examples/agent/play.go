@@ -139,22 +139,7 @@ func (s *stage) write(ctx context.Context, t Ticket) error {
 // agent starts a process that answers tickets, and returns when it is up.
 func (s *stage) agent(ctx context.Context) (*demo.Process, error) {
 	s.agents++
-	who := fmt.Sprint("agent ", s.agents)
-	p, err := demo.Start(ctx, roleAgent, func(line string) { s.tl.Say(who, line) }, s.dir, s.model)
-	if err != nil {
-		return nil, err
-	}
-	for {
-		switch line, err := p.Line(); {
-		case err != nil:
-			p.Stop()
-			return nil, fmt.Errorf("%s did not come up: %w", who, err)
-		case line == serving:
-			return p, nil
-		default:
-			s.tl.Say(who, line)
-		}
-	}
+	return demo.StartServing(ctx, s.tl, fmt.Sprint("agent ", s.agents), roleAgent, serving, s.dir, s.model)
 }
 
 // agentKilled starts an agent and kills it when the moment has come.

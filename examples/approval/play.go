@@ -114,22 +114,7 @@ func (s *stage) rejected(ctx context.Context) error {
 // serve starts a process that executes deployments, and returns when it is up.
 func (s *stage) serve(ctx context.Context) (*demo.Process, error) {
 	s.served++
-	who := fmt.Sprintf("serve %d", s.served)
-	p, err := demo.Start(ctx, "serve", func(line string) { s.tl.Say(who, line) }, "-dir", s.dir, "serve")
-	if err != nil {
-		return nil, err
-	}
-	for {
-		switch line, err := p.Line(); {
-		case err != nil:
-			p.Stop()
-			return nil, fmt.Errorf("%s did not come up: %w", who, err)
-		case line == serving:
-			return p, nil
-		default:
-			s.tl.Say(who, line)
-		}
-	}
+	return demo.StartServing(ctx, s.tl, fmt.Sprintf("serve %d", s.served), "serve", serving, "-dir", s.dir, "serve")
 }
 
 func (s *stage) kill(p *demo.Process) error {

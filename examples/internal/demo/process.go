@@ -125,3 +125,23 @@ func (p *Process) Stop() {
 		_, _ = p.Kill()
 	}
 }
+
+// StartServing starts this program again in a role, whatever it says goes to the
+// timeline, and returns once it prints the line by which it says that it is up.
+func StartServing(ctx context.Context, tl *Timeline, who, role, up string, args ...string) (*Process, error) {
+	p, err := Start(ctx, role, func(line string) { tl.Say(who, line) }, args...)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		switch line, err := p.Line(); {
+		case err != nil:
+			p.Stop()
+			return nil, fmt.Errorf("%s did not come up: %w", who, err)
+		case line == up:
+			return p, nil
+		default:
+			tl.Say(who, line)
+		}
+	}
+}
