@@ -94,7 +94,9 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		st.measureAttempt(took, err)
 		if err == nil {
 			at := st.ended // recording takes it away
-			err = st.succeed(a, payload, took)
+			if err = st.succeed(a, payload, took); err == nil {
+				st.measureStep(nil)
+			}
 			if r.tells(ctx) {
 				st.tell(ctx, attemptEnd{number: n, at: at, took: took, outcome: outcomeOK}.settled(err, true))
 			}
@@ -111,7 +113,11 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		v := st.policy.judge(n, err, st.start, r.eng.now(), rand.Float64())
 		if v.final {
 			err = st.fail(a, err, v.reason, took)
-			st.tell(ctx, end.settled(notOfStep(err), true))
+			unrecorded := notOfStep(err)
+			if unrecorded == nil {
+				st.measureStep(err)
+			}
+			st.tell(ctx, end.settled(unrecorded, true))
 			return err
 		}
 		wait, err = st.failOnce(a, err, payload, v.pause, took)

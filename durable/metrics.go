@@ -30,7 +30,8 @@ var secondsBuckets = []float64{0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 
 
 type metrics struct {
 	started, finished, recovered, retries, fenced, replayed, lost metric.Int64Counter
-	runDuration, attemptDuration, commitDuration, timerLag        metric.Float64Histogram
+	runDuration, stepDuration, attemptDuration                    metric.Float64Histogram
+	commitDuration, timerLag                                      metric.Float64Histogram
 	batch                                                         metric.Int64Histogram
 	registered                                                    metric.Registration
 }
@@ -67,6 +68,7 @@ func (e *Engine) newMetrics(p metric.MeterProvider) (*metrics, error) {
 	m.replayed = counter("durable.replay.steps", "{step}", "Steps that were read from the history instead of being run.")
 	m.lost = counter("durable.lease.lost", "{lease}", "Beats that came after the lease had run out.")
 	m.runDuration = seconds("durable.run.duration", "From a run's start to its end, over all processes.")
+	m.stepDuration = seconds("durable.step.duration", "From the first attempt of a step to its outcome, pauses and crashes in between included.")
 	m.attemptDuration = seconds("durable.attempt.duration", "Time in the body of a step, by outcome.")
 	m.commitDuration = seconds("durable.commit.duration", "Time of a commit of the store.")
 	m.timerLag = seconds("durable.timer.lag", "How much later than its time a sleep ended.")
@@ -174,11 +176,22 @@ func (st *step) measureAttempt(took time.Duration, err error) {
 	if !h.Enabled(context.Background()) {
 		return
 	}
-	outcome := "ok"
+	measure(h, took, attrWorkflow.String(r.row.Workflow), metricOutcome.String(metricOf(err)))
+}
+
+func metricOf(err error) string {
 	if err != nil {
-		outcome = "failed"
+		return outcomeFailed
 	}
-	measure(h, took, attrWorkflow.String(r.row.Workflow), metricOutcome.String(outcome))
+	return outcomeOK
+}
+
+// measureStep records how long it took to come to an outcome, which is recorded.
+func (st *step) measureStep(err error) {
+	r := st.call.scope.run
+	if h := r.eng.metrics.stepDuration; h.Enabled(context.Background()) {
+		measure(h, r.eng.now().Sub(st.start), attrWorkflow.String(r.row.Workflow), metricOutcome.String(metricOf(err)))
+	}
 }
 
 // clock returns when a commit began, zero if nobody listens.

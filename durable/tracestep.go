@@ -53,7 +53,11 @@ func notOfStep(err error) error {
 func (st *step) giveUp(ctx context.Context, n int, err error, reason string) error {
 	failed := st.fail(&attempt{step: st, number: n}, err, reason, 0)
 	end := attemptEnd{number: n, at: time.Now(), outcome: outcomeFailed, err: err}
-	st.tell(ctx, end.settled(notOfStep(failed), true))
+	unrecorded := notOfStep(failed)
+	if unrecorded == nil && st.start != 0 {
+		st.measureStep(failed)
+	}
+	st.tell(ctx, end.settled(unrecorded, true))
 	return failed
 }
 

@@ -138,6 +138,8 @@ func requireMetrics(t *testing.T, points []otlptest.Point) {
 		"durable.replay.steps durable.workflow.name=order":                               3,
 		"durable.step.retries durable.workflow.name=order":                               1,
 		"durable.step.retries durable.workflow.name=undone":                              1,
+		"durable.step.duration durable.outcome=ok durable.workflow.name=order":           3,
+		"durable.step.duration durable.outcome=failed durable.workflow.name=undone":      1,
 		"durable.attempt.duration durable.outcome=failed durable.workflow.name=order":    1,
 		"durable.attempt.duration durable.outcome=ok durable.workflow.name=order":        3,
 		"durable.attempt.duration durable.outcome=failed durable.workflow.name=undone":   2,
