@@ -21,6 +21,7 @@ var cases = []benchCase{
 	{"IDLE", (*target).isDurable, idle},
 	{"SLEEP", (*target).isDurable, sleep},
 	{"SIGNAL", (*target).isDurable, signals},
+	{"OVERHEAD", (*target).isDatabase, overhead},
 	{"CARE", (*target).isDurable, care},
 	{"DASH", (*target).isDurable, dash},
 }

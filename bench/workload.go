@@ -36,10 +36,13 @@ func withOptions(ctx context.Context, s store.Store, o durable.Options, fn func(
 }
 
 // steps makes n steps with an int result.
-func steps(ctx context.Context, n int) (int, error) {
+func steps(ctx context.Context, n int) (int, error) { return stepsOf(ctx, n, func() {}) }
+
+// stepsOf makes n steps with an int result and this body.
+func stepsOf(ctx context.Context, n int, body func()) (int, error) {
 	sum := 0
 	for i := range n {
-		v, err := durable.Step(ctx, "step", func(context.Context) (int, error) { return i, nil })
+		v, err := durable.Step(ctx, "step", func(context.Context) (int, error) { body(); return i, nil })
 		if err != nil {
 			return 0, err
 		}
@@ -53,17 +56,18 @@ func steps(ctx context.Context, n int) (int, error) {
 type stepper struct {
 	blocks chan int // sizes; closed at the end of a run
 	took   chan time.Duration
+	body   func() // of each step
 }
 
 func newStepper() *stepper {
-	return &stepper{blocks: make(chan int), took: make(chan time.Duration)}
+	return &stepper{blocks: make(chan int), took: make(chan time.Duration), body: func() {}}
 }
 
 func (s *stepper) work(ctx context.Context, _ int) (int, error) {
 	sum := 0
 	for n := range s.blocks {
 		began := time.Now()
-		v, err := steps(ctx, n)
+		v, err := stepsOf(ctx, n, s.body)
 		if err != nil {
 			return 0, err
 		}
