@@ -280,14 +280,13 @@ func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, erro
 		if o.prompt != "" {
 			sample = sampleOf(o.wanted)
 		}
-		w := &write{}
+		w := &write{parks: p}
 		w.then = func(err error) {
 			if err == nil {
 				r.inbox.placed(mail, w.events[len(w.events)-1].Seq)
 			}
 		}
 		_, err = s.recordWith(c, store.Event{Type: store.WaitRequested, Data: o.data(&eventData{Prompt: o.prompt, Until: until, Name: c.name, Beside: r.othersGoOn(), Sample: sample})}, w)
-		r.said(p)
 	}
 	if err != nil {
 		return nil, err

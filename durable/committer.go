@@ -35,6 +35,9 @@ type write struct {
 	// clock is when the events happened; zero: now.
 	clock time.Time
 
+	// parks is the wait that the write records; see parking.unsaid.
+	parks *parking
+
 	// compose, if set, completes the write when it gets its place in the log,
 	// under the committer's mutex: what it decides, it decides in that order. It
 	// must not fail, and changes events, row and nothing else.
@@ -160,6 +163,9 @@ func (c *committer) admit(r *run, w *write) error {
 		w.compose(w)
 	}
 	r.stamp(w.events, w.clock)
+	if w.parks != nil {
+		w.parks.unsaid = false
+	}
 	if w.create == nil && !w.yield {
 		w.row = r.follow().Over(w.row)
 	}

@@ -17,8 +17,10 @@ type parking struct {
 	code  string     // CodeApproval when a person is asked
 	text  string     // the prompt
 	own   bool       // the goroutine is one that the engine began
-	// unsaid: the event by which it waits is not recorded yet. To unload the run
-	// now would have it wait anew later, and nobody would be asked meanwhile.
+	// unsaid: the event by which it waits is not on its way to the store yet (see
+	// write.parks). Until then the run is busy: a row that says it waits would
+	// leave the wait out, which nobody would then come to record after a crash,
+	// or once the run is unloaded.
 	unsaid bool
 	since  time.Time
 }
@@ -41,15 +43,19 @@ func (r *run) othersGoOn() bool {
 	c := r.eng.committer
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(r.parked) < r.branches
+	return r.parkedOnRecord()+1 < r.branches
 }
 
-// said says that the event by which p waits is recorded.
-func (r *run) said(p *parking) {
-	c := r.eng.committer
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	p.unsaid = false
+// parkedOnRecord returns how many goroutines of the run are parked by what is on record,
+// or about to be. The committer's mutex is held.
+func (r *run) parkedOnRecord() int {
+	n := 0
+	for p := range r.parked {
+		if !p.unsaid {
+			n++
+		}
+	}
+	return n
 }
 
 func (r *run) unpark(p *parking) {
@@ -73,7 +79,7 @@ type rowState struct {
 // wanted returns what the row should say now. The committer's mutex is held.
 func (r *run) wanted() rowState {
 	seen, handed := r.inbox.noticed()
-	if len(r.parked) < r.branches || handed > 0 {
+	if r.parkedOnRecord() < r.branches || handed > 0 {
 		// Somebody may go on, or is about to: a message was handed to its wait.
 		return rowState{status: store.Running, seen: r.rowSays.seen}
 	}

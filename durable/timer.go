@@ -65,8 +65,7 @@ func (s *scope) sleep(until func() store.Time) error {
 	if c.opened() {
 		err = r.syncRow()
 	} else {
-		_, err = s.record(&c, store.Event{Type: store.TimerSet, Data: (&eventData{Until: at}).encode()})
-		r.said(p)
+		_, err = s.recordWith(&c, store.Event{Type: store.TimerSet, Data: (&eventData{Until: at}).encode()}, &write{parks: p})
 	}
 	if err == nil {
 		_, err = s.waitFor(p, nil)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
 // presence counts how many executions of a workflow function are under way.
@@ -505,5 +506,55 @@ func TestNoSleepIsForgottenWhenManyBeginAtOnce(t *testing.T) {
 			}
 			require.Equal(t, n, set)
 		})
+	}
+}
+
+// Whenever the process dies while several begin to wait, the row does not say that
+// all of them do before each of them is on record: nobody would take the run up to
+// record the others.
+func TestARunKilledWhileManyBeginToWaitAsksAllOfThem(t *testing.T) {
+	const n = 6
+	wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+		g := durable.NewGroup(ctx)
+		for range n {
+			g.Go("b", func(ctx context.Context) error {
+				_, err := durable.Await[int](ctx, "go", durable.Prompt("Go?"))
+				return err
+			})
+		}
+		return 0, g.Wait()
+	})
+	for range 100 {
+		for at := 2; at <= n+2; at++ {
+			synctest.Test(t, func(t *testing.T) {
+				data := memory.Open()
+				defer func() { require.NoError(t, data.Close()) }()
+				live := func(m *mortal, begin bool) {
+					eng, err := durable.Open(context.Background(), m, durable.Options{Workflows: []durable.Definition{wf}, Logger: quiet})
+					require.NoError(t, err)
+					ctx := durable.NewContext(context.Background(), eng)
+					_, err = durable.Recover(ctx)
+					require.NoError(t, err)
+					if begin {
+						_, _ = wf.Start(ctx, "r", 0)
+					}
+					synctest.Wait()
+					_ = eng.Close()
+				}
+				live(&mortal{Store: data.Handle(), died: make(chan struct{}), dieAt: at, after: true}, true)
+				time.Sleep(2 * durable.DefaultLease)
+				live(&mortal{Store: data.Handle(), died: make(chan struct{})}, false)
+				h, err := data.Load(context.Background(), "r", store.Cursor{})
+				require.NoError(t, err)
+				asked := 0
+				for e, err := range h.Events {
+					require.NoError(t, err)
+					if e.Type == store.WaitRequested {
+						asked++
+					}
+				}
+				require.Equal(t, n, asked, "killed after write %d", at)
+			})
+		}
 	}
 }
