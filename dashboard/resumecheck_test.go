@@ -18,10 +18,22 @@ import (
 // nothing is waited for there (A1).
 func (s *site) torn(from, id string, n int) {
 	s.t.Helper()
+	s.retell(from, id, n, store.Waiting)
+}
+
+// leaveRunning makes a run that a process which is gone was executing.
+func (s *site) leaveRunning(from, id string, n int) {
+	s.t.Helper()
+	s.retell(from, id, n, store.Running)
+}
+
+// retell makes a run from the first n events of another.
+func (s *site) retell(from, id string, n int, status store.Status) {
+	s.t.Helper()
 	h, err := s.st.Load(context.Background(), from, store.Cursor{})
 	require.NoError(s.t, err)
 	row := h.Run
-	row.ID, row.Status, row.Owner, row.EndedAt, row.Inbox, row.Seen, row.Last = id, store.Waiting, "gone", 0, 0, 0, nil
+	row.ID, row.Status, row.Owner, row.EndedAt, row.Inbox, row.Seen, row.Last = id, status, "gone", 0, 0, 0, nil
 	var events []store.Event
 	var before uint32
 	for e, err := range h.Events {
