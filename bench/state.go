@@ -14,12 +14,12 @@ import (
 // A large state: what a step returns, and how many of them a run has behind it
 // that is resumed.
 const (
-	stateSize  = 8 << 20
+	stateSize  = 4 << 20
 	stateSteps = 8
 )
 
 // state measures what a large state costs: SAVE, from the return of a step's body
-// with 8 MiB that do not compress to the return of Step, when it is durable; and
+// with 4 MiB that do not compress to the return of Step, when it is durable; and
 // RESUME, from the call of Recover, which claims the run, to its first new line,
 // with eight such results behind it, all of which it has read again.
 func state(ctx context.Context, t *target, n size) ([]result, error) {
