@@ -16,6 +16,7 @@ var cases = []benchCase{
 	{"MAP", (*target).isDatabase, mapping},
 	{"START", (*target).isDatabase, start},
 	{"REPLAY", (*target).isDurable, replay},
+	{"STATE", (*target).isDurable, state},
 	{"ENGINE", (*target).isMemory, engine},
 	{"STATEMENTS", (*target).isDurable, statements},
 	{"IDLE", (*target).isDurable, idle},

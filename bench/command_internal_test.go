@@ -40,6 +40,7 @@ var tiny = size{
 var waiting = map[string][]string{
 	"PAR":    {"PAR", "PAR branch"},
 	"MAP":    {"MAP"},
+	"STATE":  {"SAVE", "RESUME"},
 	"CARE":   {"VERIFY", "RETENTION"},
 	"SLEEP":  {"SLEEP start", "SLEEP memory", "SLEEP heap", "SLEEP idle", "SLEEP wake-up"},
 	"SIGNAL": {"SIGNAL p50", "SIGNAL p99", "SIGNAL away p50", "SIGNAL away p99"},

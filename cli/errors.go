@@ -86,14 +86,16 @@ func (c *call) explain(err error) *failure {
 	}
 	f = &failure{code: "internal", message: err.Error(), exit: ExitFailed, err: err}
 	var (
-		no       *durable.NotResumableError
-		ended    *durable.NotRunningError
-		occupied *store.OccupiedError
-		changed  *durable.DefinitionChangedError
-		schema   *store.SchemaError
-		crossing *durable.CrossingError
-		at       *durable.CheckpointError
-		owned    *store.OwnedError
+		no         *durable.NotResumableError
+		ended      *durable.NotRunningError
+		occupied   *store.OccupiedError
+		changed    *durable.DefinitionChangedError
+		schema     *store.SchemaError
+		crossing   *durable.CrossingError
+		at         *durable.CheckpointError
+		owned      *store.OwnedError
+		damaged    *durable.DamagedError
+		unreadable *durable.UndecodableError
 	)
 	refuse := func(code string) { f.code, f.exit = code, ExitRefused }
 	switch {
@@ -127,6 +129,12 @@ func (c *call) explain(err error) *failure {
 		refuse("refused")
 	case errors.Is(err, durable.ErrBadFile):
 		refuse("bad_file")
+	case errors.As(err, &damaged):
+		refuse("damaged")
+		f.next = "Mend: " + c.self("checkpoints", "repair", damaged.RunID, "--dry-run")
+	case errors.As(err, &unreadable):
+		refuse("undecodable")
+		f.next = "Look at it: " + c.self("checkpoints", "validate", unreadable.RunID) + "\nThen run a program that can read it"
 	case errors.Is(err, store.ErrCorrupt):
 		refuse("damaged")
 		f.next = "Look at it: " + c.self("checkpoints", "validate")

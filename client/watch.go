@@ -45,7 +45,9 @@ const (
 
 // Watch yields what happens to a run: at once its row, whether it is executed and
 // what it asks, then its events behind after, and those that come. It ends after
-// the event that ends the run, or when ctx ends, without an error. A connection
+// the event that ends the run, or when ctx ends, without an error; and when nobody
+// has executed the run for a heartbeat of the server, with an Update whose Executor
+// says why: call Watch again to go on waiting. A connection
 // that breaks is made anew, and goes on behind the last event. A server that
 // refuses is an error: ErrNotFound, ErrForbidden, ErrBusy; one that is not
 // reached, or not well, is tried again until ctx ends.

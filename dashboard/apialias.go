@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -74,10 +75,14 @@ func (h *handler) postResumeWaiting(w http.ResponseWriter, r *http.Request) erro
 // reviveWaiting sees to it that a run which waits can be answered. There is
 // nothing to be executed until the answer comes: what is asked stands in the
 // history, and whoever serves the run claims it then. What is inconsistent is
-// mended now.
+// mended now, and a run that has waited for nothing goes on.
 func (h *handler) reviveWaiting(r *http.Request, id string) (string, error) {
-	if _, err := h.eng.RecoverRun(r.Context(), id); err != nil {
+	rec, err := h.eng.RecoverRun(r.Context(), id)
+	if err != nil {
 		return "", err
+	}
+	if rec.Needed && rec.Code != durable.CodeE2 {
+		return fmt.Sprintf("Workflow %s resumed", id), h.unpark(r, id)
 	}
 	open, err := h.eng.ApprovalsOf(r.Context(), id)
 	if err != nil {
@@ -87,6 +92,20 @@ func (h *handler) reviveWaiting(r *http.Request, id string) (string, error) {
 		return "", &requestError{http.StatusConflict, "no_checkpoint", fmt.Sprintf("run %s waits at no checkpoint that somebody could answer", id), "it goes on by itself when its time comes"}
 	}
 	return fmt.Sprintf("Workflow %s waits for an answer: %s", id, h.redact(open[0].Prompt)), nil
+}
+
+// unpark resumes a run that a repair has left to a person. One that was left to
+// whoever serves it may be under way already.
+func (h *handler) unpark(r *http.Request, id string) error {
+	log, err := h.eng.Store().Load(r.Context(), id, rowOnly)
+	if err != nil {
+		return fmt.Errorf("run %s: %w", id, unavailable(err))
+	}
+	if log.Run.Status != store.Interrupted || log.Run.Code == "" {
+		return nil
+	}
+	_, err = h.eng.Resume(r.Context(), id, durable.ResumeOptions{})
+	return err
 }
 
 // getRunsAlias serves GET /runs: the runs of the store, or, with source=git, those

@@ -201,7 +201,7 @@ func TestAStreamSaysWhenNobodyExecutesTheRun(t *testing.T) {
 	s := open(t, st, dashboard.Options{})
 	s.asks("r")
 	require.NoError(t, s.eng.Close())
-	s.serve(durable.Options{}, dashboard.Options{Heartbeat: 50 * time.Millisecond}) // knows no workflow
+	s.serve(durable.Options{}, dashboard.Options{Heartbeat: 1500 * time.Millisecond}) // knows no workflow; longer than the list of executors is kept
 	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
 	defer stop()
 	told := false
@@ -223,6 +223,52 @@ func TestAStreamSaysWhenNobodyExecutesTheRun(t *testing.T) {
 		break
 	}
 	require.True(t, told)
+}
+
+func TestAStreamOfARunThatNobodyExecutesEndsAndSaysSo(t *testing.T) {
+	st := memoryStore(t)
+	s := open(t, st, dashboard.Options{})
+	asked := s.asks("r")
+	require.NoError(t, s.eng.Close())
+	s.serve(durable.Options{}, dashboard.Options{Heartbeat: 50 * time.Millisecond}) // knows no workflow
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	watch := func(after int64) (events int, last *client.Executed) {
+		for u, err := range s.c.Watch(ctx, "r", after) {
+			require.NoError(t, err)
+			if last = u.Executor; u.Event != nil {
+				events++
+			}
+			require.False(t, u.Reconnected, "it is no broken connection")
+		}
+		require.NoError(t, ctx.Err(), "the stream does not end")
+		return events, last
+	}
+	events, last := watch(0)
+	require.EqualValues(t, asked.LastSeq, events, "all that was recorded came first")
+	require.NotNil(t, last)
+	require.False(t, last.Executed)
+	require.Contains(t, last.Nobody, "nobody alive serves workflow checkout")
+	_, last = watch(int64(events))
+	require.NotNil(t, last, "and again for who comes back")
+
+	raw := s.stream(ctx, "/api/runs/r/stream", "")
+	end := ""
+	for m, ok := raw(); ok; m, ok = raw() {
+		end = m.event + " " + m.data
+	}
+	require.Contains(t, end, "end {")
+	require.Contains(t, end, `"executed":false`)
+	require.Contains(t, end, `"nobody":"nobody alive serves workflow checkout`)
+
+	s.serve(durable.Options{Workflows: []durable.Definition{s.shop.workflow()}}, dashboard.Options{Heartbeat: 20 * time.Millisecond})
+	live, leave := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer leave()
+	for u, err := range s.c.Watch(live, "r", 0) {
+		require.NoError(t, err)
+		require.True(t, u.Executor == nil || u.Executor.Executed)
+	}
+	require.ErrorIs(t, live.Err(), context.DeadlineExceeded, "a run that waits for a person where it is served is followed on")
 }
 
 func TestAClientThatLeavesDoesNotStopARun(t *testing.T) {

@@ -31,8 +31,9 @@ const gatherFor = 100 * time.Millisecond
 
 // getRunStream serves GET /api/runs/{id}/stream. What it sends, in this order:
 // the row; who executes the run, or that nobody does; what is asked of people now;
-// the events behind Last-Event-ID; and then what happens. A client that leaves
-// never touches the run.
+// the events behind Last-Event-ID; and then what happens. It ends with the run, or
+// when nobody has executed that for a heartbeat; who then comes back begins with
+// the state as it is. A client that leaves never touches the run.
 func (h *handler) getRunStream(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	after, err := lastSeen(r)
@@ -77,16 +78,20 @@ func (h *handler) getRunStream(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// relay sends what comes until the client or the run is gone.
+// relay sends what comes until the client or the run is gone, or nobody has
+// executed the run for a whole heartbeat: then nothing may come for ever, and the
+// stream says so and ends.
 func (h *handler) relay(r *http.Request, s *sink, hub *runHub, sub *subscriber, nobody string) {
 	beat := time.NewTicker(h.options.Heartbeat)
 	defer beat.Stop()
+	idle := nobody != "" // since the last look, as far as is known
 	for {
 		select {
 		case p := <-sub.packets:
 			if s.pass(p) != nil {
 				return
 			}
+			idle = false
 		case <-sub.behind:
 			// Too slow for the hub: the client comes back with Last-Event-ID and
 			// is served from the store.
@@ -96,15 +101,20 @@ func (h *handler) relay(r *http.Request, s *sink, hub *runHub, sub *subscriber, 
 			return
 		case <-beat.C:
 			now, err := h.nobodyNow(r.Context(), hub.id)
-			if err == nil && now != nobody {
+			switch {
+			case err == nil && now != "" && idle && len(sub.packets) == 0:
+				_ = s.send(executorFrame(now), endFrame(hub.id, now))
+				return
+			case err == nil && now != nobody:
 				nobody = now
 				err = s.send(executorFrame(now))
-			} else {
+			default:
 				err = s.beat()
 			}
 			if err != nil {
 				return
 			}
+			idle = nobody != ""
 		case <-r.Context().Done():
 			return
 		}
@@ -128,7 +138,16 @@ func (h *handler) finish(s *sink, hub *runHub, sub *subscriber) {
 		s.fail(h, hub.err)
 		return
 	}
-	_ = s.send(newFrame("end", 0, map[string]string{"run_id": hub.id}))
+	_ = s.send(endFrame(hub.id, ""))
+}
+
+// endFrame is the last message of a stream: the run has ended, or nobody executes
+// it, and why.
+func endFrame(id, nobody string) frame {
+	if nobody == "" {
+		return newFrame("end", 0, map[string]any{"run_id": id})
+	}
+	return newFrame("end", 0, map[string]any{"run_id": id, "executed": false, "nobody": nobody})
 }
 
 // executorFrame says whether somebody executes the run.

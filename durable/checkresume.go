@@ -9,7 +9,8 @@ import (
 
 // CheckResume says why a person should not resume a run, nil if nothing speaks
 // against it. It is stricter than Resume, which a program may call for what it
-// knows better, and looks in this order: the run is there; its status allows it;
+// knows better, and looks in this order: the run is there; its row and its events
+// agree, or Resume can repair that; its status allows it, or will once repaired;
 // it has a checkpoint, and what is recorded can be read here. Whether its
 // exclusive keys are free only Resume finds out. It changes nothing.
 //
@@ -22,7 +23,13 @@ func (e *Engine) CheckResume(ctx context.Context, id string, o ResumeOptions) er
 	if err != nil {
 		return fmt.Errorf("resuming: %w", err)
 	}
-	if err := e.resumable(ctx, v.row, o.Force); err != nil {
+	torn := ""
+	if unreadable == nil {
+		if _, torn, err = e.recoverFirst(ctx, v, true); err != nil {
+			return err
+		}
+	}
+	if err := e.resumable(ctx, v.row, o.Force); err != nil && !frees(torn, v.row) {
 		return err
 	}
 	if v.row.Status == store.Cancelled && unreadable == nil {

@@ -300,7 +300,7 @@ func (e *Engine) release(p *store.RowPatch, row *store.Run, f *finding, policy B
 // it. It reports whether the run was repaired, and has to be read again. One that
 // a live executor has, or whose history cannot be read, is left to what comes
 // next, which says so in its own words. With dry, nothing is done about it, and
-// would says what would be.
+// would says what would be; what cannot be repaired is the same error either way.
 func (e *Engine) recoverFirst(ctx context.Context, v *view, dry bool) (repaired bool, would string, err error) {
 	if v.row.Code == CodeImporting {
 		return false, "", nil
@@ -313,7 +313,16 @@ func (e *Engine) recoverFirst(ctx context.Context, v *view, dry bool) (repaired 
 		return false, "", fmt.Errorf("durable: recovering run %s: %w", v.row.ID, storeError(err))
 	}
 	f := reconcile(t.row, t.survey, t.code)
-	if f.code == "" || dry {
+	if f.code == "" {
+		return false, "", nil
+	}
+	if live, err := e.hasLiveOwner(ctx, v.row); err != nil || live {
+		return false, "", err
+	}
+	switch {
+	case dry && f.refused != "":
+		return false, "", &UnrecoverableError{RunID: v.row.ID, Code: f.code, Reason: f.reason(), Message: f.refused}
+	case dry:
 		return false, f.reason(), nil
 	}
 	rec, err := e.RecoverRun(ctx, v.row.ID)

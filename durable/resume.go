@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -71,7 +72,8 @@ type ResumeOptions struct {
 //
 // Errors: ErrNotFound; *NotResumableError for a run that is pending, waiting,
 // completed, cancelled (without Force), or executed by a live executor, and for one that has
-// failed and whose deadline has passed; ErrOccupied when another run holds one of
+// failed and whose deadline has passed; *UnrecoverableError when its row and its
+// events contradict each other in a way that only a person can mend; ErrOccupied when another run holds one of
 // its exclusive keys; *CheckpointError; *CrossingError without Force; an error of
 // a history that cannot be read, if that is needed. After any of them nothing has
 // changed.
@@ -96,7 +98,8 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 		}
 		row = v.row
 	}
-	if err := e.resumable(ctx, row, o.Force); err != nil {
+	// A dry run repairs nothing: it plans for what a repair would make of the row.
+	if err := e.resumable(ctx, row, o.Force); err != nil && !frees(torn, row) {
 		return Plan{}, err
 	}
 	rv := &revision{plan: Plan{RunID: id, Workflow: row.Workflow, Status: row.Status, Branch: row.Branch}}
@@ -163,17 +166,34 @@ func (e *Engine) resumable(ctx context.Context, row *store.Run, force bool) erro
 		return no
 	}
 	// Orphaned, or not ours to touch. The claim decides; a dry run makes none.
-	executors, err := e.store.Executors(ctx)
+	live, err := e.hasLiveOwner(ctx, row)
 	if err != nil {
-		return fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
+		return err
 	}
-	for _, x := range executors {
-		if x.Live && x.ID == row.Owner {
-			no.Reason = "already in progress on executor " + row.Owner
-			return no
-		}
+	if live {
+		no.Reason = "already in progress on executor " + row.Owner
+		return no
 	}
 	return nil
+}
+
+// hasLiveOwner reports whether a live executor has the run.
+func (e *Engine) hasLiveOwner(ctx context.Context, row *store.Run) (bool, error) {
+	if row.Owner == "" {
+		return false, nil
+	}
+	executors, err := e.store.Executors(ctx)
+	if err != nil {
+		return false, fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
+	}
+	return slices.ContainsFunc(executors, func(x store.Executor) bool { return x.Live && x.ID == row.Owner }), nil
+}
+
+// frees reports whether the repair of what is torn makes a run resumable that is
+// not so as its row is: one that waits for nothing. One that is only given another
+// version goes on waiting.
+func frees(torn string, row *store.Run) bool {
+	return torn != "" && torn != reasons[CodeE2] && row.Status == store.Waiting && !row.Paused
 }
 
 // resumption works out what o means for the run.

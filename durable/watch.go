@@ -18,7 +18,8 @@ import (
 // Seq of the last event that was seen to go on after a break; waits that are
 // still pending are announced again. It ends after the event that ends the run,
 // when ctx ends (without an error), or with an error: ErrNotFound, ErrClosed, or
-// one of the store.
+// one of the store. A run that nobody executes is waited for, since any process may
+// take it up later; Get, Stuck and store.Store.Executors tell whether somebody does.
 func (e *Engine) Watch(ctx context.Context, id string, after int64) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
 		changed, stop := e.watch(id)

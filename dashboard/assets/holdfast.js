@@ -270,11 +270,11 @@ async function paint() {
   if (again) changed();
 }
 
-function listen() {
+function listen(was = "") {
   source?.close();
   source = null;
   if (!body.dataset.stream) return say("Final", "off");
-  let nobody = "";
+  let nobody = was;
   source = new EventSource(body.dataset.stream);
   source.onopen = () => { say(nobody || "Live", nobody ? "off" : ""); changed(); };
   source.onerror = () => say(source.readyState === 2 ? "Not connected" : "Reconnecting", "bad");
@@ -291,7 +291,13 @@ function listen() {
     changed();
   });
   source.addEventListener("problem", () => say("Reconnecting", "bad"));
-  source.addEventListener("end", () => { source?.close(); source = null; changed(); });
+  source.addEventListener("end", (e) => {
+    source?.close();
+    source = null;
+    changed();
+    // Nobody executes the run: somebody may later, so the page asks again.
+    if (JSON.parse(e.data).executed === false) setTimeout(() => source || listen(nobody), 2000);
+  });
 }
 addEventListener("visibilitychange", () => { if (!document.hidden) changed(); });
 // A page that is left must not hold one of the browser's connections.
