@@ -171,7 +171,10 @@ func (c *call) delete(id string, dryRun, yes bool) error {
 	if err := c.confirm(yes, "Delete %s for good?", what); err != nil {
 		return err
 	}
-	n, err := l.st.Delete(c.ctx, store.Deletion{RunIDs: []string{id}, Force: true})
+	n, err := l.st.Delete(c.ctx, store.Deletion{RunIDs: []string{id}, Epochs: []int64{s.info.Run.Epoch}, Force: true})
+	if errors.Is(err, store.ErrFenced) {
+		return refused("changed", "Look again: "+c.self("sessions", "show", id), "%s was started again or has gone on since; nothing was deleted.", id)
+	}
 	if err != nil {
 		return err
 	}

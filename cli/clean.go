@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -77,13 +78,15 @@ func (c *call) clean(age time.Duration, all, dryRun, yes bool) error {
 	if err != nil {
 		return err
 	}
-	ids := would.IDs
+	seen := store.Deletion{RunIDs: would.IDs, Epochs: would.Epochs, Force: all}
 	if all {
-		idle, err := l.idle()
-		if err != nil {
+		if err := l.idle(&seen); err != nil {
 			return err
 		}
-		ids = append(ids, idle...)
+	}
+	ids := seen.RunIDs
+	if all && would.Kept > 0 {
+		c.say("Kept: %s that the archive does not have yet, or whose parent stays.", plural(would.Kept, "session"))
 	}
 	if dryRun {
 		return c.print(cleaned{len(ids), ids, true}, func() {
@@ -98,43 +101,49 @@ func (c *call) clean(age time.Duration, all, dryRun, yes bool) error {
 			return err
 		}
 	}
-	n := 0
-	for _, id := range ids {
-		// Only what was looked at: a run that was started since stays. A live
-		// owner keeps its run.
-		m, err := l.st.Delete(c.ctx, store.Deletion{RunIDs: []string{id}, Force: all})
-		if err != nil {
-			c.say("Kept %s: %s", escape(id), escape(err.Error()))
-			continue
-		}
-		n += m
-	}
+	n := c.removeSeen(l.st, seen)
 	return c.print(cleaned{Removed: n}, func() {
 		c.out.printf("Removed %s.\n", plural(n, "session"))
 	})
 }
 
-// idle lists the runs that have not ended and that nobody executes.
-func (l *local) idle() ([]string, error) {
+// removeSeen deletes runs one by one, each if it is still the one that was looked
+// at: a run that went on since, or a new one under its id, stays. A live owner
+// keeps its run.
+func (c *call) removeSeen(st store.Store, seen store.Deletion) (n int) {
+	for i, id := range seen.RunIDs {
+		m, err := st.Delete(c.ctx, store.Deletion{RunIDs: []string{id}, Epochs: seen.Epochs[i : i+1], Force: seen.Force})
+		switch {
+		case errors.Is(err, store.ErrFenced):
+			c.say("Kept %s: it was started again or has gone on since it was listed.", escape(id))
+		case err != nil:
+			c.say("Kept %s: %s", escape(id), escape(err.Error()))
+		}
+		n += m
+	}
+	return n
+}
+
+// idle adds the runs that have not ended and that nobody executes.
+func (l *local) idle(seen *store.Deletion) error {
 	ctx := l.call.ctx
 	live, err := l.live(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var ids []string
 	f := store.Filter{Statuses: []store.Status{store.Pending, store.Running, store.Resuming, store.Waiting, store.Interrupted}, Limit: 500}
 	for {
 		p, err := l.eng.List(ctx, f)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for i := range p.Runs {
 			if _, has := live[p.Runs[i].Owner]; !has {
-				ids = append(ids, p.Runs[i].ID)
+				seen.RunIDs, seen.Epochs = append(seen.RunIDs, p.Runs[i].ID), append(seen.Epochs, p.Runs[i].Epoch)
 			}
 		}
 		if f.After = p.Next; p.Next == "" {
-			return ids, nil
+			return nil
 		}
 	}
 }

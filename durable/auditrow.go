@@ -167,6 +167,10 @@ var (
 )
 
 func (l *lifeOf) take(e *store.Event) {
+	if l.last == store.Edited {
+		l.last = e.Type // the new outcome, recorded in the same act: the run is as that leaves it
+		return
+	}
 	may := executed
 	switch e.Type {
 	case store.WorkflowCreated:

@@ -37,7 +37,9 @@ func (e *EditError) Error() string {
 }
 
 // Edit replaces the result, or the final failure, of a step or of an item of a
-// Map by value, nil for one without a result. The history is cut just before that outcome, and a new branch
+// Map by value, nil for one without a result; the answer to a wait, or that nobody
+// gave one in time; or what a child has come to. The child, and whoever has sent
+// the answer, are told nothing, and the message stays taken. The history is cut just before that outcome, and a new branch
 // begins with who has edited what and why, and the new outcome: in one durable
 // act. What was recorded behind it counts no more, as with a jump, and runs again;
 // the old result stays readable on the old branch. A json.RawMessage stands for a
@@ -91,33 +93,25 @@ func (e *Engine) Edit(ctx context.Context, id, key string, value any, o EditOpti
 
 // outcome returns the recorded outcome that an edit replaces.
 func (v *view) outcome(key string) (*store.Event, error) {
-	no := &EditError{RunID: v.row.ID, Key: key}
+	no := &EditError{RunID: v.row.ID, Key: key, Reason: "there is no such item with an outcome"}
 	if name, n, ok := splitItem(key); ok {
 		if ev := v.past.items[name][n]; ev != nil {
 			return ev, nil
 		}
-		no.Reason = "there is no such item with an outcome"
 		return nil, no
 	}
 	rec := v.past.call(key)
-	switch {
-	case rec == nil || rec.outcome.Seq == 0:
-		no.Reason = "it has no outcome"
-	case rec.kind != callStep:
-		no.Reason = fmt.Sprintf("it is a %s; only steps and items of a Map can be edited", rec.kind)
-	case scopeOfKey(key) == undoScope:
-		no.Reason = "it is a compensation"
-	default:
-		return &rec.outcome, nil
+	if no.Reason = rec.editable(); no.Reason != "" {
+		return nil, no
 	}
-	return nil, no
+	return &rec.outcome, nil
 }
 
 // sameType returns an error unless a new payload is of the type that the old
 // outcome holds. A failure holds none.
 func (e *Engine) sameType(id string, old *store.Event, payload []byte) error {
-	if old.Type == store.StepFailed || old.Type == store.ItemFailed {
-		return nil
+	if d, err := dataOf(old); err != nil || !hasType(old, &d) {
+		return nil // what is unreadable is said when it is replaced
 	}
 	was, is := "", ""
 	if len(old.Payload) > 0 {
@@ -177,11 +171,8 @@ func (e *Engine) edit(ctx context.Context, v *view, rv *revision, old *store.Eve
 	if err != nil {
 		return &DamagedError{RunID: row.ID, Seq: old.Seq, Err: err}
 	}
-	ev := store.Event{Type: store.StepCompleted, Key: old.Key, Attempt: old.Attempt, Ordinal: old.Ordinal, Payload: payload}
-	if old.Type == store.ItemCompleted || old.Type == store.ItemFailed {
-		ev.Type = store.ItemCompleted
-	}
-	ev.Data = (&eventData{Input: was.Input}).encode()
+	ev := replacement(old, &was)
+	ev.Payload = payload
 	a.then = []store.Event{ev}
 	_, err = e.operate(ctx, row, v.branches, a)
 	var owned *store.OwnedError

@@ -271,24 +271,29 @@ func TestEveryEditAtEveryMomentEndsRightOrStopsByName(t *testing.T) {
 	for _, e := range list {
 		t.Run(e.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				x := &trial{edit: e}
-				x.clean(t)
-				points, stopped := 0, 0
-				for at := 1; at <= x.writes; at++ {
-					for _, after := range []bool{false, true} {
-						ok, stop := x.at(t, death{at, after})
-						points += oneIf(ok)
-						stopped += oneIf(ok && stop)
-					}
-				}
-				total += points
-				t.Logf("%d moments: %d go on, %d stop", points, points-stopped, stopped)
-				require.Less(t, stopped, points, "before its first checkpoint the code may change at will")
-				require.Equal(t, e.named != nil || e.undecodable, stopped > 0)
+				x := &trial{edit: e, fresh: func(require.TestingT) *ground { return onMemory(memory.Open()) }}
+				total += x.everywhere(t)
 			})
 		})
 	}
 	t.Logf("%d edits at %d moments", len(list), total)
+}
+
+// everywhere makes the edit at every moment, and returns how many there are.
+func (x *trial) everywhere(t *testing.T) (points int) {
+	x.clean(t)
+	stopped := 0
+	for at := 1; at <= x.writes; at++ {
+		for _, after := range []bool{false, true} {
+			ok, stop := x.at(t, death{at, after})
+			points += oneIf(ok)
+			stopped += oneIf(ok && stop)
+		}
+	}
+	t.Logf("%d moments: %d go on, %d stop", points, points-stopped, stopped)
+	require.Less(t, stopped, points, "before its first checkpoint the code may change at will")
+	require.Equal(t, x.named != nil || x.undecodable, stopped > 0)
+	return points
 }
 
 func oneIf(yes bool) int {
@@ -301,6 +306,7 @@ func oneIf(yes bool) int {
 // trial is one edit, and what both editions come to when nothing happens to them.
 type trial struct {
 	edit
+	fresh          func(t require.TestingT) *ground
 	oldEnd, newEnd string
 	code           moment // of the new edition
 	newBodies      []string
@@ -311,16 +317,16 @@ func ends(end string, err error) string { return fmt.Sprintf("%s, %v", end, err)
 
 // clean lets both editions run without a crash.
 func (x *trial) clean(t *testing.T) {
-	x.oldEnd, x.writes, _, _ = whole(t, x.old)
-	x.newEnd, _, x.code, x.newBodies = whole(t, x.new)
+	x.oldEnd, x.writes, _, _ = x.whole(t, x.old)
+	x.newEnd, _, x.code, x.newBodies = x.whole(t, x.new)
 }
 
-func whole(t *testing.T, edition maker) (string, int, moment, []string) {
-	b, data := &bodies{}, memory.Open()
+func (x *trial) whole(t *testing.T, edition maker) (string, int, moment, []string) {
+	b, data := &bodies{}, x.fresh(t)
 	end, writes, _, err := process(t, data, edition(b), death{}, false)
 	m := momentOf(t, data)
 	require.True(t, m.over, "it did not end: %v", err)
-	require.NoError(t, data.Close())
+	data.close(t)
 	return ends(end, err), writes, m, b.take()
 }
 
@@ -328,8 +334,8 @@ func whole(t *testing.T, edition maker) (string, int, moment, []string) {
 // when the old one has ended before that write.
 func (x *trial) at(t *testing.T, d death) (ok, stop bool) {
 	where := fmt.Sprintf("%s: killed at write %d, after=%v", x.name, d.at, d.after)
-	b, data := &bodies{}, memory.Open()
-	defer func() { require.NoError(t, data.Close()) }()
+	b, data := &bodies{}, x.fresh(t)
+	defer data.close(t)
 	_, _, died, _ := process(t, data, x.old(b), d, false)
 	if !died {
 		return false, false

@@ -14,7 +14,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
-	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
 // bodies notes which bodies ran, over all processes of a trial.
@@ -207,16 +206,17 @@ func child(b *bodies, name string) *durable.Workflow[int, string] {
 
 // process is one life of a program with this edition on the data. It ends by
 // itself when the run has come to something, or dies at the given write.
-func process(t require.TestingT, data *memory.Store, e edition, at death, resume bool) (end string, writes int, died bool, err error) {
+func process(t require.TestingT, data *ground, e edition, at death, resume bool) (end string, writes int, died bool, err error) {
 	ctx := context.Background()
-	m := &mortal{Store: data.Handle(), died: make(chan struct{}), dieAt: at.at, after: at.after}
-	eng, err := durable.Open(ctx, m, durable.Options{Workflows: e.defs, Logger: slog.New(slog.DiscardHandler), QuarantineAfter: 100})
+	st, leave := data.enter(t)
+	m := &mortal{Store: st, died: make(chan struct{}), dieAt: at.at, after: at.after}
+	eng, err := durable.Open(ctx, m, durable.Options{Workflows: e.defs, Logger: slog.New(slog.DiscardHandler), Lease: data.lease, QuarantineAfter: 100})
 	require.NoError(t, err)
 	ectx := durable.NewContext(ctx, eng)
 	_, err = durable.Recover(ectx)
 	var run *durable.Run[string]
 	if err == nil {
-		if _, missing := data.Load(ctx, "r", store.Cursor{NoEvents: true}); errors.Is(missing, store.ErrNotFound) {
+		if _, missing := data.look.Load(ctx, "r", store.Cursor{NoEvents: true}); errors.Is(missing, store.ErrNotFound) {
 			run, err = e.start(ectx)
 		} else {
 			run, err = durable.Ref[int, string]("w").Handle(ectx, "r")
@@ -226,7 +226,7 @@ func process(t require.TestingT, data *memory.Store, e edition, at death, resume
 		_, err = eng.Resume(ctx, "r", durable.ResumeOptions{})
 	}
 	if err == nil {
-		wait, stop := context.WithTimeout(ectx, 30*24*time.Hour)
+		wait, stop := context.WithTimeout(ectx, data.patience)
 		go func() { // the waiter dies with its process
 			select {
 			case <-m.died:
@@ -239,8 +239,9 @@ func process(t require.TestingT, data *memory.Store, e edition, at death, resume
 	}
 	died = m.isDead()
 	_ = eng.Close()
+	leave()
 	if died {
-		time.Sleep(2 * durable.DefaultLease)
+		data.bury(t)
 	} else {
 		require.NotErrorIs(t, err, context.Canceled)
 	}
@@ -256,9 +257,9 @@ type moment struct {
 	events       []store.Event
 }
 
-func momentOf(t require.TestingT, data *memory.Store) moment {
+func momentOf(t require.TestingT, data *ground) moment {
 	m := moment{calls: map[string][]string{}, closed: map[string]bool{}, done: map[string]bool{}}
-	h, err := data.Load(context.Background(), "r", store.Cursor{})
+	h, err := data.look.Load(context.Background(), "r", store.Cursor{})
 	if errors.Is(err, store.ErrNotFound) {
 		return m
 	}

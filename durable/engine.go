@@ -46,6 +46,8 @@ type Engine struct {
 	beatAt atomic.Int64 // when the store last took a beat, in microseconds of our clock
 	clock  storeClock
 
+	imports epochs
+
 	base     context.Context // parent of every run's context
 	cancel   context.CancelCauseFunc
 	runners  sync.WaitGroup  // goroutines of runs

@@ -75,7 +75,7 @@ func (e *Engine) Import(ctx context.Context, r io.Reader, o ImportOptions) (Impo
 		}
 	}
 	id := f.Run.ID
-	in := &importing{eng: e, file: f, final: importedRow(&f.Run, e.now())}
+	in := &importing{eng: e, file: f, final: importedRow(&f.Run, e.imports.next(e.now()))}
 	if err := in.run(ctx); err != nil {
 		return Imported{}, fmt.Errorf("durable: importing run %s: %w", id, storeError(err))
 	}
@@ -113,9 +113,9 @@ func checkFile(f *runfile.File) error {
 }
 
 // importedRow is the row that a run has once it is imported.
-func importedRow(r *store.Run, now store.Time) store.Run {
+func importedRow(r *store.Run, epoch int64) store.Run {
 	row := *r
-	row.Epoch, row.Owner, row.Strikes, row.ArchivedSeq, row.WakeAt, row.Last = int64(now), "", 0, 0, 0, nil
+	row.Epoch, row.Owner, row.Strikes, row.ArchivedSeq, row.WakeAt, row.Last = epoch, "", 0, 0, 0, nil
 	if row.Status.Terminal() {
 		return row
 	}
@@ -210,7 +210,9 @@ func (in *importing) run(ctx context.Context) error {
 	h, err := in.eng.store.Load(ctx, id, store.Cursor{All: true})
 	switch {
 	case errors.Is(err, store.ErrNotFound):
-		err = in.create(ctx)
+		if err = in.create(ctx); err == nil {
+			err = in.ours(ctx)
+		}
 	case err == nil:
 		err = in.continueFrom(h)
 	}
@@ -232,7 +234,7 @@ func (in *importing) create(ctx context.Context) error {
 	row := in.final
 	if len(f.Events) > 1 {
 		row.Status, row.Code, row.Version, row.Paused = store.Interrupted, CodeImporting, unservedVersion, true
-		row.Reason, row.EndedAt = "its import has not finished; import it again", 0
+		row.Reason, row.EndedAt = in.unfinishedReason(), 0
 		if in.final.Status == store.Completed {
 			row.Status = store.Running // no interrupted run completes
 		}
@@ -298,7 +300,7 @@ func (in *importing) continueFrom(h *store.History) error {
 // branches records the branches that are missing. Each is an act on the row
 // alone.
 func (in *importing) branches(ctx context.Context) error {
-	reason := "its import has not finished; import it again"
+	reason := in.unfinishedReason()
 	for i := range in.file.Branches {
 		b := in.file.Branches[i]
 		if in.have[b.N] {

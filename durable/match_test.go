@@ -79,8 +79,8 @@ func TestMatchedByNameKilledAtAnyWriteEndsAlike(t *testing.T) {
 				w.expire()
 				var ran []string
 				edition := edition{defs: []durable.Definition{listedByName(&ran, "x", "c", "y", "a")}}
-				_, _, _, _ = process(t, w.data, edition, death{at, after}, false)
-				end, _, _, err := process(t, w.data, edition, death{}, false)
+				_, _, _, _ = process(t, onMemory(w.data), edition, death{at, after}, false)
+				end, _, _, err := process(t, onMemory(w.data), edition, death{}, false)
 				require.Equal(t, "x c y a, <nil>", ends(end, err), "killed at write %d, after=%v", at, after)
 				for _, name := range []string{"a", "c"} {
 					require.NotContains(t, ran, name)

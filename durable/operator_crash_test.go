@@ -93,6 +93,14 @@ func operations() map[string]operation {
 			_, err := eng.Edit(ctx, "r", "a", "edited", durable.EditOptions{By: "me", Reason: "why not"})
 			return err
 		}},
+		"edit of an answer": {want: "a, kid 1, edited, b, <nil>", done: store.Edited, act: func(ctx context.Context, eng *durable.Engine) error {
+			_, err := eng.Edit(ctx, "r", "go", "edited", durable.EditOptions{})
+			return err
+		}},
+		"edit of a child": {want: "a, edited, hello, b, <nil>", done: store.Edited, act: func(ctx context.Context, eng *durable.Engine) error {
+			_, err := eng.Edit(ctx, "r", "kid", "edited", durable.EditOptions{})
+			return err
+		}},
 		"fork": {want: same, run: "f", act: func(ctx context.Context, eng *durable.Engine) error {
 			_, err := eng.Fork(ctx, "r", durable.ForkOptions{ID: "f", At: checkpointOf(ctx, eng, "b")})
 			return err

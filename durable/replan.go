@@ -24,6 +24,7 @@ type revision struct {
 	undone     int32 // steps among them that were done
 	attributes map[string]string
 	send       []store.Message // that end what is left behind
+	replaced   string          // the call whose outcome is replaced
 }
 
 // CrossingError says that a body which must run at most once has begun, or ended,
@@ -46,7 +47,7 @@ func (v *view) revise(ctx context.Context, at *store.Event, resetFailures, force
 // reviseAt is revise for a call whose outcome is about to be replaced: it does not
 // count as one that would run again.
 func (v *view) reviseAt(ctx context.Context, at *store.Event, resetFailures, force bool, replaced string) (*revision, error) {
-	rv := &revision{plan: Plan{RunID: v.row.ID, Workflow: v.row.Workflow, Status: v.row.Status, Branch: v.row.Branch}}
+	rv := &revision{plan: Plan{RunID: v.row.ID, Workflow: v.row.Workflow, Status: v.row.Status, Branch: v.row.Branch}, replaced: replaced}
 	rv.lifted = v.past.lifted
 	kept := v.past
 	c := cutting{kept: v.events}
@@ -197,7 +198,7 @@ func (v *view) warnOfChildren(ctx context.Context, rv *revision, kept *past) err
 	var ids []string
 	for _, calls := range kept.scopes {
 		for _, rec := range calls {
-			if rec.child != "" && rec.outcome.Seq == 0 && !rec.abandon {
+			if rec.child != "" && rec.outcome.Seq == 0 && !rec.abandon && rec.key != rv.replaced {
 				ids = append(ids, rec.child)
 			}
 		}

@@ -96,8 +96,12 @@ type CleanOptions struct {
 	DryRun bool
 	// Retention to apply instead of the engine's; nil: that.
 	Retention *Retention
-	// All deletes every ended run, whatever its age, and applies no Retention.
+	// All deletes every ended run, whatever its age and number. What an archive
+	// is still to get stays all the same, as under a Retention: with
+	// Options.Archive, and where the Retention that would apply says OnlyArchived.
 	All bool
+	// Force deletes also what is not archived yet: its log is then nowhere.
+	Force bool
 	// Statuses of the runs that are looked at; empty: completed, failed and
 	// cancelled.
 	Statuses []store.Status
@@ -114,8 +118,10 @@ type Cleaned struct {
 	// Kept is how many ended runs were looked at and stay. Where age alone
 	// decides, the younger ones are not looked at.
 	Kept int
-	// IDs of the runs, with DryRun only.
-	IDs []string
+	// IDs of the runs, and the epochs they have, with DryRun only. Together they
+	// make a store.Deletion of what was looked at and of nothing else.
+	IDs    []string
+	Epochs []int64
 }
 
 // cleanBatch is how many runs are deleted in one durable act. A batch is whole
@@ -190,7 +196,7 @@ type family struct {
 }
 
 func (c *cleaning) run(ctx context.Context) error {
-	f := store.Filter{Statuses: c.options.Statuses, Workflows: c.options.Workflows, WithLast: !c.options.All && (c.keep.archived() || c.eng.options.Archive != nil)}
+	f := store.Filter{Statuses: c.options.Statuses, Workflows: c.options.Workflows, WithLast: !c.options.Force && (c.keep.archived() || c.eng.options.Archive != nil)}
 	if !c.options.All && c.keep.KeepCount == 0 && len(c.keep.PerWorkflow) == 0 {
 		f.EndedTo = c.now.Add(-c.keep.KeepFor) // nobody needs to look at the others
 	}
@@ -220,20 +226,27 @@ func (c *cleaning) run(ctx context.Context) error {
 
 // expired reports whether a run may be deleted, as far as itself is concerned.
 func (c *cleaning) expired(row *store.Run) bool {
-	if c.options.All {
-		return true
-	}
 	r := c.keep.of(row.Workflow)
+	if c.options.All {
+		return !c.awaitsArchive(&r, row)
+	}
 	if r.KeepFailed && row.Status == store.Failed {
 		return false
 	}
 	c.counted[row.Workflow]++
-	if (r.OnlyArchived || c.eng.options.Archive != nil) && (row.Last == nil || row.ArchivedSeq < row.Last.Seq) {
+	if c.awaitsArchive(&r, row) {
 		return false
 	}
 	// A row without an end is damaged, and not for us to judge.
 	old := r.KeepFor > 0 && row.EndedAt != 0 && c.now.Sub(row.EndedAt) > r.KeepFor
 	return old || r.KeepCount > 0 && c.counted[row.Workflow] > r.KeepCount
+}
+
+// awaitsArchive reports whether an ended run is kept because an archive does not
+// have all of its log.
+func (c *cleaning) awaitsArchive(r *Retention, row *store.Run) bool {
+	asked := r.OnlyArchived || c.eng.options.Archive != nil
+	return asked && !c.options.Force && (row.Last == nil || row.ArchivedSeq < row.Last.Seq)
 }
 
 // children deletes those whose parent is gone, and then theirs.
@@ -292,6 +305,7 @@ func (c *cleaning) take(ctx context.Context, run doomed) error {
 	if c.options.DryRun {
 		c.did.Runs++
 		c.did.IDs = append(c.did.IDs, run.id)
+		c.did.Epochs = append(c.did.Epochs, run.epoch)
 		return nil
 	}
 	if c.batch = append(c.batch, run); len(c.batch) < cleanBatch {

@@ -1,0 +1,139 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// told hears two letters of one name, a child that ends well and one that fails,
+// and nothing in a wait with a time limit.
+func told(j *journal, mended *bool) []durable.Definition {
+	kid := durable.Define("kid", func(ctx context.Context, n int) (string, error) {
+		if n == 13 {
+			return "", durable.Permanent(errStock)
+		}
+		return "kid", durable.Do(ctx, "work", func(ctx context.Context) error { j.add(ctx); return nil })
+	})
+	or := func(v string, err error) string {
+		var ended *durable.RunError
+		if errors.As(err, &ended) || errors.Is(err, durable.ErrTimeout) {
+			return "none"
+		}
+		return v
+	}
+	return []durable.Definition{kid, durable.Define("w", func(ctx context.Context, _ int) (string, error) {
+		a, err := durable.Await[string](ctx, "letter")
+		if err != nil {
+			return "", err
+		}
+		good, err := kid.Run(ctx, durable.AutoID, 1)
+		if err != nil {
+			return "", err
+		}
+		bad, err := kid.Run(ctx, durable.AutoID, 13)
+		bad = or(bad, err)
+		late, err := durable.Await[string](ctx, "late", durable.Timeout(time.Minute))
+		late = or(late, err)
+		b, err := durable.Await[string](ctx, "letter")
+		if err != nil {
+			return "", err
+		}
+		if err := durable.Do(ctx, "after", func(ctx context.Context) error { j.add(ctx); return nil }); err != nil {
+			return "", err
+		}
+		if !*mended {
+			return "", errNotYet
+		}
+		return fmt.Sprint(a, " ", good, " ", bad, " ", late, " ", b), nil
+	})}
+}
+
+func TestTheAnswerToAWaitAndTheOutcomeOfAChildAreEdited(t *testing.T) {
+	for key, want := range map[string]string{
+		"letter":   "new kid none none two",
+		"kid":      "one new none none two",
+		"kid#2":    "one kid new none two",
+		"late":     "one kid none new two",
+		"letter#2": "one kid none none new",
+	} {
+		t.Run(key, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				j, mended := &journal{}, false
+				defs := told(j, &mended)
+				wf := defs[1].(*durable.Workflow[int, string])
+				w.boot(t, with(defs...))
+				_, err := wf.Start(w.ctx(), "r", 0)
+				require.NoError(t, err)
+				for _, letter := range []string{"one", "two"} {
+					require.NoError(t, w.eng.Signal(w.ctx(), "r", "letter", letter))
+				}
+				_, err = wait(t, w, wf, "r")
+				require.ErrorContains(t, err, errNotYet.Error())
+				mended = true
+				before := w.events("r")
+				child := w.row("r/kid")
+				dry, err := w.eng.Edit(w.ctx(), "r", key, "new", durable.EditOptions{DryRun: true})
+				require.NoError(t, err)
+				require.Equal(t, before, w.events("r"))
+				plan, err := w.eng.Edit(w.ctx(), "r", key, "new", durable.EditOptions{By: "ann"})
+				require.NoError(t, err)
+				require.Equal(t, dry, plan)
+				require.Equal(t, []string{"after"}, plan.Again)
+				require.Empty(t, verify(t, w, "r").Findings)
+				require.NoError(t, resume(w.eng, w.ctx(), "r"))
+				out, err := wait(t, w, wf, "r")
+				require.NoError(t, err)
+				require.Equal(t, want, out)
+				if key == "kid" {
+					require.Equal(t, child, w.row("r/kid"), "the child is what it was")
+				}
+				require.Equal(t, 2, j.counts("after/1")[0])
+				require.Empty(t, verify(t, w, "r").Findings)
+			})
+		})
+	}
+}
+
+func TestAnAnswerOfAnotherTypeNeedsForceAndWhatHasNoValueIsRefused(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		j, mended := &journal{}, false
+		defs := told(j, &mended)
+		wf := defs[1].(*durable.Workflow[int, string])
+		nap := durable.Define("nap", func(ctx context.Context, _ int) (int, error) {
+			if err := durable.Sleep(ctx, time.Second); err != nil {
+				return 0, err
+			}
+			return 0, errNotYet
+		})
+		w.boot(t, with(append(defs, nap)...))
+		_, err := wf.Start(w.ctx(), "r", 0, durable.WithSignal("letter", "one"))
+		require.NoError(t, err)
+		require.NoError(t, w.eng.Signal(w.ctx(), "r", "letter", "two"))
+		_, err = wait(t, w, wf, "r")
+		require.Error(t, err)
+		_, err = run(t, w, nap, "nap", 0)
+		require.Error(t, err)
+		var refused *durable.EditError
+		for _, key := range []string{"letter", "kid"} {
+			_, err = w.eng.Edit(w.ctx(), "r", key, 7, durable.EditOptions{})
+			require.ErrorAs(t, err, &refused)
+			require.Contains(t, refused.Reason, "Force")
+		}
+		_, err = w.eng.Edit(w.ctx(), "nap", "sleep", 7, durable.EditOptions{Force: true})
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, store.Failed, w.row("r").Status)
+		_, err = w.eng.Edit(w.ctx(), "r", "letter", 7, durable.EditOptions{Force: true})
+		require.NoError(t, err)
+		require.NoError(t, resume(w.eng, w.ctx(), "r"))
+		w.eventually("r", store.Interrupted)
+		require.Equal(t, durable.CodeUndecodable, w.row("r").Code, "it is found when it is read")
+	})
+}

@@ -1,0 +1,61 @@
+package durable_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Time stands still in a bubble while there is something to do, so that two
+// imports of one moment have the same microsecond. Each of them has seen that the
+// id is free before the other one has begun.
+func TestTwoImportsInOneMicrosecondDoNotMixTheirFiles(t *testing.T) {
+	for name, earlier := range map[string]time.Duration{"of one event": 0, "of many": time.Minute} {
+		for _, sameEngine := range []bool{false, true} {
+			t.Run(name, func(t *testing.T) {
+				inWorld(t, func(t *testing.T, w *world) {
+					wf := traveller()
+					if earlier > 0 {
+						w.boot(t, with(wf))
+					} else {
+						w.open(t, durable.Options{})
+					}
+					_, err := durable.Ref[int, string]("traveller").Start(w.ctx(), "r", 0)
+					require.NoError(t, err)
+					pass(earlier)
+					poor := export(t, w, "r")
+					require.NoError(t, w.eng.Signal(w.ctx(), "r", "on", "a letter"))
+					synctest.Wait()
+					rich := export(t, w, "r")
+
+					w.data = newWorld(t).data
+					one := w.open(t, durable.Options{})
+					disk := w.disk
+					other := one
+					if !sameEngine {
+						other = w.open(t, durable.Options{})
+					}
+					began := time.Now()
+					disk.tamper(func(batch []store.Change, forward func() []error) []error {
+						disk.tamper(nil)
+						_, err := other.Import(context.Background(), bytes.NewReader(poor), durable.ImportOptions{})
+						require.NoError(t, err)
+						return forward()
+					})
+					_, err = one.Import(context.Background(), bytes.NewReader(rich), durable.ImportOptions{})
+					require.ErrorIs(t, err, store.ErrExists, "its letter is not there")
+					require.Equal(t, began, time.Now())
+					require.Zero(t, w.row("r").Inbox)
+					require.Empty(t, verify(t, w, "r").Findings)
+				})
+			})
+		}
+	}
+}
