@@ -30,7 +30,7 @@ func ExampleSurvives() {
 func ExampleReplays() {
 	w := &warehouse{}
 	_ = func(t *testing.T) { // in a test:
-		// Files written by `durable export order-42 testdata/runs/order-42.run`.
+		// Written by: durable checkpoints export order-42 --output testdata/runs/order-42.run
 		durabletest.Replays(t, "testdata/runs/*.run",
 			[]durable.Definition{durable.Define("order", w.order)})
 	}

@@ -18,7 +18,7 @@ import (
 // in memory.
 //
 // files is a pattern as filepath.Glob takes it, of files that Engine.Export or
-// `durable export` has written: of runs that have ended, or that were in flight,
+// `durable checkpoints export` has written: of runs that have ended, or that were in flight,
 // of which the code is followed to where the history ends. That no file matches
 // fails the test. Encrypted histories need their keys, in Engine(durable.Options{
 // Encrypt: …}).
@@ -40,7 +40,7 @@ func compare(t testing.TB, files string, workflows []durable.Definition, o []Opt
 	case err != nil:
 		return []error{fmt.Errorf("durabletest: %q: %w", files, err)}
 	case len(names) == 0:
-		return []error{fmt.Errorf("durabletest: no file matches %q. Export a run with Engine.Export or `durable export`", files)}
+		return []error{fmt.Errorf("durabletest: no file matches %q. Export a run with Engine.Export or `durable checkpoints export`", files)}
 	}
 	c := configOf(o)
 	c.inBubble(t, func(t testing.TB) {

@@ -119,7 +119,7 @@ func TestReplaysPassesOnWhatFitsAndSaysThatThereIsNoFile(t *testing.T) {
 	durabletest.Replays(t, recorded(t, shipped, time.Hour), []durable.Definition{define(shipped)})
 	failures := durabletest.Compare(t, filepath.Join(t.TempDir(), "*.run"), nil)
 	require.Len(t, failures, 1)
-	require.ErrorContains(t, failures[0], "durable export")
+	require.ErrorContains(t, failures[0], "durable checkpoints export")
 	damaged := filepath.Join(t.TempDir(), "damaged.run")
 	require.NoError(t, os.WriteFile(damaged, []byte("{}\n"), 0o600))
 	failures = durabletest.Compare(t, damaged, []durable.Definition{define(shipped)})

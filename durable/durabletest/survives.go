@@ -29,7 +29,9 @@ const replays = 12
 //     and name, and have the same outcome;
 //  3. replayed from what the undisturbed run has recorded, some time later, without
 //     running the body of any step. It must end the same to the byte;
-//  4. the same in a process of its own, if t is a *testing.T.
+//  4. the same in a process of its own, if t is a *testing.T: the test binary, asked
+//     for this test alone. There the test is executed as far as this call, and
+//     calls of Survives before it do nothing.
 //
 // The run may fail, as long as it fails alike. A failure names the call that
 // differs, and the usual causes. Steps do run again, as they do after a crash: Reset
