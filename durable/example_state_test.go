@@ -50,8 +50,8 @@ func billRight(ctx context.Context, id string) (string, error) {
 	return "sent", durable.Do(ctx, "send", func(ctx context.Context) error { return send(ctx, inv) })
 }
 
-// On the way from one to the other: runs that are past the old step take the new
-// one behind it, and all others the new one alone.
+// On the way from one to the other: runs that have recorded the old step keep it,
+// and all others take the new one.
 func billMigrated(ctx context.Context, id string) (string, error) {
 	var inv invoice
 	var err error
