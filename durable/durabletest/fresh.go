@@ -35,7 +35,6 @@ const (
 type fresh struct {
 	test string
 	call int // of this test, from 1
-	dir  string
 }
 
 // calls counts the calls of Survives of each test.
