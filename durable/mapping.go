@@ -518,7 +518,7 @@ func (m *mapping[I, O]) record(key string, inner *scope, it item[I], payload []b
 	if changed := inner.finish(); changed != nil {
 		return changed
 	}
-	d := &eventData{Input: it.hash}
+	d := &eventData{Input: it.hash, Items: len(m.items)}
 	ev := store.Event{Type: store.ItemCompleted, Key: key, Ordinal: int32(it.n + 1), Payload: payload}
 	if err != nil {
 		ev.Type = store.ItemFailed

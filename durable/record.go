@@ -75,7 +75,7 @@ type eventData struct {
 	Code        string                     `json:"code,omitempty"`        // workflow_interrupted, workflow_failed
 	Reason      string                     `json:"reason,omitempty"`      // the same
 	Kind        callKind                   `json:"kind,omitempty"`        // outcome of a branch or a Map, which are no steps
-	Items       int                        `json:"items,omitempty"`       // outcome of a Map: how many it had
+	Items       int                        `json:"items,omitempty"`       // outcome of a Map, and of its items: how many it had
 	Winner      int                        `json:"winner,omitempty"`      // first_won: index of the branch
 	Child       string                     `json:"child,omitempty"`       // child_started: its run id
 	Abandon     bool                       `json:"abandon,omitempty"`     // child_started: it outlives its parent

@@ -15,6 +15,7 @@ type data struct {
 	Error  *struct{ Message string } `json:"error"`
 	Max    int                       `json:"max"`
 	Status store.Status              `json:"status"`
+	Items  int                       `json:"items"`
 }
 
 func dataOf(ev *store.Event) (d data) {
@@ -170,6 +171,8 @@ func (v *View) asks(c durable.Call, of string) string {
 func (v *View) tellNested(ev *store.Event) []string {
 	name := Clean(ev.Key) + " "
 	switch ev.Type {
+	case store.ItemCompleted, store.ItemFailed:
+		return v.item(ev)
 	case store.AttemptFailed, store.StepFailed:
 		f := v.failed(ev, dataOf(ev))
 		mark, rest, _ := strings.Cut(f, " ")
@@ -200,4 +203,27 @@ func (o Options) clock(t time.Time) string {
 		return t.Local().Format(time.TimeOnly)
 	}
 	return t.UTC().Format(time.RFC3339)
+}
+
+// item returns the line of an item of a Map, as it is over: "Processing input
+// 3/12: thumbnails[2]". Of many items a hundred or so have one.
+func (v *View) item(ev *store.Event) []string {
+	d := dataOf(ev)
+	i := int(ev.Ordinal)
+	every := max(d.Items/100, 1)
+	if i%every != 0 && i != d.Items && ev.Type == store.ItemCompleted {
+		return nil
+	}
+	of := fmt.Sprint(i)
+	if d.Items > 0 { // else they come one by one, and nobody knows how many
+		of += fmt.Sprintf("/%d", d.Items)
+	}
+	line := fmt.Sprintf("Processing input %s: %s", of, Clean(ev.Key))
+	if ev.Type == store.ItemFailed {
+		line += " " + v.screen.o.paint(bad, "✗")
+		if d.Error != nil {
+			line += " " + Clean(d.Error.Message)
+		}
+	}
+	return []string{line}
 }

@@ -1,0 +1,79 @@
+package durabletest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store/memory"
+)
+
+// Replays executes the code of these workflows on recorded histories, and fails
+// the test for each that it does not fit: where the code makes another call than
+// was recorded, cannot read a recorded value, goes on where the recorded run ended,
+// or comes to another outcome. No body of a step is run, and nothing is written but
+// in memory.
+//
+// files is a pattern as filepath.Glob takes it, of files that Engine.Export or
+// `durable checkpoints export` has written: of runs that have ended, or that were in flight,
+// of which the code is followed to where the history ends. That no file matches
+// fails the test. Encrypted histories need their keys, in Engine(durable.Options{
+// Encrypt: …}).
+//
+// A run that was cancelled, or whose deadline passed, is followed to where that
+// happened; of one that continued with a new input (durable.Continue), the last
+// generation is replayed.
+func Replays(t testing.TB, files string, workflows []durable.Definition, o ...Option) {
+	t.Helper()
+	for _, err := range compare(t, files, workflows, o) {
+		t.Error(err)
+	}
+}
+
+// compare is Replays that returns what it would fail with.
+func compare(t testing.TB, files string, workflows []durable.Definition, o []Option) (failures []error) {
+	names, err := filepath.Glob(files)
+	switch {
+	case err != nil:
+		return []error{fmt.Errorf("durabletest: %q: %w", files, err)}
+	case len(names) == 0:
+		return []error{fmt.Errorf("durabletest: no file matches %q. Export a run with Engine.Export or `durable checkpoints export`", files)}
+	}
+	c := configOf(o)
+	c.inBubble(t, func(t testing.TB) {
+		for _, name := range names {
+			difference, err := c.playFile(t.Context(), name, workflows)
+			switch {
+			case err != nil:
+				failures = append(failures, fmt.Errorf("durabletest: %s cannot be replayed: %w", name, err))
+			case difference != "":
+				failures = append(failures, fmt.Errorf("durabletest: the code does not fit the history in %s\n%s\ndocs/guides/changing-code.md says how code is changed while such runs are in flight. If the code was not changed:\n%s", name, difference, causes))
+			}
+		}
+	})
+	return failures
+}
+
+// playFile is play for a run in a file.
+func (c *config) playFile(ctx context.Context, name string, defs []durable.Definition) (difference string, err error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	data := memory.Open()
+	defer func() { _ = data.Close() }()
+	eng, err := durable.Open(ctx, data.Handle(), c.options(nil))
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = eng.Close() }()
+	run, err := eng.Import(ctx, f, durable.ImportOptions{})
+	if err != nil {
+		return "", err
+	}
+	return c.play(ctx, data, run.RunID, defs)
+}

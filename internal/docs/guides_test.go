@@ -1,0 +1,42 @@
+package docs_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What the guides tell people to write is code that is compiled.
+func TestGuidesShowTheExamples(t *testing.T) {
+	for page, c := range map[string]struct {
+		code   string
+		blocks int
+	}{
+		"docs/guides/state.md":   {"durable/example_state_test.go", 3},
+		"docs/guides/testing.md": {"durable/durabletest/example_test.go", 2},
+	} {
+		blocks := goBlock.FindAllStringSubmatch(read(t, page), -1)
+		require.Len(t, blocks, c.blocks, page)
+		code := read(t, c.code)
+		for _, b := range blocks {
+			require.True(t, strings.Contains(code, b[1]), "this block of %s is not in %s:\n%s", page, c.code, b[1])
+		}
+	}
+}
+
+// Who looks for what to do with an interrupted run finds it.
+func TestResumingIsExplained(t *testing.T) {
+	for page, parts := range map[string][]string{
+		"README.md":                      {"## Resuming interrupted workflows", "--resume"},
+		"docs/guides/troubleshooting.md": {"| symptom | cause | command |", "## Common scenarios", "Session not found", "already in progress"},
+		"docs/architecture.md":           {"## A run, its id and its checkpoints", "## The fence"},
+		"AGENTS.md":                      {"Options.Archive", "in the background", "hydration", "/runs/history", "BuildSnapshot", "begin to wait", "/resume/", "State flows through steps"},
+		"docs/terminal.md":               {"sessions ls", "resume-last"},
+	} {
+		text := read(t, page)
+		for _, part := range parts {
+			require.Contains(t, text, part, page)
+		}
+	}
+}
