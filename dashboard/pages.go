@@ -106,17 +106,11 @@ func (h *handler) render(w http.ResponseWriter, r *http.Request, status int, nam
 
 // badges fills in the numbers of the navigation.
 func (h *handler) badges(ctx context.Context, l *layout) error {
-	n, err := h.eng.Store().Count(ctx, store.Filter{Statuses: []store.Status{store.Waiting}}, "")
-	if err == nil && n[""] > 0 {
-		approvals, err := h.eng.Approvals(ctx)
-		if err != nil {
-			return err
-		}
-		l.Approvals = len(approvals)
-	}
+	asking, err := h.asking(ctx)
 	if err != nil {
-		return fmt.Errorf("dashboard: counting runs: %w", err)
+		return err
 	}
+	l.Approvals = int(asking)
 	stuck, err := h.eng.Stuck(ctx, 100)
 	if err != nil {
 		return err

@@ -42,23 +42,19 @@ type waitRow struct {
 // cards fills what stands above the list, and the numbers of the navigation.
 func (h *handler) cards(ctx context.Context, v *runsView, l *layout) error {
 	c := &v.Cards
-	approvals, err := h.asked(ctx)
+	var err error
+	if v.all, err = h.eng.Store().Count(ctx, store.Filter{}, store.ByStatus); err != nil {
+		return fmt.Errorf("dashboard: counting runs: %w", err)
+	}
+	asking, approvals, err := h.asked(ctx, askedOnCard)
 	if err != nil {
 		return err
 	}
-	waiting, err := h.eng.Store().Count(ctx, store.Filter{Statuses: []store.Status{store.Waiting}}, "")
-	if err != nil {
-		return fmt.Errorf("dashboard: counting runs: %w", err)
-	}
-	asked := map[string]bool{}
-	for i := range approvals {
-		asked[approvals[i].RunID] = true
-	}
-	c.OtherWaits = max(waiting[""]-int64(len(asked)), 0)
+	c.OtherWaits = max(v.all[string(store.Waiting)]-asking, 0)
 	for i := range approvals[:min(len(approvals), 3)] {
 		c.Approvals = append(c.Approvals, h.waitRow(&approvals[i]))
 	}
-	l.Approvals, c.MoreApprovals = len(approvals), max(len(approvals)-3, 0)
+	l.Approvals, c.MoreApprovals = int(asking), max(int(asking)-len(c.Approvals), 0)
 
 	stuck, err := h.eng.Stuck(ctx, 100)
 	if err != nil {
@@ -72,8 +68,10 @@ func (h *handler) cards(ctx context.Context, v *runsView, l *layout) error {
 		c.Stuck = append(c.Stuck, h.stuckRow(&stuck[i]))
 	}
 	l.Stuck, c.MoreStuck = len(stuck), max(len(stuck)-2, 0)
-	if err := h.failures(ctx, c); err != nil {
-		return err
+	if v.all[string(store.Failed)] > 0 {
+		if err := h.failures(ctx, c); err != nil {
+			return err
+		}
 	}
 	return h.healthCard(ctx, c)
 }

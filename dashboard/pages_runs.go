@@ -27,6 +27,7 @@ type runsView struct {
 	NoMatch []dropView
 	Clear   string
 	stuck   map[string]bool
+	all     map[string]int64 // runs of the store by status
 }
 
 type tabView struct {
@@ -140,9 +141,12 @@ func (h *handler) matching(ctx context.Context, l *listing) (rows []store.Run, n
 func (h *handler) tabs(ctx context.Context, v *runsView, ts terms, ask *listing) error {
 	f := ask.filter
 	f.Statuses, f.After, f.WithLast = nil, "", false
-	counts, err := h.eng.Store().Count(ctx, f, store.ByStatus)
-	if err != nil {
-		return fmt.Errorf("dashboard: counting runs: %w", err)
+	counts := v.all
+	if rest := ts.without("status"); rest != "" {
+		var err error
+		if counts, err = h.eng.Store().Count(ctx, f, store.ByStatus); err != nil {
+			return fmt.Errorf("dashboard: counting runs: %w", err)
+		}
 	}
 	for _, n := range counts {
 		v.Total += n
