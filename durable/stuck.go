@@ -29,28 +29,9 @@ func (e *Engine) Stuck(ctx context.Context, limit int) ([]Stuck, error) {
 			l.live = append(l.live, x)
 		}
 	}
-	parked, err := e.store.Count(ctx, store.Filter{Statuses: []store.Status{store.Interrupted}}, store.ByCode)
+	kinds, err := l.kinds(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
-	}
-	var codes []string
-	for code := range parked {
-		if code != "" {
-			codes = append(codes, code)
-		}
-	}
-	slices.Sort(codes)
-	unserved, err := l.unserved(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
-	}
-	kinds := [][]store.Filter{
-		{{Statuses: []store.Status{store.Failed}, Codes: []string{CodeQuarantined}}},
-		{{Orphaned: true}},
-		append([]store.Filter{{Statuses: restingStatuses, Paused: true}}, unserved...),
-	}
-	if len(codes) > 0 {
-		kinds = append(kinds, []store.Filter{{Statuses: []store.Status{store.Interrupted}, Codes: codes}})
 	}
 	for _, kind := range kinds {
 		if err := l.add(ctx, kind); err != nil {
@@ -58,6 +39,44 @@ func (e *Engine) Stuck(ctx context.Context, limit int) ([]Stuck, error) {
 		}
 	}
 	return l.found, nil
+}
+
+// kinds returns what selects each kind of stuck runs. Kinds of which the store has
+// none, mostly all, are left out: a listing that finds nothing may have looked at
+// every run.
+func (l *stuckList) kinds(ctx context.Context) ([][]store.Filter, error) {
+	runs, err := l.eng.store.Count(ctx, store.Filter{}, store.ByStatus)
+	if err != nil {
+		return nil, err
+	}
+	var kinds [][]store.Filter
+	if runs[string(store.Failed)] > 0 {
+		kinds = append(kinds, []store.Filter{{Statuses: []store.Status{store.Failed}, Codes: []string{CodeQuarantined}}})
+	}
+	kinds = append(kinds, []store.Filter{{Orphaned: true}})
+	resting := int64(0)
+	for _, s := range restingStatuses {
+		resting += runs[string(s)]
+	}
+	if resting > 0 {
+		unserved, err := l.unserved(ctx)
+		if err != nil {
+			return nil, err
+		}
+		kinds = append(kinds, append([]store.Filter{{Statuses: restingStatuses, Paused: true}}, unserved...))
+	}
+	if runs[string(store.Interrupted)] == 0 {
+		return kinds, nil
+	}
+	parked, err := l.eng.store.Count(ctx, store.Filter{Statuses: []store.Status{store.Interrupted}}, store.ByCode)
+	if err != nil {
+		return nil, err
+	}
+	delete(parked, "")
+	if codes := slices.Sorted(maps.Keys(parked)); len(codes) > 0 {
+		kinds = append(kinds, []store.Filter{{Statuses: []store.Status{store.Interrupted}, Codes: codes}})
+	}
+	return kinds, nil
 }
 
 // restingStatuses are those of runs that somebody who serves them is to claim,
