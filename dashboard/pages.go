@@ -51,6 +51,9 @@ func (h *handler) pageRoutes() []route {
 		page("GET", "/waiting", ActionList, "", h.waitingPage),
 		page("GET", "/stuck", ActionList, "", h.stuckPage),
 		page("GET", "/history", ActionList, "", h.historyPage),
+		page("GET", "/bulk", ActionList, "", h.bulkPage),
+		page("POST", "/bulk/resume", ActionResume, "", h.bulkDo(bulkActs["resume"])),
+		page("POST", "/bulk/cancel", ActionCancel, "", h.bulkDo(bulkActs["cancel"])),
 		page("GET", "/go", ActionList, "", h.goToRun),
 		// The page of a run is at /runs/{id}, an address of the API, too.
 		page("GET", "/runs/{id}/rows", ActionRead, "id", h.rowsPage),

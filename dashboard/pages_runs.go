@@ -26,6 +26,7 @@ type runsView struct {
 	Empty   bool   // there is no run at all
 	NoMatch []dropView
 	Clear   string
+	Bulk    []bulkLink
 	stuck   map[string]bool
 	all     map[string]int64 // runs of the store by status
 }
@@ -99,6 +100,7 @@ func (h *handler) runsPage(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
+	v.Bulk = h.bulkLinks(r, v)
 	return h.render(w, r, http.StatusOK, "runs", l)
 }
 
