@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -144,7 +143,7 @@ func (h *handler) healthCard(ctx context.Context, c *cardsView) error {
 
 func (h *handler) waitRow(a *durable.Approval) waitRow {
 	at := now()
-	w := waitRow{API: h.options.Prefix + "/api/runs/" + url.PathEscape(a.RunID), RunID: a.RunID, URL: h.runURL(a.RunID), Prompt: h.redact(outline.OneLine(a.Prompt, 300)), Key: a.Key, Age: outline.About(at.Sub(a.AskedAt)), Workflow: a.Workflow}
+	w := waitRow{API: h.options.Prefix + "/api/runs/" + segment(a.RunID), RunID: a.RunID, URL: h.runURL(a.RunID), Prompt: h.redact(outline.OneLine(a.Prompt, 300)), Key: a.Key, Age: outline.About(at.Sub(a.AskedAt)), Workflow: a.Workflow}
 	if a.Until != 0 {
 		w.Until = outline.Clock(a.Until, at, zone)
 	}

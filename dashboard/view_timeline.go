@@ -162,7 +162,7 @@ func (t *timeline) row(r *outline.Row, left bool) {
 		v.FoldURL = t.link(t.page.folding(r))
 	}
 	if r.ChildID != "" {
-		v.ChildURL = t.page.prefix + "/runs/" + url.PathEscape(r.ChildID)
+		v.ChildURL = t.page.prefix + "/runs/" + segment(r.ChildID)
 	}
 	v.Bars = append(append(v.Bars, t.back...), t.bars(r)...)
 	t.lines = append(t.lines, v)
