@@ -44,7 +44,7 @@ var waiting = map[string][]string{
 	"CARE":   {"VERIFY", "RETENTION"},
 	"SLEEP":  {"SLEEP start", "SLEEP memory", "SLEEP heap", "SLEEP idle", "SLEEP wake-up"},
 	"SIGNAL": {"SIGNAL p50", "SIGNAL p99", "SIGNAL away p50", "SIGNAL away p99"},
-	"DASH":   {"DASH list", "DASH by status", "DASH search", "DASH detail", "DASH detail head", "DASH 200 on list", "DASH 200 on run"},
+	"DASH":   {"DASH list", "DASH by status", "DASH search", "DASH detail", "DASH detail head", "DASH list page", "DASH failed page", "DASH search page", "DASH run page", "DASH 200 on list", "DASH 200 on run"},
 }
 
 func TestStructureAndWaitingAreMeasuredOnSQLite(t *testing.T) {

@@ -8,11 +8,13 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/dashboard"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 // dashes is how large DASH is.
@@ -38,7 +40,7 @@ func dash(ctx context.Context, t *target, n size) ([]result, error) {
 	stepping := durable.Define("stepping", func(ctx context.Context, i int) (int, error) { return steppers[i].work(ctx, 0) })
 	var results []result
 	err = withEngine(ctx, s, func(ctx context.Context, eng *durable.Engine) error {
-		if err := dashFill(ctx, long, n.dash); err != nil {
+		if err := dashFill(ctx, s, long, n.dash); err != nil {
 			return err
 		}
 		srv := httptest.NewServer(dashboard.Handler(eng, dashboard.Options{Logger: slog.New(slog.DiscardHandler)}))
@@ -50,6 +52,10 @@ func dash(ctx context.Context, t *target, n size) ([]result, error) {
 			{"DASH search", "/api/runs?limit=50&q=no-such-run"},
 			{"DASH detail", "/api/runs/long/events?all=1&limit=10000"},
 			{"DASH detail head", "/api/runs/long"},
+			{"DASH list page", "/"},
+			{"DASH failed page", "/?q=status:failed"},
+			{"DASH search page", "/?q=no-such-run"},
+			{"DASH run page", "/runs/long"},
 		} {
 			r, err := timed(ctx, look[0], srv.URL+look[1], n.rounds)
 			if err != nil {
@@ -66,24 +72,16 @@ func dash(ctx context.Context, t *target, n size) ([]result, error) {
 			results = append(results, pairedResult(watch[0], "us/step", false, measured))
 		}
 		return nil
-	}, long, stepping)
+	}, long, stepping, dashWorkflow)
 	return results, err
 }
 
-// dashFill makes the runs: many that nobody serves, and one with a long history.
-func dashFill(ctx context.Context, long *durable.Workflow[int, int], n dashes) error {
-	parked := durable.Ref[int, int]("elsewhere")
-	_, err := parked.StartAll(ctx, func(yield func(string, int) bool) {
-		for i := range n.Runs {
-			if !yield(fmt.Sprintf("order-%06d", i), i) {
-				return
-			}
-		}
-	})
-	if err != nil {
+// dashFill makes the runs: many that rest, and one with a long history.
+func dashFill(ctx context.Context, s store.Store, long *durable.Workflow[int, int], n dashes) error {
+	if err := dashCopies(ctx, s, n.Runs); err != nil {
 		return err
 	}
-	_, err = long.Run(ctx, "long", n.Steps)
+	_, err := long.Run(ctx, "long", n.Steps)
 	return err
 }
 
@@ -94,6 +92,9 @@ func timed(ctx context.Context, name, url string, rounds int) (result, error) {
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
 			return result{}, err
+		}
+		if !strings.HasPrefix(r.URL.Path, "/api/") {
+			r.Header.Set("Accept", "text/html") // as a browser asks
 		}
 		began := time.Now()
 		resp, err := http.DefaultClient.Do(r)

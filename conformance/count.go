@@ -21,6 +21,7 @@ func countBy(t *T) {
 		store.ByQueue:    func(r *store.Run) string { return r.Queue },
 		store.ByCode:     func(r *store.Run) string { return r.Code },
 		store.ByOwner:    func(r *store.Run) string { return r.Owner },
+		store.ByVersion:  func(r *store.Run) string { return r.Version },
 	} {
 		want := make(map[string]int64)
 		for i := range shelf {

@@ -49,6 +49,7 @@ func (t *T) shelf(s store.Store) []store.Run {
 			if !status.Terminal() {
 				r.Status = status
 				r.Owner = pick(i, "", "alive", "dead")
+				r.Paused = i%5 == 1
 			}
 			r.Code = pick(i, "", "not_registered", "quarantined")
 			r.Queue = pick(i/2, "", "mail", "print")
@@ -118,6 +119,7 @@ func criteria(shelf []store.Run) []criterion {
 		{"EndedTo", func(f *store.Filter) { f.EndedTo = ended }, func(r *store.Run) bool { return r.EndedAt != 0 && r.EndedAt < ended }},
 		{"Orphaned", func(f *store.Filter) { f.Orphaned = true }, func(r *store.Run) bool { return r.Owner == "dead" && !terminal(r) }},
 		{"Mail", func(f *store.Filter) { f.Mail = true }, func(r *store.Run) bool { return r.Inbox > r.Seen }},
+		{"Paused", func(f *store.Filter) { f.Paused = true }, func(r *store.Run) bool { return r.Paused }},
 	}
 }
 

@@ -42,6 +42,9 @@ func (h *handler) apiRoutes() []route {
 		get("/api/runs/{id}/export", ActionPayload, "id", h.getExport),
 
 		post("/api/workflows/{name}/runs", ActionStart, "", h.postStart),
+		// Each run is authorized in the handler, too.
+		post("/api/bulk/resume", ActionResume, "", h.postBulk(bulkActs["resume"])),
+		post("/api/bulk/cancel", ActionCancel, "", h.postBulk(bulkActs["cancel"])),
 		post("/api/runs/{id}/resume", ActionResume, "id", h.postResume),
 		post("/api/runs/{id}/cancel", ActionCancel, "id", h.postCancel),
 		post("/api/runs/{id}/pause", ActionPause, "id", h.postPause),

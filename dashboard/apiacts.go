@@ -184,14 +184,7 @@ func (h *handler) reason(r *http.Request) (string, error) {
 	if err := readJSON(r, &req); err != nil {
 		return "", err
 	}
-	by := h.user(r)
-	switch {
-	case by == "":
-		return req.Reason, nil
-	case req.Reason == "":
-		return "by " + by, nil
-	}
-	return req.Reason + " (" + by + ")", nil
+	return signed(req.Reason, h.user(r)), nil
 }
 
 // postSignal serves POST /api/runs/{id}/signal/{name}.

@@ -81,6 +81,8 @@ var ops = map[string]op{
 	"GET /api/runs/{id}/export":               {summary: "The run as a file that can be imported", answers: map[int]any{200: ""}, media: "application/octet-stream"},
 
 	"POST /api/workflows/{name}/runs":            {summary: "Start a run; idempotent by its id", request: client.StartRequest{}, answers: map[int]any{201: client.Done{}}},
+	"POST /api/bulk/resume":                      {summary: "Resume the runs that a filter selects, or, as a dry run, say what would become of each", request: client.BulkRequest{}, answers: map[int]any{200: client.Bulk{}}},
+	"POST /api/bulk/cancel":                      {summary: "Ask the runs that a filter selects to end", request: client.BulkRequest{}, answers: map[int]any{200: client.Bulk{}}},
 	"POST /api/runs/{id}/resume":                 {summary: "Continue a run that failed or was interrupted", query: []string{"dry_run: only say what it would do"}, request: client.ResumeOptions{}, answers: map[int]any{200: client.Resumed{}}},
 	"POST /api/runs/{id}/cancel":                 {summary: "Ask a run to end", request: client.ReasonRequest{}, answers: map[int]any{200: client.Done{}}},
 	"POST /api/runs/{id}/pause":                  {summary: "Stop a run until unpause", request: client.ReasonRequest{}, answers: map[int]any{200: client.Done{}}},

@@ -51,6 +51,9 @@ func (h *handler) pageRoutes() []route {
 		page("GET", "/waiting", ActionList, "", h.waitingPage),
 		page("GET", "/stuck", ActionList, "", h.stuckPage),
 		page("GET", "/history", ActionList, "", h.historyPage),
+		page("GET", "/bulk", ActionList, "", h.bulkPage),
+		page("POST", "/bulk/resume", ActionResume, "", h.bulkDo(bulkActs["resume"])),
+		page("POST", "/bulk/cancel", ActionCancel, "", h.bulkDo(bulkActs["cancel"])),
 		page("GET", "/go", ActionList, "", h.goToRun),
 		// The page of a run is at /runs/{id}, an address of the API, too.
 		page("GET", "/runs/{id}/rows", ActionRead, "id", h.rowsPage),
@@ -106,17 +109,11 @@ func (h *handler) render(w http.ResponseWriter, r *http.Request, status int, nam
 
 // badges fills in the numbers of the navigation.
 func (h *handler) badges(ctx context.Context, l *layout) error {
-	n, err := h.eng.Store().Count(ctx, store.Filter{Statuses: []store.Status{store.Waiting}}, "")
-	if err == nil && n[""] > 0 {
-		approvals, err := h.eng.Approvals(ctx)
-		if err != nil {
-			return err
-		}
-		l.Approvals = len(approvals)
-	}
+	asking, err := h.asking(ctx)
 	if err != nil {
-		return fmt.Errorf("dashboard: counting runs: %w", err)
+		return err
 	}
+	l.Approvals = int(asking)
 	stuck, err := h.eng.Stuck(ctx, 100)
 	if err != nil {
 		return err
@@ -144,7 +141,17 @@ type problemView struct {
 	Back string
 }
 
-func (h *handler) runURL(id string) string { return h.options.Prefix + "/runs/" + url.PathEscape(id) }
+func (h *handler) runURL(id string) string { return h.options.Prefix + "/runs/" + segment(id) }
+
+// segment is an id as one segment of an address. The dots of "." and ".." are
+// encoded, since a mux would take them for directories; a browser does so all the
+// same, so that such a run is for other clients alone.
+func segment(id string) string {
+	if id == "." || id == ".." {
+		return strings.ReplaceAll(id, ".", "%2E")
+	}
+	return url.PathEscape(id)
+}
 
 // goToRun leads from the field in the head to a run, or to the list of those
 // whose ids begin with what was typed.

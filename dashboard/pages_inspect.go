@@ -242,7 +242,7 @@ func (h *handler) payload(r *http.Request, id string, seq int64, show bool) (*pa
 		v.Facts += ", encrypted with key " + p.KeyID
 	}
 	if show {
-		v.URL = fmt.Sprintf("%s/api/runs/%s/events/%d/payload", h.options.Prefix, url.PathEscape(id), seq)
+		v.URL = fmt.Sprintf("%s/api/runs/%s/events/%d/payload", h.options.Prefix, segment(id), seq)
 	}
 	return v, nil
 }

@@ -1,7 +1,9 @@
 package dashboard
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"time"
@@ -15,6 +17,7 @@ import (
 // waitingView is the page of what waits for a person, oldest first.
 type waitingView struct {
 	Waits []waitCard
+	More  int64 // runs whose questions are not on the page
 }
 
 type waitCard struct {
@@ -31,11 +34,12 @@ func (h *handler) waitingPage(w http.ResponseWriter, r *http.Request) error {
 	if err := h.badges(r.Context(), &l); err != nil {
 		return err
 	}
-	approvals, err := h.asked(r.Context())
+	asking, approvals, err := h.asked(r.Context(), askedOnPage)
 	if err != nil {
 		return err
 	}
-	for i := range approvals[:min(len(approvals), 200)] {
+	v.More = max(asking-askedOnPage, 0)
+	for i := range approvals {
 		a := &approvals[i]
 		v.Waits = append(v.Waits, waitCard{
 			waitRow: h.waitRow(a), May: h.may(r, ActionAnswer, a.RunID) == nil, Action: h.runURL(a.RunID) + "/do/answer", User: h.user(r),
@@ -44,11 +48,51 @@ func (h *handler) waitingPage(w http.ResponseWriter, r *http.Request) error {
 	return h.render(w, r, http.StatusOK, "waiting", l)
 }
 
-// asked lists what is asked of people, what was asked first first.
-func (h *handler) asked(ctx context.Context) ([]durable.Approval, error) {
-	all, err := h.eng.Approvals(ctx)
-	slices.SortStableFunc(all, func(a, b durable.Approval) int { return int(a.AskedAt - b.AskedAt) })
-	return all, err
+// How many runs that ask somebody are read for the card and for the page of them:
+// what a run asks stands in its history.
+const (
+	askedOnCard = 12
+	askedOnPage = 200
+)
+
+// asking counts the runs that ask somebody.
+func (h *handler) asking(ctx context.Context) (int64, error) {
+	n, err := h.eng.Store().Count(ctx, askingFilter(), "")
+	if err != nil {
+		return 0, fmt.Errorf("dashboard: counting approvals: %w", err)
+	}
+	return n[""], nil
+}
+
+func askingFilter() store.Filter {
+	return store.Filter{Statuses: []store.Status{store.Waiting}, Codes: []string{durable.CodeApproval}, OldestFirst: true}
+}
+
+// asked lists what is asked of people by the oldest of the runs that ask, limit of
+// them at most, what was asked first first; and how many runs ask. A history that
+// cannot be read hides the questions of the others from nobody.
+func (h *handler) asked(ctx context.Context, limit int) (asking int64, all []durable.Approval, err error) {
+	if asking, err = h.asking(ctx); err != nil || asking == 0 {
+		return 0, nil, err
+	}
+	f := askingFilter()
+	f.Limit = limit
+	p, err := h.eng.List(ctx, f)
+	if err != nil {
+		return 0, nil, err
+	}
+	for i := range p.Runs {
+		of, err := h.eng.ApprovalsOf(ctx, p.Runs[i].ID)
+		switch {
+		case ctx.Err() != nil:
+			return 0, nil, context.Cause(ctx)
+		case err != nil:
+			h.options.Logger.Warn("dashboard: the approvals of a run cannot be read", "run", p.Runs[i].ID, "error", err)
+		}
+		all = append(all, of...)
+	}
+	slices.SortStableFunc(all, func(a, b durable.Approval) int { return cmp.Compare(a.AskedAt, b.AskedAt) })
+	return asking, all, nil
 }
 
 type stuckPageView struct {

@@ -80,7 +80,7 @@ func (h *handler) panel(r *http.Request, o *outline.Outline, q *runQuery, link f
 	id := o.Run.ID
 	p := &panelView{
 		Name: q.panel, Close: link(q.with()), URL: h.runURL(id), Action: h.runURL(id) + "/do/" + q.panel,
-		API: h.options.Prefix + "/api/runs/" + url.PathEscape(id) + "/" + q.panel, Who: h.user(r),
+		API: h.options.Prefix + "/api/runs/" + segment(id) + "/" + q.panel, Who: h.user(r),
 	}
 	for name, values := range q.with() {
 		for _, v := range values {
@@ -120,7 +120,7 @@ func (h *handler) resumePanel(ctx context.Context, p *panelView, o *outline.Outl
 	id := o.Run.ID
 	p.Title, p.Sub = "What Resume will do", "A dry run. Nothing has been changed and no code has run."
 	p.Do, p.DoIcon = "Resume "+id, "retry"
-	p.API = h.options.Prefix + "/api/workflows/" + url.PathEscape(id) + "/resume"
+	p.API = h.options.Prefix + "/api/workflows/" + segment(id) + "/resume"
 	given := q.values.Get("planned") != ""
 	exhausted := o.Run.Status == store.Failed && o.Current != nil && o.Current.State == outline.Failed
 	reset := q.values.Get("reset") == "1" || !given && exhausted

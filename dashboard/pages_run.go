@@ -108,7 +108,7 @@ func (h *handler) showRun(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	l := layout{Title: id, Nav: "runs", Body: v, Stream: h.options.Prefix + "/api/runs/" + url.PathEscape(id) + "/stream"}
+	l := layout{Title: id, Nav: "runs", Body: v, Stream: h.options.Prefix + "/api/runs/" + segment(id) + "/stream"}
 	switch o.Run.Status {
 	case store.Completed, store.Cancelled:
 		l.Stream = ""
@@ -126,7 +126,7 @@ func (h *handler) showRun(w http.ResponseWriter, r *http.Request) error {
 func (h *handler) viewRun(r *http.Request, o *outline.Outline, q *runQuery) (*runView, error) {
 	id := o.Run.ID
 	v := &runView{
-		O: o, ID: id, URL: h.runURL(id), API: h.options.Prefix + "/api/runs/" + url.PathEscape(id),
+		O: o, ID: id, URL: h.runURL(id), API: h.options.Prefix + "/api/runs/" + segment(id),
 		Workflow: o.Run.Workflow, Version: o.Run.Version, Status: statusOf(&o.Run), Find: q.find,
 		Tone: string(o.Verdict.Tone), Icon: toneIcons[o.Verdict.Tone], Head: h.text(o.Verdict.Head), Error: h.redact(o.Verdict.Error),
 	}

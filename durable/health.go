@@ -42,26 +42,23 @@ func (h Health) Ready() error {
 
 // Health asks the store and looks at the engine. Its error, ErrUnavailable or
 // the cause of ctx's end, says that the store did not answer; what the engine
-// knows by itself is filled in all the same. It costs two small queries.
+// knows by itself is filled in all the same. It costs one small query.
 func (e *Engine) Health(ctx context.Context) (Health, error) {
 	e.mu.Lock()
 	h := Health{Closing: e.closing, Executing: len(e.runs), Unloaded: len(e.dormant)}
 	e.mu.Unlock()
 	h.Recovered, h.Lease = e.recovered.Load(), e.options.Lease
 	h.BeatAge = time.Since(time.UnixMicro(e.beatAt.Load()))
-	pending, err := e.store.Count(ctx, store.Filter{Statuses: []store.Status{store.Pending}}, "")
-	if err != nil {
-		return h, fmt.Errorf("durable: health: %w", storeError(err))
-	}
-	h.Backlog = pending[""]
-	stopped, err := e.store.Count(ctx, store.Filter{Statuses: []store.Status{store.Interrupted}}, store.ByCode)
+	// Nothing but an interruption or a failure gives a run a code: one that is
+	// pending has none.
+	waiting, err := e.store.Count(ctx, store.Filter{Statuses: []store.Status{store.Pending, store.Interrupted}}, store.ByCode)
 	if err != nil {
 		return h, fmt.Errorf("durable: health: %w", storeError(err))
 	}
 	h.Stuck = map[string]int64{}
-	for code, n := range stopped {
+	for code, n := range waiting {
 		if code == "" {
-			h.Backlog += n
+			h.Backlog = n
 			continue
 		}
 		h.Stuck[code] = n

@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -28,31 +29,108 @@ func (e *Engine) Stuck(ctx context.Context, limit int) ([]Stuck, error) {
 			l.live = append(l.live, x)
 		}
 	}
-	parked, err := e.store.Count(ctx, store.Filter{Statuses: []store.Status{store.Interrupted}}, store.ByCode)
+	kinds, err := l.kinds(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
 	}
-	var codes []string
-	for code := range parked {
-		if code != "" {
-			codes = append(codes, code)
-		}
-	}
-	slices.Sort(codes)
-	filters := []store.Filter{
-		{Statuses: []store.Status{store.Failed}, Codes: []string{CodeQuarantined}},
-		{Orphaned: true},
-		{Statuses: []store.Status{store.Pending, store.Waiting, store.Interrupted}},
-	}
-	if len(codes) > 0 {
-		filters = append(filters, store.Filter{Statuses: []store.Status{store.Interrupted}, Codes: codes})
-	}
-	for _, f := range filters {
-		if err := l.add(ctx, f); err != nil {
+	for _, kind := range kinds {
+		if err := l.add(ctx, kind); err != nil {
 			return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
 		}
 	}
 	return l.found, nil
+}
+
+// kinds returns what selects each kind of stuck runs. Kinds of which the store has
+// none, mostly all, are left out: a listing that finds nothing may have looked at
+// every run.
+func (l *stuckList) kinds(ctx context.Context) ([][]store.Filter, error) {
+	runs, err := l.eng.store.Count(ctx, store.Filter{}, store.ByStatus)
+	if err != nil {
+		return nil, err
+	}
+	var kinds [][]store.Filter
+	if runs[string(store.Failed)] > 0 {
+		kinds = append(kinds, []store.Filter{{Statuses: []store.Status{store.Failed}, Codes: []string{CodeQuarantined}}})
+	}
+	kinds = append(kinds, []store.Filter{{Orphaned: true}})
+	resting := int64(0)
+	for _, s := range restingStatuses {
+		resting += runs[string(s)]
+	}
+	if resting > 0 {
+		unserved, err := l.unserved(ctx)
+		if err != nil {
+			return nil, err
+		}
+		kinds = append(kinds, append([]store.Filter{{Statuses: restingStatuses, Paused: true}}, unserved...))
+	}
+	if runs[string(store.Interrupted)] == 0 {
+		return kinds, nil
+	}
+	parked, err := l.eng.store.Count(ctx, store.Filter{Statuses: []store.Status{store.Interrupted}}, store.ByCode)
+	if err != nil {
+		return nil, err
+	}
+	delete(parked, "")
+	if codes := slices.Sorted(maps.Keys(parked)); len(codes) > 0 {
+		kinds = append(kinds, []store.Filter{{Statuses: []store.Status{store.Interrupted}, Codes: codes}})
+	}
+	return kinds, nil
+}
+
+// restingStatuses are those of runs that somebody who serves them is to claim,
+// now or when their time has come.
+var restingStatuses = []store.Status{store.Pending, store.Waiting, store.Interrupted}
+
+// unserved returns filters for the resting runs whose code nobody alive has. They
+// are found by counting: a store in which 100,000 runs sleep soundly is not read
+// row by row to find that none of them is stuck.
+func (l *stuckList) unserved(ctx context.Context) ([]store.Filter, error) {
+	resting := store.Filter{Statuses: restingStatuses}
+	workflows, err := l.eng.store.Count(ctx, resting, store.ByWorkflow)
+	if err != nil {
+		return nil, err
+	}
+	present, err := l.eng.store.Count(ctx, resting, store.ByVersion)
+	if err != nil {
+		return nil, err
+	}
+	var nobody []string // serves any version of them
+	var filters []store.Filter
+	for _, w := range slices.Sorted(maps.Keys(workflows)) {
+		served := l.versions(w)
+		if len(served) == 0 {
+			nobody = append(nobody, w)
+			continue
+		}
+		var other []string
+		for _, v := range slices.Sorted(maps.Keys(present)) {
+			if !slices.Contains(served, v) {
+				other = append(other, v)
+			}
+		}
+		if len(other) > 0 {
+			filters = append(filters, store.Filter{Statuses: restingStatuses, Workflows: []string{w}, Versions: other})
+		}
+	}
+	if len(nobody) > 0 {
+		filters = append(filters, store.Filter{Statuses: restingStatuses, Workflows: nobody})
+	}
+	return filters, nil
+}
+
+// versions returns those of a workflow that somebody alive serves.
+func (l *stuckList) versions(workflow string) []string {
+	var all []string
+	for _, x := range l.live {
+		for _, s := range x.Serves {
+			if s.Workflow == workflow {
+				all = append(all, s.Versions...)
+			}
+		}
+	}
+	return all
 }
 
 // stuckList is a listing under way.
@@ -64,20 +142,26 @@ type stuckList struct {
 	found []Stuck
 }
 
-func (l *stuckList) add(ctx context.Context, f store.Filter) error {
-	f.OldestFirst = true
+// add looks at the runs of one kind, which filters together select.
+func (l *stuckList) add(ctx context.Context, kind []store.Filter) error {
 	n := 0
-	for row, err := range l.eng.runsOf(ctx, f) {
-		if err != nil {
-			return err
+	for _, f := range kind {
+		f.OldestFirst = true
+		if l.limit > 0 {
+			f.Limit = min(l.limit+1, scanPage) // as many as are wanted, mostly
 		}
-		if l.limit > 0 && n >= l.limit {
-			return nil
-		}
-		if s, stuck := l.look(row); stuck && !l.seen[row.ID] {
-			l.seen[row.ID] = true
-			l.found = append(l.found, s)
-			n++
+		for row, err := range l.eng.runsOf(ctx, f) {
+			if err != nil {
+				return err
+			}
+			if l.limit > 0 && n >= l.limit {
+				return nil
+			}
+			if s, stuck := l.look(row); stuck && !l.seen[row.ID] {
+				l.seen[row.ID] = true
+				l.found = append(l.found, s)
+				n++
+			}
 		}
 	}
 	return nil

@@ -26,6 +26,8 @@ type Filter struct {
 	Mail bool
 	// Unarchived: ArchivedSeq is smaller than the Seq of the run's last event.
 	Unarchived bool `json:",omitempty"`
+	// Paused: the run is paused.
+	Paused bool `json:",omitempty"`
 
 	// OldestFirst orders by CreatedAt, then run number; otherwise the newest
 	// come first.
@@ -56,6 +58,7 @@ const (
 	ByQueue    = "queue"
 	ByCode     = "code"
 	ByOwner    = "owner"
+	ByVersion  = "version"
 )
 
 // Cursor says what Load reads.

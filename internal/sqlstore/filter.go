@@ -74,6 +74,7 @@ func (l *Listing) Next(last *RunRow) string {
 
 var countColumns = map[string]string{
 	store.ByStatus: "status", store.ByWorkflow: "workflow", store.ByQueue: "queue", store.ByCode: "code", store.ByOwner: "owner",
+	store.ByVersion: "version",
 }
 
 // Count returns the SELECT of (value, number) pairs, columns "name" and "n".
@@ -162,6 +163,9 @@ func (d Dialect) where(f store.Filter, live []string) *where {
 	}
 	if f.Mail {
 		w.conds = append(w.conds, "inbox > seen")
+	}
+	if f.Paused {
+		w.conds = append(w.conds, "paused")
 	}
 	if f.Unarchived {
 		w.conds = append(w.conds, "archived_seq < "+d.LastSeq)

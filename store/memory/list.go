@@ -64,6 +64,8 @@ func (s *Store) Count(ctx context.Context, f store.Filter, by string) (map[strin
 		field = func(r *store.Run) string { return r.Code }
 	case store.ByOwner:
 		field = func(r *store.Run) string { return r.Owner }
+	case store.ByVersion:
+		field = func(r *store.Run) string { return r.Version }
 	default:
 		return nil, fmt.Errorf("store: count by %q: no such field: %w", by, store.ErrInvalid)
 	}
@@ -111,7 +113,7 @@ func matches(r *store.Run, f *store.Filter) bool {
 		within(r.CreatedAt, f.CreatedFrom, f.CreatedTo) &&
 		within(r.UpdatedAt, f.UpdatedFrom, f.UpdatedTo) &&
 		within(r.EndedAt, f.EndedFrom, f.EndedTo) &&
-		(!f.Mail || r.Inbox > r.Seen)
+		(!f.Mail || r.Inbox > r.Seen) && (!f.Paused || r.Paused)
 }
 
 func oneOf[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }

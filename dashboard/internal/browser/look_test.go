@@ -96,7 +96,7 @@ func TestEveryPageIsAccessible(t *testing.T) {
 	b := s.visit("/")
 	for _, scheme := range []string{"light", "dark"} {
 		b.look(1300, 900, false, scheme)
-		for _, page := range []string{"/", "/?q=nothing", "/runs/order-1", "/runs/order-2?panel=resume", "/runs/order-2?panel=edit&step=address", "/runs/order-3?panel=fork", "/waiting", "/stuck", "/history", "/runs/none"} {
+		for _, page := range []string{"/", "/?q=nothing", "/runs/order-1", "/runs/order-2?panel=resume", "/runs/order-2?panel=edit&step=address", "/runs/order-3?panel=fork", "/bulk?act=resume&q=status:failed", "/bulk?act=cancel&q=status:waiting", "/waiting", "/stuck", "/history", "/runs/none"} {
 			if strings.HasPrefix(page, "/runs/none") {
 				b.eval("1")
 			}
@@ -116,7 +116,7 @@ func TestAPhoneShowsTheAnswerFirstAndNothingBeyondItsEdge(t *testing.T) {
 	s.start(wf, "order-2", "failed")
 	b := s.visit("/")
 	b.look(390, 844, true, "light")
-	for _, page := range []string{"/", "/runs/order-1-with-a-long-id-that-has-no-place-to-break-anywhere-at-all", "/runs/order-2?panel=resume", "/waiting", "/stuck", "/history"} {
+	for _, page := range []string{"/", "/runs/order-1-with-a-long-id-that-has-no-place-to-break-anywhere-at-all", "/runs/order-2?panel=resume", "/bulk?act=resume&q=status:failed", "/waiting", "/stuck", "/history"} {
 		b.navigate(s.url + page)
 		require.LessOrEqual(t, b.eval("document.documentElement.scrollWidth"), float64(390), page)
 		require.Equal(t, "fixed", b.eval(`getComputedStyle(document.querySelector(".nav")).position`), "the bar at the bottom")

@@ -1,0 +1,70 @@
+package dashboard_test
+
+import (
+	"encoding/json"
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/dashboard"
+)
+
+// Ids with all that a path, a query, a mux and a page would act on.
+var oddIDs = []string{
+	"a//b", "//x", "x/", "/x", "a/../b", "../up", "..", ".", "a/./b", "100%", "%2F", "%2e%2e", "a%20b", "two words", "a+b", "q?x=1&y=2", "#x", "a;b", "back\\slash",
+	"it's", `"quoted" <b>`, "é-日本", "rtl\u202eevil", "-dash", "*", "$(x)", "`x`", "~", "!!", "{id}", "a:5", "do", "rows", "history", "a/do/cancel", "a/resume", "go",
+}
+
+func TestARunOfAnyIdIsReachableInTheAPIAndInThePages(t *testing.T) {
+	for _, prefix := range []string{"", "/ops"} {
+		onStores(t, dashboard.Options{Prefix: prefix}, func(t *testing.T, s *site) {
+			for _, id := range oddIDs {
+				input, err := json.Marshal(Order{ID: "odd", Total: 1})
+				require.NoError(t, err)
+				_, err = s.c.Start(t.Context(), "checkout", client.StartRequest{ID: id, Input: input})
+				require.NoError(t, err, "%q", id)
+				require.Equal(t, id, s.until(id, "waiting").ID)
+				events, err := s.c.Events(t.Context(), id, client.EventsOptions{})
+				require.NoError(t, err, "%q", id)
+				require.NotEmpty(t, events.Events)
+				_, err = s.c.Branches(t.Context(), id)
+				require.NoError(t, err, "%q", id)
+			}
+			// The address is the one that the list has.
+			link := regexp.MustCompile(`<a class="id" href="([^"]*)"[^>]*>([^<]*)</a>`)
+			found := map[string]string{}
+			for path := "/"; path != ""; {
+				page := s.browse(path)
+				require.Equal(t, http.StatusOK, page.status)
+				for _, m := range link.FindAllStringSubmatch(page.body, -1) {
+					found[html.UnescapeString(m[2])] = html.UnescapeString(m[1])
+				}
+				older := regexp.MustCompile(`href="` + prefix + `(/[^"]*)">Older`).FindStringSubmatch(page.body)
+				if path = ""; older != nil {
+					path = html.UnescapeString(older[1])
+				}
+			}
+			for _, id := range oddIDs {
+				require.Contains(t, found, id)
+				if id == "history" {
+					continue // a page of its own: the API has the run
+				}
+				address := found[id][len(prefix):]
+				page := s.browse(address)
+				require.Equal(t, http.StatusOK, page.status, "%q at %s", id, address)
+				require.Contains(t, page.body, "Ship odd?", "%q", id)
+				form := regexp.MustCompile(`method="post" action="([^"]*/do/answer)"`).FindStringSubmatch(page.body)
+				require.NotNil(t, form, "%q", id)
+				done := s.send("POST", html.UnescapeString(form[1])[len(prefix):], "verdict=approve&wait=approve", "Content-Type: application/x-www-form-urlencoded", "Accept: text/html")
+				require.Equal(t, http.StatusSeeOther, done.status, "%q", id)
+				s.until(id, "completed")
+				require.Equal(t, found[id], s.browse("/go?q="+url.QueryEscape(id)).header.Get("Location"), "%q", id)
+			}
+		})
+	}
+}

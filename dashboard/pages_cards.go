@@ -1,0 +1,157 @@
+package dashboard
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// cardsView is what people come for, before the list.
+type cardsView struct {
+	Approvals     []waitRow
+	MoreApprovals int
+	OtherWaits    int64
+	Stuck         []stuckView
+	MoreStuck     int
+	Failed        int64
+	Recoverable   int
+	Alike         int
+	AlikeError    string
+	AlikeURL      string
+	FailedURL     string
+	Ready         string // why not; empty: it is
+	Processes     string
+	Executing     int
+	Backlog       int64
+	Beat          string
+}
+
+type waitRow struct {
+	API                                 string
+	RunID, URL, Prompt, Key, Age, Until string
+	Workflow                            string
+}
+
+// cards fills what stands above the list, and the numbers of the navigation.
+func (h *handler) cards(ctx context.Context, v *runsView, l *layout) error {
+	c := &v.Cards
+	var err error
+	if v.all, err = h.eng.Store().Count(ctx, store.Filter{}, store.ByStatus); err != nil {
+		return fmt.Errorf("dashboard: counting runs: %w", err)
+	}
+	asking, approvals, err := h.asked(ctx, askedOnCard)
+	if err != nil {
+		return err
+	}
+	c.OtherWaits = max(v.all[string(store.Waiting)]-asking, 0)
+	for i := range approvals[:min(len(approvals), 3)] {
+		c.Approvals = append(c.Approvals, h.waitRow(&approvals[i]))
+	}
+	l.Approvals, c.MoreApprovals = int(asking), max(int(asking)-len(c.Approvals), 0)
+
+	stuck, err := h.eng.Stuck(ctx, 100)
+	if err != nil {
+		return err
+	}
+	v.stuck = map[string]bool{}
+	for i := range stuck {
+		v.stuck[stuck[i].RunID] = true
+	}
+	for i := range stuck[:min(len(stuck), 2)] {
+		c.Stuck = append(c.Stuck, h.stuckRow(&stuck[i]))
+	}
+	l.Stuck, c.MoreStuck = len(stuck), max(len(stuck)-2, 0)
+	if v.all[string(store.Failed)] > 0 {
+		if err := h.failures(ctx, c); err != nil {
+			return err
+		}
+	}
+	return h.healthCard(ctx, c)
+}
+
+// failures groups what failed in the last day by its error.
+func (h *handler) failures(ctx context.Context, c *cardsView) error {
+	f := store.Filter{Statuses: []store.Status{store.Failed}, EndedFrom: now().Add(-24 * time.Hour)}
+	f.Limit = 200
+	p, err := h.eng.List(ctx, f)
+	if err != nil {
+		return err
+	}
+	c.Failed, c.FailedURL = int64(len(p.Runs)), h.listURL("status:failed")
+	if p.Next != "" {
+		n, err := h.eng.Store().Count(ctx, f, "")
+		if err != nil {
+			return fmt.Errorf("dashboard: counting failures: %w", err)
+		}
+		c.Failed = n[""]
+	}
+	if c.Failed == 0 {
+		return nil
+	}
+	alike := map[string]int{}
+	for i := range p.Runs {
+		if p.Runs[i].Recoverable {
+			c.Recoverable++
+		}
+		alike[outline.OneLine(p.Runs[i].Reason, 200)]++
+	}
+	for reason, n := range alike {
+		if n > c.Alike || n == c.Alike && cmp.Compare(reason, c.AlikeError) < 0 {
+			c.Alike, c.AlikeError = n, reason
+		}
+	}
+	// A word of the error finds them again: filters are words.
+	longest := ""
+	for _, word := range strings.Fields(c.AlikeError) {
+		if word = strings.Trim(word, ".,:;"); len(word) > len(longest) && !strings.ContainsAny(word, ":=") {
+			longest = word
+		}
+	}
+	c.AlikeURL = h.listURL("status:failed error:" + longest)
+	c.AlikeError = h.redact(c.AlikeError)
+	return nil
+}
+
+func (h *handler) healthCard(ctx context.Context, c *cardsView) error {
+	health, err := h.eng.Health(ctx)
+	if err != nil {
+		return err
+	}
+	executors, err := h.eng.Store().Executors(ctx)
+	if err != nil {
+		return fmt.Errorf("dashboard: listing processes: %w", err)
+	}
+	live := 0
+	for _, x := range executors {
+		if x.Live {
+			live++
+		}
+	}
+	c.Processes = fmt.Sprintf("%d of %d", live, len(executors))
+	c.Executing, c.Backlog, c.Beat = health.Executing, health.Backlog, outline.About(health.BeatAge)
+	if err := health.Ready(); err != nil {
+		c.Ready = err.Error()
+	}
+	return nil
+}
+
+func (h *handler) waitRow(a *durable.Approval) waitRow {
+	at := now()
+	w := waitRow{API: h.options.Prefix + "/api/runs/" + segment(a.RunID), RunID: a.RunID, URL: h.runURL(a.RunID), Prompt: h.redact(outline.OneLine(a.Prompt, 300)), Key: a.Key, Age: outline.About(at.Sub(a.AskedAt)), Workflow: a.Workflow}
+	if a.Until != 0 {
+		w.Until = outline.Clock(a.Until, at, zone)
+	}
+	return w
+}
+
+func (h *handler) stuckRow(s *durable.Stuck) stuckView {
+	out := stuckView{Stuck: *s, URL: h.runURL(s.RunID)}
+	out.Reason = h.redact(s.Reason)
+	return out
+}
