@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 
 // tiny measures nothing well and everything once.
 var tiny = size{
-	pairs: 1, fanPairs: 2, rounds: 1, idle: 1, items: 300, careRuns: 10,
+	pairs: 1, fanPairs: 2, rounds: 1, idle: 1, items: 300, careRuns: 10, stateSteps: 3,
 	sleepers: sleepers{Runs: 50, Due: 5, Wakes: 1, Idle: 1, Slack: 3 * time.Second}, signals: 3, awayRounds: 1,
 	dash: dashes{Runs: 50, Steps: 20, Clients: 3, Block: 5},
 }
@@ -40,7 +40,7 @@ var tiny = size{
 var waiting = map[string][]string{
 	"PAR":    {"PAR", "PAR branch"},
 	"MAP":    {"MAP"},
-	"STATE":  {"SAVE", "RESUME"},
+	"STATE":  {"SAVE", "RESUME state", "RESUME steps"},
 	"CARE":   {"VERIFY", "RETENTION"},
 	"SLEEP":  {"SLEEP start", "SLEEP memory", "SLEEP heap", "SLEEP idle", "SLEEP wake-up"},
 	"SIGNAL": {"SIGNAL p50", "SIGNAL p99", "SIGNAL away p50", "SIGNAL away p99"},

@@ -26,6 +26,8 @@ type size struct {
 	idle     int // seconds
 	items    int // of MAP
 	careRuns int // of CARE, a round
+	// of STATE; 1,000 but in tests
+	stateSteps int
 
 	sleepers   sleepers
 	signals    int // of a round
@@ -37,12 +39,12 @@ type size struct {
 // Fifteen pairs are the least that gives a bootstrap interval worth printing.
 var (
 	quick = size{
-		pairs: 40, fanPairs: 15, rounds: 11, idle: 30, items: 10_000, careRuns: 200,
+		pairs: 40, fanPairs: 15, rounds: 11, idle: 30, items: 10_000, careRuns: 200, stateSteps: stateSteps,
 		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 3, Idle: 30, Slack: 10 * time.Second}, signals: 100, awayRounds: 5,
 		dash: dashes{Runs: 100_000, Steps: 10_000, Clients: 200, Block: 2000},
 	}
 	full = size{
-		pairs: 200, fanPairs: 50, rounds: 31, idle: 60, items: 10_000, careRuns: 1000,
+		pairs: 200, fanPairs: 50, rounds: 31, idle: 60, items: 10_000, careRuns: 1000, stateSteps: stateSteps,
 		sleepers: sleepers{Runs: 100_000, Due: 1000, Wakes: 5, Idle: 60, Slack: 10 * time.Second}, signals: 100, awayRounds: 15,
 		dash: dashes{Runs: 100_000, Steps: 10_000, Clients: 200, Block: 2000},
 	}

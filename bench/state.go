@@ -4,55 +4,99 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A large state: what a step returns, and how many of them a run has behind it
-// that is resumed.
+// The states of STATE: what one large checkpoint is, and what a run has behind it
+// that is resumed, in bytes or in number.
 const (
-	stateSize  = 4 << 20
-	stateSteps = 8
+	savedSize  = 10_000_000
+	saves      = 5
+	stateSize  = 100_000
+	stateSteps = 1_000
+	longSteps  = 100_000
 )
 
 // state measures what a large state costs: SAVE, from the return of a step's body
-// with 4 MiB that do not compress to the return of Step, when it is durable; and
-// RESUME, from the call of Recover, which claims the run, to its first new line,
-// with eight such results behind it, all of which it has read again.
+// with 10 MB that do not compress to the return of Step, when it is durable;
+// RESUME state, from the call of Recover, which claims the run, to its first new
+// line, with 100 MB over 1,000 steps behind it, all of which it has read again;
+// and RESUME steps, the same with 100,000 small steps.
 func state(ctx context.Context, t *target, n size) ([]result, error) {
 	s, err := t.open()
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
-	reached := make(chan time.Time, 1)
-	var saves []float64
-	w := durable.Define("state", func(ctx context.Context, _ int) (int, error) {
-		for i := range stateSteps {
+	var took []float64
+	save := func(ctx context.Context) error {
+		for i := range min(saves, n.stateSteps) {
 			var made time.Time
-			got, err := durable.Step(ctx, fmt.Sprint("state-", i), func(context.Context) ([]byte, error) {
-				b := noise(uint64(i), stateSize)
+			_, err := durable.Step(ctx, "save", func(context.Context) ([]byte, error) {
+				b := noise(uint64(i), savedSize)
 				made = time.Now()
 				return b, nil
 			})
+			if err != nil {
+				return err
+			}
+			if !made.IsZero() { // it was run, not replayed
+				took = append(took, milliseconds(time.Since(made)))
+			}
+		}
+		return nil
+	}
+	if _, err := resumes(ctx, s, "save", 0, save); err != nil {
+		return nil, err
+	}
+	large, err := resumes(ctx, s, "state", min(n.rounds, 5), func(ctx context.Context) error {
+		for i := range min(stateSteps, n.stateSteps) {
+			got, err := durable.Step(ctx, "step", func(context.Context) ([]byte, error) { return noise(uint64(i), stateSize), nil })
 			switch {
 			case err != nil:
-				return 0, err
-			case !made.IsZero(): // it was run, not replayed
-				saves = append(saves, milliseconds(time.Since(made)))
+				return err
 			case len(got) != stateSize || !bytes.Equal(got[:64], noise(uint64(i), 64)):
-				return 0, errors.New("a state was not restored as it was saved")
+				return errors.New("a state was not restored as it was saved")
 			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	long, err := resumes(ctx, s, "long", min(n.rounds, 5), func(ctx context.Context) error {
+		for i := range min(longSteps, 100*n.stateSteps) {
+			// Held back, so that the history is soon there.
+			if _, err := durable.Step(ctx, "step", func(context.Context) (int, error) { return i, nil }, durable.Relaxed()); err != nil {
+				return err
+			}
+		}
+		return durable.Checkpoint(ctx)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return []result{plainResult("SAVE", "ms", took), plainResult("RESUME state", "ms", large), plainResult("RESUME steps", "ms", long)}, nil
+}
+
+// resumes has a run build a history, and then resumes it so many times; it
+// returns how long that took, in milliseconds.
+func resumes(ctx context.Context, s store.Store, name string, rounds int, build func(ctx context.Context) error) ([]float64, error) {
+	reached := make(chan time.Time, 1)
+	w := durable.Define(name, func(ctx context.Context, _ int) (int, error) {
+		if err := build(ctx); err != nil {
+			return 0, err
 		}
 		reached <- time.Now()
 		<-ctx.Done() // until the engine is closed
 		return 0, context.Cause(ctx)
 	})
-	err = withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
-		if _, err := w.Start(ctx, "state", 0); err != nil {
+	err := withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
+		if _, err := w.Start(ctx, name, 0); err != nil {
 			return err
 		}
 		_, err := arrival(ctx, reached)
@@ -61,15 +105,15 @@ func state(ctx context.Context, t *target, n size) ([]result, error) {
 	if err != nil {
 		return nil, err
 	}
-	var resumes []float64
-	for range n.rounds {
-		took, err := resume(ctx, s, w, reached)
+	var took []float64
+	for range rounds {
+		d, err := resume(ctx, s, w, reached)
 		if err != nil {
 			return nil, err
 		}
-		resumes = append(resumes, milliseconds(took))
+		took = append(took, milliseconds(d))
 	}
-	return []result{plainResult("SAVE", "ms", saves), plainResult("RESUME", "ms", resumes)}, nil
+	return took, nil
 }
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
