@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,19 +19,25 @@ import (
 func TestASlowCommitOfOneBranchDoesNotHoldTheBodiesOfAnother(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		began := time.Now()
+		var mu sync.Mutex
 		at := map[string]time.Duration{}
+		note := func(what string) {
+			mu.Lock()
+			defer mu.Unlock()
+			at[what] = time.Since(began)
+		}
 		mark := func(name string, took time.Duration) func(context.Context) error {
 			return func(context.Context) error {
-				at[name+" begins"] = time.Since(began)
+				note(name + " begins")
 				time.Sleep(took)
-				at[name+" ends"] = time.Since(began)
+				note(name + " ends")
 				return nil
 			}
 		}
 		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
 			slow := durable.Go(ctx, "slow", func(ctx context.Context) (int, error) {
 				err := durable.Do(ctx, "a", mark("a", time.Second))
-				at["a is durable"] = time.Since(began)
+				note("a is durable")
 				return 0, err
 			})
 			long := durable.Go(ctx, "long", func(ctx context.Context) (int, error) {
