@@ -309,6 +309,11 @@ func (in *importing) branches(ctx context.Context) error {
 		err := in.eng.commitOne(ctx, store.Change{
 			RunID: in.file.Run.ID, Expect: store.Expect{Epoch: in.expect.Epoch}, Row: &store.RowPatch{Reason: &reason}, Branch: &b,
 		})
+		if errors.Is(err, store.ErrInvalid) {
+			// By itself it is valid: whoever imports the same file has recorded it
+			// in the same moment, and does the rest.
+			return fmt.Errorf("somebody else imports it: %w (%v)", store.ErrFenced, err)
+		}
 		if err != nil {
 			return err
 		}
