@@ -175,6 +175,9 @@ func (f *draft) expect(r *draftRun, c *store.Change) error {
 	if len(c.Expect.Statuses) > 0 && !slices.Contains(c.Expect.Statuses, r.row.Status) {
 		return &store.StatusError{RunID: c.RunID, Status: r.row.Status}
 	}
+	if c.Branch != nil && slices.ContainsFunc(r.of.branches, func(b store.Branch) bool { return b.N == c.Branch.N }) {
+		return fmt.Errorf("run %q: there is a branch %d already: %w", c.RunID, c.Branch.N, store.ErrInvalid)
+	}
 	return nil
 }
 
