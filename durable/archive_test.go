@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/mortal"
 	"github.com/holdfast-dev/holdfast/internal/runfile"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
@@ -302,7 +303,7 @@ func TestARunThatIsKilledAtAnyWriteIsArchivedAsItEndedByTheNextProcess(t *testin
 		return in, durable.Sleep(ctx, time.Minute)
 	})
 	// life executes the run on the data until its process dies, or for an hour.
-	life := func(t *testing.T, m *mortal, s *shelf) {
+	life := func(t *testing.T, m *mortal.Store, s *shelf) {
 		eng, err := durable.Open(t.Context(), m, durable.Options{Workflows: []durable.Definition{napping}, Archive: s, Logger: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err)
 		ctx := durable.NewContext(t.Context(), eng)
@@ -310,7 +311,7 @@ func TestARunThatIsKilledAtAnyWriteIsArchivedAsItEndedByTheNextProcess(t *testin
 			_, _ = napping.Start(ctx, "r", 7)
 		}
 		select {
-		case <-m.died:
+		case <-m.Died():
 		case <-time.After(time.Hour):
 		}
 		_ = eng.Close()
@@ -318,15 +319,17 @@ func TestARunThatIsKilledAtAnyWriteIsArchivedAsItEndedByTheNextProcess(t *testin
 	}
 	synctest.Test(t, func(t *testing.T) {
 		data := memory.Open()
-		m := &mortal{Store: data.Handle(), died: make(chan struct{})}
+		m := mortal.New(data.Handle())
 		life(t, m, newShelf())
-		writes := m.writes
+		writes := m.Writes()
 		require.GreaterOrEqual(t, writes, 6, "creation, step, timer, end, and two marks")
 		for at := 1; at <= writes; at++ {
 			for _, after := range []bool{false, true} {
 				data, s := memory.Open(), newShelf()
-				life(t, &mortal{Store: data.Handle(), died: make(chan struct{}), dieAt: at, after: after}, s)
-				life(t, &mortal{Store: data.Handle(), died: make(chan struct{})}, s)
+				m := mortal.New(data.Handle())
+				m.DieAt(at, after)
+				life(t, m, s)
+				life(t, mortal.New(data.Handle()), s)
 				require.Equal(t, store.Completed, s.status(t, "r"), "killed at write %d, after=%v", at, after)
 				h, err := data.Load(t.Context(), "r", store.Cursor{NoEvents: true})
 				require.NoError(t, err)

@@ -14,88 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/mortal"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
-
-// A mortal store ends its process, as far as the store can see, at one chosen
-// write: just before it or just after it. From then on every call fails.
-type mortal struct {
-	store.Store
-	mu     sync.Mutex
-	writes int
-	dieAt  int  // the number of the write, from 1; 0: never
-	after  bool // the write is still done
-	dead   bool
-	died   chan struct{}
-}
-
-// step counts a write and reports whether it is done and whether the process
-// lives on.
-func (m *mortal) step() (do, alive bool) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.dead {
-		return false, false
-	}
-	m.writes++
-	if m.writes == m.dieAt {
-		m.dead = true
-		close(m.died)
-		return m.after, false
-	}
-	return true, true
-}
-
-func (m *mortal) isDead() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.dead
-}
-
-func (m *mortal) Commit(ctx context.Context, batch []store.Change) []error {
-	do, alive := m.step()
-	errs := make([]error, len(batch))
-	if do {
-		errs = m.Store.Commit(ctx, batch)
-	}
-	if !alive {
-		for i := range errs {
-			errs[i] = store.ErrClosed
-		}
-	}
-	return errs
-}
-
-// Claim counts as a write if it has taken something: how often an engine looks in
-// vain depends on the moment. To die before it is to die after the write before
-// it.
-func (m *mortal) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
-	if m.isDead() {
-		return nil, store.ErrClosed
-	}
-	rows, err := m.Store.Claim(ctx, c)
-	if len(rows) > 0 {
-		if _, alive := m.step(); !alive {
-			return nil, store.ErrClosed
-		}
-	}
-	return rows, err
-}
-
-func (m *mortal) Beat(ctx context.Context, x store.Executor) (store.Pulse, error) {
-	if m.isDead() {
-		return store.Pulse{}, store.ErrClosed
-	}
-	return m.Store.Beat(ctx, x)
-}
-
-func (m *mortal) Load(ctx context.Context, id string, c store.Cursor) (*store.History, error) {
-	if m.isDead() {
-		return nil, store.ErrClosed
-	}
-	return m.Store.Load(ctx, id, c)
-}
 
 // journal is what the outside world sees: which bodies ran, with which key and
 // attempt. It survives every crash.
@@ -252,9 +174,9 @@ func livesOf(t require.TestingT, o durable.Options, define func(*journal) []dura
 	for life := 0; ; life++ {
 		defs := define(j)
 		wf := defs[0].(*durable.Workflow[int, string])
-		m := &mortal{Store: data.Handle(), died: make(chan struct{})}
+		m := mortal.New(data.Handle())
 		if life < len(deaths) {
-			m.dieAt, m.after = deaths[life].at, deaths[life].after
+			m.DieAt(deaths[life].at, deaths[life].after)
 		}
 		o.Workflows, o.Logger, o.QuarantineAfter = defs, quiet, 100
 		eng, err := durable.Open(ctx, m, o)
@@ -268,7 +190,7 @@ func livesOf(t require.TestingT, o durable.Options, define func(*journal) []dura
 				wait, stop := context.WithTimeout(ectx, 30*24*time.Hour)
 				go func() { // the waiter dies with its process
 					select {
-					case <-m.died:
+					case <-m.Died():
 					case <-wait.Done():
 					}
 					stop()
@@ -278,9 +200,9 @@ func livesOf(t require.TestingT, o durable.Options, define func(*journal) []dura
 				result = fmt.Sprintf("%s, %v", out, err)
 			}
 		}
-		died := m.isDead()
+		died := m.IsDead()
 		_ = eng.Close()
-		writes += m.writes
+		writes += m.Writes()
 		if !died {
 			require.NotErrorIs(t, err, context.Canceled)
 			break

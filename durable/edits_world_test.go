@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/mortal"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -209,7 +210,8 @@ func child(b *bodies, name string) *durable.Workflow[int, string] {
 func process(t require.TestingT, data *ground, e edition, at death, resume bool) (end string, writes int, died bool, err error) {
 	ctx := context.Background()
 	st, leave := data.enter(t)
-	m := &mortal{Store: st, died: make(chan struct{}), dieAt: at.at, after: at.after}
+	m := mortal.New(st)
+	m.DieAt(at.at, at.after)
 	eng, err := durable.Open(ctx, m, durable.Options{Workflows: e.defs, Logger: slog.New(slog.DiscardHandler), Lease: data.lease, QuarantineAfter: 100})
 	require.NoError(t, err)
 	ectx := durable.NewContext(ctx, eng)
@@ -229,7 +231,7 @@ func process(t require.TestingT, data *ground, e edition, at death, resume bool)
 		wait, stop := context.WithTimeout(ectx, data.patience)
 		go func() { // the waiter dies with its process
 			select {
-			case <-m.died:
+			case <-m.Died():
 			case <-wait.Done():
 			}
 			stop()
@@ -237,7 +239,7 @@ func process(t require.TestingT, data *ground, e edition, at death, resume bool)
 		end, err = run.Wait(wait)
 		stop()
 	}
-	died = m.isDead()
+	died = m.IsDead()
 	_ = eng.Close()
 	leave()
 	if died {
@@ -245,7 +247,7 @@ func process(t require.TestingT, data *ground, e edition, at death, resume bool)
 	} else {
 		require.NotErrorIs(t, err, context.Canceled)
 	}
-	return end, m.writes, died, err
+	return end, m.Writes(), died, err
 }
 
 // moment is what the data holds when a process has died.

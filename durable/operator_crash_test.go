@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/mortal"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -109,7 +110,7 @@ func operations() map[string]operation {
 }
 
 // life is one process: it recovers, does what is not done yet, and waits.
-func (op *operation) life(t require.TestingT, m *mortal, j *journal, mended *bool) (got string, err error) {
+func (op *operation) life(t require.TestingT, m *mortal.Store, j *journal, mended *bool) (got string, err error) {
 	ctx := context.Background()
 	eng, err := durable.Open(ctx, m, durable.Options{Workflows: operated(j, mended), Logger: slog.New(slog.DiscardHandler), QuarantineAfter: 100, Grace: -1})
 	if err != nil {
@@ -120,7 +121,7 @@ func (op *operation) life(t require.TestingT, m *mortal, j *journal, mended *boo
 	defer stop()
 	go func() {
 		select {
-		case <-m.died:
+		case <-m.Died():
 			stop()
 		case <-ctx.Done():
 		}
@@ -184,13 +185,13 @@ func (op *operation) operate(t require.TestingT, at int, after bool) (got string
 	mended = true
 	for life := 0; ; life++ {
 		require.Less(t, life, 3)
-		m := &mortal{Store: data.Handle(), died: make(chan struct{})}
+		m := mortal.New(data.Handle())
 		if life == 0 {
-			m.dieAt, m.after = at, after
+			m.DieAt(at, after)
 		}
 		got, err = op.life(t, m, j, &mended)
-		writes += m.writes
-		if !m.isDead() {
+		writes += m.Writes()
+		if !m.IsDead() {
 			require.NoError(t, err)
 			return got, writes, j, data
 		}
@@ -287,13 +288,13 @@ func TestAJumpOfALiveRunIsKilledAnywhere(t *testing.T) {
 			j, data := &journal{}, memory.Open()
 			for life := 0; ; life++ {
 				require.Less(t, life, 3)
-				m := &mortal{Store: data.Handle(), died: make(chan struct{})}
+				m := mortal.New(data.Handle())
 				if life == 0 {
-					m.dieAt, m.after = at, after
+					m.DieAt(at, after)
 				}
 				out, err := jumpLive(ctx, m, patientForSignal(j))
-				writes += m.writes
-				if m.isDead() {
+				writes += m.Writes()
+				if m.IsDead() {
 					time.Sleep(2 * durable.DefaultLease)
 					continue
 				}
@@ -336,7 +337,7 @@ func patientForSignal(j *journal) *durable.Workflow[int, string] {
 }
 
 // jumpLive is one life: the run waits, is taken back unless it was, and ends.
-func jumpLive(ctx context.Context, m *mortal, wf *durable.Workflow[int, string]) (out string, err error) {
+func jumpLive(ctx context.Context, m *mortal.Store, wf *durable.Workflow[int, string]) (out string, err error) {
 	eng, err := durable.Open(ctx, m, durable.Options{Workflows: []durable.Definition{wf}, Logger: slog.New(slog.DiscardHandler), QuarantineAfter: 100, Grace: -1})
 	if err != nil {
 		return "", err
@@ -346,7 +347,7 @@ func jumpLive(ctx context.Context, m *mortal, wf *durable.Workflow[int, string])
 	defer stop()
 	go func() {
 		select {
-		case <-m.died:
+		case <-m.Died():
 			stop()
 		case <-ctx.Done():
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/mortal"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -581,16 +582,16 @@ func pausedLife(t require.TestingT, define func(j *journal) *durable.Workflow[in
 	o := &operator{t: t, j: j}
 	for life := 0; ; life++ {
 		wf := define(j)
-		m := &mortal{Store: data.Handle(), died: make(chan struct{})}
+		m := mortal.New(data.Handle())
 		if life == 0 {
-			m.dieAt, m.after = d.at, d.after
+			m.DieAt(d.at, d.after)
 		}
 		eng, err := durable.Open(context.Background(), m, durable.Options{Workflows: []durable.Definition{wf}, Logger: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err)
 		ctx, stop := context.WithTimeout(durable.NewContext(context.Background(), eng), 30*24*time.Hour)
 		go func() {
 			select {
-			case <-m.died:
+			case <-m.Died():
 			case <-ctx.Done():
 			}
 			stop()
@@ -607,10 +608,10 @@ func pausedLife(t require.TestingT, define func(j *journal) *durable.Workflow[in
 				}
 			}
 		}
-		died := m.isDead()
+		died := m.IsDead()
 		stop()
 		_ = eng.Close()
-		writes += m.writes
+		writes += m.Writes()
 		if !died {
 			require.NoError(t, err)
 			break

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/mortal"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -132,11 +133,11 @@ func traced(t *testing.T, name string, mode durable.TraceMode, deaths []death) (
 	data = memory.Open()
 	ctx := context.Background()
 	for life := 0; ; life++ {
-		m := &mortal{Store: data.Handle(), died: make(chan struct{})}
+		m := mortal.New(data.Handle())
 		if life < len(deaths) {
-			m.dieAt, m.after = deaths[life].at, deaths[life].after
+			m.DieAt(deaths[life].at, deaths[life].after)
 		}
-		provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exportOf{all, m.isDead}))
+		provider := sdktrace.NewTracerProvider(sdktrace.WithSyncer(exportOf{all, m.IsDead}))
 		defs := tracedShapes()[name]
 		eng, err := durable.Open(ctx, m, durable.Options{
 			Workflows: defs, Logger: slog.New(slog.DiscardHandler), QuarantineAfter: 100, TracerProvider: provider, TraceMode: mode, UnloadAfter: time.Minute,
@@ -149,7 +150,7 @@ func traced(t *testing.T, name string, mode durable.TraceMode, deaths []death) (
 				wait, stop := context.WithTimeout(ectx, 24*time.Hour)
 				go func() {
 					select {
-					case <-m.died:
+					case <-m.Died():
 					case <-wait.Done():
 					}
 					stop()
@@ -158,9 +159,9 @@ func traced(t *testing.T, name string, mode durable.TraceMode, deaths []death) (
 				stop()
 			}
 		}
-		died := m.isDead()
+		died := m.IsDead()
 		_ = eng.Close()
-		writes += m.writes
+		writes += m.Writes()
 		if !died {
 			break
 		}

@@ -98,7 +98,7 @@ func (c *config) within() time.Duration {
 func (c *config) options(defs []durable.Definition) durable.Options {
 	o := c.engine
 	o.Workflows = append(slices.Clone(defs), c.engine.Workflows...)
-	// A killed executor is removed by hand (see mortal), so that its lease may be
+	// A killed executor is removed by hand (see process), so that its lease may be
 	// long: in a virtual year nobody beats a million times.
 	o.Lease, o.Grace, o.QuarantineAfter = 6*time.Hour, -1, 1000
 	o.OnBoot, o.Retention, o.Archive, o.UnloadAfter = durable.ResumeOnBoot, durable.Retention{}, nil, -1

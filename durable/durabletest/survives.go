@@ -196,13 +196,13 @@ func (s *survival) lives(ctx context.Context, deaths []death) (data *memory.Stor
 	}
 	data = memory.Open()
 	for life := 0; ; life++ {
-		m := newMortal(data.Handle(), death{})
+		m := newProcess(data.Handle())
 		if life < len(deaths) {
-			m.die = deaths[life]
+			m.DieAt(deaths[life].at, deaths[life].after)
 		}
 		ended, err := s.life(ctx, m)
-		writes += m.writes
-		if !m.isDead() || err != nil && ctx.Err() != nil {
+		writes += m.Writes()
+		if !m.IsDead() || err != nil && ctx.Err() != nil {
 			if err == nil {
 				err = s.misuse(ended, life)
 			}
@@ -224,7 +224,7 @@ func (s *survival) lives(ctx context.Context, deaths []death) (data *memory.Stor
 
 // life is one process. ended is what the run came to, if it did; err is that the
 // helper could not do its work.
-func (s *survival) life(ctx context.Context, m *mortal) (ended, err error) {
+func (s *survival) life(ctx context.Context, m *process) (ended, err error) {
 	if s.boot != nil {
 		s.boot()
 	}
@@ -237,7 +237,7 @@ func (s *survival) life(ctx context.Context, m *mortal) (ended, err error) {
 	defer stop()
 	go func() { // who waits dies with the process
 		select {
-		case <-m.died:
+		case <-m.Died():
 			stop()
 		case <-ctx.Done():
 		}
@@ -272,7 +272,7 @@ func (s *survival) life(ctx context.Context, m *mortal) (ended, err error) {
 // untilEnd waits until the run has ended or was parked, or the process has. It
 // looks less and less often: the waits of the engine look every few seconds, which
 // in a virtual year is too often.
-func (s *survival) untilEnd(ctx context.Context, m *mortal) error {
+func (s *survival) untilEnd(ctx context.Context, m *process) error {
 	most := time.Hour
 	if s.realTime {
 		most = 20 * time.Millisecond

@@ -65,14 +65,14 @@ var rules = []rule{
 		modules: []string{otel, otel + "/trace", otel + "/metric", sqlx, compress},
 		notStd:  []string{"net/http"},
 	},
-	{path: "durable/durabletest", ours: []string{"durable", "store", "store/memory"}, forTests: true},
+	{path: "durable/durabletest", ours: []string{"durable", "store", "store/memory", "internal/mortal"}, forTests: true},
 	{path: "conformance", ours: []string{"store"}, forTests: true},
 
 	// Around the SDK, never imported by it.
 	{path: "shell", ours: []string{"durable", "store", "internal"}},
 	{path: "archive", ours: []string{"durable", "store", "internal"}, modules: []string{compress}},
 	{path: "dashboard", ours: []string{"client", "durable", "store", "internal/outline"}},
-	{path: "dashboard/internal/shots", ours: []string{"dashboard", "durable", "store"}, modules: []string{chromedp, cdproto}, anyBackend: true},
+	{path: "dashboard/internal/shots", ours: []string{"dashboard", "durable", "store", "internal/mortal"}, modules: []string{chromedp, cdproto}, anyBackend: true},
 	{path: "client"},
 	{path: "cli", ours: []string{"durable", "store", "client", "archive", "internal"}, modules: []string{cobra, pflag, term, yaml, progressbar, sys}},
 	{path: "cli/internal/shop", ours: []string{"cli", "durable", "dashboard", "store"}, modules: []string{cobra}, anyBackend: true},

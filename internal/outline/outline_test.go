@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/mortal"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
@@ -23,7 +24,7 @@ import (
 type world struct {
 	t    *testing.T
 	data *memory.Store
-	disk *disk
+	disk mortal.Telling
 	eng  *durable.Engine
 	left sync.WaitGroup
 }
@@ -37,50 +38,9 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 	})
 }
 
-// disk is one process's way to the data; cut ends it as kill -9 does.
-type disk struct {
-	*memory.Store
-	mu   sync.Mutex
-	dead bool
-}
-
-func (d *disk) gone() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.dead {
-		return store.ErrClosed
-	}
-	return nil
-}
-
-func (d *disk) Commit(ctx context.Context, batch []store.Change) []error {
-	if err := d.gone(); err != nil {
-		errs := make([]error, len(batch))
-		for i := range errs {
-			errs[i] = err
-		}
-		return errs
-	}
-	return d.Store.Commit(ctx, batch)
-}
-
-func (d *disk) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
-	if err := d.gone(); err != nil {
-		return nil, err
-	}
-	return d.Store.Claim(ctx, c)
-}
-
-func (d *disk) Beat(ctx context.Context, e store.Executor) (store.Pulse, error) {
-	if err := d.gone(); err != nil {
-		return store.Pulse{}, err
-	}
-	return d.Store.Beat(ctx, e)
-}
-
 func (w *world) boot(name string, defs ...durable.Definition) context.Context {
 	w.t.Helper()
-	w.disk = &disk{Store: w.data.Handle()}
+	w.disk = mortal.Telling{Store: mortal.New(w.data.Handle())}
 	eng, err := durable.Open(context.Background(), w.disk, durable.Options{Name: name, Workflows: defs, Grace: -1})
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { require.NoError(w.t, eng.Close()) })
@@ -91,9 +51,7 @@ func (w *world) boot(name string, defs ...durable.Definition) context.Context {
 }
 
 func (w *world) crash() {
-	w.disk.mu.Lock()
-	w.disk.dead = true
-	w.disk.mu.Unlock()
+	w.disk.Die()
 	eng := w.eng
 	w.left.Go(func() { _ = eng.Close() })
 	synctest.Wait()

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/internal/mortal"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
@@ -114,53 +114,6 @@ var invoice = durable.Define("invoice", func(ctx context.Context, order string) 
 	return durable.Step(ctx, "render", func(ctx context.Context) (string, error) { return "inv-" + order, nap(220 * time.Millisecond)(ctx) })
 })
 
-// disk is a process's way to the data, that can be cut.
-type disk struct {
-	*memory.Store
-	mu   sync.Mutex
-	dead bool
-}
-
-func (d *disk) cut() {
-	d.mu.Lock()
-	d.dead = true
-	d.mu.Unlock()
-}
-
-func (d *disk) gone() error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.dead {
-		return store.ErrClosed
-	}
-	return nil
-}
-
-func (d *disk) Commit(ctx context.Context, batch []store.Change) []error {
-	if err := d.gone(); err != nil {
-		errs := make([]error, len(batch))
-		for i := range errs {
-			errs[i] = err
-		}
-		return errs
-	}
-	return d.Store.Commit(ctx, batch)
-}
-
-func (d *disk) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
-	if err := d.gone(); err != nil {
-		return nil, err
-	}
-	return d.Store.Claim(ctx, c)
-}
-
-func (d *disk) Beat(ctx context.Context, e store.Executor) (store.Pulse, error) {
-	if err := d.gone(); err != nil {
-		return store.Pulse{}, err
-	}
-	return d.Store.Beat(ctx, e)
-}
-
 // demo makes the runs, and returns an engine that goes on executing them.
 func demo(ctx context.Context) (*durable.Engine, func(), error) {
 	data := memory.Open()
@@ -192,9 +145,9 @@ func demo(ctx context.Context) (*durable.Engine, func(), error) {
 		return 1, durable.Do(ctx, "send", nap(time.Hour))
 	}, durable.Version("v2"))
 	quiet := slog.New(slog.DiscardHandler)
-	boot := func(name string, defs ...durable.Definition) (*durable.Engine, *disk, error) {
-		d := &disk{Store: data.Handle()}
-		eng, err := durable.Open(ctx, d, durable.Options{Name: name, Workflows: defs, Lease: time.Second, Grace: -1, Logger: quiet})
+	boot := func(name string, defs ...durable.Definition) (*durable.Engine, *mortal.Store, error) {
+		d := mortal.New(data.Handle())
+		eng, err := durable.Open(ctx, mortal.Telling{Store: d}, durable.Options{Name: name, Workflows: defs, Lease: time.Second, Grace: -1, Logger: quiet})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -240,8 +193,8 @@ func demo(ctx context.Context) (*durable.Engine, func(), error) {
 		return nil, nil, err
 	}
 	time.Sleep(2300 * time.Millisecond)
-	d1.cut()
-	d4.cut()
+	d1.Die()
+	d4.Die()
 	go func() { _ = web1.Close(); _ = web4.Close() }()
 	time.Sleep(2200 * time.Millisecond)
 
