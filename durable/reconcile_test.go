@@ -367,6 +367,40 @@ func TestAPausedRunIsRepairedAndStaysPaused(t *testing.T) {
 	})
 }
 
+// What a resume repairs is claimable from then on, for everybody.
+func TestAResumeWhoseRepairIsTakenUpBySomebodyElseHasDoneItsPart(t *testing.T) {
+	for name, c := range map[string]struct {
+		o    durable.ResumeOptions
+		want error
+	}{
+		"to go on":            {},
+		"to have more tries":  {durable.ResumeOptions{ResetFailures: true}, durable.ErrNotResumable},
+		"from another moment": {durable.ResumeOptions{FromCheckpoint: 1}, durable.ErrNotResumable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				wf := tornWait(t, w, map[string]int{})
+				w.tear("r", to(store.Waiting))
+				w.append("r", store.Event{Type: store.WaitClosed, Key: "go", Ordinal: 2}, map[string]any{"error": map[string]any{"message": "x"}}, nil)
+				other := w.serve(t, wf)
+				operator := w.open(t, durable.Options{})
+				w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+					errs := forward()
+					if events := batch[0].Events; len(events) > 0 && events[0].Type == store.WorkflowRecovered {
+						require.NoError(t, second(other.Recover(context.Background())))
+						w.eventually("r", store.Waiting)
+					}
+					return errs
+				})
+				_, err := operator.Resume(context.Background(), "r", c.o)
+				require.ErrorIs(t, err, c.want)
+				all := w.everything("r")
+				require.Equal(t, "wait_requested go", all[len(all)-1])
+			})
+		})
+	}
+}
+
 // All declared steps are done and the end is missing: the last of them runs once
 // more if the engine is told so, and not if it must not run twice.
 func TestTheLastStepIsVerifiedByRunningItAgainIfAskedFor(t *testing.T) {

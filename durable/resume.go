@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,7 +86,7 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 	if err != nil {
 		return Plan{}, fmt.Errorf("resuming: %w", err)
 	}
-	row := v.row
+	row, before := v.row, v.row
 	repaired, torn := false, ""
 	if unreadable == nil {
 		if repaired, torn, err = e.recoverFirst(ctx, v, o.DryRun); err != nil {
@@ -100,7 +101,15 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 	}
 	// A dry run repairs nothing: it plans for what a repair would make of the row.
 	if err := e.resumable(ctx, row, o.Force); err != nil && !frees(torn, row) {
-		return Plan{}, err
+		if !repaired || o != (ResumeOptions{}) {
+			return Plan{}, err
+		}
+		// The repair has made it claimable for everybody.
+		taken, lerr := e.takenSince(ctx, before)
+		if lerr != nil || !taken {
+			return Plan{}, cmp.Or(lerr, err)
+		}
+		return Plan{RunID: id, Workflow: row.Workflow, Status: row.Status, Branch: row.Branch}, nil
 	}
 	rv := &revision{plan: Plan{RunID: id, Workflow: row.Workflow, Status: row.Status, Branch: row.Branch}}
 	switch {
@@ -220,29 +229,14 @@ func (e *Engine) notClaimed(ctx context.Context, row *store.Run, reopened bool) 
 	if e.defs.find(row.Workflow, row.Version) == nil && (reopened || row.Status == store.Failed || row.Status == store.Interrupted) {
 		return nil // claimable by whoever has its code
 	}
-	var seen int64
-	if row.Last != nil {
-		seen = row.Last.Seq
+	if reopened {
+		if taken, err := e.takenSince(ctx, row); err != nil || taken {
+			return err
+		}
 	}
-	h, err := e.store.Load(ctx, row.ID, store.Cursor{After: seen, All: true})
+	h, err := e.store.Load(ctx, row.ID, store.Cursor{NoEvents: true})
 	if err != nil {
 		return fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
-	}
-	if reopened {
-		// Whoever claims what this call has reopened carries it out, unless it
-		// is another call of Resume: of two, one wins.
-		for ev, err := range h.Events {
-			if err != nil {
-				return fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
-			}
-			if !ev.Type.Claims() {
-				continue
-			}
-			if d, err := dataOf(&ev); err == nil && !d.Resumed {
-				return nil
-			}
-			break
-		}
 	}
 	reason := ""
 	switch {
@@ -254,6 +248,30 @@ func (e *Engine) notClaimed(ctx context.Context, row *store.Run, reopened bool) 
 		reason = "already in progress on executor " + h.Run.Owner
 	}
 	return &NotResumableError{RunID: row.ID, Status: h.Run.Status, Reason: reason}
+}
+
+// takenSince reports whether somebody has claimed the run, which a call of Resume
+// had found as row says and has made claimable since. Whoever does carries out
+// what the call asked for, unless it is another call of Resume: of two, one wins.
+func (e *Engine) takenSince(ctx context.Context, row *store.Run) (bool, error) {
+	var seen int64
+	if row.Last != nil {
+		seen = row.Last.Seq
+	}
+	h, err := e.store.Load(ctx, row.ID, store.Cursor{After: seen, All: true})
+	if err != nil {
+		return false, fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
+	}
+	for ev, err := range h.Events {
+		if err != nil {
+			return false, fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
+		}
+		if ev.Type.Claims() {
+			d, err := dataOf(&ev)
+			return err == nil && !d.Resumed, nil
+		}
+	}
+	return false, nil
 }
 
 // reopen makes a failed or parked run claimable again, and its history what rv
