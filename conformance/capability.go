@@ -15,6 +15,7 @@ import (
 var capabilityCases = []Case{
 	{Name: "the store has the capabilities that are declared, and no others", Clauses: "declared", run: capabilityDeclared},
 	{Name: "a listener hears of messages, new runs and ends", Clauses: "Notifier", Needs: Notifier, run: notifierHears},
+	{Name: "listening begins with a look at everything", Clauses: "Notifier", Needs: Notifier, run: notifierBegins},
 	{Name: "listening ends with its context and with the store", Clauses: "Notifier, S23", Needs: Notifier, run: notifierEnds},
 	{Name: "a batch is one commit", Clauses: "Meter, S2", Needs: Meter, run: meterBatch},
 	{Name: "an executor whose process is gone is dead before its lease runs out", Clauses: "Presence, S20", Needs: Presence, run: presenceGone},
@@ -83,6 +84,35 @@ func notifierHears(t *T) {
 	}
 	cancel()
 	<-ended
+}
+
+// notifierBegins is how an engine that commits before it listens finds what it
+// has committed, without waiting for its beat.
+func notifierBegins(t *T) {
+	d := t.fresh()
+	s, err := d.Open()
+	require.NoError(t, err)
+	defer func() { require.NoError(t, s.Close()) }()
+	n := store.CapabilitiesOf(s).Notifier
+	t.run(s, "before")
+	// The second begins when whatever the first has set up for both is there.
+	for _, who := range []string{"the first", "the second"} {
+		first := make(chan store.Notice, 1000)
+		go func() {
+			_ = n.Notify(t.Context(), func(n store.Notice) { // what it returns is not laid down
+				select {
+				case first <- n:
+				default:
+				}
+			})
+		}()
+		select {
+		case got := <-first:
+			require.Empty(t, got.RunIDs, "the first notice of %s names runs", who)
+		case <-time.After(t.patience()):
+			require.Fail(t, "there is no first notice for "+who+" that listens")
+		}
+	}
 }
 
 func notifierEnds(t *T) {

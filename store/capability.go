@@ -9,8 +9,11 @@ import "context"
 type Notifier interface {
 	// Notify calls fn, from one goroutine, whenever rows may have changed in a
 	// way an executor waits for: a message was delivered, a run became
-	// claimable, a run ended. It returns when ctx ends or the store is closed.
-	// A notice may be late, doubled, or lost: the beat stands behind it.
+	// claimable, a run ended. The first notice comes at once and says to look at
+	// everything, so that nothing is missed that happened between a look and the
+	// moment from which the store listens. It returns when ctx ends or the store
+	// is closed. A notice may be late, doubled, or lost: the beat stands behind
+	// it.
 	Notify(ctx context.Context, fn func(Notice)) error
 }
 

@@ -24,7 +24,8 @@ func (s *Store) Notify(ctx context.Context, fn func(store.Notice)) error {
 		return err
 	}
 	d := s.data
-	l := &listener{wake: make(chan struct{}, 1)}
+	l := &listener{wake: make(chan struct{}, 1), all: true} // what happened before was not heard
+	l.wake <- struct{}{}
 	d.listeners[l] = struct{}{}
 	d.mu.Unlock()
 	defer func() {

@@ -104,9 +104,9 @@ func (l *listener) serve(conn *pq.ListenerConn, heard <-chan *pq.Notification, r
 	if err := l.connected(conn); err != nil {
 		return
 	}
-	ready()
 	// Whatever was said before was not heard.
 	l.store.notices.deliver(nil)
+	ready()
 	ping := time.NewTicker(pingEvery)
 	defer ping.Stop()
 	for {

@@ -219,8 +219,8 @@ func (n *notices) close() {
 	n.sender.Wait()
 }
 
-// Notify implements store.Notifier. Its first notice, as soon as the store
-// listens, is to look at everything: what happened before was not heard.
+// Notify implements store.Notifier. Its first notice comes once the connection
+// that listens stands, or could not be made: then there is another when it stands.
 func (s *Store) Notify(ctx context.Context, fn func(store.Notice)) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -238,7 +238,18 @@ func (s *Store) Notify(ctx context.Context, fn func(store.Notice)) error {
 	}()
 	if s.listener != nil && s.sessionLocks {
 		s.listener.start()
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.closing:
+			return store.ErrClosed
+		case <-s.listener.tried:
+		}
 	}
+	n.mu.Lock()
+	h.add(nil) // what happened before was not heard
+	poke(h.wake)
+	n.mu.Unlock()
 	for {
 		select {
 		case <-ctx.Done():

@@ -144,6 +144,9 @@ func (s *Store) Notify(ctx context.Context, fn func(store.Notice)) error {
 	l.set[n] = struct{}{}
 	l.mu.Unlock()
 	w := l.watch()
+	l.mu.Lock()
+	n.add(nil) // what happened before was not heard
+	l.mu.Unlock()
 	s.leave()
 	defer func() {
 		l.mu.Lock()
