@@ -3,13 +3,10 @@ package durable
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/base32"
-	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
 	"reflect"
 	"sync"
@@ -367,119 +364,4 @@ func codeOfDecode(err error) string {
 		return CodeDamaged
 	}
 	return CodeUndecodable
-}
-
-// AttemptInfo is what the body of a step can know of itself.
-type AttemptInfo struct {
-	RunID  string
-	Key    string // of the step
-	Number int    // of this attempt, from 1
-	Max    int    // attempts allowed; 0: no limit
-	// Failures of the attempts before this one, also of earlier processes.
-	Failures []Failure
-}
-
-// Failure is a failed attempt of a step.
-type Failure struct {
-	Attempt int
-	Err     error // as recorded
-	At      time.Time
-	Took    time.Duration
-	Notes   map[string]json.RawMessage // from Note
-	output  []byte
-	at      place // of output
-	run     *run
-}
-
-// Output decodes into v, a pointer, the result that Seek's check refused; ok is
-// false when the attempt failed without one. An output that cannot be read as v
-// stops the run, which stays resumable; the body should return the error.
-func (f Failure) Output(v any) (ok bool, err error) {
-	if len(f.output) == 0 {
-		return false, nil
-	}
-	t := reflect.TypeOf(v)
-	if t == nil || t.Kind() != reflect.Pointer || reflect.ValueOf(v).IsNil() {
-		return false, fmt.Errorf("durable: Output needs a pointer that is not nil, and got a %T: %w", v, ErrInvalid)
-	}
-	if recorded, err := f.run.eng.decode(f.at, f.output, v); err != nil {
-		return false, f.run.undecodable(fmt.Sprintf("%s, output of attempt %d", f.at.key, f.Attempt), recorded, t.Elem(), err)
-	}
-	return true, nil
-}
-
-// Attempt returns what is known of the attempt whose context ctx is; the zero
-// AttemptInfo when ctx belongs to none.
-func Attempt(ctx context.Context) AttemptInfo {
-	a, ok := ctx.Value(scopeKey{}).(*attempt)
-	if !ok {
-		return AttemptInfo{}
-	}
-	return AttemptInfo{
-		RunID: a.step.call.scope.run.id, Key: a.step.call.key, Number: a.number, Max: a.step.max(),
-		Failures: append([]Failure(nil), a.step.failures...),
-	}
-}
-
-// maxNotes bounds what the notes of one attempt take together, in bytes.
-const maxNotes = 64 << 10
-
-// Note keeps a debug output with the attempt whose context ctx is: it is
-// recorded with the attempt's outcome and shown with it. v is kept as JSON. A
-// note that cannot be kept (no JSON, more than 64 KiB together, not within a
-// step) is dropped and logged: it must not make a step fail.
-func Note(ctx context.Context, key string, v any) {
-	a, ok := ctx.Value(scopeKey{}).(*attempt)
-	if !ok {
-		if e, err := engineOf(ctx); err == nil {
-			e.log.Warn("durable: Note was called outside a step and is dropped", "key", key)
-		}
-		return
-	}
-	b, err := json.Marshal(v)
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if err == nil && a.size+len(key)+len(b) > maxNotes {
-		err = fmt.Errorf("the notes of one attempt are limited to %d bytes", maxNotes)
-	}
-	if err != nil {
-		a.step.call.scope.run.eng.log.Warn("durable: a note is dropped", "run", a.step.call.scope.run.id, "step", a.step.call.key, "key", key, "error", err)
-		return
-	}
-	if a.notes == nil {
-		a.notes = map[string]json.RawMessage{}
-	}
-	a.notes[key] = b
-	a.size += len(key) + len(b)
-}
-
-// taken returns the notes made so far.
-func (a *attempt) taken() map[string]json.RawMessage {
-	if a == nil {
-		return nil
-	}
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return maps.Clone(a.notes)
-}
-
-// IdempotencyKey names the effect of the step whose context ctx is, for services
-// that accept such a key: the same over all attempts and crashes, another for
-// every other step, run and generation. It is empty outside a step.
-func IdempotencyKey(ctx context.Context) string {
-	a, ok := ctx.Value(scopeKey{}).(*attempt)
-	if !ok {
-		return ""
-	}
-	r := a.step.call.scope.run
-	h := sha256.New()
-	var n [8]byte
-	for _, part := range []string{r.id, a.step.call.key} {
-		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
-		h.Write(n[:])
-		h.Write([]byte(part))
-	}
-	binary.BigEndian.PutUint64(n[:], uint64(r.row.Generation))
-	h.Write(n[:])
-	return "hf-" + base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:20])
 }

@@ -1,0 +1,171 @@
+package durable
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"reflect"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// item is one element on its way to a worker.
+type item[I any] struct {
+	n     int
+	value I
+	hash  string // of the value as it was given; empty: it has none
+}
+
+// recorded takes the outcome of an item from the history, if it has one.
+func (m *mapping[I, O]) recorded(n int, v I) (bool, error) {
+	r := m.scope.run
+	if r.past == nil {
+		return false, nil
+	}
+	ev := r.past.items[m.call.key][n]
+	if ev == nil {
+		return false, nil
+	}
+	d, err := dataOf(ev)
+	if err == nil && ev.Type == store.ItemFailed && d.Error == nil {
+		err = errors.New("its error is not readable")
+	}
+	if err != nil {
+		return false, r.damaged(ev.Seq, err)
+	}
+	hash, err := m.hash(v)
+	if err != nil {
+		return false, err
+	}
+	if otherValue(d.Input, hash) {
+		return false, m.otherItem(n)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if ev.Type == store.ItemFailed {
+		m.failed = append(m.failed, &ItemError{Index: n, Key: ev.Key, Err: r.eng.errors.restore(d.Error), Attempts: max(d.Attempts, 1)})
+		m.miss(n)
+		return true, nil
+	}
+	var out O
+	if !fastDecode(ev.Payload, &out) {
+		if recorded, err := r.eng.decode(placeOf(r.id, ev), ev.Payload, &out); err != nil {
+			return false, r.undecodable(ev.Key, recorded, reflect.TypeFor[O](), err)
+		}
+	}
+	m.keep(n, out)
+	return true, nil
+}
+
+// mostItems returns one more than the highest recorded item of a Map.
+func (p *past) mostItems(key string) int {
+	most := p.begun[key]
+	for n := range p.items[key] {
+		most = max(most, n+1)
+	}
+	return most
+}
+
+// hash tells items apart.
+func (m *mapping[I, O]) hash(v I) (string, error) {
+	b, err := m.scope.run.eng.codec.Encode(v)
+	if err != nil {
+		return "", &EncodeError{RunID: m.scope.run.id, Key: m.call.key, Type: reflect.TypeFor[I]().String(), Err: err}
+	}
+	sum := sha256.Sum256(b)
+	return m.scope.run.eng.fingerprint(reflect.TypeFor[I](), hex.EncodeToString(sum[:8])), nil
+}
+
+// do runs the function on one item and records what it came to.
+func (m *mapping[I, O]) do(it item[I], st *strand) {
+	var out O
+	ok := false
+	err := error(ErrGoexit)
+	var payload []byte
+	key := itemKey(m.call.key, it.n)
+	inner := m.scope.child(key, m.call.ordinal, int32(it.n+1))
+	ctx := m.ctx
+	st.scope.Store(inner)
+	defer func() {
+		st.scope.Store(nil)
+		if v := recover(); v != nil {
+			payload, err = nil, newPanicError(v)
+		}
+		failure := m.record(key, inner, it, payload, err)
+		_, failed := failure.(*ItemError)
+		inner.endSpan(failure, failure == nil || failed)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.under, it.n)
+		m.turn.Broadcast()
+		switch {
+		case failure == nil && ok:
+			m.keep(it.n, out)
+		case failure != nil:
+			var ie *ItemError
+			if errors.As(failure, &ie) {
+				m.failed = append(m.failed, ie)
+				m.miss(it.n)
+			} else if m.stop == nil {
+				m.stop = failure
+			}
+		}
+	}()
+	// Taken before fn may change what the item points to.
+	hash, bad := m.hash(it.value)
+	it.hash = hash
+	if bad == nil {
+		bad = m.identify(inner, it.n, hash)
+	}
+	if bad != nil {
+		err = bad
+		return
+	}
+	ctx = inner.traceAs(ctx, "item", key[len(scopeOfKey(key)):])
+	var value O
+	if value, err = m.fn(&scopeContext{Context: ctx, scope: inner}, it.value); err != nil {
+		return
+	}
+	if payload, out, err = encode(m.scope.run.eng, value); err != nil {
+		err = Permanent(&EncodeError{RunID: m.scope.run.id, Key: key, Type: reflect.TypeFor[O]().String(), Err: err})
+		return
+	}
+	ok = true
+}
+
+// record writes the outcome of an item: nil, an *ItemError as a replay will
+// give it, or why nothing could be recorded.
+func (m *mapping[I, O]) record(key string, inner *scope, it item[I], payload []byte, err error) error {
+	r := m.scope.run
+	if it.hash == "" {
+		return err // it was not begun: its hash could not be taken
+	}
+	if err == nil {
+		if err = inner.forgotten(); err != nil {
+			payload = nil
+		}
+	}
+	if stopped := inner.stopped(); stopped != nil {
+		return stopped
+	}
+	if changed := inner.finish(); changed != nil {
+		return changed
+	}
+	d := &eventData{Input: it.hash, Items: len(m.items)}
+	ev := store.Event{Type: store.ItemCompleted, Key: key, Ordinal: int32(it.n + 1), Payload: payload}
+	if err != nil {
+		ev.Type = store.ItemFailed
+		d.Error = r.eng.errors.record(err)
+		if st, ok := findError[*StepError](err); ok {
+			d.Attempts = st.Attempt
+		}
+	}
+	ev.Data = d.encode()
+	if err := r.write(&write{events: []store.Event{ev}}); err != nil {
+		return err
+	}
+	if err == nil {
+		return nil
+	}
+	return &ItemError{Index: it.n, Key: key, Err: r.eng.errors.restore(d.Error), Attempts: max(d.Attempts, 1)}
+}

@@ -1,0 +1,196 @@
+package durable
+
+import (
+	"errors"
+	"log/slog"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// outcome is how an execution ended.
+type outcome struct {
+	status store.Status // empty: it did not, see err
+	output []byte
+	err    error
+	next   *run // the execution of the next generation
+}
+
+// final reports whether who waits for the run has an answer. A run that somebody
+// else has, that is paused or unloaded, or that continues goes on.
+func (o *outcome) final() bool {
+	if o.status != "" || o.err == nil {
+		return o.status != ""
+	}
+	return !errors.Is(o.err, ErrLost) && !errors.Is(o.err, ErrPaused) && !errors.Is(o.err, ErrUnloaded) && o.next == nil
+}
+
+// end records how the execution ended.
+func (r *run) end(output []byte, err error) outcome {
+	r.ending.Store(true)
+	if d := r.dead.Load(); d != nil {
+		return r.endDead(d)
+	}
+	// Decided now: a deadline that passes while the run is undone changes nothing.
+	stopped := r.stopCause()
+	late, _ := stopped.(*DeadlineError)
+	if err != nil || stopped != nil {
+		if undoErr := r.compensate(&err); undoErr != nil {
+			return r.end(nil, undoErr)
+		}
+	}
+	switch {
+	case r.isCancelled():
+		// Whatever the function made of it: swallowing a cancel is no success.
+		return r.endCancelled()
+	case late != nil:
+		return r.failLate(late, err)
+	case err == nil:
+		return r.complete(output)
+	}
+	if n := r.continues(err); n != nil {
+		return r.renew(n)
+	}
+	return r.fail(err)
+}
+
+// endDead ends an execution that was stopped: what the function returned means
+// nothing.
+func (r *run) endDead(d *death) outcome {
+	switch d.kind {
+	case deathLost, deathUnloaded:
+		if errors.Is(d.err, store.ErrFenced) || errors.Is(d.err, store.ErrOwned) {
+			r.log(slog.LevelWarn, "durable: a write was fenced: another executor has the run, and this execution of it ends", slog.String("executor", r.eng.id))
+		}
+		return outcome{err: d.err}
+	case deathPaused:
+		return r.endPaused(d)
+	}
+	if d.kind == deathShutdown && r.waits() {
+		// It waits, and goes on waiting: whoever finds it due claims it.
+		return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Reason: "it waits; this engine is closed"}}
+	}
+	code, reason := d.code, d.reason
+	if d.kind == deathShutdown && r.eng.bootPolicy(r.def) != ResumeOnBoot {
+		// Nobody but a person shall resume it: it must not be claimable.
+		code, reason = CodeShutdown, "stopped by a shutdown"
+	}
+	if reason == "" && code != "" {
+		reason = d.err.Error()
+	}
+	interrupted := store.Interrupted
+	data := &eventData{Code: code, Reason: reason, Executor: r.eng.id}
+	cause := d.err
+	if d.kind == deathParked {
+		data.Error = r.eng.errors.record(d.err)
+		cause = r.eng.errors.restore(data.Error)
+	}
+	err := r.write(&write{
+		events: []store.Event{{Type: store.WorkflowInterrupted, Data: data.encode()}},
+		row:    &store.RowPatch{Status: &interrupted, Code: &code, Reason: &reason},
+		yield:  true, alone: true,
+	})
+	switch {
+	case err != nil:
+		r.log(slog.LevelWarn, "durable: an interruption could not be recorded; the run is recovered when the lease has run out", slog.Any("error", err))
+	case d.kind == deathShutdown:
+		r.log(slog.LevelInfo, "durable: run interrupted")
+	default:
+		r.log(slog.LevelWarn, "durable: run parked", slog.String("code", code), r.eng.parkedAttr(code, d.err))
+	}
+	return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Code: code, Reason: reason, Err: cause}}
+}
+
+// waits reports whether the row says that r waits and nothing is left to write.
+func (r *run) waits() bool {
+	c := r.eng.committer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return r.rowSays.status == store.Waiting && len(r.stashed) == 0
+}
+
+func (r *run) complete(output []byte) outcome {
+	completed, none := store.Completed, ""
+	ended := r.eng.now()
+	err := r.write(&write{
+		events:  []store.Event{{Type: store.WorkflowCompleted, Payload: output, Data: r.completedData()}},
+		row:     &store.RowPatch{Status: &completed, EndedAt: &ended, WakeAt: new(store.Time), Code: &none, Reason: &none},
+		expect:  store.Expect{NoCancel: true},
+		send:    append(r.tellParent(store.Completed, "", false, nil, output), r.cancelChildren()...),
+		release: true, yield: true,
+	})
+	switch {
+	case errors.Is(err, store.ErrCancelAsked):
+		return r.cancelledFirst()
+	case err != nil:
+		return outcome{err: err}
+	}
+	r.log(slog.LevelInfo, "durable: run completed")
+	return outcome{status: store.Completed, output: output}
+}
+
+// cancelledFirst ends a run that was about to end otherwise when its cancel came:
+// only one of the two can win.
+func (r *run) cancelledFirst() outcome {
+	r.fetchMail()
+	r.cancelBy("") // should the mail not be readable
+	return r.endCancelled()
+}
+
+// endCancelled ends a run that was cancelled.
+func (r *run) endCancelled() outcome {
+	cancelled, no, none := store.Cancelled, false, ""
+	reason := r.cancelError().(*CancelledError).Reason
+	if reason == "" {
+		reason = "cancelled"
+	}
+	ended, seen := r.eng.now(), r.inbox.seen()
+	err := r.write(&write{
+		events:  []store.Event{{Type: store.WorkflowCancelled, Data: (&eventData{Reason: reason}).encode()}},
+		row:     &store.RowPatch{Status: &cancelled, CancelAsked: &no, Code: &none, Reason: &reason, EndedAt: &ended, WakeAt: new(store.Time), Seen: &seen},
+		send:    append(r.tellParent(store.Cancelled, reason, false, nil, nil), r.cancelChildren()...),
+		release: true, yield: true,
+	})
+	if err != nil {
+		return outcome{err: err}
+	}
+	r.log(slog.LevelInfo, "durable: run cancelled", slog.String("reason", reason))
+	return outcome{status: store.Cancelled, err: &RunError{RunID: r.id, Workflow: r.def.name, Status: store.Cancelled, Reason: reason}}
+}
+
+func (r *run) fail(err error) outcome {
+	code := CodeError
+	if _, panicked := findError[*PanicError](err); panicked {
+		code = CodePanic
+	}
+	_, permanent := findError[*permanentError](err)
+	recoverable := !permanent && len(r.undos) == 0 // what was undone cannot be gone on with
+	if s, ok := findError[*StepError](err); ok && s.Permanent {
+		recoverable = false
+	}
+	return r.failAs(err, code, recoverable)
+}
+
+// failAs records that the run failed with err.
+func (r *run) failAs(err error, code string, recoverable bool) outcome {
+	rec := r.eng.errors.record(err)
+	failed, reason := store.Failed, cut(rec.Message, 4<<10)
+	ended := r.eng.now()
+	data := &eventData{Error: rec, Code: code, Reason: reason, Recoverable: &recoverable, Uncalled: r.uncalledNow()}
+	writeErr := r.write(&write{
+		events:  []store.Event{{Type: store.WorkflowFailed, Data: data.encode()}},
+		row:     &store.RowPatch{Status: &failed, Code: &code, Reason: &reason, Recoverable: &recoverable, EndedAt: &ended, WakeAt: new(store.Time)},
+		expect:  store.Expect{NoCancel: true},
+		send:    append(r.tellParent(store.Failed, reason, recoverable, rec, nil), r.cancelChildren()...),
+		release: true, yield: true,
+	})
+	if errors.Is(writeErr, store.ErrCancelAsked) {
+		return r.cancelledFirst()
+	}
+	if writeErr != nil {
+		return outcome{err: writeErr}
+	}
+	r.log(slog.LevelWarn, "durable: run failed", slog.String("code", code), r.eng.errorAttr(err), slog.Bool("recoverable", recoverable))
+	return outcome{status: store.Failed, err: &RunError{
+		RunID: r.id, Workflow: r.def.name, Status: store.Failed, Reason: reason, Recoverable: recoverable, Err: r.eng.errors.restore(rec),
+	}}
+}

@@ -1,0 +1,111 @@
+package durable
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// load reads the history of a run that was claimed, or is loaded again.
+func (r *run) load() error {
+	r.headFromClaim() // so that an interruption can be recorded at any time
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		err := r.readHistory()
+		var future *futureEventError
+		switch {
+		case err == nil:
+		case errors.Is(err, store.ErrCorrupt):
+			return r.die(&death{kind: deathParked, code: CodeDamaged, err: err})
+		case errors.As(err, &future):
+			return r.die(&death{kind: deathParked, code: CodeUndecodable, err: err})
+		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrClosed):
+			return r.die(&death{kind: deathLost, err: fmt.Errorf("%w: reading the history of run %s: %w", ErrLost, r.id, err)})
+		default:
+			// The run is ours, and nobody else will take it: try on.
+			r.log(slog.LevelWarn, "durable: a history could not be read; it is tried again", slog.Any("error", err))
+			select {
+			case <-time.After(pause):
+				continue
+			case <-r.gone:
+				return r.deathOf()
+			}
+		}
+		break
+	}
+	r.head = r.past.head
+	r.head.epoch, r.head.branch = r.row.Epoch, r.row.Branch
+	r.lastAt, r.steps = r.past.lastAt, r.past.steps
+	count(r.eng.metrics.replayed, int(r.past.steps), attrWorkflow.String(r.row.Workflow))
+	if r.row.Last != nil {
+		r.activeThen = r.row.Last.Active
+	}
+	if err := r.adopt(&r.past.created); err != nil {
+		return err
+	}
+	return r.unpauseClaimed()
+}
+
+func (r *run) readHistory() error {
+	h, past, err := r.loadLineage()
+	if err != nil {
+		return err
+	}
+	r.past = past
+	r.reenterSegment()
+	for i := range h.Branches {
+		r.lastBranch = max(r.lastBranch, h.Branches[i].N)
+	}
+	if r.past.cancel != nil {
+		d, err := dataOf(r.past.cancel)
+		if err != nil {
+			return &DamagedError{RunID: r.id, Seq: r.past.cancel.Seq, Err: err}
+		}
+		r.cancelBy(d.Reason)
+	}
+	r.inbox.expect(r.past.waits, r.row.Branch)
+	r.inbox.skip(past.floor())
+	r.deliver(h.Inbox)
+	return nil
+}
+
+// headFromClaim lets an execution write behind the claim's own event, without
+// having read the history.
+func (r *run) headFromClaim() {
+	if last := r.row.Last; last != nil {
+		r.head = logHead{seq: last.Seq, sum: last.Sum, epoch: r.row.Epoch, branch: r.row.Branch}
+		r.lastAt, r.steps, r.activeThen = last.At, last.Steps, last.Active
+	}
+}
+
+// adopt takes over what the creation recorded.
+func (r *run) adopt(created *store.Event) error {
+	d, err := dataOf(created)
+	if err != nil {
+		return r.damaged(created.Seq, err)
+	}
+	seed, err := hex.DecodeString(d.Seed)
+	if err != nil || len(seed) != 8 {
+		return r.damaged(created.Seq, errors.New("its seed is not readable"))
+	}
+	r.seed = binary.BigEndian.Uint64(seed)
+	if d.Fork != nil {
+		r.forkSeeds = d.Fork.Seeds
+	}
+	r.headers, r.exclusive = d.Headers, d.Exclusive
+	r.eng.compareEnvironment(&r.row, d.Environment)
+	if d.Deadline != 0 {
+		r.deadline = d.Deadline
+	}
+	r.adoptAttributes(d.Attributes)
+	r.answers = r.past.answers
+	r.input, r.inputAt = created.Payload, placeOf(r.id, created)
+	if r.input == nil {
+		r.input = []byte{}
+	}
+	return nil
+}
