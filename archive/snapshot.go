@@ -26,8 +26,8 @@ type RunSnapshot struct {
 	// agent: their bodies find it when they run again.
 	StepsInProgress map[string]json.RawMessage `json:"step_in_progress,omitempty"`
 	ResumeAt        string                     `json:"resume_at"` // key of the last wait
-	Prompt         string                     `json:"checkpoint_prompt,omitempty"`
-	Trace          []Event                    `json:"trace"`
+	Prompt          string                     `json:"checkpoint_prompt,omitempty"`
+	Trace           []Event                    `json:"trace"`
 
 	file []byte
 }
