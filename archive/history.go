@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
 	"slices"
@@ -169,10 +170,15 @@ func (h *History) Run(runID string) (Run, bool) {
 	return run, ok
 }
 
+// Off reports that there is no archive below: the engine then archives nothing,
+// and takes nothing for archived. See durable.Archive.
+func (h *History) Off() bool { return h.to == nil }
+
 // Store implements Archive: the archive below stores, and the history shows it.
+// Without one it is ErrUnavailable.
 func (h *History) Store(ctx context.Context, runID string, file []byte) error {
 	if h.to == nil {
-		return nil
+		return fmt.Errorf("%w: there is none below this history", ErrUnavailable)
 	}
 	if err := h.to.Store(ctx, runID, file); err != nil {
 		return err

@@ -21,26 +21,39 @@ type RunSnapshot struct {
 	// CompletedSteps are the results of the steps that have completed, by key.
 	// One that cannot be shown (see Run.Hidden) is null; the run has it.
 	CompletedSteps map[string]json.RawMessage `json:"completed_steps"`
-	ResumeAt       string                     `json:"resume_at"` // key of the last wait
-	Prompt         string                     `json:"checkpoint_prompt,omitempty"`
-	Trace          []Event                    `json:"trace"`
+	// StepsInProgress are the steps that were under way, by key, with what they
+	// have saved of themselves (durable.SaveProgress), such as the session of an
+	// agent: their bodies find it when they run again.
+	StepsInProgress map[string]json.RawMessage `json:"step_in_progress,omitempty"`
+	ResumeAt        string                     `json:"resume_at"` // key of the last wait
+	Prompt          string                     `json:"checkpoint_prompt,omitempty"`
+	Trace           []Event                    `json:"trace"`
 
 	file []byte
 }
 
 // BuildSnapshot returns the snapshot of an archived run at its last
 // checkpoint_waiting event, nil if there is none. What was left behind by a jump
-// or a repair counts for nothing.
+// or a repair counts for nothing, and neither do generations that durable.Continue
+// has closed: their steps are not those of the present one.
 func BuildSnapshot(e *Entry) *RunSnapshot {
-	s := &RunSnapshot{RunID: e.ID, WorkflowID: e.Workflow, Input: e.Input, CompletedSteps: map[string]json.RawMessage{}, Trace: e.Trace, file: e.File}
+	s := &RunSnapshot{RunID: e.ID, WorkflowID: e.Workflow, Input: e.Input, Trace: e.Trace, file: e.File}
+	s.begin()
 	for i := range e.Trace {
 		ev := &e.Trace[i]
 		var d said
 		_ = json.Unmarshal(ev.Data, &d) // what cannot be read has no prompt
 		switch {
 		case ev.Abandoned:
+		case ev.Type == store.WorkflowContinued:
+			s.begin()
+		case ev.Type == store.ProgressSaved:
+			s.StepsInProgress[ev.Key] = ev.Value
 		case ev.Type == store.StepCompleted:
 			s.CompletedSteps[ev.Key] = ev.Value
+			delete(s.StepsInProgress, ev.Key)
+		case ev.Type == store.StepFailed:
+			delete(s.StepsInProgress, ev.Key)
 		case ev.Type == store.WaitRequested:
 			s.ResumeAt, s.Prompt = ev.Key, d.Prompt
 		}
@@ -49,6 +62,12 @@ func BuildSnapshot(e *Entry) *RunSnapshot {
 		return nil
 	}
 	return s
+}
+
+// begin forgets what an earlier generation has come to.
+func (s *RunSnapshot) begin() {
+	s.CompletedSteps, s.StepsInProgress = map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	s.ResumeAt, s.Prompt = "", ""
 }
 
 // Option returns the snapshot as an option of Start: the run begins with what the

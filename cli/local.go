@@ -68,7 +68,9 @@ func (l *local) sessions(ctx context.Context, q query) ([]Session, int64, error)
 	names := declared{}
 	var list []Session
 	add := func(row *store.Run) bool {
-		list = append(list, *l.read(ctx, row, live, names))
+		if s := l.read(ctx, row, live, names); s.Resumable || !q.resumable {
+			list = append(list, *s)
+		}
 		return q.limit == 0 || len(list) < q.limit
 	}
 	if q.resumable {
@@ -137,6 +139,9 @@ func (l *local) read(ctx context.Context, row *store.Run, live map[string]store.
 		tail = append(tail, ev)
 	}
 	s.locate(tail, names.of(ctx, l.st, row))
+	if s.Code != durable.CodeDamaged {
+		s.judge(tail)
+	}
 	return s
 }
 

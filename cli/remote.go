@@ -113,6 +113,7 @@ func sessionOf(r *client.Run, tail []store.Event) *Session {
 		tail = []store.Event{*rowOf(r).Last}
 	}
 	s.locate(tail, r.Declared)
+	s.judge(tail)
 	return s
 }
 

@@ -158,7 +158,7 @@ func (c *call) mayResume(t target, s *Session, force bool) error {
 	if s.Paused {
 		return c.notResumable(s, "it is paused")
 	}
-	if !s.any && !force {
+	if s.empty && !force {
 		return refused("no_checkpoint", "Restart from its input: "+c.self("resume", s.ID, "--force"), "Workflow %s has no checkpoint.", s.ID)
 	}
 	return nil

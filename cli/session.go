@@ -45,6 +45,8 @@ type Session struct {
 	started, checkpoint store.Time
 	live                bool // its owner lives
 	any                 bool // something is recorded beyond its start
+	empty               bool // nothing is, for certain: all of its events were read
+	restart             bool // it is resumable but for that
 	prompt              bool // a person is asked
 	declared            []string
 	lastSeq             int64 // of the whole log
@@ -136,6 +138,14 @@ func (s *Session) locate(tail []store.Event, declared []string) {
 	if s.any && len(declared) > 0 && !s.terminal() {
 		s.Step, s.Key = 1, declared[0]
 	}
+}
+
+// judge takes the mark from a run that could be resumed if there were anything to
+// resume from: it is started afresh, by force. tail is what locate was given.
+func (s *Session) judge(tail []store.Event) {
+	s.empty = !s.any && len(tail) > 0 && tail[0].Seq == 1
+	s.restart = s.empty && s.Resumable
+	s.Resumable = s.Resumable && !s.empty
 }
 
 // at says what an event about a call tells of where the run stands.

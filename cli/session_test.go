@@ -98,6 +98,13 @@ func TestARunWhoseProcessWasKilledIsListedAsResumableAndGoesOn(t *testing.T) {
 	p.wait()
 	require.Regexp(t, `(?m)^order-42\tcheckout\trunning\t2/4\tcharge\t3/5\t.*\tresumable$`, d.ok("durable --store shop.db sessions ls --resumable").out)
 	require.Contains(t, d.sh("shop durable resume-last --dry-run").err, "Last interrupted session: order-42 (checkout, ")
+
+	s := d.terminal("shop durable resume order-42")
+	s.until("Resuming from step 2 of 4: charge, attempt 3 of 5")
+	s.until("? Ship order-42?")
+	d.ok("shop durable approve order-42")
+	require.Zero(t, s.end(), plain(s.seen))
+	require.Equal(t, []string{"reserve order-42", "charge order-42", "charge order-42", "ship order-42"}, d.journal())
 }
 
 func TestAnInterruptedRunIsOnlySuggestedWhenANewOneStarts(t *testing.T) {

@@ -196,8 +196,11 @@ func (c *call) show(s *Session, o *outline.Outline, resume string, verbose bool)
 			out.printf("Answer it: %s\n", c.self("approve", s.ID))
 		}
 	}
-	if resume != "" {
+	switch {
+	case resume != "":
 		out.printf("Resume with: %s\n", resume)
+	case s.restart:
+		out.printf("It has no checkpoint. Restart from its input: %s\n", c.self("resume", s.ID, "--force"))
 	}
 }
 

@@ -25,6 +25,14 @@ func badRequest(format string, args ...any) error {
 	return &requestError{status: http.StatusBadRequest, code: "invalid", message: fmt.Sprintf(format, args...)}
 }
 
+// badForm is why a form could not be read: it is too large, or no form.
+func badForm(err error) error {
+	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
+		return err
+	}
+	return badRequest("the form cannot be read: %v", err)
+}
+
 // deniedError is a no of Authorize.
 type deniedError struct {
 	Action Action

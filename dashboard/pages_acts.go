@@ -54,7 +54,7 @@ func (h *handler) pageActs() []pageAct {
 func (h *handler) act(a pageAct) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := r.ParseForm(); err != nil {
-			return badRequest("the form cannot be read: %v", err)
+			return badForm(err)
 		}
 		body, err := jsonOf(r.PostForm, a.fields)
 		if err != nil {

@@ -63,7 +63,7 @@ func (h *handler) bulkPage(w http.ResponseWriter, r *http.Request) error {
 func (h *handler) bulkDo(act bulkAct) func(http.ResponseWriter, *http.Request) error {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		if err := r.ParseForm(); err != nil {
-			return badRequest("the form cannot be read: %v", err)
+			return badForm(err)
 		}
 		req := bulkRequest(parseTerms(r.PostForm.Get("q")))
 		req.Reason, req.ResetFailures = r.PostForm.Get("reason"), r.PostForm.Get("reset_failures") != ""

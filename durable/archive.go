@@ -16,6 +16,9 @@ import (
 // run has ended and while it waits, in the background: neither the run nor its
 // result waits for that or depends on it. What could not be written is logged,
 // and tried again by the next engine that is opened on the store.
+//
+// An Archive may have a method Off() bool, which Open calls once: when it returns
+// true there is no archive, as if Options.Archive were nil.
 type Archive interface {
 	// Store keeps a copy of a run in place of the one before. file is the run as
 	// Export writes it; it must not be changed. When Store returns nil the copy
@@ -28,6 +31,15 @@ type Archive interface {
 
 // ArchiveTimeout bounds one write to the archive.
 const ArchiveTimeout = time.Minute
+
+// orNone returns the archive that a program has given, nil if it is none: what is
+// kept nowhere must not be marked as archived, or retention would delete it.
+func orNone(a Archive) Archive {
+	if s, ok := a.(interface{ Off() bool }); ok && s.Off() {
+		return nil
+	}
+	return a
+}
 
 // The pace of the archive.
 const (

@@ -138,6 +138,7 @@ const (
 // filled returns o with its defaults, or an error about a field that cannot be
 // used.
 func (o Options) filled() (Options, error) {
+	o.Archive = orNone(o.Archive)
 	if o.Lease == 0 {
 		o.Lease = DefaultLease
 	}

@@ -90,7 +90,7 @@ func (e *DirError) Error() string {
 	case e.Repository != "" && e.Head != "":
 		s += fmt.Sprintf(" Recreate it with `git --git-dir=%s worktree add -f --detach %s %s`", e.Repository, quote(e.Dir), e.Head)
 	default:
-		s += " Recreate it"
+		s += " Recreate it, or name another one in Workspace.Dir"
 	}
 	s += fmt.Sprintf(", then `durable resume %s --reset-failures`", quote(e.RunID))
 	if e.Repository != "" {

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -17,7 +18,9 @@ import (
 // methods may be called from branches at the same time; its fields must not
 // change once one was called.
 type Workspace struct {
-	// Dir is the working directory; empty: that of the process.
+	// Dir is the working directory; empty: that of the process. A relative one
+	// begins at the directory of the process that runs the first command, and a run
+	// that is resumed by a process elsewhere goes on where it was.
 	Dir string
 	// Env are names of variables of this process that the commands get, and that
 	// are recorded with their values, but for secrets (durable.SecretName). A few
@@ -45,6 +48,7 @@ type Workspace struct {
 
 	mu   sync.Mutex
 	left *Place // by the last command, if that was replayed and not run
+	at   string // where the commands before have run; empty: there are none
 }
 
 // The defaults of Workspace.
@@ -124,13 +128,16 @@ func (w *Workspace) observed(perform func(ran *bool) (Result, error)) (Result, e
 	r, err := perform(&ran)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	var exit *ExitError
 	switch {
 	case ran:
 		w.left = nil
 	case err == nil:
 		left := r.Place
 		left.Git = r.After
-		w.left = &left
+		w.left, w.at = &left, left.Dir
+	case errors.As(err, &exit):
+		w.at = exit.Dir
 	}
 	return r, err
 }
@@ -203,15 +210,18 @@ func (w *Workspace) maxOutput() int {
 // the place of the attempt that was interrupted, nil if there is none.
 func (w *Workspace) prepare(ctx context.Context, before *Place, argv []string) (env []string, now *Place, err error) {
 	w.mu.Lock()
-	was := w.left
+	was, at := w.left, w.at
 	w.mu.Unlock()
 	if before != nil {
-		was = before
+		was, at = before, before.Dir
 	}
-	dir, err := w.dir(ctx, was)
+	dir, err := w.dir(ctx, was, at)
 	if err != nil {
 		return nil, nil, err
 	}
+	w.mu.Lock()
+	w.at = dir
+	w.mu.Unlock()
 	env, recorded := w.environment()
 	now = &Place{Dir: dir, Args: append([]string{argv[0]}, durable.RedactArgs(argv[1:])...), Env: recorded}
 	if !w.NoGit {
@@ -258,9 +268,15 @@ func (w *Workspace) mismatch(ctx context.Context, dir string, list []string, err
 	return durable.Permanent(e)
 }
 
-// dir returns the working directory, absolute and without links.
-func (w *Workspace) dir(ctx context.Context, was *Place) (string, error) {
-	dir, err := filepath.Abs(w.Dir)
+// dir returns the working directory, absolute and without links. at is where the
+// run's commands were so far: a process that resumes the run may stand elsewhere,
+// and what is relative to that would be another directory.
+func (w *Workspace) dir(ctx context.Context, was *Place, at string) (string, error) {
+	dir := w.Dir
+	if at != "" && !filepath.IsAbs(dir) {
+		dir = at
+	}
+	dir, err := filepath.Abs(dir)
 	if err != nil {
 		return "", fmt.Errorf("shell: the working directory: %w", err)
 	}
@@ -275,7 +291,7 @@ func (w *Workspace) dir(ctx context.Context, was *Place) (string, error) {
 	switch {
 	case os.IsNotExist(err):
 		problem = "does not exist any more"
-		if was == nil {
+		if was == nil && at == "" {
 			problem = "does not exist"
 		}
 	case err != nil:

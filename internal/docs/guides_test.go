@@ -28,7 +28,7 @@ func TestGuidesShowTheExamples(t *testing.T) {
 // Who looks for what to do with an interrupted run finds it.
 func TestResumingIsExplained(t *testing.T) {
 	for page, parts := range map[string][]string{
-		"README.md":                      {"## Resuming interrupted workflows", "--resume"},
+		"README.md":                      {"## Resuming Interrupted Workflows", "--resume"},
 		"docs/guides/troubleshooting.md": {"| symptom | cause | command |", "## Common scenarios", "Session not found", "already in progress"},
 		"docs/architecture.md":           {"## A run, its id and its checkpoints", "## The fence"},
 		"AGENTS.md":                      {"Options.Archive", "in the background", "hydration", "/runs/history", "BuildSnapshot", "begin to wait", "/resume/", "State flows through steps"},
