@@ -49,5 +49,5 @@ func TestForceOpensNoRunThatHasCompleted(t *testing.T) {
 	a := d.sh("shop durable resume counted --force")
 	require.Equal(t, answer{"", "Session counted is not resumable (status: completed)\nCopy it: shop durable fork counted --from 3\n", 4}, a)
 	require.Equal(t, before, d.ok("shop durable checkpoints export counted").out)
-	require.Contains(t, d.ok("shop durable fork counted --from 3 --yes").out, "counted")
+	require.Contains(t, d.ok("shop durable fork counted --from 3 --yes").out, "Forked to count-")
 }
