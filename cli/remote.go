@@ -255,7 +255,12 @@ func (r *remote) resume(ctx context.Context, id string, o durable.ResumeOptions)
 	co := client.ResumeOptions{FromCheckpoint: o.FromCheckpoint, ResetFailures: o.ResetFailures, Force: o.Force, DryRun: o.DryRun}
 	done, err := r.c.Resume(ctx, id, co)
 	if err != nil {
-		return durable.Plan{}, r.said(err)
+		err = r.said(err)
+		var f *failure
+		if errors.As(err, &f) && f.code == "no_checkpoint" && f.next == "" && o.FromCheckpoint == 0 {
+			f.next = "Restart from its input: " + r.call.self("resume", id, "--force")
+		}
+		return durable.Plan{}, err
 	}
 	p := &done.Plan
 	return durable.Plan{

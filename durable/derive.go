@@ -24,7 +24,8 @@ type Derived struct {
 	// items), in order.
 	Steps     int
 	Completed []string
-	// Waits that are pending, oldest first.
+	// Waits that are pending, oldest first. A run that has ended waits for nothing,
+	// whatever it had asked for.
 	Waits []PendingWait
 }
 
@@ -48,6 +49,9 @@ func DeriveStatus(events []store.Event) Derived {
 
 func (s *survey) derived() Derived {
 	d := Derived{Status: s.status, Seq: s.last.seq, Key: s.key, Steps: int(s.last.steps), Completed: s.done}
+	if s.status.Terminal() {
+		return d
+	}
 	for _, o := range s.open {
 		if o.typ == store.WaitRequested {
 			i := len(d.Waits)
