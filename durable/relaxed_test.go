@@ -26,7 +26,6 @@ func TestAStepIsOneWriteAndNoReadAndARelaxedOneNone(t *testing.T) {
 				return n, nil
 			})
 			w.serve(t, wf)
-			synctest.Wait() // for the look at everything with which an engine begins
 			before := w.disk.Counts()
 			_, err := run(t, w, wf, id, 0)
 			require.NoError(t, err)

@@ -68,6 +68,7 @@ func (w *world) open(t *testing.T, o durable.Options) *durable.Engine {
 	eng, err := durable.Open(context.Background(), d, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, eng.Close()) })
+	synctest.Wait() // for the look at everything with which it begins
 	w.eng, w.disk = eng, d
 	return eng
 }
