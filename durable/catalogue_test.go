@@ -311,3 +311,33 @@ func TestTheEventsSayWhatTheRowSays(t *testing.T) {
 		})
 	}
 }
+
+// B2: a wait that nobody has answered for ten years is no inconsistency, and no
+// run is ended for it; the answer is as good as on the first day.
+func TestAWaitOfTenYearsIsAnsweredAsOneOfTenSeconds(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		done := map[string]int{}
+		wf := approving(done)
+		w.boot(t, with(wf))
+		start(t, w, wf, "r", 0)
+		w.eventually("r", store.Waiting)
+		require.NoError(t, w.eng.Close())
+		row, before := w.row("r"), w.events("r")
+		pass(10 * 365 * 24 * time.Hour)
+		for _, policy := range []durable.BootPolicy{durable.FailOnBoot, durable.LeaveOnBoot, durable.ResumeOnBoot} {
+			o := with(wf)
+			o.OnBoot, o.Retention = policy, durable.KeepAWeek()
+			rep := w.boot(t, o)
+			require.Len(t, rep.Approvals, 1)
+			require.Empty(t, rep.Repaired)
+			pass(3 * time.Hour)
+			require.Equal(t, row, w.row("r"))
+			require.Equal(t, before, w.events("r"))
+		}
+		require.NoError(t, durable.Signal(w.ctx(), "r", durable.WaitKey("go", 0), "at last"))
+		out, err := wait(t, w, wf, "r")
+		require.NoError(t, err)
+		require.Equal(t, "at last", out)
+		require.Equal(t, map[string]int{"a": 1, "b": 1}, done)
+	})
+}
