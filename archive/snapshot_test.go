@@ -3,7 +3,9 @@ package archive_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -140,4 +142,47 @@ func TestASnapshotTellsWhatStepsUnderWayHaveSaved(t *testing.T) {
 	text, err := json.Marshal(s)
 	require.NoError(t, err)
 	require.Contains(t, string(text), `"step_in_progress":{"agent/talk":"session of agent"}`)
+}
+
+func TestWhatAJumpHasLeftBehindCountsForNothingInTheSnapshot(t *testing.T) {
+	var mended atomic.Bool
+	wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+		if err := say(ctx, "first"); err != nil {
+			return 0, err
+		}
+		name := "wrong"
+		if mended.Load() {
+			name = "right"
+		}
+		if err := say(ctx, "after "+name); err != nil {
+			return 0, err
+		}
+		if _, err := durable.Await[int](ctx, name, durable.Prompt(name+"?")); err != nil {
+			return 0, err
+		}
+		return 0, errors.New("not this way")
+	})
+	p := boot(t, memory.Open(), durable.Options{Workflows: []durable.Definition{wf}})
+	run, err := wf.Start(p.ctx, "r", 0)
+	require.NoError(t, err)
+	require.NoError(t, durable.Signal(p.ctx, "r", "wrong", 1))
+	_, err = run.Wait(p.ctx)
+	require.ErrorIs(t, err, durable.ErrRunFailed)
+	mended.Store(true)
+	at, err := p.CheckpointOf(p.ctx, "r", "first")
+	require.NoError(t, err)
+	_, err = p.Resume(p.ctx, "r", durable.ResumeOptions{FromCheckpoint: at})
+	require.NoError(t, err)
+	eventually(t, "it waits", func() bool { return rowOf(t, p, "r").Status == store.Waiting })
+
+	s := snapshotOf(t, p, "r")
+	require.Equal(t, []string{"right", "right?"}, []string{s.ResumeAt, s.Prompt})
+	require.Equal(t, map[string]json.RawMessage{"first": json.RawMessage(`"done first"`), "after right": json.RawMessage(`"done after right"`)}, s.CompletedSteps)
+	left := 0
+	for _, ev := range s.Trace {
+		if ev.Abandoned {
+			left++
+		}
+	}
+	require.Positive(t, left, "it is in the trace all the same, and says that it was left")
 }
