@@ -7,6 +7,10 @@ const body = document.body;
 const prefix = body.dataset.prefix;
 document.documentElement.classList.add("js");
 
+// segment is an id in an address, as client.EscapeID makes it: a browser takes "."
+// and ".." for directories, whatever their encoding.
+const segment = (id) => (/^~*(\.\.?|history)$/.test(id) ? "~" + id : encodeURIComponent(id));
+
 // ---- the page, put in place ----
 
 // morph makes the children of `old` those of `now`, changing as little as it can:
@@ -189,7 +193,7 @@ async function act(form, submitter) {
     const answer = await res.json().catch(() => ({}));
     if (!res.ok) return toast(answer.message || `The server answered ${res.status}`, `${label}: not done`, answer.error?.next);
     if (answer.message) toast(answer.message, "", "", true);
-    if (form.dataset.open !== undefined && answer.run_id) return void soft(`${prefix}/runs/${encodeURIComponent(answer.run_id)}`, { top: true });
+    if (form.dataset.open !== undefined && answer.run_id) return void soft(`${prefix}/runs/${segment(answer.run_id)}`, { top: true });
     await soft(document.querySelector("[data-close]")?.href || address);
   } catch (err) {
     toast(err.message, `${label}: not done`);
