@@ -50,6 +50,7 @@ func (h *handler) list(ctx context.Context, l *listing) (client.Runs, error) {
 			break
 		}
 	}
+	page.Next = l.handOut(page.Next)
 	if l.counts {
 		all := l.filter
 		all.Statuses, all.After = nil, ""

@@ -162,6 +162,16 @@ function formURL(form, submitter) {
   return url.href;
 }
 
+// An act on many runs goes on by itself, slice by slice, until it is stopped: all
+// of them were confirmed at once.
+function goOn() {
+  const form = document.querySelector("form[data-go-on]");
+  if (!form) return;
+  const next = setTimeout(() => form.requestSubmit(), 600);
+  form.querySelector("[data-stop]").addEventListener("click", () => clearTimeout(next));
+}
+goOn();
+
 // A plan is made anew when one of its options changes.
 addEventListener("change", (e) => {
   const form = e.target.closest("form[data-plan]");
