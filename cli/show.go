@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 )
 
@@ -61,6 +62,7 @@ type detail struct {
 	Checkpoint  int64             `json:"checkpoint"` // id of the last one
 	Headers     map[string]string `json:"headers,omitempty"`
 	Environment any               `json:"environment,omitempty"`
+	Git         *outline.Git      `json:"git,omitempty"` // the work tree that the last command has left
 	Differences []string          `json:"differences,omitempty"`
 	Rows        []rowView         `json:"rows"`
 	Left        []rowView         `json:"left_behind,omitempty"`
@@ -69,16 +71,18 @@ type detail struct {
 }
 
 type rowView struct {
-	Key      string        `json:"key"`
-	Kind     string        `json:"kind"`
-	State    string        `json:"state"`
-	TookMS   int64         `json:"took_ms,omitempty"`
-	Max      int           `json:"max_attempts,omitempty"`
-	Error    string        `json:"error,omitempty"`
-	Prompt   string        `json:"prompt,omitempty"`
-	Until    string        `json:"until,omitempty"`
-	Attempts []attemptView `json:"attempts,omitempty"`
-	Rows     []rowView     `json:"rows,omitempty"`
+	Key    string `json:"key"`
+	Kind   string `json:"kind"`
+	State  string `json:"state"`
+	TookMS int64  `json:"took_ms,omitempty"`
+	Max    int    `json:"max_attempts,omitempty"`
+	// IdempotencyKey is the one that the attempts of a step were given.
+	IdempotencyKey string        `json:"idempotency_key,omitempty"`
+	Error          string        `json:"error,omitempty"`
+	Prompt         string        `json:"prompt,omitempty"`
+	Until          string        `json:"until,omitempty"`
+	Attempts       []attemptView `json:"attempts,omitempty"`
+	Rows           []rowView     `json:"rows,omitempty"`
 }
 
 type attemptView struct {
@@ -112,6 +116,7 @@ func detailOf(s *Session, o *outline.Outline, resume string) detail {
 	if s.env != nil {
 		d.Environment = s.env
 	}
+	d.Git = o.Git()
 	d.Differences = s.differences()
 	for _, lane := range o.Lanes {
 		d.Rows = append(d.Rows, rowViews(o, lane.Rows)...)
@@ -136,6 +141,9 @@ func rowViews(o *outline.Outline, rows []*outline.Row) []rowView {
 	for _, r := range rows {
 		took, _ := o.Took(r)
 		v := rowView{Key: r.Key, Kind: string(r.Kind), State: string(r.State), TookMS: took, Max: r.Max, Error: r.Error, Prompt: r.Prompt, Until: rfc3339(r.Until), Rows: rowViews(o, r.Rows)}
+		if r.Keyed() {
+			v.IdempotencyKey = durable.IdempotencyKeyOf(o.Run.ID, int(o.Run.Generation), r.Key)
+		}
 		for i := range r.Attempts {
 			a := &r.Attempts[i]
 			av := attemptView{N: a.N, ID: a.Seq, State: string(a.State), At: rfc3339(a.Begin), TookMS: a.Took.Milliseconds(), Error: a.Error, NextAt: rfc3339(a.NextAt)}
@@ -167,7 +175,7 @@ func (c *call) show(s *Session, o *outline.Outline, resume string, verbose bool)
 	if s.checkpoint != 0 {
 		out.printf("Checkpoint  %d at %s\n", o.LastSeq, out.at(s.checkpoint))
 	}
-	if line := environment(s); line != "" {
+	if line := environment(s, o.Git()); line != "" {
 		out.printf("Environment %s\n", line)
 	}
 	for _, line := range s.differences() {
@@ -215,14 +223,18 @@ func cutOf(l *outline.Lane) string {
 	return s + because(l.Reason)
 }
 
-// environment shows where a run was started.
-func environment(s *Session) string {
-	if s.env == nil {
-		return ""
-	}
+// environment shows where a run was started, and the work tree that its last
+// command has left.
+func environment(s *Session, git *outline.Git) string {
 	parts := []string{}
+	if git != nil {
+		parts = append(parts, "git "+git.String())
+	}
+	if s.env == nil {
+		return escape(strings.Join(parts, ", "))
+	}
 	if s.env.Dir != "" {
-		parts = append(parts, "dir "+s.env.Dir)
+		parts = slices.Insert(parts, 0, "dir "+s.env.Dir)
 	}
 	if s.env.Program != "" {
 		parts = append(parts, "program "+s.env.Program)

@@ -42,7 +42,7 @@ func (c *Client) Plan(ctx context.Context, id string, o ResumeOptions) (Plan, er
 // that nobody executes. ErrNotFound when there is no such run of this workflow;
 // ErrConflict when it has no checkpoint, or cannot be resumed.
 func (c *Client) ResumeRun(ctx context.Context, workflowID, runID string) (Done, error) {
-	return post[Done](ctx, c, path("workflows", workflowID, "resume", runID), nil)
+	return post[Done](ctx, c, path("workflows", workflowID, "resume")+"/"+EscapeID(runID), nil)
 }
 
 // Cancel asks a run to end.

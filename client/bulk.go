@@ -13,6 +13,10 @@ type BulkRequest struct {
 	// Matching is what the dry run said. If more runs match now, nothing is done.
 	// Required but for a dry run.
 	Matching int64 `json:"matching,omitempty"`
+	// After is the Next of the answer before: go on behind the runs of that one,
+	// with the same Filter. Matching is then its Remaining, and no more runs than
+	// that are acted on, whatever has come to match since.
+	After string `json:"after,omitempty"`
 	// Limit of the runs that are acted on, the oldest first; 0: 1,000, the most.
 	Limit int `json:"limit,omitempty"`
 	// Reason of a cancel.
@@ -30,9 +34,13 @@ type Bulk struct {
 	Done     int           `json:"done"`    // or, of a dry run, that would be
 	Refused  int           `json:"refused"` // each with its reason
 	Runs     []BulkOutcome `json:"runs"`
-	// Remaining were not come to: the limit or the time was reached. Ask again.
+	// Remaining were not come to: the limit or the time was reached. Ask again,
+	// with After. With a search it is not known how many they are: 0.
 	Remaining int64 `json:"remaining,omitempty"`
-	DryRun    bool  `json:"dry_run,omitempty"`
+	// Next is where that goes on; empty: all were come to, or, with Remaining, the
+	// time was over so soon that the dry run is to be made again.
+	Next   string `json:"next,omitempty"`
+	DryRun bool   `json:"dry_run,omitempty"`
 }
 
 // BulkOutcome is what became of one run.

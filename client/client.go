@@ -78,7 +78,7 @@ func path(segments ...string) string {
 
 // runPath is the path of a run, and of what lies below it.
 func runPath(id string, below ...string) string {
-	return path(append([]string{"api", "runs", id}, below...)...)
+	return "/api/runs/" + EscapeID(id) + path(below...)
 }
 
 func (c *Client) request(ctx context.Context, method, path string, query url.Values, body any) (*http.Request, error) {

@@ -243,6 +243,11 @@ type Health struct {
 	Stuck     map[string]int64 `json:"stuck"`
 	Executors []Executor       `json:"executors"`
 	Streams   int              `json:"streams"`
+	// CommitP99MS is what 99 of 100 of the last Commits commits took at most,
+	// in milliseconds with a fraction.
+	CommitP99MS float64 `json:"commit_p99_ms"`
+	Commits     int     `json:"commits"`
+	TimersLate  int     `json:"timers_late"` // runs that should have gone on more than a second ago
 }
 
 // Executor is a process that executes runs.

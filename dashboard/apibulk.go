@@ -83,11 +83,17 @@ func (h *handler) bulk(r *http.Request, act bulkAct, req *client.BulkRequest) (c
 	if l == nil { // the filter wants statuses that the act is not for
 		return out, nil
 	}
-	rows, matching, err := h.chosen(ctx, l)
+	if !req.DryRun && req.After != "" {
+		l.filter.Limit = int(min(int64(l.filter.Limit), req.Matching))
+	}
+	chosen, matching, err := h.choose(ctx, l)
 	if err != nil {
 		return out, err
 	}
-	if out.Matching = matching; !req.DryRun && matching > req.Matching {
+	rows := chosen.rows
+	if out.Matching = matching; !req.DryRun && req.After != "" {
+		out.Matching = req.Matching
+	} else if !req.DryRun && matching > req.Matching {
 		return out, &requestError{http.StatusConflict, "conflict", fmt.Sprintf("%d runs match now, and the dry run said %d: nothing was done", matching, req.Matching), "make the dry run again"}
 	}
 	reason := signed(req.Reason, h.user(r))
@@ -111,7 +117,12 @@ func (h *handler) bulk(r *http.Request, act bulkAct, req *client.BulkRequest) (c
 	if err := r.Context().Err(); err != nil {
 		return out, err
 	}
-	out.Remaining = max(matching-int64(len(out.Runs)), 0)
+	if out.Next = l.handOut(chosen.from(len(out.Runs))); out.Next != "" && !l.scans() {
+		out.Remaining = max(out.Matching-int64(len(out.Runs)), 0)
+	}
+	if !req.DryRun && req.After != "" && out.Remaining == 0 && !l.scans() {
+		out.Next = "" // what still matches has come since the dry run
+	}
 	if !req.DryRun {
 		h.options.Logger.Info("dashboard: acted on many runs", "act", act.name, "filter", req.Filter, "user", h.user(r), "done", out.Done, "refused", out.Refused, "remaining", out.Remaining)
 	}
@@ -153,10 +164,12 @@ func bulkListing(act bulkAct, req *client.BulkRequest, now time.Time) (*listing,
 	case !req.DryRun && req.Matching <= 0:
 		return nil, badRequest("matching is missing: make a dry run, and send the number of runs that it says")
 	}
+	after, now := takeCursor(req.After, now)
 	l, err := parseListing(url.Values(req.Filter), now)
 	if err != nil {
 		return nil, err
 	}
+	l.filter.After = after
 	l.filter.WithLast = l.key != ""
 	l.filter.OldestFirst = true
 	if l.filter.Limit = req.Limit; req.Limit == 0 {
@@ -170,21 +183,72 @@ func bulkListing(act bulkAct, req *client.BulkRequest, now time.Time) (*listing,
 	return l, nil
 }
 
-// chosen reads the runs to act on, and how many match in all.
-func (h *handler) chosen(ctx context.Context, l *listing) (rows []store.Run, matching int64, err error) {
-	limit := l.filter.Limit
-	if rows, _, err = h.matching(ctx, l); err != nil {
-		return nil, 0, err
+// A selection is the runs of one request. A place to go on from is known at the
+// beginning of each page of the store.
+type selection struct {
+	rows  []store.Run
+	pages []selectedPage
+	next  string // behind all; empty: there are no more
+}
+
+type selectedPage struct {
+	first  int // row
+	cursor string
+}
+
+// from returns where to go on once the first n rows were come to: rows of a page
+// that was begun are come to again.
+func (s *selection) from(n int) string {
+	if n >= len(s.rows) {
+		return s.next
 	}
-	matching = int64(len(rows))
-	if !l.scans() {
+	at := ""
+	for _, p := range s.pages {
+		if p.first <= n {
+			at = p.cursor
+		}
+	}
+	return at
+}
+
+// bulkRead is how many rows are read at a time.
+const bulkRead = 100
+
+// choose reads the runs to act on, and how many match in all: from the first on,
+// or, behind a cursor, as far as was looked.
+func (h *handler) choose(ctx context.Context, l *listing) (*selection, int64, error) {
+	s, f, limit := &selection{}, l.filter, l.filter.Limit
+	for scanned, done := 0, false; !done; {
+		// Whole pages are taken of what a search finds, so that none is left out.
+		f.Limit = min(limit, bulkRead)
+		if !l.scans() {
+			f.Limit = min(limit-len(s.rows), bulkRead)
+		}
+		s.pages = append(s.pages, selectedPage{len(s.rows), f.After})
+		p, err := h.eng.List(ctx, f)
+		if err != nil {
+			return nil, 0, err
+		}
+		for i := range p.Runs {
+			if l.match(&p.Runs[i]) {
+				s.rows = append(s.rows, p.Runs[i])
+			}
+		}
+		scanned += len(p.Runs)
+		f.After, s.next = p.Next, p.Next
+		if done = p.Next == "" || len(s.rows) >= limit; l.scans() {
+			done = done || len(s.rows)+f.Limit > limit || scanned >= maxScanned
+		}
+	}
+	matching := int64(len(s.rows))
+	if !l.scans() && l.filter.After == "" {
 		n, err := h.eng.Store().Count(ctx, l.filter, "")
 		if err != nil {
 			return nil, 0, unavailable(err)
 		}
 		matching = max(n[""], matching)
 	}
-	return rows[:min(len(rows), limit)], matching, nil
+	return s, matching, nil
 }
 
 // signed is a reason with the name of who gives it.

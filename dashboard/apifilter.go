@@ -25,6 +25,7 @@ type listing struct {
 	key    string // of the event recorded last: where the run is
 	text   string // part of the reason
 	counts bool
+	now    time.Time // from which "24h" ago is counted
 }
 
 // scans reports whether rows are dropped after the store has selected them.
@@ -40,7 +41,8 @@ func (l *listing) match(r *store.Run) bool {
 // its arguments: now is what "since=24h" counts from. A parameter that it does
 // not know is an error, since its filter would be missed.
 func parseListing(q url.Values, now time.Time) (*listing, error) {
-	l := &listing{filter: store.Filter{Limit: pageSize, WithLast: true}}
+	cursor, now := takeCursor(lastOf(q, "cursor"), now)
+	l := &listing{filter: store.Filter{Limit: pageSize, WithLast: true, After: cursor}, now: now}
 	for name, values := range q {
 		if err := l.parse(name, values, now); err != nil {
 			return nil, err
@@ -96,8 +98,7 @@ func (l *listing) parse(name string, values []string, now time.Time) (err error)
 			return badRequest("limit=%q is no number from 1 to %d", last, maxPageSize)
 		}
 		f.Limit = n
-	case "cursor":
-		f.After = last
+	case "cursor": // it was taken first
 	case "counts":
 		l.counts = last != "0" && last != "false"
 	default:

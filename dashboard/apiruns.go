@@ -50,6 +50,7 @@ func (h *handler) list(ctx context.Context, l *listing) (client.Runs, error) {
 			break
 		}
 	}
+	page.Next = l.handOut(page.Next)
 	if l.counts {
 		all := l.filter
 		all.Statuses, all.After = nil, ""
@@ -182,6 +183,7 @@ func (h *handler) getHealth(w http.ResponseWriter, r *http.Request) error {
 		Ready: true, Executor: h.eng.ID(), BeatAgeMS: health.BeatAge.Milliseconds(), LeaseMS: health.Lease.Milliseconds(), Recovered: health.Recovered,
 		Closing: health.Closing, Executing: health.Executing, Unloaded: health.Unloaded, Backlog: health.Backlog, Stuck: health.Stuck,
 		Executors: []client.Executor{}, Streams: h.streams.open(),
+		CommitP99MS: float64(health.CommitP99.Microseconds()) / 1000, Commits: health.Commits, TimersLate: health.TimersLate,
 	}
 	if err := health.Ready(); err != nil {
 		wire.Ready, wire.Reason = false, messageOf(err)

@@ -4,14 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html"
 	"net/http"
 	"net/url"
+	"regexp"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard"
+	"github.com/holdfast-dev/holdfast/durable"
 )
 
 func TestAllThatMatchAreResumedAsTheDryRunSaid(t *testing.T) {
@@ -113,4 +116,124 @@ func TestThePagesActOnAllThatMatchWithoutAScript(t *testing.T) {
 		s.until("bad-2", "waiting")
 		require.Equal(t, http.StatusNotFound, s.browse("/bulk?act=delete&q=status:failed").status)
 	})
+}
+
+func TestWhatBeganSomeTimeAgoIsListedToTheEnd(t *testing.T) {
+	onEveryStore(t, dashboard.Options{}, func(t *testing.T, s *site) {
+		for i := range 30 {
+			s.asks(fmt.Sprint("order-", i))
+		}
+		seen := 0
+		for cursor := ""; seen == 0 || cursor != ""; {
+			page, err := s.c.ListRuns(t.Context(), client.ListOptions{Since: "24h", Limit: 10, Cursor: cursor})
+			require.NoError(t, err, "the second page is of the same moment as the first")
+			seen, cursor = seen+len(page.Runs), page.Next
+		}
+		require.Equal(t, 30, seen)
+		older := regexp.MustCompile(`href="([^"]*)">Older`).FindStringSubmatch(s.browse("/?q=since:24h").body)
+		require.NotNil(t, older)
+		page := s.browse(html.UnescapeString(older[1]))
+		require.Equal(t, http.StatusOK, page.status)
+		require.Contains(t, page.body, "/runs/order-0\"")
+	})
+}
+
+func TestRunsThatAreRefusedDoNotKeepThoseBehindThem(t *testing.T) {
+	theirs := func(id string) bool { return id < "bad-05" }
+	o := dashboard.Options{Authorize: func(_ context.Context, a dashboard.Action, id string) error {
+		if a == dashboard.ActionCancel && id != "" && theirs(id) {
+			return errors.New("not yours")
+		}
+		return nil
+	}}
+	onEveryStore(t, o, func(t *testing.T, s *site) {
+		for i := range 12 {
+			s.asks(fmt.Sprintf("bad-%02d", i))
+		}
+		req := client.BulkRequest{Filter: map[string][]string{"status": {"waiting"}, "since": {"24h"}}, DryRun: true, Limit: 2}
+		dry, err := s.c.CancelAll(t.Context(), req)
+		require.NoError(t, err)
+		require.EqualValues(t, 12, dry.Matching)
+		req.DryRun, req.Matching = false, dry.Matching
+		done, refused, asked := 0, 0, 0
+		for {
+			out, err := s.c.CancelAll(t.Context(), req)
+			require.NoError(t, err)
+			asked++
+			done, refused = done+out.Done, refused+out.Refused
+			require.EqualValues(t, 12-done-refused, out.Remaining)
+			if out.Next == "" {
+				break
+			}
+			req.After, req.Matching = out.Next, out.Remaining
+			if asked == 2 {
+				s.asks("bad-new") // nobody has seen it in a dry run
+			}
+		}
+		require.Equal(t, 6, asked)
+		require.Equal(t, 7, done)
+		require.Equal(t, 5, refused)
+		require.Equal(t, "waiting", s.until("bad-new", "waiting").Status)
+	})
+}
+
+func TestASearchActsSliceBySlice(t *testing.T) {
+	onStores(t, dashboard.Options{}, func(t *testing.T, s *site) {
+		for i := range 5 {
+			s.asks(fmt.Sprint("bad-", i))
+			s.asks(fmt.Sprint("fine-", i))
+		}
+		req := client.BulkRequest{Filter: map[string][]string{"q": {"bad"}}, Limit: 2}
+		for range 20 {
+			req.DryRun, req.Matching = true, 0
+			dry, err := s.c.CancelAll(t.Context(), req)
+			require.NoError(t, err)
+			next := dry.Next
+			if dry.Matching > 0 {
+				req.DryRun, req.Matching = false, dry.Matching
+				out, err := s.c.CancelAll(t.Context(), req)
+				require.NoError(t, err)
+				require.EqualValues(t, dry.Matching, out.Done)
+				next = out.Next
+			}
+			if next == "" {
+				break
+			}
+			req.After = next
+		}
+		for i := range 5 {
+			s.until(fmt.Sprint("bad-", i), "cancelled")
+			s.until(fmt.Sprint("fine-", i), "waiting")
+		}
+	})
+}
+
+func TestThePagesActSliceBySliceWithoutAScript(t *testing.T) {
+	s := open(t, memoryStore(t), dashboard.Options{})
+	elsewhere := durable.Ref[int, int]("elsewhere") // nobody executes it
+	for i := range 1050 {
+		_, err := elsewhere.Start(withEngine(s), fmt.Sprintf("far-%04d", i), 0)
+		require.NoError(t, err)
+	}
+	page := s.browse("/bulk?act=cancel&q=workflow:elsewhere")
+	require.Contains(t, page.body, "50 more were not looked at")
+	require.Contains(t, page.body, "Cancel 1,050 runs")
+	field := regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
+	press := func() {
+		t.Helper()
+		form := url.Values{"reason": {"not wanted"}}
+		for _, m := range field.FindAllStringSubmatch(page.body, -1) {
+			form.Set(m[1], html.UnescapeString(m[2]))
+		}
+		page = s.send("POST", "/bulk/cancel", form.Encode(), "Content-Type: application/x-www-form-urlencoded", "Accept: text/html")
+		require.Equal(t, http.StatusOK, page.status, page.body)
+	}
+	press()
+	require.Contains(t, page.body, "1,000 asked to end")
+	require.Contains(t, page.body, "1,000 of 1,050 done, 50 to come.")
+	require.Contains(t, page.body, "Stop here")
+	press()
+	require.Contains(t, page.body, "1,050 asked to end")
+	require.NotContains(t, page.body, "Stop here")
+	require.Contains(t, s.until("far-1049", "cancelled").Reason, "not wanted", "the reason goes with every slice")
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -90,6 +91,7 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request) {
 // handle makes a handler of a route.
 func (h *handler) handle(rt route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		plainIDs(r)
 		err := h.check(rt, r)
 		if err == nil {
 			err = rt.serve(w, r)
@@ -98,6 +100,16 @@ func (h *handler) handle(rt route) http.Handler {
 			h.refuseAs(w, r, err, rt.page)
 		}
 	})
+}
+
+// plainIDs takes from the ids in an address what client.EscapeID has put there.
+// Nothing asks for a path value before.
+func plainIDs(r *http.Request) {
+	for _, name := range []string{"id", "run_id", "wait"} {
+		if id := r.PathValue(name); id != "" {
+			r.SetPathValue(name, client.UnescapeID(id))
+		}
+	}
 }
 
 // check is what comes before every route: may it be done, and is it asked in a

@@ -143,15 +143,8 @@ type problemView struct {
 
 func (h *handler) runURL(id string) string { return h.options.Prefix + "/runs/" + segment(id) }
 
-// segment is an id as one segment of an address. The dots of "." and ".." are
-// encoded, since a mux would take them for directories; a browser does so all the
-// same, so that such a run is for other clients alone.
-func segment(id string) string {
-	if id == "." || id == ".." {
-		return strings.ReplaceAll(id, ".", "%2E")
-	}
-	return url.PathEscape(id)
-}
+// segment is an id as one segment of an address; see plainIDs.
+func segment(id string) string { return client.EscapeID(id) }
 
 // goToRun leads from the field in the head to a run, or to the list of those
 // whose ids begin with what was typed.

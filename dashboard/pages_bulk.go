@@ -23,10 +23,21 @@ type bulkView struct {
 	Plan    string // and of the one that plans again
 	Reset   bool
 	Who     string
+	Reason  string
+	After   string // where the dry run began
 	Refusal []bulkReason
 	Shown   []bulkRow
 	More    int
-	Now     int // runs that the button acts on
+	Now     int64 // runs that the button acts on, in slices
+	Slice   int64 // of them at a time
+	Sum     bulkSum
+	GoOn    bool // the next slice is to be done, and how many are left is known
+}
+
+// bulkSum is what the slices of an act have come to so far. It is carried from page
+// to page, for people alone.
+type bulkSum struct {
+	Of, Done, Refused, Looked int64
 }
 
 // bulkReason is a refusal and how many runs share it.
@@ -55,8 +66,8 @@ func (h *handler) bulkPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	req := bulkRequest(parseTerms(q.Get("q")))
-	req.DryRun, req.ResetFailures = true, q.Has("reset_failures")
-	return h.showBulk(w, r, act, req, q.Get("q"))
+	req.DryRun, req.ResetFailures, req.After = true, q.Has("reset_failures"), q.Get("after")
+	return h.showBulk(w, r, act, req, q.Get("q"), bulkSum{})
 }
 
 // bulkDo serves POST /bulk/resume and /bulk/cancel, the forms of the dry run.
@@ -66,25 +77,34 @@ func (h *handler) bulkDo(act bulkAct) func(http.ResponseWriter, *http.Request) e
 			return badForm(err)
 		}
 		req := bulkRequest(parseTerms(r.PostForm.Get("q")))
-		req.Reason, req.ResetFailures = r.PostForm.Get("reason"), r.PostForm.Get("reset_failures") != ""
-		var err error
-		if req.Matching, err = strconv.ParseInt(r.PostForm.Get("matching"), 10, 64); err != nil {
-			return badRequest("matching=%q is no number", r.PostForm.Get("matching"))
+		req.Reason, req.ResetFailures, req.After = r.PostForm.Get("reason"), r.PostForm.Get("reset_failures") != "", r.PostForm.Get("after")
+		var sum bulkSum
+		for name, to := range map[string]*int64{"matching": &req.Matching, "of": &sum.Of, "done": &sum.Done, "refused": &sum.Refused} {
+			s := r.PostForm.Get(name)
+			if s == "" && name != "matching" {
+				continue // the first slice
+			}
+			var err error
+			if *to, err = strconv.ParseInt(s, 10, 64); err != nil {
+				return badRequest("%s=%q is no number", name, s)
+			}
 		}
-		return h.showBulk(w, r, act, req, r.PostForm.Get("q"))
+		return h.showBulk(w, r, act, req, r.PostForm.Get("q"), sum)
 	}
 }
 
-func (h *handler) showBulk(w http.ResponseWriter, r *http.Request, act bulkAct, req *client.BulkRequest, query string) error {
+func (h *handler) showBulk(w http.ResponseWriter, r *http.Request, act bulkAct, req *client.BulkRequest, query string, sum bulkSum) error {
 	out, err := h.bulk(r, act, req)
 	if err != nil {
 		return err
 	}
 	p := h.options.Prefix
 	v := &bulkView{Bulk: out, Name: act.name, Query: query, Back: h.listURL(query), Action: p + "/bulk/" + act.name, Plan: p + "/bulk", Reset: req.ResetFailures, Who: h.user(r)}
-	if v.Now = out.Done; out.Remaining > 0 {
-		v.Now = len(out.Runs)
-	}
+	v.Now, v.Slice = int64(out.Done)+out.Remaining, maxBulk
+	v.Sum = bulkSum{Of: max(sum.Of, out.Matching), Done: sum.Done + int64(out.Done), Refused: sum.Refused + int64(out.Refused)}
+	v.Sum.Looked = v.Sum.Done + v.Sum.Refused
+	v.GoOn = !out.DryRun && out.Next != "" && out.Remaining > 0
+	v.Reason, v.After = req.Reason, req.After
 	reasons := map[string]int{}
 	for i := range out.Runs {
 		o := &out.Runs[i]

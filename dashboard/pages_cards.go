@@ -30,6 +30,8 @@ type cardsView struct {
 	Executing     int
 	Backlog       int64
 	Beat          string
+	CommitP99     string
+	Late          int // runs whose timer is behind
 }
 
 type waitRow struct {
@@ -135,10 +137,22 @@ func (h *handler) healthCard(ctx context.Context, c *cardsView) error {
 	}
 	c.Processes = fmt.Sprintf("%d of %d", live, len(executors))
 	c.Executing, c.Backlog, c.Beat = health.Executing, health.Backlog, outline.About(health.BeatAge)
+	c.CommitP99, c.Late = "none yet", health.TimersLate
+	if health.Commits > 0 {
+		c.CommitP99 = millis(health.CommitP99)
+	}
 	if err := health.Ready(); err != nil {
 		c.Ready = err.Error()
 	}
 	return nil
+}
+
+// millis is a short time with a digit behind the point.
+func millis(d time.Duration) string {
+	if d >= 100*time.Millisecond {
+		return outline.Duration(d)
+	}
+	return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
 }
 
 func (h *handler) waitRow(a *durable.Approval) waitRow {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -76,7 +77,7 @@ func (h *handler) inspect(r *http.Request, o *outline.Outline, q *runQuery, link
 			v.Items = append(v.Items, itemView{item.Key, link(q.with("step", item.Key)), h.redact(outline.OneLine(item.Error, 160))})
 		}
 	}
-	h.fillFacts(v, o, row)
+	h.fillFacts(v, o, row, show)
 	if row.Outcome != 0 {
 		p, err := h.payload(r, o.Run.ID, row.Outcome, show)
 		if err != nil {
@@ -109,6 +110,9 @@ func (h *handler) inspectRun(r *http.Request, o *outline.Outline) (*inspectView,
 		v.Facts = append(v.Facts, metaView{Before: "Trace", Value: trace[1]})
 	}
 	v.Facts = append(v.Facts, metaView{Before: "Created", Value: outline.Clock(o.Run.CreatedAt, o.Now, zone)}, metaView{Before: "Events", Value: number(o.Events)})
+	if git := o.Git(); git != nil && show {
+		v.Facts = append(v.Facts, metaView{Before: "Git", Value: h.redact(git.String())})
+	}
 	return v, nil
 }
 
@@ -167,7 +171,23 @@ func (h *handler) fillAttempts(v *inspectView, o *outline.Outline, row *outline.
 	}
 }
 
-func (h *handler) fillFacts(v *inspectView, o *outline.Outline, row *outline.Row) {
+// fillGit shows the work tree of a command: that of its last attempt. It is user
+// data, as the note that it stands in.
+func (h *handler) fillGit(v *inspectView, row *outline.Row, show bool) {
+	n := len(row.Attempts)
+	if n == 0 || !show {
+		return
+	}
+	before, after := row.Attempts[n-1].Git()
+	if before != nil {
+		v.Facts = append(v.Facts, metaView{Before: "Git", Value: h.redact(before.String())})
+	}
+	if after != nil && (before == nil || *before != *after) {
+		v.Facts = append(v.Facts, metaView{Before: "Git after it", Value: h.redact(after.String())})
+	}
+}
+
+func (h *handler) fillFacts(v *inspectView, o *outline.Outline, row *outline.Row, show bool) {
 	fact := func(name, value string) {
 		if value != "" {
 			v.Facts = append(v.Facts, metaView{Before: name, Value: value})
@@ -187,6 +207,10 @@ func (h *handler) fillFacts(v *inspectView, o *outline.Outline, row *outline.Row
 		v.Facts = append(v.Facts, metaView{Before: "Child run", Value: row.ChildID, URL: h.runURL(row.ChildID)})
 		fact("Its status", string(row.ChildStatus))
 	}
+	if row.Keyed() {
+		fact("Idempotency key", durable.IdempotencyKeyOf(o.Run.ID, int(o.Run.Generation), row.Key))
+	}
+	h.fillGit(v, row, show)
 	if row.Once {
 		fact("Once", "its body must not run twice")
 	}

@@ -2,9 +2,6 @@ package durable
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base32"
-	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -104,25 +101,4 @@ func (a *attempt) taken() map[string]json.RawMessage {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return maps.Clone(a.notes)
-}
-
-// IdempotencyKey names the effect of the step whose context ctx is, for services
-// that accept such a key: the same over all attempts and crashes, another for
-// every other step, run and generation. It is empty outside a step.
-func IdempotencyKey(ctx context.Context) string {
-	a, ok := ctx.Value(scopeKey{}).(*attempt)
-	if !ok {
-		return ""
-	}
-	r := a.step.call.scope.run
-	h := sha256.New()
-	var n [8]byte
-	for _, part := range []string{r.id, a.step.call.key} {
-		binary.BigEndian.PutUint64(n[:], uint64(len(part)))
-		h.Write(n[:])
-		h.Write([]byte(part))
-	}
-	binary.BigEndian.PutUint64(n[:], uint64(r.row.Generation))
-	h.Write(n[:])
-	return "hf-" + base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:20])
 }

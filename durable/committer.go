@@ -61,6 +61,7 @@ type committer struct {
 	limits  store.Limits
 	log     *slog.Logger
 	metrics *metrics
+	paces   paces
 
 	// stop ends the wait between tries; closed when the engine gives up.
 	stop context.Context
@@ -205,9 +206,11 @@ func (c *committer) lead(ctx context.Context, w *write) error {
 				r.flight.build(r)
 				c.batch[i] = r.flight.change
 			}
-			began := c.metrics.clock()
+			began := time.Now()
 			errs := c.store.Commit(context.Background(), c.batch)
-			c.metrics.measureCommit(began, len(errs), errs)
+			ended := time.Now()
+			c.paces.add(ended, ended.Sub(began))
+			c.metrics.measureCommit(ended.Sub(began), len(errs), errs)
 			c.mu.Lock()
 			c.settle(errs)
 		}

@@ -71,6 +71,7 @@ type Engine struct {
 	dormant   map[string]*dormant
 	sleepers  sleepers   // of those, the ones that have a time
 	waking    []*dormant // to be loaded now, first come, first served
+	loading   map[*dormant]struct{}
 	watchers  map[string][]chan struct{}
 	suspects  map[string]bool // waiting for their trial
 	closing   bool
@@ -122,7 +123,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 		types: types, wrap: wrap, maxPayload: maxPayload, environment: o.Capture.capture(),
 		id: newExecutorID(), options: o, store: st, limits: st.Limits(), codec: o.Codec, errors: kinds, defs: defs, log: o.Logger, tracer: newTracer(o.TracerProvider),
 		wake: make(chan struct{}, 1), look: make(chan struct{}, 1), mail: make(chan struct{}, 1), roused: make(chan struct{}, 1),
-		runs: map[string]*run{}, dormant: map[string]*dormant{}, watchers: map[string][]chan struct{}{}, suspects: map[string]bool{}, closed: make(chan struct{}), openedAt: time.Now(),
+		runs: map[string]*run{}, dormant: map[string]*dormant{}, loading: map[*dormant]struct{}{}, watchers: map[string][]chan struct{}{}, suspects: map[string]bool{}, closed: make(chan struct{}), openedAt: time.Now(),
 	}
 	_, e.plainJSON = o.Codec.(jsonCodec)
 	if _, err := e.beat(ctx, false); err != nil {

@@ -16,7 +16,7 @@ import (
 // What the engine measures, through the meter of OpenTelemetry. Attributes are
 // the names of workflows, statuses, outcomes and codes: few values, none of which
 // grows with the number of runs. docs/telemetry.md lists them. Without an SDK
-// nothing is computed.
+// nothing is computed but what Health says (pace.go).
 
 const (
 	metricStatus  = attribute.Key("durable.run.status")
@@ -194,17 +194,9 @@ func (st *step) measureStep(err error) {
 	}
 }
 
-// clock returns when a commit began, zero if nobody listens.
-func (m *metrics) clock() time.Time {
+// measureCommit records a commit of n runs, if somebody listens.
+func (m *metrics) measureCommit(took time.Duration, n int, errs []error) {
 	if !m.commitDuration.Enabled(context.Background()) {
-		return time.Time{}
-	}
-	return time.Now()
-}
-
-// measureCommit records a commit of n runs that began then.
-func (m *metrics) measureCommit(began time.Time, n int, errs []error) {
-	if began.IsZero() {
 		return
 	}
 	result := "ok"
@@ -217,6 +209,6 @@ func (m *metrics) measureCommit(began time.Time, n int, errs []error) {
 			result = "retried"
 		}
 	}
-	measure(m.commitDuration, time.Since(began), metricResult.String(result))
+	measure(m.commitDuration, took, metricResult.String(result))
 	m.batch.Record(context.Background(), int64(n))
 }

@@ -26,6 +26,7 @@ type dormant struct {
 	wake  store.Time // when it goes on by itself; 0: only by a message
 	seen  int64      // number of the last message it has looked at
 	place int        // in the heap of those that have a time; -1: in none
+	due   store.Time // when it was to go on, if loading it was put off since; 0: it was not
 
 	queued bool // to be loaded, or being loaded
 	again  bool // something has happened since
@@ -227,12 +228,14 @@ func (e *Engine) nextSleeper() (*dormant, time.Duration) {
 	d := e.waking[0]
 	e.waking[0] = nil
 	e.waking = e.waking[1:]
+	e.loading[d] = struct{}{}
 	return d, 0
 }
 
 // load begins the next execution of a dormant run, and returns once its history
 // is read. One that is no longer ours is let go.
 func (e *Engine) load(ctx context.Context, d *dormant) {
+	defer e.loadingEnds(d)
 	// What earlier generations had is passed over by the run itself.
 	from := store.Cursor{}
 	if d.later {
@@ -245,7 +248,7 @@ func (e *Engine) load(ctx context.Context, d *dormant) {
 	case errors.Is(err, store.ErrNotFound):
 	case err != nil:
 		e.log.Warn("durable: a waiting run could not be loaded; it is tried again", "run", d.id, "error", err)
-		e.postpone(d, time.Second)
+		e.postpone(d, loadPause)
 		return
 	case h.Run.Owner == e.id && h.Run.Epoch == d.epoch && !h.Run.Status.Terminal():
 		r := e.newRun(h.Run, d.def)
@@ -254,7 +257,7 @@ func (e *Engine) load(ctx context.Context, d *dormant) {
 		}
 		if err := e.add(r); err != nil {
 			r.cancel(nil)
-			e.postpone(d, time.Second) // unless the engine closes, or it was claimed anew
+			e.postpone(d, loadPause) // unless the engine closes, or it was claimed anew
 			return
 		}
 		r.launch()
@@ -273,6 +276,16 @@ func (e *Engine) load(ctx context.Context, d *dormant) {
 	e.notify([]string{d.id})
 }
 
+// loadPause is when a run that could not be loaded is tried again.
+const loadPause = time.Second
+
+// loadingEnds says that nobody is about to load d any more.
+func (e *Engine) loadingEnds(d *dormant) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.loading, d)
+}
+
 // postpone tries to load d later.
 func (e *Engine) postpone(d *dormant, pause time.Duration) {
 	e.mu.Lock()
@@ -280,7 +293,11 @@ func (e *Engine) postpone(d *dormant, pause time.Duration) {
 	if e.dormant[d.id] != d {
 		return
 	}
-	d.queued, d.again, d.wake = false, false, e.now().Add(pause)
+	now := e.now()
+	if d.due == 0 && d.wake <= now {
+		d.due = d.wake
+	}
+	d.queued, d.again, d.wake = false, false, now.Add(pause)
 	heap.Push(&e.sleepers, d)
 	e.nudge(e.roused)
 }

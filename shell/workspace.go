@@ -189,7 +189,10 @@ func note(ctx context.Context, r *Result) {
 		ExitCode int    `json:"exit_code"`
 		Stdout   Output `json:"stdout"`
 		Stderr   Output `json:"stderr"`
-	}{r.ExitCode, r.Stdout.shorten(each), r.Stderr.shorten(each)})
+		// Where it began and what it has left, for people; internal/outline shows it.
+		Git   *GitState `json:"git,omitempty"`
+		After *GitState `json:"after,omitempty"`
+	}{r.ExitCode, r.Stdout.shorten(each), r.Stderr.shorten(each), r.Place.Git, r.After})
 }
 
 func (w *Workspace) grace() time.Duration {

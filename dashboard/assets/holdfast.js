@@ -7,6 +7,10 @@ const body = document.body;
 const prefix = body.dataset.prefix;
 document.documentElement.classList.add("js");
 
+// segment is an id in an address, as client.EscapeID makes it: a browser takes "."
+// and ".." for directories, whatever their encoding.
+const segment = (id) => (/^~*(\.\.?|history)$/.test(id) ? "~" + id : encodeURIComponent(id));
+
 // ---- the page, put in place ----
 
 // morph makes the children of `old` those of `now`, changing as little as it can:
@@ -158,6 +162,16 @@ function formURL(form, submitter) {
   return url.href;
 }
 
+// An act on many runs goes on by itself, slice by slice, until it is stopped: all
+// of them were confirmed at once.
+function goOn() {
+  const form = document.querySelector("form[data-go-on]");
+  if (!form) return;
+  const next = setTimeout(() => form.requestSubmit(), 600);
+  form.querySelector("[data-stop]").addEventListener("click", () => clearTimeout(next));
+}
+goOn();
+
 // A plan is made anew when one of its options changes.
 addEventListener("change", (e) => {
   const form = e.target.closest("form[data-plan]");
@@ -189,7 +203,7 @@ async function act(form, submitter) {
     const answer = await res.json().catch(() => ({}));
     if (!res.ok) return toast(answer.message || `The server answered ${res.status}`, `${label}: not done`, answer.error?.next);
     if (answer.message) toast(answer.message, "", "", true);
-    if (form.dataset.open !== undefined && answer.run_id) return void soft(`${prefix}/runs/${encodeURIComponent(answer.run_id)}`, { top: true });
+    if (form.dataset.open !== undefined && answer.run_id) return void soft(`${prefix}/runs/${segment(answer.run_id)}`, { top: true });
     await soft(document.querySelector("[data-close]")?.href || address);
   } catch (err) {
     toast(err.message, `${label}: not done`);

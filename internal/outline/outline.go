@@ -247,6 +247,12 @@ func Each(rows []*Row, f func(*Row) bool) bool {
 	return true
 }
 
+// Keyed reports whether the row's attempts are bodies with an idempotency key of
+// this run. One that a fork has copied has that of the run it was copied from.
+func (r *Row) Keyed() bool {
+	return (r.Kind == Step || r.Kind == Undo) && r.State != Expected && !r.Copied
+}
+
 // Row returns the row of the current history with this key, nil if there is none.
 func (o *Outline) Row(key string) (found *Row) {
 	for _, l := range o.Lanes {

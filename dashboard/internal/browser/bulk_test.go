@@ -6,6 +6,8 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
 )
 
 func TestAllThatMatchAreSelectedCountedAndActedOn(t *testing.T) {
@@ -37,4 +39,20 @@ func TestAllThatMatchAreSelectedCountedAndActedOn(t *testing.T) {
 	b.press("Cancel 3 runs")
 	b.shows("3 asked to end")
 	s.eventually("order-2", "cancelled")
+}
+
+func TestMoreThanAThousandAreActedOnSliceBySlice(t *testing.T) {
+	s, _, _ := opened(t)
+	elsewhere := durable.Ref[int, int]("elsewhere") // nobody executes it
+	for i := range 2050 {
+		_, err := elsewhere.Start(s.ctx, fmt.Sprintf("far-%04d", i), 0)
+		require.NoError(t, err)
+	}
+	b := s.visit("/?q=workflow:elsewhere")
+	b.press("Select all to cancel…")
+	b.shows("2,050 runs match")
+	b.shows("1,050 more were not looked at: they are taken in turn, the oldest first, 1,000 at a time.")
+	b.press("Cancel 2,050 runs")
+	b.shows("2,050 asked to end") // by itself
+	require.False(t, b.has("form[data-go-on]"))
 }

@@ -1,0 +1,71 @@
+package outline
+
+import (
+	"encoding/json"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Git is the state of the work tree of a command, as package shell notes it.
+type Git struct {
+	Head   string `json:"head"`   // commit; empty: none yet
+	Branch string `json:"branch"` // empty: none is checked out
+	Dirty  bool   `json:"dirty"`  // something is changed or not tracked
+}
+
+// String is the state for people: "main 4f1c2a9 (dirty)".
+func (g *Git) String() string {
+	s := g.Branch
+	if s == "" {
+		s = "no branch"
+	}
+	if g.Head == "" {
+		s += ", no commit"
+	} else {
+		s += " " + g.Head[:min(len(g.Head), 7)]
+	}
+	if g.Dirty {
+		s += " (dirty)"
+	}
+	return s
+}
+
+// Git returns the work tree that the attempt has found and the one that it has
+// left, nil where nothing is noted of it.
+func (a *Attempt) Git() (before, after *Git) {
+	for _, n := range a.Notes {
+		if n.Key != "shell" {
+			continue
+		}
+		var note struct {
+			Git   *Git `json:"git"`
+			After *Git `json:"after"`
+		}
+		if json.Unmarshal([]byte(n.Value), &note) == nil { // else it is somebody else's
+			return note.Git, note.After
+		}
+	}
+	return nil, nil
+}
+
+// Git returns the work tree that the last command of the current history has left,
+// nil if none has noted one.
+func (o *Outline) Git() *Git {
+	var last *Git
+	var at store.Time
+	for _, l := range o.Lanes {
+		Each(l.Rows, func(r *Row) bool {
+			for i := range r.Attempts {
+				before, after := r.Attempts[i].Git()
+				if after == nil {
+					after = before
+				}
+				if after != nil && r.Attempts[i].End >= at {
+					last, at = after, r.Attempts[i].End
+				}
+			}
+			return true
+		})
+	}
+	return last
+}
