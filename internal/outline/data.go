@@ -41,7 +41,10 @@ type data struct {
 	Cutoff      int64                      `json:"cutoff"`
 	Reset       []string                   `json:"reset"`
 	Fork        *struct {
-		From string `json:"from"`
+		From   string            `json:"from"`
+		Edits  map[string]string `json:"edits"` // a hash by key
+		By     string            `json:"by"`
+		Reason string            `json:"reason"`
 	} `json:"fork"`
 }
 
