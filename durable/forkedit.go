@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -186,10 +187,10 @@ func (f *forking) hashes() map[string]string {
 }
 
 // PlanFork says what Fork would make, and changes nothing. Plan.From is the last
-// event of the source that is copied; Skipped are the steps that are copied with what
-// they came to, Again those that the source has done and the fork does itself, and
-// Edited the calls whose outcome is another one in the fork. Next is where the fork
-// begins.
+// event of the source that is copied. Skipped are the steps, items, waits, timers and
+// children that are copied with what they came to, Again those that have an outcome in
+// the source and are done by the fork itself, and Edited the calls whose outcome is
+// another one in the fork. Next is where the fork begins.
 //
 // Errors: those of Fork, but for what only the attempt can tell: that the id is in
 // use, and ErrOccupied.
@@ -220,5 +221,39 @@ func (e *Engine) PlanFork(ctx context.Context, id string, o ForkOptions) (Plan, 
 	if len(f.past.scopes[undoScope]) > 0 {
 		rv.warn("what the run had done was undone when it ended, and the fork takes its steps for done: choose an earlier checkpoint to do them again")
 	}
-	return rv.plan, v.fill(ctx, rv, copied)
+	if err := v.fill(ctx, rv, copied); err != nil {
+		return Plan{}, err
+	}
+	rv.plan.Skipped = copied.ended()
+	has := make(map[string]bool, len(rv.plan.Skipped))
+	for _, key := range rv.plan.Skipped {
+		has[key] = true
+	}
+	rv.plan.Again = slices.DeleteFunc(v.past.ended(), func(key string) bool { return has[key] })
+	return rv.plan, nil
+}
+
+// ended returns the keys of the steps, items, waits, timers and children that have an
+// outcome, in the order in which it was recorded. Compensations are none of them.
+func (p *past) ended() []string {
+	var list []*store.Event
+	for path, calls := range p.scopes {
+		for _, rec := range calls {
+			switch rec.kind {
+			case callStep, callWait, callTimer, callChild:
+				if rec.outcome.Seq != 0 && path != undoScope {
+					list = append(list, &rec.outcome)
+				}
+			}
+		}
+	}
+	for _, items := range p.items {
+		list = slices.AppendSeq(list, maps.Values(items))
+	}
+	slices.SortFunc(list, func(a, b *store.Event) int { return cmp.Compare(a.Seq, b.Seq) })
+	keys := make([]string, len(list))
+	for i, ev := range list {
+		keys[i] = ev.Key
+	}
+	return keys
 }

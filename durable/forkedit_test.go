@@ -19,18 +19,19 @@ import (
 )
 
 func TestAForkIsBornWithOtherResultsAndItsSourceKeepsItsOwn(t *testing.T) {
+	calls := []string{"letter", "kid", "kid#2", "late", "letter#2", "after"}
 	for name, c := range map[string]struct {
 		edits   map[string]any
 		at      string // the checkpoint; empty: none
 		want    string
 		skipped []string
 	}{
-		"an answer":            {map[string]any{"letter": "new"}, "letter", "new kid none none more", nil},
-		"a child":              {map[string]any{"kid": "new"}, "kid#2", "one new none none more", nil},
-		"a child that failed":  {map[string]any{"kid#2": json.RawMessage(`"new"`)}, "", "one kid new none more", nil},
-		"a wait that ran out":  {map[string]any{"late": "new"}, "", "one kid none new more", nil},
-		"two at once":          {map[string]any{"letter": "new", "letter#2": "newer"}, "", "new kid none none newer", nil},
-		"two, and all is kept": {map[string]any{"letter": "new", "kid#2": "fine"}, "after", "new kid fine none two", []string{"after"}},
+		"an answer":            {map[string]any{"letter": "new"}, "letter", "new kid none none more", calls[:1]},
+		"a child":              {map[string]any{"kid": "new"}, "kid#2", "one new none none more", calls[:3]},
+		"a child that failed":  {map[string]any{"kid#2": json.RawMessage(`"new"`)}, "", "one kid new none more", calls[:3]},
+		"a wait that ran out":  {map[string]any{"late": "new"}, "", "one kid none new more", calls[:4]},
+		"two at once":          {map[string]any{"letter": "new", "letter#2": "newer"}, "", "new kid none none newer", calls[:5]},
+		"two, and all is kept": {map[string]any{"letter": "new", "kid#2": "fine"}, "after", "new kid fine none two", calls},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -57,7 +58,8 @@ func TestAForkIsBornWithOtherResultsAndItsSourceKeepsItsOwn(t *testing.T) {
 				plan, err := w.eng.PlanFork(w.ctx(), "r", f)
 				require.NoError(t, err)
 				require.Equal(t, slices.Sorted(maps.Keys(c.edits)), plan.Edited)
-				require.ElementsMatch(t, c.skipped, plan.Skipped)
+				require.Equal(t, c.skipped, plan.Skipped)
+				require.Equal(t, calls[len(c.skipped):], append([]string{}, plan.Again...))
 				require.Equal(t, "r", plan.RunID)
 				_, err = w.eng.Get(w.ctx(), "f")
 				require.ErrorIs(t, err, durable.ErrNotFound)
@@ -169,10 +171,10 @@ func TestAForkWithEditedItemsKeepsTheirSiblings(t *testing.T) {
 			want  string
 			again []string
 		}{
-			"inner": {map[string]any{"items[1]/resize": 7}, "[10 70 30]", []string{"items[1]/upload"}},
+			"inner": {map[string]any{"items[1]/resize": 7}, "[10 70 30]", []string{"items[1]/upload", "items[1]"}},
 			"item":  {map[string]any{"items[0]": 5}, "[5 20 30]", nil},
-			"both":  {map[string]any{"items[0]": 5, "items[2]/resize": 7}, "[5 20 70]", []string{"items[2]/upload"}},
-			"last":  {map[string]any{"items[1]/resize": 7, "items[1]/upload": 8}, "[10 8 30]", nil},
+			"both":  {map[string]any{"items[0]": 5, "items[2]/resize": 7}, "[5 20 70]", []string{"items[2]/upload", "items[2]"}},
+			"last":  {map[string]any{"items[1]/resize": 7, "items[1]/upload": 8}, "[10 8 30]", []string{"items[1]"}},
 		} {
 			before := j.times()
 			f := durable.ForkOptions{ID: id, Edits: c.edits}
@@ -190,7 +192,8 @@ func TestAForkWithEditedItemsKeepsTheirSiblings(t *testing.T) {
 					ran = append(ran, keyOf(entry))
 				}
 			}
-			require.ElementsMatch(t, c.again, ran, id)
+			bodies := slices.DeleteFunc(slices.Clone(c.again), func(key string) bool { return strings.HasSuffix(key, "]") })
+			require.ElementsMatch(t, bodies, ran, id)
 			require.Empty(t, verify(t, w, id).Findings)
 		}
 	})
@@ -320,7 +323,11 @@ func TestAnyForkWithEditsOfAnyProgramEqualsThePlainOne(t *testing.T) {
 					for key, value := range o.Edits {
 						edit, err := eng.Edit(ctx, "r", key, value, durable.EditOptions{DryRun: true})
 						require.NoError(t, err)
-						require.ElementsMatch(t, edit.Again, plan.Again, key)
+						steps := slices.DeleteFunc(slices.Clone(plan.Again), func(k string) bool { return !slices.Contains(edit.Again, k) })
+						require.ElementsMatch(t, edit.Again, steps, key)
+						for _, k := range edit.Skipped {
+							require.Contains(t, plan.Skipped, k)
+						}
 						require.Equal(t, edit.Edited, plan.Edited)
 					}
 				}
