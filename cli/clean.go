@@ -15,12 +15,14 @@ import (
 
 func (a *app) cleanCommand() *cobra.Command {
 	var older string
-	var all, dryRun, yes bool
+	var all, only, force, dryRun, yes bool
 	cmd := a.command(spec{
 		use: "clean", short: "Remove runs that have ended",
 		long: `clean removes runs that ended some time ago (7 days unless --older-than says
 otherwise), each as a whole with its history. --all removes every run that is not
-executed at the moment, interrupted and waiting ones too. A running one never is.`,
+executed at the moment, interrupted and waiting ones too. A running one never is, nor
+a child whose parent stays. Where the program has an archive, or with --only-archived,
+what is not archived stays, unless --force: an archive has what has ended, and what waits.`,
 		example: `  durable sessions clean --dry-run
   durable sessions clean --older-than 30d --yes
   durable sessions clean --all
@@ -33,12 +35,21 @@ executed at the moment, interrupted and waiting ones too. A running one never is
 			if all && c.cmd.Flags().Changed("older-than") {
 				return usage("--all and --older-than exclude each other")
 			}
-			return c.clean(age, all, dryRun, yes)
+			if only && force {
+				return usage("--only-archived and --force exclude each other")
+			}
+			o := durable.CleanOptions{DryRun: true, All: all, Idle: all, Force: force}
+			if !all || only {
+				o.Retention = &durable.Retention{KeepFor: max(age, time.Microsecond), OnlyArchived: only} // zero would keep all
+			}
+			return c.clean(o, dryRun, yes)
 		},
 	})
 	fl := cmd.Flags()
 	fl.StringVar(&older, "older-than", "7d", "how long ago they ended: 36h, 7d")
 	fl.BoolVar(&all, "all", false, "every run that is not executed at the moment")
+	fl.BoolVar(&only, "only-archived", false, "keep what no archive has, also where this program has none")
+	fl.BoolVar(&force, "force", false, "also what the archive does not have yet")
 	fl.BoolVar(&dryRun, "dry-run", false, "say what would be removed, and remove nothing")
 	fl.BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
@@ -60,36 +71,31 @@ func days(s string) (time.Duration, error) {
 }
 
 type cleaned struct {
-	Removed int      `json:"removed"`
-	IDs     []string `json:"ids,omitempty"`
-	DryRun  bool     `json:"dry_run,omitempty"`
+	Removed    int      `json:"removed"`
+	Unarchived int      `json:"kept_unarchived,omitempty"` // of those that would have been removed
+	IDs        []string `json:"ids,omitempty"`
+	DryRun     bool     `json:"dry_run,omitempty"`
 }
 
-func (c *call) clean(age time.Duration, all, dryRun, yes bool) error {
+func (c *call) clean(o durable.CleanOptions, dryRun, yes bool) error {
 	l, err := c.local()
 	if err != nil {
 		return err
-	}
-	o := durable.CleanOptions{DryRun: true, All: all}
-	if !all {
-		o.Retention = &durable.Retention{KeepFor: max(age, time.Microsecond)} // zero would keep all
 	}
 	would, err := l.eng.Clean(c.ctx, o)
 	if err != nil {
 		return err
 	}
-	seen := store.Deletion{RunIDs: would.IDs, Epochs: would.Epochs, Force: all}
-	if all {
-		if err := l.idle(&seen); err != nil {
-			return err
-		}
-	}
+	seen := store.Deletion{RunIDs: would.IDs, Epochs: would.Epochs, Force: o.Idle}
 	ids := seen.RunIDs
-	if all && would.Kept > 0 {
-		c.say("Kept: %s that the archive does not have yet, or whose parent stays.", plural(would.Kept, "session"))
+	if n := would.Unarchived; n > 0 {
+		c.say("Kept: %s that the archive does not have yet. With --force they are removed all the same.", plural(n, "session"))
+	}
+	if n := would.Kept - would.Unarchived; o.All && n > 0 {
+		c.say("Kept: %s executed at the moment, or whose parent stays.", plural(n, "session"))
 	}
 	if dryRun {
-		return c.print(cleaned{len(ids), ids, true}, func() {
+		return c.print(cleaned{len(ids), would.Unarchived, ids, true}, func() {
 			for _, id := range ids {
 				c.out.printf("%s\n", escape(id))
 			}
@@ -102,7 +108,7 @@ func (c *call) clean(age time.Duration, all, dryRun, yes bool) error {
 		}
 	}
 	n := c.removeSeen(l.st, seen)
-	return c.print(cleaned{Removed: n}, func() {
+	return c.print(cleaned{Removed: n, Unarchived: would.Unarchived}, func() {
 		c.out.printf("Removed %s.\n", plural(n, "session"))
 	})
 }
@@ -122,30 +128,6 @@ func (c *call) removeSeen(st store.Store, seen store.Deletion) (n int) {
 		n += m
 	}
 	return n
-}
-
-// idle adds the runs that have not ended and that nobody executes.
-func (l *local) idle(seen *store.Deletion) error {
-	ctx := l.call.ctx
-	live, err := l.live(ctx)
-	if err != nil {
-		return err
-	}
-	f := store.Filter{Statuses: []store.Status{store.Pending, store.Running, store.Resuming, store.Waiting, store.Interrupted}, Limit: 500}
-	for {
-		p, err := l.eng.List(ctx, f)
-		if err != nil {
-			return err
-		}
-		for i := range p.Runs {
-			if _, has := live[p.Runs[i].Owner]; !has {
-				seen.RunIDs, seen.Epochs = append(seen.RunIDs, p.Runs[i].ID), append(seen.Epochs, p.Runs[i].Epoch)
-			}
-		}
-		if f.After = p.Next; p.Next == "" {
-			return nil
-		}
-	}
 }
 
 // confirm asks before what cannot be taken back: on a terminal; elsewhere --yes

@@ -38,3 +38,22 @@ func TestWhatIsRemovedIsWhatWasListed(t *testing.T) {
 		})
 	}
 }
+
+// With an archive, what it lacks stays, whether it has ended or not, and the command
+// says so; only --force removes it.
+func TestCleanKeepsWhatNoArchiveHasUnlessItIsForced(t *testing.T) {
+	d := newDesk(t)
+	d.ok("shop durable run count --id ended --input 1")
+	interrupted(d)
+	kept := "Kept: 2 sessions that the archive does not have yet. With --force they are removed all the same.\n"
+	for _, what := range []string{"--all", "--older-than 0d"} {
+		a := d.ok("durable --store shop.db sessions clean " + what + " --only-archived --yes")
+		require.Equal(t, "Removed 0 sessions.\n", a.out)
+		if what == "--all" {
+			require.Equal(t, kept, a.err)
+		}
+	}
+	require.Equal(t, 2, d.sh("durable --store shop.db sessions clean --all --only-archived --force").code)
+	require.Contains(t, d.ok("durable --store shop.db sessions clean --all --only-archived --dry-run --json").out, `"kept_unarchived":2`)
+	require.Equal(t, "Removed 2 sessions.\n", d.ok("durable --store shop.db sessions clean --all --force --yes").out)
+}

@@ -96,6 +96,8 @@ func (c *call) explain(err error) *failure {
 		owned      *store.OwnedError
 		damaged    *durable.DamagedError
 		unreadable *durable.UndecodableError
+		edit       *durable.EditError
+		value      *durable.EncodeError
 	)
 	refuse := func(code string) { f.code, f.exit = code, ExitRefused }
 	switch {
@@ -114,6 +116,8 @@ func (c *call) explain(err error) *failure {
 	case errors.As(err, &crossing):
 		refuse("once")
 		f.next = "Choose a later checkpoint, or let it happen again with --force"
+	case errors.As(err, &edit), errors.As(err, &value):
+		refuse("refused")
 	case errors.As(err, &at):
 		f.code, f.exit = "checkpoint", ExitNotFound
 		f.next = "List: " + c.self("checkpoints", "list", at.RunID)

@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/durable"
 )
 
 type forked struct {
@@ -11,61 +15,123 @@ type forked struct {
 	From   string   `json:"from"`
 	At     int64    `json:"at"`
 	Kept   []string `json:"kept"`
+	Edited []string `json:"edited"`
 	Again  []string `json:"runs_again"`
 	DryRun bool     `json:"dry_run,omitempty"`
 }
 
 func (a *app) forkCommand() *cobra.Command {
-	var from, id string
-	var dryRun, yes bool
+	var from, id, reason, by string
+	var edits []string
+	var force, dryRun, yes bool
 	cmd := a.command(spec{
 		use: "fork ID", short: "Copy a run up to a checkpoint, as a new run", min: 1, max: 1, ids: true,
 		long: `fork makes a new run of what another one has recorded, up to a checkpoint. The steps
 behind it run again, with new idempotency keys: what they did happens once more. The
-source is not changed.`,
+source is not changed. --edit has the new run begin with another result of a step, as if
+the source had come to that: without --from, what was recorded behind it runs again.`,
 		example: `  durable fork order-40 --from 2 --id order-43
   durable fork order-40 --from reserve --dry-run
+  durable fork order-40 --edit 'charge={"id":"p-7"}' --edit reserve=@held.json --reason "paid by hand"
   durable resume order-42 --from-checkpoint 2`,
-		do: func(c *call, args []string) error { return c.fork(args[0], from, id, dryRun, yes) },
+		do: func(c *call, args []string) error {
+			o := durable.ForkOptions{ID: orElse(id, durable.AutoID), Reason: reason, By: by, Force: force}
+			var err error
+			if o.Edits, err = c.readEdits(edits); err != nil {
+				return err
+			}
+			return c.fork(args[0], from, o, dryRun, yes)
+		},
 	})
 	fl := cmd.Flags()
 	fl.StringVar(&from, "from", "", "the last checkpoint to copy (its ID, or the step's name); without it, all of them")
 	fl.StringVar(&id, "id", "", "the new run's id; without it a readable one is made")
+	fl.StringArrayVar(&edits, "edit", nil, "STEP=VALUE: another result of a step in the new run; JSON, @FILE or -; may be repeated")
+	fl.StringVar(&reason, "reason", "", "why results are edited, for the history")
+	fl.StringVar(&by, "by", a.getenv("USER"), "who edits them, for the history; a server knows that itself")
+	fl.BoolVar(&force, "force", false, "take another kind of value")
 	fl.BoolVar(&dryRun, "dry-run", false, "say what would be kept and what would run, and do nothing")
 	fl.BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
 }
 
-func (c *call) fork(id, from, newID string, dryRun, yes bool) error {
+// readEdits reads STEP=VALUE. The name of a step may contain "=": it ends at the
+// first one behind which a value stands.
+func (c *call) readEdits(list []string) (map[string]any, error) {
+	var edits map[string]any
+	for _, text := range list {
+		key, value, err := splitEdit(text)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := edits[key]; twice {
+			return nil, usage("--edit gives %s two results", key)
+		}
+		raw, err := c.readValue(value)
+		if err != nil {
+			return nil, err
+		}
+		if edits == nil {
+			edits = map[string]any{}
+		}
+		edits[key] = raw
+	}
+	return edits, nil
+}
+
+func splitEdit(text string) (key, value string, err error) {
+	at := strings.IndexByte(text, '=')
+	if at <= 0 {
+		return "", "", usage("--edit takes STEP=VALUE, and not %q", text)
+	}
+	for end := at; end > 0 && end < len(text); {
+		value = text[end+1:]
+		if value == "-" || strings.HasPrefix(value, "@") || json.Valid([]byte(value)) {
+			return text[:end], value, nil
+		}
+		next := strings.IndexByte(value, '=')
+		if next < 0 {
+			break
+		}
+		end += 1 + next
+	}
+	return "", "", usage("the result of %s is no JSON; text is written in quotation marks: '%s=\"text\"'", text[:at], text[:at])
+}
+
+func (c *call) fork(id, from string, o durable.ForkOptions, dryRun, yes bool) error {
 	t, err := c.target()
 	if err != nil {
 		return err
 	}
-	b, s, err := t.tell(c.ctx, id)
+	s, err := t.session(c.ctx, id)
 	if err != nil {
 		return err
 	}
-	at, err := c.checkpoint(id, from)
+	if o.At, err = c.checkpoint(id, from); err != nil {
+		return err
+	}
+	plan, err := t.planFork(c.ctx, id, o)
 	if err != nil {
 		return err
 	}
-	f := forked{ID: newID, From: id, At: at, Kept: []string{}, Again: []string{}, DryRun: dryRun}
-	for _, lane := range b.Outline().Lanes {
-		for _, r := range lane.Rows {
-			if r.Outcome != 0 && (at == 0 || r.Outcome <= at) {
-				f.Kept = append(f.Kept, r.Key)
-			} else {
-				f.Again = append(f.Again, r.Key)
-			}
-		}
+	f := forked{From: id, At: o.At, Kept: some(plan.Skipped), Edited: some(plan.Edited), Again: some(plan.Again), DryRun: dryRun}
+	if o.ID != durable.AutoID {
+		f.ID = o.ID
 	}
-	for _, name := range s.declared {
-		if !slices.Contains(f.Kept, name) && !slices.Contains(f.Again, name) {
+	for _, name := range append([]string{plan.Next.Key}, s.declared...) {
+		if name != "" && !slices.Contains(f.Kept, name) && !slices.Contains(f.Again, name) {
 			f.Again = append(f.Again, name)
 		}
 	}
 	tell := func(s *stream) {
-		s.printf("Kept: %s. Runs again with new idempotency keys: %s.\n", c.names(s, orNone(f.Kept)), c.names(s, orNone(f.Again)))
+		s.printf("Kept: %s.", c.names(s, orNone(f.Kept)))
+		if len(f.Edited) > 0 {
+			s.printf(" Edited: %s.", c.names(s, f.Edited))
+		}
+		s.printf(" Runs again with new idempotency keys: %s.\n", c.names(s, orNone(f.Again)))
+		for _, w := range plan.Warnings {
+			s.printf("! %s\n", escape(w))
+		}
 	}
 	if dryRun {
 		return c.print(f, func() {
@@ -79,7 +145,7 @@ func (c *call) fork(id, from, newID string, dryRun, yes bool) error {
 	if err := c.confirm(yes, "Continue?"); err != nil {
 		return err
 	}
-	if f.ID, err = t.fork(c.ctx, id, at, newID); err != nil {
+	if f.ID, err = t.fork(c.ctx, id, o); err != nil {
 		return err
 	}
 	return c.print(f, func() {

@@ -289,12 +289,14 @@ func (l *local) signal(ctx context.Context, id, name string, value json.RawMessa
 	return l.lost(id, l.eng.Signal(ctx, id, name, value, o...))
 }
 
-func (l *local) fork(ctx context.Context, id string, at int64, newID string) (string, error) {
-	if newID == "" {
-		newID = durable.AutoID
-	}
-	made, err := l.eng.Fork(ctx, id, durable.ForkOptions{ID: newID, At: at})
+func (l *local) fork(ctx context.Context, id string, o durable.ForkOptions) (string, error) {
+	made, err := l.eng.Fork(ctx, id, o)
 	return made, l.lost(id, err)
+}
+
+func (l *local) planFork(ctx context.Context, id string, o durable.ForkOptions) (durable.Plan, error) {
+	p, err := l.eng.PlanFork(ctx, id, o)
+	return p, l.lost(id, err)
 }
 
 func (l *local) Watch(ctx context.Context, id string, after int64) iter.Seq2[store.Event, error] {

@@ -262,12 +262,16 @@ func (r *remote) resume(ctx context.Context, id string, o durable.ResumeOptions)
 		}
 		return durable.Plan{}, err
 	}
-	p := &done.Plan
+	return planFrom(&done.Plan), nil
+}
+
+// planFrom is a plan as an engine gives it.
+func planFrom(p *client.Plan) durable.Plan {
 	return durable.Plan{
 		RunID: p.RunID, Workflow: p.Workflow, Status: store.Status(p.Status), From: p.From, Scope: p.Scope, Branch: int32(p.Branch), NewBranch: p.NewBranch,
-		Skipped: p.Skipped, Again: p.Again, Reset: p.Reset, Warnings: p.Warnings, Step: p.Step, Steps: p.Steps, Declared: p.Declared,
+		Skipped: p.Skipped, Again: p.Again, Edited: p.Edited, Reset: p.Reset, Warnings: p.Warnings, Step: p.Step, Steps: p.Steps, Declared: p.Declared,
 		Next: durable.ResumePoint{Key: p.Next.Key, Kind: p.Next.Kind, Attempt: p.Next.Attempt, After: p.Next.After, Failed: p.Next.Failed},
-	}, nil
+	}
 }
 
 func (r *remote) cancel(ctx context.Context, id, reason string) error {
@@ -290,9 +294,32 @@ func (r *remote) signal(ctx context.Context, id, name string, value json.RawMess
 	return r.said(err)
 }
 
-func (r *remote) fork(ctx context.Context, id string, at int64, newID string) (string, error) {
-	done, err := r.c.Fork(ctx, id, client.ForkRequest{ID: newID, At: at})
+func (r *remote) fork(ctx context.Context, id string, o durable.ForkOptions) (string, error) {
+	done, err := r.c.Fork(ctx, id, forkRequest(&o))
 	return done.RunID, r.said(err)
+}
+
+func (r *remote) planFork(ctx context.Context, id string, o durable.ForkOptions) (durable.Plan, error) {
+	p, err := r.c.PlanFork(ctx, id, forkRequest(&o))
+	if err != nil {
+		return durable.Plan{}, r.said(err)
+	}
+	return planFrom(&p), nil
+}
+
+// forkRequest asks a server for a fork; it knows itself who asks.
+func forkRequest(o *durable.ForkOptions) client.ForkRequest {
+	req := client.ForkRequest{At: o.At, Reason: o.Reason, Force: o.Force}
+	if o.ID != durable.AutoID {
+		req.ID = o.ID
+	}
+	for key, value := range o.Edits {
+		if req.Edits == nil {
+			req.Edits = map[string]json.RawMessage{}
+		}
+		req.Edits[key], _ = value.(json.RawMessage) // as the command has read it
+	}
+	return req
 }
 
 func (r *remote) tell(ctx context.Context, id string) (*outline.Builder, *Session, error) {

@@ -30,7 +30,10 @@ type target interface {
 	pause(ctx context.Context, id, reason string) error
 	unpause(ctx context.Context, id string) error
 	signal(ctx context.Context, id, name string, value json.RawMessage, signalID string) error
-	fork(ctx context.Context, id string, at int64, newID string) (string, error)
+	// fork makes a run of what another one has recorded, and returns its id; planFork
+	// says what it would make.
+	fork(ctx context.Context, id string, o durable.ForkOptions) (string, error)
+	planFork(ctx context.Context, id string, o durable.ForkOptions) (durable.Plan, error)
 
 	// start starts a run, and returns its id; an empty one has one made.
 	start(ctx context.Context, workflow, id string, input json.RawMessage) (string, error)

@@ -81,9 +81,19 @@ func (c *Client) Answer(ctx context.Context, id string, a Answer) (Done, error) 
 	return post[Done](ctx, c, runPath(id, "answer"), a)
 }
 
-// Fork makes a new run of what another one has recorded.
+// Fork makes a new run of what another one has recorded, with other outcomes where
+// r.Edits has them. ErrConflict when an outcome cannot be edited, or the id is that of
+// another run. r.DryRun is not looked at: see PlanFork.
 func (c *Client) Fork(ctx context.Context, id string, r ForkRequest) (Done, error) {
+	r.DryRun = false
 	return post[Done](ctx, c, runPath(id, "fork"), r)
+}
+
+// PlanFork says what Fork would make, and makes nothing.
+func (c *Client) PlanFork(ctx context.Context, id string, r ForkRequest) (Plan, error) {
+	r.DryRun = true
+	out, err := post[Resumed](ctx, c, runPath(id, "fork"), r)
+	return out.Plan, err
 }
 
 // Jump takes a run back to an earlier point.

@@ -179,6 +179,7 @@ type Plan struct {
 
 	Skipped  []string `json:"skipped"` // taken from the history
 	Again    []string `json:"again"`   // run again
+	Edited   []string `json:"edited,omitempty"`  // have another outcome then
 	Reset    []string `json:"reset,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 	Left     []string `json:"left,omitempty"` // under way now, and left behind
@@ -354,6 +355,12 @@ type ForkRequest struct {
 	At         int64             `json:"at,omitempty"`  // number of the last event that is copied; 0: all
 	Key        string            `json:"key,omitempty"` // instead of At
 	Attributes map[string]string `json:"attributes,omitempty"`
+	// Edits are values that the new run has in the place of recorded outcomes, by the
+	// key of the call; Force takes values of another type.
+	Edits  map[string]json.RawMessage `json:"edits,omitempty"`
+	Reason string                     `json:"reason,omitempty"` // of the edits
+	Force  bool                       `json:"force,omitempty"`
+	DryRun bool                       `json:"dry_run,omitempty"`
 }
 
 // SignalRequest sends a value to a run.

@@ -223,7 +223,25 @@ func (h *handler) postFork(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	made, err := h.eng.Fork(r.Context(), id, durable.ForkOptions{ID: newRunID(req.ID), At: at, Attributes: req.Attributes})
+	o := durable.ForkOptions{ID: newRunID(req.ID), At: at, Attributes: req.Attributes, Force: req.Force}
+	if len(req.Edits) > 0 {
+		// Who may copy a run need not be one who may say what it has come to.
+		if err := h.may(r, ActionEdit, id); err != nil {
+			return err
+		}
+		o.Edits, o.Reason, o.By = map[string]any{}, req.Reason, h.user(r)
+		for key, value := range req.Edits {
+			o.Edits[key] = valueOf(value)
+		}
+	}
+	if req.DryRun {
+		plan, err := h.eng.PlanFork(r.Context(), id, o)
+		if err != nil {
+			return err
+		}
+		return h.planned(w, r, id, &plan, true)
+	}
+	made, err := h.eng.Fork(r.Context(), id, o)
 	if err != nil {
 		return err
 	}

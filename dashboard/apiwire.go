@@ -132,8 +132,38 @@ func (h *handler) wireData(ev *store.Event, payload bool) map[string]any {
 		}
 		shown["error"] = e
 	}
+	if fork, ok := raw["fork"]; ok {
+		shown["fork"] = h.wireFork(fork)
+	}
 	if notes, ok := raw["notes"]; ok {
 		shown["notes"] = h.wireNotes(notes, payload)
+	}
+	return shown
+}
+
+// wireFork shows where a fork comes from and what was edited in it, without what its
+// values could be guessed by.
+func (h *handler) wireFork(fork json.RawMessage) map[string]any {
+	var f struct {
+		From   string            `json:"from"`
+		At     int64             `json:"at"`
+		Edits  map[string]string `json:"edits"`
+		Reason string            `json:"reason"`
+		By     string            `json:"by"`
+	}
+	if json.Unmarshal(fork, &f) != nil {
+		return nil
+	}
+	shown := map[string]any{"from": f.From}
+	if f.At != 0 {
+		shown["at"] = f.At
+	}
+	if len(f.Edits) > 0 {
+		edits := map[string]bool{}
+		for key := range f.Edits {
+			edits[key] = true
+		}
+		shown["edits"], shown["by"], shown["reason"] = edits, f.By, h.redact(f.Reason)
 	}
 	return shown
 }
@@ -232,7 +262,7 @@ func splitWaitID(id string) (runID string, seq int64, ok bool) {
 func (h *handler) wirePlan(p *durable.Plan) client.Plan {
 	w := client.Plan{
 		RunID: p.RunID, Workflow: p.Workflow, Status: string(p.Status), Summary: p.String(), Details: h.redactList(p.Details()),
-		From: p.From, Scope: p.Scope, Branch: int(p.Branch), NewBranch: p.NewBranch, Skipped: list(p.Skipped), Again: list(p.Again), Reset: p.Reset,
+		From: p.From, Scope: p.Scope, Branch: int(p.Branch), NewBranch: p.NewBranch, Skipped: list(p.Skipped), Again: list(p.Again), Edited: p.Edited, Reset: p.Reset,
 		Warnings: h.redactList(p.Warnings), Step: p.Step, Steps: p.Steps, Declared: p.Declared,
 		Next: client.Point{Key: p.Next.Key, Kind: p.Next.Kind, Attempt: p.Next.Attempt, After: p.Next.After, Failed: p.Next.Failed, Text: p.Next.String()},
 	}

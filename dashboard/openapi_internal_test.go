@@ -91,7 +91,7 @@ var ops = map[string]op{
 	"POST /api/runs/{id}/approve":                {summary: "Say yes to what a run asks", request: client.Answer{}, answers: map[int]any{200: client.Done{}}},
 	"POST /api/runs/{id}/reject":                 {summary: "Say no to what a run asks", request: client.Answer{}, answers: map[int]any{200: client.Done{}}},
 	"POST /api/runs/{id}/answer":                 {summary: "Answer what a run asks", request: client.Answer{}, answers: map[int]any{200: client.Done{}}},
-	"POST /api/runs/{id}/fork":                   {summary: "Make a new run of what this one has recorded", request: client.ForkRequest{}, answers: map[int]any{201: client.Done{}}},
+	"POST /api/runs/{id}/fork":                   {summary: "Make a new run of what this one has recorded", request: client.ForkRequest{}, answers: map[int]any{201: client.Done{}, 200: client.Resumed{}}},
 	"POST /api/runs/{id}/jump":                   {summary: "Take a run back to an earlier point", request: client.JumpRequest{}, answers: map[int]any{200: client.Resumed{}}},
 	"POST /api/runs/{id}/edit":                   {summary: "Replace a recorded result", request: client.EditRequest{}, answers: map[int]any{200: client.Resumed{}}},
 	"POST /api/approvals/{wait}":                 {summary: "Answer an approval by its id, or the only one of a run", request: client.Answer{}, answers: map[int]any{200: client.Done{}}},

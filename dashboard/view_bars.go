@@ -91,7 +91,7 @@ func (t *timeline) bars(r *outline.Row) []bar {
 		} else if r.State == outline.Running {
 			out = append(out, t.running(r.Begin))
 		}
-		return out
+		return append(out, t.edited(r)...)
 	}
 	for i := range r.Attempts {
 		out = append(out, t.attempt(r, i, 9, 14)...)
@@ -99,10 +99,15 @@ func (t *timeline) bars(r *outline.Row) []bar {
 	if r.State == outline.Running && !t.o.Run.Status.Terminal() {
 		out = append(out, t.running(max(r.NextAt, r.Attempts[len(r.Attempts)-1].End)))
 	}
-	if r.Edited != nil {
-		out = append(out, bar{Shape: "diamond", X: percent(t.axis.x(r.Edited.At))})
+	return append(out, t.edited(r)...)
+}
+
+// edited marks when a result was replaced.
+func (t *timeline) edited(r *outline.Row) []bar {
+	if r.Edited == nil {
+		return nil
 	}
-	return out
+	return []bar{{Shape: "diamond", X: percent(t.axis.x(r.Edited.At))}}
 }
 
 func classOf(r *outline.Row) string {

@@ -70,15 +70,12 @@ func (e *Engine) Edit(ctx context.Context, id, key string, value any, o EditOpti
 	if s := v.row.Status; no.Reason != "" || s == store.Pending || s == store.Completed || s == store.Cancelled {
 		return Plan{}, no
 	}
-	old, err := v.outcome(key)
+	old, err := v.past.editedOutcome(id, key)
 	if err != nil {
 		return Plan{}, err
 	}
-	payload, err := e.encodeEdited(id, old, value, o.Force)
+	payload, err := e.editedPayload(id, old, value, o.Force)
 	if err != nil {
-		return Plan{}, &EncodeError{RunID: id, Key: key, Type: fmt.Sprintf("%T", value), Err: err}
-	}
-	if err := e.sameType(id, old, payload); err != nil && !o.Force {
 		return Plan{}, err
 	}
 	rv, err := v.reviseBefore(ctx, old, o.Force)
@@ -91,20 +88,32 @@ func (e *Engine) Edit(ctx context.Context, id, key string, value any, o EditOpti
 	return rv.plan, e.edit(ctx, v, rv, old, payload, o)
 }
 
-// outcome returns the recorded outcome that an edit replaces.
-func (v *view) outcome(key string) (*store.Event, error) {
-	no := &EditError{RunID: v.row.ID, Key: key, Reason: "there is no such item with an outcome"}
+// editedOutcome returns the recorded outcome that an edit replaces.
+func (p *past) editedOutcome(id, key string) (*store.Event, error) {
+	no := &EditError{RunID: id, Key: key, Reason: "there is no such item with an outcome"}
 	if name, n, ok := splitItem(key); ok {
-		if ev := v.past.items[name][n]; ev != nil {
+		if ev := p.items[name][n]; ev != nil {
 			return ev, nil
 		}
 		return nil, no
 	}
-	rec := v.past.call(key)
+	rec := p.call(key)
 	if no.Reason = rec.editable(); no.Reason != "" {
 		return nil, no
 	}
 	return &rec.outcome, nil
+}
+
+// editedPayload returns the payload of the outcome that takes the place of old.
+func (e *Engine) editedPayload(id string, old *store.Event, value any, force bool) ([]byte, error) {
+	payload, err := e.encodeEdited(id, old, value, force)
+	if err != nil {
+		return nil, &EncodeError{RunID: id, Key: old.Key, Type: fmt.Sprintf("%T", value), Err: err}
+	}
+	if err := e.sameType(id, old, payload); err != nil && !force {
+		return nil, err
+	}
+	return payload, nil
 }
 
 // sameType returns an error unless a new payload is of the type that the old
@@ -140,16 +149,23 @@ func (v *view) reviseBefore(ctx context.Context, old *store.Event, force bool) (
 	if i == 0 {
 		return nil, &DamagedError{RunID: v.row.ID, Seq: old.Seq, Err: errors.New("an outcome stands at the beginning of the history")}
 	}
-	at := store.Event{Seq: v.events[i-1].Seq, Key: old.Key}
-	if _, _, item := splitItem(old.Key); item {
-		at.Key += "/" // the item alone goes back, and not what is around its Map
-	}
+	at := store.Event{Seq: v.events[i-1].Seq, Key: editCutKey(old.Key)}
 	rv, err := v.reviseAt(ctx, &at, false, force, old.Key)
 	if err != nil {
 		return nil, err
 	}
 	rv.plan.Again = slices.DeleteFunc(rv.plan.Again, func(k string) bool { return k == old.Key })
+	rv.plan.Edited = []string{old.Key}
 	return rv, nil
+}
+
+// editCutKey returns the key behind which an edit of the call key cuts: of an item,
+// the item alone goes back, and not what is around its Map.
+func editCutKey(key string) string {
+	if _, _, item := splitItem(key); item {
+		return key + "/"
+	}
+	return key
 }
 
 // edit carries an edit out.

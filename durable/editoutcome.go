@@ -40,7 +40,7 @@ func hasType(old *store.Event, was *eventData) bool {
 // that asks.
 func replacement(old *store.Event, was *eventData) store.Event {
 	ev := store.Event{Type: store.StepCompleted, Key: old.Key, Attempt: old.Attempt, Ordinal: old.Ordinal}
-	d := &eventData{Input: was.Input}
+	d := &eventData{Input: was.Input, Items: was.Items}
 	switch old.Type {
 	case store.ItemCompleted, store.ItemFailed:
 		ev.Type = store.ItemCompleted

@@ -8,10 +8,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
-
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -24,6 +23,11 @@ type forkData struct {
 	// oldest first: calls up to an event have drawn with them, and what is drawn
 	// before they are replayed must be the same again.
 	Seeds []forkSeed `json:"seeds,omitempty"`
+	// Edits are the calls whose outcome is another one than the source has, with a
+	// hash of it; By says who has made them, and Reason why.
+	Edits  map[string]string `json:"edits,omitempty"`
+	Reason string            `json:"reason,omitempty"`
+	By     string            `json:"by,omitempty"`
 }
 
 type forkSeed struct {
@@ -36,8 +40,20 @@ type ForkOptions struct {
 	// ID of the new run; AutoID has one generated.
 	ID string
 	// At is the number (Seq) of the last event of the source's current history that
-	// is copied; 0: all of it.
+	// is copied; 0: all of it, or, with Edits, what Edit would keep.
 	At int64
+	// Edits are values that the fork has in the place of recorded outcomes, by the key
+	// of the call, as with Edit: the result of a step or of an item of a Map, the answer
+	// to a wait, what a child came to; a json.RawMessage stands for a value of the
+	// recorded type. The source keeps what it has. With At, what is recorded between
+	// an edited call and At is copied as it is. Without At, what was recorded behind
+	// the edited calls, behind the last of those of one scope, is left out, and done by
+	// the fork itself.
+	Edits map[string]any
+	// Reason is recorded with the edits, for people; By says who has made them.
+	Reason, By string
+	// Force takes values of another type than the recorded ones.
+	Force bool
 	// Attributes to set on the new run over those of the source; an empty value
 	// removes one.
 	Attributes map[string]string
@@ -60,50 +76,26 @@ type ForkOptions struct {
 // as much time as it had from its start to its deadline, and takes the keys of
 // Exclusive: a source that still holds them must end first. It is no child.
 //
+// With Edits the fork is born with other results than the source has, in the same
+// durable act: nobody sees it without them, and who has made them, and why, is in its
+// first event. PlanFork tells before what is copied and what runs again.
+//
 // Fork is idempotent by ID: if it exists as a fork of the same run at the same
-// point, nothing is done.
+// point, with the same edits, nothing is done.
 //
 // Errors: ErrNotFound; *CheckpointError for an At that is not in the history;
-// ErrConflict when the id is that of another run; ErrOccupied; ErrTooLarge of the
+// *EditError for a call of Edits that has no outcome in what is copied or none that
+// can be edited, and, without Force, for a value of another type than is recorded;
+// *EncodeError; ErrConflict when the id is that of another run, or of a fork with
+// other edits; ErrOccupied; ErrTooLarge of the
 // store for a history that does not fit into one of its changes; that of a history
-// or payload that cannot be read.
+// or payload that cannot be read. After any of them nothing has changed.
 func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, error) {
-	if e.isClosing() {
-		return "", ErrClosed
-	}
-	if o.ID != AutoID {
-		if err := store.CheckRunID(o.ID); err != nil {
-			return "", err
-		}
-	}
-	if err := checkAttributes(o.Attributes); err != nil {
-		return "", fmt.Errorf("durable: forking run %s: %w", id, err)
-	}
-	v, unreadable, err := e.view(ctx, id)
-	if err == nil {
-		err = unreadable
-	}
-	if err != nil {
-		return "", fmt.Errorf("forking: %w", err)
-	}
-	events := v.events
-	var half []string
-	if o.At != 0 {
-		if v.event(o.At) == nil {
-			return "", &CheckpointError{RunID: id, Seq: o.At, Reason: fmt.Sprintf("it is no event of the current history (branch %d, generation %d)", v.row.Branch, v.row.Generation)}
-		}
-		c := cutBehind(events, o.At, "")
-		if half, err = halfKept(c.left); err != nil {
-			return "", &DamagedError{RunID: id, Err: err}
-		}
-		events = c.kept
-	}
-	p, err := pastOf(id, events)
+	v, f, err := e.planFork(ctx, id, &o)
 	if err != nil {
 		return "", err
 	}
-	p.forget(half, o.At)
-	if len(p.scopes[undoScope]) > 0 {
+	if len(f.past.scopes[undoScope]) > 0 {
 		e.log.Warn("durable: a run is forked whose effects were undone when it ended: the fork takes its steps for done; see ForkOptions.At", "run", id)
 	}
 	for tries := 0; ; tries++ {
@@ -111,21 +103,22 @@ func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, er
 		if name == AutoID {
 			name = generateID(v.row.Workflow, e.now().Time(), tries)
 		}
-		change, span, err := v.forked(ctx, name, p, events, &o)
+		change, err := v.forked(name, f, &o)
 		if err != nil {
 			return "", err
 		}
+		span := e.startSpan(ctx, change.Create, linkTo(parseTrace(v.row.Trace), linkForked))
 		err = e.commitFork(ctx, change)
 		switch {
 		case err == nil:
 			span.End()
-			e.log.Info("durable: run forked", "run", name, "workflow", v.row.Workflow, "from", id, "events", len(change.Events))
+			e.log.Info("durable: run forked", "run", name, "workflow", v.row.Workflow, "from", id, "events", len(change.Events), "edited", len(f.edits), "by", o.By)
 			e.goOn(ctx, name)
 			return name, nil
 		case errors.Is(err, store.ErrExists) && o.ID == AutoID && tries < 8:
 			continue // somebody has this suffix: a longer one
 		case errors.Is(err, store.ErrExists):
-			return e.sameFork(ctx, name, v.row, o.At)
+			return e.sameFork(ctx, name, v.row, o.At, f.hashes())
 		case errors.Is(err, store.ErrOccupied):
 			return "", occupied("was not forked; fork it once that run has ended", err)
 		}
@@ -146,7 +139,7 @@ func (e *Engine) commitFork(ctx context.Context, change store.Change) error {
 }
 
 // sameFork returns the id of a run that exists, if it is this very fork.
-func (e *Engine) sameFork(ctx context.Context, id string, source *store.Run, at int64) (string, error) {
+func (e *Engine) sameFork(ctx context.Context, id string, source *store.Run, at int64, edits map[string]string) (string, error) {
 	other, unreadable, err := e.view(ctx, id)
 	if err != nil {
 		return "", err
@@ -156,20 +149,18 @@ func (e *Engine) sameFork(ctx context.Context, id string, source *store.Run, at 
 		return "", conflict
 	}
 	// A later generation says no more where it comes from.
-	if f := other.born.Fork; f != nil && f.At != at {
+	if f := other.born.Fork; f != nil && (f.At != at || !maps.Equal(f.Edits, edits)) {
 		return "", conflict
 	}
 	return id, nil
 }
 
-// forked makes the change that creates the fork of v as the run name, of events,
-// whose past is p. The span is to be ended once it is there.
-func (v *view) forked(ctx context.Context, name string, p *past, events []store.Event, o *ForkOptions) (store.Change, trace.Span, error) {
-	e, now := v.eng, v.eng.now()
-	kept := p.copyable(events)
+// forked makes the change that creates the fork of v as the run name.
+func (v *view) forked(name string, f *forking, o *ForkOptions) (store.Change, error) {
+	e, now, p := v.eng, v.eng.now(), f.past
 	input, err := e.unseal(placeOf(v.row.ID, &p.created), p.created.Payload)
 	if err != nil {
-		return store.Change{}, nil, &UndecodableError{RunID: v.row.ID, Key: "the input", Err: err}
+		return store.Change{}, &UndecodableError{RunID: v.row.ID, Key: "the input", Err: err}
 	}
 	row := store.Run{
 		ID: name, Workflow: v.row.Workflow, Version: v.row.Version, InitialVersion: v.row.Version, ForkedFrom: v.row.ID,
@@ -188,22 +179,28 @@ func (v *view) forked(ctx context.Context, name string, p *past, events []store.
 	}
 	born.Name, born.Host, born.PID = "", "", 0
 	born.Executor, born.Generation, born.Inbox, born.Pending, born.Sum = "", 0, 0, nil, 0
-	born.Fork = &forkData{From: v.row.ID, At: o.At, Seeds: v.born.seedsOf(kept)}
+	born.Fork = &forkData{From: v.row.ID, At: o.At, Seeds: v.born.seedsOf(f.kept), Edits: f.hashes()}
+	if len(f.edits) > 0 {
+		born.Fork.Reason, born.Fork.By = cut(o.Reason, maxMessage), cut(o.By, maxMessage)
+	}
 	var seed [8]byte
 	_, _ = rand.Read(seed[:]) // never fails, says its documentation
 	born.Seed = hex.EncodeToString(seed[:])
-	span := e.startSpan(ctx, &row, linkTo(parseTrace(v.row.Trace), linkForked))
 	created := store.Event{Type: store.WorkflowCreated, At: p.created.At, Data: born.encode(), Payload: input}
 	list := []store.Event{created}
-	for i := range kept {
-		ev, err := v.copied(&kept[i], o.Attributes)
+	for i := range f.kept {
+		if edit := f.editOf(f.kept[i].Key, f.kept[i].Seq); edit != nil {
+			list = append(list, edit.event)
+			continue
+		}
+		ev, err := v.copied(&f.kept[i], o.Attributes)
 		if err != nil {
-			return store.Change{}, nil, err
+			return store.Change{}, err
 		}
 		list = append(list, ev)
 	}
 	number(e, name, list)
-	return store.Change{RunID: name, Expect: store.Expect{Absent: true}, Create: &row, Events: list, Hold: born.Exclusive}, span, nil
+	return store.Change{RunID: name, Expect: store.Expect{Absent: true}, Create: &row, Events: list, Hold: born.Exclusive}, nil
 }
 
 // copied returns an event as it stands in a fork, its payload open.

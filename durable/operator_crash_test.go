@@ -106,6 +106,10 @@ func operations() map[string]operation {
 			_, err := eng.Fork(ctx, "r", durable.ForkOptions{ID: "f", At: checkpointOf(ctx, eng, "b")})
 			return err
 		}},
+		"fork with edits": {want: "edited, changed, hello, b, <nil>", run: "f", act: func(ctx context.Context, eng *durable.Engine) error {
+			_, err := eng.Fork(ctx, "r", durable.ForkOptions{ID: "f", Edits: map[string]any{"a": "edited", "kid": "changed"}, By: "me"})
+			return err
+		}},
 	}
 }
 

@@ -7,9 +7,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Plan says what a resume or a jump does, or with DryRun would do.
+// Plan says what a resume, a jump, an edit or a fork does, or with DryRun would do.
 type Plan struct {
-	RunID    string
+	RunID    string // of a fork: that of the source
 	Workflow string
 	Status   store.Status // the run was found in
 
@@ -26,6 +26,9 @@ type Plan struct {
 	Skipped []string
 	// Again are those that have an outcome now and run again.
 	Again []string
+	// Edited are the calls whose outcome is replaced: by Edit, or by a Fork with
+	// Edits.
+	Edited []string
 	// Reset are the calls whose failures no longer count: the steps among them
 	// have all their attempts again.
 	Reset []string
@@ -84,6 +87,7 @@ func (p Plan) Details() []string {
 	}
 	add("skip", p.Skipped)
 	add("run again", p.Again)
+	add("take another result of", p.Edited)
 	add("reset", p.Reset)
 	for _, l := range p.Left {
 		line := "leave behind " + l.Kind + " " + l.Key

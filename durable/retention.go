@@ -100,10 +100,15 @@ type CleanOptions struct {
 	// is still to get stays all the same, as under a Retention: with
 	// Options.Archive, and where the Retention that would apply says OnlyArchived.
 	All bool
+	// Idle, with All, deletes also runs that have not ended, if no live executor
+	// has them: pending, waiting, interrupted ones, and those whose process is
+	// gone. An archive gets a run when it waits or ends, so that most others stay
+	// where there is one.
+	Idle bool
 	// Force deletes also what is not archived yet: its log is then nowhere.
 	Force bool
 	// Statuses of the runs that are looked at; empty: completed, failed and
-	// cancelled.
+	// cancelled, and with Idle all.
 	Statuses []store.Status
 	// Workflows that are looked at; empty: all.
 	Workflows []string
@@ -115,9 +120,11 @@ type CleanOptions struct {
 type Cleaned struct {
 	// Runs that were deleted. Somebody else may have been faster with some.
 	Runs int
-	// Kept is how many ended runs were looked at and stay. Where age alone
-	// decides, the younger ones are not looked at.
-	Kept int
+	// Kept is how many runs were looked at and stay. Where age alone decides, the
+	// younger ones are not looked at. Unarchived of them stay because an archive
+	// is still to get them.
+	Kept       int
+	Unarchived int
 	// IDs of the runs, and the epochs they have, with DryRun only. Together they
 	// make a store.Deletion of what was looked at and of nothing else.
 	IDs    []string
@@ -129,8 +136,8 @@ type Cleaned struct {
 const cleanBatch = 100
 
 // Clean deletes runs that have ended, each as a whole with its events, inbox and
-// branches; no event is ever deleted singly, and a run that has not ended, or has
-// a live owner, never. A child is kept as long as its parent is: it is deleted
+// branches; no event is ever deleted singly, a run that has not ended only with
+// CleanOptions.Idle, and one that has a live owner never. A child is kept as long as its parent is: it is deleted
 // with it, or later when its own time has come. After many deletions the
 // store is given some care (store.Maintainer).
 //
@@ -148,8 +155,11 @@ func (e *Engine) Clean(ctx context.Context, o CleanOptions) (Cleaned, error) {
 			return Cleaned{}, err
 		}
 	}
+	if o.Idle && !o.All {
+		return Cleaned{}, fmt.Errorf("durable: CleanOptions.Idle is for All: a run that has not ended has no age: %w", ErrInvalid)
+	}
 	for _, s := range o.Statuses {
-		if !s.Terminal() {
+		if !s.Terminal() && !o.Idle {
 			return Cleaned{}, fmt.Errorf("durable: Clean deletes runs that have ended, and %s ones have not: %w", s, ErrInvalid)
 		}
 	}
@@ -180,6 +190,7 @@ type cleaning struct {
 	gone    map[string]bool // parents that are deleted, or would be
 	orphans []family        // children whose time has come
 	batch   []doomed
+	live    map[string]bool // executors, with Idle
 	did     Cleaned
 }
 
@@ -202,6 +213,15 @@ func (c *cleaning) run(ctx context.Context) error {
 	}
 	if len(f.Statuses) == 0 {
 		f.Statuses = []store.Status{store.Completed, store.Failed, store.Cancelled}
+		if c.options.Idle {
+			f.Statuses = append(f.Statuses, store.Pending, store.Running, store.Resuming, store.Waiting, store.Interrupted)
+		}
+	}
+	if c.options.Idle {
+		// Before the runs: who comes later takes a run's epoch, and it stays.
+		if err := c.findLive(ctx); err != nil {
+			return err
+		}
 	}
 	// Newest first, because the newest are counted: parents come after their
 	// children, which therefore wait for the second round.
@@ -228,7 +248,7 @@ func (c *cleaning) run(ctx context.Context) error {
 func (c *cleaning) expired(row *store.Run) bool {
 	r := c.keep.of(row.Workflow)
 	if c.options.All {
-		return !c.awaitsArchive(&r, row)
+		return !c.live[row.Owner] && !c.awaitsArchive(&r, row)
 	}
 	if r.KeepFailed && row.Status == store.Failed {
 		return false
@@ -242,11 +262,27 @@ func (c *cleaning) expired(row *store.Run) bool {
 	return old || r.KeepCount > 0 && c.counted[row.Workflow] > r.KeepCount
 }
 
-// awaitsArchive reports whether an ended run is kept because an archive does not
-// have all of its log.
+// findLive learns which executors live.
+func (c *cleaning) findLive(ctx context.Context) error {
+	executors, err := c.eng.store.Executors(ctx)
+	c.live = map[string]bool{}
+	for i := range executors {
+		if executors[i].Live {
+			c.live[executors[i].ID] = true
+		}
+	}
+	return err
+}
+
+// awaitsArchive reports whether a run is kept because an archive does not have all
+// of its log.
 func (c *cleaning) awaitsArchive(r *Retention, row *store.Run) bool {
 	asked := r.OnlyArchived || c.eng.options.Archive != nil
-	return asked && !c.options.Force && (row.Last == nil || row.ArchivedSeq < row.Last.Seq)
+	awaits := asked && !c.options.Force && (row.Last == nil || row.ArchivedSeq < row.Last.Seq)
+	if awaits {
+		c.did.Unarchived++
+	}
+	return awaits
 }
 
 // children deletes those whose parent is gone, and then theirs.
@@ -340,7 +376,7 @@ func (c *cleaning) flush(ctx context.Context) error {
 // delete deletes runs in one act, if they are what they were when they were
 // looked at.
 func (c *cleaning) delete(ctx context.Context, runs []doomed) error {
-	var d store.Deletion
+	d := store.Deletion{Force: c.options.Idle}
 	for _, r := range runs {
 		d.RunIDs, d.Epochs = append(d.RunIDs, r.id), append(d.Epochs, r.epoch)
 	}

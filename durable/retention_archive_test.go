@@ -25,7 +25,7 @@ func TestRetentionWaitsForTheArchive(t *testing.T) {
 			require.NoError(t, err)
 		}
 		pass(30 * day)
-		require.Equal(t, durable.Cleaned{Kept: 2}, clean(t, w, durable.CleanOptions{}))
+		require.Equal(t, durable.Cleaned{Kept: 2, Unarchived: 2}, clean(t, w, durable.CleanOptions{}))
 		s.set(func() { s.fail = nil })
 		w.reboot(t, o)
 		pass(time.Minute)
@@ -35,10 +35,10 @@ func TestRetentionWaitsForTheArchive(t *testing.T) {
 		s.set(func() { s.fail = errors.New("disk full") })
 		_, err := run(t, w, wf, "c", 1)
 		require.NoError(t, err)
-		require.Equal(t, durable.Cleaned{Kept: 1}, clean(t, w, durable.CleanOptions{All: true}))
+		require.Equal(t, durable.Cleaned{Kept: 1, Unarchived: 1}, clean(t, w, durable.CleanOptions{All: true}))
 		only := &durable.Retention{OnlyArchived: true}
 		w.open(t, with(wf)) // a program without the archive does not know of it
-		require.Equal(t, durable.Cleaned{Kept: 1}, clean(t, w, durable.CleanOptions{All: true, Retention: only}))
+		require.Equal(t, durable.Cleaned{Kept: 1, Unarchived: 1}, clean(t, w, durable.CleanOptions{All: true, Retention: only}))
 		dry := clean(t, w, durable.CleanOptions{All: true, Force: true, Retention: only, DryRun: true})
 		require.Equal(t, durable.Cleaned{Runs: 1, IDs: []string{"c"}, Epochs: []int64{w.row("c").Epoch}}, dry)
 		require.Equal(t, durable.Cleaned{Runs: 1}, clean(t, w, durable.CleanOptions{All: true, Force: true, Retention: only}))

@@ -81,14 +81,18 @@ func TestAFailedRunIsTakenBackOnEveryStore(t *testing.T) {
 			require.NoError(t, err)
 			_, err = ends(ctx, id)
 			require.ErrorIs(t, err, durable.ErrRunFailed)
+			id, err = eng.Fork(ctx, "r", durable.ForkOptions{ID: "g", Edits: map[string]any{"items[2]/prepare": 30, "items[0]": 10}, By: "ann"})
+			require.NoError(t, err)
+			_, err = ends(ctx, id)
+			require.ErrorIs(t, err, durable.ErrRunFailed)
 			_, err = eng.Edit(ctx, "r", "items[0]/prepare", 10, durable.EditOptions{By: "ann"})
 			require.NoError(t, err)
 		})
 		require.EqualValues(t, 3, prepared.Load(), "each item was prepared once")
-		require.EqualValues(t, 5, sent.Load())
+		require.EqualValues(t, 6, sent.Load(), "and once more in the fork whose item was prepared otherwise")
 		process(func(ctx context.Context, eng *durable.Engine) {
 			mended.Store(true)
-			for id, want := range map[string]string{"r": "[10 2 3]", "f": "[1 2 3]"} {
+			for id, want := range map[string]string{"r": "[10 2 3]", "f": "[1 2 3]", "g": "[10 2 30]"} {
 				plan, err := eng.Resume(ctx, id, durable.ResumeOptions{ResetFailures: true})
 				require.NoError(t, err)
 				require.Contains(t, plan.Reset, "items[1]/send")

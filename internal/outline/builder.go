@@ -26,9 +26,10 @@ type Builder struct {
 	last     store.Event // without data and payload
 	declared []string
 	fork     string
-	claimed  bool       // by anybody, in this generation
-	scopeAt  scopeTimes // when the last outcome in a scope was recorded
-	suspect  *suspects  // calls that a lost life may have begun
+	edited   map[string]*Edit // of a fork: what is another result than its source has
+	claimed  bool             // by anybody, in this generation
+	scopeAt  scopeTimes       // when the last outcome in a scope was recorded
+	suspect  *suspects        // calls that a lost life may have begun
 	acts     []act
 	failure  failure
 	stop     stop
@@ -151,6 +152,10 @@ func (b *Builder) addRun(l *lane, e *store.Event, d *data) {
 		b.declared = d.Declared
 		if d.Fork != nil {
 			b.fork = d.Fork.From
+			b.edited = map[string]*Edit{}
+			for key := range d.Fork.Edits {
+				b.edited[key] = &Edit{At: b.in.Run.CreatedAt, By: d.Fork.By, Reason: d.Fork.Reason}
+			}
 		}
 	case store.WorkflowStarted, store.RunResumed, store.RunClaimed:
 		if d.Generation > 0 && d.Declared != nil {
@@ -230,7 +235,9 @@ func (b *Builder) row(l *lane, e *store.Event, d *data) *Row {
 	if edit := b.lastAct(e); edit != nil {
 		b.replaced(r, edit)
 	}
-	r.Copied = !b.claimed && b.fork != ""
+	if r.Copied = !b.claimed && b.fork != ""; r.Copied {
+		r.Edited = b.edited[e.Key]
+	}
 	b.rows[e.Key] = r
 	if moved := b.lanes[r.Branch]; moved != nil {
 		l = moved

@@ -41,7 +41,10 @@ type data struct {
 	Cutoff      int64                      `json:"cutoff"`
 	Reset       []string                   `json:"reset"`
 	Fork        *struct {
-		From string `json:"from"`
+		From   string                     `json:"from"`
+		Edits  map[string]json.RawMessage `json:"edits"` // by key: a hash, or over HTTP that there is one
+		By     string                     `json:"by"`
+		Reason string                     `json:"reason"`
 	} `json:"fork"`
 }
 

@@ -328,6 +328,32 @@ func TestAForkIsToldToBeOne(t *testing.T) {
 	})
 }
 
+func TestAForkWithEditsTellsWhatIsAnotherResultThanTheSourceHas(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			for _, name := range []string{"a", "b"} {
+				if _, err := durable.Step(ctx, name, func(context.Context) (int, error) { return 1, nil }); err != nil {
+					return 0, err
+				}
+			}
+			return durable.Await[int](ctx, "go")
+		})
+		ctx := w.boot("web-1", wf)
+		_, err := wf.Start(ctx, "r", 1)
+		require.NoError(t, err)
+		pass(time.Minute)
+		_, err = w.eng.Fork(ctx, "r", durable.ForkOptions{ID: "s", Edits: map[string]any{"a": 2, "b": 3}, By: "ann", Reason: "by hand"})
+		require.NoError(t, err)
+		pass(time.Minute)
+		o := w.tell("s")
+		require.Equal(t, []string{"life web-1 alive +2", "a done (result edited)", "b done (result edited)", "go waiting (signal)"}, lines(o))
+		require.Equal(t, "ann", o.Row("a").Edited.By)
+		require.Contains(t, o.Verdict.Text(), "It has another result than its source of a, b, by ann (“by hand”).")
+		require.Contains(t, o.Sentence(o.Row("a")), "Its result was edited by ann.")
+		require.Nil(t, w.tell("r").Row("a").Edited)
+	})
+}
+
 func TestAnUnloadedRunIsHeldAndAGracefulStopLosesNobody(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {

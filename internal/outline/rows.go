@@ -86,7 +86,7 @@ func (b *Builder) count(item *Row, done, failed int) {
 }
 
 func (b *Builder) attempt(r *Row, e *store.Event, d *data, s AttemptState) {
-	if r.Edited != nil && r.Edited.Seq != 0 && s == AttemptDone {
+	if r.Edited != nil && (r.Edited.Seq != 0 || r.Copied) && s == AttemptDone {
 		return // nothing ran: a result was put in the place of another
 	}
 	a := Attempt{

@@ -2,6 +2,8 @@ package outline
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -322,7 +324,28 @@ func (b *Builder) history(o *Outline, v *Verdict) {
 	}
 	if o.ForkedFrom != "" {
 		v.More = append(v.More, say("Forked from ", code(o.ForkedFrom), "."))
+		v.More = append(v.More, b.editedInFork()...)
 	}
+}
+
+// editedInFork says which results of a fork are others than its source has.
+func (b *Builder) editedInFork() []Text {
+	keys := slices.Sorted(maps.Keys(b.edited))
+	if len(keys) == 0 {
+		return nil
+	}
+	t := say("It has another result than its source of ", code(keys[0]))
+	for _, key := range keys[1:] {
+		t = append(t, say(", ", code(key))...)
+	}
+	e := b.edited[keys[0]] // one person has edited all
+	if e.By != "" {
+		t = append(t, say(", by ", strong(e.By))...)
+	}
+	if e.Reason != "" {
+		t = append(t, say(" (", quote(e.Reason), ")")...)
+	}
+	return []Text{append(t, say(".")...)}
 }
 
 func (o *Outline) actText(a act) []Text {

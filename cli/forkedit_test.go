@@ -1,0 +1,73 @@
+package cli_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestAForkGoesOnWithOtherResults(t *testing.T) {
+	d := newDesk(t)
+	s := d.terminal("shop durable run checkout --id order-40 --input '{\"id\":\"order-40\"}'")
+	s.until("? Ship order-40?")
+	d.ok("shop durable approve order-40")
+	require.Zero(t, s.end())
+	before := d.ok("shop durable sessions show order-40").out
+
+	for edit, says := range map[string]string{
+		`charge`:                     "--edit takes STEP=VALUE",
+		`=1`:                         "--edit takes STEP=VALUE",
+		`charge=p-7`:                 "is no JSON; text is written in quotation marks",
+		`charge=@nowhere.json`:       "cannot be read",
+		`charge=1' --edit 'charge=2`: "two results",
+	} {
+		a := d.sh("durable --store shop.db fork order-40 --yes --id order-43 --edit '" + edit + "'")
+		require.Equal(t, 2, a.code, edit)
+		require.Contains(t, a.err, says)
+	}
+	for edit, says := range map[string]string{
+		`charge={"a":1}`:  "Force replaces it all the same",
+		`nothing="x"`:     "the result of nothing cannot be edited: it has no outcome",
+		`ship=@file.json`: "recorded up to event",
+	} {
+		require.NoError(t, os.WriteFile(filepath.Join(d.dir, "file.json"), []byte(`"x"`), 0o600))
+		a := d.sh("durable --store shop.db fork order-40 --from charge --yes --id order-43 --edit '" + edit + "'")
+		require.Equal(t, 4, a.code, a.err)
+		require.Contains(t, a.err, says)
+	}
+	require.Equal(t, 3, d.sh("durable --store shop.db sessions show order-43").code)
+
+	dry := d.ok(`durable --store shop.db fork order-40 --edit 'charge="p=7"' --dry-run`)
+	require.Equal(t, "Kept: reserve, charge. Edited: charge. Runs again with new idempotency keys: approve, ship.\nDry run: nothing changed, nothing ran.\n", dry.out)
+	made := d.ok(`echo '"p=7"' | durable --store shop.db fork order-40 --edit charge=- --id order-43 --reason "paid by hand" --by ada --yes --json`)
+	var said struct {
+		ID           string
+		Kept, Edited []string
+		Again        []string `json:"runs_again"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(made.out), &said))
+	require.Equal(t, "order-43", said.ID)
+	require.Equal(t, []string{"charge"}, said.Edited)
+	require.Equal(t, []string{"approve", "ship"}, said.Again)
+	require.Contains(t, d.ok("shop durable checkpoints show order-43 charge").out, `"p=7"`)
+	require.NotContains(t, d.ok("shop durable checkpoints show order-40 charge").out, `"p=7"`)
+	require.Equal(t, before, d.ok("shop durable sessions show order-40").out)
+	again := d.terminal("shop durable run checkout --resume order-43")
+	again.until("? Ship order-40?")
+	d.ok("shop durable approve order-43")
+	require.Zero(t, again.end())
+	d.ok("shop durable checkpoints validate order-43")
+
+	// And through a server.
+	_, url := served(d)
+	require.Contains(t, d.ok(`durable --server `+url+` fork order-40 --edit 'charge="p-8"' --dry-run`).out, "Edited: charge.")
+	wrong := d.sh(`durable --server ` + url + ` fork order-40 --edit 'approve=8' --yes`)
+	require.NotZero(t, wrong.code)
+	require.Contains(t, wrong.err, "Force replaces it all the same")
+	require.Contains(t, d.ok(`durable --server `+url+` fork order-40 --edit 'charge="p-8"' --id order-44 --yes`).out, "Forked to order-44.")
+	require.Contains(t, d.ok("durable --server "+url+" sessions show order-44").out, "It has another result than its source of charge")
+	require.Contains(t, d.ok("durable --server "+url+" checkpoints show order-44 charge || shop durable checkpoints show order-44 charge").out, `"p-8"`)
+}

@@ -1,0 +1,259 @@
+package durable
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A forking is what a fork takes over of its source. It is worked out before
+// anything is written, and the same for a plan.
+type forking struct {
+	past  *past         // of what the fork may have
+	kept  []store.Event // what it has of it, as the source has it
+	edits []forkEdit    // by key
+}
+
+// A forkEdit is an outcome of the source that is another one in the fork.
+type forkEdit struct {
+	old   *store.Event
+	event store.Event // that stands in its place, its payload open
+	hash  string      // of the new value
+}
+
+// planFork reads the source of a fork and works out what o means for it.
+func (e *Engine) planFork(ctx context.Context, id string, o *ForkOptions) (*view, *forking, error) {
+	if e.isClosing() {
+		return nil, nil, ErrClosed
+	}
+	if o.ID != AutoID {
+		if err := store.CheckRunID(o.ID); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := checkAttributes(o.Attributes); err != nil {
+		return nil, nil, fmt.Errorf("durable: forking run %s: %w", id, err)
+	}
+	v, unreadable, err := e.view(ctx, id)
+	if err == nil {
+		err = unreadable
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("forking: %w", err)
+	}
+	f, err := v.forking(o)
+	return v, f, err
+}
+
+// forking works out what a fork of v has.
+func (v *view) forking(o *ForkOptions) (*forking, error) {
+	events, reset, upTo := v.events, []string(nil), o.At
+	switch {
+	case o.At != 0:
+		if v.event(o.At) == nil {
+			return nil, &CheckpointError{RunID: v.row.ID, Seq: o.At, Reason: fmt.Sprintf("it is no event of the current history (branch %d, generation %d)", v.row.Branch, v.row.Generation)}
+		}
+		c := cutBehind(events, o.At, "")
+		half, err := halfKept(c.left)
+		if err != nil {
+			return nil, &DamagedError{RunID: v.row.ID, Err: err}
+		}
+		events, reset = c.kept, half
+	case len(o.Edits) > 0:
+		var err error
+		if events, reset, err = v.cutBehindEdits(slices.Sorted(maps.Keys(o.Edits))); err != nil {
+			return nil, err
+		}
+		upTo = v.events[len(v.events)-1].Seq
+	}
+	p, err := pastOf(v.row.ID, events)
+	if err != nil {
+		return nil, err
+	}
+	p.forget(reset, upTo)
+	f := &forking{past: p, kept: p.copyable(events)}
+	return f, v.edited(f, o)
+}
+
+// cutBehindEdits leaves out of the history what was recorded behind the outcomes of
+// these calls: of each in the scope that Edit would cut, behind the last of those that
+// stand in it. reset are the calls that count as not ended.
+//
+//	4  a               edited
+//	5  b
+//	6  items[0]
+//	7  items[1]/resize edited
+//	8  items[1]/upload left out: it was made of 7
+//	9  items[1]        left out, too
+//	10 items[2]
+//	11 items           reset: item 1 is done again
+//
+// b and the other items were not made of 7; what is made of 4 is kept up to there,
+// because a call can be copied only with those before it.
+func (v *view) cutBehindEdits(keys []string) (kept []store.Event, reset []string, err error) {
+	last := map[string]int64{} // by scope to cut
+	outcomes := map[string]int64{}
+	for _, key := range keys {
+		old, err := v.past.editedOutcome(v.row.ID, key)
+		if err != nil {
+			return nil, nil, err
+		}
+		outcomes[key] = old.Seq
+		scope, back := v.past.cutScope(editCutKey(key))
+		last[scope] = 0
+		reset = append(reset, back...)
+	}
+	for scope := range last {
+		for key, seq := range outcomes {
+			if store.InScope(key, scope) {
+				last[scope] = max(last[scope], seq)
+			}
+		}
+	}
+	var left []store.Event
+	for i := range v.events {
+		ev := &v.events[i]
+		behind := false
+		for scope, seq := range last {
+			behind = behind || ev.Seq > seq && store.InScope(ev.Key, scope)
+		}
+		if behind {
+			left = append(left, *ev)
+		} else {
+			kept = append(kept, *ev)
+		}
+	}
+	half, err := halfKept(left)
+	if err != nil {
+		return nil, nil, &DamagedError{RunID: v.row.ID, Err: err}
+	}
+	return kept, append(reset, half...), nil
+}
+
+// edited makes the outcomes that the fork has in the place of recorded ones.
+func (v *view) edited(f *forking, o *ForkOptions) error {
+	for _, key := range slices.Sorted(maps.Keys(o.Edits)) {
+		old, err := f.past.editedOutcome(v.row.ID, key)
+		if err != nil {
+			if later, no := v.past.editedOutcome(v.row.ID, key); no == nil {
+				return &EditError{RunID: v.row.ID, Key: key, Reason: fmt.Sprintf("its outcome is event %d, and the fork has what was recorded up to event %d", later.Seq, o.At)}
+			}
+			return err
+		}
+		if !slices.ContainsFunc(f.kept, func(ev store.Event) bool { return ev.Seq == old.Seq }) {
+			return &EditError{RunID: v.row.ID, Key: key, Reason: "the fork does not copy its outcome, because something before it, or around it, is done anew"}
+		}
+		payload, err := v.eng.editedPayload(v.row.ID, old, o.Edits[key], o.Force)
+		if err != nil {
+			return err
+		}
+		was, err := dataOf(old)
+		if err != nil {
+			return &DamagedError{RunID: v.row.ID, Seq: old.Seq, Err: err}
+		}
+		was.Message = 0 // the fork has an inbox of its own
+		now, ev := replacement(old, &was), *old
+		ev.Type, ev.Data, ev.Payload = now.Type, now.Data, payload
+		sum := hashInput(payload)
+		f.edits = append(f.edits, forkEdit{old: old, event: ev, hash: hex.EncodeToString(sum[:])})
+	}
+	return nil
+}
+
+// editOf returns the edit of the outcome of a call that event seq is, nil if it is
+// none.
+func (f *forking) editOf(key string, seq int64) *forkEdit {
+	for i := range f.edits {
+		if e := &f.edits[i]; e.old.Key == key && e.old.Seq == seq {
+			return e
+		}
+	}
+	return nil
+}
+
+// hashes returns what tells the edits of a fork from those of another one; nil: there
+// are none.
+func (f *forking) hashes() map[string]string {
+	var m map[string]string
+	for i := range f.edits {
+		m = put(m, f.edits[i].old.Key, f.edits[i].hash)
+	}
+	return m
+}
+
+// PlanFork says what Fork would make, and changes nothing. Plan.From is the last
+// event of the source that is copied. Skipped are the steps, items, waits, timers and
+// children that are copied with what they came to, Again those that have an outcome in
+// the source and are done by the fork itself, and Edited the calls whose outcome is
+// another one in the fork. Next is where the fork begins.
+//
+// Errors: those of Fork, but for what only the attempt can tell: that the id is in
+// use, and ErrOccupied.
+func (e *Engine) PlanFork(ctx context.Context, id string, o ForkOptions) (Plan, error) {
+	v, f, err := e.planFork(ctx, id, &o)
+	if err != nil {
+		return Plan{}, err
+	}
+	name := o.ID
+	if name == AutoID {
+		name = generateID(v.row.Workflow, e.now().Time(), 0)
+	}
+	change, err := v.forked(name, f, &o)
+	if err != nil {
+		return Plan{}, err
+	}
+	copied, err := pastOf(name, change.Events)
+	if err != nil {
+		return Plan{}, err
+	}
+	rv := &revision{plan: Plan{RunID: id, Workflow: v.row.Workflow, Status: v.row.Status, From: v.past.created.Seq}}
+	if n := len(f.kept); n > 0 {
+		rv.plan.From = f.kept[n-1].Seq
+	}
+	for i := range f.edits {
+		rv.plan.Edited = append(rv.plan.Edited, f.edits[i].old.Key)
+	}
+	if len(f.past.scopes[undoScope]) > 0 {
+		rv.warn("what the run had done was undone when it ended, and the fork takes its steps for done: choose an earlier checkpoint to do them again")
+	}
+	if err := v.fill(ctx, rv, copied); err != nil {
+		return Plan{}, err
+	}
+	rv.plan.Skipped = copied.ended()
+	has := make(map[string]bool, len(rv.plan.Skipped))
+	for _, key := range rv.plan.Skipped {
+		has[key] = true
+	}
+	rv.plan.Again = slices.DeleteFunc(v.past.ended(), func(key string) bool { return has[key] })
+	return rv.plan, nil
+}
+
+// ended returns the keys of the steps, items, waits, timers and children that have an
+// outcome, in the order in which it was recorded. Compensations are none of them.
+func (p *past) ended() []string {
+	var list []*store.Event
+	for path, calls := range p.scopes {
+		for _, rec := range calls {
+			switch rec.kind {
+			case callStep, callWait, callTimer, callChild:
+				if rec.outcome.Seq != 0 && path != undoScope {
+					list = append(list, &rec.outcome)
+				}
+			}
+		}
+	}
+	for _, items := range p.items {
+		list = slices.AppendSeq(list, maps.Values(items))
+	}
+	slices.SortFunc(list, func(a, b *store.Event) int { return cmp.Compare(a.Seq, b.Seq) })
+	keys := make([]string, len(list))
+	for i, ev := range list {
+		keys[i] = ev.Key
+	}
+	return keys
+}
