@@ -45,7 +45,7 @@ func (h *handler) list(ctx context.Context, l *listing) (client.Runs, error) {
 			}
 		}
 		scanned += len(p.Runs)
-		page.Next, f.After = p.Next, p.Next
+		page.Next, f.After = l.cursorBehind(p.Next), p.Next
 		if p.Next == "" || !l.scans() || len(page.Runs) >= l.filter.Limit || scanned >= maxScanned {
 			break
 		}

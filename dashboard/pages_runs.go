@@ -62,11 +62,12 @@ func (h *handler) runsPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	v.Query = query
 	terms := parseTerms(query)
-	ask, err := terms.listing(time.Now())
+	after, at := splitCursor(values.Get("after"), time.Now())
+	ask, err := terms.listing(at)
 	if err != nil {
 		v.Problem, ask = err.Error(), &listing{filter: store.Filter{WithLast: true}}
 	}
-	ask.filter.Limit, ask.filter.After = runsPerPage, values.Get("after")
+	ask.filter.Limit, ask.filter.After = runsPerPage, after
 	if err := h.cards(r.Context(), v, &l); err != nil {
 		return err
 	}
@@ -90,7 +91,7 @@ func (h *handler) runsPage(w http.ResponseWriter, r *http.Request) error {
 		v.Rows = append(v.Rows, row)
 	}
 	if next != "" {
-		v.Older = h.listURL(query) + sep(query) + "after=" + url.QueryEscape(next)
+		v.Older = h.listURL(query) + sep(query) + "after=" + url.QueryEscape(ask.cursorBehind(next))
 	}
 	if values.Has("after") {
 		v.Newest = h.listURL(query)
