@@ -119,27 +119,6 @@ func sep(query string) string {
 	return "&"
 }
 
-// matching reads a page of rows, as the API does.
-func (h *handler) matching(ctx context.Context, l *listing) (rows []store.Run, next string, err error) {
-	f := l.filter
-	for scanned := 0; ; {
-		p, err := h.eng.List(ctx, f)
-		if err != nil {
-			return nil, "", err
-		}
-		for i := range p.Runs {
-			if l.match(&p.Runs[i]) {
-				rows = append(rows, p.Runs[i])
-			}
-		}
-		scanned += len(p.Runs)
-		next, f.After = p.Next, p.Next
-		if next == "" || !l.scans() || len(rows) >= l.filter.Limit || scanned >= maxScanned {
-			return rows, next, nil
-		}
-	}
-}
-
 // tabs count by status what the rest of the filter matches.
 func (h *handler) tabs(ctx context.Context, v *runsView, ts terms, ask *listing) error {
 	f := ask.filter
