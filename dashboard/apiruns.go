@@ -279,7 +279,7 @@ func (h *handler) getApprovals(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *handler) approvals(ctx context.Context) ([]client.Approval, error) {
-	open, err := h.eng.Approvals(ctx)
+	open, err := h.openApprovals(ctx)
 	if err != nil {
 		return nil, err
 	}
