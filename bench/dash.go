@@ -22,12 +22,17 @@ type dashes struct {
 	Runs    int // in the store
 	Steps   int // of the history whose detail is asked for
 	Clients int // that watch at once
+	Pairs   int // of blocks with and without them
 	Block   int // steps; some times as long as a stream gathers events for
+	// Spell is how long the steps beside the list go on; longer than it takes
+	// the list's stream from one look at the store to the next.
+	Spell time.Duration
 }
 
 // dash measures what people wait for when they look, on a store with many runs,
-// and what it costs a run in full flight that many look at it: its steps with
-// 200 streams open against those of a run nobody watches. The clients are in this
+// and what it costs a run in full flight that many look: its steps while 200
+// clients watch the list against those while nobody does, and those of a run that
+// 200 watch against those of one that nobody watches. The clients are in this
 // process too, so that their part of the work is counted.
 func dash(ctx context.Context, t *target, n size) ([]result, error) {
 	s, err := t.open()
@@ -36,7 +41,7 @@ func dash(ctx context.Context, t *target, n size) ([]result, error) {
 	}
 	defer s.Close()
 	long := durable.Define("long", steps)
-	steppers := []*stepper{newStepper(), newStepper(), newStepper(), newStepper()}
+	steppers := []*stepper{newStepper(), newStepper(), newStepper()}
 	stepping := durable.Define("stepping", func(ctx context.Context, i int) (int, error) { return steppers[i].work(ctx, 0) })
 	var results []result
 	err = withEngine(ctx, s, func(ctx context.Context, eng *durable.Engine) error {
@@ -63,13 +68,16 @@ func dash(ctx context.Context, t *target, n size) ([]result, error) {
 			}
 			results = append(results, r)
 		}
-		for i, watch := range [][2]string{{"DASH 200 on list", "/api/stream"}, {"DASH 200 on run", "/api/runs/stepping-3/stream"}} {
-			w := watching{workflow: stepping, steppers: steppers, size: n.dash, first: 2 * i, url: srv.URL + watch[1]}
-			measured, err := w.measure(ctx, n.fanPairs)
+		w := watching{workflow: stepping, steppers: steppers, size: n.dash, site: srv.URL}
+		for _, watch := range []struct {
+			name string
+			of   func(context.Context) ([]pair, error)
+		}{{"DASH 200 on list", w.list}, {"DASH 200 on run", w.run}} {
+			measured, err := watch.of(ctx)
 			if err != nil {
 				return err
 			}
-			results = append(results, pairedResult(watch[0], "us/step", false, measured))
+			results = append(results, pairedResult(watch.name, "us/step", false, measured))
 		}
 		return nil
 	}, long, stepping, dashWorkflow)
@@ -111,40 +119,6 @@ func timed(ctx context.Context, name, url string, rounds int) (result, error) {
 		took = append(took, float64(time.Since(began))/float64(time.Millisecond))
 	}
 	return plainResult(name, "ms/request", took), nil
-}
-
-// watching is a comparison of two runs, one of which is watched.
-type watching struct {
-	workflow *durable.Workflow[int, int]
-	steppers []*stepper
-	size     dashes
-	first    int // number of the stepper that nobody watches; the next one is watched
-	url      string
-}
-
-// measure takes blocks of the two runs in turn.
-func (w *watching) measure(ctx context.Context, rounds int) ([]pair, error) {
-	var runs [2]*durable.Run[int]
-	for i := range runs {
-		run, err := w.workflow.Start(ctx, fmt.Sprintf("stepping-%d", w.first+i), w.first+i)
-		if err != nil {
-			return nil, err
-		}
-		defer close(w.steppers[w.first+i].blocks)
-		runs[i] = run
-	}
-	leave, err := crowdOf(ctx, w.url, w.size.Clients)
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	side := func(i int) block {
-		return func() (float64, error) {
-			d, err := w.steppers[w.first+i].block(ctx, runs[i], w.size.Block)
-			return micros(d) / float64(w.size.Block), err
-		}
-	}
-	return pairs(rounds, side(0), side(1))
 }
 
 // crowdOf opens streams that are read as they come, and returns what ends them.

@@ -117,7 +117,7 @@ func (h *handler) bulk(r *http.Request, act bulkAct, req *client.BulkRequest) (c
 	if err := r.Context().Err(); err != nil {
 		return out, err
 	}
-	if out.Next = l.handOut(chosen.from(len(out.Runs))); out.Next != "" && !l.scans() {
+	if out.Next = l.cursorBehind(chosen.from(len(out.Runs))); out.Next != "" && !l.scans() {
 		out.Remaining = max(out.Matching-int64(len(out.Runs)), 0)
 	}
 	if !req.DryRun && req.After != "" && out.Remaining == 0 && !l.scans() {
@@ -164,7 +164,7 @@ func bulkListing(act bulkAct, req *client.BulkRequest, now time.Time) (*listing,
 	case !req.DryRun && req.Matching <= 0:
 		return nil, badRequest("matching is missing: make a dry run, and send the number of runs that it says")
 	}
-	after, now := takeCursor(req.After, now)
+	after, now := splitCursor(req.After, now)
 	l, err := parseListing(url.Values(req.Filter), now)
 	if err != nil {
 		return nil, err

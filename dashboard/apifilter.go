@@ -25,7 +25,9 @@ type listing struct {
 	key    string // of the event recorded last: where the run is
 	text   string // part of the reason
 	counts bool
-	now    time.Time // from which "24h" ago is counted
+	// countedFrom is what a moment such as "24h" was counted back from; zero:
+	// there is none.
+	countedFrom time.Time
 }
 
 // scans reports whether rows are dropped after the store has selected them.
@@ -41,8 +43,11 @@ func (l *listing) match(r *store.Run) bool {
 // its arguments: now is what "since=24h" counts from. A parameter that it does
 // not know is an error, since its filter would be missed.
 func parseListing(q url.Values, now time.Time) (*listing, error) {
-	cursor, now := takeCursor(lastOf(q, "cursor"), now)
-	l := &listing{filter: store.Filter{Limit: pageSize, WithLast: true, After: cursor}, now: now}
+	l := &listing{filter: store.Filter{Limit: pageSize, WithLast: true}}
+	now = now.Truncate(time.Microsecond) // as a cursor keeps it
+	if cursors := q["cursor"]; len(cursors) > 0 {
+		l.filter.After, now = splitCursor(cursors[len(cursors)-1], now)
+	}
 	for name, values := range q {
 		if err := l.parse(name, values, now); err != nil {
 			return nil, err
@@ -84,9 +89,9 @@ func (l *listing) parse(name string, values []string, now time.Time) (err error)
 	case "attribute":
 		return l.parseAttributes(values)
 	case "since":
-		f.CreatedFrom, err = parseMoment(name, last, now)
+		f.CreatedFrom, err = l.moment(name, last, now)
 	case "until":
-		f.CreatedTo, err = parseMoment(name, last, now)
+		f.CreatedTo, err = l.moment(name, last, now)
 	case "order":
 		if last != "oldest" && last != "newest" {
 			return badRequest("order=%q is neither newest nor oldest", last)
@@ -98,7 +103,7 @@ func (l *listing) parse(name string, values []string, now time.Time) (err error)
 			return badRequest("limit=%q is no number from 1 to %d", last, maxPageSize)
 		}
 		f.Limit = n
-	case "cursor": // it was taken first
+	case "cursor": // was read before all others: they may count from its moment
 	case "counts":
 		l.counts = last != "0" && last != "false"
 	default:
@@ -133,12 +138,28 @@ func splitList(values []string) []string {
 	return all
 }
 
-// parseMoment reads a moment: RFC 3339, a day, or how long ago ("90m", "7d").
-func parseMoment(name, s string, now time.Time) (store.Time, error) {
+// moment reads a moment, and keeps in mind what it was counted back from.
+func (l *listing) moment(name, s string, now time.Time) (store.Time, error) {
+	if _, fixed := fixedMoment(s); !fixed {
+		l.countedFrom = now
+	}
+	return parseMoment(name, s, now)
+}
+
+// fixedMoment reads a moment that does not depend on now: RFC 3339 or a day.
+func fixedMoment(s string) (store.Time, bool) {
 	for _, layout := range []string{time.RFC3339Nano, time.DateOnly} {
 		if t, err := time.Parse(layout, s); err == nil {
-			return store.TimeOf(t), nil
+			return store.TimeOf(t), true
 		}
+	}
+	return 0, false
+}
+
+// parseMoment reads a moment: RFC 3339, a day, or how long ago ("90m", "7d").
+func parseMoment(name, s string, now time.Time) (store.Time, error) {
+	if t, ok := fixedMoment(s); ok {
+		return t, nil
 	}
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		if n, err := strconv.ParseUint(days, 10, 16); err == nil {

@@ -26,31 +26,17 @@ func (h *handler) getRuns(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// list reads a page of runs. A filter that the store has no index for makes it
-// look at maxScanned rows, and return what it found, with a cursor, however
-// little that is: so one request never reads a whole store. Such a page may be
-// nearly twice as long as its limit, since a cursor leads only behind all rows
-// that were looked at.
+// list reads a page of runs.
 func (h *handler) list(ctx context.Context, l *listing) (client.Runs, error) {
 	page := client.Runs{Runs: []client.Run{}}
-	f := l.filter
-	for scanned := 0; ; {
-		p, err := h.eng.List(ctx, f)
-		if err != nil {
-			return page, err
-		}
-		for i := range p.Runs {
-			if l.match(&p.Runs[i]) {
-				page.Runs = append(page.Runs, h.wireRun(&p.Runs[i]))
-			}
-		}
-		scanned += len(p.Runs)
-		page.Next, f.After = p.Next, p.Next
-		if p.Next == "" || !l.scans() || len(page.Runs) >= l.filter.Limit || scanned >= maxScanned {
-			break
-		}
+	rows, next, err := h.matching(ctx, l)
+	if err != nil {
+		return page, err
 	}
-	page.Next = l.handOut(page.Next)
+	for i := range rows {
+		page.Runs = append(page.Runs, h.wireRun(&rows[i]))
+	}
+	page.Next = l.cursorBehind(next)
 	if l.counts {
 		all := l.filter
 		all.Statuses, all.After = nil, ""
@@ -294,7 +280,7 @@ func (h *handler) getApprovals(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *handler) approvals(ctx context.Context) ([]client.Approval, error) {
-	open, err := h.eng.Approvals(ctx)
+	open, err := h.openApprovals(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ type handler struct {
 	mux     *http.ServeMux
 	cross   *http.CrossOriginProtection
 	streams *streams
+	askers  askingRuns
 
 	mu      sync.Mutex
 	known   []store.Executor // as of knownAt

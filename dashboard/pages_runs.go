@@ -62,8 +62,8 @@ func (h *handler) runsPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	v.Query = query
 	terms := parseTerms(query)
-	after, now := takeCursor(values.Get("after"), time.Now())
-	ask, err := terms.listing(now)
+	after, at := splitCursor(values.Get("after"), time.Now())
+	ask, err := terms.listing(at)
 	if err != nil {
 		v.Problem, ask = err.Error(), &listing{filter: store.Filter{WithLast: true}}
 	}
@@ -91,7 +91,7 @@ func (h *handler) runsPage(w http.ResponseWriter, r *http.Request) error {
 		v.Rows = append(v.Rows, row)
 	}
 	if next != "" {
-		v.Older = h.listURL(query) + sep(query) + "after=" + url.QueryEscape(ask.handOut(next))
+		v.Older = h.listURL(query) + sep(query) + "after=" + url.QueryEscape(ask.cursorBehind(next))
 	}
 	if values.Has("after") {
 		v.Newest = h.listURL(query)
@@ -117,27 +117,6 @@ func sep(query string) string {
 		return "?"
 	}
 	return "&"
-}
-
-// matching reads a page of rows, as the API does.
-func (h *handler) matching(ctx context.Context, l *listing) (rows []store.Run, next string, err error) {
-	f := l.filter
-	for scanned := 0; ; {
-		p, err := h.eng.List(ctx, f)
-		if err != nil {
-			return nil, "", err
-		}
-		for i := range p.Runs {
-			if l.match(&p.Runs[i]) {
-				rows = append(rows, p.Runs[i])
-			}
-		}
-		scanned += len(p.Runs)
-		next, f.After = p.Next, p.Next
-		if next == "" || !l.scans() || len(rows) >= l.filter.Limit || scanned >= maxScanned {
-			return rows, next, nil
-		}
-	}
 }
 
 // tabs count by status what the rest of the filter matches.

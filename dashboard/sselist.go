@@ -26,6 +26,12 @@ type listHub struct {
 	asked  map[string]bool // ids of approvals that were announced
 
 	gathered []frame
+	// first is what a client that comes must know before all that is gathered
+	// from here on; nil: nothing was seen yet.
+	first []frame
+
+	// shown is first as of what was published. Under streams.mu.
+	shown []frame
 }
 
 const (
@@ -48,25 +54,19 @@ func (h *handler) getStream(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer leave()
-	counts, err := h.counts(r.Context())
-	if err != nil {
-		return err
-	}
-	open, err := h.approvals(r.Context())
-	if err != nil {
-		return err
-	}
 	since, err := lastSeen(r)
 	if err != nil {
 		return err
 	}
 	sub := newSubscriber()
-	hub := h.streams.joinList(sub)
+	hub, shown := h.streams.joinList(sub)
 	defer h.streams.leaveList(hub, sub)
-	first := []frame{{body: []byte("retry: 2000\n\n")}, newFrame("counts", 0, counts)}
-	for i := range open {
-		first = append(first, newFrame("approval", 0, open[i]))
+	if shown == nil {
+		if shown, err = h.listState(r.Context()); err != nil {
+			return err
+		}
 	}
+	first := append([]frame{{body: []byte("retry: 2000\n\n")}}, shown...)
 	if since > 0 {
 		missed, err := h.changedSince(r.Context(), store.Time(since))
 		if err != nil {
@@ -95,6 +95,28 @@ func (h *handler) getStream(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 	}
+}
+
+// listState reads what a client begins with where nobody watches yet: the counts,
+// and what is asked of people.
+func (h *handler) listState(ctx context.Context) ([]frame, error) {
+	counts, err := h.counts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	open, err := h.approvals(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return listFrames(counts, open), nil
+}
+
+func listFrames(counts client.Counts, open []client.Approval) []frame {
+	frames := []frame{newFrame("counts", 0, counts)}
+	for i := range open {
+		frames = append(frames, newFrame("approval", 0, open[i]))
+	}
+	return frames
 }
 
 // changedSince are the watched rows that changed since a client that comes back
@@ -134,7 +156,10 @@ func (h *handler) watchedRows(ctx context.Context) (map[string]client.Run, error
 	return rows, nil
 }
 
-func (s *streams) joinList(sub *subscriber) *listHub {
+// joinList adds a client to those that watch, and returns what the others know
+// already, so that a crowd costs the store no more than one. What is published
+// from here on comes behind that; nil: nothing was published yet.
+func (s *streams) joinList(sub *subscriber) (*listHub, []frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.all == nil {
@@ -143,7 +168,7 @@ func (s *streams) joinList(sub *subscriber) *listHub {
 		go s.all.follow(ctx)
 	}
 	s.all.subscribers[sub] = true
-	return s.all
+	return s.all, s.all.shown
 }
 
 func (s *streams) leaveList(hub *listHub, sub *subscriber) {
@@ -206,10 +231,19 @@ func (hub *listHub) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !maps.Equal(counts.Status, hub.counts.Status) || counts.Approvals != hub.counts.Approvals {
+	changed := !maps.Equal(counts.Status, hub.counts.Status) || counts.Approvals != hub.counts.Approvals
+	if changed {
 		hub.add(newFrame("counts", 0, counts))
 		hub.counts = counts
-		return hub.lookAtApprovals(ctx)
+	}
+	// One question may have taken the place of another: no count says so.
+	open, asked, err := hub.lookAtApprovals(ctx)
+	if err != nil {
+		hub.counts = client.Counts{} // told again, with the questions
+		return err
+	}
+	if changed || asked || hub.first == nil {
+		hub.first = listFrames(hub.counts, open)
 	}
 	return nil
 }
@@ -236,25 +270,27 @@ func (hub *listHub) whereTheyWent(ctx context.Context, now map[string]client.Run
 	return nil
 }
 
-// lookAtApprovals tells which approvals have come and which are gone.
-func (hub *listHub) lookAtApprovals(ctx context.Context) error {
-	open, err := hub.h.approvals(ctx)
-	if err != nil {
-		return err
+// lookAtApprovals tells which approvals have come and which are gone, and returns
+// those that there are, and whether they are others than before.
+func (hub *listHub) lookAtApprovals(ctx context.Context) (open []client.Approval, changed bool, err error) {
+	if open, err = hub.h.approvals(ctx); err != nil {
+		return nil, false, err
 	}
 	now := map[string]bool{}
 	for i := range open {
 		if now[open[i].ID] = true; !hub.asked[open[i].ID] {
 			hub.add(newFrame("approval", 0, open[i]))
+			changed = true
 		}
 	}
 	for id := range hub.asked {
 		if !now[id] {
 			hub.add(newFrame("answered", 0, map[string]string{"id": id}))
+			changed = true
 		}
 	}
 	hub.asked = now
-	return nil
+	return open, changed, nil
 }
 
 // add gathers a message until what was seen in one look is sent.
@@ -268,6 +304,7 @@ func (hub *listHub) publish() {
 	hub.gathered = nil
 	hub.h.streams.mu.Lock()
 	defer hub.h.streams.mu.Unlock()
+	hub.shown = hub.first
 	for sub := range hub.subscribers {
 		sub.offer(p)
 	}

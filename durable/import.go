@@ -92,6 +92,9 @@ func checkFile(f *runfile.File) error {
 	if err := store.CheckName("workflow name", f.Run.Workflow); err != nil {
 		return err
 	}
+	if max(len(f.Run.Code), len(f.Run.Version)) > store.MaxName {
+		return fmt.Errorf("its code or its version has more than %d bytes", store.MaxName)
+	}
 	if len(f.Events) == 0 || f.Events[0].Seq != 1 {
 		return errors.New("it does not have the first event")
 	}

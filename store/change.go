@@ -133,6 +133,8 @@ func (c *Change) Validate(l Limits) error {
 		return fmt.Errorf("store: run %q: unknown status %q: %w", c.RunID, *c.Row.Status, ErrInvalid)
 	case c.Row != nil && c.Row.Status != nil && c.Row.Status.Terminal() && !c.Yield:
 		return fmt.Errorf("store: run %q: a change to %s must yield: %w", c.RunID, *c.Row.Status, ErrInvalid)
+	case c.Create != nil && len(c.Create.Code) > MaxName, c.Row != nil && c.Row.Code != nil && len(*c.Row.Code) > MaxName:
+		return fmt.Errorf("store: run %q: a code has at most %d bytes; what is longer is a reason: %w", c.RunID, MaxName, ErrInvalid)
 	}
 	for i := range c.Events {
 		e := &c.Events[i]

@@ -111,6 +111,8 @@ func TestValidateRefusesWhatNoStoreCanDo(t *testing.T) {
 		"no epoch":                of(plain(), func(c *store.Change) { c.Expect.Epoch = 0 }),
 		"yield without event":     {RunID: "r", Expect: store.Expect{Epoch: 1}, Yield: true},
 		"unknown status":          of(plain(), func(c *store.Change) { c.Row = &store.RowPatch{Status: ptr(store.Status("done"))} }),
+		"code too long":           of(plain(), func(c *store.Change) { c.Row = &store.RowPatch{Code: ptr(strings.Repeat("c", store.MaxName+1))} }),
+		"create with a long code": of(creation(), func(c *store.Change) { r := *c.Create; r.Code = strings.Repeat("c", store.MaxName+1); c.Create = &r }),
 		"end without yield":       of(plain(), func(c *store.Change) { c.Row = &store.RowPatch{Status: ptr(store.Completed)} }),
 		"append at event 1":       of(plain(), func(c *store.Change) { c.Events = []store.Event{event(1)} }),
 		"append at event 0":       of(plain(), func(c *store.Change) { c.Events = []store.Event{event(0)} }),

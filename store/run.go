@@ -19,7 +19,7 @@ type Run struct {
 	// Cache of the log, changed by RowPatch, Claim, Send.
 	Version     string // the version it is pinned to
 	Status      Status
-	Code        string // why it is interrupted or failed, for programs; empty: no reason
+	Code        string // why it is interrupted or failed, for programs, at most MaxName bytes; empty: no reason
 	Reason      string // the same for people
 	Recoverable bool   // of a failed run: Resume is offered
 	Owner       string // executor id; empty: nobody

@@ -27,3 +27,12 @@ var CopySchema = copySchema
 
 // Qualified reports whether a table's name is one that statements qualify.
 func Qualified(table string) bool { return tableNames.FindString(table) == table }
+
+// Present is the version of the schema that this program knows.
+var Present = func() int {
+	steps, err := sqlstore.ReadMigrations(migrationFiles, "migrations", nil)
+	if err != nil {
+		panic(err)
+	}
+	return len(steps)
+}()

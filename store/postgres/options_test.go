@@ -153,7 +153,7 @@ func TestTwoMigratorsAtOnceMakeOneSchema(t *testing.T) {
 		}
 		var versions []int
 		require.NoError(t, raw(t, dsn).Select(&versions, "SELECT version FROM together.durable_schema"))
-		require.Equal(t, []int{1}, versions)
+		require.Len(t, versions, now)
 	}
 }
 
@@ -165,7 +165,7 @@ func TestANewerSchemaIsRefusedAndLeftAlone(t *testing.T) {
 	require.ErrorIs(t, err, store.ErrSchema)
 	future, ok := errors.AsType[*store.SchemaError](err)
 	require.True(t, ok)
-	require.Equal(t, store.SchemaError{Have: 7, Know: 1}, *future)
+	require.Equal(t, store.SchemaError{Have: 7, Know: now}, *future)
 }
 
 func TestTextsThatAColumnCannotHoldAreRefusedAndOthersGoOn(t *testing.T) {

@@ -26,6 +26,9 @@ const (
 	forever = `UPDATE durable_runs SET note = 'half done'; SELECT pg_sleep(600)`
 )
 
+// now is the version of the schema that the program knows.
+var now = postgres.Present
+
 // whole is all that is read of a run.
 type whole struct {
 	Run      store.Run
@@ -105,22 +108,22 @@ func TestAnUpgradeBacksUpFirstAndGoingBackIsARestore(t *testing.T) {
 	sc := schemaOf(t, dsn, later)
 	m, err := sc.Migrate(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []int{1, 3}, []int{m.From, m.To})
-	require.Regexp(t, `^holdfast_backup_\w+_v1_\d{8}t\d{6}_\d{6}$`, m.Backup)
+	require.Equal(t, []int{now, now + 2}, []int{m.From, m.To})
+	require.Regexp(t, fmt.Sprintf(`^holdfast_backup_\w+_v%d_\d{8}t\d{6}_\d{6}$`, now), m.Backup)
 	require.Equal(t, []string{m.Backup}, copies(t, db))
 	var note string
 	require.NoError(t, db.Get(&note, "SELECT note FROM durable_runs WHERE id = 'a'"))
 	require.Equal(t, "was pending", note)
 	again, err := sc.Migrate(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, store.Migration{From: 3, To: 3}, again)
+	require.Equal(t, store.Migration{From: now + 2, To: now + 2}, again)
 
 	// The new program works with it; the old one says why it does not.
 	s := openOptions(t, dsn, later)
 	r := &runLog{id: "since"}
 	commit(t, s, r.create("me"))
 	_, err = postgres.Open(dsn)
-	require.ErrorContains(t, err, "schema version 3 is newer than version 1")
+	require.ErrorContains(t, err, fmt.Sprintf("schema version %d is newer than version %d", now+2, now))
 	old := schemaOf(t, dsn, postgres.Options{})
 	_, err = old.Plan(t.Context())
 	require.ErrorIs(t, err, store.ErrSchema)
@@ -141,7 +144,7 @@ func TestAnUpgradeBacksUpFirstAndGoingBackIsARestore(t *testing.T) {
 	require.NoError(t, db.Get(&last, "SELECT max(no) FROM durable_runs"))
 	kept, err := old.Restore(t.Context(), m.Backup)
 	require.NoError(t, err)
-	require.Regexp(t, `^holdfast_replaced_\w+_v3_`, kept)
+	require.Regexp(t, fmt.Sprintf(`^holdfast_replaced_\w+_v%d_`, now+2), kept)
 	back := openOptions(t, dsn, postgres.Options{})
 	require.Equal(t, before, allRuns(t, back))
 	commit(t, back, (&runLog{id: "more"}).create("me"))
@@ -181,9 +184,9 @@ func TestADryRunSaysWhatWouldBeDoneAndChangesNothing(t *testing.T) {
 	sc := schemaOf(t, dsn, postgres.Options{}.Later(widen, rewrite, `CREATE INDEX durable_later ON durable_runs (workflow)`))
 	p, err := sc.Plan(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []any{1, 4, true, 3}, []any{p.Have, p.Know, p.Backup, len(p.Steps)})
+	require.Equal(t, []any{now, now + 3, true, 3}, []any{p.Have, p.Know, p.Backup, len(p.Steps)})
 	// Our own steps name their tables with the schema; these made-up ones do not.
-	require.Equal(t, store.MigrationStep{Version: 2, Name: "later_2", SQL: widen, Rows: map[string]int64{}}, p.Steps[0])
+	require.Equal(t, store.MigrationStep{Version: now + 1, Name: fmt.Sprint("later_", now+1), SQL: widen, Rows: map[string]int64{}}, p.Steps[0])
 	schema := postgres.Options{Schema: "public"}.Later(widen, rewrite)
 	p, err = schemaOf(t, dsn, schema).Plan(t.Context())
 	require.NoError(t, err)
@@ -191,15 +194,15 @@ func TestADryRunSaysWhatWouldBeDoneAndChangesNothing(t *testing.T) {
 	require.Equal(t, map[string]int64{"durable_runs": 4}, p.Steps[1].Rows)
 	db := raw(t, dsn)
 	require.Empty(t, copies(t, db))
-	require.Equal(t, 1, version(t, db))
+	require.Equal(t, now, version(t, db))
 	require.Equal(t, before, allRuns(t, openOptions(t, dsn, postgres.Options{})))
 
 	p, err = schemaOf(t, dsn, postgres.Options{}).Plan(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, store.MigrationPlan{Have: 1, Know: 1}, p)
+	require.Equal(t, store.MigrationPlan{Have: now, Know: now}, p)
 	p, err = schemaOf(t, dsn, postgres.Options{Schema: "not_yet"}).Plan(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, []any{0, 1, false, 1}, []any{p.Have, p.Know, p.Backup, len(p.Steps)})
+	require.Equal(t, []any{0, now, false, now}, []any{p.Have, p.Know, p.Backup, len(p.Steps)})
 	var there bool
 	require.NoError(t, db.Get(&there, "SELECT to_regnamespace('not_yet') IS NOT NULL"))
 	require.False(t, there)
@@ -209,8 +212,8 @@ func TestAMigrationThatFailsLeavesTheStoreToTheProgramBefore(t *testing.T) {
 	dsn, before := filled(t)
 	db := raw(t, dsn)
 	_, err := postgres.OpenOptions(dsn, postgres.Options{}.Later(widen, fails))
-	require.ErrorContains(t, err, "later_3")
-	require.Equal(t, 1, version(t, db))
+	require.ErrorContains(t, err, fmt.Sprint("later_", now+2))
+	require.Equal(t, now, version(t, db))
 	require.Empty(t, copies(t, db), "the backup is undone with what it was made for")
 	s := openOptions(t, dsn, postgres.Options{})
 	require.Equal(t, before, allRuns(t, s))
@@ -239,12 +242,12 @@ func TestASessionThatEndsInTheMiddleOfAMigrationLeavesTheSchemaAsItWas(t *testin
 			WHERE datname = current_database() AND query LIKE '%pg_sleep(600)%' AND wait_event = 'PgSleep'`))
 		return n == 1
 	}, 30*time.Second, 10*time.Millisecond)
-	require.ErrorContains(t, <-done, "later_3")
-	require.Equal(t, 1, version(t, db))
+	require.ErrorContains(t, <-done, fmt.Sprint("later_", now+2))
+	require.Equal(t, now, version(t, db))
 	require.Empty(t, copies(t, db))
 	require.Equal(t, before, allRuns(t, openOptions(t, dsn, postgres.Options{})))
 	openOptions(t, dsn, postgres.Options{}.Later(widen, rewrite))
-	require.Equal(t, 3, version(t, db))
+	require.Equal(t, now+2, version(t, db))
 	require.Len(t, copies(t, db), 1)
 }
 
@@ -321,9 +324,9 @@ func TestManualMigrationsAreLeftToTheOperator(t *testing.T) {
 	_, err := postgres.OpenOptions(dsn, o)
 	var e *store.SchemaError
 	require.ErrorAs(t, err, &e)
-	require.Equal(t, []int{1, 2}, []int{e.Have, e.Know})
+	require.Equal(t, []int{now, now + 1}, []int{e.Have, e.Know})
 	require.ErrorContains(t, err, "call Migrate of postgres.OpenSchema")
-	require.Equal(t, 1, version(t, raw(t, dsn)))
+	require.Equal(t, now, version(t, raw(t, dsn)))
 	_, err = schemaOf(t, dsn, o).Migrate(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, before, allRuns(t, openOptions(t, dsn, o)))

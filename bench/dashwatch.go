@@ -1,0 +1,121 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
+)
+
+// watching compares the steps of runs that are watched and runs that are not.
+type watching struct {
+	workflow *durable.Workflow[int, int]
+	steppers []*stepper
+	size     dashes
+	site     string
+}
+
+// start starts the run of the stepper with the number i; end ends it.
+func (w *watching) start(ctx context.Context, i int) (run *durable.Run[int], end func(), err error) {
+	run, err = w.workflow.Start(ctx, fmt.Sprintf("stepping-%d", i), i)
+	return run, func() { close(w.steppers[i].blocks) }, err
+}
+
+// list takes spells of one run in turn: with nobody, and with a crowd that watches
+// the list. The crowd comes and goes beside the clock.
+func (w *watching) list(ctx context.Context) ([]pair, error) {
+	run, end, err := w.start(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	alone := func() (float64, error) { return w.spell(ctx, run) }
+	watched := func() (float64, error) {
+		leave, err := crowdOf(ctx, w.site+"/api/stream", w.size.Clients)
+		if err != nil {
+			return 0, err
+		}
+		us, err := w.spell(ctx, run)
+		leave()
+		if err != nil {
+			return 0, err
+		}
+		return us, w.deserted(ctx)
+	}
+	return pairs(w.size.Pairs, alone, watched)
+}
+
+// spell is what a step of the first stepper takes, over as long as Spell.
+func (w *watching) spell(ctx context.Context, run *durable.Run[int]) (float64, error) {
+	var took time.Duration
+	const at = 50
+	steps := 0
+	for took < w.size.Spell {
+		d, err := w.steppers[0].block(ctx, run, at)
+		if err != nil {
+			return 0, err
+		}
+		took += d
+		steps += at
+	}
+	return micros(took) / float64(steps), nil
+}
+
+// deserted waits until the server has noticed that the crowd is gone.
+func (w *watching) deserted(ctx context.Context) error {
+	for {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, w.site+"/api/health", nil)
+		if err != nil {
+			return err
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			return err
+		}
+		var health struct {
+			Streams *int `json:"streams"`
+		}
+		err = json.NewDecoder(resp.Body).Decode(&health)
+		_ = resp.Body.Close()
+		switch {
+		case err != nil:
+			return err
+		case health.Streams == nil:
+			return errors.New("/api/health does not say how many streams are open")
+		case *health.Streams == 0:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// run takes blocks of two runs in turn, one of which a crowd watches all the time:
+// what it is sent comes of the steps of that run alone.
+func (w *watching) run(ctx context.Context) ([]pair, error) {
+	sides := [2]block{}
+	for i := range sides {
+		run, end, err := w.start(ctx, 1+i)
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+		sides[i] = func() (float64, error) {
+			d, err := w.steppers[1+i].block(ctx, run, w.size.Block)
+			return micros(d) / float64(w.size.Block), err
+		}
+	}
+	leave, err := crowdOf(ctx, w.site+"/api/runs/stepping-2/stream", w.size.Clients)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	return pairs(w.size.Pairs, sides[0], sides[1])
+}
