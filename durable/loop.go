@@ -274,7 +274,7 @@ func (e *Engine) take(row store.Run, s *segment, k *known) *run {
 	r := e.newRun(row, e.codeOf(&row))
 	r.enterSegment(s)
 	r.fromClaim, r.known = true, k
-	r.silent.Store(row.Status == store.Waiting)
+	r.silent.Store(row.Status != store.Running)
 	e.drop(row.ID) // of ours, if it was lost and is claimed back
 	r.log(slog.LevelDebug, "durable: run claimed", slog.String("status", string(row.Status)), slog.Int("strikes", int(row.Strikes)))
 	e.begin(r)

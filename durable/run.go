@@ -51,9 +51,9 @@ type run struct {
 
 	// fromClaim: it counts against Options.MaxRuns.
 	fromClaim bool
-	// silent: it was claimed while it waited and the row still says so. A body
-	// that kills the process must not find it like that, or nobody would count
-	// the strike.
+	// silent: it was claimed while it waited or was interrupted, and the row still
+	// says that it waits or is resuming. A body must not find it like that; see
+	// confess.
 	silent atomic.Bool
 
 	strands    sync.Map       // goroutines of branches: id to *strand
