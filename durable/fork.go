@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -104,7 +105,7 @@ func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, er
 	}
 	p.forget(half, o.At)
 	if len(p.scopes[undoScope]) > 0 {
-		e.log.Warn("durable: a run is forked whose effects were undone when it ended: the fork takes its steps for done; see ForkOptions.At", "run", id)
+		e.logRun(slog.LevelWarn, v.row, "durable: a run is forked whose effects were undone when it ended: the fork takes its steps for done; see ForkOptions.At")
 	}
 	for tries := 0; ; tries++ {
 		name := o.ID
@@ -119,7 +120,7 @@ func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, er
 		switch {
 		case err == nil:
 			span.End()
-			e.log.Info("durable: run forked", "run", name, "workflow", v.row.Workflow, "from", id, "events", len(change.Events))
+			e.logRun(slog.LevelInfo, change.Create, "durable: run forked", slog.String("from", id), slog.Int("events", len(change.Events)))
 			e.goOn(ctx, name)
 			return name, nil
 		case errors.Is(err, store.ErrExists) && o.ID == AutoID && tries < 8:

@@ -387,7 +387,7 @@ func (r *run) adopt(created *store.Event) error {
 		r.forkSeeds = d.Fork.Seeds
 	}
 	r.headers, r.exclusive = d.Headers, d.Exclusive
-	r.eng.compareEnvironment(&r.row, d.Environment)
+	r.compareEnvironment(d.Environment)
 	if d.Deadline != 0 {
 		r.deadline = d.Deadline
 	}
