@@ -194,6 +194,7 @@ func (v *view) forked(ctx context.Context, name string, p *past, events []store.
 	_, _ = rand.Read(seed[:]) // never fails, says its documentation
 	born.Seed = hex.EncodeToString(seed[:])
 	span := e.startSpan(ctx, &row, linkTo(parseTrace(v.row.Trace), linkForked))
+	born.Around = aroundStart(ctx, span)
 	created := store.Event{Type: store.WorkflowCreated, At: p.created.At, Data: born.encode(), Payload: input}
 	list := []store.Event{created}
 	for i := range kept {

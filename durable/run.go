@@ -46,6 +46,7 @@ type run struct {
 	deadline   store.Time             // when it is stopped by itself; 0: never
 	headers    map[string]string      // never changed once the run is launched or loaded
 	exclusive  []string               // keys it was started with; likewise
+	around     string                 // the surroundings of its start, see aroundStart; likewise
 	// body is the key of the step body under way, for messages.
 	body atomic.Pointer[string]
 
@@ -386,7 +387,7 @@ func (r *run) adopt(created *store.Event) error {
 	if d.Fork != nil {
 		r.forkSeeds = d.Fork.Seeds
 	}
-	r.headers, r.exclusive = d.Headers, d.Exclusive
+	r.headers, r.exclusive, r.around = d.Headers, d.Exclusive, d.Around
 	r.compareEnvironment(d.Environment)
 	if d.Deadline != 0 {
 		r.deadline = d.Deadline
