@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -300,7 +301,7 @@ func (a *archiver) write(ctx context.Context, id string, wait bool) {
 	if err == nil || ctx.Err() != nil {
 		return // who has ended it knows
 	}
-	a.eng.log.Error(fmt.Sprintf("[durable] git-store write failed for %s: %v", id, err), "run", id)
+	a.eng.logID(ctx, slog.LevelError, id, fmt.Sprintf("[durable] git-store write failed for %s: %v", id, err))
 }
 
 // copy writes a run and then its mark. A crash in between writes it again, which

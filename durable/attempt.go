@@ -158,6 +158,11 @@ func (s *scope) pauseUntil(at store.Time) error {
 		return err
 	}
 	// Not parked: the run counts as running, and stays loaded.
+	if at > s.run.eng.now() {
+		if err := s.run.confess(); err != nil {
+			return err
+		}
+	}
 	_, err := s.waitFor(&parking{until: at}, nil)
 	return err
 }

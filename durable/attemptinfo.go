@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"maps"
 	"reflect"
 	"time"
@@ -83,7 +84,7 @@ func Note(ctx context.Context, key string, v any) {
 		err = fmt.Errorf("the notes of one attempt are limited to %d bytes", maxNotes)
 	}
 	if err != nil {
-		a.step.call.scope.run.eng.log.Warn("durable: a note is dropped", "run", a.step.call.scope.run.id, "step", a.step.call.key, "key", key, "error", err)
+		a.step.call.scope.run.log(slog.LevelWarn, "durable: a note is dropped", slog.String("step", a.step.call.key), slog.Int("attempt", a.number), slog.String("key", key), slog.Any("error", err))
 		return
 	}
 	if a.notes == nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
@@ -194,7 +195,7 @@ func (e *Engine) edit(ctx context.Context, v *view, rv *revision, old *store.Eve
 	var owned *store.OwnedError
 	switch {
 	case err == nil:
-		e.log.Info("durable: a recorded result was edited", "run", row.ID, "step", old.Key, "branch", rv.plan.Branch, "by", o.By, "reason", o.Reason)
+		e.logRun(slog.LevelInfo, row, "durable: a recorded result was edited", slog.String("step", old.Key), slog.Int("branch", int(rv.plan.Branch)), slog.String("by", o.By), slog.String("reason", o.Reason))
 		return nil
 	case errors.As(err, &owned):
 		return &BusyError{RunID: row.ID, Owner: owned.Owner}

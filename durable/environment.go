@@ -2,6 +2,7 @@ package durable
 
 import (
 	"fmt"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -133,11 +134,11 @@ func (e *Environment) Differences(now *Environment) []string {
 
 // compareEnvironment tells of a run that goes on in another environment than it
 // was started in. It does not stop it: that is for the program to judge.
-func (e *Engine) compareEnvironment(row *store.Run, recorded *Environment) {
-	if row.Last == nil || row.Last.Type != store.RunResumed {
+func (r *run) compareEnvironment(recorded *Environment) {
+	if last := r.row.Last; last == nil || last.Type != store.RunResumed {
 		return
 	}
-	if list := recorded.Differences(e.environment); len(list) > 0 {
-		e.log.Warn("durable: the run is resumed in another environment than it was started in", "run", row.ID, "workflow", row.Workflow, "differences", list)
+	if list := recorded.Differences(r.eng.environment); len(list) > 0 {
+		r.log(slog.LevelWarn, "durable: the run is resumed in another environment than it was started in", slog.Any("differences", list))
 	}
 }

@@ -8,9 +8,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"time"
+
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -96,23 +99,26 @@ func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, er
 		return "", err
 	}
 	if len(f.past.scopes[undoScope]) > 0 {
-		e.log.Warn("durable: a run is forked whose effects were undone when it ended: the fork takes its steps for done; see ForkOptions.At", "run", id)
+		e.logRun(slog.LevelWarn, v.row, "durable: a run is forked whose effects were undone when it ended: the fork takes its steps for done; see ForkOptions.At")
 	}
 	for tries := 0; ; tries++ {
 		name := o.ID
 		if name == AutoID {
 			name = generateID(v.row.Workflow, e.now().Time(), tries)
 		}
-		change, err := v.forked(name, f, &o)
+		var span trace.Span
+		change, err := v.forked(name, f, &o, func(row *store.Run) string {
+			span = e.startSpan(ctx, row, linkTo(parseTrace(v.row.Trace), linkForked))
+			return aroundStart(ctx, span)
+		})
 		if err != nil {
 			return "", err
 		}
-		span := e.startSpan(ctx, change.Create, linkTo(parseTrace(v.row.Trace), linkForked))
 		err = e.commitFork(ctx, change)
 		switch {
 		case err == nil:
 			span.End()
-			e.log.Info("durable: run forked", "run", name, "workflow", v.row.Workflow, "from", id, "events", len(change.Events), "edited", len(f.edits), "by", o.By)
+			e.logRun(slog.LevelInfo, change.Create, "durable: run forked", slog.String("from", id), slog.Int("events", len(change.Events)), slog.Int("edited", len(f.edits)), slog.String("by", o.By))
 			e.goOn(ctx, name)
 			return name, nil
 		case errors.Is(err, store.ErrExists) && o.ID == AutoID && tries < 8:
@@ -155,8 +161,9 @@ func (e *Engine) sameFork(ctx context.Context, id string, source *store.Run, at 
 	return id, nil
 }
 
-// forked makes the change that creates the fork of v as the run name.
-func (v *view) forked(name string, f *forking, o *ForkOptions) (store.Change, error) {
+// forked makes the change that creates the fork of v as the run name. begin, unless
+// it is nil, begins the span of the new run, and returns what is around it.
+func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *store.Run) (around string)) (store.Change, error) {
 	e, now, p := v.eng, v.eng.now(), f.past
 	input, err := e.unseal(placeOf(v.row.ID, &p.created), p.created.Payload)
 	if err != nil {
@@ -186,6 +193,9 @@ func (v *view) forked(name string, f *forking, o *ForkOptions) (store.Change, er
 	var seed [8]byte
 	_, _ = rand.Read(seed[:]) // never fails, says its documentation
 	born.Seed = hex.EncodeToString(seed[:])
+	if begin != nil {
+		born.Around = begin(&row)
+	}
 	created := store.Event{Type: store.WorkflowCreated, At: p.created.At, Data: born.encode(), Payload: input}
 	list := []store.Event{created}
 	for i := range f.kept {

@@ -203,7 +203,7 @@ func (e *Engine) PlanFork(ctx context.Context, id string, o ForkOptions) (Plan, 
 	if name == AutoID {
 		name = generateID(v.row.Workflow, e.now().Time(), 0)
 	}
-	change, err := v.forked(name, f, &o)
+	change, err := v.forked(name, f, &o, nil)
 	if err != nil {
 		return Plan{}, err
 	}

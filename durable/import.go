@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/runfile"
@@ -80,7 +81,7 @@ func (e *Engine) Import(ctx context.Context, r io.Reader, o ImportOptions) (Impo
 		return Imported{}, fmt.Errorf("durable: importing run %s: %w", id, storeError(err))
 	}
 	e.archiver.want(id, in.final.Status)
-	e.log.Info("durable: run imported", "run", id, "workflow", f.Run.Workflow, "status", in.final.Status, "events", len(f.Events))
+	e.logRun(slog.LevelInfo, &f.Run, "durable: run imported", slog.String("status", string(in.final.Status)), slog.Int("events", len(f.Events)))
 	return Imported{RunID: id, Workflow: f.Run.Workflow, Status: in.final.Status, Events: len(f.Events)}, nil
 }
 

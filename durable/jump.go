@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -208,7 +209,7 @@ func (e *Engine) pauseFor(ctx context.Context, id, owner, reason string) error {
 // here, at once.
 func (e *Engine) goOn(ctx context.Context, id string) {
 	if _, err := e.claimIDs(context.WithoutCancel(ctx), []string{id}, &eventData{Executor: e.id, Resumed: true}); err != nil {
-		e.log.Warn("durable: a run could not be claimed at once; whoever serves it claims it soon", "run", id, "error", err)
+		e.logID(context.WithoutCancel(ctx), slog.LevelWarn, id, "durable: a run could not be claimed at once; whoever serves it claims it soon", slog.Any("error", err))
 		e.nudge(e.wake)
 	}
 }

@@ -57,7 +57,11 @@ func (r *run) logger() *slog.Logger {
 func (r *run) logAttrs() []slog.Attr {
 	attrs := make([]slog.Attr, 0, 8)
 	attrs = append(attrs, slog.String("run", r.id), slog.String("workflow", r.row.Workflow))
-	if sc := trace.SpanContextFromContext(r.ctx); sc.IsValid() {
+	sc := trace.SpanContextFromContext(r.ctx)
+	if !sc.IsValid() { // it has not entered its segment yet
+		sc = parseTrace(r.row.Trace)
+	}
+	if sc.IsValid() {
 		attrs = append(attrs, slog.String("trace_id", sc.TraceID().String()))
 	}
 	return attrs
@@ -72,15 +76,36 @@ func (r *run) log(level slog.Level, msg string, more ...slog.Attr) {
 
 // logRun writes a line about a run that is not executed here, which it names.
 func (e *Engine) logRun(level slog.Level, row *store.Run, msg string, more ...slog.Attr) {
+	e.logAbout(level, row.ID, row.Workflow, parseTrace(row.Trace).TraceID(), msg, more...)
+}
+
+func (e *Engine) logAbout(level slog.Level, id, workflow string, in trace.TraceID, msg string, more ...slog.Attr) {
 	ctx := context.Background()
 	if !e.log.Enabled(ctx, level) {
 		return
 	}
-	attrs := []slog.Attr{slog.String("run", row.ID), slog.String("workflow", row.Workflow)}
-	if sc := parseTrace(row.Trace); sc.IsValid() {
-		attrs = append(attrs, slog.String("trace_id", sc.TraceID().String()))
+	attrs := []slog.Attr{slog.String("run", id)}
+	if workflow != "" {
+		attrs = append(attrs, slog.String("workflow", workflow))
+	}
+	if in.IsValid() {
+		attrs = append(attrs, slog.String("trace_id", in.String()))
 	}
 	e.log.LogAttrs(ctx, level, msg, append(attrs, more...)...)
+}
+
+// logID is logRun where nothing but the id is known: the row is read, for the
+// trace. It is for lines that are rare, and says what it can if the store does
+// not answer.
+func (e *Engine) logID(ctx context.Context, level slog.Level, id, msg string, more ...slog.Attr) {
+	if !e.log.Enabled(ctx, level) {
+		return
+	}
+	row := store.Run{ID: id}
+	if h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true}); err == nil {
+		row = h.Run
+	}
+	e.logRun(level, &row, msg, more...)
 }
 
 // replayHandler drops what is logged while its scope is replayed.

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -32,17 +33,18 @@ func (l *lines) Write(p []byte) (int, error) {
 
 // of returns the lines with this message.
 func (l *lines) of(t *testing.T, msg string) []map[string]any {
+	return slices.DeleteFunc(l.all(t), func(m map[string]any) bool { return m["msg"] != msg })
+}
+
+func (l *lines) all(t *testing.T) (all []map[string]any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	var found []map[string]any
 	for line := range strings.Lines(l.buf.String()) {
 		var m map[string]any
 		require.NoError(t, json.Unmarshal([]byte(line), &m))
-		if m["msg"] == msg {
-			found = append(found, m)
-		}
+		all = append(all, m)
 	}
-	return found
+	return all
 }
 
 func TestTheLoggerOfARunNamesItAndIsSilentOnReplay(t *testing.T) {

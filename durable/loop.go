@@ -274,7 +274,7 @@ func (e *Engine) take(row store.Run, s *segment, k *known) *run {
 	r := e.newRun(row, e.codeOf(&row))
 	r.enterSegment(s)
 	r.fromClaim, r.known = true, k
-	r.silent.Store(row.Status == store.Waiting)
+	r.silent.Store(row.Status != store.Running)
 	e.drop(row.ID) // of ours, if it was lost and is claimed back
 	r.log(slog.LevelDebug, "durable: run claimed", slog.String("status", string(row.Status)), slog.Int("strikes", int(row.Strikes)))
 	e.begin(r)
@@ -321,7 +321,7 @@ func (e *Engine) begin(r *run) {
 	ev.Sum = store.Seal(r.id, r.head.sum, &ev)
 	change := store.Change{RunID: r.id, Expect: store.Expect{Epoch: r.head.epoch}, Events: []store.Event{ev}, Row: &store.RowPatch{Status: &interrupted}, Yield: true}
 	if err := e.store.Commit(context.Background(), []store.Change{change})[0]; err != nil {
-		e.log.Warn("durable: a run claimed during Close could not be given back; it is recovered like one that was interrupted", "run", r.id, "error", err)
+		r.log(slog.LevelWarn, "durable: a run claimed during Close could not be given back; it is recovered like one that was interrupted", slog.Any("error", err))
 	}
 	close(r.recorded)
 	close(r.ended)

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"context"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -113,24 +114,33 @@ func (r *run) follow() *store.RowPatch {
 // syncRow writes the row if it is not up to date and nothing else is about to be
 // written.
 func (r *run) syncRow() error {
-	c := r.eng.committer
-	c.mu.Lock()
-	stale := r.wanted() != r.rowSays
-	c.mu.Unlock()
-	if !stale {
+	if !r.rowStale() {
 		return nil
 	}
 	return r.write(&write{})
 }
 
-// confess writes that r is running again, before a body runs that may kill the
-// process, if it was claimed while it waited and has written nothing since: the
-// next claim must count the strike. An ordinary wake-up costs no such write.
+func (r *run) rowStale() bool {
+	c := r.eng.committer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return r.wanted() != r.rowSays
+}
+
+// confess writes that r is running again, if it was claimed while it waited or
+// was interrupted and has written nothing since. It comes before a body, which
+// may kill the process: the next claim of a run that waited must count the
+// strike. And it comes where the replay of a resumed run is over and something
+// long may begin, the pause before an attempt or a body: until its end the row
+// would say that the run is resuming. An ordinary wake-up costs no such write, a
+// resume at most one, and a replay with nothing new behind it none.
 func (r *run) confess() error {
-	if r.silent.Load() && r.silent.CompareAndSwap(true, false) {
-		return r.syncRow()
+	if !r.silent.Load() || !r.silent.CompareAndSwap(true, false) || !r.rowStale() {
+		return nil
 	}
-	return nil
+	// Not by write: nothing is recorded by it, which would end the trial of a
+	// suspect before the body that is suspected.
+	return r.eng.committer.commit(context.Background(), r, &write{})
 }
 
 // waitFor waits until ready is closed, the time of p has come, or no further

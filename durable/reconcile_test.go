@@ -96,7 +96,7 @@ func TestRecoverRepairsFirstUnderEveryPolicy(t *testing.T) {
 			rep := w.boot(t, with(wf))
 			require.Len(t, rep.Repaired, 1)
 			require.Equal(t, durable.CodeA2, rep.Repaired[0].Code)
-			require.Equal(t, []string{"INFO Recovered workflow r: A2: Status processing but has pending interaction. Created branch 1 from event 3"}, w.log.find("Recovered workflow"))
+			require.Equal(t, []string{"INFO Recovered workflow r: A2: Status processing but has pending interaction. Created branch 1 from event 3 run=r workflow=w"}, w.log.find("Recovered workflow"))
 			row := w.eventually("r", want)
 			require.Equal(t, int32(1), row.Branch)
 			require.Equal(t, map[string]int{"a": 1}, done)

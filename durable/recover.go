@@ -326,7 +326,7 @@ func (e *Engine) try(id string) {
 	}
 	runs, err := e.claimIDs(e.loop, []string{id}, &eventData{Executor: e.id})
 	if err != nil {
-		e.log.Warn("durable: a suspect could not be claimed; the next beat finds it", "run", id, "error", err)
+		e.logID(e.loop, slog.LevelWarn, id, "durable: a suspect could not be claimed; the next beat finds it", slog.Any("error", err))
 		return
 	}
 	for _, r := range runs {

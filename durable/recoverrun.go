@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -258,9 +259,9 @@ func (e *Engine) repair(ctx context.Context, t *torn, f *finding) (int32, error)
 		return 0, err
 	}
 	if f.cut {
-		e.log.Info(fmt.Sprintf("Recovered workflow %s: %s. Created branch %d from event %d", row.ID, f.reason(), branch, f.after))
+		e.logRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Created branch %d from event %d", row.ID, f.reason(), branch, f.after))
 	} else {
-		e.log.Info(fmt.Sprintf("Recovered workflow %s: %s. Pinned to version %s on branch %d", row.ID, f.reason(), f.version, branch))
+		e.logRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Pinned to version %s on branch %d", row.ID, f.reason(), f.version, branch))
 	}
 	e.notify([]string{row.ID})
 	e.nudge(e.wake)
@@ -333,7 +334,7 @@ func (e *Engine) recoverFirst(ctx context.Context, v *view, dry bool) (repaired 
 		return false, "", err
 	}
 	if rec.Needed {
-		e.log.Info("Applied recovery: " + rec.Reason)
+		e.logRun(slog.LevelInfo, v.row, "Applied recovery: "+rec.Reason)
 	}
 	return true, "", nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -104,7 +105,7 @@ func (e *Engine) Repair(ctx context.Context, id string, o RepairOptions) (Repair
 	if err := e.mend(ctx, a, plan); err != nil {
 		return rep, fmt.Errorf("durable: repairing run %s: %w", id, storeError(err))
 	}
-	e.log.Warn("durable: run repaired", "run", id, "workflow", a.v.Workflow, "did", plan.did, "again", plan.again)
+	e.logRun(slog.LevelWarn, &a.h.Run, "durable: run repaired", slog.Any("did", plan.did), slog.Any("again", plan.again))
 	e.nudge(e.wake)
 	return rep, nil
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -148,7 +149,7 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 		return rv.plan, fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))
 	}
 	if len(runs) > 0 {
-		e.log.Info(rv.plan.String(), "run", id, "workflow", row.Workflow, "branch", rv.plan.Branch, "skipped", len(rv.plan.Skipped), "again", len(rv.plan.Again))
+		e.logRun(slog.LevelInfo, row, rv.plan.String(), slog.Int("branch", int(rv.plan.Branch)), slog.Int("skipped", len(rv.plan.Skipped)), slog.Int("again", len(rv.plan.Again)))
 		return rv.plan, nil
 	}
 	return rv.plan, e.notClaimed(ctx, row, reopened)

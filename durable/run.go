@@ -42,14 +42,15 @@ type run struct {
 	deadline   store.Time             // when it is stopped by itself; 0: never
 	headers    map[string]string      // never changed once the run is launched or loaded
 	exclusive  []string               // keys it was started with; likewise
+	around     string                 // the surroundings of its start, see aroundStart; likewise
 	// body is the key of the step body under way, for messages.
 	body atomic.Pointer[string]
 
 	// fromClaim: it counts against Options.MaxRuns.
 	fromClaim bool
-	// silent: it was claimed while it waited and the row still says so. A body
-	// that kills the process must not find it like that, or nobody would count
-	// the strike.
+	// silent: it was claimed while it waited or was interrupted, and the row still
+	// says that it waits or is resuming. A body must not find it like that; see
+	// confess.
 	silent atomic.Bool
 
 	strands    sync.Map       // goroutines of branches: id to *strand

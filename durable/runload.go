@@ -96,8 +96,8 @@ func (r *run) adopt(created *store.Event) error {
 	if d.Fork != nil {
 		r.forkSeeds = d.Fork.Seeds
 	}
-	r.headers, r.exclusive = d.Headers, d.Exclusive
-	r.eng.compareEnvironment(&r.row, d.Environment)
+	r.headers, r.exclusive, r.around = d.Headers, d.Exclusive, d.Around
+	r.compareEnvironment(d.Environment)
 	if d.Deadline != 0 {
 		r.deadline = d.Deadline
 	}

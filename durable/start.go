@@ -225,6 +225,7 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	_, _ = rand.Read(b[:]) // never fails, says its documentation
 	born := &eventData{Seed: hex.EncodeToString(b[:]), Declared: steps, Headers: o.headers, Deadline: row.DeadlineAt, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.environment}
 	span = e.startSpan(ctx, &row)
+	born.Around = aroundStart(ctx, span)
 	created = store.Event{Type: store.WorkflowCreated, Data: born.encode()}
 	created.Payload = e.seal(placeOf(id, &created), input)
 	return row, created, binary.BigEndian.Uint64(b[:]), span
@@ -250,7 +251,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	r.start = span
 	r.head = logHead{epoch: row.Epoch}
 	r.lastAt = row.CreatedAt
-	r.headers, r.exclusive = o.headers, o.exclusive
+	r.headers, r.exclusive, r.around = o.headers, o.exclusive, aroundStart(ctx, span)
 	r.input, r.seed = input, seed
 	r.deliver(e.firstMail(id, o.mail))
 	if r.input == nil {

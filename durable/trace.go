@@ -160,13 +160,7 @@ func (e *Engine) startSpan(ctx context.Context, row *store.Run, links ...trace.L
 	if !span.IsRecording() {
 		return span
 	}
-	span.SetAttributes(attrRun.String(row.ID), attrWorkflow.String(row.Workflow), attrVersion.String(row.Version))
-	if row.Parent != "" {
-		span.SetAttributes(attrParentRun.String(row.Parent), attrKey.String(row.ParentKey))
-	}
-	if row.ForkedFrom != "" {
-		span.SetAttributes(attrForkedFrom.String(row.ForkedFrom))
-	}
+	describeStart(span, row, row.Version)
 	for _, l := range links {
 		if l.SpanContext.IsValid() {
 			span.AddLink(l)

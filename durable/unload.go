@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -25,6 +27,7 @@ type dormant struct {
 	later bool       // it is in a later generation than its first
 	wake  store.Time // when it goes on by itself; 0: only by a message
 	seen  int64      // number of the last message it has looked at
+	trace trace.TraceID
 	place int        // in the heap of those that have a time; -1: in none
 	due   store.Time // when it was to go on, if loading it was put off since; 0: it was not
 
@@ -94,7 +97,7 @@ func (r *run) unload() {
 // layDown replaces r, all of whose goroutines have ended, by what is kept of it
 // while it waits.
 func (e *Engine) layDown(r *run) {
-	d := &dormant{id: r.id, def: r.def, epoch: r.row.Epoch, later: r.row.Generation > 0, wake: r.rowSays.wake, seen: r.unloadSeen, place: -1}
+	d := &dormant{id: r.id, def: r.def, epoch: r.row.Epoch, later: r.row.Generation > 0, wake: r.rowSays.wake, seen: r.unloadSeen, trace: parseTrace(r.row.Trace).TraceID(), place: -1}
 	defer e.forget(r)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -247,7 +250,7 @@ func (e *Engine) load(ctx context.Context, d *dormant) {
 		return // whoever claims it next goes on with it
 	case errors.Is(err, store.ErrNotFound):
 	case err != nil:
-		e.log.Warn("durable: a waiting run could not be loaded; it is tried again", "run", d.id, "error", err)
+		e.logAbout(slog.LevelWarn, d.id, d.def.name, d.trace, "durable: a waiting run could not be loaded; it is tried again", slog.Any("error", err))
 		e.postpone(d, loadPause)
 		return
 	case h.Run.Owner == e.id && h.Run.Epoch == d.epoch && !h.Run.Status.Terminal():
@@ -271,7 +274,7 @@ func (e *Engine) load(ctx context.Context, d *dormant) {
 		}
 		return
 	}
-	e.log.Debug("durable: a waiting run is no longer ours", "run", d.id)
+	e.logAbout(slog.LevelDebug, d.id, d.def.name, d.trace, "durable: a waiting run is no longer ours")
 	e.drop(d.id)
 	e.notify([]string{d.id})
 }

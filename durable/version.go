@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -101,6 +102,6 @@ func (e *Engine) codeOf(row *store.Run) *definition {
 	if def == nil {
 		def = e.defs.find(row.Workflow, "")
 	}
-	e.log.Warn("durable: E1: the row of a run names no version", "run", row.ID, "workflow", row.Workflow, "initial", row.InitialVersion, "version", def.version)
+	e.logRun(slog.LevelWarn, row, "durable: E1: the row of a run names no version", slog.String("initial", row.InitialVersion), slog.String("version", def.version))
 	return def
 }

@@ -12,7 +12,9 @@ const (
 	Pending Status = "pending"
 	// Running: its owner executes it.
 	Running Status = "running"
-	// Resuming: claimed after an interruption; its owner replays the history.
+	// Resuming: claimed after an interruption; its owner replays the history, or
+	// has not written anything since. An engine says that it is running before
+	// the first new body begins.
 	Resuming Status = "resuming"
 	// Waiting: every branch of it waits for a timer, a signal or a child.
 	Waiting Status = "waiting"

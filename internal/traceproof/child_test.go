@@ -39,6 +39,8 @@ type orders struct {
 	Dir          string // where flags are
 	OTLP         string // URL of the receiver
 	Life         int
+	KeepIDs      bool // the tracer has durable.SpanIDs
+	BornDead     bool // the process hangs behind the commit that starts the order
 }
 
 // lease is that of every life; a child whose predecessor was killed need not
@@ -152,13 +154,20 @@ func (o orders) live() error {
 	if err != nil {
 		return err
 	}
+	if o.BornDead {
+		st = bornDead{st}
+	}
 	spans, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(o.OTLP+"/v1/traces"))
 	if err != nil {
 		return err
 	}
 	// One export for each span, before the program goes on: what a kill loses
 	// is what was not ended.
-	tracing := sdktrace.NewTracerProvider(sdktrace.WithSyncer(spans))
+	options := []sdktrace.TracerProviderOption{sdktrace.WithSyncer(spans)}
+	if o.KeepIDs {
+		options = append(options, sdktrace.WithIDGenerator(durable.SpanIDs{}))
+	}
+	tracing := sdktrace.NewTracerProvider(options...)
 	metrics, err := otlpmetrichttp.New(ctx, otlpmetrichttp.WithEndpointURL(o.OTLP+"/v1/metrics"))
 	if err != nil {
 		return err
