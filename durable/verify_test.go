@@ -408,6 +408,9 @@ func TestHealthyRunsBesideACorruptOneGoOn(t *testing.T) {
 		w.rotting(t, rot{run: "r", event: at(3, bitFlips()["payload"])}, with(wf))
 		_, err := w.eng.Recover(context.Background())
 		require.NoError(t, err)
+		page, err := w.eng.List(context.Background(), store.Filter{})
+		require.NoError(t, err)
+		require.Len(t, page.Runs, 50, "the corrupt one is listed with the others")
 		for i := range 49 {
 			out, err := finish(t, w, wf, fmt.Sprintf("well-%d", i))
 			require.NoError(t, err)
