@@ -147,3 +147,18 @@ func TestEveryByteOfAHistoryThatIsAnotherOneIsFoundAndNothingIsMadeOfIt(t *testi
 		require.Empty(t, verify(t, w, "r").Findings, "it was the damage that was found")
 	})
 }
+
+// When a run must end is what its history says: a row that says otherwise is damaged,
+// and nothing is ended because of it.
+func TestADeadlineThatOnlyTheRowHasIsNotBelieved(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := crashed(t, w, &hold{})
+		w.rotting(t, rot{run: "r", row: func(r *store.Run) { r.DeadlineAt = 1 << 20 }}, with(wf))
+		require.Contains(t, verify(t, w, "r").Findings[0].Text, "its deadline is")
+		_, err := w.eng.Recover(context.Background())
+		require.NoError(t, err)
+		out, err := finish(t, w, wf, "r")
+		require.NoError(t, err)
+		require.Equal(t, "012", out)
+	})
+}

@@ -388,9 +388,7 @@ func (r *run) adopt(created *store.Event) error {
 	}
 	r.headers, r.exclusive = d.Headers, d.Exclusive
 	r.eng.compareEnvironment(&r.row, d.Environment)
-	if d.Deadline != 0 {
-		r.deadline = d.Deadline
-	}
+	r.deadline = d.Deadline // the row is a cache
 	r.adoptAttributes(d.Attributes)
 	r.answers = r.past.answers
 	r.input, r.inputAt = created.Payload, placeOf(r.id, created)
