@@ -21,9 +21,37 @@ var (
 func TestTheResumingGuideNamesWhatExists(t *testing.T) {
 	page, err := os.ReadFile("../docs/guides/resuming.md")
 	require.NoError(t, err)
+	require.Greater(t, commandsExist(t, page), 20)
+
+	events, err := os.ReadFile("../store/event.go")
+	require.NoError(t, err)
+	_, table, _ := strings.Cut(string(page), "| trigger |")
+	table, _, _ = strings.Cut(table, "\n\n")
+	named := guideEvent.FindAllStringSubmatch(table, -1)
+	require.Greater(t, len(named), 10)
+	for _, m := range named {
+		require.Contains(t, string(events), `Type = "`+m[1]+`"`)
+	}
+}
+
+// So are those of the other pages that have some within their text.
+func TestThePagesNameCommandsThatExist(t *testing.T) {
+	for _, name := range []string{"guides/troubleshooting.md", "care.md", "archive.md", "shell.md", "dashboard.md", "recovery.md"} {
+		page, err := os.ReadFile("../docs/" + name)
+		require.NoError(t, err)
+		n := commandsExist(t, page)
+		if name == "guides/troubleshooting.md" {
+			require.Greater(t, n, 10)
+		}
+	}
+}
+
+// commandsExist checks that there are the commands and flags that a page names, and
+// returns how many it names.
+func commandsExist(t *testing.T, page []byte) int {
+	t.Helper()
 	root := cli.Command(nil)
 	commands := guideCommand.FindAllStringSubmatch(string(page), -1)
-	require.Greater(t, len(commands), 20)
 	for _, m := range commands {
 		found, rest, err := root.Find(strings.Fields(m[1])[1:])
 		require.NoError(t, err, m[1])
@@ -35,14 +63,5 @@ func TestTheResumingGuideNamesWhatExists(t *testing.T) {
 			}
 		}
 	}
-
-	events, err := os.ReadFile("../store/event.go")
-	require.NoError(t, err)
-	_, table, _ := strings.Cut(string(page), "| trigger |")
-	table, _, _ = strings.Cut(table, "\n\n")
-	named := guideEvent.FindAllStringSubmatch(table, -1)
-	require.Greater(t, len(named), 10)
-	for _, m := range named {
-		require.Contains(t, string(events), `Type = "`+m[1]+`"`)
-	}
+	return len(commands)
 }

@@ -129,6 +129,9 @@ func (a *audit) checkRow() {
 	if last := row.Last; last != nil && last.Epoch != row.Epoch {
 		a.rowFinding("its epoch is %d, and that of its last event %d", row.Epoch, last.Epoch)
 	}
+	if want, ok := a.deadline(); ok && want != row.DeadlineAt {
+		a.rowFinding("its deadline is %s, and was set to %s", orNever(row.DeadlineAt), orNever(want))
+	}
 	if want, ok := a.attributes(); ok && !equalAttributes(want, row.Attributes) {
 		a.rowFinding("its attributes are %v, and were set to %v", row.Attributes, want)
 	}
@@ -139,6 +142,16 @@ func orNever(t store.Time) string {
 		return "not recorded"
 	}
 	return t.Time().String()
+}
+
+// deadline returns what the events say the deadline is; ok is false when they cannot
+// be believed as far as that.
+func (a *audit) deadline() (at store.Time, ok bool) {
+	if a.bad != 0 || a.unreadable || a.past.created.Seq == 0 {
+		return 0, false
+	}
+	born, err := dataOf(&a.past.created)
+	return born.Deadline, err == nil
 }
 
 // attributes returns what the events say the attributes are; ok is false when

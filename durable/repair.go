@@ -194,6 +194,10 @@ func (p *repairPlan) rebuild(a *audit) {
 		p.row.EndedAt = &at
 		p.did = append(p.did, "end: "+orNever(at))
 	}
+	if want, ok := a.deadline(); ok && want != row.DeadlineAt {
+		p.row.DeadlineAt = &want
+		p.did = append(p.did, "deadline: "+orNever(want))
+	}
 	if want, ok := a.attributes(); ok && !equalAttributes(want, row.Attributes) {
 		if p.row.Attributes = want; want == nil {
 			p.row.Attributes = map[string]string{}

@@ -98,9 +98,7 @@ func (r *run) adopt(created *store.Event) error {
 	}
 	r.headers, r.exclusive, r.around = d.Headers, d.Exclusive, d.Around
 	r.compareEnvironment(d.Environment)
-	if d.Deadline != 0 {
-		r.deadline = d.Deadline
-	}
+	r.deadline = d.Deadline // the row is a cache
 	r.adoptAttributes(d.Attributes)
 	r.answers = r.past.answers
 	r.input, r.inputAt = created.Payload, placeOf(r.id, created)

@@ -59,6 +59,16 @@ func (s *rotten) Load(ctx context.Context, id string, c store.Cursor) (*store.Hi
 	return h, nil
 }
 
+func (s *rotten) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
+	rows, err := s.disk.Claim(ctx, c)
+	for i := range rows {
+		if rows[i].ID == s.rot.run && s.rot.row != nil {
+			s.rot.row(&rows[i])
+		}
+	}
+	return rows, err
+}
+
 func (s *rotten) events(all iter.Seq2[store.Event, error], c store.Cursor, l store.Lineage) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
 		for e, err := range all {
@@ -315,6 +325,7 @@ func TestARowThatContradictsItsEventsIsFoundAndRebuilt(t *testing.T) {
 		"status":     {func(r *store.Run) { r.Status, r.Owner = store.Failed, "" }, "its status is failed"},
 		"generation": {func(r *store.Run) { r.Generation = 3 }, "generation 3"},
 		"attributes": {func(r *store.Run) { r.Attributes = map[string]string{"a": "b"} }, "its attributes are"},
+		"deadline":   {func(r *store.Run) { r.DeadlineAt = 1 << 20 }, "its deadline is"},
 		"seen":       {func(r *store.Run) { r.Seen = 12 }, "it has seen 12 messages"},
 	} {
 		inWorld(t, func(t *testing.T, w *world) {
@@ -408,6 +419,9 @@ func TestHealthyRunsBesideACorruptOneGoOn(t *testing.T) {
 		w.rotting(t, rot{run: "r", event: at(3, bitFlips()["payload"])}, with(wf))
 		_, err := w.eng.Recover(context.Background())
 		require.NoError(t, err)
+		page, err := w.eng.List(context.Background(), store.Filter{})
+		require.NoError(t, err)
+		require.Len(t, page.Runs, 50, "the corrupt one is listed with the others")
 		for i := range 49 {
 			out, err := finish(t, w, wf, fmt.Sprintf("well-%d", i))
 			require.NoError(t, err)

@@ -13,8 +13,9 @@ func TestGuidesShowTheExamples(t *testing.T) {
 		code   string
 		blocks int
 	}{
-		"docs/guides/state.md":   {"durable/example_state_test.go", 3},
-		"docs/guides/testing.md": {"durable/durabletest/example_test.go", 2},
+		"docs/guides/state.md":         {"durable/example_state_test.go", 3},
+		"docs/guides/testing.md":       {"durable/durabletest/example_test.go", 2},
+		"docs/guides/changing-code.md": {"durable/example_guide_test.go", 2},
 	} {
 		blocks := goBlock.FindAllStringSubmatch(read(t, page), -1)
 		require.Len(t, blocks, c.blocks, page)

@@ -112,6 +112,18 @@ func (m *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 	return rows, err
 }
 
+// Delete counts as a write.
+func (m *Store) Delete(ctx context.Context, d store.Deletion) (n int, err error) {
+	do, alive := m.step()
+	if do {
+		n, err = m.Store.Delete(ctx, d)
+	}
+	if !alive {
+		return 0, store.ErrClosed
+	}
+	return n, err
+}
+
 // Beat fails once it is dead.
 func (m *Store) Beat(ctx context.Context, x store.Executor) (store.Pulse, error) {
 	if m.IsDead() {
