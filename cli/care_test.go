@@ -12,13 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// damage changes a byte of what is recorded of a step's attempt.
+// damage changes a byte of what is recorded of an attempt of a step of order-42.
 func damage(d *desk, key string, attempt int) {
 	d.t.Helper()
 	db, err := sqlx.Open("sqlite3", filepath.Join(d.dir, "shop.db"))
 	require.NoError(d.t, err)
 	defer db.Close()
-	r, err := db.Exec(`UPDATE durable_events SET data = replace(data, 'bank', 'tank') WHERE key = ? AND attempt = ?`, key, attempt)
+	r, err := db.Exec(`UPDATE durable_events SET data = replace(data, 'bank', 'tank') WHERE key = ? AND attempt = ? AND place >> 28 = (SELECT no FROM durable_runs WHERE id = 'order-42')`, key, attempt)
 	require.NoError(d.t, err)
 	n, err := r.RowsAffected()
 	require.NoError(d.t, err)

@@ -205,8 +205,16 @@ func (l *local) stuck(ctx context.Context) ([]stuckRun, error) {
 		return nil, err
 	}
 	list := make([]stuckRun, 0, len(all))
+	nobody := map[string]bool{} // has the code of this workflow
 	for _, one := range all {
-		list = append(list, stuckRun{ID: one.RunID, Workflow: one.Workflow, Code: one.Code, Reason: one.Reason, Next: l.nextFor(ctx, one)})
+		reason := one.Reason
+		if _, known := nobody[one.Workflow]; one.Code == durable.CodeNotRegistered && !known {
+			nobody[one.Workflow] = !l.somebodyElseServes(ctx, one.Workflow) && !(l.mounted && l.call.serves(one.Workflow, ""))
+		}
+		if one.Code == durable.CodeNotRegistered && nobody[one.Workflow] {
+			reason = "nobody alive runs " + one.Workflow // what this program has says nothing of it
+		}
+		list = append(list, stuckRun{ID: one.RunID, Workflow: one.Workflow, Code: one.Code, Reason: reason, Next: l.nextFor(ctx, one)})
 	}
 	return list, nil
 }

@@ -3,10 +3,13 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -62,6 +65,25 @@ func (f *resumeFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.dryRun, "dry-run", false, "say what would be skipped and what would run, and do nothing")
 	fl.BoolVar(&f.verbose, "verbose", false, "say of each step what is restored")
 	fl.BoolVar(&f.detach, "detach", false, "do not stay: leave it to a program that serves the workflow")
+}
+
+// forced says what --force does to changed code: which of its steps the run did not
+// have when it was started, as far as both declare them.
+func forced(s *Session, now *durable.Standing) string {
+	line := "what the code calls is matched with the history by name"
+	var added []string
+	for _, name := range now.Names {
+		if len(s.declared) > 0 && !slices.Contains(s.declared, name) {
+			added = append(added, escape(name))
+		}
+	}
+	switch len(added) {
+	case 0:
+		return line + "."
+	case 1:
+		return line + "; " + added[0] + " is new."
+	}
+	return line + "; " + strings.Join(added, ", ") + " are new."
 }
 
 func (c *call) resumeLast(f resumeFlags) error {
@@ -130,7 +152,7 @@ func (c *call) resume(id string, f resumeFlags) error {
 		c.showPlan(c.err, s, standing, &plan, f.verbose)
 	}
 	if f.force {
-		c.say("Forced: what the code calls is matched with the history by name.")
+		c.say("Forced: %s", forced(s, &standing))
 	}
 	if f.detach {
 		return c.print(planOf(s, &plan), func() {})
@@ -251,6 +273,22 @@ func (c *call) notResumed(t target, s *Session, err error) error {
 		}
 		return c.notResumable(s, no.Reason)
 	}
+	return c.alsoNext(s, err)
+}
+
+// alsoNext adds to the refusal of a server, which is shown as the server says it,
+// what can be done instead.
+func (c *call) alsoNext(s *Session, err error) error {
+	var f *failure
+	if !errors.As(err, &f) || f.next != "" {
+		return err
+	}
+	switch f.code {
+	case "not_resumable":
+		f.next = c.notResumable(s, "").next
+	case "no_checkpoint":
+		f.next = "Restart from its input: " + c.self("resume", s.ID, "--force")
+	}
 	return err
 }
 
@@ -289,6 +327,16 @@ func (c *call) checkpoint(id, name string) (int64, error) {
 // firstCheckpoint returns the number of the first checkpoint that a history can
 // be cut behind; 1, its beginning, when there is none.
 func (c *call) firstCheckpoint(id string) int64 {
+	if r, ok := c.to.(*remote); ok {
+		page, err := r.c.Events(c.ctx, id, client.EventsOptions{Limit: 100})
+		if err == nil {
+			for i := range page.Events {
+				if store.Type(page.Events[i].Type).Stable() {
+					return page.Events[i].Seq
+				}
+			}
+		}
+	}
 	l, ok := c.to.(*local)
 	if !ok {
 		return 1

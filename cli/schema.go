@@ -143,6 +143,10 @@ func (c *call) migrate(dryRun, yes bool) error {
 		state.DryRun = true
 		return c.print(state, func() {
 			c.steps(c.out, &p)
+			if len(p.Steps) == 0 {
+				c.out.printf("Dry run: nothing changed.\n")
+				return
+			}
 			c.out.printf("Dry run: nothing changed. Apply: %s\n", c.self("schema", "migrate"))
 		})
 	}

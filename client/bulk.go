@@ -48,6 +48,8 @@ type BulkOutcome struct {
 	RunID  string `json:"run_id"`
 	Status string `json:"status"` // it was found in
 	Done   bool   `json:"done"`
+	// Recoverable: it was found failed by what may pass.
+	Recoverable bool `json:"recoverable,omitempty"`
 	// Code and Message of the refusal, as the act on this run alone would give.
 	Code    string `json:"code,omitempty"`
 	Message string `json:"message,omitempty"`

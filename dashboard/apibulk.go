@@ -131,7 +131,7 @@ func (h *handler) bulk(r *http.Request, act bulkAct, req *client.BulkRequest) (c
 
 // outcome adds what became of a run.
 func (h *handler) outcome(out *client.Bulk, row *store.Run, err error) {
-	o := client.BulkOutcome{RunID: row.ID, Status: string(row.Status), Done: err == nil}
+	o := client.BulkOutcome{RunID: row.ID, Status: string(row.Status), Done: err == nil, Recoverable: row.Status == store.Failed && row.Recoverable}
 	if err != nil {
 		_, p := h.problemOf(err)
 		o.Code, o.Message = p.Error.Code, p.Error.Message

@@ -43,7 +43,7 @@ func TestTheHealthOfTheSystemStandsAboveTheRuns(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 	st.broken.Store(true)
 	body := s.browse("/").body
-	require.Regexp(t, `<dt>Commit p99</dt><dd>\d+(\.\d)? m?s</dd>`, body)
+	require.Regexp(t, `<dt>Commit p99</dt><dd>\d+(\.\d)? [mµ]?s</dd>`, body)
 	require.Contains(t, body, "System is healthy")
 	require.Contains(t, body, "<dt>Timers late</dt><dd>0</dd>")
 

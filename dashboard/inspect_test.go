@@ -46,7 +46,7 @@ func TestTheInspectorSaysByWhichKeyAStepActedAndInWhichWorkTree(t *testing.T) {
 	s.until("r", "completed")
 
 	step := s.browse("/runs/r?step=make").body
-	require.Contains(t, step, "<dt>Idempotency key</dt><dd>"+durable.IdempotencyKeyOf("r", 0, "make")+"</dd>")
+	require.Contains(t, step, `<dt>Idempotency key</dt><dd class="mono">`+durable.IdempotencyKeyOf("r", 0, "make")+"</dd>")
 	require.Contains(t, step, "<dt>Git</dt><dd>main "+head[:7]+"</dd>")
 	require.Contains(t, step, "<dt>Git after it</dt><dd>main "+head[:7]+" (dirty)</dd>")
 	require.Contains(t, s.browse("/runs/r").body, "<dt>Git</dt><dd>main "+head[:7]+" (dirty)</dd>", "of the run: what its last command has left")

@@ -113,7 +113,7 @@ func (h *handler) showBulk(w http.ResponseWriter, r *http.Request, act bulkAct, 
 			reasons[strings.ReplaceAll(o.Message, o.RunID, "…")]++
 		}
 		if len(v.Shown) < bulkShown {
-			v.Shown = append(v.Shown, bulkRow{ID: o.RunID, URL: h.runURL(o.RunID), Message: outline.OneLine(o.Message, 300), Status: statusViews[store.Status(o.Status)], Done: o.Done})
+			v.Shown = append(v.Shown, bulkRow{ID: o.RunID, URL: h.runURL(o.RunID), Message: outline.OneLine(o.Message, 300), Status: statusOf(&store.Run{Status: store.Status(o.Status), Recoverable: o.Recoverable}), Done: o.Done})
 		}
 	}
 	for m, n := range reasons {
@@ -125,7 +125,11 @@ func (h *handler) showBulk(w http.ResponseWriter, r *http.Request, act bulkAct, 
 	v.Refusal = v.Refusal[:min(len(v.Refusal), 5)]
 	v.More = len(out.Runs) - len(v.Shown)
 	title := strings.ToUpper(act.name[:1]) + act.name[1:] + " all that match"
-	return h.render(w, r, http.StatusOK, "bulk", layout{Title: title, Nav: "runs", Body: v})
+	l := layout{Title: title, Nav: "runs", Body: v}
+	if err := h.badges(r.Context(), &l); err != nil {
+		return err
+	}
+	return h.render(w, r, http.StatusOK, "bulk", l)
 }
 
 // bulkLink leads from the list to the dry run of an act on all that it shows.

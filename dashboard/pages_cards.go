@@ -152,6 +152,9 @@ func millis(d time.Duration) string {
 	if d >= 100*time.Millisecond {
 		return outline.Duration(d)
 	}
+	if d < 100*time.Microsecond {
+		return outline.Duration(d)
+	}
 	return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
 }
 
@@ -167,5 +170,10 @@ func (h *handler) waitRow(a *durable.Approval) waitRow {
 func (h *handler) stuckRow(s *durable.Stuck) stuckView {
 	out := stuckView{Stuck: *s, URL: h.runURL(s.RunID)}
 	out.Reason = h.redact(s.Reason)
+	if s.Code == durable.CodeNotRegistered {
+		// What this process has registered says nothing of it.
+		out.Reason = "needs " + strings.TrimSpace(s.Workflow+" "+s.Version) + "; no live process serves it"
+		out.Next = "Start a program that has it."
+	}
 	return out
 }

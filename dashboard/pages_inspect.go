@@ -208,7 +208,7 @@ func (h *handler) fillFacts(v *inspectView, o *outline.Outline, row *outline.Row
 		fact("Its status", string(row.ChildStatus))
 	}
 	if row.Keyed() {
-		fact("Idempotency key", durable.IdempotencyKeyOf(o.Run.ID, int(o.Run.Generation), row.Key))
+		v.Facts = append(v.Facts, metaView{Before: "Idempotency key", Value: durable.IdempotencyKeyOf(o.Run.ID, int(o.Run.Generation), row.Key), Mono: true})
 	}
 	h.fillGit(v, row, show)
 	if row.Once {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -308,15 +309,7 @@ func (p *panelView) refuse(h *handler, err error) error {
 
 // fillPlan shows a plan of the engine.
 func (h *handler) fillPlan(p *panelView, plan *durable.Plan, o *outline.Outline) {
-	for _, key := range plan.Skipped {
-		item := planItem{Key: key, Icon: icon{"done", "c-done"}}
-		if r := o.Row(key); r != nil {
-			if _, took := o.Took(r); took != "" {
-				item.Note = took + " saved"
-			}
-		}
-		p.Skipped = append(p.Skipped, item)
-	}
+	p.Skipped = skipped(plan, o)
 	for _, key := range plan.Again {
 		if key != plan.Next.Key {
 			p.Again = append(p.Again, planItem{Key: key, Note: "same idempotency key", Icon: icon{"retry", "c-run"}})
@@ -334,7 +327,7 @@ func (h *handler) fillPlan(p *panelView, plan *durable.Plan, o *outline.Outline)
 			if r := o.Row(plan.Next.Key); r != nil && r.Max >= plan.Next.Attempt {
 				next.Note += fmt.Sprintf(" of %d", r.Max)
 			}
-			next.Detail = "Same idempotency key as before. Then whatever the code does next; that cannot be known from here."
+			next.Detail = "Same idempotency key as before" + shortKey(o, plan.Next.Key) + ". Then whatever the code does next; that cannot be known from here."
 		default:
 			next.Note = plan.Next.Kind
 			next.Detail = "Then whatever the code does next; that cannot be known from here."
@@ -344,6 +337,54 @@ func (h *handler) fillPlan(p *panelView, plan *durable.Plan, o *outline.Outline)
 	wire := h.wirePlan(plan)
 	p.Left, p.Warn = wire.Left, wire.Warnings
 	p.trim()
+}
+
+// skipped lists what is taken from history: steps, and a Map as a whole instead of
+// the steps of its items, in the order in which they were done.
+func skipped(plan *durable.Plan, o *outline.Outline) []planItem {
+	type done struct {
+		planItem
+		seq int64
+	}
+	var list []done
+	var maps []string
+	for _, l := range o.Lanes {
+		outline.Each(l.Rows, func(r *outline.Row) bool {
+			if r.Kind == outline.Map && r.State == outline.Done && (plan.Scope != "" || r.Outcome <= plan.From) {
+				list = append(list, done{planItem{Key: r.Key, Note: r.Label(), Icon: icon{"done", "c-done"}}, r.Outcome})
+				maps = append(maps, r.Key)
+			}
+			return true
+		})
+	}
+	for _, key := range plan.Skipped {
+		if slices.ContainsFunc(maps, func(m string) bool { return strings.HasPrefix(key, m+"[") }) {
+			continue
+		}
+		item := done{planItem: planItem{Key: key, Icon: icon{"done", "c-done"}}}
+		if r := o.Row(key); r != nil {
+			item.seq = r.Outcome
+			if _, took := o.Took(r); took != "" {
+				item.Note = took + " saved"
+			}
+		}
+		list = append(list, item)
+	}
+	slices.SortStableFunc(list, func(a, b done) int { return cmp.Compare(a.seq, b.seq) })
+	items := make([]planItem, 0, len(list))
+	for _, d := range list {
+		items = append(items, d.planItem)
+	}
+	return items
+}
+
+// shortKey is the beginning of a step's idempotency key.
+func shortKey(o *outline.Outline, key string) string {
+	r := o.Row(key)
+	if r == nil || !r.Keyed() {
+		return ""
+	}
+	return ", " + durable.IdempotencyKeyOf(o.Run.ID, int(o.Run.Generation), key)[:11] + "…"
 }
 
 // planShown bounds the lists of a panel.

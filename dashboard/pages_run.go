@@ -52,7 +52,10 @@ type runView struct {
 }
 
 // metaView is a word and what it says: "started 14:02:10".
-type metaView struct{ Before, Value, After, URL string }
+type metaView struct {
+	Before, Value, After, URL string
+	Mono                      bool
+}
 
 // A buttonView opens a panel.
 type buttonView struct {
@@ -111,7 +114,7 @@ func (h *handler) showRun(w http.ResponseWriter, r *http.Request) error {
 	l := layout{Title: id, Nav: "runs", Body: v, Stream: h.options.Prefix + "/api/runs/" + segment(id) + "/stream"}
 	switch o.Run.Status {
 	case store.Completed, store.Cancelled:
-		l.Stream = ""
+		l.Stream, l.Ended = "", true
 	case store.Failed:
 		// Its own stream has ended. When somebody resumes it, that of all runs
 		// says so.

@@ -144,6 +144,10 @@ func (h *handler) tabs(ctx context.Context, v *runsView, ts terms, ask *listing)
 			Word: view.Word, Icon: icon{view.Icon, "c-" + view.Class}, Count: counts[string(s)], URL: h.listURL(strings.TrimSpace("status:" + string(s) + " " + rest)),
 			Current: len(ask.filter.Statuses) == 1 && ask.filter.Statuses[0] == s,
 		})
+		if n := len(v.stuck); s == store.Failed && n > 0 && rest == "" {
+			// It is no status, and of a filter it is not known how many are stuck.
+			v.Tabs = append(v.Tabs, tabView{Word: "Stuck", Icon: icon{"stuck", "c-fail"}, Count: int64(n), URL: h.options.Prefix + "/stuck"})
+		}
 	}
 	return nil
 }

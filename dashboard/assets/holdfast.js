@@ -85,6 +85,7 @@ async function load(url, { hold = false, top = false } = {}) {
     if (body.dataset.stream !== doc.body.dataset.stream || body.dataset.concerns !== doc.body.dataset.concerns) {
       body.dataset.stream = doc.body.dataset.stream;
       body.dataset.concerns = doc.body.dataset.concerns;
+      body.toggleAttribute("data-ended", doc.body.hasAttribute("data-ended"));
       listen();
     }
     address = url;
@@ -287,7 +288,7 @@ async function paint() {
 function listen(was = "") {
   source?.close();
   source = null;
-  if (!body.dataset.stream) return say("Final", "off");
+  if (!body.dataset.stream) return say("ended" in body.dataset ? "Final" : "As loaded", "off");
   let nobody = was;
   source = new EventSource(body.dataset.stream);
   source.onopen = () => { say(nobody || "Live", nobody ? "off" : ""); changed(); };
