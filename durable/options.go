@@ -52,7 +52,9 @@ type Options struct {
 	// function's own is in docs/semantics.md; see KeepLoaded.
 	UnloadAfter time.Duration
 	// MaxRuns bounds how many runs claimed from the store are executed at a
-	// time; runs started here are not counted out. Zero: 1,000.
+	// time; runs started here are not counted out. Recover and the takeover of a
+	// dead executor's runs continue all of them, whatever it is; while there are
+	// more than it allows, no others are claimed. Zero: 1,000.
 	MaxRuns int
 	// QuarantineAfter is how many times in a row a run may end its process
 	// without recording anything before it is set aside; zero: 3.
