@@ -19,7 +19,7 @@ func object(t *testing.T, a answer) map[string]any {
 }
 
 func TestShowTellsTheWholeSessionAndWhenItWasSavedLast(t *testing.T) {
-	d := newDesk(t, "BANK_KEY=s3cret")
+	d := newDesk(t, "BANK_KEY=s3cret", "SHOP_PAUSE=600ms") // between its checkpoints a second passes
 	interrupted(d)
 	show := timeless(d.ok("shop durable sessions show order-42").out)
 	for _, line := range []string{
