@@ -78,6 +78,6 @@ func TestWithoutAnArchiveBelowItAHistoryTakesNothingForArchived(t *testing.T) {
 	require.ErrorIs(t, archive.Hydrate(t.Context(), nil, nil).Store(t.Context(), "r", nil), archive.ErrUnavailable)
 
 	o.Archive = archive.Hydrate(t.Context(), openGit(t, repository(t)), nil)
-	p = boot(t, st.Handle(), o)
+	_ = boot(t, st.Handle(), o)
 	archivedAs(t, o.Archive.(archive.Archive), "r", store.Completed)
 }

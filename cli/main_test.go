@@ -78,9 +78,10 @@ func (d *desk) sh(line string) answer {
 	cmd.Dir, cmd.Env = d.dir, d.env
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.WaitDelay = time.Second // what it started may hold the pipes
 	err := cmd.Run()
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if err != nil && ctx.Err() == nil && !errors.As(err, &exit) {
 		require.NoError(d.t, err, line)
 	}
 	require.NoError(d.t, ctx.Err(), "%s did not end; it printed:\n%s%s", line, &out, &errs)
