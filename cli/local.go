@@ -67,19 +67,20 @@ func (l *local) sessions(ctx context.Context, q query) ([]Session, int64, error)
 	}
 	names := declared{}
 	var list []Session
-	add := func(row *store.Run) bool {
-		list = append(list, *l.read(ctx, row, live, names))
-		return q.limit == 0 || len(list) < q.limit
-	}
 	if q.resumable {
+		var rows []store.Run
 		for row, err := range l.eng.ListResumable(ctx) {
 			if err != nil {
 				return nil, 0, err
 			}
-			if wanted(&row, q) && !add(&row) {
+			if !wanted(&row, q) {
+				continue
+			}
+			if rows = append(rows, row); len(rows) == q.limit {
 				break
 			}
 		}
+		list = l.readAll(ctx, rows, live, names)
 		return list, int64(len(list)), nil
 	}
 	f := store.Filter{Statuses: q.statuses, Workflows: q.workflows, WithLast: true}
@@ -87,7 +88,7 @@ func (l *local) sessions(ctx context.Context, q query) ([]Session, int64, error)
 	if err != nil {
 		return nil, 0, fmt.Errorf("counting runs: %w", err)
 	}
-	for more := true; more; {
+	for {
 		if f.Limit = 500; q.limit > 0 {
 			f.Limit = min(f.Limit, q.limit-len(list))
 		}
@@ -95,15 +96,11 @@ func (l *local) sessions(ctx context.Context, q query) ([]Session, int64, error)
 		if err != nil {
 			return nil, 0, err
 		}
-		for i := range p.Runs {
-			if more = add(&p.Runs[i]); !more {
-				break
-			}
+		list = append(list, l.readAll(ctx, p.Runs, live, names)...)
+		if f.After = p.Next; p.Next == "" || q.limit > 0 && len(list) >= q.limit {
+			return list, counts[""], nil
 		}
-		f.After = p.Next
-		more = more && p.Next != ""
 	}
-	return list, counts[""], nil
 }
 
 func wanted(row *store.Run, q query) bool {
@@ -122,22 +119,8 @@ func wanted(row *store.Run, q query) bool {
 // read adds to a row where the run stands. A run whose events cannot be read is
 // listed as corrupt, and keeps no other from being listed.
 func (l *local) read(ctx context.Context, row *store.Run, live map[string]store.Executor, names declared) *Session {
-	s := newSession(row, live)
-	h, err := l.st.Load(ctx, row.ID, store.Cursor{Tail: tailed, AfterMessage: 1<<63 - 1})
-	if err != nil {
-		s.unreadable(err)
-		return s
-	}
-	var tail []store.Event
-	for ev, err := range h.Events {
-		if err != nil {
-			s.unreadable(err)
-			break
-		}
-		tail = append(tail, ev)
-	}
-	s.locate(tail, names.of(ctx, l.st, row))
-	return s
+	tail, err := l.tail(ctx, row.ID)
+	return l.stands(ctx, row, tail, err, live, names)
 }
 
 func (s *Session) unreadable(err error) {
