@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -67,21 +68,32 @@ func (l *local) sessions(ctx context.Context, q query) ([]Session, int64, error)
 	}
 	names := declared{}
 	var list []Session
-	add := func(row *store.Run) bool {
-		if s := l.read(ctx, row, live, names); s.Resumable || !q.resumable {
-			list = append(list, *s)
-		}
-		return q.limit == 0 || len(list) < q.limit
-	}
 	if q.resumable {
+		var rows []store.Run
+		// Of those that the engine would resume, some have nothing to resume from.
+		look := func() {
+			for _, s := range l.readAll(ctx, rows, live, names) {
+				if s.Resumable && (q.limit == 0 || len(list) < q.limit) {
+					list = append(list, s)
+				}
+			}
+			rows = nil
+		}
 		for row, err := range l.eng.ListResumable(ctx) {
 			if err != nil {
 				return nil, 0, err
 			}
-			if wanted(&row, q) && !add(&row) {
+			if !wanted(&row, q) {
+				continue
+			}
+			if rows = append(rows, row); len(rows) == cmp.Or(q.limit, 500) {
+				look()
+			}
+			if q.limit > 0 && len(list) == q.limit {
 				break
 			}
 		}
+		look()
 		return list, int64(len(list)), nil
 	}
 	f := store.Filter{Statuses: q.statuses, Workflows: q.workflows, WithLast: true}
@@ -89,7 +101,7 @@ func (l *local) sessions(ctx context.Context, q query) ([]Session, int64, error)
 	if err != nil {
 		return nil, 0, fmt.Errorf("counting runs: %w", err)
 	}
-	for more := true; more; {
+	for {
 		if f.Limit = 500; q.limit > 0 {
 			f.Limit = min(f.Limit, q.limit-len(list))
 		}
@@ -97,15 +109,11 @@ func (l *local) sessions(ctx context.Context, q query) ([]Session, int64, error)
 		if err != nil {
 			return nil, 0, err
 		}
-		for i := range p.Runs {
-			if more = add(&p.Runs[i]); !more {
-				break
-			}
+		list = append(list, l.readAll(ctx, p.Runs, live, names)...)
+		if f.After = p.Next; p.Next == "" || q.limit > 0 && len(list) >= q.limit {
+			return list, counts[""], nil
 		}
-		f.After = p.Next
-		more = more && p.Next != ""
 	}
-	return list, counts[""], nil
 }
 
 func wanted(row *store.Run, q query) bool {
@@ -124,25 +132,8 @@ func wanted(row *store.Run, q query) bool {
 // read adds to a row where the run stands. A run whose events cannot be read is
 // listed as corrupt, and keeps no other from being listed.
 func (l *local) read(ctx context.Context, row *store.Run, live map[string]store.Executor, names declared) *Session {
-	s := newSession(row, live)
-	h, err := l.st.Load(ctx, row.ID, store.Cursor{Tail: tailed, AfterMessage: 1<<63 - 1})
-	if err != nil {
-		s.unreadable(err)
-		return s
-	}
-	var tail []store.Event
-	for ev, err := range h.Events {
-		if err != nil {
-			s.unreadable(err)
-			break
-		}
-		tail = append(tail, ev)
-	}
-	s.locate(tail, names.of(ctx, l.st, row))
-	if s.Code != durable.CodeDamaged {
-		s.judge(tail)
-	}
-	return s
+	tail, err := l.tail(ctx, row.ID)
+	return l.stands(ctx, row, tail, err, live, names)
 }
 
 func (s *Session) unreadable(err error) {

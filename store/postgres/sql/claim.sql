@@ -149,6 +149,8 @@ WHERE e.beat_at + e.lease < (extract(epoch FROM clock_timestamp()) * 1000000)::b
 -- What a beat brings back: mail, the next wake-up, and whether something is
 -- due. $1 now, $5 the executor; '' when it leaves, and owns nothing. Each part
 -- asks in the order of an index, which keeps the planner from reading it all.
+-- Who serves nothing, as a terminal does, asks about none but its own runs: it
+-- would look at all that sleep and find that they are not for it.
 SELECT 'mail' AS kind, l.id AS name, l.inbox AS n, l.no AS ord
 FROM unnest(ARRAY['pending', 'running', 'resuming', 'waiting', 'interrupted']) AS st (status)
 CROSS JOIN LATERAL (
@@ -157,7 +159,7 @@ CROSS JOIN LATERAL (
   ORDER BY r.no) l
 UNION ALL
 (SELECT 'next', '', l.wake_at, 0::bigint
- FROM unnest($2::text[] || $5::text) AS o (owner)
+ FROM unnest(CASE WHEN cardinality($3::text[]) = 0 THEN ARRAY[$5::text] ELSE $2::text[] || $5::text END) AS o (owner)
  CROSS JOIN unnest(ARRAY['pending', 'running', 'resuming', 'waiting', 'interrupted']) AS st (status)
  CROSS JOIN LATERAL (
    SELECT r.wake_at FROM durable_runs r
@@ -184,7 +186,7 @@ UNION ALL
    ORDER BY r.queue, r.priority DESC LIMIT 1) l
  LIMIT 1)
 UNION ALL
-(SELECT 'due', '', 0::bigint, 0::bigint FROM unnest($2::text[]) AS o (owner)
+(SELECT 'due', '', 0::bigint, 0::bigint FROM unnest(CASE WHEN cardinality($3::text[]) = 0 THEN '{}'::text[] ELSE $2::text[] END) AS o (owner)
  CROSS JOIN LATERAL (
    SELECT 1 FROM durable_runs r
    WHERE r.owner = o.owner AND r.status = 'waiting' AND r.wake_at <> 0 AND r.wake_at <= $1 AND (NOT r.paused OR r.cancel_asked)
@@ -192,7 +194,7 @@ UNION ALL
    ORDER BY r.wake_at LIMIT 1) l
  LIMIT 1)
 UNION ALL
-(SELECT 'due', '', 0::bigint, 0::bigint FROM unnest($2::text[]) AS o (owner)
+(SELECT 'due', '', 0::bigint, 0::bigint FROM unnest(CASE WHEN cardinality($3::text[]) = 0 THEN '{}'::text[] ELSE $2::text[] END) AS o (owner)
  CROSS JOIN LATERAL (
    SELECT 1 FROM durable_runs r
    WHERE r.owner = o.owner AND r.status = 'waiting' AND r.mail AND (NOT r.paused OR r.cancel_asked)

@@ -1,0 +1,75 @@
+package cli
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// readers is how many histories are read at a time for a list: on a server most of
+// what one takes is the way there and back.
+const readers = 4
+
+// readAll adds to rows where the runs stand, in the same order.
+func (l *local) readAll(ctx context.Context, rows []store.Run, live map[string]store.Executor, names declared) []Session {
+	type read struct {
+		tail []store.Event
+		err  error
+	}
+	reads := make([]read, len(rows))
+	var taken atomic.Int64
+	var all sync.WaitGroup
+	for range min(readers, len(rows)) {
+		all.Go(func() {
+			for {
+				i := int(taken.Add(1)) - 1
+				if i >= len(rows) {
+					return
+				}
+				reads[i].tail, reads[i].err = l.tail(ctx, rows[i].ID)
+			}
+		})
+	}
+	all.Wait()
+	list := make([]Session, len(rows))
+	for i := range rows {
+		list[i] = *l.stands(ctx, &rows[i], reads[i].tail, reads[i].err, live, names)
+	}
+	return list
+}
+
+// tail reads the end of a run's history. With an error it returns what could be
+// read.
+func (l *local) tail(ctx context.Context, id string) (tail []store.Event, err error) {
+	h, err := l.st.Load(ctx, id, store.Cursor{Tail: tailed, AfterMessage: 1<<63 - 1})
+	if err != nil {
+		return nil, err
+	}
+	tail = []store.Event{}
+	for ev, err := range h.Events {
+		if err != nil {
+			return tail, err
+		}
+		tail = append(tail, ev)
+	}
+	return tail, nil
+}
+
+// stands makes of a row and the end of its history what is shown. err is why that
+// could not be read, or not all of it; without a tail nothing was.
+func (l *local) stands(ctx context.Context, row *store.Run, tail []store.Event, err error, live map[string]store.Executor, names declared) *Session {
+	s := newSession(row, live)
+	if err != nil {
+		s.unreadable(err)
+	}
+	if tail != nil {
+		s.locate(tail, names.of(ctx, l.st, row))
+		if s.Code != durable.CodeDamaged {
+			s.judge(tail)
+		}
+	}
+	return s
+}
