@@ -1,6 +1,7 @@
 package durable_test
 
 import (
+	"bytes"
 	"context"
 	"testing"
 	"testing/synctest"
@@ -83,4 +84,44 @@ func TestAStartIsExportedAgainWhereItWas(t *testing.T) {
 			})
 		})
 	}
+}
+
+func TestTheStartOfACopyIsNotThatOfTheOriginal(t *testing.T) {
+	inTraceWorld(t, func(t *testing.T, w *traceWorld) {
+		options := func() durable.Options {
+			o := durable.Options{Workflows: []durable.Definition{twoSteps}}
+			o.TracerProvider = sdktrace.NewTracerProvider(sdktrace.WithSyncer(w.spans), sdktrace.WithIDGenerator(durable.SpanIDs{}))
+			return o
+		}
+		w.boot(t, options())
+		_, err := twoSteps.Start(w.ctx(), "r", 0)
+		require.NoError(t, err)
+		synctest.Wait()
+		var file bytes.Buffer
+		require.NoError(t, w.eng.Export(w.ctx(), "r", &file))
+		w.reboot(t, options())
+		_, err = w.eng.Import(w.ctx(), &file, durable.ImportOptions{NewID: "imported"})
+		require.NoError(t, err)
+		require.NoError(t, resume(w.eng, w.ctx(), "imported"))
+		_, err = w.eng.Fork(w.ctx(), "r", durable.ForkOptions{ID: "forked"})
+		require.NoError(t, err)
+		w.reboot(t, options())
+		of := map[string]map[trace.SpanID]int{}
+		for _, id := range []string{"r", "imported", "forked"} {
+			_, err = wait(t, w.world, twoSteps, id)
+			require.NoError(t, err)
+			of[id] = map[trace.SpanID]int{}
+		}
+		for _, s := range w.of("start two") {
+			of[attr(&s, "durable.run.id")][s.SpanContext.SpanID()]++
+		}
+		require.Empty(t, of["imported"], "it was started as another run")
+		for _, id := range []string{"r", "forked"} {
+			require.Len(t, of[id], 1, id)
+			for span, n := range of[id] {
+				require.Equal(t, 2, n, id)
+				require.NotContains(t, of[map[string]string{"r": "forked", "forked": "r"}[id]], span)
+			}
+		}
+	})
 }
