@@ -6,8 +6,18 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// act makes a command that asks something of one run.
+// act makes a command that asks something of one run, and says that it is done.
 func (a *app) act(name, short, long, said string, do func(ctx context.Context, t target, id, reason string) error, reasoned bool) *cobra.Command {
+	return a.actThen(name, short, long, do, reasoned, func(c *call, _ target, id string) error {
+		return c.print(map[string]any{"id": id, "done": said}, func() {
+			c.out.printf("Workflow %s %s\n", escape(id), said)
+		})
+	})
+}
+
+// actThen makes a command that asks something of one run; then says what came of
+// it.
+func (a *app) actThen(name, short, long string, do func(ctx context.Context, t target, id, reason string) error, reasoned bool, then func(c *call, t target, id string) error) *cobra.Command {
 	var reason string
 	example := "  durable " + name + " order-42"
 	if reasoned {
@@ -23,9 +33,7 @@ func (a *app) act(name, short, long, said string, do func(ctx context.Context, t
 			if err := do(c.ctx, t, args[0], reason); err != nil {
 				return err
 			}
-			return c.print(map[string]any{"id": args[0], "done": said}, func() {
-				c.out.printf("Workflow %s %s\n", escape(args[0]), said)
-			})
+			return then(c, t, args[0])
 		},
 	})
 	if reasoned {
@@ -35,10 +43,11 @@ func (a *app) act(name, short, long, said string, do func(ctx context.Context, t
 }
 
 func (a *app) cancelCommand() *cobra.Command {
-	return a.act("cancel", "End a run that has not ended",
+	return a.actThen("cancel", "End a run that has not ended",
 		`cancel asks a run to end. Steps under way have their context ended, no further one
-begins, and compensations run. It is kept whether somebody executes the run or not.`,
-		"cancelled", func(ctx context.Context, t target, id, reason string) error { return t.cancel(ctx, id, reason) }, true)
+begins, and compensations run. It is kept whether somebody executes the run or not:
+where nobody does, the run ends when somebody takes it up, and cancel says what to do.`,
+		func(ctx context.Context, t target, id, reason string) error { return t.cancel(ctx, id, reason) }, true, (*call).cancelled)
 }
 
 func (a *app) pauseCommand() *cobra.Command {

@@ -47,7 +47,7 @@ func TestTheOrdinaryCommandsKnowInterruptedRuns(t *testing.T) {
 	require.Contains(t, watch.err, "Nobody executes order-42 (interrupted")
 	require.Contains(t, watch.err, resume)
 
-	require.Contains(t, d.ok(`shop durable cancel order-42 --reason "changed my mind"`).out, "Workflow order-42 cancelled")
+	require.Contains(t, d.ok(`shop durable cancel order-42 --reason "changed my mind"`).out, "Workflow order-42 is interrupted (cancelling)")
 	ran := d.journal()
 	d.sh("shop durable run checkout --resume order-42") // whoever has the code carries it out, compensations included
 	require.Regexp(t, `(?m)^order-42\tcheckout\tcancelled\t`, d.ok("shop durable sessions ls").out)

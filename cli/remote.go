@@ -76,7 +76,7 @@ func (r *remote) said(err error) error {
 func rowOf(r *client.Run) *store.Run {
 	row := &store.Run{
 		ID: r.ID, Workflow: r.Workflow, Version: r.Version, InitialVersion: r.InitialVersion, Status: store.Status(r.Status), Code: r.Code, Reason: r.Reason,
-		Recoverable: r.Recoverable, Paused: r.Paused, Owner: r.Owner, Branch: int32(r.Branch), Generation: int32(r.Generation), Resumes: int32(r.Resumes),
+		Recoverable: r.Recoverable, Paused: r.Paused, CancelAsked: r.CancelAsked, Owner: r.Owner, Branch: int32(r.Branch), Generation: int32(r.Generation), Resumes: int32(r.Resumes),
 		Parent: r.Parent, ParentKey: r.ParentKey, ForkedFrom: r.ForkedFrom,
 		CreatedAt: store.TimeOf(r.CreatedAt), StartedAt: store.TimeOf(r.StartedAt), UpdatedAt: store.TimeOf(r.UpdatedAt), EndedAt: store.TimeOf(r.EndedAt),
 		WakeAt: store.TimeOf(r.WakeAt), DeadlineAt: store.TimeOf(r.DeadlineAt), Attributes: r.Attributes,

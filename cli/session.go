@@ -32,6 +32,7 @@ type Session struct {
 
 	Resumable   bool   `json:"resumable"`
 	Paused      bool   `json:"paused,omitempty"`
+	CancelAsked bool   `json:"cancel_asked,omitempty"` // and not carried out yet
 	Code        string `json:"code,omitempty"`
 	Reason      string `json:"reason,omitempty"`
 	Recoverable bool   `json:"recoverable,omitempty"`
@@ -72,7 +73,7 @@ func (s *Session) terminal() bool { return store.Status(s.Status).Terminal() }
 // newSession is what the row of a run says. live has the executors that live.
 func newSession(row *store.Run, live map[string]store.Executor) *Session {
 	s := &Session{
-		ID: row.ID, Workflow: row.Workflow, Version: row.Version, Status: string(row.Status), Paused: row.Paused,
+		ID: row.ID, Workflow: row.Workflow, Version: row.Version, Status: string(row.Status), Paused: row.Paused, CancelAsked: row.CancelAsked && !row.Status.Terminal(),
 		Code: row.Code, Reason: row.Reason, Recoverable: row.Recoverable && row.Status == store.Failed, Owner: row.Owner,
 		Parent: row.Parent, ForkedFrom: row.ForkedFrom, Resumes: int(row.Resumes), Branch: int(row.Branch), Iteration: int(row.Generation) + 1,
 		EndedAt: rfc3339(row.EndedAt), started: row.StartedAt,

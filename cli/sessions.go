@@ -128,9 +128,12 @@ func (s *stream) sessionTable(list []Session) table {
 	return t
 }
 
-// status is the status as a listing shows it: of a run that cannot be read, that.
+// status is the status as a listing shows it: of a run that cannot be read, that,
+// and of one whose cancel nobody has carried out yet.
 func (s *Session) status() string {
 	switch {
+	case s.CancelAsked:
+		return s.Status + " (cancelling)"
 	case s.Paused:
 		return s.Status + " (paused)"
 	case s.Code == "damaged":

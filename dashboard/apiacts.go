@@ -139,7 +139,26 @@ func (h *handler) postCancel(w http.ResponseWriter, r *http.Request) error {
 	if err := h.eng.Cancel(r.Context(), id, reason); err != nil {
 		return err
 	}
-	return h.done(w, r, id, fmt.Sprintf("Workflow %s cancelled", id))
+	run, err := h.run(r.Context(), id)
+	if err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, client.Done{RunID: id, Message: cancelMessage(&run), Run: &run})
+	return nil
+}
+
+// cancelMessage says what has become of a run whose cancel is recorded: whoever
+// executes it ends it, and nobody else does.
+func cancelMessage(run *client.Run) string {
+	switch {
+	case run.Status == "cancelled":
+		return fmt.Sprintf("Workflow %s cancelled", run.ID)
+	case run.Terminal():
+		return fmt.Sprintf("Workflow %s has %s before it could be cancelled", run.ID, run.Status)
+	case run.Nobody != "":
+		return fmt.Sprintf("Workflow %s is cancelled when somebody takes it up; %s", run.ID, run.Nobody)
+	}
+	return fmt.Sprintf("Workflow %s is being cancelled", run.ID)
 }
 
 // postPause serves POST /api/runs/{id}/pause.

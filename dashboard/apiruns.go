@@ -102,9 +102,9 @@ func nobody(r *store.Run, executors []store.Executor) string {
 		code += " version " + r.Version
 	}
 	switch {
-	case r.Paused:
+	case r.Paused && !r.CancelAsked: // a cancel ends a pause
 		return "it is paused: unpause it to let it go on"
-	case r.Status == store.Interrupted && r.Code != "" && r.Code != store.CodeNotRegistered:
+	case r.Status == store.Interrupted && r.Code != "" && r.Code != store.CodeNotRegistered && !r.Paused:
 		return "it was stopped and waits for a person: resume it"
 	case owned:
 		return ""

@@ -25,7 +25,7 @@ type pageAct struct {
 // notices are what a page may say about an act that was done. An address cannot
 // make it say anything else.
 var notices = map[string]string{
-	"resume": "Resumed.", "cancel": "Cancelled.", "pause": "Paused.", "unpause": "It goes on.", "approve": "Approved.", "reject": "Rejected.",
+	"resume": "Resumed.", "cancel": "Cancelled.", "cancelling": "The cancel is recorded.", "pause": "Paused.", "unpause": "It goes on.", "approve": "Approved.", "reject": "Rejected.",
 	"fork": "Forked: this is the copy.", "jump": "Taken back.", "edit": "The result was replaced. Resume the run to go on with it.",
 }
 
@@ -71,6 +71,9 @@ func (h *handler) act(a pageAct) func(http.ResponseWriter, *http.Request) error 
 		var said client.Done
 		if a.name == "fork" && json.Unmarshal(answer.body.Bytes(), &said) == nil && said.RunID != "" {
 			id = said.RunID
+		}
+		if a.name == "cancel" && json.Unmarshal(answer.body.Bytes(), &said) == nil && said.Run != nil && said.Run.Status != "cancelled" {
+			done = "cancelling" // the page says who carries it out
 		}
 		if a.name == "answer" {
 			done = "approve"

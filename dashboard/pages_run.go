@@ -269,7 +269,7 @@ func (h *handler) runButtons(r *http.Request, o *outline.Outline, q *runQuery) [
 	add(run.Status == store.Failed, ActionEdit, buttonView{Panel: "edit", Label: "Edit…", Icon: "pencil"})
 	add(live && run.Paused, ActionUnpause, buttonView{Panel: "unpause", Label: "Unpause", Class: "pri", Icon: "running"})
 	add(live && !run.Paused && run.Status != store.Interrupted, ActionPause, buttonView{Panel: "pause", Label: "Pause"})
-	add(live, ActionCancel, buttonView{Panel: "cancel", Label: "Cancel", Class: "no", Icon: "cancelled"})
+	add(live && !run.CancelAsked, ActionCancel, buttonView{Panel: "cancel", Label: "Cancel", Class: "no", Icon: "cancelled"})
 	return out
 }
 

@@ -31,6 +31,8 @@ func statusOf(r *store.Run) statusView {
 	switch {
 	case r.Status == store.Failed && r.Recoverable:
 		return statusView{"fail", "recoverable", "Failed"}
+	case r.CancelAsked && !r.Status.Terminal():
+		return statusView{"off", "cancelled", "Cancelling"}
 	case r.Paused:
 		return statusView{"off", "interrupted", "Paused"}
 	case r.Status == store.Interrupted && r.Code != "":

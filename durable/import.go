@@ -146,13 +146,19 @@ func (e *Engine) rename(f *runfile.File, id string) error {
 		if err != nil {
 			return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
 		}
+		if d.Around != "" { // the span of that start is the original's
+			if ev.Data, err = withField(ev.Data, "around", []byte(`""`)); err != nil {
+				return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
+			}
+		}
 		switch {
 		case ev.Type == store.ChildStarted && !d.Abandon:
 			open[ev.Key] = true
 		case ev.Type == store.ChildFinished:
 			delete(open, ev.Key)
 		case ev.Type == store.WorkflowStarted && d.Generation > 0:
-			if ev.Data, err = withSum(ev.Data, sum); err != nil {
+			// What the first event of a generation says of the sum before it.
+			if ev.Data, err = withField(ev.Data, "sum", fmt.Appendf(nil, "%d", sum)); err != nil {
 				return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
 			}
 		}
@@ -181,14 +187,13 @@ func (e *Engine) rename(f *runfile.File, id string) error {
 	return nil
 }
 
-// withSum replaces what the first event of a generation says of the sum before
-// it, and keeps the rest of its data.
-func withSum(data []byte, sum uint32) ([]byte, error) {
+// withField replaces one field of the data of an event, and keeps the others.
+func withField(data []byte, field string, value json.RawMessage) ([]byte, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return nil, err
 	}
-	fields["sum"] = fmt.Appendf(nil, "%d", sum)
+	fields[field] = value
 	return json.Marshal(fields)
 }
 

@@ -56,7 +56,9 @@ func (b *Builder) verdict(o *Outline) Verdict {
 		if b.stop.typ == store.WorkflowPaused && b.stop.reason != "" {
 			v.Head = say("Paused: ", quote(b.stop.reason))
 		}
-		v.More = append(v.More, say("Nobody executes it, and no signal or timer wakes it until it is unpaused."))
+		if !row.CancelAsked {
+			v.More = append(v.More, say("Nobody executes it, and no signal or timer wakes it until it is unpaused."))
+		}
 	case row.Status == store.Completed:
 		v.Tone, v.Row = ToneDone, nil
 		v.Head = say("Completed in ", strong(Duration(o.End.Sub(o.Begin))), ": ", count(o.Steps, "step"))
@@ -80,6 +82,7 @@ func (b *Builder) verdict(o *Outline) Verdict {
 	default:
 		b.runningVerdict(o, &v)
 	}
+	b.cancelling(o, &v)
 	b.history(o, &v)
 	return v
 }

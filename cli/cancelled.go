@@ -1,0 +1,97 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// cancelPatience is how long cancel waits for whoever executes a run to end it,
+// so that it can say that it has ended.
+const cancelPatience = 3 * time.Second
+
+// cancelling is what cancel prints with --json: done is "cancelled" once the run
+// has ended, else "cancelling".
+type cancelling struct {
+	ID     string `json:"id"`
+	Done   string `json:"done"`
+	Status string `json:"status"`
+	Next   string `json:"next,omitempty"` // what carries the cancel out, where nobody does
+}
+
+// cancelled says what has become of a run whose cancel is recorded. One that
+// nobody executes has not ended: its compensations are to be run by somebody who
+// has its code.
+func (c *call) cancelled(t target, id string) error {
+	s, attended, err := c.untilCancelled(t, id)
+	if err != nil {
+		return err
+	}
+	did := cancelling{ID: id, Done: "cancelling", Status: s.Status}
+	line, next := "", ""
+	switch {
+	case s.Status == string(store.Cancelled):
+		did.Done, line = "cancelled", fmt.Sprintf("Workflow %s cancelled", escape(id))
+	case s.terminal():
+		did.Done, line = s.Status, fmt.Sprintf("Workflow %s has %s before it could be cancelled", escape(id), s.Status)
+	case attended:
+		line = fmt.Sprintf("Workflow %s is being cancelled: it ends when the step under way has, and what it undoes", escape(id))
+		next = "Follow it: " + c.self("watch", id)
+	default:
+		line = fmt.Sprintf("Workflow %s is %s: nobody executes it, and it is cancelled when somebody takes it up", escape(id), s.status())
+		next = c.carryOut(s)
+		did.Next = next
+	}
+	return c.print(did, func() {
+		c.out.printf("%s\n", line)
+		if next != "" {
+			c.say("%s", next)
+		}
+	})
+}
+
+// carryOut says what makes somebody carry out the cancel of a run that nobody
+// executes.
+func (c *call) carryOut(s *Session) string {
+	run := c.code(s)
+	switch {
+	case s.Paused && run != "":
+		return "Carry it out with: " + c.self("unpause", s.ID) + " && " + run
+	case run != "":
+		return "Carry it out with: " + run
+	case s.Status == string(store.Interrupted) && s.Code != "" && s.Code != durable.CodePaused:
+		return "It was stopped and waits for a person. Carry it out with: " + c.self("resume", s.ID)
+	}
+	return "Start a program that serves " + escape(s.Workflow) + ": it carries the cancel out"
+}
+
+// untilCancelled waits for the end of a run that somebody executes, or is about
+// to. It returns how the run stands then, and whether somebody does.
+func (c *call) untilCancelled(t target, id string) (s *Session, attended bool, err error) {
+	pause := 10 * time.Millisecond
+	for began := time.Now(); ; pause = min(2*pause, settle) {
+		s, err = t.session(c.ctx, id)
+		if err != nil {
+			return nil, false, err
+		}
+		attended = c.attended(t, s)
+		if s.terminal() || !attended || time.Since(began) > cancelPatience {
+			return s, attended, nil
+		}
+		select {
+		case <-c.ctx.Done():
+			return s, attended, nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+// attended reports whether a live process has the run, or takes it up by itself
+// now that it is to be cancelled.
+func (c *call) attended(t target, s *Session) bool {
+	l, isLocal := t.(*local)
+	parked := s.Status == string(store.Interrupted) && s.Code != "" && s.Code != durable.CodePaused
+	return s.live || isLocal && !parked && l.somebodyElseServes(c.ctx, s.Workflow)
+}
