@@ -177,9 +177,9 @@ type Plan struct {
 	Branch    int    `json:"branch"`
 	NewBranch bool   `json:"new_branch"`
 
-	Skipped  []string `json:"skipped"` // taken from the history
-	Again    []string `json:"again"`   // run again
-	Edited   []string `json:"edited,omitempty"`  // have another outcome then
+	Skipped  []string `json:"skipped"`          // taken from the history
+	Again    []string `json:"again"`            // run again
+	Edited   []string `json:"edited,omitempty"` // have another outcome then
 	Reset    []string `json:"reset,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 	Left     []string `json:"left,omitempty"` // under way now, and left behind

@@ -262,18 +262,6 @@ func (c *cleaning) expired(row *store.Run) bool {
 	return old || r.KeepCount > 0 && c.counted[row.Workflow] > r.KeepCount
 }
 
-// findLive learns which executors live.
-func (c *cleaning) findLive(ctx context.Context) error {
-	executors, err := c.eng.store.Executors(ctx)
-	c.live = map[string]bool{}
-	for i := range executors {
-		if executors[i].Live {
-			c.live[executors[i].ID] = true
-		}
-	}
-	return err
-}
-
 // awaitsArchive reports whether a run is kept because an archive does not have all
 // of its log.
 func (c *cleaning) awaitsArchive(r *Retention, row *store.Run) bool {

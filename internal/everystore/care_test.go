@@ -174,11 +174,17 @@ func TestDamageInAFileIsFoundNeverBelievedAndRepaired(t *testing.T) {
 			})
 			st := open()
 			ctx, eng := engineOf(t, st, wf)
-			for _, id := range []string{"r", "well"} {
+			ids := []string{"r", "well"}
+			if name == "payload" { // what is beside it does not depend on the damage
+				for i := range 48 {
+					ids = append(ids, fmt.Sprintf("well-%d", i))
+				}
+			}
+			for _, id := range ids {
 				_, err := wf.Start(ctx, id, 1)
 				require.NoError(t, err)
 			}
-			for _, id := range []string{"r", "well"} {
+			for _, id := range ids {
 				require.Eventually(t, func() bool { return len(log(t, st, id)) == 5 }, patience, 2*time.Millisecond)
 			}
 			require.NoError(t, eng.Close())
@@ -203,6 +209,10 @@ func TestDamageInAFileIsFoundNeverBelievedAndRepaired(t *testing.T) {
 			require.NoError(t, err)
 			require.Empty(t, v.Findings)
 
+			page, err := eng.List(ctx, store.Filter{})
+			require.NoError(t, err)
+			require.Len(t, page.Runs, len(ids), "the corrupt one is listed with the others")
+
 			rep, err := eng.Repair(ctx, "r", durable.RepairOptions{})
 			require.NoError(t, err)
 			require.NotEmpty(t, rep.Did)
@@ -215,7 +225,7 @@ func TestDamageInAFileIsFoundNeverBelievedAndRepaired(t *testing.T) {
 				_, err = eng.Resume(ctx, "r", durable.ResumeOptions{})
 				require.NoError(t, err)
 			}
-			for _, id := range []string{"r", "well"} {
+			for _, id := range ids {
 				h, err := wf.Handle(ctx, id)
 				require.NoError(t, err)
 				out, err := h.Wait(ctx)
