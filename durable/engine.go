@@ -259,6 +259,19 @@ func (e *Engine) active(id string) *run {
 	return e.runs[id]
 }
 
+// listening is active for who brings news to a run. A start may find that its run
+// is there already, and is no execution of it then: it remembers that there was
+// news, so that the run is claimed for them.
+func (e *Engine) listening(id string) *run {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r := e.runs[id]
+	if r != nil {
+		r.told = true
+	}
+	return r
+}
+
 func (e *Engine) isClosing() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

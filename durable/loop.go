@@ -124,7 +124,7 @@ func (e *Engine) noticeLoop(ctx context.Context, n store.Notifier) {
 				return
 			}
 			for _, id := range notice.RunIDs {
-				if e.active(id) == nil && !e.isDormant(id) {
+				if e.listening(id) == nil && !e.isDormant(id) {
 					e.nudge(e.wake)
 					return
 				}

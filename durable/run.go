@@ -59,6 +59,7 @@ type run struct {
 	known      *known         // read by whoever has claimed it; nil: nothing
 	unloadSeen int64          // the last message that its waits have looked at; read once it is unloaded
 	wanting    bool           // something happened while it was being unloaded; guarded by the engine's mutex
+	told       bool           // there was news for it, likewise
 
 	start   trace.Span  // of its start, if that was here
 	segment *segment    // nil: nobody traces; set before it is launched or loaded

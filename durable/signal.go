@@ -101,7 +101,7 @@ func (e *Engine) send(ctx context.Context, m store.Message) (err error) {
 // come before this engine listens. A receiver that is not executed here may have
 // lost its owner, and is then due.
 func (e *Engine) delivered(id string) {
-	switch r := e.active(id); {
+	switch r := e.listening(id); {
 	case r != nil:
 		e.background(r.fetchMail)
 	case e.isDormant(id):

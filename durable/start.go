@@ -335,6 +335,9 @@ func (r *run) abandon() {
 	_ = r.die(&death{kind: deathLost, err: ErrLost})
 	r.outcome = outcome{err: ErrLost}
 	r.eng.forget(r)
+	if r.told { // nobody can tell it any more
+		r.eng.nudge(r.eng.wake)
+	}
 	close(r.recorded)
 	close(r.ended)
 	r.eng.runners.Done()
