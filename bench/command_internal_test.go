@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 var tiny = size{
 	pairs: 1, fanPairs: 2, rounds: 1, idle: 1, items: 300, careRuns: 10, stateSteps: 3,
 	sleepers: sleepers{Runs: 50, Due: 5, Wakes: 1, Idle: 1, Slack: 3 * time.Second}, signals: 3, awayRounds: 1,
-	dash: dashes{Runs: 50, Steps: 20, Clients: 3, Pairs: 2, Block: 5, Spell: time.Millisecond},
+	dash: dashes{Runs: 50, Steps: 20, Clients: 3, Pairs: 2, Spell: time.Millisecond, Burst: time.Millisecond},
 }
 
 // waiting are the cases of structure and waiting, and the results of each.

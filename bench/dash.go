@@ -22,11 +22,13 @@ type dashes struct {
 	Runs    int // in the store
 	Steps   int // of the history whose detail is asked for
 	Clients int // that watch at once
-	Pairs   int // of blocks with and without them
-	Block   int // steps; some times as long as a stream gathers events for
+	Pairs   int // of spells with and without them
 	// Spell is how long the steps beside the list go on; longer than it takes
 	// the list's stream from one look at the store to the next.
 	Spell time.Duration
+	// Burst is how long those of a run go on that is watched itself; some times
+	// as long as its stream gathers events for.
+	Burst time.Duration
 }
 
 // dash measures what people wait for when they look, on a store with many runs,

@@ -33,13 +33,13 @@ func (w *watching) list(ctx context.Context) ([]pair, error) {
 		return nil, err
 	}
 	defer end()
-	alone := func() (float64, error) { return w.spell(ctx, run) }
+	alone := func() (float64, error) { return w.spell(ctx, 0, run, w.size.Spell) }
 	watched := func() (float64, error) {
 		leave, err := crowdOf(ctx, w.site+"/api/stream", w.size.Clients)
 		if err != nil {
 			return 0, err
 		}
-		us, err := w.spell(ctx, run)
+		us, err := w.spell(ctx, 0, run, w.size.Spell)
 		leave()
 		if err != nil {
 			return 0, err
@@ -49,17 +49,17 @@ func (w *watching) list(ctx context.Context) ([]pair, error) {
 	return pairs(w.size.Pairs, alone, watched)
 }
 
-// spell is what a step of the first stepper takes, over as long as Spell.
-func (w *watching) spell(ctx context.Context, run *durable.Run[int]) (float64, error) {
+// spell is what a step of the stepper with the number i takes, over as long as d.
+func (w *watching) spell(ctx context.Context, i int, run *durable.Run[int], d time.Duration) (float64, error) {
 	var took time.Duration
 	const at = 50
 	steps := 0
-	for took < w.size.Spell {
-		d, err := w.steppers[0].block(ctx, run, at)
+	for took < d {
+		t, err := w.steppers[i].block(ctx, run, at)
 		if err != nil {
 			return 0, err
 		}
-		took += d
+		took += t
 		steps += at
 	}
 	return micros(took) / float64(steps), nil
@@ -97,7 +97,7 @@ func (w *watching) deserted(ctx context.Context) error {
 	}
 }
 
-// run takes blocks of two runs in turn, one of which a crowd watches all the time:
+// run takes spells of two runs in turn, one of which a crowd watches all the time:
 // what it is sent comes of the steps of that run alone.
 func (w *watching) run(ctx context.Context) ([]pair, error) {
 	sides := [2]block{}
@@ -107,10 +107,7 @@ func (w *watching) run(ctx context.Context) ([]pair, error) {
 			return nil, err
 		}
 		defer end()
-		sides[i] = func() (float64, error) {
-			d, err := w.steppers[1+i].block(ctx, run, w.size.Block)
-			return micros(d) / float64(w.size.Block), err
-		}
+		sides[i] = func() (float64, error) { return w.spell(ctx, 1+i, run, w.size.Burst) }
 	}
 	leave, err := crowdOf(ctx, w.site+"/api/runs/stepping-2/stream", w.size.Clients)
 	if err != nil {
