@@ -43,18 +43,14 @@ func TestResumeOverAServerIsRefusedInItsWordsAndEndsWithZeroWhenItIsDone(t *test
 	for id, want := range map[string]struct{ said, next string }{
 		"order-42": {`its exclusive key "worktree:a" is held by run order-43`, "try again once the other run has ended"},
 		"order-38": {"order-38 has no checkpoint", "Restart from its input: durable resume order-38 --force --profile prod"},
-		"order-43": {"Session order-43 is not resumable (status: waiting)", ""},
+		"order-43": {"Session order-43 is not resumable (status: waiting)", "Answer it: durable approve order-43 --profile prod"},
 	} {
 		_, refused := c.Resume(t.Context(), id, client.ResumeOptions{})
 		var e *client.Error
 		require.ErrorAs(t, refused, &e, id)
 		require.Equal(t, 409, e.Status, id)
 		require.Contains(t, e.Message, want.said)
-		lines := e.Message + "\n"
-		if want.next != "" {
-			lines += want.next + "\n"
-		}
-		require.Equal(t, answer{"", lines, 4}, d.sh("durable resume "+id+" --profile prod"), id)
+		require.Equal(t, answer{"", e.Message + "\n" + want.next + "\n", 4}, d.sh("durable resume "+id+" --profile prod"), id)
 	}
 	until(c, "order-38", "failed")
 	until(c, "order-42", "failed")

@@ -124,9 +124,6 @@ func (s *Session) locate(tail []store.Event, declared []string) {
 		}
 	}
 	s.LastCheckpoint = rfc3339(s.checkpoint)
-	if s.Status == string(store.Failed) && !s.any {
-		s.Resumable = false // Resume refuses it: it can only be begun again, with --force
-	}
 	if s.Status == string(store.Completed) {
 		s.Step = max(s.Done, s.Steps)
 		return
