@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -275,8 +276,8 @@ func (c *call) serves(workflow, version string) bool {
 	return store.Serves(c.served(), workflow, version)
 }
 
-// served lists what the mounted engine has the code of: it is what the engine
-// tells all others.
+// served lists what the mounted engine has the code of, by name: it is what the
+// engine tells all others.
 func (c *call) served() []store.Served {
 	if c.engine == nil {
 		return nil
@@ -287,6 +288,7 @@ func (c *call) served() []store.Served {
 	}
 	for _, x := range executors {
 		if x.ID == c.engine.ID() {
+			slices.SortFunc(x.Serves, func(a, b store.Served) int { return cmp.Compare(a.Workflow, b.Workflow) })
 			return x.Serves
 		}
 	}
