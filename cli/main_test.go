@@ -186,8 +186,7 @@ func (s *screen) end() int {
 			if s.seen += more; open {
 				continue
 			}
-			_ = s.cmd.Wait()
-			return s.cmd.ProcessState.ExitCode()
+			return exitCode(s.t, s.cmd, func() string { return plain(s.seen) })
 		case <-after:
 			require.Failf(s.t, "it did not end", "it showed:\n%s", plain(s.seen))
 		}
@@ -235,8 +234,27 @@ func (p *process) signal(sig syscall.Signal) { require.NoError(p.t, p.cmd.Proces
 
 // wait waits for the end and returns the exit code, -1 when it was killed.
 func (p *process) wait() int {
-	_ = p.cmd.Wait()
-	return p.cmd.ProcessState.ExitCode()
+	p.t.Helper()
+	return exitCode(p.t, p.cmd, p.text)
+}
+
+// exitCode waits for the end of a command. One that does not come to it is asked
+// what it is doing (SIGQUIT) before the test fails.
+func exitCode(t *testing.T, cmd *exec.Cmd, text func() string) int {
+	t.Helper()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = cmd.Wait()
+	}()
+	select {
+	case <-ended:
+	case <-time.After(time.Minute):
+		_ = cmd.Process.Signal(syscall.SIGQUIT)
+		<-ended
+		require.Failf(t, "it did not end", "%s; it printed:\n%s", cmd, text())
+	}
+	return cmd.ProcessState.ExitCode()
 }
 
 var (
