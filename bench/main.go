@@ -65,7 +65,7 @@ func main() {
 
 func command(ctx context.Context, out io.Writer, args []string) error {
 	flags := flag.NewFlagSet("bench", flag.ExitOnError)
-	isQuick := flags.Bool("quick", false, "fewer and smaller rounds: about six minutes; most of that are SLEEP and SIGNAL")
+	isQuick := flags.Bool("quick", false, "fewer and smaller rounds: about eight minutes; most of that are SLEEP, SIGNAL and DASH")
 	asJSON := flags.Bool("json", false, "print JSON instead of a table")
 	only := flags.String("only", "", "run only these `cases`, separated by commas: "+strings.Join(caseNames(), ", "))
 	stores := flags.String("stores", "sqlite,postgres,memory", "measure only these `stores`")
