@@ -72,6 +72,7 @@ func (s *shop) engine(t *testing.T, st store.Store) (context.Context, *durable.E
 	t.Helper()
 	ctx := context.Background()
 	eng, err := durable.Open(ctx, st, durable.Options{
+		Capture:   durable.Capture{Off: true}, // where it was filled is nobody's business
 		Workflows: s.workflows(), Logger: slog.New(slog.DiscardHandler), Lease: time.Second, Grace: -1, Name: "vintage",
 	})
 	require.NoError(t, err)
