@@ -176,6 +176,14 @@ func (s *screen) press(keys string) {
 
 const ctrlC = "\x03"
 
+// pressAgain presses ctrlC a second time, no faster than a person does: the same
+// signal that comes twice at once is told once.
+func (s *screen) pressAgain() {
+	s.t.Helper()
+	time.Sleep(300 * time.Millisecond)
+	s.press(ctrlC)
+}
+
 // end reads to the end and returns the exit code.
 func (s *screen) end() int {
 	s.t.Helper()

@@ -412,8 +412,7 @@ order-40  checkout  completed  TIME  TOOK      git
 			d.until("charge order-45")
 			s.press(ctrlC)
 			s.until("again quits)")
-			time.Sleep(300 * time.Millisecond) // a person is no faster; the same signal told twice is
-			s.press(ctrlC)
+			s.pressAgain()
 		},
 		want: `order-43 was interrupted. Resume with: shop durable run checkout --resume order-43
 🔄 Starting session: order-45

@@ -32,6 +32,19 @@ func (w *world) writesOf(id string) (withEvents, rowOnly *int) {
 	return withEvents, rowOnly
 }
 
+// takeUp kills the process, recovers in another, and counts what that writes of a
+// run.
+func (w *world) takeUp(t *testing.T, wf durable.Definition, id string) (withEvents, rowOnly *int) {
+	t.Helper()
+	w.crash()
+	w.expire()
+	w.serve(t, wf)
+	withEvents, rowOnly = w.writesOf(id)
+	_, err := w.eng.Recover(w.ctx())
+	require.NoError(t, err)
+	return withEvents, rowOnly
+}
+
 func TestARunIsResumingWhileItIsReplayedAndRunningFromTheFirstNewBodyOn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		life := 0
@@ -59,14 +72,9 @@ func TestARunIsResumingWhileItIsReplayedAndRunningFromTheFirstNewBodyOn(t *testi
 		start(t, w, wf, "r", 0)
 		synctest.Wait()
 		require.Equal(t, store.Running, w.row("r").Status)
-		w.crash()
-		w.expire()
 
 		life++
-		w.serve(t, wf)
-		events, rows := w.writesOf("r")
-		_, err := w.eng.Recover(w.ctx())
-		require.NoError(t, err)
+		events, rows := w.takeUp(t, wf, "r")
 		synctest.Wait()
 		require.Equal(t, store.Resuming, w.row("r").Status)
 		require.Zero(t, *events+*rows)
@@ -99,12 +107,7 @@ func TestAResumedRunIsRunningWhileItPausesBeforeTheNextAttempt(t *testing.T) {
 		w.boot(t, with(wf))
 		start(t, w, wf, "r", 0)
 		synctest.Wait()
-		w.crash()
-		w.expire()
-		w.serve(t, wf)
-		events, rows := w.writesOf("r")
-		_, err := w.eng.Recover(w.ctx())
-		require.NoError(t, err)
+		events, rows := w.takeUp(t, wf, "r")
 		synctest.Wait()
 		require.Equal(t, store.Running, w.row("r").Status)
 		require.Equal(t, 1, *rows)
@@ -133,13 +136,8 @@ func TestAResumeWithoutANewBodyWritesNothingOfItsOwn(t *testing.T) {
 		w.boot(t, with(wf))
 		start(t, w, wf, "r", 0)
 		synctest.Wait()
-		w.crash()
-		w.expire()
-		w.serve(t, wf)
-		events, rows := w.writesOf("r")
-		_, err := w.eng.Recover(w.ctx())
-		require.NoError(t, err)
-		_, err = wait(t, w, wf, "r")
+		events, rows := w.takeUp(t, wf, "r")
+		_, err := wait(t, w, wf, "r")
 		require.NoError(t, err)
 		require.Equal(t, 2, lives)
 		require.Zero(t, *rows)
