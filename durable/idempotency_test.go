@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,8 +14,11 @@ import (
 
 func TestAnIdempotencyKeyIsFoundFromOutsideByTheKeyInTheHistory(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
+		var mu sync.Mutex            // two items of a Map run at once
 		given := map[string]string{} // by the key of the step
 		body := func(ctx context.Context) error {
+			mu.Lock()
+			defer mu.Unlock()
 			given[durable.Attempt(ctx).Key] = durable.IdempotencyKey(ctx)
 			return nil
 		}
