@@ -37,7 +37,7 @@ type dashes struct {
 // 200 watch against those of one that nobody watches. The clients are in this
 // process too, so that their part of the work is counted.
 func dash(ctx context.Context, t *target, n size) ([]result, error) {
-	s, err := t.open()
+	s, settle, err := dashStore(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -47,7 +47,7 @@ func dash(ctx context.Context, t *target, n size) ([]result, error) {
 	stepping := durable.Define("stepping", func(ctx context.Context, i int) (int, error) { return steppers[i].work(ctx, 0) })
 	var results []result
 	err = withEngine(ctx, s, func(ctx context.Context, eng *durable.Engine) error {
-		if err := dashFill(ctx, s, long, n.dash); err != nil {
+		if err := errors.Join(dashFill(ctx, s, long, n.dash), settle()); err != nil {
 			return err
 		}
 		srv := httptest.NewServer(dashboard.Handler(eng, dashboard.Options{Logger: slog.New(slog.DiscardHandler)}))
@@ -84,6 +84,21 @@ func dash(ctx context.Context, t *target, n size) ([]result, error) {
 		return nil
 	}, long, stepping, dashWorkflow)
 	return results, err
+}
+
+// dashStore opens an empty store, and returns what lets its server come to rest.
+func dashStore(ctx context.Context, t *target) (s store.Store, settle func() error, err error) {
+	settle = func() error { return nil }
+	if t.settle == nil {
+		s, err = t.open()
+		return s, settle, err
+	}
+	address, err := t.create(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, err = connect(t.name, t.mode, address)
+	return s, func() error { return t.settle(ctx, address) }, err
 }
 
 // dashFill makes the runs: many that rest, and one with a long history.

@@ -66,6 +66,8 @@ func postgresTarget() (*target, func() error, error) {
 			}
 			return postgresFloor(ctx, dsn)
 		},
+		// Autovacuum looks every minute, by default.
+		settle: func(ctx context.Context, dsn string) error { return execute(ctx, dsn, "VACUUM (ANALYZE)") },
 	}, closeAll, nil
 }
 

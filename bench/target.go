@@ -22,6 +22,10 @@ type target struct {
 	// openFloor gives a floor in a new, empty database of the same kind; nil
 	// for memory.
 	openFloor func(context.Context) (*floor, error)
+	// settle does what the server at an address does by itself within a minute
+	// after many rows have come, so that what is measured next is not measured in
+	// that minute; nil: it does nothing.
+	settle func(ctx context.Context, address string) error
 }
 
 func (t *target) isDatabase() bool { return t.openFloor != nil }

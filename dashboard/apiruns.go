@@ -280,7 +280,7 @@ func (h *handler) getApprovals(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (h *handler) approvals(ctx context.Context) ([]client.Approval, error) {
-	open, err := h.openApprovals(ctx)
+	open, err := h.openApprovals(ctx, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"errors"
+	"maps"
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/durable"
@@ -14,8 +15,11 @@ import (
 // histories. The zero value is ready.
 type askingRuns struct {
 	mu    sync.Mutex
-	known map[string]asked // by run id; those that asked the last time
+	known map[string]asked // by run id
 }
+
+// maxKnownAsking is how many runs are remembered of looks at a part.
+const maxKnownAsking = 4096
 
 // asked is what a run asks, as of a state of its row. What it asks changes with its
 // log, and with the messages that wait for it, one of which may be the answer.
@@ -24,17 +28,53 @@ type asked struct {
 	approvals          []durable.Approval
 }
 
-// openApprovals returns what is asked of people now, by the runs that were created
-// first first. A history that is damaged hides the questions of the others from
-// nobody.
-func (h *handler) openApprovals(ctx context.Context) ([]durable.Approval, error) {
+// what returns what is known of a run, if its row has not moved since.
+func (r *askingRuns) what(row *store.Run) (asked, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	a, known := r.known[row.ID]
+	return a, known && a.same(askedOf(row))
+}
+
+// keep remembers those that a look met, and forgets the others after a look at all:
+// what asks nothing any more is met in none.
+func (r *askingRuns) keep(met map[string]asked, all bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if all || len(r.known)+len(met) > maxKnownAsking {
+		r.known = met
+		return
+	}
+	if r.known == nil {
+		r.known = map[string]asked{}
+	}
+	maps.Copy(r.known, met)
+}
+
+// askedOf is the state of a row.
+func askedOf(row *store.Run) asked {
+	a := asked{epoch: row.Epoch, inbox: row.Inbox}
+	if row.Last != nil {
+		a.last = row.Last.Seq
+	}
+	return a
+}
+
+func (a *asked) same(b asked) bool {
+	return a.epoch == b.epoch && a.last == b.last && a.inbox == b.inbox
+}
+
+// openApprovals returns what is asked of people now by the oldest of the runs that
+// ask, limit of them at most; 0: all. Those of the run that was created first come
+// first. A history that cannot be read hides the questions of the others from nobody.
+func (h *handler) openApprovals(ctx context.Context, limit int) ([]durable.Approval, error) {
 	f := askingFilter()
 	f.Limit, f.WithLast = scanPage, true
-	h.askers.mu.Lock()
-	known := h.askers.known
-	h.askers.mu.Unlock()
-	now := map[string]asked{}
-	var all []durable.Approval
+	if limit > 0 {
+		f.Limit = limit
+	}
+	met := map[string]asked{}
+	var open []durable.Approval
 	for {
 		p, err := h.eng.List(ctx, f)
 		if err != nil {
@@ -42,36 +82,30 @@ func (h *handler) openApprovals(ctx context.Context) ([]durable.Approval, error)
 		}
 		for i := range p.Runs {
 			row := &p.Runs[i]
-			a := asked{epoch: row.Epoch, inbox: row.Inbox}
-			if row.Last != nil {
-				a.last = row.Last.Seq
+			a, known := h.askers.what(row)
+			if !known {
+				a = askedOf(row)
+				if a.approvals, err = h.readApprovals(ctx, row.ID); ctx.Err() != nil {
+					return nil, context.Cause(ctx)
+				} else if err != nil {
+					h.options.Logger.Warn("dashboard: the approvals of a run cannot be read", "run", row.ID, "error", err)
+					continue // and is read again the next time
+				}
 			}
-			if was, ok := known[row.ID]; ok && was.epoch == a.epoch && was.last == a.last && was.inbox == a.inbox {
-				a.approvals = was.approvals
-			} else if a.approvals, err = h.readApprovals(ctx, row.ID); err != nil {
-				return nil, err
-			}
-			now[row.ID] = a
-			all = append(all, a.approvals...)
+			met[row.ID] = a
+			open = append(open, a.approvals...)
 		}
-		if f.After = p.Next; p.Next == "" {
-			break
+		if f.After = p.Next; p.Next == "" || limit > 0 {
+			h.askers.keep(met, p.Next == "")
+			return open, nil
 		}
 	}
-	h.askers.mu.Lock()
-	h.askers.known = now
-	h.askers.mu.Unlock()
-	return all, nil
 }
 
 // readApprovals reads what a run asks. One that is gone meanwhile asks nothing.
 func (h *handler) readApprovals(ctx context.Context, id string) ([]durable.Approval, error) {
 	open, err := h.eng.ApprovalsOf(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, nil
-	}
-	if _, damaged := errors.AsType[*durable.DamagedError](err); damaged {
-		h.options.Logger.Warn("dashboard: the approvals of a run cannot be read", "run", id, "error", err)
 		return nil, nil
 	}
 	return open, err

@@ -111,6 +111,13 @@ func TestACrowdReadsWhatIsAskedOnce(t *testing.T) {
 	// a question takes two reads.
 	require.LessOrEqual(t, st.loads.Load()-before, int64(4*asking))
 
+	// The page has the same memory.
+	before = st.loads.Load()
+	page := s.browse("/waiting")
+	require.Equal(t, 200, page.status)
+	require.Contains(t, page.body, "order-00")
+	require.Equal(t, before, st.loads.Load())
+
 	// What was answered is asked no more.
 	_, err := s.c.Approve(ctx, "order-07", "", "")
 	require.NoError(t, err)

@@ -69,27 +69,13 @@ func askingFilter() store.Filter {
 }
 
 // asked lists what is asked of people by the oldest of the runs that ask, limit of
-// them at most, what was asked first first; and how many runs ask. A history that
-// cannot be read hides the questions of the others from nobody.
+// them at most, what was asked first first; and how many runs ask.
 func (h *handler) asked(ctx context.Context, limit int) (asking int64, all []durable.Approval, err error) {
 	if asking, err = h.asking(ctx); err != nil || asking == 0 {
 		return 0, nil, err
 	}
-	f := askingFilter()
-	f.Limit = limit
-	p, err := h.eng.List(ctx, f)
-	if err != nil {
+	if all, err = h.openApprovals(ctx, limit); err != nil {
 		return 0, nil, err
-	}
-	for i := range p.Runs {
-		of, err := h.eng.ApprovalsOf(ctx, p.Runs[i].ID)
-		switch {
-		case ctx.Err() != nil:
-			return 0, nil, context.Cause(ctx)
-		case err != nil:
-			h.options.Logger.Warn("dashboard: the approvals of a run cannot be read", "run", p.Runs[i].ID, "error", err)
-		}
-		all = append(all, of...)
 	}
 	slices.SortStableFunc(all, func(a, b durable.Approval) int { return cmp.Compare(a.AskedAt, b.AskedAt) })
 	return asking, all, nil

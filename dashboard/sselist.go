@@ -30,8 +30,13 @@ type listHub struct {
 	// from here on; nil: nothing was seen yet.
 	first []frame
 
-	// shown is first as of what was published. Under streams.mu.
-	shown []frame
+	// looked is closed when the store was looked at for the first time.
+	looked chan struct{}
+
+	// shown is first as of what was published, and failed why nothing was yet.
+	// Under streams.mu.
+	shown  []frame
+	failed error
 }
 
 const (
@@ -62,7 +67,9 @@ func (h *handler) getStream(w http.ResponseWriter, r *http.Request) error {
 	hub, shown := h.streams.joinList(sub)
 	defer h.streams.leaveList(hub, sub)
 	if shown == nil {
-		if shown, err = h.listState(r.Context()); err != nil {
+		// It is among the first, and gets what the hub is about to publish: what it
+		// read for itself the hub might never see, and never take back.
+		if err := hub.firstLook(r.Context()); err != nil {
 			return err
 		}
 	}
@@ -97,20 +104,20 @@ func (h *handler) getStream(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// listState reads what a client begins with where nobody watches yet: the counts,
-// and what is asked of people.
-func (h *handler) listState(ctx context.Context) ([]frame, error) {
-	counts, err := h.counts(ctx)
-	if err != nil {
-		return nil, err
+// firstLook waits until the hub has seen the store, and says why it could not.
+func (hub *listHub) firstLook(ctx context.Context) error {
+	select {
+	case <-hub.looked:
+	case <-ctx.Done():
+		return context.Cause(ctx)
 	}
-	open, err := h.approvals(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return listFrames(counts, open), nil
+	hub.h.streams.mu.Lock()
+	defer hub.h.streams.mu.Unlock()
+	return hub.failed
 }
 
+// listFrames are the messages of what a client begins with: the counts, and what is
+// asked of people.
 func listFrames(counts client.Counts, open []client.Approval) []frame {
 	frames := []frame{newFrame("counts", 0, counts)}
 	for i := range open {
@@ -164,7 +171,7 @@ func (s *streams) joinList(sub *subscriber) (*listHub, []frame) {
 	defer s.mu.Unlock()
 	if s.all == nil {
 		ctx, stop := context.WithCancel(context.Background())
-		s.all = &listHub{h: s.h, stop: stop, done: make(chan struct{}), subscribers: map[*subscriber]bool{}, asked: map[string]bool{}}
+		s.all = &listHub{h: s.h, stop: stop, done: make(chan struct{}), looked: make(chan struct{}), subscribers: map[*subscriber]bool{}, asked: map[string]bool{}}
 		go s.all.follow(ctx)
 	}
 	s.all.subscribers[sub] = true
@@ -190,7 +197,7 @@ func (hub *listHub) follow(ctx context.Context) {
 	defer close(hub.done)
 	tick := time.NewTicker(listEvery)
 	defer tick.Stop()
-	for failed := false; ; {
+	for failed, first := false, true; ; first = false {
 		err := hub.look(ctx)
 		if ctx.Err() != nil {
 			return
@@ -201,7 +208,10 @@ func (hub *listHub) follow(ctx context.Context) {
 			hub.add(newFrame("problem", 0, p))
 		}
 		failed = err != nil
-		hub.publish()
+		hub.publish(err)
+		if first {
+			close(hub.looked)
+		}
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
@@ -231,7 +241,7 @@ func (hub *listHub) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	changed := !maps.Equal(counts.Status, hub.counts.Status) || counts.Approvals != hub.counts.Approvals
+	changed := hub.first == nil || !maps.Equal(counts.Status, hub.counts.Status) || counts.Approvals != hub.counts.Approvals
 	if changed {
 		hub.add(newFrame("counts", 0, counts))
 		hub.counts = counts
@@ -242,7 +252,7 @@ func (hub *listHub) look(ctx context.Context) error {
 		hub.counts = client.Counts{} // told again, with the questions
 		return err
 	}
-	if changed || asked || hub.first == nil {
+	if changed || asked {
 		hub.first = listFrames(hub.counts, open)
 	}
 	return nil
@@ -296,15 +306,16 @@ func (hub *listHub) lookAtApprovals(ctx context.Context) (open []client.Approval
 // add gathers a message until what was seen in one look is sent.
 func (hub *listHub) add(f frame) { hub.gathered = append(hub.gathered, f) }
 
-func (hub *listHub) publish() {
-	if len(hub.gathered) == 0 {
-		return
-	}
+// publish sends what was gathered in a look that ended with err.
+func (hub *listHub) publish(err error) {
 	p := newPacket(hub.gathered)
 	hub.gathered = nil
 	hub.h.streams.mu.Lock()
 	defer hub.h.streams.mu.Unlock()
-	hub.shown = hub.first
+	hub.shown, hub.failed = hub.first, err
+	if len(p.frames) == 0 {
+		return
+	}
 	for sub := range hub.subscribers {
 		sub.offer(p)
 	}

@@ -26,8 +26,18 @@ type runHub struct {
 	at          int64 // number of the last event that was handed on
 }
 
-// gatherFor is how long events are gathered before they are sent on.
-const gatherFor = 100 * time.Millisecond
+// Events are gathered before they are sent on: for gatherFor, or with many
+// watchers for as long as makes no more than maxSends messages a second of them
+// all. What is sent shares the machine with what executes the run.
+const (
+	gatherFor = 100 * time.Millisecond
+	maxSends  = 500
+)
+
+// gather is how long events are gathered for so many watchers.
+func gather(watchers int) time.Duration {
+	return max(gatherFor, time.Duration(watchers)*time.Second/maxSends)
+}
 
 // getRunStream serves GET /api/runs/{id}/stream. What it sends, in this order:
 // the row; who executes the run, or that nobody does; what is asked of people now;
@@ -250,7 +260,7 @@ func (s *streams) leaveRun(hub *runHub, sub *subscriber) {
 // each client as many writes.
 func (hub *runHub) follow(ctx context.Context) {
 	defer hub.h.streams.retire(hub)
-	var gathered []frame
+	var gathered, row []frame
 	there := hub.from // events up to this one are in the store already
 	for ev, err := range hub.h.eng.Watch(ctx, hub.id, hub.from) {
 		if err != nil {
@@ -264,14 +274,19 @@ func (hub *runHub) follow(ctx context.Context) {
 		if ev.Seq < there {
 			continue
 		}
-		hub.publish(gathered)
+		hub.publish(append(gathered, row...))
 		gathered = nil
 		if !ends(ev.Type) {
-			nap(ctx, gatherFor)
+			nap(ctx, gather(hub.watchers()))
 		}
-		there = max(there, hub.row(ctx))
+		var last int64
+		if row, last = hub.row(ctx); last <= ev.Seq {
+			hub.publish(row) // with no event to go with
+			row = nil
+		}
+		there = max(there, last)
 	}
-	hub.publish(gathered)
+	hub.publish(append(gathered, row...))
 }
 
 // ends reports whether a run has ended with such an event, so that there is
@@ -289,20 +304,26 @@ func nap(ctx context.Context, d time.Duration) {
 	}
 }
 
-// row sends the row as it is now, and returns the number of its last event.
-func (hub *runHub) row(ctx context.Context) int64 {
+// row is the message about the row as it is now, and the number of its last event.
+func (hub *runHub) row(ctx context.Context) (row []frame, last int64) {
 	log, err := hub.h.eng.Store().Load(ctx, hub.id, rowOnly)
 	if err != nil {
 		if ctx.Err() == nil && !errors.Is(err, durable.ErrNotFound) {
 			hub.h.options.Logger.Warn("dashboard: a run that is watched cannot be read", "run", hub.id, "error", err)
 		}
-		return 0
+		return nil, 0
 	}
-	hub.publish([]frame{newFrame("run", 0, hub.h.wireRun(&log.Run))})
-	if log.Run.Last == nil {
-		return 0
+	if log.Run.Last != nil {
+		last = log.Run.Last.Seq
 	}
-	return log.Run.Last.Seq
+	return []frame{newFrame("run", 0, hub.h.wireRun(&log.Run))}, last
+}
+
+// watchers is how many clients watch the run.
+func (hub *runHub) watchers() int {
+	hub.h.streams.mu.Lock()
+	defer hub.h.streams.mu.Unlock()
+	return len(hub.subscribers)
 }
 
 func (hub *runHub) publish(frames []frame) {
