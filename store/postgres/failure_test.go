@@ -182,7 +182,7 @@ func TestAnswersThatAreCutLoseAndDoubleNothing(t *testing.T) {
 			}
 			return []proxy.Action{proxy.CutReply, proxy.CutBlind, proxy.CutBefore}[rand.N(3)]
 		})
-		require.Eventually(t, func() bool { return p.Cuts() >= cuts || t.Failed() }, time.Minute, 5*time.Millisecond)
+		require.Eventually(t, func() bool { return p.Cuts() >= cuts || t.Failed() }, time.Duration(times(1))*time.Minute, 5*time.Millisecond)
 		p.SetPolicy(nil)
 	})
 	t.Logf("%d answers cut, %d runs", p.Cuts(), c.total.Load())
@@ -195,7 +195,7 @@ func TestTerminatedBackendsLoseAndDoubleNothing(t *testing.T) {
 	c := &crowd{t: t, store: open(t, dsn), steps: 5, sink: "sink"}
 	killed, want := 0, times(60)
 	c.run(func() {
-		for deadline := time.Now().Add(time.Minute); killed < want && time.Now().Before(deadline) && !t.Failed(); {
+		for deadline := time.Now().Add(time.Duration(times(1)) * time.Minute); killed < want && time.Now().Before(deadline) && !t.Failed(); {
 			before := c.total.Load()
 			var n int
 			require.NoError(t, admin.Get(&n, `SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
