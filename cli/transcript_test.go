@@ -312,13 +312,13 @@ Session interrupted. Resume with: shop durable run checkout --resume order-42
 `, code: 6,
 	},
 	{
-		name: "doctor of a damaged store", line: "durable doctor",
+		name: "doctor of a damaged store", line: "durable doctor", before: func(d *desk) { d.old("order-42") },
 		want: `✓ schema     1
 ✓ store      sqlite, presence by file lock, 5 runs
 ✓ executors  0 live
-✓ stuck      nothing
+! stuck      1 run cannot go on             durable stuck
 ✗ integrity  order-42: 1 corrupt            durable checkpoints repair order-42
-1 problem, 0 warnings
+1 problem, 1 warning
 `, code: 6,
 	},
 	{
