@@ -30,6 +30,7 @@ type inspectView struct {
 	Jump     string // addresses of panels; empty: not offered
 	Fork     string
 	Edit     string
+	ForkEdit string
 	Items    []itemView
 }
 
@@ -242,9 +243,14 @@ func (h *handler) fillFrom(r *http.Request, v *inspectView, o *outline.Outline, 
 	if status != store.Pending && h.may(r, ActionFork, id) == nil {
 		v.Fork = link(q.with("step", row.Key, "panel", "fork", "at", at))
 	}
-	edits := row.Kind == outline.Step || row.Kind == outline.Item
-	if edits && status != store.Completed && status != store.Cancelled && h.may(r, ActionEdit, id) == nil {
+	if !isEditable(row) || h.may(r, ActionEdit, id) != nil {
+		return
+	}
+	if status != store.Completed && status != store.Cancelled {
 		v.Edit = link(q.with("step", row.Key, "panel", "edit"))
+	} else if v.Fork != "" {
+		// What has ended stays as it is: another result is a matter of a copy.
+		v.ForkEdit = link(q.with("step", row.Key, "panel", "fork", "edit", row.Key))
 	}
 }
 

@@ -183,7 +183,7 @@ func (q *runQuery) with(pairs ...string) url.Values {
 	for name, values := range q.values {
 		v[name] = slices.Clone(values)
 	}
-	for _, name := range []string{"panel", "at", "reset", "force", "from", "n"} {
+	for _, name := range []string{"panel", "at", "reset", "force", "from", "n", "edit", "planned", "done"} {
 		v.Del(name)
 	}
 	for i := 0; i < len(pairs); i += 2 {

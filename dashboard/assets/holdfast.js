@@ -158,7 +158,7 @@ function formURL(form, submitter) {
   const url = new URL(form.getAttribute("action"), location.href);
   const data = new FormData(form, submitter);
   // A button that opens a panel keeps what the address says besides.
-  if (submitter?.name === "panel") for (const [k, v] of new URL(address, location.href).searchParams) if (!["panel", "at", "from", "reset", "force", "planned", "done"].includes(k)) url.searchParams.append(k, v);
+  if (submitter?.name === "panel") for (const [k, v] of new URL(address, location.href).searchParams) if (!["panel", "at", "from", "reset", "force", "planned", "done", "edit"].includes(k)) url.searchParams.append(k, v);
   for (const [k, v] of data) if (v !== "") url.searchParams.append(k, v);
   return url.href;
 }
@@ -186,21 +186,32 @@ function focusPanel() {
 
 // act sends a form to the API as JSON. A refusal is shown as the server says it.
 async function act(form, submitter) {
-  const fields = {};
+  // Values are JSON texts that go as they were typed: read and written by a script,
+  // a large number would be another one.
+  const fields = new Map(), many = new Map();
   let url = form.dataset.act;
   for (const el of form.elements) {
-    if (!el.name || el.tagName === "BUTTON" || el.value === "") continue;
-    const kind = el.dataset.kind;
-    if (kind === "json") {
-      try { fields[el.name] = JSON.parse(el.value); } catch { return toast("The result is no JSON: a text needs quotation marks around it.", "Not done"); }
-    } else fields[el.name] = kind === "number" ? Number(el.value) : kind === "flag" ? true : el.value;
+    if (!el.name || el.tagName === "BUTTON") continue;
+    const { kind } = el.dataset, at = el.name.indexOf(":");
+    if (kind !== "jsons" && el.value === "") continue;
+    if (kind === "json" || kind === "jsons") {
+      const key = el.name.slice(at + 1); // one of several: "edits:charge"
+      try { JSON.parse(el.value); } catch {
+        el.focus();
+        return toast(`The result${kind === "jsons" ? " of " + key : ""} is no JSON: a text needs quotation marks around it, and nothing is null.`, "Not done");
+      }
+      if (kind === "json") fields.set(el.name, el.value);
+      else many.set(el.name.slice(0, at), [...(many.get(el.name.slice(0, at)) || []), JSON.stringify(key) + ":" + el.value]);
+    } else fields.set(el.name, kind === "number" ? String(Number(el.value)) : kind === "flag" ? "true" : JSON.stringify(el.value));
   }
+  for (const [name, values] of many) fields.set(name, "{" + values.join() + "}");
+  const json = "{" + [...fields].map(([name, value]) => JSON.stringify(name) + ":" + value).join() + "}";
   if (form.dataset.verdict !== undefined) url += submitter?.value || "approve";
   const label = (submitter || form.querySelector("button")).textContent.trim();
   const buttons = form.querySelectorAll("button");
   for (const b of buttons) b.disabled = true;
   try {
-    const res = await fetch(url, { method: "POST", headers: { "Content-Type": "application/json", Accept: "application/json" }, body: JSON.stringify(fields) });
+    const res = await fetch(url, { method: "POST", headers: { "Content-Type": "application/json", Accept: "application/json" }, body: json });
     const answer = await res.json().catch(() => ({}));
     if (!res.ok) return toast(answer.message || `The server answered ${res.status}`, `${label}: not done`, answer.error?.next);
     if (answer.message) toast(answer.message, "", "", true);
