@@ -208,9 +208,6 @@ func (h *handler) editField(r *http.Request, p *panelView, o *outline.Outline, k
 
 // hides reports whether what is shown of a payload is not all of it.
 func (h *handler) hides(runID string, ev *store.Event) bool {
-	if h.options.Redact == nil {
-		return false
-	}
 	pay, err := h.eng.Payload(runID, *ev)
-	return err == nil && h.redact(string(compact(pay.Data))) != string(compact(pay.Data))
+	return err == nil && h.unredacted(pay.Data) != nil
 }
