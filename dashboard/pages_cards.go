@@ -108,14 +108,7 @@ func (h *handler) failures(ctx context.Context, c *cardsView) error {
 			c.Alike, c.AlikeError = n, reason
 		}
 	}
-	// A word of the error finds them again: filters are words.
-	longest := ""
-	for _, word := range strings.Fields(c.AlikeError) {
-		if word = strings.Trim(word, ".,:;"); len(word) > len(longest) && !strings.ContainsAny(word, ":=") {
-			longest = word
-		}
-	}
-	c.AlikeURL = h.listURL("status:failed error:" + longest)
+	c.AlikeURL = h.listURL("status:failed" + h.errorTerm(c.AlikeError))
 	c.AlikeError = h.redact(c.AlikeError)
 	return nil
 }

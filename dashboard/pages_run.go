@@ -144,6 +144,13 @@ func (h *handler) viewRun(r *http.Request, o *outline.Outline, q *runQuery) (*ru
 	for _, m := range o.Verdict.More {
 		v.More = append(v.More, h.text(m))
 	}
+	others, err := h.alike(r.Context(), o)
+	if err != nil {
+		return nil, err
+	}
+	if others != nil {
+		v.More = append(v.More, others)
+	}
 	if q.step == "" && o.Current != nil {
 		q.step = o.Current.Key
 	}

@@ -142,6 +142,7 @@ type spanView struct {
 	Text         string
 	Code, Strong bool
 	At           string // RFC 3339; empty: no moment
+	URL          string // of a link
 }
 
 func (h *handler) text(t outline.Text) textView {
