@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"context"
 	"errors"
+	"html"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -126,3 +127,28 @@ func TestTheListSaysWhatDroppingAFilterFinds(t *testing.T) {
 
 // withEngine is a context that starts runs past the API.
 func withEngine(s *site) context.Context { return durable.NewContext(context.Background(), s.eng) }
+
+func TestTheListIsTurnedRound(t *testing.T) {
+	onStores(t, dashboard.Options{}, func(t *testing.T, s *site) {
+		s.asks("one")
+		s.asks("two")
+		s.failed("three")
+		rows := func(page string) (ids []string) {
+			for _, m := range regexp.MustCompile(`<tr data-key="([^"]+)"`).FindAllStringSubmatch(page, -1) {
+				ids = append(ids, m[1])
+			}
+			return ids
+		}
+		page := s.browse("/?q=" + url.QueryEscape("status:waiting")).body
+		require.Equal(t, []string{"two", "one"}, rows(page))
+		turned := "/?q=" + url.QueryEscape("status:waiting sort:oldest")
+		require.Contains(t, html.UnescapeString(page), turned)
+		page = s.browse(turned).body
+		require.Equal(t, []string{"one", "two"}, rows(page))
+		require.Contains(t, page, "Oldest first")
+		require.Contains(t, html.UnescapeString(page), "/?q="+url.QueryEscape("status:failed sort:oldest"), "a tab keeps it")
+		require.Contains(t, html.UnescapeString(page), "&q="+url.QueryEscape("status:waiting")+`"`, "what acts on all takes it for no filter")
+		require.NotContains(t, s.browse("/?q=sort:oldest").body, "Select all to", "it selects nothing")
+		require.Contains(t, s.browse("/?q=sort:shortest").body, "neither newest nor oldest")
+	})
+}
