@@ -84,7 +84,7 @@ func errorOf(reason string) string { return place.ReplaceAllString(reason, "") }
 func (h *handler) errorTerm(reason string) string {
 	longest := ""
 	for word := range strings.FieldsSeq(h.redact(errorOf(reason))) {
-		word = strings.Trim(word, ".,:;")
+		word = strings.Trim(word, ".,:;…")
 		if len(word) > len(longest) && !strings.ContainsAny(word, ":=") && strings.Contains(reason, word) {
 			longest = word
 		}

@@ -101,7 +101,7 @@ func (h *handler) failures(ctx context.Context, c *cardsView) error {
 		if p.Runs[i].Recoverable {
 			c.Recoverable++
 		}
-		alike[outline.OneLine(p.Runs[i].Reason, 200)]++
+		alike[outline.OneLine(errorOf(p.Runs[i].Reason), 200)]++
 	}
 	for reason, n := range alike {
 		if n > c.Alike || n == c.Alike && cmp.Compare(reason, c.AlikeError) < 0 {

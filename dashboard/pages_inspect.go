@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -57,6 +58,7 @@ type payloadView struct {
 	Title     string
 	Text      string  // where it is no JSON
 	Tokens    []token // of JSON
+	Hidden    bool    // something in Tokens is
 	Redacted  bool
 	KeyID     string
 	Facts     string
@@ -296,6 +298,7 @@ func (h *handler) payload(r *http.Request, id string, seq int64, show bool) (*pa
 			}
 		}
 		v.Tokens = jsonTokens(payloadText(p), whole)
+		v.Hidden = slices.ContainsFunc(v.Tokens, func(t token) bool { return t.Hidden })
 	}
 	v.Facts = size(p.Size) + ", " + p.Codec
 	if p.Type != "" {

@@ -141,6 +141,9 @@ func (h *handler) viewRun(r *http.Request, o *outline.Outline, q *runQuery) (*ru
 			v.Icon = icon{"failed", "c-fail"}
 		}
 	}
+	if isStuck(o) {
+		v.Status = statusView{"fail", "stuck", "Stuck"} // as the list says it
+	}
 	for _, m := range o.Verdict.More {
 		v.More = append(v.More, h.text(m))
 	}

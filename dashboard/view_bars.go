@@ -282,6 +282,11 @@ func (t *timeline) axisBars() []bar {
 	if len(ticks) > 1 && ticks[len(ticks)-1].Sub(ticks[0]) < time.Duration(len(ticks))*2*time.Second {
 		layout = "15:04:05.0"
 	}
+	for i := 1; i < len(ticks); i++ {
+		if ticks[i].Sub(ticks[i-1]) < 100*time.Millisecond {
+			layout = "05.000" // the first one says the hour
+		}
+	}
 	for i, at := range ticks {
 		class := "ax"
 		if i%2 == 1 && len(ticks) > 3 {

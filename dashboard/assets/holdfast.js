@@ -137,11 +137,17 @@ addEventListener("popstate", () => load(location.href).catch(() => location.relo
 addEventListener("click", (e) => {
   if (e.defaultPrevented || e.button || e.metaKey || e.ctrlKey || e.shiftKey) return;
   if (e.target.closest("[data-newer]")) return void load(address);
+  if (e.target.closest("[data-copy]")) return void copy(e.target.closest("section").querySelector("pre"));
   const a = e.target.closest("a[data-soft]");
   if (!a) return;
   e.preventDefault();
   soft(a.href).then(() => focusPanel());
 });
+
+// copy puts a text into the clipboard, which browsers allow on safe addresses alone.
+function copy(pre) {
+  navigator.clipboard.writeText(pre.textContent).then(() => toast("Copied.", "", "", true), (err) => toast(err.message, "Not copied"));
+}
 
 addEventListener("submit", (e) => {
   const form = e.target;
@@ -475,6 +481,7 @@ document.querySelector("[data-theme-button]").onclick = () => {
 // decorate shows what needs the script, after each page.
 function decorate() {
   for (const el of document.querySelectorAll("[data-theme-button], [data-help], [data-keys]")) el.hidden = false;
+  if (navigator.clipboard) for (const el of document.querySelectorAll("[data-copy]")) el.hidden = false;
   ghosts();
 }
 document.querySelector("[data-help]").onclick = help;

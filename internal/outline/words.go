@@ -133,9 +133,18 @@ func count(n int, one string) string {
 		return "1 " + one
 	}
 	if strings.HasSuffix(one, "s") || strings.HasSuffix(one, "ch") {
-		return strconv.Itoa(n) + " " + one + "es"
+		return number(n) + " " + one + "es"
 	}
-	return strconv.Itoa(n) + " " + one + "s"
+	return number(n) + " " + one + "s"
+}
+
+// number writes a number that is not negative with separators: "12,408".
+func number(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }
 
 // quote puts a person's words into quotation marks, cut to a line.

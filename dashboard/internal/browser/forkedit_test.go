@@ -91,3 +91,14 @@ func TestAnotherPanelBeginsWithWhatIsRecorded(t *testing.T) {
 	require.Equal(t, "", b.eval(`document.querySelector("#val").value`))
 	b.notReloaded()
 }
+
+func TestAResultIsCopied(t *testing.T) {
+	s, _, wf := opened(t)
+	s.start(wf, "order-1", "waiting")
+	b := s.visit("/runs/order-1?step=address")
+	b.eval(`navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }; 1`)
+	b.press("copy")
+	b.shows("Copied.")
+	require.Equal(t, `"12 Wrong Street"`, b.eval("window.copied"))
+	b.noBreach()
+}
