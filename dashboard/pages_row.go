@@ -73,7 +73,7 @@ func (h *handler) where(v *runRow, o *outline.Outline) {
 		// Its row knows how long it took: of its events only the last were read.
 		v.Key, v.Where, v.Detail = "", "Completed", plural(o.Steps, "step")+" done"
 		if o.Run.Generation == 0 {
-			v.Where += " in " + outline.Duration(o.Run.EndedAt.Sub(o.Run.CreatedAt))
+			v.Where += " in " + outline.Duration(o.RunTook())
 		}
 	case o.Run.Status == store.Failed:
 		v.Where = redacted(o.Verdict.Error, 140)

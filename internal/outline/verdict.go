@@ -61,7 +61,7 @@ func (b *Builder) verdict(o *Outline) Verdict {
 		}
 	case row.Status == store.Completed:
 		v.Tone, v.Row = ToneDone, nil
-		v.Head = say("Completed in ", strong(Duration(o.End.Sub(o.Begin))), ": ", count(o.Steps, "step"))
+		v.Head = say("Completed in ", strong(Duration(o.RunTook())), ": ", count(o.Steps, "step"))
 		if o.FailedAttempts > 0 {
 			v.Head = append(v.Head, say(", ", count(o.FailedAttempts, "failed attempt"))...)
 		}

@@ -127,6 +127,15 @@ func (o *Outline) ago(t store.Time) Span {
 	return Span{Text: About(d) + " ago", At: t}
 }
 
+// RunTook is how long a run that has ended did: by its row, which knows it also where
+// only its last events were read; of a later generation, by its events.
+func (o *Outline) RunTook() time.Duration {
+	if r := &o.Run; r.Generation == 0 && r.CreatedAt != 0 && r.EndedAt > r.CreatedAt {
+		return r.EndedAt.Sub(r.CreatedAt)
+	}
+	return o.End.Sub(o.Begin)
+}
+
 // count returns "1 step", "3 steps".
 func count(n int, one string) string {
 	if n == 1 {
