@@ -103,7 +103,7 @@ func TestTheForkPanelPlansWithEditsAndItsFormActs(t *testing.T) {
 	require.Contains(t, page, "with your result")
 	require.NotContains(t, page, "secret-shelf")
 	require.Contains(t, page, "Parts of what reserve has returned are redacted")
-	require.Contains(t, page, "durable fork r --edit charge=@val0.json --edit reserve=@val1.json")
+	require.Contains(t, page, "durable fork r --edit charge=@result.json --edit reserve=@result2.json")
 	require.Contains(t, s.browse("/runs/r?panel=fork&edit=ship").body, "the result of ship cannot be edited")
 
 	form := func(body string) answer {

@@ -57,7 +57,11 @@ func (h *handler) forkPanel(r *http.Request, p *panelView, o *outline.Outline, q
 		e.Without = link(values)
 		p.Edits = append(p.Edits, *e)
 		p.Hidden = append(p.Hidden, "edit", key)
-		p.Command += " --edit " + shellQuote(key+"=@"+e.ID+".json")
+		file := "result.json"
+		if i > 0 {
+			file = fmt.Sprintf("result%d.json", i+1)
+		}
+		p.Command += " --edit " + shellQuote(key+"=@"+file)
 	}
 	if h.may(r, ActionEdit, id) == nil {
 		p.Editable = editables(o, at, keys, q.step)

@@ -372,7 +372,7 @@ func shortKey(o *outline.Outline, key string) string {
 	if r == nil || !r.Keyed() {
 		return ""
 	}
-	return ", " + durable.IdempotencyKeyOf(o.Run.ID, int(o.Run.Generation), key)[:11] + "…"
+	return " (" + durable.IdempotencyKeyOf(o.Run.ID, int(o.Run.Generation), key)[:11] + "…)"
 }
 
 // planShown bounds the lists of a panel.

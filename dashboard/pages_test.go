@@ -91,7 +91,7 @@ func TestThePagesHaveNoInlineScriptOrStyle(t *testing.T) {
 		s.failed("a")
 		s.asks("b")
 		asset := regexp.MustCompile(`"(/ops/assets/[^"]+)"`)
-		for _, path := range []string{"/", "/?q=status:failed", "/?q=nonsense:x", "/runs/a", "/runs/a?panel=resume", "/runs/a?panel=edit&step=reserve", "/runs/b?panel=fork", "/waiting", "/stuck", "/history"} {
+		for _, path := range []string{"/", "/?q=status:failed", "/?q=nonsense:x", "/runs/a", "/runs/a?panel=resume", "/runs/a?panel=edit&step=reserve", "/runs/b?panel=fork", "/runs/b?panel=fork&edit=reserve", "/runs/b?step=reserve", "/?q=sort:oldest", "/waiting", "/stuck", "/history"} {
 			page := s.browse(path)
 			require.Equal(t, http.StatusOK, page.status, path)
 			require.NotRegexp(t, `(?i)<script(?:>|[^>]*>[^<])|<style|\sstyle=|\son[a-z]+=|javascript:`, page.body, path)
