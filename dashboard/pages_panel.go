@@ -334,10 +334,12 @@ func skipped(plan *durable.Plan, o *outline.Outline) []planItem {
 		planItem
 		seq int64
 	}
-	var list []done
+	list := make([]done, 0, len(plan.Skipped))
 	var maps []string
+	rows := map[string]*outline.Row{}
 	for _, l := range o.Lanes {
 		outline.Each(l.Rows, func(r *outline.Row) bool {
+			rows[r.Key] = r
 			if r.Kind == outline.Map && r.State == outline.Done && (plan.Scope != "" || r.Outcome <= plan.From) {
 				list = append(list, done{planItem{Key: r.Key, Note: r.Label(), Icon: icon{"done", "c-done"}}, r.Outcome})
 				maps = append(maps, r.Key)
@@ -350,7 +352,7 @@ func skipped(plan *durable.Plan, o *outline.Outline) []planItem {
 			continue
 		}
 		item := done{planItem: planItem{Key: key, Icon: icon{"done", "c-done"}}}
-		if r := o.Row(key); r != nil {
+		if r := rows[key]; r != nil {
 			item.seq = r.Outcome
 			if _, took := o.Took(r); took != "" {
 				item.Note = took + " saved"
