@@ -77,18 +77,16 @@ func TestALargeNumberIsSentAsItWasTyped(t *testing.T) {
 	b.shows("9007199254740995")
 }
 
-// The panel of one step must not offer what was typed into that of another.
+// What was typed into one panel is not offered in that of another act.
 func TestAnotherPanelBeginsWithWhatIsRecorded(t *testing.T) {
 	s, sh, wf := opened(t)
 	sh.broken.Store(true)
 	s.start(wf, "order-1", "failed")
-	b := s.visit("/runs/order-1?step=address&panel=edit")
-	require.NoError(t, chromedp.Do(b.ctx, chromedp.SetValue(chromedp.CSS("#val"), `"21 Right Street"`)))
-	b.press("charge")
-	b.until(`document.querySelector("#i").innerText === "charge"`)
-	b.press("Edit result…")
+	b := s.visit("/runs/order-1?panel=fork&edit=address")
+	require.NoError(t, chromedp.Do(b.ctx, chromedp.SetValue(chromedp.CSS("#why"), "to try it out")))
+	b.press("Edit…")
 	b.shows("Give charge a result")
-	require.Equal(t, "", b.eval(`document.querySelector("#val").value`))
+	require.Equal(t, "", b.eval(`document.querySelector("#why").value`))
 	b.notReloaded()
 }
 
