@@ -78,14 +78,15 @@ func TestALargeNumberIsSentAsItWasTyped(t *testing.T) {
 }
 
 // What was typed into one panel is not offered in that of another act.
-func TestAnotherPanelBeginsWithWhatIsRecorded(t *testing.T) {
-	s, sh, wf := opened(t)
-	sh.broken.Store(true)
-	s.start(wf, "order-1", "failed")
-	b := s.visit("/runs/order-1?panel=fork&edit=address")
-	require.NoError(t, chromedp.Do(b.ctx, chromedp.SetValue(chromedp.CSS("#why"), "to try it out")))
-	b.press("Edit…")
-	b.shows("Give charge a result")
+func TestAnotherPanelDoesNotBeginWithWhatWasTypedIntoOne(t *testing.T) {
+	s, _, wf := opened(t)
+	s.start(wf, "order-1", "waiting")
+	b := s.visit("/runs/order-1")
+	b.press("Pause")
+	b.shows("Pause order-1")
+	require.NoError(t, chromedp.Do(b.ctx, chromedp.SetValue(chromedp.CSS("#why"), "only for a while")))
+	b.press("Cancel")
+	b.shows("Cancel order-1")
 	require.Equal(t, "", b.eval(`document.querySelector("#why").value`))
 	b.notReloaded()
 }
