@@ -209,6 +209,10 @@ func (h *handler) fillTimeline(v *runView, o *outline.Outline, q *runQuery, link
 	if len(o.Lanes) > 1 {
 		toggle("This branch only", "branch", "current", true)
 	}
+	for _, z := range q.zooms(o, q.step) {
+		z.URL = v.URL + "?" + z.URL
+		v.Toggles = append(v.Toggles, z)
+	}
 	for name, values := range q.with("find", "", "step", "") {
 		for _, value := range values {
 			v.Hidden = append(v.Hidden, name, value)

@@ -167,6 +167,7 @@ type runQuery struct {
 	failures   bool
 	branchOnly bool
 	find       string
+	zoom       string // the row in whose time is looked
 	panel      string // resume, fork, jump, edit, cancel, pause
 }
 
@@ -174,7 +175,7 @@ type runQuery struct {
 func parseRunQuery(prefix string, v url.Values) *runQuery {
 	return &runQuery{
 		prefix: prefix, values: v, step: v.Get("step"), open: v["open"], shut: v["shut"], noFold: v.Get("fold") == "0",
-		failures: v.Get("only") == "failures", branchOnly: v.Get("branch") == "current", find: strings.ToLower(v.Get("find")), panel: v.Get("panel"),
+		failures: v.Get("only") == "failures", branchOnly: v.Get("branch") == "current", find: strings.ToLower(v.Get("find")), panel: v.Get("panel"), zoom: v.Get("zoom"),
 	}
 }
 

@@ -422,12 +422,16 @@ addEventListener("keydown", (e) => {
     j: () => move(1), k: () => move(-1), ArrowDown: row && (() => move(1)), ArrowUp: row && (() => move(-1)),
     ArrowRight: row && (() => fold(true)), ArrowLeft: row && (() => fold(false)),
     f: () => move(1, (a) => a.closest("tr").querySelector("th .c-fail, .st.fail")),
-    b: () => [...document.querySelectorAll("a[data-soft].btn.sm")].find((a) => a.textContent === "This branch only")?.click(),
+    b: () => pressLink("This branch only"), "+": () => pressLink("Zoom in"), "-": () => pressLink("Whole time"),
     r: () => document.querySelector("button[name=panel][value=resume]")?.click(),
     "?": () => help(),
   };
   if (keys[e.key]) { e.preventDefault(); keys[e.key](); }
 });
+
+function pressLink(label) {
+  [...document.querySelectorAll("a[data-soft].btn.sm")].find((a) => a.textContent === label)?.click();
+}
 
 function help() {
   let d = document.querySelector("dialog.help");
@@ -438,7 +442,7 @@ function help() {
     const h = document.createElement("h2");
     h.textContent = "Keyboard";
     const dl = document.createElement("dl");
-    for (const [k, what] of [["/", "find"], ["j k", "next, previous row"], ["← →", "fold, unfold"], ["Enter", "open or select"], ["f", "next failure"], ["b", "this branch only"], ["r", "what Resume would do"], ["Esc", "close"], ["?", "this list"]]) {
+    for (const [k, what] of [["/", "find"], ["j k", "next, previous row"], ["← →", "fold, unfold"], ["Enter", "open or select"], ["f", "next failure"], ["b", "this branch only"], ["+ −", "zoom in to the selected row, out"], ["r", "what Resume would do"], ["Esc", "close"], ["?", "this list"]]) {
       const dt = document.createElement("dt"), dd = document.createElement("dd"), kbd = document.createElement("kbd");
       kbd.textContent = k;
       dt.append(kbd);

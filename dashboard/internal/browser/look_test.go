@@ -97,7 +97,7 @@ func TestEveryPageIsAccessible(t *testing.T) {
 	b := s.visit("/")
 	for _, scheme := range []string{"light", "dark"} {
 		b.look(1300, 900, false, scheme)
-		for _, page := range []string{"/", "/?q=nothing", "/runs/order-1", "/runs/order-2?panel=resume", "/runs/order-2?panel=edit&step=address", "/runs/order-3?panel=fork", "/runs/order-2?panel=fork&edit=address&edit=charge", "/runs/order-2?step=address", "/?q=sort:oldest", "/bulk?act=resume&q=status:failed", "/bulk?act=cancel&q=status:waiting", "/waiting", "/stuck", "/history", "/runs/none"} {
+		for _, page := range []string{"/", "/?q=nothing", "/runs/order-1", "/runs/order-2?panel=resume", "/runs/order-2?panel=edit&step=address", "/runs/order-3?panel=fork", "/runs/order-2?panel=fork&edit=address&edit=charge", "/runs/order-2?step=address", "/runs/order-1?step=address&zoom=address", "/?q=sort:oldest", "/bulk?act=resume&q=status:failed", "/bulk?act=cancel&q=status:waiting", "/waiting", "/stuck", "/history", "/runs/none"} {
 			if strings.HasPrefix(page, "/runs/none") {
 				b.eval("1")
 			}

@@ -1,0 +1,22 @@
+package browser_test
+
+import (
+	"testing"
+
+	"github.com/chromedp/chromedp"
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheKeysZoomInAndOut(t *testing.T) {
+	s, _, wf := opened(t)
+	s.start(wf, "order-1", "waiting")
+	b := s.visit("/runs/order-1?step=address")
+	b.shows("Zoom in")
+	for _, k := range []struct{ key, is string }{{"+", `"address"`}, {"-", "null"}} {
+		require.NoError(t, chromedp.Do(b.ctx, chromedp.KeyEvent(k.key)))
+		b.until(`JSON.stringify(new URL(location.href).searchParams.get("zoom")) === ` + quoted(k.is))
+	}
+	b.shows("Zoom in")
+	b.notReloaded()
+	b.noBreach()
+}
