@@ -69,7 +69,8 @@ async function load(url, { hold = false, top = false } = {}) {
   pending?.abort();
   const mine = (pending = new AbortController());
   mine.hold = hold;
-  const slow = setTimeout(() => document.querySelector("main").setAttribute("aria-busy", "true"), 200);
+  // What somebody has asked for and waits for; a repaint is nobody's wait.
+  const slow = hold ? 0 : setTimeout(() => document.querySelector("main").setAttribute("aria-busy", "true"), 200);
   try {
     const res = await fetch(url, { headers: { Accept: "text/html" }, signal: mine.signal });
     const doc = new DOMParser().parseFromString(await res.text(), "text/html");
