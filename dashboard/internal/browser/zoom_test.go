@@ -12,11 +12,11 @@ func TestTheKeysZoomInAndOut(t *testing.T) {
 	s.start(wf, "order-1", "waiting")
 	b := s.visit("/runs/order-1?step=address")
 	b.shows("Zoom in")
-	for _, k := range []struct{ key, is string }{{"+", `"address"`}, {"-", "null"}} {
+	for _, k := range []struct{ key, is, then string }{{"+", `"address"`, "Whole time"}, {"-", "null", "Zoom in"}} {
 		require.NoError(t, chromedp.Do(b.ctx, chromedp.KeyEvent(k.key)))
 		b.until(`JSON.stringify(new URL(location.href).searchParams.get("zoom")) === ` + quoted(k.is))
+		b.shows(k.then)
 	}
-	b.shows("Zoom in")
 	b.notReloaded()
 	b.noBreach()
 }
