@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -77,4 +78,50 @@ func TestARunIsForkedWithAnotherResultOverHTTP(t *testing.T) {
 	req.Edits["charge"] = json.RawMessage(`8`)
 	_, err = s.c.Fork(ctx, "r", req)
 	require.ErrorIs(t, err, client.ErrConflict)
+}
+
+func TestTheForkPanelPlansWithEditsAndItsFormActs(t *testing.T) {
+	refuse := dashboard.Action("")
+	s := open(t, memoryStore(t), dashboard.Options{
+		ShowPayloads: true,
+		Redact:       func(text string) string { return strings.ReplaceAll(text, "secret-shelf", "***") },
+		Authorize: func(_ context.Context, a dashboard.Action, id string) error {
+			if a == refuse {
+				return errors.New("not yours to say")
+			}
+			return nil
+		},
+	})
+	s.failed("r")
+	page := s.browse("/runs/r?panel=fork&step=charge").body
+	require.Contains(t, page, `<option value="charge">charge, failed, event `, "a failure can be a result in a copy")
+	require.NotContains(t, page, `name="edits:`)
+
+	page = s.browse("/runs/r?panel=fork&edit=charge&edit=reserve").body
+	require.Contains(t, page, `name="edits:charge"`)
+	require.Contains(t, page, `name="edits:reserve"`)
+	require.Contains(t, page, "with your result")
+	require.NotContains(t, page, "secret-shelf")
+	require.Contains(t, page, "Parts of what reserve has returned are redacted")
+	require.Contains(t, page, "durable fork r --edit charge=@result.json --edit reserve=@result2.json")
+	require.Contains(t, s.browse("/runs/r?panel=fork&edit=ship").body, "the result of ship cannot be edited")
+
+	form := func(body string) answer {
+		t.Helper()
+		return s.send("POST", "/runs/r/do/fork", body, "Content-Type: application/x-www-form-urlencoded", "Accept: text/html")
+	}
+	empty := form("id=f&edits%3Acharge=")
+	require.Equal(t, 400, empty.status)
+	require.Contains(t, empty.body, "the result of charge is no JSON")
+	refuse = dashboard.ActionEdit
+	require.NotContains(t, s.browse("/runs/r?panel=fork&edit=charge").body, `name="edits:`, "what is not authorized is absent")
+	require.Equal(t, 403, form("id=f&edits%3Acharge=7").status)
+	refuse = ""
+	_, err := s.c.GetRun(t.Context(), "f")
+	require.ErrorIs(t, err, client.ErrNotFound)
+
+	done := form("id=f&edits%3Acharge=7&reason=by+hand")
+	require.Equal(t, 303, done.status, done.body)
+	require.Equal(t, "/runs/f?done=fork", done.header.Get("Location"))
+	s.until("f", "waiting")
 }

@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -65,4 +66,60 @@ func TestTheInspectorSaysByWhichKeyAStepActedAndInWhichWorkTree(t *testing.T) {
 	for _, page := range []string{"/runs/r", "/runs/r?step=make"} {
 		require.NotContains(t, s.browse(page).body, head[:7], "it is user data, as the note it stands in")
 	}
+}
+
+func TestTheInspectorShowsTheWorkTreeOfACommandThatIsUnderWay(t *testing.T) {
+	dir, head := emptyTree(t)
+	slow := durable.Define("slow", func(ctx context.Context, _ int) (int, error) {
+		_, err := (&shell.Workspace{Dir: dir}).Retry(ctx, "make", durable.Policy{MaxAttempts: 2, Initial: time.Millisecond}, "sh", "-c", "test -e made && sleep 60; echo > made; false")
+		return 0, err
+	})
+	s := &site{t: t, st: memoryStore(t), shop: new(shop)}
+	s.serve(durable.Options{Workflows: []durable.Definition{slow}, Grace: -1}, dashboard.Options{ShowPayloads: true})
+	_, err := slow.Start(withEngine(s), "r", 0)
+	require.NoError(t, err)
+	want := "<dt>Git</dt><dd>main " + head[:7] + " (dirty)</dd>" // as the second attempt has found it
+	require.Eventually(t, func() bool { return strings.Contains(s.browse("/runs/r?step=make").body, want) }, 20*time.Second, 10*time.Millisecond)
+	page := s.browse("/runs/r?step=make").body
+	require.Contains(t, page, "Attempt 1 failed")
+	require.NotContains(t, page, "Git after it")
+	require.NoError(t, s.eng.Cancel(t.Context(), "r", ""))
+	s.until("r", "cancelled")
+}
+
+// Payloads are escaped piece by piece, and what is redacted leaves a chip.
+func TestAPayloadHasColoursAndChips(t *testing.T) {
+	wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+		return 0, durable.Do(ctx, "none", func(ctx context.Context) error {
+			durable.Note(ctx, "bank", "secret")
+			return nil
+		})
+	})
+	made := durable.Define("made", func(ctx context.Context, _ int) (map[string]any, error) {
+		return durable.Step(ctx, "make", func(context.Context) (map[string]any, error) {
+			return map[string]any{"<b>": 1, "card": "4242 4242", "is": true, "text": "<em>"}, nil
+		})
+	})
+	s := &site{t: t, st: memoryStore(t), shop: new(shop)}
+	redact := func(text string) string { return strings.ReplaceAll(text, "4242 4242", "***") }
+	s.serve(durable.Options{Workflows: []durable.Definition{wf, made}}, dashboard.Options{ShowPayloads: true, Redact: redact})
+	_, err := made.Start(withEngine(s), "r", 0)
+	require.NoError(t, err)
+	s.until("r", "completed")
+	page := s.browse("/runs/r?step=make").body
+	for _, piece := range []string{
+		`<span class="nn">1</span>`, `<span class="s">&#34;card&#34;</span>: <mark>redacted</mark>`, `<span class="lit">true</span>`,
+	} {
+		require.Contains(t, page, piece)
+	}
+	require.NotContains(t, page, "4242")
+	require.NotContains(t, page, "<em>")
+	require.NotContains(t, page, "<b>:")
+
+	s = &site{t: t, st: memoryStore(t), shop: new(shop)}
+	s.serve(durable.Options{Workflows: []durable.Definition{wf}}, dashboard.Options{})
+	_, err = wf.Start(withEngine(s), "n", 0)
+	require.NoError(t, err)
+	s.until("n", "completed")
+	require.Contains(t, s.browse("/runs/n?step=none").body, "note bank = <mark>redacted</mark>")
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/client"
 )
@@ -17,7 +18,7 @@ import (
 type pageAct struct {
 	name   string
 	action Action
-	fields map[string]string // name to kind: text, number, flag, json
+	fields map[string]string // name to kind: text, number, flag, json, jsons
 	serve  func(*handler, url.Values) func(http.ResponseWriter, *http.Request) error
 	done   string // what is said afterwards: a key of notices
 }
@@ -41,7 +42,7 @@ func (h *handler) pageActs() []pageAct {
 		{"cancel", ActionCancel, reason, fixed((*handler).postCancel), "cancel"},
 		{"pause", ActionPause, reason, fixed((*handler).postPause), "pause"},
 		{"unpause", ActionUnpause, reason, fixed((*handler).postUnpause), "unpause"},
-		{"fork", ActionFork, map[string]string{"id": "text", "at": "number"}, fixed((*handler).postFork), "fork"},
+		{"fork", ActionFork, map[string]string{"id": "text", "at": "number", "edits": "jsons", "reason": "text", "force": "flag"}, fixed((*handler).postFork), "fork"},
 		{"jump", ActionJump, map[string]string{"to": "number", "reason": "text", "force": "flag"}, fixed((*handler).postJump), "jump"},
 		{"edit", ActionEdit, map[string]string{"key": "text", "value": "json", "reason": "text", "force": "flag"}, fixed((*handler).postEdit), "edit"},
 		{"answer", ActionAnswer, map[string]string{"wait": "text", "reason": "text", "value": "json"}, func(h *handler, form url.Values) func(http.ResponseWriter, *http.Request) error {
@@ -90,6 +91,16 @@ func (h *handler) act(a pageAct) func(http.ResponseWriter, *http.Request) error 
 func jsonOf(form url.Values, fields map[string]string) ([]byte, error) {
 	m := map[string]any{}
 	for name, kind := range fields {
+		if kind == "jsons" {
+			values, err := jsonsOf(form, name)
+			if err != nil {
+				return nil, err
+			}
+			if len(values) > 0 {
+				m[name] = values
+			}
+			continue
+		}
 		s := form.Get(name)
 		if s == "" {
 			continue
@@ -117,6 +128,24 @@ func jsonOf(form url.Values, fields map[string]string) ([]byte, error) {
 		return nil, fmt.Errorf("dashboard: a form cannot be encoded: %w", err)
 	}
 	return b, nil
+}
+
+// jsonsOf makes an object of the fields of a form that are called "name:key". None
+// of them may be empty: what somebody meant to give would be missed.
+func jsonsOf(form url.Values, name string) (map[string]json.RawMessage, error) {
+	values := map[string]json.RawMessage{}
+	for field := range form {
+		key, ok := strings.CutPrefix(field, name+":")
+		if !ok {
+			continue
+		}
+		s := form.Get(field)
+		if !json.Valid([]byte(s)) {
+			return nil, badRequest("the result of %s is no JSON: a text needs quotation marks around it, and nothing is null", key)
+		}
+		values[key] = json.RawMessage(s)
+	}
+	return values, nil
 }
 
 // kept is an answer that is not sent.

@@ -140,7 +140,8 @@ type bulkLink struct {
 // bulkLinks are those that may be done on what a filter selects; without one none
 // is offered: nobody means to cancel everything.
 func (h *handler) bulkLinks(r *http.Request, v *runsView) []bulkLink {
-	if len(v.Tokens) == 0 || len(v.Rows) == 0 || v.Problem != "" {
+	query := parseTerms(v.Query).without("sort") // in what order does not matter to all
+	if query == "" || len(v.Rows) == 0 || v.Problem != "" {
 		return nil
 	}
 	var links []bulkLink
@@ -150,7 +151,7 @@ func (h *handler) bulkLinks(r *http.Request, v *runsView) []bulkLink {
 			return t.Count > 0 && slices.ContainsFunc(act.statuses, func(s store.Status) bool { return statusViews[s].Word == t.Word })
 		})
 		if fits && h.may(r, act.action, "") == nil {
-			links = append(links, bulkLink{"Select all to " + name + "…", h.options.Prefix + "/bulk?act=" + name + "&q=" + url.QueryEscape(v.Query)})
+			links = append(links, bulkLink{"Select all to " + name + "…", h.options.Prefix + "/bulk?act=" + name + "&q=" + url.QueryEscape(query)})
 		}
 	}
 	return links

@@ -101,21 +101,14 @@ func (h *handler) failures(ctx context.Context, c *cardsView) error {
 		if p.Runs[i].Recoverable {
 			c.Recoverable++
 		}
-		alike[outline.OneLine(p.Runs[i].Reason, 200)]++
+		alike[outline.OneLine(errorOf(p.Runs[i].Reason), 200)]++
 	}
 	for reason, n := range alike {
 		if n > c.Alike || n == c.Alike && cmp.Compare(reason, c.AlikeError) < 0 {
 			c.Alike, c.AlikeError = n, reason
 		}
 	}
-	// A word of the error finds them again: filters are words.
-	longest := ""
-	for _, word := range strings.Fields(c.AlikeError) {
-		if word = strings.Trim(word, ".,:;"); len(word) > len(longest) && !strings.ContainsAny(word, ":=") {
-			longest = word
-		}
-	}
-	c.AlikeURL = h.listURL("status:failed error:" + longest)
+	c.AlikeURL = h.listURL("status:failed" + h.errorTerm(c.AlikeError))
 	c.AlikeError = h.redact(c.AlikeError)
 	return nil
 }

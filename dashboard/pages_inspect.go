@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -30,6 +31,7 @@ type inspectView struct {
 	Jump     string // addresses of panels; empty: not offered
 	Fork     string
 	Edit     string
+	ForkEdit string
 	Items    []itemView
 }
 
@@ -38,7 +40,13 @@ type attemptView struct {
 	Title        string
 	Took         string
 	Error, Where string
-	Notes        []string
+	Notes        []noteView
+}
+
+// noteView is debug output of an attempt: user data.
+type noteView struct {
+	Key, Value string
+	Hidden     bool
 }
 
 type itemView struct {
@@ -48,7 +56,9 @@ type itemView struct {
 // payloadView is user data, or what may be said of it.
 type payloadView struct {
 	Title     string
-	Text      string
+	Text      string  // where it is no JSON
+	Tokens    []token // of JSON
+	Hidden    bool    // something in Tokens is
 	Redacted  bool
 	KeyID     string
 	Facts     string
@@ -77,7 +87,9 @@ func (h *handler) inspect(r *http.Request, o *outline.Outline, q *runQuery, link
 			v.Items = append(v.Items, itemView{item.Key, link(q.with("step", item.Key)), h.redact(outline.OneLine(item.Error, 160))})
 		}
 	}
-	h.fillFacts(v, o, row, show)
+	if err := h.fillFacts(r, v, o, row, show); err != nil {
+		return nil, err
+	}
 	if row.Outcome != 0 {
 		p, err := h.payload(r, o.Run.ID, row.Outcome, show)
 		if err != nil {
@@ -161,33 +173,47 @@ func (h *handler) fillAttempts(v *inspectView, o *outline.Outline, row *outline.
 			out.Where += "; reset since"
 		}
 		for _, n := range a.Notes {
-			value := "redacted"
+			note := noteView{Key: n.Key, Hidden: !show}
 			if show {
-				value = h.redact(n.Value)
+				note.Value = outline.OneLine(h.redact(n.Value), 200)
 			}
-			out.Notes = append(out.Notes, n.Key+" = "+outline.OneLine(value, 200))
+			out.Notes = append(out.Notes, note)
 		}
 		v.Attempts = append(v.Attempts, out)
 	}
 }
 
-// fillGit shows the work tree of a command: that of its last attempt. It is user
-// data, as the note that it stands in.
-func (h *handler) fillGit(v *inspectView, row *outline.Row, show bool) {
-	n := len(row.Attempts)
-	if n == 0 || !show {
-		return
+// fillGit shows the work tree of a command: that of the attempt that is under way,
+// else of its last one. It is user data, as what it stands in.
+func (h *handler) fillGit(r *http.Request, v *inspectView, o *outline.Outline, row *outline.Row, show bool) error {
+	if !show {
+		return nil
 	}
-	before, after := row.Attempts[n-1].Git()
+	var before, after *outline.Git
+	if n := len(row.Attempts); n > 0 {
+		before, after = row.Attempts[n-1].Git()
+	}
+	if seq := row.Under(); seq != 0 {
+		ev, err := h.eventAt(r, o.Run.ID, seq)
+		if err != nil {
+			return err
+		}
+		if ev != nil && len(ev.Payload) > 0 { // it is emptied when the step has ended
+			if saved, err := h.eng.Payload(o.Run.ID, *ev); err == nil {
+				before, after = outline.GitOfProgress(saved.Data), nil
+			}
+		}
+	}
 	if before != nil {
 		v.Facts = append(v.Facts, metaView{Before: "Git", Value: h.redact(before.String())})
 	}
 	if after != nil && (before == nil || *before != *after) {
 		v.Facts = append(v.Facts, metaView{Before: "Git after it", Value: h.redact(after.String())})
 	}
+	return nil
 }
 
-func (h *handler) fillFacts(v *inspectView, o *outline.Outline, row *outline.Row, show bool) {
+func (h *handler) fillFacts(r *http.Request, v *inspectView, o *outline.Outline, row *outline.Row, show bool) error {
 	fact := func(name, value string) {
 		if value != "" {
 			v.Facts = append(v.Facts, metaView{Before: name, Value: value})
@@ -210,7 +236,9 @@ func (h *handler) fillFacts(v *inspectView, o *outline.Outline, row *outline.Row
 	if row.Keyed() {
 		v.Facts = append(v.Facts, metaView{Before: "Idempotency key", Value: durable.IdempotencyKeyOf(o.Run.ID, int(o.Run.Generation), row.Key), Mono: true})
 	}
-	h.fillGit(v, row, show)
+	if err := h.fillGit(r, v, o, row, show); err != nil {
+		return err
+	}
 	if row.Once {
 		fact("Once", "its body must not run twice")
 	}
@@ -225,6 +253,7 @@ func (h *handler) fillFacts(v *inspectView, o *outline.Outline, row *outline.Row
 	if row.Copied {
 		fact("Copied from", o.ForkedFrom)
 	}
+	return nil
 }
 
 // fillFrom offers what needs a place: to go back to it, to copy up to it, to put
@@ -242,9 +271,14 @@ func (h *handler) fillFrom(r *http.Request, v *inspectView, o *outline.Outline, 
 	if status != store.Pending && h.may(r, ActionFork, id) == nil {
 		v.Fork = link(q.with("step", row.Key, "panel", "fork", "at", at))
 	}
-	edits := row.Kind == outline.Step || row.Kind == outline.Item
-	if edits && status != store.Completed && status != store.Cancelled && h.may(r, ActionEdit, id) == nil {
+	if !isEditable(row) || h.may(r, ActionEdit, id) != nil {
+		return
+	}
+	if status != store.Completed && status != store.Cancelled {
 		v.Edit = link(q.with("step", row.Key, "panel", "edit"))
+	} else if v.Fork != "" {
+		// What has ended stays as it is: another result is a matter of a copy.
+		v.ForkEdit = link(q.with("step", row.Key, "panel", "fork", "edit", row.Key))
 	}
 }
 
@@ -255,7 +289,17 @@ func (h *handler) payload(r *http.Request, id string, seq int64, show bool) (*pa
 		return nil, err
 	}
 	p := h.wirePayload(id, ev, show)
-	v := &payloadView{Title: "Result", Redacted: p.Redacted, KeyID: p.KeyID, Error: p.Error, Truncated: p.Truncated, Text: payloadText(p)}
+	v := &payloadView{Title: "Result", Redacted: p.Redacted, KeyID: p.KeyID, Error: p.Error, Truncated: p.Truncated, Text: p.Text}
+	if len(p.Value) > 0 {
+		var whole []byte
+		if h.options.Redact != nil {
+			if pay, err := h.eng.Payload(id, *ev); err == nil {
+				whole = h.unredacted(pay.Data)
+			}
+		}
+		v.Tokens = jsonTokens(payloadText(p), whole)
+		v.Hidden = slices.ContainsFunc(v.Tokens, func(t token) bool { return t.Hidden })
+	}
 	v.Facts = size(p.Size) + ", " + p.Codec
 	if p.Type != "" {
 		v.Facts += ", " + p.Type
@@ -288,6 +332,9 @@ func (h *handler) eventAt(r *http.Request, id string, seq int64) (*store.Event, 
 	}
 	return nil, nil
 }
+
+// payloadOf is a JSON value as a payload.
+func payloadOf(value []byte) *client.Payload { return &client.Payload{Value: value} }
 
 // payloadText is a payload for people: JSON with a line per field.
 func payloadText(p *client.Payload) string {

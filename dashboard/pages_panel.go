@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -35,6 +34,11 @@ type panelView struct {
 	// Options of a plan; each planned anew when it changes.
 	Options []optionView
 	Places  []placeView
+	PlaceOf string // name of the choice among Places
+	PlaceIs string // and what it says
+
+	Edits    []editView  // results that a fork has in the place of recorded ones
+	Editable []placeView // others that it could have
 
 	Key     string // of an edited result
 	Value   string // it has now
@@ -98,7 +102,7 @@ func (h *handler) panel(r *http.Request, o *outline.Outline, q *runQuery, link f
 	case "edit":
 		err = h.editPanel(r, p, o, q)
 	case "fork":
-		h.forkPanel(p, o, q)
+		err = h.forkPanel(r, p, o, q, link)
 	default:
 		h.plainPanel(p, o)
 	}
@@ -141,6 +145,7 @@ func (h *handler) resumePanel(ctx context.Context, p *panelView, o *outline.Outl
 	}
 	p.Options = append(p.Options, optionView{"reset", "Reset failures", text, reset}, optionView{"force", "Force", h.forceText(p, o), force})
 	p.places(o, from)
+	p.PlaceOf, p.PlaceIs = "from", "Resume from"
 	p.Command = "durable resume " + shellQuote(id)
 	if reset {
 		p.Command += " --reset-failures"
@@ -177,6 +182,12 @@ func (p *panelView) places(o *outline.Outline, from int64) {
 		}
 	}
 	p.Places = append(p.Places, placeView{"", label, from == 0})
+	p.behind(o, from)
+	p.Places = append(p.Places, placeView{"1", "from the beginning", from == 1})
+}
+
+// behind adds the places behind what is done, the latest first.
+func (p *panelView) behind(o *outline.Outline, from int64) {
 	var found []placeView
 	for _, l := range o.Lanes {
 		for _, r := range l.Rows {
@@ -188,7 +199,6 @@ func (p *panelView) places(o *outline.Outline, from int64) {
 	for i := len(found) - 1; i >= 0 && len(p.Places) < 60; i-- {
 		p.Places = append(p.Places, found[i])
 	}
-	p.Places = append(p.Places, placeView{"1", "from the beginning", from == 1})
 }
 
 // jumpPanel plans to take the run back to an event.
@@ -218,24 +228,25 @@ func (h *handler) editPanel(r *http.Request, p *panelView, o *outline.Outline, q
 	p.Title, p.Sub = "Edit a result", "The recorded result stays in the history; a new branch goes on with yours."
 	p.Do, p.DoIcon, p.Reason, p.Key = "Save the result", "pencil", true, q.step
 	row := o.Row(q.step)
-	if row == nil || row.Outcome == 0 || row.State != outline.Done || row.Kind != outline.Step && row.Kind != outline.Item {
+	if row == nil || !isEditable(row) {
 		p.Key = ""
-		p.Refused = "Choose a step that is done in the timeline: its result can be replaced."
+		p.Refused = "Choose a step that has ended in the timeline: its result can be replaced."
 		return nil
 	}
 	p.Title = "Edit the result of " + row.Key
-	show := h.mayPayload(r, o.Run.ID)
-	recorded, err := h.payload(r, o.Run.ID, row.Outcome, show)
+	if row.State == outline.Failed {
+		p.Title = "Give " + row.Key + " a result"
+		p.Sub = "Its failure stays in the history; a new branch goes on with your result."
+	}
+	field, err := h.editField(r, p, o, row.Key)
 	if err != nil {
 		return err
 	}
+	p.Value = field.Value
 	value := any(nil)
-	if recorded != nil && show {
-		p.Value = recorded.Text
-	}
 	if ev, err := h.eventAt(r, o.Run.ID, row.Outcome); err != nil {
 		return err
-	} else if ev != nil {
+	} else if ev != nil && row.State == outline.Done {
 		if pay, err := h.eng.Payload(o.Run.ID, *ev); err == nil && len(pay.Data) > 0 {
 			value = valueOf(pay.Data)
 		}
@@ -250,30 +261,6 @@ func (h *handler) editPanel(r *http.Request, p *panelView, o *outline.Outline, q
 		p.Sub += " Then resume the run."
 	}
 	return nil
-}
-
-// forkPanel says what a copy would have.
-func (h *handler) forkPanel(p *panelView, o *outline.Outline, q *runQuery) {
-	at, _ := strconv.ParseInt(q.values.Get("at"), 10, 64)
-	p.Title, p.Sub = "Fork "+o.Run.ID, "A new run with this history; this one is not touched."
-	p.Do, p.DoIcon, p.NewID = "Fork "+o.Run.ID, "branch", o.Run.ID+"-fork"
-	for _, l := range o.Lanes {
-		for _, r := range l.Rows {
-			switch {
-			case r.Outcome != 0 && r.State == outline.Done && (at == 0 || r.Outcome <= at):
-				p.Skipped = append(p.Skipped, planItem{Key: r.Key, Note: r.Label(), Icon: rowIcon(r)})
-			case r.Seq != 0:
-				p.Again = append(p.Again, planItem{Key: r.Key, Note: "with a new idempotency key", Icon: icon{"retry", "c-run"}})
-			}
-		}
-	}
-	p.Warn = append(p.Warn, "Effects of steps that run again happen again: a fork has idempotency keys of its own.")
-	p.Command = "durable fork " + shellQuote(o.Run.ID)
-	if at > 0 {
-		p.Command += " --from " + strconv.FormatInt(at, 10)
-		p.field("at", "number", strconv.FormatInt(at, 10))
-	}
-	p.trim()
 }
 
 // plainPanel is for acts that need no plan.
@@ -335,69 +322,8 @@ func (h *handler) fillPlan(p *panelView, plan *durable.Plan, o *outline.Outline)
 		p.Next = next
 	}
 	wire := h.wirePlan(plan)
-	p.Left, p.Warn = wire.Left, wire.Warnings
+	p.Left, p.Warn = wire.Left, append(p.Warn, wire.Warnings...)
 	p.trim()
-}
-
-// skipped lists what is taken from history: steps, and a Map as a whole instead of
-// the steps of its items, in the order in which they were done.
-func skipped(plan *durable.Plan, o *outline.Outline) []planItem {
-	type done struct {
-		planItem
-		seq int64
-	}
-	var list []done
-	var maps []string
-	for _, l := range o.Lanes {
-		outline.Each(l.Rows, func(r *outline.Row) bool {
-			if r.Kind == outline.Map && r.State == outline.Done && (plan.Scope != "" || r.Outcome <= plan.From) {
-				list = append(list, done{planItem{Key: r.Key, Note: r.Label(), Icon: icon{"done", "c-done"}}, r.Outcome})
-				maps = append(maps, r.Key)
-			}
-			return true
-		})
-	}
-	for _, key := range plan.Skipped {
-		if slices.ContainsFunc(maps, func(m string) bool { return strings.HasPrefix(key, m+"[") }) {
-			continue
-		}
-		item := done{planItem: planItem{Key: key, Icon: icon{"done", "c-done"}}}
-		if r := o.Row(key); r != nil {
-			item.seq = r.Outcome
-			if _, took := o.Took(r); took != "" {
-				item.Note = took + " saved"
-			}
-		}
-		list = append(list, item)
-	}
-	slices.SortStableFunc(list, func(a, b done) int { return cmp.Compare(a.seq, b.seq) })
-	items := make([]planItem, 0, len(list))
-	for _, d := range list {
-		items = append(items, d.planItem)
-	}
-	return items
-}
-
-// shortKey is the beginning of a step's idempotency key.
-func shortKey(o *outline.Outline, key string) string {
-	r := o.Row(key)
-	if r == nil || !r.Keyed() {
-		return ""
-	}
-	return ", " + durable.IdempotencyKeyOf(o.Run.ID, int(o.Run.Generation), key)[:11] + "…"
-}
-
-// planShown bounds the lists of a panel.
-const planShown = 12
-
-func (p *panelView) trim() {
-	cut := func(items []planItem) []planItem {
-		if n := len(items); n > planShown {
-			items = append(items[:planShown:planShown], planItem{Key: "…", Note: fmt.Sprintf("and %d more", n-planShown)})
-		}
-		return items
-	}
-	p.Skipped, p.Again = cut(p.Skipped), cut(p.Again)
 }
 
 // serves says which live processes have the code.

@@ -69,6 +69,12 @@ func (h *handler) where(v *runRow, o *outline.Outline) {
 	}
 	redacted := func(s string, n int) string { return h.redact(outline.OneLine(s, n)) }
 	switch {
+	case o.Run.Status == store.Completed:
+		// Its row knows how long it took: of its events only the last were read.
+		v.Key, v.Where, v.Detail = "", "Completed", plural(o.Steps, "step")+" done"
+		if o.Run.Generation == 0 {
+			v.Where += " in " + outline.Duration(o.RunTook())
+		}
 	case o.Run.Status == store.Failed:
 		v.Where = redacted(o.Verdict.Error, 140)
 		v.Detail = "final"

@@ -2,8 +2,6 @@ package dashboard
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -80,17 +77,6 @@ type toggleView struct {
 	Wide       bool
 }
 
-type eventView struct {
-	Seq       int64
-	Time      string
-	Branch    int32
-	Type, Key string
-	Detail    string
-	Gone      bool
-}
-
-const eventsShown = 25
-
 // pageRun shows one run. Its address is one of the API, too, so it makes a page of
 // an error itself.
 func (h *handler) pageRun(w http.ResponseWriter, r *http.Request) error {
@@ -141,8 +127,18 @@ func (h *handler) viewRun(r *http.Request, o *outline.Outline, q *runQuery) (*ru
 			v.Icon = icon{"failed", "c-fail"}
 		}
 	}
+	if isStuck(o) {
+		v.Status = statusView{"fail", "stuck", "Stuck"} // as the list says it
+	}
 	for _, m := range o.Verdict.More {
 		v.More = append(v.More, h.text(m))
+	}
+	others, err := h.alike(r.Context(), o)
+	if err != nil {
+		return nil, err
+	}
+	if others != nil {
+		v.More = append(v.More, others)
 	}
 	if q.step == "" && o.Current != nil {
 		q.step = o.Current.Key
@@ -198,6 +194,10 @@ func (h *handler) fillTimeline(v *runView, o *outline.Outline, q *runQuery, link
 	toggle("Failures only", "only", "failures", true)
 	if len(o.Lanes) > 1 {
 		toggle("This branch only", "branch", "current", true)
+	}
+	for _, z := range q.zooms(o, q.step) {
+		z.URL = v.URL + "?" + z.URL
+		v.Toggles = append(v.Toggles, z)
 	}
 	for name, values := range q.with("find", "", "step", "") {
 		for _, value := range values {
@@ -289,74 +289,6 @@ func (h *handler) fillAsk(r *http.Request, v *runView, o *outline.Outline) error
 		API: v.API, Command: "durable approve " + shellQuote(v.ID), Others: others,
 	}
 	return nil
-}
-
-// fillEvents lists the newest events, of all branches.
-func (h *handler) fillEvents(ctx context.Context, v *runView, o *outline.Outline, q *runQuery, link func(url.Values) string) error {
-	before, _ := strconv.ParseInt(q.values.Get("before"), 10, 64)
-	last := o.LastSeq
-	if before > 0 && before <= last {
-		last = before - 1
-	}
-	hist, err := h.eng.Store().Load(ctx, v.ID, store.Cursor{All: true, After: max(last-eventsShown, 0), AfterMessage: 1<<63 - 1})
-	if err != nil {
-		return fmt.Errorf("run %s: %w", v.ID, err)
-	}
-	lineage := store.LineageOf(hist.Branches, hist.Run.Branch)
-	for e, err := range hist.Events {
-		if err != nil {
-			return fmt.Errorf("run %s: reading its events: %w", v.ID, err)
-		}
-		if e.Seq > last {
-			break
-		}
-		v.Events = append(v.Events, eventView{
-			Seq: e.Seq, Time: e.At.Time().In(zone).Format("15:04:05.000"), Branch: e.Branch, Type: string(e.Type), Key: e.Key,
-			Detail: h.redact(detailOf(&e)), Gone: !lineage.Has(&e),
-		})
-	}
-	slices.Reverse(v.Events)
-	if n := len(v.Events); n > 0 && v.Events[n-1].Seq > 1 {
-		v.Earlier = link(q.with("before", strconv.FormatInt(v.Events[n-1].Seq, 10))) + "#events"
-	}
-	v.Download = v.API + "/events?download=1"
-	return nil
-}
-
-// detailOf is what an event says besides its type and key.
-func detailOf(e *store.Event) string {
-	e2 := *e
-	e2.Key, e2.Attempt = "", 0
-	said := strings.TrimPrefix(strings.TrimPrefix(durable.Describe(e2), string(e.Type)), ": ")
-	var parts []string
-	if e.Attempt > 1 || e.Attempt == 1 && e.Type == store.AttemptFailed {
-		parts = append(parts, fmt.Sprintf("attempt %d", e.Attempt))
-	}
-	if e.Took > 0 {
-		parts = append(parts, outline.Duration(e.Took))
-	}
-	if said = strings.TrimSpace(said); said != "" {
-		parts = append(parts, outline.OneLine(said, 160))
-	}
-	var d struct {
-		Prompt string `json:"prompt"`
-		Name   string `json:"name"`
-		Child  string `json:"child"`
-		By     string `json:"by"`
-	}
-	if len(e.Data) > 0 && json.Unmarshal(e.Data, &d) == nil {
-		switch {
-		case d.Prompt != "":
-			parts = append(parts, "“"+outline.OneLine(d.Prompt, 120)+"”")
-		case d.Child != "":
-			parts = append(parts, d.Child)
-		case e.Type.Claims():
-			parts = append(parts, d.Name)
-		case d.By != "":
-			parts = append(parts, "by "+d.By)
-		}
-	}
-	return strings.Join(parts, " · ")
 }
 
 // rowsPage answers with lines of the timeline behind the first ones.

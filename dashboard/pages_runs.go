@@ -26,6 +26,7 @@ type runsView struct {
 	Empty   bool   // there is no run at all
 	NoMatch []dropView
 	Clear   string
+	Sort    toggleView
 	Bulk    []bulkLink
 	stuck   map[string]bool
 	all     map[string]int64 // runs of the store by status
@@ -75,6 +76,7 @@ func (h *handler) runsPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v.Tokens = h.tokens(terms)
+	v.Sort = h.sorting(terms, ask)
 	rows, next, err := h.matching(r.Context(), ask)
 	if err != nil {
 		return err
@@ -103,6 +105,16 @@ func (h *handler) runsPage(w http.ResponseWriter, r *http.Request) error {
 	}
 	v.Bulk = h.bulkLinks(r, v)
 	return h.render(w, r, http.StatusOK, "runs", l)
+}
+
+// sorting leads to the other order: by when runs were created, which is what every
+// store has an index for.
+func (h *handler) sorting(ts terms, ask *listing) toggleView {
+	rest := ts.without("sort")
+	if ask.filter.OldestFirst {
+		return toggleView{Label: "Oldest first", URL: h.listURL(rest), On: true}
+	}
+	return toggleView{Label: "Newest first", URL: h.listURL(strings.TrimSpace(rest + " sort:oldest"))}
 }
 
 func (h *handler) listURL(query string) string {

@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ func parseTerms(query string) terms { return strings.Fields(query) }
 var termNames = map[string]string{
 	"workflow": "workflow", "version": "version", "status": "status", "code": "code", "queue": "queue", "parent": "parent",
 	"key": "key", "error": "error", "since": "since", "until": "until", "prefix": "prefix", "owner": "owner",
+	"sort": "order", // ids may begin with "order:"
 }
 
 // split takes a term apart; a term without a known name is part of an id.
@@ -34,7 +36,7 @@ func (ts terms) listing(now time.Time) (*listing, error) {
 	values := url.Values{}
 	for _, t := range ts {
 		name, value := ts.split(t)
-		values.Add(name, value)
+		values.Add(cmp.Or(termNames[name], name), value)
 	}
 	return parseListing(values, now)
 }

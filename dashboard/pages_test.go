@@ -3,6 +3,7 @@ package dashboard_test
 import (
 	"context"
 	"errors"
+	"html"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -90,7 +91,7 @@ func TestThePagesHaveNoInlineScriptOrStyle(t *testing.T) {
 		s.failed("a")
 		s.asks("b")
 		asset := regexp.MustCompile(`"(/ops/assets/[^"]+)"`)
-		for _, path := range []string{"/", "/?q=status:failed", "/?q=nonsense:x", "/runs/a", "/runs/a?panel=resume", "/runs/a?panel=edit&step=reserve", "/runs/b?panel=fork", "/waiting", "/stuck", "/history"} {
+		for _, path := range []string{"/", "/?q=status:failed", "/?q=nonsense:x", "/runs/a", "/runs/a?panel=resume", "/runs/a?panel=edit&step=reserve", "/runs/b?panel=fork", "/runs/b?panel=fork&edit=reserve", "/runs/b?step=reserve", "/?q=sort:oldest", "/waiting", "/stuck", "/history"} {
 			page := s.browse(path)
 			require.Equal(t, http.StatusOK, page.status, path)
 			require.NotRegexp(t, `(?i)<script(?:>|[^>]*>[^<])|<style|\sstyle=|\son[a-z]+=|javascript:`, page.body, path)
@@ -126,3 +127,28 @@ func TestTheListSaysWhatDroppingAFilterFinds(t *testing.T) {
 
 // withEngine is a context that starts runs past the API.
 func withEngine(s *site) context.Context { return durable.NewContext(context.Background(), s.eng) }
+
+func TestTheListIsTurnedRound(t *testing.T) {
+	onStores(t, dashboard.Options{}, func(t *testing.T, s *site) {
+		s.asks("one")
+		s.asks("two")
+		s.failed("three")
+		rows := func(page string) (ids []string) {
+			for _, m := range regexp.MustCompile(`<tr data-key="([^"]+)"`).FindAllStringSubmatch(page, -1) {
+				ids = append(ids, m[1])
+			}
+			return ids
+		}
+		page := s.browse("/?q=" + url.QueryEscape("status:waiting")).body
+		require.Equal(t, []string{"two", "one"}, rows(page))
+		turned := "/?q=" + url.QueryEscape("status:waiting sort:oldest")
+		require.Contains(t, html.UnescapeString(page), turned)
+		page = s.browse(turned).body
+		require.Equal(t, []string{"one", "two"}, rows(page))
+		require.Contains(t, page, "Oldest first")
+		require.Contains(t, html.UnescapeString(page), "/?q="+url.QueryEscape("status:failed sort:oldest"), "a tab keeps it")
+		require.Contains(t, html.UnescapeString(page), "&q="+url.QueryEscape("status:waiting")+`"`, "what acts on all takes it for no filter")
+		require.NotContains(t, s.browse("/?q=sort:oldest").body, "Select all to", "it selects nothing")
+		require.Contains(t, s.browse("/?q=sort:shortest").body, "neither newest nor oldest")
+	})
+}

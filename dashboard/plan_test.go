@@ -34,7 +34,7 @@ func TestTheDryRunOfAResumeNamesWhatIsKeptAndUnderWhichKeyItRuns(t *testing.T) {
 	panel := s.browse("/runs/r?panel=resume").body
 	require.Regexp(t, `(?s)Taken from history.*first.*rows.*map, 2 of 2.*Runs now`, panel)
 	require.NotRegexp(t, `(?s)Taken from history.*upsert.*Runs now`, panel, "the Map stands for the steps of its items")
-	require.Contains(t, panel, "Same idempotency key as before, "+durable.IdempotencyKeyOf("r", 0, "charge")[:11]+"…")
+	require.Contains(t, panel, "Same idempotency key as before ("+durable.IdempotencyKeyOf("r", 0, "charge")[:11]+"…)")
 }
 
 func TestWhatIsStuckHasATabBesideTheStatuses(t *testing.T) {

@@ -34,6 +34,9 @@ func (s *site) retell(from, id string, n int, status store.Status) {
 	require.NoError(s.t, err)
 	row := h.Run
 	row.ID, row.Status, row.Owner, row.EndedAt, row.Inbox, row.Seen, row.Last = id, status, "gone", 0, 0, 0, nil
+	if status == store.Waiting {
+		row.Owner = "" // else the engine itself takes it over at its next beat
+	}
 	var events []store.Event
 	var before uint32
 	for e, err := range h.Events {

@@ -142,6 +142,7 @@ type spanView struct {
 	Text         string
 	Code, Strong bool
 	At           string // RFC 3339; empty: no moment
+	URL          string // of a link
 }
 
 func (h *handler) text(t outline.Text) textView {
@@ -166,6 +167,7 @@ type runQuery struct {
 	failures   bool
 	branchOnly bool
 	find       string
+	zoom       string // the row in whose time is looked
 	panel      string // resume, fork, jump, edit, cancel, pause
 }
 
@@ -173,7 +175,7 @@ type runQuery struct {
 func parseRunQuery(prefix string, v url.Values) *runQuery {
 	return &runQuery{
 		prefix: prefix, values: v, step: v.Get("step"), open: v["open"], shut: v["shut"], noFold: v.Get("fold") == "0",
-		failures: v.Get("only") == "failures", branchOnly: v.Get("branch") == "current", find: strings.ToLower(v.Get("find")), panel: v.Get("panel"),
+		failures: v.Get("only") == "failures", branchOnly: v.Get("branch") == "current", find: strings.ToLower(v.Get("find")), panel: v.Get("panel"), zoom: v.Get("zoom"),
 	}
 }
 
@@ -183,7 +185,7 @@ func (q *runQuery) with(pairs ...string) url.Values {
 	for name, values := range q.values {
 		v[name] = slices.Clone(values)
 	}
-	for _, name := range []string{"panel", "at", "reset", "force", "from", "n"} {
+	for _, name := range []string{"panel", "at", "reset", "force", "from", "n", "edit", "planned", "done"} {
 		v.Del(name)
 	}
 	for i := 0; i < len(pairs); i += 2 {

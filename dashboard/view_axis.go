@@ -19,6 +19,8 @@ type axis struct {
 	parts []part
 	width float64 // sum of the parts
 	end   float64 // percent at which the last moment stands
+	// window is the time that is looked at; nil: all of it.
+	window *span
 }
 
 // A part of the axis: linear within itself.
@@ -36,11 +38,11 @@ const foldAbove = 3 * time.Second
 const axisEnd = 97.5
 
 // newAxis lays the time of an outline out.
-func newAxis(o *outline.Outline, fold bool) *axis {
+func newAxis(o *outline.Outline, fold bool, window *span) *axis {
 	var busy spans
 	var points []store.Time
 	mark := func(t store.Time) {
-		if t != 0 {
+		if t != 0 && (window == nil || t >= window.from && t <= window.to) {
 			points = append(points, t)
 		}
 	}
@@ -65,6 +67,9 @@ func newAxis(o *outline.Outline, fold bool) *axis {
 		mark(l.Begin)
 		mark(l.End)
 	}
+	if window != nil {
+		points = append(points, window.from, window.to)
+	}
 	mark(o.Begin)
 	mark(o.End)
 	slices.Sort(points)
@@ -72,7 +77,9 @@ func newAxis(o *outline.Outline, fold bool) *axis {
 	if len(points) == 0 {
 		points = []store.Time{o.Now}
 	}
-	return layAxis(points, busy.merged(), fold)
+	a := layAxis(points, busy.merged(), fold)
+	a.window = window
+	return a
 }
 
 type span struct{ from, to store.Time }

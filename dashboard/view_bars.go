@@ -19,6 +19,8 @@ type bar struct {
 	Thin   bool // too narrow for a percentage: drawn 5 px wide
 	Text   string
 	Anchor string
+
+	from, to store.Time // of which it is; 0: of none
 }
 
 // background are the marks that go through all rows.
@@ -38,12 +40,13 @@ func (t *timeline) background() {
 	}
 	for _, l := range o.Lanes {
 		if !l.Root && l.At != 0 {
-			t.back = append(t.back, bar{Shape: "cut", X: percent(t.axis.x(l.At))})
+			t.back = append(t.back, moment(bar{Shape: "cut", X: percent(t.axis.x(l.At))}, l.At))
 		}
 	}
 	if !o.Run.Status.Terminal() {
-		t.back = append(t.back, bar{Shape: "now", X: percent(t.axis.end)})
+		t.back = append(t.back, moment(bar{Shape: "now", X: percent(t.axis.end)}, o.End))
 	}
+	t.back = t.axis.within(t.back)
 }
 
 func percent(x float64) string { return fmt.Sprintf("%.2f", x) }
@@ -51,7 +54,7 @@ func percent(x float64) string { return fmt.Sprintf("%.2f", x) }
 // box is a bar from one moment to another.
 func (t *timeline) box(shape, class string, from, to store.Time) bar {
 	x, y := t.axis.x(from), t.axis.x(to)
-	b := bar{Shape: shape, Class: class, X: percent(x), W: percent(max(y-x, 0)), Y: 9, H: 14}
+	b := bar{Shape: shape, Class: class, X: percent(x), W: percent(max(y-x, 0)), Y: 9, H: 14, from: from, to: max(from, to)}
 	if y-x < 0.55 {
 		b.Thin = true
 		if shape == "gap" {
@@ -75,7 +78,7 @@ func (t *timeline) bars(r *outline.Row) []bar {
 	if r.End != 0 && r.State == outline.Done {
 		for i, l := range t.o.Lives {
 			if i > 0 && l.Begin > r.End && l.Replayed > 0 {
-				out = append(out, bar{Shape: "tick", Class: "rp", X: percent(t.axis.x(l.Begin) + 0.3), Y: 9, H: 14})
+				out = append(out, moment(bar{Shape: "tick", Class: "rp", X: percent(t.axis.x(l.Begin) + 0.3), Y: 9, H: 14}, l.Begin))
 			}
 		}
 	}
@@ -107,7 +110,7 @@ func (t *timeline) edited(r *outline.Row) []bar {
 	if r.Edited == nil {
 		return nil
 	}
-	return []bar{{Shape: "diamond", X: percent(t.axis.x(r.Edited.At))}}
+	return []bar{moment(bar{Shape: "diamond", X: percent(t.axis.x(r.Edited.At))}, r.Edited.At)}
 }
 
 func classOf(r *outline.Row) string {
@@ -224,7 +227,7 @@ func (t *timeline) group(r *outline.Row) []bar {
 	for _, x := range r.Rows {
 		if x.State == outline.Failed && failed < 60 {
 			failed++
-			out = append(out, bar{Shape: "tick", Class: "badtick", X: percent(t.axis.x(x.End)), Y: 5, H: 22})
+			out = append(out, moment(bar{Shape: "tick", Class: "badtick", X: percent(t.axis.x(x.End)), Y: 5, H: 22}, x.End))
 		}
 	}
 	return out
@@ -260,7 +263,7 @@ func (t *timeline) lifeBars() []bar {
 		}
 		out = append(out, b)
 		if l.How == outline.Lost {
-			out = append(out, bar{Shape: "killed", X: percent(max(t.axis.x(l.End)-1, 0))})
+			out = append(out, moment(bar{Shape: "killed", X: percent(max(t.axis.x(l.End)-1, 0))}, l.End))
 			until := t.o.End
 			if i+1 < len(t.o.Lives) {
 				until = t.o.Lives[i+1].Begin
@@ -271,7 +274,7 @@ func (t *timeline) lifeBars() []bar {
 			}
 		}
 	}
-	return out
+	return t.axis.within(out)
 }
 
 // axisBars write the time.
@@ -281,6 +284,11 @@ func (t *timeline) axisBars() []bar {
 	layout := "15:04:05"
 	if len(ticks) > 1 && ticks[len(ticks)-1].Sub(ticks[0]) < time.Duration(len(ticks))*2*time.Second {
 		layout = "15:04:05.0"
+	}
+	for i := 1; i < len(ticks); i++ {
+		if ticks[i].Sub(ticks[i-1]) < 100*time.Millisecond {
+			layout = "05.000" // the first one says the hour
+		}
 	}
 	for i, at := range ticks {
 		class := "ax"
@@ -294,7 +302,7 @@ func (t *timeline) axisBars() []bar {
 		out = append(out, bar{Shape: "text", Class: class, X: percent(max(t.axis.x(at), 0.3)), Y: 19, Text: text})
 	}
 	if !t.o.Run.Status.Terminal() {
-		out = append(out, bar{Shape: "text", Class: "w r", X: "99.5", Y: 19, Text: "now"})
+		out = append(out, moment(bar{Shape: "text", Class: "w r", X: "99.5", Y: 19, Text: "now"}, t.o.End))
 	}
-	return out
+	return t.axis.within(out)
 }

@@ -56,7 +56,7 @@ type timeline struct {
 }
 
 func newTimeline(o *outline.Outline, q *runQuery, link func(url.Values) string, redact func(string) string) *timeline {
-	t := &timeline{o: o, axis: newAxis(o, !q.noFold), page: q, link: link, redact: redact}
+	t := &timeline{o: o, axis: newAxis(o, !q.noFold, zoomed(o, q.zoom)), page: q, link: link, redact: redact}
 	t.background()
 	several := len(o.Lanes) > 1
 	for i := range o.Lanes {
@@ -164,7 +164,7 @@ func (t *timeline) row(r *outline.Row, left bool) {
 	if r.ChildID != "" {
 		v.ChildURL = t.page.prefix + "/runs/" + segment(r.ChildID)
 	}
-	v.Bars = append(append(v.Bars, t.back...), t.bars(r)...)
+	v.Bars = append(append(v.Bars, t.back...), t.axis.within(t.bars(r))...)
 	t.lines = append(t.lines, v)
 	if v.Selected && len(r.Attempts) > 1 && len(r.Attempts) <= 50 {
 		t.attempts(r)
@@ -199,9 +199,9 @@ func (t *timeline) attempts(r *outline.Row) {
 		v.Bars = append(v.Bars, t.back...)
 		if a.State == outline.AttemptCut {
 			v.Took = ""
-			v.Bars = append(v.Bars, bar{Shape: "text", Class: "hide-t", X: percent(min(t.axis.x(a.End)+1.2, 55)), Y: 17, Text: "nothing recorded, so it ran again"})
+			v.Bars = append(v.Bars, moment(bar{Shape: "text", Class: "hide-t", X: percent(min(t.axis.x(a.End)+1.2, 55)), Y: 17, Text: "nothing recorded, so it ran again"}, a.End))
 		}
-		v.Bars = append(v.Bars, t.attempt(r, i, 7, 12)...)
+		v.Bars = t.axis.within(append(v.Bars, t.attempt(r, i, 7, 12)...))
 		t.lines = append(t.lines, v)
 	}
 }

@@ -69,7 +69,8 @@ async function load(url, { hold = false, top = false } = {}) {
   pending?.abort();
   const mine = (pending = new AbortController());
   mine.hold = hold;
-  const slow = setTimeout(() => document.querySelector("main").setAttribute("aria-busy", "true"), 200);
+  // What somebody has asked for and waits for; a repaint is nobody's wait.
+  const slow = hold ? 0 : setTimeout(() => document.querySelector("main").setAttribute("aria-busy", "true"), 200);
   try {
     const res = await fetch(url, { headers: { Accept: "text/html" }, signal: mine.signal });
     const doc = new DOMParser().parseFromString(await res.text(), "text/html");
@@ -137,11 +138,17 @@ addEventListener("popstate", () => load(location.href).catch(() => location.relo
 addEventListener("click", (e) => {
   if (e.defaultPrevented || e.button || e.metaKey || e.ctrlKey || e.shiftKey) return;
   if (e.target.closest("[data-newer]")) return void load(address);
+  if (e.target.closest("[data-copy]")) return void copy(e.target.closest("section").querySelector("pre"));
   const a = e.target.closest("a[data-soft]");
   if (!a) return;
   e.preventDefault();
   soft(a.href).then(() => focusPanel());
 });
+
+// copy puts a text into the clipboard, which browsers allow on safe addresses alone.
+function copy(pre) {
+  navigator.clipboard.writeText(pre.textContent).then(() => toast("Copied.", "", "", true), (err) => toast(err.message, "Not copied"));
+}
 
 addEventListener("submit", (e) => {
   const form = e.target;
@@ -158,7 +165,7 @@ function formURL(form, submitter) {
   const url = new URL(form.getAttribute("action"), location.href);
   const data = new FormData(form, submitter);
   // A button that opens a panel keeps what the address says besides.
-  if (submitter?.name === "panel") for (const [k, v] of new URL(address, location.href).searchParams) if (!["panel", "at", "from", "reset", "force", "planned", "done"].includes(k)) url.searchParams.append(k, v);
+  if (submitter?.name === "panel") for (const [k, v] of new URL(address, location.href).searchParams) if (!["panel", "at", "from", "reset", "force", "planned", "done", "edit"].includes(k)) url.searchParams.append(k, v);
   for (const [k, v] of data) if (v !== "") url.searchParams.append(k, v);
   return url.href;
 }
@@ -186,21 +193,32 @@ function focusPanel() {
 
 // act sends a form to the API as JSON. A refusal is shown as the server says it.
 async function act(form, submitter) {
-  const fields = {};
+  // Values are JSON texts that go as they were typed: read and written by a script,
+  // a large number would be another one.
+  const fields = new Map(), many = new Map();
   let url = form.dataset.act;
   for (const el of form.elements) {
-    if (!el.name || el.tagName === "BUTTON" || el.value === "") continue;
-    const kind = el.dataset.kind;
-    if (kind === "json") {
-      try { fields[el.name] = JSON.parse(el.value); } catch { return toast("The result is no JSON: a text needs quotation marks around it.", "Not done"); }
-    } else fields[el.name] = kind === "number" ? Number(el.value) : kind === "flag" ? true : el.value;
+    if (!el.name || el.tagName === "BUTTON") continue;
+    const { kind } = el.dataset, at = el.name.indexOf(":");
+    if (kind !== "jsons" && el.value === "") continue;
+    if (kind === "json" || kind === "jsons") {
+      const key = el.name.slice(at + 1); // one of several: "edits:charge"
+      try { JSON.parse(el.value); } catch {
+        el.focus();
+        return toast(`The result${kind === "jsons" ? " of " + key : ""} is no JSON: a text needs quotation marks around it, and nothing is null.`, "Not done");
+      }
+      if (kind === "json") fields.set(el.name, el.value);
+      else many.set(el.name.slice(0, at), [...(many.get(el.name.slice(0, at)) || []), JSON.stringify(key) + ":" + el.value]);
+    } else fields.set(el.name, kind === "number" ? String(Number(el.value)) : kind === "flag" ? "true" : JSON.stringify(el.value));
   }
+  for (const [name, values] of many) fields.set(name, "{" + values.join() + "}");
+  const json = "{" + [...fields].map(([name, value]) => JSON.stringify(name) + ":" + value).join() + "}";
   if (form.dataset.verdict !== undefined) url += submitter?.value || "approve";
   const label = (submitter || form.querySelector("button")).textContent.trim();
   const buttons = form.querySelectorAll("button");
   for (const b of buttons) b.disabled = true;
   try {
-    const res = await fetch(url, { method: "POST", headers: { "Content-Type": "application/json", Accept: "application/json" }, body: JSON.stringify(fields) });
+    const res = await fetch(url, { method: "POST", headers: { "Content-Type": "application/json", Accept: "application/json" }, body: json });
     const answer = await res.json().catch(() => ({}));
     if (!res.ok) return toast(answer.message || `The server answered ${res.status}`, `${label}: not done`, answer.error?.next);
     if (answer.message) toast(answer.message, "", "", true);
@@ -405,12 +423,16 @@ addEventListener("keydown", (e) => {
     j: () => move(1), k: () => move(-1), ArrowDown: row && (() => move(1)), ArrowUp: row && (() => move(-1)),
     ArrowRight: row && (() => fold(true)), ArrowLeft: row && (() => fold(false)),
     f: () => move(1, (a) => a.closest("tr").querySelector("th .c-fail, .st.fail")),
-    b: () => [...document.querySelectorAll("a[data-soft].btn.sm")].find((a) => a.textContent === "This branch only")?.click(),
+    b: () => pressLink("This branch only"), "+": () => pressLink("Zoom in"), "-": () => pressLink("Whole time"),
     r: () => document.querySelector("button[name=panel][value=resume]")?.click(),
     "?": () => help(),
   };
   if (keys[e.key]) { e.preventDefault(); keys[e.key](); }
 });
+
+function pressLink(label) {
+  [...document.querySelectorAll("a[data-soft].btn.sm")].find((a) => a.textContent === label)?.click();
+}
 
 function help() {
   let d = document.querySelector("dialog.help");
@@ -421,7 +443,7 @@ function help() {
     const h = document.createElement("h2");
     h.textContent = "Keyboard";
     const dl = document.createElement("dl");
-    for (const [k, what] of [["/", "find"], ["j k", "next, previous row"], ["← →", "fold, unfold"], ["Enter", "open or select"], ["f", "next failure"], ["b", "this branch only"], ["r", "what Resume would do"], ["Esc", "close"], ["?", "this list"]]) {
+    for (const [k, what] of [["/", "find"], ["j k", "next, previous row"], ["← →", "fold, unfold"], ["Enter", "open or select"], ["f", "next failure"], ["b", "this branch only"], ["+ −", "zoom in to the selected row, out"], ["r", "what Resume would do"], ["Esc", "close"], ["?", "this list"]]) {
       const dt = document.createElement("dt"), dd = document.createElement("dd"), kbd = document.createElement("kbd");
       kbd.textContent = k;
       dt.append(kbd);
@@ -464,6 +486,7 @@ document.querySelector("[data-theme-button]").onclick = () => {
 // decorate shows what needs the script, after each page.
 function decorate() {
   for (const el of document.querySelectorAll("[data-theme-button], [data-help], [data-keys]")) el.hidden = false;
+  if (navigator.clipboard) for (const el of document.querySelectorAll("[data-copy]")) el.hidden = false;
   ghosts();
 }
 document.querySelector("[data-help]").onclick = help;

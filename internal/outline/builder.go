@@ -229,6 +229,9 @@ func (b *Builder) row(l *lane, e *store.Event, d *data) *Row {
 				r.Kind = k
 			}
 		}
+		if edit := b.lastAct(e); edit != nil && r.open() {
+			b.replaced(r, edit) // attempts before the one that was its outcome are kept
+		}
 		return r
 	}
 	r := newRow(e, d)
@@ -295,7 +298,11 @@ func (b *Builder) replaced(r *Row, edit *act) {
 		if old == nil || old.Outcome == 0 || old.skip {
 			continue
 		}
-		r.Attempts, r.Begin, r.End, r.Max, r.life, r.Branch = old.Attempts, old.Begin, old.End, old.Max, old.life, old.Branch
+		if r.Begin == 0 || len(r.Attempts) == 0 {
+			r.Begin = old.Begin
+		}
+		r.Attempts = append(slices.Clip(r.Attempts), old.Attempts...) // those behind the cut were left
+		r.End, r.Max, r.life, r.Branch = old.End, max(r.Max, old.Max), old.life, old.Branch
 		r.Edited.Seq = old.Outcome
 		old.skip = true
 		return

@@ -48,6 +48,32 @@ func (a *Attempt) Git() (before, after *Git) {
 	return nil, nil
 }
 
+// Under is the event that has what the attempt which is under way, or was when its
+// process was lost, has saved; 0: nothing.
+func (r *Row) Under() int64 {
+	n := len(r.Attempts)
+	if !r.open() || n > 0 && r.Attempts[n-1].Seq > r.Progress {
+		return 0
+	}
+	return r.Progress
+}
+
+// GitOfProgress returns the work tree in which package shell has begun a command, of
+// what its step has saved; nil if it has noted none, or the step is another one's.
+func GitOfProgress(saved []byte) *Git {
+	var p struct {
+		Place struct {
+			Dir string `json:"dir"`
+			Git *Git   `json:"git"`
+		} `json:"place"`
+		Mark string `json:"mark"`
+	}
+	if json.Unmarshal(saved, &p) != nil || p.Mark == "" || p.Place.Dir == "" {
+		return nil
+	}
+	return p.Place.Git
+}
+
 // Git returns the work tree that the last command of the current history has left,
 // nil if none has noted one.
 func (o *Outline) Git() *Git {

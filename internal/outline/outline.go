@@ -162,6 +162,7 @@ type Row struct {
 	Max      int        // attempts allowed; 0: not known
 	NextAt   store.Time // when the next attempt may begin
 	Error    string     // of the failure, whole
+	Progress int64      // event of what a body has saved last; 0: none
 	Once     bool       // its body must not run twice
 
 	Prompt      string

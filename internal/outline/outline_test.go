@@ -293,7 +293,7 @@ func TestAMapOfAThousandItemsIsOneRowWithItsItemsInIt(t *testing.T) {
 		o := w.tell("r")
 		require.Len(t, o.Lanes[0].Rows, 1)
 		m := o.Lanes[0].Rows[0]
-		require.Equal(t, "map, 999 of 1000, 1 failed", m.Label())
+		require.Equal(t, "map, 999 of 1,000, 1 failed", m.Label())
 		require.Len(t, m.Rows, 1000)
 		for i, item := range m.Rows {
 			require.Equal(t, fmt.Sprintf("rows[%d]", i), item.Key, "items stand in their order")

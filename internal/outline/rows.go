@@ -14,7 +14,9 @@ func (b *Builder) take(r *Row, e *store.Event, d *data) {
 	}
 	r.Once = r.Once || d.Once
 	switch e.Type {
-	case store.StepStarted, store.ProgressSaved:
+	case store.ProgressSaved:
+		r.note, r.Progress = true, e.Seq
+	case store.StepStarted:
 		r.note = true
 	case store.AttemptFailed:
 		b.attempt(r, e, d, AttemptFailed)

@@ -43,12 +43,12 @@ func (r *Row) Label() string {
 		return ""
 	case Map:
 		total := r.ItemsDone + r.ItemsFailed
-		s := fmt.Sprintf("map, %d of %d", r.ItemsDone, max(r.Items, total))
+		s := "map, " + number(r.ItemsDone) + " of " + number(max(r.Items, total))
 		if r.open() {
-			s = fmt.Sprintf("map, %d done", r.ItemsDone)
+			s = "map, " + number(r.ItemsDone) + " done"
 		}
 		if r.ItemsFailed > 0 {
-			s += fmt.Sprintf(", %d failed", r.ItemsFailed)
+			s += ", " + number(r.ItemsFailed) + " failed"
 		}
 		return s
 	case Wait, Request:

@@ -61,7 +61,7 @@ func (b *Builder) verdict(o *Outline) Verdict {
 		}
 	case row.Status == store.Completed:
 		v.Tone, v.Row = ToneDone, nil
-		v.Head = say("Completed in ", strong(Duration(o.End.Sub(o.Begin))), ": ", count(o.Steps, "step"))
+		v.Head = say("Completed in ", strong(Duration(o.RunTook())), ": ", count(o.Steps, "step"))
 		if o.FailedAttempts > 0 {
 			v.Head = append(v.Head, say(", ", count(o.FailedAttempts, "failed attempt"))...)
 		}
@@ -112,7 +112,7 @@ func (b *Builder) failedVerdict(o *Outline, v *Verdict) {
 		}
 		v.Error = r.Error
 	case r.Kind == Map:
-		v.Head = say(code(r.Key), " failed: ", count(r.ItemsFailed, "item"), " of ", fmt.Sprint(max(r.Items, r.ItemsDone+r.ItemsFailed)), " failed, ", fmt.Sprint(r.ItemsDone), " are done")
+		v.Head = say(code(r.Key), " failed: ", count(r.ItemsFailed, "item"), " of ", number(max(r.Items, r.ItemsDone+r.ItemsFailed)), " failed, ", number(r.ItemsDone), " are done")
 		v.Error = r.Error
 	default:
 		v.Head = say(code(r.Key), " failed: ", quote(r.Error))

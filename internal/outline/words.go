@@ -127,15 +127,33 @@ func (o *Outline) ago(t store.Time) Span {
 	return Span{Text: About(d) + " ago", At: t}
 }
 
+// RunTook is how long a run that has ended did: by its row, which knows it also where
+// only its last events were read; of a later generation, by its events.
+func (o *Outline) RunTook() time.Duration {
+	if r := &o.Run; r.Generation == 0 && r.CreatedAt != 0 && r.EndedAt > r.CreatedAt {
+		return r.EndedAt.Sub(r.CreatedAt)
+	}
+	return o.End.Sub(o.Begin)
+}
+
 // count returns "1 step", "3 steps".
 func count(n int, one string) string {
 	if n == 1 {
 		return "1 " + one
 	}
 	if strings.HasSuffix(one, "s") || strings.HasSuffix(one, "ch") {
-		return strconv.Itoa(n) + " " + one + "es"
+		return number(n) + " " + one + "es"
 	}
-	return strconv.Itoa(n) + " " + one + "s"
+	return number(n) + " " + one + "s"
+}
+
+// number writes a number that is not negative with separators: "12,408".
+func number(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }
 
 // quote puts a person's words into quotation marks, cut to a line.

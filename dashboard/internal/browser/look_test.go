@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/url"
 	"os"
 	"strings"
 	"testing"
@@ -65,7 +66,7 @@ func TestNothingOfARunIsEverExecuted(t *testing.T) {
 	require.Len(t, pages, 3)
 	for _, page := range pages {
 		require.True(t, strings.HasPrefix(page, s.url+"/runs/"), page)
-		pages = append(pages, page+"?panel=resume", page+"?panel=fork", page+"?panel=edit&step="+"%22%3E%3Cimg%20src=x%20onerror=window.pwned=1%3E", page+"?find=%3Cscript%3Ewindow.pwned=1%3C/script%3E")
+		pages = append(pages, page+"?panel=resume", page+"?panel=fork", page+"?panel=fork&edit="+url.QueryEscape("%3Cscript%3Ewindow.pwned=1%3C%2Fscript%3E")+"&edit="+url.QueryEscape(hostile[1]), page+"?panel=edit&step="+"%22%3E%3Cimg%20src=x%20onerror=window.pwned=1%3E", page+"?find=%3Cscript%3Ewindow.pwned=1%3C/script%3E")
 	}
 	pages = append(pages, s.url+"/waiting", s.url+"/stuck", s.url+"/?q=%22%3E%3Cscript%3Ewindow.pwned=1%3C/script%3E", s.url+"/runs/%3Cscript%3Ewindow.pwned=1%3C%2Fscript%3E", s.url+"/?done=%3Cscript%3E")
 	for _, page := range pages {
@@ -96,7 +97,7 @@ func TestEveryPageIsAccessible(t *testing.T) {
 	b := s.visit("/")
 	for _, scheme := range []string{"light", "dark"} {
 		b.look(1300, 900, false, scheme)
-		for _, page := range []string{"/", "/?q=nothing", "/runs/order-1", "/runs/order-2?panel=resume", "/runs/order-2?panel=edit&step=address", "/runs/order-3?panel=fork", "/bulk?act=resume&q=status:failed", "/bulk?act=cancel&q=status:waiting", "/waiting", "/stuck", "/history", "/runs/none"} {
+		for _, page := range []string{"/", "/?q=nothing", "/runs/order-1", "/runs/order-2?panel=resume", "/runs/order-2?panel=edit&step=address", "/runs/order-3?panel=fork", "/runs/order-2?panel=fork&edit=address&edit=charge", "/runs/order-2?step=address", "/runs/order-1?step=address&zoom=address", "/?q=sort:oldest", "/bulk?act=resume&q=status:failed", "/bulk?act=cancel&q=status:waiting", "/waiting", "/stuck", "/history", "/runs/none"} {
 			if strings.HasPrefix(page, "/runs/none") {
 				b.eval("1")
 			}
@@ -116,7 +117,7 @@ func TestAPhoneShowsTheAnswerFirstAndNothingBeyondItsEdge(t *testing.T) {
 	s.start(wf, "order-2", "failed")
 	b := s.visit("/")
 	b.look(390, 844, true, "light")
-	for _, page := range []string{"/", "/runs/order-1-with-a-long-id-that-has-no-place-to-break-anywhere-at-all", "/runs/order-2?panel=resume", "/bulk?act=resume&q=status:failed", "/waiting", "/stuck", "/history"} {
+	for _, page := range []string{"/", "/runs/order-1-with-a-long-id-that-has-no-place-to-break-anywhere-at-all", "/runs/order-2?panel=resume", "/runs/order-2?panel=fork&edit=address", "/bulk?act=resume&q=status:failed", "/waiting", "/stuck", "/history"} {
 		b.navigate(s.url + page)
 		require.LessOrEqual(t, b.eval("document.documentElement.scrollWidth"), float64(390), page)
 		require.Equal(t, "fixed", b.eval(`getComputedStyle(document.querySelector(".nav")).position`), "the bar at the bottom")

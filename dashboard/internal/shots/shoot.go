@@ -17,14 +17,19 @@ var cards = regexp.MustCompile(`\b\d{4} \d{4} \d{4} \d{4}\b`)
 // redact hides numbers of cards, wherever they stand.
 func redact(s string) string { return cards.ReplaceAllString(s, "[redacted]") }
 
-// pages of which pictures are taken.
-var pages = []struct{ name, path string }{
-	{"runs", "/"},
-	{"run", "/runs/order-4711?step=charge"},
-	{"run-failed", "/runs/order-4698?panel=resume"},
-	{"waiting", "/waiting"},
-	{"stuck", "/stuck"},
-	{"no-match", "/?q=workflow:checkout+status:failed+since:1s"},
+// pages of which pictures are taken; more is what one needs besides the height of a
+// screen.
+var pages = []struct {
+	name, path string
+	more       int64
+}{
+	{"runs", "/", 0},
+	{"run", "/runs/order-4711?step=charge", 0},
+	{"run-failed", "/runs/order-4698?panel=resume", 0},
+	{"fork", "/runs/order-4711?panel=fork&edit=address", 650},
+	{"waiting", "/waiting", 0},
+	{"stuck", "/stuck", 0},
+	{"no-match", "/?q=workflow:checkout+status:failed+since:1s", 0},
 }
 
 // looks are how each page is looked at.
@@ -53,7 +58,7 @@ func shoot(ctx context.Context, base, out string) error {
 			if l.dark {
 				scheme = "dark"
 			}
-			png, err := shot(tab, base+p.path, l.width, l.height, scheme, l.phone)
+			png, err := shot(tab, base+p.path, l.width, l.height+p.more, scheme, l.phone)
 			if err != nil {
 				return fmt.Errorf("%s, %s: %w", p.name, l.name, err)
 			}
