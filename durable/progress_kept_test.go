@@ -34,7 +34,7 @@ func TestSavedProgressOutlivesItsStep(t *testing.T) {
 		w.serve(t, wf)
 		start(t, w, wf, "r", 0)
 		_, err := wait(t, w, wf, "r")
-		require.ErrorIs(t, err, errStock)
+		require.ErrorContains(t, err, errStock.Error())
 		saved := savedIn(w.events("r"))
 		require.Len(t, saved, 1)
 
