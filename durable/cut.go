@@ -44,7 +44,7 @@ func (p *past) forget(keys []string, seq int64) {
 		if name, n, ok := splitItem(key); ok {
 			delete(p.items[name], n)
 		} else if rec := p.call(key); rec != nil {
-			rec.outcome, rec.failures, rec.began, rec.fresh, rec.progress = store.Event{}, nil, 0, true, nil
+			rec.outcome, rec.failures, rec.began, rec.fresh = store.Event{}, nil, 0, true
 		}
 	}
 }
