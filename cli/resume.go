@@ -147,17 +147,20 @@ func (c *call) resume(id string, f resumeFlags) error {
 			c.out.printf("Dry run: nothing changed, nothing ran.\n")
 		})
 	}
-	if !c.flags.json {
-		c.out.printf("Workflow %s resumed\n", escape(id))
-		c.showPlan(c.err, s, standing, &plan, f.verbose)
-	}
-	if f.force {
-		c.say("Forced: %s", forced(s, &standing))
+	told := func() {
+		if !c.flags.json {
+			c.out.printf("Workflow %s resumed\n", escape(id))
+			c.showPlan(c.err, s, standing, &plan, f.verbose)
+		}
+		if f.force {
+			c.say("Forced: %s", forced(s, &standing))
+		}
 	}
 	if f.detach {
+		told()
 		return c.print(planOf(s, &plan), func() {})
 	}
-	return c.stay(t, s, here)
+	return c.stayResumed(t, s, here, told)
 }
 
 // mayResume says why a run is not resumed that the engine, or the server, need
