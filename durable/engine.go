@@ -83,6 +83,7 @@ type Engine struct {
 	bulk      bulkQueue    // started with StartAll, for this engine to take before Recover
 	later     bulkQueue    // left by recovery until there is room
 	places    places
+	keeps     idsKept
 	openedAt  time.Time
 }
 

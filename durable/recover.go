@@ -352,7 +352,7 @@ func (e *Engine) failOrphan(ctx context.Context, row *store.Run, code, reason st
 	})
 	switch {
 	case err == nil:
-		e.endOrphanSpan(row, code)
+		e.endOrphanSpan(ctx, row, code)
 		return true
 	case overtaken(err):
 		return false // another process recovered it in the same moment
