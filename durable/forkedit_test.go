@@ -348,7 +348,7 @@ func TestTheHistoryOfAForkSaysWhatWasEditedInIt(t *testing.T) {
 		j, mended := &journal{}, true
 		defs := told(j, &mended)
 		w.boot(t, with(defs...))
-		wf, err := hear(t, w, defs)
+		_, err := hear(t, w, defs)
 		require.NoError(t, err)
 		_, err = w.eng.Fork(w.ctx(), "r", durable.ForkOptions{ID: "f", Edits: map[string]any{"letter": "new"}, By: "ann", Reason: strings.Repeat("why ", 50_000)})
 		require.NoError(t, err)
