@@ -57,7 +57,10 @@ func (e *Engine) giveBack(n int) {
 // waits for one may hold the place it would wait for.
 func (e *Engine) continueAll(ctx context.Context, c *toContinue, rep *Report) {
 	e.continueRuns(ctx, c.children, rep)
-	n := e.reserve(len(c.roots))
+	n := 0
+	if !e.later.waits() { // else they stand behind those that do
+		n = e.reserve(len(c.roots))
+	}
 	e.continueRuns(ctx, c.roots[:n], rep)
 	e.giveBack(n)
 	e.later.addMissing(c.roots[n:])
