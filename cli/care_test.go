@@ -122,12 +122,19 @@ func TestCleanRemovesWhatIsOldAndNeverWhatRuns(t *testing.T) {
 	live.wait()
 }
 
+// approved runs a checkout of order-40, or a copy of it, to its end: somebody
+// answers its question.
+func (d *desk) approved(line, id string) {
+	d.t.Helper()
+	s := d.terminal(line)
+	s.until("? Ship order-40?")
+	d.ok("shop durable approve " + id)
+	require.Zero(d.t, s.end())
+}
+
 func TestAForkAsksBeforeEffectsAreRepeated(t *testing.T) {
 	d := newDesk(t)
-	s := d.terminal("shop durable run checkout --id order-40 --input '{\"id\":\"order-40\"}'")
-	s.until("? Ship order-40?")
-	d.ok("shop durable approve order-40")
-	require.Zero(t, s.end())
+	d.approved("shop durable run checkout --id order-40 --input '{\"id\":\"order-40\"}'", "order-40")
 	require.Equal(t, 2, d.sh("durable --store shop.db fork order-40 --from 3 --id order-43").code)
 	f := d.terminal("durable --store shop.db fork order-40 --from reserve --id order-43")
 	f.until("Kept: reserve. Runs again with new idempotency keys: charge, approve, ship.")
@@ -137,10 +144,7 @@ func TestAForkAsksBeforeEffectsAreRepeated(t *testing.T) {
 	require.Equal(t, 3, d.sh("durable --store shop.db sessions show order-43").code)
 	made := d.ok("durable --store shop.db fork order-40 --from 3 --id order-43 --yes")
 	require.Equal(t, "Forked to order-43. Follow it: durable watch order-43 --store shop.db\n", made.out)
-	again := d.terminal("shop durable run checkout --resume order-43")
-	again.until("? Ship order-40?")
-	d.ok("shop durable approve order-43")
-	require.Zero(t, again.end())
+	d.approved("shop durable run checkout --resume order-43", "order-43")
 }
 
 func TestTheSchemaIsSeenBackedUpAndRestored(t *testing.T) {

@@ -11,10 +11,7 @@ import (
 
 func TestAForkGoesOnWithOtherResults(t *testing.T) {
 	d := newDesk(t)
-	s := d.terminal("shop durable run checkout --id order-40 --input '{\"id\":\"order-40\"}'")
-	s.until("? Ship order-40?")
-	d.ok("shop durable approve order-40")
-	require.Zero(t, s.end())
+	d.approved("shop durable run checkout --id order-40 --input '{\"id\":\"order-40\"}'", "order-40")
 	before := d.ok("shop durable sessions show order-40").out
 
 	for edit, says := range map[string]string{
@@ -55,10 +52,7 @@ func TestAForkGoesOnWithOtherResults(t *testing.T) {
 	require.Contains(t, d.ok("shop durable checkpoints show order-43 charge").out, `"p=7"`)
 	require.NotContains(t, d.ok("shop durable checkpoints show order-40 charge").out, `"p=7"`)
 	require.Equal(t, before, d.ok("shop durable sessions show order-40").out)
-	again := d.terminal("shop durable run checkout --resume order-43")
-	again.until("? Ship order-40?")
-	d.ok("shop durable approve order-43")
-	require.Zero(t, again.end())
+	d.approved("shop durable run checkout --resume order-43", "order-43")
 	d.ok("shop durable checkpoints validate order-43")
 
 	// And through a server.

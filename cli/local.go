@@ -183,11 +183,11 @@ func (l *local) answer(ctx context.Context, to durable.Approval, a answerOf) (js
 	return value, l.lost(to.RunID, l.eng.Answer(ctx, to, value))
 }
 
-func (l *local) start(ctx context.Context, workflow, id string, input json.RawMessage) (string, error) {
-	if id == "" {
-		id = durable.AutoID
+func (l *local) start(ctx context.Context, workflow string, s newRun) (string, error) {
+	if s.id == "" {
+		s.id = durable.AutoID
 	}
-	return l.eng.StartJSON(ctx, workflow, id, input, durable.Header(commandHeader, strings.Join(l.call.mount(), " ")))
+	return l.eng.StartJSON(ctx, workflow, s.id, s.input, durable.Header(commandHeader, strings.Join(l.call.mount(), " ")), durable.Exclusive(s.exclusive...))
 }
 
 func (l *local) stuck(ctx context.Context) ([]stuckRun, error) {

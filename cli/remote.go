@@ -246,8 +246,8 @@ func (r *remote) stuck(ctx context.Context) ([]stuckRun, error) {
 	return out, nil
 }
 
-func (r *remote) start(ctx context.Context, workflow, id string, input json.RawMessage) (string, error) {
-	done, err := r.c.Start(ctx, workflow, client.StartRequest{ID: id, Input: input})
+func (r *remote) start(ctx context.Context, workflow string, s newRun) (string, error) {
+	done, err := r.c.Start(ctx, workflow, client.StartRequest{ID: s.id, Input: s.input, Exclusive: s.exclusive})
 	return done.RunID, r.said(err)
 }
 

@@ -147,17 +147,20 @@ func (c *call) resume(id string, f resumeFlags) error {
 			c.out.printf("Dry run: nothing changed, nothing ran.\n")
 		})
 	}
-	if !c.flags.json {
-		c.out.printf("Workflow %s resumed\n", escape(id))
-		c.showPlan(c.err, s, standing, &plan, f.verbose)
-	}
-	if f.force {
-		c.say("Forced: %s", forced(s, &standing))
+	told := func() {
+		if !c.flags.json {
+			c.out.printf("Workflow %s resumed\n", escape(id))
+			c.showPlan(c.err, s, standing, &plan, f.verbose)
+		}
+		if f.force {
+			c.say("Forced: %s", forced(s, &standing))
+		}
 	}
 	if f.detach {
+		told()
 		return c.print(planOf(s, &plan), func() {})
 	}
-	return c.stay(t, s, here)
+	return c.stayResumed(t, s, here, told)
 }
 
 // mayResume says why a run is not resumed that the engine, or the server, need
@@ -251,19 +254,7 @@ func (c *call) notResumed(t target, s *Session, err error) error {
 	)
 	switch {
 	case errors.As(err, &occupied):
-		f := refused("occupied", "Show it: "+c.self("sessions", "show", occupied.Holder), "%s is occupied by %s.", occupied.Key, occupied.Holder)
-		if h, err := t.session(c.ctx, occupied.Holder); err == nil {
-			f.message = fmt.Sprintf("%s is occupied by %s (%s).", occupied.Key, occupied.Holder, h.Status)
-			switch {
-			case h.prompt:
-				f.next = "Answer it: " + c.self("approve", h.ID)
-			case h.Resumable:
-				f.next = "Resume it: " + c.self("resume", h.ID)
-			case h.live:
-				f.next = c.follow(h.ID)
-			}
-		}
-		return f
+		return c.occupied(t, occupied)
 	case errors.As(err, &no):
 		if now, err := t.session(c.ctx, s.ID); err == nil {
 			if now.live && (now.Status == string(store.Running) || now.Status == string(store.Resuming)) {
@@ -274,6 +265,26 @@ func (c *call) notResumed(t target, s *Session, err error) error {
 		return c.notResumable(s, no.Reason)
 	}
 	return c.alsoNext(s, err)
+}
+
+// occupied is the refusal of a run whose exclusive key another run holds, and what
+// can be done about that one.
+func (c *call) occupied(t target, by *store.OccupiedError) *failure {
+	f := refused("occupied", "Show it: "+c.self("sessions", "show", by.Holder), "%s is occupied by %s.", by.Key, by.Holder)
+	h, err := t.session(c.ctx, by.Holder)
+	if err != nil {
+		return f
+	}
+	f.message = fmt.Sprintf("%s is occupied by %s (%s).", by.Key, by.Holder, h.Status)
+	switch {
+	case h.prompt:
+		f.next = "Answer it: " + c.self("approve", h.ID)
+	case h.Resumable:
+		f.next = "Resume it: " + c.self("resume", h.ID)
+	case h.live:
+		f.next = c.follow(h.ID)
+	}
+	return f
 }
 
 // alsoNext adds to the refusal of a server, which is shown as the server says it,

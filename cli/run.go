@@ -18,6 +18,7 @@ import (
 func (a *app) runCommand() *cobra.Command {
 	var (
 		id, input, resume string
+		exclusive         []string
 		last, detach      bool
 		f                 resumeFlags
 	)
@@ -26,9 +27,13 @@ func (a *app) runCommand() *cobra.Command {
 		long: `run starts a run of a workflow and stays until it ends. Its id is printed first; with
 it the run can be resumed, whatever happens. Ctrl-C stops it and saves it.
 
+With --exclusive it is the only run that holds the key, until it ends; while another
+run holds it, nothing is started. The flag may be given several times.
+
 With --resume it never starts anything: it continues the run with that id.`,
 		example: `  durable run checkout --input '{"order":42}'
   durable run checkout --id order-42 --input @order.json
+  durable run deploy --exclusive worktree:/src/app --exclusive host:web-1
   durable run checkout --resume order-42
   durable run checkout --resume-last`,
 		values: func(c *call, _ int) []string {
@@ -42,20 +47,21 @@ With --resume it never starts anything: it continues the run with that id.`,
 			switch {
 			case resume != "" && last:
 				return usage("--resume and --resume-last exclude each other")
-			case (resume != "" || last) && (id != "" || input != ""):
-				return usage("--resume continues a run that has an id and an input: --id and --input do not go with it")
+			case (resume != "" || last) && (id != "" || input != "" || len(exclusive) > 0):
+				return usage("--resume continues a run that has an id, an input and its exclusive keys: --id, --input and --exclusive do not go with it")
 			case resume != "":
 				return c.runAgain(args[0], resume, f)
 			case last:
 				return c.runLast(args[0], f)
 			}
 			f.detach = detach || f.detach
-			return c.run(args[0], id, input, f.detach)
+			return c.run(args[0], newRun{id: id, exclusive: exclusive}, input, f.detach)
 		},
 	})
 	fl := cmd.Flags()
 	fl.StringVar(&id, "id", "", "the run's id; without it a readable one is made")
 	fl.StringVar(&input, "input", "", "the input: JSON, @FILE, or - for standard input")
+	fl.StringArrayVar(&exclusive, "exclusive", nil, "a `KEY` no other run may hold meanwhile; repeatable")
 	fl.StringVar(&resume, "resume", "", "continue the run with this `ID`")
 	fl.BoolVar(&last, "resume-last", false, "continue the run of this workflow that was interrupted last")
 	fl.BoolVar(&f.detach, "detach", false, "do not stay: a program that serves the workflow executes it")
@@ -68,14 +74,21 @@ With --resume it never starts anything: it continues the run with that id.`,
 	return cmd
 }
 
-// run starts a run.
-func (c *call) run(workflow, id, input string, detach bool) error {
+// newRun is a run that is to be started: its id, "" for one that is made, its
+// input, and the keys that it alone is to hold.
+type newRun struct {
+	id        string
+	input     json.RawMessage
+	exclusive []string
+}
+
+// run starts a run, with what input stands for.
+func (c *call) run(workflow string, start newRun, input string, detach bool) error {
 	t, err := c.target()
 	if err != nil {
 		return err
 	}
-	value, err := c.readValue(input)
-	if err != nil {
+	if start.input, err = c.readValue(input); err != nil {
 		return err
 	}
 	l, isLocal := t.(*local)
@@ -83,8 +96,8 @@ func (c *call) run(workflow, id, input string, detach bool) error {
 	if isLocal && !here && !l.somebodyElseServes(c.ctx, workflow) {
 		return refused("not_registered", c.workflows(), "Nobody alive runs %s; this program lacks its code.", workflow)
 	}
-	if id != "" {
-		if s, err := t.session(c.ctx, id); err == nil {
+	if start.id != "" {
+		if s, err := t.session(c.ctx, start.id); err == nil {
 			return c.existing(s)
 		} else if !errors.Is(err, durable.ErrNotFound) {
 			return err
@@ -99,7 +112,10 @@ func (c *call) run(workflow, id, input string, detach bool) error {
 	if here {
 		c.catch()
 	}
-	id, err = t.start(c.ctx, workflow, id, value)
+	id, err := t.start(c.ctx, workflow, start)
+	if occupied := (*store.OccupiedError)(nil); errors.As(err, &occupied) {
+		return c.occupied(t, occupied)
+	}
 	if err != nil {
 		return err
 	}

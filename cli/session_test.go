@@ -246,6 +246,8 @@ func TestChangedCodeIsShownSideBySideAndForceMatchesByName(t *testing.T) {
 	interrupted(d)
 	a := d.with("SHOP_FRAUD=1").sh("shop durable resume order-42")
 	require.Equal(t, 4, a.code, a.out+a.err)
+	require.Empty(t, a.out, "nothing was resumed")
+	require.NotContains(t, a.err, "Resuming from step")
 	for _, part := range []string{"Definition changed: order-42", "> 2 charge     check-fraud", "main.go:", `durable.Patched(ctx, "check-fraud")`, "Or match by name: shop durable resume order-42 --force\n"} {
 		require.Contains(t, a.err, part)
 	}

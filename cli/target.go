@@ -35,8 +35,8 @@ type target interface {
 	fork(ctx context.Context, id string, o durable.ForkOptions) (string, error)
 	planFork(ctx context.Context, id string, o durable.ForkOptions) (durable.Plan, error)
 
-	// start starts a run, and returns its id; an empty one has one made.
-	start(ctx context.Context, workflow, id string, input json.RawMessage) (string, error)
+	// start starts a run, and returns its id.
+	start(ctx context.Context, workflow string, s newRun) (string, error)
 	// answer answers an approval and returns the value that was sent.
 	answer(ctx context.Context, to durable.Approval, a answerOf) (json.RawMessage, error)
 	// tell returns the story of a run, and a builder that goes on with it.

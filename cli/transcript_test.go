@@ -257,14 +257,8 @@ Dry run: nothing changed.
 	},
 	{
 		name: "changed code", env: []string{"SHOP_FRAUD=1"}, line: "shop durable resume order-42",
-		// It is the code that finds it out, once the run goes on: what was planned
-		// stands there already. The source has its directory, to be opened.
-		want: `Workflow order-42 resumed
-Resuming from step 2 of 5: charge, attempt 3 of 5
-  skipped      reserve
-  re-executed  charge
-  to run       check-fraud, approve, ship
-Definition changed: order-42 (checkout) stopped at call 2, still resumable.
+		// The source has its directory, to be opened.
+		want: `Definition changed: order-42 (checkout) stopped at call 2, still resumable.
     recorded   code now
   1 reserve    reserve
 > 2 charge     check-fraud   main.go:LINE

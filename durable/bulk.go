@@ -344,18 +344,26 @@ func (q *bulkQueue) drop(n int) {
 // claimBulk takes runs of StartAll as long as there is room. The claim loop
 // alone calls it.
 func (e *Engine) claimBulk(ctx context.Context) {
-	for ctx.Err() == nil {
-		ids := e.bulk.first(min(e.options.MaxRuns-int(e.claimed.Load()), claimBatch))
-		if len(ids) == 0 {
-			return // a claimed run that ends wakes us
-		}
-		if _, err := e.claimIDs(ctx, ids, &eventData{Executor: e.id}); err != nil {
-			if ctx.Err() == nil {
-				e.log.Warn("durable: claiming runs failed; the next beat tries again", "executor", e.id, "error", err)
-			}
-			return
-		}
-		// Those it did not get are somebody else's or have ended.
-		e.bulk.drop(len(ids))
+	for ctx.Err() == nil && e.claimSomeBulk(ctx) {
 	}
+}
+
+// claimSomeBulk takes a batch of them, and reports whether there may be more to
+// take.
+func (e *Engine) claimSomeBulk(ctx context.Context) bool {
+	n := e.reserve(claimBatch)
+	defer e.giveBack(n)
+	ids := e.bulk.first(n)
+	if len(ids) == 0 {
+		return false // a claimed run that ends wakes us
+	}
+	if _, err := e.claimIDs(ctx, ids, &eventData{Executor: e.id}); err != nil {
+		if ctx.Err() == nil {
+			e.log.Warn("durable: claiming runs failed; the next beat tries again", "executor", e.id, "error", err)
+		}
+		return false
+	}
+	// Those it did not get are somebody else's or have ended.
+	e.bulk.drop(len(ids))
+	return true
 }

@@ -194,7 +194,7 @@ func (r *run) renew(n *renewal) outcome {
 		data: eventData{
 			Seed: hex.EncodeToString(seed[:]), Declared: r.def.steps, Executor: r.eng.id, Segment: r.segmentTrace(),
 			Generation: generation, Inbox: seen, Pending: pending,
-			Headers: r.headers, Deadline: r.deadline, Exclusive: r.exclusive, Attributes: r.attributes, Environment: r.eng.environment, Around: r.around,
+			Headers: r.headers, Deadline: r.deadline, Exclusive: r.exclusive, Attributes: r.attributes, Environment: r.eng.environment, Around: r.around, Linked: r.linked,
 		},
 	}
 	r.eng.sign(&b.data)

@@ -56,6 +56,18 @@ func told(j *journal, mended *bool) []durable.Definition {
 	})}
 }
 
+// hear runs what told defines as "r" to its end, with both letters, and returns how
+// that was.
+func hear(t *testing.T, w *world, defs []durable.Definition) (*durable.Workflow[int, string], error) {
+	t.Helper()
+	wf := defs[1].(*durable.Workflow[int, string])
+	_, err := wf.Start(w.ctx(), "r", 0, durable.WithSignal("letter", "one"))
+	require.NoError(t, err)
+	require.NoError(t, w.eng.Signal(w.ctx(), "r", "letter", "two"))
+	_, err = wait(t, w, wf, "r")
+	return wf, err
+}
+
 func TestTheAnswerToAWaitAndTheOutcomeOfAChildAreEdited(t *testing.T) {
 	for key, want := range map[string]string{
 		"letter":   "new kid none none two",
@@ -68,14 +80,8 @@ func TestTheAnswerToAWaitAndTheOutcomeOfAChildAreEdited(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				j, mended := &journal{}, false
 				defs := told(j, &mended)
-				wf := defs[1].(*durable.Workflow[int, string])
 				w.boot(t, with(defs...))
-				_, err := wf.Start(w.ctx(), "r", 0)
-				require.NoError(t, err)
-				for _, letter := range []string{"one", "two"} {
-					require.NoError(t, w.eng.Signal(w.ctx(), "r", "letter", letter))
-				}
-				_, err = wait(t, w, wf, "r")
+				wf, err := hear(t, w, defs)
 				require.ErrorContains(t, err, errNotYet.Error())
 				mended = true
 				before := w.events("r")
@@ -106,7 +112,6 @@ func TestAnAnswerOfAnotherTypeNeedsForceAndWhatHasNoValueIsRefused(t *testing.T)
 	inWorld(t, func(t *testing.T, w *world) {
 		j, mended := &journal{}, false
 		defs := told(j, &mended)
-		wf := defs[1].(*durable.Workflow[int, string])
 		nap := durable.Define("nap", func(ctx context.Context, _ int) (int, error) {
 			if err := durable.Sleep(ctx, time.Second); err != nil {
 				return 0, err
@@ -114,10 +119,7 @@ func TestAnAnswerOfAnotherTypeNeedsForceAndWhatHasNoValueIsRefused(t *testing.T)
 			return 0, errNotYet
 		})
 		w.boot(t, with(append(defs, nap)...))
-		_, err := wf.Start(w.ctx(), "r", 0, durable.WithSignal("letter", "one"))
-		require.NoError(t, err)
-		require.NoError(t, w.eng.Signal(w.ctx(), "r", "letter", "two"))
-		_, err = wait(t, w, wf, "r")
+		_, err := hear(t, w, defs)
 		require.Error(t, err)
 		_, err = run(t, w, nap, "nap", 0)
 		require.Error(t, err)

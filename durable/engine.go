@@ -81,6 +81,9 @@ type Engine struct {
 	watched   atomic.Int64 // how many watch some run
 	trial     sync.Mutex   // one suspect at a time
 	bulk      bulkQueue    // started with StartAll, for this engine to take before Recover
+	later     bulkQueue    // left by recovery until there is room
+	places    places
+	keeps     idsKept
 	openedAt  time.Time
 }
 

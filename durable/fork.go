@@ -194,7 +194,10 @@ func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *s
 	_, _ = rand.Read(seed[:]) // never fails, says its documentation
 	born.Seed = hex.EncodeToString(seed[:])
 	if begin != nil {
-		born.Around = begin(&row)
+		born.Around, born.Linked = begin(&row), ""
+		if born.Around != "" {
+			born.Linked = v.row.Trace
+		}
 	}
 	created := store.Event{Type: store.WorkflowCreated, At: p.created.At, Data: born.encode(), Payload: input}
 	list := []store.Event{created}

@@ -37,17 +37,11 @@ func TestAForkIsBornWithOtherResultsAndItsSourceKeepsItsOwn(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				j, mended := &journal{}, false
 				defs := told(j, &mended)
-				wf := defs[1].(*durable.Workflow[int, string])
 				o := with(defs...)
 				o.Encrypt = durable.StaticKeys("k1", map[string][]byte{"k1": make([]byte, 32)})
 				o.CompressAbove = 1
 				w.boot(t, o)
-				_, err := wf.Start(w.ctx(), "r", 0)
-				require.NoError(t, err)
-				for _, letter := range []string{"one", "two"} {
-					require.NoError(t, w.eng.Signal(w.ctx(), "r", "letter", letter))
-				}
-				_, err = wait(t, w, wf, "r")
+				wf, err := hear(t, w, defs)
 				require.ErrorContains(t, err, errNotYet.Error())
 				mended = true
 				events, row := w.events("r"), w.row("r")
@@ -203,7 +197,6 @@ func TestAForkWithAnEditThatCannotBeIsRefusedAndNothingIsMade(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		j, mended := &journal{}, false
 		defs := told(j, &mended)
-		wf := defs[1].(*durable.Workflow[int, string])
 		nap := durable.Define("nap", func(ctx context.Context, _ int) (int, error) {
 			k, err := defs[0].(*durable.Workflow[int, string]).Start(ctx, durable.AutoID, 1)
 			if err != nil {
@@ -218,10 +211,7 @@ func TestAForkWithAnEditThatCannotBeIsRefusedAndNothingIsMade(t *testing.T) {
 			return 0, durable.Sleep(ctx, time.Second)
 		})
 		w.boot(t, with(append(defs, nap)...))
-		_, err := wf.Start(w.ctx(), "r", 0, durable.WithSignal("letter", "one"))
-		require.NoError(t, err)
-		require.NoError(t, w.eng.Signal(w.ctx(), "r", "letter", "two"))
-		_, err = wait(t, w, wf, "r")
+		_, err := hear(t, w, defs)
 		require.Error(t, err)
 		_, err = run(t, w, nap, "nap", 0)
 		require.NoError(t, err)
@@ -357,12 +347,8 @@ func TestTheHistoryOfAForkSaysWhatWasEditedInIt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		j, mended := &journal{}, true
 		defs := told(j, &mended)
-		wf := defs[1].(*durable.Workflow[int, string])
 		w.boot(t, with(defs...))
-		_, err := wf.Start(w.ctx(), "r", 0, durable.WithSignal("letter", "one"))
-		require.NoError(t, err)
-		require.NoError(t, w.eng.Signal(w.ctx(), "r", "letter", "two"))
-		_, err = wait(t, w, wf, "r")
+		_, err := hear(t, w, defs)
 		require.NoError(t, err)
 		_, err = w.eng.Fork(w.ctx(), "r", durable.ForkOptions{ID: "f", Edits: map[string]any{"letter": "new"}, By: "ann", Reason: strings.Repeat("why ", 50_000)})
 		require.NoError(t, err)

@@ -64,7 +64,12 @@ func TestEveryLineAboutARunNamesItsTrace(t *testing.T) {
 			})
 		})
 		killer := durable.Define("killer", func(ctx context.Context, _ int) (int, error) {
-			return 0, durable.Do(ctx, "die", func(ctx context.Context) error { w.disk.cut(); <-ctx.Done(); return ctx.Err() })
+			return 0, durable.Do(ctx, "die", func(ctx context.Context) error {
+				time.Sleep(time.Second) // Recover has returned by then
+				w.disk.cut()
+				<-ctx.Done()
+				return ctx.Err()
+			})
 		})
 		boot := func(env string) {
 			t.Setenv("HF_TEST_REGION", env)

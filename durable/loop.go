@@ -63,7 +63,7 @@ func (e *Engine) afterBeat(ctx context.Context, p store.Pulse) time.Duration {
 	for _, m := range p.Mail {
 		e.news(m.RunID, m.Inbox)
 	}
-	if e.bulk.waits() {
+	if e.bulk.waits() || e.later.waits() {
 		e.nudge(e.wake)
 	}
 	if e.recovered.Load() && !e.isClosing() {
@@ -225,22 +225,30 @@ func (e *Engine) claimLoop(ctx context.Context) {
 		}
 		e.bulk.clear() // they are claimed like all others
 		for ctx.Err() == nil {
-			free := e.options.MaxRuns - int(e.claimed.Load())
-			if free <= 0 {
-				break // a claimed run that ends wakes us
+			more, err := e.claimNext(ctx)
+			if err != nil && ctx.Err() == nil {
+				e.log.Warn("durable: claiming runs failed; the next beat tries again", "executor", e.id, "error", err)
 			}
-			runs, err := e.claim(ctx, store.Claim{Max: min(free, claimBatch)}, &eventData{Executor: e.id})
-			if err != nil {
-				if ctx.Err() == nil {
-					e.log.Warn("durable: claiming runs failed; the next beat tries again", "executor", e.id, "error", err)
-				}
-				break
-			}
-			if len(runs) < min(free, claimBatch) {
+			if err != nil || !more {
 				break
 			}
 		}
 	}
+}
+
+// claimNext takes a batch of runs as far as there is room, first those that
+// recovery has left. It reports whether there may be more to take at once.
+func (e *Engine) claimNext(ctx context.Context) (more bool, err error) {
+	n := e.reserve(claimBatch)
+	if n == 0 {
+		return false, nil // a claimed run that ends wakes us
+	}
+	defer e.giveBack(n)
+	if e.later.waits() {
+		return true, e.claimLater(ctx, n)
+	}
+	runs, err := e.claim(ctx, store.Claim{Max: n}, &eventData{Executor: e.id})
+	return len(runs) == n, err
 }
 
 // claimBatch is how many runs are claimed in one call.

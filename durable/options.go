@@ -52,9 +52,12 @@ type Options struct {
 	// function's own is in docs/semantics.md; see KeepLoaded.
 	UnloadAfter time.Duration
 	// MaxRuns bounds how many runs claimed from the store are executed at a
-	// time; runs started here are not counted out. Recover and the takeover of a
-	// dead executor's runs continue all of them, whatever it is; while there are
-	// more than it allows, no others are claimed. Zero: 1,000.
+	// time; runs started here are not counted out. What Recover finds, or what a
+	// dead executor leaves, beyond it is continued as places become free, before
+	// anything that is pending. Not held back are children, since their parent may
+	// hold the place they would wait for, and one run at a time that is under
+	// suspicion of ending its process. A run that waits gives its place up when it
+	// is unloaded (UnloadAfter, KeepLoaded). Zero: 1,000.
 	MaxRuns int
 	// QuarantineAfter is how many times in a row a run may end its process
 	// without recording anything before it is set aside; zero: 3.

@@ -11,7 +11,11 @@ import (
 // SaveProgress records v in the middle of a step, from its body: after a crash
 // the attempt that runs again reads it with Progress. So a body that has opened
 // a session elsewhere finds its handle again, and goes on instead of beginning
-// anew. It is durable when SaveProgress returns; the last one counts.
+// anew. It is durable when SaveProgress returns; the last one counts, also for
+// the attempts of a failed step that a person resumes.
+//
+// Each call adds an event to the history, which keeps it as long as the run is
+// kept: save a handle or a position, not what was done up to there.
 func SaveProgress[T any](ctx context.Context, v T) error {
 	a, ok := ctx.Value(scopeKey{}).(*attempt)
 	if !ok {

@@ -38,6 +38,7 @@ func (e *Engine) bootPolicy(def *definition) BootPolicy {
 // runs and ended ones are in none of its lists.
 type Report struct {
 	Resumed    []string   // continued here, in the background
+	Deferred   []string   // left for later: continued as soon as there is room (Options.MaxRuns)
 	Failed     []string   // marked failed under FailOnBoot
 	Left       []string   // left alone under LeaveOnBoot
 	Approvals  []Approval // waiting for a person; kept as they are
@@ -65,8 +66,10 @@ type Stuck struct {
 // others: it is in Report.Stuck. Runs that a live executor owns are never
 // touched, and neither are ended ones; calling it again does no harm.
 //
-// The runs are continued in the background; Recover does not wait for them. Its
-// error says that the store could not be read.
+// The runs are continued in the background; Recover does not wait for them. When
+// they are more than Options.MaxRuns allows, the others follow, oldest first, as
+// those before them end; until then they stay as they are, and another executor
+// may take them. Recover's error says that the store could not be read.
 func Recover(ctx context.Context) (Report, error) {
 	e, err := engineOf(ctx)
 	if err != nil {
@@ -100,7 +103,7 @@ func (e *Engine) Recover(ctx context.Context) (Report, error) {
 	e.nudge(e.wake)
 	e.nudge(e.look)
 	e.log.Info(fmt.Sprintf("Recovery complete: %d workflows marked failed, %d approvals restored.", len(rep.Failed), len(rep.Approvals)),
-		"resumed", len(rep.Resumed), "suspects", len(rep.Suspects), "left", len(rep.Left), "quarantined", len(rep.Quarantine), "repaired", len(rep.Repaired), "stuck", len(rep.Stuck))
+		"resumed", len(rep.Resumed), "deferred", len(rep.Deferred), "suspects", len(rep.Suspects), "left", len(rep.Left), "quarantined", len(rep.Quarantine), "repaired", len(rep.Repaired), "stuck", len(rep.Stuck))
 	return rep, nil
 }
 
@@ -113,8 +116,8 @@ func (e *Engine) takeOver(ctx context.Context) {
 		}
 		return
 	}
-	if n := len(rep.Resumed) + len(rep.Failed) + len(rep.Suspects) + len(rep.Quarantine); n > 0 {
-		e.log.Info("durable: took over runs of a lost executor", "resumed", len(rep.Resumed), "failed", len(rep.Failed), "suspects", len(rep.Suspects), "quarantined", len(rep.Quarantine))
+	if n := len(rep.Resumed) + len(rep.Deferred) + len(rep.Failed) + len(rep.Suspects) + len(rep.Quarantine); n > 0 {
+		e.log.Info("durable: took over runs of a lost executor", "resumed", len(rep.Resumed), "deferred", len(rep.Deferred), "failed", len(rep.Failed), "suspects", len(rep.Suspects), "quarantined", len(rep.Quarantine))
 	}
 }
 
@@ -165,7 +168,8 @@ func fateOf(row *store.Run, policy BootPolicy, served bool, quarantineAfter int)
 
 // recoverOrphans deals with all runs whose owner is gone.
 func (e *Engine) recoverOrphans(ctx context.Context, rep *Report) error {
-	var resume, try []string
+	var resume toContinue
+	var try []string
 	f := store.Filter{Orphaned: true, OldestFirst: true, WithLast: true}
 	for row, err := range e.runsOf(ctx, f) {
 		if err != nil {
@@ -180,7 +184,7 @@ func (e *Engine) recoverOrphans(ctx context.Context, rep *Report) error {
 		def := e.defs.find(row.Workflow, row.Version)
 		switch fateOf(row, e.bootPolicy(def), def != nil, e.options.QuarantineAfter) {
 		case fateResume:
-			resume = append(resume, row.ID)
+			resume.add(row)
 		case fateTry:
 			try = append(try, row.ID)
 		case fateLeave:
@@ -199,13 +203,13 @@ func (e *Engine) recoverOrphans(ctx context.Context, rep *Report) error {
 			}
 		case fateUnpause:
 			if e.unpauseOrphan(ctx, row, rep) {
-				resume = append(resume, row.ID)
+				resume.add(row)
 			}
 		case fateStuck:
 			rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
 		}
 	}
-	e.continueRuns(ctx, resume, rep)
+	e.continueAll(ctx, &resume, rep)
 	e.trySuspects(try, rep)
 	return nil
 }
@@ -262,15 +266,14 @@ func (e *Engine) runsOf(ctx context.Context, f store.Filter) iter.Seq2[*store.Ru
 	}
 }
 
-// continueRuns claims runs and continues them.
+// continueRuns claims runs and continues them, whether there is room or not.
 func (e *Engine) continueRuns(ctx context.Context, ids []string, rep *Report) {
 	for len(ids) > 0 {
 		n := min(len(ids), recoverBatch)
 		rows, err := e.claimIDs(ctx, ids[:n], &eventData{Executor: e.id})
 		for i := range rows {
 			rep.Resumed = append(rep.Resumed, rows[i].id)
-			count(e.metrics.recovered, 1, attrWorkflow.String(rows[i].row.Workflow))
-			rows[i].log(slog.LevelInfo, "durable: run resumed")
+			e.tellResumed(rows[i])
 		}
 		if err != nil {
 			// The rest of the batch stays orphaned: the next beat finds it.
@@ -349,7 +352,7 @@ func (e *Engine) failOrphan(ctx context.Context, row *store.Run, code, reason st
 	})
 	switch {
 	case err == nil:
-		e.endOrphanSpan(row, code)
+		e.endOrphanSpan(ctx, row, code)
 		return true
 	case overtaken(err):
 		return false // another process recovered it in the same moment
@@ -405,7 +408,7 @@ func (e *Engine) liveExecutors(ctx context.Context) (map[string]bool, error) {
 // resumeInterrupted continues the runs that were stopped gracefully, and reports
 // those that wait for a person or for other code.
 func (e *Engine) resumeInterrupted(ctx context.Context, rep *Report) error {
-	var resume []string
+	var resume toContinue
 	f := store.Filter{Statuses: []store.Status{store.Interrupted}, OldestFirst: true, WithLast: true}
 	for row, err := range e.runsOf(ctx, f) {
 		if err != nil {
@@ -426,10 +429,10 @@ func (e *Engine) resumeInterrupted(ctx context.Context, rep *Report) error {
 			rep.Stuck = append(rep.Stuck, stuckOf(row, row.Code, row.Reason))
 		default:
 			if e.servable(row, rep) {
-				resume = append(resume, row.ID)
+				resume.add(row)
 			}
 		}
 	}
-	e.continueRuns(ctx, resume, rep)
+	e.continueAll(ctx, &resume, rep)
 	return nil
 }

@@ -43,6 +43,7 @@ type run struct {
 	headers    map[string]string      // never changed once the run is launched or loaded
 	exclusive  []string               // keys it was started with; likewise
 	around     string                 // the surroundings of its start, see aroundStart; likewise
+	linked     string                 // the start that its own is linked to; likewise
 	// body is the key of the step body under way, for messages.
 	body atomic.Pointer[string]
 

@@ -96,7 +96,7 @@ func (r *run) adopt(created *store.Event) error {
 	if d.Fork != nil {
 		r.forkSeeds = d.Fork.Seeds
 	}
-	r.headers, r.exclusive, r.around = d.Headers, d.Exclusive, d.Around
+	r.headers, r.exclusive, r.around, r.linked = d.Headers, d.Exclusive, d.Around, d.Linked
 	r.compareEnvironment(d.Environment)
 	r.deadline = d.Deadline // the row is a cache
 	r.adoptAttributes(d.Attributes)

@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	crand "crypto/rand"
+	"sync"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -65,6 +66,12 @@ func (g SpanIDs) NewSpanID(ctx context.Context, traceID trace.TraceID) trace.Spa
 	return id
 }
 
+// idsKept is whether the SDK keeps ids, once that was asked.
+type idsKept struct {
+	once sync.Once
+	ids  bool
+}
+
 // noParent is what eventData.Around says of a start that nothing is around.
 const noParent = "none"
 
@@ -84,25 +91,67 @@ func aroundStart(ctx context.Context, span trace.Span) string {
 // has had r: the one that started it may have been killed before it could. It
 // comes before the end of the run is told, and so does a parent before its child.
 func (r *run) startAgain() {
-	start := parseTrace(r.row.Trace)
-	if r.around == "" || !start.IsSampled() || r.past == nil || r.row.Resumes == 0 && r.past.segmentBefore.trace == "" {
+	if r.past == nil || r.row.Resumes == 0 && r.past.segmentBefore.trace == "" {
+		return
+	}
+	r.eng.startAgain(&r.row, r.around, r.linked, r.past.created.At)
+}
+
+// orphanStartAgain is startAgain for a run that recovery has marked failed, of
+// which only the row is known here.
+func (e *Engine) orphanStartAgain(ctx context.Context, row *store.Run) {
+	start := parseTrace(row.Trace)
+	if !start.IsSampled() || !e.keepsIDs(start) {
+		return
+	}
+	h, err := e.store.Load(ctx, row.ID, store.Cursor{})
+	if err != nil {
+		return // a trace is not worth the recovery of the others
+	}
+	for first, err := range h.Events {
+		if d, bad := dataOf(&first); err == nil && bad == nil {
+			e.startAgain(row, d.Around, d.Linked, first.At)
+		}
+		return
+	}
+}
+
+// keepsIDs reports whether the SDK makes spans with the ids it is told (SpanIDs).
+// A span is begun for that, the first time it is asked, and not ended.
+func (e *Engine) keepsIDs(start trace.SpanContext) bool {
+	e.keeps.once.Do(func() {
+		_, span := e.tracer.Start(context.WithValue(context.Background(), againKey{}, start), "start")
+		e.keeps.ids = span.SpanContext().SpanID() == start.SpanID()
+	})
+	return e.keeps.ids
+}
+
+// startAgain begins and ends the span of a run's start, if its ids can be kept;
+// around and linked are what its creation says of its surroundings, and created is
+// when it was recorded.
+func (e *Engine) startAgain(row *store.Run, around, linked string, created store.Time) {
+	start := parseTrace(row.Trace)
+	if around == "" || !start.IsSampled() {
 		return
 	}
 	ctx := context.Background()
-	if r.around != noParent {
-		ctx = trace.ContextWithRemoteSpanContext(ctx, parseTrace(r.around))
+	if around != noParent {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, parseTrace(around))
 	}
-	born := r.row.CreatedAt
-	_, span := r.eng.tracer.Start(context.WithValue(ctx, againKey{}, start), "start "+r.row.Workflow,
-		trace.WithSpanKind(trace.SpanKindProducer), trace.WithTimestamp(r.eng.localTime(born)))
+	born := row.CreatedAt
+	_, span := e.tracer.Start(context.WithValue(ctx, againKey{}, start), "start "+row.Workflow,
+		trace.WithSpanKind(trace.SpanKindProducer), trace.WithTimestamp(e.localTime(born)))
 	if sc := span.SpanContext(); sc.SpanID() != start.SpanID() || sc.TraceID() != start.TraceID() || !span.IsRecording() {
 		return // nobody keeps the ids: what is not ended is not exported
 	}
-	describeStart(span, &r.row, r.row.InitialVersion)
-	if r.row.Generation == 0 {
-		born = max(born, r.past.created.At)
+	describeStart(span, row, row.InitialVersion)
+	if from := parseTrace(linked); from.IsValid() {
+		span.AddLink(linkTo(from, linkForked))
 	}
-	span.End(trace.WithTimestamp(r.eng.localTime(born)))
+	if row.Generation == 0 {
+		born = max(born, created)
+	}
+	span.End(trace.WithTimestamp(e.localTime(born)))
 }
 
 // describeStart says of which run, and of what version of it, span is the start.

@@ -23,7 +23,7 @@ func (e *Engine) Stuck(ctx context.Context, limit int) ([]Stuck, error) {
 	if err != nil {
 		return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
 	}
-	l := &stuckList{eng: e, limit: limit, seen: map[string]bool{}}
+	l := &stuckList{eng: e, limit: limit, seen: map[string]bool{}, later: e.later.all()}
 	for _, x := range executors {
 		if x.Live {
 			l.live = append(l.live, x)
@@ -136,6 +136,7 @@ type stuckList struct {
 	limit int
 	live  []store.Executor
 	seen  map[string]bool
+	later map[string]bool // go on here when there is room
 	found []Stuck
 }
 
@@ -172,7 +173,7 @@ func (l *stuckList) look(row *store.Run) (Stuck, bool) {
 		return stuckOf(row, CodePaused, pausedReason(row)), true
 	case row.Status == store.Failed, row.Status == store.Interrupted && row.Code != "":
 		return stuckOf(row, row.Code, row.Reason), true
-	case owned:
+	case owned, l.later[row.ID]:
 		return Stuck{}, false
 	case l.eng.now().Sub(row.UpdatedAt) < unclaimedFor:
 		return Stuck{}, false // whoever serves it is about to claim it

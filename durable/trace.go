@@ -192,7 +192,8 @@ func (e *Engine) endRunSpan(ctx context.Context, row *store.Run, status store.St
 }
 
 // endOrphanSpan is endRunSpan for a run that recovery has marked failed.
-func (e *Engine) endOrphanSpan(row *store.Run, code string) {
+func (e *Engine) endOrphanSpan(ctx context.Context, row *store.Run, code string) {
+	e.orphanStartAgain(ctx, row)
 	e.endRunSpan(context.Background(), row, store.Failed, nil, attrCode.String(code), attrResumes.Int(int(row.Resumes)))
 }
 

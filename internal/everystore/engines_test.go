@@ -47,14 +47,21 @@ func (d *data) unloading(t *testing.T, defs ...durable.Definition) program {
 
 func runProgram(t *testing.T, st store.Store, o durable.Options) program {
 	t.Helper()
+	p := openProgram(t, st, o)
+	_, err := durable.Recover(p)
+	require.NoError(t, err)
+	return p
+}
+
+// openProgram is runProgram before it has recovered what others have left.
+func openProgram(t *testing.T, st store.Store, o durable.Options) program {
+	t.Helper()
 	o.Logger, o.Grace = slog.New(slog.DiscardHandler), -1
 	eng, err := durable.Open(context.Background(), st, o)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, eng.Close()) })
 	ctx, stop := context.WithTimeout(durable.NewContext(context.Background(), eng), patience)
 	t.Cleanup(stop)
-	_, err = durable.Recover(ctx)
-	require.NoError(t, err)
 	return program{ctx, eng}
 }
 

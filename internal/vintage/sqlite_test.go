@@ -13,6 +13,10 @@ import (
 	"github.com/holdfast-dev/holdfast/store/sqlite"
 )
 
+func cellars(t *testing.T) map[string]cellar {
+	return map[string]cellar{"sqlite": sqliteCellar(t), "postgres": postgresCellar(t)}
+}
+
 func sqliteCellar(t *testing.T) cellar {
 	nowhere, err := sqlite.OpenSchema(filepath.Join(t.TempDir(), "none.db"), sqlite.Options{})
 	require.NoError(t, err)

@@ -39,10 +39,6 @@ type cellar struct {
 	version int
 }
 
-func cellars(t *testing.T) map[string]cellar {
-	return map[string]cellar{"sqlite": sqliteCellar(t), "postgres": postgresCellar(t)}
-}
-
 // record is all that is read of a run.
 type record struct {
 	Run      store.Run

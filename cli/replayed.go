@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// stayResumed is stay for a run that was just resumed. That it goes on is told, by
+// told, once its history is replayed: code that has changed stops it before, and
+// then nothing must have claimed that it was resumed.
+func (c *call) stayResumed(t target, s *Session, here bool, told func()) error {
+	signals := c.catch()
+	ctx, stop := context.WithCancel(context.WithoutCancel(c.ctx))
+	defer stop()
+	var goesOn bool
+	looked := make(chan error, 1)
+	go func() {
+		var err error
+		goesOn, err = c.replayed(ctx, t, s.ID)
+		looked <- err
+	}()
+	leave := func(sig os.Signal) error {
+		return c.interrupted(t, s, here, sig, signals, durable.Standing{})
+	}
+	select {
+	case err := <-looked:
+		if err != nil {
+			return err
+		}
+	case sig := <-signals:
+		return leave(sig)
+	case <-c.ctx.Done():
+		return leave(os.Interrupt)
+	}
+	if !goesOn {
+		return c.outcome(t, s, here)
+	}
+	told()
+	return c.stay(t, s, here)
+}
+
+// replayed waits until a run that was resumed has its history behind it, and
+// reports whether it goes on: not, when the code here does not fit the history, or
+// cannot read it.
+func (c *call) replayed(ctx context.Context, t target, id string) (bool, error) {
+	for pause := 2 * time.Millisecond; ; pause = min(2*pause, settle) {
+		now, err := t.session(ctx, id)
+		if err != nil {
+			return false, err
+		}
+		if now.Status != string(store.Resuming) {
+			stopped := now.Status == string(store.Interrupted) && (now.Code == durable.CodeDefinitionChanged || now.Code == durable.CodeUndecodable)
+			return !stopped, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}

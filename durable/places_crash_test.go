@@ -1,0 +1,113 @@
+package durable_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/mortal"
+	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/memory"
+)
+
+// Four runs whose process has died are recovered by one that executes one at a
+// time, and that dies just before or just after each of its writes. The next one
+// finds those it had begun and those that stood in its queue, ends them all, and
+// suspects none.
+func TestAProcessThatDiesWithRunsLeftForLaterLosesNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		points := 0
+		for at := 1; ; at++ {
+			fired := false
+			for _, after := range []bool{false, true} {
+				if dieWithAQueue(t, at, after) {
+					fired = true
+					points++
+				}
+			}
+			if !fired {
+				break
+			}
+		}
+		require.Greater(t, points, 20)
+	})
+}
+
+// dieWithAQueue reports whether the process got as far as to the write at which it
+// is to die.
+func dieWithAQueue(t *testing.T, at int, after bool) (died bool) {
+	t.Helper()
+	data := memory.Open()
+	var mu sync.Mutex
+	bodies, held := map[string]int{}, true
+	wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+		for _, name := range []string{"a", "b"} {
+			if err := durable.Do(ctx, name, func(ctx context.Context) error {
+				mu.Lock()
+				hold := held
+				bodies[durable.Attempt(ctx).RunID+"/"+name]++
+				mu.Unlock()
+				if hold {
+					<-ctx.Done()
+				}
+				return ctx.Err()
+			}); err != nil {
+				return 0, err
+			}
+		}
+		return 1, nil
+	})
+	life := func(places, die int, act func(ctx context.Context)) *mortal.Store {
+		m := mortal.New(data.Handle())
+		if die > 0 {
+			m.DieAt(die, after)
+		}
+		eng, err := durable.Open(t.Context(), m, durable.Options{Workflows: []durable.Definition{wf}, Logger: slog.New(slog.DiscardHandler), MaxRuns: places})
+		require.NoError(t, err)
+		ctx := durable.NewContext(t.Context(), eng)
+		if _, err = durable.Recover(ctx); !m.IsDead() {
+			require.NoError(t, err)
+		}
+		act(ctx)
+		synctest.Wait()
+		if die == 0 && held {
+			m.Die()
+		}
+		_ = eng.Close()
+		time.Sleep(2 * durable.DefaultLease)
+		return m
+	}
+	life(10, 0, func(ctx context.Context) {
+		for i := range 4 {
+			_, err := wf.Start(ctx, fmt.Sprint("r", i), i)
+			require.NoError(t, err)
+		}
+	})
+	held = false
+	rest := func(context.Context) { time.Sleep(time.Minute) }
+	died = life(1, at, rest).IsDead()
+	life(1, 0, rest)
+	counts, err := data.Count(t.Context(), store.Filter{}, store.ByStatus)
+	require.NoError(t, err)
+	require.Equal(t, map[string]int64{string(store.Completed): 4}, counts, "write %d, after it: %v", at, after)
+	for i := range 4 {
+		for _, name := range []string{"a", "b"} {
+			key := fmt.Sprint("r", i, "/", name)
+			most := 2 // it runs again where its outcome was lost
+			if name == "a" {
+				most = 3
+			}
+			require.LessOrEqual(t, bodies[key], most, key)
+		}
+	}
+	checkVerified(t, data)
+	require.NoError(t, data.Close())
+	return died
+}
