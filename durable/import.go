@@ -151,6 +151,11 @@ func (e *Engine) rename(f *runfile.File, id string) error {
 				return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
 			}
 		}
+		if d.Run != nil {
+			if ev.Data, err = withField(ev.Data, "run", d.Run.copyOf(old)); err != nil {
+				return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
+			}
+		}
 		switch {
 		case ev.Type == store.ChildStarted && !d.Abandon:
 			open[ev.Key] = true

@@ -42,6 +42,8 @@ type past struct {
 	cancel     *store.Event                    // cancel_received
 	inbox      int64                           // messages up to this number were taken by earlier generations,
 	carried    []int64                         // but for these, in order
+	pause      pauseState                      // whether it is paused
+	repinned   string                          // version it was pinned to since the generation began
 	paused     int64                           // requests to pause up to this number were carried out, or are void
 	lifted     int64                           // cancels up to this number were taken back
 	resetAt    map[string]int64                // calls that were reset, and by which event; nil: none
@@ -107,8 +109,9 @@ type eventData struct {
 	Lifted      int64                      `json:"lifted,omitempty"`      // jump_activated: cancels up to this message count no more
 	Fork        *forkData                  `json:"fork,omitempty"`        // workflow_created of a fork
 	Beside      bool                       `json:"beside,omitempty"`      // wait_requested: others of the run went on
-	Version     string                     `json:"version,omitempty"`     // workflow_recovered: what it is pinned to from now on
+	Version     string                     `json:"version,omitempty"`     // workflow_recovered, claim events: what it is pinned to from now on
 	Sample      json.RawMessage            `json:"sample,omitempty"`      // wait_requested with a prompt: zero value of what is waited for
+	Run         *identity                  `json:"run,omitempty"`         // workflow_created, workflow_started of a later generation
 
 	PreviousBranch *int32   `json:"previous_branch,omitempty"` // workflow_recovered
 	NewBranch      *int32   `json:"new_branch,omitempty"`      // the same
@@ -298,6 +301,7 @@ func (p *past) take(e *store.Event) error {
 
 // takeRun files an event of the run itself.
 func (p *past) takeRun(e *store.Event) error {
+	p.pause = p.pause.after(e.Type)
 	switch e.Type {
 	case store.WorkflowCreated:
 		p.created = *e
@@ -317,12 +321,14 @@ func (p *past) takeRun(e *store.Event) error {
 		p.paused, p.lifted = max(p.paused, d.Message), max(p.lifted, d.Lifted)
 		p.forget(d.Reset, e.Seq)
 		p.forced = p.forced || d.Force
+		p.repin(d.Version)
 	case store.RunResumed, store.RunClaimed, store.WorkflowStarted:
 		d, err := dataOf(e)
 		if err != nil {
 			return fmt.Errorf("its data is not readable: %w", err)
 		}
 		p.forced = p.forced || d.Force
+		p.repin(d.Version)
 		p.markSegment(e, d.Segment)
 	case store.Patched:
 		return p.takePatch(e)
