@@ -102,41 +102,6 @@ func (a *audit) checkInbox() {
 	}
 }
 
-// checkRow compares the row with what the events say.
-func (a *audit) checkRow() {
-	row := &a.h.Run
-	if row.Code == CodeImporting {
-		a.rowFinding("the import of this run did not finish: import it again")
-		return
-	}
-	if !row.Status.Valid() {
-		a.rowFinding("its status is %q, which is none", row.Status)
-	} else if a.bad == 0 && !a.unreadable && !a.life.agrees(row) {
-		a.rowFinding("its status is %s, and the log says otherwise: its last word is %s", row.Status, a.life.last)
-	}
-	if row.Branch != a.branch {
-		a.rowFinding("it is on branch %d, and the log ends on %d", row.Branch, a.branch)
-	}
-	if b, known := a.branches[row.Branch]; known && b.Generation != row.Generation {
-		a.rowFinding("it is in generation %d, and its branch %d belongs to %d", row.Generation, row.Branch, b.Generation)
-	}
-	if (row.EndedAt != 0) != row.Status.Terminal() && row.Status.Valid() {
-		a.rowFinding("it is %s, and its end is %s", row.Status, orNever(row.EndedAt))
-	}
-	if row.Seen > row.Inbox {
-		a.rowFinding("it has seen %d messages of %d", row.Seen, row.Inbox)
-	}
-	if last := row.Last; last != nil && last.Epoch != row.Epoch {
-		a.rowFinding("its epoch is %d, and that of its last event %d", row.Epoch, last.Epoch)
-	}
-	if want, ok := a.deadline(); ok && want != row.DeadlineAt {
-		a.rowFinding("its deadline is %s, and was set to %s", orNever(row.DeadlineAt), orNever(want))
-	}
-	if want, ok := a.attributes(); ok && !equalAttributes(want, row.Attributes) {
-		a.rowFinding("its attributes are %v, and were set to %v", row.Attributes, want)
-	}
-}
-
 func orNever(t store.Time) string {
 	if t == 0 {
 		return "not recorded"

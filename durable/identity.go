@@ -59,27 +59,34 @@ func (id *identity) copyOf(source string) []byte {
 	return b
 }
 
+// endsAt returns the patch with the end of a run, if it sets one, at the time of the
+// event that records it, so that the two can be compared.
+func endsAt(p *store.RowPatch, at store.Time) *store.RowPatch {
+	if p == nil || p.EndedAt == nil || *p.EndedAt == 0 {
+		return p
+	}
+	own := *p
+	own.EndedAt = &at
+	return &own
+}
+
 // disbelief returns why an execution, or whoever makes something of the run, must not
 // go by this row, nil if it may: the fields that decide what the run does must be
-// those that its history has. branches are those of the same moment as the row.
+// those that its history has. born is what began the generation.
 //
 // The version is not among them: reconcile mends it (E1, E2), and an execution
 // compares it with the code it is about to run; see disbelieveVersion.
-func (p *past) disbelief(row *store.Run, branches []store.Branch) error {
-	d, err := dataOf(&p.created)
-	if err != nil {
-		return &DamagedError{RunID: row.ID, Seq: p.created.Seq, Err: err}
-	}
+func (p *past) disbelief(row *store.Run, born *eventData) error {
 	no := func(what string, have, want any) error {
 		return &DamagedError{RunID: row.ID, Err: fmt.Errorf("its row was changed: its %s is %v there, and %v in its history", what, have, want)}
 	}
-	if row.Generation != d.Generation {
-		return no("generation", row.Generation, d.Generation)
+	if row.Generation != born.Generation {
+		return no("generation", row.Generation, born.Generation)
 	}
 	if paused, known := p.pausedNow(); known && paused && !row.Paused && !row.Status.Terminal() {
 		return &DamagedError{RunID: row.ID, Err: errors.New("its row was changed: it is not paused there, and its history says that it is")}
 	}
-	if id := d.Run; id != nil {
+	if id := born.Run; id != nil {
 		switch {
 		case row.Workflow != id.Workflow:
 			return no("workflow", quoted(row.Workflow), quoted(id.Workflow))
@@ -96,12 +103,11 @@ func quoted(s string) string { return fmt.Sprintf("%q", s) }
 
 // disbelieveVersion returns why code of this version must not execute the run, nil
 // if it may. A run that was pinned to none goes with any.
-func (p *past) disbelieveVersion(id, version string) error {
-	d, err := dataOf(&p.created)
-	if err != nil || d.Run == nil {
+func (p *past) disbelieveVersion(id, version string, born *eventData) error {
+	if born.Run == nil {
 		return nil // an earlier version of this library has begun it
 	}
-	want := d.Run.pinned()
+	want := born.Run.pinned()
 	if p.repinned != "" {
 		want = p.repinned
 	}
@@ -170,25 +176,27 @@ func (s pauseState) after(t store.Type) pauseState {
 	return s
 }
 
-// disbelieve parks an execution whose row says what its history does not say: it
-// would be other work, or be reported to somebody else. It costs no statement.
+// disbelieve returns why r must not be executed by its row, nil if it may: it would be
+// other work, or be reported to somebody else. h is what the history was read from; it
+// costs no statement.
 func (r *run) disbelieve(h *store.History) error {
-	if err := r.past.disbelief(&r.row, h.Branches); err != nil {
+	born, err := dataOf(&r.past.created)
+	if err != nil {
+		return &DamagedError{RunID: r.id, Seq: r.past.created.Seq, Err: err}
+	}
+	if err := r.past.disbelief(&r.row, &born); err != nil {
 		return err
 	}
-	if err := r.past.disbelieveVersion(r.id, r.def.version); err != nil {
+	if err := r.past.disbelieveVersion(r.id, r.def.version, &born); err != nil {
 		return err
 	}
-	return r.past.disbelieveCancel(&h.Run, h.Inbox)
-}
-
-// disbelieveInput returns why the row's hash of the input must not be believed. A
-// payload that cannot be opened here is found where it is decoded.
-func (r *run) disbelieveInput() error {
-	d, err := dataOf(&r.past.created)
-	if err != nil || d.Run == nil || r.past.created.Type != store.WorkflowCreated {
-		return nil // of a later generation it is the hash of another input
+	if err := r.past.disbelieveCancel(&h.Run, h.Inbox); err != nil {
+		return err
 	}
+	if born.Run == nil || r.past.created.Type != store.WorkflowCreated {
+		return nil // of a later generation, the row has the hash of another input
+	}
+	// What cannot be opened here is found where it is decoded.
 	input, err := r.eng.unseal(placeOf(r.id, &r.past.created), r.past.created.Payload)
 	if err != nil || hashInput(input) == r.row.InputHash {
 		return nil

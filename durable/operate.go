@@ -56,6 +56,7 @@ func (e *Engine) operate(ctx context.Context, row *store.Run, branches []store.B
 		steps = a.cut.steps
 	}
 	seq, sum, at := last.Seq, last.Sum, max(last.At, e.now())
+	change.Row = endsAt(change.Row, at)
 	for _, ev := range append([]store.Event{a.event}, a.then...) {
 		if ev.Attempt > 0 && (ev.Type == store.StepCompleted || ev.Type == store.StepFailed) {
 			steps++

@@ -59,9 +59,6 @@ func (r *run) readHistory() error {
 	if err := r.disbelieve(h); err != nil {
 		return err
 	}
-	if err := r.disbelieveInput(); err != nil {
-		return err
-	}
 	r.reenterSegment()
 	for i := range h.Branches {
 		r.lastBranch = max(r.lastBranch, h.Branches[i].N)
