@@ -99,8 +99,11 @@ func (a *audit) event(e *store.Event) {
 		a.firsts[e.Branch] = e.Seq
 	}
 	a.before = *e
-	a.life.take(e)
 	a.takeFacts(e, sound)
+	a.life.take(e)
+	if a.facts.unclaimedFork() {
+		a.life.may = []store.Status{store.Interrupted} // it is born so
+	}
 	if !sound {
 		if a.bad != 0 && !a.behind(e.Seq) {
 			a.lose(e)
@@ -144,7 +147,7 @@ func (a *audit) takeFacts(e *store.Event, sound bool) {
 			a.hashInput(e)
 		}
 	}
-	f.take(e)
+	f.take(e, slices.Contains(a.life.may, store.Running) && !f.unclaimedFork())
 }
 
 // hashInput hashes the input of the run, as far as it can be read here.

@@ -162,7 +162,7 @@ func (l *lifeOf) take(e *store.Event) {
 	case store.WorkflowInterrupted:
 		may = []store.Status{store.Interrupted}
 	case store.WorkflowPaused, store.WorkflowUnpaused:
-		may = paused
+		may = l.stopped(e)
 	case store.WorkflowRecovered, store.JumpRequested, store.JumpActivated, store.Edited, store.FailuresReset:
 		may = nil // acts on a run that leave it in any status
 	case store.AttributesSet:
@@ -171,6 +171,26 @@ func (l *lifeOf) take(e *store.Event) {
 		}
 	}
 	l.last, l.may = e.Type, may
+}
+
+// stopped returns the statuses of a run behind the event that pauses it, or that ends a
+// pause: who executed it has stopped, and what was idle stays as it was. One that was
+// cancelled is unpaused by who has claimed it for that, or by who found it left behind.
+func (l *lifeOf) stopped(e *store.Event) []store.Status {
+	if d, err := dataOf(e); e.Type == store.WorkflowUnpaused && (err != nil || d.Reason != "") {
+		return append(slices.Clone(executed), store.Interrupted)
+	}
+	var may []store.Status
+	for _, s := range l.may {
+		if s == store.Running || s == store.Resuming {
+			s = store.Interrupted
+		}
+		may = append(may, s)
+	}
+	if may == nil {
+		return paused
+	}
+	return may
 }
 
 // agrees reports whether the row has a status that the events allow.

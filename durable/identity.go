@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -72,13 +73,17 @@ func endsAt(p *store.RowPatch, at store.Time) *store.RowPatch {
 
 // disbelief returns why an execution, or whoever makes something of the run, must not
 // go by this row, nil if it may: the fields that decide what the run does must be
-// those that its history has. born is what began the generation.
+// those that its history has. born is what began the generation, branches are those of
+// the same moment or later.
 //
 // The version is not among them: reconcile mends it (E1, E2), and an execution
 // compares it with the code it is about to run; see disbelieveVersion.
-func (p *past) disbelief(row *store.Run, born *eventData) error {
+func (p *past) disbelief(row *store.Run, branches []store.Branch, born *eventData) error {
 	no := func(what string, have, want any) error {
 		return &DamagedError{RunID: row.ID, Err: fmt.Errorf("its row was changed: its %s is %v there, and %v in its history", what, have, want)}
+	}
+	if row.Branch != 0 && !slices.ContainsFunc(branches, func(b store.Branch) bool { return b.N == row.Branch }) {
+		return &DamagedError{RunID: row.ID, Err: fmt.Errorf("its row was changed: it is on branch %d, of which there is no record", row.Branch)}
 	}
 	if row.Generation != born.Generation {
 		return no("generation", row.Generation, born.Generation)
@@ -90,6 +95,8 @@ func (p *past) disbelief(row *store.Run, born *eventData) error {
 		switch {
 		case row.Workflow != id.Workflow:
 			return no("workflow", quoted(row.Workflow), quoted(id.Workflow))
+		case row.InitialVersion != id.Version:
+			return no("initial version", quoted(row.InitialVersion), quoted(id.Version))
 		case row.Parent != id.Parent:
 			return no("parent", quoted(row.Parent), quoted(id.Parent))
 		case row.ParentKey != id.ParentKey:
@@ -184,7 +191,7 @@ func (r *run) disbelieve(h *store.History) error {
 	if err != nil {
 		return &DamagedError{RunID: r.id, Seq: r.past.created.Seq, Err: err}
 	}
-	if err := r.past.disbelief(&r.row, &born); err != nil {
+	if err := r.past.disbelief(&r.row, h.Branches, &born); err != nil {
 		return err
 	}
 	if err := r.past.disbelieveVersion(r.id, r.def.version, &born); err != nil {

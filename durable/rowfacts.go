@@ -33,6 +33,7 @@ type rowFacts struct {
 	pause   pauseState
 	says    []said            // what code and reason may be
 	prompts map[string]string // of waits, by their key
+	left    bool              // it was claimed, or acted on, since it was created
 	acted   bool              // the event before is that of an act, which the next is part of
 	endedAt store.Time
 	mayGoOn bool // it failed, and Resume is offered
@@ -42,8 +43,12 @@ type rowFacts struct {
 // said is a code and a reason that belong together.
 type said struct{ code, reason string }
 
-// take takes the next event of the log into account.
-func (f *rowFacts) take(e *store.Event) {
+// unclaimedFork reports whether the events so far are those that a fork was made with.
+func (f *rowFacts) unclaimedFork() bool { return f.fork != nil && !f.left }
+
+// take takes the next event of the log into account; executing says that somebody
+// executed the run, or left it so, when it was recorded.
+func (f *rowFacts) take(e *store.Event, executing bool) {
 	_, role := roleOf(e.Type)
 	claims := e.Type.Claims()
 	switch {
@@ -51,8 +56,12 @@ func (f *rowFacts) take(e *store.Event) {
 		// Set from outside, and part of the act before: what the row says stays.
 	case role == roleCall || role == roleItem:
 		f.says = quiet
+		if f.pause == pauseUnknown {
+			f.pause = pauseOff // it was executed since
+		}
 	}
 	f.acted = e.Type == store.Edited
+	f.left = f.left || role == roleRun && e.Type != store.WorkflowCreated
 	if f.pause = f.pause.after(e.Type); role != roleRun && e.Type != store.WaitRequested {
 		f.claimed = false
 		return
@@ -69,24 +78,26 @@ func (f *rowFacts) take(e *store.Event) {
 		f.prompts[e.Key] = d.Prompt
 	}
 	if claims {
-		f.claim(e, &d)
+		f.claim(e, &d, executing)
 	}
 	f.claimed = claims
 	if role == roleRun {
-		f.life(e, &d)
+		f.life(e, &d, executing)
 	}
 }
 
 // claim files a claim event, and the first event of a generation, which is none but
 // looks like one to the claim that follows (S21).
-func (f *rowFacts) claim(e *store.Event, d *eventData) {
+func (f *rowFacts) claim(e *store.Event, d *eventData, executing bool) {
 	switch {
 	case e.Type == store.WorkflowStarted:
 		f.claims = 0
 	case f.claimed:
 		f.claims++
-	default:
+	case e.Type == store.RunResumed && executing:
 		f.claims = 1
+	default:
+		f.claims = 0
 	}
 	f.owner, f.owned = d.Executor, e.Epoch
 	switch {
@@ -103,7 +114,7 @@ func (f *rowFacts) claim(e *store.Event, d *eventData) {
 var quiet = []said{{}}
 
 // life files an event of the run itself.
-func (f *rowFacts) life(e *store.Event, d *eventData) {
+func (f *rowFacts) life(e *store.Event, d *eventData, executing bool) {
 	if d.Version != "" {
 		f.version = d.Version
 	}
@@ -127,9 +138,20 @@ func (f *rowFacts) life(e *store.Event, d *eventData) {
 			f.says = []said{{d.Code, d.Reason}}
 		}
 	case store.WorkflowPaused:
-		f.or(said{reason: pausedText(d.Reason)})
+		if executing { // one that waited goes on waiting, and its waits say the rest
+			f.says = []said{{reason: pausedText(d.Reason)}}
+		}
 	case store.WorkflowUnpaused:
-		f.or(said{})
+		if d.Reason != "" { // by who has claimed it to cancel it, or has found it so
+			f.or(said{})
+			break
+		}
+		f.says = slices.Clone(f.says)
+		for i := range f.says {
+			if f.says[i].code == "" {
+				f.says[i].reason = ""
+			}
+		}
 	case store.JumpRequested:
 		f.or(said{CodeJump, jumpReason(d.Cutoff)})
 	case store.Edited:

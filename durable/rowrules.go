@@ -307,8 +307,11 @@ func (a *audit) ruleReason(row *store.Run) *rowFault {
 	may := a.facts.says
 	switch {
 	case row.Status == store.Interrupted && row.Code == CodeImported:
-		may = nil
-		for _, s := range store.Statuses() {
+		was := a.life.may // where it was exported
+		if may = nil; len(was) == 0 {
+			was = store.Statuses()
+		}
+		for _, s := range was {
 			may = append(may, said{CodeImported, importedReason(s)})
 		}
 	case row.Status == store.Waiting:
@@ -409,12 +412,15 @@ func (a *audit) ruleStarted(row *store.Run) *rowFault {
 	if !a.all() || a.facts.born == nil && row.StartedAt == 0 {
 		return nil
 	}
-	want := a.facts.started
-	switch {
-	case row.StartedAt == want, (want != 0 || a.facts.fork != nil) && row.StartedAt == row.CreatedAt:
+	want, created := a.facts.started, row.CreatedAt
+	if a.facts.born != nil {
+		created = a.facts.born.CreatedAt
+	}
+	if want == 0 && a.facts.fork != nil {
+		want = created
+	}
+	if row.StartedAt == want || want != 0 && row.StartedAt == created {
 		return nil
-	case want == 0 && a.facts.fork != nil:
-		want = row.CreatedAt
 	}
 	return fault("StartedAt", row.StartedAt, want, func(p *store.RowPatch, want store.Time) { p.StartedAt = &want })
 }
