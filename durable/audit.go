@@ -94,6 +94,9 @@ func newAudit(h *store.History, judge payloadJudge) *audit {
 // event looks at the next event of the log.
 func (a *audit) event(e *store.Event) {
 	a.v.Events++
+	if cutoff, ok := a.cuts[e.Branch]; ok && e.Seq > cutoff {
+		a.seen[e.Branch] = true // with its first event a branch begins, sound or not
+	}
 	sound := a.chain(e)
 	if _, ok := a.firsts[e.Branch]; !ok {
 		a.firsts[e.Branch] = e.Seq
@@ -110,7 +113,7 @@ func (a *audit) event(e *store.Event) {
 		}
 		return
 	}
-	a.seen[e.Branch] = true // with its first event a branch begins
+	a.seen[e.Branch] = true
 	behind := a.behind(e.Seq) || !a.lineage.Has(e)
 	if _, known := a.branches[e.Branch]; !known {
 		a.damage(e.Seq, e.Key, PartEvent, fmt.Sprintf("it stands on branch %d, of which there is no record", e.Branch))
@@ -147,7 +150,8 @@ func (a *audit) takeFacts(e *store.Event, sound bool) {
 			a.hashInput(e)
 		}
 	}
-	f.take(e, slices.Contains(a.life.may, store.Running) && !f.unclaimedFork())
+	// A row that missed an end says that the run is executed.
+	f.take(e, (slices.Contains(a.life.may, store.Running) || a.life.ended()) && !f.unclaimedFork())
 }
 
 // hashInput hashes the input of the run, as far as it can be read here.

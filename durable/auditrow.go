@@ -43,6 +43,11 @@ func (a *audit) checkBranches() {
 	for _, b := range a.h.Branches {
 		used[b.Parent] = true
 	}
+	for _, b := range a.facts.cuts {
+		if err := checkCut(a.h.Branches, b); err != nil {
+			a.v.add(Finding{Kind: FoundCorrupt, Part: PartBranch, Seq: int64(b.N), Behind: !slices.Contains(a.lineage.Branches(), b.N), Text: err.Error()})
+		}
+	}
 	for _, b := range a.h.Branches {
 		f := Finding{Kind: FoundCorrupt, Part: PartBranch, Seq: int64(b.N), Behind: !slices.Contains(a.lineage.Branches(), b.N)}
 		_, parent := a.branches[b.Parent]

@@ -85,6 +85,9 @@ func (p *past) disbelief(row *store.Run, branches []store.Branch, born *eventDat
 	if row.Branch != 0 && !slices.ContainsFunc(branches, func(b store.Branch) bool { return b.N == row.Branch }) {
 		return &DamagedError{RunID: row.ID, Err: fmt.Errorf("its row was changed: it is on branch %d, of which there is no record", row.Branch)}
 	}
+	if err := p.disbelieveBranches(row.ID, branches); err != nil {
+		return err
+	}
 	if row.Generation != born.Generation {
 		return no("generation", row.Generation, born.Generation)
 	}

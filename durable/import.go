@@ -162,6 +162,12 @@ func (e *Engine) rename(f *runfile.File, id string) error {
 				return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
 			}
 		}
+		if d.Cut != nil {
+			d.Cut.Sum = sum
+			if ev.Data, err = withField(ev.Data, "cut", d.Cut.encode()); err != nil {
+				return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
+			}
+		}
 		switch {
 		case ev.Type == store.ChildStarted && !d.Abandon:
 			open[ev.Key] = true

@@ -57,6 +57,13 @@ func (e *Engine) operate(ctx context.Context, row *store.Run, branches []store.B
 	}
 	seq, sum, at := last.Seq, last.Sum, max(last.At, e.now())
 	change.Row = endsAt(change.Row, at)
+	if change.Branch != nil {
+		data, err := withCut(a.event.Data, change.Branch, sum)
+		if err != nil {
+			return row.Branch, err
+		}
+		a.event.Data = data
+	}
 	for _, ev := range append([]store.Event{a.event}, a.then...) {
 		if ev.Attempt > 0 && (ev.Type == store.StepCompleted || ev.Type == store.StepFailed) {
 			steps++

@@ -183,6 +183,10 @@ func rowStates() map[string]func(t *testing.T, w *world, p *rowProgram) {
 			w.boot(t, with(p.defs...))
 			start(t, w, p.flow, "source", "signal")
 			synctest.Wait()
+			at, err := w.eng.CheckpointOf(w.ctx(), "source", "a")
+			require.NoError(t, err)
+			require.NoError(t, second(w.eng.Jump(w.ctx(), "source", at, durable.JumpOptions{})))
+			synctest.Wait()
 			var file bytes.Buffer
 			require.NoError(t, w.eng.Export(w.ctx(), "source", &file))
 			require.NoError(t, second(w.eng.Import(w.ctx(), &file, durable.ImportOptions{NewID: "r"})))

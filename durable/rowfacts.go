@@ -24,7 +24,8 @@ type rowFacts struct {
 	hashed  bool
 	started store.Time // of workflow_started; 0: never
 
-	version string // it was pinned to since it was created
+	cuts    []store.Branch // as the events say that begin them
+	version string         // it was pinned to since it was created
 	resumes int32
 	claims  int32 // in a row, the last time it was claimed: its strikes are at most as many
 	claimed bool  // the event before was a claim
@@ -81,6 +82,9 @@ func (f *rowFacts) take(e *store.Event, executing bool) {
 		f.claim(e, &d, executing)
 	}
 	f.claimed = claims
+	if b, ok := branchOf(e, &d); ok && beginsBranch(e.Type) {
+		f.cuts = append(f.cuts, b)
+	}
 	if role == roleRun {
 		f.life(e, &d, executing)
 	}
