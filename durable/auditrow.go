@@ -81,6 +81,11 @@ func (a *audit) checkInbox() {
 			a.v.add(f)
 		}
 		last = m.Seq
+		if err := checkMessage(a.v.RunID, m); err != nil {
+			f := f
+			f.Text, f.Behind = err.Error(), a.past.consumed(m)
+			a.v.add(f)
+		}
 		if len(m.Payload) > 0 {
 			a.v.Payloads++
 			p := placeOfMessage(m)

@@ -84,9 +84,11 @@ var notOfARun = map[string]string{
 // no run goes wrong by it. A column that is neither found nor here fails the test.
 var harmlessColumns = map[string]string{
 	"runs.updated_at":     "people see it, and no execution looks at it",
+	"runs.attributes":     "whether there are any is all that is looked at; without them, what is missing is found",
 	"runs.archived_seq":   "within the log: what is in an archive no event says; no execution looks at it",
 	"events.epoch":        "of an event that is not the last one: the fence is the epoch of the last, and of the row",
 	"branches.created_at": "people see it, and nothing is decided by it",
+	"sqlite inbox.run_no": "a message is found by its place; by this, a second one with its id is refused",
 	"holds.key":           "no call of a store reads who holds a key; the first event of the run has its keys, and Resume and Repair take them again",
 	"holds.name":          "as holds.key",
 	"holds.run_no":        "as holds.key",
@@ -98,7 +100,7 @@ type cell struct {
 	where         string // finds its row
 }
 
-// other returns values to try in the place of one.
+// otherValues returns values to try in the place of one.
 func otherValues(v any) []any {
 	switch v := v.(type) {
 	case int64:
@@ -145,8 +147,9 @@ func TestEveryColumnOfARunThatIsNotWhatWasWrittenIsFound(t *testing.T) {
 			ctx, eng := engineOf(t, d.st, flow)
 			_, err := flow.Start(ctx, "r", 1, durable.Attributes(map[string]string{"team": "blue"}), durable.Exclusive("desk"))
 			require.NoError(t, err)
-			require.NoError(t, durable.Signal(ctx, "r", "taken", "x"))
+			// What nobody asks for comes first, so that the row of the last wait has seen it.
 			require.NoError(t, durable.Signal(ctx, "r", "other", "x"))
+			require.NoError(t, durable.Signal(ctx, "r", "taken", "x"))
 			waits := func(id string) {
 				require.Eventually(t, func() bool {
 					h, err := d.st.Load(ctx, id, store.Cursor{NoEvents: true})
@@ -184,7 +187,7 @@ func TestEveryColumnOfARunThatIsNotWhatWasWrittenIsFound(t *testing.T) {
 					v, err := eng.Verify(ctx, "r")
 					gone := err != nil // its id is another one
 					if !gone && len(v.Findings) == 0 {
-						require.NotEmpty(t, harmlessColumns[name], "%s: %v instead of %v is not found", name, to, was)
+						require.NotEmpty(t, harmlessColumns[name]+harmlessColumns[d.name+" "+name], "%s: %v instead of %v is not found", name, to, was)
 						decided[name] = true
 					} else {
 						found++
@@ -206,19 +209,9 @@ func TestEveryColumnOfARunThatIsNotWhatWasWrittenIsFound(t *testing.T) {
 	}
 }
 
-// damage sets a cell to another value and returns how it is set back.
+// damage sets a cell to another value and returns how it is set back, by a condition
+// that finds the row although the cell may be part of its key.
 func (d *database) damage(c cell, was, to any) (back func() error, err error) {
-	// Its row is found by another column afterwards: the cell may be part of the key.
-	var mark string
-	switch d.name {
-	case "sqlite":
-		err = d.db.QueryRow(fmt.Sprintf("SELECT count(*) FROM durable_%s WHERE %s", c.table, c.where)).Scan(&mark)
-	default:
-		err = d.db.QueryRow(fmt.Sprintf("SELECT count(*) FROM durable_%s WHERE %s", c.table, c.where)).Scan(&mark)
-	}
-	if err != nil || mark != "1" {
-		return nil, fmt.Errorf("%s rows: %w", mark, err)
-	}
 	if err := d.set(c, to); err != nil {
 		return nil, err
 	}
