@@ -23,7 +23,10 @@ const sumSize = len(`"sum":"01234567"}`)
 func withSum(m *store.Message) []byte {
 	data, _, _ := cutSum(m.Data)
 	head := []byte{'{'}
-	if len(data) > len("{}") {
+	if string(data) == "{}" {
+		data = nil // an object that says nothing, with the sum or without
+	}
+	if len(data) > 0 {
 		head = append(data[:len(data)-1:len(data)-1], ',')
 	}
 	return fmt.Appendf(head, sumField, sumOfMessage(m, m.To, data))
