@@ -33,6 +33,12 @@ type audit struct {
 	before store.Event // the one before in the log, over all branches
 	past   *past       // the current lineage, up to the damage
 	life   lifeOf
+	facts  rowFacts
+	faults []rowFault // of the row
+	asked  string     // id of the run that was asked for; empty: the row's
+	// unseal opens a payload at its place, so that the input can be hashed; nil: it
+	// can be only where it is in clear.
+	unseal func(p place, env []byte) ([]byte, error)
 	// bad is the first event of the lineage that cannot be believed; 0: none.
 	bad   int64
 	start cutPoint   // behind the events that begin the generation
@@ -88,18 +94,26 @@ func newAudit(h *store.History, judge payloadJudge) *audit {
 // event looks at the next event of the log.
 func (a *audit) event(e *store.Event) {
 	a.v.Events++
+	if cutoff, ok := a.cuts[e.Branch]; ok && e.Seq > cutoff {
+		a.seen[e.Branch] = true // with its first event a branch begins, sound or not
+	}
 	sound := a.chain(e)
 	if _, ok := a.firsts[e.Branch]; !ok {
 		a.firsts[e.Branch] = e.Seq
 	}
 	a.before = *e
+	a.takeFacts(e, sound)
 	a.life.take(e)
+	if a.facts.unclaimedFork() {
+		a.life.may = []store.Status{store.Interrupted} // it is born so
+	}
 	if !sound {
 		if a.bad != 0 && !a.behind(e.Seq) {
 			a.lose(e)
 		}
 		return
 	}
+	a.seen[e.Branch] = true
 	behind := a.behind(e.Seq) || !a.lineage.Has(e)
 	if _, known := a.branches[e.Branch]; !known {
 		a.damage(e.Seq, e.Key, PartEvent, fmt.Sprintf("it stands on branch %d, of which there is no record", e.Branch))
@@ -115,10 +129,44 @@ func (a *audit) event(e *store.Event) {
 			}
 		}
 	}
-	a.seen[e.Branch] = true
 	if !behind {
 		a.follow(e)
 	}
+}
+
+// takeFacts takes an event into account for what it says of the row.
+func (a *audit) takeFacts(e *store.Event, sound bool) {
+	f := &a.facts
+	if !sound {
+		f.lost = true
+		return
+	}
+	f.whole = f.whole || e.Seq == 1
+	if first := e.Type == store.WorkflowCreated && e.Seq == 1; first || f.born == nil && !f.whole && e.Type == store.WorkflowStarted {
+		if d, err := dataOf(e); err == nil {
+			f.born, f.fork = d.Run, d.Fork
+		}
+		if first {
+			a.hashInput(e)
+		}
+	}
+	// A row that missed an end says that the run is executed.
+	f.take(e, (slices.Contains(a.life.may, store.Running) || a.life.ended()) && !f.unclaimedFork())
+}
+
+// hashInput hashes the input of the run, as far as it can be read here.
+func (a *audit) hashInput(e *store.Event) {
+	env := e.Payload
+	if len(env) > 0 && !envelope.IsPlain(env) {
+		if a.unseal == nil {
+			return
+		}
+		var err error
+		if env, err = a.unseal(placeOf(a.v.RunID, e), env); err != nil {
+			return // a finding, or another program's
+		}
+	}
+	a.facts.hash, a.facts.hashed = hashInput(env), true
 }
 
 // chain checks number and sum of e, and reports whether e can be believed.

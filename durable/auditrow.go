@@ -43,6 +43,11 @@ func (a *audit) checkBranches() {
 	for _, b := range a.h.Branches {
 		used[b.Parent] = true
 	}
+	for _, b := range a.facts.cuts {
+		if err := checkCut(a.h.Branches, b); err != nil {
+			a.v.add(Finding{Kind: FoundCorrupt, Part: PartBranch, Seq: int64(b.N), Behind: !slices.Contains(a.lineage.Branches(), b.N), Text: err.Error()})
+		}
+	}
 	for _, b := range a.h.Branches {
 		f := Finding{Kind: FoundCorrupt, Part: PartBranch, Seq: int64(b.N), Behind: !slices.Contains(a.lineage.Branches(), b.N)}
 		_, parent := a.branches[b.Parent]
@@ -76,6 +81,11 @@ func (a *audit) checkInbox() {
 			a.v.add(f)
 		}
 		last = m.Seq
+		if err := checkMessage(a.v.RunID, m); err != nil {
+			f := f
+			f.Text, f.Behind = err.Error(), a.past.consumed(m)
+			a.v.add(f)
+		}
 		if len(m.Payload) > 0 {
 			a.v.Payloads++
 			p := placeOfMessage(m)
@@ -99,41 +109,6 @@ func (a *audit) checkInbox() {
 		if n > last {
 			a.v.add(Finding{Kind: FoundCorrupt, Part: PartMessage, Seq: n, Text: "the log says that it was taken, and the inbox does not have it"})
 		}
-	}
-}
-
-// checkRow compares the row with what the events say.
-func (a *audit) checkRow() {
-	row := &a.h.Run
-	if row.Code == CodeImporting {
-		a.rowFinding("the import of this run did not finish: import it again")
-		return
-	}
-	if !row.Status.Valid() {
-		a.rowFinding("its status is %q, which is none", row.Status)
-	} else if a.bad == 0 && !a.unreadable && !a.life.agrees(row) {
-		a.rowFinding("its status is %s, and the log says otherwise: its last word is %s", row.Status, a.life.last)
-	}
-	if row.Branch != a.branch {
-		a.rowFinding("it is on branch %d, and the log ends on %d", row.Branch, a.branch)
-	}
-	if b, known := a.branches[row.Branch]; known && b.Generation != row.Generation {
-		a.rowFinding("it is in generation %d, and its branch %d belongs to %d", row.Generation, row.Branch, b.Generation)
-	}
-	if (row.EndedAt != 0) != row.Status.Terminal() && row.Status.Valid() {
-		a.rowFinding("it is %s, and its end is %s", row.Status, orNever(row.EndedAt))
-	}
-	if row.Seen > row.Inbox {
-		a.rowFinding("it has seen %d messages of %d", row.Seen, row.Inbox)
-	}
-	if last := row.Last; last != nil && last.Epoch != row.Epoch {
-		a.rowFinding("its epoch is %d, and that of its last event %d", row.Epoch, last.Epoch)
-	}
-	if want, ok := a.deadline(); ok && want != row.DeadlineAt {
-		a.rowFinding("its deadline is %s, and was set to %s", orNever(row.DeadlineAt), orNever(want))
-	}
-	if want, ok := a.attributes(); ok && !equalAttributes(want, row.Attributes) {
-		a.rowFinding("its attributes are %v, and were set to %v", row.Attributes, want)
 	}
 }
 
@@ -197,7 +172,7 @@ func (l *lifeOf) take(e *store.Event) {
 	case store.WorkflowInterrupted:
 		may = []store.Status{store.Interrupted}
 	case store.WorkflowPaused, store.WorkflowUnpaused:
-		may = paused
+		may = l.stopped(e)
 	case store.WorkflowRecovered, store.JumpRequested, store.JumpActivated, store.Edited, store.FailuresReset:
 		may = nil // acts on a run that leave it in any status
 	case store.AttributesSet:
@@ -206,6 +181,26 @@ func (l *lifeOf) take(e *store.Event) {
 		}
 	}
 	l.last, l.may = e.Type, may
+}
+
+// stopped returns the statuses of a run behind the event that pauses it, or that ends a
+// pause: who executed it has stopped, and what was idle stays as it was. One that was
+// cancelled is unpaused by who has claimed it for that, or by who found it left behind.
+func (l *lifeOf) stopped(e *store.Event) []store.Status {
+	if d, err := dataOf(e); e.Type == store.WorkflowUnpaused && (err != nil || d.Reason != "") {
+		return append(slices.Clone(executed), store.Interrupted)
+	}
+	var may []store.Status
+	for _, s := range l.may {
+		if s == store.Running || s == store.Resuming {
+			s = store.Interrupted
+		}
+		may = append(may, s)
+	}
+	if may == nil {
+		return paused
+	}
+	return may
 }
 
 // agrees reports whether the row has a status that the events allow.

@@ -154,6 +154,7 @@ func (c *committer) admit(r *run, w *write) error {
 	}
 	if n := len(w.events); n > 0 {
 		w.at = w.events[n-1].At
+		w.row = endsAt(w.row, w.at)
 	}
 	w.admitted = true
 	r.pending = append(r.pending, w)

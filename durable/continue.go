@@ -195,6 +195,7 @@ func (r *run) renew(n *renewal) outcome {
 			Seed: hex.EncodeToString(seed[:]), Declared: r.def.steps, Executor: r.eng.id, Segment: r.segmentTrace(),
 			Generation: generation, Inbox: seen, Pending: pending,
 			Headers: r.headers, Deadline: r.deadline, Exclusive: r.exclusive, Attributes: r.attributes, Environment: r.eng.environment, Around: r.around, Linked: r.linked,
+			Run: identityOf(&r.row),
 		},
 	}
 	r.eng.sign(&b.data)
@@ -330,7 +331,7 @@ func (r *run) loadLineage() (*store.History, *past, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	h.Inbox = mail.Inbox
+	h.Inbox, h.Run.CancelAsked = mail.Inbox, mail.Run.CancelAsked
 	return h, p, nil
 }
 

@@ -169,6 +169,9 @@ func editCutKey(key string) string {
 	return key
 }
 
+// editedReason is the reason of a run that was edited and not taken up since.
+func editedReason(key string) string { return "the result of " + key + " was edited" }
+
 // edit carries an edit out.
 func (e *Engine) edit(ctx context.Context, v *view, rv *revision, old *store.Event, payload []byte, o EditOptions) error {
 	row := v.row
@@ -181,7 +184,7 @@ func (e *Engine) edit(ctx context.Context, v *view, rv *revision, old *store.Eve
 	a.hold, a.cut.reason = hold, "edited "+old.Key
 	a.event.Type, a.event.Key = store.Edited, old.Key
 	if !row.Paused {
-		code, reason := CodeEdited, "the result of "+old.Key+" was edited"
+		code, reason := CodeEdited, editedReason(old.Key)
 		a.row.Code, a.row.Reason = &code, &reason
 	}
 	was, err := dataOf(old)

@@ -199,6 +199,7 @@ func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *s
 			born.Linked = v.row.Trace
 		}
 	}
+	born.Run = identityOf(&row)
 	created := store.Event{Type: store.WorkflowCreated, At: p.created.At, Data: born.encode(), Payload: input}
 	list := []store.Event{created}
 	for i := range f.kept {

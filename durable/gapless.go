@@ -88,7 +88,31 @@ func (r *run) lookInto(holes []hole) error {
 		case store.Seal(r.id, sum, &e) != e.Sum:
 			return &DamagedError{RunID: r.id, Seq: e.Seq, Err: errors.New("its checksum does not fit: it, or the event before it, was changed")}
 		}
+		if to, ok := turned(&e); ok && to > r.row.Branch {
+			return &DamagedError{RunID: r.id, Seq: e.Seq, Err: fmt.Errorf("its row was changed: it is on branch %d there, and event %d has turned to branch %d", r.row.Branch, e.Seq, to)}
+		}
 		seq, sum = e.Seq, e.Sum
 	}
 	return nil
+}
+
+// turned returns the branch that an event says the run has turned to, in the act that
+// recorded the event. One that says nothing of it was never part of such an act: it
+// stands on a branch that nobody turned to (D1).
+func turned(e *store.Event) (to int32, ok bool) {
+	switch e.Type {
+	case store.JumpActivated, store.Edited, store.WorkflowRecovered, store.WorkflowStarted:
+	default:
+		return 0, false
+	}
+	d, err := dataOf(e)
+	switch {
+	case err != nil:
+		return 0, false
+	case e.Type == store.WorkflowStarted:
+		return e.Branch, d.Generation > 0
+	case e.Type == store.WorkflowRecovered:
+		return e.Branch, d.NewBranch != nil && *d.NewBranch == e.Branch || d.Code == CodeRepaired
+	}
+	return e.Branch, d.ToBranch == e.Branch && d.ToBranch != 0
 }

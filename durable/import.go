@@ -104,6 +104,7 @@ func checkFile(f *runfile.File) error {
 	h.Run.Last = &f.Events[len(f.Events)-1]
 	h.Run.Epoch = h.Run.Last.Epoch
 	a := newAudit(h, func(place, []byte) error { return nil })
+	a.facts.copied = true
 	for i := range f.Events {
 		a.event(&f.Events[i])
 	}
@@ -125,10 +126,15 @@ func importedRow(r *store.Run, epoch int64) store.Run {
 	}
 	if row.Status != store.Interrupted || row.Code == "" {
 		row.Code = CodeImported
-		row.Reason = fmt.Sprintf("imported; where it was exported it was %s. See that nobody continues it there, then resume it", r.Status)
+		row.Reason = importedReason(r.Status)
 	}
 	row.Status = store.Interrupted
 	return row
+}
+
+// importedReason is the reason of a run that had this status where it was exported.
+func importedReason(s store.Status) string {
+	return fmt.Sprintf("imported; where it was exported it was %s. See that nobody continues it there, then resume it", s)
 }
 
 // rename makes a file one of a copy with another id: what depends on the id is
@@ -148,6 +154,17 @@ func (e *Engine) rename(f *runfile.File, id string) error {
 		}
 		if d.Around != "" { // the span of that start is the original's
 			if ev.Data, err = withField(ev.Data, "around", []byte(`""`)); err != nil {
+				return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
+			}
+		}
+		if d.Run != nil {
+			if ev.Data, err = withField(ev.Data, "run", d.Run.copyOf(old)); err != nil {
+				return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
+			}
+		}
+		if d.Cut != nil {
+			d.Cut.Sum = sum
+			if ev.Data, err = withField(ev.Data, "cut", d.Cut.encode()); err != nil {
 				return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
 			}
 		}

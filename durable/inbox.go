@@ -230,6 +230,10 @@ func (r *run) fetchMail() {
 		b.mu.Unlock()
 		h, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: after})
 		if err == nil {
+			if err := r.checkMail(h.Inbox); err != nil {
+				_ = r.die(&death{kind: deathParked, code: CodeDamaged, err: err})
+				return
+			}
 			r.deliver(h.Inbox)
 			read = true
 			return

@@ -152,7 +152,7 @@ func (e *Engine) jump(ctx context.Context, v *view, rv *revision, o JumpOptions,
 		}
 		request.hold = hold
 		request.row = claimable()
-		code, reason := CodeJump, fmt.Sprintf("a jump to event %d was requested and not carried out", rv.cut.after)
+		code, reason := CodeJump, jumpReason(rv.cut.after)
 		request.row.Code, request.row.Reason = &code, &reason
 	}
 	if _, err := e.operate(ctx, row, v.branches, request); err != nil {
@@ -172,6 +172,11 @@ func (e *Engine) jump(ctx context.Context, v *view, rv *revision, o JumpOptions,
 	}
 	_, err = e.operate(ctx, &h.Run, h.Branches, activate)
 	return err
+}
+
+// jumpReason is the reason of a failed run of which a jump was requested.
+func jumpReason(to int64) string {
+	return fmt.Sprintf("a jump to event %d was requested and not carried out", to)
 }
 
 // pauseFor pauses a run and waits until nobody executes it.

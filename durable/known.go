@@ -42,7 +42,7 @@ func (r *run) loadRest(k *known) (h *store.History, p *past, ok bool, err error)
 	if err != nil {
 		return nil, nil, true, err
 	}
-	h.Inbox = mail.Inbox
+	h.Inbox, h.Run.CancelAsked = mail.Inbox, mail.Run.CancelAsked
 	return h, p, true, nil
 }
 

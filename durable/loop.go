@@ -323,11 +323,11 @@ func (e *Engine) begin(r *run) {
 	// that it does not look like a run whose process died.
 	r.cancel(nil)
 	r.headFromClaim()
-	interrupted := store.Interrupted
+	interrupted, none := store.Interrupted, ""
 	r.lastAt = max(r.lastAt, e.now())
 	ev := store.Event{Type: store.WorkflowInterrupted, Seq: r.head.seq + 1, Branch: r.head.branch, At: r.lastAt, Steps: r.steps, Active: r.activeThen}
 	ev.Sum = store.Seal(r.id, r.head.sum, &ev)
-	change := store.Change{RunID: r.id, Expect: store.Expect{Epoch: r.head.epoch}, Events: []store.Event{ev}, Row: &store.RowPatch{Status: &interrupted}, Yield: true}
+	change := store.Change{RunID: r.id, Expect: store.Expect{Epoch: r.head.epoch}, Events: []store.Event{ev}, Row: &store.RowPatch{Status: &interrupted, Code: &none, Reason: &none}, Yield: true}
 	if err := e.store.Commit(context.Background(), []store.Change{change})[0]; err != nil {
 		r.log(slog.LevelWarn, "durable: a run claimed during Close could not be given back; it is recovered like one that was interrupted", slog.Any("error", err))
 	}

@@ -56,6 +56,14 @@ func (e *Engine) operate(ctx context.Context, row *store.Run, branches []store.B
 		steps = a.cut.steps
 	}
 	seq, sum, at := last.Seq, last.Sum, max(last.At, e.now())
+	change.Row = endsAt(change.Row, at)
+	if change.Branch != nil {
+		data, err := withCut(a.event.Data, change.Branch, sum)
+		if err != nil {
+			return row.Branch, err
+		}
+		a.event.Data = data
+	}
 	for _, ev := range append([]store.Event{a.event}, a.then...) {
 		if ev.Attempt > 0 && (ev.Type == store.StepCompleted || ev.Type == store.StepFailed) {
 			steps++

@@ -42,6 +42,10 @@ type past struct {
 	cancel     *store.Event                    // cancel_received
 	inbox      int64                           // messages up to this number were taken by earlier generations,
 	carried    []int64                         // but for these, in order
+	pause      pauseState                      // whether it is paused
+	branch     int32                           // of the event before
+	cuts       []store.Branch                  // as the events say that begin them
+	repinned   string                          // version it was pinned to since the generation began
 	paused     int64                           // requests to pause up to this number were carried out, or are void
 	lifted     int64                           // cancels up to this number were taken back
 	resetAt    map[string]int64                // calls that were reset, and by which event; nil: none
@@ -108,8 +112,10 @@ type eventData struct {
 	Lifted      int64                      `json:"lifted,omitempty"`      // jump_activated: cancels up to this message count no more
 	Fork        *forkData                  `json:"fork,omitempty"`        // workflow_created of a fork
 	Beside      bool                       `json:"beside,omitempty"`      // wait_requested: others of the run went on
-	Version     string                     `json:"version,omitempty"`     // workflow_recovered: what it is pinned to from now on
+	Version     string                     `json:"version,omitempty"`     // workflow_recovered, claim events: what it is pinned to from now on
 	Sample      json.RawMessage            `json:"sample,omitempty"`      // wait_requested with a prompt: zero value of what is waited for
+	Cut         *cutRecord                 `json:"cut,omitempty"`         // first event of a branch that is no generation
+	Run         *identity                  `json:"run,omitempty"`         // workflow_created, workflow_started of a later generation
 
 	PreviousBranch *int32   `json:"previous_branch,omitempty"` // workflow_recovered
 	NewBranch      *int32   `json:"new_branch,omitempty"`      // the same
@@ -166,6 +172,11 @@ func readPast(runID string, events iter.Seq2[store.Event, error], sizeHint int) 
 		}
 		if e.Seq == before.Seq+1 && store.Seal(runID, before.Sum, &e) != e.Sum {
 			return nil, &DamagedError{RunID: runID, Seq: e.Seq, Err: fmt.Errorf("its checksum does not fit: it, or the event before it, was changed")}
+		}
+		if e.Branch != before.Branch && beginsBranch(e.Type) && e.Seq != before.Seq+1 {
+			if d, err := dataOf(&e); err == nil && !d.fits(runID, &e) {
+				return nil, &DamagedError{RunID: runID, Seq: e.Seq, Err: errFirstChanged}
+			}
 		}
 		if err := p.take(&e); err != nil {
 			if future := (*futureEventError)(nil); errors.As(err, &future) {
@@ -231,6 +242,10 @@ func roleOf(t store.Type) (callKind, role) {
 
 // take files one event.
 func (p *past) take(e *store.Event) error {
+	if p.created.Seq != 0 && e.Branch != p.branch && !beginsBranch(e.Type) {
+		return fmt.Errorf("branch %d begins with it, and not with the event that made the branch", e.Branch)
+	}
+	p.branch = e.Branch
 	kind, role := roleOf(e.Type)
 	switch role {
 	case roleRun:
@@ -299,6 +314,12 @@ func (p *past) take(e *store.Event) error {
 
 // takeRun files an event of the run itself.
 func (p *past) takeRun(e *store.Event) error {
+	p.pause = p.pause.after(e.Type)
+	if beginsBranch(e.Type) {
+		if err := p.takeCut(e); err != nil {
+			return err
+		}
+	}
 	switch e.Type {
 	case store.WorkflowCreated:
 		p.created = *e
@@ -318,12 +339,14 @@ func (p *past) takeRun(e *store.Event) error {
 		p.paused, p.lifted = max(p.paused, d.Message), max(p.lifted, d.Lifted)
 		p.forget(d.Reset, e.Seq)
 		p.forced = p.forced || d.Force
+		p.repin(d.Version)
 	case store.RunResumed, store.RunClaimed, store.WorkflowStarted:
 		d, err := dataOf(e)
 		if err != nil {
 			return fmt.Errorf("its data is not readable: %w", err)
 		}
 		p.forced = p.forced || d.Force
+		p.repin(d.Version)
 		p.markSegment(e, d.Segment)
 	case store.Patched:
 		return p.takePatch(e)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -143,12 +144,12 @@ func planRepair(a *audit, force bool) (*repairPlan, error) {
 		return refuse(false, "it has no event")
 	case !row.Status.Valid():
 		return refuse(false, "its status is %q, which is none, and no store changes that", row.Status)
-	case row.Status == store.Completed && (needsCut || !a.life.agrees(row)):
+	case row.Status == store.Completed && (needsCut || !a.agrees(row)):
 		return refuse(false, "it has completed, and what has completed does not go on; export what is readable, or restore a backup")
 	case row.Status == store.Cancelled && needsCut:
 		return refuse(false, "it was cancelled, and does not go on")
 	}
-	if !needsCut && !a.life.agrees(row) {
+	if !needsCut && !a.agrees(row) {
 		// The row lost what the log says, or says what never happened.
 		if a.life.ended() {
 			needsCut = true // its end is recorded again, by whoever continues it
@@ -161,8 +162,14 @@ func planRepair(a *audit, force bool) (*repairPlan, error) {
 			return nil, err
 		}
 	}
+	if hand := byHand(a.faults); len(p.did) == 0 && hand != "" {
+		return refuse(false, "%s", hand)
+	}
 	if len(p.did) == 0 {
 		return refuse(false, "nothing that is damaged can be rebuilt from its events; see the findings of Verify")
+	}
+	if p.row.Status == nil && row.Status == store.Interrupted && row.Code == CodeDamaged && byHand(a.faults) == "" {
+		p.interrupt(row) // a resume has found it, too, and now nothing is in its way
 	}
 	p.quiet = row.Status.Terminal() && p.row.Status == nil
 	if p.row.Status == nil && (row.Status == store.Running || row.Status == store.Resuming) {
@@ -173,37 +180,25 @@ func planRepair(a *audit, force bool) (*repairPlan, error) {
 
 // rebuild has the row say what the events say, status apart.
 func (p *repairPlan) rebuild(a *audit) {
-	row := &a.h.Run
-	if row.Branch != a.branch {
-		p.row.Branch = &a.branch
-		p.did = append(p.did, fmt.Sprintf("current branch: %d, as the log ends, and not %d", a.branch, row.Branch))
-	}
-	if g := a.branches[a.branch].Generation; g != row.Generation {
-		p.row.Generation = &g
-		p.did = append(p.did, fmt.Sprintf("generation: %d, as its branch says, and not %d", g, row.Generation))
-	}
-	if row.Seen > row.Inbox {
-		p.row.Seen = new(int64)
-		p.did = append(p.did, "messages seen: none, so that all are looked at")
-	}
-	if (row.EndedAt != 0) != row.Status.Terminal() && row.Status.Valid() {
-		at := store.Time(0)
-		if row.Status.Terminal() && row.Last != nil {
-			at = row.Last.At
+	for i := range a.faults {
+		if f := &a.faults[i]; f.mend != nil {
+			p.did = append(p.did, f.mend(p.row))
 		}
-		p.row.EndedAt = &at
-		p.did = append(p.did, "end: "+orNever(at))
 	}
-	if want, ok := a.deadline(); ok && want != row.DeadlineAt {
-		p.row.DeadlineAt = &want
-		p.did = append(p.did, "deadline: "+orNever(want))
-	}
-	if want, ok := a.attributes(); ok && !equalAttributes(want, row.Attributes) {
-		if p.row.Attributes = want; want == nil {
-			p.row.Attributes = map[string]string{}
+}
+
+// byHand says what no patch of a row puts right, empty if there is nothing such.
+func byHand(faults []rowFault) string {
+	var texts []string
+	for i := range faults {
+		if faults[i].mend == nil && faults[i].field != "Status" {
+			texts = append(texts, faults[i].text)
 		}
-		p.did = append(p.did, fmt.Sprintf("attributes: %v", want))
 	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return strings.Join(texts, "; ") + ". No store changes that: set it back in the database, as docs/care.md says, or restore a backup"
 }
 
 // interrupt has the row say that nobody executes the run. One that had failed
@@ -211,10 +206,15 @@ func (p *repairPlan) rebuild(a *audit) {
 func (p *repairPlan) interrupt(row *store.Run) {
 	interrupted, code, reason, no, zero := store.Interrupted, "", "", false, store.Time(0)
 	if row.Status == store.Failed || row.Status == store.Cancelled {
-		code, reason = CodeRepaired, "it had "+endWord(row.Status)+" and was repaired; Resume continues it"
+		code, reason = CodeRepaired, repairedReason(row.Status)
 	}
 	p.row.Status, p.row.Code, p.row.Reason = &interrupted, &code, &reason
 	p.row.Recoverable, p.row.EndedAt, p.row.WakeAt, p.row.Strikes = &no, &zero, &zero, new(int32)
+}
+
+// repairedReason is the reason of a run that had ended like this and was repaired.
+func repairedReason(s store.Status) string {
+	return "it had " + endWord(s) + " and was repaired; Resume continues it"
 }
 
 func endWord(s store.Status) string {

@@ -56,6 +56,12 @@ func (r *run) readHistory() error {
 		return err
 	}
 	r.past = past
+	if err := r.disbelieve(h); err != nil {
+		return err
+	}
+	if err := r.checkMail(h.Inbox); err != nil {
+		return err
+	}
 	r.reenterSegment()
 	for i := range h.Branches {
 		r.lastBranch = max(r.lastBranch, h.Branches[i].N)

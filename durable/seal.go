@@ -124,8 +124,12 @@ func (r *run) sealEvents(events []store.Event, branch int32) {
 	}
 }
 
-// sealMessage seals the payload of a message that is about to be sent.
-func (e *Engine) sealMessage(m *store.Message) { m.Payload = e.seal(placeOfMessage(m), m.Payload) }
+// sealMessage seals the payload of a message that is about to be sent, and then the
+// message.
+func (e *Engine) sealMessage(m *store.Message) {
+	m.Payload = e.seal(placeOfMessage(m), m.Payload)
+	m.Data = withSum(m)
+}
 
 // open reads an envelope from its place: checked, decrypted, decompressed.
 func (e *Engine) open(p place, env []byte) (envelope.Envelope, error) {

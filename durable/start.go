@@ -226,6 +226,7 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	born := &eventData{Seed: hex.EncodeToString(b[:]), Declared: steps, Headers: o.headers, Deadline: row.DeadlineAt, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.environment}
 	span = e.startSpan(ctx, &row)
 	born.Around = aroundStart(ctx, span)
+	born.Run = identityOf(&row)
 	created = store.Event{Type: store.WorkflowCreated, Data: born.encode()}
 	created.Payload = e.seal(placeOf(id, &created), input)
 	return row, created, binary.BigEndian.Uint64(b[:]), span

@@ -56,13 +56,16 @@ func (e *Engine) beginSegment(row *store.Run, recovered bool) *segment {
 func (e *Engine) segmentsOf(c *store.Claim, d *eventData) map[string]*segment {
 	segments := map[string]*segment{}
 	c.DataOf = func(row *store.Run) []byte {
+		own := *d
+		own.Version = e.pins(row)
 		s := e.beginSegment(row, row.StartedAt != 0)
-		if s == nil {
+		if s == nil && own.Version == "" {
 			return c.Data
 		}
-		segments[row.ID] = s
-		own := *d
-		own.Segment = formatTrace(s.context)
+		if s != nil {
+			segments[row.ID] = s
+			own.Segment = formatTrace(s.context)
+		}
 		return own.encode()
 	}
 	return segments

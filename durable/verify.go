@@ -163,6 +163,7 @@ func (e *Engine) audit(ctx context.Context, id string) (*audit, error) {
 		return nil, err
 	}
 	a := newAudit(h, e.judge(&h.Run))
+	a.asked, a.unseal = id, e.unseal
 	for ev, err := range h.Events {
 		if errors.Is(err, store.ErrCorrupt) {
 			a.unreadable = true

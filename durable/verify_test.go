@@ -69,6 +69,16 @@ func (s *rotten) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) 
 	return rows, err
 }
 
+func (s *rotten) List(ctx context.Context, f store.Filter) (store.Page, error) {
+	p, err := s.disk.List(ctx, f)
+	for i := range p.Runs {
+		if p.Runs[i].ID == s.rot.run && s.rot.row != nil {
+			s.rot.row(&p.Runs[i])
+		}
+	}
+	return p, err
+}
+
 func (s *rotten) events(all iter.Seq2[store.Event, error], c store.Cursor, l store.Lineage) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
 		for e, err := range all {

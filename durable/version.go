@@ -91,6 +91,18 @@ func (e *Engine) servable(row *store.Run, rep *Report) bool {
 	return false
 }
 
+// pins returns the version that a claim of the run pins it to, empty if it is pinned
+// or stays without one. The row follows before anything is executed; see pin.
+func (e *Engine) pins(row *store.Run) string {
+	if row.Version != "" || row.InitialVersion != "" {
+		return "" // of a row that lost its version, the history still has it
+	}
+	if def := e.defs.find(row.Workflow, ""); def != nil {
+		return def.version
+	}
+	return ""
+}
+
 // codeOf returns the code for a run that was claimed. One whose row names no
 // version belongs to the version it was started with, as far as that is known and
 // here (E1); pin then records it.

@@ -1,0 +1,117 @@
+package durable
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// cutRecord is what the first event of a branch says of the branch. Its record stands
+// beside the log, without a sum of its own, and decides what belongs to the history;
+// and the event before it, whose sum would tell that it is as it was written, is most
+// often one that the branch has left behind.
+type cutRecord struct {
+	Parent     int32  `json:"parent"`
+	Generation int32  `json:"generation,omitempty"`
+	Cutoff     int64  `json:"cutoff"`
+	Scope      string `json:"scope,omitempty"`
+	Sum        uint32 `json:"sum"` // of the event before
+}
+
+// withCut returns the data of the first event of a branch, with what it says of it.
+func withCut(data []byte, b *store.Branch, sum uint32) ([]byte, error) {
+	cut := &cutRecord{Parent: b.Parent, Generation: b.Generation, Cutoff: b.Cutoff, Scope: b.CutScope, Sum: sum}
+	if len(data) == 0 {
+		data = []byte("{}")
+	}
+	return withField(data, "cut", cut.encode())
+}
+
+func (c *cutRecord) encode() []byte {
+	b, _ := json.Marshal(c) // numbers and a string
+	return b
+}
+
+// beginsBranch reports whether events of this type may be the first of a branch.
+func beginsBranch(t store.Type) bool {
+	switch t {
+	case store.JumpActivated, store.Edited, store.WorkflowRecovered, store.WorkflowStarted:
+		return true
+	}
+	return false
+}
+
+// branchOf returns the branch that an event says it begins; ok is false for one that
+// begins none, or that an earlier version of this library has recorded.
+func branchOf(e *store.Event, d *eventData) (b store.Branch, ok bool) {
+	b = store.Branch{N: e.Branch}
+	switch {
+	case e.Type == store.WorkflowStarted && d.Generation > 0:
+		b.Parent, b.Generation, b.Cutoff, b.Reason = e.Branch, d.Generation, e.Seq-1, "continued"
+	case d.Cut == nil:
+		return b, false
+	default:
+		b.Parent, b.Generation, b.Cutoff, b.CutScope, b.Reason = d.Cut.Parent, d.Cut.Generation, d.Cut.Cutoff, d.Cut.Scope, d.Reason
+		if e.Type == store.Edited {
+			b.Reason = "edited " + e.Key
+		}
+	}
+	return b, true
+}
+
+// checkCut compares the record of a branch with the event that begins it. When it was
+// made, the record says a little earlier than the event.
+func checkCut(branches []store.Branch, want store.Branch) error {
+	i := slices.IndexFunc(branches, func(b store.Branch) bool { return b.N == want.N })
+	if i < 0 {
+		return nil // that its record is missing is found without it
+	}
+	have := branches[i]
+	have.CreatedAt = want.CreatedAt
+	if have == want {
+		return nil
+	}
+	return fmt.Errorf("the record of branch %d was changed: it is %s, and the event that begins it says %s", want.N, shortBranch(have), shortBranch(want))
+}
+
+func shortBranch(b store.Branch) string {
+	s := fmt.Sprintf("cut from %d behind %d", b.Parent, b.Cutoff)
+	if b.CutScope != "" {
+		s += " in " + b.CutScope
+	}
+	return fmt.Sprintf("%s, generation %d, %q", s, b.Generation, b.Reason)
+}
+
+// fits reports whether the first event of a branch is as it was written, which the sum
+// of the event before tells, as far as it says that.
+func (d *eventData) fits(runID string, e *store.Event) bool {
+	return d.Cut == nil || store.Seal(runID, d.Cut.Sum, e) == e.Sum
+}
+
+var errFirstChanged = errors.New("its checksum does not fit: it was changed")
+
+// takeCut files what the first event of a branch says of the branch.
+func (p *past) takeCut(e *store.Event) error {
+	d, err := dataOf(e)
+	if err != nil {
+		return fmt.Errorf("its data is not readable: %w", err)
+	}
+	if b, ok := branchOf(e, &d); ok {
+		p.cuts = append(p.cuts, b)
+	}
+	return nil
+}
+
+// disbelieveBranches returns why the records of branches must not be believed, nil if
+// they may: they decide which events a history is made of.
+func (p *past) disbelieveBranches(id string, branches []store.Branch) error {
+	for _, b := range p.cuts {
+		if err := checkCut(branches, b); err != nil {
+			return &DamagedError{RunID: id, Err: err}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,328 @@
+package durable
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+func (a *audit) ruleID(row *store.Run) *rowFault {
+	if a.asked != "" && row.ID != a.asked {
+		return &rowFault{field: "ID", text: fmt.Sprintf("its id is %q, and it is kept as %q", row.ID, a.asked)}
+	}
+	return nil
+}
+
+// ruleStatus: what else is wrong with a status, planRepair decides.
+func (a *audit) ruleStatus(row *store.Run) *rowFault {
+	switch {
+	case !row.Status.Valid():
+		return &rowFault{field: "Status", text: fmt.Sprintf("its status is %q, which is none", row.Status)}
+	case a.bad == 0 && !a.unreadable && !a.agrees(row):
+		return &rowFault{field: "Status", text: fmt.Sprintf("its status is %s, and the log says otherwise: its last word is %s", row.Status, a.life.last)}
+	}
+	return nil
+}
+
+// agrees reports whether the row has a status that the log allows. A run that waits
+// waits for something.
+func (a *audit) agrees(row *store.Run) bool {
+	return a.life.agrees(row) && (row.Status != store.Waiting || !a.believed() || a.standstill().any)
+}
+
+func (a *audit) ruleBranch(row *store.Run) *rowFault {
+	if row.Branch == a.branch {
+		return nil
+	}
+	return &rowFault{"Branch", fmt.Sprintf("it is on branch %d, and the log ends on %d", row.Branch, a.branch), func(p *store.RowPatch) string {
+		p.Branch = &a.branch
+		return fmt.Sprintf("current branch: %d, as the log ends, and not %d", a.branch, row.Branch)
+	}}
+}
+
+func (a *audit) ruleGeneration(row *store.Run) *rowFault {
+	g := a.branches[a.branch].Generation
+	if g == row.Generation {
+		return nil
+	}
+	return &rowFault{"Generation", fmt.Sprintf("it is in generation %d, and its branch %d belongs to %d", row.Generation, a.branch, g), func(p *store.RowPatch) string {
+		p.Generation = &g
+		return fmt.Sprintf("generation: %d, as its branch says, and not %d", g, row.Generation)
+	}}
+}
+
+// ruleEnd: in a history without an identity, the row has the moment at which the end
+// was about to be recorded, which is a little earlier.
+func (a *audit) ruleEnd(row *store.Run) *rowFault {
+	ended, exact := a.facts.endedAt, a.facts.born != nil && a.all() && a.facts.endedAt != 0
+	switch {
+	case !row.Status.Valid():
+		return nil
+	case (row.EndedAt != 0) == row.Status.Terminal() && (row.EndedAt == 0 || !exact || row.EndedAt == ended):
+		return nil
+	}
+	return &rowFault{"EndedAt", fmt.Sprintf("it is %s, and its end is %s", row.Status, orNever(row.EndedAt)), func(p *store.RowPatch) string {
+		at := store.Time(0)
+		switch {
+		case row.Status.Terminal() && exact:
+			at = ended
+		case row.Status.Terminal() && row.Last != nil:
+			at = row.Last.At
+		}
+		p.EndedAt = &at
+		return "end: " + orNever(at)
+	}}
+}
+
+// ruleSeen: too low a number has the run looked at again, and does no harm. Too high a
+// one leaves a run asleep whose message is there.
+func (a *audit) ruleSeen(row *store.Run) *rowFault {
+	again := func(p *store.RowPatch) string {
+		p.Seen = new(int64)
+		return "messages seen: none, so that all are looked at"
+	}
+	if row.Seen > row.Inbox || row.Seen < 0 {
+		return &rowFault{"Seen", fmt.Sprintf("it has seen %d messages of %d", row.Seen, row.Inbox), again}
+	}
+	if row.Status != store.Waiting || !a.believed() || !a.standstill().exact {
+		return nil
+	}
+	for i := range a.h.Inbox {
+		m := &a.h.Inbox[i]
+		if m.Seq > row.Seen || a.past.consumed(m) {
+			continue
+		}
+		for _, w := range a.past.waits {
+			if w.answer = WaitKey(w.key, a.branch); w.wants(m) {
+				return &rowFault{"Seen", fmt.Sprintf("it has seen %d messages, and %s waits for message %d", row.Seen, w.key, m.Seq), again}
+			}
+		}
+	}
+	return nil
+}
+
+func (a *audit) ruleEpoch(row *store.Run) *rowFault {
+	if last := row.Last; last != nil && last.Epoch != row.Epoch {
+		return &rowFault{field: "Epoch", text: fmt.Sprintf("its epoch is %d, and that of its last event %d", row.Epoch, last.Epoch)}
+	}
+	return nil
+}
+
+func (a *audit) ruleDeadline(row *store.Run) *rowFault {
+	want, ok := a.deadline()
+	if !ok || want == row.DeadlineAt {
+		return nil
+	}
+	return &rowFault{"DeadlineAt", fmt.Sprintf("its deadline is %s, and was set to %s", orNever(row.DeadlineAt), orNever(want)), func(p *store.RowPatch) string {
+		p.DeadlineAt = &want
+		return "deadline: " + orNever(want)
+	}}
+}
+
+func (a *audit) ruleAttributes(row *store.Run) *rowFault {
+	want, ok := a.attributes()
+	if !ok || equalAttributes(want, row.Attributes) {
+		return nil
+	}
+	return &rowFault{"Attributes", fmt.Sprintf("its attributes are %v, and were set to %v", row.Attributes, want), func(p *store.RowPatch) string {
+		if p.Attributes = want; want == nil {
+			p.Attributes = map[string]string{}
+		}
+		return fmt.Sprintf("attributes: %v", want)
+	}}
+}
+
+// ruleVersion: a run that was created without a version is pinned by its first claim.
+// Between that and the row a crash may come.
+func (a *audit) ruleVersion(row *store.Run) *rowFault {
+	b := a.facts.born
+	if b == nil || !a.all() {
+		return nil
+	}
+	want := b.Version
+	if a.facts.version != "" {
+		want = a.facts.version
+	}
+	if row.Version == want || row.Version == "" && b.Version == "" {
+		return nil
+	}
+	return fault("Version", row.Version, want, func(p *store.RowPatch, want string) { p.Version = &want })
+}
+
+func (a *audit) ruleInputHash(row *store.Run) *rowFault {
+	if a.facts.born == nil || !a.facts.hashed || row.InputHash == a.facts.hash {
+		return nil
+	}
+	return fault("InputHash", row.InputHash, a.facts.hash, nil)
+}
+
+func (a *audit) rulePriority(row *store.Run) *rowFault {
+	if b := a.facts.born; b != nil && row.Priority != b.Priority {
+		return fault("Priority", row.Priority, b.Priority, func(p *store.RowPatch, want int32) { p.Priority = &want })
+	}
+	return nil
+}
+
+// ruleReason: of a run that waits, the waits decide; of any other, the last event that
+// changes them.
+func (a *audit) ruleReason(row *store.Run) *rowFault {
+	if !a.all() || !row.Status.Valid() || !a.agrees(row) {
+		return nil
+	}
+	may := a.facts.says
+	switch {
+	case row.Status == store.Interrupted && row.Code == CodeImported:
+		was := a.life.may // where it was exported
+		if may = nil; len(was) == 0 {
+			was = store.Statuses()
+		}
+		for _, s := range was {
+			may = append(may, said{CodeImported, importedReason(s)})
+		}
+	case row.Status == store.Waiting:
+		may = nil
+		o := a.standstill()
+		if len(o.prompts) > 0 {
+			may = append(may, said{CodeApproval, o.prompts[0]})
+		}
+		if len(o.prompts) == 0 || !o.exact {
+			may = append(may, said{})
+		}
+		if !o.exact {
+			for _, text := range o.prompts {
+				may = append(may, said{CodeApproval, text})
+			}
+		}
+	}
+	have := said{row.Code, row.Reason}
+	if slices.Contains(may, have) {
+		return nil
+	}
+	want := may[0]
+	field := "Reason"
+	if have.code != want.code {
+		field = "Code"
+	}
+	return &rowFault{field, fmt.Sprintf("its code is %q and its reason %q, and the log says %q and %q", have.code, have.reason, want.code, want.reason), func(p *store.RowPatch) string {
+		p.Code, p.Reason = &want.code, &want.reason
+		return fmt.Sprintf("code and reason: %q and %q, as the log says", want.code, want.reason)
+	}}
+}
+
+func (a *audit) ruleRecoverable(row *store.Run) *rowFault {
+	want := row.Status == store.Failed && a.facts.mayGoOn
+	if !a.all() || !a.agrees(row) || row.Recoverable == want {
+		return nil
+	}
+	return fault("Recoverable", row.Recoverable, want, func(p *store.RowPatch, want bool) { p.Recoverable = &want })
+}
+
+// ruleOwner: who has claimed it has it as long as its epoch lasts.
+func (a *audit) ruleOwner(row *store.Run) *rowFault {
+	want := ""
+	if a.facts.owned == row.Epoch && slices.Contains(executed, row.Status) {
+		want = a.facts.owner
+	}
+	if a.facts.owned != 0 && a.facts.owner == "" {
+		return nil // claimed by something that is no engine
+	}
+	if a.facts.copied || !a.all() || !a.agrees(row) || row.Last == nil || row.Last.Epoch != row.Epoch || row.Owner == want {
+		return nil
+	}
+	f := fault("Owner", row.Owner, want, nil)
+	if !row.Status.Terminal() {
+		// The act that records the repair leaves it without an owner.
+		f.mend = func(*store.RowPatch) string { return "owner: nobody, so that it can be claimed" }
+	}
+	return f
+}
+
+func (a *audit) ruleResumes(row *store.Run) *rowFault {
+	if !a.all() || row.Resumes == a.facts.resumes {
+		return nil
+	}
+	return fault("Resumes", row.Resumes, a.facts.resumes, nil)
+}
+
+// ruleStrikes: too few of them have a run tried once more, and do no harm.
+func (a *audit) ruleStrikes(row *store.Run) *rowFault {
+	if a.facts.copied || !a.all() || row.Strikes >= 0 && row.Strikes <= a.facts.claims {
+		return nil
+	}
+	return &rowFault{"Strikes", fmt.Sprintf("it has %d strikes, and the log allows %d", row.Strikes, a.facts.claims), func(p *store.RowPatch) string {
+		p.Strikes = new(int32)
+		return "strikes: none"
+	}}
+}
+
+func (a *audit) ruleCancelAsked(row *store.Run) *rowFault {
+	want := row.Status != store.Cancelled && a.past.cancelAsked(a.h.Inbox)
+	if !a.believed() || !a.agrees(row) || row.CancelAsked == want {
+		return nil
+	}
+	return fault("CancelAsked", row.CancelAsked, want, func(p *store.RowPatch, want bool) { p.CancelAsked = &want })
+}
+
+func (a *audit) rulePaused(row *store.Run) *rowFault {
+	want := a.facts.pause == pauseOn
+	if !a.all() || a.facts.pause == pauseUnknown || row.Paused == want {
+		return nil
+	}
+	return fault("Paused", row.Paused, want, func(p *store.RowPatch, want bool) { p.Paused = &want })
+}
+
+// ruleStarted: a run that begins where it is created has begun then, a little before
+// its event is recorded, and so has a fork.
+func (a *audit) ruleStarted(row *store.Run) *rowFault {
+	if !a.all() || a.facts.born == nil && row.StartedAt == 0 {
+		return nil
+	}
+	want, created := a.facts.started, row.CreatedAt
+	if a.facts.born != nil {
+		created = a.facts.born.CreatedAt
+	}
+	if want == 0 && a.facts.fork != nil {
+		want = created
+	}
+	if row.StartedAt == want || want != 0 && row.StartedAt == created {
+		return nil
+	}
+	return fault("StartedAt", row.StartedAt, want, func(p *store.RowPatch, want store.Time) { p.StartedAt = &want })
+}
+
+// ruleWake: a timer that is too early has the run looked at once more. One that is too
+// late, or missing, leaves it asleep.
+func (a *audit) ruleWake(row *store.Run) *rowFault {
+	want := store.Time(0)
+	switch {
+	case !a.believed() || !a.agrees(row):
+		return nil
+	case row.Status == store.Waiting:
+		o := a.standstill()
+		if len(o.wakes) > 0 {
+			want = o.wakes[0]
+		}
+		if !o.exact && (row.WakeAt == 0 || slices.Contains(o.wakes, row.WakeAt)) {
+			return nil
+		}
+	case row.Status == store.Interrupted, row.Status == store.Resuming:
+		return nil // nobody looks at it
+	}
+	if row.WakeAt == want {
+		return nil
+	}
+	return fault("WakeAt", row.WakeAt, want, func(p *store.RowPatch, want store.Time) { p.WakeAt = &want })
+}
+
+// ruleArchived: what is in an archive, no event says. A number that is too low has it
+// archived again.
+func (a *audit) ruleArchived(row *store.Run) *rowFault {
+	if a.facts.copied || row.Last == nil || row.ArchivedSeq >= 0 && row.ArchivedSeq <= row.Last.Seq {
+		return nil
+	}
+	return &rowFault{"ArchivedSeq", fmt.Sprintf("it is archived up to event %d, and its last one is %d", row.ArchivedSeq, row.Last.Seq), func(p *store.RowPatch) string {
+		p.ArchivedSeq = new(int64)
+		return "archived: nothing, so that it is archived again"
+	}}
+}

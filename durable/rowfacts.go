@@ -1,0 +1,240 @@
+package durable
+
+import (
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// rowFacts are what a whole log, over all branches and generations, says of the row.
+// Unlike a past, it follows what a cut has left behind, too: that a run was paused, or
+// who claimed it, stays so when the history is cut.
+//
+// For example, after 1 workflow_created, 2 workflow_started, 3 workflow_failed, 4
+// failures_reset, 5 run_resumed, the row has been resumed once, has the owner that 5
+// names as long as its epoch is that of 5, and no code and no reason, which 4 took away.
+type rowFacts struct {
+	// lost: an event cannot be believed, and so nothing that is counted over all.
+	lost  bool
+	whole bool // the log begins with its first event
+
+	born    *identity // nil: its history is older than that
+	fork    *forkData
+	hash    [16]byte // of the input, if hashed
+	hashed  bool
+	started store.Time // of workflow_started; 0: never
+
+	cuts    []store.Branch // as the events say that begin them
+	version string         // it was pinned to since it was created
+	resumes int32
+	claims  int32 // in a row, the last time it was claimed: its strikes are at most as many
+	claimed bool  // the event before was a claim
+	owner   string
+	owned   int64 // the epoch under which
+	pause   pauseState
+	says    []said            // what code and reason may be
+	prompts map[string]string // of waits, by their key
+	left    bool              // it was claimed, or acted on, since it was created
+	acted   bool              // the event before is that of an act, which the next is part of
+	endedAt store.Time
+	mayGoOn bool // it failed, and Resume is offered
+	copied  bool // of a copied row (a file): who has it is not part of it
+}
+
+// said is a code and a reason that belong together.
+type said struct{ code, reason string }
+
+// unclaimedFork reports whether the events so far are those that a fork was made with.
+func (f *rowFacts) unclaimedFork() bool { return f.fork != nil && !f.left }
+
+// take takes the next event of the log into account; executing says that somebody
+// executed the run, or left it so, when it was recorded.
+func (f *rowFacts) take(e *store.Event, executing bool) {
+	_, role := roleOf(e.Type)
+	claims := e.Type.Claims()
+	switch {
+	case e.Type == store.AttributesSet && e.Key == "", f.acted:
+		// Set from outside, and part of the act before: what the row says stays.
+	case role == roleCall || role == roleItem:
+		f.says = quiet
+		if f.pause == pauseUnknown {
+			f.pause = pauseOff // it was executed since
+		}
+	}
+	f.acted = e.Type == store.Edited
+	f.left = f.left || role == roleRun && e.Type != store.WorkflowCreated
+	if f.pause = f.pause.after(e.Type); role != roleRun && e.Type != store.WaitRequested {
+		f.claimed = false
+		return
+	}
+	d, err := dataOf(e)
+	if err != nil {
+		f.lost = true
+		return
+	}
+	if e.Type == store.WaitRequested {
+		if f.prompts == nil {
+			f.prompts = map[string]string{}
+		}
+		f.prompts[e.Key] = d.Prompt
+	}
+	if claims {
+		f.claim(e, &d, executing)
+	}
+	f.claimed = claims
+	if b, ok := branchOf(e, &d); ok && beginsBranch(e.Type) {
+		f.cuts = append(f.cuts, b)
+	}
+	if role == roleRun {
+		f.life(e, &d, executing)
+	}
+}
+
+// claim files a claim event, and the first event of a generation, which is none but
+// looks like one to the claim that follows (S21).
+func (f *rowFacts) claim(e *store.Event, d *eventData, executing bool) {
+	switch {
+	case e.Type == store.WorkflowStarted:
+		f.claims = 0
+	case f.claimed:
+		f.claims++
+	case e.Type == store.RunResumed && executing:
+		f.claims = 1
+	default:
+		f.claims = 0
+	}
+	f.owner, f.owned = d.Executor, e.Epoch
+	switch {
+	case e.Type == store.RunResumed:
+		f.resumes++
+	case e.Type == store.WorkflowStarted && d.Generation == 0 && f.started == 0:
+		f.started = e.At
+	case e.Type == store.WorkflowStarted:
+		f.says = quiet
+	}
+}
+
+// quiet is what a run says that goes on, or was never stopped.
+var quiet = []said{{}}
+
+// life files an event of the run itself.
+func (f *rowFacts) life(e *store.Event, d *eventData, executing bool) {
+	if d.Version != "" {
+		f.version = d.Version
+	}
+	switch e.Type {
+	case store.WorkflowCreated, store.JumpActivated, store.FailuresReset:
+		f.says = quiet
+	case store.WorkflowCompleted:
+		f.says, f.endedAt, f.mayGoOn = quiet, e.At, false
+	case store.WorkflowCancelled:
+		f.says, f.endedAt, f.mayGoOn = []said{{reason: d.Reason}}, e.At, false
+	case store.WorkflowFailed:
+		f.says, f.endedAt = []said{{d.Code, d.Reason}}, e.At
+		f.mayGoOn = d.Recoverable != nil && *d.Recoverable
+	case store.WorkflowInterrupted:
+		switch {
+		case len(e.Data) == 0: // given back by who had just claimed it
+			f.or(said{})
+		case d.Code == "":
+			f.says = quiet
+		default:
+			f.says = []said{{d.Code, d.Reason}}
+		}
+	case store.WorkflowPaused:
+		if executing { // one that waited goes on waiting, and its waits say the rest
+			f.says = []said{{reason: pausedText(d.Reason)}}
+		}
+	case store.WorkflowUnpaused:
+		if d.Reason != "" { // by who has claimed it to cancel it, or has found it so
+			f.or(said{})
+			break
+		}
+		f.says = slices.Clone(f.says)
+		for i := range f.says {
+			if f.says[i].code == "" {
+				f.says[i].reason = ""
+			}
+		}
+	case store.JumpRequested:
+		f.or(said{CodeJump, jumpReason(d.Cutoff)})
+	case store.Edited:
+		f.says = []said{{}, {CodeEdited, editedReason(e.Key)}}
+	case store.WorkflowRecovered:
+		f.or(said{}, said{CodeRecovered, d.Reason})
+		if d.Code == CodeRepaired {
+			f.or(said{CodeRepaired, repairedReason(store.Failed)}, said{CodeRepaired, repairedReason(store.Cancelled)})
+		}
+	case store.CancelReceived, store.Compensated, store.Patched:
+		f.says = quiet
+	}
+}
+
+// or adds what the row may say, beside what it said.
+func (f *rowFacts) or(more ...said) {
+	for _, s := range more {
+		if !slices.Contains(f.says, s) {
+			f.says = append(f.says[:len(f.says):len(f.says)], s)
+		}
+	}
+}
+
+// A standstill is what keeps a run waiting, as the lineage says.
+type standstill struct {
+	any     bool
+	wakes   []store.Time // when each ends by itself
+	prompts []string
+	// exact: each of them has a goroutine that waits. Else some may be left over
+	// from what has ended around them.
+	exact bool
+}
+
+// standstill finds what the run may wait for.
+func (a *audit) standstill() (o standstill) {
+	p := a.past
+	o.exact = p.cancel == nil && len(p.scopes[undoScope]) == 0
+	for path, calls := range p.scopes {
+		over := p.isOver(path)
+		for _, rec := range calls {
+			if rec.kind == callFirst {
+				o.exact = false // those that lost are left behind
+			}
+			if !rec.opened || rec.outcome.Seq != 0 {
+				continue
+			}
+			if over {
+				o.exact = false
+			}
+			o.any = true
+			if rec.until != 0 {
+				o.wakes = append(o.wakes, rec.until)
+			}
+			if text := a.facts.prompts[rec.key]; text != "" {
+				o.prompts = append(o.prompts, text)
+			}
+		}
+	}
+	if at, ok := a.deadline(); ok && at != 0 {
+		o.wakes = append(o.wakes, at)
+	}
+	slices.Sort(o.wakes)
+	slices.Sort(o.prompts)
+	return o
+}
+
+// isOver reports whether something that has ended stands around this scope.
+func (p *past) isOver(path string) bool {
+	for ; path != ""; path = scopeOfKey(path) {
+		key := path
+		if name, n, ok := splitItem(path); ok {
+			if p.items[name][n] != nil {
+				return true
+			}
+			key = name
+		}
+		if rec := p.call(key); rec != nil && rec.outcome.Seq != 0 {
+			return true
+		}
+	}
+	return false
+}
