@@ -66,8 +66,8 @@ func endsAt(p *store.RowPatch, at store.Time) *store.RowPatch {
 	if p == nil || p.EndedAt == nil || *p.EndedAt == 0 {
 		return p
 	}
-	own := *p
-	own.EndedAt = &at
+	own, end := *p, at // a copy of at, so that a write which ends nothing allocates nothing
+	own.EndedAt = &end
 	return &own
 }
 
