@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -16,15 +17,22 @@ import (
 // A message that nobody has taken stands in no event: its own sum tells that it is not
 // what was sent, and the run stops before it acts on it.
 func TestAMessageThatIsNotWhatWasSentIsFoundAndNotBelieved(t *testing.T) {
-	for name, damage := range map[string]func(m *store.Message){
+	damages := map[string]func(m *store.Message){
 		"kind":    func(m *store.Message) { m.Kind = store.KindCancel },
 		"name":    func(m *store.Message) { m.Name = "go" },
 		"id":      func(m *store.Message) { m.ID += "x" },
 		"at":      func(m *store.Message) { m.At++ },
 		"data":    func(m *store.Message) { m.Data = append([]byte{'x'}, m.Data...) },
-		"sum":     func(m *store.Message) { m.Data[len(m.Data)-3] ^= 1 },
 		"payload": func(m *store.Message) { m.Payload = bytes.Replace(m.Payload, []byte("yes"), []byte("yEs"), 1) },
-	} {
+	}
+	// Every bit of the data, its sum and the name of that among it.
+	sum := len(`{"sum":"01234567"}`)
+	for i := range sum {
+		for bit := range 8 {
+			damages[fmt.Sprintf("bit %d of byte %d before the end of the data", bit, i)] = func(m *store.Message) { m.Data[len(m.Data)-1-i] ^= 1 << bit }
+		}
+	}
+	for name, damage := range damages {
 		inWorld(t, func(t *testing.T, w *world) {
 			p := newRowProgram()
 			rowStates()["on a signal"](t, w, p)
