@@ -35,7 +35,8 @@ type audit struct {
 	life   lifeOf
 	facts  rowFacts
 	faults []rowFault // of the row
-	asked  string     // id of the run that was asked for; empty: the row's
+	stands *standstill
+	asked  string // id of the run that was asked for; empty: the row's
 	// unseal opens a payload at its place, so that the input can be hashed; nil: it
 	// can be only where it is in clear.
 	unseal func(p place, env []byte) ([]byte, error)

@@ -100,9 +100,7 @@ func (r *run) lookInto(holes []hole) error {
 // recorded the event. One that says nothing of it was never part of such an act: it
 // stands on a branch that nobody turned to (D1).
 func turned(e *store.Event) (to int32, ok bool) {
-	switch e.Type {
-	case store.JumpActivated, store.Edited, store.WorkflowRecovered, store.WorkflowStarted:
-	default:
+	if !beginsBranch(e.Type) {
 		return 0, false
 	}
 	d, err := dataOf(e)

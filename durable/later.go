@@ -73,9 +73,9 @@ func (q *bulkQueue) addMissing(ids []string) {
 	if len(ids) == 0 {
 		return
 	}
-	there := q.all()
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	there := q.set()
 	for _, id := range ids {
 		if !there[id] {
 			q.ids = append(q.ids, id)
@@ -87,6 +87,11 @@ func (q *bulkQueue) addMissing(ids []string) {
 func (q *bulkQueue) all() map[string]bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	return q.set()
+}
+
+// set is all, for who holds mu.
+func (q *bulkQueue) set() map[string]bool {
 	all := make(map[string]bool, len(q.ids))
 	for _, id := range q.ids {
 		all[id] = true

@@ -2,7 +2,6 @@ package durable_test
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
@@ -41,15 +40,7 @@ func TestAnEndThatTheRowMissedIsRecordedAgain(t *testing.T) {
 					return 7, nil
 				})
 				w.serve(t, wf)
-				disk := w.disk
-				disk.tamper(func(batch []store.Change, forward func() []error) []error {
-					ends := func(e store.Event) bool { return e.Type == c.end }
-					if slices.ContainsFunc(batch, func(ch store.Change) bool { return slices.ContainsFunc(ch.Events, ends) }) {
-						disk.cut()
-						return all(batch, store.ErrClosed)
-					}
-					return forward()
-				})
+				w.disk.cutBefore(c.end)
 				_, err := wf.Start(w.ctx(), "r", 0, durable.Exclusive("desk"))
 				require.NoError(t, err)
 				pass(time.Second)

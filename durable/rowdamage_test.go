@@ -109,6 +109,15 @@ func rowStates() map[string]func(t *testing.T, w *world, p *rowProgram) {
 		return func(t *testing.T, w *world, p *rowProgram) { require.NoError(t, f(w)); synctest.Wait() }
 	}
 	pause := op(func(w *world) error { return w.eng.Pause(w.ctx(), "r", "lunch") })
+	// afterwards acts in a process that does not serve the run, when its own is gone.
+	afterwards := func(act func(t *testing.T, w *world, p *rowProgram)) func(t *testing.T, w *world, p *rowProgram) {
+		return func(t *testing.T, w *world, p *rowProgram) {
+			w.crash()
+			w.expire()
+			w.boot(t, durable.Options{})
+			act(t, w, p)
+		}
+	}
 	return map[string]func(t *testing.T, w *world, p *rowProgram){
 		"pending": func(t *testing.T, w *world, p *rowProgram) {
 			w.boot(t, durable.Options{})
@@ -122,34 +131,19 @@ func rowStates() map[string]func(t *testing.T, w *world, p *rowProgram) {
 		"with mail": begin("signal", op(func(w *world) error {
 			return durable.Signal(w.ctx(), "r", "elsewhere", "x")
 		})),
-		"answered": begin("signal", func(t *testing.T, w *world, p *rowProgram) {
-			w.crash()
-			w.expire()
-			w.boot(t, durable.Options{})
-			require.NoError(t, durable.Signal(w.ctx(), "r", "go", "yes"))
-		}),
+		"answered":       begin("signal", afterwards(op(func(w *world) error { return durable.Signal(w.ctx(), "r", "go", "yes") }))),
 		"on an approval": begin("approval", nil),
 		"on a timer":     begin("timer", nil),
 		"in a backoff":   begin("backoff", nil),
 		"paused waiting": begin("signal", pause),
-		"paused": begin("hold", func(t *testing.T, w *world, p *rowProgram) {
-			w.crash()
-			w.expire()
-			w.boot(t, durable.Options{})
-			pause(t, w, p)
-		}),
-		"failed": begin("failure", nil),
+		"paused":         begin("hold", afterwards(pause)),
+		"failed":         begin("failure", nil),
 		"interrupted": begin("hold", func(t *testing.T, w *world, p *rowProgram) {
 			require.NoError(t, w.eng.Close())
 		}),
-		"completed": begin("", nil),
-		"cancelled": begin("signal", op(func(w *world) error { return w.eng.Cancel(w.ctx(), "r", "enough") })),
-		"being cancelled": begin("signal", func(t *testing.T, w *world, p *rowProgram) {
-			w.crash()
-			w.expire()
-			w.boot(t, durable.Options{})
-			require.NoError(t, w.eng.Cancel(w.ctx(), "r", "enough"))
-		}),
+		"completed":        begin("", nil),
+		"cancelled":        begin("signal", op(func(w *world) error { return w.eng.Cancel(w.ctx(), "r", "enough") })),
+		"being cancelled":  begin("signal", afterwards(op(func(w *world) error { return w.eng.Cancel(w.ctx(), "r", "enough") }))),
 		"later generation": begin("again signal", nil),
 		"child": func(t *testing.T, w *world, p *rowProgram) {
 			w.boot(t, with(p.defs...))

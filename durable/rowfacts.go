@@ -189,8 +189,17 @@ type standstill struct {
 	exact bool
 }
 
-// standstill finds what the run may wait for.
-func (a *audit) standstill() (o standstill) {
+// standstill is what the run may wait for. It is asked for when all of the log was
+// taken into account, and looked for once.
+func (a *audit) standstill() standstill {
+	if a.stands == nil {
+		o := a.findStandstill()
+		a.stands = &o
+	}
+	return *a.stands
+}
+
+func (a *audit) findStandstill() (o standstill) {
 	p := a.past
 	o.exact = p.cancel == nil && len(p.scopes[undoScope]) == 0
 	for path, calls := range p.scopes {

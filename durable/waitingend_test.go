@@ -2,7 +2,6 @@ package durable_test
 
 import (
 	"context"
-	"slices"
 	"testing"
 	"time"
 
@@ -39,15 +38,7 @@ func TestARowThatWaitsOverALogThatHasEndedComesToItsEndAgain(t *testing.T) {
 				})
 				parent := durable.Define("parent", func(ctx context.Context, _ int) (int, error) { return wf.Run(ctx, "r", 0) })
 				w.serve(t, wf, parent)
-				disk := w.disk
-				disk.tamper(func(batch []store.Change, forward func() []error) []error {
-					ends := func(e store.Event) bool { return e.Type == c.end }
-					if slices.ContainsFunc(batch, func(ch store.Change) bool { return slices.ContainsFunc(ch.Events, ends) }) {
-						disk.cut()
-						return all(batch, store.ErrClosed)
-					}
-					return forward()
-				})
+				w.disk.cutBefore(c.end)
 				_, err := parent.Start(w.ctx(), "p", 0)
 				require.NoError(t, err)
 				pass(time.Second)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -221,6 +222,18 @@ func (d *disk) Commit(ctx context.Context, batch []store.Change) []error {
 		return on(batch, func() []error { return d.Store.Commit(ctx, batch) })
 	}
 	return d.Store.Commit(ctx, batch)
+}
+
+// cutBefore cuts the disk off when an event of this type is about to be written.
+func (d *disk) cutBefore(typ store.Type) {
+	is := func(e store.Event) bool { return e.Type == typ }
+	d.tamper(func(batch []store.Change, forward func() []error) []error {
+		if slices.ContainsFunc(batch, func(ch store.Change) bool { return slices.ContainsFunc(ch.Events, is) }) {
+			d.cut()
+			return all(batch, store.ErrClosed)
+		}
+		return forward()
+	})
 }
 
 // all is the answer to a batch in which every change meets the same error.
