@@ -1,6 +1,9 @@
 package store
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Change is one atomic act on one run: everything in it happens or nothing
 // does (S1). Create, Events, Row, Branch, Hold, Release and Yield concern the
@@ -84,6 +87,90 @@ func (c *Change) EventEpoch(i int) int64 {
 // RowEpoch returns the epoch the row has after c.
 func (c *Change) RowEpoch() int64 { return c.EventEpoch(len(c.Events) - 1) }
 
+// Mark returns the Seq of the event by which c is known again (S6): of a Create
+// the first event, else the last. 0: c has no event to be known by.
+func (c *Change) Mark() int64 {
+	if len(c.Events) == 0 {
+		return 0
+	}
+	return c.Events[c.mark()].Seq
+}
+
+func (c *Change) mark() int {
+	if c.Create != nil {
+		return 0
+	}
+	return len(c.Events) - 1
+}
+
+// Did reports whether c was carried out already (S6), given the event that the
+// log has at Mark; nil: it has none there. Both the epoch and the sum must be
+// those that c writes: the same event of another epoch is another's.
+func (c *Change) Did(stored *Event) bool {
+	if stored == nil || len(c.Events) == 0 {
+		return false
+	}
+	e := &c.Events[c.mark()]
+	return stored.Seq == e.Seq && stored.Sum == e.Sum && stored.Epoch == c.EventEpoch(c.mark())
+}
+
+// Check returns why c cannot be carried out on its run, in the order that binds
+// (S3): ErrFenced comes first, whatever else stands in the way. row is the run's
+// row, nil if there is none; last is the last event of its log, or nil for a store
+// whose insert tests the log itself, which then has to ask for that answer before
+// it gives another one; ownerLive says that a live executor owns the run.
+//
+// Ask Did first (S6). What needs more than the run is left to the store: Dedup
+// (S12), exclusive keys (S11), branches that exist, Start and Send.
+func (c *Change) Check(row *Run, last *Event, ownerLive bool) error {
+	if c.Create != nil {
+		if row != nil {
+			return &ExistsError{RunID: c.RunID}
+		}
+		return nil
+	}
+	if row == nil {
+		return fmt.Errorf("store: run %q: %w", c.RunID, ErrNotFound)
+	}
+	if err := c.fence(row, last); err != nil {
+		return err
+	}
+	switch {
+	case c.Expect.TakeEpoch && row.Owner != "" && ownerLive:
+		return &OwnedError{RunID: c.RunID, Owner: row.Owner}
+	case c.Expect.NoCancel && row.CancelAsked:
+		return fmt.Errorf("store: run %q: %w", c.RunID, ErrCancelAsked)
+	case len(c.Expect.Statuses) > 0 && !slices.Contains(c.Expect.Statuses, row.Status):
+		return &StatusError{RunID: c.RunID, Status: row.Status}
+	case c.Row != nil && c.Row.Status != nil && !MayFollow(row.Status, *c.Row.Status):
+		return &StatusError{RunID: c.RunID, Status: row.Status, To: *c.Row.Status}
+	}
+	return nil
+}
+
+// fence is S3 and S10. A plain checkpoint is fenced by the log alone; any other
+// Change by the row too, since an epoch may have been taken whose event is not
+// the one before.
+func (c *Change) fence(row *Run, last *Event) error {
+	if row.Epoch != c.Expect.Epoch && !(c.Plain() && last != nil) {
+		return fmt.Errorf("store: run %q: epoch %d was expected, the run is at %d: %w", c.RunID, c.Expect.Epoch, row.Epoch, ErrFenced)
+	}
+	if last == nil || len(c.Events) == 0 {
+		return nil
+	}
+	if last.Seq != c.Events[0].Seq-1 || last.Epoch != c.Expect.Epoch && !c.Expect.TakeEpoch {
+		return fmt.Errorf("store: run %q: event %d with epoch %d does not follow event %d with epoch %d: %w",
+			c.RunID, c.Events[0].Seq, c.Expect.Epoch, last.Seq, last.Epoch, ErrFenced)
+	}
+	return nil
+}
+
+// Revives reports whether c brings row's run back, which had ended, so that its
+// Dedup counts again (S12).
+func (c *Change) Revives(row *Run) bool {
+	return c.Row != nil && c.Row.Status != nil && row.Status.Terminal() && !c.Row.Status.Terminal()
+}
+
 // Size returns about how many bytes c adds to the store.
 func (c *Change) Size() int {
 	n := 0
@@ -135,6 +222,11 @@ func (c *Change) Validate(l Limits) error {
 		return fmt.Errorf("store: run %q: a change to %s must yield: %w", c.RunID, *c.Row.Status, ErrInvalid)
 	case c.Create != nil && len(c.Create.Code) > MaxName, c.Row != nil && c.Row.Code != nil && len(*c.Row.Code) > MaxName:
 		return fmt.Errorf("store: run %q: a code has at most %d bytes; what is longer is a reason: %w", c.RunID, MaxName, ErrInvalid)
+	}
+	for _, key := range c.Hold {
+		if err := CheckHold(key); err != nil {
+			return err
+		}
 	}
 	for i := range c.Events {
 		e := &c.Events[i]

@@ -1,6 +1,9 @@
 package store
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // Executor is one engine on one store, from its Open to its Close. Ids are
 // never used twice.
@@ -104,6 +107,47 @@ func (c *Claim) EventData(r *Run) []byte {
 		return c.DataOf(r)
 	}
 	return c.Data
+}
+
+// MayTake reports whether c may take r at now, given whether a live executor owns
+// r (S20). Only the limits of queues are not looked at: a claim with IDs takes no
+// notice of queues, and one without needs a count of the runs of each.
+func (c *Claim) MayTake(r *Run, now Time, ownerLive bool) bool {
+	if ownerLive || !Serves(c.Serves, r.Workflow, r.Version) {
+		return false
+	}
+	if len(c.IDs) > 0 {
+		return r.Claimable()
+	}
+	return r.Due(now) && (r.Queue == "" || slices.ContainsFunc(c.Queues, func(q QueueLimit) bool { return q.Queue == r.Queue }))
+}
+
+// Take returns the row of r as it is after c has claimed it at now, the time of
+// the store's clock, with Last set to the event to append, numbered and sealed.
+// last is the last event of r's log. r is not changed; the copy shares its
+// attributes.
+//
+// For example, a waiting run at epoch 7 whose log ends with event 4 comes back
+// waiting, owned, at epoch 8, with event 5, run_claimed, of epoch 8.
+func (c *Claim) Take(r *Run, last *Event, now Time) Run {
+	e := &Event{
+		Seq: last.Seq + 1, Epoch: r.Epoch + 1, Branch: r.Branch, Type: RunResumed, At: max(c.At, last.At),
+		Active: last.Active, Steps: last.Steps, Data: c.EventData(r),
+	}
+	t := *r
+	t.Strikes = r.NextStrikes(last.Type)
+	switch r.Status {
+	case Pending:
+		e.Type, t.Status, t.StartedAt = WorkflowStarted, Running, e.At
+	case Waiting:
+		e.Type = RunClaimed
+	default:
+		t.Status = Resuming
+		t.Resumes++
+	}
+	e.Sum = Seal(r.ID, last.Sum, e)
+	t.Epoch, t.Owner, t.UpdatedAt, t.Last = e.Epoch, c.Executor, max(r.UpdatedAt, now), e
+	return t
 }
 
 // QueueLimit bounds how many runs of a queue are executed at a time, over all

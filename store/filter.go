@@ -1,5 +1,15 @@
 package store
 
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+)
+
 // Filter selects runs. Every field that is set must match; the zero Filter
 // matches all. Within a list, any element may match.
 type Filter struct {
@@ -40,6 +50,91 @@ type Filter struct {
 	After string
 	// WithLast fills Run.Last.
 	WithLast bool
+}
+
+// Matches reports whether f selects r. head is the Seq of the last event of r's
+// log, and orphaned says that r's owner is not live; they are looked at for
+// Unarchived and for Orphaned alone. Text is compared by its bytes.
+func (f *Filter) Matches(r *Run, head int64, orphaned bool) bool {
+	for name, value := range f.Attributes {
+		if v, ok := r.Attributes[name]; !ok || v != value {
+			return false
+		}
+	}
+	return oneOf(f.IDs, r.ID) && strings.HasPrefix(r.ID, f.IDPrefix) &&
+		oneOf(f.Workflows, r.Workflow) && oneOf(f.Versions, r.Version) &&
+		oneOf(f.Statuses, r.Status) && oneOf(f.Codes, r.Code) &&
+		oneOf(f.Queues, r.Queue) && oneOf(f.Owners, r.Owner) && oneOf(f.Parents, r.Parent) &&
+		within(r.CreatedAt, f.CreatedFrom, f.CreatedTo) &&
+		within(r.UpdatedAt, f.UpdatedFrom, f.UpdatedTo) &&
+		within(r.EndedAt, f.EndedFrom, f.EndedTo) &&
+		(!f.Mail || r.Inbox > r.Seen) && (!f.Paused || r.Paused) &&
+		(!f.Unarchived || r.ArchivedSeq < head) &&
+		(!f.Orphaned || orphaned && r.Owner != "" && !r.Status.Terminal())
+}
+
+func oneOf[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }
+
+// within tests a half-open window. A moment that is not set is in no window.
+func within(t, from, to Time) bool {
+	if from == 0 && to == 0 {
+		return true
+	}
+	return t != 0 && t >= from && (to == 0 || t < to)
+}
+
+// Fingerprint tells filters apart by what they select and in which order. A
+// cursor carries it, so that one of another listing is refused. The size of the
+// page, the cursor and WithLast may change on the way.
+func (f *Filter) Fingerprint() uint64 {
+	of := *f
+	of.Limit, of.After, of.WithLast = 0, "", false
+	h := fnv.New64a()
+	// A Filter holds strings, numbers and flags alone: it always encodes, and
+	// maps in the order of their keys.
+	if err := json.NewEncoder(h).Encode(of); err != nil {
+		panic("store: encode filter: " + err.Error())
+	}
+	return h.Sum64()
+}
+
+// Place is where a page ended: at a run, which need not exist any more. Both
+// parts never change while a run exists, so pages are stable (S16), as long as a
+// store gives every run a number of its own and never the same one twice.
+type Place struct {
+	CreatedAt Time
+	No        int64
+}
+
+const (
+	cursorVersion = 1
+	cursorSize    = 1 + 8 + 8 + 8 // version, fingerprint, created at, number
+)
+
+// Next returns the cursor (Page.Next) of the page after one that ends at p.
+func (f *Filter) Next(p Place) string {
+	b := make([]byte, 0, cursorSize)
+	b = append(b, cursorVersion)
+	b = binary.BigEndian.AppendUint64(b, f.Fingerprint())
+	b = binary.BigEndian.AppendUint64(b, uint64(p.CreatedAt))
+	b = binary.BigEndian.AppendUint64(b, uint64(p.No))
+	return base64.RawURLEncoding.EncodeToString(b)
+}
+
+// Place reads After: where the page before ended. ok is false for the first page.
+// A cursor that Next did not make for this filter and order is ErrInvalid.
+func (f *Filter) Place() (p Place, ok bool, err error) {
+	if f.After == "" {
+		return Place{}, false, nil
+	}
+	b, err := base64.RawURLEncoding.Strict().DecodeString(f.After)
+	switch {
+	case err != nil || len(b) != cursorSize || b[0] != cursorVersion:
+		return Place{}, false, fmt.Errorf("store: Filter.After %.80q is not a cursor of a listing: %w", f.After, ErrInvalid)
+	case binary.BigEndian.Uint64(b[1:]) != f.Fingerprint():
+		return Place{}, false, fmt.Errorf("store: Filter.After belongs to another filter or order; begin the listing again: %w", ErrInvalid)
+	}
+	return Place{CreatedAt: Time(binary.BigEndian.Uint64(b[9:])), No: int64(binary.BigEndian.Uint64(b[17:]))}, true, nil
 }
 
 // DefaultLimit is the size of a page when Filter.Limit is 0.

@@ -159,3 +159,35 @@ func (r *Run) NextStrikes(last Type) int32 {
 		return 1
 	}
 }
+
+// Executing reports whether somebody executes r, or did until it died: these runs
+// count against QueueLimit.Max.
+func (r *Run) Executing() bool { return r.Status == Running || r.Status == Resuming }
+
+// Parked reports whether r was interrupted for a reason that only somebody from
+// outside removes.
+func (r *Run) Parked() bool {
+	return r.Status == Interrupted && r.Code != "" && r.Code != CodeNotRegistered
+}
+
+// Due reports whether a claim without ids may take r at now. Who owns r, what the
+// executor serves and how full the queue is are looked at apart: see
+// Claim.MayTake.
+func (r *Run) Due(now Time) bool {
+	if r.Paused && !r.CancelAsked {
+		return false
+	}
+	switch r.Status {
+	case Pending:
+		return r.WakeAt <= now
+	case Interrupted:
+		return !r.Parked()
+	case Waiting:
+		return (r.WakeAt != 0 && r.WakeAt <= now) || r.Inbox > r.Seen || r.CancelAsked
+	}
+	return false
+}
+
+// Claimable reports whether a claim that names r may take it, whatever its time:
+// it has not ended and is neither parked nor paused. The rest is as for Due.
+func (r *Run) Claimable() bool { return !r.Status.Terminal() && !r.Parked() && !r.Paused }

@@ -3,7 +3,6 @@ package sqlstore
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -35,37 +34,6 @@ func Screen(batch []store.Change, l store.Limits) (errs []error, ok bool) {
 	return errs, ok
 }
 
-// CheckRow decides whether an existing run's row allows c, given whether the
-// row's owner is live. The log is checked apart (S3).
-//
-// The row's epoch must be the expected one for every Change but a plain
-// checkpoint: for one with events the log fences as well, and the two agree
-// except after a take without an event, where the row alone knows.
-func CheckRow(c *store.Change, r *store.Run, ownerLive bool) error {
-	if r.Epoch != c.Expect.Epoch {
-		return Fenced(c, r.Epoch)
-	}
-	if c.Expect.TakeEpoch && r.Owner != "" && ownerLive {
-		return &store.OwnedError{RunID: r.ID, Owner: r.Owner}
-	}
-	if c.Expect.NoCancel && r.CancelAsked {
-		return fmt.Errorf("store: run %q: %w", r.ID, store.ErrCancelAsked)
-	}
-	if len(c.Expect.Statuses) > 0 && !slices.Contains(c.Expect.Statuses, r.Status) {
-		return &store.StatusError{RunID: r.ID, Status: r.Status}
-	}
-	if c.Row != nil && c.Row.Status != nil && !store.MayFollow(r.Status, *c.Row.Status) {
-		return &store.StatusError{RunID: r.ID, Status: r.Status, To: *c.Row.Status}
-	}
-	return nil
-}
-
-// Revives reports whether c brings a run back that had ended, so that its Dedup
-// counts again (S12).
-func Revives(c *store.Change, r *store.Run) bool {
-	return c.Row != nil && c.Row.Status != nil && r.Status.Terminal() && !c.Row.Status.Terminal()
-}
-
 // RowSets returns everything a Change assigns to its run's row: the patch, what
 // Yield and TakeEpoch imply, and the time of the update. Empty when c leaves
 // the row alone.
@@ -80,11 +48,6 @@ func RowSets(c *store.Change, now store.Time) []Assignment {
 	return append(sets, Assignment{"updated_at", int64(now)})
 }
 
-// Fenced returns the ErrFenced of c, when the run's epoch is known to be have.
-func Fenced(c *store.Change, have int64) error {
-	return fmt.Errorf("store: run %q: epoch %d was expected, the run is at %d: %w", c.RunID, c.Expect.Epoch, have, store.ErrFenced)
-}
-
 // FencedAt returns the ErrFenced of c when the event before its first is not
 // there, is another owner's, or has a follower already.
 func FencedAt(c *store.Change) error {
@@ -93,28 +56,6 @@ func FencedAt(c *store.Change) error {
 
 // NotFound returns ErrNotFound for a run.
 func NotFound(run string) error { return fmt.Errorf("store: run %q: %w", run, store.ErrNotFound) }
-
-// ReadBack returns the Seq of the event that tells whether c was carried out
-// already (S6), and false when c has none.
-func ReadBack(c *store.Change) (seq int64, ok bool) {
-	if len(c.Events) == 0 {
-		return 0, false
-	}
-	if c.Create != nil {
-		return c.Events[0].Seq, true
-	}
-	return c.Events[len(c.Events)-1].Seq, true
-}
-
-// CarriedOut reports whether the event at ReadBack's Seq, found with this epoch
-// and sum, is the one c writes.
-func CarriedOut(c *store.Change, epoch int64, sum uint32) bool {
-	i := len(c.Events) - 1
-	if c.Create != nil {
-		i = 0
-	}
-	return c.EventEpoch(i) == epoch && c.Events[i].Sum == sum
-}
 
 // Drop decides about a message whose receiver is r (nil: does not exist): drop
 // means that it is passed over, an error that the Change fails (S15). A doubled

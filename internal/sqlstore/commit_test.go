@@ -10,52 +10,6 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-func to[T any](v T) *T { return &v }
-
-func TestCheckRow(t *testing.T) {
-	row := store.Run{ID: "r", Status: store.Waiting, Epoch: 5, Owner: "e", CancelAsked: true}
-	for name, c := range map[string]struct {
-		change store.Change
-		dead   bool
-		want   error
-	}{
-		"allowed":               {change: store.Change{Expect: store.Expect{Epoch: 5}, Row: &store.RowPatch{Status: to(store.Running)}}},
-		"other epoch":           {change: store.Change{Expect: store.Expect{Epoch: 4}}, want: store.ErrFenced},
-		"live owner":            {change: store.Change{Expect: store.Expect{Epoch: 5, TakeEpoch: true}}, want: store.ErrOwned},
-		"dead owner":            {change: store.Change{Expect: store.Expect{Epoch: 5, TakeEpoch: true}}, dead: true},
-		"cancel unread":         {change: store.Change{Expect: store.Expect{Epoch: 5, NoCancel: true}}, want: store.ErrCancelAsked},
-		"status not in set":     {change: store.Change{Expect: store.Expect{Epoch: 5, Statuses: []store.Status{store.Failed}}}, want: store.ErrStatus},
-		"status in set":         {change: store.Change{Expect: store.Expect{Epoch: 5, Statuses: []store.Status{store.Failed, store.Waiting}}}},
-		"status may not follow": {change: store.Change{Expect: store.Expect{Epoch: 5}, Row: &store.RowPatch{Status: to(store.Pending)}}, want: store.ErrStatus},
-	} {
-		err := sqlstore.CheckRow(&c.change, &row, !c.dead)
-		if c.want == nil {
-			require.NoError(t, err, name)
-		} else {
-			require.ErrorIs(t, err, c.want, name)
-		}
-	}
-}
-
-func TestCarriedOutLooksAtTheLastEventOrTheFirstOfACreate(t *testing.T) {
-	c := store.Change{RunID: "r", Expect: store.Expect{Epoch: 5}, Yield: true, Events: []store.Event{{Seq: 3, Sum: 30}, {Seq: 4, Sum: 40}}}
-	seq, ok := sqlstore.ReadBack(&c)
-	require.True(t, ok)
-	require.EqualValues(t, 4, seq)
-	require.True(t, sqlstore.CarriedOut(&c, 6, 40))
-	require.False(t, sqlstore.CarriedOut(&c, 5, 40), "without the yield")
-	require.False(t, sqlstore.CarriedOut(&c, 6, 41), "another event")
-
-	c = store.Change{RunID: "r", Create: &store.Run{Epoch: 9}, Events: []store.Event{{Seq: 1, Sum: 10}, {Seq: 2, Sum: 20}}}
-	seq, ok = sqlstore.ReadBack(&c)
-	require.True(t, ok)
-	require.EqualValues(t, 1, seq)
-	require.True(t, sqlstore.CarriedOut(&c, 9, 10))
-
-	_, ok = sqlstore.ReadBack(&store.Change{RunID: "r"})
-	require.False(t, ok)
-}
-
 func TestScreenFindsARunThatAppearsTwice(t *testing.T) {
 	patch := store.Change{RunID: "a", Expect: store.Expect{Epoch: 1}, Row: &store.RowPatch{}}
 	other := patch
@@ -158,37 +112,5 @@ func TestTakeClaim(t *testing.T) {
 		require.Equal(t, store.Seal("r", 77, e), e.Sum)
 		require.Same(t, e, r.Last)
 		require.NotEmpty(t, sets)
-	}
-}
-
-func TestClaimable(t *testing.T) {
-	const now = 100
-	for name, c := range map[string]struct {
-		run        store.Run
-		live       bool
-		byID, free bool // expected with and without ids
-	}{
-		"pending":               {run: store.Run{Status: store.Pending}, byID: true, free: true},
-		"pending, delayed":      {run: store.Run{Status: store.Pending, WakeAt: 101}, byID: true},
-		"pending, paused":       {run: store.Run{Status: store.Pending, Paused: true}},
-		"paused, cancel asked":  {run: store.Run{Status: store.Pending, Paused: true, CancelAsked: true}, free: true},
-		"interrupted":           {run: store.Run{Status: store.Interrupted}, byID: true, free: true},
-		"parked":                {run: store.Run{Status: store.Interrupted, Code: "definition_changed"}},
-		"not registered then":   {run: store.Run{Status: store.Interrupted, Code: store.CodeNotRegistered}, byID: true, free: true},
-		"waiting":               {run: store.Run{Status: store.Waiting}, byID: true},
-		"waiting, timer later":  {run: store.Run{Status: store.Waiting, WakeAt: 101}, byID: true},
-		"waiting, due":          {run: store.Run{Status: store.Waiting, WakeAt: 100}, byID: true, free: true},
-		"waiting, mail":         {run: store.Run{Status: store.Waiting, Inbox: 2, Seen: 1}, byID: true, free: true},
-		"waiting, cancel":       {run: store.Run{Status: store.Waiting, CancelAsked: true}, byID: true, free: true},
-		"waiting, owner lives":  {run: store.Run{Status: store.Waiting, Owner: "e", CancelAsked: true}, live: true},
-		"running, owner dead":   {run: store.Run{Status: store.Running, Owner: "e"}, byID: true},
-		"running, owner lives":  {run: store.Run{Status: store.Running, Owner: "e"}, live: true},
-		"resuming, owner dead":  {run: store.Run{Status: store.Resuming, Owner: "e"}, byID: true},
-		"completed":             {run: store.Run{Status: store.Completed}},
-		"failed":                {run: store.Run{Status: store.Failed}},
-		"cancelled, with timer": {run: store.Run{Status: store.Cancelled, WakeAt: 1}},
-	} {
-		require.Equal(t, c.byID, sqlstore.Claimable(&c.run, now, c.live, true), name+" by id")
-		require.Equal(t, c.free, sqlstore.Claimable(&c.run, now, c.live, false), name)
 	}
 }

@@ -48,13 +48,13 @@ func (d Dialect) List(f store.Filter, live []string) (*Listing, error) {
 	if f.OldestFirst {
 		compare, order = ">", "ASC"
 	}
-	if f.After != "" {
-		pos, err := parseCursor(f)
-		if err != nil {
-			return nil, err
-		}
-		at := w.bind(pos.createdAt)
-		no := w.bind(pos.no)
+	place, further, err := f.Place()
+	if err != nil {
+		return nil, err
+	}
+	if further {
+		at := w.bind(int64(place.CreatedAt))
+		no := w.bind(place.No)
 		w.conds = append(w.conds, fmt.Sprintf("(created_at, no) %s (%s, %s)", compare, at, no))
 	}
 	limit := f.Limit
@@ -69,7 +69,7 @@ func (d Dialect) List(f store.Filter, live []string) (*Listing, error) {
 
 // Next returns the cursor of the page after one that ends with last.
 func (l *Listing) Next(last *RunRow) string {
-	return formatCursor(l.filter, position{createdAt: last.CreatedAt, no: last.No})
+	return l.filter.Next(store.Place{CreatedAt: store.Time(last.CreatedAt), No: last.No})
 }
 
 var countColumns = map[string]string{

@@ -23,9 +23,9 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 	if !d.live(c.Executor, now) {
 		return nil, fmt.Errorf("store: executor %q is not live, it must beat before it claims: %w", c.Executor, store.ErrNotFound)
 	}
-	candidates := d.due(c, now)
-	if len(c.IDs) > 0 {
-		candidates = d.named(c, now)
+	candidates := d.named(&c, now)
+	if len(c.IDs) == 0 {
+		candidates = d.due(&c, now)
 	}
 	room := d.room(c.Queues)
 	var taken []store.Run
@@ -39,7 +39,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 		if len(c.IDs) == 0 && !room.take(r) {
 			continue
 		}
-		d.claim(r, c, now)
+		d.claim(r, &c, now)
 		taken = append(taken, r.view(true))
 	}
 	if len(taken) > 0 {
@@ -49,44 +49,17 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 }
 
 // claim makes c.Executor the owner of r.
-func (d *data) claim(r *run, c store.Claim, now store.Time) {
-	last := r.log.last()
-	event := store.Event{
-		Seq: last.Seq + 1, Branch: r.row.Branch, At: max(c.At, last.At),
-		Active: last.Active, Steps: last.Steps, Data: c.EventData(&r.row),
-	}
-	strikes := int32(0)
-	if r.row.Status == store.Running || r.row.Status == store.Resuming {
-		strikes = 1
-		if last.Type.Claims() {
-			strikes = r.row.Strikes + 1
-		}
-	}
-	r.row.Strikes = strikes
-	switch r.row.Status {
-	case store.Pending:
-		event.Type = store.WorkflowStarted
-		r.row.Status = store.Running
-		r.row.StartedAt = event.At
-	case store.Waiting:
-		event.Type = store.RunClaimed
-	default:
-		event.Type = store.RunResumed
-		r.row.Status = store.Resuming
-		r.row.Resumes++
-	}
-	r.row.Epoch++
-	r.row.Owner = c.Executor
-	r.row.UpdatedAt = max(r.row.UpdatedAt, now)
-	event.Sum = store.Seal(r.row.ID, last.Sum, &event)
-	r.append(&event, r.row.Epoch)
+func (d *data) claim(r *run, c *store.Claim, now store.Time) {
+	row := c.Take(&r.row, r.log.last(), now)
+	r.append(row.Last, row.Epoch)
+	r.row, r.row.Last = row, nil
 }
 
 // due returns what a Claim without IDs may take, in order.
-func (d *data) due(c store.Claim, now store.Time) []*run {
+func (d *data) due(c *store.Claim, now store.Time) []*run {
 	var due []*run
 	for r := range d.unfinished {
-		if d.isDue(r, c.Serves, now) && (r.row.Queue == "" || slices.ContainsFunc(c.Queues, func(q store.QueueLimit) bool { return q.Queue == r.row.Queue })) {
+		if c.MayTake(&r.row, now, !d.free(r, now)) {
 			due = append(due, r)
 		}
 	}
@@ -102,40 +75,15 @@ func (d *data) due(c store.Claim, now store.Time) []*run {
 	return due
 }
 
-// isDue reports whether an executor that serves these workflows could claim r
-// now, whatever its queue.
-func (d *data) isDue(r *run, serves []store.Served, now store.Time) bool {
-	row := &r.row
-	if !store.Serves(serves, row.Workflow, row.Version) || !d.free(r, now) || (row.Paused && !row.CancelAsked) {
-		return false
-	}
-	switch row.Status {
-	case store.Pending:
-		return row.WakeAt <= now
-	case store.Interrupted:
-		return !parked(row)
-	case store.Waiting:
-		return (row.WakeAt != 0 && row.WakeAt <= now) || row.Inbox > row.Seen || row.CancelAsked
-	}
-	return false
-}
-
 // named returns what a Claim with IDs may take, in the order asked for.
-func (d *data) named(c store.Claim, now store.Time) []*run {
+func (d *data) named(c *store.Claim, now store.Time) []*run {
 	var runs []*run
 	for _, id := range c.IDs {
-		r := d.runs[id]
-		if r != nil && !r.row.Status.Terminal() && !parked(&r.row) && !r.row.Paused &&
-			d.free(r, now) && store.Serves(c.Serves, r.row.Workflow, r.row.Version) {
+		if r := d.runs[id]; r != nil && c.MayTake(&r.row, now, !d.free(r, now)) {
 			runs = append(runs, r)
 		}
 	}
 	return runs
-}
-
-// parked: interrupted for a reason that only somebody from outside removes.
-func parked(r *store.Run) bool {
-	return r.Status == store.Interrupted && r.Code != "" && r.Code != store.CodeNotRegistered
 }
 
 // free reports whether r has no live owner (S20).
@@ -157,7 +105,7 @@ func (d *data) room(limits []store.QueueLimit) room {
 		return m
 	}
 	for r := range d.unfinished {
-		if _, limited := m[r.row.Queue]; limited && (r.row.Status == store.Running || r.row.Status == store.Resuming) {
+		if _, limited := m[r.row.Queue]; limited && r.row.Executing() {
 			m[r.row.Queue]--
 		}
 	}

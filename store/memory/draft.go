@@ -46,23 +46,9 @@ func (f *draft) run(id string) *draftRun {
 // change drafts all of c, or returns the reason why it is refused.
 func (f *draft) change(c *store.Change) error {
 	if c.RunID != "" {
-		if c.Create == nil {
-			if of := f.data.runs[c.RunID]; of != nil && of.did(c) {
-				return nil // S6
-			}
-			if err := f.extend(c); err != nil {
-				return err
-			}
-		} else {
-			if of := f.data.runs[c.RunID]; of != nil {
-				if of.did(c) {
-					return nil // S6
-				}
-				return &store.ExistsError{RunID: c.RunID}
-			}
-			if err := f.create(c); err != nil {
-				return err
-			}
+		done, err := f.own(c)
+		if done || err != nil {
+			return err
 		}
 	}
 	for i := range c.Start {
@@ -76,6 +62,27 @@ func (f *draft) change(c *store.Change) error {
 		}
 	}
 	return nil
+}
+
+// own drafts what c does to its own run; done says that it was done before (S6).
+func (f *draft) own(c *store.Change) (done bool, err error) {
+	of := f.data.runs[c.RunID]
+	var row *store.Run
+	var last *store.Event
+	live := false
+	if of != nil {
+		if c.Did(of.log.at(c.Mark())) {
+			return true, nil
+		}
+		row, last, live = &of.row, of.log.last(), !f.data.free(of, f.now)
+	}
+	if err := c.Check(row, last, live); err != nil {
+		return false, err
+	}
+	if c.Create != nil {
+		return false, f.create(c)
+	}
+	return false, f.extend(c)
 }
 
 func (f *draft) create(c *store.Change) error {
@@ -111,30 +118,20 @@ func (f *draft) start(s *store.Change) error {
 	return f.create(s)
 }
 
-// extend drafts a Change to a run that is there.
+// extend drafts a Change to a run that is there and allows it.
 func (f *draft) extend(c *store.Change) error {
 	r := f.run(c.RunID)
-	if r == nil {
-		return notFound(c.RunID)
-	}
-	if err := f.expect(r, c); err != nil {
-		return err
+	if c.Branch != nil && slices.ContainsFunc(r.of.branches, func(b store.Branch) bool { return b.N == c.Branch.N }) {
+		return fmt.Errorf("store: run %q has a branch %d already: %w", c.RunID, c.Branch.N, store.ErrInvalid)
 	}
 	before := r.row
 	c.Row.Apply(&r.row)
 	if c.Row != nil && c.Row.Attributes != nil {
 		r.row.Attributes = maps.Clone(c.Row.Attributes)
 	}
-	if c.Row != nil && c.Row.Status != nil {
-		to := *c.Row.Status
-		if !store.MayFollow(before.Status, to) {
-			return &store.StatusError{RunID: c.RunID, Status: before.Status, To: to}
-		}
-		// A run that failed and goes on is unfinished again.
-		if before.Status.Terminal() && !to.Terminal() {
-			if err := f.checkDedup(&r.row); err != nil {
-				return err
-			}
+	if c.Revives(&before) {
+		if err := f.checkDedup(&r.row); err != nil {
+			return err
 		}
 	}
 	r.row.Epoch = c.RowEpoch()
@@ -147,38 +144,6 @@ func (f *draft) extend(c *store.Change) error {
 	r.row.UpdatedAt = max(r.row.UpdatedAt, f.now)
 	f.record(r, c)
 	return f.hold(c)
-}
-
-// expect checks the precondition of a Change to a run that is there.
-func (f *draft) expect(r *draftRun, c *store.Change) error {
-	// S10. A Change with events that also touches the row meets both fences:
-	// they differ only after the epoch was taken without an event.
-	if r.row.Epoch != c.Expect.Epoch {
-		return fmt.Errorf("run %q: epoch %d is over, it is %d now: %w", c.RunID, c.Expect.Epoch, r.row.Epoch, store.ErrFenced)
-	}
-	if len(c.Events) > 0 {
-		if head := r.of.log.len(); head != c.Events[0].Seq-1 {
-			return fmt.Errorf("run %q: event %d does not follow event %d: %w", c.RunID, c.Events[0].Seq, head, store.ErrFenced)
-		}
-		if !c.Expect.TakeEpoch {
-			if err := fence(r.of, c); err != nil {
-				return err
-			}
-		}
-	}
-	if c.Expect.TakeEpoch && r.row.Owner != "" && f.data.live(r.row.Owner, f.now) {
-		return &store.OwnedError{RunID: c.RunID, Owner: r.row.Owner}
-	}
-	if c.Expect.NoCancel && r.row.CancelAsked {
-		return fmt.Errorf("run %q: %w", c.RunID, store.ErrCancelAsked)
-	}
-	if len(c.Expect.Statuses) > 0 && !slices.Contains(c.Expect.Statuses, r.row.Status) {
-		return &store.StatusError{RunID: c.RunID, Status: r.row.Status}
-	}
-	if c.Branch != nil && slices.ContainsFunc(r.of.branches, func(b store.Branch) bool { return b.N == c.Branch.N }) {
-		return fmt.Errorf("run %q: there is a branch %d already: %w", c.RunID, c.Branch.N, store.ErrInvalid)
-	}
-	return nil
 }
 
 // record drafts the events and the branch of c.

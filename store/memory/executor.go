@@ -71,11 +71,12 @@ func (d *data) look(p *store.Pulse, e store.Executor, now store.Time) {
 		if owned && row.Inbox > row.Seen {
 			mail = append(mail, r)
 		}
-		claimable := free && !row.Paused && !parked(row) && store.Serves(e.Serves, row.Workflow, row.Version)
+		served := free && store.Serves(e.Serves, row.Workflow, row.Version)
+		claimable := served && row.Claimable()
 		if row.WakeAt > now && (owned || claimable) && (p.Next == 0 || row.WakeAt < p.Next) {
 			p.Next = row.WakeAt
 		}
-		p.Due = p.Due || d.isDue(r, e.Serves, now)
+		p.Due = p.Due || served && row.Due(now)
 	}
 	slices.SortFunc(mail, func(a, b *run) int { return cmp.Compare(a.no, b.no) })
 	for _, r := range mail {

@@ -29,20 +29,6 @@ func (r *run) has(m *store.Message) bool {
 	return ok
 }
 
-// did reports whether c was carried out on this run already (S6). Of a Create
-// the first event decides, else the last.
-func (r *run) did(c *store.Change) bool {
-	if len(c.Events) == 0 {
-		return false
-	}
-	i := len(c.Events) - 1
-	if c.Create != nil {
-		i = 0
-	}
-	e := r.log.at(c.Events[i].Seq)
-	return e != nil && e.Epoch == c.EventEpoch(i) && e.Sum == c.Events[i].Sum
-}
-
 // append copies e to the end of the log.
 func (r *run) append(e *store.Event, epoch int64) {
 	kept := *e

@@ -229,7 +229,7 @@ func (c *claiming) transact(w *wire, k candidate) (*store.Run, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !sqlstore.Claimable(run, now, live, len(c.claim.IDs) > 0) || !store.Serves(c.claim.Serves, run.Workflow, run.Version) {
+		if !c.claim.MayTake(run, now, live) {
 			return nil, nil
 		}
 		event, _ := sqlstore.TakeClaim(run, c.claim, now)
@@ -241,7 +241,6 @@ func (c *claiming) transact(w *wire, k candidate) (*store.Run, error) {
 		if n == 0 {
 			continue // the owner before appended meanwhile: look at the log again
 		}
-		run.UpdatedAt = now
 		var a [24]array
 		addPatched(&a, k.no, run, attributes)
 		if _, err := w.exec("update_runs", values(a[:])...); err != nil {

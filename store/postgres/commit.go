@@ -275,10 +275,9 @@ func (s *Store) readBack(q querier, members []*member) error {
 	}
 	var ords, ids, seqs array
 	for i, m := range members {
-		seq, _ := sqlstore.ReadBack(m.c) // every member here has events
 		ords.int(int64(i))
 		ids.text(m.c.RunID)
-		seqs.int(seq)
+		seqs.int(m.c.Mark()) // every member here has events
 	}
 	return q.query("read_back", func(r []driverValue) error {
 		m := members[r[0].(int64)]
@@ -288,7 +287,7 @@ func (s *Store) readBack(q querier, members []*member) error {
 		case !exists:
 			s.numbers.forget(m.c.RunID)
 			m.decide(sqlstore.NotFound(m.c.RunID))
-		case there && sqlstore.CarriedOut(m.c, epoch, uint32(r[3].(int64))):
+		case there && m.c.Did(&store.Event{Seq: m.c.Mark(), Epoch: epoch, Sum: uint32(r[3].(int64))}):
 			m.decide(nil)
 		case m.no != no && m.renewed < 2:
 			m.no = no

@@ -148,11 +148,11 @@ func (t *trial) extend(m *member) error {
 		return sqlstore.NotFound(c.RunID)
 	}
 	m.no = r.no
-	if err := sqlstore.CheckRow(c, &r.run, r.run.Owner != "" && c.Expect.TakeEpoch && t.live(r.run.Owner)); err != nil {
+	if err := c.Check(&r.run, nil, r.run.Owner != "" && c.Expect.TakeEpoch && t.live(r.run.Owner)); err != nil {
 		return err
 	}
 	before := r.run
-	revives := sqlstore.Revives(c, &r.run)
+	revives := c.Revives(&r.run)
 	if c.Row != nil {
 		c.Row.Apply(&r.run)
 		r.run.Reason = mended(r.run.Reason)

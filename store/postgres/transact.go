@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -163,7 +162,7 @@ func (s *Store) readDedup(q querier, d *draft, members []*member) error {
 			run := c.Create
 			if run == nil {
 				r := d.rows[c.RunID]
-				if r == nil || !sqlstore.Revives(c, &r.run) {
+				if r == nil || !c.Revives(&r.run) {
 					continue
 				}
 				run = &r.run

@@ -161,9 +161,9 @@ func (t *tx) appendAll(c *store.Change, no int64, first int) error {
 // verdict decides about a Change that was refused for reason: if it was carried
 // out before, it is done (S6).
 func (t *tx) verdict(c *store.Change, no int64, reason error) (done bool, refused, err error) {
-	if seq, ok := sqlstore.ReadBack(c); ok {
+	if seq := c.Mark(); seq != 0 {
 		err = t.query(t.s.q.eventFence, func(row *cells) error {
-			done = sqlstore.CarriedOut(c, row.int(), uint32(row.int()))
+			done = c.Did(&store.Event{Seq: seq, Epoch: row.int(), Sum: uint32(row.int())})
 			return nil
 		}, place(no, seq))
 		if done || err != nil {
@@ -260,10 +260,10 @@ func (t *tx) extend(c *store.Change) (done bool, refused, err error) {
 			return false, nil, err
 		}
 	}
-	if refused := sqlstore.CheckRow(c, &h.row, live); refused != nil {
+	if refused := c.Check(&h.row, nil, live); refused != nil {
 		return t.refuse(c, h, refused)
 	}
-	if sqlstore.Revives(c, &h.row) {
+	if c.Revives(&h.row) {
 		revived := h.row
 		revived.Status = *c.Row.Status
 		if refused, err := t.unique(&revived); refused != nil || err != nil {

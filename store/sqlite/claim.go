@@ -69,7 +69,7 @@ func (cl *claiming) named() error {
 		if !ok {
 			continue
 		}
-		if err := cl.claim(row, true); err != nil {
+		if err := cl.claim(row); err != nil {
 			return err
 		}
 	}
@@ -166,7 +166,7 @@ func (cl *claiming) level(lanes []lane) error {
 		if limited {
 			cl.room[h.lane.queue] = room - 1
 		}
-		if err := cl.claim(row, false); err != nil {
+		if err := cl.claim(row); err != nil {
 			return err
 		}
 	}
@@ -182,9 +182,9 @@ func (t *tx) row(q *query, key any) (row sqlstore.RunRow, ok bool, err error) {
 }
 
 // claim takes one run, if it is free for this executor.
-func (cl *claiming) claim(row sqlstore.RunRow, byID bool) (err error) {
+func (cl *claiming) claim(row sqlstore.RunRow) (err error) {
 	r := row.Run()
-	if !sqlstore.Claimable(&r, cl.now, cl.live[r.Owner], byID) || !store.Serves(cl.c.Serves, r.Workflow, r.Version) {
+	if !cl.c.MayTake(&r, cl.now, cl.live[r.Owner]) {
 		return nil
 	}
 	if r.Last, err = cl.last(row.No); err != nil {
