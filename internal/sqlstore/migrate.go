@@ -65,9 +65,17 @@ func ReadMigrations(fsys fs.FS, dir string, rename func(string) string) ([]Migra
 // Migrator brings a database to the newest schema this program knows.
 type Migrator struct {
 	Migrations []Migration
-	// Exclude is run first in the transaction, so that two processes do not
-	// migrate at once; empty where beginning a transaction does that already.
+	// Unlimited is run first in the transaction: it lifts the time limits that
+	// the database sets for others. Empty: there are none.
+	Unlimited string
+	// Exclude is run next, so that two processes do not migrate at once; empty
+	// where beginning a transaction does that already.
 	Exclude string
+	// Lock keeps everybody else from writing until the transaction ends, in the
+	// order in which their transactions take their locks, so that no step takes
+	// a lock out of turn. It is called before the backup and the steps of a
+	// database that has a schema. nil: beginning a transaction does that already.
+	Lock func(ctx context.Context, tx *sqlx.Tx) error
 	// Exists selects whether the version table is there (one boolean or 0/1).
 	Exists string
 	// Create makes the version table. Version selects the highest version in
@@ -77,9 +85,7 @@ type Migrator struct {
 	// backup. It is asked where a schema is. Empty: nothing ever is.
 	Filled string
 	// Backup copies the database, within the transaction and before its first
-	// step, and returns the name of the copy. The steps see what was copied:
-	// nobody may write between the copy and the end of the transaction. nil: no
-	// backups.
+	// step, and returns the name of the copy. nil: no backups.
 	Backup func(ctx context.Context, tx *sqlx.Tx, from int) (string, error)
 	// Tx is how the transaction is begun; nil: as the driver does by itself.
 	Tx *sql.TxOptions
@@ -204,6 +210,11 @@ func (m *Migrator) Run(ctx context.Context, db *sqlx.DB) (done store.Migration, 
 }
 
 func (m *Migrator) apply(ctx context.Context, tx *sqlx.Tx, done *store.Migration) (err error) {
+	if m.Unlimited != "" {
+		if _, err := tx.ExecContext(ctx, m.Unlimited); err != nil {
+			return fmt.Errorf("sqlstore: lift time limits: %w", err)
+		}
+	}
 	if m.Exclude != "" {
 		if _, err := tx.ExecContext(ctx, m.Exclude); err != nil {
 			return fmt.Errorf("sqlstore: wait for other migrations: %w", err)
@@ -215,6 +226,11 @@ func (m *Migrator) apply(ctx context.Context, tx *sqlx.Tx, done *store.Migration
 	}
 	if err != nil || done.From == m.Latest() {
 		return err
+	}
+	if m.Lock != nil && done.From > 0 {
+		if err := m.Lock(ctx, tx); err != nil {
+			return fmt.Errorf("sqlstore: lock the tables for the migration from version %d to %d, which was not begun: %w", done.From, m.Latest(), err)
+		}
 	}
 	worth, err := m.worthABackup(ctx, tx, done.From)
 	if err != nil {

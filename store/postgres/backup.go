@@ -15,11 +15,6 @@ import (
 
 var _ store.Backuper = (*Store)(nil)
 
-// lockPatience is how long a backup or a restore waits for a lock on our tables,
-// with all who want to write waiting behind it, before it lets them pass and
-// begins again.
-const lockPatience = "SET LOCAL lock_timeout = '5s'"
-
 // Backup implements store.Backuper: it creates the schema to and copies our
 // tables into it, without their indexes. All is read at one moment, and nobody
 // is held up. The copy lies in the same database, so it guards against what a
@@ -29,7 +24,12 @@ func (s *Store) Backup(ctx context.Context, to string) error {
 	if err := checkSchemaName(to); err != nil {
 		return err
 	}
-	err := s.snapshot(ctx, false, func(tx *sqlx.Tx) error { return s.copyTables(ctx, tx, to) })
+	err := s.snapshot(ctx, false, func(tx *sqlx.Tx) error {
+		if err := s.unlimited(ctx, tx); err != nil {
+			return err
+		}
+		return s.copyTables(ctx, tx, to)
+	})
 	if err == nil || errors.Is(err, store.ErrInvalid) {
 		return err
 	}
@@ -43,13 +43,17 @@ func checkSchemaName(name string) error {
 	return nil
 }
 
+// unlimited frees a transaction from the time limits that the role or the
+// database sets: a copy of all that was ever kept takes as long as it takes.
+func (s *Store) unlimited(ctx context.Context, tx *sqlx.Tx) error {
+	_, err := tx.ExecContext(ctx, s.sql.Text("no_time_limits"))
+	return err
+}
+
 // copyBeforeMigration makes the backup of a migration, in its transaction: so
-// the two happen together or not at all. Nobody else writes from here on to the
-// end of the transaction, so that the copy is of what the steps begin with.
+// the two happen together or not at all. Our tables are locked by then, so that
+// the copy is of what the steps begin with.
 func (s *Store) copyBeforeMigration(ctx context.Context, tx *sqlx.Tx, version int) (string, error) {
-	if err := s.lockTables(ctx, tx, "EXCLUSIVE"); err != nil {
-		return "", err
-	}
 	to := copySchema("backup", s.schema, version, time.Now())
 	return to, s.copyTables(ctx, tx, to)
 }
@@ -66,15 +70,15 @@ func in(schema, name string) string {
 	return pq.QuoteIdentifier(schema) + "." + pq.QuoteIdentifier(name)
 }
 
-// relations lists what is ours in a schema: the tables, that of the runs first,
-// then the views.
+// relations lists what is ours in a schema: the tables, in the order in which
+// transactions lock them, then the views.
 func (s *Store) relations(ctx context.Context, tx *sqlx.Tx, schema string) (all []relation, err error) {
 	err = tx.SelectContext(ctx, &all, s.sql.Text("relations"), schema)
 	return all, err
 }
 
-// lockTables locks our tables, if there are any: that of the runs first, as
-// every transaction of ours does.
+// lockTables locks our tables, if there are any, in the order in which every
+// transaction of ours does.
 func (s *Store) lockTables(ctx context.Context, tx *sqlx.Tx, mode string) error {
 	all, err := s.relations(ctx, tx, s.schema)
 	if err != nil {
@@ -89,7 +93,7 @@ func (s *Store) lockTables(ctx context.Context, tx *sqlx.Tx, mode string) error 
 	if len(tables) == 0 {
 		return nil
 	}
-	if _, err := tx.ExecContext(ctx, lockPatience); err != nil {
+	if _, err := tx.ExecContext(ctx, fmt.Sprintf("SET LOCAL lock_timeout = %d", lockFor.Milliseconds())); err != nil {
 		return err
 	}
 	_, err = tx.ExecContext(ctx, "LOCK TABLE "+strings.Join(tables, ", ")+" IN "+mode+" MODE")

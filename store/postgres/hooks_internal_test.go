@@ -36,3 +36,23 @@ var Present = func() int {
 	}
 	return len(steps)
 }()
+
+// Texts returns every statement and migration as it is used in a schema, by name.
+func Texts(schema string) map[string]string {
+	texts := map[string]string{}
+	statements, err := sqlstore.ReadStatements(statementFiles, "sql", qualified(schema))
+	if err != nil {
+		panic(err)
+	}
+	for name, st := range statements {
+		texts[name] = st.SQL
+	}
+	steps, err := sqlstore.ReadMigrations(migrationFiles, "migrations", qualified(schema))
+	if err != nil {
+		panic(err)
+	}
+	for _, m := range steps {
+		texts[m.Name] = m.SQL
+	}
+	return texts
+}

@@ -37,27 +37,25 @@ func (sc *Schema) Restore(ctx context.Context, from string) (kept string, err er
 	if err := s.createSchema(ctx); err != nil {
 		return "", err
 	}
-	for try := 0; ; try++ {
-		err := s.within(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted}, func(tx *sqlx.Tx) error {
+	err = s.alone(ctx, func() error {
+		return s.within(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted}, func(tx *sqlx.Tx) error {
 			kept, err = s.restore(ctx, tx, from)
 			return err
 		})
-		if err == nil {
-			return kept, nil
-		}
-		if try == 5 || faultOf(err) != faultRetry {
-			if errors.Is(err, store.ErrInvalid) || errors.Is(err, store.ErrSchema) || errors.Is(err, store.ErrOwned) {
-				return "", err
-			}
-			return "", described("restore from schema "+from, err)
-		}
-		if err := pause(ctx, s.closing, jitter(try)); err != nil {
-			return "", err
-		}
+	})
+	switch {
+	case err == nil:
+		return kept, nil
+	case errors.Is(err, store.ErrInvalid), errors.Is(err, store.ErrSchema), errors.Is(err, store.ErrOwned):
+		return "", err
 	}
+	return "", described("restore from schema "+from, err)
 }
 
 func (s *Store) restore(ctx context.Context, tx *sqlx.Tx, from string) (kept string, err error) {
+	if err := s.unlimited(ctx, tx); err != nil {
+		return "", err
+	}
 	if _, err := tx.ExecContext(ctx, s.migrations.Exclude); err != nil {
 		return "", err
 	}

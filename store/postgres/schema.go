@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"time"
 
+	"github.com/jmoiron/sqlx"
 	"github.com/lib/pq"
 
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
@@ -25,11 +27,25 @@ var migrationFiles embed.FS
 // are always in their table's schema.
 var tableNames = regexp.MustCompile(`\bdurable_(?:runs|events|branches|inbox|attributes|holds|executors|queues|schema|history)\b`)
 
-// qualified returns a rename that puts the schema before every table.
+// What qualified looks at: the argument of to_regclass, which is a name in a
+// text; comments, texts and quoted names, which it leaves alone; and names.
+var namesInSQL = regexp.MustCompile(`to_regclass\('durable_\w+'\)|--[^\n]*|'(?:[^']|'')*'|"(?:[^"]|"")*"|` + tableNames.String())
+
+// qualified returns a rename that puts the schema before every table. What
+// stands between quotes is a value, and stays: in `relname = 'durable_runs'` no
+// schema belongs.
 func qualified(schema string) func(string) string {
 	prefix := pq.QuoteIdentifier(schema) + "."
 	return func(sql string) string {
-		return tableNames.ReplaceAllStringFunc(sql, func(table string) string { return prefix + table })
+		return namesInSQL.ReplaceAllStringFunc(sql, func(part string) string {
+			if name, ok := strings.CutPrefix(part, "to_regclass('"); ok {
+				return "to_regclass(" + pq.QuoteLiteral(prefix+strings.TrimSuffix(name, "')")) + ")"
+			}
+			if strings.HasPrefix(part, "durable_") {
+				return prefix + part
+			}
+			return part
+		})
 	}
 }
 
@@ -96,11 +112,13 @@ func (s *Store) locate(ctx context.Context, o Options) error {
 		Migrations: steps,
 		Exists:     s.sql.Text("schema_exists"),
 		Exclude:    s.sql.Text("schema_exclude"),
+		Unlimited:  s.sql.Text("no_time_limits"),
+		Lock:       func(ctx context.Context, tx *sqlx.Tx) error { return s.lockTables(ctx, tx, "EXCLUSIVE") },
 		Create:     s.sql.Text("schema_create"),
 		Version:    s.sql.Text("schema_version"),
 		Record:     s.sql.Text("schema_record"),
 		Filled:     s.sql.Text("schema_filled"),
-		// A backup must see what was committed while it waited for its locks.
+		// The steps must see what was committed while they waited for their locks.
 		Tx:  &sql.TxOptions{Isolation: sql.LevelReadCommitted},
 		Now: func() store.Time { return store.TimeOf(time.Now()) },
 	}
@@ -132,22 +150,58 @@ func (s *Store) createSchema(ctx context.Context) error {
 	return fmt.Errorf("postgres: create schema %q: %w", s.schema, err)
 }
 
-// migrate brings the schema up to date. Sessions that hold locks of ours make it
-// begin again, so that it never waits with others behind it for long.
-func (s *Store) migrate(ctx context.Context) (store.Migration, error) {
+// migrate brings the schema up to date.
+func (s *Store) migrate(ctx context.Context) (m store.Migration, err error) {
+	err = s.alone(ctx, func() (err error) {
+		m, err = s.migrations.Run(ctx, s.db)
+		return err
+	})
+	if err != nil {
+		return m, fmt.Errorf("postgres: %w", err)
+	}
+	return m, nil
+}
+
+// lockFor is how long a migration or a restore waits for the locks on our
+// tables. All who want to write wait behind it for as long; then it lets them
+// pass, and begins again, until aloneWithin is over.
+const (
+	lockFor     = 250 * time.Millisecond
+	aloneWithin = time.Minute
+)
+
+// alone runs f, a transaction that needs our tables for itself, until it gets
+// them.
+func (s *Store) alone(ctx context.Context, f func() error) error {
+	start := time.Now()
 	for try := 0; ; try++ {
-		m, err := s.migrations.Run(ctx, s.db)
+		err := f()
 		if err == nil {
-			return m, nil
+			return nil
 		}
-		f := faultOf(err)
-		if try == 5 || (f != faultRetry && f != faultConflict && !duplicateTable(err)) {
-			return m, fmt.Errorf("postgres: %w", err)
+		fault := faultOf(err)
+		switch {
+		case fault == faultRetry && time.Since(start) > aloneWithin:
+			return fmt.Errorf("our tables were in use for %v: end the transactions that hold locks on them%s and try again: %w", aloneWithin, s.holders(ctx), err)
+		case fault != faultRetry && (try == 5 || (fault != faultConflict && !duplicateTable(err))):
+			return err
 		}
-		if err := pause(ctx, s.closing, jitter(try)); err != nil {
-			return m, err
+		if err := pause(ctx, s.closing, lockFor/2+jitter(try)); err != nil {
+			return err
 		}
 	}
+}
+
+// holders names the oldest transactions that hold locks on our tables; empty
+// where nobody may say, or none does.
+func (s *Store) holders(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	var list []string
+	if err := s.db.SelectContext(ctx, &list, s.sql.Text("lock_holders"), s.schema); err != nil || len(list) == 0 {
+		return ""
+	}
+	return " (" + strings.Join(list, ", ") + ")"
 }
 
 // Dialect of listings.

@@ -26,10 +26,27 @@ SELECT EXISTS (SELECT 1 FROM durable_runs)
 SELECT id FROM durable_executors WHERE beat_at + lease > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint ORDER BY id
 
 -- name: relations (own)
--- What is ours in a schema, by its name: of any version of the program.
+-- What is ours in a schema, by its name: of any version of the program. The
+-- tables come in the order in which transactions lock them: a claim begins with
+-- its queue, everything else with the run, and only then is the log written.
 SELECT c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v') AND c.relname LIKE 'durable\_%'
-ORDER BY c.relkind = 'v', c.relname <> 'durable_runs', c.relname
+ORDER BY c.relkind = 'v', c.relname <> 'durable_queues', c.relname <> 'durable_runs', c.relname
+
+-- name: no_time_limits (own)
+-- Of those a server may have, whatever its version.
+SELECT set_config(name, '0', true) FROM pg_settings
+WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')
+
+-- name: lock_holders (own)
+-- Sessions that hold locks on our tables, the oldest transaction first.
+SELECT format('process %s, %s, in a transaction for %s s', a.pid, coalesce(nullif(a.application_name, ''), 'no name'),
+              extract(epoch FROM clock_timestamp() - a.xact_start)::bigint)
+FROM pg_stat_activity a
+WHERE a.xact_start IS NOT NULL AND a.pid <> pg_backend_pid() AND a.pid IN (
+  SELECT l.pid FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
+  WHERE l.granted AND n.nspname = $1 AND c.relname LIKE 'durable\_%')
+ORDER BY a.xact_start LIMIT 3
 
 -- name: columns_of (own)
 -- The columns of a table that hold what was written: not those the server works
