@@ -53,8 +53,10 @@ func Serves(served []Served, workflow, version string) bool {
 // Pulse is what a beat brings back.
 type Pulse struct {
 	Now Time // the store's clock during the beat
-	// Next is the earliest WakeAt in the future among runs that this executor
-	// owns or could claim; 0: none.
+	// Next is when to beat again at the latest: the earliest WakeAt in the future
+	// among runs that this executor owns or could claim or, where a store with
+	// Presence has doubts whether an owner is gone, the time from which it knows;
+	// 0: none.
 	Next Time
 	// Due reports that a run which this executor could claim is due now.
 	Due bool

@@ -20,6 +20,9 @@ type census struct {
 	rows []sqlstore.ExecutorRow // oldest first
 	live map[string]bool
 	gone []string // own runs and are not live
+	// wait is how long until it can be told whether executors that own runs are
+	// gone; 0: nothing is in doubt.
+	wait time.Duration
 }
 
 func (c *census) isLive(id string) bool { return c.live[id] }
@@ -44,15 +47,14 @@ func (s *Store) census(q querier) (*census, error) {
 		name = "executors"
 	}
 	c := &census{live: map[string]bool{}}
-	var up store.Time
-	var held map[int64]bool
+	l := look{began: time.Now()}
 	var owners string
 	err := q.query(name, func(v []driverValue) error {
 		sc := scanner{v: v}
-		c.now, up = store.Time(sc.int()), store.Time(sc.int())
+		c.now, l.up = store.Time(sc.int()), store.Time(sc.int())
 		locks := sc.text()
-		if held == nil {
-			held = lockKeys(locks)
+		if l.held == nil {
+			l.held = lockKeys(locks)
 		}
 		owners = sc.text()
 		if v[4] == nil {
@@ -67,13 +69,23 @@ func (s *Store) census(q querier) (*census, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range c.rows {
-		r := &c.rows[i]
-		c.live[r.ID] = r.Leased(c.now) && !(s.PresenceKind() != "" && gone(r, held, up, c.now))
-	}
 	if err := json.Unmarshal([]byte(owners), &c.gone); err != nil {
 		return nil, fmt.Errorf("postgres: list of owners: %w", err)
 	}
+	l.answers = time.Now()
+	for i := range c.rows {
+		r := &c.rows[i]
+		c.live[r.ID] = r.Leased(c.now)
+		if !c.live[r.ID] || s.PresenceKind() == "" {
+			continue
+		}
+		gone, wait := s.suspects.gone(r, l, c.now)
+		c.live[r.ID] = !gone
+		if wait > 0 && slices.Contains(c.gone, r.ID) && (c.wait == 0 || wait < c.wait) {
+			c.wait = wait
+		}
+	}
+	s.suspects.keep(c.rows)
 	c.gone = slices.DeleteFunc(c.gone, c.isLive)
 	return c, nil
 }
@@ -184,6 +196,9 @@ func (s *Store) look(w *wire, p *store.Pulse, e store.Executor) error {
 		return nil
 	}, int64(all.now), all.free(), workflows, versions, owner)
 	p.Gone = all.gone // sorted by the index
+	if again := p.Now.Add(all.wait); all.wait > 0 && (p.Next == 0 || again < p.Next) {
+		p.Next = again
+	}
 	return err
 }
 

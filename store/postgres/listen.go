@@ -40,6 +40,8 @@ type listener struct {
 	locks map[string]*sessionLock
 }
 
+func newKey() int64 { return rand.Int64N(1<<31-1) + 1 }
+
 // sessionLock is the lock of one executor.
 type sessionLock struct {
 	key  int64
@@ -151,6 +153,7 @@ func (l *listener) connected(conn *pq.ListenerConn) error {
 	}
 	l.up = store.Time(up)
 	for id, lock := range l.locks {
+		lock.key = newKey() // so that its record changes, which proves that it lives
 		if !l.lock(lock) {
 			continue
 		}
@@ -162,12 +165,32 @@ func (l *listener) connected(conn *pq.ListenerConn) error {
 	return nil
 }
 
+// disconnected says in the records of the executors that they have no lock, so
+// that nobody takes the one that came free for a sign of death.
 func (l *listener) disconnected() {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.conn = nil
-	for _, lock := range l.locks {
+	var ids []string
+	for id, lock := range l.locks {
 		lock.held = false
+		ids = append(ids, id)
+	}
+	l.mu.Unlock()
+	select {
+	case <-l.store.closing:
+		return // whoever did not leave is gone, and others may know
+	default:
+	}
+	if l.store.PresenceKind() == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), silence/2)
+	defer cancel()
+	for _, id := range ids {
+		// Where this fails, the database cannot be reached, and the next beat fails too.
+		if _, err := l.store.db.ExecContext(ctx, l.store.sql.Text("set_presence"), id, ""); err != nil {
+			return
+		}
 	}
 }
 
@@ -198,7 +221,7 @@ func (l *listener) present(executor string) string {
 	defer l.mu.Unlock()
 	lock := l.locks[executor]
 	if lock == nil {
-		lock = &sessionLock{key: rand.Int64N(1<<31-1) + 1}
+		lock = &sessionLock{key: newKey()}
 		l.locks[executor] = lock
 	}
 	if !l.lock(lock) {

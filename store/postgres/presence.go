@@ -3,6 +3,7 @@ package postgres
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,8 +16,10 @@ import (
 // lockClass is the first half of the key of every presence lock.
 const lockClass = 1146440258
 
-// silence is how long an executor whose lock is free must have been quiet
-// before that is believed on another machine.
+// silence is how long an executor must have been quiet, and how far two looks
+// that found its lock free must be apart, before that is believed on another
+// machine. One look proves nothing: whoever lost the connection that holds the
+// lock is about to connect again, and says within that time that it has no lock.
 const silence = 2 * time.Second
 
 // presence is what an executor leaves in its record, so that others can tell
@@ -64,20 +67,64 @@ func parsePresence(text string) (p presence) {
 	return p
 }
 
-// gone reports whether the executor of r is gone for certain.
+// suspicions are the executors of which this handle has seen the lock free.
+type suspicions struct {
+	mu   sync.Mutex
+	list map[string]suspicion // by executor
+}
+
+type suspicion struct {
+	presence string // what its record said, and
+	beatAt   int64  // when it had beaten: a change of either proves that it lives
+	since    time.Time
+}
+
+// look is what was seen of the server's locks.
+type look struct {
+	held           map[int64]bool
+	up             store.Time // start of the server
+	began, answers time.Time  // of the look, by this process's clock
+}
+
+// gone reports whether the executor of r is gone for certain. Where that is not
+// decided yet, wait is how long until another look decides it; 0: there is no
+// suspicion.
 //
 // A free lock tells only about the life of the server it was taken in: after a
 // restart all locks are free until their owners have connected again. A process
 // that does not exist tells by itself.
-func gone(r *sqlstore.ExecutorRow, held map[int64]bool, up, now store.Time) bool {
+func (s *suspicions) gone(r *sqlstore.ExecutorRow, l look, now store.Time) (gone bool, wait time.Duration) {
 	p := parsePresence(r.Presence)
-	if p.lock == 0 || held[p.lock] {
-		return false
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p.lock == 0 || l.held[p.lock] || p.up != l.up {
+		delete(s.list, r.ID)
+		return p.lock != 0 && !l.held[p.lock] && dead(p.process, thisProcess()), 0
 	}
 	if dead(p.process, thisProcess()) {
-		return true
+		return true, 0
 	}
-	return p.up == up && now.Sub(store.Time(r.BeatAt)) >= silence
+	first, ok := s.list[r.ID]
+	if !ok || first.presence != r.Presence || first.beatAt != r.BeatAt {
+		if s.list == nil {
+			s.list = map[string]suspicion{}
+		}
+		first = suspicion{presence: r.Presence, beatAt: r.BeatAt, since: l.answers}
+		s.list[r.ID] = first
+	}
+	wait = max(silence-l.began.Sub(first.since), silence-now.Sub(store.Time(r.BeatAt)))
+	return wait <= 0, max(wait, 0)
+}
+
+// keep forgets all but these, which are registered.
+func (s *suspicions) keep(rows []sqlstore.ExecutorRow) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id := range s.list {
+		if !slices.ContainsFunc(rows, func(r sqlstore.ExecutorRow) bool { return r.ID == id }) {
+			delete(s.list, id)
+		}
+	}
 }
 
 // dead reports whether p, looked at from the process here, does not exist any

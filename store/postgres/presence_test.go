@@ -57,16 +57,24 @@ func TestChildOwnsARun(t *testing.T) {
 	select {}
 }
 
-func TestAKilledProcessLosesItsRunsAtOnce(t *testing.T) {
-	dsn := pgtest.DSN(t)
+// startChild starts a process whose executor "child" owns run "r".
+func startChild(t *testing.T, dsn string) *exec.Cmd {
+	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestChildOwnsARun$")
 	cmd.Env = append(os.Environ(), envChild+"="+dsn)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
 	in := bufio.NewScanner(out)
 	for in.Scan() && in.Text() != "owned" {
 	}
+	return cmd
+}
+
+func TestAKilledProcessLosesItsRunsAtOnce(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	cmd := startChild(t, dsn)
 	s := open(t, dsn)
 	me := executor("me", time.Minute)
 	require.Empty(t, beat(t, s, me).Gone)

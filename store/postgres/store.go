@@ -36,6 +36,7 @@ type Store struct {
 	notices      *notices
 	listener     *listener // nil: there is no way to listen
 	claims       unsettled
+	suspects     suspicions
 
 	counts struct{ statements, reads, commits atomic.Int64 }
 
