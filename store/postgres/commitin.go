@@ -53,6 +53,15 @@ func (s *Store) commitIn(q querier, m *member) error {
 	if err != nil {
 		return err
 	}
+	if len(m.c.Events) > 0 {
+		// What was carried out already is done (S6). It is found before anything
+		// is written, since only the user can take back what was. Nobody else
+		// can carry it out from here on: the row is locked.
+		done, err := s.carriedOut(q, m)
+		if err != nil || done {
+			return err
+		}
+	}
 	if len(refused) > 0 {
 		if err := s.judge(q, refused); err != nil {
 			return err
@@ -68,13 +77,9 @@ func (s *Store) commitIn(q querier, m *member) error {
 		if err := s.readBack(q, left); err != nil {
 			return err
 		}
-		if !m.decided {
+		// A plain checkpoint locks no row: it may just have been carried out.
+		if !m.decided || (m.err == nil && !m.c.Plain()) {
 			m.decide(sqlstore.FencedAt(m.c))
-		}
-		// A Change that was carried out before (S6) has no more to do, but what
-		// the draft wrote beside its events must go: the user rolls back.
-		if m.err == nil && !m.c.Plain() {
-			return fmt.Errorf("the change was carried out already: %w", store.ErrUnknown)
 		}
 		return nil
 	}
@@ -83,10 +88,22 @@ func (s *Store) commitIn(q querier, m *member) error {
 		return nil
 	}
 	// Delivered when the user commits, and not if he does not.
-	for _, payload := range s.notices.payloads(d.tell) {
+	for _, payload := range payloads(inTx, d.tell) {
 		if err := q.query("notify_in_tx", func([]driverValue) error { return nil }, s.notices.channel(), payload); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// carriedOut decides m if its last event stands in the log.
+func (s *Store) carriedOut(q querier, m *member) (done bool, err error) {
+	probe := &member{c: m.c, no: m.no}
+	if err := s.readBack(q, []*member{probe}); err != nil {
+		return false, err
+	}
+	if done = probe.decided && probe.err == nil; done {
+		m.decide(nil)
+	}
+	return done, nil
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -21,9 +22,15 @@ type draft struct {
 	holds map[string]string    // exclusive keys and their holders
 	inbox map[messageKey]bool  // messages that were delivered before
 	tell  []string             // runs somebody may wait for
+
+	branches map[branchKey]bool // that the runs have
 }
 
 type (
+	branchKey struct {
+		no int64
+		n  int32
+	}
 	dedupKey   struct{ queue, dedup string }
 	messageKey struct {
 		to   string
@@ -150,6 +157,9 @@ func (t *trial) extend(m *member) error {
 	m.no = r.no
 	if err := c.Check(&r.run, nil, r.run.Owner != "" && c.Expect.TakeEpoch && t.live(r.run.Owner)); err != nil {
 		return err
+	}
+	if c.Branch != nil && t.branches[branchKey{r.no, c.Branch.N}] {
+		return fmt.Errorf("postgres: run %q: there is a branch %d already: %w", c.RunID, c.Branch.N, store.ErrInvalid)
 	}
 	before := r.run
 	revives := c.Revives(&r.run)

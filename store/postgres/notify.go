@@ -146,7 +146,7 @@ func (n *notices) flush(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	for _, payload := range n.payloads(ids) {
+	for _, payload := range payloads(n.handle, ids) {
 		n.store.count("notify")
 		// What cannot be told is found by the others at their next beat. That
 		// database/sql may send it twice does no harm.
@@ -161,10 +161,14 @@ func (n *notices) channel() string {
 	return fmt.Sprintf("durable_%08x", crc32.ChecksumIEEE([]byte(n.store.schema)))
 }
 
+// inTx stands in the place of a handle in the messages of a user's transaction:
+// they are news to the handle that sent them, too, and only once it commits.
+const inTx = "tx"
+
 // payloads puts run ids into as few messages as possible. No ids mean all.
-func (n *notices) payloads(ids []string) []string {
+func payloads(handle string, ids []string) []string {
 	if len(ids) == 0 {
-		return []string{n.handle + " *"}
+		return []string{handle + " *"}
 	}
 	var list []string
 	var b strings.Builder
@@ -180,14 +184,14 @@ func (n *notices) payloads(ids []string) []string {
 			b.Reset()
 		}
 		if b.Len() == 0 {
-			b.WriteString(n.handle + " ")
+			b.WriteString(handle + " ")
 		} else {
 			b.WriteByte(',')
 		}
 		b.WriteString(id)
 	}
 	if list = append(list, b.String()); len(list) > 4 {
-		return []string{n.handle + " *"}
+		return []string{handle + " *"}
 	}
 	return list
 }

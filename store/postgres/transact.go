@@ -59,7 +59,8 @@ func (s *Store) transact(w *wire, members []*member) error {
 func (s *Store) plan(q querier, members []*member) (d *draft, refused map[*member]error, err error) {
 	d = &draft{
 		rows: map[string]*draftRow{}, dedup: map[dedupKey]string{}, holds: map[string]string{}, inbox: map[messageKey]bool{},
-		live: func(string) bool { return true }, // until somebody looked
+		branches: map[branchKey]bool{},
+		live:     func(string) bool { return true }, // until somebody looked
 	}
 	if err := s.lockRows(q, d, members); err != nil {
 		return nil, nil, err
@@ -71,6 +72,9 @@ func (s *Store) plan(q querier, members []*member) (d *draft, refused map[*membe
 		return nil, nil, err
 	}
 	if err := s.readInbox(q, d, members); err != nil {
+		return nil, nil, err
+	}
+	if err := s.readBranches(q, d, members); err != nil {
 		return nil, nil, err
 	}
 	if err := s.readLive(q, d, members); err != nil {
@@ -85,9 +89,10 @@ func (s *Store) plan(q querier, members []*member) (d *draft, refused map[*membe
 	return d, refused, nil
 }
 
-// judge looks at the refused once more: one whose last event stands in the log
-// was carried out before, which is what changed the row that refused it now
-// (S6). Its reason becomes nil.
+// judge looks at the log for the refused. One whose last event stands there was
+// carried out before, which is what changed the row that refused it now (S6):
+// its reason becomes nil. One that the log would not take is fenced, whatever
+// else is wrong with it (S3).
 func (s *Store) judge(q querier, refused map[*member]error) error {
 	var doubtful, of []*member
 	for m := range refused {
@@ -99,12 +104,29 @@ func (s *Store) judge(q querier, refused map[*member]error) error {
 	if err := s.readBack(q, doubtful); err != nil {
 		return err
 	}
+	var nos array
+	extends := map[int64]*member{}
 	for i, m := range doubtful {
-		if m.decided && m.err == nil {
+		switch {
+		case m.decided && m.err == nil:
 			refused[of[i]] = nil
+		case m.c.Create == nil && of[i].no != 0:
+			nos.int(of[i].no)
+			extends[of[i].no] = of[i]
 		}
 	}
-	return nil
+	if len(extends) == 0 {
+		return nil
+	}
+	return q.query("log_heads", func(v []driverValue) error {
+		m := extends[v[0].(int64)]
+		head := &store.Event{Seq: v[1].(int64), Epoch: v[2].(int64)}
+		err := m.c.Check(&store.Run{ID: m.c.RunID, Epoch: m.c.Expect.Epoch}, head, false)
+		if errors.Is(err, store.ErrFenced) && !errors.Is(refused[m], store.ErrFenced) {
+			refused[m] = err
+		}
+		return nil
+	}, nos.value())
 }
 
 func decide(verdicts map[*member]error) {
@@ -222,6 +244,22 @@ func (s *Store) readInbox(q querier, d *draft, members []*member) error {
 		d.inbox[keys[v[0].(int64)]] = true
 		return nil
 	}, ords.value(), nos.value(), kinds.value(), ids.value())
+}
+
+func (s *Store) readBranches(q querier, d *draft, members []*member) error {
+	var nos array
+	for _, m := range members {
+		if r := d.rows[m.c.RunID]; m.c.Branch != nil && r != nil {
+			nos.int(r.no)
+		}
+	}
+	if len(nos.b) == 0 {
+		return nil
+	}
+	return q.query("branch_numbers", func(v []driverValue) error {
+		d.branches[branchKey{v[0].(int64), int32(v[1].(int64))}] = true
+		return nil
+	}, nos.value())
 }
 
 // readLive looks who is live when a member wants to take a run that has an

@@ -39,6 +39,11 @@ FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS c (ord, id, seq)
 LEFT JOIN durable_runs r ON r.id = c.id
 LEFT JOIN durable_events e ON e.run_no = r.no AND e.seq = c.seq
 
+-- name: log_heads (own)
+-- Where the logs of runs end.
+SELECT n.no, l.seq, l.epoch FROM unnest($1::bigint[]) AS n (no)
+CROSS JOIN LATERAL (SELECT e.seq, e.epoch FROM durable_events e WHERE e.run_no = n.no ORDER BY e.seq DESC LIMIT 1) l
+
 -- name: events_up
 SELECT run_no AS no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum
 FROM durable_events WHERE run_no = $1 AND seq > $2 ORDER BY seq LIMIT $3

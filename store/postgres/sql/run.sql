@@ -83,6 +83,9 @@ SELECT u.run_no, u.name, u.value FROM unnest($1::bigint[], $2::text[], $3::text[
 -- name: branches_of
 SELECT n, parent, generation, cutoff, cut_scope, reason, created_at FROM durable_branches WHERE run_no = $1 ORDER BY n
 
+-- name: branch_numbers (own)
+SELECT run_no, n FROM durable_branches WHERE run_no = ANY($1::bigint[])
+
 -- name: insert_branches (own)
 INSERT INTO durable_branches (run_no, n, parent, generation, cutoff, cut_scope, reason, created_at)
 SELECT * FROM unnest($1::bigint[], $2::integer[], $3::integer[], $4::integer[], $5::bigint[], $6::text[], $7::text[], $8::bigint[])
