@@ -110,6 +110,10 @@ func (c *claiming) takeAll(ctx context.Context, list []candidate) error {
 	return nil
 }
 
+// maxCandidates bounds how many a claim looks for at a time; it looks again
+// while it finds some.
+const maxCandidates = 1 << 12
+
 // candidates reads who is live and what may be claimed.
 func (c *claiming) candidates(w *wire) (list []candidate, err error) {
 	if c.census, err = c.store.census(w); err != nil {
@@ -131,7 +135,7 @@ func (c *claiming) candidates(w *wire) (list []candidate, err error) {
 		return nil, err
 	}
 	// More than are wanted: some may be somebody else's by the time.
-	limit := int64(c.claim.Max-len(c.taken))*2 + 16 + int64(len(c.tried))
+	limit := int64(min(c.claim.Max-len(c.taken), maxCandidates))*2 + 16 + int64(len(c.tried))
 	err = w.query("due", func(v []driverValue) error {
 		k := candidate{no: v[0].(int64), queue: v[1].(string)}
 		if store.Status(v[2].(string)) != store.Waiting { // which stays waiting, and needs no room

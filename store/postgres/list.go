@@ -3,6 +3,8 @@ package postgres
 import (
 	"context"
 
+	"github.com/jmoiron/sqlx"
+
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -21,17 +23,25 @@ func (s *Store) List(ctx context.Context, f store.Filter) (store.Page, error) {
 	if err != nil {
 		return store.Page{}, err
 	}
-	var rows []sqlstore.RunRow
-	if err := s.selectRows(ctx, &rows, l.SQL, l.Args...); err != nil {
+	var page store.Page
+	err = s.moment(ctx, func(tx *sqlx.Tx) error {
+		page = store.Page{}
+		var rows []sqlstore.RunRow
+		if err := s.selectRows(ctx, tx, &rows, l.SQL, l.Args...); err != nil {
+			return err
+		}
+		if len(rows) > l.Limit {
+			rows = rows[:l.Limit]
+			page.Next = l.Next(&rows[len(rows)-1])
+		}
+		var err error
+		page.Runs, err = s.runs(ctx, tx, rows, f.WithLast)
+		return err
+	})
+	if err != nil {
 		return store.Page{}, described("list runs", err)
 	}
-	var page store.Page
-	if len(rows) > l.Limit {
-		rows = rows[:l.Limit]
-		page.Next = l.Next(&rows[len(rows)-1])
-	}
-	page.Runs, err = s.runs(ctx, rows, f.WithLast)
-	return page, described("list runs", err)
+	return page, nil
 }
 
 // Count implements store.Store.
@@ -52,7 +62,7 @@ func (s *Store) Count(ctx context.Context, f store.Filter, by string) (map[strin
 		Name string `db:"name"`
 		N    int64  `db:"n"`
 	}
-	if err := s.selectRows(ctx, &rows, sql, args...); err != nil {
+	if err := s.selectRows(ctx, s.db, &rows, sql, args...); err != nil {
 		return nil, described("count runs", err)
 	}
 	counts := make(map[string]int64, len(rows))
@@ -81,15 +91,15 @@ func (s *Store) liveFor(ctx context.Context, f store.Filter) ([]string, error) {
 
 // selectRows reads into a slice of structs. Reading twice does no harm, so that
 // database/sql may do so when a connection was lost.
-func (s *Store) selectRows(ctx context.Context, dest any, sql string, args ...any) error {
+func (s *Store) selectRows(ctx context.Context, q sqlx.QueryerContext, dest any, sql string, args ...any) error {
 	s.counts.statements.Add(1)
 	s.counts.reads.Add(1)
-	return s.db.SelectContext(ctx, dest, sql, args...)
+	return sqlx.SelectContext(ctx, q, dest, sql, args...)
 }
 
 // runs turns rows into records, with their attributes and, if asked, their last
 // events.
-func (s *Store) runs(ctx context.Context, rows []sqlstore.RunRow, withLast bool) ([]store.Run, error) {
+func (s *Store) runs(ctx context.Context, tx *sqlx.Tx, rows []sqlstore.RunRow, withLast bool) ([]store.Run, error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
@@ -110,7 +120,7 @@ func (s *Store) runs(ctx context.Context, rows []sqlstore.RunRow, withLast bool)
 			Name  string `db:"name"`
 			Value string `db:"value"`
 		}
-		if err := s.selectRows(ctx, &attributes, s.sql.Text("attributes_of"), ints(attributed...)); err != nil {
+		if err := s.selectRows(ctx, tx, &attributes, s.sql.Text("attributes_of"), ints(attributed...)); err != nil {
 			return nil, err
 		}
 		for _, a := range attributes {
@@ -121,7 +131,7 @@ func (s *Store) runs(ctx context.Context, rows []sqlstore.RunRow, withLast bool)
 		return list, nil
 	}
 	var events []sqlstore.EventRow
-	if err := s.selectRows(ctx, &events, s.sql.Text("events_last_of"), ints(all...)); err != nil {
+	if err := s.selectRows(ctx, tx, &events, s.sql.Text("events_last_of"), ints(all...)); err != nil {
 		return nil, err
 	}
 	for i := range events {

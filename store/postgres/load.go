@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"math"
 
 	"github.com/jmoiron/sqlx"
 
@@ -24,17 +25,12 @@ func (s *Store) Load(ctx context.Context, runID string, c store.Cursor) (*store.
 	defer s.calls.Done()
 	var h *store.History
 	var no int64
-	// Reading may be begun again: under SERIALIZABLE servers of other makes
-	// refuse readers, and a connection may break.
-	for try := 0; ; try++ {
-		var err error
-		h, no, err = s.load(ctx, runID, c)
-		if err == nil {
-			break
-		}
-		if f := faultOf(err); try >= 5 || f == faultOther || f == faultData || pause(ctx, s.closing, jitter(try)) != nil {
-			return nil, described(fmt.Sprintf("load run %q", runID), err)
-		}
+	err := s.moment(ctx, func(tx *sqlx.Tx) (err error) {
+		h, no, err = s.load(ctx, tx, runID, c)
+		return err
+	})
+	if err != nil {
+		return nil, described(fmt.Sprintf("load run %q", runID), err)
 	}
 	h.Events = func(func(store.Event, error) bool) {}
 	if !c.NoEvents {
@@ -43,13 +39,32 @@ func (s *Store) Load(ctx context.Context, runID string, c store.Cursor) (*store.
 	return h, nil
 }
 
-func (s *Store) load(ctx context.Context, runID string, c store.Cursor) (_ *store.History, _ int64, err error) {
+// moment runs f in a transaction that reads, all of one moment. It may begin
+// again: under SERIALIZABLE servers of other makes refuse readers, and a
+// connection may break.
+func (s *Store) moment(ctx context.Context, f func(*sqlx.Tx) error) error {
+	for try := 0; ; try++ {
+		err := s.readOnce(ctx, f)
+		if err == nil {
+			return nil
+		}
+		if k := faultOf(err); try >= 5 || k == faultOther || k == faultData || pause(ctx, s.closing, jitter(try)) != nil {
+			return err
+		}
+	}
+}
+
+func (s *Store) readOnce(ctx context.Context, f func(*sqlx.Tx) error) error {
 	tx, err := s.db.BeginTxx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if err != nil {
-		return nil, 0, err
+		return err
 	}
 	// It only read: there is nothing to lose.
 	defer func() { _ = tx.Rollback() }()
+	return f(tx)
+}
+
+func (s *Store) load(ctx context.Context, tx *sqlx.Tx, runID string, c store.Cursor) (*store.History, int64, error) {
 	get := func(dest any, name string, args ...any) error {
 		s.count(name)
 		return tx.SelectContext(ctx, dest, s.sql.Text(name), args...)
@@ -119,13 +134,17 @@ type reading struct {
 	no       int64
 	after    int64
 	tail     int
+	until    int64 // Seq of the last event there was when the run was loaded
 	lineage  store.Lineage
 	all      bool
 	branches []int32
 }
 
 func (s *Store) events(ctx context.Context, no int64, h *store.History, c store.Cursor) iter.Seq2[store.Event, error] {
-	r := reading{store: s, no: no, after: max(c.After, 0), tail: c.Tail, all: c.All}
+	r := reading{store: s, no: no, after: min(max(c.After, 0), math.MaxInt64-maxChunk), tail: c.Tail, all: c.All}
+	if h.Run.Last != nil {
+		r.until = h.Run.Last.Seq
+	}
 	if !c.All {
 		n := h.Run.Branch
 		if c.Branch != nil {
@@ -144,13 +163,15 @@ func (s *Store) events(ctx context.Context, no int64, h *store.History, c store.
 		s.calls.Done()
 		r := r // each range begins at the beginning
 		if err := r.read(ctx, yield); err != nil {
-			yield(store.Event{}, described("read events", err))
+			yield(store.Event{}, described(fmt.Sprintf("read events of run %q", h.Run.ID), err))
 		}
 	}
 }
 
-// How many events are read at a time: few at first, since most runs have few,
-// then more, as long as they are small.
+// How wide the windows of Seq are in which events are read: narrow at first,
+// since most runs have few, then wider, as long as events are small. Not rows
+// are counted: a server without statistics of a new log would read and sort all
+// that is left of it for each chunk.
 const (
 	firstChunk = 16
 	maxChunk   = 2048
@@ -172,7 +193,7 @@ func (r *reading) read(ctx context.Context, yield func(store.Event, error) bool)
 		}
 	}
 	var c chunk
-	for {
+	for seen := after; ; {
 		err := r.on(ctx, func(q driver.QueryerContext) error {
 			return r.chunk(ctx, q, after, limit, &c)
 		})
@@ -192,10 +213,13 @@ func (r *reading) read(ctx context.Context, yield func(store.Event, error) bool)
 				return nil
 			}
 		}
-		if c.rows < limit {
-			return nil
+		seen = max(seen, c.last)
+		after += int64(limit)
+		// The log has no gaps: a window that is not full is the last one. One of
+		// some branches only says nothing, so it ends behind what there was.
+		if (r.all && c.rows < limit) || (!r.all && after >= r.until) {
+			return r.ended(ctx, seen)
 		}
-		after = c.last
 		switch {
 		case c.bytes > fullChunk:
 			limit = max(1, limit/4)
@@ -237,7 +261,7 @@ type chunk struct {
 
 // chunk reads into c, whose memory is used again: what was yielded was copied.
 func (r *reading) chunk(ctx context.Context, q driver.QueryerContext, after int64, limit int, c *chunk) error {
-	name, args := "events_up", []driverValue{r.no, after, int64(limit)}
+	name, args := "events_up", []driverValue{r.no, after, after + int64(limit)}
 	if !r.all {
 		var branches array
 		for _, n := range r.branches {
@@ -262,22 +286,53 @@ func (r *reading) chunk(ctx context.Context, q driver.QueryerContext, after int6
 	})
 }
 
-// tailFrom returns the Seq behind which the last n wanted events are.
-func (r *reading) tailFrom(ctx context.Context, q driver.QueryerContext, after int64) (int64, error) {
-	n, from := r.tail, after
-	err := r.store.rows(ctx, q, "places_down", []driverValue{r.no, after}, func(v []driverValue) (bool, error) {
-		e := store.Event{Seq: v[0].(int64), Branch: int32(v[1].(int64)), Key: v[2].(string)}
-		if !r.all && !r.lineage.Has(&e) {
-			return true, nil
-		}
-		n--
-		from = e.Seq - 1
-		return n > 0, nil
-	})
-	if err == nil && n > 0 {
-		from = after // there are fewer than n
+// ended is called where no more events were found behind Seq last. If there
+// were some when the run was loaded, and none of another branch, it was deleted.
+func (r *reading) ended(ctx context.Context, last int64) error {
+	if last >= r.until {
+		return nil
 	}
-	return from, err
+	var left int64
+	err := r.on(ctx, func(q driver.QueryerContext) error {
+		return r.store.rows(ctx, q, "runs_left", []driverValue{ints(r.no)}, func(v []driverValue) (bool, error) {
+			left = v[0].(int64)
+			return true, nil
+		})
+	})
+	if err == nil && left == 0 {
+		err = fmt.Errorf("it was deleted meanwhile: %w", store.ErrNotFound)
+	}
+	return err
+}
+
+// tailFrom returns the Seq behind which the last n wanted events are. It goes
+// backwards in windows, the first as wide as it must be, the next ones wider,
+// for the events of other branches in between. They are windows of Seq, not of
+// rows: a server without statistics of a new log would read and sort all of it
+// to find its last rows.
+func (r *reading) tailFrom(ctx context.Context, q driver.QueryerContext, after int64) (int64, error) {
+	n, top, width := r.tail, int64(math.MaxInt64), int64(max(r.tail, firstChunk))
+	for low := r.until - width; ; low, width = low-width, min(4*width, maxChunk) {
+		rows, from := 0, int64(0)
+		err := r.store.rows(ctx, q, "places_down", []driverValue{r.no, max(low, after), top}, func(v []driverValue) (bool, error) {
+			rows++
+			e := store.Event{Seq: v[0].(int64), Branch: int32(v[1].(int64)), Key: v[2].(string)}
+			top = e.Seq
+			if n > 0 && (r.all || r.lineage.Has(&e)) {
+				n--
+				from = e.Seq
+			}
+			return n > 0, nil
+		})
+		switch {
+		case err != nil:
+			return after, err
+		case n == 0:
+			return from - 1, nil
+		case rows == 0 || low <= after:
+			return after, nil // there are fewer than n, or the run was deleted
+		}
+	}
 }
 
 // rows runs a query on a driver's connection until row says that it is enough.

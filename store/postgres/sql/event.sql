@@ -2,18 +2,22 @@
 -- writer's epoch.
 
 -- name: append
--- One event, one round trip, no lock on the run's row.
+-- One event, one round trip, no lock on the run's row. The row is looked for
+-- all the same: an append that was under way while the run was deleted may have
+-- left an event behind, which looks like a predecessor.
 INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
 SELECT $1::bigint, $2::bigint, $3::bigint, $4::integer, $5::text, $6::text, $7::integer, $8::integer, $9::bigint, $10::bigint, $11::bigint,
        $12::integer, $13::text, $14::bytea, $15::bigint
 WHERE EXISTS (SELECT 1 FROM durable_events p WHERE p.run_no = $1 AND p.seq = $2 - 1 AND p.epoch = $3)
+  AND EXISTS (SELECT 1 FROM durable_runs r WHERE r.no = $1)
 
 -- name: append_many (own)
 -- Many events of many runs. pred is the event before the first of a Change and
 -- fence the epoch it must have: 0 means any, and pred 0 that there is none. All
 -- events of a Change meet the same answer, so it is written whole or not at
 -- all; what was written comes back. A Change whose place in the log is taken is
--- left out here instead of failing the statement on the primary key.
+-- left out here instead of failing the statement on the primary key, and so is
+-- one whose run is gone.
 INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
 SELECT e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum
 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::integer[], $9::bigint[],
@@ -22,6 +26,7 @@ FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::text[],
 WHERE (e.pred = 0 OR EXISTS (
          SELECT 1 FROM durable_events p WHERE p.run_no = e.run_no AND p.seq = e.pred AND (p.epoch = e.fence OR e.fence = 0)))
   AND (SELECT count(*) FROM (SELECT 1 FROM durable_events d WHERE d.run_no = e.run_no AND d.seq > e.pred LIMIT 1) taken) = 0
+  AND (SELECT count(*) FROM durable_runs r WHERE r.no = e.run_no) = 1
 RETURNING run_no
 
 -- name: append_claim (own)
@@ -46,15 +51,15 @@ CROSS JOIN LATERAL (SELECT e.seq, e.epoch FROM durable_events e WHERE e.run_no =
 
 -- name: events_up
 SELECT run_no AS no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum
-FROM durable_events WHERE run_no = $1 AND seq > $2 ORDER BY seq LIMIT $3
+FROM durable_events WHERE run_no = $1 AND seq > $2 AND seq <= $3 ORDER BY seq
 
 -- name: events_of_branches (own)
 SELECT run_no AS no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum
-FROM durable_events WHERE run_no = $1 AND seq > $2 AND branch = ANY($4::integer[]) ORDER BY seq LIMIT $3
+FROM durable_events WHERE run_no = $1 AND seq > $2 AND seq <= $3 AND branch = ANY($4::integer[]) ORDER BY seq
 
 -- name: places_down (own)
 -- From the end of the log, as little as tells which events a lineage has.
-SELECT seq, branch, key FROM durable_events WHERE run_no = $1 AND seq > $2 ORDER BY seq DESC
+SELECT seq, branch, key FROM durable_events WHERE run_no = $1 AND seq > $2 AND seq < $3 ORDER BY seq DESC
 
 -- name: event_last
 SELECT run_no AS no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum

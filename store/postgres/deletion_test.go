@@ -1,0 +1,197 @@
+package postgres_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/internal/pgtest"
+	"github.com/holdfast-dev/holdfast/internal/pgtest/proxy"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// long makes a run with n events beside its first.
+func long(t testing.TB, s store.Store, id string, n int) *runLog {
+	t.Helper()
+	r := &runLog{id: id}
+	commit(t, s, r.create("me"))
+	for n > 0 {
+		c := r.step([]byte("{}"))
+		for n--; n > 0 && len(c.Events) < 5000; n-- {
+			c.Events = append(c.Events, r.event(store.StepCompleted, fmt.Sprint("step#", r.seq), []byte("{}")))
+		}
+		commit(t, s, c)
+	}
+	return r
+}
+
+func TestEventsOfARunThatIsDeletedMeanwhileDoNotJustEnd(t *testing.T) {
+	s := fresh(t)
+	for name, c := range map[string]store.Cursor{
+		"all": {All: true}, "of a lineage": {}, "from the middle": {All: true, After: 100}, "the tail": {All: true, Tail: 400}, "the tail of a lineage": {Tail: 400},
+	} {
+		for _, again := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, created again %v", name, again), func(t *testing.T) {
+				id := strings.ReplaceAll(t.Name(), "/", " ")
+				long(t, s, id, 600)
+				h, err := s.Load(t.Context(), id, c)
+				require.NoError(t, err)
+				var seqs []int64
+				var last error
+				gone := false
+				for e, err := range h.Events {
+					if err != nil {
+						last = err
+						break
+					}
+					if seqs = append(seqs, e.Seq); !gone {
+						gone = true
+						n, err := s.Delete(t.Context(), store.Deletion{RunIDs: []string{id}, Force: true})
+						require.NoError(t, err)
+						require.Equal(t, 1, n)
+						if again {
+							long(t, s, id, 3)
+						}
+					}
+				}
+				if last == nil {
+					require.EqualValues(t, 601, seqs[len(seqs)-1], "all that was there")
+				} else {
+					require.ErrorIs(t, last, store.ErrNotFound)
+				}
+				for e, err := range h.Events { // and from the beginning
+					require.ErrorIs(t, err, store.ErrNotFound, "event %d", e.Seq)
+				}
+			})
+		}
+	}
+}
+
+// S3, S22: an append that was under way while its run was deleted may leave an
+// event behind, which must not carry those that follow it.
+func TestNothingIsAcknowledgedToTheOwnerOfADeletedRun(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s := open(t, dsn)
+	db := raw(t, dsn)
+	r := long(t, s, "r", 1)
+	// As it would be if the append had landed behind the deletion.
+	tx := db.MustBegin()
+	tx.MustExec("CREATE TABLE left_behind AS SELECT * FROM durable_events")
+	require.NoError(t, tx.Commit())
+	_, err := s.Delete(t.Context(), store.Deletion{RunIDs: []string{"r"}, Force: true})
+	require.NoError(t, err)
+	db.MustExec("INSERT INTO durable_events SELECT * FROM left_behind WHERE seq = 2")
+	stale := open(t, dsn)
+	for _, s := range []store.Store{s, stale} {
+		at := *r
+		for range 2 {
+			require.ErrorIs(t, s.Commit(t.Context(), []store.Change{at.step(nil)})[0], store.ErrNotFound)
+		}
+	}
+	// The handle of the owner remembers the number of the run.
+	q := open(t, dsn)
+	r = long(t, q, "again", 1)
+	_, err = s.Delete(t.Context(), store.Deletion{RunIDs: []string{"again"}, Force: true})
+	require.NoError(t, err)
+	db.MustExec("INSERT INTO durable_events SELECT run_no + 1, seq, $1, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum FROM left_behind WHERE seq = 2", r.epoch)
+	other := long(t, q, "other", 1)
+	at := *r
+	one, many := at.step(nil), at.step(nil)
+	require.ErrorIs(t, q.Commit(t.Context(), []store.Change{one})[0], store.ErrNotFound)
+	errs := q.Commit(t.Context(), []store.Change{many, other.step(nil)})
+	require.ErrorIs(t, errs[0], store.ErrNotFound)
+	require.NoError(t, errs[1])
+	at = *r
+	errs = q.Commit(t.Context(), []store.Change{at.step(nil), other.step(nil)})
+	require.ErrorIs(t, errs[0], store.ErrNotFound)
+	require.NoError(t, errs[1])
+}
+
+func TestRowsAreListedWholeBesideDeletions(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s := open(t, dsn)
+	p := proxy.New(t, proxy.Target(dsn))
+	reads := open(t, p.DSN(dsn))
+	r := &runLog{id: "r"}
+	c := r.create("")
+	c.Create.Attributes = map[string]string{"a": "b"}
+	commit(t, s, c)
+	// The run is deleted when its row was read, and the rest was not.
+	var once sync.Once
+	p.SetPolicy(func(q proxy.Request) proxy.Action {
+		if q.Executes && slices.ContainsFunc(q.SQL, func(sql string) bool { return strings.Contains(sql, "durable_attributes") }) {
+			once.Do(func() {
+				_, err := s.Delete(t.Context(), store.Deletion{RunIDs: []string{"r"}, Force: true})
+				if err != nil {
+					t.Errorf("delete: %v", err)
+				}
+			})
+		}
+		return proxy.Pass
+	})
+	page, err := reads.List(t.Context(), store.Filter{WithLast: true})
+	require.NoError(t, err)
+	require.Len(t, page.Runs, 1)
+	require.Equal(t, map[string]string{"a": "b"}, page.Runs[0].Attributes)
+	require.NotNil(t, page.Runs[0].Last)
+}
+
+func TestAClaimOfAnyNumberIsNoError(t *testing.T) {
+	s := fresh(t)
+	beat(t, s, executor("me", time.Minute))
+	commit(t, s, (&runLog{id: "a"}).create(""), (&runLog{id: "b"}).create(""))
+	for want, most := range map[int][]int{2: {1 << 62}, 0: {int(^uint(0) >> 1), 0, -1, -1 << 63}} {
+		for _, n := range most {
+			runs, err := s.Claim(t.Context(), store.Claim{Executor: "me", Serves: serves, Max: n})
+			require.NoError(t, err)
+			if want > 0 {
+				require.Len(t, runs, want)
+			}
+		}
+	}
+}
+
+// The end of a long log is read without the rest.
+func TestTheEndOfALongLogCostsNoMoreThanItsLength(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s := open(t, dsn)
+	long(t, s, "r", 0)
+	const events = 300_000
+	raw(t, dsn).MustExec(`INSERT INTO durable_events SELECT run_no, n, epoch, branch, 'step_completed', 'step#' || n, 1, 1, at, 0, 0, 0, NULL, payload, 1
+		FROM durable_events, generate_series(2, $1) n WHERE seq = 1`, events)
+	for name, c := range map[string]store.Cursor{"all": {All: true, Tail: 1}, "lineage": {Tail: 1}, "more": {Tail: 100}} {
+		best := time.Hour
+		for range 5 {
+			began := time.Now()
+			h, err := s.Load(t.Context(), "r", c)
+			require.NoError(t, err)
+			var seqs []int64
+			for e, err := range h.Events {
+				require.NoError(t, err)
+				seqs = append(seqs, e.Seq)
+			}
+			best = min(best, time.Since(began))
+			require.Len(t, seqs, c.Tail)
+			require.EqualValues(t, events, seqs[len(seqs)-1])
+		}
+		t.Logf("%s: the last %d of %d events in %v", name, c.Tail, events, best)
+		require.Less(t, best, 200*time.Millisecond)
+	}
+	for name, c := range map[string]store.Cursor{"all": {All: true}, "lineage": {}, "the second half": {After: events / 2}} {
+		h, err := s.Load(t.Context(), "r", c)
+		require.NoError(t, err)
+		began, next := time.Now(), c.After+1
+		for e, err := range h.Events {
+			require.NoError(t, err)
+			require.Equal(t, next, e.Seq)
+			next++
+		}
+		t.Logf("%s: %d events in %v", name, next-1-c.After, time.Since(began))
+		require.EqualValues(t, events+1, next)
+	}
+}
