@@ -496,3 +496,26 @@ func (b bufferReuser) Load(ctx context.Context, id string, c store.Cursor) (*sto
 	}
 	return h, nil
 }
+
+// readsOnLater reads the events as they are when they are ranged over.
+func readsOnLater() func(store.Store) store.Store {
+	return func(s store.Store) store.Store { return laterReader{s} }
+}
+
+type laterReader struct{ store.Store }
+
+func (l laterReader) Load(ctx context.Context, id string, c store.Cursor) (*store.History, error) {
+	h, err := l.Store.Load(ctx, id, c)
+	if err != nil || c.NoEvents {
+		return h, err
+	}
+	h.Events = func(yield func(store.Event, error) bool) {
+		now, err := l.Store.Load(ctx, id, c)
+		if err != nil {
+			yield(store.Event{}, err)
+			return
+		}
+		now.Events(yield)
+	}
+	return h, nil
+}

@@ -24,6 +24,7 @@ var eventCases = []Case{
 	{Name: "many runs written at once keep their own events in order", Clauses: "S2, S3", run: eventManyRuns},
 	{Name: "a long log is read whole, in part, and more than once", Clauses: "S4", run: eventLongLog},
 	{Name: "what was read is not overwritten by what is read later", Clauses: "S17", run: eventKept},
+	{Name: "a history is of one moment, however late its events are read", Clauses: "S17", run: eventMoment},
 	{Name: "an invalid change is refused and changes nothing", Clauses: "S1", run: eventInvalid},
 }
 
@@ -306,6 +307,45 @@ func eventInvalid(t *T) {
 }
 
 // eventKept holds on to events without copying them, as a reader may.
+func eventMoment(t *T) {
+	s := t.handle(t.fresh())
+	w := t.run(s, "r")
+	for range 7 {
+		w.must(s, w.append(step("before")))
+	}
+	branch := int32(0)
+	cursors := []store.Cursor{{}, {All: true}, {Branch: &branch}, {After: 3}, {Tail: 3}, {Tail: 3, All: true}, {After: 6, Tail: 20}}
+	read := make([]*store.History, len(cursors))
+	for i, c := range cursors {
+		h, err := s.Load(t.Context(), "r", c)
+		require.NoError(t, err)
+		require.NotNil(t, h.Run.Last)
+		read[i] = h
+	}
+	for range 30 {
+		w.must(s, w.append(step("after"), step("after")))
+	}
+	last := read[0].Run.Last.Seq
+	for i, h := range read {
+		from := cursors[i].After + 1
+		if n := int64(cursors[i].Tail); n > 0 {
+			from = max(from, last-n+1)
+		}
+		var want []int64
+		for seq := from; seq <= last; seq++ {
+			want = append(want, seq)
+		}
+		for range 2 {
+			var got []int64
+			for e, err := range h.Events {
+				require.NoError(t, err)
+				got = append(got, e.Seq)
+			}
+			require.Equal(t, want, got, "S17: the events that %+v asks for, read after others were committed", cursors[i])
+		}
+	}
+}
+
 func eventKept(t *T) {
 	s := t.handle(t.fresh())
 	w := t.run(s, "r")

@@ -39,6 +39,7 @@ var brokenStores = []struct {
 	{"ignores NoCancel", ignoresNoCancel, []string{"S15"}},
 	{"forgets a filter", forgetsAFilter, []string{"S16"}},
 	{"reuses its buffer", reusesItsBuffer, []string{"S17"}},
+	{"reads events of another moment", readsOnLater, []string{"S17"}},
 	{"pages by offset", pagesByOffset, []string{"S16"}},
 	{"ignores contexts", ignoresContexts, []string{"S18"}},
 	{"claims twice", claimsTwice, []string{"S19", "S20"}},

@@ -60,9 +60,6 @@ func (e *Engine) export(ctx context.Context, id string, w io.Writer) (*store.Run
 		if err != nil {
 			return nil, storeError(err)
 		}
-		if h.Run.Last == nil || ev.Seq > h.Run.Last.Seq {
-			break // recorded since
-		}
 		if a.event(&ev); a.bad != 0 {
 			return nil, a.firstDamage()
 		}

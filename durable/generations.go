@@ -96,9 +96,8 @@ func lifelineOf(h *store.History) lifeline {
 	return c
 }
 
-// has reports whether e is part of the lifeline. A branch that is not known yet was
-// begun after the lifeline was made: who follows the run comes to it later.
-func (c lifeline) has(e *store.Event) (ok, known bool) {
+// has reports whether e is part of the lifeline.
+func (c lifeline) has(e *store.Event) bool {
 	l, known := c[e.Branch]
-	return known && l.Has(e), known
+	return known && l.Has(e)
 }

@@ -216,6 +216,8 @@ func (e *Engine) unpausedElse(ctx context.Context, id string) (done bool, err er
 // notPaused is nil for a run with a request to pause that was not carried out
 // yet, else an error that says that it is not paused.
 func (e *Engine) notPaused(ctx context.Context, id string) error {
+	// One Load: a row that is older than the events would miss a pause that was
+	// carried out in between.
 	h, err := e.store.Load(ctx, id, store.Cursor{})
 	if err != nil {
 		return fmt.Errorf("durable: unpausing run %s: %w", id, storeError(err))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -121,17 +120,12 @@ type torn struct {
 
 // inspect reads what reconcile needs. It writes nothing.
 func (e *Engine) inspect(ctx context.Context, id string) (*torn, error) {
-	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+	h, err := e.loadGeneration(ctx, id)
 	if err != nil {
 		return nil, err
 	}
 	t := &torn{survey: newSurvey(id)}
 	if mayBeTorn(&h.Run) {
-		// What earlier generations had is passed over.
-		h, err = e.store.Load(ctx, id, store.Cursor{After: rootOf(h.Branches, h.Run.Branch).Cutoff, AfterMessage: math.MaxInt64})
-		if err != nil {
-			return nil, err
-		}
 		if err := t.survey.read(h); err != nil {
 			return nil, err
 		}

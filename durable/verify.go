@@ -173,9 +173,6 @@ func (e *Engine) audit(ctx context.Context, id string) (*audit, error) {
 		if err != nil {
 			return nil, err
 		}
-		if h.Run.Last != nil && ev.Seq > h.Run.Last.Seq {
-			break // recorded since: the row does not know it yet
-		}
 		a.event(&ev)
 	}
 	a.finish()

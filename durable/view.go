@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -22,27 +23,14 @@ type view struct {
 // view reads a run. When its history cannot be read, unreadable says why, and
 // the row is valid all the same.
 func (e *Engine) view(ctx context.Context, id string) (v *view, unreadable, err error) {
-	const none = 1<<63 - 1
-	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true, AfterMessage: none})
+	h, err := e.loadGeneration(ctx, id)
 	if err != nil {
 		return nil, nil, fmt.Errorf("durable: run %s: %w", id, storeError(err))
 	}
 	v = &view{eng: e, row: &h.Run, branches: h.Branches}
-	from, on := store.Cursor{AfterMessage: none}, h.Run.Branch
-	from.Branch = &on
-	if h.Run.Generation > 0 {
-		from.After = rootOf(h.Branches, on).Cutoff
-	}
-	log, err := e.store.Load(ctx, id, from)
-	if err != nil {
-		return nil, nil, fmt.Errorf("durable: run %s: %w", id, storeError(err))
-	}
-	for ev, err := range log.Events {
+	for ev, err := range h.Events {
 		if err != nil {
 			return v, fmt.Errorf("durable: reading the history of run %s: %w", id, storeError(err)), nil
-		}
-		if h.Run.Last != nil && ev.Seq > h.Run.Last.Seq {
-			break // recorded since the row was read
 		}
 		v.events = append(v.events, ev)
 	}
@@ -56,6 +44,24 @@ func (e *Engine) view(ctx context.Context, id string) (v *view, unreadable, err 
 		return v, unreadable, nil
 	}
 	return v, nil, nil
+}
+
+// loadGeneration reads a run with the events of its current generation and
+// without its inbox, all of one moment: what earlier generations had is passed
+// over. A caller that compares a row with events reads both with one Load.
+func (e *Engine) loadGeneration(ctx context.Context, id string) (*store.History, error) {
+	var before int64 // the last event of the generation before
+	for {
+		h, err := e.store.Load(ctx, id, store.Cursor{After: before, AfterMessage: math.MaxInt64})
+		if err != nil {
+			return nil, err
+		}
+		root := rootOf(h.Branches, h.Run.Branch).Cutoff
+		if root == before {
+			return h, nil
+		}
+		before = root // or another generation has begun since
+	}
 }
 
 func pastOf(id string, events []store.Event) (*past, error) {

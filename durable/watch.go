@@ -91,10 +91,7 @@ func (e *Engine) follow(ctx context.Context, id string, after int64, yield func(
 		if err != nil {
 			return seen, false, err
 		}
-		switch ok, known := line.has(&ev); {
-		case !known:
-			return seen, false, nil // of a branch begun since: the next look knows it
-		case !ok:
+		if !line.has(&ev) {
 			continue
 		}
 		seen = ev.Seq
@@ -102,7 +99,7 @@ func (e *Engine) follow(ctx context.Context, id string, after int64, yield func(
 			return seen, true, nil
 		}
 	}
-	// The row was read before the events: an end it knows of is among them.
+	// Row and events are of one moment: an end that the row knows of is among them.
 	return seen, h.Run.Status.Terminal(), nil
 }
 

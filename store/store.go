@@ -58,13 +58,14 @@ type Store interface {
 	// it finishes, whatever the context says.
 	Commit(ctx context.Context, batch []Change) []error
 
-	// Load reads a run: row, branches and inbox of one moment, and its events.
+	// Load reads a run: its row, branches, inbox and events, all of one moment.
 	// ErrNotFound if there is none. Events are read while History.Events is
-	// ranged over, in order of Seq; events committed since may be among them,
-	// and one that was committed before Load was called is never missing.
+	// ranged over, in order of Seq, and end with Run.Last: one that is committed
+	// later is not among them, however late they are ranged over. What was
+	// committed before Load was called is never missing.
 	//
 	// S17 What Load returns is the caller's to keep: neither later rows nor
-	// later calls overwrite it.
+	// later calls overwrite it, and later commits do not add to it.
 	Load(ctx context.Context, runID string, c Cursor) (*History, error)
 
 	// List returns a page of runs. S16 Pages are stable: a run that exists

@@ -134,7 +134,7 @@ type reading struct {
 	no       int64
 	after    int64
 	tail     int
-	until    int64 // Seq of the last event there was when the run was loaded
+	until    int64 // Seq of the last event at the moment of the row
 	lineage  store.Lineage
 	all      bool
 	branches []int32
@@ -217,7 +217,7 @@ func (r *reading) read(ctx context.Context, yield func(store.Event, error) bool)
 		after += int64(limit)
 		// The log has no gaps: a window that is not full is the last one. One of
 		// some branches only says nothing, so it ends behind what there was.
-		if (r.all && c.rows < limit) || (!r.all && after >= r.until) {
+		if after >= r.until || r.all && c.rows < limit {
 			return r.ended(ctx, seen)
 		}
 		switch {
@@ -261,7 +261,7 @@ type chunk struct {
 
 // chunk reads into c, whose memory is used again: what was yielded was copied.
 func (r *reading) chunk(ctx context.Context, q driver.QueryerContext, after int64, limit int, c *chunk) error {
-	name, args := "events_up", []driverValue{r.no, after, after + int64(limit)}
+	name, args := "events_up", []driverValue{r.no, after, min(after+int64(limit), r.until)}
 	if !r.all {
 		var branches array
 		for _, n := range r.branches {
@@ -311,7 +311,7 @@ func (r *reading) ended(ctx context.Context, last int64) error {
 // rows: a server without statistics of a new log would read and sort all of it
 // to find its last rows.
 func (r *reading) tailFrom(ctx context.Context, q driver.QueryerContext, after int64) (int64, error) {
-	n, top, width := r.tail, int64(math.MaxInt64), int64(max(r.tail, firstChunk))
+	n, top, width := r.tail, r.until+1, int64(max(r.tail, firstChunk))
 	for low := r.until - width; ; low, width = low-width, min(4*width, maxChunk) {
 		rows, from := 0, int64(0)
 		err := r.store.rows(ctx, q, "places_down", []driverValue{r.no, max(low, after), top}, func(v []driverValue) (bool, error) {

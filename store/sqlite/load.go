@@ -42,7 +42,7 @@ func (s *Store) Load(ctx context.Context, runID string, c store.Cursor) (*store.
 		return nil, err
 	}
 	if !c.NoEvents {
-		h.Events = s.events(ctx, no, c, wanted(h, c))
+		h.Events = s.events(ctx, no, c, lastSeq(h), wanted(h, c))
 	}
 	return h, nil
 }
@@ -88,12 +88,21 @@ const (
 	chunkBytes  = 4 << 20
 )
 
-func (s *Store) events(ctx context.Context, no int64, c store.Cursor, want func(*store.Event) bool) iter.Seq2[store.Event, error] {
+// lastSeq returns the Seq of the last event at the moment of h.
+func lastSeq(h *store.History) int64 {
+	if h.Run.Last == nil {
+		return 0
+	}
+	return h.Run.Last.Seq
+}
+
+// events yields the events up to last.
+func (s *Store) events(ctx context.Context, no int64, c store.Cursor, last int64, want func(*store.Event) bool) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
 		after, before := span(no)
-		after = max(after, place(no, min(max(c.After, 0), maxSeq)))
+		after, before = max(after, place(no, min(max(c.After, 0), maxSeq))), min(before, place(no, last)+1)
 		if c.Tail > 0 {
-			s.tail(ctx, no, after, c.Tail, want, yield)
+			s.tail(ctx, no, after, before, c.Tail, want, yield)
 			return
 		}
 		var chunk []store.Event
@@ -114,8 +123,7 @@ func (s *Store) events(ctx context.Context, no int64, c store.Cursor, want func(
 }
 
 // tail reads backwards until it has n events that are wanted.
-func (s *Store) tail(ctx context.Context, no, after int64, n int, want func(*store.Event) bool, yield func(store.Event, error) bool) {
-	_, before := span(no)
+func (s *Store) tail(ctx context.Context, no, after, before int64, n int, want func(*store.Event) bool, yield func(store.Event, error) bool) {
 	var last, chunk []store.Event
 	for more := true; more && len(last) < n; {
 		var err error
