@@ -132,7 +132,7 @@ func wanted(row *store.Run, q query) bool {
 // read adds to a row where the run stands. A run whose events cannot be read is
 // listed as corrupt, and keeps no other from being listed.
 func (l *local) read(ctx context.Context, row *store.Run, live map[string]store.Executor, names declared) *Session {
-	tail, err := l.tail(ctx, row.ID)
+	tail, err := l.tail(ctx, row)
 	return l.stands(ctx, row, tail, err, live, names)
 }
 

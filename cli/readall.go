@@ -29,7 +29,7 @@ func (l *local) readAll(ctx context.Context, rows []store.Run, live map[string]s
 				if i >= len(rows) {
 					return
 				}
-				reads[i].tail, reads[i].err = l.tail(ctx, rows[i].ID)
+				reads[i].tail, reads[i].err = l.tail(ctx, &rows[i])
 			}
 		})
 	}
@@ -41,13 +41,14 @@ func (l *local) readAll(ctx context.Context, rows []store.Run, live map[string]s
 	return list
 }
 
-// tail reads the end of a run's history. With an error it returns what could be
-// read.
-func (l *local) tail(ctx context.Context, id string) (tail []store.Event, err error) {
-	h, err := l.st.Load(ctx, id, store.Cursor{Tail: tailed, AfterMessage: 1<<63 - 1})
+// tail reads the end of a run's history, and the row anew: what is shown of a run
+// is of one moment. With an error it returns what could be read.
+func (l *local) tail(ctx context.Context, row *store.Run) (tail []store.Event, err error) {
+	h, err := l.st.Load(ctx, row.ID, store.Cursor{Tail: tailed, AfterMessage: 1<<63 - 1})
 	if err != nil {
 		return nil, err
 	}
+	*row = h.Run
 	tail = []store.Event{}
 	for ev, err := range h.Events {
 		if err != nil {

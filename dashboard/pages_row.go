@@ -33,6 +33,10 @@ type stripBar struct {
 // tell that; a history that cannot be read leaves the row to speak.
 func (h *handler) runRow(ctx context.Context, row *store.Run, executors []store.Executor) runRow {
 	at := now()
+	hist, err := h.eng.Store().Load(ctx, row.ID, store.Cursor{Tail: 24, AfterMessage: 1<<63 - 1})
+	if err == nil {
+		*row = hist.Run // of the same moment as the events, which the listing is not
+	}
 	v := runRow{ID: row.ID, URL: h.runURL(row.ID), Workflow: strings.TrimSpace(row.Workflow + " " + row.Version), Status: statusOf(row), Process: "none"}
 	since := cmp.Or(row.EndedAt, row.UpdatedAt)
 	v.Since = outline.About(at.Sub(since))
@@ -41,7 +45,6 @@ func (h *handler) runRow(ctx context.Context, row *store.Run, executors []store.
 			v.Process = executors[i].Name
 		}
 	}
-	hist, err := h.eng.Store().Load(ctx, row.ID, store.Cursor{Tail: 24, AfterMessage: 1<<63 - 1})
 	if err == nil {
 		var o *outline.Outline
 		if executors == nil {
