@@ -19,10 +19,12 @@ type Archive interface {
 	// the end of the machine; however the process ends, the archive holds the
 	// copy before or this one, never a part of it. A file that is an earlier
 	// state of the copy that is there changes nothing, so that a late writer does
-	// no harm.
+	// no harm. Store returns nil only if the copy that is held then contains what
+	// was given: of two runs that had the same id, the one that was created later
+	// is held, and the other one refused.
 	//
-	// Errors: ErrBadFile; *CollisionError; ErrUnavailable. Then nothing has
-	// changed.
+	// Errors: ErrBadFile; *CollisionError; *ReusedIDError; ErrUnavailable. Then
+	// nothing has changed.
 	Store(ctx context.Context, runID string, file []byte) error
 
 	// List yields what is archived, in no particular order. An error that
@@ -75,6 +77,19 @@ type CollisionError struct{ RunID, Other, Where string }
 
 func (e *CollisionError) Error() string {
 	return fmt.Sprintf("archive: run %q cannot be archived: its place %s holds run %q. Give the runs ids that differ in more than case, or use a file system that tells case apart", e.RunID, e.Where, e.Other)
+}
+
+// ReusedIDError says that a run cannot be archived because the archive holds
+// another run, which was given the same id later. Nothing was overwritten.
+type ReusedIDError struct {
+	RunID       string
+	Given, Held time.Time // when the two were created
+	Where       string    // the ref or file that holds the later one
+}
+
+func (e *ReusedIDError) Error() string {
+	return fmt.Sprintf("archive: run %q, created at %s, cannot be archived: its place %s holds another run with this id, created at %s. Import it under another id, or remove that copy if nobody needs it",
+		e.RunID, e.Given.UTC().Format(time.RFC3339), e.Where, e.Held.UTC().Format(time.RFC3339))
 }
 
 // Run is what is archived of a run, without its events.

@@ -1,7 +1,6 @@
 package archive
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,9 +10,12 @@ import (
 	"iter"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/gofrs/flock"
 )
 
 // Dir is an archive in a directory: a file for each run, named after its id (see
@@ -25,11 +27,12 @@ import (
 // that `jq .run order-42.json` shows a run. A file is replaced as a whole, on
 // disk when Store returns. Nothing outside of the directory is ever read or
 // written, whatever an id or a symbolic link says. All methods may be called
-// concurrently; of two processes that store the same run at the same time, one
-// may write an earlier state over a later one, which the next start repairs.
+// concurrently, by many processes: the file .lock in the directory is locked
+// while a copy is compared and exchanged.
 type Dir struct {
 	root *os.Root
-	mu   sync.Mutex // of the comparison and the exchange of files
+	path string     // absolute, of the directory
+	mu   sync.Mutex // of the comparison and the exchange of files, within this process
 }
 
 // document is what a file holds. The run comes first: a listing reads no more.
@@ -41,8 +44,10 @@ type document struct {
 
 const (
 	suffix = ".json"
-	// temporary begins the names of files that are being written; no name of a
-	// run begins with a dot.
+	// lockName is locked by the process that writes. No name of a run begins with
+	// a dot.
+	lockName = ".lock"
+	// temporary begins the names of files that are being written.
 	temporary = ".tmp-"
 	// staleTemporary is after which time such a file is that of a process which
 	// was killed.
@@ -55,11 +60,15 @@ func OpenDir(dir string) (*Dir, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	root, err := os.OpenRoot(dir)
+	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
-	return &Dir{root: root}, nil
+	root, err := os.OpenRoot(abs)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return &Dir{root: root, path: abs}, nil
 }
 
 // Close frees the directory. Later calls are ErrUnavailable.
@@ -81,23 +90,51 @@ func (d *Dir) Store(ctx context.Context, runID string, file []byte) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	unlock, err := d.lock(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	defer unlock()
 	name += suffix
 	have, err := d.entry(runID, name)
 	switch {
 	case err == nil && have.ID != runID:
 		return &CollisionError{RunID: runID, Other: have.ID, Where: name}
-	case err == nil && (older(have, ours) || bytes.Equal(have.File, file)):
-		return nil
-	case err != nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrUnreadable):
+	case err == nil:
+		switch compare(have, ours) {
+		case foreign:
+			return &ReusedIDError{RunID: runID, Given: ours.CreatedAt, Held: have.CreatedAt, Where: name}
+		case held:
+			// Who wrote it may have been killed before its name was on disk.
+			err = d.settle(name)
+		default:
+			err = d.replace(name, data)
+		}
+	case errors.Is(err, ErrNotFound), errors.Is(err, ErrUnreadable):
+		err = d.replace(name, data)
+	default:
 		return err
 	}
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%w: %w", ErrUnavailable, context.Cause(ctx))
-	}
-	if err := d.replace(name, data); err != nil {
+	if err != nil {
 		return fmt.Errorf("%w: %w", ErrUnavailable, err)
 	}
 	return nil
+}
+
+// lock keeps other processes from writing until the function it returns is
+// called. The system frees it when the process ends, however it ends.
+func (d *Dir) lock(ctx context.Context) (unlock func(), err error) {
+	// Made within the directory: a link that leads out of it is refused.
+	f, err := d.root.OpenFile(lockName, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	_ = f.Close()
+	l := flock.New(filepath.Join(d.path, lockName), flock.SetFlag(os.O_RDWR))
+	if _, err := l.TryLockContext(ctx, 5*time.Millisecond); err != nil {
+		return nil, fmt.Errorf("locking %s: %w", lockName, err)
+	}
+	return func() { _ = l.Close() }, nil
 }
 
 // replace writes a file beside the one of that name and puts it in its place. A
@@ -128,8 +165,13 @@ func (d *Dir) replace(name string, data []byte) error {
 		_ = d.root.Remove(beside)
 		return err
 	}
-	// The names, too, up to the directory itself: each folder may be new.
-	for ; ; folder = path.Dir(folder) {
+	return d.settle(name)
+}
+
+// settle has the name of a file on disk, and those of the folders up to the
+// directory itself: each may be new.
+func (d *Dir) settle(name string) error {
+	for folder := path.Dir(name); ; folder = path.Dir(folder) {
 		if err := d.sync(folder); err != nil || folder == "." {
 			return err
 		}

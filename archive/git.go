@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -119,12 +120,20 @@ func (g *Git) Store(ctx context.Context, runID string, file []byte) error {
 	}
 	commit := ""
 	for try := 0; ; try++ {
-		old, have, err := g.present(ctx, ref, ours)
+		old, have, err := g.present(ctx, ref, ours, try > 0)
 		if err != nil {
 			return err
 		}
-		if have != nil && older(have, ours) {
-			return nil
+		if have != nil {
+			switch compare(have, ours) {
+			case foreign:
+				return &ReusedIDError{RunID: runID, Given: ours.CreatedAt, Held: have.CreatedAt, Where: ref}
+			case held:
+				if !bytes.Equal(have.File, file) {
+					return nil
+				}
+				// It is made all the same: the other files of the copy may be damaged.
+			}
 		}
 		if commit == "" {
 			if commit, err = g.write(ctx, ours); err != nil {
@@ -151,8 +160,30 @@ func (g *Git) Store(ctx context.Context, runID string, file []byte) error {
 
 // present returns the commit that a ref points to, empty if it does not exist,
 // and the copy in it, as far as it is needed to compare: nil if there is none
-// that could be read.
-func (g *Git) present(ctx context.Context, ref string, ours *Entry) (string, *Entry, error) {
+// that could be read. With sure it looks whether a ref that seems not to exist
+// points to a commit that does not.
+func (g *Git) present(ctx context.Context, ref string, ours *Entry, sure bool) (string, *Entry, error) {
+	commit, have, err := g.copyAt(ctx, ref, ours)
+	var collision *CollisionError
+	if err != nil && ctx.Err() == nil && !errors.As(err, &collision) {
+		// git gives up at a damaged object. Only what fails twice is damage.
+		commit, have, err = g.copyAt(ctx, ref, ours)
+	}
+	switch {
+	case err == nil && (commit != "" || !sure):
+		return commit, have, nil
+	case ctx.Err() != nil, errors.As(err, &collision):
+		return "", nil, err
+	}
+	out, unresolved := g.git.run(ctx, nil, nil, "rev-parse", "--verify", "--quiet", ref)
+	if id := strings.TrimSpace(string(out)); unresolved == nil && objectID.MatchString(id) {
+		return id, nil, nil // damaged: ours takes its place
+	}
+	return "", nil, err
+}
+
+// copyAt reads the copy that a ref points to.
+func (g *Git) copyAt(ctx context.Context, ref string, ours *Entry) (string, *Entry, error) {
 	c, err := g.git.cat(ctx)
 	if err != nil {
 		return "", nil, err
@@ -174,7 +205,7 @@ func (g *Git) present(ctx context.Context, ref string, ours *Entry) (string, *En
 		return "", nil, &CollisionError{RunID: ours.ID, Other: run.ID, Where: ref}
 	}
 	have := &Entry{Run: run}
-	if have.Seq > ours.Seq {
+	if needsFile(have, ours) {
 		file, err := c.get(commit.id + ":" + fileName)
 		if err != nil {
 			return "", nil, err
@@ -185,40 +216,102 @@ func (g *Git) present(ctx context.Context, ref string, ours *Entry) (string, *En
 }
 
 // write makes the objects of an entry, which nothing refers to yet, and returns
-// the id of its commit. The same entry gives the same commit.
+// the id of its commit. The same entry gives the same commit. Each of them can be
+// read.
 func (g *Git) write(ctx context.Context, e *Entry) (string, error) {
+	for dropped := 0; ; dropped++ {
+		made, err := g.objects(ctx, e)
+		if err == nil {
+			err = g.whole(ctx, made)
+		}
+		if err == nil {
+			return made[len(made)-1], nil
+		}
+		// git does not write an object that is there, even if it is empty, as a
+		// crash of the machine may leave it.
+		if dropped > len(made) || ctx.Err() != nil || !g.dropDamaged(ctx, made) {
+			return "", err
+		}
+	}
+}
+
+// objects makes the objects of an entry and returns their ids, as far as it came:
+// the last one is the commit.
+func (g *Git) objects(ctx context.Context, e *Entry) (made []string, err error) {
 	run, err := marshal(e.Run)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	trace, err := marshal(e.Trace)
 	if err != nil {
-		return "", err
+		return nil, err
+	}
+	object := func(env []string, input []byte, args ...string) string {
+		if err != nil {
+			return ""
+		}
+		var id string
+		if id, err = g.git.object(ctx, env, input, args...); err == nil {
+			made = append(made, id)
+		}
+		return id
 	}
 	var tree strings.Builder
 	for _, f := range []struct {
 		name string
 		data []byte
 	}{{fileName, e.File}, {runName, run}, {traceName, trace}} {
-		id, err := g.git.object(ctx, nil, f.data, "hash-object", "-w", "-t", "blob", "--no-filters", "--stdin")
-		if err != nil {
-			return "", err
-		}
+		id := object(nil, f.data, "hash-object", "-w", "-t", "blob", "--no-filters", "--stdin")
 		fmt.Fprintf(&tree, "100644 blob %s\t%s\n", id, f.name)
 	}
-	id, err := g.git.object(ctx, nil, []byte(tree.String()), "mktree")
-	if err != nil {
-		return "", err
-	}
+	id := object(nil, []byte(tree.String()), "mktree")
 	at := e.EndedAt
 	if at.IsZero() {
 		at = e.Trace[len(e.Trace)-1].At
 	}
 	when := fmt.Sprintf("%d +0000", at.Unix())
-	return g.git.object(ctx, []string{
+	object([]string{
 		"GIT_AUTHOR_NAME=holdfast", "GIT_AUTHOR_EMAIL=holdfast@localhost", "GIT_AUTHOR_DATE=" + when,
 		"GIT_COMMITTER_NAME=holdfast", "GIT_COMMITTER_EMAIL=holdfast@localhost", "GIT_COMMITTER_DATE=" + when,
 	}, fmt.Appendf(nil, "run %s of %s: %s\n", e.ID, e.Workflow, e.Status), "commit-tree", id)
+	return made, err
+}
+
+// whole returns why one of the objects cannot be read.
+func (g *Git) whole(ctx context.Context, ids []string) error {
+	c, err := g.git.cat(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	for _, id := range ids {
+		b, err := c.get(id)
+		if err != nil {
+			return err
+		}
+		if !b.is(id) {
+			return fmt.Errorf("%w: the repository %s does not give back the object %s, which was written to it: see git fsck", ErrUnavailable, g.git.Dir(), id)
+		}
+	}
+	return nil
+}
+
+// dropDamaged removes the files of objects that cannot be read, and reports
+// whether there was one.
+func (g *Git) dropDamaged(ctx context.Context, ids []string) bool {
+	root, err := g.common(ctx)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = root.Close() }()
+	dropped := false
+	for _, id := range ids {
+		if g.whole(ctx, []string{id}) == nil || ctx.Err() != nil {
+			continue
+		}
+		dropped = root.Remove(filepath.Join("objects", id[:2], id[2:])) == nil || dropped
+	}
+	return dropped
 }
 
 // point moves a ref from one commit to another; it fails when it does not stand
@@ -233,6 +326,19 @@ func (g *Git) point(ctx context.Context, ref, to, from string) error {
 	return err
 }
 
+// common opens the directory of git's that all work trees share.
+func (g *Git) common(ctx context.Context) (*os.Root, error) {
+	out, err := g.git.run(ctx, nil, nil, "rev-parse", "--git-common-dir")
+	if err != nil {
+		return nil, err
+	}
+	dir := strings.TrimSuffix(string(out), "\n")
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(g.git.Dir(), dir)
+	}
+	return os.OpenRoot(dir)
+}
+
 // staleLock is after which time the lock of a ref is that of a process which was
 // killed: it is held for a few milliseconds.
 const staleLock = time.Minute
@@ -240,15 +346,7 @@ const staleLock = time.Minute
 // breakLock removes the lock that a killed process has left on a ref of ours, and
 // reports whether it did.
 func (g *Git) breakLock(ctx context.Context, ref string) bool {
-	out, err := g.git.run(ctx, nil, nil, "rev-parse", "--git-common-dir")
-	if err != nil {
-		return false
-	}
-	common := strings.TrimSuffix(string(out), "\n")
-	if !filepath.IsAbs(common) {
-		common = filepath.Join(g.git.Dir(), common)
-	}
-	root, err := os.OpenRoot(common)
+	root, err := g.common(ctx)
 	if err != nil {
 		return false
 	}

@@ -11,8 +11,8 @@ import (
 )
 
 // gitCommand runs git in one repository. What a user chooses, such as a run's
-// id, never stands among the arguments: it goes through standard input, as part
-// of a name that begins with "refs/".
+// id, stands among the arguments at most as the whole name of a ref, which begins
+// with "refs/", and else goes through standard input.
 type gitCommand struct{ *gitexec.Git }
 
 // newGitCommand finds git, and the repository in a directory; it does not climb

@@ -4,7 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"hash"
 	"io"
 	"strconv"
 	"strings"
@@ -15,6 +19,20 @@ type blob struct {
 	id   string // empty: there is none
 	kind string
 	data []byte
+}
+
+// is reports whether b is what an id says: the hash of it.
+func (b *blob) is(id string) bool {
+	var h hash.Hash
+	switch len(id) {
+	case 2 * sha1.Size:
+		h = sha1.New()
+	default:
+		h = sha256.New()
+	}
+	fmt.Fprintf(h, "%s %d\x00", b.kind, len(b.data))
+	_, _ = h.Write(b.data) // never fails, says its documentation
+	return hex.EncodeToString(h.Sum(nil)) == id
 }
 
 // A catFile is a git process that is asked for objects by name, one after the

@@ -182,28 +182,63 @@ func reveal(payload []byte) (json.RawMessage, error) {
 	return json.RawMessage(data), nil
 }
 
-// older reports whether one state of a run is an earlier one of the run that is
-// archived: then the copy that is there stays. entry returns that copy; it is
-// asked only where the numbers do not tell.
-func older(have, ours *Entry) bool {
+// A standing is how a state of a run stands to the copy that is archived.
+type standing int
+
+const (
+	replaces standing = iota // it takes the place of the copy
+	held                     // the copy contains it
+	foreign                  // the copy is of another run, which used the id later
+)
+
+// compare returns how a state of a run stands to the copy that is there, which
+// has its file if needsFile says so.
+func compare(have, ours *Entry) standing {
+	if !needsFile(have, ours) {
+		return replaces
+	}
+	there, err := runfile.Read(bytes.NewReader(have.File), maxFile)
 	switch {
+	case err != nil:
+		return replaces // damaged
 	case !have.CreatedAt.Equal(ours.CreatedAt):
-		return ours.CreatedAt.Before(have.CreatedAt) // the id was used again
-	case ours.Seq >= have.Seq:
-		return false
+		return foreign
+	case bytes.Equal(have.File, ours.File):
+		return held
+	}
+	given, err := runfile.Read(bytes.NewReader(ours.File), maxFile)
+	if err == nil && len(there.Events)+len(there.Inbox) > len(given.Events)+len(given.Inbox) && contains(there, given) {
+		return held
 	}
 	// A store that was put back to an earlier moment may have gone another way:
-	// then ours is the truth, though it is shorter.
-	f, err := runfile.Read(bytes.NewReader(have.File), maxFile)
-	if err != nil {
+	// then ours is the truth, though it may be shorter.
+	return replaces
+}
+
+// needsFile reports whether the records of two states do not tell how they stand
+// to each other: if the copy is neither of an earlier run of that id nor of an
+// earlier state.
+func needsFile(have, ours *Entry) bool {
+	if !have.CreatedAt.Equal(ours.CreatedAt) {
+		return have.CreatedAt.After(ours.CreatedAt)
+	}
+	return have.Seq >= ours.Seq
+}
+
+// contains reports whether one state of a run has the events and the messages of
+// another: the sum of an event covers those before it.
+func contains(there, given *runfile.File) bool {
+	last := len(given.Events) - 1
+	if len(there.Events) < len(given.Events) || len(there.Inbox) < len(given.Inbox) || there.Events[last].Sum != given.Events[last].Sum {
 		return false
 	}
-	for i := range f.Events {
-		if f.Events[i].Seq == ours.Seq {
-			return f.Events[i].Sum == ours.Sum
+	for i := range given.Inbox {
+		a, b := &there.Inbox[i], &given.Inbox[i]
+		if a.Kind != b.Kind || a.ID != b.ID || a.Name != b.Name || !bytes.Equal(a.Payload, b.Payload) {
+			return false
 		}
 	}
-	return false
+	return true
 }
 
 // marshal writes a record for people: indented, with a newline at its end.

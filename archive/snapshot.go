@@ -80,15 +80,27 @@ func (s *RunSnapshot) Option() durable.StartOption { return durable.FromExport(s
 // answered as ever. It is for a store that was lost; make sure that nobody still
 // executes the run elsewhere.
 //
+// A process that is killed in between leaves the run parked, as imported:
+// calling Restore again does the rest.
+//
 // Errors: store.ErrExists when the store has the run, which is then the truth;
 // those of a.Get, of durable.Engine.Import and of durable.Engine.Resume. After an
-// error of Resume the run is there, and Resume can be called again.
+// error of Resume the run is there, and Restore or Resume can be called again.
 func Restore(ctx context.Context, eng *durable.Engine, a Archive, runID string) (durable.Imported, error) {
 	e, err := a.Get(ctx, runID)
 	if err != nil {
 		return durable.Imported{}, err
 	}
 	in, err := eng.Import(ctx, bytes.NewReader(e.File), durable.ImportOptions{})
+	if errors.Is(err, store.ErrExists) {
+		half, lookErr := halfRestored(ctx, eng, e)
+		if lookErr != nil {
+			return in, lookErr
+		}
+		if half != nil {
+			in, err = *half, nil
+		}
+	}
 	if err != nil {
 		return in, err
 	}
@@ -101,6 +113,20 @@ func Restore(ctx context.Context, eng *durable.Engine, a Archive, runID string) 
 	return in, nil
 }
 
+// halfRestored returns what the store has of a run if somebody has imported the
+// very copy, and it was not resumed: the first half of a Restore.
+func halfRestored(ctx context.Context, eng *durable.Engine, e *Entry) (*durable.Imported, error) {
+	page, err := eng.List(ctx, store.Filter{IDs: []string{e.ID}, WithLast: true})
+	if err != nil || len(page.Runs) == 0 {
+		return nil, err
+	}
+	row := &page.Runs[0]
+	if row.Status != store.Interrupted || row.Code != durable.CodeImported || row.Last == nil || row.Last.Seq != e.Seq || row.Last.Sum != e.Sum {
+		return nil, nil
+	}
+	return &durable.Imported{RunID: row.ID, Workflow: row.Workflow, Status: row.Status, Events: len(e.Trace)}, nil
+}
+
 // Restored is what RestoreWaiting has done.
 type Restored struct {
 	Runs   []string         // restored and resumed
@@ -109,8 +135,13 @@ type Restored struct {
 
 // RestoreWaiting restores every archived run that has not ended and that the
 // store does not have: what to call on boot after the store was lost. A run that
-// cannot be restored does not stop the others. The error says that the archive
-// could not be listed.
+// cannot be restored does not stop the others. A process that is killed in
+// between leaves the rest to the next call. The error says that the archive could
+// not be listed.
+//
+// A run that somebody has deleted from the store before it ended is brought back
+// if the archive has a copy. durable.Engine.Clean deletes such a run with Force
+// only: cancel it, and the archive knows that it has ended.
 func RestoreWaiting(ctx context.Context, eng *durable.Engine, a Archive) (Restored, error) {
 	out := Restored{Failed: map[string]error{}}
 	var ids []string

@@ -15,8 +15,11 @@ func TestOfAnIDThatWasUsedAgainTheLaterRunIsKept(t *testing.T) {
 	later := export(t, "r", 0)
 	eachArchive(t, func(t *testing.T, a archive.Archive) {
 		for _, order := range [][][]byte{{earlier, later}, {later, earlier}} {
-			for _, file := range order {
-				require.NoError(t, a.Store(t.Context(), "r", file))
+			require.NoError(t, a.Store(t.Context(), "r", order[0]))
+			if err := a.Store(t.Context(), "r", order[1]); err != nil {
+				var reused *archive.ReusedIDError
+				require.ErrorAs(t, err, &reused, "what is not kept is not acknowledged")
+				require.Equal(t, later, order[0])
 			}
 			e, err := a.Get(t.Context(), "r")
 			require.NoError(t, err)

@@ -89,7 +89,7 @@ func (c *call) clean(o durable.CleanOptions, dryRun, yes bool) error {
 	seen := store.Deletion{RunIDs: would.IDs, Epochs: would.Epochs, Force: o.Idle}
 	ids := seen.RunIDs
 	if n := would.Unarchived; n > 0 {
-		c.say("Kept: %s that the archive does not have yet. With --force they are removed all the same.", plural(n, "session"))
+		c.say("Kept: %s that the archive does not have yet, or would bring back. With --force they are removed all the same.", plural(n, "session"))
 	}
 	if n := would.Kept - would.Unarchived; o.All && n > 0 {
 		c.say("Kept: %s executed at the moment, or whose parent stays.", plural(n, "session"))

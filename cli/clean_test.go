@@ -45,7 +45,7 @@ func TestCleanKeepsWhatNoArchiveHasUnlessItIsForced(t *testing.T) {
 	d := newDesk(t)
 	d.ok("shop durable run count --id ended --input 1")
 	interrupted(d)
-	kept := "Kept: 2 sessions that the archive does not have yet. With --force they are removed all the same.\n"
+	kept := "Kept: 2 sessions that the archive does not have yet, or would bring back. With --force they are removed all the same.\n"
 	for _, what := range []string{"--all", "--older-than 0d"} {
 		a := d.ok("durable --store shop.db sessions clean " + what + " --only-archived --yes")
 		require.Equal(t, "Removed 0 sessions.\n", a.out)

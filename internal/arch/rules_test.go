@@ -70,7 +70,7 @@ var rules = []rule{
 
 	// Around the SDK, never imported by it.
 	{path: "shell", ours: []string{"durable", "store", "internal"}},
-	{path: "archive", ours: []string{"durable", "store", "internal"}, modules: []string{compress}},
+	{path: "archive", ours: []string{"durable", "store", "internal"}, modules: []string{compress, flock}},
 	{path: "dashboard", ours: []string{"client", "durable", "store", "internal/outline"}},
 	{path: "dashboard/internal/shots", ours: []string{"dashboard", "durable", "store", "internal/mortal"}, modules: []string{chromedp, cdproto}, anyBackend: true},
 	{path: "client"},
