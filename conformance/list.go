@@ -16,6 +16,7 @@ var listCases = []Case{
 	{Name: "time windows are half open", Clauses: "S16", run: listWindows},
 	{Name: "orphans and mail are found", Clauses: "S16, S20", run: listOrphansAndMail},
 	{Name: "what is not archived is found", Clauses: "S16", run: listUnarchived},
+	{Name: "a message that came since a run was archived is not archived", Clauses: "S10, S13, S14", run: listUnarchivedMessage},
 	{Name: "the newest come first, or the oldest", Clauses: "S16", run: listOrder},
 	{Name: "the last event comes along where it is asked for", Clauses: "S4, S16", run: listWithLast},
 }
@@ -293,6 +294,30 @@ func listUnarchived(t *T) {
 	w := t.at(t.row(s, "wholly"))
 	w.steps(s, 1)
 	require.Equal(t, []string{"never", "partly", "wholly"}, sortedIDs(t.list(s, unarchived)), "its log has grown since")
+}
+
+func listUnarchivedMessage(t *T) {
+	s := t.open()
+	w := t.claimed(s, "x", "r")
+	w.steps(s, 3)
+	seq, none, one := t.load(s, "r", store.Cursor{NoEvents: true}).Run.Last.Seq, int64(0), int64(1)
+	archived := func(inbox *int64) store.Change {
+		c := t.at(t.row(s, "r")).patch(store.RowPatch{ArchivedSeq: &seq})
+		c.Expect.Inbox = inbox
+		return c
+	}
+	unarchived := store.Filter{Unarchived: true}
+	t.must(s, archived(&none))
+	require.Empty(t, t.list(s, unarchived))
+	t.must(s, send(signal("r", "1")))
+	require.EqualValues(t, 1, t.row(s, "r").ArchivedSeq, "S13: the message is in no archive")
+	require.Equal(t, []string{"r"}, ids(t.list(s, unarchived)))
+	require.ErrorIs(t, t.commit(s, archived(&none)), store.ErrFenced, "S10: a message came since it was archived")
+	require.EqualValues(t, 1, t.row(s, "r").ArchivedSeq, "S10: what was refused has changed nothing")
+	t.must(s, archived(&one))
+	require.Empty(t, t.list(s, unarchived))
+	t.must(s, send(signal("r", "1")))
+	require.Empty(t, t.list(s, unarchived), "S14: a message that is dropped changes nothing")
 }
 
 func listOrder(t *T) {

@@ -110,6 +110,9 @@ func (r *modelRun) refuses(c store.Change, live map[string]bool) (reasons []erro
 	if r.row.Epoch != c.Expect.Epoch || len(c.Events) > 0 && c.Events[0].Seq != int64(len(r.events))+1 {
 		reasons = append(reasons, store.ErrFenced)
 	}
+	if c.Expect.Inbox != nil && *c.Expect.Inbox != int64(len(r.messages)) {
+		reasons = append(reasons, store.ErrFenced)
+	}
 	if c.Expect.TakeEpoch && live[r.row.Owner] {
 		reasons = append(reasons, store.ErrOwned)
 	}

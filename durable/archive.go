@@ -325,14 +325,29 @@ func (a *archiver) copy(ctx context.Context, id string) (waits bool, err error) 
 	}
 	waits = !row.Status.Terminal()
 	if err := a.to.Store(ctx, id, file.Bytes()); err != nil {
+		if a.isGone(ctx, row) {
+			err = nil
+		}
 		return waits, err
 	}
 	seq := row.Last.Seq
-	err = a.eng.commitOne(ctx, store.Change{RunID: id, Expect: store.Expect{Epoch: row.Epoch}, Row: &store.RowPatch{ArchivedSeq: &seq}})
+	err = a.eng.commitOne(ctx, store.Change{
+		RunID: id, Expect: store.Expect{Epoch: row.Epoch, Inbox: &row.Inbox}, Row: &store.RowPatch{ArchivedSeq: &seq},
+	})
 	if errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrNotFound) {
-		err = nil // it has gone on meanwhile: its next state is archived, too
+		// It has gone on meanwhile, or was sent a message, which wakes nobody if
+		// nobody waits for it: what it has come to is archived, too.
+		err = nil
+		a.want(id, row.Status)
 	}
 	return waits, err
+}
+
+// isGone reports whether a run was deleted, so that nothing is left to archive:
+// another one may have its id.
+func (a *archiver) isGone(ctx context.Context, row *store.Run) bool {
+	h, err := a.eng.store.Load(ctx, row.ID, store.Cursor{NoEvents: true})
+	return errors.Is(err, store.ErrNotFound) || err == nil && h.Run.CreatedAt != row.CreatedAt
 }
 
 // archiveWait archives a run that has begun to wait before it goes on waiting, if

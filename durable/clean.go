@@ -26,7 +26,9 @@ type CleanOptions struct {
 	// gone. An archive gets a run when it waits or ends, so that most others stay
 	// where there is one.
 	Idle bool
-	// Force deletes also what is not archived yet: its log is then nowhere.
+	// Force deletes also what is not archived yet: its log is then nowhere. And it
+	// deletes, with Idle, what an archive has a copy of that says that the run has
+	// not ended: archive.RestoreWaiting then brings it back.
 	Force bool
 	// Statuses of the runs that are looked at; empty: completed, failed and
 	// cancelled, and with Idle all.
@@ -43,7 +45,8 @@ type Cleaned struct {
 	Runs int
 	// Kept is how many runs were looked at and stay. Where age alone decides, the
 	// younger ones are not looked at. Unarchived of them stay because an archive
-	// is still to get them.
+	// is still to get them, or has a copy of them that says that they have not
+	// ended. Cancel such a run, and Clean deletes it once the archive knows.
 	Kept       int
 	Unarchived int
 	// IDs of the runs, and the epochs they have, with DryRun only. Together they
@@ -150,7 +153,11 @@ func (c *cleaning) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !c.expired(row) {
+		expired, err := c.expired(ctx, row)
+		if err != nil {
+			return err
+		}
+		if !expired {
 			c.did.Kept++
 			continue
 		}
@@ -178,32 +185,52 @@ func (c *cleaning) findLive(ctx context.Context) error {
 }
 
 // expired reports whether a run may be deleted, as far as itself is concerned.
-func (c *cleaning) expired(row *store.Run) bool {
+func (c *cleaning) expired(ctx context.Context, row *store.Run) (bool, error) {
 	r := c.keep.of(row.Workflow)
 	if c.options.All {
-		return !c.live[row.Owner] && !c.awaitsArchive(&r, row)
+		if c.live[row.Owner] {
+			return false, nil
+		}
+		awaits, err := c.awaitsArchive(ctx, &r, row)
+		return !awaits, err
 	}
 	if r.KeepFailed && row.Status == store.Failed {
-		return false
+		return false, nil
 	}
 	c.counted[row.Workflow]++
-	if c.awaitsArchive(&r, row) {
-		return false
-	}
 	// A row without an end is damaged, and not for us to judge.
 	old := r.KeepFor > 0 && row.EndedAt != 0 && c.now.Sub(row.EndedAt) > r.KeepFor
-	return old || r.KeepCount > 0 && c.counted[row.Workflow] > r.KeepCount
+	if !old && (r.KeepCount <= 0 || c.counted[row.Workflow] <= r.KeepCount) {
+		return false, nil
+	}
+	awaits, err := c.awaitsArchive(ctx, &r, row)
+	return !awaits, err
 }
 
 // awaitsArchive reports whether a run is kept because an archive does not have all
-// of its log.
-func (c *cleaning) awaitsArchive(r *Retention, row *store.Run) bool {
-	asked := r.OnlyArchived || c.eng.options.Archive != nil
-	awaits := asked && !c.options.Force && (row.Last == nil || row.ArchivedSeq < row.Last.Seq)
+// of its log. Of a run that has not ended a copy is as bad as an earlier one: it
+// would bring the run back.
+func (c *cleaning) awaitsArchive(ctx context.Context, r *Retention, row *store.Run) (bool, error) {
+	asked := r.OnlyArchived || c.eng.options.Archive != nil || row.ArchivedSeq > 0
+	if c.options.Force || !asked {
+		return false, nil
+	}
+	last := row.Last
+	if last == nil && row.ArchivedSeq > 0 {
+		// It was archived by a program with an archive, which this one is without.
+		h, err := c.eng.store.Load(ctx, row.ID, store.Cursor{NoEvents: true})
+		if err != nil && !errors.Is(err, store.ErrNotFound) {
+			return false, err
+		}
+		if err == nil {
+			last = h.Run.Last
+		}
+	}
+	awaits := last == nil || row.ArchivedSeq < last.Seq || !row.Status.Terminal() && row.ArchivedSeq > 0
 	if awaits {
 		c.did.Unarchived++
 	}
-	return awaits
+	return awaits, nil
 }
 
 // children deletes those whose parent is gone, and then theirs.

@@ -39,20 +39,21 @@ func (o *startOptions) checkFrom(ctx context.Context, id string) error {
 
 // startFrom makes the run exist as the file has it, unless it is there.
 func (e *Engine) startFrom(ctx context.Context, def *definition, id string, input, file []byte) error {
-	_, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
-	if errors.Is(err, store.ErrNotFound) {
-		err = e.checkExport(def, id, input, file)
-	}
-	if err != nil {
-		return storeError(err)
-	}
-	_, err = e.Import(ctx, bytes.NewReader(file), ImportOptions{})
-	if err != nil && !errors.Is(err, store.ErrExists) {
-		return err
-	}
 	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
-	if err != nil {
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return storeError(err)
+	}
+	if err != nil || h.Run.Code == CodeImporting {
+		if err := e.checkExport(def, id, input, file); err != nil {
+			return err
+		}
+		_, err = e.Import(ctx, bytes.NewReader(file), ImportOptions{})
+		if err != nil && !errors.Is(err, store.ErrExists) {
+			return err
+		}
+		if h, err = e.store.Load(ctx, id, store.Cursor{NoEvents: true}); err != nil {
+			return storeError(err)
+		}
 	}
 	if h.Run.Status != store.Interrupted || h.Run.Code != CodeImported {
 		return nil

@@ -236,6 +236,7 @@ func (r *run) fetchMail() {
 			}
 			r.deliver(h.Inbox)
 			read = true
+			r.eng.archiver.want(r.id, store.Waiting) // a message that nobody waits for changes nothing else
 			return
 		}
 		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -60,7 +61,8 @@ func (e *BusyError) Unwrap() error { return e.Err }
 // branch, as Resume with FromCheckpoint does. It works on a run that is executed,
 // waits, is interrupted, parked or has failed. One that has not ended is paused first,
 // wherever it is executed: Jump waits until the bodies under way have ended, which
-// are recorded. A run that was paused before stays paused.
+// are recorded. A run that was paused before stays paused, unless it was by a Jump
+// that did not get further: calling Jump again finishes what a killed process began.
 //
 // The jump is durable when Jump returns. When ctx ends before the run has stopped,
 // nothing is changed but that a pause was asked for: ask again, or Unpause it.
@@ -76,6 +78,7 @@ func (e *Engine) Jump(ctx context.Context, id string, to int64, o JumpOptions) (
 	paused := false // by this call
 	for tries := 0; ; tries++ {
 		v, rv, err := e.planJump(ctx, id, to, o)
+		paused = paused || err == nil && v.pausedToJump()
 		if err != nil && paused {
 			// What ended meanwhile stands in the way: it goes on as it was.
 			_ = e.Unpause(context.WithoutCancel(ctx), id)
@@ -84,7 +87,7 @@ func (e *Engine) Jump(ctx context.Context, id string, to int64, o JumpOptions) (
 			return rv.plan, err
 		}
 		if v.row.Status != store.Failed && !v.row.Paused {
-			if err := e.pauseFor(ctx, id, v.row.Owner, fmt.Sprintf("to jump back to event %d", to)); err != nil {
+			if err := e.pauseFor(ctx, id, v.row.Owner, fmt.Sprintf("%s%d", toJump, to)); err != nil {
 				return rv.plan, err
 			}
 			paused = true
@@ -131,10 +134,31 @@ func (e *Engine) planJump(ctx context.Context, id string, to int64, o JumpOption
 	if err != nil {
 		return nil, none, err
 	}
-	if v.row.Paused {
+	if v.row.Paused && !v.pausedToJump() {
 		rv.warn("the run is paused and stays so: Unpause it to let it go on")
 	}
 	return v, rv, nil
+}
+
+// toJump begins the reason of a pause that Jump asks for itself.
+const toJump = "to jump back to event "
+
+// pausedToJump reports whether the run is paused because a Jump, which has asked
+// for that, did not get further.
+func (v *view) pausedToJump() bool {
+	if !v.row.Paused {
+		return false
+	}
+	for i := len(v.events) - 1; i >= 0; i-- {
+		switch ev := &v.events[i]; ev.Type {
+		case store.WorkflowPaused:
+			d, err := dataOf(ev)
+			return err == nil && strings.HasPrefix(d.Reason, toJump)
+		case store.WorkflowUnpaused:
+			return false
+		}
+	}
+	return false
 }
 
 // jump records the request and activates the branch.

@@ -55,6 +55,9 @@ type Expect struct {
 	TakeEpoch bool
 	// NoCancel: Run.CancelAsked is false, else ErrCancelAsked.
 	NoCancel bool
+	// Inbox: Run.Inbox is this, so that no message came since it was read, else
+	// ErrFenced. Nil: not looked at.
+	Inbox *int64
 	// Statuses: the row's status is one of these, else *StatusError. Empty:
 	// not looked at.
 	Statuses []Status
@@ -65,7 +68,7 @@ type Expect struct {
 func (c *Change) Plain() bool {
 	return c.RunID != "" && len(c.Events) > 0 && c.Create == nil && c.Row == nil && c.Branch == nil &&
 		len(c.Send) == 0 && len(c.Start) == 0 && len(c.Hold) == 0 && !c.Release && !c.Yield &&
-		!c.Expect.Absent && !c.Expect.TakeEpoch && !c.Expect.NoCancel && len(c.Expect.Statuses) == 0
+		!c.Expect.Absent && !c.Expect.TakeEpoch && !c.Expect.NoCancel && c.Expect.Inbox == nil && len(c.Expect.Statuses) == 0
 }
 
 // EventEpoch returns the epoch that the i-th event of c is stored with, and
@@ -154,6 +157,9 @@ func (c *Change) Check(row *Run, last *Event, ownerLive bool) error {
 func (c *Change) fence(row *Run, last *Event) error {
 	if row.Epoch != c.Expect.Epoch && !(c.Plain() && last != nil) {
 		return fmt.Errorf("store: run %q: epoch %d was expected, the run is at %d: %w", c.RunID, c.Expect.Epoch, row.Epoch, ErrFenced)
+	}
+	if c.Expect.Inbox != nil && *c.Expect.Inbox != row.Inbox {
+		return fmt.Errorf("store: run %q: %d messages were expected, the run has %d: %w", c.RunID, *c.Expect.Inbox, row.Inbox, ErrFenced)
 	}
 	if last == nil || len(c.Events) == 0 {
 		return nil

@@ -42,14 +42,14 @@ func TestPlainIsAnAppendAndNothingElse(t *testing.T) {
 		"start": func(c *store.Change) { c.Start = []store.Change{{}} }, "hold": func(c *store.Change) { c.Hold = []string{"k"} },
 		"release": func(c *store.Change) { c.Release = true }, "yield": func(c *store.Change) { c.Yield = true },
 		"absent": func(c *store.Change) { c.Expect.Absent = true }, "take": func(c *store.Change) { c.Expect.TakeEpoch = true },
-		"no cancel": func(c *store.Change) { c.Expect.NoCancel = true }, "statuses": func(c *store.Change) { c.Expect.Statuses = store.Statuses() },
+		"no cancel": func(c *store.Change) { c.Expect.NoCancel = true }, "inbox": func(c *store.Change) { c.Expect.Inbox = ptr(int64(0)) }, "statuses": func(c *store.Change) { c.Expect.Statuses = store.Statuses() },
 	} {
 		c := of(plain(), edit)
 		require.False(t, c.Plain(), name)
 	}
 	// A field that is added to Change or Expect has to be looked at by Plain.
 	require.Equal(t, 11, reflect.TypeFor[store.Change]().NumField())
-	require.Equal(t, 5, reflect.TypeFor[store.Expect]().NumField())
+	require.Equal(t, 6, reflect.TypeFor[store.Expect]().NumField())
 }
 
 func TestEventEpochs(t *testing.T) {

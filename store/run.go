@@ -33,7 +33,7 @@ type Run struct {
 	Seen        int64 // messages the owner has noticed
 	CancelAsked bool  // a cancel message was delivered and not consumed yet
 	Paused      bool  // not claimable until unpaused
-	ArchivedSeq int64 // the log is archived up to here
+	ArchivedSeq int64 // the log is archived up to here; a message that comes lowers it (S13)
 	StartedAt   Time
 	UpdatedAt   Time
 	EndedAt     Time

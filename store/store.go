@@ -39,15 +39,15 @@ type Store interface {
 	// S8 A run that does not exist gives ErrNotFound; one that exists where
 	// Absent was expected, *ExistsError.
 	// S9 A status may only follow another as MayFollow says: *StatusError.
-	// S10 A row-only Change is accepted only while the row has Expect.Epoch:
-	// ErrFenced.
+	// S10 A row-only Change is accepted only while the row has Expect.Epoch,
+	// and Expect.Inbox where that is set: ErrFenced.
 	// S11 Exclusive keys are held by one run at a time: *OccupiedError. Delete
 	// frees them too.
 	// S12 Dedup: while an unfinished run of the same queue has the same
 	// non-empty Dedup, a Create fails with *ExistsError naming that run.
 	//
 	// S13 Messages are numbered per receiver from 1 in commit order without a
-	// gap, and raise Run.Inbox.
+	// gap, raise Run.Inbox, and lower Run.ArchivedSeq to 1 at most.
 	// S14 A message whose receiver has one of the same Kind and ID is dropped
 	// and the Change succeeds, also when the receiver has ended since.
 	// S15 A message of KindCancel sets Run.CancelAsked. A message to a run that

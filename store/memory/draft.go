@@ -220,6 +220,7 @@ func (f *draft) send(m *store.Message) error {
 		return &store.StatusError{RunID: m.To, Status: r.row.Status}
 	}
 	r.row.Inbox++
+	r.row.ArchivedSeq = min(r.row.ArchivedSeq, 1)
 	r.row.UpdatedAt = max(r.row.UpdatedAt, f.now)
 	if m.Kind == store.KindCancel {
 		r.row.CancelAsked = true

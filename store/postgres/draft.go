@@ -269,6 +269,7 @@ func (t *trial) send(m *store.Message) error {
 		return err
 	}
 	r.run.Inbox++
+	r.run.ArchivedSeq = min(r.run.ArchivedSeq, 1)
 	r.run.UpdatedAt = max(r.run.UpdatedAt, t.now)
 	if m.Kind == store.KindCancel {
 		r.run.CancelAsked = true

@@ -121,7 +121,11 @@ func (s *Store) judge(q querier, refused map[*member]error) error {
 	return q.query("log_heads", func(v []driverValue) error {
 		m := extends[v[0].(int64)]
 		head := &store.Event{Seq: v[1].(int64), Epoch: v[2].(int64)}
-		err := m.c.Check(&store.Run{ID: m.c.RunID, Epoch: m.c.Expect.Epoch}, head, false)
+		row := &store.Run{ID: m.c.RunID, Epoch: m.c.Expect.Epoch} // only the log is asked here
+		if m.c.Expect.Inbox != nil {
+			row.Inbox = *m.c.Expect.Inbox
+		}
+		err := m.c.Check(row, head, false)
 		if errors.Is(err, store.ErrFenced) && !errors.Is(refused[m], store.ErrFenced) {
 			refused[m] = err
 		}

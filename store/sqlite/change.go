@@ -24,7 +24,7 @@ func (t *tx) head(id string) (h head, err error) {
 			UpdatedAt: store.Time(c.int()), Queue: c.text(), Dedup: c.text(), Workflow: c.text(),
 		}
 		copy(h.row.InputHash[:], c.bytes())
-		h.row.Parent, h.row.ParentKey = c.text(), c.text()
+		h.row.Parent, h.row.ParentKey, h.row.Inbox = c.text(), c.text(), c.int()
 		return nil
 	}, id)
 	if err == nil && h.no != 0 {
