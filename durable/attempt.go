@@ -2,8 +2,6 @@ package durable
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,8 +20,8 @@ type step struct {
 	policy   *Policy // with its defaults
 	relaxed  bool
 	long     bool
-	once     bool   // its body must not run twice
-	input    string // hash of WithInput; empty: none
+	once     bool        // its body must not run twice
+	input    fingerprint // of WithInput; without a hash: none
 	failures []Failure
 	start    store.Time // when the first attempt began
 	ended    time.Time  // when the last one did, until that is recorded
@@ -66,7 +64,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		return st.giveUp(ctx, n-1, st.failures[n-2].Err, "no attempt is left")
 	}
 	if st.long && !st.begun() {
-		if _, err := st.record(st.newEvent(store.StepStarted, n, &eventData{Input: st.input, Once: st.once})); err != nil {
+		if _, err := st.record(st.newEvent(store.StepStarted, n, &eventData{Input: st.input.hash, Once: st.once})); err != nil {
 			return err
 		}
 	}
@@ -282,8 +280,8 @@ func (st *step) record(ev store.Event) (store.Time, error) {
 
 func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
 	var d *eventData
-	if notes := a.taken(); notes != nil || st.input != "" {
-		d = &eventData{Notes: notes, Input: st.input}
+	if notes := a.taken(); notes != nil || st.input.hash != "" {
+		d = &eventData{Notes: notes, Input: st.input.hash}
 	}
 	ev := st.newEvent(store.StepCompleted, a.number, d)
 	ev.Payload, ev.Took = payload, took.Truncate(time.Microsecond)
@@ -303,7 +301,7 @@ func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
 // fail records the final failure and returns it as a replay will.
 func (st *step) fail(a *attempt, err error, reason string, took time.Duration) error {
 	r := st.call.scope.run
-	d := &eventData{Error: r.eng.errors.record(err), Reason: reason, Max: st.max(), Notes: a.taken(), Input: st.input}
+	d := &eventData{Error: r.eng.errors.record(err), Reason: reason, Max: st.max(), Notes: a.taken(), Input: st.input.hash}
 	ev := st.newEvent(store.StepFailed, a.number, d)
 	ev.Took = took.Truncate(time.Microsecond)
 	if _, err := st.record(ev); err != nil {
@@ -322,7 +320,7 @@ func (st *step) failure(n int, d *eventData) error {
 func (st *step) failOnce(a *attempt, err error, output []byte, pause, took time.Duration) (store.Time, error) {
 	r := st.call.scope.run
 	took = took.Truncate(time.Microsecond)
-	d := &eventData{Error: r.eng.errors.record(err), NextAt: r.eng.now().Add(pause), Max: st.max(), Notes: a.taken(), Input: st.input}
+	d := &eventData{Error: r.eng.errors.record(err), NextAt: r.eng.now().Add(pause), Max: st.max(), Notes: a.taken(), Input: st.input.hash}
 	ev := st.newEvent(store.AttemptFailed, a.number, d)
 	ev.Payload, ev.Took = output, took
 	if ev.At, err = st.record(ev); err != nil {
@@ -348,15 +346,14 @@ func (st *step) hashInput(e *Engine, o *stepOptions) error {
 	if err != nil {
 		return err
 	}
-	sum := sha256.Sum256(b)
-	st.input = e.fingerprint(reflect.TypeOf(o.input), hex.EncodeToString(sum[:16]))
+	st.input = e.fingerprint(o.input, reflect.TypeOf(o.input), b, 16)
 	return nil
 }
 
 // checkInput notices that a recorded step is asked for with another input.
 func (st *step) checkInput() error {
 	rec := st.call.rec
-	if rec == nil || rec.input == "" || st.input == "" || !otherValue(rec.input, st.input) {
+	if rec == nil || rec.input == "" || st.input.hash == "" || !st.input.differs(rec.input) {
 		return nil
 	}
 	return st.call.scope.changed(EditInput, int(st.call.ordinal), st.call.key,

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/store"
@@ -58,9 +57,9 @@ type cutPoint struct {
 // lostCall is an outcome or a beginning that a cut would leave behind.
 type lostCall struct {
 	seq   int64
-	typ   store.Type
 	key   string
-	child string
+	child string // that ends with the cut
+	began bool   // a body that was announced: the start of a branch or a Map is none
 }
 
 // payloadJudge opens a payload at its place; nil: it can be read.
@@ -290,11 +289,13 @@ func (a *audit) spoil(seq int64) {
 
 // lose notes what a cut before e would leave behind.
 func (a *audit) lose(e *store.Event) {
-	l := lostCall{seq: e.Seq, typ: e.Type, key: e.Key}
+	l := lostCall{seq: e.Seq, key: e.Key}
 	switch e.Type {
-	case store.StepStarted, store.StepCompleted, store.StepFailed, store.AttemptFailed, store.ItemCompleted, store.ItemFailed, store.ChildFinished, store.SignalReceived:
+	case store.StepStarted:
+		l.began = e.Attempt > 0
+	case store.StepCompleted, store.StepFailed, store.AttemptFailed, store.ItemCompleted, store.ItemFailed, store.ChildFinished, store.SignalReceived:
 	case store.ChildStarted:
-		if d, err := dataOf(e); err == nil && !d.Abandon {
+		if d, err := dataOf(e); err == nil && endsWithCut(a.v.RunID, d.Child, d.Abandon) {
 			l.child = d.Child
 		}
 	default:
@@ -327,20 +328,19 @@ func (e *Engine) judge(row *store.Run) payloadJudge {
 	}
 }
 
-// knowsVersion returns an error if a payload is of a later version of its type
-// than this engine has.
+// knowsVersion returns an error if a payload holds a later version of a type than this
+// engine has, or a registered type that it does not have.
 func (e *Engine) knowsVersion(open *envelope.Envelope) error {
-	know := 1
-	if e.types != nil {
-		for _, d := range e.types.byType {
-			recorded := open.Type[strings.LastIndexByte(open.Type, ']')+1:]
-			if recorded == d.name || slices.Contains(d.was, recorded) {
-				know = d.version
-			}
+	for _, p := range recordedParts(open) {
+		d := e.types.named(p.Name)
+		switch {
+		case d == nil && p.Version > 1:
+			return &FutureVersionError{Type: p.Name, Have: p.Version, Know: 1}
+		case d == nil:
+			return &UnregisteredTypeError{Type: p.Name, Version: p.Version, Wanted: "this program"}
+		case p.Version > d.version:
+			return &FutureVersionError{Type: p.Name, Have: p.Version, Know: d.version}
 		}
-	}
-	if open.TypeVersion > know {
-		return &FutureVersionError{Type: open.Type, Have: open.TypeVersion, Know: know}
 	}
 	return nil
 }

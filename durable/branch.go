@@ -96,7 +96,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 			if err != nil {
 				return nil, err
 			}
-			env, seen, err := encode(r.eng, v)
+			env, seen, err := encode(r.eng, r.maxPayload, v)
 			if err != nil {
 				return nil, Permanent(&EncodeError{RunID: r.id, Key: c.key, Type: reflect.TypeFor[T]().String(), Err: err})
 			}

@@ -53,9 +53,15 @@ type typeInfo struct {
 	// def is the registered type it is, or is made of; shape says how.
 	def   *TypeDef
 	shape string
+	// parts are the registered types it contains; within names them in a header.
+	parts  []*TypeDef
+	within string
 	// exact: a value of this type decodes from its JSON to itself, so a live
 	// value need not be decoded. exactText: only if every string is UTF-8.
 	exact, exactText bool
+	// times: it may hold times, of which the encoding says in which zone they were
+	// made.
+	times bool
 }
 
 var typeInfos sync.Map // reflect.Type -> *typeInfo
@@ -67,6 +73,7 @@ func infoOf(t reflect.Type) *typeInfo {
 	i := &typeInfo{name: typeName(t), version: 1}
 	i.prefix = envelope.Prefix("json", i.name, 1)
 	i.exact, i.exactText = roundTripsExactly(t, 0)
+	i.times = mayHoldTimes(t, map[reflect.Type]bool{})
 	typeInfos.Store(t, i)
 	return i
 }
@@ -135,13 +142,15 @@ func foldedTwins(t reflect.Type) bool {
 
 var intPrefix = envelope.Prefix("json", "int", 1)
 
-// encode returns the envelope of v, and the value as a replay will see it: the
+// encode returns the envelope of v, of at most limit bytes, and the value as a replay will see it: the
 // same one where the round trip is provably the identity, else decoded anew.
-func encode[T any](e *Engine, v T) (env []byte, seen T, err error) { return encodeAt(e, &v) }
+func encode[T any](e *Engine, limit int, v T) (env []byte, seen T, err error) {
+	return encodeAt(e, limit, &v)
+}
 
 // encodeAt is encode for a value that stands somewhere already. It does not
 // change it.
-func encodeAt[T any](e *Engine, v *T) (env []byte, seen T, err error) {
+func encodeAt[T any](e *Engine, limit int, v *T) (env []byte, seen T, err error) {
 	t := reflect.TypeFor[T]()
 	if t.Size() == 0 && t.Kind() == reflect.Struct {
 		return nil, *v, nil // no result: nothing to keep
@@ -152,7 +161,7 @@ func encodeAt[T any](e *Engine, v *T) (env []byte, seen T, err error) {
 		return envelope.SealInt(intPrefix, int64(*n)), *v, nil
 	}
 	info := e.infoOf(t)
-	data, err := e.encoded(*v)
+	data, err := e.encoded(*v, limit)
 	if err != nil {
 		return nil, seen, err
 	}
@@ -168,11 +177,11 @@ func encodeAt[T any](e *Engine, v *T) (env []byte, seen T, err error) {
 
 // encodeAny is encode for a value whose static type is not known, such as that of
 // a signal.
-func encodeAny(e *Engine, v any) ([]byte, error) {
+func encodeAny(e *Engine, limit int, v any) ([]byte, error) {
 	if v == nil {
 		return nil, nil
 	}
-	data, err := e.encoded(v)
+	data, err := e.encoded(v, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -180,13 +189,13 @@ func encodeAny(e *Engine, v any) ([]byte, error) {
 }
 
 // encoded returns what the codec makes of v, unless that is too large.
-func (e *Engine) encoded(v any) ([]byte, error) {
+func (e *Engine) encoded(v any, limit int) ([]byte, error) {
 	data, err := e.codec.Encode(v)
 	if err != nil {
 		return nil, fmt.Errorf("the codec %s refuses it: %w", e.codec.Name(), err)
 	}
-	if len(data) > e.maxPayload {
-		return nil, &PayloadSizeError{Size: len(data), Limit: e.maxPayload}
+	if len(data) > limit {
+		return nil, &PayloadSizeError{Size: len(data), Limit: limit}
 	}
 	return data, nil
 }
@@ -195,7 +204,12 @@ func (e *Engine) prefixOf(i *typeInfo) string {
 	if e.plainJSON {
 		return i.prefix
 	}
-	return envelope.Prefix(e.codec.Name(), i.name, i.version)
+	return i.header(e.codec.Name())
+}
+
+// header returns the beginning of the envelopes of a type with a codec.
+func (i *typeInfo) header(codec string) string {
+	return (&envelope.Envelope{Codec: codec, Type: i.name, TypeVersion: i.version, Within: i.within}).Header()
 }
 
 // PayloadSizeError says that a value is too large to be kept. Nothing of it was

@@ -96,7 +96,7 @@ func Continue[I any](ctx context.Context, in I) error {
 	if err := s.mayContinue(); err != nil {
 		return err
 	}
-	input, _, err := encode(r.eng, in)
+	input, _, err := encode(r.eng, r.maxPayload, in)
 	if err != nil {
 		return &EncodeError{RunID: r.id, Type: reflect.TypeFor[I]().String(), Err: err}
 	}
@@ -192,7 +192,7 @@ func (r *run) renew(n *renewal) outcome {
 		at:     1,
 		branch: store.Branch{N: number, Parent: number, Generation: generation, Reason: "continued", CreatedAt: r.eng.now()},
 		data: eventData{
-			Seed: hex.EncodeToString(seed[:]), Declared: r.def.steps, Executor: r.eng.id, Segment: r.segmentTrace(),
+			Seed: hex.EncodeToString(seed[:]), MaxPayload: r.eng.options.MaxPayload, Declared: r.def.steps, Executor: r.eng.id, Segment: r.segmentTrace(),
 			Generation: generation, Inbox: seen, Pending: pending,
 			Headers: r.headers, Deadline: r.deadline, Exclusive: r.exclusive, Attributes: r.attributes, Environment: r.eng.environment, Around: r.around, Linked: r.linked,
 			Run: identityOf(&r.row),

@@ -1,7 +1,9 @@
 package durable
 
 import (
+	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -176,6 +178,23 @@ func cutBehind(events []store.Event, after int64, scope string) cutting {
 		}
 	}
 	return c
+}
+
+// endsWithCut reports whether a child ends when a cut, of whatever kind, leaves its
+// start behind. One whose id the workflow has chosen goes on, as an abandoned one does:
+// the new branch starts it under the same id, and would find it cancelled.
+func endsWithCut(parent, child string, abandon bool) bool {
+	return !abandon && strings.HasPrefix(child, parent+"/")
+}
+
+// endCut are the messages that cancel the children which a cut of their parent ends.
+func (e *Engine) endCut(children []string, reason string) []store.Message {
+	var ms []store.Message
+	data, _ := json.Marshal(messageData{Reason: reason}) // a string
+	for _, id := range children {
+		ms = append(ms, store.Message{To: id, Kind: store.KindCancel, ID: firstCancel, At: e.now(), Data: data, IfLive: true})
+	}
+	return ms
 }
 
 // isStepOutcome reports whether ev is the end of a step.

@@ -90,7 +90,7 @@ func Define[I, O any](name string, fn func(ctx context.Context, in I) (O, error)
 		if err != nil {
 			return nil, err
 		}
-		env, _, err := encode(r.eng, out)
+		env, _, err := encode(r.eng, r.maxPayload, out)
 		if err != nil {
 			return nil, Permanent(&EncodeError{RunID: r.id, Type: reflect.TypeFor[O]().String(), Err: err})
 		}

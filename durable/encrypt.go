@@ -5,6 +5,7 @@ import (
 	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/maphash"
@@ -15,6 +16,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/envelope"
 )
 
 // Keys are the keys that payloads are encrypted with. Its methods are called
@@ -40,8 +43,12 @@ var (
 	// ErrNoKey: a payload is encrypted with a key that Options.Encrypt does not
 	// give. The run is parked and can be resumed once it does.
 	ErrNoKey = errors.New("durable: encryption key not known")
-	// ErrDecrypt: a payload was encrypted with another key of the same id, or
-	// for another place than the one it was found in.
+	// ErrWrongKey: a payload cannot be opened, because Options.Encrypt gives
+	// another key under the id than the one it was encrypted with. Nothing is
+	// damaged: the run is parked and can be resumed with the right key.
+	ErrWrongKey = errors.New("durable: another encryption key under this id")
+	// ErrDecrypt: a payload was changed, or encrypted for another place than the
+	// one it was found in. The key is the right one.
 	ErrDecrypt = errors.New("durable: not decryptable")
 )
 
@@ -91,19 +98,40 @@ type keyring struct {
 	inUse atomic.Pointer[string]
 
 	mu     sync.Mutex
-	known  map[string][]byte
+	known  map[string]*knownKey
 	failed map[string]time.Time // current ids whose key could not be had, and when
+}
+
+// knownKey is a key in memory.
+type knownKey struct {
+	key []byte
+	// check stands beside the id in every payload, so that another key of the same
+	// id is told from a payload that was changed, before anything is decrypted.
+	check string
+	// opened: it has opened a payload that has no check, as earlier programs wrote.
+	opened atomic.Bool
+}
+
+// newKnownKey works out the check of a key. It says nothing of the key that a
+// payload does not.
+func newKnownKey(key []byte) (*knownKey, error) {
+	check, err := hkdf.Key(sha256.New, key, nil, "holdfast hf1 key check", 4)
+	if err != nil {
+		return nil, err
+	}
+	return &knownKey{key: slices.Clone(key), check: hex.EncodeToString(check)}, nil
 }
 
 // runCipher encrypts for one run with one key.
 type runCipher struct {
 	id, run string
+	key     *knownKey
 	aead    cipher.AEAD
 }
 
 // newKeyring checks that the current key can be had.
 func newKeyring(keys Keys, log *slog.Logger) (*keyring, error) {
-	k := &keyring{keys: keys, log: log, seed: maphash.MakeSeed(), known: map[string][]byte{}, failed: map[string]time.Time{}}
+	k := &keyring{keys: keys, log: log, seed: maphash.MakeSeed(), known: map[string]*knownKey{}, failed: map[string]time.Time{}}
 	id, err := k.current()
 	if err == nil && id != "" {
 		if _, err = k.key(id); err == nil {
@@ -130,32 +158,35 @@ func (k *keyring) current() (id string, err error) {
 const maxKeyID = 64
 
 // key returns the key with this id, checked.
-func (k *keyring) key(id string) (key []byte, err error) {
+func (k *keyring) key(id string) (known *knownKey, err error) {
 	k.mu.Lock()
-	key = k.known[id]
+	known = k.known[id]
 	k.mu.Unlock()
-	if key != nil {
-		return key, nil
+	if known != nil {
+		return known, nil
 	}
 	if id == "" || len(id) > maxKeyID || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, fmt.Errorf("the key id %q is not 1 to %d printable ASCII characters without a space", id, maxKeyID)
 	}
 	defer func() {
 		if v := recover(); v != nil {
-			key, err = nil, fmt.Errorf("Keys.Key(%q) panicked: %v", id, v)
+			known, err = nil, fmt.Errorf("Keys.Key(%q) panicked: %v", id, v)
 		}
 	}()
-	if key, err = k.keys.Key(id); err != nil {
+	key, err := k.keys.Key(id)
+	if err != nil {
 		return nil, fmt.Errorf("key %q: %w", id, err)
 	}
 	if len(key) != KeySize {
 		return nil, fmt.Errorf("key %q has %d bytes and needs %d", id, len(key), KeySize)
 	}
-	key = slices.Clone(key)
+	if known, err = newKnownKey(key); err != nil {
+		return nil, err
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.known[id] = key
-	return key, nil
+	k.known[id] = known
+	return known, nil
 }
 
 // cipher returns the cipher of a run and a key.
@@ -173,7 +204,7 @@ func (k *keyring) cipher(id, run string) (*runCipher, error) {
 	if err != nil {
 		return nil, err
 	}
-	derived, err := hkdf.Key(sha256.New, key, nil, "holdfast hf1 payload\x00"+run, KeySize)
+	derived, err := hkdf.Key(sha256.New, key.key, nil, "holdfast hf1 payload\x00"+run, KeySize)
 	if err != nil {
 		return nil, err
 	}
@@ -185,7 +216,7 @@ func (k *keyring) cipher(id, run string) (*runCipher, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &runCipher{id: id, run: run, aead: aead}
+	c := &runCipher{id: id, run: run, key: key, aead: aead}
 	slot.Store(c)
 	return c, nil
 }
@@ -248,7 +279,8 @@ func (k *keyring) failing(id string, err error) {
 }
 
 // decrypt opens a payload that was encrypted for a place. k may be nil.
-func (k *keyring) decrypt(id string, p place, header string, sealed []byte) ([]byte, error) {
+func (k *keyring) decrypt(open *envelope.Envelope, p place) ([]byte, error) {
+	id := open.KeyID
 	if k == nil {
 		return nil, fmt.Errorf("it is encrypted with key %q and this engine has no keys: set Options.Encrypt: %w", id, ErrNoKey)
 	}
@@ -256,10 +288,22 @@ func (k *keyring) decrypt(id string, p place, header string, sealed []byte) ([]b
 	if err != nil {
 		return nil, fmt.Errorf("it is encrypted with key %q, which Options.Encrypt does not give (%w). Keys stay needed as long as a run has payloads made with them: %w", id, err, ErrNoKey)
 	}
-	plain, err := c.aead.Open(nil, nil, sealed, p.bound(header))
-	if err != nil {
-		return nil, fmt.Errorf("it cannot be decrypted with key %q: the key is another one than that which encrypted it, or the payload was moved here from another place: %w",
-			id, ErrDecrypt)
+	if open.KeyCheck != "" && open.KeyCheck != c.key.check {
+		return nil, wrongKey(id)
+	}
+	plain, err := c.aead.Open(nil, nil, open.Payload, p.bound(open.Header()))
+	switch {
+	case err == nil && open.KeyCheck == "":
+		c.key.opened.Store(true)
+	case err == nil:
+	case open.KeyCheck == "" && !c.key.opened.Load():
+		return nil, wrongKey(id) // its checksum fits, so it is most likely not damaged
+	default:
+		return nil, fmt.Errorf("it cannot be decrypted with key %q, which is the right one: the payload was changed, or moved here from another place: %w", id, ErrDecrypt)
 	}
 	return plain, nil
+}
+
+func wrongKey(id string) error {
+	return fmt.Errorf("it cannot be opened: Options.Encrypt gives another key under the id %q than the one it was encrypted with. Give it the right one and resume; nothing is lost: %w", id, ErrWrongKey)
 }

@@ -233,12 +233,12 @@ func TestAPayloadMovedToAnotherPlaceIsNotBelieved(t *testing.T) {
 		},
 		"under another key id": func(e *store.Event, _ map[string][]byte) {
 			if e.Key == "value" {
-				e.Payload = reheader(e.Payload, " k1 ", " k2 ")
+				e.Payload = reheader(e.Payload, " k1@", " k2@")
 			}
 		},
 		"cut short": func(e *store.Event, _ map[string][]byte) {
 			if e.Key == "value" {
-				e.Payload = reheader(e.Payload[:len(e.Payload)-20], " k1 ", " k1 ")
+				e.Payload = reheader(e.Payload[:len(e.Payload)-20], " k1@", " k1@")
 			}
 		},
 	} {
@@ -264,7 +264,11 @@ func TestAPayloadMovedToAnotherPlaceIsNotBelieved(t *testing.T) {
 				row := w.eventually("r", store.Interrupted)
 				require.Equal(t, durable.CodeUndecodable, row.Code)
 				_, err := wait(t, w, wf, "r")
-				require.ErrorIs(t, err, durable.ErrDecrypt)
+				want := durable.ErrDecrypt
+				if name == "under another key id" {
+					want = durable.ErrWrongKey
+				}
+				require.ErrorIs(t, err, want)
 				requireNoKey(t, "k1", err.Error())
 				// The other run is none the worse.
 				out, err := wait(t, w, wf, "other")

@@ -114,6 +114,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	kinds.defs = types
 	wrap, err := newWrapping(&o, st.Limits())
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -38,6 +39,7 @@ type errorKinds struct {
 	values    map[string]error
 	types     map[reflect.Type]string
 	names     map[string]reflect.Type
+	defs      *typeDefs // registered types that their fields may hold; nil: none
 }
 
 // standardErrors are registered always.
@@ -84,8 +86,10 @@ func standardErrors() []ErrorKind {
 		ErrorType[*ContinueError]("durable.ContinueError"),
 		ErrorType[*PayloadSizeError]("durable.PayloadSizeError"),
 		ErrorType[*FutureVersionError]("durable.FutureVersionError"),
+		ErrorType[*UnregisteredTypeError]("durable.UnregisteredTypeError"),
 		Sentinel("durable.ErrNoKey", ErrNoKey),
 		Sentinel("durable.ErrDecrypt", ErrDecrypt),
+		Sentinel("durable.ErrWrongKey", ErrWrongKey),
 	}
 }
 
@@ -121,6 +125,7 @@ type errorRecord struct {
 	Sentinel  string          `json:"sentinel,omitempty"`
 	Type      string          `json:"type,omitempty"`
 	Value     json.RawMessage `json:"value,omitempty"`
+	Within    string          `json:"within,omitempty"`    // registered types in the value
 	Permanent bool            `json:"permanent,omitempty"` // of the outermost only
 	Causes    []*errorRecord  `json:"causes,omitempty"`
 }
@@ -170,6 +175,9 @@ func (k *errorKinds) node(err error, depth int, left *int) *errorRecord {
 		if name, ok := k.types[reflect.TypeOf(err)]; ok {
 			if value, jsonErr := json.Marshal(err); jsonErr == nil && len(value) <= 2*maxMessage {
 				rec.Type, rec.Value = name, value
+				if k.defs != nil {
+					rec.Within = k.defs.info(reflect.TypeOf(err)).within
+				}
 			}
 		}
 	}
@@ -222,7 +230,7 @@ func (k *errorKinds) restore(rec *errorRecord) error {
 	if v, ok := k.values[rec.Sentinel]; ok && rec.Sentinel != "" {
 		known = v
 	} else if t, ok := k.names[rec.Type]; ok && rec.Type != "" {
-		if v, err := restoreTyped(t, rec.Value); err == nil {
+		if v, err := k.restoreTyped(t, rec); err == nil {
 			known = v
 		}
 	}
@@ -241,7 +249,19 @@ func (k *errorKinds) restore(rec *errorRecord) error {
 	return &recordedError{message: rec.Message, causes: causes}
 }
 
-func restoreTyped(t reflect.Type, value []byte) (error, error) {
+func (k *errorKinds) restoreTyped(t reflect.Type, rec *errorRecord) (error, error) {
+	info := infoOf(t)
+	if k.defs != nil {
+		info = k.defs.info(t)
+	}
+	within, err := k.defs.raising(&envelope.Envelope{Type: info.name, TypeVersion: 1, Within: rec.Within}, t, info)
+	if err != nil {
+		return nil, err // the message is left, and not what may be misread
+	}
+	value, err := within.json(rec.Value, t)
+	if err != nil {
+		return nil, err
+	}
 	p := reflect.New(t)
 	if err := json.Unmarshal(value, p.Interface()); err != nil {
 		return nil, err

@@ -50,12 +50,12 @@ func mustJSON(s string) []byte {
 
 // identify gives the scope of an item the item's hash: to be recorded with its
 // first event or, when that is recorded, to be compared with.
-func (m *mapping[I, O]) identify(inner *scope, n int, hash string) error {
+func (m *mapping[I, O]) identify(inner *scope, n int, hash fingerprint) error {
 	if len(inner.hist) == 0 {
-		inner.item = hash
+		inner.item = hash.hash
 		return nil
 	}
-	if was := inner.hist[0].item; was != "" && otherValue(was, hash) {
+	if was := inner.hist[0].item; was != "" && hash.differs(was) {
 		return m.otherItem(n)
 	}
 	return nil
@@ -96,7 +96,7 @@ func (m *mapping[I, O]) verify(in []I) error {
 		if err != nil {
 			return err
 		}
-		if otherValue(was, hash) {
+		if hash.differs(was) {
 			return m.otherItem(n)
 		}
 	}

@@ -1,8 +1,6 @@
 package durable
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"reflect"
 
@@ -37,7 +35,7 @@ func (m *mapping[I, O]) recorded(n int, v I) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if otherValue(d.Input, hash) {
+	if hash.differs(d.Input) {
 		return false, m.otherItem(n)
 	}
 	m.mu.Lock()
@@ -67,13 +65,12 @@ func (p *past) mostItems(key string) int {
 }
 
 // hash tells items apart.
-func (m *mapping[I, O]) hash(v I) (string, error) {
+func (m *mapping[I, O]) hash(v I) (fingerprint, error) {
 	b, err := m.scope.run.eng.codec.Encode(v)
 	if err != nil {
-		return "", &EncodeError{RunID: m.scope.run.id, Key: m.call.key, Type: reflect.TypeFor[I]().String(), Err: err}
+		return fingerprint{}, &EncodeError{RunID: m.scope.run.id, Key: m.call.key, Type: reflect.TypeFor[I]().String(), Err: err}
 	}
-	sum := sha256.Sum256(b)
-	return m.scope.run.eng.fingerprint(reflect.TypeFor[I](), hex.EncodeToString(sum[:8])), nil
+	return m.scope.run.eng.fingerprint(v, reflect.TypeFor[I](), b, 8), nil
 }
 
 // do runs the function on one item and records what it came to.
@@ -113,7 +110,7 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 	}()
 	// Taken before fn may change what the item points to.
 	hash, bad := m.hash(it.value)
-	it.hash = hash
+	it.hash = hash.hash
 	if bad == nil {
 		bad = m.identify(inner, it.n, hash)
 	}
@@ -126,7 +123,7 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 	if value, err = m.fn(&scopeContext{Context: ctx, scope: inner}, it.value); err != nil {
 		return
 	}
-	if payload, out, err = encode(m.scope.run.eng, value); err != nil {
+	if payload, out, err = encode(m.scope.run.eng, m.scope.run.maxPayload, value); err != nil {
 		err = Permanent(&EncodeError{RunID: m.scope.run.id, Key: key, Type: reflect.TypeFor[O]().String(), Err: err})
 		return
 	}

@@ -93,7 +93,8 @@ type Options struct {
 	// is compressed; zero: what the store takes, 16 MiB unless it says
 	// otherwise. A larger one is refused with a *PayloadSizeError before
 	// anything is written. At least MinMaxPayload, and no more than the store
-	// takes.
+	// takes. A lower limit than before holds for runs that are started under it:
+	// those that exist keep theirs.
 	MaxPayload int
 	// Retention deletes runs some time after their end; the zero value keeps
 	// everything. KeepAWeek() is a preset.

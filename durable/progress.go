@@ -26,11 +26,11 @@ func SaveProgress[T any](ctx context.Context, v T) error {
 	if err := r.deathOf(); err != nil {
 		return err
 	}
-	payload, _, err := encode(r.eng, v)
+	payload, _, err := encode(r.eng, r.maxPayload, v)
 	if err != nil {
 		return &EncodeError{RunID: r.id, Key: st.call.key, Type: reflect.TypeFor[T]().String(), Err: err}
 	}
-	ev := st.newEvent(store.ProgressSaved, a.number, &eventData{Input: st.input})
+	ev := st.newEvent(store.ProgressSaved, a.number, &eventData{Input: st.input.hash})
 	ev.Payload = payload
 	if err := r.write(&write{events: []store.Event{ev}}); err != nil {
 		return err

@@ -35,7 +35,7 @@ func Publish(ctx context.Context, key string, v any) error {
 	if err := store.CheckName("published key", key); err != nil {
 		return err
 	}
-	payload, err := encodeAny(s.run.eng, v)
+	payload, err := encodeAny(s.run.eng, s.run.maxPayload, v)
 	if err != nil {
 		return &EncodeError{RunID: s.run.id, Key: "publishing " + key, Type: fmt.Sprintf("%T", v), Err: err}
 	}

@@ -72,6 +72,7 @@ type eventData struct {
 	Notes       map[string]json.RawMessage `json:"notes,omitempty"`       // attempt_failed, step_failed, step_completed
 	Input       string                     `json:"input,omitempty"`       // step events: hash of WithInput
 	Seed        string                     `json:"seed,omitempty"`        // workflow_created, workflow_started of a later generation
+	MaxPayload  int                        `json:"max_payload,omitempty"` // the same: Options.MaxPayload
 	Declared    []string                   `json:"declared,omitempty"`    // the same: names given to Steps
 	Executor    string                     `json:"executor,omitempty"`    // claim events
 	Segment     string                     `json:"segment,omitempty"`     // the same: trace context of the segment that begins with it

@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -238,7 +237,7 @@ func (p *repairPlan) branchOff(a *audit, force bool) error {
 		at = a.start
 	}
 	for _, l := range lost {
-		if l.typ == store.StepStarted && !force {
+		if l.began && !force {
 			return &UnrepairableError{
 				RunID: a.v.RunID, Forceable: true,
 				Reason: fmt.Sprintf("%s had begun behind event %d, where the history would be cut off: if it must not happen twice (Once), find out whether it has happened", l.key, at.seq),
@@ -290,7 +289,7 @@ func (e *Engine) mend(ctx context.Context, a *audit, p *repairPlan) error {
 	_, err = e.operate(ctx, &row, a.h.Branches, act{
 		from:  from,
 		event: store.Event{Type: store.WorkflowRecovered, Data: (&eventData{Code: CodeRepaired, Reason: p.reason(), Message: row.Inbox, Executor: e.id, Reset: p.reset, Lifted: a.lifted()}).encode()},
-		row:   p.row, cut: p.cut, hold: hold, send: e.stopForgotten(row.ID, p.stop),
+		row:   p.row, cut: p.cut, hold: hold, send: e.endCut(p.stop, fmt.Sprintf("its parent %s was repaired and has forgotten it", row.ID)),
 	})
 	return err
 }
@@ -300,15 +299,4 @@ func (p *repairPlan) reason() string {
 		return p.cut.reason
 	}
 	return "repair: the row was rebuilt from the events"
-}
-
-// stopForgotten are the messages that cancel children whose parent forgets them:
-// it starts others in their place.
-func (e *Engine) stopForgotten(parent string, children []string) []store.Message {
-	var ms []store.Message
-	for _, id := range children {
-		data, _ := json.Marshal(messageData{Reason: fmt.Sprintf("its parent %s was repaired and has forgotten it", parent)}) // a string
-		ms = append(ms, store.Message{To: id, Kind: store.KindCancel, ID: firstCancel, At: e.now(), Data: data, IfLive: true})
-	}
-	return ms
 }

@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -170,10 +169,8 @@ func (v *view) leaveBehind(ctx context.Context, rv *revision, left []store.Event
 		}
 		l := LeftBehind{Kind: string(rec.kind), Key: ev.Key, Child: rec.child}
 		if ev.Type == store.ChildStarted {
-			l.Kept = rec.abandon
-			if !rec.abandon && !strings.HasPrefix(rec.child, v.row.ID+"/") {
-				// The new branch would find it cancelled under the same id.
-				l.Kept = true
+			l.Kept = !endsWithCut(v.row.ID, rec.child, rec.abandon)
+			if l.Kept && !rec.abandon {
 				rv.warn("child %s was given its id by the workflow: it goes on, and the new branch finds it if it starts it again", rec.child)
 			}
 			if !l.Kept {
@@ -182,10 +179,7 @@ func (v *view) leaveBehind(ctx context.Context, rv *revision, left []store.Event
 		}
 		rv.plan.Left = append(rv.plan.Left, l)
 	}
-	data, _ := json.Marshal(messageData{Reason: fmt.Sprintf("run %s was taken back to before it was started", v.row.ID)}) // a string
-	for _, id := range children {
-		rv.send = append(rv.send, store.Message{To: id, Kind: store.KindCancel, ID: firstCancel, At: v.eng.now(), Data: data, IfLive: true})
-	}
+	rv.send = v.eng.endCut(children, fmt.Sprintf("run %s was taken back to before it was started", v.row.ID))
 	return v.warnOfChildren(ctx, rv, kept)
 }
 

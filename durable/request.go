@@ -39,7 +39,7 @@ func Request[O any](ctx context.Context, runID, name string, v any, o ...SignalO
 	if err := store.CheckName("request name", name); err != nil {
 		return out, err
 	}
-	payload, err := encodeAny(e, v)
+	payload, err := encodeAny(e, e.maxPayload, v)
 	if err != nil {
 		return out, &EncodeError{RunID: runID, Key: "request " + name, Type: fmt.Sprintf("%T", v), Err: err}
 	}
@@ -197,7 +197,7 @@ func (q asked) Reply(ctx context.Context, v any) error {
 	if err != nil {
 		return err
 	}
-	payload, err := encodeAny(s.run.eng, v)
+	payload, err := encodeAny(s.run.eng, s.run.maxPayload, v)
 	if err != nil {
 		return &EncodeError{RunID: s.run.id, Key: "the answer to request " + q.name, Type: fmt.Sprintf("%T", v), Err: err}
 	}

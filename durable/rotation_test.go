@@ -80,7 +80,7 @@ func TestOldKeysStayReadableAndAMissingOneParksTheRun(t *testing.T) {
 		require.NoError(t, resume(w.eng, w.ctx(), "r"))
 		synctest.Wait()
 		_, err := wait(t, w, wf, "r")
-		require.ErrorIs(t, err, durable.ErrDecrypt)
+		require.ErrorIs(t, err, durable.ErrWrongKey)
 
 		// Rotated, and then turned off: everything reads on.
 		w.reboot(t, encrypted(keysOf("k2", "k1"), wf))

@@ -22,6 +22,8 @@ type run struct {
 	def  *definition
 	row  store.Run // as created or claimed
 	seed uint64
+	// maxPayload is how many bytes an encoded value may have.
+	maxPayload int
 	// forkSeeds are those of the runs it was forked from; see forkData.
 	forkSeeds []forkSeed
 

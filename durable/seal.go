@@ -102,7 +102,7 @@ func (w *wrapping) seal(p place, env []byte) []byte {
 	}
 	if w.keys != nil {
 		if k := w.keys.forSealing(p.run); k != nil {
-			open.KeyID, changed = k.id, true
+			open.KeyID, open.KeyCheck, changed = k.id, k.key.check, true
 			open.Payload = k.aead.Seal(nil, nil, open.Payload, p.bound(open.Header()))
 		}
 	}
@@ -138,7 +138,7 @@ func (e *Engine) open(p place, env []byte) (envelope.Envelope, error) {
 		return open, err
 	}
 	if open.KeyID != "" {
-		if open.Payload, err = e.wrap.keys.decrypt(open.KeyID, p, open.Header(), open.Payload); err != nil {
+		if open.Payload, err = e.wrap.keys.decrypt(&open, p); err != nil {
 			return open, err
 		}
 	}
@@ -172,13 +172,24 @@ func (e *Engine) unseal(p place, env []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	open.Compression, open.KeyID = "", ""
+	open.Compression, open.KeyID, open.KeyCheck = "", "", ""
 	return envelope.Seal(open.Header(), open.Payload), nil
 }
 
 // sealOverhead is how many bytes a sealed payload may have more than its
 // encoding: the header, and what authenticates it.
 const sealOverhead = envelope.MaxHeader + 28
+
+// payloadLimitOf returns the limit for a run that was started under Options.MaxPayload
+// born. A lower limit is for runs that are started under it: a step of one that was not
+// has done its work by the time its result is found too large, and would fail for good.
+func (e *Engine) payloadLimitOf(born int) int {
+	limit, err := payloadLimit(born, e.store.Limits())
+	if err != nil {
+		return e.maxPayload // of a store that takes more
+	}
+	return max(limit, e.maxPayload)
+}
 
 // payloadLimit returns how large an encoded value may be, so that whatever is
 // made of it fits into the store.

@@ -35,7 +35,7 @@ func (e *Engine) Signal(ctx context.Context, runID, name string, v any, o ...Sig
 	if err := store.CheckName("signal name", name); err != nil {
 		return err
 	}
-	payload, err := encodeAny(e, v)
+	payload, err := encodeAny(e, e.maxPayload, v)
 	if err != nil {
 		return &EncodeError{RunID: runID, Key: "signal " + name, Type: fmt.Sprintf("%T", v), Err: err}
 	}

@@ -108,7 +108,12 @@ func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartO
 	if w.def.err != nil {
 		return nil, w.def.err
 	}
-	input, _, err := encode(e, in)
+	s, inRun := ctx.Value(scopeKey{}).(*scope)
+	limit := e.maxPayload
+	if inRun {
+		limit = s.run.maxPayload
+	}
+	input, _, err := encode(e, limit, in)
 	if err != nil {
 		return nil, &EncodeError{RunID: id, Type: reflect.TypeFor[I]().String(), Err: err}
 	}
@@ -117,7 +122,7 @@ func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartO
 		return nil, fmt.Errorf("durable: starting run %q of workflow %s: %w", id, w.def.name, err)
 	}
 	opts.input = reflect.TypeFor[I]()
-	if s, inRun := ctx.Value(scopeKey{}).(*scope); inRun {
+	if inRun {
 		c, err := s.startChild(w.def, id, input, &opts)
 		if err != nil {
 			return nil, err
@@ -223,7 +228,7 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	}
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails, says its documentation
-	born := &eventData{Seed: hex.EncodeToString(b[:]), Declared: steps, Headers: o.headers, Deadline: row.DeadlineAt, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.environment}
+	born := &eventData{Seed: hex.EncodeToString(b[:]), Declared: steps, Headers: o.headers, Deadline: row.DeadlineAt, MaxPayload: e.options.MaxPayload, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.environment}
 	span = e.startSpan(ctx, &row)
 	born.Around = aroundStart(ctx, span)
 	born.Run = identityOf(&row)
@@ -253,7 +258,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	r.head = logHead{epoch: row.Epoch}
 	r.lastAt = row.CreatedAt
 	r.headers, r.exclusive, r.around = o.headers, o.exclusive, aroundStart(ctx, span)
-	r.input, r.seed = input, seed
+	r.input, r.seed, r.maxPayload = input, seed, e.maxPayload
 	r.deliver(e.firstMail(id, o.mail))
 	if r.input == nil {
 		r.input = []byte{}

@@ -72,7 +72,7 @@ func (e *Engine) encodeJSON(t reflect.Type, data json.RawMessage) ([]byte, error
 	if t.Size() == 0 && t.Kind() == reflect.Struct {
 		return nil, nil
 	}
-	encoded, err := e.encoded(v.Elem().Interface())
+	encoded, err := e.encoded(v.Elem().Interface(), e.maxPayload)
 	if err != nil {
 		return nil, err
 	}
@@ -85,14 +85,14 @@ func (e *Engine) encodeJSON(t reflect.Type, data json.RawMessage) ([]byte, error
 func (e *Engine) encodeEdited(id string, old *store.Event, value any, force bool) ([]byte, error) {
 	raw, ok := value.(json.RawMessage)
 	if !ok || old.Type == store.StepFailed || old.Type == store.ItemFailed || len(old.Payload) == 0 {
-		return encodeAny(e, value)
+		return encodeAny(e, e.maxPayload, value)
 	}
 	if !json.Valid(raw) {
 		return nil, errors.New("it is no JSON")
 	}
 	was, err := e.open(placeOf(id, old), old.Payload)
 	if err != nil || was.Codec != (jsonCodec{}).Name() {
-		return encodeAny(e, value) // of another type than is known
+		return encodeAny(e, e.maxPayload, value) // of another type than is known
 	}
 	if a, b := kindOfJSON(was.Payload), kindOfJSON(raw); a != b && a != "null" && b != "null" && !force {
 		return nil, fmt.Errorf("it is recorded as %s, %s, and the value is %s. Force replaces it all the same", orUnknown(was.Type), a, b)
@@ -100,7 +100,41 @@ func (e *Engine) encodeEdited(id string, old *store.Event, value any, force bool
 	if len(raw) > e.maxPayload {
 		return nil, &PayloadSizeError{Size: len(raw), Limit: e.maxPayload}
 	}
-	return envelope.Seal(envelope.Prefix(was.Codec, was.Type, was.TypeVersion), raw), nil
+	header, err := e.editedHeader(&was, raw, force)
+	if err != nil {
+		return nil, err
+	}
+	return envelope.Seal(header, raw), nil
+}
+
+// editedHeader returns the header of JSON that replaces what was recorded. It is
+// written in the version that is recorded, or in the present one of a registered type
+// that has changed since: the header says which, so that it is read as what it is.
+func (e *Engine) editedHeader(was *envelope.Envelope, raw json.RawMessage, force bool) (string, error) {
+	recorded := envelope.Envelope{Codec: was.Codec, Type: was.Type, TypeVersion: was.TypeVersion, Within: was.Within}
+	changed := "" // a type that this program knows otherwise, or not at all
+	for _, p := range recordedParts(was) {
+		if d := e.types.named(p.Name); d == nil || d.version != p.Version {
+			changed = p.Name
+		}
+	}
+	d := e.types.named(baseName(was.Type))
+	if d != nil && was.TypeVersion < d.version && was.TypeVersion > 0 {
+		if t := d.shaped(was.Type); t != nil {
+			version, ok := d.fitsAs(raw, t, was.TypeVersion)
+			if !ok && !force {
+				return "", fmt.Errorf("it is neither version %d of %s, which is recorded, nor version %d, which this program has. Force records it as version %d", was.TypeVersion, d.name, d.version, was.TypeVersion)
+			}
+			if ok && version == d.version {
+				return e.infoOf(t).header(was.Codec), nil
+			}
+			return recorded.Header(), nil
+		}
+	}
+	if field := newFields(was.Payload, raw, ""); changed != "" && field != "" && !force {
+		return "", fmt.Errorf("it has the field %q, which the recorded value has not, and that holds another version of %s than this program knows: write it as it is recorded. Force records it all the same", field, changed)
+	}
+	return recorded.Header(), nil
 }
 
 // kindOfJSON names what a JSON text begins to be.

@@ -171,7 +171,7 @@ func (st *stepOf[T]) once(ctx context.Context) ([]byte, error) {
 	}
 	r := st.call.scope.run
 	st.result = value
-	payload, seen, err := encodeAt(r.eng, &st.result)
+	payload, seen, err := encodeAt(r.eng, r.maxPayload, &st.result)
 	if err != nil {
 		return nil, Permanent(&EncodeError{RunID: r.id, Key: st.call.key, Type: reflect.TypeFor[T]().String(), Err: err})
 	}

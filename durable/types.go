@@ -7,8 +7,6 @@ import (
 	"strings"
 	"sync"
 	"unicode"
-
-	"github.com/holdfast-dev/holdfast/internal/envelope"
 )
 
 // TypeDef says under which name and version values of a Go type are recorded,
@@ -24,7 +22,8 @@ type TypeDef struct {
 
 // Type registers the defined type T. From then on its values, and those of *T,
 // []T and map[K]T, are recorded under the name, which must never change, whatever
-// the Go type is called or moved to. version is that of T as it is now, from 1:
+// the Go type is called or moved to; a value of another type that contains T records
+// name and version beside its own. version is that of T as it is now, from 1:
 // raise it by one whenever T changes in a way that values recorded before do not
 // decode into by themselves, keep the type as it was under another Go name, and
 // add a From that makes the new one of it:
@@ -35,11 +34,15 @@ type TypeDef struct {
 //
 // There must be a From for each version before the present one; Open says what
 // is missing. What was recorded before the type was registered counts as version
-// 1 if it bears the Go type's name ("main.Order") or one given to Was. Untyped
-// values (json.RawMessage, map[string]any, any) are taken for the present one.
+// 1 if it bears the Go type's name ("main.Order") or one given to Was, or stands in
+// a value of another type. Untyped values (json.RawMessage, map[string]any, any) are
+// taken for the present one. With another codec than JSON a T in a struct or array
+// is not raised: register the type around it.
 //
-// A value of a later version than the registered one, and any other that cannot
-// be read, stops its run, which stays resumable: see UndecodableError.
+// A value of a later version than the registered one, one that was recorded under a
+// name that this program has not registered, and any other that cannot be read, stops
+// its run, which stays resumable: see UndecodableError. So a type stays registered as
+// long as a run is kept that has recorded it.
 func Type[T any](name string, version int, o ...TypeOption) TypeDef {
 	d := TypeDef{name: name, version: version, typ: reflect.TypeFor[T]()}
 	for _, f := range o {
@@ -168,10 +171,16 @@ func (ts *typeDefs) info(t reflect.Type) *typeInfo {
 		return i.(*typeInfo)
 	}
 	i := infoOf(t)
-	if def, shape := ts.find(t); def != nil {
+	def, shape := ts.find(t)
+	parts := ts.partsIn(t)
+	if def != nil || len(parts) > 0 {
 		named := *i
-		named.def, named.shape, named.name, named.version = def, shape, shape+def.name, def.version
-		named.prefix = envelope.Prefix("json", named.name, named.version)
+		named.parts = parts
+		if def != nil {
+			named.def, named.shape, named.name, named.version = def, shape, shape+def.name, def.version
+		}
+		named.within = ts.withinOf(&named)
+		named.prefix = named.header("json")
 		i = &named
 	}
 	ts.infos.Store(t, i)

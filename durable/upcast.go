@@ -2,12 +2,17 @@ package durable
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/store"
@@ -41,7 +46,8 @@ func mismatch(err error) error {
 	return &mismatchError{err}
 }
 
-// decodeOpen decodes an opened payload into v, a pointer.
+// decodeOpen decodes an opened payload into v, a pointer. Every value that is read
+// comes through here.
 func (e *Engine) decodeOpen(open *envelope.Envelope, v any) error {
 	codec, err := e.codecOf(open.Codec)
 	if err != nil {
@@ -49,20 +55,39 @@ func (e *Engine) decodeOpen(open *envelope.Envelope, v any) error {
 	}
 	target := reflect.ValueOf(v).Elem()
 	info := e.infoOf(target.Type())
-	if info.def == nil {
-		if open.TypeVersion > 1 && !untyped(target.Type()) {
-			return &FutureVersionError{Type: open.Type, Have: open.TypeVersion, Know: 1}
+	plain := info.def == nil && len(info.parts) == 0
+	if plain && open.Within == "" && open.TypeVersion == 1 && open.Type == info.name || untyped(target.Type()) {
+		return mismatch(codec.Decode(open.Payload, v))
+	}
+	version := info.version
+	if info.def != nil {
+		if version, err = info.versionOf(open); err != nil {
+			return err
 		}
-		return mismatch(codec.Decode(open.Payload, v))
 	}
-	version, err := info.versionOf(open)
-	switch {
-	case err != nil:
+	within, err := e.types.raising(open, target.Type(), info)
+	if err != nil {
 		return err
-	case version == info.version:
-		return mismatch(codec.Decode(open.Payload, v))
 	}
-	return info.def.read(codec, open.Payload, version, target)
+	data, now := open.Payload, target.Type()
+	if version < info.version {
+		now = info.def.withOld(now, info.def.ups[version-1].old)
+		within.from[info.def] = recordedVersion{version: version} // where it contains itself
+	}
+	if within.concerns(now) && open.Codec != (jsonCodec{}).Name() {
+		return errNotRaised
+	}
+	if version < info.version {
+		// The type itself is raised last, by its own upcasters.
+		if data, err = within.json(data, now); err != nil {
+			return err
+		}
+		return info.def.read(codec, data, version, target)
+	}
+	if data, err = within.json(data, now); err != nil {
+		return err
+	}
+	return mismatch(codec.Decode(data, v))
 }
 
 // versionOf returns which version of the registered type a payload holds.
@@ -70,9 +95,14 @@ func (i *typeInfo) versionOf(open *envelope.Envelope) (int, error) {
 	recorded := strings.ReplaceAll(open.Type, "*", "")
 	switch {
 	case recorded == i.name || i.hadName(recorded):
-	case slices.Contains(untypedNames, recorded):
+	case untypedName(recorded):
 		return i.version, nil
 	default:
+		for _, p := range open.Parts() { // it was in a type of another name
+			if p.Name == i.def.name && p.Version <= i.version {
+				return p.Version, nil
+			}
+		}
 		return 0, fmt.Errorf("%s is not known to be an earlier %s: if it is one, say so with durable.Was(%q)", orUnknown(open.Type), i.def.name, strings.TrimPrefix(recorded, i.shape))
 	}
 	if open.TypeVersion > i.version {
@@ -93,10 +123,14 @@ func (i *typeInfo) hadName(recorded string) bool {
 
 // untypedNames are what values without a type of their own are recorded as:
 // nobody can have meant an earlier version with them.
-var untypedNames = []string{"", "json.RawMessage", "interface {}", "map[string]interface {}", "[]interface {}"}
+var untypedNames = []string{"", "json.RawMessage", "interface {}"}
+
+// untypedName reports whether values of this name, or what they are made of, have no
+// type of their own.
+func untypedName(recorded string) bool { return slices.Contains(untypedNames, baseName(recorded)) }
 
 // untyped reports whether a value of t shows what was recorded as it is.
-func untyped(t reflect.Type) bool { return slices.Contains(untypedNames, t.String()) }
+func untyped(t reflect.Type) bool { return t.Kind() != reflect.Struct && untypedName(t.String()) }
 
 // read decodes a value of an earlier version and raises it, step by step, to the
 // present one.
@@ -176,32 +210,151 @@ func (d *TypeDef) upcast(from reflect.Value, version int, to reflect.Value) (err
 	return nil
 }
 
-// fingerprint marks the hash of an encoded value with the version of its type
-// and the codec: hashes of different ones say nothing about whether the value is
-// the same.
-func (e *Engine) fingerprint(t reflect.Type, hash string) string {
+// A fingerprint tells a value from others. before is what it was made to be before
+// times were hashed in UTC; it is hash where the value holds none.
+type fingerprint struct{ hash, before string }
+
+// fingerprint returns the hash of a value, of size bytes, from what the codec made of
+// it. It is marked with the version of its type and the codec: hashes of different ones
+// say nothing about whether the value is the same.
+func (e *Engine) fingerprint(v any, t reflect.Type, encoded []byte, size int) fingerprint {
+	mark := ""
+	info := &typeInfo{}
 	if t != nil {
-		if info := e.infoOf(t); info.version > 1 {
-			hash = strconv.Itoa(info.version) + ":" + hash
-		}
+		info = e.infoOf(t)
 	}
 	if !e.plainJSON {
-		hash = e.codec.Name() + ":" + hash
+		mark = e.codec.Name() + ":"
 	}
-	return hash
+	for _, d := range slices.Backward(info.parts) {
+		if d != info.def && d.version > 1 {
+			mark += d.name + "@" + strconv.Itoa(d.version) + ":"
+		}
+	}
+	if info.version > 1 {
+		mark += strconv.Itoa(info.version) + ":"
+	}
+	hash := func(b []byte) string {
+		sum := sha256.Sum256(b)
+		return hex.EncodeToString(sum[:size])
+	}
+	f := fingerprint{before: mark + hash(encoded)}
+	f.hash = f.before
+	if !info.times {
+		return f
+	}
+	if !e.plainJSON {
+		var err error
+		if encoded, err = json.Marshal(v); err != nil {
+			return f
+		}
+	}
+	f.hash = utcMark + mark + hash(inUTC(encoded))
+	return f
 }
 
-// otherValue reports whether two fingerprints are known to be of different
-// values.
-func otherValue(a, b string) bool {
+// utcMark stands before the hash of a value whose times were taken in UTC.
+const utcMark = "utc:"
+
+// differs reports whether a recorded hash is known to be that of another value.
+func (f fingerprint) differs(recorded string) bool {
 	mark := func(s string) string { return s[:strings.LastIndexByte(s, ':')+1] }
-	return a != b && mark(a) == mark(b)
+	have := f.hash
+	if !strings.HasPrefix(recorded, utcMark) {
+		have = f.before
+	}
+	return recorded != have && mark(recorded) == mark(have)
+}
+
+// mayHoldTimes reports whether a value of t may hold times: an interface may.
+func mayHoldTimes(t reflect.Type, seen map[reflect.Type]bool) bool {
+	if t == reflect.TypeFor[time.Time]() || t.Kind() == reflect.Interface {
+		return true
+	}
+	if seen[t] {
+		return false
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Map:
+		return mayHoldTimes(t.Key(), seen) || mayHoldTimes(t.Elem(), seen)
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return mayHoldTimes(t.Elem(), seen)
+	case reflect.Struct:
+		for f := range t.Fields() {
+			if mayHoldTimes(f.Type, seen) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// inUTC returns JSON with the times in it in UTC, so that a value is the same in every
+// zone. It is for comparing: a text that reads like a time is taken for one.
+func inUTC(data []byte) []byte {
+	var out []byte
+	done := 0
+	for i := 0; i < len(data); i++ {
+		if data[i] != '"' {
+			continue
+		}
+		end := i + 1
+		for end < len(data) && data[end] != '"' {
+			if data[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		if end >= len(data) {
+			break
+		}
+		text := data[i+1 : end]
+		if len(text) > len("2006-01-02T15:04:05") && text[4] == '-' && text[10] == 'T' && text[len(text)-1] != 'Z' {
+			if at, err := time.Parse(time.RFC3339Nano, string(text)); err == nil {
+				out = append(append(out, data[done:i+1]...), at.UTC().Format(time.RFC3339Nano)...)
+				done = end
+			}
+		}
+		i = end
+	}
+	if out == nil {
+		return data
+	}
+	return append(out, data[done:]...)
+}
+
+// inputHash is hashInput for comparing an input, of type t, with one that was encoded
+// elsewhere.
+func (e *Engine) inputHash(t reflect.Type, env []byte) [16]byte {
+	open, err := envelope.Open(env)
+	if err != nil || !e.infoOf(t).times {
+		return hashInput(env)
+	}
+	data := open.Payload
+	if open.Codec != (jsonCodec{}).Name() {
+		v := reflect.New(t)
+		codec, err := e.codecOf(open.Codec)
+		if err == nil {
+			err = codec.Decode(open.Payload, v.Interface())
+		}
+		if err == nil {
+			data, err = json.Marshal(v.Interface())
+		}
+		if err != nil {
+			return hashInput(env)
+		}
+	}
+	return hashInput(inUTC(data))
 }
 
 // sameInput reports whether a run that exists was started with this input, of
-// type t, encoded in an earlier version or with another codec.
+// type t, encoded in an earlier version, with another codec, or in another time zone.
 func (e *Engine) sameInput(ctx context.Context, id string, t reflect.Type, input []byte) bool {
-	if t == nil || e.plainJSON && e.infoOf(t).version < 2 {
+	if t == nil {
+		return false
+	}
+	if info := e.infoOf(t); e.plainJSON && info.version < 2 && len(info.parts) == 0 && !info.times {
 		return false
 	}
 	h, err := e.store.Load(ctx, id, store.Cursor{Branch: new(int32)}) // of the first generation
@@ -209,17 +362,23 @@ func (e *Engine) sameInput(ctx context.Context, id string, t reflect.Type, input
 		return false
 	}
 	for ev, err := range h.Events {
-		if err != nil || ev.Type != store.WorkflowCreated {
-			return false
-		}
-		v := reflect.New(t)
-		if _, err := e.decode(placeOf(id, &ev), ev.Payload, v.Interface()); err != nil {
-			return false
-		}
-		raised, err := encodeAny(e, v.Elem().Interface())
-		return err == nil && hashInput(raised) == hashInput(input)
+		return err == nil && e.createdWith(id, &ev, t, input)
 	}
 	return false
+}
+
+// createdWith reports whether the first event of a run holds this input, of type t,
+// once it is raised and encoded as it is now.
+func (e *Engine) createdWith(id string, ev *store.Event, t reflect.Type, input []byte) bool {
+	if t == nil || ev.Type != store.WorkflowCreated {
+		return false
+	}
+	v := reflect.New(t)
+	if _, err := e.decode(placeOf(id, ev), ev.Payload, v.Interface()); err != nil {
+		return false
+	}
+	raised, err := encodeAny(e, math.MaxInt, v.Elem().Interface())
+	return err == nil && e.inputHash(t, raised) == e.inputHash(t, input)
 }
 
 // readable reports whether err, of decode, says that the value can be read and

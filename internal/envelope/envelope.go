@@ -43,9 +43,47 @@ type Envelope struct {
 	Codec       string
 	Type        string // "main.Receipt"; "" when unknown
 	TypeVersion int
+	// Within are the registered types that the value contains: "order@2+item@1". It
+	// names Type itself where that is a registered name that could be a Go type's.
+	Within      string
 	Compression string // "": none
 	KeyID       string // "": not encrypted
+	KeyCheck    string // tells the key from another one with its id; "": not recorded
 	Payload     []byte
+}
+
+// Part is a registered type that a value contains.
+type Part struct {
+	Name    string
+	Version int
+}
+
+// Parts returns what Within names.
+func (e *Envelope) Parts() []Part {
+	if e.Within == "" {
+		return nil
+	}
+	var parts []Part
+	for part := range strings.SplitSeq(e.Within, "+") {
+		name, version, _ := strings.Cut(part, "@")
+		n, _ := strconv.Atoi(version) // Open has checked it
+		parts = append(parts, Part{Name: name, Version: n})
+	}
+	return parts
+}
+
+// WithinOf is the Within of a value that contains these types.
+func WithinOf(parts []Part) string {
+	var b strings.Builder
+	for i, p := range parts {
+		if i > 0 {
+			b.WriteByte('+')
+		}
+		b.WriteString(p.Name)
+		b.WriteByte('@')
+		b.WriteString(strconv.Itoa(p.Version))
+	}
+	return b.String()
 }
 
 // Prefix returns the beginning of the line for values of one type, up to the
@@ -57,8 +95,14 @@ func Prefix(codec, typ string, typeVersion int) string {
 // Header returns the beginning of e's line, up to the checksum: all that is
 // said of the payload. Seal(e.Header(), e.Payload) is e as it is kept.
 func (e *Envelope) Header() string {
-	return "hf" + strconv.Itoa(Version) + " " + field(e.Codec) + " " + field(e.Type) + "@" + strconv.Itoa(e.TypeVersion) +
-		" " + field(e.Compression) + " " + field(e.KeyID) + " "
+	typ, key := field(e.Type)+"@"+strconv.Itoa(e.TypeVersion), field(e.KeyID)
+	if e.Within != "" {
+		typ += "+" + e.Within
+	}
+	if e.KeyCheck != "" {
+		key += "@" + e.KeyCheck
+	}
+	return "hf" + strconv.Itoa(Version) + " " + field(e.Codec) + " " + typ + " " + field(e.Compression) + " " + key + " "
 }
 
 // IsPlain reports whether the header of b says that its payload is neither
@@ -142,21 +186,35 @@ func openV1(line []byte, rest string, payload []byte) (Envelope, error) {
 			return Envelope{}, fmt.Errorf("%w: the header does not have its six fields", ErrDamaged)
 		}
 	}
-	at := strings.LastIndexByte(f[1], '@')
-	if at < 0 {
-		return Envelope{}, fmt.Errorf("%w: the type has no version", ErrDamaged)
-	}
-	tv, err := strconv.Atoi(f[1][at+1:])
+	// In a name "@" is escaped, so the first one ends it.
+	typ, rest, _ := strings.Cut(f[1], "@")
+	number, within, _ := strings.Cut(rest, "+")
+	tv, err := strconv.Atoi(number)
 	if err != nil {
 		return Envelope{}, fmt.Errorf("%w: the type has no version", ErrDamaged)
 	}
+	if within != "" && !soundParts(within) {
+		return Envelope{}, fmt.Errorf("%w: the types it contains are not readable", ErrDamaged)
+	}
+	key, check, _ := strings.Cut(f[3], "@")
 	if len(f[4]) != 8 || string(appendSum(nil, checksum(line[:len(line)-8], payload))) != f[4] {
 		return Envelope{}, fmt.Errorf("%w: checksum mismatch", ErrDamaged)
 	}
 	return Envelope{
-		Codec: unfield(f[0]), Type: unfield(f[1][:at]), TypeVersion: tv,
-		Compression: unfield(f[2]), KeyID: unfield(f[3]), Payload: payload,
+		Codec: unfield(f[0]), Type: unfield(typ), TypeVersion: tv, Within: within,
+		Compression: unfield(f[2]), KeyID: unfield(key), KeyCheck: check, Payload: payload,
 	}, nil
+}
+
+// soundParts reports whether each part of a Within has a name and a version.
+func soundParts(within string) bool {
+	for part := range strings.SplitSeq(within, "+") {
+		name, version, _ := strings.Cut(part, "@")
+		if n, err := strconv.Atoi(version); name == "" || err != nil || n < 1 {
+			return false
+		}
+	}
+	return true
 }
 
 // escapes keeps a field free of the characters that structure the line.
