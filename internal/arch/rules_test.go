@@ -67,6 +67,7 @@ var rules = []rule{
 	},
 	{path: "durable/durabletest", ours: []string{"durable", "store", "store/memory", "internal/mortal"}, forTests: true},
 	{path: "conformance", ours: []string{"store"}, forTests: true},
+	{path: "conformance/recovery", ours: []string{"durable", "store"}, forTests: true},
 
 	// Around the SDK, never imported by it.
 	{path: "shell", ours: []string{"durable", "store", "internal"}},

@@ -1,0 +1,23 @@
+// Package recovery proves that runs are recovered from a store in whatever state a
+// crash, or a store that cannot write a row and its events in one change, has left
+// them: the catalogue of docs/recovery.md, code by code, with real engines on the
+// store under test.
+//
+// Package conformance proves the store by itself and comes first. A backend's test
+// then calls Run:
+//
+//	func TestRecovery(t *testing.T) {
+//		recovery.Run(t, recovery.Harness{
+//			New: func(t testing.TB) func() (store.Store, error) {
+//				path := filepath.Join(t.TempDir(), "app.db")
+//				return func() (store.Store, error) { return mystore.Open(path) }
+//			},
+//		})
+//	}
+//
+// A case is written through the store's own interface: the history of a run that
+// an engine has recorded is told again up to some event, under a row that says what
+// the case wants it to say and an owner that is gone. An operator's engine, which
+// has none of the code, recovers the run, and a program that has it carries it to
+// its end. Of what is no inconsistency the case also says that nothing is written.
+package recovery
