@@ -62,7 +62,8 @@ type Store interface {
 	// ErrNotFound if there is none. Events are read while History.Events is
 	// ranged over, in order of Seq, and end with Run.Last: one that is committed
 	// later is not among them, however late they are ranged over. What was
-	// committed before Load was called is never missing.
+	// committed before Load was called is never missing: where the run was deleted
+	// meanwhile, so that some are gone, the range ends with ErrNotFound.
 	//
 	// S17 What Load returns is the caller's to keep: neither later rows nor
 	// later calls overwrite it, and later commits do not add to it.

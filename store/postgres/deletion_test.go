@@ -64,9 +64,12 @@ func TestEventsOfARunThatIsDeletedMeanwhileDoNotJustEnd(t *testing.T) {
 				} else {
 					require.ErrorIs(t, last, store.ErrNotFound)
 				}
+				refused := 0
 				for e, err := range h.Events { // and from the beginning
 					require.ErrorIs(t, err, store.ErrNotFound, "event %d", e.Seq)
+					refused++
 				}
+				require.Equal(t, 1, refused)
 			})
 		}
 	}

@@ -42,7 +42,7 @@ func (s *Store) Load(ctx context.Context, runID string, c store.Cursor) (*store.
 		return nil, err
 	}
 	if !c.NoEvents {
-		h.Events = s.events(ctx, no, c, lastSeq(h), wanted(h, c))
+		h.Events = s.events(ctx, h, no, c)
 	}
 	return h, nil
 }
@@ -96,13 +96,14 @@ func lastSeq(h *store.History) int64 {
 	return h.Run.Last.Seq
 }
 
-// events yields the events up to last.
-func (s *Store) events(ctx context.Context, no int64, c store.Cursor, last int64, want func(*store.Event) bool) iter.Seq2[store.Event, error] {
+// events yields the events up to the last one of h.
+func (s *Store) events(ctx context.Context, h *store.History, no int64, c store.Cursor) iter.Seq2[store.Event, error] {
+	want, last, id := wanted(h, c), lastSeq(h), h.Run.ID
 	return func(yield func(store.Event, error) bool) {
 		after, before := span(no)
 		after, before = max(after, place(no, min(max(c.After, 0), maxSeq))), min(before, place(no, last)+1)
 		if c.Tail > 0 {
-			s.tail(ctx, no, after, before, c.Tail, want, yield)
+			s.tail(ctx, no, id, after, before, c.Tail, want, yield)
 			return
 		}
 		var chunk []store.Event
@@ -119,11 +120,29 @@ func (s *Store) events(ctx context.Context, no int64, c store.Cursor, last int64
 				}
 			}
 		}
+		// The log has no gaps: it ended before its last event.
+		if after < before-1 {
+			if err := s.stillThere(ctx, no, id); err != nil {
+				yield(store.Event{}, err)
+			}
+		}
 	}
 }
 
+// stillThere returns an error if the run was deleted, whether or not there is
+// another one of its id.
+func (s *Store) stillThere(ctx context.Context, no int64, id string) error {
+	return s.read(ctx, "look whether run "+id+" is there", func(tx *sqlx.Tx) error {
+		var rows []sqlstore.RunRow
+		if err := s.selectAll(ctx, tx, &rows, s.q.runByNumber, no); err != nil || len(rows) > 0 {
+			return err
+		}
+		return fmt.Errorf("sqlite: run %q was deleted while its events were read: %w", id, store.ErrNotFound)
+	})
+}
+
 // tail reads backwards until it has n events that are wanted.
-func (s *Store) tail(ctx context.Context, no, after, before int64, n int, want func(*store.Event) bool, yield func(store.Event, error) bool) {
+func (s *Store) tail(ctx context.Context, no int64, id string, after, before int64, n int, want func(*store.Event) bool, yield func(store.Event, error) bool) {
 	var last, chunk []store.Event
 	for more := true; more && len(last) < n; {
 		var err error
@@ -136,6 +155,12 @@ func (s *Store) tail(ctx context.Context, no, after, before int64, n int, want f
 			if want(&chunk[i]) && len(last) < n {
 				last = append(last, chunk[i])
 			}
+		}
+	}
+	if len(last) < n && before > after+1 {
+		if err := s.stillThere(ctx, no, id); err != nil {
+			yield(store.Event{}, err)
+			return
 		}
 	}
 	slices.Reverse(last)
