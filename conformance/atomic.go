@@ -6,8 +6,6 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -32,7 +30,7 @@ func atomicAll(t *T) {
 	for _, reader := range []store.Store{s, t.handle(d)} {
 		got := t.all(reader, "r")
 		require.Equal(t, stored(c), got.Events[1:])
-		require.Equal(t, []any{store.Waiting, "", w.epoch + 1}, []any{got.Run.Status, got.Run.Owner, got.Run.Epoch})
+		require.Fields(t, fields{"Status": store.Waiting, "Owner": "", "Epoch": w.epoch + 1}, got.Run)
 		require.Equal(t, []store.Branch{*c.Branch}, got.Branches)
 		require.Equal(t, []string{"from new", "2"}, []string{got.Inbox[0].ID, got.Inbox[1].ID})
 		require.Equal(t, "1", t.all(reader, "r friend").Inbox[0].ID)
@@ -71,7 +69,7 @@ func atomicReader(t *T) {
 	w := t.run(s, "r")
 	const rounds = 40
 	done := make(chan struct{})
-	together(3, func(i int) {
+	t.together(3, func(i int) {
 		if i == 0 {
 			defer close(done)
 			for n := 1; n <= rounds; n++ {

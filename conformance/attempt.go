@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -48,7 +46,7 @@ func attemptConcurrent(t *T) {
 	s := t.open()
 	w := t.run(s, "r")
 	turn := make(chan struct{}, 1)
-	together(6, func(i int) {
+	t.together(6, func(i int) {
 		for n := range 5 {
 			turn <- struct{}{} // a run has one change in flight
 			c := w.append(store.Event{Type: store.AttemptFailed, Key: fmt.Sprintf("items[%d]/charge", i), Attempt: int32(n + 1)})

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -18,6 +16,8 @@ var batchCases = []Case{
 	{Name: "a second change of one run is refused, the first carried out", Clauses: "S2", run: batchTwice},
 	{Name: "a batch may hold several changes without a run of their own", Clauses: "S2, S13", run: batchSends},
 	{Name: "a large mixed batch is carried out", Clauses: "S1, S2", run: batchLarge},
+	{Name: "in a batch every part of a member counts", Clauses: "S1, S2, S11", run: batchParts},
+	{Name: "a batch may have more members than are worth forming", Clauses: "S2", run: batchMany},
 	{Name: "concurrent batches over the same runs do not mix", Clauses: "S1, S2, S3", run: batchRace},
 }
 
@@ -366,7 +366,7 @@ func batchRace(t *T) {
 		writers[i] = t.run(handles[0], fmt.Sprintf("r%d", i))
 	}
 	acknowledged := make([]map[string]int, clients)
-	together(clients, func(client int) {
+	t.together(clients, func(client int) {
 		acknowledged[client] = make(map[string]int)
 		s := handles[client%2]
 		for round := range rounds {
@@ -410,4 +410,47 @@ func batchRace(t *T) {
 			require.Equal(t, got.Events[len(got.Events)-2].Key, got.Run.Code, "S1: the row is that of the last change")
 		}
 	}
+}
+
+// batchParts does in a batch what other cases do alone.
+func batchParts(t *T) {
+	s := t.open()
+	holder, full := t.run(s, "holder"), t.run(s, "full", func(r *store.Run) { r.Status = store.Running })
+	holder.must(s, holder.holding("desk", "lamp"))
+	release := holder.append(step("release"))
+	release.Release = true
+	take := full.append(step("take"))
+	take.Hold, take.Yield = []string{"chair"}, true
+	take.Branch = &store.Branch{N: 1, Cutoff: 1, Reason: "why", CreatedAt: t.now()}
+	take.Row = &store.RowPatch{Status: ptr(store.Interrupted), Attributes: map[string]string{"a": "b"}, Branch: ptr(int32(1))}
+	kid := child(t, "full", "kid")
+	kid.Branch, kid.Hold = &store.Branch{N: 1, Cutoff: 1, CreatedAt: t.now()}, []string{"bed"}
+	take.Start, take.Send = []store.Change{kid}, []store.Message{signal("holder", "1")}
+	t.must(s, release, take, t.run(s, "plain").append(step("a")))
+	for _, key := range []string{"desk", "lamp"} {
+		require.NoError(t, t.tryHold(s, key), "S11: the batch released %q", key)
+	}
+	for _, key := range []string{"chair", "bed"} {
+		require.ErrorIs(t, t.tryHold(s, key), store.ErrOccupied, "S11: the batch took %q", key)
+	}
+	got := t.all(s, "full")
+	require.Fields(t, fields{"Status": store.Interrupted, "Epoch": full.epoch + 1, "Attributes": map[string]string{"a": "b"}, "Branch": int32(1)}, got.Run)
+	require.Equal(t, []store.Branch{*take.Branch}, got.Branches)
+	require.Equal(t, []store.Branch{*kid.Branch}, t.all(s, "kid").Branches, "S1: the branch of a run that is started")
+	require.Equal(t, int64(1), t.row(s, "holder").Inbox)
+}
+
+// batchMany sends more Changes than Limits says are worth forming: that is a
+// hint, and no bound.
+func batchMany(t *T) {
+	s := t.open()
+	n := max(s.Limits().Changes, 512) + 88
+	var batch []store.Change
+	for i := range n {
+		c, _ := t.create(fmt.Sprintf("r%04d", i))
+		batch = append(batch, c)
+	}
+	t.must(s, batch...)
+	require.Equal(t, map[string]int64{"": int64(n)}, t.count(s, store.Filter{}, ""), "S2: each member is carried out")
+	t.must(s, batch...) // S6
 }

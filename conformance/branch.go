@@ -3,13 +3,12 @@ package conformance
 import (
 	"fmt"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
 var branchCases = []Case{
 	{Name: "a branch is recorded together with its event", Clauses: "S1, S4", run: branchRecorded},
+	{Name: "a branch that is there already is refused", Clauses: "S26", run: branchTwice},
 	{Name: "a history holds the lineage of a branch", Clauses: "S4", run: branchLineage},
 	{Name: "a cut in a scope keeps what is beside it", Clauses: "S4", run: branchScope},
 	{Name: "a root branch begins in the change that closes what was before", Clauses: "S1, S4", run: branchRoot},
@@ -167,4 +166,31 @@ func branchCursor(t *T) {
 	h := t.load(s, "r", store.Cursor{NoEvents: true, All: true})
 	require.Empty(t, h.Events)
 	require.Equal(t, int64(17), h.Run.Last.Seq, "Last comes without events too")
+}
+
+func branchTwice(t *T) {
+	s := t.open()
+	w := t.run(s, "r")
+	other := t.run(s, "other")
+	branch := func(w *writer, reason string) store.Change {
+		c := w.append(store.Event{Type: store.WorkflowRecovered, Branch: 1})
+		c.Branch, c.Row = &store.Branch{N: 1, Cutoff: 1, Reason: reason, CreatedAt: t.now()}, &store.RowPatch{Branch: ptr(int32(1))}
+		return c
+	}
+	first := branch(w, "first")
+	w.must(s, first)
+	before := t.dump(s)
+	second := branch(w, "second")
+	second.Send, second.Hold = []store.Message{signal("other", "1")}, []string{"desk"}
+	require.ErrorIs(t, t.commit(s, second), store.ErrInvalid, "S26: the run has a branch 1")
+	require.Equal(t, before, t.dump(s), "S26: nothing changed")
+	require.NoError(t, t.tryHold(s, "desk"), "S26: nothing changed")
+	mate := other.append(step("mate"))
+	errs := s.Commit(t.Context(), []store.Change{branch(w, "third"), mate})
+	require.Len(t, errs, 2)
+	require.ErrorIs(t, errs[0], store.ErrInvalid, "S26: in a batch, too")
+	require.NoError(t, errs[1], "S2: and the other member is carried out")
+	other.done(mate)
+	other.must(s, branch(other, "of another run"))
+	t.must(s, first) // S6
 }

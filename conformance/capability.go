@@ -7,8 +7,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -38,7 +36,7 @@ func notifierHears(t *T) {
 	heard, all := make(map[string]bool), 0
 	ended := make(chan error, 1)
 	go func() {
-		ended <- store.CapabilitiesOf(listening).Notifier.Notify(ctx, func(n store.Notice) {
+		ended <- capabilities(listening).Notifier.Notify(ctx, func(n store.Notice) {
 			mu.Lock()
 			defer mu.Unlock()
 			for _, id := range n.RunIDs {
@@ -93,7 +91,7 @@ func notifierBegins(t *T) {
 	s, err := d.Open()
 	require.NoError(t, err)
 	defer func() { require.NoError(t, s.Close()) }()
-	n := store.CapabilitiesOf(s).Notifier
+	n := capabilities(s).Notifier
 	t.run(s, "before")
 	// The second begins when whatever the first has set up for both is there.
 	for _, who := range []string{"the first", "the second"} {
@@ -119,7 +117,7 @@ func notifierEnds(t *T) {
 	d := t.fresh()
 	s, err := d.Open()
 	require.NoError(t, err)
-	n := store.CapabilitiesOf(s).Notifier
+	n := capabilities(s).Notifier
 	ended := make(chan string, 2)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
@@ -150,7 +148,7 @@ func notifierEnds(t *T) {
 func meterBatch(t *T) {
 	d := t.fresh()
 	s := t.handle(d)
-	meter := store.CapabilitiesOf(s).Meter
+	meter := capabilities(s).Meter
 	var plain []store.Change
 	var writers []*writer
 	for i := range 10 {
@@ -181,7 +179,7 @@ func meterBatch(t *T) {
 	after = meter.Counts()
 	require.Zero(t, after.Commits-before.Commits)
 	require.Positive(t, after.Reads-before.Reads)
-	other := store.CapabilitiesOf(t.handle(d)).Meter.Counts()
+	other := capabilities(t.handle(d)).Meter.Counts()
 	require.LessOrEqual(t, other.Commits, int64(5), "each handle counts its own")
 }
 
@@ -190,7 +188,7 @@ func presenceGone(t *T) {
 	s := t.handle(d)
 	gone, err := d.Open()
 	require.NoError(t, err)
-	if c := store.CapabilitiesOf(gone); c.Presence != nil {
+	if c := capabilities(gone); c.Presence != nil {
 		require.NotEmpty(t, c.Presence.PresenceKind())
 	}
 	t.run(s, "r")
@@ -206,14 +204,14 @@ func presenceGone(t *T) {
 }
 
 func clockedKind(t *T) {
-	kind := store.CapabilitiesOf(t.open()).Clocked.ClockKind()
+	kind := capabilities(t.open()).Clocked.ClockKind()
 	require.Contains(t, []string{"process", "server"}, kind)
 }
 
 func txShares(t *T) {
 	d := t.fresh()
 	s := t.handle(d)
-	committer := store.CapabilitiesOf(s).TxCommitter
+	committer := capabilities(s).TxCommitter
 	w := t.run(s, "r")
 	t.run(s, "other")
 	full := func() store.Change {

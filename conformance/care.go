@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -29,7 +27,7 @@ func (t *T) busy(s store.Store, clients int) (acked []atomic.Int64, stop func())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		together(clients, func(i int) {
+		t.together(clients, func(i int) {
 			w := writers[i]
 			for !ending.Load() {
 				c := w.append(step("a"), step("b"))
@@ -59,7 +57,7 @@ func copyLive(t *T) {
 		t.eventually("the writers go on", func() bool { return acked[0].Load() > before[0] && acked[1].Load() > before[1] })
 		before = []int64{acked[0].Load(), acked[1].Load()}
 		to, open := d.Copy()
-		require.NoError(t, store.CapabilitiesOf(s).Backuper.Backup(t.Context(), to))
+		require.NoError(t, capabilities(s).Backuper.Backup(t.Context(), to))
 		copied, err := open()
 		require.NoError(t, err)
 		runs := t.dump(copied)
@@ -69,7 +67,7 @@ func copyLive(t *T) {
 			r := runs[fmt.Sprint("busy", i)]
 			n := r.Run.Last.Seq
 			require.GreaterOrEqual(t, n, before[i], "S4: what was acknowledged before is in it")
-			require.EqualValues(t, n, r.Run.Priority, "S1: row and log are of one moment")
+			require.Equal(t, int32(n), r.Run.Priority, "S1: row and log are of one moment")
 			messages += (n - 1) / 2
 			t.checkLog(r.Run, r.Events)
 		}
@@ -88,7 +86,7 @@ func copyRefused(t *T) {
 	s := t.handle(d)
 	t.run(s, "r")
 	to, open := d.Copy()
-	b := store.CapabilitiesOf(s).Backuper
+	b := capabilities(s).Backuper
 	require.NoError(t, b.Backup(t.Context(), to))
 	t.run(s, "later")
 	require.ErrorIs(t, b.Backup(t.Context(), to), store.ErrInvalid, "the name is taken")
@@ -102,7 +100,7 @@ func copyRefused(t *T) {
 func maintainLive(t *T) {
 	d := t.fresh()
 	s := t.handle(d)
-	m := store.CapabilitiesOf(s).Maintainer
+	m := capabilities(s).Maintainer
 	require.NoError(t, m.Maintain(t.Context()), "with nothing to look after")
 	t.shelf(s)
 	t.tree(s)

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -13,7 +11,8 @@ var claimCases = []Case{
 	{Name: "with nothing to do a claim returns at once, with nothing", Clauses: "S18", run: claimEmpty},
 	{Name: "a claim starts a pending run", Clauses: "S19, S22", run: claimPending},
 	{Name: "a claim resumes, and leaves a waiting run waiting", Clauses: "S19, S22", run: claimResumes},
-	{Name: "a claim's event continues the log on the current branch", Clauses: "S3, S22", run: claimEvent},
+	{Name: "a claim changes what it says and nothing else", Clauses: "S19, S24, S27", run: claimKeeps},
+	{Name: "a claim's event continues the log on the current branch", Clauses: "S3, S22, S29", run: claimEvent},
 	{Name: "only an executor that is live claims", Clauses: "S20", run: claimNeedsBeat},
 	{Name: "only what the executor serves is taken", Clauses: "S19", run: claimServes},
 	{Name: "a run with a live owner is never taken", Clauses: "S20", run: claimOwned},
@@ -22,6 +21,7 @@ var claimCases = []Case{
 	{Name: "by id everything unfinished that is free is taken", Clauses: "S19, S20", run: claimByID},
 	{Name: "higher priority goes first, then who waits longest", Clauses: "S19", run: claimOrder},
 	{Name: "no more are taken than asked for", Clauses: "S19", run: claimMax},
+	{Name: "as many are taken as asked for", Clauses: "S19", run: claimMany},
 	{Name: "named queues are taken only if listed, and up to their limit", Clauses: "S19", run: claimQueues},
 	{Name: "a queue's limit holds under concurrent claims", Clauses: "S19", run: claimQueueRace},
 	{Name: "many claimers share many runs without a double or a loss", Clauses: "S19", run: claimRace},
@@ -55,9 +55,8 @@ func claimPending(t *T) {
 	require.NoError(t, err)
 	require.Len(t, runs, 1)
 	got := plainRun(runs[0])
-	require.Equal(t, []any{"a", store.Running, created.epoch + 1}, []any{got.Owner, got.Status, got.Epoch})
-	require.Equal(t, []any{store.WorkflowStarted, int64(2), created.epoch + 1, `{"by":"a"}`},
-		[]any{got.Last.Type, got.Last.Seq, got.Last.Epoch, string(got.Last.Data)})
+	require.Fields(t, fields{"Owner": "a", "Status": store.Running, "Epoch": created.epoch + 1}, got)
+	require.Fields(t, fields{"Type": store.WorkflowStarted, "Seq": int64(2), "Epoch": created.epoch + 1, "Data": []byte(`{"by":"a"}`)}, got.Last)
 	require.Equal(t, got.Last.At, got.StartedAt, "StartedAt is the time of the event")
 	require.Zero(t, got.Resumes)
 	require.Zero(t, got.Strikes)
@@ -102,7 +101,8 @@ func claimResumes(t *T) {
 		runs := t.claim(s, "a", id)
 		require.Len(t, runs, 1, "a run that was %s", from)
 		r := runs[0]
-		require.Equal(t, []any{want.status, want.event, want.resumes, "a", w.epoch + 1}, []any{r.Status, r.Last.Type, r.Resumes, r.Owner, r.Epoch}, "from %s", from)
+		require.Fields(t, fields{"Status": want.status, "Resumes": want.resumes, "Owner": "a", "Epoch": w.epoch + 1}, r, "from %s", from)
+		require.Equal(t, want.event, r.Last.Type, "from %s", from)
 	}
 }
 
@@ -117,6 +117,7 @@ func claimEvent(t *T) {
 	require.Len(t, runs, 1)
 	want := store.Event{Seq: 3, Epoch: w.epoch + 1, Branch: 2, Type: store.RunResumed, At: late, Active: 90_000_000_000, Steps: 41}
 	want.Sum = store.Seal("r", w.sum, &want)
+	require.GreaterOrEqual(t, runs[0].Last.At, late, "S29: a claim's event is no older than the event before")
 	require.Equal(t, want, plainEvent(*runs[0].Last), "it continues what was counted, is sealed, and is no older than the event before")
 	require.Equal(t, want, t.all(s, "r").Events[2])
 }
@@ -287,7 +288,7 @@ func claimByID(t *T) {
 func claimOrder(t *T) {
 	s := t.open()
 	t.beat(s, "a")
-	for i, priority := range []int32{0, 5, 0, -3, 5, 0} {
+	for i, priority := range []int32{0, 40_005, 0, -40_003, 40_005, 0} {
 		t.run(s, fmt.Sprintf("r%d", i), func(r *store.Run) { r.Priority = priority })
 	}
 	var got []string
@@ -345,7 +346,63 @@ func claimQueues(t *T) {
 	w := t.at(t.row(s, "mail0"))
 	w.must(s, w.end(store.Completed))
 	require.Equal(t, []string{"mail2"}, claim(store.QueueLimit{Queue: "mail", Max: 2}), "one has ended")
+	t.beat(s, "b")
+	t.run(s, "mail3", func(r *store.Run) { r.Queue = "mail" })
+	runs, err := s.Claim(t.Context(), store.Claim{Executor: "b", Serves: serves, Max: 100, Queues: []store.QueueLimit{{Queue: "mail", Max: 2}}})
+	require.NoError(t, err)
+	require.Empty(t, runs, "S19: the limit is over all executors")
 	require.Equal(t, []string{"print0", "print1", "print2"}, claim(store.QueueLimit{Queue: "print"}), "no limit")
+}
+
+// claimKeeps gives every field of the row a value, so that one which a claim
+// resets is seen.
+func claimKeeps(t *T) {
+	s := t.open()
+	t.beat(s, "a")
+	for _, status := range []store.Status{store.Pending, store.Running, store.Resuming, store.Waiting, store.Interrupted} {
+		id := string(status)
+		t.run(s, id, fullRun, func(r *store.Run) {
+			r.ID, r.Workflow, r.Version, r.Status, r.Owner, r.Paused, r.Dedup = id, workflow, version, status, "gone", false, id
+			if r.Code = "why"; status == store.Interrupted {
+				r.Code = store.CodeNotRegistered
+			}
+			r.Reason, r.Seen, r.Inbox = "why "+id, 0, 0
+		})
+		t.must(s, send(signal(id, "1"), store.Message{To: id, Kind: store.KindCancel, ID: "1"}))
+		before := t.row(s, id)
+		runs := t.claim(s, "a", id)
+		require.Len(t, runs, 1, "a run that is %s is claimed", id)
+		got := plainRun(runs[0])
+		require.NotNil(t, got.Last, "S27: a claimed run comes with the event of the claim")
+		want := before
+		want.Status, want.Owner, want.Epoch = got.Status, "a", before.Epoch+1
+		want.StartedAt, want.Resumes, want.Strikes, want.UpdatedAt, want.Last = got.StartedAt, got.Resumes, got.Strikes, got.UpdatedAt, got.Last
+		require.Equal(t, want, got, "S19: a claim of a run that is %s changes nothing else", id)
+		if status != store.Pending {
+			require.Equal(t, before.StartedAt, got.StartedAt, "S19: only a first claim sets StartedAt")
+		}
+		require.GreaterOrEqual(t, got.UpdatedAt, before.UpdatedAt, "S24: UpdatedAt does not go back")
+		require.Equal(t, got, t.row(s, id), "S4: as returned, so stored")
+	}
+}
+
+func claimMany(t *T) {
+	s := t.open()
+	t.beat(s, "a")
+	const n = 120
+	var batch []store.Change
+	var all []string
+	for i := range n {
+		c, w := t.create(fmt.Sprintf("r%03d", i))
+		batch, all = append(batch, c), append(all, w.id)
+	}
+	t.must(s, batch...)
+	require.Equal(t, all[:110], sortedIDs(t.claim(s, "a", all[:110]...)), "S19: by id, when nobody else is at work")
+	for _, id := range all[:110] {
+		w := t.at(t.row(s, id))
+		w.must(s, w.end(store.Interrupted))
+	}
+	require.Equal(t, all, sortedIDs(t.claim(s, "a")), "S19: all that is due, when nobody else is at work")
 }
 
 func claimQueueRace(t *T) {
@@ -361,7 +418,7 @@ func claimQueueRace(t *T) {
 	ctx := t.patient()
 	var mu sync.Mutex
 	running, done := 0, 0
-	together(claimers, func(i int) {
+	t.together(claimers, func(i int) {
 		s := handles[i%2]
 		for {
 			runs, err := s.Claim(ctx, store.Claim{Executor: fmt.Sprint("e", i), Serves: serves, Max: 2, Queues: []store.QueueLimit{{Queue: "mail", Max: limit}}})
@@ -410,7 +467,7 @@ func claimRace(t *T) {
 	ctx := t.patient()
 	var mu sync.Mutex
 	owner := make(map[string]string)
-	together(claimers, func(i int) {
+	t.together(claimers, func(i int) {
 		executor, s := fmt.Sprint("e", i), handles[i%2]
 		for {
 			runs, err := s.Claim(ctx, store.Claim{Executor: executor, Serves: serves, Max: 3})
@@ -461,7 +518,7 @@ func claimOneRace(t *T) {
 		status := []store.Status{store.Pending, store.Interrupted, store.Running}[round%3]
 		t.run(handles[0], id, func(r *store.Run) { r.Status = status })
 		got := make([]int, claimers)
-		together(claimers, func(i int) {
+		t.together(claimers, func(i int) {
 			runs, err := handles[i%2].Claim(t.Context(), claimOf(fmt.Sprint("e", i), id))
 			if err != nil {
 				t.Errorf("claim: %v", err)
@@ -488,7 +545,7 @@ func claimAgainstAppends(t *T) {
 		w := t.run(old, id, func(r *store.Run) { r.Status, r.Owner = store.Running, "old" })
 		written := w.seq
 		var claimed []store.Run
-		together(2, func(i int) {
+		t.together(2, func(i int) {
 			if i == 1 {
 				var err error
 				claimed, err = new.Claim(t.Context(), claimOf("b", id))

@@ -1,13 +1,14 @@
 package conformance
 
 import (
-	"github.com/stretchr/testify/require"
+	"fmt"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
 
 var countCases = []Case{
 	{Name: "runs are counted by each field", Clauses: "S16", run: countBy},
+	{Name: "a count without a field has one number, also where nothing matches", Clauses: "S28", run: countNone},
 	{Name: "a count takes the filter, and neither limit nor cursor", Clauses: "S16", run: countFilter},
 }
 
@@ -51,4 +52,19 @@ func countFilter(t *T) {
 	}
 	none := t.count(s, store.Filter{IDs: []string{"absent"}}, "")
 	require.Empty(t, none)
+}
+
+func countNone(t *T) {
+	s := t.open()
+	for range 2 {
+		n, err := s.Count(t.Context(), store.Filter{IDs: []string{"absent"}}, "")
+		require.NoError(t, err)
+		require.Equal(t, map[string]int64{"": 0}, n, "S28: the only key is the empty one")
+		n, err = s.Count(t.Context(), store.Filter{IDs: []string{"absent"}}, store.ByStatus)
+		require.NoError(t, err)
+		for value, n := range n {
+			require.Zero(t, n, "S28: no run has %q", value)
+		}
+		t.run(s, fmt.Sprint("r", t.now()))
+	}
 }

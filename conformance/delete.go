@@ -3,8 +3,6 @@ package conformance
 import (
 	"fmt"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -67,7 +65,7 @@ func deleteUnfinished(t *T) {
 		require.Zero(t, n)
 		var se *store.StatusError
 		require.ErrorAs(t, err, &se)
-		require.Equal(t, []any{id, status}, []any{se.RunID, se.Status})
+		require.Fields(t, fields{"RunID": id, "Status": status}, se)
 		require.Equal(t, before, t.dump(s), "S1: none is removed")
 		require.Equal(t, 1, t.remove(s, true, id))
 	}
@@ -176,7 +174,7 @@ func deleteRace(t *T) {
 		var claimed []store.Run
 		var removed int
 		var errClaim, errDelete error
-		together(2, func(i int) {
+		t.together(2, func(i int) {
 			if i == 0 {
 				claimed, errClaim = a.Claim(t.Context(), claimOf("a", id))
 			} else {

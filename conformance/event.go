@@ -8,8 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -24,7 +22,7 @@ var eventCases = []Case{
 	{Name: "many runs written at once keep their own events in order", Clauses: "S2, S3", run: eventManyRuns},
 	{Name: "a long log is read whole, in part, and more than once", Clauses: "S4", run: eventLongLog},
 	{Name: "what was read is not overwritten by what is read later", Clauses: "S17", run: eventKept},
-	{Name: "a history is of one moment, however late its events are read", Clauses: "S17", run: eventMoment},
+	{Name: "a history is of one moment, however late its events are read", Clauses: "S27", run: eventMoment},
 	{Name: "an invalid change is refused and changes nothing", Clauses: "S1", run: eventInvalid},
 }
 
@@ -152,7 +150,7 @@ func eventPrecision(t *T) {
 	})
 	var want []store.Event
 	for i := range 5 {
-		c := w.append(store.Event{Type: store.StepCompleted, At: at + store.Time(i), Took: time.Duration(i+1) * time.Microsecond, Active: time.Hour + time.Duration(i)*time.Microsecond})
+		c := w.append(store.Event{Type: store.StepCompleted, At: at + store.Time(i), Took: 100*time.Hour + time.Duration(i+1)*time.Microsecond, Active: time.Hour + time.Duration(i)*time.Microsecond})
 		w.must(s, c)
 		want = append(want, stored(c)...)
 	}
@@ -212,7 +210,7 @@ func eventManyRuns(t *T) {
 			mine[i] = append(mine[i], t.run(handles[0], fmt.Sprintf("w%d-r%d", i, j)))
 		}
 	}
-	together(writers, func(i int) {
+	t.together(writers, func(i int) {
 		for range rounds {
 			var batch []store.Change
 			for _, w := range mine[i] {
@@ -294,6 +292,9 @@ func eventInvalid(t *T) {
 		"create without event":   edit(created, func(c *store.Change) { c.Events = nil }),
 		"end without yield":      edit(w.end(store.Completed), func(c *store.Change) { c.Yield = false }),
 		"yield without event":    edit(w.patch(store.RowPatch{}), func(c *store.Change) { c.Yield = true }),
+		"key without text":       edit(w.append(step("a")), func(c *store.Change) { c.Hold = []string{"desk", ""} }),
+		"long exclusive key":     edit(w.patch(store.RowPatch{}), func(c *store.Change) { c.Hold = []string{strings.Repeat("x", store.MaxHold+1)} }),
+		"NUL in a key":           edit(created, func(c *store.Change) { c.Hold = []string{"a\x00"} }),
 		"unknown status":         w.patch(store.RowPatch{Status: ptr(store.Status("done"))}),
 		"message without id":     send(store.Message{To: "r", Kind: store.KindSignal}),
 		"message without kind":   send(store.Message{To: "r", ID: "1"}),
@@ -306,7 +307,8 @@ func eventInvalid(t *T) {
 	}
 }
 
-// eventKept holds on to events without copying them, as a reader may.
+// eventMoment reads the events of histories that were loaded before others were
+// committed.
 func eventMoment(t *T) {
 	s := t.handle(t.fresh())
 	w := t.run(s, "r")
@@ -341,11 +343,12 @@ func eventMoment(t *T) {
 				require.NoError(t, err)
 				got = append(got, e.Seq)
 			}
-			require.Equal(t, want, got, "S17: the events that %+v asks for, read after others were committed", cursors[i])
+			require.Equal(t, want, got, "S27: the events that %+v asks for, read after others were committed", cursors[i])
 		}
 	}
 }
 
+// eventKept holds on to events without copying them, as a reader may.
 func eventKept(t *T) {
 	s := t.handle(t.fresh())
 	w := t.run(s, "r")

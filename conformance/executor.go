@@ -2,8 +2,7 @@ package conformance
 
 import (
 	"fmt"
-
-	"github.com/stretchr/testify/require"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -15,6 +14,10 @@ var executorCases = []Case{
 	{Name: "a beat after the lease says that it is late", Clauses: "S20", run: executorLate},
 	{Name: "an executor that leaves is gone at once", Clauses: "S20", run: executorLeaves},
 	{Name: "runs of a dead executor go to another", Clauses: "S20", run: executorDies},
+	{Name: "a beat tells of all that are gone", Clauses: "S20, S30", run: executorsGone},
+	{Name: "the record of a dead executor stays while it owns a run", Clauses: "S30", run: executorStays},
+	{Name: "a leaving beat brings no mail", Clauses: "S30", run: executorLeavingPulse},
+	{Name: "what is due counts in every queue", Clauses: "S31", run: executorQueues},
 	{Name: "a beat brings mail", Clauses: "S13, S20", run: executorMail},
 	{Name: "a beat tells what is due, and when the next is", Clauses: "S20", run: executorNext},
 	{Name: "a beat without an id or a lease is invalid", Clauses: "S20", run: executorInvalid},
@@ -171,7 +174,7 @@ func executorNext(t *T) {
 	expect := func(next store.Time, due bool, why string) {
 		t.Helper()
 		p := t.beat(s, "a")
-		require.Equal(t, []any{next, due}, []any{p.Next, p.Due}, why)
+		require.Fields(t, fields{"Next": next, "Due": due}, p, why)
 	}
 	t.run(s, "delayed", func(r *store.Run) { r.WakeAt = now + 9*hour })
 	expect(now+9*hour, false, "a delayed start")
@@ -201,4 +204,68 @@ func executorInvalid(t *T) {
 	all, err := s.Executors(t.Context())
 	require.NoError(t, err)
 	require.Empty(t, all)
+}
+
+func executorsGone(t *T) {
+	d := t.fresh()
+	s := t.handle(d)
+	var want []string
+	for i := range 3 {
+		id := fmt.Sprint("gone", i)
+		t.beat(s, id, leased)
+		t.run(s, "of "+id, func(r *store.Run) { r.Status, r.Owner = store.Running, id })
+		want = append(want, id)
+	}
+	t.beat(s, "idle", leased)
+	for _, id := range append(want, "idle") {
+		t.kill(d, s, id)
+	}
+	require.Equal(t, want, t.beat(s, "here").Gone, "S20: each that is gone and owns a run, and no other")
+	require.Len(t, t.claim(s, "here", "of gone1"), 1)
+	require.Equal(t, []string{"gone0", "gone2"}, t.beat(s, "here").Gone)
+}
+
+func executorStays(t *T) {
+	d := t.fresh()
+	s := t.handle(d)
+	t.beat(s, "dead", leased)
+	t.run(s, "r", func(r *store.Run) { r.Status, r.Owner = store.Running, "dead" })
+	t.kill(d, s, "dead")
+	for i := range 3 {
+		if d.Advance != nil {
+			d.Advance(1000 * time.Hour) // however long ago
+		}
+		p := t.beat(s, fmt.Sprint("new", i))
+		require.Contains(t, p.Gone, "dead", "S30: a run waits for its heir")
+		all, err := s.Executors(t.Context())
+		require.NoError(t, err)
+		var listed []string
+		for _, e := range all {
+			listed = append(listed, e.ID)
+		}
+		require.Contains(t, listed, "dead", "S30: its record says who had the run")
+	}
+	require.Len(t, t.claim(s, "new2", "r"), 1)
+}
+
+func executorLeavingPulse(t *T) {
+	s := t.open()
+	w := t.claimed(s, "a", "mine")
+	t.must(s, send(signal("mine", "1")))
+	require.Len(t, t.beat(s, "a").Mail, 1)
+	p := t.beat(s, "a", leaving)
+	require.Positive(t, p.Now)
+	require.False(t, p.Late)
+	require.Empty(t, p.Mail, "S30: it has no runs any more")
+	w.steps(s, 1) // its epoch is good until somebody takes the run
+}
+
+func executorQueues(t *T) {
+	s := t.open()
+	now := t.beat(s, "a").Now
+	hour := store.Time(3_600_000_000)
+	t.run(s, "later", func(r *store.Run) { r.Queue, r.WakeAt = "mail", now+hour })
+	require.Equal(t, now+hour, t.beat(s, "a").Next, "S31: whatever its queue")
+	t.run(s, "now", func(r *store.Run) { r.Queue = "mail" })
+	require.True(t, t.beat(s, "a").Due, "S31: whatever its queue")
 }

@@ -4,13 +4,12 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
 var fenceCases = []Case{
 	{Name: "an owner that was replaced cannot write", Clauses: "S3", run: fenceStaleOwner},
+	{Name: "one that was replaced is told so, whatever else is wrong", Clauses: "S3", run: fenceComesFirst},
 	{Name: "an event is accepted only right behind the head", Clauses: "S3", run: fenceHead},
 	{Name: "the first of two events for one place stays", Clauses: "S3", run: fenceFirstWins},
 	{Name: "many writers of one run leave one gapless log", Clauses: "S3", run: fenceRace},
@@ -98,7 +97,7 @@ func fenceRace(t *T) {
 	ctx := t.patient()
 	var mu sync.Mutex
 	won := make(map[int64]string)
-	together(clients, func(i int) {
+	t.together(clients, func(i int) {
 		w := *first
 		for n := 0; n < rounds; {
 			key := fmt.Sprintf("%d.%d", i, n)
@@ -158,7 +157,7 @@ func fenceYield(t *T) {
 	left := *w
 	w.must(s, c)
 	r := t.row(s, w.id)
-	require.Equal(t, []any{"", left.epoch + 1, store.Running}, []any{r.Owner, r.Epoch, r.Status}, "S5: a yield without a row patch gives the run up too")
+	require.Fields(t, fields{"Owner": "", "Epoch": left.epoch + 1, "Status": store.Running}, r, "S5: a yield without a row patch gives the run up too")
 }
 
 func fenceYieldEpochs(t *T) {
@@ -183,7 +182,8 @@ func fenceYieldEpochs(t *T) {
 	born.Yield = true
 	t.must(s, born)
 	r := t.row(s, "born")
-	require.Equal(t, []any{"", bw.epoch + 1, bw.epoch + 1}, []any{r.Owner, r.Epoch, r.Last.Epoch}, "S5: a run that is created and given up")
+	require.Fields(t, fields{"Owner": "", "Epoch": bw.epoch + 1}, r, "S5: a run that is created and given up")
+	require.Equal(t, bw.epoch+1, r.Last.Epoch, "S5: a run that is created and given up")
 }
 
 func fenceTake(t *T) {
@@ -200,7 +200,7 @@ func fenceTake(t *T) {
 	c.Branch = &store.Branch{N: 1, Cutoff: 1, Reason: "repair", CreatedAt: t.now()}
 	operator.must(s, c)
 	got := t.all(s, "r")
-	require.Equal(t, []any{"", owner.epoch + 1, store.Interrupted, "parked"}, []any{got.Run.Owner, got.Run.Epoch, got.Run.Status, got.Run.Code})
+	require.Fields(t, fields{"Owner": "", "Epoch": owner.epoch + 1, "Status": store.Interrupted, "Code": "parked"}, got.Run)
 	require.Equal(t, stored(c), got.Events[2:], "with the new epoch")
 	require.Equal(t, []store.Branch{*c.Branch}, got.Branches)
 	require.ErrorIs(t, t.commit(s, owner.append(step("late"))), store.ErrFenced)
@@ -271,5 +271,61 @@ func fenceDeleted(t *T) {
 	for _, e := range t.all(s, "r").Events {
 		require.NotEqual(t, "in flight", e.Key)
 		require.Equal(t, w.epoch, e.Epoch)
+	}
+}
+
+// fenceComesFirst lets every other reason stand in the way of an owner that was
+// replaced. Told one of them, it would go on as if it were the owner.
+func fenceComesFirst(t *T) {
+	s := t.open()
+	t.scene(s)
+	t.beat(s, "b")
+	reasons := map[string]func(c *store.Change){
+		"nothing else":          func(*store.Change) {},
+		"a status":              func(c *store.Change) { c.Expect.Statuses = []store.Status{store.Failed} },
+		"a step of the status":  func(c *store.Change) { c.Row = &store.RowPatch{Status: ptr(store.Pending)} },
+		"an unread cancel":      func(c *store.Change) { c.Expect.NoCancel = true },
+		"an occupied key":       func(c *store.Change) { c.Hold = []string{"desk"} },
+		"a branch that exists":  func(c *store.Change) { c.Branch = &store.Branch{N: 1, CreatedAt: 1} },
+		"a message to nobody":   func(c *store.Change) { c.Send = []store.Message{signal("nobody", "1")} },
+		"a message to the dead": func(c *store.Change) { c.Send = []store.Message{signal("done", "1")} },
+		"a start of another's":  func(c *store.Change) { c.Start = []store.Change{child(t, "", "held")} },
+		"a start with a dedup": func(c *store.Change) {
+			c.Start = []store.Change{child(t, "", "new", func(r *store.Run) { r.Dedup = "once" })}
+		},
+		"the live owner": func(c *store.Change) { c.Expect.TakeEpoch = true },
+		"all at once": func(c *store.Change) {
+			c.Expect.Statuses, c.Expect.NoCancel, c.Expect.TakeEpoch = []store.Status{store.Failed}, true, true
+			c.Row, c.Hold = &store.RowPatch{Status: ptr(store.Pending)}, []string{"desk"}
+			c.Send, c.Start = []store.Message{signal("nobody", "1")}, []store.Change{child(t, "", "held")}
+		},
+	}
+	n := 0
+	for name, wrong := range reasons {
+		for _, rowOnly := range []bool{false, true} {
+			n++
+			id := fmt.Sprint("r", n)
+			old := t.run(s, id, func(r *store.Run) { r.Status, r.Owner = store.Running, "gone" })
+			c := old.append(step("branch"))
+			c.Branch = &store.Branch{N: 1, Cutoff: 1, CreatedAt: t.now()}
+			old.must(s, c)
+			t.must(s, send(store.Message{To: id, Kind: store.KindCancel, ID: "1"}))
+			require.Len(t, t.claim(s, "b", id), 1)
+			late := old.append(step("late"))
+			if rowOnly {
+				late.Events, late.Row = nil, &store.RowPatch{Priority: ptr(int32(1))}
+			}
+			wrong(&late)
+			if rowOnly && late.Expect.TakeEpoch {
+				continue // it needs an event
+			}
+			require.ErrorIs(t, t.commit(s, late), store.ErrFenced, "S3: beside %s; row only: %v", name, rowOnly)
+			// In a batch, beside others, too.
+			other := t.run(s, id+" other")
+			errs := s.Commit(t.Context(), []store.Change{other.append(step("a")), late})
+			require.Len(t, errs, 2)
+			require.NoError(t, errs[0], "S2: the other member")
+			require.ErrorIs(t, errs[1], store.ErrFenced, "S3: in a batch, beside %s; row only: %v", name, rowOnly)
+		}
 	}
 }

@@ -28,6 +28,10 @@ type Data struct {
 	// while others are open, and again after all were closed.
 	Open func() (store.Store, error)
 
+	// Place says where the data are, so that the processes which the suite kills
+	// can open them; see Main. Empty: the store is not tried by kills.
+	Place string
+
 	// The rest is optional. Cases that need a hook which is nil are reported
 	// as not checked.
 
@@ -64,9 +68,25 @@ const (
 	TxCommitter Capability = "TxCommitter"
 	Backuper    Capability = "Backuper"
 	Maintainer  Capability = "Maintainer"
+
+	// SingleProcess is a limit rather than an ability, so Capabilities does not
+	// list it: the data can be open in one process at a time, and there by one
+	// handle. Cases that need a second handle then share the first.
+	SingleProcess Capability = "SingleProcess"
 )
 
-// Capabilities returns all of them.
+// costs says what users go without where a capability is absent.
+var costs = map[Capability]string{
+	Notifier:    "whoever waits in another process learns what happened at its next beat",
+	Meter:       "nobody sees how many statements and commits a step costs",
+	Presence:    "after a kill -9 the runs of the dead process rest until its lease has run out (durable.DefaultLease), and nothing is reported until then",
+	Clocked:     "nobody can see whose clock judges leases",
+	TxCommitter: "runs and steps cannot share a transaction with the user's own data",
+	Backuper:    "a copy of a live store has to be made by other means",
+	Maintainer:  "statistics and space have to be looked after by other means",
+}
+
+// Capabilities returns all abilities.
 func Capabilities() []Capability {
 	return []Capability{Notifier, Meter, Presence, Clocked, TxCommitter, Backuper, Maintainer}
 }
@@ -75,11 +95,11 @@ func (h Harness) has(c Capability) bool { return slices.Contains(h.Has, c) }
 
 // found returns the capabilities s really has.
 func found(s store.Store) map[Capability]bool {
-	c := store.CapabilitiesOf(s)
+	c := capabilities(s)
 	return map[Capability]bool{
 		Notifier: c.Notifier != nil, Meter: c.Meter != nil, Presence: c.Presence != nil,
 		Clocked: c.Clocked != nil, TxCommitter: c.TxCommitter != nil,
-		Backuper: c.Backuper != nil, Maintainer: c.Maintainer != nil,
+		Backuper: c.Backuper != nil, Maintainer: c.Maintainer != nil, SingleProcess: c.SingleProcess != nil,
 	}
 }
 
@@ -91,8 +111,9 @@ const (
 	hookFuture  hook = "Data.Future"
 	hookBegin   hook = "Data.Begin"
 	hookCopy    hook = "Data.Copy"
+	hookPlace   hook = "Data.Place"
 )
 
 func (d Data) hooks() map[hook]bool {
-	return map[hook]bool{hookCorrupt: d.Corrupt != nil, hookFuture: d.Future != nil, hookBegin: d.Begin != nil, hookCopy: d.Copy != nil}
+	return map[hook]bool{hookCorrupt: d.Corrupt != nil, hookFuture: d.Future != nil, hookBegin: d.Begin != nil, hookCopy: d.Copy != nil, hookPlace: d.Place != ""}
 }

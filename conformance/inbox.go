@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -134,7 +132,7 @@ func inboxEnded(t *T) {
 		require.ErrorIs(t, err, store.ErrStatus)
 		var se *store.StatusError
 		require.ErrorAs(t, err, &se)
-		require.Equal(t, []any{id, status}, []any{se.RunID, se.Status})
+		require.Fields(t, fields{"RunID": id, "Status": status}, se)
 		require.ErrorIs(t, t.commit(s, send(store.Message{To: id, Kind: store.KindCancel, ID: "c"})), store.ErrStatus)
 		m := signal(id, "late")
 		m.IfLive = true
@@ -173,7 +171,7 @@ func inboxRace(t *T) {
 	const each = 12
 	var mu sync.Mutex
 	sent := make(map[string][]string)
-	together(len(senders)+2, func(i int) {
+	t.together(len(senders)+2, func(i int) {
 		s := handles[i%2]
 		for n := range each {
 			var err error
@@ -230,7 +228,7 @@ func inboxEndRace(t *T) {
 		w := t.claimed(owner, "a", fmt.Sprint("r", round))
 		var errEnd, errSend error
 		end := w.end(store.Completed)
-		together(2, func(i int) {
+		t.together(2, func(i int) {
 			if i == 0 {
 				errEnd = one(t.Context(), owner, end)
 			} else {
@@ -254,7 +252,7 @@ func inboxCross(t *T) {
 	handles := []store.Store{t.handle(d), t.handle(d)}
 	pair := []*writer{t.run(handles[0], "left"), t.run(handles[0], "right")}
 	const rounds = 15
-	together(2, func(i int) {
+	t.together(2, func(i int) {
 		for n := range rounds {
 			c := pair[i].append(step(fmt.Sprint(n)))
 			c.Row = &store.RowPatch{Priority: ptr(int32(n))}

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -13,6 +11,8 @@ var keyCases = []Case{
 	{Name: "an exclusive key is held by one run", Clauses: "S11", run: keyHeld},
 	{Name: "keys are taken all or none", Clauses: "S1, S11", run: keyAllOrNone},
 	{Name: "keys are freed by a release and by a deletion", Clauses: "S11", run: keyFreed},
+	{Name: "a release comes before what the same change takes", Clauses: "S11, S25", run: keySwapped},
+	{Name: "keys and dedup values are taken to the letter", Clauses: "S11, S12", run: keyLiteral},
 	{Name: "a run that exists is found before its keys are looked at", Clauses: "S8, S11", run: keyExisting},
 	{Name: "a failed run takes its keys again with the act that reopens it", Clauses: "S1, S11", run: keyReopened},
 	{Name: "of many that want one key one gets it", Clauses: "S11", run: keyRace},
@@ -163,7 +163,7 @@ func keyRace(t *T) {
 				changes[i] = w.holding(one2, one1)
 			}
 		}
-		together(clients, func(i int) { errs[i] = one(t.Context(), handles[i%2], changes[i]) })
+		t.together(clients, func(i int) { errs[i] = one(t.Context(), handles[i%2], changes[i]) })
 		won := 0
 		for i, err := range errs {
 			if err == nil {
@@ -257,7 +257,7 @@ func keyDedupRace(t *T) {
 		for i := range changes {
 			changes[i], _ = t.create(fmt.Sprintf("r%d.%d", round, i), deduped("q", value))
 		}
-		together(clients, func(i int) { errs[i] = one(t.Context(), handles[i%2], changes[i]) })
+		t.together(clients, func(i int) { errs[i] = one(t.Context(), handles[i%2], changes[i]) })
 		won := 0
 		for i, err := range errs {
 			if err == nil {
@@ -267,5 +267,47 @@ func keyDedupRace(t *T) {
 			require.ErrorIs(t, err, store.ErrExists, "S12: client %d", i)
 		}
 		require.Equal(t, 1, won, "S12: one is created")
+	}
+}
+
+func keySwapped(t *T) {
+	s := t.open()
+	w := t.run(s, "r")
+	w.must(s, w.holding("a", "b"))
+	c := w.holding("b", "c")
+	c.Release = true
+	for _, alone := range []bool{true, false} {
+		if alone {
+			w.must(s, c)
+		} else {
+			again := w.holding("c", "b") // as a member of a batch, too
+			again.Release = true
+			t.must(s, again, t.run(s, "other").append(step("a")))
+			w.done(again)
+		}
+		require.NoError(t, t.tryHold(s, "a"), "S25: what is held afterwards is what Hold lists")
+		for _, key := range []string{"b", "c"} {
+			require.ErrorIs(t, t.tryHold(s, key), store.ErrOccupied, "S25: %q is held after a change that releases and takes it", key)
+		}
+	}
+}
+
+// keyLiteral uses texts that a store might take for the same.
+func keyLiteral(t *T) {
+	s := t.open()
+	w := t.run(s, "r")
+	alike := []string{"desk", "desk ", " desk", "Desk", "desk\u00a0", "de\u0301sk", "d\u00e9sk", "desk%", "desk_", "desk\\", "desk'"}
+	w.must(s, w.holding(alike[0]))
+	for i, text := range alike[1:] {
+		require.NoError(t, t.tryHold(s, text), "S11: %q is another key than those before", text)
+		t.run(s, fmt.Sprint("q", i), deduped(text, "once"))
+	}
+	for i, text := range alike {
+		t.run(s, fmt.Sprint("d", i), deduped("q", text))
+		c, _ := t.create(fmt.Sprint("e", i), deduped("q", text))
+		require.ErrorIs(t, t.commit(s, c), store.ErrExists, "S12: %q is taken", text)
+	}
+	for i, text := range alike {
+		require.Equal(t, []string{fmt.Sprint("d", i), text}, []string{fmt.Sprint("d", i), t.row(s, fmt.Sprint("d", i)).Dedup}, "S4: as it was given")
 	}
 }

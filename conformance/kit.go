@@ -2,23 +2,175 @@ package conformance
 
 import (
 	"context"
+	"fmt"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// T is a case in progress.
+// T is a case in progress. It goes on being one in goroutines of the case's own,
+// may be given up while it hangs, and says with each failure which clause is
+// broken.
 type T struct {
 	testing.TB
 	h    Harness
+	of   Case
 	data []*Data // the invariant checker looks at them; see exempt
 
-	mu   sync.Mutex
-	last store.Time
+	ctx      context.Context
+	mu       sync.Mutex
+	last     store.Time
+	over     bool // nobody listens any more
+	broken   map[string]bool
+	cleanups []func()
+}
+
+var namesClause = regexp.MustCompile(`\bS[0-9]+\b`)
+
+// clauses returns the clauses that a failure breaks: those it names, or else those
+// of the case.
+func (t *T) clauses(message string) []string {
+	head, _, _ := strings.Cut(message, ": ")
+	if named := namesClause.FindAllString(head, -1); len(named) > 0 {
+		return named
+	}
+	return strings.Split(t.of.Clauses, ", ")
+}
+
+// Errorf reports a failure under the clause it names, or else those of the case.
+func (t *T) Errorf(format string, args ...any) {
+	t.Helper()
+	message := fmt.Sprintf(format, args...)
+	t.mu.Lock()
+	over := t.over
+	clauses := t.clauses(message)
+	for _, c := range clauses {
+		t.broken[c] = true
+	}
+	t.mu.Unlock()
+	if over {
+		return
+	}
+	if head, rest, ok := strings.Cut(message, ": "); ok && namesClause.FindString(head) == head {
+		message = rest
+	}
+	t.TB.Errorf("broken: %s: %s", strings.Join(clauses, " or "), message)
+}
+
+// FailNow ends the case's goroutine, which is not that of the test.
+func (t *T) FailNow() {
+	t.mu.Lock()
+	over := t.over
+	t.mu.Unlock()
+	if !over {
+		t.Fail()
+	}
+	runtime.Goexit()
+}
+
+// Fatalf is Errorf and FailNow.
+func (t *T) Fatalf(format string, args ...any) {
+	t.Helper()
+	t.Errorf(format, args...)
+	t.FailNow()
+}
+
+// Fatal is Fatalf for values.
+func (t *T) Fatal(args ...any) {
+	t.Helper()
+	t.Fatalf("%s", fmt.Sprint(args...))
+}
+
+// guard runs fn, which calls the store. A panic in it is a failure of the case, as
+// is a fault, such as that of a store which hands out memory that it unmaps.
+func (t *T) guard(fn func()) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if p := recover(); p != nil {
+			t.Errorf("panic: %v\n%s", p, place(debug.Stack()))
+		}
+	}()
+	fn()
+}
+
+// place returns the part of a stack below the panic.
+func place(stack []byte) string {
+	if _, below, ok := strings.Cut(string(stack), "panic("); ok {
+		stack = []byte("panic(" + below)
+	}
+	lines := strings.SplitAfterN(string(stack), "\n", 16)
+	return strings.Join(lines[:min(len(lines), 15)], "")
+}
+
+// execute runs fn on a goroutine of its own, and gives it up when it hangs.
+func (t *T) execute(fn func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		t.guard(fn)
+	}()
+	limit := 15 * t.patience()
+	alarm := time.NewTimer(limit)
+	defer alarm.Stop()
+	select {
+	case <-done:
+	case <-alarm.C:
+		stacks := make([]byte, 64<<10)
+		stacks = stacks[:runtime.Stack(stacks, true)]
+		t.Errorf("S18: the case hangs since %v and is given up; the goroutines are\n%s", limit, stacks)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.over = true
+}
+
+// check runs the case, the invariant checker over what it left behind, and what
+// was to be cleaned up.
+func (t *T) check() {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.TB.Context())
+	defer cancel()
+	t.ctx = ctx
+	t.execute(func() {
+		defer t.cleanUp(cancel)
+		t.of.run(t)
+		for _, d := range t.data {
+			t.checkInvariants(d)
+		}
+	})
+}
+
+// Context ends with the case, before Cleanup.
+func (t *T) Context() context.Context { return t.ctx }
+
+// Cleanup calls fn when the case is over, the last one first.
+func (t *T) Cleanup(fn func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.cleanups = append(t.cleanups, fn)
+}
+
+func (t *T) cleanUp(cancel func()) {
+	cancel()
+	for {
+		t.mu.Lock()
+		n := len(t.cleanups)
+		if n == 0 {
+			t.mu.Unlock()
+			return
+		}
+		fn := t.cleanups[n-1]
+		t.cleanups = t.cleanups[:n-1]
+		t.mu.Unlock()
+		t.guard(fn)
+	}
 }
 
 const (
@@ -46,8 +198,11 @@ func (t *T) patient() context.Context {
 // fresh makes new data.
 func (t *T) fresh() *Data {
 	t.Helper()
-	d := t.h.New(t.TB)
+	d := t.h.New(t)
 	require.NotNil(t, d.Open, "the harness's Data needs Open")
+	if t.h.has(SingleProcess) {
+		d.sharing()
+	}
 	t.data = append(t.data, &d)
 	return &d
 }
@@ -120,13 +275,13 @@ func (t *T) must(s store.Store, batch ...store.Change) {
 
 // together runs fn n times at once and returns when all are done. fn must not
 // end its goroutine (no require).
-func together(n int, fn func(i int)) {
+func (t *T) together(n int, fn func(i int)) {
 	var wg sync.WaitGroup
 	start := make(chan struct{})
 	for i := range n {
 		wg.Go(func() {
 			<-start
-			fn(i)
+			t.guard(func() { fn(i) })
 		})
 	}
 	close(start)
@@ -135,7 +290,11 @@ func together(n int, fn func(i int)) {
 
 // one commits a single Change, for use outside of the case's goroutine.
 func one(ctx context.Context, s store.Store, c store.Change) error {
-	return s.Commit(ctx, []store.Change{c})[0]
+	errs := s.Commit(ctx, []store.Change{c})
+	if len(errs) != 1 {
+		return fmt.Errorf("commit of one Change returned %d errors", len(errs))
+	}
+	return errs[0]
 }
 
 func ptr[V any](v V) *V { return &v }

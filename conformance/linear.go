@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
-	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -87,7 +86,7 @@ func modelLinearizable(t *T) {
 		start := time.Now()
 		var mu sync.Mutex
 		var history []porcupine.Operation
-		together(clients, func(i int) {
+		t.together(clients, func(i int) {
 			c := linearClient{t: t, s: handles[i%2], run: id, writer: *first, name: fmt.Sprintf("h%d-c%d", h, i)}
 			c.writer.epoch-- // it owns nothing yet
 			for n := range operations {

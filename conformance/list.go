@@ -3,8 +3,6 @@ package conformance
 import (
 	"slices"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -249,7 +247,7 @@ func listWindows(t *T) {
 		require.Equal(t, want, got, "S16: %+v", f)
 	}
 	r := t.row(s, "a")
-	require.Contains(t, ids(t.list(s, store.Filter{UpdatedFrom: r.UpdatedAt, UpdatedTo: r.UpdatedAt + 1})), "a")
+	require.Contains(t, ids(t.list(s, store.Filter{UpdatedFrom: r.UpdatedAt, UpdatedTo: r.UpdatedAt + 1})), "a", "S24: UpdatedAt is the store's")
 	require.NotContains(t, ids(t.list(s, store.Filter{UpdatedTo: r.UpdatedAt})), "a")
 	require.NotContains(t, ids(t.list(s, store.Filter{UpdatedFrom: r.UpdatedAt + 1})), "a")
 }
@@ -310,10 +308,10 @@ func listUnarchivedMessage(t *T) {
 	t.must(s, archived(&none))
 	require.Empty(t, t.list(s, unarchived))
 	t.must(s, send(signal("r", "1")))
-	require.EqualValues(t, 1, t.row(s, "r").ArchivedSeq, "S13: the message is in no archive")
+	require.Equal(t, int64(1), t.row(s, "r").ArchivedSeq, "S13: the message is in no archive")
 	require.Equal(t, []string{"r"}, ids(t.list(s, unarchived)))
 	require.ErrorIs(t, t.commit(s, archived(&none)), store.ErrFenced, "S10: a message came since it was archived")
-	require.EqualValues(t, 1, t.row(s, "r").ArchivedSeq, "S10: what was refused has changed nothing")
+	require.Equal(t, int64(1), t.row(s, "r").ArchivedSeq, "S10: what was refused has changed nothing")
 	t.must(s, archived(&one))
 	require.Empty(t, t.list(s, unarchived))
 	t.must(s, send(signal("r", "1")))

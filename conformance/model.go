@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -213,7 +212,7 @@ func (r *modelRun) compare(got loaded) string {
 func modelAgrees(t *T) {
 	d := t.fresh()
 	game := 0
-	rapid.Check(t.TB, func(rt *rapid.T) {
+	rapid.Check(t, func(rt *rapid.T) {
 		game++
 		p := &player{t: t, rt: rt, d: d, model: make(model), live: make(map[string]bool), prefix: fmt.Sprintf("g%d-", game)}
 		p.open()

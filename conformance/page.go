@@ -3,8 +3,6 @@ package conformance
 import (
 	"fmt"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -100,7 +98,7 @@ func pageConcurrent(t *T) {
 		t.run(s, fmt.Sprint("fixed", i))
 	}
 	stop := make(chan struct{})
-	together(2, func(i int) {
+	t.together(2, func(i int) {
 		if i == 0 {
 			for n := 0; ; n++ {
 				select {

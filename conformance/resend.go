@@ -1,8 +1,6 @@
 package conformance
 
 import (
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -11,6 +9,7 @@ var resendCases = []Case{
 	{Name: "a change is recognised after later ones were written behind it", Clauses: "S6", run: resendLater},
 	{Name: "a whole batch may be sent again", Clauses: "S2, S6", run: resendBatch},
 	{Name: "what differs is not taken for what was done", Clauses: "S3, S6", run: resendOther},
+	{Name: "the same events under another act are another change", Clauses: "S6", run: resendActs},
 	{Name: "the same change sent by many at once is done once", Clauses: "S6", run: resendRace},
 }
 
@@ -205,7 +204,7 @@ func resendRace(t *T) {
 		id := "r " + sh.name
 		c := sh.build(t, handles[0], id)
 		errs := make([]error, 4)
-		together(len(errs), func(i int) { errs[i] = one(t.Context(), handles[i%2], c) })
+		t.together(len(errs), func(i int) { errs[i] = one(t.Context(), handles[i%2], c) })
 		for i, err := range errs {
 			require.NoError(t, err, "S6: %s, sender %d", sh.name, i)
 		}
@@ -215,5 +214,35 @@ func resendRace(t *T) {
 			require.Equal(t, c.Events[n-1].Seq, int64(len(got.Events)), "S6: %s is there once", sh.name)
 		}
 		require.LessOrEqual(t, len(got.Inbox), 2, "S14: %s: each message is there once", sh.name)
+	}
+}
+
+// resendActs sends the very events again, which have the same sums, with an act
+// that gives them another epoch. That was not done: who is told nil believes that
+// the run was given up.
+func resendActs(t *T) {
+	s := t.open()
+	acts := map[string]func(*store.Change){
+		"plain":           func(*store.Change) {},
+		"yield":           func(c *store.Change) { c.Yield = true },
+		"taken epoch":     func(c *store.Change) { c.Expect.TakeEpoch = true },
+		"taken and given": func(c *store.Change) { c.Expect.TakeEpoch, c.Yield = true, true },
+	}
+	epochs := map[string]int64{"plain": 0, "yield": 1, "taken epoch": 1, "taken and given": 2}
+	for done, do := range acts {
+		for other, act := range acts {
+			if epochs[done] == epochs[other] {
+				continue
+			}
+			w := t.run(s, done+" then "+other)
+			c := w.append(step("a"))
+			again := c
+			do(&c)
+			act(&again)
+			t.must(s, c)
+			before := t.still(s)
+			require.ErrorIs(t, t.commit(s, again), store.ErrFenced, "S6: %s was done, not %s", done, other)
+			require.Equal(t, before, t.still(s))
+		}
 	}
 }

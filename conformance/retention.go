@@ -6,8 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -120,7 +118,7 @@ func retentionRace(t *T) {
 		resume.Row = &store.RowPatch{Status: ptr(store.Interrupted), EndedAt: ptr(store.Time(0))}
 		var removed int
 		var errResume, errDelete error
-		together(2, func(i int) {
+		t.together(2, func(i int) {
 			if i == 0 {
 				errResume = one(t.Context(), a, resume)
 			} else {

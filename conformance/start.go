@@ -3,8 +3,6 @@ package conformance
 import (
 	"fmt"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -14,6 +12,7 @@ var startCases = []Case{
 	{Name: "starting what is another run fails the whole change", Clauses: "S1, S8", run: startOther},
 	{Name: "a run that is started can be sent to in the same change", Clauses: "S1, S13", run: startAndSend},
 	{Name: "a run is created with its owner, its keys and its mail", Clauses: "S1, S6, S11, S13, S14", run: startFurnished},
+	{Name: "a run is started with all that a creation may have", Clauses: "S1", run: startWhole},
 	{Name: "a parent may end while its child starts", Clauses: "S1, S5", run: startAndEnd},
 	{Name: "many parents that start one child get one", Clauses: "S1, S8", run: startRace},
 	{Name: "many runs are started in one change", Clauses: "S1", run: startMany},
@@ -140,7 +139,7 @@ func startFurnished(t *T) {
 	for _, reader := range []store.Store{s, t.handle(d)} {
 		for _, id := range []string{"alone", "first", "second", "kid"} {
 			got := t.all(reader, id)
-			require.Equal(t, []any{"a", store.Running, int64(2)}, []any{got.Run.Owner, got.Run.Status, got.Run.Inbox}, id)
+			require.Fields(t, fields{"Owner": "a", "Status": store.Running, "Inbox": int64(2)}, got.Run, id)
 			require.Len(t, got.Inbox, 2, "S14: each id once")
 			require.Equal(t, []int64{1, 2}, []int64{got.Inbox[0].Seq, got.Inbox[1].Seq})
 			require.ErrorIs(t, t.tryHold(s, id+"'s lamp"), store.ErrOccupied)
@@ -190,7 +189,7 @@ func startRace(t *T) {
 			})}
 		}
 		errs := make([]error, parents)
-		together(parents, func(i int) { errs[i] = one(t.Context(), handles[i%2], changes[i]) })
+		t.together(parents, func(i int) { errs[i] = one(t.Context(), handles[i%2], changes[i]) })
 		winner := t.row(handles[0], kid).InputHash
 		for i, err := range errs {
 			same := changes[i].Start[0].Create.InputHash == winner
@@ -217,4 +216,22 @@ func startMany(t *T) {
 	w.must(s, c)
 	require.Equal(t, map[string]int64{"": 100}, t.count(s, store.Filter{Parents: []string{"parent"}}, ""))
 	require.Len(t, t.list(s, store.Filter{IDPrefix: "kid"}), 100)
+}
+
+func startWhole(t *T) {
+	s := t.open()
+	w := t.run(s, "parent")
+	kid := child(t, "parent", "kid", func(r *store.Run) { r.Owner, r.Status = "x", store.Interrupted })
+	made := &writer{t: t, id: "kid", epoch: kid.Create.Epoch, seq: 1, sum: kid.Events[0].Sum, at: kid.Events[0].At}
+	kid.Events = append(kid.Events, made.seal(step("copied"), step("too"))...)
+	kid.Branch = &store.Branch{N: 1, Parent: 0, Generation: 2, Cutoff: 1, CutScope: "a", Reason: "why", CreatedAt: t.now()}
+	kid.Hold, kid.Yield = []string{"desk"}, true
+	c := w.append(store.Event{Type: store.ChildStarted})
+	c.Start = []store.Change{kid}
+	w.must(s, c)
+	got := t.all(s, "kid")
+	require.Equal(t, stored(kid), got.Events, "S1: every event, the last with the next epoch")
+	require.Equal(t, []store.Branch{*kid.Branch}, got.Branches, "S1: its branch")
+	require.Fields(t, fields{"Owner": "", "Epoch": kid.Create.Epoch + 1}, got.Run)
+	require.ErrorIs(t, t.tryHold(s, "desk"), store.ErrOccupied, "S1: its exclusive key")
 }

@@ -3,8 +3,6 @@ package conformance
 import (
 	"fmt"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -109,7 +107,7 @@ func statusCancelMessageRace(t *T) {
 		done.Expect.NoCancel = true
 		cancel := send(store.Message{To: id, Kind: store.KindCancel, ID: "c"})
 		var errDone, errCancel error
-		together(2, func(i int) {
+		t.together(2, func(i int) {
 			if i == 0 {
 				errDone = one(t.Context(), owner, done)
 			} else {
@@ -139,7 +137,7 @@ func statusCancelRace(t *T) {
 		done, cancel := w.end(store.Completed), w.end(store.Cancelled)
 		cancel.Expect.TakeEpoch = true
 		var errDone, errCancel error
-		together(2, func(i int) {
+		t.together(2, func(i int) {
 			if i == 0 {
 				errDone = one(t.Context(), owner, done)
 			} else {

@@ -6,8 +6,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -111,7 +109,7 @@ func storeCloseBusy(t *T) {
 		var started sync.WaitGroup
 		started.Add(clients)
 		var closed atomic.Bool
-		together(clients+1, func(i int) {
+		t.together(clients+1, func(i int) {
 			if i == clients {
 				started.Wait()
 				if err := s.Close(); err != nil {
@@ -156,7 +154,7 @@ func storeOpenRace(t *T) {
 	d := t.fresh()
 	const clients = 4
 	handles, errs := make([]store.Store, clients), make([]error, clients)
-	together(clients, func(i int) { handles[i], errs[i] = d.Open() })
+	t.together(clients, func(i int) { handles[i], errs[i] = d.Open() })
 	for i, err := range errs {
 		require.NoError(t, err, "opening handle %d", i)
 	}
@@ -173,7 +171,7 @@ func storeBusy(t *T) {
 	d := t.fresh()
 	handles := []store.Store{t.handle(d), t.handle(d)}
 	const clients, rounds = 6, 6
-	together(clients, func(i int) {
+	t.together(clients, func(i int) {
 		s, executor := handles[i%2], fmt.Sprint("e", i)
 		for n := range rounds {
 			id := fmt.Sprintf("r%d.%d", i, n)

@@ -1,12 +1,12 @@
 package conformance
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/stretchr/testify/require"
 )
 
 // Case is one check of the suite.
@@ -39,6 +39,7 @@ func sections() []section {
 		{"C", "fence", fenceCases},
 		{"C", "batch", batchCases},
 		{"C", "atomic", atomicCases},
+		{"C", "load", loadCases},
 		{"C", "resend", resendCases},
 		{"D", "attempt", attemptCases},
 		{"B", "claim", claimCases},
@@ -53,6 +54,7 @@ func sections() []section {
 		{"J", "delete", deleteCases},
 		{"J", "retention", retentionCases},
 		{"K", "store", storeCases},
+		{"K", "process", processCases},
 		{"K", "capability", capabilityCases},
 		{"K", "care", careCases},
 		{"K", "model", modelCases},
@@ -79,7 +81,13 @@ func (c Case) Missing(t testing.TB, h Harness) string {
 	if c.Needs != "" && !h.has(c.Needs) {
 		return fmt.Sprintf("capability %s is declared absent", c.Needs)
 	}
+	if c.Needs == Presence && h.has(SingleProcess) {
+		return "of a single process nobody else can tell"
+	}
 	if c.hook != "" && !h.New(t).hooks()[c.hook] {
+		if c.hook == hookPlace {
+			return "not tried: no process of this store was killed, since the harness has no Data.Place (see conformance.Main)"
+		}
 		return fmt.Sprintf("the harness has no %s", c.hook)
 	}
 	return ""
@@ -89,11 +97,17 @@ func (c Case) Missing(t testing.TB, h Harness) string {
 // Failures are told to t, which may be any testing.TB.
 func (c Case) Check(t testing.TB, h Harness) {
 	t.Helper()
-	ct := &T{TB: t, h: h}
-	c.run(ct)
-	for _, d := range ct.data {
-		ct.checkInvariants(d)
-	}
+	c.check(t, h)
+}
+
+// check returns the clauses that were seen to be broken.
+func (c Case) check(t testing.TB, h Harness) []string {
+	t.Helper()
+	ct := &T{TB: t, h: h, of: c, broken: make(map[string]bool)}
+	ct.check()
+	ct.mu.Lock()
+	defer ct.mu.Unlock()
+	return slices.Sorted(maps.Keys(ct.broken))
 }
 
 // Report counts what Run has checked.
@@ -103,73 +117,116 @@ type Report struct {
 	Absent   []Capability
 	// NotChecked lists the cases that could not run, with the reason.
 	NotChecked []string
+	// Broken counts, by clause, the cases that saw it broken.
+	Broken map[string]int
 }
 
-// SectionReport is the part of a Report about one section.
+// SectionReport is the part of a Report about one section. Each case is counted
+// once.
 type SectionReport struct {
-	Name                       string
-	Passed, Failed, NotChecked int
+	Name string
+	// NotRun counts the cases that -run, -skip or -failfast left out.
+	Passed, Failed, NotChecked, NotRun int
 }
+
+// Ran returns how many cases ran to their end, passed or failed.
+func (s SectionReport) Ran() int { return s.Passed + s.Failed }
 
 // Run runs the whole suite and logs its report.
 func Run(t *testing.T, h Harness) Report {
 	t.Helper()
-	require.NotNil(t, h.New, "a harness needs New")
-	var r Report
-	for _, c := range Capabilities() {
-		if h.has(c) {
+	if h.New == nil {
+		t.Fatal("conformance: a Harness needs New")
+	}
+	r := Report{Broken: make(map[string]int)}
+	for _, c := range append(Capabilities(), SingleProcess) {
+		switch {
+		case h.has(c):
 			r.Present = append(r.Present, c)
-		} else {
+		case c != SingleProcess:
 			r.Absent = append(r.Absent, c)
 		}
+	}
+	if why := h.opens(t); why != "" {
+		t.Fatalf("conformance: no case was run: %s", why)
 	}
 	for _, s := range sections() {
 		sr := SectionReport{Name: s.letter + " " + s.name}
 		t.Run(s.name, func(t *testing.T) {
 			for _, c := range s.cases {
-				missing := ""
-				ok := t.Run(c.Title(), func(t *testing.T) {
-					if missing = c.Missing(t, h); missing != "" {
-						t.Logf("not checked: %s", missing)
-						return
-					}
-					c.Check(t, h)
-				})
-				switch {
-				case missing != "":
-					sr.NotChecked++
-					r.NotChecked = append(r.NotChecked, fmt.Sprintf("%s: %s: %s", s.name, c.Title(), missing))
-				case ok:
-					sr.Passed++
-				default:
-					sr.Failed++
-				}
+				c.Section = s.name
+				r.run(t, h, c, &sr)
 			}
 		})
+		sr.NotRun = len(s.cases) - sr.Ran() - sr.NotChecked
 		r.Sections = append(r.Sections, sr)
 	}
 	t.Log("\n" + r.String())
 	return r
 }
 
+// run runs one case as a subtest and counts it.
+func (r *Report) run(t *testing.T, h Harness, c Case, sr *SectionReport) {
+	ran, missing := false, ""
+	var broken []string
+	ok := t.Run(c.Title(), func(t *testing.T) {
+		ran = true
+		if missing = c.Missing(t, h); missing != "" {
+			t.Logf("not checked: %s", missing)
+			return
+		}
+		broken = c.check(t, h)
+	})
+	for _, clause := range broken {
+		r.Broken[clause]++
+	}
+	switch {
+	case !ran:
+	case missing != "":
+		sr.NotChecked++
+		r.NotChecked = append(r.NotChecked, fmt.Sprintf("%s: %s: %s", c.Section, c.Title(), missing))
+	case ok:
+		sr.Passed++
+	default:
+		sr.Failed++
+	}
+}
+
 // String formats the report as a table.
 func (r Report) String() string {
 	var b strings.Builder
-	var sum SectionReport
-	fmt.Fprintf(&b, "%-14s %6s %6s %11s\n", "section", "passed", "failed", "not checked")
+	sum := SectionReport{Name: "all"}
+	line := func(s SectionReport) {
+		fmt.Fprintf(&b, "%-14s %6d %6d %11d %7d\n", s.Name, s.Passed, s.Failed, s.NotChecked, s.NotRun)
+	}
+	fmt.Fprintf(&b, "%-14s %6s %6s %11s %7s\n", "section", "passed", "failed", "not checked", "not run")
 	for _, s := range r.Sections {
-		fmt.Fprintf(&b, "%-14s %6d %6d %11d\n", s.Name, s.Passed, s.Failed, s.NotChecked)
+		line(s)
 		sum.Passed += s.Passed
 		sum.Failed += s.Failed
 		sum.NotChecked += s.NotChecked
+		sum.NotRun += s.NotRun
 	}
-	fmt.Fprintf(&b, "%-14s %6d %6d %11d\n", "all", sum.Passed, sum.Failed, sum.NotChecked)
+	line(sum)
+	fmt.Fprintf(&b, "%d of %d cases ran\n", sum.Ran(), sum.Ran()+sum.NotChecked+sum.NotRun)
+	if sum.NotRun > 0 {
+		fmt.Fprintf(&b, "%d cases were left out by the flags of this test run and show nothing\n", sum.NotRun)
+	}
+	for _, clause := range slices.SortedFunc(maps.Keys(r.Broken), byNumber) {
+		fmt.Fprintf(&b, "broken: %s, as %d cases saw\n", clause, r.Broken[clause])
+	}
 	fmt.Fprintf(&b, "capabilities: %s; declared absent: %s\n", names(r.Present), names(r.Absent))
+	for _, c := range r.Absent {
+		fmt.Fprintf(&b, "without %s: %s\n", c, costs[c])
+	}
 	for _, line := range slices.Sorted(slices.Values(r.NotChecked)) {
 		fmt.Fprintf(&b, "not checked: %s\n", line)
 	}
 	return b.String()
 }
+
+// byNumber orders S4 before S16.
+func byNumber(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) }
 
 func names(cs []Capability) string {
 	if len(cs) == 0 {

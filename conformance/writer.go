@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -123,7 +121,7 @@ func (w *writer) steps(s store.Store, n int) {
 // at returns a writer for a run as a claim returned it.
 func (t *T) at(r store.Run) *writer {
 	t.Helper()
-	require.NotNil(t, r.Last, "a claimed run comes with its last event")
+	require.NotNil(t, r.Last, "S27: a claimed run comes with its last event")
 	return &writer{t: t, id: r.ID, epoch: r.Epoch, seq: r.Last.Seq, sum: r.Last.Sum, at: r.Last.At}
 }
 

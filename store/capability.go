@@ -41,10 +41,21 @@ type Presence interface {
 	PresenceKind() string
 }
 
-// Clocked is a store that can be given another clock, for tests of time.
+// Clocked is a store that says whose clock it takes the time from.
 type Clocked interface {
-	// ClockKind says whose clock judges leases: "process" or "server".
+	// ClockKind says whose clock judges leases and due times: "process", that of
+	// each process that opens the store, or "server", one for all of them.
 	ClockKind() string
+}
+
+// SingleProcess is a store whose data one process can have open at a time, by one
+// handle, such as one that locks its file. It cannot be recovered by another
+// process while the first lives, and no tool can look at it beside the program;
+// so it says so.
+type SingleProcess interface {
+	// ProcessLock names what keeps others out, for people; empty means that
+	// nothing does, on this handle.
+	ProcessLock() string
 }
 
 // TxCommitter is a store that can carry out Changes inside a transaction of
@@ -59,13 +70,14 @@ type TxCommitter interface {
 // Capabilities are the optional abilities of one store; a nil field is one it
 // does not have.
 type Capabilities struct {
-	Notifier    Notifier
-	Meter       Meter
-	Presence    Presence
-	Clocked     Clocked
-	TxCommitter TxCommitter
-	Backuper    Backuper
-	Maintainer  Maintainer
+	Notifier      Notifier
+	Meter         Meter
+	Presence      Presence
+	Clocked       Clocked
+	SingleProcess SingleProcess
+	TxCommitter   TxCommitter
+	Backuper      Backuper
+	Maintainer    Maintainer
 }
 
 // CapabilitiesOf probes s.
@@ -77,6 +89,9 @@ func CapabilitiesOf(s Store) Capabilities {
 		c.Presence = p
 	}
 	c.Clocked, _ = s.(Clocked)
+	if p, ok := s.(SingleProcess); ok && p.ProcessLock() != "" {
+		c.SingleProcess = p
+	}
 	c.TxCommitter, _ = s.(TxCommitter)
 	c.Backuper, _ = s.(Backuper)
 	c.Maintainer, _ = s.(Maintainer)

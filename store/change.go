@@ -21,7 +21,7 @@ type Change struct {
 	// is set by the store (see Expect and Yield).
 	Events []Event
 	Row    *RowPatch
-	// Branch is a new branch to record.
+	// Branch is a new branch to record; its N must be new (S26).
 	Branch *Branch
 	Send   []Message
 	// Start creates runs: Changes with Expect.Absent and without Send or Start
@@ -30,9 +30,10 @@ type Change struct {
 	// fails the whole Change with ErrExists.
 	Start []Change
 	// Hold takes exclusive keys for the run, all or none: *OccupiedError when
-	// another run holds one. A key it holds already is no obstacle.
+	// another run holds one. A key it holds already is no obstacle. Validate
+	// checks each as CheckHold does.
 	Hold []string
-	// Release frees every exclusive key the run holds.
+	// Release frees every exclusive key the run holds, before Hold takes (S25).
 	Release bool
 	// Yield gives the run up: its last event carries the next epoch, the row
 	// moves there and loses its owner, so that whatever the former owner left

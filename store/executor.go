@@ -58,11 +58,13 @@ type Pulse struct {
 	// Presence has doubts whether an owner is gone, the time from which it knows;
 	// 0: none.
 	Next Time
-	// Due reports that a run which this executor could claim is due now.
+	// Due reports that a run which this executor could claim is due now. S31 Due
+	// and Next count runs of every queue, since a beat does not say which queues
+	// the executor claims from.
 	Due bool
 	// Mail lists the runs of this executor with unseen messages (Inbox > Seen).
 	Mail []Mail
-	// Gone lists executors that still own unfinished runs and are not live.
+	// Gone lists all executors that still own unfinished runs and are not live.
 	Gone []string
 	// Late reports that this executor's lease had run out before the beat, so
 	// others may have taken its runs in between.

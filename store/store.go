@@ -54,6 +54,14 @@ type Store interface {
 	// does not exist fails the Change with ErrNotFound, to a run that ended
 	// with *StatusError, unless IfLive.
 	//
+	// S24 UpdatedAt is the store's: the time, by its clock, of the last act that
+	// changed the row. That is the creation, a Change with Row, Yield or
+	// TakeEpoch, a message, and a claim. It never goes back. A plain checkpoint
+	// leaves the row as it is, UpdatedAt included.
+	// S25 In a Change, Release comes before Hold: what is held afterwards is what
+	// Hold lists.
+	// S26 A Branch whose N the run has already is refused with ErrInvalid.
+	//
 	// A cancelled context makes Commit give up before it writes; once it writes
 	// it finishes, whatever the context says.
 	Commit(ctx context.Context, batch []Change) []error
@@ -65,17 +73,29 @@ type Store interface {
 	// committed before Load was called is never missing: where the run was deleted
 	// meanwhile, so that some are gone, the range ends with ErrNotFound.
 	//
-	// S17 What Load returns is the caller's to keep: neither later rows nor
-	// later calls overwrite it, and later commits do not add to it.
+	// S17 What a store returns is the caller's to keep: neither later rows nor
+	// later calls overwrite it. What a caller gives is the caller's again when
+	// the call has returned: the store keeps none of its slices and maps.
+	//
+	// S27 The row, its attributes and Last, the branches, the inbox and the events
+	// are of one moment: later commits add nothing. Events may be ranged over
+	// while others, or the same goroutine, write; that holds nobody up. Breaking
+	// the range off frees what it held. It never ends early in silence: where the
+	// rest cannot be read, such as when the run was deleted, the context ended or
+	// the store was closed meanwhile, the last that it yields is an error.
 	Load(ctx context.Context, runID string, c Cursor) (*History, error)
 
-	// List returns a page of runs. S16 Pages are stable: a run that exists
-	// during the whole listing and does not change is returned exactly once,
-	// whatever is inserted or deleted meanwhile.
+	// List returns a page of runs, each with its attributes, and with Last where
+	// it is asked for, as they are at one moment (S27).
+	//
+	// S16 Pages are stable: a run that exists during the whole listing and does
+	// not change is returned exactly once, whatever is inserted or deleted
+	// meanwhile.
 	List(ctx context.Context, f Filter) (Page, error)
 
 	// Count counts the runs that match by the value of a field (ByStatus, ...);
-	// with by == "" the only key is "". Limit and After are ignored.
+	// S28 With by == "" the only key is "", also when no run matches. A value that
+	// no run has is absent or 0. Limit and After are ignored.
 	Count(ctx context.Context, f Filter, by string) (map[string]int64, error)
 
 	// Claim takes runs for an executor, which must be live (ErrNotFound if it
@@ -89,17 +109,25 @@ type Store interface {
 	// The rows come back as they are after the claim, with Last set to that
 	// event, whose Steps and Active continue the event before. No run is
 	// returned to two callers (S19), and a run with a live owner never (S20).
-	// Only runs of Serves are taken.
+	// Only runs of Serves are taken. Nothing else of the row changes but
+	// UpdatedAt. After an error, runs may have been taken all the same.
 	//
 	// S21 Strikes, after a claim of a run that was Running or Resuming, is one
 	// more than before if its last event was a claim event, else 1; after any
 	// other claim it is 0.
+	// S29 Times in a log never go back: the event of a claim is no older than the
+	// event before it, whatever Claim.At says. Commit keeps times as given.
 	// S22 Epochs of a run id are never used twice, even when the run was
 	// deleted and created again later.
 	Claim(ctx context.Context, c Claim) ([]Run, error)
 
 	// Beat records that an executor lives, from now for its Lease, judged by
 	// the store's clock (S20). The first beat registers it.
+	//
+	// S30 Of a leaving beat only Now and Late of the Pulse mean something, and
+	// Mail is empty. The record of an executor is removed when it leaves, and may
+	// be removed when it is dead and owns no unfinished run; until then
+	// Executors lists it and Gone names it.
 	Beat(ctx context.Context, e Executor) (Pulse, error)
 
 	// Executors lists the registered executors, oldest first.

@@ -215,6 +215,8 @@ func TestRulesRefuse(t *testing.T) {
 		{"internal/sqlstore", module + "/durable", pkg{}},
 		{"examples/quickstart", module + "/internal/sqlstore", pkg{}},
 		{"conformance", module + "/store/memory", pkg{}},
+		{"conformance", module + "/durable", pkg{}},
+		{"conformance/recovery", module + "/store/memory", pkg{}},
 	} {
 		require.NotEmpty(t, ruleFor(c.from).violation(c.imports, c.listed), "%s importing %s", c.from, c.imports)
 	}

@@ -22,7 +22,7 @@ func TestThePackagesAndTheLibrariesTheyStandOn(t *testing.T) {
 		"durable":        {otel, otel + "/trace", otel + "/metric"},
 		"store/sqlite":   {sqlx, sqlite3},
 		"store/postgres": {sqlx, pq},
-		"conformance":    {testify + "/require"},
+		"conformance":    {rapid, porcupine},
 	} {
 		for _, library := range libraries {
 			require.True(t, imports(all, path, library), "%s does not import %s", path, library)

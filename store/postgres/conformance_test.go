@@ -37,7 +37,8 @@ func harness(t *testing.T, o postgres.Options, has ...conformance.Capability) co
 				return nil
 			}
 			return conformance.Data{
-				Open: func() (store.Store, error) { return postgres.OpenOptions(dsn, o) },
+				Open:  func() (store.Store, error) { return postgres.OpenOptions(dsn, o) },
+				Place: o.Schema + " " + dsn,
 				Corrupt: func(run string, seq int64) error {
 					return one(`UPDATE durable_events SET payload = 'damaged' FROM durable_runs r WHERE r.id = $1 AND run_no = r.no AND seq = $2`, run, seq)
 				},

@@ -1,14 +1,23 @@
 package postgres_test
 
 import (
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/holdfast-dev/holdfast/conformance"
+	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/postgres"
 )
 
 // No test leaves a goroutine behind. The one that waits for the shared server
 // of package pgtest belongs to the process.
 func TestMain(m *testing.M) {
+	conformance.Main(func(place string) (store.Store, error) {
+		schema, dsn, _ := strings.Cut(place, " ")
+		return postgres.OpenOptions(dsn, postgres.Options{Schema: schema})
+	})
 	goleak.VerifyTestMain(m,
 		goleak.IgnoreAnyFunction("github.com/holdfast-dev/holdfast/internal/pgtest.(*Cluster).start.func1"))
 }

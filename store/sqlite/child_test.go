@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/conformance"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/sqlite"
 )
@@ -42,6 +43,9 @@ var bare = map[string]func(path, name string) error{
 }
 
 func TestMain(m *testing.M) {
+	conformance.Main(func(path string) (store.Store, error) {
+		return sqlite.OpenOptions(path, sqlite.Options{Synchronous: sqlite.Off}) // a kill is no power failure
+	})
 	if role, ok := bare[os.Getenv(childRole)]; ok {
 		if err := role(os.Getenv(childFile), os.Getenv(childName)); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -47,6 +47,7 @@ func harness(o sqlite.Options) conformance.Harness {
 			}
 			return conformance.Data{
 				Open:    func() (store.Store, error) { return sqlite.OpenOptions(path, o) },
+				Place:   path,
 				Advance: func(d time.Duration) { skew.Add(int64(d)) },
 				Corrupt: func(run string, seq int64) error {
 					return shell(`UPDATE `+prefix+`events SET payload = CAST('damaged' AS BLOB)
