@@ -17,7 +17,7 @@ func (e *Engine) beatLoop(ctx context.Context) {
 	every := e.options.Lease / 3
 	t := time.NewTimer(every)
 	defer t.Stop()
-	warned := false
+	warned, skewed := false, false
 	for {
 		select {
 		case <-ctx.Done():
@@ -35,6 +35,11 @@ func (e *Engine) beatLoop(ctx context.Context) {
 			wait = min(every, time.Second)
 		default:
 			wait = min(every, e.afterBeat(ctx, p))
+			if p.Skew > skewReminder && !skewed {
+				skewed = true
+				e.log.Warn("durable: the clock of another executor on this store is ahead of this process's clock; set both, or leases and timers are judged wrongly",
+					"executor", e.id, "ahead", p.Skew)
+			}
 		}
 		if !warned && !e.recovered.Load() && time.Since(e.openedAt) > recoverReminder {
 			warned = true
@@ -49,6 +54,9 @@ func (e *Engine) beatLoop(ctx context.Context) {
 		t.Reset(wait)
 	}
 }
+
+// skewReminder is by how much clocks may differ without a word.
+const skewReminder = time.Second
 
 // recoverReminder is how long after Open a missing Recover is worth a warning.
 const recoverReminder = 10 * time.Second

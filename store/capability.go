@@ -34,7 +34,10 @@ type Counts struct {
 }
 
 // Presence is a store that can tell that an executor is gone before its lease
-// has run out, such as by a lock its process holds.
+// has run out, such as by a lock its process holds. It never makes a lease
+// longer. Where processes bring their own clocks, it may show that those differ:
+// a lease that ran out long ago, of a process that is there, is waited for once
+// by the clock of the one who looks.
 type Presence interface {
 	// PresenceKind names the means for people; empty means that it is not
 	// available on this handle.

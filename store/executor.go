@@ -66,6 +66,10 @@ type Pulse struct {
 	Mail []Mail
 	// Gone lists all executors that still own unfinished runs and are not live.
 	Gone []string
+	// Skew is by how much the clock of another executor is known to be ahead of
+	// the one that judges this beat; 0: it is not known to be. Where processes
+	// bring their own clocks, those must agree.
+	Skew time.Duration
 	// Late reports that this executor's lease had run out before the beat, so
 	// others may have taken its runs in between.
 	Late bool

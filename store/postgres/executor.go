@@ -75,7 +75,7 @@ func (s *Store) census(q querier) (*census, error) {
 	l.answers = time.Now()
 	for i := range c.rows {
 		r := &c.rows[i]
-		c.live[r.ID] = r.Leased(c.now)
+		c.live[r.ID] = s.sightings.Live(r, c.now, l.answers, nil)
 		if !c.live[r.ID] || s.PresenceKind() == "" {
 			continue
 		}
@@ -86,6 +86,7 @@ func (s *Store) census(q querier) (*census, error) {
 		}
 	}
 	s.suspects.keep(c.rows)
+	s.sightings.Keep(c.rows)
 	c.gone = slices.DeleteFunc(c.gone, c.isLive)
 	return c, nil
 }

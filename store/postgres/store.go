@@ -37,6 +37,7 @@ type Store struct {
 	listener     *listener // nil: there is no way to listen
 	claims       unsettled
 	suspects     suspicions
+	sightings    sqlstore.Sightings
 
 	counts struct{ statements, reads, commits atomic.Int64 }
 

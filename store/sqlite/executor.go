@@ -17,8 +17,9 @@ import (
 
 // isLive judges an executor: its lease runs, and where its lock file can be
 // believed, its process holds it.
-func (s *Store) isLive(e *sqlstore.ExecutorRow, now store.Time) bool {
-	return e.Leased(now) && !s.presence.gone(e.ID, e.Presence)
+func (s *Store) isLive(e *sqlstore.ExecutorRow, now time.Time) bool {
+	exists := func() bool { return s.presence.exists(e.ID, e.Presence) }
+	return s.sightings.Live(e, store.TimeOf(now), now, exists) && !s.presence.gone(e.ID, e.Presence)
 }
 
 // executors returns the registered executors, read once in a transaction.
@@ -42,7 +43,7 @@ func (t *tx) live(id string) (bool, error) {
 	}
 	for i := range known {
 		if known[i].ID == id {
-			return t.s.isLive(&known[i], t.now), nil
+			return t.s.isLive(&known[i], t.clock), nil
 		}
 	}
 	return false, nil
@@ -56,7 +57,7 @@ func (t *tx) liveSet() (map[string]bool, error) {
 	}
 	set := make(map[string]bool, len(known))
 	for i := range known {
-		set[known[i].ID] = t.s.isLive(&known[i], t.now)
+		set[known[i].ID] = t.s.isLive(&known[i], t.clock)
 	}
 	return set, nil
 }
@@ -70,7 +71,7 @@ func (s *Store) Executors(ctx context.Context) ([]store.Executor, error) {
 		if err != nil {
 			return err
 		}
-		now := s.now()
+		now := s.opts.Clock()
 		for i := range rows {
 			e, err := rows[i].Executor()
 			if err != nil {
@@ -101,6 +102,9 @@ func (s *Store) Beat(ctx context.Context, e store.Executor) (store.Pulse, error)
 	if err != nil {
 		return store.Pulse{}, err
 	}
+	if err := s.files.look(); err != nil {
+		return store.Pulse{}, err
+	}
 	// The lock is held before the row can be seen: nobody finds it free and
 	// believes an executor dead that has only begun.
 	presence := ""
@@ -115,6 +119,7 @@ func (s *Store) Beat(ctx context.Context, e store.Executor) (store.Pulse, error)
 		if gone, err = t.mourn(); err != nil {
 			return err
 		}
+		p.Skew = t.skew(e.ID)
 		if err := t.beat(&e, serves, presence, &p); err != nil {
 			return err
 		}
@@ -133,6 +138,17 @@ func (s *Store) Beat(ctx context.Context, e store.Executor) (store.Pulse, error)
 		s.tellAll() // there are runs that lost their owner
 	}
 	return p, nil
+}
+
+// skew returns by how much another executor's clock is known to be ahead of this
+// process's: its beat, which is committed, lies in the future.
+func (t *tx) skew(self string) (d time.Duration) {
+	for i := range t.known {
+		if k := &t.known[i]; k.ID != self {
+			d = max(d, store.Time(k.BeatAt).Sub(t.now))
+		}
+	}
+	return d
 }
 
 // mourn marks the executors whose lock is free, so that their files can be
@@ -164,6 +180,7 @@ func (t *tx) beat(e *store.Executor, serves, presence string, p *store.Pulse) er
 	i := slices.IndexFunc(known, func(k sqlstore.ExecutorRow) bool { return k.ID == e.ID })
 	// Not isLive: its own lock tells it nothing, but a mark of others does.
 	p.Late = i >= 0 && (!known[i].Leased(t.now) || known[i].Presence == presenceGone)
+	t.s.sightings.Keep(known)
 	t.loaded, t.known = false, nil
 	if e.Leaving {
 		_, _, err := t.exec(t.s.q.executorDelete, e.ID)

@@ -78,7 +78,7 @@ func (s *Store) liveFor(ctx context.Context, tx *sqlx.Tx, f store.Filter) ([]str
 	if err != nil {
 		return nil, err
 	}
-	now := s.now()
+	now := s.opts.Clock()
 	var live []string
 	for i := range rows {
 		if s.isLive(&rows[i], now) {

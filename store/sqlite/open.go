@@ -94,6 +94,9 @@ func (s *Store) connectAll(file string) error {
 	readers.SetMaxOpenConns(s.opts.Readers)
 	readers.SetMaxIdleConns(s.opts.Readers)
 	s.readers = readers
+	if !s.memory {
+		s.files.opened(file)
+	}
 	return nil
 }
 

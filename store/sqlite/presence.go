@@ -101,6 +101,24 @@ func (p *presence) gone(id, mark string) bool {
 	return free && err == nil
 }
 
+// exists reports that another handle holds the lock of the executor with this
+// mark in its row: its process is there.
+func (p *presence) exists(id, mark string) bool {
+	if p.boot == "" || mark != p.boot {
+		return false
+	}
+	p.mu.Lock()
+	own := p.locks[id] != nil
+	p.mu.Unlock()
+	if own {
+		return false
+	}
+	l := flock.New(p.path(id), flock.SetFlag(os.O_RDONLY))
+	free, err := l.TryRLock()
+	_ = l.Close()
+	return !free && err == nil
+}
+
 // remove deletes the file of an executor that is marked as gone.
 func (p *presence) remove(id string) { _ = os.Remove(p.path(id)) }
 

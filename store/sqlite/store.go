@@ -10,6 +10,7 @@ import (
 
 	"github.com/jmoiron/sqlx"
 
+	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -41,7 +42,9 @@ type Store struct {
 	numbers numbers
 	updates map[string]*query // see tx
 
+	files     files
 	presence  *presence
+	sightings sqlstore.Sightings
 	listeners listeners
 }
 
@@ -107,6 +110,10 @@ func (s *Store) enter(ctx context.Context) error {
 		s.life.RUnlock()
 		return store.ErrClosed
 	}
+	if err := s.files.gone(); err != nil {
+		s.life.RUnlock()
+		return err
+	}
 	return nil
 }
 
@@ -130,6 +137,9 @@ func (s *Store) take(ctx context.Context) (*conn, error) {
 		if err := s.whileBusy(ctx, func() error { return s.reopen(c) }); err != nil {
 			s.writer <- c
 			return nil, s.fail("reopen after an error", err, false)
+		}
+		if !s.memory {
+			s.files.opened(s.file)
 		}
 	}
 	return c, nil

@@ -5,6 +5,7 @@ package sqlite
 import (
 	"context"
 	"database/sql/driver"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
@@ -21,8 +22,9 @@ type tx struct {
 	db      session
 	numbers *numbers
 	updates map[string]*query // by the columns they set
-	now     store.Time
-	careful bool // look at the log before appending (see append)
+	clock   time.Time
+	now     store.Time // the same
+	careful bool       // look at the log before appending (see append)
 	wrote   bool
 	tell    []string         // runs that somebody may wait for
 	fresh   map[string]int64 // numbers learnt here: true once this is committed
@@ -31,7 +33,8 @@ type tx struct {
 }
 
 func (s *Store) newTx(db session) *tx {
-	return &tx{s: s, db: db, numbers: &s.numbers, updates: s.updates, now: s.now(), fresh: make(map[string]int64)}
+	clock := s.opts.Clock()
+	return &tx{s: s, db: db, numbers: &s.numbers, updates: s.updates, clock: clock, now: store.TimeOf(clock), fresh: make(map[string]int64)}
 }
 
 // write runs fn in a transaction.
