@@ -145,7 +145,7 @@ func (s *Store) attempt(ctx context.Context, members []*member) error {
 		case plain:
 			return s.appendPlain(w, members)
 		}
-		return s.transact(w, members)
+		return s.transact(ctx, w, members)
 	})
 }
 

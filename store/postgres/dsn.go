@@ -154,8 +154,9 @@ func secrets(dsn string) []string {
 }
 
 // dialer notices a dead peer within about half a minute, where the defaults of
-// an operating system take hours.
-type dialer struct{}
+// an operating system take hours, and one that lives and says nothing after
+// silence; 0: never.
+type dialer struct{ silence time.Duration }
 
 func (d dialer) Dial(network, address string) (net.Conn, error) {
 	return d.DialContext(context.Background(), network, address)
@@ -167,12 +168,53 @@ func (d dialer) DialTimeout(network, address string, timeout time.Duration) (net
 	return d.DialContext(ctx, network, address)
 }
 
-func (dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+func (d dialer) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	c, err := dial(ctx, network, address)
+	if err != nil || d.silence <= 0 {
+		return c, err
+	}
+	return &impatientConn{Conn: c, silence: d.silence}, nil
+}
+
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	d := net.Dialer{
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 4},
 		Control:         limitUnacknowledged,
 	}
 	return d.DialContext(ctx, network, address)
+}
+
+// impatientConn gives a server up that does not answer or take in anything: the
+// operating system of one that was stopped goes on acknowledging packets. A
+// connection is only read while an answer is awaited, so each wait has its own
+// limit. One goroutine uses it at a time.
+type impatientConn struct {
+	net.Conn
+	silence time.Duration
+	fixed   bool // a deadline is set, while the connection is made
+}
+
+func (c *impatientConn) SetDeadline(t time.Time) error {
+	c.fixed = !t.IsZero()
+	return c.Conn.SetDeadline(t)
+}
+
+func (c *impatientConn) Read(b []byte) (int, error) {
+	if !c.fixed {
+		if err := c.SetReadDeadline(time.Now().Add(c.silence)); err != nil {
+			return 0, err
+		}
+	}
+	return c.Conn.Read(b)
+}
+
+func (c *impatientConn) Write(b []byte) (int, error) {
+	if !c.fixed {
+		if err := c.SetWriteDeadline(time.Now().Add(c.silence)); err != nil {
+			return 0, err
+		}
+	}
+	return c.Conn.Write(b)
 }
 
 func openDB(c driver.Connector) *sql.DB { return sql.OpenDB(c) }

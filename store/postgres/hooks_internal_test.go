@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 )
@@ -19,6 +20,13 @@ func (o Options) Later(steps ...string) Options {
 		}
 		return ms
 	}
+	return o
+}
+
+// GivesUpAfter returns options of a store with another limit for a server that
+// says nothing.
+func (o Options) GivesUpAfter(d time.Duration) Options {
+	o.silence = d
 	return o
 }
 

@@ -22,7 +22,7 @@ func (s *Store) Maintain(ctx context.Context) error {
 	defer s.calls.Done()
 	s.count("sweep_events")
 	// database/sql may run it a second time: then there is nothing left to do.
-	if _, err := s.db.ExecContext(ctx, s.sql.Text("sweep_events")); err != nil {
+	if _, err := s.long.ExecContext(ctx, s.sql.Text("sweep_events")); err != nil {
 		return described("remove events of deleted runs", err)
 	}
 	care := "ANALYZE "
@@ -31,7 +31,7 @@ func (s *Store) Maintain(ctx context.Context) error {
 		care = "VACUUM (ANALYZE, SKIP_LOCKED) "
 	}
 	for _, table := range []string{"runs", "events", "inbox", "branches", "attributes", "holds", "executors"} {
-		if _, err := s.db.ExecContext(ctx, care+in(s.schema, "durable_"+table)); err != nil {
+		if _, err := s.long.ExecContext(ctx, care+in(s.schema, "durable_"+table)); err != nil {
 			return described(fmt.Sprintf("look after durable_%s", table), err)
 		}
 	}

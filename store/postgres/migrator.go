@@ -29,7 +29,7 @@ func OpenSchema(dsn string, o Options) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := connect(dsn)
+	db, err := connect(dsn, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (s *Store) snapshot(ctx context.Context, readOnly bool, f func(*sqlx.Tx) er
 }
 
 func (s *Store) within(ctx context.Context, o *sql.TxOptions, f func(*sqlx.Tx) error) error {
-	tx, err := s.db.BeginTxx(ctx, o)
+	tx, err := s.long.BeginTxx(ctx, o)
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,7 @@ type Options struct {
 	// disk as the data, its time, and the right to create a schema.
 	NoMigrationBackup bool
 
+	silence    time.Duration                                   // for tests: in the place of the constant
 	migrations func([]sqlstore.Migration) []sqlstore.Migration // for tests: what the schema becomes one day
 }
 
@@ -55,6 +56,9 @@ const (
 	maxReaders     = 16
 	connectTimeout = 10 * time.Second
 	openTimeout    = 2 * time.Minute
+	// maxSilence is how long the server may take to answer a statement, before
+	// the connection is given up. It is more than any lock of ours is waited for.
+	maxSilence = 20 * time.Second
 )
 
 // Open opens the database of a connection string, in the form of a URL or of
@@ -72,10 +76,19 @@ func OpenOptions(dsn string, o Options) (*Store, error) {
 	if o.Writers <= 0 {
 		o.Writers = defaultWriters
 	}
-	db, err := connect(dsn)
+	if o.silence == 0 {
+		o.silence = maxSilence
+	}
+	db, err := connect(dsn, o.silence)
 	if err != nil {
 		return nil, err
 	}
+	long, err := connect(dsn, 0)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	long.SetMaxIdleConns(0)
+	long.SetMaxOpenConns(2)
 	// A connection that comes and goes costs a handshake of several round trips
 	// and a server process.
 	db.SetMaxIdleConns(8)
@@ -83,26 +96,31 @@ func OpenOptions(dsn string, o Options) (*Store, error) {
 	// has. No call holds one connection while it waits for a second.
 	db.SetMaxOpenConns(o.Writers + maxReaders)
 	db.SetConnMaxIdleTime(5 * time.Minute)
-	s, err := open(db, o)
+	s, err := open(db, long, o)
 	if err != nil {
-		return nil, errors.Join(masked(dsn, err), db.Close())
+		return nil, errors.Join(masked(dsn, err), db.Close(), long.Close())
 	}
 	s.ownsDB = true
 	return s, nil
 }
 
-// connect returns connections of a complete dsn.
-func connect(dsn string) (*sqlx.DB, error) {
+// connect returns connections of a complete dsn, which give up a server that
+// says nothing for so long; 0: never.
+func connect(dsn string, silence time.Duration) (*sqlx.DB, error) {
 	connector, err := pq.NewConnector(dsn)
 	if err != nil {
 		return nil, masked(dsn, err)
 	}
-	connector.Dialer(dialer{})
+	connector.Dialer(dialer{silence})
 	return sqlx.NewDb(openDB(connector), "postgres"), nil
 }
 
 // New uses connections of db, which stays open when the store is closed. The
 // store keeps Options.Writers of them to itself; db needs at least two more.
+//
+// How long a server may say nothing is the caller's to bound, in the dialer of
+// db: where it is not, one that stands still holds calls, and Close, until the
+// operating system gives the connection up.
 func New(db *sqlx.DB, o Options) (*Store, error) {
 	if db == nil {
 		return nil, fmt.Errorf("postgres: New needs a database: %w", store.ErrInvalid)
@@ -114,15 +132,16 @@ func New(db *sqlx.DB, o Options) (*Store, error) {
 		}
 		o.DSN = dsn
 	}
-	s, err := open(db, o)
+	s, err := open(db, db, o)
 	return s, masked(o.DSN, err)
 }
 
-func open(db *sqlx.DB, o Options) (*Store, error) {
+func open(db, long *sqlx.DB, o Options) (*Store, error) {
 	if err := o.check(db); err != nil {
 		return nil, err
 	}
 	s := newStore(db, o)
+	s.long = long
 	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
 	defer cancel()
 	if err := s.prepare(ctx, o); err != nil {

@@ -153,7 +153,7 @@ func (s *Store) createSchema(ctx context.Context) error {
 // migrate brings the schema up to date.
 func (s *Store) migrate(ctx context.Context) (m store.Migration, err error) {
 	err = s.alone(ctx, func() (err error) {
-		m, err = s.migrations.Run(ctx, s.db)
+		m, err = s.migrations.Run(ctx, s.long)
 		return err
 	})
 	if err != nil {

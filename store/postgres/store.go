@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -22,6 +23,7 @@ import (
 // listens, the first notice to tell others the one that tells. Close ends both.
 type Store struct {
 	db           *sqlx.DB
+	long         *sqlx.DB // for what takes as long as it takes: copies, migrations, care
 	ownsDB       bool
 	schema       string
 	sql          sqlstore.Statements
@@ -58,7 +60,7 @@ var (
 )
 
 func newStore(db *sqlx.DB, o Options) *Store {
-	s := &Store{db: db, limits: o.Limits, closing: make(chan struct{})}
+	s := &Store{db: db, long: db, limits: o.Limits, closing: make(chan struct{})}
 	setup := sessionSettings
 	if o.Pooled {
 		setup = ""
@@ -117,7 +119,7 @@ func (s *Store) Close() error {
 	}
 	s.writers.close()
 	if s.ownsDB {
-		return s.db.Close()
+		return errors.Join(s.db.Close(), s.long.Close())
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -13,11 +14,15 @@ import (
 var errAgain = errors.New("postgres: begin again")
 
 // transact carries out members, not all of them plain, in one transaction.
-func (s *Store) transact(w *wire, members []*member) error {
+//
+// ctx ends it as long as it waits and reads. Once it writes, it finishes.
+func (s *Store) transact(ctx context.Context, w *wire, members []*member) error {
 	if err := w.begin(); err != nil {
 		return err
 	}
+	w.ctx = ctx
 	d, refused, err := s.plan(w, members)
+	w.ctx = context.Background()
 	if err != nil {
 		return err
 	}
