@@ -27,7 +27,7 @@ type sighting struct {
 // this process's clock at the same moment, which sightings are counted by.
 //
 // A beat from the future is believed for one lease from when it was first seen.
-// So is one that is older than two leases if exists says that the process is
+// So is one that is older than three leases if exists says that the process is
 // there all the same (nil: that cannot be told): after a suspension, or beside a
 // process whose clock is behind, all leases ran out long ago, and everybody
 // lives.
@@ -46,7 +46,7 @@ func (s *Sightings) Live(r *ExecutorRow, now store.Time, here time.Time, exists 
 	if int64(now) < r.BeatAt {
 		return !waited
 	}
-	return r.Leased(now) || (!waited && exists != nil && int64(now)-r.BeatAt >= 2*r.Lease && exists())
+	return r.Leased(now) || (!waited && exists != nil && int64(now)-r.BeatAt >= 3*r.Lease && exists())
 }
 
 // Keep forgets all executors but these, which are registered.

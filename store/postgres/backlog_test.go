@@ -47,3 +47,47 @@ func BenchmarkBacklog(b *testing.B) {
 		}
 	})
 }
+
+// The same, as a property: a beat and a claim cost what they cost without it.
+func TestWhatCannotBeClaimedCostsAClaimAndABeatNothing(t *testing.T) {
+	best := func(n int, f func()) time.Duration {
+		d := time.Hour
+		for range n {
+			began := time.Now()
+			f()
+			d = min(d, time.Since(began))
+		}
+		return d
+	}
+	const tomorrow = 1 << 60
+	for name, fill := range map[string]func(t testing.TB, dsn string){
+		"delayed":             func(t testing.TB, dsn string) { backlog(t, dsn, "pending", "w", "", "", tomorrow, 100_000) },
+		"asleep, not served":  func(t testing.TB, dsn string) { backlog(t, dsn, "waiting", "other", "", "", tomorrow, 50_000) },
+		"due, not served":     func(t testing.TB, dsn string) { backlog(t, dsn, "waiting", "other", "", "", 1, 50_000) },
+		"due, not listed":     func(t testing.TB, dsn string) { backlog(t, dsn, "waiting", "w", "elsewhere", "", 1, 50_000) },
+		"asleep with another": func(t testing.TB, dsn string) { backlog(t, dsn, "waiting", "w", "", "b", tomorrow, 50_000) },
+		"paused": func(t testing.TB, dsn string) {
+			backlog(t, dsn, "pending", "w", "", "", 0, 50_000)
+			raw(t, dsn).MustExec("UPDATE durable_runs SET paused = true")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dsn := pgtest.DSN(t)
+			s := open(t, dsn)
+			beat(t, s, executor("b", time.Hour))
+			claim := func() {
+				got, err := s.Claim(t.Context(), store.Claim{Executor: "e", Serves: serves, Max: 1})
+				require.NoError(t, err)
+				require.Empty(t, got)
+			}
+			live := func() { beat(t, s, executor("e", time.Hour)) }
+			live()
+			beats, claims := best(30, live), best(30, claim)
+			fill(t, dsn)
+			slowBeats, slowClaims := best(30, live), best(30, claim)
+			t.Logf("beat %v, then %v; claim %v, then %v", beats, slowBeats, claims, slowClaims)
+			require.Less(t, slowBeats, 4*beats+2*time.Millisecond)
+			require.Less(t, slowClaims, 4*claims+2*time.Millisecond)
+		})
+	}
+}

@@ -190,7 +190,9 @@ func (s *Store) look(w *wire, p *store.Pulse, e store.Executor) error {
 		case "mail":
 			p.Mail = append(p.Mail, store.Mail{RunID: name, Inbox: n})
 		case "next":
-			p.Next = store.Time(n)
+			if p.Next == 0 || store.Time(n) < p.Next {
+				p.Next = store.Time(n)
+			}
 		case "due":
 			p.Due = true
 		}

@@ -190,3 +190,14 @@ func TestAStatementTimeoutOfTheRoleDoesNotCutAMigrationOrABackup(t *testing.T) {
 	_, err = raw(t, short).Exec("SELECT pg_sleep(1)")
 	require.True(t, errors.As(err, &e) && e.Code == "57014", "%v", err)
 }
+
+// The schema need not be in the search path.
+func TestAllStepsWorkInASchemaOfItsOwn(t *testing.T) {
+	dsn := pgtest.DSN(t)
+	s := openOptions(t, dsn, postgres.Options{Schema: "aside"})
+	r := &runLog{id: "r"}
+	commit(t, s, r.create("me"))
+	var n int
+	require.NoError(t, raw(t, dsn).Get(&n, "SELECT count(*) FROM aside.durable_runs"))
+	require.Equal(t, 1, n)
+}

@@ -28,8 +28,9 @@ var migrationFiles embed.FS
 var tableNames = regexp.MustCompile(`\bdurable_(?:runs|events|branches|inbox|attributes|holds|executors|queues|schema|history)\b`)
 
 // What qualified looks at: the argument of to_regclass, which is a name in a
-// text; comments, texts and quoted names, which it leaves alone; and names.
-var namesInSQL = regexp.MustCompile(`to_regclass\('durable_\w+'\)|--[^\n]*|'(?:[^']|'')*'|"(?:[^"]|"")*"|` + tableNames.String())
+// text; an index that is dropped, which has no table beside it to say where it
+// is; comments, texts and quoted names, which it leaves alone; and names.
+var namesInSQL = regexp.MustCompile(`to_regclass\('durable_\w+'\)|DROP INDEX durable_\w+|--[^\n]*|'(?:[^']|'')*'|"(?:[^"]|"")*"|` + tableNames.String())
 
 // qualified returns a rename that puts the schema before every table. What
 // stands between quotes is a value, and stays: in `relname = 'durable_runs'` no
@@ -40,6 +41,9 @@ func qualified(schema string) func(string) string {
 		return namesInSQL.ReplaceAllStringFunc(sql, func(part string) string {
 			if name, ok := strings.CutPrefix(part, "to_regclass('"); ok {
 				return "to_regclass(" + pq.QuoteLiteral(prefix+strings.TrimSuffix(name, "')")) + ")"
+			}
+			if index, ok := strings.CutPrefix(part, "DROP INDEX "); ok {
+				return "DROP INDEX " + prefix + index
 			}
 			if strings.HasPrefix(part, "durable_") {
 				return prefix + part

@@ -102,7 +102,7 @@ func (s *Store) Beat(ctx context.Context, e store.Executor) (store.Pulse, error)
 	if err != nil {
 		return store.Pulse{}, err
 	}
-	if err := s.files.look(); err != nil {
+	if err := s.checkFiles(ctx); err != nil {
 		return store.Pulse{}, err
 	}
 	// The lock is held before the row can be seen: nobody finds it free and
@@ -138,6 +138,15 @@ func (s *Store) Beat(ctx context.Context, e store.Executor) (store.Pulse, error)
 		s.tellAll() // there are runs that lost their owner
 	}
 	return p, nil
+}
+
+// checkFiles looks whether the files are still those that were opened.
+func (s *Store) checkFiles(ctx context.Context) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	return s.files.look()
 }
 
 // skew returns by how much another executor's clock is known to be ahead of this

@@ -3,44 +3,72 @@
 
 -- name: due (own)
 -- What a claim may take, in order: priority, then who waits longest. $1 now, $5
--- queues whose waiting runs may be taken, $6 queues with room, $7 how many.
+-- queues whose waiting runs may be taken, $6 queues with room, $7 how many. What
+-- waits for its time is looked for lane by lane, from the head of one to the
+-- head of the next: a lane costs two looks, however many runs sleep in it.
+WITH RECURSIVE lanes (status, workflow, version, queue, owner, priority) AS (
+  SELECT st.status, s.workflow, s.version, f.queue, f.owner, f.priority
+  FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
+  CROSS JOIN unnest(ARRAY['pending', 'waiting']) AS st (status)
+  CROSS JOIN LATERAL (
+    SELECT r.queue, r.owner, r.priority FROM durable_runs r
+    WHERE r.status = st.status AND r.workflow = s.workflow AND r.version = s.version AND r.wake_at <> 0 AND NOT r.paused
+    ORDER BY r.queue, r.owner, r.priority LIMIT 1) f
+  UNION ALL
+  SELECT l.status, l.workflow, l.version, n.queue, n.owner, n.priority
+  FROM lanes l CROSS JOIN LATERAL (
+    SELECT r.queue, r.owner, r.priority FROM durable_runs r
+    WHERE r.status = l.status AND r.workflow = l.workflow AND r.version = l.version AND r.wake_at <> 0 AND NOT r.paused
+      AND (r.queue, r.owner, r.priority) > (l.queue, l.owner, l.priority)
+    ORDER BY r.queue, r.owner, r.priority LIMIT 1) n
+)
 SELECT c.no, c.queue, c.status FROM (
-  SELECT l.* FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
+  SELECT h.* FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
   CROSS JOIN unnest($6::text[]) AS q (queue)
   CROSS JOIN LATERAL (
-    SELECT r.no, r.queue, r.status, r.priority, CASE WHEN r.wake_at <> 0 THEN r.wake_at ELSE r.created_at END AS since
+    SELECT r.no, r.queue, r.status, r.priority, r.created_at AS since
     FROM durable_runs r
-    WHERE r.status = 'pending' AND r.workflow = s.workflow AND r.version = s.version AND r.queue = q.queue
-      AND r.wake_at <= $1 AND r.owner = ANY($2::text[]) AND (NOT r.paused OR r.cancel_asked)
-    ORDER BY r.priority DESC, CASE WHEN r.wake_at <> 0 THEN r.wake_at ELSE r.created_at END, r.no LIMIT $7) l
+    WHERE r.status = 'pending' AND r.wake_at = 0 AND NOT r.paused
+      AND r.workflow = s.workflow AND r.version = s.version AND r.queue = q.queue AND r.owner = ANY($2::text[])
+    ORDER BY r.priority DESC, r.created_at, r.no LIMIT $7) h
   UNION ALL
-  SELECT l.* FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
+  SELECT h.* FROM lanes l CROSS JOIN LATERAL (
+    SELECT r.no, r.queue, r.status, r.priority, r.wake_at
+    FROM durable_runs r
+    WHERE r.status = l.status AND r.workflow = l.workflow AND r.version = l.version AND r.queue = l.queue AND r.owner = l.owner
+      AND r.priority = l.priority AND r.wake_at <> 0 AND NOT r.paused AND r.wake_at <= $1
+    ORDER BY r.wake_at, r.no LIMIT $7) h
+  WHERE l.owner = ANY($2::text[]) AND l.queue = ANY(CASE WHEN l.status = 'waiting' THEN $5::text[] ELSE $6::text[] END)
+  UNION ALL
+  SELECT h.* FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
   CROSS JOIN unnest($6::text[]) AS q (queue)
   CROSS JOIN LATERAL (
     SELECT r.no, r.queue, r.status, r.priority, CASE WHEN r.wake_at <> 0 AND r.wake_at <= $1 THEN r.wake_at ELSE r.created_at END
     FROM durable_runs r
-    WHERE r.status = 'interrupted' AND r.code IN ('', 'not_registered')
-      AND r.workflow = s.workflow AND r.version = s.version AND r.queue = q.queue
-      AND r.owner = ANY($2::text[]) AND (NOT r.paused OR r.cancel_asked)
-    ORDER BY r.priority DESC, 5, r.no LIMIT $7) l
+    WHERE r.status = 'interrupted' AND r.code IN ('', 'not_registered') AND NOT r.paused
+      AND r.workflow = s.workflow AND r.version = s.version AND r.queue = q.queue AND r.owner = ANY($2::text[])
+    ORDER BY r.priority DESC, 5, r.no LIMIT $7) h
   UNION ALL
-  SELECT l.* FROM unnest($2::text[]) AS o (owner)
-  CROSS JOIN LATERAL (
-    SELECT r.no, r.queue, r.status, r.priority, r.wake_at
-    FROM durable_runs r
-    WHERE r.owner = o.owner AND r.status = 'waiting' AND r.wake_at <> 0 AND r.wake_at <= $1
-      AND r.queue = ANY($5::text[]) AND (NOT r.paused OR r.cancel_asked)
-      AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))
-    ORDER BY r.wake_at) l
-  UNION ALL
-  SELECT l.* FROM unnest($2::text[]) AS o (owner)
+  SELECT h.* FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
+  CROSS JOIN unnest($5::text[]) AS q (queue)
+  CROSS JOIN unnest($2::text[]) AS o (owner)
   CROSS JOIN LATERAL (
     SELECT r.no, r.queue, r.status, r.priority, r.created_at
     FROM durable_runs r
-    WHERE r.owner = o.owner AND r.status = 'waiting' AND r.mail AND NOT (r.wake_at <> 0 AND r.wake_at <= $1)
-      AND r.queue = ANY($5::text[]) AND (NOT r.paused OR r.cancel_asked)
-      AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))
-    ORDER BY r.no) l
+    WHERE r.status = 'waiting' AND r.workflow = s.workflow AND r.version = s.version AND r.paused = false AND r.queue = q.queue
+      AND r.owner = o.owner AND r.mail AND NOT (r.wake_at <> 0 AND r.wake_at <= $1)
+    ORDER BY r.no) h
+  UNION ALL
+  -- Paused, and a cancel was asked for.
+  SELECT h.* FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
+  CROSS JOIN unnest(ARRAY['pending', 'waiting', 'interrupted']) AS st (status)
+  CROSS JOIN LATERAL (
+    SELECT r.no, r.queue, r.status, r.priority, CASE WHEN r.wake_at <> 0 AND r.wake_at <= $1 THEN r.wake_at ELSE r.created_at END
+    FROM durable_runs r
+    WHERE r.status = st.status AND r.workflow = s.workflow AND r.version = s.version AND r.paused = true AND r.mail AND r.cancel_asked
+      AND r.owner = ANY($2::text[]) AND r.queue = ANY(CASE WHEN st.status = 'waiting' THEN $5::text[] ELSE $6::text[] END)
+      AND (r.status <> 'pending' OR r.wake_at <= $1) AND (r.status <> 'interrupted' OR r.code IN ('', 'not_registered'))
+    ORDER BY r.queue, r.owner, r.no) h
 ) c ORDER BY c.priority DESC, c.since, c.no LIMIT $7
 
 -- name: named (own)
@@ -147,59 +175,79 @@ WHERE e.beat_at + e.lease < (extract(epoch FROM clock_timestamp()) * 1000000)::b
 
 -- name: look (own)
 -- What a beat brings back: mail, the next wake-up, and whether something is
--- due. $1 now, $5 the executor; '' when it leaves, and owns nothing. Each part
--- asks in the order of an index, which keeps the planner from reading it all.
--- Who serves nothing, as a terminal does, asks about none but its own runs: it
--- would look at all that sleep and find that they are not for it.
+-- due. $1 now, $5 the executor; '' when it leaves, and owns nothing. The lanes
+-- are those of a claim. Who serves nothing, as a terminal does, asks about none
+-- but its own runs.
+WITH RECURSIVE lanes (status, workflow, version, queue, owner, priority) AS (
+  SELECT st.status, s.workflow, s.version, f.queue, f.owner, f.priority
+  FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
+  CROSS JOIN unnest(ARRAY['pending', 'running', 'resuming', 'waiting', 'interrupted']) AS st (status)
+  CROSS JOIN LATERAL (
+    SELECT r.queue, r.owner, r.priority FROM durable_runs r
+    WHERE r.status = st.status AND r.workflow = s.workflow AND r.version = s.version AND r.wake_at <> 0 AND NOT r.paused
+    ORDER BY r.queue, r.owner, r.priority LIMIT 1) f
+  UNION ALL
+  SELECT l.status, l.workflow, l.version, n.queue, n.owner, n.priority
+  FROM lanes l CROSS JOIN LATERAL (
+    SELECT r.queue, r.owner, r.priority FROM durable_runs r
+    WHERE r.status = l.status AND r.workflow = l.workflow AND r.version = l.version AND r.wake_at <> 0 AND NOT r.paused
+      AND (r.queue, r.owner, r.priority) > (l.queue, l.owner, l.priority)
+    ORDER BY r.queue, r.owner, r.priority LIMIT 1) n
+)
 SELECT 'mail' AS kind, l.id AS name, l.inbox AS n, l.no AS ord
-FROM unnest(ARRAY['pending', 'running', 'resuming', 'waiting', 'interrupted']) AS st (status)
-CROSS JOIN LATERAL (
-  SELECT r.id, r.inbox, r.no FROM durable_runs r
-  WHERE r.owner = $5 AND r.owner <> '' AND r.status = st.status AND r.mail AND r.inbox > r.seen
-  ORDER BY r.no) l
+FROM (SELECT r.id, r.inbox, r.no FROM durable_runs r
+      WHERE r.owner = $5 AND r.owner <> '' AND r.mail AND r.inbox > r.seen ORDER BY r.no) l
 UNION ALL
-(SELECT 'next', '', l.wake_at, 0::bigint
- FROM unnest(CASE WHEN cardinality($3::text[]) = 0 THEN ARRAY[$5::text] ELSE $2::text[] || $5::text END) AS o (owner)
- CROSS JOIN unnest(ARRAY['pending', 'running', 'resuming', 'waiting', 'interrupted']) AS st (status)
- CROSS JOIN LATERAL (
+(SELECT 'next', '', r.wake_at, 0::bigint FROM durable_runs r
+ WHERE r.owner = $5 AND r.owner <> '' AND r.wake_at <> 0 AND r.wake_at > $1 ORDER BY r.wake_at LIMIT 1)
+UNION ALL
+(SELECT 'next', '', h.wake_at, 0::bigint FROM lanes l CROSS JOIN LATERAL (
    SELECT r.wake_at FROM durable_runs r
-   WHERE r.owner = o.owner AND r.status = st.status AND r.wake_at <> 0 AND r.wake_at > $1
-     AND ((r.owner = $5 AND r.owner <> '') OR (
-       NOT r.paused AND NOT (r.status = 'interrupted' AND r.code NOT IN ('', 'not_registered'))
-       AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))))
-   ORDER BY r.wake_at LIMIT 1) l
- ORDER BY l.wake_at LIMIT 1)
+   WHERE r.status = l.status AND r.workflow = l.workflow AND r.version = l.version AND r.queue = l.queue AND r.owner = l.owner
+      AND r.priority = l.priority AND r.wake_at <> 0 AND NOT r.paused AND r.wake_at > $1 AND NOT (r.status = 'interrupted' AND r.code NOT IN ('', 'not_registered'))
+   ORDER BY r.wake_at LIMIT 1) h
+ WHERE l.owner = ANY($2::text[]) ORDER BY h.wake_at LIMIT 1)
+UNION ALL
+(SELECT 'due', '', 0::bigint, 0::bigint FROM lanes l CROSS JOIN LATERAL (
+   SELECT 1 FROM durable_runs r
+   WHERE r.status = l.status AND r.workflow = l.workflow AND r.version = l.version AND r.queue = l.queue AND r.owner = l.owner
+      AND r.priority = l.priority AND r.wake_at <> 0 AND NOT r.paused AND r.wake_at <= $1
+   ORDER BY r.wake_at LIMIT 1) h
+ WHERE l.status IN ('pending', 'waiting') AND l.owner = ANY($2::text[]) LIMIT 1)
 UNION ALL
 (SELECT 'due', '', 0::bigint, 0::bigint FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
  CROSS JOIN LATERAL (
    SELECT 1 FROM durable_runs r
-   WHERE r.status = 'pending' AND r.workflow = s.workflow AND r.version = s.version AND r.wake_at <= $1
-     AND r.owner = ANY($2::text[]) AND (NOT r.paused OR r.cancel_asked)
-   ORDER BY r.queue, r.priority DESC LIMIT 1) l
+   WHERE r.status = 'pending' AND r.wake_at = 0 AND NOT r.paused AND r.workflow = s.workflow AND r.version = s.version
+     AND r.owner = ANY($2::text[])
+   ORDER BY r.queue, r.priority DESC LIMIT 1) h
  LIMIT 1)
 UNION ALL
 (SELECT 'due', '', 0::bigint, 0::bigint FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
  CROSS JOIN LATERAL (
    SELECT 1 FROM durable_runs r
-   WHERE r.status = 'interrupted' AND r.code IN ('', 'not_registered') AND r.workflow = s.workflow AND r.version = s.version
-     AND r.owner = ANY($2::text[]) AND (NOT r.paused OR r.cancel_asked)
-   ORDER BY r.queue, r.priority DESC LIMIT 1) l
+   WHERE r.status = 'interrupted' AND r.code IN ('', 'not_registered') AND NOT r.paused AND r.workflow = s.workflow AND r.version = s.version
+     AND r.owner = ANY($2::text[])
+   ORDER BY r.queue, r.priority DESC LIMIT 1) h
  LIMIT 1)
 UNION ALL
-(SELECT 'due', '', 0::bigint, 0::bigint FROM unnest(CASE WHEN cardinality($3::text[]) = 0 THEN '{}'::text[] ELSE $2::text[] END) AS o (owner)
+(SELECT 'due', '', 0::bigint, 0::bigint FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
  CROSS JOIN LATERAL (
    SELECT 1 FROM durable_runs r
-   WHERE r.owner = o.owner AND r.status = 'waiting' AND r.wake_at <> 0 AND r.wake_at <= $1 AND (NOT r.paused OR r.cancel_asked)
-     AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))
-   ORDER BY r.wake_at LIMIT 1) l
+   WHERE r.status = 'waiting' AND r.workflow = s.workflow AND r.version = s.version AND r.paused = false AND r.mail
+     AND r.owner = ANY($2::text[])
+   ORDER BY r.queue LIMIT 1) h
  LIMIT 1)
 UNION ALL
-(SELECT 'due', '', 0::bigint, 0::bigint FROM unnest(CASE WHEN cardinality($3::text[]) = 0 THEN '{}'::text[] ELSE $2::text[] END) AS o (owner)
+-- Paused, and a cancel was asked for.
+(SELECT 'due', '', 0::bigint, 0::bigint FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
+ CROSS JOIN unnest(ARRAY['pending', 'waiting', 'interrupted']) AS st (status)
  CROSS JOIN LATERAL (
    SELECT 1 FROM durable_runs r
-   WHERE r.owner = o.owner AND r.status = 'waiting' AND r.mail AND (NOT r.paused OR r.cancel_asked)
-     AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))
-   ORDER BY r.no LIMIT 1) l
+   WHERE r.status = st.status AND r.workflow = s.workflow AND r.version = s.version AND r.paused = true AND r.mail AND r.cancel_asked
+     AND r.owner = ANY($2::text[])
+     AND (r.status <> 'pending' OR r.wake_at <= $1) AND (r.status <> 'interrupted' OR r.code IN ('', 'not_registered'))
+   ORDER BY r.queue LIMIT 1) h
  LIMIT 1)
 ORDER BY 1, 4, 2
 
