@@ -6,6 +6,8 @@ import (
 	"context"
 	"database/sql/driver"
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -14,8 +16,9 @@ var _ store.Maintainer = (*Store)(nil)
 
 // Maintain implements store.Maintainer: it brings the statistics up to date, by
 // samples; gives free pages back to the file system if the file was made for
-// that (Options.GiveBack); and folds the WAL into the file, and cuts it, where no
-// reader is in the way. Writers go in between.
+// that (Options.GiveBack); and folds the WAL into the file, and cuts it. Writers
+// go in between. It fails if readers who did not end kept it from cutting a WAL
+// that is large.
 func (s *Store) Maintain(ctx context.Context) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -48,9 +51,36 @@ func (s *Store) Maintain(ctx context.Context) error {
 	if s.memory {
 		return nil
 	}
-	// Where somebody is in the way the answer says so, and is no error: the WAL
-	// is folded in later.
-	_, err = s.care(ctx, "PRAGMA wal_checkpoint(TRUNCATE)")
+	return s.foldIn(ctx)
+}
+
+func (s *Store) foldIn(ctx context.Context) error {
+	wait := careWait
+	if deadline, ok := ctx.Deadline(); ok {
+		wait = max(min(wait, time.Until(deadline)), 0)
+	}
+	c, err := s.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer s.give(c)
+	// In short waits, since nobody writes meanwhile.
+	done := false
+	for began := time.Now(); ; {
+		if done, err = c.foldIn(min(wait, walWait)); broken(err) {
+			c.drop()
+		}
+		if done || (err != nil && !busy(err)) || time.Since(began) >= wait || s.walSize() < walLarge {
+			break
+		}
+	}
+	if size := s.walSize(); err == nil && !done && size >= walLarge {
+		return fmt.Errorf("sqlite: %s: its WAL has %d MB and could not be folded into it, because somebody has been reading for %v: end that, such as a shell or a backup with an open transaction, and try again",
+			s.name, size>>20, wait.Round(time.Second))
+	}
+	if busy(err) {
+		err = nil // somebody else folds it in
+	}
 	return s.fail("fold the WAL into the file", err, false)
 }
 

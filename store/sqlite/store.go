@@ -41,6 +41,7 @@ type Store struct {
 	// What only the holder of the writer touches.
 	numbers numbers
 	updates map[string]*query // see tx
+	wal     wal
 
 	files     files
 	presence  *presence
@@ -145,7 +146,10 @@ func (s *Store) take(ctx context.Context) (*conn, error) {
 	return c, nil
 }
 
-func (s *Store) give(c *conn) { s.writer <- c }
+func (s *Store) give(c *conn) {
+	s.tend(c)
+	s.writer <- c
+}
 
 // The pauses between two attempts to get the lock that another process has.
 // SQLite's own busy handler does not look at the context and grows its pauses
