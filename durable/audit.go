@@ -70,7 +70,7 @@ func newAudit(h *store.History, judge payloadJudge) *audit {
 		v: Verification{RunID: h.Run.ID, Workflow: h.Run.Workflow, Status: h.Run.Status},
 		h: h, open: judge, branch: h.Run.Branch,
 		cuts: map[int32]int64{}, seen: map[int32]bool{}, firsts: map[int32]int64{}, branches: map[int32]store.Branch{0: {}},
-		past: &past{scopes: map[string][]*record{}, items: map[string]map[int]*store.Event{}, taken: map[int64]bool{}},
+		past: &past{runID: h.Run.ID, scopes: map[string][]*record{}, items: map[string]map[int]*store.Event{}, taken: map[int64]bool{}},
 	}
 	for _, b := range h.Branches {
 		a.branches[b.N] = b
@@ -295,7 +295,7 @@ func (a *audit) lose(e *store.Event) {
 		l.began = e.Attempt > 0
 	case store.StepCompleted, store.StepFailed, store.AttemptFailed, store.ItemCompleted, store.ItemFailed, store.ChildFinished, store.SignalReceived:
 	case store.ChildStarted:
-		if d, err := dataOf(e); err == nil && endsWithCut(a.v.RunID, d.Child, d.Abandon) {
+		if d, err := dataOf(e); err == nil && endsWithCut(derivedChild(a.v.RunID, e, &d), d.Abandon) {
 			l.child = d.Child
 		}
 	default:

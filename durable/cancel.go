@@ -67,8 +67,12 @@ func (e *Engine) cancelIdle(ctx context.Context, h *store.History, reason string
 		from:    []store.Status{store.Pending},
 		event:   store.Event{Type: store.WorkflowCancelled, Data: (&eventData{Reason: reason}).encode()},
 		row:     &store.RowPatch{Status: &cancelled, Reason: &reason, CancelAsked: &no, Paused: &no, EndedAt: &ended},
+		send:    e.tellParentOf(&h.Run, childData{Status: cancelled, Workflow: h.Run.Workflow, Reason: reason}, nil),
 		release: true,
 	})
+	if err == nil && h.Run.Parent != "" {
+		e.delivered(h.Run.Parent)
+	}
 	if err != nil && !definite(err) && !overtaken(err) {
 		return fmt.Errorf("durable: cancelling run %s: %w", h.Run.ID, err)
 	}

@@ -4,7 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
+	"math"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -19,9 +19,14 @@ type child struct {
 	id      string
 	call    call
 	abandon bool
-	// finished is the recorded outcome; Seq 0: none yet.
-	finished store.Event
-	began    store.Time // when it was started
+	derived bool       // its id was derived from the call, and not chosen by the workflow
+	began   store.Time // when it was started
+
+	// The committer's mutex guards what follows.
+	finished store.Event           // the recorded outcome; Seq 0: none yet
+	foreign  bool                  // it tells its end to another run than this one
+	hearing  chan struct{}         // closed when the goroutine that records the outcome leaves; nil: none does
+	parked   map[*parking]struct{} // of those that wait for that
 }
 
 // childData is the Data of the message by which a child tells its outcome.
@@ -43,7 +48,7 @@ func (s *scope) startChild(def *definition, id string, input []byte, o *startOpt
 	}
 	defer s.end()
 	if rec := ch.call.rec; rec != nil {
-		ch.id, ch.finished, ch.began = rec.child, rec.outcome, rec.openedAt
+		ch.id, ch.finished, ch.began, ch.derived = rec.child, rec.outcome, rec.openedAt, rec.derived
 		s.lastAt = max(s.lastAt, rec.openedAt)
 		if rec.outcome.Type == store.StepFailed {
 			return nil, s.refusedChild(rec)
@@ -62,12 +67,16 @@ func (s *scope) startChild(def *definition, id string, input []byte, o *startOpt
 	}
 	ch.id = id
 	if id == AutoID {
-		ch.id = r.childID(ch.call.key)
+		ch.id, ch.derived = derivedChildID(r.id, ch.call.key, r.row.Branch), true
 	}
 	if err := store.CheckRunID(ch.id); err != nil {
 		return nil, err
 	}
 	o.parent, o.parentKey = r.id, r.parentKey(ch.call.key)
+	if err := r.expectChild(); err != nil {
+		return nil, err
+	}
+	defer r.bearing.Done()
 	if err := s.bear(ch, def, input, o); err != nil {
 		return nil, err
 	}
@@ -75,14 +84,22 @@ func (s *scope) startChild(def *definition, id string, input []byte, o *startOpt
 	return ch, nil
 }
 
-// childID derives the id of a child: the parent's id and the call's key, with
-// the branch once there is more than one.
-func (r *run) childID(key string) string {
-	id := r.id + "/" + key
-	if r.row.Branch != 0 {
-		id += fmt.Sprintf("~b%d", r.row.Branch)
+// derivedChildID makes the id of a child from the parent's id and the call's key,
+// with the branch once there is more than one.
+func derivedChildID(parent, key string, branch int32) string {
+	id := parent + "/" + key
+	if branch != 0 {
+		id += fmt.Sprintf("~b%d", branch)
 	}
 	return id
+}
+
+// derivedChild reports whether the id of the child that e has started was derived,
+// so that another branch of the parent derives another one. The event says when it
+// was chosen; older ones do not, and there the one id that would have been derived
+// counts as such, whatever others begin with.
+func derivedChild(parent string, e *store.Event, d *eventData) bool {
+	return !d.Chosen && d.Child == derivedChildID(parent, e.Key, e.Branch)
 }
 
 // parentKey is what a child keeps of the call that started it. A later generation
@@ -114,14 +131,14 @@ func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) 
 			r.cancel(nil)
 		}
 	}
-	ev := store.Event{Type: store.ChildStarted, Data: (&eventData{Child: ch.id, Abandon: ch.abandon}).encode()}
+	ev := store.Event{Type: store.ChildStarted, Data: (&eventData{Child: ch.id, Abandon: ch.abandon, Chosen: !ch.derived}).encode()}
 	var err error
 	if ch.began, err = s.recordWith(&ch.call, ev, w); err == nil {
 		r.start.End() // before anything that hangs below it
 	}
 	r.start = nil
 	if here {
-		if err == nil && !e.isOurs(r) {
+		if err == nil && !e.isOurs(r, ch.derived && s.run.row.Branch == 0) {
 			err = errElsewhere
 		}
 		r.settled(err)
@@ -166,9 +183,12 @@ var errElsewhere = errors.New("durable: the run existed already")
 
 // isOurs reports whether a run that was created with an owner is the one that
 // was created here, and not one that existed with the same id.
-func (e *Engine) isOurs(r *run) bool {
-	if strings.HasPrefix(r.id, r.row.Parent+"/") {
-		return true // derived: nobody else starts runs with this id
+//
+// With unique, nobody else can have started a run with this id: it was derived
+// from a call that the parent has made once.
+func (e *Engine) isOurs(r *run, unique bool) bool {
+	if unique {
+		return true
 	}
 	h, err := e.store.Load(e.base, r.id, store.Cursor{NoEvents: true})
 	return err == nil && h.Run.Epoch == r.row.Epoch && h.Run.Owner == e.id
@@ -185,6 +205,21 @@ func (r *run) conceive(events []store.Event) store.Change {
 	}
 	r.bornAt = events[0].At
 	return store.Change{RunID: r.id, Expect: store.Expect{Absent: true}, Create: &r.row, Events: events}
+}
+
+// expectChild announces that a child is about to be started: the end of the run
+// waits for its adoptChild, so that no child is left out when the children of an
+// ended run are cancelled. It must be followed by r.bearing.Done. Once the run is
+// ending it is too late: whoever starts a child then is a branch that was left over.
+func (r *run) expectChild() error {
+	c := r.eng.committer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.childless {
+		return fmt.Errorf("durable: run %s has ended while one of its branches was about to start a child: %w", r.id, ErrLost)
+	}
+	r.bearing.Add(1)
+	return nil
 }
 
 // adoptChild keeps a child in mind, for the end of its parent.
@@ -209,10 +244,8 @@ func (s *scope) waitChild(ch *child, id string) (output []byte, at place, err er
 		return nil, at, err
 	}
 	defer s.end()
-	if ch.finished.Seq == 0 {
-		if err := s.hearChild(ch); err != nil {
-			return nil, at, err
-		}
+	if err := s.awaitChild(ch); err != nil {
+		return nil, at, err
 	}
 	s.lastAt = max(s.lastAt, ch.finished.At)
 	d, err := dataOf(&ch.finished)
@@ -229,49 +262,272 @@ func (s *scope) waitChild(ch *child, id string) (output []byte, at place, err er
 	return nil, at, failed
 }
 
+// awaitChild returns once the outcome of a child is recorded. Of several
+// goroutines that wait for one child, one records it, and the others wait for that.
+func (s *scope) awaitChild(ch *child) error {
+	r := s.run
+	c := r.eng.committer
+	for {
+		c.mu.Lock()
+		if ch.finished.Seq != 0 {
+			c.mu.Unlock()
+			return nil
+		}
+		heard := ch.hearing
+		if heard == nil {
+			ch.hearing = make(chan struct{})
+		}
+		c.mu.Unlock()
+		if heard == nil {
+			ev, err := s.hearChild(ch)
+			r.childHeard(ch, ev)
+			return err
+		}
+		if err := s.stopped(); err != nil {
+			return err
+		}
+		p := &parking{open: true, own: onGoroutineOfOurs()}
+		if !r.parkFor(ch, heard, p) {
+			continue
+		}
+		err := r.syncRow()
+		if err == nil {
+			_, err = s.waitFor(p, heard)
+		}
+		r.unparkFor(ch, p)
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// parkFor parks a goroutine that waits for another one to record a child's
+// outcome, unless that one has left already.
+func (r *run) parkFor(ch *child, heard chan struct{}, p *parking) bool {
+	c := r.eng.committer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if ch.hearing != heard {
+		return false
+	}
+	p.since = time.Now()
+	r.parked[p] = struct{}{}
+	if ch.parked == nil {
+		ch.parked = map[*parking]struct{}{}
+	}
+	ch.parked[p] = struct{}{}
+	return true
+}
+
+func (r *run) unparkFor(ch *child, p *parking) {
+	c := r.eng.committer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(r.parked, p)
+	delete(ch.parked, p)
+}
+
+// childHeard wakes those who wait for the outcome of a child, which ev records,
+// or, if it does not, for somebody who goes on listening. They count as active
+// before the caller can park itself: else the run would be unloaded while all are
+// said to wait, and nothing would wake it.
+func (r *run) childHeard(ch *child, ev store.Event) {
+	c := r.eng.committer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ch.finished = ev
+	for p := range ch.parked {
+		delete(r.parked, p)
+	}
+	clear(ch.parked)
+	close(ch.hearing)
+	ch.hearing = nil
+}
+
 // hearChild waits for the message of a child and records the outcome.
-func (s *scope) hearChild(ch *child) error {
+func (s *scope) hearChild(ch *child) (recorded store.Event, err error) {
 	r := s.run
 	if err := s.stopped(); err != nil {
-		return err
+		return recorded, err
 	}
 	mail := &mailWait{key: ch.call.key, kind: store.KindChild, child: ch.id}
 	r.inbox.ask(mail)
 	consumed := false
 	defer func() { r.inbox.leave(mail, consumed) }()
+	var found *childEnd
+	if ch.call.rec != nil {
+		if found, err = s.lookAtChild(ch, mail); err != nil {
+			return recorded, err
+		}
+	}
+	for found == nil {
+		p := &parking{open: true, own: onGoroutineOfOurs()}
+		if ch.foreign {
+			p.until = r.eng.now().Add(foreignLook)
+		}
+		late, err := s.waitForMail(p, mail)
+		switch {
+		case err != nil:
+			return recorded, err
+		case late:
+			if found, err = s.lookAtChild(ch, mail); err != nil {
+				return recorded, err
+			}
+			continue
+		}
+		if found, err = r.openChildMail(ch, mail.got); err != nil {
+			return recorded, err
+		}
+	}
+	told := &found.childData
+	d := &eventData{Message: found.message, Status: told.Status, Name: told.Workflow, Reason: told.Reason, Recoverable: &told.Recoverable, Error: told.Error}
+	w := &write{}
+	if _, err := s.recordWith(&ch.call, store.Event{Type: store.ChildFinished, Payload: found.output, Data: d.encode()}, w); err != nil {
+		return recorded, err
+	}
+	consumed = found.message != 0
+	s.traceChild(ch, told)
+	return w.events[0], nil
+}
+
+// waitForMail parks the calling goroutine until mail has what it waits for; late
+// reports that the time of p has come first.
+func (s *scope) waitForMail(p *parking, mail *mailWait) (late bool, err error) {
 	select {
 	case <-mail.ready:
+		return false, nil
 	default:
-		p := &parking{open: true, own: onGoroutineOfOurs()}
-		r.park(p)
-		err := r.syncRow()
-		if err == nil {
-			_, err = s.waitFor(p, mail.ready)
-		}
-		r.unpark(p)
-		if err != nil {
-			return err
-		}
 	}
-	var told childData
-	if err := json.Unmarshal(mail.got.Data, &told); err != nil {
-		return r.damaged(0, fmt.Errorf("the message of child %s is not readable: %w", ch.id, err))
+	r := s.run
+	r.park(p)
+	defer r.unpark(p)
+	if err := r.syncRow(); err != nil {
+		return false, err
 	}
-	output, err := r.eng.unseal(r.placeOfMail(mail.got), mail.got.Payload)
-	if err != nil {
+	return s.waitFor(p, mail.ready)
+}
+
+// childEnd is the outcome of a child, as its message or its log tells it.
+type childEnd struct {
+	childData
+	message int64 // 0: it was read from the log
+	output  []byte
+}
+
+// openChildMail reads the message of a child.
+func (r *run) openChildMail(ch *child, m *store.Message) (*childEnd, error) {
+	end := &childEnd{message: m.Seq}
+	if err := json.Unmarshal(m.Data, &end.childData); err != nil {
+		return nil, r.damaged(0, fmt.Errorf("the message of child %s is not readable: %w", ch.id, err))
+	}
+	var err error
+	if end.output, err = r.eng.unseal(r.placeOfMail(m), m.Payload); err != nil {
 		// The message stays in the inbox.
-		return r.undecodable("the output of child "+ch.id, "", nil, err)
+		return nil, r.undecodable("the output of child "+ch.id, "", nil, err)
 	}
-	d := &eventData{Message: mail.got.Seq, Status: told.Status, Name: told.Workflow, Reason: told.Reason, Recoverable: &told.Recoverable, Error: told.Error}
-	ev := store.Event{Type: store.ChildFinished, Payload: output, Data: d.encode()}
-	w := &write{}
-	if _, err := s.recordWith(&ch.call, ev, w); err != nil {
-		return err
+	return end, nil
+}
+
+// foreignLook is how often a run looks at a child that is not told to tell it its
+// outcome.
+const foreignLook = time.Minute
+
+// lookAtChild looks at a child that the history knows. Its message may be lost:
+// it was sent to a parent that was deleted and is restored, or is a copy of it.
+// It returns nil for a child that goes on, or whose message is there.
+func (s *scope) lookAtChild(ch *child, mail *mailWait) (*childEnd, error) {
+	r := s.run
+	select {
+	case <-mail.ready:
+		return nil, nil
+	default:
 	}
-	consumed = true
-	ch.finished = w.events[0]
-	s.traceChild(ch, &told)
-	return nil
+	row, err := s.readChild(ch.id)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, r.die(&death{kind: deathParked, code: CodeChildMissing, err: &ChildMissingError{RunID: r.id, Key: ch.call.key, Child: ch.id}})
+	}
+	if err != nil {
+		return nil, err
+	}
+	ch.foreign = row.Parent != r.id
+	end, ended, err := r.eng.endOfChild(row)
+	if err != nil {
+		return nil, r.undecodable("the output of child "+ch.id, "", nil, err)
+	}
+	if !ended {
+		return nil, nil
+	}
+	// The message was committed with the end: if there is one, it can be read now.
+	r.fetchMail()
+	select {
+	case <-mail.ready:
+		return nil, nil
+	default:
+		return end, nil
+	}
+}
+
+// readChild reads the row of a child, with its last event, again and again while
+// the store cannot be read.
+func (s *scope) readChild(id string) (*store.Run, error) {
+	r := s.run
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		h, err := r.eng.store.Load(r.ctx, id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+		if err == nil {
+			return &h.Run, nil
+		}
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+		if err := s.stopped(); err != nil {
+			return nil, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-r.gone:
+			return nil, r.deathOf()
+		}
+	}
+}
+
+// endOfChild returns what the last event of a run says of its end. One that
+// recovery has marked failed has not come to an end of its own: it tells its
+// parent when it has been resumed.
+func (e *Engine) endOfChild(row *store.Run) (end *childEnd, ended bool, err error) {
+	if !row.Status.Terminal() || row.Last == nil {
+		return nil, false, nil
+	}
+	d, err := dataOf(row.Last)
+	if err != nil {
+		return nil, false, err
+	}
+	end = &childEnd{childData: childData{Status: row.Status, Workflow: row.Workflow, Reason: d.Reason, Error: d.Error}}
+	switch row.Last.Type {
+	case store.WorkflowCompleted:
+		end.output, err = e.unseal(placeOf(row.ID, row.Last), row.Last.Payload)
+	case store.WorkflowCancelled:
+	case store.WorkflowFailed:
+		if d.Error == nil {
+			return nil, false, nil
+		}
+		end.Recoverable = d.Recoverable != nil && *d.Recoverable
+	default:
+		return nil, false, nil
+	}
+	return end, true, err
+}
+
+// ChildMissingError says that a run waits for a child that is not in the store: it
+// was deleted, or not restored together with its parent.
+type ChildMissingError struct {
+	RunID string
+	Key   string // of the call that started it
+	Child string // run id
+}
+
+func (e *ChildMissingError) Error() string {
+	return fmt.Sprintf("run %s: %s waits for child run %s, which is not in the store. Import or restore that run and resume this one, or record what it came to with Engine.Edit",
+		e.RunID, e.Key, e.Child)
 }
 
 // tellParent is the message by which an ending run tells its parent.
@@ -279,18 +535,31 @@ func (r *run) tellParent(status store.Status, reason string, recoverable bool, r
 	if r.row.Parent == "" {
 		return nil
 	}
-	data, err := json.Marshal(childData{Status: status, Workflow: r.def.name, Reason: reason, Recoverable: recoverable, Error: rec, Trace: r.segmentTrace()})
+	return r.eng.tellParentOf(&r.row, childData{Status: status, Workflow: r.def.name, Reason: reason, Recoverable: recoverable, Error: rec, Trace: r.segmentTrace()}, output)
+}
+
+// tellParentOf is the message that tells the parent of a run what became of it.
+func (e *Engine) tellParentOf(row *store.Run, told childData, output []byte) []store.Message {
+	if row.Parent == "" {
+		return nil
+	}
+	data, err := json.Marshal(told)
 	if err != nil {
 		panic(fmt.Sprintf("durable: the outcome of a child cannot be encoded: %v", err)) // strings and checked JSON
 	}
 	return []store.Message{{
-		To: r.row.Parent, Kind: store.KindChild, Name: r.row.ParentKey, ID: r.id, At: r.eng.now(), Data: data, Payload: output, IfLive: true,
+		To: row.Parent, Kind: store.KindChild, Name: row.ParentKey, ID: row.ID, At: e.now(), Data: data, Payload: output, IfLive: true,
 	}}
 }
 
-// cancelChildren are the messages that end what a run leaves behind.
+// cancelChildren are the messages that end what a run leaves behind. No child is
+// started after it.
 func (r *run) cancelChildren() []store.Message {
 	c := r.eng.committer
+	c.mu.Lock()
+	r.childless = true
+	c.mu.Unlock()
+	r.bearing.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var ms []store.Message

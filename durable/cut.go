@@ -3,7 +3,6 @@ package durable
 import (
 	"encoding/json"
 	"slices"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -183,9 +182,7 @@ func cutBehind(events []store.Event, after int64, scope string) cutting {
 // endsWithCut reports whether a child ends when a cut, of whatever kind, leaves its
 // start behind. One whose id the workflow has chosen goes on, as an abandoned one does:
 // the new branch starts it under the same id, and would find it cancelled.
-func endsWithCut(parent, child string, abandon bool) bool {
-	return !abandon && strings.HasPrefix(child, parent+"/")
-}
+func endsWithCut(derived, abandon bool) bool { return derived && !abandon }
 
 // endCut are the messages that cancel the children which a cut of their parent ends.
 func (e *Engine) endCut(children []string, reason string) []store.Message {

@@ -440,6 +440,8 @@ const (
 	CodePanic             = "panic"
 	CodeDeadline          = "deadline" // the run's deadline has passed
 	CodeApproval          = "approval" // waiting for a person
+	// CodeChildMissing: it waits for a child that is not in the store.
+	CodeChildMissing = "child_missing"
 	// CodeRecovered: it was repaired; its policy leaves resuming to a person.
 	CodeRecovered = "recovered"
 	// CodeUnrecoverable: it is inconsistent and was left as it is.

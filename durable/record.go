@@ -19,6 +19,7 @@ type record struct {
 	opened   bool        // its beginning is recorded: timer_set, wait_requested, ...
 	child    string      // run id of a child
 	abandon  bool        // of a child: it outlives its parent
+	derived  bool        // of a child: its id was derived, and not chosen by the workflow
 	openedAt store.Time  // of its first event, if that is its beginning
 	until    store.Time  // of a timer or a wait: when it ends by itself
 	outcome  store.Event // what ended it; Seq 0: nothing yet
@@ -33,6 +34,7 @@ type record struct {
 // past is a run's lineage, taken apart by scope and call. It is made once, when
 // a run is loaded, and then only read.
 type past struct {
+	runID      string
 	created    store.Event // workflow_created, or workflow_started of a later generation
 	scopes     map[string][]*record
 	items      map[string]map[int]*store.Event // outcomes of Map items, by key of the Map
@@ -83,6 +85,7 @@ type eventData struct {
 	Items       int                        `json:"items,omitempty"`       // outcome of a Map, and of its items: how many it had
 	Winner      int                        `json:"winner,omitempty"`      // first_won: index of the branch
 	Child       string                     `json:"child,omitempty"`       // child_started: its run id
+	Chosen      bool                       `json:"chosen,omitempty"`      // the same: the workflow has given it that id
 	Abandon     bool                       `json:"abandon,omitempty"`     // child_started: it outlives its parent
 	Status      store.Status               `json:"status,omitempty"`      // child_finished
 	Name        string                     `json:"name,omitempty"`        // wait_requested: of the signal; published: the key
@@ -155,7 +158,7 @@ func dataOf(e *store.Event) (eventData, error) {
 // that chain wherever the event before is part of the lineage, calls without a
 // gap in their scope.
 func readPast(runID string, events iter.Seq2[store.Event, error], sizeHint int) (*past, error) {
-	p := &past{scopes: map[string][]*record{}, items: map[string]map[int]*store.Event{}, taken: map[int64]bool{}, space: make([]record, 0, sizeHint)}
+	p := &past{runID: runID, scopes: map[string][]*record{}, items: map[string]map[int]*store.Event{}, taken: map[int64]bool{}, space: make([]record, 0, sizeHint)}
 	var before store.Event
 	for e, err := range events {
 		if err != nil {
@@ -300,6 +303,7 @@ func (p *past) take(e *store.Event) error {
 		}
 		if d.Child != "" {
 			rec.child, rec.abandon = d.Child, d.Abandon
+			rec.derived = derivedChild(p.runID, e, &d)
 		}
 	case store.AttemptFailed:
 		rec.failures = append(rec.failures, *e)

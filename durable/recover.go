@@ -228,6 +228,8 @@ func stuckOf(row *store.Run, code, reason string) Stuck {
 		s.Next = fmt.Sprintf("Engine.Unpause(ctx, %q)", row.ID)
 	case CodeUndecodable:
 		s.Next = fmt.Sprintf("run a program that can read it (Options.Types, Encrypt and Codec; the type in the code), then Engine.Resume(ctx, %q)", row.ID)
+	case CodeChildMissing:
+		s.Next = fmt.Sprintf("import or restore the child, or record what it came to with Engine.Edit, then Engine.Resume(ctx, %q)", row.ID)
 	case CodeUnrecoverable:
 		s.Next = fmt.Sprintf("look at its events (Engine.History(ctx, %q)) and decide from where it goes on", row.ID)
 	default:

@@ -169,7 +169,7 @@ func (v *view) leaveBehind(ctx context.Context, rv *revision, left []store.Event
 		}
 		l := LeftBehind{Kind: string(rec.kind), Key: ev.Key, Child: rec.child}
 		if ev.Type == store.ChildStarted {
-			l.Kept = !endsWithCut(v.row.ID, rec.child, rec.abandon)
+			l.Kept = !endsWithCut(rec.derived, rec.abandon)
 			if l.Kept && !rec.abandon {
 				rv.warn("child %s was given its id by the workflow: it goes on, and the new branch finds it if it starts it again", rec.child)
 			}

@@ -92,6 +92,8 @@ type run struct {
 	branches    int                   // goroutines of durable code: 1 and the open branches
 	rowSays     rowState              // what the row says, as far as is written or on its way
 	children    []*child
+	childless   bool           // the run is ending, and starts none any more
+	bearing     sync.WaitGroup // of the children that are being started
 	inbox       inbox
 	undos       []undo            // compensations that were registered
 	answers     map[string]string // which call has answered a request, by the request's id
