@@ -13,6 +13,10 @@
 //		})
 //	}
 //
+// S4 is a promise about processes that die; call Main in TestMain and set
+// Data.Place, and the suite kills some. Package conformance/recovery goes on from
+// here, with engines: what they make of a store in whatever state it was left.
+//
 // Each case is a subtest that names the clauses (S1, S2, ...) it checks, so that
 // what fails says which promise is broken; docs/store-contract.md lists them.
 // After every case an invariant checker reads all that the case has left behind.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -25,7 +26,9 @@ func loadMoment(t *T) {
 	d := t.fresh()
 	s, other := t.handle(d), t.handle(d)
 	writers := []*writer{t.run(s, "a"), t.run(s, "b")}
-	const rounds = 30
+	// Until both readers have read often enough while it is written.
+	const rounds, most, reads = 30, 3000, 25
+	var read [3]atomic.Int32
 	done := make(chan struct{})
 	differs := func(r store.Run, how string) bool {
 		n := r.Priority
@@ -42,7 +45,7 @@ func loadMoment(t *T) {
 	t.together(3, func(i int) {
 		if i == 0 {
 			defer close(done)
-			for n := 1; n <= rounds; n++ {
+			for n := 1; n <= rounds || n <= most && min(read[1].Load(), read[2].Load()) < reads; n++ {
 				for _, w := range writers {
 					c := w.append(step(fmt.Sprint(n)))
 					c.Row = &store.RowPatch{Priority: ptr(int32(n)), Attributes: map[string]string{"n": fmt.Sprint(n), fmt.Sprint("only ", n): "x"}}
@@ -69,6 +72,7 @@ func loadMoment(t *T) {
 					return
 				}
 			}
+			read[i].Add(1)
 			select {
 			case <-done:
 				return
