@@ -65,7 +65,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 	}
 	if st.long && !st.begun() {
 		if _, err := st.record(st.newEvent(store.StepStarted, n, &eventData{Input: st.input.hash, Once: st.once})); err != nil {
-			return err
+			return st.mustRecord(err)
 		}
 	}
 	for ; ; n++ {
@@ -89,7 +89,11 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		st.measureAttempt(took, err)
 		if err == nil {
 			at := st.ended // recording takes it away
-			if err = st.succeed(a, payload, took); err == nil {
+			if err = st.succeed(a, payload, took); definite(err) {
+				// The store does not take the result: that is how the step ends.
+				err = st.fail(a, Permanent(err), "", took)
+			}
+			if err == nil {
 				st.measureStep(nil)
 			}
 			if r.tells(ctx) {
@@ -273,9 +277,18 @@ func (st *step) record(ev store.Event) (store.Time, error) {
 	*w = stepWrite{}
 	stepWrites.Put(w)
 	if err == nil {
-		st.call.scope.lastAt = at
+		st.call.scope.lastAt, st.call.placed = at, false
 	}
 	return at, err
+}
+
+// mustRecord parks the run if err is a refusal of the store: nothing that comes
+// after the step can be recorded.
+func (st *step) mustRecord(err error) error {
+	if definite(err) {
+		return st.call.scope.run.unrecorded(st.call.key, err)
+	}
+	return err
 }
 
 func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
@@ -288,7 +301,7 @@ func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
 	if st.relaxed && len(st.failures) == 0 {
 		r := st.call.scope.run
 		at, full := r.eng.committer.stash(r, ev)
-		st.call.scope.lastAt = at
+		st.call.scope.lastAt, st.call.placed = at, false
 		if full {
 			return r.flush()
 		}
@@ -305,7 +318,7 @@ func (st *step) fail(a *attempt, err error, reason string, took time.Duration) e
 	ev := st.newEvent(store.StepFailed, a.number, d)
 	ev.Took = took.Truncate(time.Microsecond)
 	if _, err := st.record(ev); err != nil {
-		return err
+		return st.mustRecord(err)
 	}
 	return st.failure(a.number, d)
 }
@@ -324,7 +337,7 @@ func (st *step) failOnce(a *attempt, err error, output []byte, pause, took time.
 	ev := st.newEvent(store.AttemptFailed, a.number, d)
 	ev.Payload, ev.Took = output, took
 	if ev.At, err = st.record(ev); err != nil {
-		return 0, err
+		return 0, st.mustRecord(err)
 	}
 	st.failures = append(st.failures, st.failureOf(&ev, d))
 	return d.NextAt, nil

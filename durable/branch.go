@@ -182,7 +182,9 @@ func (r *run) recordBranch(f *branch, c *call, inner *scope, payload []byte, err
 	}
 	ev.Data = d.encode()
 	w := &write{events: []store.Event{ev}}
-	if err := r.write(w); err != nil {
+	if err := r.write(w); definite(err) {
+		return r.unrecorded(c.key, err)
+	} else if err != nil {
 		return err
 	}
 	f.at = w.at
@@ -292,7 +294,11 @@ func First[T any](ctx context.Context, name string, fs ...*Future[T]) (int, T, e
 	bs := make([]*branch, len(fs))
 	for i, f := range fs {
 		if f == nil || f.key == "" {
-			return -1, zero, fmt.Errorf("durable: First %q: future %d was never begun: %w", name, i, ErrInvalid)
+			err := ErrInvalid
+			if f != nil && f.err != nil {
+				err = fmt.Errorf("%w: %w", ErrInvalid, f.err)
+			}
+			return -1, zero, fmt.Errorf("durable: First %q: future %d was never begun: %w", name, i, err)
 		}
 		if f.run != s.run {
 			return -1, zero, fmt.Errorf("durable: First %q: future %d is of another run: %w", name, i, ErrInvalid)

@@ -70,7 +70,7 @@ func (s *scope) startChild(def *definition, id string, input []byte, o *startOpt
 		ch.id, ch.derived = derivedChildID(r.id, ch.call.key, r.row.Branch), true
 	}
 	if err := store.CheckRunID(ch.id); err != nil {
-		return nil, err
+		return nil, s.refuseChild(ch, err)
 	}
 	o.parent, o.parentKey = r.id, r.parentKey(ch.call.key)
 	if err := r.expectChild(); err != nil {
@@ -148,17 +148,17 @@ func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) 
 	}
 	var exists *store.ExistsError
 	switch {
+	case err == nil || !definite(err):
+		return err // the run is lost, or closed
 	case errors.As(err, &exists):
 		err = &ConflictError{RunID: ch.id, Have: "another workflow, input or parent", Want: def.name}
 	case errors.Is(err, store.ErrOccupied):
 		err = occupied("was not started; start it again once that run has ended", err)
-	default:
-		return err
 	}
 	return s.refuseChild(ch, err)
 }
 
-// refuseChild records that a child could not be started: whoever stood in the way may
+// refuseChild records that a child could not be started: what stood in the way may
 // be gone when the call is replayed. It returns the error as a replay will.
 func (s *scope) refuseChild(ch *child, err error) error {
 	d := &eventData{Kind: callChild, Error: s.run.eng.errors.record(err)}

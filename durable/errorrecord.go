@@ -76,6 +76,7 @@ func standardErrors() []ErrorKind {
 		ErrorType[*DefinitionChangedError]("durable.DefinitionChangedError"),
 		ErrorType[*UndecodableError]("durable.UndecodableError"),
 		ErrorType[*DamagedError]("durable.DamagedError"),
+		ErrorType[*UnrecordedError]("durable.UnrecordedError"),
 		ErrorType[*store.NameError]("store.NameError"),
 		ErrorType[*store.TooLargeError]("store.TooLargeError"),
 		ErrorType[*PanicError]("durable.PanicError"),

@@ -388,6 +388,22 @@ func (e *DamagedError) Error() string {
 
 func (e *DamagedError) Unwrap() error { return e.Err }
 
+// UnrecordedError says that the outcome of a durable call could not be recorded,
+// although the store was there. What comes after the call cannot be recorded
+// either, so the run is parked: a resume makes the call again.
+type UnrecordedError struct {
+	RunID string
+	Key   string // of the call
+	Why   string
+	err   error
+}
+
+func (e *UnrecordedError) Error() string {
+	return fmt.Sprintf("run %s: the outcome of %s is not recorded: %s. The run is parked; find the cause, then resume it", e.RunID, e.Key, e.Why)
+}
+
+func (e *UnrecordedError) Unwrap() error { return e.err }
+
 type damagedErrorJSON struct {
 	RunID string
 	Seq   int64
@@ -444,6 +460,8 @@ const (
 	CodeChildMissing = "child_missing"
 	// CodeRecovered: it was repaired; its policy leaves resuming to a person.
 	CodeRecovered = "recovered"
+	// CodeUnrecorded: the outcome of a durable call could not be recorded.
+	CodeUnrecorded = "unrecorded"
 	// CodeUnrecoverable: it is inconsistent and was left as it is.
 	CodeUnrecoverable = "unrecoverable"
 )

@@ -31,12 +31,14 @@ func (m *mapping[I, O]) recorded(n int, v I) (bool, error) {
 	if err != nil {
 		return false, r.damaged(ev.Seq, err)
 	}
-	hash, err := m.hash(v)
-	if err != nil {
-		return false, err
-	}
-	if hash.differs(d.Input) {
-		return false, m.otherItem(n)
+	if d.Input != "" { // else it failed because it could not be encoded
+		hash, err := m.hash(v)
+		if err != nil {
+			return false, err
+		}
+		if hash.differs(d.Input) {
+			return false, m.otherItem(n)
+		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -134,9 +136,6 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 // give it, or why nothing could be recorded.
 func (m *mapping[I, O]) record(key string, inner *scope, it item[I], payload []byte, err error) error {
 	r := m.scope.run
-	if it.hash == "" {
-		return err // it was not begun: its hash could not be taken
-	}
 	if err == nil {
 		if err = inner.forgotten(); err != nil {
 			payload = nil
@@ -158,7 +157,9 @@ func (m *mapping[I, O]) record(key string, inner *scope, it item[I], payload []b
 		}
 	}
 	ev.Data = d.encode()
-	if err := r.write(&write{events: []store.Event{ev}}); err != nil {
+	if err := r.write(&write{events: []store.Event{ev}}); definite(err) {
+		return r.unrecorded(key, err)
+	} else if err != nil {
 		return err
 	}
 	if err == nil {

@@ -169,6 +169,12 @@ func (r *run) damaged(seq int64, err error) error {
 	return r.die(&death{kind: deathParked, code: CodeDamaged, err: &DamagedError{RunID: r.id, Seq: seq, Err: err}})
 }
 
+// unrecorded parks r, because the store, or code of the user's, has kept the
+// outcome of a call from being recorded, and returns the error for the caller.
+func (r *run) unrecorded(key string, err error) error {
+	return r.die(&death{kind: deathParked, code: CodeUnrecorded, err: &UnrecordedError{RunID: r.id, Key: key, Why: err.Error(), err: err}})
+}
+
 // newRun prepares an execution; launch begins it.
 func (e *Engine) newRun(row store.Run, def *definition) *run {
 	r := &run{

@@ -42,6 +42,7 @@ type scope struct {
 	registered int32      // compensations
 	begun      []*branch  // by Go
 	draws      uint32     // NewID and Rand since the last call
+	empty      string     // key of a call that was placed and has recorded nothing
 
 	rest    *rest           // what is left of hist, if it is matched by name
 	patches map[string]bool // answers of Patched and DeprecatePatch
@@ -55,6 +56,8 @@ type call struct {
 	name    string
 	ordinal int32
 	rec     *record // what the history has of it; nil: nothing
+	// placed: it was given its ordinal, and nothing of it is in the log yet.
+	placed bool
 }
 
 // done reports whether the history holds the call's outcome.
@@ -81,8 +84,15 @@ const (
 	callReply      callKind = "answer to a request"
 )
 
-// begin checks that the call c may be made, gives it its key and finds its
-// record. After a nil error end must be called.
+// begin checks that the call c may be made, gives it its key and its ordinal and
+// finds its record. After a nil error end must be called.
+//
+// An ordinal that is given out is recorded with an event, or it is the last one of
+// its scope in this execution: a call behind a place that stays empty would be
+// recorded where no replay looks for it. So begin gives none to a new call once the
+// run was stopped, since nothing is recorded from then on but the outcome of bodies
+// under way; and end notices a call that has recorded nothing, behind which begin
+// parks the run.
 func (s *scope) begin(c *call, name string, kind callKind) error {
 	if err := s.run.alive(); err != nil {
 		return err
@@ -108,7 +118,11 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 		s.end()
 		return &store.NameError{Kind: "key", Value: c.key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed", len(c.key), store.MaxKey)}
 	}
-	if err := s.match(c, kind); err != nil {
+	err := s.match(c, kind)
+	if err == nil && c.rec == nil {
+		err = s.mayPlace(c, kind)
+	}
+	if err != nil {
 		s.end()
 		return err
 	}
@@ -125,7 +139,23 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 	*s.count = n
 	s.next++
 	s.draws = 0
+	c.placed = c.rec == nil
 	return nil
+}
+
+// mayPlace returns why c, which the history does not have, gets no place in it.
+func (s *scope) mayPlace(c *call, kind callKind) error {
+	if s.empty != "" {
+		return s.run.unrecorded(s.empty, fmt.Errorf("it ended in a panic, which the function has recovered, and %s was called after it", c.key))
+	}
+	if kind == callFirst {
+		return nil // it waits for branches first, which meet the stop themselves, and then records nothing
+	}
+	err := s.stopped()
+	if err != nil && s.rest != nil {
+		s.rest.added--
+	}
+	return err
 }
 
 // enter makes c the call that is under way in s. After a nil error end must be
@@ -162,9 +192,14 @@ func (s *scope) recordWith(c *call, ev store.Event, w *write) (store.Time, error
 	ev.Key, ev.Ordinal = c.key, c.ordinal
 	s.tag(&ev)
 	w.events = append(w.events, ev)
-	if err := s.run.write(w); err != nil {
+	err := s.run.write(w)
+	if definite(err) && len(w.start) == 0 { // who starts a child records why it is refused
+		err = s.run.unrecorded(c.key, err)
+	}
+	if err != nil {
 		return 0, err
 	}
+	c.placed = false
 	s.lastAt = w.at
 	return w.at, nil
 }
@@ -173,6 +208,7 @@ func (s *scope) recordWith(c *call, ev store.Event, w *write) (store.Time, error
 func (s *scope) stash(c *call, ev store.Event) {
 	ev.Key, ev.Ordinal = c.key, c.ordinal
 	s.tag(&ev)
+	c.placed = false
 	s.lastAt, _ = s.run.eng.committer.stash(s.run, ev)
 }
 
@@ -180,6 +216,9 @@ func (s *scope) stash(c *call, ev store.Event) {
 // the call waited, there is none: the goroutine ends here, and the user's code
 // behind the call does not run.
 func (s *scope) end() {
+	if c := s.busy.Load(); c != nil && c.placed && s.empty == "" {
+		s.empty = c.key
+	}
 	s.busy.Store(nil)
 	if d := s.run.dead.Load(); d != nil && d.kind == deathUnloaded {
 		runtime.Goexit()
