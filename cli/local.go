@@ -216,7 +216,7 @@ func (l *local) nextFor(ctx context.Context, one durable.Stuck) string {
 	switch one.Code {
 	case durable.CodePaused:
 		return l.call.self("unpause", one.RunID)
-	case durable.CodeQuarantined, durable.CodeUndecodable, durable.CodeDefinitionChanged, durable.CodeChildMissing:
+	case durable.CodeQuarantined, durable.CodeUndecodable, durable.CodeDefinitionChanged, durable.CodeUnrecorded, durable.CodeChildMissing:
 		return l.call.self("resume", one.RunID, "--dry-run")
 	case durable.CodeDamaged:
 		return l.call.self("checkpoints", "repair", one.RunID, "--dry-run")

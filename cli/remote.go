@@ -238,7 +238,7 @@ func (r *remote) stuck(ctx context.Context) ([]stuckRun, error) {
 		switch one.Code {
 		case durable.CodePaused:
 			next = r.call.self("unpause", one.RunID)
-		case durable.CodeQuarantined, durable.CodeUndecodable, durable.CodeDefinitionChanged, durable.CodeOrphaned, durable.CodeChildMissing:
+		case durable.CodeQuarantined, durable.CodeUndecodable, durable.CodeDefinitionChanged, durable.CodeUnrecorded, durable.CodeOrphaned, durable.CodeChildMissing:
 			next = r.call.self("resume", one.RunID, "--dry-run")
 		}
 		out = append(out, stuckRun{ID: one.RunID, Workflow: one.Workflow, Code: one.Code, Reason: one.Reason, Next: next})

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"reflect"
 	"sync"
-	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -188,7 +187,7 @@ func (b *bulkStart) flush() error {
 	// Not under ctx: what became of a batch must be known, so it ends between
 	// two of them.
 	ctx := context.WithoutCancel(b.ctx)
-	errs := b.eng.commitKnown(b.ctx, batch)
+	errs := b.eng.commitKnown(b.ctx, ctx, batch)
 	var exist []bulkItem
 	var failed error
 	var own []string
@@ -268,28 +267,6 @@ func (b *bulkStart) compare(ctx context.Context, items []bulkItem) (again []bulk
 		}
 	}
 	return again, nil
-}
-
-// commitKnown commits a batch and sends those of its changes whose outcome is
-// unknown again, as they are, until it is known or ctx ends.
-func (e *Engine) commitKnown(ctx context.Context, batch []store.Change) []error {
-	errs := e.store.Commit(context.WithoutCancel(ctx), batch)
-	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		var at []int
-		var again []store.Change
-		for i, err := range errs {
-			if errors.Is(err, store.ErrUnknown) {
-				at, again = append(at, i), append(again, batch[i])
-			}
-		}
-		if len(again) == 0 || ctx.Err() != nil || e.loop.Err() != nil {
-			return errs
-		}
-		sleep(ctx, pause)
-		for i, err := range e.store.Commit(context.WithoutCancel(ctx), again) {
-			errs[at[i]] = err
-		}
-	}
 }
 
 // bulkQueue are runs that StartAll has started here and that nobody may have

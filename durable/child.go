@@ -190,8 +190,16 @@ func (e *Engine) isOurs(r *run, unique bool) bool {
 	if unique {
 		return true
 	}
-	h, err := e.store.Load(e.base, r.id, store.Cursor{NoEvents: true})
-	return err == nil && h.Run.Epoch == r.row.Epoch && h.Run.Owner == e.id
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		h, err := e.store.Load(e.loop, r.id, store.Cursor{NoEvents: true})
+		switch {
+		case err == nil:
+			return h.Run.Epoch == r.row.Epoch && h.Run.Owner == e.id
+		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrCorrupt), e.loop.Err() != nil:
+			return false
+		}
+		sleep(e.loop, pause) // a read that fails says nothing
+	}
 }
 
 // conceive makes the change that creates r, sealed and complete.

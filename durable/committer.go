@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -53,9 +55,10 @@ type write struct {
 	reply    chan bool  // true: lead; false: settled. Made when somebody waits
 }
 
-// committer is group commit, by leader and followers: who finds no commit under
-// way commits on its own goroutine; what arrives meanwhile shares the next one,
-// led by one of those who wait.
+// committer is group commit, by leader and followers: a writer that finds no
+// commit in flight commits itself. Writes that arrive meanwhile join the next
+// batch, led by one of those who wait. Only when the store does not answer for
+// long is a second batch sent beside the first; see relieve.
 type committer struct {
 	store   store.Store
 	limits  store.Limits
@@ -67,11 +70,22 @@ type committer struct {
 	stop context.Context
 
 	mu      sync.Mutex
-	queue   []*run // with something to commit and nothing in flight
-	leading bool
-	shared  int // how many runs shared the last batch
-	retries int // consecutive failed commits of the store, for the backoff
+	queue   []*run   // with something to commit and nothing in flight
+	leader  *leading // nil: nobody leads
+	spare   *leading // its space, while nobody leads
+	shared  int      // how many runs shared the last batch
+	retries int      // consecutive failed commits of the store, for the backoff
 	timers  sync.WaitGroup
+
+	relief   *time.Timer // runs relieve; made when it is first needed
+	watching bool        // relief is set
+	relieved []*leading  // those in whose place another one leads
+}
+
+// leading is who leads, from one batch to the next.
+type leading struct {
+	sentAt   atomic.Int64 // when the store was given the batch, in nanoseconds; 0: it is not out
+	relieved bool         // another one leads in its place
 
 	// Used by the leader only.
 	batch   []store.Change
@@ -86,17 +100,27 @@ func (c *committer) commit(ctx context.Context, r *run, w *write) error {
 		c.mu.Unlock()
 		return err
 	}
-	if !c.leading {
-		c.leading = true
-		return c.lead(ctx, w)
+	if c.leader == nil {
+		return c.lead(ctx, w, c.takeLead())
 	}
 	return c.follow(ctx, w)
+}
+
+// takeLead makes the caller the leader. The mutex is held.
+func (c *committer) takeLead() *leading {
+	l := c.spare
+	if c.spare = nil; l == nil {
+		l = new(leading)
+	}
+	c.leader = l
+	return l
 }
 
 // follow waits, with the mutex held on entry, until w is settled or its turn to
 // lead has come.
 func (c *committer) follow(ctx context.Context, w *write) error {
 	w.reply = make(chan bool, 1)
+	c.watch(slowAnswer)
 	c.mu.Unlock()
 	var abandoned <-chan struct{}
 	if w.once {
@@ -108,7 +132,7 @@ func (c *committer) follow(ctx context.Context, w *write) error {
 			return w.err
 		}
 		c.mu.Lock()
-		return c.lead(ctx, w)
+		return c.lead(ctx, w, c.leader)
 	case <-abandoned:
 	}
 	c.mu.Lock()
@@ -197,23 +221,28 @@ func (c *committer) stashes(r *run) bool {
 
 // lead commits batches until w (nil: until there is nothing left) is settled,
 // then hands over. The mutex is held on entry and free on return.
-func (c *committer) lead(ctx context.Context, w *write) error {
+func (c *committer) lead(ctx context.Context, w *write, l *leading) error {
 	for {
 		c.gather()
-		c.form()
-		if len(c.flights) > 0 {
+		c.form(l)
+		if len(l.flights) > 0 {
 			c.mu.Unlock()
-			for i, r := range c.flights {
+			for i, r := range l.flights {
 				r.flight.build(r)
-				c.batch[i] = r.flight.change
+				l.batch[i] = r.flight.change
 			}
 			began := time.Now()
-			errs := c.store.Commit(context.Background(), c.batch)
+			l.sentAt.Store(began.UnixNano())
+			errs := c.store.Commit(context.Background(), l.batch)
 			ended := time.Now()
 			c.paces.add(ended, ended.Sub(began))
 			c.metrics.measureCommit(ended.Sub(began), len(errs), errs)
 			c.mu.Lock()
-			c.settle(errs)
+			l.sentAt.Store(0)
+			c.settle(l.flights, errs)
+		}
+		if l.relieved {
+			return c.afterRelief(ctx, w, l)
 		}
 		if w != nil && w.settled {
 			c.handOver()
@@ -221,7 +250,7 @@ func (c *committer) lead(ctx context.Context, w *write) error {
 			return w.err
 		}
 		if len(c.queue) == 0 {
-			c.leading = false
+			c.leader, c.spare = nil, l
 			if w == nil {
 				c.mu.Unlock()
 				return nil
@@ -229,6 +258,76 @@ func (c *committer) lead(ctx context.Context, w *write) error {
 			return c.follow(ctx, w)
 		}
 	}
+}
+
+// A batch that is out for longer than slowAnswer does not hold up the runs that are
+// not in it: at most maxRelieved others are sent beside it.
+const (
+	slowAnswer  = time.Second
+	maxRelieved = 4
+)
+
+// watch sees to it that a leader which gets no answer is relieved. The mutex is
+// held.
+func (c *committer) watch(wait time.Duration) {
+	switch {
+	case c.watching || c.stop.Err() != nil:
+		return
+	case c.relief == nil:
+		c.relief = time.AfterFunc(wait, c.relieve)
+	default:
+		c.relief.Reset(wait)
+	}
+	c.watching = true
+}
+
+// relieve puts another leader in the place of one whose batch the store has not
+// answered for long, if there is something to commit. Each run has one flight at
+// most, so nothing of a run overtakes what the store is silent about.
+func (c *committer) relieve() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.watching = false
+	l := c.leader
+	if l == nil || len(c.queue) == 0 || c.stop.Err() != nil {
+		return
+	}
+	sentAt := l.sentAt.Load()
+	out := time.Duration(time.Now().UnixNano() - sentAt)
+	switch {
+	case sentAt == 0, len(c.relieved) == maxRelieved:
+		c.watch(slowAnswer)
+		return
+	case out < slowAnswer:
+		c.watch(slowAnswer - max(out, 0))
+		return
+	}
+	if len(c.relieved) == 0 {
+		c.log.Warn("durable: the store does not answer a commit; runs that are not part of it go on beside it", "runs", len(l.flights))
+	}
+	l.relieved = true
+	c.relieved = append(c.relieved, l)
+	c.takeLead()
+	c.handOver()
+	c.watch(slowAnswer)
+}
+
+// afterRelief is the end of a leader in whose place another one leads. The mutex
+// is held on entry and free on return.
+func (c *committer) afterRelief(ctx context.Context, w *write, l *leading) error {
+	c.relieved = slices.DeleteFunc(c.relieved, func(r *leading) bool { return r == l })
+	if c.leader == nil && len(c.queue) > 0 {
+		c.takeLead()
+		c.handOver()
+	}
+	if w == nil || w.settled {
+		defer c.mu.Unlock()
+		if w == nil {
+			return nil
+		}
+		return w.err
+	}
+	return c.follow(ctx, w)
 }
 
 // gather lets those who were just served come back before the next batch is
@@ -256,16 +355,16 @@ func (c *committer) handOver() {
 			}
 		}
 	}
-	c.leading = false
-	if len(c.queue) > 0 {
-		// All who wrote have stopped waiting (a cancelled Start): their writes
-		// are committed all the same.
-		c.leading = true
-		c.timers.Go(func() {
-			c.mu.Lock()
-			_ = c.lead(context.Background(), nil)
-		})
+	if len(c.queue) == 0 {
+		c.leader, c.spare = nil, c.leader
+		return
 	}
+	// All who wrote have stopped waiting (a cancelled Start): their writes
+	// are committed all the same.
+	c.timers.Go(func() {
+		c.mu.Lock()
+		_ = c.lead(context.Background(), nil, c.leader)
+	})
 }
 
 // waiting returns the writes of r that are not settled.
@@ -278,21 +377,21 @@ func (r *run) waiting() []*write {
 
 // form takes the next batch off the queue: at most one flight a run, bounded by
 // count and bytes. The mutex is held.
-func (c *committer) form() {
-	c.flights, c.batch = c.flights[:0], c.batch[:0]
+func (c *committer) form(l *leading) {
+	l.flights, l.batch = l.flights[:0], l.batch[:0]
 	if len(c.queue) == 1 && c.queue[0].flight == nil && len(c.queue[0].pending) == 1 {
 		// The usual case of a lone run: there is nothing to weigh or to sort.
 		r := c.queue[0]
 		c.queue = c.queue[:0]
 		r.takeOff()
 		r.queued = false
-		c.flights = append(c.flights, r)
-		c.batch = append(c.batch, store.Change{})
+		l.flights = append(l.flights, r)
+		l.batch = append(l.batch, store.Change{})
 		return
 	}
 	size, taken := 0, 0
 	for _, r := range c.queue {
-		if len(c.flights) == c.limits.Changes {
+		if len(l.flights) == c.limits.Changes {
 			break
 		}
 		f := r.flight
@@ -302,7 +401,7 @@ func (c *committer) form() {
 		for _, w := range f.writes {
 			size += w.size()
 		}
-		if size > c.limits.Batch && len(c.flights) > 0 {
+		if size > c.limits.Batch && len(l.flights) > 0 {
 			if !f.again {
 				r.putBack()
 			}
@@ -310,19 +409,24 @@ func (c *committer) form() {
 		}
 		r.queued = false
 		taken++
-		c.flights = append(c.flights, r)
-		c.batch = append(c.batch, store.Change{})
+		l.flights = append(l.flights, r)
+		l.batch = append(l.batch, store.Change{})
 	}
 	c.queue = append(c.queue[:0], c.queue[taken:]...)
 }
 
 // settle deals with the answers to a batch. The mutex is held.
-func (c *committer) settle(errs []error) {
+func (c *committer) settle(flights []*run, errs []error) {
 	var stuck []*run
 	var why error
-	for i, r := range c.flights {
+	for i, r := range flights {
 		err := errs[i]
+		if errors.Is(err, store.ErrUnknown) {
+			r.flight.unknown = true
+		}
 		switch {
+		case len(r.flight.writes) == 0: // given up
+			c.land(r, err)
 		case err == nil:
 			c.land(r, nil)
 		case errors.Is(err, store.ErrClosed):
@@ -333,7 +437,7 @@ func (c *committer) settle(errs []error) {
 			c.land(r, ErrLost)
 		case definite(err):
 			c.refuse(r, err)
-		case r.flight.mayFail() && !errors.Is(err, store.ErrUnknown):
+		case r.flight.mayFail() && !r.flight.unknown:
 			r.head = r.flight.before
 			c.land(r, fmt.Errorf("%w: %w", ErrUnavailable, err))
 		default:
@@ -381,21 +485,84 @@ func (c *committer) land(r *run, err error) {
 			r.eng.delivered(f.change.Send[i].To)
 		}
 	}
-	for i, w := range f.writes {
-		w.settle(err)
-		f.writes[i] = nil
-	}
+	f.settle(err)
 	if d := r.dead.Load(); d != nil && d.kind == deathLost {
-		for _, w := range r.pending {
-			w.settle(d.err)
-		}
-		r.pending = nil
+		r.settlePending(d.err)
+		return
+	}
+	if c.stop.Err() != nil {
+		r.settlePending(errGaveUp) // nobody tries any more
 		return
 	}
 	if len(r.pending) > 0 && !r.queued {
 		r.queued = true
 		c.queue = append(c.queue, r)
 	}
+}
+
+// settlePending answers those whose writes are not under way. The committer's
+// mutex is held.
+func (r *run) settlePending(err error) {
+	for _, w := range r.pending {
+		w.settle(err)
+	}
+	r.pending = nil
+}
+
+// errGaveUp is the answer to a write that the store did not take before the engine
+// was closed.
+var errGaveUp = fmt.Errorf("%w: it took nothing more before the engine was closed", ErrUnavailable)
+
+// abandon gives up what is not committed, once stop has ended: everybody who waits
+// for the committer gets an answer, but for the leader of a batch that the store
+// does not answer.
+func (c *committer) abandon() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.relief != nil {
+		c.relief.Stop()
+	}
+	for _, r := range c.queue {
+		r.queued = false
+		if r.flight != nil {
+			c.land(r, r.flight.givenUp(errGaveUp))
+		} else {
+			r.settlePending(errGaveUp)
+		}
+	}
+	c.queue = nil
+	for _, r := range c.out() {
+		f := r.flight
+		f.unknown = true
+		f.settle(f.givenUp(errGaveUp))
+		r.settlePending(errGaveUp)
+	}
+}
+
+// out returns the runs of which the store has a change that it has not answered.
+// The mutex is held.
+func (c *committer) out() (runs []*run) {
+	leaders := slices.Clone(c.relieved)
+	if c.leader != nil {
+		leaders = append(leaders, c.leader)
+	}
+	for _, l := range leaders {
+		if l.sentAt.Load() != 0 {
+			runs = append(runs, l.flights...)
+		}
+	}
+	return runs
+}
+
+// unanswered returns the ids of the runs that out returns, sorted.
+func (c *committer) unanswered() (ids []string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, r := range c.out() {
+		ids = append(ids, r.id)
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 func (w *write) settle(err error) {
@@ -427,7 +594,7 @@ func (c *committer) again(stuck []*run, why error) {
 		c.mu.Lock()
 		if c.stop.Err() != nil {
 			for _, r := range runs {
-				c.land(r, fmt.Errorf("%w: %w", ErrUnavailable, why))
+				c.land(r, r.flight.givenUp(fmt.Errorf("%w: %w", ErrUnavailable, why)))
 			}
 			c.mu.Unlock()
 			return
@@ -436,11 +603,10 @@ func (c *committer) again(stuck []*run, why error) {
 			r.queued = true
 		}
 		c.queue = append(runs, c.queue...)
-		if c.leading {
+		if c.leader != nil {
 			c.mu.Unlock()
 			return
 		}
-		c.leading = true
-		_ = c.lead(context.Background(), nil)
+		_ = c.lead(context.Background(), nil, c.takeLead())
 	})
 }

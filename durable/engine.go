@@ -84,6 +84,7 @@ type Engine struct {
 	later     bulkQueue    // left by recovery until there is room
 	places    places
 	keeps     idsKept
+	owned     owned
 	openedAt  time.Time
 }
 
@@ -319,9 +320,11 @@ func (e *Engine) Close() error {
 	err := e.drain()
 	e.stopBeat()
 	e.giveUp()
+	e.committer.abandon()
 	e.cancel(ErrShutdown)
-	e.committer.timers.Wait()
-	e.loops.Wait()
+	if !waitFor(e.idle(), forLoops) {
+		err = errors.Join(err, errors.New("durable: Close gave up waiting for the store: it has not answered what the engine asked of it"))
+	}
 	e.archiver.finish(e.options.Grace)
 
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
@@ -354,22 +357,55 @@ func (e *Engine) drain() error {
 	}
 	// A store that is gone holds runs back, too.
 	e.giveUp()
+	e.committer.abandon()
 	if waitFor(done, afterGrace) {
 		return nil
 	}
+	return e.leftBehind()
+}
+
+// leftBehind says which runs Close does not wait for any longer, and why.
+func (e *Engine) leftBehind() error {
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	var left []string
-	for id, r := range e.runs {
+	runs := slices.Collect(maps.Values(e.runs))
+	e.mu.Unlock()
+	unanswered := e.committer.unanswered()
+	var deaf []string
+	for _, r := range runs {
 		at := "the workflow function"
-		if b := r.body.Load(); b != nil {
+		b := r.body.Load()
+		if b != nil {
 			at = "step " + *b
 		}
 		_ = r.die(&death{kind: deathLost, err: ErrShutdown})
-		left = append(left, fmt.Sprintf("run %s in %s", id, at))
+		if _, waits := slices.BinarySearch(unanswered, r.id); b != nil || !waits {
+			deaf = append(deaf, fmt.Sprintf("run %s in %s", r.id, at))
+		}
 	}
-	slices.Sort(left)
-	return fmt.Errorf("durable: Close gave up on %d runs whose code ignores its context: %v", len(left), left)
+	slices.Sort(deaf)
+	var errs []error
+	if len(unanswered) > 0 {
+		errs = append(errs, fmt.Errorf("durable: Close gave up on %d runs of which the store has not answered a commit: %v. They are recovered like those of a process that was killed", len(unanswered), unanswered))
+	}
+	if len(deaf) > 0 || len(errs) == 0 {
+		errs = append(errs, fmt.Errorf("durable: Close gave up on %d runs whose code ignores its context: %v", len(deaf), deaf))
+	}
+	return errors.Join(errs...)
+}
+
+// forLoops is how long the store may take to answer what the engine asked of it
+// before it was closed.
+const forLoops = 10 * time.Second
+
+// idle is closed when nothing of the engine's own is under way any more.
+func (e *Engine) idle() <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		e.committer.timers.Wait()
+		e.loops.Wait()
+		close(done)
+	}()
+	return done
 }
 
 func waitFor(done <-chan struct{}, d time.Duration) bool {

@@ -394,15 +394,30 @@ func (e *DamagedError) Unwrap() error { return e.Err }
 type UnrecordedError struct {
 	RunID string
 	Key   string // of the call
-	Why   string
-	err   error
+	Err   error
 }
 
 func (e *UnrecordedError) Error() string {
-	return fmt.Sprintf("run %s: the outcome of %s is not recorded: %s. The run is parked; find the cause, then resume it", e.RunID, e.Key, e.Why)
+	return fmt.Sprintf("run %s: the outcome of %s is not recorded: %s. The run is parked; find the cause, then resume it", e.RunID, e.Key, e.Err)
 }
 
-func (e *UnrecordedError) Unwrap() error { return e.err }
+func (e *UnrecordedError) Unwrap() error { return e.Err }
+
+type unrecordedErrorJSON struct{ RunID, Key, Err string }
+
+// MarshalJSON makes the error one that is found again where it was recorded.
+func (e *UnrecordedError) MarshalJSON() ([]byte, error) {
+	return json.Marshal(unrecordedErrorJSON{e.RunID, e.Key, fmt.Sprint(e.Err)})
+}
+
+// UnmarshalJSON is the other direction; of Err the message is kept, and what it
+// wraps is recorded beside it.
+func (e *UnrecordedError) UnmarshalJSON(b []byte) error {
+	var j unrecordedErrorJSON
+	err := json.Unmarshal(b, &j)
+	*e = UnrecordedError{RunID: j.RunID, Key: j.Key, Err: errors.New(j.Err)}
+	return err
+}
 
 type damagedErrorJSON struct {
 	RunID string

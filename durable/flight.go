@@ -22,6 +22,9 @@ type flight struct {
 	writes []*write
 	before logHead
 	again  bool // the change is complete: send it, do not build it
+	// unknown: it was sent, and what became of it is not known. From then on only a
+	// decision of the store ends it: a failure of the store does not.
+	unknown bool
 }
 
 func (w *write) size() int {
@@ -51,7 +54,7 @@ func (r *run) takeOff() *flight {
 	}
 	f.writes = append(f.writes[:0], r.pending[:n]...)
 	r.pending = append(r.pending[:0], r.pending[n:]...)
-	f.again = false
+	f.again, f.unknown = false, false
 	r.flight = f
 	return f
 }
@@ -100,6 +103,23 @@ func (f *flight) build(r *run) {
 	}
 	f.change.Events = events
 	f.again = true
+}
+
+// settle answers those who wait for the flight.
+func (f *flight) settle(err error) {
+	for i, w := range f.writes {
+		w.settle(err)
+		f.writes[i] = nil
+	}
+	f.writes = f.writes[:0]
+}
+
+// givenUp is the answer to a flight that is not sent again, because of why.
+func (f *flight) givenUp(why error) error {
+	if f.unknown {
+		return unknownBecause(why, ErrClosed)
+	}
+	return why
 }
 
 // mayFail reports whether everybody who waits for the flight takes a failure of

@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -114,7 +113,7 @@ func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, er
 		if err != nil {
 			return "", err
 		}
-		err = e.commitFork(ctx, change)
+		err = e.commitOne(ctx, change)
 		switch {
 		case err == nil:
 			span.End()
@@ -129,18 +128,6 @@ func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, er
 			return "", occupied("was not forked; fork it once that run has ended", err)
 		}
 		return "", fmt.Errorf("durable: forking run %s: %w", id, storeError(err))
-	}
-}
-
-// commitFork creates the run, sending the change again while its outcome is not
-// known.
-func (e *Engine) commitFork(ctx context.Context, change store.Change) error {
-	for tries := 0; ; tries++ {
-		err := e.store.Commit(ctx, []store.Change{change})[0]
-		if !errors.Is(err, store.ErrUnknown) || ctx.Err() != nil || tries == 20 {
-			return err
-		}
-		sleep(ctx, 50*time.Millisecond)
 	}
 }
 

@@ -74,6 +74,7 @@ func (e *Engine) afterBeat(ctx context.Context, p store.Pulse) time.Duration {
 	if e.bulk.waits() || e.later.waits() {
 		e.nudge(e.wake)
 	}
+	e.auditOwned()
 	if e.recovered.Load() && !e.isClosing() {
 		if len(p.Gone) > 0 {
 			e.takeOver(e.loop)
@@ -276,6 +277,7 @@ func (e *Engine) claimKnown(ctx context.Context, c store.Claim, d *eventData, k 
 	e.sign(d)
 	c.Executor, c.Serves, c.At, c.Data = e.id, e.defs.served, e.now(), d.encode()
 	segments := e.segmentsOf(&c, d)
+	defer e.owned.claiming()() // what it takes belongs to this engine before it is executed here
 	rows, err := e.store.Claim(ctx, c)
 	runs := make([]*run, len(rows))
 	for i := range rows {
@@ -336,7 +338,7 @@ func (e *Engine) begin(r *run) {
 	ev := store.Event{Type: store.WorkflowInterrupted, Seq: r.head.seq + 1, Branch: r.head.branch, At: r.lastAt, Steps: r.steps, Active: r.activeThen}
 	ev.Sum = store.Seal(r.id, r.head.sum, &ev)
 	change := store.Change{RunID: r.id, Expect: store.Expect{Epoch: r.head.epoch}, Events: []store.Event{ev}, Row: &store.RowPatch{Status: &interrupted, Code: &none, Reason: &none}, Yield: true}
-	if err := e.store.Commit(context.Background(), []store.Change{change})[0]; err != nil {
+	if err := e.commitOne(context.Background(), change); err != nil {
 		r.log(slog.LevelWarn, "durable: a run claimed during Close could not be given back; it is recovered like one that was interrupted", slog.Any("error", err))
 	}
 	close(r.recorded)

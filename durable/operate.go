@@ -3,7 +3,6 @@ package durable
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -78,16 +77,11 @@ func (e *Engine) operate(ctx context.Context, row *store.Run, branches []store.B
 	for i := range change.Send {
 		e.sealMessage(&change.Send[i])
 	}
-	for tries := 0; ; tries++ {
-		err := e.store.Commit(ctx, []store.Change{change})[0]
-		if err == nil && change.Row != nil && change.Row.Status != nil {
-			e.archiver.want(row.ID, *change.Row.Status)
-		}
-		if !errors.Is(err, store.ErrUnknown) || ctx.Err() != nil || tries == 20 {
-			return on, err
-		}
-		sleep(ctx, 50*time.Millisecond)
+	err := e.commitOne(ctx, change)
+	if err == nil && change.Row != nil && change.Row.Status != nil {
+		e.archiver.want(row.ID, *change.Row.Status)
 	}
+	return on, err
 }
 
 // nextBranch returns the number of a run's next branch.

@@ -83,11 +83,13 @@ var calls = map[string]func(ctx context.Context, i int) string{
 	"many attributes": func(ctx context.Context, i int) string {
 		return saw(0, durable.SetAttributes(ctx, manyAttributes("x"))) + saw(0, durable.SetAttributes(ctx, manyAttributes("y")))
 	},
-	"child":           func(ctx context.Context, i int) string { return saw(quickChild.Run(ctx, durable.AutoID, i)) },
-	"child fails":     func(ctx context.Context, i int) string { return saw(quickChild.Run(ctx, durable.AutoID, -1)) },
-	"child, bad id":   func(ctx context.Context, i int) string { return begun(quickChild.Start(ctx, "a\nb", i)) },
-	"child, no id":    func(ctx context.Context, i int) string { return begun(quickChild.Start(ctx, "", i)) },
-	"child, long id":  func(ctx context.Context, i int) string { return begun(quickChild.Start(ctx, strings.Repeat("i", 2000), i)) },
+	"child":         func(ctx context.Context, i int) string { return saw(quickChild.Run(ctx, durable.AutoID, i)) },
+	"child fails":   func(ctx context.Context, i int) string { return saw(quickChild.Run(ctx, durable.AutoID, -1)) },
+	"child, bad id": func(ctx context.Context, i int) string { return begun(quickChild.Start(ctx, "a\nb", i)) },
+	"child, no id":  func(ctx context.Context, i int) string { return begun(quickChild.Start(ctx, "", i)) },
+	"child, long id": func(ctx context.Context, i int) string {
+		return begun(quickChild.Start(ctx, strings.Repeat("i", 2000), i))
+	},
 	"child, deep id":  func(ctx context.Context, i int) string { return deep(ctx, 5, i) },
 	"child, conflict": func(ctx context.Context, i int) string { return begun(quickChild.Start(ctx, "r", i)) },
 	"child, occupied": func(ctx context.Context, i int) string {
@@ -201,6 +203,7 @@ type voyage struct {
 	program []string
 	stopAt  int // before which call it is stopped; -1: it is not
 	stop    string
+	after   error // what the body returns that is under way then
 	eng     *durable.Engine
 	passes  []*onePass
 	undone  map[string]int
@@ -230,7 +233,7 @@ func (v *voyage) workflow() *durable.Workflow[int, string] {
 						}
 					}
 					<-ctx.Done()
-					return nil
+					return v.after
 				})
 			}
 			p.saw = append(p.saw, name+": "+calls[name](ctx, i))
@@ -374,6 +377,7 @@ func TestAnyErrorsHandledInAnyOrderAreSeenAgainOnReplay(t *testing.T) {
 		}
 		if v.stop != "" {
 			v.stopAt = rapid.IntRange(0, len(v.program)-1).Draw(rt, "stop at")
+			v.after = rapid.SampledFrom([]error{nil, context.Canceled}).Draw(rt, "after the stop")
 		}
 		at := rapid.IntRange(0, 30).Draw(rt, "killed behind write")
 		if failure := inBubble(t, func(rt require.TestingT, t *testing.T) { v.sail(rt, t, at) }); failure != "" {

@@ -172,7 +172,7 @@ func (r *run) damaged(seq int64, err error) error {
 // unrecorded parks r, because the store, or code of the user's, has kept the
 // outcome of a call from being recorded, and returns the error for the caller.
 func (r *run) unrecorded(key string, err error) error {
-	return r.die(&death{kind: deathParked, code: CodeUnrecorded, err: &UnrecordedError{RunID: r.id, Key: key, Why: err.Error(), err: err}})
+	return r.die(&death{kind: deathParked, code: CodeUnrecorded, err: &UnrecordedError{RunID: r.id, Key: key, Err: err}})
 }
 
 // newRun prepares an execution; launch begins it.

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -121,6 +122,8 @@ func (r *run) complete(output []byte) outcome {
 	switch {
 	case errors.Is(err, store.ErrCancelAsked):
 		return r.cancelledFirst()
+	case definite(err):
+		return r.fail(fmt.Errorf("recording the result of run %s: %w", r.id, err))
 	case err != nil:
 		return outcome{err: err}
 	}
@@ -151,10 +154,21 @@ func (r *run) endCancelled() outcome {
 		release: true, yield: true,
 	})
 	if err != nil {
-		return outcome{err: err}
+		return r.notEnded(err)
 	}
 	r.log(slog.LevelInfo, "durable: run cancelled", slog.String("reason", reason))
 	return outcome{status: store.Cancelled, err: &RunError{RunID: r.id, Workflow: r.def.name, Status: store.Cancelled, Reason: reason}}
+}
+
+// notEnded is the outcome when the end of r could not be recorded because of err.
+// A run of which the store refuses the end is parked, so that it is not owned and
+// executed by nobody.
+func (r *run) notEnded(err error) outcome {
+	if !definite(err) {
+		return outcome{err: err}
+	}
+	_ = r.unrecorded("its end", err)
+	return r.endDead(r.dead.Load())
 }
 
 func (r *run) fail(err error) outcome {
@@ -187,7 +201,7 @@ func (r *run) failAs(err error, code string, recoverable bool) outcome {
 		return r.cancelledFirst()
 	}
 	if writeErr != nil {
-		return outcome{err: writeErr}
+		return r.notEnded(writeErr)
 	}
 	r.log(slog.LevelWarn, "durable: run failed", slog.String("code", code), r.eng.errorAttr(err), slog.Bool("recoverable", recoverable))
 	return outcome{status: store.Failed, err: &RunError{

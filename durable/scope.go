@@ -145,17 +145,19 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 
 // mayPlace returns why c, which the history does not have, gets no place in it.
 func (s *scope) mayPlace(c *call, kind callKind) error {
+	if err := s.stopped(); err != nil {
+		if kind == callFirst {
+			return nil // it waits for branches first, which meet the stop themselves, and then records nothing
+		}
+		if s.rest != nil {
+			s.rest.added--
+		}
+		return err
+	}
 	if s.empty != "" {
 		return s.run.unrecorded(s.empty, fmt.Errorf("it ended in a panic, which the function has recovered, and %s was called after it", c.key))
 	}
-	if kind == callFirst {
-		return nil // it waits for branches first, which meet the stop themselves, and then records nothing
-	}
-	err := s.stopped()
-	if err != nil && s.rest != nil {
-		s.rest.added--
-	}
-	return err
+	return nil
 }
 
 // enter makes c the call that is under way in s. After a nil error end must be

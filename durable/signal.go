@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -78,22 +77,16 @@ func (e *Engine) send(ctx context.Context, m store.Message) (err error) {
 	end := e.traceSend(ctx, &m)
 	defer func() { end(err) }()
 	e.sealMessage(&m)
-	batch := []store.Change{{Send: []store.Message{m}}}
-	for {
-		err = e.store.Commit(ctx, batch)[0]
-		var status *store.StatusError
-		switch {
-		case err == nil:
-			e.delivered(m.To)
-			return nil
-		case errors.As(err, &status):
-			return &NotRunningError{RunID: m.To, Status: status.Status}
-		case errors.Is(err, store.ErrUnknown) && ctx.Err() == nil:
-			sleep(ctx, 20*time.Millisecond)
-		default:
-			return fmt.Errorf("durable: sending %s %q to run %s: %w", m.Kind, m.Name, m.To, err)
-		}
+	err = e.commitOne(ctx, store.Change{Send: []store.Message{m}})
+	var status *store.StatusError
+	switch {
+	case err == nil:
+		e.delivered(m.To)
+		return nil
+	case errors.As(err, &status):
+		return &NotRunningError{RunID: m.To, Status: status.Status}
 	}
+	return fmt.Errorf("durable: sending %s %q to run %s: %w", m.Kind, m.Name, m.To, err)
 }
 
 // delivered sees to it that the receiver of a message that was just delivered

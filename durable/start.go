@@ -318,7 +318,10 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 			// write: there is one already.
 			err = &store.ExistsError{RunID: id}
 		}
-		if errors.Is(err, ErrUnavailable) {
+		switch {
+		case errors.Is(err, store.ErrUnknown):
+			err = fmt.Errorf("durable: whether run %s was started is not known, because the engine was closed before the store answered; start it again with the same id: %w", id, err)
+		case errors.Is(err, ErrUnavailable):
 			err = fmt.Errorf("durable: run %s was not started: %w", id, err)
 		}
 		err = occupied("was not started; start it again once that run has ended", err)

@@ -31,6 +31,7 @@ type dormant struct {
 	place int        // in the heap of those that have a time; -1: in none
 	due   store.Time // when it was to go on, if loading it was put off since; 0: it was not
 
+	silent bool // it was claimed and no execution has written since; see run.silent
 	queued bool // to be loaded, or being loaded
 	again  bool // something has happened since
 }
@@ -255,6 +256,7 @@ func (e *Engine) load(ctx context.Context, d *dormant) {
 		return
 	case h.Run.Owner == e.id && h.Run.Epoch == d.epoch && !h.Run.Status.Terminal():
 		r := e.newRun(h.Run, d.def)
+		r.silent.Store(d.silent)
 		if !d.later {
 			r.preloaded = h
 		}

@@ -1,0 +1,190 @@
+package durable
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// What a live engine owns it executes: nobody else takes such a run. An answer of
+// the store that was lost, or an end that could not be recorded, can leave a run
+// that is owned here and executed by nobody. So at each beat the engine compares
+// the runs that it owns in the store with those that it executes or keeps
+// unloaded. A run that nobody executes at two looks, a while apart and under the
+// same epoch, is taken up like one that was unloaded.
+
+// owned is what the comparison remembers from one look to the next.
+type owned struct {
+	busy atomic.Bool
+
+	// Used by whoever has set busy.
+	lookedAt time.Time
+	after    string            // where the listing goes on
+	missing  map[string]orphan // by run id
+	taken    map[string]orphan // runs that were taken up
+
+	mu     sync.Mutex
+	claims map[*time.Time]struct{} // when the claims under way began
+}
+
+// orphan is a run that this engine owns and was not seen to execute.
+type orphan struct {
+	epoch int64
+	since time.Time
+	times int // taken up so often
+}
+
+const (
+	// auditPage is how many runs are compared at a look. The next look goes on
+	// after them, so that none costs more the more runs wait.
+	auditPage = 500
+	// auditAgain bounds for how long a run is left alone that was taken up and
+	// is executed by nobody again: as when the store refuses its end for good.
+	auditAgain = 10 * time.Minute
+)
+
+// claiming says that a claim begins; the function it returns, that what it took is
+// executed.
+func (o *owned) claiming() (done func()) {
+	began := time.Now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.claims == nil {
+		o.claims = map[*time.Time]struct{}{}
+	}
+	o.claims[&began] = struct{}{}
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		delete(o.claims, &began)
+	}
+}
+
+// claimedBefore reports whether a claim is under way that may have taken a run
+// which was seen at this moment.
+func (o *owned) claimedBefore(seen time.Time) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for began := range o.claims {
+		if !began.After(seen) {
+			return true
+		}
+	}
+	return false
+}
+
+// auditOwned compares what the engine owns with what it executes, apart from the
+// caller, once in a third of the lease.
+func (e *Engine) auditOwned() {
+	o := &e.owned
+	if !o.busy.CompareAndSwap(false, true) {
+		return
+	}
+	if time.Since(o.lookedAt) < e.options.Lease/4 { // the beats may be closer
+		o.busy.Store(false)
+		return
+	}
+	o.lookedAt = time.Now()
+	if !e.background(func() { defer o.busy.Store(false); e.lookAtOwned(e.loop) }) {
+		o.busy.Store(false)
+	}
+}
+
+// lookAtOwned is one look: at the runs that were missing at the last one, or else
+// at the next page.
+func (e *Engine) lookAtOwned(ctx context.Context) {
+	o := &e.owned
+	f := store.Filter{Owners: []string{e.id}, Statuses: []store.Status{store.Running, store.Resuming, store.Waiting}, Limit: auditPage}
+	again := len(o.missing) > 0
+	if again {
+		f.IDs = slices.Sorted(maps.Keys(o.missing))
+	} else {
+		f.After = o.after
+	}
+	seen := time.Now()
+	page, err := e.store.List(ctx, f)
+	if err != nil {
+		o.after = ""
+		return // the next beat looks again
+	}
+	before := o.missing
+	o.missing = nil
+	for i := range page.Runs {
+		row := &page.Runs[i]
+		if e.executes(row) {
+			continue
+		}
+		m, known := before[row.ID]
+		switch {
+		case !known || m.epoch != row.Epoch:
+			m = orphan{epoch: row.Epoch, since: seen}
+		case !o.claimedBefore(m.since) && o.due(row, seen):
+			e.takeUp(row)
+			continue
+		}
+		o.missing = put(o.missing, row.ID, m)
+	}
+	if !again {
+		o.after = page.Next
+	}
+}
+
+// due reports whether a run may be taken up, and counts how often it was: one that
+// is missing again and again is left alone for longer and longer.
+func (o *owned) due(row *store.Run, now time.Time) bool {
+	maps.DeleteFunc(o.taken, func(_ string, t orphan) bool { return now.Sub(t.since) > 2*auditAgain })
+	t := o.taken[row.ID]
+	if t.epoch != row.Epoch {
+		t = orphan{epoch: row.Epoch}
+	}
+	if t.times > 0 && now.Sub(t.since) < min(time.Second<<min(t.times, 20), auditAgain) {
+		return false
+	}
+	t.times, t.since = t.times+1, now
+	o.taken = put(o.taken, row.ID, t)
+	return true
+}
+
+// executes reports whether a run that this engine owns is executed or kept
+// unloaded here, under the epoch that it has. An execution of an earlier epoch has
+// lost the run; it is told so.
+func (e *Engine) executes(row *store.Run) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r := e.runs[row.ID]; r != nil {
+		if r.row.Epoch < row.Epoch {
+			_ = r.die(&death{kind: deathLost, err: ErrLost})
+		}
+		return true // or about to make way
+	}
+	d := e.dormant[row.ID]
+	return d != nil && d.epoch >= row.Epoch
+}
+
+// takeUp begins to execute a run that this engine owns and does not execute.
+func (e *Engine) takeUp(row *store.Run) {
+	def := e.codeOf(row)
+	if def == nil {
+		return // no claim takes a run whose code is not here
+	}
+	e.logRun(slog.LevelWarn, row, "durable: this engine owns a run that it did not execute; it is taken up. An answer of the store was lost, or the end of the last execution could not be recorded",
+		slog.String("status", string(row.Status)), slog.Int64("epoch", row.Epoch))
+	e.drop(row.ID) // of an earlier epoch
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing || e.runs[row.ID] != nil || e.dormant[row.ID] != nil {
+		return
+	}
+	d := &dormant{
+		id: row.ID, def: def, epoch: row.Epoch, later: row.Generation > 0, seen: row.Seen, place: -1,
+		trace: parseTrace(row.Trace).TraceID(), silent: row.Status != store.Running,
+	}
+	e.dormant[row.ID] = d
+	e.rouseLocked(d)
+}
