@@ -33,7 +33,7 @@ func build(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	bin = dir
 	for name, pkg := range map[string]string{"shop": "./internal/shop", "durable": "../cmd/durable"} {
-		if out, err := exec.Command("go", "build", "-o", filepath.Join(dir, name), pkg).CombinedOutput(); err != nil {
+		if out, err := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(dir, name), pkg).CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "building %s: %v\n%s", name, err, out)
 			return 1
 		}

@@ -104,7 +104,7 @@ var meanings = []meaning{
 	{as[*durable.CheckpointError](), http.StatusConflict, "no_checkpoint", ""},
 	{as[*durable.EditError](), http.StatusConflict, "not_editable", ""},
 	{as[*durable.EncodeError](), http.StatusUnprocessableEntity, "not_encodable", ""},
-	{as[*durable.DefinitionChangedError](), http.StatusConflict, "definition_changed", "run the code it was started with, or mend the difference"},
+	{as[*durable.DefinitionChangedError](), http.StatusConflict, "definition_changed", "run the code that recorded it, or mend the difference"},
 	{as[*durable.UndecodableError](), http.StatusConflict, "undecodable", "run a program that can read it, then resume"},
 	{as[*durable.DamagedError](), http.StatusConflict, "damaged", "repair the run"},
 	{is(store.ErrCorrupt), http.StatusConflict, "damaged", "repair the run"},

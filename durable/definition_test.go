@@ -253,6 +253,7 @@ func TestTheMessageOfAChangeLinesUp(t *testing.T) {
 	err := &durable.DefinitionChangedError{
 		RunID: "order-42", Workflow: "checkout", Ordinal: 3, Call: "fraud",
 		Recorded: []string{"reserve", "charge", "ship", "mail"}, Source: "shop/checkout.go:31",
+		RecordedBy: durable.Recorder{First: true, Build: "7"},
 	}
 	require.Equal(t, `Definition changed: order-42 (checkout) stopped at call 3, still resumable.
     recorded   code now
@@ -261,6 +262,6 @@ func TestTheMessageOfAChangeLinesUp(t *testing.T) {
 > 3 ship       fraud   shop/checkout.go:31
   4 mail       
 fraud stands where ship was recorded. Make it legal:
-  if durable.Patched(ctx, "fraud") { … }
-Or run this with the code it was started with.`, err.Error())
+  if durable.Patched(ctx, "fraud") { … as it is now } else { … as it was recorded: ship }
+Or run this with the code it was started with, build 7.`, err.Error())
 }

@@ -103,6 +103,9 @@ func (e *DefinitionChangedError) sentence(recorded string) string {
 		what = fmt.Sprintf(": %s was renamed", recorded)
 	case EditInsertedOrRenamed:
 		what = fmt.Sprintf(": it was inserted, or %s was renamed", recorded)
+		if e.Ordinal == len(e.Recorded) {
+			what += " or removed" // what came behind it may not be recorded yet
+		}
 	case EditRemoved:
 		what = fmt.Sprintf(": %s was removed", recorded)
 	case EditReordered:
@@ -113,24 +116,29 @@ func (e *DefinitionChangedError) sentence(recorded string) string {
 	return fmt.Sprintf("%s stands where %s was recorded%s.", e.Call, recorded, what)
 }
 
-// advice says what was edited and what to do about it.
+// advice says what was edited and what to do about it. What it names, applied, heals
+// the run: Patched is false for a run that has recorded a call here without its
+// marker, whatever was edited.
 func (e *DefinitionChangedError) advice() string {
 	recorded := ""
 	if e.Ordinal-1 < len(e.Recorded) {
 		recorded = e.Recorded[e.Ordinal-1]
 	}
-	const goBack = "Or run this with the code it was started with."
+	goBack := fmt.Sprintf("Or run this with %s.", e.RecordedBy)
+	patched := func(change string) string {
+		return fmt.Sprintf("Make it legal:\n  if durable.Patched(ctx, %q) { … as it is now } else { … as it was recorded: %s }", change, recorded)
+	}
 	switch {
 	case e.Detail != "":
-		return e.Detail
+		return e.Detail + "\n" + goBack
 	case e.Call == "":
-		return fmt.Sprintf("%s is recorded and the code no longer calls it. Put it back, or run this with the code it was started with.", recorded)
+		return fmt.Sprintf("%s is recorded and the code no longer calls it. Make it legal:\n  if !durable.Patched(ctx, %q) { … as it was recorded: %s }\n%s", recorded, "without-"+baseOf(recorded), recorded, goBack)
 	case recorded == "":
 		return fmt.Sprintf("%s is not in the history.", e.Call)
 	}
 	said := e.sentence(recorded)
 	if e.Edit == EditRemoved || e.Edit == EditReordered || e.Edit == EditRemovedOrReordered {
-		return fmt.Sprintf("%s Make it legal:\n  if !durable.Patched(ctx, %q) { … as it was … }\n%s", said, "without-"+baseOf(recorded), goBack)
+		return fmt.Sprintf("%s %s\n%s", said, patched("without-"+baseOf(recorded)), goBack)
 	}
-	return fmt.Sprintf("%s Make it legal:\n  if durable.Patched(ctx, %q) { … }\n%s", said, baseOf(e.Call), goBack)
+	return fmt.Sprintf("%s %s\n%s", said, patched(baseOf(e.Call)), goBack)
 }

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -24,6 +25,7 @@ import (
 // Open and end it with Close. Its methods may be called from any goroutine.
 type Engine struct {
 	id        string
+	build     string // of this program
 	options   Options
 	store     store.Store
 	limits    store.Limits
@@ -125,6 +127,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
+		build: cut(cmp.Or(o.Build, stampedBuild()), 64),
 		types: types, wrap: wrap, maxPayload: maxPayload, environment: o.Capture.capture(),
 		id: newExecutorID(), options: o, store: st, limits: st.Limits(), codec: o.Codec, errors: kinds, defs: defs, log: o.Logger, tracer: newTracer(o.TracerProvider),
 		wake: make(chan struct{}, 1), look: make(chan struct{}, 1), mail: make(chan struct{}, 1), roused: make(chan struct{}, 1),

@@ -334,6 +334,8 @@ type DefinitionChangedError struct {
 	Source   string   // file:line of that call, when known
 	Detail   string   // what differs when the keys are equal
 	Edit     Edit     // what was done to the code, as far as that can be told
+	// RecordedBy is whose code fits what is recorded in the scope; zero: not known.
+	RecordedBy Recorder
 }
 
 func (e *DefinitionChangedError) Error() string {

@@ -171,7 +171,7 @@ func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *s
 		born.Deadline = now.Add(v.born.Deadline.Sub(v.row.CreatedAt))
 		row.DeadlineAt = born.Deadline
 	}
-	born.Name, born.Host, born.PID = "", "", 0
+	born.Name, born.Host, born.PID, born.Build = "", "", 0, ""
 	born.Executor, born.Generation, born.Inbox, born.Pending, born.Sum = "", 0, 0, nil, 0
 	born.Fork = &forkData{From: v.row.ID, At: o.At, Seeds: v.born.seedsOf(f.kept), Edits: f.hashes()}
 	if len(f.edits) > 0 {

@@ -188,7 +188,7 @@ func (s *scope) notAsked(c *call, p *patch) error {
 	}
 	e := s.difference(ordinal, key)
 	e.Edit = EditPatchRemoved
-	e.Detail = fmt.Sprintf("The run has gone the new way of durable.Patched(ctx, %q), and this code does not ask for it. Run it with code that does, or that has durable.DeprecatePatch(ctx, %q) in its place.", p.change, p.change)
+	e.Detail = fmt.Sprintf("The run has gone the new way of durable.Patched(ctx, %q), and this code does not ask for it. Ask for it again, or run code that is the new way alone and has durable.DeprecatePatch(ctx, %q) in its place.", p.change, p.change)
 	return s.park(e)
 }
 

@@ -47,6 +47,7 @@ type past struct {
 	pause      pauseState                      // whether it is paused
 	branch     int32                           // of the event before
 	cuts       []store.Branch                  // as the events say that begin them
+	claims     []claimMark                     // who had it from where on, one for each change of code
 	repinned   string                          // version it was pinned to since the generation began
 	paused     int64                           // requests to pause up to this number were carried out, or are void
 	lifted     int64                           // cancels up to this number were taken back
@@ -77,6 +78,7 @@ type eventData struct {
 	MaxPayload  int                        `json:"max_payload,omitempty"` // the same: Options.MaxPayload
 	Declared    []string                   `json:"declared,omitempty"`    // the same: names given to Steps
 	Executor    string                     `json:"executor,omitempty"`    // claim events
+	Build       string                     `json:"build,omitempty"`       // the same: of the program that claims
 	Segment     string                     `json:"segment,omitempty"`     // the same: trace context of the segment that begins with it
 	Resumed     bool                       `json:"resumed,omitempty"`     // the same: by a call of Resume
 	Code        string                     `json:"code,omitempty"`        // workflow_interrupted, workflow_failed
@@ -353,6 +355,7 @@ func (p *past) takeRun(e *store.Event) error {
 		p.forced = p.forced || d.Force
 		p.repin(d.Version)
 		p.markSegment(e, d.Segment)
+		p.markClaim(e, &d)
 	case store.Patched:
 		return p.takePatch(e)
 	}

@@ -223,7 +223,7 @@ func stuckOf(row *store.Run, code, reason string) Stuck {
 			s.Next += fmt.Sprintf(" version %s (durable.Define with durable.Version(%q); several versions may be registered at once)", row.Version, row.Version)
 		}
 	case CodeDefinitionChanged:
-		s.Next = fmt.Sprintf("run the code it was started with, or mend the difference, then Engine.Resume(ctx, %q)", row.ID)
+		s.Next = fmt.Sprintf("run the code that recorded it, which the reason names, or mend the difference, then Engine.Resume(ctx, %q)", row.ID)
 	case CodePaused:
 		s.Next = fmt.Sprintf("Engine.Unpause(ctx, %q)", row.ID)
 	case CodeUndecodable:

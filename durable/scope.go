@@ -247,8 +247,17 @@ func (s *scope) difference(ordinal int, key string) *DefinitionChangedError {
 	}
 	return &DefinitionChangedError{
 		RunID: s.run.id, Workflow: s.run.def.name, Scope: s.path, Recorded: recorded,
-		Ordinal: ordinal, Call: key, Source: source,
+		Ordinal: ordinal, Call: key, Source: source, RecordedBy: s.recordedBy(),
 	}
+}
+
+// recordedBy returns whose code fits what the scope has recorded: that of who recorded
+// its last call had replayed all of it.
+func (s *scope) recordedBy() Recorder {
+	if s.run.past == nil || len(s.hist) == 0 {
+		return Recorder{}
+	}
+	return s.run.past.recorder(s.hist[len(s.hist)-1].seq, s.run.def.version)
 }
 
 // park stops the run, resumable, because of a changed definition.
