@@ -110,8 +110,16 @@ func TestTheAdviceOfAChangedDefinitionHealsWhenFollowed(t *testing.T) {
 						})
 					}
 					w.reboot(t, options(4, next))
+					changed := store.Filter{Workflows: []string{"w"}, Codes: []string{durable.CodeDefinitionChanged}}
+					for _, dry := range []bool{true, false} {
+						resumed := map[string]bool{}
+						for plan, err := range w.eng.ResumeAll(w.ctx(), changed, durable.ResumeOptions{DryRun: dry}) {
+							require.NoError(t, err)
+							resumed[plan.RunID] = true
+						}
+						require.Len(t, resumed, runs, "a dry run resumes none, so that all are there again")
+					}
 					for _, id := range ids {
-						require.NoError(t, resume(w.eng, w.ctx(), id))
 						out, err := wait(t, w, next, id)
 						require.NoError(t, err)
 						require.Equal(t, "done", out)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"slices"
 
@@ -153,6 +154,43 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 		return rv.plan, nil
 	}
 	return rv.plan, e.notClaimed(ctx, row, reopened)
+}
+
+// ResumeAll resumes one after the other the runs that match, as Resume does each, and
+// yields the plan of each with the error why it was not resumed, if it was not;
+// Plan.RunID says which run it is. Without Statuses in f those are meant that are
+// interrupted or have failed. Paused ones are left out. After an error of the listing,
+// which names no run, it ends; so it does when ctx ends. Breaking off leaves the others
+// as they are.
+//
+//	f := store.Filter{Workflows: []string{"checkout"}, Codes: []string{durable.CodeDefinitionChanged}}
+//	for plan, err := range eng.ResumeAll(ctx, f, durable.ResumeOptions{}) { ... }
+//
+// FromCheckpoint is an event of one run, and must be 0: ErrInvalid.
+func (e *Engine) ResumeAll(ctx context.Context, f store.Filter, o ResumeOptions) iter.Seq2[Plan, error] {
+	return func(yield func(Plan, error) bool) {
+		if o.FromCheckpoint != 0 {
+			yield(Plan{}, fmt.Errorf("durable: ResumeAll: FromCheckpoint is an event of one run: %w", ErrInvalid))
+			return
+		}
+		if len(f.Statuses) == 0 {
+			f.Statuses = []store.Status{store.Interrupted, store.Failed}
+		}
+		for row, err := range e.runsOf(ctx, f) {
+			if err != nil {
+				yield(Plan{}, fmt.Errorf("durable: listing runs to resume: %w", storeError(err)))
+				return
+			}
+			if row.Paused {
+				continue
+			}
+			plan, err := e.Resume(ctx, row.ID, o)
+			plan.RunID = row.ID
+			if !yield(plan, err) || ctx.Err() != nil {
+				return
+			}
+		}
+	}
 }
 
 // resumable returns why a run cannot be resumed as its row is.
