@@ -24,15 +24,12 @@ var fenceCases = []Case{
 func fenceStaleOwner(t *T) {
 	d := t.fresh()
 	old, new := t.handle(d), t.handle(d)
-	t.run(old, "r")
 	t.beat(old, "a", leased)
-	runs := t.claim(old, "a", "r")
-	require.Len(t, runs, 1)
-	stale := t.at(runs[0])
+	stale := owns(t, old, "a", "r")
 	stale.steps(old, 2)
 	t.kill(d, old, "a")
 	t.beat(new, "b")
-	runs = t.claim(new, "b", "r")
+	runs := t.claim(new, "b", "r")
 	require.Len(t, runs, 1, "S20: the owner is gone")
 	w := t.at(runs[0])
 	before := t.dump(new)
@@ -189,9 +186,8 @@ func fenceYieldEpochs(t *T) {
 func fenceTake(t *T) {
 	d := t.fresh()
 	s := t.handle(d)
-	t.run(s, "r")
 	t.beat(s, "a", leased)
-	owner := t.at(t.claim(s, "a", "r")[0])
+	owner := owns(t, s, "a", "r")
 	t.kill(d, s, "a")
 	operator := *owner
 	c := operator.append(store.Event{Type: store.WorkflowRecovered}, step("repaired"))
@@ -201,7 +197,7 @@ func fenceTake(t *T) {
 	operator.must(s, c)
 	got := t.all(s, "r")
 	require.Fields(t, fields{"Owner": "", "Epoch": owner.epoch + 1, "Status": store.Interrupted, "Code": "parked"}, got.Run)
-	require.Equal(t, stored(c), got.Events[2:], "with the new epoch")
+	require.Equal(t, stored(c), got.Events[1:], "with the new epoch")
 	require.Equal(t, []store.Branch{*c.Branch}, got.Branches)
 	require.ErrorIs(t, t.commit(s, owner.append(step("late"))), store.ErrFenced)
 	behind := operator
