@@ -267,11 +267,15 @@ func (w *write) ends() bool { return w.yield || w.branching != nil }
 func (b *inbox) carry() (last int64, pending []int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for i := range b.messages {
-		if m := &b.messages[i]; m.Kind != store.KindChild && m.Kind != store.KindCancel {
-			pending = append(pending, m.Seq)
+	for at, list := range b.messages {
+		if at.kind == store.KindChild || at.kind == store.KindCancel {
+			continue
+		}
+		for i := range list {
+			pending = append(pending, list[i].Seq)
 		}
 	}
+	slices.Sort(pending)
 	return b.last, pending
 }
 

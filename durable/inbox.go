@@ -22,8 +22,10 @@ type inbox struct {
 	// acted is the number of the last message that nothing is left to be done
 	// for: it was read, and if it stops or pauses the run, it has. Until then the
 	// row must not say that it was seen: the run could be unloaded in between.
-	acted    int64
-	messages []store.Message
+	acted int64
+	// messages that nobody has taken, by what waits ask for and then in order: one
+	// is found and taken without a look at the others.
+	messages map[address][]store.Message
 	waiters  []*mailWait // in the order in which they were asked for
 	// absent are the waits that the history knows as open and that have not come
 	// back since the run was loaded. What is theirs is kept for them.
@@ -57,6 +59,28 @@ func (w *mailWait) wants(m *store.Message) bool {
 	return m.Name == w.name || m.Name == w.answer
 }
 
+// address is what a wait asks for.
+type address struct {
+	kind store.Kind
+	name string // of a child's outcome: the run id of the child
+}
+
+func addressOf(m *store.Message) address {
+	if m.Kind == store.KindChild {
+		return address{m.Kind, m.ID}
+	}
+	return address{m.Kind, m.Name}
+}
+
+// addresses returns where messages for w are; the two may be the same.
+func (w *mailWait) addresses() (plain, own address) {
+	if w.child != "" {
+		plain = address{w.kind, w.child}
+		return plain, plain
+	}
+	return address{w.kind, w.name}, address{w.kind, w.answer}
+}
+
 // before reports whether w was asked for before o.
 func (w *mailWait) before(o *mailWait) bool {
 	return w.asked != 0 && (o.asked == 0 || w.asked < o.asked)
@@ -76,7 +100,7 @@ func (b *inbox) receive(list []store.Message, consumed func(*store.Message) bool
 		if consumed != nil && consumed(&m) {
 			continue
 		}
-		b.messages = append(b.messages, m)
+		b.put(m)
 	}
 	b.offerAll()
 }
@@ -92,20 +116,61 @@ func (b *inbox) offerAll() {
 // absent wait which was asked for before it. The mutex is held.
 func (b *inbox) offer(w *mailWait) {
 	var kept []*mailWait // each takes one
-	for i := range b.messages {
-		if a := b.absentee(&b.messages[i], w, kept); a != nil {
+	plain, own := w.addresses()
+	list, other := b.messages[plain], b.messages[own]
+	if own == plain {
+		other = nil
+	}
+	for i, j := 0, 0; i < len(list) || j < len(other); {
+		at, n := plain, i
+		if i == len(list) || j < len(other) && other[j].Seq < list[i].Seq {
+			at, n = own, j
+		}
+		m := &b.messages[at][n]
+		if a := b.absentee(m, w, kept); a != nil {
 			kept = append(kept, a)
+			if at == plain {
+				i++
+			} else {
+				j++
+			}
 			continue
 		}
-		if w.wants(&b.messages[i]) {
-			m := b.messages[i]
-			b.messages = append(b.messages[:i:i], b.messages[i+1:]...)
-			w.got = &m
-			b.handed++
-			b.remove(w)
-			close(w.ready)
-			return
-		}
+		got := *m
+		b.cut(at, n)
+		w.got = &got
+		b.handed++
+		b.remove(w)
+		close(w.ready)
+		return
+	}
+}
+
+// put files a message behind those that came before it. The mutex is held.
+func (b *inbox) put(m store.Message) {
+	if b.messages == nil {
+		b.messages = map[address][]store.Message{}
+	}
+	at := addressOf(&m)
+	list := b.messages[at]
+	n := len(list)
+	for n > 0 && list[n-1].Seq > m.Seq {
+		n--
+	}
+	b.messages[at] = slices.Insert(list, n, m)
+}
+
+// cut takes out one message. The mutex is held.
+func (b *inbox) cut(at address, n int) {
+	list := b.messages[at]
+	switch {
+	case len(list) == 1:
+		delete(b.messages, at)
+	case n == 0:
+		list[0] = store.Message{} // its payload is not held any longer
+		b.messages[at] = list[1:]
+	default:
+		b.messages[at] = slices.Delete(list, n, n+1)
 	}
 }
 
@@ -185,11 +250,7 @@ func (b *inbox) leave(w *mailWait, consumed bool) {
 	if consumed {
 		return
 	}
-	at := 0
-	for at < len(b.messages) && b.messages[at].Seq < w.got.Seq {
-		at++
-	}
-	b.messages = append(b.messages[:at:at], append([]store.Message{*w.got}, b.messages[at:]...)...)
+	b.put(*w.got)
 	b.offerAll()
 }
 
