@@ -43,7 +43,7 @@ func binaries() (string, error) {
 	}
 	why := installable()
 	if why == "" {
-		if err := install(); err != nil {
+		if err := install("postgresql", func() bool { return find() != "" }); err != nil {
 			return "", fmt.Errorf("no PostgreSQL server programs found, and installing them failed: %w; %s", err, remedy)
 		}
 		if dir := find(); dir != "" {
@@ -127,9 +127,9 @@ func installable() string {
 	return ""
 }
 
-// install installs the system package. Test processes run side by side, so it
+// install installs a system package. Test processes run side by side, so it
 // holds a lock, and does nothing if another one was faster.
-func install() error {
+func install(name string, there func() bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	lock := flock.New(filepath.Join(os.TempDir(), "durable-pgtest-install.lock"))
@@ -137,11 +137,11 @@ func install() error {
 		return fmt.Errorf("waiting for another installation: %w", err)
 	}
 	defer lock.Unlock()
-	if find() != "" {
+	if there() {
 		return nil
 	}
-	fmt.Fprintf(os.Stderr, "pgtest: installing the system package postgresql (%s=0 forbids it)\n", EnvInstall)
-	for _, args := range [][]string{{"update"}, {"install", "-y", "--no-install-recommends", "postgresql"}} {
+	fmt.Fprintf(os.Stderr, "pgtest: installing the system package %s (%s=0 forbids it)\n", name, EnvInstall)
+	for _, args := range [][]string{{"update"}, {"install", "-y", "--no-install-recommends", name}} {
 		cmd := exec.CommandContext(ctx, "apt-get", args...)
 		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
 		if out, err := cmd.CombinedOutput(); err != nil {

@@ -9,8 +9,6 @@ import (
 	"io"
 	"net"
 
-	"github.com/lib/pq"
-
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -45,14 +43,14 @@ func faultOf(err error) fault {
 	if errors.Is(err, errAgain) {
 		return faultConflict
 	}
-	e, ok := errors.AsType[*pq.Error](err)
-	if !ok {
+	code := sqlState(err)
+	if len(code) != 5 {
 		if connectionLost(err) {
 			return faultLost
 		}
 		return faultOther
 	}
-	switch code := string(e.Code); {
+	switch {
 	case code == "40001", code == "40P01", code == "55P03":
 		return faultRetry
 	case code == "40003":
@@ -98,7 +96,17 @@ func described(what string, err error) error {
 	return fmt.Errorf("postgres: %s: %w", what, err)
 }
 
-func duplicateTable(err error) bool {
-	e, ok := errors.AsType[*pq.Error](err)
-	return ok && e.Code == "42P07"
+func duplicateTable(err error) bool { return sqlState(err) == "42P07" }
+
+// sqlState returns the server's code for an error; empty when it is none of the
+// server's. Drivers agree on this method.
+func sqlState(err error) string {
+	var e interface {
+		error
+		SQLState() string
+	}
+	if errors.As(err, &e) {
+		return e.SQLState()
+	}
+	return ""
 }

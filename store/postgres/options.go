@@ -29,9 +29,12 @@ type Options struct {
 	DSN string
 	// Pooled says that connections go through a pooler that gives each
 	// transaction another server session, such as PgBouncer in transaction
-	// mode (which must support prepared statements: 1.21 or later). The store
-	// then uses nothing that lives in a session: no listening, no presence, no
-	// session settings.
+	// mode, which must carry prepared statements from session to session: 1.21 or
+	// later, with max_prepared_statements above 0. Opening fails with
+	// ErrInvalid where it does not, and where there is such a pooler and this is
+	// not set. The store then uses nothing that lives in a session: no
+	// listening, no presence, no session settings. What others commit is found at
+	// the next beat, and an executor that is gone when its lease has run out.
 	Pooled bool
 	// NoPresence leaves it to leases alone to tell that an executor is gone.
 	NoPresence bool
@@ -115,7 +118,8 @@ func connect(dsn string, silence time.Duration) (*sqlx.DB, error) {
 	return sqlx.NewDb(openDB(connector), "postgres"), nil
 }
 
-// New uses connections of db, which stays open when the store is closed. The
+// New uses connections of db, which must be of the driver github.com/lib/pq, and
+// which stays open when the store is closed. The
 // store keeps Options.Writers of them to itself; db needs at least two more.
 //
 // How long a server may say nothing is the caller's to bound, in the dialer of

@@ -96,6 +96,9 @@ func (s *Store) locate(ctx context.Context, o Options) error {
 	default:
 		return fmt.Errorf("postgres: open: no schema of the search path exists; set Options.Schema: %w", store.ErrInvalid)
 	}
+	if err := checkSessions(ctx, s.db, o.Pooled); err != nil {
+		return err
+	}
 	rename := qualified(s.schema)
 	var err error
 	if s.sql, err = sqlstore.ReadStatements(statementFiles, "sql", rename); err != nil {

@@ -1,0 +1,65 @@
+package postgres
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/jmoiron/sqlx"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// checkSessions finds out whether something between this program and the server
+// gives each transaction another session of the server's. Then locks and
+// settings of a session are anybody's, and a prepared statement may not be there
+// or, worse, be another program's of the same name.
+func checkSessions(ctx context.Context, db *sqlx.DB, pooled bool) error {
+	a, err := db.Connx(ctx)
+	if err != nil {
+		return fmt.Errorf("postgres: open: %w", err)
+	}
+	defer a.Close()
+	b, err := db.Connx(ctx)
+	if err != nil {
+		return fmt.Errorf("postgres: open: %w", err)
+	}
+	defer b.Close()
+	var mine, other int
+	prepared, err := a.PreparexContext(ctx, "SELECT pg_backend_pid()")
+	if err == nil {
+		defer prepared.Close()
+		err = prepared.GetContext(ctx, &mine)
+	}
+	if err != nil {
+		return unprepared(err)
+	}
+	// A session that was just given back is the one that is given out next.
+	tx, err := b.BeginTxx(ctx, nil)
+	if err != nil {
+		return fmt.Errorf("postgres: open: %w", err)
+	}
+	defer func() { _ = tx.Rollback() }() // it only read
+	if err := tx.GetContext(ctx, &other, "SELECT pg_backend_pid()"); err != nil {
+		return fmt.Errorf("postgres: open: %w", err)
+	}
+	if mine != other {
+		return nil
+	}
+	if !pooled {
+		return fmt.Errorf("postgres: open: the connections go through a pooler that gives each transaction another session, such as PgBouncer in transaction mode: "+
+			"set Options.Pooled, or connect to the server itself: %w", store.ErrInvalid)
+	}
+	// The other one keeps this session, so that the statement meets another.
+	short, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	if err := prepared.GetContext(short, &mine); sqlState(err) != "" && sqlState(err) != "57014" {
+		return unprepared(err)
+	}
+	return nil // where the pooler has no second session, it cannot be told
+}
+
+func unprepared(err error) error {
+	return fmt.Errorf("postgres: open: prepared statements do not work on these connections: a pooler in transaction mode must carry them "+
+		"(PgBouncer 1.21 or later with max_prepared_statements above 0); else use its session mode, or connect to the server itself: %w: %w", err, store.ErrInvalid)
+}
