@@ -69,8 +69,6 @@ func (s *Store) Counts() store.Counts {
 // a file share the machine's.
 func (s *Store) ClockKind() string { return "process" }
 
-func (s *Store) now() store.Time { return store.TimeOf(s.opts.Clock()) }
-
 // Close waits for the calls in progress, frees what the store holds and, if it
 // was the last to have the file open, folds the WAL into it. The executors that
 // beat through this handle and did not leave count as gone from then on.
