@@ -68,6 +68,8 @@ func TestMain(m *testing.M) {
 		err = host(st, o)
 	case "looper":
 		err = looper(st, o)
+	default:
+		err = operations[o.Role](st, o)
 	}
 	if err != nil {
 		fmt.Println("error", err)
