@@ -308,7 +308,12 @@ func (c *committer) relieve() {
 	l.relieved = true
 	c.relieved = append(c.relieved, l)
 	c.takeLead()
-	c.handOver()
+	// On a goroutine of its own: a caller whose context ends must not be held by
+	// a store that is silent.
+	c.timers.Go(func() {
+		c.mu.Lock()
+		_ = c.lead(context.Background(), nil, c.leader)
+	})
 	c.watch(slowAnswer)
 }
 
@@ -571,7 +576,10 @@ func (w *write) settle(err error) {
 		w.then(err)
 	}
 	if w.reply != nil {
-		w.reply <- false
+		select {
+		case w.reply <- false:
+		default: // it was just told to lead, and finds itself settled
+		}
 	}
 }
 
