@@ -100,6 +100,9 @@ func (c *chain) run(ctx context.Context) (err error) {
 	if ctx == nil || ctx.Value(scopeKey{}) != c.attempt {
 		return fmt.Errorf("durable: Options.Around: next needs the context the function was given, or one derived from it: %w", ErrInvalid)
 	}
+	if err := c.attempt.mayBegin(); err != nil {
+		return err
+	}
 	if !c.state.CompareAndSwap(chainOpen, chainBegun) {
 		return errNextAgain
 	}

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
@@ -26,6 +27,10 @@ type step struct {
 	start    store.Time // when the first attempt began
 	ended    time.Time  // when the last one did, until that is recorded
 
+	// cutOff: a body of it has ended without an outcome that counts, for the lease
+	// could not be renewed; it may have had its effect.
+	cutOff bool
+
 	progress []byte // saved in this execution
 	spans    *stepSpans
 	first    attempt // space for what nearly every step needs once
@@ -36,19 +41,15 @@ type attempt struct {
 	context.Context
 	step   *step
 	number int
+	term   *term // of the lease, in which it began
+	bounds atomic.Pointer[bounds]
 
 	mu    sync.Mutex // the body may use goroutines
+	over  bool       // the body has returned
 	notes map[string]json.RawMessage
 	size  int
 	// requests counts those that were made without an id, by run and name.
 	requests map[[2]string]int
-}
-
-func (a *attempt) Value(key any) any {
-	if key == (scopeKey{}) {
-		return a
-	}
-	return a.Context.Value(key)
 }
 
 // attempts runs the body until it succeeds or fails for good, and records each
@@ -72,16 +73,23 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		if err := st.call.scope.pauseUntil(wait); err != nil {
 			return err
 		}
+		if err := r.confess(); err != nil {
+			return err
+		}
 		clock := time.Now()
+		if !r.eng.lease.holds(clock) {
+			// Whoever may take the run may be running this body now.
+			if err := st.call.scope.awaitLease(); err != nil {
+				return err
+			}
+			clock = time.Now()
+		}
 		if st.start == 0 {
 			st.start = r.eng.storeTime(clock)
 		}
 		if err := st.deadlinePassed(); err != nil {
 			// The attempt before, or the first one that did not live to fail.
 			return st.giveUp(ctx, max(n-1, 1), err, "")
-		}
-		if err := r.confess(); err != nil {
-			return err
 		}
 		a, payload, err := st.run(ctx, n, b)
 		st.ended = time.Now()
@@ -108,6 +116,15 @@ func (st *step) attempts(ctx context.Context, b body) error {
 			end.outcome = outcomeStopped
 			st.tell(ctx, end)
 			return stopped
+		}
+		if a.term.over() {
+			// Told to stop for the lease: its error is no failure of the step
+			// either. If the run turns out to be still ours, it is tried again.
+			end.outcome = outcomeStopped
+			st.tell(ctx, end)
+			st.cutOff, wait = true, 0
+			n--
+			continue
 		}
 		v := st.policy.judge(n, err, st.start, r.eng.now(), rand.Float64())
 		if v.final {
@@ -152,7 +169,8 @@ func (st *step) restore() (n int, wait store.Time, err error) {
 	return len(rec.failures) + 1, wait, nil
 }
 
-func (st *step) begun() bool { return st.call.rec != nil && !st.call.rec.fresh }
+// begun reports whether a body of the step may have begun before this attempt.
+func (st *step) begun() bool { return st.cutOff || st.call.rec != nil && !st.call.rec.fresh }
 
 // pauseUntil waits until the time has come, or until no further body may begin.
 func (s *scope) pauseUntil(at store.Time) error {
@@ -184,7 +202,7 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 		a = new(attempt) // the one before may still be held by the body's goroutines
 	}
 	ctx = st.traceAttempt(ctx, n)
-	a.Context, a.step, a.number = ctx, st, n
+	a.Context, a.step, a.number, a.term = ctx, st, n, st.call.scope.run.eng.lease.current.Load()
 	if limit, cause := st.limit(); limit > 0 {
 		limited, cancel := context.WithTimeoutCause(ctx, limit, cause)
 		defer cancel()
@@ -195,6 +213,7 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 	returned := false
 	defer func() {
 		r.body.Store(nil)
+		a.release()
 		if returned {
 			return
 		}

@@ -63,9 +63,13 @@ func (r *run) watchDeadline() (end func()) {
 	t = time.AfterFunc(r.deadline.Sub(r.eng.now()), func() {
 		mu.Lock()
 		defer mu.Unlock()
-		// The store's clock may have been corrected since: a replay must not
-		// find that the deadline is still ahead.
-		if left := r.deadline.Sub(r.eng.now()); left > 0 && !over {
+		// By the store's own clock: a replay, which may be elsewhere, must not find
+		// that the deadline is still ahead.
+		if left := r.deadline.Sub(r.eng.clock.surely(time.Now())); left > 0 && !over {
+			if r.eng.clock.doubtful(time.Now()) {
+				r.eng.nudge(r.eng.look)
+				left = max(left/2, time.Millisecond)
+			}
 			t.Reset(left)
 			return
 		}

@@ -42,10 +42,9 @@ type Engine struct {
 	metrics    *metrics
 	committer  *committer
 
-	// offset is what the store's clock is ahead of ours, in microseconds, as
-	// learnt with the last beats.
-	offset atomic.Int64
-	beatAt atomic.Int64 // when the store last took a beat, in microseconds of our clock
+	// beatAt is when the store last took a beat, in nanoseconds since openedAt.
+	beatAt atomic.Int64
+	lease  lease
 	clock  storeClock
 
 	imports epochs
@@ -61,6 +60,8 @@ type Engine struct {
 	wake     chan struct{}      // something may be claimable
 	look     chan struct{}      // beat now
 	mail     chan struct{}      // some run may have mail
+	orphans  chan struct{}      // some executor is gone and has left runs
+	pulses   pulses             // of the beats, to be acted on
 
 	roused chan struct{} // look at the dormant runs
 
@@ -87,6 +88,7 @@ type Engine struct {
 	places    places
 	keeps     idsKept
 	owned     owned
+	unserved  unservedRuns
 	openedAt  time.Time
 }
 
@@ -130,12 +132,13 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 		build: cut(cmp.Or(o.Build, stampedBuild()), 64),
 		types: types, wrap: wrap, maxPayload: maxPayload, environment: o.Capture.capture(),
 		id: newExecutorID(), options: o, store: st, limits: st.Limits(), codec: o.Codec, errors: kinds, defs: defs, log: o.Logger, tracer: newTracer(o.TracerProvider),
-		wake: make(chan struct{}, 1), look: make(chan struct{}, 1), mail: make(chan struct{}, 1), roused: make(chan struct{}, 1),
+		wake: make(chan struct{}, 1), look: make(chan struct{}, 1), mail: make(chan struct{}, 1), orphans: make(chan struct{}, 1), pulses: pulses{ready: make(chan struct{}, 1)}, roused: make(chan struct{}, 1),
 		runs: map[string]*run{}, dormant: map[string]*dormant{}, loading: map[*dormant]struct{}{}, watchers: map[string][]chan struct{}{}, suspects: map[string]bool{}, closed: make(chan struct{}), openedAt: time.Now(),
 	}
 	_, e.plainJSON = o.Codec.(jsonCodec)
-	if _, err := e.beat(ctx, false); err != nil {
-		return nil, fmt.Errorf("%w: registering the executor: %w", ErrUnavailable, err)
+	p, err := e.register(ctx)
+	if err != nil {
+		return nil, err
 	}
 	if e.metrics, err = e.newMetrics(o.MeterProvider); err != nil {
 		return nil, err
@@ -145,9 +148,12 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.giveUp = giveUp
 	e.committer = &committer{store: st, limits: e.limits, log: o.Logger, metrics: e.metrics, stop: stop}
 	e.loop, e.stopLoop = context.WithCancel(context.Background())
+	e.lease.begin(o.Lease, p.sent, e.leaseEnded)
 	beating, stopBeat := context.WithCancel(context.Background())
 	e.stopBeat = stopBeat
 	e.loops.Go(func() { e.beatLoop(beating) })
+	e.loops.Go(func() { e.tendLoop(beating) })
+	e.loops.Go(func() { e.takeOverLoop(e.loop) })
 	e.loops.Go(func() { e.claimLoop(e.loop) })
 	e.loops.Go(func() { e.sleeperLoop(e.loop) })
 	if o.Retention.active() && o.Retention.Every > 0 {
@@ -181,27 +187,65 @@ func (e *Engine) now() store.Time { return e.storeTime(time.Now()) }
 
 // storeTime converts a moment of this process's clock.
 func (e *Engine) storeTime(t time.Time) store.Time {
-	return store.Time(t.UnixMicro() + e.offset.Load())
+	return e.clock.at(t)
+}
+
+// A pulse is what a beat has brought back.
+type pulse struct {
+	store.Pulse
+	sent time.Time
+	// gap: the lease did not hold any more when the beat was answered, so others
+	// may have taken runs of ours. The lease is renewed once that is known.
+	gap bool
 }
 
 // beat tells the store that this executor lives.
-func (e *Engine) beat(ctx context.Context, leaving bool) (store.Pulse, error) {
+func (e *Engine) beat(ctx context.Context, leaving bool) (pulse, error) {
 	name, _ := os.Hostname()
 	before := time.Now()
 	p, err := e.store.Beat(ctx, store.Executor{
 		ID: e.id, Name: e.options.Name, Host: name, Boot: host.BootID(), PID: os.Getpid(),
 		Lease: e.options.Lease, Serves: e.defs.served, Leaving: leaving,
 	})
-	if err == nil && p.Now != 0 {
-		half := time.Since(before) / 2
-		e.offset.Store(e.clock.observe(clockReading{
-			offset: int64(p.Now) - before.Add(half).UnixMicro(), within: half.Microseconds() + 1,
-		}))
-	}
 	if err == nil {
-		e.beatAt.Store(time.Now().UnixMicro())
+		after := time.Now()
+		e.beatAt.Store(int64(after.Sub(e.openedAt)))
+		if p.Now != 0 {
+			e.readClock(before, after, p.Now)
+		}
 	}
-	return p, err
+	return pulse{Pulse: p, sent: before}, err
+}
+
+// readClock takes in what the store's clock has said between two moments.
+func (e *Engine) readClock(before, after time.Time, now store.Time) {
+	if set := e.clock.observe(before, after, now); set.Abs() > time.Second && e.lease.anchor != (time.Time{}) {
+		e.log.Warn("durable: the store's clock was set; timers and deadlines follow it", "executor", e.id, "by", set)
+	}
+}
+
+// openingBeats is how many beats Open makes at most to learn the store's time:
+// more than one only if the answers are slow.
+const openingBeats = 3
+
+// register makes the first beats.
+func (e *Engine) register(ctx context.Context) (p pulse, err error) {
+	e.clock.start(e.openedAt)
+	for i := 0; i < openingBeats; i++ {
+		began := time.Now()
+		if p, err = e.beat(ctx, false); err != nil {
+			return p, fmt.Errorf("%w: registering the executor: %w", ErrUnavailable, err)
+		}
+		if time.Since(began) < 20*time.Millisecond {
+			break
+		}
+	}
+	return p, nil
+}
+
+// leaseEnded says that the executor stops by itself.
+func (e *Engine) leaseEnded() {
+	e.log.Warn("durable: the lease could not be renewed: no step body begins until the store takes a beat again, and those under way are told to stop", "executor", e.id)
 }
 
 // add registers a run as executed here, for Close to wait for. It must then be
@@ -322,6 +366,7 @@ func (e *Engine) Close() error {
 	}
 	err := e.drain()
 	e.stopBeat()
+	e.lease.stop()
 	e.giveUp()
 	e.committer.abandon()
 	e.cancel(ErrShutdown)

@@ -61,7 +61,7 @@ func (e *Engine) Health(ctx context.Context) (Health, error) {
 	h.Recovered, h.Lease = e.recovered.Load(), e.options.Lease
 	h.CommitP99, h.Commits = e.committer.paces.p99(time.Now())
 	h.TimersLate = e.timersLate()
-	h.BeatAge = time.Since(time.UnixMicro(e.beatAt.Load()))
+	h.BeatAge = time.Since(e.openedAt) - time.Duration(e.beatAt.Load())
 	// Nothing but an interruption or a failure gives a run a code: one that is
 	// pending has none.
 	waiting, err := e.store.Count(ctx, store.Filter{Statuses: []store.Status{store.Pending, store.Interrupted}}, store.ByCode)

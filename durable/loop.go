@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -12,12 +13,12 @@ import (
 // The engine sleeps until something happens: a notice of the store, a due time,
 // or the beat, which stands behind the other two. It never polls.
 
-// beatLoop keeps the executor alive and looks after what a beat brings back.
+// beatLoop tells the store that this executor lives, and does nothing else:
+// what a pulse asks for is done by tendLoop, however long the store takes for it.
 func (e *Engine) beatLoop(ctx context.Context) {
 	every := e.options.Lease / 3
 	t := time.NewTimer(every)
 	defer t.Stop()
-	warned, skewed := false, false
 	for {
 		select {
 		case <-ctx.Done():
@@ -34,16 +35,14 @@ func (e *Engine) beatLoop(ctx context.Context) {
 			e.log.Warn("durable: beat failed; other executors may take over when the lease has run out", "executor", e.id, "error", err)
 			wait = min(every, time.Second)
 		default:
-			wait = min(every, e.afterBeat(ctx, p))
-			if p.Skew > skewReminder && !skewed {
-				skewed = true
-				e.log.Warn("durable: the clock of another executor on this store is ahead of this process's clock; set both, or leases and timers are judged wrongly",
-					"executor", e.id, "ahead", p.Skew)
+			p.gap = p.Late || !e.lease.holds(time.Now())
+			if !p.gap {
+				e.lease.renew(p.sent)
 			}
-		}
-		if !warned && !e.recovered.Load() && time.Since(e.openedAt) > recoverReminder {
-			warned = true
-			e.log.Warn("durable: Recover was not called since Open: interrupted and pending runs of earlier processes are left alone", "executor", e.id)
+			e.pulses.add(p)
+			if p.Next > p.Now && p.Now != 0 {
+				wait = min(every, max(p.Next.Sub(p.Now), time.Millisecond))
+			}
 		}
 		if !t.Stop() {
 			select {
@@ -55,18 +54,83 @@ func (e *Engine) beatLoop(ctx context.Context) {
 	}
 }
 
+// pulses are those that were brought back and not acted on yet, taken together.
+type pulses struct {
+	ready chan struct{} // there is one
+	mu    sync.Mutex
+	last  *pulse
+}
+
+// add replaces what waits by p, which is of a later moment. What p may not
+// say again is kept.
+func (ps *pulses) add(p pulse) {
+	ps.mu.Lock()
+	if ps.last != nil {
+		p.Late, p.gap, p.Skew = p.Late || ps.last.Late, p.gap || ps.last.gap, max(p.Skew, ps.last.Skew)
+	}
+	ps.last = &p
+	ps.mu.Unlock()
+	select {
+	case ps.ready <- struct{}{}:
+	default:
+	}
+}
+
+func (ps *pulses) take() *pulse {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	p := ps.last
+	ps.last = nil
+	return p
+}
+
+// tendLoop does what the pulses ask for. A store that answers slowly delays
+// this, and no beat.
+func (e *Engine) tendLoop(ctx context.Context) {
+	warned, skewed := false, false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.pulses.ready:
+		}
+		if p := e.pulses.take(); p != nil {
+			e.tend(ctx, p)
+			if p.Skew > skewReminder && !skewed {
+				skewed = true
+				e.log.Warn("durable: the clock of another executor on this store is ahead of this process's clock; set both, or leases and timers are judged wrongly",
+					"executor", e.id, "ahead", p.Skew)
+			}
+		}
+		if !warned && !e.recovered.Load() && time.Since(e.openedAt) > recoverReminder {
+			warned = true
+			e.log.Warn("durable: Recover was not called since Open: interrupted and pending runs of earlier processes are left alone", "executor", e.id)
+		}
+	}
+}
+
 // skewReminder is by how much clocks may differ without a word.
 const skewReminder = time.Second
 
 // recoverReminder is how long after Open a missing Recover is worth a warning.
 const recoverReminder = 10 * time.Second
 
-// afterBeat acts on a pulse and returns when to beat next at the latest.
-func (e *Engine) afterBeat(ctx context.Context, p store.Pulse) time.Duration {
+// tend acts on a pulse. Whatever else is to be looked at once a beat has its
+// place here; what takes long gets a goroutine of its own, like takeOverLoop,
+// so that the next pulse is not kept waiting.
+func (e *Engine) tend(ctx context.Context, p *pulse) {
 	if p.Late {
 		count(e.metrics.lost, 1)
-		e.log.Warn("durable: the lease had run out before this beat; runs that were taken meanwhile stop at their next write", "executor", e.id)
-		e.loseTaken(ctx)
+		e.log.Warn("durable: the lease had run out before this beat; runs that were taken meanwhile end here", "executor", e.id)
+	}
+	if p.gap {
+		if err := e.loseTaken(ctx); err != nil {
+			// Bodies go on waiting. The next beat finds the gap again.
+			sleep(ctx, recheckPause)
+			e.nudge(e.look)
+		} else {
+			e.lease.renew(p.sent)
+		}
 	}
 	for _, m := range p.Mail {
 		e.news(m.RunID, m.Inbox)
@@ -75,23 +139,25 @@ func (e *Engine) afterBeat(ctx context.Context, p store.Pulse) time.Duration {
 		e.nudge(e.wake)
 	}
 	e.auditOwned()
+	e.lookForStranded(e.loop)
 	if e.recovered.Load() && !e.isClosing() {
 		if len(p.Gone) > 0 {
-			e.takeOver(e.loop)
+			e.nudge(e.orphans)
 		}
 		if p.Due {
 			e.nudge(e.wake)
 		}
 	}
-	if p.Next > p.Now && p.Now != 0 {
-		return max(p.Next.Sub(p.Now), time.Millisecond)
-	}
-	return e.options.Lease
 }
 
-// loseTaken stops the executions of runs that somebody else owns by now, so
-// that their bodies learn of it at once and not at their next write.
-func (e *Engine) loseTaken(ctx context.Context) {
+// recheckPause is how long after a failed look at its runs an executor beats again,
+// to look once more.
+const recheckPause = 50 * time.Millisecond
+
+// loseTaken stops the executions of runs that somebody else has taken: their
+// bodies learn of it at once and not at their next write, and none begins. After
+// a nil error what is left was this executor's when it looked.
+func (e *Engine) loseTaken(ctx context.Context) error {
 	e.mu.Lock()
 	ids := make([]string, 0, len(e.runs)+len(e.dormant))
 	for id := range e.runs {
@@ -105,21 +171,35 @@ func (e *Engine) loseTaken(ctx context.Context) {
 		n := min(len(ids), 200)
 		page, err := e.store.List(ctx, store.Filter{IDs: ids[:n], Limit: n})
 		if err != nil {
-			return // the next write tells
+			e.log.Warn("durable: after a gap between two beats the runs of this executor could not be looked at; no step body begins until they are", "executor", e.id, "error", err)
+			return err
 		}
+		ours := make(map[string]*store.Run, len(page.Runs))
 		for i := range page.Runs {
-			row := &page.Runs[i]
-			if row.Owner == e.id {
-				continue
-			}
-			if r := e.active(row.ID); r == nil {
-				e.drop(row.ID)
-				e.notify([]string{row.ID})
-			} else if row.Epoch > r.row.Epoch {
-				_ = r.die(&death{kind: deathLost, err: ErrLost})
+			ours[page.Runs[i].ID] = &page.Runs[i]
+		}
+		for _, id := range ids[:n] {
+			if row := ours[id]; row == nil || row.Owner != e.id {
+				e.lose(id, row)
 			}
 		}
 		ids = ids[n:]
+	}
+	return nil
+}
+
+// lose ends the execution of a run that is not ours, by its row, or that is gone,
+// without one.
+func (e *Engine) lose(id string, row *store.Run) {
+	r := e.active(id)
+	switch {
+	case r == nil:
+		e.drop(id)
+		e.notify([]string{id})
+	case row == nil && !r.isLoaded(), row != nil && row.Epoch <= r.row.Epoch:
+		// It is being created, or was claimed again here since.
+	default:
+		_ = r.die(&death{kind: deathLost, err: ErrLost})
 	}
 }
 
@@ -228,6 +308,9 @@ func (e *Engine) claimLoop(ctx context.Context) {
 			return
 		case <-e.wake:
 		}
+		if !e.awaitLease(ctx.Done(), nil) {
+			return // it could claim nothing
+		}
 		if !e.recovered.Load() {
 			e.claimBulk(ctx)
 			continue
@@ -279,6 +362,13 @@ func (e *Engine) claimKnown(ctx context.Context, c store.Claim, d *eventData, k 
 	segments := e.segmentsOf(&c, d)
 	defer e.owned.claiming()() // what it takes belongs to this engine before it is executed here
 	rows, err := e.store.Claim(ctx, c)
+	if errors.Is(err, store.ErrNotFound) {
+		// The store takes this executor for gone: it beats, and asks again.
+		e.lease.doubt()
+		if e.awaitLease(ctx.Done(), nil) {
+			rows, err = e.store.Claim(ctx, c)
+		}
+	}
 	runs := make([]*run, len(rows))
 	for i := range rows {
 		runs[i] = e.take(rows[i], segments[rows[i].ID], k)

@@ -81,6 +81,7 @@ func (e *Engine) newMetrics(p metric.MeterProvider) (*metrics, error) {
 	unloaded := gauge("durable.run.unloaded", "{run}", "Runs of this engine that wait without goroutines.")
 	runs := gauge("durable.runs", "{run}", "Runs in the store, by workflow and status.")
 	stuck := gauge("durable.run.stuck", "{run}", "Runs that cannot go on, by code.")
+	unserved := gauge("durable.run.unserved", "{run}", "Runs whose workflow and version no live executor serves.")
 	depth := gauge("durable.queue.depth", "{run}", "Pending runs.")
 	age, err := meter.Float64ObservableGauge("durable.queue.age", metric.WithUnit("s"), metric.WithDescription("Age of the oldest pending run."))
 	errs = append(errs, err)
@@ -90,8 +91,13 @@ func (e *Engine) newMetrics(p metric.MeterProvider) (*metrics, error) {
 		e.mu.Unlock()
 		o.ObserveInt64(here, int64(executing))
 		o.ObserveInt64(unloaded, int64(dormant))
+		e.unserved.mu.Lock()
+		for c, r := range e.unserved.found {
+			o.ObserveInt64(unserved, r.runs, metric.WithAttributes(attrWorkflow.String(c.workflow), attrVersion.String(c.version)))
+		}
+		e.unserved.mu.Unlock()
 		return e.observe(ctx, o, runs, stuck, depth, age)
-	}, here, unloaded, runs, stuck, depth, age)
+	}, here, unloaded, runs, stuck, unserved, depth, age)
 	errs = append(errs, err)
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("durable: making the instruments of Options.MeterProvider: %w", err)

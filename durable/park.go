@@ -14,6 +14,7 @@ import (
 // A parking is one goroutine of a run that waits.
 type parking struct {
 	until store.Time // when it wakes by itself; 0: only by something that happens
+	least time.Time  // the same, by the clock of this process, not before; zero: no matter
 	open  bool       // it waits for a message: nobody knows how long
 	code  string     // CodeApproval when a person is asked
 	text  string     // the prompt
@@ -149,9 +150,10 @@ func (r *run) confess() error {
 func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error) {
 	r := s.run
 	s.settle()
-	var timer <-chan time.Time
+	var timer, asked = (<-chan time.Time)(nil), (<-chan struct{})(nil)
+	var t *time.Timer
 	if p.until != 0 {
-		d := p.until.Sub(r.eng.now())
+		d := r.eng.left(p)
 		if d <= 0 {
 			select {
 			case <-ready:
@@ -160,7 +162,7 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 				return true, s.stopped()
 			}
 		}
-		t := time.NewTimer(d)
+		t = time.NewTimer(d)
 		defer t.Stop()
 		timer = t.C
 	}
@@ -182,7 +184,20 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 		case <-ready:
 			return false, s.stopped()
 		case <-timer:
-			return true, s.stopped()
+			// By the store's own clock, and not by what we take it to be.
+			d := r.eng.left(p)
+			switch {
+			case d <= 0:
+				return true, s.stopped()
+			case r.eng.clock.doubtful(time.Now()):
+				asked = r.eng.clock.next()
+				r.eng.nudge(r.eng.look)
+			default:
+				t.Reset(d)
+			}
+		case <-asked:
+			asked = nil
+			t.Reset(max(r.eng.left(p), 0))
 		case <-r.gone:
 			return false, r.deathOf()
 		case <-stopped:
@@ -192,6 +207,16 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 			long = nil // what keeps the run loaded looks again when it parks itself
 		}
 	}
+}
+
+// left returns how long p must wait for its time at least.
+func (e *Engine) left(p *parking) time.Duration {
+	now := time.Now()
+	d := p.until.Sub(e.clock.surely(now))
+	if !p.least.IsZero() {
+		d = max(d, p.least.Sub(now))
+	}
+	return d
 }
 
 // stopped returns why a call must not go on although nothing of its own has

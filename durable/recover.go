@@ -107,6 +107,21 @@ func (e *Engine) Recover(ctx context.Context) (Report, error) {
 	return rep, nil
 }
 
+// takeOverLoop recovers the runs of executors that were found gone, one
+// take-over at a time.
+func (e *Engine) takeOverLoop(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-e.orphans:
+		}
+		if e.awaitLease(ctx.Done(), nil) {
+			e.takeOver(ctx)
+		}
+	}
+}
+
 // takeOver recovers the runs of executors that were found gone while we run.
 func (e *Engine) takeOver(ctx context.Context) {
 	var rep Report
@@ -166,51 +181,71 @@ func fateOf(row *store.Run, policy BootPolicy, served bool, quarantineAfter int)
 	return fateResume
 }
 
-// recoverOrphans deals with all runs whose owner is gone.
+// recoverOrphans deals with all runs whose owner is gone, slice by slice: what is
+// decided of the first runs is under way before the last ones have been read.
 func (e *Engine) recoverOrphans(ctx context.Context, rep *Report) error {
 	var resume toContinue
 	var try []string
-	f := store.Filter{Orphaned: true, OldestFirst: true, WithLast: true}
+	n := 0
+	f := store.Filter{Orphaned: true, OldestFirst: true, WithLast: true, Limit: recoverSlice}
 	for row, err := range e.runsOf(ctx, f) {
 		if err != nil {
 			return fmt.Errorf("durable: recovery could not list interrupted runs: %w", storeError(err))
 		}
-		if row, err = e.reconcileOnBoot(ctx, row, rep); row == nil {
-			if err != nil {
-				return err
-			}
-			continue
+		if err := e.recoverOrphan(ctx, row, rep, &resume, &try); err != nil {
+			return err
 		}
-		def := e.defs.find(row.Workflow, row.Version)
-		switch fateOf(row, e.bootPolicy(def), def != nil, e.options.QuarantineAfter) {
-		case fateResume:
-			resume.add(row)
-		case fateTry:
-			try = append(try, row.ID)
-		case fateLeave:
-			rep.Left = append(rep.Left, row.ID)
-		case fateFail:
-			if e.failOrphan(ctx, row, CodeRestarted, e.options.BootReason, rep) {
-				rep.Failed = append(rep.Failed, row.ID)
-				e.logRun(slog.LevelInfo, row, "durable: run marked failed", slog.String("reason", e.options.BootReason))
+		if n++; n%recoverSlice == 0 {
+			e.continueAll(ctx, &resume, rep)
+			e.trySuspects(try, rep)
+			resume, try = toContinue{}, nil
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
 			}
-		case fateQuarantine:
-			reason := fmt.Sprintf("quarantined: killed its process %d times", e.options.QuarantineAfter)
-			if e.failOrphan(ctx, row, CodeQuarantined, reason, rep) {
-				rep.Quarantine = append(rep.Quarantine, row.ID)
-				rep.Stuck = append(rep.Stuck, stuckOf(row, CodeQuarantined, reason))
-				e.logRun(slog.LevelWarn, row, "durable: run quarantined", slog.String("reason", reason))
-			}
-		case fateUnpause:
-			if e.unpauseOrphan(ctx, row, rep) {
-				resume.add(row)
-			}
-		case fateStuck:
-			rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
 		}
 	}
 	e.continueAll(ctx, &resume, rep)
 	e.trySuspects(try, rep)
+	return nil
+}
+
+// recoverSlice is how many orphans are read, decided about and continued at a time.
+const recoverSlice = 256
+
+// recoverOrphan deals with one run whose owner is gone. One that is to be
+// continued is added to resume, or to try if it is a suspect.
+func (e *Engine) recoverOrphan(ctx context.Context, row *store.Run, rep *Report, resume *toContinue, try *[]string) error {
+	row, err := e.reconcileOnBoot(ctx, row, rep)
+	if row == nil {
+		return err
+	}
+	def := e.defs.find(row.Workflow, row.Version)
+	switch fateOf(row, e.bootPolicy(def), def != nil, e.options.QuarantineAfter) {
+	case fateResume:
+		resume.add(row)
+	case fateTry:
+		*try = append(*try, row.ID)
+	case fateLeave:
+		rep.Left = append(rep.Left, row.ID)
+	case fateFail:
+		if e.failOrphan(ctx, row, CodeRestarted, e.options.BootReason, rep) {
+			rep.Failed = append(rep.Failed, row.ID)
+			e.logRun(slog.LevelInfo, row, "durable: run marked failed", slog.String("reason", e.options.BootReason))
+		}
+	case fateQuarantine:
+		reason := fmt.Sprintf("quarantined: killed its process %d times", e.options.QuarantineAfter)
+		if e.failOrphan(ctx, row, CodeQuarantined, reason, rep) {
+			rep.Quarantine = append(rep.Quarantine, row.ID)
+			rep.Stuck = append(rep.Stuck, stuckOf(row, CodeQuarantined, reason))
+			e.logRun(slog.LevelWarn, row, "durable: run quarantined", slog.String("reason", reason))
+		}
+	case fateUnpause:
+		if e.unpauseOrphan(ctx, row, rep) {
+			resume.add(row)
+		}
+	case fateStuck:
+		rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
+	}
 	return nil
 }
 

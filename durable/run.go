@@ -287,6 +287,16 @@ func (r *run) execute() {
 	output, err = r.call()
 }
 
+// isLoaded reports whether r is known to exist, and to have its history.
+func (r *run) isLoaded() bool {
+	select {
+	case <-r.loaded:
+		return true
+	default:
+		return false
+	}
+}
+
 // unloaded reports whether r has made way for a later execution of this process.
 func (r *run) unloaded() bool {
 	d := r.dead.Load()

@@ -1,54 +1,150 @@
 package durable
 
-import "sync"
+import (
+	"sync"
+	"sync/atomic"
+	"time"
 
-// A store clock is what is known of how far the store's clock is ahead of ours.
-// Each beat measures it, and is off by at most half of the time it took: the
-// answer was made somewhere in between. So the fastest of the last beats counts,
-// and not one that happened to meet a busy store, by which timers would fire too
-// early or too late.
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A store clock tells the store's time from our monotonic clock: it does not
+// notice when somebody sets the clock of this machine. Each beat measures how far
+// the store is ahead, to within the beat's round trip: the answer was made
+// somewhere in between. What several beats say together counts.
+//
+// It moves only when it is proved wrong, and never back: when it is behind it
+// jumps to the earliest time that it can be, and when it is ahead it runs at half
+// its speed until it is not. Only when the store's clock was set back by more than
+// maxSlew does it follow at once: nobody can wait for hours.
+//
+//	readings of the offset       was   is
+//	[100, 110]                   -     105
+//	[ 90, 200]                   105   105   a slow beat says nothing new
+//	[107, 109]                   105   107
+//	[ 98,  99]                   107   107, then slowly 99: the first readings are forgotten
 type storeClock struct {
-	mu     sync.Mutex
-	recent []clockReading // oldest first
+	anchor time.Time
+	pace   atomic.Pointer[clockPace]
+
+	mu       sync.Mutex
+	recent   []clockReading // oldest first
+	observed chan struct{}  // closed with the next reading
 }
 
-// clockReading is one measurement, in microseconds.
+// clockReading is one measurement: by how many microseconds the store is ahead of
+// our clock, at least and at most, at a moment of our clock.
 type clockReading struct {
-	offset int64
-	within int64 // how far off it may be, on either side
+	low, high, at int64
 }
 
-// clockReadings is how many measurements are kept: with the usual lease those of
-// more than a minute, in which two clocks drift apart by less than a millisecond
-// or two.
-const clockReadings = 8
+// clockPace is how the store's time follows from ours, until the next reading. It
+// is never changed. All in microseconds; our clock counts from the anchor.
+type clockPace struct {
+	from   int64 // our clock when it was made
+	offset int64 // then
+	excess int64 // by how much that is too much; given up at half speed
+	low    int64 // the least that the offset can be
+	// unsteady: lately a reading contradicted those before it. Ours and the
+	// store's clock do not run alike, so low is not believed for long.
+	unsteady int
+}
 
-// observe takes in a measurement and returns the best estimate. One that cannot
-// be true together with the best of the earlier ones says that a clock was set,
-// or has drifted: then the earlier ones mean nothing any more.
-func (c *storeClock) observe(r clockReading) (offset int64) {
+const (
+	// clockReadings is how many measurements are kept: with the usual lease those
+	// of more than a minute.
+	clockReadings = 8
+	// clockDrift is by which part of the time that has passed two sound clocks run
+	// apart at most: one in 2,000 is what NTP allows itself.
+	clockDrift = 2000
+	// maxSlew is the most by which the clock is slowed down, and not set back.
+	maxSlew = 10 * time.Second
+	// steadyAgain is how many readings in a row must agree after one did not.
+	steadyAgain = 4
+)
+
+// start gives the clock its anchor: our clock counts from there.
+func (c *storeClock) start(t time.Time) {
+	// A whole microsecond, like the store's times: what is cut off is then cut
+	// off alike.
+	c.anchor = t.Add(-time.Duration(t.Nanosecond() % 1000))
+	c.observed = make(chan struct{})
+	c.pace.Store(&clockPace{offset: c.anchor.UnixMicro(), low: c.anchor.UnixMicro()})
+}
+
+func (c *storeClock) ours(t time.Time) int64 { return t.Sub(c.anchor).Microseconds() }
+
+// at returns the store's time at a moment of ours.
+func (c *storeClock) at(t time.Time) store.Time {
+	p, now := c.pace.Load(), c.ours(t)
+	return store.Time(now + p.offset - min(p.excess, max(now-p.from, 0)/2))
+}
+
+// surely returns the time that the store's own clock has reached at least.
+func (c *storeClock) surely(t time.Time) store.Time {
+	p, now := c.pace.Load(), c.ours(t)
+	if p.unsteady > 0 {
+		now -= max(now-p.from, 0) / 2
+	}
+	return store.Time(now + p.low)
+}
+
+// doubtful reports whether the store must be asked before it can be told to a few
+// milliseconds what its clock says.
+func (c *storeClock) doubtful(t time.Time) bool {
+	return c.at(t).Sub(c.surely(t)) > 2*time.Millisecond
+}
+
+// next returns a channel that is closed with the next reading.
+func (c *storeClock) next() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if len(c.recent) > 0 {
-		best := c.best()
-		if d := r.offset - best.offset; max(d, -d) > r.within+best.within {
-			c.recent = c.recent[:0]
-		}
+	return c.observed
+}
+
+// observe takes in that the store's clock said now between two moments of ours. It
+// returns by how much the store's clock was set, 0 if it was not.
+func (c *storeClock) observe(before, after time.Time, now store.Time) (set time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := clockReading{low: int64(now) - c.ours(after), high: int64(now) + 1 - c.ours(before), at: c.ours(after)}
+	p := &clockPace{from: r.at, offset: int64(c.at(after)) - r.at, unsteady: max(c.pace.Load().unsteady-1, 0)}
+	if len(c.recent) == 0 {
+		p.offset = (r.low + r.high) / 2 // there was nothing to go by
+	} else if low, high := c.bounds(r.at); r.low > high || r.high < low {
+		c.recent, p.unsteady = c.recent[:0], steadyAgain
 	}
 	if len(c.recent) == clockReadings {
 		c.recent = append(c.recent[:0], c.recent[1:]...)
 	}
 	c.recent = append(c.recent, r)
-	return c.best().offset
+	low, high := c.bounds(r.at)
+	p.low = low
+	switch ahead := p.offset - high; {
+	case p.offset < low:
+		set, p.offset = time.Duration(low-p.offset)*time.Microsecond, low
+	case ahead > maxSlew.Microseconds():
+		set, p.offset = -time.Duration(ahead)*time.Microsecond, high
+	case ahead > 0:
+		p.excess = ahead
+	}
+	c.pace.Store(p)
+	close(c.observed)
+	c.observed = make(chan struct{})
+	return set
 }
 
-// best returns the narrowest reading, of equals the latest. The mutex is held.
-func (c *storeClock) best() clockReading {
-	best := c.recent[0]
-	for _, r := range c.recent[1:] {
-		if r.within <= best.within {
-			best = r
+// bounds returns between what all readings, none of which contradicts the others,
+// have the offset be at a moment of our clock. The mutex is held.
+func (c *storeClock) bounds(at int64) (low, high int64) {
+	for i, r := range c.recent {
+		drift := (at - r.at) / clockDrift
+		if i == 0 || r.low-drift > low {
+			low = r.low - drift
+		}
+		if i == 0 || r.high+drift < high {
+			high = r.high + drift
 		}
 	}
-	return best
+	return low, high
 }

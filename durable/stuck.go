@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -192,3 +195,120 @@ func (l *stuckList) served(row *store.Run) bool {
 // CodeOrphaned is the code in Stuck of a run whose process is gone. It is no code
 // of a run: its row says what it said when the process ended.
 const CodeOrphaned = "orphaned"
+
+// unservedRuns is what this engine knows of runs that nobody alive serves. It looks
+// when the set of live executors has changed: it is the last one that leaves who
+// strands them, after every Recover has said that nothing is stuck.
+type unservedRuns struct {
+	looking atomic.Bool // one look at a time
+	live    string      // the executors of the last look that came to its end
+
+	mu    sync.Mutex
+	found map[code]*strandedRuns
+}
+
+// code is a version of a workflow.
+type code struct{ workflow, version string }
+
+type strandedRuns struct {
+	runs    int64
+	example store.Run
+}
+
+// lookForStranded compares the live executors with those of the beat before and,
+// if they are others, says which runs have lost the last executor that serves
+// them, once for each workflow and version, and which are served again. It does
+// so in the background: a beat may come meanwhile.
+func (e *Engine) lookForStranded(ctx context.Context) {
+	s := &e.unserved
+	if !e.recovered.Load() || !s.looking.CompareAndSwap(false, true) {
+		return
+	}
+	look := func() {
+		defer s.looking.Store(false)
+		executors, err := e.store.Executors(ctx)
+		if err != nil {
+			return // the beats say so; the next one looks again
+		}
+		l := &stuckList{eng: e}
+		var ids []string
+		for _, x := range executors {
+			if x.Live {
+				l.live, ids = append(l.live, x), append(ids, x.ID)
+			}
+		}
+		live := strings.Join(ids, " ")
+		if live == s.live {
+			return
+		}
+		found, err := l.strandedNow(ctx)
+		if err != nil {
+			return
+		}
+		s.live = live
+		e.tellStranded(found)
+	}
+	if !e.background(look) {
+		s.looking.Store(false)
+	}
+}
+
+// strandedNow finds the runs that nobody alive serves, by their code.
+func (l *stuckList) strandedNow(ctx context.Context) (map[code]*strandedRuns, error) {
+	count := l.eng.store.Count
+	workflows, err := count(ctx, store.Filter{Statuses: restingStatuses}, store.ByWorkflow)
+	if err != nil {
+		return nil, err
+	}
+	var filters []store.Filter
+	if len(workflows) > 0 {
+		if filters, err = l.unserved(ctx, workflows); err != nil {
+			return nil, err
+		}
+	}
+	orphans, err := count(ctx, store.Filter{Orphaned: true}, "")
+	if err != nil {
+		return nil, err
+	}
+	if orphans[""] > 0 {
+		filters = append(filters, store.Filter{Orphaned: true, Statuses: []store.Status{store.Running, store.Resuming}})
+	}
+	found := map[code]*strandedRuns{}
+	for _, f := range filters {
+		f.OldestFirst = true
+		for row, err := range l.eng.runsOf(ctx, f) {
+			if err != nil {
+				return nil, err
+			}
+			if row.Paused || row.Status == store.Interrupted && row.Code != "" && row.Code != CodeNotRegistered || l.served(row) {
+				continue // it waits for something else, or for nothing
+			}
+			c := code{row.Workflow, row.Version}
+			if found[c] == nil {
+				found[c] = &strandedRuns{example: *row}
+			}
+			found[c].runs++
+		}
+	}
+	return found, nil
+}
+
+// tellStranded says what has changed since the last look.
+func (e *Engine) tellStranded(found map[code]*strandedRuns) {
+	s := &e.unserved
+	s.mu.Lock()
+	before := s.found
+	s.found = found
+	s.mu.Unlock()
+	for c, r := range found {
+		if before[c] == nil {
+			next := stuckOf(&r.example, CodeNotRegistered, "").Next
+			e.log.Warn("durable: runs are stuck: no live executor serves their workflow and version any more", "executor", e.id, "workflow", c.workflow, "version", c.version, "runs", r.runs, "oldest", r.example.ID, "next", next)
+		}
+	}
+	for c := range before {
+		if found[c] == nil {
+			e.log.Info("durable: runs that were stuck are served again, or have ended", "executor", e.id, "workflow", c.workflow, "version", c.version)
+		}
+	}
+}

@@ -23,7 +23,13 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	if d < 0 || d > MaxSleep {
 		return fmt.Errorf("durable: Sleep: %s is not between 0 and %s: %w", d, MaxSleep, ErrInvalid)
 	}
-	return s.sleep(func() store.Time { return s.run.eng.now().Add(d) })
+	return s.sleep(d, func() store.Time {
+		// A run that comes from an executor whose clock was a little ahead sleeps
+		// that much longer, so that Now tells of no shorter sleep. It is not kept
+		// waiting for a clock that was far off.
+		now := s.run.eng.now()
+		return max(now, min(s.lastAt, now.Add(maxSlew))).Add(d)
+	})
 }
 
 // SleepUntil waits until t, of the store's clock; a moment that has passed is no
@@ -36,10 +42,11 @@ func SleepUntil(ctx context.Context, t time.Time) error {
 	if t.IsZero() || t.After(s.run.eng.now().Time().Add(MaxSleep)) {
 		return fmt.Errorf("durable: SleepUntil: %s is not a moment within the next %s: %w", t, MaxSleep, ErrInvalid)
 	}
-	return s.sleep(func() store.Time { return max(store.TimeOf(t), 1) })
+	return s.sleep(0, func() store.Time { return max(store.TimeOf(t), 1) })
 }
 
-func (s *scope) sleep(until func() store.Time) error {
+// sleep waits until a moment, and for least at least if it begins now.
+func (s *scope) sleep(least time.Duration, until func() store.Time) error {
 	var c call
 	if err := s.begin(&c, "sleep", callTimer); err != nil {
 		return err
@@ -60,6 +67,9 @@ func (s *scope) sleep(until func() store.Time) error {
 		at = until()
 	}
 	p := &parking{until: at, own: onGoroutineOfOurs(), unsaid: !c.opened()}
+	if least > 0 && !c.opened() {
+		p.least = time.Now().Add(least)
+	}
 	r.park(p)
 	var err error
 	if c.opened() {

@@ -219,5 +219,6 @@ func (e *Engine) addException(span trace.Span, err error, at time.Time, more ...
 
 // localTime is storeTime the other way: spans of one process are of one clock.
 func (e *Engine) localTime(t store.Time) time.Time {
-	return time.UnixMicro(int64(t) - e.offset.Load())
+	now := time.Now()
+	return now.Add(t.Sub(e.storeTime(now)))
 }

@@ -1,0 +1,236 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// An executor may execute its runs for the length of a lease after each beat:
+// later another one may take them. The store refuses the writes of an executor
+// that has lost a run, but it cannot refuse a body's effects. So the executor
+// stops by itself, leaseMargin before its lease can have run out: no body begins,
+// and the contexts of those under way end. It goes on when a beat was taken again
+// and its runs are found to be still its own.
+
+// ErrLeaseExpired: this executor could not renew its lease in time, so another
+// one may take its runs. It is the cause with which contexts of step bodies under
+// way end, shortly before the lease runs out. If the run is still this executor's
+// once the store takes a beat again, it goes on: an error that the body returned
+// is not recorded, and the attempt runs again; a result is recorded.
+var ErrLeaseExpired = errors.New("durable: the lease could not be renewed in time, and another executor may take the run")
+
+// leaseMargin is how long before the end of a lease of this length the executor
+// stops: the time that bodies have to notice that their context has ended, and
+// the most by which the two clocks may run apart within a lease.
+func leaseMargin(length time.Duration) time.Duration { return length / 10 }
+
+// lease is what an executor knows of its own lease. Times are counted from when a
+// beat was sent: the store counts from when it took it, which is later.
+type lease struct {
+	anchor time.Time
+	length time.Duration // how long after a beat bodies may begin
+
+	until atomic.Int64 // when it ends, in nanoseconds since anchor, by the monotonic clock
+	// wall is the same by the clock on the wall: the monotonic one stands still
+	// while the machine is suspended.
+	wall    atomic.Int64
+	current atomic.Pointer[term]
+
+	mu      sync.Mutex
+	timer   *time.Timer
+	renewed chan struct{} // closed with the next renewal
+	ended   func()        // told of the end of a term
+}
+
+// term is a time through which the lease was renewed without a gap. The contexts
+// of bodies that began in it end with it.
+type term struct {
+	ctx    context.Context
+	cancel context.CancelFunc
+}
+
+func newTerm() *term {
+	t := &term{}
+	t.ctx, t.cancel = context.WithCancel(context.Background())
+	return t
+}
+
+func (t *term) over() bool { return t != nil && t.ctx.Err() != nil }
+
+// begin starts the first term, with the beat sent at this moment; ended is called
+// whenever a term ends before it was renewed.
+func (l *lease) begin(length time.Duration, sent time.Time, ended func()) {
+	l.anchor, l.length, l.ended = sent, length-leaseMargin(length), ended
+	l.renewed = make(chan struct{})
+	l.current.Store(newTerm())
+	l.timer = time.AfterFunc(l.length, l.lapse)
+	l.renew(sent)
+}
+
+// holds reports whether a body may begin at this moment, which is now.
+func (l *lease) holds(now time.Time) bool {
+	return int64(now.Sub(l.anchor)) < l.until.Load() && now.UnixNano() < l.wall.Load()
+}
+
+// renew extends the lease by a beat that was sent at this moment.
+func (l *lease) renew(sent time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	until := sent.Sub(l.anchor) + l.length
+	left := until - time.Since(l.anchor)
+	if left <= 0 || int64(until) <= l.until.Load() {
+		return // it came too late to be of use, or after a later one
+	}
+	l.until.Store(int64(until))
+	l.wall.Store(sent.UnixNano() + int64(l.length))
+	if l.current.Load().over() {
+		l.current.Store(newTerm())
+	}
+	l.timer.Reset(left)
+	close(l.renewed)
+	l.renewed = make(chan struct{})
+}
+
+// lapse ends the term if it was not renewed.
+func (l *lease) lapse() {
+	l.mu.Lock()
+	left := time.Duration(l.until.Load()) - time.Since(l.anchor)
+	t := l.current.Load()
+	switch {
+	case left > 0:
+		l.timer.Reset(left)
+	case !t.over():
+		t.cancel()
+		defer l.ended()
+	}
+	l.mu.Unlock()
+}
+
+// doubt has the next beat count as one after a gap: the store says that it does
+// not know this executor. Bodies under way are left alone.
+func (l *lease) doubt() { l.until.Store(0) }
+
+// stop ends the timer. It must be called after the last renewal.
+func (l *lease) stop() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.timer.Stop()
+}
+
+func (l *lease) next() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.renewed
+}
+
+// awaitLease returns true once the lease holds, and false when one of the
+// channels is closed before.
+func (e *Engine) awaitLease(gone, stopped <-chan struct{}) bool {
+	for {
+		next := e.lease.next()
+		if e.lease.holds(time.Now()) {
+			return true
+		}
+		e.nudge(e.look)
+		select {
+		case <-next:
+		case <-gone:
+			return false
+		case <-stopped:
+			return false
+		}
+	}
+}
+
+// awaitLease waits until a body of the scope may begin, or returns why none may.
+func (s *scope) awaitLease() error {
+	stopped := s.run.stop.done
+	if s.undo {
+		stopped = nil
+	}
+	s.run.eng.awaitLease(s.run.gone, stopped)
+	return s.stopped()
+}
+
+// mayBegin waits until the body of a may begin, after something that may have
+// taken long: it returns why not.
+func (a *attempt) mayBegin() error {
+	s := a.step.call.scope
+	if !s.run.eng.lease.holds(time.Now()) {
+		if err := s.awaitLease(); err != nil {
+			return err
+		}
+	}
+	if a.term.over() {
+		return ErrLeaseExpired // not an outcome: a later attempt has a context that lives
+	}
+	return nil
+}
+
+// bounds are the context of a body that looks at its context: it ends with what
+// the body was called with, with the term of the lease, and when the body has
+// returned. Bodies that do not look need none.
+type bounds struct {
+	context.Context
+	cancel context.CancelCauseFunc
+	stop   func() bool
+}
+
+// bound returns the context whose end is that of the body's.
+func (a *attempt) bound() context.Context {
+	if b := a.bounds.Load(); b != nil {
+		return b
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if b := a.bounds.Load(); b != nil {
+		return b
+	}
+	b := &bounds{stop: func() bool { return true }}
+	b.Context, b.cancel = context.WithCancelCause(a.Context)
+	switch {
+	case a.over:
+		b.cancel(nil)
+	case a.term.over():
+		b.cancel(ErrLeaseExpired)
+	case a.term != nil:
+		b.stop = context.AfterFunc(a.term.ctx, func() { b.cancel(ErrLeaseExpired) })
+	}
+	a.bounds.Store(b)
+	return b
+}
+
+// release ends the context of a body that has returned.
+func (a *attempt) release() {
+	a.mu.Lock()
+	a.over = true
+	a.mu.Unlock()
+	if b := a.bounds.Load(); b != nil {
+		b.stop()
+		b.cancel(nil)
+	}
+}
+
+// Done, Err and Value make an attempt a context that ends with its term.
+
+func (a *attempt) Done() <-chan struct{} { return a.bound().Done() }
+
+func (a *attempt) Err() error {
+	if a.bounds.Load() == nil && !a.term.over() {
+		return a.Context.Err()
+	}
+	return a.bound().Err()
+}
+
+func (a *attempt) Value(key any) any {
+	if key == (scopeKey{}) {
+		return a
+	}
+	if b := a.bounds.Load(); b != nil {
+		return b.Value(key)
+	}
+	return a.Context.Value(key)
+}
