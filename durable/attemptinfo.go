@@ -62,6 +62,24 @@ func Attempt(ctx context.Context) AttemptInfo {
 	}
 }
 
+// RunID returns the id of the run that ctx belongs to: in its workflow function,
+// in branches, items, step bodies and compensations. It is empty outside a run.
+func RunID(ctx context.Context) string {
+	if r := runOf(ctx); r != nil {
+		return r.id
+	}
+	return ""
+}
+
+// WorkflowName returns the name of the workflow of the run that ctx belongs to,
+// as it was given to Define. It is empty outside a run.
+func WorkflowName(ctx context.Context) string {
+	if r := runOf(ctx); r != nil {
+		return r.def.name
+	}
+	return ""
+}
+
 // maxNotes bounds what the notes of one attempt take together, in bytes.
 const maxNotes = 64 << 10
 

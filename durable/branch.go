@@ -85,7 +85,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 	s.begun = append(s.begun, f.branch)
 	s.forked.Add(1)
 	inner := s.child(c.key, c.ordinal)
-	ctx = inner.traceAs(ctx, "branch", name)
+	ctx = inner.holdBack(inner.traceAs(ctx, "branch", name))
 	go func() {
 		defer s.forked.Add(-1)
 		defer r.eng.runners.Done()
@@ -113,6 +113,7 @@ func (s *scope) child(key string, place ...int32) *scope {
 	if p := s.run.past; p != nil {
 		inner.hist = p.scopes[key]
 	}
+	inner.left.Store(len(inner.hist) == 0)
 	return inner
 }
 
@@ -150,6 +151,7 @@ func (f *branch) branchBody(c *call, inner *scope, body func() ([]byte, error)) 
 	var payload []byte
 	err := error(ErrGoexit)
 	defer func() {
+		inner.noteStop(0)
 		if v := recover(); v != nil {
 			payload, err = nil, newPanicError(v)
 		}
@@ -227,6 +229,7 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 		return zero, err
 	}
 	defer s.end()
+	s.before()
 	if err := s.run.join(onGoroutineOfOurs(), f.branch); err != nil {
 		return zero, err
 	}

@@ -32,8 +32,9 @@ func (e *CancelledError) Is(target error) bool { return target == ErrCancelled }
 // completed; one that nothing was executed of is cancelled at once; one without
 // a live owner when somebody claims it.
 //
-// Errors: ErrNotFound; *NotRunningError when it has ended. Cancelling twice is
-// no error.
+// Errors: ErrNotFound; *NotRunningError when it has ended; ErrUnavailable when the
+// store could not be reached: whether the cancel was recorded is not known then,
+// and it can be asked for again. Cancelling twice is no error.
 func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
 	data, err := json.Marshal(messageData{Reason: cut(reason, maxMessage)})
 	if err != nil {
@@ -46,7 +47,7 @@ func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
 	}
 	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
 	if err != nil {
-		return fmt.Errorf("durable: cancelling run %s: %w", id, err)
+		return fmt.Errorf("durable: cancelling run %s: %w", id, storeError(err))
 	}
 	if m.ID = cancelID(h.Branches); m.ID != firstCancel {
 		// That one was taken back by a forced Resume.
@@ -74,7 +75,7 @@ func (e *Engine) cancelIdle(ctx context.Context, h *store.History, reason string
 		e.delivered(h.Run.Parent)
 	}
 	if err != nil && !definite(err) && !overtaken(err) {
-		return fmt.Errorf("durable: cancelling run %s: %w", h.Run.ID, err)
+		return fmt.Errorf("durable: cancelling run %s: %w", h.Run.ID, storeError(err))
 	}
 	return nil // whoever was faster finds the message
 }

@@ -252,6 +252,7 @@ func (s *scope) waitChild(ch *child, id string) (output []byte, at place, err er
 		return nil, at, err
 	}
 	defer s.end()
+	s.before()
 	if err := s.awaitChild(ch); err != nil {
 		return nil, at, err
 	}

@@ -61,7 +61,7 @@ func Compensate(ctx context.Context, name string, fn func(ctx context.Context) e
 func (r *run) compensate(err *error) error {
 	c := r.eng.committer
 	c.mu.Lock()
-	undos := slices.Clone(r.undos)
+	undos, stoppedAfter := slices.Clone(r.undos), r.stoppedAfter
 	c.mu.Unlock()
 	if len(undos) == 0 {
 		return nil
@@ -81,6 +81,10 @@ func (r *run) compensate(err *error) error {
 	s := &scope{run: r, path: undoScope, undo: true, lastAt: r.lastAt}
 	if r.past != nil {
 		s.hist = r.past.scopes[undoScope]
+	}
+	s.left.Store(true) // no stop ends its context
+	if len(s.hist) == 0 {
+		s.stoppedAfter = stoppedAfter
 	}
 	r.ending.Store(false)
 	r.log(slog.LevelInfo, "durable: undoing", slog.Int("compensations", len(undos)))

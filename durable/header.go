@@ -85,14 +85,8 @@ func (o *startOptions) checkHeaders() error {
 // function, in branches, items, step bodies and compensations. It is nil outside
 // a run and for a run without headers.
 func Headers(ctx context.Context) map[string]string {
-	if ctx == nil {
-		return nil
-	}
-	switch v := ctx.Value(scopeKey{}).(type) {
-	case *scope:
-		return maps.Clone(v.run.headers)
-	case *attempt:
-		return maps.Clone(v.step.call.scope.run.headers)
+	if r := runOf(ctx); r != nil {
+		return maps.Clone(r.headers)
 	}
 	return nil
 }

@@ -25,25 +25,34 @@ func (p *past) beginItem(path string) {
 	p.begun[name] = max(p.begun[name], n+1)
 }
 
-// tag writes the hash of the item into the first event of its scope.
+// tag writes what a scope has to say into its first event: an item its hash, the
+// undoing of a run where the run was stopped.
 func (s *scope) tag(ev *store.Event) {
-	if s.item == "" {
-		return
+	if s.item != "" {
+		addMember(ev, `{"item":`, s.item)
+		s.item = ""
 	}
-	member := append([]byte(`{"item":`), mustJSON(s.item)...)
+	if s.stoppedAfter != nil {
+		addMember(ev, `{"stopped":`, s.stoppedAfter)
+		s.stoppedAfter = nil
+	}
+}
+
+func addMember(ev *store.Event, begin string, value any) {
+	member := append([]byte(begin), mustJSON(value)...)
 	if len(ev.Data) > 0 {
 		member = append(append(member, ','), ev.Data[1:]...)
 	} else {
 		member = append(member, '}')
 	}
-	ev.Data, s.item = member, ""
+	ev.Data = member
 }
 
-// mustJSON returns a string as JSON, which never fails.
-func mustJSON(s string) []byte {
-	b, err := json.Marshal(s)
+// mustJSON returns a string, or a map of numbers, as JSON, which never fails.
+func mustJSON(v any) []byte {
+	b, err := json.Marshal(v)
 	if err != nil {
-		panic(fmt.Sprintf("durable: a string cannot be encoded: %v", err))
+		panic(fmt.Sprintf("durable: %T cannot be encoded: %v", v, err))
 	}
 	return b
 }

@@ -87,6 +87,7 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 	st.scope.Store(inner)
 	defer func() {
 		st.scope.Store(nil)
+		inner.noteStop(0)
 		if v := recover(); v != nil {
 			payload, err = nil, newPanicError(v)
 		}
@@ -120,7 +121,7 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 		err = bad
 		return
 	}
-	ctx = inner.traceAs(ctx, "item", key[len(scopeOfKey(key)):])
+	ctx = inner.holdBack(inner.traceAs(ctx, "item", key[len(scopeOfKey(key)):]))
 	var value O
 	if value, err = m.fn(&scopeContext{Context: ctx, scope: inner}, it.value); err != nil {
 		return

@@ -25,6 +25,7 @@ type mapping[I, O any] struct {
 	scope *scope
 	call  call
 	ctx   context.Context
+	most  int // one more than the highest item of which something is recorded
 
 	mu     sync.Mutex
 	turn   *sync.Cond // the oldest item under way is over
@@ -56,7 +57,10 @@ func (m *mapping[I, O]) perform(ctx context.Context, name string, in iter.Seq[I]
 	} else {
 		s.stash(&m.call, store.Event{Type: store.StepStarted, Data: (&eventData{Kind: callMap}).encode()})
 	}
-	if !m.call.done() {
+	if r.past != nil {
+		m.most = r.past.mostItems(m.call.key)
+	}
+	if !m.call.done() && m.most == 0 {
 		if err := m.scope.stopped(); err != nil {
 			return err
 		}
@@ -127,7 +131,7 @@ func (m *mapping[I, O]) distribute(in iter.Seq[I]) (total int, err error) {
 			m.leave(n)
 			continue
 		}
-		if r.dead.Load() != nil {
+		if r.dead.Load() != nil || n >= m.most && m.scope.stopped() != nil {
 			break // the source may be endless
 		}
 		if m.stopped(n) {
@@ -217,7 +221,10 @@ func (m *mapping[I, O]) halt(err error) {
 func (m *mapping[I, O]) stopped(n int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.stop == nil && (m.options.KeepGoing || len(m.failed) == 0) && m.scope.stopped() == nil {
+	cause := m.scope.stopped()
+	next := m.stop == nil && cause == nil && (m.options.KeepGoing || len(m.failed) == 0)
+	again := m.wasBegun(n) && (m.stop == nil || m.stop == cause) && m.scope.run.dead.Load() == nil
+	if next || again {
 		m.under[n] = true
 		return false
 	}
@@ -225,6 +232,13 @@ func (m *mapping[I, O]) stopped(n int) bool {
 	m.leave(n)
 	m.turn.Broadcast()
 	return true
+}
+
+// wasBegun reports whether item n has recorded calls. It goes on whatever has
+// happened to the others since, as it did where it was begun: what it has to undo
+// must be known when the run is undone.
+func (m *mapping[I, O]) wasBegun(n int) bool {
+	return n < m.most && len(m.scope.run.past.scopes[itemKey(m.call.key, n)]) > 0
 }
 
 // await holds item n back until the oldest item under way is near enough.

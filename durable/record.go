@@ -40,6 +40,7 @@ type past struct {
 	items      map[string]map[int]*store.Event // outcomes of Map items, by key of the Map
 	taken      map[int64]bool                  // messages that were consumed
 	waits      map[string]*mailWait            // asked for and neither answered nor closed, by key of the call
+	stopped    map[string]int32                // behind which call the context of each scope, by path, had ended when the undoing began
 	answers    map[string]string               // keys of the calls that answered a request, by the request's id
 	cancel     *store.Event                    // cancel_received
 	inbox      int64                           // messages up to this number were taken by earlier generations,
@@ -122,6 +123,8 @@ type eventData struct {
 	Sample      json.RawMessage            `json:"sample,omitempty"`      // wait_requested with a prompt: zero value of what is waited for
 	Cut         *cutRecord                 `json:"cut,omitempty"`         // first event of a branch that is no generation
 	Run         *identity                  `json:"run,omitempty"`         // workflow_created, workflow_started of a later generation
+
+	Stopped map[string]int32 `json:"stopped,omitempty"` // first event of the undoing: behind which call of each scope its context had ended
 
 	PreviousBranch *int32   `json:"previous_branch,omitempty"` // workflow_recovered
 	NewBranch      *int32   `json:"new_branch,omitempty"`      // the same
@@ -273,6 +276,9 @@ func (p *past) take(e *store.Event) error {
 	}
 	if d.Kind != "" {
 		kind = d.Kind
+	}
+	if d.Stopped != nil {
+		p.stopped = d.Stopped
 	}
 	if d.Reply != "" {
 		p.answers = put(p.answers, d.Reply, e.Key)

@@ -40,6 +40,7 @@ type run struct {
 	gone chan struct{} // closed with it: waits end
 	// stop is how it is ended from outside.
 	stop       stop
+	replayed   atomic.Bool            // the workflow function's own scope has left its history
 	cancelText atomic.Pointer[string] // reason of the cancel that has reached it
 	deadline   store.Time             // when it is stopped by itself; 0: never
 	headers    map[string]string      // never changed once the run is launched or loaded
@@ -85,27 +86,30 @@ type run struct {
 	activeThen time.Duration // active time of earlier executions
 
 	// Guarded by the committer's mutex.
-	queued      bool
-	pending     []*write
-	stashed     []store.Event
-	parked      map[*parking]struct{} // of its goroutines, those that wait
-	branches    int                   // goroutines of durable code: 1 and the open branches
-	rowSays     rowState              // what the row says, as far as is written or on its way
-	children    []*child
-	childless   bool           // the run is ending, and starts none any more
-	bearing     sync.WaitGroup // of the children that are being started
-	inbox       inbox
-	undos       []undo            // compensations that were registered
-	answers     map[string]string // which call has answered a request, by the request's id
-	attributes  map[string]string // never changed, only replaced
-	lastBranch  int32             // highest number of a branch
-	stashedSize int               // bytes
-	flight      *flight
-	flightSpace flight
-	head        logHead
-	lastAt      store.Time
-	steps       int32
-	uncalled    []string // recorded calls that this code did not make, if they are matched by name
+	queued    bool
+	pending   []*write
+	stashed   []store.Event
+	parked    map[*parking]struct{} // of its goroutines, those that wait
+	branches  int                   // goroutines of durable code: 1 and the open branches
+	rowSays   rowState              // what the row says, as far as is written or on its way
+	children  []*child
+	childless bool           // the run is ending, and starts none any more
+	bearing   sync.WaitGroup // of the children that are being started
+	inbox     inbox
+	undos     []undo // compensations that were registered
+	// stoppedAfter has the number of the call of each scope, by path, behind which
+	// its context had ended; nil: the run was not stopped.
+	stoppedAfter map[string]int32
+	answers      map[string]string // which call has answered a request, by the request's id
+	attributes   map[string]string // never changed, only replaced
+	lastBranch   int32             // highest number of a branch
+	stashedSize  int               // bytes
+	flight       *flight
+	flightSpace  flight
+	head         logHead
+	lastAt       store.Time
+	steps        int32
+	uncalled     []string // recorded calls that this code did not make, if they are matched by name
 
 	byName bool // calls are matched with the history by name alone; set before the function is called
 }
@@ -311,7 +315,11 @@ func (r *run) call() (output []byte, err error) {
 		root.lastAt = r.past.created.At
 		r.byName = r.def.byName || r.past.forced
 	}
+	if len(root.hist) == 0 {
+		root.leave()
+	}
 	output, err = r.def.call(&scopeContext{Context: r.ctx, scope: root}, r, r.input)
+	root.noteStop(0)
 	// Also when the function failed: an error that comes before calls which are
 	// recorded was not made by the code that recorded them.
 	if r.dead.Load() == nil {

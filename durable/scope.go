@@ -29,6 +29,11 @@ type scope struct {
 	// them is made.
 	hist []*record
 	live atomic.Bool
+	// left: nothing of what the code does from here on is in hist; see leave.
+	left atomic.Bool
+	held func() // ends the context that was held back until then; nil: none
+	// noted: the run knows where the context has ended; see noteStop.
+	noted bool
 	// busy is the call under way, nil if there is none.
 	busy atomic.Pointer[call]
 
@@ -46,7 +51,9 @@ type scope struct {
 
 	rest    *rest           // what is left of hist, if it is matched by name
 	patches map[string]bool // answers of Patched and DeprecatePatch
-	item    string          // hash of the Map item, until its first event has it
+	// stoppedAfter is what the first event of the undoing says; see stop.
+	stoppedAfter map[string]int32
+	item         string // hash of the Map item, until its first event has it
 }
 
 // call is one durable call, from begin to end.
@@ -120,6 +127,7 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 	}
 	err := s.match(c, kind)
 	if err == nil && c.rec == nil {
+		s.before()
 		err = s.mayPlace(c, kind)
 	}
 	if err != nil {
@@ -140,6 +148,9 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 	s.next++
 	s.draws = 0
 	c.placed = c.rec == nil
+	if c.rec != nil && !c.done() && kind != callGo {
+		s.before()
+	}
 	return nil
 }
 
@@ -218,9 +229,14 @@ func (s *scope) stash(c *call, ev store.Event) {
 // the call waited, there is none: the goroutine ends here, and the user's code
 // behind the call does not run.
 func (s *scope) end() {
-	if c := s.busy.Load(); c != nil && c.placed && s.empty == "" {
+	c := s.busy.Load()
+	if c != nil && c.placed && s.empty == "" {
 		s.empty = c.key
 	}
+	if c != nil && c.ordinal == 0 {
+		c = nil
+	}
+	s.behind(c)
 	s.busy.Store(nil)
 	if d := s.run.dead.Load(); d != nil && d.kind == deathUnloaded {
 		runtime.Goexit()
@@ -315,4 +331,18 @@ func scopeOf(ctx context.Context, name string) (*scope, error) {
 		return nil, fmt.Errorf("%w: %q was called in the body of %s. Return from the body and make the call in the workflow function", ErrNested, name, v.step.call.key)
 	}
 	return nil, fmt.Errorf("%w: %q was called outside a run. Start the workflow with Start, and pass on the ctx its function receives", ErrOutsideRun, name)
+}
+
+// runOf returns the run whose code was given ctx, nil if it is no run's.
+func runOf(ctx context.Context) *run {
+	if ctx == nil {
+		return nil
+	}
+	switch v := ctx.Value(scopeKey{}).(type) {
+	case *scope:
+		return v.run
+	case *attempt:
+		return v.step.call.scope.run
+	}
+	return nil
 }

@@ -20,7 +20,9 @@ func SignalID(id string) SignalOption { return func(m *store.Message) { m.ID = i
 // served. The run may be executed by any process, or by none at the moment.
 //
 // Errors: ErrNotFound when there is no such run; *NotRunningError when it has
-// ended; *EncodeError for a value that cannot be kept.
+// ended; *EncodeError for a value that cannot be kept; ErrUnavailable when the
+// store could not be reached: whether the signal was recorded is not known then,
+// and SignalID makes it safe to send it again.
 func Signal(ctx context.Context, runID, name string, v any, o ...SignalOption) error {
 	e, err := engineOf(ctx)
 	if err != nil {
@@ -86,7 +88,7 @@ func (e *Engine) send(ctx context.Context, m store.Message) (err error) {
 	case errors.As(err, &status):
 		return &NotRunningError{RunID: m.To, Status: status.Status}
 	}
-	return fmt.Errorf("durable: sending %s %q to run %s: %w", m.Kind, m.Name, m.To, err)
+	return fmt.Errorf("durable: sending %s %q to run %s: %w", m.Kind, m.Name, m.To, storeError(err))
 }
 
 // delivered sees to it that the receiver of a message that was just delivered

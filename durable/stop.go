@@ -1,8 +1,10 @@
 package durable
 
 import (
+	"context"
 	"errors"
 	"sync"
+	"time"
 )
 
 // A stop ends a run from outside: somebody's cancel, or its deadline. Neither is
@@ -10,9 +12,15 @@ import (
 // complete is recorded; calls that the history does not hold return the cause;
 // compensations run, and then the run ends as its cause says.
 //
-// Nothing of a stop is kept but where it comes from, the message or the recorded
-// deadline, so an execution that begins anew is stopped again while it replays.
-// It then meets the cause at the same call: the first one that is not recorded.
+// Of a stop is kept where it comes from, the message or the recorded deadline, so
+// an execution that begins anew is stopped again while it replays. It then meets
+// the cause at the same call: the first one that is not recorded. Code may also
+// look at its context. That of a workflow function, a branch or an item must end
+// at the same place on replay, or the code would register other compensations than
+// have run. So the first event of the undoing says behind which call of each scope
+// the context had ended. Where nothing is said, nothing was undone, and the
+// context ends with the first call that is not recorded: what may have had an
+// effect is registered, and undone.
 type stop struct {
 	once  sync.Once
 	cause error         // set before done is closed
@@ -24,8 +32,103 @@ func (r *run) stopBy(cause error) {
 	r.stop.once.Do(func() {
 		r.stop.cause = cause
 		close(r.stop.done)
-		r.cancel(cause)
+		if r.replayed.Load() {
+			r.cancel(cause)
+		}
 	})
+}
+
+// leave says that the scope has left its history: what stops the run ends its
+// context from now on, and what has stopped it ends it now. It may be called more
+// than once.
+func (s *scope) leave() {
+	s.left.Store(true)
+	r := s.run
+	switch {
+	case s.path == "":
+		// stopBy looks at replayed after it has set the cause, and this the other
+		// way round: one of the two sees both.
+		r.replayed.Store(true)
+		if cause := r.stopCause(); cause != nil {
+			r.cancel(cause)
+		}
+	case s.held != nil:
+		s.held()
+	}
+}
+
+// contextLag is how long a context lives on behind the last recorded call of a run
+// that was stopped, if no call follows: its code may wait for nothing else.
+const contextLag = time.Second
+
+// behind is called when a call has ended, c is nil for one without an ordinal. It
+// sees to it that the context of the scope has ended where it must.
+func (s *scope) behind(c *call) {
+	r := s.run
+	stopped := r.stopCause() != nil
+	switch {
+	case s.left.Load():
+		if stopped && c != nil {
+			s.leave() // stopBy may not have come that far
+			s.noteStop(c.ordinal)
+		}
+	case !s.atFrontier():
+	case !stopped:
+		s.leave()
+	default:
+		after, known := r.past.stopped[s.path]
+		switch {
+		case !known:
+			time.AfterFunc(contextLag, s.leave)
+		case s.next >= after:
+			s.leave()
+		}
+	}
+}
+
+// before is called when a call is about to go on that has no recorded end, unless
+// it begins a branch, which goes on beside the scope.
+func (s *scope) before() {
+	if !s.left.Load() && s.atFrontier() {
+		s.leave()
+	}
+}
+
+// noteStop keeps behind which call the context of the scope was found to have
+// ended: this one, which may have been refused, or the last one that was made.
+func (s *scope) noteStop(ordinal int32) {
+	if s.noted || s.undo || !s.left.Load() || s.run.stopCause() == nil {
+		return
+	}
+	s.noted = true
+	c := s.run.eng.committer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s.run.stoppedAfter = put(s.run.stoppedAfter, s.path, max(s.next, ordinal))
+}
+
+// holdBack returns the context for the function of a branch or an item: it ends
+// with ctx, but if that ends because the run was stopped, not before the scope has
+// left its history.
+func (s *scope) holdBack(ctx context.Context) context.Context {
+	if s.left.Load() {
+		return ctx
+	}
+	r := s.run
+	inner, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	s.held = func() {
+		if err := ctx.Err(); err != nil {
+			cancel(context.Cause(ctx))
+		} else if cause := r.stopCause(); cause != nil {
+			cancel(cause)
+		}
+	}
+	context.AfterFunc(ctx, func() {
+		if cause := context.Cause(ctx); s.left.Load() || cause != r.stopCause() {
+			cancel(cause)
+		}
+	})
+	return inner
 }
 
 // stopCause returns what stopped the run, nil if nothing has.

@@ -17,14 +17,8 @@ import (
 // fallen back, see Recover), and never that of another one that is registered
 // beside it. It is empty outside a run.
 func RunVersion(ctx context.Context) string {
-	if ctx == nil {
-		return ""
-	}
-	switch v := ctx.Value(scopeKey{}).(type) {
-	case *scope:
-		return v.run.def.version
-	case *attempt:
-		return v.step.call.scope.run.def.version
+	if r := runOf(ctx); r != nil {
+		return r.def.version
 	}
 	return ""
 }
