@@ -25,7 +25,9 @@ type Options struct {
 	Build string
 
 	// OnBoot is what Recover does with interrupted runs, for workflows that do
-	// not say it themselves; zero: ResumeOnBoot.
+	// not say it themselves; zero: ResumeOnBoot. It is also what this engine does
+	// with the runs of an executor that dies while this one lives, whatever that
+	// one's own policy was.
 	OnBoot BootPolicy
 	// BootReason is the failure reason under FailOnBoot; empty:
 	// DefaultBootReason.
@@ -44,7 +46,9 @@ type Options struct {
 	RerunLastStep bool
 
 	// Lease is how long the executor counts as alive after a beat; it beats
-	// three times as often. Zero: 30 s; at least 250 ms.
+	// three times as often. A tenth of it before its end, no step body begins and
+	// the contexts of those under way end (ErrLeaseExpired), until the store takes
+	// a beat again. Zero: 30 s; at least 250 ms.
 	Lease time.Duration
 	// Grace is how long Close waits for step bodies under way before their
 	// contexts end; zero: 10 s; negative: none.

@@ -126,6 +126,8 @@ func labelsExported(t *testing.T) map[string][]string {
 		require.NoError(t, data.Commit(ctx, []store.Change{{
 			RunID: "stuck", Expect: store.Expect{Epoch: h.Run.Epoch}, Row: &store.RowPatch{Status: &interrupted, Code: &code},
 		}})[0])
+		_, err = durable.Ref[int, int]("elsewhere").Start(durable.NewContext(ctx, eng), "unserved", 0)
+		require.NoError(t, err)
 		_, err = wf.Start(durable.NewContext(ctx, eng), "r2", 0)
 		require.NoError(t, err)
 		_, err = eng.Recover(ctx)

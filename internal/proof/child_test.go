@@ -30,7 +30,7 @@ const childEnv = "HOLDFAST_PROOF_CHILD"
 
 // orders are what a child does.
 type orders struct {
-	Role    string // "worker", "zombie", "waiter", "polite", "host", "looper"
+	Role    string // "worker", "zombie", "waiter", "polite", "host", "looper", "saga", "saga"
 	Backend string
 	DSN     string
 	Dir     string // for the journal and flags
@@ -66,6 +66,8 @@ func TestMain(m *testing.M) {
 		err = zombie(st, o)
 	case "host":
 		err = host(st, o)
+	case "saga":
+		err = saga(st, o)
 	case "looper":
 		err = looper(st, o)
 	default:

@@ -1,0 +1,106 @@
+//go:build unix
+
+package proof_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// sagaOf is a chain of cheap steps that is undone in the end. Each body says in
+// the journal that it begins.
+func sagaOf(o orders) *durable.Workflow[int, int] {
+	begins := func(ctx context.Context) error {
+		note(o, "%d %s", os.Getpid(), durable.Attempt(ctx).Key)
+		time.Sleep(10 * time.Millisecond)
+		return nil
+	}
+	return durable.Define("saga", func(ctx context.Context, n int) (int, error) {
+		for i := range n {
+			if err := durable.Compensate(ctx, fmt.Sprint("undo ", i), begins); err != nil {
+				return 0, err
+			}
+			if err := durable.Do(ctx, fmt.Sprint("do ", i), begins, durable.Relaxed()); err != nil {
+				return 0, err
+			}
+		}
+		return 0, durable.Permanent(errors.New("enough"))
+	})
+}
+
+// saga starts one and waits for its end.
+func saga(st store.Store, o orders) error {
+	ctx := context.Background()
+	wf := sagaOf(o)
+	eng, err := durable.Open(ctx, st, durable.Options{Workflows: []durable.Definition{wf}, Logger: quiet(), Lease: o.Lease})
+	if err != nil {
+		return err
+	}
+	ctx = durable.NewContext(ctx, eng)
+	run, err := wf.Start(ctx, "the run", 40)
+	if err != nil {
+		return err
+	}
+	fmt.Println("inside")
+	_, err = run.Wait(ctx)
+	fmt.Println("outcome", err != nil)
+	return eng.Close()
+}
+
+// A process that was stopped beyond its lease, in steps or in compensations, goes
+// on when another one has its run, and begins nothing.
+func TestAProcessThatWasStoppedBeginsNoBodyBesideTheNextOwner(t *testing.T) {
+	backends(t, func(t *testing.T, o orders) {
+		o.Role, o.Lease = "saga", 500*time.Millisecond
+		for _, at := range []time.Duration{150 * time.Millisecond, 600 * time.Millisecond} {
+			o.Dir = t.TempDir()
+			a := start(t, o)
+			a.await(t, "inside")
+			time.Sleep(at) // which body that hits is for chance to say
+			require.NoError(t, a.Process.Signal(syscall.SIGSTOP))
+
+			st, err := openStore(o.Backend, o.DSN)
+			require.NoError(t, err)
+			wf := sagaOf(o)
+			b, err := durable.Open(t.Context(), st, durable.Options{Workflows: []durable.Definition{wf}, Logger: quiet(), Lease: o.Lease})
+			require.NoError(t, err)
+			ctx := durable.NewContext(t.Context(), b)
+			_, err = durable.Recover(ctx)
+			require.NoError(t, err)
+			ours := fmt.Sprint(os.Getpid(), " ")
+			begun := func() []string {
+				j, _ := os.ReadFile(filepath.Join(o.Dir, "journal"))
+				return strings.Split(strings.TrimSpace(string(j)), "\n")
+			}
+			require.Eventually(t, func() bool { return strings.HasPrefix(begun()[len(begun())-1], ours) }, 30*time.Second, 5*time.Millisecond)
+			require.NoError(t, a.Process.Signal(syscall.SIGCONT))
+			h, err := wf.Handle(ctx, "the run")
+			require.NoError(t, err)
+			_, err = h.Wait(ctx)
+			require.Error(t, err)
+			a.await(t, "outcome")
+			require.NoError(t, a.Wait())
+			taken := false
+			for _, line := range begun() {
+				taken = taken || strings.HasPrefix(line, ours)
+				require.Equal(t, taken, strings.HasPrefix(line, ours), "a body of the former owner beside the new one's: %v", begun())
+			}
+			require.NoError(t, b.Close())
+			_, err = st.Delete(t.Context(), store.Deletion{RunIDs: []string{"the run"}})
+			require.NoError(t, err)
+			require.NoError(t, st.Close())
+		}
+	})
+}
