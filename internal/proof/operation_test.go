@@ -1,0 +1,189 @@
+package proof_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// The members of a crowd, which are started at once.
+const (
+	members     = 120
+	memberSteps = 12
+)
+
+// member has steps that take some time, and notes each that it begins.
+func member(o orders) *durable.Workflow[int, int] {
+	return durable.Define("member", func(ctx context.Context, n int) (int, error) {
+		for i := range memberSteps {
+			if err := durable.Do(ctx, fmt.Sprint("step ", i), func(ctx context.Context) error {
+				note(o, "%d %d", n, i)
+				time.Sleep(80 * time.Millisecond) // what the body does
+				return nil
+			}); err != nil {
+				return 0, err
+			}
+		}
+		return n, nil
+	})
+}
+
+// crowd executes members, which the first life starts, until none is left.
+func crowd(st store.Store, o orders) error {
+	ctx := context.Background()
+	wf := member(o)
+	eng, err := durable.Open(ctx, st, durable.Options{Workflows: []durable.Definition{wf}, Logger: quiet(), Lease: o.Lease})
+	if err != nil {
+		return err
+	}
+	ctx = durable.NewContext(ctx, eng)
+	if _, err := durable.Recover(ctx); err != nil {
+		return err
+	}
+	if _, err := wf.StartAll(ctx, func(yield func(string, int) bool) {
+		for n := range o.New {
+			if !yield(fmt.Sprint("member ", n), n) {
+				return
+			}
+		}
+	}); err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	for {
+		left, err := st.Count(ctx, store.Filter{Statuses: []store.Status{store.Pending, store.Running, store.Resuming, store.Interrupted}}, "")
+		if err != nil {
+			return err
+		}
+		if left[""] == 0 {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return eng.Close()
+}
+
+// Walkers make many steps, each of which notes when its body begins and ends. The
+// even ones end when their context does, the odd ones do not look at it.
+const (
+	walkerCount = 12
+	walkerSteps = 70
+	walkerStep  = 100 * time.Millisecond
+	walkerLease = time.Second
+)
+
+func walker(o orders) *durable.Workflow[int, int] {
+	return durable.Define("walker", func(ctx context.Context, n int) (int, error) {
+		for i := range walkerSteps {
+			body := func(ctx context.Context) error {
+				note(o, "begin %d %d %d %d", n, i, os.Getpid(), time.Now().UnixMicro())
+				defer func() { note(o, "end %d %d %d %d", n, i, os.Getpid(), time.Now().UnixMicro()) }()
+				done := ctx.Done()
+				if n%2 == 1 {
+					done = nil
+				}
+				select {
+				case <-time.After(walkerStep):
+					return nil
+				case <-done:
+					return context.Cause(ctx)
+				}
+			}
+			// Of four, one makes steps that are no write of their own, and so meet no
+			// fence one by one.
+			var how []durable.StepOption
+			if n%4 == 0 {
+				how = append(how, durable.Relaxed())
+			}
+			if err := durable.Do(ctx, fmt.Sprint("step ", i), body, how...); err != nil {
+				return 0, err
+			}
+		}
+		return n, nil
+	})
+}
+
+// walkers executes walkers until its input ends.
+func walkers(st store.Store, o orders) error {
+	ctx := context.Background()
+	wf := walker(o)
+	eng, err := durable.Open(ctx, st, durable.Options{Workflows: []durable.Definition{wf}, Logger: quiet(), Lease: o.Lease})
+	if err != nil {
+		return err
+	}
+	ctx = durable.NewContext(ctx, eng)
+	if _, err := durable.Recover(ctx); err != nil {
+		return err
+	}
+	for n := range o.New {
+		if _, err := wf.Start(ctx, fmt.Sprint("walker ", n), n); err != nil {
+			return err
+		}
+	}
+	fmt.Println("ready")
+	for {
+		left, err := st.Count(ctx, store.Filter{Statuses: []store.Status{store.Pending, store.Running, store.Resuming, store.Interrupted}}, "")
+		if err == nil && left[""] == 0 {
+			return eng.Close()
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// Runs that are started at once stand in a queue, and each kill meets them there.
+// None of them has killed its process.
+func TestNoneOfManyRunsIsQuarantinedForKillsFromOutside(t *testing.T) {
+	backends(t, func(t *testing.T, o orders) {
+		o.Role, o.Lease, o.New = "crowd", time.Second, members
+		first := start(t, o)
+		first.await(t, "ready") // the start is acknowledged
+		o.New = 0
+		until := time.Now().Add(6 * time.Second)
+		if soaking() {
+			until = time.Now().Add(30 * time.Second)
+		}
+		killed := 0
+		for c := first; time.Now().Before(until); c = start(t, o) {
+			time.Sleep(600 * time.Millisecond) // the pace of the kills
+			c.kill(t)
+			killed++
+		}
+		require.NoError(t, start(t, o).Wait(), "the last life ends when nothing is left to be done")
+
+		begun := map[string]bool{}
+		journal, err := os.ReadFile(filepath.Join(o.Dir, "journal"))
+		require.NoError(t, err)
+		for line := range lines(string(journal)) {
+			n, _, _ := strings.Cut(line, " ")
+			begun[n] = true
+		}
+		st, err := openStore(o.Backend, o.DSN)
+		require.NoError(t, err)
+		defer st.Close()
+		page, err := st.List(t.Context(), store.Filter{Limit: 2 * members})
+		require.NoError(t, err)
+		require.Len(t, page.Runs, members)
+		innocent, failed := 0, 0
+		for _, r := range page.Runs {
+			if r.Status == store.Completed {
+				continue
+			}
+			failed++
+			if !begun[strings.TrimPrefix(r.ID, "member ")] {
+				innocent++
+			}
+			t.Logf("%s: %s, %s", r.ID, r.Status, r.Reason)
+		}
+		t.Logf("%d runs, %d kills: %d did not complete, %d of them had begun nothing", members, killed, failed, innocent)
+		require.Zero(t, failed)
+	})
+}
