@@ -16,14 +16,12 @@ const maxSample = 4 << 10
 
 // sampleOf returns the JSON of the zero value of t: what an answer looks like.
 // nil if it has none that says anything. It depends on the code alone.
-func sampleOf(t reflect.Type) (sample json.RawMessage) {
-	defer func() {
-		if recover() != nil { // in a MarshalJSON that does not expect a zero value
-			sample = nil
-		}
-	}()
-	b, err := json.Marshal(reflect.Zero(t).Interface())
-	if err != nil || len(b) > maxSample || string(b) == "null" {
+func sampleOf(t reflect.Type) json.RawMessage {
+	var b []byte
+	var err error
+	// A MarshalJSON may not expect a zero value.
+	fault := guarded(func() { b, err = json.Marshal(reflect.Zero(t).Interface()) })
+	if fault != nil || err != nil || len(b) > maxSample || string(b) == "null" {
 		return nil
 	}
 	return b

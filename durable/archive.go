@@ -35,11 +35,19 @@ const ArchiveTimeout = time.Minute
 
 // orNone returns the archive that a program has given, nil if it is none: what is
 // kept nowhere must not be marked as archived, or retention would delete it.
-func orNone(a Archive) Archive {
-	if s, ok := a.(interface{ Off() bool }); ok && s.Off() {
-		return nil
+func orNone(a Archive) (Archive, error) {
+	s, ok := a.(interface{ Off() bool })
+	if !ok {
+		return a, nil
 	}
-	return a
+	off := false
+	if fault := guarded(func() { off = s.Off() }); fault != nil {
+		return nil, fmt.Errorf("durable: Options.Archive: its method Off: %w: %w", fault, ErrInvalid)
+	}
+	if off {
+		return nil, nil
+	}
+	return a, nil
 }
 
 // The pace of the archive.
@@ -324,7 +332,11 @@ func (a *archiver) copy(ctx context.Context, id string) (waits bool, err error) 
 		return false, err
 	}
 	waits = !row.Status.Terminal()
-	if err := a.to.Store(ctx, id, file.Bytes()); err != nil {
+	fault := guarded(func() { err = a.to.Store(ctx, id, file.Bytes()) })
+	if fault != nil {
+		err = fmt.Errorf("the archive's method Store: %w", fault)
+	}
+	if err != nil {
 		if a.isGone(ctx, row) {
 			err = nil
 		}

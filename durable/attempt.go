@@ -127,6 +127,9 @@ func (st *step) attempts(ctx context.Context, b body) error {
 			continue
 		}
 		v := st.policy.judge(n, err, st.start, r.eng.now(), rand.Float64())
+		if v.fault != nil {
+			err = fmt.Errorf("%w; and Policy.RetryIf: %w", err, v.fault)
+		}
 		if v.final {
 			err = st.fail(a, err, v.reason, took)
 			unrecorded := notOfStep(err)
@@ -227,16 +230,26 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 		if r.dead.Load() == nil {
 			end.outcome = outcomeFailed
 			end = end.settled(notOfStep(st.fail(a, ErrGoexit, "", 0)), true)
+			r.exited.Store(&st.call.key)
 		}
 		st.tell(ctx, end)
 	}()
-	if len(r.eng.options.Around) > 0 {
-		payload, err = st.around(a, b)
-	} else {
-		payload, err = b.once(a)
+	if !st.call.scope.undo {
+		payload, err = st.body(a, b)
+	} else if fault := guarded(func() { payload, err = st.body(a, b) }); fault != nil {
+		// The goroutine is the run's own, which has its end to record.
+		payload, err = nil, fault
 	}
 	returned = true
 	return a, payload, err
+}
+
+// body calls the step's function within those of Options.Around.
+func (st *step) body(a *attempt, b body) ([]byte, error) {
+	if len(st.call.scope.run.eng.options.Around) > 0 {
+		return st.around(a, b)
+	}
+	return b.once(a)
 }
 
 // deadlinePassed returns the error of a step whose deadline passed while nobody
@@ -374,11 +387,15 @@ func (st *step) hashInput(e *Engine, o *stepOptions) error {
 	if !o.hasIn {
 		return nil
 	}
-	b, err := e.codec.Encode(o.input)
+	t := reflect.TypeOf(o.input)
+	if t == nil {
+		t = reflect.TypeFor[any]()
+	}
+	b, err := e.marshal(e.infoOf(t), o.input)
 	if err != nil {
 		return err
 	}
-	st.input = e.fingerprint(o.input, reflect.TypeOf(o.input), b, 16)
+	st.input = e.fingerprint(o.input, t, b, 16)
 	return nil
 }
 

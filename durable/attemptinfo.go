@@ -95,7 +95,11 @@ func Note(ctx context.Context, key string, v any) {
 		}
 		return
 	}
-	b, err := json.Marshal(v)
+	var b []byte
+	var err error
+	if fault := guarded(func() { b, err = json.Marshal(v) }); fault != nil {
+		err = fault
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if err == nil && a.size+len(key)+len(b) > maxNotes {

@@ -23,15 +23,18 @@ type Codec interface {
 	Decode(data []byte, v any) error
 }
 
-// checkCodec refuses a codec whose name no header could hold.
-func checkCodec(c Codec) error {
-	if err := store.CheckName("codec name", c.Name()); err != nil {
-		return err
+// codecNameOf returns the name of a codec, and refuses one that no header could hold.
+func codecNameOf(c Codec) (name string, err error) {
+	if fault := guarded(func() { name = c.Name() }); fault != nil {
+		return "", fmt.Errorf("durable: Options.Codec: its name cannot be had: %w: %w", fault, ErrInvalid)
 	}
-	if len(c.Name()) > 64 {
-		return fmt.Errorf("durable: Options.Codec: the name %q is longer than 64 bytes: %w", c.Name(), ErrInvalid)
+	if err := store.CheckName("codec name", name); err != nil {
+		return "", err
 	}
-	return nil
+	if len(name) > 64 {
+		return "", fmt.Errorf("durable: Options.Codec: the name %q is longer than 64 bytes: %w", name, ErrInvalid)
+	}
+	return name, nil
 }
 
 // JSON is the default codec: encoding/json.
@@ -62,6 +65,8 @@ type typeInfo struct {
 	// times: it may hold times, of which the encoding says in which zone they were
 	// made.
 	times bool
+	// ownEncode, ownDecode: JSON calls methods of the user's on it.
+	ownEncode, ownDecode bool
 }
 
 var typeInfos sync.Map // reflect.Type -> *typeInfo
@@ -74,6 +79,7 @@ func infoOf(t reflect.Type) *typeInfo {
 	i.prefix = envelope.Prefix("json", i.name, 1)
 	i.exact, i.exactText = roundTripsExactly(t, 0)
 	i.times = mayHoldTimes(t, map[reflect.Type]bool{})
+	i.ownEncode, i.ownDecode = ownCode(t, map[reflect.Type]bool{})
 	typeInfos.Store(t, i)
 	return i
 }
@@ -161,7 +167,7 @@ func encodeAt[T any](e *Engine, limit int, v *T) (env []byte, seen T, err error)
 		return envelope.SealInt(intPrefix, int64(*n)), *v, nil
 	}
 	info := e.infoOf(t)
-	data, err := e.encoded(*v, limit)
+	data, err := e.encoded(info, *v, limit)
 	if err != nil {
 		return nil, seen, err
 	}
@@ -169,7 +175,7 @@ func encodeAt[T any](e *Engine, limit int, v *T) (env []byte, seen T, err error)
 	if e.plainJSON && info.exact && !(info.exactText && bytes.Contains(data, []byte(`\ufffd`))) {
 		return env, *v, nil
 	}
-	if err := e.codec.Decode(data, &seen); err != nil {
+	if err := unmarshal(e.codec, info, data, &seen); err != nil {
 		return nil, seen, fmt.Errorf("it is encoded but cannot be decoded again: %w", err)
 	}
 	return env, seen, nil
@@ -181,18 +187,19 @@ func encodeAny(e *Engine, limit int, v any) ([]byte, error) {
 	if v == nil {
 		return nil, nil
 	}
-	data, err := e.encoded(v, limit)
+	info := e.infoOf(reflect.TypeOf(v))
+	data, err := e.encoded(info, v, limit)
 	if err != nil {
 		return nil, err
 	}
-	return envelope.Seal(e.prefixOf(e.infoOf(reflect.TypeOf(v))), data), nil
+	return envelope.Seal(e.prefixOf(info), data), nil
 }
 
 // encoded returns what the codec makes of v, unless that is too large.
-func (e *Engine) encoded(v any, limit int) ([]byte, error) {
-	data, err := e.codec.Encode(v)
+func (e *Engine) encoded(info *typeInfo, v any, limit int) ([]byte, error) {
+	data, err := e.marshal(info, v)
 	if err != nil {
-		return nil, fmt.Errorf("the codec %s refuses it: %w", e.codec.Name(), err)
+		return nil, fmt.Errorf("the codec %s refuses it: %w", e.codecName, err)
 	}
 	if len(data) > limit {
 		return nil, &PayloadSizeError{Size: len(data), Limit: limit}
@@ -200,11 +207,34 @@ func (e *Engine) encoded(v any, limit int) ([]byte, error) {
 	return data, nil
 }
 
+// marshal is Codec.Encode, guarded where that calls code of the user's.
+func (e *Engine) marshal(info *typeInfo, v any) (data []byte, err error) {
+	if e.plainJSON && !info.ownEncode {
+		return e.codec.Encode(v)
+	}
+	if fault := guarded(func() { data, err = e.codec.Encode(v) }); fault != nil {
+		return nil, fault
+	}
+	return data, err
+}
+
+// unmarshal is Codec.Decode, likewise. What v points to is of the type info
+// describes, or of an earlier version of it.
+func unmarshal(codec Codec, info *typeInfo, data []byte, v any) (err error) {
+	if _, plain := codec.(jsonCodec); plain && !info.ownDecode {
+		return codec.Decode(data, v)
+	}
+	if fault := guarded(func() { err = codec.Decode(data, v) }); fault != nil {
+		return fault
+	}
+	return err
+}
+
 func (e *Engine) prefixOf(i *typeInfo) string {
 	if e.plainJSON {
 		return i.prefix
 	}
-	return i.header(e.codec.Name())
+	return i.header(e.codecName)
 }
 
 // header returns the beginning of the envelopes of a type with a codec.
@@ -265,7 +295,7 @@ func (e *Engine) decode(p place, env []byte, v any) (recorded string, err error)
 // engine reads.
 func (e *Engine) codecOf(name string) (Codec, error) {
 	switch name {
-	case e.codec.Name():
+	case e.codecName:
 		return e.codec, nil
 	case jsonCodec{}.Name():
 		return jsonCodec{}, nil

@@ -146,12 +146,13 @@ func newKeyring(keys Keys, log *slog.Logger) (*keyring, error) {
 
 // current is Keys.Current, guarded.
 func (k *keyring) current() (id string, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("Keys.Current panicked: %v", v)
-		}
-	}()
-	return k.keys.Current(), nil
+	if s, ok := k.keys.(*staticKeys); ok {
+		return s.current, nil
+	}
+	if fault := guarded(func() { id = k.keys.Current() }); fault != nil {
+		return "", fmt.Errorf("Keys.Current: %w", fault)
+	}
+	return id, nil
 }
 
 // maxKeyID bounds what an id takes of a header.
@@ -168,12 +169,10 @@ func (k *keyring) key(id string) (known *knownKey, err error) {
 	if id == "" || len(id) > maxKeyID || strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		return nil, fmt.Errorf("the key id %q is not 1 to %d printable ASCII characters without a space", id, maxKeyID)
 	}
-	defer func() {
-		if v := recover(); v != nil {
-			known, err = nil, fmt.Errorf("Keys.Key(%q) panicked: %v", id, v)
-		}
-	}()
-	key, err := k.keys.Key(id)
+	var key []byte
+	if fault := guarded(func() { key, err = k.keys.Key(id) }); fault != nil {
+		return nil, fmt.Errorf("Keys.Key(%q): %w", id, fault)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("key %q: %w", id, err)
 	}

@@ -30,6 +30,7 @@ type Engine struct {
 	store     store.Store
 	limits    store.Limits
 	codec     Codec
+	codecName string // of codec, asked for once
 	plainJSON bool
 	types     *typeDefs
 	wrap      *wrapping
@@ -136,6 +137,9 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 		runs: map[string]*run{}, dormant: map[string]*dormant{}, loading: map[*dormant]struct{}{}, watchers: map[string][]chan struct{}{}, suspects: map[string]bool{}, closed: make(chan struct{}), openedAt: time.Now(),
 	}
 	_, e.plainJSON = o.Codec.(jsonCodec)
+	if e.codecName, err = codecNameOf(o.Codec); err != nil {
+		return nil, err
+	}
 	p, err := e.register(ctx)
 	if err != nil {
 		return nil, err

@@ -16,7 +16,11 @@ func (k *errorKinds) kindOf(err error) string {
 	if name := nameIn(k.record(err)); name != "" {
 		return name
 	}
-	return typeOf(err, 0)
+	name := "error"
+	if fault := guarded(func() { name = typeOf(err, 0) }); fault != nil {
+		return fmt.Sprintf("%T", err)
+	}
+	return name
 }
 
 // nameIn returns the first registered name in rec, outermost first.
@@ -24,7 +28,7 @@ func nameIn(rec *errorRecord) string {
 	if rec.Sentinel != "" {
 		return rec.Sentinel
 	}
-	if rec.Type != "" {
+	if rec.Type != "" && !wrapperNames[rec.Type] {
 		return rec.Type
 	}
 	for _, c := range rec.Causes {

@@ -15,7 +15,9 @@ import (
 )
 
 // ErrorKind makes an error survive its record: errors.Is or errors.As finds on
-// replay what it found live. Give them to Options.Errors.
+// replay what it found live. Give them to Options.Errors. errors.Is needs none
+// for a target of the same concrete type and the same text as what was recorded;
+// a registered one is found whatever it is called or says by now.
 type ErrorKind struct {
 	name     string
 	sentinel error
@@ -88,6 +90,10 @@ func standardErrors() []ErrorKind {
 		ErrorType[*PayloadSizeError]("durable.PayloadSizeError"),
 		ErrorType[*FutureVersionError]("durable.FutureVersionError"),
 		ErrorType[*UnregisteredTypeError]("durable.UnregisteredTypeError"),
+		ErrorType[*StepError]("durable.StepError"),
+		ErrorType[*ItemError]("durable.ItemError"),
+		ErrorType[*MapError]("durable.MapError"),
+		ErrorType[*RunError]("durable.RunError"),
 		Sentinel("durable.ErrNoKey", ErrNoKey),
 		Sentinel("durable.ErrDecrypt", ErrDecrypt),
 		Sentinel("durable.ErrWrongKey", ErrWrongKey),
@@ -120,15 +126,18 @@ func newErrorKinds(own []ErrorKind) (*errorKinds, error) {
 }
 
 // errorRecord is an error as the history keeps it: its message, and those of
-// the errors it wraps that lead to a registered one.
+// the errors it wraps.
 type errorRecord struct {
-	Message   string          `json:"message"`
-	Sentinel  string          `json:"sentinel,omitempty"`
-	Type      string          `json:"type,omitempty"`
-	Value     json.RawMessage `json:"value,omitempty"`
-	Within    string          `json:"within,omitempty"`    // registered types in the value
-	Permanent bool            `json:"permanent,omitempty"` // of the outermost only
-	Causes    []*errorRecord  `json:"causes,omitempty"`
+	Message  string          `json:"message"`
+	Sentinel string          `json:"sentinel,omitempty"`
+	Type     string          `json:"type,omitempty"`
+	Value    json.RawMessage `json:"value,omitempty"`
+	Within   string          `json:"within,omitempty"` // registered types in the value
+	// Go is the concrete type of an error that is not registered. With the
+	// message it is what errors.Is goes by.
+	Go        string         `json:"go,omitempty"`
+	Permanent bool           `json:"permanent,omitempty"` // of the outermost only
+	Causes    []*errorRecord `json:"causes,omitempty"`
 }
 
 // maxErrorDepth bounds how deep wrapped errors are followed.
@@ -141,72 +150,149 @@ const (
 	maxErrorSize = 1 << 20
 )
 
-// record returns err as it is kept. An error whose own methods panic is kept by
-// its message alone.
-func (k *errorKinds) record(err error) (rec *errorRecord) {
-	defer func() {
-		if recover() != nil {
-			rec = &errorRecord{Message: safeMessage(err)}
-		}
-	}()
-	left := maxErrorSize
-	rec = k.node(err, 0, &left)
-	_, rec.Permanent = findError[*permanentError](err)
+// record returns err as it is kept. An error whose own methods panic, or end
+// their goroutine, is kept by its message alone.
+func (k *errorKinds) record(err error) *errorRecord {
+	var rec *errorRecord
+	fault := guardedUnlessPlain(err, func() {
+		left := maxErrorSize
+		rec = k.node(err, 0, &left)
+		var p *permanentError
+		rec.Permanent = errors.As(err, &p)
+	})
+	if fault != nil {
+		return &errorRecord{Message: safeMessage(err)}
+	}
 	return rec
 }
 
-// findError is errors.As, guarded against methods of err that panic.
+// findError is errors.As, guarded against the methods of err.
 func findError[E error](err error) (found E, ok bool) {
-	defer func() {
-		if recover() != nil {
-			ok = false
-		}
-	}()
-	ok = errors.As(err, &found)
-	return found, ok
+	fault := guardedUnlessPlain(err, func() { ok = errors.As(err, &found) })
+	return found, ok && fault == nil
 }
 
+// misuse reports whether err says that the code makes durable calls as it must
+// not: it would do so again in every further attempt.
+func misuse(err error) (is bool) {
+	fault := guardedUnlessPlain(err, func() { is = errors.Is(err, ErrNested) || errors.Is(err, ErrConcurrent) })
+	return is && fault == nil
+}
+
+// guardedUnlessPlain is guarded for a function that calls the methods of err. An
+// error of package errors, the most common one, has none of the user's.
+func guardedUnlessPlain(err error, fn func()) error {
+	if t := reflect.TypeOf(err); t == typeOfNew {
+		fn()
+		return nil
+	}
+	return guarded(fn)
+}
+
+var (
+	typeOfNew    = reflect.TypeOf(errors.New(""))
+	typeOfErrorf = reflect.TypeOf(fmt.Errorf("%w", io.EOF))
+)
+
 func (k *errorKinds) node(err error, depth int, left *int) *errorRecord {
-	rec := &errorRecord{Message: safeMessage(err)}
+	err = unmarked(err)
+	rec := &errorRecord{Message: message(err)}
 	// Not the type's Comparable: a field may hold what is not.
 	if reflect.ValueOf(err).Comparable() {
 		rec.Sentinel = k.sentinels[err]
 	}
 	if rec.Sentinel == "" {
-		if name, ok := k.types[reflect.TypeOf(err)]; ok {
-			if value, jsonErr := json.Marshal(err); jsonErr == nil && len(value) <= 2*maxMessage {
-				rec.Type, rec.Value = name, value
-				if k.defs != nil {
-					rec.Within = k.defs.info(reflect.TypeOf(err)).within
-				}
-			}
+		rec.Type, rec.Value = k.typed(err)
+		switch {
+		case rec.Type == "":
+			rec.Go = goType(err)
+		case k.defs != nil:
+			rec.Within = k.defs.info(reflect.TypeOf(err)).within
 		}
 	}
-	*left -= len(rec.Message) + len(rec.Value)
+	*left -= len(rec.Message) + len(rec.Value) + len(rec.Go)
 	if rec.Sentinel != "" || depth == maxErrorDepth {
 		return rec
 	}
 	for _, cause := range unwrap(err) {
-		if cause == nil || *left <= 0 {
-			continue
-		}
-		if c := k.node(cause, depth+1, left); c.Sentinel != "" || c.Type != "" || len(c.Causes) > 0 {
-			rec.Causes = append(rec.Causes, c)
+		if cause != nil && *left > 0 {
+			rec.Causes = append(rec.Causes, k.node(cause, depth+1, left))
 		}
 	}
 	return rec
 }
 
-// safeMessage returns the message of err as it can be kept: of bounded length
-// and in valid UTF-8. It guards against an Error method that panics, as one of
-// a nil pointer does.
-func safeMessage(err error) (s string) {
+// unmarked returns an error without its marks Permanent and RetryAfter.
+func unmarked(err error) error {
+	for {
+		switch e := err.(type) {
+		case *permanentError:
+			err = e.err
+		case *retryAfterError:
+			err = e.err
+		default:
+			return err
+		}
+	}
+}
+
+// typed returns the name and the fields of an error of a registered type.
+func (k *errorKinds) typed(err error) (name string, value []byte) {
+	name, ok := k.types[reflect.TypeOf(err)]
+	if !ok {
+		return "", nil
+	}
+	fields, limit := any(err), 2*maxMessage
+	if w, ok := err.(wrapper); ok {
+		if reflect.ValueOf(err).IsNil() {
+			return "", nil
+		}
+		fields, limit = w.fields(), maxErrorSize/2
+	}
+	value, jsonErr := json.Marshal(fields)
+	if jsonErr != nil || len(value) > limit {
+		return "", nil
+	}
+	return name, value
+}
+
+// goType names the concrete type of an error, of one that was read back that of
+// the error which was recorded.
+func goType(err error) string {
+	if e, ok := err.(*recordedError); ok {
+		return e.goType
+	}
+	t, pointers := reflect.TypeOf(err), ""
+	for t.Kind() == reflect.Pointer && t.Name() == "" {
+		t, pointers = t.Elem(), pointers+"*"
+	}
+	if t.PkgPath() == "" {
+		return pointers + t.String()
+	}
+	return pointers + t.PkgPath() + "." + t.Name()
+}
+
+// message returns the message of err as it can be kept: of bounded length and in
+// valid UTF-8. It guards against an Error method that panics, as one of a nil
+// pointer does, but not against one that ends its goroutine.
+func message(err error) (s string) {
 	defer func() {
 		if v := recover(); v != nil {
 			s = fmt.Sprintf("(an error of type %T whose Error method panics: %v)", err, v)
 		}
 	}()
 	return strings.ToValidUTF8(cut(err.Error(), maxMessage), "\ufffd")
+}
+
+// safeMessage is message for an error that nothing is known of.
+func safeMessage(err error) (s string) {
+	if reflect.TypeOf(err) == typeOfErrorf {
+		return message(err) // made when the error was
+	}
+	if guardedUnlessPlain(err, func() { s = message(err) }) != nil {
+		return fmt.Sprintf("(an error of type %T whose Error method does not return)", err)
+	}
+	return s
 }
 
 func unwrap(err error) []error {
@@ -222,32 +308,59 @@ func unwrap(err error) []error {
 }
 
 // restore returns the error a record stands for. Names that are not registered
-// any more leave the message.
+// any more leave the message and the type.
 func (k *errorKinds) restore(rec *errorRecord) error {
 	if rec == nil {
 		return nil
 	}
-	var known error
-	if v, ok := k.values[rec.Sentinel]; ok && rec.Sentinel != "" {
-		known = v
-	} else if t, ok := k.names[rec.Type]; ok && rec.Type != "" {
-		if v, err := k.restoreTyped(t, rec); err == nil {
-			known = v
-		}
-	}
-	// The message is the recorded one, also when the registered error says
-	// something else by now or keeps part of it in fields that are not kept.
-	if known != nil && len(rec.Causes) == 0 && safeMessage(known) == rec.Message {
-		return known
-	}
 	var causes []error
-	if known != nil {
-		causes = append(causes, known)
-	}
 	for _, c := range rec.Causes {
 		causes = append(causes, k.restore(c))
 	}
+	known, text, whole := k.known(rec, causes)
+	// The message is the recorded one, also when the registered error says
+	// something else by now or keeps part of it in fields that are not kept.
+	switch {
+	case known == nil:
+		return &recordedError{message: rec.Message, goType: rec.Go, causes: causes}
+	case text == rec.Message && (whole || len(causes) == 0):
+		return known
+	case whole:
+		causes = []error{known}
+	default:
+		causes = append([]error{known}, causes...)
+	}
 	return &recordedError{message: rec.Message, causes: causes}
+}
+
+// known returns the registered error of a record and its message, nil if there
+// is none; whole says that it wraps the causes itself.
+func (k *errorKinds) known(rec *errorRecord, causes []error) (known error, text string, whole bool) {
+	if v, ok := k.values[rec.Sentinel]; ok && rec.Sentinel != "" {
+		return v, safeMessage(v), false
+	}
+	t, ok := k.names[rec.Type]
+	if !ok || rec.Type == "" {
+		return nil, "", false
+	}
+	read := func() {
+		v, err := k.restoreTyped(t, rec)
+		if err != nil {
+			return
+		}
+		if w, ok := v.(wrapper); ok {
+			w.wrap(causes)
+			whole = true
+		}
+		text = message(v)
+		known = v
+	}
+	if strings.HasPrefix(rec.Type, "durable.") {
+		read()
+	} else if guarded(read) != nil {
+		return nil, "", false
+	}
+	return known, text, whole
 }
 
 func (k *errorKinds) restoreTyped(t reflect.Type, rec *errorRecord) (error, error) {
@@ -264,7 +377,12 @@ func (k *errorKinds) restoreTyped(t reflect.Type, rec *errorRecord) (error, erro
 		return nil, err
 	}
 	p := reflect.New(t)
-	if err := json.Unmarshal(value, p.Interface()); err != nil {
+	into := p.Interface()
+	if t.Kind() == reflect.Pointer && t.Implements(wrapperType) {
+		p.Elem().Set(reflect.New(t.Elem()))
+		into = p.Elem().Interface().(wrapper).fields()
+	}
+	if err := json.Unmarshal(value, into); err != nil {
 		return nil, err
 	}
 	v, ok := p.Elem().Interface().(error)
@@ -277,11 +395,17 @@ func (k *errorKinds) restoreTyped(t reflect.Type, rec *errorRecord) (error, erro
 // recordedError is an error read back from the history.
 type recordedError struct {
 	message string
+	goType  string // of the error that was recorded; empty: not known
 	causes  []error
 }
 
 func (e *recordedError) Error() string   { return e.message }
 func (e *recordedError) Unwrap() []error { return e.causes }
+
+// Is matches an error of the same concrete type and the same text.
+func (e *recordedError) Is(target error) bool {
+	return e.goType != "" && target != nil && e.goType == goType(target) && e.message == message(target)
+}
 
 func cut(s string, limit int) string {
 	if len(s) <= limit {

@@ -95,6 +95,9 @@ func fill(v reflect.Value) {
 	case *json.RawMessage:
 		*x = json.RawMessage(`{"n":1}`)
 		return
+	case *[]*ItemError:
+		*x = []*ItemError{{Index: 1, Key: "items[1]", Err: errors.New("no"), Attempts: 1}, {Index: 7, Key: "items[7]", Err: store.ErrTooLarge, Attempts: 3}}
+		return
 	case **errorRecord:
 		*x = &errorRecord{Message: "out of stock", Sentinel: "io.EOF", Permanent: true, Causes: []*errorRecord{{Message: "why", Type: "durable.PanicError", Value: []byte(`{"value":"boom","stack":"main.go:7"}`)}}}
 		return
@@ -186,6 +189,7 @@ func isKind(k *errorKinds, err error, name string) bool {
 func goldenErrors() map[string]error {
 	all := map[string]error{
 		"plain":   errors.New("plain"),
+		"of Go":   fmt.Errorf("asking: %w", errors.New("no answer")),
 		"wrapped": fmt.Errorf("reading: %w", fs.ErrNotExist),
 		"joined":  errors.Join(errors.New("one"), fmt.Errorf("two: %w", context.Canceled)),
 		"final":   Permanent(&PanicError{Value: "boom", Stack: "main.go:7"}),
@@ -198,6 +202,9 @@ func goldenErrors() map[string]error {
 		v := reflect.New(kind.typ.Elem())
 		for i := range v.Elem().NumField() {
 			f := v.Elem().Field(i)
+			if !v.Elem().Type().Field(i).IsExported() {
+				continue
+			}
 			if f.Type() == reflect.TypeFor[error]() {
 				f.Set(reflect.ValueOf(store.ErrTooLarge))
 			} else {

@@ -108,6 +108,35 @@ func (e *Engine) logID(ctx context.Context, level slog.Level, id, msg string, mo
 	e.logRun(level, &row, msg, more...)
 }
 
+// guardedHandler keeps what goes wrong in the program's log handler away from
+// the engine, whose goroutines it is called on: a line that it panics on, or ends
+// the goroutine on, is lost.
+type guardedHandler struct{ slog.Handler }
+
+func (h guardedHandler) Enabled(ctx context.Context, l slog.Level) (on bool) {
+	defer func() {
+		if recover() != nil {
+			on = false
+		}
+	}()
+	return h.Handler.Enabled(ctx, l)
+}
+
+func (h guardedHandler) Handle(ctx context.Context, r slog.Record) (err error) {
+	if fault := guarded(func() { err = h.Handler.Handle(ctx, r) }); fault != nil {
+		return fault
+	}
+	return err
+}
+
+func (h guardedHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return guardedHandler{h.Handler.WithAttrs(attrs)}
+}
+
+func (h guardedHandler) WithGroup(name string) slog.Handler {
+	return guardedHandler{h.Handler.WithGroup(name)}
+}
+
 // replayHandler drops what is logged while its scope is replayed.
 type replayHandler struct {
 	slog.Handler

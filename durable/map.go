@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -80,7 +79,7 @@ func Map[I, O any](ctx context.Context, name string, in []I, o MapOptions, fn fu
 	}
 	keep := func(n int, v O) { out[n] = v }
 	if err := mapItems(ctx, name, in, o, fn, keep); err != nil {
-		if me := (*MapError)(nil); errors.As(err, &me) {
+		if _, failed := err.(*MapError); failed {
 			return out, err
 		}
 		return nil, err

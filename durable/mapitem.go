@@ -44,8 +44,7 @@ func (m *mapping[I, O]) recorded(n int, v I) (bool, error) {
 	defer m.mu.Unlock()
 	if ev.Type == store.ItemFailed {
 		m.failed = append(m.failed, &ItemError{Index: n, Key: ev.Key, Err: r.eng.errors.restore(d.Error), Attempts: max(d.Attempts, 1)})
-		m.miss(n)
-		return true, nil
+		return true, m.told(true, func() { m.miss(n) })
 	}
 	var out O
 	if !fastDecode(ev.Payload, &out) {
@@ -53,8 +52,7 @@ func (m *mapping[I, O]) recorded(n int, v I) (bool, error) {
 			return false, r.undecodable(ev.Key, recorded, reflect.TypeFor[O](), err)
 		}
 	}
-	m.keep(n, out)
-	return true, nil
+	return true, m.told(true, func() { m.keep(n, out) })
 }
 
 // mostItems returns one more than the highest recorded item of a Map.
@@ -68,11 +66,12 @@ func (p *past) mostItems(key string) int {
 
 // hash tells items apart.
 func (m *mapping[I, O]) hash(v I) (fingerprint, error) {
-	b, err := m.scope.run.eng.codec.Encode(v)
+	e := m.scope.run.eng
+	b, err := e.marshal(e.infoOf(reflect.TypeFor[I]()), v)
 	if err != nil {
 		return fingerprint{}, &EncodeError{RunID: m.scope.run.id, Key: m.call.key, Type: reflect.TypeFor[I]().String(), Err: err}
 	}
-	return m.scope.run.eng.fingerprint(v, reflect.TypeFor[I](), b, 8), nil
+	return e.fingerprint(v, reflect.TypeFor[I](), b, 8), nil
 }
 
 // do runs the function on one item and records what it came to.
@@ -100,12 +99,11 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 		m.turn.Broadcast()
 		switch {
 		case failure == nil && ok:
-			m.keep(it.n, out)
+			_ = m.told(false, func() { m.keep(it.n, out) }) // in m.stop
 		case failure != nil:
-			var ie *ItemError
-			if errors.As(failure, &ie) {
+			if ie, ok := failure.(*ItemError); ok {
 				m.failed = append(m.failed, ie)
-				m.miss(it.n)
+				_ = m.told(false, func() { m.miss(it.n) })
 			} else if m.stop == nil {
 				m.stop = failure
 			}

@@ -32,8 +32,10 @@ type mapping[I, O any] struct {
 	under  map[int]bool
 	failed []*ItemError
 	stop   error // no further item begins
-	undone int
-	left   []int // the indexes of the undone, unless the source is larger than memory
+	// folding: the user's fold is being called by feed.
+	folding bool
+	undone  int
+	left    []int // the indexes of the undone, unless the source is larger than memory
 }
 
 func (m *mapping[I, O]) perform(ctx context.Context, name string, in iter.Seq[I]) error {
@@ -104,21 +106,79 @@ func (m *mapping[I, O]) leave(n int) {
 	}
 }
 
+// told calls keep or miss, which for a MapSeq call the user's fold, and stops the
+// Map when that panics or ends its goroutine. Within feed, which is guarded, it
+// does so by itself. The mutex is held.
+func (m *mapping[I, O]) told(feeding bool, fn func()) error {
+	switch {
+	case m.stop != nil: // what is folded no longer counts
+	case !m.window:
+		fn() // Map's own
+	case feeding:
+		m.folding = true
+		fn()
+		m.folding = false
+	default:
+		if fault := guarded(fn); fault != nil {
+			m.stop = m.faulty("fold", fault)
+		}
+	}
+	return m.stop
+}
+
+func (m *mapping[I, O]) faulty(what string, fault error) error {
+	return fmt.Errorf("durable: run %s: the %s of MapSeq %s: %w", m.scope.run.id, what, m.call.key, fault)
+}
+
 // distribute hands the items to workers and returns how many there were.
 func (m *mapping[I, O]) distribute(in iter.Seq[I]) (total int, err error) {
+	r := m.scope.run
+	f := feeding[I]{source: in, work: make(chan item[I]), own: onGoroutineOfOurs()}
+	// The workers are told that there is nothing more, whatever the source does,
+	// which is the user's.
+	fault := guarded(func() { m.feed(&f) })
+	close(f.work)
+	for _, b := range f.begun {
+		if joinErr := r.join(f.own, b); joinErr != nil {
+			err = joinErr
+		}
+	}
+	f.workers.Wait()
+	if err == nil && !m.call.done() {
+		err = m.scope.stopped()
+	}
+	switch {
+	case err != nil:
+	case fault != nil && m.folding:
+		err = m.faulty("fold", fault)
+	case fault != nil:
+		err = m.faulty("source", fault)
+	default:
+		err = m.stop
+	}
+	return f.total, err
+}
+
+// feeding is the distribution of the items of a Map to its workers.
+type feeding[I any] struct {
+	source  iter.Seq[I]
+	work    chan item[I]
+	own     bool // the Map was called on a goroutine of the engine's
+	total   int
+	begun   []*branch
+	workers sync.WaitGroup
+}
+
+// feed reads the source to its end, or until no further item may begin.
+func (m *mapping[I, O]) feed(f *feeding[I]) {
 	r := m.scope.run
 	limit := m.options.Concurrency
 	if limit == 0 {
 		limit = runtime.GOMAXPROCS(0)
 	}
-	work := make(chan item[I])
-	var workers sync.WaitGroup
-	begun := 0
-	own := onGoroutineOfOurs()
-	var bs []*branch
-	for v := range in {
-		n := total
-		total++
+	for v := range f.source {
+		n := f.total
+		f.total++
 		if done, err := m.recorded(n, v); done || err != nil {
 			if err != nil {
 				m.halt(err)
@@ -137,32 +197,17 @@ func (m *mapping[I, O]) distribute(in iter.Seq[I]) (total int, err error) {
 		if m.stopped(n) {
 			continue
 		}
-		if begun < limit {
-			begun++
+		if len(f.begun) < limit {
 			b := &branch{run: r, key: m.call.key, done: make(chan struct{})}
 			b.waited.Store(true)
-			bs = append(bs, b)
+			f.begun = append(f.begun, b)
 			r.begin(b)
-			workers.Add(1)
-			go m.worker(work, b, &workers)
+			f.workers.Add(1)
+			go m.worker(f.work, b, &f.workers)
 		}
-		m.await(n, limit, own)
-		m.hand(work, item[I]{n: n, value: v}, own)
+		m.await(n, limit, f.own)
+		m.hand(f.work, item[I]{n: n, value: v}, f.own)
 	}
-	close(work)
-	for _, b := range bs {
-		if joinErr := r.join(own, b); joinErr != nil {
-			err = joinErr
-		}
-	}
-	workers.Wait()
-	if err == nil && !m.call.done() {
-		err = m.scope.stopped()
-	}
-	if err == nil {
-		err = m.stop
-	}
-	return total, err
 }
 
 // worker takes items until there are no more. When the user's function ends the

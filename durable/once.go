@@ -61,10 +61,14 @@ func Once[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 		if opts.reconcile == nil {
 			return v, Permanent(unknown)
 		}
-		v, happened, err := opts.reconcile(ctx)
+		var happened bool
+		var err error
+		if fault := guarded(func() { v, happened, err = opts.reconcile(ctx) }); fault != nil {
+			err = fmt.Errorf("the function of Reconcile: %w", fault) // it has decided nothing
+		}
 		switch {
 		case err != nil:
-			unknown.Why = err.Error()
+			unknown.Why = safeMessage(err)
 			return v, Permanent(unknown)
 		case happened:
 			return v, nil

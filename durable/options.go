@@ -153,7 +153,10 @@ const (
 // filled returns o with its defaults, or an error about a field that cannot be
 // used.
 func (o Options) filled() (Options, error) {
-	o.Archive = orNone(o.Archive)
+	var err error
+	if o.Archive, err = orNone(o.Archive); err != nil {
+		return o, err
+	}
 	if o.Lease == 0 {
 		o.Lease = DefaultLease
 	}
@@ -196,7 +199,7 @@ func (o Options) filled() (Options, error) {
 	if o.Codec == nil {
 		o.Codec = JSON()
 	}
-	if err := checkCodec(o.Codec); err != nil {
+	if _, err := codecNameOf(o.Codec); err != nil {
 		return o, err
 	}
 	if o.MaxPayload != 0 && o.MaxPayload < MinMaxPayload {
@@ -208,6 +211,7 @@ func (o Options) filled() (Options, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
+	o.Logger = slog.New(guardedHandler{o.Logger.Handler()})
 	if o.Name == "" {
 		host, _ := os.Hostname()
 		o.Name = fmt.Sprintf("%s/%d", host, os.Getpid())

@@ -33,7 +33,8 @@ type Policy struct {
 	// none.
 	Deadline time.Duration
 	// RetryIf, if set, says of an error whether another attempt may mend it.
-	// It must not have side effects. Permanent errors are never retried.
+	// It must not have side effects. Permanent errors are never retried, and
+	// neither is what only other code can mend, such as ErrNested.
 	RetryIf func(error) bool
 }
 
@@ -100,6 +101,7 @@ type verdict struct {
 	final  bool
 	pause  time.Duration
 	reason string // why it is final, when the error alone does not say
+	fault  error  // of RetryIf, which could not be asked
 }
 
 // judge decides about failed attempt n, whose error was err, at time now, of a
@@ -108,8 +110,17 @@ func (p Policy) judge(n int, err error, start, now store.Time, random float64) v
 	if _, permanent := findError[*permanentError](err); permanent {
 		return verdict{final: true}
 	}
-	if p.RetryIf != nil && !p.RetryIf(err) {
-		return verdict{final: true}
+	if misuse(err) {
+		return verdict{final: true, reason: "the code is to be mended: no further attempt can help"}
+	}
+	if p.RetryIf != nil {
+		again := false
+		if fault := guarded(func() { again = p.RetryIf(err) }); fault != nil {
+			return verdict{final: true, fault: fault}
+		}
+		if !again {
+			return verdict{final: true}
+		}
 	}
 	if p.MaxAttempts > 0 && n >= p.MaxAttempts {
 		return verdict{final: true}

@@ -49,6 +49,8 @@ type run struct {
 	linked     string                 // the start that its own is linked to; likewise
 	// body is the key of the step body under way, for messages.
 	body atomic.Pointer[string]
+	// exited is the key of the step whose body has ended a goroutine of the run's.
+	exited atomic.Pointer[string]
 
 	// fromClaim: it counts against Options.MaxRuns.
 	fromClaim bool
@@ -262,6 +264,8 @@ func (r *run) execute() {
 	defer func() {
 		if v := recover(); v != nil {
 			output, err = nil, newPanicError(v)
+		} else if at := r.exited.Load(); at != nil && err == ErrGoexit {
+			err = fmt.Errorf("step %s: %w", *at, ErrGoexit)
 		}
 		r.outcome = r.end(output, err)
 		if r.unloaded() {
@@ -345,5 +349,6 @@ func (r *run) call() (output []byte, err error) {
 const maxStack = 16 << 10
 
 func newPanicError(v any) *PanicError {
-	return &PanicError{Value: cut(fmt.Sprint(v), maxMessage), Stack: cut(string(debug.Stack()), maxStack)}
+	stack := cut(string(debug.Stack()), maxStack)
+	return &PanicError{Value: cut(printed(v), maxMessage), Stack: stack}
 }

@@ -62,7 +62,11 @@ func (e *Engine) encodeJSON(t reflect.Type, data json.RawMessage) ([]byte, error
 	if len(data) > 0 {
 		dec := json.NewDecoder(bytes.NewReader(data))
 		dec.DisallowUnknownFields()
-		if err := dec.Decode(v.Interface()); err != nil {
+		var err error
+		if fault := guarded(func() { err = dec.Decode(v.Interface()) }); fault != nil {
+			err = fault
+		}
+		if err != nil {
 			return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 		}
 		if _, err := dec.Token(); !errors.Is(err, io.EOF) {
@@ -72,11 +76,12 @@ func (e *Engine) encodeJSON(t reflect.Type, data json.RawMessage) ([]byte, error
 	if t.Size() == 0 && t.Kind() == reflect.Struct {
 		return nil, nil
 	}
-	encoded, err := e.encoded(v.Elem().Interface(), e.maxPayload)
+	info := e.infoOf(t)
+	encoded, err := e.encoded(info, v.Elem().Interface(), e.maxPayload)
 	if err != nil {
 		return nil, err
 	}
-	return envelope.Seal(e.prefixOf(e.infoOf(t)), encoded), nil
+	return envelope.Seal(e.prefixOf(info), encoded), nil
 }
 
 // encodeEdited encodes the value that replaces an outcome. A json.RawMessage

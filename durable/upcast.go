@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -57,7 +58,7 @@ func (e *Engine) decodeOpen(open *envelope.Envelope, v any) error {
 	info := e.infoOf(target.Type())
 	plain := info.def == nil && len(info.parts) == 0
 	if plain && open.Within == "" && open.TypeVersion == 1 && open.Type == info.name || untyped(target.Type()) {
-		return mismatch(codec.Decode(open.Payload, v))
+		return mismatch(unmarshal(codec, info, open.Payload, v))
 	}
 	version := info.version
 	if info.def != nil {
@@ -77,17 +78,24 @@ func (e *Engine) decodeOpen(open *envelope.Envelope, v any) error {
 	if within.concerns(now) && open.Codec != (jsonCodec{}).Name() {
 		return errNotRaised
 	}
-	if version < info.version {
-		// The type itself is raised last, by its own upcasters.
-		if data, err = within.json(data, now); err != nil {
+	raise := func() error {
+		data, err := within.json(data, now)
+		switch {
+		case err != nil:
 			return err
+		case version < info.version:
+			// The type itself is raised last, by its own upcasters.
+			return info.read(codec, data, version, target)
 		}
-		return info.def.read(codec, data, version, target)
+		return mismatch(unmarshal(codec, info, data, v))
 	}
-	if data, err = within.json(data, now); err != nil {
-		return err
+	if version == info.version && !within.concerns(now) {
+		return raise()
 	}
-	return mismatch(codec.Decode(data, v))
+	if fault := guarded(func() { err = raise() }); fault != nil {
+		return fault
+	}
+	return err
 }
 
 // versionOf returns which version of the registered type a payload holds.
@@ -134,9 +142,10 @@ func untyped(t reflect.Type) bool { return t.Kind() != reflect.Struct && untyped
 
 // read decodes a value of an earlier version and raises it, step by step, to the
 // present one.
-func (d *TypeDef) read(codec Codec, data []byte, version int, target reflect.Value) error {
+func (i *typeInfo) read(codec Codec, data []byte, version int, target reflect.Value) error {
+	d := i.def
 	from := reflect.New(d.withOld(target.Type(), d.ups[version-1].old))
-	if err := codec.Decode(data, from.Interface()); err != nil {
+	if err := unmarshal(codec, infoOf(from.Elem().Type()), data, from.Interface()); err != nil {
 		return fmt.Errorf("as version %d of %s, %s: %w", version, d.name, d.ups[version-1].old, err)
 	}
 	// A partly raised value must not be seen.
@@ -195,14 +204,11 @@ func (d *TypeDef) raise(from reflect.Value, version int, to reflect.Value) error
 }
 
 // upcast runs the chain on one value.
-func (d *TypeDef) upcast(from reflect.Value, version int, to reflect.Value) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("the function of From(%d) of %s: %w", version, d.name, newPanicError(v))
-		}
-	}()
+func (d *TypeDef) upcast(from reflect.Value, version int, to reflect.Value) error {
 	for ; version < d.version; version++ {
-		if from, err = d.ups[version-1].call(from); err != nil {
+		var err error
+		fault := guarded(func() { from, err = d.ups[version-1].call(from) })
+		if err = cmp.Or(fault, err); err != nil {
 			return fmt.Errorf("the function of From(%d) of %s: %w", version, d.name, err)
 		}
 	}
@@ -224,7 +230,7 @@ func (e *Engine) fingerprint(v any, t reflect.Type, encoded []byte, size int) fi
 		info = e.infoOf(t)
 	}
 	if !e.plainJSON {
-		mark = e.codec.Name() + ":"
+		mark = e.codecName + ":"
 	}
 	for _, d := range slices.Backward(info.parts) {
 		if d != info.def && d.version > 1 {
@@ -245,7 +251,7 @@ func (e *Engine) fingerprint(v any, t reflect.Type, encoded []byte, size int) fi
 	}
 	if !e.plainJSON {
 		var err error
-		if encoded, err = json.Marshal(v); err != nil {
+		if fault := guarded(func() { encoded, err = json.Marshal(v) }); fault != nil || err != nil {
 			return f
 		}
 	}
@@ -336,12 +342,13 @@ func (e *Engine) inputHash(t reflect.Type, env []byte) [16]byte {
 		v := reflect.New(t)
 		codec, err := e.codecOf(open.Codec)
 		if err == nil {
-			err = codec.Decode(open.Payload, v.Interface())
+			err = unmarshal(codec, e.infoOf(t), open.Payload, v.Interface())
 		}
+		fault := err
 		if err == nil {
-			data, err = json.Marshal(v.Interface())
+			fault = guarded(func() { data, err = json.Marshal(v.Interface()) })
 		}
-		if err != nil {
+		if fault != nil || err != nil {
 			return hashInput(env)
 		}
 	}
