@@ -64,10 +64,12 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		// The policy was changed to fewer attempts than have failed already.
 		return st.giveUp(ctx, n-1, st.failures[n-2].Err, "no attempt is left")
 	}
+	said := false
 	if st.long && !st.begun() {
-		if _, err := st.record(st.newEvent(store.StepStarted, n, &eventData{Input: st.input.hash, Once: st.once})); err != nil {
+		if err := st.recordBegin(n, false); err != nil {
 			return st.mustRecord(err)
 		}
+		said = true
 	}
 	for ; ; n++ {
 		if err := st.call.scope.pauseUntil(wait); err != nil {
@@ -76,6 +78,12 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		if err := r.confess(); err != nil {
 			return err
 		}
+		if r.probation && !said && r.onProbation() {
+			if err := st.recordBegin(n, true); err != nil {
+				return st.mustRecord(err)
+			}
+		}
+		said = false
 		clock := time.Now()
 		if !r.eng.lease.holds(clock) {
 			// Whoever may take the run may be running this body now.
@@ -146,6 +154,20 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		}
 		count(r.eng.metrics.retries, 1, attrWorkflow.String(r.row.Workflow))
 	}
+}
+
+// recordBegin records that a body is about to run.
+func (st *step) recordBegin(n int, probation bool) error {
+	s := st.call.scope
+	ev := st.newEvent(store.StepStarted, n, &eventData{Input: st.input.hash, Once: st.once, Probation: probation && !st.once})
+	w := &write{events: []store.Event{ev}}
+	// Not by write: it is no outcome, which would end the trial of a suspect and
+	// its probation before the body that is suspected.
+	if err := s.run.eng.committer.commit(context.Background(), s.run, w); err != nil {
+		return err
+	}
+	s.lastAt = w.at
+	return nil
 }
 
 // restore takes the failed attempts of the history over and returns the number

@@ -105,11 +105,12 @@ func (q *bulkQueue) set() map[string]bool {
 func (e *Engine) claimLater(ctx context.Context, n int) error {
 	ids := e.later.first(n)
 	sound := make([]string, 0, len(ids))
+	judge := judge{eng: e}
 	for row, err := range e.runsOf(ctx, store.Filter{IDs: ids, WithLast: true, OldestFirst: true}) {
 		if err != nil {
 			return fmt.Errorf("durable: runs that recovery has left could not be read: %w", storeError(err))
 		}
-		if e.staysDecided(row) {
+		if e.staysDecided(ctx, &judge, row) {
 			sound = append(sound, row.ID)
 		}
 	}
@@ -130,13 +131,14 @@ func (e *Engine) claimLater(ctx context.Context, n int) error {
 // staysDecided reports whether a run that was to be continued still is. Meanwhile
 // another executor may have taken it, and it may have ended that one's process: it
 // is then for the recovery which that makes necessary, as a suspect.
-func (e *Engine) staysDecided(row *store.Run) bool {
+func (e *Engine) staysDecided(ctx context.Context, judge *judge, row *store.Run) bool {
 	switch row.Status {
 	case store.Interrupted:
 		return true // one that is parked or paused by now is not claimed
 	case store.Running, store.Resuming:
 		def := e.defs.find(row.Workflow, row.Version)
-		return fateOf(row, e.bootPolicy(def), def != nil, e.options.QuarantineAfter) == fateResume
+		ends, err := judge.strikes(ctx, row)
+		return err == nil && fateOf(row, e.bootPolicy(def), def != nil, ends.n, e.options.QuarantineAfter) == fateResume
 	}
 	return false
 }

@@ -381,7 +381,7 @@ func (e *Engine) claimKnown(ctx context.Context, c store.Claim, d *eventData, k 
 func (e *Engine) take(row store.Run, s *segment, k *known) *run {
 	r := e.newRun(row, e.codeOf(&row))
 	r.enterSegment(s)
-	r.fromClaim, r.known = true, k
+	r.fromClaim, r.known, r.probation = true, k, row.Strikes > 0
 	r.silent.Store(row.Status != store.Running)
 	e.drop(row.ID) // of ours, if it was lost and is claimed back
 	r.log(slog.LevelDebug, "durable: run claimed", slog.String("status", string(row.Status)), slog.Int("strikes", int(row.Strikes)))

@@ -68,8 +68,10 @@ type Options struct {
 	// suspicion of ending its process. A run that waits gives its place up when it
 	// is unloaded (UnloadAfter, KeepLoaded). Zero: 1,000.
 	MaxRuns int
-	// QuarantineAfter is how many times in a row a run may end its process
-	// without recording anything before it is set aside; zero: 3.
+	// QuarantineAfter is after how many strikes in a row a run is set aside;
+	// zero: 3. A strike is the end of an executor which is known to be dead and in
+	// which a body of this run had begun and recorded nothing; the first such end
+	// is not on record and does not count.
 	QuarantineAfter int
 
 	// Around wraps every attempt of every step body in this process, those of

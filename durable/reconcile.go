@@ -241,7 +241,7 @@ func (s *survey) takeCall(e *store.Event, at cutPlace) error {
 	if e.Key != "" {
 		s.call, s.key = e.Seq, e.Key
 	}
-	if e.Type == store.StepStarted {
+	if e.Type == store.StepStarted && !saysNoMore(e) {
 		s.effects[e.Key] = true
 	}
 	if s.effects[e.Key] || store.InScope(e.Key, undoScope) && e.Key != "" {

@@ -111,6 +111,7 @@ type eventData struct {
 	Sum         uint32                     `json:"sum,omitempty"`         // the same: sum of the event before
 	Environment *Environment               `json:"environment,omitempty"` // workflow_created, workflow_started of a later generation
 	Once        bool                       `json:"once,omitempty"`        // step_started: the body must not run twice
+	Probation   bool                       `json:"probation,omitempty"`   // step_started: it says no more than that a body begins
 	FromBranch  int32                      `json:"from_branch,omitempty"` // jump_activated, edited: the branch that was left
 	ToBranch    int32                      `json:"to_branch,omitempty"`   // jump_requested, jump_activated, edited: the new branch
 	Cutoff      int64                      `json:"cutoff,omitempty"`      // the same: the last event that is kept
@@ -300,7 +301,9 @@ func (p *past) take(e *store.Event) error {
 	}
 	switch e.Type {
 	case store.StepStarted:
-		rec.began, rec.openedAt = e.At, e.At
+		if rec.began == 0 { // on probation a step may begin in several executions
+			rec.began, rec.openedAt = e.At, e.At
+		}
 	case store.TimerSet, store.WaitRequested, store.ChildStarted:
 		rec.opened, rec.openedAt, rec.until = true, e.At, d.Until
 		if e.Type == store.WaitRequested {

@@ -150,18 +150,15 @@ const (
 	fateNone
 )
 
-// fateOf decides about an orphan, given its policy and whether its code is here.
+// fateOf decides about an orphan, given its policy, whether its code is here, and
+// its strikes.
 // It is a pure function of its arguments.
-func fateOf(row *store.Run, policy BootPolicy, served bool, quarantineAfter int) fate {
+func fateOf(row *store.Run, policy BootPolicy, served bool, strikes, quarantineAfter int) fate {
 	switch row.Status {
 	case store.Running, store.Resuming:
 	default:
 		// Waiting and pending runs are claimed when they are due.
 		return fateNone
-	}
-	strikes := int32(1)
-	if row.Last != nil {
-		strikes = row.NextStrikes(row.Last.Type)
 	}
 	switch {
 	case !served:
@@ -173,9 +170,9 @@ func fateOf(row *store.Run, policy BootPolicy, served bool, quarantineAfter int)
 		return fateLeave
 	case policy == FailOnBoot:
 		return fateFail
-	case int(strikes) >= quarantineAfter:
+	case strikes >= quarantineAfter:
 		return fateQuarantine
-	case int(strikes) >= quarantineAfter-1 && strikes > 1:
+	case strikes >= quarantineAfter-1 && strikes > 1:
 		return fateTry
 	}
 	return fateResume
@@ -186,13 +183,13 @@ func fateOf(row *store.Run, policy BootPolicy, served bool, quarantineAfter int)
 func (e *Engine) recoverOrphans(ctx context.Context, rep *Report) error {
 	var resume toContinue
 	var try []string
-	n := 0
+	n, judge := 0, judge{eng: e}
 	f := store.Filter{Orphaned: true, OldestFirst: true, WithLast: true, Limit: recoverSlice}
 	for row, err := range e.runsOf(ctx, f) {
 		if err != nil {
 			return fmt.Errorf("durable: recovery could not list interrupted runs: %w", storeError(err))
 		}
-		if err := e.recoverOrphan(ctx, row, rep, &resume, &try); err != nil {
+		if err := e.recoverOrphan(ctx, row, &judge, rep, &resume, &try); err != nil {
 			return err
 		}
 		if n++; n%recoverSlice == 0 {
@@ -214,13 +211,18 @@ const recoverSlice = 256
 
 // recoverOrphan deals with one run whose owner is gone. One that is to be
 // continued is added to resume, or to try if it is a suspect.
-func (e *Engine) recoverOrphan(ctx context.Context, row *store.Run, rep *Report, resume *toContinue, try *[]string) error {
+func (e *Engine) recoverOrphan(ctx context.Context, row *store.Run, judge *judge, rep *Report, resume *toContinue, try *[]string) error {
 	row, err := e.reconcileOnBoot(ctx, row, rep)
 	if row == nil {
 		return err
 	}
 	def := e.defs.find(row.Workflow, row.Version)
-	switch fateOf(row, e.bootPolicy(def), def != nil, e.options.QuarantineAfter) {
+	ends, err := judge.strikes(ctx, row)
+	if err != nil {
+		// It is resumed, and whoever does so finds out what is wrong.
+		e.logRun(slog.LevelWarn, row, "durable: how the earlier owners of a run ended could not be read", slog.Any("error", err))
+	}
+	switch fateOf(row, e.bootPolicy(def), def != nil, ends.n, e.options.QuarantineAfter) {
 	case fateResume:
 		resume.add(row)
 	case fateTry:
@@ -233,7 +235,7 @@ func (e *Engine) recoverOrphan(ctx context.Context, row *store.Run, rep *Report,
 			e.logRun(slog.LevelInfo, row, "durable: run marked failed", slog.String("reason", e.options.BootReason))
 		}
 	case fateQuarantine:
-		reason := fmt.Sprintf("quarantined: killed its process %d times", e.options.QuarantineAfter)
+		reason := ends.reason()
 		if e.failOrphan(ctx, row, CodeQuarantined, reason, rep) {
 			rep.Quarantine = append(rep.Quarantine, row.ID)
 			rep.Stuck = append(rep.Stuck, stuckOf(row, CodeQuarantined, reason))
@@ -265,6 +267,8 @@ func stuckOf(row *store.Run, code, reason string) Stuck {
 		s.Next = fmt.Sprintf("run a program that can read it (Options.Types, Encrypt and Codec; the type in the code), then Engine.Resume(ctx, %q)", row.ID)
 	case CodeChildMissing:
 		s.Next = fmt.Sprintf("import or restore the child, or record what it came to with Engine.Edit, then Engine.Resume(ctx, %q)", row.ID)
+	case CodeQuarantined:
+		s.Next = adviceQuarantined(row.ID)
 	case CodeUnrecoverable:
 		s.Next = fmt.Sprintf("look at its events (Engine.History(ctx, %q)) and decide from where it goes on", row.ID)
 	default:

@@ -252,9 +252,9 @@ func TestARunThatHasBecomeASuspectIsNotContinuedFromTheQueue(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		orphans(t, w, "r0", "r1")
 		gate := make(chan struct{})
-		rep := w.boot(t, durable.Options{Workflows: []durable.Definition{gated(gate)}, MaxRuns: 1, QuarantineAfter: 2, Lease: time.Hour})
+		rep := w.boot(t, durable.Options{Workflows: []durable.Definition{gated(gate)}, MaxRuns: 1, QuarantineAfter: 1, Lease: time.Hour})
 		require.Equal(t, []string{"r1"}, rep.Deferred)
-		rep = w.boot(t, durable.Options{Workflows: []durable.Definition{gated(make(chan struct{}))}, QuarantineAfter: 2, Lease: time.Minute})
+		rep = w.boot(t, durable.Options{Workflows: []durable.Definition{gated(make(chan struct{}))}, QuarantineAfter: 1, Lease: time.Minute})
 		require.Equal(t, []string{"r1"}, rep.Resumed)
 		synctest.Wait()
 		w.crash()

@@ -54,6 +54,9 @@ type run struct {
 
 	// fromClaim: it counts against Options.MaxRuns.
 	fromClaim bool
+	// probation: it was claimed from an owner that ended without a word. Set
+	// before it is launched; it is over when something is recorded.
+	probation bool
 	// silent: it was claimed while it waited or was interrupted, and the row still
 	// says that it waits or is resuming. A body must not find it like that; see
 	// confess.
