@@ -43,9 +43,16 @@ type attempt struct {
 	number int
 	term   *term // of the lease, in which it began
 	bounds atomic.Pointer[bounds]
+	// failures of the attempts before it: the step's grow while a goroutine that
+	// the body has left behind may still ask.
+	failures []Failure
+
+	// saving is held while progress is written, and when the attempt ends: what a
+	// goroutine of the body's saves is recorded before the outcome, or not at all.
+	saving sync.Mutex
+	over   bool // nothing is taken any more; guarded by saving and mu
 
 	mu    sync.Mutex // the body may use goroutines
-	over  bool       // the body has returned
 	notes map[string]json.RawMessage
 	size  int
 	// requests counts those that were made without an id, by run and name.
@@ -56,6 +63,8 @@ type attempt struct {
 // outcome. It begins with the attempt the history has reached.
 func (st *step) attempts(ctx context.Context, b body) error {
 	r := st.call.scope.run
+	r.bodies.Add(1)
+	defer r.bodyEnds()
 	n, wait, err := st.restore()
 	if err != nil {
 		return err
@@ -228,6 +237,7 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 	}
 	ctx = st.traceAttempt(ctx, n)
 	a.Context, a.step, a.number, a.term = ctx, st, n, st.call.scope.run.eng.lease.current.Load()
+	a.failures = st.failures
 	if limit, cause := st.limit(); limit > 0 {
 		limited, cancel := context.WithTimeoutCause(ctx, limit, cause)
 		defer cancel()
@@ -238,7 +248,7 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 	returned := false
 	defer func() {
 		r.body.Store(nil)
-		a.release()
+		a.end()
 		if returned {
 			return
 		}
@@ -264,6 +274,22 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 	}
 	returned = true
 	return a, payload, err
+}
+
+// end closes the attempt to the goroutines that its body has left behind. It waits
+// for what they are about to write.
+func (a *attempt) end() {
+	a.saving.Lock()
+	a.mu.Lock()
+	a.over = true
+	a.mu.Unlock()
+	a.saving.Unlock()
+	a.release()
+}
+
+// errOver is what a goroutine is told that a body has left behind.
+func (a *attempt) errOver(what string) error {
+	return fmt.Errorf("%w: %s: attempt %d of step %s in run %s has ended; a body must wait for its goroutines", ErrOutsideRun, what, a.number, a.step.call.key, a.step.call.scope.run.id)
 }
 
 // body calls the step's function within those of Options.Around.

@@ -58,7 +58,7 @@ func Attempt(ctx context.Context) AttemptInfo {
 	}
 	return AttemptInfo{
 		RunID: a.step.call.scope.run.id, Key: a.step.call.key, Number: a.number, Max: a.step.max(),
-		Failures: append([]Failure(nil), a.step.failures...),
+		Failures: append([]Failure(nil), a.failures...),
 	}
 }
 
@@ -86,7 +86,8 @@ const maxNotes = 64 << 10
 // Note keeps a debug output with the attempt whose context ctx is: it is
 // recorded with the attempt's outcome and shown with it. v is kept as JSON. A
 // note that cannot be kept (no JSON, more than 64 KiB together, not within a
-// step) is dropped and logged: it must not make a step fail.
+// step, made by a goroutine after its attempt had ended) is dropped and logged: it
+// must not make a step fail.
 func Note(ctx context.Context, key string, v any) {
 	a, ok := ctx.Value(scopeKey{}).(*attempt)
 	if !ok {
@@ -102,6 +103,9 @@ func Note(ctx context.Context, key string, v any) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if err == nil && a.over {
+		err = a.errOver("Note")
+	}
 	if err == nil && a.size+len(key)+len(b) > maxNotes {
 		err = fmt.Errorf("the notes of one attempt are limited to %d bytes", maxNotes)
 	}

@@ -151,11 +151,31 @@ func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) 
 	case err == nil || !definite(err):
 		return err // the run is lost, or closed
 	case errors.As(err, &exists):
-		err = &ConflictError{RunID: ch.id, Have: "another workflow, input or parent", Want: def.name}
+		err = e.conflictOfChild(&r.row)
 	case errors.Is(err, store.ErrOccupied):
 		err = occupied("was not started; start it again once that run has ended", err)
 	}
 	return s.refuseChild(ch, err)
+}
+
+// conflictOfChild says in what the run that exists differs from the child that was
+// to be started.
+func (e *Engine) conflictOfChild(want *store.Run) error {
+	conflict := &ConflictError{RunID: want.ID, Want: want.Workflow}
+	h, err := e.store.Load(e.base, want.ID, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+	if err != nil {
+		return conflict // it was deleted meanwhile, or cannot be read
+	}
+	have := &h.Run
+	conflict.Have = have.Workflow
+	switch {
+	case have.Workflow != want.Workflow:
+	case have.InputHash != want.InputHash:
+		conflict.SameFlow = true
+	default:
+		conflict.OtherParent, conflict.Parent = true, have.Parent
+	}
+	return conflict
 }
 
 // refuseChild records that a child could not be started: what stood in the way may

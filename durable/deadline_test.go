@@ -415,3 +415,20 @@ func TestARunKilledAtAnyWriteEndsByItsDeadline(t *testing.T) {
 		}
 	})
 }
+
+// A cancel that comes after the deadline wins, and is not without its reason.
+func TestTheReasonOfACancelIsKeptAfterTheDeadlineHasPassed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			return 0, durable.Do(ctx, "slow", func(context.Context) error { time.Sleep(time.Minute); return nil })
+		})
+		w.boot(t, with(wf))
+		h, err := wf.Start(w.ctx(), "r", 0, durable.Deadline(10*time.Second))
+		require.NoError(t, err)
+		pass(20 * time.Second)
+		require.NoError(t, w.eng.Cancel(w.ctx(), "r", "a customer called"))
+		_, err = h.Wait(w.ctx())
+		require.ErrorIs(t, err, durable.ErrRunCancelled)
+		require.Equal(t, "a customer called", w.row("r").Reason)
+	})
+}

@@ -2,7 +2,6 @@ package durable
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"maps"
 	"slices"
@@ -289,7 +288,11 @@ func (r *run) fetchMail() {
 		b.mu.Lock()
 		after := b.last
 		b.mu.Unlock()
-		h, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: after})
+		ctx := r.ctx
+		if ctx.Err() != nil {
+			ctx = r.eng.base // it was stopped, and what stopped it is not all there is to read
+		}
+		h, err := r.eng.store.Load(ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: after})
 		if err == nil {
 			if err := r.checkMail(h.Inbox); err != nil {
 				_ = r.die(&death{kind: deathParked, code: CodeDamaged, err: err})
@@ -300,7 +303,7 @@ func (r *run) fetchMail() {
 			r.eng.archiver.want(r.id, store.Waiting) // a message that nobody waits for changes nothing else
 			return
 		}
-		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled) {
+		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrClosed) || r.eng.base.Err() != nil {
 			return
 		}
 		select {

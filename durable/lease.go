@@ -205,9 +205,6 @@ func (a *attempt) bound() context.Context {
 
 // release ends the context of a body that has returned.
 func (a *attempt) release() {
-	a.mu.Lock()
-	a.over = true
-	a.mu.Unlock()
 	if b := a.bounds.Load(); b != nil {
 		b.stop()
 		b.cancel(nil)

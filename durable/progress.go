@@ -14,6 +14,9 @@ import (
 // anew. It is durable when SaveProgress returns; the last one counts, also for
 // the attempts of a failed step that a person resumes.
 //
+// A goroutine that the body has left behind saves nothing any more once the attempt
+// has ended: it gets an error that matches ErrOutsideRun.
+//
 // Each call adds an event to the history, which keeps it as long as the run is
 // kept: save a handle or a position, not what was done up to there.
 func SaveProgress[T any](ctx context.Context, v T) error {
@@ -29,6 +32,11 @@ func SaveProgress[T any](ctx context.Context, v T) error {
 	payload, _, err := encode(r.eng, r.maxPayload, v)
 	if err != nil {
 		return &EncodeError{RunID: r.id, Key: st.call.key, Type: reflect.TypeFor[T]().String(), Err: err}
+	}
+	a.saving.Lock()
+	defer a.saving.Unlock()
+	if a.over {
+		return a.errOver("SaveProgress")
 	}
 	ev := st.newEvent(store.ProgressSaved, a.number, &eventData{Input: st.input.hash})
 	ev.Payload = payload

@@ -49,6 +49,10 @@ type run struct {
 	linked     string                 // the start that its own is linked to; likewise
 	// body is the key of the step body under way, for messages.
 	body atomic.Pointer[string]
+	// bodies is how many steps are being performed. resting gets a value when there is
+	// none left and the run is dead.
+	bodies  atomic.Int32
+	resting chan struct{}
 	// exited is the key of the step whose body has ended a goroutine of the run's.
 	exited atomic.Pointer[string]
 
@@ -188,7 +192,7 @@ func (r *run) unrecorded(key string, err error) error {
 func (e *Engine) newRun(row store.Run, def *definition) *run {
 	r := &run{
 		eng: e, id: row.ID, def: def, row: row,
-		gone: make(chan struct{}), stop: stop{done: make(chan struct{})}, deadline: row.DeadlineAt, loaded: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}),
+		gone: make(chan struct{}), stop: stop{done: make(chan struct{})}, deadline: row.DeadlineAt, loaded: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}), resting: make(chan struct{}, 1),
 		parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason, seen: row.Seen},
 		attributes: row.Attributes, began: time.Now(),
 	}
@@ -270,6 +274,7 @@ func (r *run) execute() {
 		} else if at := r.exited.Load(); at != nil && err == ErrGoexit {
 			err = fmt.Errorf("step %s: %w", *at, ErrGoexit)
 		}
+		r.awaitBodies()
 		r.outcome = r.end(output, err)
 		if r.unloaded() {
 			return // its goroutines must find it so until they have ended
@@ -305,6 +310,39 @@ func (r *run) isLoaded() bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// bodyEnds counts a step out.
+func (r *run) bodyEnds() {
+	if r.bodies.Add(-1) == 0 && r.dead.Load() != nil {
+		r.eng.nudge(r.resting)
+	}
+}
+
+// awaitBodies waits, in a run that stops here without an outcome, for the steps
+// under way in branches that the function has not waited for: their bodies go on
+// as one of its own would, and what they come to is recorded. Their contexts end
+// by what stops the run, not by this.
+func (r *run) awaitBodies() {
+	d := r.dead.Load()
+	if d == nil || d.kind == deathLost || d.kind == deathUnloaded {
+		return
+	}
+	for r.bodies.Load() > 0 {
+		select {
+		case <-r.resting:
+		case <-r.ctx.Done():
+			// A body has a moment for its last words, as Close gives it.
+			t := time.NewTimer(afterGrace)
+			select {
+			case <-r.resting:
+			case <-t.C:
+				t.Stop()
+				return
+			}
+			t.Stop()
+		}
 	}
 }
 
