@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -245,7 +246,11 @@ func TestWhatCannotBeReadParksTheRunAndResumeGoesOn(t *testing.T) {
 				row := w.eventually("r", store.Interrupted)
 				require.Equal(t, durable.CodeUndecodable, row.Code)
 				require.Contains(t, row.Reason, "not of this kind any more")
-				require.Equal(t, append(before, "run_resumed", "workflow_interrupted"), w.story("r"))
+				// What a body asks for is found unreadable in the body, which begins on
+				// record after an end without a word.
+				after := slices.DeleteFunc(w.story("r")[len(before):], func(e string) bool { return strings.HasPrefix(e, "step_started ") })
+				require.Equal(t, []string{"run_resumed", "workflow_interrupted"}, after)
+				require.Equal(t, before, w.story("r")[:len(before)])
 				_, err := wait(t, w, x.wf, "r")
 				var und *durable.UndecodableError
 				require.ErrorAs(t, err, &und)
