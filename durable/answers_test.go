@@ -454,7 +454,7 @@ func TestTheLookAtWhatIsOwnedLeavesAloneWhatIsExecuted(t *testing.T) {
 		began := time.Now()
 		pass(10 * time.Minute)
 		require.LessOrEqual(t, d.looks, 1+int(time.Since(began)/(durable.DefaultLease/3)))
-		require.Greater(t, d.looks, 50)
+		require.Greater(t, d.looks, 25, "the beats between are for the look at what nobody serves")
 		count, err := w.data.Count(t.Context(), store.Filter{Statuses: []store.Status{store.Completed}}, "")
 		require.NoError(t, err)
 		require.EqualValues(t, n, count[""])

@@ -90,6 +90,7 @@ type Engine struct {
 	keeps     idsKept
 	owned     owned
 	unserved  unservedRuns
+	audits    bool // whether the last beat was followed by a look at what is owned; used by tendLoop alone
 	openedAt  time.Time
 }
 

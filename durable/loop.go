@@ -138,8 +138,12 @@ func (e *Engine) tend(ctx context.Context, p *pulse) {
 	if e.bulk.waits() || e.later.waits() {
 		e.nudge(e.wake)
 	}
-	e.auditOwned()
-	e.lookForStranded(e.loop)
+	// They take turns, so that an engine with nothing to do hardly asks the store.
+	if e.audits = !e.audits; e.audits {
+		e.auditOwned()
+	} else {
+		e.lookForStranded(e.loop)
+	}
 	if e.recovered.Load() && !e.isClosing() {
 		if len(p.Gone) > 0 {
 			e.nudge(e.orphans)

@@ -65,7 +65,7 @@ func TestSeekKeepsWhatItRefusesAndGoesOnThereAfterACrash(t *testing.T) {
 		require.Equal(t, [][]draft{nil, {one}, {one, {}}, {one, {}, three}, {one, {}, three}, {one, {}, three, four}}, seenBy)
 		require.Equal(t, []string{
 			"workflow_created", "workflow_started", "attempt_failed write 1", "attempt_failed write 2", "attempt_failed write 3",
-			"run_resumed", "attempt_failed write 4", "step_completed write", "workflow_completed",
+			"run_resumed", "step_started write", "attempt_failed write 4", "step_completed write", "workflow_completed",
 		}, w.story("r"))
 	})
 }

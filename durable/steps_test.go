@@ -43,7 +43,7 @@ func TestAStepThatHasReturnedIsNotRunAgain(t *testing.T) {
 		require.Equal(t, []int{1, 1, 2}, []int{first, failing, h.count()})
 		require.Equal(t, []string{
 			"workflow_created", "workflow_started", "step_completed first", "step_failed failing 1",
-			"run_resumed", "step_completed hold", "workflow_completed",
+			"run_resumed", "step_started hold", "step_completed hold", "workflow_completed",
 		}, w.story("r"))
 	})
 }

@@ -43,7 +43,7 @@ func TestACrashedProcessDoesNothingMore(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 42, out)
 		require.Equal(t, []string{
-			"workflow_created", "workflow_started", "attempt_failed a 1", "run_resumed", "step_completed a", "workflow_completed",
+			"workflow_created", "workflow_started", "attempt_failed a 1", "run_resumed", "step_started a", "step_completed a", "workflow_completed",
 		}, w.story("r"))
 	})
 }

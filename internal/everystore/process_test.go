@@ -1,6 +1,7 @@
 package everystore_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -56,6 +57,9 @@ func newProcess(st store.Store, id string, at *death, kill context.CancelFunc) *
 // label names what an event records.
 func label(run, root string, e *store.Event) string {
 	s := fmt.Sprintf("%s %s", strings.Replace(run, root, "r", 1), e.Type)
+	if e.Type == store.StepStarted && bytes.Contains(e.Data, []byte(`"probation":true`)) {
+		s = probationLabel + s
+	}
 	if e.Key != "" {
 		s += " " + e.Key
 	}
@@ -64,6 +68,10 @@ func label(run, root string, e *store.Event) string {
 	}
 	return s
 }
+
+// probationLabel begins the label of a step that begins on record, because an
+// earlier process has ended without a word.
+const probationLabel = "probation: "
 
 // mailLabel names a message, with its id if that is the same in every trial:
 // those of requests and pauses are the engine's own.

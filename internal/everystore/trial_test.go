@@ -131,9 +131,9 @@ func (s *shape) try(t require.TestingT, b backend, d *data, deaths ...death) (re
 	tr.checkRuns(t)
 	res.events, res.effects = map[string]bool{}, map[string]bool{}
 	for l := range tr.past {
-		// Claims tell of the processes, and what has been sent to a run that
-		// was about to end depends on the moment.
-		if !claims(l) && !strings.HasPrefix(l, "mail ") {
+		// Claims and probation tell of the processes, and what has been sent to a
+		// run that was about to end depends on the moment.
+		if !claims(l) && !strings.HasPrefix(l, "mail ") && !strings.HasPrefix(l, probationLabel) {
 			res.events[l] = true
 		}
 	}
