@@ -27,6 +27,12 @@ func sampleOf(t reflect.Type) json.RawMessage {
 	return b
 }
 
+// readsAsItLooks reports whether JSON of another kind than the zero value of t can
+// be no t: a type that reads JSON itself may take several.
+func readsAsItLooks(t reflect.Type) bool {
+	return !reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
+}
+
 // Verdict makes the value that says yes or no to an approval, of what the
 // workflow waits for: a boolean as it is; in an object the boolean field Approved
 // (or approve, accepted, ok, yes, in any case), with by and reason put into the
@@ -110,7 +116,7 @@ func (e *Engine) Answer(ctx context.Context, a Approval, value any) error {
 		}
 	}
 	id := newExecutorID()
-	if err := e.Signal(ctx, a.RunID, a.Answer, value, SignalID(id)); err != nil {
+	if err := e.signal(ctx, a.RunID, a.Answer, value, false, SignalID(id)); err != nil {
 		return err
 	}
 	h, err := e.store.Load(ctx, a.RunID, store.Cursor{NoEvents: true})

@@ -46,7 +46,8 @@ func (e *TimeoutError) Error() string {
 func (e *TimeoutError) Is(target error) bool { return target == ErrTimeout }
 
 // SignalTypeError says that a signal came whose value is not of the type that
-// the workflow waits for. The signal stays in the inbox.
+// the workflow waits for. The signal is taken all the same: the next Await of that
+// name gets the one behind it.
 type SignalTypeError struct {
 	RunID  string
 	Key    string // of the wait
@@ -100,9 +101,9 @@ func (e *SameWaitError) Error() string {
 // a Prompt: answers to those name their wait (WaitKey), and a signal that does
 // not goes to the one that was asked first.
 //
-// Errors, all of them recorded: *TimeoutError with Timeout; *SignalTypeError,
-// and the signal is kept; *SameWaitError. ErrCancelled when the run was
-// cancelled.
+// Errors, all of them recorded: *TimeoutError with Timeout; *SignalTypeError for a
+// signal that is no T, which is taken, so that those behind it are reached;
+// *SameWaitError. ErrCancelled when the run was cancelled.
 func Await[T any](ctx context.Context, name string, o ...AwaitOption) (T, error) {
 	var value T
 	a := &awaiting{name: name, kind: store.KindSignal, call: callWait, wanted: reflect.TypeFor[T]()}
@@ -190,7 +191,8 @@ func (s *scope) await(a *awaiting) error {
 		mail.asked = r.past.waits[c.key].asked
 	}
 	if rival := r.inbox.ask(mail); rival != "" {
-		return s.refuse(&c, a, began, &SameWaitError{RunID: r.id, Name: a.name, Key: c.key, Other: rival})
+		_, err := s.refuse(&c, a, began, 0, &SameWaitError{RunID: r.id, Name: a.name, Key: c.key, Other: rival})
+		return err
 	}
 	consumed := false
 	defer func() { r.inbox.leave(mail, consumed) }()
@@ -223,7 +225,10 @@ func (s *scope) await(a *awaiting) error {
 	if err != nil {
 		wrong := &SignalTypeError{RunID: r.id, Key: c.key, Sent: sent, Wanted: a.wanted.String(), Err: err}
 		if a.call != callRequest {
-			return s.refuse(&c, a, began, wrong)
+			// Taken by what says so: a loop around Await would meet it for ever, and
+			// nothing behind it.
+			consumed, err = s.refuse(&c, a, began, m.Seq, wrong)
+			return err
 		}
 		// It is taken all the same: somebody waits for its answer, and the run
 		// can give one.
@@ -237,15 +242,15 @@ func (s *scope) await(a *awaiting) error {
 	return r.eng.errors.restore(d.Error)
 }
 
-// refuse records that a wait has ended without a signal, because of err, and
-// returns the error as a replay will.
-func (s *scope) refuse(c *call, a *awaiting, began store.Time, err error) error {
-	rec := s.run.eng.errors.record(err)
-	if _, err := s.record(c, store.Event{Type: store.WaitClosed, Data: a.data(&eventData{Error: rec})}); err != nil {
-		return err
+// refuse records that a wait has ended without a value, because of why, which takes
+// the message with this number; 0: none. It returns the error as a replay will.
+func (s *scope) refuse(c *call, a *awaiting, began store.Time, message int64, why error) (recorded bool, err error) {
+	rec := s.run.eng.errors.record(why)
+	if _, err := s.record(c, store.Event{Type: store.WaitClosed, Data: a.data(&eventData{Error: rec, Message: message})}); err != nil {
+		return false, err
 	}
 	s.traceAwait(c, a, began, outcomeRefused, nil)
-	return s.run.eng.errors.restore(rec)
+	return true, s.run.eng.errors.restore(rec)
 }
 
 // WaitKey is the signal name that answers one wait and no other.
@@ -277,7 +282,7 @@ func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, erro
 		err = r.syncRow()
 	} else {
 		var sample json.RawMessage
-		if o.prompt != "" {
+		if o.prompt != "" || o.call == callWait && readsAsItLooks(o.wanted) {
 			sample = sampleOf(o.wanted)
 		}
 		w := &write{parks: p}

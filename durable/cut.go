@@ -45,6 +45,9 @@ func (p *past) forget(keys []string, seq int64) {
 		if name, n, ok := splitItem(key); ok {
 			delete(p.items[name], n)
 		} else if rec := p.call(key); rec != nil {
+			if rec.kind == callWait {
+				rec.opened, rec.until = false, 0 // it asks anew
+			}
 			rec.outcome, rec.failures, rec.began, rec.fresh = store.Event{}, nil, 0, true
 		}
 	}
@@ -107,7 +110,7 @@ func (p *past) cutScope(key string) (path string, reset []string) {
 }
 
 // failed returns what ResetFailures takes back: steps, items and branches that
-// have failed, or are about to be tried again, and from which nothing followed
+// have failed, or are about to be tried again, waits that were refused a value, and from which nothing followed
 // but the failure of what is around them.
 func (p *past) failed() []string {
 	set := map[string]bool{}
@@ -130,6 +133,8 @@ func (p *past) failed() []string {
 		}
 		for _, rec := range calls {
 			switch {
+			case rec.outcome.Type == store.WaitClosed:
+				add(rec.key, rec.outcome.Seq)
 			case rec.kind != callStep && rec.kind != callGo:
 			case rec.outcome.Type == store.StepFailed:
 				add(rec.key, rec.outcome.Seq)

@@ -246,7 +246,8 @@ func TestAPlainSignalGoesToTheWaitThatWasAskedFirst(t *testing.T) {
 func TestASignalOfTheWrongTypeIsTheSameErrorOnReplay(t *testing.T) {
 	live, replay := liveAndReplayed(t, durable.Options{}, func(ctx context.Context) (string, error) {
 		err := durable.Do(ctx, "send", func(ctx context.Context) error {
-			return durable.Signal(ctx, durable.Attempt(ctx).RunID, "n", "three")
+			id := durable.Attempt(ctx).RunID
+			return errors.Join(durable.Signal(ctx, id, "n", "three"), durable.Signal(ctx, id, "n", "four"))
 		})
 		if err != nil {
 			return "", err

@@ -2,8 +2,10 @@ package durable
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -19,10 +21,15 @@ func SignalID(id string) SignalOption { return func(m *store.Message) { m.ID = i
 // the run's inbox until an Await of that name takes it: first come, first
 // served. The run may be executed by any process, or by none at the moment.
 //
+// A json.RawMessage, as people and other programs send it, is refused if it is JSON
+// of another kind than the wait asks for that is going to take it (null fits any).
+// That is known while the run waits. What is found out only when it is taken is a
+// *SignalTypeError of the Await.
+//
 // Errors: ErrNotFound when there is no such run; *NotRunningError when it has
-// ended; *EncodeError for a value that cannot be kept; ErrUnavailable when the
-// store could not be reached: whether the signal was recorded is not known then,
-// and SignalID makes it safe to send it again.
+// ended; ErrInvalid for JSON of the wrong kind; *EncodeError for a value that cannot
+// be kept; ErrUnavailable when the store could not be reached: whether the signal was
+// recorded is not known then, and SignalID makes it safe to send it again.
 func Signal(ctx context.Context, runID, name string, v any, o ...SignalOption) error {
 	e, err := engineOf(ctx)
 	if err != nil {
@@ -33,6 +40,11 @@ func Signal(ctx context.Context, runID, name string, v any, o ...SignalOption) e
 
 // Signal is the function Signal for this engine.
 func (e *Engine) Signal(ctx context.Context, runID, name string, v any, o ...SignalOption) error {
+	return e.signal(ctx, runID, name, v, true, o...)
+}
+
+// signal is Signal; check says whether JSON is compared with what waits for it.
+func (e *Engine) signal(ctx context.Context, runID, name string, v any, check bool, o ...SignalOption) error {
 	if err := store.CheckName("signal name", name); err != nil {
 		return err
 	}
@@ -44,7 +56,75 @@ func (e *Engine) Signal(ctx context.Context, runID, name string, v any, o ...Sig
 	for _, f := range o {
 		f(&m)
 	}
+	if raw, ok := v.(json.RawMessage); ok && check {
+		if err := e.fits(ctx, &m, raw); err != nil {
+			return err
+		}
+	}
 	return e.send(ctx, m)
+}
+
+// fits returns why JSON that is to be sent cannot be what the wait asks for that
+// is going to take it. It says nothing where that is not known; whatever is wrong
+// with the run, sending says.
+func (e *Engine) fits(ctx context.Context, m *store.Message, raw json.RawMessage) error {
+	is := kindOfJSON(raw)
+	if is == "null" {
+		return nil // any type reads it
+	}
+	h, err := e.store.Load(ctx, m.To, store.Cursor{})
+	if err != nil || h.Run.Status != store.Waiting {
+		return nil
+	}
+	p, err := readPast(m.To, h.Events, 16)
+	if err != nil {
+		return nil
+	}
+	open, err := openWaits(h)
+	if err != nil {
+		return nil
+	}
+	key, sample := takerOf(m, open, h, p)
+	if wants := kindOfJSON(sample); len(sample) > 0 && is != wants {
+		return fmt.Errorf("durable: run %s: %s waits for %s like %s, and the signal is %s: %w", m.To, key, wants, sample, is, ErrInvalid)
+	}
+	return nil
+}
+
+// takerOf returns the key and the sample of the wait, one of the open ones, that is
+// going to take m once it is sent: the first that wants it and that no message
+// before m is for. The sample is nil if there is none, or m is there already.
+func takerOf(m *store.Message, open []store.Event, h *store.History, p *past) (key string, sample json.RawMessage) {
+	var waits []*mailWait
+	samples := map[string]json.RawMessage{}
+	for i := range open {
+		d, err := dataOf(&open[i])
+		if err != nil {
+			return "", nil
+		}
+		key := open[i].Key
+		waits = append(waits, &mailWait{key: key, kind: messageKind(d.Kind), name: d.Name, answer: WaitKey(key, h.Run.Branch)})
+		samples[key] = d.Sample
+	}
+	taker := func(m *store.Message) int {
+		return slices.IndexFunc(waits, func(w *mailWait) bool { return w.wants(m) })
+	}
+	for i := range h.Inbox {
+		before := &h.Inbox[i]
+		if m.ID != "" && before.ID == m.ID && before.Kind == m.Kind {
+			return "", nil
+		}
+		if p.consumed(before) {
+			continue
+		}
+		if n := taker(before); n >= 0 {
+			waits = slices.Delete(waits, n, n+1)
+		}
+	}
+	if n := taker(m); n >= 0 {
+		return waits[n].key, samples[waits[n].key]
+	}
+	return "", nil
 }
 
 // NotRunningError says that a run has ended: it can receive nothing any more,

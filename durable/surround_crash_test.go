@@ -110,11 +110,11 @@ func talks(j *journal) map[string][]durable.Definition {
 			}
 			if err := durable.Do(ctx, "send", func(ctx context.Context) error {
 				j.add(ctx)
-				return errors.Join(durable.Signal(ctx, "r", "go", 5, durable.SignalID("5")), durable.Signal(ctx, "r", "go", "word", durable.SignalID("word")))
+				return errors.Join(durable.Signal(ctx, "r", "go", 5, durable.SignalID("5")), durable.Signal(ctx, "r", "go", 6, durable.SignalID("6")), durable.Signal(ctx, "r", "go", "word", durable.SignalID("word")))
 			}); err != nil {
 				return "", err
 			}
-			_, err = first.Wait(ctx) // the number, which is no string, stays
+			_, err = first.Wait(ctx) // the first number, which is no string, is taken all the same
 			if err == nil {
 				return "", errors.New("a number was read as a string")
 			}
