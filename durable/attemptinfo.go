@@ -87,7 +87,7 @@ const maxNotes = 64 << 10
 // recorded with the attempt's outcome and shown with it. v is kept as JSON. A
 // note that cannot be kept (no JSON, more than 64 KiB together, not within a
 // step, made by a goroutine after its attempt had ended) is dropped and logged: it
-// must not make a step fail.
+// must not make a step fail. A note under a key that has one replaces it.
 func Note(ctx context.Context, key string, v any) {
 	a, ok := ctx.Value(scopeKey{}).(*attempt)
 	if !ok {
@@ -106,7 +106,11 @@ func Note(ctx context.Context, key string, v any) {
 	if err == nil && a.over {
 		err = a.errOver("Note")
 	}
-	if err == nil && a.size+len(key)+len(b) > maxNotes {
+	size := a.size + len(key) + len(b)
+	if old, ok := a.notes[key]; ok {
+		size -= len(key) + len(old) // it is replaced
+	}
+	if err == nil && size > maxNotes {
 		err = fmt.Errorf("the notes of one attempt are limited to %d bytes", maxNotes)
 	}
 	if err != nil {
@@ -117,7 +121,7 @@ func Note(ctx context.Context, key string, v any) {
 		a.notes = map[string]json.RawMessage{}
 	}
 	a.notes[key] = b
-	a.size += len(key) + len(b)
+	a.size = size
 }
 
 // taken returns the notes made so far.

@@ -84,6 +84,7 @@ func (e *Engine) cancelIdle(ctx context.Context, h *store.History, reason string
 type messageData struct {
 	Trace  string `json:"trace,omitempty"` // signal, request: context of the sender's span
 	Reason string `json:"reason,omitempty"`
+	Jump   bool   `json:"jump,omitempty"` // pause: asked for by a Jump, which lifts it
 }
 
 func dataOfMessage(m *store.Message) (d messageData, err error) {

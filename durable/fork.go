@@ -68,8 +68,10 @@ type ForkOptions struct {
 // Copied is the history of the current generation up to At: outcomes of steps with
 // their failed attempts, of items, branches, waits, timers and children. What was
 // under way there is left out, and done by the fork itself: it begins such a step
-// with attempt 1, sleeps anew, asks again, starts a child of its own. If the source
-// went on beside a child that has not ended, what it recorded behind the start of
+// with attempt 1, sleeps anew, asks again, starts a child of its own. A child whose id
+// the workflow has chosen is the source's: the fork is refused it, with a
+// *ConflictError, if it asks for that id again, of which PlanFork and the log warn. If
+// the source went on beside a child that has not ended, what it recorded behind the start of
 // that child is left out too. Signals that were not taken are not copied.
 //
 // IdempotencyKey differs from that of the source; NewID and Rand give what they
@@ -99,6 +101,9 @@ func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, er
 	}
 	if len(f.past.scopes[undoScope]) > 0 {
 		e.logRun(slog.LevelWarn, v.row, "durable: a run is forked whose effects were undone when it ended: the fork takes its steps for done; see ForkOptions.At")
+	}
+	for _, text := range v.startsAgain(f) {
+		e.logRun(slog.LevelWarn, v.row, "durable: a forked run may fail", slog.String("reason", text))
 	}
 	for tries := 0; ; tries++ {
 		name := o.ID

@@ -221,6 +221,7 @@ func (e *Engine) PlanFork(ctx context.Context, id string, o ForkOptions) (Plan, 
 	if len(f.past.scopes[undoScope]) > 0 {
 		rv.warn("what the run had done was undone when it ended, and the fork takes its steps for done: choose an earlier checkpoint to do them again")
 	}
+	rv.plan.Warnings = append(rv.plan.Warnings, v.startsAgain(f)...)
 	if err := v.fill(ctx, rv, copied); err != nil {
 		return Plan{}, err
 	}
@@ -231,6 +232,27 @@ func (e *Engine) PlanFork(ctx context.Context, id string, o ForkOptions) (Plan, 
 	}
 	rv.plan.Again = slices.DeleteFunc(v.past.ended(), func(key string) bool { return has[key] })
 	return rv.plan, nil
+}
+
+// startsAgain warns of children of the source with ids that the workflow has chosen,
+// and whose outcome the fork does not have.
+func (v *view) startsAgain(f *forking) []string {
+	has := map[string]bool{}
+	for i := range f.kept {
+		if f.kept[i].Type == store.ChildFinished {
+			has[f.kept[i].Key] = true
+		}
+	}
+	var warnings []string
+	for _, calls := range v.past.scopes {
+		for _, rec := range calls {
+			if rec.child != "" && !rec.derived && !has[rec.key] {
+				warnings = append(warnings, fmt.Sprintf("%s started child %s, an id that the workflow has chosen: that run is the source's, and the fork is refused it if it asks for the same id. Fork behind its end, or let the code choose another id", rec.key, rec.child))
+			}
+		}
+	}
+	slices.Sort(warnings)
+	return warnings
 }
 
 // ended returns the keys of the steps, items, waits, timers and children that have an

@@ -144,6 +144,8 @@ func (e *Engine) rename(f *runfile.File, id string) error {
 		return err
 	}
 	old := f.Run.ID
+	// A child that a cut has left behind is none that the run waits for.
+	lineage := store.LineageOf(f.Branches, f.Run.Branch)
 	open := map[string]bool{}
 	var sum uint32
 	for i := range f.Events {
@@ -169,7 +171,7 @@ func (e *Engine) rename(f *runfile.File, id string) error {
 			}
 		}
 		switch {
-		case ev.Type == store.ChildStarted && !d.Abandon:
+		case ev.Type == store.ChildStarted && !d.Abandon && lineage.Has(ev):
 			open[ev.Key] = true
 		case ev.Type == store.ChildFinished:
 			delete(open, ev.Key)

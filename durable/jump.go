@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -75,27 +74,27 @@ func (e *Engine) Jump(ctx context.Context, id string, to int64, o JumpOptions) (
 	if e.isClosing() {
 		return Plan{}, ErrClosed
 	}
-	paused := false // by this call
+	asked := false // for a pause, by this call or one before it
 	for tries := 0; ; tries++ {
-		v, rv, err := e.planJump(ctx, id, to, o)
-		paused = paused || err == nil && v.pausedToJump()
-		if err != nil && paused {
+		v, rv, own, err := e.planJump(ctx, id, to, o)
+		asked = asked || own
+		if err != nil && asked {
 			// What ended meanwhile stands in the way: it goes on as it was.
-			_ = e.Unpause(context.WithoutCancel(ctx), id)
+			e.liftPause(context.WithoutCancel(ctx), id)
 		}
 		if err != nil || o.DryRun {
 			return rv.plan, err
 		}
 		if v.row.Status != store.Failed && !v.row.Paused {
-			if err := e.pauseFor(ctx, id, v.row.Owner, fmt.Sprintf("%s%d", toJump, to)); err != nil {
+			if err := e.pauseFor(ctx, id, v.row.Owner, fmt.Sprintf("to jump back to event %d", to)); err != nil {
 				return rv.plan, err
 			}
-			paused = true
+			asked = true
 			continue // what was under way is recorded now
 		}
-		switch err = e.jump(ctx, v, rv, o, paused); {
+		switch goesOn, err := e.jump(ctx, v, rv, o, own); {
 		case err == nil:
-			if paused || !v.row.Paused {
+			if goesOn {
 				e.goOn(ctx, id)
 			}
 			return rv.plan, nil
@@ -103,66 +102,112 @@ func (e *Engine) Jump(ctx context.Context, id string, to int64, o JumpOptions) (
 			continue // somebody acted on it in the same moment
 		case errors.Is(err, store.ErrOccupied):
 			return rv.plan, occupied("was not taken back; try again once that run has ended", err)
+		default:
+			return rv.plan, fmt.Errorf("durable: jumping in run %s: %w", id, storeError(err))
 		}
-		return rv.plan, fmt.Errorf("durable: jumping in run %s: %w", id, storeError(err))
 	}
 }
 
-// planJump works out a jump, or why there can be none.
-func (e *Engine) planJump(ctx context.Context, id string, to int64, o JumpOptions) (*view, *revision, error) {
+// liftPause lets a run go on that a Jump has paused and does not take back. One
+// that somebody else wants paused stays so.
+func (e *Engine) liftPause(ctx context.Context, id string) {
+	v, _, err := e.view(ctx, id)
+	if err != nil {
+		return
+	}
+	if inbox, err := e.inboxOf(ctx, id); err == nil && v.pausedToJump(inbox) {
+		_ = e.Unpause(ctx, id)
+	}
+}
+
+// planJump works out a jump, or why there can be none. own says that the run is
+// paused because of a Jump, and of nothing else.
+func (e *Engine) planJump(ctx context.Context, id string, to int64, o JumpOptions) (v *view, rv *revision, own bool, err error) {
 	none := &revision{}
 	v, unreadable, err := e.view(ctx, id)
 	if err == nil {
 		err = unreadable
 	}
 	if err != nil {
-		return nil, none, fmt.Errorf("jumping: %w", err)
+		return nil, none, false, fmt.Errorf("jumping: %w", err)
 	}
+	inbox, err := e.inboxOf(ctx, id)
+	if err != nil {
+		return nil, none, false, err
+	}
+	own = v.pausedToJump(inbox)
 	no := &NotResumableError{RunID: id, Status: v.row.Status}
 	switch v.row.Status {
 	case store.Pending, store.Completed, store.Cancelled:
-		return nil, none, no
+		return nil, none, own, no
 	}
 	if no.Reason = e.pastDeadline(v.row); no.Reason != "" {
-		return nil, none, no
+		return nil, none, own, no
 	}
 	at, err := v.stable(to)
 	if err != nil {
-		return nil, none, err
+		return nil, none, own, err
 	}
-	rv, err := v.revise(ctx, at, false, o.Force)
+	rv, err = v.revise(ctx, at, false, o.Force)
 	if err != nil {
-		return nil, none, err
+		return nil, none, own, err
 	}
-	if v.row.Paused && !v.pausedToJump() {
+	if v.row.Paused && !own {
 		rv.warn("the run is paused and stays so: Unpause it to let it go on")
 	}
-	return v, rv, nil
+	return v, rv, own, nil
 }
 
-// toJump begins the reason of a pause that Jump asks for itself.
-const toJump = "to jump back to event "
-
-// pausedToJump reports whether the run is paused because a Jump, which has asked
-// for that, did not get further.
-func (v *view) pausedToJump() bool {
-	if !v.row.Paused {
+// pausedToJump reports whether the run is paused because a Jump, which has asked for
+// that, did not get further, and nobody else has asked for a pause since the run was
+// last let go. inbox holds the messages of the run, all of them.
+func (v *view) pausedToJump(inbox []store.Message) bool {
+	if !v.row.Paused || v.past == nil {
 		return false
 	}
-	for i := len(v.events) - 1; i >= 0; i-- {
+	// What was asked for before the event that has paused the run was answered, up
+	// to the message that an event before it names.
+	answered, upTo, paused := v.past.inbox, v.past.inbox, false
+	for i := range v.events {
 		switch ev := &v.events[i]; ev.Type {
-		case store.WorkflowPaused:
+		case store.WorkflowPaused, store.WorkflowUnpaused, store.WorkflowInterrupted, store.WorkflowRecovered, store.FailuresReset, store.JumpActivated, store.Edited:
 			d, err := dataOf(ev)
-			return err == nil && strings.HasPrefix(d.Reason, toJump)
-		case store.WorkflowUnpaused:
-			return false
+			if err != nil {
+				return false
+			}
+			if ev.Type == store.WorkflowPaused {
+				answered, paused = upTo, true
+			} else if ev.Type == store.WorkflowUnpaused {
+				paused = false
+			}
+			upTo = max(upTo, d.Message)
 		}
 	}
-	return false
+	toJump := false
+	for i := range inbox {
+		if m := &inbox[i]; m.Kind == store.KindPause && m.Seq > answered {
+			d, err := dataOfMessage(m)
+			if err != nil || !d.Jump {
+				return false
+			}
+			toJump = true
+		}
+	}
+	return paused && toJump
 }
 
-// jump records the request and activates the branch.
-func (e *Engine) jump(ctx context.Context, v *view, rv *revision, o JumpOptions, paused bool) error {
+// inboxOf reads the messages of a run.
+func (e *Engine) inboxOf(ctx context.Context, id string) ([]store.Message, error) {
+	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
+	if err != nil {
+		return nil, fmt.Errorf("durable: run %s: %w", id, storeError(err))
+	}
+	return h.Inbox, nil
+}
+
+// jump records the request and activates the branch. With own the run is paused
+// because of a Jump, and goes on unless somebody has asked for a pause meanwhile.
+func (e *Engine) jump(ctx context.Context, v *view, rv *revision, o JumpOptions, own bool) (goesOn bool, err error) {
 	row := v.row
 	d := eventData{Executor: e.id, Reason: cut(o.Reason, maxMessage), By: cut(o.By, maxMessage), FromBranch: row.Branch, ToBranch: rv.plan.Branch, Cutoff: rv.cut.after}
 	request := act{
@@ -172,7 +217,7 @@ func (e *Engine) jump(ctx context.Context, v *view, rv *revision, o JumpOptions,
 	if row.Status == store.Failed {
 		hold, err := e.keysToTake(ctx, row)
 		if err != nil {
-			return err
+			return false, err
 		}
 		request.hold = hold
 		request.row = claimable()
@@ -180,22 +225,23 @@ func (e *Engine) jump(ctx context.Context, v *view, rv *revision, o JumpOptions,
 		request.row.Code, request.row.Reason = &code, &reason
 	}
 	if _, err := e.operate(ctx, row, v.branches, request); err != nil {
-		return err
+		return false, err
 	}
 	// A crash here leaves the run paused or parked, on the old branch.
-	h, err := e.store.Load(ctx, row.ID, store.Cursor{NoEvents: true, AfterMessage: 1<<63 - 1})
+	h, err := e.store.Load(ctx, row.ID, store.Cursor{NoEvents: true})
 	if err != nil {
-		return err
+		return false, err
 	}
 	if last := h.Run.Last; last == nil || last.Seq != row.Last.Seq+1 || last.Type != store.JumpRequested {
-		return fmt.Errorf("run %s was acted on meanwhile: %w", row.ID, store.ErrFenced)
+		return false, fmt.Errorf("run %s was acted on meanwhile: %w", row.ID, store.ErrFenced)
 	}
 	activate := rv.act(&h.Run, &d)
-	if paused {
-		activate.row.Paused = new(bool)
+	goesOn = !row.Paused
+	if own && v.pausedToJump(h.Inbox) {
+		goesOn, activate.row.Paused = true, new(bool)
 	}
 	_, err = e.operate(ctx, &h.Run, h.Branches, activate)
-	return err
+	return goesOn, err
 }
 
 // jumpReason is the reason of a failed run of which a jump was requested.
@@ -207,7 +253,7 @@ func jumpReason(to int64) string {
 func (e *Engine) pauseFor(ctx context.Context, id, owner, reason string) error {
 	changed, stop := e.watch(id)
 	defer stop()
-	if err := e.Pause(ctx, id, reason); err != nil && !errors.Is(err, ErrNotRunning) {
+	if err := e.pause(ctx, id, messageData{Reason: reason, Jump: true}); err != nil && !errors.Is(err, ErrNotRunning) {
 		return err
 	}
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {

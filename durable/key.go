@@ -66,6 +66,9 @@ func scopeOfKey(key string) string {
 // itemKey returns the key of item n (from 0) of the Map with this key.
 func itemKey(key string, n int) string { return key + "[" + strconv.Itoa(n) + "]" }
 
+// itemRoom is how many bytes the longest key of an item has more than that of its Map.
+const itemRoom = len("[2147483647]")
+
 // splitItem takes the key of an item apart.
 func splitItem(key string) (name string, n int, ok bool) {
 	i := strings.LastIndexByte(key, '[')

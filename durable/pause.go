@@ -78,7 +78,12 @@ func Unpause(ctx context.Context, runID string) error {
 // Errors: ErrNotFound; *NotRunningError when it has ended. A run that ends before
 // it comes to know has ended. Pausing twice is no error.
 func (e *Engine) Pause(ctx context.Context, runID, reason string) error {
-	data, err := json.Marshal(messageData{Reason: cut(reason, maxMessage)})
+	return e.pause(ctx, runID, messageData{Reason: cut(reason, maxMessage)})
+}
+
+// pause asks a run to stop, for a person or for a Jump.
+func (e *Engine) pause(ctx context.Context, runID string, d messageData) error {
+	data, err := json.Marshal(d)
 	if err != nil {
 		return fmt.Errorf("durable: pausing run %s: %w", runID, err)
 	}
@@ -87,12 +92,17 @@ func (e *Engine) Pause(ctx context.Context, runID, reason string) error {
 		return fmt.Errorf("durable: pausing run %s: %w", runID, storeError(err))
 	}
 	if h.Run.Paused && !h.Run.Status.Terminal() {
-		return nil
+		// A Jump lifts a pause of its own, unless it finds that somebody else has
+		// asked for one.
+		v, _, err := e.view(ctx, runID)
+		if d.Jump || err != nil || v.row.Paused && !v.pausedToJump(h.Inbox) {
+			return nil
+		}
 	}
 	if err := e.send(ctx, store.Message{To: runID, Kind: store.KindPause, At: e.now(), Data: data}); err != nil {
 		return err
 	}
-	return e.pauseIdle(ctx, runID, cut(reason, maxMessage))
+	return e.pauseIdle(ctx, runID, d.Reason)
 }
 
 // pauseIdle carries a pause out on a run that nobody executes.

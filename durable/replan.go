@@ -63,6 +63,9 @@ func (v *view) reviseAt(ctx context.Context, at *store.Event, resetFailures, for
 		}
 		kept.forget(rv.reset, at.Seq)
 		rv.cut = &branchCut{after: at.Seq, scope: scope}
+		// Said behind the cut, and meant for what is before it: that was recorded by
+		// the code that did not fit, which it still does not.
+		rv.force = v.past.forced
 		rv.attributes = v.attributesAfter(kept)
 	}
 	if last := c.kept[len(c.kept)-1]; rv.cut != nil {

@@ -39,7 +39,8 @@ type ResumeOptions struct {
 	// finds it by key. The run's first event goes back to its beginning. 0: none.
 	FromCheckpoint int64
 	// ResetFailures gives steps that have failed, or are being tried again, all
-	// their attempts anew, and the items and branches that failed with them. What
+	// their attempts anew, and the items and branches that failed with them. A wait
+	// that was refused its signal (*SignalTypeError) waits for the next one. What
 	// was recorded of the failures stays in the history.
 	ResetFailures bool
 	// Force lets a body of Once that has begun run again, and has calls matched by
@@ -134,7 +135,7 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 		return rv.plan, nil
 	}
 	force := o.Force && !rv.lifts
-	rv.force = force
+	rv.force = rv.force || force
 	reopened, err := e.reopen(ctx, v, rv)
 	if err != nil {
 		return Plan{}, err

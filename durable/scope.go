@@ -156,6 +156,12 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 
 // mayPlace returns why c, which the history does not have, gets no place in it.
 func (s *scope) mayPlace(c *call, kind callKind) error {
+	if kind == callMap && len(c.key)+itemRoom > store.MaxKey {
+		if s.rest != nil {
+			s.rest.added--
+		}
+		return &store.NameError{Kind: "key", Value: c.key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed for a Map, whose items have longer ones", len(c.key), store.MaxKey-itemRoom)}
+	}
 	if err := s.stopped(); err != nil {
 		if kind == callFirst {
 			return nil // it waits for branches first, which meet the stop themselves, and then records nothing
