@@ -29,6 +29,10 @@ type trial struct {
 	// effects, each with the lives it happened in.
 	mu  sync.Mutex
 	ran map[string][]int
+	// gaps are the lives whose lease could not be renewed in time, as happens to
+	// a short one on a busy machine: what a body returns as an error in such a gap
+	// is not recorded, and it runs again.
+	gaps map[int]bool
 	// past is what the store holds at the beginning of the present life: the
 	// labels of events and messages, and the effects whose outcome is known.
 	past, settled map[string]bool
@@ -143,6 +147,31 @@ func (s *shape) try(t require.TestingT, b backend, d *data, deaths ...death) (re
 	return res
 }
 
+// gapNotice notes that a life has lost its lease for a while.
+type gapNotice struct {
+	slog.Handler
+	l *life
+}
+
+func (g gapNotice) Enabled(_ context.Context, level slog.Level) bool { return level == slog.LevelWarn }
+
+func (g gapNotice) Handle(_ context.Context, r slog.Record) error {
+	if strings.HasPrefix(r.Message, "durable: the lease could not be renewed") {
+		g.l.trial.mu.Lock()
+		defer g.l.trial.mu.Unlock()
+		g.l.gaps = put(g.l.gaps, g.l.n)
+	}
+	return nil
+}
+
+func put(m map[int]bool, n int) map[int]bool {
+	if m == nil {
+		m = map[int]bool{}
+	}
+	m[n] = true
+	return m
+}
+
 // live is one life: a program that recovers, starts its run, and waits until
 // that and all it has brought about have ended.
 func (tr *trial) live(t require.TestingT, n int, at *death) (writes [][]string, died bool, outcome string) {
@@ -154,7 +183,7 @@ func (tr *trial) live(t require.TestingT, n int, at *death) (writes [][]string, 
 	defs := tr.shape.define(l)
 	wf := defs[0].(*durable.Workflow[int, string])
 	o := durable.Options{
-		Workflows: defs, Errors: tr.shape.errors, Logger: slog.New(slog.DiscardHandler),
+		Workflows: defs, Errors: tr.shape.errors, Logger: slog.New(gapNotice{slog.DiscardHandler, l}),
 		Lease: longLease, Grace: -1, QuarantineAfter: 100,
 	}
 	if at != nil && !tr.b.tellsAtOnce {
@@ -320,7 +349,9 @@ func (tr *trial) checkEffects(t require.TestingT, n int) {
 		if k == 0 {
 			continue
 		}
-		require.Equal(t, 1, k, "%s was done twice in life %d", e, n)
+		if !tr.gaps[n] {
+			require.Equal(t, 1, k, "%s was done twice in life %d", e, n)
+		}
 		require.False(t, before[e], "%s was done again in life %d; it was settled before", e, n)
 		if slices.Contains(tr.shape.once, e) {
 			require.Len(t, lives, 1, "%s must happen at most once", e)
