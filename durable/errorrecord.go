@@ -317,7 +317,7 @@ func (k *errorKinds) restore(rec *errorRecord) error {
 	for _, c := range rec.Causes {
 		causes = append(causes, k.restore(c))
 	}
-	known, text, whole := k.known(rec, causes)
+	text, whole, known := k.known(rec, causes)
 	// The message is the recorded one, also when the registered error says
 	// something else by now or keeps part of it in fields that are not kept.
 	switch {
@@ -335,13 +335,13 @@ func (k *errorKinds) restore(rec *errorRecord) error {
 
 // known returns the registered error of a record and its message, nil if there
 // is none; whole says that it wraps the causes itself.
-func (k *errorKinds) known(rec *errorRecord, causes []error) (known error, text string, whole bool) {
+func (k *errorKinds) known(rec *errorRecord, causes []error) (text string, whole bool, known error) {
 	if v, ok := k.values[rec.Sentinel]; ok && rec.Sentinel != "" {
-		return v, safeMessage(v), false
+		return safeMessage(v), false, v
 	}
 	t, ok := k.names[rec.Type]
 	if !ok || rec.Type == "" {
-		return nil, "", false
+		return "", false, nil
 	}
 	read := func() {
 		v, err := k.restoreTyped(t, rec)
@@ -358,9 +358,9 @@ func (k *errorKinds) known(rec *errorRecord, causes []error) (known error, text 
 	if strings.HasPrefix(rec.Type, "durable.") {
 		read()
 	} else if guarded(read) != nil {
-		return nil, "", false
+		return "", false, nil
 	}
-	return known, text, whole
+	return text, whole, known
 }
 
 func (k *errorKinds) restoreTyped(t reflect.Type, rec *errorRecord) (error, error) {

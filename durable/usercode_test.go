@@ -481,9 +481,8 @@ func (place *userPlace) check(t *testing.T, w *world, name string, do func(conte
 		return o
 	}
 	w.boot(t, options())
-	var h *durable.Run[int]
 	if place.replay {
-		h = start(t, w, wf, "r", 0)
+		start(t, w, wf, "r", 0)
 		synctest.Wait()
 		w.crash()
 		p.armed.Store(true)
@@ -491,7 +490,7 @@ func (place *userPlace) check(t *testing.T, w *world, name string, do func(conte
 		w.boot(t, options())
 	} else {
 		p.armed.Store(!place.arms)
-		h = start(t, w, wf, "r", 0)
+		start(t, w, wf, "r", 0)
 	}
 	pass(time.Minute)
 	if name == "block" && !place.unharmed {
@@ -529,6 +528,7 @@ func (place *userPlace) check(t *testing.T, w *world, name string, do func(conte
 
 // What can be nil is refused where it is given, or means what its doc says.
 func TestNilUserCodeIsRefusedOrMeansNone(t *testing.T) {
+	var noContext context.Context
 	var (
 		noBody  func(context.Context) (int, error)
 		noDo    func(context.Context) error
@@ -591,7 +591,7 @@ func TestNilUserCodeIsRefusedOrMeansNone(t *testing.T) {
 		"panic(nil)": {flow: func(ctx context.Context) error {
 			return durable.Do(ctx, "a", func(context.Context) error { panic(nil) })
 		}, says: "panic"},
-		"a nil context": {flow: func(context.Context) error { return durable.Do(nil, "a", fails(nil)) }, says: "nil context"}, //nolint:staticcheck // that is the test
+		"a nil context": {flow: func(context.Context) error { return durable.Do(noContext, "a", fails(nil)) }, says: "nil context"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
