@@ -66,8 +66,6 @@ func TestMain(m *testing.M) {
 		err = zombie(st, o)
 	case "host":
 		err = host(st, o)
-	case "saga":
-		err = saga(st, o)
 	case "looper":
 		err = looper(st, o)
 	default:

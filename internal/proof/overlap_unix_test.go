@@ -40,6 +40,8 @@ func sagaOf(o orders) *durable.Workflow[int, int] {
 	})
 }
 
+func init() { operations["saga"] = saga }
+
 // saga starts one and waits for its end.
 func saga(st store.Store, o orders) error {
 	ctx := context.Background()
