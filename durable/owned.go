@@ -14,8 +14,8 @@ import (
 
 // What a live engine owns it executes: nobody else takes such a run. An answer of
 // the store that was lost, or an end that could not be recorded, can leave a run
-// that is owned here and executed by nobody. So at each beat the engine compares
-// the runs that it owns in the store with those that it executes or keeps
+// that is owned here and executed by nobody. So after every second beat the engine
+// compares the runs that it owns in the store with those that it executes or keeps
 // unloaded. A run that nobody executes at two looks, a while apart and under the
 // same epoch, is taken up like one that was unloaded.
 
@@ -80,7 +80,7 @@ func (o *owned) claimedBefore(seen time.Time) bool {
 }
 
 // auditOwned compares what the engine owns with what it executes, apart from the
-// caller, once in a third of the lease.
+// caller, and at most four times in the length of a lease.
 func (e *Engine) auditOwned() {
 	o := &e.owned
 	if !o.busy.CompareAndSwap(false, true) {

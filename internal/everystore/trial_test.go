@@ -159,17 +159,12 @@ func (g gapNotice) Handle(_ context.Context, r slog.Record) error {
 	if strings.HasPrefix(r.Message, "durable: the lease could not be renewed") {
 		g.l.trial.mu.Lock()
 		defer g.l.trial.mu.Unlock()
-		g.l.gaps = put(g.l.gaps, g.l.n)
+		if g.l.gaps == nil {
+			g.l.gaps = map[int]bool{}
+		}
+		g.l.gaps[g.l.n] = true
 	}
 	return nil
-}
-
-func put(m map[int]bool, n int) map[int]bool {
-	if m == nil {
-		m = map[int]bool{}
-	}
-	m[n] = true
-	return m
 }
 
 // live is one life: a program that recovers, starts its run, and waits until
