@@ -76,16 +76,29 @@ type archiver struct {
 	look chan struct{}
 
 	mu      sync.Mutex
-	due     map[string]bool          // runs to be written
-	later   map[string]time.Time     // others, which rest until then
-	resting map[string]time.Time     // runs that were written while they waited: until when they are left alone
-	busy    map[string]chan struct{} // runs that are being written; closed when that is done
-	again   map[string]bool          // of those, the ones that have come to something else meanwhile
+	due     map[string]store.Status // runs to be written, with what they have come to
+	later   map[string]time.Time    // others, which rest until then
+	resting map[string]time.Time    // runs that were written while they waited: until when they are left alone
+	busy    map[string]*archiving   // runs that are being written
+	again   map[string]store.Status // of those, the ones that have come to something else meanwhile
 	closing bool
 }
 
+// archiving is one write of a run to the archive.
+type archiving struct {
+	done  chan struct{} // closed when it is over; what follows is set then
+	row   *store.Run    // the run as it was written, nil if there was nothing to write
+	kept  bool          // the archive has it
+	stale store.Status  // what the run has come to meanwhile, empty if nothing
+}
+
+// has reports whether the archive got all events of a run by this write.
+func (w *archiving) has(row *store.Run) bool {
+	return w != nil && w.kept && w.row.CreatedAt == row.CreatedAt && w.row.Last.Seq >= row.Last.Seq
+}
+
 func newArchiver(e *Engine, to Archive) *archiver {
-	a := &archiver{eng: e, to: to, wake: make(chan struct{}, 1), look: make(chan struct{}, 1), due: map[string]bool{}, later: map[string]time.Time{}, resting: map[string]time.Time{}, busy: map[string]chan struct{}{}, again: map[string]bool{}}
+	a := &archiver{eng: e, to: to, wake: make(chan struct{}, 1), look: make(chan struct{}, 1), due: map[string]store.Status{}, later: map[string]time.Time{}, resting: map[string]time.Time{}, busy: map[string]*archiving{}, again: map[string]store.Status{}}
 	a.ctx, a.stop = context.WithCancel(context.Background())
 	return a
 }
@@ -142,7 +155,7 @@ func (a *archiver) want(id string, s store.Status) {
 		a.later[id] = rest
 	default:
 		delete(a.later, id)
-		a.due[id] = true
+		a.due[id] = s
 	}
 	a.mu.Unlock()
 	a.eng.nudge(a.wake)
@@ -163,12 +176,16 @@ func (a *archiver) landed(r *run, c *store.Change) {
 
 // next takes a run off the list, or says how long there is nothing to do; more
 // is false when there will be nothing.
-func (a *archiver) next(now time.Time) (id string, pause time.Duration, more bool) {
+func (a *archiver) next(now time.Time) (id string, status store.Status, pause time.Duration, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	for id := range a.due {
+	for id, s := range a.due {
 		delete(a.due, id)
-		return id, 0, true
+		if rest := a.resting[id]; !s.Terminal() && rest.After(now) && !a.closing {
+			a.later[id] = rest // it was written after this was asked for
+			continue
+		}
+		return id, s, 0, true
 	}
 	for id, until := range a.resting {
 		if !until.After(now) {
@@ -182,19 +199,19 @@ func (a *archiver) next(now time.Time) (id string, pause time.Duration, more boo
 			continue
 		}
 		delete(a.later, id)
-		return id, 0, true
+		return id, store.Waiting, 0, true
 	}
-	return "", pause, !a.closing
+	return "", "", pause, !a.closing
 }
 
 func (a *archiver) writeLoop() {
 	for {
-		id, pause, more := a.next(time.Now())
+		id, status, pause, more := a.next(time.Now())
 		switch {
 		case !more || a.ctx.Err() != nil:
 			return
 		case id != "":
-			a.write(a.ctx, id, false)
+			a.write(a.ctx, id, status, false)
 			continue
 		}
 		t := time.NewTimer(pause)
@@ -226,7 +243,7 @@ func (a *archiver) lookLoop(until context.Context, before store.Time) {
 				break
 			}
 			if !a.wanted(row.ID) {
-				a.write(a.ctx, row.ID, false)
+				a.write(a.ctx, row.ID, row.Status, false)
 			}
 		}
 		select {
@@ -244,94 +261,97 @@ func (a *archiver) wanted(id string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, later := a.later[id]
-	return later || a.due[id] || a.busy[id] != nil
+	return later || a.due[id] != "" || a.busy[id] != nil
 }
 
-// begin takes the right to write a run, which one at a time has. With wait it
-// waits for that; else whoever writes it sees to it that it is written again.
-func (a *archiver) begin(ctx context.Context, id string, wait bool) bool {
+// begin takes the right to write a run that has come to status, which one at a
+// time has; nil without it. With wait it waits for that, and returns the write
+// that it has waited for, too; else whoever writes the run sees to it that it is
+// written again.
+func (a *archiver) begin(ctx context.Context, id string, status store.Status, wait bool) (mine, before *archiving) {
 	for {
 		a.mu.Lock()
 		other := a.busy[id]
 		if other == nil {
-			a.busy[id] = make(chan struct{})
+			mine = &archiving{done: make(chan struct{})}
+			a.busy[id] = mine
 		} else if !wait {
-			a.again[id] = true
+			a.again[id] = status
 		}
 		a.mu.Unlock()
-		switch {
-		case other == nil:
-			return true
-		case !wait:
-			return false
+		if mine != nil || !wait {
+			return mine, before
 		}
 		select {
-		case <-other:
+		case <-other.done:
+			before = other
 		case <-ctx.Done():
-			return false
+			return nil, nil
 		}
 	}
 }
 
-// end gives the right back. rest is until when the run is left alone.
-func (a *archiver) end(id string, rest time.Time) {
+// end gives the right back. rest is until when the run is left alone while it
+// waits.
+func (a *archiver) end(id string, w *archiving, rest time.Time) {
 	a.mu.Lock()
-	close(a.busy[id])
+	close(w.done)
 	delete(a.busy, id)
 	if !rest.IsZero() {
 		a.resting[id] = rest
 	}
-	if a.again[id] {
-		delete(a.again, id)
-		a.due[id] = true
-	}
+	again := a.again[id]
+	delete(a.again, id)
 	a.mu.Unlock()
-	a.eng.nudge(a.wake)
+	a.want(id, w.stale)
+	a.want(id, again)
 }
 
-// write archives a run as it is now, unless that is done; with wait also when it
-// is being written already. A failure is logged; the mark in the store then says
-// that it is to be done again.
-func (a *archiver) write(ctx context.Context, id string, wait bool) {
-	if !a.begin(ctx, id, wait) {
+// write archives a run, which has come to status, as it is now, unless that is
+// done; with wait also when it is being written already. A failure is logged; the
+// mark in the store then says that it is to be done again.
+func (a *archiver) write(ctx context.Context, id string, status store.Status, wait bool) {
+	w, before := a.begin(ctx, id, status, wait)
+	if w == nil {
 		return
 	}
 	limited, cancel := context.WithTimeout(ctx, ArchiveTimeout)
 	defer cancel()
 	began := time.Now()
-	waits, err := a.copy(limited, id)
+	err := a.copy(limited, id, w, before)
 	var rest time.Time
-	if waits {
+	if w.row != nil && !w.row.Status.Terminal() {
 		// Written again at the earliest when it has cost only a share of the time.
 		rest = time.Now().Add(max(archivePause, archiveShare*time.Since(began)))
 	}
-	a.end(id, rest)
+	a.end(id, w, rest)
 	if err == nil || ctx.Err() != nil {
 		return // who has ended it knows
 	}
 	a.eng.logID(ctx, slog.LevelError, id, fmt.Sprintf("[durable] git-store write failed for %s: %v", id, err))
 }
 
-// copy writes a run and then its mark. A crash in between writes it again, which
+// copy writes a run and then its mark, unless the archive has all of its events,
+// by the mark or by the write before. A crash in between writes it again, which
 // changes nothing.
-func (a *archiver) copy(ctx context.Context, id string) (waits bool, err error) {
+func (a *archiver) copy(ctx context.Context, id string, w, before *archiving) error {
 	h, err := a.eng.store.Load(ctx, id, store.Cursor{NoEvents: true})
 	if errors.Is(err, store.ErrNotFound) {
-		return false, nil // it was deleted
+		return nil // it was deleted
 	}
 	if err != nil {
-		return false, err
+		return err
 	}
 	row := &h.Run
-	if !archivable(row.Status) || row.Code == CodeImporting || row.Last == nil || row.ArchivedSeq >= row.Last.Seq {
-		return false, nil // it goes on, and is wanted again when it has come to something
+	if !archivable(row.Status) || row.Code == CodeImporting || row.Last == nil || row.ArchivedSeq >= row.Last.Seq || before.has(row) {
+		return nil // it goes on, and is wanted again when it has come to something
 	}
 	var file bytes.Buffer
 	row, err = a.eng.export(ctx, id, &file)
 	if err != nil {
-		return false, err
+		return err
 	}
-	waits = !row.Status.Terminal()
+	w.row = row
 	fault := guarded(func() { err = a.to.Store(ctx, id, file.Bytes()) })
 	if fault != nil {
 		err = fmt.Errorf("the archive's method Store: %w", fault)
@@ -340,19 +360,18 @@ func (a *archiver) copy(ctx context.Context, id string) (waits bool, err error) 
 		if a.isGone(ctx, row) {
 			err = nil
 		}
-		return waits, err
+		return err
 	}
-	seq := row.Last.Seq
+	w.kept = true
 	err = a.eng.commitOne(ctx, store.Change{
-		RunID: id, Expect: store.Expect{Epoch: row.Epoch, Inbox: &row.Inbox}, Row: &store.RowPatch{ArchivedSeq: &seq},
+		RunID: id, Expect: store.Expect{Epoch: row.Epoch, Inbox: &row.Inbox}, Row: &store.RowPatch{ArchivedSeq: &row.Last.Seq},
 	})
 	if errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrNotFound) {
 		// It has gone on meanwhile, or was sent a message, which wakes nobody if
 		// nobody waits for it: what it has come to is archived, too.
-		err = nil
-		a.want(id, row.Status)
+		w.stale, err = row.Status, nil
 	}
-	return waits, err
+	return err
 }
 
 // isGone reports whether a run was deleted, so that nothing is left to archive:
@@ -367,6 +386,6 @@ func (a *archiver) isGone(ctx context.Context, row *store.Run) bool {
 // archived with the next one.
 func (r *run) archiveWait() {
 	if a := r.eng.archiver; a != nil && r.eng.options.ArchiveSync {
-		a.write(r.ctx, r.id, true)
+		a.write(r.ctx, r.id, store.Waiting, true)
 	}
 }
