@@ -161,7 +161,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		if err != nil {
 			return err
 		}
-		count(r.eng.metrics.retries, 1, attrWorkflow.String(r.row.Workflow))
+		r.eng.metrics.count(st.measuredIn(), r.eng.metrics.retries, 1, r.row.Workflow)
 	}
 }
 

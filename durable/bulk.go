@@ -196,7 +196,7 @@ func (b *bulkStart) flush() error {
 		case err == nil:
 			b.told.Started++
 			items[i].span.End()
-			count(b.eng.metrics.started, 1, attrWorkflow.String(b.def.name))
+			b.eng.metrics.countStart(batch[i].Create)
 			own = append(own, items[i].id)
 		case errors.Is(err, store.ErrExists):
 			exist = append(exist, items[i])

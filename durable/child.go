@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"time"
 
@@ -137,10 +138,13 @@ func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) 
 		r.start.End() // before anything that hangs below it
 	}
 	r.start = nil
+	if here && err == nil && !e.isOurs(r, ch.derived && s.run.row.Branch == 0) {
+		err = errElsewhere
+	}
+	if err == nil {
+		r.reportStart(slog.String("parent", s.run.id))
+	}
 	if here {
-		if err == nil && !e.isOurs(r, ch.derived && s.run.row.Branch == 0) {
-			err = errElsewhere
-		}
 		r.settled(err)
 		if errors.Is(err, errElsewhere) {
 			err = nil

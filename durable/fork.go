@@ -122,6 +122,7 @@ func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, er
 		switch {
 		case err == nil:
 			span.End()
+			e.metrics.countStart(change.Create)
 			e.logRun(slog.LevelInfo, change.Create, "durable: run forked", slog.String("from", id), slog.Int("events", len(change.Events)), slog.Int("edited", len(f.edits)), slog.String("by", o.By))
 			e.goOn(ctx, name)
 			return name, nil

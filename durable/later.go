@@ -145,6 +145,6 @@ func (e *Engine) staysDecided(ctx context.Context, judge *judge, row *store.Run)
 
 // tellResumed says that recovery continues a run.
 func (e *Engine) tellResumed(r *run) {
-	count(e.metrics.recovered, 1, attrWorkflow.String(r.row.Workflow))
+	e.metrics.count(r.ctx, e.metrics.recovered, 1, r.row.Workflow)
 	r.log(slog.LevelInfo, "durable: run resumed")
 }

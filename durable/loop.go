@@ -120,7 +120,7 @@ const recoverReminder = 10 * time.Second
 // so that the next pulse is not kept waiting.
 func (e *Engine) tend(ctx context.Context, p *pulse) {
 	if p.Late {
-		count(e.metrics.lost, 1)
+		e.metrics.lost.Add(ctx, 1)
 		e.log.Warn("durable: the lease had run out before this beat; runs that were taken meanwhile end here", "executor", e.id)
 	}
 	if p.gap {

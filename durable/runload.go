@@ -40,7 +40,7 @@ func (r *run) load() error {
 	r.head = r.past.head
 	r.head.epoch, r.head.branch = r.row.Epoch, r.row.Branch
 	r.lastAt, r.steps = r.past.lastAt, r.past.steps
-	count(r.eng.metrics.replayed, int(r.past.steps), attrWorkflow.String(r.row.Workflow))
+	r.eng.metrics.count(r.ctx, r.eng.metrics.replayed, int(r.past.steps), r.row.Workflow)
 	if r.row.Last != nil {
 		r.activeThen = r.row.Last.Active
 	}

@@ -330,11 +330,18 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 	if r.def == nil {
 		r.start.End()
 		r.cancel(nil)
+	}
+	r.reportStart()
+	if r.def == nil {
 		return nil, id, nil
 	}
-	count(e.metrics.started, 1, attrWorkflow.String(def.name))
-	r.log(slog.LevelInfo, "durable: run started")
 	return r, id, nil
+}
+
+// reportStart says that a run was started here, by a caller or by its parent.
+func (r *run) reportStart(more ...slog.Attr) {
+	r.eng.metrics.countStart(&r.row)
+	r.log(slog.LevelInfo, "durable: run started", more...)
 }
 
 // abandon takes back a run that was added and never launched. Whoever found it

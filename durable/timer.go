@@ -84,7 +84,9 @@ func (s *scope) sleep(least time.Duration, until func() store.Time) error {
 	if err != nil {
 		return err
 	}
-	measure(r.eng.metrics.timerLag, r.eng.now().Sub(at), attrWorkflow.String(r.row.Workflow))
+	if m := r.eng.metrics; m.timerLag.Enabled(r.ctx) {
+		m.timerLag.Record(r.ctx, r.eng.now().Sub(at).Seconds(), m.attributes(r.row.Workflow).workflow)
+	}
 	s.traceWait(c.key, waited{name: "sleep", began: began, outcome: outcomeOK})
 	// That the time has come is no news that could be lost: it rides along.
 	s.stash(&c, store.Event{Type: store.TimerFired})

@@ -17,7 +17,8 @@ type stepSpans struct {
 	inner   context.Context // the step's own is
 	span    trace.Span
 	over    bool
-	attempt trace.Span // nil: none is under way
+	attempt trace.Span      // nil: none is under way
+	body    context.Context // the span of the last attempt is in it
 }
 
 // attemptEnd is how an attempt, or a step without one, came to its end.
@@ -95,7 +96,7 @@ func (st *step) traceAttempt(ctx context.Context, n int) context.Context {
 	if span.IsRecording() {
 		span.SetAttributes(attrRun.String(r.id), attrWorkflow.String(r.def.name), attrKey.String(st.call.key), attrAttempt.Int(n))
 	}
-	t.attempt = span
+	t.attempt, t.body = span, inner
 	return inner
 }
 
