@@ -16,23 +16,24 @@ import (
 
 // shop is one process of the shop: the same lines in each of its lives.
 func shop(ctx context.Context, dir string, life int) (err error) {
-	shutdown, err := setup(ctx)
+	seen, err := setup(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, shutdown(context.WithoutCancel(ctx))) }()
+	defer func() { err = errors.Join(err, seen.shutdown(context.WithoutCancel(ctx))) }()
 	st, err := sqlite.Open(filepath.Join(dir, "shop.db"))
 	if err != nil {
 		return err
 	}
 	defer st.Close()
 
-	checkout := durable.Define("checkout", (&counter{life: life}).checkout, durable.Steps("reserve", "charge", "parcels", "ship"))
+	checkout := durable.Define("checkout", (&counter{life: life, seen: seen}).checkout, durable.Steps("reserve", "charge", "parcels", "ship"))
 	eng, err := durable.Open(ctx, st, durable.Options{Workflows: []durable.Definition{checkout}})
 	if err != nil {
 		return err
 	}
 	defer eng.Close()
+	seen.opened(ctx)
 	ctx = durable.NewContext(ctx, eng)
 	left, err := resumption(ctx, os.Stdout, eng)
 	if err != nil {
@@ -51,7 +52,10 @@ func shop(ctx context.Context, dir string, life int) (err error) {
 }
 
 // counter is where orders are taken; it dies in its first two lives.
-type counter struct{ life int }
+type counter struct {
+	life int
+	seen *telemetry
+}
 
 func (c *counter) checkout(ctx context.Context, items []string) (int, error) {
 	work := func(ctx context.Context, d time.Duration) error {
@@ -76,7 +80,7 @@ func (c *counter) checkout(ctx context.Context, items []string) (int, error) {
 		}
 		attempt := durable.Attempt(ctx).Number
 		if c.life == 1 && attempt == 2 {
-			die() // the second attempt has no outcome, and is made again
+			c.die(ctx) // the second attempt has no outcome, and is made again
 		}
 		if attempt < 3 {
 			return "", errors.New("the bank answered 503")
@@ -94,15 +98,17 @@ func (c *counter) checkout(ctx context.Context, items []string) (int, error) {
 	}
 	err = durable.Do(ctx, "ship", func(ctx context.Context) error {
 		if c.life == 2 {
-			die()
+			c.die(ctx)
 		}
 		return work(ctx, 15*time.Millisecond)
 	})
 	return len(parcels), err
 }
 
-// die ends this process as kill -9 does: no handler runs, nothing is flushed.
-func die() {
+// die ends this process as kill -9 does: no handler runs. What was seen before is
+// sent first, since the demonstration is to show it.
+func (c *counter) die(ctx context.Context) {
+	c.seen.flush(ctx)
 	if p, err := os.FindProcess(os.Getpid()); err != nil || p.Kill() != nil {
 		panic(fmt.Sprintf("process %d cannot end itself", os.Getpid()))
 	}

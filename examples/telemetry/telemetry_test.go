@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"runtime"
@@ -55,5 +56,34 @@ func elsewhere(t *testing.T, bin string) {
 		require.Equal(t, "shop", s.Resource["service.name"])
 	}
 	require.Subset(t, names, map[string]bool{"start checkout": true, "segment checkout": true, "attempt charge": true, "end checkout": true})
-	require.NotEmpty(t, r.Points())
+	requireIncreases(t, r.Points())
+}
+
+// requireIncreases holds what a backend computes from the counters: each series
+// begins at zero, and the three processes are three.
+func requireIncreases(t *testing.T, points []otlptest.Point) {
+	type series struct{ instance, metric string }
+	first, increase := map[series]float64{}, map[string]float64{}
+	last := map[series]float64{}
+	instances := map[any]bool{}
+	for _, p := range points {
+		instances[p.Resource["service.instance.id"]] = true
+		if p.Kind != "sum" || !p.Monotonic {
+			continue
+		}
+		s := series{fmt.Sprint(p.Resource["service.instance.id"]), p.Metric + " " + p.Attributes.String()}
+		if _, known := first[s]; !known {
+			first[s] = p.Value
+			require.Zero(t, p.Value, "%s is exported before it counts", s.metric)
+		}
+		last[s] = p.Value
+	}
+	require.Len(t, instances, 3)
+	for s, v := range last {
+		increase[s.metric] += v - first[s]
+	}
+	// What the first two have counted since their last export died with them.
+	require.Equal(t, 1.0, increase["durable.run.recovered durable.workflow.name=checkout"])
+	require.Equal(t, 1.0, increase["durable.run.finished durable.run.status=completed durable.workflow.name=checkout"])
+	require.Equal(t, 4.0, increase["durable.replay.steps durable.workflow.name=checkout"])
 }
