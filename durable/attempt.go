@@ -266,11 +266,10 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 		}
 		st.tell(ctx, end)
 	}()
-	if !st.call.scope.undo {
+	if st.call.scope.undo {
+		payload, err = st.guardedBody(a, b)
+	} else {
 		payload, err = st.body(a, b)
-	} else if fault := guarded(func() { payload, err = st.body(a, b) }); fault != nil {
-		// The goroutine is the run's own, which has its end to record.
-		payload, err = nil, fault
 	}
 	returned = true
 	return a, payload, err
@@ -298,6 +297,15 @@ func (st *step) body(a *attempt, b body) ([]byte, error) {
 		return st.around(a, b)
 	}
 	return b.once(a)
+}
+
+// guardedBody calls the body of a compensation, which stands on the goroutine of
+// the run, which has its end to record.
+func (st *step) guardedBody(a *attempt, b body) (payload []byte, err error) {
+	if fault := guarded(func() { payload, err = st.body(a, b) }); fault != nil {
+		return nil, fault
+	}
+	return payload, err
 }
 
 // deadlinePassed returns the error of a step whose deadline passed while nobody
