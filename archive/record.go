@@ -81,6 +81,7 @@ type said struct {
 		Message string `json:"message"`
 	} `json:"error"`
 	Prompt string `json:"prompt"`
+	Slot   string `json:"slot"`
 }
 
 // observe takes from an event what the record of its run says.

@@ -23,7 +23,8 @@ type RunSnapshot struct {
 	CompletedSteps map[string]json.RawMessage `json:"completed_steps"`
 	// StepsInProgress are the steps that were under way, by key, with what they
 	// have saved of themselves (durable.SaveProgress), such as the session of an
-	// agent: their bodies find it when they run again.
+	// agent: their bodies find it when they run again. What they have saved under a
+	// name stands in the Trace alone.
 	StepsInProgress map[string]json.RawMessage `json:"step_in_progress,omitempty"`
 	ResumeAt        string                     `json:"resume_at"` // key of the last wait
 	Prompt          string                     `json:"checkpoint_prompt,omitempty"`
@@ -47,7 +48,7 @@ func BuildSnapshot(e *Entry) *RunSnapshot {
 		case ev.Abandoned:
 		case ev.Type == store.WorkflowContinued:
 			s.begin()
-		case ev.Type == store.ProgressSaved:
+		case ev.Type == store.ProgressSaved && d.Slot == "":
 			s.StepsInProgress[ev.Key] = ev.Value
 		case ev.Type == store.StepCompleted:
 			s.CompletedSteps[ev.Key] = ev.Value

@@ -31,9 +31,9 @@ type step struct {
 	// could not be renewed; it may have had its effect.
 	cutOff bool
 
-	progress []byte // saved in this execution
-	spans    *stepSpans
-	first    attempt // space for what nearly every step needs once
+	saved map[string][]byte // of its progress, by name, in this execution
+	spans *stepSpans
+	first attempt // space for what nearly every step needs once
 }
 
 // attempt is one run of a step's body; it is the context the body gets.
@@ -55,6 +55,7 @@ type attempt struct {
 	mu    sync.Mutex // the body may use goroutines
 	notes map[string]json.RawMessage
 	size  int
+	local locals
 	// requests counts those that were made without an id, by run and name.
 	requests map[[2]string]int
 }

@@ -1,13 +1,18 @@
 package durable
 
 import (
+	"bytes"
 	"context"
+	cryptorand "crypto/rand"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
 	"reflect"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 // AttemptInfo is what the body of a step can know of itself.
@@ -18,6 +23,12 @@ type AttemptInfo struct {
 	Max    int    // attempts allowed; 0: no limit
 	// Failures of the attempts before this one, also of earlier processes.
 	Failures []Failure
+	// Execution is a mark of this execution of the body: no other one has it, be it
+	// of another attempt, of the same attempt in another process, or of a copy or a
+	// fork of the run. A body that leaves something outside gives it this mark, saves
+	// the mark, and so knows later whose it is. It is made of letters, digits and
+	// dots; what stands before its first dot is the same for the whole run.
+	Execution string
 }
 
 // Failure is a failed attempt of a step.
@@ -58,7 +69,87 @@ func Attempt(ctx context.Context) AttemptInfo {
 	}
 	return AttemptInfo{
 		RunID: a.step.call.scope.run.id, Key: a.step.call.key, Number: a.number, Max: a.step.max(),
-		Failures: append([]Failure(nil), a.failures...),
+		Failures: append([]Failure(nil), a.failures...), Execution: a.execution(),
+	}
+}
+
+// execution returns the mark of this execution of the body.
+func (a *attempt) execution() string {
+	type key struct{}
+	return a.Local(key{}, func() any {
+		r := a.step.call.scope.run
+		// An import has the id and the seed of its original, and another epoch.
+		born := r.row.Epoch
+		if r.past != nil {
+			born = r.past.created.Epoch
+		}
+		h := sha256.New()
+		fmt.Fprintf(h, "%s\x00%016x\x00%d", r.id, r.seed, born)
+		return fmt.Sprintf("%x.%s", h.Sum(nil)[:8], cryptorand.Text())
+	}).(string)
+}
+
+// locals is memory for the packages around this one. Its owner's mutex guards it.
+type locals map[any]any
+
+func (l *locals) at(key any, make func() any) any {
+	if v, ok := (*l)[key]; ok {
+		return v
+	}
+	if *l == nil {
+		*l = locals{}
+	}
+	v := make()
+	(*l)[key] = v
+	return v
+}
+
+// Local is part of stepbody.Body.
+func (a *attempt) Local(key any, make func() any) any {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.local.at(key, make)
+}
+
+// RunLocal is part of stepbody.Body.
+func (a *attempt) RunLocal(key any, make func() any) any {
+	r := a.step.call.scope.run
+	r.localMu.Lock()
+	defer r.localMu.Unlock()
+	return r.local.at(key, make)
+}
+
+// Interrupted is part of stepbody.Body.
+func (a *attempt) Interrupted(slot string) bool {
+	rec := a.step.call.rec
+	ev := rec.lastSaved(slot)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, here := a.step.saved[slot]
+	return ev != nil && !here && ev.Seq > rec.settled
+}
+
+// Notes is part of stepbody.Body.
+func (a *attempt) Notes(name string, yield func(seq int64, note json.RawMessage)) {
+	p := a.step.call.scope.run.past
+	if p == nil {
+		return
+	}
+	look := func(ev *store.Event) {
+		if len(ev.Data) == 0 || !bytes.Contains(ev.Data, []byte(`"notes"`)) {
+			return
+		}
+		if d, err := dataOf(ev); err == nil && d.Notes[name] != nil {
+			yield(ev.Seq, d.Notes[name])
+		}
+	}
+	for _, calls := range p.scopes {
+		for _, rec := range calls {
+			look(&rec.outcome)
+			for i := range rec.failures {
+				look(&rec.failures[i])
+			}
+		}
 	}
 }
 

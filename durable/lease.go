@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/stepbody"
 )
 
 // An executor may execute its runs for the length of a lease after each beat:
@@ -223,8 +225,11 @@ func (a *attempt) Err() error {
 }
 
 func (a *attempt) Value(key any) any {
-	if key == (scopeKey{}) {
+	switch key {
+	case scopeKey{}:
 		return a
+	case stepbody.Key{}:
+		return stepbody.Body(a)
 	}
 	if b := a.bounds.Load(); b != nil {
 		return b.Value(key)

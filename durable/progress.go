@@ -20,9 +20,27 @@ import (
 // Each call adds an event to the history, which keeps it as long as the run is
 // kept: save a handle or a position, not what was done up to there.
 func SaveProgress[T any](ctx context.Context, v T) error {
+	return saveProgress(ctx, "SaveProgress", "", v)
+}
+
+// SaveNamedProgress is SaveProgress for one of several things that a body keeps
+// track of: each name has a slot of its own, beside the one without a name. A
+// helper that is called in bodies of other people saves under a name of its own,
+// such as its import path, and so does not meet what they save.
+//
+// The name is valid UTF-8 without control characters, of 1 to 255 bytes; another one is
+// refused with an error that matches store.ErrInvalid, and nothing is saved.
+func SaveNamedProgress[T any](ctx context.Context, name string, v T) error {
+	if err := store.CheckName("progress name", name); err != nil {
+		return err
+	}
+	return saveProgress(ctx, "SaveNamedProgress", name, v)
+}
+
+func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
 	a, ok := ctx.Value(scopeKey{}).(*attempt)
 	if !ok {
-		return fmt.Errorf("%w: SaveProgress is for the body of a step, with the context it is given", ErrOutsideRun)
+		return fmt.Errorf("%w: %s is for the body of a step, with the context it is given", ErrOutsideRun, call)
 	}
 	st := a.step
 	r := st.call.scope.run
@@ -36,16 +54,19 @@ func SaveProgress[T any](ctx context.Context, v T) error {
 	a.saving.Lock()
 	defer a.saving.Unlock()
 	if a.over {
-		return a.errOver("SaveProgress")
+		return a.errOver(call)
 	}
-	ev := st.newEvent(store.ProgressSaved, a.number, &eventData{Input: st.input.hash})
+	ev := st.newEvent(store.ProgressSaved, a.number, &eventData{Input: st.input.hash, Slot: slot})
 	ev.Payload = payload
 	if err := r.write(&write{events: []store.Event{ev}}); err != nil {
 		return err
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	st.progress = payload
+	if st.saved == nil {
+		st.saved = map[string][]byte{}
+	}
+	st.saved[slot] = payload
 	return nil
 }
 
@@ -54,25 +75,41 @@ func SaveProgress[T any](ctx context.Context, v T) error {
 // ok is false when there is nothing. What cannot be read as T stops the run,
 // which stays resumable; the body should return the error.
 func Progress[T any](ctx context.Context) (v T, ok bool, err error) {
+	return progressOf[T](ctx, "Progress", "")
+}
+
+// NamedProgress is Progress for what SaveNamedProgress has recorded under a name.
+func NamedProgress[T any](ctx context.Context, name string) (v T, ok bool, err error) {
+	if err := store.CheckName("progress name", name); err != nil {
+		return v, false, err
+	}
+	return progressOf[T](ctx, "NamedProgress", name)
+}
+
+func progressOf[T any](ctx context.Context, call, slot string) (v T, ok bool, err error) {
 	a, inStep := ctx.Value(scopeKey{}).(*attempt)
 	if !inStep {
-		return v, false, fmt.Errorf("%w: Progress is for the body of a step, with the context it is given", ErrOutsideRun)
+		return v, false, fmt.Errorf("%w: %s is for the body of a step, with the context it is given", ErrOutsideRun, call)
 	}
 	st := a.step
 	a.mu.Lock()
-	payload := st.progress
+	payload := st.saved[slot]
 	a.mu.Unlock()
 	r := st.call.scope.run
 	var at place // of what this execution has saved none is needed
-	if rec := st.call.rec; payload == nil && rec != nil && rec.progress != nil {
-		payload, at = rec.progress.Payload, placeOf(r.id, rec.progress)
+	if ev := st.call.rec.lastSaved(slot); payload == nil && ev != nil {
+		payload, at = ev.Payload, placeOf(r.id, ev)
 	}
 	if payload == nil {
 		return v, false, nil
 	}
 	if recorded, err := r.eng.decode(at, payload, &v); err != nil {
 		var zero T
-		return zero, false, r.undecodable(st.call.key+", its progress", recorded, reflect.TypeFor[T](), err)
+		what := st.call.key + ", its progress"
+		if slot != "" {
+			what += " " + fmt.Sprintf("%q", slot)
+		}
+		return zero, false, r.undecodable(what, recorded, reflect.TypeFor[T](), err)
 	}
 	return v, true, nil
 }

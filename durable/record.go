@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -24,10 +25,12 @@ type record struct {
 	until    store.Time  // of a timer or a wait: when it ends by itself
 	outcome  store.Event // what ended it; Seq 0: nothing yet
 	failures []store.Event
-	progress *store.Event // the last progress_saved
-	input    string       // hash of WithInput, as recorded with the first event
-	item     string       // of the first call of an item: hash of the item
-	began    store.Time   // of step_started; 0: not recorded
+	progress *store.Event            // the last progress_saved without a name,
+	slots    map[string]*store.Event // and the last one of each name
+	settled  int64                   // number of the last event that says how an attempt ended
+	input    string                  // hash of WithInput, as recorded with the first event
+	item     string                  // of the first call of an item: hash of the item
+	began    store.Time              // of step_started; 0: not recorded
 	lastAt   store.Time
 }
 
@@ -110,6 +113,7 @@ type eventData struct {
 	Pending     []int64                    `json:"pending,omitempty"`     // the same: messages up to it that were not taken
 	Sum         uint32                     `json:"sum,omitempty"`         // the same: sum of the event before
 	Environment *Environment               `json:"environment,omitempty"` // workflow_created, workflow_started of a later generation
+	Slot        string                     `json:"slot,omitempty"`        // progress_saved: the name it was given
 	Once        bool                       `json:"once,omitempty"`        // step_started: the body must not run twice
 	Probation   bool                       `json:"probation,omitempty"`   // step_started: it says no more than that a body begins
 	FromBranch  int32                      `json:"from_branch,omitempty"` // jump_activated, edited: the branch that was left
@@ -317,15 +321,42 @@ func (p *past) take(e *store.Event) error {
 			rec.derived = derivedChild(p.runID, e, &d)
 		}
 	case store.AttemptFailed:
-		rec.failures = append(rec.failures, *e)
+		rec.failures, rec.settled = append(rec.failures, *e), e.Seq
 	case store.ProgressSaved:
 		ev := *e
-		rec.progress = &ev
+		slot := d.Slot
+		if env, err := envelope.Open(ev.Payload); slot == "" && err == nil && env.Type == "shell.inFlight" {
+			slot = "holdfast/shell" // as package shell saved it before names existed
+		}
+		rec.saved(slot, &ev)
 	default:
-		rec.outcome = *e
+		rec.outcome, rec.settled = *e, e.Seq
 		delete(p.waits, e.Key)
 	}
 	return nil
+}
+
+// saved files what a body has saved of its progress.
+func (rec *record) saved(slot string, ev *store.Event) {
+	if slot == "" {
+		rec.progress = ev
+		return
+	}
+	if rec.slots == nil {
+		rec.slots = map[string]*store.Event{}
+	}
+	rec.slots[slot] = ev
+}
+
+// lastSaved returns what was last saved under a name, nil if there is nothing.
+func (rec *record) lastSaved(slot string) *store.Event {
+	switch {
+	case rec == nil:
+		return nil
+	case slot == "":
+		return rec.progress
+	}
+	return rec.slots[slot]
 }
 
 // takeRun files an event of the run itself.

@@ -56,6 +56,9 @@ type run struct {
 	// exited is the key of the step whose body has ended a goroutine of the run's.
 	exited atomic.Pointer[string]
 
+	localMu sync.Mutex
+	local   locals // of bodies of this execution; see stepbody.Body
+
 	// fromClaim: it counts against Options.MaxRuns.
 	fromClaim bool
 	// probation: it was claimed from an owner that ended without a word. Set

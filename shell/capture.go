@@ -2,17 +2,15 @@ package shell
 
 import (
 	"fmt"
-	"io"
 	"strings"
-	"sync"
 	"unicode/utf8"
 )
 
 // capture keeps the beginning and the end of what is written to it, and hands
 // everything on.
 type capture struct {
-	limit int // bytes, half of them for the beginning
-	to    *stream
+	limit int     // bytes, half of them for the beginning
+	to    *stream // nil: it is handed to nobody
 
 	head  []byte
 	tail  []byte // a ring once it is full
@@ -20,26 +18,7 @@ type capture struct {
 	total int64
 }
 
-// stream is a writer that two outputs share. One that fails is written to no
-// more: the command must not fail for those who watch it.
-type stream struct {
-	mu sync.Mutex
-	w  io.Writer
-}
-
-func (s *stream) write(p []byte) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.w == nil {
-		return
-	}
-	if _, err := s.w.Write(p); err != nil {
-		s.w = nil
-	}
-}
-
 func (c *capture) Write(p []byte) (int, error) {
-	c.to.write(p)
 	c.total += int64(len(p))
 	rest := p
 	if room := c.limit/2 - len(c.head); room > 0 {
@@ -62,6 +41,7 @@ func (c *capture) Write(p []byte) (int, error) {
 		c.at = (c.at + n) % space
 		rest = rest[n:]
 	}
+	c.to.write(p) // when it is kept: this may wait
 	return len(p), nil
 }
 
@@ -97,7 +77,7 @@ func (o Output) shorten(n int) Output {
 	if len(o.Text) <= n {
 		return o
 	}
-	c := &capture{limit: n, to: &stream{}}
+	c := &capture{limit: n}
 	_, _ = c.Write([]byte(o.Text))
 	short := c.output()
 	return Output{Text: short.Text, Bytes: o.Bytes, Omitted: o.Omitted + short.Omitted}

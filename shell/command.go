@@ -20,8 +20,9 @@ type command struct {
 	dir    string
 	grace  time.Duration
 	limit  int
-	to     *stream
-	signal string // that has ended it
+	output io.Writer // gets what it writes while it runs; nil: nobody does
+	signal string    // that has ended it
+	unseen error     // why output did not get all
 }
 
 // The bounds of an end.
@@ -37,7 +38,9 @@ const (
 // run starts the command and waits for its end, or ends it when ctx does. The
 // Result has what was written also beside an error.
 func (c *command) run(ctx context.Context) (Result, error) {
-	stdout, stderr := &capture{limit: c.limit, to: c.to}, &capture{limit: c.limit, to: c.to}
+	to := newStream(c.output)
+	defer func() { c.unseen = to.finish(ctx.Done()) }()
+	stdout, stderr := &capture{limit: c.limit, to: to}, &capture{limit: c.limit, to: to}
 	cmd := exec.Command(c.argv[0], c.argv[1:]...)
 	cmd.Dir, cmd.Env = c.dir, c.env
 	ownGroup(cmd)
@@ -47,7 +50,7 @@ func (c *command) run(ctx context.Context) (Result, error) {
 	}
 	if err := ctx.Err(); err != nil {
 		out.abandon()
-		return Result{}, &StoppedError{Command: commandLine(c.argv), Err: context.Cause(ctx)}
+		return Result{}, stoppedBy(ctx, c.argv, false)
 	}
 	began := time.Now()
 	done, err := start(cmd)
@@ -60,11 +63,13 @@ func (c *command) run(ctx context.Context) (Result, error) {
 	select {
 	case <-done:
 	case <-ctx.Done():
+		to.release()
 		killed := c.end(cmd, done, c.graceFor(ctx))
-		stopped = &StoppedError{Command: commandLine(c.argv), Killed: killed, Err: context.Cause(ctx)}
+		stopped = stoppedBy(ctx, c.argv, killed)
 	}
 	// What it has left running in its group must not go on beside the next step.
 	killGroup(cmd.Process.Pid)
+	to.release()
 	out.wait()
 	r := Result{ExitCode: cmd.ProcessState.ExitCode(), Stdout: stdout.output(), Stderr: stderr.output(), Took: time.Since(began)}
 	c.signal = signalOf(cmd.ProcessState)

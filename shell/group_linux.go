@@ -3,6 +3,7 @@ package shell
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
 	"syscall"
 	"time"
@@ -12,12 +13,16 @@ import (
 // does. What the command has started itself is ended when it is run again.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
 
-// killMarked ends all processes that have inherited a variable, and returns how
-// many there were. It looks again, since they may start others meanwhile.
-func killMarked(variable string) (killed int) {
+// killMarked ends all processes that have inherited one of these variables
+// ("NAME=value"), and returns how many there were. It looks again, since they may
+// start others meanwhile.
+func killMarked(variables []string) (killed int) {
+	if len(variables) == 0 {
+		return 0
+	}
 	seen := map[int]bool{}
 	for range 50 {
-		pids := marked(variable)
+		pids := marked(variables)
 		if len(pids) == 0 {
 			break
 		}
@@ -30,9 +35,9 @@ func killMarked(variable string) (killed int) {
 	return len(seen)
 }
 
-// marked returns the processes with a variable, of those that this user may look
-// into. One that has ended, and whose parent has not noticed yet, has none.
-func marked(variable string) (pids []int) {
+// marked returns the processes with one of the variables, of those that this user
+// may look into. One that has ended, and whose parent has not noticed yet, has none.
+func marked(variables []string) (pids []int) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		return nil
@@ -47,7 +52,7 @@ func marked(variable string) (pids []int) {
 			continue
 		}
 		for v := range bytes.SplitSeq(env, []byte{0}) {
-			if string(v) == variable {
+			if slices.Contains(variables, string(v)) {
 				pids = append(pids, pid)
 				break
 			}

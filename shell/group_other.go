@@ -20,4 +20,4 @@ func killGroup(pid int) {
 
 func signalOf(*os.ProcessState) string { return "" }
 
-func killMarked(string) int { return 0 }
+func killMarked([]string) int { return 0 }

@@ -2,12 +2,14 @@ package shell
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/gitexec"
@@ -26,20 +28,29 @@ type GitState struct {
 	Head   string `json:"head"`   // commit; empty: none yet
 	Branch string `json:"branch"` // empty: none is checked out
 	Dirty  bool   `json:"dirty"`  // something is changed or not tracked
-	// Repository is the git directory that the work tree belongs to.
+	// Repository is the git directory that the work tree belongs to, and Tree the
+	// top of the work tree.
 	Repository string `json:"repository,omitempty"`
+	Tree       string `json:"tree,omitempty"`
 }
 
 // gitState returns the state of the work tree that dir is in, nil if it is in
 // none or git is missing: a command may run where there is no git.
-func gitState(ctx context.Context, dir string) *GitState {
+func gitState(ctx context.Context, dir string) (*GitState, error) {
 	g, err := gitexec.In(dir, false)
+	if errors.Is(err, gitexec.ErrMissing) {
+		return nil, nil
+	}
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	out, err := g.Run(ctx, nil, nil, "status", "--porcelain=v2", "--branch", "--ignore-submodules=all")
+	if said := (*gitexec.Error)(nil); errors.As(err, &said) && ctx.Err() == nil &&
+		(strings.HasPrefix(said.Text, "not a git repository") || strings.Contains(said.Text, "must be run in a work tree")) {
+		return nil, nil
+	}
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	s := &GitState{}
 	for line := range strings.Lines(string(out)) {
@@ -53,11 +64,33 @@ func gitState(ctx context.Context, dir string) *GitState {
 			s.Branch = value
 		}
 	}
-	if out, err = g.Run(ctx, nil, nil, "rev-parse", "--git-common-dir"); err == nil {
-		s.Repository = strings.TrimSuffix(string(out), "\n")
+	if out, err = g.Run(ctx, nil, nil, "rev-parse", "--git-common-dir", "--show-toplevel"); err != nil {
+		return nil, err
+	}
+	if lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n"); len(lines) == 2 { // else a name has a line break
+		s.Repository, s.Tree = lines[0], lines[1]
 		if !filepath.IsAbs(s.Repository) {
 			s.Repository = filepath.Join(g.Dir(), s.Repository)
 		}
+	}
+	return s, nil
+}
+
+// afterStop is how long reading the state of a work tree may take once its step is
+// over: what a filter of git's does must not hold the step.
+const afterStop = 500 * time.Millisecond
+
+// stateAfter returns what a command has left, nil if that is not known. Also of one
+// that was stopped with its step: the next process finds that.
+func stateAfter(ctx context.Context, dir string) *GitState {
+	if ctx.Err() != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), afterStop)
+		defer cancel()
+	}
+	s, err := gitState(ctx, dir)
+	if err != nil {
+		durable.Logger(ctx).Warn("shell: the state of the work tree after the command is not recorded", "dir", dir, "error", err)
 	}
 	return s
 }
@@ -87,10 +120,13 @@ func differences(was, now *Place) []string {
 	case was.Git != nil && now.Git == nil:
 		list = append(list, "it was a git work tree and is none")
 	case was.Git != nil:
+		if was.Git.Tree != "" {
+			add("the work tree", was.Git.Tree, now.Git.Tree)
+		}
 		add("HEAD", orNone(was.Git.Head), orNone(now.Git.Head))
 		add("the branch", orNone(was.Git.Branch), orNone(now.Git.Branch))
 		if was.Git.Dirty != now.Git.Dirty {
-			add("the work tree", clean(was.Git), clean(now.Git))
+			add("the state of the work tree", clean(was.Git), clean(now.Git))
 		}
 	}
 	return list
@@ -145,47 +181,96 @@ func (w *Workspace) environment() (env []string, recorded map[string]string) {
 }
 
 // restore puts a work tree back to a branch or commit, or makes it again where it
-// is missing. It resets and cleans nothing: git refuses what would lose changes.
+// is missing. It resets and cleans nothing: git refuses what would lose changes. It
+// touches no other work tree than the one that was recorded, and makes none within
+// another one.
 func restore(ctx context.Context, dir string, was *GitState) error {
 	if was == nil || was.Head == "" {
-		return fmt.Errorf("no commit was recorded")
+		return errors.New("no commit was recorded")
 	}
-	if _, err := os.Stat(dir); os.IsNotExist(err) {
-		if was.Repository == "" {
-			return fmt.Errorf("no repository was recorded")
-		}
-		g, err := gitexec.In(was.Repository, true)
-		if err != nil {
-			return err
-		}
-		args := []string{"worktree", "add", "--force", "--detach", "--", dir, was.Head}
-		if was.Branch != "" {
-			args = []string{"worktree", "add", "--force", "--", dir, was.Branch}
-		}
-		if _, err := g.Run(ctx, nil, nil, args...); err != nil {
+	at := was.Tree
+	if at == "" { // not recorded by earlier versions
+		var err error
+		if at, err = treeOf(ctx, dir, was.Repository); err != nil {
 			return err
 		}
 	}
-	g, err := gitexec.In(dir, false)
+	if _, err := os.Stat(at); os.IsNotExist(err) {
+		if err := remake(ctx, at, was); err != nil {
+			return err
+		}
+	}
+	g, err := gitexec.In(at, false)
 	if err != nil {
 		return err
 	}
-	now := gitState(ctx, dir)
-	if now == nil {
-		return fmt.Errorf("it is no git work tree")
+	now, err := gitState(ctx, at)
+	switch {
+	case err != nil:
+		return err
+	case now == nil:
+		return fmt.Errorf("%s is no git work tree", at)
+	case now.Tree != at || was.Repository != "" && now.Repository != was.Repository:
+		return fmt.Errorf("%s belongs to another work tree now: %s, of the repository %s", at, now.Tree, now.Repository)
 	}
 	if was.Branch != "" && now.Branch != was.Branch {
 		if _, err := g.Run(ctx, nil, nil, "switch", "--quiet", "--no-guess", "--", was.Branch); err != nil {
 			return err
 		}
-		now = gitState(ctx, dir)
+		if now, err = gitState(ctx, at); err != nil {
+			return err
+		}
 	}
-	if now != nil && now.Head == was.Head {
+	switch {
+	case now != nil && now.Head == was.Head:
 		return nil
-	}
-	if was.Branch != "" {
+	case was.Branch != "":
 		return fmt.Errorf("branch %s has moved from %s", was.Branch, was.Head)
 	}
 	_, err = g.Run(ctx, nil, nil, "switch", "--quiet", "--detach", was.Head)
 	return err
+}
+
+// remake makes a work tree again that is missing.
+func remake(ctx context.Context, at string, was *GitState) error {
+	if was.Repository == "" {
+		return errors.New("no repository was recorded")
+	}
+	g, err := gitexec.In(was.Repository, true)
+	if err != nil {
+		return err
+	}
+	args := []string{"worktree", "add", "--force", "--detach", "--", at, was.Head}
+	if was.Branch != "" {
+		args = []string{"worktree", "add", "--force", "--", at, was.Branch}
+	}
+	_, err = g.Run(ctx, nil, nil, args...)
+	return err
+}
+
+// treeOf returns the work tree that a directory is in, or was in before it was
+// deleted, of those that its repository knows.
+func treeOf(ctx context.Context, dir, repository string) (string, error) {
+	if repository == "" {
+		return "", errors.New("no repository was recorded")
+	}
+	g, err := gitexec.In(repository, true)
+	if err != nil {
+		return "", err
+	}
+	out, err := g.Run(ctx, nil, nil, "worktree", "list", "--porcelain", "-z")
+	if err != nil {
+		return "", err
+	}
+	best := ""
+	for field := range strings.SplitSeq(string(out), "\x00") {
+		tree, ok := strings.CutPrefix(field, "worktree ")
+		if ok && len(tree) > len(best) && (dir == tree || strings.HasPrefix(dir, strings.TrimSuffix(tree, "/")+"/")) {
+			best = tree
+		}
+	}
+	if best == "" {
+		return "", fmt.Errorf("it is not recorded which work tree of %s it was in", repository)
+	}
+	return best, nil
 }

@@ -70,7 +70,7 @@ func TestTheWorkTreeIsRecordedAndFoundAgainWithItsUncommittedFiles(t *testing.T)
 	r, p, err := interruptedIn(t, ws, func() {})
 	require.NoError(t, err)
 	require.Equal(t, "1\n1\n", r.Stdout.Text, "what the first command has made is there")
-	require.Equal(t, &shell.GitState{Head: git(t, dir, "rev-parse", "HEAD"), Branch: "work", Dirty: true, Repository: repo + "/.git"}, r.Place.Git)
+	require.Equal(t, &shell.GitState{Head: git(t, dir, "rev-parse", "HEAD"), Branch: "work", Dirty: true, Repository: repo + "/.git", Tree: dir}, r.Place.Git)
 	require.NotContains(t, p.log.String(), "is not as it was")
 }
 

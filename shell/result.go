@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -55,18 +56,34 @@ func (e *ExitError) Error() string {
 
 // StoppedError says that a command was ended because its step was: cancelled,
 // out of time, shut down. It wraps the cause.
+//
+// Of a step that ran out of time, errors.As finds it (see Errors). A step that was
+// cancelled or shut down has no outcome of its own: the workflow function is told of
+// that, and not of the command.
 type StoppedError struct {
 	Command string
-	Killed  bool // it did not end when it was asked to
-	Err     error
+	Killed  bool   // it did not end when it was asked to
+	Cause   string // the text of Err
+	// Err is the cause. One that was read back from the history has none: the causes
+	// are found all the same with errors.Is, in the error around it.
+	Err error `json:"-"`
+}
+
+// stoppedBy returns the error of a command that was stopped with its step.
+func stoppedBy(ctx context.Context, argv []string, killed bool) error {
+	err := context.Cause(ctx)
+	return &StoppedError{Command: commandLine(argv), Killed: killed, Cause: err.Error(), Err: err}
 }
 
 func (e *StoppedError) Error() string {
-	how := "was stopped"
+	how, cause := "was stopped", e.Cause
 	if e.Killed {
 		how = "was killed, since it did not stop when it was asked to"
 	}
-	return fmt.Sprintf("%s %s: %v", e.Command, how, e.Err)
+	if cause == "" && e.Err != nil {
+		cause = e.Err.Error()
+	}
+	return fmt.Sprintf("%s %s: %s", e.Command, how, cause)
 }
 
 func (e *StoppedError) Unwrap() error { return e.Err }
@@ -76,24 +93,27 @@ func (e *StoppedError) Unwrap() error { return e.Err }
 type DirError struct {
 	RunID, Step string
 	Dir         string
-	// Repository, Branch and Head are those of the work tree that was there, as
-	// far as they were recorded.
-	Repository, Branch, Head string
-	Problem                  string
+	// Tree is the top of the work tree that Dir was in; Repository, Branch and Head
+	// are those of it, as far as they were recorded. Empty: there was none, or a
+	// work tree cannot bring Dir back, since it is there, or its repository is gone.
+	Tree, Repository, Branch, Head string
+	Problem                        string
 }
 
 func (e *DirError) Error() string {
 	s := fmt.Sprintf("run %s, step %s: the working directory %s %s, and the command was not run anywhere else.", e.RunID, e.Step, e.Dir, e.Problem)
+	again := e.Tree != "" && e.Repository != ""
 	switch {
-	case e.Repository != "" && e.Branch != "":
-		s += fmt.Sprintf(" Recreate it with `git --git-dir=%s worktree add -f %s %s`", e.Repository, quote(e.Dir), e.Branch)
-	case e.Repository != "" && e.Head != "":
-		s += fmt.Sprintf(" Recreate it with `git --git-dir=%s worktree add -f --detach %s %s`", e.Repository, quote(e.Dir), e.Head)
+	case again && e.Branch != "":
+		s += fmt.Sprintf(" Recreate it with `git --git-dir=%s worktree add -f %s %s`", quote(e.Repository), quote(e.Tree), quote(e.Branch))
+	case again && e.Head != "":
+		s += fmt.Sprintf(" Recreate it with `git --git-dir=%s worktree add -f --detach %s %s`", quote(e.Repository), quote(e.Tree), quote(e.Head))
 	default:
+		again = false
 		s += " Recreate it, or name another one in Workspace.Dir"
 	}
 	s += fmt.Sprintf(", then `durable resume %s --reset-failures`", quote(e.RunID))
-	if e.Repository != "" {
+	if again {
 		s += "; or set Workspace.OnMismatch to shell.Restore, which recreates it"
 	}
 	return s + "."
@@ -122,6 +142,7 @@ func (e *MismatchError) Error() string {
 func Errors() []durable.ErrorKind {
 	return []durable.ErrorKind{
 		durable.ErrorType[*ExitError]("holdfast.shell.exit"),
+		durable.ErrorType[*StoppedError]("holdfast.shell.stopped"),
 		durable.ErrorType[*DirError]("holdfast.shell.dir"),
 		durable.ErrorType[*MismatchError]("holdfast.shell.mismatch"),
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // Workspace is where commands run, and how. Make one in the workflow function,
-// for each run a new one: it remembers what the run's last command has left. Its
+// for each run a new one: it remembers where the run's last command has run. Its
 // methods may be called from branches at the same time; its fields must not
 // change once one was called.
 type Workspace struct {
@@ -30,7 +30,12 @@ type Workspace struct {
 	// Set are further variables, recorded alike.
 	Set map[string]string
 	// Output, if set, gets what the commands write while they run, stdout and
-	// stderr mixed. When it fails, it gets no more.
+	// stderr mixed, from a goroutine of their own. When it fails, it gets no more. One
+	// that is slow holds the command up, as a full pipe does, once that is
+	// 256 KiB ahead. One that is still in a call when the step runs out of time, or
+	// that has taken nothing for five seconds after the command has ended, is left
+	// behind: it does not get the rest, which is logged. It never changes what is
+	// recorded.
 	Output io.Writer
 	// MaxOutput is how many bytes of stdout, and of stderr, are recorded: the
 	// beginning and the end of what is longer. Zero: DefaultMaxOutput.
@@ -47,7 +52,7 @@ type Workspace struct {
 	NoGit bool
 
 	mu   sync.Mutex
-	left *Place // by the last command, if that was replayed and not run
+	left *Place // by the last command, if that was replayed, until another one runs
 	at   string // where the commands before have run; empty: there are none
 }
 
@@ -116,9 +121,13 @@ func (w *Workspace) Seek(ctx context.Context, step string, p durable.Policy, bef
 }
 
 // Exec runs a command in the body of a step of your own, with the context that
-// it is given. An exit code other than 0 is an *ExitError, beside the Result.
+// it is given. An exit code other than 0 is an *ExitError, beside the Result. A body
+// may call it several times, at once too. Its first command is compared with what
+// the run has left, also in an earlier process that was killed in the middle of this
+// body; what is changed from then on is the body's own doing. What Exec saves for
+// that stands in a slot of progress of its own, under "holdfast/shell".
 func (w *Workspace) Exec(ctx context.Context, argv ...string) (Result, error) {
-	return w.body(new(bool), true, argv)(ctx)
+	return w.perform(ctx, true, true, argv)
 }
 
 // observed performs a step and remembers what it has left, if it did not run:
@@ -147,37 +156,52 @@ func (w *Workspace) observed(perform func(ran *bool) (Result, error)) (Result, e
 func (w *Workspace) body(ran *bool, strict bool, argv []string) func(ctx context.Context) (Result, error) {
 	return func(ctx context.Context) (Result, error) {
 		*ran = true
-		if len(argv) == 0 || argv[0] == "" {
-			return Result{}, durable.Permanent(errEmpty)
-		}
-		before, err := w.interrupted(ctx)
-		if err != nil {
-			return Result{}, err
-		}
-		env, place, err := w.prepare(ctx, before, argv)
-		if err != nil {
-			return Result{}, err
-		}
-		// Before the start: a crash in between leaves nothing running.
-		mark, err := save(ctx, place)
-		if err != nil {
-			return Result{}, err
-		}
-		c := &command{argv: argv, env: append(env, markName+"="+mark), dir: place.Dir, grace: w.grace(), limit: w.maxOutput(), to: &stream{w: w.Output}}
-		r, err := c.run(ctx)
-		r.Place = *place
-		if !w.NoGit {
-			// Also of a command whose step has ended: what it left is what the next
-			// process finds.
-			r.After = gitState(context.WithoutCancel(ctx), place.Dir)
-		}
-		note(ctx, &r)
-		if err == nil && strict && (r.ExitCode != 0 || c.signal != "") {
-			err = &ExitError{Command: commandLine(argv), Dir: place.Dir, ExitCode: r.ExitCode, Signal: c.signal, Tail: tailOf(&r)}
-		}
-		return r, err
+		return w.perform(ctx, strict, false, argv)
 	}
 }
+
+// perform runs a command in the body of a step; goesOn: the body does more than that.
+func (w *Workspace) perform(ctx context.Context, strict, goesOn bool, argv []string) (Result, error) {
+	if len(argv) == 0 || argv[0] == "" {
+		return Result{}, durable.Permanent(errEmpty)
+	}
+	b := bodyOf(ctx)
+	before, err := b.interrupted(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	env, place, err := w.prepare(ctx, before, argv)
+	if err != nil {
+		return Result{}, err
+	}
+	mark, err := b.begins(ctx, place)
+	if err != nil {
+		return Result{}, err
+	}
+	if mark != "" {
+		env = append(env, markName+"="+mark)
+	}
+	c := &command{argv: argv, env: env, dir: place.Dir, grace: w.grace(), limit: w.maxOutput(), output: w.Output}
+	r, err := c.run(ctx)
+	if c.unseen != nil {
+		durable.Logger(ctx).Warn("shell: Workspace.Output did not get all that the command has written; what is recorded is whole", "dir", place.Dir, "error", c.unseen)
+	}
+	r.Place = *place
+	if !w.NoGit {
+		r.After = stateAfter(ctx, place.Dir)
+	}
+	note(ctx, &r)
+	if saveErr := b.ended(ctx, mark, place, r.After, goesOn); err == nil {
+		err = saveErr
+	}
+	if err == nil && strict && (r.ExitCode != 0 || c.signal != "") {
+		err = &ExitError{Command: commandLine(argv), Dir: place.Dir, ExitCode: r.ExitCode, Signal: c.signal, Tail: tailOf(&r)}
+	}
+	return r, err
+}
+
+// noteKey is the note in which an attempt keeps what its last command came to.
+const noteKey = "shell"
 
 // note keeps with the attempt what its command came to.
 func note(ctx context.Context, r *Result) {
@@ -185,14 +209,16 @@ func note(ctx context.Context, r *Result) {
 	if durable.Attempt(ctx).Key == "" {
 		return
 	}
-	durable.Note(ctx, "shell", struct {
+	durable.Note(ctx, noteKey, struct {
 		ExitCode int    `json:"exit_code"`
 		Stdout   Output `json:"stdout"`
 		Stderr   Output `json:"stderr"`
-		// Where it began and what it has left, for people; internal/outline shows it.
+		// Where it began and what it has left, for people (internal/outline shows it)
+		// and for the next process; see leftIn.
+		Dir   string    `json:"dir,omitempty"`
 		Git   *GitState `json:"git,omitempty"`
 		After *GitState `json:"after,omitempty"`
-	}{r.ExitCode, r.Stdout.shorten(each), r.Stderr.shorten(each), r.Place.Git, r.After})
+	}{r.ExitCode, r.Stdout.shorten(each), r.Stderr.shorten(each), r.Place.Dir, r.Place.Git, r.After})
 }
 
 func (w *Workspace) grace() time.Duration {
@@ -218,48 +244,100 @@ func (w *Workspace) prepare(ctx context.Context, before *Place, argv []string) (
 	if before != nil {
 		was, at = before, before.Dir
 	}
-	dir, err := w.dir(ctx, was, at)
-	if err != nil {
-		return nil, nil, err
+	var here *tree
+	if was != nil {
+		if here, err = enter(ctx, was.tree()); err != nil {
+			return nil, nil, w.ended(ctx, argv, err)
+		}
+		defer here.leave()
+		if left, ok := leftIn(ctx, was.tree()); ok && before == nil {
+			was = &Place{Dir: was.Dir, Env: was.Env, Git: left}
+		}
 	}
-	w.mu.Lock()
-	w.at = dir
-	w.mu.Unlock()
+	dir, err := w.dir(ctx, was, at, here)
+	if err != nil {
+		return nil, nil, w.ended(ctx, argv, err)
+	}
 	env, recorded := w.environment()
 	now = &Place{Dir: dir, Args: append([]string{argv[0]}, durable.RedactArgs(argv[1:])...), Env: recorded}
+	var unread error
 	if !w.NoGit {
-		now.Git = gitState(ctx, dir)
-	}
-	if was == nil {
-		return env, now, nil
-	}
-	if before != nil && was.Git != nil && now.Git != nil {
-		// What the interrupted command has changed is no surprise.
-		git := *was.Git
-		git.Dirty = now.Git.Dirty
-		was = &Place{Dir: was.Dir, Env: was.Env, Git: &git}
-	}
-	list := differences(was, now)
-	if w.OnMismatch == Restore && moved(was, now) {
-		if err := restore(ctx, dir, was.Git); err != nil {
-			return nil, nil, w.mismatch(ctx, dir, list, err)
+		if now.Git, unread = gitState(ctx, dir); unread != nil {
+			if ctx.Err() != nil {
+				return nil, nil, stoppedBy(ctx, argv, false)
+			}
+			durable.Logger(ctx).Warn("shell: the state of the work tree cannot be read, and is not recorded", "dir", dir, "error", unread)
 		}
-		now.Git = gitState(ctx, dir)
-		list = differences(was, now)
 	}
-	switch {
-	case len(list) == 0:
-	case w.OnMismatch == Refuse:
-		return nil, nil, w.mismatch(ctx, dir, list, nil)
-	default:
-		durable.Logger(ctx).Warn("shell: the place of the command is not as it was when the run was interrupted", "dir", dir, "differences", list)
+	if was != nil {
+		if err := w.compare(ctx, was, now, here.live.Load(), before != nil, unread); err != nil {
+			return nil, nil, w.ended(ctx, argv, err)
+		}
 	}
+	w.mu.Lock()
+	w.left, w.at = nil, dir
+	w.mu.Unlock()
+	if here != nil {
+		here.live.Store(true)
+	}
+	treeAt(ctx, now.tree()).live.Store(true)
 	return env, now, nil
 }
 
-// moved reports whether the work tree stands elsewhere.
+// ended returns the error of a command that was not begun: a *StoppedError if
+// that is since its step has ended.
+func (w *Workspace) ended(ctx context.Context, argv []string, err error) error {
+	if ctx.Err() != nil {
+		return stoppedBy(ctx, argv, false)
+	}
+	return err
+}
+
+// compare lets a command begin in a place that is as the run has left it, or as
+// OnMismatch allows it to be. live: a command of this execution has begun in the
+// work tree, so that its state says nothing. interrupted: was is where a command had
+// begun that was interrupted. unread: why its state is not known.
+func (w *Workspace) compare(ctx context.Context, was, now *Place, live, interrupted bool, unread error) error {
+	known := *was
+	switch {
+	case live || unread != nil:
+		known.Git = nil
+	case interrupted && was.Git != nil && now.Git != nil:
+		// What the interrupted command has changed is no surprise.
+		git := *was.Git
+		git.Dirty = now.Git.Dirty
+		known.Git = &git
+	}
+	list := differences(&known, now)
+	var failed error
+	switch {
+	case unread != nil && was.Git != nil && !live:
+		list = append(list, "the state of its work tree cannot be read")
+		failed = unread
+	case w.OnMismatch == Restore && moved(&known, now):
+		if failed = restore(ctx, now.Dir, was.Git); failed == nil {
+			now.Git, failed = gitState(ctx, now.Dir)
+		}
+		if failed == nil && moved(&known, now) {
+			failed = errors.New("it is in another work tree")
+		}
+		if failed == nil {
+			list = differences(&known, now)
+		}
+	}
+	switch {
+	case w.OnMismatch == Restore && failed != nil, w.OnMismatch == Refuse && len(list) > 0:
+		return w.mismatch(ctx, now.Dir, list, failed)
+	case len(list) > 0:
+		durable.Logger(ctx).Warn("shell: the place of the command is not as it was when the run was interrupted", "dir", now.Dir, "differences", list)
+	}
+	return nil
+}
+
+// moved reports whether the work tree stands elsewhere, or is another one.
 func moved(was, now *Place) bool {
-	return was.Git != nil && (now.Git == nil || was.Git.Head != now.Git.Head || was.Git.Branch != now.Git.Branch)
+	return was.Git != nil && (now.Git == nil || was.Git.Head != now.Git.Head || was.Git.Branch != now.Git.Branch ||
+		was.Git.Tree != "" && was.Git.Tree != now.Git.Tree)
 }
 
 func (w *Workspace) mismatch(ctx context.Context, dir string, list []string, err error) error {
@@ -274,7 +352,7 @@ func (w *Workspace) mismatch(ctx context.Context, dir string, list []string, err
 // dir returns the working directory, absolute and without links. at is where the
 // run's commands were so far: a process that resumes the run may stand elsewhere,
 // and what is relative to that would be another directory.
-func (w *Workspace) dir(ctx context.Context, was *Place, at string) (string, error) {
+func (w *Workspace) dir(ctx context.Context, was *Place, at string, here *tree) (string, error) {
 	dir := w.Dir
 	if at != "" && !filepath.IsAbs(dir) {
 		dir = at
@@ -284,8 +362,10 @@ func (w *Workspace) dir(ctx context.Context, was *Place, at string) (string, err
 		return "", fmt.Errorf("shell: the working directory: %w", err)
 	}
 	info, err := os.Stat(dir)
-	if os.IsNotExist(err) && w.OnMismatch == Restore && was != nil {
-		if err := restore(ctx, dir, was.Git); err != nil {
+	if os.IsNotExist(err) && w.OnMismatch == Restore && was != nil && !here.live.Load() {
+		// By the name that was recorded, if that is what it is: links on the way to it
+		// may be gone with it.
+		if err := restore(ctx, was.Dir, was.Git); err != nil {
 			return "", w.mismatch(ctx, dir, []string{"it does not exist"}, err)
 		}
 		info, err = os.Stat(dir)
@@ -303,12 +383,25 @@ func (w *Workspace) dir(ctx context.Context, was *Place, at string) (string, err
 		problem = "is not a directory"
 	}
 	if problem != "" {
-		a := durable.Attempt(ctx)
-		e := &DirError{RunID: a.RunID, Step: a.Key, Dir: dir, Problem: problem}
-		if was != nil && was.Git != nil {
-			e.Repository, e.Branch, e.Head = was.Git.Repository, was.Git.Branch, was.Git.Head
-		}
-		return "", durable.Permanent(e)
+		return "", durable.Permanent(w.missing(ctx, dir, problem, was))
 	}
 	return filepath.EvalSymlinks(dir)
+}
+
+// missing is the error of a directory that is not there.
+func (w *Workspace) missing(ctx context.Context, dir, problem string, was *Place) error {
+	a := durable.Attempt(ctx)
+	e := &DirError{RunID: a.RunID, Step: a.Key, Dir: dir, Problem: problem}
+	if was == nil || was.Git == nil {
+		return e
+	}
+	at := was.Git.Tree
+	if at == "" {
+		at, _ = treeOf(ctx, was.Dir, was.Git.Repository) // else it is not known
+	}
+	_, repository := os.Stat(was.Git.Repository)
+	if _, err := os.Stat(at); at != "" && repository == nil && os.IsNotExist(err) {
+		e.Tree, e.Repository, e.Branch, e.Head = at, was.Git.Repository, was.Git.Branch, was.Git.Head
+	}
+	return e
 }

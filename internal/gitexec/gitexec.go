@@ -33,8 +33,13 @@ var flags = []string{
 }
 
 // passed are the variables of this process that git sees. Others are kept from
-// it: GIT_DIR, GIT_INDEX_FILE and their like.
-var passed = []string{"PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "SYSTEMROOT", "USERPROFILE"}
+// it: GIT_DIR, GIT_INDEX_FILE and their like. Where the configuration of the system
+// and of the user stands is theirs to say, as git alone reads it: a directory that
+// belongs to somebody else is trusted there (safe.directory) or nowhere.
+var passed = []string{
+	"PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "SYSTEMROOT", "USERPROFILE",
+	"GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM",
+}
 
 // In returns a Git for a directory. With own, it does not look for a repository
 // in the directories above.
@@ -56,7 +61,7 @@ func In(dir string, own bool) (*Git, error) {
 			g.env = append(g.env, name+"="+value)
 		}
 	}
-	g.env = append(g.env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_CONFIG_NOSYSTEM=1", "GIT_OPTIONAL_LOCKS=0", "GIT_ASKPASS=", "GIT_NO_REPLACE_OBJECTS=1")
+	g.env = append(g.env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_ASKPASS=", "GIT_NO_REPLACE_OBJECTS=1")
 	if own {
 		g.env = append(g.env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(abs))
 	}
@@ -66,14 +71,20 @@ func In(dir string, own bool) (*Git, error) {
 // Dir returns the directory, absolute and without links.
 func (g *Git) Dir() string { return g.dir }
 
+// patience is how long git has to stop when it was asked to, and how long what it
+// has started may hold its outputs open.
+const patience = time.Second
+
 // Command prepares a call. When ctx ends, git is asked to stop, so that it takes
-// its lock files with it, and killed only if it does not. What a user chooses
-// must not stand among args where git would take it for an option.
+// its lock files with it, and killed only if it does not; so is what it has started,
+// such as the filters that a repository names. What a user chooses must not stand
+// among args where git would take it for an option.
 func (g *Git) Command(ctx context.Context, env []string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, g.path, append(append([]string{}, flags...), args...)...)
 	cmd.Dir, cmd.Env = g.dir, append(append([]string{}, g.env...), env...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(interrupt) }
-	cmd.WaitDelay = 5 * time.Second
+	ownGroup(cmd)
+	cmd.Cancel = func() error { return interrupt(cmd.Process) }
+	cmd.WaitDelay = patience
 	return cmd
 }
 
@@ -84,6 +95,9 @@ func (g *Git) Run(ctx context.Context, env []string, input []byte, args ...strin
 	var out, errs bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &out, &errs
 	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil && cmd.Process != nil {
+			kill(cmd.Process)
+		}
 		return nil, g.Failed(ctx, args[0], errs.String(), err)
 	}
 	return out.Bytes(), nil

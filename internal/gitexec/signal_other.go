@@ -2,7 +2,14 @@
 
 package gitexec
 
-import "os"
+import (
+	"os"
+	"os/exec"
+)
 
-// interrupt ends git: there is no way to ask it.
-var interrupt = os.Kill
+// Without process groups, git alone is ended, and cannot be asked to.
+func ownGroup(*exec.Cmd) {}
+
+func interrupt(p *os.Process) error { return p.Kill() }
+
+func kill(*os.Process) {}

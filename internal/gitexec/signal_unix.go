@@ -2,7 +2,23 @@
 
 package gitexec
 
-import "syscall"
+import (
+	"os"
+	"os/exec"
+	"syscall"
+)
 
-// interrupt asks git to stop.
-const interrupt = syscall.SIGTERM
+// ownGroup gives git a process group of its own, for what it starts.
+func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
+
+// interrupt asks git, and what it has started, to stop.
+func interrupt(p *os.Process) error {
+	if err := syscall.Kill(-p.Pid, syscall.SIGTERM); err == syscall.ESRCH {
+		return os.ErrProcessDone
+	} else {
+		return err
+	}
+}
+
+// kill ends what git has left running.
+func kill(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }

@@ -34,6 +34,7 @@ type data struct {
 	Recoverable *bool                      `json:"recoverable"`
 	Attempts    int                        `json:"attempts"`
 	Generation  int32                      `json:"generation"`
+	Slot        string                     `json:"slot"`
 	Once        bool                       `json:"once"`
 	By          string                     `json:"by"`
 	ToBranch    int32                      `json:"to_branch"`

@@ -48,14 +48,21 @@ func (a *Attempt) Git() (before, after *Git) {
 	return nil, nil
 }
 
-// Under is the event that has what the attempt which is under way, or was when its
-// process was lost, has saved; 0: nothing.
+// commandSlot is where package shell saves what it runs.
+const commandSlot = "holdfast/shell"
+
+// Under is the event in which the attempt that is under way, or was when its
+// process was lost, has saved the command it runs; 0: nothing.
 func (r *Row) Under() int64 {
+	at := r.command
+	if at == 0 {
+		at = r.Progress // as earlier versions have saved it
+	}
 	n := len(r.Attempts)
-	if !r.open() || n > 0 && r.Attempts[n-1].Seq > r.Progress {
+	if !r.open() || n > 0 && r.Attempts[n-1].Seq > at {
 		return 0
 	}
-	return r.Progress
+	return at
 }
 
 // GitOfProgress returns the work tree in which package shell has begun a command, of

@@ -162,7 +162,8 @@ type Row struct {
 	Max      int        // attempts allowed; 0: not known
 	NextAt   store.Time // when the next attempt may begin
 	Error    string     // of the failure, whole
-	Progress int64      // event of what a body has saved last; 0: none
+	Progress int64      // event of what a body has saved last without a name; 0: none
+	command  int64      // event of the command that package shell has begun last; 0: none
 	Once     bool       // its body must not run twice
 
 	Prompt      string

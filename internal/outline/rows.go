@@ -15,7 +15,13 @@ func (b *Builder) take(r *Row, e *store.Event, d *data) {
 	r.Once = r.Once || d.Once
 	switch e.Type {
 	case store.ProgressSaved:
-		r.note, r.Progress = true, e.Seq
+		r.note = true
+		switch d.Slot {
+		case commandSlot:
+			r.command = e.Seq
+		case "":
+			r.Progress = e.Seq
+		}
 	case store.StepStarted:
 		r.note = true
 	case store.AttemptFailed:
