@@ -1,8 +1,10 @@
 package conformance
 
 import (
+	"context"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -26,6 +28,7 @@ var claimCases = []Case{
 	{Name: "a queue's limit holds under concurrent claims", Clauses: "S19", run: claimQueueRace},
 	{Name: "many claimers share many runs without a double or a loss", Clauses: "S19", run: claimRace},
 	{Name: "many claimers after one run: one gets it", Clauses: "S19, S20", run: claimOneRace},
+	{Name: "what a claim took that was answered with an error is the executor's, and whole", Clauses: "S19, S32", run: claimCut},
 	{Name: "a claim lands while the old owner writes", Clauses: "S3, S19", run: claimAgainstAppends},
 	{Name: "strikes count the deaths with nothing recorded in between", Clauses: "S21", run: claimStrikes},
 	{Name: "a run that was given up is claimable at once", Clauses: "S5, S19", run: claimReleased},
@@ -603,6 +606,63 @@ func claimStrikes(t *T) {
 	die(0, "it was waiting")
 	w.must(s, w.patch(store.RowPatch{Status: ptr(store.Running), Strikes: ptr(int32(7))}))
 	die(8, "a row may be patched")
+}
+
+func claimCut(t *T) {
+	s := t.open()
+	t.beat(s, "a")
+	t.beat(s, "b")
+	created := map[string]*writer{}
+	for i := range 50 {
+		id := fmt.Sprint("r", i)
+		created[id] = t.run(s, id)
+	}
+	told := map[string]store.Run{}
+	claim := func(ctx context.Context, executor string) (n int) {
+		c := claimOf(executor)
+		c.Max = 3
+		runs, err := s.Claim(ctx, c)
+		if err != nil {
+			require.Empty(t, runs, "S32: an error comes without runs")
+			require.Error(t, ctx.Err(), "S18: a claim fails for nothing but its context here: %v", err)
+		}
+		for _, r := range runs {
+			_, twice := told[r.ID]
+			require.False(t, twice, "S19: a run is given out once")
+			require.Equal(t, executor, r.Owner, "S32: to the executor that took it")
+			told[r.ID] = r
+		}
+		return len(runs)
+	}
+	for i := range 12 {
+		// The first has ended when the claim begins, the others somewhere in it.
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*i)*50*time.Microsecond)
+		claim(ctx, "a")
+		cancel()
+		if i%4 == 0 {
+			claim(t.Context(), "b")
+		}
+	}
+	for claim(t.Context(), "b") > 0 {
+	}
+	claim(t.Context(), "a")
+	var owned []string
+	for id, w := range created {
+		l := t.all(s, id)
+		require.Fields(t, fields{"Status": store.Running, "Epoch": w.epoch + 1}, l.Run, "S32: %s is claimed whole, and once", id)
+		require.Len(t, l.Events, 2, "S32: with one event")
+		require.Fields(t, fields{"Type": store.WorkflowStarted, "Seq": int64(2), "Epoch": w.epoch + 1}, l.Events[1])
+		if r, ok := told[id]; ok {
+			require.Equal(t, l.Run.Owner, r.Owner, "S32: a run stays with who was given it")
+			require.Equal(t, l.Run.Epoch, r.Epoch, "S32: with the epoch it was taken with")
+		} else {
+			require.Equal(t, "a", l.Run.Owner, "S32: what nobody was told of is the executor's whose claim failed")
+		}
+		if l.Run.Owner == "a" {
+			owned = append(owned, id)
+		}
+	}
+	require.ElementsMatch(t, owned, ids(t.list(s, store.Filter{Owners: []string{"a"}})), "S32: where it finds them")
 }
 
 func claimReleased(t *T) {

@@ -119,6 +119,24 @@ func pulses(edit func(p *store.Pulse, e store.Executor)) func() func(store.Store
 	}})
 }
 
+// cutClaims alters how claims are answered whose context ends, although they have
+// taken runs, and what later ones return; left is kept from call to call.
+func cutClaims(answer func(left *[]store.Run, c store.Claim, runs []store.Run, err error) ([]store.Run, error)) func() func(store.Store) store.Store {
+	return func() func(store.Store) store.Store {
+		var mu sync.Mutex
+		var left []store.Run
+		return with(altered{claim: func(next store.Store, ctx context.Context, c store.Claim) ([]store.Run, error) {
+			runs, err := next.Claim(context.WithoutCancel(ctx), c)
+			if err != nil {
+				return nil, err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			return answer(&left, c, runs, ctx.Err())
+		}})()
+	}
+}
+
 // claimed alters the rows that a claim returns, and what is stored if patch says so.
 func claimed(edit func(r *store.Run) *store.RowPatch) func() func(store.Store) store.Store {
 	return with(altered{claim: func(next store.Store, ctx context.Context, c store.Claim) ([]store.Run, error) {
@@ -574,6 +592,58 @@ func mutants() []mutant {
 				return nil, nil
 			}
 			return runs, nil
+		}})},
+
+		{"returns runs with an error", "S32", "what a claim took that was answered", cutClaims(func(_ *[]store.Run, c store.Claim, runs []store.Run, err error) ([]store.Run, error) {
+			return runs, err
+		})},
+		{"gives what an error has left to another executor", "S32", "what a claim took that was answered", cutClaims(func(left *[]store.Run, c store.Claim, runs []store.Run, err error) ([]store.Run, error) {
+			if err != nil {
+				*left = append(*left, runs...)
+				return nil, err
+			}
+			runs = append(runs, *left...)
+			*left = nil
+			return runs, nil
+		})},
+		{"takes again what an error has left", "S32", "what a claim took that was answered", cutClaims(func(left *[]store.Run, c store.Claim, runs []store.Run, err error) ([]store.Run, error) {
+			if err != nil {
+				*left = append(*left, runs...)
+				return nil, err
+			}
+			for len(*left) > 0 && (*left)[0].Owner == c.Executor {
+				again := (*left)[0]
+				again.Epoch++
+				runs, *left = append(runs, again), (*left)[1:]
+			}
+			return runs, nil
+		})},
+		{"returns twice what an error has left", "S19", "what a claim took that was answered", cutClaims(func(left *[]store.Run, c store.Claim, runs []store.Run, err error) ([]store.Run, error) {
+			if err != nil {
+				*left = append(*left, runs...)
+				return nil, err
+			}
+			if len(*left) > 0 && (*left)[0].Owner == c.Executor {
+				runs = append(runs, (*left)[0])
+			}
+			return runs, nil
+		})},
+		{"leaves what an error took to nobody", "S32", "what a claim took that was answered", with(altered{claim: func(next store.Store, ctx context.Context, c store.Claim) ([]store.Run, error) {
+			runs, err := next.Claim(context.WithoutCancel(ctx), c)
+			if ctx.Err() == nil || err != nil {
+				return runs, err
+			}
+			for i := range runs {
+				w := runs[i]
+				e := store.Event{Seq: w.Last.Seq + 1, Type: store.WorkflowInterrupted, At: w.Last.At}
+				e.Sum = store.Seal(w.ID, w.Last.Sum, &e)
+				status := store.Interrupted
+				change := store.Change{RunID: w.ID, Expect: store.Expect{Epoch: w.Epoch}, Events: []store.Event{e}, Row: &store.RowPatch{Status: &status}, Yield: true}
+				if err := commit(next, context.WithoutCancel(ctx), change); err != nil {
+					return nil, err
+				}
+			}
+			return nil, ctx.Err()
 		}})},
 
 		// Numbers and texts.

@@ -110,7 +110,13 @@ type Store interface {
 	// event, whose Steps and Active continue the event before. No run is
 	// returned to two callers (S19), and a run with a live owner never (S20).
 	// Only runs of Serves are taken. Nothing else of the row changes but
-	// UpdatedAt. After an error, runs may have been taken all the same.
+	// UpdatedAt.
+	//
+	// S32 An error comes without runs, and yet some may have been taken. Each of
+	// these is claimed whole, as if it had been returned: it is the executor's,
+	// List by Owner finds it, and nobody else is given it while the executor lives
+	// (S20). A later Claim of the executor may return it, once, as it was taken,
+	// and does not take it again.
 	//
 	// S21 Strikes, after a claim of a run that was Running or Resuming, is one
 	// more than before if its last event was a claim event, else 1; after any
