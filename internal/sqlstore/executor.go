@@ -38,6 +38,10 @@ func (r *ExecutorRow) Executor() (store.Executor, error) {
 // Leased reports whether the lease still runs at now.
 func (r *ExecutorRow) Leased(now store.Time) bool { return int64(now) < r.BeatAt+r.Lease }
 
+// Ahead reports whether the last beat lies in the future. The clock that it was
+// taken from was another, or was set back since.
+func (r *ExecutorRow) Ahead(now store.Time) bool { return int64(now) < r.BeatAt }
+
 // FormatServed returns served as JSON.
 func FormatServed(served []store.Served) (string, error) {
 	b, err := json.Marshal(served)

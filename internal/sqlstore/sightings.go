@@ -43,7 +43,7 @@ func (s *Sightings) Live(r *ExecutorRow, now store.Time, here time.Time, exists 
 	}
 	s.mu.Unlock()
 	waited := here.Sub(seen.at) >= time.Duration(r.Lease)*time.Microsecond
-	if int64(now) < r.BeatAt {
+	if r.Ahead(now) {
 		return !waited
 	}
 	return r.Leased(now) || (!waited && exists != nil && int64(now)-r.BeatAt >= 3*r.Lease && exists())

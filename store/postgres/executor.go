@@ -179,6 +179,9 @@ func (s *Store) look(w *wire, p *store.Pulse, e store.Executor) error {
 	if err != nil {
 		return err
 	}
+	if err := expire(w, all); err != nil {
+		return err
+	}
 	owner := e.ID
 	if e.Leaving {
 		owner = "" // nobody: what it owned is not its own any more
@@ -203,6 +206,21 @@ func (s *Store) look(w *wire, p *store.Pulse, e store.Executor) error {
 		p.Next = again
 	}
 	return err
+}
+
+// expire writes down that executors are dead whose last beat lies in the future:
+// who comes after this process has not seen it stand still, and would believe it.
+func expire(w *wire, all *census) error {
+	for i := range all.rows {
+		r := &all.rows[i]
+		if all.isLive(r.ID) || !r.Ahead(all.now) {
+			continue
+		}
+		if _, err := w.exec("executor_expire", r.ID, r.BeatAt, int64(all.now)-r.Lease); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // pairs returns served workflows and versions as two arrays.

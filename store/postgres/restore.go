@@ -21,6 +21,9 @@ import (
 //
 // It fails with an error that matches store.ErrOwned while an executor lives:
 // stop all programs and wait until the lease of those that crashed has run out.
+// Where the last beat of one lies in the future, since the server's clock was set
+// back, Restore itself waits for one lease, of a minute at most, and goes on if
+// there was no beat meanwhile.
 // A backup of a newer version of the program gives a *store.SchemaError.
 func (sc *Schema) Restore(ctx context.Context, from string) (kept string, err error) {
 	s := sc.s
@@ -37,9 +40,13 @@ func (sc *Schema) Restore(ctx context.Context, from string) (kept string, err er
 	if err := s.createSchema(ctx); err != nil {
 		return "", err
 	}
+	silent, err := s.silentAhead(ctx)
+	if err != nil {
+		return "", described("look for executors", err)
+	}
 	err = s.alone(ctx, func() error {
 		return s.within(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted}, func(tx *sqlx.Tx) error {
-			kept, err = s.restore(ctx, tx, from)
+			kept, err = s.restore(ctx, tx, from, silent)
 			return err
 		})
 	})
@@ -52,7 +59,39 @@ func (sc *Schema) Restore(ctx context.Context, from string) (kept string, err er
 	return "", described("restore from schema "+from, err)
 }
 
-func (s *Store) restore(ctx context.Context, tx *sqlx.Tx, from string) (kept string, err error) {
+// aheadWait is how long Restore waits for a beat at most.
+const aheadWait = time.Minute
+
+// lastBeat is a row of schema_ahead or schema_owners.
+type lastBeat struct {
+	ID     string `db:"id"`
+	BeatAt int64  `db:"beat_at"`
+	Lease  int64  `db:"lease"`
+}
+
+// silentAhead returns the executors whose last beat lies in the future, with that
+// beat, after it has waited long enough for those that live to beat again.
+func (s *Store) silentAhead(ctx context.Context) (map[string]int64, error) {
+	version, err := s.migrations.Current(ctx, s.db)
+	if err != nil || version == 0 {
+		return nil, err
+	}
+	var ahead []lastBeat
+	if err := s.db.SelectContext(ctx, &ahead, s.sql.Text("schema_ahead")); err != nil {
+		return nil, err
+	}
+	silent := map[string]int64{}
+	var wait time.Duration
+	for _, e := range ahead {
+		if lease := time.Duration(e.Lease) * time.Microsecond; lease <= aheadWait {
+			silent[e.ID] = e.BeatAt
+			wait = max(wait, lease)
+		}
+	}
+	return silent, pause(ctx, s.closing, wait)
+}
+
+func (s *Store) restore(ctx context.Context, tx *sqlx.Tx, from string, silent map[string]int64) (kept string, err error) {
 	if err := s.unlimited(ctx, tx); err != nil {
 		return "", err
 	}
@@ -67,7 +106,7 @@ func (s *Store) restore(ctx context.Context, tx *sqlx.Tx, from string) (kept str
 	if err != nil {
 		return "", err
 	}
-	kept, numbers, err := s.moveAway(ctx, tx)
+	kept, numbers, err := s.moveAway(ctx, tx, silent)
 	if err != nil {
 		return "", err
 	}
@@ -108,8 +147,9 @@ func (s *Store) versionOf(ctx context.Context, tx *sqlx.Tx, schema string) (vers
 }
 
 // moveAway puts our tables and views into another schema. numbers says, by
-// table and column, which the server gave last.
-func (s *Store) moveAway(ctx context.Context, tx *sqlx.Tx) (to string, numbers map[string]int64, err error) {
+// table and column, which the server gave last. silent are executors that are dead
+// if this is still their last beat.
+func (s *Store) moveAway(ctx context.Context, tx *sqlx.Tx, silent map[string]int64) (to string, numbers map[string]int64, err error) {
 	numbers = map[string]int64{}
 	if err := s.lockTables(ctx, tx, "ACCESS EXCLUSIVE"); err != nil {
 		return "", nil, err
@@ -123,9 +163,15 @@ func (s *Store) moveAway(ctx context.Context, tx *sqlx.Tx) (to string, numbers m
 		return "", nil, err
 	}
 	if version > 0 {
-		var live []string
-		if err := tx.SelectContext(ctx, &live, s.sql.Text("schema_owners")); err != nil {
+		var owners []lastBeat
+		if err := tx.SelectContext(ctx, &owners, s.sql.Text("schema_owners")); err != nil {
 			return "", nil, err
+		}
+		var live []string
+		for _, e := range owners {
+			if silent[e.ID] != e.BeatAt {
+				live = append(live, e.ID)
+			}
 		}
 		if len(live) > 0 {
 			return "", nil, fmt.Errorf("postgres: the store is in use by the executors %s: stop their programs, or wait until the leases of those that crashed have run out: %w",

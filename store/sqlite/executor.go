@@ -161,7 +161,7 @@ func (t *tx) skew(self string) (d time.Duration) {
 }
 
 // mourn marks the executors whose lock is free, so that their files can be
-// removed.
+// removed, and those whose last beat lies in the future and is not renewed.
 func (t *tx) mourn() (gone []string, err error) {
 	known, err := t.executors()
 	if err != nil {
@@ -169,6 +169,15 @@ func (t *tx) mourn() (gone []string, err error) {
 	}
 	for i := range known {
 		k := &known[i]
+		if k.Ahead(t.now) && !t.s.isLive(k, t.clock) {
+			// Who comes after this process has not seen that beat stand still, and
+			// would believe it.
+			ended := int64(t.now) - k.Lease
+			if _, _, err := t.exec(t.s.q.executorExpire, k.ID, k.BeatAt, ended); err != nil {
+				return nil, err
+			}
+			k.BeatAt = ended
+		}
 		if k.Presence == presenceGone || !t.s.presence.gone(k.ID, k.Presence) {
 			continue
 		}

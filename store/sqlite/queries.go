@@ -31,10 +31,10 @@ type queries struct {
 	attributesOf, attributeInsert, attributesDelete                          *query
 	holdOf, holdInsert, holdsDelete                                          *query
 
-	branchInsert, branchesOf, branchesDelete                                     *query
-	messageExists, messageCount, messageInsert, messagesOf, messagesDelete       *query
-	lanes, laneHeads, queueExecuting                                             *query
-	executors, executorBeat, executorGone, executorDelete, ownedLanes, mailOfOwn *query
+	branchInsert, branchesOf, branchesDelete                                                     *query
+	messageExists, messageCount, messageInsert, messagesOf, messagesDelete                       *query
+	lanes, laneHeads, queueExecuting                                                             *query
+	executors, executorBeat, executorGone, executorExpire, executorDelete, ownedLanes, mailOfOwn *query
 
 	begin, commit, rollback, savepoint, release, rollbackTo *query
 
@@ -54,7 +54,7 @@ func (q *queries) names() map[string]**query {
 		"message_exists": &q.messageExists, "message_count": &q.messageCount, "message_insert": &q.messageInsert,
 		"messages_of": &q.messagesOf, "messages_delete": &q.messagesDelete,
 		"lanes": &q.lanes, "lane_heads": &q.laneHeads, "queue_executing": &q.queueExecuting,
-		"executors": &q.executors, "executor_beat": &q.executorBeat, "executor_gone": &q.executorGone,
+		"executors": &q.executors, "executor_beat": &q.executorBeat, "executor_gone": &q.executorGone, "executor_expire": &q.executorExpire,
 		"executor_delete": &q.executorDelete, "owned_lanes": &q.ownedLanes, "mail_of": &q.mailOfOwn,
 	}
 }

@@ -54,6 +54,27 @@ func TestAnExecutorWhoseClockWasAheadIsDeadOneLeaseAfterItWasSeen(t *testing.T) 
 	require.Len(t, claim(t, st, me, "r"), 1)
 }
 
+// One that comes later has not seen the beat stand still. It learns of it all the
+// same.
+func TestABeatFromTheFutureThatStoodStillIsBelievedByNobodyWhoComesLater(t *testing.T) {
+	path := file(t)
+	gone := open(t, path, sqlite.Options{Clock: ahead(2 * time.Hour), NoPresence: true})
+	e := executor("ahead")
+	beat(t, gone, e)
+	var later time.Duration
+	o := sqlite.Options{NoPresence: true, Clock: func() time.Time { return time.Now().Add(later) }}
+	st, me := open(t, path, o), executor("me")
+	beat(t, st, me)
+	later = e.Lease
+	require.True(t, live(t, open(t, path, o), "ahead"))
+	beat(t, st, me)
+	require.False(t, live(t, open(t, path, o), "ahead"))
+	// It beats again: it was there all the time, and hears that it was taken for
+	// gone.
+	require.True(t, beat(t, gone, e).Late)
+	require.True(t, live(t, open(t, path, o), "ahead"))
+}
+
 func TestAnExecutorWhoseClockIsAheadStaysLiveAsLongAsItBeats(t *testing.T) {
 	path := file(t)
 	var later time.Duration

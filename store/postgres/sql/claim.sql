@@ -167,6 +167,11 @@ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, (SELECT until 
 -- name: set_presence (own)
 UPDATE durable_executors SET presence = $2 WHERE id = $1
 
+-- name: executor_expire
+-- The last beat lay in the future, and was not renewed for a lease: from here on
+-- the record says what this process has found out.
+UPDATE durable_executors SET beat_at = $3 WHERE id = $1 AND beat_at = $2
+
 -- name: forget_executors (own)
 -- Executors that went without a word a day ago and own nothing.
 DELETE FROM durable_executors e

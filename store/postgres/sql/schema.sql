@@ -23,7 +23,12 @@ SELECT EXISTS (SELECT 1 FROM durable_runs)
 -- name: schema_owners (own)
 -- Executors whose lease has not run out. Every version of the program asks this
 -- of every version of the schema, so these columns stay.
-SELECT id FROM durable_executors WHERE beat_at + lease > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint ORDER BY id
+SELECT id, beat_at FROM durable_executors WHERE beat_at + lease > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint ORDER BY id
+
+-- name: schema_ahead (own)
+-- Executors whose last beat lies in the future: the clock was set back since, or
+-- is another server's.
+SELECT id, beat_at, lease FROM durable_executors WHERE beat_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
 
 -- name: relations (own)
 -- What is ours in a schema, by its name: of any version of the program. The

@@ -12,6 +12,11 @@ ON CONFLICT (id) DO UPDATE SET name = excluded.name, host = excluded.host, boot 
 -- name: executor_gone (own)
 UPDATE durable_executors SET presence = 'gone' WHERE id = ?1
 
+-- name: executor_expire
+-- The last beat lay in the future, and was not renewed for a lease: from here on
+-- the record says what this process has found out.
+UPDATE durable_executors SET beat_at = ?3 WHERE id = ?1 AND beat_at = ?2
+
 -- name: executor_delete
 DELETE FROM durable_executors WHERE id = ?1
 
