@@ -129,11 +129,10 @@ func (s *Store) copyTables(ctx context.Context, tx *sqlx.Tx, to string) error {
 
 // creating words what keeps a schema from being created.
 func creating(schema string, err error) error {
-	e, ok := errors.AsType[*pq.Error](err)
-	switch {
-	case ok && e.Code == "42P06":
+	switch sqlState(err) {
+	case "42P06":
 		return fmt.Errorf("postgres: schema %s exists already; give another name, or drop it: %w", schema, store.ErrInvalid)
-	case ok && e.Code == "42501":
+	case "42501":
 		return fmt.Errorf("the copy goes to a schema of its own, %s, which this user may not create: GRANT CREATE ON DATABASE, "+
 			"or make a backup with pg_dump and set Options.NoMigrationBackup: %w", schema, err)
 	}

@@ -118,9 +118,12 @@ func connect(dsn string, silence time.Duration) (*sqlx.DB, error) {
 	return sqlx.NewDb(openDB(connector), "postgres"), nil
 }
 
-// New uses connections of db, which must be of the driver github.com/lib/pq, and
-// which stays open when the store is closed. The
+// New uses connections of db, which stays open when the store is closed. The
 // store keeps Options.Writers of them to itself; db needs at least two more.
+//
+// The driver of db must be github.com/lib/pq, or wrap it, as those do that
+// trace what they pass on. Another one is refused with an error that matches
+// store.ErrInvalid.
 //
 // How long a server may say nothing is the caller's to bound, in the dialer of
 // db: where it is not, one that stands still holds calls, and Close, until the
@@ -135,6 +138,11 @@ func New(db *sqlx.DB, o Options) (*Store, error) {
 			return nil, err
 		}
 		o.DSN = dsn
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), openTimeout)
+	defer cancel()
+	if err := checkDriver(ctx, db); err != nil {
+		return nil, masked(o.DSN, err)
 	}
 	s, err := open(db, db, o)
 	return s, masked(o.DSN, err)

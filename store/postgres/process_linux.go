@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"strings"
+	"syscall"
 )
 
 // bootID changes with each boot of the machine.
@@ -32,9 +33,9 @@ func pidSpace() string {
 func startOf(pid int) (start string, exists bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if errors.Is(err, fs.ErrNotExist) {
-		// Without /proc at all nothing can be said.
-		_, err := os.Stat("/proc/self/stat")
-		return "", err != nil
+		// Not there, or hidden: /proc may be missing, or mounted with hidepid, and
+		// then shows no process of another user. Signals know them all.
+		return "", !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 	}
 	if err != nil {
 		return "", true
