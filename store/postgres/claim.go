@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
@@ -20,7 +21,9 @@ type claiming struct {
 	listed  driverValue    // queues it may take from
 	limits  map[string]int // of queues that have one
 	tried   map[int64]bool
-	locked  []candidate // tried while somebody else was at them
+	locked  []candidate     // tried while somebody else was at them
+	stuck   error           // of one that somebody is at for long
+	shut    map[string]bool // queues with a limit that somebody is at for long
 	taken   []store.Run
 	numbers []int64 // of the runs taken
 }
@@ -30,7 +33,8 @@ type candidate struct {
 	no    int64
 	queue string
 	limit int64 // of the queue, where it matters; 0: none
-	wait  bool  // until whoever is at it has finished
+	// wait is how long to wait until whoever is at it has finished; 0: not at all.
+	wait time.Duration
 }
 
 // Claim implements store.Store. Each run is claimed in a transaction of its
@@ -40,7 +44,7 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 		return nil, err
 	}
 	defer s.calls.Done()
-	cl := &claiming{store: s, claim: c, limits: map[string]int{}, tried: map[int64]bool{}}
+	cl := &claiming{store: s, claim: c, limits: map[string]int{}, tried: map[int64]bool{}, shut: map[string]bool{}}
 	var queues array
 	queues.text("") // always
 	for _, q := range c.Queues {
@@ -85,13 +89,28 @@ func (c *claiming) run(ctx context.Context) error {
 		}
 		// Those that somebody else took leave room for others.
 	}
-	// Somebody who was at a run need not have claimed it: he may have brought it
-	// a message. If there is room still, wait for him.
-	locked := c.locked
-	for i := range locked {
-		locked[i].wait = true
+	return c.takeLocked(ctx)
+}
+
+// takeLocked goes through those that somebody was at. He need not have claimed
+// them: he may have brought a message. If there is room still, wait for him, but
+// not for long, since what was taken is not executed meanwhile.
+func (c *claiming) takeLocked(ctx context.Context) error {
+	began := time.Now()
+	for _, k := range c.locked {
+		limit := lockWait
+		if len(c.taken) > 0 {
+			limit = shortWait
+		}
+		k.wait = max(limit-time.Since(began), time.Millisecond)
+		if err := c.takeAll(ctx, []candidate{k}); err != nil {
+			return err
+		}
 	}
-	return c.takeAll(ctx, locked)
+	if len(c.claim.IDs) > 0 && len(c.taken) == 0 {
+		return c.stuck // the caller asked for these
+	}
+	return nil
 }
 
 func (c *claiming) takeAll(ctx context.Context, list []candidate) error {
@@ -100,6 +119,9 @@ func (c *claiming) takeAll(ctx context.Context, list []candidate) error {
 			return nil
 		}
 		c.tried[k.no] = true
+		if k.limit > 0 && c.shut[k.queue] {
+			continue
+		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -125,7 +147,7 @@ func (c *claiming) candidates(w *wire) (list []candidate, err error) {
 	workflows, versions := pairs(c.claim.Serves)
 	if len(c.claim.IDs) > 0 {
 		err = w.query("named", func(v []driverValue) error {
-			list = append(list, candidate{no: v[0].(int64), wait: true})
+			list = append(list, candidate{no: v[0].(int64)})
 			return nil
 		}, texts(c.claim.IDs...), c.census.free(), workflows, versions)
 		return list, err
@@ -184,7 +206,16 @@ func (c *claiming) take(ctx context.Context, k candidate) error {
 	var run *store.Run
 	err := c.store.again(ctx, func(w *wire) error {
 		var err error
+		w.lockWait = k.wait
+		if w.lockWait == 0 && c.stuck != nil {
+			w.lockWait = shortWait
+		}
 		run, err = c.transact(w, k)
+		if lockTimedOut(err) {
+			// Not worth the wait of those that can be had.
+			run, c.stuck, c.shut[k.queue] = nil, err, k.limit > 0
+			return nil
+		}
 		if lost := (*lostError)(nil); errors.As(err, &lost) && lost.maybe && run != nil {
 			c.store.claims.add(unsettledClaim{no: k.no, executor: c.claim.Executor, epoch: run.Epoch, seq: run.Last.Seq})
 			run = nil
@@ -224,7 +255,7 @@ func (c *claiming) transact(w *wire, k candidate) (*store.Run, error) {
 			return nil, err
 		}
 		if run == nil {
-			if !k.wait {
+			if k.wait == 0 {
 				c.locked = append(c.locked, k)
 			}
 			return nil, nil
@@ -286,7 +317,7 @@ func readAttributes(q querier, no, n int64, run *store.Run) error {
 // second time does not wait for itself.
 func (c *claiming) lock(w *wire, k candidate) (run *store.Run, attributes int64, now store.Time, err error) {
 	name := "claim_lock"
-	if k.wait {
+	if k.wait > 0 {
 		name = "claim_lock_wait"
 	}
 	err = w.query(name, func(v []driverValue) error {
@@ -373,10 +404,19 @@ func (u *unsettled) of(executor string) (mine []unsettledClaim) {
 //
 // One that is not there may take effect yet, as long as the server works on it.
 // But it holds the row's lock then, so locking the row first tells for certain.
+// Where somebody else holds that lock, a later call finds out.
 func (c *claiming) settle(ctx context.Context) error {
 	mine := c.store.claims.of(c.claim.Executor)
 	for i, u := range mine {
-		err := c.store.again(ctx, func(w *wire) error { return c.look(w, u) })
+		err := c.store.again(ctx, func(w *wire) error {
+			w.lockWait = shortWait
+			err := c.look(w, u)
+			if lockTimedOut(err) {
+				c.store.claims.add(u)
+				return nil
+			}
+			return err
+		})
 		if err != nil {
 			for _, rest := range mine[i:] {
 				c.store.claims.add(rest)

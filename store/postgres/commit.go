@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -54,13 +55,47 @@ func (s *Store) Commit(ctx context.Context, batch []store.Change) []error {
 			todo = append(todo, &all[i])
 		}
 	}
-	s.carryOut(ctx, todo)
+	for part := range s.portions(todo) {
+		s.deliver(ctx, part)
+	}
 	for i := range all {
 		if all[i].c != nil {
 			errs[i] = all[i].err
 		}
 	}
 	return errs
+}
+
+// portions cuts a batch into what is sent at a time. More bytes than
+// Limits.Batch are not worth a batch, and the server hangs up on a message of a
+// gigabyte.
+func (s *Store) portions(members []*member) iter.Seq[[]*member] {
+	return func(yield func([]*member) bool) {
+		from, size := 0, 0
+		for i := 0; i < len(members) && len(members) > 1; i++ {
+			n := members[i].c.Size()
+			if size += n; size > s.limits.Batch && i > from {
+				if !yield(members[from:i]) {
+					return
+				}
+				from, size = i, n
+			}
+		}
+		if from < len(members) {
+			yield(members[from:])
+		}
+	}
+}
+
+// deliver carries members out. Those of runs that were held up a moment ago come
+// last, and wait for little: the others are not to meet the same lock again.
+func (s *Store) deliver(ctx context.Context, members []*member) {
+	free, suspects := s.heldUp.apart(members)
+	s.carryOut(ctx, free)
+	if len(suspects) > 0 {
+		s.leaveBehind(s.passBy(ctx, suspects), suspects, len(free) > 0)
+		s.carryOut(ctx, undecided(suspects))
+	}
 }
 
 // carryOut sends members until each has its verdict. What is sent again is sent
@@ -74,19 +109,21 @@ func (s *Store) carryOut(ctx context.Context, members []*member) {
 		if len(todo) == 0 {
 			return
 		}
-		err := s.attempt(ctx, todo)
+		err := s.attempt(ctx, todo, 0)
 		if err == nil {
 			continue // what is left met something that changed meanwhile
 		}
 		f := faultOf(err)
-		if lost := (*lostError)(nil); errors.As(err, &lost) && lost.maybe {
-			for _, m := range todo {
-				m.unknown = true
+		locked := lockTimedOut(err)
+		if locked && len(todo) > 1 {
+			s.leaveBehind(s.passBy(ctx, todo), todo, false)
+			if todo = undecided(todo); len(todo) == 0 {
+				return
 			}
 		}
 		// A member that the rest cannot stand beside is found by sending each
 		// alone (S2).
-		alone := f == faultData || f == faultOther || (f != faultLost && f != faultBusy && try >= 3)
+		alone := f == faultData || f == faultOther || (f != faultLost && f != faultBusy && !locked && try >= 3)
 		if alone && len(todo) > 1 && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) {
 			for _, m := range todo {
 				s.carryOut(ctx, []*member{m})
@@ -126,9 +163,21 @@ func giveUp(members []*member, err error) {
 }
 
 // attempt sends members once. It decides those it can; an error concerns all
-// that are left.
-func (s *Store) attempt(ctx context.Context, members []*member) error {
+// that are left. They wait for each lock as long as the session does, or for
+// wait, if that is not 0.
+func (s *Store) attempt(ctx context.Context, members []*member, wait time.Duration) error {
+	err := s.send(ctx, members, wait)
+	if lost := (*lostError)(nil); errors.As(err, &lost) && lost.maybe {
+		for _, m := range undecided(members) {
+			m.unknown = true
+		}
+	}
+	return err
+}
+
+func (s *Store) send(ctx context.Context, members []*member, wait time.Duration) error {
 	return s.write(ctx, func(w *wire) error {
+		w.lockWait = wait
 		if err := s.findNumbers(w, members); err != nil {
 			return err
 		}
@@ -140,6 +189,7 @@ func (s *Store) attempt(ctx context.Context, members []*member) error {
 		switch {
 		case len(members) == 0:
 			return nil
+		case wait > 0: // which is said within a transaction
 		case plain && len(members) == 1 && len(members[0].c.Events) == 1:
 			return s.appendOne(w, members[0])
 		case plain:

@@ -43,6 +43,9 @@ func faultOf(err error) fault {
 	if errors.Is(err, errAgain) {
 		return faultConflict
 	}
+	if errors.Is(err, store.ErrTooLarge) {
+		return faultData
+	}
 	code := sqlState(err)
 	if len(code) != 5 {
 		if connectionLost(err) {
@@ -87,6 +90,9 @@ func described(what string, err error) error {
 	if err == nil || errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
+	if errors.Is(err, store.ErrTooLarge) {
+		return fmt.Errorf("postgres: %s: %w", what, err)
+	}
 	switch faultOf(err) {
 	case faultData:
 		return fmt.Errorf("postgres: %s: the database refuses a value: %w: %w", what, store.ErrInvalid, err)
@@ -95,6 +101,10 @@ func described(what string, err error) error {
 	}
 	return fmt.Errorf("postgres: %s: %w", what, err)
 }
+
+// lockTimedOut reports that somebody else held a lock for longer than it was
+// waited for. Nothing of the transaction was written.
+func lockTimedOut(err error) bool { return sqlState(err) == "55P03" }
 
 func duplicateTable(err error) bool { return sqlState(err) == "42P07" }
 

@@ -30,6 +30,13 @@ func (o Options) GivesUpAfter(d time.Duration) Options {
 	return o
 }
 
+// SendsAtMost returns options of a store with another limit for the bytes of a
+// statement.
+func (o Options) SendsAtMost(n int) Options {
+	o.message = n
+	return o
+}
+
 // CopySchema makes the name of a copy's schema.
 var CopySchema = copySchema
 

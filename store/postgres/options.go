@@ -38,7 +38,8 @@ type Options struct {
 	Pooled bool
 	// NoPresence leaves it to leases alone to tell that an executor is gone.
 	NoPresence bool
-	// Limits of what Commit accepts; zero fields take store.DefaultLimits.
+	// Limits of what Commit accepts; zero fields take store.DefaultLimits. Payload
+	// and Batch are at most 256 MiB.
 	Limits store.Limits
 	// ManualMigrations makes opening fail with a *store.SchemaError where the
 	// schema is older than this program needs, instead of bringing it up to
@@ -51,6 +52,7 @@ type Options struct {
 	NoMigrationBackup bool
 
 	silence    time.Duration                                   // for tests: in the place of the constant
+	message    int                                             // the same
 	migrations func([]sqlstore.Migration) []sqlstore.Migration // for tests: what the schema becomes one day
 }
 
@@ -62,6 +64,8 @@ const (
 	// maxSilence is how long the server may take to answer a statement, before
 	// the connection is given up. It is more than any lock of ours is waited for.
 	maxSilence = 20 * time.Second
+	// maxLimit is for Limits: a payload is twice as long on its way.
+	maxLimit = 256 << 20
 )
 
 // Open opens the database of a connection string, in the form of a URL or of
@@ -184,6 +188,9 @@ func (o *Options) check(db *sqlx.DB) error {
 	}
 	if o.Limits.Changes <= 0 {
 		o.Limits.Changes = d.Changes
+	}
+	if n := max(o.Limits.Payload, o.Limits.Batch); n > maxLimit {
+		return fmt.Errorf("postgres: Options.Limits of %d bytes: PostgreSQL takes no more than %d at a time: %w", n, maxLimit, store.ErrInvalid)
 	}
 	return nil
 }

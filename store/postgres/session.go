@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -34,7 +35,8 @@ type session struct {
 }
 
 // sessionSettings bound what one stuck process can do to the others: it holds
-// its row locks for a limited time, and nobody waits for a lock for ever. What
+// its row locks for a limited time, and nobody waits for a lock for long (lockWait)
+// before he looks whom else that holds up. What
 // runs outside an explicit transaction is to be READ COMMITTED too, whatever
 // the server's default.
 //
@@ -45,7 +47,7 @@ type session struct {
 // dear where there is no other way (a handful of executors), which would set off
 // the compiler: hence jit. For the same reason the first rows of an index are not
 // to be found by reading all rows and sorting them.
-const sessionSettings = "SET default_transaction_isolation = 'read committed'; SET lock_timeout = '4s'; SET idle_in_transaction_session_timeout = '15s'; " +
+const sessionSettings = "SET default_transaction_isolation = 'read committed'; SET lock_timeout = '500ms'; SET idle_in_transaction_session_timeout = '15s'; " +
 	"SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET jit = off"
 
 func newWriters(db *sql.DB, n int, setup string, closing <-chan struct{}) *writers {
@@ -185,6 +187,8 @@ type wire struct {
 	ctx    context.Context // of the statements; one that is never done costs no goroutine
 	tx     driver.Tx
 	broken bool
+	// lockWait is how long a transaction waits for a lock; 0: as the session does.
+	lockWait time.Duration
 }
 
 func (w *wire) stmt(name string) (driver.Stmt, error) {
@@ -218,6 +222,9 @@ func (w *wire) failed(name string, err error) error {
 }
 
 func (w *wire) exec(name string, args ...driver.Value) (int64, error) {
+	if err := w.store.fits(name, args); err != nil {
+		return 0, err
+	}
 	st, err := w.stmt(name)
 	if err != nil {
 		return 0, err
@@ -235,6 +242,9 @@ func (w *wire) exec(name string, args ...driver.Value) (int64, error) {
 }
 
 func (w *wire) query(name string, row func([]driver.Value) error, args ...driver.Value) error {
+	if err := w.store.fits(name, args); err != nil {
+		return err
+	}
 	st, err := w.stmt(name)
 	if err != nil {
 		return err
@@ -275,6 +285,9 @@ func (w *wire) begin() error {
 		return fmt.Errorf("begin: %w", err)
 	}
 	w.tx = tx
+	if w.lockWait > 0 {
+		return w.query("lock_wait", func([]driver.Value) error { return nil }, fmt.Sprint(max(1, w.lockWait.Milliseconds())))
+	}
 	return nil
 }
 
@@ -300,6 +313,29 @@ func (w *wire) rollback() {
 	}
 }
 
+// maxMessage is what PostgreSQL takes in one message, less what stands around
+// the arguments. It hangs up on a longer one, and whoever sent it would take the
+// outcome for unknown, and send it again, for ever.
+const maxMessage = 1<<30 - 1<<16
+
+// fits returns an error that matches store.ErrTooLarge unless a statement with
+// these arguments can be sent.
+func (s *Store) fits(name string, args []driver.Value) error {
+	n := 0
+	for _, a := range args {
+		switch a := a.(type) {
+		case string:
+			n += len(a)
+		case []byte:
+			n += 2 * len(a) // in hexadecimal
+		}
+	}
+	if n > s.message {
+		return fmt.Errorf("%s: a statement of %d MB, PostgreSQL takes %d MB at a time: %w", name, n>>20, s.message>>20, store.ErrTooLarge)
+	}
+	return nil
+}
+
 func named(args []driver.Value) []driver.NamedValue {
 	nv := make([]driver.NamedValue, len(args))
 	for i, a := range args {
@@ -316,6 +352,9 @@ type userTx struct {
 }
 
 func (u *userTx) exec(name string, args ...driver.Value) (int64, error) {
+	if err := u.store.fits(name, args); err != nil {
+		return 0, err
+	}
 	u.store.count(name)
 	r, err := u.tx.ExecContext(u.ctx, u.store.sql.Text(name), anys(args)...)
 	if err != nil {
@@ -325,6 +364,9 @@ func (u *userTx) exec(name string, args ...driver.Value) (int64, error) {
 }
 
 func (u *userTx) query(name string, row func([]driver.Value) error, args ...driver.Value) error {
+	if err := u.store.fits(name, args); err != nil {
+		return err
+	}
 	u.store.count(name)
 	rows, err := u.tx.QueryContext(u.ctx, u.store.sql.Text(name), anys(args)...)
 	if err != nil {

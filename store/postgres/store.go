@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math/rand/v2"
@@ -30,6 +31,7 @@ type Store struct {
 	reads        map[string]bool // names of statements that change nothing
 	migrations   *sqlstore.Migrator
 	limits       store.Limits
+	message      int  // how many bytes a statement may have
 	genuine      bool // the server is PostgreSQL itself
 	sessionLocks bool // and nothing stands before it
 	presence     bool
@@ -39,6 +41,7 @@ type Store struct {
 	listener     *listener // nil: there is no way to listen
 	claims       unsettled
 	suspects     suspicions
+	heldUp       heldUp
 	sightings    sqlstore.Sightings
 
 	counts struct{ statements, reads, commits atomic.Int64 }
@@ -60,7 +63,7 @@ var (
 )
 
 func newStore(db *sqlx.DB, o Options) *Store {
-	s := &Store{db: db, long: db, limits: o.Limits, closing: make(chan struct{})}
+	s := &Store{db: db, long: db, limits: o.Limits, message: cmp.Or(o.message, maxMessage), closing: make(chan struct{})}
 	setup := sessionSettings
 	if o.Pooled {
 		setup = ""

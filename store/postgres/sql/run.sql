@@ -9,6 +9,10 @@ FROM durable_runs WHERE id = $1
 -- name: run_numbers (own)
 SELECT id, no FROM durable_runs WHERE id = ANY($1::text[])
 
+-- name: lock_wait (own)
+-- For how long this transaction waits for a lock, in milliseconds.
+SELECT set_config('lock_timeout', $1, true)
+
 -- name: lock_runs (own)
 -- Locks the rows of a transaction, all at once and sorted, so that no two
 -- transactions wait for each other. There is always a row, for the clock.
