@@ -53,16 +53,19 @@ func (r *run) logger() *slog.Logger {
 	return r.eng.log.With("run", r.id, "workflow", r.row.Workflow)
 }
 
-// logAttrs name the run and its trace.
-func (r *run) logAttrs() []slog.Attr {
-	attrs := make([]slog.Attr, 0, 8)
+// logAttrs name the run and its span.
+func (r *run) logAttrs() []slog.Attr { return r.logAttrsIn(r.ctx) }
+
+// logAttrsIn name the run and the span that ctx has.
+func (r *run) logAttrsIn(ctx context.Context) []slog.Attr {
+	attrs := make([]slog.Attr, 0, 9)
 	attrs = append(attrs, slog.String("run", r.id), slog.String("workflow", r.row.Workflow))
-	sc := trace.SpanContextFromContext(r.ctx)
+	sc := trace.SpanContextFromContext(ctx)
 	if !sc.IsValid() { // it has not entered its segment yet
 		sc = parseTrace(r.row.Trace)
 	}
 	if sc.IsValid() {
-		attrs = append(attrs, slog.String("trace_id", sc.TraceID().String()))
+		attrs = append(attrs, slog.String("trace_id", sc.TraceID().String()), slog.String("span_id", sc.SpanID().String()))
 	}
 	return attrs
 }

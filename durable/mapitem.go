@@ -3,6 +3,7 @@ package durable
 import (
 	"errors"
 	"reflect"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -119,7 +120,9 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 		err = bad
 		return
 	}
-	ctx = inner.holdBack(inner.traceAs(ctx, "item", key[len(scopeOfKey(key)):]))
+	// A span of each item has the name of the Map: a backend groups by names.
+	name, _, _ := strings.Cut(key[len(scopeOfKey(key)):], "[")
+	ctx = inner.holdBack(inner.traceAs(ctx, "item", name))
 	var value O
 	if value, err = m.fn(&scopeContext{Context: ctx, scope: inner}, it.value); err != nil {
 		return

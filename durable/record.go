@@ -105,6 +105,7 @@ type eventData struct {
 	Attempts    int                        `json:"attempts,omitempty"`    // item_failed: of the step whose error it is
 	Attributes  map[string]string          `json:"attributes,omitempty"`  // workflow_created, attributes_set: the whole set
 	Around      string                     `json:"around,omitempty"`      // workflow_created: trace context around the span of the start
+	Baggage     string                     `json:"baggage,omitempty"`     // workflow_created: W3C baggage of the start
 	Linked      string                     `json:"linked,omitempty"`      // workflow_created of a fork: trace context of the start it is linked to
 	Request     string                     `json:"request,omitempty"`     // signal_received by AwaitRequest: id of the message
 	Reply       string                     `json:"reply,omitempty"`       // published: id of the request it answers

@@ -55,6 +55,7 @@ type run struct {
 	resting chan struct{}
 	// exited is the key of the step whose body has ended a goroutine of the run's.
 	exited atomic.Pointer[string]
+	misuse sync.Once // the log was told of one
 
 	localMu sync.Mutex
 	local   locals // of bodies of this execution; see stepbody.Body

@@ -104,6 +104,7 @@ func (r *run) adopt(created *store.Event) error {
 		r.forkSeeds = d.Fork.Seeds
 	}
 	r.headers, r.exclusive, r.around, r.linked = d.Headers, d.Exclusive, d.Around, d.Linked
+	r.carry(d.Baggage)
 	r.compareEnvironment(d.Environment)
 	r.deadline = d.Deadline // the row is a cache
 	r.adoptAttributes(d.Attributes)

@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -183,12 +184,22 @@ func (s *scope) enter(c *call, name string) error {
 	// Set before the exchange: whoever finds the scope busy reads it.
 	c.scope, c.name = s, name
 	if at := s.misused(); at != nil {
-		return &OuterContextError{RunID: s.run.id, Call: name, Scope: s.path, Within: at.path}
+		return s.run.misused(&OuterContextError{RunID: s.run.id, Call: name, Scope: s.path, Within: at.path})
 	}
 	if !s.busy.CompareAndSwap(nil, c) {
-		return s.concurrent(name)
+		return s.run.misused(s.concurrent(name))
 	}
 	return nil
+}
+
+// misused returns err, by which a call is refused that only other code can mend. The
+// log says so, once a run: code that does not look at the error goes on as if the
+// call had been made.
+func (r *run) misused(err error) error {
+	r.misuse.Do(func() {
+		r.log(slog.LevelWarn, "durable: a call was refused: the workflow's code is wrong", slog.Any("error", err))
+	})
+	return err
 }
 
 // concurrent is the error of a call that was made while another is under way.
@@ -334,7 +345,7 @@ func scopeOf(ctx context.Context, name string) (*scope, error) {
 	case *scope:
 		return v, nil
 	case *attempt:
-		return nil, fmt.Errorf("%w: %q was called in the body of %s. Return from the body and make the call in the workflow function", ErrNested, name, v.step.call.key)
+		return nil, v.step.call.scope.run.misused(fmt.Errorf("%w: %q was called in the body of %s. Return from the body and make the call in the workflow function", ErrNested, name, v.step.call.key))
 	}
 	return nil, fmt.Errorf("%w: %q was called outside a run. Start the workflow with Start, and pass on the ctx its function receives", ErrOutsideRun, name)
 }

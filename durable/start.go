@@ -230,7 +230,7 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	_, _ = rand.Read(b[:]) // never fails, says its documentation
 	born := &eventData{Seed: hex.EncodeToString(b[:]), Declared: steps, Headers: o.headers, Deadline: row.DeadlineAt, MaxPayload: e.options.MaxPayload, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.environment}
 	span = e.startSpan(ctx, &row)
-	born.Around = aroundStart(ctx, span)
+	born.Around, born.Baggage = aroundStart(ctx, span), baggageOf(ctx)
 	born.Run = identityOf(&row)
 	created = store.Event{Type: store.WorkflowCreated, Data: born.encode()}
 	created.Payload = e.seal(placeOf(id, &created), input)
@@ -258,6 +258,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	r.head = logHead{epoch: row.Epoch}
 	r.lastAt = row.CreatedAt
 	r.headers, r.exclusive, r.around = o.headers, o.exclusive, aroundStart(ctx, span)
+	r.carry(baggageOf(ctx))
 	r.input, r.seed, r.maxPayload = input, seed, e.maxPayload
 	r.deliver(e.firstMail(id, o.mail))
 	if r.input == nil {

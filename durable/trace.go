@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
@@ -221,4 +222,27 @@ func (e *Engine) addException(span trace.Span, err error, at time.Time, more ...
 func (e *Engine) localTime(t store.Time) time.Time {
 	now := time.Now()
 	return now.Add(t.Sub(e.storeTime(now)))
+}
+
+// maxBaggage is what W3C lets a baggage have, in bytes.
+const maxBaggage = 8 << 10
+
+// baggageOf returns the baggage of the caller of Start as it is kept with the run;
+// one that is too large is not.
+func baggageOf(ctx context.Context) string {
+	if s := baggage.FromContext(ctx).String(); len(s) <= maxBaggage {
+		return s
+	}
+	return ""
+}
+
+// carry gives the run's context the baggage that it was started with, in every
+// process.
+func (r *run) carry(kept string) {
+	if kept == "" {
+		return
+	}
+	if b, err := baggage.Parse(kept); err == nil {
+		r.ctx = baggage.ContextWithBaggage(r.ctx, b)
+	}
 }

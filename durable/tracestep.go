@@ -179,7 +179,8 @@ func (r *run) logAttempt(ctx context.Context, st *step, end attemptEnd) {
 	if !log.Enabled(ctx, level) {
 		return
 	}
-	attrs := append(r.logAttrs(), slog.String("step", st.call.key), slog.Int("attempt", end.number), slog.String("outcome", end.outcome), slog.Duration("took", end.took))
+	attrs := append(r.logAttrsIn(st.measuredIn()), slog.String("step", st.call.key), slog.Int("attempt", end.number), slog.String("outcome", end.outcome),
+		slog.Float64("took_ms", float64(end.took.Microseconds())/1000))
 	if end.err != nil {
 		attrs = append(attrs, r.eng.errorAttr(end.err))
 	}
