@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
@@ -17,10 +18,19 @@ type config struct {
 	start       []durable.StartOption
 	reset, boot func()
 	beside      func(ctx context.Context, runID string)
+	world       func() any
+	want        any // nil: any output
+	fails       bool
+	failsWith   []error
 	realTime    bool
 	sameProcess bool
-	varies      bool
+	varies      map[string]bool // names of steps; "": everything
+	removed     bool            // recorded fields that the code does not have are let pass
+	sample      int
 	limit       time.Duration
+
+	mu     sync.Mutex
+	misuse error // the first that an engine has logged
 }
 
 // Engine has the workflows executed by engines with these options: Types, Codec,
@@ -34,6 +44,28 @@ func Engine(o durable.Options) Option { return func(c *config) { c.engine = o } 
 func Start(o ...durable.StartOption) Option {
 	return func(c *config) { c.start = append(c.start, o...) }
 }
+
+// Want is the output that the run must complete with. Without it any output will
+// do that stays the same.
+func Want[O any](out O) Option { return func(c *config) { c.want = out } }
+
+// Fails says that the run must fail, with an error that matches each of the
+// targets (errors.Is). Without it the run must complete. An error that only other
+// code can mend, such as durable.ErrConcurrent, fails the test unless it is a
+// target.
+func Fails(targets ...error) Option {
+	return func(c *config) { c.fails, c.failsWith = true, append(c.failsWith, targets...) }
+}
+
+// World returns what the run has done to the world of the test: what a fake bank
+// has booked, which letters a fake post office has. It is called at the end of
+// every run. A run that was ended and continued must leave the same world as the
+// undisturbed one: an effect that is made twice, for lack of a
+// durable.IdempotencyKey, or outside of a step, shows here.
+//
+// What f returns is compared as fmt prints it with %+v: return values, not
+// pointers. It needs Reset, which puts the world back before each run.
+func World(f func() any) Option { return func(c *config) { c.world = f } }
 
 // Reset is called before every run that begins from nothing. It puts back what
 // outlives a process and that the steps act on: the fake bank, the fake stock.
@@ -57,7 +89,8 @@ func Beside(f func(ctx context.Context, runID string)) Option {
 // RealTime keeps the test out of a synctest bubble. It is for workflows with
 // goroutines, connections or channels from outside of the test, for which virtual
 // time would stand still or fail. Sleeps and backoffs then last as long as they
-// say, and dependence on the time of day is not found.
+// say; dependence on the time of day, waits outside of durable calls and goroutines
+// that are left behind are not found, and no deadline passes.
 func RealTime() Option { return func(c *config) { c.realTime = true } }
 
 // SameProcess leaves out the replay in a process of its own, in which the test
@@ -65,11 +98,34 @@ func RealTime() Option { return func(c *config) { c.realTime = true } }
 // restored are then found only as far as their old values show.
 func SameProcess() Option { return func(c *config) { c.sameProcess = true } }
 
-// Varies says that steps which run again may return something else, such as a new
-// number, or that who wins a race is left to chance. Runs that were ended and
-// continued need then not come to the same calls and outcome as the one in peace;
-// a replay of what is recorded still must.
-func Varies() Option { return func(c *config) { c.varies = true } }
+// Varies says that these steps may return something else when they run again,
+// depending on when their process ended. Steps that return something else each
+// time, such as a random number or the time, are recognised without it. Without a
+// name it holds for every call and for the outcome. What was recorded must be
+// replayed the same in any case.
+func Varies(steps ...string) Option {
+	return func(c *config) {
+		if c.varies == nil {
+			c.varies = map[string]bool{}
+		}
+		if len(steps) == 0 {
+			c.varies[""] = true
+		}
+		for _, name := range steps {
+			c.varies[name] = true
+		}
+	}
+}
+
+// FieldsRemoved has Replays let pass recorded fields that the code's types do not
+// have. Without it they fail the test: a field that was renamed reads zero.
+func FieldsRemoved() Option { return func(c *config) { c.removed = true } }
+
+// Sample bounds the writes at which the process is ended to n, spread evenly over
+// the run, and those at which the run is cancelled or its deadline passes to half
+// as many. Zero is 40; below zero, all of them: a run of n writes is then executed
+// some 4n times.
+func Sample(n int) Option { return func(c *config) { c.sample = n } }
 
 // Within bounds how long a run may take; zero: 400 days of virtual time, or one
 // minute of RealTime.
@@ -94,6 +150,34 @@ func (c *config) within() time.Duration {
 	return 400 * 24 * time.Hour
 }
 
+// sampled returns at most most of the writes 1 to n, the first and the last among
+// them.
+func sampled(n, most int) []int {
+	if most < 0 || n <= most {
+		most = n
+	}
+	at := make([]int, 0, most)
+	for i := range most {
+		w := 1
+		if most > 1 {
+			w += i * (n - 1) / (most - 1)
+		}
+		at = append(at, w)
+	}
+	return at
+}
+
+// sampleOf returns how many writes are tried of those a sample is taken of.
+func (c *config) sampleOf(parts int) int {
+	switch {
+	case c.sample < 0:
+		return -1
+	case c.sample == 0:
+		return 40 / parts
+	}
+	return max(c.sample/parts, 1)
+}
+
 // options returns those of an engine for these workflows.
 func (c *config) options(defs []durable.Definition) durable.Options {
 	o := c.engine
@@ -102,8 +186,55 @@ func (c *config) options(defs []durable.Definition) durable.Options {
 	// long: in a virtual year nobody beats a million times.
 	o.Lease, o.Grace, o.QuarantineAfter = 6*time.Hour, -1, 1000
 	o.OnBoot, o.Retention, o.Archive, o.UnloadAfter = durable.ResumeOnBoot, durable.Retention{}, nil, -1
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+	h := &listener{config: c, Handler: slog.DiscardHandler}
+	if o.Logger != nil {
+		h.Handler = o.Logger.Handler()
 	}
+	o.Logger = slog.New(h)
 	return o
+}
+
+// A listener hears of calls that were refused as misuse: a workflow that does not
+// look at the error of such a call may complete all the same.
+type listener struct {
+	slog.Handler
+	*config
+}
+
+func (l *listener) Enabled(ctx context.Context, level slog.Level) bool {
+	return level >= slog.LevelWarn || l.Handler.Enabled(ctx, level)
+}
+
+func (l *listener) Handle(ctx context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if err, ok := a.Value.Any().(error); ok && isMisuse(err) {
+			l.mu.Lock()
+			if l.misuse == nil {
+				l.misuse = err
+			}
+			l.mu.Unlock()
+		}
+		return true
+	})
+	if !l.Handler.Enabled(ctx, r.Level) {
+		return nil
+	}
+	return l.Handler.Handle(ctx, r)
+}
+
+func (l *listener) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &listener{config: l.config, Handler: l.Handler.WithAttrs(attrs)}
+}
+
+func (l *listener) WithGroup(name string) slog.Handler {
+	return &listener{config: l.config, Handler: l.Handler.WithGroup(name)}
+}
+
+// heard returns the first misuse that was logged, and forgets it.
+func (c *config) heard() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	err := c.misuse
+	c.misuse = nil
+	return err
 }

@@ -2,7 +2,10 @@ package durabletest
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/mortal"
 	"github.com/holdfast-dev/holdfast/store"
@@ -20,6 +23,15 @@ type death struct {
 type process struct {
 	mortal.Telling
 	executor atomic.Pointer[string]
+
+	// then is called behind the write of this number, from 1, before its answer;
+	// nil: never.
+	thenAt int
+	then   func()
+	// wrote is called after each write, one at a time.
+	wrote func()
+
+	mu sync.Mutex
 }
 
 func newProcess(s store.Store) *process {
@@ -34,9 +46,79 @@ func (p *process) Beat(ctx context.Context, x store.Executor) (store.Pulse, erro
 	return p.Telling.Beat(ctx, x)
 }
 
+// Commit does what is to be done behind a write.
+func (p *process) Commit(ctx context.Context, batch []store.Change) []error {
+	errs := p.Telling.Commit(ctx, batch)
+	p.written()
+	return errs
+}
+
+// Claim is a write too, if it takes something.
+func (p *process) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
+	rows, err := p.Telling.Claim(ctx, c)
+	if len(rows) > 0 {
+		p.written()
+	}
+	return rows, err
+}
+
+func (p *process) written() {
+	p.mu.Lock()
+	if p.wrote != nil {
+		p.wrote()
+	}
+	then := p.then
+	if then == nil || p.IsDead() || p.Writes() < p.thenAt {
+		p.mu.Unlock()
+		return
+	}
+	p.then = nil
+	p.mu.Unlock()
+	then() // what it does may write, and come here
+}
+
 // bury removes the executor, so that others take its runs at once.
 func (p *process) bury(ctx context.Context) {
 	if id := p.executor.Load(); id != nil {
 		_, _ = p.Store.Store.Beat(ctx, store.Executor{ID: *id, Leaving: true})
 	}
+}
+
+// A birth is a run as it was started, before anybody has executed it. Each trial
+// begins with a copy, so that all of them have the same seed and the same time of
+// creation.
+type birth struct {
+	change store.Change
+	at     time.Time
+}
+
+// write creates the run in a store.
+func (b *birth) write(ctx context.Context, s store.Store) error {
+	c := b.change
+	row := *c.Create
+	c.Create, c.Events, c.Send, c.Hold = &row, slices.Clone(c.Events), slices.Clone(c.Send), slices.Clone(c.Hold)
+	return s.Commit(ctx, []store.Change{c})[0]
+}
+
+// clock counts from the birth on, as if no time had passed since.
+func (b *birth) clock() func() time.Time {
+	from := time.Now()
+	return func() time.Time { return b.at.Add(time.Since(from)) }
+}
+
+// A catcher keeps the change that creates a run.
+type catcher struct {
+	store.Store
+	caught atomic.Pointer[store.Change]
+}
+
+func (k *catcher) Commit(ctx context.Context, batch []store.Change) []error {
+	for i := range batch {
+		if c := batch[i]; c.Create != nil {
+			row := *c.Create
+			c.Create, c.Events, c.Send, c.Hold = &row, slices.Clone(c.Events), slices.Clone(c.Send), slices.Clone(c.Hold)
+			k.caught.Store(&c)
+		}
+	}
+	return k.Store.Commit(ctx, batch)
 }

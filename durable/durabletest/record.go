@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/durable"
@@ -24,6 +25,9 @@ type call struct {
 	ordinal int32
 	kind    store.Type
 	payload []byte
+	at      store.Time
+	branch  bool // outcome of durable.Go
+	unknown bool // a Once that a crash left without an outcome
 }
 
 func (c *call) String() string { return strings.ReplaceAll(string(c.kind), "_", " ") }
@@ -61,7 +65,17 @@ func recordOf(ctx context.Context, eng *durable.Engine, s store.Store, id string
 			r.output = p
 			continue
 		}
-		r.calls = append(r.calls, call{key: ev.Key, ordinal: ev.Ordinal, kind: ev.Type, payload: p.Data})
+		c := call{key: ev.Key, ordinal: ev.Ordinal, kind: ev.Type, payload: p.Data, at: ev.At}
+		switch ev.Type {
+		case store.StepCompleted:
+			c.branch = bytes.Contains(ev.Data, []byte(`"kind":"branch"`))
+		case store.FirstWon:
+			c.payload = ev.Data // who
+		case store.StepFailed:
+			c.branch = bytes.Contains(ev.Data, []byte(`"kind":"branch"`))
+			c.unknown = bytes.Contains(ev.Data, []byte("durable.UnknownOutcomeError"))
+		}
+		r.calls = append(r.calls, c)
 	}
 	return r, nil
 }
@@ -90,57 +104,123 @@ func sameOutcome(a, b *record) bool {
 	return a.row.Status == b.row.Status && a.row.Code == b.row.Code && a.row.Reason == b.row.Reason && bytes.Equal(a.output.Data, b.output.Data)
 }
 
+// callID tells the calls of a run apart. A step has one outcome: that it failed
+// where it completed before is another result, and not another call.
+type callID struct {
+	key  string
+	kind store.Type
+}
+
+func (c *call) id() callID {
+	switch c.kind {
+	case store.StepFailed:
+		return callID{c.key, store.StepCompleted}
+	case store.WaitTimedOut:
+		return callID{c.key, store.SignalReceived}
+	case store.ItemFailed:
+		return callID{c.key, store.ItemCompleted}
+	}
+	return callID{c.key, c.kind}
+}
+
+// raced reports whether durable.First was called. How far the branches got that have
+// lost is left to chance.
+func (r *record) raced() bool {
+	return slices.ContainsFunc(r.calls, func(c call) bool { return c.kind == store.FirstWon })
+}
+
+// byChance reports whether a call need not be made again, where there was a race: it
+// is a branch, or in one.
+func (c *call) byChance(raced bool) bool {
+	return raced && (c.branch || strings.Contains(c.key, "/"))
+}
+
+func index(calls []call) map[callID]*call {
+	m := make(map[callID]*call, len(calls))
+	for i := range calls {
+		m[calls[i].id()] = &calls[i]
+	}
+	return m
+}
+
 // otherCall describes the first call by which two runs differ, or is empty. In
 // which order branches come to their outcomes does not count, and neither does
 // what was returned.
 func otherCall(want, got *record) string {
-	type id struct {
-		key  string
-		kind store.Type
-	}
-	index := func(calls []call) map[id]int32 {
-		m := make(map[id]int32, len(calls))
-		for i := range calls {
-			m[id{calls[i].key, calls[i].kind}] = calls[i].ordinal
-		}
-		return m
-	}
 	wanted, had := index(want.calls), index(got.calls)
+	raced := want.raced() || got.raced()
 	for _, c := range want.calls {
-		at, ok := had[id{c.key, c.kind}]
-		if !ok {
+		g := had[c.id()]
+		if c.byChance(raced) {
+			continue
+		}
+		if g == nil {
 			now := ""
 			for _, g := range got.calls {
-				if _, known := wanted[id{g.key, g.kind}]; !known && g.ordinal == c.ordinal {
+				if wanted[g.id()] == nil && g.ordinal == c.ordinal {
 					now = fmt.Sprintf("; call %d is %q (%s) now", g.ordinal, g.key, g.String())
 					break
 				}
 			}
 			return fmt.Sprintf("call %d, %q (%s), of the undisturbed run is missing%s", c.ordinal, c.key, c.String(), now)
 		}
-		if at != c.ordinal {
-			return fmt.Sprintf("%q is call %d of the undisturbed run and call %d now", c.key, c.ordinal, at)
+		if g.ordinal != c.ordinal {
+			return fmt.Sprintf("%q is call %d of the undisturbed run and call %d now", c.key, c.ordinal, g.ordinal)
 		}
 	}
 	for _, c := range got.calls {
-		if _, ok := wanted[id{c.key, c.kind}]; !ok {
+		if wanted[c.id()] == nil && !c.byChance(raced) {
 			return fmt.Sprintf("call %d, %q (%s), is none of the undisturbed run", c.ordinal, c.key, c.String())
 		}
 	}
 	return ""
 }
 
-// otherResult names the first step, in the order of the undisturbed run, that has
-// returned something else, or is empty.
-func otherResult(want, got *record) string {
-	results := map[string][]byte{}
-	for _, c := range got.calls {
-		results[c.key] = c.payload
-	}
-	for _, c := range want.calls {
-		if p, ok := results[c.key]; ok && c.kind == store.StepCompleted && !bytes.Equal(p, c.payload) {
-			return fmt.Sprintf("step %q returned %s in the undisturbed run and %s now", c.key, short(string(c.payload)), short(string(p)))
+// A difference is what two runs of the same seed were given otherwise.
+type difference struct {
+	// result describes the first call, in the order of the undisturbed run, that
+	// came to another result, and that has no excuse; empty: none.
+	result string
+	// excused: a call came to another result, as it may: one that varies by
+	// itself, a race that another branch won, a wait that ended otherwise, a Once
+	// whose outcome is unknown after a crash. What follows may differ.
+	excused bool
+	// times: something that is the same happened at another time, which
+	// durable.Now tells.
+	times bool
+}
+
+// compareResults looks for what the runs were given otherwise. varies reports
+// whether a call may come to another result.
+func compareResults(want, got *record, varies func(key string) bool) (d difference) {
+	had := index(got.calls)
+	raced := want.raced() || got.raced()
+	for i := range want.calls {
+		c := &want.calls[i]
+		g := had[c.id()]
+		if g == nil || c.byChance(raced) {
+			continue
+		}
+		d.times = d.times || g.at != c.at
+		if g.kind == c.kind && bytes.Equal(g.payload, c.payload) {
+			continue
+		}
+		switch {
+		case c.kind == store.FirstWon, c.kind == store.SignalReceived, c.kind == store.WaitTimedOut,
+			c.kind == store.Published, c.kind == store.ChildFinished, c.kind == store.ItemCompleted, c.kind == store.ItemFailed,
+			g.unknown, c.unknown, varies(c.key):
+			d.excused = true
+		case d.result == "" && !d.excused && (c.kind == store.StepCompleted || c.kind == store.StepFailed):
+			d.result = fmt.Sprintf("step %q %s in the undisturbed run and %s now", c.key, c.came(), g.came())
 		}
 	}
-	return ""
+	return d
+}
+
+// came says what a step came to.
+func (c *call) came() string {
+	if c.kind == store.StepFailed {
+		return "failed"
+	}
+	return "returned " + short(string(c.payload))
 }

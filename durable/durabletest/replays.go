@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/durable"
@@ -23,9 +24,12 @@ import (
 // fails the test. Encrypted histories need their keys, in Engine(durable.Options{
 // Encrypt: …}).
 //
-// A run that was cancelled, or whose deadline passed, is followed to where that
-// happened; of one that continued with a new input (durable.Continue), the last
-// generation is replayed.
+// Recorded values are read strictly: one with a field that the code's type does not
+// have fails the test, since a field that was renamed would read zero. FieldsRemoved
+// lets that pass.
+//
+// A run that was cancelled is followed to where that happened; of one that
+// continued with a new input (durable.Continue), the last generation is replayed.
 func Replays(t testing.TB, files string, workflows []durable.Definition, o ...Option) {
 	t.Helper()
 	for _, err := range compare(t, files, workflows, o) {
@@ -43,17 +47,25 @@ func compare(t testing.TB, files string, workflows []durable.Definition, o []Opt
 		return []error{fmt.Errorf("durabletest: no file matches %q. Export a run with Engine.Export or `durable checkpoints export`", files)}
 	}
 	c := configOf(o)
-	c.inBubble(t, func(t testing.TB) {
+	if c.engine.Codec == nil && !c.removed {
+		c.engine.Codec = durable.StrictJSON()
+	}
+	left := c.inBubble(t, func(t testing.TB) {
 		for _, name := range names {
 			difference, err := c.playFile(t.Context(), name, workflows)
 			switch {
 			case err != nil:
 				failures = append(failures, fmt.Errorf("durabletest: %s cannot be replayed: %w", name, err))
+			case strings.Contains(difference, "unknown field"):
+				failures = append(failures, fmt.Errorf("durabletest: the code does not fit the history in %s\n%s\nA field that was renamed would read zero, in silence: keep its name, or register the change of the type (durable.Type). durabletest.FieldsRemoved() lets a field pass that is gone", name, difference))
 			case difference != "":
 				failures = append(failures, fmt.Errorf("durabletest: the code does not fit the history in %s\n%s\ndocs/guides/changing-code.md says how code is changed while such runs are in flight. If the code was not changed:\n%s", name, difference, causes))
 			}
 		}
 	})
+	if left != nil && len(failures) == 0 {
+		failures = append(failures, left)
+	}
 	return failures
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,25 +24,30 @@ const replays = 12
 // Survives executes the workflow with this input, and fails the test unless it
 // comes to the same however often its process ends:
 //
-//  1. undisturbed, from the beginning to the end;
-//  2. for each write of that, with a process that ends just before it, and one that
-//     ends just after it, and a new engine that continues the run; then once with a
-//     process that ends again and again. The run must make the same calls, by order
-//     and name, and have the same outcome;
-//  3. replayed from what the undisturbed run has recorded, some time later, without
-//     running the body of any step. It must end the same to the byte;
-//  4. the same in a process of its own, if t is a *testing.T: the test binary, asked
+//  1. undisturbed, from the beginning to the end. It must complete, unless Fails
+//     says otherwise;
+//  2. replayed from what that has recorded, some time later, without running the
+//     body of any step, and without waiting. It must end the same to the byte;
+//  3. undisturbed once more. Steps that return something else by themselves are
+//     recognised by that;
+//  4. for each write, or a Sample of them, with a process that ends just before it,
+//     and one that ends just after it, and a new engine that continues the run;
+//     then with processes that end again and again. The run must make the same
+//     calls, by order and name, come to the same outcome, and leave the same World;
+//  5. for each write, or a Sample, cancelled there, and with a deadline that passes
+//     there. It must come to an end, whichever;
+//  6. the replay in a process of its own, if t is a *testing.T: the test binary, asked
 //     for this test alone. There the test is executed as far as this call, and
 //     calls of Survives before it do nothing.
 //
-// The run may fail, as long as it fails alike. A failure names the call that
-// differs, and the usual causes. Steps do run again, as they do after a crash: Reset
-// puts back what they act on, and Varies is for those that then return something
-// else.
+// Each of these runs is replayed as well. All of them have the same seed and time of
+// creation: durable.Rand, NewID and Now tell them the same.
 //
-// It takes about as many executions as twice the writes of one. With a *testing.T
-// time is virtual unless RealTime says otherwise; Survives may also be called in a
-// bubble (testing/synctest), and then uses that one.
+// A failure names the call that differs, and the usual causes. Steps do run
+// again, as they do after a crash: Reset puts back what they act on.
+//
+// With a *testing.T time is virtual unless RealTime says otherwise; Survives may
+// also be called in a bubble (testing/synctest), and then uses that one.
 func Survives[I, O any](t testing.TB, wf *durable.Workflow[I, O], in I, o ...Option) {
 	t.Helper()
 	if err := examine(t, wf, in, o); err != nil {
@@ -52,28 +59,34 @@ func Survives[I, O any](t testing.TB, wf *durable.Workflow[I, O], in I, o ...Opt
 func examine[I, O any](t testing.TB, wf *durable.Workflow[I, O], in I, o []Option) (err error) {
 	c := configOf(o)
 	s := &survival{config: c, defs: []durable.Definition{wf}}
-	s.start = func(ctx context.Context, exists bool) (func(context.Context) error, error) {
-		// A run that is there may have ended: then nobody takes signals any more.
+	s.start = func(ctx context.Context, o ...durable.StartOption) error {
+		_, err := wf.Start(ctx, RunID, in, append(append([]durable.StartOption(nil), c.start...), o...)...)
+		return err
+	}
+	s.wait = func(ctx context.Context) (any, error) {
 		run, err := wf.Handle(ctx, RunID)
-		if !exists {
-			run, err = wf.Start(ctx, RunID, in, c.start...)
-		}
 		if err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context) error { _, err := run.Wait(ctx); return err }, nil
+		return run.Wait(ctx)
+	}
+	if c.want != nil && reflect.TypeOf(c.want) != reflect.TypeFor[O]() {
+		return fmt.Errorf("durabletest: Want has a %T, and the workflow returns a %s", c.want, reflect.TypeFor[O]())
 	}
 	f := freshCall(t)
 	if f.skip() {
 		return nil
 	}
-	c.inBubble(t, func(t testing.TB) {
+	left := c.inBubble(t, func(t testing.TB) {
 		if f.isChild() {
 			f.answer(t, s)
 			return
 		}
-		err = s.survive(t.Context(), f)
+		err = s.survive(t.Context(), f, t.Logf)
 	})
+	if err == nil && left != nil {
+		return left
+	}
 	return err
 }
 
@@ -81,22 +94,49 @@ func examine[I, O any](t testing.TB, wf *durable.Workflow[I, O], in I, o []Optio
 type survival struct {
 	*config
 	defs  []durable.Definition
-	start func(ctx context.Context, exists bool) (wait func(context.Context) error, err error)
+	start func(ctx context.Context, o ...durable.StartOption) error
+	wait  func(ctx context.Context) (output any, err error)
+	birth *birth // of the runs that are compared
+
+	natural map[string]bool // keys of calls that come to something else by themselves
 }
 
-func (s *survival) survive(ctx context.Context, f *fresh) error {
-	data, writes, err := s.lives(ctx, nil)
+func (s *survival) survive(ctx context.Context, f *fresh, logf func(string, ...any)) error {
+	var err error
+	if s.birth, err = s.beget(ctx); err != nil {
+		return err
+	}
+	want, err := s.lives(ctx, s.birth, nil, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = data.Close() }()
-	want, err := s.read(ctx, data)
-	if err != nil {
+	defer func() { _ = want.data.Close() }()
+	if err := s.expected(want); err != nil {
 		return err
 	}
-	for at := 1; at <= writes; at++ {
+	if err := s.replay(ctx, want.data); err != nil {
+		return err
+	}
+	if err := s.again(ctx, want, logf); err != nil {
+		return err
+	}
+	if err := s.kills(ctx, want); err != nil {
+		return err
+	}
+	if err := s.stops(ctx, want); err != nil {
+		return err
+	}
+	if s.sameProcess || f == nil {
+		return nil
+	}
+	return s.replayElsewhere(ctx, want.data, f)
+}
+
+// kills has processes end at their writes.
+func (s *survival) kills(ctx context.Context, want *lived) error {
+	for _, at := range sampled(len(want.writes), s.sampleOf(1)) {
 		for _, after := range []bool{false, true} {
-			if err := s.trial(ctx, want, fmt.Sprintf("its process ended just %s write %d of %d", beforeOrAfter(after), at, writes), []death{{at, after}}); err != nil {
+			if err := s.trial(ctx, want, fmt.Sprintf("its process ended just %s write %d of %d", beforeOrAfter(after), at, len(want.writes)), []death{{at, after}}); err != nil {
 				return err
 			}
 		}
@@ -107,16 +147,30 @@ func (s *survival) survive(ctx context.Context, f *fresh) error {
 	for i := range 9 {
 		again = append(again, death{at: 2 + i%3, after: i%2 == 0})
 	}
-	if err := s.trial(ctx, want, fmt.Sprintf("its process ended %d times in a row", len(again)), again); err != nil {
-		return err
+	return s.trial(ctx, want, fmt.Sprintf("its process ended %d times in a row", len(again)), again)
+}
+
+// stops cancels runs, and has deadlines pass.
+func (s *survival) stops(ctx context.Context, want *lived) error {
+	for _, at := range sampled(len(want.writes), s.sampleOf(2)) {
+		how := fmt.Sprintf("it was cancelled just after write %d of %d", at, len(want.writes))
+		if err := s.stopped(ctx, s.birth, how, &stop{at: at}); err != nil {
+			return err
+		}
+		// With a deadline of its own a run has that one.
+		if s.realTime || want.record.row.DeadlineAt != 0 {
+			continue
+		}
+		late, err := s.beget(ctx, durable.Deadline(want.writes[at-1]+time.Millisecond))
+		if err != nil {
+			return err
+		}
+		how = fmt.Sprintf("its deadline passed during write %d of %d", at, len(want.writes))
+		if err := s.stopped(ctx, late, how, &stop{at: at, late: true}); err != nil {
+			return err
+		}
 	}
-	if err := s.replay(ctx, data); err != nil {
-		return err
-	}
-	if s.sameProcess || f == nil {
-		return nil
-	}
-	return s.replayElsewhere(ctx, data, f)
+	return nil
 }
 
 func beforeOrAfter(after bool) string {
@@ -126,42 +180,176 @@ func beforeOrAfter(after bool) string {
 	return "before"
 }
 
-// trial executes a run whose processes end as they are told, and compares it with
-// the undisturbed one.
-func (s *survival) trial(ctx context.Context, want *record, how string, deaths []death) error {
-	data, _, err := s.lives(ctx, deaths)
-	if err != nil {
-		return fmt.Errorf("durabletest: %s: %w", how, err)
-	}
+// beget starts the run without executing it.
+func (s *survival) beget(ctx context.Context, o ...durable.StartOption) (*birth, error) {
+	data := memory.Open()
 	defer func() { _ = data.Close() }()
-	got, err := s.read(ctx, data)
+	catch := &catcher{Store: data}
+	eng, err := durable.Open(ctx, catch, s.options(nil))
 	if err != nil {
-		return fmt.Errorf("durabletest: %s: %w", how, err)
+		return nil, err
 	}
-	switch {
-	case got.row.Status == store.Interrupted:
-		return broken(how, got.row.Reason)
-	case s.varies:
-		return nil
+	defer func() { _ = eng.Close() }()
+	if err := s.start(durable.NewContext(ctx, eng), o...); err != nil {
+		return nil, err
 	}
-	what := otherCall(want, got)
-	if what == "" && !sameOutcome(want, got) {
-		what = fmt.Sprintf("the calls are the same and the outcome is another one:\n  undisturbed: %s\n  continued:   %s", want.outcome(), got.outcome())
+	c := catch.caught.Load()
+	if c == nil {
+		return nil, errors.New("durabletest: the run was started and not written")
 	}
-	if what == "" {
-		return nil
-	}
-	if step := otherResult(want, got); step != "" {
-		what += "\n" + step + ". If that step ran again and may return something else, say so with durabletest.Varies(); if it acts on a fake, put that back with durabletest.Reset"
-	}
-	return broken(how, what)
+	return &birth{change: *c, at: c.Create.CreatedAt.Time()}, nil
 }
 
-// replay replays the history of the undisturbed run, at another time of day.
+// expected compares how the undisturbed run ended with what the test wants.
+func (s *survival) expected(l *lived) error {
+	if l.record.row.Status == store.Interrupted {
+		return fmt.Errorf("durabletest: the undisturbed run did not end: %w", l.ended)
+	}
+	if s.fails {
+		if l.ended == nil {
+			return fmt.Errorf("durabletest: the undisturbed run is to fail, and %s", l.record.outcome())
+		}
+		for _, target := range s.failsWith {
+			if !errors.Is(l.ended, target) {
+				return fmt.Errorf("durabletest: the undisturbed run is to fail with %q, and failed with: %w", target, l.ended)
+			}
+		}
+		return nil
+	}
+	if l.ended != nil {
+		return fmt.Errorf("durabletest: the undisturbed run is to complete, and did not. If it is to fail, say so with durabletest.Fails: %w", l.ended)
+	}
+	if s.want != nil && !reflect.DeepEqual(s.want, l.output) {
+		return fmt.Errorf("durabletest: the undisturbed run is to complete with %+v, and %s", s.want, l.record.outcome())
+	}
+	return nil
+}
+
+// again executes the run undisturbed once more, and notes what is another by
+// itself.
+func (s *survival) again(ctx context.Context, want *lived, logf func(string, ...any)) error {
+	const how = "it was executed once more from the beginning, undisturbed, with the same seed"
+	got, err := s.lives(ctx, s.birth, nil, nil)
+	if err != nil {
+		return fmt.Errorf("durabletest: %s: %w", how, err)
+	}
+	defer func() { _ = got.data.Close() }()
+	s.natural = map[string]bool{}
+	had := index(got.record.calls)
+	for i := range want.record.calls {
+		c := &want.record.calls[i]
+		if g := had[c.id()]; g != nil && (g.kind != c.kind || string(g.payload) != string(c.payload)) {
+			s.natural[c.key] = true
+			if c.kind == store.StepCompleted {
+				logf("durabletest: %q returned %s at first and %s then: it is not compared. If it acts on a fake, put that back with durabletest.Reset", c.key, short(string(c.payload)), short(string(g.payload)))
+			}
+		}
+	}
+	return s.judge(ctx, want, got, how)
+}
+
+// mayVary reports whether a call may come to another result.
+func (s *survival) mayVary(key string) bool {
+	name := key[strings.LastIndexByte(key, '/')+1:]
+	name, _, _ = strings.Cut(name, "#")
+	return s.natural[key] || s.varies[""] || s.varies[name] || s.varies[key]
+}
+
+// trial executes a run whose processes end as they are told, and compares it with
+// the undisturbed one.
+func (s *survival) trial(ctx context.Context, want *lived, how string, deaths []death) error {
+	got, err := s.lives(ctx, s.birth, deaths, nil)
+	if err != nil {
+		return within(how, err)
+	}
+	defer func() { _ = got.data.Close() }()
+	return s.judge(ctx, want, got, how)
+}
+
+// within says what was done when the helper failed.
+func within(how string, err error) error {
+	var b *breach
+	if errors.As(err, &b) {
+		return err
+	}
+	return fmt.Errorf("durabletest: %s: %w", how, err)
+}
+
+// judge compares a run with the undisturbed one. That they differ is wrong unless
+// they were given something else: the result of a step that varies, the winner of a
+// race, another time. In any case what is recorded must be replayed the same.
+func (s *survival) judge(ctx context.Context, want, got *lived, how string) error {
+	if got.record.row.Status == store.Interrupted {
+		return broken(how, got.record.row.Reason)
+	}
+	given := compareResults(want.record, got.record, s.mayVary)
+	calls := otherCall(want.record, got.record)
+	switch {
+	case s.varies[""]:
+	case given.result != "":
+		what := given.result + `. The step ran again, and was given something else than the recorded calls: a variable that another body sets, or a fake that was not put back (durabletest.Reset). A step that may return something else is named with durabletest.Varies`
+		if calls != "" {
+			what = calls + "\n" + what
+		} else if !sameOutcome(want.record, got.record) {
+			what = outcomes(want, got) + "\n" + what
+		}
+		return broken(how, what)
+	case given.excused || given.times:
+	case calls != "":
+		return broken(how, calls)
+	case !sameOutcome(want.record, got.record):
+		return broken(how, outcomes(want, got))
+	}
+	if !s.varies[""] && !given.excused && !want.record.raced() && got.world != want.world {
+		return fmt.Errorf("durabletest: the workflow does not survive: %s\nIt came to the same, and has left another world:\n  undisturbed: %s\n  continued:   %s\n%s", how, short(want.world), short(got.world), effects)
+	}
+	return s.replayOnce(ctx, got, how)
+}
+
+func outcomes(want, got *lived) string {
+	return fmt.Sprintf("the calls are the same and the outcome is another one:\n  undisturbed: %s\n  continued:   %s", want.record.outcome(), got.record.outcome())
+}
+
+// replayOnce replays the history of a trial.
+func (s *survival) replayOnce(ctx context.Context, l *lived, how string) error {
+	if s.boot != nil {
+		s.boot()
+	}
+	difference, err := s.play(ctx, l.data, RunID, s.defs)
+	if err != nil {
+		return fmt.Errorf("durabletest: %s; replaying it: %w", how, err)
+	}
+	if difference != "" {
+		return broken(how+", and its history was replayed", difference)
+	}
+	return nil
+}
+
+// stopped executes a run that is cancelled or runs late, and looks whether it comes
+// to an end, which can be replayed.
+func (s *survival) stopped(ctx context.Context, b *birth, how string, at *stop) error {
+	got, err := s.lives(ctx, b, nil, at)
+	if err != nil {
+		return within(how, err)
+	}
+	defer func() { _ = got.data.Close() }()
+	if got.record.row.Status == store.Interrupted {
+		return broken(how, got.record.row.Reason)
+	}
+	return s.replayOnce(ctx, got, how)
+}
+
+// pauses are how long it is between two replays of the same history: other seconds,
+// hours, days and months.
+var pauses = []time.Duration{
+	25*time.Hour + 61*time.Minute + 1700*time.Millisecond, 1013 * time.Microsecond, 7*time.Minute + 7*time.Microsecond, 31 * 24 * time.Hour,
+}
+
+// replay replays the history of the undisturbed run, at other times of day.
 func (s *survival) replay(ctx context.Context, data *memory.Store) error {
 	for i := range replays {
-		if !s.realTime && i == 0 {
-			time.Sleep(25*time.Hour + 61*time.Minute + 1700*time.Millisecond)
+		if !s.realTime {
+			time.Sleep(pauses[i%len(pauses)])
 		}
 		if s.boot != nil {
 			s.boot()
@@ -187,86 +375,133 @@ func (s *survival) read(ctx context.Context, data *memory.Store) (*record, error
 	return recordOf(ctx, eng, data, RunID)
 }
 
+// A lived is a run that has come to its end.
+type lived struct {
+	data   *memory.Store
+	record *record
+	writes []time.Duration // when they were made, from the birth of the run
+	output any
+	ended  error
+	world  string
+}
+
+// A stop is what happens to a run from outside behind a write of its first process:
+// it is cancelled, or so much time passes that it is late.
+type stop struct {
+	at   int
+	late bool
+}
+
 // lives executes the run in one process after the other, each of which ends as
-// it is told, until one brings it to its end. It returns the store, and how many
-// writes they made.
-func (s *survival) lives(ctx context.Context, deaths []death) (data *memory.Store, writes int, err error) {
+// it is told, until one brings it to its end.
+func (s *survival) lives(ctx context.Context, b *birth, deaths []death, from *stop) (*lived, error) {
 	if s.reset != nil {
 		s.reset()
 	}
-	data = memory.Open()
+	s.heard() // what an earlier process is late to say
+	began := time.Now()
+	l := &lived{data: memory.OpenAt(b.clock())}
+	if err := b.write(ctx, l.data); err != nil {
+		return nil, fmt.Errorf("durabletest: writing the run: %w", err)
+	}
 	for life := 0; ; life++ {
-		m := newProcess(data.Handle())
+		m := newProcess(l.data.Handle())
+		m.wrote = func() { l.writes = append(l.writes, time.Since(began)) }
 		if life < len(deaths) {
 			m.DieAt(deaths[life].at, deaths[life].after)
 		}
-		ended, err := s.life(ctx, m)
-		writes += m.Writes()
+		err := s.life(ctx, m, l, from)
 		if !m.IsDead() || err != nil && ctx.Err() != nil {
 			if err == nil {
-				err = s.misuse(ended, life)
+				err = s.finish(ctx, l, from != nil)
 			}
 			if err != nil {
-				_ = data.Close()
-				return nil, 0, err
+				_ = l.data.Close()
+				return nil, err
 			}
-			return data, writes, nil
+			return l, nil
 		}
 		m.bury(ctx)
-		// Some time passes between two processes, and not a round one.
 		if s.realTime {
 			time.Sleep(time.Millisecond)
-		} else {
-			time.Sleep(1700*time.Millisecond + 13*time.Microsecond)
 		}
 	}
 }
 
-// life is one process. ended is what the run came to, if it did; err is that the
-// helper could not do its work.
-func (s *survival) life(ctx context.Context, m *process) (ended, err error) {
+// finish reads what a run has come to.
+func (s *survival) finish(ctx context.Context, l *lived, stopped bool) (err error) {
+	if l.record, err = s.read(ctx, l.data); err != nil {
+		return err
+	}
+	if s.world != nil {
+		l.world = fmt.Sprintf("%+v", s.world())
+	}
+	if wrong := s.heard(); wrong != nil && !s.wanted(wrong) {
+		return broken("it was executed", wrong.Error())
+	}
+	// What was stopped may have been refused calls, and ends with what came of that.
+	if !stopped && isMisuse(l.ended) && !s.wanted(l.ended) {
+		return broken("it was executed", l.ended.Error())
+	}
+	return nil
+}
+
+// wanted reports whether the test asks for this error.
+func (s *survival) wanted(err error) bool {
+	for _, target := range s.failsWith {
+		if errors.Is(err, target) {
+			return true
+		}
+	}
+	return false
+}
+
+// life is one process; err is that the helper could not do its work.
+func (s *survival) life(ctx context.Context, m *process, l *lived, from *stop) (err error) {
 	if s.boot != nil {
 		s.boot()
 	}
 	eng, err := durable.Open(ctx, m, s.options(s.defs))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = eng.Close() }()
-	ctx, stop := context.WithTimeout(durable.NewContext(ctx, eng), s.within())
-	defer stop()
+	if from != nil {
+		m.thenAt, m.then = from.at, func() { from.happen(ctx, eng) }
+	}
+	ctx, end := context.WithTimeout(durable.NewContext(ctx, eng), s.within())
+	defer end()
 	go func() { // who waits dies with the process
 		select {
 		case <-m.Died():
-			stop()
+			end()
 		case <-ctx.Done():
 		}
 	}()
-	if _, err := eng.Recover(ctx); err != nil {
-		return nil, err
-	}
-	_, err = eng.Get(ctx, RunID)
-	if err != nil && !errors.Is(err, durable.ErrNotFound) {
-		return nil, err
-	}
-	wait, err := s.start(ctx, err == nil)
-	if err != nil {
-		return nil, err
+	if _, err := eng.Recover(ctx); err != nil && !m.IsDead() {
+		return err
 	}
 	if s.beside != nil {
 		done := make(chan struct{})
 		go func() { defer close(done); s.beside(ctx, RunID) }()
-		defer func() { stop(); <-done }()
+		defer func() { end(); <-done }()
 	}
-	if err := s.untilEnd(ctx, m); err != nil {
-		ended = err
-	} else {
-		ended = wait(ctx)
+	if l.ended = s.untilEnd(ctx, m); l.ended == nil {
+		l.output, l.ended = s.wait(ctx)
 	}
-	if errors.Is(ended, context.DeadlineExceeded) && ctx.Err() != nil {
-		return nil, fmt.Errorf("durabletest: the run has not ended within %s: %s. Answer what it waits for with durabletest.Start(durable.WithSignal(…)) or durabletest.Beside", s.within(), s.standing(eng))
+	if errors.Is(l.ended, context.DeadlineExceeded) && ctx.Err() != nil && !m.IsDead() {
+		return fmt.Errorf("durabletest: the run has not ended within %s: %s.%s Answer what it waits for with durabletest.Start(durable.WithSignal(…)) or durabletest.Beside", s.within(), s.standing(eng), whereBlocked())
 	}
-	return ended, nil
+	return nil
+}
+
+// happen does it.
+func (f *stop) happen(ctx context.Context, eng *durable.Engine) {
+	if f.late {
+		time.Sleep(2 * time.Millisecond)
+		return
+	}
+	_ = eng.Cancel(ctx, RunID, "durabletest") // one that has ended cannot be
 }
 
 // untilEnd waits until the run has ended or was parked, or the process has. It
@@ -302,17 +537,24 @@ func (s *survival) standing(eng *durable.Engine) string {
 	return fmt.Sprint(st)
 }
 
-// misuse returns what is wrong with the way in which a run ended, if it is
-// something that no kill is needed for.
-func (s *survival) misuse(ended error, life int) error {
-	var changed *durable.InterruptedError
-	switch {
-	case errors.Is(ended, durable.ErrConcurrent), errors.Is(ended, durable.ErrNested), errors.Is(ended, durable.ErrOutsideRun):
-		return broken("it was executed", ended.Error())
-	case life == 0 && errors.As(ended, &changed):
-		return fmt.Errorf("durabletest: the undisturbed run did not end: %w", ended)
+// isMisuse reports whether an error says that the workflow is wrong, and no kill is
+// needed to see it: only other code can mend that.
+func isMisuse(err error) bool {
+	for _, wrong := range []error{
+		durable.ErrConcurrent, durable.ErrNested, durable.ErrOutsideRun, durable.ErrNoEngine, durable.ErrInWorkflow, durable.ErrInvalid,
+		durable.ErrNotRegistered, durable.ErrNoResult, durable.ErrGoexit,
+	} {
+		if errors.Is(err, wrong) {
+			return true
+		}
 	}
-	return nil
+	return as[*durable.EncodeError](err) || as[*durable.PayloadSizeError](err) || as[*durable.SameWaitError](err) || as[*durable.ForgottenError](err) ||
+		as[*durable.ConcurrentCallError](err) || as[*durable.UnregisteredTypeError](err) || as[*store.NameError](err)
+}
+
+func as[E error](err error) bool {
+	var e E
+	return errors.As(err, &e)
 }
 
 // causes is what almost every difference comes from.
@@ -323,6 +565,18 @@ const causes = `The workflow function did something else when it was executed ag
   - a goroutine of one's own, or select: use durable.Go, durable.Map, durable.First
 docs/guides/testing.md has an example of each.`
 
+// effects is where a difference of the world comes from.
+const effects = `Something was done more often or less often than in the undisturbed run. Usual causes:
+  - a body that runs again after a crash does its effect again: pass durable.IdempotencyKey on, and have the fake look at it as the real service does
+  - an effect outside of a step, in the workflow function or in a deferred call: a replay does it again; put it into a step
+  - what durabletest.World shows is not put back by durabletest.Reset
+docs/guides/testing.md has an example of each.`
+
+// A breach is that a workflow does not survive.
+type breach struct{ text string }
+
+func (b *breach) Error() string { return b.text }
+
 func broken(how, what string) error {
-	return fmt.Errorf("durabletest: the workflow does not survive: %s\n%s\n%s", how, what, causes)
+	return &breach{fmt.Sprintf("durabletest: the workflow does not survive: %s\n%s\n%s", how, what, causes)}
 }

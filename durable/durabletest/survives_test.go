@@ -81,7 +81,7 @@ func TestARunThatFailsAlikeSurvives(t *testing.T) {
 	durabletest.Survives(t, define(func(ctx context.Context, in int) (string, error) {
 		_, err := step(ctx, "a", in)
 		return "", errors.Join(err, durable.Permanent(errors.New("out of stock")))
-	}), 7)
+	}), 7, durabletest.Fails())
 }
 
 func TestARunOfOneWorkflowThatStartsAnotherSurvives(t *testing.T) {

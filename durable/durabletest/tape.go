@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
+	"testing/synctest"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
@@ -21,11 +23,17 @@ type tape struct {
 	run  store.Run
 	end  store.Type // of the event that was cut off; empty: the run had not ended
 	from int64      // first event that is not from the recording
+	idle bool       // nobody had executed it
 }
 
-// ends are the outcomes that the code alone decides: those that a replay must come
-// to as well.
-var ends = map[store.Type]bool{store.WorkflowCompleted: true, store.WorkflowFailed: true}
+// byCode reports whether the code alone has decided how the run ended, so that a
+// replay must come to the same. That it was cancelled, or marked failed by a
+// recovery, was decided elsewhere.
+func (t *tape) byCode() bool {
+	return t.end == store.WorkflowCompleted || t.end == store.WorkflowFailed && !notByCode[t.run.Code]
+}
+
+var notByCode = map[string]bool{durable.CodeRestarted: true, durable.CodeQuarantined: true}
 
 // newTape copies a run out of a store.
 func newTape(ctx context.Context, from store.Store, id string) (*tape, error) {
@@ -40,22 +48,41 @@ func newTape(ctx context.Context, from store.Store, id string) (*tape, error) {
 		}
 		events = append(events, ev)
 	}
-	t := &tape{data: memory.Open(), run: h.Run}
+	if len(events) == 0 {
+		return nil, errors.New("the run has no history")
+	}
+	t := &tape{run: h.Run}
 	if last := events[len(events)-1]; h.Run.Status.Terminal() {
-		if ends[last.Type] {
-			t.end = last.Type
-		}
+		t.end = last.Type
 		events = events[:len(events)-1]
 	}
 	if len(events) == 0 {
 		return nil, errors.New("the run has no history")
 	}
+	// The recorded run is gone on with when its last event was written: a deadline
+	// that had passed then has passed, and one that was ahead is ahead.
+	last, now := events[len(events)-1].At.Time(), time.Now()
+	if t.end != "" {
+		last = maxTime(last, h.Run.EndedAt.Time())
+	}
+	t.data = memory.OpenAt(func() time.Time { return last.Add(time.Since(now)) })
 	t.from = int64(len(events)) + 1
+	t.idle = !slices.ContainsFunc(events, func(e store.Event) bool {
+		return e.Type == store.WorkflowStarted || e.Type == store.WorkflowContinued
+	})
 	row := h.Run
 	row.Status, row.Code, row.Reason, row.Owner, row.Queue, row.Last = store.Interrupted, "", "", "", "", nil
-	row.EndedAt, row.DeadlineAt, row.WakeAt, row.Paused, row.CancelAsked = 0, 0, 0, false, false
+	row.EndedAt, row.WakeAt, row.Paused = 0, 0, false
+	row.CancelAsked = row.CancelAsked || t.end == store.WorkflowCancelled
 	row.Strikes, row.Dedup, row.ArchivedSeq = 0, "", 0
 	return t, t.write(ctx, row, h, events)
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
 }
 
 // write creates the run as it is to be found. No engine is there yet.
@@ -126,6 +153,10 @@ func (c *config) play(ctx context.Context, from store.Store, id string, defs []d
 	o := c.options(defs)
 	o.Around = append([]func(context.Context, durable.AttemptInfo, func(context.Context) error) error{wall.around}, o.Around...)
 	o.ArchiveSync, o.RerunLastStep, o.NoReconcileOnBoot = false, false, true
+	if t.idle {
+		return "", nil // there is nothing to compare
+	}
+	before := c.goroutines()
 	eng, err := durable.Open(ctx, t.data.Handle(), o)
 	if err != nil {
 		return "", err
@@ -134,7 +165,14 @@ func (c *config) play(ctx context.Context, from store.Store, id string, defs []d
 	if _, err := eng.Recover(ctx); err != nil {
 		return "", err
 	}
+	waits, err := c.ownWait(ctx, t, before)
+	if err != nil {
+		return "", err
+	}
 	if err := c.settle(ctx, t, wall); err != nil {
+		if waits != "" {
+			return waits, nil
+		}
 		return "", err
 	}
 	want, err := recordOf(ctx, eng, from, id)
@@ -145,7 +183,37 @@ func (c *config) play(ctx context.Context, from store.Store, id string, defs []d
 	if err != nil {
 		return "", err
 	}
-	return t.judge(want, got, wall.first()), nil
+	if wrong := t.judge(want, got, wall.first()); wrong != "" || waits == "" {
+		return wrong, nil
+	}
+	return waits, nil
+}
+
+// goroutines lists those of the user's, if they can be told from others.
+func (c *config) goroutines() []goroutine {
+	if c.realTime {
+		return nil
+	}
+	return userGoroutines()
+}
+
+// ownWait describes how code waits that is to be replayed to its recorded end:
+// there everything has happened that a durable call waits for, so a replay takes
+// no time. Empty: it does not wait.
+func (c *config) ownWait(ctx context.Context, t *tape, before []goroutine) (string, error) {
+	if c.realTime || !t.byCode() {
+		return "", nil
+	}
+	synctest.Wait()
+	h, err := t.data.Load(ctx, t.run.ID, store.Cursor{NoEvents: true})
+	if err != nil || h.Run.Status.Terminal() || h.Run.Status == store.Interrupted && h.Run.Code != "" {
+		return "", err
+	}
+	g := newOf(c.goroutines(), before)
+	if len(g) == 0 {
+		return "", nil
+	}
+	return fmt.Sprintf("the workflow function waits without a durable call (%s) in %s%s. A restart waits anew, and for ever where what it waits for was lost with the process: use durable.Sleep, durable.Await, durable.Go and durable.First, or wait in a step", g[0].state, g[0].at, g[0].startedAt()), nil
 }
 
 // settle waits until the replay goes no further: the run has ended or was parked;
@@ -188,7 +256,15 @@ func (t *tape) judge(want, got *record, body string) string {
 		return "" // the code came to where the history ends, and goes on from there
 	case t.end == "":
 		return fmt.Sprintf("the recorded run had not ended, and the code ends it there: it is %s", got.outcome())
-	case body != "":
+	case !t.byCode():
+		// It came to where it was stopped. What of it is stopped again, and when, is
+		// not the code's.
+		return ""
+	case got.row.Code == durable.CodeDeadline && want.row.DeadlineAt != 0:
+		// Its function had returned when the deadline passed, and compensations were
+		// under way: how late it is now is not the code's.
+		return ""
+	case body != "" && !got.row.Status.Terminal(): // else that of a branch that lost
 		return fmt.Sprintf("the recorded run ended behind its last call (%s); the code goes on, with step %q, which is not recorded", want.outcome(), body)
 	case !got.row.Status.Terminal():
 		last := ""

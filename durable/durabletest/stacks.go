@@ -1,0 +1,134 @@
+package durabletest
+
+import (
+	"regexp"
+	"runtime"
+	"strings"
+)
+
+// A goroutine is one of the user's, blocked in code of the user's: not in a durable
+// call, and none of the engine's.
+type goroutine struct {
+	id    string
+	state string // "sleep", "chan receive"
+	at    string // function and line of the user's that is blocked
+	from  string // function that has started it; empty: the engine
+}
+
+func (g *goroutine) startedAt() string {
+	if g.from == "" {
+		return ""
+	}
+	return ", started by " + g.from
+}
+
+var (
+	goroutineHead = regexp.MustCompile(`^goroutine (\d+) (?:gp=\S+ m=\S+ (?:mp=\S+ )?)?\[([^,\]]*)[^\]]*synctest bubble (\d+)\]:`)
+	frameCall     = regexp.MustCompile(`\([^()]*\)$`)
+)
+
+// userGoroutines lists those of the bubble that it is called in. There is no other
+// way to see them than the text of their stacks.
+func userGoroutines() []goroutine {
+	text := make([]byte, 1<<20)
+	for {
+		n := runtime.Stack(text, true)
+		if n < len(text) || n >= 64<<20 {
+			text = text[:n]
+			break
+		}
+		text = make([]byte, 4*len(text))
+	}
+	blocks := strings.Split(string(text), "\n\n")
+	self := goroutineHead.FindStringSubmatch(blocks[0])
+	if self == nil {
+		return nil // in no bubble
+	}
+	var all []goroutine
+	for _, b := range blocks[1:] {
+		head := goroutineHead.FindStringSubmatch(b)
+		if head == nil || head[3] != self[3] {
+			continue
+		}
+		g := goroutine{id: head[1], state: strings.TrimSuffix(head[2], " (durable)")}
+		lines := strings.Split(b, "\n")[1:]
+		for i := 0; i+1 < len(lines); i += 2 {
+			name, started := strings.CutPrefix(lines[i], "created by ")
+			if started {
+				name, _, _ = strings.Cut(name, " in goroutine")
+				if !ofLibrary(name) && !ofGo(name) {
+					g.from = name + place(lines[i+1])
+				}
+				break
+			}
+			name = frameCall.ReplaceAllString(name, "")
+			if g.at != "" || ofGo(name) {
+				continue
+			}
+			if ofLibrary(name) {
+				break
+			}
+			g.at = name + place(lines[i+1])
+		}
+		if g.at != "" {
+			all = append(all, g)
+		}
+	}
+	return all
+}
+
+// place returns " (file.go:12)" of the second line of a frame.
+func place(line string) string {
+	line = strings.TrimSpace(line)
+	line, _, _ = strings.Cut(line, " +0x")
+	return " (" + line[strings.LastIndexByte(line, '/')+1:] + ")"
+}
+
+// ofLibrary reports whether a function is of this library, its tests apart.
+func ofLibrary(name string) bool {
+	rest, ours := strings.CutPrefix(name, "github.com/holdfast-dev/holdfast/")
+	if !ours {
+		return false
+	}
+	pkg, _, _ := strings.Cut(rest[strings.LastIndexByte(cutTypes(rest), '/')+1:], ".")
+	return !strings.HasSuffix(pkg, "_test") && !strings.HasPrefix(rest, "examples/")
+}
+
+// cutTypes returns the name of a function without its type arguments.
+func cutTypes(name string) string {
+	name, _, _ = strings.Cut(name, "[")
+	return name
+}
+
+// ofGo reports whether a function is of the standard library.
+func ofGo(name string) bool {
+	first, _, _ := strings.Cut(cutTypes(name), "/")
+	first, _, _ = strings.Cut(first, ".")
+	switch first {
+	case "runtime", "internal", "time", "sync", "context", "testing", "net", "os", "io", "bufio", "reflect", "syscall", "iter", "slices", "maps", "sort", "database", "encoding", "crypto", "log", "fmt":
+		return true
+	}
+	return false
+}
+
+// newOf returns those of now that were not there before.
+func newOf(now, before []goroutine) (fresh []goroutine) {
+	known := map[string]bool{}
+	for _, g := range before {
+		known[g.id] = true
+	}
+	for _, g := range now {
+		if !known[g.id] {
+			fresh = append(fresh, g)
+		}
+	}
+	return fresh
+}
+
+// whereBlocked says in which code of the user's goroutines are blocked, if any.
+func whereBlocked() string {
+	for _, g := range userGoroutines() {
+		return " Code of the test is blocked (" + g.state + ") in " + g.at + "."
+	}
+	return ""
+}
