@@ -12,6 +12,9 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/propagation"
 )
 
 // Client calls one server. Make one with New; it may be used from any goroutine.
@@ -105,6 +108,8 @@ func (c *Client) request(ctx context.Context, method, path string, query url.Val
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
+	// The trace and the baggage of ctx, if the program has set a propagator.
+	otel.GetTextMapPropagator().Inject(ctx, propagation.HeaderCarrier(r.Header))
 	return r, nil
 }
 

@@ -8,6 +8,10 @@ import (
 	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
@@ -86,7 +90,17 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request) {
 		h.refuseAs(w, r, errNoRoute(probe.status, r), wantsPage(r))
 		return
 	}
-	h.mux.ServeHTTP(w, r)
+	h.mux.ServeHTTP(w, traced(r))
+}
+
+// traced returns r with the trace and the baggage that it came with, if the program
+// has set a propagator (otel.SetTextMapPropagator), unless a middleware has a span
+// there already.
+func traced(r *http.Request) *http.Request {
+	if trace.SpanContextFromContext(r.Context()).IsValid() {
+		return r
+	}
+	return r.WithContext(otel.GetTextMapPropagator().Extract(r.Context(), propagation.HeaderCarrier(r.Header)))
 }
 
 // handle makes a handler of a route.

@@ -29,7 +29,6 @@ type bank struct {
 	mu     sync.Mutex
 	booked int
 	keys   map[string]bool
-	log    []string
 }
 
 func (b *bank) reset() { *b = bank{keys: map[string]bool{}} }

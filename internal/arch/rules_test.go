@@ -72,9 +72,9 @@ var rules = []rule{
 	// Around the SDK, never imported by it.
 	{path: "shell", ours: []string{"durable", "store", "internal"}},
 	{path: "archive", ours: []string{"durable", "store", "internal"}, modules: []string{compress, flock}},
-	{path: "dashboard", ours: []string{"client", "durable", "store", "internal/outline"}},
+	{path: "dashboard", ours: []string{"client", "durable", "store", "internal/outline"}, modules: []string{otel, otel + "/trace"}},
 	{path: "dashboard/internal/shots", ours: []string{"dashboard", "durable", "store", "internal/mortal"}, modules: []string{chromedp, cdproto}, anyBackend: true},
-	{path: "client"},
+	{path: "client", modules: []string{otel}},
 	{path: "cli", ours: []string{"durable", "store", "client", "archive", "internal"}, modules: []string{cobra, pflag, term, yaml, progressbar, sys}},
 	{path: "cli/internal/shop", ours: []string{"cli", "durable", "dashboard", "store"}, modules: []string{cobra}, anyBackend: true},
 	{path: "cmd", ours: []string{"cli", "store"}, anyBackend: true},
