@@ -184,7 +184,7 @@ func (c *config) options(defs []durable.Definition) durable.Options {
 	o.Workflows = append(slices.Clone(defs), c.engine.Workflows...)
 	// A killed executor is removed by hand (see process), so that its lease may be
 	// long: in a virtual year nobody beats a million times.
-	o.Lease, o.Grace, o.QuarantineAfter = 6*time.Hour, -1, 1000
+	o.Lease, o.Grace, o.QuarantineAfter = 60*24*time.Hour, -1, 1000
 	o.OnBoot, o.Retention, o.Archive, o.UnloadAfter = durable.ResumeOnBoot, durable.Retention{}, nil, -1
 	h := &listener{config: c, Handler: slog.DiscardHandler}
 	if o.Logger != nil {

@@ -508,7 +508,7 @@ func (f *stop) happen(ctx context.Context, eng *durable.Engine) {
 // looks less and less often: the waits of the engine look every few seconds, which
 // in a virtual year is too often.
 func (s *survival) untilEnd(ctx context.Context, m *process) error {
-	most := time.Hour
+	most := 12 * time.Hour
 	if s.realTime {
 		most = 20 * time.Millisecond
 	}
