@@ -169,11 +169,11 @@ func (s *Store) migrate(ctx context.Context) (m store.Migration, err error) {
 	return m, nil
 }
 
-// lockFor is how long a migration or a restore waits for the locks on our
+// lockFor is how long a migration or a restore waits for the lock on one of our
 // tables. All who want to write wait behind it for as long; then it lets them
 // pass, and begins again, until aloneWithin is over.
 const (
-	lockFor     = 250 * time.Millisecond
+	lockFor     = 100 * time.Millisecond
 	aloneWithin = time.Minute
 )
 
