@@ -48,6 +48,9 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 	var queues array
 	queues.text("") // always
 	for _, q := range c.Queues {
+		if !holdable(q.Queue) {
+			continue
+		}
 		queues.text(q.Queue)
 		if q.Max > 0 {
 			cl.limits[q.Queue] = q.Max
@@ -149,7 +152,7 @@ func (c *claiming) candidates(w *wire) (list []candidate, err error) {
 		err = w.query("named", func(v []driverValue) error {
 			list = append(list, candidate{no: v[0].(int64)})
 			return nil
-		}, texts(c.claim.IDs...), c.census.free(), workflows, versions)
+		}, names(c.claim.IDs...), c.census.free(), workflows, versions)
 		return list, err
 	}
 	room, err := c.room(w)
@@ -183,6 +186,9 @@ func (c *claiming) room(w *wire) (driverValue, error) {
 		a.text("")
 	}
 	for _, q := range c.claim.Queues {
+		if !holdable(q.Queue) {
+			continue
+		}
 		if q.Max <= 0 || executing[q.Queue] < int64(q.Max) {
 			a.text(q.Queue)
 		}

@@ -352,20 +352,34 @@ func (s *Store) readBack(q querier, members []*member) error {
 	}, ords.value(), ids.value(), seqs.value())
 }
 
+// holdable reports whether a text column can hold s. What it cannot hold is no
+// name of anything that is there.
+func holdable(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
+
+// names returns those of a list that may name something, as an array.
+func names[T ~string](list ...T) driverValue {
+	var a array
+	for _, s := range list {
+		if holdable(string(s)) {
+			a.text(string(s))
+		}
+	}
+	return a.value()
+}
+
 // checkTexts refuses what a text column cannot hold: bytes that are not UTF-8,
 // and NUL. Payloads are bytes and hold anything; reasons are for people, and
 // are mended where they are written.
 func checkTexts(c *store.Change) error {
 	bad := func(what, s string) error {
-		if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
+		if holdable(s) {
 			return nil
 		}
 		return fmt.Errorf("postgres: run %q: %s %.80q is not UTF-8 without NUL: %w", c.RunID, what, s, store.ErrInvalid)
 	}
 	for i := range c.Events {
 		e := &c.Events[i]
-		if !utf8.Valid(e.Data) || !utf8.ValidString(e.Key) || !utf8.ValidString(string(e.Type)) ||
-			strings.IndexByte(e.Key, 0) >= 0 || bytes.IndexByte(e.Data, 0) >= 0 {
+		if !utf8.Valid(e.Data) || !holdable(e.Key) || !holdable(string(e.Type)) || bytes.IndexByte(e.Data, 0) >= 0 {
 			return errors.Join(bad("data", string(e.Data)), bad("key", e.Key), bad("type", string(e.Type)))
 		}
 	}

@@ -80,7 +80,7 @@ func (s *Store) deleteRuns(w *wire, d *store.Deletion) ([]int64, error) {
 	err := w.query("lock_for_delete", func(v []driverValue) error {
 		runs = append(runs, locked{v[0].(int64), v[1].(string), store.Status(v[2].(string)), v[3].(string), v[4].(int64)})
 		return nil
-	}, texts(d.RunIDs...))
+	}, names(d.RunIDs...))
 	if err != nil {
 		return nil, err
 	}

@@ -228,6 +228,9 @@ func pairs(served []store.Served) (workflows, versions driverValue) {
 	var ws, vs array
 	for _, s := range served {
 		for _, v := range s.Versions {
+			if !holdable(s.Workflow) || !holdable(v) {
+				continue
+			}
 			ws.text(s.Workflow)
 			vs.text(v)
 		}

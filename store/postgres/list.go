@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"slices"
 
 	"github.com/jmoiron/sqlx"
 
@@ -24,6 +25,9 @@ func (s *Store) List(ctx context.Context, f store.Filter) (store.Page, error) {
 		return store.Page{}, err
 	}
 	var page store.Page
+	if !matchable(&f) {
+		return page, nil
+	}
 	err = s.moment(ctx, func(tx *sqlx.Tx) error {
 		page = store.Page{}
 		var rows []sqlstore.RunRow
@@ -44,6 +48,23 @@ func (s *Store) List(ctx context.Context, f store.Filter) (store.Page, error) {
 	return page, nil
 }
 
+// matchable reports whether a run can have what f asks for: texts that no column
+// can hold are no run's. Of a list that has others too, those are asked for.
+func matchable(f *store.Filter) bool {
+	for name, value := range f.Attributes {
+		if !holdable(name) || !holdable(value) {
+			return false
+		}
+	}
+	for _, list := range [][]string{f.IDs, f.Workflows, f.Versions, f.Codes, f.Queues, f.Owners, f.Parents} {
+		if len(list) > 0 && !slices.ContainsFunc(list, holdable) {
+			return false
+		}
+	}
+	statuses := len(f.Statuses) == 0 || slices.ContainsFunc(f.Statuses, func(s store.Status) bool { return holdable(string(s)) })
+	return statuses && holdable(f.IDPrefix)
+}
+
 // Count implements store.Store.
 func (s *Store) Count(ctx context.Context, f store.Filter, by string) (map[string]int64, error) {
 	if err := s.enter(ctx); err != nil {
@@ -61,6 +82,12 @@ func (s *Store) Count(ctx context.Context, f store.Filter, by string) (map[strin
 	var rows []struct {
 		Name string `db:"name"`
 		N    int64  `db:"n"`
+	}
+	switch {
+	case !matchable(&f) && by != "":
+		return map[string]int64{}, nil
+	case !matchable(&f):
+		return map[string]int64{"": 0}, nil
 	}
 	if err := s.selectRows(ctx, s.db, &rows, sql, args...); err != nil {
 		return nil, described("count runs", err)

@@ -23,6 +23,9 @@ func (s *Store) Load(ctx context.Context, runID string, c store.Cursor) (*store.
 		return nil, err
 	}
 	defer s.calls.Done()
+	if !holdable(runID) {
+		return nil, sqlstore.NotFound(runID)
+	}
 	var h *store.History
 	var no int64
 	err := s.moment(ctx, func(tx *sqlx.Tx) (err error) {

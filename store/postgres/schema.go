@@ -217,7 +217,7 @@ func (s *Store) dialect() sqlstore.Dialect {
 	return sqlstore.Dialect{
 		Param:      func(n int) string { return fmt.Sprintf("$%d", n) },
 		AnyOf:      func(column, param string) string { return column + " = ANY(CAST(" + param + " AS text[]))" },
-		Array:      func(list []string) any { return texts(list...) },
+		Array:      func(list []string) any { return names(list...) },
 		Runs:       rename("durable_runs"),
 		Attributes: rename("durable_attributes"),
 		LastSeq:    "(SELECT max(e.seq) FROM " + rename("durable_events") + " AS e WHERE e.run_no = no)",
