@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -194,9 +195,18 @@ func orDash(s string) string {
 
 // json prints one object on a line of its own.
 func (s *stream) json(v any) error {
-	enc := json.NewEncoder(s.w)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	return enc.Encode(v)
+	if err := enc.Encode(v); err != nil {
+		return err
+	}
+	line := b.Bytes()
+	if s.tty { // the same value, in characters that a terminal only shows
+		line = escapeJSON(line)
+	}
+	_, err := s.w.Write(line)
+	return err
 }
 
 func attemptOf(n, most int) string {

@@ -22,7 +22,9 @@ type awaitOptions struct {
 
 // Prompt makes the wait an approval: a person is asked, with this text. The run
 // is listed as waiting for a person until somebody answers.
-func Prompt(text string) AwaitOption { return func(o *awaitOptions) { o.prompt = text } }
+func Prompt(text string) AwaitOption {
+	return func(o *awaitOptions) { o.prompt = store.CleanText(text) }
+}
 
 // Timeout limits the wait; without it, it has no limit. A wait that has run out
 // returns an error that matches ErrTimeout, on replay too, whatever has come

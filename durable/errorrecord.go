@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"reflect"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/store"
@@ -281,7 +282,7 @@ func message(err error) (s string) {
 			s = fmt.Sprintf("(an error of type %T whose Error method panics: %v)", err, v)
 		}
 	}()
-	return strings.ToValidUTF8(cut(err.Error(), maxMessage), "\ufffd")
+	return cut(err.Error(), maxMessage)
 }
 
 // safeMessage is message for an error that nothing is known of.
@@ -407,9 +408,17 @@ func (e *recordedError) Is(target error) bool {
 	return e.goType != "" && target != nil && e.goType == goType(target) && e.message == message(target)
 }
 
+// cut returns a text for people as it is kept: clean, and of limit bytes at most,
+// and the mark of what was left out. Every such text comes in through it: reasons,
+// names of persons, messages of errors. A prompt is cleaned alike and refused where
+// it is too long.
 func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
+	if len(s) > limit {
+		end := limit
+		for end > 0 && limit-end < utf8.UTFMax && !utf8.RuneStart(s[end]) {
+			end--
+		}
+		s = s[:end] + "…"
 	}
-	return s[:limit] + "…"
+	return store.CleanText(s)
 }

@@ -42,6 +42,9 @@ func (o *startOptions) encodeSignals(e *Engine, id string) error {
 		for _, f := range s.options {
 			f(&m)
 		}
+		if err := checkSignalID(m.ID); err != nil {
+			return err
+		}
 		if m.ID == "" {
 			m.ID = newExecutorID() // known before it is sent, so that it can be sent again safely
 		}

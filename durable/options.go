@@ -180,7 +180,7 @@ func (o Options) filled() (Options, error) {
 	if o.QuarantineAfter == 0 {
 		o.QuarantineAfter = DefaultQuarantineAfter
 	}
-	if o.BootReason == "" {
+	if o.BootReason = cut(o.BootReason, maxMessage); o.BootReason == "" {
 		o.BootReason = DefaultBootReason
 	}
 	if !o.OnBoot.valid() {
@@ -214,7 +214,7 @@ func (o Options) filled() (Options, error) {
 		o.Logger = slog.Default()
 	}
 	o.Logger = slog.New(guardedHandler{o.Logger.Handler()})
-	if o.Name == "" {
+	if o.Name = cut(o.Name, 255); o.Name == "" {
 		host, _ := os.Hostname()
 		o.Name = fmt.Sprintf("%s/%d", host, os.Getpid())
 	}

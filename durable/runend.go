@@ -76,7 +76,7 @@ func (r *run) endDead(d *death) outcome {
 		code, reason = CodeShutdown, "stopped by a shutdown"
 	}
 	if reason == "" && code != "" {
-		reason = d.err.Error()
+		reason = safeMessage(d.err)
 	}
 	interrupted := store.Interrupted
 	data := &eventData{Code: code, Reason: reason, Executor: r.eng.id}

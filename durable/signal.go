@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -56,12 +58,27 @@ func (e *Engine) signal(ctx context.Context, runID, name string, v any, check bo
 	for _, f := range o {
 		f(&m)
 	}
+	if err := checkSignalID(m.ID); err != nil {
+		return err
+	}
 	if raw, ok := v.(json.RawMessage); ok && check {
 		if err := e.fits(ctx, &m, raw); err != nil {
 			return err
 		}
 	}
 	return e.send(ctx, m)
+}
+
+// checkSignalID refuses an id that not every store could keep; empty: it is given
+// one.
+func checkSignalID(id string) error {
+	if id == "" {
+		return nil
+	}
+	if utf8.ValidString(id) && strings.IndexByte(id, 0) < 0 {
+		return nil
+	}
+	return &store.NameError{Kind: "signal id", Value: id[:min(len(id), 80)], Reason: "is not valid UTF-8 without NUL"}
 }
 
 // fits returns why JSON that is to be sent cannot be what the wait asks for that

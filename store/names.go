@@ -2,9 +2,28 @@ package store
 
 import (
 	"fmt"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
+
+// CleanText returns s as every store keeps a text for people, the same in a column
+// and in JSON: bytes that are no UTF-8, and NUL, become the replacement character,
+// each by itself. Whoever writes a reason, a prompt, or another text of free form
+// into a Change cleans it with this first, so that what the row says and what the log
+// says stay the same. Ids, names and keys are not cleaned but refused, by the checks
+// of this package: cleaned, two of them could become one.
+func CleanText(s string) string {
+	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if r == 0 {
+			return utf8.RuneError
+		}
+		return r // of a byte that is no UTF-8 that is RuneError, too
+	}, s)
+}
 
 // The limits of what a caller may choose as an identifier, in bytes.
 const (

@@ -72,7 +72,7 @@ var rules = []rule{
 	// Around the SDK, never imported by it.
 	{path: "shell", ours: []string{"durable", "store", "internal"}},
 	{path: "archive", ours: []string{"durable", "store", "internal"}, modules: []string{compress, flock}},
-	{path: "dashboard", ours: []string{"client", "durable", "store", "internal/outline"}, modules: []string{otel, otel + "/trace"}},
+	{path: "dashboard", ours: []string{"client", "durable", "store", "internal/outline", "internal/visible"}, modules: []string{otel, otel + "/trace"}},
 	{path: "dashboard/internal/shots", ours: []string{"dashboard", "durable", "store", "internal/mortal"}, modules: []string{chromedp, cdproto}, anyBackend: true},
 	{path: "client", modules: []string{otel}},
 	{path: "cli", ours: []string{"durable", "store", "client", "archive", "internal"}, modules: []string{cobra, pflag, term, yaml, progressbar, sys}},
@@ -92,8 +92,9 @@ var rules = []rule{
 	// Nobody's API. It serves the backends and the SDK, so it may not know them.
 	{path: "internal", ours: []string{"store"}},
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
-	{path: "internal/termview", ours: []string{"durable", "store"}, modules: []string{term, uniseg}},
+	{path: "internal/termview", ours: []string{"durable", "store", "internal/visible"}, modules: []string{term, uniseg}},
 	{path: "internal/outline", ours: []string{"store"}},
+	{path: "internal/visible"},
 	{path: "internal/pgtest", modules: []string{pq, sqlx, sys, flock}, forTests: true},
 	{path: "internal/tracecheck", ours: []string{"store", "internal/otlptest"}},
 	{path: "internal/tracedemo", ours: []string{"store", "internal/otlptest", "internal/tracecheck"}, anyBackend: true},

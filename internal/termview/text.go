@@ -4,49 +4,14 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
+
+	"github.com/holdfast-dev/holdfast/internal/visible"
 )
 
-// Clean returns s as it may stand in a line of a terminal: control characters,
-// line breaks, invisible and direction-changing ones, and bytes that are no UTF-8
-// are written out (\n, \x1b, \u202e). Joiners within emoji stay.
-func Clean(s string) string {
-	if strings.IndexFunc(s, unprintable) < 0 && utf8.ValidString(s) {
-		return s
-	}
-	var b strings.Builder
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == utf8.RuneError && n <= 1:
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case !unprintable(r):
-			b.WriteRune(r)
-		case r == '\n':
-			b.WriteString(`\n`)
-		case r == '\t':
-			b.WriteString(`\t`)
-		case r == '\r':
-			b.WriteString(`\r`)
-		case r < 0x100:
-			fmt.Fprintf(&b, `\x%02x`, r)
-		case r > 0xffff:
-			fmt.Fprintf(&b, `\U%08x`, r)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-		i += n
-	}
-	return b.String()
-}
-
-func unprintable(r rune) bool {
-	const joiner = '\u200d'
-	return unicode.IsControl(r) || r != joiner && unicode.Is(unicode.Cf, r) || unicode.In(r, unicode.Zl, unicode.Zp)
-}
+// Clean returns s as it may stand in a line of a terminal; see visible.Line.
+func Clean(s string) string { return visible.Line(s) }
 
 // Width returns how many cells s takes, which has no control characters.
 func Width(s string) int { return uniseg.StringWidth(s) }

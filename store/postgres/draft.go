@@ -121,7 +121,7 @@ func (t *trial) create(c *store.Change) error {
 		return &store.ExistsError{RunID: c.RunID}
 	}
 	r := &draftRow{created: c, run: *c.Create, attributes: int64(len(c.Create.Attributes)), changed: true, replace: len(c.Create.Attributes) > 0}
-	r.run.Reason = mended(r.run.Reason)
+	r.run.Reason = store.CleanText(r.run.Reason)
 	r.run.Epoch, r.run.Inbox, r.run.UpdatedAt, r.run.Last = c.RowEpoch(), 0, t.now, nil
 	if c.Yield {
 		r.run.Owner = ""
@@ -165,7 +165,7 @@ func (t *trial) extend(m *member) error {
 	revives := c.Revives(&r.run)
 	if c.Row != nil {
 		c.Row.Apply(&r.run)
-		r.run.Reason = mended(r.run.Reason)
+		r.run.Reason = store.CleanText(r.run.Reason)
 		if c.Row.Attributes != nil {
 			r.attributes, r.replace = int64(len(c.Row.Attributes)), true
 		}
@@ -192,7 +192,7 @@ func (t *trial) extend(m *member) error {
 func (t *trial) finish(r *draftRow, c *store.Change) error {
 	if c.Branch != nil {
 		b := *c.Branch
-		b.Reason = mended(b.Reason)
+		b.Reason = store.CleanText(b.Reason)
 		r.branches = append(slices.Clip(r.branches), b)
 	}
 	if c.Release {

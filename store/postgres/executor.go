@@ -152,7 +152,7 @@ func (s *Store) beat(w *wire, p *store.Pulse, e store.Executor, serves string) (
 			until, registers = v[1].(int64), false
 		}
 		return nil
-	}, e.ID, mended(e.Name), mended(e.Host), mended(e.Boot), int64(e.PID), int64(e.Lease/time.Microsecond), serves, presence)
+	}, e.ID, store.CleanText(e.Name), store.CleanText(e.Host), store.CleanText(e.Boot), int64(e.PID), int64(e.Lease/time.Microsecond), serves, presence)
 	if err == nil && registers {
 		_, err = w.exec("forget_executors")
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"database/sql/driver"
 	"fmt"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
@@ -136,10 +135,4 @@ func addPatched(a *[24]array, no int64, r *store.Run, attributes int64) {
 	} {
 		a[17+i].int(n)
 	}
-}
-
-// mended makes a text for people storable: NUL and what is not UTF-8 become the
-// replacement character.
-func mended(s string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
