@@ -360,7 +360,12 @@ func (c *Client) Counts(ctx context.Context) (Counts, error) {
 	return get[Counts](ctx, c, path("api", "counts"), nil)
 }
 
-// ArchivedRuns lists what the server's archive has.
+// ArchivedRuns lists what the server's archive has, all of it.
 func (c *Client) ArchivedRuns(ctx context.Context) (History, error) {
-	return get[History](ctx, c, path("runs", "history"), nil)
+	all, err := get[History](ctx, c, path("runs", "history"), nil)
+	for page := all; err == nil && page.Next != ""; all.Runs = append(all.Runs, page.Runs...) {
+		page, err = get[History](ctx, c, path("runs", "history"), url.Values{"after": {page.Next}})
+	}
+	all.Next = ""
+	return all, err
 }

@@ -154,6 +154,14 @@ type Approval struct {
 	Sample json.RawMessage `json:"sample,omitempty"`
 }
 
+// Approvals is what runs ask of people, the oldest question first.
+type Approvals struct {
+	Approvals []Approval `json:"approvals"`
+	// More is how many questions are left out of the answer, which has a bounded
+	// size: they come as others are answered.
+	More int `json:"more,omitempty"`
+}
+
 // Stuck says why a run cannot go on, and what to do.
 type Stuck struct {
 	RunID    string `json:"run_id"`
@@ -282,6 +290,8 @@ type Workflow struct {
 type History struct {
 	Runs   []ArchivedRun `json:"runs"`
 	Source string        `json:"source"`
+	// Next is the after of the next page; empty: there is none.
+	Next string `json:"next,omitempty"`
 }
 
 // ArchivedRun is a run as an archive lists it.

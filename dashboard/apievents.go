@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"net/http"
 	"strconv"
 
@@ -54,16 +55,28 @@ func (h *handler) getEvents(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	page, err := h.events(r, id, c, int(min(limit, maxEventsPage)), skipped)
+	file, err := queryBool(r, "download")
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, page)
-	return nil
+	room := quota(listBytes)
+	if file {
+		room = math.MaxInt
+	}
+	page, err := h.events(r, id, c, int(min(limit, maxEventsPage)), skipped, room)
+	if err != nil {
+		return err
+	}
+	if file { // as large as what is recorded
+		w.Header().Set("Content-Disposition", `attachment; filename="events.json"`)
+		writeJSON(w, http.StatusOK, page)
+		return nil
+	}
+	return answerJSON(w, page)
 }
 
 // events reads a page of a run's log.
-func (h *handler) events(r *http.Request, id string, c store.Cursor, limit int, skipped bool) (client.Events, error) {
+func (h *handler) events(r *http.Request, id string, c store.Cursor, limit int, skipped bool, room quota) (client.Events, error) {
 	page := client.Events{Events: []client.Event{}}
 	log, err := h.eng.Store().Load(r.Context(), id, c)
 	if err != nil {
@@ -86,6 +99,10 @@ func (h *handler) events(r *http.Request, id string, c store.Cursor, limit int, 
 		wire.LeftBehind = (c.All || c.Branch != nil) && !line.Has(&ev)
 		if skipped {
 			wire.Expands = h.skipped(r.Context(), id, &ev)
+		}
+		if !room.take(wire) {
+			page.Next = page.Events[len(page.Events)-1].Seq
+			break
 		}
 		page.Events = append(page.Events, wire)
 	}
@@ -193,6 +210,5 @@ func (h *handler) getBranches(w http.ResponseWriter, r *http.Request) error {
 	for i := range branches {
 		wire[i] = h.wireBranch(&branches[i])
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"branches": wire})
-	return nil
+	return answerJSON(w, map[string]any{"branches": wire})
 }

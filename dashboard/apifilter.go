@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -49,12 +50,43 @@ func parseListing(q url.Values, now time.Time) (*listing, error) {
 		l.filter.After, now = splitCursor(cursors[len(cursors)-1], now)
 	}
 	for name, values := range q {
+		if err := bounded(name, values); err != nil {
+			return nil, err
+		}
 		if err := l.parse(name, values, now); err != nil {
 			return nil, err
 		}
 	}
 	return l, nil
 }
+
+// Bounds of what a parameter of a filter may have: a statement of a store takes
+// only so many values, and no id, name or key is longer.
+const (
+	maxValues = 100
+	maxValue  = store.MaxKey
+)
+
+func bounded(name string, values []string) error {
+	n := 0
+	for _, v := range values {
+		if len(v) > maxValue*maxValues {
+			return badRequest("%s has a value of %d bytes: at most %d can be used", clip(name), len(v), maxValue)
+		}
+		for part := range strings.SplitSeq(v, ",") {
+			if n++; len(part) > maxValue {
+				return badRequest("%s has a value of %d bytes: at most %d can be used", clip(name), len(part), maxValue)
+			}
+		}
+	}
+	if len(values) > maxValues || n > maxValues && splits[name] {
+		return badRequest("%s has %d values: at most %d can be used", clip(name), max(n, len(values)), maxValues)
+	}
+	return nil
+}
+
+// splits are the parameters whose values may be separated by commas.
+var splits = map[string]bool{"workflow": true, "version": true, "status": true, "code": true, "queue": true, "owner": true}
 
 func (l *listing) parse(name string, values []string, now time.Time) (err error) {
 	f, last := &l.filter, values[len(values)-1]
@@ -115,6 +147,9 @@ func (l *listing) parse(name string, values []string, now time.Time) (err error)
 // parseAttributes reads attribute=name=value.
 func (l *listing) parseAttributes(values []string) error {
 	l.filter.Attributes = map[string]string{}
+	if len(values) > durable.MaxAttributes {
+		return badRequest("attribute is given %d times: no run has more than %d", len(values), durable.MaxAttributes)
+	}
 	for _, v := range values {
 		name, value, ok := strings.Cut(v, "=")
 		if !ok || name == "" {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,8 +23,7 @@ func (h *handler) getRuns(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, page)
-	return nil
+	return answerJSON(w, page)
 }
 
 // list reads a page of runs.
@@ -33,8 +33,24 @@ func (h *handler) list(ctx context.Context, l *listing) (client.Runs, error) {
 	if err != nil {
 		return page, err
 	}
+	room := quota(listBytes)
 	for i := range rows {
-		page.Runs = append(page.Runs, h.wireRun(&rows[i]))
+		run := h.wireRun(&rows[i])
+		if !room.take(run) {
+			break
+		}
+		page.Runs = append(page.Runs, run)
+	}
+	if len(page.Runs) < len(rows) { // the cursor leads behind the page, so the page must end here
+		short := *l
+		short.filter.Limit = len(page.Runs)
+		if rows, next, err = h.matching(ctx, &short); err != nil {
+			return page, err
+		}
+		page.Runs = page.Runs[:0]
+		for i := range rows {
+			page.Runs = append(page.Runs, h.wireRun(&rows[i]))
+		}
 	}
 	page.Next = l.cursorBehind(next)
 	if l.counts {
@@ -55,8 +71,7 @@ func (h *handler) getRun(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, run)
-	return nil
+	return answerJSON(w, run)
 }
 
 // run reads a run with what is known of it beside its row.
@@ -81,8 +96,13 @@ func (h *handler) run(ctx context.Context, id string) (client.Run, error) {
 		if err != nil {
 			h.options.Logger.Warn("dashboard: the approvals of a run cannot be read", "run", id, "error", err)
 		}
+		room := quota(listBytes)
 		for i := range open {
-			run.Approvals = append(run.Approvals, h.wireApproval(&open[i]))
+			a := h.wireApproval(&open[i])
+			if !room.take(a) {
+				break // the others come as these are answered
+			}
+			run.Approvals = append(run.Approvals, a)
 		}
 	}
 	return run, nil
@@ -151,8 +171,7 @@ func (h *handler) getReady(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return &requestError{http.StatusServiceUnavailable, "not_ready", messageOf(err), ""}
 	}
-	writeJSON(w, http.StatusOK, map[string]bool{"ready": true})
-	return nil
+	return answerJSON(w, map[string]bool{"ready": true})
 }
 
 // getHealth serves GET /api/health.
@@ -182,8 +201,7 @@ func (h *handler) getHealth(w http.ResponseWriter, r *http.Request) error {
 		slices.Sort(e.Workflows)
 		wire.Executors = append(wire.Executors, e)
 	}
-	writeJSON(w, http.StatusOK, wire)
-	return nil
+	return answerJSON(w, wire)
 }
 
 // getCounts serves GET /api/counts.
@@ -192,8 +210,7 @@ func (h *handler) getCounts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, counts)
-	return nil
+	return answerJSON(w, counts)
 }
 
 func (h *handler) counts(ctx context.Context) (client.Counts, error) {
@@ -248,8 +265,7 @@ func (h *handler) getWorkflows(w http.ResponseWriter, r *http.Request) error {
 		all = append(all, *f)
 	}
 	slices.SortFunc(all, func(a, b client.Workflow) int { return strings.Compare(a.Name, b.Name) })
-	writeJSON(w, http.StatusOK, map[string]any{"workflows": all})
-	return nil
+	return answerJSON(w, map[string]any{"workflows": all})
 }
 
 // maxStuck bounds how many stuck runs of a kind are listed.
@@ -265,8 +281,7 @@ func (h *handler) getStuck(w http.ResponseWriter, r *http.Request) error {
 	for i := range stuck {
 		wire[i] = h.wireStuck(&stuck[i])
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"stuck": wire})
-	return nil
+	return answerJSON(w, map[string]any{"stuck": wire})
 }
 
 // getApprovals serves GET /api/approvals: what is asked of people.
@@ -275,8 +290,12 @@ func (h *handler) getApprovals(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"approvals": wire})
-	return nil
+	room := quota(listBytes)
+	n := 0
+	for n < len(wire) && room.take(wire[n]) {
+		n++
+	}
+	return answerJSON(w, client.Approvals{Approvals: wire[:n], More: len(wire) - n})
 }
 
 func (h *handler) approvals(ctx context.Context) ([]client.Approval, error) {
@@ -301,12 +320,21 @@ func (h *handler) getHistory(w http.ResponseWriter, r *http.Request) error {
 			return unavailable(err)
 		}
 		wire.Source = a.Source()
-		for _, run := range runs {
-			wire.Runs = append(wire.Runs, h.archived(r, run))
+		from, err := queryInt(r, "after")
+		if err != nil {
+			return err
+		}
+		room := quota(listBytes)
+		for i := int(min(from, int64(len(runs)))); i < len(runs); i++ {
+			run := h.archived(r, runs[i])
+			if !room.take(run) {
+				wire.Next = strconv.Itoa(i)
+				break
+			}
+			wire.Runs = append(wire.Runs, run)
 		}
 	}
-	writeJSON(w, http.StatusOK, wire)
-	return nil
+	return answerJSON(w, wire)
 }
 
 // archived is an archived run as it is shown: without user data unless that is

@@ -92,6 +92,7 @@ func as[E error]() func(error) bool {
 var meanings = []meaning{
 	{is(ErrUnauthenticated), http.StatusUnauthorized, "unauthenticated", "sign in, or send the credentials the server wants"},
 	{as[*deniedError](), http.StatusForbidden, "forbidden", ""},
+	{as[*tooLargeError](), http.StatusInternalServerError, "answer_too_large", "ask for less at a time"},
 	{as[*http.MaxBytesError](), http.StatusRequestEntityTooLarge, "too_large", "send less, or raise dashboard.Options.MaxBody"},
 	{as[*durable.PayloadSizeError](), http.StatusRequestEntityTooLarge, "too_large", ""},
 	{is(store.ErrTooLarge), http.StatusRequestEntityTooLarge, "too_large", ""},
@@ -139,7 +140,20 @@ func (h *handler) problemOf(err error) (status int, p client.Problem) {
 	return http.StatusInternalServerError, problem("internal", "something went wrong inside", "the log of the program has the details")
 }
 
+// maxMessage bounds what an answer says of an error, in bytes: a request is
+// repeated in it, and what somebody's code has returned.
+const maxMessage = 4000
+
+// clip cuts the text of an error to what an answer has room for.
+func clip(s string) string {
+	if len(s) <= maxMessage {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxMessage], "") + "…"
+}
+
 func problem(code, message, next string) client.Problem {
+	message, next = clip(message), clip(next)
 	return client.Problem{Error: client.ProblemError{Code: code, Message: message, Next: next}, Message: message}
 }
 
@@ -197,7 +211,44 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 		// What is answered is made of strings, numbers and JSON that was checked.
 		panic(fmt.Errorf("dashboard: an answer cannot be encoded: %w", err))
 	}
+	sendJSON(w, status, body)
+}
+
+func sendJSON(w http.ResponseWriter, status int, body []byte) {
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = w.Write(append(body, '\n'))
+}
+
+// answerJSON answers a question with a JSON document of at most maxAnswer. What an
+// act came to is written by writeJSON: it is done, whatever the size of the answer.
+func answerJSON(w http.ResponseWriter, v any) error {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("dashboard: an answer cannot be encoded: %w", err)
+	}
+	if len(body) > maxAnswer {
+		return &tooLargeError{"the answer"}
+	}
+	sendJSON(w, http.StatusOK, body)
+	return nil
+}
+
+// listBytes is how many bytes of JSON a page of a list has, its last element aside.
+const listBytes = maxAnswer / 2
+
+// A quota is what is left of the bytes of a list.
+type quota int
+
+// take reports whether v is within what was left.
+func (q *quota) take(v any) bool {
+	if *q <= 0 {
+		return false
+	}
+	body, err := json.Marshal(v)
+	if err != nil {
+		return true // and the answer has the error
+	}
+	*q -= quota(len(body))
+	return true
 }

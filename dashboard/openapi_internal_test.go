@@ -32,9 +32,6 @@ type op struct {
 }
 
 type (
-	approvalsOnly struct {
-		Approvals []client.Approval `json:"approvals"`
-	}
 	stuckOnly struct {
 		Stuck []client.Stuck `json:"stuck"`
 	}
@@ -67,13 +64,13 @@ var ops = map[string]op{
 	"GET /api/counts":       {summary: "Numbers of runs", answers: map[int]any{200: client.Counts{}}},
 	"GET /api/workflows":    {summary: "Workflows that somebody alive has the code of", answers: map[int]any{200: workflowsOnly{}}},
 	"GET /api/stuck":        {summary: "Runs that cannot go on by themselves, and what to do", answers: map[int]any{200: stuckOnly{}}},
-	"GET /api/approvals":    {summary: "What runs ask of people, the oldest question first", answers: map[int]any{200: approvalsOnly{}}},
-	"GET /api/history":      {summary: "Runs in the archive", answers: map[int]any{200: client.History{}}},
+	"GET /api/approvals":    {summary: "What runs ask of people, the oldest question first", answers: map[int]any{200: client.Approvals{}}},
+	"GET /api/history":      {summary: "Runs in the archive", query: []string{"after: next of the page before"}, answers: map[int]any{200: client.History{}}},
 	"GET /api/stream":       {summary: "What changes in the list of runs, as server-sent events", query: []string{"after: as Last-Event-ID"}, answers: map[int]any{200: ""}, media: "text/event-stream"},
 
 	"GET /api/runs":                           {summary: "A page of runs", query: filterQuery, answers: map[int]any{200: client.Runs{}}},
 	"GET /api/runs/{id}":                      {summary: "A run", answers: map[int]any{200: client.Run{}}},
-	"GET /api/runs/{id}/events":               {summary: "A page of a run's history", query: []string{"after: only events with a greater number", "tail: only the last n", "limit: of the page", "all: over all branches", "branch: the history of this branch", "skipped: with the steps that a resume replayed"}, answers: map[int]any{200: client.Events{}}},
+	"GET /api/runs/{id}/events":               {summary: "A page of a run's history", query: []string{"after: only events with a greater number", "tail: only the last n", "limit: of the page", "all: over all branches", "branch: the history of this branch", "skipped: with the steps that a resume replayed", "download: as a file, without a bound on its size"}, answers: map[int]any{200: client.Events{}}},
 	"GET /api/runs/{id}/events/{seq}/payload": {summary: "The user data of an event, as a download", answers: map[int]any{200: ""}, media: "application/octet-stream"},
 	"GET /api/runs/{id}/branches":             {summary: "The branches of a run's history", answers: map[int]any{200: branchesOnly{}}},
 	"GET /api/runs/{id}/plan":                 {summary: "What a resume would do", query: planQuery, answers: map[int]any{200: client.Resumed{}}},
@@ -100,7 +97,7 @@ var ops = map[string]op{
 	"POST /api/workflows/{id}/approve":           {summary: "Alias of /api/runs/{id}/approve", request: client.Answer{}, answers: map[int]any{200: client.Done{}}},
 	"POST /api/workflows/{id}/reject":            {summary: "Alias of /api/runs/{id}/reject", request: client.Answer{}, answers: map[int]any{200: client.Done{}}},
 	"GET /runs":                                  {summary: "Alias of /api/runs; with source=git of /api/history; a browser is sent to the page", query: append([]string{"source: live (default) or git"}, filterQuery...), answers: map[int]any{200: either{client.Runs{}, client.History{}}}},
-	"GET /runs/history":                          {summary: "Alias of /api/history; never a run with that id", answers: map[int]any{200: client.History{}}},
+	"GET /runs/history":                          {summary: "Alias of /api/history; never a run with that id", query: []string{"after: next of the page before"}, answers: map[int]any{200: client.History{}}},
 	"GET /runs/{id}":                             {summary: "Alias of /api/runs/{id}; a browser gets the page", answers: map[int]any{200: client.Run{}}},
 	"POST /workflows/{workflow}/resume/{run_id}": {summary: "Resume a run, also one that waits at a checkpoint and that nobody executes", request: client.ResumeOptions{}, answers: map[int]any{202: client.Done{}}},
 	"POST /checkpoints/{wait}":                   {summary: "Alias of /api/approvals/{wait}", request: client.Answer{}, answers: map[int]any{200: client.Done{}}},

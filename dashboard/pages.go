@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/internal/visible"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -98,13 +99,44 @@ func (h *handler) render(w http.ResponseWriter, r *http.Request, status int, nam
 	if l.Notice == "" {
 		l.Notice = notices[r.URL.Query().Get("done")]
 	}
-	var b bytes.Buffer
-	if err := templates().ExecuteTemplate(&b, name, l); err != nil {
+	return writePage(w, status, name, l)
+}
+
+// maxAnswer bounds a page and an answer of the API, in bytes. What a route makes is
+// far smaller by its own bounds; this one keeps a route that has none from filling
+// the memory of server and browser. Downloads are as large as what is recorded.
+const maxAnswer = 2 << 20
+
+// A tooLargeError says that an answer would be beyond maxAnswer.
+type tooLargeError struct{ what string }
+
+func (e *tooLargeError) Error() string {
+	return fmt.Sprintf("%s would have more than %d MiB", e.what, maxAnswer>>20)
+}
+
+// page is what a template has written, maxAnswer bytes at most.
+type page struct {
+	bytes.Buffer
+	name string
+}
+
+func (p *page) Write(b []byte) (int, error) {
+	if p.Len()+len(b) > maxAnswer {
+		return 0, &tooLargeError{"the page " + p.name}
+	}
+	return p.Buffer.Write(b)
+}
+
+// writePage is the one place where HTML leaves: bounded, and with nothing in it that
+// acts on a reader. Nothing is written before it is complete.
+func writePage(w http.ResponseWriter, status int, name string, data any) error {
+	b := page{name: name}
+	if err := templates().ExecuteTemplate(&b, name, data); err != nil {
 		return fmt.Errorf("dashboard: page %s: %w", name, err)
 	}
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(b.Bytes())
+	_, _ = w.Write(visible.HTML(b.Bytes()))
 	return nil
 }
 
@@ -151,6 +183,9 @@ func segment(id string) string { return client.EscapeID(id) }
 // whose ids begin with what was typed.
 func (h *handler) goToRun(w http.ResponseWriter, r *http.Request) error {
 	q := strings.TrimSpace(r.URL.Query().Get("q"))
+	if len(q) > store.MaxRunID {
+		return badRequest("what was typed has %d bytes: no id of a run has more than %d", len(q), store.MaxRunID)
+	}
 	to := h.options.Prefix + "/?q=" + url.QueryEscape(q)
 	if q != "" {
 		if _, err := h.eng.Store().Load(r.Context(), q, store.Cursor{NoEvents: true, AfterMessage: 1<<63 - 1}); err == nil {
@@ -175,11 +210,20 @@ func (h *handler) tell(ctx context.Context, id string) (*outline.Outline, error)
 	if executors == nil {
 		executors = []store.Executor{}
 	}
-	o, err := outline.Of(outline.Input{Run: hist.Run, Branches: hist.Branches, Executors: executors, Now: now(), Zone: zone}, hist.Events)
+	o, err := outline.Of(outline.Input{Run: hist.Run, Executing: h.executing(&hist.Run), Branches: hist.Branches, Executors: executors, Now: now(), Zone: zone}, hist.Events)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: reading its history: %w", id, err)
 	}
 	return o, nil
+}
+
+// executing is the key of the step that this process executes for a run.
+func (h *handler) executing(run *store.Run) string {
+	if run.Owner != h.eng.ID() {
+		return ""
+	}
+	key, _ := h.eng.Executing(run.ID)
+	return key
 }
 
 var errNotHere = errors.New("there is no such page")

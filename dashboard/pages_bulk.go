@@ -65,7 +65,11 @@ func (h *handler) bulkPage(w http.ResponseWriter, r *http.Request) error {
 	if err := h.may(r, act.action, ""); err != nil {
 		return err
 	}
-	req := bulkRequest(parseTerms(q.Get("q")))
+	ts, err := parseTerms(q.Get("q"))
+	if err != nil {
+		return err
+	}
+	req := bulkRequest(ts)
 	req.DryRun, req.ResetFailures, req.After = true, q.Has("reset_failures"), q.Get("after")
 	return h.showBulk(w, r, act, req, q.Get("q"), bulkSum{})
 }
@@ -76,7 +80,11 @@ func (h *handler) bulkDo(act bulkAct) func(http.ResponseWriter, *http.Request) e
 		if err := r.ParseForm(); err != nil {
 			return badForm(err)
 		}
-		req := bulkRequest(parseTerms(r.PostForm.Get("q")))
+		ts, err := parseTerms(r.PostForm.Get("q"))
+		if err != nil {
+			return err
+		}
+		req := bulkRequest(ts)
 		req.Reason, req.ResetFailures, req.After = r.PostForm.Get("reason"), r.PostForm.Get("reset_failures") != "", r.PostForm.Get("after")
 		var sum bulkSum
 		for name, to := range map[string]*int64{"matching": &req.Matching, "of": &sum.Of, "done": &sum.Done, "refused": &sum.Refused} {
@@ -84,7 +92,6 @@ func (h *handler) bulkDo(act bulkAct) func(http.ResponseWriter, *http.Request) e
 			if s == "" && name != "matching" {
 				continue // the first slice
 			}
-			var err error
 			if *to, err = strconv.ParseInt(s, 10, 64); err != nil {
 				return badRequest("%s=%q is no number", name, s)
 			}
@@ -140,8 +147,9 @@ type bulkLink struct {
 // bulkLinks are those that may be done on what a filter selects; without one none
 // is offered: nobody means to cancel everything.
 func (h *handler) bulkLinks(r *http.Request, v *runsView) []bulkLink {
-	query := parseTerms(v.Query).without("sort") // in what order does not matter to all
-	if query == "" || len(v.Rows) == 0 || v.Problem != "" {
+	ts, err := parseTerms(v.Query)
+	query := ts.without("sort") // in what order does not matter to all
+	if err != nil || query == "" || len(v.Rows) == 0 || v.Problem != "" {
 		return nil
 	}
 	var links []bulkLink

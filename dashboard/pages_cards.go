@@ -38,6 +38,7 @@ type waitRow struct {
 	API                                 string
 	RunID, URL, Prompt, Key, Age, Until string
 	Workflow                            string
+	Long                                bool // Prompt is its beginning alone
 }
 
 // cards fills what stands above the list, and the numbers of the navigation.
@@ -53,7 +54,9 @@ func (h *handler) cards(ctx context.Context, v *runsView, l *layout) error {
 	}
 	c.OtherWaits = max(v.all[string(store.Waiting)]-asking, 0)
 	for i := range approvals[:min(len(approvals), 3)] {
-		c.Approvals = append(c.Approvals, h.waitRow(&approvals[i]))
+		row := h.waitRow(&approvals[i])
+		row.Prompt = outline.OneLine(row.Prompt, 300)
+		c.Approvals = append(c.Approvals, row)
 	}
 	l.Approvals, c.MoreApprovals = int(asking), max(int(asking)-len(c.Approvals), 0)
 
@@ -151,9 +154,19 @@ func millis(d time.Duration) string {
 	return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
 }
 
+// How much of a question stands in a list. A longer one is answered on the page of
+// its run, which has all of it: nobody says yes to what was not shown.
+const (
+	promptInList = 1500 // bytes
+	promptLines  = 12
+)
+
 func (h *handler) waitRow(a *durable.Approval) waitRow {
 	at := now()
-	w := waitRow{API: h.options.Prefix + "/api/runs/" + segment(a.RunID), RunID: a.RunID, URL: h.runURL(a.RunID), Prompt: h.redact(outline.OneLine(a.Prompt, 300)), Key: a.Key, Age: outline.About(at.Sub(a.AskedAt)), Workflow: a.Workflow}
+	w := waitRow{API: h.options.Prefix + "/api/runs/" + segment(a.RunID), RunID: a.RunID, URL: h.runURL(a.RunID), Prompt: h.redact(a.Prompt), Key: a.Key, Age: outline.About(at.Sub(a.AskedAt)), Workflow: a.Workflow}
+	if len(w.Prompt) > promptInList || strings.Count(w.Prompt, "\n") > promptLines {
+		w.Prompt, w.Long = outline.OneLine(w.Prompt, 300), true
+	}
 	if a.Until != 0 {
 		w.Until = outline.Clock(a.Until, at, zone)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/client"
@@ -16,9 +17,14 @@ import (
 
 // waitingView is the page of what waits for a person, oldest first.
 type waitingView struct {
-	Waits []waitCard
-	More  int64 // runs whose questions are not on the page
+	Waits           []waitCard
+	First, Last, Of int
+	Earlier, Later  string // addresses of the pages around this one
+	More            int64  // runs whose questions are on none
 }
+
+// waitsPerPage is how many questions a page has.
+const waitsPerPage = 20
 
 type waitCard struct {
 	waitRow
@@ -39,7 +45,16 @@ func (h *handler) waitingPage(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v.More = max(asking-askedOnPage, 0)
-	for i := range approvals {
+	from, _ := strconv.Atoi(r.URL.Query().Get("from"))
+	from = max(min(from, len(approvals)-1), 0) / waitsPerPage * waitsPerPage
+	to := min(from+waitsPerPage, len(approvals))
+	if v.First, v.Last, v.Of = from+1, to, len(approvals); from > 0 {
+		v.Earlier = fmt.Sprintf("%s/waiting?from=%d", h.options.Prefix, from-waitsPerPage)
+	}
+	if to < len(approvals) {
+		v.Later = fmt.Sprintf("%s/waiting?from=%d", h.options.Prefix, to)
+	}
+	for i := from; i < to; i++ {
 		a := &approvals[i]
 		v.Waits = append(v.Waits, waitCard{
 			waitRow: h.waitRow(a), May: h.may(r, ActionAnswer, a.RunID) == nil, Action: h.runURL(a.RunID) + "/do/answer", User: h.user(r),

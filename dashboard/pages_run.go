@@ -1,7 +1,6 @@
 package dashboard
 
 import (
-	"bytes"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -10,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/internal/visible"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -29,6 +29,7 @@ type runView struct {
 	Head     textView
 	Error    string
 	More     []textView
+	Prompt   string // of what is asked, where Head has not all of it
 	Ask      *askView
 	Axis     []bar
 	Life     []bar
@@ -92,7 +93,7 @@ func (h *handler) showRun(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	q := parseRunQuery(h.options.Prefix, r.URL.Query())
+	q := parseRunQuery(h.options.Prefix, r.URL.Query(), o)
 	v, err := h.viewRun(r, o, q)
 	if err != nil {
 		return err
@@ -284,6 +285,9 @@ func (h *handler) fillAsk(r *http.Request, v *runView, o *outline.Outline) error
 			others++
 		}
 	}
+	if prompt := h.redact(o.Current.Prompt); prompt != "" && !strings.Contains(h.redact(o.Verdict.Head.String()), prompt) {
+		v.Prompt = prompt
+	}
 	v.Ask = &askView{
 		Key: o.Current.Key, User: h.user(r), May: h.may(r, ActionAnswer, v.ID) == nil, Action: v.URL + "/do/answer",
 		API: v.API, Command: "durable approve " + shellQuote(v.ID), Others: others,
@@ -300,23 +304,16 @@ func (h *handler) rowsPage(w http.ResponseWriter, r *http.Request) error {
 	values := r.URL.Query()
 	from, _ := strconv.Atoi(values.Get("from"))
 	n, _ := strconv.Atoi(values.Get("n"))
-	values.Del("from")
-	q := parseRunQuery(h.options.Prefix, values)
+	q := parseRunQuery(h.options.Prefix, values, o)
 	if q.step == "" && o.Current != nil {
 		q.step = o.Current.Key
 	}
 	base := h.runURL(o.Run.ID)
 	t := newTimeline(o, q, func(v url.Values) string { return base + "?" + v.Encode() }, h.redact)
 	from = min(max(from, 0), len(t.lines))
-	lines := t.lines[from:min(len(t.lines), from+min(max(n, 1), 2*firstRows))]
-	var b bytes.Buffer
-	if err := templates().ExecuteTemplate(&b, "lines", lines); err != nil {
-		return fmt.Errorf("dashboard: rows: %w", err)
-	}
-	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	lines := t.lines[from:min(len(t.lines), from+min(max(n, 1), firstRows))]
 	w.Header().Set("X-Total-Rows", strconv.Itoa(len(t.lines)))
-	_, _ = w.Write(b.Bytes())
-	return nil
+	return writePage(w, http.StatusOK, "lines", lines)
 }
 
 // shellQuote quotes a word for a shell, where it needs that.
@@ -326,6 +323,14 @@ func shellQuote(s string) string {
 	}) < 0
 	if plain {
 		return s
+	}
+	if visible.Line(s) != s {
+		// What is shown acts nowhere, and makes the same word where it is pasted.
+		var b strings.Builder
+		for _, c := range []byte(s) {
+			fmt.Fprintf(&b, `\0%03o`, c)
+		}
+		return `"$(printf '%b' '` + b.String() + `')"`
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

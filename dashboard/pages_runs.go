@@ -61,12 +61,18 @@ func (h *handler) runsPage(w http.ResponseWriter, r *http.Request) error {
 	if add := strings.TrimSpace(values.Get("add")); add != "" {
 		query = strings.TrimSpace(query + " " + add)
 	}
-	v.Query = query
-	terms := parseTerms(query)
-	after, at := splitCursor(values.Get("after"), time.Now())
-	ask, err := terms.listing(at)
+	terms, err := parseTerms(query)
 	if err != nil {
-		v.Problem, ask = err.Error(), &listing{filter: store.Filter{WithLast: true}}
+		query = "" // nothing of it is shown again
+	}
+	v.Query = query
+	after, at := splitCursor(values.Get("after"), time.Now())
+	var ask *listing
+	if err == nil {
+		ask, err = terms.listing(at)
+	}
+	if err != nil {
+		v.Problem, ask = clip(err.Error()), &listing{filter: store.Filter{WithLast: true}}
 	}
 	ask.filter.Limit, ask.filter.After = runsPerPage, after
 	if err := h.cards(r.Context(), v, &l); err != nil {

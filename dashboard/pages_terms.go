@@ -11,7 +11,24 @@ import (
 // terms are the tokens of a query: "workflow:checkout status:failed order-4".
 type terms []string
 
-func parseTerms(query string) terms { return strings.Fields(query) }
+// Bounds of a query: each of its terms is a link that has all the others in it.
+const (
+	maxQuery = 2000 // bytes
+	maxTerms = 20
+)
+
+// parseTerms takes a query apart. One beyond the bounds is refused as a whole: a
+// part of it would find other runs than were asked for.
+func parseTerms(query string) (terms, error) {
+	if len(query) > maxQuery {
+		return nil, badRequest("the filter has %d bytes: at most %d can be used", len(query), maxQuery)
+	}
+	ts := strings.Fields(query)
+	if len(ts) > maxTerms {
+		return nil, badRequest("the filter has %d words: at most %d can be used", len(ts), maxTerms)
+	}
+	return ts, nil
+}
 
 // names that stand before a colon, and what they are to the API.
 var termNames = map[string]string{

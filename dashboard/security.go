@@ -5,6 +5,7 @@ import (
 	"mime"
 	"net"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 )
@@ -75,21 +76,67 @@ func localIP(r *http.Request) net.IP {
 	return nil
 }
 
-// fromHere reports whether a request came in over loopback, or a local socket,
-// and not through a proxy, which would make the whole world come from here.
-func fromHere(r *http.Request) bool {
-	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Real-Ip", "Via"} {
-		if r.Header.Get(name) != "" {
-			return false
-		}
+// fromHere reports whether a request was made on this machine, for this machine: it
+// came in over loopback, or a local socket, and nothing of it says that a proxy
+// passed it on, which would make the whole world come from here. See proxied.
+func (h *handler) fromHere(r *http.Request) bool {
+	if proxied(r) || h.foreignPage(r) {
+		return false
 	}
 	switch a := r.Context().Value(http.LocalAddrContextKey).(type) {
 	case *net.TCPAddr:
-		return a.IP.IsLoopback()
+		return a.IP.IsLoopback() && isLoopbackName(hostOf(r.Host))
 	case *net.UnixAddr:
 		return true
 	}
 	return false
+}
+
+// proxied reports whether a request shows that it was passed on:
+//
+//   - a header that proxies add, of those that are known;
+//   - HTTP/1.0, in which no browser and no client of today asks, and nginx does
+//     unless it is told otherwise (its other default is to add no header).
+//
+// A proxy that speaks HTTP/1.1, puts a loopback name into Host, and adds nothing,
+// cannot be told from a program on this machine. Who runs one needs Authorize.
+func proxied(r *http.Request) bool {
+	if !r.ProtoAtLeast(1, 1) {
+		return true
+	}
+	for name := range r.Header {
+		if forwarding[name] || strings.HasPrefix(name, "X-Forwarded-") || strings.HasPrefix(name, "X-Envoy-") {
+			return true
+		}
+	}
+	return false
+}
+
+// foreignPage reports whether a request that changes something comes from a page
+// that this machine has not served: one that came through a proxy, since those of
+// strangers are refused before.
+func (h *handler) foreignPage(r *http.Request) bool {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return false
+	}
+	for _, name := range []string{"Origin", "Referer"} {
+		from := r.Header.Get(name)
+		if from == "" || from == "null" {
+			continue
+		}
+		u, err := url.Parse(from)
+		if err != nil || !isLoopbackName(hostOf(u.Host)) && !slices.Contains(h.options.Origins, u.Scheme+"://"+u.Host) {
+			return true
+		}
+	}
+	return false
+}
+
+// forwarding are headers, beside those of X-Forwarded, that only proxies add.
+var forwarding = map[string]bool{
+	"Forwarded": true, "Via": true, "X-Real-Ip": true, "X-Client-Ip": true, "X-Cluster-Client-Ip": true, "X-Original-Forwarded-For": true,
+	"X-Original-Host": true, "X-Original-Url": true, "True-Client-Ip": true, "Cf-Connecting-Ip": true, "Cf-Ray": true, "Fastly-Client-Ip": true,
+	"X-Amzn-Trace-Id": true, "X-Appengine-User-Ip": true, "Proxy-Connection": true,
 }
 
 // may returns nil if the one who sent r may do this. runID is empty for an action
@@ -102,7 +149,7 @@ func (h *handler) may(r *http.Request, a Action, runID string) error {
 		return nil
 	}
 	switch {
-	case fromHere(r):
+	case h.fromHere(r):
 		return nil
 	case a.Writes():
 		return &deniedError{Action: a, RunID: runID, Err: errNeedsAuthorize}

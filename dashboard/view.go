@@ -67,6 +67,9 @@ var toneIcons = map[outline.Tone]icon{
 
 // rowIcon is the symbol of a row of the timeline.
 func rowIcon(r *outline.Row) icon {
+	if r.Kind == outline.Map && r.ItemsFailed > 0 {
+		return icon{"recoverable", "c-fail"} // whatever the function made of it
+	}
 	switch r.State {
 	case outline.Expected:
 		return icon{"pending", "c-off"}
@@ -171,12 +174,106 @@ type runQuery struct {
 	panel      string // resume, fork, jump, edit, cancel, pause
 }
 
-// runParams are the names that a page of a run looks at.
-func parseRunQuery(prefix string, v url.Values) *runQuery {
-	return &runQuery{
-		prefix: prefix, values: v, step: v.Get("step"), open: v["open"], shut: v["shut"], noFold: v.Get("fold") == "0",
-		failures: v.Get("only") == "failures", branchOnly: v.Get("branch") == "current", find: strings.ToLower(v.Get("find")), panel: v.Get("panel"), zoom: v.Get("zoom"),
+// Bounds of what the links of a run's page repeat, each in every row.
+const (
+	maxFolds = 800 // bytes of the names of rows that are opened and shut
+	maxFind  = 200 // bytes of what is looked for
+	maxLink  = 200 // bytes of a key that stands in a link as it is
+)
+
+// runParams are the names that the page of a run looks at, and which values each may
+// have. Others are dropped: every link of a page would repeat them.
+var runParams = map[string]func(value string) bool{
+	"step": isKey, "zoom": isKey, "open": isKey, "shut": isKey, "edit": isKey, "find": func(v string) bool { return len(v) <= maxFind },
+	"fold": oneOf("0"), "only": oneOf("failures"), "branch": oneOf("current"), "panel": oneOf("resume", "jump", "fork", "edit", "pause", "unpause", "cancel"),
+	"reset": oneOf("1"), "force": oneOf("1"), "planned": oneOf("1"), "at": isNumber, "from": isNumber, "before": isNumber, "n": isNumber,
+}
+
+func isKey(v string) bool { return v != "" && len(v) <= store.MaxKey }
+
+func isNumber(v string) bool {
+	_, err := strconv.ParseUint(v, 10, 63)
+	return err == nil
+}
+
+func oneOf(words ...string) func(string) bool {
+	return func(v string) bool { return slices.Contains(words, v) }
+}
+
+// parseRunQuery reads the address of the page of a run.
+func parseRunQuery(prefix string, v url.Values, o *outline.Outline) *runQuery {
+	q := &runQuery{prefix: prefix, values: url.Values{}}
+	for name, fits := range runParams {
+		for _, value := range v[name] {
+			if !fits(value) {
+				continue
+			}
+			switch name {
+			case "open", "shut", "edit":
+				q.values.Add(name, value)
+			default:
+				q.values.Set(name, value)
+			}
+		}
 	}
+	// Those that were folded last stay.
+	left := maxFolds
+	for _, name := range []string{"open", "shut"} {
+		kept := q.values[name]
+		for i := len(kept) - 1; i >= 0; i-- {
+			if left -= len(kept[i]) + len("open=&"); left < 0 {
+				kept = kept[i+1:]
+				break
+			}
+		}
+		q.values[name] = kept
+	}
+	q.values["edit"] = q.values["edit"][:min(len(q.values["edit"]), maxEdits)]
+	for _, name := range []string{"open", "shut", "edit"} {
+		if len(q.values[name]) == 0 {
+			q.values.Del(name)
+		}
+	}
+	q.step, q.zoom = keyIn(o, q.values.Get("step")), keyIn(o, q.values.Get("zoom"))
+	for _, name := range []string{"step", "zoom"} {
+		if len(q.values.Get(name)) > maxLink {
+			q.values.Del(name)
+			if r := o.Row(map[string]string{"step": q.step, "zoom": q.zoom}[name]); r != nil {
+				q.values.Set(name, linkName(r))
+			}
+		}
+	}
+	q.open, q.shut = q.values["open"], q.values["shut"]
+	q.noFold, q.failures, q.branchOnly = q.values.Has("fold"), q.values.Has("only"), q.values.Has("branch")
+	q.find, q.panel = strings.ToLower(q.values.Get("find")), q.values.Get("panel")
+	return q
+}
+
+// linkName is what a row is called in an address: its key, or, where that is long,
+// the number of its first event.
+func linkName(r *outline.Row) string {
+	if len(r.Key) <= maxLink || r.Seq == 0 {
+		return r.Key
+	}
+	return "@" + strconv.FormatInt(r.Seq, 10)
+}
+
+// keyIn is the key of the row that an address names.
+func keyIn(o *outline.Outline, name string) string {
+	seq, numbered := strings.CutPrefix(name, "@")
+	if !numbered || o.Row(name) != nil {
+		return name
+	}
+	key := name
+	for _, l := range o.Lanes {
+		outline.Each(l.Rows, func(r *outline.Row) bool {
+			if r.Seq != 0 && strconv.FormatInt(r.Seq, 10) == seq {
+				key = r.Key
+			}
+			return key == name
+		})
+	}
+	return key
 }
 
 // with returns the query with some names set, in pairs; an empty value removes.
@@ -201,16 +298,16 @@ func (q *runQuery) selecting(r *outline.Row, left bool) url.Values {
 	if left {
 		return q.with("step", "")
 	}
-	return q.with("step", r.Key)
+	return q.with("step", linkName(r))
 }
 
 // isOpen reports whether the rows in a row are shown: by default those of a
 // branch, and of a small Map.
 func (q *runQuery) isOpen(r *outline.Row) bool {
 	switch {
-	case slices.Contains(q.open, r.Key):
+	case slices.Contains(q.open, linkName(r)):
 		return true
-	case slices.Contains(q.shut, r.Key), len(r.Rows) == 0:
+	case slices.Contains(q.shut, linkName(r)), len(r.Rows) == 0:
 		return false
 	case r.Kind == outline.Map:
 		return false
@@ -226,8 +323,8 @@ func (q *runQuery) folding(r *outline.Row) url.Values {
 	if q.isOpen(r) {
 		add, remove = "shut", "open"
 	}
-	v[remove] = slices.DeleteFunc(v[remove], func(k string) bool { return k == r.Key })
-	v[add] = append(v[add], r.Key)
+	v[remove] = slices.DeleteFunc(v[remove], func(k string) bool { return k == linkName(r) })
+	v[add] = append(v[add], linkName(r))
 	return v
 }
 

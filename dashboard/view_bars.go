@@ -23,6 +23,15 @@ type bar struct {
 	from, to store.Time // of which it is; 0: of none
 }
 
+// Bounds of what is drawn, the latest of each: every row has all that is behind it.
+const (
+	backShown     = 12 // marks behind all rows
+	ticksShown    = 4  // replays, in a row
+	attemptsDrawn = 12 // attempts, in a row
+)
+
+func lastOf[T any](list []T, n int) []T { return list[max(len(list)-n, 0):] }
+
 // background are the marks that go through all rows.
 func (t *timeline) background() {
 	o := t.o
@@ -46,7 +55,7 @@ func (t *timeline) background() {
 	if !o.Run.Status.Terminal() {
 		t.back = append(t.back, moment(bar{Shape: "now", X: percent(t.axis.end)}, o.End))
 	}
-	t.back = t.axis.within(t.back)
+	t.back = lastOf(t.axis.within(t.back), backShown)
 }
 
 func percent(x float64) string { return fmt.Sprintf("%.2f", x) }
@@ -76,8 +85,9 @@ func (t *timeline) bars(r *outline.Row) []bar {
 		return nil
 	}
 	if r.End != 0 && r.State == outline.Done {
-		for i, l := range t.o.Lives {
-			if i > 0 && l.Begin > r.End && l.Replayed > 0 {
+		from := max(len(t.o.Lives)-ticksShown, 0)
+		for i, l := range t.o.Lives[from:] {
+			if i+from > 0 && l.Begin > r.End && l.Replayed > 0 {
 				out = append(out, moment(bar{Shape: "tick", Class: "rp", X: percent(t.axis.x(l.Begin) + 0.3), Y: 9, H: 14}, l.Begin))
 			}
 		}
@@ -96,7 +106,7 @@ func (t *timeline) bars(r *outline.Row) []bar {
 		}
 		return append(out, t.edited(r)...)
 	}
-	for i := range r.Attempts {
+	for i := max(len(r.Attempts)-attemptsDrawn, 0); i < len(r.Attempts); i++ {
 		out = append(out, t.attempt(r, i, 9, 14)...)
 	}
 	if r.State == outline.Running && !t.o.Run.Status.Terminal() {
@@ -225,7 +235,7 @@ func (t *timeline) group(r *outline.Row) []bar {
 	out = append(out, b)
 	failed := 0
 	for _, x := range r.Rows {
-		if x.State == outline.Failed && failed < 60 {
+		if x.State == outline.Failed && failed < 20 {
 			failed++
 			out = append(out, moment(bar{Shape: "tick", Class: "badtick", X: percent(t.axis.x(x.End)), Y: 5, H: 22}, x.End))
 		}

@@ -231,8 +231,14 @@ async function act(form, submitter) {
   }
 }
 
+// visible writes out what acts on a reader instead of being seen, as the server does
+// in its pages: controls, changes of direction, what has no width.
+const visible = (text) => String(text).replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu, (c) =>
+  /[\n\t\r\u200d]|\p{M}/u.test(c) ? c : [...Array(c.length)].map((_, i) => "\\u" + c.charCodeAt(i).toString(16).padStart(4, "0")).join(""));
+
 // toast shows a message. Errors stay until they are dismissed.
 function toast(message, title = "Not done", next = "", ok = false) {
+  [message, next] = [visible(message), visible(next)];
   const t = document.createElement("div");
   t.className = ok ? "toast ok" : "toast";
   t.setAttribute("role", ok ? "status" : "alert");

@@ -32,6 +32,7 @@ type Builder struct {
 	suspect  *suspects        // calls that a lost life may have begun
 	acts     []act
 	failure  failure
+	caught   *Row // the last call that failed without ending the run
 	stop     stop
 	attempts int
 	failed   int
@@ -63,6 +64,7 @@ type failure struct {
 	message     string
 	code        string
 	recoverable bool
+	calls       []failureOf // it is of
 }
 
 // stop is the last workflow_interrupted, workflow_cancelled or workflow_paused.
@@ -163,7 +165,7 @@ func (b *Builder) addRun(l *lane, e *store.Event, d *data) {
 		}
 		b.claim(e, d)
 	case store.WorkflowFailed:
-		b.failure = failure{at: e.At, message: orElse(d.message(), d.Reason), code: d.Code, recoverable: d.Recoverable != nil && *d.Recoverable}
+		b.failure = failure{at: e.At, message: orElse(d.message(), d.Reason), code: d.Code, calls: d.Error.calls(), recoverable: d.Recoverable != nil && *d.Recoverable}
 	case store.WorkflowInterrupted, store.WorkflowCancelled, store.WorkflowPaused:
 		b.stop = stop{typ: e.Type, at: e.At, code: d.Code, reason: d.Reason}
 	case store.Edited, store.JumpActivated, store.JumpRequested, store.WorkflowRecovered, store.FailuresReset:

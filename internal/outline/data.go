@@ -10,10 +10,7 @@ import (
 // data is what the outline reads of an event's data; docs/checkpoint-format.md
 // says what the fields mean.
 type data struct {
-	Error *struct {
-		Message   string `json:"message"`
-		Permanent bool   `json:"permanent"`
-	} `json:"error"`
+	Error       *failureData               `json:"error"`
 	NextAt      store.Time                 `json:"next_at"`
 	Max         int                        `json:"max"`
 	Notes       map[string]json.RawMessage `json:"notes"`
@@ -47,6 +44,52 @@ type data struct {
 		By     string                     `json:"by"`
 		Reason string                     `json:"reason"`
 	} `json:"fork"`
+}
+
+// failureData is an error as it is recorded, with what it wraps.
+type failureData struct {
+	Message   string         `json:"message"`
+	Permanent bool           `json:"permanent"`
+	Type      string         `json:"type"`
+	Value     failureOf      `json:"value"`
+	Causes    []*failureData `json:"causes"`
+}
+
+// failureOf says of an error of the engine which call it is of.
+type failureOf struct {
+	Key   string `json:"key"`
+	RunID string `json:"run_id"`
+}
+
+// UnmarshalJSON takes what it knows: the fields of other errors are the user's.
+func (f *failureOf) UnmarshalJSON(b []byte) error {
+	type plain failureOf
+	var p plain
+	if json.Unmarshal(b, &p) == nil {
+		*f = failureOf(p)
+	}
+	return nil
+}
+
+// calls are those that an error is of, the outermost first: of a Map that failed by
+// an item whose step failed, the Map, the item and the step.
+func (f *failureData) calls() []failureOf {
+	if f == nil {
+		return nil
+	}
+	var list []failureOf
+	switch f.Type {
+	case "durable.StepError", "durable.MapError", "durable.ItemError":
+		list = append(list, failureOf{Key: f.Value.Key})
+	case "durable.RunError": // of a child
+		list = append(list, failureOf{RunID: f.Value.RunID})
+	}
+	for _, c := range f.Causes {
+		if len(list) < 16 {
+			list = append(list, c.calls()...)
+		}
+	}
+	return list
 }
 
 // dataOf reads what an event says. What cannot be read says nothing: a verdict

@@ -2,6 +2,7 @@ package outline
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -124,7 +125,11 @@ func (b *Builder) settle(o *Outline) {
 	slices.SortStableFunc(o.Waits, func(a, b *Row) int { return int(a.Seq - b.Seq) })
 	switch o.Run.Status {
 	case store.Failed:
-		o.Current = failed
+		o.Current = b.cause()
+		b.caught = failed
+		if failed == o.Current {
+			b.caught = nil
+		}
 	case store.Completed, store.Cancelled, store.Pending:
 	case store.Waiting:
 		if len(o.Waits) > 0 {
@@ -140,17 +145,74 @@ func (b *Builder) settle(o *Outline) {
 		if open == nil {
 			open = group
 		}
+		if r := b.rows[b.in.Executing]; r != nil && b.in.Executing != "" && executing {
+			if open = r; r.open() {
+				r.State = Running
+			}
+		} else if b.in.Executing != "" && executing {
+			// Nothing of it is recorded yet.
+			open = &Row{Key: b.in.Executing, Name: nameOf(b.in.Executing), Kind: Step, State: Running, Branch: o.Run.Branch, life: -1}
+			if next != nil && next.Key == b.in.Executing {
+				open, next.State = next, Running
+			}
+		}
 		if open == nil {
 			open = next
-			if next != nil && executing {
-				next.State = Running
-			}
 		}
 		if open == nil && len(o.Waits) > 0 {
 			open = o.Waits[0]
 		}
 		o.Current = open
 	}
+}
+
+// cause returns the call whose failure ended the run; nil: the function itself did,
+// or the engine, or it is not known. What is recorded of the error says so: its
+// type, or, where that is lost because the function has returned another error, its
+// text, which begins with the call.
+func (b *Builder) cause() *Row {
+	f := &b.failure
+	if f.code != "" && f.code != "error" && f.code != "panic" {
+		return nil
+	}
+	byCause := func(c failureOf) (found *Row) {
+		if c.RunID == "" {
+			return b.rows[c.Key]
+		}
+		for _, r := range b.rows {
+			if r.Kind == Child && r.ChildID == c.RunID {
+				return r
+			}
+		}
+		return nil
+	}
+	for _, c := range f.calls {
+		if r := byCause(c); r != nil {
+			return r
+		}
+	}
+	var named *Row
+	at := len(f.message)
+	for _, r := range b.rows {
+		if r.State != Failed && r.ItemsFailed == 0 {
+			continue
+		}
+		for _, name := range []string{"step ", "map ", "item "} {
+			if i := strings.Index(f.message, name+r.Key+": "); i >= 0 && (i < at || i == at && named != nil && len(r.Key) > len(named.Key)) {
+				named, at = r, i
+			}
+		}
+	}
+	if named != nil {
+		return named
+	}
+	// The error of a call alone, taken out of what wrapped it.
+	for _, r := range b.rows {
+		if r.State == Failed && r.Error != "" && r.Error == f.message && (named == nil || r.Outcome > named.Outcome) {
+			named = r
+		}
+	}
+	return named
 }
 
 // settleRow says how it stands with a row that has no outcome.

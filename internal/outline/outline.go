@@ -14,6 +14,10 @@ type Input struct {
 	// Executors as the store lists them; nil: not known, and then nothing is said
 	// of who lives.
 	Executors []store.Executor
+	// Executing is the key of the step whose body is known to be executed now, which
+	// no event says before it is over; empty: that is not known. See
+	// durable.Engine.Executing.
+	Executing string
 	// Now is the moment at which the story is told.
 	Now store.Time
 	// Zone in which moments are written; nil: UTC.

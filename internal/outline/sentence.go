@@ -75,6 +75,9 @@ func (o *Outline) Sentence(r *Row) string {
 		return "Not begun."
 	case Done:
 		b.WriteString("Completed")
+		if r.Kind == Map && r.ItemsFailed > 0 {
+			b.WriteString(", " + count(r.ItemsFailed, "item") + " failed")
+		}
 	case Failed:
 		b.WriteString("Failed")
 	case TimedOut:

@@ -93,7 +93,13 @@ func (b *Builder) failedVerdict(o *Outline, v *Verdict) {
 	v.Error = orElse(b.failure.message, o.Run.Reason)
 	r := o.Current
 	switch {
-	case r == nil || b.failure.code != "error" && b.failure.code != "panic" && b.failure.code != "":
+	case r == nil && b.failure.message != "" && (b.failure.code == "error" || b.failure.code == ""):
+		v.Row = nil
+		v.Head = say("The function returned an error: ", quote(v.Error))
+	case r == nil && b.failure.code == "panic":
+		v.Row = nil
+		v.Head = say("The function panicked: ", quote(v.Error))
+	case r == nil:
 		v.Row = nil
 		v.Head = say("Failed: ", OneLine(v.Error, 200))
 	case len(r.Attempts) > 0 && r.Kind != Map:
@@ -112,13 +118,25 @@ func (b *Builder) failedVerdict(o *Outline, v *Verdict) {
 		}
 		v.Error = r.Error
 	case r.Kind == Map:
-		v.Head = say(code(r.Key), " failed: ", count(r.ItemsFailed, "item"), " of ", number(max(r.Items, r.ItemsDone+r.ItemsFailed)), " failed, ", number(r.ItemsDone), " are done")
+		v.Head = say(code(r.Key), " failed: ", number(r.ItemsFailed), " of ", count(max(r.Items, r.ItemsDone+r.ItemsFailed), "item"), " failed, ", number(r.ItemsDone), " are done")
+		v.Error = orElse(r.Error, b.failure.message)
+		for _, item := range r.Rows {
+			if item.State == Failed {
+				v.More = append(v.More, say("The first of them, ", code(item.Key), ", failed: ", quote(item.Error)))
+				break
+			}
+		}
+	case r.Kind == Child && r.ChildStatus != "":
+		v.Head = say("Its child run ", code(r.ChildID), " ended as ", string(r.ChildStatus), ": ", quote(r.Error))
 		v.Error = r.Error
 	default:
 		v.Head = say(code(r.Key), " failed: ", quote(r.Error))
 		v.Error = r.Error
 	}
-	if b.failure.message != "" && r != nil && v.Row != nil && !strings.Contains(b.failure.message, OneLine(v.Error, 1<<16)) {
+	if c := b.caught; c != nil && r == nil && c.Error != "" {
+		v.More = append(v.More, say("It had gone on after ", code(c.Key), " failed: ", quote(c.Error), "."))
+	}
+	if b.failure.message != "" && r != nil && v.Row != nil && r.Kind != Map && !strings.Contains(b.failure.message, OneLine(v.Error, 1<<16)) {
 		v.More = append(v.More, say("The function returned ", quote(b.failure.message)))
 	}
 	if !o.Run.Recoverable {
@@ -252,11 +270,17 @@ func (b *Builder) runningVerdict(o *Outline, v *Verdict) {
 	}
 	r := o.Current
 	switch {
-	case r == nil && o.LastSeq > 0:
+	case r != nil && r.State == Expected, r == nil && o.LastSeq > 0:
+		// The bodies of plain steps are on record once they are over.
+		v.Row = nil
 		v.Head = say("Running; the last thing recorded was ", o.ago(o.LastAt))
 		if n := len(o.Lives); n > 0 && o.Lives[n-1].After != "" {
 			v.Head = say("Running; ", code(o.Lives[n-1].After), " was recorded ", o.ago(o.LastAt))
 		}
+		if r != nil {
+			v.Head = append(v.Head, say(", ", code(r.Key), " comes next")...)
+		}
+		v.More = append(v.More, say("What it does at this moment is known to its process alone."))
 	case r == nil:
 		v.Head = say("Running")
 	case r.State == Backoff:
