@@ -23,6 +23,24 @@ func TestSharedStatementsHaveTheSameNamesInBothDialects(t *testing.T) {
 	require.Subset(t, statements(t, "../sqlite").Names(false), statements(t, ".").Names(false))
 }
 
+// A claim and a beat go through the same lanes, and differ in the statuses alone.
+// Each statement stays whole, so that it can be read and pasted.
+func TestAClaimAndABeatGoThroughTheSameLanes(t *testing.T) {
+	lanes := map[string]string{}
+	for _, name := range []string{"due", "look"} {
+		text, _, ok := strings.Cut(statements(t, ".")[name].SQL, "\n)\nSELECT ")
+		require.True(t, ok, name)
+		_, text, ok = strings.Cut(text, "WITH RECURSIVE lanes")
+		require.True(t, ok, name)
+		before, rest, ok := strings.Cut(text, "unnest(ARRAY[")
+		require.True(t, ok, name)
+		_, after, ok := strings.Cut(rest, "])")
+		require.True(t, ok, name)
+		lanes[name] = before + after
+	}
+	require.Equal(t, lanes["due"], lanes["look"])
+}
+
 func TestEveryStatementIsUsedAndUnderstoodByTheServer(t *testing.T) {
 	dsn := pgtest.DSN(t)
 	open(t, dsn)
