@@ -263,11 +263,12 @@ func (s *survey) takeCall(e *store.Event, at cutPlace) error {
 			return fmt.Errorf("its data is not readable: %w", err)
 		}
 		s.taken[d.Message] = true
+		s.isDone(e.Key)
+	case store.TimerFired:
+		s.isDone(e.Key)
 	case store.StepCompleted, store.ChildFinished, store.ItemCompleted:
 		s.done = append(s.done, e.Key)
-		if scopeOfKey(e.Key) == "" {
-			s.doneAt[e.Key] = struct{}{}
-		}
+		s.isDone(e.Key)
 	}
 	if o := s.open[e.Key]; o != nil {
 		delete(s.open, e.Key)
@@ -277,6 +278,14 @@ func (s *survey) takeCall(e *store.Event, at cutPlace) error {
 	}
 	delete(s.begun, e.Key)
 	return nil
+}
+
+// isDone keeps in mind that a call was completed, if it is one of the workflow
+// function itself: only of those it is declared that they are made.
+func (s *survey) isDone(key string) {
+	if scopeOfKey(key) == "" {
+		s.doneAt[key] = struct{}{}
+	}
 }
 
 // openCall files the beginning of a wait, a timer or a child.
