@@ -26,8 +26,8 @@ type Retention struct {
 	// its values, PerWorkflow and Every are not used. A zero one keeps all runs
 	// of its workflow.
 	PerWorkflow map[string]Retention
-	// Every is how often the engine looks for runs to delete; zero:
-	// DefaultRetentionEvery; negative: never, Engine.Clean does it.
+	// Every is how often the engine looks for runs to delete, the first time once it
+	// is open; zero: DefaultRetentionEvery; negative: never, Engine.Clean does it.
 	Every time.Duration
 }
 
@@ -84,15 +84,18 @@ func (r *Retention) of(workflow string) Retention {
 	return *r
 }
 
-// retentionLoop deletes runs as Options.Retention says, until the engine closes.
+// retentionLoop deletes runs as Options.Retention says, until the engine closes. It
+// looks at once: a program that lives shorter than Every would never delete anything.
 func (e *Engine) retentionLoop(ctx context.Context) {
 	t := time.NewTicker(e.options.Retention.Every)
 	defer t.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-t.C:
+	for first := true; ; first = false {
+		if !first {
+			select {
+			case <-ctx.Done():
+				return
+			case <-t.C:
+			}
 		}
 		if _, err := e.Clean(ctx, CleanOptions{}); err != nil && ctx.Err() == nil {
 			e.log.Warn("durable: retention could not delete ended runs; it tries again", "in", e.options.Retention.Every, "error", err)
