@@ -120,7 +120,7 @@ func hasBranch(branches []store.Branch, n int32) bool {
 
 // skipped are the steps that were replayed where a run was resumed.
 func (h *handler) skipped(ctx context.Context, id string, ev *store.Event) []client.Skipped {
-	if ev.Type != store.RunResumed {
+	if ev.Type != store.RunResumed && ev.Type != store.RunClaimed {
 		return nil
 	}
 	keys, err := h.eng.Skipped(ctx, id, *ev)

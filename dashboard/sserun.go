@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -71,7 +72,7 @@ func (h *handler) getRunStream(w http.ResponseWriter, r *http.Request) error {
 	}
 	s := begin(w)
 	s.last = after
-	first := []frame{{body: []byte("retry: 2000\n\n")}, newFrame("run", 0, run), executorFrame(run.Nobody)}
+	first := []frame{{body: []byte("retry: 2000\n\n")}, newFrame("run", 0, run), executorFrame(&run)}
 	for i := range run.Approvals {
 		first = append(first, newFrame("approval", 0, run.Approvals[i]))
 	}
@@ -113,11 +114,11 @@ func (h *handler) relay(r *http.Request, s *sink, hub *runHub, sub *subscriber, 
 			now, err := h.nobodyNow(r.Context(), hub.id)
 			switch {
 			case err == nil && now != "" && idle && len(sub.packets) == 0:
-				_ = s.send(executorFrame(now), endFrame(hub.id, now))
+				_ = s.send(executorNow(now), endFrame(hub.id, now))
 				return
 			case err == nil && now != nobody:
 				nobody = now
-				err = s.send(executorFrame(now))
+				err = s.send(executorNow(now))
 			default:
 				err = s.beat()
 			}
@@ -160,10 +161,14 @@ func endFrame(id, nobody string) frame {
 	return newFrame("end", 0, map[string]any{"run_id": id, "executed": false, "nobody": nobody})
 }
 
-// executorFrame says whether somebody executes the run.
-func executorFrame(nobody string) frame {
-	return newFrame("executor", 0, map[string]any{"executed": nobody == "", "nobody": nobody})
+// executorFrame says whether somebody executes the run; nobody executes one that has
+// ended.
+func executorFrame(run *client.Run) frame {
+	return newFrame("executor", 0, map[string]any{"executed": run.Nobody == "" && !run.Terminal(), "nobody": run.Nobody})
 }
+
+// executorNow is executorFrame for a run that has not ended.
+func executorNow(nobody string) frame { return executorFrame(&client.Run{Nobody: nobody}) }
 
 func (h *handler) nobodyNow(ctx context.Context, id string) (string, error) {
 	log, err := h.eng.Store().Load(ctx, id, rowOnly)
