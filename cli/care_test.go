@@ -6,10 +6,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/jmoiron/sqlx"
 	_ "github.com/mattn/go-sqlite3"
 	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
 )
 
 // damage changes a byte of what is recorded of an attempt of a step of order-42.
@@ -163,7 +166,12 @@ func TestTheSchemaIsSeenBackedUpAndRestored(t *testing.T) {
 func TestStuckNamesTheReasonAndTheNextCommand(t *testing.T) {
 	d := newDesk(t)
 	interrupted(d)
-	d.with("SHOP_FRAUD=1").sh("shop durable resume order-42")
+	p, _ := served(d, "SHOP_FRAUD=1")
+	require.Eventually(t, func() bool {
+		return strings.Contains(d.ok("shop durable sessions show order-42 --json").out, durable.CodeDefinitionChanged)
+	}, 30*time.Second, 50*time.Millisecond)
+	p.signal(9)
+	p.wait()
 	a := d.sh("durable --store shop.db stuck")
 	require.Equal(t, 6, a.code)
 	require.Regexp(t, `^order-42\t.*\tdurable resume order-42 --dry-run --store shop.db\n$`, a.out)

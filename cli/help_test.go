@@ -117,8 +117,12 @@ func TestARunThatCannotBeReadIsListedAsCorruptBesideTheOthers(t *testing.T) {
 	interrupted(d)
 	d.ok("shop durable run count --id fine --input 1")
 	damage(d, "charge", 2)
-	d.sh("shop durable resume order-42") // finds it
 	out := d.ok("shop durable sessions ls").out
 	require.Contains(t, out, "order-42\tcheckout\tinterrupted (corrupt)\t")
 	require.Contains(t, out, "fine\tcount\tcompleted\t")
+	require.NotContains(t, out, "resumable")
+	a := d.sh("shop durable resume order-42")
+	require.Equal(t, 4, a.code)
+	require.Empty(t, a.out, "it is not said to be resumed")
+	require.Contains(t, a.err, "Mend: shop durable checkpoints repair order-42 --dry-run")
 }

@@ -137,6 +137,7 @@ func (l *local) read(ctx context.Context, row *store.Run, live map[string]store.
 }
 
 func (s *Session) unreadable(err error) {
+	s.Resumable = false
 	if s.Code == "" {
 		s.Code, s.Reason = durable.CodeDamaged, err.Error()
 	}

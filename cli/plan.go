@@ -26,19 +26,22 @@ type planView struct {
 	ToRun    []string `json:"to_run"`
 	Reset    []string `json:"reset"`
 	Warnings []string `json:"warnings"`
+
+	Unchecked string `json:"unchecked,omitempty"` // why it is not known whether the code fits
+	Ends      string `json:"ends,omitempty"`      // the error it ends with at once
 }
 
 func planOf(s *Session, p *durable.Plan) planView {
 	v := planView{
 		ID: s.ID, Workflow: s.Workflow, Status: string(p.Status), Step: p.Step, Steps: p.Steps, Key: p.Next.Key, Attempt: p.Next.Attempt,
 		From: p.From, Branch: p.Branch, New: p.NewBranch,
-		Skipped: some(p.Skipped), Reset: some(p.Reset), Warnings: some(p.Warnings),
+		Skipped: some(p.Skipped), Reset: some(p.Reset), Warnings: some(p.Warnings), Unchecked: p.Unchecked, Ends: p.Ends,
 	}
 	if s.Key == p.Next.Key {
 		v.Attempts = s.Attempts
 	}
 	again := p.Again
-	if p.Next.Key != "" && p.Next.Attempt > 1 && !slices.Contains(again, p.Next.Key) {
+	if p.Next.Key != "" && p.Next.Attempt > 1 && !p.Next.Failed && !slices.Contains(again, p.Next.Key) {
 		again = append([]string{p.Next.Key}, again...)
 	}
 	v.Again = some(again)

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"sync/atomic"
 
@@ -54,9 +55,25 @@ func (l *local) tail(ctx context.Context, row *store.Run) (tail []store.Event, e
 		if err != nil {
 			return tail, err
 		}
+		if err := chained(row.ID, tail, &ev); err != nil {
+			return tail, err
+		}
 		tail = append(tail, ev)
 	}
 	return tail, nil
+}
+
+// chained says why an event cannot be the one behind those of tail: its checksum does
+// not fit. Of one whose predecessor was not read, nothing is said.
+func chained(id string, tail []store.Event, ev *store.Event) error {
+	var before store.Event
+	if n := len(tail); n > 0 {
+		before = tail[n-1]
+	}
+	if ev.Seq == before.Seq+1 && store.Seal(id, before.Sum, ev) != ev.Sum {
+		return &durable.DamagedError{RunID: id, Seq: ev.Seq, Err: errors.New("its checksum does not fit")}
+	}
+	return nil
 }
 
 // stands makes of a row and the end of its history what is shown. err is why that

@@ -270,6 +270,7 @@ func planFrom(p *client.Plan) durable.Plan {
 	return durable.Plan{
 		RunID: p.RunID, Workflow: p.Workflow, Status: store.Status(p.Status), From: p.From, Scope: p.Scope, Branch: int32(p.Branch), NewBranch: p.NewBranch,
 		Skipped: p.Skipped, Again: p.Again, Edited: p.Edited, Reset: p.Reset, Warnings: p.Warnings, Step: p.Step, Steps: p.Steps, Declared: p.Declared,
+		Unchecked: p.Unchecked, Ends: p.Ends,
 		Next: durable.ResumePoint{Key: p.Next.Key, Kind: p.Next.Kind, Attempt: p.Next.Attempt, After: p.Next.After, Failed: p.Next.Failed},
 	}
 }

@@ -116,6 +116,9 @@ func (c *call) resume(id string, f resumeFlags) error {
 	if o.FromCheckpoint, err = c.checkpoint(s.ID, f.fromCheckpoint); err != nil {
 		return err
 	}
+	if r, isRemote := t.(*remote); isRemote && s.Status == string(store.Waiting) && !s.Paused && o == (durable.ResumeOptions{}) {
+		return c.reviveRemote(r, s, f)
+	}
 	l, isLocal := t.(*local)
 	here := isLocal && l.mounted && c.serves(s.Workflow, s.Version) && !f.detach
 	if isLocal && !here && !f.dryRun && !f.detach {
@@ -124,16 +127,17 @@ func (c *call) resume(id string, f resumeFlags) error {
 		}
 	}
 	if isLocal && f.detach && l.mounted {
+		// Who hands it off has no code, and this program may have it.
+		dry := o
+		dry.DryRun = true
+		if _, err := t.resume(c.ctx, id, dry); err != nil {
+			return c.notResumed(t, s, err)
+		}
 		if t, err = l.handsOff(); err != nil {
 			return err
 		}
 	}
 	if here && !f.dryRun {
-		// What this program cannot read it must not take up: that would cost the
-		// run what is known of its failure.
-		if err := l.eng.CheckResume(c.ctx, id, o); err != nil {
-			return c.notResumed(t, s, err)
-		}
 		c.catch()
 	}
 	standing, _ := t.standing(c.ctx, id) // it only adds to what is said
@@ -150,7 +154,10 @@ func (c *call) resume(id string, f resumeFlags) error {
 	told := func() {
 		if !c.flags.json {
 			c.out.printf("Workflow %s resumed\n", escape(id))
-			c.showPlan(c.err, s, standing, &plan, f.verbose)
+			shown := plan
+			// The line about force says it.
+			shown.Warnings = slices.DeleteFunc(slices.Clone(plan.Warnings), func(w string) bool { return f.force && strings.HasPrefix(w, "matched by name: ") })
+			c.showPlan(c.err, s, standing, &shown, f.verbose)
 		}
 		if f.force {
 			c.say("Forced: %s", forced(s, &standing))
@@ -251,10 +258,15 @@ func (c *call) notResumed(t target, s *Session, err error) error {
 	var (
 		no       *durable.NotResumableError
 		occupied *store.OccupiedError
+		changed  *durable.DefinitionChangedError
 	)
 	switch {
 	case errors.As(err, &occupied):
 		return c.occupied(t, occupied)
+	case errors.As(err, &changed):
+		f := refused("definition_changed", "Or match by name: "+c.self("resume", s.ID, "--force"), "%s", changed.Error())
+		f.lines, f.err = true, err
+		return f
 	case errors.As(err, &no):
 		if now, err := t.session(c.ctx, s.ID); err == nil {
 			if now.live && (now.Status == string(store.Running) || now.Status == string(store.Resuming)) {
@@ -291,7 +303,18 @@ func (c *call) occupied(t target, by *store.OccupiedError) *failure {
 // what can be done instead.
 func (c *call) alsoNext(s *Session, err error) error {
 	var f *failure
-	if !errors.As(err, &f) || f.next != "" {
+	if !errors.As(err, &f) {
+		return err
+	}
+	switch f.code { // what a server says is for those who call its API
+	case "damaged":
+		f.next = "Mend it where its store is: " + c.onStore("checkpoints", "repair", s.ID, "--dry-run")
+	case "definition_changed":
+		f.next, f.lines = "Or match by name: "+c.self("resume", s.ID, "--force"), true
+	case "undecodable":
+		f.next = "Run a program that can read it, then: " + c.self("resume", s.ID)
+	}
+	if f.next != "" {
 		return err
 	}
 	switch f.code {
@@ -301,6 +324,32 @@ func (c *call) alsoNext(s *Session, err error) error {
 		f.next = "Restart from its input: " + c.self("resume", s.ID, "--force")
 	}
 	return err
+}
+
+// onStore is self for what a server cannot do.
+func (c *call) onStore(args ...string) string {
+	if _, remote := c.to.(*remote); !remote {
+		return c.self(args...)
+	}
+	return quoteAll(append(c.mount(), guard(c.ours(), args, []string{"--store", "DSN"})...))
+}
+
+// reviveRemote resumes a run of a server's that waits for a person and may have
+// nobody who executes it: there is a route for that, which registers it.
+func (c *call) reviveRemote(r *remote, s *Session, f resumeFlags) error {
+	if _, err := r.c.ResumeRun(c.ctx, s.Workflow, s.ID); err != nil {
+		return c.notResumed(r, s, r.said(err))
+	}
+	told := func() {
+		if !c.flags.json {
+			c.out.printf("Workflow %s resumed\n", escape(s.ID))
+		}
+	}
+	if f.detach {
+		told()
+		return c.print(s, func() {})
+	}
+	return c.stayResumed(r, s, false, told)
 }
 
 // checkpoint returns the number of a checkpoint that was named by its number or

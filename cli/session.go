@@ -91,8 +91,9 @@ func newSession(row *store.Run, live map[string]store.Executor) *Session {
 	return s
 }
 
-// resumable reports whether Resume is offered for a run: it has failed
-// recoverably, was interrupted, or was executed by a process that is gone (C-2).
+// resumable reports whether Resume takes a run: it has failed, was interrupted, or
+// was executed by a process that is gone. Whether a failure is one that time may mend
+// is for the button of a page alone.
 func resumable(row *store.Run, live bool) bool {
 	if row.Paused || row.Code == durable.CodeImporting {
 		return false
@@ -101,7 +102,7 @@ func resumable(row *store.Run, live bool) bool {
 	case store.Interrupted:
 		return true
 	case store.Failed:
-		return row.Recoverable
+		return true
 	case store.Running, store.Resuming:
 		return !live
 	}

@@ -180,15 +180,15 @@ List: durable sessions ls
 	},
 	{
 		name: "sessions ls", line: "durable sessions ls",
-		// order-38 is of a workflow that declares no steps, and order-39 has failed
-		// for good: neither is marked.
+		// order-38 is of a workflow that declares no steps, and has nothing to be
+		// resumed from; order-39 has failed for good, and is resumed all the same.
 		want: `  ID        WORKFLOW  STATUS       STEP            STARTED   LAST CHECKPOINT
 ▸ order-42  checkout  interrupted  2/4 charge 3/5  TIME  TIME
   order-41  checkout  waiting      3/4 approve     TIME  TIME
   order-40  checkout  completed    4/4             TIME  TIME
-  order-39  checkout  failed       4/4 ship        TIME  TIME
+▸ order-39  checkout  failed       4/4 ship        TIME  TIME
   order-38  broken    failed       0               TIME  -
-1 of 5 resumable: durable resume ID
+2 of 5 resumable: durable resume ID
 `,
 	},
 	{
@@ -305,7 +305,7 @@ Session interrupted. Resume with: shop durable run checkout --resume order-42
 	{
 		name: "a damaged checkpoint", line: "durable checkpoints validate order-42", before: func(d *desk) { damage(d, "charge", 2) },
 		want: `5  charge attempt 2  corrupt: its checksum does not fit: it, or the event before it, was changed; newest valid: 4
-10 ok, 1 corrupt, 0 incompatible. Mend: durable checkpoints repair order-42
+7 ok, 1 corrupt, 0 incompatible. Mend: durable checkpoints repair order-42
 `, code: 6,
 	},
 	{
@@ -322,7 +322,7 @@ Session interrupted. Resume with: shop durable run checkout --resume order-42
 		name: "its repair", line: "durable checkpoints repair order-42",
 		// A step is taken back as a whole, with the attempt that is sound.
 		want: `Recovered workflow order-42: corrupt checkpoint 5. Created branch 1 from event 3
-Left on branch 0: 4, 5, 6, 7, 8, 9, 10, 11. Next: charge.
+Left on branch 0: 4, 5, 6, 7, 8. Next: charge.
 `,
 	},
 	{

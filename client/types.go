@@ -192,6 +192,9 @@ type Plan struct {
 	Warnings []string `json:"warnings,omitempty"`
 	Left     []string `json:"left,omitempty"` // under way now, and left behind
 
+	Unchecked string `json:"unchecked,omitempty"` // why it is not known whether the code fits the history; empty: it does
+	Ends      string `json:"ends,omitempty"`      // the error it ends with at once, since nothing is left to run
+
 	Next     Point `json:"next"`
 	Step     int   `json:"step"` // number of the next step, from 1
 	Steps    int   `json:"steps"`

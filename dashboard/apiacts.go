@@ -86,14 +86,17 @@ func (h *handler) resume(w http.ResponseWriter, r *http.Request, id string, req 
 	return h.planned(w, r, id, &plan, req.DryRun)
 }
 
-// doResume resumes a run the way every door does: what speaks against it is said
-// first, in the order of the requirements, and then the engine decides.
+// doResume resumes a run the way every door does: the engine makes all checks, in
+// the order of the requirements, before it writes anything.
 func (h *handler) doResume(r *http.Request, id string, req client.ResumeOptions) (durable.Plan, error) {
 	o := durable.ResumeOptions{FromCheckpoint: req.FromCheckpoint, ResetFailures: req.ResetFailures, Force: req.Force, DryRun: req.DryRun}
-	err := h.eng.CheckResume(r.Context(), id, o)
-	if err != nil {
-		return durable.Plan{}, err
+	if req.FromKey != "" {
+		// A run that cannot be resumed at all is told that, and not of its keys.
+		if _, err := h.eng.Resume(r.Context(), id, durable.ResumeOptions{Force: req.Force, DryRun: true}); err != nil {
+			return durable.Plan{}, err
+		}
 	}
+	var err error
 	if o.FromCheckpoint, err = h.seqOf(r, id, req.FromCheckpoint, req.FromKey); err != nil {
 		return durable.Plan{}, err
 	}

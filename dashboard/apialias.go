@@ -15,15 +15,10 @@ import (
 // rowOnly reads the row of a run and nothing else.
 var rowOnly = store.Cursor{NoEvents: true, AfterMessage: 1<<63 - 1}
 
-// asNew is what a resume of these designs is: the count of errors begins anew, so
-// that the step the run failed in has all its attempts again. The body may say
-// otherwise.
-func asNew() client.ResumeOptions { return client.ResumeOptions{ResetFailures: true} }
-
 // postResumeState serves POST /api/workflows/{id}/resume, where a workflow's id
 // is that of the run: the state of the run as JSON.
 func (h *handler) postResumeState(w http.ResponseWriter, r *http.Request) error {
-	req := asNew()
+	var req client.ResumeOptions
 	if err := readJSON(r, &req); err != nil {
 		return err
 	}
@@ -44,7 +39,7 @@ func (h *handler) postResumeState(w http.ResponseWriter, r *http.Request) error 
 // nobody executes, too: such a run is registered, and goes on when its answer
 // comes.
 func (h *handler) postResumeWaiting(w http.ResponseWriter, r *http.Request) error {
-	req := asNew()
+	var req client.ResumeOptions
 	if err := readJSON(r, &req); err != nil {
 		return err
 	}

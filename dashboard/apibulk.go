@@ -31,14 +31,11 @@ type bulkAct struct {
 var bulkActs = map[string]bulkAct{
 	"resume": {"resume", ActionResume, []store.Status{store.Failed, store.Interrupted},
 		func(h *handler, ctx context.Context, row *store.Run, req *client.BulkRequest) error {
-			return h.eng.CheckResume(ctx, row.ID, durable.ResumeOptions{ResetFailures: req.ResetFailures})
+			_, err := h.eng.Resume(ctx, row.ID, durable.ResumeOptions{ResetFailures: req.ResetFailures, DryRun: true})
+			return err
 		},
 		func(h *handler, ctx context.Context, row *store.Run, req *client.BulkRequest, _ string) error {
-			o := durable.ResumeOptions{ResetFailures: req.ResetFailures}
-			if err := h.eng.CheckResume(ctx, row.ID, o); err != nil {
-				return err
-			}
-			_, err := h.eng.Resume(ctx, row.ID, o)
+			_, err := h.eng.Resume(ctx, row.ID, durable.ResumeOptions{ResetFailures: req.ResetFailures})
 			return err
 		}},
 	"cancel": {"cancel", ActionCancel, []store.Status{store.Pending, store.Running, store.Resuming, store.Waiting, store.Interrupted},

@@ -263,7 +263,7 @@ func (h *handler) wirePlan(p *durable.Plan) client.Plan {
 	w := client.Plan{
 		RunID: p.RunID, Workflow: p.Workflow, Status: string(p.Status), Summary: p.String(), Details: h.redactList(p.Details()),
 		From: p.From, Scope: p.Scope, Branch: int(p.Branch), NewBranch: p.NewBranch, Skipped: list(p.Skipped), Again: list(p.Again), Edited: p.Edited, Reset: p.Reset,
-		Warnings: h.redactList(p.Warnings), Step: p.Step, Steps: p.Steps, Declared: p.Declared,
+		Warnings: h.redactList(p.Warnings), Unchecked: p.Unchecked, Ends: h.redact(p.Ends), Step: p.Step, Steps: p.Steps, Declared: p.Declared,
 		Next: client.Point{Key: p.Next.Key, Kind: p.Next.Kind, Attempt: p.Next.Attempt, After: p.Next.After, Failed: p.Next.Failed, Text: p.Next.String()},
 	}
 	for _, l := range p.Left {

@@ -128,7 +128,7 @@ func (h *handler) resumePanel(ctx context.Context, p *panelView, o *outline.Outl
 	p.API = h.options.Prefix + "/api/workflows/" + segment(id) + "/resume"
 	given := q.values.Get("planned") != ""
 	exhausted := o.Run.Status == store.Failed && o.Current != nil && o.Current.State == outline.Failed
-	reset := q.values.Get("reset") == "1" || !given && exhausted
+	reset := q.values.Get("reset") == "1"
 	force := q.values.Get("force") == "1"
 	from, _ := strconv.ParseInt(q.values.Get("from"), 10, 64)
 	if from > 0 {
@@ -141,7 +141,7 @@ func (h *handler) resumePanel(ctx context.Context, p *panelView, o *outline.Outl
 	h.fillPlan(p, &plan, o)
 	text := "Steps that have failed get all their attempts again."
 	if exhausted && o.Current.Max > 0 {
-		text = fmt.Sprintf("%s gets its %s again. Without it, it fails at once.", o.Current.Key, plural(o.Current.Max, "attempt"))
+		text = fmt.Sprintf("%s gets its %s again in any case; this does the same for every other step that is being tried.", o.Current.Key, plural(o.Current.Max, "attempt"))
 	}
 	p.Options = append(p.Options, optionView{"reset", "Reset failures", text, reset}, optionView{"force", "Force", h.forceText(p, o), force})
 	p.places(o, from)

@@ -254,14 +254,18 @@ func TestAPersonIsToldWhyARunShouldNotBeResumed(t *testing.T) {
 			_, err = h.Wait(w.ctx())
 			require.ErrorIs(t, err, durable.ErrRunFailed)
 		}
-		require.NoError(t, w.eng.CheckResume(w.ctx(), "full", durable.ResumeOptions{}))
-		require.ErrorIs(t, w.eng.CheckResume(w.ctx(), "nobody", durable.ResumeOptions{}), durable.ErrNotFound)
+		resume := func(id string, o durable.ResumeOptions) error {
+			_, err := w.eng.Resume(w.ctx(), id, o)
+			return err
+		}
+		require.NoError(t, resume("full", durable.ResumeOptions{DryRun: true}))
+		require.ErrorIs(t, resume("nobody", durable.ResumeOptions{}), durable.ErrNotFound)
 		var none *durable.CheckpointError
-		require.ErrorAs(t, w.eng.CheckResume(w.ctx(), "empty", durable.ResumeOptions{}), &none)
-		require.NoError(t, w.eng.CheckResume(w.ctx(), "empty", durable.ResumeOptions{Force: true}))
+		require.ErrorAs(t, resume("empty", durable.ResumeOptions{}), &none)
+		require.NoError(t, resume("empty", durable.ResumeOptions{Force: true, DryRun: true}))
 		w.serve(t, fails) // without the key
 		var unreadable *durable.UndecodableError
-		require.ErrorAs(t, w.eng.CheckResume(w.ctx(), "full", durable.ResumeOptions{}), &unreadable)
+		require.ErrorAs(t, resume("full", durable.ResumeOptions{}), &unreadable)
 		require.Equal(t, store.Failed, w.row("full").Status)
 	})
 }

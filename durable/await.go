@@ -184,6 +184,9 @@ func (s *scope) await(a *awaiting) error {
 	if err := s.stopped(); err != nil {
 		return err
 	}
+	if err := r.frontier(); err != nil {
+		return err
+	}
 	began := r.eng.now()
 	if c.opened() {
 		began = c.rec.openedAt

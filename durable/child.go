@@ -383,6 +383,9 @@ func (s *scope) hearChild(ch *child) (recorded store.Event, err error) {
 	if err := s.stopped(); err != nil {
 		return recorded, err
 	}
+	if err := r.frontier(); err != nil {
+		return recorded, err
+	}
 	mail := &mailWait{key: ch.call.key, kind: store.KindChild, child: ch.id}
 	r.inbox.ask(mail)
 	consumed := false

@@ -161,6 +161,9 @@ func (c *committer) admit(r *run, w *write) error {
 	if c.stop.Err() != nil {
 		return ErrClosed
 	}
+	if r.rehearsal != nil {
+		return ErrUnloaded // it comes from nowhere that knows of rehearsals, and must not be recorded
+	}
 	if len(r.stashed) > 0 {
 		// What was relaxed rides in front of the next write.
 		r.pending = append(r.pending, &write{events: r.stashed})

@@ -112,7 +112,7 @@ func (p *past) cutScope(key string) (path string, reset []string) {
 // failed returns what ResetFailures takes back: steps, items and branches that
 // have failed, or are about to be tried again, waits that were refused a value, and from which nothing followed
 // but the failure of what is around them.
-func (p *past) failed() []string {
+func (p *past) failed(ended bool) []string {
 	set := map[string]bool{}
 	add := func(key string, seq int64) {
 		if !p.last(key, seq) {
@@ -138,7 +138,7 @@ func (p *past) failed() []string {
 			case rec.kind != callStep && rec.kind != callGo:
 			case rec.outcome.Type == store.StepFailed:
 				add(rec.key, rec.outcome.Seq)
-			case rec.outcome.Seq == 0 && len(rec.failures) > 0:
+			case !ended && rec.outcome.Seq == 0 && len(rec.failures) > 0:
 				add(rec.key, rec.failures[len(rec.failures)-1].Seq)
 			}
 		}

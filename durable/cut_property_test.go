@@ -98,6 +98,9 @@ func TestAnyCutOfAnyProgramEqualsThePlainOne(t *testing.T) {
 						plan, err = eng.Resume(ctx, "r", durable.ResumeOptions{FromCheckpoint: at.Seq})
 					}
 					require.NoError(t, err)
+					if jump { // which does not look where the code ends
+						dry.Ends, dry.Unchecked, dry.Warnings, plan.Warnings = "", "", nil, nil
+					}
 					require.Equal(t, dry, plan)
 					got := outcomeOf(t, ctx, "r")
 					if *mended {

@@ -339,7 +339,9 @@ func TestAPendingRunWhoseDeadlineHasPassedBeginsNoBody(t *testing.T) {
 // after it.
 func TestResumeEndsWithTheDeadline(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		wf := durable.Define("w", func(context.Context, int) (int, error) { return 0, errStock })
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			return 0, errors.Join(durable.Do(ctx, "one", func(context.Context) error { return nil }), errStock)
+		})
 		w.serve(t, wf)
 		h, err := wf.Start(w.ctx(), "r", 0, durable.Deadline(time.Hour))
 		require.NoError(t, err)

@@ -135,7 +135,7 @@ func TestAChangedDefinitionParksTheRunAndIsNeverMisread(t *testing.T) {
 	}
 }
 
-func TestTheSameCodeResumedAgainParksAgain(t *testing.T) {
+func TestTheSameCodeIsNotResumedAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var ran []string
 		held := false
@@ -144,13 +144,11 @@ func TestTheSameCodeResumedAgainParksAgain(t *testing.T) {
 		start(t, w, first, "r", 0)
 		pass(time.Second)
 		w.reboot(t, with(second))
-		for range 3 {
-			_, err := wait(t, w, second, "r")
-			require.ErrorIs(t, err, durable.ErrDefinitionChanged)
-			require.NoError(t, resume(w.eng, w.ctx(), "r"))
-		}
 		_, err := wait(t, w, second, "r")
 		require.ErrorIs(t, err, durable.ErrDefinitionChanged)
+		w.unchanged(t, func() {
+			require.ErrorIs(t, resume(w.eng, w.ctx(), "r"), durable.ErrDefinitionChanged)
+		}, "r")
 	})
 }
 

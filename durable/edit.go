@@ -151,7 +151,7 @@ func (v *view) reviseBefore(ctx context.Context, old *store.Event, force bool) (
 		return nil, &DamagedError{RunID: v.row.ID, Seq: old.Seq, Err: errors.New("an outcome stands at the beginning of the history")}
 	}
 	at := store.Event{Seq: v.events[i-1].Seq, Key: editCutKey(old.Key)}
-	rv, err := v.reviseAt(ctx, &at, false, force, old.Key)
+	rv, err := v.reviseAt(ctx, &at, resetNone, force, old.Key)
 	if err != nil {
 		return nil, err
 	}

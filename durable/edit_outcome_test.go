@@ -134,8 +134,7 @@ func TestAnAnswerOfAnotherTypeNeedsForceAndWhatHasNoValueIsRefused(t *testing.T)
 		require.Equal(t, store.Failed, w.row("r").Status)
 		_, err = w.eng.Edit(w.ctx(), "r", "letter", 7, durable.EditOptions{Force: true})
 		require.NoError(t, err)
-		require.NoError(t, resume(w.eng, w.ctx(), "r"))
-		w.eventually("r", store.Interrupted)
-		require.Equal(t, durable.CodeUndecodable, w.row("r").Code, "it is found when it is read")
+		var unreadable *durable.UndecodableError
+		require.ErrorAs(t, resume(w.eng, w.ctx(), "r"), &unreadable, "it is found when it is read")
 	})
 }

@@ -110,7 +110,7 @@ func TestResumableRunsAreFoundAndTheLastInterruptedOneIsKnown(t *testing.T) {
 			require.NoError(t, err)
 			ids = append(ids, row.ID)
 		}
-		require.ElementsMatch(t, []string{"first", "second"}, ids)
+		require.ElementsMatch(t, []string{"first", "second", "permanent"}, ids)
 		last, err := w.eng.LastInterrupted(context.Background())
 		require.NoError(t, err)
 		require.Equal(t, "second", last.ID)

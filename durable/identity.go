@@ -203,6 +203,11 @@ func (r *run) disbelieve(h *store.History) error {
 	if err := r.past.disbelieveCancel(&h.Run, h.Inbox); err != nil {
 		return err
 	}
+	return r.disbelieveInput(&born)
+}
+
+// disbelieveInput returns why the row's hash of the input must not be believed.
+func (r *run) disbelieveInput(born *eventData) error {
 	if born.Run == nil || r.past.created.Type != store.WorkflowCreated {
 		return nil // of a later generation, the row has the hash of another input
 	}

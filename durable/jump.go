@@ -148,7 +148,7 @@ func (e *Engine) planJump(ctx context.Context, id string, to int64, o JumpOption
 	if err != nil {
 		return nil, none, own, err
 	}
-	rv, err = v.revise(ctx, at, false, o.Force)
+	rv, err = v.revise(ctx, at, resetNone, o.Force)
 	if err != nil {
 		return nil, none, own, err
 	}

@@ -26,6 +26,9 @@ func Logger(ctx context.Context) *slog.Logger {
 	var log *slog.Logger
 	switch v := ctx.Value(scopeKey{}).(type) {
 	case *scope:
+		if v.run.rehearsal != nil {
+			return slog.New(slog.DiscardHandler)
+		}
 		log = v.run.logger()
 		if v.path != "" {
 			log = log.With("scope", v.path)
@@ -72,6 +75,9 @@ func (r *run) logAttrsIn(ctx context.Context) []slog.Attr {
 
 // log writes a line about the run, which it names.
 func (r *run) log(level slog.Level, msg string, more ...slog.Attr) {
+	if r.rehearsal != nil {
+		return
+	}
 	if log := r.eng.log; log.Enabled(r.ctx, level) {
 		log.LogAttrs(r.ctx, level, msg, append(r.logAttrs(), more...)...)
 	}

@@ -122,6 +122,9 @@ func (r *run) syncRow() error {
 }
 
 func (r *run) rowStale() bool {
+	if r.rehearsal != nil {
+		return false
+	}
 	c := r.eng.committer
 	c.mu.Lock()
 	defer c.mu.Unlock()

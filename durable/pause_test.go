@@ -492,7 +492,8 @@ func TestAPauseThatCameTooLateIsVoidAfterAResume(t *testing.T) {
 		require.ErrorIs(t, err, durable.ErrRunFailed)
 		w.disk.tamper(nil)
 		broken = false
-		require.NoError(t, resume(w.eng, w.ctx(), "r"))
+		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{Force: true}) // it has no checkpoint
+		require.NoError(t, err)
 		out, err := wait(t, w, wf, "r")
 		require.NoError(t, err)
 		require.Equal(t, 7, out)

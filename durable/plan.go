@@ -45,6 +45,13 @@ type Plan struct {
 
 	// Left is what is under way now and is left behind.
 	Left []LeftBehind
+	// Unchecked says why it was not found out whether the code fits the history that
+	// the run goes on with, such as that this program lacks the code; empty: it fits.
+	// Only Resume looks.
+	Unchecked string
+	// Ends is the error with which the run ends at once, since nothing is left to run;
+	// empty: something is, or that is not known.
+	Ends string
 	// Warnings are what a person should know before it is done.
 	Warnings []string
 }
@@ -103,6 +110,9 @@ func (p Plan) Details() []string {
 		lines = append(lines, "go on "+at)
 	}
 	add("warning:", p.Warnings)
+	if p.Unchecked != "" {
+		lines = append(lines, "not checked whether the code fits: "+p.Unchecked)
+	}
 	return lines
 }
 

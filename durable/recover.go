@@ -99,12 +99,34 @@ func (e *Engine) Recover(ctx context.Context) (Report, error) {
 	if err := e.reportUnserved(ctx, &rep); err != nil {
 		return rep, err
 	}
+	rep.Stuck = onceEach(rep.Stuck)
 	e.recovered.Store(true)
 	e.nudge(e.wake)
 	e.nudge(e.look)
 	e.log.Info(fmt.Sprintf("Recovery complete: %d workflows marked failed, %d approvals restored.", len(rep.Failed), len(rep.Approvals)),
 		"resumed", len(rep.Resumed), "deferred", len(rep.Deferred), "suspects", len(rep.Suspects), "left", len(rep.Left), "quarantined", len(rep.Quarantine), "repaired", len(rep.Repaired), "stuck", len(rep.Stuck))
+	for i, s := range rep.Stuck {
+		if i == maxStuckLines {
+			e.log.Warn("durable: more runs are stuck; Engine.Stuck lists them", "runs", len(rep.Stuck)-i)
+			break
+		}
+		e.logID(ctx, slog.LevelWarn, s.RunID, "durable: a run is stuck", slog.String("code", s.Code), slog.String("reason", s.Reason), slog.String("next", s.Next))
+	}
 	return rep, nil
+}
+
+// maxStuckLines bounds how many stuck runs a boot logs one by one.
+const maxStuckLines = 20
+
+// onceEach leaves out what is said of a run for the second time: the first thing that
+// was found is the reason.
+func onceEach(list []Stuck) []Stuck {
+	seen := make(map[string]bool, len(list))
+	return slices.DeleteFunc(list, func(s Stuck) bool {
+		again := seen[s.RunID]
+		seen[s.RunID] = true
+		return again
+	})
 }
 
 // takeOverLoop recovers the runs of executors that were found gone, one
@@ -246,9 +268,46 @@ func (e *Engine) recoverOrphan(ctx context.Context, row *store.Run, judge *judge
 			resume.add(row)
 		}
 	case fateStuck:
-		rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
+		return e.parkUnserved(ctx, row, rep)
 	}
 	return nil
+}
+
+// parkUnserved reports a run whose process is gone and whose code is not here. If
+// nobody alive has it, the row no longer says that the run is executed: it is parked
+// until somebody serves it, who then decides by its policy (resumeInterrupted).
+func (e *Engine) parkUnserved(ctx context.Context, row *store.Run, rep *Report) error {
+	reason := e.notServed(row)
+	rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, reason))
+	executors, err := e.store.Executors(ctx)
+	if err != nil {
+		return fmt.Errorf("durable: recovery could not list executors: %w", storeError(err))
+	}
+	for _, x := range executors {
+		if x.Live && x.ID != e.id && store.Serves(x.Serves, row.Workflow, row.Version) {
+			return nil
+		}
+	}
+	if row.Paused || row.CancelAsked || row.Last == nil {
+		return nil // what was asked for is carried out by whoever has its code
+	}
+	interrupted, code := store.Interrupted, CodeNotRegistered
+	_, err = e.operate(ctx, row, nil, act{
+		from:  []store.Status{row.Status},
+		event: store.Event{Type: store.WorkflowInterrupted, Data: (&eventData{Code: code, Reason: reason, Executor: e.id}).encode()},
+		row:   &store.RowPatch{Status: &interrupted, Code: &code, Reason: &reason},
+	})
+	if err != nil && !overtaken(err) {
+		e.logRun(slog.LevelWarn, row, "durable: a run that nobody can execute could not be marked so; it is tried again", slog.Any("error", err))
+	}
+	return nil
+}
+
+// leftToAPerson reports whether a run that lost its process while nobody had its
+// code is not to be continued by this engine, which has it.
+func (e *Engine) leftToAPerson(row *store.Run) bool {
+	def := e.defs.find(row.Workflow, row.Version)
+	return def != nil && e.bootPolicy(def) != ResumeOnBoot
 }
 
 func stuckOf(row *store.Run, code, reason string) Stuck {
@@ -468,6 +527,8 @@ func (e *Engine) resumeInterrupted(ctx context.Context, rep *Report) error {
 			e.settleRecovered(ctx, row, rep)
 		case row.Code != "" && row.Code != CodeNotRegistered:
 			rep.Stuck = append(rep.Stuck, stuckOf(row, row.Code, row.Reason))
+		case row.Code == CodeNotRegistered && e.leftToAPerson(row):
+			e.settleRecovered(ctx, row, rep)
 		default:
 			if e.servable(row, rep) {
 				resume.add(row)

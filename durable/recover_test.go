@@ -359,7 +359,7 @@ func TestTheEnginesPolicyDoesNotJudgeWorkflowsOfOthers(t *testing.T) {
 		rep := w.reboot(t, durable.Options{OnBoot: durable.FailOnBoot})
 		require.Empty(t, rep.Failed)
 		require.Len(t, rep.Stuck, 1)
-		require.Equal(t, store.Running, w.row("r").Status)
+		require.Equal(t, store.Interrupted, w.row("r").Status, "nobody executes it")
 		w.boot(t, with(wf))
 		_, err := wait(t, w, wf, "r")
 		require.NoError(t, err)

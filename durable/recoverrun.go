@@ -274,7 +274,7 @@ func (e *Engine) recut(ctx context.Context, t *torn, f *finding) (*revision, err
 	case v.row.Epoch != t.row.Epoch || v.row.Last == nil || t.row.Last == nil || v.row.Last.Seq != t.row.Last.Seq:
 		return nil, fmt.Errorf("run %s was acted on meanwhile: %w", t.row.ID, store.ErrFenced)
 	}
-	return v.revise(ctx, &store.Event{Seq: f.after, Key: f.key}, false, true)
+	return v.revise(ctx, &store.Event{Seq: f.after, Key: f.key}, resetNone, true)
 }
 
 // release makes a repaired run claimable, or parks it where its policy leaves the
@@ -291,46 +291,51 @@ func (e *Engine) release(p *store.RowPatch, row *store.Run, f *finding, policy B
 	p.Status, p.Code, p.Reason, p.WakeAt = &interrupted, &code, &text, new(store.Time)
 }
 
-// recoverFirst is the check that comes before every resume, of a run as v has read
-// it. It reports whether the run was repaired, and has to be read again. One that
-// a live executor has, or whose history cannot be read, is left to what comes
-// next, which says so in its own words. With dry, nothing is done about it, and
-// would says what would be; what cannot be repaired is the same error either way.
-func (e *Engine) recoverFirst(ctx context.Context, v *view, dry bool) (repaired bool, would string, err error) {
+// tornApart is the check that comes before every resume, of a run as v has read it:
+// nil if its row and its events agree. One that a live executor has, or whose history
+// cannot be read, is left to what comes next, which says so in its own words. It
+// changes nothing; what cannot be repaired is an *UnrecoverableError.
+func (e *Engine) tornApart(ctx context.Context, v *view) (*finding, error) {
 	if v.row.Code == CodeImporting {
-		return false, "", nil
+		return nil, nil
 	}
 	t, err := v.inspect(ctx)
 	if unjudged(err) {
-		return false, "", nil
+		return nil, nil
 	}
 	if err != nil {
-		return false, "", fmt.Errorf("durable: recovering run %s: %w", v.row.ID, storeError(err))
+		return nil, fmt.Errorf("durable: recovering run %s: %w", v.row.ID, storeError(err))
 	}
 	f := reconcile(t.row, t.survey, t.code)
 	if f.code == "" {
-		return false, "", nil
+		return nil, nil
 	}
 	if live, err := e.hasLiveOwner(ctx, v.row); err != nil || live {
-		return false, "", err
+		return nil, err
 	}
-	switch {
-	case dry && f.refused != "":
-		return false, "", &UnrecoverableError{RunID: v.row.ID, Code: f.code, Reason: f.reason(), Message: f.refused}
-	case dry:
-		return false, f.reason(), nil
+	if f.refused != "" {
+		return nil, &UnrecoverableError{RunID: v.row.ID, Code: f.code, Reason: f.reason(), Message: f.refused}
 	}
+	if e.options.RerunLastStep {
+		f = t.survey.rerun(f)
+	}
+	return &f, nil
+}
+
+// repairFirst carries out what tornApart has found, before a resume. It reports
+// whether the run was repaired, and has to be read again.
+func (e *Engine) repairFirst(ctx context.Context, v *view) (repaired bool, err error) {
 	rec, err := e.RecoverRun(ctx, v.row.ID)
 	switch {
 	case unjudged(err):
-		return false, "", nil
+		return false, nil
 	case err != nil:
-		return false, "", err
+		return false, err
 	}
 	if rec.Needed {
 		e.logRun(slog.LevelInfo, v.row, "Applied recovery: "+rec.Reason)
 	}
-	return true, "", nil
+	return true, nil
 }
 
 // unjudged reports whether err says that a run could not be judged.

@@ -17,6 +17,8 @@ type revision struct {
 	lifted int64 // cancels that were taken back before, and stay so
 	plan   Plan
 	cut    *branchCut // nil: no branch
+	kept   []store.Event
+	added  []string // calls of the code that the history does not have before its end, if it is matched by name
 	// reset are the calls that the event names as not ended: those of Plan.Reset,
 	// and what a narrow cut takes back outside of its scope.
 	reset      []string
@@ -38,14 +40,23 @@ func (e *CrossingError) Error() string {
 }
 
 // revise works out what it means to cut v behind event at (nil: no cut) and to
-// reset failures.
-func (v *view) revise(ctx context.Context, at *store.Event, resetFailures, force bool) (*revision, error) {
-	return v.reviseAt(ctx, at, resetFailures, force, "")
+// take failures back.
+func (v *view) revise(ctx context.Context, at *store.Event, what resetting, force bool) (*revision, error) {
+	return v.reviseAt(ctx, at, what, force, "")
 }
+
+// resetting says which failures are taken back.
+type resetting int
+
+const (
+	resetNone   resetting = iota
+	resetEnding           // those that the run has ended with
+	resetAll              // and those of steps that are being tried
+)
 
 // reviseAt is revise for a call whose outcome is about to be replaced: it does not
 // count as one that would run again.
-func (v *view) reviseAt(ctx context.Context, at *store.Event, resetFailures, force bool, replaced string) (*revision, error) {
+func (v *view) reviseAt(ctx context.Context, at *store.Event, what resetting, force bool, replaced string) (*revision, error) {
 	rv := &revision{plan: Plan{RunID: v.row.ID, Workflow: v.row.Workflow, Status: v.row.Status, Branch: v.row.Branch}, replaced: replaced}
 	rv.lifted = v.past.lifted
 	kept := v.past
@@ -73,11 +84,12 @@ func (v *view) reviseAt(ctx context.Context, at *store.Event, resetFailures, for
 	} else {
 		rv.plan.From = last.Seq
 	}
-	if resetFailures {
-		if len(kept.scopes[undoScope]) > 0 {
+	undone := len(kept.scopes[undoScope]) > 0
+	if what == resetAll || what == resetEnding && !undone {
+		if undone {
 			return nil, &NotResumableError{RunID: v.row.ID, Status: v.row.Status, Reason: "what it had done was undone, so its failures cannot be reset: resume it from a checkpoint, or fork it"}
 		}
-		rv.plan.Reset = kept.failed()
+		rv.plan.Reset = kept.failed(what == resetEnding)
 		rv.undone = kept.stepsOf(rv.plan.Reset)
 		rv.reset = append(rv.reset, rv.plan.Reset...)
 	}
@@ -89,6 +101,7 @@ func (v *view) reviseAt(ctx context.Context, at *store.Event, resetFailures, for
 		rv.warn("%s must run at most once and runs again", strings.Join(once, ", "))
 	}
 	kept.forget(rv.reset, rv.plan.From)
+	rv.kept = c.kept
 	if rv.cut != nil {
 		rv.cut.steps = int32(len(kept.done()))
 	}
@@ -245,6 +258,9 @@ func (v *view) fill(ctx context.Context, rv *revision, kept *past) error {
 	}
 	if pl.Next.Failed {
 		rv.warn("%s has failed for good and returns that error again: reset its failures to try it anew", pl.Next.Key)
+	}
+	if kept.cancel != nil && !rv.lifts && v.row.Status != store.Cancelled {
+		rv.warn("a cancel of the run is recorded: it is carried out once the run goes on")
 	}
 	return nil
 }

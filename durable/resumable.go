@@ -45,7 +45,7 @@ func (e *Engine) ListResumable(ctx context.Context) iter.Seq2[store.Run, error] 
 					yield(store.Run{}, fmt.Errorf("durable: listing resumable runs: %w", storeError(err)))
 					return
 				}
-				if row.Paused || row.Code == CodeImporting || e.pastDeadline(row) != "" || row.Status == store.Failed && !row.Recoverable {
+				if row.Paused || row.Code == CodeImporting || e.pastDeadline(row) != "" {
 					continue
 				}
 				if !yield(*row, nil) {

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -41,7 +42,8 @@ type ResumeOptions struct {
 	// ResetFailures gives steps that have failed, or are being tried again, all
 	// their attempts anew, and the items and branches that failed with them. A wait
 	// that was refused its signal (*SignalTypeError) waits for the next one. What
-	// was recorded of the failures stays in the history.
+	// was recorded of the failures stays in the history. The failure that has ended
+	// a run is taken back without it.
 	ResetFailures bool
 	// Force lets a body of Once that has begun run again, and has calls matched by
 	// name from there on. For a cancelled run it does neither: it takes the cancel
@@ -62,6 +64,22 @@ type ResumeOptions struct {
 // RecoverRun does it. When this engine has the workflow's code the run is
 // executed here; else it becomes claimable by whoever has it.
 //
+// A run that has failed goes on from the failure that ended it: the step, item or
+// wait that nothing was recorded after in its scope has its attempts again (Plan.Reset
+// names it), or the run would fail at once with the same error. Failures that the
+// code has already made use of stay as they are, as do those of a run whose effects
+// were undone. ResetFailures does the same for a step that is still being tried.
+//
+// Everything that speaks against it is found out before anything is written, in this
+// order: the run is there; its row and its events agree, or can be repaired; its
+// status allows it; it has a checkpoint, which can be read here; the code that is
+// here fits its history; its exclusive keys are free. For the last but one, the
+// function is replayed up to the point that it had reached: no body of a step runs,
+// and nothing is recorded. A program without the workflow's code cannot do that, and
+// says so in Plan.Unchecked. Every door (this method, ResumeAll, the HTTP routes, the
+// pages, the terminal) is this function, and DryRun is all of it but the writing and
+// the keys.
+//
 // With FromCheckpoint the history is cut behind that event: a new branch is made,
 // in the same durable act that makes the run claimable, and the run goes on
 // there. What was recorded later stays readable and counts no more: steps run
@@ -77,10 +95,11 @@ type ResumeOptions struct {
 // Errors: ErrNotFound; *NotResumableError for a run that is pending, waiting,
 // completed, cancelled (without Force), or executed by a live executor, and for one that has
 // failed and whose deadline has passed; *UnrecoverableError when its row and its
-// events contradict each other in a way that only a person can mend; ErrOccupied when another run holds one of
-// its exclusive keys; *CheckpointError; *CrossingError without Force; an error of
-// a history that cannot be read, if that is needed. After any of them nothing has
-// changed.
+// events contradict each other in a way that only a person can mend; *CheckpointError,
+// also for a run that failed before anything was recorded, which Force begins again from
+// its input; *CrossingError without Force; *DamagedError; *UndecodableError;
+// *DefinitionChangedError, which Force may overcome; ErrOccupied when another run holds
+// one of its exclusive keys. After any of them nothing has changed.
 func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, error) {
 	if e.isClosing() {
 		return Plan{}, ErrClosed
@@ -89,10 +108,17 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 	if err != nil {
 		return Plan{}, fmt.Errorf("resuming: %w", err)
 	}
-	row, before := v.row, v.row
-	repaired, torn := false, ""
-	if unreadable == nil {
-		if repaired, torn, err = e.recoverFirst(ctx, v, o.DryRun); err != nil {
+	before := v.row
+	rv, torn, err := e.mayResume(ctx, v, unreadable, o)
+	if err != nil {
+		return Plan{}, err
+	}
+	if o.DryRun {
+		return rv.plan, nil
+	}
+	repaired := false
+	if torn != nil {
+		if repaired, err = e.repairFirst(ctx, v); err != nil {
 			return Plan{}, err
 		}
 	}
@@ -100,40 +126,12 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 		if v, unreadable, err = e.view(ctx, id); err != nil {
 			return Plan{}, fmt.Errorf("resuming: %w", err)
 		}
-		row = v.row
-	}
-	// A dry run repairs nothing: it plans for what a repair would make of the row.
-	if err := e.resumable(ctx, row, o.Force); err != nil && !frees(torn, row) {
-		if !repaired || o != (ResumeOptions{}) {
-			return Plan{}, err
+		// Of what was torn the repair decides: it is looked at anew.
+		if rv, _, err = e.mayResume(ctx, v, unreadable, o); err != nil {
+			return e.repairedAndTaken(ctx, before, v.row, o, err)
 		}
-		// The repair has made it claimable for everybody.
-		taken, lerr := e.takenSince(ctx, before)
-		if lerr != nil || !taken {
-			return Plan{}, cmp.Or(lerr, err)
-		}
-		return Plan{RunID: id, Workflow: row.Workflow, Status: row.Status, Branch: row.Branch}, nil
 	}
-	rv := &revision{plan: Plan{RunID: id, Workflow: row.Workflow, Status: row.Status, Branch: row.Branch}}
-	switch {
-	case row.Status == store.Cancelled && unreadable != nil:
-		return Plan{}, unreadable
-	case unreadable == nil:
-		if rv, err = v.resumption(ctx, o); err != nil {
-			return Plan{}, err
-		}
-	case o.FromCheckpoint != 0 || o.ResetFailures:
-		return Plan{}, unreadable
-	default:
-		// Another program may be able to read it: resuming decides nothing.
-		rv.warn("%v", unreadable)
-	}
-	if torn != "" {
-		rv.warn("the row and the events of the run contradict each other, which is repaired before it is resumed (%s)", torn)
-	}
-	if o.DryRun {
-		return rv.plan, nil
-	}
+	row := v.row
 	force := o.Force && !rv.lifts
 	rv.force = rv.force || force
 	reopened, err := e.reopen(ctx, v, rv)
@@ -150,11 +148,145 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 	if err != nil {
 		return rv.plan, fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))
 	}
+	if len(rv.added) > 0 {
+		e.logRun(slog.LevelWarn, row, "durable: forced: the code is matched with the history by name, and has calls that were not recorded", slog.Any("calls", rv.added))
+	}
 	if len(runs) > 0 {
 		e.logRun(slog.LevelInfo, row, rv.plan.String(), slog.Int("branch", int(rv.plan.Branch)), slog.Int("skipped", len(rv.plan.Skipped)), slog.Int("again", len(rv.plan.Again)))
 		return rv.plan, nil
 	}
 	return rv.plan, e.notClaimed(ctx, row, reopened)
+}
+
+// repairedAndTaken says what has become of a resume whose run was made claimable
+// by its repair: somebody may have claimed it before the resume did, which err says.
+func (e *Engine) repairedAndTaken(ctx context.Context, before, row *store.Run, o ResumeOptions, err error) (Plan, error) {
+	if !errors.Is(err, ErrNotResumable) || o != (ResumeOptions{}) {
+		return Plan{}, err
+	}
+	taken, lerr := e.takenSince(ctx, before)
+	if lerr != nil || !taken {
+		return Plan{}, cmp.Or(lerr, err)
+	}
+	return Plan{RunID: row.ID, Workflow: row.Workflow, Status: row.Status, Branch: row.Branch}, nil
+}
+
+// mayResume makes every check of a resume, and works out what it does. It changes
+// nothing. torn is what is to be repaired first, nil if nothing is; then the revision
+// tells of the run as it is, and its history was judged as the repair will leave it.
+func (e *Engine) mayResume(ctx context.Context, v *view, unreadable error, o ResumeOptions) (rv *revision, torn *finding, err error) {
+	row := v.row
+	if unreadable == nil {
+		if torn, err = e.tornApart(ctx, v); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := e.resumable(ctx, row, o.Force); err != nil && (torn == nil || !frees(torn.reason(), row)) {
+		return nil, nil, err
+	}
+	rv = &revision{plan: Plan{RunID: row.ID, Workflow: row.Workflow, Status: row.Status, Branch: row.Branch}}
+	if unreadable != nil {
+		if !e.handsOver(row, unreadable) || o.FromCheckpoint != 0 || o.ResetFailures {
+			return nil, nil, readError(row.ID, unreadable)
+		}
+		// Another program may be able to read it: resuming decides nothing.
+		rv.warn("%v", unreadable)
+		rv.plan.Unchecked = "this program cannot read its history"
+		return rv, nil, nil
+	}
+	if err := v.hasCheckpoint(o); err != nil {
+		return nil, nil, err
+	}
+	if rv, err = v.resumption(ctx, o); err != nil {
+		return nil, nil, err
+	}
+	if torn != nil {
+		rv.warn("the row and the events of the run contradict each other, which is repaired before it is resumed (%s)", torn.reason())
+	}
+	return rv, torn, e.follows(ctx, v, rv, torn, o)
+}
+
+// handsOver reports whether a run whose history this program cannot read may be
+// made claimable for one that can: it knows no event of a newer version, lacks the
+// code anyhow, and the run has no failure to lose.
+func (e *Engine) handsOver(row *store.Run, unreadable error) bool {
+	future := (*futureEventError)(nil)
+	return errors.As(unreadable, &future) && row.Status != store.Failed && row.Status != store.Cancelled && e.codeAt(row) == nil
+}
+
+// readError is why the history of a run cannot be read, as callers know it.
+func readError(id string, unreadable error) error {
+	if future := (*futureEventError)(nil); errors.As(unreadable, &future) {
+		return &UndecodableError{RunID: id, Key: "its history", Recorded: string(future.typ), Err: unreadable}
+	}
+	return unreadable
+}
+
+// hasCheckpoint says why there is nothing that a failed run could be resumed from,
+// or nothing that this program can read. One that stopped in its course goes on in it.
+func (v *view) hasCheckpoint(o ResumeOptions) error {
+	if v.row.Status != store.Failed {
+		return nil
+	}
+	if !o.Force && o.FromCheckpoint == 0 && v.nothingRecorded() {
+		return &CheckpointError{RunID: v.row.ID, Reason: "it failed before anything was recorded. Force starts it again from its input"}
+	}
+	for i := range v.events {
+		if _, err := v.eng.Payload(v.row.ID, v.events[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// nothingRecorded reports whether a run has come no further than to its start.
+func (v *view) nothingRecorded() bool {
+	for i := range v.events {
+		switch v.events[i].Type {
+		case store.WorkflowCreated, store.WorkflowStarted, store.WorkflowFailed, store.WorkflowInterrupted, store.WorkflowRecovered,
+			store.RunResumed, store.RunClaimed, store.WorkflowPaused, store.WorkflowUnpaused, store.AttributesSet:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// follows replays the run with the code that is here, as rv and the repair of what
+// is torn leave it, and adds to the plan what that tells.
+func (e *Engine) follows(ctx context.Context, v *view, rv *revision, torn *finding, o ResumeOptions) error {
+	row, events, reset, repinned := *v.row, rv.kept, rv.reset, ""
+	if torn != nil {
+		if repinned = torn.version; repinned != "" {
+			row.Version = repinned
+		}
+		if torn.cut && rv.cut == nil {
+			cut, err := v.revise(ctx, &store.Event{Seq: torn.after, Key: torn.key}, resetNone, true)
+			if err != nil {
+				return err
+			}
+			events, reset = cut.kept, cut.reset
+		}
+	}
+	found, err := e.rehearse(ctx, &row, events, reset, repinned, rv.force || o.Force && !rv.lifts)
+	if err != nil {
+		return err
+	}
+	rv.plan.Unchecked, rv.added = found.unknown, found.added
+	if len(found.added) > 0 {
+		rv.warn("matched by name: %s is new, and was not recorded before what comes after it", strings.Join(found.added, ", "))
+	}
+	switch {
+	case !found.ended:
+	case found.err == nil:
+		rv.warn("nothing is left to run: it completes with what is recorded")
+	default:
+		rv.plan.Ends = found.err.Error()
+		if v.row.Status == store.Failed {
+			rv.warn("nothing is left to run: it fails again at once (%s). A fork, or a checkpoint before the failure, does it over again", cut(rv.plan.Ends, maxMessage))
+		}
+	}
+	return nil
 }
 
 // ResumeAll resumes one after the other the runs that match, as Resume does each, and
@@ -260,7 +392,14 @@ func (v *view) resumption(ctx context.Context, o ResumeOptions) (*revision, erro
 			return nil, err
 		}
 	}
-	return v.revise(ctx, at, o.ResetFailures, o.Force)
+	what := resetNone
+	switch {
+	case o.ResetFailures:
+		what = resetAll
+	case v.row.Status == store.Failed && at == nil:
+		what = resetEnding
+	}
+	return v.revise(ctx, at, what, o.Force)
 }
 
 // notClaimed says what it means that Resume did not get the run, which it had

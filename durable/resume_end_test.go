@@ -28,12 +28,12 @@ func TestHoweverAResumedRunEndsItsScopeIsFreeAgain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
-				life, worked := 0, 0
+				life, worked := 1, 0
 				wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
 					if err := durable.Do(ctx, "work", func(context.Context) error { worked++; return nil }); err != nil {
 						return 0, err
 					}
-					switch life++; life {
+					switch life {
 					case 1:
 						return 0, errStock
 					case 2:
@@ -50,6 +50,7 @@ func TestHoweverAResumedRunEndsItsScopeIsFreeAgain(t *testing.T) {
 				require.ErrorIs(t, err, durable.ErrRunFailed)
 				require.NoError(t, tryKeys(w, "worktree:a"))
 
+				life++
 				require.NoError(t, resume(w.eng, w.ctx(), "r"))
 				synctest.Wait()
 				err = tryKeys(w, "worktree:a")
@@ -63,6 +64,7 @@ func TestHoweverAResumedRunEndsItsScopeIsFreeAgain(t *testing.T) {
 				if c.ends != store.Failed {
 					return
 				}
+				life++
 				require.NoError(t, resume(w.eng, w.ctx(), "r"), "its own scope is free, too")
 				out, err := wait(t, w, wf, "r")
 				require.NoError(t, err)

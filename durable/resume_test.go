@@ -157,7 +157,9 @@ func TestOfTwoResumesAtOnceOneWins(t *testing.T) {
 					var wg sync.WaitGroup
 					errs := make([]error, 2)
 					for i := range 2 {
-						wg.Go(func() { errs[i] = resume(engs[i], w.ctx(), "r") })
+						wg.Go(func() {
+							_, errs[i] = engs[i].Resume(w.ctx(), "r", durable.ResumeOptions{Force: state == "failed"}) // it has no checkpoint
+						})
 					}
 					wg.Wait()
 					won := 0
@@ -202,7 +204,10 @@ func TestResumeWithoutTheCodeLetsAnotherTakeIt(t *testing.T) {
 func TestAPermanentFailureMayBeResumedAllTheSame(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		mended := false
-		wf := durable.Define("w", func(context.Context, int) (int, error) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			if err := durable.Do(ctx, "one", func(context.Context) error { return nil }); err != nil {
+				return 0, err
+			}
 			if !mended {
 				return 0, durable.Permanent(errStock)
 			}

@@ -195,7 +195,7 @@ func TestARunThatIsResumedWhileOthersAreDeletedStays(t *testing.T) {
 			err := forward()
 			if call == "list" && resume {
 				resume = false
-				require.NoError(t, second(w.eng.Resume(context.Background(), "1", durable.ResumeOptions{})))
+				require.NoError(t, second(w.eng.Resume(context.Background(), "1", durable.ResumeOptions{Force: true})))
 			}
 			return err
 		})

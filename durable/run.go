@@ -84,6 +84,8 @@ type run struct {
 	// renewal is what Continue was last called with.
 	renewal atomic.Pointer[renewal]
 	loaded  chan struct{} // closed once the history has been read, if there is one
+	// rehearsal: the history is only followed, and nothing is recorded; nil: it goes on.
+	rehearsal *rehearsal
 	// recorded is closed when this execution has written its first event.
 	recorded     chan struct{}
 	recordedOnce sync.Once
@@ -227,6 +229,9 @@ func (r *run) stamp(events []store.Event, clock time.Time) {
 
 // write commits w and returns once it is durable.
 func (r *run) write(w *write) error {
+	if r.rehearsal != nil {
+		return r.frontier()
+	}
 	if b := w.branching; b != nil {
 		r.sealEvents(w.events[:b.at], r.row.Branch)
 		r.sealEvents(w.events[b.at:], b.branch.N)

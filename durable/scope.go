@@ -130,6 +130,10 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 	if err == nil && c.rec == nil {
 		s.before()
 		err = s.mayPlace(c, kind)
+		if err == nil && s.run.rehearsal != nil {
+			s.noteInserted(c)
+			err = s.run.frontier()
+		}
 	}
 	if err != nil {
 		s.end()

@@ -60,6 +60,9 @@ func (s *scope) sleep(least time.Duration, until func() store.Time) error {
 	if err := s.stopped(); err != nil {
 		return err
 	}
+	if err := r.frontier(); err != nil {
+		return err
+	}
 	at, began := store.Time(0), r.eng.now()
 	if c.opened() {
 		at, began = c.rec.until, c.rec.openedAt

@@ -47,7 +47,7 @@ func (v *view) uncancel(ctx context.Context, from int64) (*revision, error) {
 		}
 		at.Seq = stable.Seq
 	}
-	rv, err := v.revise(ctx, &at, false, false)
+	rv, err := v.revise(ctx, &at, resetNone, false)
 	if err != nil {
 		return nil, err
 	}

@@ -64,6 +64,10 @@ func (r *run) idle() bool {
 // unload ends the goroutines of r if it is idle. It is called by whoever may have
 // been the last to begin waiting, and again by a wait that has become a long one.
 func (r *run) unload() {
+	if r.rehearsal != nil {
+		r.allAtFrontier()
+		return
+	}
 	c := r.eng.committer
 	c.mu.Lock()
 	if !r.idle() {

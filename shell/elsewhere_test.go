@@ -92,7 +92,7 @@ func TestADirectoryThatIsGoneIsNotReplacedByTheOneTheProcessStandsIn(t *testing.
 	var missing *shell.DirError
 	require.ErrorAs(t, err, &missing)
 	require.Equal(t, home+"/sub", missing.Dir)
-	require.ErrorContains(t, err, "does not exist any more, and the command was not run anywhere else. Recreate it, or name another one in Workspace.Dir, then `durable resume r --reset-failures`")
+	require.ErrorContains(t, err, "does not exist any more, and the command was not run anywhere else. Recreate it, or name another one in Workspace.Dir, then `durable resume r`")
 	require.NoFileExists(t, away+"/sub/mark")
 }
 

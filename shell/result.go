@@ -112,7 +112,7 @@ func (e *DirError) Error() string {
 		again = false
 		s += " Recreate it, or name another one in Workspace.Dir"
 	}
-	s += fmt.Sprintf(", then `durable resume %s --reset-failures`", quote(e.RunID))
+	s += fmt.Sprintf(", then `durable resume %s`", quote(e.RunID))
 	if again {
 		s += "; or set Workspace.OnMismatch to shell.Restore, which recreates it"
 	}

@@ -383,7 +383,7 @@ func (w *Workspace) dir(ctx context.Context, was *Place, at string, here *tree) 
 		problem = "is not a directory"
 	}
 	if problem != "" {
-		return "", durable.Permanent(w.missing(ctx, dir, problem, was))
+		return "", w.missing(ctx, dir, problem, was) // somebody may make it again
 	}
 	return filepath.EvalSymlinks(dir)
 }

@@ -24,7 +24,7 @@ func Resumption(p durable.Plan, s durable.Standing, o Options) []string {
 	if p.Step == 0 && p.Next.Key == "" {
 		head += " " + p.Next.String()
 	}
-	begun := p.Next.Kind == "step"
+	begun := p.Next.Kind == "step" && !p.Next.Failed
 	if key := p.Next.Key; key != "" {
 		head += ": " + Clean(key)
 		if begun {

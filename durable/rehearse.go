@@ -1,0 +1,223 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A rehearsal replays a run with the code that is here, and stops where the
+// history ends: at the first call of each goroutine that has no recorded outcome.
+// It finds out before anything is written whether the code fits what is recorded,
+// and whether it can be read. No body of a step runs, nothing is written, and
+// nothing is logged; what the workflow function does between its calls happens, as
+// on every replay.
+//
+// It is an execution that the engine does not know of: it owns no run, receives no
+// message, and every goroutine of it that reaches the frontier waits there. Once
+// all of them do, their goroutines are ended as those of a run that is unloaded.
+type rehearsal struct {
+	run    *run
+	done   chan struct{} // closed when the function's goroutine has ended
+	output []byte
+	err    error
+	ended  bool     // the function has returned, with output or err
+	added  []string // see noteInserted; guarded by the committer's mutex
+}
+
+// rehearsalLimit is how long a function may take to come to its frontier. One that
+// waits for something else than a durable call is not judged.
+const rehearsalLimit = 5 * time.Second
+
+// rehearsed is what a rehearsal has found.
+type rehearsed struct {
+	unknown string // why nothing was found out; empty: the code was followed
+	ended   bool   // the function came to its end by what is recorded alone
+	err     error  // with which it then ended
+	added   []string
+}
+
+// rehearse replays the history that a run goes on with: events, without the
+// outcome of the calls in reset; repinned is the version that a repair gives it,
+// empty: none. The error is why the run cannot go on with the
+// code that is here: *DefinitionChangedError, *UndecodableError, *DamagedError.
+func (e *Engine) rehearse(ctx context.Context, row *store.Run, events []store.Event, reset []string, repinned string, force bool) (found rehearsed, err error) {
+	def := e.codeAt(row)
+	switch {
+	case def == nil:
+		return rehearsed{unknown: "this program lacks the code of workflow " + nameVersion(row.Workflow, row.Version)}, nil
+	case def.keepLoaded:
+		return rehearsed{unknown: fmt.Sprintf("the goroutines of workflow %s cannot be ended before it ends (durable.KeepLoaded)", row.Workflow)}, nil
+	}
+	p, err := pastOf(row.ID, events)
+	if err != nil {
+		return found, err
+	}
+	if len(reset) > 0 {
+		p.forget(reset, math.MaxInt64)
+	}
+	p.forced = p.forced || force
+	if repinned != "" {
+		p.repinned = repinned
+	}
+	born, err := dataOf(&p.created)
+	if err == nil {
+		err = p.disbelieveVersion(row.ID, def.version, &born)
+	}
+	if err != nil {
+		return found, err
+	}
+	r := e.newRun(*row, def)
+	defer r.cancel(nil)
+	r.past, r.rehearsal = p, &rehearsal{run: r, done: make(chan struct{})}
+	if err := r.adopt(&p.created); err != nil {
+		return found, err
+	}
+	if err := r.disbelieveInput(&born); err != nil {
+		return found, err
+	}
+	if p.cancel != nil {
+		d, err := dataOf(p.cancel)
+		if err != nil {
+			return found, &DamagedError{RunID: r.id, Seq: p.cancel.Seq, Err: err}
+		}
+		r.cancelBy(d.Reason)
+	}
+	r.inbox.expect(p.waits, row.Branch)
+	if !e.countRunner() {
+		return found, ErrClosed
+	}
+	go r.playBack()
+	t := time.NewTimer(rehearsalLimit)
+	defer t.Stop()
+	select {
+	case <-r.rehearsal.done:
+	case <-r.gone:
+		// Parked, or all of its goroutines are at the frontier.
+	case <-ctx.Done():
+		_ = r.die(&death{kind: deathUnloaded, err: ErrUnloaded})
+		return found, context.Cause(ctx)
+	case <-t.C:
+		_ = r.die(&death{kind: deathUnloaded, err: ErrUnloaded})
+		return rehearsed{unknown: fmt.Sprintf("its code waits for something that is no durable call, and did not come to the end of the history within %s", rehearsalLimit)}, nil
+	}
+	return r.rehearsal.judge()
+}
+
+// judge says what came of it. The run is gone, or its function has ended.
+func (re *rehearsal) judge() (found rehearsed, err error) {
+	r := re.run
+	if d := r.dead.Load(); d != nil {
+		if d.kind == deathParked {
+			return found, d.err
+		}
+		found.added = r.inserted()
+		return found, nil
+	}
+	found.ended, found.err = re.ended, re.err
+	var read *UndecodableError
+	if errors.As(re.err, &read) {
+		return found, read
+	}
+	// What is left of its branches ends: nobody waits for them any more.
+	_ = r.die(&death{kind: deathUnloaded, err: ErrUnloaded})
+	r.cancel(ErrUnloaded)
+	found.added = r.inserted()
+	return found, nil
+}
+
+// playBack calls the workflow function of a rehearsal.
+func (r *run) playBack() {
+	re := r.rehearsal
+	err := ErrGoexit
+	defer r.eng.runners.Done()
+	defer close(re.done)
+	defer func() {
+		if v := recover(); v != nil {
+			re.output, err = nil, newPanicError(v)
+		}
+		re.err, re.ended = err, true
+	}()
+	re.output, err = r.call()
+}
+
+// frontier is called where a call goes on that has no recorded outcome. Of a
+// rehearsal it does not return before that is over.
+func (r *run) frontier() error {
+	if r.rehearsal == nil {
+		return nil
+	}
+	p := &parking{}
+	r.park(p)
+	r.allAtFrontier()
+	<-r.gone
+	r.unpark(p)
+	return r.deathOf()
+}
+
+// allAtFrontier ends a rehearsal all of whose goroutines wait: at the frontier, or
+// for one that does.
+func (r *run) allAtFrontier() {
+	c := r.eng.committer
+	c.mu.Lock()
+	over := len(r.parked) >= r.branches
+	c.mu.Unlock()
+	if over {
+		_ = r.die(&death{kind: deathUnloaded, err: ErrUnloaded})
+		r.cancel(ErrUnloaded)
+	}
+}
+
+// noteInserted keeps the key of a call of a rehearsal that is matched by name: the
+// history has calls that come later, and has not this one.
+func (s *scope) noteInserted(c *call) {
+	if s.rest == nil || len(s.rest.ordinals) == 0 {
+		return
+	}
+	m := s.run.eng.committer
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s.run.rehearsal.added = append(s.run.rehearsal.added, c.key)
+}
+
+// inserted returns what noteInserted has kept, sorted.
+func (r *run) inserted() []string {
+	c := r.eng.committer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(slices.Values(r.rehearsal.added))
+}
+
+// countRunner counts a goroutine that Close waits for; false when the engine closes.
+func (e *Engine) countRunner() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closing {
+		return false
+	}
+	e.runners.Add(1)
+	return true
+}
+
+// codeAt is codeOf without a word: which code would execute the run; nil: none here.
+func (e *Engine) codeAt(row *store.Run) *definition {
+	if row.Version == "" && row.InitialVersion != "" {
+		if def := e.defs.find(row.Workflow, row.InitialVersion); def != nil {
+			return def
+		}
+	}
+	return e.defs.find(row.Workflow, row.Version)
+}
+
+// nameVersion names a workflow, with its version if it has one.
+func nameVersion(workflow, version string) string {
+	if version == "" {
+		return workflow
+	}
+	return workflow + " version " + version
+}
