@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/client"
@@ -61,9 +62,9 @@ func errHost(host string) error {
 		"add it to dashboard.Options.Hosts if it is a name of this server"}
 }
 
-func errNoRoute(status int, r *http.Request) error {
+func errNoRoute(status int, allow string, r *http.Request) error {
 	if status == http.StatusMethodNotAllowed {
-		return &requestError{status, "method_not_allowed", fmt.Sprintf("%s is not possible here", r.Method), "the Allow header has the methods"}
+		return &requestError{status, "method_not_allowed", fmt.Sprintf("%s is not possible here", r.Method), "this address takes " + allow}
 	}
 	return &requestError{http.StatusNotFound, "no_route", fmt.Sprintf("there is nothing at %s", r.URL.Path), "the list of routes is at /api/openapi.json"}
 }
@@ -176,8 +177,14 @@ func messageOf(err error) string {
 	if errors.As(err, &no) {
 		return no.Error()
 	}
+	if m := notFound.FindStringSubmatch(err.Error()); m != nil {
+		return "run " + m[1] + " was not found"
+	}
 	return strings.TrimPrefix(err.Error(), "durable: ")
 }
+
+// notFound is what stores say of a run that they do not have.
+var notFound = regexp.MustCompile(`run "([^"]*)": store: run not found$`)
 
 // refuse answers with an error in the form of the API.
 func (h *handler) refuse(w http.ResponseWriter, r *http.Request, err error) {

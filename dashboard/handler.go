@@ -87,7 +87,7 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request) {
 		probe := &statusOnly{header: w.Header()}
 		h.mux.ServeHTTP(probe, r)
 		w.Header().Del("Content-Type")
-		h.refuseAs(w, r, errNoRoute(probe.status, r), wantsPage(r))
+		h.refuseAs(w, r, errNoRoute(probe.status, w.Header().Get("Allow"), r), wantsPage(r))
 		return
 	}
 	h.mux.ServeHTTP(w, traced(r))

@@ -165,6 +165,11 @@ func (h *handler) pageProblem(w http.ResponseWriter, r *http.Request, status int
 		back = h.runURL(id)
 	}
 	l := layout{Title: p.Error.Message, Body: problemView{Status: status, Problem: p, Back: back}}
+	if status < http.StatusInternalServerError && h.may(r, ActionList, "") == nil {
+		if err := h.badges(r.Context(), &l); err != nil {
+			l.Approvals, l.Stuck = 0, 0 // the page is about another error
+		}
+	}
 	return h.render(w, r, status, "problem", l) == nil
 }
 

@@ -15,6 +15,7 @@ import (
 // runsView is the list of runs and the cards above it.
 type runsView struct {
 	Total   int64
+	Found   string // how many match; empty: that is not known without looking at all
 	Cards   cardsView
 	Tabs    []tabView
 	Tokens  []tokenView
@@ -109,8 +110,34 @@ func (h *handler) runsPage(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
+	v.Found = found(v, ask)
 	v.Bulk = h.bulkLinks(r, v)
 	return h.render(w, r, http.StatusOK, "runs", l)
+}
+
+// found says how many runs match: of a status, what its tab says. Of a search it is
+// known only when it finds all on one page.
+func found(v *runsView, ask *listing) string {
+	switch {
+	case v.Problem != "":
+		return ""
+	case ask.scans() && (v.Older != "" || v.Newest != ""):
+		return ""
+	case ask.scans():
+		return number(int64(len(v.Rows)))
+	case len(ask.filter.Statuses) == 0:
+		return number(v.Total)
+	}
+	var n int64
+	for _, t := range v.Tabs {
+		if t.Current {
+			n += t.Count
+		}
+	}
+	if n == 0 && len(v.Rows) > 0 {
+		return "" // of several statuses
+	}
+	return number(n)
 }
 
 // sorting leads to the other order: by when runs were created, which is what every

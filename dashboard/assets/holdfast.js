@@ -221,11 +221,12 @@ async function act(form, submitter) {
     const res = await fetch(url, { method: "POST", headers: { "Content-Type": "application/json", Accept: "application/json" }, body: json });
     const answer = await res.json().catch(() => ({}));
     if (!res.ok) return toast(answer.message || `The server answered ${res.status}`, `${label}: not done`, answer.error?.next);
-    if (answer.message) toast(answer.message, "", "", true);
+    toast(answer.message || `${label}: done.`, "", "", true);
     if (form.dataset.open !== undefined && answer.run_id) return void soft(`${prefix}/runs/${segment(answer.run_id)}`, { top: true });
-    await soft(document.querySelector("[data-close]")?.href || address);
+    await soft(document.querySelector("[data-close]")?.href || address, { top: form.closest("[data-panel]") !== null });
   } catch (err) {
-    toast(err.message, `${label}: not done`);
+    // The request may have come through, and its answer not.
+    toast(`The server did not answer (${err.message}). It may have been done all the same: look at the run before you do it again.`, `${label}: it is not known whether it was done`);
   } finally {
     for (const b of buttons) b.disabled = false;
   }
@@ -283,6 +284,9 @@ function say(text, cls) {
   live.querySelector("span").textContent = text;
 }
 
+// seenAt is when the server was heard of last.
+const seenAt = () => new Date(painted + performance.timeOrigin).toLocaleTimeString();
+
 // changed paints again, ten times a second at most, and less often where a paint
 // takes long. What happens during a paint is in the next one.
 let took = 0, again = false;
@@ -299,7 +303,7 @@ async function paint() {
     failed = 0;
   } catch {
     // What is shown stays, and says how old it is.
-    say(`Data of ${new Date(painted + performance.timeOrigin).toLocaleTimeString()}; trying again`, "bad");
+    say(`Data of ${seenAt()}; trying again`, "bad");
     await new Promise((done) => setTimeout(done, Math.min(1000 * 2 ** failed++, 30000)));
     again = true;
   }
@@ -316,7 +320,7 @@ function listen(was = "") {
   let nobody = was;
   source = new EventSource(body.dataset.stream);
   source.onopen = () => { say(nobody || "Live", nobody ? "off" : ""); changed(); };
-  source.onerror = () => say(source.readyState === 2 ? "Not connected" : "Reconnecting", "bad");
+  source.onerror = () => say((source.readyState === 2 ? "Not connected" : "Reconnecting") + ", data of " + seenAt(), "bad");
   const only = body.dataset.concerns;
   for (const name of ["event", "run", "counts", "approval", "answered"]) {
     source.addEventListener(name, (e) => {
