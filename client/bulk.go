@@ -45,6 +45,8 @@ type Bulk struct {
 
 // BulkOutcome is what became of one run.
 type BulkOutcome struct {
+	// Reason is why the run had failed or was stopped.
+	Reason string `json:"reason,omitempty"`
 	RunID  string `json:"run_id"`
 	Status string `json:"status"` // it was found in
 	Done   bool   `json:"done"`

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -128,10 +129,10 @@ func (h *handler) bulk(r *http.Request, act bulkAct, req *client.BulkRequest) (c
 
 // outcome adds what became of a run.
 func (h *handler) outcome(out *client.Bulk, row *store.Run, err error) {
-	o := client.BulkOutcome{RunID: row.ID, Status: string(row.Status), Done: err == nil, Recoverable: row.Status == store.Failed && row.Recoverable}
+	o := client.BulkOutcome{RunID: row.ID, Status: string(row.Status), Done: err == nil, Recoverable: row.Status == store.Failed && row.Recoverable, Reason: h.redact(outline.OneLine(row.Reason, 200))}
 	if err != nil {
 		_, p := h.problemOf(err)
-		o.Code, o.Message = p.Error.Code, p.Error.Message
+		o.Code, o.Message = p.Error.Code, outline.OneLine(p.Error.Message, 500)
 		out.Refused++
 	} else {
 		out.Done++

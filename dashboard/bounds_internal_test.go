@@ -134,10 +134,12 @@ func fillings(name string) map[string]string {
 	}
 	all := everyFilling(name)
 	switch name {
+	case "step", "zoom", "shut", "edit":
+		return map[string]string{"long": all["long"], "repeated": all["repeated"], "seqs": all["seqs"]}
 	case "q", "act=resume&q", "attribute", "workflow", "open", "find":
 		return all
 	}
-	return map[string]string{"long": all["long"], "repeated": all["repeated"], "seqs": all["seqs"]}
+	return map[string]string{"repeated": all["repeated"]}
 }
 
 func everyFilling(name string) map[string]string {

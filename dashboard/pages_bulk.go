@@ -28,6 +28,7 @@ type bulkView struct {
 	Refusal []bulkReason
 	Shown   []bulkRow
 	More    int
+	Final   int   // of those that can be resumed, failures that are final
 	Now     int64 // runs that the button acts on, in slices
 	Slice   int64 // of them at a time
 	Sum     bulkSum
@@ -48,6 +49,7 @@ type bulkReason struct {
 
 type bulkRow struct {
 	ID, URL, Message string
+	Reason           string // why it had failed
 	Status           statusView
 	Done             bool
 }
@@ -119,8 +121,11 @@ func (h *handler) showBulk(w http.ResponseWriter, r *http.Request, act bulkAct, 
 			// The same refusal names another run each time.
 			reasons[strings.ReplaceAll(o.Message, o.RunID, "…")]++
 		}
+		if o.Done && o.Status == string(store.Failed) && !o.Recoverable {
+			v.Final++
+		}
 		if len(v.Shown) < bulkShown {
-			v.Shown = append(v.Shown, bulkRow{ID: o.RunID, URL: h.runURL(o.RunID), Message: outline.OneLine(o.Message, 300), Status: statusOf(&store.Run{Status: store.Status(o.Status), Recoverable: o.Recoverable}), Done: o.Done})
+			v.Shown = append(v.Shown, bulkRow{ID: o.RunID, URL: h.runURL(o.RunID), Message: outline.OneLine(o.Message, 300), Reason: o.Reason, Status: statusOf(&store.Run{Status: store.Status(o.Status), Recoverable: o.Recoverable}), Done: o.Done})
 		}
 	}
 	for m, n := range reasons {
