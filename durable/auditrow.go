@@ -97,8 +97,8 @@ func (a *audit) checkInbox() {
 				a.v.add(f)
 			}
 		}
-		if m.Kind == store.KindChild && !started[m.ID] && a.root == 0 && len(a.h.Branches) == 0 && a.bad == 0 {
-			f.Kind, f.Text = FoundOrphan, fmt.Sprintf("it is the outcome of %s, which the log does not say was started", m.ID)
+		if child, _ := childOf(m); m.Kind == store.KindChild && !started[child] && a.root == 0 && len(a.h.Branches) == 0 && a.bad == 0 {
+			f.Kind, f.Text = FoundOrphan, fmt.Sprintf("it is the outcome of %s, which the log does not say was started", child)
 			a.v.add(f)
 		}
 	}

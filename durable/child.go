@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -38,6 +39,7 @@ type childData struct {
 	Recoverable bool         `json:"recoverable,omitempty"`
 	Error       *errorRecord `json:"error,omitempty"`
 	Trace       string       `json:"trace,omitempty"` // context of its last segment
+	Life        store.Time   `json:"life,omitempty"`  // creation of the child; 0: its id is used once, or an earlier version has sent it
 }
 
 // startChild begins a child run, or finds the one the history has.
@@ -306,6 +308,10 @@ func (s *scope) awaitChild(ch *child) error {
 			c.mu.Unlock()
 			return nil
 		}
+		if s.ended {
+			c.mu.Unlock()
+			return s.goesBeyond("waiting for " + ch.call.key)
+		}
 		heard := ch.hearing
 		if heard == nil {
 			ch.hearing = make(chan struct{})
@@ -411,6 +417,19 @@ func (s *scope) hearChild(ch *child) (recorded store.Event, err error) {
 			}
 			continue
 		}
+		earlier, err := s.tellsEarlier(ch, mail.got)
+		if err != nil {
+			return recorded, err
+		}
+		if earlier {
+			r.inbox.passOver(mail)
+			// What an earlier version has told of this one was dropped as a second
+			// message with the same id.
+			if found, err = s.lookAtChild(ch, mail); err != nil {
+				return recorded, err
+			}
+			continue
+		}
 		if found, err = r.openChildMail(ch, mail.got); err != nil {
 			return recorded, err
 		}
@@ -441,6 +460,20 @@ func (s *scope) waitForMail(p *parking, mail *mailWait) (late bool, err error) {
 		return false, err
 	}
 	return s.waitFor(p, mail.ready)
+}
+
+// tellsEarlier reports whether a message that came before the child was started, as
+// the history has it, is that of an earlier run with its id. The child itself may be
+// older than its start: a cut has left that behind, and it was started again.
+func (s *scope) tellsEarlier(ch *child, m *store.Message) (bool, error) {
+	if m.At > ch.began || ch.derived {
+		return false, nil
+	}
+	row, err := s.readChild(ch.id)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil // nothing else is left of it
+	}
+	return err == nil && !tells(m, row), err
 }
 
 // childEnd is the outcome of a child, as its message or its log tells it.
@@ -579,13 +612,54 @@ func (e *Engine) tellParentOf(row *store.Run, told childData, output []byte) []s
 	if row.Parent == "" {
 		return nil
 	}
+	id := told.nameLife(row)
 	data, err := json.Marshal(told)
 	if err != nil {
 		panic(fmt.Sprintf("durable: the outcome of a child cannot be encoded: %v", err)) // strings and checked JSON
 	}
 	return []store.Message{{
-		To: row.Parent, Kind: store.KindChild, Name: row.ParentKey, ID: row.ID, At: e.now(), Data: data, Payload: output, IfLive: true,
+		To: row.Parent, Kind: store.KindChild, Name: row.ParentKey, ID: id, At: e.now(), Data: data, Payload: output, IfLive: true,
 	}}
+}
+
+// A store drops a second message with the same id, and the id of a child may be used
+// again by the same parent: one that the workflow has chosen, by a later generation
+// or behind a cut, once the earlier run is deleted. So the message of such a child is
+// named after its life, "import@1767225600000000", the time of its creation. A derived
+// id is used once, and is its message's, as every child's was in earlier versions.
+
+// nameLife makes m, the message in which row tells its outcome, one of this life.
+func (d *childData) nameLife(row *store.Run) (id string) {
+	if key, _, _ := strings.Cut(row.ParentKey, "~"); strings.HasPrefix(row.ID, row.Parent+"/"+key) {
+		return row.ID
+	}
+	d.Life = row.CreatedAt
+	return lifeID(row.ID, d.Life)
+}
+
+func lifeID(child string, life store.Time) string { return fmt.Sprintf("%s@%d", child, life) }
+
+// childOf returns the run id of the child whose outcome m tells, and its life, 0 if m
+// does not say which.
+func childOf(m *store.Message) (id string, life store.Time) {
+	at := strings.LastIndexByte(m.ID, '@')
+	if at < 0 {
+		return m.ID, 0
+	}
+	var d struct {
+		Life store.Time `json:"life"`
+	}
+	if err := json.Unmarshal(m.Data, &d); err != nil || d.Life == 0 || lifeID(m.ID[:at], d.Life) != m.ID {
+		return m.ID, 0 // it is the child's own @
+	}
+	return m.ID[:at], d.Life
+}
+
+// tells reports whether m tells the outcome of the child with this row, and not that
+// of an earlier run with its id.
+func tells(m *store.Message, row *store.Run) bool {
+	id, life := childOf(m)
+	return m.Kind == store.KindChild && id == row.ID && (life == row.CreatedAt || life == 0 && m.At >= row.CreatedAt)
 }
 
 // cancelChildren are the messages that end what a run leaves behind. No child is

@@ -39,6 +39,7 @@ type mailWait struct {
 	name   string
 	answer string        // the name of messages that are for this wait alone
 	child  string        // run id: its outcome is all that is wanted
+	passed int64         // of a child: messages up to this number are of earlier runs with its id
 	plain  bool          // whatever comes under its name is for it: there may be one such wait at a time
 	asked  int64         // number of the event that asked for it; 0: not recorded yet, which comes after all that are
 	ready  chan struct{} // closed when got is set
@@ -51,7 +52,8 @@ func (w *mailWait) wants(m *store.Message) bool {
 	case m.Kind != w.kind:
 		return false
 	case w.child != "":
-		return m.ID == w.child
+		id, _ := childOf(m)
+		return id == w.child
 	}
 	// A plain signal is for whoever waits for its name; an answer names the
 	// wait it answers, so that a person is asked again after a jump back.
@@ -66,7 +68,8 @@ type address struct {
 
 func addressOf(m *store.Message) address {
 	if m.Kind == store.KindChild {
-		return address{m.Kind, m.ID}
+		id, _ := childOf(m)
+		return address{m.Kind, id}
 	}
 	return address{m.Kind, m.Name}
 }
@@ -126,8 +129,10 @@ func (b *inbox) offer(w *mailWait) {
 			at, n = own, j
 		}
 		m := &b.messages[at][n]
-		if a := b.absentee(m, w, kept); a != nil {
-			kept = append(kept, a)
+		if a := b.absentee(m, w, kept); a != nil || m.Seq <= w.passed {
+			if a != nil {
+				kept = append(kept, a)
+			}
 			if at == plain {
 				i++
 			} else {
@@ -251,6 +256,14 @@ func (b *inbox) leave(w *mailWait, consumed bool) {
 	}
 	b.put(*w.got)
 	b.offerAll()
+}
+
+// passOver gives back the message that w was given, and lets it wait for a later one.
+func (b *inbox) passOver(w *mailWait) {
+	w.passed = w.got.Seq
+	b.leave(w, false)
+	w.got = nil
+	b.ask(w)
 }
 
 // expect takes over the waits that were open when the history ended; branch is

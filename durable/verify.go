@@ -177,7 +177,7 @@ func (e *Engine) stranded(ctx context.Context, row *store.Run, child string) (st
 	if err != nil {
 		return "", err
 	}
-	told := slices.ContainsFunc(h.Inbox, func(m store.Message) bool { return m.Kind == store.KindChild && m.ID == child })
+	told := slices.ContainsFunc(h.Inbox, func(m store.Message) bool { return tells(&m, &c.Run) })
 	if told || h.Run.Status != store.Waiting {
 		return "", nil
 	}
