@@ -30,8 +30,9 @@ func SignalID(id string) SignalOption { return func(m *store.Message) { m.ID = i
 //
 // Errors: ErrNotFound when there is no such run; *NotRunningError when it has
 // ended; ErrInvalid for JSON of the wrong kind; *EncodeError for a value that cannot
-// be kept; ErrUnavailable when the store could not be reached: whether the signal was
-// recorded is not known then, and SignalID makes it safe to send it again.
+// be kept; ErrUnavailable when the store could not be reached, and nothing was
+// recorded; *UndecidedError when ctx ends while nobody knows whether the signal was
+// recorded: send it again with the id that the error has.
 func Signal(ctx context.Context, runID, name string, v any, o ...SignalOption) error {
 	e, err := engineOf(ctx)
 	if err != nil {
@@ -185,8 +186,37 @@ func (e *Engine) send(ctx context.Context, m store.Message) (err error) {
 	case errors.As(err, &status):
 		return &NotRunningError{RunID: m.To, Status: status.Status}
 	}
-	return fmt.Errorf("durable: sending %s %q to run %s: %w", m.Kind, m.Name, m.To, storeError(err))
+	err = storeError(err)
+	if errors.Is(err, store.ErrUnknown) && (m.Kind == store.KindSignal || m.Kind == store.KindRequest) {
+		return &UndecidedError{RunID: m.To, Name: m.Name, ID: m.ID, Request: m.Kind == store.KindRequest, Err: err}
+	}
+	return fmt.Errorf("durable: sending %s %q to run %s: %w", m.Kind, m.Name, m.To, err)
 }
+
+// UndecidedError says that it is not known whether a signal, or a request, was
+// recorded: its context, or the engine, ended before the store could say. Sent again
+// with SignalID(ID) it is received once, whatever became of the first one; without,
+// it may be received twice.
+type UndecidedError struct {
+	RunID string
+	Name  string
+	ID    string // given by the caller, or made for it
+	// Request: it was sent by Request.
+	Request bool
+	Err     error
+}
+
+func (e *UndecidedError) Error() string {
+	what := "signal"
+	if e.Request {
+		what = "request"
+	}
+	return fmt.Sprintf("durable: it is not known whether run %s has received %s %q: send it again with SignalID(%q): %v", e.RunID, what, e.Name, e.ID, e.Err)
+}
+
+// Unwrap returns the error of the store, which matches store.ErrUnknown, with the
+// cause.
+func (e *UndecidedError) Unwrap() error { return e.Err }
 
 // delivered sees to it that the receiver of a message that was just delivered
 // takes notice, without waiting for the store to tell: a notice may be lost, or
