@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/runfile"
@@ -338,8 +339,13 @@ func (in *importing) branches(ctx context.Context) error {
 			RunID: in.file.Run.ID, Expect: store.Expect{Epoch: in.expect.Epoch}, Row: &store.RowPatch{Reason: &reason}, Branch: &b,
 		})
 		if errors.Is(err, store.ErrInvalid) {
-			// By itself it is valid: whoever imports the same file has recorded it
-			// in the same moment, and does the rest.
+			// By itself it is valid, so the branch is there already. A change that has
+			// no event is not known to a store as one that was carried out: this may be
+			// the answer to sending it again, or somebody else imports the same file.
+			// The events, which come next, are written by one of the two.
+			if in.hasBranch(ctx, &b) {
+				continue
+			}
 			return fmt.Errorf("somebody else imports it: %w (%v)", store.ErrFenced, err)
 		}
 		if err != nil {
@@ -347,6 +353,12 @@ func (in *importing) branches(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// hasBranch reports whether the run has this very branch.
+func (in *importing) hasBranch(ctx context.Context, b *store.Branch) bool {
+	h, err := in.eng.store.Load(ctx, in.file.Run.ID, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+	return err == nil && h.Run.Code == CodeImporting && slices.Contains(h.Branches, *b)
 }
 
 // events appends all but the last event, as many at a time as an act may hold.
