@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -25,6 +26,9 @@ type branch struct {
 	key    string // empty: it was never begun
 	done   chan struct{}
 	waited atomic.Bool // somebody has asked for its outcome
+	// recorded: its outcome was, in an earlier execution. replayed: its function is
+	// called all the same; then it is over when that has returned.
+	recorded, replayed bool
 
 	// Set before done is closed.
 	err error
@@ -69,11 +73,23 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 		s.lastAt = max(s.lastAt, c.rec.openedAt)
 	}
 	if c.done() {
-		f.at = c.rec.outcome.At
+		f.at, f.recorded = c.rec.outcome.At, true
 		f.value, f.err = outcomeOf[T](r, c.rec)
-		f.over = true
-		close(f.done)
 		s.begun = append(s.begun, f.branch)
+		if !c.rec.again || r.dead.Load() != nil {
+			f.over = true
+			close(f.done)
+			return f
+		}
+		inner := s.replayEnded(f.branch, c.key, c.ordinal)
+		ctx = inner.holdBack(ctx)
+		go func() {
+			defer s.forked.Add(-1)
+			defer r.eng.runners.Done()
+			defer r.goroutines.Done()
+			defer r.endStrand(r.newStrand(inner))
+			f.replay(inner, func() { _, _ = fn(&scopeContext{Context: ctx, scope: inner}) })
+		}()
 		return f
 	}
 	if c.rec == nil {
@@ -84,7 +100,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 	r.begin(f.branch)
 	s.begun = append(s.begun, f.branch)
 	s.forked.Add(1)
-	inner := s.child(c.key, c.ordinal)
+	inner := s.child(c.key, false, c.ordinal)
 	ctx = inner.holdBack(inner.traceAs(ctx, "branch", name))
 	go func() {
 		defer s.forked.Add(-1)
@@ -107,14 +123,104 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 	return f
 }
 
-// child makes the scope of a branch or an item.
-func (s *scope) child(key string, place ...int32) *scope {
+// child makes the scope of a branch or an item, which may have ended before.
+func (s *scope) child(key string, ended bool, place ...int32) *scope {
 	inner := &scope{run: s.run, path: key, up: s, lastAt: s.lastAt, undo: s.undo, place: append(s.place[:len(s.place):len(s.place)], place...)}
 	if p := s.run.past; p != nil {
 		inner.hist = p.scopes[key]
 	}
-	inner.left.Store(len(inner.hist) == 0)
+	if inner.ended = ended; ended || len(inner.hist) > 0 {
+		s.run.replaying.Add(1)
+	} else {
+		inner.left.Store(true)
+	}
 	return inner
+}
+
+// A branch or an item that has ended is not replayed: its outcome is recorded. But
+// what its function has registered with Compensate is in no history, and neither
+// is a branch that it has left running, as First does. So the outcome of a scope
+// that holds one or the other says so, and a replay calls its function again: all
+// its calls are answered from the history, what it returns is not looked at, and
+// it goes no further than it has gone.
+//
+//	3  step_completed  pay/reserve
+//	4  step_completed  pay          again: it has registered "release"
+//	5  run_resumed                  pay is replayed, and "release" is registered
+
+// replaysAgain says that s, and so every scope around it, must be replayed once it
+// has ended.
+func (s *scope) replaysAgain() {
+	for ; s != nil && !s.again.Swap(true); s = s.up {
+	}
+}
+
+// mustReplay reports, of a scope that is about to end, whether it must be replayed
+// from then on.
+func (s *scope) mustReplay() bool {
+	if len(s.begun) > 0 {
+		c := s.run.eng.committer
+		c.mu.Lock()
+		running := slices.ContainsFunc(s.begun, func(b *branch) bool { return !b.over })
+		c.mu.Unlock()
+		if running {
+			s.replaysAgain()
+		}
+	}
+	return s.again.Load()
+}
+
+// replayEnded counts in the goroutine of a branch that has ended and is replayed,
+// and returns its scope.
+func (s *scope) replayEnded(b *branch, key string, ordinal int32) *scope {
+	b.replayed = true
+	s.replaysAgain()
+	s.forked.Add(1)
+	r := s.run
+	c := r.eng.committer
+	c.mu.Lock()
+	r.passes++
+	c.mu.Unlock()
+	r.goroutines.Add(1)
+	r.eng.runners.Add(1)
+	return s.child(key, true, ordinal)
+}
+
+// replay calls the function of a branch that has ended.
+func (f *branch) replay(inner *scope, fn func()) {
+	defer func() {
+		_ = recover() // if it has panicked, so it did when its outcome was recorded
+		inner.replayed()
+		r := f.run
+		c := r.eng.committer
+		c.mu.Lock()
+		f.over = true
+		r.passes--
+		c.mu.Unlock()
+		close(f.done)
+		r.eng.nudge(r.branchOver)
+		if r.dead.Load() == nil {
+			r.unload() // everybody else may have begun to wait
+		}
+	}()
+	fn()
+}
+
+// replayed is called when the function of a scope that has ended was replayed.
+func (s *scope) replayed() {
+	if s.run.dead.Load() == nil && s.beyond == 0 {
+		_ = s.finish() // an error has parked the run
+	}
+	s.leave()
+}
+
+// goesBeyond refuses a call of a scope that has ended and had not made it then: its
+// code was changed. What the function does behind it means nothing.
+func (s *scope) goesBeyond(name string) error {
+	if s.beyond++; s.beyond > patience {
+		runtime.Goexit()
+	}
+	return fmt.Errorf("%w: %s has ended in run %s, and %q was not called in it", ErrOutsideRun, s.path, s.run.id, name)
 }
 
 // outcomeOf returns the recorded outcome of a branch.
@@ -157,6 +263,7 @@ func (f *branch) branchBody(c *call, inner *scope, body func() ([]byte, error)) 
 		}
 		f.err = r.recordBranch(f, c, inner, payload, err)
 		inner.endSpan(f.err, f.at != 0)
+		inner.leave()
 		r.leave(f)
 	}()
 	payload, err = body()
@@ -177,7 +284,7 @@ func (r *run) recordBranch(f *branch, c *call, inner *scope, payload []byte, err
 		return changed
 	}
 	ev := store.Event{Type: store.StepCompleted, Key: c.key, Ordinal: c.ordinal, Payload: payload}
-	d := &eventData{Kind: callGo}
+	d := &eventData{Kind: callGo, Again: inner.mustReplay()}
 	if err != nil {
 		ev.Type = store.StepFailed
 		d.Error = r.eng.errors.record(err)
@@ -205,6 +312,7 @@ func (r *run) leave(f *branch) {
 	r.branches--
 	c.mu.Unlock()
 	close(f.done)
+	r.eng.nudge(r.branchOver)
 	if r.dead.Load() == nil {
 		_ = r.syncRow() // an error is of the store, and the next write meets it
 		r.unload()      // it may have been the last one that was not waiting
@@ -230,6 +338,9 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	}
 	defer s.end()
 	s.before()
+	if s.ended && !f.recorded {
+		return zero, s.goesBeyond("waiting for " + f.key)
+	}
 	if err := s.run.join(onGoroutineOfOurs(), f.branch); err != nil {
 		return zero, err
 	}
@@ -243,6 +354,12 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 // join waits, parked, until one of the branches is over. With own it is called
 // on a goroutine of the engine's.
 func (r *run) join(own bool, bs ...*branch) error {
+	for _, b := range bs {
+		if b.replayed {
+			// It ends by itself, so the caller counts as one that goes on.
+			return r.oneOf([]*branch{b})
+		}
+	}
 	c := r.eng.committer
 	p := &parking{own: own}
 	c.mu.Lock()

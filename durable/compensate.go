@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -47,7 +48,11 @@ func Compensate(ctx context.Context, name string, fn func(ctx context.Context) e
 	if err := s.run.deathOf(); err != nil {
 		return err
 	}
+	if s.beyond > 0 {
+		return s.goesBeyond(name)
+	}
 	s.registered++
+	s.replaysAgain()
 	r := s.run
 	r.eng.committer.mu.Lock()
 	defer r.eng.committer.mu.Unlock()
@@ -55,10 +60,63 @@ func Compensate(ctx context.Context, name string, fn func(ctx context.Context) e
 	return nil
 }
 
+// undoingError is what stops the branches of a run that has failed, before it is
+// undone.
+type undoingError struct{ run string }
+
+func (e *undoingError) Error() string {
+	return fmt.Sprintf("run %s has failed and is being undone", e.run)
+}
+
+// Is matches ErrOutsideRun: no call belongs to the run any more.
+func (e *undoingError) Is(target error) bool { return target == ErrOutsideRun }
+
+// stopBranches ends the branches that nobody has waited for, before it is said what there
+// is to be undone: one that is being replayed has yet to register it, and an effect
+// that a branch makes later would not be undone. It returns why the run was stopped
+// meanwhile.
+func (r *run) stopBranches(err error) error {
+	c := r.eng.committer
+	open := func() bool {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		return (r.branches > 1 || r.passes > 0) && (len(r.undos) > 0 || r.past != nil)
+	}
+	if !open() || r.continues(err) != nil {
+		return nil
+	}
+	r.stopBy(&undoingError{r.id}) // unless something else has stopped it
+	// A body that does not heed its context is left behind, as Close leaves it. What
+	// is still replaying is not: it waits for nothing.
+	var stopped time.Time
+	t := time.NewTicker(afterGrace)
+	defer t.Stop()
+	for open() {
+		if stopped.IsZero() && r.replaying.Load() == 0 {
+			stopped = time.Now()
+			t.Reset(afterGrace)
+		}
+		select {
+		case <-r.branchOver:
+		case <-r.gone:
+			return r.deathOf()
+		case <-t.C:
+			if !stopped.IsZero() && time.Since(stopped) >= afterGrace {
+				r.log(slog.LevelWarn, "durable: a branch goes on while its run is undone: its code does not heed the end of its context")
+				return nil
+			}
+		}
+	}
+	return nil
+}
+
 // compensate undoes what was registered. It adds failures to *err, and returns
 // an error only when the run was stopped meanwhile: then nothing more is to be
 // recorded of its end.
 func (r *run) compensate(err *error) error {
+	if dead := r.stopBranches(*err); dead != nil {
+		return dead
+	}
 	c := r.eng.committer
 	c.mu.Lock()
 	undos, stoppedAfter := slices.Clone(r.undos), r.stoppedAfter

@@ -15,45 +15,61 @@ type item[I any] struct {
 	hash  string // of the value as it was given; empty: it has none
 }
 
-// recorded takes the outcome of an item from the history, if it has one.
-func (m *mapping[I, O]) recorded(n int, v I) (bool, error) {
+// recorded takes the outcome of an item from the history, if it has one; again
+// reports whether its function is called all the same.
+func (m *mapping[I, O]) recorded(n int, v I) (done, again bool, err error) {
 	r := m.scope.run
 	if r.past == nil {
-		return false, nil
+		return false, false, nil
 	}
 	ev := r.past.items[m.call.key][n]
 	if ev == nil {
-		return false, nil
+		return false, false, nil
 	}
 	d, err := dataOf(ev)
 	if err == nil && ev.Type == store.ItemFailed && d.Error == nil {
 		err = errors.New("its error is not readable")
 	}
 	if err != nil {
-		return false, r.damaged(ev.Seq, err)
+		return false, false, r.damaged(ev.Seq, err)
 	}
 	if d.Input != "" { // else it failed because it could not be encoded
 		hash, err := m.hash(v)
 		if err != nil {
-			return false, err
+			return false, false, err
 		}
 		if hash.differs(d.Input) {
-			return false, m.otherItem(n)
+			return false, false, m.otherItem(n)
 		}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if ev.Type == store.ItemFailed {
 		m.failed = append(m.failed, &ItemError{Index: n, Key: ev.Key, Err: r.eng.errors.restore(d.Error), Attempts: max(d.Attempts, 1)})
-		return true, m.told(true, func() { m.miss(n) })
+		return true, d.Again, m.told(true, func() { m.miss(n) })
 	}
 	var out O
 	if !fastDecode(ev.Payload, &out) {
 		if recorded, err := r.eng.decode(placeOf(r.id, ev), ev.Payload, &out); err != nil {
-			return false, r.undecodable(ev.Key, recorded, reflect.TypeFor[O](), err)
+			return false, false, r.undecodable(ev.Key, recorded, reflect.TypeFor[O](), err)
 		}
 	}
-	return true, m.told(true, func() { m.keep(n, out) })
+	return true, d.Again, m.told(true, func() { m.keep(n, out) })
+}
+
+// replay calls the function of item n, which has ended, as that of a branch that
+// has; one at a time, since nothing in it waits.
+func (m *mapping[I, O]) replay(n int, v I) {
+	inner := m.scope.child(itemKey(m.call.key, n), true, m.call.ordinal, int32(n+1))
+	m.scope.replaysAgain()
+	m.scope.forked.Add(1)
+	defer m.scope.forked.Add(-1)
+	ctx := inner.holdBack(m.ctx)
+	_ = guarded(func() {
+		defer m.scope.run.endStrand(m.scope.run.newStrand(inner))
+		_, _ = m.fn(&scopeContext{Context: ctx, scope: inner}, v)
+	})
+	inner.replayed()
 }
 
 // mostItems returns one more than the highest recorded item of a Map.
@@ -82,7 +98,7 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 	err := error(ErrGoexit)
 	var payload []byte
 	key := itemKey(m.call.key, it.n)
-	inner := m.scope.child(key, m.call.ordinal, int32(it.n+1))
+	inner := m.scope.child(key, false, m.call.ordinal, int32(it.n+1))
 	ctx := m.ctx
 	st.scope.Store(inner)
 	defer func() {
@@ -94,6 +110,7 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 		failure := m.record(key, inner, it, payload, err)
 		_, failed := failure.(*ItemError)
 		inner.endSpan(failure, failure == nil || failed)
+		inner.leave()
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		delete(m.under, it.n)
@@ -149,7 +166,7 @@ func (m *mapping[I, O]) record(key string, inner *scope, it item[I], payload []b
 	if changed := inner.finish(); changed != nil {
 		return changed
 	}
-	d := &eventData{Input: it.hash, Items: len(m.items)}
+	d := &eventData{Input: it.hash, Items: len(m.items), Again: inner.mustReplay()}
 	ev := store.Event{Type: store.ItemCompleted, Key: key, Ordinal: int32(it.n + 1), Payload: payload}
 	if err != nil {
 		ev.Type = store.ItemFailed

@@ -73,6 +73,9 @@ func (m *mapping[I, O]) perform(ctx context.Context, name string, in iter.Seq[I]
 		}
 	}
 	total, err := m.distribute(in)
+	if err == nil && s.ended && !m.call.done() {
+		return s.goesBeyond(name)
+	}
 	if err == nil && m.items == nil {
 		err = m.count(total)
 	}
@@ -179,12 +182,19 @@ func (m *mapping[I, O]) feed(f *feeding[I]) {
 	for v := range f.source {
 		n := f.total
 		f.total++
-		if done, err := m.recorded(n, v); done || err != nil {
-			if err != nil {
-				m.halt(err)
-				break
+		done, again, err := m.recorded(n, v)
+		if err != nil {
+			m.halt(err)
+			break
+		}
+		if done {
+			if again {
+				m.replay(n, v)
 			}
 			continue
+		}
+		if m.scope.ended {
+			break // it goes on no more
 		}
 		if m.call.done() {
 			// The Map was ended with this item undone: it had stopped.

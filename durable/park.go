@@ -231,5 +231,11 @@ func (s *scope) stopped() error {
 	if s.undo {
 		return nil
 	}
-	return s.run.stopCause()
+	if cause := s.run.stopCause(); cause != nil {
+		return cause
+	}
+	if r := s.run; s.path != "" && r.past != nil && len(r.past.scopes[undoScope]) > 0 {
+		return &undoingError{r.id} // which the function is about to find
+	}
+	return nil
 }

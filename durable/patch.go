@@ -62,7 +62,7 @@ func Patched(ctx context.Context, change string) bool {
 	}
 	yes := s.patchOf(name) != nil
 	if !yes && s.atFrontier() && s.run.dead.Load() == nil {
-		if s.stopped() == nil { // else no call follows for which the answer must be known
+		if s.stopped() == nil && !s.ended { // else no call follows for which the answer must be known
 			// Not s.stash: the clock of the scope must not depend on whether the
 			// marker was recorded now or is read.
 			s.run.eng.committer.stash(s.run, s.patchEvent(name, change, false))
@@ -92,7 +92,7 @@ func DeprecatePatch(ctx context.Context, change string) {
 		return
 	}
 	s.patched(name, true)
-	if p := s.patchOf(name); p != nil && !p.deprecated && s.stopped() == nil {
+	if p := s.patchOf(name); p != nil && !p.deprecated && s.stopped() == nil && !s.ended {
 		// An error means that the run is lost or stopped: the next call says so.
 		_ = s.run.write(&write{events: []store.Event{s.patchEvent(name, change, true)}})
 	}

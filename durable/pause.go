@@ -250,8 +250,10 @@ func (e *Engine) notPaused(ctx context.Context, id string) error {
 // pauseBy lets a request to pause reach the execution. The contexts of bodies
 // under way go on. A run that is being cancelled ends anyway.
 func (r *run) pauseBy(reason string) {
-	if r.stopCause() != nil {
-		return
+	if cause := r.stopCause(); cause != nil {
+		if _, fails := cause.(*undoingError); !fails {
+			return
+		}
 	}
 	_ = r.die(&death{kind: deathPaused, err: ErrPaused, reason: reason})
 }

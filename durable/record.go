@@ -21,6 +21,7 @@ type record struct {
 	child    string      // run id of a child
 	abandon  bool        // of a child: it outlives its parent
 	derived  bool        // of a child: its id was derived, and not chosen by the workflow
+	again    bool        // of a branch that has ended: its function is replayed; see replayEnded
 	openedAt store.Time  // of its first event, if that is its beginning
 	until    store.Time  // of a timer or a wait: when it ends by itself
 	outcome  store.Event // what ended it; Seq 0: nothing yet
@@ -129,6 +130,7 @@ type eventData struct {
 	Sample      json.RawMessage            `json:"sample,omitempty"`      // wait_requested with a prompt: zero value of what is waited for
 	Cut         *cutRecord                 `json:"cut,omitempty"`         // first event of a branch that is no generation
 	Run         *identity                  `json:"run,omitempty"`         // workflow_created, workflow_started of a later generation
+	Again       bool                       `json:"again,omitempty"`       // outcome of a branch or an item: its function is replayed all the same
 
 	Stopped map[string]int32 `json:"stopped,omitempty"` // first event of the undoing: behind which call of each scope its context had ended
 
@@ -331,7 +333,7 @@ func (p *past) take(e *store.Event) error {
 		}
 		rec.saved(slot, &ev)
 	default:
-		rec.outcome, rec.settled = *e, e.Seq
+		rec.outcome, rec.settled, rec.again = *e, e.Seq, d.Again
 		delete(p.waits, e.Key)
 	}
 	return nil

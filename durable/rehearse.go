@@ -165,7 +165,7 @@ func (r *run) frontier() error {
 func (r *run) allAtFrontier() {
 	c := r.eng.committer
 	c.mu.Lock()
-	over := len(r.parked) >= r.branches
+	over := len(r.parked) >= r.branches && r.passes == 0
 	c.mu.Unlock()
 	if over {
 		_ = r.die(&death{kind: deathUnloaded, err: ErrUnloaded})

@@ -70,6 +70,11 @@ type run struct {
 	// confess.
 	silent atomic.Bool
 
+	// replaying is how many branches and items have not left their history. branchOver
+	// gets a value when a branch is over.
+	replaying  atomic.Int32
+	branchOver chan struct{}
+
 	strands    sync.Map       // goroutines of branches: id to *strand
 	goroutines sync.WaitGroup // of its branches
 	preloaded  *store.History // read by whoever has loaded it
@@ -106,6 +111,7 @@ type run struct {
 	stashed   []store.Event
 	parked    map[*parking]struct{} // of its goroutines, those that wait
 	branches  int                   // goroutines of durable code: 1 and the open branches
+	passes    int                   // functions of branches that have ended and are replayed
 	rowSays   rowState              // what the row says, as far as is written or on its way
 	children  []*child
 	childless bool           // the run is ending, and starts none any more
@@ -198,7 +204,7 @@ func (r *run) unrecorded(key string, err error) error {
 func (e *Engine) newRun(row store.Run, def *definition) *run {
 	r := &run{
 		eng: e, id: row.ID, def: def, row: row,
-		gone: make(chan struct{}), stop: stop{done: make(chan struct{})}, deadline: row.DeadlineAt, loaded: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}), resting: make(chan struct{}, 1),
+		gone: make(chan struct{}), stop: stop{done: make(chan struct{})}, deadline: row.DeadlineAt, loaded: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}), resting: make(chan struct{}, 1), branchOver: make(chan struct{}, 1),
 		parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason, seen: row.Seen},
 		attributes: row.Attributes, began: time.Now(),
 	}

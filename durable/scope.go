@@ -33,6 +33,14 @@ type scope struct {
 	// left: nothing of what the code does from here on is in hist; see leave.
 	left atomic.Bool
 	held func() // ends the context that was held back until then; nil: none
+	// again: once the scope has ended, a replay calls its function all the same,
+	// since it, or one within it, has registered a compensation or left a branch
+	// running.
+	again atomic.Bool
+	// ended: the function is called for that alone, and its outcome is recorded.
+	// beyond is how many calls it has made that it had not made then.
+	ended  bool
+	beyond int
 	// noted: the run knows where the context has ended; see noteStop.
 	noted bool
 	// busy is the call under way, nil if there is none.
@@ -127,13 +135,17 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 		return &store.NameError{Kind: "key", Value: c.key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed", len(c.key), store.MaxKey)}
 	}
 	err := s.match(c, kind)
-	if err == nil && c.rec == nil {
+	switch {
+	case err != nil:
+	case c.rec == nil:
 		s.before()
 		err = s.mayPlace(c, kind)
 		if err == nil && s.run.rehearsal != nil {
 			s.noteInserted(c)
 			err = s.run.frontier()
 		}
+	case s.ended && !c.done() && kind != callGo && kind != callMap && kind != callChild:
+		err = s.goesBeyond(name) // the function was ended in the middle of this
 	}
 	if err != nil {
 		s.end()
@@ -161,6 +173,12 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 
 // mayPlace returns why c, which the history does not have, gets no place in it.
 func (s *scope) mayPlace(c *call, kind callKind) error {
+	if s.ended {
+		if s.rest != nil {
+			s.rest.added--
+		}
+		return s.goesBeyond(c.name)
+	}
 	if kind == callMap && len(c.key)+itemRoom > store.MaxKey {
 		if s.rest != nil {
 			s.rest.added--

@@ -42,8 +42,10 @@ func (r *run) stopBy(cause error) {
 // context from now on, and what has stopped it ends it now. It may be called more
 // than once.
 func (s *scope) leave() {
-	s.left.Store(true)
 	r := s.run
+	if !s.left.Swap(true) && s.path != "" {
+		r.replaying.Add(-1)
+	}
 	switch {
 	case s.path == "":
 		// stopBy looks at replayed after it has set the cause, and this the other
@@ -67,6 +69,7 @@ func (s *scope) behind(c *call) {
 	r := s.run
 	stopped := r.stopCause() != nil
 	switch {
+	case s.ended: // its function has seen no end of its context
 	case s.left.Load():
 		if stopped && c != nil {
 			s.leave() // stopBy may not have come that far
@@ -89,7 +92,7 @@ func (s *scope) behind(c *call) {
 // before is called when a call is about to go on that has no recorded end, unless
 // it begins a branch, which goes on beside the scope.
 func (s *scope) before() {
-	if !s.left.Load() && s.atFrontier() {
+	if !s.left.Load() && !s.ended && s.atFrontier() {
 		s.leave()
 	}
 }
@@ -97,7 +100,7 @@ func (s *scope) before() {
 // noteStop keeps behind which call the context of the scope was found to have
 // ended: this one, which may have been refused, or the last one that was made.
 func (s *scope) noteStop(ordinal int32) {
-	if s.noted || s.undo || !s.left.Load() || s.run.stopCause() == nil {
+	if s.noted || s.undo || s.ended || !s.left.Load() || s.run.stopCause() == nil {
 		return
 	}
 	s.noted = true

@@ -46,7 +46,7 @@ func (r *run) idle() bool {
 	}
 	// The row must say that it waits: of a run that was handed a message it says,
 	// rightly, that it runs, though its goroutine has not noticed yet.
-	if len(r.parked) < r.branches || r.flight != nil || len(r.pending) > 0 || r.rowSays.status != store.Waiting || r.wanted() != r.rowSays {
+	if len(r.parked) < r.branches || r.passes > 0 || r.flight != nil || len(r.pending) > 0 || r.rowSays.status != store.Waiting || r.wanted() != r.rowSays {
 		return false
 	}
 	now, clock := r.eng.now(), time.Now()
