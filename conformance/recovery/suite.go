@@ -44,7 +44,7 @@ func Cases() []Case {
 		Case{Code: "D1", Name: "a branch nobody turned to is harmless", Consistent: true, run: orphanedBranch},
 		Case{Code: "E1", Name: "a run without a version goes on with its initial one", Consistent: true, run: noVersion},
 		Case{Code: "E2", Name: "a version that is gone falls back to the initial one", run: versionGone},
-		Case{Code: "E2", Name: "without either version nothing is touched", run: bothVersionsGone},
+		Case{Code: "E2", Name: "without either version it is parked, and nothing is executed", run: bothVersionsGone},
 		Case{Code: "F1", Name: "who watches a run that nobody executes is told what there is", Consistent: true, run: watcherOfNobody},
 		Case{Code: "F2", Name: "a watcher that leaves stops nothing", Consistent: true, run: watcherLeaves},
 		Case{Code: "none", Name: "without a stable event nothing is touched", run: noStableEvent},
