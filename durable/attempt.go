@@ -97,6 +97,10 @@ func (st *step) attempts(ctx context.Context, b body) error {
 			}
 		}
 		said = false
+		if err := r.eng.sealable(); err != nil {
+			// Before the body: what it does could not be recorded.
+			return r.unrecorded(st.call.key, err)
+		}
 		clock := time.Now()
 		if !r.eng.lease.holds(clock) {
 			// Whoever may take the run may be running this body now.

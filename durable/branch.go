@@ -114,7 +114,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 			}
 			env, seen, err := encode(r.eng, r.maxPayload, v)
 			if err != nil {
-				return nil, Permanent(&EncodeError{RunID: r.id, Key: c.key, Type: reflect.TypeFor[T]().String(), Err: err})
+				return nil, Permanent(r.refuses(&EncodeError{RunID: r.id, Key: c.key, Type: reflect.TypeFor[T]().String(), Err: err}))
 			}
 			f.value = seen
 			return env, nil

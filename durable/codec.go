@@ -169,6 +169,9 @@ func encode[T any](e *Engine, limit int, v T) (env []byte, seen T, err error) {
 // encodeAt is encode for a value that stands somewhere already. It does not
 // change it.
 func encodeAt[T any](e *Engine, limit int, v *T) (env []byte, seen T, err error) {
+	if err := e.sealable(); err != nil {
+		return nil, seen, err
+	}
 	t := reflect.TypeFor[T]()
 	if t.Size() == 0 && t.Kind() == reflect.Struct {
 		return nil, *v, nil // no result: nothing to keep
@@ -198,6 +201,9 @@ func encodeAt[T any](e *Engine, limit int, v *T) (env []byte, seen T, err error)
 func encodeAny(e *Engine, limit int, v any) ([]byte, error) {
 	if v == nil {
 		return nil, nil
+	}
+	if err := e.sealable(); err != nil {
+		return nil, err
 	}
 	info := e.infoOf(reflect.TypeOf(v))
 	data, err := e.encoded(info, v, limit)

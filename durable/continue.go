@@ -98,7 +98,7 @@ func Continue[I any](ctx context.Context, in I) error {
 	}
 	input, _, err := encode(r.eng, r.maxPayload, in)
 	if err != nil {
-		return &EncodeError{RunID: r.id, Type: reflect.TypeFor[I]().String(), Err: err}
+		return r.refuses(&EncodeError{RunID: r.id, Type: reflect.TypeFor[I]().String(), Err: err})
 	}
 	n := &renewal{run: r, input: input}
 	r.renewal.Store(n)

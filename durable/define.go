@@ -92,7 +92,7 @@ func Define[I, O any](name string, fn func(ctx context.Context, in I) (O, error)
 		}
 		env, _, err := encode(r.eng, r.maxPayload, out)
 		if err != nil {
-			return nil, Permanent(&EncodeError{RunID: r.id, Type: reflect.TypeFor[O]().String(), Err: err})
+			return nil, Permanent(r.refuses(&EncodeError{RunID: r.id, Type: reflect.TypeFor[O]().String(), Err: err}))
 		}
 		return env, nil
 	}

@@ -28,6 +28,11 @@ type Keys interface {
 	// 64 printable ASCII characters without a space. It is called for each
 	// payload and must be quick. Another id than before is a rotation; "" means
 	// that new payloads are not encrypted.
+	//
+	// While the current key cannot be had, the one before stays in use. Where there
+	// is none before, because the engine was opened with "", nothing is recorded that
+	// is to be encrypted: calls fail with an error that matches ErrNoKey, and runs are
+	// parked, until the key can be had.
 	Current() string
 	// Key returns the key with this id: KeySize random bytes. An id means the
 	// same key for ever, and stays known as long as a run is kept that has a
@@ -220,8 +225,29 @@ func (k *keyring) cipher(id, run string) (*runCipher, error) {
 	return c, nil
 }
 
+// ready returns why nothing can be encrypted now, though it is to be: no key was in
+// use before, and the current one cannot be had. To write in clear then would be to
+// write what was to be encrypted.
+func (k *keyring) ready() error {
+	if k.inUse.Load() != nil {
+		return nil
+	}
+	id, err := k.current()
+	if err == nil && id == "" {
+		return nil
+	}
+	if err == nil {
+		if _, err = k.key(id); err == nil {
+			k.inUse.CompareAndSwap(nil, &id)
+			return nil
+		}
+	}
+	k.failing(id, err)
+	return fmt.Errorf("it is to be encrypted, and the current key of Options.Encrypt cannot be had: %w: %w", err, ErrNoKey)
+}
+
 // forSealing returns what new payloads of a run are encrypted with; nil: they are
-// not. While a new current key cannot be had it is the one before: nothing that
+// not, as it was wanted when their values were encoded (see ready). While a new current key cannot be had it is the one before: nothing that
 // has happened may stay unrecorded because of a rotation that went wrong.
 func (k *keyring) forSealing(run string) *runCipher {
 	before := k.inUse.Load()
@@ -274,6 +300,10 @@ func (k *keyring) failing(id string, err error) {
 	k.mu.Lock()
 	k.failed[id] = time.Now()
 	k.mu.Unlock()
+	if k.inUse.Load() == nil {
+		k.log.Error("durable: the current encryption key cannot be had, and there is none before it: nothing is recorded that is to be encrypted", "key", id, "error", err)
+		return
+	}
 	k.log.Error("durable: the current encryption key cannot be had; what was in use before stays in use", "key", id, "error", err)
 }
 

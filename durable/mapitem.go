@@ -145,7 +145,7 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 		return
 	}
 	if payload, out, err = encode(m.scope.run.eng, m.scope.run.maxPayload, value); err != nil {
-		err = Permanent(&EncodeError{RunID: m.scope.run.id, Key: key, Type: reflect.TypeFor[O]().String(), Err: err})
+		err = Permanent(m.scope.run.refuses(&EncodeError{RunID: m.scope.run.id, Key: key, Type: reflect.TypeFor[O]().String(), Err: err}))
 		return
 	}
 	ok = true

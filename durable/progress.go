@@ -49,7 +49,7 @@ func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
 	}
 	payload, _, err := encode(r.eng, r.maxPayload, v)
 	if err != nil {
-		return &EncodeError{RunID: r.id, Key: st.call.key, Type: reflect.TypeFor[T]().String(), Err: err}
+		return r.refuses(&EncodeError{RunID: r.id, Key: st.call.key, Type: reflect.TypeFor[T]().String(), Err: err})
 	}
 	a.saving.Lock()
 	defer a.saving.Unlock()

@@ -37,7 +37,7 @@ func Publish(ctx context.Context, key string, v any) error {
 	}
 	payload, err := encodeAny(s.run.eng, s.run.maxPayload, v)
 	if err != nil {
-		return &EncodeError{RunID: s.run.id, Key: "publishing " + key, Type: fmt.Sprintf("%T", v), Err: err}
+		return s.run.refuses(&EncodeError{RunID: s.run.id, Key: "publishing " + key, Type: fmt.Sprintf("%T", v), Err: err})
 	}
 	var c call
 	if err := s.begin(&c, key, callPublish); err != nil {

@@ -199,7 +199,7 @@ func (q asked) Reply(ctx context.Context, v any) error {
 	}
 	payload, err := encodeAny(s.run.eng, s.run.maxPayload, v)
 	if err != nil {
-		return &EncodeError{RunID: s.run.id, Key: "the answer to request " + q.name, Type: fmt.Sprintf("%T", v), Err: err}
+		return s.run.refuses(&EncodeError{RunID: s.run.id, Key: "the answer to request " + q.name, Type: fmt.Sprintf("%T", v), Err: err})
 	}
 	return s.answer(q, payload, nil)
 }

@@ -155,3 +155,91 @@ func TestKeysThatCannotBeUsedAreRefusedByOpen(t *testing.T) {
 		})
 	}
 }
+
+// An engine that was opened without a current key, and whose first one cannot be
+// had, records nothing in clear: what was to be recorded is refused, and goes on
+// once the key is there.
+func TestWhileTheFirstKeyCannotBeHadNothingIsRecordedInClear(t *testing.T) {
+	for _, how := range []string{"a step", "a step that has begun", "a map", "a branch", "a child", "a published value", "progress", "a new generation", "the output"} {
+		t.Run(how, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				keys := &changingKeys{lost: map[string]error{"k1": errors.New("vault: sealed")}}
+				bodies, rotated := 0, false
+				rotate := func() {
+					if !rotated {
+						rotated = true
+						keys.set(func(k *changingKeys) { k.current = "k1" })
+					}
+				}
+				body := func(context.Context) (string, error) { bodies++; return canary, nil }
+				child := durable.Define("child", func(ctx context.Context, in string) (string, error) { return in, nil })
+				wf := durable.Define("w", func(ctx context.Context, in string) (string, error) {
+					if in == canary {
+						return in, nil
+					}
+					if _, err := durable.Await[int](ctx, "go"); err != nil {
+						return "", err
+					}
+					if how != "a step that has begun" && how != "progress" {
+						rotate()
+					}
+					switch how {
+					case "a step":
+						return durable.Step(ctx, "s", body)
+					case "a step that has begun":
+						return durable.Step(ctx, "s", func(ctx context.Context) (string, error) { rotate(); return body(ctx) })
+					case "a map":
+						out, err := durable.Map(ctx, "m", []int{1}, durable.MapOptions{}, func(ctx context.Context, _ int) (string, error) { return body(ctx) })
+						if err != nil {
+							return "", err
+						}
+						return out[0], nil
+					case "a branch":
+						return durable.Go(ctx, "b", body).Wait(ctx)
+					case "a child":
+						return child.Run(ctx, "kid", canary)
+					case "a published value":
+						return "", durable.Publish(ctx, "p", canary)
+					case "progress":
+						return canary, durable.Do(ctx, "s", func(ctx context.Context) error {
+							rotate()
+							return durable.SaveProgress(ctx, canary)
+						})
+					case "a new generation":
+						return "", durable.Continue(ctx, canary)
+					}
+					return canary, nil
+				})
+				w.boot(t, encrypted(keys, wf, child))
+				h := start(t, w, wf, "r", "in")
+				require.NoError(t, durable.Signal(w.ctx(), "r", "go", 1))
+				row := w.eventually("r", store.Interrupted)
+				require.Contains(t, row.Reason, "vault: sealed")
+				_, err := h.Wait(w.ctx())
+				require.ErrorIs(t, err, durable.ErrNoKey)
+				_, err = wf.Start(w.ctx(), "another", "in")
+				require.ErrorIs(t, err, durable.ErrNoKey)
+				require.ErrorIs(t, durable.Signal(w.ctx(), "r", "go", 1), durable.ErrNoKey)
+				if how == "a step" {
+					require.Zero(t, bodies, "it would run in vain")
+				}
+				inClear := func() {
+					t.Helper()
+					h, err := w.data.Load(w.ctx(), "r", store.Cursor{All: true})
+					require.NoError(t, err)
+					for ev, err := range h.Events {
+						require.NoError(t, err)
+						require.NotContains(t, string(ev.Payload)+string(ev.Data), canary)
+					}
+				}
+				inClear()
+
+				keys.set(func(k *changingKeys) { delete(k.lost, "k1") })
+				require.NoError(t, resume(w.eng, w.ctx(), "r"))
+				_, err = wait(t, w, wf, "r")
+				require.NoError(t, err)
+				inClear()
+			})
+		})
+	}
+}

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"reflect"
@@ -80,8 +81,27 @@ func newWrapping(o *Options, limits store.Limits) (*wrapping, error) {
 	return w, nil
 }
 
+// sealable returns why a value must not be recorded now: it is to be encrypted, and
+// there is no key that it could be encrypted with. It is asked before a value is
+// encoded, and before one that is encrypted is copied.
+func (e *Engine) sealable() error {
+	if e.wrap.keys == nil {
+		return nil
+	}
+	return e.wrap.keys.ready()
+}
+
+// refuses returns the error of a call whose value cannot be encoded. For want of a
+// key the run is parked: it can go on once there is one.
+func (r *run) refuses(e *EncodeError) error {
+	if errors.Is(e.Err, ErrNoKey) {
+		return r.unrecorded(e.Key, e.Err)
+	}
+	return e
+}
+
 // seal returns a plain envelope as it is to be kept at a place. It cannot fail:
-// whether there is a key to encrypt with was settled before.
+// whether there is a key to encrypt with was settled before; see sealable.
 func (e *Engine) seal(p place, env []byte) []byte {
 	if len(env) <= e.wrap.above {
 		return env
@@ -169,6 +189,9 @@ func (e *Engine) unseal(p place, env []byte) ([]byte, error) {
 		return env, nil
 	}
 	open, err := e.open(p, env)
+	if err == nil && open.KeyID != "" {
+		err = e.sealable()
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -115,7 +115,11 @@ func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartO
 	}
 	input, _, err := encode(e, limit, in)
 	if err != nil {
-		return nil, &EncodeError{RunID: id, Type: reflect.TypeFor[I]().String(), Err: err}
+		bad := &EncodeError{RunID: id, Type: reflect.TypeFor[I]().String(), Err: err}
+		if inRun {
+			return nil, s.run.refuses(bad)
+		}
+		return nil, bad
 	}
 	var opts startOptions
 	if err := opts.take(ctx, e, id, o); err != nil {

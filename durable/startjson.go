@@ -76,6 +76,9 @@ func (e *Engine) encodeJSON(t reflect.Type, data json.RawMessage) ([]byte, error
 	if t.Size() == 0 && t.Kind() == reflect.Struct {
 		return nil, nil
 	}
+	if err := e.sealable(); err != nil {
+		return nil, err
+	}
 	info := e.infoOf(t)
 	encoded, err := e.encoded(info, v.Elem().Interface(), e.maxPayload)
 	if err != nil {
@@ -104,6 +107,9 @@ func (e *Engine) encodeEdited(id string, old *store.Event, value any, force bool
 	}
 	if len(raw) > e.maxPayload {
 		return nil, &PayloadSizeError{Size: len(raw), Limit: e.maxPayload}
+	}
+	if err := e.sealable(); err != nil {
+		return nil, err
 	}
 	header, err := e.editedHeader(&was, raw, force)
 	if err != nil {

@@ -173,7 +173,7 @@ func (st *stepOf[T]) once(ctx context.Context) ([]byte, error) {
 	st.result = value
 	payload, seen, err := encodeAt(r.eng, r.maxPayload, &st.result)
 	if err != nil {
-		return nil, Permanent(&EncodeError{RunID: r.id, Key: st.call.key, Type: reflect.TypeFor[T]().String(), Err: err})
+		return nil, Permanent(r.refuses(&EncodeError{RunID: r.id, Key: st.call.key, Type: reflect.TypeFor[T]().String(), Err: err}))
 	}
 	if st.check != nil {
 		if err := st.check(seen); err != nil {
