@@ -195,8 +195,16 @@ func (d *Dir) List(ctx context.Context) iter.Seq2[Run, error] {
 			switch {
 			case ctx.Err() != nil:
 				return context.Cause(ctx)
-			case err != nil:
+			case e == nil || err != nil && name == ".":
 				return err
+			case e.IsDir() && name != "." && !strings.HasSuffix(e.Name(), strings.TrimSuffix(more, "/")):
+				return fs.SkipDir // none of ours, such as lost+found
+			case err != nil:
+				// It hides what is in it, and nothing else.
+				if !yield(Run{}, &UnreadableError{Where: name, Err: err}) {
+					return fs.SkipAll
+				}
+				return fs.SkipDir
 			case e.IsDir():
 				return nil
 			case strings.HasPrefix(e.Name(), temporary):

@@ -113,6 +113,19 @@ func TestAFileThatIsDamagedHidesNoOtherAndIsReplaced(t *testing.T) {
 	require.Equal(t, "b", collision.Other)
 }
 
+// A folder that is none of ours is not looked into: the archive may be the top of a
+// file system, whose lost+found only root can read.
+func TestAFolderOfSomebodyElsesHidesNoRun(t *testing.T) {
+	dir := t.TempDir()
+	d := openDir(t, dir)
+	require.NoError(t, d.Store(t.Context(), "r", export(t, "r", 0)))
+	require.NoError(t, os.Mkdir(dir+"/lost+found", 0o700))
+	require.NoError(t, os.WriteFile(dir+"/lost+found/a.json", []byte("{}"), 0o600))
+	require.NoError(t, os.Chmod(dir+"/lost+found", 0))
+	t.Cleanup(func() { _ = os.Chmod(dir+"/lost+found", 0o700) })
+	require.Equal(t, []string{"r"}, listed(t, d))
+}
+
 func TestADirectoryThatCannotBeUsedSaysSo(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))

@@ -20,10 +20,12 @@ func killMarked(variables []string) (killed int) {
 	if len(variables) == 0 {
 		return 0
 	}
-	seen := map[int]bool{}
+	seen, none := map[int]bool{}, 0
 	for range 50 {
 		pids := marked(variables)
-		if len(pids) == 0 {
+		if len(pids) > 0 {
+			none = 0
+		} else if none++; none == 2 { // one that is just being replaced (exec) shows nothing for a moment
 			break
 		}
 		for _, pid := range pids {

@@ -31,8 +31,9 @@ import (
 
 func TestMain(m *testing.M) {
 	// A test starts its own program as a process to kill.
-	if file, dir, ok := strings.Cut(os.Getenv("SHELL_RUNNER"), ":"); ok {
-		runUntilKilled(file, dir)
+	if what, rest, ok := strings.Cut(os.Getenv("SHELL_RUNNER"), ":"); ok {
+		file, dir, _ := strings.Cut(rest, ":")
+		map[string]func(file, dir string){"one": runUntilKilled, "two": runTwoAtOnce}[what](file, dir)
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -398,7 +399,7 @@ func TestACommandInFlightAtAKillIsEndedAndRunAgain(t *testing.T) {
 	dir := t.TempDir()
 	file := dir + "/runs.db"
 	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "SHELL_RUNNER="+file+":"+dir)
+	cmd.Env = append(os.Environ(), "SHELL_RUNNER=one:"+file+":"+dir)
 	require.NoError(t, cmd.Start())
 	leader, child, away := pid(t, dir+"/leader"), pid(t, dir+"/child"), pid(t, dir+"/away")
 	require.NoError(t, cmd.Process.Kill())
