@@ -22,6 +22,7 @@ trace-demo: ## send the trace of a run in three processes to a real Jaeger, read
 test: ## run all tests, on memory, SQLite and a real PostgreSQL
 	$(GO) vet ./...
 	$(WITH_PG) $(GO) test -timeout 15m ./...
+	@$(GO) run ./internal/browsertest/cmd/leftout
 
 lint: ## check formatting, go vet and staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \

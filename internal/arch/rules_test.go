@@ -95,7 +95,9 @@ var rules = []rule{
 	{path: "internal/termview", ours: []string{"durable", "store", "internal/visible"}, modules: []string{term, uniseg}},
 	{path: "internal/outline", ours: []string{"store"}},
 	{path: "internal/visible"},
-	{path: "internal/pgtest", modules: []string{pq, sqlx, sys, flock}, forTests: true},
+	{path: "internal/pgtest", ours: []string{"internal/syspackage"}, modules: []string{pq, sqlx, sys}, forTests: true},
+	{path: "internal/syspackage", modules: []string{flock}, forTests: true},
+	{path: "internal/browsertest", ours: []string{"internal/syspackage"}, forTests: true},
 	{path: "internal/tracecheck", ours: []string{"store", "internal/otlptest"}},
 	{path: "internal/tracedemo", ours: []string{"store", "internal/otlptest", "internal/tracecheck"}, anyBackend: true},
 	{path: "internal/otlptest", modules: []string{otlp, protobuf}, forTests: true},
@@ -108,5 +110,5 @@ var backends = []string{"store/memory", "store/sqlite", "store/postgres"}
 // themselves for tests.
 var (
 	testModules = []string{testify, rapid, goleak, porcupine, openapi}
-	testHelpers = []string{"internal/pgtest", "conformance", "durable/durabletest"}
+	testHelpers = []string{"internal/pgtest", "internal/browsertest", "internal/syspackage", "conformance", "durable/durabletest"}
 )

@@ -2,19 +2,16 @@ package pgtest
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/gofrs/flock"
+	"github.com/holdfast-dev/holdfast/internal/syspackage"
 )
 
 // Where packages put the server programs when PATH does not have them. Debian
@@ -115,38 +112,9 @@ func executable(path string) bool {
 }
 
 // installable returns why the system package cannot be installed, or "".
-func installable() string {
-	switch _, err := exec.LookPath("apt-get"); {
-	case os.Getenv(EnvInstall) != "" && os.Getenv(EnvInstall) != "1":
-		return EnvInstall + " forbids it"
-	case runtime.GOOS != "linux" || err != nil:
-		return "this is no system with apt-get"
-	case os.Geteuid() != 0:
-		return "that needs root"
-	}
-	return ""
-}
+func installable() string { return syspackage.Refused(EnvInstall) }
 
-// install installs a system package. Test processes run side by side, so it
-// holds a lock, and does nothing if another one was faster.
+// install installs a system package.
 func install(name string, there func() bool) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
-	defer cancel()
-	lock := flock.New(filepath.Join(os.TempDir(), "durable-pgtest-install.lock"))
-	if _, err := lock.TryLockContext(ctx, 200*time.Millisecond); err != nil {
-		return fmt.Errorf("waiting for another installation: %w", err)
-	}
-	defer lock.Unlock()
-	if there() {
-		return nil
-	}
-	fmt.Fprintf(os.Stderr, "pgtest: installing the system package %s (%s=0 forbids it)\n", name, EnvInstall)
-	for _, args := range [][]string{{"update"}, {"install", "-y", "--no-install-recommends", name}} {
-		cmd := exec.CommandContext(ctx, "apt-get", args...)
-		cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			return fmt.Errorf("apt-get %s: %w\n%s", args[0], err, out)
-		}
-	}
-	return nil
+	return syspackage.Install("pgtest", name, EnvInstall, there)
 }

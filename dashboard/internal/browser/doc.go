@@ -2,6 +2,6 @@
 // see them: what moves without a reload, what a button does, what a screen reader
 // and a phone get, and that nothing of a run is ever executed.
 //
-// It needs chromium (or google-chrome) in the PATH. HOLDFAST_BROWSER=off leaves
-// the tests out; a browser that is merely missing makes them fail.
+// It needs chromium (or google-chrome) in the PATH, and installs it where that is
+// possible; see internal/browsertest for when the tests are left out.
 package browser

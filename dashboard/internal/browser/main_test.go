@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/dashboard"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/browsertest"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
@@ -29,20 +29,14 @@ var browser context.Context
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
-		if os.Getenv("HOLDFAST_BROWSER") == "off" {
-			fmt.Println("browser tests are switched off: HOLDFAST_BROWSER=off")
-			return 0
-		}
-		path := ""
-		for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
-			if found, err := exec.LookPath(name); err == nil {
-				path = found
-				break
-			}
-		}
+		path, leftOut, err := browsertest.Chromium()
 		if path == "" {
-			fmt.Println("no Chromium was found in the PATH: install chromium, or leave these tests out with HOLDFAST_BROWSER=off")
-			return 1
+			fmt.Println(leftOut)
+			if err != nil {
+				fmt.Println(err)
+				return 1
+			}
+			return 0
 		}
 		opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path))
 		if os.Getuid() == 0 {
