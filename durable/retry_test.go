@@ -141,7 +141,7 @@ func TestAnAttemptSeesTheFailuresBeforeIt(t *testing.T) {
 		require.Equal(t, []int{1, 2, 3}, tr.numbers())
 		require.Empty(t, tr.attempts[0].Failures)
 		third := tr.attempts[2]
-		require.Equal(t, durable.AttemptInfo{RunID: "r", Key: "call", Number: 3, Max: 5, Failures: third.Failures}, third)
+		require.Equal(t, durable.AttemptInfo{RunID: "r", Key: "call", Number: 3, Max: 5, Failures: third.Failures, Execution: third.Execution}, third)
 		require.Len(t, third.Failures, 2)
 		for i, f := range third.Failures {
 			require.Equal(t, i+1, f.Attempt)
