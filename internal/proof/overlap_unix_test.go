@@ -4,6 +4,7 @@ package proof_test
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/mattn/go-sqlite3"
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
@@ -61,6 +63,38 @@ func saga(st store.Store, o orders) error {
 	return eng.Close()
 }
 
+// freeze stops a process at a moment at which it holds no lock on the database:
+// one that is stopped within a write to SQLite keeps everybody else from writing
+// until it goes on or is killed.
+func freeze(t *testing.T, o orders, a *child) {
+	t.Helper()
+	for {
+		require.NoError(t, a.Process.Signal(syscall.SIGSTOP))
+		if o.Backend != "sqlite" || writable(t, o.DSN) {
+			return
+		}
+		require.NoError(t, a.Process.Signal(syscall.SIGCONT))
+		time.Sleep(time.Millisecond) // so that it comes past that write
+	}
+}
+
+// writable reports whether nobody holds the lock for writing for a second.
+func writable(t *testing.T, file string) bool {
+	t.Helper()
+	db, err := sql.Open("sqlite3", file+"?_busy_timeout=1000&_txlock=immediate")
+	require.NoError(t, err)
+	defer db.Close()
+	tx, err := db.BeginTx(t.Context(), nil)
+	if err != nil {
+		var locked sqlite3.Error
+		require.ErrorAs(t, err, &locked)
+		require.Equal(t, sqlite3.ErrBusy, locked.Code)
+		return false
+	}
+	require.NoError(t, tx.Rollback())
+	return true
+}
+
 // A process that was stopped beyond its lease, in steps or in compensations, goes
 // on when another one has its run, and begins nothing.
 func TestAProcessThatWasStoppedBeginsNoBodyBesideTheNextOwner(t *testing.T) {
@@ -71,7 +105,7 @@ func TestAProcessThatWasStoppedBeginsNoBodyBesideTheNextOwner(t *testing.T) {
 			a := start(t, o)
 			a.await(t, "inside")
 			time.Sleep(at) // which body that hits is for chance to say
-			require.NoError(t, a.Process.Signal(syscall.SIGSTOP))
+			freeze(t, o, a)
 
 			st, err := openStore(o.Backend, o.DSN)
 			require.NoError(t, err)

@@ -84,7 +84,7 @@ func TestWhoHasLostARunBeginsNothingMoreAndEndsWhatItHasBegun(t *testing.T) {
 	t.Run("stopped", func(t *testing.T) {
 		backends(t, func(t *testing.T, o orders) {
 			stopped := map[string][]spell{}
-			lose(t, o, func(a *child) { require.NoError(t, a.Process.Signal(syscall.SIGSTOP)) },
+			lose(t, o, func(a *child) { freeze(t, o, a) },
 				func(a *child) { require.NoError(t, a.Process.Signal(syscall.SIGCONT)) },
 				func(pid string, s spell) { stopped[pid] = append(stopped[pid], s) })
 			measure(t, o, stopped)

@@ -21,7 +21,7 @@ func TestAStoppedProcessCannotWriteOnceAnotherHasTakenItsRun(t *testing.T) {
 		o.Role, o.Lease = "zombie", 500*time.Millisecond
 		a := start(t, o)
 		a.await(t, "inside")
-		require.NoError(t, a.Process.Signal(syscall.SIGSTOP))
+		freeze(t, o, a)
 
 		st, err := openStore(o.Backend, o.DSN)
 		require.NoError(t, err)
