@@ -258,9 +258,14 @@ func startContext(row *store.Run) context.Context {
 
 // measureEnd counts a run that has ended here.
 func (r *run) measureEnd() {
-	if r.outcome.status != "" {
-		r.eng.metrics.countEnd(r.ctx, &r.row, r.outcome.status, r.lastAt)
+	if r.outcome.status == "" || !r.eng.metrics.finished.Enabled(r.ctx) {
+		return
 	}
+	c := r.eng.committer
+	c.mu.Lock()
+	at := r.lastAt // a branch that has lost a race may still be writing
+	c.mu.Unlock()
+	r.eng.metrics.countEnd(r.ctx, &r.row, r.outcome.status, at)
 }
 
 // measureAttempt records how long a body took.

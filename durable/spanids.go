@@ -138,9 +138,7 @@ func (e *Engine) startAgain(row *store.Run, around, linked string, created store
 	if around != noParent {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, parseTrace(around))
 	}
-	// Times of the store are cut to the microsecond: it must not seem to begin before
-	// what is around it.
-	born := row.CreatedAt + 1
+	born := row.CreatedAt
 	_, span := e.tracer.Start(context.WithValue(ctx, againKey{}, start), "start "+row.Workflow,
 		trace.WithSpanKind(trace.SpanKindProducer), trace.WithTimestamp(e.localTime(born)))
 	if sc := span.SpanContext(); sc.SpanID() != start.SpanID() || sc.TraceID() != start.TraceID() || !span.IsRecording() {
