@@ -75,9 +75,9 @@ func states() []state {
 			require.NoError(w.t, w.eng.Cancel(w.ctx(), "r", "enough"))
 			w.until("r", store.Cancelled)
 		}, "not_resumable", "Session r is not resumable (status: cancelled)"),
-		refused("the code was changed, interrupted", func(w *world) { at(store.Interrupted)(w); w.mood("changed") }, "definition_changed", "zero"),
-		refused("the code was changed, its process is gone", func(w *world) { at(store.Running)(w); w.mood("changed") }, "definition_changed", "zero"),
-		refused("the code was changed, failed", func(w *world) { w.begin("order", "fail", store.Failed); w.mood("changed") }, "definition_changed", "zero"),
+		refused("the code was changed, interrupted", func(w *world) { at(store.Interrupted)(w); w.mood("changed") }, "definition_changed", "Definition changed"),
+		refused("the code was changed, its process is gone", func(w *world) { at(store.Running)(w); w.mood("changed") }, "definition_changed", "Definition changed"),
+		refused("the code was changed, failed", func(w *world) { w.begin("order", "fail", store.Failed); w.mood("changed") }, "definition_changed", "Definition changed"),
 		refused("a value cannot be read", func(w *world) { at(store.Interrupted)(w); w.mood("retyped") }, "undecodable", "cannot be read"),
 		refused("its log is damaged, interrupted", func(w *world) { w.damage(store.Interrupted) }, "damaged", "checksum"),
 		refused("its log is damaged, its process is gone", func(w *world) { w.damage(store.Running) }, "damaged", "checksum"),
