@@ -353,9 +353,6 @@ func doors() []door {
 	}
 }
 
-// selects reports whether a door that chooses among the runs would choose this one.
-func (s *state) selected(d *door, got said) bool { return got.code != "not selected" }
-
 func TestARunIsResumedTheSameWayThroughEveryDoor(t *testing.T) {
 	for _, s := range states() {
 		t.Run(s.name, func(t *testing.T) {
