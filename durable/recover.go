@@ -275,7 +275,8 @@ func (e *Engine) recoverOrphan(ctx context.Context, row *store.Run, judge *judge
 
 // parkUnserved reports a run whose process is gone and whose code is not here. If
 // nobody alive has it, the row no longer says that the run is executed: it is parked
-// until somebody serves it, who then decides by its policy (resumeInterrupted).
+// until somebody serves it, who then decides by its policy (resumeInterrupted). A
+// program without workflows parks nothing.
 func (e *Engine) parkUnserved(ctx context.Context, row *store.Run, rep *Report) error {
 	reason := e.notServed(row)
 	rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, reason))
@@ -290,6 +291,9 @@ func (e *Engine) parkUnserved(ctx context.Context, row *store.Run, rep *Report) 
 	}
 	if row.Paused || row.CancelAsked || row.Last == nil {
 		return nil // what was asked for is carried out by whoever has its code
+	}
+	if len(e.defs.byName) == 0 {
+		return nil // a program for operators: what it finds is theirs to judge, as it is
 	}
 	interrupted, code := store.Interrupted, CodeNotRegistered
 	_, err = e.operate(ctx, row, nil, act{
