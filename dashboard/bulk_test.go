@@ -37,7 +37,7 @@ func TestAllThatMatchAreResumedAsTheDryRunSaid(t *testing.T) {
 
 		part, err := s.c.ResumeAll(t.Context(), client.BulkRequest{Filter: filter, Matching: 4, Limit: 1, ResetFailures: true})
 		require.NoError(t, err)
-		require.Equal(t, []client.BulkOutcome{{RunID: "bad-0", Status: "failed", Done: true, Recoverable: true}}, part.Runs, "the oldest first")
+		require.Equal(t, []client.BulkOutcome{{RunID: "bad-0", Status: "failed", Done: true, Recoverable: true, Reason: "step charge: attempt 2 of 2: bank says no: card 4111-secret"}}, part.Runs, "the oldest first")
 		require.EqualValues(t, 3, part.Remaining)
 		s.until("bad-0", "waiting")
 		all, err := s.c.ResumeAll(t.Context(), client.BulkRequest{Filter: filter, Matching: 3, ResetFailures: true})

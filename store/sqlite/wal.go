@@ -18,10 +18,17 @@ import (
 const (
 	walLook  = 32       // writes between two looks at its size
 	walLarge = 16 << 20 // bytes
-	// walWait bounds how long a commit waits for readers, and walPause is how
-	// long at first it lets be after it has waited in vain.
-	walWait  = 250 * time.Millisecond
-	walPause = 500 * time.Millisecond
+	// walWait is how long a commit waits for readers when the WAL is large; twice as
+	// long for each walStep more, but never longer than walMost: a lease must not
+	// run out meanwhile.
+	walWait = 250 * time.Millisecond
+	walStep = 4 << 20
+	walMost = time.Second
+	// walPause is how long it lets be after it has waited in vain; longer after
+	// walTries in a row, for then somebody reads who does not end, and waiting for
+	// him does no good.
+	walPause = 100 * time.Millisecond
+	walTries = 5
 	walRest  = 30 * time.Second
 	// careWait is how long Maintain waits.
 	careWait = 5 * time.Second
@@ -30,8 +37,18 @@ const (
 // wal is what the holder of the writer knows of the WAL.
 type wal struct {
 	writes int
-	pause  time.Duration
+	vain   int       // waits for readers since the last that was of use
 	again  time.Time // not before
+}
+
+// wait returns how long to wait for the readers of a WAL of size bytes.
+func (w *wal) wait(size int64) time.Duration {
+	return min(walWait<<min((size-walLarge)/walStep, 10), walMost)
+}
+
+// pause returns for how long not to wait again, after the last wait was in vain.
+func (w *wal) pause() time.Duration {
+	return min(walPause<<min(max(w.vain-walTries, 0), 10), walRest)
 }
 
 // size returns the size of the WAL; 0: there is none.
@@ -50,16 +67,17 @@ func (s *Store) tend(c *conn) {
 		return
 	}
 	w.writes = 0
-	if s.walSize() < walLarge || time.Now().Before(w.again) {
+	size := s.walSize()
+	if size < walLarge || time.Now().Before(w.again) {
 		return
 	}
-	if done, err := c.foldIn(walWait); err == nil && done {
-		w.pause = 0
+	if done, err := c.foldIn(w.wait(size)); err == nil && done {
+		w.vain = 0
 		return
 	}
 	// Nothing is lost: it is tried again, and Maintain says so.
-	w.pause = min(max(2*w.pause, walPause), walRest)
-	w.again = time.Now().Add(w.pause)
+	w.vain++
+	w.again = time.Now().Add(w.pause())
 }
 
 // foldIn folds the WAL into the file and cuts it, and waits for readers who are
