@@ -198,14 +198,11 @@ func TestATakeoverContinuesNoMoreRunsThanMaxRunsAllows(t *testing.T) {
 // children must not stand in the queue for that place.
 func TestAChildIsContinuedBesideAParentThatKeepsItsPlace(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		var mu sync.Mutex
-		blocked := true
+		gate := make(chan struct{})
 		hold := func(ctx context.Context) error {
-			mu.Lock()
-			held := blocked
-			mu.Unlock()
-			if held {
-				<-ctx.Done()
+			select {
+			case <-gate:
+			case <-ctx.Done():
 			}
 			return ctx.Err()
 		}
@@ -231,14 +228,12 @@ func TestAChildIsContinuedBesideAParentThatKeepsItsPlace(t *testing.T) {
 		}
 		pass(time.Second)
 		w.crash()
-		mu.Lock()
-		blocked = false
-		mu.Unlock()
 		w.expire()
 		rep := w.boot(t, o)
 
 		require.Len(t, rep.Resumed, 3, "the children")
 		require.Len(t, rep.Deferred, 3)
+		close(gate) // none may end before the list is made
 		pass(time.Minute)
 		for i := range 3 {
 			require.Equal(t, store.Completed, w.row(fmt.Sprint("p", i)).Status)
