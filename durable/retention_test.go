@@ -51,7 +51,7 @@ func TestWithoutRetentionNothingIsEverDeleted(t *testing.T) {
 		w.boot(t, with(wf))
 		_, err := run(t, w, wf, "r", 1)
 		require.NoError(t, err)
-		pass(400 * day)
+		pass(60 * day)
 		require.Equal(t, durable.Cleaned{}, clean(t, w, durable.CleanOptions{}))
 		require.Equal(t, []string{"r"}, w.ids())
 	})
