@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -105,13 +106,17 @@ func TestANameOfProgressThatCannotBeOneIsRefused(t *testing.T) {
 // other steps and of other runs. Of one run they share what stands before the dot.
 func TestEachExecutionOfABodyHasAMarkOfItsOwn(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
+		var mu sync.Mutex
 		marks := map[string][]string{}
 		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
 			body := func(ctx context.Context) (int, error) {
 				a := durable.Attempt(ctx)
 				require.Equal(t, a.Execution, durable.Attempt(context.WithoutCancel(ctx)).Execution)
+				mu.Lock()
 				marks[a.RunID] = append(marks[a.RunID], a.Execution)
-				switch len(marks[a.RunID]) {
+				n := len(marks[a.RunID])
+				mu.Unlock()
+				switch n {
 				case 1:
 					return 0, errStock
 				case 2:

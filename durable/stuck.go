@@ -253,44 +253,52 @@ func (e *Engine) lookForStranded(ctx context.Context) {
 	}
 }
 
-// strandedNow finds the runs that nobody alive serves, by their code.
+// strandedNow finds the runs that nobody alive serves, by their code. Those of
+// dead executors are read first: one that a recovery parks meanwhile is then found
+// among those at rest, and counted once.
 func (l *stuckList) strandedNow(ctx context.Context) (map[code]*strandedRuns, error) {
-	count := l.eng.store.Count
-	workflows, err := count(ctx, store.Filter{Statuses: restingStatuses}, store.ByWorkflow)
-	if err != nil {
-		return nil, err
-	}
-	var filters []store.Filter
-	if len(workflows) > 0 {
-		if filters, err = l.unserved(ctx, workflows); err != nil {
-			return nil, err
-		}
-	}
-	orphans, err := count(ctx, store.Filter{Orphaned: true}, "")
-	if err != nil {
-		return nil, err
-	}
-	if orphans[""] > 0 {
-		filters = append(filters, store.Filter{Orphaned: true, Statuses: []store.Status{store.Running, store.Resuming}})
-	}
 	found := map[code]*strandedRuns{}
-	for _, f := range filters {
+	counted := map[string]bool{}
+	add := func(f store.Filter) error {
 		f.OldestFirst = true
 		for row, err := range l.eng.runsOf(ctx, f) {
 			if err != nil {
-				return nil, err
+				return err
 			}
-			if row.Paused || row.Status == store.Interrupted && row.Code != "" && row.Code != CodeNotRegistered || l.served(row) {
+			if counted[row.ID] || row.Paused || row.Status == store.Interrupted && row.Code != "" && row.Code != CodeNotRegistered || l.served(row) {
 				continue // it waits for something else, or for nothing
 			}
+			counted[row.ID] = true
 			c := code{row.Workflow, row.Version}
 			if found[c] == nil {
 				found[c] = &strandedRuns{example: *row}
 			}
+			if row.CreatedAt < found[c].example.CreatedAt {
+				found[c].example = *row
+			}
 			found[c].runs++
 		}
+		return nil
 	}
-	return found, nil
+	count := l.eng.store.Count
+	orphans, err := count(ctx, store.Filter{Orphaned: true}, "")
+	if err == nil && orphans[""] > 0 {
+		err = add(store.Filter{Orphaned: true, Statuses: []store.Status{store.Running, store.Resuming}})
+	}
+	if err != nil {
+		return nil, err
+	}
+	workflows, err := count(ctx, store.Filter{Statuses: restingStatuses}, store.ByWorkflow)
+	if err != nil || len(workflows) == 0 {
+		return found, err
+	}
+	filters, err := l.unserved(ctx, workflows)
+	for i := range filters {
+		if err == nil {
+			err = add(filters[i])
+		}
+	}
+	return found, err
 }
 
 // tellStranded says what has changed since the last look.
