@@ -14,12 +14,12 @@ func (e *Engine) commitOne(ctx context.Context, change store.Change) error {
 	return e.commitKnown(ctx, ctx, []store.Change{change})[0]
 }
 
-// commitKnown commits changes that belong to no execution. A change whose outcome
-// is unknown is sent again, as it is, until the store decides about it: that the
-// store cannot be reached meanwhile says nothing about the first time. Only the end
-// of ctx, or of the engine, leaves it open; the error then matches
-// store.ErrUnknown. The store is given the context send. A change whose first answer says that it was not carried out
-// is not sent again.
+// commitKnown commits changes that belong to no execution, and gives the store the
+// context send. A change whose outcome is unknown is sent again, as it is, until the
+// store decides about it: that the store cannot be reached meanwhile says nothing
+// about the first time. Only the end of ctx, or of the engine, leaves it open; the
+// error then matches store.ErrUnknown. A change whose first answer says that it was
+// not carried out is not sent again.
 //
 // What an execution writes goes by way of the committer, which holds to the same
 // rule; see flight.unknown.

@@ -311,13 +311,17 @@ func (c *committer) relieve() {
 	l.relieved = true
 	c.relieved = append(c.relieved, l)
 	c.takeLead()
-	// On a goroutine of its own: a caller whose context ends must not be held by
-	// a store that is silent.
+	c.leadBeside()
+	c.watch(slowAnswer)
+}
+
+// leadBeside has the leader lead on a goroutine of its own: a caller whose context
+// ends must not be held by a store that is silent. The mutex is held.
+func (c *committer) leadBeside() {
 	c.timers.Go(func() {
 		c.mu.Lock()
 		_ = c.lead(context.Background(), nil, c.leader)
 	})
-	c.watch(slowAnswer)
 }
 
 // afterRelief is the end of a leader in whose place another one leads. The mutex
@@ -369,10 +373,7 @@ func (c *committer) handOver() {
 	}
 	// All who wrote have stopped waiting (a cancelled Start): their writes
 	// are committed all the same.
-	c.timers.Go(func() {
-		c.mu.Lock()
-		_ = c.lead(context.Background(), nil, c.leader)
-	})
+	c.leadBeside()
 }
 
 // waiting returns the writes of r that are not settled.

@@ -12,6 +12,22 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
+// undecided leaves the outcome of a message unknown, however often it is sent. With
+// happens it is recorded the first time.
+func undecided(happens bool) func(batch []store.Change, forward func() []error) []error {
+	first := true
+	return func(batch []store.Change, forward func() []error) []error {
+		if len(batch) != 1 || len(batch[0].Send) != 1 {
+			return forward()
+		}
+		if happens && first {
+			forward()
+		}
+		first = false
+		return all(batch, store.ErrUnknown)
+	}
+}
+
 // A signal whose caller gives up while nobody knows whether it was recorded can be
 // sent again, and is received once: the error has the id it was given.
 func TestASignalOfWhichNobodyKnowsCanBeSentAgain(t *testing.T) {
@@ -32,29 +48,19 @@ func TestASignalOfWhichNobodyKnowsCanBeSentAgain(t *testing.T) {
 				w.boot(t, with(wf))
 				start(t, w, wf, "r", 0)
 				w.eventually("r", store.Waiting)
-				first := true
-				w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
-					if len(batch) != 1 || len(batch[0].Send) != 1 {
-						return forward()
-					}
-					if happens && first {
-						forward()
-					}
-					first = false
-					return all(batch, store.ErrUnknown)
-				})
+				w.disk.tamper(undecided(happens))
 				ctx, cancel := context.WithTimeout(w.ctx(), time.Minute)
 				defer cancel()
 				err := durable.Signal(ctx, "r", "n", 5)
-				var undecided *durable.UndecidedError
-				require.ErrorAs(t, err, &undecided)
-				require.Equal(t, "r", undecided.RunID)
-				require.NotEmpty(t, undecided.ID)
+				var open *durable.UndecidedError
+				require.ErrorAs(t, err, &open)
+				require.Equal(t, "r", open.RunID)
+				require.NotEmpty(t, open.ID)
 				require.ErrorIs(t, err, store.ErrUnknown)
 				require.ErrorIs(t, err, context.DeadlineExceeded)
-				require.ErrorContains(t, err, undecided.ID)
+				require.ErrorContains(t, err, open.ID)
 				w.disk.tamper(nil)
-				require.NoError(t, durable.Signal(w.ctx(), "r", "n", 5, durable.SignalID(undecided.ID)))
+				require.NoError(t, durable.Signal(w.ctx(), "r", "n", 5, durable.SignalID(open.ID)))
 				out, err := wait(t, w, wf, "r")
 				require.NoError(t, err)
 				require.Equal(t, 5, out)
@@ -82,17 +88,7 @@ func TestACancelAndAPauseOfWhichNobodyKnowsCanBeAskedForAgain(t *testing.T) {
 					w.boot(t, with(wf))
 					start(t, w, wf, "r", 0)
 					w.eventually("r", store.Waiting)
-					first := true
-					w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
-						if len(batch) != 1 || len(batch[0].Send) != 1 {
-							return forward()
-						}
-						if happens && first {
-							forward()
-						}
-						first = false
-						return all(batch, store.ErrUnknown)
-					})
+					w.disk.tamper(undecided(happens))
 					ctx, cancel := context.WithTimeout(w.ctx(), time.Minute)
 					defer cancel()
 					err := ask(ctx, w.eng)

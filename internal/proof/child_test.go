@@ -85,6 +85,18 @@ func openStore(backend, dsn string) (store.Store, error) {
 	return sqlite.Open(dsn)
 }
 
+// boot opens an engine that executes wf, and recovers what earlier lives have left.
+func boot(st store.Store, o orders, wf durable.Definition) (context.Context, *durable.Engine, error) {
+	ctx := context.Background()
+	eng, err := durable.Open(ctx, st, durable.Options{Workflows: []durable.Definition{wf}, Logger: quiet(), Lease: o.Lease})
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx = durable.NewContext(ctx, eng)
+	_, err = durable.Recover(ctx)
+	return ctx, eng, err
+}
+
 // backends are the stores that outlive a process.
 func backends(t *testing.T, test func(t *testing.T, o orders)) {
 	for _, name := range []string{"sqlite", "postgres"} {

@@ -39,14 +39,9 @@ func member(o orders) *durable.Workflow[int, int] {
 
 // crowd executes members, which the first life starts, until none is left.
 func crowd(st store.Store, o orders) error {
-	ctx := context.Background()
 	wf := member(o)
-	eng, err := durable.Open(ctx, st, durable.Options{Workflows: []durable.Definition{wf}, Logger: quiet(), Lease: o.Lease})
+	ctx, eng, err := boot(st, o, wf)
 	if err != nil {
-		return err
-	}
-	ctx = durable.NewContext(ctx, eng)
-	if _, err := durable.Recover(ctx); err != nil {
 		return err
 	}
 	if _, err := wf.StartAll(ctx, func(yield func(string, int) bool) {
@@ -114,14 +109,9 @@ func walker(o orders) *durable.Workflow[int, int] {
 
 // walkers executes walkers until its input ends.
 func walkers(st store.Store, o orders) error {
-	ctx := context.Background()
 	wf := walker(o)
-	eng, err := durable.Open(ctx, st, durable.Options{Workflows: []durable.Definition{wf}, Logger: quiet(), Lease: o.Lease})
+	ctx, eng, err := boot(st, o, wf)
 	if err != nil {
-		return err
-	}
-	ctx = durable.NewContext(ctx, eng)
-	if _, err := durable.Recover(ctx); err != nil {
 		return err
 	}
 	for n := range o.New {

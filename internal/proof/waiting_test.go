@@ -38,14 +38,9 @@ func letters() *durable.Workflow[int, string] {
 
 // waiter executes the letters run until it ends.
 func waiter(st store.Store, o orders) error {
-	ctx := context.Background()
 	wf := letters()
-	eng, err := durable.Open(ctx, st, durable.Options{Workflows: []durable.Definition{wf}, Logger: quiet(), Lease: o.Lease})
+	ctx, eng, err := boot(st, o, wf)
 	if err != nil {
-		return err
-	}
-	ctx = durable.NewContext(ctx, eng)
-	if _, err := durable.Recover(ctx); err != nil {
 		return err
 	}
 	run, err := wf.Start(ctx, "the run", 3)
