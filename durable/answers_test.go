@@ -462,6 +462,35 @@ func TestTheLookAtWhatIsOwnedLeavesAloneWhatIsExecuted(t *testing.T) {
 	})
 }
 
+// An engine in which nothing happens beats, and hardly asks for anything else.
+func TestAnEngineThatOwnsNothingHardlyAsksTheStore(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("order", func(context.Context, int) (int, error) { return 0, nil })
+		w.boot(t, with(wf))
+		start(t, w, wf, "r", 0)
+		w.eventually("r", store.Completed)
+		pass(4 * w.lease)
+		var mu sync.Mutex
+		asked := map[string]int{}
+		w.disk.tamperCalls(func(call string, forward func() error) error {
+			mu.Lock()
+			asked[call]++
+			mu.Unlock()
+			return forward()
+		})
+		pass(40 * w.lease)
+		w.disk.tamperCalls(nil)
+		beats := asked["beat"]
+		delete(asked, "beat")
+		others := 0
+		for _, n := range asked {
+			others += n
+		}
+		require.GreaterOrEqual(t, beats, 120)
+		require.LessOrEqual(t, others, beats/3, "%v", asked)
+	})
+}
+
 // A batch that the store does not answer holds up nothing but the runs in it.
 func TestABatchWithoutAnAnswerHoldsUpNoOtherRun(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -90,7 +90,7 @@ type Engine struct {
 	keeps     idsKept
 	owned     owned
 	unserved  unservedRuns
-	audits    bool // whether the last beat was followed by a look at what is owned; used by tendLoop alone
+	turn      int // of the looks that follow the beats; used by tendLoop alone
 	openedAt  time.Time
 }
 
@@ -283,6 +283,7 @@ func (e *Engine) addLocked(r *run) error {
 		return fmt.Errorf("durable: run %s is under way here: %w", r.id, store.ErrOwned)
 	}
 	e.runs[r.id] = r
+	e.owned.began.Add(1)
 	e.runners.Add(1)
 	return nil
 }

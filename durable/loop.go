@@ -138,11 +138,13 @@ func (e *Engine) tend(ctx context.Context, p *pulse) {
 	if e.bulk.waits() || e.later.waits() {
 		e.nudge(e.wake)
 	}
-	// They take turns, so that an engine with nothing to do hardly asks the store.
-	if e.audits = !e.audits; e.audits {
-		e.auditOwned()
-	} else {
+	// The looks take turns, so that an engine with nothing to do hardly asks the
+	// store: what it owns after every second beat, who lives after every sixth, which
+	// is two leases.
+	if e.turn = (e.turn + 1) % 6; e.turn == 0 {
 		e.lookForStranded(e.loop)
+	} else if e.turn%2 == 1 {
+		e.auditOwned()
 	}
 	if e.recovered.Load() && !e.isClosing() {
 		if len(p.Gone) > 0 {

@@ -16,7 +16,8 @@ import (
 // the store that was lost, or an end that could not be recorded, can leave a run
 // that is owned here and executed by nobody. So after every second beat the engine
 // compares the runs that it owns in the store with those that it executes or keeps
-// unloaded. A run that nobody executes at two looks, a while apart and under the
+// unloaded; an engine that owned nothing, and has begun nothing since, hardly looks.
+// A run that nobody executes at two looks, a while apart and under the
 // same epoch, is taken up like one that was unloaded.
 
 // owned is what the comparison remembers from one look to the next.
@@ -28,6 +29,9 @@ type owned struct {
 	after    string            // where the listing goes on
 	missing  map[string]orphan // by run id
 	taken    map[string]orphan // runs that were taken up
+	none     int64             // began at the last look that found nothing owned; -1: it found something
+
+	began atomic.Int64 // executions and claims that have begun here: each may own more
 
 	mu     sync.Mutex
 	claims map[*time.Time]struct{} // when the claims under way began
@@ -47,11 +51,16 @@ const (
 	// auditAgain bounds for how long a run is left alone that was taken up and
 	// is executed by nobody again: as when the store refuses its end for good.
 	auditAgain = 10 * time.Minute
+	// auditIdle is how many leases pass between two looks of an engine that owned
+	// nothing at the last one and has begun nothing since. What it may own then is
+	// only what a store carried out long after it was asked.
+	auditIdle = 4
 )
 
 // claiming says that a claim begins; the function it returns, that what it took is
 // executed.
 func (o *owned) claiming() (done func()) {
+	o.began.Add(1)
 	began := time.Now()
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -80,13 +89,18 @@ func (o *owned) claimedBefore(seen time.Time) bool {
 }
 
 // auditOwned compares what the engine owns with what it executes, apart from the
-// caller, and at most four times in the length of a lease.
+// caller, and at most four times in the length of a lease, or once in four leases
+// while the engine owns nothing.
 func (e *Engine) auditOwned() {
 	o := &e.owned
 	if !o.busy.CompareAndSwap(false, true) {
 		return
 	}
-	if time.Since(o.lookedAt) < e.options.Lease/4 { // the beats may be closer
+	wait := e.options.Lease / 4 // the beats may be closer
+	if o.none == o.began.Load() {
+		wait = auditIdle * e.options.Lease
+	}
+	if time.Since(o.lookedAt) < wait {
 		o.busy.Store(false)
 		return
 	}
@@ -107,11 +121,15 @@ func (e *Engine) lookAtOwned(ctx context.Context) {
 	} else {
 		f.After = o.after
 	}
-	seen := time.Now()
+	seen, began := time.Now(), o.began.Load()
+	o.none = -1
 	page, err := e.store.List(ctx, f)
 	if err != nil {
 		o.after = ""
 		return // the next beat looks again
+	}
+	if f.After == "" && !again && len(page.Runs) == 0 {
+		o.none = began
 	}
 	before := o.missing
 	o.missing = nil
