@@ -1,0 +1,54 @@
+// Package durable makes Go functions survive crashes.
+//
+// # The model
+//
+// A workflow is a plain Go function, registered by [Define]. A run is one execution
+// of it, under an id of the program's choice. The function marks what touches the
+// world: the body of a [Step], [Do], [Retry] or [Once]. When a body ends, its outcome
+// is committed to a [store.Store] before the call returns. That is a checkpoint; a
+// failed attempt is one too, with the time of the next attempt.
+//
+// After a crash another execution replays the run: the function runs again from the
+// top, and each call that has a recorded outcome returns it without running its body.
+// The first call without an outcome runs, with the attempt that the history had
+// reached. So between its durable calls the function must do the same each time: the
+// clock, random numbers, files and the network belong in a body. [Now], [Rand] and
+// [NewID] give values that are the same on replay.
+//
+// # A program
+//
+// The program opens a store and an engine, recovers, and starts runs. It is the same
+// on the first boot and after a crash:
+//
+//	st, err := sqlite.Open("app.db")
+//	...
+//	checkout := durable.Define("checkout", Checkout)
+//	eng, err := durable.Open(ctx, st, durable.Options{Workflows: []durable.Definition{checkout}})
+//	...
+//	defer eng.Close()
+//	ctx = durable.NewContext(ctx, eng)
+//	report, err := durable.Recover(ctx)
+//	...
+//	run, err := checkout.Start(ctx, "order-7", order)
+//	receipt, err := run.Wait(ctx)
+//
+// # What holds
+//
+//   - An outcome that a call has returned is never lost and never changes.
+//   - A body runs at least once. What it calls gets [IdempotencyKey], which is the
+//     same in every attempt and after every crash.
+//   - Several processes may share a store. Each claims the runs it executes, and a
+//     fence on every write keeps a process that has lost a run from extending it.
+//   - A run whose code, data or executor is missing is parked with a reason, which
+//     [Engine.Stuck] lists beside what to do. It is not lost and does not fail.
+//
+// # Where things are
+//
+// What a body is: [Step], [Retry] with a [Policy], [Once], [SaveProgress], [Attempt].
+// What waits and talks: [Sleep], [Await], [Signal], [Publish], [Request]. Structure:
+// [Go], [Group], [First], [Map], [Compensate], [Continue], and a [Workflow] started
+// within a run, as its child. Change of code and data: [Version], [Patched], [Type].
+// Control: [Engine.Cancel], [Pause], [Engine.Resume]. Mending: [Engine.Verify],
+// [Engine.Repair], [Engine.Jump], [Engine.Edit], [Engine.Fork]. Package durabletest
+// kills a workflow at each of its writes and compares what becomes of it.
+package durable
