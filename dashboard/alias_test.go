@@ -86,6 +86,9 @@ func TestResumeIsRefusedTheSameWayAtEveryDoor(t *testing.T) {
 			a := s.send("POST", door(pattern, "waits"), "")
 			require.Equal(t, http.StatusConflict, a.status, "who waits is answered, not resumed")
 		}
+		for _, id := range []string{"waits", "done", "gone"} {
+			s.notPlanned(id)
+		}
 		a := s.send("POST", "/workflows/other/resume/waits", "")
 		require.Equal(t, http.StatusNotFound, a.status, "no run of that workflow")
 		a = s.send("POST", "/api/runs/empty/resume", `{"force":true}`)

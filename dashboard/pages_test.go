@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard"
 	"github.com/holdfast-dev/holdfast/durable"
 )
@@ -37,6 +38,18 @@ func TestThePageOfARunOffersResumeForARecoverableFailureAlone(t *testing.T) {
 		require.Contains(t, page.body, "Ship asks?")
 		require.Contains(t, page.body, `value="approve"`)
 	})
+	final := durable.Define("final", func(ctx context.Context, _ string) (string, error) {
+		return durable.Step(ctx, "one", func(context.Context) (string, error) { return "", durable.Permanent(errors.New("never")) })
+	})
+	s := &site{t: t, st: memoryStore(t), shop: new(shop)}
+	s.serve(durable.Options{Workflows: []durable.Definition{final}}, dashboard.Options{})
+	_, err := s.c.Start(t.Context(), "final", client.StartRequest{ID: "r"})
+	require.NoError(t, err)
+	require.False(t, s.until("r", "failed").Recoverable)
+	page := s.browse("/runs/r")
+	require.Equal(t, http.StatusOK, page.status)
+	require.NotContains(t, page.body, `name="panel" value="resume"`, "what has failed for good is not offered")
+	require.Contains(t, page.body, `name="panel" value="fork"`, "other buttons are")
 }
 
 func TestWhatIsNotAuthorizedIsAbsentFromThePages(t *testing.T) {

@@ -24,6 +24,17 @@ func (s *site) refused(pattern, id, code, message string) {
 	require.Contains(s.t, a.json(s.t)["message"], message, "%s %s", pattern, id)
 }
 
+// notPlanned requires that a dry run refuses what a resume refuses: there the claim,
+// which refuses most of it too, cannot have been what did.
+func (s *site) notPlanned(id string) {
+	s.t.Helper()
+	for method, path := range map[string]string{"GET": "/api/runs/" + id + "/plan", "POST": "/api/runs/" + id + "/resume?dry_run=1"} {
+		a := s.send(method, path, "")
+		require.Equal(s.t, http.StatusConflict, a.status, "%s %s: %s", method, path, a.body)
+		require.Equal(s.t, "not_resumable", a.json(s.t)["error"].(map[string]any)["code"], "%s %s", method, path)
+	}
+}
+
 func TestWhatIsUnderWayOrNotBegunIsNotResumed(t *testing.T) {
 	onStores(t, dashboard.Options{}, func(t *testing.T, s *site) {
 		s.shop.hang = make(chan struct{})
@@ -36,6 +47,9 @@ func TestWhatIsUnderWayOrNotBegunIsNotResumed(t *testing.T) {
 		}
 		for _, pattern := range append(resumeDoors[:2:2], "/workflows/elsewhere/resume/%s") {
 			s.refused(pattern, "new", "not_resumable", "Session new is not resumable (status: pending)")
+		}
+		for _, id := range []string{"busy", "new"} {
+			s.notPlanned(id)
 		}
 		require.Equal(t, "pending", s.until("new", "pending").Status)
 		s.shop.hang <- struct{}{}
