@@ -50,6 +50,10 @@ type Run struct {
 	// not, Nobody says why and what to do. Given by GetRun alone.
 	Executed *bool  `json:"executed,omitempty"`
 	Nobody   string `json:"nobody,omitempty"`
+	// Verdict says in a sentence or two what ended the run, holds it, or happens in it
+	// now, as the pages and the terminal do. Given by GetRun alone; empty: its history
+	// cannot be read.
+	Verdict string `json:"verdict,omitempty"`
 	// Declared are the names of the steps it makes, where they are known, and
 	// Approvals what it asks of people. Given by GetRun alone.
 	Declared    []string   `json:"declared,omitempty"`

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -74,17 +76,35 @@ func (h *handler) getRun(w http.ResponseWriter, r *http.Request) error {
 	return answerJSON(w, run)
 }
 
+// newest reads what the verdict on a run is made of, without its messages.
+var newest = store.Cursor{Tail: outline.Newest, AfterMessage: 1<<63 - 1}
+
 // run reads a run with what is known of it beside its row.
 func (h *handler) run(ctx context.Context, id string) (client.Run, error) {
 	info, err := h.eng.Get(ctx, id)
 	if err != nil {
 		return client.Run{}, err
 	}
+	// The row of the same moment as the events that the verdict is made of, and before
+	// the executors: one that took the run in between is known.
+	hist, err := h.eng.Store().Load(ctx, id, newest)
+	if err != nil {
+		return client.Run{}, fmt.Errorf("run %s: %w", id, err)
+	}
+	info.Run = hist.Run
+	executors, err := h.executors(ctx)
+	if err == nil && hist.Run.Owner != "" && !slices.ContainsFunc(executors, func(x store.Executor) bool { return x.ID == hist.Run.Owner }) {
+		executors, err = h.executorsNow(ctx) // it has come since they were listed
+	}
+	if err != nil {
+		return client.Run{}, err
+	}
 	run := h.wireRun(&info.Run)
 	run.Declared, run.Exclusive, run.Differences = info.Declared, info.Exclusive, h.redactList(info.Differences)
-	executors, err := h.executors(ctx)
-	if err != nil {
-		return run, err
+	if o, err := h.outlineOf(hist, executors); err == nil {
+		run.Verdict = h.redact(o.Verdict.Text())
+	} else {
+		h.options.Logger.Warn("dashboard: the history of a run cannot be read", "run", id, "error", err)
 	}
 	run.Nobody = nobody(&info.Run, executors)
 	if !info.Run.Status.Terminal() {
@@ -151,6 +171,11 @@ func (h *handler) executors(ctx context.Context) ([]store.Executor, error) {
 	if !at.IsZero() && time.Since(at) < executorsFor {
 		return list, nil
 	}
+	return h.executorsNow(ctx)
+}
+
+// executorsNow lists the processes on the store.
+func (h *handler) executorsNow(ctx context.Context) ([]store.Executor, error) {
 	list, err := h.eng.Store().Executors(ctx)
 	if err != nil {
 		return nil, unavailable(err)

@@ -212,14 +212,19 @@ func (h *handler) tell(ctx context.Context, id string) (*outline.Outline, error)
 	if err != nil {
 		return nil, fmt.Errorf("dashboard: listing processes: %w", err)
 	}
-	if executors == nil {
-		executors = []store.Executor{}
-	}
-	o, err := outline.Of(outline.Input{Run: hist.Run, Executing: h.executing(&hist.Run), Branches: hist.Branches, Executors: executors, Now: now(), Zone: zone}, hist.Events)
+	o, err := h.outlineOf(hist, executors)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: reading its history: %w", id, err)
 	}
 	return o, nil
+}
+
+// outlineOf tells the story of what was read of a run.
+func (h *handler) outlineOf(hist *store.History, executors []store.Executor) (*outline.Outline, error) {
+	if executors == nil {
+		executors = []store.Executor{} // it is known that there are none
+	}
+	return outline.Of(outline.Input{Run: hist.Run, Executing: h.executing(&hist.Run), Branches: hist.Branches, Executors: executors, Now: now(), Zone: zone}, hist.Events)
 }
 
 // executing is the key of the step that this process executes for a run.

@@ -47,10 +47,7 @@ func (h *handler) runRow(ctx context.Context, row *store.Run, executors []store.
 	}
 	if err == nil {
 		var o *outline.Outline
-		if executors == nil {
-			executors = []store.Executor{}
-		}
-		if o, err = outline.Of(outline.Input{Run: hist.Run, Executing: h.executing(&hist.Run), Branches: hist.Branches, Executors: executors, Now: at, Zone: zone}, hist.Events); err == nil {
+		if o, err = h.outlineOf(hist, executors); err == nil {
 			v.Strip = strip(o)
 			h.where(&v, o)
 			if n := len(o.Lives); n > 0 && v.Process == "none" && row.Status.Terminal() {

@@ -3,9 +3,11 @@ package durable
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -82,6 +84,37 @@ func (r *run) log(level slog.Level, msg string, more ...slog.Attr) {
 		log.LogAttrs(r.ctx, level, msg, append(r.logAttrs(), more...)...)
 	}
 }
+
+// logEnd writes the line about an end that wants a word of explanation, or about a
+// stop, with the verdict on it: the one that pages, terminal and API give.
+func (r *run) logEnd(level slog.Level, msg string, status store.Status, more ...slog.Attr) {
+	if r.rehearsal == nil && r.eng.log.Enabled(r.ctx, level) {
+		r.log(level, msg, append(more, r.eng.verdictAttr(context.WithoutCancel(r.ctx), r.id, status))...)
+	}
+}
+
+// verdictAttr is the verdict on a run that is in the given status. It is read from
+// the history, and left out if that cannot be had or tells of a later moment. What
+// errors and people said is in it only where Options.Verbatim asks for it.
+func (e *Engine) verdictAttr(ctx context.Context, id string, status store.Status) slog.Attr {
+	ctx, stop := context.WithTimeout(ctx, verdictWithin)
+	defer stop()
+	h, err := e.store.Load(ctx, id, store.Cursor{Tail: outline.Newest, AfterMessage: 1<<63 - 1})
+	if err != nil || h.Run.Status != status {
+		return slog.Attr{}
+	}
+	o, err := outline.Of(outline.Input{Run: h.Run, Branches: h.Branches, Now: e.now()}, h.Events)
+	if err != nil {
+		return slog.Attr{}
+	}
+	if e.options.Verbatim {
+		return slog.String("verdict", o.Verdict.Text())
+	}
+	return slog.String("verdict", o.Verdict.Guarded())
+}
+
+// verdictWithin bounds how long a log line waits for the history it tells of.
+const verdictWithin = 2 * time.Second
 
 // logRun writes a line about a run that is not executed here, which it names.
 func (e *Engine) logRun(level slog.Level, row *store.Run, msg string, more ...slog.Attr) {

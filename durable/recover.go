@@ -254,14 +254,14 @@ func (e *Engine) recoverOrphan(ctx context.Context, row *store.Run, judge *judge
 	case fateFail:
 		if e.failOrphan(ctx, row, CodeRestarted, e.options.BootReason, rep) {
 			rep.Failed = append(rep.Failed, row.ID)
-			e.logRun(slog.LevelInfo, row, "durable: run marked failed", slog.String("reason", e.options.BootReason))
+			e.logRun(slog.LevelInfo, row, "durable: run marked failed", slog.String("reason", e.options.BootReason), e.verdictAttr(ctx, row.ID, store.Failed))
 		}
 	case fateQuarantine:
 		reason := ends.reason()
 		if e.failOrphan(ctx, row, CodeQuarantined, reason, rep) {
 			rep.Quarantine = append(rep.Quarantine, row.ID)
 			rep.Stuck = append(rep.Stuck, stuckOf(row, CodeQuarantined, reason))
-			e.logRun(slog.LevelWarn, row, "durable: run quarantined", slog.String("reason", reason))
+			e.logRun(slog.LevelWarn, row, "durable: run quarantined", slog.String("reason", reason), e.verdictAttr(ctx, row.ID, store.Failed))
 		}
 	case fateUnpause:
 		if e.unpauseOrphan(ctx, row, rep) {

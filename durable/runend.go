@@ -96,7 +96,7 @@ func (r *run) endDead(d *death) outcome {
 	case d.kind == deathShutdown:
 		r.log(slog.LevelInfo, "durable: run interrupted")
 	default:
-		r.log(slog.LevelWarn, "durable: run parked", slog.String("code", code), r.eng.parkedAttr(code, d.err))
+		r.logEnd(slog.LevelWarn, "durable: run parked", interrupted, slog.String("code", code), r.eng.parkedAttr(code, d.err))
 	}
 	return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Code: code, Reason: reason, Err: cause}}
 }
@@ -156,7 +156,7 @@ func (r *run) endCancelled() outcome {
 	if err != nil {
 		return r.notEnded(err)
 	}
-	r.log(slog.LevelInfo, "durable: run cancelled", slog.String("reason", reason))
+	r.logEnd(slog.LevelInfo, "durable: run cancelled", cancelled, slog.String("reason", reason))
 	return outcome{status: store.Cancelled, err: &RunError{RunID: r.id, Workflow: r.def.name, Status: store.Cancelled, Reason: reason}}
 }
 
@@ -203,7 +203,7 @@ func (r *run) failAs(err error, code string, recoverable bool) outcome {
 	if writeErr != nil {
 		return r.notEnded(writeErr)
 	}
-	r.log(slog.LevelWarn, "durable: run failed", slog.String("code", code), r.eng.errorAttr(err), slog.Bool("recoverable", recoverable))
+	r.logEnd(slog.LevelWarn, "durable: run failed", failed, slog.String("code", code), r.eng.errorAttr(err), slog.Bool("recoverable", recoverable))
 	return outcome{status: store.Failed, err: &RunError{
 		RunID: r.id, Workflow: r.def.name, Status: store.Failed, Reason: reason, Recoverable: recoverable, Err: r.eng.errors.restore(rec),
 	}}

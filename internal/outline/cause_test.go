@@ -1,7 +1,9 @@
 package outline_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -138,9 +140,10 @@ func TestTheVerdictNamesTheCause(t *testing.T) {
 			return 0, durable.Do(ctx, "inner", fails("no stock"))
 		})
 		all := durable.Define("ends", func(ctx context.Context, n int) (int, error) { return 0, list[n].run(ctx) })
-		eng, err := durable.Open(t.Context(), mortal.Telling{Store: mortal.New(data.Handle())}, durable.Options{Name: "web-1", Workflows: []durable.Definition{all, child}, Logger: slog.New(slog.DiscardHandler)})
+		var lines bytes.Buffer // a handler writes one at a time
+		eng, err := durable.Open(t.Context(), mortal.Telling{Store: mortal.New(data.Handle())}, durable.Options{Name: "web-1", Workflows: []durable.Definition{all, child}, Verbatim: true, Logger: slog.New(slog.NewJSONHandler(&lines, nil))})
 		require.NoError(t, err)
-		defer eng.Close()
+		verdicts := map[string]string{}
 		_, err = eng.Recover(t.Context())
 		require.NoError(t, err)
 		for i, e := range list {
@@ -158,6 +161,35 @@ func TestTheVerdictNamesTheCause(t *testing.T) {
 			if e.more != "" && !strings.Contains(o.Verdict.Text(), e.more) {
 				t.Errorf("%s:\n got %s\nwant %s", e.name, o.Verdict.Text(), e.more)
 			}
+			verdicts[id] = o.Verdict.Text()
 		}
+		require.NoError(t, eng.Close())
+		logged := map[string]string{}
+		for line := range strings.Lines(lines.String()) {
+			var at struct{ Msg, Run, Verdict string }
+			require.NoError(t, json.Unmarshal([]byte(line), &at))
+			if at.Msg == "durable: run failed" && verdicts[at.Run] != "" {
+				logged[at.Run] = at.Verdict
+			}
+		}
+		require.Equal(t, verdicts, logged, "the log says the same")
+	})
+}
+
+// A log line about an end has no words of errors unless it is asked for them.
+func TestTheVerdictInTheLogHasNoWordsOfErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var lines bytes.Buffer
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) { return 0, failing(ctx, "charge", "card 4111", 2) })
+		eng, err := durable.Open(t.Context(), memory.Open(), durable.Options{Workflows: []durable.Definition{wf}, Logger: slog.New(slog.NewJSONHandler(&lines, nil))})
+		require.NoError(t, err)
+		_, err = eng.Recover(t.Context())
+		require.NoError(t, err)
+		run, err := wf.Start(durable.NewContext(t.Context(), eng), "r", 0)
+		require.NoError(t, err)
+		_, _ = run.Wait(t.Context())
+		require.NoError(t, eng.Close())
+		require.Contains(t, lines.String(), `"verdict":"charge failed twice; the last error was “…”. All 2 attempts ended alike."`)
+		require.NotContains(t, lines.String(), "4111")
 	})
 }

@@ -24,6 +24,10 @@ type Input struct {
 	Zone *time.Location
 }
 
+// Newest is how many of a run's newest events its verdict is made of where the whole
+// story is not wanted: of a longer run what ended it or holds it is among them.
+const Newest = 5000
+
 // Outline is the story of the current generation of a run. It shares nothing
 // with the Builder that made it but rows, which a later Add may change.
 type Outline struct {
@@ -183,9 +187,12 @@ type Row struct {
 	Copied      bool // recorded by the run it was forked from
 
 	Rows []*Row // in call order
-	life int
-	note bool // it began with step_started or saved progress
-	skip bool // moved to another place
+	// The last beginning of an attempt that is recorded, and which attempt that was.
+	startedAt store.Time
+	startedN  int
+	life      int
+	note      bool // it began with step_started or saved progress
+	skip      bool // moved to another place
 }
 
 // An Edit is a result that a person has replaced.

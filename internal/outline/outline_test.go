@@ -146,7 +146,7 @@ func TestAKilledProcessIsToldWithTheAttemptThatMayHaveRun(t *testing.T) {
 		require.Equal(t, []outline.Note{{Key: "bank.request_id", Value: `"rq_1"`}}, o.Row("charge").Attempts[0].Notes)
 
 		pass(10 * time.Second) // attempt 3 is under way
-		require.Equal(t, "Running charge, attempt 3 of 5", w.tell("order-42").Verdict.Head.String())
+		require.Equal(t, "Running charge, attempt 3 of 5, due since 00:00:04", w.tell("order-42").Verdict.Head.String())
 		w.crash()
 		pass(durable.DefaultLease + time.Second)
 		o = w.tell("order-42")

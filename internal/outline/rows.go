@@ -24,6 +24,7 @@ func (b *Builder) take(r *Row, e *store.Event, d *data) {
 		}
 	case store.StepStarted:
 		r.note = true
+		r.startedAt, r.startedN = e.At, max(int(e.Attempt), 1)
 	case store.AttemptFailed:
 		b.attempt(r, e, d, AttemptFailed)
 		r.NextAt, r.State = d.NextAt, Stopped

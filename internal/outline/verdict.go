@@ -37,10 +37,19 @@ type Verdict struct {
 }
 
 // Text returns all its sentences in one line, without the error's further lines.
-func (v Verdict) Text() string {
-	s := v.Head.String() + "."
+func (v Verdict) Text() string { return v.text(Text.String) }
+
+// Guarded is Text without the words of errors and people, which may hold secrets.
+func (v Verdict) Guarded() string { return v.text(Text.guarded) }
+
+func (v Verdict) text(of func(Text) string) string {
+	s := of(v.Head) + "."
 	for _, m := range v.More {
-		s += " " + m.String()
+		part := of(m)
+		s += " " + part
+		if !strings.HasSuffix(part, ".") {
+			s += "."
+		}
 	}
 	return s
 }
@@ -101,7 +110,7 @@ func (b *Builder) failedVerdict(o *Outline, v *Verdict) {
 		v.Head = say("The function panicked: ", quote(v.Error))
 	case r == nil:
 		v.Row = nil
-		v.Head = say("Failed: ", OneLine(v.Error, 200))
+		v.Head = say("Failed: ", said(OneLine(v.Error, 200)))
 	case len(r.Attempts) > 0 && r.Kind != Map:
 		failed, same := 0, true
 		for _, a := range r.Attempts {
@@ -146,25 +155,38 @@ func (b *Builder) failedVerdict(o *Outline, v *Verdict) {
 }
 
 func (b *Builder) undone(o *Outline, v *Verdict) {
-	if u := b.rows[undoScope]; u != nil {
-		done := 0
-		for _, r := range u.Rows {
-			if r.State == Done {
-				done++
-			}
-		}
-		v.More = append(v.More, say(fmt.Sprintf("%d of %s done.", done, count(len(u.Rows), "compensation"))))
+	u := b.rows[undoScope]
+	if u == nil {
+		return
 	}
+	done := 0
+	var failed Text
+	for _, r := range u.Rows {
+		switch {
+		case r.State == Done:
+			done++
+		case r.State == Failed && failed == nil:
+			failed = say("; ", code(r.Name), " failed: ", quote(r.Error))
+		}
+	}
+	v.More = append(v.More, append(say(fmt.Sprintf("%d of %s done", done, count(len(u.Rows), "compensation"))), append(failed, Span{Text: "."})...))
+}
+
+// served names what a process must serve to execute the run.
+func (o *Outline) served() Text {
+	if o.Run.Version == "" {
+		return say(code(o.Run.Workflow))
+	}
+	return say(code(o.Run.Workflow), " ", o.Run.Version)
 }
 
 func (b *Builder) pendingVerdict(o *Outline, v *Verdict) {
-	what := say(code(o.Run.Workflow), " ", o.Run.Version)
 	switch {
 	case o.Run.WakeAt > o.Now:
 		v.Head = say("Not begun: it starts ", o.clock(o.Run.WakeAt))
 	case o.KnowExecutors && !o.Served:
 		v.Tone = ToneStuck
-		v.Head = say("Not begun: no live process serves ", what)
+		v.Head = say("Not begun: no live process serves ", o.served())
 	default:
 		v.Head = say("Not begun: it waits for a process that takes it")
 	}
@@ -174,9 +196,17 @@ func (b *Builder) interruptedVerdict(o *Outline, v *Verdict) {
 	row := &o.Run
 	v.Tone = ToneOff
 	switch {
+	case row.Code == store.CodeNotRegistered:
+		// What the process that parked it has registered says nothing of it.
+		v.Tone = ToneStuck
+		v.Head = say("Parked: no process that was there serves ", o.served())
+		v.More = append(v.More, say("It goes on once a process that does is started."))
+		if o.KnowExecutors && o.Served {
+			v.More = []Text{say("One does now, and takes it up.")}
+		}
 	case row.Code != "":
 		v.Tone = ToneStuck
-		v.Head = say("Parked: ", OneLine(orElse(row.Reason, row.Code), 240))
+		v.Head = say("Parked: ", said(OneLine(orElse(row.Reason, row.Code), 240)))
 		if row.Reason != OneLine(row.Reason, 240) {
 			v.Error = row.Reason
 		}
@@ -188,7 +218,7 @@ func (b *Builder) interruptedVerdict(o *Outline, v *Verdict) {
 	}
 	if row.Code == "" && o.KnowExecutors && !o.Served {
 		v.Tone = ToneStuck
-		v.More = append(v.More, say("No live process serves ", code(row.Workflow), " ", row.Version, "."))
+		v.More = append(v.More, say("No live process serves ", o.served(), "."))
 	} else if row.Code == "" {
 		v.More = append(v.More, say("Any process that serves it takes it up."))
 	}
@@ -287,7 +317,7 @@ func (b *Builder) runningVerdict(o *Outline, v *Verdict) {
 		v.Head = say(code(r.Key), " failed", times(r.next()-1), "; attempt ", ofMax(r.next(), r.Max), " begins in ", strong(About(r.NextAt.Sub(o.Now)+time.Second)))
 		v.Error = lastError(r)
 	case len(r.Attempts) > 0:
-		v.Head = say("Running ", code(r.Key), ", attempt ", strong(ofMax(r.next(), r.Max)))
+		v.Head = append(say("Running ", code(r.Key), ", attempt ", strong(ofMax(r.next(), r.Max))), o.begun(r)...)
 		v.Error = lastError(r)
 	case r.Kind == Map:
 		v.Head = say("Running ", code(r.Key), ": ", count(r.ItemsDone, "item"), " done")
@@ -304,6 +334,20 @@ func (b *Builder) runningVerdict(o *Outline, v *Verdict) {
 	}
 }
 
+// begun says since when the attempt under way is: by the record of its beginning, or
+// from when on it was due. Of a first attempt that has neither nothing is known.
+func (o *Outline) begun(r *Row) Text {
+	switch n := len(o.Lives); {
+	case r.startedN == r.next():
+		return say(" since ", o.clock(r.startedAt))
+	case r.NextAt == 0:
+		return nil
+	case n > 0:
+		return say(", due since ", o.clock(max(r.NextAt, o.Lives[n-1].Begin)))
+	}
+	return say(", due since ", o.clock(r.NextAt))
+}
+
 // abandoned tells of a run whose row says that it is executed, by nobody who
 // lives.
 func (b *Builder) abandoned(o *Outline, v *Verdict) {
@@ -317,7 +361,7 @@ func (b *Builder) abandoned(o *Outline, v *Verdict) {
 	if o.Served {
 		v.More = append(v.More, say("A live process serves it and takes it up when the lease has run out."))
 	} else {
-		v.More = append(v.More, say("No live process serves ", code(o.Run.Workflow), " ", o.Run.Version, "."))
+		v.More = append(v.More, say("No live process serves ", o.served(), "."))
 	}
 }
 

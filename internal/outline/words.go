@@ -14,10 +14,12 @@ import (
 type Text []Span
 
 // A Span is a part of a sentence. Code is a name from the run's history, Strong
-// what the eye should find. At, if set, is the moment the words stand for.
+// what the eye should find. Said are the words of an error or a person. At, if set,
+// is the moment the words stand for.
 type Span struct {
 	Text         string
 	Code, Strong bool
+	Said         bool
 	At           store.Time
 }
 
@@ -25,6 +27,18 @@ type Span struct {
 func (t Text) String() string {
 	var b strings.Builder
 	for _, s := range t {
+		b.WriteString(s.Text)
+	}
+	return b.String()
+}
+
+// guarded is String without what was said.
+func (t Text) guarded() string {
+	var b strings.Builder
+	for _, s := range t {
+		if s.Said {
+			s.Text = "“…”"
+		}
 		b.WriteString(s.Text)
 	}
 	return b.String()
@@ -48,6 +62,7 @@ func say(parts ...any) Text {
 
 func code(s string) Span   { return Span{Text: s, Code: true} }
 func strong(s string) Span { return Span{Text: s, Strong: true} }
+func said(s string) Span   { return Span{Text: s, Said: true} }
 
 // Duration returns d as people read it, with three digits at most: "42 ms",
 // "1.10 s", "49.3 s", "6 min 12 s", "25 min", "5 h 12 min", "3 d 4 h".
@@ -157,7 +172,7 @@ func number(n int) string {
 }
 
 // quote puts a person's words into quotation marks, cut to a line.
-func quote(s string) string { return "“" + OneLine(s, 160) + "”" }
+func quote(s string) Span { return said("“" + OneLine(s, 160) + "”") }
 
 // OneLine returns the first line of s, cut to about limit characters.
 func OneLine(s string, limit int) string {
