@@ -29,16 +29,28 @@ var hostile = []string{
 	`<style>*{display:none}</style><base href="http://evil.example/">`,
 	"\u202egnp.exe\u0000<b>",
 	`]]><math><mtext></form><form><mglyph><style></math><img src onerror=window.pwned=1>`,
+	"\x1b]0;title\a\x1b[31m\x1b[2J\u009b31m",
+	`{"a":"</script><script>window.pwned=1</script>","b":"\u003cscript\u003e"}` + "\u2028window.pwned=1\u2029",
+	`data:text/html,<script>window.pwned=1</script>`,
+	`//evil.example/x`,
+	strings.Repeat("w", 400),
 }
+
+// overflows lists what reaches beyond the page.
+const overflows = `[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1).slice(0, 5).map((e) => e.outerHTML.slice(0, 120) + " in " + e.parentElement.className).join(" | ")`
 
 // Everything of user origin, everywhere: ids, names, inputs, results, errors,
 // prompts, notes, attributes, reasons.
 func TestNothingOfARunIsEverExecuted(t *testing.T) {
 	all := strings.Join(hostile, " ")
-	printable := strings.ReplaceAll(all, "\u0000", "")
+	long := hostile[len(hostile)-1]
 	name := strings.ReplaceAll(hostile[0]+hostile[1], "\u0000", "")
 	wf := durable.Define(name, func(ctx context.Context, in string) (string, error) {
 		if _, err := durable.Step(ctx, hostile[1], func(context.Context) (string, error) { return in + all, nil }); err != nil {
+			return "", err
+		}
+		durable.Logger(ctx).Info(all, "text", all)
+		if _, err := durable.Step(ctx, long[:200], func(context.Context) (string, error) { return long, nil }); err != nil {
 			return "", err
 		}
 		if in == "asks" {
@@ -48,14 +60,15 @@ func TestNothingOfARunIsEverExecuted(t *testing.T) {
 			durable.Note(ctx, hostile[3], all)
 			return "", durable.Permanent(errors.New(all))
 		})
-	})
+	}, durable.Version(hostile[1]))
 	s := open(t, dashboard.Options{ShowPayloads: true, User: func(context.Context) string { return hostile[1] }}, wf)
-	attributes := durable.Attributes(map[string]string{hostile[2]: printable})
-	ids := []string{hostile[0] + "/..%2f", `x" onmouseover=window.pwned=1 y="`, "https:evil.example?a=b&c#d"}
-	for i, in := range []string{"fails", "asks", "asks"} {
+	attributes := durable.Attributes(map[string]string{hostile[2]: strings.Join(hostile[:9], " "), "long": long})
+	ids := []string{hostile[0] + "/..%2f", `x" onmouseover=window.pwned=1 y="`, "https:evil.example?a=b&c#d", "javascript:window.pwned=1", "\u202egnp.exe\u2066" + long}
+	states := []string{"failed", "waiting", "waiting", "failed", "waiting"}
+	for i, in := range []string{"fails", "asks", "asks", "fails", "asks"} {
 		_, err := wf.Start(s.ctx, ids[i], in, attributes)
 		require.NoError(t, err)
-		s.eventually(ids[i], []string{"failed", "waiting", "waiting"}[i])
+		s.eventually(ids[i], states[i])
 	}
 	require.NoError(t, s.eng.Pause(s.ctx, ids[2], all))
 	b := s.visit("/")
@@ -63,20 +76,25 @@ func TestNothingOfARunIsEverExecuted(t *testing.T) {
 	require.NoError(t, err)
 	var pages []string
 	require.NoError(t, json.Unmarshal(links, &pages))
-	require.Len(t, pages, 3)
+	require.Len(t, pages, len(ids))
+	failed := pages[len(pages)-1] // the oldest
 	for _, page := range pages {
 		require.True(t, strings.HasPrefix(page, s.url+"/runs/"), page)
 		pages = append(pages, page+"?panel=resume", page+"?panel=fork", page+"?panel=fork&edit="+url.QueryEscape("%3Cscript%3Ewindow.pwned=1%3C%2Fscript%3E")+"&edit="+url.QueryEscape(hostile[1]), page+"?panel=edit&step="+"%22%3E%3Cimg%20src=x%20onerror=window.pwned=1%3E", page+"?find=%3Cscript%3Ewindow.pwned=1%3C/script%3E")
 	}
-	pages = append(pages, s.url+"/waiting", s.url+"/stuck", s.url+"/?q=%22%3E%3Cscript%3Ewindow.pwned=1%3C/script%3E", s.url+"/runs/%3Cscript%3Ewindow.pwned=1%3C%2Fscript%3E", s.url+"/?done=%3Cscript%3E")
+	pages = append(pages, s.url+"/waiting", s.url+"/stuck", s.url+"/?q=%22%3E%3Cscript%3Ewindow.pwned=1%3C/script%3E", s.url+"/runs/%3Cscript%3Ewindow.pwned=1%3C%2Fscript%3E", s.url+"/?done=%3Cscript%3E", s.url+"/", s.url+"/history", s.url+"/?q="+long, s.url+"/"+long, s.url+"/bulk?act=resume&q=status:failed", s.url+"/bulk?act=cancel&q=status:waiting")
 	for _, page := range pages {
+		b.look(1440, 900, false, "light")
 		b.navigate(page)
+		require.LessOrEqual(t, b.eval("document.documentElement.scrollWidth"), float64(1440), "what overflows: %v on %.60s", b.eval(overflows), page)
+		b.look(390, 844, true, "light")
+		require.LessOrEqual(t, b.eval("document.documentElement.scrollWidth"), float64(390), "what overflows: %v on %.60s", b.eval(overflows), page)
 		require.Nil(t, b.eval("window.pwned ?? null"), page)
 		require.Equal(t, float64(0), b.eval(`document.querySelectorAll("main script, main iframe, main img, main base, main style, main math, [onerror], [onload], [onfocus], [onmouseover]").length`), page)
 		require.Equal(t, float64(0), b.eval(`[...document.querySelectorAll("[href]")].filter((a) => !/^(#|\/|https?:\/\/127\.0\.0\.1)/.test(a.getAttribute("href"))).length`), page)
 		b.noBreach()
 	}
-	b.navigate(pages[2]) // the failed one is the oldest
+	b.navigate(failed)
 	b.shows(`<script>window.pwned=1</script>`)
 	// What the script puts in of its own.
 	b.eval(`fetch(location.pathname + "/do/resume").then(() => 1)`)

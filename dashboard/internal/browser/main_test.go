@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
@@ -97,6 +98,7 @@ type tab struct {
 	t   *testing.T
 	ctx context.Context
 
+	home     string // address of the site, that of no other is asked for anything
 	mu       sync.Mutex
 	problems []string
 }
@@ -105,13 +107,15 @@ type tab struct {
 func (s *site) visit(path string) *tab {
 	s.t.Helper()
 	ctx, stop := chromedp.NewContext(browser)
-	ctx, cancel := context.WithTimeout(ctx, 40*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	s.t.Cleanup(func() { cancel(); stop() })
-	b := &tab{t: s.t, ctx: ctx}
+	b := &tab{t: s.t, ctx: ctx, home: s.url}
 	require.NoError(s.t, chromedp.Do(ctx))
 	require.NoError(s.t, chromedp.Listen(ctx, b.hear))
+	_, err := chromedp.Call(ctx, network.Enable, network.EnableParams{})
+	require.NoError(s.t, err)
 	// As if it were the one in front: a page that nobody sees waits with its work.
-	_, err := chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
+	_, err = chromedp.Call(ctx, emulation.SetFocusEmulationEnabled, emulation.SetFocusEmulationEnabledParams{Enabled: true})
 	require.NoError(s.t, err)
 	s.t.Cleanup(func() { require.Empty(s.t, b.heard(), "what the browser complained about") })
 	b.navigate(s.url + path)
@@ -123,6 +127,10 @@ func (b *tab) hear(ev any) {
 	switch ev := ev.(type) {
 	case *page.EventJavascriptDialogOpening:
 		said = "a dialog: " + ev.Message
+	case *network.EventRequestWillBeSent:
+		if !strings.HasPrefix(ev.Request.URL, b.home+"/") && !strings.HasPrefix(ev.Request.URL, "data:") {
+			said = "a request went elsewhere: " + ev.Request.URL
+		}
 	case *runtime.EventExceptionThrown:
 		said = "an exception: " + ev.ExceptionDetails.Text
 	case *runtime.EventConsoleAPICalled:
