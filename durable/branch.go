@@ -337,7 +337,9 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 		return zero, err
 	}
 	defer s.end()
-	s.before()
+	if !f.recorded {
+		s.before()
+	}
 	if s.ended && !f.recorded {
 		return zero, s.goesBeyond("waiting for " + f.key)
 	}

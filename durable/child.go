@@ -278,7 +278,9 @@ func (s *scope) waitChild(ch *child, id string) (output []byte, at place, err er
 		return nil, at, err
 	}
 	defer s.end()
-	s.before()
+	if !r.heard(ch) {
+		s.before()
+	}
 	if err := s.awaitChild(ch); err != nil {
 		return nil, at, err
 	}
@@ -295,6 +297,14 @@ func (s *scope) waitChild(ch *child, id string) (output []byte, at place, err er
 		failed.Recoverable = *d.Recoverable
 	}
 	return nil, at, failed
+}
+
+// heard reports whether the outcome of a child is recorded.
+func (r *run) heard(ch *child) bool {
+	c := r.eng.committer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return ch.finished.Seq != 0
 }
 
 // awaitChild returns once the outcome of a child is recorded. Of several

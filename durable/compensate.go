@@ -112,14 +112,14 @@ func (r *run) stopBranches(err error) error {
 
 // compensate undoes what was registered. It adds failures to *err, and returns
 // an error only when the run was stopped meanwhile: then nothing more is to be
-// recorded of its end.
-func (r *run) compensate(err *error) error {
+// recorded of its end. late is whether the deadline has stopped the run.
+func (r *run) compensate(err *error, late bool) error {
 	if dead := r.stopBranches(*err); dead != nil {
 		return dead
 	}
 	c := r.eng.committer
 	c.mu.Lock()
-	undos, stoppedAfter := slices.Clone(r.undos), r.stoppedAfter
+	undos, stoppedAfter, stoppedWaits := slices.Clone(r.undos), r.stoppedAfter, r.stoppedWaits
 	c.mu.Unlock()
 	if len(undos) == 0 {
 		return nil
@@ -142,7 +142,10 @@ func (r *run) compensate(err *error) error {
 	}
 	s.left.Store(true) // no stop ends its context
 	if len(s.hist) == 0 {
-		s.stoppedAfter = stoppedAfter
+		s.stoppedAfter, s.stoppedWaits = stoppedAfter, stoppedWaits
+		if r.deadline != 0 {
+			s.late = &late
+		}
 	}
 	r.ending.Store(false)
 	r.log(slog.LevelInfo, "durable: undoing", slog.Int("compensations", len(undos)))

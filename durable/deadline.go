@@ -46,9 +46,17 @@ func (e *DeadlineError) Is(target error) bool { return target == ErrDeadline }
 
 // watchDeadline stops the run when its deadline passes, until the function it
 // returns is called. It decides at once when the deadline has passed already, so
-// that a run recovered too late begins no body.
+// that a run recovered too late begins no body. Of a run that was being undone it
+// was decided when that began.
 func (r *run) watchDeadline() (end func()) {
-	if r.deadline == 0 {
+	late, decided := r.past.wasLate(r.deadline)
+	switch {
+	case r.deadline == 0:
+		return func() {}
+	case decided && late:
+		r.stopIfLate(r.deadline)
+		return func() {}
+	case decided:
 		return func() {}
 	}
 	r.stopIfLate(r.eng.now())
@@ -85,9 +93,25 @@ func (r *run) watchDeadline() (end func()) {
 	}
 }
 
-// stopIfLate stops the run when its deadline has passed at the moment given.
+// wasLate reports whether the deadline had stopped the run when its undoing began:
+// by then its function had returned, and a deadline that passes later changes
+// nothing. decided is false where the undoing has not begun, and where an earlier
+// version does not say what it began with and it began behind the deadline.
+func (p *past) wasLate(deadline store.Time) (late, decided bool) {
+	switch {
+	case p == nil || p.undoneAt == 0:
+		return false, false
+	case p.late != nil:
+		return *p.late, true
+	}
+	return false, p.undoneAt < deadline
+}
+
+// stopIfLate stops the run when its deadline has passed at the moment given, unless
+// it was decided before that it came too late to do so.
 func (r *run) stopIfLate(at store.Time) {
-	if r.deadline != 0 && at >= r.deadline {
+	late, decided := r.past.wasLate(r.deadline)
+	if r.deadline != 0 && at >= r.deadline && (late || !decided) {
 		r.stopBy(&DeadlineError{RunID: r.id, At: r.deadline.Time()})
 	}
 }

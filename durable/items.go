@@ -36,6 +36,14 @@ func (s *scope) tag(ev *store.Event) {
 		addMember(ev, `{"stopped":`, s.stoppedAfter)
 		s.stoppedAfter = nil
 	}
+	if s.stoppedWaits != nil {
+		addMember(ev, `{"stopped_waits":`, s.stoppedWaits)
+		s.stoppedWaits = nil
+	}
+	if s.late != nil {
+		addMember(ev, `{"late":`, *s.late)
+		s.late = nil
+	}
 }
 
 func addMember(ev *store.Event, begin string, value any) {
@@ -48,7 +56,7 @@ func addMember(ev *store.Event, begin string, value any) {
 	ev.Data = member
 }
 
-// mustJSON returns a string, or a map of numbers, as JSON, which never fails.
+// mustJSON returns a string, a bool, or a map of numbers, as JSON, which never fails.
 func mustJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {

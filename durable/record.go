@@ -38,34 +38,37 @@ type record struct {
 // past is a run's lineage, taken apart by scope and call. It is made once, when
 // a run is loaded, and then only read.
 type past struct {
-	runID      string
-	created    store.Event // workflow_created, or workflow_started of a later generation
-	scopes     map[string][]*record
-	items      map[string]map[int]*store.Event // outcomes of Map items, by key of the Map
-	taken      map[int64]bool                  // messages that were consumed
-	waits      map[string]*mailWait            // asked for and neither answered nor closed, by key of the call
-	stopped    map[string]int32                // behind which call the context of each scope, by path, had ended when the undoing began
-	answers    map[string]string               // keys of the calls that answered a request, by the request's id
-	cancel     *store.Event                    // cancel_received
-	inbox      int64                           // messages up to this number were taken by earlier generations,
-	carried    []int64                         // but for these, in order
-	pause      pauseState                      // whether it is paused
-	branch     int32                           // of the event before
-	cuts       []store.Branch                  // as the events say that begin them
-	claims     []claimMark                     // who had it from where on, one for each change of code
-	repinned   string                          // version it was pinned to since the generation began
-	paused     int64                           // requests to pause up to this number were carried out, or are void
-	lifted     int64                           // cancels up to this number were taken back
-	resetAt    map[string]int64                // calls that were reset, and by which event; nil: none
-	attributes *map[string]string              // as last set; nil: not since the start
-	space      []record                        // room for the next records
-	head       logHead
-	lastAt     store.Time
-	steps      int32
-	events     int
-	patches    map[string][]*patch // markers, by path of the scope
-	begun      map[string]int      // of Maps with items that have recorded calls: one more than the highest
-	forced     bool                // an operator has it matched by name
+	runID        string
+	created      store.Event // workflow_created, or workflow_started of a later generation
+	scopes       map[string][]*record
+	items        map[string]map[int]*store.Event // outcomes of Map items, by key of the Map
+	taken        map[int64]bool                  // messages that were consumed
+	waits        map[string]*mailWait            // asked for and neither answered nor closed, by key of the call
+	stopped      map[string]int32                // behind which call the context of each scope, by path, had ended when the undoing began
+	stoppedWaits map[string]int32                // and behind how many waits after that call
+	undoneAt     store.Time                      // of the first event of the undoing; 0: it has not begun
+	late         *bool                           // whether the deadline had stopped the run by then; nil: not said
+	answers      map[string]string               // keys of the calls that answered a request, by the request's id
+	cancel       *store.Event                    // cancel_received
+	inbox        int64                           // messages up to this number were taken by earlier generations,
+	carried      []int64                         // but for these, in order
+	pause        pauseState                      // whether it is paused
+	branch       int32                           // of the event before
+	cuts         []store.Branch                  // as the events say that begin them
+	claims       []claimMark                     // who had it from where on, one for each change of code
+	repinned     string                          // version it was pinned to since the generation began
+	paused       int64                           // requests to pause up to this number were carried out, or are void
+	lifted       int64                           // cancels up to this number were taken back
+	resetAt      map[string]int64                // calls that were reset, and by which event; nil: none
+	attributes   *map[string]string              // as last set; nil: not since the start
+	space        []record                        // room for the next records
+	head         logHead
+	lastAt       store.Time
+	steps        int32
+	events       int
+	patches      map[string][]*patch // markers, by path of the scope
+	begun        map[string]int      // of Maps with items that have recorded calls: one more than the highest
+	forced       bool                // an operator has it matched by name
 
 	// The last segment of its trace, and the last one of an earlier claim.
 	segment, segmentBefore segmentMark
@@ -132,7 +135,9 @@ type eventData struct {
 	Run         *identity                  `json:"run,omitempty"`         // workflow_created, workflow_started of a later generation
 	Again       bool                       `json:"again,omitempty"`       // outcome of a branch or an item: its function is replayed all the same
 
-	Stopped map[string]int32 `json:"stopped,omitempty"` // first event of the undoing: behind which call of each scope its context had ended
+	Stopped      map[string]int32 `json:"stopped,omitempty"`       // first event of the undoing: behind which call of each scope its context had ended
+	StoppedWaits map[string]int32 `json:"stopped_waits,omitempty"` // the same: and behind how many waits after that call
+	Late         *bool            `json:"late,omitempty"`          // the same, of a run with a deadline: whether that had stopped it
 
 	PreviousBranch *int32   `json:"previous_branch,omitempty"` // workflow_recovered
 	NewBranch      *int32   `json:"new_branch,omitempty"`      // the same
@@ -286,7 +291,10 @@ func (p *past) take(e *store.Event) error {
 		kind = d.Kind
 	}
 	if d.Stopped != nil {
-		p.stopped = d.Stopped
+		p.stopped, p.stoppedWaits = d.Stopped, d.StoppedWaits
+	}
+	if d.Late != nil {
+		p.late = d.Late
 	}
 	if d.Reply != "" {
 		p.answers = put(p.answers, d.Reply, e.Key)
@@ -448,6 +456,9 @@ func (p *past) find(e *store.Event, kind callKind) (*record, error) {
 	rec := &p.space[len(p.space)-1]
 	if n == 1 && path != "" {
 		p.beginItem(path)
+	}
+	if n == 1 && path == undoScope {
+		p.undoneAt = e.At
 	}
 	p.scopes[path] = append(calls, rec)
 	return rec, nil

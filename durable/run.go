@@ -121,6 +121,7 @@ type run struct {
 	// stoppedAfter has the number of the call of each scope, by path, behind which
 	// its context had ended; nil: the run was not stopped.
 	stoppedAfter map[string]int32
+	stoppedWaits map[string]int32  // and the number of waits behind that call
 	answers      map[string]string // which call has answered a request, by the request's id
 	attributes   map[string]string // never changed, only replaced
 	lastBranch   int32             // highest number of a branch

@@ -31,11 +31,12 @@ func (r *run) end(output []byte, err error) outcome {
 	if d := r.dead.Load(); d != nil {
 		return r.endDead(d)
 	}
-	// Decided now: a deadline that passes while the run is undone changes nothing.
+	// Decided now, and recorded with what is undone first: a deadline that passes
+	// while the run is undone changes nothing, whoever goes on with it.
 	stopped := r.stopCause()
 	late, _ := stopped.(*DeadlineError)
 	if err != nil || stopped != nil {
-		if undoErr := r.compensate(&err); undoErr != nil {
+		if undoErr := r.compensate(&err, late != nil); undoErr != nil {
 			return r.end(nil, undoErr)
 		}
 	}

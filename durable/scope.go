@@ -56,13 +56,15 @@ type scope struct {
 	registered int32      // compensations
 	begun      []*branch  // by Go
 	draws      uint32     // NewID and Rand since the last call
+	waits      int32      // for branches and children, since the last call
 	empty      string     // key of a call that was placed and has recorded nothing
 
 	rest    *rest           // what is left of hist, if it is matched by name
 	patches map[string]bool // answers of Patched and DeprecatePatch
 	// stoppedAfter is what the first event of the undoing says; see stop.
-	stoppedAfter map[string]int32
-	item         string // hash of the Map item, until its first event has it
+	stoppedAfter, stoppedWaits map[string]int32
+	late                       *bool  // the same, of a run with a deadline; see past.wasLate
+	item                       string // hash of the Map item, until its first event has it
 }
 
 // call is one durable call, from begin to end.
@@ -163,7 +165,7 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 	}
 	*s.count = n
 	s.next++
-	s.draws = 0
+	s.draws, s.waits = 0, 0
 	c.placed = c.rec == nil
 	if c.rec != nil && !c.done() && kind != callGo {
 		s.before()

@@ -18,7 +18,8 @@ import (
 // look at its context. That of a workflow function, a branch or an item must end
 // at the same place on replay, or the code would register other compensations than
 // have run. So the first event of the undoing says behind which call of each scope
-// the context had ended. Where nothing is said, nothing was undone, and the
+// the context had ended, and behind how many waits for a branch or a child, which
+// are no calls, after that. Where nothing is said, nothing was undone, and the
 // context ends with the first call that is not recorded: what may have had an
 // effect is registered, and undone.
 type stop struct {
@@ -67,13 +68,19 @@ const contextLag = time.Second
 // sees to it that the context of the scope has ended where it must.
 func (s *scope) behind(c *call) {
 	r := s.run
+	ordinal := int32(0)
+	if c == nil {
+		s.waits++
+	} else {
+		ordinal = c.ordinal
+	}
 	stopped := r.stopCause() != nil
 	switch {
 	case s.ended: // its function has seen no end of its context
 	case s.left.Load():
-		if stopped && c != nil {
+		if stopped {
 			s.leave() // stopBy may not have come that far
-			s.noteStop(c.ordinal)
+			s.noteStop(ordinal)
 		}
 	case !s.atFrontier():
 	case !stopped:
@@ -83,7 +90,7 @@ func (s *scope) behind(c *call) {
 		switch {
 		case !known:
 			time.AfterFunc(contextLag, s.leave)
-		case s.next >= after:
+		case s.next > after, s.next == after && s.waits >= r.past.stoppedWaits[s.path]:
 			s.leave()
 		}
 	}
@@ -98,7 +105,8 @@ func (s *scope) before() {
 }
 
 // noteStop keeps behind which call the context of the scope was found to have
-// ended: this one, which may have been refused, or the last one that was made.
+// ended: this one, which may have been refused, or the last one that was made, and
+// the waits behind that.
 func (s *scope) noteStop(ordinal int32) {
 	if s.noted || s.undo || s.ended || !s.left.Load() || s.run.stopCause() == nil {
 		return
@@ -108,6 +116,9 @@ func (s *scope) noteStop(ordinal int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.run.stoppedAfter = put(s.run.stoppedAfter, s.path, max(s.next, ordinal))
+	if ordinal <= s.next && s.waits > 0 {
+		s.run.stoppedWaits = put(s.run.stoppedWaits, s.path, s.waits)
+	}
 }
 
 // holdBack returns the context for the function of a branch or an item: it ends
