@@ -120,7 +120,6 @@ func (c *committer) takeLead() *leading {
 // lead has come.
 func (c *committer) follow(ctx context.Context, w *write) error {
 	w.reply = make(chan bool, 1)
-	c.watch(slowAnswer)
 	c.mu.Unlock()
 	var abandoned <-chan struct{}
 	if w.once {
@@ -186,10 +185,20 @@ func (c *committer) admit(r *run, w *write) error {
 	w.admitted = true
 	r.pending = append(r.pending, w)
 	if !r.queued && r.flight == nil {
-		r.queued = true
-		c.queue = append(c.queue, r)
+		c.enqueue(r)
 	}
 	return nil
+}
+
+// enqueue gives r a place among those who have something to commit. Whoever leads
+// is watched from then on: the store may be silent about the batch that is out. The
+// mutex is held.
+func (c *committer) enqueue(r *run) {
+	r.queued = true
+	c.queue = append(c.queue, r)
+	if c.leader != nil {
+		c.watch(slowAnswer)
+	}
 }
 
 // What a run holds back is bounded, so that it fits into one change with the
@@ -440,7 +449,11 @@ func (c *committer) settle(flights []*run, errs []error) {
 			c.land(r, nil)
 		case errors.Is(err, store.ErrClosed):
 			r.die(&death{kind: deathLost, err: ErrClosed})
-			c.land(r, ErrClosed)
+			answer := ErrClosed
+			if r.flight.unknown {
+				answer = unknownBecause(err, ErrClosed)
+			}
+			c.land(r, answer)
 		case errors.Is(err, store.ErrFenced), errors.Is(err, store.ErrOwned), errors.Is(err, store.ErrNotFound):
 			r.die(&death{kind: deathLost, err: fmt.Errorf("%w: %w", ErrLost, err)})
 			c.land(r, ErrLost)
@@ -477,8 +490,7 @@ func (c *committer) refuse(r *run, err error) {
 		w.alone = true
 	}
 	r.putBack()
-	r.queued = true
-	c.queue = append(c.queue, r)
+	c.enqueue(r)
 }
 
 // land ends a flight. The mutex is held.
@@ -504,8 +516,7 @@ func (c *committer) land(r *run, err error) {
 		return
 	}
 	if len(r.pending) > 0 && !r.queued {
-		r.queued = true
-		c.queue = append(c.queue, r)
+		c.enqueue(r)
 	}
 }
 
@@ -616,6 +627,7 @@ func (c *committer) again(stuck []*run, why error) {
 		}
 		c.queue = append(runs, c.queue...)
 		if c.leader != nil {
+			c.watch(slowAnswer)
 			c.mu.Unlock()
 			return
 		}

@@ -282,6 +282,9 @@ func (e *Engine) addLocked(r *run) error {
 	if e.runs[r.id] != nil {
 		return fmt.Errorf("durable: run %s is under way here: %w", r.id, store.ErrOwned)
 	}
+	// An execution that has lost the run may have made way to a dormant after that
+	// was claimed anew.
+	e.dropLocked(r.id, r.row.Epoch)
 	e.runs[r.id] = r
 	e.owned.began.Add(1)
 	e.runners.Add(1)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -200,7 +201,11 @@ func (e *Engine) lose(id string, row *store.Run) {
 	r := e.active(id)
 	switch {
 	case r == nil:
-		e.drop(id)
+		before := int64(math.MaxInt64)
+		if row != nil {
+			before = row.Epoch
+		}
+		e.drop(id, before)
 		e.notify([]string{id})
 	case row == nil && !r.isLoaded(), row != nil && row.Epoch <= r.row.Epoch:
 		// It is being created, or was claimed again here since.
@@ -371,8 +376,13 @@ func (e *Engine) claimKnown(ctx context.Context, c store.Claim, d *eventData, k 
 	if errors.Is(err, store.ErrNotFound) {
 		// The store takes this executor for gone: it beats, and asks again.
 		e.lease.doubt()
-		if e.awaitLease(ctx.Done(), nil) {
+		switch {
+		case e.awaitLease(ctx.Done(), e.loop.Done()):
 			rows, err = e.store.Claim(ctx, c)
+		case e.loop.Err() != nil:
+			err = ErrClosed // it beats no more
+		default:
+			err = context.Cause(ctx)
 		}
 	}
 	runs := make([]*run, len(rows))
@@ -389,7 +399,7 @@ func (e *Engine) take(row store.Run, s *segment, k *known) *run {
 	r.enterSegment(s)
 	r.fromClaim, r.known, r.probation = true, k, row.Strikes > 0
 	r.silent.Store(row.Status != store.Running)
-	e.drop(row.ID) // of ours, if it was lost and is claimed back
+	e.drop(row.ID, row.Epoch) // of ours, if it was lost and is claimed back
 	r.log(slog.LevelDebug, "durable: run claimed", slog.String("status", string(row.Status)), slog.Int("strikes", int(row.Strikes)))
 	e.begin(r)
 	return r

@@ -193,7 +193,7 @@ func (e *Engine) takeUp(row *store.Run) {
 	}
 	e.logRun(slog.LevelWarn, row, "durable: this engine owns a run that it did not execute; it is taken up. An answer of the store was lost, or the end of the last execution could not be recorded",
 		slog.String("status", string(row.Status)), slog.Int64("epoch", row.Epoch))
-	e.drop(row.ID) // of an earlier epoch
+	e.drop(row.ID, row.Epoch)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closing || e.runs[row.ID] != nil || e.dormant[row.ID] != nil {

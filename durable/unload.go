@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"math"
 	"sync"
@@ -159,12 +160,18 @@ func (e *Engine) rouseLocked(d *dormant) {
 	e.nudge(e.roused)
 }
 
-// drop forgets the run with this id if it is dormant: somebody else has it, or
-// it was claimed anew.
-func (e *Engine) drop(id string) {
+// drop forgets the run with this id if it is dormant under an epoch before this
+// one: somebody else has it, or it was claimed anew. What a late answer of the store
+// says of an earlier epoch is no reason to forget a later one.
+func (e *Engine) drop(id string, before int64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if d := e.dormant[id]; d != nil {
+	e.dropLocked(id, before)
+}
+
+// dropLocked is drop with the engine's mutex held.
+func (e *Engine) dropLocked(id string, before int64) {
+	if d := e.dormant[id]; d != nil && d.epoch < before {
 		delete(e.dormant, id)
 		if d.place >= 0 {
 			heap.Remove(&e.sleepers, d.place)
@@ -264,13 +271,14 @@ func (e *Engine) load(ctx context.Context, d *dormant) {
 		if !d.later {
 			r.preloaded = h
 		}
-		if err := e.add(r); err != nil {
+		again, err := e.loadedAnew(d, r)
+		if err != nil {
 			r.cancel(nil)
 			e.postpone(d, loadPause) // unless the engine closes, or it was claimed anew
 			return
 		}
 		r.launch()
-		if e.loadedAnew(d) {
+		if again {
 			e.background(r.fetchMail)
 		}
 		e.notify([]string{d.id})
@@ -281,7 +289,7 @@ func (e *Engine) load(ctx context.Context, d *dormant) {
 		return
 	}
 	e.logAbout(slog.LevelDebug, d.id, d.def.name, d.trace, "durable: a waiting run is no longer ours")
-	e.drop(d.id)
+	e.drop(d.id, d.epoch+1)
 	e.notify([]string{d.id})
 }
 
@@ -311,15 +319,20 @@ func (e *Engine) postpone(d *dormant, pause time.Duration) {
 	e.nudge(e.roused)
 }
 
-// loadedAnew ends the dormancy of d, whose run is executed again. It reports
-// whether something happened after its history may have been read.
-func (e *Engine) loadedAnew(d *dormant) (again bool) {
+// loadedAnew puts r, which is to be launched, in the place of d. It reports whether
+// something happened after its history may have been read: what happens from here
+// on is for r.
+func (e *Engine) loadedAnew(d *dormant, r *run) (again bool, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.dormant[d.id] == d {
-		delete(e.dormant, d.id)
+	if e.dormant[d.id] != d {
+		return false, fmt.Errorf("durable: run %s was claimed anew, or is let go: %w", d.id, store.ErrOwned)
 	}
-	return d.again
+	if err := e.addLocked(r); err != nil {
+		return false, err
+	}
+	delete(e.dormant, d.id)
+	return d.again, nil
 }
 
 // stuckUnload is how long an unloading may take before it is worth a warning.

@@ -1,0 +1,234 @@
+package durable_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A write that comes to be due while the store is silent about another run's is
+// sent beside that one, whatever it had to wait for itself: the write before it, or
+// the pause after a failure.
+func TestASilentCommitHoldsUpNoWriteThatComesToBeDueLater(t *testing.T) {
+	t.Run("behind a slow commit of its own run", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			began := time.Now()
+			durably := make(chan time.Duration, 1)
+			release := make(chan struct{})
+			both := durable.Define("both", func(ctx context.Context, _ int) (int, error) {
+				g := durable.NewGroup(ctx)
+				g.Go("one", func(ctx context.Context) error {
+					return errors.Join(
+						durable.Do(ctx, "slow", func(context.Context) error { time.Sleep(100 * time.Millisecond); return nil }),
+						durable.Do(ctx, "long", func(context.Context) error { <-release; return nil }))
+				})
+				g.Go("two", func(ctx context.Context) error {
+					err := durable.Do(ctx, "behind", func(context.Context) error { time.Sleep(500 * time.Millisecond); return nil })
+					durably <- time.Since(began)
+					return err
+				})
+				return 0, g.Wait()
+			})
+			silent := durable.Define("silent", func(ctx context.Context, _ int) (int, error) {
+				return 0, durable.Do(ctx, "s", func(context.Context) error { time.Sleep(700 * time.Millisecond); return nil })
+			})
+			w.boot(t, with(both, silent))
+			w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+				for _, c := range batch {
+					for _, e := range c.Events {
+						switch {
+						case c.RunID == "silent" && e.Key == "s":
+							<-release
+						case e.Key == "one/slow":
+							time.Sleep(3 * time.Second)
+						}
+					}
+				}
+				return forward()
+			})
+			start(t, w, silent, "silent", 0)
+			start(t, w, both, "both", 0)
+			pass(10 * time.Minute)
+			close(release)
+			require.Less(t, <-durably, 10*time.Second)
+			w.eventually("both", store.Completed)
+			w.eventually("silent", store.Completed)
+		})
+	})
+	t.Run("after the store was gone", func(t *testing.T) {
+		inWorld(t, func(t *testing.T, w *world) {
+			began := time.Now()
+			release := make(chan struct{})
+			wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) { return durable.Step(ctx, "s", one) })
+			w.boot(t, with(wf))
+			w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+				for _, c := range batch {
+					switch {
+					case c.Create != nil:
+					case c.RunID == "silent":
+						<-release
+					case time.Since(began) < 2500*time.Millisecond:
+						return all(batch, errDisk)
+					}
+				}
+				return forward()
+			})
+			start(t, w, wf, "r", 0)
+			pass(2 * time.Second)
+			start(t, w, wf, "silent", 0)
+			pass(10 * time.Minute)
+			row := w.row("r")
+			close(release)
+			require.Equal(t, store.Completed, row.Status)
+			require.Less(t, row.EndedAt.Time().Sub(began), 10*time.Second)
+			w.eventually("silent", store.Completed)
+		})
+	})
+}
+
+// What an engine reads of a waiting run to go on with it may be answered when
+// another executor has had the run and this one has it again: the late answer
+// changes nothing about that.
+func TestALateAnswerDoesNotStrandARunThatWasTakenBack(t *testing.T) {
+	for name, early := range map[string]bool{"an answer of before": true, "an answer of now": false} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+					if err := durable.Sleep(ctx, time.Hour); err != nil {
+						return 0, err
+					}
+					if _, err := durable.Await[int](ctx, "x"); err != nil {
+						return 0, err
+					}
+					return 0, durable.Sleep(ctx, time.Hour)
+				})
+				o := durable.Options{Workflows: []durable.Definition{wf}, UnloadAfter: time.Second}
+				w.boot(t, o)
+				first := w.eng
+				asleep, held, release := false, false, make(chan struct{})
+				w.disk.tamperCalls(func(call string, forward func() error) error {
+					switch {
+					case asleep && call == "beat":
+						return errors.New("asleep")
+					case asleep && call == "load" && !held:
+						held = true
+						var err error
+						if early {
+							err = forward()
+						}
+						<-release
+						if !early {
+							err = forward()
+						}
+						return err
+					}
+					return forward()
+				})
+				start(t, w, wf, "r", 0)
+				pass(30 * time.Minute)
+				asleep = true
+				synctest.Wait()
+				w.boot(t, o) // another one, which takes it when it is due
+				pass(31 * time.Minute)
+				require.True(t, held)
+				require.Equal(t, w.eng.ID(), w.row("r").Owner)
+				asleep = false
+				pass(time.Minute)
+				require.NoError(t, w.eng.Close())
+				require.NoError(t, durable.Signal(durable.NewContext(t.Context(), first), "r", "x", 1))
+				pass(10 * time.Minute)
+				row := w.row("r")
+				require.Equal(t, first.ID(), row.Owner)
+				require.Equal(t, store.Waiting, row.Status)
+				close(release)
+				pass(time.Hour)
+				require.Equal(t, store.Completed, w.row("r").Status)
+				require.Empty(t, w.log.find("did not execute"))
+			})
+		})
+	}
+}
+
+// An answer that was lost stays unknown when the store is closed before it can be
+// asked again.
+func TestAStartWhoseStoreIsClosedBeforeItIsAskedAgainIsUnknown(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) { return 0, nil })
+		w.boot(t, with(wf))
+		sent := false
+		w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
+			if sent {
+				return all(batch, store.ErrClosed)
+			}
+			sent = true
+			forward()
+			return all(batch, store.ErrUnknown)
+		})
+		_, err := wf.Start(w.ctx(), "r", 0)
+		require.ErrorIs(t, err, durable.ErrClosed)
+		require.ErrorIs(t, err, store.ErrUnknown)
+		require.ErrorContains(t, err, "start it again with the same id")
+		require.Equal(t, store.Running, w.row("r").Status)
+	})
+}
+
+// slowResume is a store that answers a claim of one run by its id only once it is
+// released.
+type slowResume struct {
+	store.Store
+	release chan struct{}
+}
+
+func (s *slowResume) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
+	if len(c.IDs) == 1 {
+		<-s.release
+	}
+	return s.Store.Claim(ctx, c)
+}
+
+// A call whose claim comes too late for its engine returns, and what it has made
+// claimable goes on elsewhere.
+func TestAResumeThatMeetsCloseReturns(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var fixed atomic.Bool
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			return durable.Step(ctx, "s", func(ctx context.Context) (int, error) {
+				if !fixed.Load() {
+					return failing(ctx)
+				}
+				return 1, nil
+			})
+		})
+		st := &slowResume{Store: w.data.Handle(), release: make(chan struct{})}
+		w.eng = openOn(t, w, st, wf)
+		_, err := run(t, w, wf, "r", 0)
+		require.Error(t, err)
+		eng := w.eng
+		got := make(chan error, 1)
+		go func() {
+			_, err := eng.Resume(context.Background(), "r", durable.ResumeOptions{})
+			got <- err
+		}()
+		pass(time.Second)
+		require.Equal(t, store.Interrupted, w.row("r").Status)
+		require.NoError(t, eng.Close())
+		close(st.release)
+		select {
+		case err := <-got:
+			require.ErrorIs(t, err, durable.ErrClosed)
+		case <-time.After(time.Hour):
+			t.Fatal("it does not return")
+		}
+		fixed.Store(true)
+		w.boot(t, with(wf))
+		w.eventually("r", store.Completed)
+	})
+}
