@@ -17,7 +17,7 @@ import (
 // history of them is back where it was within two: on a file, as it is by default.
 // The fastest of a few counts, so that what else runs on this machine does not.
 func TestALargeStateIsSavedInHalfASecondAndRestoredInTwo(t *testing.T) {
-	const length, tries = 2000, 3
+	const length, tries = 2000, 4
 	path := filepath.Join(t.TempDir(), "app.db")
 	saved, restored := time.Hour, time.Hour
 	arrived := make(chan time.Time, 1)
@@ -84,7 +84,9 @@ func TestALargeStateIsSavedInHalfASecondAndRestoredInTwo(t *testing.T) {
 		end()
 	}
 	require.Equal(t, length+tries, bodies, "what was saved is not made again")
-	require.Less(t, saved, 500*time.Millisecond)
-	require.Less(t, restored, 2*time.Second)
 	t.Logf("saved in %v, restored in %v", saved, restored)
+	if !raceDetector {
+		require.Less(t, saved, 500*time.Millisecond)
+		require.Less(t, restored, 2*time.Second)
+	}
 }
