@@ -3,6 +3,7 @@ package proof_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"regexp"
@@ -262,14 +263,22 @@ func namedBy(advice string) int {
 	return 0
 }
 
-// follow does what the listing of stuck runs says, until there are none.
+// follow does what the listing of stuck runs says, until there are none. Where the
+// machine is so busy that a program loses its lease of a second, the one beside it,
+// whose code does not fit, takes a run over and parks it again: the advice works if
+// fewer runs are left by it.
 func (r *roll) follow() {
-	for round := range 4 {
+	fewest, since := math.MaxInt, 0
+	for round := 0; ; round++ {
 		stuck, err := r.eng.Stuck(r.ctx, 10_000)
 		require.NoError(r.t, err)
 		if len(stuck) == 0 {
 			return
 		}
+		if len(stuck) < fewest {
+			fewest, since = len(stuck), round
+		}
+		require.Less(r.t, round-since, 3, "the advice was followed, and did not work: %v", stuck)
 		by := map[int][]string{}
 		for _, s := range stuck {
 			advice := s.Reason + "\n" + s.Next
@@ -285,9 +294,6 @@ func (r *roll) follow() {
 			}
 		}
 	}
-	stuck, err := r.eng.Stuck(r.ctx, 10_000)
-	require.NoError(r.t, err)
-	require.Empty(r.t, stuck, "the advice was followed, and did not work")
 }
 
 // results looks at what every run has come to.
