@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 type forked struct {
@@ -44,7 +45,7 @@ the source had come to that: without --from, what was recorded behind it runs ag
 		},
 	})
 	fl := cmd.Flags()
-	fl.StringVar(&from, "from", "", "the last checkpoint to copy (its ID, or the step's name); without it, all of them")
+	fl.StringVar(&from, "from", "", "the last checkpoint to copy (its ID, or the step's name); without it, all of them, of a failed run those before what failed")
 	fl.StringVar(&id, "id", "", "the new run's id; without it a readable one is made")
 	fl.StringArrayVar(&edits, "edit", nil, "STEP=VALUE: another result of a step in the new run; JSON, @FILE or -; may be repeated")
 	fl.StringVar(&reason, "reason", "", "why results are edited, for the history")
@@ -109,6 +110,14 @@ func (c *call) fork(id, from string, o durable.ForkOptions, dryRun, yes bool) er
 	}
 	if o.At, err = c.checkpoint(id, from); err != nil {
 		return err
+	}
+	if from == "" && len(o.Edits) == 0 && s.Status == string(store.Failed) {
+		// A copy of everything would fail at once.
+		b, _, err := t.tell(c.ctx, id)
+		if err != nil {
+			return err
+		}
+		o.At = b.Outline().BeforeFailure()
 	}
 	plan, err := t.planFork(c.ctx, id, o)
 	if err != nil {

@@ -162,7 +162,7 @@ func (c *call) show(s *Session, o *outline.Outline, resume string, verbose bool)
 	out := c.out
 	title := fmt.Sprintf("%s  %s", escape(s.ID), escape(s.Workflow))
 	if s.Version != "" {
-		title += " v" + escape(s.Version)
+		title += " v" + strings.TrimPrefix(escape(s.Version), "v")
 	}
 	out.printf("%s  %s\n", out.paint(bold, title), out.paint(toneColour(o.Verdict.Tone), s.status()))
 	out.printf("%s\n", escape(o.Verdict.Text()))

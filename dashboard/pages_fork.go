@@ -28,11 +28,15 @@ func (h *handler) forkPanel(r *http.Request, p *panelView, o *outline.Outline, q
 	id := o.Run.ID
 	at, _ := strconv.ParseInt(q.values.Get("at"), 10, 64)
 	force := q.values.Get("force") == "1"
+	chosen := q.values.Get("at") != ""
 	p.Title, p.Sub = "Fork "+id, "A dry run. A new run with this history; this one is not touched."
 	p.Do, p.DoIcon, p.NewID = "Fork "+id, "branch", id+"-fork"
 	var keys []string
 	if h.may(r, ActionEdit, id) == nil {
 		keys = editedKeys(q.values)
+	}
+	if !chosen && len(keys) == 0 {
+		at = o.BeforeFailure() // a copy of everything would fail at once
 	}
 	plan, err := h.eng.PlanFork(r.Context(), id, forkOf(at, keys))
 	if err = p.refuse(h, err); err != nil {
@@ -40,7 +44,7 @@ func (h *handler) forkPanel(r *http.Request, p *panelView, o *outline.Outline, q
 	}
 	h.fillPlan(p, &plan, o)
 	p.ofCopy(&plan)
-	p.forkPlaces(o, at, len(keys) > 0)
+	p.forkPlaces(o, at, chosen, len(keys) > 0)
 	p.Command = "durable fork " + shellQuote(id)
 	if at > 0 {
 		p.Command += " --from " + strconv.FormatInt(at, 10)
@@ -64,7 +68,11 @@ func (h *handler) forkPanel(r *http.Request, p *panelView, o *outline.Outline, q
 		p.Command += " --edit " + shellQuote(key+"=@"+file)
 	}
 	if h.may(r, ActionEdit, id) == nil {
-		p.Editable = editables(o, at, keys, q.step)
+		upTo := at
+		if !chosen {
+			upTo = 0 // the failure, too, can have another result
+		}
+		p.Editable = editables(o, upTo, keys, q.step)
 	}
 	if len(keys) > 0 {
 		p.Reason = true
@@ -128,13 +136,19 @@ func (p *panelView) ofCopy(plan *durable.Plan) {
 }
 
 // forkPlaces are the places up to which a run can be copied.
-func (p *panelView) forkPlaces(o *outline.Outline, at int64, edited bool) {
+func (p *panelView) forkPlaces(o *outline.Outline, at int64, chosen, edited bool) {
 	p.PlaceOf, p.PlaceIs = "at", "Copy"
-	label := "everything that is recorded"
-	if edited {
-		label = "up to the edited results"
+	before := o.BeforeFailure()
+	switch {
+	case edited:
+		p.Places = append(p.Places, placeView{"", "up to the edited results", at == 0})
+	case before > 0:
+		p.Places = append(p.Places,
+			placeView{"", fmt.Sprintf("all before %s, which failed", o.Current.Key), at == before},
+			placeView{"0", "everything that is recorded: it fails at once", chosen && at == 0})
+	default:
+		p.Places = append(p.Places, placeView{"", "everything that is recorded", at == 0})
 	}
-	p.Places = append(p.Places, placeView{"", label, at == 0})
 	p.behind(o, at)
 	if at > 0 && !slices.ContainsFunc(p.Places, func(v placeView) bool { return v.On }) {
 		p.Places = slices.Insert(p.Places, 1, placeView{strconv.FormatInt(at, 10), fmt.Sprintf("up to event %d", at), true})

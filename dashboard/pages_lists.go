@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/client"
@@ -113,17 +115,95 @@ func (h *handler) stuckPage(w http.ResponseWriter, r *http.Request) error {
 	if err := h.badges(r.Context(), &l); err != nil {
 		return err
 	}
+	ids := make([]string, len(stuck))
 	for i := range stuck {
-		v.Runs = append(v.Runs, h.stuckRow(&stuck[i]))
+		ids[i] = stuck[i].RunID
+	}
+	rows, err := h.rowsOf(r.Context(), ids)
+	if err != nil {
+		return err
+	}
+	for i := range stuck {
+		row := h.stuckRow(&stuck[i])
+		if run := rows[row.RunID]; run != nil {
+			row.Age, row.Buttons = outline.About(now().Sub(run.UpdatedAt)), h.stuckButtons(r, run)
+		}
+		v.Runs = append(v.Runs, row)
 	}
 	v.Limit = len(stuck) >= limit
 	return h.render(w, r, http.StatusOK, "stuck", l)
 }
 
+// stuckButtons lead to what may help a run that cannot go on by itself: each shows
+// first what it would do.
+func (h *handler) stuckButtons(r *http.Request, run *store.Run) []toggleView {
+	var list []toggleView
+	add := func(offered bool, a Action, panel, label string) {
+		if offered && h.may(r, a, run.ID) == nil {
+			list = append(list, toggleView{Label: label, URL: h.runURL(run.ID) + "?panel=" + panel})
+		}
+	}
+	live := !run.Status.Terminal()
+	add(live && run.Paused, ActionUnpause, "unpause", "Unpause")
+	add(!run.Paused && (live || run.Recoverable) && run.Code != store.CodeNotRegistered && run.Status != store.Pending, ActionResume, "resume", "Resume")
+	add(live && !run.CancelAsked, ActionCancel, "cancel", "Cancel")
+	return list
+}
+
+// rowsOf reads the rows of runs, by id, without those that the store has no more.
+func (h *handler) rowsOf(ctx context.Context, ids []string) (map[string]*store.Run, error) {
+	rows := map[string]*store.Run{}
+	for part := range slices.Chunk(ids, 100) {
+		p, err := h.eng.List(ctx, store.Filter{IDs: part, Limit: len(part)})
+		if err != nil {
+			return nil, err
+		}
+		for i := range p.Runs {
+			rows[p.Runs[i].ID] = &p.Runs[i]
+		}
+	}
+	return rows, nil
+}
+
 type historyView struct {
-	Source string
-	Runs   []historyRow
-	None   bool // there is no archive
+	Source          string
+	Runs            []historyRow
+	None            bool // there is no archive
+	Query           string
+	Problem         string // what is wrong with the filter
+	First, Last, Of int    // of the runs that match
+	Newer, Older    string // addresses of the pages around this one
+}
+
+// archivedPerPage is how many archived runs a page has.
+const archivedPerPage = 50
+
+// archivedFilter reads a filter of archived runs: workflow:, status: and error:, and
+// parts of ids.
+func archivedFilter(query string) (func(*client.ArchivedRun) bool, error) {
+	ts, err := parseTerms(query)
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range ts {
+		if name, _ := ts.split(t); name != "q" && name != "workflow" && name != "status" && name != "error" {
+			return nil, badRequest("%s is no filter of archived runs: there are workflow:, status:, error:, and parts of ids", clip(t))
+		}
+	}
+	return func(a *client.ArchivedRun) bool {
+		return !slices.ContainsFunc(ts, func(t string) bool {
+			switch name, value := ts.split(t); name {
+			case "workflow":
+				return a.Workflow != value
+			case "status":
+				return a.Status != value
+			case "error":
+				return !strings.Contains(strings.ToLower(a.Error), strings.ToLower(value))
+			default:
+				return !strings.Contains(strings.ToLower(a.RunID), strings.ToLower(value))
+			}
+		})
+	}, nil
 }
 
 type historyRow struct {
@@ -145,14 +225,21 @@ func (h *handler) historyPage(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		kept, err := h.stillHere(r, runs)
+		if runs, err = v.page(h.options.Prefix, r.URL.Query(), runs); err != nil {
+			v.Problem, v.Query = clip(err.Error()), ""
+		}
+		ids := make([]string, len(runs))
+		for i := range runs {
+			ids[i] = runs[i].RunID
+		}
+		kept, err := h.rowsOf(r.Context(), ids)
 		if err != nil {
 			return err
 		}
-		for _, a := range runs[:min(len(runs), 500)] {
+		for _, a := range runs {
 			row := historyRow{
 				ID: a.RunID, URL: h.runURL(a.RunID), Workflow: a.Workflow, Took: outline.Duration(time.Duration(a.DurationMS) * time.Millisecond),
-				Error: h.redact(outline.OneLine(a.Error, 200)), Status: statusViews[store.Status(a.Status)], Live: kept[a.RunID],
+				Error: h.redact(outline.OneLine(a.Error, 200)), Status: statusViews[store.Status(a.Status)], Live: kept[a.RunID] != nil,
 			}
 			if row.Status.Word == "" {
 				row.Status = statusView{"off", "pending", a.Status}
@@ -166,21 +253,35 @@ func (h *handler) historyPage(w http.ResponseWriter, r *http.Request) error {
 	return h.render(w, r, http.StatusOK, "history", l)
 }
 
-// stillHere says which archived runs the store still has.
-func (h *handler) stillHere(r *http.Request, runs []client.ArchivedRun) (map[string]bool, error) {
-	ids := make([]string, 0, len(runs))
-	for _, a := range runs[:min(len(runs), 500)] {
-		ids = append(ids, a.RunID)
+// page returns the runs that match the address, those of its page.
+func (v *historyView) page(prefix string, q url.Values, runs []client.ArchivedRun) ([]client.ArchivedRun, error) {
+	v.Query = strings.TrimSpace(q.Get("q"))
+	match, err := archivedFilter(v.Query)
+	if err != nil {
+		return nil, err
 	}
-	kept := map[string]bool{}
-	for part := range slices.Chunk(ids, 100) {
-		p, err := h.eng.List(r.Context(), store.Filter{IDs: part, Limit: len(part)})
-		if err != nil {
-			return nil, err
-		}
-		for i := range p.Runs {
-			kept[p.Runs[i].ID] = true
+	found := make([]client.ArchivedRun, 0, len(runs))
+	for i := range runs {
+		if match(&runs[i]) {
+			found = append(found, runs[i])
 		}
 	}
-	return kept, nil
+	from, _ := strconv.Atoi(q.Get("from"))
+	from = max(min(from, len(found)-1), 0) / archivedPerPage * archivedPerPage
+	to := min(from+archivedPerPage, len(found))
+	v.First, v.Last, v.Of = from+1, to, len(found)
+	at := func(from int) string {
+		values := url.Values{"from": {strconv.Itoa(from)}}
+		if v.Query != "" {
+			values.Set("q", v.Query)
+		}
+		return prefix + "/history?" + values.Encode()
+	}
+	if from > 0 {
+		v.Newer = at(from - archivedPerPage)
+	}
+	if to < len(found) {
+		v.Older = at(to)
+	}
+	return found[from:to], nil
 }

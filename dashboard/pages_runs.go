@@ -21,6 +21,7 @@ type runsView struct {
 	Tokens  []tokenView
 	Query   string // what the field holds
 	Problem string // what is wrong with the filter
+	Hint    string // what may be wrong with it
 	Rows    []runRow
 	Older   string
 	Newest  string // address of the first page, if this is another one
@@ -66,7 +67,7 @@ func (h *handler) runsPage(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		query = "" // nothing of it is shown again
 	}
-	v.Query = query
+	v.Query, v.Hint = query, terms.unknown()
 	after, at := splitCursor(values.Get("after"), time.Now())
 	var ask *listing
 	if err == nil {

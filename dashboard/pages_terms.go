@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -46,6 +47,19 @@ func (ts terms) split(t string) (name, value string) {
 		return "attribute", t
 	}
 	return "q", t
+}
+
+// unknown says of terms that look like a filter by a field that none has this name:
+// what was meant for one is looked for in ids, which may have a colon, too.
+func (ts terms) unknown() string {
+	for _, t := range ts {
+		name, value, ok := strings.Cut(t, ":")
+		if !ok || value == "" || termNames[name] != "" || strings.ContainsFunc(name, func(c rune) bool { return c < 'a' || c > 'z' }) || name == "" {
+			continue
+		}
+		return clip(t) + " was looked for in ids: " + clip(name) + " is no field. There are " + strings.Join(slices.Sorted(maps.Keys(termNames)), ", ") + "."
+	}
+	return ""
 }
 
 // listing makes of the terms what the API would of its parameters.

@@ -350,5 +350,7 @@ func now() store.Time { return store.Time(time.Now().UnixMicro()) }
 // stuckView is a run that cannot go on, for the cards and the page.
 type stuckView struct {
 	durable.Stuck
-	URL string
+	URL     string
+	Age     string       // how long the run stands as it does; empty: not known
+	Buttons []toggleView // that open the panels of its page
 }

@@ -266,6 +266,24 @@ func (r *Row) Keyed() bool {
 	return (r.Kind == Step || r.Kind == Undo) && r.State != Expected && !r.Copied
 }
 
+// BeforeFailure returns the last event before the call that has ended a failed run
+// began: a copy up to there makes that call anew, and one of everything would fail at
+// once. 0: the run has not failed, or by no call.
+func (o *Outline) BeforeFailure() int64 {
+	r := o.Current
+	if o.Run.Status != store.Failed || r == nil {
+		return 0
+	}
+	first := r.Seq
+	Each(r.Rows, func(in *Row) bool { // what stands in it and was done stays
+		if in.State == Failed && len(in.Rows) == 0 && in.Seq != 0 && (first == r.Seq || in.Seq < first) {
+			first = in.Seq
+		}
+		return true
+	})
+	return max(first-1, 0)
+}
+
 // Row returns the row of the current history with this key, nil if there is none.
 func (o *Outline) Row(key string) (found *Row) {
 	for _, l := range o.Lanes {

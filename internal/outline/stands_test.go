@@ -217,7 +217,9 @@ func stands() []stand {
 			})
 		}, "charge failed: “panic: nil map”", ""},
 		{"nobody who serves it", func(_ *testing.T, w *world) {
-			w.begun(func(ctx context.Context) error { return errors.Join(durable.Do(ctx, "pack", works), durable.Do(ctx, "charge", hang)) })
+			w.begun(func(ctx context.Context) error {
+				return errors.Join(durable.Do(ctx, "pack", works), durable.Do(ctx, "charge", hang))
+			})
 			w.crash()
 			pass(durable.DefaultLease + time.Second)
 		}, "Nobody executes this run: web-1 was lost; its last sign is 32 s ago after pack", "No live process serves w"},
@@ -246,7 +248,9 @@ func stands() []stand {
 			pass(time.Second)
 		}, "Paused: “stocktaking”", "Nobody executes it"},
 		{"a shutdown", func(t *testing.T, w *world) {
-			w.begun(func(ctx context.Context) error { return errors.Join(durable.Do(ctx, "pack", works), durable.Do(ctx, "charge", hang)) })
+			w.begun(func(ctx context.Context) error {
+				return errors.Join(durable.Do(ctx, "pack", works), durable.Do(ctx, "charge", hang))
+			})
 			require.NoError(t, w.eng.Close())
 		}, "Stopped in good order just now after pack", "No live process serves w"},
 		{"an import", func(t *testing.T, w *world) {
@@ -261,7 +265,9 @@ func stands() []stand {
 			require.NoError(t, err)
 		}, "Parked: ", "It goes on when somebody resumes it."},
 		{"a step of another process", func(_ *testing.T, w *world) {
-			w.begun(func(ctx context.Context) error { return errors.Join(durable.Do(ctx, "pack", works), durable.Do(ctx, "charge", hang)) })
+			w.begun(func(ctx context.Context) error {
+				return errors.Join(durable.Do(ctx, "pack", works), durable.Do(ctx, "charge", hang))
+			})
 		}, "Running; pack was recorded 1 s ago", "What it does at this moment is known to its process alone."},
 		{"a step of another process that says when it began", func(_ *testing.T, w *world) {
 			w.begun(func(ctx context.Context) error {
