@@ -235,7 +235,7 @@ func (a *archiver) lookLoop(until context.Context, before store.Time) {
 		for row, err := range a.eng.runsOf(until, f) {
 			if err != nil {
 				if until.Err() == nil {
-					a.eng.log.Warn("durable: the store could not be asked for runs to archive; they are looked for again", "in", archiveEvery, "error", err)
+					a.eng.log.Warn("durable: the store could not be asked for runs to archive; they are looked for again", "retry_in_ms", millis(archiveEvery), "error", err)
 				}
 				break
 			}

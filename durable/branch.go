@@ -101,7 +101,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 	s.begun = append(s.begun, f.branch)
 	s.forked.Add(1)
 	inner := s.child(c.key, false, c.ordinal)
-	ctx = inner.holdBack(inner.traceAs(ctx, "branch", name))
+	ctx = inner.holdBack(inner.traceAs(ctx, "branch", name, nil))
 	go func() {
 		defer s.forked.Add(-1)
 		defer r.eng.runners.Done()

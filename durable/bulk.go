@@ -153,7 +153,7 @@ func (b *bulkStart) add(it bulkItem) error {
 // change makes the change that creates the run of an item: pending, without an
 // owner.
 func (b *bulkStart) change(it *bulkItem) store.Change {
-	row, created, _, span := b.eng.newborn(b.ctx, b.def, it.id, it.input, &b.options)
+	row, created, _, span, _ := b.eng.newborn(b.ctx, b.def, it.id, it.input, &b.options)
 	it.span = span
 	created.Seq, created.At = 1, row.CreatedAt
 	created.Sum = store.Seal(it.id, 0, &created)

@@ -96,6 +96,9 @@ type leading struct {
 // be. ctx ends the wait only for a write with once set.
 func (c *committer) commit(ctx context.Context, r *run, w *write) error {
 	c.mu.Lock()
+	for len(r.unexported) > 0 {
+		c.exportEarly(r)
+	}
 	if err := c.admit(r, w); err != nil {
 		c.mu.Unlock()
 		return err
@@ -222,6 +225,27 @@ func (c *committer) stash(r *run, ev store.Event) (at store.Time, full bool) {
 	r.stashedSize += len(ev.Payload) + len(ev.Data)
 	r.stamp(r.stashed[len(r.stashed)-1:], time.Time{})
 	return r.stashed[len(r.stashed)-1].At, len(r.stashed) >= maxStashed || r.stashedSize >= maxStashedSize
+}
+
+// stashTraced is stash for an event that a span must be exported before.
+func (c *committer) stashTraced(r *run, ev store.Event, span *earlySpan) (at store.Time) {
+	c.mu.Lock()
+	r.unexported = append(r.unexported, span)
+	c.mu.Unlock()
+	at, _ = c.stash(r, ev)
+	return at
+}
+
+// exportEarly exports the spans that go before what r has stashed, without the
+// mutex, which is held on entry and on return.
+func (c *committer) exportEarly(r *run) {
+	list := slices.Clone(r.unexported)
+	c.mu.Unlock()
+	for _, span := range list {
+		span.once.Do(span.export) // another writer may be at it: it is waited for
+	}
+	c.mu.Lock()
+	r.unexported = slices.DeleteFunc(r.unexported, func(s *earlySpan) bool { return slices.Contains(list, s) })
 }
 
 // stashes reports whether something of r waits for its next write.

@@ -194,10 +194,11 @@ func (r *run) renew(n *renewal) outcome {
 		data: eventData{
 			Seed: hex.EncodeToString(seed[:]), MaxPayload: r.eng.options.MaxPayload, Declared: r.def.steps, Executor: r.eng.id, Segment: r.segmentTrace(),
 			Generation: generation, Inbox: seen, Pending: pending,
-			Headers: r.headers, Deadline: r.deadline, Exclusive: r.exclusive, Attributes: r.attributes, Environment: r.eng.environment, Around: r.around, Linked: r.linked,
+			Headers: r.headers, Deadline: r.deadline, Exclusive: r.exclusive, Attributes: r.attributes, Environment: r.eng.environment,
 			Run: identityOf(&r.row),
 		},
 	}
+	b.data.keepStart(r.startTrace)
 	r.eng.sign(&b.data)
 	w := &write{
 		events: []store.Event{

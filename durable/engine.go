@@ -225,7 +225,7 @@ func (e *Engine) beat(ctx context.Context, leaving bool) (pulse, error) {
 // readClock takes in what the store's clock has said between two moments.
 func (e *Engine) readClock(before, after time.Time, now store.Time) {
 	if set := e.clock.observe(before, after, now); set.Abs() > time.Second && e.lease.anchor != (time.Time{}) {
-		e.log.Warn("durable: the store's clock was set; timers and deadlines follow it", "executor", e.id, "by", set)
+		e.log.Warn("durable: the store's clock was set; timers and deadlines follow it", "executor", e.id, "by_ms", millis(set))
 	}
 }
 

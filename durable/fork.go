@@ -111,9 +111,9 @@ func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, er
 			name = generateID(v.row.Workflow, e.now().Time(), tries)
 		}
 		var span trace.Span
-		change, err := v.forked(name, f, &o, func(row *store.Run) string {
-			span = e.startSpan(ctx, row, linkTo(parseTrace(v.row.Trace), linkForked))
-			return aroundStart(ctx, span)
+		change, err := v.forked(name, f, &o, func(row *store.Run) (s startTrace) {
+			span, s = e.startSpan(ctx, row, linkTo(parseTrace(v.row.Trace), linkForked))
+			return s
 		})
 		if err != nil {
 			return "", err
@@ -155,8 +155,8 @@ func (e *Engine) sameFork(ctx context.Context, id string, source *store.Run, at 
 }
 
 // forked makes the change that creates the fork of v as the run name. begin, unless
-// it is nil, begins the span of the new run, and returns what is around it.
-func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *store.Run) (around string)) (store.Change, error) {
+// it is nil, begins the span of the new run, and returns what is kept of it.
+func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *store.Run) startTrace) (store.Change, error) {
 	e, now, p := v.eng, v.eng.now(), f.past
 	input, err := e.unseal(placeOf(v.row.ID, &p.created), p.created.Payload)
 	if err != nil {
@@ -187,7 +187,7 @@ func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *s
 	_, _ = rand.Read(seed[:]) // never fails, says its documentation
 	born.Seed = hex.EncodeToString(seed[:])
 	if begin != nil {
-		born.Around, born.Linked = begin(&row), ""
+		born.keepStart(begin(&row))
 		if born.Around != "" {
 			born.Linked = v.row.Trace
 		}

@@ -53,6 +53,9 @@ func Logger(ctx context.Context) *slog.Logger {
 	return log
 }
 
+// millis is a duration as a line of the log has it, under a key that ends in _ms.
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
 // logger names the run.
 func (r *run) logger() *slog.Logger {
 	return r.eng.log.With("run", r.id, "workflow", r.row.Workflow)
@@ -118,10 +121,10 @@ const verdictWithin = 2 * time.Second
 
 // logRun writes a line about a run that is not executed here, which it names.
 func (e *Engine) logRun(level slog.Level, row *store.Run, msg string, more ...slog.Attr) {
-	e.logAbout(level, row.ID, row.Workflow, parseTrace(row.Trace).TraceID(), msg, more...)
+	e.logAbout(level, row.ID, row.Workflow, parseTrace(row.Trace), msg, more...)
 }
 
-func (e *Engine) logAbout(level slog.Level, id, workflow string, in trace.TraceID, msg string, more ...slog.Attr) {
+func (e *Engine) logAbout(level slog.Level, id, workflow string, in trace.SpanContext, msg string, more ...slog.Attr) {
 	ctx := context.Background()
 	if !e.log.Enabled(ctx, level) {
 		return
@@ -130,8 +133,11 @@ func (e *Engine) logAbout(level slog.Level, id, workflow string, in trace.TraceI
 	if workflow != "" {
 		attrs = append(attrs, slog.String("workflow", workflow))
 	}
-	if in.IsValid() {
-		attrs = append(attrs, slog.String("trace_id", in.String()))
+	if in.HasTraceID() {
+		attrs = append(attrs, slog.String("trace_id", in.TraceID().String()))
+	}
+	if in.HasSpanID() {
+		attrs = append(attrs, slog.String("span_id", in.SpanID().String()))
 	}
 	e.log.LogAttrs(ctx, level, msg, append(attrs, more...)...)
 }

@@ -100,7 +100,7 @@ func (e *Engine) tendLoop(ctx context.Context) {
 			if p.Skew > skewReminder && !skewed {
 				skewed = true
 				e.log.Warn("durable: the clock of another executor on this store is ahead of this process's clock; set both, or leases and timers are judged wrongly",
-					"executor", e.id, "ahead", p.Skew)
+					"executor", e.id, "ahead_ms", millis(p.Skew))
 			}
 		}
 		if !warned && !e.recovered.Load() && time.Since(e.openedAt) > recoverReminder {

@@ -3,7 +3,6 @@ package durable
 import (
 	"errors"
 	"reflect"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -138,8 +137,7 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 		return
 	}
 	// A span of each item has the name of the Map: a backend groups by names.
-	name, _, _ := strings.Cut(key[len(scopeOfKey(key)):], "[")
-	ctx = inner.holdBack(inner.traceAs(ctx, "item", name))
+	ctx = inner.holdBack(inner.traceAs(ctx, "item", m.call.name, m.span))
 	var value O
 	if value, err = m.fn(&scopeContext{Context: ctx, scope: inner}, it.value); err != nil {
 		return

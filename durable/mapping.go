@@ -7,8 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-
-	"github.com/holdfast-dev/holdfast/store"
+	"time"
 )
 
 // mapping is one Map under way.
@@ -25,7 +24,9 @@ type mapping[I, O any] struct {
 	scope *scope
 	call  call
 	ctx   context.Context
-	most  int // one more than the highest item of which something is recorded
+	most  int       // one more than the highest item of which something is recorded
+	began time.Time // when its span did
+	span  *mapSpan  // nil: nobody traces, or the Map is over
 
 	mu     sync.Mutex
 	turn   *sync.Cond // the oldest item under way is over
@@ -56,8 +57,9 @@ func (m *mapping[I, O]) perform(ctx context.Context, name string, in iter.Seq[I]
 	r := s.run
 	if m.call.rec != nil {
 		s.lastAt = max(s.lastAt, m.call.rec.openedAt)
+		m.traceAgain()
 	} else {
-		s.stash(&m.call, store.Event{Type: store.StepStarted, Data: (&eventData{Kind: callMap}).encode()})
+		m.traceBegin()
 	}
 	if r.past != nil {
 		m.most = r.past.mostItems(m.call.key)
@@ -88,16 +90,22 @@ func (m *mapping[I, O]) perform(ctx context.Context, name string, in iter.Seq[I]
 			return r.damaged(m.call.rec.outcome.Seq, fmt.Errorf("%s has ended without a failure, and %d of its items have no outcome", m.call.key, m.undone))
 		}
 		s.lastAt = m.call.rec.lastAt
-	} else {
-		// Its end rides along with what comes next: the items are durable.
-		s.stash(&m.call, store.Event{Type: store.StepCompleted, Data: (&eventData{Kind: callMap, Items: total}).encode()})
+		return m.failure()
 	}
+	// Its end rides along with what comes next: the items are durable.
+	err = m.failure()
+	m.traceEnd(total, err)
+	return err
+}
+
+// failure is the error of a Map that is over: nil, or a *MapError.
+func (m *mapping[I, O]) failure() error {
 	if len(m.failed) == 0 {
 		return nil
 	}
 	slices.SortFunc(m.failed, func(a, b *ItemError) int { return a.Index - b.Index })
 	slices.Sort(m.left)
-	return &MapError{RunID: r.id, Key: m.call.key, Failed: m.failed, Undone: m.undone, undone: m.left}
+	return &MapError{RunID: m.scope.run.id, Key: m.call.key, Failed: m.failed, Undone: m.undone, undone: m.left}
 }
 
 // leave counts an item that is not begun. The mutex is held, or nobody else is

@@ -54,6 +54,7 @@ type metrics struct {
 	commitDuration, timerLag                                      metric.Float64Histogram
 	batch                                                         metric.Int64Histogram
 	registered                                                    metric.Registration
+	quarantined                                                   rareCount
 }
 
 // newMetrics makes the instruments; the ones that are asked for at each
@@ -118,7 +119,7 @@ func (e *Engine) newMetrics(p metric.MeterProvider) (*metrics, error) {
 			o.ObserveInt64(unserved, r.runs, metric.WithAttributes(attrWorkflow.String(c.workflow), attrVersion.String(c.version)))
 		}
 		e.unserved.mu.Unlock()
-		return e.observe(ctx, o, runs, stuck, depth, age)
+		return e.observe(ctx, o, &m.quarantined, runs, stuck, depth, age)
 	}, here, unloaded, runs, stuck, unserved, depth, age)
 	errs = append(errs, err)
 	if err := errors.Join(errs...); err != nil {
@@ -175,7 +176,7 @@ func (a *workflowAttributes) outcome(err error) metric.MeasurementOption {
 }
 
 // observe asks the store for what only it knows. It is called once a collection.
-func (e *Engine) observe(ctx context.Context, o metric.Observer, runs, stuck, depth metric.Int64Observable, age metric.Float64Observable) error {
+func (e *Engine) observe(ctx context.Context, o metric.Observer, quarantined *rareCount, runs, stuck, depth metric.Int64Observable, age metric.Float64Observable) error {
 	if e.isClosing() {
 		return nil
 	}
@@ -198,6 +199,12 @@ func (e *Engine) observe(ctx context.Context, o metric.Observer, runs, stuck, de
 	for _, code := range parkedCodes {
 		codes[code] += 0
 	}
+	if codes[CodeQuarantined], err = quarantined.ask(func() (int64, error) {
+		n, err := e.store.Count(ctx, quarantinedRuns, "")
+		return n[""], err
+	}); err != nil {
+		return storeError(err)
+	}
 	for code, n := range codes {
 		o.ObserveInt64(stuck, n, metric.WithAttributes(attrCode.String(code)))
 	}
@@ -218,6 +225,38 @@ func (e *Engine) observe(ctx context.Context, o metric.Observer, runs, stuck, de
 	}
 	o.ObserveFloat64(age, oldest)
 	return nil
+}
+
+// quarantinedRuns are runs that have failed, as far as the store goes, though an
+// operator is to decide about them.
+var quarantinedRuns = store.Filter{Statuses: []store.Status{store.Failed}, Codes: []string{CodeQuarantined}}
+
+// rareShare is which part of the time a rareCount may take.
+const rareShare = 100
+
+// rareCount is a number that a store may read much for: kept failed runs may be
+// many, and not every store has an index by code. It is counted anew at most so
+// often that it takes a hundredth of the time, and is as old as that between.
+type rareCount struct {
+	mu   sync.Mutex
+	n    int64
+	next time.Time // not before
+}
+
+func (c *rareCount) ask(count func() (int64, error)) (int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	began := time.Now()
+	if began.Before(c.next) {
+		return c.n, nil
+	}
+	n, err := count()
+	ended := time.Now()
+	c.next = ended.Add(rareShare * ended.Sub(began))
+	if err == nil {
+		c.n = n
+	}
+	return c.n, err
 }
 
 // stop ends the callback.

@@ -3,9 +3,12 @@ package durable_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -181,8 +184,11 @@ func TestACollectionCountsNoRunsThatHaveEnded(t *testing.T) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	require.NotEmpty(t, st.filters)
-	require.LessOrEqual(t, len(st.filters), 7, "however many workflows are served")
+	require.LessOrEqual(t, len(st.filters), 8, "however many workflows are served")
 	for _, f := range st.filters {
+		if slices.Equal(f.Codes, []string{durable.CodeQuarantined}) {
+			continue // few, and not counted each time; see below
+		}
 		require.NotEmpty(t, f.Statuses)
 		for _, s := range f.Statuses {
 			require.False(t, s.Terminal(), "%s runs are counted", s)
@@ -214,5 +220,72 @@ func TestDurationsOfRunsHaveBucketsForDays(t *testing.T) {
 			}
 		}
 		require.Equal(t, 4, filled, "each has a bucket of its own")
+	})
+}
+
+func TestRunsInQuarantineAreInAGauge(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		var freed atomic.Bool
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			return 0, durable.Do(ctx, "copy", func(ctx context.Context) error {
+				if freed.Load() {
+					return nil
+				}
+				<-ctx.Done() // killed from outside each time, before it is done
+				return context.Cause(ctx)
+			})
+		})
+		const name = "durable.run.stuck{run} durable.code=quarantined"
+		o, reader := metered(wf)
+		w.open(t, o)
+		require.Contains(t, collected(t, reader), name)
+		start(t, w, wf, "r", 0)
+		for range 10 {
+			pass(time.Minute)
+			o, reader = metered(wf)
+			if rep := w.reboot(t, o); len(rep.Quarantine) > 0 {
+				break
+			}
+		}
+		require.Equal(t, durable.CodeQuarantined, w.row("r").Code)
+		require.Equal(t, 1.0, collected(t, reader)[name])
+		freed.Store(true)
+		require.NoError(t, resume(w.eng, w.ctx(), "r"))
+		_, err := wait(t, w, wf, "r")
+		require.NoError(t, err)
+		require.Zero(t, collected(t, reader)[name], "an operator has decided")
+	})
+}
+
+// slowTally takes a second to count runs in quarantine, as a store does that keeps
+// many failed runs.
+type slowTally struct {
+	store.Store
+	asked int
+}
+
+func (s *slowTally) Count(ctx context.Context, f store.Filter, by string) (map[string]int64, error) {
+	if slices.Contains(f.Codes, durable.CodeQuarantined) {
+		s.asked++
+		time.Sleep(time.Second)
+	}
+	return s.Store.Count(ctx, f, by)
+}
+
+// What a collection costs does not grow with the number of failed runs that are
+// kept: a store that is slow to count them is asked the less often.
+func TestRunsInQuarantineAreCountedInAHundredthOfTheTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, reader := metered(durable.Define("w", func(context.Context, int) (int, error) { return 0, nil }))
+		st := &slowTally{Store: memory.Open()}
+		eng, err := durable.Open(t.Context(), st, o)
+		require.NoError(t, err)
+		defer func() { require.NoError(t, eng.Close()) }()
+		st.asked = 0
+		for range 500 {
+			collected(t, reader)
+			time.Sleep(time.Second)
+		}
+		require.InDelta(t, 5, st.asked, 1)
 	})
 }

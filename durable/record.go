@@ -67,6 +67,7 @@ type past struct {
 	steps        int32
 	events       int
 	patches      map[string][]*patch // markers, by path of the scope
+	spans        map[string]string   // trace contexts of Maps, by key; nil: none
 	begun        map[string]int      // of Maps with items that have recorded calls: one more than the highest
 	forced       bool                // an operator has it matched by name
 
@@ -109,8 +110,10 @@ type eventData struct {
 	Attempts    int                        `json:"attempts,omitempty"`    // item_failed: of the step whose error it is
 	Attributes  map[string]string          `json:"attributes,omitempty"`  // workflow_created, attributes_set: the whole set
 	Around      string                     `json:"around,omitempty"`      // workflow_created: trace context around the span of the start
-	Baggage     string                     `json:"baggage,omitempty"`     // workflow_created: W3C baggage of the start
+	BeganAt     int64                      `json:"began_at,omitempty"`    // workflow_created: when that span began, in nanoseconds
 	Linked      string                     `json:"linked,omitempty"`      // workflow_created of a fork: trace context of the start it is linked to
+	Span        string                     `json:"span,omitempty"`        // step_started of a Map: trace context of its span
+	Baggage     string                     `json:"baggage,omitempty"`     // workflow_created: W3C baggage of the start
 	Request     string                     `json:"request,omitempty"`     // signal_received by AwaitRequest: id of the message
 	Reply       string                     `json:"reply,omitempty"`       // published: id of the request it answers
 	Generation  int32                      `json:"generation,omitempty"`  // workflow_continued, workflow_started: the one that begins
@@ -316,6 +319,9 @@ func (p *past) take(e *store.Event) error {
 	}
 	switch e.Type {
 	case store.StepStarted:
+		if d.Span != "" {
+			p.spans = put(p.spans, e.Key, d.Span)
+		}
 		if rec.began == 0 { // on probation a step may begin in several executions
 			rec.began, rec.openedAt = e.At, e.At
 		}

@@ -98,7 +98,7 @@ func (e *Engine) retentionLoop(ctx context.Context) {
 			}
 		}
 		if _, err := e.Clean(ctx, CleanOptions{}); err != nil && ctx.Err() == nil {
-			e.log.Warn("durable: retention could not delete ended runs; it tries again", "in", e.options.Retention.Every, "error", err)
+			e.log.Warn("durable: retention could not delete ended runs; it tries again", "retry_in_ms", millis(e.options.Retention.Every), "error", err)
 		}
 	}
 }

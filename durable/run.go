@@ -45,8 +45,7 @@ type run struct {
 	deadline   store.Time             // when it is stopped by itself; 0: never
 	headers    map[string]string      // never changed once the run is launched or loaded
 	exclusive  []string               // keys it was started with; likewise
-	around     string                 // the surroundings of its start, see aroundStart; likewise
-	linked     string                 // the start that its own is linked to; likewise
+	startTrace startTrace             // of the span of its start; likewise
 	// body is the key of the step body under way, for messages.
 	body atomic.Pointer[string]
 	// bodies is how many steps are being performed. resting gets a value when there is
@@ -106,18 +105,20 @@ type run struct {
 	activeThen time.Duration // active time of earlier executions
 
 	// Guarded by the committer's mutex.
-	queued    bool
-	pending   []*write
-	stashed   []store.Event
-	parked    map[*parking]struct{} // of its goroutines, those that wait
-	branches  int                   // goroutines of durable code: 1 and the open branches
-	passes    int                   // functions of branches that have ended and are replayed
-	rowSays   rowState              // what the row says, as far as is written or on its way
-	children  []*child
-	childless bool           // the run is ending, and starts none any more
-	bearing   sync.WaitGroup // of the children that are being started
-	inbox     inbox
-	undos     []undo // compensations that were registered
+	queued  bool
+	pending []*write
+	stashed []store.Event
+	// unexported are the spans that are to be there before what is stashed is durable.
+	unexported []*earlySpan
+	parked     map[*parking]struct{} // of its goroutines, those that wait
+	branches   int                   // goroutines of durable code: 1 and the open branches
+	passes     int                   // functions of branches that have ended and are replayed
+	rowSays    rowState              // what the row says, as far as is written or on its way
+	children   []*child
+	childless  bool           // the run is ending, and starts none any more
+	bearing    sync.WaitGroup // of the children that are being started
+	inbox      inbox
+	undos      []undo // compensations that were registered
 	// stoppedAfter has the number of the call of each scope, by path, behind which
 	// its context had ended; nil: the run was not stopped.
 	stoppedAfter map[string]int32

@@ -103,7 +103,7 @@ func (r *run) adopt(created *store.Event) error {
 	if d.Fork != nil {
 		r.forkSeeds = d.Fork.Seeds
 	}
-	r.headers, r.exclusive, r.around, r.linked = d.Headers, d.Exclusive, d.Around, d.Linked
+	r.headers, r.exclusive, r.startTrace = d.Headers, d.Exclusive, d.ofStart()
 	r.carry(d.Baggage)
 	r.compareEnvironment(d.Environment)
 	r.deadline = d.Deadline // the row is a cache

@@ -266,6 +266,14 @@ func (s *scope) stash(c *call, ev store.Event) {
 	s.lastAt, _ = s.run.eng.committer.stash(s.run, ev)
 }
 
+// stashTraced is stash for an event that a span must be exported before.
+func (s *scope) stashTraced(c *call, ev store.Event, span *earlySpan) {
+	ev.Key, ev.Ordinal = c.key, c.ordinal
+	s.tag(&ev)
+	c.placed = false
+	s.lastAt = s.run.eng.committer.stashTraced(s.run, ev, span)
+}
+
 // end gives the scope free for its next call. When the run was unloaded while
 // the call waited, there is none: the goroutine ends here, and the user's code
 // behind the call does not run.

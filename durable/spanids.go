@@ -4,6 +4,7 @@ import (
 	"context"
 	crand "crypto/rand"
 	"sync"
+	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
@@ -72,19 +73,51 @@ type idsKept struct {
 	ids  bool
 }
 
+// startTrace is what the history keeps of the span of a start, so that it can be
+// made again as it was. It is zero if there is no such span.
+type startTrace struct {
+	Around  string // trace context around it
+	BeganAt int64  // by the clock of the process that made it, in nanoseconds since 1970
+	Linked  string // of a fork: trace context of the start it is linked to
+}
+
+// ofStart is what d, of an event that begins a history, says of the start.
+func (d *eventData) ofStart() startTrace {
+	return startTrace{Around: d.Around, BeganAt: d.BeganAt, Linked: d.Linked}
+}
+
+// keepStart puts s into d.
+func (d *eventData) keepStart(s startTrace) {
+	d.Around, d.BeganAt, d.Linked = s.Around, s.BeganAt, s.Linked
+}
+
 // noParent is what eventData.Around says of a start that nothing is around.
 const noParent = "none"
 
-// aroundStart returns what the history keeps of the surroundings of a start, so
-// that its span can be made again: nothing if there is no such span.
-func aroundStart(ctx context.Context, span trace.Span) string {
+// traceOfStart describes a span of a start that began at that time in ctx.
+func traceOfStart(ctx context.Context, span trace.Span, began time.Time) startTrace {
 	if !span.IsRecording() {
-		return ""
+		return startTrace{}
 	}
+	s := startTrace{Around: noParent, BeganAt: began.UnixNano()}
 	if around := trace.SpanContextFromContext(ctx); around.IsValid() {
-		return formatTrace(around)
+		s.Around = formatTrace(around)
 	}
-	return noParent
+	return s
+}
+
+// began returns when the span of row's start began, or a time that is not before
+// that: what hangs below it must not begin earlier.
+func (s *startTrace) began(e *Engine, row *store.Run) time.Time {
+	if s.Around != "" && s.BeganAt != 0 {
+		return time.Unix(0, s.BeganAt)
+	}
+	// CreatedAt is cut to the microsecond.
+	at, now := e.localTime(row.CreatedAt).Add(time.Microsecond), time.Now()
+	if at.After(now) {
+		return now
+	}
+	return at
 }
 
 // startAgain exports the span of r's start once more, if more than one process
@@ -94,26 +127,28 @@ func (r *run) startAgain() {
 	if r.past == nil || r.row.Resumes == 0 && r.past.segmentBefore.trace == "" {
 		return
 	}
-	r.eng.startAgain(&r.row, r.around, r.linked, r.past.created.At)
+	r.eng.startAgain(&r.row, &r.startTrace, r.past.created.At)
 }
 
 // orphanStartAgain is startAgain for a run that recovery has marked failed, of
-// which only the row is known here.
-func (e *Engine) orphanStartAgain(ctx context.Context, row *store.Run) {
+// which only the row is known here. It returns what is known of that start.
+func (e *Engine) orphanStartAgain(ctx context.Context, row *store.Run) (s startTrace) {
 	start := parseTrace(row.Trace)
 	if !start.IsSampled() || !e.keepsIDs(start) {
-		return
+		return s
 	}
 	h, err := e.store.Load(ctx, row.ID, store.Cursor{})
 	if err != nil {
-		return // a trace is not worth the recovery of the others
+		return s // a trace is not worth the recovery of the others
 	}
 	for first, err := range h.Events {
 		if d, bad := dataOf(&first); err == nil && bad == nil {
-			e.startAgain(row, d.Around, d.Linked, first.At)
+			s = d.ofStart()
+			e.startAgain(row, &s, first.At)
 		}
-		return
+		break
 	}
+	return s
 }
 
 // keepsIDs reports whether the SDK makes spans with the ids it is told (SpanIDs).
@@ -126,32 +161,32 @@ func (e *Engine) keepsIDs(start trace.SpanContext) bool {
 	return e.keeps.ids
 }
 
-// startAgain begins and ends the span of a run's start, if its ids can be kept;
-// around and linked are what its creation says of its surroundings, and created is
-// when it was recorded.
-func (e *Engine) startAgain(row *store.Run, around, linked string, created store.Time) {
+// startAgain begins and ends the span of a run's start, if its ids can be kept; s is
+// what its creation says of it, and created is when that was recorded.
+func (e *Engine) startAgain(row *store.Run, s *startTrace, created store.Time) {
 	start := parseTrace(row.Trace)
-	if around == "" || !start.IsSampled() {
+	if s.Around == "" || !start.IsSampled() {
 		return
 	}
 	ctx := context.Background()
-	if around != noParent {
-		ctx = trace.ContextWithRemoteSpanContext(ctx, parseTrace(around))
+	if s.Around != noParent {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, parseTrace(s.Around))
 	}
-	born := row.CreatedAt
+	began := s.began(e, row)
 	_, span := e.tracer.Start(context.WithValue(ctx, againKey{}, start), "start "+row.Workflow,
-		trace.WithSpanKind(trace.SpanKindProducer), trace.WithTimestamp(e.localTime(born)))
+		trace.WithSpanKind(trace.SpanKindProducer), trace.WithTimestamp(began))
 	if sc := span.SpanContext(); sc.SpanID() != start.SpanID() || sc.TraceID() != start.TraceID() || !span.IsRecording() {
 		return // nobody keeps the ids: what is not ended is not exported
 	}
 	describeStart(span, row, row.InitialVersion)
-	if from := parseTrace(linked); from.IsValid() {
+	if from := parseTrace(s.Linked); from.IsValid() {
 		span.AddLink(linkTo(from, linkForked))
 	}
-	if row.Generation == 0 {
-		born = max(born, created)
+	end := began
+	if at := e.localTime(created); row.Generation == 0 && at.After(end) {
+		end = at
 	}
-	span.End(trace.WithTimestamp(e.localTime(born)))
+	span.End(trace.WithTimestamp(end))
 }
 
 // describeStart says of which run, and of what version of it, span is the start.

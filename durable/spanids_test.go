@@ -222,7 +222,7 @@ func TestTheStartOfARunThatRecoveryMarksFailedIsExportedAgain(t *testing.T) {
 		require.Equal(t, first.SpanContext.SpanID(), again.SpanContext.SpanID())
 		require.Equal(t, around.SpanContext().SpanID(), again.Parent.SpanID())
 		require.Equal(t, first.Attributes, again.Attributes)
-		require.Equal(t, first.StartTime, again.StartTime)
+		require.True(t, first.StartTime.Equal(again.StartTime), "%s and %s", first.StartTime, again.StartTime)
 		require.Equal(t, again.SpanContext.SpanID(), w.one("end slow").Parent.SpanID())
 	})
 }

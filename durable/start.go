@@ -211,7 +211,7 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 
 // newborn makes the row of a new run, pending, and the event that creates it. The
 // span is to be ended once it is there.
-func (e *Engine) newborn(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (row store.Run, created store.Event, seed uint64, span trace.Span) {
+func (e *Engine) newborn(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (row store.Run, created store.Event, seed uint64, span trace.Span, s startTrace) {
 	now := e.now()
 	row = store.Run{
 		ID: id, Workflow: def.name, Version: def.version, InitialVersion: def.version,
@@ -233,19 +233,20 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails, says its documentation
 	born := &eventData{Seed: hex.EncodeToString(b[:]), Declared: steps, Headers: o.headers, Deadline: row.DeadlineAt, MaxPayload: e.options.MaxPayload, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.environment}
-	span = e.startSpan(ctx, &row)
-	born.Around, born.Baggage = aroundStart(ctx, span), baggageOf(ctx)
+	span, s = e.startSpan(ctx, &row)
+	born.keepStart(s)
+	born.Baggage = baggageOf(ctx)
 	born.Run = identityOf(&row)
 	created = store.Event{Type: store.WorkflowCreated, Data: born.encode()}
 	created.Payload = e.seal(placeOf(id, &created), input)
-	return row, created, binary.BigEndian.Uint64(b[:]), span
+	return row, created, binary.BigEndian.Uint64(b[:]), span, s
 }
 
 // birth prepares a new run: its row, its first events, and, when its code is
 // here, the execution that is to begin with it.
 func (e *Engine) birth(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (*run, []store.Event) {
 	here := e.defs.find(def.name, def.version)
-	row, created, seed, span := e.newborn(ctx, def, id, input, o)
+	row, created, seed, span, ofStart := e.newborn(ctx, def, id, input, o)
 	events := append(make([]store.Event, 0, 2), created)
 	var s *segment
 	if here != nil {
@@ -261,7 +262,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	r.start = span
 	r.head = logHead{epoch: row.Epoch}
 	r.lastAt = row.CreatedAt
-	r.headers, r.exclusive, r.around = o.headers, o.exclusive, aroundStart(ctx, span)
+	r.headers, r.exclusive, r.startTrace = o.headers, o.exclusive, ofStart
 	r.carry(baggageOf(ctx))
 	r.input, r.seed, r.maxPayload = input, seed, e.maxPayload
 	r.deliver(e.firstMail(id, o.mail))

@@ -50,14 +50,13 @@ func (e *Engine) Stuck(ctx context.Context, limit int) ([]Stuck, error) {
 // that have completed, mostly all, are in none of these counts.
 func (l *stuckList) kinds(ctx context.Context) ([][]store.Filter, error) {
 	count := l.eng.store.Count
-	quarantined := store.Filter{Statuses: []store.Status{store.Failed}, Codes: []string{CodeQuarantined}}
-	failed, err := count(ctx, quarantined, "")
+	failed, err := count(ctx, quarantinedRuns, "")
 	if err != nil {
 		return nil, err
 	}
 	var kinds [][]store.Filter
 	if failed[""] > 0 {
-		kinds = append(kinds, []store.Filter{quarantined})
+		kinds = append(kinds, []store.Filter{quarantinedRuns})
 	}
 	kinds = append(kinds, []store.Filter{{Orphaned: true}})
 	workflows, err := count(ctx, store.Filter{Statuses: restingStatuses}, store.ByWorkflow)

@@ -46,27 +46,30 @@ const (
 
 // The attributes of spans. docs/telemetry.md lists them.
 const (
-	attrRun        = attribute.Key("durable.run.id")
-	attrWorkflow   = attribute.Key("durable.workflow.name")
-	attrVersion    = attribute.Key("durable.workflow.version")
-	attrKey        = attribute.Key("durable.step.key")
-	attrAttempt    = attribute.Key("durable.step.attempt")
-	attrOutcome    = attribute.Key("durable.outcome")
-	attrRecover    = attribute.Key("durable.recovered")
-	attrReplayed   = attribute.Key("durable.replayed")
-	attrExecutor   = attribute.Key("durable.executor.id")
-	attrResumes    = attribute.Key("durable.run.resumes")
-	attrStatus     = attribute.Key("durable.run.status")
-	attrCode       = attribute.Key("durable.code")
-	attrSteps      = attribute.Key("durable.run.steps")
-	attrActive     = attribute.Key("durable.run.active")
-	attrParentRun  = attribute.Key("durable.parent.run.id")
-	attrForkedFrom = attribute.Key("durable.forked.run.id")
-	attrChild      = attribute.Key("durable.child.run.id")
-	attrWait       = attribute.Key("durable.wait.kind")
-	attrSignal     = attribute.Key("durable.signal.name")
-	attrLink       = attribute.Key("durable.link")
-	attrErrorType  = attribute.Key("error.type")
+	attrRun         = attribute.Key("durable.run.id")
+	attrWorkflow    = attribute.Key("durable.workflow.name")
+	attrVersion     = attribute.Key("durable.workflow.version")
+	attrKey         = attribute.Key("durable.step.key")
+	attrAttempt     = attribute.Key("durable.step.attempt")
+	attrOutcome     = attribute.Key("durable.outcome")
+	attrRecover     = attribute.Key("durable.recovered")
+	attrReplayed    = attribute.Key("durable.replayed")
+	attrExecutor    = attribute.Key("durable.executor.id")
+	attrResumes     = attribute.Key("durable.run.resumes")
+	attrStatus      = attribute.Key("durable.run.status")
+	attrCode        = attribute.Key("durable.code")
+	attrSteps       = attribute.Key("durable.run.steps")
+	attrActive      = attribute.Key("durable.run.active")
+	attrParentRun   = attribute.Key("durable.parent.run.id")
+	attrForkedFrom  = attribute.Key("durable.forked.run.id")
+	attrChild       = attribute.Key("durable.child.run.id")
+	attrWait        = attribute.Key("durable.wait.kind")
+	attrSignal      = attribute.Key("durable.signal.name")
+	attrItems       = attribute.Key("durable.map.items")
+	attrItemsFailed = attribute.Key("durable.map.failed")
+	attrItemsUndone = attribute.Key("durable.map.undone")
+	attrLink        = attribute.Key("durable.link")
+	attrErrorType   = attribute.Key("error.type")
 
 	attrExceptionType    = attribute.Key("exception.type")
 	attrExceptionMessage = attribute.Key("exception.message")
@@ -149,17 +152,19 @@ func linkTo(sc trace.SpanContext, what string) trace.Link {
 
 // startSpan begins the span of the start of a run and keeps its context in the
 // row. It is to be ended once the run is there, and not when it was there before
-// or could not be started: what is not ended is not exported.
-func (e *Engine) startSpan(ctx context.Context, row *store.Run, links ...trace.Link) trace.Span {
+// or could not be started: what is not ended is not exported. What it also returns is
+// to be kept in the history.
+func (e *Engine) startSpan(ctx context.Context, row *store.Run, links ...trace.Link) (trace.Span, startTrace) {
 	around := trace.SpanContextFromContext(ctx)
 	if row.Parent != "" && around.IsValid() && !around.IsSampled() {
 		row.Trace = formatTrace(around) // decided when the parent was started, for its children too
-		return trace.SpanFromContext(context.Background())
+		return trace.SpanFromContext(context.Background()), startTrace{}
 	}
-	_, span := e.tracer.Start(ctx, "start "+row.Workflow, trace.WithSpanKind(trace.SpanKindProducer))
+	began := time.Now()
+	_, span := e.tracer.Start(ctx, "start "+row.Workflow, trace.WithSpanKind(trace.SpanKindProducer), trace.WithTimestamp(began))
 	row.Trace = formatTrace(span.SpanContext())
 	if !span.IsRecording() {
-		return span
+		return span, startTrace{}
 	}
 	describeStart(span, row, row.Version)
 	for _, l := range links {
@@ -167,20 +172,20 @@ func (e *Engine) startSpan(ctx context.Context, row *store.Run, links ...trace.L
 			span.AddLink(l)
 		}
 	}
-	return span
+	return span, traceOfStart(ctx, span, began)
 }
 
 // endRunSpan tells that a run has ended and how: its span reaches from the
 // creation of the run to now, over all processes, below the span of the start or,
-// if nobody made that, the one in ctx.
-func (e *Engine) endRunSpan(ctx context.Context, row *store.Run, status store.Status, err error, more ...attribute.KeyValue) {
+// if nobody made that, the one in ctx. s is what is known of the start.
+func (e *Engine) endRunSpan(ctx context.Context, row *store.Run, s *startTrace, status store.Status, err error, more ...attribute.KeyValue) {
 	if start := parseTrace(row.Trace); start.IsValid() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, start)
 	}
 	if !trace.SpanContextFromContext(ctx).IsSampled() {
 		return
 	}
-	_, span := e.tracer.Start(ctx, "end "+row.Workflow, trace.WithTimestamp(e.localTime(row.CreatedAt)))
+	_, span := e.tracer.Start(ctx, "end "+row.Workflow, trace.WithTimestamp(s.began(e, row)))
 	defer span.End()
 	if !span.IsRecording() {
 		return
@@ -194,8 +199,8 @@ func (e *Engine) endRunSpan(ctx context.Context, row *store.Run, status store.St
 
 // endOrphanSpan is endRunSpan for a run that recovery has marked failed.
 func (e *Engine) endOrphanSpan(ctx context.Context, row *store.Run, code string) {
-	e.orphanStartAgain(ctx, row)
-	e.endRunSpan(context.Background(), row, store.Failed, nil, attrCode.String(code), attrResumes.Int(int(row.Resumes)))
+	start := e.orphanStartAgain(ctx, row)
+	e.endRunSpan(context.Background(), row, &start, store.Failed, nil, attrCode.String(code), attrResumes.Int(int(row.Resumes)))
 }
 
 // markFailed gives a span the status of an error.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -234,6 +235,12 @@ func compare(t *testing.T, name string, mode durable.TraceMode, spans tracetest.
 			require.Failf(t, "parent", "%s: %s has a parent that was not exported", at, s.Name)
 		}
 		require.False(t, s.EndTime.Before(s.StartTime), "%s: %s ends before it begins", at, s.Name)
+		if parent := byID[below]; parent != nil && !overProcesses(s.Name) {
+			require.False(t, s.StartTime.Before(parent.StartTime), "%s: %s begins before %s", at, s.Name, parent.Name)
+		}
+		if strings.HasPrefix(s.Name, "item ") {
+			require.True(t, strings.HasPrefix(byID[below].Name, "map "), "%s: %s is below %s", at, s.Name, byID[below].Name)
+		}
 		if strings.HasPrefix(s.Name, "attempt ") && attr(s, "durable.outcome") != "stopped" && attr(s, "durable.outcome") != "unrecorded" {
 			got[fmt.Sprintf("%s %s %s %s", attr(s, "durable.run.id"), attr(s, "durable.step.key"), attr(s, "durable.step.attempt"), attr(s, "durable.outcome"))]++
 			require.Equal(t, attr(s, "durable.outcome") == "failed", s.Status.Code == codes.Error, "%s: %s", at, s.Name)
@@ -262,6 +269,13 @@ func compare(t *testing.T, name string, mode durable.TraceMode, spans tracetest.
 			require.Equal(t, 1, n, "%s: %s", at, k)
 		}
 	}
+}
+
+// overProcesses reports whether a span tells of a time that may have begun before
+// the process which makes it: it is stamped, and below what that process has.
+func overProcesses(name string) bool {
+	first, _, _ := strings.Cut(name, " ")
+	return slices.Contains([]string{"end", "wait", "sleep", "child"}, first)
 }
 
 func TestWhereverARunIsKilledItsTraceIsOneTreeWithEveryAttemptOnce(t *testing.T) {

@@ -20,6 +20,7 @@ type scopeSpan struct {
 	// around is the span in it: of the segment, the scope around, or the
 	// user's own.
 	around trace.SpanID
+	of     *mapSpan // of an item: its Map
 
 	mu    sync.Mutex // branches of the scope meet here
 	inner context.Context
@@ -29,13 +30,13 @@ type scopeSpan struct {
 }
 
 // traceAs says what the span of s is called; ctx is that of the call which opens
-// it. It returns the context for the function of the scope: when nothing in it
+// it, and of is the Map that s is an item of, if it is one. It returns the context for the function of the scope: when nothing in it
 // is replayed, the function finds its span there.
-func (s *scope) traceAs(ctx context.Context, what, name string) context.Context {
+func (s *scope) traceAs(ctx context.Context, what, name string, of *mapSpan) context.Context {
 	if s.run.segment == nil {
 		return ctx
 	}
-	s.span = &scopeSpan{name: what + " " + name, outer: ctx, around: trace.SpanContextFromContext(ctx).SpanID()}
+	s.span = &scopeSpan{name: what + " " + name, outer: ctx, around: trace.SpanContextFromContext(ctx).SpanID(), of: of}
 	if len(s.hist) > 0 {
 		return ctx
 	}
@@ -63,7 +64,10 @@ func (s *scope) tracing(ctx context.Context) context.Context {
 // open begins the span, once, and returns the context it is in.
 func (t *scopeSpan) open(s *scope) context.Context {
 	outer := t.outer
-	if s.up != nil {
+	switch {
+	case t.of != nil:
+		outer = t.of.inner
+	case s.up != nil:
 		outer = s.up.tracing(outer)
 	}
 	t.mu.Lock()
@@ -86,8 +90,12 @@ func (s *scope) settle() {
 		return
 	}
 	for up := s; up != nil; up = up.up {
-		if up.span != nil {
-			defer up.span.end()
+		if up.span == nil {
+			continue
+		}
+		defer up.span.end()
+		if up.span.of != nil {
+			defer up.span.of.early.once.Do(up.span.of.early.export)
 		}
 	}
 }
@@ -116,6 +124,9 @@ func (s *scope) endSpan(err error, recorded bool) {
 	inner := t.open(s)
 	if s.up != nil {
 		s.up.settle()
+	}
+	if t.of != nil {
+		t.of.early.once.Do(t.of.early.export)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -155,6 +166,92 @@ func (s *scope) traceContext() context.Context {
 	}
 	s.settle()
 	return ctx
+}
+
+// earlySpan is a span that is exported before what is stashed when it is made, so
+// that a process which finds that recorded can hang something below the span.
+type earlySpan struct {
+	once   sync.Once
+	export func()
+}
+
+// mapSpan is the span of a Map. There is one for all the processes that the Map is
+// under way in: its context stands in the event by which the Map begins.
+type mapSpan struct {
+	inner context.Context // the span is in it
+	early *earlySpan
+}
+
+// traceBegin records that the Map begins, and begins its span.
+func (m *mapping[I, O]) traceBegin() {
+	s, d := m.scope, &eventData{Kind: callMap}
+	if s.run.segment == nil {
+		s.stash(&m.call, store.Event{Type: store.StepStarted, Data: d.encode()})
+		return
+	}
+	span := m.beginSpan()
+	d.Span = formatTrace(span.SpanContext())
+	s.stashTraced(&m.call, store.Event{Type: store.StepStarted, Data: d.encode()}, m.span.early)
+}
+
+// beginSpan begins a span of the Map, which is open until the first thing is to be
+// recorded behind its beginning.
+func (m *mapping[I, O]) beginSpan() trace.Span {
+	s := m.scope
+	m.began = time.Now()
+	inner, span := s.run.eng.tracer.Start(s.tracing(m.ctx), "map "+m.call.name, trace.WithTimestamp(m.began))
+	if span.IsRecording() {
+		span.SetAttributes(attrRun.String(s.run.id), attrWorkflow.String(s.run.def.name), attrKey.String(m.call.key))
+	}
+	m.span = &mapSpan{inner: inner, early: &earlySpan{export: func() {
+		s.settle() // what is around it, before
+		span.End()
+	}}}
+	return span
+}
+
+// traceAgain takes up the span of a Map that was under way before. It makes another
+// one if that is in another trace, to which nothing of this segment belongs, or
+// if nobody traced there.
+func (m *mapping[I, O]) traceAgain() {
+	s := m.scope
+	if s.run.segment == nil || m.call.done() {
+		return
+	}
+	before := parseTrace(s.run.past.spans[m.call.key])
+	if before.IsValid() && before.TraceID() == trace.SpanContextFromContext(s.tracing(m.ctx)).TraceID() {
+		m.span = &mapSpan{inner: trace.ContextWithRemoteSpanContext(m.ctx, before), early: &earlySpan{export: func() {}}}
+		return
+	}
+	if span := m.beginSpan(); before.IsValid() {
+		span.AddLink(linkTo(before, linkPrevious))
+	}
+}
+
+// traceEnd records that the Map is over and tells how it ended: in a span from its
+// beginning, over all processes. Both are there once the next thing is recorded.
+func (m *mapping[I, O]) traceEnd(items int, err error) {
+	s := m.scope
+	ev := store.Event{Type: store.StepCompleted, Data: (&eventData{Kind: callMap, Items: items}).encode()}
+	if m.span == nil {
+		s.stash(&m.call, ev)
+		return
+	}
+	began := m.began
+	if m.call.rec != nil {
+		began = s.run.eng.localTime(m.call.rec.openedAt)
+	}
+	ended, failed, undone := time.Now(), len(m.failed), m.undone
+	s.stashTraced(&m.call, ev, &earlySpan{export: func() {
+		m.span.early.once.Do(m.span.early.export)
+		_, span := s.run.eng.tracer.Start(m.span.inner, "end map "+m.call.name, trace.WithTimestamp(began))
+		defer span.End(trace.WithTimestamp(ended))
+		if !span.IsRecording() {
+			return
+		}
+		s.describe(span, m.call.key, outcomeFor(err), err)
+		span.SetAttributes(attrItems.Int(items), attrItemsFailed.Int(failed), attrItemsUndone.Int(undone))
+	}})
 }
 
 // waited is something a run has waited for, and how that ended.

@@ -154,7 +154,7 @@ func (r *run) endTrace() {
 	r.endSegment()
 	if o := &r.outcome; o.status != "" {
 		r.startAgain()
-		r.eng.endRunSpan(r.ctx, &r.row, o.status, o.err,
+		r.eng.endRunSpan(r.ctx, &r.row, &r.startTrace, o.status, o.err,
 			attrSteps.Int(int(r.steps)), attrActive.Float64((r.activeThen + time.Since(r.began)).Seconds()), attrResumes.Int(int(r.row.Resumes)))
 	}
 }

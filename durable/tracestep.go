@@ -180,13 +180,13 @@ func (r *run) logAttempt(ctx context.Context, st *step, end attemptEnd) {
 		return
 	}
 	attrs := append(r.logAttrsIn(st.measuredIn()), slog.String("step", st.call.key), slog.Int("attempt", end.number), slog.String("outcome", end.outcome),
-		slog.Float64("took_ms", float64(end.took.Microseconds())/1000))
+		slog.Float64("took_ms", millis(end.took)))
 	if end.err != nil {
 		attrs = append(attrs, r.eng.errorAttr(end.err))
 	}
-	msg := "durable: attempt ended"
 	if exhausted {
-		msg = "durable: step failed and is not tried again"
+		log.LogAttrs(ctx, level, "durable: step failed and is not tried again", attrs...)
+		return
 	}
-	log.LogAttrs(ctx, level, msg, attrs...)
+	log.LogAttrs(ctx, level, "durable: attempt ended", attrs...)
 }

@@ -37,6 +37,11 @@ type dormant struct {
 	again  bool // something has happened since
 }
 
+// spanContext has what is known of the trace of d.
+func (d *dormant) spanContext() trace.SpanContext {
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: d.trace})
+}
+
 // idle reports whether r only waits, for long enough that it is worth ending its
 // goroutines, on goroutines that are all the engine's own. The committer's mutex
 // is held.
@@ -262,7 +267,7 @@ func (e *Engine) load(ctx context.Context, d *dormant) {
 		return // whoever claims it next goes on with it
 	case errors.Is(err, store.ErrNotFound):
 	case err != nil:
-		e.logAbout(slog.LevelWarn, d.id, d.def.name, d.trace, "durable: a waiting run could not be loaded; it is tried again", slog.Any("error", err))
+		e.logAbout(slog.LevelWarn, d.id, d.def.name, d.spanContext(), "durable: a waiting run could not be loaded; it is tried again", slog.Any("error", err))
 		e.postpone(d, loadPause)
 		return
 	case h.Run.Owner == e.id && h.Run.Epoch == d.epoch && !h.Run.Status.Terminal():
@@ -288,7 +293,7 @@ func (e *Engine) load(ctx context.Context, d *dormant) {
 		}
 		return
 	}
-	e.logAbout(slog.LevelDebug, d.id, d.def.name, d.trace, "durable: a waiting run is no longer ours")
+	e.logAbout(slog.LevelDebug, d.id, d.def.name, d.spanContext(), "durable: a waiting run is no longer ours")
 	e.drop(d.id, d.epoch+1)
 	e.notify([]string{d.id})
 }

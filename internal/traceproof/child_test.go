@@ -39,9 +39,12 @@ type orders struct {
 	Dir          string // where flags are
 	OTLP         string // URL of the receiver
 	Life         int
-	KeepIDs      bool // the tracer has durable.SpanIDs
-	BornDead     bool // the process hangs behind the commit that starts the order
-	Seven        bool // the workflows are those of sevenlives_test.go
+	KeepIDs      bool   // the tracer has durable.SpanIDs
+	BornDead     bool   // the process hangs behind the commit that starts the order
+	Seven        bool   // the workflows are those of sevenlives_test.go
+	Random       bool   // they are those of randomkills_test.go
+	DieAt        int    // of randomkills_test.go: the place where the process kills itself; 0: nowhere
+	Caller       string // likewise: the span around the start, "trace id-span id"
 }
 
 // lease is that of every life; a child whose predecessor was killed need not
@@ -60,6 +63,8 @@ func TestMain(m *testing.M) {
 	case err != nil:
 	case o.Seven:
 		err = o.liveSeven()
+	case o.Random:
+		err = o.liveAtRandom()
 	default:
 		err = o.live()
 	}
