@@ -106,6 +106,7 @@ func TestTheForkOfAFailedRunBeginsBeforeItsFailure(t *testing.T) {
 	page := s.browse("/runs/r?panel=fork").body
 	require.Contains(t, page, "all before charge, which failed")
 	require.Contains(t, page, "everything that is recorded: it fails at once")
+	require.Equal(t, 1, strings.Count(strings.Split(page, `name="at"`)[1], " selected"), "one place is chosen")
 	at := regexp.MustCompile(`name="at"[^>]*value="(\d+)"`).FindStringSubmatch(page)
 	require.NotNil(t, at, page)
 	a := s.send("POST", "/api/runs/r/fork", `{"id":"again","at":`+at[1]+`}`)

@@ -144,12 +144,16 @@ func (p *panelView) forkPlaces(o *outline.Outline, at int64, chosen, edited bool
 		p.Places = append(p.Places, placeView{"", "up to the edited results", at == 0})
 	case before > 0:
 		p.Places = append(p.Places,
-			placeView{"", fmt.Sprintf("all before %s, which failed", o.Current.Key), at == before},
+			placeView{"", fmt.Sprintf("all before %s, which failed", o.Current.Key), !chosen},
 			placeView{"0", "everything that is recorded: it fails at once", chosen && at == 0})
 	default:
 		p.Places = append(p.Places, placeView{"", "everything that is recorded", at == 0})
 	}
-	p.behind(o, at)
+	if chosen || edited {
+		p.behind(o, at)
+	} else {
+		p.behind(o, -1) // one choice alone is the present one
+	}
 	if at > 0 && !slices.ContainsFunc(p.Places, func(v placeView) bool { return v.On }) {
 		p.Places = slices.Insert(p.Places, 1, placeView{strconv.FormatInt(at, 10), fmt.Sprintf("up to event %d", at), true})
 	}

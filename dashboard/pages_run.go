@@ -38,15 +38,19 @@ type runView struct {
 	Summary  string
 	Lines    []lineView
 	Total    int
-	RowsURL  string
-	Find     string
-	Toggles  []toggleView
-	Inspect  *inspectView
-	Panel    *panelView
-	Events   []eventView
-	Earlier  string // address of older events
-	Download string
-	Hidden   []string // of the find form: names and values in turn
+	RowsURL  string // of rows that a script puts in; empty: the page has others than the first
+	// Where the other rows are without a script, and which of all have failed.
+	RowsBefore, RowsAfter, RowsSelected string
+	SelectedRow                         int // its number, where it is not among Lines
+	FailedRows                          []string
+	Find                                string
+	Toggles                             []toggleView
+	Inspect                             *inspectView
+	Panel                               *panelView
+	Events                              []eventView
+	Earlier                             string // address of older events
+	Download                            string
+	Hidden                              []string // of the find form: names and values in turn
 }
 
 // metaView is a word and what it says: "started 14:02:10".
@@ -167,12 +171,34 @@ func (h *handler) viewRun(r *http.Request, o *outline.Outline, q *runQuery) (*ru
 	return v, h.fillEvents(r.Context(), v, o, q, link)
 }
 
+// maxFailedRows bounds how many failures the key for the next one knows.
+const maxFailedRows = 500
+
 func (h *handler) fillTimeline(v *runView, o *outline.Outline, q *runQuery, link func(url.Values) string) {
 	t := newTimeline(o, q, link, h.redact)
 	v.Axis, v.Life, v.LifeSays, v.Lives = t.axisBars(), t.lifeBars(), t.lifeSentence(), len(o.Lives)
 	v.Total = len(t.lines)
-	v.Lines = t.lines[:min(len(t.lines), firstRows)]
-	v.RowsURL = v.URL + "/rows?" + q.with().Encode()
+	from, _ := strconv.Atoi(q.values.Get("from"))
+	from = max(min(from, len(t.lines)-1), 0) / firstRows * firstRows
+	v.Lines = t.lines[from:min(len(t.lines), from+firstRows)]
+	if from == 0 {
+		v.RowsURL = v.URL + "/rows?" + q.with().Encode()
+	}
+	for i := range t.lines {
+		l := &t.lines[i]
+		if l.Selected && (i < from || i >= from+firstRows) {
+			v.SelectedRow, v.RowsSelected = l.N, link(q.with("from", strconv.Itoa(i)))
+		}
+		if l.Lane == nil && !l.Sub && l.Icon.Class == "c-fail" && len(v.FailedRows) < maxFailedRows {
+			v.FailedRows = append(v.FailedRows, strconv.Itoa(l.N))
+		}
+	}
+	if from > 0 {
+		v.RowsBefore = link(q.with("from", strconv.Itoa(from-firstRows)))
+	}
+	if from+firstRows < len(t.lines) {
+		v.RowsAfter = link(q.with("from", strconv.Itoa(from+firstRows)))
+	}
 	processes := map[string]bool{}
 	for i := range o.Lives {
 		processes[o.Lives[i].Executor] = true

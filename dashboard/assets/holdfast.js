@@ -371,6 +371,7 @@ function ghosts() {
     ghost(tb, Math.min(chunk, total - (i + 1) * chunk) * 33);
     seer.observe(tb);
   }
+  if (table.dataset.selected) reach(Number(table.dataset.selected), true);
   for (const tb of have) if (tb.dataset.full && tb.dataset.full !== stamp(table)) fill(tb, true);
 }
 
@@ -398,8 +399,34 @@ async function fill(tb, again) {
 }
 
 function empty(tb) {
-  if (!tb.dataset.full) return;
+  if (!tb.dataset.full || "held" in tb.dataset) return;
   ghost(tb, tb.getBoundingClientRect().height);
+}
+
+// reach puts the row with this number into the page, and returns it. A row that is
+// held stays there, wherever somebody looks.
+async function reach(n, hold) {
+  const table = document.querySelector("table.tl[data-total]");
+  const row = () => table.querySelector(`tr[aria-rowindex="${n}"]`);
+  if (row()) return row();
+  const tb = [...table.querySelectorAll("tbody.chunk")].findLast((t) => Number(t.dataset.from) < n);
+  if (tb && hold) tb.dataset.held = "";
+  if (tb) await fill(tb);
+  for (let i = 0; tb && !row() && i < 40; i++) await new Promise((done) => setTimeout(done, 50)); // asked for already
+  return row();
+}
+
+// nextFailure goes to the next call that failed, wherever it is. Of a page without a
+// timeline the rows themselves say it.
+async function nextFailure() {
+  const table = document.querySelector("table.tl[data-failures]");
+  if (!table) return move(1, (a) => a.closest("tr").querySelector("th .c-fail, .st.fail"));
+  const from = document.activeElement?.closest?.("tr[aria-rowindex]") || table.querySelector("[aria-selected=true]");
+  const after = Number(from?.getAttribute("aria-rowindex") || 0);
+  const n = table.dataset.failures.split(",").map(Number).find((x) => x > after);
+  const a = n && (await reach(n))?.querySelector("a[data-nav]");
+  a?.focus();
+  a?.scrollIntoView({ block: "center" });
 }
 
 // ---- keyboard ----
@@ -432,7 +459,7 @@ addEventListener("keydown", (e) => {
     "/": () => (document.querySelector("[data-add]") || document.querySelector("[data-find]")).focus(),
     j: () => move(1), k: () => move(-1), ArrowDown: row && (() => move(1)), ArrowUp: row && (() => move(-1)),
     ArrowRight: row && (() => fold(true)), ArrowLeft: row && (() => fold(false)),
-    f: () => move(1, (a) => a.closest("tr").querySelector("th .c-fail, .st.fail")),
+    f: () => void nextFailure(),
     b: () => pressLink("This branch only"), "+": () => pressLink("Zoom in"), "-": () => pressLink("Whole time"),
     r: () => document.querySelector("button[name=panel][value=resume]")?.click(),
     "?": () => help(),
