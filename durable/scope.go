@@ -220,8 +220,9 @@ func (s *scope) enter(c *call, name string) error {
 // log says so, once a run: code that does not look at the error goes on as if the
 // call had been made.
 func (r *run) misused(err error) error {
+	at := callerOutside()
 	r.misuse.Do(func() {
-		r.log(slog.LevelWarn, "durable: a call was refused: the workflow's code is wrong", slog.Any("error", err))
+		r.log(slog.LevelWarn, "durable: a call was refused: the workflow's code is wrong", slog.Any("error", err), slog.String("source", at))
 	})
 	return err
 }

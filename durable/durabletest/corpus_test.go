@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"runtime"
+	"slices"
 	"sort"
 	"strings"
 	"sync"
@@ -572,9 +573,10 @@ var inAProcessOfItsOwn = map[string]bool{
 
 func TestWrongWorkflowsAreCaughtWithTheirMistakeNamed(t *testing.T) {
 	require.GreaterOrEqual(t, len(corpusWrong), 60)
-	for _, w := range corpusWrong {
+	for _, w := range slices.Concat(corpusWrong, newcomerWrong) {
 		t.Run(w.name, func(t *testing.T) {
 			theBank.reset()
+			theMemo.known = map[string]int{}
 			onceEver = new(sync.Once)
 			o := w.o
 			if !inAProcessOfItsOwn[w.name] {

@@ -308,7 +308,7 @@ var corpusRight = []right{
 
 func TestRightWorkflowsRaiseNoAlarm(t *testing.T) {
 	require.GreaterOrEqual(t, len(corpusRight), 30)
-	for _, r := range corpusRight {
+	for _, r := range slices.Concat(corpusRight, newcomerRight) {
 		t.Run(r.name, func(t *testing.T) {
 			theBank.reset()
 			durabletest.Survives(t, define(r.fn), 7, append(r.o[:len(r.o):len(r.o)], durabletest.SameProcess())...)

@@ -2,7 +2,9 @@ package durabletest
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -31,6 +33,8 @@ type config struct {
 
 	mu     sync.Mutex
 	misuse error // the first that an engine has logged
+	// misuseAt is where the call was made, "file.go:12".
+	misuseAt string
 }
 
 // Engine has the workflows executed by engines with these options: Types, Codec,
@@ -206,6 +210,7 @@ func (l *listener) Enabled(ctx context.Context, level slog.Level) bool {
 }
 
 func (l *listener) Handle(ctx context.Context, r slog.Record) error {
+	source := ""
 	r.Attrs(func(a slog.Attr) bool {
 		if err, ok := a.Value.Any().(error); ok && isMisuse(err) {
 			l.mu.Lock()
@@ -214,8 +219,18 @@ func (l *listener) Handle(ctx context.Context, r slog.Record) error {
 			}
 			l.mu.Unlock()
 		}
+		if a.Key == "source" && a.Value.String() != "" {
+			source = filepath.Base(a.Value.String())
+		}
 		return true
 	})
+	if source != "" {
+		l.mu.Lock()
+		if l.misuse != nil && l.misuseAt == "" {
+			l.misuseAt = source
+		}
+		l.mu.Unlock()
+	}
 	if !l.Handler.Enabled(ctx, r.Level) {
 		return nil
 	}
@@ -234,7 +249,10 @@ func (l *listener) WithGroup(name string) slog.Handler {
 func (c *config) heard() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	err := c.misuse
-	c.misuse = nil
+	err, at := c.misuse, c.misuseAt
+	c.misuse, c.misuseAt = nil, ""
+	if err != nil && at != "" {
+		return fmt.Errorf("%w\nThe call is at %s", err, at)
+	}
 	return err
 }

@@ -1,9 +1,12 @@
 package durabletest
 
 import (
+	"errors"
 	"regexp"
 	"runtime"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/durable"
 )
 
 // A goroutine is one of the user's, blocked in code of the user's: not in a durable
@@ -75,6 +78,22 @@ func userGoroutines() []goroutine {
 		}
 	}
 	return all
+}
+
+// panickedAt says where the code of the user's panicked, if an error comes of that.
+func panickedAt(err error) string {
+	var p *durable.PanicError
+	if !errors.As(err, &p) {
+		return ""
+	}
+	lines := strings.Split(p.Stack, "\n")
+	for i := 0; i+1 < len(lines); i++ {
+		name := frameCall.ReplaceAllString(lines[i], "")
+		if strings.HasPrefix(lines[i+1], "\t") && !ofGo(name) && name != "panic" && !ofLibrary(name) {
+			return ", in " + name + place(lines[i+1])
+		}
+	}
+	return ""
 }
 
 // place returns " (file.go:12)" of the second line of a frame.

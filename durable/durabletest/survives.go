@@ -217,7 +217,7 @@ func (s *survival) expected(l *lived) error {
 		return nil
 	}
 	if l.ended != nil {
-		return fmt.Errorf("durabletest: the undisturbed run is to complete, and did not. If it is to fail, say so with durabletest.Fails: %w", l.ended)
+		return fmt.Errorf("durabletest: the undisturbed run is to complete, and did not. If it is to fail, say so with durabletest.Fails: %w%s", l.ended, panickedAt(l.ended))
 	}
 	if s.want != nil && !reflect.DeepEqual(s.want, l.output) {
 		return fmt.Errorf("durabletest: the undisturbed run is to complete with %+v, and %s", s.want, l.record.outcome())
@@ -437,11 +437,11 @@ func (s *survival) finish(ctx context.Context, l *lived, stopped bool) (err erro
 		l.world = fmt.Sprintf("%+v", s.world())
 	}
 	if wrong := s.heard(); wrong != nil && !s.wanted(wrong) {
-		return broken("it was executed", wrong.Error())
+		return refused(wrong)
 	}
 	// What was stopped may have been refused calls, and ends with what came of that.
 	if !stopped && isMisuse(l.ended) && !s.wanted(l.ended) {
-		return broken("it was executed", l.ended.Error())
+		return refused(l.ended)
 	}
 	return nil
 }
@@ -490,7 +490,7 @@ func (s *survival) life(ctx context.Context, m *process, l *lived, from *stop) (
 		l.output, l.ended = s.wait(ctx)
 	}
 	if errors.Is(l.ended, context.DeadlineExceeded) && ctx.Err() != nil && !m.IsDead() {
-		return fmt.Errorf("durabletest: the run has not ended within %s: %s.%s Answer what it waits for with durabletest.Start(durable.WithSignal(…)) or durabletest.Beside", s.within(), s.standing(eng), whereBlocked())
+		return fmt.Errorf("durabletest: the run has not ended within %s: %s.%s Answer what it waits for with durabletest.Start(durable.WithSignal(…)) or durabletest.Beside. A wait that is to end by itself needs durable.Timeout: the deadline of a context ends none", s.within(), s.standing(eng), whereBlocked())
 	}
 	return nil
 }
@@ -534,7 +534,14 @@ func (s *survival) standing(eng *durable.Engine) string {
 	if err != nil {
 		return err.Error()
 	}
-	return fmt.Sprint(st)
+	text := fmt.Sprintf("it is %s", st.Status)
+	for i, c := range st.Open {
+		text += []string{", at ", " and "}[min(i, 1)] + c.Kind + " " + c.Key
+		if c.Failed != "" {
+			text += fmt.Sprintf(" (attempt %d; the last one failed: %s)", c.Attempt, c.Failed)
+		}
+	}
+	return text
 }
 
 // isMisuse reports whether an error says that the workflow is wrong, and no kill is
@@ -576,6 +583,12 @@ docs/guides/testing.md has an example of each.`
 type breach struct{ text string }
 
 func (b *breach) Error() string { return b.text }
+
+// refused is the breach of a call that only other code can mend. It is one wherever
+// the run is ended.
+func refused(err error) error {
+	return &breach{fmt.Sprintf("durabletest: the workflow does not survive: it makes a call that is refused\n%s", err)}
+}
 
 func broken(how, what string) error {
 	return &breach{fmt.Sprintf("durabletest: the workflow does not survive: %s\n%s\n%s", how, what, causes)}
