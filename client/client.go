@@ -30,7 +30,8 @@ type Options struct {
 	// has one, ends streams too, which then go on.
 	HTTPClient *http.Client
 	// Header is sent with every request, such as an Authorization. It is sent to
-	// the server alone: a redirect to another one is not followed.
+	// the server alone: a redirect to another one, or from https to http, is not
+	// followed.
 	Header http.Header
 }
 
@@ -51,8 +52,10 @@ func New(server string, o Options) (*Client, error) {
 	}
 	if hc.CheckRedirect == nil {
 		hc.CheckRedirect = func(r *http.Request, via []*http.Request) error {
-			if r.URL.Host != via[0].URL.Host {
-				return fmt.Errorf("client: the server redirects to %s, which is another one", r.URL.Host)
+			// The host alone does not make it the same: over http, who listens in
+			// between would read the Authorization of https.
+			if r.URL.Scheme != via[0].URL.Scheme || r.URL.Host != via[0].URL.Host {
+				return fmt.Errorf("client: the server redirects to %s://%s, which is another one: if it is right, give that address", r.URL.Scheme, r.URL.Host)
 			}
 			return nil
 		}
