@@ -20,6 +20,7 @@ type command struct {
 	dir    string
 	grace  time.Duration
 	limit  int
+	mark   string    // that its processes bear (markName); empty: none
 	output io.Writer // gets what it writes while it runs; nil: nobody does
 	signal string    // that has ended it
 	unseen error     // why output did not get all
@@ -33,6 +34,9 @@ const (
 	// drainTime is how long outputs are read on when the whole group is gone: by
 	// then only a process that has left the group can hold them open.
 	drainTime = time.Second
+	// killTime is how long the system may take to end a process that was killed. One
+	// that hangs in the kernel is left there.
+	killTime = 2 * time.Second
 )
 
 // run starts the command and waits for its end, or ends it when ctx does. The
@@ -53,7 +57,7 @@ func (c *command) run(ctx context.Context) (Result, error) {
 		return Result{}, stoppedBy(ctx, c.argv, false)
 	}
 	began := time.Now()
-	done, err := start(cmd)
+	p, err := start(cmd)
 	if err != nil {
 		out.abandon()
 		return Result{}, err
@@ -61,18 +65,21 @@ func (c *command) run(ctx context.Context) (Result, error) {
 	out.read()
 	var stopped error
 	select {
-	case <-done:
+	case <-p.done:
 	case <-ctx.Done():
 		to.release()
-		killed := c.end(cmd, done, c.graceFor(ctx))
+		killed := c.end(p, c.graceFor(ctx))
 		stopped = stoppedBy(ctx, c.argv, killed)
 	}
-	// What it has left running in its group must not go on beside the next step.
-	killGroup(cmd.Process.Pid)
 	to.release()
 	out.wait()
-	r := Result{ExitCode: cmd.ProcessState.ExitCode(), Stdout: stdout.output(), Stderr: stderr.output(), Took: time.Since(began)}
-	c.signal = signalOf(cmd.ProcessState)
+	r := Result{ExitCode: -1, Stdout: stdout.output(), Stderr: stderr.output(), Took: time.Since(began)}
+	select {
+	case <-p.done:
+		r.ExitCode = cmd.ProcessState.ExitCode()
+		c.signal = signalOf(cmd.ProcessState)
+	default: // it was killed, and hangs in the kernel
+	}
 	return r, stopped
 }
 
@@ -83,27 +90,37 @@ func (c *command) graceFor(ctx context.Context) time.Duration {
 	return c.grace
 }
 
-// end asks the group to stop and then kills it. It returns when the command has
-// ended, and whether it had to be killed.
-func (c *command) end(cmd *exec.Cmd, done <-chan struct{}, grace time.Duration) (killed bool) {
-	stopGroup(cmd.Process.Pid)
-	t := time.NewTimer(grace)
-	defer t.Stop()
-	select {
-	case <-done:
-		return false
-	case <-t.C:
+// end asks the command and its group to stop, and then kills them, and whatever else
+// bears its mark. It returns when the command has ended, or cannot be ended, and
+// whether it had to be killed.
+func (c *command) end(p *child, grace time.Duration) (killed bool) {
+	p.signal(stopChild)
+	if killed = !p.ended(grace); killed {
+		p.signal(killChild)
 	}
-	killGroup(cmd.Process.Pid)
-	<-done
-	return true
+	if c.mark != "" {
+		killMarked([]string{markName + "=" + c.mark})
+	}
+	if killed {
+		p.ended(killTime)
+	}
+	return killed
 }
 
-// start starts a command; done is closed when it has ended. Its thread is kept
-// for it as long as it runs: where the system ends a child whose parent has died
-// (Linux), it is the thread that counts as the parent.
-func start(cmd *exec.Cmd) (done chan struct{}, err error) {
-	done = make(chan struct{})
+// child is a command that was started.
+type child struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+
+	mu     sync.Mutex
+	reaped bool // its number, and that of its group, may be somebody else's
+}
+
+// start starts a command. Its thread is kept for it as long as it runs: where the
+// system ends a child whose parent has died (Linux), it is the thread that counts as
+// the parent.
+func start(cmd *exec.Cmd) (*child, error) {
+	p := &child{cmd: cmd, done: make(chan struct{})}
 	began := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
@@ -111,11 +128,51 @@ func start(cmd *exec.Cmd) (done chan struct{}, err error) {
 		err := cmd.Start()
 		began <- err
 		if err == nil {
-			_ = cmd.Wait() // the state of the process says it
-			close(done)
+			p.wait()
+			close(p.done)
 		}
 	}()
-	return done, <-began
+	return p, <-began
+}
+
+// wait waits for the end of the command, and kills what it has left running in its
+// group, which must not go on beside the next step.
+func (p *child) wait() {
+	if !awaitExit(p.cmd.Process.Pid) {
+		_ = p.cmd.Wait() // the state of the process says it
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.reaped = true
+		killGroup(p.cmd.Process.Pid)
+		return
+	}
+	// Until it is reaped, the number of its group is nobody else's.
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	killGroup(p.cmd.Process.Pid)
+	_ = p.cmd.Wait()
+	p.reaped = true
+}
+
+// signal sends a signal to the command and its group, unless it was reaped.
+func (p *child) signal(send func(*os.Process)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.reaped {
+		send(p.cmd.Process)
+	}
+}
+
+// ended waits for the end of the command, so long, and reports whether it came.
+func (p *child) ended(within time.Duration) bool {
+	t := time.NewTimer(within)
+	defer t.Stop()
+	select {
+	case <-p.done:
+		return true
+	case <-t.C:
+		return false
+	}
 }
 
 // outputs are the pipes of a command. They are ours and not exec's, whose Wait

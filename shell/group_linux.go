@@ -13,6 +13,24 @@ import (
 // does. What the command has started itself is ended when it is run again.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
 
+// Of waitid(2).
+const (
+	waitPID    = 1         // P_PID
+	waitExited = 4         // WEXITED
+	waitOnly   = 0x1000000 // WNOWAIT
+)
+
+// awaitExit waits until a child has ended, and leaves it to be reaped: until then its
+// number is nobody else's. It reports whether it could wait.
+func awaitExit(pid int) bool {
+	for {
+		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, waitPID, uintptr(pid), 0, waitExited|waitOnly, 0, 0)
+		if errno != syscall.EINTR {
+			return errno == 0
+		}
+	}
+}
+
 // killMarked ends all processes that have inherited one of these variables
 // ("NAME=value"), and returns how many there were. It looks again, since they may
 // start others meanwhile.

@@ -10,13 +10,13 @@ import (
 // Without process groups, only the command itself is ended.
 func ownGroup(*exec.Cmd) {}
 
-func stopGroup(pid int) { killGroup(pid) }
+func stopChild(p *os.Process) { _ = p.Kill() }
 
-func killGroup(pid int) {
-	if p, err := os.FindProcess(pid); err == nil {
-		_ = p.Kill()
-	}
-}
+func killChild(p *os.Process) { _ = p.Kill() }
+
+func killGroup(int) {}
+
+func awaitExit(int) bool { return false }
 
 func signalOf(*os.ProcessState) string { return "" }
 

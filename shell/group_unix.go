@@ -14,9 +14,21 @@ func ownGroup(cmd *exec.Cmd) {
 	dieWithParent(cmd.SysProcAttr)
 }
 
-// stopGroup asks all processes of a group to stop, and killGroup ends them. A
-// group that is gone is none's: its number is not given out again at once.
-func stopGroup(pgid int) { _ = syscall.Kill(-pgid, syscall.SIGTERM) }
+// stopChild asks a command and its group to stop, and killChild ends them. One that
+// has moved to another group is asked itself; one that has not is asked once.
+func stopChild(p *os.Process) {
+	_ = syscall.Kill(-p.Pid, syscall.SIGTERM)
+	if group, err := syscall.Getpgid(p.Pid); err == nil && group != p.Pid {
+		_ = p.Signal(syscall.SIGTERM)
+	}
+}
+
+func killChild(p *os.Process) {
+	killGroup(p.Pid)
+	_ = p.Kill()
+}
+
+// killGroup ends all processes of a group.
 func killGroup(pgid int) { _ = syscall.Kill(-pgid, syscall.SIGKILL) }
 
 // signalOf returns the name of the signal that has ended a process, or nothing.

@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	// A test starts its own program as a process to kill.
 	if what, rest, ok := strings.Cut(os.Getenv("SHELL_RUNNER"), ":"); ok {
 		file, dir, _ := strings.Cut(rest, ":")
-		map[string]func(file, dir string){"one": runUntilKilled, "two": runTwoAtOnce}[what](file, dir)
+		map[string]func(file, dir string){"one": runUntilKilled, "two": runTwoAtOnce, "leave": leaveGroup}[what](file, dir)
 	}
 	goleak.VerifyTestMain(m)
 }

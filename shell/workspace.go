@@ -181,7 +181,7 @@ func (w *Workspace) perform(ctx context.Context, strict, goesOn bool, argv []str
 	if mark != "" {
 		env = append(env, markName+"="+mark)
 	}
-	c := &command{argv: argv, env: env, dir: place.Dir, grace: w.grace(), limit: w.maxOutput(), output: w.Output}
+	c := &command{argv: argv, env: env, dir: place.Dir, grace: w.grace(), limit: w.maxOutput(), mark: mark, output: w.Output}
 	r, err := c.run(ctx)
 	if c.unseen != nil {
 		durable.Logger(ctx).Warn("shell: Workspace.Output did not get all that the command has written; what is recorded is whole", "dir", place.Dir, "error", c.unseen)
