@@ -6,7 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/holdfast-dev/holdfast/durable"
@@ -20,6 +23,11 @@ func (h *handler) apiRoutes() []route {
 	}
 	post := func(pattern string, a Action, run string, serve func(http.ResponseWriter, *http.Request) error) route {
 		return route{method: http.MethodPost, pattern: pattern, action: a, run: run, serve: serve}
+	}
+	resume := func(pattern, run string, serve func(http.ResponseWriter, *http.Request) error) route {
+		rt := post(pattern, ActionResume, run, serve)
+		rt.query = []string{"dry_run"}
+		return rt
 	}
 	return []route{
 		get("/api/openapi.json", "", "", h.getOpenAPI),
@@ -45,7 +53,7 @@ func (h *handler) apiRoutes() []route {
 		// Each run is authorized in the handler, too.
 		post("/api/bulk/resume", ActionResume, "", h.postBulk(bulkActs["resume"])),
 		post("/api/bulk/cancel", ActionCancel, "", h.postBulk(bulkActs["cancel"])),
-		post("/api/runs/{id}/resume", ActionResume, "id", h.postResume),
+		resume("/api/runs/{id}/resume", "id", h.postResume),
 		post("/api/runs/{id}/cancel", ActionCancel, "id", h.postCancel),
 		post("/api/runs/{id}/pause", ActionPause, "id", h.postPause),
 		post("/api/runs/{id}/unpause", ActionUnpause, "id", h.postUnpause),
@@ -56,17 +64,17 @@ func (h *handler) apiRoutes() []route {
 		post("/api/runs/{id}/fork", ActionFork, "id", h.postFork),
 		post("/api/runs/{id}/jump", ActionJump, "id", h.postJump),
 		post("/api/runs/{id}/edit", ActionEdit, "id", h.postEdit),
-		// The run is part of the wait's id: it is authorized in the handler.
+		// What may be the id of a wait or of a run is authorized in the handler, too.
 		post("/api/approvals/{wait}", ActionAnswer, "wait", h.postWait),
 
-		post("/api/workflows/{id}/resume", ActionResume, "id", h.postResumeState),
+		resume("/api/workflows/{id}/resume", "id", h.postResumeState),
 		post("/api/workflows/{id}/cancel", ActionCancel, "id", h.postCancel),
 		post("/api/workflows/{id}/approve", ActionAnswer, "id", h.postVerdict(true)),
 		post("/api/workflows/{id}/reject", ActionAnswer, "id", h.postVerdict(false)),
 		get("/runs", ActionList, "", h.getRunsAlias),
 		get("/runs/history", ActionList, "", h.getHistory),
 		get("/runs/{id}", ActionRead, "id", h.getRunAlias),
-		post("/workflows/{workflow}/resume/{run_id}", ActionResume, "run_id", h.postResumeWaiting),
+		resume("/workflows/{workflow}/resume/{run_id}", "run_id", h.postResumeWaiting),
 		post("/checkpoints/{wait}", ActionAnswer, "wait", h.postWait),
 	}
 }
@@ -77,10 +85,31 @@ func (rt *route) runOf(r *http.Request) string {
 	case "":
 		return ""
 	case "wait":
-		id, _, _ := splitWaitID(r.PathValue("wait"))
-		return id
+		wait := r.PathValue("wait")
+		if id, ok := runOfWait(wait); ok {
+			return id
+		}
+		return wait
 	}
 	return r.PathValue(rt.run)
+}
+
+// checkQuery refuses a parameter that an act does not know: "dryrun=1" would have it
+// done. The forms of the pages have none.
+func (rt *route) checkQuery(r *http.Request) error {
+	if rt.page {
+		return nil
+	}
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return badRequest("the query cannot be read: %v", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(q)) {
+		if !slices.Contains(rt.query, name) {
+			return badRequest("%q is no parameter of this act: what it takes stands in the body, and nothing was done", clip(name))
+		}
+	}
+	return nil
 }
 
 // readJSON reads the body of a request into v; an empty body leaves v as it is.

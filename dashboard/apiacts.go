@@ -3,6 +3,7 @@ package dashboard
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 
@@ -32,32 +33,60 @@ func (h *handler) postStart(w http.ResponseWriter, r *http.Request) error {
 	if len(req.Exclusive) > 0 {
 		o = append(o, durable.Exclusive(req.Exclusive...))
 	}
+	if req.ID != "" {
+		if err := h.may(r, ActionStart, req.ID); err != nil {
+			return err
+		}
+	}
 	id, err := h.eng.StartJSON(r.Context(), r.PathValue("name"), newRunID(req.ID), req.Input, o...)
+	if errors.Is(err, durable.ErrConflict) && h.may(r, ActionRead, req.ID) != nil {
+		return &requestError{http.StatusConflict, "conflict", fmt.Sprintf("run id %q is in use", req.ID), "use another run id"}
+	}
 	if err != nil {
 		return err
 	}
-	run, err := h.run(r.Context(), id)
+	_, shown, err := h.after(r, id)
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusCreated, client.Done{RunID: id, Message: fmt.Sprintf("Workflow %s started", id), Run: &run})
+	writeJSON(w, http.StatusCreated, client.Done{RunID: id, Message: fmt.Sprintf("Workflow %s started", id), Run: shown})
 	return nil
+}
+
+// after reads a run that was acted on. shown is what whoever acted may see of it: nil
+// if that person may not read it, and then run has no more than its status.
+func (h *handler) after(r *http.Request, id string) (run client.Run, shown *client.Run, err error) {
+	run, err = h.run(r.Context(), id)
+	if err != nil {
+		return run, nil, err
+	}
+	if h.may(r, ActionRead, id) != nil {
+		return client.Run{ID: run.ID, Workflow: run.Workflow, Version: run.Version, Status: run.Status, Paused: run.Paused, Nobody: run.Nobody}, nil, nil
+	}
+	return run, &run, nil
 }
 
 // postResume serves POST /api/runs/{id}/resume.
 func (h *handler) postResume(w http.ResponseWriter, r *http.Request) error {
-	var req client.ResumeOptions
-	if err := readJSON(r, &req); err != nil {
+	req, err := readResume(r)
+	if err != nil {
 		return err
 	}
-	if r.URL.Query().Has("dry_run") {
-		dry, err := queryBool(r, "dry_run")
-		if err != nil {
-			return err
-		}
-		req.DryRun = dry
-	}
 	return h.resume(w, r, r.PathValue("id"), req)
+}
+
+// readResume reads what every route that resumes is sent.
+func readResume(r *http.Request) (client.ResumeOptions, error) {
+	var req client.ResumeOptions
+	if err := readJSON(r, &req); err != nil {
+		return req, err
+	}
+	if !r.URL.Query().Has("dry_run") {
+		return req, nil
+	}
+	dry, err := queryBool(r, "dry_run")
+	req.DryRun = dry
+	return req, err
 }
 
 // getPlan serves GET /api/runs/{id}/plan: what a resume would do. It changes
@@ -105,7 +134,7 @@ func (h *handler) doResume(r *http.Request, id string, req client.ResumeOptions)
 
 // planned answers an act that has a plan.
 func (h *handler) planned(w http.ResponseWriter, r *http.Request, id string, plan *durable.Plan, dry bool) error {
-	run, err := h.run(r.Context(), id)
+	run, _, err := h.after(r, id)
 	if err != nil {
 		return err
 	}
@@ -124,11 +153,11 @@ func (h *handler) planned(w http.ResponseWriter, r *http.Request, id string, pla
 
 // done answers an act that has no plan.
 func (h *handler) done(w http.ResponseWriter, r *http.Request, id, message string) error {
-	run, err := h.run(r.Context(), id)
+	_, shown, err := h.after(r, id)
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, client.Done{RunID: id, Message: message, Run: &run})
+	writeJSON(w, http.StatusOK, client.Done{RunID: id, Message: message, Run: shown})
 	return nil
 }
 
@@ -142,11 +171,11 @@ func (h *handler) postCancel(w http.ResponseWriter, r *http.Request) error {
 	if err := h.eng.Cancel(r.Context(), id, reason); err != nil {
 		return err
 	}
-	run, err := h.run(r.Context(), id)
+	run, shown, err := h.after(r, id)
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusOK, client.Done{RunID: id, Message: cancelMessage(&run), Run: &run})
+	writeJSON(w, http.StatusOK, client.Done{RunID: id, Message: cancelMessage(&run), Run: shown})
 	return nil
 }
 
@@ -174,7 +203,7 @@ func (h *handler) postPause(w http.ResponseWriter, r *http.Request) error {
 	if err := h.eng.Pause(r.Context(), id, reason); err != nil {
 		return err
 	}
-	run, err := h.run(r.Context(), id)
+	run, shown, err := h.after(r, id)
 	if err != nil {
 		return err
 	}
@@ -182,7 +211,7 @@ func (h *handler) postPause(w http.ResponseWriter, r *http.Request) error {
 	if !run.Paused {
 		message = fmt.Sprintf("Workflow %s pauses as soon as what is under way has ended", id)
 	}
-	writeJSON(w, http.StatusOK, client.Done{RunID: id, Message: message, Run: &run})
+	writeJSON(w, http.StatusOK, client.Done{RunID: id, Message: message, Run: shown})
 	return nil
 }
 
@@ -267,11 +296,11 @@ func (h *handler) postFork(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	run, err := h.run(r.Context(), made)
+	_, shown, err := h.after(r, made)
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusCreated, client.Done{RunID: made, Message: fmt.Sprintf("Workflow %s forked from %s", made, id), Run: &run})
+	writeJSON(w, http.StatusCreated, client.Done{RunID: made, Message: fmt.Sprintf("Workflow %s forked from %s", made, id), Run: shown})
 	return nil
 }
 

@@ -18,15 +18,15 @@ var rowOnly = store.Cursor{NoEvents: true, AfterMessage: 1<<63 - 1}
 // postResumeState serves POST /api/workflows/{id}/resume, where a workflow's id
 // is that of the run: the state of the run as JSON.
 func (h *handler) postResumeState(w http.ResponseWriter, r *http.Request) error {
-	var req client.ResumeOptions
-	if err := readJSON(r, &req); err != nil {
+	req, err := readResume(r)
+	if err != nil {
 		return err
 	}
 	id := r.PathValue("id")
 	if _, err := h.doResume(r, id, req); err != nil {
 		return err
 	}
-	run, err := h.run(r.Context(), id)
+	run, _, err := h.after(r, id)
 	if err != nil {
 		return err
 	}
@@ -39,8 +39,8 @@ func (h *handler) postResumeState(w http.ResponseWriter, r *http.Request) error 
 // nobody executes, too: such a run is registered, and goes on when its answer
 // comes.
 func (h *handler) postResumeWaiting(w http.ResponseWriter, r *http.Request) error {
-	var req client.ResumeOptions
-	if err := readJSON(r, &req); err != nil {
+	req, err := readResume(r)
+	if err != nil {
 		return err
 	}
 	id := r.PathValue("run_id")
@@ -52,18 +52,25 @@ func (h *handler) postResumeWaiting(w http.ResponseWriter, r *http.Request) erro
 		return &requestError{http.StatusNotFound, "not_found", fmt.Sprintf("workflow %s has no run %s", r.PathValue("workflow"), id), ""}
 	}
 	message := fmt.Sprintf("Workflow %s resumed", id)
+	if req.DryRun {
+		message = fmt.Sprintf("Workflow %s can be resumed; nothing was done", id)
+	}
 	if log.Run.Status == store.Waiting && !log.Run.Paused {
-		if message, err = h.reviveWaiting(r, id); err != nil {
+		revive := h.reviveWaiting
+		if req.DryRun {
+			revive = h.waitsFor
+		}
+		if message, err = revive(r, id); err != nil {
 			return err
 		}
 	} else if _, err := h.doResume(r, id, req); err != nil {
 		return err
 	}
-	run, err := h.run(r.Context(), id)
+	_, shown, err := h.after(r, id)
 	if err != nil {
 		return err
 	}
-	writeJSON(w, http.StatusAccepted, client.Done{RunID: id, Message: message, Run: &run})
+	writeJSON(w, http.StatusAccepted, client.Done{RunID: id, Message: message, Run: shown})
 	return nil
 }
 
@@ -79,6 +86,11 @@ func (h *handler) reviveWaiting(r *http.Request, id string) (string, error) {
 	if rec.Needed && rec.Code != durable.CodeE2 {
 		return fmt.Sprintf("Workflow %s resumed", id), h.unpark(r, id)
 	}
+	return h.waitsFor(r, id)
+}
+
+// waitsFor says what a run that waits is to be answered.
+func (h *handler) waitsFor(r *http.Request, id string) (string, error) {
 	open, err := h.eng.ApprovalsOf(r.Context(), id)
 	if err != nil {
 		return "", err

@@ -1,11 +1,13 @@
 package dashboard
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 // postVerdict serves POST /api/runs/{id}/approve and reject.
@@ -33,17 +35,50 @@ func (h *handler) postAnswer(w http.ResponseWriter, r *http.Request) error {
 }
 
 // postWait serves POST /api/approvals/{wait} and /checkpoints/{wait}: an answer to
-// the wait with this id, or to the only one of the run with it.
+// the wait with this id, or to the only one of the run with it. Where both are there,
+// nobody is answered.
 func (h *handler) postWait(w http.ResponseWriter, r *http.Request) error {
 	var req client.Answer
 	if err := readJSON(r, &req); err != nil {
 		return err
 	}
-	id, _, isWait := splitWaitID(r.PathValue("wait"))
-	if isWait {
-		req.Wait = r.PathValue("wait")
+	id := r.PathValue("wait")
+	runID, isWait := runOfWait(id)
+	if !isWait {
+		return h.answer(w, r, id, req)
+	}
+	isRun, err := h.exists(r, id)
+	if err != nil {
+		return err
+	}
+	if !isRun {
+		req.Wait = id
+		return h.answer(w, r, runID, req)
+	}
+	both, err := h.exists(r, runID)
+	switch {
+	case err != nil:
+		return err
+	case both:
+		return &requestError{http.StatusConflict, "ambiguous", fmt.Sprintf("%s is the id of a run, and of a wait that run %s may have: nothing was answered", id, runID),
+			"answer at the address of the run that is meant, and say in wait which of its questions"}
+	}
+	if err := h.may(r, ActionAnswer, id); err != nil {
+		return err
 	}
 	return h.answer(w, r, id, req)
+}
+
+// exists reports whether there is a run with this id.
+func (h *handler) exists(r *http.Request, id string) (bool, error) {
+	_, err := h.eng.Store().Load(r.Context(), id, rowOnly)
+	switch {
+	case err == nil:
+		return true, nil
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrInvalid):
+		return false, nil
+	}
+	return false, fmt.Errorf("run %s: %w", id, unavailable(err))
 }
 
 // answer answers one approval of a run.
@@ -83,18 +118,29 @@ func (h *handler) approvalOf(r *http.Request, id, wait string) (*durable.Approva
 	if err != nil {
 		return nil, err
 	}
+	var meant *durable.Approval
 	for i := range open {
-		if waitID(&open[i]) == wait || open[i].Key == wait {
-			return &open[i], nil
+		if waitID(&open[i]) != wait && open[i].Key != wait {
+			continue
 		}
+		if meant != nil { // a key may be what another wait is called
+			return nil, errAmbiguous(id, 2)
+		}
+		meant = &open[i]
 	}
 	switch {
+	case meant != nil:
+		return meant, nil
 	case wait != "":
 		return nil, &requestError{http.StatusConflict, "answered", fmt.Sprintf("run %s (%s) does not wait for an answer to %q any more, or never did", id, info.Run.Status, wait), "look at the run again"}
 	case len(open) == 0:
 		return nil, &requestError{http.StatusConflict, "not_waiting", fmt.Sprintf("run %s waits for nobody (status: %s)", id, info.Run.Status), ""}
 	case len(open) > 1:
-		return nil, &requestError{http.StatusConflict, "ambiguous", fmt.Sprintf("run %s waits for %d answers", id, len(open)), "say with wait which one is meant: its id or key"}
+		return nil, errAmbiguous(id, len(open))
 	}
 	return &open[0], nil
+}
+
+func errAmbiguous(id string, waits int) error {
+	return &requestError{http.StatusConflict, "ambiguous", fmt.Sprintf("run %s waits for %d answers", id, waits), "say with wait which one is meant: its id or key"}
 }

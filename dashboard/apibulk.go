@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/client"
@@ -129,7 +130,7 @@ func (h *handler) bulk(r *http.Request, act bulkAct, req *client.BulkRequest) (c
 
 // outcome adds what became of a run.
 func (h *handler) outcome(out *client.Bulk, row *store.Run, err error) {
-	o := client.BulkOutcome{RunID: row.ID, Status: string(row.Status), Done: err == nil, Recoverable: row.Status == store.Failed && row.Recoverable, Reason: h.redact(outline.OneLine(row.Reason, 200))}
+	o := client.BulkOutcome{RunID: row.ID, Status: string(row.Status), Done: err == nil, Recoverable: row.Status == store.Failed && row.Recoverable, Reason: h.line(row.Reason, 200)}
 	if err != nil {
 		_, p := h.problemOf(err)
 		o.Code, o.Message = p.Error.Code, outline.OneLine(p.Error.Message, 500)
@@ -155,6 +156,9 @@ func bulkListing(act bulkAct, req *client.BulkRequest, now time.Time) (*listing,
 		if len(values) == 0 {
 			return nil, badRequest("the filter %s has no value", name)
 		}
+		if slices.ContainsFunc(values, func(v string) bool { return hasEmpty(name, v) }) {
+			return nil, badRequest("the filter %s has an empty value, which would select every run", name)
+		}
 	}
 	switch {
 	case req.Limit < 0 || req.Limit > maxBulk:
@@ -179,6 +183,20 @@ func bulkListing(act bulkAct, req *client.BulkRequest, now time.Time) (*listing,
 		return nil, nil
 	}
 	return l, nil
+}
+
+// hasEmpty reports whether a value of a filter, or a part of one that is a list, is
+// empty: a list of runs leaves it out, and an act must not.
+func hasEmpty(name, value string) bool {
+	if !splits[name] {
+		return strings.TrimSpace(value) == ""
+	}
+	for part := range strings.SplitSeq(value, ",") {
+		if strings.TrimSpace(part) == "" {
+			return true
+		}
+	}
+	return false
 }
 
 // A selection is the runs of one request. A place to go on from is known at the
@@ -215,6 +233,9 @@ const bulkRead = 100
 // choose reads the runs to act on, and how many match in all: from the first on,
 // or, behind a cursor, as far as was looked.
 func (h *handler) choose(ctx context.Context, l *listing) (*selection, int64, error) {
+	if err := l.searchable(h.redact); err != nil {
+		return nil, 0, err
+	}
 	s, f, limit := &selection{}, l.filter, l.filter.Limit
 	for scanned, done := 0, false; !done; {
 		// Whole pages are taken of what a search finds, so that none is left out.
@@ -228,7 +249,7 @@ func (h *handler) choose(ctx context.Context, l *listing) (*selection, int64, er
 			return nil, 0, err
 		}
 		for i := range p.Runs {
-			if l.match(&p.Runs[i]) {
+			if l.match(&p.Runs[i], h.redact) {
 				s.rows = append(s.rows, p.Runs[i])
 			}
 		}

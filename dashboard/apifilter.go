@@ -34,10 +34,24 @@ type listing struct {
 // scans reports whether rows are dropped after the store has selected them.
 func (l *listing) scans() bool { return l.id != "" || l.key != "" || l.text != "" }
 
-func (l *listing) match(r *store.Run) bool {
+// match reports whether a row that the store has selected is one that was asked for.
+// A reason is searched as it is shown: who could search what is taken out of it would
+// find that out, letter by letter.
+func (l *listing) match(r *store.Run, shown func(string) string) bool {
 	return (l.id == "" || strings.Contains(strings.ToLower(r.ID), l.id)) &&
 		(l.key == "" || r.Last != nil && (r.Last.Key == l.key || store.InScope(r.Last.Key, l.key))) &&
-		(l.text == "" || strings.Contains(strings.ToLower(r.Reason), l.text))
+		(l.text == "" || strings.Contains(strings.ToLower(shown(r.Reason)), l.text))
+}
+
+// searchable refuses to search for an attribute's value that is not shown as it is: an
+// answer with a run in it would say that the run has it.
+func (l *listing) searchable(shown func(string) string) error {
+	for name, value := range l.filter.Attributes {
+		if shown(value) != value {
+			return badRequest("the value of attribute %s is one that this server does not show, so no run can be found by it", name)
+		}
+	}
+	return nil
 }
 
 // parseListing reads the query of a request for runs. It is a pure function of

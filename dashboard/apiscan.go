@@ -14,6 +14,9 @@ const scanPage = 500
 // look at maxScanned rows, and return what it found, with the store's cursor,
 // however little that is: so one request never reads a whole store.
 func (h *handler) matching(ctx context.Context, l *listing) (rows []store.Run, next string, err error) {
+	if err := l.searchable(h.redact); err != nil {
+		return nil, "", err
+	}
 	if !l.scans() {
 		p, err := h.eng.List(ctx, l.filter)
 		return p.Runs, p.Next, err
@@ -26,7 +29,7 @@ func (h *handler) matching(ctx context.Context, l *listing) (rows []store.Run, n
 		if err != nil {
 			return nil, "", err
 		}
-		if enough := l.enough(p.Runs, l.filter.Limit-len(rows)); enough < len(p.Runs) {
+		if enough := l.enough(p.Runs, l.filter.Limit-len(rows), h.redact); enough < len(p.Runs) {
 			// The cursor leads behind the page, so the page must end here.
 			f.Limit = enough
 			if p, err = h.eng.List(ctx, f); err != nil {
@@ -34,7 +37,7 @@ func (h *handler) matching(ctx context.Context, l *listing) (rows []store.Run, n
 			}
 		}
 		for i := range p.Runs {
-			if l.match(&p.Runs[i]) {
+			if l.match(&p.Runs[i], h.redact) {
 				rows = append(rows, p.Runs[i])
 			}
 		}
@@ -48,9 +51,9 @@ func (h *handler) matching(ctx context.Context, l *listing) (rows []store.Run, n
 
 // enough returns how many of rows hold the first n that match; len(rows) if all
 // are needed.
-func (l *listing) enough(rows []store.Run, n int) int {
+func (l *listing) enough(rows []store.Run, n int, shown func(string) string) int {
 	for i := range rows {
-		if l.match(&rows[i]) {
+		if l.match(&rows[i], shown) {
 			if n--; n == 0 {
 				return i + 1
 			}

@@ -249,14 +249,18 @@ func (h *handler) wireApproval(a *durable.Approval) client.Approval {
 // waitID names one wait of one run, and no other.
 func waitID(a *durable.Approval) string { return a.RunID + ":" + strconv.FormatInt(a.Seq, 10) }
 
-// splitWaitID is the other direction; ok is false for what may be a run id.
-func splitWaitID(id string) (runID string, seq int64, ok bool) {
+// runOfWait returns the run of the wait with this id; ok is false for what is the id
+// of no wait. What is one may be the id of a run all the same: "deploy:5".
+func runOfWait(id string) (runID string, ok bool) {
 	i := strings.LastIndexByte(id, ':')
 	if i < 1 {
-		return id, 0, false
+		return "", false
 	}
 	seq, err := strconv.ParseInt(id[i+1:], 10, 64)
-	return id[:i], seq, err == nil && seq > 0
+	if err != nil || seq < 1 || strconv.FormatInt(seq, 10) != id[i+1:] {
+		return "", false
+	}
+	return id[:i], true
 }
 
 func (h *handler) wirePlan(p *durable.Plan) client.Plan {

@@ -1,12 +1,16 @@
 package dashboard
 
 import (
+	"net/http"
 	"net/url"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -55,7 +59,7 @@ func FuzzAListing(f *testing.F) {
 		for _, s := range l.filter.Statuses {
 			require.True(t, s.Valid())
 		}
-		_ = l.match(&store.Run{ID: query, Reason: query, Last: &store.Event{Key: query}})
+		_ = l.match(&store.Run{ID: query, Reason: query, Last: &store.Event{Key: query}}, strings.ToUpper)
 	})
 }
 
@@ -64,11 +68,23 @@ func FuzzAWaitID(f *testing.F) {
 	f.Add(":")
 	f.Add("a:b:9")
 	f.Add("r:-1")
+	f.Add("deploy:staging")
+	f.Add("r:07")
+	f.Add("r:+7")
 	f.Fuzz(func(t *testing.T, id string) {
-		run, seq, ok := splitWaitID(id)
-		if ok {
-			require.Positive(t, seq)
-			require.NotEmpty(t, run)
+		run, ok := runOfWait(id)
+		rt := route{run: "wait"}
+		r := &http.Request{}
+		r.SetPathValue("wait", id)
+		if !ok {
+			require.Empty(t, run)
+			require.Equal(t, id, rt.runOf(r), "it is the id of a run, whole")
+			return
 		}
+		require.NotEmpty(t, run)
+		require.Equal(t, run, rt.runOf(r))
+		seq, err := strconv.ParseInt(strings.TrimPrefix(id, run+":"), 10, 64)
+		require.NoError(t, err)
+		require.Equal(t, id, waitID(&durable.Approval{RunID: run, Seq: seq}))
 	})
 }

@@ -139,6 +139,9 @@ func (h *handler) check(rt route, r *http.Request) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil
 	}
+	if err := rt.checkQuery(r); err != nil {
+		return err
+	}
 	return checkContentType(r, rt.page)
 }
 

@@ -92,14 +92,14 @@ var ops = map[string]op{
 	"POST /api/runs/{id}/jump":                   {summary: "Take a run back to an earlier point", request: client.JumpRequest{}, answers: map[int]any{200: client.Resumed{}}},
 	"POST /api/runs/{id}/edit":                   {summary: "Replace a recorded result", request: client.EditRequest{}, answers: map[int]any{200: client.Resumed{}}},
 	"POST /api/approvals/{wait}":                 {summary: "Answer an approval by its id, or the only one of a run", request: client.Answer{}, answers: map[int]any{200: client.Done{}}},
-	"POST /api/workflows/{id}/resume":            {summary: "Alias of /api/runs/{id}/resume that answers with the state of the run", request: client.ResumeOptions{}, answers: map[int]any{200: client.Run{}}},
+	"POST /api/workflows/{id}/resume":            {summary: "Alias of /api/runs/{id}/resume that answers with the state of the run", query: []string{"dry_run: only say what it would do"}, request: client.ResumeOptions{}, answers: map[int]any{200: client.Run{}}},
 	"POST /api/workflows/{id}/cancel":            {summary: "Alias of /api/runs/{id}/cancel", request: client.ReasonRequest{}, answers: map[int]any{200: client.Done{}}},
 	"POST /api/workflows/{id}/approve":           {summary: "Alias of /api/runs/{id}/approve", request: client.Answer{}, answers: map[int]any{200: client.Done{}}},
 	"POST /api/workflows/{id}/reject":            {summary: "Alias of /api/runs/{id}/reject", request: client.Answer{}, answers: map[int]any{200: client.Done{}}},
 	"GET /runs":                                  {summary: "Alias of /api/runs; with source=git of /api/history; a browser is sent to the page", query: append([]string{"source: live (default) or git"}, filterQuery...), answers: map[int]any{200: either{client.Runs{}, client.History{}}}},
 	"GET /runs/history":                          {summary: "Alias of /api/history; never a run with that id", query: []string{"after: next of the page before"}, answers: map[int]any{200: client.History{}}},
 	"GET /runs/{id}":                             {summary: "Alias of /api/runs/{id}; a browser gets the page", answers: map[int]any{200: client.Run{}}},
-	"POST /workflows/{workflow}/resume/{run_id}": {summary: "Resume a run, also one that waits at a checkpoint and that nobody executes", request: client.ResumeOptions{}, answers: map[int]any{202: client.Done{}}},
+	"POST /workflows/{workflow}/resume/{run_id}": {summary: "Resume a run, also one that waits at a checkpoint and that nobody executes", query: []string{"dry_run: only say what it would do"}, request: client.ResumeOptions{}, answers: map[int]any{202: client.Done{}}},
 	"POST /checkpoints/{wait}":                   {summary: "Alias of /api/approvals/{wait}", request: client.Answer{}, answers: map[int]any{200: client.Done{}}},
 }
 

@@ -13,6 +13,8 @@ type route struct {
 	// run is the name of the path value that holds the run's id, or, as "wait",
 	// that of one of its waits; empty: the action concerns no run.
 	run string
+	// query are the parameters that an act takes beside its body; others are refused.
+	query []string
 	// page: its errors are pages, and its body may be a form.
 	page bool
 	// serve answers, or returns an error and has written nothing.

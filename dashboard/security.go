@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/outline"
 )
 
 // The defences of the handler, each against one thing:
@@ -171,6 +173,10 @@ func (h *handler) user(r *http.Request) string {
 	}
 	return h.options.User(r.Context())
 }
+
+// line is the first line of a text of user origin, redacted before it is cut: what is
+// left of a secret that was cut is not known for one.
+func (h *handler) line(s string, limit int) string { return outline.OneLine(h.redact(s), limit) }
 
 // redact prepares a text of user origin for being shown.
 func (h *handler) redact(s string) string {
