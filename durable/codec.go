@@ -5,8 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
@@ -217,7 +220,7 @@ func encodeAny(e *Engine, limit int, v any) ([]byte, error) {
 func (e *Engine) encoded(info *typeInfo, v any, limit int) ([]byte, error) {
 	data, err := e.marshal(info, v)
 	if err != nil {
-		return nil, fmt.Errorf("the codec %s refuses it: %w", e.codecName, err)
+		return nil, fmt.Errorf("the codec %s refuses it: %w", e.codecName, unquoted(err))
 	}
 	if len(data) > limit {
 		return nil, &PayloadSizeError{Size: len(data), Limit: limit}
@@ -237,15 +240,69 @@ func (e *Engine) marshal(info *typeInfo, v any) (data []byte, err error) {
 }
 
 // unmarshal is Codec.Decode, likewise. What v points to is of the type info
-// describes, or of an earlier version of it.
+// describes, or of an earlier version of it. Its error does not say what is in data.
 func unmarshal(codec Codec, info *typeInfo, data []byte, v any) (err error) {
-	if _, plain := codec.(jsonCodec); plain && !info.ownDecode {
-		return codec.Decode(data, v)
+	own, plain := codec.(jsonCodec)
+	if plain && !info.ownDecode {
+		err = codec.Decode(data, v)
+	} else if fault := guarded(func() { err = codec.Decode(data, v) }); fault != nil {
+		return unquoted(fault)
 	}
-	if fault := guarded(func() { err = codec.Decode(data, v) }); fault != nil {
-		return fault
+	if err != nil && own.strict && strings.HasPrefix(err.Error(), unknownField) {
+		return err // the name of a field, for a test
 	}
-	return err
+	return unquoted(err)
+}
+
+// unknownField is how encoding/json begins to say that there is no place for a field.
+const unknownField = "json: unknown field "
+
+// A unquotedError stands for one that a codec, or a method of the user's that a codec
+// calls, has made of a value. Such an error may quote the value (a time.ParseError
+// does), which is encrypted where it is kept, and its text goes into the history, the
+// log and answers. So the text of a unquotedError has types and names of fields alone; the
+// other one is there for errors.As, in the memory of this process.
+type unquotedError struct {
+	text string
+	err  error
+}
+
+func unquoted(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &unquotedError{text: withoutValue(err), err: err}
+}
+
+func (e *unquotedError) Error() string { return e.text }
+func (e *unquotedError) Unwrap() error { return e.err }
+
+// withoutValue is the text of an error as far as no value can be in it.
+func withoutValue(err error) string {
+	switch e := err.(type) {
+	case *json.UnmarshalTypeError:
+		kind, _, _ := strings.Cut(e.Value, " ") // "number 300"
+		if !slices.Contains([]string{"object", "array", "string", "number", "bool", "null"}, kind) {
+			kind = "value"
+		}
+		of := *e
+		of.Value = kind
+		return of.Error()
+	case *json.SyntaxError:
+		return fmt.Sprintf("it is no valid JSON from byte %d on", e.Offset)
+	case *json.MarshalerError:
+		return fmt.Sprintf("json: the method of %s that encodes it fails: %s", e.Type, withoutValue(e.Err))
+	case *json.UnsupportedTypeError, *json.UnsupportedValueError, *json.InvalidUnmarshalError: // NaN, a cycle
+		return err.Error()
+	case *PanicError:
+		return "the code that was given the value has panicked; what it said is not told, since it may quote the value"
+	case *unquotedError:
+		return e.text
+	}
+	if err == ErrGoexit || err == io.EOF || err == io.ErrUnexpectedEOF { //nolint:errorlint // the values, not what wraps them
+		return err.Error()
+	}
+	return fmt.Sprintf("the code that was given the value returned a %T; what it said is not told, since it may quote the value", err)
 }
 
 func (e *Engine) prefixOf(i *typeInfo) string {

@@ -215,6 +215,9 @@ func (k *errorKinds) node(err error, depth int, left *int) *errorRecord {
 	if rec.Sentinel != "" || depth == maxErrorDepth {
 		return rec
 	}
+	if _, unsaid := err.(*unquotedError); unsaid {
+		return rec // what is below is in memory alone
+	}
 	for _, cause := range unwrap(err) {
 		if cause != nil && *left > 0 {
 			rec.Causes = append(rec.Causes, k.node(cause, depth+1, left))

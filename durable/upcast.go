@@ -196,7 +196,7 @@ func (d *TypeDef) raise(from reflect.Value, version int, to reflect.Value) error
 		old.Set(it.Value())
 		elem := reflect.New(to.Type().Elem()).Elem()
 		if err := d.raise(old, version, elem); err != nil {
-			return fmt.Errorf("element %v: %w", it.Key(), err)
+			return fmt.Errorf("an element: %w", err) // its key is user data
 		}
 		to.SetMapIndex(it.Key(), elem)
 	}
