@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -162,7 +163,16 @@ func (c *call) mount() []string {
 	if len(c.program) > 0 {
 		return append(append([]string{}, c.program...), below...)
 	}
-	return append([]string{os.Args[0]}, below...)
+	return append(calledAs(), below...)
+}
+
+// calledAs is how this program was called, as words. What "go run" has built is gone
+// when the command ends, so it is built again.
+func calledAs() []string {
+	if pkg := host.GoRun(); pkg != "" {
+		return []string{"go", "run", pkg}
+	}
+	return []string{os.Args[0]}
 }
 
 // flagsOf are the flags that name the target again, as words.
@@ -174,8 +184,40 @@ func (c *call) flagsOf() []string {
 		return []string{"--server", c.flags.server}
 	case c.flags.profile != "":
 		return []string{"--profile", c.flags.profile}
+	case c.flags.store != "":
+		return nil // a password is printed nowhere
+	}
+	// The shell that the command is pasted into may lack the variable.
+	for _, name := range targetVariables {
+		v := c.getenv(name)
+		switch {
+		case v == "":
+			continue
+		case name != "DURABLE_PROFILE" && hasPassword(v):
+			return nil
+		}
+		return []string{"--" + strings.ToLower(strings.TrimPrefix(name, "DURABLE_")), v}
 	}
 	return nil
+}
+
+// targetVariables name what commands act on where no flag does; the first that is
+// set counts.
+var targetVariables = []string{"DURABLE_STORE", "DURABLE_SERVER", "DURABLE_PROFILE"}
+
+// unsetTarget begins a command for a program that is to act on its own store: the
+// shell that it is pasted into may name another one.
+func (c *call) unsetTarget() string {
+	words := []string{"env"}
+	for _, name := range targetVariables {
+		if c.getenv(name) != "" {
+			words = append(words, "-u", name)
+		}
+	}
+	if len(words) == 1 {
+		return ""
+	}
+	return strings.Join(words, " ") + " "
 }
 
 // self returns a command of this program, as it can be pasted into a shell.
@@ -224,16 +266,17 @@ const commandHeader = "holdfast.command"
 // program, or in the one that has started it. It is empty when nobody recorded
 // which one that is.
 func (c *call) code(s *Session) string {
-	if c.engine != nil && c.serves(s.Workflow, s.Version) {
+	if l, isLocal := c.to.(*local); isLocal && l.mounted && c.serves(s.Workflow, s.Version) {
 		return c.runSelf(s.Workflow, s.ID)
 	}
 	words := recorded(s)
 	if words == nil {
 		return ""
 	}
-	command := quoteAll(append(words, guard(c.ours(), []string{"run", s.Workflow, "--resume", s.ID}, nil)...))
+	command := c.unsetTarget() + quoteAll(append(words, guard(c.ours(), []string{"run", s.Workflow, "--resume", s.ID}, nil)...))
 	dir, err := os.Getwd()
-	if strings.Contains(words[0], "/") && !filepath.IsAbs(words[0]) && s.env != nil && s.env.Dir != "" && (err != nil || dir != s.env.Dir) {
+	relative := words[0] == "go" || strings.Contains(words[0], "/") && !filepath.IsAbs(words[0])
+	if relative && s.env != nil && s.env.Dir != "" && (err != nil || dir != s.env.Dir) {
 		command = "cd " + quote(s.env.Dir) + " && " + command
 	}
 	return command
@@ -245,7 +288,11 @@ func (c *call) code(s *Session) string {
 // flag reads anything into.
 func recorded(s *Session) []string {
 	words := strings.Fields(s.headers[commandHeader])
-	if len(words) == 0 || len(words) > 8 || s.env == nil || filepath.Base(words[0]) != s.env.Program {
+	if len(words) == 0 || len(words) > 8 || s.env == nil {
+		return nil
+	}
+	built := s.env.Package != "" && len(words) > 2 && words[0] == "go" && words[1] == "run" && words[2] == s.env.Package
+	if !built && filepath.Base(words[0]) != s.env.Program {
 		return nil
 	}
 	for _, w := range words {

@@ -165,7 +165,7 @@ func (c *call) delete(id string, dryRun, yes bool) error {
 	what := fmt.Sprintf("%s (%s, %s)", id, s.Status, plural(int(s.lastSeq), "event"))
 	if dryRun {
 		return c.print(cleaned{Removed: 1, IDs: []string{id}, DryRun: true}, func() {
-			c.out.printf("Would delete %s.\nDry run: nothing changed.\n", escape(what))
+			c.out.printf("Would delete %s.\nDry run: nothing changed. Apply: %s\n", escape(what), c.self("checkpoints", "delete", id, "--yes"))
 		})
 	}
 	if err := c.confirm(yes, "Delete %s for good?", what); err != nil {

@@ -126,6 +126,9 @@ func (c *call) checkIntegrity(l *local, total int64, add adder) {
 		bar.add(1)
 		corrupt, incompatible := tally(&v)
 		switch {
+		case corrupt > 0 && v.Events == 0:
+			add("integrity", "problem", c.self("checkpoints", "delete", v.RunID, "--dry-run"), "%s: no event is left", v.RunID)
+			sound = false
 		case corrupt > 0:
 			add("integrity", "problem", c.self("checkpoints", "repair", v.RunID), "%s: %d corrupt", v.RunID, corrupt)
 			sound = false

@@ -133,6 +133,8 @@ func (c *call) explain(err error) *failure {
 		refuse("refused")
 	case errors.Is(err, durable.ErrBadFile):
 		refuse("bad_file")
+	case errors.As(err, &damaged) && errors.Is(err, durable.ErrNoHistory):
+		return c.rowOnly(damaged.RunID)
 	case errors.As(err, &damaged):
 		refuse("damaged")
 		f.next = "Mend: " + c.self("checkpoints", "repair", damaged.RunID, "--dry-run")
@@ -155,4 +157,10 @@ func (c *call) explain(err error) *failure {
 		f.code, f.exit = "interrupted", ExitInterrupted
 	}
 	return f
+}
+
+// rowOnly is the refusal of a run that has no history left.
+func (c *call) rowOnly(id string) *failure {
+	err := &durable.DamagedError{RunID: id, Err: durable.ErrNoHistory}
+	return refused("damaged", "See what is left of it: "+c.self("checkpoints", "delete", id, "--dry-run"), "%s", err.Error())
 }

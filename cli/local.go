@@ -149,6 +149,15 @@ func (l *local) session(ctx context.Context, id string) (*Session, error) {
 		return nil, err
 	}
 	i, err := l.eng.Get(ctx, id)
+	if errors.Is(err, durable.ErrNoHistory) {
+		h, lerr := l.st.Load(ctx, id, store.Cursor{NoEvents: true})
+		if lerr != nil {
+			return nil, l.lost(id, lerr)
+		}
+		s := l.stands(ctx, &h.Run, nil, err, live, declared{})
+		s.info, s.rowOnly = &durable.Info{Run: h.Run}, true
+		return s, nil
+	}
 	if err != nil {
 		return nil, l.lost(id, err)
 	}
@@ -220,6 +229,9 @@ func (l *local) nextFor(ctx context.Context, one durable.Stuck) string {
 	case durable.CodeQuarantined, durable.CodeUndecodable, durable.CodeDefinitionChanged, durable.CodeUnrecorded, durable.CodeChildMissing:
 		return l.call.self("resume", one.RunID, "--dry-run")
 	case durable.CodeDamaged:
+		if one.Reason == durable.ErrNoHistory.Error() {
+			return l.call.self("checkpoints", "delete", one.RunID, "--dry-run")
+		}
 		return l.call.self("checkpoints", "repair", one.RunID, "--dry-run")
 	}
 	if s, err := l.session(ctx, one.RunID); err == nil {

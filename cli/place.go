@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/durable"
@@ -102,7 +103,11 @@ func (c *call) backend(p place) (Backend, error) {
 			return b, nil
 		}
 	}
-	return Backend{}, usage("nothing here opens the store %s (from %s)", mask(p.store), p.from)
+	f := usage("nothing here opens the store %s (from %s)", mask(p.store), p.from)
+	if own := c.unsetTarget(); c.engine != nil && own != "" && p.from != "--store" {
+		f.next = "To act on this program's own store: " + own + quoteAll(slices.Concat(c.mount(), c.path(), c.cmd.Flags().Args()))
+	}
+	return Backend{}, f
 }
 
 // openLocal returns a target on a store: through the mounted engine, or through

@@ -60,6 +60,9 @@ func (l *local) tail(ctx context.Context, row *store.Run) (tail []store.Event, e
 		}
 		tail = append(tail, ev)
 	}
+	if len(tail) == 0 {
+		return tail, &durable.DamagedError{RunID: row.ID, Err: durable.ErrNoHistory}
+	}
 	return tail, nil
 }
 

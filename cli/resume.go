@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -176,6 +177,9 @@ func (c *call) mayResume(t target, s *Session, force bool) error {
 	if _, remote := t.(*local); !remote {
 		return nil // the server decides, with the same rules
 	}
+	if s.rowOnly {
+		return c.rowOnly(s.ID)
+	}
 	status := store.Status(s.Status)
 	if (status == store.Running || status == store.Resuming) && s.live {
 		return refused("in_progress", c.follow(s.ID), "%s", c.inProgress(s.ID, s.Owner))
@@ -213,9 +217,15 @@ func (c *call) notResumable(s *Session, reason string) *failure {
 	case s.prompt:
 		f.next = "Answer it: " + c.self("approve", s.ID)
 	case s.Status == string(store.Waiting) || s.Status == string(store.Pending):
-		if run := c.code(s); run != "" && !s.live {
+		run := c.code(s)
+		l, isLocal := c.to.(*local)
+		switch {
+		case run != "" && !s.live:
 			f.next = "Execute it: " + run
-		} else {
+		case isLocal && !s.live && !l.served(c.ctx, s):
+			f.message += fmt.Sprintf(": nobody alive runs %s", s.Workflow)
+			f.next = "Start the program that has its code. Follow it: " + c.self("watch", s.ID)
+		default:
 			f.next = c.follow(s.ID)
 		}
 	default:
@@ -226,20 +236,29 @@ func (c *call) notResumable(s *Session, reason string) *failure {
 
 // mustBeServed refuses what would only wait for somebody who has the code.
 func (c *call) mustBeServed(l *local, s *Session) error {
-	live, err := l.live(c.ctx)
-	if err != nil {
-		return err
-	}
-	for _, x := range live {
-		if x.ID != l.eng.ID() && store.Serves(x.Serves, s.Workflow, s.Version) {
-			return nil
-		}
+	if l.served(c.ctx, s) {
+		return nil
 	}
 	next := "Start the program that has its code, or hand it over for later: " + c.self("resume", s.ID, "--detach")
 	if run := c.code(s); run != "" {
 		next = "Run: " + run
 	}
 	return refused("not_registered", next, "Nobody alive runs %s; this program lacks its code.", s.Workflow)
+}
+
+// served reports whether a live executor but this one has the code of a run. Where
+// that cannot be read, it is taken for yes.
+func (l *local) served(ctx context.Context, s *Session) bool {
+	live, err := l.live(ctx)
+	if err != nil {
+		return true
+	}
+	for _, x := range live {
+		if x.ID != l.eng.ID() && store.Serves(x.Serves, s.Workflow, s.Version) {
+			return true
+		}
+	}
+	return false
 }
 
 // handsOff returns a target on the same store through an engine that executes
@@ -343,6 +362,7 @@ func (c *call) reviveRemote(r *remote, s *Session, f resumeFlags) error {
 	told := func() {
 		if !c.flags.json {
 			c.out.printf("Workflow %s resumed\n", escape(s.ID))
+			c.asked(r, s.ID)
 		}
 	}
 	if f.detach {

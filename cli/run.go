@@ -223,7 +223,23 @@ func (c *call) runAgain(workflow, id string, f resumeFlags) error {
 	for _, line := range s.differences() {
 		c.say("  ! %s", escape(line))
 	}
+	c.asked(t, id)
 	return c.stay(t, s, true)
+}
+
+// asked says what a run waits for that is continued. A view on a terminal has a place
+// for it; elsewhere the lines begin behind it.
+func (c *call) asked(t target, id string) {
+	if c.err.tty {
+		return
+	}
+	open, err := t.approvals(c.ctx, id)
+	if err != nil {
+		return // it only adds to what is said
+	}
+	for _, w := range open {
+		c.say("? %s  Answer: %s", escape(w.Prompt), c.self("approve", id))
+	}
 }
 
 func (s *Session) differences() []string {

@@ -46,6 +46,7 @@ type Session struct {
 	started, checkpoint store.Time
 	live                bool // its owner lives
 	any                 bool // something is recorded beyond its start
+	rowOnly             bool // not even its creation is recorded
 	empty               bool // nothing is, for certain: all of its events were read
 	restart             bool // it is resumable but for that
 	prompt              bool // a person is asked

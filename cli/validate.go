@@ -81,10 +81,14 @@ func (c *call) validate(args []string) error {
 			if err != nil {
 				return err
 			}
-			sound -= n
+			sound -= min(n, v.Events)
 		}
-		if bad > 0 && mend == "" {
-			mend = v.RunID
+		switch {
+		case bad == 0 || mend != "":
+		case v.Events == 0:
+			mend = c.self("checkpoints", "delete", v.RunID, "--dry-run")
+		default:
+			mend = c.self("checkpoints", "repair", v.RunID)
 		}
 		corrupt, incompatible = corrupt+bad, incompatible+foreign
 	}
@@ -92,7 +96,7 @@ func (c *call) validate(args []string) error {
 	if !c.flags.json {
 		line := fmt.Sprintf("%d ok, %d corrupt, %d incompatible.", sound, corrupt, incompatible)
 		if mend != "" {
-			line += " Mend: " + c.self("checkpoints", "repair", mend)
+			line += " Mend: " + mend
 		}
 		c.say("%s", line)
 	}
@@ -210,6 +214,9 @@ func (c *call) repair(id string, o durable.RepairOptions) error {
 	before, err := l.session(c.ctx, id)
 	if err != nil {
 		return err
+	}
+	if before.rowOnly {
+		return c.rowOnly(id)
 	}
 	r, err := l.eng.Repair(c.ctx, id, o)
 	if err != nil {

@@ -139,11 +139,12 @@ func TestAJumpThatWasLostIsNotMadeUpForAndCanBeAskedForAgain(t *testing.T) {
 		rec, err := eng.RecoverRun(w.ctx(), "r")
 		require.NoError(t, err)
 		require.Equal(t, []any{durable.CodeD2, before[len(before)-2].Seq}, []any{rec.Code, rec.Cutoff}, "behind the event before the request")
+		require.EqualValues(t, 2, rec.NewBranch, "1 was promised to the jump: who asked for it may have kept the number")
 		require.Equal(t, 1, countOf(w.lineage("r"), "step_completed two"), "it was not carried out")
 
 		plan, err := eng.Jump(w.ctx(), "r", seqOf(t, w, "r", "one"), durable.JumpOptions{By: "ada", Reason: "once more"})
 		require.NoError(t, err)
-		require.EqualValues(t, 2, plan.Branch)
+		require.EqualValues(t, 3, plan.Branch)
 		h, err := w.data.Load(context.Background(), "r", store.Cursor{All: true})
 		require.NoError(t, err)
 		var all []store.Event
@@ -160,8 +161,8 @@ func TestAJumpThatWasLostIsNotMadeUpForAndCanBeAskedForAgain(t *testing.T) {
 				named[ev.Type] = said["to_branch"].(float64)
 			}
 		}
-		require.Equal(t, map[store.Type]float64{store.JumpRequested: 2, store.JumpActivated: 2}, named)
-		require.EqualValues(t, 2, w.row("r").Branch)
+		require.Equal(t, map[store.Type]float64{store.JumpRequested: 3, store.JumpActivated: 3}, named)
+		require.EqualValues(t, 3, w.row("r").Branch)
 
 		w.boot(t, with(wf))
 		out, err := wait(t, w, wf, "r")

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -16,6 +17,7 @@ import (
 type Environment struct {
 	Dir     string            `json:"dir,omitempty"`     // working directory; empty: not known
 	Program string            `json:"program,omitempty"` // name of the executable, without its directory
+	Package string            `json:"package,omitempty"` // that "go run" was called with, by its import path; empty where it was not
 	Args    []string          `json:"args,omitempty"`    // without the program; only with Capture.Args
 	Env     map[string]string `json:"env,omitempty"`     // of the variables in Capture.Env, those that were set
 }
@@ -59,7 +61,7 @@ func (c *Capture) capture() *Environment {
 	if c.Off {
 		return nil
 	}
-	now := &Environment{Program: filepath.Base(os.Args[0])}
+	now := &Environment{Program: filepath.Base(os.Args[0]), Package: host.GoRun()}
 	if dir, err := os.Getwd(); err == nil {
 		now.Dir = dir
 	}

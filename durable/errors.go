@@ -388,6 +388,11 @@ func (e *DefinitionChangedError) Error() string {
 
 func (e *DefinitionChangedError) Is(target error) bool { return target == ErrDefinitionChanged }
 
+// ErrNoHistory is why a run is damaged of which a row is all that is left. There is
+// nothing that it could be resumed or repaired from: a copy of it may be imported, once
+// what is left is deleted.
+var ErrNoHistory = errors.New("it has no event, and can neither be resumed nor repaired: delete what is left of it, and import a copy if there is one")
+
 // DamagedError says that a run's history cannot be believed.
 type DamagedError struct {
 	RunID string
@@ -396,6 +401,12 @@ type DamagedError struct {
 }
 
 func (e *DamagedError) Error() string {
+	if errors.Is(e.Err, ErrNoHistory) {
+		return fmt.Sprintf("run %s is damaged: %v", e.RunID, e.Err)
+	}
+	if e.Seq == 0 {
+		return fmt.Sprintf("run %s is damaged: %v. It stays as it is until it is repaired", e.RunID, e.Err)
+	}
 	return fmt.Sprintf("run %s: event %d is damaged: %v. Nothing after it is believed; the run stays as it is until it is repaired", e.RunID, e.Seq, e.Err)
 }
 

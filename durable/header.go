@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"strings"
@@ -103,5 +102,5 @@ func birthOf(h *store.History) (eventData, error) {
 		}
 		return d, nil
 	}
-	return eventData{}, &DamagedError{RunID: h.Run.ID, Err: errors.New("it has no event")}
+	return eventData{}, &DamagedError{RunID: h.Run.ID, Err: ErrNoHistory}
 }

@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"errors"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -29,6 +28,7 @@ type branchCut struct {
 	after  int64  // the last event that is kept
 	scope  string // only what is in this scope is left behind; empty: everything
 	reason string
+	least  int32 // that the branch's number is; 0: the next one
 	steps  int32 // done in what is kept
 }
 
@@ -37,7 +37,7 @@ type branchCut struct {
 // all that the run has when there is a cut. It returns the branch the run is on.
 func (e *Engine) operate(ctx context.Context, row *store.Run, branches []store.Branch, a act) (int32, error) {
 	if row.Last == nil {
-		return row.Branch, &DamagedError{RunID: row.ID, Err: errors.New("it has no event")}
+		return row.Branch, &DamagedError{RunID: row.ID, Err: ErrNoHistory}
 	}
 	change := store.Change{
 		RunID:  row.ID,
@@ -46,7 +46,7 @@ func (e *Engine) operate(ctx context.Context, row *store.Run, branches []store.B
 	}
 	last, on, steps := row.Last, row.Branch, row.Last.Steps-a.undone
 	if a.cut != nil {
-		on = nextBranch(branches)
+		on = max(nextBranch(branches), a.cut.least)
 		change.Branch = &store.Branch{
 			N: on, Parent: row.Branch, Generation: row.Generation, Cutoff: a.cut.after, CutScope: a.cut.scope,
 			Reason: a.cut.reason, CreatedAt: e.now(),

@@ -70,7 +70,9 @@ type finding struct {
 	key     string // where it is cut: what stands beside that scope may be kept
 	steps   int32  // done up to there
 	version string // E2: what it is pinned to from now on
-	refused string // why it cannot be repaired; empty: it can
+	// promised is the number of the branch that a lost jump was to go on with.
+	promised int32
+	refused  string // why it cannot be repaired; empty: it can
 }
 
 func (f *finding) reason() string { return reasons[f.code] }
@@ -407,7 +409,7 @@ func (s *survey) cutBeforeWait(w *opening) finding {
 }
 
 func (s *survey) cutBeforeJump(j *jump) finding {
-	f := finding{code: CodeD2, cut: true, after: j.before.seq, steps: j.before.steps}
+	f := finding{code: CodeD2, cut: true, after: j.before.seq, steps: j.before.steps, promised: j.to}
 	switch {
 	case j.before.seq == 0:
 		f.refused = noStableEvent

@@ -212,6 +212,9 @@ func readPast(runID string, events iter.Seq2[store.Event, error], sizeHint int) 
 		before = e
 		p.events++
 	}
+	if p.events == 0 {
+		return nil, &DamagedError{RunID: runID, Err: ErrNoHistory}
+	}
 	if p.created.Seq == 0 {
 		return nil, &DamagedError{RunID: runID, Err: fmt.Errorf("the history does not begin with %s", store.WorkflowCreated)}
 	}

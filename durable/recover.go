@@ -324,6 +324,11 @@ func stuckOf(row *store.Run, code, reason string) Stuck {
 		}
 	case CodeDefinitionChanged:
 		s.Next = fmt.Sprintf("run the code that recorded it, which the reason names, or mend the difference, then Engine.Resume(ctx, %q)", row.ID)
+	case CodeDamaged:
+		s.Next = fmt.Sprintf("see what Engine.Verify(ctx, %q) finds, then Engine.Repair", row.ID)
+		if reason == ErrNoHistory.Error() {
+			s.Next = "delete what is left of it, and import a copy if there is one"
+		}
 	case CodePaused:
 		s.Next = fmt.Sprintf("Engine.Unpause(ctx, %q)", row.ID)
 	case CodeUndecodable:

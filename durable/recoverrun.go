@@ -196,7 +196,7 @@ func (s *survey) read(h *store.History) error {
 		before = ev
 	}
 	if before.Seq == 0 {
-		return &DamagedError{RunID: s.runID, Err: errors.New("it has no event")}
+		return &DamagedError{RunID: s.runID, Err: ErrNoHistory}
 	}
 	return nil
 }
@@ -240,7 +240,10 @@ func (e *Engine) repair(ctx context.Context, t *torn, f *finding) (int32, error)
 		if err != nil {
 			return 0, err
 		}
-		to = rv.plan.Branch
+		// The number that a lost jump was promised stays its own: who asked for it may
+		// have kept it.
+		rv.cut.least = f.promised + 1
+		to = max(rv.plan.Branch, rv.cut.least)
 		data.CutoffEvent, data.Reset, data.Lifted = f.after, rv.reset, rv.lifted
 		rv.cut.reason = f.reason()
 		// Nothing counts as seen: what the cut gives back is delivered again.

@@ -140,7 +140,7 @@ func planRepair(a *audit, force bool) (*repairPlan, error) {
 	case row.Code == CodeImporting:
 		return refuse(false, "its import did not finish: import it again")
 	case row.Last == nil:
-		return refuse(false, "it has no event")
+		return refuse(false, "%s", ErrNoHistory)
 	case !row.Status.Valid():
 		return refuse(false, "its status is %q, which is none, and no store changes that", row.Status)
 	case row.Status == store.Completed && (needsCut || !a.agrees(row)):

@@ -58,7 +58,7 @@ func (l *stuckList) kinds(ctx context.Context) ([][]store.Filter, error) {
 	if failed[""] > 0 {
 		kinds = append(kinds, []store.Filter{quarantinedRuns})
 	}
-	kinds = append(kinds, []store.Filter{{Orphaned: true}})
+	kinds = append(kinds, []store.Filter{{Orphaned: true, WithLast: true}})
 	workflows, err := count(ctx, store.Filter{Statuses: restingStatuses}, store.ByWorkflow)
 	if err != nil {
 		return nil, err
@@ -74,6 +74,9 @@ func (l *stuckList) kinds(ctx context.Context) ([][]store.Filter, error) {
 	parked, err := count(ctx, store.Filter{Statuses: []store.Status{store.Interrupted}}, store.ByCode)
 	if err != nil {
 		return nil, err
+	}
+	if parked[""] > 0 {
+		kinds = append(kinds, []store.Filter{{Statuses: []store.Status{store.Interrupted}, WithLast: true}})
 	}
 	delete(parked, "")
 	if codes := slices.Sorted(maps.Keys(parked)); len(codes) > 0 {
@@ -142,11 +145,14 @@ type stuckList struct {
 	found []Stuck
 }
 
-// add looks at the runs of one kind, which filters together select.
+// add looks at the runs of one kind, which filters together select. Of those that
+// only lack somebody to claim them it looks at the oldest: more of them may wait for
+// room, and none that nobody can claim stays young.
 func (l *stuckList) add(ctx context.Context, kind []store.Filter) error {
-	n := 0
+	n, seen := 0, 0
 	for _, f := range kind {
 		f.OldestFirst = true
+		claimable := f.WithLast && !f.Orphaned
 		if l.limit > 0 {
 			f.Limit = min(l.limit+1, scanPage) // as many as are wanted, mostly
 		}
@@ -154,8 +160,12 @@ func (l *stuckList) add(ctx context.Context, kind []store.Filter) error {
 			if err != nil {
 				return err
 			}
-			if l.limit > 0 && n >= l.limit {
+			if seen++; l.limit > 0 && n >= l.limit || claimable && seen > scanPage {
 				return nil
+			}
+			if f.WithLast && row.Last == nil && row.Code == "" {
+				// It cannot be claimed: there is nothing to go on behind.
+				row.Status, row.Code, row.Reason = store.Interrupted, CodeDamaged, ErrNoHistory.Error()
 			}
 			if s, stuck := l.look(row); stuck && !l.seen[row.ID] {
 				l.seen[row.ID] = true

@@ -23,6 +23,8 @@ type state struct {
 	// terminal that acts on a server.
 	waits bool
 	ends  store.Status // of a run that is resumed
+	// late: what refuses it is looked at last, and not in a dry run.
+	late bool
 }
 
 const refusedExit, notFoundExit = 4, 3
@@ -43,11 +45,25 @@ func states() []state {
 		s.waits = how == "approval"
 		return s
 	}
+	occupied := refused("failed, another run holds its exclusive key", func(w *world) {
+		w.begin("order", "fail", store.Failed, durable.Exclusive("desk"))
+		w.mood("signal")
+		_, err := durable.Ref[string, string]("waits").Start(w.ctx(), "holder", "", durable.Exclusive("desk"))
+		require.NoError(w.t, err)
+		w.until("holder", store.Waiting)
+		w.mood("fine")
+	}, "occupied", "holder")
+	occupied.late = true
 	return []state{
 		{name: "unknown id", make: func(*world) {}, code: "not_found", says: "not found", http: 404, exit: notFoundExit},
 		refused("pending", func(w *world) { w.unserved("elsewhere") }, "not_resumable", "Session r is not resumable (status: pending)"),
 		refused("running here", func(w *world) { w.begin("order", "hang", store.Running) }, "not_resumable", "in progress"),
 		refused("running elsewhere", func(w *world) { w.other(); w.begin("order", "hang", store.Running) }, "not_resumable", "in progress"),
+		refused("between two attempts elsewhere", func(w *world) {
+			w.other()
+			w.begin("order", "retry", store.Running)
+			require.Eventually(w.t, func() bool { return w.ran.Load() == 2 && w.row("r").Last.Type == store.AttemptFailed }, 10*time.Second, time.Millisecond)
+		}, "not_resumable", "in progress"),
 		resumed("interrupted", at(store.Interrupted), "goes on", store.Completed),
 		resumed("running, its process is gone", at(store.Running), "goes on", store.Completed),
 		waiting("waiting for an approval", "approval"),
@@ -79,12 +95,16 @@ func states() []state {
 		refused("the code was changed, its process is gone", func(w *world) { at(store.Running)(w); w.mood("changed") }, "definition_changed", "Definition changed"),
 		refused("the code was changed, failed", func(w *world) { w.begin("order", "fail", store.Failed); w.mood("changed") }, "definition_changed", "Definition changed"),
 		refused("a value cannot be read", func(w *world) { at(store.Interrupted)(w); w.mood("retyped") }, "undecodable", "cannot be read"),
+		refused("a value cannot be read, failed", func(w *world) { w.begin("order", "fail", store.Failed); w.mood("retyped") }, "undecodable", "cannot be read"),
 		refused("its log is damaged, interrupted", func(w *world) { w.damage(store.Interrupted) }, "damaged", "checksum"),
 		refused("its log is damaged, its process is gone", func(w *world) { w.damage(store.Running) }, "damaged", "checksum"),
 		refused("its log is damaged, failed", func(w *world) { w.damage(store.Failed) }, "damaged", "checksum"),
 		refused("its row is damaged", func(w *world) {
 			w.retell("template", store.Interrupted, 3, func(r *store.Run) { r.Workflow = "waits" })
 		}, "damaged", "its row was changed"),
+		refused("not even its first event is left, interrupted", func(w *world) { at(store.Interrupted)(w); w.bare.Store(true) }, "damaged", "it has no event"),
+		refused("not even its first event is left, its process is gone", func(w *world) { at(store.Running)(w); w.bare.Store(true) }, "damaged", "it has no event"),
+		occupied,
 		resumed("its version is not served", func(w *world) {
 			w.retell("template", store.Interrupted, 3, func(r *store.Run) { r.Workflow, r.Version, r.InitialVersion = "gone", "7", "7" })
 		}, "handed over, unchecked, to who serves it", store.Interrupted),
@@ -128,6 +148,10 @@ func (w *world) order(ctx context.Context, _ string) (string, error) {
 	fault := map[string]error{"fail": errors.New("no stock"), "permanent": durable.Permanent(errors.New("never"))}[how]
 	if how == "no" {
 		return "", errNo
+	}
+	if how == "retry" {
+		_, err := durable.Retry(ctx, "two", durable.Policy{MaxAttempts: 3, Initial: time.Hour}, func(context.Context) (string, error) { w.ran.Add(1); return "", errors.New("not yet") })
+		return "", err
 	}
 	if err := step("two", fault); err != nil {
 		return "", err

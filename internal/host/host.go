@@ -1,8 +1,11 @@
-// Package host tells machines and their boots apart.
+// Package host tells machines and their boots apart, and how this process was built.
 package host
 
 import (
 	"os"
+	"path/filepath"
+	"regexp"
+	"runtime/debug"
 	"strings"
 	"sync"
 )
@@ -17,4 +20,18 @@ var BootID = sync.OnceValue(func() string {
 		return ""
 	}
 	return strings.TrimSpace(string(b))
+})
+
+// goRun is where "go run" puts what it has built: in a folder that goes with it, or
+// in the build cache.
+var goRun = regexp.MustCompile(`/go-build[0-9]+/b[0-9]+/exe/[^/]+$|/[0-9a-f]{2}/[0-9a-f]{64}-d/[^/]+$`)
+
+// GoRun returns the package that "go run" has built this program of, by its import
+// path; empty for a program that was called otherwise, or made of single files.
+var GoRun = sync.OnceValue(func() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok || info.Path == "command-line-arguments" || !goRun.MatchString(filepath.ToSlash(os.Args[0])) {
+		return ""
+	}
+	return info.Path
 })

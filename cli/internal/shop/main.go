@@ -68,8 +68,8 @@ func run() int {
 	root := &cobra.Command{Use: "shop", Short: "A shop with durable checkouts"}
 	root.AddCommand(
 		cli.Command(eng, cli.EngineSchema(schema)),
-		&cobra.Command{Use: "many N", Short: "Start many runs that nobody here executes", RunE: func(_ *cobra.Command, args []string) error {
-			return many(ctx, st, args[0])
+		&cobra.Command{Use: "many N [ID]", Short: "Start many runs that nobody here executes", RunE: func(_ *cobra.Command, args []string) error {
+			return many(ctx, st, args)
 		}},
 		&cobra.Command{Use: "forge", Short: "Start a run with a header that pretends", RunE: func(*cobra.Command, []string) error {
 			_, err := eng.StartJSON(ctx, "count", "forged", json.RawMessage("0"), durable.Header("holdfast.command", os.Getenv("SHOP_HEADER")))
@@ -93,8 +93,8 @@ func open(dsn string) (store.Store, func() (cli.Schema, error), error) {
 }
 
 // many starts runs of a workflow that no program has.
-func many(ctx context.Context, st store.Store, number string) error {
-	n, err := strconv.Atoi(number)
+func many(ctx context.Context, st store.Store, args []string) error {
+	n, err := strconv.Atoi(args[0])
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,11 @@ func many(ctx context.Context, st store.Store, number string) error {
 	defer eng.Close()
 	got, err := durable.Ref[int, int]("elsewhere").StartAll(durable.NewContext(ctx, eng), func(yield func(string, int) bool) {
 		for i := range n {
-			if !yield(fmt.Sprintf("run-%06d", i), i) {
+			id := fmt.Sprintf("run-%06d", i)
+			if len(args) > 1 {
+				id = args[1]
+			}
+			if !yield(id, i) {
 				return
 			}
 		}
@@ -160,6 +164,11 @@ func checkout(ctx context.Context, o Order) (Receipt, error) {
 	pause := 20 * time.Millisecond
 	if d, err := time.ParseDuration(os.Getenv("SHOP_PAUSE")); err == nil {
 		pause = d
+	}
+	if os.Getenv("SHOP_RETYPED") != "" {
+		if _, err := durable.Step(ctx, "charge", func(context.Context) ([]int, error) { return nil, nil }); err != nil {
+			return Receipt{}, err
+		}
 	}
 	_, err := durable.Retry(ctx, "charge", durable.Policy{MaxAttempts: 5, Initial: pause, Jitter: -1}, func(ctx context.Context) (string, error) {
 		switch a := durable.Attempt(ctx); {
