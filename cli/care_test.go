@@ -45,7 +45,7 @@ func TestADamagedCheckpointIsFoundNamedAndRepaired(t *testing.T) {
 
 	dry := d.ok("durable --store shop.db checkpoints repair order-42 --dry-run")
 	require.Contains(t, dry.out, "Dry run: nothing changed.")
-	fixed := d.ok("durable --store shop.db checkpoints repair order-42")
+	fixed := d.ok("durable --store shop.db checkpoints repair order-42 --yes")
 	require.Regexp(t, `^Recovered workflow order-42: corrupt checkpoint 5\. Created branch 1 from event 3\nLeft on branch 0: 4, 5, 6\. Next: charge`, fixed.out)
 	require.Zero(t, d.sh("durable --store shop.db checkpoints validate order-42").code)
 	require.Contains(t, d.ok("durable --store shop.db checkpoints list order-42 --all").out, "left behind")
@@ -57,12 +57,29 @@ func TestADamagedCheckpointIsFoundNamedAndRepaired(t *testing.T) {
 	require.Equal(t, 1, strings.Count(strings.Join(d.journal(), "\n"), "reserve"), "what was sound is not done again")
 }
 
+// A workflow that declares no steps has no next one to name: what was kept is said.
+func TestARepairSaysBehindWhatTheRunGoesOn(t *testing.T) {
+	d := newDesk(t)
+	d.ok("shop durable run count --id order-42 --input 3")
+	db, err := sqlx.Open("sqlite3", filepath.Join(d.dir, "shop.db"))
+	require.NoError(t, err)
+	defer db.Close()
+	db.MustExec(`UPDATE durable_runs SET status = 'running', owner = 'gone', ended_at = 0 WHERE id = 'order-42'`)
+	db.MustExec(`DELETE FROM durable_events WHERE type = 'workflow_completed'`)
+	db.MustExec(`UPDATE durable_events SET data = '{"x":1}' WHERE key = 'add#3'`)
+	fixed := d.ok("shop durable checkpoints repair order-42")
+	require.Contains(t, fixed.out, "It goes on behind add#2.")
+	require.NotContains(t, fixed.out, "Next: add#2")
+}
+
 func TestCheckpointsAreListedAndShown(t *testing.T) {
 	d := newDesk(t)
 	interrupted(d)
 	list := d.terminal("durable --store shop.db checkpoints list order-42")
 	list.end()
-	require.Regexp(t, `^ID +RUN +STEP +ATTEMPT +TIME +SIZE +VERSION +STATUS *\n3 +order-42 +reserve +1 +\S+ +\d+ B +1 +ok\n4 +order-42 +charge +1 `, plain(list.seen))
+	require.Regexp(t, `^ID +RUN +STEP +ATTEMPT +TIME +SIZE +VERSION +STATUS *\n3 +order-42 +reserve +1 +\S+ +\d+ B +1 +ok\n4 +order-42 +charge +1/5 failed `, plain(list.seen))
+	require.Regexp(t, `"step":"charge","attempt":2,"max_attempts":5,"outcome":"failed"`, d.ok("shop durable checkpoints list order-42 --json").out)
+	require.Regexp(t, `"step":"reserve","attempt":1,"outcome":"completed"`, d.ok("shop durable checkpoints list order-42 --json").out)
 	require.Equal(t, d.ok("shop durable checkpoints list").out, d.ok("shop durable checkpoints list order-42").out, "without an id those of all runs are listed")
 	show := d.ok("shop durable checkpoints show order-42 5")
 	require.Contains(t, show.out, "5  attempt_failed charge attempt 2: bank: timeout  ok")

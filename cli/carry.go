@@ -86,6 +86,7 @@ func (c *call) export(id, output string) (err error) {
 
 func (a *app) checkpointsImport() *cobra.Command {
 	var newID string
+	var yes bool
 	cmd := a.command(spec{
 		use: "import FILE", short: "Make a run of a file that export has written", min: 1, max: 1,
 		long: `import reads and checks the whole file before it writes anything. A run that had not
@@ -96,6 +97,7 @@ where it came from.`,
   durable resume order-42`,
 		do: func(c *call, args []string) error { return c.importRun(args[0], newID) },
 	})
+	cmd.Flags().BoolVar(&yes, "yes", false, "import asks nothing; for scripts that say it everywhere")
 	cmd.Flags().StringVar(&newID, "id", "", "make a copy under this `ID`")
 	return cmd
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +31,8 @@ type checkpoint struct {
 	Type    string `json:"type"`
 	Step    string `json:"step,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
+	Of      int    `json:"max_attempts,omitempty"`
+	Outcome string `json:"outcome,omitempty"` // of the attempt: completed, failed
 	Time    string `json:"time"`
 	Size    int    `json:"size"`
 	Version int    `json:"version"`
@@ -89,7 +92,7 @@ func (c *call) checkpoints(args []string, all bool, limit int) error {
 		if !c.out.tty {
 			size = strconv.Itoa(p.Size)
 		}
-		t.rows = append(t.rows, []string{number(p.ID), p.Run, p.Step, number(int64(p.Attempt)), c.out.at(p.at), size, strconv.Itoa(p.Version), p.Status})
+		t.rows = append(t.rows, []string{number(p.ID), p.Run, p.Step, p.attempt(), c.out.at(p.at), size, strconv.Itoa(p.Version), p.Status})
 	}
 	if len(t.rows) > 0 {
 		c.out.table(t)
@@ -155,6 +158,7 @@ func (l *local) checkpointsOf(id string, all bool) ([]checkpoint, error) {
 			ID: ev.Seq, Run: id, Type: string(ev.Type), Step: ev.Key, Attempt: int(ev.Attempt), Time: rfc3339(ev.At), Size: len(ev.Data) + len(ev.Payload),
 			Version: formatOf(ev.Payload), Branch: int(ev.Branch), Status: "ok", at: ev.At,
 		}
+		p.Of, p.Outcome = outcomeOf(&ev)
 		switch {
 		case worst[ev.Seq] != "":
 			p.Status = worst[ev.Seq]
@@ -164,6 +168,34 @@ func (l *local) checkpointsOf(id string, all bool) ([]checkpoint, error) {
 		list = append(list, p)
 	}
 	return list, nil
+}
+
+// outcomeOf says what an attempt came to, and of how many it was one, where that is
+// recorded.
+func outcomeOf(ev *store.Event) (of int, outcome string) {
+	var data struct {
+		Max int `json:"max"`
+	}
+	_ = json.Unmarshal(ev.Data, &data) // what cannot be read is found by Verify
+	switch ev.Type {
+	case store.StepCompleted:
+		return data.Max, "completed"
+	case store.AttemptFailed, store.StepFailed:
+		return data.Max, "failed"
+	}
+	return 0, ""
+}
+
+// attempt is the attempt as a listing shows it: "2/5 failed".
+func (p *checkpoint) attempt() string {
+	text := number(int64(p.Attempt))
+	if text != "" && p.Of > 0 {
+		text += fmt.Sprintf("/%d", p.Of)
+	}
+	if p.Outcome == "failed" {
+		text = strings.TrimSpace(text + " failed")
+	}
+	return text
 }
 
 // formatOf returns the format that a payload was written in, as its first line

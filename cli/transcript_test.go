@@ -215,11 +215,11 @@ Resume with: shop durable run checkout --resume order-42
 	},
 	{
 		name: "checkpoints list", line: "durable checkpoints list order-42",
-		want: `ID  RUN       STEP     ATTEMPT  TIME      SIZE  VERSION  STATUS
-3   order-42  reserve  1        TIME  N B  1        ok
-4   order-42  charge   1        TIME  N B  1        ok
-5   order-42  charge   2        TIME  N B  1        ok
-6   order-42  -        -        TIME  N B  1        ok
+		want: `ID  RUN       STEP     ATTEMPT     TIME      SIZE  VERSION  STATUS
+3   order-42  reserve  1           TIME  N B  1        ok
+4   order-42  charge   1/5 failed  TIME  N B  1        ok
+5   order-42  charge   2/5 failed  TIME  N B  1        ok
+6   order-42  -        -           TIME  N B  1        ok
 `,
 	},
 	{

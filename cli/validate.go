@@ -178,7 +178,7 @@ func newestValid(list []checkpoint, before int64) int64 {
 }
 
 func (a *app) checkpointsRepair() *cobra.Command {
-	var dryRun, force bool
+	var dryRun, force, yes bool
 	cmd := a.command(spec{
 		use: "repair ID", short: "Set a damaged tail aside, and go on before it", min: 1, max: 1, ids: true,
 		long: `repair sets aside what cannot be believed: a new branch begins behind the last stable
@@ -192,6 +192,7 @@ again, with the same idempotency keys.`,
 		},
 	})
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be done, and do nothing")
+	cmd.Flags().BoolVar(&yes, "yes", false, "repair asks nothing; for scripts that say it everywhere")
 	cmd.Flags().BoolVar(&force, "force", false, "also when an effect that must happen once may happen again")
 	return cmd
 }
@@ -266,12 +267,20 @@ func (c *call) afterRepair(l *local, id string, before *Session, r *durable.Repa
 	if len(left) > 0 {
 		line = fmt.Sprintf("Left on branch %d: %s. ", before.Branch, c.names(c.out, left))
 	}
-	if s, err := l.session(c.ctx, id); err == nil && s.Key != "" {
-		line += "Next: " + escape(s.Key)
-		if s.Attempt > 0 {
-			line += ", " + attemptOf(s.Attempt, s.Attempts)
+	switch at, goesOn, err := l.eng.ResumePoint(c.ctx, id); {
+	case err != nil || !goesOn:
+	case at.Key != "":
+		line += "Next: " + escape(at.Key)
+		if at.Attempt > 1 {
+			of := 0
+			if s, err := l.session(c.ctx, id); err == nil && s.Key == at.Key {
+				of = s.Attempts
+			}
+			line += ", " + attemptOf(at.Attempt, of)
 		}
 		line += "."
+	case at.After != "":
+		line += "It goes on behind " + escape(at.After) + "."
 	}
 	if line != "" {
 		c.out.printf("%s\n", line)
