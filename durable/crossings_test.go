@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -230,5 +231,40 @@ func TestAResumeThatMeetsCloseReturns(t *testing.T) {
 		fixed.Store(true)
 		w.boot(t, with(wf))
 		w.eventually("r", store.Completed)
+	})
+}
+
+// lingering is a handler of log lines that holds up one of them.
+type lingering struct {
+	*logBook
+	at      string
+	reached chan struct{}
+	release chan struct{}
+}
+
+func (l *lingering) Handle(ctx context.Context, r slog.Record) error {
+	if r.Message == l.at {
+		close(l.reached)
+		<-l.release
+	}
+	return l.logBook.Handle(ctx, r)
+}
+
+// The id of a run is free as soon as the run is deleted, also where the execution
+// that has ended it has still something to say.
+func TestARunIsStartedAgainWhileItsLastExecutionMakesWay(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, n int) (int, error) { return n, nil })
+		l := &lingering{logBook: w.log, at: "durable: run completed", reached: make(chan struct{}), release: make(chan struct{})}
+		w.boot(t, durable.Options{Workflows: []durable.Definition{wf}, Logger: slog.New(l)})
+		start(t, w, wf, "r", 1)
+		<-l.reached
+		l.at = ""
+		_, err := w.data.Delete(t.Context(), store.Deletion{RunIDs: []string{"r"}})
+		require.NoError(t, err)
+		time.AfterFunc(time.Second, func() { close(l.release) })
+		out, err := run(t, w, wf, "r", 2)
+		require.NoError(t, err)
+		require.Equal(t, 2, out)
 	})
 }

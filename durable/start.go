@@ -196,6 +196,15 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 		if !errors.Is(err, store.ErrNotFound) || tries == 8 {
 			return nil, e, id, fmt.Errorf("durable: reading run %s, which exists already: %w", id, storeError(err))
 		}
+		if other := e.active(id); other != nil && other.ending.Load() {
+			// It has ended and was deleted since, and its execution has still to
+			// make way.
+			select {
+			case <-other.ended:
+			case <-ctx.Done():
+				return nil, e, id, context.Cause(ctx)
+			}
+		}
 	}
 	switch {
 	case h.Run.Workflow != def.name:
