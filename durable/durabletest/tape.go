@@ -260,10 +260,6 @@ func (t *tape) judge(want, got *record, body string) string {
 		// It came to where it was stopped. What of it is stopped again, and when, is
 		// not the code's.
 		return ""
-	case got.row.Code == durable.CodeDeadline && want.row.DeadlineAt != 0:
-		// Its function had returned when the deadline passed, and compensations were
-		// under way: how late it is now is not the code's.
-		return ""
 	case body != "" && !got.row.Status.Terminal(): // else that of a branch that lost
 		return fmt.Sprintf("the recorded run ended behind its last call (%s); the code goes on, with step %q, which is not recorded", want.outcome(), body)
 	case !got.row.Status.Terminal():
