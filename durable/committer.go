@@ -93,7 +93,8 @@ type leading struct {
 }
 
 // commit records w in r's log and returns once it is durable, or why it cannot
-// be. ctx ends the wait only for a write with once set.
+// be. ctx ends the wait only for a write with once set: its caller, if that has a
+// context that may end, leaves it to another goroutine to lead.
 func (c *committer) commit(ctx context.Context, r *run, w *write) error {
 	c.mu.Lock()
 	for len(r.unexported) > 0 {
@@ -103,10 +104,15 @@ func (c *committer) commit(ctx context.Context, r *run, w *write) error {
 		c.mu.Unlock()
 		return err
 	}
-	if c.leader == nil {
-		return c.lead(ctx, w, c.takeLead())
+	if c.leader != nil {
+		return c.follow(ctx, w)
 	}
-	return c.follow(ctx, w)
+	l := c.takeLead()
+	if w.once && ctx.Done() != nil {
+		c.leadBeside()
+		return c.follow(ctx, w)
+	}
+	return c.lead(ctx, w, l)
 }
 
 // takeLead makes the caller the leader. The mutex is held.

@@ -129,8 +129,8 @@ func TestAStartWhoseCallerLeavesIsExecutedAllTheSame(t *testing.T) {
 		left := 0
 		for i := range 10 {
 			wg.Go(func() {
-				// The first one leads the commit and cannot leave; the others
-				// queue behind it and do.
+				// The first one begins a commit, the others queue behind it: all
+				// of them can leave.
 				short, stop := context.WithTimeout(ctx, 10*time.Millisecond)
 				defer stop()
 				time.Sleep(time.Duration(i) * time.Microsecond)
@@ -142,7 +142,7 @@ func TestAStartWhoseCallerLeavesIsExecutedAllTheSame(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		require.Equal(t, 9, left)
+		require.Equal(t, 10, left)
 		for i := range 10 {
 			h, err := wf.Handle(ctx, fmt.Sprint("r", i))
 			require.NoError(t, err)

@@ -268,3 +268,23 @@ func TestARunIsStartedAgainWhileItsLastExecutionMakesWay(t *testing.T) {
 		require.Equal(t, 2, out)
 	})
 }
+
+// The end of the context ends the wait of a Start also where nobody else is about to
+// commit, and the store says nothing.
+func TestAStartWhoseCallerLeavesASilentStoreIsExecuted(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) { return durable.Step(ctx, "s", one) })
+		w.serve(t, wf)
+		release := make(chan struct{})
+		w.disk.tamper(func(_ []store.Change, forward func() []error) []error { <-release; return forward() })
+		time.AfterFunc(time.Minute, func() { close(release) })
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(w.ctx(), time.Second)
+		defer cancel()
+		_, err := wf.Start(ctx, "r", 0)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.Equal(t, time.Second, time.Since(began))
+		pass(time.Minute)
+		w.eventually("r", store.Completed)
+	})
+}
