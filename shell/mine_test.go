@@ -469,11 +469,13 @@ func TestADirectoryInAWorkTreeThatIsGoneComesBackWithIt(t *testing.T) {
 	})
 }
 
-// A filter that the repository names for git runs within the limit of the step.
+// A filter that the user names for git runs within the limit of the step.
 func TestAFilterOfGitsHoldsTheStepNoLongerThanItsTimeout(t *testing.T) {
 	_, dir := tree(t)
 	hung := filepath.Join(t.TempDir(), "pid")
-	git(t, dir, "config", "filter.slow.clean", "echo $$ > "+hung+"; trap '' TERM; sleep 30; cat")
+	own := filepath.Join(t.TempDir(), "config")
+	t.Setenv("GIT_CONFIG_GLOBAL", own)
+	git(t, dir, "config", "--file", own, "filter.slow.clean", "echo $$ > "+hung+"; trap '' TERM; sleep 30; cat")
 	require.NoError(t, os.WriteFile(dir+"/.gitattributes", []byte("a filter=slow\n"), 0o600))
 	require.NoError(t, os.WriteFile(dir+"/a", []byte("2\n"), 0o600))
 	for name, argv := range map[string][]string{

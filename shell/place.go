@@ -44,7 +44,11 @@ func gitState(ctx context.Context, dir string) (*GitState, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := g.Run(ctx, nil, nil, "status", "--porcelain=v2", "--branch", "--ignore-submodules=all")
+	unfiltered, _, err := g.WithoutFilters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out, err := unfiltered.Run(ctx, nil, nil, "status", "--porcelain=v2", "--branch", "--ignore-submodules=all")
 	if said := (*gitexec.Error)(nil); errors.As(err, &said) && ctx.Err() == nil &&
 		(strings.HasPrefix(said.Text, "not a git repository") || strings.Contains(said.Text, "must be run in a work tree")) {
 		return nil, nil
@@ -213,6 +217,12 @@ func restore(ctx context.Context, dir string, was *GitState) error {
 	case now.Tree != at || was.Repository != "" && now.Repository != was.Repository:
 		return fmt.Errorf("%s belongs to another work tree now: %s, of the repository %s", at, now.Tree, now.Repository)
 	}
+	if now.Head == was.Head && (was.Branch == "" || now.Branch == was.Branch) {
+		return nil
+	}
+	if err := checkFilters(ctx, g); err != nil {
+		return err
+	}
 	if was.Branch != "" && now.Branch != was.Branch {
 		if _, err := g.Run(ctx, nil, nil, "switch", "--quiet", "--no-guess", "--", was.Branch); err != nil {
 			return err
@@ -231,6 +241,17 @@ func restore(ctx context.Context, dir string, was *GitState) error {
 	return err
 }
 
+// checkFilters refuses a checkout that runs a program which the repository names, and
+// that without it writes other files than were meant.
+func checkFilters(ctx context.Context, g *gitexec.Git) error {
+	_, named, err := g.WithoutFilters(ctx)
+	if err == nil && len(named) > 0 {
+		err = fmt.Errorf("the configuration of the repository of %s names the filter %q, a program that git runs when it checks out: "+
+			"check out by hand, or name the filter in your own configuration (git config --global) instead", g.Dir(), named[0])
+	}
+	return err
+}
+
 // remake makes a work tree again that is missing.
 func remake(ctx context.Context, at string, was *GitState) error {
 	if was.Repository == "" {
@@ -238,6 +259,9 @@ func remake(ctx context.Context, at string, was *GitState) error {
 	}
 	g, err := gitexec.In(was.Repository, true)
 	if err != nil {
+		return err
+	}
+	if err := checkFilters(ctx, g); err != nil {
 		return err
 	}
 	args := []string{"worktree", "add", "--force", "--detach", "--", at, was.Head}

@@ -1,6 +1,6 @@
 // Package gitexec calls git in a way that a repository's configuration, the
 // environment and the names that users choose cannot turn into something else:
-// no shell, no hooks, no prompts, no variables that lead elsewhere.
+// no shell, no hooks, no prompts, no network, no variables that lead elsewhere.
 package gitexec
 
 import (
@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -29,7 +30,16 @@ var ErrMissing = errors.New("git is not installed, or not in PATH")
 // is written on disk before it is referred to.
 var flags = []string{
 	"-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never",
-	"-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "core.fsync=all",
+	"-c", "submodule.recurse=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "core.fsync=all",
+}
+
+// settled are variables with the same purpose. A repository may name a remote from
+// which git fetches objects that are missing whenever one is read, by a program that
+// the repository names too: no object is fetched, and where an older git would fetch,
+// no transport may be used (this list overrides protocol.*.allow).
+var settled = []string{
+	"LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_ASKPASS=", "GIT_NO_REPLACE_OBJECTS=1",
+	"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none",
 }
 
 // passed are the variables of this process that git sees. Others are kept from
@@ -61,11 +71,71 @@ func In(dir string, own bool) (*Git, error) {
 			g.env = append(g.env, name+"="+value)
 		}
 	}
-	g.env = append(g.env, "LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_ASKPASS=", "GIT_NO_REPLACE_OBJECTS=1")
+	g.env = append(g.env, settled...)
 	if own {
 		g.env = append(g.env, "GIT_CEILING_DIRECTORIES="+filepath.Dir(abs))
 	}
 	return g, nil
+}
+
+// WithoutFilters returns a Git that runs none of the filters that the repository's
+// own configuration names, and their names. Git runs them where it reads files of
+// the work tree or writes them. Those of the user and of the system are theirs to
+// choose, and stay.
+func (g *Git) WithoutFilters(ctx context.Context) (without *Git, named []string, err error) {
+	out, err := g.Run(ctx, nil, nil, "config", "--show-scope", "-z", "--get-regexp", `^filter\.`)
+	if status, ok := errors.AsType[*exec.ExitError](err); ok && status.ExitCode() == 1 && ctx.Err() == nil {
+		return g, nil, nil // there are none
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	settings, named := unfiltered(string(out))
+	without = &Git{path: g.path, dir: g.dir, env: append([]string{}, g.env...)}
+	// Not as flags: those end a name at its first "=".
+	for i, s := range settings {
+		without.env = append(without.env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, s[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, s[1]))
+	}
+	without.env = append(without.env, fmt.Sprintf("GIT_CONFIG_COUNT=%d", len(settings)))
+	return without, named, nil
+}
+
+// unfiltered returns the settings that put those of a repository out of force, from
+// what git says of all filters:
+//
+//	global NUL filter.lfs.clean LF git-lfs clean NUL
+//	local  NUL filter.x.clean   LF touch /tmp/x  NUL   =>  filter.x.clean is ""
+//
+// and the names of the filters that the repository sets.
+func unfiltered(said string) (settings [][2]string, named []string) {
+	others := map[string]string{}
+	fields := strings.Split(said, "\x00")
+	for i := 0; i+1 < len(fields); i += 2 {
+		key, value, _ := strings.Cut(fields[i+1], "\n")
+		dot := strings.LastIndexByte(key, '.')
+		switch fields[i] {
+		case "local", "worktree":
+			if name := key[:dot]; !slices.Contains(named, name) {
+				named = append(named, name)
+			}
+		default:
+			others[key] = value
+		}
+	}
+	for _, name := range named {
+		for _, part := range []string{".clean", ".smudge", ".process"} {
+			settings = append(settings, [2]string{name + part, others[name+part]})
+		}
+		required := others[name+".required"]
+		if required == "" {
+			required = "false"
+		}
+		settings = append(settings, [2]string{name + ".required", required})
+	}
+	for i := range named {
+		named[i] = strings.TrimPrefix(named[i], "filter.")
+	}
+	return settings, named
 }
 
 // Dir returns the directory, absolute and without links.
@@ -77,7 +147,7 @@ const patience = time.Second
 
 // Command prepares a call. When ctx ends, git is asked to stop, so that it takes
 // its lock files with it, and killed only if it does not; so is what it has started,
-// such as the filters that a repository names. What a user chooses must not stand
+// such as filters. What a user chooses must not stand
 // among args where git would take it for an option.
 func (g *Git) Command(ctx context.Context, env []string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, g.path, append(append([]string{}, flags...), args...)...)
