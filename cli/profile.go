@@ -19,20 +19,36 @@ type profileFile struct {
 }
 
 // A profile names a store or a server. A value may be ${NAME}, which is taken
-// from the environment.
+// from the environment; see expand for what the file of a directory gets.
 type profile struct {
 	Store  string `yaml:"store"`
 	Server string `yaml:"server"`
 	Token  string `yaml:"token"` // for the server: Authorization: Bearer
 }
 
+// ownPrefix begins the names of the variables that the file of a directory gets.
+const ownPrefix = "DURABLE_"
+
+// fileOfDirectory is the first of the files: that of the directory one stands in,
+// which somebody else may have written.
+const fileOfDirectory = "durable.yaml"
+
 // profileFiles are where profiles are looked for, in this order.
 func (c *call) profileFiles() []string {
-	files := []string{"durable.yaml"}
-	if dir, err := os.UserConfigDir(); err == nil {
-		files = append(files, filepath.Join(dir, "durable", "durable.yaml"))
+	files := []string{fileOfDirectory}
+	if own := userFile(); own != "" {
+		files = append(files, own)
 	}
 	return files
+}
+
+// userFile is the user's own file of profiles; empty: there is no place for one.
+func userFile() string {
+	dir, err := os.UserConfigDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "durable", "durable.yaml")
 }
 
 // profile returns the place that a profile names. Without one of that name, a
@@ -55,7 +71,7 @@ func (c *call) profile(name string, asked bool) (place, error) {
 		if (p.Store == "") == (p.Server == "") {
 			return place{}, &failure{code: "profile", exit: ExitUsage, message: fmt.Sprintf("Profile %s of %s names not exactly one of store and server.", name, file), next: "Mend " + quote(file) + "."}
 		}
-		return place{store: c.expand(p.Store), server: c.expand(p.Server), token: c.expand(p.Token), from: "profile " + name + " of " + file, secret: true}, nil
+		return c.placeOf(p, name, file, asked)
 	}
 	if !asked {
 		return place{}, &failure{code: "usage", exit: ExitUsage, message: "No store and no server is named.", next: "Name one: --store DSN, --server URL, --profile NAME, DURABLE_STORE, or a default profile in durable.yaml."}
@@ -68,13 +84,49 @@ func (c *call) profile(name string, asked bool) (place, error) {
 	return place{}, usage("there is no profile %q in %s; %s", name, strings.Join(c.profileFiles(), " or "), have)
 }
 
-// expand replaces a value that is ${NAME} as a whole. Anything else stays as it
-// is: a password may hold a dollar sign.
-func (c *call) expand(v string) string {
-	if strings.HasPrefix(v, "${") && strings.HasSuffix(v, "}") {
-		return c.getenv(v[2 : len(v)-1])
+// placeOf returns the place of a profile, with the values of its variables.
+//
+// The file of a directory may be a stranger's, and decides where the values go: it gets
+// those alone that are meant for durable, and a token only if the user has asked for the
+// profile. Else a command in an unpacked archive would send any secret of the
+// environment to any server.
+func (c *call) placeOf(p profile, name, file string, asked bool) (place, error) {
+	at := place{store: p.Store, server: p.Server, token: p.Token, from: "profile " + name + " of " + file, secret: true}
+	for _, v := range []struct {
+		what  string
+		value *string
+	}{{"store", &at.store}, {"server", &at.server}, {"token", &at.token}} {
+		variable, ok := variableOf(*v.value)
+		if !ok {
+			continue
+		}
+		refused := func(why, next string) (place, error) {
+			return place{}, &failure{code: "profile", exit: ExitUsage, next: next, message: fmt.Sprintf(
+				"Profile %s of %s takes its %s from the variable %s, %s.", name, file, v.what, variable, why)}
+		}
+		switch {
+		case file != fileOfDirectory:
+		case !strings.HasPrefix(variable, ownPrefix):
+			next := "Name the variable " + ownPrefix + variable + ", and set that"
+			if own := userFile(); own != "" {
+				next += "; or put the profile into " + quote(own)
+			}
+			return refused("and the file of a directory gets those alone whose names begin with "+ownPrefix, next+".")
+		case v.what == "token" && !asked:
+			return refused("which is not sent unless you ask for the profile", "If you trust the file, say so: --profile "+quote(name)+".")
+		}
+		*v.value = c.getenv(variable)
 	}
-	return v
+	return at, nil
+}
+
+// variableOf returns the name in a value that is ${NAME} as a whole. Anything else is
+// a value: a password may hold a dollar sign.
+func variableOf(v string) (name string, ok bool) {
+	if name, ok = strings.CutPrefix(v, "${"); !ok {
+		return "", false
+	}
+	return strings.CutSuffix(name, "}")
 }
 
 func readProfiles(file string) (map[string]profile, error) {

@@ -113,9 +113,9 @@ func TestWhatACommandActsOn(t *testing.T) {
 	_, err := os.Stat(filepath.Join(d.dir, "nowhere.db"))
 	require.ErrorIs(t, err, os.ErrNotExist, "a look creates nothing")
 
-	profileOf(d, "profiles:\n  default: {store: other.db}\n  env: {store: \"${WHERE}\"}\n  both: {store: a, server: b}\n")
+	profileOf(d, "profiles:\n  default: {store: other.db}\n  env: {store: \"${DURABLE_WHERE}\"}\n  both: {store: a, server: b}\n")
 	has("there", d.ok("durable sessions ls"))
-	has("here", d.with("DURABLE_PROFILE=env", "WHERE=shop.db").ok("durable sessions ls"))
+	has("here", d.with("DURABLE_PROFILE=env", "DURABLE_WHERE=shop.db").ok("durable sessions ls"))
 	require.Equal(t, 2, d.sh("durable sessions ls --profile both").code)
 	unknown := d.sh("durable sessions ls --profile nope")
 	require.Equal(t, 2, unknown.code)
