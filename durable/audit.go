@@ -41,25 +41,19 @@ type audit struct {
 	unseal func(p place, env []byte) ([]byte, error)
 	// bad is the first event of the lineage that cannot be believed; 0: none.
 	bad   int64
-	start cutPoint   // behind the events that begin the generation
-	cut   cutPoint   // behind the last stable event before bad
-	lost  []lostCall // of the lineage, recorded behind cut
+	start int64    // the last of the events that begin the generation
+	cut   int64    // the last stable event before bad
+	lost  []string // keys of the lineage whose outcome or beginning is recorded behind cut
+	// What a cut needs to know, for a repair. The lineage is kept in memory only if it is
+	// asked for.
+	keeps   bool
+	events  []store.Event   // the lineage, with what of it is damaged
+	unsound map[int64]bool  // the damaged ones
+	once    map[string]bool // calls that were announced before they began, or may be such
+	forced  bool            // an operator has it matched by name
+	born    map[string]bool // runs that the log names as children, in any part of it that is sound
 	// unreadable: the store could not give all of it.
 	unreadable bool
-}
-
-// cutPoint is an event behind which a branch may begin.
-type cutPoint struct {
-	seq   int64
-	steps int32
-}
-
-// lostCall is an outcome or a beginning that a cut would leave behind.
-type lostCall struct {
-	seq   int64
-	key   string
-	child string // that ends with the cut
-	began bool   // a body that was announced: the start of a branch or a Map is none
 }
 
 // payloadJudge opens a payload at its place; nil: it can be read.
@@ -70,6 +64,7 @@ func newAudit(h *store.History, judge payloadJudge) *audit {
 		v: Verification{RunID: h.Run.ID, Workflow: h.Run.Workflow, Status: h.Run.Status},
 		h: h, open: judge, branch: h.Run.Branch,
 		cuts: map[int32]int64{}, seen: map[int32]bool{}, firsts: map[int32]int64{}, branches: map[int32]store.Branch{0: {}},
+		unsound: map[int64]bool{}, once: map[string]bool{}, born: map[string]bool{},
 		past: &past{runID: h.Run.ID, scopes: map[string][]*record{}, items: map[string]map[int]*store.Event{}, taken: map[int64]bool{}},
 	}
 	for _, b := range h.Branches {
@@ -97,9 +92,15 @@ func (a *audit) event(e *store.Event) {
 	if cutoff, ok := a.cuts[e.Branch]; ok && e.Seq > cutoff {
 		a.seen[e.Branch] = true // with its first event a branch begins, sound or not
 	}
+	before := a.before.Sum
 	sound := a.chain(e)
 	if _, ok := a.firsts[e.Branch]; !ok {
 		a.firsts[e.Branch] = e.Seq
+	}
+	if e.Type == store.ChildStarted && sound {
+		if d, err := dataOf(e); err == nil {
+			a.born[d.Child] = true
+		}
 	}
 	a.before = *e
 	a.takeFacts(e, sound)
@@ -109,7 +110,7 @@ func (a *audit) event(e *store.Event) {
 	}
 	if !sound {
 		if a.bad != 0 && !a.behind(e.Seq) {
-			a.lose(e)
+			a.loseUnsound(*e, before)
 		}
 		return
 	}
@@ -130,8 +131,28 @@ func (a *audit) event(e *store.Event) {
 		}
 	}
 	if !behind {
+		a.keep(e)
 		a.follow(e)
 	}
+}
+
+func (a *audit) keep(e *store.Event) {
+	if a.keeps {
+		a.events = append(a.events, *e)
+	}
+}
+
+// loseUnsound is lose for an event that was changed since. That its type alone was
+// changed shows in the sum: the beginning of a body must be known as such.
+func (a *audit) loseUnsound(e store.Event, before uint32) {
+	began := e
+	began.Type = store.StepStarted
+	if e.Type != store.StepStarted && store.Seal(a.v.RunID, before, &began) == e.Sum {
+		e = began
+	}
+	a.unsound[e.Seq] = true
+	a.keep(&e)
+	a.lose(&e)
 }
 
 // takeFacts takes an event into account for what it says of the row.
@@ -216,12 +237,11 @@ func (a *audit) follow(e *store.Event) {
 		a.lose(e)
 		return
 	}
-	at := cutPoint{seq: e.Seq, steps: e.Steps}
 	switch {
 	case e.Type.Stable():
-		a.cut, a.lost = at, nil
+		a.cut, a.lost = e.Seq, nil
 	case e.Type == store.WorkflowCreated, e.Type == store.WorkflowStarted:
-		a.start = at
+		a.start = e.Seq
 	default:
 		a.lose(e)
 	}
@@ -289,19 +309,19 @@ func (a *audit) spoil(seq int64) {
 
 // lose notes what a cut before e would leave behind.
 func (a *audit) lose(e *store.Event) {
-	l := lostCall{seq: e.Seq, key: e.Key}
+	d, err := dataOf(e)
+	a.forced = a.forced || d.Force
 	switch e.Type {
 	case store.StepStarted:
-		l.began = e.Attempt > 0
-	case store.StepCompleted, store.StepFailed, store.AttemptFailed, store.ItemCompleted, store.ItemFailed, store.ChildFinished, store.SignalReceived:
-	case store.ChildStarted:
-		if d, err := dataOf(e); err == nil && endsWithCut(derivedChild(a.v.RunID, e, &d), d.Abandon) {
-			l.child = d.Child
+		// On probation every body announces itself.
+		if e.Attempt > 0 && (!d.Probation || err != nil || a.unsound[e.Seq]) {
+			a.once[e.Key] = true
 		}
+	case store.StepCompleted, store.StepFailed, store.AttemptFailed, store.ItemCompleted, store.ItemFailed, store.ChildStarted, store.ChildFinished, store.SignalReceived:
 	default:
 		return
 	}
-	a.lost = append(a.lost, l)
+	a.lost = append(a.lost, e.Key)
 }
 
 // kindOfDecode tells damage from what another program could read.

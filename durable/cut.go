@@ -163,17 +163,13 @@ func (p *past) failed(ended bool) []string {
 	return keys
 }
 
-// A cutting is a history taken apart at a cut.
-type cutting struct {
-	after      int64
-	scope      string
-	kept, left []store.Event
-}
+// parted is a history taken apart at a cut.
+type parted struct{ kept, left []store.Event }
 
 // cutBehind takes events apart behind the one with number after; scope as in
 // branchCut.
-func cutBehind(events []store.Event, after int64, scope string) cutting {
-	c := cutting{after: after, scope: scope}
+func cutBehind(events []store.Event, after int64, scope string) parted {
+	var c parted
 	for i := range events {
 		if ev := &events[i]; ev.Seq > after && store.InScope(ev.Key, scope) {
 			c.left = append(c.left, *ev)

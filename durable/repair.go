@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -80,7 +81,7 @@ func (e *UnrepairableError) Is(target error) bool { return target == ErrUnrepair
 // needed; ErrOccupied when a run that had failed cannot have its exclusive keys
 // again. After an error nothing has changed.
 func (e *Engine) Repair(ctx context.Context, id string, o RepairOptions) (Repaired, error) {
-	a, err := e.audit(ctx, id)
+	a, err := e.audit(ctx, id, true)
 	if err != nil {
 		return Repaired{}, fmt.Errorf("durable: repairing run %s: %w", id, storeError(err))
 	}
@@ -91,14 +92,17 @@ func (e *Engine) Repair(ctx context.Context, id string, o RepairOptions) (Repair
 		}
 		return rep, nil
 	}
-	plan, err := planRepair(a, o.Force)
+	plan, err := e.planRepair(a, o.Force)
 	if err != nil {
 		return rep, err
 	}
-	rep.Again, rep.Did = plan.again, plan.did
 	if plan.cut != nil {
-		rep.Branch, rep.Cutoff = nextBranch(a.h.Branches), plan.cut.after
+		if err := e.endStrays(ctx, a, plan); err != nil {
+			return rep, fmt.Errorf("durable: repairing run %s: reading its children: %w", id, storeError(err))
+		}
+		rep.Branch, rep.Cutoff = plan.cut.plan.Branch, plan.cut.plan.From
 	}
+	rep.Again, rep.Did = plan.again, plan.did
 	if o.DryRun {
 		return rep, nil
 	}
@@ -113,20 +117,18 @@ func (e *Engine) Repair(ctx context.Context, id string, o RepairOptions) (Repair
 // repairPlan is what a repair does.
 type repairPlan struct {
 	row   *store.RowPatch
-	cut   *branchCut
-	reset []string // calls outside of a scope that stays cut, which had ended with it
-	quiet bool     // the row alone: an event behind the end of a run would hide its outcome
+	cut   *revision // what the cut means; nil: there is none
+	quiet bool      // the row alone: an event behind the end of a run would hide its outcome
 	again []string
 	did   []string
-	stop  []string // children to cancel, whose parent forgets them
 }
 
-// planRepair decides about a damaged run. It is a pure function of the audit.
+// planRepair decides about a damaged run, from the audit alone.
 //
 // For example, of a running run whose event 4 is damaged and whose last stable
 // event before that is 3, the plan is a branch behind 3 and a row that says
 // interrupted.
-func planRepair(a *audit, force bool) (*repairPlan, error) {
+func (e *Engine) planRepair(a *audit, force bool) (*repairPlan, error) {
 	row := &a.h.Run
 	refuse := func(forceable bool, format string, args ...any) (*repairPlan, error) {
 		return nil, &UnrepairableError{RunID: a.v.RunID, Reason: fmt.Sprintf(format, args...), Forceable: forceable}
@@ -157,7 +159,7 @@ func planRepair(a *audit, force bool) (*repairPlan, error) {
 		p.did = append(p.did, fmt.Sprintf("status: %s, and the log says %s; it is interrupted now and goes on from its events", row.Status, a.life.last))
 	}
 	if needsCut {
-		if err := p.branchOff(a, force); err != nil {
+		if err := p.branchOff(e, a, force); err != nil {
 			return nil, err
 		}
 	}
@@ -223,12 +225,13 @@ func endWord(s store.Status) string {
 	return "been cancelled"
 }
 
-// branchOff sets aside what stands behind the last stable event that is sound.
-func (p *repairPlan) branchOff(a *audit, force bool) error {
+// branchOff sets aside what stands behind the last stable event that is sound. What
+// that means is worked out as for any other cut.
+func (p *repairPlan) branchOff(e *Engine, a *audit, force bool) error {
 	row := &a.h.Run
-	at, lost := a.cut, a.lost
-	if at.seq == 0 {
-		if a.start.seq == 0 {
+	at := a.cut
+	if at == 0 {
+		if a.start == 0 {
 			return &UnrepairableError{RunID: a.v.RunID, Reason: "no stable event found, and its beginning is damaged; restore a backup, or start it anew under another id"}
 		}
 		if !force {
@@ -236,32 +239,93 @@ func (p *repairPlan) branchOff(a *audit, force bool) error {
 		}
 		at = a.start
 	}
-	for _, l := range lost {
-		if l.began && !force {
-			return &UnrepairableError{
-				RunID: a.v.RunID, Forceable: true,
-				Reason: fmt.Sprintf("%s had begun behind event %d, where the history would be cut off: if it must not happen twice (Once), find out whether it has happened", l.key, at.seq),
-			}
+	v := a.view(e)
+	var err error
+	if v.born, err = dataOf(&a.past.created); err != nil {
+		return &UnrepairableError{RunID: a.v.RunID, Reason: fmt.Sprintf("the data of its first event is not readable (%v); restore a backup", err)}
+	}
+	rv, _, err := v.rework(cutting{at: v.event(at), force: force, damage: a}, resetNone)
+	var crossing *CrossingError
+	var future *futureEventError
+	switch {
+	case errors.As(err, &crossing):
+		return &UnrepairableError{
+			RunID: a.v.RunID, Forceable: true,
+			Reason: fmt.Sprintf("%s had begun behind event %d, where the history would be cut off: if it must not happen twice (Once), find out whether it has happened", strings.Join(crossing.Keys, ", "), at),
 		}
-		if l.child != "" {
-			p.stop = append(p.stop, l.child)
-		}
-		if !slices.Contains(p.again, l.key) {
-			p.again = append(p.again, l.key)
+	case errors.As(err, &future):
+		return &UnrepairableError{RunID: a.v.RunID, Reason: err.Error()}
+	case err != nil:
+		return err
+	}
+	for _, key := range a.lost {
+		if !slices.Contains(p.again, key) {
+			p.again = append(p.again, key)
 		}
 	}
-	reason := fmt.Sprintf("repair: the history is sound up to event %d and damaged from event %d", at.seq, a.bad)
+	reason := fmt.Sprintf("repair: the history is sound up to event %d and damaged from event %d", at, a.bad)
 	if a.bad == 0 {
-		reason = fmt.Sprintf("repair: the row did not say how the run ended; it goes on behind event %d", at.seq)
+		reason = fmt.Sprintf("repair: the row did not say how the run ended; it goes on behind event %d", at)
 	}
-	p.cut, p.reset = &branchCut{after: at.seq, reason: reason, steps: at.steps}, a.half(at.seq)
+	p.cut, rv.cut.reason = rv, reason
 	if p.row.Status == nil {
 		p.interrupt(row)
 	}
 	p.row.Branch = nil // the new one
+	p.row.Seen = new(int64)
+	if p.row.Attributes = rv.attributes; rv.attributes != nil {
+		p.did = append(p.did, fmt.Sprintf("attributes: %v, as they were then", rv.attributes))
+	}
 	p.did = append(p.did, fmt.Sprintf("events %d to %d: set aside, on branch %d; branch %d goes on behind event %d",
-		at.seq+1, row.Last.Seq, a.branch, nextBranch(a.h.Branches), at.seq))
+		at+1, row.Last.Seq, a.branch, rv.plan.Branch, at))
 	return nil
+}
+
+// view is the run as a cut of its damaged history finds it.
+func (a *audit) view(e *Engine) *view {
+	row := a.h.Run
+	row.Branch, row.Generation = a.branch, a.branches[a.branch].Generation
+	return &view{eng: e, row: &row, branches: a.h.Branches, events: a.events, past: a.past}
+}
+
+// endStrays has the cut end also the children whose beginning is what is damaged: no
+// event names them, and the new branch starts others in their place. A child with an id
+// of the workflow's choosing goes on, as behind any cut.
+func (e *Engine) endStrays(ctx context.Context, a *audit, p *repairPlan) error {
+	if a.bad == 0 {
+		return nil
+	}
+	named := map[string]bool{}
+	for i := range p.cut.send {
+		named[p.cut.send[i].To] = true
+	}
+	live := store.Filter{Parents: []string{a.v.RunID}, Statuses: []store.Status{store.Pending, store.Running, store.Resuming, store.Waiting, store.Interrupted}}
+	var strays []string
+	for row, err := range e.runsOf(ctx, live) {
+		if err != nil {
+			return err
+		}
+		key, _, _ := strings.Cut(row.ParentKey, "~")
+		if derivedFor(row.ID, a.v.RunID, key) && !a.born[row.ID] && !named[row.ID] {
+			strays = append(strays, row.ID)
+		}
+	}
+	if len(strays) > 0 {
+		p.did = append(p.did, "cancelled, since what is damaged says how it was started: "+strings.Join(strays, ", "))
+		p.cut.send = append(p.cut.send, e.endCut(strays, takenBackReason(a.v.RunID))...)
+	}
+	return nil
+}
+
+// derivedFor reports whether id is one that is derived for the child that a call of this
+// parent starts, on whatever branch.
+func derivedFor(id, parent, key string) bool {
+	on, ok := strings.CutPrefix(id, derivedChildID(parent, key, 0))
+	if !ok || on == "" {
+		return ok
+	}
+	n, err := strconv.ParseInt(strings.TrimPrefix(on, "~b"), 10, 32)
+	return err == nil && id == derivedChildID(parent, key, int32(n))
 }
 
 // equalAttributes is maps.Equal where none and an empty set are alike.
@@ -284,19 +348,21 @@ func (e *Engine) mend(ctx context.Context, a *audit, p *repairPlan) error {
 	if err != nil {
 		return err
 	}
-	from := []store.Status{row.Status}
 	row.Branch, row.Generation = a.branch, a.branches[a.branch].Generation
-	_, err = e.operate(ctx, &row, a.h.Branches, act{
-		from:  from,
-		event: store.Event{Type: store.WorkflowRecovered, Data: (&eventData{Code: CodeRepaired, Reason: p.reason(), Message: row.Inbox, Executor: e.id, Reset: p.reset, Lifted: a.lifted()}).encode()},
-		row:   p.row, cut: p.cut, hold: hold, send: e.endCut(p.stop, fmt.Sprintf("its parent %s was repaired and has forgotten it", row.ID)),
-	})
+	d := &eventData{Code: CodeRepaired, Reason: p.reason(), Message: row.Inbox, Executor: e.id, Lifted: a.lifted()}
+	repair := act{from: []store.Status{row.Status}, row: p.row, hold: hold}
+	if rv := p.cut; rv != nil {
+		d.Reset, d.Force = rv.reset, rv.force
+		repair.cut, repair.send = rv.cut, rv.send
+	}
+	repair.event = store.Event{Type: store.WorkflowRecovered, Data: d.encode()}
+	_, err = e.operate(ctx, &row, a.h.Branches, repair)
 	return err
 }
 
 func (p *repairPlan) reason() string {
 	if p.cut != nil {
-		return p.cut.reason
+		return p.cut.cut.reason
 	}
 	return "repair: the row was rebuilt from the events"
 }

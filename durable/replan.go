@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -57,26 +58,53 @@ const (
 // reviseAt is revise for a call whose outcome is about to be replaced: it does not
 // count as one that would run again.
 func (v *view) reviseAt(ctx context.Context, at *store.Event, what resetting, force bool, replaced string) (*revision, error) {
-	rv := &revision{plan: Plan{RunID: v.row.ID, Workflow: v.row.Workflow, Status: v.row.Status, Branch: v.row.Branch}, replaced: replaced}
+	rv, kept, err := v.rework(cutting{at: at, force: force, replaced: replaced}, what)
+	if err != nil {
+		return nil, err
+	}
+	if err := v.warnOfChildren(ctx, rv, kept); err != nil {
+		return nil, err
+	}
+	return rv, v.fill(ctx, rv, kept)
+}
+
+// A cutting says how a history is to be cut.
+type cutting struct {
+	at       *store.Event // behind it; nil: no cut
+	force    bool         // though a body of Once runs again
+	replaced string       // the call whose outcome is replaced
+	// damage, if set, is why: then the cut takes the whole run, and half are the calls
+	// that end with it. What stands behind the cut is read as far as it can be.
+	damage *audit
+}
+
+// rework is the one place that says what a cut means: which calls it takes back, what
+// the row must say, which children end with it, and whether a body that must not run
+// twice would. kept is the history as it is then.
+func (v *view) rework(q cutting, what resetting) (rv *revision, kept *past, err error) {
+	rv = &revision{plan: Plan{RunID: v.row.ID, Workflow: v.row.Workflow, Status: v.row.Status, Branch: v.row.Branch}, replaced: q.replaced}
 	rv.lifted = v.past.lifted
-	kept := v.past
-	c := cutting{kept: v.events}
-	if at != nil {
-		scope, back := v.past.cutScope(at.Key)
-		c = cutBehind(v.events, at.Seq, scope)
-		half, err := halfKept(c.left)
+	kept = v.past
+	c := parted{kept: v.events}
+	if q.at != nil {
+		var scope string
+		if q.damage == nil {
+			scope, rv.reset = v.past.cutScope(q.at.Key)
+		}
+		c = cutBehind(v.events, q.at.Seq, scope)
+		half, err := q.half(c.left)
 		if err != nil {
-			return nil, &DamagedError{RunID: v.row.ID, Err: err}
+			return nil, nil, &DamagedError{RunID: v.row.ID, Err: err}
 		}
-		rv.reset = append(back, half...)
+		rv.reset = append(rv.reset, half...)
 		if kept, err = pastOf(v.row.ID, c.kept); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		kept.forget(rv.reset, at.Seq)
-		rv.cut = &branchCut{after: at.Seq, scope: scope}
+		kept.forget(rv.reset, q.at.Seq)
+		rv.cut = &branchCut{after: q.at.Seq, scope: scope}
 		// Said behind the cut, and meant for what is before it: that was recorded by
 		// the code that did not fit, which it still does not.
-		rv.force = v.past.forced
+		rv.force = v.past.forced || q.damage != nil && q.damage.forced
 		rv.attributes = v.attributesAfter(kept)
 	}
 	if last := c.kept[len(c.kept)-1]; rv.cut != nil {
@@ -87,16 +115,16 @@ func (v *view) reviseAt(ctx context.Context, at *store.Event, what resetting, fo
 	undone := len(kept.scopes[undoScope]) > 0
 	if what == resetAll || what == resetEnding && !undone {
 		if undone {
-			return nil, &NotResumableError{RunID: v.row.ID, Status: v.row.Status, Reason: "what it had done was undone, so its failures cannot be reset: resume it from a checkpoint, or fork it"}
+			return nil, nil, &NotResumableError{RunID: v.row.ID, Status: v.row.Status, Reason: "what it had done was undone, so its failures cannot be reset: resume it from a checkpoint, or fork it"}
 		}
 		rv.plan.Reset = kept.failed(what == resetEnding)
 		rv.undone = kept.stepsOf(rv.plan.Reset)
 		rv.reset = append(rv.reset, rv.plan.Reset...)
 	}
-	once := slices.DeleteFunc(v.crossed(c.left, rv.reset), func(k string) bool { return k == replaced })
+	once := slices.DeleteFunc(v.crossed(c.left, rv.reset, q.damage), func(k string) bool { return k == q.replaced })
 	if len(once) > 0 {
-		if !force {
-			return nil, &CrossingError{RunID: v.row.ID, Keys: once}
+		if !q.force {
+			return nil, nil, &CrossingError{RunID: v.row.ID, Keys: once}
 		}
 		rv.warn("%s must run at most once and runs again", strings.Join(once, ", "))
 	}
@@ -105,10 +133,16 @@ func (v *view) reviseAt(ctx context.Context, at *store.Event, what resetting, fo
 	if rv.cut != nil {
 		rv.cut.steps = int32(len(kept.done()))
 	}
-	if err := v.leaveBehind(ctx, rv, c.left, kept); err != nil {
-		return nil, err
+	v.leaveBehind(rv, c.left, q.damage != nil)
+	return rv, kept, nil
+}
+
+// half returns what a narrow cut that is left behind had taken back outside of its scope.
+func (q *cutting) half(left []store.Event) ([]string, error) {
+	if q.damage != nil {
+		return q.damage.half(q.at.Seq), nil // what they say may be what is damaged
 	}
-	return rv, v.fill(ctx, rv, kept)
+	return halfKept(left)
 }
 
 func (rv *revision) warn(format string, args ...any) {
@@ -128,23 +162,27 @@ func (p *past) stepsOf(keys []string) (n int32) {
 // attributesAfter returns what the row must say once the history is cut; nil if
 // nothing changes.
 func (v *view) attributesAfter(kept *past) map[string]string {
-	if v.past.attributes == nil {
-		return nil // never changed since the start
-	}
 	set := v.born.Attributes
 	if kept.attributes != nil {
 		set = *kept.attributes
 	}
-	if set == nil {
-		set = map[string]string{} // nil would leave them as they are
+	switch {
+	case equalAttributes(set, v.row.Attributes):
+		return nil
+	case set == nil:
+		return map[string]string{} // nil would leave them as they are
 	}
 	return set
 }
 
 // crossed returns the calls of Once that have begun in what is left behind, or
-// are reset.
-func (v *view) crossed(left []store.Event, reset []string) []string {
+// are reset. Behind damage, the beginning of a body that cannot be believed counts as
+// that of one which must not run twice.
+func (v *view) crossed(left []store.Event, reset []string, damage *audit) []string {
 	once := map[string]bool{}
+	if damage != nil {
+		maps.Copy(once, damage.once)
+	}
 	for _, calls := range v.past.scopes {
 		for _, rec := range calls {
 			if rec.once {
@@ -160,7 +198,7 @@ func (v *view) crossed(left []store.Event, reset []string) []string {
 		}
 	}
 	for i := range left {
-		if left[i].Type == store.StepStarted || isStepOutcome(&left[i]) {
+		if left[i].Type == store.StepStarted || isStepOutcome(&left[i]) || damage != nil && damage.unsound[left[i].Seq] {
 			look(left[i].Key)
 		}
 	}
@@ -171,8 +209,8 @@ func (v *view) crossed(left []store.Event, reset []string) []string {
 }
 
 // leaveBehind lists what is under way in left, and prepares the messages that end
-// the children in it.
-func (v *view) leaveBehind(ctx context.Context, rv *revision, left []store.Event, kept *past) error {
+// the children in it. What stands behind damage is in no record of a call.
+func (v *view) leaveBehind(rv *revision, left []store.Event, damaged bool) {
 	var children []string
 	for i := range left {
 		ev := &left[i]
@@ -180,6 +218,9 @@ func (v *view) leaveBehind(ctx context.Context, rv *revision, left []store.Event
 			continue
 		}
 		rec := v.past.call(ev.Key)
+		if rec == nil && damaged {
+			rec = v.recordOf(ev)
+		}
 		if rec == nil || rec.outcome.Seq != 0 {
 			continue
 		}
@@ -195,8 +236,24 @@ func (v *view) leaveBehind(ctx context.Context, rv *revision, left []store.Event
 		}
 		rv.plan.Left = append(rv.plan.Left, l)
 	}
-	rv.send = v.eng.endCut(children, fmt.Sprintf("run %s was taken back to before it was started", v.row.ID))
-	return v.warnOfChildren(ctx, rv, kept)
+	rv.send = v.eng.endCut(children, takenBackReason(v.row.ID))
+}
+
+// takenBackReason is why a child is cancelled that a cut of its parent ends.
+func takenBackReason(parent string) string {
+	return fmt.Sprintf("run %s was taken back to before it was started", parent)
+}
+
+// recordOf is what the event that begins a wait says of its call, when nothing else is known of
+// it. An event that cannot be believed names no child: no other run may end for it.
+func (v *view) recordOf(ev *store.Event) *record {
+	kind, _ := roleOf(ev.Type)
+	rec := &record{key: ev.Key, kind: kind}
+	if d, err := dataOf(ev); err == nil {
+		rec.child, rec.abandon = d.Child, d.Abandon
+		rec.derived = derivedChild(v.row.ID, ev, &d)
+	}
+	return rec
 }
 
 // warnOfChildren tells of children that are kept and cannot come to their end,

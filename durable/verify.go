@@ -128,7 +128,7 @@ func (v *Verification) add(f Finding) {
 // The error is about the reading, not about the run: ErrNotFound,
 // ErrUnavailable. A damaged run is a Verification with findings.
 func (e *Engine) Verify(ctx context.Context, id string) (Verification, error) {
-	a, err := e.audit(ctx, id)
+	a, err := e.audit(ctx, id, false)
 	if err != nil {
 		return Verification{}, fmt.Errorf("durable: verifying run %s: %w", id, storeError(err))
 	}
@@ -205,8 +205,9 @@ func (e *Engine) VerifyAll(ctx context.Context, f store.Filter) iter.Seq2[Verifi
 	}
 }
 
-// audit reads a run and looks at all of it.
-func (e *Engine) audit(ctx context.Context, id string) (*audit, error) {
+// audit reads a run and looks at all of it. With keeps it holds the lineage in memory,
+// for a cut.
+func (e *Engine) audit(ctx context.Context, id string, keeps bool) (*audit, error) {
 	h, err := e.store.Load(ctx, id, store.Cursor{All: true})
 	if errors.Is(err, store.ErrCorrupt) {
 		a := &audit{v: Verification{RunID: id}, unreadable: true}
@@ -217,7 +218,7 @@ func (e *Engine) audit(ctx context.Context, id string) (*audit, error) {
 		return nil, err
 	}
 	a := newAudit(h, e.judge(&h.Run))
-	a.asked, a.unseal = id, e.unseal
+	a.asked, a.unseal, a.keeps = id, e.unseal, keeps
 	for ev, err := range h.Events {
 		if errors.Is(err, store.ErrCorrupt) {
 			a.unreadable = true
