@@ -1,11 +1,13 @@
 package durable
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -605,8 +607,124 @@ type ChildMissingError struct {
 }
 
 func (e *ChildMissingError) Error() string {
-	return fmt.Sprintf("run %s: %s waits for child run %s, which is not in the store. Import or restore that run and resume this one, or record what it came to with Engine.Edit",
+	return fmt.Sprintf("run %s: %s waits for child run %s, which is not in the store. Import or restore that run and resume this one, or go back to before that call with Engine.Jump, so that another one is started",
 		e.RunID, e.Key, e.Child)
+}
+
+// unheard is a child of which a run that waits for it will not hear.
+type unheard struct {
+	child string
+	row   *store.Run // nil: it is not in the store
+	end   *childEnd
+}
+
+func (u *unheard) text() string {
+	if u.row == nil {
+		return fmt.Sprintf("it has started child run %s, which is not in the store", u.child)
+	}
+	return fmt.Sprintf("child run %s has ended (%s), and no message tells it", u.child, u.row.Status)
+}
+
+// advice says what lets the parent with this row go on.
+func (u *unheard) advice(parent *store.Run) string {
+	if u.row == nil {
+		return adviceMissing(parent)
+	}
+	return fmt.Sprintf("Engine.Resume(ctx, %q), which tells it", parent.ID)
+}
+
+// stuck says of the parent with this row what Verify says of it.
+func (u *unheard) stuck(parent *store.Run) Stuck {
+	code := CodeStranded
+	if u.row == nil {
+		code = CodeChildMissing
+	}
+	s := stuckOf(parent, code, u.text())
+	s.Next = u.advice(parent)
+	return s
+}
+
+// adviceMissing says what lets a run go on that waits for a child which is not in the
+// store. An outcome that is imported is told to a run that waits for it.
+func adviceMissing(parent *store.Run) string {
+	s := "import or restore the child"
+	if parent.Status == store.Waiting {
+		s += ", and resume that one if it has not ended"
+	} else {
+		s += fmt.Sprintf(", then Engine.Resume(ctx, %q)", parent.ID)
+	}
+	return s + fmt.Sprintf("; or go back to before the call that started it with Engine.Jump(ctx, %q, ...), so that another one is started", parent.ID)
+}
+
+// unheardOf returns what a run will not hear of a child that it waits for; nil: it will
+// hear, or has heard.
+func (e *Engine) unheardOf(ctx context.Context, row *store.Run, child string) (*unheard, error) {
+	lost := &unheard{child: child}
+	c, err := e.store.Load(ctx, child, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+	case err != nil:
+		return nil, err
+	case row.Status != store.Waiting:
+		return nil, nil // it looks when it is loaded
+	default:
+		end, ended, err := e.endOfChild(&c.Run)
+		if err != nil || !ended || c.Run.Parent != row.ID {
+			return nil, nil // one that another run has started is looked at every minute
+		}
+		lost.row, lost.end = &c.Run, end
+	}
+	// Read after the end of the child, which was committed with its message.
+	h, err := e.store.Load(ctx, row.ID, store.Cursor{NoEvents: true})
+	if err != nil {
+		return nil, err
+	}
+	told := slices.ContainsFunc(h.Inbox, func(m store.Message) bool {
+		id, _ := childOf(&m)
+		return lost.row == nil && m.Kind == store.KindChild && id == child || lost.row != nil && tells(&m, lost.row)
+	})
+	if told || h.Run.Status != row.Status || h.Run.Last == nil || row.Last != nil && h.Run.Last.Seq != row.Last.Seq {
+		return nil, nil
+	}
+	return lost, nil
+}
+
+// hearAgain has a waiting run told what became of children that have ended without its
+// being told. told is how many; lost is a child that is not in the store, nil: none.
+func (e *Engine) hearAgain(ctx context.Context, v *view, dry bool) (told int, lost *unheard, err error) {
+	for _, calls := range v.past.scopes {
+		for _, rec := range calls {
+			if rec.child == "" || !rec.opened || rec.outcome.Seq != 0 {
+				continue
+			}
+			u, err := e.unheardOf(ctx, v.row, rec.child)
+			switch {
+			case err != nil:
+				return told, nil, fmt.Errorf("durable: run %s: reading its children: %w", v.row.ID, storeError(err))
+			case u == nil:
+			case u.row == nil:
+				lost = u
+			default:
+				if told++; dry {
+					continue
+				}
+				if err := e.tellEnd(ctx, u); err != nil {
+					return told, nil, err
+				}
+			}
+		}
+	}
+	return told, lost, nil
+}
+
+// tellEnd tells the parent of a child that has ended, which takes it once.
+func (e *Engine) tellEnd(ctx context.Context, u *unheard) error {
+	for _, m := range e.tellParentOf(u.row, u.end.childData, u.end.output) {
+		if err := e.send(ctx, m); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // tellParent is the message by which an ending run tells its parent.

@@ -10,6 +10,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/runfile"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -49,7 +50,8 @@ var ErrBadFile = errors.New("durable: not an importable run file")
 //
 // A large run takes several durable acts. Until the last of them it is parked
 // with code CodeImporting, and nobody executes it; after a crash in between,
-// importing the same file again finishes it.
+// importing the same file again finishes it. A parent that is here and waits is told what
+// became of an imported child.
 //
 // Errors: ErrBadFile; store.ErrExists (*store.ExistsError) when the id is taken,
 // also by the same run; ErrOccupied when an exclusive key is; store.ErrTooLarge;
@@ -82,8 +84,29 @@ func (e *Engine) Import(ctx context.Context, r io.Reader, o ImportOptions) (Impo
 		return Imported{}, fmt.Errorf("durable: importing run %s: %w", id, storeError(err))
 	}
 	e.archiver.want(id, in.final.Status)
+	e.tellImported(ctx, f)
 	e.logRun(slog.LevelInfo, &f.Run, "durable: run imported", slog.String("status", string(in.final.Status)), slog.Int("events", len(f.Events)))
 	return Imported{RunID: id, Workflow: f.Run.Workflow, Status: in.final.Status, Events: len(f.Events)}, nil
+}
+
+// tellImported tells a parent that waits what became of a child that is imported after
+// its end: the message that told it may be lost. A crash before it leaves the parent
+// listed in Stuck, and Resume tells it.
+func (e *Engine) tellImported(ctx context.Context, f *runfile.File) {
+	if f.Run.Parent == "" || !f.Run.Status.Terminal() {
+		return
+	}
+	h, err := e.store.Load(ctx, f.Run.Parent, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+	if err != nil || h.Run.Status != store.Waiting {
+		return // it looks when it is loaded
+	}
+	lost, err := e.unheardOf(ctx, &h.Run, f.Run.ID)
+	if err == nil && lost != nil && lost.row != nil {
+		err = e.tellEnd(ctx, lost)
+	}
+	if err != nil {
+		e.logRun(slog.LevelWarn, &f.Run, "durable: the parent of an imported run could not be told what became of it: resume the parent", slog.String("parent", f.Run.Parent), slog.Any("error", err))
+	}
 }
 
 // checkFile returns why a file cannot be a run.
@@ -104,7 +127,13 @@ func checkFile(f *runfile.File) error {
 	h := &store.History{Run: f.Run, Branches: f.Branches, Inbox: f.Inbox}
 	h.Run.Last = &f.Events[len(f.Events)-1]
 	h.Run.Epoch = h.Run.Last.Epoch
-	a := newAudit(h, func(place, []byte) error { return nil })
+	a := newAudit(h, func(_ place, env []byte) error {
+		// Whether this engine can open it shows when it is executed.
+		if _, err := envelope.Open(env); errors.Is(err, envelope.ErrDamaged) {
+			return err
+		}
+		return nil
+	})
 	a.facts.copied = true
 	for i := range f.Events {
 		a.event(&f.Events[i])

@@ -109,6 +109,7 @@ func (e *Engine) reconcileWaiting(ctx context.Context, rep *Report) error {
 	if err != nil {
 		return err
 	}
+	parents := unheardLook{eng: e, found: func(row *store.Run, lost *unheard) { rep.Stuck = append(rep.Stuck, lost.stuck(row)) }}
 	f := store.Filter{Statuses: []store.Status{store.Waiting}, OldestFirst: true, WithLast: true}
 	for row, err := range e.runsOf(ctx, f) {
 		if err != nil {
@@ -120,6 +121,12 @@ func (e *Engine) reconcileWaiting(ctx context.Context, rep *Report) error {
 		if _, err := e.reconcileOnBoot(ctx, row, rep); err != nil {
 			return err
 		}
+		if err := parents.add(ctx, row); err != nil {
+			return fmt.Errorf("durable: recovery could not look for the children of waiting runs: %w", storeError(err))
+		}
+	}
+	if err := parents.flush(ctx); err != nil {
+		return fmt.Errorf("durable: recovery could not look for the children of waiting runs: %w", storeError(err))
 	}
 	return nil
 }

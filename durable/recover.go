@@ -334,7 +334,9 @@ func stuckOf(row *store.Run, code, reason string) Stuck {
 	case CodeUndecodable:
 		s.Next = fmt.Sprintf("run a program that can read it (Options.Types, Encrypt and Codec; the type in the code), then Engine.Resume(ctx, %q)", row.ID)
 	case CodeChildMissing:
-		s.Next = fmt.Sprintf("import or restore the child, or record what it came to with Engine.Edit, then Engine.Resume(ctx, %q)", row.ID)
+		s.Next = adviceMissing(row)
+	case CodeImporting:
+		s.Next = "import the same file again, which finishes it; or delete the run"
 	case CodeQuarantined:
 		s.Next = adviceQuarantined(row.ID)
 	case CodeUnrecoverable:

@@ -80,6 +80,10 @@ type ResumeOptions struct {
 // pages, the terminal) is this function, and DryRun is all of it but the writing and
 // the keys.
 //
+// A run that waits is resumed for one reason alone: that it waits for a child which has
+// ended without its being told, as it may after a restore. It is told, and goes on waiting
+// for anything else.
+//
 // With FromCheckpoint the history is cut behind that event: a new branch is made,
 // in the same durable act that makes the run claimable, and the run goes on
 // there. What was recorded later stays readable and counts no more: steps run
@@ -111,6 +115,9 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 	before := v.row
 	rv, torn, err := e.mayResume(ctx, v, unreadable, o)
 	if err != nil {
+		if v.row.Status == store.Waiting && !v.row.Paused && unreadable == nil && errors.Is(err, ErrNotResumable) {
+			return e.resumeUnheard(ctx, v, o, err)
+		}
 		return Plan{}, err
 	}
 	if o.DryRun {
@@ -156,6 +163,29 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 		return rv.plan, nil
 	}
 	return rv.plan, e.notClaimed(ctx, row, reopened)
+}
+
+// resumeUnheard is Resume of a run that waits, and may be resumed for this alone: that it
+// would never hear of a child. no says why not otherwise.
+func (e *Engine) resumeUnheard(ctx context.Context, v *view, o ResumeOptions, no error) (Plan, error) {
+	if o.FromCheckpoint != 0 || o.ResetFailures || o.Force {
+		return Plan{}, no
+	}
+	told, lost, err := e.hearAgain(ctx, v, o.DryRun)
+	switch {
+	case err != nil:
+		return Plan{}, err
+	case lost != nil:
+		return Plan{}, &NotResumableError{RunID: v.row.ID, Status: v.row.Status, Reason: lost.text() + ": " + lost.advice(v.row)}
+	case told == 0:
+		return Plan{}, no
+	}
+	rv, err := v.revise(ctx, nil, resetNone, false)
+	if err != nil {
+		return Plan{}, err
+	}
+	rv.warn("it is told what became of %d child runs that have ended, and goes on waiting for anything else", told)
+	return rv.plan, nil
 }
 
 // repairedAndTaken says what has become of a resume whose run was made claimable

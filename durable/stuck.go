@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,8 +20,12 @@ const unclaimedFor = 5 * time.Second
 
 // Stuck lists the runs that cannot go on by themselves, with the reason and what
 // to do: those that were parked, paused or quarantined, those whose executor is
-// gone, and those whose code nobody alive has. It changes nothing, and returns
-// at most limit of each kind; 0: all.
+// gone, those whose code nobody alive has, and those that wait for a child of which
+// they will not hear. It changes nothing, and returns at most limit of each kind; 0: all.
+//
+// The last kind takes a look at every waiting run, of which there may be very many, and
+// finds those whose last event has started the child; Verify finds the others. With a
+// limit it is left out while more runs wait than that.
 func (e *Engine) Stuck(ctx context.Context, limit int) ([]Stuck, error) {
 	executors, err := e.store.Executors(ctx)
 	if err != nil {
@@ -41,6 +46,9 @@ func (e *Engine) Stuck(ctx context.Context, limit int) ([]Stuck, error) {
 			return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
 		}
 	}
+	if err := l.addUnheard(ctx); err != nil {
+		return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
+	}
 	return l.found, nil
 }
 
@@ -59,6 +67,15 @@ func (l *stuckList) kinds(ctx context.Context) ([][]store.Filter, error) {
 		kinds = append(kinds, []store.Filter{quarantinedRuns})
 	}
 	kinds = append(kinds, []store.Filter{{Orphaned: true, WithLast: true}})
+	// An import of a completed run that did not finish: it looks as if it ran, and has no owner.
+	importing := store.Filter{Statuses: []store.Status{store.Running}, Codes: []string{CodeImporting}}
+	half, err := count(ctx, importing, "")
+	if err != nil {
+		return nil, err
+	}
+	if half[""] > 0 {
+		kinds = append(kinds, []store.Filter{importing})
+	}
 	workflows, err := count(ctx, store.Filter{Statuses: restingStatuses}, store.ByWorkflow)
 	if err != nil {
 		return nil, err
@@ -177,10 +194,95 @@ func (l *stuckList) add(ctx context.Context, kind []store.Filter) error {
 	return nil
 }
 
+// addUnheard looks for runs that wait for a child of which they will not hear.
+func (l *stuckList) addUnheard(ctx context.Context) error {
+	waiting := store.Filter{Statuses: []store.Status{store.Waiting}, OldestFirst: true, WithLast: true}
+	if l.limit > 0 {
+		n, err := l.eng.store.Count(ctx, waiting, "")
+		if err != nil || n[""] > int64(l.limit) {
+			return err
+		}
+	}
+	parents := unheardLook{eng: l.eng, found: func(row *store.Run, lost *unheard) {
+		if l.seen[row.ID] || l.limit > 0 && len(l.seen) >= l.limit {
+			return
+		}
+		l.seen[row.ID] = true
+		l.found = append(l.found, lost.stuck(row))
+	}}
+	for row, err := range l.eng.runsOf(ctx, waiting) {
+		if err == nil && !l.seen[row.ID] && l.eng.now().Sub(row.UpdatedAt) >= unclaimedFor {
+			err = parents.add(ctx, row)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return parents.flush(ctx)
+}
+
+// unheardLook finds, among runs that wait, those that will not hear of the child that
+// their last event has started. Children are looked up many at a time.
+type unheardLook struct {
+	eng   *Engine
+	rows  []*store.Run
+	kids  []string // of the rows
+	found func(*store.Run, *unheard)
+}
+
+func (u *unheardLook) add(ctx context.Context, row *store.Run) error {
+	if row.Last == nil || row.Last.Type != store.ChildStarted {
+		return nil
+	}
+	d, err := dataOf(row.Last)
+	if err != nil || d.Child == "" {
+		return nil // its execution finds that it is damaged
+	}
+	u.rows, u.kids = append(u.rows, row), append(u.kids, d.Child)
+	if len(u.rows) < scanPage/2 {
+		return nil
+	}
+	return u.flush(ctx)
+}
+
+func (u *unheardLook) flush(ctx context.Context) error {
+	if len(u.rows) == 0 {
+		return nil
+	}
+	live := make(map[string]bool, len(u.kids))
+	for row, err := range u.eng.runsOf(ctx, store.Filter{IDs: u.kids}) {
+		if err != nil {
+			return err
+		}
+		live[row.ID] = !row.Status.Terminal()
+	}
+	for i, row := range u.rows {
+		if live[u.kids[i]] {
+			continue
+		}
+		lost, err := u.eng.unheardOf(ctx, row, u.kids[i])
+		if errors.Is(err, store.ErrNotFound) {
+			continue // the parent has gone, too
+		}
+		if err != nil {
+			return err
+		}
+		if lost != nil {
+			u.found(row, lost)
+		}
+	}
+	u.rows, u.kids = nil, nil
+	return nil
+}
+
 // look says whether a run is stuck, as far as its row tells.
 func (l *stuckList) look(row *store.Run) (Stuck, bool) {
 	owned := slices.ContainsFunc(l.live, func(x store.Executor) bool { return x.ID == row.Owner })
 	switch {
+	case row.Code == CodeImporting && l.eng.now().Sub(row.UpdatedAt) < unclaimedFor:
+		return Stuck{}, false // it is being imported
+	case row.Code == CodeImporting:
+		return stuckOf(row, row.Code, row.Reason), true
 	case row.Paused:
 		return stuckOf(row, CodePaused, pausedReason(row)), true
 	case row.Status == store.Failed, row.Status == store.Interrupted && row.Code != "":
@@ -204,6 +306,10 @@ func (l *stuckList) served(row *store.Run) bool {
 // CodeOrphaned is the code in Stuck of a run whose process is gone. It is no code
 // of a run: its row says what it said when the process ended.
 const CodeOrphaned = "orphaned"
+
+// CodeStranded is the code in Stuck of a run that waits for a child which has ended
+// without its being told, as Verify says it. It is no code of a run: Resume tells it.
+const CodeStranded = string(FoundStranded)
 
 // unservedRuns is what this engine knows of runs that nobody alive serves. It looks
 // when the set of live executors has changed: it is the last one that leaves who

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"math"
-	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -41,7 +39,7 @@ const (
 	// FoundOrphan: nothing refers to it any more. It harms nothing.
 	FoundOrphan FindingKind = "orphan"
 	// FoundStranded: the run waits for a child that is not in the store, or that
-	// has ended without its being told. Resume lets it look.
+	// has ended without its being told. The text says what to do.
 	FoundStranded FindingKind = "stranded"
 )
 
@@ -148,40 +146,16 @@ func (e *Engine) verifyChildren(ctx context.Context, a *audit) error {
 			if rec.child == "" || !rec.opened || rec.outcome.Seq != 0 {
 				continue
 			}
-			text, err := e.stranded(ctx, &a.h.Run, rec.child)
+			lost, err := e.unheardOf(ctx, &a.h.Run, rec.child)
 			if err != nil {
 				return err
 			}
-			if text != "" {
-				a.v.add(Finding{Kind: FoundStranded, Part: PartRow, Key: rec.key, Text: text})
+			if lost != nil {
+				a.v.add(Finding{Kind: FoundStranded, Part: PartRow, Key: rec.key, Text: lost.text() + ": " + lost.advice(&a.h.Run)})
 			}
 		}
 	}
 	return nil
-}
-
-// stranded returns why a run will never hear of a child; empty: it will.
-func (e *Engine) stranded(ctx context.Context, row *store.Run, child string) (string, error) {
-	c, err := e.store.Load(ctx, child, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
-	if errors.Is(err, store.ErrNotFound) {
-		return fmt.Sprintf("it has started child run %s, which is not in the store", child), nil
-	}
-	if err != nil {
-		return "", err
-	}
-	if _, ended, err := e.endOfChild(&c.Run); err != nil || !ended || row.Status != store.Waiting {
-		return "", nil
-	}
-	// Read after the end of the child, which was committed with its message.
-	h, err := e.store.Load(ctx, row.ID, store.Cursor{NoEvents: true})
-	if err != nil {
-		return "", err
-	}
-	told := slices.ContainsFunc(h.Inbox, func(m store.Message) bool { return tells(&m, &c.Run) })
-	if told || h.Run.Status != store.Waiting {
-		return "", nil
-	}
-	return fmt.Sprintf("child run %s has ended (%s), and no message tells it: resume the run, so that it looks", child, c.Run.Status), nil
 }
 
 // VerifyAll verifies every run that matches, one at a time, in the order of the

@@ -3,6 +3,7 @@ package everystore_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -120,6 +121,40 @@ var wholeActs = []wholeAct{
 		return second(w.Fork(w.ctx, "r", durable.ForkOptions{ID: "fork", Edits: map[string]any{"first": 70}}))
 	}},
 	{name: "Repair", before: torn, do: func(w *actWorld) error { return second(w.Repair(w.ctx, "r", durable.RepairOptions{})) }},
+	{name: "StartJSON", do: func(w *actWorld) error {
+		return second(w.StartJSON(w.ctx, "order", "r", json.RawMessage("1")))
+	}},
+	{name: "Answer", before: waits, do: func(w *actWorld) error {
+		open, err := w.ApprovalsOf(w.ctx, "r")
+		if err != nil || len(open) == 0 {
+			return err // it is answered
+		}
+		return w.Answer(w.ctx, open[0], "now")
+	}},
+	{name: "Request", before: waits, do: func(w *actWorld) error {
+		ctx, stop := context.WithTimeout(w.ctx, time.Second)
+		defer stop()
+		_, err := durable.Request[int](ctx, "r", "state", 1, durable.SignalID("1"))
+		return err // nobody answers
+	}},
+	{name: "Adopt", before: waits, do: func(w *actWorld) error { return w.Adopt(w.ctx, "r") }},
+	{name: "ResumeAll", before: func(w *actWorld) error {
+		_, err := w.flaky.Start(w.ctx, "g", 1)
+		return errors.Join(err, fails(w))
+	}, do: func(w *actWorld) error {
+		var errs []error
+		for _, err := range w.ResumeAll(w.ctx, store.Filter{}, durable.ResumeOptions{}) {
+			errs = append(errs, err)
+		}
+		return errors.Join(errs...)
+	}},
+	{name: "Restore", archived: []string{"a"}, do: func(w *actWorld) error {
+		return second(archive.Restore(w.ctx, w.Engine, w.shelf, "a"))
+	}},
+	{name: "Import of a child that has ended", file: "kid", before: family, lost: "kid", do: func(w *actWorld) error {
+		_, err := w.Import(w.ctx, bytes.NewReader(w.file), durable.ImportOptions{})
+		return errors.Join(err, second(w.Resume(w.ctx, "p", durable.ResumeOptions{})))
+	}},
 	{name: "RecoverRun", before: torn, do: func(w *actWorld) error { return second(w.RecoverRun(w.ctx, "r")) }},
 }
 
@@ -129,6 +164,7 @@ type wholeAct struct {
 	before   func(w *actWorld) error
 	file     string   // the act has the file of this run, which waits in another store
 	archived []string // runs that wait in the archive, of a store that was lost
+	lost     string   // a run that is no more in the store
 	archives bool     // the engines have the archive
 	do       func(w *actWorld) error
 }
@@ -289,9 +325,17 @@ func (w *actWorld) prepare() {
 	lost := func(id string) []byte {
 		other := newActWorld(w.t, w.act)
 		other.boot(other.data)
-		require.NoError(w.t, other.start(id, 1))
+		if id == "kid" { // of a parent, and it has ended
+			_, err := other.parent.Start(other.ctx, "p", 1)
+			require.NoError(w.t, err)
+			other.settle()
+			require.NoError(w.t, other.Signal(other.ctx, id, "go", "now"))
+		} else {
+			require.NoError(w.t, other.start(id, 1))
+			other.settle()
+			require.NoError(w.t, other.Signal(other.ctx, id, "for later", 1))
+		}
 		other.settle()
-		require.NoError(w.t, other.Signal(other.ctx, id, "for later", 1))
 		var b bytes.Buffer
 		require.NoError(w.t, other.Export(other.ctx, id, &b))
 		require.NoError(w.t, other.Close())
@@ -311,6 +355,10 @@ func (w *actWorld) prepare() {
 	w.settle()
 	require.NoError(w.t, w.Close())
 	w.settle()
+	if w.act.lost != "" {
+		_, err := w.data.Delete(context.Background(), store.Deletion{RunIDs: []string{w.act.lost}, Force: true})
+		require.NoError(w.t, err)
+	}
 }
 
 // face is what people see of the data: the runs, what they have come to, and the
