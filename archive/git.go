@@ -481,6 +481,9 @@ func (g *Git) read(ctx context.Context, runID string, f func(c *catFile, ref, co
 	case err != nil:
 		return err
 	case commit.id == "":
+		if out, err := g.git.run(ctx, nil, nil, "rev-parse", "--verify", "--quiet", ref); err == nil && objectID.MatchString(strings.TrimSpace(string(out))) {
+			return &UnreadableError{RunID: runID, Where: ref, Err: fmt.Errorf("the commit %s is missing from the repository", strings.TrimSpace(string(out)))}
+		}
 		return fmt.Errorf("run %s: %w", runID, ErrNotFound)
 	}
 	return f(c, ref, commit.id)
