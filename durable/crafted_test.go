@@ -126,7 +126,10 @@ func TestACraftedFileIsRefusedWholeOrMakesARunThatCanBeLookedAt(t *testing.T) {
 
 		crafted := map[string][]byte{}
 		craft := func(name string, change func(f *runfile.File)) {
-			for _, reseal := range []bool{false, true} {
+			for _, reseal := range []bool{true, false} {
+				if !reseal && strings.HasPrefix(name, "event") {
+					continue // the sums tell
+				}
 				f := parse()
 				if change(f); reseal {
 					resealed(f)
@@ -156,10 +159,13 @@ func TestACraftedFileIsRefusedWholeOrMakesARunThatCanBeLookedAt(t *testing.T) {
 			craft(fmt.Sprint("twice message ", i), func(f *runfile.File) { f.Inbox = append(f.Inbox, f.Inbox[i]) })
 		}
 		for i := range parse().Events {
-			fields(fmt.Sprint("event ", i), func(f *runfile.File) any { return &f.Events[i] })
 			craft(fmt.Sprint("without event ", i), func(f *runfile.File) { f.Events = slices.Delete(f.Events, i, i+1) })
-			craft(fmt.Sprint("twice event ", i), func(f *runfile.File) { f.Events = slices.Insert(f.Events, i, f.Events[i]) })
 			craft(fmt.Sprint("cut at event ", i), func(f *runfile.File) { f.Events = f.Events[:i] })
+			if i%6 != 2 {
+				continue // enough of each kind: every file is a store and a process
+			}
+			fields(fmt.Sprint("event ", i), func(f *runfile.File) any { return &f.Events[i] })
+			craft(fmt.Sprint("twice event ", i), func(f *runfile.File) { f.Events = slices.Insert(f.Events, i, f.Events[i]) })
 		}
 		craft("cyclic branches", func(f *runfile.File) {
 			f.Branches = append(f.Branches, store.Branch{N: 8, Parent: 9, Cutoff: 2}, store.Branch{N: 9, Parent: 8, Cutoff: 2})

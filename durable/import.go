@@ -80,6 +80,9 @@ func (e *Engine) Import(ctx context.Context, r io.Reader, o ImportOptions) (Impo
 	}
 	id := f.Run.ID
 	in := &importing{eng: e, file: f, final: importedRow(&f.Run, e.imports.next(e.now()))}
+	if err := in.check(); err != nil {
+		return Imported{}, fmt.Errorf("durable: importing run %s: %w", id, err)
+	}
 	if err := in.run(ctx); err != nil {
 		return Imported{}, fmt.Errorf("durable: importing run %s: %w", id, storeError(err))
 	}
@@ -262,6 +265,27 @@ type importing struct {
 // unservedVersion is the version of a run while it is imported, which nobody
 // serves, so that nobody claims it whatever happens to its row.
 const unservedVersion = "(importing)"
+
+// check returns why this store would refuse one of the acts that come after the first,
+// which would leave half a run.
+func (in *importing) check() error {
+	f := in.file
+	for i := range f.Events {
+		if n := f.Events[i].Seq; n != int64(i+1) {
+			return fmt.Errorf("%w: event %d stands in the place of event %d", ErrBadFile, n, i+1)
+		}
+		if i == 0 {
+			continue // of the first act, which is refused as a whole
+		}
+		c := store.Change{RunID: f.Run.ID, Expect: store.Expect{Epoch: in.final.Epoch}, Events: f.Events[i : i+1 : i+1]}
+		if err := c.Validate(in.eng.limits); errors.Is(err, store.ErrTooLarge) {
+			return err
+		} else if err != nil {
+			return fmt.Errorf("%w: %w", ErrBadFile, err)
+		}
+	}
+	return nil
+}
 
 func (in *importing) run(ctx context.Context) error {
 	id := in.file.Run.ID
