@@ -4,7 +4,7 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -65,9 +65,14 @@ var howCovered = map[string]string{
 // takeContext lists the exported functions and methods of a package whose first parameter
 // is a context.
 func takeContext(t *testing.T, pkg string) (names []string) {
-	parsed, err := parser.ParseDir(token.NewFileSet(), "../../"+pkg, func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
+	files, err := filepath.Glob("../../" + pkg + "/*.go")
 	require.NoError(t, err)
-	for _, file := range parsed[pkg].Files {
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		require.NoError(t, err)
 		for _, d := range file.Decls {
 			fn, ok := d.(*ast.FuncDecl)
 			if !ok || !fn.Name.IsExported() || fn.Type.Params.NumFields() == 0 {
