@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -12,10 +13,7 @@ import (
 func (o Options) Later(steps ...string) Options {
 	o.migrations = func(ms []sqlstore.Migration) []sqlstore.Migration {
 		for _, sql := range steps {
-			rename := func(s string) string { return s }
-			if o.Schema != "" {
-				rename = qualified(o.Schema)
-			}
+			rename := qualified(cmp.Or(o.Schema, "public")) // as every step has its schema before its tables
 			ms = append(ms, sqlstore.Migration{Version: len(ms) + 1, Name: fmt.Sprint("later_", len(ms)+1), SQL: rename(sql)})
 		}
 		return ms

@@ -147,7 +147,7 @@ func (l *listener) connected(conn *pq.ListenerConn) error {
 	ctx, cancel := context.WithTimeout(context.Background(), answerIn)
 	defer cancel()
 	var up int64
-	err := l.store.db.GetContext(ctx, &up, "SELECT (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint")
+	err := l.store.db.GetContext(ctx, &up, "SELECT (extract(epoch FROM pg_catalog.pg_postmaster_start_time())::numeric * 1000000::numeric)::bigint")
 	if err != nil {
 		return fmt.Errorf("postgres: when the server was started: %w", err)
 	}
@@ -199,7 +199,7 @@ func (l *listener) disconnected() {
 func (l *listener) lock(lock *sessionLock) bool {
 	if !lock.held && l.conn != nil {
 		// The answer cannot be read on this connection, so "no" is made an error.
-		lock.held = ask(l.conn, fmt.Sprintf("SELECT 1 / pg_try_advisory_lock(%d, %d)::int", lockClass, lock.key)) == nil
+		lock.held = ask(l.conn, fmt.Sprintf("SELECT 1 / pg_catalog.pg_try_advisory_lock(%d, %d)::int", lockClass, lock.key)) == nil
 	}
 	return lock.held
 }
@@ -238,6 +238,6 @@ func (l *listener) absent(executor string) {
 	delete(l.locks, executor)
 	if lock != nil && lock.held && l.conn != nil {
 		// If this fails the connection is gone, and the lock with it.
-		_ = ask(l.conn, fmt.Sprintf("SELECT pg_advisory_unlock(%d, %d)", lockClass, lock.key))
+		_ = ask(l.conn, fmt.Sprintf("SELECT pg_catalog.pg_advisory_unlock(%d, %d)", lockClass, lock.key))
 	}
 }

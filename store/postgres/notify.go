@@ -22,6 +22,11 @@ const (
 	// tellEvery is the least time between two messages to other processes, so
 	// that a busy store does not spend its time telling.
 	tellEvery = 2 * time.Millisecond
+	// hearAtOnce messages of other processes are passed on at once; of those that
+	// follow faster than one in hearEvery, what comes meanwhile is passed on
+	// together. Any role of the database may send any number.
+	hearAtOnce = 8
+	hearEvery  = 25 * time.Millisecond
 )
 
 // notices brings word of changes to the Notify calls of this handle at once,
@@ -40,6 +45,10 @@ type notices struct {
 	hearers map[*hearer]struct{}
 	out     heap // to be sent to others
 	started bool
+	in      heap      // heard of others, and not passed on yet
+	full    time.Time // when all messages are made up for; see hearIn
+	passer  *time.Timer
+	closed  bool
 }
 
 // heap collects run ids.
@@ -112,6 +121,10 @@ func (n *notices) spread(ids []string) {
 func (n *notices) deliver(ids []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	n.deliverLocked(ids)
+}
+
+func (n *notices) deliverLocked(ids []string) {
 	for h := range n.hearers {
 		h.add(ids)
 		poke(h.wake)
@@ -203,24 +216,76 @@ func (n *notices) hear(payload string) {
 	case handle == n.handle:
 		return // told already
 	case !ok || list == "*":
-		n.deliver(nil)
+		n.pass(nil)
 		return
 	}
 	var ids []string
 	for f := range strings.SplitSeq(list, ",") {
 		id, err := url.QueryUnescape(f)
 		if err != nil {
-			n.deliver(nil) // a newer program's form: look at everything
+			n.pass(nil) // a newer program's form: look at everything
 			return
 		}
 		ids = append(ids, id)
 	}
-	n.deliver(ids)
+	n.pass(ids)
+}
+
+// pass delivers what was heard, at once or together with what is heard until its
+// time has come.
+func (n *notices) pass(ids []string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return
+	}
+	waiting := n.in.all || len(n.in.ids) > 0
+	n.in.add(ids)
+	if waiting {
+		return // with what waits already
+	}
+	var wait time.Duration
+	if wait, n.full = hearIn(time.Now(), n.full); wait > 0 {
+		n.passer = time.AfterFunc(wait, n.passOn)
+		return
+	}
+	n.passLocked()
+}
+
+// hearIn says in how long a message is passed on, and what full becomes: each takes
+// hearEvery to make up for, and hearAtOnce of them may be owed.
+func hearIn(now, full time.Time) (wait time.Duration, next time.Time) {
+	if full.Before(now) {
+		full = now
+	}
+	next = full.Add(hearEvery)
+	return max(0, next.Sub(now)-hearAtOnce*hearEvery), next
+}
+
+func (n *notices) passOn() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.passLocked()
+}
+
+func (n *notices) passLocked() {
+	switch ids, all := n.in.take(); {
+	case all:
+		n.deliverLocked(nil)
+	case len(ids) > 0:
+		n.deliverLocked(ids)
+	}
 }
 
 func (n *notices) close() {
 	close(n.stop)
 	n.sender.Wait()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.closed = true
+	if n.passer != nil {
+		n.passer.Stop()
+	}
 }
 
 // Notify implements store.Notifier. Its first notice comes once the connection

@@ -26,7 +26,7 @@ func checkSessions(ctx context.Context, db *sqlx.DB, pooled bool) error {
 	}
 	defer b.Close()
 	var mine, other int
-	prepared, err := a.PreparexContext(ctx, "SELECT pg_backend_pid()")
+	prepared, err := a.PreparexContext(ctx, "SELECT pg_catalog.pg_backend_pid()")
 	if err == nil {
 		defer prepared.Close()
 		err = prepared.GetContext(ctx, &mine)
@@ -40,7 +40,7 @@ func checkSessions(ctx context.Context, db *sqlx.DB, pooled bool) error {
 		return fmt.Errorf("postgres: open: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }() // it only read
-	if err := tx.GetContext(ctx, &other, "SELECT pg_backend_pid()"); err != nil {
+	if err := tx.GetContext(ctx, &other, "SELECT pg_catalog.pg_backend_pid()"); err != nil {
 		return fmt.Errorf("postgres: open: %w", err)
 	}
 	if mine != other {

@@ -129,11 +129,11 @@ func (s *Store) restore(ctx context.Context, tx *sqlx.Tx, from string, silent ma
 // versionOf returns the version of a copy.
 func (s *Store) versionOf(ctx context.Context, tx *sqlx.Tx, schema string) (version int, err error) {
 	var there bool
-	if err := tx.GetContext(ctx, &there, "SELECT to_regclass($1) IS NOT NULL", in(schema, "durable_schema")); err != nil {
+	if err := tx.GetContext(ctx, &there, "SELECT pg_catalog.to_regclass($1) IS NOT NULL", in(schema, "durable_schema")); err != nil {
 		return 0, err
 	}
 	if there {
-		if err := tx.GetContext(ctx, &version, "SELECT coalesce(max(version), 0) FROM "+in(schema, "durable_schema")); err != nil {
+		if err := tx.GetContext(ctx, &version, "SELECT coalesce(pg_catalog.max(version), 0) FROM "+in(schema, "durable_schema")); err != nil {
 			return 0, err
 		}
 	}
@@ -204,7 +204,7 @@ func (s *Store) lastNumbers(ctx context.Context, tx *sqlx.Tx, table string, numb
 	}
 	for _, column := range numbered {
 		var sequence string
-		if err := tx.GetContext(ctx, &sequence, "SELECT pg_get_serial_sequence($1, $2)", in(s.schema, table), column); err != nil {
+		if err := tx.GetContext(ctx, &sequence, "SELECT pg_catalog.pg_get_serial_sequence($1, $2)", in(s.schema, table), column); err != nil {
 			return err
 		}
 		var last int64
@@ -232,7 +232,7 @@ func (s *Store) copyBack(ctx context.Context, tx *sqlx.Tx, from, table string, n
 		return err
 	}
 	for _, column := range numbered {
-		_, err := tx.ExecContext(ctx, "SELECT setval(pg_get_serial_sequence($1, $2), greatest(1, $3, (SELECT max("+pq.QuoteIdentifier(column)+") FROM "+to+")))",
+		_, err := tx.ExecContext(ctx, "SELECT pg_catalog.setval(pg_catalog.pg_get_serial_sequence($1, $2), greatest(1, $3, (SELECT pg_catalog.max("+pq.QuoteIdentifier(column)+") FROM "+to+")))",
 			to, column, numbers[table+"."+column])
 		if err != nil {
 			return err

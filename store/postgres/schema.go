@@ -83,7 +83,7 @@ const manual = "call Migrate of postgres.OpenSchema, which makes a backup first,
 func (s *Store) locate(ctx context.Context, o Options) error {
 	var version string
 	var first *string
-	if err := s.db.QueryRowxContext(ctx, "SELECT version(), current_schema()").Scan(&version, &first); err != nil {
+	if err := s.db.QueryRowxContext(ctx, "SELECT pg_catalog.version(), pg_catalog.current_schema()").Scan(&version, &first); err != nil {
 		return fmt.Errorf("postgres: open: %w", err)
 	}
 	s.genuine = genuine(version)
@@ -220,6 +220,6 @@ func (s *Store) dialect() sqlstore.Dialect {
 		Array:      func(list []string) any { return names(list...) },
 		Runs:       rename("durable_runs"),
 		Attributes: rename("durable_attributes"),
-		LastSeq:    "(SELECT max(e.seq) FROM " + rename("durable_events") + " AS e WHERE e.run_no = no)",
+		LastSeq:    "(SELECT pg_catalog.max(e.seq) FROM " + rename("durable_events") + " AS e WHERE e.run_no = no)",
 	}
 }

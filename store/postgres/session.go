@@ -51,9 +51,15 @@ type session struct {
 // The plans are the same whatever the arguments, but the server does not see
 // that, and planned a claim anew each time, for longer than it took: hence
 // plan_cache_mode, on servers that have it.
-const sessionSettings = "SET default_transaction_isolation = 'read committed'; SET lock_timeout = '500ms'; SET idle_in_transaction_session_timeout = '15s'; " +
+//
+// Our tables have their schema before their names. Nothing is looked for in the
+// schemas of others, where who may create could put a function that fits an argument
+// better than the server's own, and would run with the rights of this role. What is
+// read on connections that are not ours alone, or through a pooler, has the schema
+// of the server's functions written out for the same reason.
+const sessionSettings = "SET search_path = pg_catalog, pg_temp; SET default_transaction_isolation = 'read committed'; SET lock_timeout = '500ms'; SET idle_in_transaction_session_timeout = '15s'; " +
 	"SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET jit = off; " +
-	"SELECT set_config(name, 'force_generic_plan', false) FROM pg_settings WHERE name = 'plan_cache_mode'"
+	"SELECT pg_catalog.set_config(name, 'force_generic_plan', false) FROM pg_settings WHERE name = 'plan_cache_mode'"
 
 func newWriters(db *sql.DB, n int, setup string, closing <-chan struct{}) *writers {
 	w := &writers{db: db, permits: make(chan struct{}, n), setup: setup, closing: closing}

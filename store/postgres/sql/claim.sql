@@ -9,7 +9,7 @@
 WITH RECURSIVE lanes (status, workflow, version, queue, owner, priority) AS (
   SELECT st.status, s.workflow, s.version, f.queue, f.owner, f.priority
   FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
-  CROSS JOIN unnest(ARRAY['pending', 'waiting']) AS st (status)
+  CROSS JOIN pg_catalog.unnest(ARRAY['pending', 'waiting']) AS st (status)
   CROSS JOIN LATERAL (
     SELECT r.queue, r.owner, r.priority FROM durable_runs r
     WHERE r.status = st.status AND r.workflow = s.workflow AND r.version = s.version AND r.wake_at <> 0 AND NOT r.paused
@@ -24,7 +24,7 @@ WITH RECURSIVE lanes (status, workflow, version, queue, owner, priority) AS (
 )
 SELECT c.no, c.queue, c.status FROM (
   SELECT h.* FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
-  CROSS JOIN unnest($6::text[]) AS q (queue)
+  CROSS JOIN pg_catalog.unnest($6::text[]) AS q (queue)
   CROSS JOIN LATERAL (
     SELECT r.no, r.queue, r.status, r.priority, r.created_at AS since
     FROM durable_runs r
@@ -41,7 +41,7 @@ SELECT c.no, c.queue, c.status FROM (
   WHERE l.owner = ANY($2::text[]) AND l.queue = ANY(CASE WHEN l.status = 'waiting' THEN $5::text[] ELSE $6::text[] END)
   UNION ALL
   SELECT h.* FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
-  CROSS JOIN unnest($6::text[]) AS q (queue)
+  CROSS JOIN pg_catalog.unnest($6::text[]) AS q (queue)
   CROSS JOIN LATERAL (
     SELECT r.no, r.queue, r.status, r.priority, CASE WHEN r.wake_at <> 0 AND r.wake_at <= $1 THEN r.wake_at ELSE r.created_at END
     FROM durable_runs r
@@ -50,8 +50,8 @@ SELECT c.no, c.queue, c.status FROM (
     ORDER BY r.priority DESC, 5, r.no LIMIT $7) h
   UNION ALL
   SELECT h.* FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
-  CROSS JOIN unnest($5::text[]) AS q (queue)
-  CROSS JOIN unnest($2::text[]) AS o (owner)
+  CROSS JOIN pg_catalog.unnest($5::text[]) AS q (queue)
+  CROSS JOIN pg_catalog.unnest($2::text[]) AS o (owner)
   CROSS JOIN LATERAL (
     SELECT r.no, r.queue, r.status, r.priority, r.created_at
     FROM durable_runs r
@@ -61,7 +61,7 @@ SELECT c.no, c.queue, c.status FROM (
   UNION ALL
   -- Paused, and a cancel was asked for.
   SELECT h.* FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
-  CROSS JOIN unnest(ARRAY['pending', 'waiting', 'interrupted']) AS st (status)
+  CROSS JOIN pg_catalog.unnest(ARRAY['pending', 'waiting', 'interrupted']) AS st (status)
   CROSS JOIN LATERAL (
     SELECT r.no, r.queue, r.status, r.priority, CASE WHEN r.wake_at <> 0 AND r.wake_at <= $1 THEN r.wake_at ELSE r.created_at END
     FROM durable_runs r
@@ -73,7 +73,7 @@ SELECT c.no, c.queue, c.status FROM (
 
 -- name: named (own)
 -- Of the runs named, those a claim may take, in the order asked for.
-SELECT r.no FROM unnest($1::text[]) WITH ORDINALITY AS i (id, ord) JOIN durable_runs r ON r.id = i.id
+SELECT r.no FROM pg_catalog.unnest($1::text[]) WITH ORDINALITY AS i (id, ord) JOIN durable_runs r ON r.id = i.id
 WHERE r.status NOT IN ('completed', 'failed', 'cancelled') AND NOT (r.status = 'interrupted' AND r.code NOT IN ('', 'not_registered'))
   AND NOT r.paused AND r.owner = ANY($2::text[])
   AND (r.workflow, r.version) IN (SELECT s.workflow, s.version FROM unnest($3::text[], $4::text[]) AS s (workflow, version))
@@ -81,7 +81,7 @@ ORDER BY i.ord
 
 -- name: claim_lock (own)
 -- The row and the last event of a run, unless somebody else is at it.
-SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now,
+SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint AS now,
        r.no, r.id, r.workflow, r.initial_version, r.parent, r.parent_key, r.forked_from, r.input_hash, r.queue, r.partition, r.dedup, r.trace, r.created_at,
        r.version, r.status, r.code, r.reason, r.recoverable, r.owner, r.epoch, r.branch, r.generation, r.resumes, r.strikes, r.priority, r.inbox, r.seen,
        r.cancel_asked, r.paused, r.archived_seq, r.started_at, r.updated_at, r.ended_at, r.wake_at, r.deadline_at, r.attributes,
@@ -92,7 +92,7 @@ WHERE r.no = $1 FOR UPDATE OF r SKIP LOCKED
 
 -- name: claim_lock_wait (own)
 -- The same, once whoever is at it has finished.
-SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now,
+SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint AS now,
        r.no, r.id, r.workflow, r.initial_version, r.parent, r.parent_key, r.forked_from, r.input_hash, r.queue, r.partition, r.dedup, r.trace, r.created_at,
        r.version, r.status, r.code, r.reason, r.recoverable, r.owner, r.epoch, r.branch, r.generation, r.resumes, r.strikes, r.priority, r.inbox, r.seen,
        r.cancel_asked, r.paused, r.archived_seq, r.started_at, r.updated_at, r.ended_at, r.wake_at, r.deadline_at, r.attributes,
@@ -117,42 +117,42 @@ INSERT INTO durable_queues (name) VALUES ($1) ON CONFLICT (name) DO NOTHING
 SELECT name FROM durable_queues WHERE name = $1 FOR UPDATE
 
 -- name: queue_executing
-SELECT queue, count(*) FROM durable_runs
+SELECT queue, pg_catalog.count(*) FROM durable_runs
 WHERE queue = ANY($1::text[]) AND status IN ('running', 'resuming') GROUP BY queue
 
 -- name: executors
 -- All executors, the clock, since when the server runs, which presence locks
 -- are held, and who owns runs (found from owner to owner along the index).
 -- There is always a row.
-SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now,
-       (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint AS up,
-       (SELECT COALESCE(string_agg(l.objid::text, ','), '') FROM pg_locks l
-        WHERE l.locktype = 'advisory' AND l.classid = 1146440258 AND l.objsubid = 2 AND l.granted
-          AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = current_database())) AS held,
+SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint AS now,
+       (extract(epoch FROM pg_catalog.pg_postmaster_start_time())::numeric * 1000000::numeric)::bigint AS up,
+       (SELECT COALESCE(pg_catalog.string_agg(l.objid::text, ','), '') FROM pg_locks l
+        WHERE l.locktype = 'advisory' AND l.classid = 1146440258::oid AND l.objsubid = 2 AND l.granted
+          AND l.database = (SELECT d.oid FROM pg_database d WHERE d.datname = pg_catalog.current_database())) AS held,
        (WITH RECURSIVE owners AS (
           (SELECT r.owner FROM durable_runs r WHERE r.owner <> '' ORDER BY r.owner LIMIT 1)
           UNION ALL
           SELECT (SELECT r.owner FROM durable_runs r WHERE r.owner <> '' AND r.owner > o.owner ORDER BY r.owner LIMIT 1)
           FROM owners o WHERE o.owner IS NOT NULL)
-        SELECT COALESCE(json_agg(o.owner), '[]')::text FROM owners o WHERE o.owner IS NOT NULL) AS owners,
+        SELECT COALESCE(pg_catalog.json_agg(o.owner), '[]')::text FROM owners o WHERE o.owner IS NOT NULL) AS owners,
        e.id, e.name, e.host, e.boot, e.pid, e.lease, e.serves, e.started_at, e.beat_at, e.presence
 FROM (SELECT 1) one LEFT JOIN durable_executors e ON true ORDER BY e.started_at, e.no
 
 -- name: executors_portable (own)
 -- The same for servers without session locks.
-SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now, 0::bigint AS up, '' AS held,
+SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint AS now, 0::bigint AS up, '' AS held,
        (WITH RECURSIVE owners AS (
           (SELECT r.owner FROM durable_runs r WHERE r.owner <> '' ORDER BY r.owner LIMIT 1)
           UNION ALL
           SELECT (SELECT r.owner FROM durable_runs r WHERE r.owner <> '' AND r.owner > o.owner ORDER BY r.owner LIMIT 1)
           FROM owners o WHERE o.owner IS NOT NULL)
-        SELECT COALESCE(json_agg(o.owner), '[]')::text FROM owners o WHERE o.owner IS NOT NULL) AS owners,
+        SELECT COALESCE(pg_catalog.json_agg(o.owner), '[]')::text FROM owners o WHERE o.owner IS NOT NULL) AS owners,
        e.id, e.name, e.host, e.boot, e.pid, e.lease, e.serves, e.started_at, e.beat_at, e.presence
 FROM (SELECT 1) one LEFT JOIN durable_executors e ON true ORDER BY e.started_at, e.no
 
 -- name: executor_beat
 -- Comes back: the clock, and when the lease before this beat ended.
-WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now),
+WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint AS now),
      old AS MATERIALIZED (SELECT beat_at + lease AS until FROM durable_executors WHERE id = $1)
 INSERT INTO durable_executors AS e (id, name, host, boot, pid, lease, serves, started_at, beat_at, presence)
 SELECT $1::text, $2::text, $3::text, $4::text, $5::bigint, $6::bigint, $7::text, clock.now, clock.now, $8::text FROM clock
@@ -162,7 +162,7 @@ RETURNING e.beat_at, (SELECT until FROM old)
 
 -- name: executor_delete
 WITH old AS (DELETE FROM durable_executors WHERE id = $1 RETURNING beat_at + lease AS until)
-SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint, (SELECT until FROM old)
+SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint, (SELECT until FROM old)
 
 -- name: set_presence (own)
 UPDATE durable_executors SET presence = $2 WHERE id = $1
@@ -175,7 +175,7 @@ UPDATE durable_executors SET beat_at = $3 WHERE id = $1 AND beat_at = $2
 -- name: forget_executors (own)
 -- Executors that went without a word a day ago and own nothing.
 DELETE FROM durable_executors e
-WHERE e.beat_at + e.lease < (extract(epoch FROM clock_timestamp()) * 1000000)::bigint - 86400000000
+WHERE e.beat_at + e.lease < (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint - 86400000000
   AND NOT EXISTS (SELECT 1 FROM durable_runs r WHERE r.owner = e.id)
 
 -- name: look (own)
@@ -186,7 +186,7 @@ WHERE e.beat_at + e.lease < (extract(epoch FROM clock_timestamp()) * 1000000)::b
 WITH RECURSIVE lanes (status, workflow, version, queue, owner, priority) AS (
   SELECT st.status, s.workflow, s.version, f.queue, f.owner, f.priority
   FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
-  CROSS JOIN unnest(ARRAY['pending', 'running', 'resuming', 'waiting', 'interrupted']) AS st (status)
+  CROSS JOIN pg_catalog.unnest(ARRAY['pending', 'running', 'resuming', 'waiting', 'interrupted']) AS st (status)
   CROSS JOIN LATERAL (
     SELECT r.queue, r.owner, r.priority FROM durable_runs r
     WHERE r.status = st.status AND r.workflow = s.workflow AND r.version = s.version AND r.wake_at <> 0 AND NOT r.paused
@@ -246,7 +246,7 @@ UNION ALL
 UNION ALL
 -- Paused, and a cancel was asked for.
 (SELECT 'due', '', 0::bigint, 0::bigint FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
- CROSS JOIN unnest(ARRAY['pending', 'waiting', 'interrupted']) AS st (status)
+ CROSS JOIN pg_catalog.unnest(ARRAY['pending', 'waiting', 'interrupted']) AS st (status)
  CROSS JOIN LATERAL (
    SELECT 1 FROM durable_runs r
    WHERE r.status = st.status AND r.workflow = s.workflow AND r.version = s.version AND r.paused = true AND r.mail AND r.cancel_asked

@@ -25,8 +25,8 @@ FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::text[],
   AS e (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum, pred, fence)
 WHERE (e.pred = 0 OR EXISTS (
          SELECT 1 FROM durable_events p WHERE p.run_no = e.run_no AND p.seq = e.pred AND (p.epoch = e.fence OR e.fence = 0)))
-  AND (SELECT count(*) FROM (SELECT 1 FROM durable_events d WHERE d.run_no = e.run_no AND d.seq > e.pred LIMIT 1) taken) = 0
-  AND (SELECT count(*) FROM durable_runs r WHERE r.no = e.run_no) = 1
+  AND (SELECT pg_catalog.count(*) FROM (SELECT 1 FROM durable_events d WHERE d.run_no = e.run_no AND d.seq > e.pred LIMIT 1) taken) = 0
+  AND (SELECT pg_catalog.count(*) FROM durable_runs r WHERE r.no = e.run_no) = 1
 RETURNING run_no
 
 -- name: append_claim (own)
@@ -46,7 +46,7 @@ LEFT JOIN durable_events e ON e.run_no = r.no AND e.seq = c.seq
 
 -- name: log_heads (own)
 -- Where the logs of runs end.
-SELECT n.no, l.seq, l.epoch FROM unnest($1::bigint[]) AS n (no)
+SELECT n.no, l.seq, l.epoch FROM pg_catalog.unnest($1::bigint[]) AS n (no)
 CROSS JOIN LATERAL (SELECT e.seq, e.epoch FROM durable_events e WHERE e.run_no = n.no ORDER BY e.seq DESC LIMIT 1) l
 
 -- name: events_up
@@ -67,7 +67,7 @@ FROM durable_events WHERE run_no = $1 ORDER BY seq DESC LIMIT 1
 
 -- name: events_last_of
 SELECT e.run_no AS no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum
-FROM unnest($1::bigint[]) AS r (no)
+FROM pg_catalog.unnest($1::bigint[]) AS r (no)
 CROSS JOIN LATERAL (SELECT * FROM durable_events l WHERE l.run_no = r.no ORDER BY l.seq DESC LIMIT 1) e
 
 -- name: sweep_events (own)

@@ -4,7 +4,7 @@
 -- In a transaction of its own that does not wait for the disk: NOTIFY holds a
 -- lock of the whole server until its transaction has committed, and a lost
 -- notice costs no more than the time to the next beat.
-SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)
+SELECT pg_catalog.set_config('synchronous_commit', 'off', true), pg_catalog.pg_notify($1, $2)
 
 -- name: notify_in_tx (own)
-SELECT pg_notify($1, $2)
+SELECT pg_catalog.pg_notify($1, $2)

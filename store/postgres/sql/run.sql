@@ -11,7 +11,7 @@ SELECT id, no FROM durable_runs WHERE id = ANY($1::text[])
 
 -- name: lock_wait (own)
 -- For how long this transaction waits for a lock, in milliseconds.
-SELECT set_config('lock_timeout', $1, true)
+SELECT pg_catalog.set_config('lock_timeout', $1, true)
 
 -- name: lock_runs (own)
 -- Locks the rows of a transaction, all at once and sorted, so that no two
@@ -22,7 +22,7 @@ WITH locked AS MATERIALIZED (
          updated_at, ended_at, wake_at, deadline_at, attributes
   FROM durable_runs WHERE id = ANY($1::text[]) ORDER BY id FOR UPDATE
 )
-SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint AS now, locked.*
+SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint AS now, locked.*
 FROM (SELECT 1) one LEFT JOIN locked ON true
 
 -- name: insert_runs (own)
@@ -100,7 +100,7 @@ SELECT seq, kind, name, id, at, data, payload FROM durable_inbox WHERE run_no = 
 -- name: inbox_ids (own)
 -- Which of these messages were delivered before (S14).
 SELECT u.ord FROM unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[]) AS u (ord, run_no, kind, id)
-JOIN durable_inbox m ON m.run_no = u.run_no AND m.kind = u.kind AND md5(m.id) = md5(u.id) AND m.id = u.id
+JOIN durable_inbox m ON m.run_no = u.run_no AND m.kind = u.kind AND pg_catalog.md5(m.id) = pg_catalog.md5(u.id) AND m.id = u.id
 
 -- name: insert_messages (own)
 INSERT INTO durable_inbox (run_no, seq, kind, name, id, at, data, payload)
@@ -122,4 +122,4 @@ DELETE FROM durable_branches WHERE run_no = ANY($1::bigint[])
 DELETE FROM durable_inbox WHERE run_no = ANY($1::bigint[])
 
 -- name: runs_left (own)
-SELECT count(*) FROM durable_runs WHERE no = ANY($1::bigint[])
+SELECT pg_catalog.count(*) FROM durable_runs WHERE no = ANY($1::bigint[])

@@ -2,16 +2,16 @@
 
 -- name: schema_exclude (own)
 -- Two processes that open a new database do not migrate it at once.
-SELECT pg_advisory_xact_lock(1146440258, 0)
+SELECT pg_catalog.pg_advisory_xact_lock(1146440258, 0)
 
 -- name: schema_exists
-SELECT to_regclass('durable_schema') IS NOT NULL
+SELECT pg_catalog.to_regclass('durable_schema') IS NOT NULL
 
 -- name: schema_create
 CREATE TABLE durable_schema (version integer PRIMARY KEY, name text NOT NULL, applied_at bigint NOT NULL)
 
 -- name: schema_version
-SELECT COALESCE(max(version), 0) FROM durable_schema
+SELECT COALESCE(pg_catalog.max(version), 0) FROM durable_schema
 
 -- name: schema_record
 INSERT INTO durable_schema (version, name, applied_at) VALUES ($1, $2, $3)
@@ -23,34 +23,35 @@ SELECT EXISTS (SELECT 1 FROM durable_runs)
 -- name: schema_owners (own)
 -- Executors whose lease has not run out. Every version of the program asks this
 -- of every version of the schema, so these columns stay.
-SELECT id, beat_at FROM durable_executors WHERE beat_at + lease > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint ORDER BY id
+SELECT id, beat_at FROM durable_executors WHERE beat_at + lease > (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint ORDER BY id
 
 -- name: schema_ahead (own)
 -- Executors whose last beat lies in the future: the clock was set back since, or
 -- is another server's.
-SELECT id, beat_at, lease FROM durable_executors WHERE beat_at > (extract(epoch FROM clock_timestamp()) * 1000000)::bigint
+SELECT id, beat_at, lease FROM durable_executors WHERE beat_at > (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint
 
 -- name: relations (own)
 -- What is ours in a schema, by its name: of any version of the program. The
 -- tables come in the order in which transactions lock them: a claim begins with
 -- its queue, everything else with the run, and only then is the log written.
 SELECT c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v') AND c.relname LIKE 'durable\_%'
+WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v') AND c.relname::text LIKE 'durable\_%'
 ORDER BY c.relkind = 'v', c.relname <> 'durable_queues', c.relname <> 'durable_runs', c.relname
 
 -- name: no_time_limits (own)
--- Of those a server may have, whatever its version.
-SELECT set_config(name, '0', true) FROM pg_settings
-WHERE name IN ('statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')
+-- Of those a server may have, whatever its version. And nothing is found in the
+-- schemas of others: what a migration uses are the server's own functions.
+SELECT pg_catalog.set_config(name, CASE name WHEN 'search_path' THEN 'pg_catalog, pg_temp' ELSE '0' END, true) FROM pg_settings
+WHERE name IN ('search_path', 'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')
 
 -- name: lock_holders (own)
 -- Sessions that hold locks on our tables, the oldest transaction first.
-SELECT format('process %s, %s, in a transaction for %s s', a.pid, coalesce(nullif(a.application_name, ''), 'no name'),
-              extract(epoch FROM clock_timestamp() - a.xact_start)::bigint)
+SELECT pg_catalog.format('process %s, %s, in a transaction for %s s', a.pid, coalesce(nullif(a.application_name, ''), 'no name'),
+              extract(epoch FROM pg_catalog.clock_timestamp() - a.xact_start)::bigint)
 FROM pg_stat_activity a
-WHERE a.xact_start IS NOT NULL AND a.pid <> pg_backend_pid() AND a.pid IN (
+WHERE a.xact_start IS NOT NULL AND a.pid <> pg_catalog.pg_backend_pid() AND a.pid IN (
   SELECT l.pid FROM pg_locks l JOIN pg_class c ON c.oid = l.relation JOIN pg_namespace n ON n.oid = c.relnamespace
-  WHERE l.granted AND n.nspname = $1 AND c.relname LIKE 'durable\_%')
+  WHERE l.granted AND n.nspname = $1 AND c.relname::text LIKE 'durable\_%')
 ORDER BY a.xact_start LIMIT 3
 
 -- name: columns_of (own)
