@@ -18,7 +18,7 @@ func TestOnPostgreSQLARunIsInterruptedOperatedAndResumed(t *testing.T) {
 	require.Contains(t, op.ok("durable sessions show order-42").out, "bank: timeout")
 	lacks := op.sh("durable resume order-42")
 	require.Equal(t, 4, lacks.code)
-	require.Equal(t, "Nobody alive runs checkout; this program lacks its code.\nRun: shop durable run checkout --resume order-42\n", lacks.err)
+	require.Equal(t, "Nobody alive runs checkout; this program lacks its code.\nRun: env -u DURABLE_STORE shop durable run checkout --resume order-42\n", lacks.err)
 
 	s := d.terminal("shop durable run checkout --resume order-42")
 	s.until("? Ship order-42?")

@@ -193,7 +193,7 @@ func encodeAt[T any](e *Engine, limit int, v *T) (env []byte, seen T, err error)
 	if e.plainJSON && info.exact && !(info.exactText && bytes.Contains(data, []byte(`\ufffd`))) {
 		return env, *v, nil
 	}
-	if err := unmarshal(e.codec, info, data, &seen); err != nil {
+	if err := unmarshal(e.discreet(e.codec), info, data, &seen); err != nil {
 		return nil, seen, fmt.Errorf("it is encoded but cannot be decoded again: %w", err)
 	}
 	return env, seen, nil
@@ -220,7 +220,7 @@ func encodeAny(e *Engine, limit int, v any) ([]byte, error) {
 func (e *Engine) encoded(info *typeInfo, v any, limit int) ([]byte, error) {
 	data, err := e.marshal(info, v)
 	if err != nil {
-		return nil, fmt.Errorf("the codec %s refuses it: %w", e.codecName, unquoted(err))
+		return nil, fmt.Errorf("the codec %s refuses it: %w", e.codecName, e.unquoted(err))
 	}
 	if len(data) > limit {
 		return nil, &PayloadSizeError{Size: len(data), Limit: limit}
@@ -240,16 +240,42 @@ func (e *Engine) marshal(info *typeInfo, v any) (data []byte, err error) {
 }
 
 // unmarshal is Codec.Decode, likewise. What v points to is of the type info
-// describes, or of an earlier version of it. Its error does not say what is in data.
+// describes, or of an earlier version of it. With a discreetCodec its error does not
+// say what is in data.
 func unmarshal(codec Codec, info *typeInfo, data []byte, v any) (err error) {
+	hide := func(err error) error { return err }
+	if c, ok := codec.(discreetCodec); ok {
+		codec, hide = c.Codec, unquoted
+	}
 	own, plain := codec.(jsonCodec)
 	if plain && !info.ownDecode {
 		err = codec.Decode(data, v)
 	} else if fault := guarded(func() { err = codec.Decode(data, v) }); fault != nil {
-		return unquoted(fault)
+		return hide(fault)
 	}
 	if err != nil && own.strict && strings.HasPrefix(err.Error(), unknownField) {
 		return err // the name of a field, for a test
+	}
+	return hide(err)
+}
+
+// discreetCodec is the codec of an engine that encrypts.
+type discreetCodec struct{ Codec }
+
+// discreet returns c so that its errors do not quote values, where those are
+// encrypted. Where they are not, the text of an error tells no more than the store
+// does, and whoever mends the run needs it.
+func (e *Engine) discreet(c Codec) Codec {
+	if e.wrap.keys == nil {
+		return c
+	}
+	return discreetCodec{c}
+}
+
+// unquoted is err without what it may quote of a value, where values are encrypted.
+func (e *Engine) unquoted(err error) error {
+	if e.wrap.keys == nil {
+		return err
 	}
 	return unquoted(err)
 }
@@ -257,10 +283,10 @@ func unmarshal(codec Codec, info *typeInfo, data []byte, v any) (err error) {
 // unknownField is how encoding/json begins to say that there is no place for a field.
 const unknownField = "json: unknown field "
 
-// A unquotedError stands for one that a codec, or a method of the user's that a codec
+// An unquotedError stands for one that a codec, or a method of the user's that a codec
 // calls, has made of a value. Such an error may quote the value (a time.ParseError
 // does), which is encrypted where it is kept, and its text goes into the history, the
-// log and answers. So the text of a unquotedError has types and names of fields alone; the
+// log and answers. So the text of an unquotedError has types and names of fields alone; the
 // other one is there for errors.As, in the memory of this process.
 type unquotedError struct {
 	text string
@@ -371,9 +397,9 @@ func (e *Engine) decode(p place, env []byte, v any) (recorded string, err error)
 func (e *Engine) codecOf(name string) (Codec, error) {
 	switch name {
 	case e.codecName:
-		return e.codec, nil
+		return e.discreet(e.codec), nil
 	case jsonCodec{}.Name():
-		return jsonCodec{}, nil
+		return e.discreet(jsonCodec{}), nil
 	}
 	return nil, fmt.Errorf("%w %q: open the engine with Options.Codec set to it", errNoCodec, name)
 }

@@ -245,7 +245,7 @@ func TestAJumpThatWasNotCarriedOutIsTakenBack(t *testing.T) {
 		eng := w.serve(t, wf, kid)
 		rec, err := eng.RecoverRun(w.ctx(), "r")
 		require.NoError(t, err)
-		require.Equal(t, []any{durable.CodeD2, before, int32(1)}, []any{rec.Code, rec.Cutoff, rec.NewBranch})
+		require.Equal(t, []any{durable.CodeD2, before, int32(4)}, []any{rec.Code, rec.Cutoff, rec.NewBranch}, "the number of the jump is not used again")
 		row := w.row("r")
 		require.Empty(t, row.Attributes)
 		var left []store.Type

@@ -515,7 +515,11 @@ func TestACheckpointThatCannotBeReadParksTheRun(t *testing.T) {
 				rep = w.boot(t, with(code))
 				require.Len(t, rep.Stuck, 1)
 				require.Equal(t, c.code, rep.Stuck[0].Code)
-				require.Contains(t, rep.Stuck[0].Next, `Engine.Resume(ctx, "r")`)
+				next := `Engine.Resume(ctx, "r")`
+				if c.code == durable.CodeDamaged {
+					next = `Engine.Verify(ctx, "r") finds, then Engine.Repair`
+				}
+				require.Contains(t, rep.Stuck[0].Next, next)
 			})
 		})
 	}
