@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 // patient gives an act time to wait for a run to stop, however long whoever asked
@@ -38,6 +39,9 @@ func (h *handler) postStart(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 	}
+	if err := h.notOfAChild(r, req.ID); err != nil {
+		return err
+	}
 	id, err := h.eng.StartJSON(r.Context(), r.PathValue("name"), newRunID(req.ID), req.Input, o...)
 	if errors.Is(err, durable.ErrConflict) && h.may(r, ActionRead, req.ID) != nil {
 		return &requestError{http.StatusConflict, "conflict", fmt.Sprintf("run id %q is in use", req.ID), "use another run id"}
@@ -50,6 +54,29 @@ func (h *handler) postStart(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	writeJSON(w, http.StatusCreated, client.Done{RunID: id, Message: fmt.Sprintf("Workflow %s started", id), Run: shown})
+	return nil
+}
+
+// notOfAChild refuses an id that a child of a run under way may be given, "order-42/ship":
+// who takes it beforehand makes that run fail. It is asked of what comes from outside
+// alone, and of no id without a slash.
+func (h *handler) notOfAChild(r *http.Request, id string) error {
+	for i, c := range id {
+		if c != '/' {
+			continue
+		}
+		log, err := h.eng.Store().Load(r.Context(), id[:i], rowOnly)
+		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrInvalid) || err == nil && log.Run.Status == store.Completed {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("run %s: %w", id[:i], unavailable(err))
+		}
+		if there, err := h.exists(r, id); there || err != nil {
+			return err // it is no new one
+		}
+		return &requestError{http.StatusConflict, "conflict", fmt.Sprintf("the id %q is one that a child of another run may get", id), "use another run id"}
+	}
 	return nil
 }
 
@@ -291,6 +318,9 @@ func (h *handler) postFork(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		return h.planned(w, r, id, &plan, true)
+	}
+	if err := h.notOfAChild(r, req.ID); err != nil {
+		return err
 	}
 	made, err := h.eng.Fork(r.Context(), id, o)
 	if err != nil {

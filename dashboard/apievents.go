@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/store"
@@ -190,14 +191,65 @@ func (h *handler) getExport(w http.ResponseWriter, r *http.Request) error {
 	if !h.options.ShowPayloads || h.options.Redact != nil {
 		return errRedacted
 	}
-	var file bytes.Buffer // an error must not come behind half a file
-	if err := h.eng.Export(r.Context(), r.PathValue("id"), &file); err != nil {
+	if h.exports.Add(1) > maxExports {
+		h.exports.Add(-1)
+		return &requestError{http.StatusServiceUnavailable, "busy", fmt.Sprintf("%d runs are being exported, which is as many as may be at a time", maxExports), "try again in a moment"}
+	}
+	defer h.exports.Add(-1)
+	file := &exportFile{to: w, control: http.NewResponseController(w)}
+	err := h.eng.Export(r.Context(), r.PathValue("id"), file)
+	switch {
+	case err == nil:
+		_ = file.begin() // whoever has gone misses nothing
+		_ = file.control.SetWriteDeadline(time.Time{})
+		return nil
+	case !file.begun:
 		return err
 	}
-	download(w, "run.jsonl")
-	w.WriteHeader(http.StatusOK)
-	_, _ = file.WriteTo(w)
-	return nil
+	h.options.Logger.Warn("dashboard: an export was broken off", "run", r.PathValue("id"), "error", err)
+	panic(http.ErrAbortHandler) // so that half a file is not taken for a whole one
+}
+
+// maxExports bounds how many runs are exported at a time, and exportPatience how long
+// a client may take for each part of one.
+const (
+	maxExports     = 8
+	exportPatience = 30 * time.Second
+)
+
+// An exportFile is an answer that begins once exportHeld bytes are there: an error
+// before that, such as damage in a run of usual size, is answered as one.
+type exportFile struct {
+	to      http.ResponseWriter
+	control *http.ResponseController
+	held    bytes.Buffer
+	begun   bool
+}
+
+const exportHeld = 1 << 20
+
+// begin sends what was held.
+func (f *exportFile) begin() error {
+	if f.begun {
+		return nil
+	}
+	f.begun = true
+	download(f.to, "run.jsonl")
+	f.to.WriteHeader(http.StatusOK)
+	_, err := f.Write(f.held.Bytes())
+	f.held = bytes.Buffer{}
+	return err
+}
+
+func (f *exportFile) Write(b []byte) (int, error) {
+	if !f.begun && f.held.Len()+len(b) <= exportHeld {
+		return f.held.Write(b)
+	}
+	if err := f.begin(); err != nil {
+		return 0, err
+	}
+	_ = f.control.SetWriteDeadline(time.Now().Add(exportPatience)) // a writer without deadlines has none
+	return f.to.Write(b)
 }
 
 // getBranches serves GET /api/runs/{id}/branches.

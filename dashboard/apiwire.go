@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -202,17 +203,17 @@ func (h *handler) redactJSON(v json.RawMessage) json.RawMessage {
 // wirePayload shows the payload of an event, or what is known of it without
 // showing it.
 func (h *handler) wirePayload(runID string, ev *store.Event, show bool) *client.Payload {
+	if !show { // who may not see it has nobody decrypt and unpack it
+		return hiddenPayload(ev)
+	}
 	p, err := h.eng.Payload(runID, *ev)
 	w := &client.Payload{Type: p.Type, Version: p.Version, Codec: p.Codec, Compression: p.Compression, KeyID: p.KeyID, Size: len(p.Data)}
 	switch {
 	case err != nil:
-		w.Size, w.Redacted, w.Error = len(ev.Payload), !show, h.redact(messageOf(err))
-		return w
-	case !show:
-		w.Redacted = true
+		w.Size, w.Error = len(ev.Payload), h.redact(messageOf(err))
 		return w
 	case len(p.Data) > maxShown:
-		w.Truncated, w.Text = true, h.redact(headOf(p.Data, maxShown))
+		w.Truncated, w.Text = true, headOf([]byte(h.redact(string(p.Data))), maxShown)
 		return w
 	case json.Valid(p.Data):
 		w.Value = h.redactJSON(compact(p.Data))
@@ -222,10 +223,22 @@ func (h *handler) wirePayload(runID string, ev *store.Event, show bool) *client.
 	return w
 }
 
+// hiddenPayload is what the header of a payload says. Its size is that which it has
+// where it is kept.
+func hiddenPayload(ev *store.Event) *client.Payload {
+	open, err := envelope.Open(ev.Payload)
+	if err != nil {
+		return &client.Payload{Size: len(ev.Payload), Redacted: true, Error: messageOf(err)}
+	}
+	return &client.Payload{
+		Type: open.Type, Version: open.TypeVersion, Codec: open.Codec, Compression: open.Compression, KeyID: open.KeyID, Size: len(open.Payload), Redacted: true,
+	}
+}
+
 // headOf returns the beginning of data as text, cut between characters.
 func headOf(data []byte, n int) string {
-	head := data[:n]
-	for len(head) > 0 && !utf8.RuneStart(data[len(head)]) {
+	head := data[:min(n, len(data))]
+	for len(head) > 0 && len(head) < len(data) && !utf8.RuneStart(data[len(head)]) {
 		head = head[:len(head)-1]
 	}
 	return strings.ToValidUTF8(string(head), "\ufffd")

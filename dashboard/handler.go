@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -26,6 +27,7 @@ type handler struct {
 	cross   *http.CrossOriginProtection
 	streams *streams
 	askers  askingRuns
+	exports atomic.Int32 // under way
 
 	mu      sync.Mutex
 	known   []store.Executor // as of knownAt

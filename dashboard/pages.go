@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -224,7 +225,14 @@ func (h *handler) outlineOf(hist *store.History, executors []store.Executor) (*o
 	if executors == nil {
 		executors = []store.Executor{} // it is known that there are none
 	}
-	return outline.Of(outline.Input{Run: hist.Run, Executing: h.executing(&hist.Run), Branches: hist.Branches, Executors: executors, Now: now(), Zone: zone}, hist.Events)
+	// Redacted before the story is told: that cuts texts, and what is left of a secret
+	// is not known for one.
+	run, branches := hist.Run, slices.Clone(hist.Branches)
+	run.Reason = h.redact(run.Reason)
+	for i := range branches {
+		branches[i].Reason = h.redact(branches[i].Reason)
+	}
+	return outline.Of(outline.Input{Run: run, Executing: h.executing(&hist.Run), Branches: branches, Executors: executors, Now: now(), Zone: zone}, h.redactEvents(hist.Events))
 }
 
 // executing is the key of the step that this process executes for a run.

@@ -33,7 +33,7 @@ func (h *handler) alike(ctx context.Context, o *outline.Outline) (textView, erro
 		r := &page.Runs[i]
 		switch {
 		case r.ID == o.Run.ID || r.Workflow != o.Run.Workflow:
-		case errorOf(r.Reason) == mine:
+		case errorOf(h.redact(r.Reason)) == mine: // so is that of the run, in its outline
 			same = append(same, r)
 		case step != "" && strings.HasPrefix(r.Reason, step):
 			beside = append(beside, r)

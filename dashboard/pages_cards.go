@@ -104,7 +104,7 @@ func (h *handler) failures(ctx context.Context, c *cardsView) error {
 		if p.Runs[i].Recoverable {
 			c.Recoverable++
 		}
-		alike[outline.OneLine(errorOf(p.Runs[i].Reason), 200)]++
+		alike[h.line(errorOf(p.Runs[i].Reason), 200)]++
 	}
 	for reason, n := range alike {
 		if n > c.Alike || n == c.Alike && cmp.Compare(reason, c.AlikeError) < 0 {
@@ -112,7 +112,6 @@ func (h *handler) failures(ctx context.Context, c *cardsView) error {
 		}
 	}
 	c.AlikeURL = h.listURL("status:failed" + h.errorTerm(c.AlikeError))
-	c.AlikeError = h.redact(c.AlikeError)
 	return nil
 }
 

@@ -46,7 +46,7 @@ func (h *handler) fillEvents(ctx context.Context, v *runView, o *outline.Outline
 		}
 		v.Events = append(v.Events, eventView{
 			Seq: e.Seq, Time: e.At.Time().In(zone).Format("15:04:05.000"), Branch: e.Branch, Type: string(e.Type), Key: e.Key,
-			Detail: h.redact(detailOf(&e)), Gone: !lineage.Has(&e),
+			Detail: detailOf(h.redactEvent(&e)), Gone: !lineage.Has(&e),
 		})
 	}
 	slices.Reverse(v.Events)

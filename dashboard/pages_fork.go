@@ -45,9 +45,9 @@ func (h *handler) forkPanel(r *http.Request, p *panelView, o *outline.Outline, q
 	h.fillPlan(p, &plan, o)
 	p.ofCopy(&plan)
 	p.forkPlaces(o, at, chosen, len(keys) > 0)
-	p.Command = "durable fork " + shellQuote(id)
+	p.Command = command("fork", id)
 	if at > 0 {
-		p.Command += " --from " + strconv.FormatInt(at, 10)
+		p.Command.flag("--from", strconv.FormatInt(at, 10))
 		p.field("at", "number", strconv.FormatInt(at, 10))
 	}
 	for i, key := range keys {
@@ -65,7 +65,7 @@ func (h *handler) forkPanel(r *http.Request, p *panelView, o *outline.Outline, q
 		if i > 0 {
 			file = fmt.Sprintf("result%d.json", i+1)
 		}
-		p.Command += " --edit " + shellQuote(key+"=@"+file)
+		p.Command.flag("--edit", key+"=@"+file)
 	}
 	if h.may(r, ActionEdit, id) == nil {
 		upTo := at
@@ -79,7 +79,7 @@ func (h *handler) forkPanel(r *http.Request, p *panelView, o *outline.Outline, q
 		p.Options = append(p.Options, optionView{"force", "Force", "Take a value of another type than the recorded one.", force})
 	}
 	if force {
-		p.Command += " --force"
+		p.Command.flag("--force")
 		p.field("force", "flag", "true")
 	}
 	return nil

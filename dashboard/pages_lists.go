@@ -239,7 +239,7 @@ func (h *handler) historyPage(w http.ResponseWriter, r *http.Request) error {
 		for _, a := range runs {
 			row := historyRow{
 				ID: a.RunID, URL: h.runURL(a.RunID), Workflow: a.Workflow, Took: outline.Duration(time.Duration(a.DurationMS) * time.Millisecond),
-				Error: h.redact(outline.OneLine(a.Error, 200)), Status: statusViews[store.Status(a.Status)], Live: kept[a.RunID] != nil,
+				Error: h.line(a.Error, 200), Status: statusViews[store.Status(a.Status)], Live: kept[a.RunID] != nil,
 			}
 			if row.Status.Word == "" {
 				row.Status = statusView{"off", "pending", a.Status}

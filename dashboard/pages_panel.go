@@ -46,7 +46,7 @@ type panelView struct {
 	Reason  bool // asks why
 	Who     string
 	Serves  string
-	Command string
+	Command shellCommand
 	Action  string // address of the form
 	API     string // and of the API, for the script
 	Fields  []fieldView
@@ -146,17 +146,17 @@ func (h *handler) resumePanel(ctx context.Context, p *panelView, o *outline.Outl
 	p.Options = append(p.Options, optionView{"reset", "Reset failures", text, reset}, optionView{"force", "Force", h.forceText(p, o), force})
 	p.places(o, from)
 	p.PlaceOf, p.PlaceIs = "from", "Resume from"
-	p.Command = "durable resume " + shellQuote(id)
+	p.Command = command("resume", id)
 	if reset {
-		p.Command += " --reset-failures"
+		p.Command.flag("--reset-failures")
 		p.field("reset_failures", "flag", "true")
 	}
 	if force {
-		p.Command += " --force"
+		p.Command.flag("--force")
 		p.field("force", "flag", "true")
 	}
 	if from > 0 {
-		p.Command += " --from-checkpoint " + strconv.FormatInt(from, 10)
+		p.Command.flag("--from-checkpoint", strconv.FormatInt(from, 10))
 		p.field("from_checkpoint", "number", strconv.FormatInt(from, 10))
 	}
 	return nil
@@ -266,7 +266,7 @@ func (h *handler) editPanel(r *http.Request, p *panelView, o *outline.Outline, q
 // plainPanel is for acts that need no plan.
 func (h *handler) plainPanel(p *panelView, o *outline.Outline) {
 	id := o.Run.ID
-	p.Command = "durable " + p.Name + " " + shellQuote(id)
+	p.Command = command(p.Name, id)
 	switch p.Name {
 	case "pause":
 		p.Title, p.Sub, p.Do, p.Reason = "Pause "+id, "Bodies under way end and are recorded; no further one begins. Signals and timers are kept.", "Pause", true

@@ -316,7 +316,7 @@ func (h *handler) fillAsk(r *http.Request, v *runView, o *outline.Outline) error
 	}
 	v.Ask = &askView{
 		Key: o.Current.Key, User: h.user(r), May: h.may(r, ActionAnswer, v.ID) == nil, Action: v.URL + "/do/answer",
-		API: v.API, Command: "durable approve " + shellQuote(v.ID), Others: others,
+		API: v.API, Command: command("approve", v.ID).String(), Others: others,
 	}
 	return nil
 }
@@ -340,6 +340,30 @@ func (h *handler) rowsPage(w http.ResponseWriter, r *http.Request) error {
 	lines := t.lines[from:min(len(t.lines), from+min(max(n, 1), firstRows))]
 	w.Header().Set("X-Total-Rows", strconv.Itoa(len(t.lines)))
 	return writePage(w, http.StatusOK, "lines", lines)
+}
+
+// A shellCommand is a command of the durable tool on one run, to be pasted.
+type shellCommand struct{ name, id, flags string }
+
+func command(name, id string) shellCommand { return shellCommand{name: name, id: id} }
+
+// flag adds a flag and its value.
+func (c *shellCommand) flag(words ...string) {
+	c.flags += " " + words[0]
+	for _, w := range words[1:] {
+		c.flags += " " + shellQuote(w)
+	}
+}
+
+// String puts an id that could be taken for a flag behind "--", at the end.
+func (c shellCommand) String() string {
+	switch {
+	case c.name == "":
+		return ""
+	case strings.HasPrefix(c.id, "-"):
+		return "durable " + c.name + c.flags + " -- " + shellQuote(c.id)
+	}
+	return "durable " + c.name + " " + shellQuote(c.id) + c.flags
 }
 
 // shellQuote quotes a word for a shell, where it needs that.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -35,19 +36,73 @@ type Capture struct {
 }
 
 // Redacted stands for a value that is not recorded, because the name of its
-// variable or flag says that it is a secret: one with "secret", "token",
-// "passw", "passphrase", "credential", "auth", "cookie", "dsn" or "key" in it.
+// variable, flag or header says that it is a secret: one with "secret", "token",
+// "passw", "passphrase", "credential", "auth", "cookie", "dsn", "bearer" or "key" in it,
+// with the word "pass", "pwd", "pw" or "pat", or of the URL of a database. It stands for
+// the password within a URL, and for what follows "Bearer", too.
 const Redacted = "[redacted]"
+
+var (
+	secretParts = []string{"secret", "token", "passw", "passphrase", "credential", "auth", "cookie", "dsn", "bearer", "key"}
+	secretWords = []string{"pass", "pwd", "pw", "pat"}
+	databases   = []string{"database", "db", "postgres", "postgresql", "pg", "mysql", "mongo", "mongodb", "redis", "amqp", "rabbitmq"}
+	nameWord    = regexp.MustCompile(`[A-Z]+[a-z0-9]*|[a-z0-9]+`)
+)
 
 // isSecret reports whether a name is that of a secret.
 func isSecret(name string) bool {
-	name = strings.ToLower(name)
-	for _, word := range []string{"secret", "token", "passw", "passphrase", "credential", "auth", "cookie", "dsn", "key"} {
-		if strings.Contains(name, word) {
-			return true
-		}
+	lower := strings.ToLower(name)
+	if lower == "pwd" || lower == "oldpwd" { // where a shell stands
+		return false
 	}
-	return false
+	if slices.ContainsFunc(secretParts, func(part string) bool { return strings.Contains(lower, part) }) {
+		return true
+	}
+	has := func(of []string, word string) bool { return slices.Contains(of, strings.ToLower(word)) }
+	words := nameWord.FindAllString(name, -1)
+	if slices.ContainsFunc(words, func(w string) bool { return has(secretWords, w) }) || strings.HasSuffix(lower, "dbpass") || strings.HasSuffix(lower, "pgpass") {
+		return true
+	}
+	return slices.ContainsFunc(words, func(w string) bool { return has(databases, w) }) &&
+		slices.ContainsFunc(words, func(w string) bool { return has([]string{"url", "uri"}, w) })
+}
+
+var (
+	urlPassword = regexp.MustCompile(`([A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]*):[^\s/]*@`)
+	urlToken    = regexp.MustCompile(`(https?://)[^\s/:@]+@`)
+	bearer      = regexp.MustCompile(`(?i)\b(bearer)\s+\S+`)
+)
+
+// redactText returns a text without the secrets that show by their form, wherever they
+// stand.
+func redactText(text string) string {
+	if strings.Contains(text, "://") {
+		text = urlPassword.ReplaceAllString(text, "$1:"+Redacted+"@")
+		text = urlToken.ReplaceAllString(text, "$1"+Redacted+"@")
+	}
+	return bearer.ReplaceAllString(text, "$1 "+Redacted)
+}
+
+// redactWord is redactText, and takes the value from what is "NAME=value", a flag with
+// such a value, or "Header: value", if its name says that it is a secret.
+func redactWord(arg string) string {
+	if name, value, ok := strings.Cut(arg, "="); ok && isName(name) {
+		if isSecret(name) {
+			return name + "=" + Redacted
+		}
+		return name + "=" + redactWord(value)
+	}
+	if name, _, ok := strings.Cut(arg, ":"); ok && isName(name) && isSecret(name) {
+		return name + ": " + Redacted
+	}
+	return redactText(arg)
+}
+
+// isName reports whether a text may be the name of a variable, flag or header.
+func isName(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r))
+	})
 }
 
 // The bounds of what is recorded; what is beyond is cut.
@@ -79,30 +134,33 @@ func (c *Capture) capture() *Environment {
 		if isSecret(name) {
 			value = Redacted
 		}
-		now.Env[name] = cut(strings.ToValidUTF8(value, "�"), maxCapturedText)
+		now.Env[name] = captured(redactText(value))
 	}
 	return now
 }
 
-// redactArgs returns arguments without the values of flags that are secrets:
-// "-token=x" and "-token x" alike.
+// redactArgs returns arguments without those values that are secrets: "-token=x",
+// "-token x", "TOKEN=x", "--header Authorization:x" and "https://user:x@host" alike.
 func redactArgs(args []string) []string {
 	out := make([]string, 0, min(len(args), maxCaptured))
 	secret := false // the one before is a flag whose value this is
 	for _, arg := range args[:min(len(args), maxCaptured)] {
-		arg = cut(strings.ToValidUTF8(arg, "�"), maxCapturedText)
-		name, _, joined := strings.Cut(arg, "=")
-		isFlag := strings.HasPrefix(arg, "-")
-		switch {
-		case secret && !isFlag:
+		// It may be a flag of its own instead, whose value is the next one.
+		isFlag := strings.HasPrefix(arg, "-") && !strings.Contains(arg, "=") && (strings.HasSuffix(arg, ":") || !strings.Contains(arg, ":")) && isSecret(arg)
+		if secret && !isFlag {
 			arg = Redacted
-		case isFlag && joined && isSecret(name):
-			arg = name + "=" + Redacted
+		} else {
+			arg = captured(redactWord(arg))
 		}
-		secret = isFlag && !joined && isSecret(arg)
+		secret = isFlag
 		out = append(out, arg)
 	}
 	return out
+}
+
+// captured is a text as it is recorded. Secrets are out of it before it is cut.
+func captured(text string) string {
+	return cut(strings.ToValidUTF8(text, "\ufffd"), maxCapturedText)
 }
 
 // Differences lists what is another now than it was in e, a line each. What was

@@ -112,7 +112,7 @@ func (e *DirError) Error() string {
 		again = false
 		s += " Recreate it, or name another one in Workspace.Dir"
 	}
-	s += fmt.Sprintf(", then `durable resume %s`", quote(e.RunID))
+	s += fmt.Sprintf(", then `%s`", resumeCommand(e.RunID))
 	if again {
 		s += "; or set Workspace.OnMismatch to shell.Restore, which recreates it"
 	}
@@ -134,7 +134,7 @@ func (e *MismatchError) Error() string {
 	if e.Problem != "" {
 		s += "; it could not be restored: " + e.Problem
 	}
-	return s + fmt.Sprintf(". Put it right and `durable resume %s --reset-failures`, or let it go on as it is with shell.Warn", quote(e.RunID))
+	return s + fmt.Sprintf(". Put it right and `%s`, or let it go on as it is with shell.Warn", resumeCommand(e.RunID, "--reset-failures"))
 }
 
 // Errors are the kinds of errors of this package, for durable.Options.Errors: with
@@ -160,6 +160,16 @@ func quote(word string) string {
 		return word
 	}
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}
+
+// resumeCommand is the command that resumes a run. An id that could be taken for a flag
+// stands behind "--".
+func resumeCommand(id string, flags ...string) string {
+	words := append([]string{"durable", "resume", quote(id)}, flags...)
+	if strings.HasPrefix(id, "-") {
+		words = append(append([]string{"durable", "resume"}, flags...), "--", quote(id))
+	}
+	return strings.Join(words, " ")
 }
 
 // commandLine is a command for people.

@@ -72,7 +72,7 @@ var rules = []rule{
 	// Around the SDK, never imported by it.
 	{path: "shell", ours: []string{"durable", "store", "internal"}},
 	{path: "archive", ours: []string{"durable", "store", "internal"}, modules: []string{compress, flock}},
-	{path: "dashboard", ours: []string{"client", "durable", "store", "internal/outline", "internal/visible"}, modules: []string{otel, otel + "/trace"}},
+	{path: "dashboard", ours: []string{"client", "durable", "store", "internal/envelope", "internal/outline", "internal/visible"}, modules: []string{otel, otel + "/trace"}},
 	{path: "dashboard/internal/shots", ours: []string{"dashboard", "durable", "store", "internal/mortal"}, modules: []string{chromedp, cdproto}, anyBackend: true},
 	{path: "client", modules: []string{otel}},
 	{path: "cli", ours: []string{"durable", "store", "client", "archive", "internal"}, modules: []string{cobra, pflag, term, yaml, progressbar, sys}},
