@@ -249,7 +249,7 @@ func TestAJumpThatWasNotCarriedOutIsTakenBack(t *testing.T) {
 		row := w.row("r")
 		require.Empty(t, row.Attributes)
 		var left []store.Type
-		for ev, err := range eng.LeftBehind(w.ctx(), "r", 1) {
+		for ev, err := range eng.LeftBehind(w.ctx(), "r", 4) {
 			require.NoError(t, err)
 			left = append(left, ev.Type)
 		}
