@@ -90,6 +90,7 @@ type leading struct {
 	// Used by the leader only.
 	batch   []store.Change
 	flights []*run
+	ids     map[string]struct{} // of the runs in flights, but for a lone one
 }
 
 // commit records w in r's log and returns once it is durable, or why it cannot
@@ -119,7 +120,7 @@ func (c *committer) commit(ctx context.Context, r *run, w *write) error {
 func (c *committer) takeLead() *leading {
 	l := c.spare
 	if c.spare = nil; l == nil {
-		l = new(leading)
+		l = &leading{ids: map[string]struct{}{}}
 	}
 	c.leader = l
 	return l
@@ -423,7 +424,7 @@ func (r *run) waiting() []*write {
 	return r.pending
 }
 
-// form takes the next batch off the queue: at most one flight a run, bounded by
+// form takes the next batch off the queue: at most one flight an id, bounded by
 // count and bytes. The mutex is held.
 func (c *committer) form(l *leading) {
 	l.flights, l.batch = l.flights[:0], l.batch[:0]
@@ -437,10 +438,19 @@ func (c *committer) form(l *leading) {
 		l.batch = append(l.batch, store.Change{})
 		return
 	}
-	size, taken := 0, 0
+	size, full := 0, false
+	clear(l.ids)
+	kept := c.queue[:0]
 	for _, r := range c.queue {
-		if len(l.flights) == c.limits.Changes {
-			break
+		if full = full || len(l.flights) == c.limits.Changes; full {
+			kept = append(kept, r)
+			continue
+		}
+		// Of an id that is started again while its last execution makes way there are
+		// two; a batch takes one.
+		if _, twice := l.ids[r.id]; twice {
+			kept = append(kept, r)
+			continue
 		}
 		f := r.flight
 		if f == nil {
@@ -453,14 +463,15 @@ func (c *committer) form(l *leading) {
 			if !f.again {
 				r.putBack()
 			}
-			break
+			kept, full = append(kept, r), true
+			continue
 		}
 		r.queued = false
-		taken++
+		l.ids[r.id] = struct{}{}
 		l.flights = append(l.flights, r)
 		l.batch = append(l.batch, store.Change{})
 	}
-	c.queue = append(c.queue[:0], c.queue[taken:]...)
+	c.queue = kept
 }
 
 // settle deals with the answers to a batch. The mutex is held.

@@ -114,13 +114,13 @@ func TestALateAnswerDoesNotStrandARunThatWasTakenBack(t *testing.T) {
 				o := durable.Options{Workflows: []durable.Definition{wf}, UnloadAfter: time.Second}
 				w.boot(t, o)
 				first := w.eng
-				asleep, held, release := false, false, make(chan struct{})
+				var asleep, held atomic.Bool
+				release := make(chan struct{})
 				w.disk.tamperCalls(func(call string, forward func() error) error {
 					switch {
-					case asleep && call == "beat":
+					case asleep.Load() && call == "beat":
 						return errors.New("asleep")
-					case asleep && call == "load" && !held:
-						held = true
+					case asleep.Load() && call == "load" && held.CompareAndSwap(false, true):
 						var err error
 						if early {
 							err = forward()
@@ -135,13 +135,13 @@ func TestALateAnswerDoesNotStrandARunThatWasTakenBack(t *testing.T) {
 				})
 				start(t, w, wf, "r", 0)
 				pass(30 * time.Minute)
-				asleep = true
+				asleep.Store(true)
 				synctest.Wait()
 				w.boot(t, o) // another one, which takes it when it is due
 				pass(31 * time.Minute)
-				require.True(t, held)
+				require.True(t, held.Load())
 				require.Equal(t, w.eng.ID(), w.row("r").Owner)
-				asleep = false
+				asleep.Store(false)
 				pass(time.Minute)
 				require.NoError(t, w.eng.Close())
 				require.NoError(t, durable.Signal(durable.NewContext(t.Context(), first), "r", "x", 1))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -257,6 +258,7 @@ func (v *voyage) sail(t require.TestingT, tt *testing.T, dieAt int) (writes int)
 	holder := durable.Define("holder", func(ctx context.Context, _ int) (int, error) { return 0, durable.Sleep(ctx, 1000*time.Hour) })
 	o := durable.Options{Workflows: []durable.Definition{wf, quickChild, holder}, QuarantineAfter: 100}
 	died := false
+	var mu sync.Mutex // a cancel is committed beside what the run writes
 	sabotage := func() {
 		w.disk.tamper(func(batch []store.Change, forward func() []error) []error {
 			for _, c := range batch {
@@ -264,10 +266,13 @@ func (v *voyage) sail(t require.TestingT, tt *testing.T, dieAt int) (writes int)
 					return all(batch, &store.TooLargeError{RunID: "too large", Size: 2, Limit: 1})
 				}
 			}
+			mu.Lock()
 			writes++
+			last := writes == dieAt
+			died = died || last
+			mu.Unlock()
 			errs := forward()
-			if writes == dieAt {
-				died = true
+			if last {
 				w.disk.cut()
 				return all(batch, store.ErrClosed)
 			}
