@@ -85,7 +85,7 @@ func (m *mapping[I, O]) hash(v I) (fingerprint, error) {
 	e := m.scope.run.eng
 	b, err := e.marshal(e.infoOf(reflect.TypeFor[I]()), v)
 	if err != nil {
-		return fingerprint{}, &EncodeError{RunID: m.scope.run.id, Key: m.call.key, Type: reflect.TypeFor[I]().String(), Err: m.scope.run.eng.unquoted(err)}
+		return fingerprint{}, &EncodeError{RunID: m.scope.run.id, Key: m.call.key, Type: reflect.TypeFor[I]().String(), Err: e.unquoted(err)}
 	}
 	return e.fingerprint(v, reflect.TypeFor[I](), b, 8), nil
 }

@@ -203,13 +203,19 @@ func TestEveryCutTreatsWhatItLeavesBehindAlike(t *testing.T) {
 					for id, status := range c.want {
 						require.Equal(t, status, w.row(id).Status, id)
 					}
-					for v, err := range w.eng.VerifyAll(w.ctx(), store.Filter{}) {
-						require.NoError(t, err)
-						require.True(t, v.Sound(), "%+v", v)
-					}
+					w.allSound(t)
 				})
 			})
 		}
+	}
+}
+
+// allSound requires that Verify finds nothing in any run.
+func (w *world) allSound(t *testing.T) {
+	t.Helper()
+	for v, err := range w.eng.VerifyAll(w.ctx(), store.Filter{}) {
+		require.NoError(t, err)
+		require.True(t, v.Sound(), "%+v", v)
 	}
 }
 
@@ -251,10 +257,7 @@ func TestAForkCutsACopyAndLeavesTheSourceAlone(t *testing.T) {
 					require.NoError(t, err)
 					require.Equal(t, "told", out)
 				}
-				for v, err := range w.eng.VerifyAll(w.ctx(), store.Filter{}) {
-					require.NoError(t, err)
-					require.True(t, v.Sound(), "%+v", v)
-				}
+				w.allSound(t)
 			})
 		})
 	}

@@ -328,16 +328,6 @@ func derivedFor(id, parent, key string) bool {
 	return err == nil && id == derivedChildID(parent, key, int32(n))
 }
 
-// equalAttributes is maps.Equal where none and an empty set are alike.
-func equalAttributes(a, b map[string]string) bool {
-	for k, v := range a {
-		if w, ok := b[k]; !ok || v != w {
-			return false
-		}
-	}
-	return len(a) == len(b)
-}
-
 // mend carries a plan out, in one change.
 func (e *Engine) mend(ctx context.Context, a *audit, p *repairPlan) error {
 	row := a.h.Run

@@ -167,7 +167,7 @@ func (v *view) attributesAfter(kept *past) map[string]string {
 		set = *kept.attributes
 	}
 	switch {
-	case equalAttributes(set, v.row.Attributes):
+	case maps.Equal(set, v.row.Attributes):
 		return nil
 	case set == nil:
 		return map[string]string{} // nil would leave them as they are

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -122,7 +123,7 @@ func (a *audit) ruleDeadline(row *store.Run) *rowFault {
 
 func (a *audit) ruleAttributes(row *store.Run) *rowFault {
 	want, ok := a.attributes()
-	if !ok || equalAttributes(want, row.Attributes) {
+	if !ok || maps.Equal(want, row.Attributes) {
 		return nil
 	}
 	return &rowFault{"Attributes", fmt.Sprintf("its attributes are %v, and were set to %v", row.Attributes, want), func(p *store.RowPatch) string {
