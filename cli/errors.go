@@ -92,6 +92,7 @@ func (c *call) explain(err error) *failure {
 		changed    *durable.DefinitionChangedError
 		schema     *store.SchemaError
 		crossing   *durable.CrossingError
+		undone     *durable.UndoneError
 		at         *durable.CheckpointError
 		owned      *store.OwnedError
 		damaged    *durable.DamagedError
@@ -116,6 +117,9 @@ func (c *call) explain(err error) *failure {
 	case errors.As(err, &crossing):
 		refuse("once")
 		f.next = "Choose a later checkpoint, or let it happen again with --force"
+	case errors.As(err, &undone):
+		refuse("undone")
+		f.next = fmt.Sprintf("Go on from --from-checkpoint %d (fork: --from %[1]d), or take it for done with --force", undone.Before)
 	case errors.As(err, &edit), errors.As(err, &value):
 		refuse("refused")
 	case errors.As(err, &at):

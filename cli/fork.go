@@ -50,7 +50,7 @@ the source had come to that: without --from, what was recorded behind it runs ag
 	fl.StringArrayVar(&edits, "edit", nil, "STEP=VALUE: another result of a step in the new run; JSON, @FILE or -; may be repeated")
 	fl.StringVar(&reason, "reason", "", "why results are edited, for the history")
 	fl.StringVar(&by, "by", a.getenv("USER"), "who edits them, for the history; a server knows that itself")
-	fl.BoolVar(&force, "force", false, "take another kind of value")
+	fl.BoolVar(&force, "force", false, "take another kind of value, and copy what was undone as done")
 	fl.BoolVar(&dryRun, "dry-run", false, "say what would be kept and what would run, and do nothing")
 	fl.BoolVar(&yes, "yes", false, "do not ask")
 	return cmd

@@ -101,6 +101,7 @@ var meanings = []meaning{
 	{as[*durable.NotRunningError](), http.StatusConflict, "ended", ""},
 	{as[*durable.NotPausedError](), http.StatusConflict, "not_paused", ""},
 	{as[*durable.CrossingError](), http.StatusConflict, "crosses_once", "choose a later checkpoint, or force it"},
+	{as[*durable.UndoneError](), http.StatusConflict, "undone", "choose the checkpoint it names, or force it"},
 	{as[*durable.BusyError](), http.StatusConflict, "busy", "pause the run and try again"},
 	{as[*durable.TooLateError](), http.StatusConflict, "answered", "look at the run again"},
 	{as[*durable.CheckpointError](), http.StatusConflict, "no_checkpoint", ""},

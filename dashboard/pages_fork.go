@@ -1,6 +1,7 @@
 package dashboard
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -38,7 +39,11 @@ func (h *handler) forkPanel(r *http.Request, p *panelView, o *outline.Outline, q
 	if !chosen && len(keys) == 0 {
 		at = o.BeforeFailure() // a copy of everything would fail at once
 	}
-	plan, err := h.eng.PlanFork(r.Context(), id, forkOf(at, keys))
+	plan, err := h.eng.PlanFork(r.Context(), id, forkOf(at, keys, force))
+	if undone, ok := errors.AsType[*durable.UndoneError](err); ok && !chosen {
+		at = undone.Before // all the more so if what it did was undone
+		plan, err = h.eng.PlanFork(r.Context(), id, forkOf(at, keys, force))
+	}
 	if err = p.refuse(h, err); err != nil {
 		return err
 	}
@@ -76,7 +81,9 @@ func (h *handler) forkPanel(r *http.Request, p *panelView, o *outline.Outline, q
 	}
 	if len(keys) > 0 {
 		p.Reason = true
-		p.Options = append(p.Options, optionView{"force", "Force", "Take a value of another type than the recorded one.", force})
+		p.Options = append(p.Options, optionView{"force", "Force", "Take a value of another type than the recorded one, and what was undone as done.", force})
+	} else if p.Fix == "force" || force {
+		p.Options = append(p.Options, optionView{"force", "Force", "Copy what was undone as done.", force})
 	}
 	if force {
 		p.Command.flag("--force")
@@ -101,8 +108,8 @@ const maxEdits = 20
 
 // forkOf are the options of a plan: its values are taken whatever their type, since
 // nobody has given them yet.
-func forkOf(at int64, keys []string) durable.ForkOptions {
-	o := durable.ForkOptions{ID: durable.AutoID, At: at, Force: true}
+func forkOf(at int64, keys []string, force bool) durable.ForkOptions {
+	o := durable.ForkOptions{ID: durable.AutoID, At: at, Force: force || len(keys) > 0}
 	for _, key := range keys {
 		if o.Edits == nil {
 			o.Edits = map[string]any{}

@@ -3,7 +3,6 @@ package dashboard
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -288,7 +287,7 @@ func (p *panelView) refuse(h *handler, err error) error {
 		return err
 	}
 	p.Refused = problem.Message
-	if crossing := (*durable.CrossingError)(nil); errors.As(err, &crossing) {
+	if as[*durable.CrossingError]()(err) || as[*durable.UndoneError]()(err) {
 		p.Fix = "force"
 	}
 	return nil

@@ -530,7 +530,9 @@ func (s *scope) lookAtChild(ch *child, mail *mailWait) (*childEnd, error) {
 	if err != nil {
 		return nil, err
 	}
-	ch.foreign = row.Parent != r.id
+	// One that has told its failure and was resumed since is not heard a second time:
+	// the store takes its message for the one that is there.
+	ch.foreign = row.Parent != r.id || r.past != nil && r.past.resetAt[ch.call.key] != 0
 	end, ended, err := r.eng.endOfChild(row)
 	if err != nil {
 		return nil, r.undecodable("the output of child "+ch.id, "", nil, err)

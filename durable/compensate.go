@@ -13,9 +13,10 @@ import (
 
 // undo is a registered compensation.
 type undo struct {
-	place []int32 // of the registration in the run
-	name  string
-	fn    func(context.Context) error
+	place  []int32 // of the registration in the run
+	name   string
+	fn     func(context.Context) error
+	undoes string // key of the call that followed; empty: none did
 }
 
 // undoScope is the path of the scope in which compensations run.
@@ -29,8 +30,10 @@ const undoScope = "~undo"
 // Compensations run in the reverse order of their registration, each as a step
 // with the default Policy, so a crash in between repeats none that is done. One
 // that fails for good does not keep the others; the run's error then tells of
-// it. A run that was undone is not offered for Resume. Registering costs
-// nothing.
+// it. A run that was undone is not offered for Resume: it goes on from a checkpoint
+// before the first step that was undone, and such steps are then made again with
+// another IdempotencyKey. A compensation counts as that of the step, child, branch or
+// Map that is called next in the same function. Registering costs nothing.
 func Compensate(ctx context.Context, name string, fn func(ctx context.Context) error) error {
 	s, err := scopeOf(ctx, name)
 	if err != nil {
@@ -56,8 +59,25 @@ func Compensate(ctx context.Context, name string, fn func(ctx context.Context) e
 	r := s.run
 	r.eng.committer.mu.Lock()
 	defer r.eng.committer.mu.Unlock()
-	r.undos = append(r.undos, undo{place: append(slices.Clone(s.place), s.next+1, 0, s.registered), name: name, fn: fn})
+	u := &undo{place: append(slices.Clone(s.place), s.next+1, 0, s.registered), name: name, fn: fn}
+	r.undos = append(r.undos, u)
+	s.followed = append(s.followed, u)
 	return nil
+}
+
+// follow tells the compensations that were registered since the last call which one
+// has followed. What has no effect of its own is none.
+func (s *scope) follow(key string, kind callKind) {
+	if kind != callStep && kind != callChild && kind != callGo && kind != callMap {
+		return
+	}
+	c := s.run.eng.committer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, u := range s.followed {
+		u.undoes = key
+	}
+	s.followed = nil
 }
 
 // undoingError is what stops the branches of a run that has failed, before it is
@@ -125,7 +145,7 @@ func (r *run) compensate(err *error, late bool) error {
 		return nil
 	}
 	// Branches register in any order; their place in the run has one.
-	slices.SortFunc(undos, func(a, b undo) int { return slices.Compare(b.place, a.place) })
+	slices.SortFunc(undos, func(a, b *undo) int { return slices.Compare(b.place, a.place) })
 	ctx, cancel := context.WithCancelCause(r.eng.base)
 	defer cancel(nil)
 	stop := context.AfterFunc(r.ctx, func() {
@@ -143,6 +163,9 @@ func (r *run) compensate(err *error, late bool) error {
 	s.left.Store(true) // no stop ends its context
 	if len(s.hist) == 0 {
 		s.stoppedAfter, s.stoppedWaits = stoppedAfter, stoppedWaits
+		for _, u := range undos {
+			s.undoes = append(s.undoes, u.undoes)
+		}
 		if r.deadline != 0 {
 			s.late = &late
 		}

@@ -2,7 +2,9 @@ package durable
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -111,8 +113,9 @@ func (p *past) cutScope(key string) (path string, reset []string) {
 
 // failed returns what ResetFailures takes back: steps, items and branches that
 // have failed, or are about to be tried again, waits that were refused a value, and from which nothing followed
-// but the failure of what is around them.
-func (p *past) failed(ended bool) []string {
+// but the failure of what is around them. resumed are the calls of children that had failed
+// and go on, or have come to another end: what they told counts no more.
+func (p *past) failed(ended bool, resumed map[string]bool) []string {
 	set := map[string]bool{}
 	add := func(key string, seq int64) {
 		if !p.last(key, seq) {
@@ -134,6 +137,8 @@ func (p *past) failed(ended bool) []string {
 		for _, rec := range calls {
 			switch {
 			case rec.outcome.Type == store.WaitClosed:
+				add(rec.key, rec.outcome.Seq)
+			case resumed[rec.key] && rec.outcome.Type == store.ChildFinished:
 				add(rec.key, rec.outcome.Seq)
 			case rec.kind != callStep && rec.kind != callGo:
 			case rec.outcome.Type == store.StepFailed:
@@ -161,6 +166,107 @@ func (p *past) failed(ended bool) []string {
 	}
 	slices.Sort(keys)
 	return keys
+}
+
+// An undoneCall is one whose compensation has begun.
+type undoneCall struct{ key, by string } // by is the compensation's
+
+func (u *undoneCall) String() string {
+	return u.key + " (by " + strings.TrimPrefix(u.by, undoScope+"/") + ")"
+}
+
+// undone returns the calls that were undone. Histories of earlier versions do not say
+// which: there all calls of the function are.
+func (p *past) undone() (calls []undoneCall) {
+	undos := p.scopes[undoScope]
+	if len(undos) > 0 && p.undoes == nil {
+		for _, rec := range p.scopes[""] {
+			switch rec.kind {
+			case callStep, callChild, callGo, callMap:
+				calls = append(calls, undoneCall{rec.key, undos[0].key})
+			}
+		}
+	}
+	for i, rec := range undos {
+		if i < len(p.undoes) && p.undoes[i] != "" {
+			calls = append(calls, undoneCall{p.undoes[i], rec.key})
+		}
+	}
+	return calls
+}
+
+// apart tells, of calls that were undone, those that count as done though their undoing
+// does not, and those that are made again. A call whose outcome is about to be replaced is
+// neither.
+func apart(undone []undoneCall, counts, replaced func(key string) bool) (still, again []undoneCall) {
+	for _, u := range undone {
+		switch {
+		case counts(u.by) || replaced(u.key):
+		case counts(u.key):
+			still = append(still, u)
+		default:
+			again = append(again, u)
+		}
+	}
+	return still, again
+}
+
+// counts reports whether a call is not made again.
+func (p *past) counts(key string) bool {
+	rec := p.call(key)
+	return rec != nil && (rec.kind != callStep || rec.outcome.Seq != 0)
+}
+
+// undoneBehind adds to the calls that were undone what the undoing behind damage says of
+// them, as far as it can be read.
+func (a *audit) undoneBehind(left []store.Event) []undoneCall {
+	p := *a.past
+	p.scopes = maps.Clone(p.scopes)
+	for i := range left {
+		ev := &left[i]
+		if !store.InScope(ev.Key, undoScope) || p.call(ev.Key) != nil {
+			continue
+		}
+		if d, err := dataOf(ev); err == nil && d.Undoes != nil {
+			p.undoes = d.Undoes
+		}
+		p.scopes[undoScope] = append(slices.Clone(p.scopes[undoScope]), &record{key: ev.Key, kind: callStep})
+	}
+	return p.undone()
+}
+
+// wholeBefore returns the last point to go back to at which none of the calls had begun.
+func (v *view) wholeBefore(calls []undoneCall) (at store.Event) {
+	first := v.events[len(v.events)-1].Seq + 1
+	for i := range calls {
+		if rec := v.past.call(calls[i].key); rec != nil {
+			first = min(first, rec.seq)
+		}
+	}
+	for i := range v.events {
+		if ev := &v.events[i]; ev.Seq < first && (ev.Seq == v.past.created.Seq || ev.Type.Stable()) {
+			at = *ev
+		}
+	}
+	return at
+}
+
+// againAnew returns which calls are made again, behind a cut, that were undone, each
+// with the branch since which that is so. Their compensations are made again with them.
+// A compensation that has not come to its end, or has failed, has undone nothing for
+// sure: then what it undoes keeps its key, so that nothing is done twice.
+func (p *past) againAnew(again []undoneCall, branch int32) map[string]int32 {
+	anew := maps.Clone(p.anew)
+	for _, u := range again {
+		if rec := p.call(u.by); rec == nil || rec.outcome.Type != store.StepCompleted {
+			continue
+		}
+		if anew == nil {
+			anew = map[string]int32{}
+		}
+		anew[u.key], anew[u.by] = branch, branch
+	}
+	return anew
 }
 
 // parted is a history taken apart at a cut.

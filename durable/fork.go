@@ -54,7 +54,8 @@ type ForkOptions struct {
 	Edits map[string]any
 	// Reason is recorded with the edits, for people; By says who has made them.
 	Reason, By string
-	// Force takes values of another type than the recorded ones.
+	// Force takes values of another type than the recorded ones, and copies calls as
+	// done whose compensations have run.
 	Force bool
 	// Attributes to set on the new run over those of the source; an empty value
 	// removes one.
@@ -88,6 +89,7 @@ type ForkOptions struct {
 // point, with the same edits, nothing is done.
 //
 // Errors: ErrNotFound; *CheckpointError for an At that is not in the history;
+// *UndoneError, without Force, when calls are copied whose compensations have run;
 // *EditError for a call of Edits that has no outcome in what is copied or none that
 // can be edited, and, without Force, for a value of another type than is recorded;
 // *EncodeError; ErrConflict when the id is that of another run, or of a fork with
@@ -99,8 +101,8 @@ func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, er
 	if err != nil {
 		return "", err
 	}
-	if len(f.past.scopes[undoScope]) > 0 {
-		e.logRun(slog.LevelWarn, v.row, "durable: a run is forked whose effects were undone when it ended: the fork takes its steps for done; see ForkOptions.At")
+	if f.undone != "" {
+		e.logRun(slog.LevelWarn, v.row, "durable: a run is forked whose effects were undone", slog.String("reason", f.undone))
 	}
 	for _, text := range v.startsAgain(f) {
 		e.logRun(slog.LevelWarn, v.row, "durable: a forked run may fail", slog.String("reason", text))

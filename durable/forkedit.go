@@ -17,6 +17,8 @@ type forking struct {
 	past  *past         // of what the fork may have
 	kept  []store.Event // what it has of it, as the source has it
 	edits []forkEdit    // by key
+	// undone says which calls it takes for done that were undone; empty: none.
+	undone string
 }
 
 // A forkEdit is an outcome of the source that is another one in the fork.
@@ -77,7 +79,21 @@ func (v *view) forking(o *ForkOptions) (*forking, error) {
 	}
 	p.forget(reset, upTo)
 	f := &forking{past: p, kept: p.copyable(events)}
-	return f, v.edited(f, o)
+	if err := v.edited(f, o); err != nil {
+		return nil, err
+	}
+	// The undoing is copied by no fork.
+	copied := func(key string) bool {
+		return slices.ContainsFunc(f.kept, func(ev store.Event) bool { return ev.Key == key })
+	}
+	still, _ := apart(v.past.undone(), copied, func(key string) bool { _, edited := o.Edits[key]; return edited })
+	if len(still) > 0 {
+		if !o.Force {
+			return nil, v.undoneError(still)
+		}
+		f.undone = v.undoneText(still)
+	}
+	return f, nil
 }
 
 // cutBehindEdits leaves out of the history what was recorded behind the outcomes of
@@ -218,8 +234,8 @@ func (e *Engine) PlanFork(ctx context.Context, id string, o ForkOptions) (Plan, 
 	for i := range f.edits {
 		rv.plan.Edited = append(rv.plan.Edited, f.edits[i].old.Key)
 	}
-	if len(f.past.scopes[undoScope]) > 0 {
-		rv.warn("what the run had done was undone when it ended, and the fork takes its steps for done: choose an earlier checkpoint to do them again")
+	if f.undone != "" {
+		rv.warn("%s", f.undone)
 	}
 	rv.plan.Warnings = append(rv.plan.Warnings, v.startsAgain(f)...)
 	if err := v.fill(ctx, rv, copied); err != nil {

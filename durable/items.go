@@ -40,6 +40,10 @@ func (s *scope) tag(ev *store.Event) {
 		addMember(ev, `{"stopped_waits":`, s.stoppedWaits)
 		s.stoppedWaits = nil
 	}
+	if s.undoes != nil {
+		addMember(ev, `{"undoes":`, s.undoes)
+		s.undoes = nil
+	}
 	if s.late != nil {
 		addMember(ev, `{"late":`, *s.late)
 		s.late = nil
@@ -56,7 +60,7 @@ func addMember(ev *store.Event, begin string, value any) {
 	ev.Data = member
 }
 
-// mustJSON returns a string, a bool, or a map of numbers, as JSON, which never fails.
+// mustJSON returns a string, a bool, a list of strings, or a map of numbers, as JSON, which never fails.
 func mustJSON(v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -24,7 +24,8 @@ type Plan struct {
 	// Skipped are the steps that do not run again: what they came to is in the
 	// history that is kept. In the order in which they were done.
 	Skipped []string
-	// Again are those that have an outcome now and run again.
+	// Again are those that have an outcome now and run again, and the calls of children
+	// that have ended and in whose place others are started.
 	Again []string
 	// Edited are the calls whose outcome is replaced: by Edit, or by a Fork with
 	// Edits.
@@ -52,6 +53,9 @@ type Plan struct {
 	// Ends is the error with which the run ends at once, since nothing is left to run;
 	// empty: something is, or that is not known.
 	Ends string
+	// First are the child runs that have failed, and the run with them: it fails again at
+	// once unless they are resumed before it.
+	First []string
 	// Warnings are what a person should know before it is done.
 	Warnings []string
 }

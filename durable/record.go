@@ -46,6 +46,8 @@ type past struct {
 	waits        map[string]*mailWait            // asked for and neither answered nor closed, by key of the call
 	stopped      map[string]int32                // behind which call the context of each scope, by path, had ended when the undoing began
 	stoppedWaits map[string]int32                // and behind how many waits after that call
+	undoes       []string                        // the call that each compensation undoes, in the order in which they run; nil: not said
+	anew         map[string]int32                // calls that are made again after they were undone; see anewKey
 	undoneAt     store.Time                      // of the first event of the undoing; 0: it has not begun
 	late         *bool                           // whether the deadline had stopped the run by then; nil: not said
 	answers      map[string]string               // keys of the calls that answered a request, by the request's id
@@ -129,6 +131,7 @@ type eventData struct {
 	Cutoff      int64                      `json:"cutoff,omitempty"`      // the same: the last event that is kept
 	By          string                     `json:"by,omitempty"`          // the same: who asked for it
 	Reset       []string                   `json:"reset,omitempty"`       // failures_reset, jump_activated, edited: calls that count as not ended
+	Anew        map[string]int32           `json:"anew,omitempty"`        // jump_activated, edited, workflow_recovered: calls that were undone and are made again, and from which branch on
 	Lifted      int64                      `json:"lifted,omitempty"`      // jump_activated: cancels up to this message count no more
 	Fork        *forkData                  `json:"fork,omitempty"`        // workflow_created of a fork
 	Beside      bool                       `json:"beside,omitempty"`      // wait_requested: others of the run went on
@@ -140,6 +143,7 @@ type eventData struct {
 
 	Stopped      map[string]int32 `json:"stopped,omitempty"`       // first event of the undoing: behind which call of each scope its context had ended
 	StoppedWaits map[string]int32 `json:"stopped_waits,omitempty"` // the same: and behind how many waits after that call
+	Undoes       []string         `json:"undoes,omitempty"`        // the same: the call that each compensation undoes, in the order in which they run; empty: none
 	Late         *bool            `json:"late,omitempty"`          // the same, of a run with a deadline: whether that had stopped it
 
 	PreviousBranch *int32   `json:"previous_branch,omitempty"` // workflow_recovered
@@ -299,6 +303,9 @@ func (p *past) take(e *store.Event) error {
 	if d.Stopped != nil {
 		p.stopped, p.stoppedWaits = d.Stopped, d.StoppedWaits
 	}
+	if d.Undoes != nil {
+		p.undoes = d.Undoes
+	}
 	if d.Late != nil {
 		p.late = d.Late
 	}
@@ -405,6 +412,9 @@ func (p *past) takeRun(e *store.Event) error {
 		}
 		p.paused, p.lifted = max(p.paused, d.Message), max(p.lifted, d.Lifted)
 		p.forget(d.Reset, e.Seq)
+		if d.Anew != nil {
+			p.anew = d.Anew
+		}
 		p.forced = p.forced || d.Force
 		p.repin(d.Version)
 	case store.RunResumed, store.RunClaimed, store.WorkflowStarted:

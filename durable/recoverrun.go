@@ -244,7 +244,7 @@ func (e *Engine) repair(ctx context.Context, t *torn, f *finding) (int32, error)
 		// have kept it.
 		rv.cut.least = f.promised + 1
 		to = max(rv.plan.Branch, rv.cut.least)
-		data.CutoffEvent, data.Reset, data.Lifted = f.after, rv.reset, rv.lifted
+		data.CutoffEvent, data.Reset, data.Lifted, data.Anew = f.after, rv.reset, rv.lifted, rv.anew
 		rv.cut.reason = f.reason()
 		// Nothing counts as seen: what the cut gives back is delivered again.
 		a.cut, a.send, a.row.Seen, a.row.Attributes = rv.cut, rv.send, new(int64), rv.attributes

@@ -247,7 +247,10 @@ func (p *repairPlan) branchOff(e *Engine, a *audit, force bool) error {
 	rv, _, err := v.rework(cutting{at: v.event(at), force: force, damage: a}, resetNone)
 	var crossing *CrossingError
 	var future *futureEventError
+	var undone *UndoneError
 	switch {
+	case errors.As(err, &undone):
+		return &UnrepairableError{RunID: a.v.RunID, Forceable: true, Reason: fmt.Sprintf("its history is sound up to event %d, and %s, with Fork", at, undone.text)}
 	case errors.As(err, &crossing):
 		return &UnrepairableError{
 			RunID: a.v.RunID, Forceable: true,
@@ -342,7 +345,7 @@ func (e *Engine) mend(ctx context.Context, a *audit, p *repairPlan) error {
 	d := &eventData{Code: CodeRepaired, Reason: p.reason(), Message: row.Inbox, Executor: e.id, Lifted: a.lifted()}
 	repair := act{from: []store.Status{row.Status}, row: p.row, hold: hold}
 	if rv := p.cut; rv != nil {
-		d.Reset, d.Force = rv.reset, rv.force
+		d.Reset, d.Force, d.Anew = rv.reset, rv.force, rv.anew
 		repair.cut, repair.send = rv.cut, rv.send
 	}
 	repair.event = store.Event{Type: store.WorkflowRecovered, Data: d.encode()}

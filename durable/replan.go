@@ -23,7 +23,8 @@ type revision struct {
 	// reset are the calls that the event names as not ended: those of Plan.Reset,
 	// and what a narrow cut takes back outside of its scope.
 	reset      []string
-	undone     int32 // steps among them that were done
+	undone     int32            // steps among them that were done
+	anew       map[string]int32 // calls that were undone and are made again; see anewKey
 	attributes map[string]string
 	send       []store.Message // that end what is left behind
 	replaced   string          // the call whose outcome is replaced
@@ -38,6 +39,47 @@ type CrossingError struct {
 
 func (e *CrossingError) Error() string {
 	return fmt.Sprintf("durable: run %s: %s must run at most once and has begun: going back before it would run it again. Choose a later checkpoint, or use Force", e.RunID, strings.Join(e.Keys, ", "))
+}
+
+// UndoneError says that calls would count as done whose compensations have run: what
+// follows would build on effects that are gone.
+type UndoneError struct {
+	RunID string
+	// Calls are the keys of the steps, children, branches and Maps that were undone, and
+	// By those of the compensations, in the same order.
+	Calls, By []string
+	// Before is the last checkpoint before all of them (CheckpointOf, Fork's At): behind
+	// it, or an earlier one, they are made again.
+	Before int64
+	text   string
+}
+
+func (e *UndoneError) Error() string {
+	return fmt.Sprintf("durable: run %s: %s, or use Force", e.RunID, e.text)
+}
+
+func (v *view) undoneError(still []undoneCall) *UndoneError {
+	e := &UndoneError{RunID: v.row.ID, Before: v.wholeBefore(still).Seq, text: v.undoneText(still)}
+	for _, u := range still {
+		e.Calls, e.By = append(e.Calls, u.key), append(e.By, u.by)
+	}
+	return e
+}
+
+// undoneText says of calls that were undone and would count as done what makes them again.
+func (v *view) undoneText(still []undoneCall) string {
+	var names []string
+	for i := range still {
+		names = append(names, still[i].String())
+	}
+	at := v.wholeBefore(still)
+	where := fmt.Sprintf("checkpoint %d", at.Seq)
+	if at.Key != "" {
+		where += fmt.Sprintf(" (%s)", at.Key)
+	} else {
+		where += " (the beginning)"
+	}
+	return fmt.Sprintf("what %s did was undone, and would count as done. To make it again go on from %s, or an earlier one", strings.Join(names, ", "), where)
 }
 
 // revise works out what it means to cut v behind event at (nil: no cut) and to
@@ -58,9 +100,21 @@ const (
 // reviseAt is revise for a call whose outcome is about to be replaced: it does not
 // count as one that would run again.
 func (v *view) reviseAt(ctx context.Context, at *store.Event, what resetting, force bool, replaced string) (*revision, error) {
-	rv, kept, err := v.rework(cutting{at: at, force: force, replaced: replaced}, what)
+	q := cutting{at: at, force: force, replaced: replaced}
+	var failed []string
+	if what != resetNone {
+		var err error
+		if q.anew, failed, err = v.failedChildren(ctx); err != nil {
+			return nil, err
+		}
+	}
+	rv, kept, err := v.rework(q, what)
 	if err != nil {
 		return nil, err
+	}
+	rv.plan.First = failed
+	for _, id := range failed {
+		rv.warn("child %s has failed, and this run with it: resume that one first", id)
 	}
 	if err := v.warnOfChildren(ctx, rv, kept); err != nil {
 		return nil, err
@@ -68,11 +122,45 @@ func (v *view) reviseAt(ctx context.Context, at *store.Event, what resetting, fo
 	return rv, v.fill(ctx, rv, kept)
 }
 
+// failedChildren tells, of the children whose failure stands last in their scope, the
+// calls of those that were resumed since, whose outcome is another one or yet to come,
+// and the ids of those that are failed still.
+func (v *view) failedChildren(ctx context.Context) (resumed map[string]bool, failed []string, err error) {
+	byID := map[string]string{}
+	for path, calls := range v.past.scopes {
+		for _, rec := range calls {
+			if path == undoScope || rec.kind != callChild || rec.outcome.Type != store.ChildFinished || !v.past.last(rec.key, rec.outcome.Seq) {
+				continue
+			}
+			if d, err := dataOf(&rec.outcome); err == nil && d.Status == store.Failed {
+				byID[rec.child] = rec.key
+			}
+		}
+	}
+	resumed = map[string]bool{}
+	for ids := range slices.Chunk(slices.Sorted(maps.Keys(byID)), 100) {
+		for row, err := range v.eng.runsOf(ctx, store.Filter{IDs: ids}) {
+			if err != nil {
+				return nil, nil, fmt.Errorf("durable: run %s: reading its children: %w", v.row.ID, storeError(err))
+			}
+			switch row.Status {
+			case store.Failed:
+				failed = append(failed, row.ID)
+			case store.Cancelled:
+			default:
+				resumed[byID[row.ID]] = true
+			}
+		}
+	}
+	return resumed, failed, nil
+}
+
 // A cutting says how a history is to be cut.
 type cutting struct {
-	at       *store.Event // behind it; nil: no cut
-	force    bool         // though a body of Once runs again
-	replaced string       // the call whose outcome is replaced
+	at       *store.Event    // behind it; nil: no cut
+	force    bool            // though a body of Once runs again
+	replaced string          // the call whose outcome is replaced
+	anew     map[string]bool // calls of children that have failed and were resumed since
 	// damage, if set, is why: then the cut takes the whole run, and half are the calls
 	// that end with it. What stands behind the cut is read as far as it can be.
 	damage *audit
@@ -117,7 +205,7 @@ func (v *view) rework(q cutting, what resetting) (rv *revision, kept *past, err 
 		if undone {
 			return nil, nil, &NotResumableError{RunID: v.row.ID, Status: v.row.Status, Reason: "what it had done was undone, so its failures cannot be reset: resume it from a checkpoint, or fork it"}
 		}
-		rv.plan.Reset = kept.failed(what == resetEnding)
+		rv.plan.Reset = kept.failed(what == resetEnding, q.anew)
 		rv.undone = kept.stepsOf(rv.plan.Reset)
 		rv.reset = append(rv.reset, rv.plan.Reset...)
 	}
@@ -129,6 +217,23 @@ func (v *view) rework(q cutting, what resetting) (rv *revision, kept *past, err 
 		rv.warn("%s must run at most once and runs again", strings.Join(once, ", "))
 	}
 	kept.forget(rv.reset, rv.plan.From)
+	if rv.cut != nil {
+		undone := v.past.undone()
+		if q.damage != nil {
+			undone = q.damage.undoneBehind(c.left)
+		}
+		still, again := apart(undone, kept.counts, func(key string) bool { return key == q.replaced })
+		if len(still) > 0 {
+			if !q.force {
+				return nil, nil, v.undoneError(still)
+			}
+			rv.warn("%s", v.undoneText(still))
+		}
+		rv.anew = v.past.againAnew(again, rv.plan.Branch)
+		for i := range again {
+			rv.warn("%s was undone and is made again, with another idempotency key", &again[i])
+		}
+	}
 	rv.kept = c.kept
 	if rv.cut != nil {
 		rv.cut.steps = int32(len(kept.done()))
@@ -295,10 +400,11 @@ func (v *view) fill(ctx context.Context, rv *revision, kept *past) error {
 		skipped[key] = true
 	}
 	for _, key := range v.past.done() {
-		if !skipped[key] {
+		if !skipped[key] && scopeOfKey(key) != undoScope {
 			pl.Again = append(pl.Again, key)
 		}
 	}
+	v.childrenAgain(rv, kept)
 	declared := v.declared()
 	pl.Next = kept.pointOf(declared)
 	known := len(v.past.done())
@@ -310,8 +416,8 @@ func (v *view) fill(ctx context.Context, rv *revision, kept *past) error {
 		known = max(known, n)
 	}
 	pl.count(kept, declared, len(pl.Skipped), known)
-	if len(kept.scopes[undoScope]) > 0 {
-		rv.warn("what the run had done was undone when it ended, and its steps are skipped all the same: a fork, or a checkpoint before them, does them again")
+	if undone := kept.undone(); len(undone) > 0 {
+		rv.warn("%s", v.undoneText(undone))
 	}
 	if pl.Next.Failed {
 		rv.warn("%s has failed for good and returns that error again: reset its failures to try it anew", pl.Next.Key)
@@ -320,6 +426,31 @@ func (v *view) fill(ctx context.Context, rv *revision, kept *past) error {
 		rv.warn("a cancel of the run is recorded: it is carried out once the run goes on")
 	}
 	return nil
+}
+
+// childrenAgain adds to the plan the children that have ended and whose start is left
+// behind. One with a derived id is another run on the new branch, and does its work
+// again; one with a chosen id is found with what it came to.
+func (v *view) childrenAgain(rv *revision, kept *past) {
+	for path, calls := range v.past.scopes {
+		if path == undoScope {
+			continue
+		}
+		for _, rec := range calls {
+			if rec.kind != callChild || rec.child == "" || rec.outcome.Seq == 0 || rec.key == rv.replaced {
+				continue
+			}
+			if now := kept.call(rec.key); now != nil && now.child == rec.child {
+				continue
+			}
+			if !rec.derived {
+				rv.warn("child %s has ended, and was given its id by the workflow: if the new branch starts it again, it finds it with what it came to, and nothing in it runs again", rec.child)
+				continue
+			}
+			rv.plan.Again = append(rv.plan.Again, rec.key)
+			rv.warn("child %s has ended: another one is started in its place, which does its work again under idempotency keys of its own", rec.child)
+		}
+	}
 }
 
 // done returns the keys of the steps that have an outcome, in the order in which

@@ -516,7 +516,7 @@ func (e *Engine) reopen(ctx context.Context, v *view, rv *revision) (done bool, 
 // by which it was asked to pause are void: what they asked for was done, or is
 // over.
 func (rv *revision) act(row *store.Run, d *eventData) act {
-	d.Message, d.Reset, d.Force, d.Lifted = row.Inbox, rv.reset, rv.force, rv.lifted
+	d.Message, d.Reset, d.Force, d.Lifted, d.Anew = row.Inbox, rv.reset, rv.force, rv.lifted, rv.anew
 	a := act{from: []store.Status{row.Status}, row: claimable(), cut: rv.cut, send: rv.send, undone: rv.undone}
 	a.event.Type = store.WorkflowInterrupted
 	switch {

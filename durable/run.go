@@ -118,7 +118,7 @@ type run struct {
 	childless  bool           // the run is ending, and starts none any more
 	bearing    sync.WaitGroup // of the children that are being started
 	inbox      inbox
-	undos      []undo // compensations that were registered
+	undos      []*undo // compensations that were registered
 	// stoppedAfter has the number of the call of each scope, by path, behind which
 	// its context had ended; nil: the run was not stopped.
 	stoppedAfter map[string]int32
@@ -134,7 +134,8 @@ type run struct {
 	steps        int32
 	uncalled     []string // recorded calls that this code did not make, if they are matched by name
 
-	byName bool // calls are matched with the history by name alone; set before the function is called
+	anew   map[string]int32 // as past.anew; set before the function is called
+	byName bool             // calls are matched with the history by name alone; set before the function is called
 }
 
 // A death is why a run makes no further durable calls in this process.
@@ -375,7 +376,7 @@ func (r *run) call() (output []byte, err error) {
 	if r.past != nil {
 		root.hist = r.past.scopes[""]
 		root.lastAt = r.past.created.At
-		r.byName = r.def.byName || r.past.forced
+		r.byName, r.anew = r.def.byName || r.past.forced, r.past.anew
 	}
 	if len(root.hist) == 0 {
 		root.leave()

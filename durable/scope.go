@@ -54,6 +54,7 @@ type scope struct {
 	count      *int32
 	lastAt     store.Time // of the last event of the scope
 	registered int32      // compensations
+	followed   []*undo    // compensations behind whose registration nothing was called yet
 	begun      []*branch  // by Go
 	draws      uint32     // NewID and Rand since the last call
 	waits      int32      // for branches and children, since the last call
@@ -63,8 +64,9 @@ type scope struct {
 	patches map[string]bool // answers of Patched and DeprecatePatch
 	// stoppedAfter is what the first event of the undoing says; see stop.
 	stoppedAfter, stoppedWaits map[string]int32
-	late                       *bool  // the same, of a run with a deadline; see past.wasLate
-	item                       string // hash of the Map item, until its first event has it
+	undoes                     []string // the same: what each compensation undoes
+	late                       *bool    // the same, of a run with a deadline; see past.wasLate
+	item                       string   // hash of the Map item, until its first event has it
 }
 
 // call is one durable call, from begin to end.
@@ -166,6 +168,9 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 	*s.count = n
 	s.next++
 	s.draws, s.waits = 0, 0
+	if s.followed != nil {
+		s.follow(c.key, kind)
+	}
 	c.placed = c.rec == nil
 	if c.rec != nil && !c.done() && kind != callGo {
 		s.before()

@@ -42,7 +42,7 @@ func Resumption(p durable.Plan, s durable.Standing, o Options) []string {
 		again = append([]string{p.Next.Key}, again...)
 	}
 	var left []string
-	if p.Declared && p.Step > 0 {
+	if p.Declared && p.Step > 0 && p.Ends == "" {
 		for _, key := range s.Names[min(p.Step-1, len(s.Names)):] {
 			if !slices.Contains(p.Skipped, key) && !slices.Contains(again, key) {
 				left = append(left, key)
