@@ -97,7 +97,9 @@ func (e *SameWaitError) Error() string {
 
 // Await waits for the next signal of this name and returns its value. A signal
 // that came before is taken at once; several are taken in the order in which
-// they were sent. The wait survives restarts, and may last for years.
+// they were sent. The wait survives restarts, and may last for years. Timeout bounds it;
+// the end of a context that the workflow has made itself (context.WithTimeout) does not,
+// because a later process would not see it at the same moment.
 //
 // Two waits of a run for one name must not be pending at once, unless they have
 // a Prompt: answers to those name their wait (WaitKey), and a signal that does

@@ -2,6 +2,7 @@ package durable_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -111,5 +112,30 @@ func TestAPlanNamesTheChildrenThatHaveEndedAndRunAgain(t *testing.T) {
 		require.Len(t, keys, 3)
 		require.NotEqual(t, keys[0], keys[2])
 		require.Equal(t, store.Completed, w.row("x/parcel~b1").Status)
+	})
+}
+
+// Nobody knows of a step that has only failed which type its result has. JSON that turns
+// out not to be one can be put right.
+func TestAWrongResultOfAFailedStepCanBeEditedAgain(t *testing.T) {
+	type payment struct{ ID string }
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("pay", func(ctx context.Context, _ int) (payment, error) {
+			return durable.Step(ctx, "charge", func(context.Context) (payment, error) { return payment{}, errors.New("503") })
+		})
+		w.boot(t, with(wf))
+		_, err := run(t, w, wf, "r", 0)
+		require.ErrorContains(t, err, "503")
+		_, err = w.eng.Edit(w.ctx(), "r", "charge", json.RawMessage(`"cash"`), durable.EditOptions{})
+		require.NoError(t, err)
+		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{})
+		require.Error(t, err, "it is no payment")
+		_, err = w.eng.Edit(w.ctx(), "r", "charge", json.RawMessage(`{"ID":"p"}`), durable.EditOptions{})
+		require.NoError(t, err)
+		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{})
+		require.NoError(t, err)
+		out, err := wait(t, w, wf, "r")
+		require.NoError(t, err)
+		require.Equal(t, payment{"p"}, out)
 	})
 }

@@ -54,7 +54,7 @@ func (e *EditError) Error() string {
 // cancelled, or past its deadline; *BusyError for one that a live executor has;
 // *EditError when the call has no outcome or none that can be edited, and, without
 // Force, when value is of another type than is recorded; *EncodeError;
-// *CrossingError without Force; ErrOccupied. After any of them nothing has
+// *CrossingError and *UndoneError without Force; ErrOccupied. After any of them nothing has
 // changed.
 func (e *Engine) Edit(ctx context.Context, id, key string, value any, o EditOptions) (Plan, error) {
 	if e.isClosing() {

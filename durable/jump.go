@@ -68,7 +68,7 @@ func (e *BusyError) Unwrap() error { return e.Err }
 //
 // Errors: ErrNotFound; *NotResumableError for a run that is pending, completed or
 // cancelled, or has failed and whose deadline has passed; *CheckpointError;
-// *CrossingError without Force; ErrOccupied when a run that had failed cannot have
+// *CrossingError and *UndoneError without Force; ErrOccupied when a run that had failed cannot have
 // its exclusive keys; *BusyError when the run did not stop before ctx ended.
 func (e *Engine) Jump(ctx context.Context, id string, to int64, o JumpOptions) (Plan, error) {
 	if e.isClosing() {

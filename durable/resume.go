@@ -101,7 +101,7 @@ type ResumeOptions struct {
 // failed and whose deadline has passed; *UnrecoverableError when its row and its
 // events contradict each other in a way that only a person can mend; *CheckpointError,
 // also for a run that failed before anything was recorded, which Force begins again from
-// its input; *CrossingError without Force; *DamagedError; *UndecodableError;
+// its input; *CrossingError and *UndoneError without Force; *DamagedError; *UndecodableError;
 // *DefinitionChangedError, which Force may overcome; ErrOccupied when another run holds
 // one of its exclusive keys. After any of them nothing has changed.
 func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, error) {

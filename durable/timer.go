@@ -15,6 +15,10 @@ const MaxSleep = 100 * 365 * 24 * time.Hour
 // a restart does not begin it anew, and one that comes later than that moment
 // does not wait at all. It costs one write. d must not be negative; zero
 // returns at once and records nothing but the call.
+//
+// The end of a context that the workflow has made itself (context.WithTimeout) does
+// not cut it short: time that passes in one process is not what a later one would see.
+// A shorter d, Deadline for the whole run, or First over branches does.
 func Sleep(ctx context.Context, d time.Duration) error {
 	s, err := scopeOf(ctx, "sleep")
 	if err != nil {
