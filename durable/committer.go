@@ -77,6 +77,9 @@ type committer struct {
 	retries int      // consecutive failed commits of the store, for the backoff
 	timers  sync.WaitGroup
 
+	standby bool          // a goroutine waits for something to lead
+	wake    chan struct{} // has it lead
+
 	relief   *time.Timer // runs relieve; made when it is first needed
 	watching bool        // relief is set
 	relieved []*leading  // those in whose place another one leads
@@ -356,12 +359,46 @@ func (c *committer) relieve() {
 }
 
 // leadBeside has the leader lead on a goroutine of its own: a caller whose context
-// ends must not be held by a store that is silent. The mutex is held.
+// ends must not be held by a store that is silent. One such goroutine stays for the
+// next time: it has the stack that a commit needs, and to grow that anew takes
+// longer than the rest of a Start on a fast disk. The mutex is held.
 func (c *committer) leadBeside() {
+	if c.standby {
+		c.standby = false
+		c.wake <- struct{}{}
+		return
+	}
 	c.timers.Go(func() {
-		c.mu.Lock()
-		_ = c.lead(context.Background(), nil, c.leader)
+		for led := true; led; led = c.standBy() {
+			c.mu.Lock()
+			_ = c.lead(context.Background(), nil, c.leader)
+		}
 	})
+}
+
+// standBy waits until there is something to lead. It returns false at once if
+// another goroutine waits already, and when the engine gives up.
+func (c *committer) standBy() bool {
+	c.mu.Lock()
+	if c.standby {
+		c.mu.Unlock()
+		return false
+	}
+	c.standby = true
+	c.mu.Unlock()
+	select {
+	case <-c.wake:
+		return true
+	case <-c.stop.Done():
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.standby {
+		c.standby = false
+		return false
+	}
+	<-c.wake // it was called in the same moment
+	return true
 }
 
 // afterRelief is the end of a leader in whose place another one leads. The mutex

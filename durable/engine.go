@@ -151,7 +151,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.base, e.cancel = context.WithCancelCause(context.Background())
 	stop, giveUp := context.WithCancel(context.Background())
 	e.giveUp = giveUp
-	e.committer = &committer{store: st, limits: e.limits, log: o.Logger, metrics: e.metrics, stop: stop}
+	e.committer = &committer{store: st, limits: e.limits, log: o.Logger, metrics: e.metrics, stop: stop, wake: make(chan struct{}, 1)}
 	e.loop, e.stopLoop = context.WithCancel(context.Background())
 	e.lease.begin(o.Lease, p.sent, e.leaseEnded)
 	beating, stopBeat := context.WithCancel(context.Background())
