@@ -21,6 +21,7 @@ type config struct {
 	reset, boot func()
 	beside      func(ctx context.Context, runID string)
 	world       func() any
+	invariant   func(ended error) error
 	want        any // nil: any output
 	fails       bool
 	failsWith   []error
@@ -70,6 +71,17 @@ func Fails(targets ...error) Option {
 // What f returns is compared as fmt prints it with %+v: return values, not
 // pointers. It needs Reset, which puts the world back before each run.
 func World(f func() any) Option { return func(c *config) { c.world = f } }
+
+// Invariant is called at the end of every run, however that was: also where it was
+// cancelled or its deadline has passed, for which World is not compared. It returns
+// what is wrong with the world of the test, such as a charge without a booking that
+// was not refunded; an error fails the test. ended is nil when the run has completed,
+// and else matches durable.ErrRunFailed or ErrRunCancelled.
+//
+// It is how a compensation shows that is missing: a run that is stopped behind the
+// effect undoes nothing. One that is registered behind the effect shows with a fake
+// that has the effect and returns an error all the same, and Fails.
+func Invariant(f func(ended error) error) Option { return func(c *config) { c.invariant = f } }
 
 // Reset is called before every run that begins from nothing. It puts back what
 // outlives a process and that the steps act on: the fake bank, the fake stock.

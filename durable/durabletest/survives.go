@@ -35,7 +35,7 @@ const replays = 12
 //     then with processes that end again and again. The run must make the same
 //     calls, by order and name, come to the same outcome, and leave the same World;
 //  5. for each write, or a Sample, cancelled there, and with a deadline that passes
-//     there. It must come to an end, whichever;
+//     there. It must come to an end, whichever, and the Invariant must hold;
 //  6. the replay in a process of its own, if t is a *testing.T: the test binary, asked
 //     for this test alone. There the test is executed as far as this call, and
 //     calls of Survives before it do nothing.
@@ -112,6 +112,9 @@ func (s *survival) survive(ctx context.Context, f *fresh, logf func(string, ...a
 	}
 	defer func() { _ = want.data.Close() }()
 	if err := s.expected(want); err != nil {
+		return err
+	}
+	if err := want.holds("it was executed undisturbed"); err != nil {
 		return err
 	}
 	if err := s.replay(ctx, want.data); err != nil {
@@ -282,6 +285,9 @@ func (s *survival) judge(ctx context.Context, want, got *lived, how string) erro
 	if got.record.row.Status == store.Interrupted {
 		return broken(how, got.record.row.Reason)
 	}
+	if err := got.holds(how); err != nil {
+		return err
+	}
 	given := compareResults(want.record, got.record, s.mayVary)
 	calls := otherCall(want.record, got.record)
 	switch {
@@ -336,6 +342,9 @@ func (s *survival) stopped(ctx context.Context, b *birth, how string, at *stop) 
 	if got.record.row.Status == store.Interrupted {
 		return broken(how, got.record.row.Reason)
 	}
+	if err := got.holds(how); err != nil {
+		return err
+	}
 	return s.replayOnce(ctx, got, how)
 }
 
@@ -383,6 +392,15 @@ type lived struct {
 	output any
 	ended  error
 	world  string
+	wrong  error // what Invariant says of the world
+}
+
+// holds returns the breach of the Invariant, if the run has left one.
+func (l *lived) holds(how string) error {
+	if l.wrong == nil {
+		return nil
+	}
+	return &breach{fmt.Sprintf("durabletest: the workflow does not survive: %s\nIt ended: %s. durabletest.Invariant says: %s\n%s", how, l.record.outcome(), l.wrong, undone)}
 }
 
 // A stop is what happens to a run from outside behind a write of its first process:
@@ -435,6 +453,9 @@ func (s *survival) finish(ctx context.Context, l *lived, stopped bool) (err erro
 	}
 	if s.world != nil {
 		l.world = fmt.Sprintf("%+v", s.world())
+	}
+	if s.invariant != nil {
+		l.wrong = s.invariant(l.ended)
 	}
 	if wrong := s.heard(); wrong != nil && !s.wanted(wrong) {
 		return refused(wrong)
@@ -578,6 +599,13 @@ const effects = `Something was done more often or less often than in the undistu
   - an effect outside of a step, in the workflow function or in a deferred call: a replay does it again; put it into a step
   - what durabletest.World shows is not put back by durabletest.Reset
 docs/guides/testing.md has an example of each.`
+
+// undone is where a world that must not be comes from.
+const undone = `The world must not be left like that, however the run ends. Usual causes:
+  - durable.Compensate is registered behind the step that it undoes: register it before
+  - the compensation undoes only what the code knows to be done: an attempt with an unknown outcome needs undoing too
+  - what Invariant looks at is not put back by durabletest.Reset
+docs/guides/testing.md has an example.`
 
 // A breach is that a workflow does not survive.
 type breach struct{ text string }
