@@ -128,7 +128,7 @@ func (b *bulkStart) add(it bulkItem) error {
 	if it.auto {
 		it.id = generateID(b.def.name, b.eng.now().Time(), it.tries)
 	}
-	if err := store.CheckRunID(it.id); err != nil {
+	if err := checkRunID(it.id); err != nil {
 		b.refuse(it.id, err)
 		return nil
 	}

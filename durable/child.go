@@ -74,7 +74,7 @@ func (s *scope) startChild(def *definition, id string, input []byte, o *startOpt
 	if id == AutoID {
 		ch.id, ch.derived = derivedChildID(r.id, ch.call.key, r.row.Branch), true
 	}
-	if err := store.CheckRunID(ch.id); err != nil {
+	if err := checkRunID(ch.id); err != nil {
 		return nil, s.refuseChild(ch, err)
 	}
 	o.parent, o.parentKey = r.id, r.parentKey(ch.call.key)

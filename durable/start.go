@@ -294,9 +294,18 @@ func (r *run) settled(err error) {
 	}
 }
 
+// checkRunID is store.CheckRunID, and says of an id that is missing where one comes from.
+func checkRunID(id string) error {
+	err := store.CheckRunID(id)
+	if id == "" {
+		return fmt.Errorf("%w: name the run, or have it named with durable.AutoID", err)
+	}
+	return err
+}
+
 // create commits a new run and, when its code is here, begins to execute it.
 func (e *Engine) create(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (*run, string, error) {
-	if err := store.CheckRunID(id); err != nil {
+	if err := checkRunID(id); err != nil {
 		return nil, "", err
 	}
 	if err := ctx.Err(); err != nil {

@@ -474,7 +474,7 @@ var corpusWrong = []wrong{
 	{name: "an empty id of a child", fn: func(ctx context.Context, in int) (string, error) {
 		_, err := corpusChild.Start(ctx, "", in)
 		return "", err
-	}, o: []durabletest.Option{durabletest.Fails()}, with: []durable.Definition{corpusChild}, says: []string{"run id", "must not be empty"}},
+	}, o: []durabletest.Option{durabletest.Fails()}, with: []durable.Definition{corpusChild}, says: []string{"run id", "must not be empty", "durable.AutoID"}},
 	{name: "an empty name of a step", fn: func(ctx context.Context, in int) (string, error) {
 		_, err := step(ctx, "", in)
 		return "", err
