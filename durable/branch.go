@@ -83,13 +83,13 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 		}
 		inner := s.replayEnded(f.branch, c.key, c.ordinal)
 		ctx = inner.holdBack(ctx)
-		go func() {
+		goBranch(func() {
 			defer s.forked.Add(-1)
 			defer r.eng.runners.Done()
 			defer r.goroutines.Done()
 			defer r.endStrand(r.newStrand(inner))
 			f.replay(inner, func() { _, _ = fn(&scopeContext{Context: ctx, scope: inner}) })
-		}()
+		})
 		return f
 	}
 	if c.rec == nil {
@@ -102,7 +102,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 	s.forked.Add(1)
 	inner := s.child(c.key, false, c.ordinal)
 	ctx = inner.holdBack(inner.traceAs(ctx, "branch", name, nil))
-	go func() {
+	goBranch(func() {
 		defer s.forked.Add(-1)
 		defer r.eng.runners.Done()
 		defer r.goroutines.Done()
@@ -119,7 +119,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 			f.value = seen
 			return env, nil
 		})
-	}()
+	})
 	return f
 }
 

@@ -1,8 +1,8 @@
 package durable
 
 import (
+	"reflect"
 	"runtime"
-	"strings"
 	"sync/atomic"
 )
 
@@ -20,7 +20,28 @@ const (
 	ofBranch               // a branch, or items of a Map
 )
 
-// callingGoroutine says what the calling goroutine was begun for, by the function
+// What a goroutine was begun for is told by the function that it was begun with:
+// goRun and goBranch begin one that stands on runBottom and branchBottom.
+
+//go:noinline
+func runBottom(fn func()) { fn() }
+
+//go:noinline
+func branchBottom(fn func()) { fn() }
+
+// goRun begins a goroutine for the workflow function of a run.
+func goRun(fn func()) { go runBottom(fn) }
+
+// goBranch begins a goroutine for a branch, for items of a Map, or for code of the
+// user's that is called apart.
+func goBranch(fn func()) { go branchBottom(fn) }
+
+var (
+	ofRunBottom    = reflect.ValueOf(runBottom).Pointer()
+	ofBranchBottom = reflect.ValueOf(branchBottom).Pointer()
+)
+
+// callingGoroutine says what the calling goroutine was begun for, by the functions
 // at the bottom of its stack. It takes less than a microsecond.
 func callingGoroutine() goroutineKind {
 	var pcs [64]uintptr
@@ -30,22 +51,23 @@ func callingGoroutine() goroutineKind {
 		if n < len(pcs) {
 			break
 		}
-		skip += n - 2 // the last ones are looked at again: the bottom may be just behind
+		skip += n - 3 // the last ones are looked at again: the bottom may be just below
 	}
-	if n < 2 {
-		return ofUser
+	// Below the function that the goroutine was begun with is runtime.goexit, and
+	// between them may be what the compiler puts around the call of a go statement.
+	for _, pc := range pcs[max(n-3, 0):n] {
+		f := runtime.FuncForPC(pc)
+		if f == nil {
+			continue
+		}
+		switch f.Entry() {
+		case ofRunBottom:
+			return ofRun
+		case ofBranchBottom:
+			return ofBranch
+		}
 	}
-	f := runtime.FuncForPC(pcs[n-2]) // below it is runtime.goexit
-	if f == nil {
-		return ofUser
-	}
-	switch name, ours := strings.CutPrefix(f.Name(), packagePath+"."); {
-	case !ours:
-		return ofUser
-	case strings.HasPrefix(name, "(*run)."):
-		return ofRun
-	}
-	return ofBranch
+	return ofUser
 }
 
 // onGoroutineOfOurs reports whether the caller is on a goroutine that the engine

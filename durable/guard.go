@@ -23,7 +23,7 @@ import (
 func guarded(fn func()) error {
 	over := make(chan struct{})
 	fault := error(ErrGoexit)
-	go func() {
+	goBranch(func() {
 		defer close(over)
 		defer func() {
 			if v := recover(); v != nil {
@@ -32,7 +32,7 @@ func guarded(fn func()) error {
 		}()
 		fn()
 		fault = nil
-	}()
+	})
 	<-over
 	return fault
 }

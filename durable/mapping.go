@@ -221,7 +221,7 @@ func (m *mapping[I, O]) feed(f *feeding[I]) {
 			f.begun = append(f.begun, b)
 			r.begin(b)
 			f.workers.Add(1)
-			go m.worker(f.work, b, &f.workers)
+			goBranch(func() { m.worker(f.work, b, &f.workers) })
 		}
 		m.await(n, limit, f.own)
 		m.hand(f.work, item[I]{n: n, value: v}, f.own)
@@ -239,7 +239,7 @@ func (m *mapping[I, O]) worker(work <-chan item[I], b *branch, workers *sync.Wai
 		m.scope.forked.Add(-1)
 		r.endStrand(st)
 		if !over {
-			go m.worker(work, b, workers)
+			goBranch(func() { m.worker(work, b, workers) })
 			return
 		}
 		r.leave(b)

@@ -92,7 +92,7 @@ func (e *Engine) rehearse(ctx context.Context, row *store.Run, events []store.Ev
 	if !e.countRunner() {
 		return found, ErrClosed
 	}
-	go r.playBack()
+	goRun(r.playBack)
 	t := time.NewTimer(rehearsalLimit)
 	defer t.Stop()
 	select {

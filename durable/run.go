@@ -258,7 +258,7 @@ func (r *run) write(w *write) error {
 }
 
 // launch executes r, which was added to the engine, on its own goroutine.
-func (r *run) launch() { go r.execute() }
+func (r *run) launch() { goRun(r.execute) }
 
 // execute runs the workflow function and records how it ended. The bookkeeping
 // stands in deferred calls, so that it happens also when the user's code panics

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -355,7 +356,7 @@ func callerOutside() string {
 	}
 }
 
-const packagePath = "github.com/holdfast-dev/holdfast/durable"
+var packagePath = reflect.TypeFor[Engine]().PkgPath()
 
 // What a context of ours answers to scopeKey: a *scope in a workflow function,
 // an *attempt in a step's body.
