@@ -8,7 +8,7 @@ WITH_PG     ?= $(GO) run ./internal/pgtest/cmd/withpostgres
 RACE        ?= ./durable/... ./store/memory/... ./conformance/...
 
 .DEFAULT_GOAL := help
-.PHONY: help demo trace-demo test lint race bench soak
+.PHONY: help demo trace-demo test lint race shape bench soak
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -32,6 +32,9 @@ lint: ## check formatting, go vet and staticcheck
 
 race: ## run the tests of concurrent packages under the race detector
 	$(WITH_PG) $(GO) test -race -timeout 20m $(RACE)
+
+shape: ## print how the code is laid out: packages, types, functions, references upward
+	$(GO) run ./internal/arch/shape/cmd/shape
 
 bench: ## measure against raw database writes (takes minutes; see docs/performance.md)
 	$(GO) run ./bench
