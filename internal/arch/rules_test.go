@@ -55,6 +55,7 @@ const (
 var rules = []rule{
 	// The contract knows nobody.
 	{path: "store", notStd: []string{"net/http", "database/sql"}},
+	{path: "store/internal", ours: []string{"store"}},
 	{path: "store/memory", ours: []string{"store"}},
 	{path: "store/sqlite", ours: []string{"store", "internal"}, modules: []string{sqlx, sqlite3, flock, sys}},
 	{path: "store/postgres", ours: []string{"store", "internal"}, modules: []string{sqlx, pq, sys}},

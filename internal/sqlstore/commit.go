@@ -57,21 +57,6 @@ func FencedAt(c *store.Change) error {
 // NotFound returns ErrNotFound for a run.
 func NotFound(run string) error { return fmt.Errorf("store: run %q: %w", run, store.ErrNotFound) }
 
-// Drop decides about a message whose receiver is r (nil: does not exist): drop
-// means that it is passed over, an error that the Change fails (S15). A doubled
-// message (S14) is the caller's to find, before this.
-func Drop(m *store.Message, r *store.Run) (drop bool, err error) {
-	switch {
-	case r == nil && m.IfLive, r != nil && r.Status.Terminal() && m.IfLive:
-		return true, nil
-	case r == nil:
-		return false, NotFound(m.To)
-	case r.Status.Terminal():
-		return false, &store.StatusError{RunID: r.ID, Status: r.Status}
-	}
-	return false, nil
-}
-
 // Bisect carries out a batch with run, which either returns one error per
 // Change, or an error for the batch as a whole after which nothing of it is
 // written. In the second case, as long as splits says that the error may be one

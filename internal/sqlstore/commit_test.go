@@ -58,26 +58,6 @@ func TestBisectLeavesOneMemberToFailAlone(t *testing.T) {
 	}
 }
 
-func TestDropDecidesAboutAReceiver(t *testing.T) {
-	ended := &store.Run{ID: "r", Status: store.Completed}
-	open := &store.Run{ID: "r", Status: store.Running}
-	strict, loose := &store.Message{To: "r"}, &store.Message{To: "r", IfLive: true}
-	_, err := sqlstore.Drop(strict, nil)
-	require.ErrorIs(t, err, store.ErrNotFound)
-	_, err = sqlstore.Drop(strict, ended)
-	require.ErrorIs(t, err, store.ErrStatus)
-	for _, r := range []*store.Run{nil, ended} {
-		drop, err := sqlstore.Drop(loose, r)
-		require.NoError(t, err)
-		require.True(t, drop)
-	}
-	for _, m := range []*store.Message{strict, loose} {
-		drop, err := sqlstore.Drop(m, open)
-		require.NoError(t, err)
-		require.False(t, drop)
-	}
-}
-
 func TestTakeClaim(t *testing.T) {
 	last := func(typ store.Type) *store.Event {
 		return &store.Event{Seq: 7, Epoch: 5, Type: typ, At: 100, Active: 9, Steps: 3, Sum: 77}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/internal/draft"
 )
 
 // Commit implements store.Store.
@@ -49,11 +50,15 @@ func (d *data) commit(c *store.Change) error {
 	if c.Plain() {
 		return d.checkpoint(c)
 	}
-	f := draft{data: d, now: d.now()}
-	if err := f.change(c); err != nil {
+	if r := d.runs[c.RunID]; r != nil && c.Did(r.log.at(c.Mark())) {
+		return nil // S6
+	}
+	now := d.now()
+	f := draft.New(world{d, now}, now)
+	if err := f.Change(c); err != nil {
 		return err
 	}
-	f.apply()
+	d.apply(f)
 	return nil
 }
 

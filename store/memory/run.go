@@ -29,6 +29,19 @@ func (r *run) has(m *store.Message) bool {
 	return ok
 }
 
+// receive puts a message into the inbox.
+func (r *run) receive(m *store.Message) {
+	if r.received == nil {
+		r.received = make(map[messageID]struct{})
+	}
+	r.received[messageID{m.Kind, m.ID}] = struct{}{}
+	r.inbox = append(r.inbox, copyMessage(m))
+}
+
+func (r *run) hasBranch(n int32) bool {
+	return slices.ContainsFunc(r.branches, func(b store.Branch) bool { return b.N == n })
+}
+
 // append copies e to the end of the log.
 func (r *run) append(e *store.Event, epoch int64) {
 	kept := *e

@@ -84,11 +84,11 @@ func (s *Store) commitIn(q querier, m *member) error {
 		return nil
 	}
 	m.decide(nil)
-	if len(d.tell) == 0 {
+	if len(d.Tell()) == 0 {
 		return nil
 	}
 	// Delivered when the user commits, and not if he does not.
-	for _, payload := range payloads(inTx, d.tell) {
+	for _, payload := range payloads(inTx, d.Tell()) {
 		if err := q.query("notify_in_tx", func([]driverValue) error { return nil }, s.notices.channel(), payload); err != nil {
 			return err
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/internal/draft"
 )
 
 // errAgain ends an attempt that met a change of somebody else's after it had
@@ -55,39 +56,29 @@ func (s *Store) transact(ctx context.Context, w *wire, members []*member) error 
 	}
 	decide(refused)
 	s.remember(d)
-	s.notices.tell(d.tell)
+	s.notices.tell(d.Tell())
 	return nil
 }
 
-// plan locks the rows, reads what the members need, and drafts them. refused
-// holds those that cannot be carried out and why.
-func (s *Store) plan(q querier, members []*member) (d *draft, refused map[*member]error, err error) {
-	d = &draft{
-		rows: map[string]*draftRow{}, dedup: map[dedupKey]string{}, holds: map[string]string{}, inbox: map[messageKey]bool{},
-		branches: map[branchKey]bool{},
-		live:     func(string) bool { return true }, // until somebody looked
+// plan locks the rows, reads what the members need, and drafts them. Members are
+// taken in order, and each sees what those before it did. refused holds those that
+// cannot be carried out and why.
+func (s *Store) plan(q querier, members []*member) (d *drafted, refused map[*member]error, err error) {
+	w := newWorld()
+	for _, read := range []func(querier, *world, []*member) error{
+		s.lockRows, s.readDedup, s.readHolds, s.readInbox, s.readBranches, s.readLive,
+	} {
+		if err := read(q, w, members); err != nil {
+			return nil, nil, err
+		}
 	}
-	if err := s.lockRows(q, d, members); err != nil {
-		return nil, nil, err
-	}
-	if err := s.readDedup(q, d, members); err != nil {
-		return nil, nil, err
-	}
-	if err := s.readHolds(q, d, members); err != nil {
-		return nil, nil, err
-	}
-	if err := s.readInbox(q, d, members); err != nil {
-		return nil, nil, err
-	}
-	if err := s.readBranches(q, d, members); err != nil {
-		return nil, nil, err
-	}
-	if err := s.readLive(q, d, members); err != nil {
-		return nil, nil, err
-	}
+	d = &drafted{Draft: draft.New(w, w.now), world: w}
 	refused = map[*member]error{}
 	for _, m := range members {
-		if err := d.member(m); err != nil {
+		if r := w.runs[m.c.RunID]; r != nil {
+			m.no = r.no
+		}
+		if err := d.Change(m.c); err != nil {
 			refused[m] = err
 		}
 	}
@@ -146,7 +137,7 @@ func decide(verdicts map[*member]error) {
 
 // lockRows locks every row the members may look at or change, in one
 // statement, sorted (S13 numbers messages under the receiver's lock).
-func (s *Store) lockRows(q querier, d *draft, members []*member) error {
+func (s *Store) lockRows(q querier, w *world, members []*member) error {
 	ids := map[string]bool{}
 	for _, m := range members {
 		c := m.c
@@ -161,7 +152,7 @@ func (s *Store) lockRows(q querier, d *draft, members []*member) error {
 		}
 	}
 	return q.query("lock_runs", func(v []driverValue) error {
-		d.now = store.Time(v[0].(int64))
+		w.now = store.Time(v[0].(int64))
 		if v[1] == nil {
 			return nil
 		}
@@ -169,7 +160,7 @@ func (s *Store) lockRows(q querier, d *draft, members []*member) error {
 		if err != nil {
 			return err
 		}
-		d.rows[r.ID] = &draftRow{no: r.No, run: r.Run(), attributes: r.Attributes}
+		w.runs[r.ID] = &locked{no: r.No, run: r.Run(), attributes: r.Attributes}
 		return nil
 	}, texts(slices.Sorted(maps.Keys(ids))...))
 }
@@ -186,13 +177,13 @@ func (m *member) changes(yield func(*store.Change) bool) {
 	}
 }
 
-func (s *Store) readDedup(q querier, d *draft, members []*member) error {
+func (s *Store) readDedup(q querier, w *world, members []*member) error {
 	var queues, dedups array
 	for _, m := range members {
 		for c := range m.changes {
 			run := c.Create
 			if run == nil {
-				r := d.rows[c.RunID]
+				r := w.runs[c.RunID]
 				if r == nil || !c.Revives(&r.run) {
 					continue
 				}
@@ -208,12 +199,12 @@ func (s *Store) readDedup(q querier, d *draft, members []*member) error {
 		return nil
 	}
 	return q.query("dedup_holders", func(v []driverValue) error {
-		d.dedup[dedupKey{v[1].(string), v[2].(string)}] = v[0].(string)
+		w.dedup[dedupKey{v[1].(string), v[2].(string)}] = v[0].(string)
 		return nil
 	}, queues.value(), dedups.value())
 }
 
-func (s *Store) readHolds(q querier, d *draft, members []*member) error {
+func (s *Store) readHolds(q querier, w *world, members []*member) error {
 	var keys []string
 	for _, m := range members {
 		for c := range m.changes {
@@ -224,18 +215,18 @@ func (s *Store) readHolds(q querier, d *draft, members []*member) error {
 		return nil
 	}
 	return q.query("holds", func(v []driverValue) error {
-		d.holds[v[0].(string)] = v[1].(string)
+		w.holds[v[0].(string)] = v[1].(string)
 		return nil
 	}, texts(keys...))
 }
 
-func (s *Store) readInbox(q querier, d *draft, members []*member) error {
+func (s *Store) readInbox(q querier, w *world, members []*member) error {
 	var ords, nos, kinds, ids array
 	var keys []messageKey
 	for _, m := range members {
 		for i := range m.c.Send {
 			msg := &m.c.Send[i]
-			r := d.rows[msg.To]
+			r := w.runs[msg.To]
 			if r == nil || r.run.Inbox == 0 {
 				continue
 			}
@@ -250,32 +241,34 @@ func (s *Store) readInbox(q querier, d *draft, members []*member) error {
 		return nil
 	}
 	return q.query("inbox_ids", func(v []driverValue) error {
-		d.inbox[keys[v[0].(int64)]] = true
+		w.inbox[keys[v[0].(int64)]] = true
 		return nil
 	}, ords.value(), nos.value(), kinds.value(), ids.value())
 }
 
-func (s *Store) readBranches(q querier, d *draft, members []*member) error {
+func (s *Store) readBranches(q querier, w *world, members []*member) error {
 	var nos array
+	ids := map[int64]string{}
 	for _, m := range members {
-		if r := d.rows[m.c.RunID]; m.c.Branch != nil && r != nil {
+		if r := w.runs[m.c.RunID]; m.c.Branch != nil && r != nil {
 			nos.int(r.no)
+			ids[r.no] = m.c.RunID
 		}
 	}
 	if len(nos.b) == 0 {
 		return nil
 	}
 	return q.query("branch_numbers", func(v []driverValue) error {
-		d.branches[branchKey{v[0].(int64), int32(v[1].(int64))}] = true
+		w.branches[branchKey{ids[v[0].(int64)], int32(v[1].(int64))}] = true
 		return nil
 	}, nos.value())
 }
 
 // readLive looks who is live when a member wants to take a run that has an
 // owner.
-func (s *Store) readLive(q querier, d *draft, members []*member) error {
+func (s *Store) readLive(q querier, w *world, members []*member) error {
 	for _, m := range members {
-		r := d.rows[m.c.RunID]
+		r := w.runs[m.c.RunID]
 		if !m.c.Expect.TakeEpoch || r == nil || r.run.Owner == "" {
 			continue
 		}
@@ -283,7 +276,7 @@ func (s *Store) readLive(q querier, d *draft, members []*member) error {
 		if err != nil {
 			return err
 		}
-		d.live = all.isLive
+		w.live = all.isLive
 		return nil
 	}
 	return nil
@@ -291,7 +284,7 @@ func (s *Store) readLive(q querier, d *draft, members []*member) error {
 
 // writeDraft writes the draft in bulk. left are members in whose way somebody
 // else was; the transaction must then be given up.
-func (s *Store) writeDraft(q querier, d *draft, members []*member) (left []*member, err error) {
+func (s *Store) writeDraft(q querier, d *drafted, members []*member) (left []*member, err error) {
 	if err := updateRows(q, d); err != nil {
 		return nil, err
 	}
@@ -313,25 +306,14 @@ func (s *Store) writeDraft(q querier, d *draft, members []*member) (left []*memb
 	return nil, writeHolds(q, d)
 }
 
-// sorted returns the rows of the draft by run id: the order everybody locks in.
-func (d *draft) sorted(want func(*draftRow) bool) []*draftRow {
-	var rows []*draftRow
-	for _, id := range slices.Sorted(maps.Keys(d.rows)) {
-		if r := d.rows[id]; r != nil && want(r) {
-			rows = append(rows, r)
-		}
-	}
-	return rows
-}
-
-func updateRows(q querier, d *draft) error {
-	rows := d.sorted(func(r *draftRow) bool { return r.no != 0 && r.changed })
+func updateRows(q querier, d *drafted) error {
+	rows := d.sorted(func(r *draft.Row) bool { return r.Created() == nil && r.Changed })
 	if len(rows) == 0 {
 		return nil
 	}
 	var a [24]array
 	for _, r := range rows {
-		addPatched(&a, r.no, &r.run, r.attributes)
+		addPatched(&a, r.no, &r.Run, d.attributes(r.Run.ID, r.Row))
 	}
 	_, err := q.exec("update_runs", values(a[:])...)
 	return err
@@ -339,24 +321,24 @@ func updateRows(q querier, d *draft) error {
 
 // insertRows creates runs, after rows were updated, so that a Dedup that was
 // freed in this transaction is free.
-func (s *Store) insertRows(q querier, d *draft) error {
-	rows := d.sorted(func(r *draftRow) bool { return r.no == 0 })
+func (s *Store) insertRows(q querier, d *drafted) error {
+	rows := d.sorted(func(r *draft.Row) bool { return r.Created() != nil })
 	if len(rows) == 0 {
 		return nil
 	}
 	a := make([]array, runColumns-1)
 	for _, r := range rows {
-		addRun(a, &r.run)
+		addRun(a, &r.Run)
 	}
 	err := q.query("insert_runs", func(v []driverValue) error {
-		d.rows[v[0].(string)].no = v[1].(int64)
+		d.world.runs[v[0].(string)] = &locked{no: v[1].(int64)}
 		return nil
 	}, values(a)...)
 	if err != nil {
 		return err
 	}
 	for _, r := range rows {
-		if r.no == 0 {
+		if d.no(r.Run.ID) == 0 {
 			return errAgain // somebody else created it since the rows were locked
 		}
 	}
@@ -364,11 +346,11 @@ func (s *Store) insertRows(q querier, d *draft) error {
 }
 
 // writeEvents appends the events of all members and of the runs they start.
-func (s *Store) writeEvents(q querier, d *draft, members []*member) (left []*member, err error) {
+func (s *Store) writeEvents(q querier, d *drafted, members []*member) (left []*member, err error) {
 	var all []*member
 	for _, m := range members {
-		if r := d.rows[m.c.RunID]; r != nil {
-			m.no = r.no
+		if no := d.no(m.c.RunID); no != 0 {
+			m.no = no
 		}
 		if len(m.c.Events) > 0 {
 			all = append(all, m)
@@ -381,7 +363,7 @@ func (s *Store) writeEvents(q querier, d *draft, members []*member) (left []*mem
 			c := &m.c.Start[i]
 			if d.creates(c) && !started[c.RunID] {
 				started[c.RunID] = true
-				all = append(all, &member{c: c, no: d.rows[c.RunID].no})
+				all = append(all, &member{c: c, no: d.no(c.RunID)})
 			}
 		}
 	}
@@ -402,20 +384,20 @@ func (s *Store) writeEvents(q querier, d *draft, members []*member) (left []*mem
 
 // creates reports whether the run of c was made by the draft, from c: a Start
 // of a run that is there already does nothing.
-func (d *draft) creates(c *store.Change) bool {
-	r := d.rows[c.RunID]
-	return r != nil && r.created == c
+func (d *drafted) creates(c *store.Change) bool {
+	r := d.Row(c.RunID)
+	return r != nil && r.Created() == c
 }
 
-func writeMessages(q querier, d *draft) error {
-	rows := d.sorted(func(r *draftRow) bool { return len(r.messages) > 0 })
+func writeMessages(q querier, d *drafted) error {
+	rows := d.sorted(func(r *draft.Row) bool { return len(r.Messages) > 0 })
 	if len(rows) == 0 {
 		return nil
 	}
 	var a [8]array
 	for _, r := range rows {
-		for i := range r.messages {
-			m := &r.messages[i]
+		for i := range r.Messages {
+			m := &r.Messages[i]
 			a[0].int(r.no)
 			a[1].int(m.Seq)
 			a[2].text(string(m.Kind))
@@ -430,14 +412,14 @@ func writeMessages(q querier, d *draft) error {
 	return err
 }
 
-func writeBranches(q querier, d *draft) error {
-	rows := d.sorted(func(r *draftRow) bool { return len(r.branches) > 0 })
+func writeBranches(q querier, d *drafted) error {
+	rows := d.sorted(func(r *draft.Row) bool { return len(r.Branches) > 0 })
 	if len(rows) == 0 {
 		return nil
 	}
 	var a [8]array
 	for _, r := range rows {
-		for _, b := range r.branches {
+		for _, b := range r.Branches {
 			a[0].int(r.no)
 			a[1].int(int64(b.N))
 			a[2].int(int64(b.Parent))
@@ -452,14 +434,14 @@ func writeBranches(q querier, d *draft) error {
 	return err
 }
 
-func writeAttributes(q querier, d *draft) error {
-	rows := d.sorted(func(r *draftRow) bool { return r.replace })
+func writeAttributes(q querier, d *drafted) error {
+	rows := d.sorted(func(r *draft.Row) bool { return r.Attributes })
 	var old, nos, names, vals array
 	for _, r := range rows {
-		if r.created == nil {
+		if r.Created() == nil {
 			old.int(r.no)
 		}
-		for name, value := range r.run.Attributes {
+		for name, value := range r.Run.Attributes {
 			nos.int(r.no)
 			names.text(name)
 			vals.text(value)
@@ -477,8 +459,8 @@ func writeAttributes(q querier, d *draft) error {
 	return err
 }
 
-func writeHolds(q querier, d *draft) error {
-	if rows := d.sorted(func(r *draftRow) bool { return r.released }); len(rows) > 0 {
+func writeHolds(q querier, d *drafted) error {
+	if rows := d.sorted(func(r *draft.Row) bool { return r.Released }); len(rows) > 0 {
 		var nos array
 		for _, r := range rows {
 			nos.int(r.no)
@@ -487,13 +469,13 @@ func writeHolds(q querier, d *draft) error {
 			return err
 		}
 	}
-	rows := d.sorted(func(r *draftRow) bool { return len(r.held) > 0 })
+	rows := d.sorted(func(r *draft.Row) bool { return len(r.Hold) > 0 })
 	if len(rows) == 0 {
 		return nil
 	}
 	var keys, nos array
 	for _, r := range rows {
-		for _, key := range r.held {
+		for _, key := range r.Hold {
 			keys.text(key)
 			nos.int(r.no)
 		}
@@ -503,10 +485,10 @@ func writeHolds(q querier, d *draft) error {
 }
 
 // remember keeps the numbers of the runs that were created.
-func (s *Store) remember(d *draft) {
-	for id, r := range d.rows {
-		if r != nil && r.created != nil {
-			s.numbers.put(id, r.no)
+func (s *Store) remember(d *drafted) {
+	for id, r := range d.Rows {
+		if r.Created() != nil {
+			s.numbers.put(id, d.no(id))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/sqlstore"
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/internal/draft"
 )
 
 // head is what a Change looks at of a run's row before it writes.
@@ -382,14 +383,14 @@ func (t *tx) send(m *store.Message) (refused, err error) {
 		return nil, err
 	}
 	if h.no == 0 {
-		_, refused = sqlstore.Drop(m, nil)
+		_, refused = draft.Drop(m, nil)
 		return refused, nil
 	}
 	doubled := false
 	if err := t.query(t.s.q.messageExists, func(*cells) error { doubled = true; return nil }, h.no, string(m.Kind), m.ID); doubled || err != nil {
 		return nil, err
 	}
-	if drop, refused := sqlstore.Drop(m, &h.row); drop || refused != nil {
+	if drop, refused := draft.Drop(m, &h.row); drop || refused != nil {
 		return refused, nil
 	}
 	cancel := int64(0)
