@@ -68,8 +68,32 @@ func (r *remote) said(err error) error {
 		}
 	case errors.Is(err, client.ErrBusy):
 		f.exit = ExitUnreachable
+	case e.Code == "unrecoverable", e.Code == "unrepairable":
+		f.exit = ExitRefused
+	}
+	if next := r.inCommands(e); next != "" {
+		f.next = next
 	}
 	return f
+}
+
+// inCommands is what to do about a refusal, for somebody at a terminal: the server
+// names its routes. Empty: what the server says.
+func (r *remote) inCommands(e *client.Error) string {
+	args := r.call.cmd.Flags().Args()
+	if len(args) == 0 {
+		return ""
+	}
+	id := args[0]
+	switch {
+	case e.Code == "busy" && strings.Contains(e.Next, "/pause"):
+		return "Pause it, then try again: " + r.call.self("pause", id)
+	case e.Code == "not_resumable" && strings.HasSuffix(e.Next, "/unpause"):
+		return "Let it go on: " + r.call.self("unpause", id)
+	case e.Code == "no_checkpoint" && e.Next != "":
+		return "Restart from its input: " + r.call.self("resume", id, "--force")
+	}
+	return ""
 }
 
 // rowOf is the row that a run of the server's stands for.
@@ -238,7 +262,7 @@ func (r *remote) stuck(ctx context.Context) ([]stuckRun, error) {
 		switch one.Code {
 		case durable.CodePaused:
 			next = r.call.self("unpause", one.RunID)
-		case durable.CodeQuarantined, durable.CodeUndecodable, durable.CodeDefinitionChanged, durable.CodeUnrecorded, durable.CodeOrphaned, durable.CodeChildMissing:
+		case durable.CodeQuarantined, durable.CodeUndecodable, durable.CodeDefinitionChanged, durable.CodeUnrecorded, durable.CodeOrphaned, durable.CodeChildMissing, durable.CodeStranded:
 			next = r.call.self("resume", one.RunID, "--dry-run")
 		}
 		out = append(out, stuckRun{ID: one.RunID, Workflow: one.Workflow, Code: one.Code, Reason: one.Reason, Next: next})

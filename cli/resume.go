@@ -239,6 +239,9 @@ func (c *call) mustBeServed(l *local, s *Session) error {
 	if l.served(c.ctx, s) {
 		return nil
 	}
+	if _, err := l.eng.Resume(c.ctx, s.ID, durable.ResumeOptions{DryRun: true}); errors.Is(err, durable.ErrUnrecoverable) {
+		return err // it would not be handed over either
+	}
 	next := "Start the program that has its code, or hand it over for later: " + c.self("resume", s.ID, "--detach")
 	if run := c.code(s); run != "" {
 		next = "Run: " + run

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -221,7 +222,16 @@ func (c *call) repair(id string, o durable.RepairOptions) error {
 	}
 	r, err := l.eng.Repair(c.ctx, id, o)
 	if err != nil {
-		return l.lost(id, err)
+		f := c.explain(l.lost(id, err))
+		if no := (*durable.UnrepairableError)(nil); errors.As(err, &no) && no.Forceable {
+			f.message = fmt.Sprintf("run %s cannot be repaired without --force: %s", no.RunID, no.Reason)
+			f.next = "See what that would do: " + c.self("checkpoints", "repair", id, "--force", "--dry-run")
+		}
+		return f
+	}
+	apply := []string{"checkpoints", "repair", id}
+	if o.Force {
+		apply = append(apply, "--force")
 	}
 	return c.print(repaired{id, r.DryRun, r.Branch, r.Cutoff, some(r.Again), some(r.Did)}, func() {
 		switch {
@@ -231,7 +241,7 @@ func (c *call) repair(id string, o durable.RepairOptions) error {
 			for _, line := range r.Did {
 				c.out.printf("%s\n", escape(line))
 			}
-			c.out.printf("Runs again: %s.\nDry run: nothing changed. Apply: %s\n", c.names(c.out, orNone(r.Again)), c.self("checkpoints", "repair", id))
+			c.out.printf("Runs again: %s.\nDry run: nothing changed. Apply: %s\n", c.names(c.out, orNone(r.Again)), c.self(apply...))
 		case r.Cutoff > 0 || r.Branch != int32(before.Branch):
 			c.out.printf("Recovered workflow %s: %s. Created branch %d from event %d\n", escape(id), escape(causeOf(&r)), r.Branch, r.Cutoff)
 			c.afterRepair(l, id, before, &r)

@@ -316,7 +316,7 @@ func list[T any](l []T) []T {
 }
 
 func (h *handler) wireStuck(s *durable.Stuck) client.Stuck {
-	return client.Stuck{RunID: s.RunID, Workflow: s.Workflow, Version: s.Version, Code: s.Code, Reason: h.redact(s.Reason), Next: s.Next}
+	return client.Stuck{RunID: s.RunID, Workflow: s.Workflow, Version: s.Version, Code: s.Code, Reason: h.redact(s.Reason), Next: h.inRoutes(s.Next)}
 }
 
 func (h *handler) wireBranch(b *durable.BranchInfo) client.Branch {

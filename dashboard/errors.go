@@ -136,7 +136,7 @@ func (h *handler) problemOf(err error) (status int, p client.Problem) {
 	}
 	for _, m := range meanings {
 		if m.is(err) {
-			return m.status, problem(m.code, h.redact(messageOf(err)), m.next)
+			return m.status, problem(m.code, h.redact(messageOf(err)), h.nextOf(err, m.next))
 		}
 	}
 	return http.StatusInternalServerError, problem("internal", "something went wrong inside", "the log of the program has the details")

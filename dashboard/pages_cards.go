@@ -174,7 +174,10 @@ func (h *handler) waitRow(a *durable.Approval) waitRow {
 
 func (h *handler) stuckRow(s *durable.Stuck) stuckView {
 	out := stuckView{Stuck: *s, URL: h.runURL(s.RunID)}
-	out.Reason = h.redact(s.Reason)
+	out.Reason, out.Next = h.redact(s.Reason), inCommands(s.Next)
+	if s.Code == durable.CodeDamaged {
+		out.Next = mend(s.RunID, s.Reason == durable.ErrNoHistory.Error())
+	}
 	if s.Code == durable.CodeNotRegistered {
 		// What this process has registered says nothing of it.
 		out.Reason = "needs " + strings.TrimSpace(s.Workflow+" "+s.Version) + "; no live process serves it"

@@ -274,9 +274,9 @@ func (h *handler) fillFrom(r *http.Request, v *inspectView, o *outline.Outline, 
 	if !isEditable(row) || h.may(r, ActionEdit, id) != nil {
 		return
 	}
-	if status != store.Completed && status != store.Cancelled {
+	if status != store.Completed && status != store.Cancelled && cannot("edit", o) == "" {
 		v.Edit = link(q.with("step", row.Key, "panel", "edit"))
-	} else if v.Fork != "" {
+	} else if v.Fork != "" && status.Terminal() {
 		// What has ended stays as it is: another result is a matter of a copy.
 		v.ForkEdit = link(q.with("step", row.Key, "panel", "fork", "edit", row.Key))
 	}

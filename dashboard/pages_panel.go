@@ -3,6 +3,7 @@ package dashboard
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -46,8 +47,9 @@ type panelView struct {
 	Who     string
 	Serves  string
 	Command shellCommand
-	Action  string // address of the form
-	API     string // and of the API, for the script
+	Instead shellCommand // what helps first, where the act is refused
+	Action  string       // address of the form
+	API     string       // and of the API, for the script
 	Fields  []fieldView
 	Do      string // label of the button
 	DoIcon  string
@@ -108,8 +110,14 @@ func (h *handler) panel(r *http.Request, o *outline.Outline, q *runQuery, link f
 	if err != nil {
 		return nil, err
 	}
+	if no := cannot(q.panel, o); no != "" {
+		p.Refused = no
+	}
+	if p.Refused != "" {
+		p.Command = p.Instead // what is refused here is refused there
+	}
 	p.Serves, err = h.serves(r.Context(), &o.Run)
-	if q.panel == "pause" || q.panel == "cancel" {
+	if q.panel == "pause" || q.panel == "cancel" || p.Refused != "" {
 		p.Serves = ""
 	}
 	return p, err
@@ -146,6 +154,9 @@ func (h *handler) resumePanel(ctx context.Context, p *panelView, o *outline.Outl
 	p.places(o, from)
 	p.PlaceOf, p.PlaceIs = "from", "Resume from"
 	p.Command = command("resume", id)
+	if !o.Served {
+		p.Command.flag("--detach") // else it would wait for a process that has the code
+	}
 	if reset {
 		p.Command.flag("--reset-failures")
 		p.field("reset_failures", "flag", "true")
@@ -283,10 +294,14 @@ func (p *panelView) refuse(h *handler, err error) error {
 		return nil
 	}
 	status, problem := h.problemOf(err)
-	if status != http.StatusConflict && status != http.StatusUnprocessableEntity && status != http.StatusBadRequest {
+	told := errors.Is(err, durable.ErrUnrecoverable) || errors.Is(err, durable.ErrUnrepairable)
+	if !told && status != http.StatusConflict && status != http.StatusUnprocessableEntity && status != http.StatusBadRequest {
 		return err
 	}
 	p.Refused = problem.Message
+	if damaged, ok := errors.AsType[*durable.DamagedError](err); ok {
+		p.Instead = mending(damaged.RunID, errors.Is(err, durable.ErrNoHistory))
+	}
 	if as[*durable.CrossingError]()(err) || as[*durable.UndoneError]()(err) {
 		p.Fix = "force"
 	}

@@ -24,6 +24,7 @@ type runView struct {
 	Status   statusView
 	Meta     []metaView
 	Buttons  []buttonView
+	Step     string // that the address names: a panel is about it
 	Tone     string
 	Icon     icon
 	Head     textView
@@ -155,7 +156,7 @@ func (h *handler) viewRun(r *http.Request, o *outline.Outline, q *runQuery) (*ru
 		return v.URL + "?" + values.Encode()
 	}
 	v.Meta = h.runMeta(o)
-	v.Buttons = h.runButtons(r, o, q)
+	v.Buttons, v.Step = h.runButtons(r, o, q), q.values.Get("step")
 	h.fillTimeline(v, o, q, link)
 	if err := h.fillAsk(r, v, o); err != nil {
 		return nil, err
@@ -283,20 +284,19 @@ func (h *handler) runButtons(r *http.Request, o *outline.Outline, q *runQuery) [
 	run := &o.Run
 	var out []buttonView
 	add := func(offered bool, a Action, b buttonView) {
-		if offered && h.may(r, a, run.ID) == nil {
+		if offered && cannot(b.Panel, o) == "" && h.may(r, a, run.ID) == nil {
 			b.Pressed = q.panel == b.Panel
 			out = append(out, b)
 		}
 	}
-	live := !run.Status.Terminal()
 	abandoned := (run.Status == store.Running || run.Status == store.Resuming) && !o.Attended
-	add(run.Status == store.Failed && run.Recoverable || run.Status == store.Interrupted && run.Code != "" || abandoned, ActionResume,
+	add(run.Status == store.Failed && run.Recoverable || run.Status == store.Interrupted && run.Code != "" && (o.Served || run.Code != store.CodeNotRegistered) || abandoned, ActionResume,
 		buttonView{Panel: "resume", Label: "Resume", Class: "pri", Icon: "retry"})
 	add(run.Status != store.Pending, ActionFork, buttonView{Panel: "fork", Label: "Fork", Icon: "branch"})
-	add(run.Status == store.Failed, ActionEdit, buttonView{Panel: "edit", Label: "Edit…", Icon: "pencil"})
-	add(live && run.Paused, ActionUnpause, buttonView{Panel: "unpause", Label: "Unpause", Class: "pri", Icon: "running"})
-	add(live && !run.Paused && run.Status != store.Interrupted, ActionPause, buttonView{Panel: "pause", Label: "Pause"})
-	add(live && !run.CancelAsked, ActionCancel, buttonView{Panel: "cancel", Label: "Cancel", Class: "no", Icon: "cancelled"})
+	add(run.Status == store.Failed && o.Row(q.step) != nil && isEditable(o.Row(q.step)), ActionEdit, buttonView{Panel: "edit", Label: "Edit…", Icon: "pencil"})
+	add(run.Paused, ActionUnpause, buttonView{Panel: "unpause", Label: "Unpause", Class: "pri", Icon: "running"})
+	add(run.Status != store.Interrupted, ActionPause, buttonView{Panel: "pause", Label: "Pause"})
+	add(!run.CancelAsked, ActionCancel, buttonView{Panel: "cancel", Label: "Cancel", Class: "no", Icon: "cancelled"})
 	return out
 }
 

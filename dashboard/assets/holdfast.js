@@ -165,7 +165,7 @@ function formURL(form, submitter) {
   const url = new URL(form.getAttribute("action"), location.href);
   const data = new FormData(form, submitter);
   // A button that opens a panel keeps what the address says besides.
-  if (submitter?.name === "panel") for (const [k, v] of new URL(address, location.href).searchParams) if (!["panel", "at", "from", "reset", "force", "planned", "done", "edit"].includes(k)) url.searchParams.append(k, v);
+  if (submitter?.name === "panel") for (const [k, v] of new URL(address, location.href).searchParams) if (!data.has(k) && !["panel", "at", "from", "reset", "force", "planned", "done", "edit"].includes(k)) url.searchParams.append(k, v);
   for (const [k, v] of data) if (v !== "") url.searchParams.append(k, v);
   return url.href;
 }

@@ -63,7 +63,7 @@ func newWorld(t *testing.T, s *state) *world {
 	w.desk = w.engine()
 	w.eng = w.desk
 	s.make(w)
-	w.server = httptest.NewServer(dashboard.Handler(w.desk, dashboard.Options{Logger: slog.New(slog.DiscardHandler)}))
+	w.server = httptest.NewServer(dashboard.Handler(w.desk, dashboard.Options{Logger: slog.New(slog.DiscardHandler), ShowPayloads: true}))
 	t.Cleanup(w.server.Close)
 	return w
 }

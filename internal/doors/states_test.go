@@ -54,6 +54,13 @@ func states() []state {
 		w.mood("fine")
 	}, "occupied", "holder")
 	occupied.late = true
+	unserved := refused("parked: its version is not among those served", func(w *world) {
+		w.retell("template", store.Interrupted, 3, func(r *store.Run) {
+			r.Version, r.InitialVersion = "7", "7"
+			r.Code, r.Reason = durable.CodeNotRegistered, "nobody served workflow order 7"
+		})
+	}, "unrecoverable", "neither its version 7 nor its initial version 7 of workflow order is registered")
+	unserved.http = 500
 	return []state{
 		{name: "unknown id", make: func(*world) {}, code: "not_found", says: "not found", http: 404, exit: notFoundExit},
 		refused("pending", func(w *world) { w.unserved("elsewhere") }, "not_resumable", "Session r is not resumable (status: pending)"),
@@ -105,6 +112,7 @@ func states() []state {
 		refused("not even its first event is left, interrupted", func(w *world) { at(store.Interrupted)(w); w.bare.Store(true) }, "damaged", "it has no event"),
 		refused("not even its first event is left, its process is gone", func(w *world) { at(store.Running)(w); w.bare.Store(true) }, "damaged", "it has no event"),
 		occupied,
+		unserved,
 		resumed("its version is not served", func(w *world) {
 			w.retell("template", store.Interrupted, 3, func(r *store.Run) { r.Workflow, r.Version, r.InitialVersion = "gone", "7", "7" })
 		}, "handed over, unchecked, to who serves it", store.Interrupted),
