@@ -1,9 +1,11 @@
 package cli_test
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -81,9 +83,28 @@ func TestCheckpointsAreListedAndShown(t *testing.T) {
 	require.Regexp(t, `"step":"charge","attempt":2,"max_attempts":5,"outcome":"failed"`, d.ok("shop durable checkpoints list order-42 --json").out)
 	require.Regexp(t, `"step":"reserve","attempt":1,"outcome":"completed"`, d.ok("shop durable checkpoints list order-42 --json").out)
 	require.Equal(t, d.ok("shop durable checkpoints list").out, d.ok("shop durable checkpoints list order-42").out, "without an id those of all runs are listed")
+	var listed struct {
+		Run, Step, Time, Status string
+		ID, Size, Version       int
+	}
+	first, _, _ := strings.Cut(d.ok("shop durable checkpoints list order-42 --json").out, "\n")
+	require.NoError(t, json.Unmarshal([]byte(first), &listed))
+	db, err := sqlx.Open("sqlite3", filepath.Join(d.dir, "shop.db"))
+	require.NoError(t, err)
+	defer db.Close()
+	var kept struct{ Size, At int64 }
+	require.NoError(t, db.Get(&kept, `SELECT coalesce(length(data), 0) + coalesce(length(payload), 0) AS size, at FROM durable_events WHERE key = 'reserve'`))
+	at, err := time.Parse(time.RFC3339Nano, listed.Time)
+	require.NoError(t, err)
+	require.Equal(t, []any{"order-42", "reserve", 3, int(kept.Size), 1, "ok"}, []any{listed.Run, listed.Step, listed.ID, listed.Size, listed.Version, listed.Status})
+	require.WithinDuration(t, time.UnixMicro(kept.At), at, time.Second)
+	require.Contains(t, plain(list.seen), " "+strconv.FormatInt(kept.Size, 10)+" B ")
 	show := d.ok("shop durable checkpoints show order-42 5")
 	require.Contains(t, show.out, "5  attempt_failed charge attempt 2: bank: timeout  ok")
 	require.Equal(t, 3, d.sh("shop durable checkpoints show order-42 99").code)
+
+	damage(d, "charge", 2)
+	require.Regexp(t, `(?m)^5\torder-42\tcharge\t.*\tcorrupt$`, d.sh("durable --store shop.db checkpoints list order-42").out)
 }
 
 func TestAResultIsEditedByHandAndTheRunGoesOnWithIt(t *testing.T) {

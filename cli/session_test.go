@@ -280,6 +280,7 @@ func TestJSONIsOneObjectOrOneALineAndSoAreErrors(t *testing.T) {
 	var s struct {
 		Status      string
 		Step, Steps int
+		Iteration   int
 		Resume      string `json:"resume_command"`
 		Rows        []struct {
 			Key      string
@@ -288,6 +289,7 @@ func TestJSONIsOneObjectOrOneALineAndSoAreErrors(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal([]byte(d.ok("shop durable runs show order-42 --json").out), &s))
 	require.Equal(t, "shop durable run checkout --resume order-42", s.Resume)
+	require.Equal(t, []any{"interrupted", 2, 4, 1}, []any{s.Status, s.Step, s.Steps, s.Iteration}, "it stands at the second of its four steps, in the first iteration")
 	require.Equal(t, "charge", s.Rows[1].Key)
 	require.Equal(t, "bank: timeout", s.Rows[1].Attempts[1].Error)
 }
