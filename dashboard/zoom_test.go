@@ -14,9 +14,25 @@ import (
 )
 
 func TestTheTimelineIsLookedAtInTheTimeOfOneRow(t *testing.T) {
+	var built time.Duration
 	work := durable.Define("work", func(ctx context.Context, _ int) (int, error) {
 		for _, name := range []string{"fetch", "unpack", "build", "sign", "send"} {
-			if err := durable.Do(ctx, name, func(context.Context) error { time.Sleep(20 * time.Millisecond); return nil }); err != nil {
+			if err := durable.Do(ctx, name, func(context.Context) error {
+				// A twentieth of what is looked at is shown on both sides: its neighbours take
+				// longer than that, also where the machine holds it up.
+				took, began := 20*time.Millisecond, time.Now()
+				switch name {
+				case "unpack":
+					took = 250 * time.Millisecond
+				case "sign":
+					took += built / 10
+				}
+				time.Sleep(took)
+				if name == "build" {
+					built = time.Since(began)
+				}
+				return nil
+			}); err != nil {
 				return 0, err
 			}
 		}
