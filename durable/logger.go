@@ -88,11 +88,16 @@ func (r *run) log(level slog.Level, msg string, more ...slog.Attr) {
 	}
 }
 
-// logEnd writes the line about an end that wants a word of explanation, or about a
-// stop, with the verdict on it: the one that pages, terminal and API give.
+// logEnd has a line written about an end that wants a word of explanation, or about a
+// stop, with the verdict on it: the one that pages, terminal and API give. The verdict
+// needs the history, so whoever waits for the run is told first; see run.execute.
 func (r *run) logEnd(level slog.Level, msg string, status store.Status, more ...slog.Attr) {
 	if r.rehearsal == nil && r.eng.log.Enabled(r.ctx, level) {
-		r.log(level, msg, append(more, r.eng.verdictAttr(context.WithoutCancel(r.ctx), r.id, status))...)
+		r.lastWord = func() {
+			ctx := context.WithoutCancel(r.ctx)
+			attrs := append(append(r.logAttrs(), more...), r.eng.verdictAttr(ctx, r.id, status))
+			r.eng.log.LogAttrs(ctx, level, msg, attrs...)
+		}
 	}
 }
 

@@ -98,6 +98,8 @@ type run struct {
 	// then outcome may be read.
 	ended   chan struct{}
 	outcome outcome
+	// lastWord writes what the log says of the end; nil: it has been said, or nothing is.
+	lastWord func()
 
 	born       chan struct{} // closed when its creation is settled; nil for a claimed run
 	bornAt     store.Time    // of workflow_created, for a run that has just been created
@@ -282,6 +284,9 @@ func (r *run) execute() {
 		}
 		r.recordedOnce.Do(func() { close(r.recorded) })
 		close(r.ended)
+		if r.lastWord != nil {
+			r.lastWord() // Close waits for it
+		}
 		r.eng.runners.Done()
 	}()
 	var output []byte
