@@ -193,7 +193,7 @@ func encodeAt[T any](e *Engine, limit int, v *T) (env []byte, seen T, err error)
 	if e.plainJSON && info.exact && !(info.exactText && bytes.Contains(data, []byte(`\ufffd`))) {
 		return env, *v, nil
 	}
-	if err := unmarshal(e.discreet(e.codec), info, data, &seen); err != nil {
+	if err := unmarshal(e.reader.own, info, data, &seen); err != nil {
 		return nil, seen, fmt.Errorf("it is encoded but cannot be decoded again: %w", err)
 	}
 	return env, seen, nil
@@ -262,19 +262,34 @@ func unmarshal(codec Codec, info *typeInfo, data []byte, v any) (err error) {
 // discreetCodec is the codec of an engine that encrypts.
 type discreetCodec struct{ Codec }
 
-// discreet returns c so that its errors do not quote values, where those are
-// encrypted. Where they are not, the text of an error tells no more than the store
-// does, and whoever mends the run needs it.
-func (e *Engine) discreet(c Codec) Codec {
-	if e.wrap.keys == nil {
-		return c
+// A reader decodes values. Its errors do not quote them where they are encrypted. Where
+// they are not, the text of an error tells no more than the store does, and whoever
+// mends the run needs it. All that reads or encodes values holds to this one rule:
+// through a reader's codecs, Engine.unquoted or typeDefs.unquoted.
+type reader struct {
+	secret    bool
+	own, json Codec // the engine's, and JSON, which every engine reads
+}
+
+func newReader(own Codec, secret bool) reader {
+	r := reader{secret: secret, own: own, json: jsonCodec{}}
+	if secret {
+		r.own, r.json = discreetCodec{r.own}, discreetCodec{r.json}
 	}
-	return discreetCodec{c}
+	return r
 }
 
 // unquoted is err without what it may quote of a value, where values are encrypted.
 func (e *Engine) unquoted(err error) error {
-	if e.wrap.keys == nil {
+	if !e.reader.secret {
+		return err
+	}
+	return unquoted(err)
+}
+
+// unquoted is Engine.unquoted for values that are raised.
+func (ts *typeDefs) unquoted(err error) error {
+	if !ts.secret {
 		return err
 	}
 	return unquoted(err)
@@ -397,9 +412,9 @@ func (e *Engine) decode(p place, env []byte, v any) (recorded string, err error)
 func (e *Engine) codecOf(name string) (Codec, error) {
 	switch name {
 	case e.codecName:
-		return e.discreet(e.codec), nil
+		return e.reader.own, nil
 	case jsonCodec{}.Name():
-		return e.discreet(jsonCodec{}), nil
+		return e.reader.json, nil
 	}
 	return nil, fmt.Errorf("%w %q: open the engine with Options.Codec set to it", errNoCodec, name)
 }

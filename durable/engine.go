@@ -30,6 +30,7 @@ type Engine struct {
 	store     store.Store
 	limits    store.Limits
 	codec     Codec
+	reader    reader
 	codecName string // of codec, asked for once
 	plainJSON bool
 	types     *typeDefs
@@ -126,6 +127,10 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	secret := wrap.keys != nil
+	if types != nil {
+		types.secret = secret
+	}
 	maxPayload, err := payloadLimit(o.MaxPayload, st.Limits())
 	if err != nil {
 		return nil, err
@@ -133,7 +138,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e := &Engine{
 		build: cut(cmp.Or(o.Build, stampedBuild()), 64),
 		types: types, wrap: wrap, maxPayload: maxPayload, environment: o.Capture.capture(),
-		id: newExecutorID(), options: o, store: st, limits: st.Limits(), codec: o.Codec, errors: kinds, defs: defs, log: o.Logger, tracer: newTracer(o.TracerProvider),
+		id: newExecutorID(), options: o, store: st, limits: st.Limits(), codec: o.Codec, reader: newReader(o.Codec, secret), errors: kinds, defs: defs, log: o.Logger, tracer: newTracer(o.TracerProvider),
 		wake: make(chan struct{}, 1), look: make(chan struct{}, 1), mail: make(chan struct{}, 1), orphans: make(chan struct{}, 1), pulses: pulses{ready: make(chan struct{}, 1)}, roused: make(chan struct{}, 1),
 		runs: map[string]*run{}, dormant: map[string]*dormant{}, loading: map[*dormant]struct{}{}, watchers: map[string][]chan struct{}{}, suspects: map[string]bool{}, closed: make(chan struct{}), openedAt: time.Now(),
 	}

@@ -136,6 +136,8 @@ func (d *TypeDef) check() error {
 type typeDefs struct {
 	byType map[reflect.Type]*TypeDef
 	infos  sync.Map // reflect.Type -> *typeInfo
+	// secret: values are encrypted, so no error may quote them.
+	secret bool
 }
 
 func newTypeDefs(list []TypeDef) (*typeDefs, error) {

@@ -244,7 +244,7 @@ func (r *raising) json(data []byte, t reflect.Type) ([]byte, error) {
 	case reflect.Slice, reflect.Array:
 		var list []json.RawMessage
 		if err := json.Unmarshal(data, &list); err != nil {
-			return nil, mismatch(unquoted(err))
+			return nil, mismatch(r.types.unquoted(err))
 		}
 		for i := range list {
 			elem, err := r.json(list[i], t.Elem())
@@ -260,7 +260,7 @@ func (r *raising) json(data []byte, t reflect.Type) ([]byte, error) {
 		}
 		var m map[string]json.RawMessage
 		if err := json.Unmarshal(data, &m); err != nil {
-			return nil, mismatch(unquoted(err))
+			return nil, mismatch(r.types.unquoted(err))
 		}
 		for k := range m {
 			elem, err := r.json(m[k], t.Elem())
@@ -273,7 +273,7 @@ func (r *raising) json(data []byte, t reflect.Type) ([]byte, error) {
 	}
 	var m map[string]json.RawMessage
 	if err := json.Unmarshal(data, &m); err != nil {
-		return nil, mismatch(unquoted(err))
+		return nil, mismatch(r.types.unquoted(err))
 	}
 	if err := r.fields(m, t); err != nil {
 		return nil, err
@@ -352,7 +352,7 @@ func (r *raising) embedded(m map[string]json.RawMessage, f reflect.StructField) 
 	}
 	var own map[string]json.RawMessage
 	if err := json.Unmarshal(raised, &own); err != nil {
-		return fmt.Errorf("field %s: it is no object any more: %w", f.Name, unquoted(err))
+		return fmt.Errorf("field %s: it is no object any more: %w", f.Name, r.types.unquoted(err))
 	}
 	for k, v := range own {
 		m[k] = v
@@ -382,7 +382,7 @@ func (r *raising) raised(data []byte, d *TypeDef, version int) ([]byte, error) {
 	}
 	from := reflect.New(old)
 	if err := json.Unmarshal(data, from.Interface()); err != nil {
-		return nil, fmt.Errorf("as version %d of %s, %s: %w", version, d.name, old, unquoted(err))
+		return nil, fmt.Errorf("as version %d of %s, %s: %w", version, d.name, old, r.types.unquoted(err))
 	}
 	now := reflect.New(d.typ)
 	if err := d.upcast(from.Elem(), version, now.Elem()); err != nil {
@@ -390,7 +390,7 @@ func (r *raising) raised(data []byte, d *TypeDef, version int) ([]byte, error) {
 	}
 	data, err = json.Marshal(now.Interface())
 	if err != nil {
-		return nil, fmt.Errorf("what the upcasters of %s made cannot be encoded: %w", d.name, unquoted(err))
+		return nil, fmt.Errorf("what the upcasters of %s made cannot be encoded: %w", d.name, r.types.unquoted(err))
 	}
 	return data, nil
 }
