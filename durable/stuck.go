@@ -20,8 +20,8 @@ const unclaimedFor = 5 * time.Second
 
 // Stuck lists the runs that cannot go on by themselves, with the reason and what
 // to do: those that were parked, paused or quarantined, those whose executor is
-// gone, those whose code nobody alive has, and those that wait for a child of which
-// they will not hear. It changes nothing, and returns at most limit of each kind; 0: all.
+// gone, those whose code nobody alive has, those of this executor whose row the store
+// cannot read, and those that wait for a child of which they will not hear. It changes nothing, and returns at most limit of each kind; 0: all.
 //
 // The last kind takes a look at every waiting run, of which there may be very many, and
 // finds those whose last event has started the child; Verify finds the others. With a
@@ -44,6 +44,12 @@ func (e *Engine) Stuck(ctx context.Context, limit int) ([]Stuck, error) {
 	for _, kind := range kinds {
 		if err := l.add(ctx, kind); err != nil {
 			return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
+		}
+	}
+	for _, s := range e.damagedHere() {
+		if !l.seen[s.RunID] && (limit == 0 || len(l.found) < limit) {
+			l.seen[s.RunID] = true
+			l.found = append(l.found, s)
 		}
 	}
 	if err := l.addUnheard(ctx); err != nil {

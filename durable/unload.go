@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,6 +37,9 @@ type dormant struct {
 	silent bool // it was claimed and no execution has written since; see run.silent
 	queued bool // to be loaded, or being loaded
 	again  bool // something has happened since
+
+	damage error // why it could not be read at the last try: the store calls it damaged
+	tries  int   // in a row that ended so
 }
 
 // spanContext has what is known of the trace of d.
@@ -261,11 +266,20 @@ func (e *Engine) load(ctx context.Context, d *dormant) {
 	if d.later {
 		from = store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64}
 	}
+	whole := !d.later
 	h, err := e.store.Load(ctx, d.id, from)
+	if whole && errors.Is(err, store.ErrCorrupt) {
+		// If the row can be read, the execution finds the damage, and parks it.
+		whole = false
+		h, err = e.store.Load(ctx, d.id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+	}
 	switch {
 	case ctx.Err() != nil, errors.Is(err, store.ErrClosed):
 		return // whoever claims it next goes on with it
 	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, store.ErrCorrupt):
+		e.keepDamaged(d, err)
+		return
 	case err != nil:
 		e.logAbout(slog.LevelWarn, d.id, d.def.name, d.spanContext(), "durable: a waiting run could not be loaded; it is tried again", slog.Any("error", err))
 		e.postpone(d, loadPause)
@@ -273,7 +287,7 @@ func (e *Engine) load(ctx context.Context, d *dormant) {
 	case h.Run.Owner == e.id && h.Run.Epoch == d.epoch && !h.Run.Status.Terminal():
 		r := e.newRun(h.Run, d.def)
 		r.silent.Store(d.silent)
-		if !d.later {
+		if whole {
 			r.preloaded = h
 		}
 		again, err := e.loadedAnew(d, r)
@@ -298,8 +312,51 @@ func (e *Engine) load(ctx context.Context, d *dormant) {
 	e.notify([]string{d.id})
 }
 
-// loadPause is when a run that could not be loaded is tried again.
-const loadPause = time.Second
+// loadPause is when a run that could not be loaded is tried again, and damagedPause
+// the most that lies between two tries with one whose row the store calls damaged.
+const (
+	loadPause    = time.Second
+	damagedPause = time.Hour
+)
+
+// keepDamaged keeps a run whose row cannot be read: nothing can be recorded of it, so
+// it is not parked but listed by Stuck. It is told once, and tried again less and less
+// often, should the store be mended meanwhile.
+func (e *Engine) keepDamaged(d *dormant, err error) {
+	e.mu.Lock()
+	first := d.damage == nil
+	d.damage = err
+	d.tries++
+	pause := min(time.Minute<<min(d.tries-1, 10), damagedPause)
+	e.mu.Unlock()
+	if first {
+		e.logAbout(slog.LevelWarn, d.id, d.def.name, d.spanContext(), "durable: a waiting run cannot be loaded: the store calls its row damaged", slog.Any("error", err), slog.String("next", d.stuck().Next))
+	}
+	e.postpone(d, pause)
+}
+
+// stuck is what Stuck says of a run whose row cannot be read.
+func (d *dormant) stuck() Stuck {
+	row := store.Run{ID: d.id, Workflow: d.def.name, Version: d.def.version}
+	reason := "its row cannot be read"
+	if d.damage != nil {
+		reason += ": " + safeMessage(d.damage)
+	}
+	return stuckOf(&row, CodeDamaged, reason)
+}
+
+// damagedHere lists the runs of this executor whose rows cannot be read.
+func (e *Engine) damagedHere() (list []Stuck) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, d := range e.dormant {
+		if d.damage != nil {
+			list = append(list, d.stuck())
+		}
+	}
+	slices.SortFunc(list, func(a, b Stuck) int { return strings.Compare(a.RunID, b.RunID) })
+	return list
+}
 
 // loadingEnds says that nobody is about to load d any more.
 func (e *Engine) loadingEnds(d *dormant) {
