@@ -64,6 +64,7 @@ type failure struct {
 	message     string
 	code        string
 	recoverable bool
+	goexit      bool        // the function returned nothing: it ended its goroutine
 	calls       []failureOf // it is of
 }
 
@@ -165,7 +166,7 @@ func (b *Builder) addRun(l *lane, e *store.Event, d *data) {
 		}
 		b.claim(e, d)
 	case store.WorkflowFailed:
-		b.failure = failure{at: e.At, message: orElse(d.message(), d.Reason), code: d.Code, calls: d.Error.calls(), recoverable: d.Recoverable != nil && *d.Recoverable}
+		b.failure = failure{at: e.At, message: orElse(d.message(), d.Reason), code: d.Code, calls: d.Error.calls(), goexit: d.Error.goexit(), recoverable: d.Recoverable != nil && *d.Recoverable}
 	case store.WorkflowInterrupted, store.WorkflowCancelled, store.WorkflowPaused:
 		b.stop = stop{typ: e.Type, at: e.At, code: d.Code, reason: d.Reason}
 	case store.Edited, store.JumpActivated, store.JumpRequested, store.WorkflowRecovered, store.FailuresReset:

@@ -50,6 +50,7 @@ type data struct {
 type failureData struct {
 	Message   string         `json:"message"`
 	Permanent bool           `json:"permanent"`
+	Sentinel  string         `json:"sentinel"`
 	Type      string         `json:"type"`
 	Value     failureOf      `json:"value"`
 	Causes    []*failureData `json:"causes"`
@@ -69,6 +70,20 @@ func (f *failureOf) UnmarshalJSON(b []byte) error {
 		*f = failureOf(p)
 	}
 	return nil
+}
+
+// goexit reports whether the function ended its goroutine instead of returning.
+func (f *failureData) goexit() bool {
+	for depth := 0; f != nil && depth < 4; depth++ {
+		if f.Sentinel == "durable.ErrGoexit" {
+			return true
+		}
+		if len(f.Causes) == 0 {
+			return false
+		}
+		f = f.Causes[0]
+	}
+	return false
 }
 
 // calls are those that an error is of, the outermost first: of a Map that failed by

@@ -210,7 +210,7 @@ func stands() []stand {
 		}, "pack failed: ", ""},
 		{"Goexit", func(_ *testing.T, w *world) {
 			w.begun(func(ctx context.Context) error { runtime.Goexit(); return nil })
-		}, "The function returned an error: “durable: the function called runtime.Goexit instead of returning”", ""},
+		}, "The function did not return: it ended its goroutine with runtime.Goexit", "FailNow, Fatal"},
 		{"a panic of a step", func(_ *testing.T, w *world) {
 			w.begun(func(ctx context.Context) error {
 				return durable.Do(ctx, "charge", func(context.Context) error { panic("nil map") })

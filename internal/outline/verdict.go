@@ -102,6 +102,10 @@ func (b *Builder) failedVerdict(o *Outline, v *Verdict) {
 	v.Error = orElse(b.failure.message, o.Run.Reason)
 	r := o.Current
 	switch {
+	case r == nil && b.failure.goexit:
+		v.Row = nil
+		v.Head = say("The function did not return: it ended its goroutine with runtime.Goexit")
+		v.More = append(v.More, say("The methods FailNow, Fatal and SkipNow of package testing do so, too."))
 	case r == nil && b.failure.message != "" && (b.failure.code == "error" || b.failure.code == ""):
 		v.Row = nil
 		v.Head = say("The function returned an error: ", quote(v.Error))
