@@ -136,7 +136,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{
-		build: cut(cmp.Or(o.Build, stampedBuild()), 64),
+		build: buildLabel(cmp.Or(o.Build, stampedBuild())),
 		types: types, wrap: wrap, maxPayload: maxPayload, environment: o.Capture.capture(),
 		id: newExecutorID(), options: o, store: st, limits: st.Limits(), codec: o.Codec, reader: newReader(o.Codec, secret), errors: kinds, defs: defs, log: o.Logger, tracer: newTracer(o.TracerProvider),
 		wake: make(chan struct{}, 1), look: make(chan struct{}, 1), mail: make(chan struct{}, 1), orphans: make(chan struct{}, 1), pulses: pulses{ready: make(chan struct{}, 1)}, roused: make(chan struct{}, 1),

@@ -18,10 +18,13 @@ type Options struct {
 
 	// Name of this executor for people; empty: host name and process id.
 	Name string
-	// Build names the build of this program, of at most 64 bytes. Histories say which
-	// build has executed a run from where on, so that a run whose code has changed can
-	// be given back to the one that fits. Empty: the revision that the go command has
-	// stamped into the program, or its module version; none, if it has neither.
+	// Build names the build of this program. Histories say which build has executed a
+	// run from where on, so that a run whose code has changed can be given back to the
+	// one that fits. It decides nothing else: any build claims, resumes and replays the
+	// runs of any other. Of a name of more than 64 bytes a hash replaces the end. Two
+	// programs of one name count as the same code, unless it ends in "+dirty". Empty:
+	// the revision that the go command has stamped into the program, with "+dirty" if
+	// its files were changed, or its module version; none, if it has neither.
 	Build string
 
 	// OnBoot is what Recover does with interrupted runs, for workflows that do

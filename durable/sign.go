@@ -2,6 +2,8 @@ package durable
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -38,7 +40,7 @@ var stampedBuild = sync.OnceValue(func() string {
 		case s.Key == "vcs.revision":
 			revision = s.Value[:min(len(s.Value), 12)]
 		case s.Key == "vcs.modified" && s.Value == "true":
-			modified = "+dirty"
+			modified = dirtyBuild
 		}
 	}
 	switch {
@@ -49,6 +51,22 @@ var stampedBuild = sync.OnceValue(func() string {
 	}
 	return ""
 })
+
+// maxBuild bounds the name of a build, in bytes.
+const maxBuild = 64
+
+// buildLabel is the name of a build as histories keep it. Of one that is too long a hash
+// takes the place of the end, which is where names of builds differ: two builds must not
+// be taken for one.
+func buildLabel(name string) string {
+	name = store.CleanText(name)
+	if len(name) <= maxBuild {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	end := hex.EncodeToString(sum[:6])
+	return cut(name, maxBuild-len("…~")-len(end)) + "~" + end
+}
 
 // Recorder says who recorded a call: who had the run then.
 type Recorder struct {
@@ -92,13 +110,18 @@ type claimMark struct {
 	version  string // of the workflow
 }
 
-// sameCode reports whether two claims are known to have been made by the same code.
+// sameCode reports whether two claims are known to have been made by the same code. Of
+// two programs that were built from changed files of one revision that is not known: the
+// files may have changed in between.
 func (c *claimMark) sameCode(o *claimMark) bool {
-	if c.build != "" && o.build != "" {
+	if c.build != "" && o.build != "" && !strings.HasSuffix(c.build, dirtyBuild) {
 		return c.build == o.build && c.version == o.version
 	}
-	return c.executor == o.executor
+	return c.executor == o.executor && c.build == o.build && c.version == o.version
 }
+
+// dirtyBuild ends the name of a build whose files are not those of its revision.
+const dirtyBuild = "+dirty"
 
 // markClaim keeps who had the run from event e on, where that is another code.
 func (p *past) markClaim(e *store.Event, d *eventData) {
