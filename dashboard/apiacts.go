@@ -58,27 +58,35 @@ func (h *handler) postStart(w http.ResponseWriter, r *http.Request) error {
 }
 
 // notOfAChild refuses an id that a child of a run under way may be given, "order-42/ship":
-// who takes it beforehand makes that run fail. It is asked of what comes from outside
-// alone, and of no id without a slash.
+// who takes it beforehand makes that child go by another id. It is asked of what comes
+// from outside alone, and of no id without a slash.
 func (h *handler) notOfAChild(r *http.Request, id string) error {
+	var parents []string
 	for i, c := range id {
-		if c != '/' {
-			continue
+		if c == '/' && i > 0 {
+			parents = append(parents, id[:i])
 		}
-		log, err := h.eng.Store().Load(r.Context(), id[:i], rowOnly)
-		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrInvalid) || err == nil && log.Run.Status == store.Completed {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("run %s: %w", id[:i], unavailable(err))
-		}
-		if there, err := h.exists(r, id); there || err != nil {
-			return err // it is no new one
-		}
-		return &requestError{http.StatusConflict, "conflict", fmt.Sprintf("the id %q is one that a child of another run may get", id), "use another run id"}
 	}
-	return nil
+	if len(parents) == 0 || store.CheckRunID(id) != nil { // no run can have it: the start says so
+		return nil
+	}
+	// One read, however many slashes there are.
+	page, err := h.eng.Store().List(r.Context(), store.Filter{IDs: parents, Statuses: notCompleted, Limit: 1})
+	if err != nil {
+		return fmt.Errorf("run %s: %w", id, unavailable(err))
+	}
+	if len(page.Runs) == 0 {
+		return nil
+	}
+	if there, err := h.exists(r, id); there || err != nil {
+		return err // it is no new one
+	}
+	return &requestError{http.StatusConflict, "conflict", fmt.Sprintf("the id %q is one that a child of another run may get", id), "use another run id"}
 }
+
+// notCompleted are the statuses of runs that may yet start a child: what has failed or
+// was cancelled can be resumed.
+var notCompleted = []store.Status{store.Pending, store.Running, store.Resuming, store.Waiting, store.Interrupted, store.Failed, store.Cancelled}
 
 // after reads a run that was acted on. shown is what whoever acted may see of it: nil
 // if that person may not read it, and then run has no more than its status.

@@ -2,6 +2,8 @@ package durable
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,6 +26,8 @@ type child struct {
 	call    call
 	abandon bool
 	derived bool       // its id was derived from the call, and not chosen by the workflow
+	evaded  bool       // what was derived is the id of another run
+	found   bool       // it may have been there before it was started
 	began   store.Time // when it was started
 
 	// The committer's mutex guards what follows.
@@ -104,7 +108,7 @@ func derivedChildID(parent, key string, branch int32) string {
 // was chosen; older ones do not, and there the one id that would have been derived
 // counts as such, whatever others begin with.
 func derivedChild(parent string, e *store.Event, d *eventData) bool {
-	return !d.Chosen && d.Child == derivedChildID(parent, e.Key, e.Branch)
+	return d.Evaded || !d.Chosen && d.Child == derivedChildID(parent, e.Key, e.Branch)
 }
 
 // parentKey is what a child keeps of the call that started it. A later generation
@@ -117,8 +121,72 @@ func (r *run) parentKey(key string) string {
 	return key
 }
 
-// bear creates the child in the change that records it.
+// bear creates the child in the change that records it. Where its id was derived and
+// another run has it, one that this call did not start, the child gets another id: whoever
+// chose that run's id must not decide what becomes of this one.
 func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) error {
+	for tries := 1; ; tries++ {
+		err := s.bearAs(ch, def, input, o)
+		switch {
+		case err == nil || !definite(err):
+			return err // the run is lost, or closed
+		case errors.Is(err, store.ErrOccupied):
+			return s.refuseChild(ch, occupied("was not started; start it again once that run has ended", err))
+		case !errors.Is(err, store.ErrExists):
+			return s.refuseChild(ch, err)
+		}
+		want := store.Run{ID: ch.id, Workflow: def.name, InputHash: hashInput(input), Parent: o.parent, ParentKey: o.parentKey}
+		have := s.run.eng.holderOf(ch.id)
+		if !ch.derived || tries > maxEvasions || startedBy(have, &want) {
+			return s.refuseChild(ch, conflictOfChild(&want, have))
+		}
+		next := evadedChildID(derivedChildID(s.run.id, ch.call.key, s.run.row.Branch), s.run.seed, tries)
+		if store.CheckRunID(next) != nil {
+			return s.refuseChild(ch, conflictOfChild(&want, have))
+		}
+		s.run.log(slog.LevelWarn, "durable: the id of a child is that of another run; the child gets another one", slog.String("child", ch.id), slog.String("instead", next))
+		ch.id, ch.evaded = next, true
+	}
+}
+
+// maxEvasions bounds how many ids are tried: the first one that is evaded to can be known
+// to nobody.
+const maxEvasions = 3
+
+// evadedChildID is the id of a child whose derived id another run has. It follows from the
+// parent's seed, so that nobody can have taken it beforehand.
+func evadedChildID(derived string, seed uint64, try int) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%016x %d %s", seed, try, derived))
+	return derived + evadedMark + hex.EncodeToString(sum[:6])
+}
+
+// evadedMark stands before what tells such an id from the derived one. No name contains
+// it: there it is percent-encoded.
+const evadedMark = "~x"
+
+// startedBy reports whether a run that exists was started by the call that wants one: in
+// an earlier life of its parent.
+func startedBy(have, want *store.Run) bool {
+	return have != nil && have.Parent == want.Parent && have.ParentKey == want.ParentKey
+}
+
+// holderOf reads the row of the run that has an id; nil: it was deleted meanwhile, or
+// cannot be read.
+func (e *Engine) holderOf(id string) *store.Run {
+	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		h, err := e.store.Load(e.loop, id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+		switch {
+		case err == nil:
+			return &h.Run
+		case definite(err), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrClosed), e.loop.Err() != nil:
+			return nil
+		}
+		sleep(e.loop, pause) // a read that fails says nothing
+	}
+}
+
+// bearAs is bear under the id that the child has now.
+func (s *scope) bearAs(ch *child, def *definition, input []byte, o *startOptions) error {
 	e := s.run.eng
 	r, events := e.birth(s.traceContext(), def, ch.id, input, o)
 	change := r.conceive(events)
@@ -127,6 +195,7 @@ func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) 
 	for i := range w.send {
 		w.send[i].IfLive = true // a child that is there already may have ended
 	}
+	unique := ch.evaded || ch.derived && s.run.row.Branch == 0 && s.run.childlessBefore()
 	here := r.def != nil
 	if here {
 		if err := e.addNew(r); err != nil {
@@ -136,13 +205,13 @@ func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) 
 			r.cancel(nil)
 		}
 	}
-	ev := store.Event{Type: store.ChildStarted, Data: (&eventData{Child: ch.id, Abandon: ch.abandon, Chosen: !ch.derived}).encode()}
+	ev := store.Event{Type: store.ChildStarted, Data: (&eventData{Child: ch.id, Abandon: ch.abandon, Chosen: !ch.derived, Evaded: ch.evaded}).encode()}
 	var err error
 	if ch.began, err = s.recordWith(&ch.call, ev, w); err == nil {
 		r.start.End() // before anything that hangs below it
 	}
 	r.start = nil
-	if here && err == nil && !e.isOurs(r, ch.derived && s.run.row.Branch == 0) {
+	if here && err == nil && !unique && !e.isOurs(r) {
 		err = errElsewhere
 	}
 	if err == nil {
@@ -151,30 +220,31 @@ func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) 
 	if here {
 		r.settled(err)
 		if errors.Is(err, errElsewhere) {
-			err = nil
+			err, here = nil, false
 		}
 	}
-	var exists *store.ExistsError
-	switch {
-	case err == nil || !definite(err):
-		return err // the run is lost, or closed
-	case errors.As(err, &exists):
-		err = e.conflictOfChild(&r.row)
-	case errors.Is(err, store.ErrOccupied):
-		err = occupied("was not started; start it again once that run has ended", err)
-	}
-	return s.refuseChild(ch, err)
+	ch.found = !here && !unique
+	return err
 }
 
-// conflictOfChild says in what the run that exists differs from the child that was
-// to be started.
-func (e *Engine) conflictOfChild(want *store.Run) error {
+// childlessBefore reports whether the store had no child of a run with this id when this
+// execution came to start its first one. Children may outlive their parent: of a run that
+// was deleted, and started again under its id, a child may be there with what it came to.
+func (r *run) childlessBefore() bool {
+	r.childLook.Do(func() {
+		page, err := r.eng.store.List(r.eng.loop, store.Filter{Parents: []string{r.id}, Limit: 1})
+		r.firstBorn = err == nil && len(page.Runs) == 0
+	})
+	return r.firstBorn
+}
+
+// conflictOfChild says in what the run that exists, nil if it cannot be read, differs from
+// the child that was to be started.
+func conflictOfChild(want, have *store.Run) error {
 	conflict := &ConflictError{RunID: want.ID, Want: want.Workflow}
-	h, err := e.store.Load(e.base, want.ID, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
-	if err != nil {
-		return conflict // it was deleted meanwhile, or cannot be read
+	if have == nil {
+		return conflict
 	}
-	have := &h.Run
 	conflict.Have = have.Workflow
 	switch {
 	case have.Workflow != want.Workflow:
@@ -211,13 +281,7 @@ var errElsewhere = errors.New("durable: the run existed already")
 
 // isOurs reports whether a run that was created with an owner is the one that
 // was created here, and not one that existed with the same id.
-//
-// With unique, nobody else can have started a run with this id: it was derived
-// from a call that the parent has made once.
-func (e *Engine) isOurs(r *run, unique bool) bool {
-	if unique {
-		return true
-	}
+func (e *Engine) isOurs(r *run) bool {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		h, err := e.store.Load(e.loop, r.id, store.Cursor{NoEvents: true})
 		switch {
@@ -409,7 +473,7 @@ func (s *scope) hearChild(ch *child) (recorded store.Event, err error) {
 	consumed := false
 	defer func() { r.inbox.leave(mail, consumed) }()
 	var found *childEnd
-	if ch.call.rec != nil {
+	if ch.call.rec != nil || ch.found {
 		if found, err = s.lookAtChild(ch, mail); err != nil {
 			return recorded, err
 		}

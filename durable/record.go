@@ -99,6 +99,7 @@ type eventData struct {
 	Winner      int                        `json:"winner,omitempty"`      // first_won: index of the branch
 	Child       string                     `json:"child,omitempty"`       // child_started: its run id
 	Chosen      bool                       `json:"chosen,omitempty"`      // the same: the workflow has given it that id
+	Evaded      bool                       `json:"evaded,omitempty"`      // the same: its derived id was that of another run
 	Abandon     bool                       `json:"abandon,omitempty"`     // child_started: it outlives its parent
 	Status      store.Status               `json:"status,omitempty"`      // child_finished
 	Name        string                     `json:"name,omitempty"`        // wait_requested: of the signal; published: the key

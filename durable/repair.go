@@ -324,11 +324,12 @@ func (e *Engine) endStrays(ctx context.Context, a *audit, p *repairPlan) error {
 // parent starts, on whatever branch.
 func derivedFor(id, parent, key string) bool {
 	on, ok := strings.CutPrefix(id, derivedChildID(parent, key, 0))
+	on, _, _ = strings.Cut(on, evadedMark)
 	if !ok || on == "" {
 		return ok
 	}
 	n, err := strconv.ParseInt(strings.TrimPrefix(on, "~b"), 10, 32)
-	return err == nil && id == derivedChildID(parent, key, int32(n))
+	return err == nil && on == fmt.Sprintf("~b%d", n)
 }
 
 // mend carries a plan out, in one change.

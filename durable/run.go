@@ -90,6 +90,10 @@ type run struct {
 	loaded  chan struct{} // closed once the history has been read, if there is one
 	// rehearsal: the history is only followed, and nothing is recorded; nil: it goes on.
 	rehearsal *rehearsal
+	// firstBorn: there was no child of a run with this id before; see childlessBefore.
+	firstBorn bool
+	childLook sync.Once
+
 	// recorded is closed when this execution has written its first event.
 	recorded     chan struct{}
 	recordedOnce sync.Once

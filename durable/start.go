@@ -98,7 +98,7 @@ func Attributes(a map[string]string) StartOption {
 // Within a workflow function, with its context, Start begins a child run, in the
 // same durable act that records it: however the process ends, there is one child
 // or none. With AutoID its id is the parent's id and the call's key,
-// "order-42/ship". When the parent ends, its children are cancelled, unless
+// "order-42/ship", with a suffix if another run has that one. When the parent ends, its children are cancelled, unless
 // Abandon says otherwise.
 func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartOption) (*Run[O], error) {
 	e, err := engineOf(ctx)
