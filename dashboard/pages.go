@@ -85,7 +85,6 @@ type layout struct {
 	Archive    bool
 	Stream     string // address of the stream that says when to look again; empty: none
 	Ended      bool   // nothing will happen to what the page shows
-	Only       string // of what it says, only this run concerns the page
 	Zone       string
 	Notice     string // what an act came to
 	Body       any

@@ -23,6 +23,7 @@ type runView struct {
 	Version  string
 	Status   statusView
 	Meta     []metaView
+	Failed   bool
 	Buttons  []buttonView
 	Step     string // that the address names: a panel is about it
 	Tone     string
@@ -107,10 +108,6 @@ func (h *handler) showRun(w http.ResponseWriter, r *http.Request) error {
 	switch o.Run.Status {
 	case store.Completed, store.Cancelled:
 		l.Stream, l.Ended = "", true
-	case store.Failed:
-		// Its own stream has ended. When somebody resumes it, that of all runs
-		// says so.
-		l.Stream, l.Only = h.options.Prefix+"/api/stream", id
 	}
 	if err := h.badges(r.Context(), &l); err != nil {
 		return err
@@ -126,6 +123,7 @@ func (h *handler) viewRun(r *http.Request, o *outline.Outline, q *runQuery) (*ru
 		Tone: string(o.Verdict.Tone), Icon: toneIcons[o.Verdict.Tone], Head: h.text(o.Verdict.Head), Error: h.redact(o.Verdict.Error),
 	}
 	if o.Run.Status == store.Failed {
+		v.Failed = true
 		v.Status.Word = "Failed, final"
 		if o.Run.Recoverable {
 			v.Status.Word = "Failed, can be resumed"

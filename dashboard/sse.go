@@ -198,6 +198,8 @@ type subscriber struct {
 	once    sync.Once
 	// from is the number of the last event before those it gets.
 	from int64
+	// resting: the run had failed when it joined.
+	resting bool
 }
 
 func newSubscriber() *subscriber {

@@ -25,6 +25,7 @@ type runHub struct {
 	// Under streams.mu.
 	subscribers map[*subscriber]bool
 	at          int64 // number of the last event that was handed on
+	resting     bool  // the run has failed, and may be resumed
 }
 
 // Events are gathered before they are sent on: for gatherFor, or with many
@@ -33,6 +34,13 @@ type runHub struct {
 const (
 	gatherFor = 100 * time.Millisecond
 	maxSends  = 500
+)
+
+// A stream of a run that has failed stays open for restBeats heartbeats, and the
+// run is looked at each restEvery: somebody may resume it.
+const (
+	restBeats = 20
+	restEvery = 500 * time.Millisecond
 )
 
 // gather is how long events are gathered for so many watchers.
@@ -44,7 +52,8 @@ func gather(watchers int) time.Duration {
 // the row; who executes the run, or that nobody does; what is asked of people now;
 // the events behind Last-Event-ID; and then what happens. It ends with the run, or
 // when nobody has executed that for a heartbeat; who then comes back begins with
-// the state as it is. A client that leaves never touches the run.
+// the state as it is. That a run has failed is said, and the stream stays open for
+// a while: it shows a resume. A client that leaves never touches the run.
 func (h *handler) getRunStream(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	after, err := lastSeen(r)
@@ -85,6 +94,9 @@ func (h *handler) getRunStream(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 	}
+	if sub.resting && s.send(failedFrame(id)) != nil {
+		return nil
+	}
 	h.relay(r, s, hub, sub, run.Nobody)
 	return nil
 }
@@ -96,6 +108,7 @@ func (h *handler) relay(r *http.Request, s *sink, hub *runHub, sub *subscriber, 
 	beat := time.NewTicker(h.options.Heartbeat)
 	defer beat.Stop()
 	idle := nobody != "" // since the last look, as far as is known
+	rested := 0          // heartbeats since the run has failed
 	for {
 		select {
 		case p := <-sub.packets:
@@ -111,6 +124,12 @@ func (h *handler) relay(r *http.Request, s *sink, hub *runHub, sub *subscriber, 
 			h.finish(s, hub, sub)
 			return
 		case <-beat.C:
+			if !hub.rests() {
+				rested = 0
+			} else if rested++; rested >= restBeats {
+				_ = s.send(endFrame(hub.id, ""))
+				return
+			}
 			now, err := h.nobodyNow(r.Context(), hub.id)
 			switch {
 			case err == nil && now != "" && idle && len(sub.packets) == 0:
@@ -159,6 +178,12 @@ func endFrame(id, nobody string) frame {
 		return newFrame("end", 0, map[string]any{"run_id": id})
 	}
 	return newFrame("end", 0, map[string]any{"run_id": id, "executed": false, "nobody": nobody})
+}
+
+// failedFrame says that the run has ended, and that the stream goes on: what has
+// failed may be resumed. Who waits for the end alone has seen it.
+func failedFrame(id string) frame {
+	return newFrame("end", 0, map[string]any{"run_id": id, "resumable": true})
 }
 
 // executorFrame says whether somebody executes the run; nobody executes one that has
@@ -239,7 +264,7 @@ func (s *streams) tryJoin(id string, sub *subscriber, hub *runHub) *runHub {
 		go hub.follow(ctx)
 	}
 	if hub != nil {
-		hub.subscribers[sub], sub.from = true, hub.at
+		hub.subscribers[sub], sub.from, sub.resting = true, hub.at, hub.resting
 	}
 	return hub
 }
@@ -265,33 +290,80 @@ func (s *streams) leaveRun(hub *runHub, sub *subscriber) {
 // each client as many writes.
 func (hub *runHub) follow(ctx context.Context) {
 	defer hub.h.streams.retire(hub)
-	var gathered, row []frame
-	there := hub.from // events up to this one are in the store already
-	for ev, err := range hub.h.eng.Watch(ctx, hub.id, hub.from) {
-		if err != nil {
-			hub.err = err
-			break
+	for from := hub.from; ; {
+		if from, hub.err = hub.life(ctx, from); hub.err != nil {
+			return
 		}
-		if ev.Seq <= hub.from {
+		if failed, err := hub.rest(ctx, from); err != nil || !failed {
+			hub.err = err
+			return
+		}
+	}
+}
+
+// rest waits, behind the end of a run that has failed, until it is resumed. It is
+// false for one that has ended for good.
+func (hub *runHub) rest(ctx context.Context, at int64) (failed bool, err error) {
+	for told := false; ; nap(ctx, restEvery) {
+		if ctx.Err() != nil {
+			return false, nil // nobody listens
+		}
+		log, err := hub.h.eng.Store().Load(ctx, hub.id, rowOnly)
+		switch {
+		case ctx.Err() != nil:
+			return false, nil
+		case err != nil:
+			return false, fmt.Errorf("run %s: %w", hub.id, unavailable(err))
+		case log.Run.Last == nil:
+			return false, nil
+		case log.Run.Status == store.Failed && log.Run.Last.Seq <= at:
+			if !told {
+				told = true
+				hub.publish([]frame{failedFrame(hub.id)}, true)
+			}
+			continue
+		case log.Run.Last.Seq <= at:
+			return !log.Run.Status.Terminal(), nil // an edit of its row alone
+		}
+		run := hub.h.wireRun(&log.Run)
+		hub.publish([]frame{newFrame("run", 0, run), executorFrame(&run)}, false)
+		return true, nil
+	}
+}
+
+// life hands on what happens behind an event, to the end of the run, and returns the
+// number of the last one.
+func (hub *runHub) life(ctx context.Context, from int64) (last int64, err error) {
+	var gathered, row []frame
+	there := from // events up to this one are in the store already
+	at := from
+	for ev, err := range hub.h.eng.Watch(ctx, hub.id, from) {
+		if err != nil {
+			hub.publish(append(gathered, row...), false)
+			return at, err
+		}
+		if ev.Seq <= from {
 			continue // announced: each client is told when it comes
 		}
+		at = ev.Seq
 		gathered = append(gathered, hub.h.eventFrame(ctx, hub.id, &ev))
 		if ev.Seq < there {
 			continue
 		}
-		hub.publish(append(gathered, row...))
+		hub.publish(append(gathered, row...), false)
 		gathered = nil
 		if !ends(ev.Type) {
 			nap(ctx, gather(hub.watchers()))
 		}
 		var last int64
 		if row, last = hub.row(ctx); last <= ev.Seq {
-			hub.publish(row) // with no event to go with
+			hub.publish(row, false) // with no event to go with
 			row = nil
 		}
 		there = max(there, last)
 	}
-	hub.publish(append(gathered, row...))
+	hub.publish(append(gathered, row...), false)
+	return at, nil
 }
 
 // ends reports whether a run has ended with such an event, so that there is
@@ -331,14 +403,21 @@ func (hub *runHub) watchers() int {
 	return len(hub.subscribers)
 }
 
-func (hub *runHub) publish(frames []frame) {
+func (hub *runHub) rests() bool {
+	hub.h.streams.mu.Lock()
+	defer hub.h.streams.mu.Unlock()
+	return hub.resting
+}
+
+// publish sends messages to all, and says whether the run then rests.
+func (hub *runHub) publish(frames []frame, resting bool) {
 	if len(frames) == 0 {
 		return
 	}
 	p := newPacket(frames)
 	hub.h.streams.mu.Lock()
 	defer hub.h.streams.mu.Unlock()
-	hub.at = max(hub.at, p.last)
+	hub.at, hub.resting = max(hub.at, p.last), resting
 	for sub := range hub.subscribers {
 		sub.offer(p)
 	}

@@ -83,9 +83,8 @@ async function load(url, { hold = false, top = false } = {}) {
       const a = document.querySelector(sel), b = doc.querySelector(sel);
       if (a && b) morph(a, b);
     }
-    if (body.dataset.stream !== doc.body.dataset.stream || body.dataset.concerns !== doc.body.dataset.concerns) {
+    if (body.dataset.stream !== doc.body.dataset.stream) {
       body.dataset.stream = doc.body.dataset.stream;
-      body.dataset.concerns = doc.body.dataset.concerns;
       body.toggleAttribute("data-ended", doc.body.hasAttribute("data-ended"));
       listen();
     }
@@ -95,7 +94,7 @@ async function load(url, { hold = false, top = false } = {}) {
     return true;
   } catch (err) {
     if (err.name === "AbortError") return false;
-    if (!hold) toast(err.message);
+    if (!hold) toast(unreached(err) ? `The server does not answer (${err.message}). What is shown stays, data of ${seenAt()}.` : err.message, "Not opened");
     throw err;
   } finally {
     clearTimeout(slow);
@@ -133,14 +132,34 @@ function soft(url, options) {
   return load(url, options).catch(() => {});
 }
 
-addEventListener("popstate", () => load(location.href).catch(() => location.reload()));
+// A server that does not answer is no reason to give up what is shown.
+addEventListener("popstate", () => load(location.href).catch((err) => { if (!unreached(err)) location.reload(); }));
+
+// unreached reports whether a request came to no answer at all.
+const unreached = (err) => err instanceof TypeError;
+
+// follow leaves for another page once the server answers: the browser's own page of
+// an error would take the place of what is shown.
+async function follow(url) {
+  try {
+    await fetch(url, { method: "HEAD" });
+    location.assign(url);
+  } catch (err) {
+    toast(`The server does not answer (${err.message}). What is shown stays, data of ${seenAt()}.`, "Not opened");
+  }
+}
 
 addEventListener("click", (e) => {
   if (e.defaultPrevented || e.button || e.metaKey || e.ctrlKey || e.shiftKey) return;
   if (e.target.closest("[data-newer]")) return void load(address);
   if (e.target.closest("[data-copy]")) return void copy(e.target.closest("section").querySelector("pre"));
-  const a = e.target.closest("a[data-soft]");
+  const a = e.target.closest("a[href]");
   if (!a) return;
+  if (!("soft" in a.dataset)) {
+    if (!live.classList.contains("bad") || a.origin !== location.origin || a.hasAttribute("download")) return;
+    e.preventDefault();
+    return void follow(a.href);
+  }
   e.preventDefault();
   soft(a.href).then(() => focusPanel());
 });
@@ -321,11 +340,8 @@ function listen(was = "") {
   source = new EventSource(body.dataset.stream);
   source.onopen = () => { say(nobody || "Live", nobody ? "off" : ""); changed(); };
   source.onerror = () => say((source.readyState === 2 ? "Not connected" : "Reconnecting") + ", data of " + seenAt(), "bad");
-  const only = body.dataset.concerns;
   for (const name of ["event", "run", "counts", "approval", "answered"]) {
-    source.addEventListener(name, (e) => {
-      if (!only || (name === "run" && JSON.parse(e.data).id === only)) changed();
-    });
+    source.addEventListener(name, changed);
   }
   source.addEventListener("executor", (e) => {
     const d = JSON.parse(e.data);
@@ -335,11 +351,13 @@ function listen(was = "") {
   });
   source.addEventListener("problem", () => say("Reconnecting", "bad"));
   source.addEventListener("end", (e) => {
+    const d = JSON.parse(e.data);
+    changed();
+    if (d.resumable) return; // it failed, and the stream goes on
     source?.close();
     source = null;
-    changed();
     // Nobody executes the run: somebody may later, so the page asks again.
-    if (JSON.parse(e.data).executed === false) setTimeout(() => source || listen(nobody), 2000);
+    if (d.executed === false || document.querySelector("[data-failed]")) setTimeout(() => source || listen(nobody), 2000);
   });
 }
 addEventListener("visibilitychange", () => { if (!document.hidden) changed(); });
