@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -141,9 +142,14 @@ func unfiltered(said string) (settings [][2]string, named []string) {
 // Dir returns the directory, absolute and without links.
 func (g *Git) Dir() string { return g.dir }
 
-// patience is how long git has to stop when it was asked to, and how long what it
-// has started may hold its outputs open.
+// patience is how long git has to stop when it was asked to.
 const patience = time.Second
+
+// outputs is how long the outputs of a git that has ended may stay open before what it
+// has said counts as lost. It is long, because the answer of a git that did its work is
+// thrown away then: a process that is being started beside it holds a copy of them until
+// it runs, and on a busy machine that, or reading them, takes more than a second.
+const outputs = 10 * time.Second
 
 // Command prepares a call. When ctx ends, git is asked to stop, so that it takes
 // its lock files with it, and killed only if it does not; so is what it has started,
@@ -164,13 +170,45 @@ func (g *Git) Run(ctx context.Context, env []string, input []byte, args ...strin
 	cmd := g.Command(ctx, env, args...)
 	var out, errs bytes.Buffer
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(input), &out, &errs
-	if err := cmd.Run(); err != nil {
+	cmd.WaitDelay = outputs
+	err := cmd.Start()
+	if err == nil {
+		ended := killAfter(ctx, cmd.Process)
+		err = cmd.Wait()
+		ended()
+	}
+	if err != nil {
 		if ctx.Err() != nil && cmd.Process != nil {
 			kill(cmd.Process)
 		}
 		return nil, g.Failed(ctx, args[0], errs.String(), err)
 	}
 	return out.Bytes(), nil
+}
+
+// killAfter kills git, and what it has started, some time after ctx has ended, unless
+// the function it returns was called by then.
+func killAfter(ctx context.Context, p *os.Process) (ended func()) {
+	done := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+		}
+		t := time.NewTimer(patience)
+		defer t.Stop()
+		select {
+		case <-done:
+		case <-t.C:
+			kill(p)
+		}
+	})
+	return func() {
+		close(done)
+		watch.Wait()
+	}
 }
 
 // Error is a call of git that failed.
