@@ -475,6 +475,10 @@ var corpusWrong = []wrong{
 		_, err := corpusChild.Start(ctx, "", in)
 		return "", err
 	}, o: []durabletest.Option{durabletest.Fails()}, with: []durable.Definition{corpusChild}, says: []string{"run id", "must not be empty", "durable.AutoID"}},
+	{name: "a child whose workflow the test does not have", fn: func(ctx context.Context, in int) (string, error) {
+		_, err := corpusChild.Run(ctx, durable.AutoID, in)
+		return "", err
+	}, says: []string{"at child run corpus-child", "durabletest.Engine(durable.Options{Workflows"}},
 	{name: "an empty name of a step", fn: func(ctx context.Context, in int) (string, error) {
 		_, err := step(ctx, "", in)
 		return "", err

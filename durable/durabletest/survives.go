@@ -511,7 +511,7 @@ func (s *survival) life(ctx context.Context, m *process, l *lived, from *stop) (
 		l.output, l.ended = s.wait(ctx)
 	}
 	if errors.Is(l.ended, context.DeadlineExceeded) && ctx.Err() != nil && !m.IsDead() {
-		return fmt.Errorf("durabletest: the run has not ended within %s: %s.%s Answer what it waits for with durabletest.Start(durable.WithSignal(…)) or durabletest.Beside. A wait that is to end by itself needs durable.Timeout: the deadline of a context ends none", s.within(), s.standing(eng), whereBlocked())
+		return fmt.Errorf("durabletest: the run has not ended within %s: %s.%s Answer what it waits for with durabletest.Start(durable.WithSignal(…)) or durabletest.Beside. A wait that is to end by itself needs durable.Timeout: the deadline of a context ends none. A child run is executed if durabletest.Engine(durable.Options{Workflows: …}) has its workflow", s.within(), s.standing(eng), whereBlocked())
 	}
 	return nil
 }
