@@ -206,13 +206,14 @@ func (l *local) stuck(ctx context.Context) ([]stuckRun, error) {
 		return nil, err
 	}
 	list := make([]stuckRun, 0, len(all))
-	nobody := map[string]bool{} // has the code of this workflow
+	nobody := map[[2]string]bool{} // executes this version of this workflow, and what this program has says nothing more of it
 	for _, one := range all {
-		reason := one.Reason
-		if _, known := nobody[one.Workflow]; one.Code == durable.CodeNotRegistered && !known {
-			nobody[one.Workflow] = !l.somebodyElseServes(ctx, one.Workflow) && !(l.mounted && l.call.serves(one.Workflow, ""))
+		reason, code := one.Reason, [2]string{one.Workflow, one.Version}
+		if _, known := nobody[code]; one.Code == durable.CodeNotRegistered && !known {
+			other := l.mounted && l.call.serves(one.Workflow, "") && !l.call.serves(one.Workflow, one.Version)
+			nobody[code] = !other && !l.somebodyElseServes(ctx, one.Workflow)
 		}
-		if one.Code == durable.CodeNotRegistered && nobody[one.Workflow] {
+		if one.Code == durable.CodeNotRegistered && nobody[code] {
 			reason = "nobody alive runs " + one.Workflow // what this program has says nothing of it
 		}
 		list = append(list, stuckRun{ID: one.RunID, Workflow: one.Workflow, Code: one.Code, Reason: reason, Next: l.nextFor(ctx, one)})

@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -14,6 +15,9 @@ import (
 // person runs for one run's sake (a command line) executes that one and no other.
 // It is no Resume: a run that was parked, that has failed, or whose process died
 // while it was executed is left to that.
+//
+// Children that it waits for, and that nobody executes either, are taken up with it, by
+// the rules of Recover.
 //
 // The run is this executor's, durably, when Adopt returns, and goes on in the
 // background. Adopting a run that is executed here already does nothing.
@@ -62,4 +66,46 @@ func (e *Engine) Adopt(ctx context.Context, id string) error {
 		no.Reason = "already in progress on executor " + h.Run.Owner
 	}
 	return no
+}
+
+// takeUpChild executes here a child that a run of this engine waits for, if nobody has
+// it. Where Recover was called that happens by itself; without it the parent would wait
+// for ever.
+func (e *Engine) takeUpChild(row *store.Run) {
+	if e.recovered.Load() || row.Paused || e.defs.find(row.Workflow, row.Version) == nil || e.active(row.ID) != nil || e.isDormant(row.ID) {
+		return
+	}
+	e.background(func() {
+		ctx := e.loop
+		var err error
+		switch row.Status {
+		case store.Pending, store.Waiting:
+			_, err = e.claimIDs(ctx, []string{row.ID}, &eventData{Executor: e.id})
+		case store.Interrupted:
+			if row.Code == "" {
+				_, err = e.claimIDs(ctx, []string{row.ID}, &eventData{Executor: e.id})
+			}
+		case store.Running, store.Resuming:
+			var live bool
+			if live, err = e.hasLiveOwner(ctx, row); err == nil && !live {
+				err = e.recoverOne(ctx, row)
+			}
+		}
+		if err != nil && ctx.Err() == nil {
+			e.logRun(slog.LevelWarn, row, "durable: a child that nobody executes could not be taken up", slog.Any("error", err))
+		}
+	})
+}
+
+// recoverOne does with a run whose process is gone what Recover does with all of them.
+func (e *Engine) recoverOne(ctx context.Context, row *store.Run) error {
+	var rep Report
+	var resume toContinue
+	var try []string
+	if err := e.recoverOrphan(ctx, row, &judge{eng: e}, &rep, &resume, &try); err != nil {
+		return err
+	}
+	e.continueAll(ctx, &resume, &rep)
+	e.trySuspects(try, &rep)
+	return nil
 }

@@ -602,6 +602,7 @@ func (s *scope) lookAtChild(ch *child, mail *mailWait) (*childEnd, error) {
 		return nil, r.undecodable("the output of child "+ch.id, "", nil, err)
 	}
 	if !ended {
+		r.eng.takeUpChild(row)
 		return nil, nil
 	}
 	// The message was committed with the end: if there is one, it can be read now.

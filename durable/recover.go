@@ -7,6 +7,7 @@ import (
 	"iter"
 	"log/slog"
 	"slices"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -46,6 +47,8 @@ type Report struct {
 	Repaired   []Recovery // contradicted their events and were repaired, then treated like the others
 	Stuck      []Stuck    // cannot go on here
 	Quarantine []string   // of those, the ones set aside by this call
+
+	continued []*run // executions of Resumed, whose histories are being read
 }
 
 // Stuck says why a run cannot go on, and what to do.
@@ -66,7 +69,8 @@ type Stuck struct {
 // others: it is in Report.Stuck. Runs that a live executor owns are never
 // touched, and neither are ended ones; calling it again does no harm.
 //
-// The runs are continued in the background; Recover does not wait for them. When
+// The runs are continued in the background; Recover waits, for ten seconds at most, until
+// their histories were read, so that one that is damaged is in Report.Stuck. When
 // they are more than Options.MaxRuns allows, the others follow, oldest first, as
 // those before them end; until then they stay as they are, and another executor
 // may take them. Recover's error says that the store could not be read.
@@ -99,6 +103,7 @@ func (e *Engine) Recover(ctx context.Context) (Report, error) {
 	if err := e.reportUnserved(ctx, &rep); err != nil {
 		return rep, err
 	}
+	e.judgeRead(ctx, &rep)
 	rep.Stuck = onceEach(rep.Stuck)
 	e.recovered.Store(true)
 	e.nudge(e.wake)
@@ -114,6 +119,38 @@ func (e *Engine) Recover(ctx context.Context) (Report, error) {
 	}
 	return rep, nil
 }
+
+// judgeRead waits until the histories of the runs that this call continues were read,
+// and says of those that cannot be read that they are stuck. What takes longer than
+// readingTime is left to the log.
+func (e *Engine) judgeRead(ctx context.Context, rep *Report) {
+	late := time.NewTimer(readingTime)
+	defer late.Stop()
+	unread := map[string]bool{}
+	for _, r := range rep.continued {
+		select {
+		case <-r.loaded:
+			continue // what it meets from here on is of its code
+		case <-r.ended:
+		case <-late.C:
+			late.Reset(0)
+			continue
+		case <-ctx.Done():
+			return
+		}
+		d := r.unread
+		if d == nil || d.kind != deathParked {
+			continue
+		}
+		unread[r.id] = true
+		rep.Stuck = append(rep.Stuck, stuckOf(&r.row, d.code, d.err.Error()))
+	}
+	rep.Resumed = slices.DeleteFunc(rep.Resumed, func(id string) bool { return unread[id] })
+	rep.continued = nil
+}
+
+// readingTime bounds how long Recover waits for the histories that it has begun to read.
+const readingTime = 10 * time.Second
 
 // maxStuckLines bounds how many stuck runs a boot logs one by one.
 const maxStuckLines = 20
@@ -384,6 +421,7 @@ func (e *Engine) continueRuns(ctx context.Context, ids []string, rep *Report) {
 		rows, err := e.claimIDs(ctx, ids[:n], &eventData{Executor: e.id})
 		for i := range rows {
 			rep.Resumed = append(rep.Resumed, rows[i].id)
+			rep.continued = append(rep.continued, rows[i])
 			e.tellResumed(rows[i])
 		}
 		if err != nil {

@@ -325,12 +325,14 @@ func TestBadRunsDoNotStopTheOthers(t *testing.T) {
 		for _, s := range rep.Stuck {
 			stuck[s.RunID] = s
 		}
-		require.Len(t, rep.Stuck, 2)
+		require.Len(t, rep.Stuck, 5)
 		require.Equal(t, durable.CodeNotRegistered, stuck["unknown"].Code)
 		require.Contains(t, stuck["unknown"].Next, "serves workflow unknown version 1")
 		require.Contains(t, stuck["old version"].Reason, "version 0")
-		// Those whose damage shows only when they are read are parked, and in the next report.
+		// Those whose damage shows only when they are read are parked, and in this report.
 		for _, id := range []string{"corrupt", "no start", "torn"} {
+			require.Equal(t, durable.CodeDamaged, stuck[id].Code, id)
+			require.NotContains(t, rep.Resumed, id)
 			require.Equal(t, durable.CodeDamaged, w.eventually(id, store.Interrupted).Code, id)
 		}
 		rep = w.boot(t, with(wf))

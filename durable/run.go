@@ -104,6 +104,7 @@ type run struct {
 	outcome outcome
 	// lastWord writes what the log says of the end; nil: it has been said, or nothing is.
 	lastWord func()
+	unread   *death // why its history could not be read, nil if it was; read it once ended is closed
 
 	born       chan struct{} // closed when its creation is settled; nil for a claimed run
 	bornAt     store.Time    // of workflow_created, for a run that has just been created
@@ -312,7 +313,7 @@ func (r *run) execute() {
 	r.began = time.Now()
 	if r.input == nil {
 		if loadErr := r.load(); loadErr != nil {
-			err = loadErr
+			r.unread, err = r.dead.Load(), loadErr
 			return
 		}
 	}

@@ -31,7 +31,7 @@ func (e *Engine) Stuck(ctx context.Context, limit int) ([]Stuck, error) {
 	if err != nil {
 		return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
 	}
-	l := &stuckList{eng: e, limit: limit, seen: map[string]bool{}, later: e.later.all()}
+	l := &stuckList{eng: e, limit: limit, seen: map[string]bool{}, later: e.later.all(), bulk: e.bulk.all()}
 	for _, x := range executors {
 		if x.Live {
 			l.live = append(l.live, x)
@@ -149,6 +149,9 @@ func (l *stuckList) unserved(ctx context.Context, workflows map[string]int64) ([
 func (l *stuckList) versions(workflow string) []string {
 	var all []string
 	for _, x := range l.live {
+		if l.idle(x.ID) {
+			continue
+		}
 		for _, s := range x.Serves {
 			if s.Workflow == workflow {
 				all = append(all, s.Versions...)
@@ -165,6 +168,7 @@ type stuckList struct {
 	live  []store.Executor
 	seen  map[string]bool
 	later map[string]bool // go on here when there is room
+	bulk  map[string]bool // likewise, of StartAll
 	found []Stuck
 }
 
@@ -293,25 +297,50 @@ func (l *stuckList) look(row *store.Run) (Stuck, bool) {
 		return stuckOf(row, CodePaused, pausedReason(row)), true
 	case row.Status == store.Failed, row.Status == store.Interrupted && row.Code != "":
 		return stuckOf(row, row.Code, row.Reason), true
-	case owned, l.later[row.ID]:
+	case owned, l.later[row.ID], l.bulk[row.ID]:
 		return Stuck{}, false
 	case l.eng.now().Sub(row.UpdatedAt) < unclaimedFor:
 		return Stuck{}, false // whoever serves it is about to claim it
 	case !l.served(row):
-		return stuckOf(row, CodeNotRegistered, l.eng.notServed(row)), true
+		return l.unservedOf(row), true
 	case row.Status == store.Running || row.Status == store.Resuming:
-		return stuckOf(row, CodeOrphaned, "its process is gone, and no other has taken it over"), true
+		return stuckOf(row, CodeOrphaned, orphanedReason), true
 	}
 	return Stuck{}, false
 }
 
 func (l *stuckList) served(row *store.Run) bool {
-	return slices.ContainsFunc(l.live, func(x store.Executor) bool { return store.Serves(x.Serves, row.Workflow, row.Version) })
+	return slices.ContainsFunc(l.live, func(x store.Executor) bool {
+		return !l.idle(x.ID) && store.Serves(x.Serves, row.Workflow, row.Version)
+	})
+}
+
+// idle reports whether an executor is this one and takes up no run that it was not told
+// to, because Recover was not called: the engine of a command, say, which has the code
+// and is gone in a moment.
+func (l *stuckList) idle(executor string) bool {
+	return executor == l.eng.id && !l.eng.recovered.Load()
+}
+
+// unservedOf says of a run that nobody alive serves it.
+func (l *stuckList) unservedOf(row *store.Run) Stuck {
+	here := l.eng.defs.find(row.Workflow, row.Version) != nil
+	switch {
+	case !here:
+		return stuckOf(row, CodeNotRegistered, l.eng.notServed(row))
+	case row.Status == store.Running || row.Status == store.Resuming:
+		return stuckOf(row, CodeOrphaned, orphanedReason)
+	}
+	s := stuckOf(row, CodeNotRegistered, fmt.Sprintf("nobody alive takes up runs of workflow %s: this program has its code, but Recover was not called in it", row.Workflow))
+	s.Next = fmt.Sprintf("start the program that calls Recover, or take up this run alone with Engine.Adopt(ctx, %q)", row.ID)
+	return s
 }
 
 // CodeOrphaned is the code in Stuck of a run whose process is gone. It is no code
 // of a run: its row says what it said when the process ended.
 const CodeOrphaned = "orphaned"
+
+const orphanedReason = "its process is gone, and no other has taken it over"
 
 // CodeStranded is the code in Stuck of a run that waits for a child which has ended
 // without its being told, as Verify says it. It is no code of a run: Resume tells it.
