@@ -146,7 +146,7 @@ func rowViews(o *outline.Outline, rows []*outline.Row) []rowView {
 		}
 		for i := range r.Attempts {
 			a := &r.Attempts[i]
-			av := attemptView{N: a.N, ID: a.Seq, State: string(a.State), At: rfc3339(a.Begin), TookMS: a.Took.Milliseconds(), Error: a.Error, NextAt: rfc3339(a.NextAt)}
+			av := attemptView{N: a.N, ID: a.Seq, State: attemptState(a), At: rfc3339(a.Begin), TookMS: a.Took.Milliseconds(), Error: a.Error, NextAt: rfc3339(a.NextAt)}
 			for _, n := range a.Notes {
 				av.Notes = append(av.Notes, note{n.Key, n.Value})
 			}
@@ -155,6 +155,15 @@ func rowViews(o *outline.Outline, rows []*outline.Row) []rowView {
 		views = append(views, v)
 	}
 	return views
+}
+
+// attemptState says what became of an attempt. Of one that a process which was lost may
+// have begun, and that has announced no beginning, nobody knows whether it was made.
+func attemptState(a *outline.Attempt) string {
+	if a.State == outline.AttemptCut && !a.Begun {
+		return "may have been cut off"
+	}
+	return string(a.State)
 }
 
 // show prints a run for a person.
@@ -332,11 +341,14 @@ func (p *rowPrinter) row(r *outline.Row, width int) {
 		if a.State == outline.AttemptDone && len(r.Attempts) == 1 && len(a.Notes) == 0 {
 			continue
 		}
-		text := string(a.State)
+		text, took := attemptState(a), outline.Duration(a.Took)
+		if a.State == outline.AttemptCut {
+			took = "-" // nobody knows
+		}
 		if a.Error != "" {
 			text = outline.OneLine(a.Error, 200)
 		}
-		p.line(fmt.Sprintf("  %s    %3d  %s  %s  %s", indent, a.N, p.s.at(a.Begin), outline.Duration(a.Took), escape(text)))
+		p.line(fmt.Sprintf("  %s    %3d  %s  %s  %s", indent, a.N, p.s.at(a.Begin), took, escape(text)))
 		for _, n := range a.Notes {
 			p.line(fmt.Sprintf("  %s         %s", indent, p.s.paint(dim, escape(n.Key+": "+outline.OneLine(n.Value, 120)))))
 		}

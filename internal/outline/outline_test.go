@@ -455,3 +455,34 @@ func BenchmarkOutline(b *testing.B) {
 		bd.Outline()
 	}
 }
+
+func TestNothingIsSaidToBeCutOffInItemsThatHadRecordedNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		held := true
+		wf := durable.Define("w", func(ctx context.Context, _ int) ([]int, error) {
+			return durable.Map(ctx, "pick", []int{1, 2, 3, 4}, durable.MapOptions{Concurrency: 1}, func(ctx context.Context, n int) (int, error) {
+				return durable.Step(ctx, "fetch", func(ctx context.Context) (int, error) {
+					if held && n == 2 {
+						<-ctx.Done()
+						return 0, ctx.Err()
+					}
+					return n, nil
+				})
+			})
+		})
+		ctx := w.boot("web-1", wf)
+		_, err := wf.Start(ctx, "r", 1)
+		require.NoError(t, err)
+		pass(time.Second)
+		w.crash()
+		held = false
+		pass(durable.DefaultLease + time.Second)
+		w.boot("web-2", wf)
+		pass(time.Minute)
+		for _, key := range []string{"pick[0]/fetch", "pick[2]/fetch", "pick[3]/fetch"} {
+			r := w.tell("r").Row(key)
+			require.NotNil(t, r, key)
+			require.Len(t, r.Attempts, 1, "%s: %+v", key, r.Attempts)
+		}
+	})
+}

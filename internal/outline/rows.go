@@ -148,6 +148,9 @@ func (b *Builder) suspicion(r *Row, e *store.Event) {
 	if e.Type != store.StepCompleted && e.Type != store.StepFailed && e.Type != store.AttemptFailed && e.Type != store.StepStarted || r.Kind != Step && r.Kind != Undo || r.Edited != nil {
 		return
 	}
+	if scope != "" && b.scopeAt[scope] == 0 && len(r.Attempts) == 0 && !r.note {
+		return // of an item or a branch that had recorded nothing nobody knows whether it had begun
+	}
 	life := &b.lives[s.life]
 	from := max(r.NextAt, b.scopeAt[scope], life.Begin)
 	if len(r.Attempts) == 0 && r.Begin != 0 && r.note {
