@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/internal/termview"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -172,11 +174,12 @@ func (c *call) outcome(t target, s *Session, here bool) error {
 				line += ": " + escape(string(output))
 			}
 			c.out.printf("%s\n", line)
+			c.parentNext(t, now)
 		})
 	case store.Failed:
 		f := &failure{code: "failed", exit: ExitFailed, message: fmt.Sprintf("Workflow %s failed: %s", s.ID, now.Reason), next: "Show it: " + c.self("sessions", "show", s.ID)}
-		if now.Recoverable {
-			f.next = "Mend the cause, then: " + c.self("resume", s.ID)
+		if children := c.failedChildren(t, s.ID, maxNested); now.Recoverable || len(children) > 0 {
+			f.next = "Mend the cause, then: " + c.resumeInOrder(append(children, s.ID))
 		}
 		return f
 	case store.Cancelled:
@@ -191,6 +194,57 @@ func (c *call) outcome(t target, s *Session, here bool) error {
 		}
 		c.out.printf("%s is %s. %s\n", escape(s.ID), now.Status, c.follow(s.ID))
 	})
+}
+
+// resumeInOrder is the command that resumes these runs, one after the other.
+func (c *call) resumeInOrder(ids []string) string {
+	commands := make([]string, len(ids))
+	for i, id := range ids {
+		commands[i] = c.self("resume", id)
+	}
+	return strings.Join(commands, " && ")
+}
+
+// maxNested bounds how deep failed children are looked for.
+const maxNested = 16
+
+// failedChildren returns the children that a run has failed with, and that are failed
+// still, behind their own.
+func (c *call) failedChildren(t target, id string, depth int) (ids []string) {
+	if depth == 0 {
+		return nil
+	}
+	b, _, err := t.tell(c.ctx, id)
+	if err != nil {
+		return nil // it only adds to what is said
+	}
+	var look func(rows []*outline.Row)
+	look = func(rows []*outline.Row) {
+		for _, r := range rows {
+			look(r.Rows)
+			if r.Kind != outline.Child || r.ChildStatus != store.Failed || slices.Contains(ids, r.ChildID) {
+				continue
+			}
+			if now, err := t.session(c.ctx, r.ChildID); err == nil && now.Status == string(store.Failed) && now.Resumable {
+				ids = append(append(ids, c.failedChildren(t, r.ChildID, depth-1)...), r.ChildID)
+			}
+		}
+	}
+	for _, lane := range b.Outline().Lanes {
+		look(lane.Rows)
+	}
+	return ids
+}
+
+// parentNext says how the parent of a run that has completed goes on, if it has failed
+// with it.
+func (c *call) parentNext(t target, s *Session) {
+	if s.Parent == "" {
+		return
+	}
+	if parent, err := t.session(c.ctx, s.Parent); err == nil && parent.Status == string(store.Failed) && parent.Resumable {
+		c.say("Its parent %s has failed. Resume it: %s", escape(parent.ID), c.self("resume", parent.ID))
+	}
 }
 
 // result is what run and resume print with --json.

@@ -67,6 +67,9 @@ func (c *call) showPlan(s *stream, sess *Session, at durable.Standing, p *durabl
 	for _, line := range termview.Resumption(*p, at, s.view()) {
 		s.printf("%s\n", line)
 	}
+	for _, id := range p.First {
+		s.printf("  first        %s\n", c.self("resume", id))
+	}
 	if !verbose {
 		return
 	}

@@ -141,6 +141,9 @@ func workflows() []durable.Definition {
 		durable.Define("count", count),
 		durable.Define("hostile", hostile),
 		durable.Define("two", two),
+		durable.Define("parent", func(ctx context.Context, n int) (int, error) {
+			return durable.Ref[int, int]("count").Run(ctx, durable.AutoID, n)
+		}),
 		durable.Define("broken", func(context.Context, struct{}) (string, error) {
 			if os.Getenv("SHOP_MENDED") != "" {
 				return "mended", nil
