@@ -71,6 +71,13 @@ func (e *Engine) Edit(ctx context.Context, id, key string, value any, o EditOpti
 	if s := v.row.Status; no.Reason != "" || s == store.Pending || s == store.Completed || s == store.Cancelled {
 		return Plan{}, no
 	}
+	live, err := e.hasLiveOwner(ctx, v.row)
+	if err != nil {
+		return Plan{}, err
+	}
+	if live {
+		return Plan{}, &BusyError{RunID: id, Owner: v.row.Owner}
+	}
 	old, err := v.past.editedOutcome(id, key)
 	if err != nil {
 		return Plan{}, err

@@ -139,6 +139,16 @@ func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, er
 	}
 }
 
+// mayFork returns why the id of a fork is not free. That of this very fork is: Fork
+// finds it.
+func (e *Engine) mayFork(ctx context.Context, id string, source *store.Run, at int64, edits map[string]string) error {
+	_, err := e.sameFork(ctx, id, source, at, edits)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
 // sameFork returns the id of a run that exists, if it is this very fork.
 func (e *Engine) sameFork(ctx context.Context, id string, source *store.Run, at int64, edits map[string]string) (string, error) {
 	other, unreadable, err := e.view(ctx, id)

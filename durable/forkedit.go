@@ -218,6 +218,8 @@ func (e *Engine) PlanFork(ctx context.Context, id string, o ForkOptions) (Plan, 
 	name := o.ID
 	if name == AutoID {
 		name = generateID(v.row.Workflow, e.now().Time(), 0)
+	} else if err := e.mayFork(ctx, name, v.row, o.At, f.hashes()); err != nil {
+		return Plan{}, err
 	}
 	change, err := v.forked(name, f, &o, nil)
 	if err != nil {

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,6 +76,7 @@ func (e *Engine) Jump(ctx context.Context, id string, to int64, o JumpOptions) (
 		return Plan{}, ErrClosed
 	}
 	asked := false // for a pause, by this call or one before it
+	var found store.Status
 	for tries := 0; ; tries++ {
 		v, rv, own, err := e.planJump(ctx, id, to, o)
 		asked = asked || own
@@ -85,6 +87,8 @@ func (e *Engine) Jump(ctx context.Context, id string, to int64, o JumpOptions) (
 		if err != nil || o.DryRun {
 			return rv.plan, err
 		}
+		found = cmp.Or(found, rv.plan.Status)
+		rv.plan.Status = found // and not that in which the pause has left it
 		if v.row.Status != store.Failed && !v.row.Paused {
 			if err := e.pauseFor(ctx, id, v.row.Owner, fmt.Sprintf("to jump back to event %d", to)); err != nil {
 				return rv.plan, err
