@@ -99,6 +99,7 @@ func (c *call) explain(err error) *failure {
 		unreadable *durable.UndecodableError
 		edit       *durable.EditError
 		value      *durable.EncodeError
+		unrecorded *durable.UnrecordedError
 	)
 	refuse := func(code string) { f.code, f.exit = code, ExitRefused }
 	switch {
@@ -120,6 +121,9 @@ func (c *call) explain(err error) *failure {
 	case errors.As(err, &undone):
 		refuse("undone")
 		f.next = fmt.Sprintf("Go on from --from-checkpoint %d (fork: --from %[1]d), or take it for done with --force", undone.Before)
+	case errors.As(err, &unrecorded):
+		refuse("unrecorded")
+		f.next = "Mend the cause, then: " + c.self("resume", unrecorded.RunID)
 	case errors.As(err, &edit), errors.As(err, &value):
 		refuse("refused")
 	case errors.As(err, &at):

@@ -109,6 +109,7 @@ var meanings = []meaning{
 	{as[*durable.EncodeError](), http.StatusUnprocessableEntity, "not_encodable", ""},
 	{as[*durable.DefinitionChangedError](), http.StatusConflict, "definition_changed", "run the code that recorded it, or mend the difference"},
 	{as[*durable.UndecodableError](), http.StatusConflict, "undecodable", "run a program that can read it, then resume"},
+	{as[*durable.UnrecordedError](), http.StatusConflict, "unrecorded", "mend the cause, then resume"},
 	{as[*durable.DamagedError](), http.StatusConflict, "damaged", "repair the run"},
 	{is(store.ErrCorrupt), http.StatusConflict, "damaged", "repair the run"},
 	{is(durable.ErrUnrecoverable), http.StatusInternalServerError, "unrecoverable", "look at its events and decide from where it goes on"},

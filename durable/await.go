@@ -98,8 +98,9 @@ func (e *SameWaitError) Error() string {
 // Await waits for the next signal of this name and returns its value. A signal
 // that came before is taken at once; several are taken in the order in which
 // they were sent. The wait survives restarts, and may last for years. Timeout bounds it;
-// the end of a context that the workflow has made itself (context.WithTimeout) does not,
-// because a later process would not see it at the same moment.
+// a context that the workflow has given a deadline of its own (context.WithTimeout) is
+// refused, because a later process would not see it at the same moment (see
+// *ContextDeadlineError).
 //
 // Two waits of a run for one name must not be pending at once, unless they have
 // a Prompt: answers to those name their wait (WaitKey), and a signal that does
@@ -170,11 +171,11 @@ func (a *awaiting) perform(ctx context.Context, o []AwaitOption) error {
 	if len(a.prompt) > maxMessage {
 		return fmt.Errorf("durable: Await %q: the prompt is %d bytes long; at most %d are allowed: %w", a.name, len(a.prompt), maxMessage, ErrInvalid)
 	}
-	return s.await(a)
+	return s.await(ctx, a)
 }
 
-func (s *scope) await(a *awaiting) error {
-	var c call
+func (s *scope) await(ctx context.Context, a *awaiting) error {
+	c := call{limited: s.limits(ctx)}
 	if err := s.begin(&c, a.name, a.call); err != nil {
 		return err
 	}

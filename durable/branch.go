@@ -338,6 +338,9 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	}
 	defer s.end()
 	if !f.recorded {
+		if s.limits(ctx) {
+			return zero, s.run.waitsUnderDeadline(f.key)
+		}
 		s.before()
 	}
 	if s.ended && !f.recorded {
@@ -427,18 +430,18 @@ func First[T any](ctx context.Context, name string, fs ...*Future[T]) (int, T, e
 		}
 		bs[i] = f.branch
 	}
-	i, err := s.first(name, bs)
+	i, err := s.first(ctx, name, bs)
 	if err != nil {
 		return -1, zero, err
 	}
 	return i, fs[i].value, fs[i].err
 }
 
-func (s *scope) first(name string, bs []*branch) (int, error) {
+func (s *scope) first(ctx context.Context, name string, bs []*branch) (int, error) {
 	if len(bs) == 0 {
 		return -1, fmt.Errorf("durable: First %q: no future: %w", name, ErrInvalid)
 	}
-	var c call
+	c := call{limited: s.limits(ctx)}
 	if err := s.begin(&c, name, callFirst); err != nil {
 		return -1, err
 	}

@@ -332,7 +332,7 @@ func (r *run) adoptChild(ch *child) {
 
 // waitChild returns the output of a child and where it stands, waiting for it if
 // need be.
-func (s *scope) waitChild(ch *child, id string) (output []byte, at place, err error) {
+func (s *scope) waitChild(ctx context.Context, ch *child, id string) (output []byte, at place, err error) {
 	if ch == nil || ch.call.scope.run != s.run {
 		return nil, at, fmt.Errorf("%w: run %s is waited for in a workflow function and is no child of it. Wait for it in a step", ErrNested, id)
 	}
@@ -345,6 +345,9 @@ func (s *scope) waitChild(ch *child, id string) (output []byte, at place, err er
 	}
 	defer s.end()
 	if !r.heard(ch) {
+		if s.limits(ctx) {
+			return nil, at, r.waitsUnderDeadline(ch.call.key)
+		}
 		s.before()
 	}
 	if err := s.awaitChild(ch); err != nil {

@@ -80,6 +80,7 @@ func standardErrors() []ErrorKind {
 		ErrorType[*UndecodableError]("durable.UndecodableError"),
 		ErrorType[*DamagedError]("durable.DamagedError"),
 		ErrorType[*UnrecordedError]("durable.UnrecordedError"),
+		ErrorType[*ContextDeadlineError]("durable.ContextDeadlineError"),
 		ErrorType[*store.NameError]("store.NameError"),
 		ErrorType[*store.TooLargeError]("store.TooLargeError"),
 		ErrorType[*PanicError]("durable.PanicError"),

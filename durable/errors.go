@@ -427,6 +427,24 @@ func (e *UnrecordedError) Error() string {
 
 func (e *UnrecordedError) Unwrap() error { return e.Err }
 
+// ContextDeadlineError says that a workflow function waits (Sleep, Await, for a child, a
+// branch or the first of several) with a context that it has given a deadline of its own,
+// by context.WithTimeout or context.WithDeadline. That time would begin anew with every
+// process that takes the run up, and end at another call each time; a wait that heeded it
+// would not be what its history says, and one that did not would last longer than the
+// code says. So the wait is not begun, and the run is parked, within an
+// *UnrecordedError, until the code is mended. A context that is only cancelled
+// (context.WithCancel) is as good as the function's own, and the deadline of one that is
+// given to a Step bounds its body.
+type ContextDeadlineError struct {
+	RunID string
+	Call  string // that waits
+}
+
+func (e *ContextDeadlineError) Error() string {
+	return fmt.Sprintf("%s waits with a context that has a deadline of its own (context.WithTimeout or WithDeadline), which begins anew in every process. Give it the context of the function, and bound the wait durably: durable.Timeout for an Await, First with a Sleep in a branch for a child or a branch, durable.Deadline for the run", e.Call)
+}
+
 type unrecordedErrorJSON struct{ RunID, Key, Err string }
 
 // MarshalJSON makes the error one that is found again where it was recorded.

@@ -34,6 +34,8 @@ type scope struct {
 	// left: nothing of what the code does from here on is in hist; see leave.
 	left atomic.Bool
 	held func() // ends the context that was held back until then; nil: none
+	// limited: its context, or one around it, has a deadline that the code has given it.
+	limited bool
 	// again: once the scope has ended, a replay calls its function all the same,
 	// since it, or one within it, has registered a compensation or left a branch
 	// running.
@@ -79,6 +81,8 @@ type call struct {
 	rec     *record // what the history has of it; nil: nothing
 	// placed: it was given its ordinal, and nothing of it is in the log yet.
 	placed bool
+	// limited: it is to wait with a context that has a deadline of the code's own.
+	limited bool
 }
 
 // done reports whether the history holds the call's outcome.
@@ -145,6 +149,9 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 	case c.rec == nil:
 		s.before()
 		err = s.mayPlace(c, kind)
+		if err == nil && c.limited {
+			err = s.run.waitsUnderDeadline(c.key)
+		}
 		if err == nil && s.run.rehearsal != nil {
 			s.noteInserted(c)
 			err = s.run.frontier()
@@ -297,6 +304,19 @@ func (s *scope) end() {
 	if d := s.run.dead.Load(); d != nil && d.kind == deathUnloaded {
 		runtime.Goexit()
 	}
+}
+
+// limits reports whether ctx, with which a call of s is about to wait, has a deadline
+// that only this process knows.
+func (s *scope) limits(ctx context.Context) bool {
+	_, limited := ctx.Deadline()
+	return limited || s.limited
+}
+
+// waitsUnderDeadline parks the run because this call, of which nothing is recorded, is to
+// wait with such a context.
+func (r *run) waitsUnderDeadline(key string) error {
+	return r.misused(r.unrecorded(key, &ContextDeadlineError{RunID: r.id, Call: key}))
 }
 
 // changed parks the run: its code and its history part at the call with this

@@ -125,6 +125,8 @@ func (s *scope) noteStop(ordinal int32) {
 // with ctx, but if that ends because the run was stopped, not before the scope has
 // left its history.
 func (s *scope) holdBack(ctx context.Context) context.Context {
+	_, s.limited = ctx.Deadline()
+	s.limited = s.limited || s.up != nil && s.up.limited
 	if s.left.Load() {
 		return ctx
 	}

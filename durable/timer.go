@@ -16,9 +16,10 @@ const MaxSleep = 100 * 365 * 24 * time.Hour
 // does not wait at all. It costs one write. d must not be negative; zero
 // returns at once and records nothing but the call.
 //
-// The end of a context that the workflow has made itself (context.WithTimeout) does
-// not cut it short: time that passes in one process is not what a later one would see.
-// A shorter d, Deadline for the whole run, or First over branches does.
+// A context that the workflow has given a deadline of its own (context.WithTimeout) is
+// refused: time that passes in one process is not what a later one would see (see
+// *ContextDeadlineError). A shorter d, Deadline for the whole run, or First over branches
+// does what was meant. Cancelling a context of the workflow's own does not cut it short.
 func Sleep(ctx context.Context, d time.Duration) error {
 	s, err := scopeOf(ctx, "sleep")
 	if err != nil {
@@ -27,7 +28,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	if d < 0 || d > MaxSleep {
 		return fmt.Errorf("durable: Sleep: %s is not between 0 and %s: %w", d, MaxSleep, ErrInvalid)
 	}
-	return s.sleep(d, func() store.Time {
+	return s.sleep(ctx, d, func() store.Time {
 		// A run that comes from an executor whose clock was a little ahead sleeps
 		// that much longer, so that Now tells of no shorter sleep. It is not kept
 		// waiting for a clock that was far off.
@@ -46,12 +47,12 @@ func SleepUntil(ctx context.Context, t time.Time) error {
 	if t.IsZero() || t.After(s.run.eng.now().Time().Add(MaxSleep)) {
 		return fmt.Errorf("durable: SleepUntil: %s is not a moment within the next %s: %w", t, MaxSleep, ErrInvalid)
 	}
-	return s.sleep(0, func() store.Time { return max(store.TimeOf(t), 1) })
+	return s.sleep(ctx, 0, func() store.Time { return max(store.TimeOf(t), 1) })
 }
 
 // sleep waits until a moment, and for least at least if it begins now.
-func (s *scope) sleep(least time.Duration, until func() store.Time) error {
-	var c call
+func (s *scope) sleep(ctx context.Context, least time.Duration, until func() store.Time) error {
+	c := call{limited: s.limits(ctx)}
 	if err := s.begin(&c, "sleep", callTimer); err != nil {
 		return err
 	}

@@ -576,7 +576,7 @@ func isMisuse(err error) bool {
 			return true
 		}
 	}
-	return as[*durable.EncodeError](err) || as[*durable.PayloadSizeError](err) || as[*durable.SameWaitError](err) || as[*durable.ForgottenError](err) ||
+	return as[*durable.EncodeError](err) || as[*durable.PayloadSizeError](err) || as[*durable.SameWaitError](err) || as[*durable.ForgottenError](err) || as[*durable.ContextDeadlineError](err) ||
 		as[*durable.ConcurrentCallError](err) || as[*durable.UnregisteredTypeError](err) || as[*store.NameError](err)
 }
 
