@@ -81,3 +81,25 @@ func TestWithoutAnArchiveBelowItAHistoryTakesNothingForArchived(t *testing.T) {
 	_ = boot(t, st.Handle(), o)
 	archivedAs(t, o.Archive.(archive.Archive), "r", store.Completed)
 }
+
+// The line of a write that failed names the archive it was for, also below a history.
+func TestADirectoryArchiveThatCannotBeWrittenIsNamedInTheLog(t *testing.T) {
+	for _, hydrated := range []bool{false, true} {
+		dir := filepath.Join(t.TempDir(), "runs")
+		d, err := archive.OpenDir(dir)
+		require.NoError(t, err)
+		o := options()
+		o.Archive = d
+		if hydrated {
+			o.Archive = archive.Hydrate(t.Context(), d, nil)
+		}
+		require.NoError(t, os.RemoveAll(dir))
+		require.NoError(t, os.WriteFile(dir, nil, 0o600))
+		p := boot(t, memory.Open(), o)
+		_, err = checkout(&bodies{}).Run(p.ctx, "r", order{ID: "r"})
+		require.NoError(t, err)
+		require.NoError(t, p.Close())
+		require.Contains(t, p.log.String(), "[durable] directory-store write failed for r:")
+		require.NotContains(t, p.log.String(), "git-store")
+	}
+}

@@ -74,6 +74,9 @@ func OpenDir(dir string) (*Dir, error) {
 // Close frees the directory. Later calls are ErrUnavailable.
 func (d *Dir) Close() error { return d.root.Close() }
 
+// StoreWord is what log lines of the engine call the archive.
+func (d *Dir) StoreWord() string { return "directory-store" }
+
 // Store implements Archive.
 func (d *Dir) Store(ctx context.Context, runID string, file []byte) error {
 	name, err := nameOf(runID)

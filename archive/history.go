@@ -174,6 +174,14 @@ func (h *History) Run(runID string) (Run, bool) {
 // and takes nothing for archived. See durable.Archive.
 func (h *History) Off() bool { return h.to == nil }
 
+// StoreWord is what log lines of the engine call the archive below.
+func (h *History) StoreWord() string {
+	if to, ok := h.to.(interface{ StoreWord() string }); ok {
+		return to.StoreWord()
+	}
+	return ""
+}
+
 // Store implements Archive: the archive below stores, and the history shows it.
 // Without one it is ErrUnavailable.
 func (h *History) Store(ctx context.Context, runID string, file []byte) error {

@@ -19,7 +19,8 @@ import (
 // and tried again by the next engine that is opened on the store.
 //
 // An Archive may have a method Off() bool, which Open calls once: when it returns
-// true there is no archive, as if Options.Archive were nil.
+// true there is no archive, as if Options.Archive were nil. With a method
+// StoreWord() string it says what log lines call it; without: git-store.
 type Archive interface {
 	// Store keeps a copy of a run in place of the one before. file is the run as
 	// Export writes it; it must not be changed. When Store returns nil the copy
@@ -328,7 +329,21 @@ func (a *archiver) write(ctx context.Context, id string, status store.Status, wa
 	if err == nil || ctx.Err() != nil {
 		return // who has ended it knows
 	}
-	a.eng.logID(ctx, slog.LevelError, id, fmt.Sprintf("[durable] git-store write failed for %s: %v", id, err))
+	a.eng.logID(ctx, slog.LevelError, id, fmt.Sprintf("[durable] %s write failed for %s: %v", storeWord(a.to), id, err))
+}
+
+// storeWord is what a log line calls an archive: git-store, unless the archive has a
+// method StoreWord that says otherwise.
+func storeWord(to Archive) (word string) {
+	own, ok := to.(interface{ StoreWord() string })
+	if fault := guarded(func() {
+		if ok {
+			word = own.StoreWord()
+		}
+	}); fault != nil || word == "" {
+		return "git-store"
+	}
+	return word
 }
 
 // copy writes a run and then its mark, unless the archive has all of its events,

@@ -86,7 +86,7 @@ func stands() []stand {
 				})
 				return g.Wait()
 			})
-		}, "Waiting for a person: “Ship it?”", "It waits for 1 other thing besides."},
+		}, "Waiting for a person: “Ship it?”", "It waits besides for the signal go."},
 		{"a sleep", func(_ *testing.T, w *world) {
 			w.begun(func(ctx context.Context) error { return durable.Sleep(ctx, time.Hour) })
 		}, "Sleeping in sleep until 01:00:00", ""},

@@ -286,9 +286,48 @@ func (b *Builder) waitingVerdict(o *Outline, v *Verdict) {
 			v.Head = append(v.Head, say("; it times out ", o.clock(r.Until))...)
 		}
 	}
-	if n := len(o.Waits); n > 1 {
-		v.More = append(v.More, say("It waits for ", count(n-1, "other thing"), " besides."))
+	if besides := o.besides(r); besides != nil {
+		v.More = append(v.More, besides)
 	}
+}
+
+// besidesShown is how many other waits a verdict names.
+const besidesShown = 3
+
+// besides says what a run waits for beside r; nil: nothing.
+func (o *Outline) besides(r *Row) Text {
+	others := slices.DeleteFunc(slices.Clone(o.Waits), func(w *Row) bool { return w == r })
+	if len(others) == 0 {
+		return nil
+	}
+	t := say("It waits besides for ")
+	shown := others[:min(len(others), besidesShown)]
+	for i, w := range shown {
+		switch {
+		case i > 0 && i == len(others)-1:
+			t = append(t, say(" and ")...)
+		case i > 0:
+			t = append(t, say(", ")...)
+		}
+		t = append(t, awaited(w)...)
+	}
+	if more := len(others) - len(shown); more > 0 {
+		t = append(t, say(" and ", count(more, "other thing"))...)
+	}
+	return append(t, Span{Text: "."})
+}
+
+// awaited names what a call waits for.
+func awaited(w *Row) Text {
+	switch w.Kind {
+	case Approval:
+		return say("a person, in ", code(w.Key))
+	case Timer:
+		return say("the sleep ", code(w.Key))
+	case Child:
+		return say("the child run ", code(w.ChildID))
+	}
+	return say("the signal ", code(orElse(w.Signal, w.Key)))
 }
 
 func (b *Builder) runningVerdict(o *Outline, v *Verdict) {
