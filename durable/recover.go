@@ -69,7 +69,7 @@ type Stuck struct {
 // others: it is in Report.Stuck. Runs that a live executor owns are never
 // touched, and neither are ended ones; calling it again does no harm.
 //
-// The runs are continued in the background; Recover waits, for ten seconds at most, until
+// The runs are continued in the background; Recover waits, for two seconds at most, until
 // their histories were read, so that one that is damaged is in Report.Stuck. When
 // they are more than Options.MaxRuns allows, the others follow, oldest first, as
 // those before them end; until then they stay as they are, and another executor
@@ -150,7 +150,7 @@ func (e *Engine) judgeRead(ctx context.Context, rep *Report) {
 }
 
 // readingTime bounds how long Recover waits for the histories that it has begun to read.
-const readingTime = 10 * time.Second
+const readingTime = 2 * time.Second
 
 // maxStuckLines bounds how many stuck runs a boot logs one by one.
 const maxStuckLines = 20
