@@ -15,16 +15,20 @@ import (
 
 func (a *app) cleanCommand() *cobra.Command {
 	var older string
-	var all, only, force, dryRun, yes bool
+	var keep int
+	var workflows []string
+	var all, only, keepFailed, force, dryRun, yes bool
 	cmd := a.command(spec{
 		use: "clean", short: "Remove runs that have ended",
 		long: `clean removes runs that ended some time ago (7 days unless --older-than says
-otherwise), each as a whole with its history. --all removes every run that is not
-executed at the moment, interrupted and waiting ones too. A running one never is, nor
-a child whose parent stays. Where the program has an archive, or with --only-archived,
+otherwise), each as a whole with its history. --keep 100 removes by number instead: of
+each workflow the hundred that were started last stay; with --older-than as well, what is
+older goes too. --all removes every run that is not executed at the moment, interrupted
+and waiting ones too. A running one never is, nor a child whose parent stays. Where the program has an archive, or with --only-archived,
 what is not archived stays, unless --force: an archive has what has ended, and what waits.`,
 		example: `  durable sessions clean --dry-run
   durable sessions clean --older-than 30d --yes
+  durable sessions clean --keep 100 --keep-failed --workflow checkout
   durable sessions clean --all
   durable resume order-42`,
 		do: func(c *call, _ []string) error {
@@ -32,21 +36,35 @@ what is not archived stays, unless --force: an archive has what has ended, and w
 			if err != nil {
 				return err
 			}
-			if all && c.cmd.Flags().Changed("older-than") {
-				return usage("--all and --older-than exclude each other")
+			set := c.cmd.Flags().Changed
+			for _, other := range []string{"older-than", "keep", "keep-failed"} {
+				if all && set(other) {
+					return usage("--all and --%s exclude each other", other)
+				}
+			}
+			if set("keep") && keep < 1 {
+				return usage("--keep %d: at least one; --all removes all of them", keep)
+			}
+			if set("keep") && !set("older-than") {
+				age = 0 // it does not matter then
+			} else {
+				age = max(age, time.Microsecond) // zero would keep all
 			}
 			if only && force {
 				return usage("--only-archived and --force exclude each other")
 			}
-			o := durable.CleanOptions{DryRun: true, All: all, Idle: all, Force: force}
+			o := durable.CleanOptions{DryRun: true, All: all, Idle: all, Force: force, Workflows: workflows}
 			if !all || only {
-				o.Retention = &durable.Retention{KeepFor: max(age, time.Microsecond), OnlyArchived: only} // zero would keep all
+				o.Retention = &durable.Retention{KeepFor: age, KeepCount: keep, KeepFailed: keepFailed, OnlyArchived: only}
 			}
 			return c.clean(o, dryRun, yes)
 		},
 	})
 	fl := cmd.Flags()
 	fl.StringVar(&older, "older-than", "7d", "how long ago they ended: 36h, 7d")
+	fl.IntVar(&keep, "keep", 0, "how many runs of each workflow stay, those started last")
+	fl.BoolVar(&keepFailed, "keep-failed", false, "failed runs stay, and are not counted")
+	fl.StringArrayVar(&workflows, "workflow", nil, "runs of this workflow alone; may be given several times")
 	fl.BoolVar(&all, "all", false, "every run that is not executed at the moment")
 	fl.BoolVar(&only, "only-archived", false, "keep what no archive has, also where this program has none")
 	fl.BoolVar(&force, "force", false, "also what the archive does not have yet")

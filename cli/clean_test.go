@@ -57,3 +57,36 @@ func TestCleanKeepsWhatNoArchiveHasUnlessItIsForced(t *testing.T) {
 	require.Contains(t, d.ok("durable --store shop.db sessions clean --all --only-archived --dry-run --json").out, `"kept_unarchived":2`)
 	require.Equal(t, "Removed 2 sessions.\n", d.ok("durable --store shop.db sessions clean --all --force --yes").out)
 }
+
+// Of each workflow the runs that were started last stay, and failed ones if so asked.
+func TestCleanRemovesByNumberAndKeepsTheFailed(t *testing.T) {
+	d := newDesk(t)
+	for _, id := range []string{"a", "b", "c"} {
+		d.ok("shop durable run count --id " + id + " --input 1")
+	}
+	require.Equal(t, 1, d.with("SHOP_FAIL=add").sh("shop durable run count --id failed --input 1").code)
+	listed := func(flags string) string {
+		return d.ok("durable --store shop.db sessions clean --dry-run " + flags).out
+	}
+	would := func(n string, ids ...string) string {
+		lines := ""
+		for _, id := range ids {
+			lines += id + "\n"
+		}
+		return lines + "Dry run: nothing changed. " + n + " would be removed.\n"
+	}
+	require.Equal(t, would("2 sessions", "b", "a"), listed("--keep 2"))
+	require.Equal(t, would("2 sessions", "b", "a"), listed("--keep 1 --keep-failed"))
+	require.Equal(t, would("4 sessions", "failed", "c", "b", "a"), listed("--keep 1 --older-than 0d"), "either of the two")
+	require.Equal(t, would("3 sessions", "c", "b", "a"), listed("--older-than 0d --keep-failed"))
+	require.Equal(t, would("0 sessions"), listed("--older-than 0d --workflow checkout"))
+	require.Equal(t, would("3 sessions", "c", "b", "a"), listed("--keep 1 --workflow checkout --workflow count"))
+	require.Equal(t, would("0 sessions"), listed("--keep 4"))
+	for _, wrong := range []string{"--keep 0", "--keep -1", "--all --keep 3", "--all --keep-failed", "--all --older-than 3d"} {
+		require.Equal(t, 2, d.sh("durable --store shop.db sessions clean --yes "+wrong).code, wrong)
+	}
+	require.Equal(t, "Removed 2 sessions.\n", d.ok("durable --store shop.db sessions clean --keep 1 --keep-failed --yes").out)
+	for id, code := range map[string]int{"a": 3, "b": 3, "c": 0, "failed": 0} {
+		require.Equal(t, code, d.sh("durable --store shop.db sessions show "+id).code, id)
+	}
+}

@@ -21,7 +21,9 @@ type row struct {
 	line   int
 	id     string
 	shown  []string // what is in backquotes
-	remark string
+	remark string   // what else stands there
+	// differs: it holds in another way than its words have it, as remark says.
+	differs bool
 }
 
 func requirementRows(page string) []row {
@@ -31,7 +33,8 @@ func requirementRows(page string) []row {
 		if len(cells) != 4 || strings.HasPrefix(cells[1], "---") || strings.TrimSpace(cells[1]) == "id" {
 			continue
 		}
-		r := row{line: i + 1, id: strings.TrimSpace(cells[1]), remark: cells[2]}
+		r := row{line: i + 1, remark: quoted.ReplaceAllString(cells[2], "")}
+		r.id, r.differs = strings.CutSuffix(strings.TrimSpace(cells[1]), " (differs)")
 		for _, m := range quoted.FindAllStringSubmatch(cells[2], -1) {
 			r.shown = append(r.shown, m[1])
 		}
@@ -85,6 +88,9 @@ func problems(page string, ids, tests map[string]bool, makefile string) []string
 		seen[r.id] = true
 		if len(r.shown) == 0 {
 			say("names nothing that shows it")
+		}
+		if r.differs && len(strings.Trim(r.remark, " ,;")) < 20 {
+			say("does not say in which way it differs")
 		}
 		for _, s := range r.shown {
 			if why := checkShown(s, tests, makefile); why != "" {
