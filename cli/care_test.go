@@ -233,3 +233,45 @@ func TestHistoryIsReadStraightFromGit(t *testing.T) {
 	out := d.sh("cd / && durable history")
 	require.Equal(t, 5, out.code, out.err)
 }
+
+func TestAValueOfAnotherKindIsRefusedInWords(t *testing.T) {
+	d := newDesk(t)
+	p := d.terminal("shop durable run checkout --id order-42 " + order)
+	p.until("? Ship order-42?")
+	p.press(ctrlC)
+	require.Equal(t, 130, p.end(), plain(p.seen))
+	edit := func(step, value string) answer {
+		return d.sh("shop durable checkpoints edit order-42 " + step + " --dry-run --value '" + value + "'")
+	}
+	a := edit("reserve", "1")
+	require.Equal(t, 4, a.code)
+	require.Equal(t, "run order-42: the result of reserve cannot be edited: it is recorded without a value, and the value is a number\nWith --force it is replaced all the same\n", a.err)
+	require.Equal(t, 0, d.sh("shop durable checkpoints edit order-42 reserve --dry-run --force --value 1").code)
+
+	a = edit("charge", `{"paid":true}`)
+	require.Equal(t, 4, a.code)
+	require.Equal(t, "run order-42: step charge: the value cannot be kept: it is recorded as string, a string, and the value is an object. --force replaces it all the same\n", a.err)
+	require.Equal(t, 0, edit("charge", `"by hand"`).code)
+}
+
+// A run whose very first checkpoint is damaged has not "no checkpoint".
+func TestAFailedRunWithADamagedFirstCheckpointIsListedAndShownAsCorrupt(t *testing.T) {
+	d := newDesk(t)
+	require.Equal(t, 1, d.with("SHOP_BANK=down").sh("shop durable run checkout --id order-42 "+order).code)
+	db, err := sqlx.Open("sqlite3", filepath.Join(d.dir, "shop.db"))
+	require.NoError(t, err)
+	_, err = db.Exec(`UPDATE durable_events SET sum = sum + 1 WHERE key = 'reserve'`)
+	require.NoError(t, err)
+	require.NoError(t, db.Close())
+
+	require.Contains(t, d.ok("shop durable sessions ls").out, "order-42\tcheckout\tfailed (corrupt)\t")
+	require.NotContains(t, d.sh("shop durable sessions ls --resumable").out, "order-42")
+	require.Contains(t, d.ok("shop durable sessions ls --json").out, `"corrupt":true`)
+	mend := "run order-42: event 3 is damaged: its checksum does not fit. Nothing after it is believed; the run stays as it is until it is repaired\nMend: shop durable checkpoints repair order-42 --dry-run\n"
+	require.Contains(t, d.ok("shop durable sessions show order-42").out, mend)
+	for _, force := range []string{"", " --force", " --dry-run"} {
+		a := d.sh("shop durable resume order-42" + force)
+		require.Equal(t, 4, a.code)
+		require.Equal(t, mend, a.err)
+	}
+}

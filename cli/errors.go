@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
@@ -124,8 +125,15 @@ func (c *call) explain(err error) *failure {
 	case errors.As(err, &unrecorded):
 		refuse("unrecorded")
 		f.next = "Mend the cause, then: " + c.self("resume", unrecorded.RunID)
-	case errors.As(err, &edit), errors.As(err, &value):
+	case errors.As(err, &edit):
 		refuse("refused")
+		if edit.Forceable {
+			f.message = fmt.Sprintf("run %s: the result of %s cannot be edited: %s", edit.RunID, edit.Key, edit.Reason)
+			f.next = "With --force it is replaced all the same"
+		}
+	case errors.As(err, &value):
+		refuse("refused")
+		f.message = strings.Replace(f.message, ". Force ", ". --force ", 1)
 	case errors.As(err, &at):
 		f.code, f.exit = "checkpoint", ExitNotFound
 		f.next = "List: " + c.self("checkpoints", "list", at.RunID)

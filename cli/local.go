@@ -137,7 +137,8 @@ func (l *local) read(ctx context.Context, row *store.Run, live map[string]store.
 }
 
 func (s *Session) unreadable(err error) {
-	s.Resumable = false
+	s.Resumable, s.damage = false, err
+	s.Corrupt = errors.Is(err, store.ErrCorrupt)
 	if s.Code == "" {
 		s.Code, s.Reason = durable.CodeDamaged, err.Error()
 	}

@@ -88,7 +88,7 @@ func (l *local) stands(ctx context.Context, row *store.Run, tail []store.Event, 
 	}
 	if tail != nil {
 		s.locate(tail, names.of(ctx, l.st, row))
-		if s.Code != durable.CodeDamaged {
+		if s.damage == nil && s.Code != durable.CodeDamaged {
 			s.judge(tail)
 		}
 	}

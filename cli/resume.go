@@ -194,6 +194,9 @@ func (c *call) mayResume(t target, s *Session, force bool) error {
 	if s.Paused {
 		return c.notResumable(s, "it is paused")
 	}
+	if s.damage != nil {
+		return s.damage
+	}
 	if s.empty && !force {
 		return refused("no_checkpoint", "Restart from its input: "+c.self("resume", s.ID, "--force"), "Workflow %s has no checkpoint.", s.ID)
 	}

@@ -31,6 +31,7 @@ type Session struct {
 	EndedAt        string `json:"ended_at,omitempty"`
 
 	Resumable   bool   `json:"resumable"`
+	Corrupt     bool   `json:"corrupt,omitempty"` // its last events are not all what was written
 	Paused      bool   `json:"paused,omitempty"`
 	CancelAsked bool   `json:"cancel_asked,omitempty"` // and not carried out yet
 	Code        string `json:"code,omitempty"`
@@ -44,12 +45,13 @@ type Session struct {
 	Iteration   int    `json:"iteration"` // from 1: how often the run has begun anew with another input
 
 	started, checkpoint store.Time
-	live                bool // its owner lives
-	any                 bool // something is recorded beyond its start
-	rowOnly             bool // not even its creation is recorded
-	empty               bool // nothing is, for certain: all of its events were read
-	restart             bool // it is resumable but for that
-	prompt              bool // a person is asked
+	live                bool  // its owner lives
+	damage              error // what is wrong with the events that were read
+	any                 bool  // something is recorded beyond its start
+	rowOnly             bool  // not even its creation is recorded
+	empty               bool  // nothing is, for certain: all of its events were read
+	restart             bool  // it is resumable but for that
+	prompt              bool  // a person is asked
 	declared            []string
 	lastSeq             int64 // of the whole log
 	headers             map[string]string

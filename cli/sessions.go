@@ -132,12 +132,12 @@ func (s *stream) sessionTable(list []Session) table {
 // and of one whose cancel nobody has carried out yet.
 func (s *Session) status() string {
 	switch {
+	case s.Corrupt, s.Code == "damaged":
+		return s.Status + " (corrupt)"
 	case s.CancelAsked:
 		return s.Status + " (cancelling)"
 	case s.Paused:
 		return s.Status + " (paused)"
-	case s.Code == "damaged":
-		return s.Status + " (corrupt)"
 	}
 	return s.Status
 }

@@ -214,6 +214,9 @@ func (c *call) show(s *Session, o *outline.Outline, resume string, verbose bool)
 		}
 	}
 	switch {
+	case s.damage != nil:
+		f := c.explain(s.damage)
+		out.printf("%s\n%s\n", escape(f.message), f.next)
 	case resume != "":
 		out.printf("Resume with: %s\n", resume)
 	case s.restart:

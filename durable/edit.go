@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -31,10 +32,16 @@ type EditError struct {
 	RunID  string
 	Key    string
 	Reason string
+	// Forceable: EditOptions.Force replaces it all the same.
+	Forceable bool
 }
 
 func (e *EditError) Error() string {
-	return fmt.Sprintf("durable: run %s: the result of %s cannot be edited: %s", e.RunID, e.Key, e.Reason)
+	s := fmt.Sprintf("durable: run %s: the result of %s cannot be edited: %s", e.RunID, e.Key, e.Reason)
+	if e.Forceable {
+		s += ". EditOptions.Force replaces it all the same"
+	}
+	return s
 }
 
 // Edit replaces the result, or the final failure, of a step or of an item of a
@@ -118,15 +125,15 @@ func (e *Engine) editedPayload(id string, old *store.Event, value any, force boo
 	if err != nil {
 		return nil, &EncodeError{RunID: id, Key: old.Key, Type: fmt.Sprintf("%T", value), Err: err}
 	}
-	if err := e.sameType(id, old, payload); err != nil && !force {
+	if err := e.sameType(id, old, value, payload); err != nil && !force {
 		return nil, err
 	}
 	return payload, nil
 }
 
-// sameType returns an error unless a new payload is of the type that the old
-// outcome holds. A failure holds none.
-func (e *Engine) sameType(id string, old *store.Event, payload []byte) error {
+// sameType returns an error unless a value, and the payload that was made of it, is of
+// the type that the old outcome holds. A failure holds none.
+func (e *Engine) sameType(id string, old *store.Event, value any, payload []byte) error {
 	if d, err := dataOf(old); err != nil || !hasType(old, &d) {
 		return nil // what is unreadable is said when it is replaced
 	}
@@ -134,7 +141,7 @@ func (e *Engine) sameType(id string, old *store.Event, payload []byte) error {
 	if len(old.Payload) > 0 {
 		open, err := e.open(placeOf(id, old), old.Payload)
 		if err != nil {
-			return &EditError{RunID: id, Key: old.Key, Reason: fmt.Sprintf("what is recorded cannot be read, so its type is not known (%v). Force replaces it all the same", err)}
+			return &EditError{RunID: id, Key: old.Key, Reason: fmt.Sprintf("what is recorded cannot be read, so its type is not known (%v)", err), Forceable: true}
 		}
 		was = open.Type
 	}
@@ -148,7 +155,16 @@ func (e *Engine) sameType(id string, old *store.Event, payload []byte) error {
 	if was == is {
 		return nil
 	}
-	return &EditError{RunID: id, Key: old.Key, Reason: fmt.Sprintf("it is recorded as %s and the value is of type %s. Force replaces it all the same", orUnknown(was), orUnknown(is))}
+	recorded, given := "it is recorded as "+was, "the value is of type "+is
+	if len(old.Payload) == 0 {
+		recorded = "it is recorded without a value"
+	}
+	if raw, ok := value.(json.RawMessage); ok {
+		given = "the value is " + kindOfJSON(raw)
+	} else if len(payload) == 0 {
+		given = "no value is given"
+	}
+	return &EditError{RunID: id, Key: old.Key, Reason: recorded + ", and " + given, Forceable: true}
 }
 
 // reviseBefore works out what it means to cut v just before an outcome.

@@ -270,7 +270,11 @@ func (e *EncodeError) Error() string {
 	if e.Key == "" {
 		where = "the workflow's own value"
 	}
-	return fmt.Sprintf("run %s: %s: a value of type %s cannot be kept: %v", e.RunID, where, e.Type, e.Err)
+	what := "a value of type " + e.Type
+	if e.Type == "json.RawMessage" {
+		what = "the value" // given as it is, to stand for one of another type
+	}
+	return fmt.Sprintf("run %s: %s: %s cannot be kept: %v", e.RunID, where, what, e.Err)
 }
 
 func (e *EncodeError) Unwrap() error { return e.Err }

@@ -127,7 +127,7 @@ func endings() []ending {
 		{"an error of many lines", fails("first\nsecond"), "The function returned an error: “first …”", ""},
 		{"a permanent error", func(ctx context.Context) error {
 			return durable.Do(ctx, "charge", func(context.Context) error { return durable.Permanent(errors.New("card stolen")) })
-		}, "charge failed: “card stolen”", "It is final: resuming is not offered."},
+		}, "charge failed: “card stolen”", "It is final: pages do not offer to resume it; the terminal and the API do."},
 	}
 }
 

@@ -153,7 +153,7 @@ func (b *Builder) failedVerdict(o *Outline, v *Verdict) {
 		v.More = append(v.More, say("The function returned ", quote(b.failure.message)))
 	}
 	if !o.Run.Recoverable {
-		v.More = append(v.More, say(strong("It is final"), ": resuming is not offered."))
+		v.More = append(v.More, say(strong("It is final"), ": pages do not offer to resume it; the terminal and the API do."))
 	}
 	b.undone(o, v)
 }
