@@ -22,10 +22,11 @@ func (a *app) cleanCommand() *cobra.Command {
 		use: "clean", short: "Remove runs that have ended",
 		long: `clean removes runs that ended some time ago (7 days unless --older-than says
 otherwise), each as a whole with its history. --keep 100 removes by number instead: of
-each workflow the hundred that were started last stay; with --older-than as well, what is
-older goes too. --all removes every run that is not executed at the moment, interrupted
-and waiting ones too. A running one never is, nor a child whose parent stays. Where the program has an archive, or with --only-archived,
-what is not archived stays, unless --force: an archive has what has ended, and what waits.`,
+each workflow the hundred that were started last stay; with --older-than as well, what
+is older goes too. --all removes every run that is not executed at the moment,
+interrupted and waiting ones too. A running one never is, nor a child whose parent
+stays. Where the program has an archive, or with --only-archived, what is not archived
+stays, unless --force: an archive has what has ended, and what waits.`,
 		example: `  durable sessions clean --dry-run
   durable sessions clean --older-than 30d --yes
   durable sessions clean --keep 100 --keep-failed --workflow checkout

@@ -26,7 +26,7 @@ func TestAForkGoesOnWithOtherResults(t *testing.T) {
 		require.Contains(t, a.err, says)
 	}
 	for edit, says := range map[string]string{
-		`charge={"a":1}`:  "Force replaces it all the same",
+		`charge={"a":1}`:  "--force replaces it all the same",
 		`nothing="x"`:     "the result of nothing cannot be edited: it has no outcome",
 		`ship=@file.json`: "recorded up to event",
 	} {

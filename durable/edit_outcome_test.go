@@ -131,7 +131,7 @@ func TestAnAnswerOfAnotherTypeNeedsForceAndWhatHasNoValueIsRefused(t *testing.T)
 		for _, key := range []string{"letter", "kid"} {
 			_, err = w.eng.Edit(w.ctx(), "r", key, 7, durable.EditOptions{})
 			require.ErrorAs(t, err, &refused)
-			require.Contains(t, refused.Reason, "Force")
+			require.True(t, refused.Forceable)
 		}
 		_, err = w.eng.Edit(w.ctx(), "nap", "sleep", 7, durable.EditOptions{Force: true})
 		require.ErrorAs(t, err, &refused)
