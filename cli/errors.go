@@ -122,6 +122,9 @@ func (c *call) explain(err error) *failure {
 	case errors.As(err, &undone):
 		refuse("undone")
 		f.next = fmt.Sprintf("Go on from --from-checkpoint %d (fork: --from %[1]d), or take it for done with --force", undone.Before)
+		if undone.Before == 0 {
+			f.next = "Take it for done with --force, or start a new run"
+		}
 	case errors.As(err, &unrecorded):
 		refuse("unrecorded")
 		f.next = "Mend the cause, then: " + c.self("resume", unrecorded.RunID)

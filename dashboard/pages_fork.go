@@ -40,7 +40,7 @@ func (h *handler) forkPanel(r *http.Request, p *panelView, o *outline.Outline, q
 		at = o.BeforeFailure() // a copy of everything would fail at once
 	}
 	plan, err := h.eng.PlanFork(r.Context(), id, forkOf(at, keys, force))
-	if undone, ok := errors.AsType[*durable.UndoneError](err); ok && !chosen {
+	if undone, ok := errors.AsType[*durable.UndoneError](err); ok && !chosen && undone.Before > 0 {
 		at = undone.Before // all the more so if what it did was undone
 		plan, err = h.eng.PlanFork(r.Context(), id, forkOf(at, keys, force))
 	}

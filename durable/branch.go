@@ -338,7 +338,7 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	}
 	defer s.end()
 	if !f.recorded {
-		if s.limits(ctx) {
+		if s.limits(ctx) && !s.ended && s.stopped() == nil && !f.hasOutcome() {
 			return zero, s.run.waitsUnderDeadline(f.key)
 		}
 		s.before()
@@ -354,6 +354,14 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 		return zero, f.err
 	}
 	return f.value, nil
+}
+
+// hasOutcome reports whether the branch has ended and that is recorded.
+func (f *branch) hasOutcome() bool {
+	c := f.run.eng.committer
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return f.over && f.at != 0
 }
 
 // join waits, parked, until one of the branches is over. With own it is called

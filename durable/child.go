@@ -345,7 +345,7 @@ func (s *scope) waitChild(ctx context.Context, ch *child, id string) (output []b
 	}
 	defer s.end()
 	if !r.heard(ch) {
-		if s.limits(ctx) {
+		if s.limits(ctx) && !s.ended && s.stopped() == nil {
 			return nil, at, r.waitsUnderDeadline(ch.call.key)
 		}
 		s.before()
@@ -483,7 +483,8 @@ func (s *scope) hearChild(ch *child) (recorded store.Event, err error) {
 	}
 	for found == nil {
 		p := &parking{open: true, own: onGoroutineOfOurs()}
-		if ch.foreign {
+		if ch.foreign || !r.eng.recovered.Load() {
+			// Without Recover nobody here takes over a child whose executor dies.
 			p.until = r.eng.now().Add(foreignLook)
 		}
 		late, err := s.waitForMail(p, mail)

@@ -169,10 +169,29 @@ func (p *past) failed(ended bool, resumed map[string]bool) []string {
 }
 
 // An undoneCall is one whose compensation has begun.
-type undoneCall struct{ key, by string } // by is the compensation's
+type undoneCall struct {
+	key, by string // by is the compensation's
+	// child is the id of one that the workflow has given it: whoever makes the call
+	// again finds that run as it ended.
+	child string
+}
 
 func (u *undoneCall) String() string {
 	return u.key + " (by " + strings.TrimPrefix(u.by, undoScope+"/") + ")"
+}
+
+// foundAgain takes from undone calls that are made again those of a child that they
+// would only find: it has ended, and the workflow has chosen its id.
+func (p *past) foundAgain(again []undoneCall) (found, rest []undoneCall) {
+	for _, u := range again {
+		if rec := p.call(u.key); rec != nil && rec.kind == callChild && !rec.derived && rec.outcome.Seq != 0 {
+			u.child = rec.child
+			found = append(found, u)
+			continue
+		}
+		rest = append(rest, u)
+	}
+	return found, rest
 }
 
 // undone returns the calls that were undone. Histories of earlier versions do not say
@@ -183,13 +202,13 @@ func (p *past) undone() (calls []undoneCall) {
 		for _, rec := range p.scopes[""] {
 			switch rec.kind {
 			case callStep, callChild, callGo, callMap:
-				calls = append(calls, undoneCall{rec.key, undos[0].key})
+				calls = append(calls, undoneCall{key: rec.key, by: undos[0].key})
 			}
 		}
 	}
 	for i, rec := range undos {
 		if i < len(p.undoes) && p.undoes[i] != "" {
-			calls = append(calls, undoneCall{p.undoes[i], rec.key})
+			calls = append(calls, undoneCall{key: p.undoes[i], by: rec.key})
 		}
 	}
 	return calls

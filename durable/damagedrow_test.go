@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,15 +17,16 @@ import (
 // damagedDisk calls rows damaged, or the events alone.
 type damagedDisk struct {
 	store.Store
-	rows, events bool
-	loads        int
+	rows, events atomic.Bool
+	loads        atomic.Int64
 }
 
 func (u *damagedDisk) Load(ctx context.Context, id string, c store.Cursor) (*store.History, error) {
-	if u.rows || u.events {
-		u.loads++
+	rows, events := u.rows.Load(), u.events.Load()
+	if rows || events {
+		u.loads.Add(1)
 	}
-	if u.rows || u.events && !c.NoEvents {
+	if rows || events && !c.NoEvents {
 		return nil, fmt.Errorf("page 17: %w", store.ErrCorrupt)
 	}
 	return u.Store.Load(ctx, id, c)
@@ -40,12 +42,12 @@ func TestAWaitingRunWhoseRowIsDamagedIsToldOnceAndListedAsStuck(t *testing.T) {
 		h, err := wf.Start(durable.NewContext(context.Background(), eng), "r", 0)
 		require.NoError(t, err)
 		pass(time.Minute)
-		st.rows = true
+		st.rows.Store(true)
 		pass(2 * time.Hour)
 		require.Len(t, w.log.find("damaged"), 1, w.log.String())
 		require.Contains(t, w.log.find("damaged")[0], "Engine.Verify")
 		require.Empty(t, w.log.find("tried again"))
-		require.Less(t, st.loads, 20)
+		require.Less(t, st.loads.Load(), int64(20))
 		stuck, err := eng.Stuck(context.Background(), 0)
 		require.NoError(t, err)
 		require.Len(t, stuck, 1)
@@ -55,7 +57,7 @@ func TestAWaitingRunWhoseRowIsDamagedIsToldOnceAndListedAsStuck(t *testing.T) {
 		require.Contains(t, stuck[0].Reason, "page 17")
 		require.Contains(t, stuck[0].Next, "Engine.Verify")
 
-		st.rows = false // the file was mended
+		st.rows.Store(false) // the file was mended
 		out, err := h.Wait(context.Background())
 		require.NoError(t, err)
 		require.Equal(t, 1, out)
@@ -75,7 +77,7 @@ func TestAWaitingRunWhoseEventsAreDamagedIsParked(t *testing.T) {
 		start, err := wf.Start(durable.NewContext(context.Background(), eng), "r", 0)
 		require.NoError(t, err)
 		pass(time.Minute)
-		st.events = true
+		st.events.Store(true)
 		_, err = start.Wait(context.Background())
 		require.ErrorIs(t, err, durable.ErrInterrupted)
 		synctest.Wait()

@@ -87,6 +87,8 @@ func (e *Engine) rehearse(ctx context.Context, row *store.Run, events []store.Ev
 			return found, &DamagedError{RunID: r.id, Seq: p.cancel.Seq, Err: err}
 		}
 		r.cancelBy(d.Reason)
+	} else if row.CancelAsked {
+		r.cancelBy("") // it is met before anything that is not recorded
 	}
 	r.inbox.expect(p.waits, row.Branch)
 	if !e.countRunner() {

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -49,7 +50,8 @@ type UndoneError struct {
 	// By those of the compensations, in the same order.
 	Calls, By []string
 	// Before is the last checkpoint before all of them (CheckpointOf, Fork's At): behind
-	// it, or an earlier one, they are made again.
+	// it, or an earlier one, they are made again. 0: behind none, because one is a child
+	// whose id the workflow has chosen.
 	Before int64
 	text   string
 }
@@ -61,6 +63,9 @@ func (e *UndoneError) Error() string {
 func (v *view) undoneError(still []undoneCall) *UndoneError {
 	e := &UndoneError{RunID: v.row.ID, Before: v.wholeBefore(still).Seq, text: v.undoneText(still)}
 	for _, u := range still {
+		if u.child != "" {
+			e.Before = 0
+		}
 		e.Calls, e.By = append(e.Calls, u.key), append(e.By, u.by)
 	}
 	return e
@@ -69,8 +74,13 @@ func (v *view) undoneError(still []undoneCall) *UndoneError {
 // undoneText says of calls that were undone and would count as done what makes them again.
 func (v *view) undoneText(still []undoneCall) string {
 	var names []string
+	child := ""
 	for i := range still {
 		names = append(names, still[i].String())
+		child = cmp.Or(child, still[i].child)
+	}
+	if child != "" {
+		return fmt.Sprintf("what %s did was undone, and would count as done: run %s, whose id the workflow has chosen, is found as it ended wherever this one goes on. Start a new run, with another id for that child", strings.Join(names, ", "), child)
 	}
 	at := v.wholeBefore(still)
 	where := fmt.Sprintf("checkpoint %d", at.Seq)
@@ -223,6 +233,8 @@ func (v *view) rework(q cutting, what resetting) (rv *revision, kept *past, err 
 			undone = q.damage.undoneBehind(c.left)
 		}
 		still, again := apart(undone, kept.counts, func(key string) bool { return key == q.replaced })
+		found, again := v.past.foundAgain(again)
+		still = append(still, found...)
 		if len(still) > 0 {
 			if !q.force {
 				return nil, nil, v.undoneError(still)
@@ -231,7 +243,11 @@ func (v *view) rework(q cutting, what resetting) (rv *revision, kept *past, err 
 		}
 		rv.anew = v.past.againAnew(again, rv.plan.Branch)
 		for i := range again {
-			rv.warn("%s was undone and is made again, with another idempotency key", &again[i])
+			if rv.anew[again[i].key] == rv.plan.Branch {
+				rv.warn("%s was undone and is made again, with another idempotency key", &again[i])
+			} else {
+				rv.warn("%s was perhaps undone, and is made again with the idempotency key it had", &again[i])
+			}
 		}
 	}
 	rv.kept = c.kept

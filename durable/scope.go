@@ -149,7 +149,7 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 	case c.rec == nil:
 		s.before()
 		err = s.mayPlace(c, kind)
-		if err == nil && c.limited {
+		if err == nil && c.limited && s.stopped() == nil {
 			err = s.run.waitsUnderDeadline(c.key)
 		}
 		if err == nil && s.run.rehearsal != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -285,12 +286,12 @@ func TestResetFailuresGivesTheFailedStepAllItsAttemptsAgain(t *testing.T) {
 func TestAResetCountsOnceAlsoAfterTheNextCrash(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		var numbers []int
-		failing := true
+		var mended atomic.Bool
 		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
 			return durable.Retry(ctx, "charge", durable.Policy{MaxAttempts: 3, Initial: time.Hour}, func(ctx context.Context) (int, error) {
 				n := durable.Attempt(ctx).Number
 				numbers = append(numbers, n)
-				if failing {
+				if !mended.Load() {
 					return 0, errStock
 				}
 				return n, nil
@@ -303,7 +304,7 @@ func TestAResetCountsOnceAlsoAfterTheNextCrash(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 		w.reboot(t, with(wf)) // in the pause behind the first attempt
-		failing = false
+		mended.Store(true)
 		_, err = wait(t, w, wf, "r")
 		require.NoError(t, err)
 		require.Equal(t, []int{1, 2, 3, 1, 2}, numbers)
