@@ -115,7 +115,7 @@ func (h *handler) relay(r *http.Request, s *sink, hub *runHub, sub *subscriber, 
 			if s.pass(p) != nil {
 				return
 			}
-			idle = false
+			idle, rested = false, 0
 		case <-sub.behind:
 			// Too slow for the hub: the client comes back with Last-Event-ID and
 			// is served from the store.
@@ -135,7 +135,7 @@ func (h *handler) relay(r *http.Request, s *sink, hub *runHub, sub *subscriber, 
 			case err == nil && now != "" && idle && len(sub.packets) == 0:
 				_ = s.send(executorNow(now), endFrame(hub.id, now))
 				return
-			case err == nil && now != nobody:
+			case err == nil && now != nobody && !hub.rests():
 				nobody = now
 				err = s.send(executorNow(now))
 			default:
@@ -301,10 +301,23 @@ func (hub *runHub) follow(ctx context.Context) {
 	}
 }
 
+// closedEvery is how many looks at a run that has failed lie between two at whether
+// the engine was closed.
+const closedEvery = 8
+
 // rest waits, behind the end of a run that has failed, until it is resumed. It is
-// false for one that has ended for good.
+// false for one that has ended for good, and for another one that has its id since.
 func (hub *runHub) rest(ctx context.Context, at int64) (failed bool, err error) {
-	for told := false; ; nap(ctx, restEvery) {
+	var born store.Time
+	for looks := 0; ; looks++ {
+		if looks > 0 {
+			nap(ctx, restEvery)
+		}
+		if looks%closedEvery == closedEvery-1 {
+			if health, _ := hub.h.eng.Health(ctx); health.Closing {
+				return false, durable.ErrClosed
+			}
+		}
 		if ctx.Err() != nil {
 			return false, nil // nobody listens
 		}
@@ -314,18 +327,27 @@ func (hub *runHub) rest(ctx context.Context, at int64) (failed bool, err error) 
 			return false, nil
 		case err != nil:
 			return false, fmt.Errorf("run %s: %w", hub.id, unavailable(err))
-		case log.Run.Last == nil:
+		}
+		row := &log.Run
+		if looks == 0 {
+			born = row.CreatedAt
+		}
+		silent := row.Last == nil || row.Last.Seq <= at
+		switch {
+		case row.Last == nil, row.CreatedAt != born:
 			return false, nil
-		case log.Run.Status == store.Failed && log.Run.Last.Seq <= at:
-			if !told {
-				told = true
+		case silent && row.Status == store.Failed:
+			if looks == 0 {
 				hub.publish([]frame{failedFrame(hub.id)}, true)
 			}
 			continue
-		case log.Run.Last.Seq <= at:
-			return !log.Run.Status.Terminal(), nil // an edit of its row alone
+		case silent && row.Status.Terminal():
+			return false, nil
 		}
-		run := hub.h.wireRun(&log.Run)
+		run := hub.h.wireRun(row)
+		if executors, err := hub.h.executors(ctx); err == nil {
+			run.Nobody = nobody(row, executors)
+		}
 		hub.publish([]frame{newFrame("run", 0, run), executorFrame(&run)}, false)
 		return true, nil
 	}

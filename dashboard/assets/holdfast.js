@@ -156,7 +156,8 @@ addEventListener("click", (e) => {
   const a = e.target.closest("a[href]");
   if (!a) return;
   if (!("soft" in a.dataset)) {
-    if (!live.classList.contains("bad") || a.origin !== location.origin || a.hasAttribute("download")) return;
+    const here = a.hash && a.pathname === location.pathname && a.search === location.search;
+    if (!live.classList.contains("bad") || here || a.target || a.origin !== location.origin || a.hasAttribute("download")) return;
     e.preventDefault();
     return void follow(a.href);
   }

@@ -14,9 +14,9 @@ import (
 // prints the figures of today. Lines are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":        {142, 32000, 288, 882, 110},
-		"dashboard":      {48, 9500, 59, 435, 66},
-		"cli":            {44, 7300, 37, 451, 94},
+		"durable":        {142, 32000, 288, 883, 110},
+		"dashboard":      {48, 9500, 59, 457, 66},
+		"cli":            {44, 7300, 37, 451, 97},
 		"store":          {17, 2200, 2, 353, 55},
 		"store/memory":   {11, 1100, 3, 145, 39},
 		"store/sqlite":   {28, 4400, 11, 408, 45},
@@ -26,7 +26,7 @@ var (
 		"durable.Engine":       {60, 292, 73},
 		"durable.run":          {86, 129, 39},
 		"durable.scope":        {36, 79, 22},
-		"durable.past":         {36, 43, 17},
+		"durable.past":         {36, 44, 17},
 		"durable.eventData":    {74, 5, 4},
 		"dashboard.handler":    {10, 180, 35},
 		"cli.call":             {8, 127, 29},
