@@ -306,6 +306,7 @@ func (a *adversity) run(acts []string, which []int) {
 	a.mu.Lock()
 	a.well = true
 	a.mu.Unlock()
+	synctest.Wait() // an answer that was drawn before may yet be a kill
 	a.next()
 	a.settle(ids)
 	a.judge(ids)

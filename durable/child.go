@@ -31,10 +31,12 @@ type child struct {
 	began   store.Time // when it was started
 
 	// The committer's mutex guards what follows.
-	finished store.Event           // the recorded outcome; Seq 0: none yet
-	foreign  bool                  // it tells its end to another run than this one
-	hearing  chan struct{}         // closed when the goroutine that records the outcome leaves; nil: none does
-	parked   map[*parking]struct{} // of those that wait for that
+	finished store.Event // the recorded outcome; Seq 0: none yet
+	foreign  bool        // it tells its end to another run than this one
+	// elsewhere: another executor has it, and nobody here takes it over.
+	elsewhere bool
+	hearing   chan struct{}         // closed when the goroutine that records the outcome leaves; nil: none does
+	parked    map[*parking]struct{} // of those that wait for that
 }
 
 // childData is the Data of the message by which a child tells its outcome.
@@ -483,8 +485,7 @@ func (s *scope) hearChild(ch *child) (recorded store.Event, err error) {
 	}
 	for found == nil {
 		p := &parking{open: true, own: onGoroutineOfOurs()}
-		if ch.foreign || !r.eng.recovered.Load() {
-			// Without Recover nobody here takes over a child whose executor dies.
+		if ch.foreign || ch.elsewhere {
 			p.until = r.eng.now().Add(foreignLook)
 		}
 		late, err := s.waitForMail(p, mail)
@@ -607,6 +608,8 @@ func (s *scope) lookAtChild(ch *child, mail *mailWait) (*childEnd, error) {
 	}
 	if !ended {
 		r.eng.takeUpChild(row)
+		// Without Recover nobody here takes it over when that executor dies.
+		ch.elsewhere = !r.eng.recovered.Load() && row.Owner != "" && row.Owner != r.eng.id
 		return nil, nil
 	}
 	// The message was committed with the end: if there is one, it can be read now.

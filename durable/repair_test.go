@@ -111,7 +111,10 @@ func TestDamageAnywhereInALargerRunIsRepaired(t *testing.T) {
 	for seq := int64(1); seq <= n; seq++ {
 		for _, name := range []string{"payload", "data", "key", "branch", "sum", "type"} {
 			inWorld(t, func(t *testing.T, w *world) {
-				wf, _ := prepare(t, w)
+				wf, there := prepare(t, w)
+				if seq > there {
+					return // the last one rides with what was not written here yet
+				}
 				w.rotting(t, rot{run: "r", event: at(seq, bitFlips()[name])}, with(wf, child))
 				v := verify(t, w, "r")
 				require.NotEmpty(t, v.Findings, "%s of %d", name, seq)
