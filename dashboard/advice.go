@@ -28,7 +28,7 @@ func (h *handler) nextOf(err error, otherwise string) string {
 		return mend(damaged.RunID, errors.Is(err, durable.ErrNoHistory))
 	case errors.As(err, &busy) && busy.RunID != "":
 		return fmt.Sprintf("pause the run, POST %s, and try again once it is paused", h.runRoute(busy.RunID, "pause"))
-	case errors.As(err, &no) && no.Reason == "it is paused":
+	case errors.As(err, &no) && no.Paused:
 		return "POST " + h.runRoute(no.RunID, "unpause")
 	case errors.As(err, &lost) && lost.Code == durable.CodeE2:
 		return "run a program that serves the version of the run"

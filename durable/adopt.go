@@ -41,7 +41,7 @@ func (e *Engine) Adopt(ctx context.Context, id string) error {
 	no := &NotResumableError{RunID: id, Status: row.Status}
 	switch {
 	case row.Paused:
-		no.Reason = "it is paused"
+		no.Paused, no.Reason = true, itIsPaused
 		return no
 	case !slices.Contains([]store.Status{store.Pending, store.Waiting, store.Interrupted}, row.Status):
 		return no

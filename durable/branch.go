@@ -338,8 +338,8 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	}
 	defer s.end()
 	if !f.recorded {
-		if s.limits(ctx) && !s.ended && s.stopped() == nil && !f.hasOutcome() {
-			return zero, s.run.waitsUnderDeadline(f.key)
+		if err := s.mayWait(f.key, s.limits(ctx) && !f.hasOutcome()); err != nil {
+			return zero, err
 		}
 		s.before()
 	}

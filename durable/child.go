@@ -347,8 +347,8 @@ func (s *scope) waitChild(ctx context.Context, ch *child, id string) (output []b
 	}
 	defer s.end()
 	if !r.heard(ch) {
-		if s.limits(ctx) && !s.ended && s.stopped() == nil {
-			return nil, at, r.waitsUnderDeadline(ch.call.key)
+		if err := s.mayWait(ch.call.key, s.limits(ctx)); err != nil {
+			return nil, at, err
 		}
 		s.before()
 	}

@@ -171,8 +171,8 @@ func (p *past) failed(ended bool, resumed map[string]bool) []string {
 // An undoneCall is one whose compensation has begun.
 type undoneCall struct {
 	key, by string // by is the compensation's
-	// child is the id of one that the workflow has given it: whoever makes the call
-	// again finds that run as it ended.
+	// child is set if the call's child has ended under an id that the workflow has chosen:
+	// made again, the call finds that run, and nothing is done anew.
 	child string
 }
 
@@ -180,16 +180,15 @@ func (u *undoneCall) String() string {
 	return u.key + " (by " + strings.TrimPrefix(u.by, undoScope+"/") + ")"
 }
 
-// foundAgain takes from undone calls that are made again those of a child that they
-// would only find: it has ended, and the workflow has chosen its id.
-func (p *past) foundAgain(again []undoneCall) (found, rest []undoneCall) {
+// foundAgain takes from undone calls that are made again those that would only find the
+// child they had.
+func foundAgain(again []undoneCall) (found, rest []undoneCall) {
 	for _, u := range again {
-		if rec := p.call(u.key); rec != nil && rec.kind == callChild && !rec.derived && rec.outcome.Seq != 0 {
-			u.child = rec.child
+		if u.child != "" {
 			found = append(found, u)
-			continue
+		} else {
+			rest = append(rest, u)
 		}
-		rest = append(rest, u)
 	}
 	return found, rest
 }
@@ -209,6 +208,11 @@ func (p *past) undone() (calls []undoneCall) {
 	for i, rec := range undos {
 		if i < len(p.undoes) && p.undoes[i] != "" {
 			calls = append(calls, undoneCall{key: p.undoes[i], by: rec.key})
+		}
+	}
+	for i := range calls {
+		if rec := p.call(calls[i].key); rec != nil && rec.kind == callChild && !rec.derived && rec.outcome.Seq != 0 {
+			calls[i].child = rec.child
 		}
 	}
 	return calls

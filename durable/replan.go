@@ -80,7 +80,7 @@ func (v *view) undoneText(still []undoneCall) string {
 		child = cmp.Or(child, still[i].child)
 	}
 	if child != "" {
-		return fmt.Sprintf("what %s did was undone, and would count as done: run %s, whose id the workflow has chosen, is found as it ended wherever this one goes on. Start a new run, with another id for that child", strings.Join(names, ", "), child)
+		return fmt.Sprintf("what %s did was undone, and would count as done: run %s, whose id the workflow has chosen, has ended and is not done again. Start a new run, with another id for that child", strings.Join(names, ", "), child)
 	}
 	at := v.wholeBefore(still)
 	where := fmt.Sprintf("checkpoint %d", at.Seq)
@@ -233,7 +233,7 @@ func (v *view) rework(q cutting, what resetting) (rv *revision, kept *past, err 
 			undone = q.damage.undoneBehind(c.left)
 		}
 		still, again := apart(undone, kept.counts, func(key string) bool { return key == q.replaced })
-		found, again := v.past.foundAgain(again)
+		found, again := foundAgain(again)
 		still = append(still, found...)
 		if len(still) > 0 {
 			if !q.force {

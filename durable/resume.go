@@ -19,7 +19,11 @@ type NotResumableError struct {
 	RunID  string
 	Status store.Status
 	Reason string
+	// Paused is set where Unpause lets the run go on.
+	Paused bool
 }
+
+const itIsPaused = "it is paused"
 
 func (e *NotResumableError) Error() string {
 	s := fmt.Sprintf("Session %s is not resumable (status: %s)", e.RunID, e.Status)
@@ -364,7 +368,7 @@ func (e *Engine) resumable(ctx context.Context, row *store.Run, force bool) erro
 		no.Reason = row.Reason
 		return no
 	case row.Paused:
-		no.Reason = "it is paused"
+		no.Paused, no.Reason = true, itIsPaused
 		return no
 	case row.Status == store.Cancelled && !force:
 		return no
@@ -450,13 +454,13 @@ func (e *Engine) notClaimed(ctx context.Context, row *store.Run, reopened bool) 
 	reason := ""
 	switch {
 	case h.Run.Paused:
-		reason = "it is paused"
+		reason = itIsPaused
 	case e.defs.find(row.Workflow, row.Version) == nil && h.Run.Owner == row.Owner:
 		reason = e.notServed(row)
 	case h.Run.Owner != "":
 		reason = "already in progress on executor " + h.Run.Owner
 	}
-	return &NotResumableError{RunID: row.ID, Status: h.Run.Status, Reason: reason}
+	return &NotResumableError{RunID: row.ID, Status: h.Run.Status, Reason: reason, Paused: h.Run.Paused}
 }
 
 // takenSince reports whether somebody has claimed the run, which a call of Resume

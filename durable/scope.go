@@ -149,8 +149,8 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 	case c.rec == nil:
 		s.before()
 		err = s.mayPlace(c, kind)
-		if err == nil && c.limited && s.stopped() == nil {
-			err = s.run.waitsUnderDeadline(c.key)
+		if err == nil {
+			err = s.mayWait(c.key, c.limited)
 		}
 		if err == nil && s.run.rehearsal != nil {
 			s.noteInserted(c)
@@ -313,10 +313,13 @@ func (s *scope) limits(ctx context.Context) bool {
 	return limited || s.limited
 }
 
-// waitsUnderDeadline parks the run because this call, of which nothing is recorded, is to
-// wait with such a context.
-func (r *run) waitsUnderDeadline(key string) error {
-	return r.misused(r.unrecorded(key, &ContextDeadlineError{RunID: r.id, Call: key}))
+// mayWait parks the run if this call, of which nothing is recorded, is to wait with such
+// a context. Code that is ended or stopped waits no more, whatever its contexts.
+func (s *scope) mayWait(key string, limited bool) error {
+	if !limited || s.ended || s.stopped() != nil {
+		return nil
+	}
+	return s.run.misused(s.run.unrecorded(key, &ContextDeadlineError{RunID: s.run.id, Call: key}))
 }
 
 // changed parks the run: its code and its history part at the call with this

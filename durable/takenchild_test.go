@@ -101,21 +101,29 @@ func TestAChildWhoseIDAnotherRunHasGetsAnotherOne(t *testing.T) {
 	}
 }
 
+// livedOnce leaves the child of a parent "o" with input 7, which has completed and is
+// deleted.
+func livedOnce(t *testing.T, w *world) (parent *durable.Workflow[int, int]) {
+	t.Helper()
+	parent, pay, stranger := paying()
+	w.boot(t, with(parent, pay, stranger))
+	start(t, w, parent, "o", 7)
+	w.eventually("o", store.Waiting)
+	require.NoError(t, w.eng.Signal(w.ctx(), "o", "go", 1))
+	w.eventually("o", store.Completed)
+	_, err := w.data.Delete(context.Background(), store.Deletion{RunIDs: []string{"o"}, Force: true})
+	require.NoError(t, err)
+	pass(time.Minute)
+	w.reboot(t, with(parent, pay, stranger))
+	return parent
+}
+
 // A run of this parent and this call with another input is no stranger: to start one
 // beside it could do the work twice.
 func TestAChildOfAnEarlierLifeOfItsParentIsNotTakenForAStranger(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		parent, pay, stranger := paying()
-		w.boot(t, with(parent, pay, stranger))
-		start(t, w, parent, "o", 7)
-		w.eventually("o", store.Waiting)
-		require.NoError(t, w.eng.Signal(w.ctx(), "o", "go", 1))
-		w.eventually("o", store.Completed)
-		_, err := w.data.Delete(context.Background(), store.Deletion{RunIDs: []string{"o"}, Force: true})
-		require.NoError(t, err)
-		pass(time.Minute)
-		w.reboot(t, with(parent, pay, stranger))
-		_, err = run(t, w, parent, "o", 8)
+		parent := livedOnce(t, w)
+		_, err := run(t, w, parent, "o", 8)
 		require.ErrorIs(t, err, durable.ErrConflict)
 	})
 }
@@ -123,16 +131,7 @@ func TestAChildOfAnEarlierLifeOfItsParentIsNotTakenForAStranger(t *testing.T) {
 // So is one with the same input: it is the child, and what it came to is heard.
 func TestAChildOfAnEarlierLifeOfItsParentIsFoundWithItsOutcome(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
-		parent, pay, stranger := paying()
-		w.boot(t, with(parent, pay, stranger))
-		start(t, w, parent, "o", 7)
-		w.eventually("o", store.Waiting)
-		require.NoError(t, w.eng.Signal(w.ctx(), "o", "go", 1))
-		w.eventually("o", store.Completed)
-		_, err := w.data.Delete(context.Background(), store.Deletion{RunIDs: []string{"o"}, Force: true})
-		require.NoError(t, err)
-		pass(time.Minute)
-		w.reboot(t, with(parent, pay, stranger))
+		parent := livedOnce(t, w)
 		start(t, w, parent, "o", 7)
 		pass(10 * time.Minute)
 		require.Contains(t, w.story("o"), "child_finished pay", "%v\n%s", w.story("o"), w.log)

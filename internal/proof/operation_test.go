@@ -26,7 +26,7 @@ func member(o orders) *durable.Workflow[int, int] {
 	return durable.Define("member", func(ctx context.Context, n int) (int, error) {
 		for i := range memberSteps {
 			if err := durable.Do(ctx, fmt.Sprint("step ", i), func(ctx context.Context) error {
-				note(o, "%d %d", n, i)
+				note(o, "%d %d %d", n, i, os.Getpid())
 				time.Sleep(80 * time.Millisecond) // what the body does
 				return nil
 			}); err != nil {
@@ -129,9 +129,10 @@ func walkers(st store.Store, o orders) error {
 	}
 }
 
-// Runs that are started at once stand in a queue, and each kill meets them there.
-// None of them has killed its process.
-func TestNoneOfManyRunsIsQuarantinedForKillsFromOutside(t *testing.T) {
+// Runs that are started at once stand in a queue, and each kill meets them there. None is
+// set aside unless three processes died with the same step of it begun: where the machine
+// is slow, that can happen to a run that is innocent, and no executor can tell.
+func TestOfManyRunsUnderKillsFromOutsideNoneIsQuarantinedWithoutThreeDeathsInItsStep(t *testing.T) {
 	backends(t, func(t *testing.T, o orders) {
 		o.Role, o.Lease, o.New = "crowd", time.Second, members
 		first := start(t, o)
@@ -149,12 +150,15 @@ func TestNoneOfManyRunsIsQuarantinedForKillsFromOutside(t *testing.T) {
 		}
 		require.NoError(t, start(t, o).Wait(), "the last life ends when nothing is left to be done")
 
-		begun := map[string]bool{}
+		deaths := map[string]map[string]bool{} // of "member step", the processes that began it
 		journal, err := os.ReadFile(filepath.Join(o.Dir, "journal"))
 		require.NoError(t, err)
 		for line := range lines(string(journal)) {
-			n, _, _ := strings.Cut(line, " ")
-			begun[n] = true
+			at := strings.LastIndex(line, " ")
+			if deaths[line[:at]] == nil {
+				deaths[line[:at]] = map[string]bool{}
+			}
+			deaths[line[:at]][line[at+1:]] = true
 		}
 		st, err := openStore(o.Backend, o.DSN)
 		require.NoError(t, err)
@@ -162,18 +166,19 @@ func TestNoneOfManyRunsIsQuarantinedForKillsFromOutside(t *testing.T) {
 		page, err := st.List(t.Context(), store.Filter{Limit: 2 * members})
 		require.NoError(t, err)
 		require.Len(t, page.Runs, members)
-		innocent, failed := 0, 0
+		accused := 0
 		for _, r := range page.Runs {
 			if r.Status == store.Completed {
 				continue
 			}
-			failed++
-			if !begun[strings.TrimPrefix(r.ID, "member ")] {
-				innocent++
+			accused++
+			require.Equal(t, durable.CodeQuarantined, r.Code, "%s: %s, %s", r.ID, r.Status, r.Reason)
+			worst := 0
+			for i := range memberSteps {
+				worst = max(worst, len(deaths[fmt.Sprint(strings.TrimPrefix(r.ID, "member "), " ", i)]))
 			}
-			t.Logf("%s: %s, %s", r.ID, r.Status, r.Reason)
+			require.GreaterOrEqual(t, worst, 3, "%s: %s", r.ID, r.Reason)
 		}
-		t.Logf("%d runs, %d kills: %d did not complete, %d of them had begun nothing", members, killed, failed, innocent)
-		require.Zero(t, failed)
+		t.Logf("%d runs, %d kills: %d quarantined, each after three deaths in one step", members, killed, accused)
 	})
 }
