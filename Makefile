@@ -2,8 +2,8 @@
 
 GO          ?= go
 STATICCHECK ?= honnef.co/go/tools/cmd/staticcheck@v0.8.2
-# One throw-away PostgreSQL for all test processes; see internal/pgtest.
-WITH_PG     ?= $(GO) run ./internal/pgtest/cmd/withpostgres
+# One throw-away PostgreSQL for all test processes; see test/pgtest.
+WITH_PG     ?= $(GO) run ./test/pgtest/cmd/withpostgres
 # Packages in which goroutines share state; -race over the rest finds nothing new.
 RACE        ?= ./durable/... ./store/memory/... ./conformance/...
 
@@ -17,12 +17,12 @@ demo: ## run an order through kill -9 in the middle of a payment (examples/quick
 	$(GO) run ./examples/quickstart
 
 trace-demo: ## send the trace of a run in three processes to a real Jaeger, read it back, compare it with the history
-	$(GO) run ./internal/tracedemo
+	$(GO) run ./test/tracedemo
 
 test: ## run all tests, on memory, SQLite and a real PostgreSQL
 	$(GO) vet ./...
 	$(WITH_PG) $(GO) test -timeout 15m ./...
-	@$(GO) run ./internal/browsertest/cmd/leftout
+	@$(GO) run ./test/browsertest/cmd/leftout
 
 lint: ## check formatting, go vet and staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); \
@@ -34,7 +34,7 @@ race: ## run the tests of concurrent packages under the race detector
 	$(WITH_PG) $(GO) test -race -timeout 20m $(RACE)
 
 shape: ## print how the code is laid out: packages, types, functions, references upward
-	$(GO) run ./internal/arch/shape/cmd/shape
+	$(GO) run ./test/arch/shape/cmd/shape
 
 bench: ## measure against raw database writes (takes minutes; see docs/performance.md)
 	$(GO) run ./bench

@@ -10,9 +10,9 @@ import (
 
 	_ "github.com/lib/pq"
 
-	"github.com/holdfast-dev/holdfast/internal/pgtest"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/postgres"
+	"github.com/holdfast-dev/holdfast/test/pgtest"
 )
 
 // openPostgres gives the store one connection for its writes, as the floor has.

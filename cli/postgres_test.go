@@ -6,7 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-dev/holdfast/internal/pgtest"
+	"github.com/holdfast-dev/holdfast/test/pgtest"
 )
 
 func TestOnPostgreSQLARunIsInterruptedOperatedAndResumed(t *testing.T) {

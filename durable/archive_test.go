@@ -16,7 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/internal/mortal"
+	"github.com/holdfast-dev/holdfast/internal/crashstore"
 	"github.com/holdfast-dev/holdfast/internal/runfile"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
@@ -303,7 +303,7 @@ func TestARunThatIsKilledAtAnyWriteIsArchivedAsItEndedByTheNextProcess(t *testin
 		return in, durable.Sleep(ctx, time.Minute)
 	})
 	// life executes the run on the data until its process dies, or for an hour.
-	life := func(t *testing.T, m *mortal.Store, s *shelf) {
+	life := func(t *testing.T, m *crashstore.Store, s *shelf) {
 		eng, err := durable.Open(t.Context(), m, durable.Options{Workflows: []durable.Definition{napping}, Archive: s, Logger: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err)
 		ctx := durable.NewContext(t.Context(), eng)
@@ -319,17 +319,17 @@ func TestARunThatIsKilledAtAnyWriteIsArchivedAsItEndedByTheNextProcess(t *testin
 	}
 	synctest.Test(t, func(t *testing.T) {
 		data := memory.Open()
-		m := mortal.New(data.Handle())
+		m := crashstore.New(data.Handle())
 		life(t, m, newShelf())
 		writes := m.Writes()
 		require.GreaterOrEqual(t, writes, 6, "creation, step, timer, end, and two marks")
 		for at := 1; at <= writes; at++ {
 			for _, after := range []bool{false, true} {
 				data, s := memory.Open(), newShelf()
-				m := mortal.New(data.Handle())
+				m := crashstore.New(data.Handle())
 				m.DieAt(at, after)
 				life(t, m, s)
-				life(t, mortal.New(data.Handle()), s)
+				life(t, crashstore.New(data.Handle()), s)
 				require.Equal(t, store.Completed, s.status(t, "r"), "killed at write %d, after=%v", at, after)
 				h, err := data.Load(t.Context(), "r", store.Cursor{NoEvents: true})
 				require.NoError(t, err)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/internal/mortal"
+	"github.com/holdfast-dev/holdfast/internal/crashstore"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -50,7 +50,7 @@ func cleanedAway(t *testing.T, at int, after, idle bool) (writes int) {
 	require.NoError(t, eng.Close())
 
 	o := durable.CleanOptions{All: true, Idle: idle}
-	m := mortal.New(data.Handle())
+	m := crashstore.New(data.Handle())
 	m.DieAt(at, after)
 	eng = open(m)
 	did, err := eng.Clean(ctx, o)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/internal/mortal"
+	"github.com/holdfast-dev/holdfast/internal/crashstore"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -174,7 +174,7 @@ func livesOf(t require.TestingT, o durable.Options, define func(*journal) []dura
 	for life := 0; ; life++ {
 		defs := define(j)
 		wf := defs[0].(*durable.Workflow[int, string])
-		m := mortal.New(data.Handle())
+		m := crashstore.New(data.Handle())
 		if life < len(deaths) {
 			m.DieAt(deaths[life].at, deaths[life].after)
 		}

@@ -19,10 +19,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-dev/holdfast/internal/pgtest"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/postgres"
 	"github.com/holdfast-dev/holdfast/store/sqlite"
+	"github.com/holdfast-dev/holdfast/test/pgtest"
 )
 
 // A SQLite file lives in virtual time, too, as long as it is opened and closed
@@ -151,7 +151,7 @@ func onPostgres(t *testing.T, dsn, schema string) *ground {
 		return handles[turns%2], func() {}
 	}
 	// To wait for a lease costs more than all the rest. What comes of one that
-	// runs out is shown by internal/everystore; here it is given up by name.
+	// runs out is shown by test/everystore; here it is given up by name.
 	g.bury = func(t require.TestingT) {
 		list, err := look.Executors(context.Background())
 		require.NoError(t, err)

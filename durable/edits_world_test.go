@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/internal/mortal"
+	"github.com/holdfast-dev/holdfast/internal/crashstore"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -210,7 +210,7 @@ func child(b *bodies, name string) *durable.Workflow[int, string] {
 func process(t require.TestingT, data *ground, e edition, at death, resume bool) (end string, writes int, died bool, err error) {
 	ctx := context.Background()
 	st, leave := data.enter(t)
-	m := mortal.New(st)
+	m := crashstore.New(st)
 	m.DieAt(at.at, at.after)
 	eng, err := durable.Open(ctx, m, durable.Options{Workflows: e.defs, Logger: slog.New(slog.DiscardHandler), Lease: data.lease, QuarantineAfter: 100})
 	require.NoError(t, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/internal/mortal"
+	"github.com/holdfast-dev/holdfast/internal/crashstore"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -114,7 +114,7 @@ func operations() map[string]operation {
 }
 
 // life is one process: it recovers, does what is not done yet, and waits.
-func (op *operation) life(t require.TestingT, m *mortal.Store, j *journal, mended *bool) (got string, err error) {
+func (op *operation) life(t require.TestingT, m *crashstore.Store, j *journal, mended *bool) (got string, err error) {
 	ctx := context.Background()
 	eng, err := durable.Open(ctx, m, durable.Options{Workflows: operated(j, mended), Logger: slog.New(slog.DiscardHandler), QuarantineAfter: 100, Grace: -1})
 	if err != nil {
@@ -189,7 +189,7 @@ func (op *operation) operate(t require.TestingT, at int, after bool) (got string
 	mended = true
 	for life := 0; ; life++ {
 		require.Less(t, life, 3)
-		m := mortal.New(data.Handle())
+		m := crashstore.New(data.Handle())
 		if life == 0 {
 			m.DieAt(at, after)
 		}
@@ -292,7 +292,7 @@ func TestAJumpOfALiveRunIsKilledAnywhere(t *testing.T) {
 			j, data := &journal{}, memory.Open()
 			for life := 0; ; life++ {
 				require.Less(t, life, 3)
-				m := mortal.New(data.Handle())
+				m := crashstore.New(data.Handle())
 				if life == 0 {
 					m.DieAt(at, after)
 				}
@@ -341,7 +341,7 @@ func patientForSignal(j *journal) *durable.Workflow[int, string] {
 }
 
 // jumpLive is one life: the run waits, is taken back unless it was, and ends.
-func jumpLive(ctx context.Context, m *mortal.Store, wf *durable.Workflow[int, string]) (out string, err error) {
+func jumpLive(ctx context.Context, m *crashstore.Store, wf *durable.Workflow[int, string]) (out string, err error) {
 	eng, err := durable.Open(ctx, m, durable.Options{Workflows: []durable.Definition{wf}, Logger: slog.New(slog.DiscardHandler), QuarantineAfter: 100, Grace: -1})
 	if err != nil {
 		return "", err

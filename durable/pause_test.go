@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/internal/mortal"
+	"github.com/holdfast-dev/holdfast/internal/crashstore"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -583,7 +583,7 @@ func pausedLife(t require.TestingT, define func(j *journal) *durable.Workflow[in
 	o := &operator{t: t, j: j}
 	for life := 0; ; life++ {
 		wf := define(j)
-		m := mortal.New(data.Handle())
+		m := crashstore.New(data.Handle())
 		if life == 0 {
 			m.DieAt(d.at, d.after)
 		}

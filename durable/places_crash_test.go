@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/internal/mortal"
+	"github.com/holdfast-dev/holdfast/internal/crashstore"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -64,8 +64,8 @@ func dieWithAQueue(t *testing.T, at int, after bool) (died bool) {
 		}
 		return 1, nil
 	})
-	life := func(places, die int, act func(ctx context.Context)) *mortal.Store {
-		m := mortal.New(data.Handle())
+	life := func(places, die int, act func(ctx context.Context)) *crashstore.Store {
+		m := crashstore.New(data.Handle())
 		if die > 0 {
 			m.DieAt(die, after)
 		}

@@ -19,7 +19,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/internal/mortal"
+	"github.com/holdfast-dev/holdfast/internal/crashstore"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -134,7 +134,7 @@ func traced(t *testing.T, name string, mode durable.TraceMode, deaths []death) (
 	data = memory.Open()
 	ctx := context.Background()
 	for life := 0; ; life++ {
-		m := mortal.New(data.Handle())
+		m := crashstore.New(data.Handle())
 		if life < len(deaths) {
 			m.DieAt(deaths[life].at, deaths[life].after)
 		}

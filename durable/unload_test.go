@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/internal/mortal"
+	"github.com/holdfast-dev/holdfast/internal/crashstore"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -530,7 +530,7 @@ func TestARunKilledWhileManyBeginToWaitAsksAllOfThem(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				data := memory.Open()
 				defer func() { require.NoError(t, data.Close()) }()
-				live := func(m *mortal.Store, begin bool) {
+				live := func(m *crashstore.Store, begin bool) {
 					eng, err := durable.Open(context.Background(), m, durable.Options{Workflows: []durable.Definition{wf}, Logger: quiet})
 					require.NoError(t, err)
 					ctx := durable.NewContext(context.Background(), eng)
@@ -542,11 +542,11 @@ func TestARunKilledWhileManyBeginToWaitAsksAllOfThem(t *testing.T) {
 					synctest.Wait()
 					_ = eng.Close()
 				}
-				m := mortal.New(data.Handle())
+				m := crashstore.New(data.Handle())
 				m.DieAt(at, true)
 				live(m, true)
 				time.Sleep(2 * durable.DefaultLease)
-				live(mortal.New(data.Handle()), false)
+				live(crashstore.New(data.Handle()), false)
 				h, err := data.Load(context.Background(), "r", store.Cursor{})
 				require.NoError(t, err)
 				asked := 0

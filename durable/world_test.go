@@ -23,7 +23,7 @@ import (
 // No test leaves a goroutine behind. The one that waits for the shared server
 // of package pgtest belongs to the process.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/holdfast-dev/holdfast/internal/pgtest.(*Cluster).start.func1"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/holdfast-dev/holdfast/test/pgtest.(*Cluster).start.func1"))
 }
 
 // inWorld runs a test in a bubble with a virtual clock and data of its own.

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/mortal"
+	"github.com/holdfast-dev/holdfast/internal/crashstore"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -21,7 +21,7 @@ type death struct {
 // A process is what one process has of the data: when it has died, its executor
 // is taken out of the store, as the end of its lease would do.
 type process struct {
-	mortal.Telling
+	crashstore.Notifier
 	executor atomic.Pointer[string]
 
 	// then is called behind the write of this number, from 1, before its answer;
@@ -35,7 +35,7 @@ type process struct {
 }
 
 func newProcess(s store.Store) *process {
-	return &process{Telling: mortal.Telling{Store: mortal.New(s)}}
+	return &process{Notifier: crashstore.Notifier{Store: crashstore.New(s)}}
 }
 
 // Beat keeps the executor's id in mind.
@@ -43,19 +43,19 @@ func (p *process) Beat(ctx context.Context, x store.Executor) (store.Pulse, erro
 	if !p.IsDead() {
 		p.executor.Store(&x.ID)
 	}
-	return p.Telling.Beat(ctx, x)
+	return p.Notifier.Beat(ctx, x)
 }
 
 // Commit does what is to be done behind a write.
 func (p *process) Commit(ctx context.Context, batch []store.Change) []error {
-	errs := p.Telling.Commit(ctx, batch)
+	errs := p.Notifier.Commit(ctx, batch)
 	p.written()
 	return errs
 }
 
 // Claim is a write too, if it takes something.
 func (p *process) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
-	rows, err := p.Telling.Claim(ctx, c)
+	rows, err := p.Notifier.Claim(ctx, c)
 	if len(rows) > 0 {
 		p.written()
 	}

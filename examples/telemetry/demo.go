@@ -10,10 +10,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/otlptest"
-	"github.com/holdfast-dev/holdfast/internal/tracecheck"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/sqlite"
+	"github.com/holdfast-dev/holdfast/test/otlptest"
+	"github.com/holdfast-dev/holdfast/test/tracecheck"
 )
 
 const endpointVariable = "OTEL_EXPORTER_OTLP_ENDPOINT"

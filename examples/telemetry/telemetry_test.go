@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-dev/holdfast/internal/otlptest"
+	"github.com/holdfast-dev/holdfast/test/otlptest"
 )
 
 func build(t *testing.T) string {

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/internal/mortal"
+	"github.com/holdfast-dev/holdfast/internal/crashstore"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
@@ -141,7 +141,7 @@ func TestTheVerdictNamesTheCause(t *testing.T) {
 		})
 		all := durable.Define("ends", func(ctx context.Context, n int) (int, error) { return 0, list[n].run(ctx) })
 		var lines bytes.Buffer // a handler writes one at a time
-		eng, err := durable.Open(t.Context(), mortal.Telling{Store: mortal.New(data.Handle())}, durable.Options{Name: "web-1", Workflows: []durable.Definition{all, child}, Verbatim: true, Logger: slog.New(slog.NewJSONHandler(&lines, nil))})
+		eng, err := durable.Open(t.Context(), crashstore.Notifier{Store: crashstore.New(data.Handle())}, durable.Options{Name: "web-1", Workflows: []durable.Definition{all, child}, Verbatim: true, Logger: slog.New(slog.NewJSONHandler(&lines, nil))})
 		require.NoError(t, err)
 		verdicts := map[string]string{}
 		_, err = eng.Recover(t.Context())

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/internal/mortal"
+	"github.com/holdfast-dev/holdfast/internal/crashstore"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
@@ -24,7 +24,7 @@ import (
 type world struct {
 	t    *testing.T
 	data *memory.Store
-	disk mortal.Telling
+	disk crashstore.Notifier
 	eng  *durable.Engine
 	left sync.WaitGroup
 }
@@ -40,7 +40,7 @@ func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
 
 func (w *world) boot(name string, defs ...durable.Definition) context.Context {
 	w.t.Helper()
-	w.disk = mortal.Telling{Store: mortal.New(w.data.Handle())}
+	w.disk = crashstore.Notifier{Store: crashstore.New(w.data.Handle())}
 	eng, err := durable.Open(context.Background(), w.disk, durable.Options{Name: name, Workflows: defs, Grace: -1})
 	require.NoError(w.t, err)
 	w.t.Cleanup(func() { require.NoError(w.t, eng.Close()) })

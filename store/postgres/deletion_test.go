@@ -10,9 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-dev/holdfast/internal/pgtest"
-	"github.com/holdfast-dev/holdfast/internal/pgtest/proxy"
 	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/test/pgtest"
+	"github.com/holdfast-dev/holdfast/test/pgtest/proxy"
 )
 
 // long makes a run with n events beside its first.

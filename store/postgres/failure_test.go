@@ -15,10 +15,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-dev/holdfast/internal/pgtest"
-	"github.com/holdfast-dev/holdfast/internal/pgtest/proxy"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/postgres"
+	"github.com/holdfast-dev/holdfast/test/pgtest"
+	"github.com/holdfast-dev/holdfast/test/pgtest/proxy"
 )
 
 // insist commits as the engine does: a Change whose outcome is unknown, or that

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-dev/holdfast/internal/pgtest"
+	"github.com/holdfast-dev/holdfast/test/pgtest"
 )
 
 const envHidden = "HOLDFAST_POSTGRES_HIDDEN"

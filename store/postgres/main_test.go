@@ -19,5 +19,5 @@ func TestMain(m *testing.M) {
 		return postgres.OpenOptions(dsn, postgres.Options{Schema: schema})
 	})
 	goleak.VerifyTestMain(m,
-		goleak.IgnoreAnyFunction("github.com/holdfast-dev/holdfast/internal/pgtest.(*Cluster).start.func1"))
+		goleak.IgnoreAnyFunction("github.com/holdfast-dev/holdfast/test/pgtest.(*Cluster).start.func1"))
 }

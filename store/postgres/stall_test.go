@@ -8,10 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-dev/holdfast/internal/pgtest"
-	"github.com/holdfast-dev/holdfast/internal/pgtest/proxy"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/postgres"
+	"github.com/holdfast-dev/holdfast/test/pgtest"
+	"github.com/holdfast-dev/holdfast/test/pgtest/proxy"
 )
 
 // S18: as long as nothing is written, the end of the context ends the wait.

@@ -19,8 +19,8 @@ import (
 	"github.com/lib/pq"
 	"github.com/stretchr/testify/require"
 
-	"github.com/holdfast-dev/holdfast/internal/pgtest"
-	"github.com/holdfast-dev/holdfast/internal/pgtest/proxy"
+	"github.com/holdfast-dev/holdfast/test/pgtest"
+	"github.com/holdfast-dev/holdfast/test/pgtest/proxy"
 )
 
 // counted returns a database with a counter, reached through a proxy.

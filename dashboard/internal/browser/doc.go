@@ -3,5 +3,5 @@
 // and a phone get, and that nothing of a run is ever executed.
 //
 // It needs chromium (or google-chrome) in the PATH, and installs it where that is
-// possible; see internal/browsertest for when the tests are left out.
+// possible; see test/browsertest for when the tests are left out.
 package browser

@@ -21,8 +21,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/dashboard"
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/internal/browsertest"
 	"github.com/holdfast-dev/holdfast/store/memory"
+	"github.com/holdfast-dev/holdfast/test/browsertest"
 )
 
 // browser is the one of all tests; each has a tab of its own.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/internal/mortal"
+	"github.com/holdfast-dev/holdfast/internal/crashstore"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
@@ -145,9 +145,9 @@ func demo(ctx context.Context) (*durable.Engine, func(), error) {
 		return 1, durable.Do(ctx, "send", nap(time.Hour))
 	}, durable.Version("v2"))
 	quiet := slog.New(slog.DiscardHandler)
-	boot := func(name string, defs ...durable.Definition) (*durable.Engine, *mortal.Store, error) {
-		d := mortal.New(data.Handle())
-		eng, err := durable.Open(ctx, mortal.Telling{Store: d}, durable.Options{Name: name, Workflows: defs, Lease: time.Second, Grace: -1, Logger: quiet})
+	boot := func(name string, defs ...durable.Definition) (*durable.Engine, *crashstore.Store, error) {
+		d := crashstore.New(data.Handle())
+		eng, err := durable.Open(ctx, crashstore.Notifier{Store: d}, durable.Options{Name: name, Workflows: defs, Lease: time.Second, Grace: -1, Logger: quiet})
 		if err != nil {
 			return nil, nil, err
 		}

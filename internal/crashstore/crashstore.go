@@ -1,0 +1,155 @@
+// Package crashstore wraps the store of one process, for tests that end the process
+// as kill -9 does. It stands here and not in test/ because durable/durabletest, which
+// users import, is made of it.
+package crashstore
+
+import (
+	"context"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A Store dies at a chosen write or when Die is called: the wrapped store sees
+// nothing more of the process, and every call fails.
+type Store struct {
+	store.Store
+
+	mu     sync.Mutex
+	writes int
+	at     int  // the write it dies at, from 1; 0: none
+	after  bool // the write is still carried out
+	dead   bool
+	died   chan struct{}
+}
+
+// New returns a Store that is alive.
+func New(s store.Store) *Store { return &Store{Store: s, died: make(chan struct{})} }
+
+// DieAt makes it die just before or just after the given write, from 1; 0: at none.
+func (s *Store) DieAt(write int, after bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.at, s.after = write, after
+}
+
+// Die makes it die now.
+func (s *Store) Die() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.die()
+}
+
+// die is Die with the mutex held.
+func (s *Store) die() {
+	if !s.dead {
+		s.dead = true
+		close(s.died)
+	}
+}
+
+// IsDead reports whether it has died.
+func (s *Store) IsDead() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.dead
+}
+
+// Died is closed when it dies.
+func (s *Store) Died() <-chan struct{} { return s.died }
+
+// Writes returns how many writes there were, including the one it died at.
+func (s *Store) Writes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.writes
+}
+
+// step counts a write and reports whether to carry it out and whether the process
+// is alive afterwards.
+func (s *Store) step() (do, alive bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.dead {
+		return false, false
+	}
+	s.writes++
+	if s.writes != s.at {
+		return true, true
+	}
+	s.die()
+	return s.after, false
+}
+
+// Commit counts as a write.
+func (s *Store) Commit(ctx context.Context, batch []store.Change) []error {
+	do, alive := s.step()
+	errs := make([]error, len(batch))
+	if do {
+		errs = s.Store.Commit(ctx, batch)
+	}
+	if !alive {
+		for i := range errs {
+			errs[i] = store.ErrClosed
+		}
+	}
+	return errs
+}
+
+// Claim counts as a write only if it has claimed something, because the number of
+// fruitless claims depends on timing. Dying before a claim is the same as dying after
+// the write before it.
+func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
+	if s.IsDead() {
+		return nil, store.ErrClosed
+	}
+	rows, err := s.Store.Claim(ctx, c)
+	if len(rows) > 0 {
+		if _, alive := s.step(); !alive {
+			return nil, store.ErrClosed
+		}
+	}
+	return rows, err
+}
+
+// Delete counts as a write.
+func (s *Store) Delete(ctx context.Context, d store.Deletion) (n int, err error) {
+	do, alive := s.step()
+	if do {
+		n, err = s.Store.Delete(ctx, d)
+	}
+	if !alive {
+		return 0, store.ErrClosed
+	}
+	return n, err
+}
+
+// Beat fails once it is dead.
+func (s *Store) Beat(ctx context.Context, x store.Executor) (store.Pulse, error) {
+	if s.IsDead() {
+		return store.Pulse{}, store.ErrClosed
+	}
+	return s.Store.Beat(ctx, x)
+}
+
+// Load fails once it is dead.
+func (s *Store) Load(ctx context.Context, id string, c store.Cursor) (*store.History, error) {
+	if s.IsDead() {
+		return nil, store.ErrClosed
+	}
+	return s.Store.Load(ctx, id, c)
+}
+
+// A Notifier is a Store that passes on the notices of its backend, so that signals and
+// answers arrive at once. With a plain Store an engine polls.
+type Notifier struct{ *Store }
+
+// Notify implements store.Notifier.
+func (n Notifier) Notify(ctx context.Context, fn func(store.Notice)) error {
+	backend, ok := n.Store.Store.(store.Notifier)
+	if !ok {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return backend.Notify(ctx, fn)
+}

@@ -1,0 +1,76 @@
+package arch_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/test/arch/shape"
+)
+
+// The shape of the large packages may get better, not worse: each figure is the
+// most that is allowed, and is lowered when the code has come below it. `make shape`
+// prints the figures of today. Lines of packages and files are rounded up, so that a repair has room.
+var (
+	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
+		"durable":        {142, 32000, 288, 900, 110},
+		"dashboard":      {48, 9500, 59, 460, 66},
+		"cli":            {44, 7300, 37, 460, 97},
+		"store":          {17, 2200, 2, 353, 55},
+		"store/memory":   {11, 1100, 3, 145, 39},
+		"store/sqlite":   {28, 4400, 11, 408, 45},
+		"store/postgres": {31, 5900, 15, 494, 55},
+	}
+	typeCeilings = map[string]struct{ fields, methods, files int }{
+		"durable.Engine":       {60, 292, 73},
+		"durable.run":          {86, 129, 39},
+		"durable.scope":        {36, 79, 22},
+		"durable.past":         {36, 44, 17},
+		"durable.eventData":    {74, 5, 4},
+		"dashboard.handler":    {10, 180, 35},
+		"cli.call":             {8, 127, 29},
+		"cli.app":              {9, 39, 22},
+		"store/sqlite.Store":   {21, 60, 18},
+		"store/postgres.Store": {25, 83, 17},
+	}
+)
+
+func TestTheShapeOfTheCodeDoesNotGetWorse(t *testing.T) {
+	var patterns []string
+	for path := range packageCeilings {
+		patterns = append(patterns, "./"+path)
+	}
+	all, err := shape.Measure("../..", patterns...)
+	require.NoError(t, err)
+	within := func(what string, now, ceiling int) {
+		if now > ceiling {
+			t.Errorf("%s: %d, at most %d are allowed", what, now, ceiling)
+		}
+	}
+	types := 0
+	for _, p := range all {
+		_, path, _ := strings.Cut(p.Path, "/holdfast/")
+		c, ok := packageCeilings[path]
+		require.True(t, ok, path)
+		within(path+": files", p.Files, c.files)
+		within(path+": lines", p.Lines, c.lines)
+		within(path+": references upward", p.Arrows.Upward, c.upward)
+		within(path+": lines of "+p.Longest.Name, p.Longest.Lines, c.longestFile)
+		within(path+": lines of "+p.Funcs[0].Name, p.Funcs[0].Lines, c.longestFunc)
+		for _, typ := range p.Types {
+			name := path + "." + typ.Name
+			c, ok := typeCeilings[name]
+			if !ok {
+				within(name+": files with its methods", typ.Files, 11)
+				continue
+			}
+			types++
+			within(name+": fields", typ.Fields, c.fields)
+			within(name+": methods", typ.Methods, c.methods)
+			within(name+": files with its methods", typ.Files, c.files)
+		}
+	}
+	require.Len(t, all, len(packageCeilings))
+	require.Equal(t, len(typeCeilings), types, "a type of the list is gone: take it out")
+}

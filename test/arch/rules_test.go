@@ -1,0 +1,119 @@
+package arch_test
+
+// A rule says what the packages at and below a path may import. The rule with
+// the longest matching path decides. "std" always is allowed, as is a package
+// below the rule's own path.
+type rule struct {
+	path string // below the module: "durable", "internal"; "." is the module root
+	// ours are paths of this module it may import, with everything below them.
+	ours []string
+	// modules of others it may import.
+	modules []string
+	// notStd are packages of the standard library it may not import.
+	notStd []string
+	// anyBackend: it links whatever store it shows or measures.
+	anyBackend bool
+	// forTests: its files other than _test files may import the test modules, and
+	// those test helpers that ours names, because it is itself meant for tests,
+	// for measuring or for showing.
+	forTests bool
+}
+
+const (
+	otel      = "go.opentelemetry.io/otel"
+	sqlx      = "github.com/jmoiron/sqlx"
+	sqlite3   = "github.com/mattn/go-sqlite3"
+	pq        = "github.com/lib/pq"
+	flock     = "github.com/gofrs/flock"
+	sys       = "golang.org/x/sys"
+	testify   = "github.com/stretchr/testify"
+	rapid     = "pgregory.net/rapid"
+	goleak    = "go.uber.org/goleak"
+	porcupine = "github.com/anishathalye/porcupine"
+	compress  = "github.com/klauspost/compress"
+	term      = "golang.org/x/term"
+	uniseg    = "github.com/rivo/uniseg"
+	otlp      = "go.opentelemetry.io/proto/otlp"
+	protobuf  = "google.golang.org/protobuf"
+
+	otelSDK     = otel + "/sdk"
+	otlpTraces  = otel + "/exporters/otlp/otlptrace/otlptracehttp"
+	otlpMetrics = otel + "/exporters/otlp/otlpmetric/otlpmetrichttp"
+	openapi     = "github.com/getkin/kin-openapi"
+	chromedp    = "github.com/chromedp/chromedp"
+	cdproto     = "github.com/chromedp/cdproto"
+)
+
+// The modules of the terminal.
+const (
+	cobra       = "github.com/spf13/cobra"
+	pflag       = "github.com/spf13/pflag"
+	yaml        = "go.yaml.in/yaml/v3"
+	progressbar = "github.com/schollz/progressbar/v3"
+)
+
+// A new line here needs one in docs/adr/0002-dependencies.md.
+var rules = []rule{
+	// The contract knows nobody.
+	{path: "store", notStd: []string{"net/http", "database/sql"}},
+	{path: "store/internal", ours: []string{"store"}},
+	{path: "store/memory", ours: []string{"store"}},
+	{path: "store/sqlite", ours: []string{"store", "internal"}, modules: []string{sqlx, sqlite3, flock, sys}},
+	{path: "store/postgres", ours: []string{"store", "internal"}, modules: []string{sqlx, pq, sys}},
+
+	// The SDK knows the contract, and no backend, driver, command line or HTTP.
+	{
+		path: "durable", ours: []string{"store", "internal"},
+		modules: []string{otel, otel + "/trace", otel + "/metric", sqlx, compress},
+		notStd:  []string{"net/http"},
+	},
+	{path: "durable/durabletest", ours: []string{"durable", "store", "store/memory", "internal/crashstore"}, forTests: true},
+	{path: "conformance", ours: []string{"store"}, forTests: true},
+	{path: "conformance/recovery", ours: []string{"durable", "store"}, forTests: true},
+
+	// Around the SDK, never imported by it.
+	{path: "shell", ours: []string{"durable", "store", "internal"}},
+	{path: "archive", ours: []string{"durable", "store", "internal"}, modules: []string{compress, flock}},
+	{path: "dashboard", ours: []string{"client", "durable", "store", "internal/envelope", "internal/outline", "internal/visible"}, modules: []string{otel, otel + "/trace"}},
+	{path: "dashboard/internal/shots", ours: []string{"dashboard", "durable", "store", "internal/crashstore"}, modules: []string{chromedp, cdproto}, anyBackend: true, forTests: true},
+	{path: "client", modules: []string{otel}},
+	{path: "cli", ours: []string{"durable", "store", "client", "archive", "internal"}, modules: []string{cobra, pflag, term, yaml, progressbar, sys}},
+	{path: "cli/internal/shop", ours: []string{"cli", "durable", "dashboard", "store"}, modules: []string{cobra}, anyBackend: true},
+	{path: "cmd", ours: []string{"cli", "store"}, anyBackend: true},
+	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},
+	{path: "examples/pipeline", ours: []string{"cli", "client", "dashboard", "durable", "shell", "store"}, modules: []string{cobra}, anyBackend: true},
+	{
+		path: "examples/telemetry", ours: []string{"durable", "store", "internal/termview", "test/otlptest", "test/tracecheck"}, anyBackend: true, forTests: true,
+		modules: []string{otel, otel + "/trace", otelSDK, otelSDK + "/metric", otlpTraces, otlpMetrics},
+	},
+	{
+		path: "bench", ours: []string{"dashboard", "durable", "store", "internal", "test/pgtest"},
+		modules: []string{sqlx, sqlite3, pq, otelSDK, otelSDK + "/metric"}, anyBackend: true, forTests: true,
+	},
+
+	// Nobody's API. It serves the backends and the SDK, so it may not know them.
+	{path: "internal", ours: []string{"store"}},
+	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
+	{path: "internal/termview", ours: []string{"durable", "store", "internal/visible"}, modules: []string{term, uniseg}},
+	{path: "internal/outline", ours: []string{"store"}},
+	{path: "internal/visible"},
+
+	// The tests that span packages, and their helpers.
+	{path: "test", forTests: true},
+	{path: "test/pgtest", ours: []string{"test/syspackage"}, modules: []string{pq, sqlx, sys}, forTests: true},
+	{path: "test/syspackage", modules: []string{flock}, forTests: true},
+	{path: "test/browsertest", ours: []string{"test/syspackage"}, forTests: true},
+	{path: "test/otlptest", modules: []string{otlp, protobuf}, forTests: true},
+	{path: "test/tracecheck", ours: []string{"store", "test/otlptest"}, forTests: true},
+	{path: "test/tracedemo", ours: []string{"store", "test/otlptest", "test/tracecheck"}, anyBackend: true, forTests: true},
+}
+
+// backends are the packages that only the user's main program chooses.
+var backends = []string{"store/memory", "store/sqlite", "store/postgres"}
+
+// testModules and testHelpers are for _test files and for packages that are
+// themselves for tests.
+var (
+	testModules = []string{testify, rapid, goleak, porcupine, openapi}
+	testHelpers = []string{"test", "conformance", "durable/durabletest", "internal/crashstore"}
+)
