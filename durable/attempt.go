@@ -97,7 +97,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 			}
 		}
 		said = false
-		if err := r.eng.sealable(); err != nil {
+		if err := r.eng.sealer.sealable(); err != nil {
 			// Before the body: what it does could not be recorded.
 			return r.unrecorded(st.call.key, err)
 		}
@@ -455,11 +455,11 @@ func (st *step) hashInput(e *Engine, o *stepOptions) error {
 	if t == nil {
 		t = reflect.TypeFor[any]()
 	}
-	b, err := e.marshal(e.infoOf(t), o.input)
+	b, err := e.sealer.marshal(e.sealer.infoOf(t), o.input)
 	if err != nil {
 		return err
 	}
-	st.input = e.fingerprint(o.input, t, b, 16)
+	st.input = e.sealer.fingerprint(o.input, t, b, 16)
 	return nil
 }
 

@@ -54,7 +54,7 @@ func (f Failure) Output(v any) (ok bool, err error) {
 	if t == nil || t.Kind() != reflect.Pointer || reflect.ValueOf(v).IsNil() {
 		return false, fmt.Errorf("durable: Output needs a pointer that is not nil, and got a %T: %w", v, ErrInvalid)
 	}
-	if recorded, err := f.run.eng.decode(f.at, f.output, v); err != nil {
+	if recorded, err := f.run.eng.sealer.decode(f.at, f.output, v); err != nil {
 		return false, f.run.undecodable(fmt.Sprintf("%s, output of attempt %d", f.at.key, f.Attempt), recorded, t.Elem(), err)
 	}
 	return true, nil

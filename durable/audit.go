@@ -337,22 +337,22 @@ func kindOfDecode(err error) FindingKind {
 func (e *Engine) judge(row *store.Run) payloadJudge {
 	served := e.defs.byName[row.Workflow] != nil
 	return func(p place, env []byte) error {
-		open, err := e.open(p, env)
+		open, err := e.sealer.open(p, env)
 		if err != nil {
 			return err
 		}
-		if _, err := e.codecOf(open.Codec); err != nil || !served {
+		if _, err := e.sealer.codecOf(open.Codec); err != nil || !served {
 			return err
 		}
-		return e.knowsVersion(&open)
+		return e.sealer.knowsVersion(&open)
 	}
 }
 
 // knowsVersion returns an error if a payload holds a later version of a type than this
 // engine has, or a registered type that it does not have.
-func (e *Engine) knowsVersion(open *envelope.Envelope) error {
+func (s *sealer) knowsVersion(open *envelope.Envelope) error {
 	for _, p := range recordedParts(open) {
-		d := e.types.named(p.Name)
+		d := s.types.named(p.Name)
 		switch {
 		case d == nil && p.Version > 1:
 			return &FutureVersionError{Type: p.Name, Have: p.Version, Know: 1}

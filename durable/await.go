@@ -112,9 +112,9 @@ func (e *SameWaitError) Error() string {
 func Await[T any](ctx context.Context, name string, o ...AwaitOption) (T, error) {
 	var value T
 	a := &awaiting{name: name, kind: store.KindSignal, call: callWait, wanted: reflect.TypeFor[T]()}
-	a.read = func(e *Engine, at place, payload []byte) (sent string, err error) {
+	a.read = func(s *sealer, at place, payload []byte) (sent string, err error) {
 		var v T
-		if sent, err = e.decode(at, payload, &v); err == nil {
+		if sent, err = s.decode(at, payload, &v); err == nil {
 			value = v
 		}
 		return sent, err
@@ -134,7 +134,7 @@ type awaiting struct {
 	call   callKind
 	wanted reflect.Type
 	// read decodes a payload that stands at a place, and keeps the value.
-	read func(e *Engine, at place, payload []byte) (sent string, err error)
+	read func(s *sealer, at place, payload []byte) (sent string, err error)
 	// request is the id of the message that was taken, if it is a request.
 	request string
 }
@@ -220,10 +220,10 @@ func (s *scope) await(ctx context.Context, a *awaiting) error {
 	if a.call == callRequest {
 		a.request, d.Request = m.ID, m.ID
 	}
-	payload, err := r.eng.unseal(r.placeOfMail(m), m.Payload)
+	payload, err := r.eng.sealer.unseal(r.placeOfMail(m), m.Payload)
 	sent := ""
 	if err == nil {
-		sent, err = a.read(r.eng, place{}, payload)
+		sent, err = a.read(r.eng.sealer, place{}, payload)
 	}
 	if err != nil && !readable(err) {
 		// Not what it holds, but that this program cannot read it: another one
@@ -336,7 +336,7 @@ func (s *scope) answered(c *call, a *awaiting) error {
 	if d.Error != nil {
 		return r.eng.errors.restore(d.Error)
 	}
-	if sent, err := a.read(r.eng, placeOf(r.id, ev), ev.Payload); err != nil {
+	if sent, err := a.read(r.eng.sealer, placeOf(r.id, ev), ev.Payload); err != nil {
 		return r.undecodable(c.key, sent, a.wanted, err)
 	}
 	return nil

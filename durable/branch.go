@@ -112,7 +112,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 			if err != nil {
 				return nil, err
 			}
-			env, seen, err := encode(r.eng, r.maxPayload, v)
+			env, seen, err := encode(r.eng.sealer, r.maxPayload, v)
 			if err != nil {
 				return nil, Permanent(r.refuses(&EncodeError{RunID: r.id, Key: c.key, Type: reflect.TypeFor[T]().String(), Err: err}))
 			}
@@ -233,7 +233,7 @@ func outcomeOf[T any](r *run, rec *record) (v T, err error) {
 		}
 		return v, r.eng.errors.restore(d.Error)
 	}
-	if recorded, err := r.eng.decode(placeOf(r.id, ev), ev.Payload, &v); err != nil {
+	if recorded, err := r.eng.sealer.decode(placeOf(r.id, ev), ev.Payload, &v); err != nil {
 		var zero T
 		return zero, r.undecodable(rec.key, recorded, reflect.TypeFor[T](), err)
 	}

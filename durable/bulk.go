@@ -71,7 +71,7 @@ func (w *Workflow[I, O]) StartAll(ctx context.Context, in iter.Seq2[string, I], 
 		return Bulk{}, fmt.Errorf("durable: starting runs of workflow %s: %w", w.def.name, err)
 	}
 	for id, v := range in {
-		input, _, encodeErr := encode(e, e.maxPayload, v)
+		input, _, encodeErr := encode(e.sealer, e.sealer.maxPayload, v)
 		if encodeErr != nil {
 			b.refuse(id, &EncodeError{RunID: id, Type: reflect.TypeFor[I]().String(), Err: encodeErr})
 			continue

@@ -571,7 +571,7 @@ func (r *run) openChildMail(ch *child, m *store.Message) (*childEnd, error) {
 		return nil, r.damaged(0, fmt.Errorf("the message of child %s is not readable: %w", ch.id, err))
 	}
 	var err error
-	if end.output, err = r.eng.unseal(r.placeOfMail(m), m.Payload); err != nil {
+	if end.output, err = r.eng.sealer.unseal(r.placeOfMail(m), m.Payload); err != nil {
 		// The message stays in the inbox.
 		return nil, r.undecodable("the output of child "+ch.id, "", nil, err)
 	}
@@ -659,7 +659,7 @@ func (e *Engine) endOfChild(row *store.Run) (end *childEnd, ended bool, err erro
 	end = &childEnd{childData: childData{Status: row.Status, Workflow: row.Workflow, Reason: d.Reason, Error: d.Error}}
 	switch row.Last.Type {
 	case store.WorkflowCompleted:
-		end.output, err = e.unseal(placeOf(row.ID, row.Last), row.Last.Payload)
+		end.output, err = e.sealer.unseal(placeOf(row.ID, row.Last), row.Last.Payload)
 	case store.WorkflowCancelled:
 	case store.WorkflowFailed:
 		if d.Error == nil {

@@ -165,14 +165,14 @@ var intPrefix = envelope.Prefix("json", "int", 1)
 
 // encode returns the envelope of v, of at most limit bytes, and the value as a replay will see it: the
 // same one where the round trip is provably the identity, else decoded anew.
-func encode[T any](e *Engine, limit int, v T) (env []byte, seen T, err error) {
-	return encodeAt(e, limit, &v)
+func encode[T any](s *sealer, limit int, v T) (env []byte, seen T, err error) {
+	return encodeAt(s, limit, &v)
 }
 
 // encodeAt is encode for a value that stands somewhere already. It does not
 // change it.
-func encodeAt[T any](e *Engine, limit int, v *T) (env []byte, seen T, err error) {
-	if err := e.sealable(); err != nil {
+func encodeAt[T any](s *sealer, limit int, v *T) (env []byte, seen T, err error) {
+	if err := s.sealable(); err != nil {
 		return nil, seen, err
 	}
 	t := reflect.TypeFor[T]()
@@ -180,20 +180,20 @@ func encodeAt[T any](e *Engine, limit int, v *T) (env []byte, seen T, err error)
 		return nil, *v, nil // no result: nothing to keep
 	}
 	// By its address, so that an int in an interface is not taken for one.
-	if n, ok := any(v).(*int); ok && e.plainJSON {
+	if n, ok := any(v).(*int); ok && s.plainJSON {
 		// The most common small result, without reflection.
 		return envelope.SealInt(intPrefix, int64(*n)), *v, nil
 	}
-	info := e.infoOf(t)
-	data, err := e.encoded(info, *v, limit)
+	info := s.infoOf(t)
+	data, err := s.encoded(info, *v, limit)
 	if err != nil {
 		return nil, seen, err
 	}
-	env = envelope.Seal(e.prefixOf(info), data)
-	if e.plainJSON && info.exact && !(info.exactText && bytes.Contains(data, []byte(`\ufffd`))) {
+	env = envelope.Seal(s.prefixOf(info), data)
+	if s.plainJSON && info.exact && !(info.exactText && bytes.Contains(data, []byte(`\ufffd`))) {
 		return env, *v, nil
 	}
-	if err := unmarshal(e.reader.own, info, data, &seen); err != nil {
+	if err := unmarshal(s.reader.own, info, data, &seen); err != nil {
 		return nil, seen, fmt.Errorf("it is encoded but cannot be decoded again: %w", err)
 	}
 	return env, seen, nil
@@ -201,26 +201,26 @@ func encodeAt[T any](e *Engine, limit int, v *T) (env []byte, seen T, err error)
 
 // encodeAny is encode for a value whose static type is not known, such as that of
 // a signal.
-func encodeAny(e *Engine, limit int, v any) ([]byte, error) {
+func encodeAny(s *sealer, limit int, v any) ([]byte, error) {
 	if v == nil {
 		return nil, nil
 	}
-	if err := e.sealable(); err != nil {
+	if err := s.sealable(); err != nil {
 		return nil, err
 	}
-	info := e.infoOf(reflect.TypeOf(v))
-	data, err := e.encoded(info, v, limit)
+	info := s.infoOf(reflect.TypeOf(v))
+	data, err := s.encoded(info, v, limit)
 	if err != nil {
 		return nil, err
 	}
-	return envelope.Seal(e.prefixOf(info), data), nil
+	return envelope.Seal(s.prefixOf(info), data), nil
 }
 
 // encoded returns what the codec makes of v, unless that is too large.
-func (e *Engine) encoded(info *typeInfo, v any, limit int) ([]byte, error) {
-	data, err := e.marshal(info, v)
+func (s *sealer) encoded(info *typeInfo, v any, limit int) ([]byte, error) {
+	data, err := s.marshal(info, v)
 	if err != nil {
-		return nil, fmt.Errorf("the codec %s refuses it: %w", e.codecName, e.unquoted(err))
+		return nil, fmt.Errorf("the codec %s refuses it: %w", s.codecName, s.unquoted(err))
 	}
 	if len(data) > limit {
 		return nil, &PayloadSizeError{Size: len(data), Limit: limit}
@@ -229,11 +229,11 @@ func (e *Engine) encoded(info *typeInfo, v any, limit int) ([]byte, error) {
 }
 
 // marshal is Codec.Encode, guarded where that calls code of the user's.
-func (e *Engine) marshal(info *typeInfo, v any) (data []byte, err error) {
-	if e.plainJSON && !info.ownEncode {
-		return e.codec.Encode(v)
+func (s *sealer) marshal(info *typeInfo, v any) (data []byte, err error) {
+	if s.plainJSON && !info.ownEncode {
+		return s.codec.Encode(v)
 	}
-	if fault := guarded(func() { data, err = e.codec.Encode(v) }); fault != nil {
+	if fault := guarded(func() { data, err = s.codec.Encode(v) }); fault != nil {
 		return nil, fault
 	}
 	return data, err
@@ -265,7 +265,7 @@ type discreetCodec struct{ Codec }
 // A reader decodes values. Its errors do not quote them where they are encrypted. Where
 // they are not, the text of an error tells no more than the store does, and whoever
 // mends the run needs it. All that reads or encodes values holds to this one rule:
-// through a reader's codecs, Engine.unquoted or typeDefs.unquoted.
+// through a reader's codecs, sealer.unquoted or typeDefs.unquoted.
 type reader struct {
 	secret    bool
 	own, json Codec // the engine's, and JSON, which every engine reads
@@ -280,14 +280,14 @@ func newReader(own Codec, secret bool) reader {
 }
 
 // unquoted is err without what it may quote of a value, where values are encrypted.
-func (e *Engine) unquoted(err error) error {
-	if !e.reader.secret {
+func (s *sealer) unquoted(err error) error {
+	if !s.reader.secret {
 		return err
 	}
 	return unquoted(err)
 }
 
-// unquoted is Engine.unquoted for values that are raised.
+// unquoted is sealer.unquoted for values that are raised.
 func (ts *typeDefs) unquoted(err error) error {
 	if !ts.secret {
 		return err
@@ -346,11 +346,11 @@ func withoutValue(err error) string {
 	return fmt.Sprintf("the code that was given the value returned a %T; what it said is not told, since it may quote the value", err)
 }
 
-func (e *Engine) prefixOf(i *typeInfo) string {
-	if e.plainJSON {
+func (s *sealer) prefixOf(i *typeInfo) string {
+	if s.plainJSON {
 		return i.prefix
 	}
-	return i.header(e.codecName)
+	return i.header(s.codecName)
 }
 
 // header returns the beginning of the envelopes of a type with a codec.
@@ -393,13 +393,13 @@ var errNoCodec = errors.New("unknown codec")
 
 // decode reads an envelope that stands at p into v, a pointer. An empty one
 // leaves v as it is. recorded is the type in the envelope, for messages.
-func (e *Engine) decode(p place, env []byte, v any) (recorded string, err error) {
+func (s *sealer) decode(p place, env []byte, v any) (recorded string, err error) {
 	if len(env) == 0 {
 		return "", nil
 	}
-	open, err := e.open(p, env)
+	open, err := s.open(p, env)
 	if err == nil {
-		err = e.decodeOpen(&open, v)
+		err = s.decodeOpen(&open, v)
 	}
 	if recorded = open.Type; open.TypeVersion > 1 {
 		recorded += "@" + strconv.Itoa(open.TypeVersion)
@@ -409,12 +409,12 @@ func (e *Engine) decode(p place, env []byte, v any) (recorded string, err error)
 
 // codecOf returns the codec of this name: the engine's, or JSON, which every
 // engine reads.
-func (e *Engine) codecOf(name string) (Codec, error) {
+func (s *sealer) codecOf(name string) (Codec, error) {
 	switch name {
-	case e.codecName:
-		return e.reader.own, nil
+	case s.codecName:
+		return s.reader.own, nil
 	case jsonCodec{}.Name():
-		return e.reader.json, nil
+		return s.reader.json, nil
 	}
 	return nil, fmt.Errorf("%w %q: open the engine with Options.Codec set to it", errNoCodec, name)
 }

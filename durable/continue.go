@@ -96,7 +96,7 @@ func Continue[I any](ctx context.Context, in I) error {
 	if err := s.mayContinue(); err != nil {
 		return err
 	}
-	input, _, err := encode(r.eng, r.maxPayload, in)
+	input, _, err := encode(r.eng.sealer, r.maxPayload, in)
 	if err != nil {
 		return r.refuses(&EncodeError{RunID: r.id, Type: reflect.TypeFor[I]().String(), Err: err})
 	}

@@ -121,7 +121,7 @@ func (p *past) editedOutcome(id, key string) (*store.Event, error) {
 
 // editedPayload returns the payload of the outcome that takes the place of old.
 func (e *Engine) editedPayload(id string, old *store.Event, value any, force bool) ([]byte, error) {
-	payload, err := e.encodeEdited(id, old, value, force)
+	payload, err := e.sealer.encodeEdited(id, old, value, force)
 	if err != nil {
 		return nil, &EncodeError{RunID: id, Key: old.Key, Type: fmt.Sprintf("%T", value), Err: err}
 	}
@@ -139,7 +139,7 @@ func (e *Engine) sameType(id string, old *store.Event, value any, payload []byte
 	}
 	was, is := "", ""
 	if len(old.Payload) > 0 {
-		open, err := e.open(placeOf(id, old), old.Payload)
+		open, err := e.sealer.open(placeOf(id, old), old.Payload)
 		if err != nil {
 			return &EditError{RunID: id, Key: old.Key, Reason: fmt.Sprintf("what is recorded cannot be read, so its type is not known (%v)", err), Forceable: true}
 		}

@@ -29,20 +29,13 @@ type Engine struct {
 	options   Options
 	store     store.Store
 	limits    store.Limits
-	codec     Codec
-	reader    reader
-	codecName string // of codec, asked for once
-	plainJSON bool
-	types     *typeDefs
-	wrap      *wrapping
-	// maxPayload is how many bytes the codec may make of a value.
-	maxPayload int
-	errors     *errorKinds
-	defs       *definitions
-	log        *slog.Logger
-	tracer     trace.Tracer
-	metrics    *metrics
-	committer  *committer
+	sealer    *sealer
+	errors    *errorKinds
+	defs      *definitions
+	log       *slog.Logger
+	tracer    trace.Tracer
+	metrics   *metrics
+	committer *committer
 
 	// beatAt is when the store last took a beat, in nanoseconds since openedAt.
 	beatAt atomic.Int64
@@ -118,33 +111,17 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	types, err := newTypeDefs(o.Types)
+	sealer, err := newSealer(&o, st.Limits())
 	if err != nil {
 		return nil, err
 	}
-	kinds.defs = types
-	wrap, err := newWrapping(&o, st.Limits())
-	if err != nil {
-		return nil, err
-	}
-	secret := wrap.keys != nil
-	if types != nil {
-		types.secret = secret
-	}
-	maxPayload, err := payloadLimit(o.MaxPayload, st.Limits())
-	if err != nil {
-		return nil, err
-	}
+	kinds.defs = sealer.types
 	e := &Engine{
-		build: buildLabel(cmp.Or(o.Build, stampedBuild())),
-		types: types, wrap: wrap, maxPayload: maxPayload, environment: o.Capture.capture(),
-		id: newExecutorID(), options: o, store: st, limits: st.Limits(), codec: o.Codec, reader: newReader(o.Codec, secret), errors: kinds, defs: defs, log: o.Logger, tracer: newTracer(o.TracerProvider),
+		build:       buildLabel(cmp.Or(o.Build, stampedBuild())),
+		environment: o.Capture.capture(),
+		id:          newExecutorID(), options: o, store: st, limits: st.Limits(), sealer: sealer, errors: kinds, defs: defs, log: o.Logger, tracer: newTracer(o.TracerProvider),
 		wake: make(chan struct{}, 1), look: make(chan struct{}, 1), mail: make(chan struct{}, 1), orphans: make(chan struct{}, 1), pulses: pulses{ready: make(chan struct{}, 1)}, roused: make(chan struct{}, 1),
 		runs: map[string]*run{}, dormant: map[string]*dormant{}, loading: map[*dormant]struct{}{}, watchers: map[string][]chan struct{}{}, suspects: map[string]bool{}, closed: make(chan struct{}), openedAt: time.Now(),
-	}
-	_, e.plainJSON = o.Codec.(jsonCodec)
-	if e.codecName, err = codecNameOf(o.Codec); err != nil {
-		return nil, err
 	}
 	p, err := e.register(ctx)
 	if err != nil {

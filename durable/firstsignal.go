@@ -34,7 +34,7 @@ func WithSignal(name string, v any, o ...SignalOption) StartOption {
 // encodeSignals makes messages of the signals, whose receiver is not known yet.
 func (o *startOptions) encodeSignals(e *Engine, id string) error {
 	for _, s := range o.signals {
-		payload, err := encodeAny(e, e.maxPayload, s.value)
+		payload, err := encodeAny(e.sealer, e.sealer.maxPayload, s.value)
 		if err != nil {
 			return &EncodeError{RunID: id, Key: "signal " + s.name, Type: fmt.Sprintf("%T", s.value), Err: err}
 		}

@@ -170,7 +170,7 @@ func (e *Engine) sameFork(ctx context.Context, id string, source *store.Run, at 
 // it is nil, begins the span of the new run, and returns what is kept of it.
 func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *store.Run) startTrace) (store.Change, error) {
 	e, now, p := v.eng, v.eng.now(), f.past
-	input, err := e.unseal(placeOf(v.row.ID, &p.created), p.created.Payload)
+	input, err := e.sealer.unseal(placeOf(v.row.ID, &p.created), p.created.Payload)
 	if err != nil {
 		return store.Change{}, &UndecodableError{RunID: v.row.ID, Key: "the input", Err: err}
 	}
@@ -234,7 +234,7 @@ func (v *view) copied(ev *store.Event, attributes map[string]string) (store.Even
 		d.Attributes = merged(d.Attributes, attributes)
 		c.Data = d.encode()
 	}
-	if c.Payload, err = v.eng.unseal(placeOf(v.row.ID, ev), ev.Payload); err != nil {
+	if c.Payload, err = v.eng.sealer.unseal(placeOf(v.row.ID, ev), ev.Payload); err != nil {
 		return c, &UndecodableError{RunID: v.row.ID, Key: nameOf(ev), Err: err}
 	}
 	return c, nil
@@ -268,7 +268,7 @@ func number(e *Engine, id string, list []store.Event) {
 			steps++
 		}
 		ev.Seq, ev.Branch, ev.Steps = int64(i+1), 0, steps
-		ev.Payload = e.seal(placeOf(id, ev), ev.Payload)
+		ev.Payload = e.sealer.seal(placeOf(id, ev), ev.Payload)
 		ev.Sum = store.Seal(id, sum, ev)
 		sum = ev.Sum
 	}

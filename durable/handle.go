@@ -56,7 +56,7 @@ func (h *Run[O]) Wait(ctx context.Context) (O, error) {
 	if err != nil {
 		return out, err
 	}
-	if recorded, err := h.eng.decode(at, env, &out); err != nil {
+	if recorded, err := h.eng.sealer.decode(at, env, &out); err != nil {
 		var zero O
 		if inRun {
 			// The outcome stays recorded: other code can read it.

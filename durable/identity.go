@@ -212,7 +212,7 @@ func (r *run) disbelieveInput(born *eventData) error {
 		return nil // of a later generation, the row has the hash of another input
 	}
 	// What cannot be opened here is found where it is decoded.
-	input, err := r.eng.unseal(placeOf(r.id, &r.past.created), r.past.created.Payload)
+	input, err := r.eng.sealer.unseal(placeOf(r.id, &r.past.created), r.past.created.Payload)
 	if err != nil || hashInput(input) == r.row.InputHash {
 		return nil
 	}

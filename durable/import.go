@@ -214,11 +214,11 @@ func (e *Engine) rename(f *runfile.File, id string) error {
 				return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
 			}
 		}
-		plain, err := e.unseal(placeOf(old, ev), ev.Payload)
+		plain, err := e.sealer.unseal(placeOf(old, ev), ev.Payload)
 		if err != nil {
 			return &UndecodableError{RunID: old, Key: nameOf(ev), Err: err}
 		}
-		ev.Payload = e.seal(placeOf(id, ev), plain)
+		ev.Payload = e.sealer.seal(placeOf(id, ev), plain)
 		ev.Sum = store.Seal(id, sum, ev)
 		sum = ev.Sum
 	}
@@ -228,7 +228,7 @@ func (e *Engine) rename(f *runfile.File, id string) error {
 	for i := range f.Inbox {
 		m := &f.Inbox[i]
 		m.To = old
-		plain, err := e.unseal(placeOfMessage(m), m.Payload)
+		plain, err := e.sealer.unseal(placeOfMessage(m), m.Payload)
 		if err != nil {
 			return &UndecodableError{RunID: old, Key: m.Name, Err: err}
 		}

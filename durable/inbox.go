@@ -326,6 +326,13 @@ func (r *run) fetchMail() {
 	}
 }
 
+// placeOfMail is the place of a message that r has received.
+func (r *run) placeOfMail(m *store.Message) place {
+	p := placeOfMessage(m)
+	p.run = r.id
+	return p
+}
+
 // deliver sorts new messages: a cancel and a request to pause act at once, the
 // rest waits for whoever asks.
 func (r *run) deliver(list []store.Message) {

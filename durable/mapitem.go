@@ -49,7 +49,7 @@ func (m *mapping[I, O]) recorded(n int, v I) (done, again bool, err error) {
 	}
 	var out O
 	if !fastDecode(ev.Payload, &out) {
-		if recorded, err := r.eng.decode(placeOf(r.id, ev), ev.Payload, &out); err != nil {
+		if recorded, err := r.eng.sealer.decode(placeOf(r.id, ev), ev.Payload, &out); err != nil {
 			return false, false, r.undecodable(ev.Key, recorded, reflect.TypeFor[O](), err)
 		}
 	}
@@ -83,11 +83,11 @@ func (p *past) mostItems(key string) int {
 // hash tells items apart.
 func (m *mapping[I, O]) hash(v I) (fingerprint, error) {
 	e := m.scope.run.eng
-	b, err := e.marshal(e.infoOf(reflect.TypeFor[I]()), v)
+	b, err := e.sealer.marshal(e.sealer.infoOf(reflect.TypeFor[I]()), v)
 	if err != nil {
-		return fingerprint{}, &EncodeError{RunID: m.scope.run.id, Key: m.call.key, Type: reflect.TypeFor[I]().String(), Err: e.unquoted(err)}
+		return fingerprint{}, &EncodeError{RunID: m.scope.run.id, Key: m.call.key, Type: reflect.TypeFor[I]().String(), Err: e.sealer.unquoted(err)}
 	}
-	return e.fingerprint(v, reflect.TypeFor[I](), b, 8), nil
+	return e.sealer.fingerprint(v, reflect.TypeFor[I](), b, 8), nil
 }
 
 // do runs the function on one item and records what it came to.
@@ -142,7 +142,7 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 	if value, err = m.fn(&scopeContext{Context: ctx, scope: inner}, it.value); err != nil {
 		return
 	}
-	if payload, out, err = encode(m.scope.run.eng, m.scope.run.maxPayload, value); err != nil {
+	if payload, out, err = encode(m.scope.run.eng.sealer, m.scope.run.maxPayload, value); err != nil {
 		err = Permanent(m.scope.run.refuses(&EncodeError{RunID: m.scope.run.id, Key: key, Type: reflect.TypeFor[O]().String(), Err: err}))
 		return
 	}

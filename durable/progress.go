@@ -47,7 +47,7 @@ func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
 	if err := r.deathOf(); err != nil {
 		return err
 	}
-	payload, _, err := encode(r.eng, r.maxPayload, v)
+	payload, _, err := encode(r.eng.sealer, r.maxPayload, v)
 	if err != nil {
 		return r.refuses(&EncodeError{RunID: r.id, Key: st.call.key, Type: reflect.TypeFor[T]().String(), Err: err})
 	}
@@ -103,7 +103,7 @@ func progressOf[T any](ctx context.Context, call, slot string) (v T, ok bool, er
 	if payload == nil {
 		return v, false, nil
 	}
-	if recorded, err := r.eng.decode(at, payload, &v); err != nil {
+	if recorded, err := r.eng.sealer.decode(at, payload, &v); err != nil {
 		var zero T
 		what := st.call.key + ", its progress"
 		if slot != "" {

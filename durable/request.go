@@ -39,7 +39,7 @@ func Request[O any](ctx context.Context, runID, name string, v any, o ...SignalO
 	if err := store.CheckName("request name", name); err != nil {
 		return out, err
 	}
-	payload, err := encodeAny(e, e.maxPayload, v)
+	payload, err := encodeAny(e.sealer, e.sealer.maxPayload, v)
 	if err != nil {
 		return out, &EncodeError{RunID: runID, Key: "request " + name, Type: fmt.Sprintf("%T", v), Err: err}
 	}
@@ -61,7 +61,7 @@ func Request[O any](ctx context.Context, runID, name string, v any, o ...SignalO
 	if d.Error != nil {
 		return out, &RefusedError{RunID: runID, Name: name, Err: e.errors.restore(d.Error)}
 	}
-	if recorded, err := e.decode(placeOf(runID, answer), answer.Payload, &out); err != nil {
+	if recorded, err := e.sealer.decode(placeOf(runID, answer), answer.Payload, &out); err != nil {
 		var zero O
 		return zero, &UndecodableError{RunID: runID, Key: "the answer to request " + name, Recorded: recorded, Wanted: reflect.TypeFor[O]().String(), Err: err}
 	}
@@ -163,9 +163,9 @@ func (q asked) ID() string { return q.id }
 func AwaitRequest[I any](ctx context.Context, name string, o ...AwaitOption) (Received[I], error) {
 	var q Received[I]
 	a := &awaiting{name: name, kind: store.KindRequest, call: callRequest, wanted: reflect.TypeFor[I]()}
-	a.read = func(e *Engine, at place, payload []byte) (sent string, err error) {
+	a.read = func(s *sealer, at place, payload []byte) (sent string, err error) {
 		var v I
-		if sent, err = e.decode(at, payload, &v); err == nil {
+		if sent, err = s.decode(at, payload, &v); err == nil {
 			q.Value = v
 		}
 		return sent, err
@@ -197,7 +197,7 @@ func (q asked) Reply(ctx context.Context, v any) error {
 	if err != nil {
 		return err
 	}
-	payload, err := encodeAny(s.run.eng, s.run.maxPayload, v)
+	payload, err := encodeAny(s.run.eng.sealer, s.run.maxPayload, v)
 	if err != nil {
 		return s.run.refuses(&EncodeError{RunID: s.run.id, Key: "the answer to request " + q.name, Type: fmt.Sprintf("%T", v), Err: err})
 	}

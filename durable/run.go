@@ -2,7 +2,9 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"reflect"
 	"runtime"
 	"runtime/debug"
 	"sync"
@@ -210,6 +212,26 @@ func (r *run) unrecorded(key string, err error) error {
 	return r.die(&death{kind: deathParked, code: CodeUnrecorded, err: &UnrecordedError{RunID: r.id, Key: key, Err: err}})
 }
 
+// refuses returns the error of a call whose value cannot be encoded. For want of a
+// key the run is parked: it can go on once there is one.
+func (r *run) refuses(e *EncodeError) error {
+	if errors.Is(e.Err, ErrNoKey) {
+		return r.unrecorded(e.Key, e.Err)
+	}
+	return e
+}
+
+// undecodable parks r, because a recorded value cannot be read as the type that
+// is wanted, and returns the error for the call that found it.
+// wanted is nil where it is not known yet.
+func (r *run) undecodable(key, recorded string, wanted reflect.Type, err error) error {
+	und := &UndecodableError{RunID: r.id, Key: key, Recorded: recorded, Err: err}
+	if wanted != nil {
+		und.Wanted = wanted.String()
+	}
+	return r.die(&death{kind: deathParked, code: codeOfDecode(err), err: und})
+}
+
 // newRun prepares an execution; launch begins it.
 func (e *Engine) newRun(row store.Run, def *definition) *run {
 	r := &run{
@@ -262,6 +284,18 @@ func (r *run) write(w *write) error {
 		r.recordedOnce.Do(func() { close(r.recorded) })
 	}
 	return err
+}
+
+// sealEvents seals the payloads of events that r is about to record on a branch,
+// which they get when they are numbered.
+func (r *run) sealEvents(events []store.Event, branch int32) {
+	for i := range events {
+		if ev := &events[i]; len(ev.Payload) > r.eng.sealer.above {
+			p := placeOf(r.id, ev)
+			p.branch = branch
+			ev.Payload = r.eng.sealer.seal(p, ev.Payload)
+		}
+	}
 }
 
 // launch executes r, which was added to the engine, on its own goroutine.

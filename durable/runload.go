@@ -99,7 +99,7 @@ func (r *run) adopt(created *store.Event) error {
 		return r.damaged(created.Seq, errors.New("its seed is not readable"))
 	}
 	r.seed = binary.BigEndian.Uint64(seed)
-	r.maxPayload = r.eng.payloadLimitOf(d.MaxPayload)
+	r.maxPayload = r.eng.sealer.payloadLimitOf(d.MaxPayload)
 	if d.Fork != nil {
 		r.forkSeeds = d.Fork.Seeds
 	}

@@ -2,10 +2,8 @@ package durable
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"math"
-	"reflect"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/store"
@@ -37,13 +35,6 @@ func placeOfMessage(m *store.Message) place {
 	return place{run: m.To, typ: string(m.Kind), key: m.Name, message: m.ID}
 }
 
-// placeOfMail is the place of a message that r has received.
-func (r *run) placeOfMail(m *store.Message) place {
-	p := placeOfMessage(m)
-	p.run = r.id
-	return p
-}
-
 // bound returns what a payload with this header at this place is encrypted
 // under. Each part has its length before it, so that no two places are alike.
 func (p *place) bound(header string) []byte {
@@ -56,72 +47,83 @@ func (p *place) bound(header string) []byte {
 	return binary.BigEndian.AppendUint32(b, uint32(p.attempt))
 }
 
-// wrapping is what payloads get beside their encoding. It does not change once
-// an engine is open.
-type wrapping struct {
+// A sealer turns values into payloads and back, with the codec, the types and the keys
+// of an engine. It does not change once the engine is open.
+type sealer struct {
+	codec     Codec
+	codecName string // of codec, asked for once
+	plainJSON bool
+	reader    reader
+	types     *typeDefs // nil: none are registered
+
 	// above: an envelope of more bytes is looked at; the usual small one, with
 	// no encryption, costs one comparison.
 	above    int
 	compress *compressor
 	keys     *keyring // nil: nothing is encrypted or can be decrypted
+
+	limits store.Limits
+	// maxPayload is how many bytes the codec may make of a value.
+	maxPayload int
 }
 
-func newWrapping(o *Options, limits store.Limits) (*wrapping, error) {
-	w := &wrapping{above: math.MaxInt, compress: newCompressor(o.CompressAbove, limits.Payload)}
-	if w.compress.above >= 0 {
-		w.above = w.compress.above
+// newSealer takes Options with their defaults.
+func newSealer(o *Options, limits store.Limits) (s *sealer, err error) {
+	s = &sealer{codec: o.Codec, compress: newCompressor(o.CompressAbove, limits.Payload), limits: limits, above: math.MaxInt}
+	if s.types, err = newTypeDefs(o.Types); err != nil {
+		return nil, err
+	}
+	if s.compress.above >= 0 {
+		s.above = s.compress.above
 	}
 	if o.Encrypt != nil {
-		var err error
-		if w.keys, err = newKeyring(o.Encrypt, o.Logger); err != nil {
+		if s.keys, err = newKeyring(o.Encrypt, o.Logger); err != nil {
 			return nil, err
 		}
-		w.above = 0
+		s.above = 0
+		if s.types != nil {
+			s.types.secret = true
+		}
 	}
-	return w, nil
+	if s.maxPayload, err = payloadLimit(o.MaxPayload, limits); err != nil {
+		return nil, err
+	}
+	if s.codecName, err = codecNameOf(o.Codec); err != nil {
+		return nil, err
+	}
+	_, s.plainJSON = o.Codec.(jsonCodec)
+	s.reader = newReader(o.Codec, s.keys != nil)
+	return s, nil
 }
 
 // sealable returns why a value must not be recorded now: it is to be encrypted, and
 // there is no key that it could be encrypted with. It is asked before a value is
 // encoded, and before one that is encrypted is copied.
-func (e *Engine) sealable() error {
-	if e.wrap.keys == nil {
+func (s *sealer) sealable() error {
+	if s.keys == nil {
 		return nil
 	}
-	return e.wrap.keys.ready()
-}
-
-// refuses returns the error of a call whose value cannot be encoded. For want of a
-// key the run is parked: it can go on once there is one.
-func (r *run) refuses(e *EncodeError) error {
-	if errors.Is(e.Err, ErrNoKey) {
-		return r.unrecorded(e.Key, e.Err)
-	}
-	return e
+	return s.keys.ready()
 }
 
 // seal returns a plain envelope as it is to be kept at a place. It cannot fail:
 // whether there is a key to encrypt with was settled before; see sealable.
-func (e *Engine) seal(p place, env []byte) []byte {
-	if len(env) <= e.wrap.above {
+func (s *sealer) seal(p place, env []byte) []byte {
+	if len(env) <= s.above {
 		return env
 	}
-	return e.wrap.seal(p, env)
-}
-
-func (w *wrapping) seal(p place, env []byte) []byte {
 	open, err := envelope.Open(env)
 	if err != nil || open.KeyID != "" {
 		return env // none of ours, or sealed already
 	}
 	changed := false
 	if open.Compression == "" {
-		if small, ok := w.compress.compress(open.Payload); ok {
+		if small, ok := s.compress.compress(open.Payload); ok {
 			open.Compression, open.Payload, changed = zstdName, small, true
 		}
 	}
-	if w.keys != nil {
-		if k := w.keys.forSealing(p.run); k != nil {
+	if s.keys != nil {
+		if k := s.keys.forSealing(p.run); k != nil {
 			open.KeyID, open.KeyCheck, changed = k.id, k.key.check, true
 			open.Payload = k.aead.Seal(nil, nil, open.Payload, p.bound(open.Header()))
 		}
@@ -132,65 +134,35 @@ func (w *wrapping) seal(p place, env []byte) []byte {
 	return envelope.Seal(open.Header(), open.Payload)
 }
 
-// sealEvents seals the payloads of events that r is about to record on a branch,
-// which they get when they are numbered.
-func (r *run) sealEvents(events []store.Event, branch int32) {
-	for i := range events {
-		if ev := &events[i]; len(ev.Payload) > r.eng.wrap.above {
-			p := placeOf(r.id, ev)
-			p.branch = branch
-			ev.Payload = r.eng.wrap.seal(p, ev.Payload)
-		}
-	}
-}
-
-// sealMessage seals the payload of a message that is about to be sent, and then the
-// message.
-func (e *Engine) sealMessage(m *store.Message) {
-	m.Payload = e.seal(placeOfMessage(m), m.Payload)
-	m.Data = withSum(m)
-}
-
 // open reads an envelope from its place: checked, decrypted, decompressed.
-func (e *Engine) open(p place, env []byte) (envelope.Envelope, error) {
+func (s *sealer) open(p place, env []byte) (envelope.Envelope, error) {
 	open, err := envelope.Open(env)
 	if err != nil {
 		return open, err
 	}
 	if open.KeyID != "" {
-		if open.Payload, err = e.wrap.keys.decrypt(&open, p); err != nil {
+		if open.Payload, err = s.keys.decrypt(&open, p); err != nil {
 			return open, err
 		}
 	}
 	if open.Compression != "" {
-		if open.Payload, err = e.wrap.compress.decompress(open.Compression, open.Payload); err != nil {
+		if open.Payload, err = s.compress.decompress(open.Compression, open.Payload); err != nil {
 			return open, err
 		}
 	}
 	return open, nil
 }
 
-// undecodable parks r, because a recorded value cannot be read as the type that
-// is wanted, and returns the error for the call that found it.
-// wanted is nil where it is not known yet.
-func (r *run) undecodable(key, recorded string, wanted reflect.Type, err error) error {
-	und := &UndecodableError{RunID: r.id, Key: key, Recorded: recorded, Err: err}
-	if wanted != nil {
-		und.Wanted = wanted.String()
-	}
-	return r.die(&death{kind: deathParked, code: codeOfDecode(err), err: und})
-}
-
 // unseal returns the plain envelope of one that stands at a place. What it
 // returns belongs to no place and may be sealed for another one: this is how
 // a payload is copied.
-func (e *Engine) unseal(p place, env []byte) ([]byte, error) {
+func (s *sealer) unseal(p place, env []byte) ([]byte, error) {
 	if len(env) == 0 || envelope.IsPlain(env) {
 		return env, nil
 	}
-	open, err := e.open(p, env)
+	open, err := s.open(p, env)
 	if err == nil && open.KeyID != "" {
-		err = e.sealable()
+		err = s.sealable()
 	}
 	if err != nil {
 		return nil, err
@@ -206,12 +178,12 @@ const sealOverhead = envelope.MaxHeader + 28
 // payloadLimitOf returns the limit for a run that was started under Options.MaxPayload
 // born. A lower limit is for runs that are started under it: a step of one that was not
 // has done its work by the time its result is found too large, and would fail for good.
-func (e *Engine) payloadLimitOf(born int) int {
-	limit, err := payloadLimit(born, e.store.Limits())
+func (s *sealer) payloadLimitOf(born int) int {
+	limit, err := payloadLimit(born, s.limits)
 	if err != nil {
-		return e.maxPayload // of a store that takes more
+		return s.maxPayload // of a store that takes more
 	}
-	return max(limit, e.maxPayload)
+	return max(limit, s.maxPayload)
 }
 
 // payloadLimit returns how large an encoded value may be, so that whatever is

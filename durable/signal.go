@@ -51,7 +51,7 @@ func (e *Engine) signal(ctx context.Context, runID, name string, v any, check bo
 	if err := store.CheckName("signal name", name); err != nil {
 		return err
 	}
-	payload, err := encodeAny(e, e.maxPayload, v)
+	payload, err := encodeAny(e.sealer, e.sealer.maxPayload, v)
 	if err != nil {
 		return &EncodeError{RunID: runID, Key: "signal " + name, Type: fmt.Sprintf("%T", v), Err: err}
 	}
@@ -191,6 +191,13 @@ func (e *Engine) send(ctx context.Context, m store.Message) (err error) {
 		return &UndecidedError{RunID: m.To, Name: m.Name, ID: m.ID, Request: m.Kind == store.KindRequest, Err: err}
 	}
 	return fmt.Errorf("durable: sending %s %q to run %s: %w", m.Kind, m.Name, m.To, err)
+}
+
+// sealMessage seals the payload of a message that is about to be sent, and then the
+// message.
+func (e *Engine) sealMessage(m *store.Message) {
+	m.Payload = e.sealer.seal(placeOfMessage(m), m.Payload)
+	m.Data = withSum(m)
 }
 
 // UndecidedError says that it is not known whether a signal, or a request, was

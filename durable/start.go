@@ -109,11 +109,11 @@ func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartO
 		return nil, w.def.err
 	}
 	s, inRun := ctx.Value(scopeKey{}).(*scope)
-	limit := e.maxPayload
+	limit := e.sealer.maxPayload
 	if inRun {
 		limit = s.run.maxPayload
 	}
-	input, _, err := encode(e, limit, in)
+	input, _, err := encode(e.sealer, limit, in)
 	if err != nil {
 		bad := &EncodeError{RunID: id, Type: reflect.TypeFor[I]().String(), Err: err}
 		if inRun {
@@ -247,7 +247,7 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	born.Baggage = baggageOf(ctx)
 	born.Run = identityOf(&row)
 	created = store.Event{Type: store.WorkflowCreated, Data: born.encode()}
-	created.Payload = e.seal(placeOf(id, &created), input)
+	created.Payload = e.sealer.seal(placeOf(id, &created), input)
 	return row, created, binary.BigEndian.Uint64(b[:]), span, s
 }
 
@@ -273,7 +273,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	r.lastAt = row.CreatedAt
 	r.headers, r.exclusive, r.startTrace = o.headers, o.exclusive, ofStart
 	r.carry(baggageOf(ctx))
-	r.input, r.seed, r.maxPayload = input, seed, e.maxPayload
+	r.input, r.seed, r.maxPayload = input, seed, e.sealer.maxPayload
 	r.deliver(e.firstMail(id, o.mail))
 	if r.input == nil {
 		r.input = []byte{}

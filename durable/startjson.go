@@ -34,7 +34,7 @@ func (e *Engine) StartJSON(ctx context.Context, workflow, id string, input json.
 			return "", fmt.Errorf("durable: starting run %q: nobody alive serves workflow %q: %w", id, workflow, ErrNotRegistered)
 		}
 	}
-	env, err := e.encodeJSON(def.input, input)
+	env, err := e.sealer.encodeJSON(def.input, input)
 	if err != nil {
 		return "", fmt.Errorf("durable: starting run %q of workflow %s: the input is no %s: %w", id, workflow, def.input, err)
 	}
@@ -57,7 +57,7 @@ func (e *Engine) StartJSON(ctx context.Context, workflow, id string, input json.
 }
 
 // encodeJSON makes of JSON what encode makes of the value of type t it stands for.
-func (e *Engine) encodeJSON(t reflect.Type, data json.RawMessage) ([]byte, error) {
+func (s *sealer) encodeJSON(t reflect.Type, data json.RawMessage) ([]byte, error) {
 	v := reflect.New(t)
 	if len(data) > 0 {
 		dec := json.NewDecoder(bytes.NewReader(data))
@@ -76,42 +76,42 @@ func (e *Engine) encodeJSON(t reflect.Type, data json.RawMessage) ([]byte, error
 	if t.Size() == 0 && t.Kind() == reflect.Struct {
 		return nil, nil
 	}
-	if err := e.sealable(); err != nil {
+	if err := s.sealable(); err != nil {
 		return nil, err
 	}
-	info := e.infoOf(t)
-	encoded, err := e.encoded(info, v.Elem().Interface(), e.maxPayload)
+	info := s.infoOf(t)
+	encoded, err := s.encoded(info, v.Elem().Interface(), s.maxPayload)
 	if err != nil {
 		return nil, err
 	}
-	return envelope.Seal(e.prefixOf(info), encoded), nil
+	return envelope.Seal(s.prefixOf(info), encoded), nil
 }
 
 // encodeEdited encodes the value that replaces an outcome. A json.RawMessage
 // stands for a value of the type that is recorded, and is kept as one: whoever
 // edits by hand has no Go type. It must be the same kind of JSON.
-func (e *Engine) encodeEdited(id string, old *store.Event, value any, force bool) ([]byte, error) {
+func (s *sealer) encodeEdited(id string, old *store.Event, value any, force bool) ([]byte, error) {
 	raw, ok := value.(json.RawMessage)
 	if !ok || old.Type == store.StepFailed || old.Type == store.ItemFailed || len(old.Payload) == 0 {
-		return encodeAny(e, e.maxPayload, value)
+		return encodeAny(s, s.maxPayload, value)
 	}
 	if !json.Valid(raw) {
 		return nil, errors.New("it is no JSON")
 	}
-	was, err := e.open(placeOf(id, old), old.Payload)
+	was, err := s.open(placeOf(id, old), old.Payload)
 	if err != nil || was.Codec != (jsonCodec{}).Name() {
-		return encodeAny(e, e.maxPayload, value) // of another type than is known
+		return encodeAny(s, s.maxPayload, value) // of another type than is known
 	}
 	if a, b := kindOfJSON(was.Payload), kindOfJSON(raw); a != b && a != "null" && b != "null" && !force && (was.Type != typeOfRaw || old.Type == store.SignalReceived || old.Type == store.ChildFinished) {
 		return nil, fmt.Errorf("it is recorded as %s, %s, and the value is %s. Force replaces it all the same", orUnknown(was.Type), a, b)
 	}
-	if len(raw) > e.maxPayload {
-		return nil, &PayloadSizeError{Size: len(raw), Limit: e.maxPayload}
+	if len(raw) > s.maxPayload {
+		return nil, &PayloadSizeError{Size: len(raw), Limit: s.maxPayload}
 	}
-	if err := e.sealable(); err != nil {
+	if err := s.sealable(); err != nil {
 		return nil, err
 	}
-	header, err := e.editedHeader(&was, raw, force)
+	header, err := s.editedHeader(&was, raw, force)
 	if err != nil {
 		return nil, err
 	}
@@ -121,15 +121,15 @@ func (e *Engine) encodeEdited(id string, old *store.Event, value any, force bool
 // editedHeader returns the header of JSON that replaces what was recorded. It is
 // written in the version that is recorded, or in the present one of a registered type
 // that has changed since: the header says which, so that it is read as what it is.
-func (e *Engine) editedHeader(was *envelope.Envelope, raw json.RawMessage, force bool) (string, error) {
+func (s *sealer) editedHeader(was *envelope.Envelope, raw json.RawMessage, force bool) (string, error) {
 	recorded := envelope.Envelope{Codec: was.Codec, Type: was.Type, TypeVersion: was.TypeVersion, Within: was.Within}
 	changed := "" // a type that this program knows otherwise, or not at all
 	for _, p := range recordedParts(was) {
-		if d := e.types.named(p.Name); d == nil || d.version != p.Version {
+		if d := s.types.named(p.Name); d == nil || d.version != p.Version {
 			changed = p.Name
 		}
 	}
-	d := e.types.named(baseName(was.Type))
+	d := s.types.named(baseName(was.Type))
 	if d != nil && was.TypeVersion < d.version && was.TypeVersion > 0 {
 		if t := d.shaped(was.Type); t != nil {
 			version, ok := d.fitsAs(raw, t, was.TypeVersion)
@@ -137,7 +137,7 @@ func (e *Engine) editedHeader(was *envelope.Envelope, raw json.RawMessage, force
 				return "", fmt.Errorf("it is neither version %d of %s, which is recorded, nor version %d, which this program has. Force records it as version %d", was.TypeVersion, d.name, d.version, was.TypeVersion)
 			}
 			if ok && version == d.version {
-				return e.infoOf(t).header(was.Codec), nil
+				return s.infoOf(t).header(was.Codec), nil
 			}
 			return recorded.Header(), nil
 		}

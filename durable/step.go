@@ -171,7 +171,7 @@ func (st *stepOf[T]) once(ctx context.Context) ([]byte, error) {
 	}
 	r := st.call.scope.run
 	st.result = value
-	payload, seen, err := encodeAt(r.eng, r.maxPayload, &st.result)
+	payload, seen, err := encodeAt(r.eng.sealer, r.maxPayload, &st.result)
 	if err != nil {
 		return nil, Permanent(r.refuses(&EncodeError{RunID: r.id, Key: st.call.key, Type: reflect.TypeFor[T]().String(), Err: err}))
 	}
@@ -200,7 +200,7 @@ func replayed[T any](st *step, rec *record) (T, error) {
 	if fastDecode(ev.Payload, &value) {
 		return value, nil
 	}
-	if recorded, err := r.eng.decode(placeOf(r.id, ev), ev.Payload, &value); err != nil {
+	if recorded, err := r.eng.sealer.decode(placeOf(r.id, ev), ev.Payload, &value); err != nil {
 		var zero T
 		return zero, r.undecodable(rec.key, recorded, reflect.TypeFor[T](), err)
 	}

@@ -209,9 +209,9 @@ func (ts *typeDefs) find(t reflect.Type) (def *TypeDef, shape string) {
 }
 
 // infoOf returns what this engine knows of a type.
-func (e *Engine) infoOf(t reflect.Type) *typeInfo {
-	if e.types == nil {
+func (s *sealer) infoOf(t reflect.Type) *typeInfo {
+	if s.types == nil {
 		return infoOf(t)
 	}
-	return e.types.info(t)
+	return s.types.info(t)
 }

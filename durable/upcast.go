@@ -49,13 +49,13 @@ func mismatch(err error) error {
 
 // decodeOpen decodes an opened payload into v, a pointer. Every value that is read
 // comes through here.
-func (e *Engine) decodeOpen(open *envelope.Envelope, v any) error {
-	codec, err := e.codecOf(open.Codec)
+func (s *sealer) decodeOpen(open *envelope.Envelope, v any) error {
+	codec, err := s.codecOf(open.Codec)
 	if err != nil {
 		return err
 	}
 	target := reflect.ValueOf(v).Elem()
-	info := e.infoOf(target.Type())
+	info := s.infoOf(target.Type())
 	plain := info.def == nil && len(info.parts) == 0
 	if plain && open.Within == "" && open.TypeVersion == 1 && open.Type == info.name || untyped(target.Type()) {
 		return mismatch(unmarshal(codec, info, open.Payload, v))
@@ -66,7 +66,7 @@ func (e *Engine) decodeOpen(open *envelope.Envelope, v any) error {
 			return err
 		}
 	}
-	within, err := e.types.raising(open, target.Type(), info)
+	within, err := s.types.raising(open, target.Type(), info)
 	if err != nil {
 		return err
 	}
@@ -223,14 +223,14 @@ type fingerprint struct{ hash, before string }
 // fingerprint returns the hash of a value, of size bytes, from what the codec made of
 // it. It is marked with the version of its type and the codec: hashes of different ones
 // say nothing about whether the value is the same.
-func (e *Engine) fingerprint(v any, t reflect.Type, encoded []byte, size int) fingerprint {
+func (s *sealer) fingerprint(v any, t reflect.Type, encoded []byte, size int) fingerprint {
 	mark := ""
 	info := &typeInfo{}
 	if t != nil {
-		info = e.infoOf(t)
+		info = s.infoOf(t)
 	}
-	if !e.plainJSON {
-		mark = e.codecName + ":"
+	if !s.plainJSON {
+		mark = s.codecName + ":"
 	}
 	for _, d := range slices.Backward(info.parts) {
 		if d != info.def && d.version > 1 {
@@ -249,7 +249,7 @@ func (e *Engine) fingerprint(v any, t reflect.Type, encoded []byte, size int) fi
 	if !info.times {
 		return f
 	}
-	if !e.plainJSON {
+	if !s.plainJSON {
 		var err error
 		if fault := guarded(func() { encoded, err = json.Marshal(v) }); fault != nil || err != nil {
 			return f
@@ -332,17 +332,17 @@ func inUTC(data []byte) []byte {
 
 // inputHash is hashInput for comparing an input, of type t, with one that was encoded
 // elsewhere.
-func (e *Engine) inputHash(t reflect.Type, env []byte) [16]byte {
+func (s *sealer) inputHash(t reflect.Type, env []byte) [16]byte {
 	open, err := envelope.Open(env)
-	if err != nil || !e.infoOf(t).times {
+	if err != nil || !s.infoOf(t).times {
 		return hashInput(env)
 	}
 	data := open.Payload
 	if open.Codec != (jsonCodec{}).Name() {
 		v := reflect.New(t)
-		codec, err := e.codecOf(open.Codec)
+		codec, err := s.codecOf(open.Codec)
 		if err == nil {
-			err = unmarshal(codec, e.infoOf(t), open.Payload, v.Interface())
+			err = unmarshal(codec, s.infoOf(t), open.Payload, v.Interface())
 		}
 		fault := err
 		if err == nil {
@@ -361,7 +361,7 @@ func (e *Engine) sameInput(ctx context.Context, id string, t reflect.Type, input
 	if t == nil {
 		return false
 	}
-	if info := e.infoOf(t); e.plainJSON && info.version < 2 && len(info.parts) == 0 && !info.times {
+	if info := e.sealer.infoOf(t); e.sealer.plainJSON && info.version < 2 && len(info.parts) == 0 && !info.times {
 		return false
 	}
 	h, err := e.store.Load(ctx, id, store.Cursor{Branch: new(int32)}) // of the first generation
@@ -369,23 +369,23 @@ func (e *Engine) sameInput(ctx context.Context, id string, t reflect.Type, input
 		return false
 	}
 	for ev, err := range h.Events {
-		return err == nil && e.createdWith(id, &ev, t, input)
+		return err == nil && e.sealer.createdWith(id, &ev, t, input)
 	}
 	return false
 }
 
 // createdWith reports whether the first event of a run holds this input, of type t,
 // once it is raised and encoded as it is now.
-func (e *Engine) createdWith(id string, ev *store.Event, t reflect.Type, input []byte) bool {
+func (s *sealer) createdWith(id string, ev *store.Event, t reflect.Type, input []byte) bool {
 	if t == nil || ev.Type != store.WorkflowCreated {
 		return false
 	}
 	v := reflect.New(t)
-	if _, err := e.decode(placeOf(id, ev), ev.Payload, v.Interface()); err != nil {
+	if _, err := s.decode(placeOf(id, ev), ev.Payload, v.Interface()); err != nil {
 		return false
 	}
-	raised, err := encodeAny(e, math.MaxInt, v.Elem().Interface())
-	return err == nil && e.inputHash(t, raised) == e.inputHash(t, input)
+	raised, err := encodeAny(s, math.MaxInt, v.Elem().Interface())
+	return err == nil && s.inputHash(t, raised) == s.inputHash(t, input)
 }
 
 // readable reports whether err, of decode, says that the value can be read and

@@ -14,7 +14,7 @@ import (
 // prints the figures of today. Lines of packages and files are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":        {142, 32000, 288, 900, 110},
+		"durable":        {142, 32000, 286, 900, 110},
 		"dashboard":      {48, 9500, 59, 460, 66},
 		"cli":            {44, 7300, 37, 460, 97},
 		"store":          {17, 2200, 2, 353, 55},
@@ -23,9 +23,9 @@ var (
 		"store/postgres": {31, 5900, 15, 494, 55},
 	}
 	typeCeilings = map[string]struct{ fields, methods, files int }{
-		"durable.Engine":       {60, 292, 73},
-		"durable.run":          {86, 129, 39},
-		"durable.scope":        {36, 79, 22},
+		"durable.Engine":       {54, 272, 70},
+		"durable.run":          {86, 128, 38},
+		"durable.scope":        {36, 80, 22},
 		"durable.past":         {36, 44, 17},
 		"durable.eventData":    {74, 5, 4},
 		"dashboard.handler":    {10, 180, 35},
