@@ -22,6 +22,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/read"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/sqlite"
@@ -71,7 +73,7 @@ func full(t *testing.T, runs int) *handler {
 		require.NoError(t, err)
 	}
 	require.Eventually(t, func() bool {
-		n, err := st.Count(t.Context(), askingFilter(), "")
+		n, err := st.Count(t.Context(), read.AskingFilter(), "")
 		return err == nil && n[""] == 40
 	}, 30*time.Second, 20*time.Millisecond)
 	var changes []store.Change
@@ -127,7 +129,7 @@ func parameters(rt route) []string {
 	case "/waiting", "/history":
 		names = append(names, "from", "q")
 	case "/runs/{id}", "/runs/{id}/rows":
-		for name := range runParams {
+		for name := range view.Params {
 			names = append(names, name)
 		}
 	}

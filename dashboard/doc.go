@@ -16,8 +16,13 @@
 //
 // # How it is built
 //
-// A route (routes.go) says which action it is; handler.go puts the same things
-// before each: security headers, the check of Host and origin (security.go), the
-// user's Middleware, then Authorize. A route returns an error instead of writing
-// one, and errors.go has the one table of what an error is over HTTP.
+// This package is the front. A route (routes.go) says which action it is; handler.go
+// puts the same things before each: security headers, the check of Host and origin
+// (security.go), the user's Middleware, then Authorize. A route returns an error
+// instead of writing one, and errors.go answers with it.
+//
+// What is behind a route is in the rooms under internal, each of which knows those
+// before it: view (what is shown of a run), web (requests, answers, the one table of
+// errors), read (runs of the store), stream (server-sent events), act (what changes
+// something), api (questions, in JSON), pages.
 package dashboard

@@ -5,33 +5,37 @@ import (
 	"fmt"
 	"net/http"
 	"runtime/debug"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/act"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/api"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/pages"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/read"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/stream"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/store"
 )
 
-// handler holds what all routes need. It does not change once it is made but
-// for its streams.
+// handler is the front: what every request passes before it comes to its route, which
+// is a method of one of the rooms. It does not change once it is made.
 type handler struct {
-	eng     *durable.Engine
+	*web.Env
 	options Options
 	mux     *http.ServeMux
 	cross   *http.CrossOriginProtection
-	streams *streams
-	askers  askingRuns
-	exports atomic.Int32 // under way
 
-	mu      sync.Mutex
-	known   []store.Executor // as of knownAt
-	knownAt time.Time
+	// The rooms.
+	api     *api.API
+	acts    *act.Acts
+	streams *stream.Streams
+	shell   *pages.Shell
+	lists   *pages.Lists
+	runPage *pages.RunPage
 }
 
 // Handler returns a handler for the runs of eng. It starts no goroutine until a
@@ -45,14 +49,23 @@ func Handler(eng *durable.Engine, o Options) http.Handler {
 }
 
 func newHandler(eng *durable.Engine, o Options) *handler {
-	h := &handler{eng: eng, options: o.withDefaults(), mux: http.NewServeMux(), cross: http.NewCrossOriginProtection()}
-	h.streams = newStreams(h)
+	o = o.withDefaults()
+	h := &handler{options: o, mux: http.NewServeMux(), cross: http.NewCrossOriginProtection()}
+	h.Env = web.NewEnv(eng, o.Logger, view.Site{Prefix: o.Prefix}, o.Redact)
+	h.May = func(r *http.Request, action, runID string) error { return h.may(r, Action(action), runID) }
+	h.User, h.ShowPayloads = o.User, o.ShowPayloads
+	reader := read.New(h.Env)
+	h.streams = stream.New(h.Env, reader, stream.Limits{Max: o.MaxStreams, PerClient: o.MaxStreamsPerClient, Heartbeat: o.Heartbeat})
+	h.api = api.New(h.Env, reader, o.Archive, h.streams.Open)
+	h.acts = act.New(h.Env, reader, o.Patience)
+	h.shell = pages.NewShell(h.Env, reader, o.Archive)
+	h.lists, h.runPage = pages.NewLists(h.shell, h.acts), pages.NewRunPage(h.shell, h.acts)
 	for _, origin := range o.Origins {
 		if err := h.cross.AddTrustedOrigin(origin); err != nil {
 			panic(fmt.Sprintf("dashboard: Options.Origins: %v", err))
 		}
 	}
-	h.cross.SetDenyHandler(h.refuser(errCrossOrigin))
+	h.cross.SetDenyHandler(h.refuser(web.ErrCrossOrigin))
 	for _, rt := range h.routes() {
 		h.mux.Handle(rt.method+" "+h.options.Prefix+rt.pattern, h.handle(rt))
 	}
@@ -89,7 +102,7 @@ func (h *handler) dispatch(w http.ResponseWriter, r *http.Request) {
 		probe := &statusOnly{header: w.Header()}
 		h.mux.ServeHTTP(probe, r)
 		w.Header().Del("Content-Type")
-		h.refuseAs(w, r, errNoRoute(probe.status, w.Header().Get("Allow"), r), wantsPage(r))
+		h.refuseAs(w, r, errNoRoute(probe.status, w.Header().Get("Allow"), r), web.WantsPage(r))
 		return
 	}
 	h.mux.ServeHTTP(w, traced(r))

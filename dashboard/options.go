@@ -2,11 +2,12 @@ package dashboard
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 )
 
 // An Action is what a request does, for Authorize.
@@ -50,7 +51,7 @@ func (a Action) Writes() bool {
 
 // ErrUnauthenticated, returned or wrapped by Authorize, makes the answer 401: who
 // asks is not known. Any other error of it makes it 403.
-var ErrUnauthenticated = errors.New("dashboard: sign in first")
+var ErrUnauthenticated = web.ErrUnauthenticated
 
 // Options configure a Handler. The zero value serves this machine alone: a
 // request that came in by another address than loopback is refused.

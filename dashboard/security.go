@@ -1,9 +1,7 @@
 package dashboard
 
 import (
-	"encoding/json"
 	"fmt"
-	"iter"
 	"mime"
 	"net"
 	"net/http"
@@ -11,8 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/internal/outline"
-	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 )
 
 // The defences of the handler, each against one thing:
@@ -149,7 +146,7 @@ var forwarding = map[string]bool{
 func (h *handler) may(r *http.Request, a Action, runID string) error {
 	if h.options.Authorize != nil {
 		if err := h.options.Authorize(r.Context(), a, runID); err != nil {
-			return &deniedError{Action: a, RunID: runID, Err: err}
+			return &web.DeniedError{Action: string(a), RunID: runID, Err: err}
 		}
 		return nil
 	}
@@ -157,127 +154,11 @@ func (h *handler) may(r *http.Request, a Action, runID string) error {
 	case h.fromHere(r):
 		return nil
 	case a.Writes():
-		return &deniedError{Action: a, RunID: runID, Err: errNeedsAuthorize}
+		return &web.DeniedError{Action: string(a), RunID: runID, Err: errNeedsAuthorize}
 	case h.options.Middleware == nil:
-		return &deniedError{Action: a, RunID: runID, Err: errNeedsMiddleware}
+		return &web.DeniedError{Action: string(a), RunID: runID, Err: errNeedsMiddleware}
 	}
 	return nil
-}
-
-// mayPayload reports whether user data of a run is shown to the one who sent r.
-func (h *handler) mayPayload(r *http.Request, runID string) bool {
-	return h.options.ShowPayloads && h.may(r, ActionPayload, runID) == nil
-}
-
-// user names who sent r, for the history.
-func (h *handler) user(r *http.Request) string {
-	if h.options.User == nil {
-		return ""
-	}
-	return h.options.User(r.Context())
-}
-
-// line is the first line of a text of user origin, redacted before it is cut: what is
-// left of a secret that was cut is not known for one.
-func (h *handler) line(s string, limit int) string { return outline.OneLine(h.redact(s), limit) }
-
-// redactEvents is redactEvent for a sequence.
-func (h *handler) redactEvents(events iter.Seq2[store.Event, error]) iter.Seq2[store.Event, error] {
-	if h.options.Redact == nil {
-		return events
-	}
-	return func(yield func(store.Event, error) bool) {
-		for ev, err := range events {
-			if err == nil {
-				ev = *h.redactEvent(&ev)
-			}
-			if !yield(ev, err) {
-				return
-			}
-		}
-	}
-}
-
-// redactEvent returns an event whose texts of user origin are redacted, whole.
-func (h *handler) redactEvent(ev *store.Event) *store.Event {
-	var data map[string]json.RawMessage
-	if h.options.Redact == nil || len(ev.Data) == 0 || json.Unmarshal(ev.Data, &data) != nil {
-		return ev
-	}
-	for _, name := range []string{"reason", "prompt"} {
-		h.redactText(data, name)
-	}
-	h.redactFailure(data, "error")
-	h.redactObject(data, "attributes")
-	h.redactObject(data, "notes")
-	var fork map[string]json.RawMessage
-	if json.Unmarshal(data["fork"], &fork) == nil && fork != nil {
-		h.redactText(fork, "reason")
-		data["fork"] = encoded(fork)
-	}
-	shown := *ev
-	shown.Data = encoded(data)
-	return &shown
-}
-
-// redactText redacts a member of an object that is a text.
-func (h *handler) redactText(object map[string]json.RawMessage, name string) {
-	var text string
-	if json.Unmarshal(object[name], &text) == nil && text != "" {
-		object[name] = encoded(h.redact(text))
-	}
-}
-
-// redactObject redacts the values of an object, whatever they are.
-func (h *handler) redactObject(object map[string]json.RawMessage, name string) {
-	var values map[string]json.RawMessage
-	if json.Unmarshal(object[name], &values) != nil || values == nil {
-		return
-	}
-	for k, v := range values {
-		if len(v) > 0 && v[0] == '"' {
-			h.redactText(values, k)
-		} else {
-			values[k] = h.redactJSON(v)
-		}
-	}
-	object[name] = encoded(values)
-}
-
-// redactFailure redacts an error and those that it wraps.
-func (h *handler) redactFailure(object map[string]json.RawMessage, name string) {
-	var failure map[string]json.RawMessage
-	if json.Unmarshal(object[name], &failure) != nil || failure == nil {
-		return
-	}
-	h.redactText(failure, "message")
-	var causes []json.RawMessage
-	if json.Unmarshal(failure["causes"], &causes) == nil && causes != nil {
-		for i := range causes {
-			of := map[string]json.RawMessage{"cause": causes[i]}
-			h.redactFailure(of, "cause")
-			causes[i] = of["cause"]
-		}
-		failure["causes"] = encoded(causes)
-	}
-	object[name] = encoded(failure)
-}
-
-// encoded is the JSON of what was read from JSON.
-func encoded(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
-		panic(fmt.Errorf("dashboard: what is shown of an event cannot be encoded: %w", err))
-	}
-	return b
-}
-
-// redact prepares a text of user origin for being shown.
-func (h *handler) redact(s string) string {
-	if h.options.Redact == nil || s == "" {
-		return s
-	}
-	return h.options.Redact(s)
 }
 
 // checkContentType refuses a body that a form of a stranger's page could have
@@ -295,6 +176,5 @@ func checkContentType(r *http.Request, form bool) error {
 	case err == nil && form && t == "application/x-www-form-urlencoded":
 		return nil
 	}
-	return &requestError{status: http.StatusUnsupportedMediaType, code: "unsupported_media_type",
-		message: fmt.Sprintf("the body is of type %q", header), next: "send it as application/json"}
+	return web.NewError(http.StatusUnsupportedMediaType, "unsupported_media_type", fmt.Sprintf("the body is of type %q", header), "send it as application/json")
 }

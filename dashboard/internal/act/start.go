@@ -1,0 +1,90 @@
+package act
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Start serves POST /api/workflows/{name}/runs.
+func (ac *Acts) Start(w http.ResponseWriter, r *http.Request) error {
+	var req client.StartRequest
+	if err := web.ReadJSON(r, &req); err != nil {
+		return err
+	}
+	var o []durable.StartOption
+	if len(req.Attributes) > 0 {
+		o = append(o, durable.Attributes(req.Attributes))
+	}
+	for k, v := range req.Headers {
+		o = append(o, durable.Header(k, v))
+	}
+	if len(req.Exclusive) > 0 {
+		o = append(o, durable.Exclusive(req.Exclusive...))
+	}
+	if req.ID != "" {
+		if err := ac.May(r, web.ActionStart, req.ID); err != nil {
+			return err
+		}
+	}
+	if err := ac.notOfAChild(r, req.ID); err != nil {
+		return err
+	}
+	id, err := ac.Engine.StartJSON(r.Context(), r.PathValue("name"), newRunID(req.ID), req.Input, o...)
+	if errors.Is(err, durable.ErrConflict) && ac.May(r, web.ActionRead, req.ID) != nil {
+		return web.NewError(http.StatusConflict, "conflict", fmt.Sprintf("run id %q is in use", req.ID), "use another run id")
+	}
+	if err != nil {
+		return err
+	}
+	_, shown, err := ac.after(r, id)
+	if err != nil {
+		return err
+	}
+	web.WriteJSON(w, http.StatusCreated, client.Done{RunID: id, Message: fmt.Sprintf("Workflow %s started", id), Run: shown})
+	return nil
+}
+
+// notOfAChild refuses an id that a child of a run under way may be given, "order-42/ship":
+// who takes it beforehand makes that child go by another id. It is asked of what comes
+// from outside alone, and of no id without a slash.
+func (ac *Acts) notOfAChild(r *http.Request, id string) error {
+	var parents []string
+	for i, c := range id {
+		if c == '/' && i > 0 {
+			parents = append(parents, id[:i])
+		}
+	}
+	if len(parents) == 0 || store.CheckRunID(id) != nil { // no run can have it: the start says so
+		return nil
+	}
+	// One read, however many slashes there are.
+	page, err := ac.Engine.Store().List(r.Context(), store.Filter{IDs: parents, Statuses: notCompleted, Limit: 1})
+	if err != nil {
+		return fmt.Errorf("run %s: %w", id, web.Unavailable(err))
+	}
+	if len(page.Runs) == 0 {
+		return nil
+	}
+	if there, err := ac.exists(r, id); there || err != nil {
+		return err // it is no new one
+	}
+	return web.NewError(http.StatusConflict, "conflict", fmt.Sprintf("the id %q is one that a child of another run may get", id), "use another run id")
+}
+
+// notCompleted are the statuses of runs that may yet start a child: what has failed or
+// was cancelled can be resumed.
+var notCompleted = []store.Status{store.Pending, store.Running, store.Resuming, store.Waiting, store.Interrupted, store.Failed, store.Cancelled}
+
+// newRunID stands for an id that is to be generated.
+func newRunID(id string) string {
+	if id == "" {
+		return durable.AutoID
+	}
+	return id
+}

@@ -1,0 +1,159 @@
+package pages
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
+)
+
+// A Form is a form of a page that does what a route of the API does: without a
+// script the form comes here and is turned into what the script would have sent.
+type Form struct {
+	Name   string
+	Action string            // that May is asked about
+	fields map[string]string // name to kind: text, number, flag, json, jsons
+	serve  func(url.Values) func(http.ResponseWriter, *http.Request) error
+	done   string // what is said afterwards: a key of notices
+}
+
+// notices are what a page may say about an act that was done. An address cannot
+// make it say anything else.
+var notices = map[string]string{
+	"resume": "Resumed.", "cancel": "Cancelled.", "cancelling": "The cancel is recorded.", "pause": "Paused.", "unpause": "It goes on.", "approve": "Approved.", "reject": "Rejected.",
+	"fork": "Forked: this is the copy.", "jump": "Taken back.", "edit": "The result was replaced. Resume the run to go on with it.",
+}
+
+// Forms are the forms of the page, each for one act.
+func (rp *RunPage) Forms() []Form {
+	fixed := func(serve func(http.ResponseWriter, *http.Request) error) func(url.Values) func(http.ResponseWriter, *http.Request) error {
+		return func(url.Values) func(http.ResponseWriter, *http.Request) error { return serve }
+	}
+	reason := map[string]string{"reason": "text"}
+	return []Form{
+		{"resume", web.ActionResume, map[string]string{"reset_failures": "flag", "force": "flag", "from_checkpoint": "number"}, fixed(rp.acts.Resume), "resume"},
+		{"cancel", web.ActionCancel, reason, fixed(rp.acts.Cancel), "cancel"},
+		{"pause", web.ActionPause, reason, fixed(rp.acts.Pause), "pause"},
+		{"unpause", web.ActionUnpause, reason, fixed(rp.acts.Unpause), "unpause"},
+		{"fork", web.ActionFork, map[string]string{"id": "text", "at": "number", "edits": "jsons", "reason": "text", "force": "flag"}, fixed(rp.acts.Fork), "fork"},
+		{"jump", web.ActionJump, map[string]string{"to": "number", "reason": "text", "force": "flag"}, fixed(rp.acts.Jump), "jump"},
+		{"edit", web.ActionEdit, map[string]string{"key": "text", "value": "json", "reason": "text", "force": "flag"}, fixed(rp.acts.Edit), "edit"},
+		{"answer", web.ActionAnswer, map[string]string{"wait": "text", "reason": "text", "value": "json"}, func(form url.Values) func(http.ResponseWriter, *http.Request) error {
+			return rp.acts.Verdict(form.Get("verdict") != "reject")
+		}, ""},
+	}
+}
+
+// Do carries a form out and leads back to the run.
+func (rp *RunPage) Do(a Form) func(http.ResponseWriter, *http.Request) error {
+	return func(w http.ResponseWriter, r *http.Request) error {
+		if err := r.ParseForm(); err != nil {
+			return web.BadForm(err)
+		}
+		body, err := jsonOf(r.PostForm, a.fields)
+		if err != nil {
+			return err
+		}
+		api := r.Clone(r.Context())
+		api.Body = io.NopCloser(bytes.NewReader(body))
+		api.URL.RawQuery = ""
+		answer := &kept{header: http.Header{}}
+		if err := a.serve(r.PostForm)(answer, api); err != nil {
+			return err
+		}
+		id, done := r.PathValue("id"), a.done
+		var said client.Done
+		if a.Name == "fork" && json.Unmarshal(answer.body.Bytes(), &said) == nil && said.RunID != "" {
+			id = said.RunID
+		}
+		if a.Name == "cancel" && json.Unmarshal(answer.body.Bytes(), &said) == nil && said.Run != nil && said.Run.Status != "cancelled" {
+			done = "cancelling" // the page says who carries it out
+		}
+		if a.Name == "answer" {
+			done = "approve"
+			if r.PostForm.Get("verdict") == "reject" {
+				done = "reject"
+			}
+		}
+		http.Redirect(w, r, rp.Site.Run(id)+"?done="+done, http.StatusSeeOther)
+		return nil
+	}
+}
+
+// jsonOf makes the body of the API's route of a form.
+func jsonOf(form url.Values, fields map[string]string) ([]byte, error) {
+	m := map[string]any{}
+	for name, kind := range fields {
+		if kind == "jsons" {
+			values, err := jsonsOf(form, name)
+			if err != nil {
+				return nil, err
+			}
+			if len(values) > 0 {
+				m[name] = values
+			}
+			continue
+		}
+		s := form.Get(name)
+		if s == "" {
+			continue
+		}
+		switch kind {
+		case "number":
+			n, err := strconv.ParseInt(s, 10, 64)
+			if err != nil {
+				return nil, web.BadRequest("%s=%q is no number", name, s)
+			}
+			m[name] = n
+		case "flag":
+			m[name] = true
+		case "json":
+			if !json.Valid([]byte(s)) {
+				return nil, web.BadRequest("%s is no JSON: a text needs quotation marks around it", name)
+			}
+			m[name] = json.RawMessage(s)
+		default:
+			m[name] = s
+		}
+	}
+	b, err := json.Marshal(m)
+	if err != nil {
+		return nil, fmt.Errorf("dashboard: a form cannot be encoded: %w", err)
+	}
+	return b, nil
+}
+
+// jsonsOf makes an object of the fields of a form that are called "name:key". None
+// of them may be empty: what somebody meant to give would be missed.
+func jsonsOf(form url.Values, name string) (map[string]json.RawMessage, error) {
+	values := map[string]json.RawMessage{}
+	for field := range form {
+		key, ok := strings.CutPrefix(field, name+":")
+		if !ok {
+			continue
+		}
+		s := form.Get(field)
+		if !json.Valid([]byte(s)) {
+			return nil, web.BadRequest("the result of %s is no JSON: a text needs quotation marks around it, and nothing is null", key)
+		}
+		values[key] = json.RawMessage(s)
+	}
+	return values, nil
+}
+
+// kept is an answer that is not sent.
+type kept struct {
+	header http.Header
+	body   bytes.Buffer
+}
+
+func (k *kept) Header() http.Header         { return k.header }
+func (k *kept) Write(b []byte) (int, error) { return k.body.Write(b) }
+func (k *kept) WriteHeader(int)             {}

@@ -1,0 +1,97 @@
+package pages
+
+import (
+	"context"
+	"regexp"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
+	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// alikeLooked is how many of the runs that failed last are compared with one: a page
+// that the stores read by index, however many runs there are.
+const alikeLooked = 200
+
+// alike says which others of the runs that failed last ended as this one did: with
+// the same error, or else in the same step. Nothing: none that is known.
+func (rp *RunPage) alike(ctx context.Context, o *outline.Outline) (view.Text, error) {
+	if o.Run.Status != store.Failed {
+		return nil, nil
+	}
+	page, err := rp.Engine.List(ctx, store.Filter{Statuses: []store.Status{store.Failed}, Limit: alikeLooked})
+	if err != nil {
+		return nil, err
+	}
+	mine := errorOf(o.Run.Reason)
+	step := ""
+	if o.Current != nil {
+		step = "step " + o.Current.Key + ": "
+	}
+	var same, beside []*store.Run
+	for i := range page.Runs {
+		r := &page.Runs[i]
+		switch {
+		case r.ID == o.Run.ID || r.Workflow != o.Run.Workflow:
+		case errorOf(rp.Redact.Text(r.Reason)) == mine: // so is that of the run, in its outline
+			same = append(same, r)
+		case step != "" && strings.HasPrefix(r.Reason, step):
+			beside = append(beside, r)
+		}
+	}
+	among := ""
+	if page.Next != "" {
+		among = " of the last " + view.Number(len(page.Runs)) + " that failed"
+	}
+	query := "status:failed"
+	if len(strings.Fields(o.Run.Workflow)) == 1 { // a filter is of words
+		query = "workflow:" + o.Run.Workflow + " " + query
+	}
+	switch {
+	case len(same) > 0:
+		t := view.Text{{Text: "The same error ended "}, {Text: view.Plural(len(same), "other run"), URL: rp.Site.List(query + errorTerm(rp.Redact.Text, o.Run.Reason))}, {Text: among + ", "}}
+		return append(t, ended(o, same)...), nil
+	case len(beside) > 0:
+		t := view.Text{{Text: view.Plural(len(beside), "other run"), URL: rp.Site.List(query)}, {Text: among + " failed in "}, {Text: o.Current.Key, Code: true}, {Text: " with another error, "}}
+		return append(t, ended(o, beside)...), nil
+	}
+	return nil, nil
+}
+
+// ended says when runs did, and whether that goes on.
+func ended(o *outline.Outline, runs []*store.Run) view.Text {
+	first, last := runs[0].EndedAt, runs[0].EndedAt
+	for _, r := range runs {
+		first, last = min(first, r.EndedAt), max(last, r.EndedAt)
+	}
+	from, to := outline.Clock(first, o.Now, view.Zone), outline.Clock(last, o.Now, view.Zone)
+	if from == to {
+		return view.Text{{Text: "at "}, {Text: to, Strong: true}, {Text: "."}}
+	}
+	return view.Text{{Text: "between " + from + " and "}, {Text: to, Strong: true}, {Text: "."}}
+}
+
+// place is what stands before the error of a step in a reason: where it was, and in
+// which attempt. See durable.StepError.
+var place = regexp.MustCompile(`^step .+?: (?:attempt \d+(?: of \d+)?: )?`)
+
+// errorOf is what was wrong, of a reason, without where it was.
+func errorOf(reason string) string { return place.ReplaceAllString(reason, "") }
+
+// errorTerm is a term of a filter that finds an error again, with a space before it:
+// its longest word, since filters are words, of those that may be shown. Empty: it
+// has none.
+func errorTerm(redact func(string) string, reason string) string {
+	longest := ""
+	for word := range strings.FieldsSeq(redact(errorOf(reason))) {
+		word = strings.Trim(word, ".,:;…")
+		if len(word) > len(longest) && !strings.ContainsAny(word, ":=") && strings.Contains(reason, word) {
+			longest = word
+		}
+	}
+	if longest == "" {
+		return ""
+	}
+	return " error:" + longest
+}

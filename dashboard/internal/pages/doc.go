@@ -1,0 +1,13 @@
+// Package pages makes the pages for a browser. Each is complete when it comes from the
+// server and works without a script: what can be folded, filtered or chosen is an
+// address, what acts is a form. The script (assets/) only follows those addresses
+// without a reload, asks for the same page again when the stream says that something
+// has happened, and puts in what differs. So there is one place where a run becomes
+// HTML: here, through html/template.
+//
+//   - pages.go: Shell, what is around every page; assets.go: style sheet and script
+//   - Lists: runs.go, terms.go (its filter), cards.go, row.go, lists.go (waiting, stuck,
+//     history), bulk.go
+//   - RunPage: run.go, inspect.go (the selected row), events.go, alike.go; panel.go,
+//     plan.go, fork.go (the dry runs of acts), acts.go (the forms that do them)
+package pages

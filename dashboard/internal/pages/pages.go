@@ -1,0 +1,180 @@
+package pages
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/act"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/read"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
+	"github.com/holdfast-dev/holdfast/internal/visible"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"icon":   func(name, class string) view.Icon { return view.Icon{Name: name, Class: class} },
+		"asset":  assetURL,
+		"plural": func(n int, one string) string { return view.Plural(n, one) },
+		"num":    func(n int64) string { return view.Number(n) },
+		"odd":    func(n int) bool { return n%2 == 1 },
+		"prev":   func(n int) int { return n - 1 },
+		"len2":   func(shown []waitRow, more int) int { return len(shown) + more },
+		"len3":   func(shown []stuckView, more int) int { return len(shown) + more },
+	}).ParseFS(templateFiles, "templates/*.html"))
+})
+
+// A Shell is what the pages have in common: what is around each, what they look
+// like when something is wrong, and the files that they need.
+type Shell struct {
+	*web.Env
+	read    *read.Reader
+	archive read.Archive // nil: there is none
+}
+
+// NewShell makes what the pages have in common; archive may be nil.
+func NewShell(env *web.Env, reader *read.Reader, archive read.Archive) *Shell {
+	return &Shell{Env: env, read: reader, archive: archive}
+}
+
+// Lists are the pages of many runs.
+type Lists struct {
+	*Shell
+	acts *act.Acts
+}
+
+// NewLists makes the pages of many runs.
+func NewLists(shell *Shell, acts *act.Acts) *Lists { return &Lists{shell, acts} }
+
+// RunPage is the page of one run, and the forms on it.
+type RunPage struct {
+	*Shell
+	acts *act.Acts
+}
+
+// NewRunPage makes the page of one run.
+func NewRunPage(shell *Shell, acts *act.Acts) *RunPage { return &RunPage{shell, acts} }
+
+// A layout is what is around every page.
+type layout struct {
+	Title, Nav string
+	Prefix     string
+	Approvals  int
+	Stuck      int
+	Archive    bool
+	Stream     string // address of the stream that says when to look again; empty: none
+	Ended      bool   // nothing will happen to what the page shows
+	Zone       string
+	Notice     string // what an act came to
+	Body       any
+}
+
+// render answers with a page. Nothing is written before the page is complete, so
+// an error becomes an error page.
+func (sh *Shell) render(w http.ResponseWriter, r *http.Request, status int, name string, l layout) error {
+	l.Prefix = sh.Site.Prefix
+	l.Archive = sh.archive != nil
+	l.Zone, _ = time.Now().In(view.Zone).Zone()
+	if l.Notice == "" {
+		l.Notice = notices[r.URL.Query().Get("done")]
+	}
+	return writePage(w, status, name, l)
+}
+
+// page is what a template has written, MaxAnswer bytes at most.
+type page struct {
+	bytes.Buffer
+	name string
+}
+
+func (p *page) Write(b []byte) (int, error) {
+	if p.Len()+len(b) > web.MaxAnswer {
+		return 0, &web.TooLargeError{What: "the page " + p.name}
+	}
+	return p.Buffer.Write(b)
+}
+
+// writePage is the one place where HTML leaves: bounded, and with nothing in it that
+// acts on a reader. Nothing is written before it is complete.
+func writePage(w http.ResponseWriter, status int, name string, data any) error {
+	b := page{name: name}
+	if err := templates().ExecuteTemplate(&b, name, data); err != nil {
+		return fmt.Errorf("dashboard: page %s: %w", name, err)
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write(visible.HTML(b.Bytes()))
+	return nil
+}
+
+// badges fills in the numbers of the navigation.
+func (sh *Shell) badges(ctx context.Context, l *layout) error {
+	asking, err := sh.read.Asking(ctx)
+	if err != nil {
+		return err
+	}
+	l.Approvals = int(asking)
+	stuck, err := sh.Engine.Stuck(ctx, 100)
+	if err != nil {
+		return err
+	}
+	l.Stuck = len(stuck)
+	return nil
+}
+
+// ErrorPage answers with an error as a page; false: it has not.
+func (sh *Shell) ErrorPage(w http.ResponseWriter, r *http.Request, status int, p client.Problem) bool {
+	if !web.WantsPage(r) && r.Header.Get("Accept") != "" && !strings.Contains(r.Header.Get("Accept"), "*/*") {
+		return false
+	}
+	back := sh.Site.Prefix + "/"
+	if id := r.PathValue("id"); id != "" && status != http.StatusNotFound {
+		back = sh.Site.Run(id)
+	}
+	l := layout{Title: p.Error.Message, Body: problemView{Status: status, Problem: p, Back: back}}
+	if status < http.StatusInternalServerError && sh.May(r, web.ActionList, "") == nil {
+		if err := sh.badges(r.Context(), &l); err != nil {
+			l.Approvals, l.Stuck = 0, 0 // the page is about another error
+		}
+	}
+	return sh.render(w, r, status, "problem", l) == nil
+}
+
+type problemView struct {
+	Status int
+	client.Problem
+	Back string
+}
+
+// GoTo leads from the field in the head to a run, or to the list of those
+// whose ids begin with what was typed.
+func (sh *Shell) GoTo(w http.ResponseWriter, r *http.Request) error {
+	q := strings.TrimSpace(r.URL.Query().Get("q"))
+	if len(q) > store.MaxRunID {
+		return web.BadRequest("what was typed has %d bytes: no id of a run has more than %d", len(q), store.MaxRunID)
+	}
+	to := sh.Site.Prefix + "/?q=" + url.QueryEscape(q)
+	if q != "" {
+		if _, err := sh.Engine.Store().Load(r.Context(), q, store.Cursor{NoEvents: true, AfterMessage: 1<<63 - 1}); err == nil {
+			to = sh.Site.Run(q)
+		}
+	}
+	http.Redirect(w, r, to, http.StatusSeeOther)
+	return nil
+}
+
+var errNotHere = errors.New("there is no such page")

@@ -1,0 +1,75 @@
+package pages
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/outline"
+)
+
+// skipped lists what is taken from history: steps, and a Map as a whole instead of
+// the steps of its items, in the order in which they were done.
+func skipped(plan *durable.Plan, o *outline.Outline) []planItem {
+	type done struct {
+		planItem
+		seq int64
+	}
+	list := make([]done, 0, len(plan.Skipped))
+	var maps []string
+	rows := map[string]*outline.Row{}
+	for _, l := range o.Lanes {
+		outline.Each(l.Rows, func(r *outline.Row) bool {
+			rows[r.Key] = r
+			if r.Kind == outline.Map && r.State == outline.Done && (plan.Scope != "" || r.Outcome <= plan.From) {
+				list = append(list, done{planItem{Key: r.Key, Note: r.Label(), Icon: view.Icon{Name: "done", Class: "c-done"}}, r.Outcome})
+				maps = append(maps, r.Key)
+			}
+			return true
+		})
+	}
+	for _, key := range plan.Skipped {
+		if slices.ContainsFunc(maps, func(m string) bool { return strings.HasPrefix(key, m+"[") }) {
+			continue
+		}
+		item := done{planItem: planItem{Key: key, Icon: view.Icon{Name: "done", Class: "c-done"}}}
+		if r := rows[key]; r != nil {
+			item.seq = r.Outcome
+			if _, took := o.Took(r); took != "" {
+				item.Note = took + " saved"
+			}
+		}
+		list = append(list, item)
+	}
+	slices.SortStableFunc(list, func(a, b done) int { return cmp.Compare(a.seq, b.seq) })
+	items := make([]planItem, 0, len(list))
+	for _, d := range list {
+		items = append(items, d.planItem)
+	}
+	return items
+}
+
+// shortKey is the beginning of a step's idempotency key.
+func shortKey(o *outline.Outline, key string) string {
+	r := o.Row(key)
+	if r == nil || !r.Keyed() {
+		return ""
+	}
+	return " (" + durable.IdempotencyKeyOf(o.Run.ID, int(o.Run.Generation), key)[:11] + "…)"
+}
+
+// planShown bounds the lists of a panel.
+const planShown = 12
+
+func (p *panelView) trim() {
+	cut := func(items []planItem) []planItem {
+		if n := len(items); n > planShown {
+			items = append(items[:planShown:planShown], planItem{Key: "…", Note: fmt.Sprintf("and %d more", n-planShown)})
+		}
+		return items
+	}
+	p.Skipped, p.Again = cut(p.Skipped), cut(p.Again)
+}

@@ -1,0 +1,219 @@
+package pages
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/dashboard/internal/read"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// runsView is the list of runs and the cards above it.
+type runsView struct {
+	Total   int64
+	Found   string // how many match; empty: that is not known without looking at all
+	Cards   cardsView
+	Tabs    []tabView
+	Tokens  []tokenView
+	Query   string // what the field holds
+	Problem string // what is wrong with the filter
+	Hint    string // what may be wrong with it
+	Rows    []runRow
+	Older   string
+	Newest  string // address of the first page, if this is another one
+	Empty   bool   // there is no run at all
+	NoMatch []dropView
+	Clear   string
+	Sort    view.Toggle
+	Bulk    []bulkLink
+	stuck   map[string]bool
+	all     map[string]int64 // runs of the store by status
+}
+
+type tabView struct {
+	Word    string
+	Icon    view.Icon
+	Count   int64
+	URL     string
+	Current bool
+}
+
+// tokenView is a filter and the address without it.
+type tokenView struct{ Text, Without string }
+
+// dropView says what is found without one of the filters.
+type dropView struct {
+	Text, URL string
+	Count     int64
+}
+
+// runsPerPage is how many runs a page lists; the events at the end of each are
+// read for its shape.
+const runsPerPage = 25
+
+// Runs serves GET /: the cards and the list of runs.
+func (li *Lists) Runs(w http.ResponseWriter, r *http.Request) error {
+	v := &runsView{Clear: li.Site.Prefix + "/"}
+	l := layout{Title: "Runs", Nav: "runs", Body: v, Stream: li.Site.Prefix + "/api/stream"}
+	values := r.URL.Query()
+	query := strings.TrimSpace(strings.Join(values["q"], " "))
+	if add := strings.TrimSpace(values.Get("add")); add != "" {
+		query = strings.TrimSpace(query + " " + add)
+	}
+	terms, err := parseTerms(query)
+	if err != nil {
+		query = "" // nothing of it is shown again
+	}
+	v.Query, v.Hint = query, terms.unknown()
+	after, at := read.SplitCursor(values.Get("after"), time.Now())
+	var ask *read.Listing
+	if err == nil {
+		ask, err = terms.listing(at)
+	}
+	if err != nil {
+		v.Problem, ask = view.Clip(err.Error()), &read.Listing{Filter: store.Filter{WithLast: true}}
+	}
+	ask.Filter.Limit, ask.Filter.After = runsPerPage, after
+	if err := li.cards(r.Context(), v, &l); err != nil {
+		return err
+	}
+	if err := li.tabs(r.Context(), v, terms, ask); err != nil {
+		return err
+	}
+	v.Tokens = li.tokens(terms)
+	v.Sort = li.sorting(terms, ask)
+	rows, next, err := li.read.Matching(r.Context(), ask)
+	if err != nil {
+		return err
+	}
+	executors, err := li.Engine.Store().Executors(r.Context())
+	if err != nil {
+		return fmt.Errorf("dashboard: listing processes: %w", err)
+	}
+	for i := range rows {
+		row := li.runRow(r.Context(), &rows[i], executors)
+		if v.stuck[rows[i].ID] && rows[i].Status != store.Failed && !rows[i].Paused {
+			row.Status = view.Status{Class: "fail", Icon: "stuck", Word: "Stuck"}
+		}
+		v.Rows = append(v.Rows, row)
+	}
+	if next != "" {
+		v.Older = li.Site.List(query) + sep(query) + "after=" + url.QueryEscape(ask.CursorBehind(next))
+	}
+	if values.Has("after") {
+		v.Newest = li.Site.List(query)
+	}
+	if len(v.Rows) == 0 && v.Problem == "" {
+		if err := li.nothing(r.Context(), v, terms); err != nil {
+			return err
+		}
+	}
+	v.Found = found(v, ask)
+	v.Bulk = li.bulkLinks(r, v)
+	return li.render(w, r, http.StatusOK, "runs", l)
+}
+
+// found says how many runs match: of a status, what its tab says. Of a search it is
+// known only when it finds all on one page.
+func found(v *runsView, ask *read.Listing) string {
+	switch {
+	case v.Problem != "":
+		return ""
+	case ask.Scans() && (v.Older != "" || v.Newest != ""):
+		return ""
+	case ask.Scans():
+		return view.Number(int64(len(v.Rows)))
+	case len(ask.Filter.Statuses) == 0:
+		return view.Number(v.Total)
+	}
+	var n int64
+	for _, t := range v.Tabs {
+		if t.Current {
+			n += t.Count
+		}
+	}
+	if n == 0 && len(v.Rows) > 0 {
+		return "" // of several statuses
+	}
+	return view.Number(n)
+}
+
+// sorting leads to the other order: by when runs were created, which is what every
+// store has an index for.
+func (li *Lists) sorting(ts terms, ask *read.Listing) view.Toggle {
+	rest := ts.without("sort")
+	if ask.Filter.OldestFirst {
+		return view.Toggle{Label: "Oldest first", URL: li.Site.List(rest), On: true}
+	}
+	return view.Toggle{Label: "Newest first", URL: li.Site.List(strings.TrimSpace(rest + " sort:oldest"))}
+}
+
+func sep(query string) string {
+	if query == "" {
+		return "?"
+	}
+	return "&"
+}
+
+// tabs count by status what the rest of the filter matches.
+func (li *Lists) tabs(ctx context.Context, v *runsView, ts terms, ask *read.Listing) error {
+	f := ask.Filter
+	f.Statuses, f.After, f.WithLast = nil, "", false
+	counts := v.all
+	if rest := ts.without("status"); rest != "" {
+		var err error
+		if counts, err = li.Engine.Store().Count(ctx, f, store.ByStatus); err != nil {
+			return fmt.Errorf("dashboard: counting runs: %w", err)
+		}
+	}
+	for _, n := range counts {
+		v.Total += n
+	}
+	rest := ts.without("status")
+	v.Tabs = append(v.Tabs, tabView{Word: "All", Count: v.Total, URL: li.Site.List(rest), Current: len(ask.Filter.Statuses) == 0})
+	for _, s := range []store.Status{store.Running, store.Waiting, store.Failed, store.Resuming, store.Interrupted, store.Pending, store.Completed, store.Cancelled} {
+		shown := view.Statuses[s]
+		if s == store.Failed {
+			shown.Icon = "recoverable"
+		}
+		v.Tabs = append(v.Tabs, tabView{
+			Word: shown.Word, Icon: view.Icon{Name: shown.Icon, Class: "c-" + shown.Class}, Count: counts[string(s)], URL: li.Site.List(strings.TrimSpace("status:" + string(s) + " " + rest)),
+			Current: len(ask.Filter.Statuses) == 1 && ask.Filter.Statuses[0] == s,
+		})
+		if n := len(v.stuck); s == store.Failed && n > 0 && rest == "" {
+			// It is no status, and of a filter it is not known how many are stuck.
+			v.Tabs = append(v.Tabs, tabView{Word: "Stuck", Icon: view.Icon{Name: "stuck", Class: "c-fail"}, Count: int64(n), URL: li.Site.Prefix + "/stuck"})
+		}
+	}
+	return nil
+}
+
+// nothing says why the list is empty: there is no run, or what dropping one of
+// the filters would find.
+func (li *Lists) nothing(ctx context.Context, v *runsView, ts terms) error {
+	if len(ts) == 0 {
+		v.Empty = v.Newest == ""
+		return nil
+	}
+	for i := range ts {
+		rest := slices.Concat(ts[:i:i], ts[i+1:])
+		ask, err := rest.listing(time.Now())
+		if err != nil {
+			continue
+		}
+		n, err := li.Engine.Store().Count(ctx, ask.Filter, "")
+		if err != nil {
+			return fmt.Errorf("dashboard: counting runs: %w", err)
+		}
+		if n[""] > 0 && !ask.Scans() {
+			v.NoMatch = append(v.NoMatch, dropView{Text: ts[i], URL: li.Site.List(strings.Join(rest, " ")), Count: n[""]})
+		}
+	}
+	return nil
+}

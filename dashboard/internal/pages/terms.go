@@ -1,0 +1,97 @@
+package pages
+
+import (
+	"cmp"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/dashboard/internal/read"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
+)
+
+// terms are the tokens of a query: "workflow:checkout status:failed order-4".
+type terms []string
+
+// Bounds of a query: each of its terms is a link that has all the others in it.
+const (
+	maxQuery = 2000 // bytes
+	maxTerms = 20
+)
+
+// parseTerms takes a query apart. One beyond the bounds is refused as a whole: a
+// part of it would find other runs than were asked for.
+func parseTerms(query string) (terms, error) {
+	if len(query) > maxQuery {
+		return nil, web.BadRequest("the filter has %d bytes: at most %d can be used", len(query), maxQuery)
+	}
+	ts := strings.Fields(query)
+	if len(ts) > maxTerms {
+		return nil, web.BadRequest("the filter has %d words: at most %d can be used", len(ts), maxTerms)
+	}
+	return ts, nil
+}
+
+// names that stand before a colon, and what they are to the API.
+var termNames = map[string]string{
+	"workflow": "workflow", "version": "version", "status": "status", "code": "code", "queue": "queue", "parent": "parent",
+	"key": "key", "error": "error", "since": "since", "until": "until", "prefix": "prefix", "owner": "owner",
+	"sort": "order", // ids may begin with "order:"
+}
+
+// split takes a term apart; a term without a known name is part of an id.
+func (ts terms) split(t string) (name, value string) {
+	if name, value, ok := strings.Cut(t, ":"); ok && termNames[name] != "" {
+		return name, value
+	}
+	if strings.Contains(t, "=") {
+		return "attribute", t
+	}
+	return "q", t
+}
+
+// unknown says of terms that look like a filter by a field that none has this name:
+// what was meant for one is looked for in ids, which may have a colon, too.
+func (ts terms) unknown() string {
+	for _, t := range ts {
+		name, value, ok := strings.Cut(t, ":")
+		if !ok || value == "" || termNames[name] != "" || strings.ContainsFunc(name, func(c rune) bool { return c < 'a' || c > 'z' }) || name == "" {
+			continue
+		}
+		return view.Clip(t) + " was looked for in ids: " + view.Clip(name) + " is no field. There are " + strings.Join(slices.Sorted(maps.Keys(termNames)), ", ") + "."
+	}
+	return ""
+}
+
+// listing makes of the terms what the API would of its parameters.
+func (ts terms) listing(now time.Time) (*read.Listing, error) {
+	values := url.Values{}
+	for _, t := range ts {
+		name, value := ts.split(t)
+		values.Add(cmp.Or(termNames[name], name), value)
+	}
+	return read.ParseListing(values, now)
+}
+
+// without returns the query without terms of a name.
+func (ts terms) without(name string) string {
+	var kept []string
+	for _, t := range ts {
+		if n, _ := ts.split(t); n != name {
+			kept = append(kept, t)
+		}
+	}
+	return strings.Join(kept, " ")
+}
+
+func (li *Lists) tokens(ts terms) []tokenView {
+	var out []tokenView
+	for i, t := range ts {
+		rest := slices.Concat(ts[:i:i], ts[i+1:])
+		out = append(out, tokenView{Text: t, Without: li.Site.List(strings.Join(rest, " "))})
+	}
+	return out
+}

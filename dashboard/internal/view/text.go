@@ -1,0 +1,113 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A Text is a sentence of an outline, redacted.
+type Text []spanView
+
+type spanView struct {
+	Text         string
+	Code, Strong bool
+	At           string // RFC 3339; empty: no moment
+	URL          string // of a link
+}
+
+// Sentence is a text of an outline, redacted.
+func (r Redact) Sentence(t outline.Text) Text {
+	out := make(Text, len(t))
+	for i, s := range t {
+		out[i] = spanView{Text: r.Text(s.Text), Code: s.Code, Strong: s.Strong}
+		if s.At != 0 {
+			out[i].At = s.At.Time().UTC().Format(time.RFC3339)
+		}
+	}
+	return out
+}
+
+// Plural returns "1 event", "3 events".
+func Plural[N int | int64 | int32](n N, one string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	if strings.HasSuffix(one, "s") || strings.HasSuffix(one, "ch") {
+		return Number(n) + " " + one + "es"
+	}
+	return Number(n) + " " + one + "s"
+}
+
+// Number writes a number with separators: 12,408.
+func Number[N int | int64 | int32](n N) string {
+	s := strconv.FormatInt(int64(n), 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// Size writes a number of bytes: 1.5 KiB.
+func Size(n int) string {
+	switch {
+	case n < 1<<10:
+		return fmt.Sprintf("%d B", n)
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+}
+
+// Millis is a short time with a digit behind the point.
+func Millis(d time.Duration) string {
+	if d >= 100*time.Millisecond {
+		return outline.Duration(d)
+	}
+	if d < 100*time.Microsecond {
+		return outline.Duration(d)
+	}
+	return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
+}
+
+// Zone is that of the program: pages say so.
+var Zone = time.Local
+
+// Now is the time of the store as near as the engine's clock comes.
+func Now() store.Time { return store.Time(time.Now().UnixMicro()) }
+
+// Message is the text of an error for somebody at a browser: that of the
+// innermost type that says it in full, without the prefixes of the calls
+// around.
+func Message(err error) string {
+	var no *durable.NotResumableError
+	if errors.As(err, &no) {
+		return no.Error()
+	}
+	if m := notFound.FindStringSubmatch(err.Error()); m != nil {
+		return "run " + m[1] + " was not found"
+	}
+	return strings.TrimPrefix(err.Error(), "durable: ")
+}
+
+// notFound is what stores say of a run that they do not have.
+var notFound = regexp.MustCompile(`run "([^"]*)": store: run not found$`)
+
+// maxMessage bounds what an answer says of an error, in bytes: a request is
+// repeated in it, and what somebody's code has returned.
+const maxMessage = 4000
+
+// Clip cuts the text of an error to what an answer has room for.
+func Clip(s string) string {
+	if len(s) <= maxMessage {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxMessage], "") + "…"
+}

@@ -1,0 +1,62 @@
+package web
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+
+	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
+	"github.com/holdfast-dev/holdfast/durable"
+)
+
+// Env is what every room is handed: the engine, the log, and what whoever asks may
+// do and see.
+type Env struct {
+	Engine *durable.Engine
+	Log    *slog.Logger
+	Redact view.Redact
+	Site   view.Site
+	Wire   *view.Wire
+	// May returns nil if the one who sent r may do this; runID is empty for an
+	// action that concerns no run.
+	May func(r *http.Request, action, runID string) error
+	// User names who asks; nil: nobody is named.
+	User func(context.Context) string
+	// ShowPayloads lets those who may see user data see it; false: nobody does.
+	ShowPayloads bool
+}
+
+// NewEnv returns an Env for an engine, without what says who may do what.
+func NewEnv(eng *durable.Engine, log *slog.Logger, site view.Site, redact view.Redact) *Env {
+	return &Env{Engine: eng, Log: log, Redact: redact, Site: site, Wire: &view.Wire{Redact: redact, Site: site, Open: eng.Payload}}
+}
+
+// The actions that May is asked about, as package dashboard names them.
+const (
+	ActionList    = "list"
+	ActionRead    = "read"
+	ActionPayload = "payload"
+	ActionStart   = "start"
+	ActionResume  = "resume"
+	ActionCancel  = "cancel"
+	ActionPause   = "pause"
+	ActionUnpause = "unpause"
+	ActionSignal  = "signal"
+	ActionAnswer  = "answer"
+	ActionFork    = "fork"
+	ActionJump    = "jump"
+	ActionEdit    = "edit"
+)
+
+// MayPayload reports whether user data of a run is shown to the one who sent r.
+func (e *Env) MayPayload(r *http.Request, runID string) bool {
+	return e.ShowPayloads && e.May(r, ActionPayload, runID) == nil
+}
+
+// Who names who sent r, for the history.
+func (e *Env) Who(r *http.Request) string {
+	if e.User == nil {
+		return ""
+	}
+	return e.User(r.Context())
+}
