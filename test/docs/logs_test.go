@@ -66,11 +66,15 @@ func isLogger(x ast.Expr) bool {
 	return false
 }
 
+// logSourceOf reads a package and the rooms inside it.
 func logSourceOf(t *testing.T, dir string) *logSource {
 	src := &logSource{set: token.NewFileSet(), keys: map[string]token.Position{}}
 	paths, err := filepath.Glob(filepath.Join(root, dir, "*.go"))
 	require.NoError(t, err)
 	require.NotEmpty(t, paths, dir)
+	rooms, err := filepath.Glob(filepath.Join(root, dir, "internal", "*", "*.go"))
+	require.NoError(t, err)
+	paths = append(paths, rooms...)
 	for _, path := range paths {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
