@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -20,7 +21,7 @@ func sampleOf(t reflect.Type) json.RawMessage {
 	var b []byte
 	var err error
 	// A MarshalJSON may not expect a zero value.
-	fault := guarded(func() { b, err = json.Marshal(reflect.Zero(t).Interface()) })
+	fault := guard.Call(func() { b, err = json.Marshal(reflect.Zero(t).Interface()) })
 	if fault != nil || err != nil || len(b) > maxSample || string(b) == "null" {
 		return nil
 	}

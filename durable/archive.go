@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -42,7 +43,7 @@ func orNone(a Archive) (Archive, error) {
 		return a, nil
 	}
 	off := false
-	if fault := guarded(func() { off = s.Off() }); fault != nil {
+	if fault := guard.Call(func() { off = s.Off() }); fault != nil {
 		return nil, fmt.Errorf("durable: Options.Archive: its method Off: %w: %w", fault, ErrInvalid)
 	}
 	if off {
@@ -336,7 +337,7 @@ func (a *archiver) write(ctx context.Context, id string, status store.Status, wa
 // method StoreWord that says otherwise.
 func storeWord(to Archive) (word string) {
 	own, ok := to.(interface{ StoreWord() string })
-	if fault := guarded(func() {
+	if fault := guard.Call(func() {
 		if ok {
 			word = own.StoreWord()
 		}
@@ -367,7 +368,7 @@ func (a *archiver) copy(ctx context.Context, id string, w, before *archiving) er
 		return err
 	}
 	w.row = row
-	fault := guarded(func() { err = a.to.Store(ctx, id, file.Bytes()) })
+	fault := guard.Call(func() { err = a.to.Store(ctx, id, file.Bytes()) })
 	if fault != nil {
 		err = fmt.Errorf("the archive's method Store: %w", fault)
 	}

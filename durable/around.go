@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"sync/atomic"
 )
 
@@ -110,7 +111,7 @@ func (c *chain) run(ctx context.Context) (err error) {
 	c.err = ErrGoexit
 	defer func() {
 		if v := recover(); v != nil {
-			c.err = newPanicError(v)
+			c.err = guard.Panicked(v)
 			err = c.err
 		}
 	}()

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -261,7 +262,7 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 			return
 		}
 		if v := recover(); v != nil {
-			payload, err = nil, newPanicError(v)
+			payload, err = nil, guard.Panicked(v)
 			return
 		}
 		// The goroutine is ending (runtime.Goexit): nothing can be returned to
@@ -310,7 +311,7 @@ func (st *step) body(a *attempt, b body) ([]byte, error) {
 // guardedBody calls the body of a compensation, which stands on the goroutine of
 // the run, which has its end to record.
 func (st *step) guardedBody(a *attempt, b body) (payload []byte, err error) {
-	if fault := guarded(func() { payload, err = st.body(a, b) }); fault != nil {
+	if fault := guard.Call(func() { payload, err = st.body(a, b) }); fault != nil {
 		return nil, fault
 	}
 	return payload, err

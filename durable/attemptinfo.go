@@ -12,6 +12,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -189,7 +190,7 @@ func Note(ctx context.Context, key string, v any) {
 	}
 	var b []byte
 	var err error
-	if fault := guarded(func() { b, err = json.Marshal(v) }); fault != nil {
+	if fault := guard.Call(func() { b, err = json.Marshal(v) }); fault != nil {
 		err = fault
 	}
 	a.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -168,8 +169,8 @@ func (a *awaiting) perform(ctx context.Context, o []AwaitOption) error {
 	if a.limited && (a.timeout < 0 || a.timeout > MaxSleep) {
 		return fmt.Errorf("durable: Await %q: the time limit %s is not between 0 and %s: %w", a.name, a.timeout, MaxSleep, ErrInvalid)
 	}
-	if len(a.prompt) > maxMessage {
-		return fmt.Errorf("durable: Await %q: the prompt is %d bytes long; at most %d are allowed: %w", a.name, len(a.prompt), maxMessage, ErrInvalid)
+	if len(a.prompt) > guard.MaxText {
+		return fmt.Errorf("durable: Await %q: the prompt is %d bytes long; at most %d are allowed: %w", a.name, len(a.prompt), guard.MaxText, ErrInvalid)
 	}
 	return s.await(ctx, a)
 }

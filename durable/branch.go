@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -259,7 +260,7 @@ func (f *branch) branchBody(c *call, inner *scope, body func() ([]byte, error)) 
 	defer func() {
 		inner.noteStop(0)
 		if v := recover(); v != nil {
-			payload, err = nil, newPanicError(v)
+			payload, err = nil, guard.Panicked(v)
 		}
 		f.err = r.recordBranch(f, c, inner, payload, err)
 		inner.endSpan(f.err, f.at != 0)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -36,7 +37,7 @@ func (e *CancelledError) Is(target error) bool { return target == ErrCancelled }
 // store could not be reached: whether the cancel was recorded is not known then,
 // and it can be asked for again. Cancelling twice is no error.
 func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
-	data, err := json.Marshal(messageData{Reason: cut(reason, maxMessage)})
+	data, err := json.Marshal(messageData{Reason: guard.Text(reason, guard.MaxText)})
 	if err != nil {
 		return fmt.Errorf("durable: cancelling run %s: %w", id, err)
 	}

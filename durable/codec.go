@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -28,7 +29,7 @@ type Codec interface {
 
 // codecNameOf returns the name of a codec, and refuses one that no header could hold.
 func codecNameOf(c Codec) (name string, err error) {
-	if fault := guarded(func() { name = c.Name() }); fault != nil {
+	if fault := guard.Call(func() { name = c.Name() }); fault != nil {
 		return "", fmt.Errorf("durable: Options.Codec: its name cannot be had: %w: %w", fault, ErrInvalid)
 	}
 	if err := store.CheckName("codec name", name); err != nil {
@@ -233,7 +234,7 @@ func (s *sealer) marshal(info *typeInfo, v any) (data []byte, err error) {
 	if s.plainJSON && !info.ownEncode {
 		return s.codec.Encode(v)
 	}
-	if fault := guarded(func() { data, err = s.codec.Encode(v) }); fault != nil {
+	if fault := guard.Call(func() { data, err = s.codec.Encode(v) }); fault != nil {
 		return nil, fault
 	}
 	return data, err
@@ -250,7 +251,7 @@ func unmarshal(codec Codec, info *typeInfo, data []byte, v any) (err error) {
 	own, plain := codec.(jsonCodec)
 	if plain && !info.ownDecode {
 		err = codec.Decode(data, v)
-	} else if fault := guarded(func() { err = codec.Decode(data, v) }); fault != nil {
+	} else if fault := guard.Call(func() { err = codec.Decode(data, v) }); fault != nil {
 		return hide(fault)
 	}
 	if err != nil && own.strict && strings.HasPrefix(err.Error(), unknownField) {
@@ -417,4 +418,51 @@ func (s *sealer) codecOf(name string) (Codec, error) {
 		return s.reader.json, nil
 	}
 	return nil, fmt.Errorf("%w %q: open the engine with Options.Codec set to it", errNoCodec, name)
+}
+
+// ownCode reports whether encoding/json calls methods of the user's when it
+// encodes a value of type t, or decodes into one. Types of the standard library
+// are trusted. What an interface holds is not known when it is encoded; JSON
+// decodes values of its own into it.
+func ownCode(t reflect.Type, seen map[reflect.Type]bool) (encoding, decoding bool) {
+	if seen[t] || trusted(t) {
+		return false, false
+	}
+	seen[t] = true
+	for _, own := range []reflect.Type{jsonMarshaler, jsonUnmarshaler, textMarshaler, textUnmarshaler} {
+		if t.Implements(own) || reflect.PointerTo(t).Implements(own) {
+			return true, true
+		}
+	}
+	look := func(inner reflect.Type) {
+		e, d := ownCode(inner, seen)
+		encoding, decoding = encoding || e, decoding || d
+	}
+	switch t.Kind() {
+	case reflect.Interface:
+		return true, t.NumMethod() > 0
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		look(t.Elem())
+	case reflect.Map:
+		look(t.Key())
+		look(t.Elem())
+	case reflect.Struct:
+		for f := range t.Fields() {
+			if f.IsExported() || f.Anonymous {
+				look(f.Type)
+			}
+		}
+	}
+	return encoding, decoding
+}
+
+// trusted reports whether t is declared in a package of the standard library
+// whose types have methods that encoding/json calls.
+func trusted(t reflect.Type) bool {
+	root, _, _ := strings.Cut(t.PkgPath(), "/")
+	switch root {
+	case "time", "math", "net", "encoding", "regexp", "log", "crypto":
+		return t.Kind() != reflect.Interface
+	}
+	return false
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -202,7 +203,7 @@ func (e *Engine) edit(ctx context.Context, v *view, rv *revision, old *store.Eve
 	if err != nil {
 		return err
 	}
-	d := &eventData{Executor: e.id, Reason: cut(o.Reason, maxMessage), By: cut(o.By, maxMessage)}
+	d := &eventData{Executor: e.id, Reason: guard.Text(o.Reason, guard.MaxText), By: guard.Text(o.By, guard.MaxText)}
 	a := rv.act(row, d)
 	a.hold, a.cut.reason = hold, "edited "+old.Key
 	a.event.Type, a.event.Key = store.Edited, old.Key

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/internal/guard"
 )
 
 // Keys are the keys that payloads are encrypted with. Its methods are called
@@ -154,7 +155,7 @@ func (k *keyring) current() (id string, err error) {
 	if s, ok := k.keys.(*staticKeys); ok {
 		return s.current, nil
 	}
-	if fault := guarded(func() { id = k.keys.Current() }); fault != nil {
+	if fault := guard.Call(func() { id = k.keys.Current() }); fault != nil {
 		return "", fmt.Errorf("Keys.Current: %w", fault)
 	}
 	return id, nil
@@ -175,7 +176,7 @@ func (k *keyring) key(id string) (known *knownKey, err error) {
 		return nil, fmt.Errorf("the key id %q is not 1 to %d printable ASCII characters without a space", id, maxKeyID)
 	}
 	var key []byte
-	if fault := guarded(func() { key, err = k.keys.Key(id) }); fault != nil {
+	if fault := guard.Call(func() { key, err = k.keys.Key(id) }); fault != nil {
 		return nil, fmt.Errorf("Keys.Key(%q): %w", id, fault)
 	}
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -160,7 +161,7 @@ func redactArgs(args []string) []string {
 
 // captured is a text as it is recorded. Secrets are out of it before it is cut.
 func captured(text string) string {
-	return cut(strings.ToValidUTF8(text, "\ufffd"), maxCapturedText)
+	return guard.Text(strings.ToValidUTF8(text, "\ufffd"), maxCapturedText)
 }
 
 // Differences lists what is another now than it was in e, a line each. What was

@@ -2,6 +2,7 @@ package durable
 
 import (
 	"fmt"
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"log/slog"
 )
 
@@ -17,7 +18,7 @@ func (k *errorKinds) kindOf(err error) string {
 		return name
 	}
 	name := "error"
-	if fault := guarded(func() { name = typeOf(err, 0) }); fault != nil {
+	if fault := guard.Call(func() { name = typeOf(err, 0) }); fault != nil {
 		return fmt.Sprintf("%T", err)
 	}
 	return name

@@ -9,9 +9,9 @@ import (
 	"io/fs"
 	"reflect"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -145,12 +145,9 @@ type errorRecord struct {
 // maxErrorDepth bounds how deep wrapped errors are followed.
 const maxErrorDepth = 32
 
-// maxMessage bounds the message that is kept, in bytes, and so the JSON of a
-// typed error; maxErrorSize bounds all that is kept of one error.
-const (
-	maxMessage   = 64 << 10
-	maxErrorSize = 1 << 20
-)
+// maxErrorSize bounds all that is kept of one error. The JSON of a typed error has
+// the bound of a message.
+const maxErrorSize = 1 << 20
 
 // record returns err as it is kept. An error whose own methods panic, or end
 // their goroutine, is kept by its message alone.
@@ -181,14 +178,14 @@ func misuse(err error) (is bool) {
 	return is && fault == nil
 }
 
-// guardedUnlessPlain is guarded for a function that calls the methods of err. An
+// guardedUnlessPlain is guard.Call for a function that calls the methods of err. An
 // error of package errors, the most common one, has none of the user's.
 func guardedUnlessPlain(err error, fn func()) error {
 	if t := reflect.TypeOf(err); t == typeOfNew {
 		fn()
 		return nil
 	}
-	return guarded(fn)
+	return guard.Call(fn)
 }
 
 var (
@@ -247,7 +244,7 @@ func (k *errorKinds) typed(err error) (name string, value []byte) {
 	if !ok {
 		return "", nil
 	}
-	fields, limit := any(err), 2*maxMessage
+	fields, limit := any(err), 2*guard.MaxText
 	if w, ok := err.(wrapper); ok {
 		if reflect.ValueOf(err).IsNil() {
 			return "", nil
@@ -286,7 +283,7 @@ func message(err error) (s string) {
 			s = fmt.Sprintf("(an error of type %T whose Error method panics: %v)", err, v)
 		}
 	}()
-	return cut(err.Error(), maxMessage)
+	return guard.Text(err.Error(), guard.MaxText)
 }
 
 // safeMessage is message for an error that nothing is known of.
@@ -362,7 +359,7 @@ func (k *errorKinds) known(rec *errorRecord, causes []error) (text string, whole
 	}
 	if strings.HasPrefix(rec.Type, "durable.") {
 		read()
-	} else if guarded(read) != nil {
+	} else if guard.Call(read) != nil {
 		return "", false, nil
 	}
 	return text, whole, known
@@ -410,19 +407,4 @@ func (e *recordedError) Unwrap() []error { return e.causes }
 // Is matches an error of the same concrete type and the same text.
 func (e *recordedError) Is(target error) bool {
 	return e.goType != "" && target != nil && e.goType == goType(target) && e.message == message(target)
-}
-
-// cut returns a text for people as it is kept: clean, and of limit bytes at most,
-// and the mark of what was left out. Every such text comes in through it: reasons,
-// names of persons, messages of errors. A prompt is cleaned alike and refused where
-// it is too long.
-func cut(s string, limit int) string {
-	if len(s) > limit {
-		end := limit
-		for end > 0 && limit-end < utf8.UTFMax && !utf8.RuneStart(s[end]) {
-			end--
-		}
-		s = s[:end] + "…"
-	}
-	return store.CleanText(s)
 }

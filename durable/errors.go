@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -488,17 +489,13 @@ func (e *DamagedError) UnmarshalJSON(b []byte) error {
 func (e *DamagedError) Is(target error) bool { return target == store.ErrCorrupt }
 
 // PanicError is a panic of user code, contained: the step or run failed, the
-// process goes on.
-type PanicError struct {
-	Value string `json:"value"` // as printed by %v
-	Stack string `json:"stack"`
-}
-
-func (e *PanicError) Error() string { return "panic: " + e.Value }
+// process goes on. Value is what was given to panic, as printed by %v; Stack is the
+// stack of the goroutine that panicked.
+type PanicError = guard.PanicError
 
 // ErrGoexit: user code ended its goroutine with runtime.Goexit (t.FailNow does)
 // instead of returning.
-var ErrGoexit = errors.New("durable: the function called runtime.Goexit instead of returning")
+var ErrGoexit = guard.ErrGoexit
 
 // The codes with which a run may be interrupted or failed, in Info.Code and in
 // metrics.

@@ -14,6 +14,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -193,7 +194,7 @@ func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *s
 	born.Executor, born.Generation, born.Inbox, born.Pending, born.Sum = "", 0, 0, nil, 0
 	born.Fork = &forkData{From: v.row.ID, At: o.At, Seeds: v.born.seedsOf(f.kept), Edits: f.hashes()}
 	if len(f.edits) > 0 {
-		born.Fork.Reason, born.Fork.By = cut(o.Reason, maxMessage), cut(o.By, maxMessage)
+		born.Fork.Reason, born.Fork.By = guard.Text(o.Reason, guard.MaxText), guard.Text(o.By, guard.MaxText)
 	}
 	var seed [8]byte
 	_, _ = rand.Read(seed[:]) // never fails, says its documentation

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"reflect"
 	"runtime"
 	"sync/atomic"
@@ -32,8 +33,8 @@ func branchBottom(fn func()) { fn() }
 // goRun begins a goroutine for the workflow function of a run.
 func goRun(fn func()) { go runBottom(fn) }
 
-// goBranch begins a goroutine for a branch, for items of a Map, or for code of the
-// user's that is called apart.
+// goBranch begins a goroutine for a branch or for items of a Map. What guard.Call
+// begins for code of the user's counts as one of a branch.
 func goBranch(fn func()) { go branchBottom(fn) }
 
 var (
@@ -63,7 +64,7 @@ func callingGoroutine() goroutineKind {
 		switch f.Entry() {
 		case ofRunBottom:
 			return ofRun
-		case ofBranchBottom:
+		case ofBranchBottom, guard.Bottom:
 			return ofBranch
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -213,7 +214,7 @@ func (e *Engine) inboxOf(ctx context.Context, id string) ([]store.Message, error
 // because of a Jump, and goes on unless somebody has asked for a pause meanwhile.
 func (e *Engine) jump(ctx context.Context, v *view, rv *revision, o JumpOptions, own bool) (goesOn bool, err error) {
 	row := v.row
-	d := eventData{Executor: e.id, Reason: cut(o.Reason, maxMessage), By: cut(o.By, maxMessage), FromBranch: row.Branch, ToBranch: rv.plan.Branch, Cutoff: rv.cut.after}
+	d := eventData{Executor: e.id, Reason: guard.Text(o.Reason, guard.MaxText), By: guard.Text(o.By, guard.MaxText), FromBranch: row.Branch, ToBranch: rv.plan.Branch, Cutoff: rv.cut.after}
 	request := act{
 		from:  []store.Status{row.Status},
 		event: store.Event{Type: store.JumpRequested, Data: d.encode()},

@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -176,7 +177,7 @@ func (h guardedHandler) Enabled(ctx context.Context, l slog.Level) (on bool) {
 }
 
 func (h guardedHandler) Handle(ctx context.Context, r slog.Record) (err error) {
-	if fault := guarded(func() { err = h.Handler.Handle(ctx, r) }); fault != nil {
+	if fault := guard.Call(func() { err = h.Handler.Handle(ctx, r) }); fault != nil {
 		return fault
 	}
 	return err

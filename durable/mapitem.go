@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -64,7 +65,7 @@ func (m *mapping[I, O]) replay(n int, v I) {
 	m.scope.forked.Add(1)
 	defer m.scope.forked.Add(-1)
 	ctx := inner.holdBack(m.ctx)
-	_ = guarded(func() {
+	_ = guard.Call(func() {
 		defer m.scope.run.endStrand(m.scope.run.newStrand(inner))
 		_, _ = m.fn(&scopeContext{Context: ctx, scope: inner}, v)
 	})
@@ -104,7 +105,7 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 		st.scope.Store(nil)
 		inner.noteStop(0)
 		if v := recover(); v != nil {
-			payload, err = nil, newPanicError(v)
+			payload, err = nil, guard.Panicked(v)
 		}
 		failure := m.record(key, inner, it, payload, err)
 		_, failed := failure.(*ItemError)

@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"iter"
 	"runtime"
 	"slices"
@@ -130,7 +131,7 @@ func (m *mapping[I, O]) told(feeding bool, fn func()) error {
 		fn()
 		m.folding = false
 	default:
-		if fault := guarded(fn); fault != nil {
+		if fault := guard.Call(fn); fault != nil {
 			m.stop = m.faulty("fold", fault)
 		}
 	}
@@ -147,7 +148,7 @@ func (m *mapping[I, O]) distribute(in iter.Seq[I]) (total int, err error) {
 	f := feeding[I]{source: in, work: make(chan item[I]), own: onGoroutineOfOurs()}
 	// The workers are told that there is nothing more, whatever the source does,
 	// which is the user's.
-	fault := guarded(func() { m.feed(&f) })
+	fault := guard.Call(func() { m.feed(&f) })
 	close(f.work)
 	for _, b := range f.begun {
 		if joinErr := r.join(f.own, b); joinErr != nil {

@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+	"github.com/holdfast-dev/holdfast/internal/guard"
 )
 
 // OnceOption changes how Once deals with an outcome that is not known.
@@ -63,7 +64,7 @@ func Once[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 		}
 		var happened bool
 		var err error
-		if fault := guarded(func() { v, happened, err = opts.reconcile(ctx) }); fault != nil {
+		if fault := guard.Call(func() { v, happened, err = opts.reconcile(ctx) }); fault != nil {
 			err = fmt.Errorf("the function of Reconcile: %w", fault) // it has decided nothing
 		}
 		switch {

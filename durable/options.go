@@ -7,6 +7,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -183,7 +184,7 @@ func (o Options) filled() (Options, error) {
 	if o.QuarantineAfter == 0 {
 		o.QuarantineAfter = DefaultQuarantineAfter
 	}
-	if o.BootReason = cut(o.BootReason, maxMessage); o.BootReason == "" {
+	if o.BootReason = guard.Text(o.BootReason, guard.MaxText); o.BootReason == "" {
 		o.BootReason = DefaultBootReason
 	}
 	if !o.OnBoot.valid() {
@@ -217,7 +218,7 @@ func (o Options) filled() (Options, error) {
 		o.Logger = slog.Default()
 	}
 	o.Logger = slog.New(guardedHandler{o.Logger.Handler()})
-	if o.Name = cut(o.Name, 255); o.Name == "" {
+	if o.Name = guard.Text(o.Name, 255); o.Name == "" {
 		host, _ := os.Hostname()
 		o.Name = fmt.Sprintf("%s/%d", host, os.Getpid())
 	}

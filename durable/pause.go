@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -78,7 +79,7 @@ func Unpause(ctx context.Context, runID string) error {
 // Errors: ErrNotFound; *NotRunningError when it has ended. A run that ends before
 // it comes to know has ended. Pausing twice is no error.
 func (e *Engine) Pause(ctx context.Context, runID, reason string) error {
-	return e.pause(ctx, runID, messageData{Reason: cut(reason, maxMessage)})
+	return e.pause(ctx, runID, messageData{Reason: guard.Text(reason, guard.MaxText)})
 }
 
 // pause asks a run to stop, for a person or for a Jump.

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -115,7 +116,7 @@ func (p Policy) judge(n int, err error, start, now store.Time, random float64) v
 	}
 	if p.RetryIf != nil {
 		again := false
-		if fault := guarded(func() { again = p.RetryIf(err) }); fault != nil {
+		if fault := guard.Call(func() { again = p.RetryIf(err) }); fault != nil {
 			return verdict{final: true, fault: fault}
 		}
 		if !again {

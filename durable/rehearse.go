@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -141,7 +142,7 @@ func (r *run) playBack() {
 	defer close(re.done)
 	defer func() {
 		if v := recover(); v != nil {
-			re.output, err = nil, newPanicError(v)
+			re.output, err = nil, guard.Panicked(v)
 		}
 		re.err, re.ended = err, true
 	}()

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -317,7 +318,7 @@ func (e *Engine) follows(ctx context.Context, v *view, rv *revision, torn *findi
 	default:
 		rv.plan.Ends = found.err.Error()
 		if v.row.Status == store.Failed {
-			rv.warn("nothing is left to run: it fails again at once (%s). A fork, or a checkpoint before the failure, does it over again", cut(rv.plan.Ends, maxMessage))
+			rv.warn("nothing is left to run: it fails again at once (%s). A fork, or a checkpoint before the failure, does it over again", guard.Text(rv.plan.Ends, guard.MaxText))
 		}
 	}
 	return nil

@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -332,7 +332,7 @@ func (r *run) execute() {
 	err := ErrGoexit
 	defer func() {
 		if v := recover(); v != nil {
-			output, err = nil, newPanicError(v)
+			output, err = nil, guard.Panicked(v)
 		} else if at := r.exited.Load(); at != nil && err == ErrGoexit {
 			err = fmt.Errorf("step %s: %w", *at, ErrGoexit)
 		}
@@ -446,12 +446,4 @@ func (r *run) call() (output []byte, err error) {
 		}
 	}
 	return output, err
-}
-
-// maxStack bounds the stack that is kept with a panic, in bytes.
-const maxStack = 16 << 10
-
-func newPanicError(v any) *PanicError {
-	stack := cut(string(debug.Stack()), maxStack)
-	return &PanicError{Value: cut(printed(v), maxMessage), Stack: stack}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -188,7 +189,7 @@ func (r *run) fail(err error) outcome {
 // failAs records that the run failed with err.
 func (r *run) failAs(err error, code string, recoverable bool) outcome {
 	rec := r.eng.errors.record(err)
-	failed, reason := store.Failed, cut(rec.Message, 4<<10)
+	failed, reason := store.Failed, guard.Text(rec.Message, 4<<10)
 	ended := r.eng.now()
 	data := &eventData{Error: rec, Code: code, Reason: reason, Recoverable: &recoverable, Uncalled: r.uncalledNow()}
 	writeErr := r.write(&write{

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -65,7 +66,7 @@ func buildLabel(name string) string {
 	}
 	sum := sha256.Sum256([]byte(name))
 	end := hex.EncodeToString(sum[:6])
-	return cut(name, maxBuild-len("…~")-len(end)) + "~" + end
+	return guard.Text(name, maxBuild-len("…~")-len(end)) + "~" + end
 }
 
 // Recorder says who recorded a call: who had the run then.

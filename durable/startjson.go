@@ -10,6 +10,7 @@ import (
 	"reflect"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -63,7 +64,7 @@ func (s *sealer) encodeJSON(t reflect.Type, data json.RawMessage) ([]byte, error
 		dec := json.NewDecoder(bytes.NewReader(data))
 		dec.DisallowUnknownFields()
 		var err error
-		if fault := guarded(func() { err = dec.Decode(v.Interface()) }); fault != nil {
+		if fault := guard.Call(func() { err = dec.Decode(v.Interface()) }); fault != nil {
 			err = fault
 		}
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -208,7 +209,7 @@ func (e *Engine) markFailed(span trace.Span, err error) {
 	kind := e.errors.kindOf(err)
 	text := kind
 	if e.options.Verbatim && err != nil {
-		text = cut(err.Error(), maxReason)
+		text = guard.Text(err.Error(), maxReason)
 	}
 	span.SetStatus(codes.Error, text)
 	span.SetAttributes(attrErrorType.String(kind))
@@ -218,7 +219,7 @@ func (e *Engine) markFailed(span trace.Span, err error) {
 func (e *Engine) addException(span trace.Span, err error, at time.Time, more ...attribute.KeyValue) {
 	attrs := append(more, attrExceptionType.String(e.errors.kindOf(err)))
 	if e.options.Verbatim && err != nil {
-		attrs = append(attrs, attrExceptionMessage.String(cut(err.Error(), maxReason)))
+		attrs = append(attrs, attrExceptionMessage.String(guard.Text(err.Error(), maxReason)))
 	}
 	span.AddEvent("exception", trace.WithTimestamp(at), trace.WithAttributes(attrs...))
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -92,7 +93,7 @@ func (s *sealer) decodeOpen(open *envelope.Envelope, v any) error {
 	if version == info.version && !within.concerns(now) {
 		return raise()
 	}
-	if fault := guarded(func() { err = raise() }); fault != nil {
+	if fault := guard.Call(func() { err = raise() }); fault != nil {
 		return fault
 	}
 	return err
@@ -207,7 +208,7 @@ func (d *TypeDef) raise(from reflect.Value, version int, to reflect.Value) error
 func (d *TypeDef) upcast(from reflect.Value, version int, to reflect.Value) error {
 	for ; version < d.version; version++ {
 		var err error
-		fault := guarded(func() { from, err = d.ups[version-1].call(from) })
+		fault := guard.Call(func() { from, err = d.ups[version-1].call(from) })
 		if err = cmp.Or(fault, err); err != nil {
 			return fmt.Errorf("the function of From(%d) of %s: %w", version, d.name, err)
 		}
@@ -251,7 +252,7 @@ func (s *sealer) fingerprint(v any, t reflect.Type, encoded []byte, size int) fi
 	}
 	if !s.plainJSON {
 		var err error
-		if fault := guarded(func() { encoded, err = json.Marshal(v) }); fault != nil || err != nil {
+		if fault := guard.Call(func() { encoded, err = json.Marshal(v) }); fault != nil || err != nil {
 			return f
 		}
 	}
@@ -346,7 +347,7 @@ func (s *sealer) inputHash(t reflect.Type, env []byte) [16]byte {
 		}
 		fault := err
 		if err == nil {
-			fault = guarded(func() { data, err = json.Marshal(v.Interface()) })
+			fault = guard.Call(func() { data, err = json.Marshal(v.Interface()) })
 		}
 		if fault != nil || err != nil {
 			return hashInput(env)

@@ -14,7 +14,7 @@ import (
 // prints the figures of today. Lines of packages and files are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":        {142, 32000, 286, 900, 110},
+		"durable":        {141, 31900, 280, 900, 110},
 		"dashboard":      {9, 1000, 3, 190, 61},
 		"cli":            {44, 7300, 37, 460, 97},
 		"store":          {17, 2200, 2, 353, 55},

@@ -1,0 +1,105 @@
+// Package guard is what the engine takes from code that is not its own: it calls such
+// code so that no panic and no runtime.Goexit leaves the call, and it bounds and cleans
+// the texts that come back.
+//
+// The engine calls user code in many places, and none of them may end the process or a
+// goroutine of the engine: a run whose goroutine is gone is owned, alive and never taken
+// up again. A function whose return the workflow waits for (a body, the workflow
+// function, the function of a branch or an item) has a deferred call beneath it that
+// records its panic or its runtime.Goexit. Everything else goes through Call: RetryIf,
+// Reconcile, upcasters, the fold and the source of MapSeq, codecs and the methods of
+// values, the methods of errors, log handlers, the archive, key providers, bodies of
+// compensations.
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"runtime"
+	"runtime/debug"
+	"unicode/utf8"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Call calls fn, which calls user code, and returns when it is over: nil if fn has
+// returned, a *PanicError if it has panicked, ErrGoexit if it has called
+// runtime.Goexit. fn runs on a goroutine of its own, since no deferred call can stop a
+// Goexit; that takes about half a microsecond.
+func Call(fn func()) error {
+	over := make(chan struct{})
+	fault := error(ErrGoexit)
+	go bottom(func() {
+		defer close(over)
+		defer func() {
+			if v := recover(); v != nil {
+				fault = Panicked(v)
+			}
+		}()
+		fn()
+		fault = nil
+	})
+	<-over
+	return fault
+}
+
+//go:noinline
+func bottom(fn func()) { fn() }
+
+// Bottom is the entry of the function that the goroutines of Call begin with: it tells
+// them from goroutines that the user has begun.
+var Bottom = reflect.ValueOf(bottom).Pointer()
+
+// PanicError is a panic of user code, contained: the process goes on.
+type PanicError struct {
+	Value string `json:"value"` // as printed by %v
+	Stack string `json:"stack"`
+}
+
+func (e *PanicError) Error() string { return "panic: " + e.Value }
+
+// ErrGoexit: user code ended its goroutine with runtime.Goexit (t.FailNow does)
+// instead of returning.
+var ErrGoexit = errors.New("durable: the function called runtime.Goexit instead of returning")
+
+// maxStack bounds the stack that is kept with a panic, in bytes.
+const maxStack = 16 << 10
+
+// Panicked returns the error for what recover has returned.
+func Panicked(v any) *PanicError {
+	stack := Text(string(debug.Stack()), maxStack)
+	return &PanicError{Value: Text(printed(v), MaxText), Stack: stack}
+}
+
+// printed returns a value that was given to panic, as printed by %v.
+func printed(v any) (text string) {
+	switch v := v.(type) {
+	case string:
+		return v
+	case runtime.Error:
+		return v.Error()
+	}
+	if fault := Call(func() { text = fmt.Sprint(v) }); fault != nil {
+		return fmt.Sprintf("(a value of type %T that cannot be printed)", v)
+	}
+	return text
+}
+
+// MaxText bounds a message, a reason or a prompt that is kept, in bytes.
+const MaxText = 64 << 10
+
+// Text returns a text for people as it is kept: clean, cut after limit bytes, and
+// with a mark where it was cut. Every such text comes in through it: reasons, names of
+// persons, messages of errors. A prompt is cleaned in the same way, and refused where
+// it is too long.
+func Text(s string, limit int) string {
+	if len(s) > limit {
+		end := limit
+		for end > 0 && limit-end < utf8.UTFMax && !utf8.RuneStart(s[end]) {
+			end--
+		}
+		s = s[:end] + "…"
+	}
+	return store.CleanText(s)
+}
