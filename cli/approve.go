@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/durable"
 )
 
@@ -39,12 +41,12 @@ A workflow that waits for more than yes or no takes --value.`,
   durable %s order-42 --reason "in stock"
   durable %s order-42 --wait approve
   durable resume order-42`, name, name, name),
-		do: func(c *call, args []string) error {
+		do: func(c *invocation, args []string) error {
 			raw, err := c.readValue(value)
 			if err != nil {
 				return err
 			}
-			return c.answer(args[0], wait, done, answerOf{yes: yes, reason: reason, by: by, value: raw})
+			return c.answer(args[0], wait, done, target.Answer{Yes: yes, Reason: reason, By: by, Value: raw})
 		},
 	})
 	fl := cmd.Flags()
@@ -55,35 +57,16 @@ A workflow that waits for more than yes or no takes --value.`,
 	return cmd
 }
 
-// answerOf is an answer to an approval.
-type answerOf struct {
-	yes        bool
-	reason, by string
-	value      json.RawMessage // the whole answer; nil: made of the others
-}
-
-// verdict returns the value that the workflow gets.
-func (a *answerOf) verdict(to *durable.Approval) (json.RawMessage, error) {
-	if a.value != nil {
-		return a.value, nil
-	}
-	v, err := to.Verdict(a.yes, a.by, a.reason)
-	if err != nil {
-		return nil, &failure{code: "needs_value", exit: ExitUsage, message: fmt.Sprintf("%s does not wait for yes or no.", to.Key), next: "Give the whole answer: --value " + quote(orElse(string(to.Sample), "JSON")), err: err}
-	}
-	return v, nil
-}
-
-func (c *call) answer(id, wait, done string, a answerOf) error {
+func (c *invocation) answer(id, wait, done string, a target.Answer) error {
 	t, err := c.target()
 	if err != nil {
 		return err
 	}
-	s, err := t.session(c.ctx, id)
+	s, err := t.Run(c.ctx, id)
 	if err != nil {
 		return err
 	}
-	open, err := t.approvals(c.ctx, id)
+	open, err := t.Approvals(c.ctx, id)
 	if err != nil {
 		return err
 	}
@@ -91,22 +74,22 @@ func (c *call) answer(id, wait, done string, a answerOf) error {
 	if err != nil {
 		return err
 	}
-	value, err := t.answer(c.ctx, one, a)
+	value, err := t.Answer(c.ctx, one, a)
 	var late *durable.TooLateError
 	if errors.As(err, &late) {
-		return refused("too_late", "Show it: "+c.self("sessions", "show", id), "%s of %s was answered by somebody else, or has ended.", one.Key, id)
+		return show.Refused("too_late", "Show it: "+c.self("sessions", "show", id), "%s of %s was answered by somebody else, or has ended.", one.Key, id)
 	}
 	if err != nil {
 		return err
 	}
 	c.nobody(t, s)
 	return c.print(answered{ID: id, Wait: one.Key, Prompt: one.Prompt, Value: value}, func() {
-		c.out.printf("%s %s: %s\n", done, escape(id), escape(one.Prompt))
+		c.out.Printf("%s %s: %s\n", done, show.Escape(id), show.Escape(one.Prompt))
 	})
 }
 
 // pick chooses the wait that is answered.
-func (c *call) pick(s *Session, open []durable.Approval, wait string) (durable.Approval, error) {
+func (c *invocation) pick(s *target.Run, open []durable.Approval, wait string) (durable.Approval, error) {
 	var keys []string
 	for _, a := range open {
 		if a.Key == wait || wait == "" && len(open) == 1 {
@@ -116,22 +99,22 @@ func (c *call) pick(s *Session, open []durable.Approval, wait string) (durable.A
 	}
 	slices.Sort(keys)
 	if len(open) == 0 {
-		return durable.Approval{}, refused("nothing_asked", "Show it: "+c.self("sessions", "show", s.ID), "%s asks nothing (status: %s)", s.ID, s.Status)
+		return durable.Approval{}, show.Refused("nothing_asked", "Show it: "+c.self("sessions", "show", s.ID), "%s asks nothing (status: %s)", s.ID, s.Status)
 	}
 	if wait == "" {
-		return durable.Approval{}, &failure{code: "usage", exit: ExitUsage, message: fmt.Sprintf("%s asks %d things: %s", s.ID, len(open), strings.Join(keys, ", ")), next: "Say which: --wait " + quote(keys[0])}
+		return durable.Approval{}, &show.Failure{Code: "usage", Exit: ExitUsage, Message: fmt.Sprintf("%s asks %d things: %s", s.ID, len(open), strings.Join(keys, ", ")), Next: "Say which: --wait " + show.Quote(keys[0])}
 	}
-	return durable.Approval{}, &failure{code: "not_found", exit: ExitNotFound, message: fmt.Sprintf("%s does not ask %s; it asks: %s", s.ID, wait, strings.Join(keys, ", ")), next: "Say which: --wait " + quote(keys[0])}
+	return durable.Approval{}, &show.Failure{Code: "not_found", Exit: ExitNotFound, Message: fmt.Sprintf("%s does not ask %s; it asks: %s", s.ID, wait, strings.Join(keys, ", ")), Next: "Say which: --wait " + show.Quote(keys[0])}
 }
 
 // nobody says that a message was kept for a run that nobody executes now, and
 // what would.
-func (c *call) nobody(t target, s *Session) {
-	l, isLocal := t.(*local)
-	if !isLocal || s.live || s.terminal() || l.somebodyElseServes(c.ctx, s.Workflow) {
+func (c *invocation) nobody(t target.Target, s *target.Run) {
+	l, isLocal := t.(*target.Local)
+	if !isLocal || s.Live || s.Terminal() || l.OthersServeAny(c.ctx, s.Workflow) {
 		return
 	}
 	if run := c.code(s); run != "" {
-		c.say("Nobody executes %s at the moment. Go on with: %s", escape(s.ID), run)
+		c.say("Nobody executes %s at the moment. Go on with: %s", show.Escape(s.ID), run)
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/archive"
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
@@ -34,13 +36,13 @@ func (f *archiveFlags) register(cmd *cobra.Command) {
 
 // openArchive opens the archive that flags name, or the program's, or the git
 // repository that the command is used in.
-func (c *call) openArchive(f archiveFlags) (archive.Archive, string, error) {
+func (c *invocation) openArchive(f archiveFlags) (archive.Archive, string, error) {
 	switch {
 	case f.git != "" && f.dir != "":
-		return nil, "", usage("name one of --git and --dir, not both")
+		return nil, "", show.Usage("name one of --git and --dir, not both")
 	case f.dir != "":
 		if _, err := os.Stat(f.dir); err != nil { // a look creates nothing
-			return nil, "", &failure{code: "unavailable", exit: ExitUnreachable, message: "The archive cannot be opened: " + err.Error(), next: "Check --dir."}
+			return nil, "", &show.Failure{Code: "unavailable", Exit: ExitUnreachable, Message: "The archive cannot be opened: " + err.Error(), Next: "Check --dir."}
 		}
 		a, err := archive.OpenDir(f.dir)
 		if err != nil {
@@ -51,7 +53,7 @@ func (c *call) openArchive(f archiveFlags) (archive.Archive, string, error) {
 	case f.git == "" && c.archive != nil:
 		return c.archive, c.archiveKind, nil
 	}
-	a, err := archive.OpenGit(c.ctx, orElse(f.git, "."), archive.GitOptions{Prefix: f.prefix})
+	a, err := archive.OpenGit(c.ctx, show.OrElse(f.git, "."), archive.GitOptions{Prefix: f.prefix})
 	if err != nil {
 		return nil, "", c.archiveFailed(err)
 	}
@@ -59,13 +61,13 @@ func (c *call) openArchive(f archiveFlags) (archive.Archive, string, error) {
 }
 
 // archiveFailed says what it means that an archive did not do what it should.
-func (c *call) archiveFailed(err error) error {
-	f := &failure{code: "archive", exit: ExitFailed, message: err.Error(), err: err}
+func (c *invocation) archiveFailed(err error) error {
+	f := &show.Failure{Code: "archive", Exit: ExitFailed, Message: err.Error(), Err: err}
 	switch {
 	case errors.Is(err, archive.ErrNotFound):
-		f.code, f.exit, f.next = "not_found", ExitNotFound, "List: "+c.self("archive", "list")
+		f.Code, f.Exit, f.Next = "not_found", ExitNotFound, "List: "+c.self("archive", "list")
 	case errors.Is(err, archive.ErrUnavailable):
-		f.code, f.exit, f.next = "unavailable", ExitUnreachable, "Name the archive: --git DIR or --dir DIR"
+		f.Code, f.Exit, f.Next = "unavailable", ExitUnreachable, "Name the archive: --git DIR or --dir DIR"
 	}
 	return f
 }
@@ -96,7 +98,7 @@ directory (--dir).`,
 		example: `  durable history --status completed
   durable history --git /srv/history.git
   durable archive show order-40`,
-		do: func(c *call, _ []string) error {
+		do: func(c *invocation, _ []string) error {
 			list, err := c.history(f)
 			if err != nil {
 				return err
@@ -115,22 +117,21 @@ directory (--dir).`,
 }
 
 // history reads what is archived, newest first.
-func (c *call) history(f archiveFlags) ([]past, error) {
+func (c *invocation) history(f archiveFlags) ([]past, error) {
 	p, err := c.place()
-	if err == nil && p.server != "" && f.git == "" && f.dir == "" {
-		t, err := c.connect(p)
+	if err == nil && p.Server != "" && f.git == "" && f.dir == "" {
+		r, err := target.Connect(p, c.commands)
 		if err != nil {
 			return nil, err
 		}
-		r := t.(*remote)
-		h, err := r.c.ArchivedRuns(c.ctx)
+		h, err := r.Archived(c.ctx)
 		if err != nil {
-			return nil, r.said(err)
+			return nil, err
 		}
 		return remotePast(h), nil
 	}
-	var f2 *failure
-	if err != nil && errors.As(err, &f2) && (c.flags.store+c.flags.server+c.flags.profile != "" || f2.code == "profile") {
+	var f2 *show.Failure
+	if err != nil && errors.As(err, &f2) && (c.flags.Store+c.flags.Server+c.flags.Profile != "" || f2.Code == "profile") {
 		return nil, err // what was named must be right; naming nothing is
 	}
 	a, kind, err := c.openArchive(f)
@@ -148,15 +149,15 @@ func remotePast(h client.History) []past {
 	return list
 }
 
-func stamp(t time.Time) string { return rfc3339(store.TimeOf(t)) }
+func stamp(t time.Time) string { return show.RFC3339(store.TimeOf(t)) }
 
 // archived lists an archive, newest first. A run that cannot be read is passed
 // over with a warning.
-func (c *call) archived(a archive.Archive, kind string) ([]past, error) {
+func (c *invocation) archived(a archive.Archive, kind string) ([]past, error) {
 	list := []past{}
 	for r, err := range a.List(c.ctx) {
 		if errors.Is(err, archive.ErrUnreadable) {
-			c.say("%s", escape(err.Error()))
+			c.say("%s", show.Escape(err.Error()))
 			continue
 		}
 		if err != nil {
@@ -177,7 +178,7 @@ func (c *call) archived(a archive.Archive, kind string) ([]past, error) {
 	return list, nil
 }
 
-func (c *call) showHistory(list []past, limit int) error {
+func (c *invocation) showHistory(list []past, limit int) error {
 	if len(list) == 0 {
 		c.say("No archived sessions.")
 		return nil
@@ -186,23 +187,23 @@ func (c *call) showHistory(list []past, limit int) error {
 	if limit > 0 && total > limit {
 		list = list[:limit]
 	}
-	t := table{head: []string{"ID", "WORKFLOW", "STATUS", "STARTED", "DURATION", "SOURCE"}}
+	t := show.Table{Head: []string{"ID", "WORKFLOW", "STATUS", "STARTED", "DURATION", "SOURCE"}}
 	for i := range list {
 		p := &list[i]
 		if c.flags.json {
-			if err := c.out.json(p); err != nil {
+			if err := c.out.JSON(p); err != nil {
 				return err
 			}
 			continue
 		}
 		took := (time.Duration(p.DurationMS) * time.Millisecond).String()
-		if c.out.tty {
-			took = length(time.Duration(p.DurationMS) * time.Millisecond)
+		if c.out.TTY {
+			took = show.Length(time.Duration(p.DurationMS) * time.Millisecond)
 		}
-		t.rows = append(t.rows, []string{p.ID, p.Workflow, p.Status, c.out.at(p.started), took, p.Source})
+		t.Rows = append(t.Rows, []string{p.ID, p.Workflow, p.Status, c.out.At(p.started), took, p.Source})
 	}
 	if !c.flags.json {
-		c.out.table(t)
+		c.out.Table(t)
 	}
 	if len(list) < total {
 		c.say("%d of %d shown; more with --limit", len(list), total)
@@ -221,7 +222,7 @@ repository, one ref a run, or in a directory. docs/archive.md says what they hol
 		with(a.command(spec{
 			use: "list", aliases: []string{"ls"}, short: "List what is archived",
 			example: `  durable archive list --git /srv/history.git`,
-			do: func(c *call, _ []string) error {
+			do: func(c *invocation, _ []string) error {
 				to, kind, err := c.openArchive(f)
 				if err != nil {
 					return err
@@ -237,12 +238,12 @@ repository, one ref a run, or in a directory. docs/archive.md says what they hol
 			use: "show ID", short: "Show an archived run with its events", min: 1, max: 1,
 			example: `  durable archive show order-40
   durable archive show order-40 --json`,
-			do: func(c *call, args []string) error { return c.showArchived(f, args[0]) },
+			do: func(c *invocation, args []string) error { return c.showArchived(f, args[0]) },
 		})),
 		with(a.command(spec{
 			use: "store ID", short: "Archive a run now", min: 1, max: 1, ids: true,
 			example: `  durable archive store order-40 --git /srv/history.git`,
-			do:      func(c *call, args []string) error { return c.archiveNow(f, args[0]) },
+			do:      func(c *invocation, args []string) error { return c.archiveNow(f, args[0]) },
 		})),
 		with(a.command(spec{
 			use: "restore ID", short: "Bring an archived run back into the store", min: 1, max: 1,
@@ -251,13 +252,13 @@ store that does not have it. One that had not ended waits for resume: make sure 
 nobody still executes it elsewhere.`,
 			example: `  durable archive restore order-40 --git /srv/history.git
   durable resume order-40`,
-			do: func(c *call, args []string) error { return c.unarchive(f, args[0]) },
+			do: func(c *invocation, args []string) error { return c.unarchive(f, args[0]) },
 		})),
 	)
 	return g
 }
 
-func (c *call) showArchived(f archiveFlags, id string) error {
+func (c *invocation) showArchived(f archiveFlags, id string) error {
 	a, kind, err := c.openArchive(f)
 	if err != nil {
 		return err
@@ -272,11 +273,11 @@ func (c *call) showArchived(f archiveFlags, id string) error {
 		Trace  []archive.Event `json:"trace"`
 	}{e.Run, kind, e.Trace}, func() {
 		out := c.out
-		out.printf("%s  %s  %s\n", escape(e.ID), escape(e.Workflow), e.Status)
-		out.printf("Started  %s, took %s, %s\n", out.at(store.TimeOf(e.CreatedAt)), length(time.Duration(e.DurationMS)*time.Millisecond), plural(len(e.Trace), "event"))
+		out.Printf("%s  %s  %s\n", show.Escape(e.ID), show.Escape(e.Workflow), e.Status)
+		out.Printf("Started  %s, took %s, %s\n", out.At(store.TimeOf(e.CreatedAt)), show.Length(time.Duration(e.DurationMS)*time.Millisecond), show.Plural(len(e.Trace), "event"))
 		for _, line := range [][2]string{{"Input", string(e.Input)}, {"Output", string(e.Output)}, {"Error", e.Error}, {"Asks", e.Prompt}, {"Hidden", e.Hidden}} {
 			if line[1] != "" {
-				out.printf("%-8s %s\n", line[0], escape(line[1]))
+				out.Printf("%-8s %s\n", line[0], show.Escape(line[1]))
 			}
 		}
 		for _, ev := range e.Trace {
@@ -284,12 +285,12 @@ func (c *call) showArchived(f archiveFlags, id string) error {
 			if ev.Abandoned {
 				mark = "  (left behind)"
 			}
-			out.printf("  %4d  %s  %s%s%s\n", ev.Seq, out.at(store.TimeOf(ev.At)), escape(ev.Name+" "+ev.Key), attemptSuffix(int(ev.Attempt)), mark)
+			out.Printf("  %4d  %s  %s%s%s\n", ev.Seq, out.At(store.TimeOf(ev.At)), show.Escape(ev.Name+" "+ev.Key), show.AttemptSuffix(int(ev.Attempt)), mark)
 		}
 	})
 }
 
-func (c *call) archiveNow(f archiveFlags, id string) error {
+func (c *invocation) archiveNow(f archiveFlags, id string) error {
 	l, err := c.local()
 	if err != nil {
 		return err
@@ -299,16 +300,16 @@ func (c *call) archiveNow(f archiveFlags, id string) error {
 		return err
 	}
 	var file bytes.Buffer
-	if err := l.eng.Export(c.ctx, id, &file); err != nil {
-		return l.lost(id, err)
+	if err := l.Engine.Export(c.ctx, id, &file); err != nil {
+		return l.Lost(id, err)
 	}
 	if err := a.Store(c.ctx, id, file.Bytes()); err != nil {
 		return c.archiveFailed(err)
 	}
-	return c.print(map[string]string{"id": id, "source": kind}, func() { c.out.printf("Archived %s (%s).\n", escape(id), kind) })
+	return c.print(map[string]string{"id": id, "source": kind}, func() { c.out.Printf("Archived %s (%s).\n", show.Escape(id), kind) })
 }
 
-func (c *call) unarchive(f archiveFlags, id string) error {
+func (c *invocation) unarchive(f archiveFlags, id string) error {
 	l, err := c.local()
 	if err != nil {
 		return err
@@ -321,5 +322,5 @@ func (c *call) unarchive(f archiveFlags, id string) error {
 	if err != nil {
 		return c.archiveFailed(err)
 	}
-	return c.imported(l.eng.Import(c.ctx, bytes.NewReader(e.File), durable.ImportOptions{}))
+	return c.imported(l.Engine.Import(c.ctx, bytes.NewReader(e.File), durable.ImportOptions{}))
 }

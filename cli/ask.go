@@ -9,9 +9,9 @@ import (
 
 // interactive reports whether a person can be asked: one reads standard error and
 // types on standard input.
-func (c *call) interactive() bool {
+func (c *invocation) interactive() bool {
 	f, ok := c.cmd.InOrStdin().(*os.File)
-	return ok && term.IsTerminal(int(f.Fd())) && c.err.tty && !c.flags.json
+	return ok && term.IsTerminal(int(f.Fd())) && c.err.TTY && !c.flags.json
 }
 
 // readLine reads one line and not a byte more.

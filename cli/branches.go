@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"fmt"
 	"strconv"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/spf13/cobra"
 )
 
@@ -30,19 +30,19 @@ func (a *app) branchesCommand() *cobra.Command {
 what was left behind there. The current one is marked.`,
 		example: `  durable branches order-42
   durable checkpoints list order-42 --all`,
-		do: func(c *call, args []string) error {
+		do: func(c *invocation, args []string) error {
 			t, err := c.target()
 			if err != nil {
 				return err
 			}
-			list, err := t.branches(c.ctx, args[0])
+			list, err := t.Branches(c.ctx, args[0])
 			if err != nil {
 				return err
 			}
-			rows := table{head: []string{"BRANCH", "FROM", "KEEPS UP TO", "EVENTS", "LEFT BEHIND", "SCOPE", "REASON"}, wide: 6}
+			rows := show.Table{Head: []string{"BRANCH", "FROM", "KEEPS UP TO", "EVENTS", "LEFT BEHIND", "SCOPE", "REASON"}, Wide: 6}
 			for _, b := range list {
 				if c.flags.json {
-					if err := c.out.json(branchView{b.N, b.Parent, b.Root, b.Generation, b.Cutoff, b.Scope, b.Reason, rfc3339(b.CreatedAt), b.Current, b.InLineage, b.Events, b.Left}); err != nil {
+					if err := c.out.JSON(branchView{b.N, b.Parent, b.Root, b.Generation, b.Cutoff, b.Scope, b.Reason, show.RFC3339(b.CreatedAt), b.Current, b.InLineage, b.Events, b.Left}); err != nil {
 						return err
 					}
 					continue
@@ -55,21 +55,13 @@ what was left behind there. The current one is marked.`,
 				if b.Current {
 					mark = "current"
 				}
-				rows.mark = append(rows.mark, mark)
-				rows.rows = append(rows.rows, []string{strconv.Itoa(int(b.N)), from, number(b.Cutoff), strconv.Itoa(b.Events), number(int64(b.Left)), b.Scope, b.Reason})
+				rows.Mark = append(rows.Mark, mark)
+				rows.Rows = append(rows.Rows, []string{strconv.Itoa(int(b.N)), from, show.Number(b.Cutoff), strconv.Itoa(b.Events), show.Number(int64(b.Left)), b.Scope, b.Reason})
 			}
 			if !c.flags.json {
-				c.out.table(rows)
+				c.out.Table(rows)
 			}
 			return nil
 		},
 	})
-}
-
-// number shows a number that 0 stands for none.
-func number(n int64) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprint(n)
 }

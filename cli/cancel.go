@@ -3,21 +3,23 @@ package cli
 import (
 	"context"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/spf13/cobra"
 )
 
 // act makes a command that asks something of one run, and says that it is done.
-func (a *app) act(name, short, long, said string, do func(ctx context.Context, t target, id, reason string) error, reasoned bool) *cobra.Command {
-	return a.actThen(name, short, long, do, reasoned, func(c *call, _ target, id string) error {
+func (a *app) act(name, short, long, said string, do func(ctx context.Context, t target.Target, id, reason string) error, reasoned bool) *cobra.Command {
+	return a.actThen(name, short, long, do, reasoned, func(c *invocation, _ target.Target, id string) error {
 		return c.print(map[string]any{"id": id, "done": said}, func() {
-			c.out.printf("Workflow %s %s\n", escape(id), said)
+			c.out.Printf("Workflow %s %s\n", show.Escape(id), said)
 		})
 	})
 }
 
 // actThen makes a command that asks something of one run; then says what came of
 // it.
-func (a *app) actThen(name, short, long string, do func(ctx context.Context, t target, id, reason string) error, reasoned bool, then func(c *call, t target, id string) error) *cobra.Command {
+func (a *app) actThen(name, short, long string, do func(ctx context.Context, t target.Target, id, reason string) error, reasoned bool, then func(c *invocation, t target.Target, id string) error) *cobra.Command {
 	var reason string
 	example := "  durable " + name + " order-42"
 	if reasoned {
@@ -25,7 +27,7 @@ func (a *app) actThen(name, short, long string, do func(ctx context.Context, t t
 	}
 	cmd := a.command(spec{
 		use: name + " ID", short: short, long: long, example: example, min: 1, max: 1, ids: true,
-		do: func(c *call, args []string) error {
+		do: func(c *invocation, args []string) error {
 			t, err := c.target()
 			if err != nil {
 				return err
@@ -47,18 +49,18 @@ func (a *app) cancelCommand() *cobra.Command {
 		`cancel asks a run to end. Steps under way have their context ended, no further one
 begins, and compensations run. It is kept whether somebody executes the run or not:
 where nobody does, the run ends when somebody takes it up, and cancel says what to do.`,
-		func(ctx context.Context, t target, id, reason string) error { return t.cancel(ctx, id, reason) }, true, (*call).cancelled)
+		func(ctx context.Context, t target.Target, id, reason string) error { return t.Cancel(ctx, id, reason) }, true, (*invocation).cancelled)
 }
 
 func (a *app) pauseCommand() *cobra.Command {
 	return a.act("pause", "Hold a run until unpause",
 		`pause holds a run: the step under way ends, no further one begins, and no restart
 begins it again. unpause lets it go on.`,
-		"paused", func(ctx context.Context, t target, id, reason string) error { return t.pause(ctx, id, reason) }, true)
+		"paused", func(ctx context.Context, t target.Target, id, reason string) error { return t.Pause(ctx, id, reason) }, true)
 }
 
 func (a *app) unpauseCommand() *cobra.Command {
 	return a.act("unpause", "Let a paused run go on",
 		`unpause lets a paused run go on from where it was.`,
-		"unpaused", func(ctx context.Context, t target, id, _ string) error { return t.unpause(ctx, id) }, false)
+		"unpaused", func(ctx context.Context, t target.Target, id, _ string) error { return t.Unpause(ctx, id) }, false)
 }

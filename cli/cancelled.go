@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -24,7 +26,7 @@ type cancelling struct {
 // cancelled says what has become of a run whose cancel is recorded. One that
 // nobody executes has not ended: its compensations are to be run by somebody who
 // has its code.
-func (c *call) cancelled(t target, id string) error {
+func (c *invocation) cancelled(t target.Target, id string) error {
 	s, attended, err := c.untilCancelled(t, id)
 	if err != nil {
 		return err
@@ -33,19 +35,19 @@ func (c *call) cancelled(t target, id string) error {
 	line, next := "", ""
 	switch {
 	case s.Status == string(store.Cancelled):
-		did.Done, line = "cancelled", fmt.Sprintf("Workflow %s cancelled", escape(id))
-	case s.terminal():
-		did.Done, line = s.Status, fmt.Sprintf("Workflow %s has %s before it could be cancelled", escape(id), s.Status)
+		did.Done, line = "cancelled", fmt.Sprintf("Workflow %s cancelled", show.Escape(id))
+	case s.Terminal():
+		did.Done, line = s.Status, fmt.Sprintf("Workflow %s has %s before it could be cancelled", show.Escape(id), s.Status)
 	case attended:
-		line = fmt.Sprintf("Workflow %s is being cancelled: it ends when the step under way has, and what it undoes", escape(id))
+		line = fmt.Sprintf("Workflow %s is being cancelled: it ends when the step under way has, and what it undoes", show.Escape(id))
 		next = "Follow it: " + c.self("watch", id)
 	default:
-		line = fmt.Sprintf("Workflow %s is %s: nobody executes it, and it is cancelled when somebody takes it up", escape(id), s.status())
+		line = fmt.Sprintf("Workflow %s is %s: nobody executes it, and it is cancelled when somebody takes it up", show.Escape(id), s.StatusText())
 		next = c.carryOut(s)
 		did.Next = next
 	}
 	return c.print(did, func() {
-		c.out.printf("%s\n", line)
+		c.out.Printf("%s\n", line)
 		if next != "" {
 			c.say("%s", next)
 		}
@@ -54,7 +56,7 @@ func (c *call) cancelled(t target, id string) error {
 
 // carryOut says what makes somebody carry out the cancel of a run that nobody
 // executes.
-func (c *call) carryOut(s *Session) string {
+func (c *invocation) carryOut(s *target.Run) string {
 	run := c.code(s)
 	switch {
 	case s.Paused && run != "":
@@ -64,20 +66,20 @@ func (c *call) carryOut(s *Session) string {
 	case s.Status == string(store.Interrupted) && s.Code != "" && s.Code != durable.CodePaused:
 		return "It was stopped and waits for a person. Carry it out with: " + c.self("resume", s.ID)
 	}
-	return "Start a program that serves " + escape(s.Workflow) + ": it carries the cancel out"
+	return "Start a program that serves " + show.Escape(s.Workflow) + ": it carries the cancel out"
 }
 
 // untilCancelled waits for the end of a run that somebody executes, or is about
 // to. It returns how the run stands then, and whether somebody does.
-func (c *call) untilCancelled(t target, id string) (s *Session, attended bool, err error) {
+func (c *invocation) untilCancelled(t target.Target, id string) (s *target.Run, attended bool, err error) {
 	pause := 10 * time.Millisecond
 	for began := time.Now(); ; pause = min(2*pause, settle) {
-		s, err = t.session(c.ctx, id)
+		s, err = t.Run(c.ctx, id)
 		if err != nil {
 			return nil, false, err
 		}
 		attended = c.attended(t, s)
-		if s.terminal() || !attended || time.Since(began) > cancelPatience {
+		if s.Terminal() || !attended || time.Since(began) > cancelPatience {
 			return s, attended, nil
 		}
 		select {
@@ -90,8 +92,8 @@ func (c *call) untilCancelled(t target, id string) (s *Session, attended bool, e
 
 // attended reports whether a live process has the run, or takes it up by itself
 // now that it is to be cancelled.
-func (c *call) attended(t target, s *Session) bool {
-	l, isLocal := t.(*local)
+func (c *invocation) attended(t target.Target, s *target.Run) bool {
+	l, isLocal := t.(*target.Local)
 	parked := s.Status == string(store.Interrupted) && s.Code != "" && s.Code != durable.CodePaused
-	return s.live || isLocal && !parked && l.somebodyElseServes(c.ctx, s.Workflow)
+	return s.Live || isLocal && !parked && l.OthersServeAny(c.ctx, s.Workflow)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -21,7 +22,7 @@ func (a *app) checkpointsMigrate() *cobra.Command {
 the library reads those of earlier ones.`,
 		example: `  durable checkpoints migrate --dry-run
   durable checkpoints migrate --yes`,
-		do: func(c *call, _ []string) error { return c.migrate(dryRun, yes) },
+		do: func(c *invocation, _ []string) error { return c.migrate(dryRun, yes) },
 	})
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say which steps are missing, and change nothing")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
@@ -34,7 +35,7 @@ func (a *app) checkpointsRestore() *cobra.Command {
 		use: "restore BACKUP", short: "Put back what a migration has backed up", min: 1, max: 1,
 		long:    `restore is schema restore: the way back after a migration.`,
 		example: `  durable checkpoints restore app.db.v1-20261121T084116.000000Z.backup --yes`,
-		do:      func(c *call, args []string) error { return c.restore(args[0], yes) },
+		do:      func(c *invocation, args []string) error { return c.restore(args[0], yes) },
 	})
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
@@ -48,39 +49,39 @@ func (a *app) checkpointsExport() *cobra.Command {
 or to a new file. What is encrypted stays encrypted.`,
 		example: `  durable checkpoints export order-42 --output order-42.run
   durable checkpoints import order-42.run --store other.db`,
-		do: func(c *call, args []string) error { return c.export(args[0], output) },
+		do: func(c *invocation, args []string) error { return c.export(args[0], output) },
 	})
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this new `FILE`")
 	return cmd
 }
 
-func (c *call) export(id, output string) (err error) {
+func (c *invocation) export(id, output string) (err error) {
 	l, err := c.local()
 	if err != nil {
 		return err
 	}
 	if output == "" {
-		return l.lost(id, l.eng.Export(c.ctx, id, c.out.w))
+		return l.Lost(id, l.Engine.Export(c.ctx, id, c.out.W))
 	}
 	// Only a new file: a mistyped name must not cost one that is there.
 	f, err := os.OpenFile(output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return refused("exists", "Choose another name.", "There is a file %s already.", output)
+		return show.Refused("exists", "Choose another name.", "There is a file %s already.", output)
 	}
 	if err != nil {
 		return err
 	}
-	err = l.eng.Export(c.ctx, id, f)
+	err = l.Engine.Export(c.ctx, id, f)
 	if err == nil {
 		err = f.Sync()
 	}
 	err = errors.Join(err, f.Close())
 	if err != nil {
 		_ = os.Remove(output) // half a file is none
-		return l.lost(id, err)
+		return l.Lost(id, err)
 	}
 	return c.print(map[string]string{"id": id, "file": output}, func() {
-		c.out.printf("Exported %s to %s\n", escape(id), escape(output))
+		c.out.Printf("Exported %s to %s\n", show.Escape(id), show.Escape(output))
 	})
 }
 
@@ -95,14 +96,14 @@ where it came from.`,
 		example: `  durable checkpoints import order-42.run
   durable checkpoints import - --id order-42-copy < order-42.run
   durable resume order-42`,
-		do: func(c *call, args []string) error { return c.importRun(args[0], newID) },
+		do: func(c *invocation, args []string) error { return c.importRun(args[0], newID) },
 	})
 	cmd.Flags().BoolVar(&yes, "yes", false, "import asks nothing; for scripts that say it everywhere")
 	cmd.Flags().StringVar(&newID, "id", "", "make a copy under this `ID`")
 	return cmd
 }
 
-func (c *call) importRun(file, newID string) error {
+func (c *invocation) importRun(file, newID string) error {
 	l, err := c.local()
 	if err != nil {
 		return err
@@ -111,25 +112,25 @@ func (c *call) importRun(file, newID string) error {
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
-			return usage("the file cannot be read: %s", err)
+			return show.Usage("the file cannot be read: %s", err)
 		}
 		defer func() { _ = f.Close() }()
 		r = f
 	}
-	return c.imported(l.eng.Import(c.ctx, r, durable.ImportOptions{NewID: newID}))
+	return c.imported(l.Engine.Import(c.ctx, r, durable.ImportOptions{NewID: newID}))
 }
 
 // imported says what an import has made.
-func (c *call) imported(got durable.Imported, err error) error {
+func (c *invocation) imported(got durable.Imported, err error) error {
 	var exists *store.ExistsError
 	if errors.As(err, &exists) {
-		return refused("exists", "Make a copy: "+c.self("checkpoints", "import", "FILE", "--id", "NEW"), "Session %s exists already.", exists.RunID)
+		return show.Refused("exists", "Make a copy: "+c.self("checkpoints", "import", "FILE", "--id", "NEW"), "Session %s exists already.", exists.RunID)
 	}
 	if err != nil {
 		return err
 	}
 	return c.print(map[string]any{"id": got.RunID, "workflow": got.Workflow, "status": got.Status, "events": got.Events}, func() {
-		c.out.printf("Imported %s: %s, %s.\n", escape(got.RunID), got.Status, plural(got.Events, "event"))
+		c.out.Printf("Imported %s: %s, %s.\n", show.Escape(got.RunID), got.Status, show.Plural(got.Events, "event"))
 		if got.Status == store.Interrupted {
 			c.say("Resume with: %s", c.self("resume", got.RunID))
 		}
@@ -145,40 +146,40 @@ is executed at the moment is refused.`,
 		example: `  durable checkpoints delete order-40 --dry-run
   durable checkpoints delete order-40 --yes
   durable checkpoints export order-40 --output order-40.run`,
-		do: func(c *call, args []string) error { return c.delete(args[0], dryRun, yes) },
+		do: func(c *invocation, args []string) error { return c.delete(args[0], dryRun, yes) },
 	})
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be deleted, and delete nothing")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
 }
 
-func (c *call) delete(id string, dryRun, yes bool) error {
+func (c *invocation) delete(id string, dryRun, yes bool) error {
 	l, err := c.local()
 	if err != nil {
 		return err
 	}
-	s, err := l.session(c.ctx, id)
+	s, err := l.Run(c.ctx, id)
 	if err != nil {
 		return err
 	}
-	if s.live && !s.terminal() {
-		return refused("in_progress", c.follow(id), "%s", c.inProgress(id, s.Owner))
+	if s.Live && !s.Terminal() {
+		return show.Refused("in_progress", c.follow(id), "%s", c.inProgress(id, s.Owner))
 	}
-	what := fmt.Sprintf("%s (%s, %s)", id, s.Status, plural(int(s.lastSeq), "event"))
+	what := fmt.Sprintf("%s (%s, %s)", id, s.Status, show.Plural(int(s.LastSeq), "event"))
 	if dryRun {
 		return c.print(cleaned{Removed: 1, IDs: []string{id}, DryRun: true}, func() {
-			c.out.printf("Would delete %s.\nDry run: nothing changed. Apply: %s\n", escape(what), c.self("checkpoints", "delete", id, "--yes"))
+			c.out.Printf("Would delete %s.\nDry run: nothing changed. Apply: %s\n", show.Escape(what), c.self("checkpoints", "delete", id, "--yes"))
 		})
 	}
 	if err := c.confirm(yes, "Delete %s for good?", what); err != nil {
 		return err
 	}
-	n, err := l.st.Delete(c.ctx, store.Deletion{RunIDs: []string{id}, Epochs: []int64{s.info.Run.Epoch}, Force: true})
+	n, err := l.Store.Delete(c.ctx, store.Deletion{RunIDs: []string{id}, Epochs: []int64{s.Info.Run.Epoch}, Force: true})
 	if errors.Is(err, store.ErrFenced) {
-		return refused("changed", "Look again: "+c.self("sessions", "show", id), "%s was started again or has gone on since; nothing was deleted.", id)
+		return show.Refused("changed", "Look again: "+c.self("sessions", "show", id), "%s was started again or has gone on since; nothing was deleted.", id)
 	}
 	if err != nil {
 		return err
 	}
-	return c.print(cleaned{Removed: n}, func() { c.out.printf("Deleted %s.\n", escape(id)) })
+	return c.print(cleaned{Removed: n}, func() { c.out.Printf("Deleted %s.\n", show.Escape(id)) })
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -53,24 +55,24 @@ bookkeeping of the engine and what was left behind on other branches, too.`,
 		example: `  durable checkpoints list order-42
   durable checkpoints list order-42 --all
   durable resume order-42 --from-checkpoint 2`,
-		do: func(c *call, args []string) error { return c.checkpoints(args, all, limit) },
+		do: func(c *invocation, args []string) error { return c.checkpoints(args, all, limit) },
 	})
 	cmd.Flags().BoolVar(&all, "all", false, "every event, of every branch")
 	cmd.Flags().IntVar(&limit, "limit", 100, "of how many runs at most; 0: all")
 	return cmd
 }
 
-func (c *call) checkpoints(args []string, all bool, limit int) error {
+func (c *invocation) checkpoints(args []string, all bool, limit int) error {
 	l, err := c.local()
 	if err != nil {
 		return err
 	}
 	var list []checkpoint
-	for id, err := range l.ids(args, limit) {
+	for id, err := range c.ids(l, args, limit) {
 		if err != nil {
 			return err
 		}
-		of, err := l.checkpointsOf(id, all)
+		of, err := c.checkpointsOf(l, id, all)
 		if err != nil {
 			return err
 		}
@@ -79,29 +81,29 @@ func (c *call) checkpoints(args []string, all bool, limit int) error {
 	if len(list) == 0 {
 		c.say("No checkpoints.")
 	}
-	t := table{head: []string{"ID", "RUN", "STEP", "ATTEMPT", "TIME", "SIZE", "VERSION", "STATUS"}, wide: 2}
+	t := show.Table{Head: []string{"ID", "RUN", "STEP", "ATTEMPT", "TIME", "SIZE", "VERSION", "STATUS"}, Wide: 2}
 	for i := range list {
 		p := &list[i]
 		if c.flags.json {
-			if err := c.out.json(p); err != nil {
+			if err := c.out.JSON(p); err != nil {
 				return err
 			}
 			continue
 		}
-		size := bytesOf(int64(p.Size))
-		if !c.out.tty {
+		size := show.Bytes(int64(p.Size))
+		if !c.out.TTY {
 			size = strconv.Itoa(p.Size)
 		}
-		t.rows = append(t.rows, []string{number(p.ID), p.Run, p.Step, p.attempt(), c.out.at(p.at), size, strconv.Itoa(p.Version), p.Status})
+		t.Rows = append(t.Rows, []string{show.Number(p.ID), p.Run, p.Step, p.attempt(), c.out.At(p.at), size, strconv.Itoa(p.Version), p.Status})
 	}
-	if len(t.rows) > 0 {
-		c.out.table(t)
+	if len(t.Rows) > 0 {
+		c.out.Table(t)
 	}
 	return nil
 }
 
 // ids yields the run that was named, or all runs, newest first.
-func (l *local) ids(args []string, limit int) func(func(string, error) bool) {
+func (c *invocation) ids(l *target.Local, args []string, limit int) func(func(string, error) bool) {
 	return func(yield func(string, error) bool) {
 		if len(args) > 0 {
 			yield(args[0], nil)
@@ -109,7 +111,7 @@ func (l *local) ids(args []string, limit int) func(func(string, error) bool) {
 		}
 		f := store.Filter{Limit: 500}
 		for n := 0; ; {
-			p, err := l.eng.List(l.call.ctx, f)
+			p, err := l.Engine.List(c.ctx, f)
 			if err != nil {
 				yield("", err)
 				return
@@ -128,11 +130,11 @@ func (l *local) ids(args []string, limit int) func(func(string, error) bool) {
 
 // checkpointsOf lists the checkpoints of one run with what Verify says of each. A
 // run that cannot be read to its end is listed up to there.
-func (l *local) checkpointsOf(id string, all bool) ([]checkpoint, error) {
-	ctx := l.call.ctx
-	v, err := l.eng.Verify(ctx, id)
+func (c *invocation) checkpointsOf(l *target.Local, id string, all bool) ([]checkpoint, error) {
+	ctx := c.ctx
+	v, err := l.Engine.Verify(ctx, id)
 	if err != nil {
-		return nil, l.lost(id, err)
+		return nil, l.Lost(id, err)
 	}
 	worst := map[int64]string{}
 	for _, f := range v.Findings {
@@ -140,9 +142,9 @@ func (l *local) checkpointsOf(id string, all bool) ([]checkpoint, error) {
 			worst[f.Seq] = string(f.Kind)
 		}
 	}
-	h, err := l.st.Load(ctx, id, store.Cursor{All: true, AfterMessage: 1<<63 - 1})
+	h, err := l.Store.Load(ctx, id, store.Cursor{All: true, AfterMessage: 1<<63 - 1})
 	if err != nil {
-		return nil, l.lost(id, err)
+		return nil, l.Lost(id, err)
 	}
 	in := store.LineageOf(h.Branches, h.Run.Branch)
 	var list []checkpoint
@@ -151,11 +153,11 @@ func (l *local) checkpointsOf(id string, all bool) ([]checkpoint, error) {
 			break // the finding says so
 		}
 		inLineage := in.Has(&ev)
-		if !all && (bookkeeping(ev.Type) || !inLineage) {
+		if !all && (target.Bookkeeping(ev.Type) || !inLineage) {
 			continue
 		}
 		p := checkpoint{
-			ID: ev.Seq, Run: id, Type: string(ev.Type), Step: ev.Key, Attempt: int(ev.Attempt), Time: rfc3339(ev.At), Size: len(ev.Data) + len(ev.Payload),
+			ID: ev.Seq, Run: id, Type: string(ev.Type), Step: ev.Key, Attempt: int(ev.Attempt), Time: show.RFC3339(ev.At), Size: len(ev.Data) + len(ev.Payload),
 			Version: formatOf(ev.Payload), Branch: int(ev.Branch), Status: "ok", at: ev.At,
 		}
 		p.Of, p.Outcome = outcomeOf(&ev)
@@ -188,7 +190,7 @@ func outcomeOf(ev *store.Event) (of int, outcome string) {
 
 // attempt is the attempt as a listing shows it: "2/5 failed".
 func (p *checkpoint) attempt() string {
-	text := number(int64(p.Attempt))
+	text := show.Number(int64(p.Attempt))
 	if text != "" && p.Of > 0 {
 		text += fmt.Sprintf("/%d", p.Of)
 	}
@@ -235,11 +237,11 @@ outcome it is, with the value it holds. Values are user data: what is encrypted 
 program that has the key.`,
 		example: `  durable checkpoints show order-42 4
   durable checkpoints show order-42 charge --json`,
-		do: func(c *call, args []string) error { return c.showCheckpoint(args[0], args[1]) },
+		do: func(c *invocation, args []string) error { return c.showCheckpoint(args[0], args[1]) },
 	})
 }
 
-func (c *call) showCheckpoint(id, name string) error {
+func (c *invocation) showCheckpoint(id, name string) error {
 	l, err := c.local()
 	if err != nil {
 		return err
@@ -248,13 +250,13 @@ func (c *call) showCheckpoint(id, name string) error {
 	if err != nil {
 		return err
 	}
-	list, err := l.checkpointsOf(id, true)
+	list, err := c.checkpointsOf(l, id, true)
 	if err != nil {
 		return err
 	}
-	h, err := l.st.Load(c.ctx, id, store.Cursor{All: true, After: seq - 1, AfterMessage: 1<<63 - 1})
+	h, err := l.Store.Load(c.ctx, id, store.Cursor{All: true, After: seq - 1, AfterMessage: 1<<63 - 1})
 	if err != nil {
-		return l.lost(id, err)
+		return l.Lost(id, err)
 	}
 	for ev, err := range h.Events {
 		if err != nil {
@@ -270,29 +272,29 @@ func (c *call) showCheckpoint(id, name string) error {
 			}
 		}
 		if len(ev.Payload) > 0 {
-			p, err := l.eng.Payload(id, ev)
-			v.Payload = &payloadView{Type: p.Type, Version: p.Version, Codec: p.Codec, Compression: p.Compression, KeyID: p.KeyID, Value: jsonOf(p)}
+			p, err := l.Engine.Payload(id, ev)
+			v.Payload = &payloadView{Type: p.Type, Version: p.Version, Codec: p.Codec, Compression: p.Compression, KeyID: p.KeyID, Value: target.JSON(p)}
 			if err != nil {
 				v.Payload.Error = err.Error()
 			}
 		}
 		return c.print(v, func() { c.showEvent(&v) })
 	}
-	return &failure{code: "checkpoint", exit: ExitNotFound, message: fmt.Sprintf("%s has no checkpoint %d.", id, seq), next: "List: " + c.self("checkpoints", "list", id)}
+	return &show.Failure{Code: "checkpoint", Exit: ExitNotFound, Message: fmt.Sprintf("%s has no checkpoint %d.", id, seq), Next: "List: " + c.self("checkpoints", "list", id)}
 }
 
-func (c *call) showEvent(v *eventView) {
-	c.out.printf("%d  %s  %s\n", v.ID, escape(v.Text), v.Status)
-	c.out.printf("Time     %s, took %s, branch %d\n", c.out.at(v.at), length(v.took()), v.Branch)
+func (c *invocation) showEvent(v *eventView) {
+	c.out.Printf("%d  %s  %s\n", v.ID, show.Escape(v.Text), v.Status)
+	c.out.Printf("Time     %s, took %s, branch %d\n", c.out.At(v.at), show.Length(v.took()), v.Branch)
 	if len(v.Data) > 0 {
-		c.out.printf("Data     %s\n", escape(string(v.Data)))
+		c.out.Printf("Data     %s\n", show.Escape(string(v.Data)))
 	}
 	if p := v.Payload; p != nil {
-		c.out.printf("Payload  %s version %d, %s, %s\n", escape(orDash(p.Type)), p.Version, escape(orDash(p.Codec)), bytesOf(int64(v.Size)))
+		c.out.Printf("Payload  %s version %d, %s, %s\n", show.Escape(show.OrDash(p.Type)), p.Version, show.Escape(show.OrDash(p.Codec)), show.Bytes(int64(v.Size)))
 		if p.Error != "" {
-			c.out.printf("         %s\n", escape(p.Error))
+			c.out.Printf("         %s\n", show.Escape(p.Error))
 			return
 		}
-		c.out.printf("%s\n", escape(string(p.Value)))
+		c.out.Printf("%s\n", show.Escape(string(p.Value)))
 	}
 }

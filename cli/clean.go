@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -32,7 +33,7 @@ stays, unless --force: an archive has what has ended, and what waits.`,
   durable sessions clean --keep 100 --keep-failed --workflow checkout
   durable sessions clean --all
   durable resume order-42`,
-		do: func(c *call, _ []string) error {
+		do: func(c *invocation, _ []string) error {
 			age, err := days(older)
 			if err != nil {
 				return err
@@ -40,11 +41,11 @@ stays, unless --force: an archive has what has ended, and what waits.`,
 			set := c.cmd.Flags().Changed
 			for _, other := range []string{"older-than", "keep", "keep-failed"} {
 				if all && set(other) {
-					return usage("--all and --%s exclude each other", other)
+					return show.Usage("--all and --%s exclude each other", other)
 				}
 			}
 			if set("keep") && keep < 1 {
-				return usage("--keep %d: at least one; --all removes all of them", keep)
+				return show.Usage("--keep %d: at least one; --all removes all of them", keep)
 			}
 			if set("keep") && !set("older-than") {
 				age = 0 // it does not matter then
@@ -52,7 +53,7 @@ stays, unless --force: an archive has what has ended, and what waits.`,
 				age = max(age, time.Microsecond) // zero would keep all
 			}
 			if only && force {
-				return usage("--only-archived and --force exclude each other")
+				return show.Usage("--only-archived and --force exclude each other")
 			}
 			o := durable.CleanOptions{DryRun: true, All: all, Idle: all, Force: force, Workflows: workflows}
 			if !all || only {
@@ -80,11 +81,11 @@ func days(s string) (time.Duration, error) {
 		if f, err := strconv.ParseFloat(n, 64); err == nil && f >= 0 && f < 36500 {
 			return time.Duration(f * 24 * float64(time.Hour)), nil
 		}
-		return 0, usage("%q is no number of days", s)
+		return 0, show.Usage("%q is no number of days", s)
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d < 0 {
-		return 0, usage("%q is no age; write 36h or 7d", s)
+		return 0, show.Usage("%q is no age; write 36h or 7d", s)
 	}
 	return d, nil
 }
@@ -96,53 +97,53 @@ type cleaned struct {
 	DryRun     bool     `json:"dry_run,omitempty"`
 }
 
-func (c *call) clean(o durable.CleanOptions, dryRun, yes bool) error {
+func (c *invocation) clean(o durable.CleanOptions, dryRun, yes bool) error {
 	l, err := c.local()
 	if err != nil {
 		return err
 	}
-	would, err := l.eng.Clean(c.ctx, o)
+	would, err := l.Engine.Clean(c.ctx, o)
 	if err != nil {
 		return err
 	}
 	seen := store.Deletion{RunIDs: would.IDs, Epochs: would.Epochs, Force: o.Idle}
 	ids := seen.RunIDs
 	if n := would.Unarchived; n > 0 {
-		c.say("Kept: %s that the archive does not have yet, or would bring back. With --force they are removed all the same.", plural(n, "session"))
+		c.say("Kept: %s that the archive does not have yet, or would bring back. With --force they are removed all the same.", show.Plural(n, "session"))
 	}
 	if n := would.Kept - would.Unarchived; o.All && n > 0 {
-		c.say("Kept: %s executed at the moment, or whose parent stays.", plural(n, "session"))
+		c.say("Kept: %s executed at the moment, or whose parent stays.", show.Plural(n, "session"))
 	}
 	if dryRun {
 		return c.print(cleaned{len(ids), would.Unarchived, ids, true}, func() {
 			for _, id := range ids {
-				c.out.printf("%s\n", escape(id))
+				c.out.Printf("%s\n", show.Escape(id))
 			}
-			c.out.printf("Dry run: nothing changed. %s would be removed.\n", plural(len(ids), "session"))
+			c.out.Printf("Dry run: nothing changed. %s would be removed.\n", show.Plural(len(ids), "session"))
 		})
 	}
 	if len(ids) > 0 {
-		if err := c.confirm(yes, "Remove %s for good?", plural(len(ids), "session")); err != nil {
+		if err := c.confirm(yes, "Remove %s for good?", show.Plural(len(ids), "session")); err != nil {
 			return err
 		}
 	}
-	n := c.removeSeen(l.st, seen)
+	n := c.removeSeen(l.Store, seen)
 	return c.print(cleaned{Removed: n, Unarchived: would.Unarchived}, func() {
-		c.out.printf("Removed %s.\n", plural(n, "session"))
+		c.out.Printf("Removed %s.\n", show.Plural(n, "session"))
 	})
 }
 
 // removeSeen deletes runs one by one, each if it is still the one that was looked
 // at: a run that went on since, or a new one under its id, stays. A live owner
 // keeps its run.
-func (c *call) removeSeen(st store.Store, seen store.Deletion) (n int) {
+func (c *invocation) removeSeen(st store.Store, seen store.Deletion) (n int) {
 	for i, id := range seen.RunIDs {
 		m, err := st.Delete(c.ctx, store.Deletion{RunIDs: []string{id}, Epochs: seen.Epochs[i : i+1], Force: seen.Force})
 		switch {
 		case errors.Is(err, store.ErrFenced):
-			c.say("Kept %s: it was started again or has gone on since it was listed.", escape(id))
+			c.say("Kept %s: it was started again or has gone on since it was listed.", show.Escape(id))
 		case err != nil:
-			c.say("Kept %s: %s", escape(id), escape(err.Error()))
+			c.say("Kept %s: %s", show.Escape(id), show.Escape(err.Error()))
 		}
 		n += m
 	}
@@ -151,19 +152,19 @@ func (c *call) removeSeen(st store.Store, seen store.Deletion) (n int) {
 
 // confirm asks before what cannot be taken back: on a terminal; elsewhere --yes
 // is needed.
-func (c *call) confirm(yes bool, format string, args ...any) error {
+func (c *invocation) confirm(yes bool, format string, args ...any) error {
 	if yes {
 		return nil
 	}
 	question := fmt.Sprintf(format, args...)
 	if !c.interactive() {
-		return &failure{code: "confirm", exit: ExitUsage, message: question + " It was not confirmed.", next: "Look first with --dry-run; then say --yes."}
+		return &show.Failure{Code: "confirm", Exit: ExitUsage, Message: question + " It was not confirmed.", Next: "Look first with --dry-run; then say --yes."}
 	}
-	c.err.printf("%s [y/N] ", escape(question))
+	c.err.Printf("%s [y/N] ", show.Escape(question))
 	line, err := readLine(c.cmd.InOrStdin())
 	switch answer := strings.ToLower(strings.TrimSpace(line)); {
 	case err == nil && (answer == "y" || answer == "yes"):
 		return nil
 	}
-	return &failure{code: "declined", exit: ExitUsage, message: "Nothing was changed."}
+	return &show.Failure{Code: "declined", Exit: ExitUsage, Message: "Nothing was changed."}
 }

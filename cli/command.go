@@ -6,6 +6,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/archive"
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/durable"
 )
 
@@ -37,17 +39,17 @@ confirmed; 3 not found, nothing to resume; 4 refused; 5 store or server not reac
   durable resume order-42
   durable approve order-42`)
 	f := root.PersistentFlags()
-	f.StringVar(&a.flags.store, "store", "", "act on this store: a SQLite file or a postgres:// URL without password (env DURABLE_STORE)")
-	f.StringVar(&a.flags.server, "server", "", "act on the program that serves this URL (env DURABLE_SERVER)")
-	f.StringVar(&a.flags.profile, "profile", "", "act on a profile of durable.yaml (env DURABLE_PROFILE)")
+	f.StringVar(&a.flags.Store, "store", "", "act on this store: a SQLite file or a postgres:// URL without password (env DURABLE_STORE)")
+	f.StringVar(&a.flags.Server, "server", "", "act on the program that serves this URL (env DURABLE_SERVER)")
+	f.StringVar(&a.flags.Profile, "profile", "", "act on a profile of durable.yaml (env DURABLE_PROFILE)")
 	f.BoolVar(&a.flags.json, "json", false, "print JSON: one object, or one a line")
 	f.BoolVar(&a.flags.noColor, "no-color", false, "no colour (env NO_COLOR)")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return a.newCall(cmd).finish(usage("%s", err))
+		return a.invocation(cmd).finish(show.Usage("%s", err))
 	})
 	help := root.HelpFunc()
 	root.SetHelpFunc(func(cmd *cobra.Command, args []string) {
-		typed := quoteAll(a.newCall(cmd).mount())
+		typed := show.QuoteAll(a.invocation(cmd).commands.Program)
 		cmd.Example = strings.ReplaceAll(cmd.Example, "  durable ", "  "+typed+" ")
 		help(cmd, args)
 	})
@@ -74,8 +76,8 @@ type app struct {
 	getenv      func(string) string
 
 	flags struct {
-		store, server, profile string
-		json, noColor          bool
+		target.Flags
+		json, noColor bool
 	}
 }
 
@@ -88,9 +90,9 @@ type spec struct {
 	example string // lines that begin "  durable "
 	min     int    // of arguments
 	max     int
-	ids     bool                          // the first argument is the id of a run
-	values  func(c *call, n int) []string // completes argument n
-	do      func(c *call, args []string) error
+	ids     bool                                // the first argument is the id of a run
+	values  func(c *invocation, n int) []string // completes argument n
+	do      func(c *invocation, args []string) error
 }
 
 // command makes a command that does something.
@@ -105,19 +107,19 @@ func (a *app) command(s spec) *cobra.Command {
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) < s.min:
-			return a.newCall(cmd).finish(usage("%s needs %s", cmd.Name(), missing(cmd.Use, len(args))))
+			return a.invocation(cmd).finish(show.Usage("%s needs %s", cmd.Name(), missing(cmd.Use, len(args))))
 		case len(args) > s.max:
-			return a.newCall(cmd).finish(usage("%s does not take %q", cmd.Name(), args[s.max]))
+			return a.invocation(cmd).finish(show.Usage("%s does not take %q", cmd.Name(), args[s.max]))
 		}
 		return nil
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		c := a.newCall(cmd)
+		c := a.invocation(cmd)
 		defer c.close()
 		return c.finish(s.do(c, args))
 	}
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		c := a.newCall(cmd)
+		c := a.invocation(cmd)
 		defer c.close()
 		switch {
 		case s.ids && len(args) == 0:
@@ -146,7 +148,7 @@ func (a *app) group(use, short, long, example string, aliases ...string) *cobra.
 		SilenceErrors: true, SilenceUsage: true,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return a.newCall(cmd).finish(usage("there is no command %q below %s", args[0], cmd.CommandPath()))
+				return a.invocation(cmd).finish(show.Usage("there is no command %q below %s", args[0], cmd.CommandPath()))
 			}
 			return nil
 		},

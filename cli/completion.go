@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/spf13/cobra"
 )
 
@@ -13,39 +15,39 @@ bash, zsh, fish or powershell.`,
 		example: `  source <(durable completion bash)
   durable completion zsh > "${fpath[1]}/_durable"
   durable completion fish | source`,
-		values: func(*call, int) []string { return shells },
-		do: func(c *call, args []string) error {
+		values: func(*invocation, int) []string { return shells },
+		do: func(c *invocation, args []string) error {
 			root := c.cmd.Root()
 			switch args[0] {
 			case "bash":
-				return root.GenBashCompletionV2(c.out.w, true)
+				return root.GenBashCompletionV2(c.out.W, true)
 			case "zsh":
-				return root.GenZshCompletion(c.out.w)
+				return root.GenZshCompletion(c.out.W)
 			case "fish":
-				return root.GenFishCompletion(c.out.w, true)
+				return root.GenFishCompletion(c.out.W, true)
 			case "powershell":
-				return root.GenPowerShellCompletionWithDesc(c.out.w)
+				return root.GenPowerShellCompletionWithDesc(c.out.W)
 			}
-			return usage("there is no completion for %q; there is one for bash, zsh, fish and powershell", args[0])
+			return show.Usage("there is no completion for %q; there is one for bash, zsh, fish and powershell", args[0])
 		},
 	})
 }
 
 // completeIDs lists the ids that a shell offers: of the newest runs. What goes
 // wrong completes nothing.
-func (c *call) completeIDs() []string {
+func (c *invocation) completeIDs() []string {
 	t, err := c.target()
 	if err != nil {
 		return nil
 	}
-	list, _, err := t.sessions(c.ctx, query{limit: 50})
+	list, _, err := t.Runs(c.ctx, target.Query{Limit: 50})
 	if err != nil {
 		return nil
 	}
 	var ids []string
 	for i := range list {
-		if quote(list[i].ID) == list[i].ID { // the shell would take it apart
-			ids = append(ids, list[i].ID+"\t"+escape(list[i].Workflow)+" "+list[i].Status)
+		if show.Quote(list[i].ID) == list[i].ID { // the shell would take it apart
+			ids = append(ids, list[i].ID+"\t"+show.Escape(list[i].Workflow)+" "+list[i].Status)
 		}
 	}
 	return ids

@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -26,13 +28,13 @@ run can be read. It changes nothing, and exits with 6 when it finds a problem.`,
 		example: `  durable doctor
   durable doctor --quick
   durable stuck`,
-		do: func(c *call, _ []string) error { return c.doctor(quick) },
+		do: func(c *invocation, _ []string) error { return c.doctor(quick) },
 	})
 	cmd.Flags().BoolVar(&quick, "quick", false, "do not read every run")
 	return cmd
 }
 
-func (c *call) doctor(quick bool) error {
+func (c *invocation) doctor(quick bool) error {
 	var list []check
 	add := func(name, state, next, format string, args ...any) {
 		list = append(list, check{name, state, fmt.Sprintf(format, args...), next})
@@ -41,13 +43,13 @@ func (c *call) doctor(quick bool) error {
 	l, err := c.local()
 	if err != nil {
 		f := c.explain(err)
-		if f.exit == ExitUsage {
+		if f.Exit == ExitUsage {
 			return err
 		}
-		add("store", "problem", f.next, "%s", f.message)
+		add("store", "problem", f.Next, "%s", f.Message)
 		return c.diagnosis(list)
 	}
-	counts, err := l.st.Count(c.ctx, store.Filter{}, store.ByStatus)
+	counts, err := l.Store.Count(c.ctx, store.Filter{}, store.ByStatus)
 	if err != nil {
 		add("store", "problem", "", "%s", err)
 		return c.diagnosis(list)
@@ -56,14 +58,14 @@ func (c *call) doctor(quick bool) error {
 	for _, n := range counts {
 		total += n
 	}
-	add("store", "ok", "", "%s, %s", storeKind(l.st), plural(int(total), "run"))
+	add("store", "ok", "", "%s, %s", storeKind(l.Store), show.Plural(int(total), "run"))
 	c.checkExecutors(l, add)
-	stuck, err := l.stuck(c.ctx)
+	stuck, err := l.Stuck(c.ctx)
 	switch {
 	case err != nil:
 		add("stuck", "problem", "", "%s", err)
 	case len(stuck) > 0:
-		add("stuck", "warning", c.self("stuck"), "%s cannot go on", plural(len(stuck), "run"))
+		add("stuck", "warning", c.self("stuck"), "%s cannot go on", show.Plural(len(stuck), "run"))
 	default:
 		add("stuck", "ok", "", "nothing")
 	}
@@ -75,7 +77,7 @@ func (c *call) doctor(quick bool) error {
 
 type adder func(name, state, next, format string, args ...any)
 
-func (c *call) checkSchema(add adder) {
+func (c *invocation) checkSchema(add adder) {
 	sc, err := c.openSchema()
 	if err != nil {
 		return // the store says what is wrong, or it has no schema
@@ -91,39 +93,39 @@ func (c *call) checkSchema(add adder) {
 	}
 }
 
-func (c *call) checkExecutors(l *local, add adder) {
-	executors, err := l.st.Executors(c.ctx)
+func (c *invocation) checkExecutors(l *target.Local, add adder) {
+	executors, err := l.Store.Executors(c.ctx)
 	if err != nil {
 		add("executors", "problem", "", "%s", err)
 		return
 	}
 	live := 0
 	for _, x := range executors {
-		if x.Live && x.ID != l.eng.ID() {
+		if x.Live && x.ID != l.Engine.ID() {
 			live++
 		}
 	}
-	left, err := l.st.Count(c.ctx, store.Filter{Orphaned: true, Statuses: []store.Status{store.Running, store.Resuming}}, "")
+	left, err := l.Store.Count(c.ctx, store.Filter{Orphaned: true, Statuses: []store.Status{store.Running, store.Resuming}}, "")
 	switch {
 	case err != nil:
 		add("executors", "problem", "", "%s", err)
 	case left[""] > 0:
-		add("executors", "warning", c.self("sessions", "ls", "--resumable"), "%d live; %s left by a process that is gone", live, plural(int(left[""]), "run"))
+		add("executors", "warning", c.self("sessions", "ls", "--resumable"), "%d live; %s left by a process that is gone", live, show.Plural(int(left[""]), "run"))
 	default:
 		add("executors", "ok", "", "%d live", live)
 	}
 }
 
-func (c *call) checkIntegrity(l *local, total int64, add adder) {
+func (c *invocation) checkIntegrity(l *target.Local, total int64, add adder) {
 	bar := c.bar(total, "reading runs")
-	defer bar.end()
+	defer bar.End()
 	sound := true
-	for v, err := range l.eng.VerifyAll(c.ctx, store.Filter{}) {
+	for v, err := range l.Engine.VerifyAll(c.ctx, store.Filter{}) {
 		if err != nil {
 			add("integrity", "problem", "", "%s", err)
 			return
 		}
-		bar.add(1)
+		bar.Add(1)
 		corrupt, incompatible := tally(&v)
 		switch {
 		case corrupt > 0 && v.Events == 0:
@@ -138,45 +140,45 @@ func (c *call) checkIntegrity(l *local, total int64, add adder) {
 		}
 	}
 	if sound {
-		add("integrity", "ok", "", "%s sound", plural(int(total), "run"))
+		add("integrity", "ok", "", "%s sound", show.Plural(int(total), "run"))
 	}
 }
 
 // diagnosis prints the checks.
-func (c *call) diagnosis(list []check) error {
+func (c *invocation) diagnosis(list []check) error {
 	problems, warnings := 0, 0
 	for i := range list {
 		one := &list[i]
-		sign, colour := "✓", green
+		sign, colour := "✓", show.Green
 		switch one.State {
 		case "problem":
-			sign, colour = "✗", red
+			sign, colour = "✗", show.Red
 			problems++
 		case "warning":
-			sign, colour = "!", yellow
+			sign, colour = "!", show.Yellow
 			warnings++
 		}
 		if c.flags.json {
-			if err := c.out.json(one); err != nil {
+			if err := c.out.JSON(one); err != nil {
 				return err
 			}
 			continue
 		}
-		if !c.out.tty {
-			c.out.printf("%s\t%s\t%s\t%s\n", one.State, one.Name, escape(one.Text), orDash(one.Next))
+		if !c.out.TTY {
+			c.out.Printf("%s\t%s\t%s\t%s\n", one.State, one.Name, show.Escape(one.Text), show.OrDash(one.Next))
 			continue
 		}
-		c.out.printf("%s %-10s %-30s %s\n", c.out.paint(colour, sign), one.Name, escape(one.Text), one.Next)
+		c.out.Printf("%s %-10s %-30s %s\n", c.out.Paint(colour, sign), one.Name, show.Escape(one.Text), one.Next)
 	}
 	if problems+warnings == 0 {
 		c.hint("Nothing is wrong.")
 		return nil
 	}
-	c.hint("%s, %s", plural(problems, "problem"), plural(warnings, "warning"))
+	c.hint("%s, %s", show.Plural(problems, "problem"), show.Plural(warnings, "warning"))
 	if problems == 0 {
 		return nil
 	}
-	return quiet(ExitFound)
+	return show.Quiet(ExitFound)
 }
 
 // storeKind names a store for people.

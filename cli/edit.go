@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -24,7 +26,7 @@ again; who edited what, and why, is an event of the history. Then resume continu
 		example: `  durable checkpoints edit order-42 charge
   durable checkpoints edit order-42 charge --value '{"id":"p-7"}' --reason "paid by hand" --yes
   durable resume order-42`,
-		do: func(c *call, args []string) error {
+		do: func(c *invocation, args []string) error {
 			return c.edit(args[0], args[1], value, yes, durable.EditOptions{Reason: reason, By: by, Force: force, DryRun: dryRun})
 		},
 	})
@@ -38,12 +40,12 @@ again; who edited what, and why, is an event of the history. Then resume continu
 	return cmd
 }
 
-func (c *call) edit(id, key, value string, yes bool, o durable.EditOptions) error {
+func (c *invocation) edit(id, key, value string, yes bool, o durable.EditOptions) error {
 	l, err := c.local()
 	if err != nil {
 		return err
 	}
-	s, err := l.session(c.ctx, id)
+	s, err := l.Run(c.ctx, id)
 	if err != nil {
 		return err
 	}
@@ -56,17 +58,17 @@ func (c *call) edit(id, key, value string, yes bool, o durable.EditOptions) erro
 			return err
 		}
 	}
-	standing, _ := l.standing(c.ctx, id) // it only adds to what is said
+	standing, _ := l.Standing(c.ctx, id) // it only adds to what is said
 	dry := o
 	dry.DryRun = true
-	plan, err := l.eng.Edit(c.ctx, id, key, raw, dry)
+	plan, err := l.Engine.Edit(c.ctx, id, key, raw, dry)
 	if err != nil {
 		return c.notEdited(l, s, err)
 	}
 	if o.DryRun {
 		return c.print(planOf(s, &plan), func() {
 			c.showPlan(c.out, s, standing, &plan, false)
-			c.out.printf("Dry run: nothing changed, nothing ran.\n")
+			c.out.Printf("Dry run: nothing changed, nothing ran.\n")
 		})
 	}
 	if !c.flags.json {
@@ -75,36 +77,36 @@ func (c *call) edit(id, key, value string, yes bool, o durable.EditOptions) erro
 	if err := c.confirm(yes, "Replace the result of %s?", key); err != nil {
 		return err
 	}
-	if plan, err = l.eng.Edit(c.ctx, id, key, raw, o); err != nil {
+	if plan, err = l.Engine.Edit(c.ctx, id, key, raw, o); err != nil {
 		return c.notEdited(l, s, err)
 	}
 	return c.print(planOf(s, &plan), func() {
-		c.out.printf("Edited %s of %s. Resume with: %s\n", escape(key), escape(id), c.resumeCommandOf(s))
+		c.out.Printf("Edited %s of %s. Resume with: %s\n", show.Escape(key), show.Escape(id), c.resumeCommandOf(s))
 	})
 }
 
-func (c *call) notEdited(l *local, s *Session, err error) error {
-	f := c.explain(l.lost(s.ID, err))
-	if f.code == "internal" {
-		f.code, f.exit = "refused", ExitRefused
+func (c *invocation) notEdited(l *target.Local, s *target.Run, err error) error {
+	f := c.explain(l.Lost(s.ID, err))
+	if f.Code == "internal" {
+		f.Code, f.Exit = "refused", ExitRefused
 	}
-	if s.live && f.next == "" {
-		f.next = "Hold it first: " + c.self("pause", s.ID)
+	if s.Live && f.Next == "" {
+		f.Next = "Hold it first: " + c.self("pause", s.ID)
 	}
 	return f
 }
 
 // editor lets a person change the recorded result in an editor, until it is JSON.
-func (c *call) editor(l *local, id, key string) (json.RawMessage, error) {
-	program := orElse(c.getenv("VISUAL"), c.getenv("EDITOR"))
+func (c *invocation) editor(l *target.Local, id, key string) (json.RawMessage, error) {
+	program := show.OrElse(c.getenv("VISUAL"), c.getenv("EDITOR"))
 	if program == "" || !c.interactive() {
-		return nil, usage("what the result becomes was not said: give --value, or set EDITOR and use a terminal")
+		return nil, show.Usage("what the result becomes was not said: give --value, or set EDITOR and use a terminal")
 	}
 	seq, err := c.checkpoint(id, key)
 	if err != nil {
 		return nil, err
 	}
-	old, err := l.valueAt(id, seq)
+	old, err := c.valueAt(l, id, seq)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +129,7 @@ func (c *call) editor(l *local, id, key string) (json.RawMessage, error) {
 	cmd := exec.CommandContext(c.ctx, "sh", "-c", program+` "$1"`, "sh", f.Name())
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stderr, os.Stderr
 	if err := cmd.Run(); err != nil {
-		return nil, &failure{code: "declined", exit: ExitUsage, message: "The editor failed; nothing was changed: " + err.Error()}
+		return nil, &show.Failure{Code: "declined", Exit: ExitUsage, Message: "The editor failed; nothing was changed: " + err.Error()}
 	}
 	b, err := os.ReadFile(f.Name())
 	if err != nil {
@@ -136,28 +138,28 @@ func (c *call) editor(l *local, id, key string) (json.RawMessage, error) {
 	b = bytes.TrimSpace(b)
 	switch {
 	case !json.Valid(b):
-		return nil, usage("what was written is no JSON; nothing was changed")
+		return nil, show.Usage("what was written is no JSON; nothing was changed")
 	case bytes.Equal(b, bytes.TrimSpace(text.Bytes())):
-		return nil, &failure{code: "declined", exit: ExitUsage, message: "Nothing was edited; nothing was changed."}
+		return nil, &show.Failure{Code: "declined", Exit: ExitUsage, Message: "Nothing was edited; nothing was changed."}
 	}
 	return b, nil
 }
 
 // valueAt returns the value of an event, as JSON.
-func (l *local) valueAt(id string, seq int64) (json.RawMessage, error) {
-	h, err := l.st.Load(l.call.ctx, id, store.Cursor{All: true, After: seq - 1, AfterMessage: 1<<63 - 1})
+func (c *invocation) valueAt(l *target.Local, id string, seq int64) (json.RawMessage, error) {
+	h, err := l.Store.Load(c.ctx, id, store.Cursor{All: true, After: seq - 1, AfterMessage: 1<<63 - 1})
 	if err != nil {
-		return nil, l.lost(id, err)
+		return nil, l.Lost(id, err)
 	}
 	for ev, err := range h.Events {
 		if err != nil {
 			return nil, err
 		}
-		p, err := l.eng.Payload(id, ev)
+		p, err := l.Engine.Payload(id, ev)
 		if err != nil {
 			return nil, err
 		}
-		if v := jsonOf(p); v != nil {
+		if v := target.JSON(p); v != nil {
 			return v, nil
 		}
 		break

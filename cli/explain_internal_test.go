@@ -16,7 +16,7 @@ func TestEveryProblemWithACheckpointIsExplained(t *testing.T) {
 	root := Command(nil, Program("durable"))
 	list, _, err := root.Find([]string{"sessions", "ls"})
 	require.NoError(t, err)
-	c := (&app{program: []string{"durable"}, getenv: func(string) string { return "" }}).newCall(list)
+	c := (&app{program: []string{"durable"}, getenv: func(string) string { return "" }}).invocation(list)
 	for name, problem := range map[string]struct {
 		err  error
 		says []string
@@ -35,12 +35,12 @@ func TestEveryProblemWithACheckpointIsExplained(t *testing.T) {
 	} {
 		for _, err := range []error{problem.err, fmt.Errorf("resuming: %w", problem.err)} {
 			f := c.explain(err)
-			require.Contains(t, f.message, "order-42", name)
+			require.Contains(t, f.Message, "order-42", name)
 			for _, part := range problem.says {
-				require.Contains(t, f.message, part, name)
+				require.Contains(t, f.Message, part, name)
 			}
-			require.Contains(t, f.next, problem.next, name)
-			require.Equal(t, problem.exit, f.exit, name)
+			require.Contains(t, f.Next, problem.next, name)
+			require.Equal(t, problem.exit, f.Exit, name)
 		}
 	}
 }

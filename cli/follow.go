@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/internal/termview"
@@ -20,19 +22,12 @@ import (
 )
 
 // view returns what shows the progress of a run, on standard error.
-func (c *call) view(t target, s *Session) *termview.View {
-	return termview.New(c.err.w, c.err.view(), c.words(t, s))
-}
-
-// view are the options of a stream for what is drawn on it.
-func (s *stream) view() termview.Options {
-	o := termview.Detect(s.w)
-	o.Color = o.Color && s.colour
-	return o
+func (c *invocation) view(t target.Target, s *target.Run) *termview.View {
+	return termview.New(c.err.W, c.err.View(), c.words(t, s))
 }
 
 // words are what a view of a run says that only this program knows.
-func (c *call) words(t target, s *Session) termview.Words {
+func (c *invocation) words(t target.Target, s *target.Run) termview.Words {
 	return termview.Words{
 		Answer: func(w durable.Call) string {
 			if w.Prompt == "" {
@@ -40,7 +35,7 @@ func (c *call) words(t target, s *Session) termview.Words {
 			}
 			return c.self("approve", s.ID)
 		},
-		Answered: func(ev store.Event) string { return verdictWord(t.value(s.ID, ev)) },
+		Answered: func(ev store.Event) string { return verdictWord(t.Value(s.ID, ev)) },
 	}
 }
 
@@ -69,7 +64,7 @@ const settle = 250 * time.Millisecond
 // catch takes over the signals that end the program. It is called before a run is
 // started or resumed here, so that there is no moment in which one is lost, or
 // ends the process with the run under way.
-func (c *call) catch() <-chan os.Signal {
+func (c *invocation) catch() <-chan os.Signal {
 	if c.signals == nil {
 		c.signals = make(chan os.Signal, 4)
 		signal.Notify(c.signals, os.Interrupt, syscall.SIGTERM)
@@ -81,7 +76,7 @@ func (c *call) catch() <-chan os.Signal {
 // stay shows what a run does until it ends, or nobody goes on with it. here says
 // that it executes in this process: then an interrupt stops it, and saves it; else
 // an interrupt only ends the watching.
-func (c *call) stay(t target, s *Session, here bool) error {
+func (c *invocation) stay(t target.Target, s *target.Run, here bool) error {
 	signals := c.catch()
 	ctx, stop := context.WithCancel(context.WithoutCancel(c.ctx))
 	defer stop()
@@ -99,7 +94,7 @@ func (c *call) stay(t target, s *Session, here bool) error {
 			over <- c.untilItStands(watched, t, s, view)
 			unwatch()
 		}()
-		err := view.Follow(watched, t, s.ID, s.lastSeq, nil)
+		err := view.Follow(watched, t, s.ID, s.LastSeq, nil)
 		unwatch()
 		followed <- errors.Join(err, <-over)
 	}()
@@ -124,7 +119,7 @@ func (c *call) stay(t target, s *Session, here bool) error {
 
 // untilItStands returns once a run has ended, or stands with nobody to go on. It
 // gives a view that follows the run time to show the last events.
-func (c *call) untilItStands(ctx context.Context, t target, s *Session, view *termview.View) error {
+func (c *invocation) untilItStands(ctx context.Context, t target.Target, s *target.Run, view *termview.View) error {
 	const patience = 20 // looks for events that the row tells of
 	look := time.NewTicker(settle)
 	defer look.Stop()
@@ -134,7 +129,7 @@ func (c *call) untilItStands(ctx context.Context, t target, s *Session, view *te
 			return nil
 		case <-look.C:
 		}
-		now, err := t.session(ctx, s.ID)
+		now, err := t.Run(ctx, s.ID)
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -142,7 +137,7 @@ func (c *call) untilItStands(ctx context.Context, t target, s *Session, view *te
 			return err
 		case !c.stands(now):
 			behind = 0
-		case view == nil || view.Standing().Seq >= now.lastSeq || behind >= patience:
+		case view == nil || view.Standing().Seq >= now.LastSeq || behind >= patience:
 			return nil
 		default:
 			behind++
@@ -151,53 +146,53 @@ func (c *call) untilItStands(ctx context.Context, t target, s *Session, view *te
 }
 
 // stands reports whether a run has ended, or nobody goes on with it by himself.
-func (c *call) stands(s *Session) bool {
-	_, isLocal := c.to.(*local)
-	return s.terminal() || s.Status == string(store.Interrupted) && (s.Code != "" || s.Paused) || !isLocal && s.prompt
+func (c *invocation) stands(s *target.Run) bool {
+	_, isLocal := c.to.(*target.Local)
+	return s.Terminal() || s.Status == string(store.Interrupted) && (s.Code != "" || s.Paused) || !isLocal && s.Prompt
 }
 
 // outcome says how a run came out, and makes the exit code of it.
-func (c *call) outcome(t target, s *Session, here bool) error {
-	now, err := t.session(c.ctx, s.ID)
+func (c *invocation) outcome(t target.Target, s *target.Run, here bool) error {
+	now, err := t.Run(c.ctx, s.ID)
 	if err != nil {
 		return err
 	}
 	switch store.Status(now.Status) {
 	case store.Completed:
-		output, err := t.output(c.ctx, s.ID)
+		output, err := t.Output(c.ctx, s.ID)
 		if err != nil {
 			return err
 		}
-		return c.print(result{Session: now, Output: output}, func() {
-			line := fmt.Sprintf("Workflow %s completed", escape(s.ID))
+		return c.print(result{Session: &now.Session, Output: output}, func() {
+			line := fmt.Sprintf("Workflow %s completed", show.Escape(s.ID))
 			if len(output) > 0 {
-				line += ": " + escape(string(output))
+				line += ": " + show.Escape(string(output))
 			}
-			c.out.printf("%s\n", line)
+			c.out.Printf("%s\n", line)
 			c.parentNext(t, now)
 		})
 	case store.Failed:
-		f := &failure{code: "failed", exit: ExitFailed, message: fmt.Sprintf("Workflow %s failed: %s", s.ID, now.Reason), next: "Show it: " + c.self("sessions", "show", s.ID)}
+		f := &show.Failure{Code: "failed", Exit: ExitFailed, Message: fmt.Sprintf("Workflow %s failed: %s", s.ID, now.Reason), Next: "Show it: " + c.self("sessions", "show", s.ID)}
 		if children := c.failedChildren(t, s.ID, maxNested); now.Recoverable || len(children) > 0 {
-			f.next = "Mend the cause, then: " + c.resumeInOrder(append(children, s.ID))
+			f.Next = "Mend the cause, then: " + c.resumeInOrder(append(children, s.ID))
 		}
 		return f
 	case store.Cancelled:
-		return &failure{code: "cancelled", exit: ExitFailed, message: fmt.Sprintf("Workflow %s cancelled", s.ID)}
+		return &show.Failure{Code: "cancelled", Exit: ExitFailed, Message: fmt.Sprintf("Workflow %s cancelled", s.ID)}
 	case store.Interrupted:
 		return c.parked(t, now)
 	}
-	return c.print(result{Session: now}, func() {
-		if now.prompt {
-			c.out.printf("%s waits for a person. Answer it: %s\n", escape(s.ID), c.self("approve", s.ID))
+	return c.print(result{Session: &now.Session}, func() {
+		if now.Prompt {
+			c.out.Printf("%s waits for a person. Answer it: %s\n", show.Escape(s.ID), c.self("approve", s.ID))
 			return
 		}
-		c.out.printf("%s is %s. %s\n", escape(s.ID), now.Status, c.follow(s.ID))
+		c.out.Printf("%s is %s. %s\n", show.Escape(s.ID), now.Status, c.follow(s.ID))
 	})
 }
 
 // resumeInOrder is the command that resumes these runs, one after the other.
-func (c *call) resumeInOrder(ids []string) string {
+func (c *invocation) resumeInOrder(ids []string) string {
 	commands := make([]string, len(ids))
 	for i, id := range ids {
 		commands[i] = c.self("resume", id)
@@ -210,11 +205,11 @@ const maxNested = 16
 
 // failedChildren returns the children that a run has failed with, and that are failed
 // still, behind their own.
-func (c *call) failedChildren(t target, id string, depth int) (ids []string) {
+func (c *invocation) failedChildren(t target.Target, id string, depth int) (ids []string) {
 	if depth == 0 {
 		return nil
 	}
-	b, _, err := t.tell(c.ctx, id)
+	b, _, err := t.Outline(c.ctx, id)
 	if err != nil {
 		return nil // it only adds to what is said
 	}
@@ -225,7 +220,7 @@ func (c *call) failedChildren(t target, id string, depth int) (ids []string) {
 			if r.Kind != outline.Child || r.ChildStatus != store.Failed || slices.Contains(ids, r.ChildID) {
 				continue
 			}
-			if now, err := t.session(c.ctx, r.ChildID); err == nil && now.Status == string(store.Failed) && now.Resumable {
+			if now, err := t.Run(c.ctx, r.ChildID); err == nil && now.Status == string(store.Failed) && now.Resumable {
 				ids = append(append(ids, c.failedChildren(t, r.ChildID, depth-1)...), r.ChildID)
 			}
 		}
@@ -238,65 +233,51 @@ func (c *call) failedChildren(t target, id string, depth int) (ids []string) {
 
 // parentNext says how the parent of a run that has completed goes on, if it has failed
 // with it.
-func (c *call) parentNext(t target, s *Session) {
+func (c *invocation) parentNext(t target.Target, s *target.Run) {
 	if s.Parent == "" {
 		return
 	}
-	if parent, err := t.session(c.ctx, s.Parent); err == nil && parent.Status == string(store.Failed) && parent.Resumable {
-		c.say("Its parent %s has failed. Resume it: %s", escape(parent.ID), c.self("resume", parent.ID))
+	if parent, err := t.Run(c.ctx, s.Parent); err == nil && parent.Status == string(store.Failed) && parent.Resumable {
+		c.say("Its parent %s has failed. Resume it: %s", show.Escape(parent.ID), c.self("resume", parent.ID))
 	}
 }
 
 // result is what run and resume print with --json.
 type result struct {
-	*Session
+	*target.Session
 	Output json.RawMessage `json:"output,omitempty"`
 	Resume string          `json:"resume_command,omitempty"`
 }
 
 // parked says why a run has stopped that can be resumed, once its cause is dealt
 // with.
-func (c *call) parked(t target, s *Session) error {
+func (c *invocation) parked(t target.Target, s *target.Run) error {
 	if s.Paused {
-		return refused("paused", "Let it go on: "+c.self("unpause", s.ID), "%s is paused%s.", s.ID, because(s.Reason))
+		return show.Refused("paused", "Let it go on: "+c.self("unpause", s.ID), "%s is paused%s.", s.ID, show.Because(s.Reason))
 	}
-	if changed := t.changed(c.ctx, s); changed != nil {
-		f := refused("definition_changed", "Or match by name: "+c.self("resume", s.ID, "--force"), "%s", changed.Error())
-		f.lines = true
+	if changed := t.Difference(c.ctx, s); changed != nil {
+		f := show.Refused("definition_changed", "Or match by name: "+c.self("resume", s.ID, "--force"), "%s", changed.Error())
+		f.Lines = true
 		return f
 	}
 	next := "Show it: " + c.self("sessions", "show", s.ID)
 	if run := c.code(s); run != "" {
 		next = "Resume with: " + run
 	}
-	return refused(orElse(s.Code, "interrupted"), next, "%s stopped, still resumable%s.", s.ID, because(s.Reason))
-}
-
-func because(reason string) string {
-	if reason == "" {
-		return ""
-	}
-	return ": " + reason
-}
-
-func orElse(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
+	return show.Refused(show.OrElse(s.Code, "interrupted"), next, "%s stopped, still resumable%s.", s.ID, show.Because(s.Reason))
 }
 
 // interrupted ends the watching. A run that executes here is stopped and saved
 // first, unless a second signal says not to wait for that.
-func (c *call) interrupted(t target, s *Session, here bool, sig os.Signal, signals <-chan os.Signal, at durable.Standing) error {
+func (c *invocation) interrupted(t target.Target, s *target.Run, here bool, sig os.Signal, signals <-chan os.Signal, at durable.Standing) error {
 	code := ExitInterrupted
 	if sig == syscall.SIGTERM {
 		code = ExitTerminated
 	}
 	c.ctx = context.WithoutCancel(c.ctx)
 	if !here {
-		c.say("\nDetached; %s goes on. %s", escape(s.ID), c.follow(s.ID))
-		return quiet(code)
+		c.say("\nDetached; %s goes on. %s", show.Escape(s.ID), c.follow(s.ID))
+		return show.Quiet(code)
 	}
 	unfinished := c.unfinished(s, at)
 	c.say("\nSaving a checkpoint (%s at most; Ctrl-C again quits)", c.engine.Grace())
@@ -305,7 +286,7 @@ func (c *call) interrupted(t target, s *Session, here bool, sig os.Signal, signa
 	select {
 	case err := <-closed:
 		if err != nil {
-			c.say("%s", escape(err.Error()))
+			c.say("%s", show.Escape(err.Error()))
 		}
 	case <-second(signals):
 		c.say("\nQuit.%s", unfinished)
@@ -314,13 +295,13 @@ func (c *call) interrupted(t target, s *Session, here bool, sig os.Signal, signa
 		// has deferred, such as the engine's Close, would wait. What is recorded
 		// is durable: the next process goes on from it.
 		c.exit(code)
-		return quiet(code)
+		return show.Quiet(code)
 	}
-	if now, err := t.session(c.ctx, s.ID); err == nil && now.terminal() {
+	if now, err := t.Run(c.ctx, s.ID); err == nil && now.Terminal() {
 		return c.outcome(t, s, here) // it ended while it was to be stopped
 	}
 	c.printInterrupted(s)
-	return quiet(code)
+	return show.Quiet(code)
 }
 
 // echo is for how long a second signal counts as the first one told twice: a
@@ -343,7 +324,7 @@ func second(signals <-chan os.Signal) <-chan struct{} {
 }
 
 // unfinished says what a process that quits at once leaves without an outcome.
-func (c *call) unfinished(s *Session, at durable.Standing) string {
+func (c *invocation) unfinished(s *target.Run, at durable.Standing) string {
 	key, executing := c.engine.Executing(s.ID)
 	if !executing {
 		return ""
@@ -354,14 +335,14 @@ func (c *call) unfinished(s *Session, at durable.Standing) string {
 			attempt = max(1, open.Attempt)
 		}
 	}
-	return fmt.Sprintf(" %s attempt %d has no outcome; it runs again.", escape(key), attempt)
+	return fmt.Sprintf(" %s attempt %d has no outcome; it runs again.", show.Escape(key), attempt)
 }
 
-func (c *call) printInterrupted(s *Session) {
-	command := c.runSelf(s.Workflow, s.ID)
+func (c *invocation) printInterrupted(s *target.Run) {
+	command := c.commands.Run(s.Workflow, s.ID)
 	c.say("Session interrupted. Resume with: %s", command)
 	if c.flags.json {
 		s.Status, s.Resumable = string(store.Interrupted), true
-		_ = c.out.json(result{Session: s, Resume: command})
+		_ = c.out.JSON(result{Session: &s.Session, Resume: command})
 	}
 }

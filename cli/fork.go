@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -35,8 +36,8 @@ the source had come to that: without --from, what was recorded behind it runs ag
   durable fork order-40 --from reserve --dry-run
   durable fork order-40 --edit 'charge={"id":"p-7"}' --edit reserve=@held.json --reason "paid by hand"
   durable resume order-42 --from-checkpoint 2`,
-		do: func(c *call, args []string) error {
-			o := durable.ForkOptions{ID: orElse(id, durable.AutoID), Reason: reason, By: by, Force: force}
+		do: func(c *invocation, args []string) error {
+			o := durable.ForkOptions{ID: show.OrElse(id, durable.AutoID), Reason: reason, By: by, Force: force}
 			var err error
 			if o.Edits, err = c.readEdits(edits); err != nil {
 				return err
@@ -58,7 +59,7 @@ the source had come to that: without --from, what was recorded behind it runs ag
 
 // readEdits reads STEP=VALUE. The name of a step may contain "=": it ends at the
 // first one behind which a value stands.
-func (c *call) readEdits(list []string) (map[string]any, error) {
+func (c *invocation) readEdits(list []string) (map[string]any, error) {
 	var edits map[string]any
 	for _, text := range list {
 		key, value, err := splitEdit(text)
@@ -66,7 +67,7 @@ func (c *call) readEdits(list []string) (map[string]any, error) {
 			return nil, err
 		}
 		if _, twice := edits[key]; twice {
-			return nil, usage("--edit gives %s two results", key)
+			return nil, show.Usage("--edit gives %s two results", key)
 		}
 		raw, err := c.readValue(value)
 		if err != nil {
@@ -83,7 +84,7 @@ func (c *call) readEdits(list []string) (map[string]any, error) {
 func splitEdit(text string) (key, value string, err error) {
 	at := strings.IndexByte(text, '=')
 	if at <= 0 {
-		return "", "", usage("--edit takes STEP=VALUE, and not %q", text)
+		return "", "", show.Usage("--edit takes STEP=VALUE, and not %q", text)
 	}
 	for end := at; end > 0 && end < len(text); {
 		value = text[end+1:]
@@ -96,15 +97,15 @@ func splitEdit(text string) (key, value string, err error) {
 		}
 		end += 1 + next
 	}
-	return "", "", usage("the result of %s is no JSON; text is written in quotation marks: '%s=\"text\"'", text[:at], text[:at])
+	return "", "", show.Usage("the result of %s is no JSON; text is written in quotation marks: '%s=\"text\"'", text[:at], text[:at])
 }
 
-func (c *call) fork(id, from string, o durable.ForkOptions, dryRun, yes bool) error {
+func (c *invocation) fork(id, from string, o durable.ForkOptions, dryRun, yes bool) error {
 	t, err := c.target()
 	if err != nil {
 		return err
 	}
-	s, err := t.session(c.ctx, id)
+	s, err := t.Run(c.ctx, id)
 	if err != nil {
 		return err
 	}
@@ -113,39 +114,39 @@ func (c *call) fork(id, from string, o durable.ForkOptions, dryRun, yes bool) er
 	}
 	if from == "" && len(o.Edits) == 0 && s.Status == string(store.Failed) {
 		// A copy of everything would fail at once.
-		b, _, err := t.tell(c.ctx, id)
+		b, _, err := t.Outline(c.ctx, id)
 		if err != nil {
 			return err
 		}
 		o.At = b.Outline().BeforeFailure()
 	}
-	plan, err := t.planFork(c.ctx, id, o)
+	plan, err := t.PlanFork(c.ctx, id, o)
 	if err != nil {
 		return err
 	}
-	f := forked{From: id, At: o.At, Kept: some(plan.Skipped), Edited: some(plan.Edited), Again: some(plan.Again), DryRun: dryRun}
+	f := forked{From: id, At: o.At, Kept: show.List(plan.Skipped), Edited: show.List(plan.Edited), Again: show.List(plan.Again), DryRun: dryRun}
 	if o.ID != durable.AutoID {
 		f.ID = o.ID
 	}
-	for _, name := range append([]string{plan.Next.Key}, s.declared...) {
+	for _, name := range append([]string{plan.Next.Key}, s.Declared...) {
 		if name != "" && !slices.Contains(f.Kept, name) && !slices.Contains(f.Again, name) {
 			f.Again = append(f.Again, name)
 		}
 	}
-	tell := func(s *stream) {
-		s.printf("Kept: %s.", c.names(s, orNone(f.Kept)))
+	tell := func(s *show.Stream) {
+		s.Printf("Kept: %s.", c.names(s, show.OrNothing(f.Kept)))
 		if len(f.Edited) > 0 {
-			s.printf(" Edited: %s.", c.names(s, f.Edited))
+			s.Printf(" Edited: %s.", c.names(s, f.Edited))
 		}
-		s.printf(" Runs again with new idempotency keys: %s.\n", c.names(s, orNone(f.Again)))
+		s.Printf(" Runs again with new idempotency keys: %s.\n", c.names(s, show.OrNothing(f.Again)))
 		for _, w := range plan.Warnings {
-			s.printf("! %s\n", escape(w))
+			s.Printf("! %s\n", show.Escape(w))
 		}
 	}
 	if dryRun {
 		return c.print(f, func() {
 			tell(c.out)
-			c.out.printf("Dry run: nothing changed, nothing ran.\n")
+			c.out.Printf("Dry run: nothing changed, nothing ran.\n")
 		})
 	}
 	if !c.flags.json {
@@ -154,17 +155,10 @@ func (c *call) fork(id, from string, o durable.ForkOptions, dryRun, yes bool) er
 	if err := c.confirm(yes, "Continue?"); err != nil {
 		return err
 	}
-	if f.ID, err = t.fork(c.ctx, id, o); err != nil {
+	if f.ID, err = t.Fork(c.ctx, id, o); err != nil {
 		return err
 	}
 	return c.print(f, func() {
-		c.out.printf("Forked to %s. %s\n", escape(f.ID), c.follow(f.ID))
+		c.out.Printf("Forked to %s. %s\n", show.Escape(f.ID), c.follow(f.ID))
 	})
-}
-
-func orNone(list []string) []string {
-	if len(list) == 0 {
-		return []string{"nothing"}
-	}
-	return list
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/termview"
 )
@@ -31,11 +33,11 @@ type planView struct {
 	Ends      string `json:"ends,omitempty"`      // the error it ends with at once
 }
 
-func planOf(s *Session, p *durable.Plan) planView {
+func planOf(s *target.Run, p *durable.Plan) planView {
 	v := planView{
 		ID: s.ID, Workflow: s.Workflow, Status: string(p.Status), Step: p.Step, Steps: p.Steps, Key: p.Next.Key, Attempt: p.Next.Attempt,
 		From: p.From, Branch: p.Branch, New: p.NewBranch,
-		Skipped: some(p.Skipped), Reset: some(p.Reset), Warnings: some(p.Warnings), Unchecked: p.Unchecked, Ends: p.Ends,
+		Skipped: show.List(p.Skipped), Reset: show.List(p.Reset), Warnings: show.List(p.Warnings), Unchecked: p.Unchecked, Ends: p.Ends,
 	}
 	if s.Key == p.Next.Key {
 		v.Attempts = s.Attempts
@@ -44,9 +46,9 @@ func planOf(s *Session, p *durable.Plan) planView {
 	if p.Next.Key != "" && p.Next.Attempt > 1 && !p.Next.Failed && !slices.Contains(again, p.Next.Key) {
 		again = append([]string{p.Next.Key}, again...)
 	}
-	v.Again = some(again)
+	v.Again = show.List(again)
 	v.ToRun = []string{}
-	for _, name := range s.declared {
+	for _, name := range s.Declared {
 		if !slices.Contains(p.Skipped, name) && !slices.Contains(again, name) {
 			v.ToRun = append(v.ToRun, name)
 		}
@@ -54,43 +56,35 @@ func planOf(s *Session, p *durable.Plan) planView {
 	return v
 }
 
-// some returns a list that JSON shows as one when it is empty.
-func some(list []string) []string {
-	if list == nil {
-		return []string{}
-	}
-	return list
-}
-
 // showPlan prints where a run goes on, what is skipped and what runs.
-func (c *call) showPlan(s *stream, sess *Session, at durable.Standing, p *durable.Plan, verbose bool) {
-	for _, line := range termview.Resumption(*p, at, s.view()) {
-		s.printf("%s\n", line)
+func (c *invocation) showPlan(s *show.Stream, sess *target.Run, at durable.Standing, p *durable.Plan, verbose bool) {
+	for _, line := range termview.Resumption(*p, at, s.View()) {
+		s.Printf("%s\n", line)
 	}
 	for _, id := range p.First {
-		s.printf("  first        %s\n", c.self("resume", id))
+		s.Printf("  first        %s\n", c.self("resume", id))
 	}
 	if !verbose {
 		return
 	}
 	for _, line := range p.Details() {
-		s.printf("    %s\n", escape(line))
+		s.Printf("    %s\n", show.Escape(line))
 	}
-	if sess.info != nil {
-		for _, line := range sess.info.Differences {
-			s.printf("    %s\n", escape(line))
+	if sess.Info != nil {
+		for _, line := range sess.Info.Differences {
+			s.Printf("    %s\n", show.Escape(line))
 		}
 	}
 }
 
 // names lists keys; on a terminal, of many only the first ones.
-func (c *call) names(s *stream, keys []string) string {
+func (c *invocation) names(s *show.Stream, keys []string) string {
 	const most = 12
 	shown := keys
-	if s.tty && len(keys) > most {
+	if s.TTY && len(keys) > most {
 		shown = keys[:most]
 	}
-	line := escape(strings.Join(shown, ", "))
+	line := show.Escape(strings.Join(shown, ", "))
 	if len(shown) < len(keys) {
 		line += ", and more: --verbose"
 	}

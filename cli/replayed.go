@@ -5,6 +5,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -12,7 +13,7 @@ import (
 // stayResumed is stay for a run that was just resumed. That it goes on is told, by
 // told, once its history is replayed: code that has changed stops it before, and
 // then nothing must have claimed that it was resumed.
-func (c *call) stayResumed(t target, s *Session, here bool, told func()) error {
+func (c *invocation) stayResumed(t target.Target, s *target.Run, here bool, told func()) error {
 	signals := c.catch()
 	ctx, stop := context.WithCancel(context.WithoutCancel(c.ctx))
 	defer stop()
@@ -46,9 +47,9 @@ func (c *call) stayResumed(t target, s *Session, here bool, told func()) error {
 // replayed waits until a run that was resumed has its history behind it, and
 // reports whether it goes on: not, when the code here does not fit the history, or
 // cannot read it.
-func (c *call) replayed(ctx context.Context, t target, id string) (bool, error) {
+func (c *invocation) replayed(ctx context.Context, t target.Target, id string) (bool, error) {
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, settle) {
-		now, err := t.session(ctx, id)
+		now, err := t.Run(ctx, id)
 		if err != nil {
 			return false, err
 		}

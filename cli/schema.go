@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -19,7 +20,7 @@ restores the store. docs/operating-schema.md says what an upgrade does.`, `  dur
 		use: "migrate", short: "Bring the schema up to date, after a backup",
 		example: `  durable schema migrate --dry-run
   durable schema migrate --yes`,
-		do: func(c *call, _ []string) error { return c.migrate(dryRun, yes) },
+		do: func(c *invocation, _ []string) error { return c.migrate(dryRun, yes) },
 	})
 	migrate.Flags().BoolVar(&dryRun, "dry-run", false, "say which steps are missing, and change nothing")
 	migrate.Flags().BoolVar(&yes, "yes", false, "do not ask")
@@ -30,14 +31,14 @@ restores the store. docs/operating-schema.md says what an upgrade does.`, `  dur
 is kept, and named. What happened since is gone from the runs, but not from the world.
 Nobody may use the store meanwhile.`,
 		example: `  durable schema restore app.db.v1-20261121T084116.000000Z.backup`,
-		do:      func(c *call, args []string) error { return c.restore(args[0], restoreYes) },
+		do:      func(c *invocation, args []string) error { return c.restore(args[0], restoreYes) },
 	})
 	restore.Flags().BoolVar(&restoreYes, "yes", false, "do not ask")
 	g.AddCommand(
 		a.command(spec{
 			use: "status", short: "Show the version of the schema, and what is missing",
 			example: `  durable schema status`,
-			do:      func(c *call, _ []string) error { return c.schemaStatus() },
+			do:      func(c *invocation, _ []string) error { return c.schemaStatus() },
 		}),
 		migrate,
 		a.command(spec{
@@ -45,7 +46,7 @@ Nobody may use the store meanwhile.`,
 			long: `backup copies everything as it was at one moment: to a new file for SQLite, to a new
 schema of the same database for PostgreSQL.`,
 			example: `  durable schema backup app.backup.db`,
-			do:      func(c *call, args []string) error { return c.backup(args[0]) },
+			do:      func(c *invocation, args []string) error { return c.backup(args[0]) },
 		}),
 		restore,
 	)
@@ -53,18 +54,18 @@ schema of the same database for PostgreSQL.`,
 }
 
 // openSchema opens the schema of what the command acts on.
-func (c *call) openSchema() (Schema, error) {
+func (c *invocation) openSchema() (Schema, error) {
 	p, err := c.place()
 	if err != nil {
 		return nil, err
 	}
 	var sc Schema
 	switch {
-	case p.server != "":
-		return nil, &failure{code: "needs_store", exit: ExitUsage, message: "The schema is of a store, not of a server.", next: "Name its store: --store DSN"}
-	case p.store == "" && c.schema == nil:
-		return nil, &failure{code: "needs_store", exit: ExitUsage, message: "This program does not say how its schema is opened (cli.EngineSchema).", next: "Name its store to the durable command: --store DSN"}
-	case p.store == "":
+	case p.Server != "":
+		return nil, &show.Failure{Code: "needs_store", Exit: ExitUsage, Message: "The schema is of a store, not of a server.", Next: "Name its store: --store DSN"}
+	case p.Store == "" && c.schema == nil:
+		return nil, &show.Failure{Code: "needs_store", Exit: ExitUsage, Message: "This program does not say how its schema is opened (cli.EngineSchema).", Next: "Name its store to the durable command: --store DSN"}
+	case p.Store == "":
 		sc, err = c.schema()
 	default:
 		var b Backend
@@ -72,9 +73,9 @@ func (c *call) openSchema() (Schema, error) {
 			return nil, err
 		}
 		if b.Schema == nil {
-			return nil, usage("a store of %s has no schema", b.Name)
+			return nil, show.Usage("a store of %s has no schema", b.Name)
 		}
-		sc, err = b.Schema(p.store)
+		sc, err = b.Schema(p.Store)
 	}
 	if err != nil {
 		return nil, c.unreachable(p, err)
@@ -108,7 +109,7 @@ func stateOf(p *store.MigrationPlan) schemaState {
 	return s
 }
 
-func (c *call) schemaStatus() error {
+func (c *invocation) schemaStatus() error {
 	sc, err := c.openSchema()
 	if err != nil {
 		return err
@@ -120,16 +121,16 @@ func (c *call) schemaStatus() error {
 	return c.print(stateOf(&p), func() {
 		switch {
 		case p.Have == 0:
-			c.out.printf("No schema yet; this program needs %d. The first program that opens the store makes it.\n", p.Know)
+			c.out.Printf("No schema yet; this program needs %d. The first program that opens the store makes it.\n", p.Know)
 		case len(p.Steps) == 0:
-			c.out.printf("Schema %d, as this program needs it.\n", p.Have)
+			c.out.Printf("Schema %d, as this program needs it.\n", p.Have)
 		default:
-			c.out.printf("Schema %d, this program needs %d. Plan: %s\n", p.Have, p.Know, c.self("schema", "migrate", "--dry-run"))
+			c.out.Printf("Schema %d, this program needs %d. Plan: %s\n", p.Have, p.Know, c.self("schema", "migrate", "--dry-run"))
 		}
 	})
 }
 
-func (c *call) migrate(dryRun, yes bool) error {
+func (c *invocation) migrate(dryRun, yes bool) error {
 	sc, err := c.openSchema()
 	if err != nil {
 		return err
@@ -144,14 +145,14 @@ func (c *call) migrate(dryRun, yes bool) error {
 		return c.print(state, func() {
 			c.steps(c.out, &p)
 			if len(p.Steps) == 0 {
-				c.out.printf("Dry run: nothing changed.\n")
+				c.out.Printf("Dry run: nothing changed.\n")
 				return
 			}
-			c.out.printf("Dry run: nothing changed. Apply: %s\n", c.self("schema", "migrate"))
+			c.out.Printf("Dry run: nothing changed. Apply: %s\n", c.self("schema", "migrate"))
 		})
 	}
 	if len(p.Steps) == 0 {
-		return c.print(state, func() { c.out.printf("Schema %d, as this program needs it. Nothing to do.\n", p.Have) })
+		return c.print(state, func() { c.out.Printf("Schema %d, as this program needs it. Nothing to do.\n", p.Have) })
 	}
 	if !c.flags.json {
 		c.steps(c.err, &p)
@@ -165,24 +166,24 @@ func (c *call) migrate(dryRun, yes bool) error {
 	}
 	state = schemaState{Have: m.To, Know: p.Know, Steps: state.Steps, Made: m.Backup, Changed: m.From != m.To}
 	return c.print(state, func() {
-		c.out.printf("Schema %d, was %d, in %s.\n", m.To, m.From, length(m.Took))
+		c.out.Printf("Schema %d, was %d, in %s.\n", m.To, m.From, show.Length(m.Took))
 		if m.Backup != "" {
-			c.out.printf("Backup: %s. Back: %s\n", escape(m.Backup), c.self("schema", "restore", m.Backup))
+			c.out.Printf("Backup: %s. Back: %s\n", show.Escape(m.Backup), c.self("schema", "restore", m.Backup))
 		}
 	})
 }
 
 // steps shows what a migration does: "0004 attempt index: 5 runs; backup first".
-func (c *call) steps(s *stream, p *store.MigrationPlan) {
+func (c *invocation) steps(s *show.Stream, p *store.MigrationPlan) {
 	if len(p.Steps) == 0 {
-		s.printf("Schema %d, as this program needs it.\n", p.Have)
+		s.Printf("Schema %d, as this program needs it.\n", p.Have)
 		return
 	}
 	for i, st := range p.Steps {
-		line := fmt.Sprintf("%04d %s", st.Version, escape(st.Name))
+		line := fmt.Sprintf("%04d %s", st.Version, show.Escape(st.Name))
 		var touched []string
 		for name, n := range st.Rows {
-			touched = append(touched, fmt.Sprintf("%d rows of %s", n, escape(name)))
+			touched = append(touched, fmt.Sprintf("%d rows of %s", n, show.Escape(name)))
 		}
 		slices.Sort(touched)
 		for j, t := range touched {
@@ -191,11 +192,11 @@ func (c *call) steps(s *stream, p *store.MigrationPlan) {
 		if i == 0 && p.Backup {
 			line += "; backup first"
 		}
-		s.printf("%s\n", line)
+		s.Printf("%s\n", line)
 	}
 }
 
-func (c *call) backup(to string) error {
+func (c *invocation) backup(to string) error {
 	sc, err := c.openSchema()
 	if err != nil {
 		return err
@@ -204,11 +205,11 @@ func (c *call) backup(to string) error {
 		return err
 	}
 	return c.print(map[string]string{"backup": to}, func() {
-		c.out.printf("Backed up to %s. Back: %s\n", escape(to), c.self("schema", "restore", to))
+		c.out.Printf("Backed up to %s. Back: %s\n", show.Escape(to), c.self("schema", "restore", to))
 	})
 }
 
-func (c *call) restore(from string, yes bool) error {
+func (c *invocation) restore(from string, yes bool) error {
 	sc, err := c.openSchema()
 	if err != nil {
 		return err
@@ -221,9 +222,9 @@ func (c *call) restore(from string, yes bool) error {
 		return err
 	}
 	return c.print(map[string]string{"restored": from, "kept": kept}, func() {
-		c.out.printf("Restored %s.\n", escape(from))
+		c.out.Printf("Restored %s.\n", show.Escape(from))
 		if kept != "" {
-			c.out.printf("What was there is kept as %s.\n", escape(kept))
+			c.out.Printf("What was there is kept as %s.\n", show.Escape(kept))
 		}
 	})
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -21,7 +23,7 @@ func (a *app) sessionsCommand() *cobra.Command {
 }
 
 func (a *app) listCommand() *cobra.Command {
-	var q query
+	var q target.Query
 	var statuses []string
 	cmd := a.command(spec{
 		use: "ls", aliases: []string{"list"}, short: "List runs, newest first",
@@ -31,24 +33,24 @@ lists them alone.`,
   durable sessions ls --resumable
   durable sessions ls --status failed --workflow checkout
   durable resume order-42`,
-		do: func(c *call, _ []string) error {
+		do: func(c *invocation, _ []string) error {
 			for _, s := range statuses {
 				if !store.Status(s).Valid() {
-					return usage("there is no status %q; there are: %s", s, statusNames())
+					return show.Usage("there is no status %q; there are: %s", s, statusNames())
 				}
-				q.statuses = append(q.statuses, store.Status(s))
+				q.Statuses = append(q.Statuses, store.Status(s))
 			}
-			if q.limit < 0 {
-				return usage("--limit must not be negative")
+			if q.Limit < 0 {
+				return show.Usage("--limit must not be negative")
 			}
 			return c.list(q)
 		},
 	})
 	fl := cmd.Flags()
-	fl.BoolVar(&q.resumable, "resumable", false, "only runs that resume would take")
+	fl.BoolVar(&q.Resumable, "resumable", false, "only runs that resume would take")
 	fl.StringSliceVar(&statuses, "status", nil, "only runs in this status: "+statusNames())
-	fl.StringSliceVar(&q.workflows, "workflow", nil, "only runs of this workflow")
-	fl.IntVar(&q.limit, "limit", 100, "how many at most; 0: all")
+	fl.StringSliceVar(&q.Workflows, "workflow", nil, "only runs of this workflow")
+	fl.IntVar(&q.Limit, "limit", 100, "how many at most; 0: all")
 	_ = cmd.RegisterFlagCompletionFunc("status", cobra.FixedCompletions(strings.Split(statusNames(), ", "), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -61,18 +63,18 @@ func statusNames() string {
 	return strings.Join(names, ", ")
 }
 
-func (c *call) list(q query) error {
+func (c *invocation) list(q target.Query) error {
 	t, err := c.target()
 	if err != nil {
 		return err
 	}
-	list, total, err := t.sessions(c.ctx, q)
+	list, total, err := t.Runs(c.ctx, q)
 	if err != nil {
 		return err
 	}
 	if c.flags.json {
 		for i := range list {
-			if err := c.out.json(&list[i]); err != nil {
+			if err := c.out.JSON(&list[i].Session); err != nil {
 				return err
 			}
 		}
@@ -80,16 +82,16 @@ func (c *call) list(q query) error {
 	}
 	if len(list) == 0 {
 		none := "No sessions."
-		if q.resumable {
+		if q.Resumable {
 			none = "No resumable sessions."
 		}
 		c.say("%s", none)
 		return nil
 	}
-	c.out.table(c.out.sessionTable(list))
-	marked := len(slices.DeleteFunc(slices.Clone(list), func(s Session) bool { return !s.Resumable }))
-	if marked > 0 && c.out.tty {
-		c.hint("%d of %d resumable: %s", marked, len(list), c.selfWith("resume", "ID"))
+	c.out.Table(sessionTable(c.out, list))
+	marked := len(slices.DeleteFunc(slices.Clone(list), func(s target.Run) bool { return !s.Resumable }))
+	if marked > 0 && c.out.TTY {
+		c.hint("%d of %d resumable: %s", marked, len(list), c.self("resume", "ID"))
 	}
 	if int64(len(list)) < total {
 		c.say("%d of %d shown; more with --limit", len(list), total)
@@ -97,47 +99,33 @@ func (c *call) list(q query) error {
 	return nil
 }
 
-// selfWith is self for a command in which a person puts in a word.
-func (c *call) selfWith(args ...string) string { return c.self(args...) }
-
 // sessionTable is what ls prints. In a pipe every part of the step has a column
 // of its own.
-func (s *stream) sessionTable(list []Session) table {
-	t := table{head: []string{"ID", "WORKFLOW", "STATUS", "STEP", "STARTED", "LAST CHECKPOINT"}, wide: 0, mark: []string{}}
+func sessionTable(s *show.Stream, list []target.Run) show.Table {
+	t := show.Table{Head: []string{"ID", "WORKFLOW", "STATUS", "STEP", "STARTED", "LAST CHECKPOINT"}, Wide: 0, Mark: []string{}}
 	for i := range list {
 		one := &list[i]
-		place, key, attempt := one.step()
+		place, key, attempt := one.Place()
 		step := []string{place, key, attempt}
-		if s.tty {
+		if s.TTY {
 			step = []string{strings.TrimSpace(fmt.Sprintf("%s %s %s", place, key, attempt))}
 		}
-		row := append([]string{one.ID, one.Workflow, one.status()}, step...)
-		t.rows = append(t.rows, append(row, s.at(one.started), s.at(one.checkpoint)))
+		row := append([]string{one.ID, one.Workflow, one.StatusText()}, step...)
+		t.Rows = append(t.Rows, append(row, s.At(one.Started), s.At(one.Checkpoint)))
 		mark, tint := "", ""
 		if one.Resumable {
 			mark = "resumable"
 		}
 		switch store.Status(one.Status) {
 		case store.Failed:
-			tint = red
+			tint = show.Red
 		case store.Interrupted:
-			tint = yellow
+			tint = show.Yellow
 		}
-		t.mark, t.tint = append(t.mark, mark), append(t.tint, tint)
+		t.Mark, t.Tint = append(t.Mark, mark), append(t.Tint, tint)
 	}
 	return t
 }
 
-// status is the status as a listing shows it: of a run that cannot be read, that,
-// and of one whose cancel nobody has carried out yet.
-func (s *Session) status() string {
-	switch {
-	case s.Corrupt, s.Code == "damaged":
-		return s.Status + " (corrupt)"
-	case s.CancelAsked:
-		return s.Status + " (cancelling)"
-	case s.Paused:
-		return s.Status + " (paused)"
-	}
-	return s.Status
-}
+// Session is a run as --json prints it. Fields are only ever added.
+type Session = target.Session

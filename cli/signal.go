@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/spf13/cobra"
 )
 
@@ -15,7 +16,7 @@ first come, first served. It is kept whether somebody executes the run or not.`,
 		example: `  durable signal order-42 paid
   durable signal order-42 paid --value '{"amount":4200}'
   durable signal order-42 paid --value @payment.json --signal-id p-77`,
-		do: func(c *call, args []string) error {
+		do: func(c *invocation, args []string) error {
 			raw, err := c.readValue(value)
 			if err != nil {
 				return err
@@ -27,16 +28,16 @@ first come, first served. It is kept whether somebody executes the run or not.`,
 			if err != nil {
 				return err
 			}
-			s, err := t.session(c.ctx, args[0])
+			s, err := t.Run(c.ctx, args[0])
 			if err != nil {
 				return err
 			}
-			if err := t.signal(c.ctx, args[0], args[1], raw, signalID); err != nil {
+			if err := t.Signal(c.ctx, args[0], args[1], raw, signalID); err != nil {
 				return err
 			}
 			c.nobody(t, s)
 			return c.print(map[string]any{"id": args[0], "signal": args[1]}, func() {
-				c.out.printf("Sent %s to %s\n", escape(args[1]), escape(args[0]))
+				c.out.Printf("Sent %s to %s\n", show.Escape(args[1]), show.Escape(args[0]))
 			})
 		},
 	})

@@ -1,6 +1,9 @@
 package cli
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/spf13/cobra"
+)
 
 func (a *app) stuckCommand() *cobra.Command {
 	return a.command(spec{
@@ -11,33 +14,33 @@ reason and the next command. It exits with 6 when there is one.`,
 		example: `  durable stuck
   durable stuck --json
   durable resume order-42 --dry-run`,
-		do: func(c *call, _ []string) error {
+		do: func(c *invocation, _ []string) error {
 			t, err := c.target()
 			if err != nil {
 				return err
 			}
-			list, err := t.stuck(c.ctx)
+			list, err := t.Stuck(c.ctx)
 			if err != nil {
 				return err
 			}
-			rows := table{head: []string{"ID", "REASON", "NEXT"}, wide: 1}
+			rows := show.Table{Head: []string{"ID", "REASON", "NEXT"}, Wide: 1}
 			for i := range list {
 				if c.flags.json {
-					if err := c.out.json(&list[i]); err != nil {
+					if err := c.out.JSON(&list[i]); err != nil {
 						return err
 					}
 					continue
 				}
-				rows.rows = append(rows.rows, []string{list[i].ID, orElse(list[i].Reason, list[i].Code), list[i].Next})
+				rows.Rows = append(rows.Rows, []string{list[i].ID, show.OrElse(list[i].Reason, list[i].Code), list[i].Next})
 			}
 			if len(list) == 0 {
 				c.say("Nothing is stuck.")
 				return nil
 			}
 			if !c.flags.json {
-				c.out.table(rows)
+				c.out.Table(rows)
 			}
-			return quiet(ExitFound)
+			return show.Quiet(ExitFound)
 		},
 	})
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -49,35 +51,35 @@ newest valid one before it. It changes nothing, and exits with 6 when it finds s
 		example: `  durable checkpoints validate order-42
   durable checkpoints validate
   durable checkpoints repair order-42`,
-		do: func(c *call, args []string) error { return c.validate(args) },
+		do: func(c *invocation, args []string) error { return c.validate(args) },
 	})
 }
 
-func (c *call) validate(args []string) error {
+func (c *invocation) validate(args []string) error {
 	l, err := c.local()
 	if err != nil {
 		return err
 	}
 	f := store.Filter{IDs: args}
-	counts, err := l.st.Count(c.ctx, f, "")
+	counts, err := l.Store.Count(c.ctx, f, "")
 	if err != nil {
 		return err
 	}
 	if len(args) > 0 && counts[""] == 0 {
-		return c.unknownRun(args[0])
+		return show.UnknownRun(args[0], c.commands)
 	}
 	bar := c.bar(counts[""], "reading runs")
-	defer bar.end()
+	defer bar.End()
 	var sound, corrupt, incompatible int
 	mend := ""
-	for v, err := range l.eng.VerifyAll(c.ctx, f) {
+	for v, err := range l.Engine.VerifyAll(c.ctx, f) {
 		if err != nil {
 			return err
 		}
-		bar.add(1)
+		bar.Add(1)
 		bad, foreign := tally(&v)
 		if sound += v.Events; len(v.Findings) > 0 {
-			bar.end()
+			bar.End()
 			n, err := c.findings(l, &v)
 			if err != nil {
 				return err
@@ -93,7 +95,7 @@ func (c *call) validate(args []string) error {
 		}
 		corrupt, incompatible = corrupt+bad, incompatible+foreign
 	}
-	bar.end()
+	bar.End()
 	if !c.flags.json {
 		line := fmt.Sprintf("%d ok, %d corrupt, %d incompatible.", sound, corrupt, incompatible)
 		if mend != "" {
@@ -102,15 +104,15 @@ func (c *call) validate(args []string) error {
 		c.say("%s", line)
 	}
 	if corrupt+incompatible > 0 {
-		return quiet(ExitFound)
+		return show.Quiet(ExitFound)
 	}
 	return nil
 }
 
 // findings prints what is wrong with one run, and returns how many of its events
 // that concerns.
-func (c *call) findings(l *local, v *durable.Verification) (events int, err error) {
-	list, err := l.checkpointsOf(v.RunID, true)
+func (c *invocation) findings(l *target.Local, v *durable.Verification) (events int, err error) {
+	list, err := c.checkpointsOf(l, v.RunID, true)
 	if err != nil {
 		return 0, err
 	}
@@ -122,7 +124,7 @@ func (c *call) findings(l *local, v *durable.Verification) (events int, err erro
 		}
 		one := finding{Run: v.RunID, ID: f.Seq, Step: f.Key, Kind: string(f.Kind), Part: string(f.Part), Text: f.Text, Behind: f.Behind, NewestValid: newestValid(list, f.Seq)}
 		if c.flags.json {
-			if err := c.out.json(one); err != nil {
+			if err := c.out.JSON(one); err != nil {
 				return 0, err
 			}
 			continue
@@ -130,7 +132,7 @@ func (c *call) findings(l *local, v *durable.Verification) (events int, err erro
 		what := one.Part
 		for _, p := range list {
 			if p.ID == f.Seq && f.Part != durable.PartMessage {
-				what = strings.TrimSpace(orElse(p.Step, p.Type) + attemptSuffix(p.Attempt))
+				what = strings.TrimSpace(show.OrElse(p.Step, p.Type) + show.AttemptSuffix(p.Attempt))
 			}
 		}
 		text := fmt.Sprintf("%s: %s", one.Kind, one.Text)
@@ -140,38 +142,31 @@ func (c *call) findings(l *local, v *durable.Verification) (events int, err erro
 		if f.Behind {
 			text += " (left behind, no resume reads it)"
 		}
-		if c.out.tty {
-			c.out.printf("%s%s  %s  %s\n", c.ofRun(v.RunID), orDash(number(f.Seq)), escape(what), escape(text))
+		if c.out.TTY {
+			c.out.Printf("%s%s  %s  %s\n", c.ofRun(v.RunID), show.OrDash(show.Number(f.Seq)), show.Escape(what), show.Escape(text))
 		} else {
-			c.out.printf("%s\t%s\t%s\t%s\n", escape(v.RunID), orDash(number(f.Seq)), escape(what), escape(text))
+			c.out.Printf("%s\t%s\t%s\t%s\n", show.Escape(v.RunID), show.OrDash(show.Number(f.Seq)), show.Escape(what), show.Escape(text))
 		}
 	}
 	if v.More > 0 {
-		c.say("%s: and %d more", escape(v.RunID), v.More)
+		c.say("%s: and %d more", show.Escape(v.RunID), v.More)
 	}
 	return events, nil
 }
 
 // ofRun names the run in front of its findings, where several are read.
-func (c *call) ofRun(id string) string {
+func (c *invocation) ofRun(id string) string {
 	if c.cmd.Flags().NArg() > 0 {
 		return ""
 	}
-	return escape(id) + "  "
-}
-
-func attemptSuffix(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" attempt %d", n)
+	return show.Escape(id) + "  "
 }
 
 // newestValid returns the last sound checkpoint before a number.
 func newestValid(list []checkpoint, before int64) int64 {
 	newest := int64(0)
 	for _, p := range list {
-		if p.ID < before && p.Status == "ok" && !bookkeeping(store.Type(p.Type)) {
+		if p.ID < before && p.Status == "ok" && !target.Bookkeeping(store.Type(p.Type)) {
 			newest = p.ID
 		}
 	}
@@ -188,7 +183,7 @@ again, with the same idempotency keys.`,
 		example: `  durable checkpoints repair order-42 --dry-run
   durable checkpoints repair order-42
   durable resume order-42`,
-		do: func(c *call, args []string) error {
+		do: func(c *invocation, args []string) error {
 			return c.repair(args[0], durable.RepairOptions{DryRun: dryRun, Force: force})
 		},
 	})
@@ -208,24 +203,24 @@ type repaired struct {
 	Did    []string `json:"did"`
 }
 
-func (c *call) repair(id string, o durable.RepairOptions) error {
+func (c *invocation) repair(id string, o durable.RepairOptions) error {
 	l, err := c.local()
 	if err != nil {
 		return err
 	}
-	before, err := l.session(c.ctx, id)
+	before, err := l.Run(c.ctx, id)
 	if err != nil {
 		return err
 	}
-	if before.rowOnly {
-		return c.rowOnly(id)
+	if before.RowOnly {
+		return show.NoHistory(id, c.commands)
 	}
-	r, err := l.eng.Repair(c.ctx, id, o)
+	r, err := l.Engine.Repair(c.ctx, id, o)
 	if err != nil {
-		f := c.explain(l.lost(id, err))
+		f := c.explain(l.Lost(id, err))
 		if no := (*durable.UnrepairableError)(nil); errors.As(err, &no) && no.Forceable {
-			f.message = fmt.Sprintf("run %s cannot be repaired without --force: %s", no.RunID, no.Reason)
-			f.next = "See what that would do: " + c.self("checkpoints", "repair", id, "--force", "--dry-run")
+			f.Message = fmt.Sprintf("run %s cannot be repaired without --force: %s", no.RunID, no.Reason)
+			f.Next = "See what that would do: " + c.self("checkpoints", "repair", id, "--force", "--dry-run")
 		}
 		return f
 	}
@@ -233,21 +228,21 @@ func (c *call) repair(id string, o durable.RepairOptions) error {
 	if o.Force {
 		apply = append(apply, "--force")
 	}
-	return c.print(repaired{id, r.DryRun, r.Branch, r.Cutoff, some(r.Again), some(r.Did)}, func() {
+	return c.print(repaired{id, r.DryRun, r.Branch, r.Cutoff, show.List(r.Again), show.List(r.Did)}, func() {
 		switch {
 		case len(r.Did) == 0:
-			c.out.printf("%s is sound; there was nothing to do.\n", escape(id))
+			c.out.Printf("%s is sound; there was nothing to do.\n", show.Escape(id))
 		case r.DryRun:
 			for _, line := range r.Did {
-				c.out.printf("%s\n", escape(line))
+				c.out.Printf("%s\n", show.Escape(line))
 			}
-			c.out.printf("Runs again: %s.\nDry run: nothing changed. Apply: %s\n", c.names(c.out, orNone(r.Again)), c.self(apply...))
+			c.out.Printf("Runs again: %s.\nDry run: nothing changed. Apply: %s\n", c.names(c.out, show.OrNothing(r.Again)), c.self(apply...))
 		case r.Cutoff > 0 || r.Branch != int32(before.Branch):
-			c.out.printf("Recovered workflow %s: %s. Created branch %d from event %d\n", escape(id), escape(causeOf(&r)), r.Branch, r.Cutoff)
+			c.out.Printf("Recovered workflow %s: %s. Created branch %d from event %d\n", show.Escape(id), show.Escape(causeOf(&r)), r.Branch, r.Cutoff)
 			c.afterRepair(l, id, before, &r)
 		default:
 			for _, line := range r.Did {
-				c.out.printf("%s\n", escape(line))
+				c.out.Printf("%s\n", show.Escape(line))
 			}
 		}
 	})
@@ -264,12 +259,12 @@ func causeOf(r *durable.Repaired) string {
 }
 
 // afterRepair says what was left behind, and where the run goes on.
-func (c *call) afterRepair(l *local, id string, before *Session, r *durable.Repaired) {
+func (c *invocation) afterRepair(l *target.Local, id string, before *target.Run, r *durable.Repaired) {
 	var left []string
-	if list, err := l.checkpointsOf(id, true); err == nil {
+	if list, err := c.checkpointsOf(l, id, true); err == nil {
 		for _, p := range list {
 			if p.ID > r.Cutoff && p.Branch == before.Branch {
-				left = append(left, number(p.ID))
+				left = append(left, show.Number(p.ID))
 			}
 		}
 	}
@@ -277,22 +272,22 @@ func (c *call) afterRepair(l *local, id string, before *Session, r *durable.Repa
 	if len(left) > 0 {
 		line = fmt.Sprintf("Left on branch %d: %s. ", before.Branch, c.names(c.out, left))
 	}
-	switch at, goesOn, err := l.eng.ResumePoint(c.ctx, id); {
+	switch at, goesOn, err := l.Engine.ResumePoint(c.ctx, id); {
 	case err != nil || !goesOn:
 	case at.Key != "":
-		line += "Next: " + escape(at.Key)
+		line += "Next: " + show.Escape(at.Key)
 		if at.Attempt > 1 {
 			of := 0
-			if s, err := l.session(c.ctx, id); err == nil && s.Key == at.Key {
+			if s, err := l.Run(c.ctx, id); err == nil && s.Key == at.Key {
 				of = s.Attempts
 			}
-			line += ", " + attemptOf(at.Attempt, of)
+			line += ", " + show.AttemptOf(at.Attempt, of)
 		}
 		line += "."
 	case at.After != "":
-		line += "It goes on behind " + escape(at.After) + "."
+		line += "It goes on behind " + show.Escape(at.After) + "."
 	}
 	if line != "" {
-		c.out.printf("%s\n", line)
+		c.out.Printf("%s\n", line)
 	}
 }

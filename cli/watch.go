@@ -11,6 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/termview"
 	"github.com/holdfast-dev/holdfast/store"
@@ -25,7 +27,7 @@ with --json each event as an object. When nobody executes the run it says so, an
 		example: `  durable watch order-42
   durable watch order-42 --json
   durable resume order-42`,
-		do: func(c *call, args []string) error { return c.watch(args[0]) },
+		do: func(c *invocation, args []string) error { return c.watch(args[0]) },
 	})
 }
 
@@ -43,12 +45,12 @@ type watched struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-func (c *call) watch(id string) error {
+func (c *invocation) watch(id string) error {
 	t, err := c.target()
 	if err != nil {
 		return err
 	}
-	s, err := t.session(c.ctx, id)
+	s, err := t.Run(c.ctx, id)
 	if err != nil {
 		return err
 	}
@@ -66,7 +68,9 @@ func (c *call) watch(id string) error {
 		case <-ctx.Done():
 		}
 	}()
-	defer c.onKey('q', func() { left <- ExitDone; stop() })()
+	if in, ok := c.cmd.InOrStdin().(*os.File); ok && c.out.TTY && !c.flags.json {
+		defer show.OnKey(in, 'q', func() { left <- ExitDone; stop() })()
+	}
 
 	w := c.watching(t, s)
 	go w.look(ctx, stop)
@@ -77,7 +81,7 @@ func (c *call) watch(id string) error {
 	select {
 	case code := <-left:
 		if code != ExitDone {
-			return quiet(code)
+			return show.Quiet(code)
 		}
 		return nil
 	default:
@@ -87,37 +91,37 @@ func (c *call) watch(id string) error {
 
 // watching is one watch under way.
 type watching struct {
-	call  *call
-	t     target
-	s     *Session
+	c     *invocation
+	t     target.Target
+	s     *target.Run
 	board *termview.Board // on a terminal
 	view  *termview.View  // elsewhere
 }
 
-func (c *call) watching(t target, s *Session) *watching {
-	w := &watching{call: c, t: t, s: s}
-	switch o := c.out.view(); {
+func (c *invocation) watching(t target.Target, s *target.Run) *watching {
+	w := &watching{c: c, t: t, s: s}
+	switch o := c.out.View(); {
 	case c.flags.json:
 	case o.Redraw:
-		w.board = termview.NewBoard(c.out.w, s.ID, o, c.words(t, s))
-		w.board.Names(s.declared, 0)
+		w.board = termview.NewBoard(c.out.W, s.ID, o, c.words(t, s))
+		w.board.Names(s.Declared, 0)
 		w.board.Owner(c.owner(s))
 	default:
-		w.view = termview.New(c.out.w, o, c.words(t, s))
-		w.view.Names(s.declared, 0)
+		w.view = termview.New(c.out.W, o, c.words(t, s))
+		w.view.Names(s.Declared, 0)
 	}
 	return w
 }
 
 // owner says who executes a run.
-func (c *call) owner(s *Session) string {
-	l, isLocal := c.to.(*local)
+func (c *invocation) owner(s *target.Run) string {
+	l, isLocal := c.to.(*target.Local)
 	switch {
-	case s.terminal():
+	case s.Terminal():
 		return ""
-	case s.live && isLocal:
-		return l.who(c.ctx, s.Owner)
-	case s.live:
+	case s.Live && isLocal:
+		return l.Who(c.ctx, s.Owner)
+	case s.Live:
 		return s.Owner
 	}
 	return "nobody executes it"
@@ -140,8 +144,8 @@ func (w *watching) show(ctx context.Context) error {
 			continue // a wait that was announced first
 		}
 		last = ev.Seq
-		line := watched{ev.Seq, string(ev.Type), ev.Key, int(ev.Attempt), int(ev.Branch), rfc3339(ev.At), ev.Took.Milliseconds(), int(ev.Steps), durable.Describe(ev), ev.Data}
-		if err := w.call.out.json(line); err != nil {
+		line := watched{ev.Seq, string(ev.Type), ev.Key, int(ev.Attempt), int(ev.Branch), show.RFC3339(ev.At), ev.Took.Milliseconds(), int(ev.Steps), durable.Describe(ev), ev.Data}
+		if err := w.c.out.JSON(line); err != nil {
 			return err
 		}
 	}
@@ -160,14 +164,14 @@ func (w *watching) look(ctx context.Context, stop func()) {
 			return
 		case <-tick.C:
 		}
-		now, err := w.t.session(ctx, w.s.ID)
+		now, err := w.t.Run(ctx, w.s.ID)
 		if err != nil {
 			continue // the watch itself says what is wrong
 		}
 		if w.board != nil {
-			w.board.Owner(w.call.owner(now))
+			w.board.Owner(w.c.owner(now))
 		}
-		if idle++; !w.call.nobodyGoesOn(ctx, w.t, now) {
+		if idle++; !w.c.nobodyGoesOn(ctx, w.t, now) {
 			idle = 0
 		}
 		// A run that changes hands has no owner for a moment.
@@ -180,30 +184,30 @@ func (w *watching) look(ctx context.Context, stop func()) {
 
 // nobodyGoesOn reports whether a run has ended, or has nobody who executes it or
 // is about to.
-func (c *call) nobodyGoesOn(ctx context.Context, t target, s *Session) bool {
-	if s.terminal() {
+func (c *invocation) nobodyGoesOn(ctx context.Context, t target.Target, s *target.Run) bool {
+	if s.Terminal() {
 		return true
 	}
-	if s.live || s.Status == string(store.Interrupted) && (s.Code != "" || s.Paused) {
-		return !s.live
+	if s.Live || s.Status == string(store.Interrupted) && (s.Code != "" || s.Paused) {
+		return !s.Live
 	}
-	l, isLocal := t.(*local)
-	return isLocal && !l.somebodyElseServes(ctx, s.Workflow)
+	l, isLocal := t.(*target.Local)
+	return isLocal && !l.OthersServeAny(ctx, s.Workflow)
 }
 
 // end says why the watch is over, when the run has not said it.
 func (w *watching) end() error {
-	c := w.call
-	now, err := w.t.session(c.ctx, w.s.ID)
+	c := w.c
+	now, err := w.t.Run(c.ctx, w.s.ID)
 	if err != nil {
 		return err
 	}
 	switch {
-	case now.terminal() && c.flags.json:
-	case now.terminal():
-		line := "Workflow " + escape(now.ID) + " " + now.Status
+	case now.Terminal() && c.flags.json:
+	case now.Terminal():
+		line := "Workflow " + show.Escape(now.ID) + " " + now.Status
 		if now.Reason != "" {
-			line += ": " + escape(now.Reason)
+			line += ": " + show.Escape(now.Reason)
 		}
 		c.say("%s", line)
 	default:
@@ -211,7 +215,7 @@ func (w *watching) end() error {
 		if run := c.code(now); run != "" {
 			next = "Resume with: " + run
 		}
-		c.say("Nobody executes %s (%s). %s", escape(now.ID), now.status(), next)
+		c.say("Nobody executes %s (%s). %s", show.Escape(now.ID), now.StatusText(), next)
 	}
 	return nil
 }

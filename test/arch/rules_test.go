@@ -47,7 +47,6 @@ const (
 // The modules of the terminal.
 const (
 	cobra       = "github.com/spf13/cobra"
-	pflag       = "github.com/spf13/pflag"
 	yaml        = "go.yaml.in/yaml/v3"
 	progressbar = "github.com/schollz/progressbar/v3"
 )
@@ -85,7 +84,9 @@ var rules = []rule{
 	{path: "dashboard/internal/pages", ours: []string{"client", "durable", "store", "internal/outline", "internal/visible", "dashboard/internal/view", "dashboard/internal/web", "dashboard/internal/read", "dashboard/internal/act"}},
 	{path: "dashboard/internal/shots", ours: []string{"dashboard", "durable", "store", "internal/crashstore"}, modules: []string{chromedp, cdproto}, anyBackend: true, forTests: true},
 	{path: "client", modules: []string{otel}},
-	{path: "cli", ours: []string{"durable", "store", "client", "archive", "internal"}, modules: []string{cobra, pflag, term, yaml, progressbar, sys}},
+	{path: "cli", ours: []string{"durable", "store", "client", "archive", "internal"}, modules: []string{cobra, term}},
+	{path: "cli/internal/show", ours: []string{"durable", "store", "internal"}, modules: []string{cobra, term, progressbar, sys}},
+	{path: "cli/internal/target", ours: []string{"cli/internal/show", "client", "durable", "store", "internal"}, modules: []string{yaml}},
 	{path: "cli/internal/shop", ours: []string{"cli", "durable", "dashboard", "store"}, modules: []string{cobra}, anyBackend: true},
 	{path: "cmd", ours: []string{"cli", "store"}, anyBackend: true},
 	{path: "examples", ours: []string{"durable", "store"}, anyBackend: true},

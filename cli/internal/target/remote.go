@@ -1,4 +1,4 @@
-package cli
+package target
 
 import (
 	"context"
@@ -10,88 +10,88 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// remote acts on the runs that a server has, with the words that the design
+// Remote acts on the runs that a server has, with the words that the design
 // prescribes for servers.
-type remote struct {
-	call *call
-	c    *client.Client
+type Remote struct {
+	commands *show.Commands
+	c        *client.Client
 }
 
-// connect returns a target on a server. Nothing is sent yet.
-func (c *call) connect(p place) (target, error) {
+// Connect returns a target on a server. Nothing is sent yet.
+func Connect(p Place, c *show.Commands) (*Remote, error) {
 	var o client.Options
-	if p.token != "" {
-		o.Header = http.Header{"Authorization": {"Bearer " + p.token}}
+	if p.Token != "" {
+		o.Header = http.Header{"Authorization": {"Bearer " + p.Token}}
 	}
-	cl, err := client.New(p.server, o)
+	cl, err := client.New(p.Server, o)
 	if err != nil {
-		return nil, usage("%s (from %s)", strings.TrimPrefix(err.Error(), "client: "), p.from)
+		return nil, show.Usage("%s (from %s)", strings.TrimPrefix(err.Error(), "client: "), p.From)
 	}
-	return &remote{call: c, c: cl}, nil
+	return &Remote{commands: c, c: cl}, nil
 }
 
 // said makes of an error of the client what a command says of it.
-func (r *remote) said(err error) error {
+func (r *Remote) said(err error) error {
 	var e *client.Error
 	switch {
 	case err == nil || errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, client.ErrUnreachable):
-		f := &failure{code: "server_not_running", exit: ExitUnreachable, message: "Server not running", next: "Start it, or name its store: --store DSN", err: err}
-		if args := r.call.cmd.Flags().Args(); len(args) > 0 {
-			words := guard(r.call.ours(), append(r.call.path(), args...), []string{"--store", "DSN"})
-			f.next = "Start it, or: " + quoteAll(append(r.call.mount(), words...))
+		f := &show.Failure{Code: "server_not_running", Exit: show.ExitUnreachable, Message: "Server not running", Next: "Start it, or name its store: --store DSN", Err: err}
+		if len(r.commands.Args) > 0 {
+			f.Next = "Start it, or: " + r.commands.ThisWith("--store", "DSN")
 		}
 		return f
 	case !errors.As(err, &e):
 		return err
 	}
-	f := &failure{code: orElse(e.Code, "server"), exit: ExitFailed, message: e.Message, next: escape(e.Next), err: err}
+	f := &show.Failure{Code: show.OrElse(e.Code, "server"), Exit: show.ExitFailed, Message: e.Message, Next: show.Escape(e.Next), Err: err}
 	switch {
 	case errors.Is(err, client.ErrNotFound):
-		f.exit, f.code, f.message, f.next = ExitNotFound, "not_found", "Workflow not found", "List: "+r.call.self("sessions", "ls")
-		f.err = errors.Join(err, durable.ErrNotFound)
+		f.Exit, f.Code, f.Message, f.Next = show.ExitNotFound, "not_found", "Workflow not found", "List: "+r.commands.Self("sessions", "ls")
+		f.Err = errors.Join(err, durable.ErrNotFound)
 	case errors.Is(err, client.ErrConflict):
-		f.exit = ExitRefused
+		f.Exit = show.ExitRefused
 	case errors.Is(err, client.ErrInvalid):
-		f.exit = ExitUsage
+		f.Exit = show.ExitUsage
 	case errors.Is(err, client.ErrUnauthenticated), errors.Is(err, client.ErrForbidden):
-		f.exit = ExitRefused
-		if f.next == "" {
-			f.next = "Say who asks: DURABLE_TOKEN, or token in a profile."
+		f.Exit = show.ExitRefused
+		if f.Next == "" {
+			f.Next = "Say who asks: DURABLE_TOKEN, or token in a profile."
 		}
 	case errors.Is(err, client.ErrBusy):
-		f.exit = ExitUnreachable
+		f.Exit = show.ExitUnreachable
 	case e.Code == "unrecoverable", e.Code == "unrepairable":
-		f.exit = ExitRefused
+		f.Exit = show.ExitRefused
 	}
 	if next := r.inCommands(e); next != "" {
-		f.next = next
+		f.Next = next
 	}
 	return f
 }
 
 // inCommands is what to do about a refusal, for somebody at a terminal: the server
 // names its routes. Empty: what the server says.
-func (r *remote) inCommands(e *client.Error) string {
-	args := r.call.cmd.Flags().Args()
+func (r *Remote) inCommands(e *client.Error) string {
+	args := r.commands.Args
 	if len(args) == 0 {
 		return ""
 	}
 	id := args[0]
 	switch {
 	case e.Code == "busy" && strings.Contains(e.Next, "/pause"):
-		return "Pause it, then try again: " + r.call.self("pause", id)
+		return "Pause it, then try again: " + r.commands.Self("pause", id)
 	case e.Code == "not_resumable" && strings.HasSuffix(e.Next, "/unpause"):
-		return "Let it go on: " + r.call.self("unpause", id)
+		return "Let it go on: " + r.commands.Self("unpause", id)
 	case e.Code == "no_checkpoint" && e.Next != "":
-		return "Restart from its input: " + r.call.self("resume", id, "--force")
+		return "Restart from its input: " + r.commands.Self("resume", id, "--force")
 	}
 	return ""
 }
@@ -126,13 +126,13 @@ func eventOf(e *client.Event) store.Event {
 }
 
 // sessionOf is a run of the server's as the commands show it.
-func sessionOf(r *client.Run, tail []store.Event) *Session {
+func sessionOf(r *client.Run, tail []store.Event) *Run {
 	live := map[string]store.Executor{}
 	if r.Executed == nil || *r.Executed { // not told of a list: then the status says enough
 		live[r.Owner] = store.Executor{}
 	}
 	s := newSession(rowOf(r), live)
-	s.live = r.Executed != nil && *r.Executed
+	s.Live = r.Executed != nil && *r.Executed
 	if tail == nil && r.LastSeq > 0 {
 		tail = []store.Event{*rowOf(r).Last}
 	}
@@ -141,17 +141,18 @@ func sessionOf(r *client.Run, tail []store.Event) *Session {
 	return s
 }
 
-func (r *remote) sessions(ctx context.Context, q query) (list []Session, total int64, err error) {
-	o := client.ListOptions{Workflows: q.workflows, Counts: true}
-	for _, st := range q.statuses {
+// Runs implements Target.
+func (r *Remote) Runs(ctx context.Context, q Query) (list []Run, total int64, err error) {
+	o := client.ListOptions{Workflows: q.Workflows, Counts: true}
+	for _, st := range q.Statuses {
 		o.Statuses = append(o.Statuses, string(st))
 	}
-	if q.resumable && len(o.Statuses) == 0 {
+	if q.Resumable && len(o.Statuses) == 0 {
 		o.Statuses = []string{"interrupted", "failed", "running", "resuming"}
 	}
 	for first := true; ; first = false {
-		if o.Limit = 100; q.limit > 0 && !q.resumable {
-			o.Limit = min(o.Limit, q.limit-len(list))
+		if o.Limit = 100; q.Limit > 0 && !q.Resumable {
+			o.Limit = min(o.Limit, q.Limit-len(list))
 		}
 		page, err := r.c.ListRuns(ctx, o)
 		if err != nil {
@@ -164,15 +165,15 @@ func (r *remote) sessions(ctx context.Context, q query) (list []Session, total i
 		}
 		for i := range page.Runs {
 			s := sessionOf(&page.Runs[i], nil)
-			if q.resumable && !s.Resumable {
+			if q.Resumable && !s.Resumable {
 				continue
 			}
-			if list = append(list, *s); q.limit > 0 && len(list) == q.limit {
+			if list = append(list, *s); q.Limit > 0 && len(list) == q.Limit {
 				break
 			}
 		}
-		if o.Cursor = page.Next; o.Cursor == "" || q.limit > 0 && len(list) >= q.limit {
-			if q.resumable {
+		if o.Cursor = page.Next; o.Cursor == "" || q.Limit > 0 && len(list) >= q.Limit {
+			if q.Resumable {
 				total = int64(len(list))
 			}
 			return list, max(total, int64(len(list))), nil
@@ -180,7 +181,8 @@ func (r *remote) sessions(ctx context.Context, q query) (list []Session, total i
 	}
 }
 
-func (r *remote) session(ctx context.Context, id string) (*Session, error) {
+// Run implements Target.
+func (r *Remote) Run(ctx context.Context, id string) (*Run, error) {
 	run, err := r.c.GetRun(ctx, id)
 	if err != nil {
 		return nil, r.said(err)
@@ -196,24 +198,26 @@ func (r *remote) session(ctx context.Context, id string) (*Session, error) {
 	return sessionOf(&run, tail), nil
 }
 
-func (r *remote) lastInterrupted(ctx context.Context) (*Session, error) {
-	list, _, err := r.sessions(ctx, query{resumable: true, statuses: []store.Status{store.Interrupted, store.Running, store.Resuming}})
+// LastInterrupted implements Target.
+func (r *Remote) LastInterrupted(ctx context.Context) (*Run, error) {
+	list, _, err := r.Runs(ctx, Query{Resumable: true, Statuses: []store.Status{store.Interrupted, store.Running, store.Resuming}})
 	if err != nil {
 		return nil, err
 	}
-	var last *Session
+	var last *Run
 	for i := range list {
-		if last == nil || list[i].checkpoint > last.checkpoint {
+		if last == nil || list[i].Checkpoint > last.Checkpoint {
 			last = &list[i]
 		}
 	}
 	if last == nil {
-		return nil, r.call.nothing()
+		return nil, show.NothingToResume(r.commands)
 	}
-	return r.session(ctx, last.ID)
+	return r.Run(ctx, last.ID)
 }
 
-func (r *remote) approvals(ctx context.Context, id string) ([]durable.Approval, error) {
+// Approvals implements Target.
+func (r *Remote) Approvals(ctx context.Context, id string) ([]durable.Approval, error) {
 	run, err := r.c.GetRun(ctx, id)
 	if err != nil {
 		return nil, r.said(err)
@@ -228,15 +232,17 @@ func (r *remote) approvals(ctx context.Context, id string) ([]durable.Approval, 
 	return open, nil
 }
 
-func (r *remote) answer(ctx context.Context, to durable.Approval, a answerOf) (json.RawMessage, error) {
+// Answer implements Target.
+func (r *Remote) Answer(ctx context.Context, to durable.Approval, a Answer) (json.RawMessage, error) {
 	if _, err := a.verdict(&to); err != nil {
 		return nil, err
 	}
-	_, err := r.c.Answer(ctx, to.RunID, client.Answer{Wait: to.Key, Reason: a.reason, Value: a.value, Approved: &a.yes})
-	return a.value, r.said(err)
+	_, err := r.c.Answer(ctx, to.RunID, client.Answer{Wait: to.Key, Reason: a.Reason, Value: a.Value, Approved: &a.Yes})
+	return a.Value, r.said(err)
 }
 
-func (r *remote) branches(ctx context.Context, id string) ([]durable.BranchInfo, error) {
+// Branches implements Target.
+func (r *Remote) Branches(ctx context.Context, id string) ([]durable.BranchInfo, error) {
 	list, err := r.c.Branches(ctx, id)
 	if err != nil {
 		return nil, r.said(err)
@@ -251,38 +257,41 @@ func (r *remote) branches(ctx context.Context, id string) ([]durable.BranchInfo,
 	return out, nil
 }
 
-func (r *remote) stuck(ctx context.Context) ([]stuckRun, error) {
+// Stuck implements Target.
+func (r *Remote) Stuck(ctx context.Context) ([]Stuck, error) {
 	list, err := r.c.Stuck(ctx)
 	if err != nil {
 		return nil, r.said(err)
 	}
-	out := make([]stuckRun, 0, len(list))
+	out := make([]Stuck, 0, len(list))
 	for _, one := range list {
 		next := one.Next
 		switch one.Code {
 		case durable.CodePaused:
-			next = r.call.self("unpause", one.RunID)
+			next = r.commands.Self("unpause", one.RunID)
 		case durable.CodeQuarantined, durable.CodeUndecodable, durable.CodeDefinitionChanged, durable.CodeUnrecorded, durable.CodeOrphaned, durable.CodeChildMissing, durable.CodeStranded:
-			next = r.call.self("resume", one.RunID, "--dry-run")
+			next = r.commands.Self("resume", one.RunID, "--dry-run")
 		}
-		out = append(out, stuckRun{ID: one.RunID, Workflow: one.Workflow, Code: one.Code, Reason: one.Reason, Next: next})
+		out = append(out, Stuck{ID: one.RunID, Workflow: one.Workflow, Code: one.Code, Reason: one.Reason, Next: next})
 	}
 	return out, nil
 }
 
-func (r *remote) start(ctx context.Context, workflow string, s newRun) (string, error) {
-	done, err := r.c.Start(ctx, workflow, client.StartRequest{ID: s.id, Input: s.input, Exclusive: s.exclusive})
+// Start implements Target.
+func (r *Remote) Start(ctx context.Context, workflow string, s NewRun) (string, error) {
+	done, err := r.c.Start(ctx, workflow, client.StartRequest{ID: s.ID, Input: s.Input, Exclusive: s.Exclusive})
 	return done.RunID, r.said(err)
 }
 
-func (r *remote) resume(ctx context.Context, id string, o durable.ResumeOptions) (durable.Plan, error) {
+// Resume implements Target.
+func (r *Remote) Resume(ctx context.Context, id string, o durable.ResumeOptions) (durable.Plan, error) {
 	co := client.ResumeOptions{FromCheckpoint: o.FromCheckpoint, ResetFailures: o.ResetFailures, Force: o.Force, DryRun: o.DryRun}
 	done, err := r.c.Resume(ctx, id, co)
 	if err != nil {
 		err = r.said(err)
-		var f *failure
-		if errors.As(err, &f) && f.code == "no_checkpoint" && f.next == "" && o.FromCheckpoint == 0 {
-			f.next = "Restart from its input: " + r.call.self("resume", id, "--force")
+		var f *show.Failure
+		if errors.As(err, &f) && f.Code == "no_checkpoint" && f.Next == "" && o.FromCheckpoint == 0 {
+			f.Next = "Restart from its input: " + r.commands.Self("resume", id, "--force")
 		}
 		return durable.Plan{}, err
 	}
@@ -299,32 +308,38 @@ func planFrom(p *client.Plan) durable.Plan {
 	}
 }
 
-func (r *remote) cancel(ctx context.Context, id, reason string) error {
+// Cancel implements Target.
+func (r *Remote) Cancel(ctx context.Context, id, reason string) error {
 	_, err := r.c.Cancel(ctx, id, reason)
 	return r.said(err)
 }
 
-func (r *remote) pause(ctx context.Context, id, reason string) error {
+// Pause implements Target.
+func (r *Remote) Pause(ctx context.Context, id, reason string) error {
 	_, err := r.c.Pause(ctx, id, reason)
 	return r.said(err)
 }
 
-func (r *remote) unpause(ctx context.Context, id string) error {
+// Unpause implements Target.
+func (r *Remote) Unpause(ctx context.Context, id string) error {
 	_, err := r.c.Unpause(ctx, id)
 	return r.said(err)
 }
 
-func (r *remote) signal(ctx context.Context, id, name string, value json.RawMessage, signalID string) error {
+// Signal implements Target.
+func (r *Remote) Signal(ctx context.Context, id, name string, value json.RawMessage, signalID string) error {
 	_, err := r.c.Signal(ctx, id, name, value, signalID)
 	return r.said(err)
 }
 
-func (r *remote) fork(ctx context.Context, id string, o durable.ForkOptions) (string, error) {
+// Fork implements Target.
+func (r *Remote) Fork(ctx context.Context, id string, o durable.ForkOptions) (string, error) {
 	done, err := r.c.Fork(ctx, id, forkRequest(&o))
 	return done.RunID, r.said(err)
 }
 
-func (r *remote) planFork(ctx context.Context, id string, o durable.ForkOptions) (durable.Plan, error) {
+// PlanFork implements Target.
+func (r *Remote) PlanFork(ctx context.Context, id string, o durable.ForkOptions) (durable.Plan, error) {
 	p, err := r.c.PlanFork(ctx, id, forkRequest(&o))
 	if err != nil {
 		return durable.Plan{}, r.said(err)
@@ -347,7 +362,8 @@ func forkRequest(o *durable.ForkOptions) client.ForkRequest {
 	return req
 }
 
-func (r *remote) tell(ctx context.Context, id string) (*outline.Builder, *Session, error) {
+// Outline implements Target.
+func (r *Remote) Outline(ctx context.Context, id string) (*outline.Builder, *Run, error) {
 	run, err := r.c.GetRun(ctx, id)
 	if err != nil {
 		return nil, nil, r.said(err)
@@ -387,7 +403,8 @@ func (r *remote) tell(ctx context.Context, id string) (*outline.Builder, *Sessio
 	return b, sessionOf(&run, tail), nil
 }
 
-func (r *remote) output(ctx context.Context, id string) (json.RawMessage, error) {
+// Output implements Target.
+func (r *Remote) Output(ctx context.Context, id string) (json.RawMessage, error) {
 	page, err := r.c.Events(ctx, id, client.EventsOptions{Tail: 1})
 	if err != nil {
 		return nil, r.said(err)
@@ -398,10 +415,11 @@ func (r *remote) output(ctx context.Context, id string) (json.RawMessage, error)
 	return eventOf(&page.Events[0]).Payload, nil
 }
 
-// changed is for stores: a server tells it in the reason.
-func (r *remote) changed(context.Context, *Session) *durable.DefinitionChangedError { return nil }
+// Difference is for stores: a server says it in the reason.
+func (r *Remote) Difference(context.Context, *Run) *durable.DefinitionChangedError { return nil }
 
-func (r *remote) Watch(ctx context.Context, id string, after int64) iter.Seq2[store.Event, error] {
+// Watch implements Target.
+func (r *Remote) Watch(ctx context.Context, id string, after int64) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
 		for u, err := range r.c.Watch(ctx, id, after) {
 			switch {
@@ -416,7 +434,8 @@ func (r *remote) Watch(ctx context.Context, id string, after int64) iter.Seq2[st
 	}
 }
 
-func (r *remote) History(ctx context.Context, id string) iter.Seq2[store.Event, error] {
+// History implements Target.
+func (r *Remote) History(ctx context.Context, id string) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
 		for e, err := range r.c.History(ctx, id, client.EventsOptions{}) {
 			if err != nil {
@@ -430,10 +449,11 @@ func (r *remote) History(ctx context.Context, id string) iter.Seq2[store.Event, 
 	}
 }
 
-// value is the payload as the server has shown it.
-func (r *remote) value(_ string, ev store.Event) json.RawMessage { return ev.Payload }
+// Value is the payload as the server has shown it.
+func (r *Remote) Value(_ string, ev store.Event) json.RawMessage { return ev.Payload }
 
-func (r *remote) standing(ctx context.Context, id string) (durable.Standing, error) {
+// Standing implements Target.
+func (r *Remote) Standing(ctx context.Context, id string) (durable.Standing, error) {
 	run, err := r.c.GetRun(ctx, id)
 	if err != nil {
 		return durable.Standing{}, r.said(err)
@@ -448,4 +468,54 @@ func (r *remote) standing(ctx context.Context, id string) (durable.Standing, err
 		}
 	}
 	return t.Standing(), nil
+}
+
+// CheckpointOf implements Target.
+func (r *Remote) CheckpointOf(ctx context.Context, id, step string) (int64, error) {
+	at := int64(0)
+	for ev, err := range r.History(ctx, id) {
+		if err != nil {
+			return 0, err
+		}
+		if ev.Key == step && ev.Type.Stable() {
+			at = ev.Seq
+		}
+	}
+	if at == 0 {
+		return 0, &durable.CheckpointError{RunID: id, Key: step, Reason: "it has no outcome"}
+	}
+	return at, nil
+}
+
+// FirstCheckpoint implements Target.
+func (r *Remote) FirstCheckpoint(ctx context.Context, id string) int64 {
+	page, err := r.c.Events(ctx, id, client.EventsOptions{Limit: 100})
+	if err != nil {
+		return 1
+	}
+	for i := range page.Events {
+		if store.Type(page.Events[i].Type).Stable() {
+			return page.Events[i].Seq
+		}
+	}
+	return 1
+}
+
+// Code implements Target.
+func (r *Remote) Code(_ context.Context, run *Run) string { return recordedCommand(run, r.commands) }
+
+// Who is not said: a server names executors by their ids.
+func (r *Remote) Who(context.Context, string) string { return "" }
+
+// Revive registers a run that waits for a person with the server's program, which
+// may not execute it yet.
+func (r *Remote) Revive(ctx context.Context, workflow, id string) error {
+	_, err := r.c.ResumeRun(ctx, workflow, id)
+	return r.said(err)
+}
+
+// Archived lists the runs that the server's archive holds.
+func (r *Remote) Archived(ctx context.Context) (client.History, error) {
+	h, err := r.c.ArchivedRuns(ctx)
+	return h, r.said(err)
 }

@@ -1,4 +1,4 @@
-package cli
+package show
 
 import (
 	"bytes"
@@ -13,12 +13,12 @@ func TestJSONOnATerminalHasNothingThatActs(t *testing.T) {
 	const evil = "pay \u202eecila \u200b\u009b31m \U000e0041"
 	for _, tty := range []bool{true, false} {
 		var b bytes.Buffer
-		s := &stream{w: &b, tty: tty}
-		require.NoError(t, s.json(map[string]string{"prompt": evil}))
+		s := &Stream{W: &b, TTY: tty}
+		require.NoError(t, s.JSON(map[string]string{"prompt": evil}))
 		var back map[string]string
 		require.NoError(t, json.Unmarshal(b.Bytes(), &back))
 		require.Equal(t, evil, back["prompt"])
 		line := bytes.TrimRight(b.Bytes(), "\n")
-		require.Equal(t, tty, clean(string(line)), "%s", line)
+		require.Equal(t, tty, Clean(string(line)), "%s", line)
 	}
 }

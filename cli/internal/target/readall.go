@@ -1,4 +1,4 @@
-package cli
+package target
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 const readers = 4
 
 // readAll adds to rows where the runs stand, in the same order.
-func (l *local) readAll(ctx context.Context, rows []store.Run, live map[string]store.Executor, names declared) []Session {
+func (l *Local) readAll(ctx context.Context, rows []store.Run, live map[string]store.Executor, names declared) []Run {
 	type read struct {
 		tail []store.Event
 		err  error
@@ -35,7 +35,7 @@ func (l *local) readAll(ctx context.Context, rows []store.Run, live map[string]s
 		})
 	}
 	all.Wait()
-	list := make([]Session, len(rows))
+	list := make([]Run, len(rows))
 	for i := range rows {
 		list[i] = *l.stands(ctx, &rows[i], reads[i].tail, reads[i].err, live, names)
 	}
@@ -44,8 +44,8 @@ func (l *local) readAll(ctx context.Context, rows []store.Run, live map[string]s
 
 // tail reads the end of a run's history, and the row anew: what is shown of a run
 // is of one moment. With an error it returns what could be read.
-func (l *local) tail(ctx context.Context, row *store.Run) (tail []store.Event, err error) {
-	h, err := l.st.Load(ctx, row.ID, store.Cursor{Tail: tailed, AfterMessage: 1<<63 - 1})
+func (l *Local) tail(ctx context.Context, row *store.Run) (tail []store.Event, err error) {
+	h, err := l.Store.Load(ctx, row.ID, store.Cursor{Tail: tailed, AfterMessage: 1<<63 - 1})
 	if err != nil {
 		return nil, err
 	}
@@ -81,14 +81,14 @@ func chained(id string, tail []store.Event, ev *store.Event) error {
 
 // stands makes of a row and the end of its history what is shown. err is why that
 // could not be read, or not all of it; without a tail nothing was.
-func (l *local) stands(ctx context.Context, row *store.Run, tail []store.Event, err error, live map[string]store.Executor, names declared) *Session {
+func (l *Local) stands(ctx context.Context, row *store.Run, tail []store.Event, err error, live map[string]store.Executor, names declared) *Run {
 	s := newSession(row, live)
 	if err != nil {
 		s.unreadable(err)
 	}
 	if tail != nil {
-		s.locate(tail, names.of(ctx, l.st, row))
-		if s.damage == nil && s.Code != durable.CodeDamaged {
+		s.locate(tail, names.of(ctx, l.Store, row))
+		if s.Damage == nil && s.Code != durable.CodeDamaged {
 			s.judge(tail)
 		}
 	}

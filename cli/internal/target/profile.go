@@ -1,4 +1,4 @@
-package cli
+package target
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -34,7 +35,7 @@ const ownPrefix = "DURABLE_"
 const fileOfDirectory = "durable.yaml"
 
 // profileFiles are where profiles are looked for, in this order.
-func (c *call) profileFiles() []string {
+func profileFiles() []string {
 	files := []string{fileOfDirectory}
 	if own := userFile(); own != "" {
 		files = append(files, own)
@@ -51,15 +52,15 @@ func userFile() string {
 	return filepath.Join(dir, "durable", "durable.yaml")
 }
 
-// profile returns the place that a profile names. Without one of that name, a
+// profilePlace returns the place that a profile names. Without one of that name, a
 // profile that was asked for is an error, and so is the default one: there is
 // nothing else left to act on.
-func (c *call) profile(name string, asked bool) (place, error) {
+func profilePlace(name string, asked bool, getenv func(string) string) (Place, error) {
 	var known []string
-	for _, file := range c.profileFiles() {
+	for _, file := range profileFiles() {
 		all, err := readProfiles(file)
 		if err != nil {
-			return place{}, &failure{code: "profile", exit: ExitUsage, message: err.Error(), next: "Mend " + quote(file) + "."}
+			return Place{}, &show.Failure{Code: "profile", Exit: show.ExitUsage, Message: err.Error(), Next: "Mend " + show.Quote(file) + "."}
 		}
 		for n := range all {
 			known = append(known, n)
@@ -69,19 +70,19 @@ func (c *call) profile(name string, asked bool) (place, error) {
 			continue
 		}
 		if (p.Store == "") == (p.Server == "") {
-			return place{}, &failure{code: "profile", exit: ExitUsage, message: fmt.Sprintf("Profile %s of %s names not exactly one of store and server.", name, file), next: "Mend " + quote(file) + "."}
+			return Place{}, &show.Failure{Code: "profile", Exit: show.ExitUsage, Message: fmt.Sprintf("Profile %s of %s names not exactly one of store and server.", name, file), Next: "Mend " + show.Quote(file) + "."}
 		}
-		return c.placeOf(p, name, file, asked)
+		return placeOf(p, name, file, asked, getenv)
 	}
 	if !asked {
-		return place{}, &failure{code: "usage", exit: ExitUsage, message: "No store and no server is named.", next: "Name one: --store DSN, --server URL, --profile NAME, DURABLE_STORE, or a default profile in durable.yaml."}
+		return Place{}, &show.Failure{Code: "usage", Exit: show.ExitUsage, Message: "No store and no server is named.", Next: "Name one: --store DSN, --server URL, --profile NAME, DURABLE_STORE, or a default profile in durable.yaml."}
 	}
 	slices.Sort(known)
 	have := "there is none"
 	if known = slices.Compact(known); len(known) > 0 {
 		have = "there are: " + strings.Join(known, ", ")
 	}
-	return place{}, usage("there is no profile %q in %s; %s", name, strings.Join(c.profileFiles(), " or "), have)
+	return Place{}, show.Usage("there is no profile %q in %s; %s", name, strings.Join(profileFiles(), " or "), have)
 }
 
 // placeOf returns the place of a profile, with the values of its variables.
@@ -90,18 +91,18 @@ func (c *call) profile(name string, asked bool) (place, error) {
 // those alone that are meant for durable, and a token only if the user has asked for the
 // profile. Else a command in an unpacked archive would send any secret of the
 // environment to any server.
-func (c *call) placeOf(p profile, name, file string, asked bool) (place, error) {
-	at := place{store: p.Store, server: p.Server, token: p.Token, from: "profile " + name + " of " + file, secret: true}
+func placeOf(p profile, name, file string, asked bool, getenv func(string) string) (Place, error) {
+	at := Place{Store: p.Store, Server: p.Server, Token: p.Token, From: "profile " + name + " of " + file, secret: true}
 	for _, v := range []struct {
 		what  string
 		value *string
-	}{{"store", &at.store}, {"server", &at.server}, {"token", &at.token}} {
+	}{{"store", &at.Store}, {"server", &at.Server}, {"token", &at.Token}} {
 		variable, ok := variableOf(*v.value)
 		if !ok {
 			continue
 		}
-		refused := func(why, next string) (place, error) {
-			return place{}, &failure{code: "profile", exit: ExitUsage, next: next, message: fmt.Sprintf(
+		refused := func(why, next string) (Place, error) {
+			return Place{}, &show.Failure{Code: "profile", Exit: show.ExitUsage, Next: next, Message: fmt.Sprintf(
 				"Profile %s of %s takes its %s from the variable %s, %s.", name, file, v.what, variable, why)}
 		}
 		switch {
@@ -109,13 +110,13 @@ func (c *call) placeOf(p profile, name, file string, asked bool) (place, error) 
 		case !strings.HasPrefix(variable, ownPrefix):
 			next := "Name the variable " + ownPrefix + variable + ", and set that"
 			if own := userFile(); own != "" {
-				next += "; or put the profile into " + quote(own)
+				next += "; or put the profile into " + show.Quote(own)
 			}
 			return refused("and the file of a directory gets those alone whose names begin with "+ownPrefix, next+".")
 		case v.what == "token" && !asked:
-			return refused("which is not sent unless you ask for the profile", "If you trust the file, say so: --profile "+quote(name)+".")
+			return refused("which is not sent unless you ask for the profile", "If you trust the file, say so: --profile "+show.Quote(name)+".")
 		}
-		*v.value = c.getenv(variable)
+		*v.value = getenv(variable)
 	}
 	return at, nil
 }

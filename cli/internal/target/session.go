@@ -1,4 +1,4 @@
-package cli
+package target
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -43,24 +44,29 @@ type Session struct {
 	Resumes     int    `json:"resumes,omitempty"`
 	Branch      int    `json:"branch,omitempty"`
 	Iteration   int    `json:"iteration"` // from 1: how often the run has begun anew with another input
-
-	started, checkpoint store.Time
-	live                bool  // its owner lives
-	damage              error // what is wrong with the events that were read
-	any                 bool  // something is recorded beyond its start
-	rowOnly             bool  // not even its creation is recorded
-	empty               bool  // nothing is, for certain: all of its events were read
-	restart             bool  // it is resumable but for that
-	prompt              bool  // a person is asked
-	declared            []string
-	lastSeq             int64 // of the whole log
-	headers             map[string]string
-	env                 *durable.Environment
-	info                *durable.Info
 }
 
-// step shows where a run stands: "2/4 charge 3/5".
-func (s *Session) step() (place, key, attempt string) {
+// A Run is what a command knows of a run: its Session, and what else was read.
+type Run struct {
+	Session
+
+	Started, Checkpoint store.Time
+	Live                bool  // its owner lives
+	Damage              error // what is wrong with the events that were read
+	any                 bool  // something is recorded beyond its start
+	RowOnly             bool  // not even its creation is recorded
+	Empty               bool  // nothing is, for certain: all of its events were read
+	Restart             bool  // it is resumable but for that
+	Prompt              bool  // a person is asked
+	Declared            []string
+	LastSeq             int64 // of the whole log
+	Headers             map[string]string
+	Env                 *durable.Environment
+	Info                *durable.Info
+}
+
+// Place shows where a run stands: "2/4 charge 3/5".
+func (s *Run) Place() (place, key, attempt string) {
 	place = fmt.Sprint(s.Step)
 	if s.Steps > 0 {
 		place = fmt.Sprintf("%d/%d", s.Step, s.Steps)
@@ -71,26 +77,27 @@ func (s *Session) step() (place, key, attempt string) {
 	return place, s.Key, attempt
 }
 
-func (s *Session) terminal() bool { return store.Status(s.Status).Terminal() }
+// Terminal reports whether the run has ended.
+func (s *Run) Terminal() bool { return store.Status(s.Status).Terminal() }
 
 // newSession is what the row of a run says. live has the executors that live.
-func newSession(row *store.Run, live map[string]store.Executor) *Session {
-	s := &Session{
+func newSession(row *store.Run, live map[string]store.Executor) *Run {
+	s := &Run{Session: Session{
 		ID: row.ID, Workflow: row.Workflow, Version: row.Version, Status: string(row.Status), Paused: row.Paused, CancelAsked: row.CancelAsked && !row.Status.Terminal(),
 		Code: row.Code, Reason: row.Reason, Recoverable: row.Recoverable && row.Status == store.Failed, Owner: row.Owner,
 		Parent: row.Parent, ForkedFrom: row.ForkedFrom, Resumes: int(row.Resumes), Branch: int(row.Branch), Iteration: int(row.Generation) + 1,
-		EndedAt: rfc3339(row.EndedAt), started: row.StartedAt,
+		EndedAt: show.RFC3339(row.EndedAt),
+	}, Started: row.StartedAt}
+	if s.Started == 0 {
+		s.Started = row.CreatedAt
 	}
-	if s.started == 0 {
-		s.started = row.CreatedAt
-	}
-	s.StartedAt = rfc3339(s.started)
-	_, s.live = live[row.Owner]
-	s.prompt = row.Status == store.Waiting && row.Code == durable.CodeApproval
+	s.StartedAt = show.RFC3339(s.Started)
+	_, s.Live = live[row.Owner]
+	s.Prompt = row.Status == store.Waiting && row.Code == durable.CodeApproval
 	if row.Last != nil {
-		s.Done, s.lastSeq = int(row.Last.Steps), row.Last.Seq
+		s.Done, s.LastSeq = int(row.Last.Steps), row.Last.Seq
 	}
-	s.Resumable = resumable(row, s.live)
+	s.Resumable = resumable(row, s.Live)
 	return s
 }
 
@@ -118,16 +125,16 @@ const tailed = 24
 // locate finds where a run stands by the last events of its lineage, oldest
 // first, and by the steps that its workflow declares. It is a pure function, and
 // costs the same for a run of ten steps and of ten thousand.
-func (s *Session) locate(tail []store.Event, declared []string) {
-	s.Steps, s.declared = len(declared), declared
+func (s *Run) locate(tail []store.Event, declared []string) {
+	s.Steps, s.Declared = len(declared), declared
 	s.Step = s.Done
 	for i := range tail {
-		if !bookkeeping(tail[i].Type) {
+		if !Bookkeeping(tail[i].Type) {
 			s.any = true
-			s.checkpoint = tail[i].At
+			s.Checkpoint = tail[i].At
 		}
 	}
-	s.LastCheckpoint = rfc3339(s.checkpoint)
+	s.LastCheckpoint = show.RFC3339(s.Checkpoint)
 	if s.Status == string(store.Completed) {
 		s.Step = max(s.Done, s.Steps)
 		return
@@ -140,30 +147,30 @@ func (s *Session) locate(tail []store.Event, declared []string) {
 		s.at(ev, declared)
 		return
 	}
-	if s.any && len(declared) > 0 && !s.terminal() {
+	if s.any && len(declared) > 0 && !s.Terminal() {
 		s.Step, s.Key = 1, declared[0]
 	}
 }
 
 // judge takes the mark from a run that could be resumed if there were anything to
 // resume from: it is started afresh, by force. tail is what locate was given.
-func (s *Session) judge(tail []store.Event) {
-	s.empty = !s.any && len(tail) > 0 && tail[0].Seq == 1
-	s.restart = s.empty && s.Resumable
-	s.Resumable = s.Resumable && !s.empty
+func (s *Run) judge(tail []store.Event) {
+	s.Empty = !s.any && len(tail) > 0 && tail[0].Seq == 1
+	s.Restart = s.Empty && s.Resumable
+	s.Resumable = s.Resumable && !s.Empty
 }
 
 // at says what an event about a call tells of where the run stands.
-func (s *Session) at(ev *store.Event, declared []string) {
+func (s *Run) at(ev *store.Event, declared []string) {
 	place := slices.Index(declared, ev.Key) + 1
 	if place == 0 {
 		place = s.Done + 1
 	}
 	switch ev.Type {
 	case store.AttemptFailed:
-		s.Step, s.Key, s.Attempt, s.Attempts = place, ev.Key, int(ev.Attempt)+1, maxOf(ev)
+		s.Step, s.Key, s.Attempt, s.Attempts = place, ev.Key, int(ev.Attempt)+1, MaxOf(ev)
 	case store.StepCompleted, store.SignalReceived, store.TimerFired, store.ChildFinished, store.WaitTimedOut, store.WaitClosed:
-		if i := slices.Index(declared, ev.Key); i >= 0 && i+1 < len(declared) && !s.terminal() {
+		if i := slices.Index(declared, ev.Key); i >= 0 && i+1 < len(declared) && !s.Terminal() {
 			s.Step, s.Key = i+2, declared[i+1]
 			return
 		}
@@ -173,9 +180,9 @@ func (s *Session) at(ev *store.Event, declared []string) {
 	}
 }
 
-// maxOf returns how many attempts the step of a failed one has; 0: no limit, or
+// MaxOf returns how many attempts the step of a failed one has; 0: no limit, or
 // not known.
-func maxOf(ev *store.Event) int {
+func MaxOf(ev *store.Event) int {
 	var d struct {
 		Max int `json:"max"`
 	}
@@ -183,9 +190,9 @@ func maxOf(ev *store.Event) int {
 	return d.Max
 }
 
-// bookkeeping reports whether events of a type tell nothing that a resume could
+// Bookkeeping reports whether events of a type tell nothing that a resume could
 // go on from: with nothing else in it, a history is its input alone.
-func bookkeeping(t store.Type) bool {
+func Bookkeeping(t store.Type) bool {
 	switch t {
 	case store.WorkflowCreated, store.WorkflowStarted, store.RunResumed, store.RunClaimed, store.WorkflowFailed, store.WorkflowCancelled,
 		store.WorkflowRecovered, store.FailuresReset, store.WorkflowPaused, store.WorkflowUnpaused, store.CancelReceived:
@@ -219,4 +226,27 @@ func (d declared) of(ctx context.Context, st store.Store, row *store.Run) []stri
 	}
 	d[key] = first.Declared
 	return first.Declared
+}
+
+// Differences says in which ways the code of this program differs from that which
+// started the run.
+func (s *Run) Differences() []string {
+	if s.Info == nil {
+		return nil
+	}
+	return s.Info.Differences
+}
+
+// StatusText is the status as a listing shows it: of a run that cannot be read, that,
+// and of one whose cancel nobody has carried out yet.
+func (s *Run) StatusText() string {
+	switch {
+	case s.Corrupt, s.Code == "damaged":
+		return s.Status + " (corrupt)"
+	case s.CancelAsked:
+		return s.Status + " (cancelling)"
+	case s.Paused:
+		return s.Status + " (paused)"
+	}
+	return s.Status
 }

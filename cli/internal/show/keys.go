@@ -1,15 +1,11 @@
-package cli
+package show
 
 import "os"
 
-// onKey calls f when a key is pressed on the terminal, until the returned function
+// OnKey calls f when a key is pressed on the terminal, until the returned function
 // is called, which leaves the terminal as it was. Without a terminal it does
 // nothing.
-func (c *call) onKey(key byte, f func()) (stop func()) {
-	in, ok := c.cmd.InOrStdin().(*os.File)
-	if !ok || !c.out.tty || c.flags.json {
-		return func() {}
-	}
+func OnKey(in *os.File, key byte, f func()) (stop func()) {
 	restore, err := readKeys(int(in.Fd()))
 	if err != nil {
 		return func() {}

@@ -1,17 +1,17 @@
-package cli
+package show
 
 import (
 	"fmt"
 	"strings"
 )
 
-// quote makes a word that a POSIX shell reads as exactly s, and that shows on a
+// Quote makes a word that a POSIX shell reads as exactly s, and that shows on a
 // terminal as what it is.
-func quote(s string) string {
+func Quote(s string) string {
 	switch {
 	case s == "":
 		return "''"
-	case !clean(s):
+	case !Clean(s):
 		return octal(s)
 	case strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=@%+,") == "" && s[0] != '=':
 		return s
@@ -32,10 +32,11 @@ func octal(s string) string {
 	return b.String()
 }
 
-func quoteAll(words []string) string {
+// QuoteAll makes a command of words.
+func QuoteAll(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {
-		quoted[i] = quote(w)
+		quoted[i] = Quote(w)
 	}
 	return strings.Join(quoted, " ")
 }

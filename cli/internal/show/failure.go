@@ -1,0 +1,169 @@
+package show
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// The exit codes of failures; package cli has all of them, for users.
+const (
+	ExitDone        = 0
+	ExitFailed      = 1
+	ExitUsage       = 2
+	ExitNotFound    = 3
+	ExitRefused     = 4
+	ExitUnreachable = 5
+	ExitInterrupted = 130
+)
+
+// A Failure is what a command says when it cannot do what was asked: what
+// happened, what to do next, the code for programs, and the one to exit with.
+type Failure struct {
+	Code    string
+	Message string
+	Next    string // lines, for people
+	Exit    int
+	Silent  bool // it was said already
+	Lines   bool // the message has several, of our own making
+	Err     error
+}
+
+// Error returns the message.
+func (f *Failure) Error() string { return f.Message }
+
+// Unwrap returns the error that was explained.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Usage is the failure of a command that was called wrongly.
+func Usage(format string, args ...any) *Failure {
+	return &Failure{Code: "usage", Message: fmt.Sprintf(format, args...), Exit: ExitUsage}
+}
+
+// Refused is the failure of a command that changed nothing; next says what helps.
+func Refused(code, next, format string, args ...any) *Failure {
+	return &Failure{Code: code, Message: fmt.Sprintf(format, args...), Next: next, Exit: ExitRefused}
+}
+
+// Quiet ends a command with a code and says nothing.
+func Quiet(exit int) *Failure { return &Failure{Exit: exit, Silent: true} }
+
+// Explain says in words what an error means, and which commands help. inProgress
+// says who has a run.
+func Explain(err error, c *Commands, inProgress func(id, owner string) string) *Failure {
+	var f *Failure
+	if errors.As(err, &f) {
+		return f
+	}
+	f = &Failure{Code: "internal", Message: err.Error(), Exit: ExitFailed, Err: err}
+	var (
+		no         *durable.NotResumableError
+		ended      *durable.NotRunningError
+		occupied   *store.OccupiedError
+		changed    *durable.DefinitionChangedError
+		schema     *store.SchemaError
+		crossing   *durable.CrossingError
+		undone     *durable.UndoneError
+		at         *durable.CheckpointError
+		owned      *store.OwnedError
+		damaged    *durable.DamagedError
+		unreadable *durable.UndecodableError
+		edit       *durable.EditError
+		value      *durable.EncodeError
+		unrecorded *durable.UnrecordedError
+	)
+	refuse := func(code string) { f.Code, f.Exit = code, ExitRefused }
+	switch {
+	case errors.As(err, &no):
+		refuse("not_resumable")
+		f.Message = no.Error()
+	case errors.As(err, &ended):
+		refuse("not_running")
+		f.Message = ended.Error()
+	case errors.As(err, &occupied):
+		refuse("occupied")
+		f.Message = fmt.Sprintf("%s is occupied by %s", occupied.Key, occupied.Holder)
+		f.Next = "Show it: " + c.Self("sessions", "show", occupied.Holder)
+	case errors.As(err, &changed):
+		refuse("definition_changed")
+	case errors.As(err, &crossing):
+		refuse("once")
+		f.Next = "Choose a later checkpoint, or let it happen again with --force"
+	case errors.As(err, &undone):
+		refuse("undone")
+		f.Next = fmt.Sprintf("Go on from --from-checkpoint %d (fork: --from %[1]d), or take it for done with --force", undone.Before)
+		if undone.Before == 0 {
+			f.Next = "Take it for done with --force, or start a new run"
+		}
+	case errors.As(err, &unrecorded):
+		refuse("unrecorded")
+		f.Next = "Mend the cause, then: " + c.Self("resume", unrecorded.RunID)
+	case errors.As(err, &edit):
+		refuse("refused")
+		if edit.Forceable {
+			f.Message = fmt.Sprintf("run %s: the result of %s cannot be edited: %s", edit.RunID, edit.Key, edit.Reason)
+			f.Next = "With --force it is replaced all the same"
+		}
+	case errors.As(err, &value):
+		refuse("refused")
+		f.Message = strings.Replace(f.Message, ". Force ", ". --force ", 1)
+	case errors.As(err, &at):
+		f.Code, f.Exit = "checkpoint", ExitNotFound
+		f.Next = "List: " + c.Self("checkpoints", "list", at.RunID)
+	case errors.As(err, &owned):
+		refuse("in_progress")
+		f.Message = inProgress(owned.RunID, owned.Owner)
+		f.Next = "Follow it: " + c.Self("watch", owned.RunID)
+	case errors.Is(err, durable.ErrNotPaused):
+		refuse("not_paused")
+	case errors.Is(err, durable.ErrConflict), errors.Is(err, store.ErrExists):
+		refuse("conflict")
+	case errors.Is(err, durable.ErrUnrepairable), errors.Is(err, durable.ErrUnrecoverable), errors.Is(err, store.ErrStatus), errors.Is(err, durable.ErrNotRegistered):
+		refuse("refused")
+	case errors.Is(err, durable.ErrBadFile):
+		refuse("bad_file")
+	case errors.As(err, &damaged) && errors.Is(err, durable.ErrNoHistory):
+		return NoHistory(damaged.RunID, c)
+	case errors.As(err, &damaged):
+		refuse("damaged")
+		f.Next = "Mend: " + c.Self("checkpoints", "repair", damaged.RunID, "--dry-run")
+	case errors.As(err, &unreadable):
+		refuse("undecodable")
+		f.Next = "Look at it: " + c.Self("checkpoints", "validate", unreadable.RunID) + "\nThen run a program that can read it"
+	case errors.Is(err, store.ErrCorrupt):
+		refuse("damaged")
+		f.Next = "Look at it: " + c.Self("checkpoints", "validate")
+	case errors.Is(err, durable.ErrNotFound):
+		f.Code, f.Exit = "not_found", ExitNotFound
+	case errors.As(err, &schema):
+		f.Code, f.Exit = "schema", ExitUnreachable
+		f.Next = "Look: " + c.Self("schema", "status")
+	case errors.Is(err, store.ErrInvalid):
+		f.Code, f.Exit = "invalid", ExitUsage
+	case errors.Is(err, durable.ErrUnavailable):
+		f.Code, f.Exit = "unavailable", ExitUnreachable
+	case errors.Is(err, context.Canceled):
+		f.Code, f.Exit = "interrupted", ExitInterrupted
+	}
+	return f
+}
+
+// NoHistory is the refusal of a run that has no history left.
+func NoHistory(id string, c *Commands) *Failure {
+	err := &durable.DamagedError{RunID: id, Err: durable.ErrNoHistory}
+	return Refused("damaged", "See what is left of it: "+c.Self("checkpoints", "delete", id, "--dry-run"), "%s", err.Error())
+}
+
+// NothingToResume says that there is no run to resume.
+func NothingToResume(c *Commands) *Failure {
+	return &Failure{Code: "nothing_to_resume", Exit: ExitNotFound, Message: "Nothing to resume. List: " + c.Self("sessions", "ls"), Err: durable.ErrNotFound}
+}
+
+// UnknownRun is what a store says of a run that is not there.
+func UnknownRun(id string, c *Commands) *Failure {
+	return &Failure{Code: "not_found", Exit: ExitNotFound, Message: "Session not found: " + id, Next: "List: " + c.Self("sessions", "ls"), Err: durable.ErrNotFound}
+}

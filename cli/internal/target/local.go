@@ -1,0 +1,447 @@
+package target
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Local acts on a store through an engine.
+type Local struct {
+	Engine  *durable.Engine
+	Store   store.Store
+	Mounted bool // the engine is the program's own, and executes
+
+	commands *show.Commands
+}
+
+var (
+	_ Target = (*Local)(nil)
+	_ Target = (*Remote)(nil)
+)
+
+// Mounted returns a target on the store of the program's own engine.
+func Mounted(eng *durable.Engine, c *show.Commands) *Local {
+	return &Local{commands: c, Engine: eng, Store: eng.Store(), Mounted: true}
+}
+
+// OpenLocal returns a target on a store, through an engine of its own that serves no
+// workflow and so claims nothing.
+func OpenLocal(ctx context.Context, st store.Store, c *show.Commands) (*Local, error) {
+	eng, err := durable.Open(ctx, st, durable.Options{Name: "durable command line", Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	return &Local{commands: c, Engine: eng, Store: st}, nil
+}
+
+// Close closes the engine, unless it is the program's own.
+func (l *Local) Close() {
+	if !l.Mounted {
+		_ = l.Engine.Close()
+	}
+}
+
+// Lost says of an error that the run it is about does not exist, where it does.
+func (l *Local) Lost(id string, err error) error {
+	if err == nil || !errors.Is(err, durable.ErrNotFound) {
+		return err
+	}
+	var at *durable.CheckpointError
+	if errors.As(err, &at) {
+		return err
+	}
+	return show.UnknownRun(id, l.commands)
+}
+
+// live returns the executors that live.
+func (l *Local) live(ctx context.Context) (map[string]store.Executor, error) {
+	executors, err := l.Store.Executors(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("listing executors: %w", err)
+	}
+	m := map[string]store.Executor{}
+	for _, x := range executors {
+		if x.Live {
+			m[x.ID] = x
+		}
+	}
+	return m, nil
+}
+
+// Runs implements Target.
+func (l *Local) Runs(ctx context.Context, q Query) ([]Run, int64, error) {
+	live, err := l.live(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	names := declared{}
+	var list []Run
+	if q.Resumable {
+		var rows []store.Run
+		// Of those that the engine would resume, some have nothing to resume from.
+		look := func() {
+			for _, s := range l.readAll(ctx, rows, live, names) {
+				if s.Resumable && (q.Limit == 0 || len(list) < q.Limit) {
+					list = append(list, s)
+				}
+			}
+			rows = nil
+		}
+		for row, err := range l.Engine.ListResumable(ctx) {
+			if err != nil {
+				return nil, 0, err
+			}
+			if !wanted(&row, q) {
+				continue
+			}
+			if rows = append(rows, row); len(rows) == cmp.Or(q.Limit, 500) {
+				look()
+			}
+			if q.Limit > 0 && len(list) == q.Limit {
+				break
+			}
+		}
+		look()
+		return list, int64(len(list)), nil
+	}
+	f := store.Filter{Statuses: q.Statuses, Workflows: q.Workflows, WithLast: true}
+	counts, err := l.Store.Count(ctx, f, "")
+	if err != nil {
+		return nil, 0, fmt.Errorf("counting runs: %w", err)
+	}
+	for {
+		if f.Limit = 500; q.Limit > 0 {
+			f.Limit = min(f.Limit, q.Limit-len(list))
+		}
+		p, err := l.Engine.List(ctx, f)
+		if err != nil {
+			return nil, 0, err
+		}
+		list = append(list, l.readAll(ctx, p.Runs, live, names)...)
+		if f.After = p.Next; p.Next == "" || q.Limit > 0 && len(list) >= q.Limit {
+			return list, counts[""], nil
+		}
+	}
+}
+
+func wanted(row *store.Run, q Query) bool {
+	has := func(n int, is func(i int) bool) bool {
+		for i := range n {
+			if is(i) {
+				return true
+			}
+		}
+		return n == 0
+	}
+	return has(len(q.Statuses), func(i int) bool { return q.Statuses[i] == row.Status }) &&
+		has(len(q.Workflows), func(i int) bool { return q.Workflows[i] == row.Workflow })
+}
+
+// read adds to a row where the run stands. A run whose events cannot be read is
+// listed as corrupt, and keeps no other from being listed.
+func (l *Local) read(ctx context.Context, row *store.Run, live map[string]store.Executor, names declared) *Run {
+	tail, err := l.tail(ctx, row)
+	return l.stands(ctx, row, tail, err, live, names)
+}
+
+func (s *Run) unreadable(err error) {
+	s.Resumable, s.Damage = false, err
+	s.Corrupt = errors.Is(err, store.ErrCorrupt)
+	if s.Code == "" {
+		s.Code, s.Reason = durable.CodeDamaged, err.Error()
+	}
+}
+
+// Run implements Target.
+func (l *Local) Run(ctx context.Context, id string) (*Run, error) {
+	live, err := l.live(ctx)
+	if err != nil {
+		return nil, err
+	}
+	i, err := l.Engine.Get(ctx, id)
+	if errors.Is(err, durable.ErrNoHistory) {
+		h, lerr := l.Store.Load(ctx, id, store.Cursor{NoEvents: true})
+		if lerr != nil {
+			return nil, l.Lost(id, lerr)
+		}
+		s := l.stands(ctx, &h.Run, nil, err, live, declared{})
+		s.Info, s.RowOnly = &durable.Info{Run: h.Run}, true
+		return s, nil
+	}
+	if err != nil {
+		return nil, l.Lost(id, err)
+	}
+	s := l.read(ctx, &i.Run, live, declared{})
+	s.Headers, s.Env, s.Info = i.Headers, i.Environment, &i
+	if !l.Mounted {
+		i.Differences = nil // of a program that executes nothing they say nothing
+	}
+	return s, nil
+}
+
+// LastInterrupted implements Target.
+func (l *Local) LastInterrupted(ctx context.Context) (*Run, error) {
+	row, err := l.Engine.LastInterrupted(ctx)
+	if errors.Is(err, durable.ErrNotFound) {
+		return nil, show.NothingToResume(l.commands)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return l.Run(ctx, row.ID)
+}
+
+// Approvals implements Target.
+func (l *Local) Approvals(ctx context.Context, id string) ([]durable.Approval, error) {
+	open, err := l.Engine.ApprovalsOf(ctx, id)
+	return open, l.Lost(id, err)
+}
+
+// Answer implements Target.
+func (l *Local) Answer(ctx context.Context, to durable.Approval, a Answer) (json.RawMessage, error) {
+	value, err := a.verdict(&to)
+	if err != nil {
+		return nil, err
+	}
+	return value, l.Lost(to.RunID, l.Engine.Answer(ctx, to, value))
+}
+
+// Start implements Target.
+func (l *Local) Start(ctx context.Context, workflow string, s NewRun) (string, error) {
+	if s.ID == "" {
+		s.ID = durable.AutoID
+	}
+	return l.Engine.StartJSON(ctx, workflow, s.ID, s.Input, durable.Header(CommandHeader, strings.Join(l.commands.Program, " ")), durable.Exclusive(s.Exclusive...))
+}
+
+// Stuck implements Target.
+func (l *Local) Stuck(ctx context.Context) ([]Stuck, error) {
+	all, err := l.Engine.Stuck(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]Stuck, 0, len(all))
+	nobody := map[[2]string]bool{} // executes this version of this workflow, and what this program has says nothing more of it
+	for _, one := range all {
+		reason, code := one.Reason, [2]string{one.Workflow, one.Version}
+		if _, known := nobody[code]; one.Code == durable.CodeNotRegistered && !known {
+			other := l.Mounted && l.Serves(ctx, one.Workflow, "") && !l.Serves(ctx, one.Workflow, one.Version)
+			nobody[code] = !other && !l.OthersServeAny(ctx, one.Workflow)
+		}
+		if one.Code == durable.CodeNotRegistered && nobody[code] {
+			reason = "nobody alive runs " + one.Workflow // what this program has says nothing of it
+		}
+		list = append(list, Stuck{ID: one.RunID, Workflow: one.Workflow, Code: one.Code, Reason: reason, Next: l.nextFor(ctx, one)})
+	}
+	return list, nil
+}
+
+// nextFor says what to do about a run that is stuck, as a command where there is
+// one.
+func (l *Local) nextFor(ctx context.Context, one durable.Stuck) string {
+	switch one.Code {
+	case durable.CodePaused:
+		return l.commands.Self("unpause", one.RunID)
+	case durable.CodeQuarantined, durable.CodeUndecodable, durable.CodeDefinitionChanged, durable.CodeUnrecorded, durable.CodeChildMissing:
+		return l.commands.Self("resume", one.RunID, "--dry-run")
+	case durable.CodeDamaged:
+		if one.Reason == durable.ErrNoHistory.Error() {
+			return l.commands.Self("checkpoints", "delete", one.RunID, "--dry-run")
+		}
+		return l.commands.Self("checkpoints", "repair", one.RunID, "--dry-run")
+	}
+	if s, err := l.Run(ctx, one.RunID); err == nil {
+		if run := l.Code(ctx, s); run != "" {
+			return run
+		}
+	}
+	if one.Code == durable.CodeNotRegistered || one.Next == "" {
+		return one.Next
+	}
+	return l.commands.Self("resume", one.RunID, "--dry-run")
+}
+
+// Outline implements Target.
+func (l *Local) Outline(ctx context.Context, id string) (*outline.Builder, *Run, error) {
+	s, err := l.Run(ctx, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	executors, err := l.Store.Executors(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	// This program serves the workflow, and takes up no run but the one it is told.
+	executors = slices.DeleteFunc(executors, func(x store.Executor) bool { return x.ID == l.Engine.ID() && s.Owner != x.ID })
+	h, err := l.Store.Load(ctx, id, store.Cursor{All: true, AfterMessage: 1<<63 - 1})
+	if err != nil {
+		return nil, nil, l.Lost(id, err)
+	}
+	b := outline.New(outline.Input{Run: h.Run, Branches: h.Branches, Executors: executors, Now: store.TimeOf(time.Now()), Zone: time.Local})
+	for ev, err := range h.Events {
+		if err != nil {
+			s.unreadable(err)
+			break // what came before is still told
+		}
+		b.Add(&ev)
+	}
+	return b, s, nil
+}
+
+// Branches implements Target.
+func (l *Local) Branches(ctx context.Context, id string) ([]durable.BranchInfo, error) {
+	b, err := l.Engine.Branches(ctx, id)
+	return b, l.Lost(id, err)
+}
+
+// Resume implements Target.
+func (l *Local) Resume(ctx context.Context, id string, o durable.ResumeOptions) (durable.Plan, error) {
+	p, err := l.Engine.Resume(ctx, id, o)
+	return p, l.Lost(id, err)
+}
+
+// Cancel implements Target.
+func (l *Local) Cancel(ctx context.Context, id, reason string) error {
+	return l.Lost(id, l.Engine.Cancel(ctx, id, reason))
+}
+
+// Pause implements Target.
+func (l *Local) Pause(ctx context.Context, id, reason string) error {
+	return l.Lost(id, l.Engine.Pause(ctx, id, reason))
+}
+
+// Unpause implements Target.
+func (l *Local) Unpause(ctx context.Context, id string) error {
+	return l.Lost(id, l.Engine.Unpause(ctx, id))
+}
+
+// Signal implements Target.
+func (l *Local) Signal(ctx context.Context, id, name string, value json.RawMessage, signalID string) error {
+	var o []durable.SignalOption
+	if signalID != "" {
+		o = append(o, durable.SignalID(signalID))
+	}
+	return l.Lost(id, l.Engine.Signal(ctx, id, name, value, o...))
+}
+
+// Fork implements Target.
+func (l *Local) Fork(ctx context.Context, id string, o durable.ForkOptions) (string, error) {
+	made, err := l.Engine.Fork(ctx, id, o)
+	return made, l.Lost(id, err)
+}
+
+// PlanFork implements Target.
+func (l *Local) PlanFork(ctx context.Context, id string, o durable.ForkOptions) (durable.Plan, error) {
+	p, err := l.Engine.PlanFork(ctx, id, o)
+	return p, l.Lost(id, err)
+}
+
+// Watch implements Target.
+func (l *Local) Watch(ctx context.Context, id string, after int64) iter.Seq2[store.Event, error] {
+	return l.Engine.Watch(ctx, id, after)
+}
+
+// History implements Target.
+func (l *Local) History(ctx context.Context, id string) iter.Seq2[store.Event, error] {
+	return l.Engine.History(ctx, id)
+}
+
+// Executing is what a view asks to show the step under way in this process.
+func (l *Local) Executing(id string) (key string, ok bool) { return l.Engine.Executing(id) }
+
+// Value implements Target.
+func (l *Local) Value(id string, ev store.Event) json.RawMessage {
+	p, err := l.Engine.Payload(id, ev)
+	if err != nil {
+		return nil
+	}
+	return JSON(p)
+}
+
+// Standing implements Target.
+func (l *Local) Standing(ctx context.Context, id string) (durable.Standing, error) {
+	st, err := l.Engine.Standing(ctx, id)
+	return st, l.Lost(id, err)
+}
+
+// Output implements Target.
+func (l *Local) Output(ctx context.Context, id string) (json.RawMessage, error) {
+	h, err := l.Store.Load(ctx, id, store.Cursor{Tail: 1, AfterMessage: 1<<63 - 1})
+	if err != nil {
+		return nil, l.Lost(id, err)
+	}
+	if h.Run.Last == nil || h.Run.Last.Type != store.WorkflowCompleted {
+		return nil, nil
+	}
+	p, err := l.Engine.Payload(id, *h.Run.Last)
+	if err != nil {
+		return nil, err
+	}
+	return JSON(p), nil
+}
+
+// JSON returns a payload as JSON: itself where it is, else the text for people,
+// as a string.
+func JSON(p durable.Payload) json.RawMessage {
+	if p.Codec == "" || len(p.Data) == 0 {
+		return nil
+	}
+	if json.Valid(p.Data) {
+		return p.Data
+	}
+	b, err := json.Marshal(p.String())
+	if err != nil {
+		return nil
+	}
+	return b
+}
+
+// Difference implements Target.
+func (l *Local) Difference(ctx context.Context, s *Run) *durable.DefinitionChangedError {
+	if s.Code != durable.CodeDefinitionChanged {
+		return nil
+	}
+	h, err := durable.Ref[json.RawMessage, json.RawMessage](s.Workflow).Handle(durable.NewContext(ctx, l.Engine), s.ID)
+	if err != nil {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(ctx, time.Second)
+	defer stop()
+	var changed *durable.DefinitionChangedError
+	if _, err := h.Wait(ctx); errors.As(err, &changed) {
+		return changed
+	}
+	return nil
+}
+
+// CheckpointOf implements Target.
+func (l *Local) CheckpointOf(ctx context.Context, id, step string) (int64, error) {
+	n, err := l.Engine.CheckpointOf(ctx, id, step)
+	return n, l.Lost(id, err)
+}
+
+// FirstCheckpoint implements Target.
+func (l *Local) FirstCheckpoint(ctx context.Context, id string) int64 {
+	for ev, err := range l.Engine.History(ctx, id) {
+		if err != nil {
+			break
+		}
+		if ev.Type.Stable() {
+			return ev.Seq
+		}
+	}
+	return 1
+}

@@ -1,0 +1,138 @@
+package target
+
+import (
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"net/url"
+	"strings"
+)
+
+// A Place is what a command acts on: a store, a server, or with neither the
+// engine the commands are mounted with.
+type Place struct {
+	Store, Server, Token string
+	From                 string // what named it, for messages
+	secret               bool   // it came from where others do not see it
+}
+
+// Flags are the flags that name what a command acts on.
+type Flags struct{ Store, Server, Profile string }
+
+// targetVariables name what commands act on where no flag does; the first that is
+// set counts.
+var targetVariables = []string{"DURABLE_STORE", "DURABLE_SERVER", "DURABLE_PROFILE"}
+
+// Find decides what a command acts on: a flag, the environment, the mounted
+// engine, the default profile; the first wins.
+func Find(f *Flags, getenv func(string) string, mounted bool) (Place, error) {
+	named := 0
+	for _, v := range []string{f.Store, f.Server, f.Profile} {
+		if v != "" {
+			named++
+		}
+	}
+	if named > 1 {
+		return Place{}, show.Usage("name one of --store, --server and --profile, not two")
+	}
+	token := getenv("DURABLE_TOKEN")
+	switch {
+	case f.Store != "":
+		if hasPassword(f.Store) {
+			return Place{}, &show.Failure{Code: "password", Exit: show.ExitUsage, Message: "A password in --store would be seen by everybody on this machine: " + Mask(f.Store), Next: "Put the DSN into DURABLE_STORE, or into a profile of durable.yaml."}
+		}
+		return Place{Store: f.Store, From: "--store"}, nil
+	case f.Server != "":
+		return Place{Server: f.Server, Token: token, From: "--server"}, nil
+	case f.Profile != "":
+		return profilePlace(f.Profile, true, getenv)
+	}
+	if v := getenv("DURABLE_STORE"); v != "" {
+		return Place{Store: v, From: "DURABLE_STORE", secret: true}, nil
+	}
+	if v := getenv("DURABLE_SERVER"); v != "" {
+		return Place{Server: v, Token: token, From: "DURABLE_SERVER"}, nil
+	}
+	if v := getenv("DURABLE_PROFILE"); v != "" {
+		return profilePlace(v, true, getenv)
+	}
+	if mounted {
+		return Place{From: "this program"}, nil
+	}
+	return profilePlace("default", false, getenv)
+}
+
+// hasPassword reports whether a DSN holds a password.
+func hasPassword(dsn string) bool { return Mask(dsn) != dsn }
+
+// Mask returns a DSN as it may be shown.
+func Mask(dsn string) string {
+	if u, err := url.Parse(dsn); err == nil && u.Scheme != "" {
+		changed := false
+		if _, set := u.User.Password(); u.User != nil && set {
+			u.User = url.UserPassword(u.User.Username(), "xxxxx")
+			changed = true
+		}
+		q := u.Query()
+		for name := range q {
+			if strings.Contains(strings.ToLower(name), "password") {
+				q.Set(name, "xxxxx")
+				changed = true
+			}
+		}
+		if changed {
+			u.RawQuery = q.Encode()
+			return u.String()
+		}
+		return dsn
+	}
+	at := strings.Index(strings.ToLower(dsn), "password")
+	if at >= 0 && strings.Contains(dsn[at:], "=") {
+		return dsn[:at] + "password=xxxxx"
+	}
+	if scheme, rest, ok := strings.Cut(dsn, "://"); ok { // no URL that can be read
+		if i := strings.LastIndex(rest, "@"); i >= 0 && strings.Contains(rest[:i], ":") {
+			return scheme + "://xxxxx@" + rest[i+1:]
+		}
+	}
+	return dsn
+}
+
+// Words are the flags that name the target again, as words.
+func (f *Flags) Words(getenv func(string) string) []string {
+	switch {
+	case f.Store != "" && !hasPassword(f.Store):
+		return []string{"--store", f.Store}
+	case f.Server != "":
+		return []string{"--server", f.Server}
+	case f.Profile != "":
+		return []string{"--profile", f.Profile}
+	case f.Store != "":
+		return nil // a password is printed nowhere
+	}
+	// The shell that the command is pasted into may lack the variable.
+	for _, name := range targetVariables {
+		v := getenv(name)
+		switch {
+		case v == "":
+			continue
+		case name != "DURABLE_PROFILE" && hasPassword(v):
+			return nil
+		}
+		return []string{"--" + strings.ToLower(strings.TrimPrefix(name, "DURABLE_")), v}
+	}
+	return nil
+}
+
+// Unset begins a command for a program that is to act on its own store: the
+// shell that it is pasted into may name another one.
+func Unset(getenv func(string) string) string {
+	words := []string{"env"}
+	for _, name := range targetVariables {
+		if getenv(name) != "" {
+			words = append(words, "-u", name)
+		}
+	}
+	if len(words) == 1 {
+		return ""
+	}
+	return strings.Join(words, " ") + " "
+}

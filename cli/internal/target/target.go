@@ -1,0 +1,130 @@
+// Package target is what a command of the terminal works on: the store or the server
+// that flags, the environment or a profile name.
+//
+//	target.go   the interface Target, and what its methods take and return
+//	place.go    which store or server a command acts on
+//	profile.go  the profiles of durable.yaml
+//	local.go    a Target on a store, through an engine
+//	remote.go   a Target on a server, through package client
+//	session.go  where a run stands: a pure function of its row and its last events
+//	readall.go  reads that for a list of runs
+//	serving.go  which program has the code of a run
+package target
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"iter"
+
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A Target is what a command acts on: the runs of a store, or those that a
+// running program serves over HTTP. Errors are those of package durable, or a
+// *show.Failure.
+type Target interface {
+	// Runs lists runs, newest first, and says how many match in all.
+	Runs(ctx context.Context, q Query) (list []Run, total int64, err error)
+	// Run reads one run.
+	Run(ctx context.Context, id string) (*Run, error)
+	// LastInterrupted returns the run that was interrupted last.
+	LastInterrupted(ctx context.Context) (*Run, error)
+	// Approvals returns the questions that a run has open.
+	Approvals(ctx context.Context, id string) ([]durable.Approval, error)
+	// Branches returns the branches of a run's history.
+	Branches(ctx context.Context, id string) ([]durable.BranchInfo, error)
+	// Stuck lists the runs that cannot go on by themselves.
+	Stuck(ctx context.Context) ([]Stuck, error)
+
+	// Resume and the acts below it do what the methods of durable.Engine do.
+	Resume(ctx context.Context, id string, o durable.ResumeOptions) (durable.Plan, error)
+	Cancel(ctx context.Context, id, reason string) error
+	Pause(ctx context.Context, id, reason string) error
+	Unpause(ctx context.Context, id string) error
+	Signal(ctx context.Context, id, name string, value json.RawMessage, signalID string) error
+	// Fork makes a run of what another one has recorded, and returns its id; PlanFork
+	// says what it would make.
+	Fork(ctx context.Context, id string, o durable.ForkOptions) (string, error)
+	PlanFork(ctx context.Context, id string, o durable.ForkOptions) (durable.Plan, error)
+
+	// Start starts a run, and returns its id.
+	Start(ctx context.Context, workflow string, s NewRun) (string, error)
+	// Answer answers an approval and returns the value that was sent.
+	Answer(ctx context.Context, to durable.Approval, a Answer) (json.RawMessage, error)
+	// Outline reads a whole run: a builder that has its outline and takes further
+	// events, and where the run stands.
+	Outline(ctx context.Context, id string) (*outline.Builder, *Run, error)
+
+	// Output returns the output of a completed run, as JSON; nil: it has none.
+	Output(ctx context.Context, id string) (json.RawMessage, error)
+	// Difference returns the change of code that parked a run; nil: that was not why.
+	Difference(ctx context.Context, s *Run) *durable.DefinitionChangedError
+
+	// Watch and History yield the events of a run; see durable.Engine.
+	Watch(ctx context.Context, id string, after int64) iter.Seq2[store.Event, error]
+	History(ctx context.Context, id string) iter.Seq2[store.Event, error]
+	// Value returns what an event carries, as JSON; nil: nothing that can be shown.
+	Value(id string, ev store.Event) json.RawMessage
+	// Standing says where a run stands.
+	Standing(ctx context.Context, id string) (durable.Standing, error)
+
+	// CheckpointOf returns the number of the checkpoint with the outcome of a step,
+	// and FirstCheckpoint that of the first one that a history can be cut after; 1,
+	// its beginning, when there is none.
+	CheckpointOf(ctx context.Context, id, step string) (int64, error)
+	FirstCheckpoint(ctx context.Context, id string) int64
+
+	// Code returns the command that executes a run where its code is: in this program,
+	// or in the one that started it. It is empty when no such program is recorded.
+	Code(ctx context.Context, r *Run) string
+	// Who says which process an executor is; empty: not known.
+	Who(ctx context.Context, owner string) string
+}
+
+// A Query selects runs.
+type Query struct {
+	Resumable bool
+	Statuses  []store.Status
+	Workflows []string
+	Limit     int // 0: all
+}
+
+// A Stuck run cannot go on by itself.
+type Stuck struct {
+	ID       string `json:"id"`
+	Workflow string `json:"workflow"`
+	Code     string `json:"code"`
+	Reason   string `json:"reason"`
+	Next     string `json:"next"`
+}
+
+// NewRun is a run that is to be started: its id, "" for one that is made, its
+// input, and the keys that it alone is to hold.
+type NewRun struct {
+	ID        string
+	Input     json.RawMessage
+	Exclusive []string
+}
+
+// An Answer is an answer to an approval.
+type Answer struct {
+	Yes        bool
+	Reason, By string
+	Value      json.RawMessage // the whole answer; nil: made of the others
+}
+
+// verdict returns the value that the workflow gets.
+func (a *Answer) verdict(to *durable.Approval) (json.RawMessage, error) {
+	if a.Value != nil {
+		return a.Value, nil
+	}
+	v, err := to.Verdict(a.Yes, a.By, a.Reason)
+	if err != nil {
+		return nil, &show.Failure{Code: "needs_value", Exit: show.ExitUsage, Message: fmt.Sprintf("%s does not wait for yes or no.", to.Key), Next: "Give the whole answer: --value " + show.Quote(show.OrElse(string(to.Sample), "JSON")), Err: err}
+	}
+	return v, nil
+}

@@ -1,0 +1,233 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/holdfast-dev/holdfast/cli/internal/show"
+	"github.com/holdfast-dev/holdfast/cli/internal/target"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// An invocation is one execution of one command.
+type invocation struct {
+	*app
+	cmd  *cobra.Command
+	ctx  context.Context
+	out  *show.Stream // results
+	err  *show.Stream // messages and progress
+	done []func()
+	to   target.Target // once it was asked for
+
+	commands *show.Commands
+
+	signals chan os.Signal // once they were caught
+}
+
+func (a *app) invocation(cmd *cobra.Command) *invocation {
+	c := &invocation{app: a, cmd: cmd, ctx: cmd.Context()}
+	if c.ctx == nil {
+		c.ctx = context.Background()
+	}
+	c.out = show.NewStream(cmd.OutOrStdout(), a.flags.noColor, a.getenv)
+	c.err = show.NewStream(cmd.ErrOrStderr(), a.flags.noColor, a.getenv)
+	c.commands = show.NewCommands(cmd, a.program, a.flags.Words(a.getenv), target.Unset(a.getenv))
+	return c
+}
+
+// close frees what the invocation has opened, the last first.
+func (c *invocation) close() {
+	for i := len(c.done) - 1; i >= 0; i-- {
+		c.done[i]()
+	}
+	c.done = nil
+}
+
+// finish prints an error and makes of it what the command returns.
+func (c *invocation) finish(err error) error {
+	if err == nil {
+		return nil
+	}
+	var exit *ExitError
+	if errors.As(err, &exit) {
+		return exit // printed by an invocation inside this one
+	}
+	f := c.explain(err)
+	if f.Silent {
+		return &ExitError{Code: f.Exit}
+	}
+	if c.flags.json {
+		_ = c.err.JSON(map[string]any{"error": map[string]string{"code": f.Code, "message": f.Message, "next": f.Next}})
+		return &ExitError{Code: f.Exit, Err: err}
+	}
+	lines := []string{f.Message}
+	if f.Lines {
+		lines = strings.Split(f.Message, "\n")
+	}
+	for _, line := range lines {
+		c.err.Printf("%s\n", show.Escape(line))
+	}
+	// What to do next is ours, and quoted where others have a word in it.
+	if f.Next != "" {
+		c.err.Printf("%s\n", f.Next)
+	}
+	if f.Code == "usage" && f.Next == "" {
+		c.err.Printf("Usage: %s\nHelp: %s\n", c.cmd.UseLine(), c.commands.Help())
+	}
+	return &ExitError{Code: f.Exit, Err: err}
+}
+
+// say prints a message for people, on standard error; with --json, nothing.
+func (c *invocation) say(format string, args ...any) {
+	if !c.flags.json {
+		c.err.Printf(format+"\n", args...)
+	}
+}
+
+// hint is say for what only a person at a terminal wants to read.
+func (c *invocation) hint(format string, args ...any) {
+	if c.out.TTY {
+		c.say(format, args...)
+	}
+}
+
+// print prints the result of a command: v with --json, else what human prints.
+func (c *invocation) print(v any, human func()) error {
+	if c.flags.json {
+		return c.out.JSON(v)
+	}
+	human()
+	return nil
+}
+
+// target returns what the command acts on, opening it when it is first asked for.
+func (c *invocation) target() (target.Target, error) {
+	if c.to != nil {
+		return c.to, nil
+	}
+	place, err := c.place()
+	if err != nil {
+		return nil, err
+	}
+	if place.Server != "" {
+		r, err := target.Connect(place, c.commands)
+		if err != nil {
+			return nil, err
+		}
+		c.to = r
+		return r, nil
+	}
+	l, err := c.openLocal(place)
+	if err != nil {
+		return nil, err
+	}
+	c.done = append(c.done, l.Close)
+	c.to = l
+	return l, nil
+}
+
+// place decides what the command acts on.
+func (c *invocation) place() (target.Place, error) {
+	return target.Find(&c.flags.Flags, c.getenv, c.engine != nil)
+}
+
+// openLocal opens the store of a place, or takes that of the mounted engine.
+func (c *invocation) openLocal(p target.Place) (*target.Local, error) {
+	if p.Store == "" {
+		return target.Mounted(c.engine, c.commands), nil
+	}
+	b, err := c.backend(p)
+	if err != nil {
+		return nil, err
+	}
+	st, err := b.Open(c.ctx, p.Store)
+	if err != nil {
+		return nil, c.unreachable(p, err)
+	}
+	l, err := target.OpenLocal(c.ctx, st, c.commands)
+	if err != nil {
+		_ = st.Close()
+		return nil, c.unreachable(p, err)
+	}
+	c.done = append(c.done, func() { _ = st.Close() })
+	return l, nil
+}
+
+// backend returns what opens a DSN.
+func (c *invocation) backend(p target.Place) (Backend, error) {
+	for _, b := range c.backends {
+		if b.Takes(p.Store) {
+			return b, nil
+		}
+	}
+	f := show.Usage("nothing here opens the store %s (from %s)", target.Mask(p.Store), p.From)
+	if again := c.commands.Again(); c.engine != nil && again != "" && p.From != "--store" {
+		f.Next = "To act on this program's own store: " + again
+	}
+	return Backend{}, f
+}
+
+// unreachable says that a store cannot be opened, unless the error says more.
+func (c *invocation) unreachable(p target.Place, err error) error {
+	f := c.explain(err)
+	if f.Code == "internal" || f.Code == "unavailable" || f.Code == "not_found" {
+		f = &show.Failure{Code: "unavailable", Exit: ExitUnreachable, Err: err, Message: fmt.Sprintf("The store %s cannot be opened: %s", target.Mask(p.Store), strings.ReplaceAll(err.Error(), p.Store, target.Mask(p.Store))), Next: "Check " + p.From + "."}
+	}
+	return f
+}
+
+// local returns the target of commands that need a store itself.
+func (c *invocation) local() (*target.Local, error) {
+	t, err := c.target()
+	if err != nil {
+		return nil, err
+	}
+	l, ok := t.(*target.Local)
+	if !ok {
+		return nil, &show.Failure{Code: "needs_store", Exit: ExitUsage, Message: c.cmd.CommandPath() + " works on a store, not on a server.", Next: "Name its store: --store DSN"}
+	}
+	return l, nil
+}
+
+// explain says in words what an error means for whoever called the command.
+func (c *invocation) explain(err error) *show.Failure {
+	return show.Explain(err, c.commands, c.inProgress)
+}
+
+// self returns a command of this program, as it can be pasted into a shell.
+func (c *invocation) self(args ...string) string { return c.commands.Self(args...) }
+
+// code returns the command that executes a run where its code is; empty: it is not
+// known.
+func (c *invocation) code(r *target.Run) string { return c.to.Code(c.ctx, r) }
+
+// served lists the workflows whose code the mounted engine has, by name.
+func (c *invocation) served() []store.Served { return target.ServedBy(c.ctx, c.engine) }
+
+// inProgress says who has a run.
+func (c *invocation) inProgress(id, owner string) string {
+	who := ""
+	if c.to != nil {
+		who = c.to.Who(c.ctx, owner)
+	}
+	if who != "" {
+		who = " (" + who + ")"
+	}
+	return fmt.Sprintf("%s is already in progress%s.", id, who)
+}
+
+// follow is where a run that is in progress can be watched.
+func (c *invocation) follow(id string) string { return "Follow it: " + c.self("watch", id) }
+
+// bar shows the progress of work that may take long; with --json, nothing.
+func (c *invocation) bar(total int64, what string) *show.Bar {
+	if c.flags.json {
+		return &show.Bar{}
+	}
+	return show.NewBar(c.err, total, what)
+}
