@@ -221,16 +221,6 @@ func (b *Board) Stop() {
 	b.screen.draw(b.lines(), nil)
 }
 
-// Lines returns the board as text, without colours.
-func (b *Board) Lines() []string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	o := b.screen.o
-	defer func() { b.screen.o = o }()
-	b.screen.o.Color = false
-	return b.lines()
-}
-
 func (b *Board) lines() []string {
 	o := b.screen.o
 	s := b.tracker.Standing()

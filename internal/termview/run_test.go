@@ -214,7 +214,6 @@ Executing step 2/4: charge
   ✗ attempt 2 of 5: bank: timeout (next in 2s)
   … attempt 3 of 5  0.3s
 `)
-		v.Say("^C")
 		stop()
 		require.Equal(t, want(`
 Executing step 1/4: reserve
@@ -222,7 +221,6 @@ Executing step 1/4: reserve
 Executing step 2/4: charge
   ✗ attempt 1 of 5: bank: 503 (next in 1s)
   ✗ attempt 2 of 5: bank: timeout (next in 2s)
-^C
   … attempt 3 of 5`), tty.text())
 		require.NoError(t, eng.Close())
 	})

@@ -52,13 +52,6 @@ func New(w io.Writer, o Options, words Words) *View {
 	return &View{screen: screen{w: w, o: o}, words: words, headed: map[string]bool{}}
 }
 
-// Say prints a line of the program's own, above the live line.
-func (v *View) Say(line string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.screen.draw([]string{line}, v.live())
-}
-
 // Err returns the first error of the writer.
 func (v *View) Err() error {
 	v.mu.Lock()

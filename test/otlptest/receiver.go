@@ -1,6 +1,6 @@
 // Package otlptest receives what OpenTelemetry exporters send over OTLP/HTTP,
-// as a collector does, and keeps it: spans, metrics and log records, decoded
-// from the protobuf of the collector. It is for tests, demonstrations and
+// as a collector does, and keeps it: spans and metrics, decoded from the
+// protobuf of the collector. It is for tests, demonstrations and
 // measurements, which compare what arrived with what happened, and print it.
 //
 //	r, err := otlptest.Listen("127.0.0.1:0")
@@ -23,7 +23,6 @@ import (
 	"sync"
 	"time"
 
-	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
@@ -42,7 +41,6 @@ type Receiver struct {
 	mu      sync.Mutex
 	spans   []Span
 	points  []Point
-	records []Record
 	bodies  [][]byte
 	changed chan struct{} // closed and replaced when something arrives
 }
@@ -62,7 +60,7 @@ func Listen(addr string) (*Receiver, error) {
 	return r, nil
 }
 
-// URL is the endpoint: exporters append /v1/traces, /v1/metrics or /v1/logs.
+// URL is the endpoint: exporters append /v1/traces or /v1/metrics.
 func (r *Receiver) URL() string { return "http://" + r.listener.Addr().String() }
 
 // Close ends the endpoint, connections included. What was received stays.
@@ -86,10 +84,6 @@ func (r *Receiver) handler() http.Handler {
 	mux.HandleFunc("POST /v1/metrics", func(w http.ResponseWriter, q *http.Request) {
 		var data metrics.MetricsData
 		r.take(w, q, &data, func() { r.points = append(r.points, pointsOf(&data)...) })
-	})
-	mux.HandleFunc("POST /v1/logs", func(w http.ResponseWriter, q *http.Request) {
-		var data logs.LogsData
-		r.take(w, q, &data, func() { r.records = append(r.records, recordsOf(&data)...) })
 	})
 	return mux
 }
@@ -153,14 +147,6 @@ func (r *Receiver) Points() []Point {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return append([]Point(nil), r.points...)
-}
-
-// Records returns the log records received so far, in the order in which they
-// came.
-func (r *Receiver) Records() []Record {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return append([]Record(nil), r.records...)
 }
 
 // Bodies returns what came over the wire, uncompressed, to search it for what

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	common "go.opentelemetry.io/proto/otlp/common/v1"
-	logs "go.opentelemetry.io/proto/otlp/logs/v1"
 	metrics "go.opentelemetry.io/proto/otlp/metrics/v1"
 	resource "go.opentelemetry.io/proto/otlp/resource/v1"
 	trace "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -73,17 +72,6 @@ type Point struct {
 	Buckets                   []uint64
 	Resource                  Attributes
 	Scope                     string
-}
-
-// Record is a log record.
-type Record struct {
-	At         time.Time
-	Severity   string
-	Body       string
-	Attributes Attributes
-	TraceID    string
-	SpanID     string
-	Resource   Attributes
 }
 
 func spansOf(data *trace.TracesData) []Span {
@@ -158,23 +146,6 @@ func pointsOfMetric(m *metrics.Metric) []Point {
 				Kind: "histogram", Attributes: attributesOf(d.GetAttributes()), At: timeOf(d.GetTimeUnixNano()),
 				Value: d.GetSum(), Count: d.GetCount(), Bounds: d.GetExplicitBounds(), Buckets: d.GetBucketCounts(),
 			})
-		}
-	}
-	return all
-}
-
-func recordsOf(data *logs.LogsData) []Record {
-	var all []Record
-	for _, rl := range data.GetResourceLogs() {
-		res := resourceOf(rl.GetResource())
-		for _, sl := range rl.GetScopeLogs() {
-			for _, l := range sl.GetLogRecords() {
-				all = append(all, Record{
-					At: timeOf(l.GetTimeUnixNano()), Severity: l.GetSeverityText(), Body: fmt.Sprint(valueOf(l.GetBody())),
-					Attributes: attributesOf(l.GetAttributes()), Resource: res,
-					TraceID: hex.EncodeToString(l.GetTraceId()), SpanID: hex.EncodeToString(l.GetSpanId()),
-				})
-			}
 		}
 	}
 	return all
