@@ -140,15 +140,6 @@ type awaiting struct {
 	request string
 }
 
-// messageKind returns the kind of messages that a wait takes, by what its
-// events say of their call.
-func messageKind(k callKind) store.Kind {
-	if k == callRequest {
-		return store.KindRequest
-	}
-	return store.KindSignal
-}
-
 // data marks what an event of the wait says with its kind of call, where the
 // type of the event does not tell.
 func (a *awaiting) data(d *eventData) []byte {
@@ -197,7 +188,7 @@ func (s *scope) await(ctx context.Context, a *awaiting) error {
 	}
 	mail := &mailWait{key: c.key, kind: a.kind, name: a.name, answer: WaitKey(c.key, r.row.Branch), plain: a.prompt == ""}
 	if c.opened() {
-		mail.asked = r.past.waits[c.key].asked
+		mail.asked = r.past.waits[c.key].seq
 	}
 	if rival := r.inbox.ask(mail); rival != "" {
 		_, err := s.refuse(&c, a, began, 0, &SameWaitError{RunID: r.id, Name: a.name, Key: c.key, Other: rival})
@@ -261,9 +252,6 @@ func (s *scope) refuse(c *call, a *awaiting, began store.Time, message int64, wh
 	s.traceAwait(c, a, began, outcomeRefused, nil)
 	return true, s.run.eng.errors.restore(rec)
 }
-
-// WaitKey is the signal name that answers one wait and no other.
-func WaitKey(key string, branch int32) string { return fmt.Sprintf("%s@%d", key, branch) }
 
 // open asks for a message and waits for it; a nil message is a time-out.
 func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, error) {

@@ -81,20 +81,6 @@ func (e *Engine) cancelIdle(ctx context.Context, h *store.History, reason string
 	return nil // whoever was faster finds the message
 }
 
-// messageData is the Data of a message.
-type messageData struct {
-	Trace  string `json:"trace,omitempty"` // signal, request: context of the sender's span
-	Reason string `json:"reason,omitempty"`
-	Jump   bool   `json:"jump,omitempty"` // pause: asked for by a Jump, which lifts it
-}
-
-func dataOfMessage(m *store.Message) (d messageData, err error) {
-	if len(m.Data) > 0 {
-		err = json.Unmarshal(m.Data, &d)
-	}
-	return d, err
-}
-
 // cancelBy lets a cancel reach the execution.
 func (r *run) cancelBy(reason string) {
 	r.cancelText.CompareAndSwap(nil, &reason)

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"math"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -37,17 +36,6 @@ type child struct {
 	elsewhere bool
 	hearing   chan struct{}         // closed when the goroutine that records the outcome leaves; nil: none does
 	parked    map[*parking]struct{} // of those that wait for that
-}
-
-// childData is the Data of the message by which a child tells its outcome.
-type childData struct {
-	Status      store.Status `json:"status"`
-	Workflow    string       `json:"workflow"`
-	Reason      string       `json:"reason,omitempty"`
-	Recoverable bool         `json:"recoverable,omitempty"`
-	Error       *errorRecord `json:"error,omitempty"`
-	Trace       string       `json:"trace,omitempty"` // context of its last segment
-	Life        store.Time   `json:"life,omitempty"`  // creation of the child; 0: its id is used once, or an earlier version has sent it
 }
 
 // startChild begins a child run, or finds the one the history has.
@@ -93,24 +81,6 @@ func (s *scope) startChild(def *definition, id string, input []byte, o *startOpt
 	}
 	r.adoptChild(ch)
 	return ch, nil
-}
-
-// derivedChildID makes the id of a child from the parent's id and the call's key,
-// with the branch once there is more than one.
-func derivedChildID(parent, key string, branch int32) string {
-	id := parent + "/" + key
-	if branch != 0 {
-		id += fmt.Sprintf("~b%d", branch)
-	}
-	return id
-}
-
-// derivedChild reports whether the id of the child that e has started was derived,
-// so that another branch of the parent derives another one. The event says when it
-// was chosen; older ones do not, and there the one id that would have been derived
-// counts as such, whatever others begin with.
-func derivedChild(parent string, e *store.Event, d *eventData) bool {
-	return d.Evaded || !d.Chosen && d.Child == derivedChildID(parent, e.Key, e.Branch)
 }
 
 // parentKey is what a child keeps of the call that started it. A later generation
@@ -829,40 +799,6 @@ func (e *Engine) tellParentOf(row *store.Run, told childData, output []byte) []s
 // or behind a cut, once the earlier run is deleted. So the message of such a child is
 // named after its life, "import@1767225600000000", the time of its creation. A derived
 // id is used once, and is its message's, as every child's was in earlier versions.
-
-// nameLife makes m, the message in which row tells its outcome, one of this life.
-func (d *childData) nameLife(row *store.Run) (id string) {
-	if key, _, _ := strings.Cut(row.ParentKey, "~"); strings.HasPrefix(row.ID, row.Parent+"/"+key) {
-		return row.ID
-	}
-	d.Life = row.CreatedAt
-	return lifeID(row.ID, d.Life)
-}
-
-func lifeID(child string, life store.Time) string { return fmt.Sprintf("%s@%d", child, life) }
-
-// childOf returns the run id of the child whose outcome m tells, and its life, 0 if m
-// does not say which.
-func childOf(m *store.Message) (id string, life store.Time) {
-	at := strings.LastIndexByte(m.ID, '@')
-	if at < 0 {
-		return m.ID, 0
-	}
-	var d struct {
-		Life store.Time `json:"life"`
-	}
-	if err := json.Unmarshal(m.Data, &d); err != nil || d.Life == 0 || lifeID(m.ID[:at], d.Life) != m.ID {
-		return m.ID, 0 // it is the child's own @
-	}
-	return m.ID[:at], d.Life
-}
-
-// tells reports whether m tells the outcome of the child with this row, and not that
-// of an earlier run with its id.
-func tells(m *store.Message, row *store.Run) bool {
-	id, life := childOf(m)
-	return m.Kind == store.KindChild && id == row.ID && (life == row.CreatedAt || life == 0 && m.At >= row.CreatedAt)
-}
 
 // cancelChildren are the messages that end what a run leaves behind. No child is
 // started after it.

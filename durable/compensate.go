@@ -19,9 +19,6 @@ type undo struct {
 	undoes string // key of the call that followed; empty: none did
 }
 
-// undoScope is the path of the scope in which compensations run.
-const undoScope = "~undo"
-
 // Compensate registers fn to be run if the run fails or is cancelled: what undoes
 // the effect of the step that follows. Register it before that step, since an
 // attempt whose outcome is unknown needs undoing too; so fn must be able to undo

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"math"
 	"reflect"
@@ -194,11 +195,11 @@ func (r *run) renew(n *renewal) outcome {
 		data: eventData{
 			Seed: hex.EncodeToString(seed[:]), MaxPayload: r.eng.options.MaxPayload, Declared: r.def.steps, Executor: r.eng.id, Segment: r.segmentTrace(),
 			Generation: generation, Inbox: seen, Pending: pending,
-			Headers: r.headers, Deadline: r.deadline, Exclusive: r.exclusive, Attributes: r.attributes, Environment: r.eng.environment,
+			Headers: r.headers, Deadline: r.deadline, Exclusive: r.exclusive, Attributes: r.attributes, Environment: r.eng.environment.encode(),
 			Run: identityOf(&r.row),
 		},
 	}
-	b.data.keepStart(r.startTrace)
+	r.startTrace.keepIn(&b.data)
 	r.eng.sign(&b.data)
 	w := &write{
 		events: []store.Event{
@@ -347,67 +348,17 @@ func (r *run) sizeHint() int {
 	return int(r.row.Last.Steps) + 16
 }
 
-// rootOf returns the branch with which the lineage of branch n begins.
-func rootOf(branches []store.Branch, n int32) store.Branch {
-	for {
-		i := slices.IndexFunc(branches, func(b store.Branch) bool { return b.N == n })
-		if i < 0 {
-			return store.Branch{N: n}
-		}
-		if branches[i].Parent >= n {
-			return branches[i]
-		}
-		n = branches[i].Parent
-	}
-}
-
-// beginGeneration files the first event of a generation and returns what stands
-// for the event before it, which is not part of the lineage. ok is false for a
-// workflow_started that begins none.
-func (p *past) beginGeneration(e *store.Event) (before store.Event, ok bool, err error) {
-	if e.Type != store.WorkflowStarted {
-		return before, false, nil
-	}
-	d, err := dataOf(e)
-	if err != nil || d.Generation == 0 {
-		return before, false, err
-	}
-	p.created = *e
-	p.inbox = d.Inbox
-	p.carried = d.Pending
-	return store.Event{Seq: e.Seq - 1, Sum: d.Sum}, true, nil
-}
-
-// consumed reports whether the message was taken: in this generation, or before
-// it began.
-func (p *past) consumed(m *store.Message) bool {
-	switch {
-	case p == nil:
-		return false
-	case p.taken[m.Seq], m.Kind == store.KindPause && m.Seq <= p.paused, m.Kind == store.KindCancel && m.Seq <= p.lifted:
-		return true
-	}
-	if m.Seq > p.inbox {
-		return false
-	}
-	_, carried := slices.BinarySearch(p.carried, m.Seq)
-	return !carried
-}
-
-// floor is the number of the last message before which all were taken when the
-// generation began.
-func (p *past) floor() int64 { return floorOf(p.inbox, p.carried) }
-
-func floorOf(inbox int64, pending []int64) int64 {
-	if len(pending) > 0 {
-		return pending[0] - 1 // they are in order
-	}
-	return inbox
-}
-
 // skip says that messages up to this number were read, by an earlier generation.
 func (b *inbox) skip(to int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last = max(b.last, to)
+}
+
+// gapless returns the events of h, which are a lineage of r, and looks into what it
+// passes over.
+func (r *run) gapless(h *store.History) iter.Seq2[store.Event, error] {
+	return gapless(h, func(after int64) (*store.History, error) {
+		return r.eng.store.Load(r.ctx, r.id, store.Cursor{After: after, All: true, AfterMessage: math.MaxInt64})
+	})
 }

@@ -1,7 +1,6 @@
 package durable
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -25,16 +24,6 @@ import (
 // Item 1 alone can go back to 5, since the Map has not come to its end. Had it,
 // and had the function made no call since, its end is taken back, too, by name,
 // for the event that makes the branch stands outside of the scope that is cut.
-
-// call returns the record of the call with this key, nil if there is none.
-func (p *past) call(key string) *record {
-	for _, rec := range p.scopes[scopeOfKey(key)] {
-		if rec.key == key {
-			return rec
-		}
-	}
-	return nil
-}
 
 // forget makes calls, and items of Maps, ones that have not ended and have not
 // failed: their bodies run again, from attempt 1. It was event seq that said so.
@@ -240,40 +229,6 @@ func (p *past) counts(key string) bool {
 	return rec != nil && (rec.kind != callStep || rec.outcome.Seq != 0)
 }
 
-// undoneBehind adds to the calls that were undone what the undoing behind damage says of
-// them, as far as it can be read.
-func (a *audit) undoneBehind(left []store.Event) []undoneCall {
-	p := *a.past
-	p.scopes = maps.Clone(p.scopes)
-	for i := range left {
-		ev := &left[i]
-		if !store.InScope(ev.Key, undoScope) || p.call(ev.Key) != nil {
-			continue
-		}
-		if d, err := dataOf(ev); err == nil && d.Undoes != nil {
-			p.undoes = d.Undoes
-		}
-		p.scopes[undoScope] = append(slices.Clone(p.scopes[undoScope]), &record{key: ev.Key, kind: callStep})
-	}
-	return p.undone()
-}
-
-// wholeBefore returns the last point to go back to at which none of the calls had begun.
-func (v *view) wholeBefore(calls []undoneCall) (at store.Event) {
-	first := v.events[len(v.events)-1].Seq + 1
-	for i := range calls {
-		if rec := v.past.call(calls[i].key); rec != nil {
-			first = min(first, rec.seq)
-		}
-	}
-	for i := range v.events {
-		if ev := &v.events[i]; ev.Seq < first && (ev.Seq == v.past.created.Seq || ev.Type.Stable()) {
-			at = *ev
-		}
-	}
-	return at
-}
-
 // againAnew returns which calls are made again, behind a cut, that were undone, each
 // with the branch since which that is so. Their compensations are made again with them.
 // A compensation that has not come to its end, or has failed, has undone nothing for
@@ -313,16 +268,6 @@ func cutBehind(events []store.Event, after int64, scope string) parted {
 // start behind. One whose id the workflow has chosen goes on, as an abandoned one does:
 // the new branch starts it under the same id, and would find it cancelled.
 func endsWithCut(derived, abandon bool) bool { return derived && !abandon }
-
-// endCut are the messages that cancel the children which a cut of their parent ends.
-func (e *Engine) endCut(children []string, reason string) []store.Message {
-	var ms []store.Message
-	data, _ := json.Marshal(messageData{Reason: reason}) // a string
-	for _, id := range children {
-		ms = append(ms, store.Message{To: id, Kind: store.KindCancel, ID: firstCancel, At: e.now(), Data: data, IfLive: true})
-	}
-	return ms
-}
 
 // isStepOutcome reports whether ev is the end of a step.
 func isStepOutcome(ev *store.Event) bool {

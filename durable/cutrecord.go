@@ -35,15 +35,6 @@ func (c *cutRecord) encode() []byte {
 	return b
 }
 
-// beginsBranch reports whether events of this type may be the first of a branch.
-func beginsBranch(t store.Type) bool {
-	switch t {
-	case store.JumpActivated, store.Edited, store.WorkflowRecovered, store.WorkflowStarted:
-		return true
-	}
-	return false
-}
-
 // branchOf returns the branch that an event says it begins; ok is false for one that
 // begins none, or that an earlier version of this library has recorded.
 func branchOf(e *store.Event, d *eventData) (b store.Branch, ok bool) {
@@ -101,17 +92,6 @@ func (p *past) takeCut(e *store.Event) error {
 	}
 	if b, ok := branchOf(e, &d); ok {
 		p.cuts = append(p.cuts, b)
-	}
-	return nil
-}
-
-// disbelieveBranches returns why the records of branches must not be believed, nil if
-// they may: they decide which events a history is made of.
-func (p *past) disbelieveBranches(id string, branches []store.Branch) error {
-	for _, b := range p.cuts {
-		if err := checkCut(branches, b); err != nil {
-			return &DamagedError{RunID: id, Err: err}
-		}
 	}
 	return nil
 }

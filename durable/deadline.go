@@ -93,20 +93,6 @@ func (r *run) watchDeadline() (end func()) {
 	}
 }
 
-// wasLate reports whether the deadline had stopped the run when its undoing began:
-// by then its function had returned, and a deadline that passes later changes
-// nothing. decided is false where the undoing has not begun, and where an earlier
-// version does not say what it began with and it began behind the deadline.
-func (p *past) wasLate(deadline store.Time) (late, decided bool) {
-	switch {
-	case p == nil || p.undoneAt == 0:
-		return false, false
-	case p.late != nil:
-		return *p.late, true
-	}
-	return false, p.undoneAt < deadline
-}
-
 // stopIfLate stops the run when its deadline has passed at the moment given, unless
 // it was decided before that it came too late to do so.
 func (r *run) stopIfLate(at store.Time) {

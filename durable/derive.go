@@ -44,10 +44,10 @@ func DeriveStatus(events []store.Event) Derived {
 			break
 		}
 	}
-	return s.derived()
+	return derivedOf(s)
 }
 
-func (s *survey) derived() Derived {
+func derivedOf(s *survey) Derived {
 	d := Derived{Status: s.status, Seq: s.last.seq, Key: s.key, Steps: int(s.last.steps), Completed: s.done}
 	if s.status.Terminal() {
 		return d
@@ -58,7 +58,7 @@ func (s *survey) derived() Derived {
 			for i > 0 && d.Waits[i-1].Seq > o.wait.Seq {
 				i--
 			}
-			d.Waits = append(d.Waits[:i:i], append([]PendingWait{o.wait}, d.Waits[i:]...)...)
+			d.Waits = append(d.Waits[:i:i], append([]PendingWait{PendingWait(o.wait)}, d.Waits[i:]...)...)
 		}
 		if o.at.seq == s.call && s.status == store.Running {
 			d.Status = store.Waiting

@@ -86,7 +86,7 @@ func (e *Engine) Edit(ctx context.Context, id, key string, value any, o EditOpti
 	if live {
 		return Plan{}, &BusyError{RunID: id, Owner: v.row.Owner}
 	}
-	old, err := v.past.editedOutcome(id, key)
+	old, err := editedOutcome(v.past, id, key)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -105,7 +105,7 @@ func (e *Engine) Edit(ctx context.Context, id, key string, value any, o EditOpti
 }
 
 // editedOutcome returns the recorded outcome that an edit replaces.
-func (p *past) editedOutcome(id, key string) (*store.Event, error) {
+func editedOutcome(p *past, id, key string) (*store.Event, error) {
 	no := &EditError{RunID: id, Key: key, Reason: "there is no such item with an outcome"}
 	if name, n, ok := splitItem(key); ok {
 		if ev := p.items[name][n]; ev != nil {
@@ -114,7 +114,7 @@ func (p *past) editedOutcome(id, key string) (*store.Event, error) {
 		return nil, no
 	}
 	rec := p.call(key)
-	if no.Reason = rec.editable(); no.Reason != "" {
+	if no.Reason = editable(rec); no.Reason != "" {
 		return nil, no
 	}
 	return &rec.outcome, nil

@@ -9,7 +9,7 @@ import (
 // editable returns why the outcome of a call cannot be replaced; empty: it can.
 // What somebody else was told because of it stays told: the maker of a request
 // has its answer, and a sleep, a branch or a Map has no value of its own.
-func (rec *record) editable() string {
+func editable(rec *record) string {
 	switch {
 	case rec == nil || rec.outcome.Seq == 0:
 		return "it has no outcome"

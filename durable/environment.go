@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -191,6 +192,27 @@ func (e *Environment) Differences(now *Environment) []string {
 		}
 	}
 	return list
+}
+
+// encode returns e as the first event of a run keeps it; nothing for none.
+func (e *Environment) encode() json.RawMessage {
+	if e == nil {
+		return nil
+	}
+	return mustJSON(e)
+}
+
+// environmentOf returns the environment that the first event of a run keeps, nil if it
+// keeps none.
+func environmentOf(born *eventData) *Environment {
+	if len(born.Environment) == 0 {
+		return nil
+	}
+	e := new(Environment)
+	if json.Unmarshal(born.Environment, e) != nil {
+		return nil
+	}
+	return e
 }
 
 // compareEnvironment tells of a run that goes on in another environment than it

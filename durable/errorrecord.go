@@ -127,21 +127,6 @@ func newErrorKinds(own []ErrorKind) (*errorKinds, error) {
 	return k, nil
 }
 
-// errorRecord is an error as the history keeps it: its message, and those of
-// the errors it wraps.
-type errorRecord struct {
-	Message  string          `json:"message"`
-	Sentinel string          `json:"sentinel,omitempty"`
-	Type     string          `json:"type,omitempty"`
-	Value    json.RawMessage `json:"value,omitempty"`
-	Within   string          `json:"within,omitempty"` // registered types in the value
-	// Go is the concrete type of an error that is not registered. With the
-	// message it is what errors.Is goes by.
-	Go        string         `json:"go,omitempty"`
-	Permanent bool           `json:"permanent,omitempty"` // of the outermost only
-	Causes    []*errorRecord `json:"causes,omitempty"`
-}
-
 // maxErrorDepth bounds how deep wrapped errors are followed.
 const maxErrorDepth = 32
 

@@ -396,7 +396,7 @@ func (e *DefinitionChangedError) Is(target error) bool { return target == ErrDef
 // ErrNoHistory is why a run is damaged of which a row is all that is left. There is
 // nothing that it could be resumed or repaired from: a copy of it may be imported, once
 // what is left is deleted.
-var ErrNoHistory = errors.New("it has no event, and can neither be resumed nor repaired: delete what is left of it, and import a copy if there is one")
+var ErrNoHistory = errNoHistory
 
 // DamagedError says that a run's history cannot be believed.
 type DamagedError struct {
@@ -508,7 +508,7 @@ const (
 	CodeRestarted         = "server_restarted" // FailOnBoot
 	CodeShutdown          = "shutdown"         // stopped gracefully; its policy leaves resuming to a person
 	CodeError             = "error"            // the workflow returned an error
-	CodeRepaired          = "repaired"         // it had failed, and was repaired; Resume continues it
+	CodeRepaired          = codeRepaired       // it had failed, and was repaired; Resume continues it
 	CodeImporting         = "importing"        // its import has not finished; import it again
 	CodeImported          = "imported"         // it was not ended where it was exported; Resume continues it here
 	CodePanic             = "panic"

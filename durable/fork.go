@@ -1,42 +1,19 @@
 package durable
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
-	"slices"
 
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
-
-// forkData says in the first event of a fork where it comes from.
-type forkData struct {
-	From string `json:"from"`         // run id
-	At   int64  `json:"at,omitempty"` // as asked for; 0: all
-	// Seeds are those of the runs that the copied events were recorded under,
-	// oldest first: calls up to an event have drawn with them, and what is drawn
-	// before they are replayed must be the same again.
-	Seeds []forkSeed `json:"seeds,omitempty"`
-	// Edits are the calls whose outcome is another one than the source has, with a
-	// hash of it; By says who has made them, and Reason why.
-	Edits  map[string]string `json:"edits,omitempty"`
-	Reason string            `json:"reason,omitempty"`
-	By     string            `json:"by,omitempty"`
-}
-
-type forkSeed struct {
-	Seed  string `json:"seed"`
-	Until int64  `json:"until"` // last event, in this run, that was recorded under it
-}
 
 // ForkOptions say what Fork makes.
 type ForkOptions struct {
@@ -200,7 +177,7 @@ func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *s
 	_, _ = rand.Read(seed[:]) // never fails, says its documentation
 	born.Seed = hex.EncodeToString(seed[:])
 	if begin != nil {
-		born.keepStart(begin(&row))
+		begin(&row).keepIn(&born)
 		if born.Around != "" {
 			born.Linked = v.row.Trace
 		}
@@ -275,85 +252,6 @@ func number(e *Engine, id string, list []store.Event) {
 	}
 }
 
-// copyable returns the events of calls that have ended, in order, as far as they
-// leave no gap: behind a call that is left out, nothing of its scope is copied.
-func (p *past) copyable(events []store.Event) []store.Event {
-	take := map[string]bool{} // keys of calls and items whose events are copied
-	p.copyScope("", take)
-	var kept []store.Event
-	for i := range events {
-		ev := &events[i]
-		_, r := roleOf(ev.Type)
-		switch {
-		case ev.Seq == p.created.Seq || r == roleRun:
-			continue
-		case ev.Type == store.AttributesSet && ev.Key == "":
-		case !take[ev.Key] || p.takenBack(ev):
-			continue
-		}
-		kept = append(kept, *ev)
-	}
-	return kept
-}
-
-// takenBack reports whether ev counts no more, because its call was reset since.
-func (p *past) takenBack(ev *store.Event) bool {
-	if ev.Seq > p.resetAt[ev.Key] {
-		return false
-	}
-	// A branch and a Map stay begun.
-	rec := p.call(ev.Key)
-	return ev.Type != store.StepStarted || rec == nil || rec.kind == callStep
-}
-
-// copyScope marks what of a scope is copied.
-func (p *past) copyScope(path string, take map[string]bool) {
-	for _, rec := range p.scopes[path] {
-		inside := rec.kind == callGo || rec.kind == callMap
-		if rec.outcome.Seq == 0 && !inside {
-			return
-		}
-		take[rec.key] = true
-		switch rec.kind {
-		case callGo:
-			p.copyScope(rec.key, take)
-		case callMap:
-			p.copyItems(rec.key, take)
-		}
-	}
-}
-
-// copyItems marks the items of a Map.
-func (p *past) copyItems(key string, take map[string]bool) {
-	for n := range p.items[key] {
-		take[itemKey(key, n)] = true
-	}
-	for n := range p.mostScopes(key) {
-		if path := itemKey(key, n); len(p.scopes[path]) > 0 {
-			p.copyScope(path, take)
-		}
-	}
-}
-
-// seedsOf returns with which seeds the events that a fork copies were drawn.
-func (d *eventData) seedsOf(kept []store.Event) []forkSeed {
-	if len(kept) == 0 {
-		return nil
-	}
-	// In the fork the created event is 1, and kept[i] is i+2.
-	upTo := func(seq int64) int64 {
-		i, _ := slices.BinarySearchFunc(kept, seq, func(e store.Event, seq int64) int { return cmp.Compare(e.Seq, seq+1) })
-		return int64(i) + 1
-	}
-	var seeds []forkSeed
-	if d.Fork != nil {
-		for _, s := range d.Fork.Seeds {
-			seeds = append(seeds, forkSeed{Seed: s.Seed, Until: upTo(s.Until)})
-		}
-	}
-	return append(seeds, forkSeed{Seed: d.Seed, Until: int64(len(kept)) + 1})
-}
-
 // seedAt returns the seed of what is drawn in a scope now: that of the run, or, in
 // a fork, that under which the call which follows was recorded.
 func (s *scope) seedAt() uint64 {
@@ -366,12 +264,4 @@ func (s *scope) seedAt() uint64 {
 		}
 	}
 	return s.run.seed
-}
-
-func (f *forkSeed) seed() uint64 {
-	b, err := hex.DecodeString(f.Seed)
-	if err != nil || len(b) != 8 {
-		return 0 // checked when it was read
-	}
-	return binary.BigEndian.Uint64(b)
 }

@@ -1,7 +1,6 @@
 package durable
 
 import (
-	"cmp"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -115,7 +114,7 @@ func (v *view) cutBehindEdits(keys []string) (kept []store.Event, reset []string
 	last := map[string]int64{} // by scope to cut
 	outcomes := map[string]int64{}
 	for _, key := range keys {
-		old, err := v.past.editedOutcome(v.row.ID, key)
+		old, err := editedOutcome(v.past, v.row.ID, key)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -154,9 +153,9 @@ func (v *view) cutBehindEdits(keys []string) (kept []store.Event, reset []string
 // edited makes the outcomes that the fork has in the place of recorded ones.
 func (v *view) edited(f *forking, o *ForkOptions) error {
 	for _, key := range slices.Sorted(maps.Keys(o.Edits)) {
-		old, err := f.past.editedOutcome(v.row.ID, key)
+		old, err := editedOutcome(f.past, v.row.ID, key)
 		if err != nil {
-			if later, no := v.past.editedOutcome(v.row.ID, key); no == nil {
+			if later, no := editedOutcome(v.past, v.row.ID, key); no == nil {
 				return &EditError{RunID: v.row.ID, Key: key, Reason: fmt.Sprintf("its outcome is event %d, and the fork has what was recorded up to event %d", later.Seq, o.At)}
 			}
 			return err
@@ -271,29 +270,4 @@ func (v *view) startsAgain(f *forking) []string {
 	}
 	slices.Sort(warnings)
 	return warnings
-}
-
-// ended returns the keys of the steps, items, waits, timers and children that have an
-// outcome, in the order in which it was recorded. Compensations are none of them.
-func (p *past) ended() []string {
-	var list []*store.Event
-	for path, calls := range p.scopes {
-		for _, rec := range calls {
-			switch rec.kind {
-			case callStep, callWait, callTimer, callChild:
-				if rec.outcome.Seq != 0 && path != undoScope {
-					list = append(list, &rec.outcome)
-				}
-			}
-		}
-	}
-	for _, items := range p.items {
-		list = slices.AppendSeq(list, maps.Values(items))
-	}
-	slices.SortFunc(list, func(a, b *store.Event) int { return cmp.Compare(a.Seq, b.Seq) })
-	keys := make([]string, len(list))
-	for i, ev := range list {
-		keys[i] = ev.Key
-	}
-	return keys
 }

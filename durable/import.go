@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -237,16 +236,6 @@ func (e *Engine) rename(f *runfile.File, id string) error {
 	}
 	f.Run.ID, f.Run.ForkedFrom, f.Run.Parent, f.Run.ParentKey, f.Run.Dedup = id, old, "", "", ""
 	return nil
-}
-
-// withField replaces one field of the data of an event, and keeps the others.
-func withField(data []byte, field string, value json.RawMessage) ([]byte, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(data, &fields); err != nil {
-		return nil, err
-	}
-	fields[field] = value
-	return json.Marshal(fields)
 }
 
 // importing is an import under way. Its acts, in order: the run is created, with

@@ -3,7 +3,6 @@ package durable
 import (
 	"cmp"
 	"errors"
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -268,13 +267,19 @@ func (b *inbox) passOver(w *mailWait) {
 
 // expect takes over the waits that were open when the history ended; branch is
 // the one the run is on.
-func (b *inbox) expect(open map[string]*mailWait, branch int32) {
+func (b *inbox) expect(open map[string]openWait, branch int32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, w := range open {
-		w.answer = WaitKey(w.key, branch)
+	b.absent = make([]*mailWait, 0, len(open))
+	for key, w := range open {
+		b.absent = append(b.absent, mailOf(key, w, branch))
 	}
-	b.absent = slices.SortedFunc(maps.Values(open), func(x, y *mailWait) int { return cmp.Compare(x.asked, y.asked) })
+	slices.SortFunc(b.absent, func(x, y *mailWait) int { return cmp.Compare(x.asked, y.asked) })
+}
+
+// mailOf is a wait of the history as an inbox has it.
+func mailOf(key string, w openWait, branch int32) *mailWait {
+	return &mailWait{key: key, kind: w.kind, name: w.name, plain: w.plain, asked: w.seq, answer: WaitKey(key, branch)}
 }
 
 // fetchMail reads what has come into r's inbox since it was last read.

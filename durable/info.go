@@ -53,7 +53,8 @@ func (e *Engine) Get(ctx context.Context, id string) (Info, error) {
 		return Info{}, err
 	}
 	i.Headers, i.Exclusive = born.Headers, born.Exclusive
-	i.Environment, i.Differences = born.Environment, born.Environment.Differences(e.environment)
+	i.Environment = environmentOf(&born)
+	i.Differences = i.Environment.Differences(e.environment)
 	i.Declared = born.Declared
 	if d := e.defs.find(h.Run.Workflow, h.Run.Version); d != nil {
 		i.Declared = d.steps

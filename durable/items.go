@@ -13,18 +13,6 @@ import (
 // of its scope. Without the latter an item that was under way could go on with
 // what was recorded for another one.
 
-// beginItem files that the scope of an item has a recorded call.
-func (p *past) beginItem(path string) {
-	name, n, ok := splitItem(path)
-	if !ok {
-		return
-	}
-	if p.begun == nil {
-		p.begun = map[string]int{}
-	}
-	p.begun[name] = max(p.begun[name], n+1)
-}
-
 // tag writes what a scope has to say into its first event: an item its hash, the
 // undoing of a run where the run was stopped.
 func (s *scope) tag(ev *store.Event) {

@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 )
@@ -78,3 +79,9 @@ func splitItem(key string) (name string, n int, ok bool) {
 	n, err := strconv.Atoi(key[i+1 : len(key)-1])
 	return key[:i], n, err == nil && n >= 0
 }
+
+// undoScope is the path of the scope in which compensations run.
+const undoScope = "~undo"
+
+// WaitKey is the signal name that answers one wait and no other.
+func WaitKey(key string, branch int32) string { return fmt.Sprintf("%s@%d", key, branch) }

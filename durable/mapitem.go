@@ -72,15 +72,6 @@ func (m *mapping[I, O]) replay(n int, v I) {
 	inner.replayed()
 }
 
-// mostItems returns one more than the highest recorded item of a Map.
-func (p *past) mostItems(key string) int {
-	most := p.begun[key]
-	for n := range p.items[key] {
-		most = max(most, n+1)
-	}
-	return most
-}
-
 // hash tells items apart.
 func (m *mapping[I, O]) hash(v I) (fingerprint, error) {
 	e := m.scope.run.eng

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -82,15 +83,45 @@ func checkMessage(run string, m *store.Message) error {
 	return nil
 }
 
-// checkMail returns an error for the first of these messages that is not what was
-// sent and that the history has not taken.
-func (r *run) checkMail(list []store.Message) error {
-	for i := range list {
-		if m := &list[i]; !r.past.consumed(m) {
-			if err := checkMessage(r.id, m); err != nil {
-				return &DamagedError{RunID: r.id, Err: fmt.Errorf("message %d (%s %s) in its inbox: %w", m.Seq, m.Kind, m.Name, err)}
-			}
-		}
+// childOf returns the run id of the child whose outcome m tells, and its life, 0 if m
+// does not say which.
+func childOf(m *store.Message) (id string, life store.Time) {
+	at := strings.LastIndexByte(m.ID, '@')
+	if at < 0 {
+		return m.ID, 0
 	}
-	return nil
+	var d struct {
+		Life store.Time `json:"life"`
+	}
+	if err := json.Unmarshal(m.Data, &d); err != nil || d.Life == 0 || lifeID(m.ID[:at], d.Life) != m.ID {
+		return m.ID, 0 // it is the child's own @
+	}
+	return m.ID[:at], d.Life
+}
+
+func lifeID(child string, life store.Time) string { return fmt.Sprintf("%s@%d", child, life) }
+
+// derivedChild reports whether the id of the child that e has started was derived,
+// so that another branch of the parent derives another one. The event says when it
+// was chosen; older ones do not, and there the one id that would have been derived
+// counts as such, whatever others begin with.
+func derivedChild(parent string, e *store.Event, d *eventData) bool {
+	return d.Evaded || !d.Chosen && d.Child == derivedChildID(parent, e.Key, e.Branch)
+}
+
+// derivedChildID makes the id of a child from the parent's id and the call's key,
+// with the branch once there is more than one.
+func derivedChildID(parent, key string, branch int32) string {
+	id := parent + "/" + key
+	if branch != 0 {
+		id += fmt.Sprintf("~b%d", branch)
+	}
+	return id
+}
+
+// tells reports whether m tells the outcome of the child with this row, and not that
+// of an earlier run with its id.
+func tells(m *store.Message, row *store.Run) bool {
+	id, life := childOf(m)
+	return m.Kind == store.KindChild && id == row.ID && (life == row.CreatedAt || life == 0 && m.At >= row.CreatedAt)
 }

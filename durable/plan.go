@@ -159,8 +159,8 @@ func (p ResumePoint) String() string {
 
 // pointOf finds the resume point of a history; declared are the names given to
 // Steps.
-func (p *past) pointOf(declared []string) ResumePoint {
-	at, open := p.openIn("")
+func pointOf(p *past, declared []string) ResumePoint {
+	at, open := openIn(p, "")
 	var latest int64
 	for _, calls := range p.scopes {
 		for _, rec := range calls {
@@ -196,7 +196,7 @@ func (p *past) pointOf(declared []string) ResumePoint {
 
 // openIn returns the first call of a scope that has begun and not ended, or what
 // is under way in it.
-func (p *past) openIn(path string) (ResumePoint, bool) {
+func openIn(p *past, path string) (ResumePoint, bool) {
 	for _, rec := range p.scopes[path] {
 		if rec.outcome.Seq != 0 {
 			continue
@@ -206,7 +206,7 @@ func (p *past) openIn(path string) (ResumePoint, bool) {
 		case callStep:
 			at.Attempt = len(rec.failures) + 1
 		case callGo:
-			if inner, ok := p.openIn(rec.key); ok {
+			if inner, ok := openIn(p, rec.key); ok {
 				return inner, true
 			}
 		case callMap:
@@ -214,7 +214,7 @@ func (p *past) openIn(path string) (ResumePoint, bool) {
 				if p.items[rec.key][n] != nil {
 					continue
 				}
-				if inner, ok := p.openIn(itemKey(rec.key, n)); ok {
+				if inner, ok := openIn(p, itemKey(rec.key, n)); ok {
 					return inner, true
 				}
 			}
@@ -222,18 +222,6 @@ func (p *past) openIn(path string) (ResumePoint, bool) {
 		return at, true
 	}
 	return ResumePoint{}, false
-}
-
-// mostScopes returns one more than the highest item of a Map in which a call was
-// recorded.
-func (p *past) mostScopes(key string) int {
-	most := 0
-	for path := range p.scopes {
-		if name, n, ok := splitItem(path); ok && name == key {
-			most = max(most, n+1)
-		}
-	}
-	return most
 }
 
 // count fills in the numbers of the plan: known is the highest count of steps

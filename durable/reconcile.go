@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -40,22 +41,20 @@ import (
 // effect (step_started) or a compensation stands after the last stable event, the
 // cut is behind that; and D2, whose cut has one place only, is not carried out.
 
-// The codes of the catalogue that are repaired, in Recovery.Code and in the data
-// of workflow_recovered.
 const (
-	CodeA1 = "A1" // waiting, and nothing is waited for
-	CodeA2 = "A2" // running, and a wait is pending
-	CodeA3 = "A3" // running, and every declared step is completed
-	CodeD2 = "D2" // a jump was requested and its branch is not the current one
-	CodeE2 = "E2" // pinned to a version that is not there
+	codeA1 = "A1" // waiting, and nothing is waited for
+	codeA2 = "A2" // running, and a wait is pending
+	codeA3 = "A3" // running, and every declared step is completed
+	codeD2 = "D2" // a jump was requested and its branch is not the current one
+	codeE2 = "E2" // pinned to a version that is not there
 )
 
 var reasons = map[string]string{
-	CodeA1: "A1: Status awaiting_input but no pending interaction",
-	CodeA2: "A2: Status processing but has pending interaction",
-	CodeA3: "A3: Status processing but all steps completed",
-	CodeD2: "D2: Jump requested but its branch is not the current one",
-	CodeE2: "E2: Pinned version is not registered",
+	codeA1: "A1: Status awaiting_input but no pending interaction",
+	codeA2: "A2: Status processing but has pending interaction",
+	codeA3: "A3: Status processing but all steps completed",
+	codeD2: "D2: Jump requested but its branch is not the current one",
+	codeE2: "E2: Pinned version is not registered",
 }
 
 // noStableEvent is what recovery says when there is nothing to cut behind.
@@ -92,17 +91,17 @@ func reconcile(row *store.Run, s *survey, code codeAtHand) finding {
 	case row.Status == store.Completed, row.Status == store.Cancelled, row.Status == store.Pending:
 		return finding{}
 	case row.Status == store.Waiting && len(s.open) == 0:
-		return s.cutBehindStable(CodeA1)
+		return s.cutBehindStable(codeA1)
 	case busy && !s.answered && s.waitsAlone() != nil:
 		return s.cutBeforeWait(s.waitsAlone())
 	case busy && s.allDone():
-		return finding{code: CodeA3, cut: true, after: s.stable.seq, key: s.stable.key, steps: s.stable.steps}
+		return finding{code: codeA3, cut: true, after: s.stable.seq, key: s.stable.key, steps: s.stable.steps}
 	}
 	if j := s.openJump(row.Branch); j != nil {
 		return s.cutBeforeJump(j)
 	}
 	if code.workflow && !code.pinned {
-		f := finding{code: CodeE2, version: row.InitialVersion}
+		f := finding{code: codeE2, version: row.InitialVersion}
 		switch {
 		case row.InitialVersion == "":
 			f.refused = fmt.Sprintf("run %s is unrecoverable: its version %s of workflow %s is not registered, and it was started without one; run a program that serves it",
@@ -130,7 +129,16 @@ type opening struct {
 	before cutPlace // the event before it in the lineage
 	typ    store.Type
 	beside bool // of a wait: others of the run went on when it was asked for
-	wait   PendingWait
+	wait   pendingWait
+}
+
+// A pendingWait is a wait that was asked for.
+type pendingWait struct {
+	Key    string // of the call that waits
+	Name   string // of the signal
+	Prompt string // empty: no person is asked
+	Until  store.Time
+	Seq    int64 // of wait_requested
 }
 
 // jump is a request to go on with another branch.
@@ -298,7 +306,7 @@ func (s *survey) openCall(e *store.Event, at cutPlace) error {
 	}
 	o := &opening{at: at, before: s.last, typ: e.Type, beside: d.Beside}
 	if e.Type == store.WaitRequested {
-		o.wait = PendingWait{Key: e.Key, Name: d.Name, Prompt: d.Prompt, Until: d.Until, Seq: e.Seq}
+		o.wait = pendingWait{Key: e.Key, Name: d.Name, Prompt: d.Prompt, Until: d.Until, Seq: e.Seq}
 		if s.open[e.Key] == nil {
 			s.pending++
 		}
@@ -359,7 +367,7 @@ func (s *survey) allDone() bool {
 // rerun makes of an A3 one that cuts before the outcome of the last step, whose
 // body then runs once more. What must not run twice is not run again.
 func (s *survey) rerun(f finding) finding {
-	if f.code != CodeA3 || s.stableType != store.StepCompleted || s.binding.seq >= s.stable.seq || s.beforeIt.seq == 0 {
+	if f.code != codeA3 || s.stableType != store.StepCompleted || s.binding.seq >= s.stable.seq || s.beforeIt.seq == 0 {
 		return f
 	}
 	f.after, f.steps = s.beforeIt.seq, s.beforeIt.steps
@@ -401,7 +409,7 @@ func (s *survey) cutBeforeWait(w *opening) finding {
 			at = o.at
 		}
 	}
-	f := finding{code: CodeA2, cut: true, after: at.seq, key: w.wait.Key, steps: at.steps}
+	f := finding{code: codeA2, cut: true, after: at.seq, key: w.wait.Key, steps: at.steps}
 	if at.seq == 0 {
 		f.refused = noStableEvent // a lineage without a beginning
 	}
@@ -409,7 +417,7 @@ func (s *survey) cutBeforeWait(w *opening) finding {
 }
 
 func (s *survey) cutBeforeJump(j *jump) finding {
-	f := finding{code: CodeD2, cut: true, after: j.before.seq, steps: j.before.steps, promised: j.to}
+	f := finding{code: codeD2, cut: true, after: j.before.seq, steps: j.before.steps, promised: j.to}
 	switch {
 	case j.before.seq == 0:
 		f.refused = noStableEvent
@@ -417,4 +425,31 @@ func (s *survey) cutBeforeJump(j *jump) finding {
 		f.refused = fmt.Sprintf("run %s cannot be taken back to before the jump that was requested by event %d: event %d records an effect which would happen again; resume it from a checkpoint of your choice, with Force", s.runID, j.at.seq, s.binding.seq)
 	}
 	return f
+}
+
+// read takes the events of a lineage, and checks that they can be believed.
+func (s *survey) read(h *store.History) error {
+	var before store.Event
+	for ev, err := range h.Events {
+		if err != nil {
+			return err
+		}
+		switch {
+		case ev.Seq <= before.Seq:
+			return &damage{RunID: s.runID, Seq: ev.Seq, Err: fmt.Errorf("it comes after event %d", before.Seq)}
+		case ev.Seq == before.Seq+1 && store.Seal(s.runID, before.Sum, &ev) != ev.Sum && (before.Seq != 0 || ev.Seq == 1):
+			return &damage{RunID: s.runID, Seq: ev.Seq, Err: errors.New("its checksum does not fit: it, or the event before it, was changed")}
+		}
+		if err := s.take(&ev); err != nil {
+			if future := (*futureEventError)(nil); errors.As(err, &future) {
+				return fmt.Errorf("event %d: %w", ev.Seq, err)
+			}
+			return &damage{RunID: s.runID, Seq: ev.Seq, Err: err}
+		}
+		before = ev
+	}
+	if before.Seq == 0 {
+		return &damage{RunID: s.runID, Err: errNoHistory}
+	}
+	return nil
 }

@@ -9,6 +9,16 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
+// The codes of the catalogue that are repaired, in Recovery.Code and in the data
+// of workflow_recovered.
+const (
+	CodeA1 = codeA1 // waiting, and nothing is waited for
+	CodeA2 = codeA2 // running, and a wait is pending
+	CodeA3 = codeA3 // running, and every declared step is completed
+	CodeD2 = codeD2 // a jump was requested and its branch is not the current one
+	CodeE2 = codeE2 // pinned to a version that is not there
+)
+
 // Recovery is what RecoverRun found and did.
 type Recovery struct {
 	RunID string
@@ -126,7 +136,7 @@ func (e *Engine) inspect(ctx context.Context, id string) (*torn, error) {
 	}
 	t := &torn{survey: newSurvey(id)}
 	if mayBeTorn(&h.Run) {
-		if err := t.survey.read(h); err != nil {
+		if err := damaged(t.survey.read(h)); err != nil {
 			return nil, err
 		}
 	}
@@ -170,33 +180,6 @@ func (e *Engine) consult(ctx context.Context, t *torn) (err error) {
 		for i := range mail.Inbox {
 			t.survey.answered = t.survey.answered || t.survey.isAnswer(&mail.Inbox[i], w, t.row.Branch)
 		}
-	}
-	return nil
-}
-
-// read takes the events of a lineage, and checks that they can be believed.
-func (s *survey) read(h *store.History) error {
-	var before store.Event
-	for ev, err := range h.Events {
-		if err != nil {
-			return err
-		}
-		switch {
-		case ev.Seq <= before.Seq:
-			return &DamagedError{RunID: s.runID, Seq: ev.Seq, Err: fmt.Errorf("it comes after event %d", before.Seq)}
-		case ev.Seq == before.Seq+1 && store.Seal(s.runID, before.Sum, &ev) != ev.Sum && (before.Seq != 0 || ev.Seq == 1):
-			return &DamagedError{RunID: s.runID, Seq: ev.Seq, Err: errors.New("its checksum does not fit: it, or the event before it, was changed")}
-		}
-		if err := s.take(&ev); err != nil {
-			if future := (*futureEventError)(nil); errors.As(err, &future) {
-				return fmt.Errorf("event %d: %w", ev.Seq, err)
-			}
-			return &DamagedError{RunID: s.runID, Seq: ev.Seq, Err: err}
-		}
-		before = ev
-	}
-	if before.Seq == 0 {
-		return &DamagedError{RunID: s.runID, Err: ErrNoHistory}
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package durable
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -270,16 +271,6 @@ func (rv *revision) warn(format string, args ...any) {
 	rv.plan.Warnings = append(rv.plan.Warnings, fmt.Sprintf(format, args...))
 }
 
-// stepsOf counts the steps among these calls that are done.
-func (p *past) stepsOf(keys []string) (n int32) {
-	for _, k := range keys {
-		if rec := p.call(k); rec != nil && isStepOutcome(&rec.outcome) {
-			n++
-		}
-	}
-	return n
-}
-
 // attributesAfter returns what the row must say once the history is cut; nil if
 // nothing changes.
 func (v *view) attributesAfter(kept *past) map[string]string {
@@ -422,7 +413,7 @@ func (v *view) fill(ctx context.Context, rv *revision, kept *past) error {
 	}
 	v.childrenAgain(rv, kept)
 	declared := v.declared()
-	pl.Next = kept.pointOf(declared)
+	pl.Next = pointOf(kept, declared)
 	known := len(v.past.done())
 	if len(declared) == 0 {
 		n, err := v.eng.stepsOfLastCompleted(ctx, v.row)
@@ -469,25 +460,6 @@ func (v *view) childrenAgain(rv *revision, kept *past) {
 	}
 }
 
-// done returns the keys of the steps that have an outcome, in the order in which
-// it was recorded.
-func (p *past) done() []string {
-	var list []store.Event
-	for _, calls := range p.scopes {
-		for _, rec := range calls {
-			if isStepOutcome(&rec.outcome) {
-				list = append(list, rec.outcome)
-			}
-		}
-	}
-	slices.SortFunc(list, func(a, b store.Event) int { return int(a.Seq - b.Seq) })
-	keys := make([]string, len(list))
-	for i := range list {
-		keys[i] = list[i].Key
-	}
-	return keys
-}
-
 // stepsOfLastCompleted returns how many steps the newest completed run of a
 // workflow and version has made; 0 if there is none.
 func (e *Engine) stepsOfLastCompleted(ctx context.Context, row *store.Run) (int, error) {
@@ -500,4 +472,48 @@ func (e *Engine) stepsOfLastCompleted(ctx context.Context, row *store.Run) (int,
 		return 0, nil
 	}
 	return int(page.Runs[0].Last.Steps), nil
+}
+
+// undoneBehind adds to the calls that were undone what the undoing behind damage says of
+// them, as far as it can be read.
+func (a *audit) undoneBehind(left []store.Event) []undoneCall {
+	p := *a.past
+	p.scopes = maps.Clone(p.scopes)
+	for i := range left {
+		ev := &left[i]
+		if !store.InScope(ev.Key, undoScope) || p.call(ev.Key) != nil {
+			continue
+		}
+		if d, err := dataOf(ev); err == nil && d.Undoes != nil {
+			p.undoes = d.Undoes
+		}
+		p.scopes[undoScope] = append(slices.Clone(p.scopes[undoScope]), &record{key: ev.Key, kind: callStep})
+	}
+	return p.undone()
+}
+
+// wholeBefore returns the last point to go back to at which none of the calls had begun.
+func (v *view) wholeBefore(calls []undoneCall) (at store.Event) {
+	first := v.events[len(v.events)-1].Seq + 1
+	for i := range calls {
+		if rec := v.past.call(calls[i].key); rec != nil {
+			first = min(first, rec.seq)
+		}
+	}
+	for i := range v.events {
+		if ev := &v.events[i]; ev.Seq < first && (ev.Seq == v.past.created.Seq || ev.Type.Stable()) {
+			at = *ev
+		}
+	}
+	return at
+}
+
+// endCut are the messages that cancel the children which a cut of their parent ends.
+func (e *Engine) endCut(children []string, reason string) []store.Message {
+	var ms []store.Message
+	data, _ := json.Marshal(messageData{Reason: reason}) // a string
+	for _, id := range children {
+		ms = append(ms, store.Message{To: id, Kind: store.KindCancel, ID: firstCancel, At: e.now(), Data: data, IfLive: true})
+	}
+	return ms
 }

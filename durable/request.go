@@ -274,15 +274,6 @@ func (s *scope) answer(q asked, payload []byte, refused *errorRecord) error {
 	return r.eng.errors.restore(late)
 }
 
-// put is m[k] = v for a map that may be nil.
-func put[K comparable, V any](m map[K]V, k K, v V) map[K]V {
-	if m == nil {
-		m = map[K]V{}
-	}
-	m[k] = v
-	return m
-}
-
 // AnsweredError says that a request was answered for a second time. The first
 // answer stands.
 type AnsweredError struct {
@@ -323,4 +314,13 @@ func (e *RefusedError) UnmarshalJSON(b []byte) error {
 	err := json.Unmarshal(b, &j)
 	*e = RefusedError{RunID: j.RunID, Name: j.Name, Err: errors.New(j.Err)}
 	return err
+}
+
+// put is m[k] = v for a map that may be nil.
+func put[K comparable, V any](m map[K]V, k K, v V) map[K]V {
+	if m == nil {
+		m = map[K]V{}
+	}
+	m[k] = v
+	return m
 }

@@ -25,7 +25,7 @@ func (e *Engine) ResumePoint(ctx context.Context, id string) (at ResumePoint, ok
 	if s := v.row.Status; s == store.Completed || s == store.Cancelled {
 		return at, false, nil
 	}
-	return v.past.pointOf(v.declared()), true, nil
+	return pointOf(v.past, v.declared()), true, nil
 }
 
 // ListResumable yields the runs that Resume would take, newest first within each

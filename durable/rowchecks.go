@@ -94,9 +94,9 @@ func (a *audit) ruleSeen(row *store.Run) *rowFault {
 		if m.Seq > row.Seen || a.past.consumed(m) {
 			continue
 		}
-		for _, w := range a.past.waits {
-			if w.answer = WaitKey(w.key, a.branch); w.wants(m) {
-				return &rowFault{"Seen", fmt.Sprintf("it has seen %d messages, and %s waits for message %d", row.Seen, w.key, m.Seq), again}
+		for key, w := range a.past.waits {
+			if mailOf(key, w, a.branch).wants(m) {
+				return &rowFault{"Seen", fmt.Sprintf("it has seen %d messages, and %s waits for message %d", row.Seen, key, m.Seq), again}
 			}
 		}
 	}

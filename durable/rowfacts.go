@@ -230,20 +230,3 @@ func (a *audit) findStandstill() (o standstill) {
 	slices.Sort(o.prompts)
 	return o
 }
-
-// isOver reports whether something that has ended stands around this scope.
-func (p *past) isOver(path string) bool {
-	for ; path != ""; path = scopeOfKey(path) {
-		key := path
-		if name, n, ok := splitItem(path); ok {
-			if p.items[name][n] != nil {
-				return true
-			}
-			key = name
-		}
-		if rec := p.call(key); rec != nil && rec.outcome.Seq != 0 {
-			return true
-		}
-	}
-	return false
-}

@@ -37,7 +37,8 @@ func (r *run) load() error {
 		}
 		break
 	}
-	r.head = r.past.head
+	h := &r.past.head
+	r.head = logHead{seq: h.seq, sum: h.sum, epoch: h.epoch, branch: h.branch}
 	r.head.epoch, r.head.branch = r.row.Epoch, r.row.Branch
 	r.lastAt, r.steps = r.past.lastAt, r.past.steps
 	r.eng.metrics.count(r.ctx, r.eng.metrics.replayed, int(r.past.steps), r.row.Workflow)
@@ -103,9 +104,9 @@ func (r *run) adopt(created *store.Event) error {
 	if d.Fork != nil {
 		r.forkSeeds = d.Fork.Seeds
 	}
-	r.headers, r.exclusive, r.startTrace = d.Headers, d.Exclusive, d.ofStart()
+	r.headers, r.exclusive, r.startTrace = d.Headers, d.Exclusive, startTraceOf(&d)
 	r.carry(d.Baggage)
-	r.compareEnvironment(d.Environment)
+	r.compareEnvironment(environmentOf(&d))
 	r.deadline = d.Deadline // the row is a cache
 	r.adoptAttributes(d.Attributes)
 	r.answers = r.past.answers

@@ -91,24 +91,6 @@ func (c *call) done() bool { return c.rec != nil && c.rec.outcome.Seq != 0 }
 // opened reports whether the history holds that it has begun.
 func (c *call) opened() bool { return c.rec != nil && c.rec.opened }
 
-// callKind says what sort of call a record was made by.
-type callKind string
-
-const (
-	callStep  callKind = "step"
-	callTimer callKind = "sleep"
-	callWait  callKind = "wait"
-	callChild callKind = "child run"
-	callGo    callKind = "branch"
-	callMap   callKind = "map"
-	callFirst callKind = "first"
-
-	callPublish    callKind = "published value"
-	callAttributes callKind = "change of attributes"
-	callRequest    callKind = "wait for a request"
-	callReply      callKind = "answer to a request"
-)
-
 // begin checks that the call c may be made, gives it its key and its ordinal and
 // finds its record. After a nil error end must be called.
 //
@@ -352,7 +334,7 @@ func (s *scope) recordedBy() Recorder {
 	if s.run.past == nil || len(s.hist) == 0 {
 		return Recorder{}
 	}
-	return s.run.past.recorder(s.hist[len(s.hist)-1].seq, s.run.def.version)
+	return recorder(s.run.past, s.hist[len(s.hist)-1].seq, s.run.def.version)
 }
 
 // park stops the run, resumable, because of a changed definition.

@@ -101,55 +101,12 @@ func (r Recorder) String() string {
 	return "the code that recorded it: " + strings.Join(parts, ", ")
 }
 
-// A claimMark says who has had a run from an event on.
-type claimMark struct {
-	seq      int64
-	at       store.Time
-	executor string // id
-	name     string // for people
-	build    string
-	version  string // of the workflow
-}
-
-// sameCode reports whether two claims are known to have been made by the same code. Of
-// two programs that were built from changed files of one revision that is not known: the
-// files may have changed in between.
-func (c *claimMark) sameCode(o *claimMark) bool {
-	if c.build != "" && o.build != "" && !strings.HasSuffix(c.build, dirtyBuild) {
-		return c.build == o.build && c.version == o.version
-	}
-	return c.executor == o.executor && c.build == o.build && c.version == o.version
-}
-
-// dirtyBuild ends the name of a build whose files are not those of its revision.
-const dirtyBuild = "+dirty"
-
-// markClaim keeps who had the run from event e on, where that is another code.
-func (p *past) markClaim(e *store.Event, d *eventData) {
-	if d.Executor == "" {
-		return
-	}
-	name := d.Name
-	if name == "" && d.Host != "" {
-		name = fmt.Sprintf("%s/%d", d.Host, d.PID)
-	}
-	c := claimMark{seq: e.Seq, at: e.At, executor: d.Executor, name: name, build: d.Build, version: p.repinned}
-	if n := len(p.claims); n > 0 && p.claims[n-1].sameCode(&c) {
-		return
-	}
-	p.claims = append(p.claims, c)
-}
-
 // recorder returns who had the run when event seq was recorded; version is that of the
 // runs that were never pinned to another one.
-func (p *past) recorder(seq int64, version string) Recorder {
-	i := len(p.claims) - 1
-	for i >= 0 && p.claims[i].seq > seq {
-		i--
-	}
-	if i < 0 {
+func recorder(p *past, seq int64, version string) Recorder {
+	c, first := p.claimAt(seq)
+	if c == nil {
 		return Recorder{}
 	}
-	c := &p.claims[i]
-	return Recorder{Version: cmp.Or(c.version, version), Build: c.build, Executor: c.name, At: c.at, First: c.sameCode(&p.claims[0])}
+	return Recorder{Version: cmp.Or(c.version, version), Build: c.build, Executor: c.name, At: c.at, First: first}
 }

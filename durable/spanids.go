@@ -81,13 +81,13 @@ type startTrace struct {
 	Linked  string // of a fork: trace context of the start it is linked to
 }
 
-// ofStart is what d, of an event that begins a history, says of the start.
-func (d *eventData) ofStart() startTrace {
+// startTraceOf is what d, of an event that begins a history, says of the start.
+func startTraceOf(d *eventData) startTrace {
 	return startTrace{Around: d.Around, BeganAt: d.BeganAt, Linked: d.Linked}
 }
 
-// keepStart puts s into d.
-func (d *eventData) keepStart(s startTrace) {
+// keepIn puts s into d, of an event that begins a history.
+func (s startTrace) keepIn(d *eventData) {
 	d.Around, d.BeganAt, d.Linked = s.Around, s.BeganAt, s.Linked
 }
 
@@ -143,7 +143,7 @@ func (e *Engine) orphanStartAgain(ctx context.Context, row *store.Run) (s startT
 	}
 	for first, err := range h.Events {
 		if d, bad := dataOf(&first); err == nil && bad == nil {
-			s = d.ofStart()
+			s = startTraceOf(&d)
 			e.startAgain(row, &s, first.At)
 		}
 		break

@@ -241,9 +241,9 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	}
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails, says its documentation
-	born := &eventData{Seed: hex.EncodeToString(b[:]), Declared: steps, Headers: o.headers, Deadline: row.DeadlineAt, MaxPayload: e.options.MaxPayload, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.environment}
+	born := &eventData{Seed: hex.EncodeToString(b[:]), Declared: steps, Headers: o.headers, Deadline: row.DeadlineAt, MaxPayload: e.options.MaxPayload, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.environment.encode()}
 	span, s = e.startSpan(ctx, &row)
-	born.keepStart(s)
+	s.keepIn(born)
 	born.Baggage = baggageOf(ctx)
 	born.Run = identityOf(&row)
 	created = store.Event{Type: store.WorkflowCreated, Data: born.encode()}

@@ -26,75 +26,6 @@ import (
 // Anything else that is recorded, an outcome, a failed attempt, saved progress,
 // takes all strikes back.
 
-// strikes is what is known of the ends of a run's owners since it last recorded
-// something.
-type strikes struct {
-	n       int
-	key     string // of the step that had begun last
-	attempt int
-}
-
-// strikesOf counts the strikes of an orphaned run from the end of its log, oldest
-// event first. owner is who had it last; dead says of an executor that it is
-// known to be dead. It is a pure function of its arguments.
-func strikesOf(tail []store.Event, owner string, dead func(executor string) bool) (s strikes) {
-	var begun *store.Event     // in the execution that is looked at
-	ended := map[string]bool{} // it can have ended once: before, it had lost its lease
-	settle := func(executor string) {
-		if begun != nil && executor != "" && !ended[executor] && dead(executor) {
-			ended[executor] = true
-			if s.n++; s.n == 1 {
-				s.key, s.attempt = begun.Key, int(begun.Attempt)
-			}
-		}
-		begun = nil
-	}
-	for i := len(tail) - 1; i >= 0; i-- {
-		ev := &tail[i]
-		switch {
-		case beginsBody(ev):
-			if begun == nil {
-				begun = ev
-			}
-		case ev.Type.Claims():
-			if d, err := dataOf(ev); err == nil {
-				settle(d.Executor)
-			}
-			owner = "" // those before are named by their claims
-		default:
-			// It had recorded something before it came to this body.
-			if owner == "" {
-				owner = claimedBy(tail[:i], ev.Epoch)
-			}
-			settle(owner)
-			return s
-		}
-	}
-	return s
-}
-
-// claimedBy returns who had the run in this epoch, empty if the events do not
-// say.
-func claimedBy(events []store.Event, epoch int64) string {
-	for i := len(events) - 1; i >= 0 && events[i].Epoch == epoch; i-- {
-		if events[i].Type.Claims() {
-			d, _ := dataOf(&events[i])
-			return d.Executor
-		}
-	}
-	return ""
-}
-
-// beginsBody reports whether an event says that the body of a step is about to
-// run; the same type stands for the beginning of branches and Maps.
-func beginsBody(ev *store.Event) bool {
-	if ev.Type != store.StepStarted {
-		return false
-	}
-	d, err := dataOf(ev)
-	return err == nil && d.Kind == ""
-}
-
 // onProbation reports whether r, which was claimed from an owner that ended
 // without a word, has still recorded nothing.
 func (r *run) onProbation() bool {
@@ -104,18 +35,6 @@ func (r *run) onProbation() bool {
 	default:
 		return true
 	}
-}
-
-// saysNoMore reports whether an event says that a body begins for no other
-// reason than that the run is on probation.
-func saysNoMore(ev *store.Event) bool {
-	d, err := dataOf(ev)
-	return err == nil && d.Probation
-}
-
-// reason says what is known, in the row of a run that is set aside.
-func (s *strikes) reason() string {
-	return fmt.Sprintf("quarantined: its process ended %d times without a word while step %s, attempt %d, had begun. That step may be the cause, or something outside of it", s.n, s.key, s.attempt)
 }
 
 // adviceQuarantined is what to do about such a run.

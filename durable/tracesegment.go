@@ -20,12 +20,6 @@ type segment struct {
 	span    trace.Span // nil: it was ended by an earlier execution here
 }
 
-// segmentMark is a segment as the history knows it.
-type segmentMark struct {
-	epoch int64
-	trace string
-}
-
 // beginSegment begins the segment of a run that this process takes, or is about
 // to take: a span that is never ended is never exported. It returns nil when
 // nobody traces, or the run is not sampled.
@@ -124,17 +118,6 @@ func (r *run) endSegment() {
 		span.SetAttributes(attrReplayed.Int(0), attrResumes.Int(0))
 	}
 	span.End()
-}
-
-// markSegment files the segment that an event begins.
-func (p *past) markSegment(e *store.Event, trace string) {
-	if trace == "" {
-		return
-	}
-	if p.segment.epoch != e.Epoch {
-		p.segmentBefore = p.segment
-	}
-	p.segment = segmentMark{epoch: e.Epoch, trace: trace}
 }
 
 // segmentTrace returns the context of r's segment as events keep it; empty: it

@@ -40,7 +40,7 @@ func (e *Engine) view(ctx context.Context, id string) (v *view, unreadable, err 
 	if v.born, err = dataOf(&v.past.created); err != nil {
 		return v, &DamagedError{RunID: id, Seq: v.past.created.Seq, Err: err}, nil
 	}
-	if unreadable = v.past.disbelief(v.row, v.branches, &v.born); unreadable != nil {
+	if unreadable = damaged(v.past.disbelief(v.row, v.branches, &v.born)); unreadable != nil {
 		return v, unreadable, nil
 	}
 	return v, nil, nil

@@ -1,0 +1,118 @@
+package durable
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+func missing(runID string, after, before int64) error {
+	return &damage{RunID: runID, Seq: after + 1, Err: fmt.Errorf("it is missing between %d and %d", after, before)}
+}
+
+// A hole is where a lineage passes over events of the log.
+type hole struct {
+	after, before int64 // the events of the lineage on both sides
+	sum           uint32
+}
+
+// codeRepaired is the Code of the event with which a repair makes a branch.
+const codeRepaired = "repaired"
+
+// turned returns the branch that an event says the run has turned to, in the act that
+// recorded the event. One that says nothing of it was never part of such an act: it
+// stands on a branch that nobody turned to (D1).
+func turned(e *store.Event) (to int32, ok bool) {
+	if !beginsBranch(e.Type) {
+		return 0, false
+	}
+	d, err := dataOf(e)
+	switch {
+	case err != nil:
+		return 0, false
+	case e.Type == store.WorkflowStarted:
+		return e.Branch, d.Generation > 0
+	case e.Type == store.WorkflowRecovered:
+		return e.Branch, d.NewBranch != nil && *d.NewBranch == e.Branch || d.Code == codeRepaired
+	}
+	return e.Branch, d.ToBranch == e.Branch && d.ToBranch != 0
+}
+
+// gapless returns the events of h, which are one lineage, with an error in the place of
+// one that is missing: events of one branch follow one another, unless
+// another branch took over or a cut took only what is in a scope. An event whose
+// branch was changed is no part of its lineage any more, so that no sum that is
+// checked would tell.
+func gapless(h *store.History, read func(after int64) (*store.History, error)) iter.Seq2[store.Event, error] {
+	lineage := store.LineageOf(h.Branches, h.Run.Branch).Branches()
+	// What a narrow cut has left behind stands in between, and so may events of
+	// a branch that nobody turned to.
+	holes := slices.ContainsFunc(h.Branches, func(b store.Branch) bool {
+		return b.CutScope != "" || !slices.Contains(lineage, b.N)
+	})
+	return func(yield func(store.Event, error) bool) {
+		var before store.Event
+		var list []hole
+		for e, err := range h.Events {
+			if err == nil && before.Seq != 0 && e.Seq > before.Seq+1 && e.Branch == before.Branch {
+				if holes {
+					list = append(list, hole{before.Seq, e.Seq, before.Sum})
+				} else {
+					err = missing(h.Run.ID, before.Seq, e.Seq)
+				}
+			}
+			before = e
+			if !yield(e, err) || err != nil {
+				return
+			}
+		}
+		if err := lookInto(&h.Run, list, read); err != nil {
+			yield(store.Event{}, err)
+		}
+	}
+}
+
+// lookInto reports whether the events in the holes are there and unchanged: then
+// none of them belongs to the lineage. It costs a second read, of runs that were
+// cut narrowly or have a stray branch.
+func lookInto(row *store.Run, holes []hole, read func(after int64) (*store.History, error)) error {
+	if len(holes) == 0 {
+		return nil
+	}
+	h, err := read(holes[0].after)
+	if err != nil {
+		return err
+	}
+	seq, sum := holes[0].after, holes[0].sum
+	for e, err := range h.Events {
+		if err != nil {
+			return err
+		}
+		for len(holes) > 0 && holes[0].before < e.Seq {
+			if seq < holes[0].before {
+				return missing(row.ID, seq, e.Seq)
+			}
+			if holes = holes[1:]; len(holes) > 0 {
+				seq, sum = holes[0].after, holes[0].sum
+			}
+		}
+		switch {
+		case len(holes) == 0:
+			return nil
+		case e.Seq <= holes[0].after:
+			continue
+		case e.Seq != seq+1:
+			return missing(row.ID, seq, e.Seq)
+		case store.Seal(row.ID, sum, &e) != e.Sum:
+			return &damage{RunID: row.ID, Seq: e.Seq, Err: errors.New("its checksum does not fit: it, or the event before it, was changed")}
+		}
+		if to, ok := turned(&e); ok && to > row.Branch {
+			return &damage{RunID: row.ID, Seq: e.Seq, Err: fmt.Errorf("its row was changed: it is on branch %d there, and event %d has turned to branch %d", row.Branch, e.Seq, to)}
+		}
+		seq, sum = e.Seq, e.Sum
+	}
+	return nil
+}
