@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -51,7 +52,7 @@ func (e *Engine) Adopt(ctx context.Context, id string) error {
 	case e.defs.find(row.Workflow, row.Version) == nil:
 		return fmt.Errorf("durable: adopting run %s: %w: %s", id, ErrNotRegistered, e.notServed(row))
 	}
-	runs, err := e.claimIDs(ctx, []string{id}, &eventData{Executor: e.id})
+	runs, err := e.claimIDs(ctx, []string{id}, &history.Data{Executor: e.id})
 	if err != nil {
 		return fmt.Errorf("durable: adopting run %s: %w", id, storeError(err))
 	}
@@ -80,10 +81,10 @@ func (e *Engine) takeUpChild(row *store.Run) {
 		var err error
 		switch row.Status {
 		case store.Pending, store.Waiting:
-			_, err = e.claimIDs(ctx, []string{row.ID}, &eventData{Executor: e.id})
+			_, err = e.claimIDs(ctx, []string{row.ID}, &history.Data{Executor: e.id})
 		case store.Interrupted:
 			if row.Code == "" {
-				_, err = e.claimIDs(ctx, []string{row.ID}, &eventData{Executor: e.id})
+				_, err = e.claimIDs(ctx, []string{row.ID}, &history.Data{Executor: e.id})
 			}
 		case store.Running, store.Resuming:
 			var live bool

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -93,13 +94,13 @@ func (e *Engine) pendingApprovals(ctx context.Context, row *store.Run) ([]Approv
 	var open []Approval
 	for i := range waits {
 		ev := &waits[i]
-		d, err := dataOf(ev)
+		d, err := history.DataOf(ev)
 		if err != nil {
 			return nil, &DamagedError{RunID: row.ID, Seq: ev.Seq, Err: err}
 		}
 		a := Approval{
 			RunID: row.ID, Workflow: row.Workflow, Key: ev.Key, Name: d.Name, Prompt: d.Prompt,
-			Answer: WaitKey(ev.Key, h.Run.Branch), AskedAt: ev.At, Until: d.Until,
+			Answer: history.WaitKey(ev.Key, h.Run.Branch), AskedAt: ev.At, Until: d.Until,
 			Seq: ev.Seq, Sample: d.Sample,
 		}
 		if d.Prompt != "" && !a.answeredBy(h.Inbox, p) {
@@ -111,10 +112,10 @@ func (e *Engine) pendingApprovals(ctx context.Context, row *store.Run) ([]Approv
 
 // answeredBy reports whether an answer is among the messages that were not
 // taken.
-func (a *Approval) answeredBy(inbox []store.Message, p *past) bool {
+func (a *Approval) answeredBy(inbox []store.Message, p *history.Past) bool {
 	for i := range inbox {
 		m := &inbox[i]
-		if m.Kind == store.KindSignal && (m.Name == a.Name || m.Name == a.Answer) && !p.consumed(m) {
+		if m.Kind == store.KindSignal && (m.Name == a.Name || m.Name == a.Answer) && !p.Consumed(m) {
 			return true
 		}
 	}

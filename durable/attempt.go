@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -177,7 +178,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 // recordBegin records that a body is about to run.
 func (st *step) recordBegin(n int, probation bool) error {
 	s := st.call.scope
-	ev := st.newEvent(store.StepStarted, n, &eventData{Input: st.input.hash, Once: st.once, Probation: probation && !st.once})
+	ev := st.newEvent(store.StepStarted, n, &history.Data{Input: st.input.hash, Once: st.once, Probation: probation && !st.once})
 	w := &write{events: []store.Event{ev}}
 	// Not by write: it is no outcome, which would end the trial of a suspect and
 	// its probation before the body that is suspected.
@@ -196,10 +197,10 @@ func (st *step) restore() (n int, wait store.Time, err error) {
 		return 1, 0, nil
 	}
 	r := st.call.scope.run
-	st.start = rec.began
-	for i := range rec.failures {
-		ev := &rec.failures[i]
-		d, err := dataOf(ev)
+	st.start = rec.Began
+	for i := range rec.Failures {
+		ev := &rec.Failures[i]
+		d, err := history.DataOf(ev)
 		if err != nil || d.Error == nil || int(ev.Attempt) != i+1 {
 			return 0, 0, r.damaged(ev.Seq, errors.New("its failure is not readable"))
 		}
@@ -209,11 +210,11 @@ func (st *step) restore() (n int, wait store.Time, err error) {
 			st.start = ev.At.Add(-ev.Took)
 		}
 	}
-	return len(rec.failures) + 1, wait, nil
+	return len(rec.Failures) + 1, wait, nil
 }
 
 // begun reports whether a body of the step may have begun before this attempt.
-func (st *step) begun() bool { return st.cutOff || st.call.rec != nil && !st.call.rec.fresh }
+func (st *step) begun() bool { return st.cutOff || st.call.rec != nil && !st.call.rec.Fresh }
 
 // pauseUntil waits until the time has come, or until no further body may begin.
 func (s *scope) pauseUntil(at store.Time) error {
@@ -343,10 +344,10 @@ func (st *step) limit() (time.Duration, error) {
 	return limit, cause
 }
 
-func (st *step) newEvent(t store.Type, n int, d *eventData) store.Event {
+func (st *step) newEvent(t store.Type, n int, d *history.Data) store.Event {
 	ev := store.Event{Type: t, Key: st.call.key, Attempt: int32(n), Ordinal: st.call.ordinal}
 	if d != nil {
-		ev.Data = d.encode()
+		ev.Data = d.Encode()
 	}
 	st.call.scope.tag(&ev)
 	return ev
@@ -389,9 +390,9 @@ func (st *step) mustRecord(err error) error {
 }
 
 func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
-	var d *eventData
+	var d *history.Data
 	if notes := a.taken(); notes != nil || st.input.hash != "" {
-		d = &eventData{Notes: notes, Input: st.input.hash}
+		d = &history.Data{Notes: notes, Input: st.input.hash}
 	}
 	ev := st.newEvent(store.StepCompleted, a.number, d)
 	ev.Payload, ev.Took = payload, took.Truncate(time.Microsecond)
@@ -411,7 +412,7 @@ func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
 // fail records the final failure and returns it as a replay will.
 func (st *step) fail(a *attempt, err error, reason string, took time.Duration) error {
 	r := st.call.scope.run
-	d := &eventData{Error: r.eng.errors.record(err), Reason: reason, Max: st.max(), Notes: a.taken(), Input: st.input.hash}
+	d := &history.Data{Error: r.eng.errors.record(err), Reason: reason, Max: st.max(), Notes: a.taken(), Input: st.input.hash}
 	ev := st.newEvent(store.StepFailed, a.number, d)
 	ev.Took = took.Truncate(time.Microsecond)
 	if _, err := st.record(ev); err != nil {
@@ -421,7 +422,7 @@ func (st *step) fail(a *attempt, err error, reason string, took time.Duration) e
 }
 
 // failure returns the error a recorded final failure stands for.
-func (st *step) failure(n int, d *eventData) error {
+func (st *step) failure(n int, d *history.Data) error {
 	r := st.call.scope.run
 	return &StepError{RunID: r.id, Key: st.call.key, Attempt: n, Max: d.Max, Permanent: d.Error.Permanent, Err: r.eng.errors.restore(d.Error)}
 }
@@ -430,7 +431,7 @@ func (st *step) failure(n int, d *eventData) error {
 func (st *step) failOnce(a *attempt, err error, output []byte, pause, took time.Duration) (store.Time, error) {
 	r := st.call.scope.run
 	took = took.Truncate(time.Microsecond)
-	d := &eventData{Error: r.eng.errors.record(err), NextAt: r.eng.now().Add(pause), Max: st.max(), Notes: a.taken(), Input: st.input.hash}
+	d := &history.Data{Error: r.eng.errors.record(err), NextAt: r.eng.now().Add(pause), Max: st.max(), Notes: a.taken(), Input: st.input.hash}
 	ev := st.newEvent(store.AttemptFailed, a.number, d)
 	ev.Payload, ev.Took = output, took
 	if ev.At, err = st.record(ev); err != nil {
@@ -442,7 +443,7 @@ func (st *step) failOnce(a *attempt, err error, output []byte, pause, took time.
 
 func (st *step) max() int { return max(st.policy.MaxAttempts, 0) }
 
-func (st *step) failureOf(ev *store.Event, d *eventData) Failure {
+func (st *step) failureOf(ev *store.Event, d *history.Data) Failure {
 	r := st.call.scope.run
 	return Failure{Attempt: int(ev.Attempt), Err: r.eng.errors.restore(d.Error), At: ev.At.Time(), Took: ev.Took, Notes: d.Notes, output: ev.Payload, at: placeOf(r.id, ev), run: r}
 }
@@ -467,7 +468,7 @@ func (st *step) hashInput(e *Engine, o *stepOptions) error {
 // checkInput notices that a recorded step is asked for with another input.
 func (st *step) checkInput() error {
 	rec := st.call.rec
-	if rec == nil || rec.input == "" || st.input.hash == "" || !st.input.differs(rec.input) {
+	if rec == nil || rec.Input == "" || st.input.hash == "" || !st.input.differs(rec.Input) {
 		return nil
 	}
 	return st.call.scope.changed(EditInput, int(st.call.ordinal), st.call.key,

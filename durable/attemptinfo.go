@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -82,7 +83,7 @@ func (a *attempt) execution() string {
 		// An import has the id and the seed of its original, and another epoch.
 		born := r.row.Epoch
 		if r.past != nil {
-			born = r.past.created.Epoch
+			born = r.past.Created.Epoch
 		}
 		h := sha256.New()
 		fmt.Fprintf(h, "%s\x00%016x\x00%d", r.id, r.seed, born)
@@ -123,11 +124,11 @@ func (a *attempt) RunLocal(key any, make func() any) any {
 // Interrupted is part of stepbody.Body.
 func (a *attempt) Interrupted(slot string) bool {
 	rec := a.step.call.rec
-	ev := rec.lastSaved(slot)
+	ev := rec.LastSaved(slot)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, here := a.step.saved[slot]
-	return ev != nil && !here && ev.Seq > rec.settled
+	return ev != nil && !here && ev.Seq > rec.Settled
 }
 
 // Notes is part of stepbody.Body.
@@ -140,15 +141,15 @@ func (a *attempt) Notes(name string, yield func(seq int64, note json.RawMessage)
 		if len(ev.Data) == 0 || !bytes.Contains(ev.Data, []byte(`"notes"`)) {
 			return
 		}
-		if d, err := dataOf(ev); err == nil && d.Notes[name] != nil {
+		if d, err := history.DataOf(ev); err == nil && d.Notes[name] != nil {
 			yield(ev.Seq, d.Notes[name])
 		}
 	}
-	for _, calls := range p.scopes {
+	for _, calls := range p.Scopes {
 		for _, rec := range calls {
-			look(&rec.outcome)
-			for i := range rec.failures {
-				look(&rec.failures[i])
+			look(&rec.Outcome)
+			for i := range rec.Failures {
+				look(&rec.Failures[i])
 			}
 		}
 	}

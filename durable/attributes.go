@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -38,16 +39,16 @@ func SetAttributes(ctx context.Context, set map[string]string) error {
 		return fmt.Errorf("durable: SetAttributes in run %s: %w", s.run.id, err)
 	}
 	var c call
-	if err := s.begin(&c, "attributes", callAttributes); err != nil {
+	if err := s.begin(&c, "attributes", history.CallAttributes); err != nil {
 		return err
 	}
 	defer s.end()
 	r := s.run
 	if c.done() {
-		s.lastAt = c.rec.lastAt
-		d, err := dataOf(&c.rec.outcome)
+		s.lastAt = c.rec.LastAt
+		d, err := history.DataOf(&c.rec.Outcome)
 		if err != nil {
-			return r.damaged(c.rec.outcome.Seq, err)
+			return r.damaged(c.rec.Outcome.Seq, err)
 		}
 		return r.eng.errors.restore(d.Error)
 	}
@@ -56,9 +57,9 @@ func SetAttributes(ctx context.Context, set map[string]string) error {
 	}
 	// Branches may be here at the same time. The set is made when the write is
 	// given its place in the log, so that each builds on the one before it.
-	var refused *errorRecord
+	var refused *history.Error
 	w := &write{compose: func(w *write) {
-		next, d := r.mergeAttributes(set), &eventData{}
+		next, d := r.mergeAttributes(set), &history.Data{}
 		if len(next) > MaxAttributes {
 			refused = r.eng.errors.record(fmt.Errorf("durable: SetAttributes in run %s: it would have %d attributes; at most %d are allowed: %w", r.id, len(next), MaxAttributes, ErrInvalid))
 			d.Error, next = refused, r.attributes
@@ -67,7 +68,7 @@ func SetAttributes(ctx context.Context, set map[string]string) error {
 			w.row = &store.RowPatch{Attributes: next}
 		}
 		d.Attributes = next
-		w.events[0].Data = d.encode()
+		w.events[0].Data = d.Encode()
 	}}
 	if _, err := s.recordWith(&c, store.Event{Type: store.AttributesSet}, w); err != nil {
 		return err
@@ -80,8 +81,8 @@ func SetAttributes(ctx context.Context, set map[string]string) error {
 // leaves them to the row.
 func (r *run) adoptAttributes(atStart map[string]string) {
 	switch {
-	case r.past.attributes != nil:
-		r.attributes = *r.past.attributes
+	case r.past.Attributes != nil:
+		r.attributes = *r.past.Attributes
 	case atStart != nil:
 		r.attributes = atStart
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -29,8 +30,8 @@ type audit struct {
 	firsts   map[int32]int64 // number of the first event of each branch, sound or not
 	branches map[int32]store.Branch
 
-	before store.Event // the one before in the log, over all branches
-	past   *past       // the current lineage, up to the damage
+	before store.Event   // the one before in the log, over all branches
+	past   *history.Past // the current lineage, up to the damage
 	life   lifeOf
 	facts  rowFacts
 	faults []rowFault // of the row
@@ -65,7 +66,7 @@ func newAudit(h *store.History, judge payloadJudge) *audit {
 		h: h, open: judge, branch: h.Run.Branch,
 		cuts: map[int32]int64{}, seen: map[int32]bool{}, firsts: map[int32]int64{}, branches: map[int32]store.Branch{0: {}},
 		unsound: map[int64]bool{}, once: map[string]bool{}, born: map[string]bool{},
-		past: &past{runID: h.Run.ID, scopes: map[string][]*record{}, items: map[string]map[int]*store.Event{}, taken: map[int64]bool{}},
+		past: &history.Past{RunID: h.Run.ID, Scopes: map[string][]*history.Call{}, Items: map[string]map[int]*store.Event{}, Taken: map[int64]bool{}},
 	}
 	for _, b := range h.Branches {
 		a.branches[b.N] = b
@@ -82,7 +83,7 @@ func newAudit(h *store.History, judge payloadJudge) *audit {
 			a.cuts[n] = b.Cutoff
 		}
 	}
-	a.root = rootOf(h.Branches, a.branch).Cutoff
+	a.root = history.RootOf(h.Branches, a.branch).Cutoff
 	return a
 }
 
@@ -98,7 +99,7 @@ func (a *audit) event(e *store.Event) {
 		a.firsts[e.Branch] = e.Seq
 	}
 	if e.Type == store.ChildStarted && sound {
-		if d, err := dataOf(e); err == nil {
+		if d, err := history.DataOf(e); err == nil {
 			a.born[d.Child] = true
 		}
 	}
@@ -164,7 +165,7 @@ func (a *audit) takeFacts(e *store.Event, sound bool) {
 	}
 	f.whole = f.whole || e.Seq == 1
 	if first := e.Type == store.WorkflowCreated && e.Seq == 1; first || f.born == nil && !f.whole && e.Type == store.WorkflowStarted {
-		if d, err := dataOf(e); err == nil {
+		if d, err := history.DataOf(e); err == nil {
 			f.born, f.fork = d.Run, d.Fork
 		}
 		if first {
@@ -194,7 +195,7 @@ func (a *audit) hashInput(e *store.Event) {
 func (a *audit) chain(e *store.Event) bool {
 	if a.before.Seq == 0 && e.Seq > 1 {
 		// Closed generations may be gone as a whole; what follows carries the sum.
-		if d, err := dataOf(e); err == nil && e.Type == store.WorkflowStarted && d.Generation > 0 {
+		if d, err := history.DataOf(e); err == nil && e.Type == store.WorkflowStarted && d.Generation > 0 {
 			a.before = store.Event{Seq: e.Seq - 1, Sum: d.Sum}
 		}
 	}
@@ -208,7 +209,7 @@ func (a *audit) chain(e *store.Event) bool {
 		return a.behind(at) // then e is the first that counts
 	}
 	if store.Seal(a.v.RunID, a.before.Sum, e) != e.Sum {
-		if d, err := dataOf(e); err == nil && e.Type == store.WorkflowStarted && d.Generation > 0 && store.Seal(a.v.RunID, d.Sum, e) == e.Sum {
+		if d, err := history.DataOf(e); err == nil && e.Type == store.WorkflowStarted && d.Generation > 0 && store.Seal(a.v.RunID, d.Sum, e) == e.Sum {
 			return true // it is the sum before that was changed, which it carries
 		}
 		a.damage(e.Seq, e.Key, PartEvent, "its checksum does not fit: it, or the event before it, was changed")
@@ -224,11 +225,11 @@ func (a *audit) follow(e *store.Event) {
 		return
 	}
 	err := a.begin(e)
-	a.past.events++
+	a.past.Events++
 	if err == nil {
-		err = a.past.take(e)
+		err = a.past.Add(e)
 	}
-	if future := (*futureEventError)(nil); errors.As(err, &future) {
+	if future := (*history.FutureEventError)(nil); errors.As(err, &future) {
 		a.v.add(Finding{Kind: FoundIncompatible, Part: PartEvent, Seq: e.Seq, Key: e.Key, Text: err.Error()})
 		return
 	}
@@ -249,10 +250,10 @@ func (a *audit) follow(e *store.Event) {
 
 // begin checks the first event of the lineage.
 func (a *audit) begin(e *store.Event) error {
-	if a.past.events > 0 {
+	if a.past.Events > 0 {
 		return nil
 	}
-	_, renewed, err := a.past.beginGeneration(e)
+	_, renewed, err := a.past.BeginGeneration(e)
 	switch {
 	case err != nil:
 		return fmt.Errorf("its data is not readable: %w", err)
@@ -285,7 +286,7 @@ func (a *audit) behind(seq int64) bool {
 func (a *audit) half(seq int64) (keys []string) {
 	for _, n := range a.lineage.Branches() {
 		if b := a.branches[n]; b.CutScope != "" && (a.firsts[n] == 0 || a.firsts[n] > seq) {
-			keys = append(keys, around(b.CutScope)...)
+			keys = append(keys, history.Around(b.CutScope)...)
 		}
 	}
 	slices.Sort(keys)
@@ -309,7 +310,7 @@ func (a *audit) spoil(seq int64) {
 
 // lose notes what a cut before e would leave behind.
 func (a *audit) lose(e *store.Event) {
-	d, err := dataOf(e)
+	d, err := history.DataOf(e)
 	a.forced = a.forced || d.Force
 	switch e.Type {
 	case store.StepStarted:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -30,7 +31,7 @@ func (a *audit) checkEnd() {
 		a.v.add(Finding{Kind: FoundCorrupt, Part: PartEvent, Seq: 1, Text: "the run has no event"})
 	case a.before.Seq != last.Seq:
 		a.damage(last.Seq, last.Key, PartEvent, fmt.Sprintf("the log was read up to event %d only", a.before.Seq))
-	case a.past.events == 0 && a.bad == 0:
+	case a.past.Events == 0 && a.bad == 0:
 		a.damage(last.Seq, "", PartEvent, "the current branch has no event that begins it")
 	}
 }
@@ -44,7 +45,7 @@ func (a *audit) checkBranches() {
 		used[b.Parent] = true
 	}
 	for _, b := range a.facts.cuts {
-		if err := checkCut(a.h.Branches, b); err != nil {
+		if err := history.CheckCut(a.h.Branches, b); err != nil {
 			a.v.add(Finding{Kind: FoundCorrupt, Part: PartBranch, Seq: int64(b.N), Behind: !slices.Contains(a.lineage.Branches(), b.N), Text: err.Error()})
 		}
 	}
@@ -68,9 +69,9 @@ func (a *audit) checkBranches() {
 func (a *audit) checkInbox() {
 	var last int64
 	started := map[string]bool{}
-	for _, calls := range a.past.scopes {
+	for _, calls := range a.past.Scopes {
 		for _, rec := range calls {
-			started[rec.child] = true
+			started[rec.Child] = true
 		}
 	}
 	for i := range a.h.Inbox {
@@ -81,9 +82,9 @@ func (a *audit) checkInbox() {
 			a.v.add(f)
 		}
 		last = m.Seq
-		if err := checkMessage(a.v.RunID, m); err != nil {
+		if err := history.CheckMessage(a.v.RunID, m); err != nil {
 			f := f
-			f.Text, f.Behind = err.Error(), a.past.consumed(m)
+			f.Text, f.Behind = err.Error(), a.past.Consumed(m)
 			a.v.add(f)
 		}
 		if len(m.Payload) > 0 {
@@ -93,11 +94,11 @@ func (a *audit) checkInbox() {
 			if err := a.open(p, m.Payload); err != nil {
 				f.Kind, f.Text = kindOfDecode(err), err.Error()
 				// A value that was taken is in the log, too.
-				f.Behind = a.past.consumed(m)
+				f.Behind = a.past.Consumed(m)
 				a.v.add(f)
 			}
 		}
-		if child, _ := childOf(m); m.Kind == store.KindChild && !started[child] && a.root == 0 && len(a.h.Branches) == 0 && a.bad == 0 {
+		if child, _ := history.ChildOf(m); m.Kind == store.KindChild && !started[child] && a.root == 0 && len(a.h.Branches) == 0 && a.bad == 0 {
 			f.Kind, f.Text = FoundOrphan, fmt.Sprintf("it is the outcome of %s, which the log does not say was started", child)
 			a.v.add(f)
 		}
@@ -105,7 +106,7 @@ func (a *audit) checkInbox() {
 	if last != a.h.Run.Inbox {
 		a.rowFinding("it counts %d messages, and the inbox has %d", a.h.Run.Inbox, last)
 	}
-	for n := range a.past.taken {
+	for n := range a.past.Taken {
 		if n > last {
 			a.v.add(Finding{Kind: FoundCorrupt, Part: PartMessage, Seq: n, Text: "the log says that it was taken, and the inbox does not have it"})
 		}
@@ -122,23 +123,23 @@ func orNever(t store.Time) string {
 // deadline returns what the events say the deadline is; ok is false when they cannot
 // be believed as far as that.
 func (a *audit) deadline() (at store.Time, ok bool) {
-	if a.bad != 0 || a.unreadable || a.past.created.Seq == 0 {
+	if a.bad != 0 || a.unreadable || a.past.Created.Seq == 0 {
 		return 0, false
 	}
-	born, err := dataOf(&a.past.created)
+	born, err := history.DataOf(&a.past.Created)
 	return born.Deadline, err == nil
 }
 
 // attributes returns what the events say the attributes are; ok is false when
 // they cannot be believed as far as that.
 func (a *audit) attributes() (map[string]string, bool) {
-	if a.bad != 0 || a.unreadable || a.past.created.Seq == 0 {
+	if a.bad != 0 || a.unreadable || a.past.Created.Seq == 0 {
 		return nil, false
 	}
-	if set := a.past.attributes; set != nil {
+	if set := a.past.Attributes; set != nil {
 		return *set, true
 	}
-	born, err := dataOf(&a.past.created)
+	born, err := history.DataOf(&a.past.Created)
 	return born.Attributes, err == nil
 }
 
@@ -187,7 +188,7 @@ func (l *lifeOf) take(e *store.Event) {
 // pause: who executed it has stopped, and what was idle stays as it was. One that was
 // cancelled is unpaused by who has claimed it for that, or by who found it left behind.
 func (l *lifeOf) stopped(e *store.Event) []store.Status {
-	if d, err := dataOf(e); e.Type == store.WorkflowUnpaused && (err != nil || d.Reason != "") {
+	if d, err := history.DataOf(e); e.Type == store.WorkflowUnpaused && (err != nil || d.Reason != "") {
 		return append(slices.Clone(executed), store.Interrupted)
 	}
 	var may []store.Status

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -112,7 +113,7 @@ func (e *SameWaitError) Error() string {
 // *SameWaitError. ErrCancelled when the run was cancelled.
 func Await[T any](ctx context.Context, name string, o ...AwaitOption) (T, error) {
 	var value T
-	a := &awaiting{name: name, kind: store.KindSignal, call: callWait, wanted: reflect.TypeFor[T]()}
+	a := &awaiting{name: name, kind: store.KindSignal, call: history.CallWait, wanted: reflect.TypeFor[T]()}
 	a.read = func(s *sealer, at place, payload []byte) (sent string, err error) {
 		var v T
 		if sent, err = s.decode(at, payload, &v); err == nil {
@@ -132,7 +133,7 @@ type awaiting struct {
 	awaitOptions
 	name   string
 	kind   store.Kind // of the messages it takes
-	call   callKind
+	call   history.CallKind
 	wanted reflect.Type
 	// read decodes a payload that stands at a place, and keeps the value.
 	read func(s *sealer, at place, payload []byte) (sent string, err error)
@@ -142,11 +143,11 @@ type awaiting struct {
 
 // data marks what an event of the wait says with its kind of call, where the
 // type of the event does not tell.
-func (a *awaiting) data(d *eventData) []byte {
-	if a.call != callWait {
+func (a *awaiting) data(d *history.Data) []byte {
+	if a.call != history.CallWait {
 		d.Kind = a.call
 	}
-	return d.encode()
+	return d.Encode()
 }
 
 func (a *awaiting) perform(ctx context.Context, o []AwaitOption) error {
@@ -184,11 +185,11 @@ func (s *scope) await(ctx context.Context, a *awaiting) error {
 	}
 	began := r.eng.now()
 	if c.opened() {
-		began = c.rec.openedAt
+		began = c.rec.OpenedAt
 	}
-	mail := &mailWait{key: c.key, kind: a.kind, name: a.name, answer: WaitKey(c.key, r.row.Branch), plain: a.prompt == ""}
+	mail := &mailWait{key: c.key, kind: a.kind, name: a.name, answer: history.WaitKey(c.key, r.row.Branch), plain: a.prompt == ""}
 	if c.opened() {
-		mail.asked = r.past.waits[c.key].seq
+		mail.asked = r.past.Waits[c.key].Seq
 	}
 	if rival := r.inbox.ask(mail); rival != "" {
 		_, err := s.refuse(&c, a, began, 0, &SameWaitError{RunID: r.id, Name: a.name, Key: c.key, Other: rival})
@@ -202,14 +203,14 @@ func (s *scope) await(ctx context.Context, a *awaiting) error {
 		return err
 	}
 	if m == nil {
-		if _, err := s.record(&c, store.Event{Type: store.WaitTimedOut, Data: a.data(&eventData{})}); err != nil {
+		if _, err := s.record(&c, store.Event{Type: store.WaitTimedOut, Data: a.data(&history.Data{})}); err != nil {
 			return err
 		}
 		s.traceAwait(&c, a, began, outcomeTimedOut, nil)
 		return &TimeoutError{RunID: r.id, Key: c.key, After: a.timeout}
 	}
-	d := &eventData{Message: m.Seq}
-	if a.call == callRequest {
+	d := &history.Data{Message: m.Seq}
+	if a.call == history.CallRequest {
 		a.request, d.Request = m.ID, m.ID
 	}
 	payload, err := r.eng.sealer.unseal(r.placeOfMail(m), m.Payload)
@@ -224,7 +225,7 @@ func (s *scope) await(ctx context.Context, a *awaiting) error {
 	}
 	if err != nil {
 		wrong := &SignalTypeError{RunID: r.id, Key: c.key, Sent: sent, Wanted: a.wanted.String(), Err: err}
-		if a.call != callRequest {
+		if a.call != history.CallRequest {
 			// Taken by what says so: a loop around Await would meet it for ever, and
 			// nothing behind it.
 			consumed, err = s.refuse(&c, a, began, m.Seq, wrong)
@@ -246,12 +247,15 @@ func (s *scope) await(ctx context.Context, a *awaiting) error {
 // the message with this number; 0: none. It returns the error as a replay will.
 func (s *scope) refuse(c *call, a *awaiting, began store.Time, message int64, why error) (recorded bool, err error) {
 	rec := s.run.eng.errors.record(why)
-	if _, err := s.record(c, store.Event{Type: store.WaitClosed, Data: a.data(&eventData{Error: rec, Message: message})}); err != nil {
+	if _, err := s.record(c, store.Event{Type: store.WaitClosed, Data: a.data(&history.Data{Error: rec, Message: message})}); err != nil {
 		return false, err
 	}
 	s.traceAwait(c, a, began, outcomeRefused, nil)
 	return true, s.run.eng.errors.restore(rec)
 }
+
+// WaitKey is the signal name that answers one wait and no other.
+func WaitKey(key string, branch int32) string { return history.WaitKey(key, branch) }
 
 // open asks for a message and waits for it; a nil message is a time-out.
 func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, error) {
@@ -259,7 +263,7 @@ func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, erro
 	var until store.Time
 	switch {
 	case c.opened():
-		until = c.rec.until
+		until = c.rec.Until
 	case o.limited:
 		until = max(r.eng.now().Add(o.timeout), 1)
 	}
@@ -279,7 +283,7 @@ func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, erro
 		err = r.syncRow()
 	} else {
 		var sample json.RawMessage
-		if o.prompt != "" || o.call == callWait && readsAsItLooks(o.wanted) {
+		if o.prompt != "" || o.call == history.CallWait && readsAsItLooks(o.wanted) {
 			sample = sampleOf(o.wanted)
 		}
 		w := &write{parks: p}
@@ -288,7 +292,7 @@ func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, erro
 				r.inbox.placed(mail, w.events[len(w.events)-1].Seq)
 			}
 		}
-		_, err = s.recordWith(c, store.Event{Type: store.WaitRequested, Data: o.data(&eventData{Prompt: o.prompt, Until: until, Name: c.name, Beside: r.othersGoOn(), Sample: sample})}, w)
+		_, err = s.recordWith(c, store.Event{Type: store.WaitRequested, Data: o.data(&history.Data{Prompt: o.prompt, Until: until, Name: c.name, Beside: r.othersGoOn(), Sample: sample})}, w)
 	}
 	if err != nil {
 		return nil, err
@@ -307,12 +311,12 @@ func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, erro
 // answered returns what the history says of a wait that has ended.
 func (s *scope) answered(c *call, a *awaiting) error {
 	r := s.run
-	s.lastAt = c.rec.lastAt
-	ev := &c.rec.outcome
+	s.lastAt = c.rec.LastAt
+	ev := &c.rec.Outcome
 	if ev.Type == store.WaitTimedOut {
 		return &TimeoutError{RunID: r.id, Key: c.key, After: a.timeout}
 	}
-	d, err := dataOf(ev)
+	d, err := history.DataOf(ev)
 	switch {
 	case err != nil:
 		return r.damaged(ev.Seq, err)

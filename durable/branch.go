@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -64,20 +65,20 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 		return fail(err)
 	}
 	var c call
-	if err := s.begin(&c, name, callGo); err != nil {
+	if err := s.begin(&c, name, history.CallGo); err != nil {
 		return fail(err)
 	}
 	defer s.end()
 	r := s.run
 	f.run, f.key = r, c.key
 	if c.rec != nil {
-		s.lastAt = max(s.lastAt, c.rec.openedAt)
+		s.lastAt = max(s.lastAt, c.rec.OpenedAt)
 	}
 	if c.done() {
-		f.at, f.recorded = c.rec.outcome.At, true
+		f.at, f.recorded = c.rec.Outcome.At, true
 		f.value, f.err = outcomeOf[T](r, c.rec)
 		s.begun = append(s.begun, f.branch)
-		if !c.rec.again || r.dead.Load() != nil {
+		if !c.rec.Again || r.dead.Load() != nil {
 			f.over = true
 			close(f.done)
 			return f
@@ -96,7 +97,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 	if c.rec == nil {
 		// That it was begun rides along with what it records first, so that a
 		// replay knows its place among the calls.
-		s.stash(&c, store.Event{Type: store.StepStarted, Data: (&eventData{Kind: callGo}).encode()})
+		s.stash(&c, store.Event{Type: store.StepStarted, Data: (&history.Data{Kind: history.CallGo}).Encode()})
 	}
 	r.begin(f.branch)
 	s.begun = append(s.begun, f.branch)
@@ -128,7 +129,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 func (s *scope) child(key string, ended bool, place ...int32) *scope {
 	inner := &scope{run: s.run, path: key, up: s, lastAt: s.lastAt, undo: s.undo, place: append(s.place[:len(s.place):len(s.place)], place...)}
 	if p := s.run.past; p != nil {
-		inner.hist = p.scopes[key]
+		inner.hist = p.Scopes[key]
 	}
 	if inner.ended = ended; ended || len(inner.hist) > 0 {
 		s.run.replaying.Add(1)
@@ -225,10 +226,10 @@ func (s *scope) goesBeyond(name string) error {
 }
 
 // outcomeOf returns the recorded outcome of a branch.
-func outcomeOf[T any](r *run, rec *record) (v T, err error) {
-	ev := &rec.outcome
+func outcomeOf[T any](r *run, rec *history.Call) (v T, err error) {
+	ev := &rec.Outcome
 	if ev.Type == store.StepFailed {
-		d, dataErr := dataOf(ev)
+		d, dataErr := history.DataOf(ev)
 		if dataErr != nil || d.Error == nil {
 			return v, r.damaged(ev.Seq, errors.New("its error is not readable"))
 		}
@@ -236,7 +237,7 @@ func outcomeOf[T any](r *run, rec *record) (v T, err error) {
 	}
 	if recorded, err := r.eng.sealer.decode(placeOf(r.id, ev), ev.Payload, &v); err != nil {
 		var zero T
-		return zero, r.undecodable(rec.key, recorded, reflect.TypeFor[T](), err)
+		return zero, r.undecodable(rec.Key, recorded, reflect.TypeFor[T](), err)
 	}
 	return v, nil
 }
@@ -285,12 +286,12 @@ func (r *run) recordBranch(f *branch, c *call, inner *scope, payload []byte, err
 		return changed
 	}
 	ev := store.Event{Type: store.StepCompleted, Key: c.key, Ordinal: c.ordinal, Payload: payload}
-	d := &eventData{Kind: callGo, Again: inner.mustReplay()}
+	d := &history.Data{Kind: history.CallGo, Again: inner.mustReplay()}
 	if err != nil {
 		ev.Type = store.StepFailed
 		d.Error = r.eng.errors.record(err)
 	}
-	ev.Data = d.encode()
+	ev.Data = d.Encode()
 	w := &write{events: []store.Event{ev}}
 	if err := r.write(w); definite(err) {
 		return r.unrecorded(c.key, err)
@@ -451,7 +452,7 @@ func (s *scope) first(ctx context.Context, name string, bs []*branch) (int, erro
 		return -1, fmt.Errorf("durable: First %q: no future: %w", name, ErrInvalid)
 	}
 	c := call{limited: s.limits(ctx)}
-	if err := s.begin(&c, name, callFirst); err != nil {
+	if err := s.begin(&c, name, history.CallFirst); err != nil {
 		return -1, err
 	}
 	defer s.end()
@@ -460,11 +461,11 @@ func (s *scope) first(ctx context.Context, name string, bs []*branch) (int, erro
 		b.waited.Store(true)
 	}
 	if c.done() {
-		d, err := dataOf(&c.rec.outcome)
+		d, err := history.DataOf(&c.rec.Outcome)
 		if err != nil || d.Winner < 0 || d.Winner >= len(bs) {
 			return -1, s.changed(EditBranches, int(c.ordinal), c.key, fmt.Sprintf("Branch %d won and the code now has %d.", d.Winner, len(bs)))
 		}
-		s.lastAt = c.rec.lastAt
+		s.lastAt = c.rec.LastAt
 		// Its outcome is recorded before that it won.
 		if err := r.join(onGoroutineOfOurs(), bs[d.Winner]); err != nil {
 			return -1, err
@@ -485,7 +486,7 @@ func (s *scope) first(ctx context.Context, name string, bs []*branch) (int, erro
 			return false
 		}
 	})
-	if _, err := s.record(&c, store.Event{Type: store.FirstWon, Data: (&eventData{Winner: i}).encode()}); err != nil {
+	if _, err := s.record(&c, store.Event{Type: store.FirstWon, Data: (&history.Data{Winner: i}).Encode()}); err != nil {
 		return -1, err
 	}
 	return i, nil

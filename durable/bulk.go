@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -334,7 +335,7 @@ func (e *Engine) claimSomeBulk(ctx context.Context) bool {
 	if len(ids) == 0 {
 		return false // a claimed run that ends wakes us
 	}
-	if _, err := e.claimIDs(ctx, ids, &eventData{Executor: e.id}); err != nil {
+	if _, err := e.claimIDs(ctx, ids, &history.Data{Executor: e.id}); err != nil {
 		if ctx.Err() == nil {
 			e.log.Warn("durable: claiming runs failed; the next beat tries again", "executor", e.id, "error", err)
 		}

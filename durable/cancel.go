@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -37,7 +38,7 @@ func (e *CancelledError) Is(target error) bool { return target == ErrCancelled }
 // store could not be reached: whether the cancel was recorded is not known then,
 // and it can be asked for again. Cancelling twice is no error.
 func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
-	data, err := json.Marshal(messageData{Reason: guard.Text(reason, guard.MaxText)})
+	data, err := json.Marshal(history.MessageData{Reason: guard.Text(reason, guard.MaxText)})
 	if err != nil {
 		return fmt.Errorf("durable: cancelling run %s: %w", id, err)
 	}
@@ -67,9 +68,9 @@ func (e *Engine) cancelIdle(ctx context.Context, h *store.History, reason string
 	cancelled, no, ended := store.Cancelled, false, e.now()
 	_, err := e.operate(ctx, &h.Run, nil, act{
 		from:    []store.Status{store.Pending},
-		event:   store.Event{Type: store.WorkflowCancelled, Data: (&eventData{Reason: reason}).encode()},
+		event:   store.Event{Type: store.WorkflowCancelled, Data: (&history.Data{Reason: reason}).Encode()},
 		row:     &store.RowPatch{Status: &cancelled, Reason: &reason, CancelAsked: &no, Paused: &no, EndedAt: &ended},
-		send:    e.tellParentOf(&h.Run, childData{Status: cancelled, Workflow: h.Run.Workflow, Reason: reason}, nil),
+		send:    e.tellParentOf(&h.Run, history.ChildData{Status: cancelled, Workflow: h.Run.Workflow, Reason: reason}, nil),
 		release: true,
 	})
 	if err == nil && h.Run.Parent != "" {

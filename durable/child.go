@@ -12,6 +12,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -42,20 +43,20 @@ type child struct {
 func (s *scope) startChild(def *definition, id string, input []byte, o *startOptions) (*child, error) {
 	r := s.run
 	ch := &child{abandon: o.abandon}
-	if err := s.begin(&ch.call, def.name, callChild); err != nil {
+	if err := s.begin(&ch.call, def.name, history.CallChild); err != nil {
 		return nil, err
 	}
 	defer s.end()
 	if rec := ch.call.rec; rec != nil {
-		ch.id, ch.finished, ch.began, ch.derived = rec.child, rec.outcome, rec.openedAt, rec.derived
-		s.lastAt = max(s.lastAt, rec.openedAt)
-		if rec.outcome.Type == store.StepFailed {
+		ch.id, ch.finished, ch.began, ch.derived = rec.Child, rec.Outcome, rec.OpenedAt, rec.Derived
+		s.lastAt = max(s.lastAt, rec.OpenedAt)
+		if rec.Outcome.Type == store.StepFailed {
 			return nil, s.refusedChild(rec)
 		}
 		if id != AutoID && id != ch.id {
 			return nil, s.changed(EditChild, int(ch.call.ordinal), ch.call.key, fmt.Sprintf("The child run was started as %s and is %s now.", ch.id, id))
 		}
-		if !rec.opened {
+		if !rec.Opened {
 			return nil, r.damaged(0, fmt.Errorf("child %s has an end and no beginning", ch.call.key))
 		}
 		r.adoptChild(ch)
@@ -66,7 +67,7 @@ func (s *scope) startChild(def *definition, id string, input []byte, o *startOpt
 	}
 	ch.id = id
 	if id == AutoID {
-		ch.id, ch.derived = derivedChildID(r.id, ch.call.key, r.row.Branch), true
+		ch.id, ch.derived = history.DerivedChildID(r.id, ch.call.key, r.row.Branch), true
 	}
 	if err := checkRunID(ch.id); err != nil {
 		return nil, s.refuseChild(ch, err)
@@ -112,7 +113,7 @@ func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) 
 		if !ch.derived || tries > maxEvasions || startedBy(have, &want) {
 			return s.refuseChild(ch, conflictOfChild(&want, have))
 		}
-		next := evadedChildID(derivedChildID(s.run.id, ch.call.key, s.run.row.Branch), s.run.seed, tries)
+		next := evadedChildID(history.DerivedChildID(s.run.id, ch.call.key, s.run.row.Branch), s.run.seed, tries)
 		if store.CheckRunID(next) != nil {
 			return s.refuseChild(ch, conflictOfChild(&want, have))
 		}
@@ -177,7 +178,7 @@ func (s *scope) bearAs(ch *child, def *definition, input []byte, o *startOptions
 			r.cancel(nil)
 		}
 	}
-	ev := store.Event{Type: store.ChildStarted, Data: (&eventData{Child: ch.id, Abandon: ch.abandon, Chosen: !ch.derived, Evaded: ch.evaded}).encode()}
+	ev := store.Event{Type: store.ChildStarted, Data: (&history.Data{Child: ch.id, Abandon: ch.abandon, Chosen: !ch.derived, Evaded: ch.evaded}).Encode()}
 	var err error
 	if ch.began, err = s.recordWith(&ch.call, ev, w); err == nil {
 		r.start.End() // before anything that hangs below it
@@ -231,19 +232,19 @@ func conflictOfChild(want, have *store.Run) error {
 // refuseChild records that a child could not be started: what stood in the way may
 // be gone when the call is replayed. It returns the error as a replay will.
 func (s *scope) refuseChild(ch *child, err error) error {
-	d := &eventData{Kind: callChild, Error: s.run.eng.errors.record(err)}
-	if _, err := s.record(&ch.call, store.Event{Type: store.StepFailed, Data: d.encode()}); err != nil {
+	d := &history.Data{Kind: history.CallChild, Error: s.run.eng.errors.record(err)}
+	if _, err := s.record(&ch.call, store.Event{Type: store.StepFailed, Data: d.Encode()}); err != nil {
 		return err
 	}
 	return s.run.eng.errors.restore(d.Error)
 }
 
 // refusedChild returns the recorded refusal of a child.
-func (s *scope) refusedChild(rec *record) error {
-	s.lastAt = max(s.lastAt, rec.lastAt)
-	d, err := dataOf(&rec.outcome)
+func (s *scope) refusedChild(rec *history.Call) error {
+	s.lastAt = max(s.lastAt, rec.LastAt)
+	d, err := history.DataOf(&rec.Outcome)
 	if err != nil || d.Error == nil {
-		return s.run.damaged(rec.outcome.Seq, errors.New("its error is not readable"))
+		return s.run.damaged(rec.Outcome.Seq, errors.New("its error is not readable"))
 	}
 	return s.run.eng.errors.restore(d.Error)
 }
@@ -326,7 +327,7 @@ func (s *scope) waitChild(ctx context.Context, ch *child, id string) (output []b
 		return nil, at, err
 	}
 	s.lastAt = max(s.lastAt, ch.finished.At)
-	d, err := dataOf(&ch.finished)
+	d, err := history.DataOf(&ch.finished)
 	if err != nil {
 		return nil, at, r.damaged(ch.finished.Seq, err)
 	}
@@ -485,10 +486,10 @@ func (s *scope) hearChild(ch *child) (recorded store.Event, err error) {
 			return recorded, err
 		}
 	}
-	told := &found.childData
-	d := &eventData{Message: found.message, Status: told.Status, Name: told.Workflow, Reason: told.Reason, Recoverable: &told.Recoverable, Error: told.Error}
+	told := &found.ChildData
+	d := &history.Data{Message: found.message, Status: told.Status, Name: told.Workflow, Reason: told.Reason, Recoverable: &told.Recoverable, Error: told.Error}
 	w := &write{}
-	if _, err := s.recordWith(&ch.call, store.Event{Type: store.ChildFinished, Payload: found.output, Data: d.encode()}, w); err != nil {
+	if _, err := s.recordWith(&ch.call, store.Event{Type: store.ChildFinished, Payload: found.output, Data: d.Encode()}, w); err != nil {
 		return recorded, err
 	}
 	consumed = found.message != 0
@@ -524,12 +525,12 @@ func (s *scope) tellsEarlier(ch *child, m *store.Message) (bool, error) {
 	if errors.Is(err, store.ErrNotFound) {
 		return false, nil // nothing else is left of it
 	}
-	return err == nil && !tells(m, row), err
+	return err == nil && !history.IsOutcomeOf(m, row), err
 }
 
 // childEnd is the outcome of a child, as its message or its log tells it.
 type childEnd struct {
-	childData
+	history.ChildData
 	message int64 // 0: it was read from the log
 	output  []byte
 }
@@ -537,7 +538,7 @@ type childEnd struct {
 // openChildMail reads the message of a child.
 func (r *run) openChildMail(ch *child, m *store.Message) (*childEnd, error) {
 	end := &childEnd{message: m.Seq}
-	if err := json.Unmarshal(m.Data, &end.childData); err != nil {
+	if err := json.Unmarshal(m.Data, &end.ChildData); err != nil {
 		return nil, r.damaged(0, fmt.Errorf("the message of child %s is not readable: %w", ch.id, err))
 	}
 	var err error
@@ -571,7 +572,7 @@ func (s *scope) lookAtChild(ch *child, mail *mailWait) (*childEnd, error) {
 	}
 	// One that has told its failure and was resumed since is not heard a second time:
 	// the store takes its message for the one that is there.
-	ch.foreign = row.Parent != r.id || r.past != nil && r.past.resetAt[ch.call.key] != 0
+	ch.foreign = row.Parent != r.id || r.past != nil && r.past.ResetAt[ch.call.key] != 0
 	end, ended, err := r.eng.endOfChild(row)
 	if err != nil {
 		return nil, r.undecodable("the output of child "+ch.id, "", nil, err)
@@ -622,11 +623,11 @@ func (e *Engine) endOfChild(row *store.Run) (end *childEnd, ended bool, err erro
 	if !row.Status.Terminal() || row.Last == nil {
 		return nil, false, nil
 	}
-	d, err := dataOf(row.Last)
+	d, err := history.DataOf(row.Last)
 	if err != nil {
 		return nil, false, err
 	}
-	end = &childEnd{childData: childData{Status: row.Status, Workflow: row.Workflow, Reason: d.Reason, Error: d.Error}}
+	end = &childEnd{ChildData: history.ChildData{Status: row.Status, Workflow: row.Workflow, Reason: d.Reason, Error: d.Error}}
 	switch row.Last.Type {
 	case store.WorkflowCompleted:
 		end.output, err = e.sealer.unseal(placeOf(row.ID, row.Last), row.Last.Payload)
@@ -724,8 +725,8 @@ func (e *Engine) unheardOf(ctx context.Context, row *store.Run, child string) (*
 		return nil, err
 	}
 	told := slices.ContainsFunc(h.Inbox, func(m store.Message) bool {
-		id, _ := childOf(&m)
-		return lost.row == nil && m.Kind == store.KindChild && id == child || lost.row != nil && tells(&m, lost.row)
+		id, _ := history.ChildOf(&m)
+		return lost.row == nil && m.Kind == store.KindChild && id == child || lost.row != nil && history.IsOutcomeOf(&m, lost.row)
 	})
 	if told || h.Run.Status != row.Status || h.Run.Last == nil || row.Last != nil && h.Run.Last.Seq != row.Last.Seq {
 		return nil, nil
@@ -736,12 +737,12 @@ func (e *Engine) unheardOf(ctx context.Context, row *store.Run, child string) (*
 // hearAgain has a waiting run told what became of children that have ended without its
 // being told. told is how many; lost is a child that is not in the store, nil: none.
 func (e *Engine) hearAgain(ctx context.Context, v *view, dry bool) (told int, lost *unheard, err error) {
-	for _, calls := range v.past.scopes {
+	for _, calls := range v.past.Scopes {
 		for _, rec := range calls {
-			if rec.child == "" || !rec.opened || rec.outcome.Seq != 0 {
+			if rec.Child == "" || !rec.Opened || rec.Outcome.Seq != 0 {
 				continue
 			}
-			u, err := e.unheardOf(ctx, v.row, rec.child)
+			u, err := e.unheardOf(ctx, v.row, rec.Child)
 			switch {
 			case err != nil:
 				return told, nil, fmt.Errorf("durable: run %s: reading its children: %w", v.row.ID, storeError(err))
@@ -763,7 +764,7 @@ func (e *Engine) hearAgain(ctx context.Context, v *view, dry bool) (told int, lo
 
 // tellEnd tells the parent of a child that has ended, which takes it once.
 func (e *Engine) tellEnd(ctx context.Context, u *unheard) error {
-	for _, m := range e.tellParentOf(u.row, u.end.childData, u.end.output) {
+	for _, m := range e.tellParentOf(u.row, u.end.ChildData, u.end.output) {
 		if err := e.send(ctx, m); err != nil {
 			return err
 		}
@@ -772,19 +773,19 @@ func (e *Engine) tellEnd(ctx context.Context, u *unheard) error {
 }
 
 // tellParent is the message by which an ending run tells its parent.
-func (r *run) tellParent(status store.Status, reason string, recoverable bool, rec *errorRecord, output []byte) []store.Message {
+func (r *run) tellParent(status store.Status, reason string, recoverable bool, rec *history.Error, output []byte) []store.Message {
 	if r.row.Parent == "" {
 		return nil
 	}
-	return r.eng.tellParentOf(&r.row, childData{Status: status, Workflow: r.def.name, Reason: reason, Recoverable: recoverable, Error: rec, Trace: r.segmentTrace()}, output)
+	return r.eng.tellParentOf(&r.row, history.ChildData{Status: status, Workflow: r.def.name, Reason: reason, Recoverable: recoverable, Error: rec, Trace: r.segmentTrace()}, output)
 }
 
 // tellParentOf is the message that tells the parent of a run what became of it.
-func (e *Engine) tellParentOf(row *store.Run, told childData, output []byte) []store.Message {
+func (e *Engine) tellParentOf(row *store.Run, told history.ChildData, output []byte) []store.Message {
 	if row.Parent == "" {
 		return nil
 	}
-	id := told.nameLife(row)
+	id := told.NameLife(row)
 	data, err := json.Marshal(told)
 	if err != nil {
 		panic(fmt.Sprintf("durable: the outcome of a child cannot be encoded: %v", err)) // strings and checked JSON
@@ -815,7 +816,7 @@ func (r *run) cancelChildren() []store.Message {
 		if ch.abandon || ch.finished.Seq != 0 {
 			continue
 		}
-		data, _ := json.Marshal(messageData{Reason: fmt.Sprintf("its parent %s has ended", r.id)}) // a string
+		data, _ := json.Marshal(history.MessageData{Reason: fmt.Sprintf("its parent %s has ended", r.id)}) // a string
 		ms = append(ms, store.Message{To: ch.id, Kind: store.KindCancel, ID: firstCancel, At: r.eng.now(), Data: data, IfLive: true})
 	}
 	return ms

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -64,8 +65,8 @@ func Compensate(ctx context.Context, name string, fn func(ctx context.Context) e
 
 // follow tells the compensations that were registered since the last call which one
 // has followed. What has no effect of its own is none.
-func (s *scope) follow(key string, kind callKind) {
-	if kind != callStep && kind != callChild && kind != callGo && kind != callMap {
+func (s *scope) follow(key string, kind history.CallKind) {
+	if kind != history.CallStep && kind != history.CallChild && kind != history.CallGo && kind != history.CallMap {
 		return
 	}
 	c := s.run.eng.committer
@@ -153,9 +154,9 @@ func (r *run) compensate(err *error, late bool) error {
 		}
 	})
 	defer stop()
-	s := &scope{run: r, path: undoScope, undo: true, lastAt: r.lastAt}
+	s := &scope{run: r, path: history.UndoScope, undo: true, lastAt: r.lastAt}
 	if r.past != nil {
-		s.hist = r.past.scopes[undoScope]
+		s.hist = r.past.Scopes[history.UndoScope]
 	}
 	s.left.Store(true) // no stop ends its context
 	if len(s.hist) == 0 {

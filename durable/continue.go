@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -161,7 +162,7 @@ func (r *run) returned(err error) error {
 type branching struct {
 	at     int // index of the first event on the branch
 	branch store.Branch
-	data   eventData // of that event
+	data   history.Data // of that event
 }
 
 // begin turns to the branch, at its first event. It is called when the number
@@ -172,7 +173,7 @@ func (b *branching) begin(head *logHead, first *store.Event) {
 	head.branch = b.branch.N
 	// Kept twice, so that the chain can be checked when what was before is gone.
 	b.data.Sum = head.sum
-	first.Data = b.data.encode()
+	first.Data = b.data.Encode()
 	first.Steps = 0
 }
 
@@ -192,19 +193,19 @@ func (r *run) renew(n *renewal) outcome {
 	b := &branching{
 		at:     1,
 		branch: store.Branch{N: number, Parent: number, Generation: generation, Reason: "continued", CreatedAt: r.eng.now()},
-		data: eventData{
+		data: history.Data{
 			Seed: hex.EncodeToString(seed[:]), MaxPayload: r.eng.options.MaxPayload, Declared: r.def.steps, Executor: r.eng.id, Segment: r.segmentTrace(),
 			Generation: generation, Inbox: seen, Pending: pending,
 			Headers: r.headers, Deadline: r.deadline, Exclusive: r.exclusive, Attributes: r.attributes, Environment: r.eng.environment.encode(),
-			Run: identityOf(&r.row),
+			Run: history.IdentityOf(&r.row),
 		},
 	}
 	r.startTrace.keepIn(&b.data)
 	r.eng.sign(&b.data)
 	w := &write{
 		events: []store.Event{
-			{Type: store.WorkflowContinued, Payload: n.input, Data: (&eventData{Generation: generation}).encode()},
-			{Type: store.WorkflowStarted, Payload: n.input, Data: b.data.encode()},
+			{Type: store.WorkflowContinued, Payload: n.input, Data: (&history.Data{Generation: generation}).Encode()},
+			{Type: store.WorkflowStarted, Payload: n.input, Data: b.data.Encode()},
 		},
 		// Strikes begin anew: what comes behind workflow_started looks like a
 		// claim with nothing recorded, which it is not.
@@ -232,7 +233,7 @@ func (r *run) renew(n *renewal) outcome {
 	row.Last = &w.events[1]
 	next := r.eng.newRun(row, r.def)
 	next.enterSegment(r.segment)
-	next.from = &store.Cursor{After: row.Last.Seq - 1, AfterMessage: floorOf(seen, pending)}
+	next.from = &store.Cursor{After: row.Last.Seq - 1, AfterMessage: history.FloorOf(seen, pending)}
 	return outcome{err: ErrContinued, next: next}
 }
 
@@ -300,7 +301,7 @@ func (e *Engine) succeed(r, next *run) {
 // its inbox the generation has not taken. The log and the inbox hold all that
 // earlier generations had, too: it is passed over by number, so that a load costs
 // what the generation costs.
-func (r *run) loadLineage() (*store.History, *past, error) {
+func (r *run) loadLineage() (*store.History, *history.Past, error) {
 	if h := r.preloaded; h != nil {
 		r.preloaded = nil
 		p, err := readPast(r.id, r.gapless(h), r.sizeHint())
@@ -323,7 +324,7 @@ func (r *run) loadLineage() (*store.History, *past, error) {
 			return nil, nil, err
 		}
 		// The first event tells which messages are needed.
-		from = store.Cursor{After: rootOf(h.Branches, r.row.Branch).Cutoff, AfterMessage: none}
+		from = store.Cursor{After: history.RootOf(h.Branches, r.row.Branch).Cutoff, AfterMessage: none}
 	}
 	h, err := r.eng.store.Load(r.ctx, r.id, from)
 	if err != nil {
@@ -333,7 +334,7 @@ func (r *run) loadLineage() (*store.History, *past, error) {
 	if err != nil || from.AfterMessage != none {
 		return h, p, err
 	}
-	mail, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: p.floor()})
+	mail, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: p.Floor()})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -358,7 +359,7 @@ func (b *inbox) skip(to int64) {
 // gapless returns the events of h, which are a lineage of r, and looks into what it
 // passes over.
 func (r *run) gapless(h *store.History) iter.Seq2[store.Event, error] {
-	return gapless(h, func(after int64) (*store.History, error) {
+	return history.Gapless(h, func(after int64) (*store.History, error) {
 		return r.eng.store.Load(r.ctx, r.id, store.Cursor{After: after, All: true, AfterMessage: math.MaxInt64})
 	})
 }

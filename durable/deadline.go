@@ -49,7 +49,7 @@ func (e *DeadlineError) Is(target error) bool { return target == ErrDeadline }
 // that a run recovered too late begins no body. Of a run that was being undone it
 // was decided when that began.
 func (r *run) watchDeadline() (end func()) {
-	late, decided := r.past.wasLate(r.deadline)
+	late, decided := r.past.WasLate(r.deadline)
 	switch {
 	case r.deadline == 0:
 		return func() {}
@@ -96,7 +96,7 @@ func (r *run) watchDeadline() (end func()) {
 // stopIfLate stops the run when its deadline has passed at the moment given, unless
 // it was decided before that it came too late to do so.
 func (r *run) stopIfLate(at store.Time) {
-	late, decided := r.past.wasLate(r.deadline)
+	late, decided := r.past.WasLate(r.deadline)
 	if r.deadline != 0 && at >= r.deadline && (late || !decided) {
 		r.stopBy(&DeadlineError{RunID: r.id, At: r.deadline.Time()})
 	}

@@ -1,6 +1,9 @@
 package durable
 
-import "github.com/holdfast-dev/holdfast/store"
+import (
+	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/store"
+)
 
 // PendingWait is a wait that was asked for and neither answered nor closed.
 type PendingWait struct {
@@ -38,29 +41,29 @@ type Derived struct {
 // wait, a timer or a child, and that is still open. Which of its goroutines go on
 // beside it, no event tells.
 func DeriveStatus(events []store.Event) Derived {
-	s := newSurvey("")
+	s := history.NewSurvey("")
 	for i := range events {
-		if s.take(&events[i]) != nil {
+		if s.Add(&events[i]) != nil {
 			break
 		}
 	}
 	return derivedOf(s)
 }
 
-func derivedOf(s *survey) Derived {
-	d := Derived{Status: s.status, Seq: s.last.seq, Key: s.key, Steps: int(s.last.steps), Completed: s.done}
-	if s.status.Terminal() {
+func derivedOf(s *history.Survey) Derived {
+	d := Derived{Status: s.Status, Seq: s.Last.Seq, Key: s.Key, Steps: int(s.Last.Steps), Completed: s.Done}
+	if s.Status.Terminal() {
 		return d
 	}
-	for _, o := range s.open {
-		if o.typ == store.WaitRequested {
+	for _, o := range s.Open {
+		if o.Typ == store.WaitRequested {
 			i := len(d.Waits)
-			for i > 0 && d.Waits[i-1].Seq > o.wait.Seq {
+			for i > 0 && d.Waits[i-1].Seq > o.Wait.Seq {
 				i--
 			}
-			d.Waits = append(d.Waits[:i:i], append([]PendingWait{PendingWait(o.wait)}, d.Waits[i:]...)...)
+			d.Waits = append(d.Waits[:i:i], append([]PendingWait{PendingWait(o.Wait)}, d.Waits[i:]...)...)
 		}
-		if o.at.seq == s.call && s.status == store.Running {
+		if o.At.Seq == s.Call && s.Status == store.Running {
 			d.Status = store.Waiting
 		}
 	}

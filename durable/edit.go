@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -105,19 +106,19 @@ func (e *Engine) Edit(ctx context.Context, id, key string, value any, o EditOpti
 }
 
 // editedOutcome returns the recorded outcome that an edit replaces.
-func editedOutcome(p *past, id, key string) (*store.Event, error) {
+func editedOutcome(p *history.Past, id, key string) (*store.Event, error) {
 	no := &EditError{RunID: id, Key: key, Reason: "there is no such item with an outcome"}
-	if name, n, ok := splitItem(key); ok {
-		if ev := p.items[name][n]; ev != nil {
+	if name, n, ok := history.SplitItem(key); ok {
+		if ev := p.Items[name][n]; ev != nil {
 			return ev, nil
 		}
 		return nil, no
 	}
-	rec := p.call(key)
+	rec := p.Call(key)
 	if no.Reason = editable(rec); no.Reason != "" {
 		return nil, no
 	}
-	return &rec.outcome, nil
+	return &rec.Outcome, nil
 }
 
 // editedPayload returns the payload of the outcome that takes the place of old.
@@ -135,7 +136,7 @@ func (e *Engine) editedPayload(id string, old *store.Event, value any, force boo
 // sameType returns an error unless a value, and the payload that was made of it, is of
 // the type that the old outcome holds. A failure holds none.
 func (e *Engine) sameType(id string, old *store.Event, value any, payload []byte) error {
-	if d, err := dataOf(old); err != nil || !hasType(old, &d) {
+	if d, err := history.DataOf(old); err != nil || !hasType(old, &d) {
 		return nil // what is unreadable is said when it is replaced
 	}
 	was, is := "", ""
@@ -187,7 +188,7 @@ func (v *view) reviseBefore(ctx context.Context, old *store.Event, force bool) (
 // editCutKey returns the key behind which an edit of the call key cuts: of an item,
 // the item alone goes back, and not what is around its Map.
 func editCutKey(key string) string {
-	if _, _, item := splitItem(key); item {
+	if _, _, item := history.SplitItem(key); item {
 		return key + "/"
 	}
 	return key
@@ -203,7 +204,7 @@ func (e *Engine) edit(ctx context.Context, v *view, rv *revision, old *store.Eve
 	if err != nil {
 		return err
 	}
-	d := &eventData{Executor: e.id, Reason: guard.Text(o.Reason, guard.MaxText), By: guard.Text(o.By, guard.MaxText)}
+	d := &history.Data{Executor: e.id, Reason: guard.Text(o.Reason, guard.MaxText), By: guard.Text(o.By, guard.MaxText)}
 	a := rv.act(row, d)
 	a.hold, a.cut.reason = hold, "edited "+old.Key
 	a.event.Type, a.event.Key = store.Edited, old.Key
@@ -211,7 +212,7 @@ func (e *Engine) edit(ctx context.Context, v *view, rv *revision, old *store.Eve
 		code, reason := CodeEdited, editedReason(old.Key)
 		a.row.Code, a.row.Reason = &code, &reason
 	}
-	was, err := dataOf(old)
+	was, err := history.DataOf(old)
 	if err != nil {
 		return &DamagedError{RunID: row.ID, Seq: old.Seq, Err: err}
 	}

@@ -3,29 +3,30 @@ package durable
 import (
 	"fmt"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
 // editable returns why the outcome of a call cannot be replaced; empty: it can.
 // What somebody else was told because of it stays told: the maker of a request
 // has its answer, and a sleep, a branch or a Map has no value of its own.
-func editable(rec *record) string {
+func editable(rec *history.Call) string {
 	switch {
-	case rec == nil || rec.outcome.Seq == 0:
+	case rec == nil || rec.Outcome.Seq == 0:
 		return "it has no outcome"
-	case scopeOfKey(rec.key) == undoScope:
+	case history.ScopeOfKey(rec.Key) == history.UndoScope:
 		return "it is a compensation"
-	case rec.kind == callChild && rec.outcome.Type != store.ChildFinished:
+	case rec.Kind == history.CallChild && rec.Outcome.Type != store.ChildFinished:
 		return "the child was never started"
-	case rec.kind != callStep && rec.kind != callWait && rec.kind != callChild:
-		return fmt.Sprintf("it is a %s; only steps, items of a Map, waits and children can be edited", rec.kind)
+	case rec.Kind != history.CallStep && rec.Kind != history.CallWait && rec.Kind != history.CallChild:
+		return fmt.Sprintf("it is a %s; only steps, items of a Map, waits and children can be edited", rec.Kind)
 	}
 	return ""
 }
 
 // hasType reports whether an outcome is one of a value, so that its type is
 // known: a failure, a time-out and a refusal have none.
-func hasType(old *store.Event, was *eventData) bool {
+func hasType(old *store.Event, was *history.Data) bool {
 	switch old.Type {
 	case store.StepCompleted, store.ItemCompleted, store.SignalReceived:
 		return was.Error == nil
@@ -38,9 +39,9 @@ func hasType(old *store.Event, was *eventData) bool {
 // replacement is the outcome that takes the place of old, without its payload.
 // The message that old was made of stays taken: it must not reach the next call
 // that asks.
-func replacement(old *store.Event, was *eventData) store.Event {
+func replacement(old *store.Event, was *history.Data) store.Event {
 	ev := store.Event{Type: store.StepCompleted, Key: old.Key, Attempt: old.Attempt, Ordinal: old.Ordinal}
-	d := &eventData{Input: was.Input, Items: was.Items}
+	d := &history.Data{Input: was.Input, Items: was.Items}
 	switch old.Type {
 	case store.ItemCompleted, store.ItemFailed:
 		ev.Type = store.ItemCompleted
@@ -49,6 +50,6 @@ func replacement(old *store.Event, was *eventData) store.Event {
 	case store.ChildFinished:
 		ev.Type, d.Message, d.Name, d.Status = store.ChildFinished, was.Message, was.Name, store.Completed
 	}
-	ev.Data = d.encode()
+	ev.Data = d.Encode()
 	return ev
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -204,7 +205,7 @@ func (e *Environment) encode() json.RawMessage {
 
 // environmentOf returns the environment that the first event of a run keeps, nil if it
 // keeps none.
-func environmentOf(born *eventData) *Environment {
+func environmentOf(born *history.Data) *Environment {
 	if len(born.Environment) == 0 {
 		return nil
 	}

@@ -2,8 +2,10 @@ package durable
 
 import (
 	"fmt"
-	"github.com/holdfast-dev/holdfast/internal/guard"
 	"log/slog"
+
+	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/history"
 )
 
 // kindOf returns what an error is called where its message must not stand: the
@@ -25,7 +27,7 @@ func (k *errorKinds) kindOf(err error) string {
 }
 
 // nameIn returns the first registered name in rec, outermost first.
-func nameIn(rec *errorRecord) string {
+func nameIn(rec *history.Error) string {
 	if rec.Sentinel != "" {
 		return rec.Sentinel
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -136,8 +137,8 @@ const maxErrorSize = 1 << 20
 
 // record returns err as it is kept. An error whose own methods panic, or end
 // their goroutine, is kept by its message alone.
-func (k *errorKinds) record(err error) *errorRecord {
-	var rec *errorRecord
+func (k *errorKinds) record(err error) *history.Error {
+	var rec *history.Error
 	fault := guardedUnlessPlain(err, func() {
 		left := maxErrorSize
 		rec = k.node(err, 0, &left)
@@ -145,7 +146,7 @@ func (k *errorKinds) record(err error) *errorRecord {
 		rec.Permanent = errors.As(err, &p)
 	})
 	if fault != nil {
-		return &errorRecord{Message: safeMessage(err)}
+		return &history.Error{Message: safeMessage(err)}
 	}
 	return rec
 }
@@ -178,9 +179,9 @@ var (
 	typeOfErrorf = reflect.TypeOf(fmt.Errorf("%w", io.EOF))
 )
 
-func (k *errorKinds) node(err error, depth int, left *int) *errorRecord {
+func (k *errorKinds) node(err error, depth int, left *int) *history.Error {
 	err = unmarked(err)
-	rec := &errorRecord{Message: message(err)}
+	rec := &history.Error{Message: message(err)}
 	// Not the type's Comparable: a field may hold what is not.
 	if reflect.ValueOf(err).Comparable() {
 		rec.Sentinel = k.sentinels[err]
@@ -296,7 +297,7 @@ func unwrap(err error) []error {
 
 // restore returns the error a record stands for. Names that are not registered
 // any more leave the message and the type.
-func (k *errorKinds) restore(rec *errorRecord) error {
+func (k *errorKinds) restore(rec *history.Error) error {
 	if rec == nil {
 		return nil
 	}
@@ -322,7 +323,7 @@ func (k *errorKinds) restore(rec *errorRecord) error {
 
 // known returns the registered error of a record and its message, nil if there
 // is none; whole says that it wraps the causes itself.
-func (k *errorKinds) known(rec *errorRecord, causes []error) (text string, whole bool, known error) {
+func (k *errorKinds) known(rec *history.Error, causes []error) (text string, whole bool, known error) {
 	if v, ok := k.values[rec.Sentinel]; ok && rec.Sentinel != "" {
 		return safeMessage(v), false, v
 	}
@@ -350,7 +351,7 @@ func (k *errorKinds) known(rec *errorRecord, causes []error) (text string, whole
 	return text, whole, known
 }
 
-func (k *errorKinds) restoreTyped(t reflect.Type, rec *errorRecord) (error, error) {
+func (k *errorKinds) restoreTyped(t reflect.Type, rec *history.Error) (error, error) {
 	info := infoOf(t)
 	if k.defs != nil {
 		info = k.defs.info(t)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -396,7 +397,7 @@ func (e *DefinitionChangedError) Is(target error) bool { return target == ErrDef
 // ErrNoHistory is why a run is damaged of which a row is all that is left. There is
 // nothing that it could be resumed or repaired from: a copy of it may be imported, once
 // what is left is deleted.
-var ErrNoHistory = errNoHistory
+var ErrNoHistory = history.ErrNoHistory
 
 // DamagedError says that a run's history cannot be believed.
 type DamagedError struct {
@@ -505,12 +506,12 @@ const (
 	CodeDamaged           = "damaged"
 	CodeNotRegistered     = store.CodeNotRegistered
 	CodeQuarantined       = "quarantined"
-	CodeRestarted         = "server_restarted" // FailOnBoot
-	CodeShutdown          = "shutdown"         // stopped gracefully; its policy leaves resuming to a person
-	CodeError             = "error"            // the workflow returned an error
-	CodeRepaired          = codeRepaired       // it had failed, and was repaired; Resume continues it
-	CodeImporting         = "importing"        // its import has not finished; import it again
-	CodeImported          = "imported"         // it was not ended where it was exported; Resume continues it here
+	CodeRestarted         = "server_restarted"   // FailOnBoot
+	CodeShutdown          = "shutdown"           // stopped gracefully; its policy leaves resuming to a person
+	CodeError             = "error"              // the workflow returned an error
+	CodeRepaired          = history.CodeRepaired // it had failed, and was repaired; Resume continues it
+	CodeImporting         = "importing"          // its import has not finished; import it again
+	CodeImported          = "imported"           // it was not ended where it was exported; Resume continues it here
 	CodePanic             = "panic"
 	CodeDeadline          = "deadline" // the run's deadline has passed
 	CodeApproval          = "approval" // waiting for a person

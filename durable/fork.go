@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -148,7 +149,7 @@ func (e *Engine) sameFork(ctx context.Context, id string, source *store.Run, at 
 // it is nil, begins the span of the new run, and returns what is kept of it.
 func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *store.Run) startTrace) (store.Change, error) {
 	e, now, p := v.eng, v.eng.now(), f.past
-	input, err := e.sealer.unseal(placeOf(v.row.ID, &p.created), p.created.Payload)
+	input, err := e.sealer.unseal(placeOf(v.row.ID, &p.Created), p.Created.Payload)
 	if err != nil {
 		return store.Change{}, &UndecodableError{RunID: v.row.ID, Key: "the input", Err: err}
 	}
@@ -160,8 +161,8 @@ func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *s
 	born := v.born
 	born.Attributes = merged(v.born.Attributes, o.Attributes)
 	row.Attributes = born.Attributes
-	if p.attributes != nil {
-		row.Attributes = merged(*p.attributes, o.Attributes)
+	if p.Attributes != nil {
+		row.Attributes = merged(*p.Attributes, o.Attributes)
 	}
 	if v.born.Deadline != 0 {
 		born.Deadline = now.Add(v.born.Deadline.Sub(v.row.CreatedAt))
@@ -169,7 +170,7 @@ func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *s
 	}
 	born.Name, born.Host, born.PID, born.Build = "", "", 0, ""
 	born.Executor, born.Generation, born.Inbox, born.Pending, born.Sum = "", 0, 0, nil, 0
-	born.Fork = &forkData{From: v.row.ID, At: o.At, Seeds: v.born.seedsOf(f.kept), Edits: f.hashes()}
+	born.Fork = &history.Fork{From: v.row.ID, At: o.At, Seeds: v.born.SeedsOf(f.kept), Edits: f.hashes()}
 	if len(f.edits) > 0 {
 		born.Fork.Reason, born.Fork.By = guard.Text(o.Reason, guard.MaxText), guard.Text(o.By, guard.MaxText)
 	}
@@ -182,8 +183,8 @@ func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *s
 			born.Linked = v.row.Trace
 		}
 	}
-	born.Run = identityOf(&row)
-	created := store.Event{Type: store.WorkflowCreated, At: p.created.At, Data: born.encode(), Payload: input}
+	born.Run = history.IdentityOf(&row)
+	created := store.Event{Type: store.WorkflowCreated, At: p.Created.At, Data: born.Encode(), Payload: input}
 	list := []store.Event{created}
 	for i := range f.kept {
 		if edit := f.editOf(f.kept[i].Key, f.kept[i].Seq); edit != nil {
@@ -203,14 +204,14 @@ func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *s
 // copied returns an event as it stands in a fork, its payload open.
 func (v *view) copied(ev *store.Event, attributes map[string]string) (store.Event, error) {
 	c := *ev
-	d, err := dataOf(ev)
+	d, err := history.DataOf(ev)
 	if err != nil {
 		return c, &DamagedError{RunID: v.row.ID, Seq: ev.Seq, Err: err}
 	}
 	if d.Message != 0 || ev.Type == store.AttributesSet {
 		d.Message = 0 // the fork has an inbox of its own
 		d.Attributes = merged(d.Attributes, attributes)
-		c.Data = d.encode()
+		c.Data = d.Encode()
 	}
 	if c.Payload, err = v.eng.sealer.unseal(placeOf(v.row.ID, ev), ev.Payload); err != nil {
 		return c, &UndecodableError{RunID: v.row.ID, Key: nameOf(ev), Err: err}
@@ -242,7 +243,7 @@ func number(e *Engine, id string, list []store.Event) {
 	var steps int32
 	for i := range list {
 		ev := &list[i]
-		if isStepOutcome(ev) {
+		if history.IsStepOutcome(ev) {
 			steps++
 		}
 		ev.Seq, ev.Branch, ev.Steps = int64(i+1), 0, steps
@@ -256,10 +257,10 @@ func number(e *Engine, id string, list []store.Event) {
 // a fork, that under which the call which follows was recorded.
 func (s *scope) seedAt() uint64 {
 	if len(s.run.forkSeeds) > 0 && int(s.next) < len(s.hist) {
-		seq := s.hist[s.next].seq
+		seq := s.hist[s.next].Seq
 		for _, f := range s.run.forkSeeds {
 			if seq <= f.Until {
-				return f.seed()
+				return f.Uint64()
 			}
 		}
 	}

@@ -7,13 +7,14 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
 // A forking is what a fork takes over of its source. It is worked out before
 // anything is written, and the same for a plan.
 type forking struct {
-	past  *past         // of what the fork may have
+	past  *history.Past // of what the fork may have
 	kept  []store.Event // what it has of it, as the source has it
 	edits []forkEdit    // by key
 	// undone says which calls it takes for done that were undone; empty: none.
@@ -59,12 +60,12 @@ func (v *view) forking(o *ForkOptions) (*forking, error) {
 		if v.event(o.At) == nil {
 			return nil, &CheckpointError{RunID: v.row.ID, Seq: o.At, Reason: fmt.Sprintf("it is no event of the current history (branch %d, generation %d)", v.row.Branch, v.row.Generation)}
 		}
-		c := cutBehind(events, o.At, "")
-		half, err := halfKept(c.left)
+		c := history.CutAfter(events, o.At, "")
+		half, err := history.HalfKept(c.Left)
 		if err != nil {
 			return nil, &DamagedError{RunID: v.row.ID, Err: err}
 		}
-		events, reset = c.kept, half
+		events, reset = c.Kept, half
 	case len(o.Edits) > 0:
 		var err error
 		if events, reset, err = v.cutBehindEdits(slices.Sorted(maps.Keys(o.Edits))); err != nil {
@@ -76,8 +77,8 @@ func (v *view) forking(o *ForkOptions) (*forking, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.forget(reset, upTo)
-	f := &forking{past: p, kept: p.copyable(events)}
+	p.Forget(reset, upTo)
+	f := &forking{past: p, kept: p.Copyable(events)}
 	if err := v.edited(f, o); err != nil {
 		return nil, err
 	}
@@ -85,7 +86,7 @@ func (v *view) forking(o *ForkOptions) (*forking, error) {
 	copied := func(key string) bool {
 		return slices.ContainsFunc(f.kept, func(ev store.Event) bool { return ev.Key == key })
 	}
-	still, _ := apart(v.past.undone(), copied, func(key string) bool { _, edited := o.Edits[key]; return edited })
+	still, _ := history.SplitUndone(v.past.Undone(), copied, func(key string) bool { _, edited := o.Edits[key]; return edited })
 	if len(still) > 0 {
 		if !o.Force {
 			return nil, v.undoneError(still)
@@ -119,7 +120,7 @@ func (v *view) cutBehindEdits(keys []string) (kept []store.Event, reset []string
 			return nil, nil, err
 		}
 		outcomes[key] = old.Seq
-		scope, back := v.past.cutScope(editCutKey(key))
+		scope, back := v.past.CutScope(editCutKey(key))
 		last[scope] = 0
 		reset = append(reset, back...)
 	}
@@ -143,7 +144,7 @@ func (v *view) cutBehindEdits(keys []string) (kept []store.Event, reset []string
 			kept = append(kept, *ev)
 		}
 	}
-	half, err := halfKept(left)
+	half, err := history.HalfKept(left)
 	if err != nil {
 		return nil, nil, &DamagedError{RunID: v.row.ID, Err: err}
 	}
@@ -167,7 +168,7 @@ func (v *view) edited(f *forking, o *ForkOptions) error {
 		if err != nil {
 			return err
 		}
-		was, err := dataOf(old)
+		was, err := history.DataOf(old)
 		if err != nil {
 			return &DamagedError{RunID: v.row.ID, Seq: old.Seq, Err: err}
 		}
@@ -228,7 +229,7 @@ func (e *Engine) PlanFork(ctx context.Context, id string, o ForkOptions) (Plan, 
 	if err != nil {
 		return Plan{}, err
 	}
-	rv := &revision{plan: Plan{RunID: id, Workflow: v.row.Workflow, Status: v.row.Status, From: v.past.created.Seq}}
+	rv := &revision{plan: Plan{RunID: id, Workflow: v.row.Workflow, Status: v.row.Status, From: v.past.Created.Seq}}
 	if n := len(f.kept); n > 0 {
 		rv.plan.From = f.kept[n-1].Seq
 	}
@@ -242,12 +243,12 @@ func (e *Engine) PlanFork(ctx context.Context, id string, o ForkOptions) (Plan, 
 	if err := v.fill(ctx, rv, copied); err != nil {
 		return Plan{}, err
 	}
-	rv.plan.Skipped = copied.ended()
+	rv.plan.Skipped = copied.EndedKeys()
 	has := make(map[string]bool, len(rv.plan.Skipped))
 	for _, key := range rv.plan.Skipped {
 		has[key] = true
 	}
-	rv.plan.Again = slices.DeleteFunc(v.past.ended(), func(key string) bool { return has[key] })
+	rv.plan.Again = slices.DeleteFunc(v.past.EndedKeys(), func(key string) bool { return has[key] })
 	return rv.plan, nil
 }
 
@@ -261,10 +262,10 @@ func (v *view) startsAgain(f *forking) []string {
 		}
 	}
 	var warnings []string
-	for _, calls := range v.past.scopes {
+	for _, calls := range v.past.Scopes {
 		for _, rec := range calls {
-			if rec.child != "" && !rec.derived && !has[rec.key] {
-				warnings = append(warnings, fmt.Sprintf("%s started child %s, an id that the workflow has chosen: that run is the source's, and the fork is refused it if it asks for the same id. Fork behind its end, or let the code choose another id", rec.key, rec.child))
+			if rec.Child != "" && !rec.Derived && !has[rec.Key] {
+				warnings = append(warnings, fmt.Sprintf("%s started child %s, an id that the workflow has chosen: that run is the source's, and the fork is refused it if it asks for the same id. Fork behind its end, or let the code choose another id", rec.Key, rec.Child))
 			}
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -40,7 +41,7 @@ func (e *Engine) Form(ctx context.Context, id string) (Form, error) {
 			return Form{}, fmt.Errorf("durable: run %s: %w", id, err)
 		}
 		if ev.Type == store.WorkflowCreated || ev.Type == store.WorkflowStarted {
-			d, err := dataOf(&ev)
+			d, err := history.DataOf(&ev)
 			if err != nil {
 				return Form{}, &DamagedError{RunID: id, Seq: ev.Seq, Err: err}
 			}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -58,7 +59,7 @@ type goldenData struct {
 // its form.
 func TestDataOfEarlierVersionsIsUnderstood(t *testing.T) {
 	kinds := map[string]reflect.Type{
-		"event": reflect.TypeFor[eventData](), "message": reflect.TypeFor[messageData](), "child": reflect.TypeFor[childData](),
+		"event": reflect.TypeFor[history.Data](), "message": reflect.TypeFor[history.MessageData](), "child": reflect.TypeFor[history.ChildData](),
 	}
 	covered := map[string]bool{}
 	for _, line := range goldenLines(t, "data.jsonl") {
@@ -98,8 +99,8 @@ func fill(v reflect.Value) {
 	case *[]*ItemError:
 		*x = []*ItemError{{Index: 1, Key: "items[1]", Err: errors.New("no"), Attempts: 1}, {Index: 7, Key: "items[7]", Err: store.ErrTooLarge, Attempts: 3}}
 		return
-	case **errorRecord:
-		*x = &errorRecord{Message: "out of stock", Sentinel: "io.EOF", Permanent: true, Causes: []*errorRecord{{Message: "why", Type: "durable.PanicError", Value: []byte(`{"value":"boom","stack":"main.go:7"}`)}}}
+	case **history.Error:
+		*x = &history.Error{Message: "out of stock", Sentinel: "io.EOF", Permanent: true, Causes: []*history.Error{{Message: "why", Type: "durable.PanicError", Value: []byte(`{"value":"boom","stack":"main.go:7"}`)}}}
 		return
 	}
 	switch v.Kind() {
@@ -149,7 +150,7 @@ func TestErrorsOfEarlierVersionsAreRestored(t *testing.T) {
 	for _, line := range goldenLines(t, "errors.jsonl") {
 		var g goldenError
 		require.NoError(t, json.Unmarshal([]byte(line), &g))
-		var rec errorRecord
+		var rec history.Error
 		d := json.NewDecoder(bytes.NewReader(g.Record))
 		d.DisallowUnknownFields()
 		require.NoError(t, d.Decode(&rec))

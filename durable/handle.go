@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -179,7 +180,7 @@ func (e *Engine) recordedCause(row *store.Run) error {
 	if row.Last == nil {
 		return nil
 	}
-	d, err := dataOf(row.Last)
+	d, err := history.DataOf(row.Last)
 	if err != nil {
 		return nil
 	}

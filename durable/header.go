@@ -8,6 +8,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -91,16 +92,16 @@ func Headers(ctx context.Context) map[string]string {
 }
 
 // birthOf returns what the first event of a run's lineage says of its start.
-func birthOf(h *store.History) (eventData, error) {
+func birthOf(h *store.History) (history.Data, error) {
 	for ev, err := range h.Events {
 		if err != nil {
-			return eventData{}, fmt.Errorf("durable: reading how run %s was started: %w", h.Run.ID, storeError(err))
+			return history.Data{}, fmt.Errorf("durable: reading how run %s was started: %w", h.Run.ID, storeError(err))
 		}
-		d, err := dataOf(&ev)
+		d, err := history.DataOf(&ev)
 		if err != nil {
-			return eventData{}, &DamagedError{RunID: h.Run.ID, Seq: ev.Seq, Err: err}
+			return history.Data{}, &DamagedError{RunID: h.Run.ID, Seq: ev.Seq, Err: err}
 		}
 		return d, nil
 	}
-	return eventData{}, &DamagedError{RunID: h.Run.ID, Err: ErrNoHistory}
+	return history.Data{}, &DamagedError{RunID: h.Run.ID, Err: ErrNoHistory}
 }

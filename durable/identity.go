@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -23,29 +24,29 @@ func endsAt(p *store.RowPatch, at store.Time) *store.RowPatch {
 // other work, or be reported to somebody else. h is what the history was read from; it
 // costs no statement.
 func (r *run) disbelieve(h *store.History) error {
-	born, err := dataOf(&r.past.created)
+	born, err := history.DataOf(&r.past.Created)
 	if err != nil {
-		return &DamagedError{RunID: r.id, Seq: r.past.created.Seq, Err: err}
+		return &DamagedError{RunID: r.id, Seq: r.past.Created.Seq, Err: err}
 	}
-	if err := r.past.disbelief(&r.row, h.Branches, &born); err != nil {
+	if err := r.past.CheckRow(&r.row, h.Branches, &born); err != nil {
 		return damaged(err)
 	}
-	if err := r.past.disbelieveVersion(r.id, r.def.version, &born); err != nil {
+	if err := r.past.CheckVersion(r.id, r.def.version, &born); err != nil {
 		return damaged(err)
 	}
-	if err := r.past.disbelieveCancel(&h.Run, h.Inbox); err != nil {
+	if err := r.past.CheckCancel(&h.Run, h.Inbox); err != nil {
 		return damaged(err)
 	}
 	return r.disbelieveInput(&born)
 }
 
 // disbelieveInput returns why the row's hash of the input must not be believed.
-func (r *run) disbelieveInput(born *eventData) error {
-	if born.Run == nil || r.past.created.Type != store.WorkflowCreated {
+func (r *run) disbelieveInput(born *history.Data) error {
+	if born.Run == nil || r.past.Created.Type != store.WorkflowCreated {
 		return nil // of a later generation, the row has the hash of another input
 	}
 	// What cannot be opened here is found where it is decoded.
-	input, err := r.eng.sealer.unseal(placeOf(r.id, &r.past.created), r.past.created.Payload)
+	input, err := r.eng.sealer.unseal(placeOf(r.id, &r.past.Created), r.past.Created.Payload)
 	if err != nil || hashInput(input) == r.row.InputHash {
 		return nil
 	}
@@ -56,8 +57,8 @@ func (r *run) disbelieveInput(born *eventData) error {
 // sent and that the history has not taken.
 func (r *run) checkMail(list []store.Message) error {
 	for i := range list {
-		if m := &list[i]; !r.past.consumed(m) {
-			if err := checkMessage(r.id, m); err != nil {
+		if m := &list[i]; !r.past.Consumed(m) {
+			if err := history.CheckMessage(r.id, m); err != nil {
 				return &DamagedError{RunID: r.id, Err: fmt.Errorf("message %d (%s %s) in its inbox: %w", m.Seq, m.Kind, m.Name, err)}
 			}
 		}
@@ -66,8 +67,8 @@ func (r *run) checkMail(list []store.Message) error {
 }
 
 // readPast reads a lineage; see history.Read.
-func readPast(runID string, events iter.Seq2[store.Event, error], sizeHint int) (*past, error) {
-	p, err := readLineage(runID, events, sizeHint)
+func readPast(runID string, events iter.Seq2[store.Event, error], sizeHint int) (*history.Past, error) {
+	p, err := history.Read(runID, events, sizeHint)
 	if err != nil {
 		return nil, damaged(err)
 	}
@@ -77,7 +78,7 @@ func readPast(runID string, events iter.Seq2[store.Event, error], sizeHint int) 
 // damaged returns err as callers know it: a history that cannot be believed is a
 // DamagedError.
 func damaged(err error) error {
-	if d := (*damage)(nil); errors.As(err, &d) {
+	if d := (*history.Damage)(nil); errors.As(err, &d) {
 		return (*DamagedError)(d)
 	}
 	return err

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/runfile"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -182,23 +183,23 @@ func (e *Engine) rename(f *runfile.File, id string) error {
 	var sum uint32
 	for i := range f.Events {
 		ev := &f.Events[i]
-		d, err := dataOf(ev)
+		d, err := history.DataOf(ev)
 		if err != nil {
 			return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
 		}
 		if d.Around != "" { // the span of that start is the original's
-			if ev.Data, err = withField(ev.Data, "around", []byte(`""`)); err != nil {
+			if ev.Data, err = history.WithField(ev.Data, "around", []byte(`""`)); err != nil {
 				return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
 			}
 		}
 		if d.Run != nil {
-			if ev.Data, err = withField(ev.Data, "run", d.Run.copyOf(old)); err != nil {
+			if ev.Data, err = history.WithField(ev.Data, "run", d.Run.CopyOf(old)); err != nil {
 				return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
 			}
 		}
 		if d.Cut != nil {
 			d.Cut.Sum = sum
-			if ev.Data, err = withField(ev.Data, "cut", d.Cut.encode()); err != nil {
+			if ev.Data, err = history.WithField(ev.Data, "cut", d.Cut.Encode()); err != nil {
 				return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
 			}
 		}
@@ -209,7 +210,7 @@ func (e *Engine) rename(f *runfile.File, id string) error {
 			delete(open, ev.Key)
 		case ev.Type == store.WorkflowStarted && d.Generation > 0:
 			// What the first event of a generation says of the sum before it.
-			if ev.Data, err = withField(ev.Data, "sum", fmt.Appendf(nil, "%d", sum)); err != nil {
+			if ev.Data, err = history.WithField(ev.Data, "sum", fmt.Appendf(nil, "%d", sum)); err != nil {
 				return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
 			}
 		}
@@ -328,14 +329,14 @@ func (in *importing) create(ctx context.Context) error {
 }
 
 // born returns what the event says that the current generation began with.
-func (in *importing) born() (eventData, error) {
+func (in *importing) born() (history.Data, error) {
 	l := store.LineageOf(in.file.Branches, in.file.Run.Branch)
 	for i := range in.file.Events {
 		if ev := &in.file.Events[i]; l.Has(ev) {
-			return dataOf(ev)
+			return history.DataOf(ev)
 		}
 	}
-	return eventData{}, nil
+	return history.Data{}, nil
 }
 
 // continueFrom goes on with an import of the same file that did not finish.

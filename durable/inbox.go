@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -51,7 +52,7 @@ func (w *mailWait) wants(m *store.Message) bool {
 	case m.Kind != w.kind:
 		return false
 	case w.child != "":
-		id, _ := childOf(m)
+		id, _ := history.ChildOf(m)
 		return id == w.child
 	}
 	// A plain signal is for whoever waits for its name; an answer names the
@@ -67,7 +68,7 @@ type address struct {
 
 func addressOf(m *store.Message) address {
 	if m.Kind == store.KindChild {
-		id, _ := childOf(m)
+		id, _ := history.ChildOf(m)
 		return address{m.Kind, id}
 	}
 	return address{m.Kind, m.Name}
@@ -267,7 +268,7 @@ func (b *inbox) passOver(w *mailWait) {
 
 // expect takes over the waits that were open when the history ended; branch is
 // the one the run is on.
-func (b *inbox) expect(open map[string]openWait, branch int32) {
+func (b *inbox) expect(open map[string]history.Wait, branch int32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.absent = make([]*mailWait, 0, len(open))
@@ -278,8 +279,8 @@ func (b *inbox) expect(open map[string]openWait, branch int32) {
 }
 
 // mailOf is a wait of the history as an inbox has it.
-func mailOf(key string, w openWait, branch int32) *mailWait {
-	return &mailWait{key: key, kind: w.kind, name: w.name, plain: w.plain, asked: w.seq, answer: WaitKey(key, branch)}
+func mailOf(key string, w history.Wait, branch int32) *mailWait {
+	return &mailWait{key: key, kind: w.Kind, name: w.Name, plain: w.Plain, asked: w.Seq, answer: history.WaitKey(key, branch)}
 }
 
 // fetchMail reads what has come into r's inbox since it was last read.
@@ -342,10 +343,10 @@ func (r *run) placeOfMail(m *store.Message) place {
 // rest waits for whoever asks.
 func (r *run) deliver(list []store.Message) {
 	defer r.inbox.settle()
-	r.inbox.receive(list, r.past.consumed)
+	r.inbox.receive(list, r.past.Consumed)
 	for i := range list {
-		if m := &list[i]; m.Kind == store.KindCancel && !r.past.consumed(m) {
-			d, _ := dataOfMessage(m) // an unreadable reason is no reason
+		if m := &list[i]; m.Kind == store.KindCancel && !r.past.Consumed(m) {
+			d, _ := history.DataOfMessage(m) // an unreadable reason is no reason
 			// Which of the two came first must not depend on when it is looked
 			// at: a replay finds both.
 			r.stopIfLate(m.At)
@@ -353,8 +354,8 @@ func (r *run) deliver(list []store.Message) {
 		}
 	}
 	for i := range list {
-		if m := &list[i]; m.Kind == store.KindPause && !r.past.consumed(m) {
-			d, _ := dataOfMessage(m)
+		if m := &list[i]; m.Kind == store.KindPause && !r.past.Consumed(m) {
+			d, _ := history.DataOfMessage(m)
 			r.pauseBy(d.Reason)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -116,7 +117,7 @@ func Describe(ev store.Event) string {
 	if ev.Attempt > 0 && (ev.Type == store.AttemptFailed || ev.Attempt > 1) {
 		fmt.Fprintf(&b, " attempt %d", ev.Attempt)
 	}
-	d, err := dataOf(&ev)
+	d, err := history.DataOf(&ev)
 	switch {
 	case err != nil:
 		b.WriteString(" (its data is not readable)")

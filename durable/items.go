@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -64,7 +65,7 @@ func (m *mapping[I, O]) identify(inner *scope, n int, hash fingerprint) error {
 		inner.item = hash.hash
 		return nil
 	}
-	if was := inner.hist[0].item; was != "" && hash.differs(was) {
+	if was := inner.hist[0].Item; was != "" && hash.differs(was) {
 		return m.otherItem(n)
 	}
 	return nil
@@ -86,17 +87,17 @@ func (m *mapping[I, O]) verify(in []I) error {
 	if err := m.count(len(in)); err != nil {
 		return err
 	}
-	outcomes := p.items[m.call.key]
-	for n := range min(len(in), p.mostItems(m.call.key)) {
+	outcomes := p.Items[m.call.key]
+	for n := range min(len(in), p.MostItems(m.call.key)) {
 		was := ""
 		if ev := outcomes[n]; ev != nil {
-			d, err := dataOf(ev)
+			d, err := history.DataOf(ev)
 			if err != nil {
 				return m.scope.run.damaged(ev.Seq, err)
 			}
 			was = d.Input
-		} else if hist := p.scopes[itemKey(m.call.key, n)]; len(hist) > 0 {
-			was = hist[0].item
+		} else if hist := p.Scopes[history.ItemKey(m.call.key, n)]; len(hist) > 0 {
+			was = hist[0].Item
 		}
 		if was == "" {
 			continue
@@ -120,9 +121,9 @@ func (m *mapping[I, O]) count(total int) error {
 		return nil
 	}
 	if m.call.done() {
-		d, err := dataOf(&m.call.rec.outcome)
+		d, err := history.DataOf(&m.call.rec.Outcome)
 		if err != nil {
-			return r.damaged(m.call.rec.outcome.Seq, err)
+			return r.damaged(m.call.rec.Outcome.Seq, err)
 		}
 		switch {
 		case d.Items == total:
@@ -130,11 +131,11 @@ func (m *mapping[I, O]) count(total int) error {
 			return m.scope.changed(EditItems, int(m.call.ordinal), m.call.key, fmt.Sprintf("%s had %d items and has %d now.", m.call.key, d.Items, total))
 		case d.Items < total:
 			again := *m.call.rec // it has not ended: there is more to do
-			again.outcome = store.Event{}
+			again.Outcome = store.Event{}
 			m.call.rec = &again
 		}
 	}
-	recorded := r.past.mostItems(m.call.key)
+	recorded := r.past.MostItems(m.call.key)
 	if recorded <= total {
 		return nil
 	}
@@ -143,7 +144,7 @@ func (m *mapping[I, O]) count(total int) error {
 	}
 	var gone []string
 	for n := total; n < recorded; n++ {
-		gone = append(gone, itemKey(m.call.key, n))
+		gone = append(gone, history.ItemKey(m.call.key, n))
 	}
 	r.noteUncalled(m.scope.path, gone)
 	return nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -172,11 +173,11 @@ func (v *view) pausedToJump(inbox []store.Message) bool {
 	}
 	// What was asked for before the event that has paused the run was answered, up
 	// to the message that an event before it names.
-	answered, upTo, paused := v.past.inbox, v.past.inbox, false
+	answered, upTo, paused := v.past.Inbox, v.past.Inbox, false
 	for i := range v.events {
 		switch ev := &v.events[i]; ev.Type {
 		case store.WorkflowPaused, store.WorkflowUnpaused, store.WorkflowInterrupted, store.WorkflowRecovered, store.FailuresReset, store.JumpActivated, store.Edited:
-			d, err := dataOf(ev)
+			d, err := history.DataOf(ev)
 			if err != nil {
 				return false
 			}
@@ -191,7 +192,7 @@ func (v *view) pausedToJump(inbox []store.Message) bool {
 	toJump := false
 	for i := range inbox {
 		if m := &inbox[i]; m.Kind == store.KindPause && m.Seq > answered {
-			d, err := dataOfMessage(m)
+			d, err := history.DataOfMessage(m)
 			if err != nil || !d.Jump {
 				return false
 			}
@@ -214,10 +215,10 @@ func (e *Engine) inboxOf(ctx context.Context, id string) ([]store.Message, error
 // because of a Jump, and goes on unless somebody has asked for a pause meanwhile.
 func (e *Engine) jump(ctx context.Context, v *view, rv *revision, o JumpOptions, own bool) (goesOn bool, err error) {
 	row := v.row
-	d := eventData{Executor: e.id, Reason: guard.Text(o.Reason, guard.MaxText), By: guard.Text(o.By, guard.MaxText), FromBranch: row.Branch, ToBranch: rv.plan.Branch, Cutoff: rv.cut.after}
+	d := history.Data{Executor: e.id, Reason: guard.Text(o.Reason, guard.MaxText), By: guard.Text(o.By, guard.MaxText), FromBranch: row.Branch, ToBranch: rv.plan.Branch, Cutoff: rv.cut.after}
 	request := act{
 		from:  []store.Status{row.Status},
-		event: store.Event{Type: store.JumpRequested, Data: d.encode()},
+		event: store.Event{Type: store.JumpRequested, Data: d.Encode()},
 	}
 	if row.Status == store.Failed {
 		hold, err := e.keysToTake(ctx, row)
@@ -258,7 +259,7 @@ func jumpReason(to int64) string {
 func (e *Engine) pauseFor(ctx context.Context, id, owner, reason string) error {
 	changed, stop := e.watch(id)
 	defer stop()
-	if err := e.pause(ctx, id, messageData{Reason: reason, Jump: true}); err != nil && !errors.Is(err, ErrNotRunning) {
+	if err := e.pause(ctx, id, history.MessageData{Reason: reason, Jump: true}); err != nil && !errors.Is(err, ErrNotRunning) {
 		return err
 	}
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
@@ -288,7 +289,7 @@ func (e *Engine) pauseFor(ctx context.Context, id, owner, reason string) error {
 // goOn lets a run that has just become claimable be executed here, if its code is
 // here, at once.
 func (e *Engine) goOn(ctx context.Context, id string) {
-	if _, err := e.claimIDs(context.WithoutCancel(ctx), []string{id}, &eventData{Executor: e.id, Resumed: true}); err != nil {
+	if _, err := e.claimIDs(context.WithoutCancel(ctx), []string{id}, &history.Data{Executor: e.id, Resumed: true}); err != nil {
 		e.logID(context.WithoutCancel(ctx), slog.LevelWarn, id, "durable: a run could not be claimed at once; whoever serves it claims it soon", slog.Any("error", err))
 		e.nudge(e.wake)
 	}

@@ -4,6 +4,7 @@ import (
 	"iter"
 	"math"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -25,7 +26,7 @@ func (v *view) known(rv *revision) *known {
 
 // loadRest completes what is known of r's history. ok is false when it is of no
 // use: somebody has turned to another branch since.
-func (r *run) loadRest(k *known) (h *store.History, p *past, ok bool, err error) {
+func (r *run) loadRest(k *known) (h *store.History, p *history.Past, ok bool, err error) {
 	if k.branch != r.row.Branch {
 		return nil, nil, false, nil
 	}
@@ -38,7 +39,7 @@ func (r *run) loadRest(k *known) (h *store.History, p *past, ok bool, err error)
 	if p, err = readPast(r.id, r.gapless(h), len(k.events)+16); err != nil {
 		return h, p, true, err
 	}
-	mail, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: p.floor()})
+	mail, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: p.Floor()})
 	if err != nil {
 		return nil, nil, true, err
 	}

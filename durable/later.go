@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -115,7 +116,7 @@ func (e *Engine) claimLater(ctx context.Context, n int) error {
 		}
 	}
 	if len(sound) > 0 {
-		runs, err := e.claimIDs(ctx, sound, &eventData{Executor: e.id})
+		runs, err := e.claimIDs(ctx, sound, &history.Data{Executor: e.id})
 		for _, r := range runs {
 			e.tellResumed(r)
 		}
@@ -138,7 +139,7 @@ func (e *Engine) staysDecided(ctx context.Context, judge *judge, row *store.Run)
 	case store.Running, store.Resuming:
 		def := e.defs.find(row.Workflow, row.Version)
 		ends, err := judge.strikes(ctx, row)
-		return err == nil && fateOf(row, e.bootPolicy(def), def != nil, ends.n, e.options.QuarantineAfter) == fateResume
+		return err == nil && fateOf(row, e.bootPolicy(def), def != nil, ends.N, e.options.QuarantineAfter) == fateResume
 	}
 	return false
 }

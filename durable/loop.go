@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -350,7 +351,7 @@ func (e *Engine) claimNext(ctx context.Context) (more bool, err error) {
 	if e.later.waits() {
 		return true, e.claimLater(ctx, n)
 	}
-	runs, err := e.claim(ctx, store.Claim{Max: n}, &eventData{Executor: e.id})
+	runs, err := e.claim(ctx, store.Claim{Max: n}, &history.Data{Executor: e.id})
 	return len(runs) == n, err
 }
 
@@ -358,18 +359,18 @@ func (e *Engine) claimNext(ctx context.Context) (more bool, err error) {
 const claimBatch = 64
 
 // claim takes runs and begins to execute them; d is kept with the claim of each.
-func (e *Engine) claim(ctx context.Context, c store.Claim, d *eventData) ([]*run, error) {
+func (e *Engine) claim(ctx context.Context, c store.Claim, d *history.Data) ([]*run, error) {
 	return e.claimKnown(ctx, c, d, nil)
 }
 
 // claimKnown is claim where the history of the run that is claimed, a single one,
 // is known; k may be nil.
-func (e *Engine) claimKnown(ctx context.Context, c store.Claim, d *eventData, k *known) ([]*run, error) {
+func (e *Engine) claimKnown(ctx context.Context, c store.Claim, d *history.Data, k *known) ([]*run, error) {
 	if len(e.defs.served) == 0 {
 		return nil, nil
 	}
 	e.sign(d)
-	c.Executor, c.Serves, c.At, c.Data = e.id, e.defs.served, e.now(), d.encode()
+	c.Executor, c.Serves, c.At, c.Data = e.id, e.defs.served, e.now(), d.Encode()
 	segments := e.segmentsOf(&c, d)
 	defer e.owned.claiming()() // what it takes belongs to this engine before it is executed here
 	rows, err := e.store.Claim(ctx, c)

@@ -5,6 +5,7 @@ import (
 	"reflect"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -22,11 +23,11 @@ func (m *mapping[I, O]) recorded(n int, v I) (done, again bool, err error) {
 	if r.past == nil {
 		return false, false, nil
 	}
-	ev := r.past.items[m.call.key][n]
+	ev := r.past.Items[m.call.key][n]
 	if ev == nil {
 		return false, false, nil
 	}
-	d, err := dataOf(ev)
+	d, err := history.DataOf(ev)
 	if err == nil && ev.Type == store.ItemFailed && d.Error == nil {
 		err = errors.New("its error is not readable")
 	}
@@ -60,7 +61,7 @@ func (m *mapping[I, O]) recorded(n int, v I) (done, again bool, err error) {
 // replay calls the function of item n, which has ended, as that of a branch that
 // has; one at a time, since nothing in it waits.
 func (m *mapping[I, O]) replay(n int, v I) {
-	inner := m.scope.child(itemKey(m.call.key, n), true, m.call.ordinal, int32(n+1))
+	inner := m.scope.child(history.ItemKey(m.call.key, n), true, m.call.ordinal, int32(n+1))
 	m.scope.replaysAgain()
 	m.scope.forked.Add(1)
 	defer m.scope.forked.Add(-1)
@@ -88,7 +89,7 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 	ok := false
 	err := error(ErrGoexit)
 	var payload []byte
-	key := itemKey(m.call.key, it.n)
+	key := history.ItemKey(m.call.key, it.n)
 	inner := m.scope.child(key, false, m.call.ordinal, int32(it.n+1))
 	ctx := m.ctx
 	st.scope.Store(inner)
@@ -156,7 +157,7 @@ func (m *mapping[I, O]) record(key string, inner *scope, it item[I], payload []b
 	if changed := inner.finish(); changed != nil {
 		return changed
 	}
-	d := &eventData{Input: it.hash, Items: len(m.items), Again: inner.mustReplay()}
+	d := &history.Data{Input: it.hash, Items: len(m.items), Again: inner.mustReplay()}
 	ev := store.Event{Type: store.ItemCompleted, Key: key, Ordinal: int32(it.n + 1), Payload: payload}
 	if err != nil {
 		ev.Type = store.ItemFailed
@@ -165,7 +166,7 @@ func (m *mapping[I, O]) record(key string, inner *scope, it item[I], payload []b
 			d.Attempts = st.Attempt
 		}
 	}
-	ev.Data = d.encode()
+	ev.Data = d.Encode()
 	if err := r.write(&write{events: []store.Event{ev}}); definite(err) {
 		return r.unrecorded(key, err)
 	} else if err != nil {

@@ -3,12 +3,14 @@ package durable
 import (
 	"context"
 	"fmt"
-	"github.com/holdfast-dev/holdfast/internal/guard"
 	"iter"
 	"runtime"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/history"
 )
 
 // mapping is one Map under way.
@@ -48,7 +50,7 @@ func (m *mapping[I, O]) perform(ctx context.Context, name string, in iter.Seq[I]
 	if m.options.Concurrency < 0 {
 		return fmt.Errorf("durable: Map %q: the concurrency is negative: %w", name, ErrInvalid)
 	}
-	if err := s.begin(&m.call, name, callMap); err != nil {
+	if err := s.begin(&m.call, name, history.CallMap); err != nil {
 		return err
 	}
 	defer s.end()
@@ -57,13 +59,13 @@ func (m *mapping[I, O]) perform(ctx context.Context, name string, in iter.Seq[I]
 	m.under = map[int]bool{}
 	r := s.run
 	if m.call.rec != nil {
-		s.lastAt = max(s.lastAt, m.call.rec.openedAt)
+		s.lastAt = max(s.lastAt, m.call.rec.OpenedAt)
 		m.traceAgain()
 	} else {
 		m.traceBegin()
 	}
 	if r.past != nil {
-		m.most = r.past.mostItems(m.call.key)
+		m.most = r.past.MostItems(m.call.key)
 	}
 	if !m.call.done() && m.most == 0 {
 		if err := m.scope.stopped(); err != nil {
@@ -88,9 +90,9 @@ func (m *mapping[I, O]) perform(ctx context.Context, name string, in iter.Seq[I]
 	if m.call.done() {
 		if m.undone > 0 && len(m.failed) == 0 {
 			// Only a failure leaves items undone: their outcomes are gone.
-			return r.damaged(m.call.rec.outcome.Seq, fmt.Errorf("%s has ended without a failure, and %d of its items have no outcome", m.call.key, m.undone))
+			return r.damaged(m.call.rec.Outcome.Seq, fmt.Errorf("%s has ended without a failure, and %d of its items have no outcome", m.call.key, m.undone))
 		}
-		s.lastAt = m.call.rec.lastAt
+		s.lastAt = m.call.rec.LastAt
 		return m.failure()
 	}
 	// Its end rides along with what comes next: the items are durable.
@@ -302,7 +304,7 @@ func (m *mapping[I, O]) stopped(n int) bool {
 // happened to the others since, as it did where it was begun: what it has to undo
 // must be known when the run is undone.
 func (m *mapping[I, O]) wasBegun(n int) bool {
-	return n < m.most && len(m.scope.run.past.scopes[itemKey(m.call.key, n)]) > 0
+	return n < m.most && len(m.scope.run.past.Scopes[history.ItemKey(m.call.key, n)]) > 0
 }
 
 // await holds item n back until the oldest item under way is near enough.

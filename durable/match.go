@@ -2,6 +2,7 @@ package durable
 
 import (
 	"fmt"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"log/slog"
 	"maps"
 	"slices"
@@ -41,7 +42,7 @@ type rest struct {
 
 // match finds the record of call c, whose key is known, and gives the call its
 // ordinal for good. An error has parked the run.
-func (s *scope) match(c *call, kind callKind) error {
+func (s *scope) match(c *call, kind history.CallKind) error {
 	if s.run.byName && len(s.hist) > 0 {
 		return s.matchByName(c, kind)
 	}
@@ -52,17 +53,17 @@ func (s *scope) match(c *call, kind callKind) error {
 		return nil
 	}
 	c.rec = s.hist[c.ordinal-1]
-	if c.rec.key == c.key && c.rec.kind == kind {
+	if c.rec.Key == c.key && c.rec.Kind == kind {
 		return nil
 	}
 	return s.differs(c, kind)
 }
 
-func (s *scope) matchByName(c *call, kind callKind) error {
+func (s *scope) matchByName(c *call, kind history.CallKind) error {
 	if s.rest == nil {
 		s.rest = &rest{ordinals: make(map[string]int32, len(s.hist))}
 		for i, rec := range s.hist {
-			s.rest.ordinals[rec.key] = int32(i + 1)
+			s.rest.ordinals[rec.Key] = int32(i + 1)
 		}
 	}
 	n, ok := s.rest.ordinals[c.key]
@@ -72,7 +73,7 @@ func (s *scope) matchByName(c *call, kind callKind) error {
 		return nil
 	}
 	c.ordinal, c.rec = n, s.hist[n-1]
-	if c.rec.kind != kind {
+	if c.rec.Kind != kind {
 		return s.differs(c, kind)
 	}
 	delete(s.rest.ordinals, c.key)
@@ -116,11 +117,11 @@ func (s *scope) reportUncalled() {
 		left = slices.Sorted(maps.Keys(s.rest.ordinals))
 	case len(s.hist) > 0:
 		for _, rec := range s.hist {
-			left = append(left, rec.key)
+			left = append(left, rec.Key)
 		}
 	}
 	if p := s.unasked(); p != nil {
-		left = append(left, joinKey(s.path, patchPrefix+p.name, 1))
+		left = append(left, history.JoinKey(s.path, history.PatchPrefix+p.Name, 1))
 	}
 	s.run.noteUncalled(s.path, left)
 }
@@ -145,7 +146,7 @@ func (r *run) completedData() []byte {
 	if !r.byName {
 		return nil
 	}
-	return (&eventData{Uncalled: r.uncalledNow()}).encode()
+	return (&history.Data{Uncalled: r.uncalledNow()}).Encode()
 }
 
 // uncalledNow returns the keys that were recorded and not called, sorted, at most
@@ -161,12 +162,12 @@ func (r *run) uncalledNow() []string {
 
 // differs parks the run: another call, or one of another kind, stands where c was
 // made.
-func (s *scope) differs(c *call, kind callKind) error {
+func (s *scope) differs(c *call, kind history.CallKind) error {
 	e := s.difference(int(c.ordinal), c.key)
-	if c.rec.key == c.key {
-		e.Edit, e.Detail = EditKind, fmt.Sprintf("%s was recorded as a %s and is a %s now.", c.key, c.rec.kind, kind)
+	if c.rec.Key == c.key {
+		e.Edit, e.Detail = EditKind, fmt.Sprintf("%s was recorded as a %s and is a %s now.", c.key, c.rec.Kind, kind)
 	} else {
-		e.Edit = editOf(e.Recorded, e.Ordinal, e.Call, c.rec.kind == kind, s.declared())
+		e.Edit = editOf(e.Recorded, e.Ordinal, e.Call, c.rec.Kind == kind, s.declared())
 	}
 	return s.park(e)
 }
@@ -181,14 +182,14 @@ func (s *scope) leftOut() error {
 // notAsked parks the run: it has gone the new way of a change, and the code does
 // not know the change. c is the call before which that was noticed, nil at the
 // end of the function.
-func (s *scope) notAsked(c *call, p *patch) error {
+func (s *scope) notAsked(c *call, p *history.Patch) error {
 	ordinal, key := int(s.next)+1, ""
 	if c != nil {
 		ordinal, key = int(c.ordinal), c.key
 	}
 	e := s.difference(ordinal, key)
 	e.Edit = EditPatchRemoved
-	e.Detail = fmt.Sprintf("The run has gone the new way of durable.Patched(ctx, %q), and this code does not ask for it. Ask for it again, or run code that is the new way alone and has durable.DeprecatePatch(ctx, %q) in its place.", p.change, p.change)
+	e.Detail = fmt.Sprintf("The run has gone the new way of durable.Patched(ctx, %q), and this code does not ask for it. Ask for it again, or run code that is the new way alone and has durable.DeprecatePatch(ctx, %q) in its place.", p.Change, p.Change)
 	return s.park(e)
 }
 

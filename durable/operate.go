@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -57,7 +58,7 @@ func (e *Engine) operate(ctx context.Context, row *store.Run, branches []store.B
 	seq, sum, at := last.Seq, last.Sum, max(last.At, e.now())
 	change.Row = endsAt(change.Row, at)
 	if change.Branch != nil {
-		data, err := withCut(a.event.Data, change.Branch, sum)
+		data, err := history.WithCut(a.event.Data, change.Branch, sum)
 		if err != nil {
 			return row.Branch, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -234,7 +235,7 @@ func (s *scope) stopped() error {
 	if cause := s.run.stopCause(); cause != nil {
 		return cause
 	}
-	if r := s.run; s.path != "" && r.past != nil && len(r.past.scopes[undoScope]) > 0 {
+	if r := s.run; s.path != "" && r.past != nil && len(r.past.Scopes[history.UndoScope]) > 0 {
 		return &undoingError{r.id} // which the function is about to find
 	}
 	return nil

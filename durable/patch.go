@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -80,7 +81,7 @@ func DeprecatePatch(ctx context.Context, change string) {
 		return
 	}
 	s.patched(name, true)
-	if p := s.patchOf(name); p != nil && !p.deprecated && s.stopped() == nil && !s.ended {
+	if p := s.patchOf(name); p != nil && !p.Deprecated && s.stopped() == nil && !s.ended {
 		// An error means that the run is lost or stopped: the next call says so.
 		_ = s.run.write(&write{events: []store.Event{s.patchEvent(name, change, true)}})
 	}
@@ -97,14 +98,14 @@ func patchScope(ctx context.Context, what, change string) (*scope, string) {
 	}
 	switch v := ctx.Value(scopeKey{}).(type) {
 	case *scope:
-		if key := joinKey(v.path, patchPrefix+escapeName(change), 1); len(key) > store.MaxKey {
+		if key := history.JoinKey(v.path, history.PatchPrefix+history.EscapeName(change), 1); len(key) > store.MaxKey {
 			panic(&store.NameError{Kind: "key", Value: key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed", len(key), store.MaxKey)})
 		}
 		_ = v.run.alive() // ends the goroutine of a loop that ignores errors
 		if err := v.enter(new(call), change); err != nil {
 			panic(err)
 		}
-		return v, escapeName(change)
+		return v, history.EscapeName(change)
 	case *attempt:
 		panic(fmt.Errorf("%w: %s %q was called in the body of %s. Ask in the workflow function and hand the answer to the body", ErrNested, what, change, v.step.call.key))
 	}
@@ -121,12 +122,12 @@ func (s *scope) patched(name string, yes bool) {
 
 // patchOf returns the marker of a change in the history of the scope, nil if there
 // is none.
-func (s *scope) patchOf(name string) *patch {
+func (s *scope) patchOf(name string) *history.Patch {
 	if s.run.past == nil {
 		return nil
 	}
-	ps := s.run.past.patches[s.path]
-	if i := slices.IndexFunc(ps, func(p *patch) bool { return p.name == name }); i >= 0 {
+	ps := s.run.past.Patches[s.path]
+	if i := slices.IndexFunc(ps, func(p *history.Patch) bool { return p.Name == name }); i >= 0 {
 		return ps[i]
 	}
 	return nil
@@ -134,12 +135,12 @@ func (s *scope) patchOf(name string) *patch {
 
 // unasked returns the first change the history has a marker of and the code has
 // not asked for so far, nil if there is none.
-func (s *scope) unasked() *patch {
-	if s.run.past == nil || s.run.past.patches == nil {
+func (s *scope) unasked() *history.Patch {
+	if s.run.past == nil || s.run.past.Patches == nil {
 		return nil
 	}
-	for _, p := range s.run.past.patches[s.path] {
-		if _, asked := s.patches[p.name]; !asked && !p.deprecated {
+	for _, p := range s.run.past.Patches[s.path] {
+		if _, asked := s.patches[p.Name]; !asked && !p.Deprecated {
 			return p
 		}
 	}
@@ -149,7 +150,7 @@ func (s *scope) unasked() *patch {
 // patchEvent makes a marker. Its ordinal is that of the call it stands before.
 func (s *scope) patchEvent(name, change string, deprecated bool) store.Event {
 	return store.Event{
-		Type: store.Patched, Key: joinKey(s.path, patchPrefix+name, 1), Ordinal: s.next + 1,
-		Data: (&eventData{Name: change, Deprecated: deprecated}).encode(),
+		Type: store.Patched, Key: history.JoinKey(s.path, history.PatchPrefix+name, 1), Ordinal: s.next + 1,
+		Data: (&history.Data{Name: change, Deprecated: deprecated}).Encode(),
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -79,11 +80,11 @@ func Unpause(ctx context.Context, runID string) error {
 // Errors: ErrNotFound; *NotRunningError when it has ended. A run that ends before
 // it comes to know has ended. Pausing twice is no error.
 func (e *Engine) Pause(ctx context.Context, runID, reason string) error {
-	return e.pause(ctx, runID, messageData{Reason: guard.Text(reason, guard.MaxText)})
+	return e.pause(ctx, runID, history.MessageData{Reason: guard.Text(reason, guard.MaxText)})
 }
 
 // pause asks a run to stop, for a person or for a Jump.
-func (e *Engine) pause(ctx context.Context, runID string, d messageData) error {
+func (e *Engine) pause(ctx context.Context, runID string, d history.MessageData) error {
 	data, err := json.Marshal(d)
 	if err != nil {
 		return fmt.Errorf("durable: pausing run %s: %w", runID, err)
@@ -126,7 +127,7 @@ func (e *Engine) pauseIdle(ctx context.Context, id, reason string) error {
 	}
 	_, err = e.operate(ctx, row, nil, act{
 		from:  []store.Status{row.Status},
-		event: store.Event{Type: store.WorkflowPaused, Data: (&eventData{Reason: reason, Message: row.Inbox, Executor: e.id}).encode()},
+		event: store.Event{Type: store.WorkflowPaused, Data: (&history.Data{Reason: reason, Message: row.Inbox, Executor: e.id}).Encode()},
 		row:   patch,
 	})
 	if err != nil && !overtaken(err) {
@@ -201,7 +202,7 @@ func (e *Engine) unpause(ctx context.Context, id string) (done bool, err error) 
 	}
 	_, err = e.operate(ctx, row, nil, act{
 		from:  []store.Status{row.Status},
-		event: store.Event{Type: store.WorkflowUnpaused, Data: (&eventData{Message: row.Inbox, Executor: e.id}).encode()},
+		event: store.Event{Type: store.WorkflowUnpaused, Data: (&history.Data{Message: row.Inbox, Executor: e.id}).Encode()},
 		row:   patch,
 	})
 	switch {
@@ -238,7 +239,7 @@ func (e *Engine) notPaused(ctx context.Context, id string) error {
 		return err
 	}
 	for i := range h.Inbox {
-		if h.Inbox[i].Kind == store.KindPause && !p.consumed(&h.Inbox[i]) {
+		if h.Inbox[i].Kind == store.KindPause && !p.Consumed(&h.Inbox[i]) {
 			return nil
 		}
 	}
@@ -277,7 +278,7 @@ func (r *run) endPaused(d *death) outcome {
 		patch = stoppedByPause(d.reason)
 	}
 	err := r.write(&write{
-		events: []store.Event{{Type: store.WorkflowPaused, Data: (&eventData{Reason: d.reason, Message: r.inbox.seen(), Executor: r.eng.id}).encode()}},
+		events: []store.Event{{Type: store.WorkflowPaused, Data: (&history.Data{Reason: d.reason, Message: r.inbox.seen(), Executor: r.eng.id}).Encode()}},
 		row:    patch,
 		yield:  true, alone: true,
 	})
@@ -297,7 +298,7 @@ func (r *run) unpauseClaimed() error {
 	}
 	no := false
 	return r.write(&write{
-		events: []store.Event{{Type: store.WorkflowUnpaused, Data: (&eventData{Reason: "cancelled", Message: r.inbox.seen(), Executor: r.eng.id}).encode()}},
+		events: []store.Event{{Type: store.WorkflowUnpaused, Data: (&history.Data{Reason: "cancelled", Message: r.inbox.seen(), Executor: r.eng.id}).Encode()}},
 		row:    &store.RowPatch{Paused: &no},
 	})
 }
@@ -307,7 +308,7 @@ func (e *Engine) unpauseOrphan(ctx context.Context, row *store.Run, rep *Report)
 	no, interrupted := false, store.Interrupted
 	_, err := e.operate(ctx, row, nil, act{
 		from:  []store.Status{store.Running, store.Resuming},
-		event: store.Event{Type: store.WorkflowUnpaused, Data: (&eventData{Reason: "cancelled", Message: row.Inbox, Executor: e.id}).encode()},
+		event: store.Event{Type: store.WorkflowUnpaused, Data: (&history.Data{Reason: "cancelled", Message: row.Inbox, Executor: e.id}).Encode()},
 		row:   &store.RowPatch{Paused: &no, Status: &interrupted},
 	})
 	if err == nil || overtaken(err) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -159,17 +160,17 @@ func (p ResumePoint) String() string {
 
 // pointOf finds the resume point of a history; declared are the names given to
 // Steps.
-func pointOf(p *past, declared []string) ResumePoint {
+func pointOf(p *history.Past, declared []string) ResumePoint {
 	at, open := openIn(p, "")
 	var latest int64
-	for _, calls := range p.scopes {
+	for _, calls := range p.Scopes {
 		for _, rec := range calls {
-			if rec.outcome.Seq > latest {
-				latest, at.After = rec.outcome.Seq, rec.key
+			if rec.Outcome.Seq > latest {
+				latest, at.After = rec.Outcome.Seq, rec.Key
 			}
 		}
 	}
-	for _, items := range p.items {
+	for _, items := range p.Items {
 		for _, ev := range items {
 			if ev.Seq > latest {
 				latest, at.After = ev.Seq, ev.Key
@@ -179,15 +180,15 @@ func pointOf(p *past, declared []string) ResumePoint {
 	if open {
 		return at
 	}
-	if calls := p.scopes[""]; len(calls) > 0 {
-		if rec := calls[len(calls)-1]; rec.kind == callStep && rec.outcome.Type == store.StepFailed {
-			at.Key, at.Kind, at.Attempt, at.Failed = rec.key, string(rec.kind), int(rec.outcome.Attempt), true
+	if calls := p.Scopes[""]; len(calls) > 0 {
+		if rec := calls[len(calls)-1]; rec.Kind == history.CallStep && rec.Outcome.Type == store.StepFailed {
+			at.Key, at.Kind, at.Attempt, at.Failed = rec.Key, string(rec.Kind), int(rec.Outcome.Attempt), true
 			return at
 		}
 	}
 	for _, name := range declared {
-		if p.call(escapeName(name)) == nil {
-			at.Key, at.Attempt = escapeName(name), 1
+		if p.Call(history.EscapeName(name)) == nil {
+			at.Key, at.Attempt = history.EscapeName(name), 1
 			break
 		}
 	}
@@ -196,25 +197,25 @@ func pointOf(p *past, declared []string) ResumePoint {
 
 // openIn returns the first call of a scope that has begun and not ended, or what
 // is under way in it.
-func openIn(p *past, path string) (ResumePoint, bool) {
-	for _, rec := range p.scopes[path] {
-		if rec.outcome.Seq != 0 {
+func openIn(p *history.Past, path string) (ResumePoint, bool) {
+	for _, rec := range p.Scopes[path] {
+		if rec.Outcome.Seq != 0 {
 			continue
 		}
-		at := ResumePoint{Key: rec.key, Kind: string(rec.kind)}
-		switch rec.kind {
-		case callStep:
-			at.Attempt = len(rec.failures) + 1
-		case callGo:
-			if inner, ok := openIn(p, rec.key); ok {
+		at := ResumePoint{Key: rec.Key, Kind: string(rec.Kind)}
+		switch rec.Kind {
+		case history.CallStep:
+			at.Attempt = len(rec.Failures) + 1
+		case history.CallGo:
+			if inner, ok := openIn(p, rec.Key); ok {
 				return inner, true
 			}
-		case callMap:
-			for n := range p.mostScopes(rec.key) {
-				if p.items[rec.key][n] != nil {
+		case history.CallMap:
+			for n := range p.MostScopes(rec.Key) {
+				if p.Items[rec.Key][n] != nil {
 					continue
 				}
-				if inner, ok := openIn(p, itemKey(rec.key, n)); ok {
+				if inner, ok := openIn(p, history.ItemKey(rec.Key, n)); ok {
 					return inner, true
 				}
 			}
@@ -226,7 +227,7 @@ func openIn(p *past, path string) (ResumePoint, bool) {
 
 // count fills in the numbers of the plan: known is the highest count of steps
 // that is known from elsewhere.
-func (pl *Plan) count(p *past, declared []string, done, known int) {
+func (pl *Plan) count(p *history.Past, declared []string, done, known int) {
 	if len(declared) == 0 {
 		pl.Step = done + 1
 		pl.Steps = max(pl.Step, known)
@@ -235,7 +236,7 @@ func (pl *Plan) count(p *past, declared []string, done, known int) {
 	pl.Declared, pl.Steps = true, len(declared)
 	pl.Step = len(declared)
 	for i, name := range declared {
-		if rec := p.call(escapeName(name)); rec == nil || rec.outcome.Seq == 0 {
+		if rec := p.Call(history.EscapeName(name)); rec == nil || rec.Outcome.Seq == 0 {
 			pl.Step = i + 1
 			break
 		}

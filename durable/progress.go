@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -56,7 +57,7 @@ func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
 	if a.over {
 		return a.errOver(call)
 	}
-	ev := st.newEvent(store.ProgressSaved, a.number, &eventData{Input: st.input.hash, Slot: slot})
+	ev := st.newEvent(store.ProgressSaved, a.number, &history.Data{Input: st.input.hash, Slot: slot})
 	ev.Payload = payload
 	if err := r.write(&write{events: []store.Event{ev}}); err != nil {
 		return err
@@ -97,7 +98,7 @@ func progressOf[T any](ctx context.Context, call, slot string) (v T, ok bool, er
 	a.mu.Unlock()
 	r := st.call.scope.run
 	var at place // of what this execution has saved none is needed
-	if ev := st.call.rec.lastSaved(slot); payload == nil && ev != nil {
+	if ev := st.call.rec.LastSaved(slot); payload == nil && ev != nil {
 		payload, at = ev.Payload, placeOf(r.id, ev)
 	}
 	if payload == nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -40,18 +41,18 @@ func Publish(ctx context.Context, key string, v any) error {
 		return s.run.refuses(&EncodeError{RunID: s.run.id, Key: "publishing " + key, Type: fmt.Sprintf("%T", v), Err: err})
 	}
 	var c call
-	if err := s.begin(&c, key, callPublish); err != nil {
+	if err := s.begin(&c, key, history.CallPublish); err != nil {
 		return err
 	}
 	defer s.end()
 	if c.done() {
-		s.lastAt = c.rec.lastAt
+		s.lastAt = c.rec.LastAt
 		return nil
 	}
 	if err := s.stopped(); err != nil {
 		return err
 	}
-	_, err = s.record(&c, store.Event{Type: store.Published, Payload: payload, Data: (&eventData{Name: key}).encode()})
+	_, err = s.record(&c, store.Event{Type: store.Published, Payload: payload, Data: (&history.Data{Name: key}).Encode()})
 	return err
 }
 
@@ -106,7 +107,7 @@ func WaitPublished[T any](ctx context.Context, runID, key string, accept func(T)
 			if err != nil {
 				return zero, err
 			}
-			if d, err := dataOf(&ev); ev.Type != store.Published || err != nil || d.Reply != "" || d.Name != key {
+			if d, err := history.DataOf(&ev); ev.Type != store.Published || err != nil || d.Reply != "" || d.Name != key {
 				continue
 			}
 			if v, ok, err := take(&ev); ok || err != nil {
@@ -154,7 +155,7 @@ func (e *Engine) lastPublished(ctx context.Context, runID, key string) (found *s
 			if ev.Type != store.Published {
 				continue
 			}
-			d, err := dataOf(&ev)
+			d, err := history.DataOf(&ev)
 			if err != nil {
 				return nil, 0, "", &DamagedError{RunID: runID, Seq: ev.Seq, Err: err}
 			}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -31,7 +32,7 @@ func lineageOf(words ...string) []store.Event {
 		if e.Type == "" {
 			panic(word)
 		}
-		d := eventData{}
+		d := history.Data{}
 		switch word {
 		case "declares":
 			d.Declared = strings.Split(rest, ",")
@@ -49,14 +50,14 @@ func lineageOf(words ...string) []store.Event {
 		if e.Type == store.StepCompleted {
 			steps++
 		}
-		e.Steps, e.Data = steps, d.encode()
+		e.Steps, e.Data = steps, d.Encode()
 		events = append(events, e)
 	}
 	return events
 }
 
 func TestTheCatalogue(t *testing.T) {
-	here := codeAtHand{workflow: true, pinned: true, initial: true}
+	here := history.CodeAtHand{Workflow: true, Pinned: true, Initial: true}
 	for _, c := range []struct {
 		name   string
 		status store.Status
@@ -72,8 +73,8 @@ func TestTheCatalogue(t *testing.T) {
 		{"A1 keeps an effect that has begun", store.Waiting, []string{"created", "started", "completed a", "step pay"}, CodeA1, 4, 1, ""},
 		{"A1 keeps what became of an effect", store.Waiting, []string{"created", "step pay", "completed a", "failed pay"}, CodeA1, 4, 1, ""},
 		{"A1 keeps compensations", store.Waiting, []string{"created", "completed a", "failed b", "attempt ~undo/a", "claimed"}, CodeA1, 4, 1, ""},
-		{"A1 with nothing stable", store.Waiting, []string{"created", "started", "attempt a"}, CodeA1, 0, 0, noStableEvent},
-		{"A1 with an effect and nothing stable", store.Waiting, []string{"created", "started", "step a"}, CodeA1, 0, 0, noStableEvent},
+		{"A1 with nothing stable", store.Waiting, []string{"created", "started", "attempt a"}, CodeA1, 0, 0, history.NoStableEvent},
+		{"A1 with an effect and nothing stable", store.Waiting, []string{"created", "started", "step a"}, CodeA1, 0, 0, history.NoStableEvent},
 		{"A1 goes back to before a wait that was open", store.Waiting, []string{"created", "completed a", "wait w", "completed b", "late w"}, CodeA1, 2, 1, ""},
 		{"a timer is a wait", store.Waiting, []string{"created", "started", "timer sleep", "claimed"}, "", 0, 0, ""},
 		{"a child is a wait", store.Waiting, []string{"created", "started", "child kid", "completed b"}, "", 0, 0, ""},
@@ -103,42 +104,42 @@ func TestTheCatalogue(t *testing.T) {
 		{"D2", store.Interrupted, []string{"created", "started", "completed a", "completed b", "jump 1"}, CodeD2, 4, 2, ""},
 		{"D2 of a failed run", store.Failed, []string{"created", "started", "completed a", "failed b", "jump 1"}, CodeD2, 4, 1, ""},
 		{"D2 before the first of two", store.Interrupted, []string{"created", "jump 1", "jump 2"}, CodeD2, 1, 0, ""},
-		{"D2 has nothing before it", store.Interrupted, []string{"jump 1"}, CodeD2, 0, 0, noStableEvent},
+		{"D2 has nothing before it", store.Interrupted, []string{"jump 1"}, CodeD2, 0, 0, history.NoStableEvent},
 		{"D2 over an effect", store.Running, []string{"created", "jump 1", "step pay"}, CodeD2, 1, 0, "run r cannot be taken back to before the jump that was requested by event 2: event 3 records an effect which would happen again; resume it from a checkpoint of your choice, with Force"},
 		{"A1 comes before D2", store.Waiting, []string{"created", "completed a", "jump 1"}, CodeA1, 2, 1, ""},
 		{"ended runs are sound", store.Completed, []string{"created", "started", "jump 1"}, "", 0, 0, ""},
 		{"pending runs are sound", store.Pending, []string{"created"}, "", 0, 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := newSurvey("r")
+			s := history.NewSurvey("r")
 			events := lineageOf(c.events...)
 			for i := range events {
-				require.NoError(t, s.take(&events[i]))
+				require.NoError(t, s.Add(&events[i]))
 			}
-			f := reconcile(&store.Run{ID: "r", Status: c.status}, s, here)
-			require.Equal(t, c.code, f.code)
-			require.Equal(t, c.error, f.refused)
+			f := history.Reconcile(&store.Run{ID: "r", Status: c.status}, s, here)
+			require.Equal(t, c.code, f.Code)
+			require.Equal(t, c.error, f.Refused)
 			if c.code != "" && c.error == "" {
-				require.True(t, f.cut)
-				require.Equal(t, []any{c.after, c.steps}, []any{f.after, f.steps})
-				require.True(t, strings.HasPrefix(f.reason(), c.code+": "))
+				require.True(t, f.Cut)
+				require.Equal(t, []any{c.after, c.steps}, []any{f.After, f.Steps})
+				require.True(t, strings.HasPrefix(f.Reason(), c.code+": "))
 			}
 		})
 	}
 }
 
 func TestAnAnswerInTheInboxIsNotTakenFromItsWait(t *testing.T) {
-	s := newSurvey("r")
+	s := history.NewSurvey("r")
 	for _, e := range lineageOf("created", "started", "wait w") {
-		require.NoError(t, s.take(&e))
+		require.NoError(t, s.Add(&e))
 	}
-	w := s.waitsAlone()
+	w := s.WaitsAlone()
 	require.NotNil(t, w)
 	for name, want := range map[string]bool{"w": true, "w@0": true, "w@1": false, "v": false} {
-		require.Equal(t, want, s.isAnswer(&store.Message{Kind: store.KindSignal, Name: name}, w, 0) && want, name)
+		require.Equal(t, want, s.IsAnswer(&store.Message{Kind: store.KindSignal, Name: name}, w, 0) && want, name)
 	}
-	s.answered = true
-	require.Empty(t, reconcile(&store.Run{Status: store.Running}, s, codeAtHand{}).code)
+	s.Answered = true
+	require.Empty(t, history.Reconcile(&store.Run{Status: store.Running}, s, history.CodeAtHand{}).Code)
 }
 
 // Only a request on the branch the run is on counts: those before it were carried
@@ -149,14 +150,14 @@ func TestJumpsThatWereCarriedOutAreNotFlagged(t *testing.T) {
 		events[i].Branch = 1
 	}
 	events[5].Branch = 2
-	s := newSurvey("r")
+	s := history.NewSurvey("r")
 	for i := range events {
-		require.NoError(t, s.take(&events[i]))
+		require.NoError(t, s.Add(&events[i]))
 	}
-	here := codeAtHand{workflow: true, pinned: true}
-	require.Equal(t, finding{}, reconcile(&store.Run{Status: store.Interrupted, Branch: 2}, s, here))
-	torn := reconcile(&store.Run{Status: store.Interrupted, Branch: 1}, s, here)
-	require.Equal(t, []any{CodeD2, int64(4)}, []any{torn.code, torn.after})
+	here := history.CodeAtHand{Workflow: true, Pinned: true}
+	require.Equal(t, history.Finding{}, history.Reconcile(&store.Run{Status: store.Interrupted, Branch: 2}, s, here))
+	torn := history.Reconcile(&store.Run{Status: store.Interrupted, Branch: 1}, s, here)
+	require.Equal(t, []any{CodeD2, int64(4)}, []any{torn.Code, torn.After})
 }
 
 func TestGlance(t *testing.T) {
@@ -203,14 +204,14 @@ func TestGlance(t *testing.T) {
 }
 
 func TestAVersionThatIsNotThere(t *testing.T) {
-	s := newSurvey("r")
+	s := history.NewSurvey("r")
 	row := &store.Run{ID: "r", Workflow: "w", Status: store.Failed, Version: "2", InitialVersion: "1"}
-	require.Equal(t, finding{code: CodeE2, version: "1"}, reconcile(row, s, codeAtHand{workflow: true, initial: true}))
-	require.Contains(t, reconcile(row, s, codeAtHand{workflow: true}).refused, "neither its version 2 nor its initial version 1")
-	require.Empty(t, reconcile(row, s, codeAtHand{}).code, "a workflow that is nowhere here is not ours to judge")
-	require.Empty(t, reconcile(row, s, codeAtHand{workflow: true, pinned: true}).code)
+	require.Equal(t, history.Finding{Code: CodeE2, Version: "1"}, history.Reconcile(row, s, history.CodeAtHand{Workflow: true, Initial: true}))
+	require.Contains(t, history.Reconcile(row, s, history.CodeAtHand{Workflow: true}).Refused, "neither its version 2 nor its initial version 1")
+	require.Empty(t, history.Reconcile(row, s, history.CodeAtHand{}).Code, "a workflow that is nowhere here is not ours to judge")
+	require.Empty(t, history.Reconcile(row, s, history.CodeAtHand{Workflow: true, Pinned: true}).Code)
 	row.Version = "1"
-	require.NotEmpty(t, reconcile(row, s, codeAtHand{workflow: true}).refused)
+	require.NotEmpty(t, history.Reconcile(row, s, history.CodeAtHand{Workflow: true}).Refused)
 }
 
 func TestLastStableEvent(t *testing.T) {
@@ -231,17 +232,17 @@ func TestLastStableEvent(t *testing.T) {
 	} {
 		events := lineageOf(c.events...)
 		got := LastStableEvent(events)
-		s := newSurvey("r")
+		s := history.NewSurvey("r")
 		for i := range events {
-			require.NoError(t, s.take(&events[i]))
+			require.NoError(t, s.Add(&events[i]))
 		}
 		if c.want == 0 {
 			require.Nil(t, got, "%v", c.events)
-			require.Zero(t, s.stable.seq)
+			require.Zero(t, s.Stable.Seq)
 			continue
 		}
 		require.Equal(t, int64(c.want), got.Seq, "%v", c.events)
-		require.Equal(t, got.Seq, s.stable.seq, "the summary agrees")
+		require.Equal(t, got.Seq, s.Stable.Seq, "the summary agrees")
 	}
 }
 
@@ -276,26 +277,26 @@ func FuzzReconcile(f *testing.F) {
 			story = append(story, words[int(b)%len(words)])
 		}
 		row := &store.Run{ID: "r", Status: store.Statuses()[int(status)%len(store.Statuses())]}
-		judge := func(events []store.Event) finding {
-			s := newSurvey("r")
+		judge := func(events []store.Event) history.Finding {
+			s := history.NewSurvey("r")
 			for i := range events {
-				require.NoError(t, s.take(&events[i]))
+				require.NoError(t, s.Add(&events[i]))
 			}
-			return reconcile(row, s, codeAtHand{workflow: true, pinned: true, initial: true})
+			return history.Reconcile(row, s, history.CodeAtHand{Workflow: true, Pinned: true, Initial: true})
 		}
 		events := lineageOf(story...)
 		for n := 0; ; n++ {
 			require.Less(t, n, 5, "%v", story)
 			f := judge(events)
-			if f.code == "" || f.refused != "" {
+			if f.Code == "" || f.Refused != "" {
 				return
 			}
-			require.True(t, f.cut)
-			require.Positive(t, f.after, "%v", story)
-			require.LessOrEqual(t, f.after, events[len(events)-1].Seq, "%v", story)
+			require.True(t, f.Cut)
+			require.Positive(t, f.After, "%v", story)
+			require.LessOrEqual(t, f.After, events[len(events)-1].Seq, "%v", story)
 			kept := events[:0:0]
 			for _, e := range events {
-				if e.Seq <= f.after {
+				if e.Seq <= f.After {
 					kept = append(kept, e)
 				}
 			}

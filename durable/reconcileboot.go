@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -59,7 +60,7 @@ func (e *Engine) reconcileOnBoot(ctx context.Context, row *store.Run, rep *Repor
 // that the run is consistent.
 func (e *Engine) looksSound(ctx context.Context, row *store.Run, declared []string) bool {
 	// A wait that is declared counts as no step, by which glance would tell A3.
-	if last := row.Last; len(declared) > 0 && last != nil && last.Type == store.SignalReceived && last.Key == escapeName(declared[len(declared)-1]) {
+	if last := row.Last; len(declared) > 0 && last != nil && last.Type == store.SignalReceived && last.Key == history.EscapeName(declared[len(declared)-1]) {
 		return false
 	}
 	look := glance(row, len(declared))

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -281,7 +282,7 @@ func (e *Engine) recoverOrphan(ctx context.Context, row *store.Run, judge *judge
 		// It is resumed, and whoever does so finds out what is wrong.
 		e.logRun(slog.LevelWarn, row, "durable: how the earlier owners of a run ended could not be read", slog.Any("error", err))
 	}
-	switch fateOf(row, e.bootPolicy(def), def != nil, ends.n, e.options.QuarantineAfter) {
+	switch fateOf(row, e.bootPolicy(def), def != nil, ends.N, e.options.QuarantineAfter) {
 	case fateResume:
 		resume.add(row)
 	case fateTry:
@@ -294,7 +295,7 @@ func (e *Engine) recoverOrphan(ctx context.Context, row *store.Run, judge *judge
 			e.logRun(slog.LevelInfo, row, "durable: run marked failed", slog.String("reason", e.options.BootReason), e.verdictAttr(ctx, row.ID, store.Failed))
 		}
 	case fateQuarantine:
-		reason := ends.reason()
+		reason := ends.Reason()
 		if e.failOrphan(ctx, row, CodeQuarantined, reason, rep) {
 			rep.Quarantine = append(rep.Quarantine, row.ID)
 			rep.Stuck = append(rep.Stuck, stuckOf(row, CodeQuarantined, reason))
@@ -335,7 +336,7 @@ func (e *Engine) parkUnserved(ctx context.Context, row *store.Run, rep *Report) 
 	interrupted, code := store.Interrupted, CodeNotRegistered
 	_, err = e.operate(ctx, row, nil, act{
 		from:  []store.Status{row.Status},
-		event: store.Event{Type: store.WorkflowInterrupted, Data: (&eventData{Code: code, Reason: reason, Executor: e.id}).encode()},
+		event: store.Event{Type: store.WorkflowInterrupted, Data: (&history.Data{Code: code, Reason: reason, Executor: e.id}).Encode()},
 		row:   &store.RowPatch{Status: &interrupted, Code: &code, Reason: &reason},
 	})
 	if err != nil && !overtaken(err) {
@@ -418,7 +419,7 @@ func (e *Engine) runsOf(ctx context.Context, f store.Filter) iter.Seq2[*store.Ru
 func (e *Engine) continueRuns(ctx context.Context, ids []string, rep *Report) {
 	for len(ids) > 0 {
 		n := min(len(ids), recoverBatch)
-		rows, err := e.claimIDs(ctx, ids[:n], &eventData{Executor: e.id})
+		rows, err := e.claimIDs(ctx, ids[:n], &history.Data{Executor: e.id})
 		for i := range rows {
 			rep.Resumed = append(rep.Resumed, rows[i].id)
 			rep.continued = append(rep.continued, rows[i])
@@ -438,7 +439,7 @@ func (e *Engine) continueRuns(ctx context.Context, ids []string, rep *Report) {
 
 // claimIDs claims these runs and begins to execute those it got. The claim
 // events say what d says.
-func (e *Engine) claimIDs(ctx context.Context, ids []string, d *eventData) ([]*run, error) {
+func (e *Engine) claimIDs(ctx context.Context, ids []string, d *history.Data) ([]*run, error) {
 	return e.claim(ctx, store.Claim{Max: len(ids), IDs: ids}, d)
 }
 
@@ -476,7 +477,7 @@ func (e *Engine) try(id string) {
 	if e.loop.Err() != nil {
 		return
 	}
-	runs, err := e.claimIDs(e.loop, []string{id}, &eventData{Executor: e.id})
+	runs, err := e.claimIDs(e.loop, []string{id}, &history.Data{Executor: e.id})
 	if err != nil {
 		e.logID(e.loop, slog.LevelWarn, id, "durable: a suspect could not be claimed; the next beat finds it", slog.Any("error", err))
 		return
@@ -495,7 +496,7 @@ func (e *Engine) failOrphan(ctx context.Context, row *store.Run, code, reason st
 	yes, failed, ended := true, store.Failed, e.now()
 	_, err := e.operate(ctx, row, nil, act{
 		from:    []store.Status{row.Status},
-		event:   store.Event{Type: store.WorkflowFailed, Data: (&eventData{Code: code, Reason: reason, Recoverable: &yes, Executor: e.id}).encode()},
+		event:   store.Event{Type: store.WorkflowFailed, Data: (&history.Data{Code: code, Reason: reason, Recoverable: &yes, Executor: e.id}).Encode()},
 		row:     &store.RowPatch{Status: &failed, Code: &code, Reason: &reason, Recoverable: &yes, EndedAt: &ended, WakeAt: new(store.Time)},
 		release: true,
 	})

@@ -6,17 +6,18 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
 // The codes of the catalogue that are repaired, in Recovery.Code and in the data
 // of workflow_recovered.
 const (
-	CodeA1 = codeA1 // waiting, and nothing is waited for
-	CodeA2 = codeA2 // running, and a wait is pending
-	CodeA3 = codeA3 // running, and every declared step is completed
-	CodeD2 = codeD2 // a jump was requested and its branch is not the current one
-	CodeE2 = codeE2 // pinned to a version that is not there
+	CodeA1 = history.CodeA1 // waiting, and nothing is waited for
+	CodeA2 = history.CodeA2 // running, and a wait is pending
+	CodeA3 = history.CodeA3 // running, and every declared step is completed
+	CodeD2 = history.CodeD2 // a jump was requested and its branch is not the current one
+	CodeE2 = history.CodeE2 // pinned to a version that is not there
 )
 
 // Recovery is what RecoverRun found and did.
@@ -91,24 +92,24 @@ func (e *Engine) RecoverRun(ctx context.Context, id string) (Recovery, error) {
 		if t.row.Code == CodeImporting {
 			return rec, nil // half of it is there: Import finishes it
 		}
-		f := reconcile(t.row, t.survey, t.code)
-		if f.code == "" {
+		f := history.Reconcile(t.row, t.survey, t.code)
+		if f.Code == "" {
 			return rec, nil
 		}
 		if e.options.RerunLastStep {
-			f = t.survey.rerun(f)
+			f = t.survey.Rerun(f)
 		}
 		if !rec.Needed {
-			rec.Needed, rec.Code, rec.Reason = true, f.code, f.reason()
+			rec.Needed, rec.Code, rec.Reason = true, f.Code, f.Reason()
 		}
-		if f.refused != "" {
-			return rec, &UnrecoverableError{RunID: id, Code: f.code, Reason: f.reason(), Message: f.refused}
+		if f.Refused != "" {
+			return rec, &UnrecoverableError{RunID: id, Code: f.Code, Reason: f.Reason(), Message: f.Refused}
 		}
 		switch branch, err := e.repair(ctx, t, &f); {
 		case err == nil:
-			rec.NewBranch, rec.Cutoff = branch, f.after
+			rec.NewBranch, rec.Cutoff = branch, f.After
 		case errors.Is(err, store.ErrOwned):
-			return rec, fmt.Errorf("durable: run %s was not repaired (%s): it is executed by a live executor: %w", id, f.reason(), err)
+			return rec, fmt.Errorf("durable: run %s was not repaired (%s): it is executed by a live executor: %w", id, f.Reason(), err)
 		case overtaken(err):
 			if rec.NewBranch == 0 && rec.Cutoff == 0 {
 				rec = Recovery{RunID: id} // what we saw may be gone
@@ -124,8 +125,8 @@ func (e *Engine) RecoverRun(ctx context.Context, id string) (Recovery, error) {
 type torn struct {
 	row      *store.Run
 	branches []store.Branch
-	survey   *survey
-	code     codeAtHand
+	survey   *history.Survey
+	code     history.CodeAtHand
 }
 
 // inspect reads what reconcile needs. It writes nothing.
@@ -134,9 +135,9 @@ func (e *Engine) inspect(ctx context.Context, id string) (*torn, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &torn{survey: newSurvey(id)}
+	t := &torn{survey: history.NewSurvey(id)}
 	if mayBeTorn(&h.Run) {
-		if err := damaged(t.survey.read(h)); err != nil {
+		if err := damaged(t.survey.Read(h)); err != nil {
 			return nil, err
 		}
 	}
@@ -151,10 +152,10 @@ func mayBeTorn(row *store.Run) bool {
 
 // inspect is Engine.inspect for a run whose history was read.
 func (v *view) inspect(ctx context.Context) (*torn, error) {
-	t := &torn{row: v.row, branches: v.branches, survey: newSurvey(v.row.ID)}
+	t := &torn{row: v.row, branches: v.branches, survey: history.NewSurvey(v.row.ID)}
 	if mayBeTorn(v.row) {
 		for i := range v.events {
-			if err := t.survey.take(&v.events[i]); err != nil {
+			if err := t.survey.Add(&v.events[i]); err != nil {
 				return nil, &DamagedError{RunID: v.row.ID, Seq: v.events[i].Seq, Err: err}
 			}
 		}
@@ -171,25 +172,25 @@ func (e *Engine) consult(ctx context.Context, t *torn) (err error) {
 	if t.code, err = e.codeAtHand(ctx, t.row); err != nil {
 		return err
 	}
-	if w := t.survey.waitsAlone(); w != nil {
+	if w := t.survey.WaitsAlone(); w != nil {
 		// Read last: an answer that comes later finds a run it is not for.
 		mail, err := e.store.Load(ctx, t.row.ID, store.Cursor{NoEvents: true})
 		if err != nil {
 			return err
 		}
 		for i := range mail.Inbox {
-			t.survey.answered = t.survey.answered || t.survey.isAnswer(&mail.Inbox[i], w, t.row.Branch)
+			t.survey.Answered = t.survey.Answered || t.survey.IsAnswer(&mail.Inbox[i], w, t.row.Branch)
 		}
 	}
 	return nil
 }
 
 // codeAtHand says who could execute the run.
-func (e *Engine) codeAtHand(ctx context.Context, row *store.Run) (codeAtHand, error) {
-	c := codeAtHand{workflow: e.defs.byName[row.Workflow] != nil}
-	c.pinned = e.defs.find(row.Workflow, row.Version) != nil
-	c.initial = e.defs.find(row.Workflow, row.InitialVersion) != nil
-	if !c.workflow || c.pinned {
+func (e *Engine) codeAtHand(ctx context.Context, row *store.Run) (history.CodeAtHand, error) {
+	c := history.CodeAtHand{Workflow: e.defs.byName[row.Workflow] != nil}
+	c.Pinned = e.defs.find(row.Workflow, row.Version) != nil
+	c.Initial = e.defs.find(row.Workflow, row.InitialVersion) != nil
+	if !c.Workflow || c.Pinned {
 		return c, nil
 	}
 	executors, err := e.store.Executors(ctx)
@@ -197,51 +198,51 @@ func (e *Engine) codeAtHand(ctx context.Context, row *store.Run) (codeAtHand, er
 		return c, err
 	}
 	for _, x := range executors {
-		c.pinned = c.pinned || x.Live && store.Serves(x.Serves, row.Workflow, row.Version)
-		c.initial = c.initial || x.Live && store.Serves(x.Serves, row.Workflow, row.InitialVersion)
+		c.Pinned = c.Pinned || x.Live && store.Serves(x.Serves, row.Workflow, row.Version)
+		c.Initial = c.Initial || x.Live && store.Serves(x.Serves, row.Workflow, row.InitialVersion)
 	}
 	return c, nil
 }
 
 // repair carries out what reconcile found, in one change: a crash leaves the run
 // as it was, or repaired. It returns the branch the run is on then.
-func (e *Engine) repair(ctx context.Context, t *torn, f *finding) (int32, error) {
+func (e *Engine) repair(ctx context.Context, t *torn, f *history.Finding) (int32, error) {
 	row := t.row
 	if e.active(row.ID) != nil {
 		return 0, &store.OwnedError{RunID: row.ID, Owner: e.id}
 	}
 	def := e.defs.find(row.Workflow, row.Version)
 	to := row.Branch
-	data := &eventData{Code: f.code, Reason: f.reason(), Message: t.survey.paused, Executor: e.id, Version: f.version, PreviousBranch: &row.Branch, NewBranch: &to}
+	data := &history.Data{Code: f.Code, Reason: f.Reason(), Message: t.survey.Paused, Executor: e.id, Version: f.Version, PreviousBranch: &row.Branch, NewBranch: &to}
 	a := act{from: []store.Status{row.Status}, row: &store.RowPatch{}}
-	if f.version != "" {
-		a.row.Version = &f.version
-		def = e.defs.find(row.Workflow, f.version)
+	if f.Version != "" {
+		a.row.Version = &f.Version
+		def = e.defs.find(row.Workflow, f.Version)
 	}
-	if f.cut {
+	if f.Cut {
 		rv, err := e.recut(ctx, t, f)
 		if err != nil {
 			return 0, err
 		}
 		// The number that a lost jump was promised stays its own: who asked for it may
 		// have kept it.
-		rv.cut.least = f.promised + 1
+		rv.cut.least = f.Promised + 1
 		to = max(rv.plan.Branch, rv.cut.least)
-		data.CutoffEvent, data.Reset, data.Lifted, data.Anew = f.after, rv.reset, rv.lifted, rv.anew
-		rv.cut.reason = f.reason()
+		data.CutoffEvent, data.Reset, data.Lifted, data.Anew = f.After, rv.reset, rv.lifted, rv.anew
+		rv.cut.reason = f.Reason()
 		// Nothing counts as seen: what the cut gives back is delivered again.
 		a.cut, a.send, a.row.Seen, a.row.Attributes = rv.cut, rv.send, new(int64), rv.attributes
 	}
 	e.release(a.row, row, f, e.bootPolicy(def))
-	a.event = store.Event{Type: store.WorkflowRecovered, Data: data.encode()}
+	a.event = store.Event{Type: store.WorkflowRecovered, Data: data.Encode()}
 	branch, err := e.operate(ctx, row, t.branches, a)
 	if err != nil {
 		return 0, err
 	}
-	if f.cut {
-		e.logRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Created branch %d from event %d", row.ID, f.reason(), branch, f.after))
+	if f.Cut {
+		e.logRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Created branch %d from event %d", row.ID, f.Reason(), branch, f.After))
 	} else {
-		e.logRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Pinned to version %s on branch %d", row.ID, f.reason(), f.version, branch))
+		e.logRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Pinned to version %s on branch %d", row.ID, f.Reason(), f.Version, branch))
 	}
 	e.notify([]string{row.ID})
 	e.nudge(e.wake)
@@ -250,7 +251,7 @@ func (e *Engine) repair(ctx context.Context, t *torn, f *finding) (int32, error)
 
 // recut works out the cut that a finding asks for, as for one that a person asks
 // for. What must not run again was looked at by reconcile.
-func (e *Engine) recut(ctx context.Context, t *torn, f *finding) (*revision, error) {
+func (e *Engine) recut(ctx context.Context, t *torn, f *history.Finding) (*revision, error) {
 	v, unreadable, err := e.view(ctx, t.row.ID)
 	switch {
 	case err != nil:
@@ -260,19 +261,19 @@ func (e *Engine) recut(ctx context.Context, t *torn, f *finding) (*revision, err
 	case v.row.Epoch != t.row.Epoch || v.row.Last == nil || t.row.Last == nil || v.row.Last.Seq != t.row.Last.Seq:
 		return nil, fmt.Errorf("run %s was acted on meanwhile: %w", t.row.ID, store.ErrFenced)
 	}
-	return v.revise(ctx, &store.Event{Seq: f.after, Key: f.key}, resetNone, true)
+	return v.revise(ctx, &store.Event{Seq: f.After, Key: f.Key}, resetNone, true)
 }
 
 // release makes a repaired run claimable, or parks it where its policy leaves the
 // rest to a person. One that has failed, is parked, or goes on waiting stays so.
-func (e *Engine) release(p *store.RowPatch, row *store.Run, f *finding, policy BootPolicy) {
+func (e *Engine) release(p *store.RowPatch, row *store.Run, f *history.Finding, policy BootPolicy) {
 	busy := row.Status == store.Running || row.Status == store.Resuming
-	if !busy && (row.Status != store.Waiting || !f.cut) {
+	if !busy && (row.Status != store.Waiting || !f.Cut) {
 		return
 	}
 	interrupted, code, text := store.Interrupted, "", ""
 	if policy != ResumeOnBoot && !row.Paused {
-		code, text = CodeRecovered, f.reason()
+		code, text = CodeRecovered, f.Reason()
 	}
 	p.Status, p.Code, p.Reason, p.WakeAt = &interrupted, &code, &text, new(store.Time)
 }
@@ -281,7 +282,7 @@ func (e *Engine) release(p *store.RowPatch, row *store.Run, f *finding, policy B
 // nil if its row and its events agree. One that a live executor has, or whose history
 // cannot be read, is left to what comes next, which says so in its own words. It
 // changes nothing; what cannot be repaired is an *UnrecoverableError.
-func (e *Engine) tornApart(ctx context.Context, v *view) (*finding, error) {
+func (e *Engine) tornApart(ctx context.Context, v *view) (*history.Finding, error) {
 	if v.row.Code == CodeImporting {
 		return nil, nil
 	}
@@ -292,18 +293,18 @@ func (e *Engine) tornApart(ctx context.Context, v *view) (*finding, error) {
 	if err != nil {
 		return nil, fmt.Errorf("durable: recovering run %s: %w", v.row.ID, storeError(err))
 	}
-	f := reconcile(t.row, t.survey, t.code)
-	if f.code == "" {
+	f := history.Reconcile(t.row, t.survey, t.code)
+	if f.Code == "" {
 		return nil, nil
 	}
 	if live, err := e.hasLiveOwner(ctx, v.row); err != nil || live {
 		return nil, err
 	}
-	if f.refused != "" {
-		return nil, &UnrecoverableError{RunID: v.row.ID, Code: f.code, Reason: f.reason(), Message: f.refused}
+	if f.Refused != "" {
+		return nil, &UnrecoverableError{RunID: v.row.ID, Code: f.Code, Reason: f.Reason(), Message: f.Refused}
 	}
 	if e.options.RerunLastStep {
-		f = t.survey.rerun(f)
+		f = t.survey.Rerun(f)
 	}
 	return &f, nil
 }
@@ -326,6 +327,6 @@ func (e *Engine) repairFirst(ctx context.Context, v *view) (repaired bool, err e
 
 // unjudged reports whether err says that a run could not be judged.
 func unjudged(err error) bool {
-	future := (*futureEventError)(nil)
+	future := (*history.FutureEventError)(nil)
 	return errors.Is(err, store.ErrOwned) || errors.Is(err, store.ErrCorrupt) || errors.As(err, &future)
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -60,15 +61,15 @@ func (e *Engine) rehearse(ctx context.Context, row *store.Run, events []store.Ev
 		return found, err
 	}
 	if len(reset) > 0 {
-		p.forget(reset, math.MaxInt64)
+		p.Forget(reset, math.MaxInt64)
 	}
-	p.forced = p.forced || force
+	p.Forced = p.Forced || force
 	if repinned != "" {
-		p.repinned = repinned
+		p.Repinned = repinned
 	}
-	born, err := dataOf(&p.created)
+	born, err := history.DataOf(&p.Created)
 	if err == nil {
-		err = p.disbelieveVersion(row.ID, def.version, &born)
+		err = p.CheckVersion(row.ID, def.version, &born)
 	}
 	if err != nil {
 		return found, err
@@ -76,22 +77,22 @@ func (e *Engine) rehearse(ctx context.Context, row *store.Run, events []store.Ev
 	r := e.newRun(*row, def)
 	defer r.cancel(nil)
 	r.past, r.rehearsal = p, &rehearsal{run: r, done: make(chan struct{})}
-	if err := r.adopt(&p.created); err != nil {
+	if err := r.adopt(&p.Created); err != nil {
 		return found, err
 	}
 	if err := r.disbelieveInput(&born); err != nil {
 		return found, err
 	}
-	if p.cancel != nil {
-		d, err := dataOf(p.cancel)
+	if p.Cancel != nil {
+		d, err := history.DataOf(p.Cancel)
 		if err != nil {
-			return found, &DamagedError{RunID: r.id, Seq: p.cancel.Seq, Err: err}
+			return found, &DamagedError{RunID: r.id, Seq: p.Cancel.Seq, Err: err}
 		}
 		r.cancelBy(d.Reason)
 	} else if row.CancelAsked {
 		r.cancelBy("") // it is met before anything that is not recorded
 	}
-	r.inbox.expect(p.waits, row.Branch)
+	r.inbox.expect(p.Waits, row.Branch)
 	if !e.countRunner() {
 		return found, ErrClosed
 	}

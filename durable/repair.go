@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -241,12 +242,12 @@ func (p *repairPlan) branchOff(e *Engine, a *audit, force bool) error {
 	}
 	v := a.view(e)
 	var err error
-	if v.born, err = dataOf(&a.past.created); err != nil {
+	if v.born, err = history.DataOf(&a.past.Created); err != nil {
 		return &UnrepairableError{RunID: a.v.RunID, Reason: fmt.Sprintf("the data of its first event is not readable (%v); restore a backup", err)}
 	}
 	rv, _, err := v.rework(cutting{at: v.event(at), force: force, damage: a}, resetNone)
 	var crossing *CrossingError
-	var future *futureEventError
+	var future *history.FutureEventError
 	var undone *UndoneError
 	switch {
 	case errors.As(err, &undone):
@@ -323,7 +324,7 @@ func (e *Engine) endStrays(ctx context.Context, a *audit, p *repairPlan) error {
 // derivedFor reports whether id is one that is derived for the child that a call of this
 // parent starts, on whatever branch.
 func derivedFor(id, parent, key string) bool {
-	on, ok := strings.CutPrefix(id, derivedChildID(parent, key, 0))
+	on, ok := strings.CutPrefix(id, history.DerivedChildID(parent, key, 0))
 	on, _, _ = strings.Cut(on, evadedMark)
 	if !ok || on == "" {
 		return ok
@@ -343,13 +344,13 @@ func (e *Engine) mend(ctx context.Context, a *audit, p *repairPlan) error {
 		return err
 	}
 	row.Branch, row.Generation = a.branch, a.branches[a.branch].Generation
-	d := &eventData{Code: CodeRepaired, Reason: p.reason(), Message: row.Inbox, Executor: e.id, Lifted: a.lifted()}
+	d := &history.Data{Code: CodeRepaired, Reason: p.reason(), Message: row.Inbox, Executor: e.id, Lifted: a.lifted()}
 	repair := act{from: []store.Status{row.Status}, row: p.row, hold: hold}
 	if rv := p.cut; rv != nil {
 		d.Reset, d.Force, d.Anew = rv.reset, rv.force, rv.anew
 		repair.cut, repair.send = rv.cut, rv.send
 	}
-	repair.event = store.Event{Type: store.WorkflowRecovered, Data: d.encode()}
+	repair.event = store.Event{Type: store.WorkflowRecovered, Data: d.Encode()}
 	_, err = e.operate(ctx, &row, a.h.Branches, repair)
 	return err
 }

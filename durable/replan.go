@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -61,24 +62,24 @@ func (e *UndoneError) Error() string {
 	return fmt.Sprintf("durable: run %s: %s, or use Force", e.RunID, e.text)
 }
 
-func (v *view) undoneError(still []undoneCall) *UndoneError {
+func (v *view) undoneError(still []history.Undone) *UndoneError {
 	e := &UndoneError{RunID: v.row.ID, Before: v.wholeBefore(still).Seq, text: v.undoneText(still)}
 	for _, u := range still {
-		if u.child != "" {
+		if u.Child != "" {
 			e.Before = 0
 		}
-		e.Calls, e.By = append(e.Calls, u.key), append(e.By, u.by)
+		e.Calls, e.By = append(e.Calls, u.Key), append(e.By, u.By)
 	}
 	return e
 }
 
 // undoneText says of calls that were undone and would count as done what makes them again.
-func (v *view) undoneText(still []undoneCall) string {
+func (v *view) undoneText(still []history.Undone) string {
 	var names []string
 	child := ""
 	for i := range still {
 		names = append(names, still[i].String())
-		child = cmp.Or(child, still[i].child)
+		child = cmp.Or(child, still[i].Child)
 	}
 	if child != "" {
 		return fmt.Sprintf("what %s did was undone, and would count as done: run %s, whose id the workflow has chosen, has ended and is not done again. Start a new run, with another id for that child", strings.Join(names, ", "), child)
@@ -138,13 +139,13 @@ func (v *view) reviseAt(ctx context.Context, at *store.Event, what resetting, fo
 // and the ids of those that are failed still.
 func (v *view) failedChildren(ctx context.Context) (resumed map[string]bool, failed []string, err error) {
 	byID := map[string]string{}
-	for path, calls := range v.past.scopes {
+	for path, calls := range v.past.Scopes {
 		for _, rec := range calls {
-			if path == undoScope || rec.kind != callChild || rec.outcome.Type != store.ChildFinished || !v.past.last(rec.key, rec.outcome.Seq) {
+			if path == history.UndoScope || rec.Kind != history.CallChild || rec.Outcome.Type != store.ChildFinished || !v.past.IsLast(rec.Key, rec.Outcome.Seq) {
 				continue
 			}
-			if d, err := dataOf(&rec.outcome); err == nil && d.Status == store.Failed {
-				byID[rec.child] = rec.key
+			if d, err := history.DataOf(&rec.Outcome); err == nil && d.Status == store.Failed {
+				byID[rec.Child] = rec.Key
 			}
 		}
 	}
@@ -180,61 +181,61 @@ type cutting struct {
 // rework is the one place that says what a cut means: which calls it takes back, what
 // the row must say, which children end with it, and whether a body that must not run
 // twice would. kept is the history as it is then.
-func (v *view) rework(q cutting, what resetting) (rv *revision, kept *past, err error) {
+func (v *view) rework(q cutting, what resetting) (rv *revision, kept *history.Past, err error) {
 	rv = &revision{plan: Plan{RunID: v.row.ID, Workflow: v.row.Workflow, Status: v.row.Status, Branch: v.row.Branch}, replaced: q.replaced}
-	rv.lifted = v.past.lifted
+	rv.lifted = v.past.Lifted
 	kept = v.past
-	c := parted{kept: v.events}
+	c := history.Parted{Kept: v.events}
 	if q.at != nil {
 		var scope string
 		if q.damage == nil {
-			scope, rv.reset = v.past.cutScope(q.at.Key)
+			scope, rv.reset = v.past.CutScope(q.at.Key)
 		}
-		c = cutBehind(v.events, q.at.Seq, scope)
-		half, err := q.half(c.left)
+		c = history.CutAfter(v.events, q.at.Seq, scope)
+		half, err := q.half(c.Left)
 		if err != nil {
 			return nil, nil, &DamagedError{RunID: v.row.ID, Err: err}
 		}
 		rv.reset = append(rv.reset, half...)
-		if kept, err = pastOf(v.row.ID, c.kept); err != nil {
+		if kept, err = pastOf(v.row.ID, c.Kept); err != nil {
 			return nil, nil, err
 		}
-		kept.forget(rv.reset, q.at.Seq)
+		kept.Forget(rv.reset, q.at.Seq)
 		rv.cut = &branchCut{after: q.at.Seq, scope: scope}
 		// Said behind the cut, and meant for what is before it: that was recorded by
 		// the code that did not fit, which it still does not.
-		rv.force = v.past.forced || q.damage != nil && q.damage.forced
+		rv.force = v.past.Forced || q.damage != nil && q.damage.forced
 		rv.attributes = v.attributesAfter(kept)
 	}
-	if last := c.kept[len(c.kept)-1]; rv.cut != nil {
+	if last := c.Kept[len(c.Kept)-1]; rv.cut != nil {
 		rv.plan.From, rv.plan.Scope, rv.plan.NewBranch, rv.plan.Branch = rv.cut.after, rv.cut.scope, true, nextBranch(v.branches)
 	} else {
 		rv.plan.From = last.Seq
 	}
-	undone := len(kept.scopes[undoScope]) > 0
+	undone := len(kept.Scopes[history.UndoScope]) > 0
 	if what == resetAll || what == resetEnding && !undone {
 		if undone {
 			return nil, nil, &NotResumableError{RunID: v.row.ID, Status: v.row.Status, Reason: "what it had done was undone, so its failures cannot be reset: resume it from a checkpoint, or fork it"}
 		}
-		rv.plan.Reset = kept.failed(what == resetEnding, q.anew)
-		rv.undone = kept.stepsOf(rv.plan.Reset)
+		rv.plan.Reset = kept.FailedKeys(what == resetEnding, q.anew)
+		rv.undone = kept.StepsOf(rv.plan.Reset)
 		rv.reset = append(rv.reset, rv.plan.Reset...)
 	}
-	once := slices.DeleteFunc(v.crossed(c.left, rv.reset, q.damage), func(k string) bool { return k == q.replaced })
+	once := slices.DeleteFunc(v.crossed(c.Left, rv.reset, q.damage), func(k string) bool { return k == q.replaced })
 	if len(once) > 0 {
 		if !q.force {
 			return nil, nil, &CrossingError{RunID: v.row.ID, Keys: once}
 		}
 		rv.warn("%s must run at most once and runs again", strings.Join(once, ", "))
 	}
-	kept.forget(rv.reset, rv.plan.From)
+	kept.Forget(rv.reset, rv.plan.From)
 	if rv.cut != nil {
-		undone := v.past.undone()
+		undone := v.past.Undone()
 		if q.damage != nil {
-			undone = q.damage.undoneBehind(c.left)
+			undone = q.damage.undoneBehind(c.Left)
 		}
-		still, again := apart(undone, kept.counts, func(key string) bool { return key == q.replaced })
-		found, again := foundAgain(again)
+		still, again := history.SplitUndone(undone, kept.Counts, func(key string) bool { return key == q.replaced })
+		found, again := history.FoundAgain(again)
 		still = append(still, found...)
 		if len(still) > 0 {
 			if !q.force {
@@ -242,20 +243,20 @@ func (v *view) rework(q cutting, what resetting) (rv *revision, kept *past, err 
 			}
 			rv.warn("%s", v.undoneText(still))
 		}
-		rv.anew = v.past.againAnew(again, rv.plan.Branch)
+		rv.anew = v.past.AgainAnew(again, rv.plan.Branch)
 		for i := range again {
-			if rv.anew[again[i].key] == rv.plan.Branch {
+			if rv.anew[again[i].Key] == rv.plan.Branch {
 				rv.warn("%s was undone and is made again, with another idempotency key", &again[i])
 			} else {
 				rv.warn("%s was perhaps undone, and is made again with the idempotency key it had", &again[i])
 			}
 		}
 	}
-	rv.kept = c.kept
+	rv.kept = c.Kept
 	if rv.cut != nil {
-		rv.cut.steps = int32(len(kept.done()))
+		rv.cut.steps = int32(len(kept.DoneKeys()))
 	}
-	v.leaveBehind(rv, c.left, q.damage != nil)
+	v.leaveBehind(rv, c.Left, q.damage != nil)
 	return rv, kept, nil
 }
 
@@ -264,7 +265,7 @@ func (q *cutting) half(left []store.Event) ([]string, error) {
 	if q.damage != nil {
 		return q.damage.half(q.at.Seq), nil // what they say may be what is damaged
 	}
-	return halfKept(left)
+	return history.HalfKept(left)
 }
 
 func (rv *revision) warn(format string, args ...any) {
@@ -273,10 +274,10 @@ func (rv *revision) warn(format string, args ...any) {
 
 // attributesAfter returns what the row must say once the history is cut; nil if
 // nothing changes.
-func (v *view) attributesAfter(kept *past) map[string]string {
+func (v *view) attributesAfter(kept *history.Past) map[string]string {
 	set := v.born.Attributes
-	if kept.attributes != nil {
-		set = *kept.attributes
+	if kept.Attributes != nil {
+		set = *kept.Attributes
 	}
 	switch {
 	case maps.Equal(set, v.row.Attributes):
@@ -295,10 +296,10 @@ func (v *view) crossed(left []store.Event, reset []string, damage *audit) []stri
 	if damage != nil {
 		maps.Copy(once, damage.once)
 	}
-	for _, calls := range v.past.scopes {
+	for _, calls := range v.past.Scopes {
 		for _, rec := range calls {
-			if rec.once {
-				once[rec.key] = true
+			if rec.Once {
+				once[rec.Key] = true
 			}
 		}
 	}
@@ -310,7 +311,7 @@ func (v *view) crossed(left []store.Event, reset []string, damage *audit) []stri
 		}
 	}
 	for i := range left {
-		if left[i].Type == store.StepStarted || isStepOutcome(&left[i]) || damage != nil && damage.unsound[left[i].Seq] {
+		if left[i].Type == store.StepStarted || history.IsStepOutcome(&left[i]) || damage != nil && damage.unsound[left[i].Seq] {
 			look(left[i].Key)
 		}
 	}
@@ -329,21 +330,21 @@ func (v *view) leaveBehind(rv *revision, left []store.Event, damaged bool) {
 		if ev.Type != store.TimerSet && ev.Type != store.WaitRequested && ev.Type != store.ChildStarted {
 			continue
 		}
-		rec := v.past.call(ev.Key)
+		rec := v.past.Call(ev.Key)
 		if rec == nil && damaged {
 			rec = v.recordOf(ev)
 		}
-		if rec == nil || rec.outcome.Seq != 0 {
+		if rec == nil || rec.Outcome.Seq != 0 {
 			continue
 		}
-		l := LeftBehind{Kind: string(rec.kind), Key: ev.Key, Child: rec.child}
+		l := LeftBehind{Kind: string(rec.Kind), Key: ev.Key, Child: rec.Child}
 		if ev.Type == store.ChildStarted {
-			l.Kept = !endsWithCut(rec.derived, rec.abandon)
-			if l.Kept && !rec.abandon {
-				rv.warn("child %s was given its id by the workflow: it goes on, and the new branch finds it if it starts it again", rec.child)
+			l.Kept = !history.EndsWithCut(rec.Derived, rec.Abandon)
+			if l.Kept && !rec.Abandon {
+				rv.warn("child %s was given its id by the workflow: it goes on, and the new branch finds it if it starts it again", rec.Child)
 			}
 			if !l.Kept {
-				children = append(children, rec.child)
+				children = append(children, rec.Child)
 			}
 		}
 		rv.plan.Left = append(rv.plan.Left, l)
@@ -358,27 +359,27 @@ func takenBackReason(parent string) string {
 
 // recordOf is what the event that begins a wait says of its call, when nothing else is known of
 // it. An event that cannot be believed names no child: no other run may end for it.
-func (v *view) recordOf(ev *store.Event) *record {
-	kind, _ := roleOf(ev.Type)
-	rec := &record{key: ev.Key, kind: kind}
-	if d, err := dataOf(ev); err == nil {
-		rec.child, rec.abandon = d.Child, d.Abandon
-		rec.derived = derivedChild(v.row.ID, ev, &d)
+func (v *view) recordOf(ev *store.Event) *history.Call {
+	kind, _ := history.RoleOf(ev.Type)
+	rec := &history.Call{Key: ev.Key, Kind: kind}
+	if d, err := history.DataOf(ev); err == nil {
+		rec.Child, rec.Abandon = d.Child, d.Abandon
+		rec.Derived = history.DerivedChild(v.row.ID, ev, &d)
 	}
 	return rec
 }
 
 // warnOfChildren tells of children that are kept and cannot come to their end,
 // because they were cancelled with the run.
-func (v *view) warnOfChildren(ctx context.Context, rv *revision, kept *past) error {
+func (v *view) warnOfChildren(ctx context.Context, rv *revision, kept *history.Past) error {
 	if v.row.Status != store.Failed && v.row.Status != store.Cancelled {
 		return nil
 	}
 	var ids []string
-	for _, calls := range kept.scopes {
+	for _, calls := range kept.Scopes {
 		for _, rec := range calls {
-			if rec.child != "" && rec.outcome.Seq == 0 && !rec.abandon && rec.key != rv.replaced {
-				ids = append(ids, rec.child)
+			if rec.Child != "" && rec.Outcome.Seq == 0 && !rec.Abandon && rec.Key != rv.replaced {
+				ids = append(ids, rec.Child)
 			}
 		}
 	}
@@ -399,22 +400,22 @@ func (v *view) warnOfChildren(ctx context.Context, rv *revision, kept *past) err
 }
 
 // fill writes the rest of the plan.
-func (v *view) fill(ctx context.Context, rv *revision, kept *past) error {
+func (v *view) fill(ctx context.Context, rv *revision, kept *history.Past) error {
 	pl := &rv.plan
-	pl.Skipped = kept.done()
+	pl.Skipped = kept.DoneKeys()
 	skipped := make(map[string]bool, len(pl.Skipped))
 	for _, key := range pl.Skipped {
 		skipped[key] = true
 	}
-	for _, key := range v.past.done() {
-		if !skipped[key] && scopeOfKey(key) != undoScope {
+	for _, key := range v.past.DoneKeys() {
+		if !skipped[key] && history.ScopeOfKey(key) != history.UndoScope {
 			pl.Again = append(pl.Again, key)
 		}
 	}
 	v.childrenAgain(rv, kept)
 	declared := v.declared()
 	pl.Next = pointOf(kept, declared)
-	known := len(v.past.done())
+	known := len(v.past.DoneKeys())
 	if len(declared) == 0 {
 		n, err := v.eng.stepsOfLastCompleted(ctx, v.row)
 		if err != nil {
@@ -423,13 +424,13 @@ func (v *view) fill(ctx context.Context, rv *revision, kept *past) error {
 		known = max(known, n)
 	}
 	pl.count(kept, declared, len(pl.Skipped), known)
-	if undone := kept.undone(); len(undone) > 0 {
+	if undone := kept.Undone(); len(undone) > 0 {
 		rv.warn("%s", v.undoneText(undone))
 	}
 	if pl.Next.Failed {
 		rv.warn("%s has failed for good and returns that error again: reset its failures to try it anew", pl.Next.Key)
 	}
-	if kept.cancel != nil && !rv.lifts && v.row.Status != store.Cancelled {
+	if kept.Cancel != nil && !rv.lifts && v.row.Status != store.Cancelled {
 		rv.warn("a cancel of the run is recorded: it is carried out once the run goes on")
 	}
 	return nil
@@ -438,24 +439,24 @@ func (v *view) fill(ctx context.Context, rv *revision, kept *past) error {
 // childrenAgain adds to the plan the children that have ended and whose start is left
 // behind. One with a derived id is another run on the new branch, and does its work
 // again; one with a chosen id is found with what it came to.
-func (v *view) childrenAgain(rv *revision, kept *past) {
-	for path, calls := range v.past.scopes {
-		if path == undoScope {
+func (v *view) childrenAgain(rv *revision, kept *history.Past) {
+	for path, calls := range v.past.Scopes {
+		if path == history.UndoScope {
 			continue
 		}
 		for _, rec := range calls {
-			if rec.kind != callChild || rec.child == "" || rec.outcome.Seq == 0 || rec.key == rv.replaced {
+			if rec.Kind != history.CallChild || rec.Child == "" || rec.Outcome.Seq == 0 || rec.Key == rv.replaced {
 				continue
 			}
-			if now := kept.call(rec.key); now != nil && now.child == rec.child {
+			if now := kept.Call(rec.Key); now != nil && now.Child == rec.Child {
 				continue
 			}
-			if !rec.derived {
-				rv.warn("child %s has ended, and was given its id by the workflow: if the new branch starts it again, it finds it with what it came to, and nothing in it runs again", rec.child)
+			if !rec.Derived {
+				rv.warn("child %s has ended, and was given its id by the workflow: if the new branch starts it again, it finds it with what it came to, and nothing in it runs again", rec.Child)
 				continue
 			}
-			rv.plan.Again = append(rv.plan.Again, rec.key)
-			rv.warn("child %s has ended: another one is started in its place, which does its work again under idempotency keys of its own", rec.child)
+			rv.plan.Again = append(rv.plan.Again, rec.Key)
+			rv.warn("child %s has ended: another one is started in its place, which does its work again under idempotency keys of its own", rec.Child)
 		}
 	}
 }
@@ -476,32 +477,32 @@ func (e *Engine) stepsOfLastCompleted(ctx context.Context, row *store.Run) (int,
 
 // undoneBehind adds to the calls that were undone what the undoing behind damage says of
 // them, as far as it can be read.
-func (a *audit) undoneBehind(left []store.Event) []undoneCall {
+func (a *audit) undoneBehind(left []store.Event) []history.Undone {
 	p := *a.past
-	p.scopes = maps.Clone(p.scopes)
+	p.Scopes = maps.Clone(p.Scopes)
 	for i := range left {
 		ev := &left[i]
-		if !store.InScope(ev.Key, undoScope) || p.call(ev.Key) != nil {
+		if !store.InScope(ev.Key, history.UndoScope) || p.Call(ev.Key) != nil {
 			continue
 		}
-		if d, err := dataOf(ev); err == nil && d.Undoes != nil {
-			p.undoes = d.Undoes
+		if d, err := history.DataOf(ev); err == nil && d.Undoes != nil {
+			p.Undoes = d.Undoes
 		}
-		p.scopes[undoScope] = append(slices.Clone(p.scopes[undoScope]), &record{key: ev.Key, kind: callStep})
+		p.Scopes[history.UndoScope] = append(slices.Clone(p.Scopes[history.UndoScope]), &history.Call{Key: ev.Key, Kind: history.CallStep})
 	}
-	return p.undone()
+	return p.Undone()
 }
 
 // wholeBefore returns the last point to go back to at which none of the calls had begun.
-func (v *view) wholeBefore(calls []undoneCall) (at store.Event) {
+func (v *view) wholeBefore(calls []history.Undone) (at store.Event) {
 	first := v.events[len(v.events)-1].Seq + 1
 	for i := range calls {
-		if rec := v.past.call(calls[i].key); rec != nil {
-			first = min(first, rec.seq)
+		if rec := v.past.Call(calls[i].Key); rec != nil {
+			first = min(first, rec.Seq)
 		}
 	}
 	for i := range v.events {
-		if ev := &v.events[i]; ev.Seq < first && (ev.Seq == v.past.created.Seq || ev.Type.Stable()) {
+		if ev := &v.events[i]; ev.Seq < first && (ev.Seq == v.past.Created.Seq || ev.Type.Stable()) {
 			at = *ev
 		}
 	}
@@ -511,7 +512,7 @@ func (v *view) wholeBefore(calls []undoneCall) (at store.Event) {
 // endCut are the messages that cancel the children which a cut of their parent ends.
 func (e *Engine) endCut(children []string, reason string) []store.Message {
 	var ms []store.Message
-	data, _ := json.Marshal(messageData{Reason: reason}) // a string
+	data, _ := json.Marshal(history.MessageData{Reason: reason}) // a string
 	for _, id := range children {
 		ms = append(ms, store.Message{To: id, Kind: store.KindCancel, ID: firstCancel, At: e.now(), Data: data, IfLive: true})
 	}

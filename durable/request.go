@@ -8,6 +8,7 @@ import (
 	"math"
 	"reflect"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -54,7 +55,7 @@ func Request[O any](ctx context.Context, runID, name string, v any, o ...SignalO
 	if err != nil {
 		return out, err
 	}
-	d, err := dataOf(answer)
+	d, err := history.DataOf(answer)
 	if err != nil {
 		return out, &DamagedError{RunID: runID, Seq: answer.Seq, Err: err}
 	}
@@ -111,7 +112,7 @@ func (e *Engine) ask(ctx context.Context, m store.Message) (*store.Event, error)
 		if ev.Type != store.Published {
 			continue
 		}
-		if d, err := dataOf(&ev); err != nil || d.Reply == m.ID {
+		if d, err := history.DataOf(&ev); err != nil || d.Reply == m.ID {
 			return &ev, err
 		}
 	}
@@ -162,7 +163,7 @@ func (q asked) ID() string { return q.id }
 // all the same, and can be answered.
 func AwaitRequest[I any](ctx context.Context, name string, o ...AwaitOption) (Received[I], error) {
 	var q Received[I]
-	a := &awaiting{name: name, kind: store.KindRequest, call: callRequest, wanted: reflect.TypeFor[I]()}
+	a := &awaiting{name: name, kind: store.KindRequest, call: history.CallRequest, wanted: reflect.TypeFor[I]()}
 	a.read = func(s *sealer, at place, payload []byte) (sent string, err error) {
 		var v I
 		if sent, err = s.decode(at, payload, &v); err == nil {
@@ -233,19 +234,19 @@ func (q asked) scope(ctx context.Context, what string) (*scope, error) {
 }
 
 // answer records the answer to a request, or that there was one already.
-func (s *scope) answer(q asked, payload []byte, refused *errorRecord) error {
+func (s *scope) answer(q asked, payload []byte, refused *history.Error) error {
 	var c call
-	if err := s.begin(&c, "reply", callReply); err != nil {
+	if err := s.begin(&c, "reply", history.CallReply); err != nil {
 		return err
 	}
 	defer s.end()
 	r := s.run
 	if c.done() {
-		s.lastAt = c.rec.lastAt
-		d, err := dataOf(&c.rec.outcome)
+		s.lastAt = c.rec.LastAt
+		d, err := history.DataOf(&c.rec.Outcome)
 		switch {
 		case err != nil:
-			return r.damaged(c.rec.outcome.Seq, err)
+			return r.damaged(c.rec.Outcome.Seq, err)
 		case d.Reply == "":
 			return r.eng.errors.restore(d.Error)
 		case d.Reply != q.id:
@@ -257,16 +258,16 @@ func (s *scope) answer(q asked, payload []byte, refused *errorRecord) error {
 		return err
 	}
 	// Branches may answer at the same time: the first in the log has answered.
-	var late *errorRecord
+	var late *history.Error
 	w := &write{compose: func(w *write) {
-		d := &eventData{Kind: callReply, Name: q.name, Reply: q.id, Error: refused}
+		d := &history.Data{Kind: history.CallReply, Name: q.name, Reply: q.id, Error: refused}
 		if first, ok := r.answers[q.id]; ok {
 			late = r.eng.errors.record(&AnsweredError{RunID: r.id, Name: q.name, ID: q.id, Key: first})
 			d.Reply, d.Error, w.events[0].Payload = "", late, nil
 		} else {
 			r.answers = put(r.answers, q.id, c.key)
 		}
-		w.events[0].Data = d.encode()
+		w.events[0].Data = d.Encode()
 	}}
 	if _, err := s.recordWith(&c, store.Event{Type: store.Published, Payload: payload}, w); err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -95,7 +96,7 @@ func (e *Engine) Skipped(ctx context.Context, id string, ev store.Event) ([]stri
 	if err != nil {
 		return nil, fmt.Errorf("durable: run %s: %w", id, storeError(err))
 	}
-	root := rootOf(h.Branches, ev.Branch)
+	root := history.RootOf(h.Branches, ev.Branch)
 	on := ev.Branch
 	h, err = e.store.Load(ctx, id, store.Cursor{After: root.Cutoff, Branch: &on, AfterMessage: 1<<63 - 1})
 	if err != nil {
@@ -111,5 +112,5 @@ func (e *Engine) Skipped(ctx context.Context, id string, ev store.Event) ([]stri
 	if err != nil {
 		return nil, err
 	}
-	return p.done(), nil
+	return p.DoneKeys(), nil
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -156,7 +157,7 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 		k = v.known(rv)
 	}
 	claim := store.Claim{Max: 1, IDs: []string{id}}
-	runs, err := e.claimKnown(ctx, claim, &eventData{Executor: e.id, Resumed: true, Force: force}, k)
+	runs, err := e.claimKnown(ctx, claim, &history.Data{Executor: e.id, Resumed: true, Force: force}, k)
 	if err != nil {
 		return rv.plan, fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))
 	}
@@ -209,14 +210,14 @@ func (e *Engine) repairedAndTaken(ctx context.Context, before, row *store.Run, o
 // mayResume makes every check of a resume, and works out what it does. It changes
 // nothing. torn is what is to be repaired first, nil if nothing is; then the revision
 // tells of the run as it is, and its history was judged as the repair will leave it.
-func (e *Engine) mayResume(ctx context.Context, v *view, unreadable error, o ResumeOptions) (rv *revision, torn *finding, err error) {
+func (e *Engine) mayResume(ctx context.Context, v *view, unreadable error, o ResumeOptions) (rv *revision, torn *history.Finding, err error) {
 	row := v.row
 	if unreadable == nil {
 		if torn, err = e.tornApart(ctx, v); err != nil {
 			return nil, nil, err
 		}
 	}
-	if err := e.resumable(ctx, row, o.Force); err != nil && (torn == nil || !frees(torn.reason(), row)) {
+	if err := e.resumable(ctx, row, o.Force); err != nil && (torn == nil || !frees(torn.Reason(), row)) {
 		return nil, nil, err
 	}
 	rv = &revision{plan: Plan{RunID: row.ID, Workflow: row.Workflow, Status: row.Status, Branch: row.Branch}}
@@ -236,7 +237,7 @@ func (e *Engine) mayResume(ctx context.Context, v *view, unreadable error, o Res
 		return nil, nil, err
 	}
 	if torn != nil {
-		rv.warn("the row and the events of the run contradict each other, which is repaired before it is resumed (%s)", torn.reason())
+		rv.warn("the row and the events of the run contradict each other, which is repaired before it is resumed (%s)", torn.Reason())
 	}
 	return rv, torn, e.follows(ctx, v, rv, torn, o)
 }
@@ -245,14 +246,14 @@ func (e *Engine) mayResume(ctx context.Context, v *view, unreadable error, o Res
 // made claimable for one that can: it knows no event of a newer version, lacks the
 // code anyhow, and the run has no failure to lose.
 func (e *Engine) handsOver(row *store.Run, unreadable error) bool {
-	future := (*futureEventError)(nil)
+	future := (*history.FutureEventError)(nil)
 	return errors.As(unreadable, &future) && row.Status != store.Failed && row.Status != store.Cancelled && e.codeAt(row) == nil
 }
 
 // readError is why the history of a run cannot be read, as callers know it.
 func readError(id string, unreadable error) error {
-	if future := (*futureEventError)(nil); errors.As(unreadable, &future) {
-		return &UndecodableError{RunID: id, Key: "its history", Recorded: string(future.typ), Err: unreadable}
+	if future := (*history.FutureEventError)(nil); errors.As(unreadable, &future) {
+		return &UndecodableError{RunID: id, Key: "its history", Recorded: string(future.Type), Err: unreadable}
 	}
 	return unreadable
 }
@@ -289,14 +290,14 @@ func (v *view) nothingRecorded() bool {
 
 // follows replays the run with the code that is here, as rv and the repair of what
 // is torn leave it, and adds to the plan what that tells.
-func (e *Engine) follows(ctx context.Context, v *view, rv *revision, torn *finding, o ResumeOptions) error {
+func (e *Engine) follows(ctx context.Context, v *view, rv *revision, torn *history.Finding, o ResumeOptions) error {
 	row, events, reset, repinned := *v.row, rv.kept, rv.reset, ""
 	if torn != nil {
-		if repinned = torn.version; repinned != "" {
+		if repinned = torn.Version; repinned != "" {
 			row.Version = repinned
 		}
-		if torn.cut && rv.cut == nil {
-			cut, err := v.revise(ctx, &store.Event{Seq: torn.after, Key: torn.key}, resetNone, true)
+		if torn.Cut && rv.cut == nil {
+			cut, err := v.revise(ctx, &store.Event{Seq: torn.After, Key: torn.Key}, resetNone, true)
 			if err != nil {
 				return err
 			}
@@ -409,7 +410,7 @@ func (e *Engine) hasLiveOwner(ctx context.Context, row *store.Run) (bool, error)
 // not so as its row is: one that waits for nothing. One that is only given another
 // version goes on waiting.
 func frees(torn string, row *store.Run) bool {
-	return torn != "" && torn != reasons[CodeE2] && row.Status == store.Waiting && !row.Paused
+	return torn != "" && torn != history.Reasons[CodeE2] && row.Status == store.Waiting && !row.Paused
 }
 
 // resumption works out what o means for the run.
@@ -481,7 +482,7 @@ func (e *Engine) takenSince(ctx context.Context, row *store.Run) (bool, error) {
 			return false, fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
 		}
 		if ev.Type.Claims() {
-			d, err := dataOf(&ev)
+			d, err := history.DataOf(&ev)
 			return err == nil && !d.Resumed, nil
 		}
 	}
@@ -500,7 +501,7 @@ func (e *Engine) reopen(ctx context.Context, v *view, rv *revision) (done bool, 
 	if err != nil {
 		return false, err
 	}
-	a := rv.act(row, &eventData{Executor: e.id, Reason: "resume requested"})
+	a := rv.act(row, &history.Data{Executor: e.id, Reason: "resume requested"})
 	a.hold = hold
 	_, err = e.operate(ctx, row, v.branches, a)
 	var owned *store.OwnedError
@@ -520,7 +521,7 @@ func (e *Engine) reopen(ctx context.Context, v *view, rv *revision) (done bool, 
 // act is the act that carries rv out and leaves the run claimable. The messages
 // by which it was asked to pause are void: what they asked for was done, or is
 // over.
-func (rv *revision) act(row *store.Run, d *eventData) act {
+func (rv *revision) act(row *store.Run, d *history.Data) act {
 	d.Message, d.Reset, d.Force, d.Lifted, d.Anew = row.Inbox, rv.reset, rv.force, rv.lifted, rv.anew
 	a := act{from: []store.Status{row.Status}, row: claimable(), cut: rv.cut, send: rv.send, undone: rv.undone}
 	a.event.Type = store.WorkflowInterrupted
@@ -536,7 +537,7 @@ func (rv *revision) act(row *store.Run, d *eventData) act {
 	case len(rv.reset) > 0:
 		a.event.Type = store.FailuresReset
 	}
-	a.event.Data = d.encode()
+	a.event.Data = d.Encode()
 	return a
 }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -91,10 +92,10 @@ func (a *audit) ruleSeen(row *store.Run) *rowFault {
 	}
 	for i := range a.h.Inbox {
 		m := &a.h.Inbox[i]
-		if m.Seq > row.Seen || a.past.consumed(m) {
+		if m.Seq > row.Seen || a.past.Consumed(m) {
 			continue
 		}
-		for key, w := range a.past.waits {
+		for key, w := range a.past.Waits {
 			if mailOf(key, w, a.branch).wants(m) {
 				return &rowFault{"Seen", fmt.Sprintf("it has seen %d messages, and %s waits for message %d", row.Seen, key, m.Seq), again}
 			}
@@ -258,7 +259,7 @@ func (a *audit) ruleStrikes(row *store.Run) *rowFault {
 }
 
 func (a *audit) ruleCancelAsked(row *store.Run) *rowFault {
-	want := row.Status != store.Cancelled && a.past.cancelAsked(a.h.Inbox)
+	want := row.Status != store.Cancelled && a.past.CancelAsked(a.h.Inbox)
 	if !a.believed() || !a.agrees(row) || row.CancelAsked == want {
 		return nil
 	}
@@ -266,8 +267,8 @@ func (a *audit) ruleCancelAsked(row *store.Run) *rowFault {
 }
 
 func (a *audit) rulePaused(row *store.Run) *rowFault {
-	want := a.facts.pause == pauseOn
-	if !a.all() || a.facts.pause == pauseUnknown || row.Paused == want {
+	want := a.facts.pause == history.PauseOn
+	if !a.all() || a.facts.pause == history.PauseUnknown || row.Paused == want {
 		return nil
 	}
 	return fault("Paused", row.Paused, want, func(p *store.RowPatch, want bool) { p.Paused = &want })

@@ -3,6 +3,7 @@ package durable
 import (
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -18,8 +19,8 @@ type rowFacts struct {
 	lost  bool
 	whole bool // the log begins with its first event
 
-	born    *identity // nil: its history is older than that
-	fork    *forkData
+	born    *history.Identity // nil: its history is older than that
+	fork    *history.Fork
 	hash    [16]byte // of the input, if hashed
 	hashed  bool
 	started store.Time // of workflow_started; 0: never
@@ -31,7 +32,7 @@ type rowFacts struct {
 	claimed bool  // the event before was a claim
 	owner   string
 	owned   int64 // the epoch under which
-	pause   pauseState
+	pause   history.PauseState
 	says    []said            // what code and reason may be
 	prompts map[string]string // of waits, by their key
 	left    bool              // it was claimed, or acted on, since it was created
@@ -50,24 +51,24 @@ func (f *rowFacts) unclaimedFork() bool { return f.fork != nil && !f.left }
 // take takes the next event of the log into account; executing says that somebody
 // executed the run, or left it so, when it was recorded.
 func (f *rowFacts) take(e *store.Event, executing bool) {
-	_, role := roleOf(e.Type)
+	_, role := history.RoleOf(e.Type)
 	claims := e.Type.Claims()
 	switch {
 	case e.Type == store.AttributesSet && e.Key == "", f.acted:
 		// Set from outside, and part of the act before: what the row says stays.
-	case role == roleCall || role == roleItem:
+	case role == history.RoleCall || role == history.RoleItem:
 		f.says = quiet
-		if f.pause == pauseUnknown {
-			f.pause = pauseOff // it was executed since
+		if f.pause == history.PauseUnknown {
+			f.pause = history.PauseOff // it was executed since
 		}
 	}
 	f.acted = e.Type == store.Edited
-	f.left = f.left || role == roleRun && e.Type != store.WorkflowCreated
-	if f.pause = f.pause.after(e.Type); role != roleRun && e.Type != store.WaitRequested {
+	f.left = f.left || role == history.RoleRun && e.Type != store.WorkflowCreated
+	if f.pause = f.pause.After(e.Type); role != history.RoleRun && e.Type != store.WaitRequested {
 		f.claimed = false
 		return
 	}
-	d, err := dataOf(e)
+	d, err := history.DataOf(e)
 	if err != nil {
 		f.lost = true
 		return
@@ -82,17 +83,17 @@ func (f *rowFacts) take(e *store.Event, executing bool) {
 		f.claim(e, &d, executing)
 	}
 	f.claimed = claims
-	if b, ok := branchOf(e, &d); ok && beginsBranch(e.Type) {
+	if b, ok := history.BranchOf(e, &d); ok && history.BeginsBranch(e.Type) {
 		f.cuts = append(f.cuts, b)
 	}
-	if role == roleRun {
+	if role == history.RoleRun {
 		f.life(e, &d, executing)
 	}
 }
 
 // claim files a claim event, and the first event of a generation, which is none but
 // looks like one to the claim that follows (S21).
-func (f *rowFacts) claim(e *store.Event, d *eventData, executing bool) {
+func (f *rowFacts) claim(e *store.Event, d *history.Data, executing bool) {
 	switch {
 	case e.Type == store.WorkflowStarted:
 		f.claims = 0
@@ -118,7 +119,7 @@ func (f *rowFacts) claim(e *store.Event, d *eventData, executing bool) {
 var quiet = []said{{}}
 
 // life files an event of the run itself.
-func (f *rowFacts) life(e *store.Event, d *eventData, executing bool) {
+func (f *rowFacts) life(e *store.Event, d *history.Data, executing bool) {
 	if d.Version != "" {
 		f.version = d.Version
 	}
@@ -201,24 +202,24 @@ func (a *audit) standstill() standstill {
 
 func (a *audit) findStandstill() (o standstill) {
 	p := a.past
-	o.exact = p.cancel == nil && len(p.scopes[undoScope]) == 0
-	for path, calls := range p.scopes {
-		over := p.isOver(path)
+	o.exact = p.Cancel == nil && len(p.Scopes[history.UndoScope]) == 0
+	for path, calls := range p.Scopes {
+		over := p.IsOver(path)
 		for _, rec := range calls {
-			if rec.kind == callFirst {
+			if rec.Kind == history.CallFirst {
 				o.exact = false // those that lost are left behind
 			}
-			if !rec.opened || rec.outcome.Seq != 0 {
+			if !rec.Opened || rec.Outcome.Seq != 0 {
 				continue
 			}
 			if over {
 				o.exact = false
 			}
 			o.any = true
-			if rec.until != 0 {
-				o.wakes = append(o.wakes, rec.until)
+			if rec.Until != 0 {
+				o.wakes = append(o.wakes, rec.Until)
 			}
-			if text := a.facts.prompts[rec.key]; text != "" {
+			if text := a.facts.prompts[rec.Key]; text != "" {
 				o.prompts = append(o.prompts, text)
 			}
 		}

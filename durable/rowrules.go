@@ -3,6 +3,7 @@ package durable
 import (
 	"fmt"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -36,18 +37,18 @@ var rowRules = []rowRule{
 	{fields: []string{"DeadlineAt"}, check: (*audit).ruleDeadline},
 	{fields: []string{"Attributes"}, check: (*audit).ruleAttributes},
 
-	{fields: []string{"Workflow"}, check: sameAsBorn("Workflow", func(r *store.Run, b *identity) (have, want any) { return r.Workflow, b.Workflow })},
-	{fields: []string{"InitialVersion"}, check: sameAsBorn("InitialVersion", func(r *store.Run, b *identity) (have, want any) { return r.InitialVersion, b.Version })},
+	{fields: []string{"Workflow"}, check: sameAsBorn("Workflow", func(r *store.Run, b *history.Identity) (have, want any) { return r.Workflow, b.Workflow })},
+	{fields: []string{"InitialVersion"}, check: sameAsBorn("InitialVersion", func(r *store.Run, b *history.Identity) (have, want any) { return r.InitialVersion, b.Version })},
 	{fields: []string{"Version"}, check: (*audit).ruleVersion},
-	{fields: []string{"Parent"}, check: sameAsBorn("Parent", func(r *store.Run, b *identity) (have, want any) { return r.Parent, b.Parent })},
-	{fields: []string{"ParentKey"}, check: sameAsBorn("ParentKey", func(r *store.Run, b *identity) (have, want any) { return r.ParentKey, b.ParentKey })},
-	{fields: []string{"ForkedFrom"}, check: sameAsBorn("ForkedFrom", func(r *store.Run, b *identity) (have, want any) { return r.ForkedFrom, b.ForkedFrom })},
+	{fields: []string{"Parent"}, check: sameAsBorn("Parent", func(r *store.Run, b *history.Identity) (have, want any) { return r.Parent, b.Parent })},
+	{fields: []string{"ParentKey"}, check: sameAsBorn("ParentKey", func(r *store.Run, b *history.Identity) (have, want any) { return r.ParentKey, b.ParentKey })},
+	{fields: []string{"ForkedFrom"}, check: sameAsBorn("ForkedFrom", func(r *store.Run, b *history.Identity) (have, want any) { return r.ForkedFrom, b.ForkedFrom })},
 	{fields: []string{"InputHash"}, check: (*audit).ruleInputHash},
-	{fields: []string{"Queue"}, check: sameAsBorn("Queue", func(r *store.Run, b *identity) (have, want any) { return r.Queue, b.Queue })},
-	{fields: []string{"Partition"}, check: sameAsBorn("Partition", func(r *store.Run, b *identity) (have, want any) { return r.Partition, b.Partition })},
-	{fields: []string{"Dedup"}, check: sameAsBorn("Dedup", func(r *store.Run, b *identity) (have, want any) { return r.Dedup, b.Dedup })},
-	{fields: []string{"Trace"}, check: sameAsBorn("Trace", func(r *store.Run, b *identity) (have, want any) { return r.Trace, b.Trace })},
-	{fields: []string{"CreatedAt"}, check: sameAsBorn("CreatedAt", func(r *store.Run, b *identity) (have, want any) { return r.CreatedAt, b.CreatedAt })},
+	{fields: []string{"Queue"}, check: sameAsBorn("Queue", func(r *store.Run, b *history.Identity) (have, want any) { return r.Queue, b.Queue })},
+	{fields: []string{"Partition"}, check: sameAsBorn("Partition", func(r *store.Run, b *history.Identity) (have, want any) { return r.Partition, b.Partition })},
+	{fields: []string{"Dedup"}, check: sameAsBorn("Dedup", func(r *store.Run, b *history.Identity) (have, want any) { return r.Dedup, b.Dedup })},
+	{fields: []string{"Trace"}, check: sameAsBorn("Trace", func(r *store.Run, b *history.Identity) (have, want any) { return r.Trace, b.Trace })},
+	{fields: []string{"CreatedAt"}, check: sameAsBorn("CreatedAt", func(r *store.Run, b *history.Identity) (have, want any) { return r.CreatedAt, b.CreatedAt })},
 	{fields: []string{"Priority"}, check: (*audit).rulePriority},
 
 	{fields: []string{"Code", "Reason"}, check: (*audit).ruleReason},
@@ -84,7 +85,7 @@ func (a *audit) checkRow() {
 
 // believed reports whether the history can be believed as far as a resume reads it,
 // and all whether all of the log can.
-func (a *audit) believed() bool { return a.bad == 0 && !a.unreadable && a.past.created.Seq != 0 }
+func (a *audit) believed() bool { return a.bad == 0 && !a.unreadable && a.past.Created.Seq != 0 }
 func (a *audit) all() bool      { return a.believed() && !a.facts.lost && a.facts.whole }
 
 // fault is the finding that a field is not what the log says.
@@ -128,7 +129,7 @@ var fieldWords = map[string]string{
 }
 
 // sameAsBorn is the rule for a field that the first event says. No patch changes it.
-func sameAsBorn(field string, of func(r *store.Run, b *identity) (have, want any)) func(*audit, *store.Run) *rowFault {
+func sameAsBorn(field string, of func(r *store.Run, b *history.Identity) (have, want any)) func(*audit, *store.Run) *rowFault {
 	return func(a *audit, row *store.Run) *rowFault {
 		if a.facts.born == nil {
 			return nil

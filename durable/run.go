@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -27,12 +28,12 @@ type run struct {
 	// maxPayload is how many bytes an encoded value may have.
 	maxPayload int
 	// forkSeeds are those of the runs it was forked from; see forkData.
-	forkSeeds []forkSeed
+	forkSeeds []history.Seed
 
 	ctx    context.Context // of step bodies; ends by cancel
 	cancel context.CancelCauseFunc
 	input  []byte        // envelope, as it stands in inputAt
-	past   *past         // nil for a run that has just been created
+	past   *history.Past // nil for a run that has just been created
 	from   *store.Cursor // where its history begins and what of its inbox is read, if that is known
 
 	inputAt place
@@ -418,9 +419,9 @@ func (r *run) unloaded() bool {
 func (r *run) call() (output []byte, err error) {
 	root := &scope{run: r, lastAt: r.bornAt}
 	if r.past != nil {
-		root.hist = r.past.scopes[""]
-		root.lastAt = r.past.created.At
-		r.byName, r.anew = r.def.byName || r.past.forced, r.past.anew
+		root.hist = r.past.Scopes[""]
+		root.lastAt = r.past.Created.At
+		r.byName, r.anew = r.def.byName || r.past.Forced, r.past.Anew
 	}
 	if len(root.hist) == 0 {
 		root.leave()

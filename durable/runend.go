@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -81,14 +82,14 @@ func (r *run) endDead(d *death) outcome {
 		reason = safeMessage(d.err)
 	}
 	interrupted := store.Interrupted
-	data := &eventData{Code: code, Reason: reason, Executor: r.eng.id}
+	data := &history.Data{Code: code, Reason: reason, Executor: r.eng.id}
 	cause := d.err
 	if d.kind == deathParked {
 		data.Error = r.eng.errors.record(d.err)
 		cause = r.eng.errors.restore(data.Error)
 	}
 	err := r.write(&write{
-		events: []store.Event{{Type: store.WorkflowInterrupted, Data: data.encode()}},
+		events: []store.Event{{Type: store.WorkflowInterrupted, Data: data.Encode()}},
 		row:    &store.RowPatch{Status: &interrupted, Code: &code, Reason: &reason},
 		yield:  true, alone: true,
 	})
@@ -150,7 +151,7 @@ func (r *run) endCancelled() outcome {
 	}
 	ended, seen := r.eng.now(), r.inbox.seen()
 	err := r.write(&write{
-		events:  []store.Event{{Type: store.WorkflowCancelled, Data: (&eventData{Reason: reason}).encode()}},
+		events:  []store.Event{{Type: store.WorkflowCancelled, Data: (&history.Data{Reason: reason}).Encode()}},
 		row:     &store.RowPatch{Status: &cancelled, CancelAsked: &no, Code: &none, Reason: &reason, EndedAt: &ended, WakeAt: new(store.Time), Seen: &seen},
 		send:    append(r.tellParent(store.Cancelled, reason, false, nil, nil), r.cancelChildren()...),
 		release: true, yield: true,
@@ -191,9 +192,9 @@ func (r *run) failAs(err error, code string, recoverable bool) outcome {
 	rec := r.eng.errors.record(err)
 	failed, reason := store.Failed, guard.Text(rec.Message, 4<<10)
 	ended := r.eng.now()
-	data := &eventData{Error: rec, Code: code, Reason: reason, Recoverable: &recoverable, Uncalled: r.uncalledNow()}
+	data := &history.Data{Error: rec, Code: code, Reason: reason, Recoverable: &recoverable, Uncalled: r.uncalledNow()}
 	writeErr := r.write(&write{
-		events:  []store.Event{{Type: store.WorkflowFailed, Data: data.encode()}},
+		events:  []store.Event{{Type: store.WorkflowFailed, Data: data.Encode()}},
 		row:     &store.RowPatch{Status: &failed, Code: &code, Reason: &reason, Recoverable: &recoverable, EndedAt: &ended, WakeAt: new(store.Time)},
 		expect:  store.Expect{NoCancel: true},
 		send:    append(r.tellParent(store.Failed, reason, recoverable, rec, nil), r.cancelChildren()...),

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -16,7 +17,7 @@ func (r *run) load() error {
 	r.headFromClaim() // so that an interruption can be recorded at any time
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		err := r.readHistory()
-		var future *futureEventError
+		var future *history.FutureEventError
 		switch {
 		case err == nil:
 		case errors.Is(err, store.ErrCorrupt):
@@ -37,15 +38,15 @@ func (r *run) load() error {
 		}
 		break
 	}
-	h := &r.past.head
-	r.head = logHead{seq: h.seq, sum: h.sum, epoch: h.epoch, branch: h.branch}
+	h := &r.past.Head
+	r.head = logHead{seq: h.Seq, sum: h.Sum, epoch: h.Epoch, branch: h.Branch}
 	r.head.epoch, r.head.branch = r.row.Epoch, r.row.Branch
-	r.lastAt, r.steps = r.past.lastAt, r.past.steps
-	r.eng.metrics.count(r.ctx, r.eng.metrics.replayed, int(r.past.steps), r.row.Workflow)
+	r.lastAt, r.steps = r.past.LastAt, r.past.Steps
+	r.eng.metrics.count(r.ctx, r.eng.metrics.replayed, int(r.past.Steps), r.row.Workflow)
 	if r.row.Last != nil {
 		r.activeThen = r.row.Last.Active
 	}
-	if err := r.adopt(&r.past.created); err != nil {
+	if err := r.adopt(&r.past.Created); err != nil {
 		return err
 	}
 	return r.unpauseClaimed()
@@ -67,15 +68,15 @@ func (r *run) readHistory() error {
 	for i := range h.Branches {
 		r.lastBranch = max(r.lastBranch, h.Branches[i].N)
 	}
-	if r.past.cancel != nil {
-		d, err := dataOf(r.past.cancel)
+	if r.past.Cancel != nil {
+		d, err := history.DataOf(r.past.Cancel)
 		if err != nil {
-			return &DamagedError{RunID: r.id, Seq: r.past.cancel.Seq, Err: err}
+			return &DamagedError{RunID: r.id, Seq: r.past.Cancel.Seq, Err: err}
 		}
 		r.cancelBy(d.Reason)
 	}
-	r.inbox.expect(r.past.waits, r.row.Branch)
-	r.inbox.skip(past.floor())
+	r.inbox.expect(r.past.Waits, r.row.Branch)
+	r.inbox.skip(past.Floor())
 	r.deliver(h.Inbox)
 	return nil
 }
@@ -91,7 +92,7 @@ func (r *run) headFromClaim() {
 
 // adopt takes over what the creation recorded.
 func (r *run) adopt(created *store.Event) error {
-	d, err := dataOf(created)
+	d, err := history.DataOf(created)
 	if err != nil {
 		return r.damaged(created.Seq, err)
 	}
@@ -109,7 +110,7 @@ func (r *run) adopt(created *store.Event) error {
 	r.compareEnvironment(environmentOf(&d))
 	r.deadline = d.Deadline // the row is a cache
 	r.adoptAttributes(d.Attributes)
-	r.answers = r.past.answers
+	r.answers = r.past.Answers
 	r.input, r.inputAt = created.Payload, placeOf(r.id, created)
 	if r.input == nil {
 		r.input = []byte{}

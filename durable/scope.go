@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -29,7 +30,7 @@ type scope struct {
 	forked atomic.Int32
 	// hist holds the recorded calls by ordinal - 1; live is set once the last of
 	// them is made.
-	hist []*record
+	hist []*history.Call
 	live atomic.Bool
 	// left: nothing of what the code does from here on is in hist; see leave.
 	left atomic.Bool
@@ -78,7 +79,7 @@ type call struct {
 	key     string
 	name    string
 	ordinal int32
-	rec     *record // what the history has of it; nil: nothing
+	rec     *history.Call // what the history has of it; nil: nothing
 	// placed: it was given its ordinal, and nothing of it is in the log yet.
 	placed bool
 	// limited: it is to wait with a context that has a deadline of the code's own.
@@ -86,10 +87,10 @@ type call struct {
 }
 
 // done reports whether the history holds the call's outcome.
-func (c *call) done() bool { return c.rec != nil && c.rec.outcome.Seq != 0 }
+func (c *call) done() bool { return c.rec != nil && c.rec.Outcome.Seq != 0 }
 
 // opened reports whether the history holds that it has begun.
-func (c *call) opened() bool { return c.rec != nil && c.rec.opened }
+func (c *call) opened() bool { return c.rec != nil && c.rec.Opened }
 
 // begin checks that the call c may be made, gives it its key and its ordinal and
 // finds its record. After a nil error end must be called.
@@ -100,7 +101,7 @@ func (c *call) opened() bool { return c.rec != nil && c.rec.opened }
 // run was stopped, since nothing is recorded from then on but the outcome of bodies
 // under way; and end notices a call that has recorded nothing, behind which begin
 // parks the run.
-func (s *scope) begin(c *call, name string, kind callKind) error {
+func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 	if err := s.run.alive(); err != nil {
 		return err
 	}
@@ -112,7 +113,7 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 			s.end()
 			return err
 		}
-		s.name, s.escaped = name, escapeName(name)
+		s.name, s.escaped = name, history.EscapeName(name)
 		s.count = s.names[s.escaped]
 	}
 	c.ordinal = s.next + 1
@@ -120,7 +121,7 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 	if s.count != nil {
 		n += *s.count
 	}
-	c.key = joinKey(s.path, s.escaped, n)
+	c.key = history.JoinKey(s.path, s.escaped, n)
 	if len(c.key) > store.MaxKey {
 		s.end()
 		return &store.NameError{Kind: "key", Value: c.key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed", len(c.key), store.MaxKey)}
@@ -138,7 +139,7 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 			s.noteInserted(c)
 			err = s.run.frontier()
 		}
-	case s.ended && !c.done() && kind != callGo && kind != callMap && kind != callChild:
+	case s.ended && !c.done() && kind != history.CallGo && kind != history.CallMap && kind != history.CallChild:
 		err = s.goesBeyond(name) // the function was ended in the middle of this
 	}
 	if err != nil {
@@ -162,28 +163,28 @@ func (s *scope) begin(c *call, name string, kind callKind) error {
 		s.follow(c.key, kind)
 	}
 	c.placed = c.rec == nil
-	if c.rec != nil && !c.done() && kind != callGo {
+	if c.rec != nil && !c.done() && kind != history.CallGo {
 		s.before()
 	}
 	return nil
 }
 
 // mayPlace returns why c, which the history does not have, gets no place in it.
-func (s *scope) mayPlace(c *call, kind callKind) error {
+func (s *scope) mayPlace(c *call, kind history.CallKind) error {
 	if s.ended {
 		if s.rest != nil {
 			s.rest.added--
 		}
 		return s.goesBeyond(c.name)
 	}
-	if kind == callMap && len(c.key)+itemRoom > store.MaxKey {
+	if kind == history.CallMap && len(c.key)+history.ItemRoom > store.MaxKey {
 		if s.rest != nil {
 			s.rest.added--
 		}
-		return &store.NameError{Kind: "key", Value: c.key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed for a Map, whose items have longer ones", len(c.key), store.MaxKey-itemRoom)}
+		return &store.NameError{Kind: "key", Value: c.key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed for a Map, whose items have longer ones", len(c.key), store.MaxKey-history.ItemRoom)}
 	}
 	if err := s.stopped(); err != nil {
-		if kind == callFirst {
+		if kind == history.CallFirst {
 			return nil // it waits for branches first, which meet the stop themselves, and then records nothing
 		}
 		if s.rest != nil {
@@ -316,7 +317,7 @@ func (s *scope) changed(edit Edit, ordinal int, key, detail string) error {
 func (s *scope) difference(ordinal int, key string) *DefinitionChangedError {
 	recorded := make([]string, len(s.hist))
 	for i, rec := range s.hist {
-		recorded[i] = rec.key
+		recorded[i] = rec.Key
 	}
 	source := ""
 	if key != "" {
@@ -334,7 +335,7 @@ func (s *scope) recordedBy() Recorder {
 	if s.run.past == nil || len(s.hist) == 0 {
 		return Recorder{}
 	}
-	return recorder(s.run.past, s.hist[len(s.hist)-1].seq, s.run.def.version)
+	return recorder(s.run.past, s.hist[len(s.hist)-1].Seq, s.run.def.version)
 }
 
 // park stops the run, resumable, because of a changed definition.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -24,7 +25,7 @@ var hostName = sync.OnceValue(func() string {
 // sign has an event that claims a run say who claims it. The executor's record in
 // the store goes when its process ends; what the history says of who had the run
 // must not need it.
-func (e *Engine) sign(d *eventData) *eventData {
+func (e *Engine) sign(d *history.Data) *history.Data {
 	d.Executor, d.Name, d.Host, d.PID, d.Build = e.id, e.options.Name, hostName(), os.Getpid(), e.build
 	return d
 }
@@ -41,7 +42,7 @@ var stampedBuild = sync.OnceValue(func() string {
 		case s.Key == "vcs.revision":
 			revision = s.Value[:min(len(s.Value), 12)]
 		case s.Key == "vcs.modified" && s.Value == "true":
-			modified = dirtyBuild
+			modified = history.DirtyBuild
 		}
 	}
 	switch {
@@ -103,10 +104,10 @@ func (r Recorder) String() string {
 
 // recorder returns who had the run when event seq was recorded; version is that of the
 // runs that were never pinned to another one.
-func recorder(p *past, seq int64, version string) Recorder {
-	c, first := p.claimAt(seq)
+func recorder(p *history.Past, seq int64, version string) Recorder {
+	c, first := p.ClaimAt(seq)
 	if c == nil {
 		return Recorder{}
 	}
-	return Recorder{Version: cmp.Or(c.version, version), Build: c.build, Executor: c.name, At: c.at, First: first}
+	return Recorder{Version: cmp.Or(c.Version, version), Build: c.Build, Executor: c.Name, At: c.At, First: first}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -112,16 +113,16 @@ func (e *Engine) fits(ctx context.Context, m *store.Message, raw json.RawMessage
 // takerOf returns the key and the sample of the wait, one of the open ones, that is
 // going to take m once it is sent: the first that wants it and that no message
 // before m is for. The sample is nil if there is none, or m is there already.
-func takerOf(m *store.Message, open []store.Event, h *store.History, p *past) (key string, sample json.RawMessage) {
+func takerOf(m *store.Message, open []store.Event, h *store.History, p *history.Past) (key string, sample json.RawMessage) {
 	var waits []*mailWait
 	samples := map[string]json.RawMessage{}
 	for i := range open {
-		d, err := dataOf(&open[i])
+		d, err := history.DataOf(&open[i])
 		if err != nil {
 			return "", nil
 		}
 		key := open[i].Key
-		waits = append(waits, &mailWait{key: key, kind: messageKind(d.Kind), name: d.Name, answer: WaitKey(key, h.Run.Branch)})
+		waits = append(waits, &mailWait{key: key, kind: history.MessageKind(d.Kind), name: d.Name, answer: history.WaitKey(key, h.Run.Branch)})
 		samples[key] = d.Sample
 	}
 	taker := func(m *store.Message) int {
@@ -132,7 +133,7 @@ func takerOf(m *store.Message, open []store.Event, h *store.History, p *past) (k
 		if m.ID != "" && before.ID == m.ID && before.Kind == m.Kind {
 			return "", nil
 		}
-		if p.consumed(before) {
+		if p.Consumed(before) {
 			continue
 		}
 		if n := taker(before); n >= 0 {
@@ -197,7 +198,7 @@ func (e *Engine) send(ctx context.Context, m store.Message) (err error) {
 // message.
 func (e *Engine) sealMessage(m *store.Message) {
 	m.Payload = e.sealer.seal(placeOfMessage(m), m.Payload)
-	m.Data = withSum(m)
+	m.Data = history.WithSum(m)
 }
 
 // UndecidedError says that it is not known whether a signal, or a request, was

@@ -8,6 +8,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -82,12 +83,12 @@ type startTrace struct {
 }
 
 // startTraceOf is what d, of an event that begins a history, says of the start.
-func startTraceOf(d *eventData) startTrace {
+func startTraceOf(d *history.Data) startTrace {
 	return startTrace{Around: d.Around, BeganAt: d.BeganAt, Linked: d.Linked}
 }
 
 // keepIn puts s into d, of an event that begins a history.
-func (s startTrace) keepIn(d *eventData) {
+func (s startTrace) keepIn(d *history.Data) {
 	d.Around, d.BeganAt, d.Linked = s.Around, s.BeganAt, s.Linked
 }
 
@@ -124,10 +125,10 @@ func (s *startTrace) began(e *Engine, row *store.Run) time.Time {
 // has had r: the one that started it may have been killed before it could. It
 // comes before the end of the run is told, and so does a parent before its child.
 func (r *run) startAgain() {
-	if r.past == nil || r.row.Resumes == 0 && r.past.segmentBefore.trace == "" {
+	if r.past == nil || r.row.Resumes == 0 && r.past.SegmentBefore.Trace == "" {
 		return
 	}
-	r.eng.startAgain(&r.row, &r.startTrace, r.past.created.At)
+	r.eng.startAgain(&r.row, &r.startTrace, r.past.Created.At)
 }
 
 // orphanStartAgain is startAgain for a run that recovery has marked failed, of
@@ -142,7 +143,7 @@ func (e *Engine) orphanStartAgain(ctx context.Context, row *store.Run) (s startT
 		return s // a trace is not worth the recovery of the others
 	}
 	for first, err := range h.Events {
-		if d, bad := dataOf(&first); err == nil && bad == nil {
+		if d, bad := history.DataOf(&first); err == nil && bad == nil {
 			s = startTraceOf(&d)
 			e.startAgain(row, &s, first.At)
 		}

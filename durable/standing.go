@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -127,23 +128,23 @@ func (t *Tracker) Add(ev store.Event) error {
 	if ev.Seq <= t.s.Seq {
 		return nil
 	}
-	_, role := roleOf(ev.Type)
-	if role == roleOther {
-		return fmt.Errorf("durable: event %d: %w", ev.Seq, &futureEventError{ev.Type})
+	_, role := history.RoleOf(ev.Type)
+	if role == history.RoleOther {
+		return fmt.Errorf("durable: event %d: %w", ev.Seq, &history.FutureEventError{Type: ev.Type})
 	}
-	var d eventData
+	var d history.Data
 	if t.asksFor(&ev) {
 		var err error
-		if d, err = dataOf(&ev); err != nil {
+		if d, err = history.DataOf(&ev); err != nil {
 			return fmt.Errorf("durable: event %d: its data is not readable: %w", ev.Seq, err)
 		}
 	}
 	s := &t.s
 	s.Seq, s.At, s.Active, s.Steps = ev.Seq, ev.At, ev.Active, int(ev.Steps)
 	switch role {
-	case roleRun:
+	case history.RoleRun:
 		t.addRun(&ev, &d)
-	case roleItem:
+	case history.RoleItem:
 		t.close(ev.Key)
 	default:
 		t.addCall(&ev, &d)
@@ -161,7 +162,7 @@ func (t *Tracker) asksFor(ev *store.Event) bool {
 	return true
 }
 
-func (t *Tracker) addRun(ev *store.Event, d *eventData) {
+func (t *Tracker) addRun(ev *store.Event, d *history.Data) {
 	s := &t.s
 	switch ev.Type {
 	case store.WorkflowCreated:
@@ -199,32 +200,32 @@ func (t *Tracker) addRun(ev *store.Event, d *eventData) {
 }
 
 // begin starts a generation.
-func (t *Tracker) begin(d *eventData) {
+func (t *Tracker) begin(d *history.Data) {
 	names := t.Names
 	if names == nil {
 		names = d.Declared
 	}
 	t.declared, t.place = nil, map[string]int{}
 	for i, name := range names {
-		key := escapeName(name)
+		key := history.EscapeName(name)
 		t.declared = append(t.declared, key)
 		t.place[key] = i + 1
 	}
 	t.over, t.open = map[string]bool{}, map[string]*Call{}
 }
 
-func (t *Tracker) addCall(ev *store.Event, d *eventData) {
+func (t *Tracker) addCall(ev *store.Event, d *history.Data) {
 	if ev.Key == "" {
 		return // attributes that no call has set
 	}
-	kind, _ := roleOf(ev.Type)
+	kind, _ := history.RoleOf(ev.Type)
 	if d.Kind != "" && ev.Type == store.StepStarted {
 		kind = d.Kind
 	}
 	switch ev.Type {
 	case store.StepStarted, store.ProgressSaved:
 		c := t.begun(ev, kind)
-		if kind == callStep {
+		if kind == history.CallStep {
 			c.Attempt = max(c.Attempt, int(ev.Attempt))
 		}
 	case store.AttemptFailed:
@@ -245,7 +246,7 @@ func (t *Tracker) addCall(ev *store.Event, d *eventData) {
 }
 
 // begun returns the open call of an event, a new one for its first.
-func (t *Tracker) begun(ev *store.Event, kind callKind) *Call {
+func (t *Tracker) begun(ev *store.Event, kind history.CallKind) *Call {
 	c := t.open[ev.Key]
 	if c == nil {
 		c = &Call{Key: ev.Key, Kind: string(kind), N: t.place[ev.Key], Since: ev.At}
@@ -270,8 +271,8 @@ func (t *Tracker) close(key string) {
 
 // isItemOf reports whether key stands in an item of the Map with the key call.
 func isItemOf(key, call string) bool {
-	for path := scopeOfKey(key); path != ""; path = scopeOfKey(callOfScope(path)) {
-		if name, _, ok := splitItem(path); ok && name == call {
+	for path := history.ScopeOfKey(key); path != ""; path = history.ScopeOfKey(history.CallOfScope(path)) {
+		if name, _, ok := history.SplitItem(path); ok && name == call {
 			return true
 		}
 	}
@@ -298,7 +299,7 @@ func (t *Tracker) Standing() Standing {
 	if !s.Declared {
 		steps := 0
 		for i := range s.Open {
-			if s.Open[i].Kind == string(callStep) {
+			if s.Open[i].Kind == string(history.CallStep) {
 				steps++
 			}
 		}
@@ -342,7 +343,7 @@ func (t *Tracker) underWay(s *Standing) {
 // other calls, such as a branch, is not.
 func (t *Tracker) busy() bool {
 	for _, c := range t.open {
-		if c.Kind == string(callStep) {
+		if c.Kind == string(history.CallStep) {
 			return true
 		}
 	}
@@ -350,7 +351,7 @@ func (t *Tracker) busy() bool {
 }
 
 func waiting(kind string) bool {
-	return kind == string(callTimer) || kind == string(callWait) || kind == string(callChild)
+	return kind == string(history.CallTimer) || kind == string(history.CallWait) || kind == string(history.CallChild)
 }
 
 // preferred reports whether a rather than b is what a person wants to hear of: a
@@ -359,7 +360,7 @@ func waiting(kind string) bool {
 func preferred(a, b *Call) bool {
 	rank := func(c *Call) int {
 		switch {
-		case c.Kind == string(callStep):
+		case c.Kind == string(history.CallStep):
 			return 0
 		case waiting(c.Kind):
 			return 1

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -241,12 +242,12 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	}
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails, says its documentation
-	born := &eventData{Seed: hex.EncodeToString(b[:]), Declared: steps, Headers: o.headers, Deadline: row.DeadlineAt, MaxPayload: e.options.MaxPayload, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.environment.encode()}
+	born := &history.Data{Seed: hex.EncodeToString(b[:]), Declared: steps, Headers: o.headers, Deadline: row.DeadlineAt, MaxPayload: e.options.MaxPayload, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.environment.encode()}
 	span, s = e.startSpan(ctx, &row)
 	s.keepIn(born)
 	born.Baggage = baggageOf(ctx)
-	born.Run = identityOf(&row)
-	created = store.Event{Type: store.WorkflowCreated, Data: born.encode()}
+	born.Run = history.IdentityOf(&row)
+	created = store.Event{Type: store.WorkflowCreated, Data: born.Encode()}
 	created.Payload = e.sealer.seal(placeOf(id, &created), input)
 	return row, created, binary.BigEndian.Uint64(b[:]), span, s
 }
@@ -260,11 +261,11 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	var s *segment
 	if here != nil {
 		row.Status, row.Owner, row.StartedAt = store.Running, e.id, row.CreatedAt
-		started := e.sign(&eventData{})
+		started := e.sign(&history.Data{})
 		if s = e.beginSegment(&row, false); s != nil {
 			started.Segment = formatTrace(s.context)
 		}
-		events = append(events, store.Event{Type: store.WorkflowStarted, Data: started.encode()})
+		events = append(events, store.Event{Type: store.WorkflowStarted, Data: started.Encode()})
 	}
 	r := e.newRun(row, here)
 	r.enterSegment(s)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -120,7 +121,7 @@ func perform[T any](ctx context.Context, name string, p *Policy, fn func(context
 			return zero, err
 		}
 	}
-	if err := s.begin(&st.call, name, callStep); err != nil {
+	if err := s.begin(&st.call, name, history.CallStep); err != nil {
 		return zero, err
 	}
 	defer s.end()
@@ -185,13 +186,13 @@ func (st *stepOf[T]) once(ctx context.Context) ([]byte, error) {
 }
 
 // replayed returns what the history says of a finished step.
-func replayed[T any](st *step, rec *record) (T, error) {
+func replayed[T any](st *step, rec *history.Call) (T, error) {
 	var value T
 	s, r := st.call.scope, st.call.scope.run
-	s.lastAt = rec.lastAt
-	ev := &rec.outcome
+	s.lastAt = rec.LastAt
+	ev := &rec.Outcome
 	if ev.Type == store.StepFailed {
-		d, err := dataOf(ev)
+		d, err := history.DataOf(ev)
 		if err != nil || d.Error == nil {
 			return value, r.damaged(ev.Seq, errors.New("its error is not readable"))
 		}
@@ -202,7 +203,7 @@ func replayed[T any](st *step, rec *record) (T, error) {
 	}
 	if recorded, err := r.eng.sealer.decode(placeOf(r.id, ev), ev.Payload, &value); err != nil {
 		var zero T
-		return zero, r.undecodable(rec.key, recorded, reflect.TypeFor[T](), err)
+		return zero, r.undecodable(rec.Key, recorded, reflect.TypeFor[T](), err)
 	}
 	return value, nil
 }

@@ -86,11 +86,11 @@ func (s *scope) behind(c *call) {
 	case !stopped:
 		s.leave()
 	default:
-		after, known := r.past.stopped[s.path]
+		after, known := r.past.Stopped[s.path]
 		switch {
 		case !known:
 			time.AfterFunc(contextLag, s.leave)
-		case s.next > after, s.next == after && s.waits >= r.past.stoppedWaits[s.path]:
+		case s.next > after, s.next == after && s.waits >= r.past.StoppedWaits[s.path]:
 			s.leave()
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -55,12 +56,12 @@ type judge struct {
 // strikes counts those of an orphaned run. Only one whose log ends in the
 // beginning of a body, or in a claim that was not its first after something was
 // recorded, can have any.
-func (j *judge) strikes(ctx context.Context, row *store.Run) (s strikes, err error) {
+func (j *judge) strikes(ctx context.Context, row *store.Run) (s history.Strikes, err error) {
 	last := row.Last
 	if last == nil || row.Status != store.Running && row.Status != store.Resuming {
 		return s, nil
 	}
-	if !beginsBody(last) && (!last.Type.Claims() || row.Strikes == 0) {
+	if !history.BeginsBody(last) && (!last.Type.Claims() || row.Strikes == 0) {
 		return s, nil
 	}
 	if j.live == nil {
@@ -81,5 +82,5 @@ func (j *judge) strikes(ctx context.Context, row *store.Run) (s strikes, err err
 		tail = append(tail, ev)
 	}
 	tail = slices.DeleteFunc(tail, func(ev store.Event) bool { return ev.Seq > last.Seq }) // the listing is older
-	return strikesOf(tail, row.Owner, func(x string) bool { return !j.live[x] }), nil
+	return history.StrikesOf(tail, row.Owner, func(x string) bool { return !j.live[x] }), nil
 }

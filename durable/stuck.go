@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -244,7 +245,7 @@ func (u *unheardLook) add(ctx context.Context, row *store.Run) error {
 	if row.Last == nil || row.Last.Type != store.ChildStarted {
 		return nil
 	}
-	d, err := dataOf(row.Last)
+	d, err := history.DataOf(row.Last)
 	if err != nil || d.Child == "" {
 		return nil // its execution finds that it is damaged
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -53,13 +54,13 @@ func SleepUntil(ctx context.Context, t time.Time) error {
 // sleep waits until a moment, and for least at least if it begins now.
 func (s *scope) sleep(ctx context.Context, least time.Duration, until func() store.Time) error {
 	c := call{limited: s.limits(ctx)}
-	if err := s.begin(&c, "sleep", callTimer); err != nil {
+	if err := s.begin(&c, "sleep", history.CallTimer); err != nil {
 		return err
 	}
 	defer s.end()
 	r := s.run
 	if c.done() {
-		s.lastAt = c.rec.lastAt
+		s.lastAt = c.rec.LastAt
 		return nil
 	}
 	if err := s.stopped(); err != nil {
@@ -70,7 +71,7 @@ func (s *scope) sleep(ctx context.Context, least time.Duration, until func() sto
 	}
 	at, began := store.Time(0), r.eng.now()
 	if c.opened() {
-		at, began = c.rec.until, c.rec.openedAt
+		at, began = c.rec.Until, c.rec.OpenedAt
 	} else {
 		at = until()
 	}
@@ -83,7 +84,7 @@ func (s *scope) sleep(ctx context.Context, least time.Duration, until func() sto
 	if c.opened() {
 		err = r.syncRow()
 	} else {
-		_, err = s.recordWith(&c, store.Event{Type: store.TimerSet, Data: (&eventData{Until: at}).encode()}, &write{parks: p})
+		_, err = s.recordWith(&c, store.Event{Type: store.TimerSet, Data: (&history.Data{Until: at}).Encode()}, &write{parks: p})
 	}
 	if err == nil {
 		_, err = s.waitFor(p, nil)

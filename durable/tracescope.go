@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -184,14 +185,14 @@ type mapSpan struct {
 
 // traceBegin records that the Map begins, and begins its span.
 func (m *mapping[I, O]) traceBegin() {
-	s, d := m.scope, &eventData{Kind: callMap}
+	s, d := m.scope, &history.Data{Kind: history.CallMap}
 	if s.run.segment == nil {
-		s.stash(&m.call, store.Event{Type: store.StepStarted, Data: d.encode()})
+		s.stash(&m.call, store.Event{Type: store.StepStarted, Data: d.Encode()})
 		return
 	}
 	span := m.beginSpan()
 	d.Span = formatTrace(span.SpanContext())
-	s.stashTraced(&m.call, store.Event{Type: store.StepStarted, Data: d.encode()}, m.span.early)
+	s.stashTraced(&m.call, store.Event{Type: store.StepStarted, Data: d.Encode()}, m.span.early)
 }
 
 // beginSpan begins a span of the Map, which is open until the first thing is to be
@@ -218,7 +219,7 @@ func (m *mapping[I, O]) traceAgain() {
 	if s.run.segment == nil || m.call.done() {
 		return
 	}
-	before := parseTrace(s.run.past.spans[m.call.key])
+	before := parseTrace(s.run.past.Spans[m.call.key])
 	if before.IsValid() && before.TraceID() == trace.SpanContextFromContext(s.tracing(m.ctx)).TraceID() {
 		m.span = &mapSpan{inner: trace.ContextWithRemoteSpanContext(m.ctx, before), early: &earlySpan{export: func() {}}}
 		return
@@ -232,14 +233,14 @@ func (m *mapping[I, O]) traceAgain() {
 // beginning, over all processes. Both are there once the next thing is recorded.
 func (m *mapping[I, O]) traceEnd(items int, err error) {
 	s := m.scope
-	ev := store.Event{Type: store.StepCompleted, Data: (&eventData{Kind: callMap, Items: items}).encode()}
+	ev := store.Event{Type: store.StepCompleted, Data: (&history.Data{Kind: history.CallMap, Items: items}).Encode()}
 	if m.span == nil {
 		s.stash(&m.call, ev)
 		return
 	}
 	began := m.began
 	if m.call.rec != nil {
-		began = s.run.eng.localTime(m.call.rec.openedAt)
+		began = s.run.eng.localTime(m.call.rec.OpenedAt)
 	}
 	ended, failed, undone := time.Now(), len(m.failed), m.undone
 	s.stashTraced(&m.call, ev, &earlySpan{export: func() {

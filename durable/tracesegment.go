@@ -6,6 +6,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -47,7 +48,7 @@ func (e *Engine) beginSegment(row *store.Run, recovered bool) *segment {
 // segmentsOf lets the claim c begin the segment of each run it takes and keep its
 // context in the event of the claim, for which it costs no write. What it
 // returns is filled by the claim.
-func (e *Engine) segmentsOf(c *store.Claim, d *eventData) map[string]*segment {
+func (e *Engine) segmentsOf(c *store.Claim, d *history.Data) map[string]*segment {
 	segments := map[string]*segment{}
 	c.DataOf = func(row *store.Run) []byte {
 		own := *d
@@ -60,7 +61,7 @@ func (e *Engine) segmentsOf(c *store.Claim, d *eventData) map[string]*segment {
 			segments[row.ID] = s
 			own.Segment = formatTrace(s.context)
 		}
-		return own.encode()
+		return own.Encode()
 	}
 	return segments
 }
@@ -87,8 +88,8 @@ func (r *run) reenterSegment() {
 	if r.segment != nil || r.fromClaim {
 		return // it has entered one, or is not traced
 	}
-	if m := r.past.segment; m.epoch == r.row.Epoch {
-		if sc := parseTrace(m.trace); sc.IsValid() {
+	if m := r.past.Segment; m.Epoch == r.row.Epoch {
+		if sc := parseTrace(m.Trace); sc.IsValid() {
 			r.enterSegment(&segment{context: sc})
 			return
 		}
@@ -106,12 +107,12 @@ func (r *run) endSegment() {
 	// Nobody else looks at it: what hangs below has its context from r.ctx.
 	s.span = nil
 	if p := r.past; p != nil {
-		span.SetAttributes(attrReplayed.Int(int(p.steps)), attrResumes.Int(int(r.row.Resumes)))
-		before := p.segment
-		if before.epoch == r.row.Epoch {
-			before = p.segmentBefore
+		span.SetAttributes(attrReplayed.Int(int(p.Steps)), attrResumes.Int(int(r.row.Resumes)))
+		before := p.Segment
+		if before.Epoch == r.row.Epoch {
+			before = p.SegmentBefore
 		}
-		if sc := parseTrace(before.trace); sc.IsValid() {
+		if sc := parseTrace(before.Trace); sc.IsValid() {
 			span.AddLink(linkTo(sc, linkPrevious))
 		}
 	} else {

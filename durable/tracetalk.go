@@ -7,6 +7,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -28,7 +29,7 @@ func (e *Engine) traceSend(ctx context.Context, m *store.Message) (end func(erro
 		return end
 	}
 	span.SetAttributes(attrRun.String(m.To), attrSignal.String(m.Name))
-	if data, err := json.Marshal(messageData{Trace: formatTrace(span.SpanContext())}); err == nil {
+	if data, err := json.Marshal(history.MessageData{Trace: formatTrace(span.SpanContext())}); err == nil {
 		m.Data = data
 	}
 	return func(err error) {
@@ -51,14 +52,14 @@ func (s *scope) traceAwait(c *call, a *awaiting, began store.Time, outcome strin
 	}
 	w := waited{name: "wait " + a.name, began: began, outcome: outcome, attrs: []attribute.KeyValue{attrWait.String(kind)}}
 	if m != nil {
-		d, _ := dataOfMessage(m) // without its sender the wait has no link
+		d, _ := history.DataOfMessage(m) // without its sender the wait has no link
 		w.link = linkTo(parseTrace(d.Trace), linkSender)
 	}
 	s.traceWait(c.key, w)
 }
 
 // traceChild makes the span of a child run of which the outcome has come.
-func (s *scope) traceChild(ch *child, told *childData) {
+func (s *scope) traceChild(ch *child, told *history.ChildData) {
 	if s.run.segment == nil {
 		return
 	}

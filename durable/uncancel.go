@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -25,7 +26,7 @@ const uncancelled = "resumed by force after it was cancelled"
 // behind all that it had recorded when the cancel reached it.
 func (v *view) uncancel(ctx context.Context, from int64) (*revision, error) {
 	no := &NotResumableError{RunID: v.row.ID, Status: v.row.Status}
-	if len(v.past.scopes[undoScope]) > 0 {
+	if len(v.past.Scopes[history.UndoScope]) > 0 {
 		no.Reason = "what it had done was undone when it was cancelled; Engine.Fork does it anew, from a point of your choice"
 		return nil, no
 	}
@@ -67,7 +68,7 @@ func (a *audit) lifted() int64 {
 			return a.h.Run.Inbox
 		}
 	}
-	return a.past.lifted
+	return a.past.Lifted
 }
 
 // cancelID returns the id of the message that cancels a run with these branches.

@@ -141,17 +141,17 @@ func (e *Engine) verifyChildren(ctx context.Context, a *audit) error {
 	if a.h == nil || a.unreadable || a.bad != 0 || a.h.Run.Status.Terminal() {
 		return nil
 	}
-	for _, calls := range a.past.scopes {
+	for _, calls := range a.past.Scopes {
 		for _, rec := range calls {
-			if rec.child == "" || !rec.opened || rec.outcome.Seq != 0 {
+			if rec.Child == "" || !rec.Opened || rec.Outcome.Seq != 0 {
 				continue
 			}
-			lost, err := e.unheardOf(ctx, &a.h.Run, rec.child)
+			lost, err := e.unheardOf(ctx, &a.h.Run, rec.Child)
 			if err != nil {
 				return err
 			}
 			if lost != nil {
-				a.v.add(Finding{Kind: FoundStranded, Part: PartRow, Key: rec.key, Text: lost.text() + ": " + lost.advice(&a.h.Run)})
+				a.v.add(Finding{Kind: FoundStranded, Part: PartRow, Key: rec.Key, Text: lost.text() + ": " + lost.advice(&a.h.Run)})
 			}
 		}
 	}

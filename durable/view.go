@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -16,8 +17,8 @@ type view struct {
 	row      *store.Run
 	branches []store.Branch
 	events   []store.Event
-	past     *past
-	born     eventData
+	past     *history.Past
+	born     history.Data
 }
 
 // view reads a run. When its history cannot be read, unreadable says why, and
@@ -37,10 +38,10 @@ func (e *Engine) view(ctx context.Context, id string) (v *view, unreadable, err 
 	if v.past, unreadable = pastOf(id, v.events); unreadable != nil {
 		return v, unreadable, nil
 	}
-	if v.born, err = dataOf(&v.past.created); err != nil {
-		return v, &DamagedError{RunID: id, Seq: v.past.created.Seq, Err: err}, nil
+	if v.born, err = history.DataOf(&v.past.Created); err != nil {
+		return v, &DamagedError{RunID: id, Seq: v.past.Created.Seq, Err: err}, nil
 	}
-	if unreadable = damaged(v.past.disbelief(v.row, v.branches, &v.born)); unreadable != nil {
+	if unreadable = damaged(v.past.CheckRow(v.row, v.branches, &v.born)); unreadable != nil {
 		return v, unreadable, nil
 	}
 	return v, nil, nil
@@ -56,7 +57,7 @@ func (e *Engine) loadGeneration(ctx context.Context, id string) (*store.History,
 		if err != nil {
 			return nil, err
 		}
-		root := rootOf(h.Branches, h.Run.Branch).Cutoff
+		root := history.RootOf(h.Branches, h.Run.Branch).Cutoff
 		if root == before {
 			return h, nil
 		}
@@ -64,7 +65,7 @@ func (e *Engine) loadGeneration(ctx context.Context, id string) (*store.History,
 	}
 }
 
-func pastOf(id string, events []store.Event) (*past, error) {
+func pastOf(id string, events []store.Event) (*history.Past, error) {
 	return readPast(id, func(yield func(store.Event, error) bool) {
 		for i := range events {
 			if !yield(events[i], nil) {
@@ -98,7 +99,7 @@ func (v *view) stable(seq int64) (*store.Event, error) {
 	switch {
 	case ev == nil:
 		return nil, &CheckpointError{RunID: v.row.ID, Seq: seq, Reason: fmt.Sprintf("it is no event of the current history (branch %d, generation %d)", v.row.Branch, v.row.Generation)}
-	case ev.Seq != v.past.created.Seq && !ev.Type.Stable():
+	case ev.Seq != v.past.Created.Seq && !ev.Type.Stable():
 		return nil, &CheckpointError{RunID: v.row.ID, Seq: seq, Reason: fmt.Sprintf("a %s is no point to go back to: only the outcome of a step, child or item, the answer to a wait, and the beginning are", ev.Type)}
 	}
 	return ev, nil
@@ -140,10 +141,10 @@ func (e *Engine) CheckpointOf(ctx context.Context, id, key string) (int64, error
 		return 0, err
 	}
 	var at *store.Event
-	if name, n, ok := splitItem(key); ok {
-		at = v.past.items[name][n]
-	} else if rec := v.past.call(key); rec != nil && rec.outcome.Seq != 0 {
-		at = &rec.outcome
+	if name, n, ok := history.SplitItem(key); ok {
+		at = v.past.Items[name][n]
+	} else if rec := v.past.Call(key); rec != nil && rec.Outcome.Seq != 0 {
+		at = &rec.Outcome
 	}
 	if at == nil {
 		return 0, &CheckpointError{RunID: id, Key: key, Reason: "it has no outcome"}

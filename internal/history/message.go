@@ -1,4 +1,4 @@
-package durable
+package history
 
 import (
 	"bytes"
@@ -21,8 +21,8 @@ const sumField = `"sum":"%08x"}`
 // sumSize is the length of sumField.
 const sumSize = len(`"sum":"01234567"}`)
 
-// withSum returns the data of m with the sum of m, in the place of one it may have.
-func withSum(m *store.Message) []byte {
+// WithSum returns the data of m with the sum of m, in the place of one it may have.
+func WithSum(m *store.Message) []byte {
 	data, _, _ := cutSum(m.Data)
 	head := []byte{'{'}
 	if string(data) == "{}" {
@@ -55,10 +55,10 @@ func sumOfMessage(m *store.Message, to string, data []byte) uint32 {
 	return store.Seal(to+"\x00"+m.ID, 0, &store.Event{Type: store.Type(m.Kind), Key: m.Name, At: m.At, Data: data, Payload: m.Payload})
 }
 
-// checkMessage returns why a message in the inbox of run is not what was sent, as far
+// CheckMessage returns why a message in the inbox of run is not what was sent, as far
 // as it says. One without a sum is of an earlier version, whose data has no field that
 // is not known here: what else is in it was a sum once.
-func checkMessage(run string, m *store.Message) error {
+func CheckMessage(run string, m *store.Message) error {
 	if len(m.Data) == 0 {
 		return nil
 	}
@@ -71,9 +71,9 @@ func checkMessage(run string, m *store.Message) error {
 	if !json.Valid(m.Data) {
 		return errors.New("its data is not readable")
 	}
-	var data any = &messageData{}
+	var data any = &MessageData{}
 	if m.Kind == store.KindChild {
-		data = &childData{}
+		data = &ChildData{}
 	}
 	d := json.NewDecoder(bytes.NewReader(m.Data))
 	d.DisallowUnknownFields()
@@ -83,9 +83,9 @@ func checkMessage(run string, m *store.Message) error {
 	return nil
 }
 
-// childOf returns the run id of the child whose outcome m tells, and its life, 0 if m
+// ChildOf returns the run id of the child whose outcome m tells, and its life, 0 if m
 // does not say which.
-func childOf(m *store.Message) (id string, life store.Time) {
+func ChildOf(m *store.Message) (id string, life store.Time) {
 	at := strings.LastIndexByte(m.ID, '@')
 	if at < 0 {
 		return m.ID, 0
@@ -101,17 +101,17 @@ func childOf(m *store.Message) (id string, life store.Time) {
 
 func lifeID(child string, life store.Time) string { return fmt.Sprintf("%s@%d", child, life) }
 
-// derivedChild reports whether the id of the child that e has started was derived,
+// DerivedChild reports whether the id of the child that e has started was derived,
 // so that another branch of the parent derives another one. The event says when it
 // was chosen; older ones do not, and there the one id that would have been derived
 // counts as such, whatever others begin with.
-func derivedChild(parent string, e *store.Event, d *eventData) bool {
-	return d.Evaded || !d.Chosen && d.Child == derivedChildID(parent, e.Key, e.Branch)
+func DerivedChild(parent string, e *store.Event, d *Data) bool {
+	return d.Evaded || !d.Chosen && d.Child == DerivedChildID(parent, e.Key, e.Branch)
 }
 
-// derivedChildID makes the id of a child from the parent's id and the call's key,
+// DerivedChildID makes the id of a child from the parent's id and the call's key,
 // with the branch once there is more than one.
-func derivedChildID(parent, key string, branch int32) string {
+func DerivedChildID(parent, key string, branch int32) string {
 	id := parent + "/" + key
 	if branch != 0 {
 		id += fmt.Sprintf("~b%d", branch)
@@ -119,9 +119,9 @@ func derivedChildID(parent, key string, branch int32) string {
 	return id
 }
 
-// tells reports whether m tells the outcome of the child with this row, and not that
+// IsOutcomeOf reports whether m tells the outcome of the child with this row, and not that
 // of an earlier run with its id.
-func tells(m *store.Message, row *store.Run) bool {
-	id, life := childOf(m)
+func IsOutcomeOf(m *store.Message, row *store.Run) bool {
+	id, life := ChildOf(m)
 	return m.Kind == store.KindChild && id == row.ID && (life == row.CreatedAt || life == 0 && m.At >= row.CreatedAt)
 }

@@ -1,4 +1,4 @@
-package durable
+package history
 
 import (
 	"cmp"
@@ -12,10 +12,10 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// eventData is what the Data of an event says; every field stands in the
+// Data is what the Data of an event says; every field stands in the
 // events named behind it.
-type eventData struct {
-	Error       *errorRecord               `json:"error,omitempty"`       // attempt_failed, step_failed, workflow_failed, workflow_interrupted
+type Data struct {
+	Error       *Error                     `json:"error,omitempty"`       // attempt_failed, step_failed, workflow_failed, workflow_interrupted
 	NextAt      store.Time                 `json:"next_at,omitempty"`     // attempt_failed: when the next one may begin
 	Max         int                        `json:"max,omitempty"`         // attempt_failed, step_failed: attempts allowed
 	Notes       map[string]json.RawMessage `json:"notes,omitempty"`       // attempt_failed, step_failed, step_completed
@@ -29,7 +29,7 @@ type eventData struct {
 	Resumed     bool                       `json:"resumed,omitempty"`     // the same: by a call of Resume
 	Code        string                     `json:"code,omitempty"`        // workflow_interrupted, workflow_failed
 	Reason      string                     `json:"reason,omitempty"`      // the same
-	Kind        callKind                   `json:"kind,omitempty"`        // outcome of a branch or a Map, which are no steps
+	Kind        CallKind                   `json:"kind,omitempty"`        // outcome of a branch or a Map, which are no steps
 	Items       int                        `json:"items,omitempty"`       // outcome of a Map, and of its items: how many it had
 	Winner      int                        `json:"winner,omitempty"`      // first_won: index of the branch
 	Child       string                     `json:"child,omitempty"`       // child_started: its run id
@@ -69,12 +69,12 @@ type eventData struct {
 	Reset       []string                   `json:"reset,omitempty"`       // failures_reset, jump_activated, edited: calls that count as not ended
 	Anew        map[string]int32           `json:"anew,omitempty"`        // jump_activated, edited, workflow_recovered: calls that were undone and are made again, and from which branch on
 	Lifted      int64                      `json:"lifted,omitempty"`      // jump_activated: cancels up to this message count no more
-	Fork        *forkData                  `json:"fork,omitempty"`        // workflow_created of a fork
+	Fork        *Fork                      `json:"fork,omitempty"`        // workflow_created of a fork
 	Beside      bool                       `json:"beside,omitempty"`      // wait_requested: others of the run went on
 	Version     string                     `json:"version,omitempty"`     // workflow_recovered, claim events: what it is pinned to from now on
 	Sample      json.RawMessage            `json:"sample,omitempty"`      // wait_requested with a prompt: zero value of what is waited for
-	Cut         *cutRecord                 `json:"cut,omitempty"`         // first event of a branch that is no generation
-	Run         *identity                  `json:"run,omitempty"`         // workflow_created, workflow_started of a later generation
+	Cut         *Cut                       `json:"cut,omitempty"`         // first event of a branch that is no generation
+	Run         *Identity                  `json:"run,omitempty"`         // workflow_created, workflow_started of a later generation
 	Again       bool                       `json:"again,omitempty"`       // outcome of a branch or an item: its function is replayed all the same
 
 	Stopped      map[string]int32 `json:"stopped,omitempty"`       // first event of the undoing: behind which call of each scope its context had ended
@@ -93,7 +93,8 @@ type eventData struct {
 	Uncalled       []string `json:"uncalled,omitempty"`        // end of a run matched by name: recorded calls that were not made
 }
 
-func (d *eventData) encode() []byte {
+// Encode returns d as an event keeps it; nil if it says nothing.
+func (d *Data) Encode() []byte {
 	b, err := json.Marshal(d)
 	if err != nil {
 		// Every field is made of strings, numbers and JSON that was checked
@@ -106,8 +107,10 @@ func (d *eventData) encode() []byte {
 	return b
 }
 
-func dataOf(e *store.Event) (eventData, error) {
-	var d eventData
+// DataOf returns what the data of an event says. The error says that it is not JSON of
+// this form.
+func DataOf(e *store.Event) (Data, error) {
+	var d Data
 	if len(e.Data) == 0 {
 		return d, nil
 	}
@@ -115,9 +118,9 @@ func dataOf(e *store.Event) (eventData, error) {
 	return d, err
 }
 
-// errorRecord is an error as the history keeps it: its message, and those of
+// Error is an error as the history keeps it: its message, and those of
 // the errors it wraps.
-type errorRecord struct {
+type Error struct {
 	Message  string          `json:"message"`
 	Sentinel string          `json:"sentinel,omitempty"`
 	Type     string          `json:"type,omitempty"`
@@ -125,19 +128,19 @@ type errorRecord struct {
 	Within   string          `json:"within,omitempty"` // registered types in the value
 	// Go is the concrete type of an error that is not registered. With the
 	// message it is what errors.Is goes by.
-	Go        string         `json:"go,omitempty"`
-	Permanent bool           `json:"permanent,omitempty"` // of the outermost only
-	Causes    []*errorRecord `json:"causes,omitempty"`
+	Go        string   `json:"go,omitempty"`
+	Permanent bool     `json:"permanent,omitempty"` // of the outermost only
+	Causes    []*Error `json:"causes,omitempty"`
 }
 
-// forkData says in the first event of a fork where it comes from.
-type forkData struct {
+// Fork says in the first event of a fork where it comes from.
+type Fork struct {
 	From string `json:"from"`         // run id
 	At   int64  `json:"at,omitempty"` // as asked for; 0: all
 	// Seeds are those of the runs that the copied events were recorded under,
 	// oldest first: calls up to an event have drawn with them, and what is drawn
 	// before they are replayed must be the same again.
-	Seeds []forkSeed `json:"seeds,omitempty"`
+	Seeds []Seed `json:"seeds,omitempty"`
 	// Edits are the calls whose outcome is another one than the source has, with a
 	// hash of it; By says who has made them, and Reason why.
 	Edits  map[string]string `json:"edits,omitempty"`
@@ -145,38 +148,40 @@ type forkData struct {
 	By     string            `json:"by,omitempty"`
 }
 
-type forkSeed struct {
+// A Seed is that of the random draws of some of the calls of a fork.
+type Seed struct {
 	Seed  string `json:"seed"`
 	Until int64  `json:"until"` // last event, in this run, that was recorded under it
 }
 
-// messageData is the Data of a message.
-type messageData struct {
+// MessageData is the Data of a message.
+type MessageData struct {
 	Trace  string `json:"trace,omitempty"` // signal, request: context of the sender's span
 	Reason string `json:"reason,omitempty"`
 	Jump   bool   `json:"jump,omitempty"` // pause: asked for by a Jump, which lifts it
 }
 
-func dataOfMessage(m *store.Message) (d messageData, err error) {
+// DataOfMessage returns what the data of a message says, but for that of a child.
+func DataOfMessage(m *store.Message) (d MessageData, err error) {
 	if len(m.Data) > 0 {
 		err = json.Unmarshal(m.Data, &d)
 	}
 	return d, err
 }
 
-// childData is the Data of the message by which a child tells its outcome.
-type childData struct {
+// ChildData is the Data of the message by which a child tells its outcome.
+type ChildData struct {
 	Status      store.Status `json:"status"`
 	Workflow    string       `json:"workflow"`
 	Reason      string       `json:"reason,omitempty"`
 	Recoverable bool         `json:"recoverable,omitempty"`
-	Error       *errorRecord `json:"error,omitempty"`
+	Error       *Error       `json:"error,omitempty"`
 	Trace       string       `json:"trace,omitempty"` // context of its last segment
 	Life        store.Time   `json:"life,omitempty"`  // creation of the child; 0: its id is used once, or an earlier version has sent it
 }
 
-// withField replaces one field of the data of an event, and keeps the others.
-func withField(data []byte, field string, value json.RawMessage) ([]byte, error) {
+// WithField replaces one field of the data of an event, and keeps the others.
+func WithField(data []byte, field string, value json.RawMessage) ([]byte, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
 		return nil, err
@@ -185,8 +190,8 @@ func withField(data []byte, field string, value json.RawMessage) ([]byte, error)
 	return json.Marshal(fields)
 }
 
-// seedsOf returns with which seeds the events that a fork copies were drawn.
-func (d *eventData) seedsOf(kept []store.Event) []forkSeed {
+// SeedsOf returns with which seeds the events that a fork copies were drawn.
+func (d *Data) SeedsOf(kept []store.Event) []Seed {
 	if len(kept) == 0 {
 		return nil
 	}
@@ -195,16 +200,17 @@ func (d *eventData) seedsOf(kept []store.Event) []forkSeed {
 		i, _ := slices.BinarySearchFunc(kept, seq, func(e store.Event, seq int64) int { return cmp.Compare(e.Seq, seq+1) })
 		return int64(i) + 1
 	}
-	var seeds []forkSeed
+	var seeds []Seed
 	if d.Fork != nil {
 		for _, s := range d.Fork.Seeds {
-			seeds = append(seeds, forkSeed{Seed: s.Seed, Until: upTo(s.Until)})
+			seeds = append(seeds, Seed{Seed: s.Seed, Until: upTo(s.Until)})
 		}
 	}
-	return append(seeds, forkSeed{Seed: d.Seed, Until: int64(len(kept)) + 1})
+	return append(seeds, Seed{Seed: d.Seed, Until: int64(len(kept)) + 1})
 }
 
-func (f *forkSeed) seed() uint64 {
+// Uint64 returns the seed as a number.
+func (f *Seed) Uint64() uint64 {
 	b, err := hex.DecodeString(f.Seed)
 	if err != nil || len(b) != 8 {
 		return 0 // checked when it was read
@@ -212,8 +218,8 @@ func (f *forkSeed) seed() uint64 {
 	return binary.BigEndian.Uint64(b)
 }
 
-// nameLife makes m, the message in which row tells its outcome, one of this life.
-func (d *childData) nameLife(row *store.Run) (id string) {
+// NameLife makes m, the message in which row tells its outcome, one of this life.
+func (d *ChildData) NameLife(row *store.Run) (id string) {
 	if key, _, _ := strings.Cut(row.ParentKey, "~"); strings.HasPrefix(row.ID, row.Parent+"/"+key) {
 		return row.ID
 	}

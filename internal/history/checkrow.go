@@ -1,4 +1,4 @@
-package durable
+package history
 
 import (
 	"errors"
@@ -8,28 +8,28 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// disbelief returns why an execution, or whoever makes something of the run, must not
+// CheckRow returns why an execution, or whoever makes something of the run, must not
 // go by this row, nil if it may: the fields that decide what the run does must be
 // those that its history has. born is what began the generation, branches are those of
 // the same moment or later.
 //
 // The version is not among them: reconcile mends it (E1, E2), and an execution
 // compares it with the code it is about to run; see disbelieveVersion.
-func (p *past) disbelief(row *store.Run, branches []store.Branch, born *eventData) error {
+func (p *Past) CheckRow(row *store.Run, branches []store.Branch, born *Data) error {
 	no := func(what string, have, want any) error {
-		return &damage{RunID: row.ID, Err: fmt.Errorf("its row was changed: its %s is %v there, and %v in its history", what, have, want)}
+		return &Damage{RunID: row.ID, Err: fmt.Errorf("its row was changed: its %s is %v there, and %v in its history", what, have, want)}
 	}
 	if row.Branch != 0 && !slices.ContainsFunc(branches, func(b store.Branch) bool { return b.N == row.Branch }) {
-		return &damage{RunID: row.ID, Err: fmt.Errorf("its row was changed: it is on branch %d, of which there is no record", row.Branch)}
+		return &Damage{RunID: row.ID, Err: fmt.Errorf("its row was changed: it is on branch %d, of which there is no record", row.Branch)}
 	}
-	if err := p.disbelieveBranches(row.ID, branches); err != nil {
+	if err := p.checkBranches(row.ID, branches); err != nil {
 		return err
 	}
 	if row.Generation != born.Generation {
 		return no("generation", row.Generation, born.Generation)
 	}
 	if paused, known := p.pausedNow(); known && paused && !row.Paused && !row.Status.Terminal() {
-		return &damage{RunID: row.ID, Err: errors.New("its row was changed: it is not paused there, and its history says that it is")}
+		return &Damage{RunID: row.ID, Err: errors.New("its row was changed: it is not paused there, and its history says that it is")}
 	}
 	if id := born.Run; id != nil {
 		switch {
@@ -48,40 +48,40 @@ func (p *past) disbelief(row *store.Run, branches []store.Branch, born *eventDat
 
 func quoted(s string) string { return fmt.Sprintf("%q", s) }
 
-// disbelieveVersion returns why code of this version must not execute the run, nil
+// CheckVersion returns why code of this version must not execute the run, nil
 // if it may. A run that was pinned to none goes with any.
-func (p *past) disbelieveVersion(id, version string, born *eventData) error {
+func (p *Past) CheckVersion(id, version string, born *Data) error {
 	if born.Run == nil {
 		return nil // an earlier version of this library has begun it
 	}
 	want := born.Run.pinned()
-	if p.repinned != "" {
-		want = p.repinned
+	if p.Repinned != "" {
+		want = p.Repinned
 	}
 	if want == "" || want == version {
 		return nil
 	}
-	return &damage{RunID: id, Err: fmt.Errorf("its row was changed: its version is %q there, and %q in its history", version, want)}
+	return &Damage{RunID: id, Err: fmt.Errorf("its row was changed: its version is %q there, and %q in its history", version, want)}
 }
 
-// disbelieveCancel returns why the row's word that a cancel was asked for must not be
+// CheckCancel returns why the row's word that a cancel was asked for must not be
 // believed, nil if it may. Row and inbox are of one moment, and nothing that the
 // generation has to look at is missing in the inbox.
 //
 // A row that denies a cancel does no harm: the message is there, and is read.
-func (p *past) disbelieveCancel(row *store.Run, inbox []store.Message) error {
-	if !row.CancelAsked || p.cancelAsked(inbox) {
+func (p *Past) CheckCancel(row *store.Run, inbox []store.Message) error {
+	if !row.CancelAsked || p.CancelAsked(inbox) {
 		return nil
 	}
-	return &damage{RunID: row.ID, Err: errors.New("its row was changed: it says that a cancel was asked for, and its inbox has none")}
+	return &Damage{RunID: row.ID, Err: errors.New("its row was changed: it says that a cancel was asked for, and its inbox has none")}
 }
 
 // disbelieveBranches returns why the records of branches must not be believed, nil if
 // they may: they decide which events a history is made of.
-func (p *past) disbelieveBranches(id string, branches []store.Branch) error {
+func (p *Past) checkBranches(id string, branches []store.Branch) error {
 	for _, b := range p.cuts {
-		if err := checkCut(branches, b); err != nil {
-			return &damage{RunID: id, Err: err}
+		if err := CheckCut(branches, b); err != nil {
+			return &Damage{RunID: id, Err: err}
 		}
 	}
 	return nil

@@ -1,4 +1,4 @@
-package durable
+package history
 
 import (
 	"encoding/json"
@@ -6,13 +6,13 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// identity is what the first event of a run, and of each later generation, says of
+// Identity is what the first event of a run, and of each later generation, says of
 // the row that is recorded nowhere else in its history. The row is a cache (G6), and
 // a cache that nothing can be compared with would have to be believed.
 //
 // It is written once a generation. A history of an earlier version of this library
 // has none, and is not compared with the row in these points.
-type identity struct {
+type Identity struct {
 	Workflow   string     `json:"workflow"`
 	Version    string     `json:"version,omitempty"` // with which it was created
 	Pinned     string     `json:"pinned,omitempty"`  // a later generation: to another one than that
@@ -27,10 +27,10 @@ type identity struct {
 	CreatedAt  store.Time `json:"created_at"`
 }
 
-// identityOf is what the first event of a generation says of its row. The row must
+// IdentityOf is what the first event of a generation says of its row. The row must
 // be complete: what is set later is not in it.
-func identityOf(r *store.Run) *identity {
-	id := &identity{
+func IdentityOf(r *store.Run) *Identity {
+	id := &Identity{
 		Workflow: r.Workflow, Version: r.InitialVersion, Parent: r.Parent, ParentKey: r.ParentKey, ForkedFrom: r.ForkedFrom,
 		Queue: r.Queue, Partition: r.Partition, Dedup: r.Dedup, Priority: r.Priority, Trace: r.Trace, CreatedAt: r.CreatedAt,
 	}
@@ -42,15 +42,15 @@ func identityOf(r *store.Run) *identity {
 
 // pinned returns the version that a generation begins with; empty: none yet, and the
 // first executor that claims the run decides.
-func (id *identity) pinned() string {
+func (id *Identity) pinned() string {
 	if id.Pinned != "" {
 		return id.Pinned
 	}
 	return id.Version
 }
 
-// copyOf returns, encoded, the identity of a copy of the run source under another id.
-func (id *identity) copyOf(source string) []byte {
+// CopyOf returns, encoded, the identity of a copy of the run source under another id.
+func (id *Identity) CopyOf(source string) []byte {
 	c := *id
 	c.Parent, c.ParentKey, c.Dedup, c.ForkedFrom = "", "", "", source
 	b, _ := json.Marshal(&c) // strings and numbers

@@ -1,4 +1,4 @@
-package durable
+package history
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 )
 
 func missing(runID string, after, before int64) error {
-	return &damage{RunID: runID, Seq: after + 1, Err: fmt.Errorf("it is missing between %d and %d", after, before)}
+	return &Damage{RunID: runID, Seq: after + 1, Err: fmt.Errorf("it is missing between %d and %d", after, before)}
 }
 
 // A hole is where a lineage passes over events of the log.
@@ -19,34 +19,34 @@ type hole struct {
 	sum           uint32
 }
 
-// codeRepaired is the Code of the event with which a repair makes a branch.
-const codeRepaired = "repaired"
+// CodeRepaired is the Code of the event with which a repair makes a branch.
+const CodeRepaired = "repaired"
 
 // turned returns the branch that an event says the run has turned to, in the act that
 // recorded the event. One that says nothing of it was never part of such an act: it
 // stands on a branch that nobody turned to (D1).
 func turned(e *store.Event) (to int32, ok bool) {
-	if !beginsBranch(e.Type) {
+	if !BeginsBranch(e.Type) {
 		return 0, false
 	}
-	d, err := dataOf(e)
+	d, err := DataOf(e)
 	switch {
 	case err != nil:
 		return 0, false
 	case e.Type == store.WorkflowStarted:
 		return e.Branch, d.Generation > 0
 	case e.Type == store.WorkflowRecovered:
-		return e.Branch, d.NewBranch != nil && *d.NewBranch == e.Branch || d.Code == codeRepaired
+		return e.Branch, d.NewBranch != nil && *d.NewBranch == e.Branch || d.Code == CodeRepaired
 	}
 	return e.Branch, d.ToBranch == e.Branch && d.ToBranch != 0
 }
 
-// gapless returns the events of h, which are one lineage, with an error in the place of
+// Gapless returns the events of h, which are one lineage, with an error in the place of
 // one that is missing: events of one branch follow one another, unless
 // another branch took over or a cut took only what is in a scope. An event whose
 // branch was changed is no part of its lineage any more, so that no sum that is
 // checked would tell.
-func gapless(h *store.History, read func(after int64) (*store.History, error)) iter.Seq2[store.Event, error] {
+func Gapless(h *store.History, read func(after int64) (*store.History, error)) iter.Seq2[store.Event, error] {
 	lineage := store.LineageOf(h.Branches, h.Run.Branch).Branches()
 	// What a narrow cut has left behind stands in between, and so may events of
 	// a branch that nobody turned to.
@@ -107,10 +107,10 @@ func lookInto(row *store.Run, holes []hole, read func(after int64) (*store.Histo
 		case e.Seq != seq+1:
 			return missing(row.ID, seq, e.Seq)
 		case store.Seal(row.ID, sum, &e) != e.Sum:
-			return &damage{RunID: row.ID, Seq: e.Seq, Err: errors.New("its checksum does not fit: it, or the event before it, was changed")}
+			return &Damage{RunID: row.ID, Seq: e.Seq, Err: errors.New("its checksum does not fit: it, or the event before it, was changed")}
 		}
 		if to, ok := turned(&e); ok && to > row.Branch {
-			return &damage{RunID: row.ID, Seq: e.Seq, Err: fmt.Errorf("its row was changed: it is on branch %d there, and event %d has turned to branch %d", row.Branch, e.Seq, to)}
+			return &Damage{RunID: row.ID, Seq: e.Seq, Err: fmt.Errorf("its row was changed: it is on branch %d there, and event %d has turned to branch %d", row.Branch, e.Seq, to)}
 		}
 		seq, sum = e.Seq, e.Sum
 	}

@@ -1,4 +1,4 @@
-package durable
+package history
 
 import (
 	"encoding/json"
@@ -9,11 +9,11 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// cutRecord is what the first event of a branch says of the branch. Its record stands
+// Cut is what the first event of a branch says of the branch. Its record stands
 // beside the log, without a sum of its own, and decides what belongs to the history;
 // and the event before it, whose sum would tell that it is as it was written, is most
 // often one that the branch has left behind.
-type cutRecord struct {
+type Cut struct {
 	Parent     int32  `json:"parent"`
 	Generation int32  `json:"generation,omitempty"`
 	Cutoff     int64  `json:"cutoff"`
@@ -21,23 +21,24 @@ type cutRecord struct {
 	Sum        uint32 `json:"sum"` // of the event before
 }
 
-// withCut returns the data of the first event of a branch, with what it says of it.
-func withCut(data []byte, b *store.Branch, sum uint32) ([]byte, error) {
-	cut := &cutRecord{Parent: b.Parent, Generation: b.Generation, Cutoff: b.Cutoff, Scope: b.CutScope, Sum: sum}
+// WithCut returns the data of the first event of a branch, with what it says of it.
+func WithCut(data []byte, b *store.Branch, sum uint32) ([]byte, error) {
+	cut := &Cut{Parent: b.Parent, Generation: b.Generation, Cutoff: b.Cutoff, Scope: b.CutScope, Sum: sum}
 	if len(data) == 0 {
 		data = []byte("{}")
 	}
-	return withField(data, "cut", cut.encode())
+	return WithField(data, "cut", cut.Encode())
 }
 
-func (c *cutRecord) encode() []byte {
+// Encode returns c as the first event of a branch keeps it.
+func (c *Cut) Encode() []byte {
 	b, _ := json.Marshal(c) // numbers and a string
 	return b
 }
 
-// branchOf returns the branch that an event says it begins; ok is false for one that
+// BranchOf returns the branch that an event says it begins; ok is false for one that
 // begins none, or that an earlier version of this library has recorded.
-func branchOf(e *store.Event, d *eventData) (b store.Branch, ok bool) {
+func BranchOf(e *store.Event, d *Data) (b store.Branch, ok bool) {
 	b = store.Branch{N: e.Branch}
 	switch {
 	case e.Type == store.WorkflowStarted && d.Generation > 0:
@@ -53,9 +54,9 @@ func branchOf(e *store.Event, d *eventData) (b store.Branch, ok bool) {
 	return b, true
 }
 
-// checkCut compares the record of a branch with the event that begins it. When it was
+// CheckCut compares the record of a branch with the event that begins it. When it was
 // made, the record says a little earlier than the event.
-func checkCut(branches []store.Branch, want store.Branch) error {
+func CheckCut(branches []store.Branch, want store.Branch) error {
 	i := slices.IndexFunc(branches, func(b store.Branch) bool { return b.N == want.N })
 	if i < 0 {
 		return nil // that its record is missing is found without it
@@ -78,19 +79,19 @@ func shortBranch(b store.Branch) string {
 
 // fits reports whether the first event of a branch is as it was written, which the sum
 // of the event before tells, as far as it says that.
-func (d *eventData) fits(runID string, e *store.Event) bool {
+func (d *Data) fits(runID string, e *store.Event) bool {
 	return d.Cut == nil || store.Seal(runID, d.Cut.Sum, e) == e.Sum
 }
 
 var errFirstChanged = errors.New("its checksum does not fit: it was changed")
 
 // takeCut files what the first event of a branch says of the branch.
-func (p *past) takeCut(e *store.Event) error {
-	d, err := dataOf(e)
+func (p *Past) takeCut(e *store.Event) error {
+	d, err := DataOf(e)
 	if err != nil {
 		return fmt.Errorf("its data is not readable: %w", err)
 	}
-	if b, ok := branchOf(e, &d); ok {
+	if b, ok := BranchOf(e, &d); ok {
 		p.cuts = append(p.cuts, b)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package durable
+package history
 
 import (
 	"fmt"
@@ -18,8 +18,8 @@ import (
 
 const reserved = "/#@~[]%"
 
-// escapeName returns name as it stands in a key.
-func escapeName(name string) string {
+// EscapeName returns name as it stands in a key.
+func EscapeName(name string) string {
 	if !strings.ContainsAny(name, reserved) {
 		return name
 	}
@@ -38,9 +38,9 @@ func escapeName(name string) string {
 	return b.String()
 }
 
-// joinKey returns the key of the n-th call (from 1) with an escaped name in the
+// JoinKey returns the key of the n-th call (from 1) with an escaped name in the
 // scope with this path.
-func joinKey(path, escaped string, n int32) string {
+func JoinKey(path, escaped string, n int32) string {
 	if path == "" && n == 1 {
 		return escaped
 	}
@@ -56,22 +56,22 @@ func joinKey(path, escaped string, n int32) string {
 	return string(b)
 }
 
-// scopeOfKey returns the path of the scope a key stands in.
-func scopeOfKey(key string) string {
+// ScopeOfKey returns the path of the scope a key stands in.
+func ScopeOfKey(key string) string {
 	if i := strings.LastIndexByte(key, '/'); i >= 0 {
 		return key[:i]
 	}
 	return ""
 }
 
-// itemKey returns the key of item n (from 0) of the Map with this key.
-func itemKey(key string, n int) string { return key + "[" + strconv.Itoa(n) + "]" }
+// ItemKey returns the key of item n (from 0) of the Map with this key.
+func ItemKey(key string, n int) string { return key + "[" + strconv.Itoa(n) + "]" }
 
-// itemRoom is how many bytes the longest key of an item has more than that of its Map.
-const itemRoom = len("[2147483647]")
+// ItemRoom is how many bytes the longest key of an item has more than that of its Map.
+const ItemRoom = len("[2147483647]")
 
-// splitItem takes the key of an item apart.
-func splitItem(key string) (name string, n int, ok bool) {
+// SplitItem takes the key of an item apart.
+func SplitItem(key string) (name string, n int, ok bool) {
 	i := strings.LastIndexByte(key, '[')
 	if i < 0 || !strings.HasSuffix(key, "]") {
 		return "", 0, false
@@ -80,8 +80,8 @@ func splitItem(key string) (name string, n int, ok bool) {
 	return key[:i], n, err == nil && n >= 0
 }
 
-// undoScope is the path of the scope in which compensations run.
-const undoScope = "~undo"
+// UndoScope is the path of the scope in which compensations run.
+const UndoScope = "~undo"
 
 // WaitKey is the signal name that answers one wait and no other.
 func WaitKey(key string, branch int32) string { return fmt.Sprintf("%s@%d", key, branch) }

@@ -1,4 +1,4 @@
-package durable
+package history
 
 import (
 	"fmt"
@@ -6,24 +6,24 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// strikes is what is known of the ends of a run's owners since it last recorded
+// Strikes is what is known of the ends of a run's owners since it last recorded
 // something.
-type strikes struct {
-	n       int
+type Strikes struct {
+	N       int
 	key     string // of the step that had begun last
 	attempt int
 }
 
-// strikesOf counts the strikes of an orphaned run from the end of its log, oldest
+// StrikesOf counts the strikes of an orphaned run from the end of its log, oldest
 // event first. owner is who had it last; dead says of an executor that it is
 // known to be dead. It is a pure function of its arguments.
-func strikesOf(tail []store.Event, owner string, dead func(executor string) bool) (s strikes) {
+func StrikesOf(tail []store.Event, owner string, dead func(executor string) bool) (s Strikes) {
 	var begun *store.Event     // in the execution that is looked at
 	ended := map[string]bool{} // it can have ended once: before, it had lost its lease
 	settle := func(executor string) {
 		if begun != nil && executor != "" && !ended[executor] && dead(executor) {
 			ended[executor] = true
-			if s.n++; s.n == 1 {
+			if s.N++; s.N == 1 {
 				s.key, s.attempt = begun.Key, int(begun.Attempt)
 			}
 		}
@@ -32,12 +32,12 @@ func strikesOf(tail []store.Event, owner string, dead func(executor string) bool
 	for i := len(tail) - 1; i >= 0; i-- {
 		ev := &tail[i]
 		switch {
-		case beginsBody(ev):
+		case BeginsBody(ev):
 			if begun == nil {
 				begun = ev
 			}
 		case ev.Type.Claims():
-			if d, err := dataOf(ev); err == nil {
+			if d, err := DataOf(ev); err == nil {
 				settle(d.Executor)
 			}
 			owner = "" // those before are named by their claims
@@ -58,31 +58,31 @@ func strikesOf(tail []store.Event, owner string, dead func(executor string) bool
 func claimedBy(events []store.Event, epoch int64) string {
 	for i := len(events) - 1; i >= 0 && events[i].Epoch == epoch; i-- {
 		if events[i].Type.Claims() {
-			d, _ := dataOf(&events[i])
+			d, _ := DataOf(&events[i])
 			return d.Executor
 		}
 	}
 	return ""
 }
 
-// beginsBody reports whether an event says that the body of a step is about to
+// BeginsBody reports whether an event says that the body of a step is about to
 // run; the same type stands for the beginning of branches and Maps.
-func beginsBody(ev *store.Event) bool {
+func BeginsBody(ev *store.Event) bool {
 	if ev.Type != store.StepStarted {
 		return false
 	}
-	d, err := dataOf(ev)
+	d, err := DataOf(ev)
 	return err == nil && d.Kind == ""
 }
 
 // saysNoMore reports whether an event says that a body begins for no other
 // reason than that the run is on probation.
-func saysNoMore(ev *store.Event) bool {
-	d, err := dataOf(ev)
+func onlyBegins(ev *store.Event) bool {
+	d, err := DataOf(ev)
 	return err == nil && d.Probation
 }
 
-// reason says what is known, in the row of a run that is set aside.
-func (s *strikes) reason() string {
-	return fmt.Sprintf("quarantined: its process ended %d times without a word while step %s, attempt %d, had begun. That step may be the cause, or something outside of it", s.n, s.key, s.attempt)
+// Reason says what is known, in the row of a run that is set aside.
+func (s *Strikes) Reason() string {
+	return fmt.Sprintf("quarantined: its process ended %d times without a word while step %s, attempt %d, had begun. That step may be the cause, or something outside of it", s.N, s.key, s.attempt)
 }

@@ -1,0 +1,313 @@
+package history
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Where a history may be cut, and what may be taken back in it, are questions
+// about its calls alone: the functions here are pure.
+//
+// A prefix of a run's log is always a state that a crash could have left, so a
+// cut that takes the whole run is sound at any event. A narrower one is sound if
+// nothing outside has made use of what it takes away:
+//
+//	3  items                  a Map
+//	4  items[0]/resize
+//	5  items[1]/resize        cut here
+//	6  items[1]/upload
+//	7  items[0]               item 0 is done
+//
+// Item 1 alone can go back to 5, since the Map has not come to its end. Had it,
+// and had the function made no call since, its end is taken back, too, by name,
+// for the event that makes the branch stands outside of the scope that is cut.
+
+// Forget makes calls, and items of Maps, ones that have not ended and have not
+// failed: their bodies run again, from attempt 1. It was event seq that said so.
+func (p *Past) Forget(keys []string, seq int64) {
+	for _, key := range keys {
+		if p.ResetAt == nil {
+			p.ResetAt = map[string]int64{}
+		}
+		p.ResetAt[key] = seq
+		if name, n, ok := SplitItem(key); ok {
+			delete(p.Items[name], n)
+		} else if rec := p.Call(key); rec != nil {
+			if rec.Kind == CallWait {
+				rec.Opened, rec.Until = false, 0 // it asks anew
+			}
+			rec.Outcome, rec.Failures, rec.Began, rec.Fresh = store.Event{}, nil, 0, true
+		}
+	}
+}
+
+// IsLast reports whether no call of the scope of key began after event seq, so
+// that nobody in it can have made use of what was recorded there.
+func (p *Past) IsLast(key string, seq int64) bool {
+	calls := p.Scopes[ScopeOfKey(key)]
+	return len(calls) == 0 || calls[len(calls)-1].Seq <= seq
+}
+
+// CallOfScope returns the key of the call that has opened a scope: the Map of an
+// item, or the branch itself.
+func CallOfScope(path string) string {
+	if name, _, ok := SplitItem(path); ok {
+		return name
+	}
+	return path
+}
+
+// release returns the outcomes that must be taken back, from the inside out, so
+// that the function of a scope may run on: its own and those of the scopes
+// around it. ok is false if one of them was made use of.
+func (p *Past) release(path string) (keys []string, ok bool) {
+	for path != "" {
+		key := CallOfScope(path)
+		if name, n, item := SplitItem(path); item && p.Items[name][n] != nil {
+			keys = append(keys, path)
+		}
+		rec := p.Call(key)
+		if rec == nil {
+			return nil, false // compensations, which have no call
+		}
+		if rec.Outcome.Seq != 0 {
+			if !p.IsLast(key, rec.Outcome.Seq) {
+				return nil, false
+			}
+			keys = append(keys, key)
+		}
+		path = ScopeOfKey(key)
+	}
+	return keys, true
+}
+
+// CutScope returns the narrowest scope that can be cut behind an event with this
+// key, and what must be taken back outside of it.
+func (p *Past) CutScope(key string) (path string, reset []string) {
+	if len(p.Scopes[UndoScope]) > 0 {
+		return "", nil // what was undone must be left behind, too
+	}
+	for path = ScopeOfKey(key); path != ""; path = ScopeOfKey(CallOfScope(path)) {
+		keys, ok := p.release(path)
+		if !ok {
+			continue
+		}
+		return path, slices.DeleteFunc(keys, func(k string) bool { return store.InScope(k, path) })
+	}
+	return "", nil
+}
+
+// FailedKeys returns what ResetFailures takes back: steps, items and branches that
+// have failed, or are about to be tried again, waits that were refused a value, and from which nothing followed
+// but the failure of what is around them. resumed are the calls of children that had failed
+// and go on, or have come to another end: what they told counts no more.
+func (p *Past) FailedKeys(ended bool, resumed map[string]bool) []string {
+	set := map[string]bool{}
+	add := func(key string, seq int64) {
+		if !p.IsLast(key, seq) {
+			return
+		}
+		outer, ok := p.release(ScopeOfKey(key))
+		if !ok {
+			return
+		}
+		set[key] = true
+		for _, k := range outer {
+			set[k] = true
+		}
+	}
+	for path, calls := range p.Scopes {
+		if path == UndoScope {
+			continue
+		}
+		for _, rec := range calls {
+			switch {
+			case rec.Outcome.Type == store.WaitClosed:
+				add(rec.Key, rec.Outcome.Seq)
+			case resumed[rec.Key] && rec.Outcome.Type == store.ChildFinished:
+				add(rec.Key, rec.Outcome.Seq)
+			case rec.Kind != CallStep && rec.Kind != CallGo:
+			case rec.Outcome.Type == store.StepFailed:
+				add(rec.Key, rec.Outcome.Seq)
+			case !ended && rec.Outcome.Seq == 0 && len(rec.Failures) > 0:
+				add(rec.Key, rec.Failures[len(rec.Failures)-1].Seq)
+			}
+		}
+	}
+	for name, items := range p.Items {
+		for _, ev := range items {
+			if ev.Type != store.ItemFailed {
+				continue
+			}
+			if keys, ok := p.release(ev.Key); ok && p.Call(name) != nil {
+				for _, k := range keys {
+					set[k] = true
+				}
+			}
+		}
+	}
+	keys := make([]string, 0, len(set))
+	for k := range set {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// An Undone is one whose compensation has begun.
+type Undone struct {
+	Key, By string // by is the compensation's
+	// child is set if the call's child has ended under an id that the workflow has chosen:
+	// made again, the call finds that run, and nothing is done anew.
+	Child string
+}
+
+func (u *Undone) String() string {
+	return u.Key + " (by " + strings.TrimPrefix(u.By, UndoScope+"/") + ")"
+}
+
+// FoundAgain takes from undone calls that are made again those that would only find the
+// child they had.
+func FoundAgain(again []Undone) (found, rest []Undone) {
+	for _, u := range again {
+		if u.Child != "" {
+			found = append(found, u)
+		} else {
+			rest = append(rest, u)
+		}
+	}
+	return found, rest
+}
+
+// Undone returns the calls that were undone. Histories of earlier versions do not say
+// which: there all calls of the function are.
+func (p *Past) Undone() (calls []Undone) {
+	undos := p.Scopes[UndoScope]
+	if len(undos) > 0 && p.Undoes == nil {
+		for _, rec := range p.Scopes[""] {
+			switch rec.Kind {
+			case CallStep, CallChild, CallGo, CallMap:
+				calls = append(calls, Undone{Key: rec.Key, By: undos[0].Key})
+			}
+		}
+	}
+	for i, rec := range undos {
+		if i < len(p.Undoes) && p.Undoes[i] != "" {
+			calls = append(calls, Undone{Key: p.Undoes[i], By: rec.Key})
+		}
+	}
+	for i := range calls {
+		if rec := p.Call(calls[i].Key); rec != nil && rec.Kind == CallChild && !rec.Derived && rec.Outcome.Seq != 0 {
+			calls[i].Child = rec.Child
+		}
+	}
+	return calls
+}
+
+// SplitUndone tells, of calls that were undone, those that count as done though their undoing
+// does not, and those that are made again. A call whose outcome is about to be replaced is
+// neither.
+func SplitUndone(undone []Undone, counts, replaced func(key string) bool) (still, again []Undone) {
+	for _, u := range undone {
+		switch {
+		case counts(u.By) || replaced(u.Key):
+		case counts(u.Key):
+			still = append(still, u)
+		default:
+			again = append(again, u)
+		}
+	}
+	return still, again
+}
+
+// Counts reports whether a call is not made again.
+func (p *Past) Counts(key string) bool {
+	rec := p.Call(key)
+	return rec != nil && (rec.Kind != CallStep || rec.Outcome.Seq != 0)
+}
+
+// AgainAnew returns which calls are made again, behind a cut, that were undone, each
+// with the branch since which that is so. Their compensations are made again with them.
+// A compensation that has not come to its end, or has failed, has undone nothing for
+// sure: then what it undoes keeps its key, so that nothing is done twice.
+func (p *Past) AgainAnew(again []Undone, branch int32) map[string]int32 {
+	anew := maps.Clone(p.Anew)
+	for _, u := range again {
+		if rec := p.Call(u.By); rec == nil || rec.Outcome.Type != store.StepCompleted {
+			continue
+		}
+		if anew == nil {
+			anew = map[string]int32{}
+		}
+		anew[u.Key], anew[u.By] = branch, branch
+	}
+	return anew
+}
+
+// Parted is a history taken apart at a cut.
+type Parted struct{ Kept, Left []store.Event }
+
+// CutAfter takes events apart behind the one with number after; scope as in
+// branchCut.
+func CutAfter(events []store.Event, after int64, scope string) Parted {
+	var c Parted
+	for i := range events {
+		if ev := &events[i]; ev.Seq > after && store.InScope(ev.Key, scope) {
+			c.Left = append(c.Left, *ev)
+		} else {
+			c.Kept = append(c.Kept, *ev)
+		}
+	}
+	return c
+}
+
+// EndsWithCut reports whether a child ends when a cut, of whatever kind, leaves its
+// start behind. One whose id the workflow has chosen goes on, as an abandoned one does:
+// the new branch starts it under the same id, and would find it cancelled.
+func EndsWithCut(derived, abandon bool) bool { return derived && !abandon }
+
+// IsStepOutcome reports whether ev is the end of a step.
+func IsStepOutcome(ev *store.Event) bool {
+	return ev.Attempt > 0 && (ev.Type == store.StepCompleted || ev.Type == store.StepFailed)
+}
+
+// HalfKept returns what must be taken back in a history that ends before a narrow
+// cut was made: of the scope that was cut, the end is on no branch that is left,
+// but the calls outside that had ended with it are.
+//
+//	5  items[1]/resize
+//	9  items                  taken back by 12
+//	12 jump_activated         cut behind 5 in items[1]
+//
+// Behind 9, item 1 is no more than begun, and so the Map is.
+func HalfKept(left []store.Event) (keys []string, err error) {
+	for i := range left {
+		if t := left[i].Type; t != store.JumpActivated && t != store.Edited && t != store.WorkflowRecovered {
+			continue
+		}
+		d, err := DataOf(&left[i])
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, d.Reset...)
+	}
+	return keys, nil
+}
+
+// Around returns the outcomes that may have to be taken back when only the
+// scope path was cut: of all that is around it. Resetting what has not ended
+// changes nothing.
+func Around(path string) (keys []string) {
+	for path != "" {
+		if _, _, item := SplitItem(path); item {
+			keys = append(keys, path)
+		}
+		path = CallOfScope(path)
+		keys = append(keys, path)
+		path = ScopeOfKey(path)
+	}
+	return keys
+}

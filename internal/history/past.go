@@ -1,0 +1,468 @@
+package history
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Past is a run's lineage, taken apart by scope and call. It is made once, when
+// a run is loaded, and then only read.
+type Past struct {
+	RunID        string
+	Created      store.Event // workflow_created, or workflow_started of a later generation
+	Scopes       map[string][]*Call
+	Items        map[string]map[int]*store.Event // outcomes of Map items, by key of the Map
+	Taken        map[int64]bool                  // messages that were consumed
+	Waits        map[string]Wait                 // asked for and neither answered nor closed, by key of the call
+	Stopped      map[string]int32                // behind which call the context of each scope, by path, had ended when the undoing began
+	StoppedWaits map[string]int32                // and behind how many waits after that call
+	Undoes       []string                        // the call that each compensation undoes, in the order in which they run; nil: not said
+	Anew         map[string]int32                // calls that are made again after they were undone; see anewKey
+	undoneAt     store.Time                      // of the first event of the undoing; 0: it has not begun
+	late         *bool                           // whether the deadline had stopped the run by then; nil: not said
+	Answers      map[string]string               // keys of the calls that answered a request, by the request's id
+	Cancel       *store.Event                    // cancel_received
+	Inbox        int64                           // messages up to this number were taken by earlier generations,
+	carried      []int64                         // but for these, in order
+	pause        PauseState                      // whether it is paused
+	branch       int32                           // of the event before
+	cuts         []store.Branch                  // as the events say that begin them
+	claims       []Claim                         // who had it from where on, one for each change of code
+	Repinned     string                          // version it was pinned to since the generation began
+	paused       int64                           // requests to pause up to this number were carried out, or are void
+	Lifted       int64                           // cancels up to this number were taken back
+	ResetAt      map[string]int64                // calls that were reset, and by which event; nil: none
+	Attributes   *map[string]string              // as last set; nil: not since the start
+	space        []Call                          // room for the next records
+	Head         head
+	LastAt       store.Time
+	Steps        int32
+	Events       int
+	Patches      map[string][]*Patch // markers, by path of the scope
+	Spans        map[string]string   // trace contexts of Maps, by key; nil: none
+	begun        map[string]int      // of Maps with items that have recorded calls: one more than the highest
+	Forced       bool                // an operator has it matched by name
+
+	// The last segment of its trace, and the last one of an earlier claim.
+	Segment, SegmentBefore Segment
+}
+
+// A head is where a log ends.
+type head struct {
+	Seq    int64
+	Sum    uint32
+	Epoch  int64
+	Branch int32
+}
+
+// An Wait is a wait for a message that was asked for and has no answer.
+type Wait struct {
+	Kind  store.Kind
+	Name  string
+	Plain bool // no person is asked
+	Seq   int64
+}
+
+// Read reads a lineage and checks it as it goes: numbers that grow, sums
+// that chain wherever the event before is part of the lineage, calls without a
+// gap in their scope.
+func Read(runID string, events iter.Seq2[store.Event, error], sizeHint int) (*Past, error) {
+	p := &Past{RunID: runID, Scopes: map[string][]*Call{}, Items: map[string]map[int]*store.Event{}, Taken: map[int64]bool{}, space: make([]Call, 0, sizeHint)}
+	var before store.Event
+	for e, err := range events {
+		if err != nil {
+			return nil, err
+		}
+		if p.Events == 0 {
+			if first, ok, err := p.BeginGeneration(&e); err != nil {
+				return nil, &Damage{RunID: runID, Seq: e.Seq, Err: fmt.Errorf("its data is not readable: %w", err)}
+			} else if ok {
+				before = first
+			}
+		}
+		if e.Seq <= before.Seq {
+			return nil, &Damage{RunID: runID, Seq: e.Seq, Err: fmt.Errorf("it comes after event %d", before.Seq)}
+		}
+		if e.Seq == before.Seq+1 && store.Seal(runID, before.Sum, &e) != e.Sum {
+			return nil, &Damage{RunID: runID, Seq: e.Seq, Err: fmt.Errorf("its checksum does not fit: it, or the event before it, was changed")}
+		}
+		if e.Branch != before.Branch && BeginsBranch(e.Type) && e.Seq != before.Seq+1 {
+			if d, err := DataOf(&e); err == nil && !d.fits(runID, &e) {
+				return nil, &Damage{RunID: runID, Seq: e.Seq, Err: errFirstChanged}
+			}
+		}
+		if err := p.Add(&e); err != nil {
+			if future := (*FutureEventError)(nil); errors.As(err, &future) {
+				return nil, fmt.Errorf("run %s: event %d: %w", runID, e.Seq, err)
+			}
+			return nil, &Damage{RunID: runID, Seq: e.Seq, Err: err}
+		}
+		before = e
+		p.Events++
+	}
+	if p.Events == 0 {
+		return nil, &Damage{RunID: runID, Err: ErrNoHistory}
+	}
+	if p.Created.Seq == 0 {
+		return nil, &Damage{RunID: runID, Err: fmt.Errorf("the history does not begin with %s", store.WorkflowCreated)}
+	}
+	p.Head = head{Seq: before.Seq, Sum: before.Sum, Epoch: before.Epoch, Branch: before.Branch}
+	p.LastAt, p.Steps = before.At, before.Steps
+	return p, nil
+}
+
+// Add files one event.
+func (p *Past) Add(e *store.Event) error {
+	if p.Created.Seq != 0 && e.Branch != p.branch && !BeginsBranch(e.Type) {
+		return fmt.Errorf("branch %d begins with it, and not with the event that made the branch", e.Branch)
+	}
+	p.branch = e.Branch
+	kind, role := RoleOf(e.Type)
+	switch role {
+	case RoleRun:
+		return p.takeRun(e)
+	case RoleItem:
+		return p.takeItem(e)
+	case RoleOther:
+		return &FutureEventError{Type: e.Type}
+	}
+	d, err := DataOf(e)
+	if err != nil {
+		return fmt.Errorf("its data is not readable: %w", err)
+	}
+	if e.Type == store.AttributesSet {
+		p.Attributes = &d.Attributes
+		if e.Key == "" {
+			return nil // not set by a call of the workflow
+		}
+	}
+	if d.Kind != "" {
+		kind = d.Kind
+	}
+	if d.Stopped != nil {
+		p.Stopped, p.StoppedWaits = d.Stopped, d.StoppedWaits
+	}
+	if d.Undoes != nil {
+		p.Undoes = d.Undoes
+	}
+	if d.Late != nil {
+		p.late = d.Late
+	}
+	if d.Reply != "" {
+		if p.Answers == nil {
+			p.Answers = map[string]string{}
+		}
+		p.Answers[d.Reply] = e.Key
+	}
+	rec, err := p.find(e, kind)
+	if err != nil {
+		return err
+	}
+	rec.LastAt, rec.Fresh = e.At, false
+	rec.Once = rec.Once || d.Once
+	if rec.Input == "" {
+		rec.Input = d.Input
+	}
+	if rec.Item == "" {
+		rec.Item = d.Item
+	}
+	if d.Message != 0 {
+		p.Taken[d.Message] = true
+	}
+	switch e.Type {
+	case store.StepStarted:
+		if d.Span != "" {
+			if p.Spans == nil {
+				p.Spans = map[string]string{}
+			}
+			p.Spans[e.Key] = d.Span
+		}
+		if rec.Began == 0 { // on probation a step may begin in several executions
+			rec.Began, rec.OpenedAt = e.At, e.At
+		}
+	case store.TimerSet, store.WaitRequested, store.ChildStarted:
+		rec.Opened, rec.OpenedAt, rec.Until = true, e.At, d.Until
+		if e.Type == store.WaitRequested {
+			if p.Waits == nil {
+				p.Waits = map[string]Wait{}
+			}
+			p.Waits[e.Key] = Wait{Kind: MessageKind(d.Kind), Name: d.Name, Plain: d.Prompt == "", Seq: e.Seq}
+		}
+		if d.Child != "" {
+			rec.Child, rec.Abandon = d.Child, d.Abandon
+			rec.Derived = DerivedChild(p.RunID, e, &d)
+		}
+	case store.AttemptFailed:
+		rec.Failures, rec.Settled = append(rec.Failures, *e), e.Seq
+	case store.ProgressSaved:
+		ev := *e
+		slot := d.Slot
+		if env, err := envelope.Open(ev.Payload); slot == "" && err == nil && env.Type == "shell.inFlight" {
+			slot = "holdfast/shell" // as package shell saved it before names existed
+		}
+		rec.saved(slot, &ev)
+	default:
+		rec.Outcome, rec.Settled, rec.Again = *e, e.Seq, d.Again
+		delete(p.Waits, e.Key)
+	}
+	return nil
+}
+
+// takeRun files an event of the run itself.
+func (p *Past) takeRun(e *store.Event) error {
+	p.pause = p.pause.After(e.Type)
+	if BeginsBranch(e.Type) {
+		if err := p.takeCut(e); err != nil {
+			return err
+		}
+	}
+	switch e.Type {
+	case store.WorkflowCreated:
+		p.Created = *e
+	case store.CancelReceived:
+		d, err := DataOf(e)
+		if err != nil {
+			return fmt.Errorf("its data is not readable: %w", err)
+		}
+		ev := *e
+		p.Cancel = &ev
+		p.Taken[d.Message] = true
+	case store.WorkflowPaused, store.WorkflowUnpaused, store.WorkflowInterrupted, store.WorkflowRecovered, store.FailuresReset, store.JumpActivated, store.Edited:
+		d, err := DataOf(e)
+		if err != nil {
+			return fmt.Errorf("its data is not readable: %w", err)
+		}
+		p.paused, p.Lifted = max(p.paused, d.Message), max(p.Lifted, d.Lifted)
+		p.Forget(d.Reset, e.Seq)
+		if d.Anew != nil {
+			p.Anew = d.Anew
+		}
+		p.Forced = p.Forced || d.Force
+		p.repin(d.Version)
+	case store.RunResumed, store.RunClaimed, store.WorkflowStarted:
+		d, err := DataOf(e)
+		if err != nil {
+			return fmt.Errorf("its data is not readable: %w", err)
+		}
+		p.Forced = p.Forced || d.Force
+		p.repin(d.Version)
+		p.markSegment(e, d.Segment)
+		p.markClaim(e, &d)
+	case store.Patched:
+		return p.takePatch(e)
+	}
+	return nil
+}
+
+// takeItem files the outcome of an item of a Map, "items[17]".
+func (p *Past) takeItem(e *store.Event) error {
+	name, n, ok := SplitItem(e.Key)
+	if !ok {
+		return fmt.Errorf("%q is not the key of an item", e.Key)
+	}
+	items := p.Items[name]
+	if items == nil {
+		items = map[int]*store.Event{}
+		p.Items[name] = items
+	}
+	ev := *e
+	items[n] = &ev
+	return nil
+}
+
+// find returns the record an event belongs to, a new one for the first event of
+// a call. Its ordinal says where in the scope it stands.
+func (p *Past) find(e *store.Event, kind CallKind) (*Call, error) {
+	path := ScopeOfKey(e.Key)
+	calls := p.Scopes[path]
+	n := int(e.Ordinal)
+	if n < 1 || n > len(calls)+1 {
+		return nil, fmt.Errorf("%s is call %d of its scope, after %d calls", e.Key, n, len(calls))
+	}
+	if n <= len(calls) {
+		rec := calls[n-1]
+		switch {
+		case rec.Key != e.Key:
+			return nil, fmt.Errorf("%s is call %d of its scope, which was %s before", e.Key, n, rec.Key)
+		case rec.Kind != kind:
+			return nil, fmt.Errorf("%s is a %s, and was a %s before", e.Key, kind, rec.Kind)
+		}
+		return rec, nil
+	}
+	if len(p.space) == cap(p.space) {
+		// A new block: records that were handed out stay where they are.
+		p.space = make([]Call, 0, 256)
+	}
+	p.space = append(p.space, Call{Key: e.Key, Kind: kind, Seq: e.Seq})
+	rec := &p.space[len(p.space)-1]
+	if n == 1 && path != "" {
+		p.beginItem(path)
+	}
+	if n == 1 && path == UndoScope {
+		p.undoneAt = e.At
+	}
+	p.Scopes[path] = append(calls, rec)
+	return rec, nil
+}
+
+// Call returns the record of the call with this key, nil if there is none.
+func (p *Past) Call(key string) *Call {
+	for _, rec := range p.Scopes[ScopeOfKey(key)] {
+		if rec.Key == key {
+			return rec
+		}
+	}
+	return nil
+}
+
+// beginItem files that the scope of an item has a recorded call.
+func (p *Past) beginItem(path string) {
+	name, n, ok := SplitItem(path)
+	if !ok {
+		return
+	}
+	if p.begun == nil {
+		p.begun = map[string]int{}
+	}
+	p.begun[name] = max(p.begun[name], n+1)
+}
+
+// BeginGeneration files the first event of a generation and returns what stands
+// for the event before it, which is not part of the lineage. ok is false for a
+// workflow_started that begins none.
+func (p *Past) BeginGeneration(e *store.Event) (before store.Event, ok bool, err error) {
+	if e.Type != store.WorkflowStarted {
+		return before, false, nil
+	}
+	d, err := DataOf(e)
+	if err != nil || d.Generation == 0 {
+		return before, false, err
+	}
+	p.Created = *e
+	p.Inbox = d.Inbox
+	p.carried = d.Pending
+	return store.Event{Seq: e.Seq - 1, Sum: d.Sum}, true, nil
+}
+
+// Consumed reports whether the message was taken: in this generation, or before
+// it began.
+func (p *Past) Consumed(m *store.Message) bool {
+	switch {
+	case p == nil:
+		return false
+	case p.Taken[m.Seq], m.Kind == store.KindPause && m.Seq <= p.paused, m.Kind == store.KindCancel && m.Seq <= p.Lifted:
+		return true
+	}
+	if m.Seq > p.Inbox {
+		return false
+	}
+	_, carried := slices.BinarySearch(p.carried, m.Seq)
+	return !carried
+}
+
+// Floor is the number of the last message before which all were taken when the
+// generation began.
+func (p *Past) Floor() int64 { return FloorOf(p.Inbox, p.carried) }
+
+// FloorOf returns the number of the last message before which all were taken: of a
+// generation that begins with inbox read and these messages still to be taken, in order.
+func FloorOf(inbox int64, pending []int64) int64 {
+	if len(pending) > 0 {
+		return pending[0] - 1 // they are in order
+	}
+	return inbox
+}
+
+// RootOf returns the branch with which the lineage of branch n begins.
+func RootOf(branches []store.Branch, n int32) store.Branch {
+	for {
+		i := slices.IndexFunc(branches, func(b store.Branch) bool { return b.N == n })
+		if i < 0 {
+			return store.Branch{N: n}
+		}
+		if branches[i].Parent >= n {
+			return branches[i]
+		}
+		n = branches[i].Parent
+	}
+}
+
+// repin files the version that an event pins the run to, if it does.
+func (p *Past) repin(version string) {
+	if version != "" {
+		p.Repinned = version
+	}
+}
+
+// pausedNow returns whether the history says that the run is paused; known is false
+// where something was done with the run since that may have ended the pause.
+func (p *Past) pausedNow() (paused, known bool) { return p.pause == PauseOn, p.pause != PauseUnknown }
+
+// PauseState is what the events so far say of a pause.
+type PauseState uint8
+
+const (
+	PauseOff PauseState = iota
+	PauseOn
+	PauseUnknown
+)
+
+// After returns what e makes of s. A jump may end a pause, which it made itself, and
+// what makes a branch may have cut the end of one away.
+func (s PauseState) After(t store.Type) PauseState {
+	switch t {
+	case store.WorkflowPaused:
+		return PauseOn
+	case store.WorkflowUnpaused, store.WorkflowCancelled:
+		return PauseOff
+	case store.JumpActivated, store.WorkflowRecovered, store.Edited, store.FailuresReset:
+		if s == PauseOn {
+			return PauseUnknown
+		}
+	}
+	return s
+}
+
+// CancelAsked reports whether the inbox has a cancel that is not over: one that was
+// taken counts until the run ends.
+func (p *Past) CancelAsked(inbox []store.Message) bool {
+	for i := range inbox {
+		if m := &inbox[i]; m.Kind == store.KindCancel && m.Seq > max(p.Lifted, p.Inbox) {
+			return true
+		}
+	}
+	return false
+}
+
+// WasLate reports whether the deadline had stopped the run when its undoing began:
+// by then its function had returned, and a deadline that passes later changes
+// nothing. decided is false where the undoing has not begun, and where an earlier
+// version does not say what it began with and it began behind the deadline.
+func (p *Past) WasLate(deadline store.Time) (late, decided bool) {
+	switch {
+	case p == nil || p.undoneAt == 0:
+		return false, false
+	case p.late != nil:
+		return *p.late, true
+	}
+	return false, p.undoneAt < deadline
+}
+
+// ErrNoHistory is why nothing can be made of a run of which only the row is left.
+var ErrNoHistory = errors.New("it has no event, and can neither be resumed nor repaired: delete what is left of it, and import a copy if there is one")
+
+// A Damage is why a history cannot be believed.
+type Damage struct {
+	RunID string
+	Seq   int64 // of the event; 0: unknown
+	Err   error
+}
+
+func (d *Damage) Error() string { return fmt.Sprintf("run %s, event %d: %v", d.RunID, d.Seq, d.Err) }
+
+func (d *Damage) Unwrap() error { return d.Err }
