@@ -14,13 +14,14 @@ import (
 // prints the figures of today. Lines of packages and files are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":        {141, 31900, 280, 900, 110},
-		"dashboard":      {9, 1000, 3, 190, 61},
-		"cli":            {30, 4900, 22, 380, 69},
-		"store":          {17, 2200, 2, 353, 55},
-		"store/memory":   {11, 1100, 3, 145, 39},
-		"store/sqlite":   {28, 4400, 11, 408, 45},
-		"store/postgres": {31, 5900, 15, 494, 55},
+		"durable":          {134, 29700, 234, 830, 110},
+		"internal/history": {17, 2600, 6, 470, 95},
+		"dashboard":        {9, 1000, 3, 190, 61},
+		"cli":              {30, 4900, 22, 380, 69},
+		"store":            {17, 2200, 2, 353, 55},
+		"store/memory":     {11, 1100, 3, 145, 39},
+		"store/sqlite":     {28, 4400, 11, 408, 45},
+		"store/postgres":   {31, 5900, 15, 494, 55},
 
 		"cli/internal/show":   {12, 1000, 0, 190, 97},
 		"cli/internal/target": {8, 1900, 3, 530, 54},
@@ -34,15 +35,15 @@ var (
 		"dashboard/internal/pages":  {17, 3100, 12, 380, 66},
 	}
 	typeCeilings = map[string]struct{ fields, methods, files int }{
-		"durable.Engine":       {54, 272, 70},
-		"durable.run":          {86, 128, 38},
-		"durable.scope":        {36, 80, 22},
-		"durable.past":         {36, 44, 17},
-		"durable.eventData":    {74, 5, 4},
-		"cli.invocation":       {9, 113, 22},
-		"cli.app":              {9, 39, 22},
-		"store/sqlite.Store":   {21, 60, 18},
-		"store/postgres.Store": {25, 83, 17},
+		"durable.Engine":        {54, 272, 70},
+		"durable.run":           {86, 128, 38},
+		"durable.scope":         {36, 80, 22},
+		"internal/history.Past": {36, 42, 8},
+		"internal/history.Data": {74, 3, 2},
+		"cli.invocation":        {9, 113, 22},
+		"cli.app":               {9, 39, 22},
+		"store/sqlite.Store":    {21, 60, 18},
+		"store/postgres.Store":  {25, 83, 17},
 	}
 )
 

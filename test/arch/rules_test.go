@@ -102,6 +102,7 @@ var rules = []rule{
 
 	// Nobody's API. It serves the backends and the SDK, so it may not know them.
 	{path: "internal", ours: []string{"store"}},
+	{path: "internal/history", ours: []string{"store", "internal/envelope"}},
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
 	{path: "internal/termview", ours: []string{"durable", "store", "internal/visible"}, modules: []string{term, uniseg}},
 	{path: "internal/outline", ours: []string{"store"}},

@@ -21,8 +21,8 @@ import (
 var prescribed = map[string]bool{
 	`fmt.Sprintf("Recovery complete: %d workflows marked failed, %d approvals restored.", len(rep.Failed), len(rep.Approvals))`: true,
 	`fmt.Sprintf("[durable] %s write failed for %s: %v", storeWord(a.to), id, err)`:                                             true,
-	`fmt.Sprintf("Recovered workflow %s: %s. Created branch %d from event %d", row.ID, f.reason(), branch, f.after)`:            true,
-	`fmt.Sprintf("Recovered workflow %s: %s. Pinned to version %s on branch %d", row.ID, f.reason(), f.version, branch)`:        true,
+	`fmt.Sprintf("Recovered workflow %s: %s. Created branch %d from event %d", row.ID, f.Reason(), branch, f.After)`:            true,
+	`fmt.Sprintf("Recovered workflow %s: %s. Pinned to version %s on branch %d", row.ID, f.Reason(), f.Version, branch)`:        true,
 	`"Applied recovery: " + rec.Reason`: true,
 	`rv.plan.String()`:                  true, // Resuming from step X of Y
 }
