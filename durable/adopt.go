@@ -107,6 +107,6 @@ func (e *Engine) recoverOne(ctx context.Context, row *store.Run) error {
 		return err
 	}
 	e.continueAll(ctx, &resume, &rep)
-	e.trySuspects(try, &rep)
+	e.trials.hold(try)
 	return nil
 }

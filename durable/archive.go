@@ -120,7 +120,7 @@ func (a *archiver) finish(grace time.Duration) {
 	a.mu.Lock()
 	a.closing = true
 	a.mu.Unlock()
-	a.eng.nudge(a.wake)
+	nudge(a.wake)
 	done := make(chan struct{})
 	go func() {
 		a.work.Wait()
@@ -152,7 +152,7 @@ func (a *archiver) want(id string, s store.Status) {
 	rest := a.resting[id]
 	switch {
 	case len(a.due)+len(a.later) >= maxArchiveDue:
-		a.eng.nudge(a.look)
+		nudge(a.look)
 	case !s.Terminal() && rest.After(time.Now()):
 		a.later[id] = rest
 	default:
@@ -160,7 +160,7 @@ func (a *archiver) want(id string, s store.Status) {
 		a.due[id] = s
 	}
 	a.mu.Unlock()
-	a.eng.nudge(a.wake)
+	nudge(a.wake)
 }
 
 // landed looks at a change of an executed run that has become durable. The

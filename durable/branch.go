@@ -200,7 +200,7 @@ func (f *branch) replay(inner *scope, fn func()) {
 		r.passes--
 		c.mu.Unlock()
 		close(f.done)
-		r.eng.nudge(r.branchOver)
+		nudge(r.branchOver)
 		if r.dead.Load() == nil {
 			r.unload() // everybody else may have begun to wait
 		}
@@ -314,7 +314,7 @@ func (r *run) leave(f *branch) {
 	r.branches--
 	c.mu.Unlock()
 	close(f.done)
-	r.eng.nudge(r.branchOver)
+	nudge(r.branchOver)
 	if r.dead.Load() == nil {
 		_ = r.syncRow() // an error is of the store, and the next write meets it
 		r.unload()      // it may have been the last one that was not waiting

@@ -290,7 +290,7 @@ func (e *Engine) expect(def *definition, ids []string) {
 		e.bulk.ids = append(e.bulk.ids, ids...)
 		e.bulk.mu.Unlock()
 	}
-	e.nudge(e.wake)
+	nudge(e.wake)
 }
 
 func (q *bulkQueue) waits() bool {

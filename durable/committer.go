@@ -576,8 +576,8 @@ func (c *committer) land(r *run, err error) {
 	f := r.flight
 	r.flight = nil
 	if err == nil {
-		if r.eng.watched.Load() > 0 {
-			r.eng.notify([]string{r.id}) // the store does not tell of plain checkpoints
+		if r.eng.watchers.any() {
+			r.eng.watchers.notify([]string{r.id}) // the store does not tell of plain checkpoints
 		}
 		r.eng.archiver.landed(r, &f.change)
 		for i := range f.change.Send {

@@ -75,7 +75,7 @@ func (r *run) watchDeadline() (end func()) {
 		// that the deadline is still ahead.
 		if left := r.deadline.Sub(r.eng.clock.surely(time.Now())); left > 0 && !over {
 			if r.eng.clock.doubtful(time.Now()) {
-				r.eng.nudge(r.eng.look)
+				nudge(r.eng.look)
 				left = max(left/2, time.Millisecond)
 			}
 			t.Reset(left)

@@ -70,16 +70,14 @@ type Engine struct {
 	sleepers  sleepers   // of those, the ones that have a time
 	waking    []*dormant // to be loaded now, first come, first served
 	loading   map[*dormant]struct{}
-	watchers  map[string][]chan struct{}
-	suspects  map[string]bool // waiting for their trial
 	closing   bool
 	closed    chan struct{}
 	recovered atomic.Bool // Recover was called: old runs may be claimed
 	claimed   atomic.Int64
-	watched   atomic.Int64 // how many watch some run
-	trial     sync.Mutex   // one suspect at a time
-	bulk      bulkQueue    // started with StartAll, for this engine to take before Recover
-	later     bulkQueue    // left by recovery until there is room
+	watchers  watchers
+	trials    trials
+	bulk      bulkQueue // started with StartAll, for this engine to take before Recover
+	later     bulkQueue // left by recovery until there is room
 	places    places
 	keeps     idsKept
 	owned     owned
@@ -121,8 +119,9 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 		environment: o.Capture.capture(),
 		id:          newExecutorID(), options: o, store: st, limits: st.Limits(), sealer: sealer, errors: kinds, defs: defs, log: o.Logger, tracer: newTracer(o.TracerProvider),
 		wake: make(chan struct{}, 1), look: make(chan struct{}, 1), mail: make(chan struct{}, 1), orphans: make(chan struct{}, 1), pulses: pulses{ready: make(chan struct{}, 1)}, roused: make(chan struct{}, 1),
-		runs: map[string]*run{}, dormant: map[string]*dormant{}, loading: map[*dormant]struct{}{}, watchers: map[string][]chan struct{}{}, suspects: map[string]bool{}, closed: make(chan struct{}), openedAt: time.Now(),
+		runs: map[string]*run{}, dormant: map[string]*dormant{}, loading: map[*dormant]struct{}{}, closed: make(chan struct{}), openedAt: time.Now(),
 	}
+	e.trials.eng = e
 	p, err := e.register(ctx)
 	if err != nil {
 		return nil, err
@@ -280,7 +279,7 @@ func (e *Engine) forget(r *run) {
 	}
 	e.mu.Unlock()
 	if r.fromClaim && e.claimed.Add(-1) == int64(e.options.MaxRuns)-1 {
-		e.nudge(e.wake) // there is room again
+		nudge(e.wake) // there is room again
 	}
 }
 
@@ -322,7 +321,7 @@ func (e *Engine) isClosing() bool {
 }
 
 // nudge signals ch without waiting.
-func (e *Engine) nudge(ch chan struct{}) {
+func nudge(ch chan<- struct{}) {
 	select {
 	case ch <- struct{}{}:
 	default:

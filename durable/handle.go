@@ -97,7 +97,7 @@ const (
 )
 
 func (e *Engine) waitElsewhere(ctx context.Context, id string) ([]byte, place, error) {
-	changed, stop := e.watch(id)
+	changed, stop := e.watchers.watch(id)
 	defer stop()
 	pause := firstLook
 	for {
@@ -203,50 +203,4 @@ func (e *Engine) somebodyServes(ctx context.Context, row *store.Run) bool {
 		}
 	}
 	return false
-}
-
-// watch returns a channel that gets a value when the run with this id may have
-// changed.
-func (e *Engine) watch(id string) (changed <-chan struct{}, stop func()) {
-	ch := make(chan struct{}, 1)
-	e.mu.Lock()
-	e.watchers[id] = append(e.watchers[id], ch)
-	e.mu.Unlock()
-	e.watched.Add(1)
-	return ch, func() {
-		e.watched.Add(-1)
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		chs := e.watchers[id]
-		for i := range chs {
-			if chs[i] == ch {
-				chs = append(chs[:i:i], chs[i+1:]...)
-				break
-			}
-		}
-		if len(chs) == 0 {
-			delete(e.watchers, id)
-		} else {
-			e.watchers[id] = chs
-		}
-	}
-}
-
-// notify tells those who watch these runs; with no ids, all.
-func (e *Engine) notify(ids []string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if len(ids) == 0 {
-		for _, chs := range e.watchers {
-			for _, ch := range chs {
-				e.nudge(ch)
-			}
-		}
-		return
-	}
-	for _, id := range ids {
-		for _, ch := range e.watchers[id] {
-			e.nudge(ch)
-		}
-	}
 }

@@ -257,7 +257,7 @@ func jumpReason(to int64) string {
 
 // pauseFor pauses a run and waits until nobody executes it.
 func (e *Engine) pauseFor(ctx context.Context, id, owner, reason string) error {
-	changed, stop := e.watch(id)
+	changed, stop := e.watchers.watch(id)
 	defer stop()
 	if err := e.pause(ctx, id, history.MessageData{Reason: reason, Jump: true}); err != nil && !errors.Is(err, ErrNotRunning) {
 		return err
@@ -291,6 +291,6 @@ func (e *Engine) pauseFor(ctx context.Context, id, owner, reason string) error {
 func (e *Engine) goOn(ctx context.Context, id string) {
 	if _, err := e.claimIDs(context.WithoutCancel(ctx), []string{id}, &history.Data{Executor: e.id, Resumed: true}); err != nil {
 		e.logID(context.WithoutCancel(ctx), slog.LevelWarn, id, "durable: a run could not be claimed at once; whoever serves it claims it soon", slog.Any("error", err))
-		e.nudge(e.wake)
+		nudge(e.wake)
 	}
 }

@@ -66,7 +66,7 @@ func (e *Engine) continueAll(ctx context.Context, c *toContinue, rep *Report) {
 	e.giveBack(n)
 	e.later.addMissing(c.roots[n:])
 	rep.Deferred = append(rep.Deferred, c.roots[n:]...)
-	e.nudge(e.wake) // the claim loop may have met places that were set aside
+	nudge(e.wake) // the claim loop may have met places that were set aside
 }
 
 // addMissing puts those of the ids into the queue that are not in it.

@@ -136,7 +136,7 @@ func (e *Engine) awaitLease(gone, stopped <-chan struct{}) bool {
 		if e.lease.holds(time.Now()) {
 			return true
 		}
-		e.nudge(e.look)
+		nudge(e.look)
 		select {
 		case <-next:
 		case <-gone:

@@ -129,7 +129,7 @@ func (e *Engine) tend(ctx context.Context, p *pulse) {
 		if err := e.loseTaken(ctx); err != nil {
 			// Bodies go on waiting. The next beat finds the gap again.
 			sleep(ctx, recheckPause)
-			e.nudge(e.look)
+			nudge(e.look)
 		} else {
 			e.lease.renew(p.sent)
 		}
@@ -138,7 +138,7 @@ func (e *Engine) tend(ctx context.Context, p *pulse) {
 		e.news(m.RunID, m.Inbox)
 	}
 	if e.bulk.waits() || e.later.waits() {
-		e.nudge(e.wake)
+		nudge(e.wake)
 	}
 	// The looks take turns, so that an engine with nothing to do hardly asks the
 	// store: what it owns after every second beat, who lives after every sixth, which
@@ -150,10 +150,10 @@ func (e *Engine) tend(ctx context.Context, p *pulse) {
 	}
 	if e.recovered.Load() && !e.isClosing() {
 		if len(p.Gone) > 0 {
-			e.nudge(e.orphans)
+			nudge(e.orphans)
 		}
 		if p.Due {
-			e.nudge(e.wake)
+			nudge(e.wake)
 		}
 	}
 }
@@ -207,7 +207,7 @@ func (e *Engine) lose(id string, row *store.Run) {
 			before = row.Epoch
 		}
 		e.drop(id, before)
-		e.notify([]string{id})
+		e.watchers.notify([]string{id})
 	case row == nil && !r.isLoaded(), row != nil && row.Epoch <= r.row.Epoch:
 		// It is being created, or was claimed again here since.
 	default:
@@ -219,19 +219,19 @@ func (e *Engine) lose(id string, row *store.Run) {
 func (e *Engine) noticeLoop(ctx context.Context, n store.Notifier) {
 	for ctx.Err() == nil {
 		err := n.Notify(ctx, func(notice store.Notice) {
-			e.notify(notice.RunIDs)
+			e.watchers.notify(notice.RunIDs)
 			e.readMail(notice.RunIDs)
 			if !e.recovered.Load() {
 				return
 			}
 			for _, id := range notice.RunIDs {
 				if e.listening(id) == nil && !e.isDormant(id) {
-					e.nudge(e.wake)
+					nudge(e.wake)
 					return
 				}
 			}
 			if len(notice.RunIDs) == 0 {
-				e.nudge(e.wake)
+				nudge(e.wake)
 			}
 		})
 		if ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
@@ -246,7 +246,7 @@ func (e *Engine) noticeLoop(ctx context.Context, n store.Notifier) {
 // the mail loop finds out which of them have mail.
 func (e *Engine) readMail(ids []string) {
 	if len(ids) == 0 {
-		e.nudge(e.mail)
+		nudge(e.mail)
 	}
 	var here []string
 	for _, id := range ids {
@@ -295,7 +295,7 @@ func (e *Engine) lookForMail(ctx context.Context, f store.Filter) {
 	for row, err := range e.runsOf(ctx, f) {
 		if err != nil {
 			if ctx.Err() == nil {
-				e.nudge(e.look)
+				nudge(e.look)
 			}
 			return
 		}

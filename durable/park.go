@@ -195,7 +195,7 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 				return true, s.stopped()
 			case r.eng.clock.doubtful(time.Now()):
 				asked = r.eng.clock.next()
-				r.eng.nudge(r.eng.look)
+				nudge(r.eng.look)
 			default:
 				t.Reset(d)
 			}

@@ -158,7 +158,7 @@ func pausedText(reason string) string {
 // Errors: ErrNotFound; *NotRunningError when the run has ended; *NotPausedError
 // when it is not paused.
 func (e *Engine) Unpause(ctx context.Context, runID string) error {
-	changed, stop := e.watch(runID)
+	changed, stop := e.watchers.watch(runID)
 	defer stop()
 	for pause := firstLook; ; pause = min(2*pause, lastLook) {
 		done, err := e.unpause(ctx, runID)
@@ -207,7 +207,7 @@ func (e *Engine) unpause(ctx context.Context, id string) (done bool, err error) 
 	})
 	switch {
 	case err == nil:
-		e.nudge(e.wake)
+		nudge(e.wake)
 		return true, nil
 	case overtaken(err):
 		return e.unpausedElse(ctx, id)

@@ -107,8 +107,8 @@ func (e *Engine) Recover(ctx context.Context) (Report, error) {
 	e.judgeRead(ctx, &rep)
 	rep.Stuck = onceEach(rep.Stuck)
 	e.recovered.Store(true)
-	e.nudge(e.wake)
-	e.nudge(e.look)
+	nudge(e.wake)
+	nudge(e.look)
 	e.log.Info(fmt.Sprintf("Recovery complete: %d workflows marked failed, %d approvals restored.", len(rep.Failed), len(rep.Approvals)),
 		"resumed", len(rep.Resumed), "deferred", len(rep.Deferred), "suspects", len(rep.Suspects), "left", len(rep.Left), "quarantined", len(rep.Quarantine), "repaired", len(rep.Repaired), "stuck", len(rep.Stuck))
 	for i, s := range rep.Stuck {
@@ -254,7 +254,8 @@ func (e *Engine) recoverOrphans(ctx context.Context, rep *Report) error {
 		}
 		if n++; n%recoverSlice == 0 {
 			e.continueAll(ctx, &resume, rep)
-			e.trySuspects(try, rep)
+			rep.Suspects = append(rep.Suspects, try...)
+			e.trials.hold(try)
 			resume, try = toContinue{}, nil
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -262,7 +263,8 @@ func (e *Engine) recoverOrphans(ctx context.Context, rep *Report) error {
 		}
 	}
 	e.continueAll(ctx, &resume, rep)
-	e.trySuspects(try, rep)
+	rep.Suspects = append(rep.Suspects, try...)
+	e.trials.hold(try)
 	return nil
 }
 
@@ -441,54 +443,6 @@ func (e *Engine) continueRuns(ctx context.Context, ids []string, rep *Report) {
 // events say what d says.
 func (e *Engine) claimIDs(ctx context.Context, ids []string, d *history.Data) ([]*run, error) {
 	return e.claim(ctx, store.Claim{Max: len(ids), IDs: ids}, d)
-}
-
-// trySuspects continues, in the background and one at a time, runs that have
-// ended their process before: the next one begins when the one before it has
-// recorded something, or ended. So of several that are under suspicion only the
-// guilty one can get another strike.
-func (e *Engine) trySuspects(ids []string, rep *Report) {
-	rep.Suspects = append(rep.Suspects, ids...)
-	e.mu.Lock()
-	fresh := ids[:0]
-	for _, id := range ids {
-		if !e.suspects[id] {
-			e.suspects[id] = true
-			fresh = append(fresh, id)
-		}
-	}
-	e.mu.Unlock()
-	if len(fresh) == 0 {
-		return
-	}
-	e.background(func() {
-		e.trial.Lock()
-		defer e.trial.Unlock()
-		for _, id := range fresh {
-			e.try(id)
-			e.mu.Lock()
-			delete(e.suspects, id)
-			e.mu.Unlock()
-		}
-	})
-}
-
-func (e *Engine) try(id string) {
-	if e.loop.Err() != nil {
-		return
-	}
-	runs, err := e.claimIDs(e.loop, []string{id}, &history.Data{Executor: e.id})
-	if err != nil {
-		e.logID(e.loop, slog.LevelWarn, id, "durable: a suspect could not be claimed; the next beat finds it", slog.Any("error", err))
-		return
-	}
-	for _, r := range runs {
-		r.log(slog.LevelWarn, "durable: trying a run that ended its process before", slog.Int("strikes", int(r.row.Strikes)))
-		select {
-		case <-r.recorded:
-		case <-e.loop.Done():
-		}
-	}
 }
 
 // failOrphan marks a run failed, recoverable, unless somebody was faster.

@@ -244,8 +244,8 @@ func (e *Engine) repair(ctx context.Context, t *torn, f *history.Finding) (int32
 	} else {
 		e.logRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Pinned to version %s on branch %d", row.ID, f.Reason(), f.Version, branch))
 	}
-	e.notify([]string{row.ID})
-	e.nudge(e.wake)
+	e.watchers.notify([]string{row.ID})
+	nudge(e.wake)
 	return branch, nil
 }
 

@@ -379,7 +379,7 @@ func (r *run) isLoaded() bool {
 // bodyEnds counts a step out.
 func (r *run) bodyEnds() {
 	if r.bodies.Add(-1) == 0 && r.dead.Load() != nil {
-		r.eng.nudge(r.resting)
+		nudge(r.resting)
 	}
 }
 

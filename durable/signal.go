@@ -237,6 +237,6 @@ func (e *Engine) delivered(id string) {
 	case e.isDormant(id):
 		e.rouseForMail(id)
 	case e.recovered.Load():
-		e.nudge(e.wake)
+		nudge(e.wake)
 	}
 }

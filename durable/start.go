@@ -377,7 +377,7 @@ func (r *run) abandon() {
 	r.outcome = outcome{err: ErrLost}
 	r.eng.forget(r)
 	if r.told { // nobody can tell it any more
-		r.eng.nudge(r.eng.wake)
+		nudge(r.eng.wake)
 	}
 	close(r.recorded)
 	close(r.ended)

@@ -126,7 +126,7 @@ func (e *Engine) layDown(r *run) {
 	if d.wake != 0 {
 		heap.Push(&e.sleepers, d)
 		if d.place == 0 {
-			e.nudge(e.roused)
+			nudge(e.roused)
 		}
 	}
 	if r.wanting {
@@ -167,7 +167,7 @@ func (e *Engine) rouseLocked(d *dormant) {
 		heap.Remove(&e.sleepers, d.place)
 	}
 	e.waking = append(e.waking, d)
-	e.nudge(e.roused)
+	nudge(e.roused)
 }
 
 // drop forgets the run with this id if it is dormant under an epoch before this
@@ -300,7 +300,7 @@ func (e *Engine) load(ctx context.Context, d *dormant) {
 		if again {
 			e.background(r.fetchMail)
 		}
-		e.notify([]string{d.id})
+		e.watchers.notify([]string{d.id})
 		select {
 		case <-r.loaded:
 		case <-r.ended:
@@ -309,7 +309,7 @@ func (e *Engine) load(ctx context.Context, d *dormant) {
 	}
 	e.logAbout(slog.LevelDebug, d.id, d.def.name, d.spanContext(), "durable: a waiting run is no longer ours")
 	e.drop(d.id, d.epoch+1)
-	e.notify([]string{d.id})
+	e.watchers.notify([]string{d.id})
 }
 
 // loadPause is when a run that could not be loaded is tried again, and damagedPause
@@ -378,7 +378,7 @@ func (e *Engine) postpone(d *dormant, pause time.Duration) {
 	}
 	d.queued, d.again, d.wake = false, false, now.Add(pause)
 	heap.Push(&e.sleepers, d)
-	e.nudge(e.roused)
+	nudge(e.roused)
 }
 
 // loadedAnew puts r, which is to be launched, in the place of d. It reports whether

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -22,7 +24,7 @@ import (
 // take it up later; Get, Stuck and store.Store.Executors tell whether somebody does.
 func (e *Engine) Watch(ctx context.Context, id string, after int64) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
-		changed, stop := e.watch(id)
+		changed, stop := e.watchers.watch(id)
 		defer stop()
 		pending, err := e.pendingWaits(ctx, id)
 		if err != nil {
@@ -41,7 +43,7 @@ func (e *Engine) Watch(ctx context.Context, id string, after int64) iter.Seq2[st
 // events is Watch without the announcement of pending waits.
 func (e *Engine) events(ctx context.Context, id string, after int64) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
-		changed, stop := e.watch(id)
+		changed, stop := e.watchers.watch(id)
 		defer stop()
 		e.tail(ctx, id, after, changed, yield)
 	}
@@ -130,4 +132,61 @@ func openWaits(h *store.History) ([]store.Event, error) {
 		}
 	}
 	return open, nil
+}
+
+// watchers are those who follow runs from outside, in this process.
+type watchers struct {
+	count atomic.Int64 // how many there are
+
+	mu sync.Mutex
+	of map[string][]chan struct{} // by run id
+}
+
+// watch returns a channel that gets a value when the run with this id may have
+// changed.
+func (w *watchers) watch(id string) (changed <-chan struct{}, stop func()) {
+	ch := make(chan struct{}, 1)
+	w.mu.Lock()
+	w.of = put(w.of, id, append(w.of[id], ch))
+	w.mu.Unlock()
+	w.count.Add(1)
+	return ch, func() {
+		w.count.Add(-1)
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		chs := w.of[id]
+		for i := range chs {
+			if chs[i] == ch {
+				chs = append(chs[:i:i], chs[i+1:]...)
+				break
+			}
+		}
+		if len(chs) == 0 {
+			delete(w.of, id)
+		} else {
+			w.of[id] = chs
+		}
+	}
+}
+
+// any reports whether somebody watches some run.
+func (w *watchers) any() bool { return w.count.Load() > 0 }
+
+// notify tells those who watch these runs; with no ids, all.
+func (w *watchers) notify(ids []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(ids) == 0 {
+		for _, chs := range w.of {
+			for _, ch := range chs {
+				nudge(ch)
+			}
+		}
+		return
+	}
+	for _, id := range ids {
+		for _, ch := range w.of[id] {
+			nudge(ch)
+		}
+	}
 }

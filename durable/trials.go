@@ -1,0 +1,75 @@
+package durable
+
+import (
+	"log/slog"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast/internal/history"
+)
+
+// trials are of suspects, runs that have ended their process before: they are
+// continued one at a time.
+type trials struct {
+	eng  *Engine
+	turn sync.Mutex // of the suspect that is being tried
+
+	mu       sync.Mutex
+	suspects map[string]bool // that are tried, or wait for their trial; by run id
+}
+
+// hold continues suspects in the background, one at a time: the next one begins
+// when the one before it has recorded something, or ended. So of several that are
+// under suspicion only the guilty one can get another strike.
+func (t *trials) hold(ids []string) {
+	fresh := t.admit(ids)
+	if len(fresh) == 0 {
+		return
+	}
+	t.eng.background(func() {
+		t.turn.Lock()
+		defer t.turn.Unlock()
+		for _, id := range fresh {
+			t.try(id)
+			t.release(id)
+		}
+	})
+}
+
+// admit returns those of the ids that wait for no trial yet. From then on they do.
+func (t *trials) admit(ids []string) (fresh []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, id := range ids {
+		if !t.suspects[id] {
+			t.suspects = put(t.suspects, id, true)
+			fresh = append(fresh, id)
+		}
+	}
+	return fresh
+}
+
+func (t *trials) release(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.suspects, id)
+}
+
+// try continues one suspect, and returns when it has recorded something.
+func (t *trials) try(id string) {
+	e := t.eng
+	if e.loop.Err() != nil {
+		return
+	}
+	runs, err := e.claimIDs(e.loop, []string{id}, &history.Data{Executor: e.id})
+	if err != nil {
+		e.logID(e.loop, slog.LevelWarn, id, "durable: a suspect could not be claimed; the next beat finds it", slog.Any("error", err))
+		return
+	}
+	for _, r := range runs {
+		r.log(slog.LevelWarn, "durable: trying a run that ended its process before", slog.Int("strikes", int(r.row.Strikes)))
+		select {
+		case <-r.recorded:
+		case <-e.loop.Done():
+		}
+	}
+}
