@@ -28,10 +28,10 @@ import (
 // paused or parked one, and for one that another live executor has. After any of
 // them nothing has changed.
 func (e *Engine) Adopt(ctx context.Context, id string) error {
-	if e.isClosing() {
+	if e.roster.isClosing() {
 		return ErrClosed
 	}
-	if e.active(id) != nil || e.isDormant(id) {
+	if e.roster.active(id) != nil || e.dormitory.has(id) {
 		return nil
 	}
 	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
@@ -73,10 +73,10 @@ func (e *Engine) Adopt(ctx context.Context, id string) error {
 // it. Where Recover was called that happens by itself; without it the parent would wait
 // for ever.
 func (e *Engine) takeUpChild(row *store.Run) {
-	if e.recovered.Load() || row.Paused || e.defs.find(row.Workflow, row.Version) == nil || e.active(row.ID) != nil || e.isDormant(row.ID) {
+	if e.recovered.Load() || row.Paused || e.defs.find(row.Workflow, row.Version) == nil || e.roster.active(row.ID) != nil || e.dormitory.has(row.ID) {
 		return
 	}
-	e.background(func() {
+	e.roster.background(func() {
 		ctx := e.loop
 		var err error
 		switch row.Status {

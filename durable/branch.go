@@ -87,7 +87,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 		ctx = inner.holdBack(ctx)
 		goBranch(func() {
 			defer s.forked.Add(-1)
-			defer r.eng.runners.Done()
+			defer r.eng.roster.runners.Done()
 			defer r.goroutines.Done()
 			defer r.endStrand(r.newStrand(inner))
 			f.replay(inner, func() { _, _ = fn(&scopeContext{Context: ctx, scope: inner}) })
@@ -106,7 +106,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 	ctx = inner.holdBack(inner.traceAs(ctx, "branch", name, nil))
 	goBranch(func() {
 		defer s.forked.Add(-1)
-		defer r.eng.runners.Done()
+		defer r.eng.roster.runners.Done()
 		defer r.goroutines.Done()
 		defer r.endStrand(r.newStrand(inner))
 		f.branchBody(&c, inner, func() ([]byte, error) {
@@ -184,7 +184,7 @@ func (s *scope) replayEnded(b *branch, key string, ordinal int32) *scope {
 	r.passes++
 	c.mu.Unlock()
 	r.goroutines.Add(1)
-	r.eng.runners.Add(1)
+	r.eng.roster.runners.Add(1)
 	return s.child(key, true, ordinal)
 }
 
@@ -249,7 +249,7 @@ func (r *run) begin(b *branch) {
 	r.branches++
 	c.mu.Unlock()
 	r.goroutines.Add(1)
-	r.eng.runners.Add(1) // the caller is counted, so Close is still waiting
+	r.eng.roster.runners.Add(1) // the caller is counted, so Close is still waiting
 }
 
 // branchBody runs the function of a branch and records its outcome. A panic or

@@ -182,7 +182,7 @@ func (b *bulkStart) flush() error {
 	if err := context.Cause(b.ctx); err != nil {
 		return err
 	}
-	if b.eng.isClosing() {
+	if b.eng.roster.isClosing() {
 		return ErrClosed
 	}
 	// Not under ctx: what became of a batch must be known, so it ends between

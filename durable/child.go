@@ -171,7 +171,7 @@ func (s *scope) bearAs(ch *child, def *definition, input []byte, o *startOptions
 	unique := ch.evaded || ch.derived && s.run.row.Branch == 0 && s.run.childlessBefore()
 	here := r.def != nil
 	if here {
-		if err := e.addNew(r); err != nil {
+		if err := e.roster.addNew(r); err != nil {
 			// It is under way here already: an explicit id that somebody else
 			// has used. The store decides whether it is the same run.
 			here = false

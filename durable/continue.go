@@ -282,21 +282,6 @@ func (b *inbox) carry() (last int64, pending []int64) {
 	return b.last, pending
 }
 
-// succeed puts the next generation's execution in the place of r's and begins
-// it.
-func (e *Engine) succeed(r, next *run) {
-	next.fromClaim = r.fromClaim
-	e.mu.Lock()
-	e.runs[r.id] = next
-	e.runners.Add(1) // r is still counted, so Close is still waiting
-	if e.closing {
-		// It was not there when Close stopped the others.
-		_ = next.die(&death{kind: deathShutdown, err: ErrShutdown})
-	}
-	e.mu.Unlock()
-	next.launch()
-}
-
 // loadLineage reads the history of r as far as its generation goes, and what of
 // its inbox the generation has not taken. The log and the inbox hold all that
 // earlier generations had, too: it is passed over by number, so that a load costs

@@ -66,7 +66,7 @@ func (e *EditError) Error() string {
 // *CrossingError and *UndoneError without Force; ErrOccupied. After any of them nothing has
 // changed.
 func (e *Engine) Edit(ctx context.Context, id, key string, value any, o EditOptions) (Plan, error) {
-	if e.isClosing() {
+	if e.roster.isClosing() {
 		return Plan{}, ErrClosed
 	}
 	v, unreadable, err := e.view(ctx, id)

@@ -8,10 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"os"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -46,8 +44,6 @@ type Engine struct {
 
 	base     context.Context // parent of every run's context
 	cancel   context.CancelCauseFunc
-	runners  sync.WaitGroup  // goroutines of runs
-	loops    sync.WaitGroup  // beat, claims, notices
 	loop     context.Context // of the loops, but for the beat
 	stopLoop context.CancelFunc
 	stopBeat context.CancelFunc // after the last run has ended: until then the lease must hold
@@ -58,20 +54,12 @@ type Engine struct {
 	orphans  chan struct{}      // some executor is gone and has left runs
 	pulses   pulses             // of the beats, to be acted on
 
-	roused chan struct{} // look at the dormant runs
-
 	archiver *archiver // nil: nothing is archived
 
 	environment *Environment // of this process; nil: it is neither recorded nor compared
 
-	mu        sync.Mutex
-	runs      map[string]*run
-	dormant   map[string]*dormant
-	sleepers  sleepers   // of those, the ones that have a time
-	waking    []*dormant // to be loaded now, first come, first served
-	loading   map[*dormant]struct{}
-	closing   bool
-	closed    chan struct{}
+	roster    roster
+	dormitory dormitory
 	recovered atomic.Bool // Recover was called: old runs may be claimed
 	claimed   atomic.Int64
 	watchers  watchers
@@ -118,9 +106,11 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 		build:       buildLabel(cmp.Or(o.Build, stampedBuild())),
 		environment: o.Capture.capture(),
 		id:          newExecutorID(), options: o, store: st, limits: st.Limits(), sealer: sealer, errors: kinds, defs: defs, log: o.Logger, tracer: newTracer(o.TracerProvider),
-		wake: make(chan struct{}, 1), look: make(chan struct{}, 1), mail: make(chan struct{}, 1), orphans: make(chan struct{}, 1), pulses: pulses{ready: make(chan struct{}, 1)}, roused: make(chan struct{}, 1),
-		runs: map[string]*run{}, dormant: map[string]*dormant{}, loading: map[*dormant]struct{}{}, closed: make(chan struct{}), openedAt: time.Now(),
+		wake: make(chan struct{}, 1), look: make(chan struct{}, 1), mail: make(chan struct{}, 1), orphans: make(chan struct{}, 1), pulses: pulses{ready: make(chan struct{}, 1)},
+		openedAt: time.Now(),
 	}
+	e.roster.open(e)
+	e.dormitory.open(e)
 	e.trials.eng = e
 	p, err := e.register(ctx)
 	if err != nil {
@@ -137,21 +127,21 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.lease.begin(o.Lease, p.sent, e.leaseEnded)
 	beating, stopBeat := context.WithCancel(context.Background())
 	e.stopBeat = stopBeat
-	e.loops.Go(func() { e.beatLoop(beating) })
-	e.loops.Go(func() { e.tendLoop(beating) })
-	e.loops.Go(func() { e.takeOverLoop(e.loop) })
-	e.loops.Go(func() { e.claimLoop(e.loop) })
-	e.loops.Go(func() { e.sleeperLoop(e.loop) })
+	e.roster.loops.Go(func() { e.beatLoop(beating) })
+	e.roster.loops.Go(func() { e.tendLoop(beating) })
+	e.roster.loops.Go(func() { e.takeOverLoop(e.loop) })
+	e.roster.loops.Go(func() { e.claimLoop(e.loop) })
+	e.roster.loops.Go(func() { e.dormitory.loop(e.loop) })
 	if o.Retention.active() && o.Retention.Every > 0 {
-		e.loops.Go(func() { e.retentionLoop(e.loop) })
+		e.roster.loops.Go(func() { e.retentionLoop(e.loop) })
 	}
 	if o.Archive != nil {
 		e.archiver = newArchiver(e, o.Archive)
 		e.archiver.start(e.loop)
 	}
 	if n := store.CapabilitiesOf(st).Notifier; n != nil {
-		e.loops.Go(func() { e.noticeLoop(e.loop, n) })
-		e.loops.Go(func() { e.mailLoop(e.loop) })
+		e.roster.loops.Go(func() { e.noticeLoop(e.loop, n) })
+		e.roster.loops.Go(func() { e.mailLoop(e.loop) })
 	}
 	return e, nil
 }
@@ -234,92 +224,6 @@ func (e *Engine) leaseEnded() {
 	e.log.Warn("durable: the lease could not be renewed: no step body begins until the store takes a beat again, and those under way are told to stop", "executor", e.id)
 }
 
-// add registers a run as executed here, for Close to wait for. It must then be
-// launched or abandoned. It fails when the run is under way already or the
-// engine closes.
-func (e *Engine) add(r *run) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.addLocked(r)
-}
-
-// addNew is add for a run that is about to be created. A dormant run of that id
-// counts as under way: nothing that happens to it may go astray because
-// somebody tries to start it again.
-func (e *Engine) addNew(r *run) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.dormant[r.id] != nil {
-		return fmt.Errorf("durable: run %s waits here: %w", r.id, store.ErrOwned)
-	}
-	return e.addLocked(r)
-}
-
-// addLocked is add with the engine's mutex held.
-func (e *Engine) addLocked(r *run) error {
-	if e.closing {
-		return ErrClosed
-	}
-	if e.runs[r.id] != nil {
-		return fmt.Errorf("durable: run %s is under way here: %w", r.id, store.ErrOwned)
-	}
-	// An execution that has lost the run may have made way to a dormant after that
-	// was claimed anew.
-	e.dropLocked(r.id, r.row.Epoch)
-	e.runs[r.id] = r
-	e.owned.began.Add(1)
-	e.runners.Add(1)
-	return nil
-}
-
-func (e *Engine) forget(r *run) {
-	e.mu.Lock()
-	if e.runs[r.id] == r {
-		delete(e.runs, r.id)
-	}
-	e.mu.Unlock()
-	if r.fromClaim && e.claimed.Add(-1) == int64(e.options.MaxRuns)-1 {
-		nudge(e.wake) // there is room again
-	}
-}
-
-// background runs fn on a goroutine that Close waits for; not, and it says so,
-// when the engine closes already.
-func (e *Engine) background(fn func()) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closing {
-		return false
-	}
-	e.loops.Go(fn)
-	return true
-}
-
-func (e *Engine) active(id string) *run {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.runs[id]
-}
-
-// listening is active for who brings news to a run. A start may find that its run
-// is there already, and is no execution of it then: it remembers that there was
-// news, so that the run is claimed for them.
-func (e *Engine) listening(id string) *run {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	r := e.runs[id]
-	if r != nil {
-		r.told = true
-	}
-	return r
-}
-
-func (e *Engine) isClosing() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.closing
-}
-
 // nudge signals ch without waiting.
 func nudge(ch chan<- struct{}) {
 	select {
@@ -336,18 +240,12 @@ func nudge(ch chan<- struct{}) {
 // names the step bodies that ignore their context. A second Close waits for the
 // first and returns nil.
 func (e *Engine) Close() error {
-	e.mu.Lock()
-	if e.closing {
-		e.mu.Unlock()
-		<-e.closed
+	running, first := e.roster.close()
+	if !first {
+		<-e.roster.closed
 		return nil
 	}
-	e.closing = true
-	running := slices.Collect(maps.Values(e.runs))
-	// Dormant runs go on waiting: whoever finds them due claims them.
-	e.dormant, e.sleepers, e.waking = nil, nil, nil
-	e.mu.Unlock()
-	defer close(e.closed)
+	defer close(e.roster.closed)
 
 	e.metrics.stop()
 	e.stopLoop()
@@ -360,7 +258,7 @@ func (e *Engine) Close() error {
 	e.giveUp()
 	e.committer.abandon()
 	e.cancel(ErrShutdown)
-	if !waitFor(e.idle(), forLoops) {
+	if !waitFor(e.roster.idle(), forLoops) {
 		err = errors.Join(err, errors.New("durable: Close gave up waiting for the store: it has not answered what the engine asked of it"))
 	}
 	e.archiver.finish(e.options.Grace)
@@ -381,7 +279,7 @@ const afterGrace = time.Second
 func (e *Engine) drain() error {
 	done := make(chan struct{})
 	go func() {
-		e.runners.Wait()
+		e.roster.runners.Wait()
 		close(done)
 	}()
 	if e.options.Grace > 0 {
@@ -404,9 +302,7 @@ func (e *Engine) drain() error {
 
 // leftBehind says which runs Close does not wait for any longer, and why.
 func (e *Engine) leftBehind() error {
-	e.mu.Lock()
-	runs := slices.Collect(maps.Values(e.runs))
-	e.mu.Unlock()
+	runs := e.roster.all()
 	unanswered := e.committer.unanswered()
 	var deaf []string
 	for _, r := range runs {
@@ -434,17 +330,6 @@ func (e *Engine) leftBehind() error {
 // forLoops is how long the store may take to answer what the engine asked of it
 // before it was closed.
 const forLoops = 10 * time.Second
-
-// idle is closed when nothing of the engine's own is under way any more.
-func (e *Engine) idle() <-chan struct{} {
-	done := make(chan struct{})
-	go func() {
-		e.committer.timers.Wait()
-		e.loops.Wait()
-		close(done)
-	}()
-	return done
-}
 
 func waitFor(done <-chan struct{}, d time.Duration) bool {
 	t := time.NewTimer(d)

@@ -30,7 +30,7 @@ type forkEdit struct {
 
 // planFork reads the source of a fork and works out what o means for it.
 func (e *Engine) planFork(ctx context.Context, id string, o *ForkOptions) (*view, *forking, error) {
-	if e.isClosing() {
+	if e.roster.isClosing() {
 		return nil, nil, ErrClosed
 	}
 	if o.ID != AutoID {

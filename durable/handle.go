@@ -72,7 +72,7 @@ func (h *Run[O]) Wait(ctx context.Context) (O, error) {
 // stands.
 func (e *Engine) wait(ctx context.Context, id string, r *run) ([]byte, place, error) {
 	if r == nil {
-		r = e.active(id)
+		r = e.roster.active(id)
 	}
 	if r != nil {
 		select {
@@ -101,7 +101,7 @@ func (e *Engine) waitElsewhere(ctx context.Context, id string) ([]byte, place, e
 	defer stop()
 	pause := firstLook
 	for {
-		if r := e.active(id); r != nil {
+		if r := e.roster.active(id); r != nil {
 			select {
 			case <-r.ended:
 			case <-ctx.Done():
@@ -112,7 +112,7 @@ func (e *Engine) waitElsewhere(ctx context.Context, id string) ([]byte, place, e
 			}
 			continue
 		}
-		dormant := e.isDormant(id)
+		dormant := e.dormitory.has(id)
 		end, done, err := e.result(ctx, id)
 		if done || err != nil {
 			return end.Payload, placeOf(id, &end), err
@@ -125,7 +125,7 @@ func (e *Engine) waitElsewhere(ctx context.Context, id string) ([]byte, place, e
 		case <-ctx.Done():
 			t.Stop()
 			return nil, place{}, context.Cause(ctx)
-		case <-e.closed:
+		case <-e.roster.closed:
 			t.Stop()
 			return nil, place{}, fmt.Errorf("waiting for run %s: %w", id, ErrClosed)
 		case <-changed:
@@ -190,7 +190,7 @@ func (e *Engine) recordedCause(row *store.Run) error {
 // somebodyServes reports whether an executor that is alive has the code of a
 // run, and so will claim it.
 func (e *Engine) somebodyServes(ctx context.Context, row *store.Run) bool {
-	if !e.isClosing() && e.recovered.Load() && e.defs.find(row.Workflow, row.Version) != nil {
+	if !e.roster.isClosing() && e.recovered.Load() && e.defs.find(row.Workflow, row.Version) != nil {
 		return true
 	}
 	executors, err := e.store.Executors(ctx)

@@ -55,12 +55,11 @@ func (h Health) Ready() error {
 // the cause of ctx's end, says that the store did not answer; what the engine
 // knows by itself is filled in all the same. It costs one small query.
 func (e *Engine) Health(ctx context.Context) (Health, error) {
-	e.mu.Lock()
-	h := Health{Closing: e.closing, Executing: len(e.runs), Unloaded: len(e.dormant)}
-	e.mu.Unlock()
+	h := Health{Closing: e.roster.isClosing()}
+	h.Executing, h.Unloaded = e.roster.count()
 	h.Recovered, h.Lease = e.recovered.Load(), e.options.Lease
 	h.CommitP99, h.Commits = e.committer.paces.p99(time.Now())
-	h.TimersLate = e.timersLate()
+	h.TimersLate = e.dormitory.timersLate()
 	h.BeatAge = time.Since(e.openedAt) - time.Duration(e.beatAt.Load())
 	// Nothing but an interruption or a failure gives a run a code: one that is
 	// pending has none.

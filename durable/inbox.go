@@ -291,7 +291,7 @@ func (r *run) fetchMail() {
 		switch { // it may have been unloaded in the middle of this
 		case !r.unloaded():
 		case read:
-			r.eng.rouseFor(r.id, b.seen())
+			r.eng.dormitory.rouseFor(r.id, b.seen())
 		default:
 			r.eng.rouseForMail(r.id)
 		}

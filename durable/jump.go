@@ -74,7 +74,7 @@ func (e *BusyError) Unwrap() error { return e.Err }
 // *CrossingError and *UndoneError without Force; ErrOccupied when a run that had failed cannot have
 // its exclusive keys; *BusyError when the run did not stop before ctx ended.
 func (e *Engine) Jump(ctx context.Context, id string, to int64, o JumpOptions) (Plan, error) {
-	if e.isClosing() {
+	if e.roster.isClosing() {
 		return Plan{}, ErrClosed
 	}
 	asked := false // for a pause, by this call or one before it
@@ -276,7 +276,7 @@ func (e *Engine) pauseFor(ctx context.Context, id, owner, reason string) error {
 		case <-t.C:
 		case <-ctx.Done():
 			err = &BusyError{RunID: id, Owner: owner, Err: context.Cause(ctx)}
-		case <-e.closed:
+		case <-e.roster.closed:
 			err = ErrClosed
 		}
 		t.Stop()

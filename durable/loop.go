@@ -148,7 +148,7 @@ func (e *Engine) tend(ctx context.Context, p *pulse) {
 	} else if e.turn%2 == 1 {
 		e.auditOwned()
 	}
-	if e.recovered.Load() && !e.isClosing() {
+	if e.recovered.Load() && !e.roster.isClosing() {
 		if len(p.Gone) > 0 {
 			nudge(e.orphans)
 		}
@@ -166,15 +166,7 @@ const recheckPause = 50 * time.Millisecond
 // bodies learn of it at once and not at their next write, and none begins. After
 // a nil error what is left was this executor's when it looked.
 func (e *Engine) loseTaken(ctx context.Context) error {
-	e.mu.Lock()
-	ids := make([]string, 0, len(e.runs)+len(e.dormant))
-	for id := range e.runs {
-		ids = append(ids, id)
-	}
-	for id := range e.dormant {
-		ids = append(ids, id)
-	}
-	e.mu.Unlock()
+	ids := e.roster.ids()
 	for len(ids) > 0 {
 		n := min(len(ids), 200)
 		page, err := e.store.List(ctx, store.Filter{IDs: ids[:n], Limit: n})
@@ -199,14 +191,14 @@ func (e *Engine) loseTaken(ctx context.Context) error {
 // lose ends the execution of a run that is not ours, by its row, or that is gone,
 // without one.
 func (e *Engine) lose(id string, row *store.Run) {
-	r := e.active(id)
+	r := e.roster.active(id)
 	switch {
 	case r == nil:
 		before := int64(math.MaxInt64)
 		if row != nil {
 			before = row.Epoch
 		}
-		e.drop(id, before)
+		e.dormitory.drop(id, before)
 		e.watchers.notify([]string{id})
 	case row == nil && !r.isLoaded(), row != nil && row.Epoch <= r.row.Epoch:
 		// It is being created, or was claimed again here since.
@@ -225,7 +217,7 @@ func (e *Engine) noticeLoop(ctx context.Context, n store.Notifier) {
 				return
 			}
 			for _, id := range notice.RunIDs {
-				if e.listening(id) == nil && !e.isDormant(id) {
+				if e.roster.listening(id) == nil && !e.dormitory.has(id) {
 					nudge(e.wake)
 					return
 				}
@@ -251,7 +243,7 @@ func (e *Engine) readMail(ids []string) {
 	var here []string
 	for _, id := range ids {
 		// A run that is ending is told of by its own end.
-		if r := e.active(id); r != nil && !r.ending.Load() || e.isDormant(id) {
+		if r := e.roster.active(id); r != nil && !r.ending.Load() || e.dormitory.has(id) {
 			here = append(here, id)
 		}
 	}
@@ -264,10 +256,10 @@ func (e *Engine) readMail(ids []string) {
 
 // news lets a run of ours fetch its mail if it has not seen all there is.
 func (e *Engine) news(id string, inbox int64) {
-	if r := e.active(id); r == nil || r.unloaded() {
-		e.rouseFor(id, inbox)
+	if r := e.roster.active(id); r == nil || r.unloaded() {
+		e.dormitory.rouseFor(id, inbox)
 	} else if r.inbox.seen() < inbox {
-		e.background(r.fetchMail)
+		e.roster.background(r.fetchMail)
 	}
 }
 
@@ -400,7 +392,7 @@ func (e *Engine) take(row store.Run, s *segment, k *known) *run {
 	r.enterSegment(s)
 	r.fromClaim, r.known, r.probation = true, k, row.Strikes > 0
 	r.silent.Store(row.Status != store.Running)
-	e.drop(row.ID, row.Epoch) // of ours, if it was lost and is claimed back
+	e.dormitory.drop(row.ID, row.Epoch) // of ours, if it was lost and is claimed back
 	r.log(slog.LevelDebug, "durable: run claimed", slog.String("status", string(row.Status)), slog.Int("strikes", int(row.Strikes)))
 	e.begin(r)
 	return r
@@ -411,7 +403,7 @@ func (e *Engine) take(row store.Run, s *segment, k *known) *run {
 // reports false when the engine closes.
 func (e *Engine) beginAfter(old, r *run) bool {
 	_ = old.die(&death{kind: deathLost, err: ErrLost})
-	return e.background(func() {
+	return e.roster.background(func() {
 		select {
 		case <-old.ended:
 		case <-e.loop.Done(): // then begin gives it back
@@ -423,7 +415,7 @@ func (e *Engine) beginAfter(old, r *run) bool {
 // begin executes r, or gives it back when the engine closes.
 func (e *Engine) begin(r *run) {
 	for {
-		err := e.add(r)
+		err := e.roster.add(r)
 		if err == nil {
 			e.claimed.Add(1)
 			r.launch()
@@ -432,7 +424,7 @@ func (e *Engine) begin(r *run) {
 		if !errors.Is(err, store.ErrOwned) {
 			break
 		}
-		if old := e.active(r.id); old != nil && e.beginAfter(old, r) {
+		if old := e.roster.active(r.id); old != nil && e.beginAfter(old, r) {
 			return
 		}
 	}

@@ -247,7 +247,7 @@ func (m *mapping[I, O]) worker(work <-chan item[I], b *branch, workers *sync.Wai
 		}
 		r.leave(b)
 		r.goroutines.Done()
-		r.eng.runners.Done()
+		r.eng.roster.runners.Done()
 		workers.Done()
 	}()
 	for it := range work {

@@ -109,9 +109,7 @@ func (e *Engine) newMetrics(p metric.MeterProvider) (*metrics, error) {
 	// Two engines of a process may share a provider.
 	mine := metric.WithAttributeSet(attribute.NewSet(attrExecutor.String(e.id)))
 	m.registered, err = meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		e.mu.Lock()
-		executing, dormant := len(e.runs), len(e.dormant)
-		e.mu.Unlock()
+		executing, dormant := e.roster.count()
 		o.ObserveInt64(here, int64(executing), mine)
 		o.ObserveInt64(unloaded, int64(dormant), mine)
 		e.unserved.mu.Lock()
@@ -177,7 +175,7 @@ func (a *workflowAttributes) outcome(err error) metric.MeasurementOption {
 
 // observe asks the store for what only it knows. It is called once a collection.
 func (e *Engine) observe(ctx context.Context, o metric.Observer, quarantined *rareCount, runs, stuck, depth metric.Int64Observable, age metric.Float64Observable) error {
-	if e.isClosing() {
+	if e.roster.isClosing() {
 		return nil
 	}
 	// Ended runs are not counted: they may be kept by the million, and

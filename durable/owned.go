@@ -105,7 +105,7 @@ func (e *Engine) auditOwned() {
 		return
 	}
 	o.lookedAt = time.Now()
-	if !e.background(func() { defer o.busy.Store(false); e.lookAtOwned(e.loop) }) {
+	if !e.roster.background(func() { defer o.busy.Store(false); e.lookAtOwned(e.loop) }) {
 		o.busy.Store(false)
 	}
 }
@@ -135,7 +135,7 @@ func (e *Engine) lookAtOwned(ctx context.Context) {
 	o.missing = nil
 	for i := range page.Runs {
 		row := &page.Runs[i]
-		if e.executes(row) {
+		if e.roster.executes(row) {
 			continue
 		}
 		m, known := before[row.ID]
@@ -169,22 +169,6 @@ func (o *owned) due(row *store.Run, now time.Time) bool {
 	return true
 }
 
-// executes reports whether a run that this engine owns is executed or kept
-// unloaded here, under the epoch that it has. An execution of an earlier epoch has
-// lost the run; it is told so.
-func (e *Engine) executes(row *store.Run) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if r := e.runs[row.ID]; r != nil {
-		if r.row.Epoch < row.Epoch {
-			_ = r.die(&death{kind: deathLost, err: ErrLost})
-		}
-		return true // or about to make way
-	}
-	d := e.dormant[row.ID]
-	return d != nil && d.epoch >= row.Epoch
-}
-
 // takeUp begins to execute a run that this engine owns and does not execute.
 func (e *Engine) takeUp(row *store.Run) {
 	def := e.codeOf(row)
@@ -193,16 +177,5 @@ func (e *Engine) takeUp(row *store.Run) {
 	}
 	e.logRun(slog.LevelWarn, row, "durable: this engine owns a run that it did not execute; it is taken up. An answer of the store was lost, or the end of the last execution could not be recorded",
 		slog.String("status", string(row.Status)), slog.Int64("epoch", row.Epoch))
-	e.drop(row.ID, row.Epoch)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closing || e.runs[row.ID] != nil || e.dormant[row.ID] != nil {
-		return
-	}
-	d := &dormant{
-		id: row.ID, def: def, epoch: row.Epoch, later: row.Generation > 0, seen: row.Seen, place: -1,
-		trace: parseTrace(row.Trace).TraceID(), silent: row.Status != store.Running,
-	}
-	e.dormant[row.ID] = d
-	e.rouseLocked(d)
+	e.dormitory.takeUp(row, def)
 }

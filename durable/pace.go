@@ -5,8 +5,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/holdfast-dev/holdfast/store"
 )
 
 // What Health says of the pace of an engine is counted here: how long its commits
@@ -50,51 +48,4 @@ func (p *paces) p99(now time.Time) (time.Duration, int) {
 	}
 	slices.Sort(recent)
 	return recent[int(math.Ceil(0.99*float64(len(recent))))-1], len(recent)
-}
-
-// lateAfter is how far behind a timer must be to be called late: what a slow
-// commit or a busy machine costs is not worth a warning.
-const lateAfter = time.Second
-
-// timersLate returns how many unloaded runs of this engine wait for a moment that
-// passed more than lateAfter ago: there are too many at once, or they cannot be
-// read. A run that is loaded wakes by a timer of the runtime.
-func (e *Engine) timersLate() int {
-	due := e.now().Add(-lateAfter)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	late := 0
-	for d := range e.loading {
-		late += one(e.dormant[d.id] == d && d.late(due)) // else it is loaded
-	}
-	for _, d := range e.waking {
-		late += one(d.late(due))
-	}
-	return late + e.sleepers.late(0, due)
-}
-
-func one(yes bool) int {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
-// late reports whether d was to go on before due. The engine's mutex is held.
-func (d *dormant) late(due store.Time) bool {
-	at := d.wake
-	if d.due != 0 {
-		at = d.due
-	}
-	return at != 0 && at < due
-}
-
-// late counts what is late at and below place i. Below one whose time has not
-// come nothing is, but for those whose loading was put off: they are due within
-// that pause.
-func (s sleepers) late(i int, due store.Time) int {
-	if i >= len(s) || s[i].wake > due.Add(lateAfter+loadPause) {
-		return 0
-	}
-	return one(s[i].late(due)) + s.late(2*i+1, due) + s.late(2*i+2, due)
 }

@@ -171,7 +171,7 @@ func (e *Engine) Unpause(ctx context.Context, runID string) error {
 		case <-t.C:
 		case <-ctx.Done():
 			err = context.Cause(ctx)
-		case <-e.closed:
+		case <-e.roster.closed:
 			err = ErrClosed
 		}
 		t.Stop()

@@ -18,7 +18,7 @@ import (
 // read.
 func (e *Engine) reconcileOnBoot(ctx context.Context, row *store.Run, rep *Report) (*store.Run, error) {
 	def := e.defs.find(row.Workflow, row.Version)
-	if e.options.NoReconcileOnBoot || row.Code == CodeImporting || e.defs.byName[row.Workflow] == nil || e.active(row.ID) != nil {
+	if e.options.NoReconcileOnBoot || row.Code == CodeImporting || e.defs.byName[row.Workflow] == nil || e.roster.active(row.ID) != nil {
 		return row, nil // whoever has its code looks
 	}
 	if def != nil {

@@ -86,7 +86,7 @@ func Recover(ctx context.Context) (Report, error) {
 // Recover is the function Recover for this engine.
 func (e *Engine) Recover(ctx context.Context) (Report, error) {
 	var rep Report
-	if e.isClosing() {
+	if e.roster.isClosing() {
 		return rep, ErrClosed
 	}
 	if err := e.recoverOrphans(ctx, &rep); err != nil {
@@ -430,7 +430,7 @@ func (e *Engine) continueRuns(ctx context.Context, ids []string, rep *Report) {
 		if err != nil {
 			// The rest of the batch stays orphaned: the next beat finds it.
 			for _, id := range ids[:n] {
-				if e.active(id) == nil {
+				if e.roster.active(id) == nil {
 					rep.Stuck = append(rep.Stuck, Stuck{RunID: id, Reason: fmt.Sprintf("claiming it failed: %v", err), Next: "it is tried again with the next beat"})
 				}
 			}

@@ -208,7 +208,7 @@ func (e *Engine) codeAtHand(ctx context.Context, row *store.Run) (history.CodeAt
 // as it was, or repaired. It returns the branch the run is on then.
 func (e *Engine) repair(ctx context.Context, t *torn, f *history.Finding) (int32, error) {
 	row := t.row
-	if e.active(row.ID) != nil {
+	if e.roster.active(row.ID) != nil {
 		return 0, &store.OwnedError{RunID: row.ID, Owner: e.id}
 	}
 	def := e.defs.find(row.Workflow, row.Version)

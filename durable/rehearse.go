@@ -93,7 +93,7 @@ func (e *Engine) rehearse(ctx context.Context, row *store.Run, events []store.Ev
 		r.cancelBy("") // it is met before anything that is not recorded
 	}
 	r.inbox.expect(p.Waits, row.Branch)
-	if !e.countRunner() {
+	if !e.roster.countRunner() {
 		return found, ErrClosed
 	}
 	goRun(r.playBack)
@@ -139,7 +139,7 @@ func (re *rehearsal) judge() (found rehearsed, err error) {
 func (r *run) playBack() {
 	re := r.rehearsal
 	err := ErrGoexit
-	defer r.eng.runners.Done()
+	defer r.eng.roster.runners.Done()
 	defer close(re.done)
 	defer func() {
 		if v := recover(); v != nil {
@@ -195,17 +195,6 @@ func (r *run) inserted() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Sorted(slices.Values(r.rehearsal.added))
-}
-
-// countRunner counts a goroutine that Close waits for; false when the engine closes.
-func (e *Engine) countRunner() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closing {
-		return false
-	}
-	e.runners.Add(1)
-	return true
 }
 
 // codeAt is codeOf without a word: which code would execute the run; nil: none here.

@@ -111,7 +111,7 @@ type ResumeOptions struct {
 // *DefinitionChangedError, which Force may overcome; ErrOccupied when another run holds
 // one of its exclusive keys. After any of them nothing has changed.
 func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, error) {
-	if e.isClosing() {
+	if e.roster.isClosing() {
 		return Plan{}, ErrClosed
 	}
 	v, unreadable, err := e.view(ctx, id)

@@ -82,7 +82,7 @@ type run struct {
 	preloaded  *store.History // read by whoever has loaded it
 	known      *known         // read by whoever has claimed it; nil: nothing
 	unloadSeen int64          // the last message that its waits have looked at; read once it is unloaded
-	wanting    bool           // something happened while it was being unloaded; guarded by the engine's mutex
+	wanting    bool           // something happened while it was being unloaded; guarded by the roster's mutex
 	told       bool           // there was news for it, likewise
 
 	start   trace.Span  // of its start, if that was here
@@ -315,19 +315,19 @@ func (r *run) execute() {
 		r.cancel(nil)
 		switch next := r.outcome.next; {
 		case next != nil:
-			r.eng.succeed(r, next)
+			r.eng.roster.succeed(r, next)
 		case r.unloaded():
 			r.awaitGoroutines()
-			r.eng.layDown(r)
+			r.eng.dormitory.makeDormant(r)
 		default:
-			r.eng.forget(r)
+			r.eng.roster.forget(r)
 		}
 		r.recordedOnce.Do(func() { close(r.recorded) })
 		close(r.ended)
 		if r.lastWord != nil {
 			r.lastWord() // Close waits for it
 		}
-		r.eng.runners.Done()
+		r.eng.roster.runners.Done()
 	}()
 	var output []byte
 	err := ErrGoexit

@@ -231,10 +231,10 @@ func (e *UndecidedError) Unwrap() error { return e.Err }
 // come before this engine listens. A receiver that is not executed here may have
 // lost its owner, and is then due.
 func (e *Engine) delivered(id string) {
-	switch r := e.listening(id); {
+	switch r := e.roster.listening(id); {
 	case r != nil:
-		e.background(r.fetchMail)
-	case e.isDormant(id):
+		e.roster.background(r.fetchMail)
+	case e.dormitory.has(id):
 		e.rouseForMail(id)
 	case e.recovered.Load():
 		nudge(e.wake)

@@ -121,7 +121,7 @@ func (p *pursuit) standing() Standing {
 // plain step is on record before it is over, so this is how a program shows what
 // it does itself.
 func (e *Engine) Executing(id string) (key string, ok bool) {
-	r := e.active(id)
+	r := e.roster.active(id)
 	if r == nil {
 		return "", false
 	}

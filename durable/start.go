@@ -180,7 +180,7 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 		if !errors.Is(err, store.ErrExists) {
 			return r, e, id, err
 		}
-		if other := e.active(id); other != nil && other.born != nil {
+		if other := e.roster.active(id); other != nil && other.born != nil {
 			// Another goroutine is about to start it: what is not written yet
 			// cannot be read.
 			select {
@@ -197,7 +197,7 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 		if !errors.Is(err, store.ErrNotFound) || tries == 8 {
 			return nil, e, id, fmt.Errorf("durable: reading run %s, which exists already: %w", id, storeError(err))
 		}
-		if other := e.active(id); other != nil && other.ending.Load() {
+		if other := e.roster.active(id); other != nil && other.ending.Load() {
 			// It has ended and was deleted since, and its execution has still to
 			// make way.
 			select {
@@ -216,7 +216,7 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 	if err := e.sendFirst(ctx, id, o.mail); err != nil {
 		return nil, e, id, err
 	}
-	return e.active(id), e, id, nil
+	return e.roster.active(id), e, id, nil
 }
 
 // newborn makes the row of a new run, pending, and the event that creates it. The
@@ -316,7 +316,7 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 	w := &write{events: events, create: &r.row, hold: o.exclusive, send: e.mailTo(id, o.mail), expect: store.Expect{Absent: true}, once: true}
 	if r.def != nil {
 		r.born = make(chan struct{})
-		if err := e.addNew(r); err != nil {
+		if err := e.roster.addNew(r); err != nil {
 			r.cancel(nil)
 			if errors.Is(err, store.ErrOwned) {
 				err = &store.ExistsError{RunID: id}
@@ -375,13 +375,13 @@ func (r *run) abandon() {
 	// Whoever waits for it to be loaded must not wait for ever.
 	_ = r.die(&death{kind: deathLost, err: ErrLost})
 	r.outcome = outcome{err: ErrLost}
-	r.eng.forget(r)
+	r.eng.roster.forget(r)
 	if r.told { // nobody can tell it any more
 		nudge(r.eng.wake)
 	}
 	close(r.recorded)
 	close(r.ended)
-	r.eng.runners.Done()
+	r.eng.roster.runners.Done()
 }
 
 // hashInput returns what tells two inputs of a workflow apart: their encoding,

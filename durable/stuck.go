@@ -47,7 +47,7 @@ func (e *Engine) Stuck(ctx context.Context, limit int) ([]Stuck, error) {
 			return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
 		}
 	}
-	for _, s := range e.damagedHere() {
+	for _, s := range e.dormitory.damaged() {
 		if !l.seen[s.RunID] && (limit == 0 || len(l.found) < limit) {
 			l.seen[s.RunID] = true
 			l.found = append(l.found, s)
@@ -399,7 +399,7 @@ func (e *Engine) lookForStranded(ctx context.Context) {
 		s.live = live
 		e.tellStranded(found)
 	}
-	if !e.background(look) {
+	if !e.roster.background(look) {
 		s.looking.Store(false)
 	}
 }

@@ -25,7 +25,7 @@ func (t *trials) hold(ids []string) {
 	if len(fresh) == 0 {
 		return
 	}
-	t.eng.background(func() {
+	t.eng.roster.background(func() {
 		t.turn.Lock()
 		defer t.turn.Unlock()
 		for _, id := range fresh {

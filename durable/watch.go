@@ -67,7 +67,7 @@ func (e *Engine) tail(ctx context.Context, id string, after int64, changed <-cha
 		case <-ctx.Done():
 			t.Stop()
 			return
-		case <-e.closed:
+		case <-e.roster.closed:
 			t.Stop()
 			yield(store.Event{}, fmt.Errorf("durable: watching run %s: %w", id, ErrClosed))
 			return

@@ -1,0 +1,437 @@
+package durable
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+	"go.opentelemetry.io/otel/trace"
+)
+
+// A dormitory has the runs of this executor that are unloaded, and loads them
+// when their time comes or something happens to them.
+type dormitory struct {
+	eng    *Engine
+	roused chan struct{} // there may be a run to be loaded
+
+	// mu is the roster's: a run goes from one to the other in one act, in which
+	// no start of the same id finds it in neither.
+	mu      *sync.Mutex
+	runs    map[string]*dormant
+	timed   sleepers              // of those, the ones that have a time
+	waking  []*dormant            // to be loaded now, first come, first served
+	loading map[*dormant]struct{} // being loaded
+}
+
+func (dorm *dormitory) open(e *Engine) {
+	dorm.eng, dorm.mu, dorm.roused = e, &e.roster.mu, make(chan struct{}, 1)
+	dorm.runs, dorm.loading = map[string]*dormant{}, map[*dormant]struct{}{}
+}
+
+// closeLocked forgets all of them: they go on waiting, and whoever finds them due
+// claims them. The mutex is held.
+func (dorm *dormitory) closeLocked() { dorm.runs, dorm.timed, dorm.waking = nil, nil, nil }
+
+// dormant is a run of this executor that is unloaded.
+type dormant struct {
+	id    string
+	def   *definition
+	epoch int64
+	later bool       // it is in a later generation than its first
+	wake  store.Time // when it goes on by itself; 0: only by a message
+	seen  int64      // number of the last message it has looked at
+	trace trace.TraceID
+	place int        // in the heap of those that have a time; -1: in none
+	due   store.Time // when it was to go on, if loading it was put off since; 0: it was not
+
+	silent bool // it was claimed and no execution has written since; see run.silent
+	queued bool // to be loaded, or being loaded
+	again  bool // something has happened since
+
+	damage error // why it could not be read at the last try: the store calls it damaged
+	tries  int   // in a row that ended so
+}
+
+// spanContext has what is known of the trace of d.
+func (d *dormant) spanContext() trace.SpanContext {
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: d.trace})
+}
+
+// makeDormant replaces r, all of whose goroutines have ended, by what is kept of it
+// while it waits.
+func (dorm *dormitory) makeDormant(r *run) {
+	d := &dormant{id: r.id, def: r.def, epoch: r.row.Epoch, later: r.row.Generation > 0, wake: r.rowSays.wake, seen: r.unloadSeen, trace: parseTrace(r.row.Trace).TraceID(), place: -1}
+	ros := &dorm.eng.roster
+	defer ros.forget(r)
+	dorm.mu.Lock()
+	defer dorm.mu.Unlock()
+	if ros.closing || ros.runs[r.id] != r {
+		return
+	}
+	delete(ros.runs, r.id)
+	dorm.runs[r.id] = d
+	if d.wake != 0 {
+		heap.Push(&dorm.timed, d)
+		if d.place == 0 {
+			nudge(dorm.roused)
+		}
+	}
+	if r.wanting {
+		dorm.rouseLocked(d)
+	}
+}
+
+// takeUp has a run loaded that nobody here executes.
+func (dorm *dormitory) takeUp(row *store.Run, def *definition) {
+	dorm.drop(row.ID, row.Epoch)
+	dorm.mu.Lock()
+	defer dorm.mu.Unlock()
+	if ros := &dorm.eng.roster; ros.closing || ros.runs[row.ID] != nil || dorm.runs[row.ID] != nil {
+		return
+	}
+	d := &dormant{
+		id: row.ID, def: def, epoch: row.Epoch, later: row.Generation > 0, seen: row.Seen, place: -1,
+		trace: parseTrace(row.Trace).TraceID(), silent: row.Status != store.Running,
+	}
+	dorm.runs[row.ID] = d
+	dorm.rouseLocked(d)
+}
+
+// rouseFor loads a run that is unloaded, or has it loaded again when it is being
+// unloaded, because it has received this many messages, unless it has looked at
+// them all before.
+func (dorm *dormitory) rouseFor(id string, inbox int64) {
+	dorm.mu.Lock()
+	defer dorm.mu.Unlock()
+	if d := dorm.runs[id]; d != nil {
+		if d.seen < inbox {
+			dorm.rouseLocked(d)
+		}
+		return
+	}
+	if r := dorm.eng.roster.runs[id]; r != nil && r.unloaded() && r.unloadSeen < inbox {
+		r.wanting = true
+	}
+}
+
+// rouseLocked queues d to be loaded. The mutex is held.
+func (dorm *dormitory) rouseLocked(d *dormant) {
+	if d.queued {
+		d.again = true // its history may have been read before this happened
+		return
+	}
+	d.queued = true
+	if d.place >= 0 {
+		heap.Remove(&dorm.timed, d.place)
+	}
+	dorm.waking = append(dorm.waking, d)
+	nudge(dorm.roused)
+}
+
+// drop forgets the run with this id if it is dormant under an epoch before this
+// one: somebody else has it, or it was claimed anew. What a late answer of the store
+// says of an earlier epoch is no reason to forget a later one.
+func (dorm *dormitory) drop(id string, before int64) {
+	dorm.mu.Lock()
+	defer dorm.mu.Unlock()
+	dorm.dropLocked(id, before)
+}
+
+// dropLocked is drop with the mutex held.
+func (dorm *dormitory) dropLocked(id string, before int64) {
+	if d := dorm.runs[id]; d != nil && d.epoch < before {
+		delete(dorm.runs, id)
+		if d.place >= 0 {
+			heap.Remove(&dorm.timed, d.place)
+		}
+	}
+}
+
+// has reports whether a run of ours is unloaded, or about to be loaded
+// again: nothing happens to it of which this engine would not know.
+func (dorm *dormitory) has(id string) bool {
+	dorm.mu.Lock()
+	defer dorm.mu.Unlock()
+	return dorm.runs[id] != nil
+}
+
+// loaders is how many runs are read at a time when many are to be loaded.
+const loaders = 16
+
+// loop loads dormant runs whose time has come, and those that something
+// has happened to.
+func (dorm *dormitory) loop(ctx context.Context) {
+	t := time.NewTimer(time.Hour)
+	defer t.Stop()
+	free := make(chan struct{}, loaders)
+	var loading sync.WaitGroup
+	defer loading.Wait()
+	for {
+		d, wait := dorm.next()
+		if d != nil {
+			select {
+			case free <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			loading.Go(func() {
+				defer func() { <-free }()
+				dorm.load(ctx, d)
+			})
+			continue
+		}
+		t.Reset(wait)
+		select {
+		case <-ctx.Done():
+			return
+		case <-dorm.roused:
+		case <-t.C:
+		}
+	}
+}
+
+// next takes the next run that is to be loaded, or says how long there
+// will be none.
+func (dorm *dormitory) next() (*dormant, time.Duration) {
+	dorm.mu.Lock()
+	defer dorm.mu.Unlock()
+	for now := dorm.eng.now(); len(dorm.timed) > 0; {
+		d := dorm.timed[0]
+		if wait := d.wake.Sub(now); wait > 0 {
+			if len(dorm.waking) == 0 {
+				return nil, wait
+			}
+			break
+		}
+		dorm.rouseLocked(d)
+	}
+	if len(dorm.waking) == 0 {
+		return nil, time.Hour
+	}
+	d := dorm.waking[0]
+	dorm.waking[0] = nil
+	dorm.waking = dorm.waking[1:]
+	dorm.loading[d] = struct{}{}
+	return d, 0
+}
+
+// load begins the next execution of a dormant run, and returns once its history
+// is read. One that is no longer ours is let go.
+func (dorm *dormitory) load(ctx context.Context, d *dormant) {
+	defer dorm.loadingEnds(d)
+	// What earlier generations had is passed over by the run itself.
+	from := store.Cursor{}
+	if d.later {
+		from = store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64}
+	}
+	whole := !d.later
+	h, err := dorm.eng.store.Load(ctx, d.id, from)
+	if whole && errors.Is(err, store.ErrCorrupt) {
+		// If the row can be read, the execution finds the damage, and parks it.
+		whole = false
+		h, err = dorm.eng.store.Load(ctx, d.id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+	}
+	switch {
+	case ctx.Err() != nil, errors.Is(err, store.ErrClosed):
+		return // whoever claims it next goes on with it
+	case errors.Is(err, store.ErrNotFound):
+	case errors.Is(err, store.ErrCorrupt):
+		dorm.keepDamaged(d, err)
+		return
+	case err != nil:
+		dorm.eng.logAbout(slog.LevelWarn, d.id, d.def.name, d.spanContext(), "durable: a waiting run could not be loaded; it is tried again", slog.Any("error", err))
+		dorm.postpone(d, loadPause)
+		return
+	case h.Run.Owner == dorm.eng.id && h.Run.Epoch == d.epoch && !h.Run.Status.Terminal():
+		r := dorm.eng.newRun(h.Run, d.def)
+		r.silent.Store(d.silent)
+		if whole {
+			r.preloaded = h
+		}
+		again, err := dorm.loadedAnew(d, r)
+		if err != nil {
+			r.cancel(nil)
+			dorm.postpone(d, loadPause) // unless the engine closes, or it was claimed anew
+			return
+		}
+		r.launch()
+		if again {
+			dorm.eng.roster.background(r.fetchMail)
+		}
+		dorm.eng.watchers.notify([]string{d.id})
+		select {
+		case <-r.loaded:
+		case <-r.ended:
+		}
+		return
+	}
+	dorm.eng.logAbout(slog.LevelDebug, d.id, d.def.name, d.spanContext(), "durable: a waiting run is no longer ours")
+	dorm.drop(d.id, d.epoch+1)
+	dorm.eng.watchers.notify([]string{d.id})
+}
+
+// loadPause is when a run that could not be loaded is tried again, and damagedPause
+// the most that lies between two tries with one whose row the store calls damaged.
+const (
+	loadPause    = time.Second
+	damagedPause = time.Hour
+)
+
+// keepDamaged keeps a run whose row cannot be read: nothing can be recorded of it, so
+// it is not parked but listed by Stuck. It is told once, and tried again less and less
+// often, should the store be mended meanwhile.
+func (dorm *dormitory) keepDamaged(d *dormant, err error) {
+	dorm.mu.Lock()
+	first := d.damage == nil
+	d.damage = err
+	d.tries++
+	pause := min(time.Minute<<min(d.tries-1, 10), damagedPause)
+	dorm.mu.Unlock()
+	if first {
+		dorm.eng.logAbout(slog.LevelWarn, d.id, d.def.name, d.spanContext(), "durable: a waiting run cannot be loaded: the store calls its row damaged", slog.Any("error", err), slog.String("next", d.stuck().Next))
+	}
+	dorm.postpone(d, pause)
+}
+
+// stuck is what Stuck says of a run whose row cannot be read.
+func (d *dormant) stuck() Stuck {
+	row := store.Run{ID: d.id, Workflow: d.def.name, Version: d.def.version}
+	reason := "its row cannot be read"
+	if d.damage != nil {
+		reason += ": " + safeMessage(d.damage)
+	}
+	return stuckOf(&row, CodeDamaged, reason)
+}
+
+// damaged lists the runs of this executor whose rows cannot be read.
+func (dorm *dormitory) damaged() (list []Stuck) {
+	dorm.mu.Lock()
+	defer dorm.mu.Unlock()
+	for _, d := range dorm.runs {
+		if d.damage != nil {
+			list = append(list, d.stuck())
+		}
+	}
+	slices.SortFunc(list, func(a, b Stuck) int { return strings.Compare(a.RunID, b.RunID) })
+	return list
+}
+
+// loadingEnds says that nobody is about to load d any more.
+func (dorm *dormitory) loadingEnds(d *dormant) {
+	dorm.mu.Lock()
+	defer dorm.mu.Unlock()
+	delete(dorm.loading, d)
+}
+
+// postpone tries to load d later.
+func (dorm *dormitory) postpone(d *dormant, pause time.Duration) {
+	dorm.mu.Lock()
+	defer dorm.mu.Unlock()
+	if dorm.runs[d.id] != d {
+		return
+	}
+	now := dorm.eng.now()
+	if d.due == 0 && d.wake <= now {
+		d.due = d.wake
+	}
+	d.queued, d.again, d.wake = false, false, now.Add(pause)
+	heap.Push(&dorm.timed, d)
+	nudge(dorm.roused)
+}
+
+// loadedAnew puts r, which is to be launched, in the place of d. It reports whether
+// something happened after its history may have been read: what happens from here
+// on is for r.
+func (dorm *dormitory) loadedAnew(d *dormant, r *run) (again bool, err error) {
+	dorm.mu.Lock()
+	defer dorm.mu.Unlock()
+	if dorm.runs[d.id] != d {
+		return false, fmt.Errorf("durable: run %s was claimed anew, or is let go: %w", d.id, store.ErrOwned)
+	}
+	if err := dorm.eng.roster.addLocked(r); err != nil {
+		return false, err
+	}
+	delete(dorm.runs, d.id)
+	return d.again, nil
+}
+
+// timersLate returns how many unloaded runs of this engine wait for a moment that
+// passed more than lateAfter ago: there are too many at once, or they cannot be
+// read. A run that is loaded wakes by a timer of the runtime.
+func (dorm *dormitory) timersLate() int {
+	due := dorm.eng.now().Add(-lateAfter)
+	dorm.mu.Lock()
+	defer dorm.mu.Unlock()
+	late := 0
+	for d := range dorm.loading {
+		late += one(dorm.runs[d.id] == d && d.late(due)) // else it is loaded
+	}
+	for _, d := range dorm.waking {
+		late += one(d.late(due))
+	}
+	return late + dorm.timed.late(0, due)
+}
+
+// late reports whether d was to go on before due. The dormitory's mutex is held.
+func (d *dormant) late(due store.Time) bool {
+	at := d.wake
+	if d.due != 0 {
+		at = d.due
+	}
+	return at != 0 && at < due
+}
+
+func one(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// lateAfter is how far behind a timer must be to be called late: what a slow
+// commit or a busy machine costs is not worth a warning.
+const lateAfter = time.Second
+
+// sleepers is a heap of dormant runs, the one that is due first at its root.
+type sleepers []*dormant
+
+func (s sleepers) Len() int           { return len(s) }
+func (s sleepers) Less(i, j int) bool { return s[i].wake < s[j].wake }
+func (s sleepers) Swap(i, j int) {
+	s[i], s[j] = s[j], s[i]
+	s[i].place, s[j].place = i, j
+}
+
+// Push and Pop are those of container/heap.
+func (s *sleepers) Push(x any) {
+	d := x.(*dormant)
+	d.place = len(*s)
+	*s = append(*s, d)
+}
+
+func (s *sleepers) Pop() any {
+	old := *s
+	d := old[len(old)-1]
+	old[len(old)-1] = nil
+	*s = old[:len(old)-1]
+	d.place = -1
+	return d
+}
+
+// late counts what is late at and below place i. Below one whose time has not
+// come nothing is, but for those whose loading was put off: they are due within
+// that pause.
+func (s sleepers) late(i int, due store.Time) int {
+	if i >= len(s) || s[i].wake > due.Add(lateAfter+loadPause) {
+		return 0
+	}
+	return one(s[i].late(due)) + s.late(2*i+1, due) + s.late(2*i+2, due)
+}

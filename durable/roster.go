@@ -1,0 +1,210 @@
+package durable
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A roster has the runs that are executed by this engine, and knows which
+// goroutines Close must wait for. Which runs are unloaded the dormitory knows,
+// under the same mutex.
+type roster struct {
+	eng     *Engine
+	runners sync.WaitGroup // goroutines of runs
+	loops   sync.WaitGroup // of the engine: beat, claims, notices, and what is in the background
+	closed  chan struct{}  // closed when Close is done
+
+	mu      sync.Mutex
+	runs    map[string]*run
+	closing bool
+}
+
+func (ros *roster) open(e *Engine) {
+	ros.eng, ros.runs, ros.closed = e, map[string]*run{}, make(chan struct{})
+}
+
+// close lets no run and no goroutine be added any more, and returns the runs that
+// are executed. It returns false if it was called before.
+func (ros *roster) close() (running []*run, first bool) {
+	ros.mu.Lock()
+	defer ros.mu.Unlock()
+	if ros.closing {
+		return nil, false
+	}
+	ros.closing = true
+	ros.eng.dormitory.closeLocked()
+	return slices.Collect(maps.Values(ros.runs)), true
+}
+
+// all returns the runs that are executed.
+func (ros *roster) all() []*run {
+	ros.mu.Lock()
+	defer ros.mu.Unlock()
+	return slices.Collect(maps.Values(ros.runs))
+}
+
+// count returns how many runs are executed, and how many are dormant.
+func (ros *roster) count() (executing, dormant int) {
+	ros.mu.Lock()
+	defer ros.mu.Unlock()
+	return len(ros.runs), len(ros.eng.dormitory.runs)
+}
+
+// ids returns those of all runs that are executed or dormant.
+func (ros *roster) ids() []string {
+	ros.mu.Lock()
+	defer ros.mu.Unlock()
+	ids := make([]string, 0, len(ros.runs)+len(ros.eng.dormitory.runs))
+	for id := range ros.runs {
+		ids = append(ids, id)
+	}
+	for id := range ros.eng.dormitory.runs {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+// add registers a run as executed here, for Close to wait for. It must then be
+// launched or abandoned. It fails when the run is under way already or the
+// engine closes.
+func (ros *roster) add(r *run) error {
+	ros.mu.Lock()
+	defer ros.mu.Unlock()
+	return ros.addLocked(r)
+}
+
+// addNew is add for a run that is about to be created. A dormant run of that id
+// counts as under way: nothing that happens to it may go astray because
+// somebody tries to start it again.
+func (ros *roster) addNew(r *run) error {
+	ros.mu.Lock()
+	defer ros.mu.Unlock()
+	if ros.eng.dormitory.runs[r.id] != nil {
+		return fmt.Errorf("durable: run %s waits here: %w", r.id, store.ErrOwned)
+	}
+	return ros.addLocked(r)
+}
+
+// addLocked is add with the mutex held.
+func (ros *roster) addLocked(r *run) error {
+	if ros.closing {
+		return ErrClosed
+	}
+	if ros.runs[r.id] != nil {
+		return fmt.Errorf("durable: run %s is under way here: %w", r.id, store.ErrOwned)
+	}
+	// An execution that has lost the run may have made way to a dormant after that
+	// was claimed anew.
+	ros.eng.dormitory.dropLocked(r.id, r.row.Epoch)
+	ros.runs[r.id] = r
+	ros.eng.owned.began.Add(1)
+	ros.runners.Add(1)
+	return nil
+}
+
+// forget takes out a run whose execution is over.
+func (ros *roster) forget(r *run) {
+	ros.mu.Lock()
+	if ros.runs[r.id] == r {
+		delete(ros.runs, r.id)
+	}
+	ros.mu.Unlock()
+	if r.fromClaim && ros.eng.claimed.Add(-1) == int64(ros.eng.options.MaxRuns)-1 {
+		nudge(ros.eng.wake) // there is room again
+	}
+}
+
+// active returns the execution of a run, nil if there is none here.
+func (ros *roster) active(id string) *run {
+	ros.mu.Lock()
+	defer ros.mu.Unlock()
+	return ros.runs[id]
+}
+
+// listening is like active, and also notes that news has come for the run. A start
+// that finds its run there already is no execution of it: the note has the run
+// claimed.
+func (ros *roster) listening(id string) *run {
+	ros.mu.Lock()
+	defer ros.mu.Unlock()
+	r := ros.runs[id]
+	if r != nil {
+		r.told = true
+	}
+	return r
+}
+
+func (ros *roster) isClosing() bool {
+	ros.mu.Lock()
+	defer ros.mu.Unlock()
+	return ros.closing
+}
+
+// background runs fn on a goroutine that Close waits for. It returns false, and
+// runs nothing, when the engine closes already.
+func (ros *roster) background(fn func()) bool {
+	ros.mu.Lock()
+	defer ros.mu.Unlock()
+	if ros.closing {
+		return false
+	}
+	ros.loops.Go(fn)
+	return true
+}
+
+// countRunner counts a goroutine that Close waits for; false when the engine closes.
+func (ros *roster) countRunner() bool {
+	ros.mu.Lock()
+	defer ros.mu.Unlock()
+	if ros.closing {
+		return false
+	}
+	ros.runners.Add(1)
+	return true
+}
+
+// succeed puts the next generation's execution in the place of r's and begins
+// it.
+func (ros *roster) succeed(r, next *run) {
+	next.fromClaim = r.fromClaim
+	ros.mu.Lock()
+	ros.runs[r.id] = next
+	ros.runners.Add(1) // r is still counted, so Close is still waiting
+	if ros.closing {
+		// It was not there when Close stopped the otheros.
+		_ = next.die(&death{kind: deathShutdown, err: ErrShutdown})
+	}
+	ros.mu.Unlock()
+	next.launch()
+}
+
+// executes reports whether a run that this engine owns is executed or kept
+// unloaded here, under the epoch that it has. An execution of an earlier epoch has
+// lost the run; it is told so.
+func (ros *roster) executes(row *store.Run) bool {
+	ros.mu.Lock()
+	defer ros.mu.Unlock()
+	if r := ros.runs[row.ID]; r != nil {
+		if r.row.Epoch < row.Epoch {
+			_ = r.die(&death{kind: deathLost, err: ErrLost})
+		}
+		return true // or about to make way
+	}
+	d := ros.eng.dormitory.runs[row.ID]
+	return d != nil && d.epoch >= row.Epoch
+}
+
+// idle is closed when nothing of the engine's own is under way any more.
+func (ros *roster) idle() <-chan struct{} {
+	done := make(chan struct{})
+	go func() {
+		ros.eng.committer.timers.Wait()
+		ros.loops.Wait()
+		close(done)
+	}()
+	return done
+}
