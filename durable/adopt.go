@@ -52,7 +52,7 @@ func (e *Engine) Adopt(ctx context.Context, id string) error {
 	case e.defs.find(row.Workflow, row.Version) == nil:
 		return fmt.Errorf("durable: adopting run %s: %w: %s", id, ErrNotRegistered, e.notServed(row))
 	}
-	runs, err := e.claimIDs(ctx, []string{id}, &history.Data{Executor: e.id})
+	runs, err := e.claims.claimIDs(ctx, []string{id}, &history.Data{Executor: e.id})
 	if err != nil {
 		return fmt.Errorf("durable: adopting run %s: %w", id, storeError(err))
 	}
@@ -73,7 +73,7 @@ func (e *Engine) Adopt(ctx context.Context, id string) error {
 // it. Where Recover was called that happens by itself; without it the parent would wait
 // for ever.
 func (e *Engine) takeUpChild(row *store.Run) {
-	if e.recovered.Load() || row.Paused || e.defs.find(row.Workflow, row.Version) == nil || e.roster.active(row.ID) != nil || e.dormitory.has(row.ID) {
+	if e.claims.recovered.Load() || row.Paused || e.defs.find(row.Workflow, row.Version) == nil || e.roster.active(row.ID) != nil || e.dormitory.has(row.ID) {
 		return
 	}
 	e.roster.background(func() {
@@ -81,10 +81,10 @@ func (e *Engine) takeUpChild(row *store.Run) {
 		var err error
 		switch row.Status {
 		case store.Pending, store.Waiting:
-			_, err = e.claimIDs(ctx, []string{row.ID}, &history.Data{Executor: e.id})
+			_, err = e.claims.claimIDs(ctx, []string{row.ID}, &history.Data{Executor: e.id})
 		case store.Interrupted:
 			if row.Code == "" {
-				_, err = e.claimIDs(ctx, []string{row.ID}, &history.Data{Executor: e.id})
+				_, err = e.claims.claimIDs(ctx, []string{row.ID}, &history.Data{Executor: e.id})
 			}
 		case store.Running, store.Resuming:
 			var live bool
@@ -106,7 +106,7 @@ func (e *Engine) recoverOne(ctx context.Context, row *store.Run) error {
 	if err := e.recoverOrphan(ctx, row, &judge{eng: e}, &rep, &resume, &try); err != nil {
 		return err
 	}
-	e.continueAll(ctx, &resume, &rep)
+	e.claims.continueAll(ctx, &resume, &rep)
 	e.trials.hold(try)
 	return nil
 }

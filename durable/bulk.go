@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
-	"sync"
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -208,7 +206,7 @@ func (b *bulkStart) flush() error {
 			failed = errors.Join(context.Cause(b.ctx), err)
 		}
 	}
-	b.eng.expect(b.def, own)
+	b.eng.claims.expect(b.def, own)
 	again, err := b.compare(ctx, exist)
 	if err == nil {
 		err = failed
@@ -268,80 +266,4 @@ func (b *bulkStart) compare(ctx context.Context, items []bulkItem) (again []bulk
 		}
 	}
 	return again, nil
-}
-
-// bulkQueue are runs that StartAll has started here and that nobody may have
-// taken yet. It is needed only as long as Recover was not called: until then the
-// engine leaves pending runs alone but these. What a crash loses of it, the store
-// has.
-type bulkQueue struct {
-	mu  sync.Mutex
-	ids []string
-}
-
-// expect lets the engine take runs that were just started, when it has their
-// code.
-func (e *Engine) expect(def *definition, ids []string) {
-	if len(ids) == 0 || e.defs.find(def.name, def.version) == nil {
-		return
-	}
-	if !e.recovered.Load() {
-		e.bulk.mu.Lock()
-		e.bulk.ids = append(e.bulk.ids, ids...)
-		e.bulk.mu.Unlock()
-	}
-	nudge(e.wake)
-}
-
-func (q *bulkQueue) waits() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.ids) > 0
-}
-
-func (q *bulkQueue) clear() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.ids = nil
-}
-
-// first returns up to n ids, which stay in the queue until they are dropped.
-func (q *bulkQueue) first(n int) []string {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	n = max(min(n, len(q.ids)), 0)
-	return q.ids[:n:n]
-}
-
-func (q *bulkQueue) drop(n int) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.ids = q.ids[min(n, len(q.ids)):]
-}
-
-// claimBulk takes runs of StartAll as long as there is room. The claim loop
-// alone calls it.
-func (e *Engine) claimBulk(ctx context.Context) {
-	for ctx.Err() == nil && e.claimSomeBulk(ctx) {
-	}
-}
-
-// claimSomeBulk takes a batch of them, and reports whether there may be more to
-// take.
-func (e *Engine) claimSomeBulk(ctx context.Context) bool {
-	n := e.reserve(claimBatch)
-	defer e.giveBack(n)
-	ids := e.bulk.first(n)
-	if len(ids) == 0 {
-		return false // a claimed run that ends wakes us
-	}
-	if _, err := e.claimIDs(ctx, ids, &history.Data{Executor: e.id}); err != nil {
-		if ctx.Err() == nil {
-			e.log.Warn("durable: claiming runs failed; the next beat tries again", "executor", e.id, "error", err)
-		}
-		return false
-	}
-	// Those it did not get are somebody else's or have ended.
-	e.bulk.drop(len(ids))
-	return true
 }

@@ -580,7 +580,7 @@ func (s *scope) lookAtChild(ch *child, mail *mailWait) (*childEnd, error) {
 	if !ended {
 		r.eng.takeUpChild(row)
 		// Without Recover nobody here takes it over when that executor dies.
-		ch.elsewhere = !r.eng.recovered.Load() && row.Owner != "" && row.Owner != r.eng.id
+		ch.elsewhere = !r.eng.claims.recovered.Load() && row.Owner != "" && row.Owner != r.eng.id
 		return nil, nil
 	}
 	// The message was committed with the end: if there is one, it can be read now.

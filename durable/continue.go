@@ -292,8 +292,8 @@ func (r *run) loadLineage() (*store.History, *history.Past, error) {
 		p, err := readPast(r.id, r.gapless(h), r.sizeHint())
 		return h, p, err
 	}
-	if k := r.known; k != nil {
-		r.known = nil
+	if k := r.prefetched; k != nil {
+		r.prefetched = nil
 		if h, p, ok, err := r.loadRest(k); ok || err != nil {
 			return h, p, err
 		}

@@ -48,7 +48,6 @@ type Engine struct {
 	stopLoop context.CancelFunc
 	stopBeat context.CancelFunc // after the last run has ended: until then the lease must hold
 	giveUp   context.CancelFunc // ends the committer's tries
-	wake     chan struct{}      // something may be claimable
 	look     chan struct{}      // beat now
 	mail     chan struct{}      // some run may have mail
 	orphans  chan struct{}      // some executor is gone and has left runs
@@ -60,13 +59,9 @@ type Engine struct {
 
 	roster    roster
 	dormitory dormitory
-	recovered atomic.Bool // Recover was called: old runs may be claimed
-	claimed   atomic.Int64
 	watchers  watchers
 	trials    trials
-	bulk      bulkQueue // started with StartAll, for this engine to take before Recover
-	later     bulkQueue // left by recovery until there is room
-	places    places
+	claims    claims
 	keeps     idsKept
 	owned     owned
 	unserved  unservedRuns
@@ -106,11 +101,12 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 		build:       buildLabel(cmp.Or(o.Build, stampedBuild())),
 		environment: o.Capture.capture(),
 		id:          newExecutorID(), options: o, store: st, limits: st.Limits(), sealer: sealer, errors: kinds, defs: defs, log: o.Logger, tracer: newTracer(o.TracerProvider),
-		wake: make(chan struct{}, 1), look: make(chan struct{}, 1), mail: make(chan struct{}, 1), orphans: make(chan struct{}, 1), pulses: pulses{ready: make(chan struct{}, 1)},
+		look: make(chan struct{}, 1), mail: make(chan struct{}, 1), orphans: make(chan struct{}, 1), pulses: pulses{ready: make(chan struct{}, 1)},
 		openedAt: time.Now(),
 	}
 	e.roster.open(e)
 	e.dormitory.open(e)
+	e.claims.open(e)
 	e.trials.eng = e
 	p, err := e.register(ctx)
 	if err != nil {
@@ -130,7 +126,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.roster.loops.Go(func() { e.beatLoop(beating) })
 	e.roster.loops.Go(func() { e.tendLoop(beating) })
 	e.roster.loops.Go(func() { e.takeOverLoop(e.loop) })
-	e.roster.loops.Go(func() { e.claimLoop(e.loop) })
+	e.roster.loops.Go(func() { e.claims.loop(e.loop) })
 	e.roster.loops.Go(func() { e.dormitory.loop(e.loop) })
 	if o.Retention.active() && o.Retention.Every > 0 {
 		e.roster.loops.Go(func() { e.retentionLoop(e.loop) })

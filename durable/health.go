@@ -57,7 +57,7 @@ func (h Health) Ready() error {
 func (e *Engine) Health(ctx context.Context) (Health, error) {
 	h := Health{Closing: e.roster.isClosing()}
 	h.Executing, h.Unloaded = e.roster.count()
-	h.Recovered, h.Lease = e.recovered.Load(), e.options.Lease
+	h.Recovered, h.Lease = e.claims.recovered.Load(), e.options.Lease
 	h.CommitP99, h.Commits = e.committer.paces.p99(time.Now())
 	h.TimersLate = e.dormitory.timersLate()
 	h.BeatAge = time.Since(e.openedAt) - time.Duration(e.beatAt.Load())

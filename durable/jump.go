@@ -289,8 +289,8 @@ func (e *Engine) pauseFor(ctx context.Context, id, owner, reason string) error {
 // goOn lets a run that has just become claimable be executed here, if its code is
 // here, at once.
 func (e *Engine) goOn(ctx context.Context, id string) {
-	if _, err := e.claimIDs(context.WithoutCancel(ctx), []string{id}, &history.Data{Executor: e.id, Resumed: true}); err != nil {
+	if _, err := e.claims.claimIDs(context.WithoutCancel(ctx), []string{id}, &history.Data{Executor: e.id, Resumed: true}); err != nil {
 		e.logID(context.WithoutCancel(ctx), slog.LevelWarn, id, "durable: a run could not be claimed at once; whoever serves it claims it soon", slog.Any("error", err))
-		nudge(e.wake)
+		nudge(e.claims.wake)
 	}
 }

@@ -8,25 +8,25 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A known is the history of a run, or of its current generation, as somebody has
-// just read it who then lets the run be executed here. The execution reads only
-// what was recorded since, at least its claim; the whole is checked as any other.
-type known struct {
+// A prefetch is the history of a run, or of its current generation, read just before
+// the run is claimed to be executed here. The execution reads only what was recorded
+// since, at least its claim; the whole is checked like any other.
+type prefetch struct {
 	branch int32
 	events []store.Event
 }
 
-// known returns what v has read, nil if rv has it taken apart first.
-func (v *view) known(rv *revision) *known {
+// prefetch returns what v has read, nil if rv has it taken apart first.
+func (v *view) prefetch(rv *revision) *prefetch {
 	if rv.cut != nil || len(v.events) == 0 {
 		return nil
 	}
-	return &known{branch: v.row.Branch, events: v.events}
+	return &prefetch{branch: v.row.Branch, events: v.events}
 }
 
-// loadRest completes what is known of r's history. ok is false when it is of no
+// loadRest completes what was read of r's history. ok is false when it is of no
 // use: somebody has turned to another branch since.
-func (r *run) loadRest(k *known) (h *store.History, p *history.Past, ok bool, err error) {
+func (r *run) loadRest(k *prefetch) (h *store.History, p *history.Past, ok bool, err error) {
 	if k.branch != r.row.Branch {
 		return nil, nil, false, nil
 	}

@@ -3,12 +3,10 @@ package durable
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"math"
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -104,7 +102,7 @@ func (e *Engine) tendLoop(ctx context.Context) {
 					"executor", e.id, "ahead_ms", millis(p.Skew))
 			}
 		}
-		if !warned && !e.recovered.Load() && time.Since(e.openedAt) > recoverReminder {
+		if !warned && !e.claims.recovered.Load() && time.Since(e.openedAt) > recoverReminder {
 			warned = true
 			e.log.Warn("durable: Recover was not called since Open: interrupted and pending runs of earlier processes are left alone", "executor", e.id)
 		}
@@ -137,8 +135,8 @@ func (e *Engine) tend(ctx context.Context, p *pulse) {
 	for _, m := range p.Mail {
 		e.news(m.RunID, m.Inbox)
 	}
-	if e.bulk.waits() || e.later.waits() {
-		nudge(e.wake)
+	if e.claims.bulk.waits() || e.claims.later.waits() {
+		nudge(e.claims.wake)
 	}
 	// The looks take turns, so that an engine with nothing to do hardly asks the
 	// store: what it owns after every second beat, who lives after every sixth, which
@@ -148,12 +146,12 @@ func (e *Engine) tend(ctx context.Context, p *pulse) {
 	} else if e.turn%2 == 1 {
 		e.auditOwned()
 	}
-	if e.recovered.Load() && !e.roster.isClosing() {
+	if e.claims.recovered.Load() && !e.roster.isClosing() {
 		if len(p.Gone) > 0 {
 			nudge(e.orphans)
 		}
 		if p.Due {
-			nudge(e.wake)
+			nudge(e.claims.wake)
 		}
 	}
 }
@@ -213,17 +211,17 @@ func (e *Engine) noticeLoop(ctx context.Context, n store.Notifier) {
 		err := n.Notify(ctx, func(notice store.Notice) {
 			e.watchers.notify(notice.RunIDs)
 			e.readMail(notice.RunIDs)
-			if !e.recovered.Load() {
+			if !e.claims.recovered.Load() {
 				return
 			}
 			for _, id := range notice.RunIDs {
 				if e.roster.listening(id) == nil && !e.dormitory.has(id) {
-					nudge(e.wake)
+					nudge(e.claims.wake)
 					return
 				}
 			}
 			if len(notice.RunIDs) == 0 {
-				nudge(e.wake)
+				nudge(e.claims.wake)
 			}
 		})
 		if ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
@@ -302,144 +300,4 @@ func sleep(ctx context.Context, d time.Duration) {
 	case <-t.C:
 	case <-ctx.Done():
 	}
-}
-
-// claimLoop takes due runs whenever there may be some.
-func (e *Engine) claimLoop(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-e.wake:
-		}
-		if !e.awaitLease(ctx.Done(), nil) {
-			return // it could claim nothing
-		}
-		if !e.recovered.Load() {
-			e.claimBulk(ctx)
-			continue
-		}
-		e.bulk.clear() // they are claimed like all others
-		for ctx.Err() == nil {
-			more, err := e.claimNext(ctx)
-			if err != nil && ctx.Err() == nil {
-				e.log.Warn("durable: claiming runs failed; the next beat tries again", "executor", e.id, "error", err)
-			}
-			if err != nil || !more {
-				break
-			}
-		}
-	}
-}
-
-// claimNext takes a batch of runs as far as there is room, first those that
-// recovery has left. It reports whether there may be more to take at once.
-func (e *Engine) claimNext(ctx context.Context) (more bool, err error) {
-	n := e.reserve(claimBatch)
-	if n == 0 {
-		return false, nil // a claimed run that ends wakes us
-	}
-	defer e.giveBack(n)
-	if e.later.waits() {
-		return true, e.claimLater(ctx, n)
-	}
-	runs, err := e.claim(ctx, store.Claim{Max: n}, &history.Data{Executor: e.id})
-	return len(runs) == n, err
-}
-
-// claimBatch is how many runs are claimed in one call.
-const claimBatch = 64
-
-// claim takes runs and begins to execute them; d is kept with the claim of each.
-func (e *Engine) claim(ctx context.Context, c store.Claim, d *history.Data) ([]*run, error) {
-	return e.claimKnown(ctx, c, d, nil)
-}
-
-// claimKnown is claim where the history of the run that is claimed, a single one,
-// is known; k may be nil.
-func (e *Engine) claimKnown(ctx context.Context, c store.Claim, d *history.Data, k *known) ([]*run, error) {
-	if len(e.defs.served) == 0 {
-		return nil, nil
-	}
-	e.sign(d)
-	c.Executor, c.Serves, c.At, c.Data = e.id, e.defs.served, e.now(), d.Encode()
-	segments := e.segmentsOf(&c, d)
-	defer e.owned.claiming()() // what it takes belongs to this engine before it is executed here
-	rows, err := e.store.Claim(ctx, c)
-	if errors.Is(err, store.ErrNotFound) {
-		// The store takes this executor for gone: it beats, and asks again.
-		e.lease.doubt()
-		switch {
-		case e.awaitLease(ctx.Done(), e.loop.Done()):
-			rows, err = e.store.Claim(ctx, c)
-		case e.loop.Err() != nil:
-			err = ErrClosed // it beats no more
-		default:
-			err = context.Cause(ctx)
-		}
-	}
-	runs := make([]*run, len(rows))
-	for i := range rows {
-		runs[i] = e.take(rows[i], segments[rows[i].ID], k)
-	}
-	return runs, err
-}
-
-// take executes a run that was claimed, as this segment of its trace; k is what
-// has been read of it already, nil if nothing.
-func (e *Engine) take(row store.Run, s *segment, k *known) *run {
-	r := e.newRun(row, e.codeOf(&row))
-	r.enterSegment(s)
-	r.fromClaim, r.known, r.probation = true, k, row.Strikes > 0
-	r.silent.Store(row.Status != store.Running)
-	e.dormitory.drop(row.ID, row.Epoch) // of ours, if it was lost and is claimed back
-	r.log(slog.LevelDebug, "durable: run claimed", slog.String("status", string(row.Status)), slog.Int("strikes", int(row.Strikes)))
-	e.begin(r)
-	return r
-}
-
-// beginAfter ends what stands in r's place, and then begins r: an execution of
-// ours that has lost the run, or a start that is about to find it exists. It
-// reports false when the engine closes.
-func (e *Engine) beginAfter(old, r *run) bool {
-	_ = old.die(&death{kind: deathLost, err: ErrLost})
-	return e.roster.background(func() {
-		select {
-		case <-old.ended:
-		case <-e.loop.Done(): // then begin gives it back
-		}
-		e.begin(r)
-	})
-}
-
-// begin executes r, or gives it back when the engine closes.
-func (e *Engine) begin(r *run) {
-	for {
-		err := e.roster.add(r)
-		if err == nil {
-			e.claimed.Add(1)
-			r.launch()
-			return
-		}
-		if !errors.Is(err, store.ErrOwned) {
-			break
-		}
-		if old := e.roster.active(r.id); old != nil && e.beginAfter(old, r) {
-			return
-		}
-	}
-	// The engine closes. What was claimed in the same moment is given back, so
-	// that it does not look like a run whose process died.
-	r.cancel(nil)
-	r.headFromClaim()
-	interrupted, none := store.Interrupted, ""
-	r.lastAt = max(r.lastAt, e.now())
-	ev := store.Event{Type: store.WorkflowInterrupted, Seq: r.head.seq + 1, Branch: r.head.branch, At: r.lastAt, Steps: r.steps, Active: r.activeThen}
-	ev.Sum = store.Seal(r.id, r.head.sum, &ev)
-	change := store.Change{RunID: r.id, Expect: store.Expect{Epoch: r.head.epoch}, Events: []store.Event{ev}, Row: &store.RowPatch{Status: &interrupted, Code: &none, Reason: &none}, Yield: true}
-	if err := e.commitOne(context.Background(), change); err != nil {
-		r.log(slog.LevelWarn, "durable: a run claimed during Close could not be given back; it is recovered like one that was interrupted", slog.Any("error", err))
-	}
-	close(r.recorded)
-	close(r.ended)
 }

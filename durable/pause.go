@@ -207,7 +207,7 @@ func (e *Engine) unpause(ctx context.Context, id string) (done bool, err error) 
 	})
 	switch {
 	case err == nil:
-		nudge(e.wake)
+		nudge(e.claims.wake)
 		return true, nil
 	case overtaken(err):
 		return e.unpausedElse(ctx, id)

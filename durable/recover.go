@@ -106,8 +106,8 @@ func (e *Engine) Recover(ctx context.Context) (Report, error) {
 	}
 	e.judgeRead(ctx, &rep)
 	rep.Stuck = onceEach(rep.Stuck)
-	e.recovered.Store(true)
-	nudge(e.wake)
+	e.claims.recovered.Store(true)
+	nudge(e.claims.wake)
 	nudge(e.look)
 	e.log.Info(fmt.Sprintf("Recovery complete: %d workflows marked failed, %d approvals restored.", len(rep.Failed), len(rep.Approvals)),
 		"resumed", len(rep.Resumed), "deferred", len(rep.Deferred), "suspects", len(rep.Suspects), "left", len(rep.Left), "quarantined", len(rep.Quarantine), "repaired", len(rep.Repaired), "stuck", len(rep.Stuck))
@@ -253,7 +253,7 @@ func (e *Engine) recoverOrphans(ctx context.Context, rep *Report) error {
 			return err
 		}
 		if n++; n%recoverSlice == 0 {
-			e.continueAll(ctx, &resume, rep)
+			e.claims.continueAll(ctx, &resume, rep)
 			rep.Suspects = append(rep.Suspects, try...)
 			e.trials.hold(try)
 			resume, try = toContinue{}, nil
@@ -262,7 +262,7 @@ func (e *Engine) recoverOrphans(ctx context.Context, rep *Report) error {
 			}
 		}
 	}
-	e.continueAll(ctx, &resume, rep)
+	e.claims.continueAll(ctx, &resume, rep)
 	rep.Suspects = append(rep.Suspects, try...)
 	e.trials.hold(try)
 	return nil
@@ -387,9 +387,6 @@ func stuckOf(row *store.Run, code, reason string) Stuck {
 	return s
 }
 
-// recoverBatch is how many orphans are claimed in one call.
-const recoverBatch = 64
-
 // scanPage is how many rows are read at a time when all that match are.
 const scanPage = 1000
 
@@ -415,34 +412,6 @@ func (e *Engine) runsOf(ctx context.Context, f store.Filter) iter.Seq2[*store.Ru
 			}
 		}
 	}
-}
-
-// continueRuns claims runs and continues them, whether there is room or not.
-func (e *Engine) continueRuns(ctx context.Context, ids []string, rep *Report) {
-	for len(ids) > 0 {
-		n := min(len(ids), recoverBatch)
-		rows, err := e.claimIDs(ctx, ids[:n], &history.Data{Executor: e.id})
-		for i := range rows {
-			rep.Resumed = append(rep.Resumed, rows[i].id)
-			rep.continued = append(rep.continued, rows[i])
-			e.tellResumed(rows[i])
-		}
-		if err != nil {
-			// The rest of the batch stays orphaned: the next beat finds it.
-			for _, id := range ids[:n] {
-				if e.roster.active(id) == nil {
-					rep.Stuck = append(rep.Stuck, Stuck{RunID: id, Reason: fmt.Sprintf("claiming it failed: %v", err), Next: "it is tried again with the next beat"})
-				}
-			}
-		}
-		ids = ids[n:]
-	}
-}
-
-// claimIDs claims these runs and begins to execute those it got. The claim
-// events say what d says.
-func (e *Engine) claimIDs(ctx context.Context, ids []string, d *history.Data) ([]*run, error) {
-	return e.claim(ctx, store.Claim{Max: len(ids), IDs: ids}, d)
 }
 
 // failOrphan marks a run failed, recoverable, unless somebody was faster.
@@ -539,6 +508,6 @@ func (e *Engine) resumeInterrupted(ctx context.Context, rep *Report) error {
 			}
 		}
 	}
-	e.continueAll(ctx, &resume, rep)
+	e.claims.continueAll(ctx, &resume, rep)
 	return nil
 }

@@ -245,7 +245,7 @@ func (e *Engine) repair(ctx context.Context, t *torn, f *history.Finding) (int32
 		e.logRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Pinned to version %s on branch %d", row.ID, f.Reason(), f.Version, branch))
 	}
 	e.watchers.notify([]string{row.ID})
-	nudge(e.wake)
+	nudge(e.claims.wake)
 	return branch, nil
 }
 

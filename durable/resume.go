@@ -152,12 +152,12 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 		return Plan{}, err
 	}
 	reopened = reopened || repaired
-	var k *known
+	var k *prefetch
 	if unreadable == nil {
-		k = v.known(rv)
+		k = v.prefetch(rv)
 	}
 	claim := store.Claim{Max: 1, IDs: []string{id}}
-	runs, err := e.claimKnown(ctx, claim, &history.Data{Executor: e.id, Resumed: true, Force: force}, k)
+	runs, err := e.claims.claimRead(ctx, claim, &history.Data{Executor: e.id, Resumed: true, Force: force}, k)
 	if err != nil {
 		return rv.plan, fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))
 	}

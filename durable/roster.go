@@ -113,8 +113,8 @@ func (ros *roster) forget(r *run) {
 		delete(ros.runs, r.id)
 	}
 	ros.mu.Unlock()
-	if r.fromClaim && ros.eng.claimed.Add(-1) == int64(ros.eng.options.MaxRuns)-1 {
-		nudge(ros.eng.wake) // there is room again
+	if r.fromClaim && ros.eng.claims.claimed.Add(-1) == int64(ros.eng.options.MaxRuns)-1 {
+		nudge(ros.eng.claims.wake) // there is room again
 	}
 }
 

@@ -80,7 +80,7 @@ type run struct {
 	strands    sync.Map       // goroutines of branches: id to *strand
 	goroutines sync.WaitGroup // of its branches
 	preloaded  *store.History // read by whoever has loaded it
-	known      *known         // read by whoever has claimed it; nil: nothing
+	prefetched *prefetch      // read by whoever has claimed it; nil: nothing
 	unloadSeen int64          // the last message that its waits have looked at; read once it is unloaded
 	wanting    bool           // something happened while it was being unloaded; guarded by the roster's mutex
 	told       bool           // there was news for it, likewise

@@ -236,7 +236,7 @@ func (e *Engine) delivered(id string) {
 		e.roster.background(r.fetchMail)
 	case e.dormitory.has(id):
 		e.rouseForMail(id)
-	case e.recovered.Load():
-		nudge(e.wake)
+	case e.claims.recovered.Load():
+		nudge(e.claims.wake)
 	}
 }

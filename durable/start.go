@@ -377,7 +377,7 @@ func (r *run) abandon() {
 	r.outcome = outcome{err: ErrLost}
 	r.eng.roster.forget(r)
 	if r.told { // nobody can tell it any more
-		nudge(r.eng.wake)
+		nudge(r.eng.claims.wake)
 	}
 	close(r.recorded)
 	close(r.ended)

@@ -32,7 +32,7 @@ func (e *Engine) Stuck(ctx context.Context, limit int) ([]Stuck, error) {
 	if err != nil {
 		return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
 	}
-	l := &stuckList{eng: e, limit: limit, seen: map[string]bool{}, later: e.later.all(), bulk: e.bulk.all()}
+	l := &stuckList{eng: e, limit: limit, seen: map[string]bool{}, later: e.claims.later.all(), bulk: e.claims.bulk.all()}
 	for _, x := range executors {
 		if x.Live {
 			l.live = append(l.live, x)
@@ -320,7 +320,7 @@ func (l *stuckList) served(row *store.Run) bool {
 // to, because Recover was not called: the engine of a command, say, which has the code
 // and is gone in a moment.
 func (l *stuckList) idle(executor string) bool {
-	return executor == l.eng.id && !l.eng.recovered.Load()
+	return executor == l.eng.id && !l.eng.claims.recovered.Load()
 }
 
 // unservedOf says of a run that nobody alive serves it.
@@ -372,7 +372,7 @@ type strandedRuns struct {
 // so in the background: a beat may come meanwhile.
 func (e *Engine) lookForStranded(ctx context.Context) {
 	s := &e.unserved
-	if !e.recovered.Load() || !s.looking.CompareAndSwap(false, true) {
+	if !e.claims.recovered.Load() || !s.looking.CompareAndSwap(false, true) {
 		return
 	}
 	look := func() {

@@ -60,7 +60,7 @@ func (t *trials) try(id string) {
 	if e.loop.Err() != nil {
 		return
 	}
-	runs, err := e.claimIDs(e.loop, []string{id}, &history.Data{Executor: e.id})
+	runs, err := e.claims.claimIDs(e.loop, []string{id}, &history.Data{Executor: e.id})
 	if err != nil {
 		e.logID(e.loop, slog.LevelWarn, id, "durable: a suspect could not be claimed; the next beat finds it", slog.Any("error", err))
 		return
