@@ -77,7 +77,7 @@ func (e *Engine) takeUpChild(row *store.Run) {
 		return
 	}
 	e.roster.background(func() {
-		ctx := e.loop
+		ctx := e.life.loops
 		var err error
 		switch row.Status {
 		case store.Pending, store.Waiting:

@@ -104,7 +104,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 			return r.unrecorded(st.call.key, err)
 		}
 		clock := time.Now()
-		if !r.eng.lease.holds(clock) {
+		if !r.eng.heart.lease.holds(clock) {
 			// Whoever may take the run may be running this body now.
 			if err := st.call.scope.awaitLease(); err != nil {
 				return err
@@ -246,7 +246,7 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 		a = new(attempt) // the one before may still be held by the body's goroutines
 	}
 	ctx = st.traceAttempt(ctx, n)
-	a.Context, a.step, a.number, a.term = ctx, st, n, st.call.scope.run.eng.lease.current.Load()
+	a.Context, a.step, a.number, a.term = ctx, st, n, st.call.scope.run.eng.heart.lease.current.Load()
 	a.failures = st.failures
 	if limit, cause := st.limit(); limit > 0 {
 		limited, cancel := context.WithTimeoutCause(ctx, limit, cause)

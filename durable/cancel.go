@@ -74,7 +74,7 @@ func (e *Engine) cancelIdle(ctx context.Context, h *store.History, reason string
 		release: true,
 	})
 	if err == nil && h.Run.Parent != "" {
-		e.delivered(h.Run.Parent)
+		e.mailroom.sent(h.Run.Parent)
 	}
 	if err != nil && !definite(err) && !overtaken(err) {
 		return fmt.Errorf("durable: cancelling run %s: %w", h.Run.ID, storeError(err))

@@ -147,14 +147,14 @@ func startedBy(have, want *store.Run) bool {
 // cannot be read.
 func (e *Engine) holderOf(id string) *store.Run {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		h, err := e.store.Load(e.loop, id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+		h, err := e.store.Load(e.life.loops, id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
 		switch {
 		case err == nil:
 			return &h.Run
-		case definite(err), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrClosed), e.loop.Err() != nil:
+		case definite(err), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrClosed), e.life.loops.Err() != nil:
 			return nil
 		}
-		sleep(e.loop, pause) // a read that fails says nothing
+		sleep(e.life.loops, pause) // a read that fails says nothing
 	}
 }
 
@@ -205,7 +205,7 @@ func (s *scope) bearAs(ch *child, def *definition, input []byte, o *startOptions
 // was deleted, and started again under its id, a child may be there with what it came to.
 func (r *run) childlessBefore() bool {
 	r.childLook.Do(func() {
-		page, err := r.eng.store.List(r.eng.loop, store.Filter{Parents: []string{r.id}, Limit: 1})
+		page, err := r.eng.store.List(r.eng.life.loops, store.Filter{Parents: []string{r.id}, Limit: 1})
 		r.firstBorn = err == nil && len(page.Runs) == 0
 	})
 	return r.firstBorn
@@ -256,14 +256,14 @@ var errElsewhere = errors.New("durable: the run existed already")
 // was created here, and not one that existed with the same id.
 func (e *Engine) isOurs(r *run) bool {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		h, err := e.store.Load(e.loop, r.id, store.Cursor{NoEvents: true})
+		h, err := e.store.Load(e.life.loops, r.id, store.Cursor{NoEvents: true})
 		switch {
 		case err == nil:
 			return h.Run.Epoch == r.row.Epoch && h.Run.Owner == e.id
-		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrCorrupt), e.loop.Err() != nil:
+		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrCorrupt), e.life.loops.Err() != nil:
 			return false
 		}
-		sleep(e.loop, pause) // a read that fails says nothing
+		sleep(e.life.loops, pause) // a read that fails says nothing
 	}
 }
 

@@ -46,7 +46,7 @@ func (cl *claims) loop(ctx context.Context) {
 			return
 		case <-cl.wake:
 		}
-		if !cl.eng.awaitLease(ctx.Done(), nil) {
+		if !cl.eng.heart.awaitLease(ctx.Done(), nil) {
 			return // it could claim nothing
 		}
 		if !cl.recovered.Load() {
@@ -259,11 +259,11 @@ func (cl *claims) claimRead(ctx context.Context, c store.Claim, d *history.Data,
 	rows, err := e.store.Claim(ctx, c)
 	if errors.Is(err, store.ErrNotFound) {
 		// The store takes this executor for gone: it beats, and asks again.
-		e.lease.doubt()
+		e.heart.lease.doubt()
 		switch {
-		case e.awaitLease(ctx.Done(), e.loop.Done()):
+		case e.heart.awaitLease(ctx.Done(), e.life.loops.Done()):
 			rows, err = e.store.Claim(ctx, c)
-		case e.loop.Err() != nil:
+		case e.life.loops.Err() != nil:
 			err = ErrClosed // it beats no more
 		default:
 			err = context.Cause(ctx)
@@ -298,7 +298,7 @@ func (cl *claims) beginAfter(old, r *run) bool {
 	return cl.eng.roster.background(func() {
 		select {
 		case <-old.ended:
-		case <-cl.eng.loop.Done(): // then begin gives it back
+		case <-cl.eng.life.loops.Done(): // then begin gives it back
 		}
 		cl.begin(r)
 	})

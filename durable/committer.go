@@ -581,7 +581,7 @@ func (c *committer) land(r *run, err error) {
 		}
 		r.eng.archiver.landed(r, &f.change)
 		for i := range f.change.Send {
-			r.eng.delivered(f.change.Send[i].To)
+			r.eng.mailroom.sent(f.change.Send[i].To)
 		}
 	}
 	f.settle(err)

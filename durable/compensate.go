@@ -144,7 +144,7 @@ func (r *run) compensate(err *error, late bool) error {
 	}
 	// Branches register in any order; their place in the run has one.
 	slices.SortFunc(undos, func(a, b *undo) int { return slices.Compare(b.place, a.place) })
-	ctx, cancel := context.WithCancelCause(r.eng.base)
+	ctx, cancel := context.WithCancelCause(r.eng.life.runs)
 	defer cancel(nil)
 	stop := context.AfterFunc(r.ctx, func() {
 		// What stopped the run may be why we are here; anything else ends this

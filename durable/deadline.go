@@ -73,9 +73,9 @@ func (r *run) watchDeadline() (end func()) {
 		defer mu.Unlock()
 		// By the store's own clock: a replay, which may be elsewhere, must not find
 		// that the deadline is still ahead.
-		if left := r.deadline.Sub(r.eng.clock.surely(time.Now())); left > 0 && !over {
-			if r.eng.clock.doubtful(time.Now()) {
-				nudge(r.eng.look)
+		if left := r.deadline.Sub(r.eng.heart.clock.surely(time.Now())); left > 0 && !over {
+			if r.eng.heart.clock.doubtful(time.Now()) {
+				nudge(r.eng.heart.now)
 				left = max(left/2, time.Millisecond)
 			}
 			t.Reset(left)

@@ -8,14 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -35,28 +32,17 @@ type Engine struct {
 	metrics   *metrics
 	committer *committer
 
-	// beatAt is when the store last took a beat, in nanoseconds since openedAt.
-	beatAt atomic.Int64
-	lease  lease
-	clock  storeClock
-
 	imports epochs
 
-	base     context.Context // parent of every run's context
-	cancel   context.CancelCauseFunc
-	loop     context.Context // of the loops, but for the beat
-	stopLoop context.CancelFunc
-	stopBeat context.CancelFunc // after the last run has ended: until then the lease must hold
-	giveUp   context.CancelFunc // ends the committer's tries
-	look     chan struct{}      // beat now
-	mail     chan struct{}      // some run may have mail
-	orphans  chan struct{}      // some executor is gone and has left runs
-	pulses   pulses             // of the beats, to be acted on
+	orphans chan struct{} // some executor is gone and has left runs
 
 	archiver *archiver // nil: nothing is archived
 
 	environment *Environment // of this process; nil: it is neither recorded nor compared
 
+	heart     heart
+	life      lifetime
+	mailroom  mailroom
 	roster    roster
 	dormitory dormitory
 	watchers  watchers
@@ -65,8 +51,17 @@ type Engine struct {
 	keeps     idsKept
 	owned     owned
 	unserved  unservedRuns
-	turn      int // of the looks that follow the beats; used by tendLoop alone
-	openedAt  time.Time
+}
+
+// lifetime has the contexts of what an engine has under way, in the order in which
+// Close ends them.
+type lifetime struct {
+	loops    context.Context // of the engine's own goroutines, but for the beat
+	endLoops context.CancelFunc
+	endBeat  context.CancelFunc // after the last run has ended: until then the lease must hold
+	giveUp   context.CancelFunc // ends the committer's tries
+	runs     context.Context    // parent of every run's context
+	endRuns  context.CancelCauseFunc
 }
 
 // Open registers an executor on st and returns its engine. It claims nothing
@@ -101,43 +96,44 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 		build:       buildLabel(cmp.Or(o.Build, stampedBuild())),
 		environment: o.Capture.capture(),
 		id:          newExecutorID(), options: o, store: st, limits: st.Limits(), sealer: sealer, errors: kinds, defs: defs, log: o.Logger, tracer: newTracer(o.TracerProvider),
-		look: make(chan struct{}, 1), mail: make(chan struct{}, 1), orphans: make(chan struct{}, 1), pulses: pulses{ready: make(chan struct{}, 1)},
-		openedAt: time.Now(),
+		orphans: make(chan struct{}, 1),
 	}
+	e.heart.open(e)
+	e.mailroom = mailroom{eng: e, ring: make(chan struct{}, 1)}
 	e.roster.open(e)
 	e.dormitory.open(e)
 	e.claims.open(e)
 	e.trials.eng = e
-	p, err := e.register(ctx)
+	p, err := e.heart.register(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if e.metrics, err = e.newMetrics(o.MeterProvider); err != nil {
 		return nil, err
 	}
-	e.base, e.cancel = context.WithCancelCause(context.Background())
+	e.life.runs, e.life.endRuns = context.WithCancelCause(context.Background())
 	stop, giveUp := context.WithCancel(context.Background())
-	e.giveUp = giveUp
+	e.life.giveUp = giveUp
 	e.committer = &committer{store: st, limits: e.limits, log: o.Logger, metrics: e.metrics, stop: stop, wake: make(chan struct{}, 1)}
-	e.loop, e.stopLoop = context.WithCancel(context.Background())
-	e.lease.begin(o.Lease, p.sent, e.leaseEnded)
+	e.life.loops, e.life.endLoops = context.WithCancel(context.Background())
+	e.heart.lease.begin(o.Lease, p.sent, e.heart.leaseEnded)
 	beating, stopBeat := context.WithCancel(context.Background())
-	e.stopBeat = stopBeat
-	e.roster.loops.Go(func() { e.beatLoop(beating) })
-	e.roster.loops.Go(func() { e.tendLoop(beating) })
-	e.roster.loops.Go(func() { e.takeOverLoop(e.loop) })
-	e.roster.loops.Go(func() { e.claims.loop(e.loop) })
-	e.roster.loops.Go(func() { e.dormitory.loop(e.loop) })
+	e.life.endBeat = stopBeat
+	e.roster.loops.Go(func() { e.heart.loop(beating) })
+	e.roster.loops.Go(func() { e.heart.tendLoop(beating) })
+	e.roster.loops.Go(func() { e.takeOverLoop(e.life.loops) })
+	e.roster.loops.Go(func() { e.claims.loop(e.life.loops) })
+	e.roster.loops.Go(func() { e.dormitory.loop(e.life.loops) })
 	if o.Retention.active() && o.Retention.Every > 0 {
-		e.roster.loops.Go(func() { e.retentionLoop(e.loop) })
+		e.roster.loops.Go(func() { e.retentionLoop(e.life.loops) })
 	}
 	if o.Archive != nil {
 		e.archiver = newArchiver(e, o.Archive)
-		e.archiver.start(e.loop)
+		e.archiver.start(e.life.loops)
 	}
 	if n := store.CapabilitiesOf(st).Notifier; n != nil {
-		e.roster.loops.Go(func() { e.noticeLoop(e.loop, n) })
-		e.roster.loops.Go(func() { e.mailLoop(e.loop) })
+		e.roster.loops.Go(func() { e.mailroom.listen(e.life.loops, n) })
+		e.roster.loops.Go(func() { e.mailroom.loop(e.life.loops) })
 	}
 	return e, nil
 }
@@ -159,65 +155,7 @@ func (e *Engine) now() store.Time { return e.storeTime(time.Now()) }
 
 // storeTime converts a moment of this process's clock.
 func (e *Engine) storeTime(t time.Time) store.Time {
-	return e.clock.at(t)
-}
-
-// A pulse is what a beat has brought back.
-type pulse struct {
-	store.Pulse
-	sent time.Time
-	// gap: the lease did not hold any more when the beat was answered, so others
-	// may have taken runs of ours. The lease is renewed once that is known.
-	gap bool
-}
-
-// beat tells the store that this executor lives.
-func (e *Engine) beat(ctx context.Context, leaving bool) (pulse, error) {
-	name, _ := os.Hostname()
-	before := time.Now()
-	p, err := e.store.Beat(ctx, store.Executor{
-		ID: e.id, Name: e.options.Name, Host: name, Boot: host.BootID(), PID: os.Getpid(),
-		Lease: e.options.Lease, Serves: e.defs.served, Leaving: leaving,
-	})
-	if err == nil {
-		after := time.Now()
-		e.beatAt.Store(int64(after.Sub(e.openedAt)))
-		if p.Now != 0 {
-			e.readClock(before, after, p.Now)
-		}
-	}
-	return pulse{Pulse: p, sent: before}, err
-}
-
-// readClock takes in what the store's clock has said between two moments.
-func (e *Engine) readClock(before, after time.Time, now store.Time) {
-	if set := e.clock.observe(before, after, now); set.Abs() > time.Second && e.lease.anchor != (time.Time{}) {
-		e.log.Warn("durable: the store's clock was set; timers and deadlines follow it", "executor", e.id, "by_ms", millis(set))
-	}
-}
-
-// openingBeats is how many beats Open makes at most to learn the store's time:
-// more than one only if the answers are slow.
-const openingBeats = 3
-
-// register makes the first beats.
-func (e *Engine) register(ctx context.Context) (p pulse, err error) {
-	e.clock.start(e.openedAt)
-	for i := 0; i < openingBeats; i++ {
-		began := time.Now()
-		if p, err = e.beat(ctx, false); err != nil {
-			return p, fmt.Errorf("%w: registering the executor: %w", ErrUnavailable, err)
-		}
-		if time.Since(began) < 20*time.Millisecond {
-			break
-		}
-	}
-	return p, nil
-}
-
-// leaseEnded says that the executor stops by itself.
-func (e *Engine) leaseEnded() {
-	e.log.Warn("durable: the lease could not be renewed: no step body begins until the store takes a beat again, and those under way are told to stop", "executor", e.id)
+	return e.heart.clock.at(t)
 }
 
 // nudge signals ch without waiting.
@@ -244,16 +182,16 @@ func (e *Engine) Close() error {
 	defer close(e.roster.closed)
 
 	e.metrics.stop()
-	e.stopLoop()
+	e.life.endLoops()
 	for _, r := range running {
 		_ = r.die(&death{kind: deathShutdown, err: ErrShutdown})
 	}
 	err := e.drain()
-	e.stopBeat()
-	e.lease.stop()
-	e.giveUp()
+	e.life.endBeat()
+	e.heart.lease.stop()
+	e.life.giveUp()
 	e.committer.abandon()
-	e.cancel(ErrShutdown)
+	e.life.endRuns(ErrShutdown)
 	if !waitFor(e.roster.idle(), forLoops) {
 		err = errors.Join(err, errors.New("durable: Close gave up waiting for the store: it has not answered what the engine asked of it"))
 	}
@@ -261,7 +199,7 @@ func (e *Engine) Close() error {
 
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	if _, leaveErr := e.beat(ctx, true); leaveErr != nil && !errors.Is(leaveErr, store.ErrClosed) {
+	if _, leaveErr := e.heart.send(ctx, true); leaveErr != nil && !errors.Is(leaveErr, store.ErrClosed) {
 		e.log.Warn("durable: leaving the store failed; the lease runs out by itself", "executor", e.id, "error", leaveErr)
 	}
 	return err
@@ -283,12 +221,12 @@ func (e *Engine) drain() error {
 			return nil
 		}
 	}
-	e.cancel(ErrShutdown)
+	e.life.endRuns(ErrShutdown)
 	if waitFor(done, afterGrace) {
 		return nil
 	}
 	// A store that is gone holds runs back, too.
-	e.giveUp()
+	e.life.giveUp()
 	e.committer.abandon()
 	if waitFor(done, afterGrace) {
 		return nil
@@ -335,5 +273,14 @@ func waitFor(done <-chan struct{}, d time.Duration) bool {
 		return true
 	case <-t.C:
 		return false
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-ctx.Done():
 	}
 }

@@ -2,10 +2,8 @@ package durable
 
 import (
 	"cmp"
-	"errors"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
@@ -283,82 +281,11 @@ func mailOf(key string, w history.Wait, branch int32) *mailWait {
 	return &mailWait{key: key, kind: w.Kind, name: w.Name, plain: w.Plain, asked: w.Seq, answer: history.WaitKey(key, branch)}
 }
 
-// fetchMail reads what has come into r's inbox since it was last read.
-func (r *run) fetchMail() {
-	b := &r.inbox
-	read := false
-	defer func() {
-		switch { // it may have been unloaded in the middle of this
-		case !r.unloaded():
-		case read:
-			r.eng.dormitory.rouseFor(r.id, b.seen())
-		default:
-			r.eng.rouseForMail(r.id)
-		}
-	}()
-	select {
-	case <-r.loaded: // only then is it known which messages were consumed
-	case <-r.gone:
-		return
-	}
-	b.fetch <- struct{}{}
-	defer func() { <-b.fetch }()
-	for pause := 10 * time.Millisecond; r.dead.Load() == nil; pause = min(2*pause, time.Second) {
-		b.mu.Lock()
-		after := b.last
-		b.mu.Unlock()
-		ctx := r.ctx
-		if ctx.Err() != nil {
-			ctx = r.eng.base // it was stopped, and what stopped it is not all there is to read
-		}
-		h, err := r.eng.store.Load(ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: after})
-		if err == nil {
-			if err := r.checkMail(h.Inbox); err != nil {
-				_ = r.die(&death{kind: deathParked, code: CodeDamaged, err: err})
-				return
-			}
-			r.deliver(h.Inbox)
-			read = true
-			r.eng.archiver.want(r.id, store.Waiting) // a message that nobody waits for changes nothing else
-			return
-		}
-		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrClosed) || r.eng.base.Err() != nil {
-			return
-		}
-		select {
-		case <-time.After(pause):
-		case <-r.gone:
-		}
-	}
-}
-
 // placeOfMail is the place of a message that r has received.
 func (r *run) placeOfMail(m *store.Message) place {
 	p := placeOfMessage(m)
 	p.run = r.id
 	return p
-}
-
-// deliver sorts new messages: a cancel and a request to pause act at once, the
-// rest waits for whoever asks.
-func (r *run) deliver(list []store.Message) {
-	defer r.inbox.settle()
-	r.inbox.receive(list, r.past.Consumed)
-	for i := range list {
-		if m := &list[i]; m.Kind == store.KindCancel && !r.past.Consumed(m) {
-			d, _ := history.DataOfMessage(m) // an unreadable reason is no reason
-			// Which of the two came first must not depend on when it is looked
-			// at: a replay finds both.
-			r.stopIfLate(m.At)
-			r.cancelBy(d.Reason)
-		}
-	}
-	for i := range list {
-		if m := &list[i]; m.Kind == store.KindPause && !r.past.Consumed(m) {
-			d, _ := history.DataOfMessage(m)
-			r.pauseBy(d.Reason)
-		}
-	}
 }
 
 // withdraw ends a wait that has run out; it reports whether a message came in

@@ -128,32 +128,13 @@ func (l *lease) next() <-chan struct{} {
 	return l.renewed
 }
 
-// awaitLease returns true once the lease holds, and false when one of the
-// channels is closed before.
-func (e *Engine) awaitLease(gone, stopped <-chan struct{}) bool {
-	for {
-		next := e.lease.next()
-		if e.lease.holds(time.Now()) {
-			return true
-		}
-		nudge(e.look)
-		select {
-		case <-next:
-		case <-gone:
-			return false
-		case <-stopped:
-			return false
-		}
-	}
-}
-
 // awaitLease waits until a body of the scope may begin, or returns why none may.
 func (s *scope) awaitLease() error {
 	stopped := s.run.stop.done
 	if s.undo {
 		stopped = nil
 	}
-	s.run.eng.awaitLease(s.run.gone, stopped)
+	s.run.eng.heart.awaitLease(s.run.gone, stopped)
 	return s.stopped()
 }
 
@@ -161,7 +142,7 @@ func (s *scope) awaitLease() error {
 // taken long: it returns why not.
 func (a *attempt) mayBegin() error {
 	s := a.step.call.scope
-	if !s.run.eng.lease.holds(time.Now()) {
+	if !s.run.eng.heart.lease.holds(time.Now()) {
 		if err := s.awaitLease(); err != nil {
 			return err
 		}

@@ -105,7 +105,7 @@ func (e *Engine) auditOwned() {
 		return
 	}
 	o.lookedAt = time.Now()
-	if !e.roster.background(func() { defer o.busy.Store(false); e.lookAtOwned(e.loop) }) {
+	if !e.roster.background(func() { defer o.busy.Store(false); e.lookAtOwned(e.life.loops) }) {
 		o.busy.Store(false)
 	}
 }

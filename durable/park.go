@@ -193,9 +193,9 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 			switch {
 			case d <= 0:
 				return true, s.stopped()
-			case r.eng.clock.doubtful(time.Now()):
-				asked = r.eng.clock.next()
-				nudge(r.eng.look)
+			case r.eng.heart.clock.doubtful(time.Now()):
+				asked = r.eng.heart.clock.next()
+				nudge(r.eng.heart.now)
 			default:
 				t.Reset(d)
 			}
@@ -216,7 +216,7 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 // left returns how long p must wait for its time at least.
 func (e *Engine) left(p *parking) time.Duration {
 	now := time.Now()
-	d := p.until.Sub(e.clock.surely(now))
+	d := p.until.Sub(e.heart.clock.surely(now))
 	if !p.least.IsZero() {
 		d = max(d, p.least.Sub(now))
 	}

@@ -108,7 +108,7 @@ func (e *Engine) Recover(ctx context.Context) (Report, error) {
 	rep.Stuck = onceEach(rep.Stuck)
 	e.claims.recovered.Store(true)
 	nudge(e.claims.wake)
-	nudge(e.look)
+	nudge(e.heart.now)
 	e.log.Info(fmt.Sprintf("Recovery complete: %d workflows marked failed, %d approvals restored.", len(rep.Failed), len(rep.Approvals)),
 		"resumed", len(rep.Resumed), "deferred", len(rep.Deferred), "suspects", len(rep.Suspects), "left", len(rep.Left), "quarantined", len(rep.Quarantine), "repaired", len(rep.Repaired), "stuck", len(rep.Stuck))
 	for i, s := range rep.Stuck {
@@ -176,7 +176,7 @@ func (e *Engine) takeOverLoop(ctx context.Context) {
 			return
 		case <-e.orphans:
 		}
-		if e.awaitLease(ctx.Done(), nil) {
+		if e.heart.awaitLease(ctx.Done(), nil) {
 			e.takeOver(ctx)
 		}
 	}

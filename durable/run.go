@@ -242,7 +242,7 @@ func (e *Engine) newRun(row store.Run, def *definition) *run {
 		attributes: row.Attributes, began: time.Now(),
 	}
 	r.inbox.fetch = make(chan struct{}, 1)
-	r.ctx, r.cancel = context.WithCancelCause(e.base)
+	r.ctx, r.cancel = context.WithCancelCause(e.life.runs)
 	return r
 }
 

@@ -182,7 +182,7 @@ func (e *Engine) send(ctx context.Context, m store.Message) (err error) {
 	var status *store.StatusError
 	switch {
 	case err == nil:
-		e.delivered(m.To)
+		e.mailroom.sent(m.To)
 		return nil
 	case errors.As(err, &status):
 		return &NotRunningError{RunID: m.To, Status: status.Status}
@@ -225,18 +225,3 @@ func (e *UndecidedError) Error() string {
 // Unwrap returns the error of the store, which matches store.ErrUnknown, with the
 // cause.
 func (e *UndecidedError) Unwrap() error { return e.Err }
-
-// delivered sees to it that the receiver of a message that was just delivered
-// takes notice, without waiting for the store to tell: a notice may be lost, or
-// come before this engine listens. A receiver that is not executed here may have
-// lost its owner, and is then due.
-func (e *Engine) delivered(id string) {
-	switch r := e.roster.listening(id); {
-	case r != nil:
-		e.roster.background(r.fetchMail)
-	case e.dormitory.has(id):
-		e.rouseForMail(id)
-	case e.claims.recovered.Load():
-		nudge(e.claims.wake)
-	}
-}

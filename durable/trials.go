@@ -57,19 +57,19 @@ func (t *trials) release(id string) {
 // try continues one suspect, and returns when it has recorded something.
 func (t *trials) try(id string) {
 	e := t.eng
-	if e.loop.Err() != nil {
+	if e.life.loops.Err() != nil {
 		return
 	}
-	runs, err := e.claims.claimIDs(e.loop, []string{id}, &history.Data{Executor: e.id})
+	runs, err := e.claims.claimIDs(e.life.loops, []string{id}, &history.Data{Executor: e.id})
 	if err != nil {
-		e.logID(e.loop, slog.LevelWarn, id, "durable: a suspect could not be claimed; the next beat finds it", slog.Any("error", err))
+		e.logID(e.life.loops, slog.LevelWarn, id, "durable: a suspect could not be claimed; the next beat finds it", slog.Any("error", err))
 		return
 	}
 	for _, r := range runs {
 		r.log(slog.LevelWarn, "durable: trying a run that ended its process before", slog.Int("strikes", int(r.row.Strikes)))
 		select {
 		case <-r.recorded:
-		case <-e.loop.Done():
+		case <-e.life.loops.Done():
 		}
 	}
 }

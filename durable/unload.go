@@ -75,11 +75,6 @@ func (r *run) unload() {
 	r.eng.dormitory.rouseFor(r.id, r.inbox.seen())
 }
 
-// rouseForMail is rouseFor when it is not known what has come.
-func (e *Engine) rouseForMail(ids ...string) {
-	e.roster.background(func() { e.lookForMail(e.loop, store.Filter{IDs: ids, Mail: true, Limit: 500}) })
-}
-
 // stuckUnload is how long an unloading may take before it is worth a warning.
 const stuckUnload = 10 * time.Second
 

@@ -2,20 +2,105 @@ package durable
 
 import (
 	"context"
-	"errors"
+	"fmt"
 	"math"
+	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
 // The engine sleeps until something happens: a notice of the store, a due time,
-// or the beat, which stands behind the other two. It never polls.
+// or the beat, which stands in for the other two. It never polls.
 
-// beatLoop tells the store that this executor lives, and does nothing else:
+// A heart tells the store that this executor lives, and has done what the answers
+// ask for. It knows until when the executor's lease holds and what time it is in
+// the store.
+type heart struct {
+	eng      *Engine
+	now      chan struct{} // beat at once
+	openedAt time.Time
+	at       atomic.Int64 // when the store last took a beat, in nanoseconds since openedAt
+	lease    lease
+	clock    storeClock
+	pulses   pulses // brought back by beats, to be acted on
+	turn     int    // of the looks that follow the beats; used by tendLoop alone
+}
+
+func (h *heart) open(e *Engine) {
+	h.eng, h.now, h.openedAt = e, make(chan struct{}, 1), time.Now()
+	h.pulses.ready = make(chan struct{}, 1)
+}
+
+// age returns how long ago the store took the last beat.
+func (h *heart) age() time.Duration { return time.Since(h.openedAt) - time.Duration(h.at.Load()) }
+
+// A pulse is what a beat has brought back.
+type pulse struct {
+	store.Pulse
+	sent time.Time
+	// gap: the lease did not hold any more when the beat was answered, so others
+	// may have taken runs of ours. The lease is renewed once that is known.
+	gap bool
+}
+
+// send tells the store that this executor lives.
+func (h *heart) send(ctx context.Context, leaving bool) (pulse, error) {
+	e := h.eng
+	name, _ := os.Hostname()
+	before := time.Now()
+	p, err := e.store.Beat(ctx, store.Executor{
+		ID: e.id, Name: e.options.Name, Host: name, Boot: host.BootID(), PID: os.Getpid(),
+		Lease: e.options.Lease, Serves: e.defs.served, Leaving: leaving,
+	})
+	if err == nil {
+		after := time.Now()
+		h.at.Store(int64(after.Sub(h.openedAt)))
+		if p.Now != 0 {
+			h.readClock(before, after, p.Now)
+		}
+	}
+	return pulse{Pulse: p, sent: before}, err
+}
+
+// readClock takes in what the store's clock has said between two moments.
+func (h *heart) readClock(before, after time.Time, now store.Time) {
+	if set := h.clock.observe(before, after, now); set.Abs() > time.Second && h.lease.anchor != (time.Time{}) {
+		h.eng.log.Warn("durable: the store's clock was set; timers and deadlines follow it", "executor", h.eng.id, "by_ms", millis(set))
+	}
+}
+
+// openingBeats is how many beats Open makes at most to learn the store's time:
+// more than one only if the answers are slow.
+const openingBeats = 3
+
+// register makes the first beats.
+func (h *heart) register(ctx context.Context) (p pulse, err error) {
+	h.clock.start(h.openedAt)
+	for i := 0; i < openingBeats; i++ {
+		began := time.Now()
+		if p, err = h.send(ctx, false); err != nil {
+			return p, fmt.Errorf("%w: registering the executor: %w", ErrUnavailable, err)
+		}
+		if time.Since(began) < 20*time.Millisecond {
+			break
+		}
+	}
+	return p, nil
+}
+
+// leaseEnded says that the executor stops by itself.
+func (h *heart) leaseEnded() {
+	h.eng.log.Warn("durable: the lease could not be renewed: no step body begins until the store takes a beat again, and those under way are told to stop", "executor", h.eng.id)
+}
+
+// loop sends beats and does nothing else:
 // what a pulse asks for is done by tendLoop, however long the store takes for it.
-func (e *Engine) beatLoop(ctx context.Context) {
+func (h *heart) loop(ctx context.Context) {
+	e := h.eng
 	every := e.options.Lease / 3
 	t := time.NewTimer(every)
 	defer t.Stop()
@@ -23,11 +108,11 @@ func (e *Engine) beatLoop(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-e.look:
+		case <-h.now:
 		case <-t.C:
 		}
 		wait := every
-		p, err := e.beat(ctx, false)
+		p, err := h.send(ctx, false)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -35,11 +120,11 @@ func (e *Engine) beatLoop(ctx context.Context) {
 			e.log.Warn("durable: beat failed; other executors may take over when the lease has run out", "executor", e.id, "error", err)
 			wait = min(every, time.Second)
 		default:
-			p.gap = p.Late || !e.lease.holds(time.Now())
+			p.gap = p.Late || !h.lease.holds(time.Now())
 			if !p.gap {
-				e.lease.renew(p.sent)
+				h.lease.renew(p.sent)
 			}
-			e.pulses.add(p)
+			h.pulses.add(p)
 			if p.Next > p.Now && p.Now != 0 {
 				wait = min(every, max(p.Next.Sub(p.Now), time.Millisecond))
 			}
@@ -86,23 +171,24 @@ func (ps *pulses) take() *pulse {
 
 // tendLoop does what the pulses ask for. A store that answers slowly delays
 // this, and no beat.
-func (e *Engine) tendLoop(ctx context.Context) {
+func (h *heart) tendLoop(ctx context.Context) {
+	e := h.eng
 	warned, skewed := false, false
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-e.pulses.ready:
+		case <-h.pulses.ready:
 		}
-		if p := e.pulses.take(); p != nil {
-			e.tend(ctx, p)
+		if p := h.pulses.take(); p != nil {
+			h.tend(ctx, p)
 			if p.Skew > skewReminder && !skewed {
 				skewed = true
 				e.log.Warn("durable: the clock of another executor on this store is ahead of this process's clock; set both, or leases and timers are judged wrongly",
 					"executor", e.id, "ahead_ms", millis(p.Skew))
 			}
 		}
-		if !warned && !e.claims.recovered.Load() && time.Since(e.openedAt) > recoverReminder {
+		if !warned && !e.claims.recovered.Load() && time.Since(h.openedAt) > recoverReminder {
 			warned = true
 			e.log.Warn("durable: Recover was not called since Open: interrupted and pending runs of earlier processes are left alone", "executor", e.id)
 		}
@@ -118,22 +204,23 @@ const recoverReminder = 10 * time.Second
 // tend acts on a pulse. Whatever else is to be looked at once a beat has its
 // place here; what takes long gets a goroutine of its own, like takeOverLoop,
 // so that the next pulse is not kept waiting.
-func (e *Engine) tend(ctx context.Context, p *pulse) {
+func (h *heart) tend(ctx context.Context, p *pulse) {
+	e := h.eng
 	if p.Late {
 		e.metrics.lost.Add(ctx, 1)
 		e.log.Warn("durable: the lease had run out before this beat; runs that were taken meanwhile end here", "executor", e.id)
 	}
 	if p.gap {
-		if err := e.loseTaken(ctx); err != nil {
+		if err := h.loseTaken(ctx); err != nil {
 			// Bodies go on waiting. The next beat finds the gap again.
 			sleep(ctx, recheckPause)
-			nudge(e.look)
+			nudge(h.now)
 		} else {
-			e.lease.renew(p.sent)
+			h.lease.renew(p.sent)
 		}
 	}
 	for _, m := range p.Mail {
-		e.news(m.RunID, m.Inbox)
+		e.mailroom.counted(m.RunID, m.Inbox)
 	}
 	if e.claims.bulk.waits() || e.claims.later.waits() {
 		nudge(e.claims.wake)
@@ -141,9 +228,9 @@ func (e *Engine) tend(ctx context.Context, p *pulse) {
 	// The looks take turns, so that an engine with nothing to do hardly asks the
 	// store: what it owns after every second beat, who lives after every sixth, which
 	// is two leases.
-	if e.turn = (e.turn + 1) % 6; e.turn == 0 {
-		e.lookForStranded(e.loop)
-	} else if e.turn%2 == 1 {
+	if h.turn = (h.turn + 1) % 6; h.turn == 0 {
+		e.lookForStranded(e.life.loops)
+	} else if h.turn%2 == 1 {
 		e.auditOwned()
 	}
 	if e.claims.recovered.Load() && !e.roster.isClosing() {
@@ -163,7 +250,8 @@ const recheckPause = 50 * time.Millisecond
 // loseTaken stops the executions of runs that somebody else has taken: their
 // bodies learn of it at once and not at their next write, and none begins. After
 // a nil error what is left was this executor's when it looked.
-func (e *Engine) loseTaken(ctx context.Context) error {
+func (h *heart) loseTaken(ctx context.Context) error {
+	e := h.eng
 	ids := e.roster.ids()
 	for len(ids) > 0 {
 		n := min(len(ids), 200)
@@ -178,7 +266,7 @@ func (e *Engine) loseTaken(ctx context.Context) error {
 		}
 		for _, id := range ids[:n] {
 			if row := ours[id]; row == nil || row.Owner != e.id {
-				e.lose(id, row)
+				h.lose(id, row)
 			}
 		}
 		ids = ids[n:]
@@ -188,7 +276,8 @@ func (e *Engine) loseTaken(ctx context.Context) error {
 
 // lose ends the execution of a run that is not ours, by its row, or that is gone,
 // without one.
-func (e *Engine) lose(id string, row *store.Run) {
+func (h *heart) lose(id string, row *store.Run) {
+	e := h.eng
 	r := e.roster.active(id)
 	switch {
 	case r == nil:
@@ -205,99 +294,21 @@ func (e *Engine) lose(id string, row *store.Run) {
 	}
 }
 
-// noticeLoop passes on what the store tells.
-func (e *Engine) noticeLoop(ctx context.Context, n store.Notifier) {
-	for ctx.Err() == nil {
-		err := n.Notify(ctx, func(notice store.Notice) {
-			e.watchers.notify(notice.RunIDs)
-			e.readMail(notice.RunIDs)
-			if !e.claims.recovered.Load() {
-				return
-			}
-			for _, id := range notice.RunIDs {
-				if e.roster.listening(id) == nil && !e.dormitory.has(id) {
-					nudge(e.claims.wake)
-					return
-				}
-			}
-			if len(notice.RunIDs) == 0 {
-				nudge(e.claims.wake)
-			}
-		})
-		if ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
-			return
-		}
-		e.log.Warn("durable: notices of the store ended; they are taken up again", "error", err)
-		sleep(ctx, time.Second)
-	}
-}
-
-// readMail looks into the inboxes of runs that are executed here; with no ids,
-// the mail loop finds out which of them have mail.
-func (e *Engine) readMail(ids []string) {
-	if len(ids) == 0 {
-		nudge(e.mail)
-	}
-	var here []string
-	for _, id := range ids {
-		// A run that is ending is told of by its own end.
-		if r := e.roster.active(id); r != nil && !r.ending.Load() || e.dormitory.has(id) {
-			here = append(here, id)
-		}
-	}
-	if len(here) > 0 {
-		// The notice may be of something else, such as what we have just written
-		// ourselves: an inbox is not read, nor a run loaded, for nothing.
-		e.rouseForMail(here...)
-	}
-}
-
-// news lets a run of ours fetch its mail if it has not seen all there is.
-func (e *Engine) news(id string, inbox int64) {
-	if r := e.roster.active(id); r == nil || r.unloaded() {
-		e.dormitory.rouseFor(id, inbox)
-	} else if r.inbox.seen() < inbox {
-		e.roster.background(r.fetchMail)
-	}
-}
-
-// mailPause is the least time between two looks for mail, so that a store which
-// is busy with other processes' runs does not spend its time answering.
-const mailPause = 5 * time.Millisecond
-
-// mailLoop asks the store, when a notice does not say for whom it is, which runs
-// of this executor have mail.
-func (e *Engine) mailLoop(ctx context.Context) {
+// awaitLease returns true once the lease holds, and false when one of the
+// channels is closed before.
+func (h *heart) awaitLease(gone, stopped <-chan struct{}) bool {
 	for {
+		next := h.lease.next()
+		if h.lease.holds(time.Now()) {
+			return true
+		}
+		nudge(h.now)
 		select {
-		case <-ctx.Done():
-			return
-		case <-e.mail:
+		case <-next:
+		case <-gone:
+			return false
+		case <-stopped:
+			return false
 		}
-		e.lookForMail(ctx, store.Filter{Owners: []string{e.id}, Mail: true, Limit: 500})
-		sleep(ctx, mailPause)
-	}
-}
-
-// lookForMail tells the runs that match of what they have not seen. What a
-// failure leaves out, a beat finds, which is tried until the store answers.
-func (e *Engine) lookForMail(ctx context.Context, f store.Filter) {
-	for row, err := range e.runsOf(ctx, f) {
-		if err != nil {
-			if ctx.Err() == nil {
-				nudge(e.look)
-			}
-			return
-		}
-		e.news(row.ID, row.Inbox)
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-	case <-ctx.Done():
 	}
 }

@@ -1,0 +1,199 @@
+package durable
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A mailroom sees to it that runs of this engine take notice of the messages that
+// the store has for them. It hears of a message by a notice of the store (arrived),
+// by a beat (counted), or because this engine has sent it (sent). A run that is
+// executed then fetches its messages and delivers them to those who wait (see
+// inbox); one that is unloaded is loaded.
+type mailroom struct {
+	eng  *Engine
+	ring chan struct{} // some run may have mail
+}
+
+// arrived says that these runs may have mail; with no ids, that some run may have,
+// and the loop finds out which.
+func (mr *mailroom) arrived(ids []string) {
+	if len(ids) == 0 {
+		nudge(mr.ring)
+	}
+	var here []string
+	for _, id := range ids {
+		// A run that is ending is told of by its own end.
+		if r := mr.eng.roster.active(id); r != nil && !r.ending.Load() || mr.eng.dormitory.has(id) {
+			here = append(here, id)
+		}
+	}
+	if len(here) > 0 {
+		// The notice may be of something else, such as what we have just written
+		// ourselves: an inbox is not read, nor a run loaded, for nothing.
+		mr.lookLater(here...)
+	}
+}
+
+// counted lets a run of ours fetch its mail unless it has seen this many messages.
+func (mr *mailroom) counted(id string, inbox int64) {
+	if r := mr.eng.roster.active(id); r == nil || r.unloaded() {
+		mr.eng.dormitory.rouseFor(id, inbox)
+	} else if r.inbox.seen() < inbox {
+		mr.eng.roster.background(r.fetchMail)
+	}
+}
+
+// mailPause is the least time between two looks for mail, so that a store which
+// is busy with other processes' runs does not spend its time answering.
+const mailPause = 5 * time.Millisecond
+
+// loop asks the store, when a notice does not say for whom it is, which runs
+// of this executor have mail.
+func (mr *mailroom) loop(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-mr.ring:
+		}
+		mr.look(ctx, store.Filter{Owners: []string{mr.eng.id}, Mail: true, Limit: 500})
+		sleep(ctx, mailPause)
+	}
+}
+
+// look lets the runs that match fetch what they have not seen. What a
+// failure leaves out, a beat finds, which is tried until the store answers.
+func (mr *mailroom) look(ctx context.Context, f store.Filter) {
+	for row, err := range mr.eng.runsOf(ctx, f) {
+		if err != nil {
+			if ctx.Err() == nil {
+				nudge(mr.eng.heart.now)
+			}
+			return
+		}
+		mr.counted(row.ID, row.Inbox)
+	}
+}
+
+// lookLater is look for runs of which it is not known what has come, on a goroutine
+// of its own.
+func (mr *mailroom) lookLater(ids ...string) {
+	mr.eng.roster.background(func() { mr.look(mr.eng.life.loops, store.Filter{IDs: ids, Mail: true, Limit: 500}) })
+}
+
+// sent sees to it that the receiver of a message that was just sent takes notice, without waiting for the store to tell: a notice may be lost, or
+// come before this engine listens. A receiver that is not executed here may have
+// lost its owner, and is then due.
+func (mr *mailroom) sent(id string) {
+	switch r := mr.eng.roster.listening(id); {
+	case r != nil:
+		mr.eng.roster.background(r.fetchMail)
+	case mr.eng.dormitory.has(id):
+		mr.lookLater(id)
+	case mr.eng.claims.recovered.Load():
+		nudge(mr.eng.claims.wake)
+	}
+}
+
+// listen passes on what the store tells.
+func (mr *mailroom) listen(ctx context.Context, n store.Notifier) {
+	for ctx.Err() == nil {
+		err := n.Notify(ctx, func(notice store.Notice) {
+			mr.eng.watchers.notify(notice.RunIDs)
+			mr.arrived(notice.RunIDs)
+			if !mr.eng.claims.recovered.Load() {
+				return
+			}
+			for _, id := range notice.RunIDs {
+				if mr.eng.roster.listening(id) == nil && !mr.eng.dormitory.has(id) {
+					nudge(mr.eng.claims.wake)
+					return
+				}
+			}
+			if len(notice.RunIDs) == 0 {
+				nudge(mr.eng.claims.wake)
+			}
+		})
+		if ctx.Err() != nil || errors.Is(err, store.ErrClosed) {
+			return
+		}
+		mr.eng.log.Warn("durable: notices of the store ended; they are taken up again", "error", err)
+		sleep(ctx, time.Second)
+	}
+}
+
+// fetchMail reads what has come into r's inbox since it was last read.
+func (r *run) fetchMail() {
+	b := &r.inbox
+	read := false
+	defer func() {
+		switch { // it may have been unloaded in the middle of this
+		case !r.unloaded():
+		case read:
+			r.eng.dormitory.rouseFor(r.id, b.seen())
+		default:
+			r.eng.mailroom.lookLater(r.id)
+		}
+	}()
+	select {
+	case <-r.loaded: // only then is it known which messages were consumed
+	case <-r.gone:
+		return
+	}
+	b.fetch <- struct{}{}
+	defer func() { <-b.fetch }()
+	for pause := 10 * time.Millisecond; r.dead.Load() == nil; pause = min(2*pause, time.Second) {
+		b.mu.Lock()
+		after := b.last
+		b.mu.Unlock()
+		ctx := r.ctx
+		if ctx.Err() != nil {
+			ctx = r.eng.life.runs // it was stopped, and what stopped it is not all there is to read
+		}
+		h, err := r.eng.store.Load(ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: after})
+		if err == nil {
+			if err := r.checkMail(h.Inbox); err != nil {
+				_ = r.die(&death{kind: deathParked, code: CodeDamaged, err: err})
+				return
+			}
+			r.deliver(h.Inbox)
+			read = true
+			r.eng.archiver.want(r.id, store.Waiting) // a message that nobody waits for changes nothing else
+			return
+		}
+		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrClosed) || r.eng.life.runs.Err() != nil {
+			return
+		}
+		select {
+		case <-time.After(pause):
+		case <-r.gone:
+		}
+	}
+}
+
+// deliver sorts new messages: a cancel and a request to pause act at once, the
+// rest waits for whoever asks.
+func (r *run) deliver(list []store.Message) {
+	defer r.inbox.settle()
+	r.inbox.receive(list, r.past.Consumed)
+	for i := range list {
+		if m := &list[i]; m.Kind == store.KindCancel && !r.past.Consumed(m) {
+			d, _ := history.DataOfMessage(m) // an unreadable reason is no reason
+			// Which of the two came first must not depend on when it is looked
+			// at: a replay finds both.
+			r.stopIfLate(m.At)
+			r.cancelBy(d.Reason)
+		}
+	}
+	for i := range list {
+		if m := &list[i]; m.Kind == store.KindPause && !r.past.Consumed(m) {
+			d, _ := history.DataOfMessage(m)
+			r.pauseBy(d.Reason)
+		}
+	}
+}
