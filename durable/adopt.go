@@ -49,7 +49,7 @@ func (e *Engine) Adopt(ctx context.Context, id string) error {
 	case row.Status == store.Interrupted && row.Code != "":
 		no.Reason = row.Reason
 		return no
-	case e.defs.find(row.Workflow, row.Version) == nil:
+	case e.program.defs.find(row.Workflow, row.Version) == nil:
 		return fmt.Errorf("durable: adopting run %s: %w: %s", id, ErrNotRegistered, e.notServed(row))
 	}
 	runs, err := e.claims.claimIDs(ctx, []string{id}, &history.Data{Executor: e.id})
@@ -73,7 +73,7 @@ func (e *Engine) Adopt(ctx context.Context, id string) error {
 // it. Where Recover was called that happens by itself; without it the parent would wait
 // for ever.
 func (e *Engine) takeUpChild(row *store.Run) {
-	if e.claims.recovered.Load() || row.Paused || e.defs.find(row.Workflow, row.Version) == nil || e.roster.active(row.ID) != nil || e.dormitory.has(row.ID) {
+	if e.claims.recovered.Load() || row.Paused || e.program.defs.find(row.Workflow, row.Version) == nil || e.roster.active(row.ID) != nil || e.dormitory.has(row.ID) {
 		return
 	}
 	e.roster.background(func() {
@@ -89,24 +89,24 @@ func (e *Engine) takeUpChild(row *store.Run) {
 		case store.Running, store.Resuming:
 			var live bool
 			if live, err = e.hasLiveOwner(ctx, row); err == nil && !live {
-				err = e.recoverOne(ctx, row)
+				err = e.recovery.recoverOne(ctx, row)
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			e.logRun(slog.LevelWarn, row, "durable: a child that nobody executes could not be taken up", slog.Any("error", err))
+			e.log.aboutRun(slog.LevelWarn, row, "durable: a child that nobody executes could not be taken up", slog.Any("error", err))
 		}
 	})
 }
 
 // recoverOne does with a run whose process is gone what Recover does with all of them.
-func (e *Engine) recoverOne(ctx context.Context, row *store.Run) error {
+func (rc *recovery) recoverOne(ctx context.Context, row *store.Run) error {
 	var rep Report
 	var resume toContinue
 	var try []string
-	if err := e.recoverOrphan(ctx, row, &judge{eng: e}, &rep, &resume, &try); err != nil {
+	if err := rc.recoverOrphan(ctx, row, &judge{eng: rc.eng}, &rep, &resume, &try); err != nil {
 		return err
 	}
-	e.claims.continueAll(ctx, &resume, &rep)
-	e.trials.hold(try)
+	rc.eng.claims.continueAll(ctx, &resume, &rep)
+	rc.trials.hold(try)
 	return nil
 }

@@ -51,7 +51,8 @@ func (e *Engine) askingRuns(ctx context.Context) func(func(*store.Run, error) bo
 
 // announceApprovals reports the waits for a person of runs that nobody alive
 // owns.
-func (e *Engine) announceApprovals(ctx context.Context, rep *Report) error {
+func (rc *recovery) announceApprovals(ctx context.Context, rep *Report) error {
+	e := rc.eng
 	live, err := e.liveExecutors(ctx)
 	if err != nil {
 		return err
@@ -69,7 +70,7 @@ func (e *Engine) announceApprovals(ctx context.Context, rep *Report) error {
 			continue
 		}
 		for _, a := range open {
-			e.logRun(slog.LevelInfo, row, "durable: approval restored", append(e.promptAttrs(a.Prompt), slog.String("wait", a.Key))...)
+			e.log.aboutRun(slog.LevelInfo, row, "durable: approval restored", append(e.promptAttrs(a.Prompt), slog.String("wait", a.Key))...)
 		}
 		rep.Approvals = append(rep.Approvals, open...)
 	}

@@ -330,7 +330,7 @@ func (a *archiver) write(ctx context.Context, id string, status store.Status, wa
 	if err == nil || ctx.Err() != nil {
 		return // who has ended it knows
 	}
-	a.eng.logID(ctx, slog.LevelError, id, fmt.Sprintf("[durable] %s write failed for %s: %v", storeWord(a.to), id, err))
+	a.eng.log.aboutID(ctx, slog.LevelError, id, fmt.Sprintf("[durable] %s write failed for %s: %v", storeWord(a.to), id, err))
 }
 
 // storeWord is what a log line calls an archive: git-store, unless the archive has a

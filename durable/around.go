@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/holdfast-dev/holdfast/internal/guard"
 	"sync/atomic"
+
+	"github.com/holdfast-dev/holdfast/internal/guard"
 )
 
 // Options.Around wraps every attempt. It is of this process and leaves no trace

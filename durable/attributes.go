@@ -50,7 +50,7 @@ func SetAttributes(ctx context.Context, set map[string]string) error {
 		if err != nil {
 			return r.damaged(c.rec.Outcome.Seq, err)
 		}
-		return r.eng.errors.restore(d.Error)
+		return r.eng.program.errors.restore(d.Error)
 	}
 	if err := s.stopped(); err != nil {
 		return err
@@ -61,7 +61,7 @@ func SetAttributes(ctx context.Context, set map[string]string) error {
 	w := &write{compose: func(w *write) {
 		next, d := r.mergeAttributes(set), &history.Data{}
 		if len(next) > MaxAttributes {
-			refused = r.eng.errors.record(fmt.Errorf("durable: SetAttributes in run %s: it would have %d attributes; at most %d are allowed: %w", r.id, len(next), MaxAttributes, ErrInvalid))
+			refused = r.eng.program.errors.record(fmt.Errorf("durable: SetAttributes in run %s: it would have %d attributes; at most %d are allowed: %w", r.id, len(next), MaxAttributes, ErrInvalid))
 			d.Error, next = refused, r.attributes
 		} else {
 			r.attributes = next
@@ -73,7 +73,7 @@ func SetAttributes(ctx context.Context, set map[string]string) error {
 	if _, err := s.recordWith(&c, store.Event{Type: store.AttributesSet}, w); err != nil {
 		return err
 	}
-	return r.eng.errors.restore(refused)
+	return r.eng.program.errors.restore(refused)
 }
 
 // adoptAttributes takes over what the history says of them: what was set last,

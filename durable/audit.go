@@ -336,7 +336,7 @@ func kindOfDecode(err error) FindingKind {
 // judge returns the payloadJudge of this engine for a run: with its keys, codecs
 // and, where it has the workflow's code, the versions of its types.
 func (e *Engine) judge(row *store.Run) payloadJudge {
-	served := e.defs.byName[row.Workflow] != nil
+	served := e.program.defs.byName[row.Workflow] != nil
 	return func(p place, env []byte) error {
 		open, err := e.sealer.open(p, env)
 		if err != nil {

@@ -233,25 +233,25 @@ func (s *scope) await(ctx context.Context, a *awaiting) error {
 		}
 		// It is taken all the same: somebody waits for its answer, and the run
 		// can give one.
-		d.Error = r.eng.errors.record(wrong)
+		d.Error = r.eng.program.errors.record(wrong)
 	}
 	if _, err := s.record(&c, store.Event{Type: store.SignalReceived, Payload: payload, Data: a.data(d)}); err != nil {
 		return err
 	}
 	consumed = true
 	s.traceAwait(&c, a, began, outcomeOK, m)
-	return r.eng.errors.restore(d.Error)
+	return r.eng.program.errors.restore(d.Error)
 }
 
 // refuse records that a wait has ended without a value, because of why, which takes
 // the message with this number; 0: none. It returns the error as a replay will.
 func (s *scope) refuse(c *call, a *awaiting, began store.Time, message int64, why error) (recorded bool, err error) {
-	rec := s.run.eng.errors.record(why)
+	rec := s.run.eng.program.errors.record(why)
 	if _, err := s.record(c, store.Event{Type: store.WaitClosed, Data: a.data(&history.Data{Error: rec, Message: message})}); err != nil {
 		return false, err
 	}
 	s.traceAwait(c, a, began, outcomeRefused, nil)
-	return true, s.run.eng.errors.restore(rec)
+	return true, s.run.eng.program.errors.restore(rec)
 }
 
 // WaitKey is the signal name that answers one wait and no other.
@@ -321,13 +321,13 @@ func (s *scope) answered(c *call, a *awaiting) error {
 	case err != nil:
 		return r.damaged(ev.Seq, err)
 	case ev.Type == store.WaitClosed && d.Error != nil:
-		return r.eng.errors.restore(d.Error)
+		return r.eng.program.errors.restore(d.Error)
 	case ev.Type != store.SignalReceived:
 		return r.damaged(ev.Seq, errors.New("a wait cannot end with "+string(ev.Type)))
 	}
 	a.request = d.Request
 	if d.Error != nil {
-		return r.eng.errors.restore(d.Error)
+		return r.eng.program.errors.restore(d.Error)
 	}
 	if sent, err := a.read(r.eng.sealer, placeOf(r.id, ev), ev.Payload); err != nil {
 		return r.undecodable(c.key, sent, a.wanted, err)

@@ -233,7 +233,7 @@ func outcomeOf[T any](r *run, rec *history.Call) (v T, err error) {
 		if dataErr != nil || d.Error == nil {
 			return v, r.damaged(ev.Seq, errors.New("its error is not readable"))
 		}
-		return v, r.eng.errors.restore(d.Error)
+		return v, r.eng.program.errors.restore(d.Error)
 	}
 	if recorded, err := r.eng.sealer.decode(placeOf(r.id, ev), ev.Payload, &v); err != nil {
 		var zero T
@@ -289,7 +289,7 @@ func (r *run) recordBranch(f *branch, c *call, inner *scope, payload []byte, err
 	d := &history.Data{Kind: history.CallGo, Again: inner.mustReplay()}
 	if err != nil {
 		ev.Type = store.StepFailed
-		d.Error = r.eng.errors.record(err)
+		d.Error = r.eng.program.errors.record(err)
 	}
 	ev.Data = d.Encode()
 	w := &write{events: []store.Event{ev}}
@@ -299,7 +299,7 @@ func (r *run) recordBranch(f *branch, c *call, inner *scope, payload []byte, err
 		return err
 	}
 	f.at = w.at
-	return r.eng.errors.restore(d.Error)
+	return r.eng.program.errors.restore(d.Error)
 }
 
 // leave ends a branch: whoever waits for it goes on before it is counted out,

@@ -139,7 +139,7 @@ func (b *bulkStart) add(it bulkItem) error {
 	}
 	change := b.change(&it)
 	n := change.Size()
-	if len(b.batch) > 0 && (len(b.batch) >= b.eng.limits.Changes || b.size+n > b.eng.limits.Batch) {
+	if len(b.batch) > 0 && (len(b.batch) >= b.eng.committer.limits.Changes || b.size+n > b.eng.committer.limits.Batch) {
 		if err := b.flush(); err != nil {
 			return err
 		}

@@ -232,11 +232,11 @@ func conflictOfChild(want, have *store.Run) error {
 // refuseChild records that a child could not be started: what stood in the way may
 // be gone when the call is replayed. It returns the error as a replay will.
 func (s *scope) refuseChild(ch *child, err error) error {
-	d := &history.Data{Kind: history.CallChild, Error: s.run.eng.errors.record(err)}
+	d := &history.Data{Kind: history.CallChild, Error: s.run.eng.program.errors.record(err)}
 	if _, err := s.record(&ch.call, store.Event{Type: store.StepFailed, Data: d.Encode()}); err != nil {
 		return err
 	}
-	return s.run.eng.errors.restore(d.Error)
+	return s.run.eng.program.errors.restore(d.Error)
 }
 
 // refusedChild returns the recorded refusal of a child.
@@ -246,7 +246,7 @@ func (s *scope) refusedChild(rec *history.Call) error {
 	if err != nil || d.Error == nil {
 		return s.run.damaged(rec.Outcome.Seq, errors.New("its error is not readable"))
 	}
-	return s.run.eng.errors.restore(d.Error)
+	return s.run.eng.program.errors.restore(d.Error)
 }
 
 // errElsewhere: a child that was to be executed here existed already.
@@ -334,7 +334,7 @@ func (s *scope) waitChild(ctx context.Context, ch *child, id string) (output []b
 	if d.Status == store.Completed {
 		return ch.finished.Payload, placeOf(r.id, &ch.finished), nil
 	}
-	failed := &RunError{RunID: ch.id, Workflow: d.Name, Status: d.Status, Reason: d.Reason, Err: r.eng.errors.restore(d.Error)}
+	failed := &RunError{RunID: ch.id, Workflow: d.Name, Status: d.Status, Reason: d.Reason, Err: r.eng.program.errors.restore(d.Error)}
 	if d.Recoverable != nil {
 		failed.Recoverable = *d.Recoverable
 	}

@@ -147,7 +147,7 @@ func (cl *claims) staysDecided(ctx context.Context, judge *judge, row *store.Run
 	case store.Interrupted:
 		return true // one that is parked or paused by now is not claimed
 	case store.Running, store.Resuming:
-		def := e.defs.find(row.Workflow, row.Version)
+		def := e.program.defs.find(row.Workflow, row.Version)
 		ends, err := judge.strikes(ctx, row)
 		return err == nil && fateOf(row, e.bootPolicy(def), def != nil, ends.N, e.options.QuarantineAfter) == fateResume
 	}
@@ -249,12 +249,12 @@ func (cl *claims) claim(ctx context.Context, c store.Claim, d *history.Data) ([]
 // claimRead is claim for a single run whose history was read already; k may be nil.
 func (cl *claims) claimRead(ctx context.Context, c store.Claim, d *history.Data, k *prefetch) ([]*run, error) {
 	e := cl.eng
-	if len(e.defs.served) == 0 {
+	if len(e.program.defs.served) == 0 {
 		return nil, nil
 	}
 	e.sign(d)
-	c.Executor, c.Serves, c.At, c.Data = e.id, e.defs.served, e.now(), d.Encode()
-	segments := e.segmentsOf(&c, d)
+	c.Executor, c.Serves, c.At, c.Data = e.id, e.program.defs.served, e.now(), d.Encode()
+	segments := e.tracing.segmentsOf(&c, d)
 	defer e.owned.claiming()() // what it takes belongs to this engine before it is executed here
 	rows, err := e.store.Claim(ctx, c)
 	if errors.Is(err, store.ErrNotFound) {
@@ -340,7 +340,7 @@ func (cl *claims) begin(r *run) {
 // expect lets the engine take runs that were just started, when it has their
 // code.
 func (cl *claims) expect(def *definition, ids []string) {
-	if len(ids) == 0 || cl.eng.defs.find(def.name, def.version) == nil {
+	if len(ids) == 0 || cl.eng.program.defs.find(def.name, def.version) == nil {
 		return
 	}
 	if !cl.recovered.Load() {

@@ -196,7 +196,7 @@ func (r *run) renew(n *renewal) outcome {
 		data: history.Data{
 			Seed: hex.EncodeToString(seed[:]), MaxPayload: r.eng.options.MaxPayload, Declared: r.def.steps, Executor: r.eng.id, Segment: r.segmentTrace(),
 			Generation: generation, Inbox: seen, Pending: pending,
-			Headers: r.headers, Deadline: r.deadline, Exclusive: r.exclusive, Attributes: r.attributes, Environment: r.eng.environment.encode(),
+			Headers: r.headers, Deadline: r.deadline, Exclusive: r.exclusive, Attributes: r.attributes, Environment: r.eng.program.environment.encode(),
 			Run: history.IdentityOf(&r.row),
 		},
 	}

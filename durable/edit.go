@@ -223,7 +223,7 @@ func (e *Engine) edit(ctx context.Context, v *view, rv *revision, old *store.Eve
 	var owned *store.OwnedError
 	switch {
 	case err == nil:
-		e.logRun(slog.LevelInfo, row, "durable: a recorded result was edited", slog.String("step", old.Key), slog.Int("branch", int(rv.plan.Branch)), slog.String("by", o.By), slog.String("reason", o.Reason))
+		e.log.aboutRun(slog.LevelInfo, row, "durable: a recorded result was edited", slog.String("step", old.Key), slog.Int("branch", int(rv.plan.Branch)), slog.String("by", o.By), slog.String("reason", o.Reason))
 		return nil
 	case errors.As(err, &owned):
 		return &BusyError{RunID: row.ID, Owner: owned.Owner}

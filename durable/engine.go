@@ -7,11 +7,8 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"log/slog"
 	"slices"
 	"time"
-
-	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -20,37 +17,34 @@ import (
 // Open and end it with Close. Its methods may be called from any goroutine.
 type Engine struct {
 	id        string
-	build     string // of this program
+	program   program
 	options   Options
 	store     store.Store
-	limits    store.Limits
 	sealer    *sealer
-	errors    *errorKinds
-	defs      *definitions
-	log       *slog.Logger
-	tracer    trace.Tracer
+	log       engineLog
+	tracing   tracing
 	metrics   *metrics
 	committer *committer
 
-	imports epochs
-
-	orphans chan struct{} // some executor is gone and has left runs
-
-	archiver *archiver // nil: nothing is archived
-
-	environment *Environment // of this process; nil: it is neither recorded nor compared
-
 	heart     heart
 	life      lifetime
-	mailroom  mailroom
 	roster    roster
 	dormitory dormitory
-	watchers  watchers
-	trials    trials
+	mailroom  mailroom
 	claims    claims
-	keeps     idsKept
+	recovery  recovery
 	owned     owned
-	unserved  unservedRuns
+	watchers  watchers
+	archiver  *archiver // nil: nothing is archived
+	imports   epochs
+}
+
+// program is what the engine knows of the program it is in.
+type program struct {
+	build       string       // its label
+	environment *Environment // of this process; nil: it is neither recorded nor compared
+	defs        *definitions
+	errors      *errorKinds
 }
 
 // lifetime has the contexts of what an engine has under way, in the order in which
@@ -92,18 +86,17 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 		return nil, err
 	}
 	kinds.defs = sealer.types
-	e := &Engine{
-		build:       buildLabel(cmp.Or(o.Build, stampedBuild())),
-		environment: o.Capture.capture(),
-		id:          newExecutorID(), options: o, store: st, limits: st.Limits(), sealer: sealer, errors: kinds, defs: defs, log: o.Logger, tracer: newTracer(o.TracerProvider),
-		orphans: make(chan struct{}, 1),
-	}
+	e := &Engine{id: newExecutorID(), options: o, store: st, sealer: sealer}
+	e.program = program{build: buildLabel(cmp.Or(o.Build, stampedBuild())), environment: o.Capture.capture(), defs: defs, errors: kinds}
+	e.log = engineLog{Logger: o.Logger, eng: e}
+	e.tracing.eng, e.tracing.tracer = e, newTracer(o.TracerProvider)
 	e.heart.open(e)
 	e.mailroom = mailroom{eng: e, ring: make(chan struct{}, 1)}
 	e.roster.open(e)
 	e.dormitory.open(e)
 	e.claims.open(e)
-	e.trials.eng = e
+	e.recovery.open(e)
+	e.owned.eng = e
 	p, err := e.heart.register(ctx)
 	if err != nil {
 		return nil, err
@@ -114,14 +107,14 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.life.runs, e.life.endRuns = context.WithCancelCause(context.Background())
 	stop, giveUp := context.WithCancel(context.Background())
 	e.life.giveUp = giveUp
-	e.committer = &committer{store: st, limits: e.limits, log: o.Logger, metrics: e.metrics, stop: stop, wake: make(chan struct{}, 1)}
+	e.committer = &committer{store: st, limits: st.Limits(), log: o.Logger, metrics: e.metrics, stop: stop, wake: make(chan struct{}, 1)}
 	e.life.loops, e.life.endLoops = context.WithCancel(context.Background())
 	e.heart.lease.begin(o.Lease, p.sent, e.heart.leaseEnded)
 	beating, stopBeat := context.WithCancel(context.Background())
 	e.life.endBeat = stopBeat
 	e.roster.loops.Go(func() { e.heart.loop(beating) })
 	e.roster.loops.Go(func() { e.heart.tendLoop(beating) })
-	e.roster.loops.Go(func() { e.takeOverLoop(e.life.loops) })
+	e.roster.loops.Go(func() { e.recovery.loop(e.life.loops) })
 	e.roster.loops.Go(func() { e.claims.loop(e.life.loops) })
 	e.roster.loops.Go(func() { e.dormitory.loop(e.life.loops) })
 	if o.Retention.active() && o.Retention.Every > 0 {

@@ -222,7 +222,7 @@ func (r *run) compareEnvironment(recorded *Environment) {
 	if last := r.row.Last; last == nil || last.Type != store.RunResumed {
 		return
 	}
-	if list := recorded.Differences(r.eng.environment); len(list) > 0 {
+	if list := recorded.Differences(r.eng.program.environment); len(list) > 0 {
 		r.log(slog.LevelWarn, "durable: the run is resumed in another environment than it was started in", slog.Any("differences", list))
 	}
 }

@@ -72,7 +72,7 @@ func (e *Engine) errorAttr(err error) slog.Attr {
 	if e.options.Verbatim {
 		return slog.String("error", safeMessage(err))
 	}
-	return slog.String("error_type", e.errors.kindOf(err))
+	return slog.String("error_type", e.program.errors.kindOf(err))
 }
 
 // parkedAttr is what a log line says of why a run was parked: what the engine

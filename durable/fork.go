@@ -81,10 +81,10 @@ func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, er
 		return "", err
 	}
 	if f.undone != "" {
-		e.logRun(slog.LevelWarn, v.row, "durable: a run is forked whose effects were undone", slog.String("reason", f.undone))
+		e.log.aboutRun(slog.LevelWarn, v.row, "durable: a run is forked whose effects were undone", slog.String("reason", f.undone))
 	}
 	for _, text := range v.startsAgain(f) {
-		e.logRun(slog.LevelWarn, v.row, "durable: a forked run may fail", slog.String("reason", text))
+		e.log.aboutRun(slog.LevelWarn, v.row, "durable: a forked run may fail", slog.String("reason", text))
 	}
 	for tries := 0; ; tries++ {
 		name := o.ID
@@ -93,7 +93,7 @@ func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, er
 		}
 		var span trace.Span
 		change, err := v.forked(name, f, &o, func(row *store.Run) (s startTrace) {
-			span, s = e.startSpan(ctx, row, linkTo(parseTrace(v.row.Trace), linkForked))
+			span, s = e.tracing.startSpan(ctx, row, linkTo(parseTrace(v.row.Trace), linkForked))
 			return s
 		})
 		if err != nil {
@@ -104,7 +104,7 @@ func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, er
 		case err == nil:
 			span.End()
 			e.metrics.countStart(change.Create)
-			e.logRun(slog.LevelInfo, change.Create, "durable: run forked", slog.String("from", id), slog.Int("events", len(change.Events)), slog.Int("edited", len(f.edits)), slog.String("by", o.By))
+			e.log.aboutRun(slog.LevelInfo, change.Create, "durable: run forked", slog.String("from", id), slog.Int("events", len(change.Events)), slog.Int("edited", len(f.edits)), slog.String("by", o.By))
 			e.goOn(ctx, name)
 			return name, nil
 		case errors.Is(err, store.ErrExists) && o.ID == AutoID && tries < 8:

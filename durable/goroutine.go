@@ -1,10 +1,11 @@
 package durable
 
 import (
-	"github.com/holdfast-dev/holdfast/internal/guard"
 	"reflect"
 	"runtime"
 	"sync/atomic"
+
+	"github.com/holdfast-dev/holdfast/internal/guard"
 )
 
 // A run's code may stand on three kinds of goroutine: the one of the workflow

@@ -184,13 +184,13 @@ func (e *Engine) recordedCause(row *store.Run) error {
 	if err != nil {
 		return nil
 	}
-	return e.errors.restore(d.Error)
+	return e.program.errors.restore(d.Error)
 }
 
 // somebodyServes reports whether an executor that is alive has the code of a
 // run, and so will claim it.
 func (e *Engine) somebodyServes(ctx context.Context, row *store.Run) bool {
-	if !e.roster.isClosing() && e.claims.recovered.Load() && e.defs.find(row.Workflow, row.Version) != nil {
+	if !e.roster.isClosing() && e.claims.recovered.Load() && e.program.defs.find(row.Workflow, row.Version) != nil {
 		return true
 	}
 	executors, err := e.store.Executors(ctx)

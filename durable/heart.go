@@ -54,7 +54,7 @@ func (h *heart) send(ctx context.Context, leaving bool) (pulse, error) {
 	before := time.Now()
 	p, err := e.store.Beat(ctx, store.Executor{
 		ID: e.id, Name: e.options.Name, Host: name, Boot: host.BootID(), PID: os.Getpid(),
-		Lease: e.options.Lease, Serves: e.defs.served, Leaving: leaving,
+		Lease: e.options.Lease, Serves: e.program.defs.served, Leaving: leaving,
 	})
 	if err == nil {
 		after := time.Now()
@@ -229,13 +229,13 @@ func (h *heart) tend(ctx context.Context, p *pulse) {
 	// store: what it owns after every second beat, who lives after every sixth, which
 	// is two leases.
 	if h.turn = (h.turn + 1) % 6; h.turn == 0 {
-		e.lookForStranded(e.life.loops)
+		e.recovery.unserved.look(e.life.loops)
 	} else if h.turn%2 == 1 {
-		e.auditOwned()
+		e.owned.audit()
 	}
 	if e.claims.recovered.Load() && !e.roster.isClosing() {
 		if len(p.Gone) > 0 {
-			nudge(e.orphans)
+			nudge(e.recovery.orphans)
 		}
 		if p.Due {
 			nudge(e.claims.wake)

@@ -88,7 +88,7 @@ func (e *Engine) Import(ctx context.Context, r io.Reader, o ImportOptions) (Impo
 	}
 	e.archiver.want(id, in.final.Status)
 	e.tellImported(ctx, f)
-	e.logRun(slog.LevelInfo, &f.Run, "durable: run imported", slog.String("status", string(in.final.Status)), slog.Int("events", len(f.Events)))
+	e.log.aboutRun(slog.LevelInfo, &f.Run, "durable: run imported", slog.String("status", string(in.final.Status)), slog.Int("events", len(f.Events)))
 	return Imported{RunID: id, Workflow: f.Run.Workflow, Status: in.final.Status, Events: len(f.Events)}, nil
 }
 
@@ -108,7 +108,7 @@ func (e *Engine) tellImported(ctx context.Context, f *runfile.File) {
 		err = e.tellEnd(ctx, lost)
 	}
 	if err != nil {
-		e.logRun(slog.LevelWarn, &f.Run, "durable: the parent of an imported run could not be told what became of it: resume the parent", slog.String("parent", f.Run.Parent), slog.Any("error", err))
+		e.log.aboutRun(slog.LevelWarn, &f.Run, "durable: the parent of an imported run could not be told what became of it: resume the parent", slog.String("parent", f.Run.Parent), slog.Any("error", err))
 	}
 }
 
@@ -268,7 +268,7 @@ func (in *importing) check() error {
 			continue // of the first act, which is refused as a whole
 		}
 		c := store.Change{RunID: f.Run.ID, Expect: store.Expect{Epoch: in.final.Epoch}, Events: f.Events[i : i+1 : i+1]}
-		if err := c.Validate(in.eng.limits); errors.Is(err, store.ErrTooLarge) {
+		if err := c.Validate(in.eng.committer.limits); errors.Is(err, store.ErrTooLarge) {
 			return err
 		} else if err != nil {
 			return fmt.Errorf("%w: %w", ErrBadFile, err)
@@ -411,7 +411,7 @@ func (in *importing) events(ctx context.Context) error {
 		c := store.Change{RunID: f.Run.ID, Expect: in.expect}
 		for n := in.done; n < last && len(c.Events) < maxImportEvents; n++ {
 			ev := f.Events[n]
-			if len(c.Events) > 0 && c.Size()+len(ev.Data)+len(ev.Payload) > in.eng.limits.Batch/4 {
+			if len(c.Events) > 0 && c.Size()+len(ev.Data)+len(ev.Payload) > in.eng.committer.limits.Batch/4 {
 				break
 			}
 			c.Events = append(c.Events, ev)

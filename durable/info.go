@@ -55,9 +55,9 @@ func (e *Engine) Get(ctx context.Context, id string) (Info, error) {
 	}
 	i.Headers, i.Exclusive = born.Headers, born.Exclusive
 	i.Environment = environmentOf(&born)
-	i.Differences = i.Environment.Differences(e.environment)
+	i.Differences = i.Environment.Differences(e.program.environment)
 	i.Declared = born.Declared
-	if d := e.defs.find(h.Run.Workflow, h.Run.Version); d != nil {
+	if d := e.program.defs.find(h.Run.Workflow, h.Run.Version); d != nil {
 		i.Declared = d.steps
 	}
 	if last := h.Run.Last; last != nil {

@@ -290,7 +290,7 @@ func (e *Engine) pauseFor(ctx context.Context, id, owner, reason string) error {
 // here, at once.
 func (e *Engine) goOn(ctx context.Context, id string) {
 	if _, err := e.claims.claimIDs(context.WithoutCancel(ctx), []string{id}, &history.Data{Executor: e.id, Resumed: true}); err != nil {
-		e.logID(context.WithoutCancel(ctx), slog.LevelWarn, id, "durable: a run could not be claimed at once; whoever serves it claims it soon", slog.Any("error", err))
+		e.log.aboutID(context.WithoutCancel(ctx), slog.LevelWarn, id, "durable: a run could not be claimed at once; whoever serves it claims it soon", slog.Any("error", err))
 		nudge(e.claims.wake)
 	}
 }

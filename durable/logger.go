@@ -46,7 +46,7 @@ func Logger(ctx context.Context) *slog.Logger {
 		if err != nil {
 			return slog.Default()
 		}
-		log = e.log
+		log = e.log.Logger
 	}
 	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
 		log = log.With("trace_id", span.TraceID().String(), "span_id", span.SpanID().String())
@@ -96,27 +96,33 @@ func (r *run) logEnd(level slog.Level, msg string, status store.Status, more ...
 	if r.rehearsal == nil && r.eng.log.Enabled(r.ctx, level) {
 		r.lastWord = func() {
 			ctx := context.WithoutCancel(r.ctx)
-			attrs := append(append(r.logAttrs(), more...), r.eng.verdictAttr(ctx, r.id, status))
+			attrs := append(append(r.logAttrs(), more...), r.eng.log.verdict(ctx, r.id, status))
 			r.eng.log.LogAttrs(ctx, level, msg, attrs...)
 		}
 	}
 }
 
-// verdictAttr is the verdict on a run that is in the given status. It is read from
+// engineLog is where an engine writes its lines.
+type engineLog struct {
+	*slog.Logger
+	eng *Engine
+}
+
+// verdict is the verdict on a run that is in the given status. It is read from
 // the history, and left out if that cannot be had or tells of a later moment. What
 // errors and people said is in it only where Options.Verbatim asks for it.
-func (e *Engine) verdictAttr(ctx context.Context, id string, status store.Status) slog.Attr {
+func (l *engineLog) verdict(ctx context.Context, id string, status store.Status) slog.Attr {
 	ctx, stop := context.WithTimeout(ctx, verdictWithin)
 	defer stop()
-	h, err := e.store.Load(ctx, id, store.Cursor{Tail: outline.Newest, AfterMessage: 1<<63 - 1})
+	h, err := l.eng.store.Load(ctx, id, store.Cursor{Tail: outline.Newest, AfterMessage: 1<<63 - 1})
 	if err != nil || h.Run.Status != status {
 		return slog.Attr{}
 	}
-	o, err := outline.Of(outline.Input{Run: h.Run, Branches: h.Branches, Now: e.now()}, h.Events)
+	o, err := outline.Of(outline.Input{Run: h.Run, Branches: h.Branches, Now: l.eng.now()}, h.Events)
 	if err != nil {
 		return slog.Attr{}
 	}
-	if e.options.Verbatim {
+	if l.eng.options.Verbatim {
 		return slog.String("verdict", o.Verdict.Text())
 	}
 	return slog.String("verdict", o.Verdict.Guarded())
@@ -125,14 +131,15 @@ func (e *Engine) verdictAttr(ctx context.Context, id string, status store.Status
 // verdictWithin bounds how long a log line waits for the history it tells of.
 const verdictWithin = 2 * time.Second
 
-// logRun writes a line about a run that is not executed here, which it names.
-func (e *Engine) logRun(level slog.Level, row *store.Run, msg string, more ...slog.Attr) {
-	e.logAbout(level, row.ID, row.Workflow, parseTrace(row.Trace), msg, more...)
+// aboutRun writes a line about a run that is not executed here, which it names.
+func (l *engineLog) aboutRun(level slog.Level, row *store.Run, msg string, more ...slog.Attr) {
+	l.about(level, row.ID, row.Workflow, parseTrace(row.Trace), msg, more...)
 }
 
-func (e *Engine) logAbout(level slog.Level, id, workflow string, in trace.SpanContext, msg string, more ...slog.Attr) {
+// about is aboutRun for a run of which only this is known.
+func (l *engineLog) about(level slog.Level, id, workflow string, in trace.SpanContext, msg string, more ...slog.Attr) {
 	ctx := context.Background()
-	if !e.log.Enabled(ctx, level) {
+	if !l.Enabled(ctx, level) {
 		return
 	}
 	attrs := []slog.Attr{slog.String("run", id)}
@@ -145,21 +152,21 @@ func (e *Engine) logAbout(level slog.Level, id, workflow string, in trace.SpanCo
 	if in.HasSpanID() {
 		attrs = append(attrs, slog.String("span_id", in.SpanID().String()))
 	}
-	e.log.LogAttrs(ctx, level, msg, append(attrs, more...)...)
+	l.LogAttrs(ctx, level, msg, append(attrs, more...)...)
 }
 
-// logID is logRun where nothing but the id is known: the row is read, for the
+// aboutID is aboutRun where nothing but the id is known: the row is read, for the
 // trace. It is for lines that are rare, and says what it can if the store does
 // not answer.
-func (e *Engine) logID(ctx context.Context, level slog.Level, id, msg string, more ...slog.Attr) {
-	if !e.log.Enabled(ctx, level) {
+func (l *engineLog) aboutID(ctx context.Context, level slog.Level, id, msg string, more ...slog.Attr) {
+	if !l.Enabled(ctx, level) {
 		return
 	}
 	row := store.Run{ID: id}
-	if h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true}); err == nil {
+	if h, err := l.eng.store.Load(ctx, id, store.Cursor{NoEvents: true}); err == nil {
 		row = h.Run
 	}
-	e.logRun(level, &row, msg, more...)
+	l.aboutRun(level, &row, msg, more...)
 }
 
 // guardedHandler keeps what goes wrong in the program's log handler away from

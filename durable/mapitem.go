@@ -46,7 +46,7 @@ func (m *mapping[I, O]) recorded(n int, v I) (done, again bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if ev.Type == store.ItemFailed {
-		m.failed = append(m.failed, &ItemError{Index: n, Key: ev.Key, Err: r.eng.errors.restore(d.Error), Attempts: max(d.Attempts, 1)})
+		m.failed = append(m.failed, &ItemError{Index: n, Key: ev.Key, Err: r.eng.program.errors.restore(d.Error), Attempts: max(d.Attempts, 1)})
 		return true, d.Again, m.told(true, func() { m.miss(n) })
 	}
 	var out O
@@ -161,7 +161,7 @@ func (m *mapping[I, O]) record(key string, inner *scope, it item[I], payload []b
 	ev := store.Event{Type: store.ItemCompleted, Key: key, Ordinal: int32(it.n + 1), Payload: payload}
 	if err != nil {
 		ev.Type = store.ItemFailed
-		d.Error = r.eng.errors.record(err)
+		d.Error = r.eng.program.errors.record(err)
 		if st, ok := findError[*StepError](err); ok {
 			d.Attempts = st.Attempt
 		}
@@ -175,5 +175,5 @@ func (m *mapping[I, O]) record(key string, inner *scope, it item[I], payload []b
 	if err == nil {
 		return nil
 	}
-	return &ItemError{Index: it.n, Key: key, Err: r.eng.errors.restore(d.Error), Attempts: max(d.Attempts, 1)}
+	return &ItemError{Index: it.n, Key: key, Err: r.eng.program.errors.restore(d.Error), Attempts: max(d.Attempts, 1)}
 }

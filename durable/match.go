@@ -2,10 +2,11 @@ package durable
 
 import (
 	"fmt"
-	"github.com/holdfast-dev/holdfast/internal/history"
 	"log/slog"
 	"maps"
 	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/history"
 )
 
 // A call is matched with the history of its scope by order and name: the n-th

@@ -112,18 +112,18 @@ func (e *Engine) newMetrics(p metric.MeterProvider) (*metrics, error) {
 		executing, dormant := e.roster.count()
 		o.ObserveInt64(here, int64(executing), mine)
 		o.ObserveInt64(unloaded, int64(dormant), mine)
-		e.unserved.mu.Lock()
-		for c, r := range e.unserved.found {
+		e.recovery.unserved.mu.Lock()
+		for c, r := range e.recovery.unserved.found {
 			o.ObserveInt64(unserved, r.runs, metric.WithAttributes(attrWorkflow.String(c.workflow), attrVersion.String(c.version)))
 		}
-		e.unserved.mu.Unlock()
+		e.recovery.unserved.mu.Unlock()
 		return e.observe(ctx, o, &m.quarantined, runs, stuck, depth, age)
 	}, here, unloaded, runs, stuck, unserved, depth, age)
 	errs = append(errs, err)
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("durable: making the instruments of Options.MeterProvider: %w", err)
 	}
-	m.begin(e.defs)
+	m.begin(e.program.defs)
 	return m, nil
 }
 
@@ -185,7 +185,7 @@ func (e *Engine) observe(ctx context.Context, o metric.Observer, quarantined *ra
 		if err != nil {
 			return storeError(err)
 		}
-		for workflow := range e.defs.byName {
+		for workflow := range e.program.defs.byName {
 			o.ObserveInt64(runs, counts[workflow], metric.WithAttributes(attrWorkflow.String(workflow), metricStatus.String(string(status))))
 		}
 	}

@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"fmt"
+
 	"github.com/holdfast-dev/holdfast/internal/guard"
 )
 

@@ -22,6 +22,7 @@ import (
 
 // owned is what the comparison remembers from one look to the next.
 type owned struct {
+	eng  *Engine
 	busy atomic.Bool
 
 	// Used by whoever has set busy.
@@ -88,11 +89,11 @@ func (o *owned) claimedBefore(seen time.Time) bool {
 	return false
 }
 
-// auditOwned compares what the engine owns with what it executes, apart from the
+// audit compares what the engine owns with what it executes, apart from the
 // caller, and at most four times in the length of a lease, or once in four leases
 // while the engine owns nothing.
-func (e *Engine) auditOwned() {
-	o := &e.owned
+func (o *owned) audit() {
+	e := o.eng
 	if !o.busy.CompareAndSwap(false, true) {
 		return
 	}
@@ -105,15 +106,15 @@ func (e *Engine) auditOwned() {
 		return
 	}
 	o.lookedAt = time.Now()
-	if !e.roster.background(func() { defer o.busy.Store(false); e.lookAtOwned(e.life.loops) }) {
+	if !e.roster.background(func() { defer o.busy.Store(false); o.look(e.life.loops) }) {
 		o.busy.Store(false)
 	}
 }
 
-// lookAtOwned is one look: at the runs that were missing at the last one, or else
+// look is one look: at the runs that were missing at the last one, or else
 // at the next page.
-func (e *Engine) lookAtOwned(ctx context.Context) {
-	o := &e.owned
+func (o *owned) look(ctx context.Context) {
+	e := o.eng
 	f := store.Filter{Owners: []string{e.id}, Statuses: []store.Status{store.Running, store.Resuming, store.Waiting}, Limit: auditPage}
 	again := len(o.missing) > 0
 	if again {
@@ -143,7 +144,7 @@ func (e *Engine) lookAtOwned(ctx context.Context) {
 		case !known || m.epoch != row.Epoch:
 			m = orphan{epoch: row.Epoch, since: seen}
 		case !o.claimedBefore(m.since) && o.due(row, seen):
-			e.takeUp(row)
+			o.takeUp(row)
 			continue
 		}
 		o.missing = put(o.missing, row.ID, m)
@@ -170,12 +171,13 @@ func (o *owned) due(row *store.Run, now time.Time) bool {
 }
 
 // takeUp begins to execute a run that this engine owns and does not execute.
-func (e *Engine) takeUp(row *store.Run) {
+func (o *owned) takeUp(row *store.Run) {
+	e := o.eng
 	def := e.codeOf(row)
 	if def == nil {
 		return // no claim takes a run whose code is not here
 	}
-	e.logRun(slog.LevelWarn, row, "durable: this engine owns a run that it did not execute; it is taken up. An answer of the store was lost, or the end of the last execution could not be recorded",
+	e.log.aboutRun(slog.LevelWarn, row, "durable: this engine owns a run that it did not execute; it is taken up. An answer of the store was lost, or the end of the last execution could not be recorded",
 		slog.String("status", string(row.Status)), slog.Int64("epoch", row.Epoch))
 	e.dormitory.takeUp(row, def)
 }

@@ -304,11 +304,11 @@ func (r *run) unpauseClaimed() error {
 }
 
 // unpauseOrphan does the same for a run whose owner died before it could.
-func (e *Engine) unpauseOrphan(ctx context.Context, row *store.Run, rep *Report) bool {
+func (rc *recovery) unpauseOrphan(ctx context.Context, row *store.Run, rep *Report) bool {
 	no, interrupted := false, store.Interrupted
-	_, err := e.operate(ctx, row, nil, act{
+	_, err := rc.eng.operate(ctx, row, nil, act{
 		from:  []store.Status{store.Running, store.Resuming},
-		event: store.Event{Type: store.WorkflowUnpaused, Data: (&history.Data{Reason: "cancelled", Message: row.Inbox, Executor: e.id}).Encode()},
+		event: store.Event{Type: store.WorkflowUnpaused, Data: (&history.Data{Reason: "cancelled", Message: row.Inbox, Executor: rc.eng.id}).Encode()},
 		row:   &store.RowPatch{Paused: &no, Status: &interrupted},
 	})
 	if err == nil || overtaken(err) {

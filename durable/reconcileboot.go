@@ -16,13 +16,14 @@ import (
 // has met is consistent, and repairs it. It returns the row to go on with, nil
 // when the run has been dealt with; an error says that the store could not be
 // read.
-func (e *Engine) reconcileOnBoot(ctx context.Context, row *store.Run, rep *Report) (*store.Run, error) {
-	def := e.defs.find(row.Workflow, row.Version)
-	if e.options.NoReconcileOnBoot || row.Code == CodeImporting || e.defs.byName[row.Workflow] == nil || e.roster.active(row.ID) != nil {
+func (rc *recovery) reconcileOnBoot(ctx context.Context, row *store.Run, rep *Report) (*store.Run, error) {
+	e := rc.eng
+	def := e.program.defs.find(row.Workflow, row.Version)
+	if e.options.NoReconcileOnBoot || row.Code == CodeImporting || e.program.defs.byName[row.Workflow] == nil || e.roster.active(row.ID) != nil {
 		return row, nil // whoever has its code looks
 	}
 	if def != nil {
-		if e.looksSound(ctx, row, def.steps) {
+		if rc.looksSound(ctx, row, def.steps) {
 			return row, nil
 		}
 	}
@@ -39,7 +40,7 @@ func (e *Engine) reconcileOnBoot(ctx context.Context, row *store.Run, rep *Repor
 	case err != nil:
 		// Whoever executes it tries on until it can be read; a replay makes of a
 		// torn run what is right, if not with a word about it.
-		e.logRun(slog.LevelWarn, row, "durable: a run could not be compared with its events", slog.Any("error", err))
+		e.log.aboutRun(slog.LevelWarn, row, "durable: a run could not be compared with its events", slog.Any("error", err))
 		return row, nil
 	case !rec.Needed:
 		return row, nil
@@ -50,7 +51,7 @@ func (e *Engine) reconcileOnBoot(ctx context.Context, row *store.Run, rep *Repor
 		return nil, fmt.Errorf("durable: recovery could not read run %s: %w", row.ID, storeError(err))
 	}
 	if h.Run.Code == CodeRecovered {
-		e.settleRecovered(ctx, &h.Run, rep)
+		rc.settleRecovered(ctx, &h.Run, rep)
 		return nil, nil
 	}
 	return &h.Run, nil
@@ -58,14 +59,14 @@ func (e *Engine) reconcileOnBoot(ctx context.Context, row *store.Run, rep *Repor
 
 // looksSound reports whether a look at the row, or at the end of the log, shows
 // that the run is consistent.
-func (e *Engine) looksSound(ctx context.Context, row *store.Run, declared []string) bool {
+func (rc *recovery) looksSound(ctx context.Context, row *store.Run, declared []string) bool {
 	// A wait that is declared counts as no step, by which glance would tell A3.
 	if last := row.Last; len(declared) > 0 && last != nil && last.Type == store.SignalReceived && last.Key == history.EscapeName(declared[len(declared)-1]) {
 		return false
 	}
 	look := glance(row, len(declared))
 	for n := shortTail; look == lookTail && n <= longTail; n = 16 * n {
-		h, err := e.store.Load(ctx, row.ID, store.Cursor{Tail: n, AfterMessage: math.MaxInt64})
+		h, err := rc.eng.store.Load(ctx, row.ID, store.Cursor{Tail: n, AfterMessage: math.MaxInt64})
 		if err != nil {
 			return errors.Is(err, store.ErrNotFound)
 		}
@@ -83,12 +84,13 @@ func (e *Engine) looksSound(ctx context.Context, row *store.Run, declared []stri
 
 // settleRecovered does with a run that was repaired and parked what its policy
 // says. A crash in between leaves it parked, and the next Recover comes here.
-func (e *Engine) settleRecovered(ctx context.Context, row *store.Run, rep *Report) {
-	switch e.bootPolicy(e.defs.find(row.Workflow, row.Version)) {
+func (rc *recovery) settleRecovered(ctx context.Context, row *store.Run, rep *Report) {
+	e := rc.eng
+	switch e.bootPolicy(e.program.defs.find(row.Workflow, row.Version)) {
 	case FailOnBoot:
-		if e.failOrphan(ctx, row, CodeRestarted, e.options.BootReason, rep) {
+		if rc.failOrphan(ctx, row, CodeRestarted, e.options.BootReason, rep) {
 			rep.Failed = append(rep.Failed, row.ID)
-			e.logRun(slog.LevelInfo, row, "durable: run marked failed", slog.String("reason", e.options.BootReason))
+			e.log.aboutRun(slog.LevelInfo, row, "durable: run marked failed", slog.String("reason", e.options.BootReason))
 		}
 	case LeaveOnBoot:
 		if !slices.Contains(rep.Left, row.ID) { // the same Recover may have repaired it
@@ -102,7 +104,8 @@ func (e *Engine) settleRecovered(ctx context.Context, row *store.Run, rep *Repor
 // reconcileWaiting looks at the runs that wait and that nobody alive owns. One
 // that is consistent costs its place in a listing, unless the log ends with
 // something else than the beginning of a wait.
-func (e *Engine) reconcileWaiting(ctx context.Context, rep *Report) error {
+func (rc *recovery) reconcileWaiting(ctx context.Context, rep *Report) error {
+	e := rc.eng
 	if e.options.NoReconcileOnBoot {
 		return nil
 	}
@@ -119,7 +122,7 @@ func (e *Engine) reconcileWaiting(ctx context.Context, rep *Report) error {
 		if live[row.Owner] {
 			continue
 		}
-		if _, err := e.reconcileOnBoot(ctx, row, rep); err != nil {
+		if _, err := rc.reconcileOnBoot(ctx, row, rep); err != nil {
 			return err
 		}
 		if err := parents.add(ctx, row); err != nil {

@@ -62,6 +62,21 @@ type Stuck struct {
 	Next     string
 }
 
+// recovery deals with runs whose executor is gone, when Recover is called and when
+// an executor is found gone later.
+type recovery struct {
+	eng     *Engine
+	orphans chan struct{} // some executor is gone and has left runs
+	trials  trials
+	// unserved are runs that nobody alive has the code of.
+	unserved unservedRuns
+}
+
+func (rc *recovery) open(e *Engine) {
+	rc.eng, rc.orphans = e, make(chan struct{}, 1)
+	rc.trials.eng, rc.unserved.eng = e, e
+}
+
 // Recover brings every run that was left unfinished into a defined state. Call
 // it once on boot. Runs whose owner is gone are continued from the attempt they
 // had reached, failed, or left, as their policy says; waiting runs keep
@@ -89,22 +104,22 @@ func (e *Engine) Recover(ctx context.Context) (Report, error) {
 	if e.roster.isClosing() {
 		return rep, ErrClosed
 	}
-	if err := e.recoverOrphans(ctx, &rep); err != nil {
+	if err := e.recovery.recoverOrphans(ctx, &rep); err != nil {
 		return rep, err
 	}
-	if err := e.reconcileWaiting(ctx, &rep); err != nil {
+	if err := e.recovery.reconcileWaiting(ctx, &rep); err != nil {
 		return rep, err
 	}
-	if err := e.announceApprovals(ctx, &rep); err != nil {
+	if err := e.recovery.announceApprovals(ctx, &rep); err != nil {
 		return rep, err
 	}
-	if err := e.resumeInterrupted(ctx, &rep); err != nil {
+	if err := e.recovery.resumeInterrupted(ctx, &rep); err != nil {
 		return rep, err
 	}
-	if err := e.reportUnserved(ctx, &rep); err != nil {
+	if err := e.recovery.reportUnserved(ctx, &rep); err != nil {
 		return rep, err
 	}
-	e.judgeRead(ctx, &rep)
+	e.recovery.judgeRead(ctx, &rep)
 	rep.Stuck = onceEach(rep.Stuck)
 	e.claims.recovered.Store(true)
 	nudge(e.claims.wake)
@@ -116,7 +131,7 @@ func (e *Engine) Recover(ctx context.Context) (Report, error) {
 			e.log.Warn("durable: more runs are stuck; Engine.Stuck lists them", "runs", len(rep.Stuck)-i)
 			break
 		}
-		e.logID(ctx, slog.LevelWarn, s.RunID, "durable: a run is stuck", slog.String("code", s.Code), slog.String("reason", s.Reason), slog.String("next", s.Next))
+		e.log.aboutID(ctx, slog.LevelWarn, s.RunID, "durable: a run is stuck", slog.String("code", s.Code), slog.String("reason", s.Reason), slog.String("next", s.Next))
 	}
 	return rep, nil
 }
@@ -124,7 +139,7 @@ func (e *Engine) Recover(ctx context.Context) (Report, error) {
 // judgeRead waits until the histories of the runs that this call continues were read,
 // and says of those that cannot be read that they are stuck. What takes longer than
 // readingTime is left to the log.
-func (e *Engine) judgeRead(ctx context.Context, rep *Report) {
+func (rc *recovery) judgeRead(ctx context.Context, rep *Report) {
 	late := time.NewTimer(readingTime)
 	defer late.Stop()
 	unread := map[string]bool{}
@@ -167,32 +182,32 @@ func onceEach(list []Stuck) []Stuck {
 	})
 }
 
-// takeOverLoop recovers the runs of executors that were found gone, one
+// loop recovers the runs of executors that were found gone, one
 // take-over at a time.
-func (e *Engine) takeOverLoop(ctx context.Context) {
+func (rc *recovery) loop(ctx context.Context) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-e.orphans:
+		case <-rc.orphans:
 		}
-		if e.heart.awaitLease(ctx.Done(), nil) {
-			e.takeOver(ctx)
+		if rc.eng.heart.awaitLease(ctx.Done(), nil) {
+			rc.takeOver(ctx)
 		}
 	}
 }
 
 // takeOver recovers the runs of executors that were found gone while we run.
-func (e *Engine) takeOver(ctx context.Context) {
+func (rc *recovery) takeOver(ctx context.Context) {
 	var rep Report
-	if err := e.recoverOrphans(ctx, &rep); err != nil {
+	if err := rc.recoverOrphans(ctx, &rep); err != nil {
 		if ctx.Err() == nil {
-			e.log.Warn("durable: taking over runs of a lost executor failed; the next beat tries again", "error", err)
+			rc.eng.log.Warn("durable: taking over runs of a lost executor failed; the next beat tries again", "error", err)
 		}
 		return
 	}
 	if n := len(rep.Resumed) + len(rep.Deferred) + len(rep.Failed) + len(rep.Suspects) + len(rep.Quarantine); n > 0 {
-		e.log.Info("durable: took over runs of a lost executor", "resumed", len(rep.Resumed), "deferred", len(rep.Deferred), "failed", len(rep.Failed), "suspects", len(rep.Suspects), "quarantined", len(rep.Quarantine))
+		rc.eng.log.Info("durable: took over runs of a lost executor", "resumed", len(rep.Resumed), "deferred", len(rep.Deferred), "failed", len(rep.Failed), "suspects", len(rep.Suspects), "quarantined", len(rep.Quarantine))
 	}
 }
 
@@ -240,7 +255,8 @@ func fateOf(row *store.Run, policy BootPolicy, served bool, strikes, quarantineA
 
 // recoverOrphans deals with all runs whose owner is gone, slice by slice: what is
 // decided of the first runs is under way before the last ones have been read.
-func (e *Engine) recoverOrphans(ctx context.Context, rep *Report) error {
+func (rc *recovery) recoverOrphans(ctx context.Context, rep *Report) error {
+	e := rc.eng
 	var resume toContinue
 	var try []string
 	n, judge := 0, judge{eng: e}
@@ -249,13 +265,13 @@ func (e *Engine) recoverOrphans(ctx context.Context, rep *Report) error {
 		if err != nil {
 			return fmt.Errorf("durable: recovery could not list interrupted runs: %w", storeError(err))
 		}
-		if err := e.recoverOrphan(ctx, row, &judge, rep, &resume, &try); err != nil {
+		if err := rc.recoverOrphan(ctx, row, &judge, rep, &resume, &try); err != nil {
 			return err
 		}
 		if n++; n%recoverSlice == 0 {
 			e.claims.continueAll(ctx, &resume, rep)
 			rep.Suspects = append(rep.Suspects, try...)
-			e.trials.hold(try)
+			rc.trials.hold(try)
 			resume, try = toContinue{}, nil
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -264,7 +280,7 @@ func (e *Engine) recoverOrphans(ctx context.Context, rep *Report) error {
 	}
 	e.claims.continueAll(ctx, &resume, rep)
 	rep.Suspects = append(rep.Suspects, try...)
-	e.trials.hold(try)
+	rc.trials.hold(try)
 	return nil
 }
 
@@ -273,16 +289,17 @@ const recoverSlice = 256
 
 // recoverOrphan deals with one run whose owner is gone. One that is to be
 // continued is added to resume, or to try if it is a suspect.
-func (e *Engine) recoverOrphan(ctx context.Context, row *store.Run, judge *judge, rep *Report, resume *toContinue, try *[]string) error {
-	row, err := e.reconcileOnBoot(ctx, row, rep)
+func (rc *recovery) recoverOrphan(ctx context.Context, row *store.Run, judge *judge, rep *Report, resume *toContinue, try *[]string) error {
+	e := rc.eng
+	row, err := rc.reconcileOnBoot(ctx, row, rep)
 	if row == nil {
 		return err
 	}
-	def := e.defs.find(row.Workflow, row.Version)
+	def := e.program.defs.find(row.Workflow, row.Version)
 	ends, err := judge.strikes(ctx, row)
 	if err != nil {
 		// It is resumed, and whoever does so finds out what is wrong.
-		e.logRun(slog.LevelWarn, row, "durable: how the earlier owners of a run ended could not be read", slog.Any("error", err))
+		e.log.aboutRun(slog.LevelWarn, row, "durable: how the earlier owners of a run ended could not be read", slog.Any("error", err))
 	}
 	switch fateOf(row, e.bootPolicy(def), def != nil, ends.N, e.options.QuarantineAfter) {
 	case fateResume:
@@ -292,23 +309,23 @@ func (e *Engine) recoverOrphan(ctx context.Context, row *store.Run, judge *judge
 	case fateLeave:
 		rep.Left = append(rep.Left, row.ID)
 	case fateFail:
-		if e.failOrphan(ctx, row, CodeRestarted, e.options.BootReason, rep) {
+		if rc.failOrphan(ctx, row, CodeRestarted, e.options.BootReason, rep) {
 			rep.Failed = append(rep.Failed, row.ID)
-			e.logRun(slog.LevelInfo, row, "durable: run marked failed", slog.String("reason", e.options.BootReason), e.verdictAttr(ctx, row.ID, store.Failed))
+			e.log.aboutRun(slog.LevelInfo, row, "durable: run marked failed", slog.String("reason", e.options.BootReason), e.log.verdict(ctx, row.ID, store.Failed))
 		}
 	case fateQuarantine:
 		reason := ends.Reason()
-		if e.failOrphan(ctx, row, CodeQuarantined, reason, rep) {
+		if rc.failOrphan(ctx, row, CodeQuarantined, reason, rep) {
 			rep.Quarantine = append(rep.Quarantine, row.ID)
 			rep.Stuck = append(rep.Stuck, stuckOf(row, CodeQuarantined, reason))
-			e.logRun(slog.LevelWarn, row, "durable: run quarantined", slog.String("reason", reason), e.verdictAttr(ctx, row.ID, store.Failed))
+			e.log.aboutRun(slog.LevelWarn, row, "durable: run quarantined", slog.String("reason", reason), e.log.verdict(ctx, row.ID, store.Failed))
 		}
 	case fateUnpause:
-		if e.unpauseOrphan(ctx, row, rep) {
+		if rc.unpauseOrphan(ctx, row, rep) {
 			resume.add(row)
 		}
 	case fateStuck:
-		return e.parkUnserved(ctx, row, rep)
+		return rc.parkUnserved(ctx, row, rep)
 	}
 	return nil
 }
@@ -317,7 +334,8 @@ func (e *Engine) recoverOrphan(ctx context.Context, row *store.Run, judge *judge
 // nobody alive has it, the row no longer says that the run is executed: it is parked
 // until somebody serves it, who then decides by its policy (resumeInterrupted). A
 // program without workflows parks nothing.
-func (e *Engine) parkUnserved(ctx context.Context, row *store.Run, rep *Report) error {
+func (rc *recovery) parkUnserved(ctx context.Context, row *store.Run, rep *Report) error {
+	e := rc.eng
 	reason := e.notServed(row)
 	rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, reason))
 	executors, err := e.store.Executors(ctx)
@@ -332,7 +350,7 @@ func (e *Engine) parkUnserved(ctx context.Context, row *store.Run, rep *Report) 
 	if row.Paused || row.CancelAsked || row.Last == nil {
 		return nil // what was asked for is carried out by whoever has its code
 	}
-	if len(e.defs.byName) == 0 {
+	if len(e.program.defs.byName) == 0 {
 		return nil // a program for operators: what it finds is theirs to judge, as it is
 	}
 	interrupted, code := store.Interrupted, CodeNotRegistered
@@ -342,16 +360,16 @@ func (e *Engine) parkUnserved(ctx context.Context, row *store.Run, rep *Report) 
 		row:   &store.RowPatch{Status: &interrupted, Code: &code, Reason: &reason},
 	})
 	if err != nil && !overtaken(err) {
-		e.logRun(slog.LevelWarn, row, "durable: a run that nobody can execute could not be marked so; it is tried again", slog.Any("error", err))
+		e.log.aboutRun(slog.LevelWarn, row, "durable: a run that nobody can execute could not be marked so; it is tried again", slog.Any("error", err))
 	}
 	return nil
 }
 
 // leftToAPerson reports whether a run that lost its process while nobody had its
 // code is not to be continued by this engine, which has it.
-func (e *Engine) leftToAPerson(row *store.Run) bool {
-	def := e.defs.find(row.Workflow, row.Version)
-	return def != nil && e.bootPolicy(def) != ResumeOnBoot
+func (rc *recovery) leftToAPerson(row *store.Run) bool {
+	def := rc.eng.program.defs.find(row.Workflow, row.Version)
+	return def != nil && rc.eng.bootPolicy(def) != ResumeOnBoot
 }
 
 func stuckOf(row *store.Run, code, reason string) Stuck {
@@ -415,7 +433,8 @@ func (e *Engine) runsOf(ctx context.Context, f store.Filter) iter.Seq2[*store.Ru
 }
 
 // failOrphan marks a run failed, recoverable, unless somebody was faster.
-func (e *Engine) failOrphan(ctx context.Context, row *store.Run, code, reason string, rep *Report) bool {
+func (rc *recovery) failOrphan(ctx context.Context, row *store.Run, code, reason string, rep *Report) bool {
+	e := rc.eng
 	yes, failed, ended := true, store.Failed, e.now()
 	_, err := e.operate(ctx, row, nil, act{
 		from:    []store.Status{row.Status},
@@ -425,7 +444,7 @@ func (e *Engine) failOrphan(ctx context.Context, row *store.Run, code, reason st
 	})
 	switch {
 	case err == nil:
-		e.endOrphanSpan(ctx, row, code)
+		e.tracing.endOrphanSpan(ctx, row, code)
 		return true
 	case overtaken(err):
 		return false // another process recovered it in the same moment
@@ -441,7 +460,8 @@ func overtaken(err error) bool {
 
 // reportUnserved lists pending and waiting runs whose code nobody alive has: they
 // would wait for ever without a word.
-func (e *Engine) reportUnserved(ctx context.Context, rep *Report) error {
+func (rc *recovery) reportUnserved(ctx context.Context, rep *Report) error {
+	e := rc.eng
 	executors, err := e.store.Executors(ctx)
 	if err != nil {
 		return fmt.Errorf("durable: recovery could not list executors: %w", storeError(err))
@@ -456,7 +476,7 @@ func (e *Engine) reportUnserved(ctx context.Context, rep *Report) error {
 			continue
 		}
 		served := func(x store.Executor) bool { return x.Live && store.Serves(x.Serves, row.Workflow, row.Version) }
-		if e.defs.find(row.Workflow, row.Version) == nil && !slices.ContainsFunc(executors, served) {
+		if e.program.defs.find(row.Workflow, row.Version) == nil && !slices.ContainsFunc(executors, served) {
 			e.servable(row, rep)
 		}
 	}
@@ -480,14 +500,15 @@ func (e *Engine) liveExecutors(ctx context.Context) (map[string]bool, error) {
 
 // resumeInterrupted continues the runs that were stopped gracefully, and reports
 // those that wait for a person or for other code.
-func (e *Engine) resumeInterrupted(ctx context.Context, rep *Report) error {
+func (rc *recovery) resumeInterrupted(ctx context.Context, rep *Report) error {
+	e := rc.eng
 	var resume toContinue
 	f := store.Filter{Statuses: []store.Status{store.Interrupted}, OldestFirst: true, WithLast: true}
 	for row, err := range e.runsOf(ctx, f) {
 		if err != nil {
 			return fmt.Errorf("durable: recovery could not list interrupted runs: %w", storeError(err))
 		}
-		if row, err = e.reconcileOnBoot(ctx, row, rep); row == nil {
+		if row, err = rc.reconcileOnBoot(ctx, row, rep); row == nil {
 			if err != nil {
 				return err
 			}
@@ -497,11 +518,11 @@ func (e *Engine) resumeInterrupted(ctx context.Context, rep *Report) error {
 		case row.Paused:
 			rep.Stuck = append(rep.Stuck, stuckOf(row, CodePaused, pausedReason(row)))
 		case row.Code == CodeRecovered:
-			e.settleRecovered(ctx, row, rep)
+			rc.settleRecovered(ctx, row, rep)
 		case row.Code != "" && row.Code != CodeNotRegistered:
 			rep.Stuck = append(rep.Stuck, stuckOf(row, row.Code, row.Reason))
-		case row.Code == CodeNotRegistered && e.leftToAPerson(row):
-			e.settleRecovered(ctx, row, rep)
+		case row.Code == CodeNotRegistered && rc.leftToAPerson(row):
+			rc.settleRecovered(ctx, row, rep)
 		default:
 			if e.servable(row, rep) {
 				resume.add(row)

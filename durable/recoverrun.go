@@ -187,9 +187,9 @@ func (e *Engine) consult(ctx context.Context, t *torn) (err error) {
 
 // codeAtHand says who could execute the run.
 func (e *Engine) codeAtHand(ctx context.Context, row *store.Run) (history.CodeAtHand, error) {
-	c := history.CodeAtHand{Workflow: e.defs.byName[row.Workflow] != nil}
-	c.Pinned = e.defs.find(row.Workflow, row.Version) != nil
-	c.Initial = e.defs.find(row.Workflow, row.InitialVersion) != nil
+	c := history.CodeAtHand{Workflow: e.program.defs.byName[row.Workflow] != nil}
+	c.Pinned = e.program.defs.find(row.Workflow, row.Version) != nil
+	c.Initial = e.program.defs.find(row.Workflow, row.InitialVersion) != nil
 	if !c.Workflow || c.Pinned {
 		return c, nil
 	}
@@ -211,13 +211,13 @@ func (e *Engine) repair(ctx context.Context, t *torn, f *history.Finding) (int32
 	if e.roster.active(row.ID) != nil {
 		return 0, &store.OwnedError{RunID: row.ID, Owner: e.id}
 	}
-	def := e.defs.find(row.Workflow, row.Version)
+	def := e.program.defs.find(row.Workflow, row.Version)
 	to := row.Branch
 	data := &history.Data{Code: f.Code, Reason: f.Reason(), Message: t.survey.Paused, Executor: e.id, Version: f.Version, PreviousBranch: &row.Branch, NewBranch: &to}
 	a := act{from: []store.Status{row.Status}, row: &store.RowPatch{}}
 	if f.Version != "" {
 		a.row.Version = &f.Version
-		def = e.defs.find(row.Workflow, f.Version)
+		def = e.program.defs.find(row.Workflow, f.Version)
 	}
 	if f.Cut {
 		rv, err := e.recut(ctx, t, f)
@@ -240,9 +240,9 @@ func (e *Engine) repair(ctx context.Context, t *torn, f *history.Finding) (int32
 		return 0, err
 	}
 	if f.Cut {
-		e.logRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Created branch %d from event %d", row.ID, f.Reason(), branch, f.After))
+		e.log.aboutRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Created branch %d from event %d", row.ID, f.Reason(), branch, f.After))
 	} else {
-		e.logRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Pinned to version %s on branch %d", row.ID, f.Reason(), f.Version, branch))
+		e.log.aboutRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Pinned to version %s on branch %d", row.ID, f.Reason(), f.Version, branch))
 	}
 	e.watchers.notify([]string{row.ID})
 	nudge(e.claims.wake)
@@ -320,7 +320,7 @@ func (e *Engine) repairFirst(ctx context.Context, v *view) (repaired bool, err e
 		return false, err
 	}
 	if rec.Needed {
-		e.logRun(slog.LevelInfo, v.row, "Applied recovery: "+rec.Reason)
+		e.log.aboutRun(slog.LevelInfo, v.row, "Applied recovery: "+rec.Reason)
 	}
 	return true, nil
 }

@@ -200,11 +200,11 @@ func (r *run) inserted() []string {
 // codeAt is codeOf without a word: which code would execute the run; nil: none here.
 func (e *Engine) codeAt(row *store.Run) *definition {
 	if row.Version == "" && row.InitialVersion != "" {
-		if def := e.defs.find(row.Workflow, row.InitialVersion); def != nil {
+		if def := e.program.defs.find(row.Workflow, row.InitialVersion); def != nil {
 			return def
 		}
 	}
-	return e.defs.find(row.Workflow, row.Version)
+	return e.program.defs.find(row.Workflow, row.Version)
 }
 
 // nameVersion names a workflow, with its version if it has one.

@@ -110,7 +110,7 @@ func (e *Engine) Repair(ctx context.Context, id string, o RepairOptions) (Repair
 	if err := e.mend(ctx, a, plan); err != nil {
 		return rep, fmt.Errorf("durable: repairing run %s: %w", id, storeError(err))
 	}
-	e.logRun(slog.LevelWarn, &a.h.Run, "durable: run repaired", slog.Any("did", plan.did), slog.Any("again", plan.again))
+	e.log.aboutRun(slog.LevelWarn, &a.h.Run, "durable: run repaired", slog.Any("did", plan.did), slog.Any("again", plan.again))
 	nudge(e.claims.wake)
 	return rep, nil
 }

@@ -60,7 +60,7 @@ func Request[O any](ctx context.Context, runID, name string, v any, o ...SignalO
 		return out, &DamagedError{RunID: runID, Seq: answer.Seq, Err: err}
 	}
 	if d.Error != nil {
-		return out, &RefusedError{RunID: runID, Name: name, Err: e.errors.restore(d.Error)}
+		return out, &RefusedError{RunID: runID, Name: name, Err: e.program.errors.restore(d.Error)}
 	}
 	if recorded, err := e.sealer.decode(placeOf(runID, answer), answer.Payload, &out); err != nil {
 		var zero O
@@ -217,7 +217,7 @@ func (q asked) Refuse(ctx context.Context, reason error) error {
 	if reason == nil {
 		return fmt.Errorf("durable: Refuse of request %q: the error is nil; use Reply: %w", q.name, ErrInvalid)
 	}
-	return s.answer(q, nil, s.run.eng.errors.record(reason))
+	return s.answer(q, nil, s.run.eng.program.errors.record(reason))
 }
 
 func (q asked) scope(ctx context.Context, what string) (*scope, error) {
@@ -248,7 +248,7 @@ func (s *scope) answer(q asked, payload []byte, refused *history.Error) error {
 		case err != nil:
 			return r.damaged(c.rec.Outcome.Seq, err)
 		case d.Reply == "":
-			return r.eng.errors.restore(d.Error)
+			return r.eng.program.errors.restore(d.Error)
 		case d.Reply != q.id:
 			return s.changed(EditInput, int(c.ordinal), c.key, fmt.Sprintf("%s was recorded as the answer to request %s and is given to %s now.", c.key, d.Reply, q.id))
 		}
@@ -262,7 +262,7 @@ func (s *scope) answer(q asked, payload []byte, refused *history.Error) error {
 	w := &write{compose: func(w *write) {
 		d := &history.Data{Kind: history.CallReply, Name: q.name, Reply: q.id, Error: refused}
 		if first, ok := r.answers[q.id]; ok {
-			late = r.eng.errors.record(&AnsweredError{RunID: r.id, Name: q.name, ID: q.id, Key: first})
+			late = r.eng.program.errors.record(&AnsweredError{RunID: r.id, Name: q.name, ID: q.id, Key: first})
 			d.Reply, d.Error, w.events[0].Payload = "", late, nil
 		} else {
 			r.answers = put(r.answers, q.id, c.key)
@@ -272,7 +272,7 @@ func (s *scope) answer(q asked, payload []byte, refused *history.Error) error {
 	if _, err := s.recordWith(&c, store.Event{Type: store.Published, Payload: payload}, w); err != nil {
 		return err
 	}
-	return r.eng.errors.restore(late)
+	return r.eng.program.errors.restore(late)
 }
 
 // AnsweredError says that a request was answered for a second time. The first

@@ -162,10 +162,10 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 		return rv.plan, fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))
 	}
 	if len(rv.added) > 0 {
-		e.logRun(slog.LevelWarn, row, "durable: forced: the code is matched with the history by name, and has calls that were not recorded", slog.Any("calls", rv.added))
+		e.log.aboutRun(slog.LevelWarn, row, "durable: forced: the code is matched with the history by name, and has calls that were not recorded", slog.Any("calls", rv.added))
 	}
 	if len(runs) > 0 {
-		e.logRun(slog.LevelInfo, row, rv.plan.String(), slog.Int("branch", int(rv.plan.Branch)), slog.Int("skipped", len(rv.plan.Skipped)), slog.Int("again", len(rv.plan.Again)))
+		e.log.aboutRun(slog.LevelInfo, row, rv.plan.String(), slog.Int("branch", int(rv.plan.Branch)), slog.Int("skipped", len(rv.plan.Skipped)), slog.Int("again", len(rv.plan.Again)))
 		return rv.plan, nil
 	}
 	return rv.plan, e.notClaimed(ctx, row, reopened)
@@ -441,7 +441,7 @@ func (v *view) resumption(ctx context.Context, o ResumeOptions) (*revision, erro
 // notClaimed says what it means that Resume did not get the run, which it had
 // found as row says.
 func (e *Engine) notClaimed(ctx context.Context, row *store.Run, reopened bool) error {
-	if e.defs.find(row.Workflow, row.Version) == nil && (reopened || row.Status == store.Failed || row.Status == store.Interrupted) {
+	if e.program.defs.find(row.Workflow, row.Version) == nil && (reopened || row.Status == store.Failed || row.Status == store.Interrupted) {
 		return nil // claimable by whoever has its code
 	}
 	if reopened {
@@ -457,7 +457,7 @@ func (e *Engine) notClaimed(ctx context.Context, row *store.Run, reopened bool) 
 	switch {
 	case h.Run.Paused:
 		reason = itIsPaused
-	case e.defs.find(row.Workflow, row.Version) == nil && h.Run.Owner == row.Owner:
+	case e.program.defs.find(row.Workflow, row.Version) == nil && h.Run.Owner == row.Owner:
 		reason = e.notServed(row)
 	case h.Run.Owner != "":
 		reason = "already in progress on executor " + h.Run.Owner

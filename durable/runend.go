@@ -85,8 +85,8 @@ func (r *run) endDead(d *death) outcome {
 	data := &history.Data{Code: code, Reason: reason, Executor: r.eng.id}
 	cause := d.err
 	if d.kind == deathParked {
-		data.Error = r.eng.errors.record(d.err)
-		cause = r.eng.errors.restore(data.Error)
+		data.Error = r.eng.program.errors.record(d.err)
+		cause = r.eng.program.errors.restore(data.Error)
 	}
 	err := r.write(&write{
 		events: []store.Event{{Type: store.WorkflowInterrupted, Data: data.Encode()}},
@@ -189,7 +189,7 @@ func (r *run) fail(err error) outcome {
 
 // failAs records that the run failed with err.
 func (r *run) failAs(err error, code string, recoverable bool) outcome {
-	rec := r.eng.errors.record(err)
+	rec := r.eng.program.errors.record(err)
 	failed, reason := store.Failed, guard.Text(rec.Message, 4<<10)
 	ended := r.eng.now()
 	data := &history.Data{Error: rec, Code: code, Reason: reason, Recoverable: &recoverable, Uncalled: r.uncalledNow()}
@@ -208,6 +208,6 @@ func (r *run) failAs(err error, code string, recoverable bool) outcome {
 	}
 	r.logEnd(slog.LevelWarn, "durable: run failed", failed, slog.String("code", code), r.eng.errorAttr(err), slog.Bool("recoverable", recoverable))
 	return outcome{status: store.Failed, err: &RunError{
-		RunID: r.id, Workflow: r.def.name, Status: store.Failed, Reason: reason, Recoverable: recoverable, Err: r.eng.errors.restore(rec),
+		RunID: r.id, Workflow: r.def.name, Status: store.Failed, Reason: reason, Recoverable: recoverable, Err: r.eng.program.errors.restore(rec),
 	}}
 }

@@ -26,7 +26,7 @@ var hostName = sync.OnceValue(func() string {
 // the store goes when its process ends; what the history says of who had the run
 // must not need it.
 func (e *Engine) sign(d *history.Data) *history.Data {
-	d.Executor, d.Name, d.Host, d.PID, d.Build = e.id, e.options.Name, hostName(), os.Getpid(), e.build
+	d.Executor, d.Name, d.Host, d.PID, d.Build = e.id, e.options.Name, hostName(), os.Getpid(), e.program.build
 	return d
 }
 

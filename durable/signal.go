@@ -175,7 +175,7 @@ func (e *Engine) send(ctx context.Context, m store.Message) (err error) {
 		// Known before it is sent, so that it can be sent again safely.
 		m.ID = newExecutorID()
 	}
-	end := e.traceSend(ctx, &m)
+	end := e.tracing.startSend(ctx, &m)
 	defer func() { end(err) }()
 	e.sealMessage(&m)
 	err = e.commitOne(ctx, store.Change{Send: []store.Message{m}})

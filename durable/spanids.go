@@ -114,7 +114,7 @@ func (s *startTrace) began(e *Engine, row *store.Run) time.Time {
 		return time.Unix(0, s.BeganAt)
 	}
 	// CreatedAt is cut to the microsecond.
-	at, now := e.localTime(row.CreatedAt).Add(time.Microsecond), time.Now()
+	at, now := e.tracing.localTime(row.CreatedAt).Add(time.Microsecond), time.Now()
 	if at.After(now) {
 		return now
 	}
@@ -128,24 +128,24 @@ func (r *run) startAgain() {
 	if r.past == nil || r.row.Resumes == 0 && r.past.SegmentBefore.Trace == "" {
 		return
 	}
-	r.eng.startAgain(&r.row, &r.startTrace, r.past.Created.At)
+	r.eng.tracing.startAgain(&r.row, &r.startTrace, r.past.Created.At)
 }
 
 // orphanStartAgain is startAgain for a run that recovery has marked failed, of
 // which only the row is known here. It returns what is known of that start.
-func (e *Engine) orphanStartAgain(ctx context.Context, row *store.Run) (s startTrace) {
+func (tc *tracing) orphanStartAgain(ctx context.Context, row *store.Run) (s startTrace) {
 	start := parseTrace(row.Trace)
-	if !start.IsSampled() || !e.keepsIDs(start) {
+	if !start.IsSampled() || !tc.keepsIDs(start) {
 		return s
 	}
-	h, err := e.store.Load(ctx, row.ID, store.Cursor{})
+	h, err := tc.eng.store.Load(ctx, row.ID, store.Cursor{})
 	if err != nil {
 		return s // a trace is not worth the recovery of the others
 	}
 	for first, err := range h.Events {
 		if d, bad := history.DataOf(&first); err == nil && bad == nil {
 			s = startTraceOf(&d)
-			e.startAgain(row, &s, first.At)
+			tc.startAgain(row, &s, first.At)
 		}
 		break
 	}
@@ -154,17 +154,17 @@ func (e *Engine) orphanStartAgain(ctx context.Context, row *store.Run) (s startT
 
 // keepsIDs reports whether the SDK makes spans with the ids it is told (SpanIDs).
 // A span is begun for that, the first time it is asked, and not ended.
-func (e *Engine) keepsIDs(start trace.SpanContext) bool {
-	e.keeps.once.Do(func() {
-		_, span := e.tracer.Start(context.WithValue(context.Background(), againKey{}, start), "start")
-		e.keeps.ids = span.SpanContext().SpanID() == start.SpanID()
+func (tc *tracing) keepsIDs(start trace.SpanContext) bool {
+	tc.keeps.once.Do(func() {
+		_, span := tc.tracer.Start(context.WithValue(context.Background(), againKey{}, start), "start")
+		tc.keeps.ids = span.SpanContext().SpanID() == start.SpanID()
 	})
-	return e.keeps.ids
+	return tc.keeps.ids
 }
 
 // startAgain begins and ends the span of a run's start, if its ids can be kept; s is
 // what its creation says of it, and created is when that was recorded.
-func (e *Engine) startAgain(row *store.Run, s *startTrace, created store.Time) {
+func (tc *tracing) startAgain(row *store.Run, s *startTrace, created store.Time) {
 	start := parseTrace(row.Trace)
 	if s.Around == "" || !start.IsSampled() {
 		return
@@ -173,8 +173,8 @@ func (e *Engine) startAgain(row *store.Run, s *startTrace, created store.Time) {
 	if s.Around != noParent {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, parseTrace(s.Around))
 	}
-	began := s.began(e, row)
-	_, span := e.tracer.Start(context.WithValue(ctx, againKey{}, start), "start "+row.Workflow,
+	began := s.began(tc.eng, row)
+	_, span := tc.tracer.Start(context.WithValue(ctx, againKey{}, start), "start "+row.Workflow,
 		trace.WithSpanKind(trace.SpanKindProducer), trace.WithTimestamp(began))
 	if sc := span.SpanContext(); sc.SpanID() != start.SpanID() || sc.TraceID() != start.TraceID() || !span.IsRecording() {
 		return // nobody keeps the ids: what is not ended is not exported
@@ -184,7 +184,7 @@ func (e *Engine) startAgain(row *store.Run, s *startTrace, created store.Time) {
 		span.AddLink(linkTo(from, linkForked))
 	}
 	end := began
-	if at := e.localTime(created); row.Generation == 0 && at.After(end) {
+	if at := tc.localTime(created); row.Generation == 0 && at.After(end) {
 		end = at
 	}
 	span.End(trace.WithTimestamp(end))

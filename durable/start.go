@@ -232,7 +232,7 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 		row.DeadlineAt = now.Add(o.deadline)
 	}
 	steps := def.steps
-	if here := e.defs.find(def.name, def.version); here != nil {
+	if here := e.program.defs.find(def.name, def.version); here != nil {
 		if row.Version == "" {
 			row.Version, row.InitialVersion = here.version, here.version
 		}
@@ -242,8 +242,8 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	}
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails, says its documentation
-	born := &history.Data{Seed: hex.EncodeToString(b[:]), Declared: steps, Headers: o.headers, Deadline: row.DeadlineAt, MaxPayload: e.options.MaxPayload, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.environment.encode()}
-	span, s = e.startSpan(ctx, &row)
+	born := &history.Data{Seed: hex.EncodeToString(b[:]), Declared: steps, Headers: o.headers, Deadline: row.DeadlineAt, MaxPayload: e.options.MaxPayload, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.program.environment.encode()}
+	span, s = e.tracing.startSpan(ctx, &row)
 	s.keepIn(born)
 	born.Baggage = baggageOf(ctx)
 	born.Run = history.IdentityOf(&row)
@@ -255,14 +255,14 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 // birth prepares a new run: its row, its first events, and, when its code is
 // here, the execution that is to begin with it.
 func (e *Engine) birth(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (*run, []store.Event) {
-	here := e.defs.find(def.name, def.version)
+	here := e.program.defs.find(def.name, def.version)
 	row, created, seed, span, ofStart := e.newborn(ctx, def, id, input, o)
 	events := append(make([]store.Event, 0, 2), created)
 	var s *segment
 	if here != nil {
 		row.Status, row.Owner, row.StartedAt = store.Running, e.id, row.CreatedAt
 		started := e.sign(&history.Data{})
-		if s = e.beginSegment(&row, false); s != nil {
+		if s = e.tracing.beginSegment(&row, false); s != nil {
 			started.Segment = formatTrace(s.context)
 		}
 		events = append(events, store.Event{Type: store.WorkflowStarted, Data: started.Encode()})

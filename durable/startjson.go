@@ -25,7 +25,7 @@ import (
 // Errors: ErrNotRegistered when nobody alive serves the workflow; ErrInvalid for
 // an input that is none; those of Start.
 func (e *Engine) StartJSON(ctx context.Context, workflow, id string, input json.RawMessage, o ...StartOption) (string, error) {
-	def := e.defs.find(workflow, "")
+	def := e.program.defs.find(workflow, "")
 	if def == nil {
 		def = &definition{name: workflow, input: reflect.TypeFor[json.RawMessage]()}
 		if err := def.check(); err != nil {

@@ -325,7 +325,7 @@ func (l *stuckList) idle(executor string) bool {
 
 // unservedOf says of a run that nobody alive serves it.
 func (l *stuckList) unservedOf(row *store.Run) Stuck {
-	here := l.eng.defs.find(row.Workflow, row.Version) != nil
+	here := l.eng.program.defs.find(row.Workflow, row.Version) != nil
 	switch {
 	case !here:
 		return stuckOf(row, CodeNotRegistered, l.eng.notServed(row))
@@ -351,6 +351,7 @@ const CodeStranded = string(FoundStranded)
 // when the set of live executors has changed: it is the last one that leaves who
 // strands them, after every Recover has said that nothing is stuck.
 type unservedRuns struct {
+	eng     *Engine
 	looking atomic.Bool // one look at a time
 	live    string      // the executors of the last look that came to its end
 
@@ -366,17 +367,17 @@ type strandedRuns struct {
 	example store.Run
 }
 
-// lookForStranded compares the live executors with those of the beat before and,
+// look compares the live executors with those of the beat before and,
 // if they are others, says which runs have lost the last executor that serves
 // them, once for each workflow and version, and which are served again. It does
 // so in the background: a beat may come meanwhile.
-func (e *Engine) lookForStranded(ctx context.Context) {
-	s := &e.unserved
-	if !e.claims.recovered.Load() || !s.looking.CompareAndSwap(false, true) {
+func (u *unservedRuns) look(ctx context.Context) {
+	e := u.eng
+	if !e.claims.recovered.Load() || !u.looking.CompareAndSwap(false, true) {
 		return
 	}
-	look := func() {
-		defer s.looking.Store(false)
+	compare := func() {
+		defer u.looking.Store(false)
 		executors, err := e.store.Executors(ctx)
 		if err != nil {
 			return // the beats say so; the next one looks again
@@ -389,18 +390,18 @@ func (e *Engine) lookForStranded(ctx context.Context) {
 			}
 		}
 		live := strings.Join(ids, " ")
-		if live == s.live {
+		if live == u.live {
 			return
 		}
 		found, err := l.strandedNow(ctx)
 		if err != nil {
 			return
 		}
-		s.live = live
-		e.tellStranded(found)
+		u.live = live
+		u.report(found)
 	}
-	if !e.roster.background(look) {
-		s.looking.Store(false)
+	if !e.roster.background(compare) {
+		u.looking.Store(false)
 	}
 }
 
@@ -452,13 +453,13 @@ func (l *stuckList) strandedNow(ctx context.Context) (map[code]*strandedRuns, er
 	return found, err
 }
 
-// tellStranded says what has changed since the last look.
-func (e *Engine) tellStranded(found map[code]*strandedRuns) {
-	s := &e.unserved
-	s.mu.Lock()
-	before := s.found
-	s.found = found
-	s.mu.Unlock()
+// report says what has changed since the last look.
+func (u *unservedRuns) report(found map[code]*strandedRuns) {
+	e := u.eng
+	u.mu.Lock()
+	before := u.found
+	u.found = found
+	u.mu.Unlock()
 	for c, r := range found {
 		if before[c] == nil {
 			next := stuckOf(&r.example, CodeNotRegistered, "").Next

@@ -151,18 +151,25 @@ func linkTo(sc trace.SpanContext, what string) trace.Link {
 	return trace.Link{SpanContext: sc, Attributes: []attribute.KeyValue{attrLink.String(what)}}
 }
 
+// tracing makes the spans of an engine.
+type tracing struct {
+	eng    *Engine
+	tracer trace.Tracer
+	keeps  idsKept
+}
+
 // startSpan begins the span of the start of a run and keeps its context in the
 // row. It is to be ended once the run is there, and not when it was there before
 // or could not be started: what is not ended is not exported. What it also returns is
 // to be kept in the history.
-func (e *Engine) startSpan(ctx context.Context, row *store.Run, links ...trace.Link) (trace.Span, startTrace) {
+func (tc *tracing) startSpan(ctx context.Context, row *store.Run, links ...trace.Link) (trace.Span, startTrace) {
 	around := trace.SpanContextFromContext(ctx)
 	if row.Parent != "" && around.IsValid() && !around.IsSampled() {
 		row.Trace = formatTrace(around) // decided when the parent was started, for its children too
 		return trace.SpanFromContext(context.Background()), startTrace{}
 	}
 	began := time.Now()
-	_, span := e.tracer.Start(ctx, "start "+row.Workflow, trace.WithSpanKind(trace.SpanKindProducer), trace.WithTimestamp(began))
+	_, span := tc.tracer.Start(ctx, "start "+row.Workflow, trace.WithSpanKind(trace.SpanKindProducer), trace.WithTimestamp(began))
 	row.Trace = formatTrace(span.SpanContext())
 	if !span.IsRecording() {
 		return span, startTrace{}
@@ -179,14 +186,14 @@ func (e *Engine) startSpan(ctx context.Context, row *store.Run, links ...trace.L
 // endRunSpan tells that a run has ended and how: its span reaches from the
 // creation of the run to now, over all processes, below the span of the start or,
 // if nobody made that, the one in ctx. s is what is known of the start.
-func (e *Engine) endRunSpan(ctx context.Context, row *store.Run, s *startTrace, status store.Status, err error, more ...attribute.KeyValue) {
+func (tc *tracing) endRunSpan(ctx context.Context, row *store.Run, s *startTrace, status store.Status, err error, more ...attribute.KeyValue) {
 	if start := parseTrace(row.Trace); start.IsValid() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, start)
 	}
 	if !trace.SpanContextFromContext(ctx).IsSampled() {
 		return
 	}
-	_, span := e.tracer.Start(ctx, "end "+row.Workflow, trace.WithTimestamp(s.began(e, row)))
+	_, span := tc.tracer.Start(ctx, "end "+row.Workflow, trace.WithTimestamp(s.began(tc.eng, row)))
 	defer span.End()
 	if !span.IsRecording() {
 		return
@@ -194,21 +201,21 @@ func (e *Engine) endRunSpan(ctx context.Context, row *store.Run, s *startTrace, 
 	span.SetAttributes(attrRun.String(row.ID), attrWorkflow.String(row.Workflow), attrVersion.String(row.Version), attrStatus.String(string(status)))
 	span.SetAttributes(more...)
 	if status == store.Failed {
-		e.markFailed(span, err)
+		tc.markFailed(span, err)
 	}
 }
 
 // endOrphanSpan is endRunSpan for a run that recovery has marked failed.
-func (e *Engine) endOrphanSpan(ctx context.Context, row *store.Run, code string) {
-	start := e.orphanStartAgain(ctx, row)
-	e.endRunSpan(context.Background(), row, &start, store.Failed, nil, attrCode.String(code), attrResumes.Int(int(row.Resumes)))
+func (tc *tracing) endOrphanSpan(ctx context.Context, row *store.Run, code string) {
+	start := tc.orphanStartAgain(ctx, row)
+	tc.endRunSpan(context.Background(), row, &start, store.Failed, nil, attrCode.String(code), attrResumes.Int(int(row.Resumes)))
 }
 
 // markFailed gives a span the status of an error.
-func (e *Engine) markFailed(span trace.Span, err error) {
-	kind := e.errors.kindOf(err)
+func (tc *tracing) markFailed(span trace.Span, err error) {
+	kind := tc.eng.program.errors.kindOf(err)
 	text := kind
-	if e.options.Verbatim && err != nil {
+	if tc.eng.options.Verbatim && err != nil {
 		text = guard.Text(err.Error(), maxReason)
 	}
 	span.SetStatus(codes.Error, text)
@@ -216,18 +223,18 @@ func (e *Engine) markFailed(span trace.Span, err error) {
 }
 
 // addException adds what has failed as an event of a span.
-func (e *Engine) addException(span trace.Span, err error, at time.Time, more ...attribute.KeyValue) {
-	attrs := append(more, attrExceptionType.String(e.errors.kindOf(err)))
-	if e.options.Verbatim && err != nil {
+func (tc *tracing) addException(span trace.Span, err error, at time.Time, more ...attribute.KeyValue) {
+	attrs := append(more, attrExceptionType.String(tc.eng.program.errors.kindOf(err)))
+	if tc.eng.options.Verbatim && err != nil {
 		attrs = append(attrs, attrExceptionMessage.String(guard.Text(err.Error(), maxReason)))
 	}
 	span.AddEvent("exception", trace.WithTimestamp(at), trace.WithAttributes(attrs...))
 }
 
 // localTime is storeTime the other way: spans of one process are of one clock.
-func (e *Engine) localTime(t store.Time) time.Time {
+func (tc *tracing) localTime(t store.Time) time.Time {
 	now := time.Now()
-	return now.Add(t.Sub(e.storeTime(now)))
+	return now.Add(t.Sub(tc.eng.storeTime(now)))
 }
 
 // maxBaggage is what W3C lets a baggage have, in bytes.

@@ -76,7 +76,7 @@ func (t *scopeSpan) open(s *scope) context.Context {
 	if t.span == nil {
 		r := s.run
 		t.began = time.Now()
-		t.inner, t.span = r.eng.tracer.Start(outer, t.name, trace.WithTimestamp(t.began))
+		t.inner, t.span = r.eng.tracing.tracer.Start(outer, t.name, trace.WithTimestamp(t.began))
 		if t.span.IsRecording() {
 			t.span.SetAttributes(attrRun.String(r.id), attrWorkflow.String(r.def.name), attrKey.String(s.path))
 		}
@@ -133,7 +133,7 @@ func (s *scope) endSpan(err error, recorded bool) {
 	defer t.mu.Unlock()
 	span := t.span
 	if t.over {
-		_, span = s.run.eng.tracer.Start(inner, "end "+t.name, trace.WithTimestamp(t.began))
+		_, span = s.run.eng.tracing.tracer.Start(inner, "end "+t.name, trace.WithTimestamp(t.began))
 	}
 	t.over = true
 	if span.IsRecording() {
@@ -155,7 +155,7 @@ func (s *scope) describe(span trace.Span, key, outcome string, err error) {
 	r := s.run
 	span.SetAttributes(attrRun.String(r.id), attrWorkflow.String(r.def.name), attrKey.String(key), attrOutcome.String(outcome))
 	if outcome == outcomeFailed {
-		r.eng.markFailed(span, err)
+		r.eng.tracing.markFailed(span, err)
 	}
 }
 
@@ -200,7 +200,7 @@ func (m *mapping[I, O]) traceBegin() {
 func (m *mapping[I, O]) beginSpan() trace.Span {
 	s := m.scope
 	m.began = time.Now()
-	inner, span := s.run.eng.tracer.Start(s.tracing(m.ctx), "map "+m.call.name, trace.WithTimestamp(m.began))
+	inner, span := s.run.eng.tracing.tracer.Start(s.tracing(m.ctx), "map "+m.call.name, trace.WithTimestamp(m.began))
 	if span.IsRecording() {
 		span.SetAttributes(attrRun.String(s.run.id), attrWorkflow.String(s.run.def.name), attrKey.String(m.call.key))
 	}
@@ -240,12 +240,12 @@ func (m *mapping[I, O]) traceEnd(items int, err error) {
 	}
 	began := m.began
 	if m.call.rec != nil {
-		began = s.run.eng.localTime(m.call.rec.OpenedAt)
+		began = s.run.eng.tracing.localTime(m.call.rec.OpenedAt)
 	}
 	ended, failed, undone := time.Now(), len(m.failed), m.undone
 	s.stashTraced(&m.call, ev, &earlySpan{export: func() {
 		m.span.early.once.Do(m.span.early.export)
-		_, span := s.run.eng.tracer.Start(m.span.inner, "end map "+m.call.name, trace.WithTimestamp(began))
+		_, span := s.run.eng.tracing.tracer.Start(m.span.inner, "end map "+m.call.name, trace.WithTimestamp(began))
 		defer span.End(trace.WithTimestamp(ended))
 		if !span.IsRecording() {
 			return
@@ -275,9 +275,9 @@ func (s *scope) traceWait(key string, w waited) {
 	ctx := s.traceContext()
 	began := time.Now()
 	if w.began != 0 {
-		began = r.eng.localTime(w.began)
+		began = r.eng.tracing.localTime(w.began)
 	}
-	_, span := r.eng.tracer.Start(ctx, w.name, trace.WithTimestamp(began))
+	_, span := r.eng.tracing.tracer.Start(ctx, w.name, trace.WithTimestamp(began))
 	defer span.End()
 	if !span.IsRecording() {
 		return

@@ -24,36 +24,36 @@ type segment struct {
 // beginSegment begins the segment of a run that this process takes, or is about
 // to take: a span that is never ended is never exported. It returns nil when
 // nobody traces, or the run is not sampled.
-func (e *Engine) beginSegment(row *store.Run, recovered bool) *segment {
+func (tc *tracing) beginSegment(row *store.Run, recovered bool) *segment {
 	start := parseTrace(row.Trace)
 	if start.IsValid() && !start.IsSampled() {
 		return nil // decided when it was started
 	}
 	ctx, name := trace.ContextWithRemoteSpanContext(context.Background(), start), "segment "+row.Workflow
 	var span trace.Span
-	if e.options.TraceMode == TraceLink && start.IsValid() {
-		_, span = e.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithNewRoot(), trace.WithLinks(linkTo(start, linkStart)))
+	if tc.eng.options.TraceMode == TraceLink && start.IsValid() {
+		_, span = tc.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithNewRoot(), trace.WithLinks(linkTo(start, linkStart)))
 	} else {
-		_, span = e.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindConsumer))
+		_, span = tc.tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindConsumer))
 	}
 	if !span.IsRecording() {
 		span.End()
 		return nil
 	}
 	span.SetAttributes(attrRun.String(row.ID), attrWorkflow.String(row.Workflow), attrVersion.String(row.Version),
-		attrRecover.Bool(recovered), attrExecutor.String(e.id))
+		attrRecover.Bool(recovered), attrExecutor.String(tc.eng.id))
 	return &segment{context: span.SpanContext(), span: span}
 }
 
 // segmentsOf lets the claim c begin the segment of each run it takes and keep its
 // context in the event of the claim, for which it costs no write. What it
 // returns is filled by the claim.
-func (e *Engine) segmentsOf(c *store.Claim, d *history.Data) map[string]*segment {
+func (tc *tracing) segmentsOf(c *store.Claim, d *history.Data) map[string]*segment {
 	segments := map[string]*segment{}
 	c.DataOf = func(row *store.Run) []byte {
 		own := *d
-		own.Version = e.pins(row)
-		s := e.beginSegment(row, row.StartedAt != 0)
+		own.Version = tc.eng.pins(row)
+		s := tc.beginSegment(row, row.StartedAt != 0)
 		if s == nil && own.Version == "" {
 			return c.Data
 		}
@@ -138,7 +138,7 @@ func (r *run) endTrace() {
 	r.endSegment()
 	if o := &r.outcome; o.status != "" {
 		r.startAgain()
-		r.eng.endRunSpan(r.ctx, &r.row, &r.startTrace, o.status, o.err,
+		r.eng.tracing.endRunSpan(r.ctx, &r.row, &r.startTrace, o.status, o.err,
 			attrSteps.Int(int(r.steps)), attrActive.Float64((r.activeThen + time.Since(r.began)).Seconds()), attrResumes.Int(int(r.row.Resumes)))
 	}
 }

@@ -75,7 +75,7 @@ func (st *step) traceStep(ctx context.Context) *stepSpans {
 	if st.spans == nil {
 		s := st.call.scope
 		t := &stepSpans{outer: s.tracing(ctx)}
-		t.inner, t.span = s.run.eng.tracer.Start(t.outer, st.what()+st.call.name)
+		t.inner, t.span = s.run.eng.tracing.tracer.Start(t.outer, st.what()+st.call.name)
 		if t.span.IsRecording() {
 			t.span.SetAttributes(attrRun.String(s.run.id), attrWorkflow.String(s.run.def.name), attrKey.String(st.call.key))
 		}
@@ -92,7 +92,7 @@ func (st *step) traceAttempt(ctx context.Context, n int) context.Context {
 		return ctx
 	}
 	t := st.traceStep(ctx)
-	inner, span := r.eng.tracer.Start(t.inner, "attempt "+st.call.name)
+	inner, span := r.eng.tracing.tracer.Start(t.inner, "attempt "+st.call.name)
 	if span.IsRecording() {
 		span.SetAttributes(attrRun.String(r.id), attrWorkflow.String(r.def.name), attrKey.String(st.call.key), attrAttempt.Int(n))
 	}
@@ -135,7 +135,7 @@ func (st *step) traceEnd(ctx context.Context, end attemptEnd) {
 		if span.IsRecording() {
 			s.describe(span, st.call.key, end.outcome, end.err)
 			if end.outcome == outcomeFailed {
-				e.addException(span, end.err, end.at)
+				e.tracing.addException(span, end.err, end.at)
 			}
 		}
 		span.End(trace.WithTimestamp(end.at))
@@ -151,7 +151,7 @@ func (st *step) traceEnd(ctx context.Context, end attemptEnd) {
 func (st *step) traceWhole(t *stepSpans, end attemptEnd) {
 	s := st.call.scope
 	e := s.run.eng
-	_, span := e.tracer.Start(t.inner, "end "+st.what()+st.call.name, trace.WithTimestamp(e.localTime(st.start)))
+	_, span := e.tracing.tracer.Start(t.inner, "end "+st.what()+st.call.name, trace.WithTimestamp(e.tracing.localTime(st.start)))
 	defer span.End()
 	if !span.IsRecording() {
 		return
@@ -159,10 +159,10 @@ func (st *step) traceWhole(t *stepSpans, end attemptEnd) {
 	span.SetAttributes(attrAttempt.Int(end.number))
 	for i := range st.failures {
 		f := &st.failures[i]
-		e.addException(span, f.Err, e.localTime(store.TimeOf(f.At)), attrAttempt.Int(f.Attempt))
+		e.tracing.addException(span, f.Err, e.tracing.localTime(store.TimeOf(f.At)), attrAttempt.Int(f.Attempt))
 	}
 	if end.outcome == outcomeFailed {
-		e.addException(span, end.err, end.at, attrAttempt.Int(end.number))
+		e.tracing.addException(span, end.err, end.at, attrAttempt.Int(end.number))
 	}
 	s.describe(span, st.call.key, end.outcome, end.err)
 }

@@ -16,14 +16,14 @@ import (
 // a child's start hangs below its parent's segment, and the wait of the parent
 // is linked to the segment in which the child ended.
 
-// traceSend begins the span of a signal or request to a run, whose context
+// startSend begins the span of a signal or request to a run, whose context
 // travels with the message. The function it returns ends it.
-func (e *Engine) traceSend(ctx context.Context, m *store.Message) (end func(error)) {
+func (tc *tracing) startSend(ctx context.Context, m *store.Message) (end func(error)) {
 	end = func(error) {}
 	if m.Kind != store.KindSignal && m.Kind != store.KindRequest || m.Data != nil {
 		return end
 	}
-	_, span := e.tracer.Start(ctx, string(m.Kind)+" "+m.Name, trace.WithSpanKind(trace.SpanKindProducer))
+	_, span := tc.tracer.Start(ctx, string(m.Kind)+" "+m.Name, trace.WithSpanKind(trace.SpanKindProducer))
 	if !span.IsRecording() {
 		span.End()
 		return end
@@ -34,7 +34,7 @@ func (e *Engine) traceSend(ctx context.Context, m *store.Message) (end func(erro
 	}
 	return func(err error) {
 		if err != nil {
-			e.markFailed(span, err)
+			tc.markFailed(span, err)
 		}
 		span.End()
 	}
@@ -69,7 +69,7 @@ func (s *scope) traceChild(ch *child, told *history.ChildData) {
 		link:  linkTo(parseTrace(told.Trace), linkChild),
 	}
 	if told.Status != store.Completed {
-		w.outcome, w.err = outcomeFailed, s.run.eng.errors.restore(told.Error)
+		w.outcome, w.err = outcomeFailed, s.run.eng.program.errors.restore(told.Error)
 	}
 	s.traceWait(ch.call.key, w)
 }

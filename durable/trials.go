@@ -62,7 +62,7 @@ func (t *trials) try(id string) {
 	}
 	runs, err := e.claims.claimIDs(e.life.loops, []string{id}, &history.Data{Executor: e.id})
 	if err != nil {
-		e.logID(e.life.loops, slog.LevelWarn, id, "durable: a suspect could not be claimed; the next beat finds it", slog.Any("error", err))
+		e.log.aboutID(e.life.loops, slog.LevelWarn, id, "durable: a suspect could not be claimed; the next beat finds it", slog.Any("error", err))
 		return
 	}
 	for _, r := range runs {

@@ -50,9 +50,9 @@ func (ds *definitions) versions(workflow string) []string {
 
 // notServed says why a run cannot be executed here.
 func (e *Engine) notServed(row *store.Run) string {
-	have := e.defs.versions(row.Workflow)
+	have := e.program.defs.versions(row.Workflow)
 	if have == nil {
-		names := slices.Sorted(maps.Keys(e.defs.byName))
+		names := slices.Sorted(maps.Keys(e.program.defs.byName))
 		if len(names) == 0 {
 			return fmt.Sprintf("workflow %s is not registered here, and no other is", row.Workflow)
 		}
@@ -78,7 +78,7 @@ func someOf(names []string) string {
 // as stuck. A run whose pinned version nobody alive serves has been given back its
 // initial one before this is asked: that is E2 of reconcile.
 func (e *Engine) servable(row *store.Run, rep *Report) bool {
-	if e.defs.find(row.Workflow, row.Version) != nil {
+	if e.program.defs.find(row.Workflow, row.Version) != nil {
 		return true
 	}
 	rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
@@ -91,7 +91,7 @@ func (e *Engine) pins(row *store.Run) string {
 	if row.Version != "" || row.InitialVersion != "" {
 		return "" // of a row that lost its version, the history still has it
 	}
-	if def := e.defs.find(row.Workflow, ""); def != nil {
+	if def := e.program.defs.find(row.Workflow, ""); def != nil {
 		return def.version
 	}
 	return ""
@@ -102,12 +102,12 @@ func (e *Engine) pins(row *store.Run) string {
 // here (E1); pin then records it.
 func (e *Engine) codeOf(row *store.Run) *definition {
 	if row.Version != "" || row.InitialVersion == "" {
-		return e.defs.find(row.Workflow, row.Version)
+		return e.program.defs.find(row.Workflow, row.Version)
 	}
-	def := e.defs.find(row.Workflow, row.InitialVersion)
+	def := e.program.defs.find(row.Workflow, row.InitialVersion)
 	if def == nil {
-		def = e.defs.find(row.Workflow, "")
+		def = e.program.defs.find(row.Workflow, "")
 	}
-	e.logRun(slog.LevelWarn, row, "durable: E1: the row of a run names no version", slog.String("initial", row.InitialVersion), slog.String("version", def.version))
+	e.log.aboutRun(slog.LevelWarn, row, "durable: E1: the row of a run names no version", slog.String("initial", row.InitialVersion), slog.String("version", def.version))
 	return def
 }

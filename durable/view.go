@@ -78,7 +78,7 @@ func pastOf(id string, events []store.Event) (*history.Past, error) {
 // declared returns the names given to Steps, by the code that is here or by that
 // which has started the run.
 func (v *view) declared() []string {
-	if def := v.eng.defs.find(v.row.Workflow, v.row.Version); def != nil {
+	if def := v.eng.program.defs.find(v.row.Workflow, v.row.Version); def != nil {
 		return def.steps
 	}
 	return v.born.Declared
