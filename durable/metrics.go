@@ -18,7 +18,7 @@ import (
 // What the engine measures, through the meter of OpenTelemetry. Attributes are
 // the names of workflows, statuses, outcomes and codes: few values, none of which
 // grows with the number of runs. docs/telemetry.md lists them. Without an SDK
-// nothing is computed but what Health says (pace.go).
+// nothing is computed but what Health says (health.go).
 //
 // Every counter has a value from Open on, zero, for each workflow that the engine
 // serves: a series that begins with its first count shows no increase at that

@@ -14,7 +14,7 @@ import (
 // prints the figures of today. Lines of packages and files are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {134, 29700, 234, 830, 110},
+		"durable":          {128, 29800, 246, 830, 110},
 		"internal/history": {17, 2600, 6, 470, 95},
 		"dashboard":        {9, 1000, 3, 190, 61},
 		"cli":              {30, 4900, 22, 380, 69},
@@ -35,8 +35,8 @@ var (
 		"dashboard/internal/pages":  {17, 3100, 12, 380, 66},
 	}
 	typeCeilings = map[string]struct{ fields, methods, files int }{
-		"durable.Engine":        {54, 272, 70},
-		"durable.run":           {86, 128, 38},
+		"durable.Engine":        {20, 167, 54},
+		"durable.run":           {86, 127, 36},
 		"durable.scope":         {36, 80, 22},
 		"internal/history.Past": {36, 42, 8},
 		"internal/history.Data": {74, 3, 2},
