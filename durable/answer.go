@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -41,7 +42,7 @@ func readsAsItLooks(t reflect.Type) bool {
 // ErrInvalid, says what the answer looks like if that cannot be told; give it in
 // full then.
 func (a Approval) Verdict(approved bool, by, reason string) (json.RawMessage, error) {
-	switch kindOfJSON(a.Sample) {
+	switch payload.KindOfJSON(a.Sample) {
 	case "a boolean":
 		return json.Marshal(approved)
 	case "an object":
@@ -112,7 +113,7 @@ func (e *Engine) ApprovalsOf(ctx context.Context, runID string) ([]Approval, err
 // *EncodeError.
 func (e *Engine) Answer(ctx context.Context, a Approval, value any) error {
 	if raw, ok := value.(json.RawMessage); ok && len(a.Sample) > 0 {
-		if is, wants := kindOfJSON(raw), kindOfJSON(a.Sample); is != wants {
+		if is, wants := payload.KindOfJSON(raw), payload.KindOfJSON(a.Sample); is != wants {
 			return fmt.Errorf("durable: run %s: %s waits for %s like %s, and the answer is %s: %w", a.RunID, a.Key, wants, a.Sample, is, ErrInvalid)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -23,8 +24,8 @@ type step struct {
 	policy   *Policy // with its defaults
 	relaxed  bool
 	long     bool
-	once     bool        // its body must not run twice
-	input    fingerprint // of WithInput; without a hash: none
+	once     bool                // its body must not run twice
+	input    payload.Fingerprint // of WithInput; without a hash: none
 	failures []Failure
 	start    store.Time // when the first attempt began
 	ended    time.Time  // when the last one did, until that is recorded
@@ -99,7 +100,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 			}
 		}
 		said = false
-		if err := r.eng.sealer.sealable(); err != nil {
+		if err := r.eng.sealer.Ready(); err != nil {
 			// Before the body: what it does could not be recorded.
 			return r.unrecorded(st.call.key, err)
 		}
@@ -178,7 +179,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 // recordBegin records that a body is about to run.
 func (st *step) recordBegin(n int, probation bool) error {
 	s := st.call.scope
-	ev := st.newEvent(store.StepStarted, n, &history.Data{Input: st.input.hash, Once: st.once, Probation: probation && !st.once})
+	ev := st.newEvent(store.StepStarted, n, &history.Data{Input: st.input.Hash, Once: st.once, Probation: probation && !st.once})
 	w := &write{events: []store.Event{ev}}
 	// Not by write: it is no outcome, which would end the trial of a suspect and
 	// its probation before the body that is suspected.
@@ -391,8 +392,8 @@ func (st *step) mustRecord(err error) error {
 
 func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
 	var d *history.Data
-	if notes := a.taken(); notes != nil || st.input.hash != "" {
-		d = &history.Data{Notes: notes, Input: st.input.hash}
+	if notes := a.taken(); notes != nil || st.input.Hash != "" {
+		d = &history.Data{Notes: notes, Input: st.input.Hash}
 	}
 	ev := st.newEvent(store.StepCompleted, a.number, d)
 	ev.Payload, ev.Took = payload, took.Truncate(time.Microsecond)
@@ -412,7 +413,7 @@ func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
 // fail records the final failure and returns it as a replay will.
 func (st *step) fail(a *attempt, err error, reason string, took time.Duration) error {
 	r := st.call.scope.run
-	d := &history.Data{Error: r.eng.program.errors.record(err), Reason: reason, Max: st.max(), Notes: a.taken(), Input: st.input.hash}
+	d := &history.Data{Error: r.eng.program.errors.record(err), Reason: reason, Max: st.max(), Notes: a.taken(), Input: st.input.Hash}
 	ev := st.newEvent(store.StepFailed, a.number, d)
 	ev.Took = took.Truncate(time.Microsecond)
 	if _, err := st.record(ev); err != nil {
@@ -431,7 +432,7 @@ func (st *step) failure(n int, d *history.Data) error {
 func (st *step) failOnce(a *attempt, err error, output []byte, pause, took time.Duration) (store.Time, error) {
 	r := st.call.scope.run
 	took = took.Truncate(time.Microsecond)
-	d := &history.Data{Error: r.eng.program.errors.record(err), NextAt: r.eng.now().Add(pause), Max: st.max(), Notes: a.taken(), Input: st.input.hash}
+	d := &history.Data{Error: r.eng.program.errors.record(err), NextAt: r.eng.now().Add(pause), Max: st.max(), Notes: a.taken(), Input: st.input.Hash}
 	ev := st.newEvent(store.AttemptFailed, a.number, d)
 	ev.Payload, ev.Took = output, took
 	if ev.At, err = st.record(ev); err != nil {
@@ -445,7 +446,7 @@ func (st *step) max() int { return max(st.policy.MaxAttempts, 0) }
 
 func (st *step) failureOf(ev *store.Event, d *history.Data) Failure {
 	r := st.call.scope.run
-	return Failure{Attempt: int(ev.Attempt), Err: r.eng.program.errors.restore(d.Error), At: ev.At.Time(), Took: ev.Took, Notes: d.Notes, output: ev.Payload, at: placeOf(r.id, ev), run: r}
+	return Failure{Attempt: int(ev.Attempt), Err: r.eng.program.errors.restore(d.Error), At: ev.At.Time(), Took: ev.Took, Notes: d.Notes, output: ev.Payload, at: payload.PlaceOf(r.id, ev), run: r}
 }
 
 // hashInput takes the hash of what WithInput gave.
@@ -457,18 +458,15 @@ func (st *step) hashInput(e *Engine, o *stepOptions) error {
 	if t == nil {
 		t = reflect.TypeFor[any]()
 	}
-	b, err := e.sealer.marshal(e.sealer.infoOf(t), o.input)
-	if err != nil {
-		return err
-	}
-	st.input = e.sealer.fingerprint(o.input, t, b, 16)
-	return nil
+	var err error
+	st.input, err = e.sealer.Fingerprint(o.input, t, 16)
+	return err
 }
 
 // checkInput notices that a recorded step is asked for with another input.
 func (st *step) checkInput() error {
 	rec := st.call.rec
-	if rec == nil || rec.Input == "" || st.input.hash == "" || !st.input.differs(rec.Input) {
+	if rec == nil || rec.Input == "" || st.input.Hash == "" || !st.input.Differs(rec.Input) {
 		return nil
 	}
 	return st.call.scope.changed(EditInput, int(st.call.ordinal), st.call.key,

@@ -17,6 +17,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -44,7 +45,7 @@ type Failure struct {
 	Took    time.Duration
 	Notes   map[string]json.RawMessage // from Note
 	output  []byte
-	at      place // of output
+	at      payload.Place // of output
 	run     *run
 }
 
@@ -59,8 +60,8 @@ func (f Failure) Output(v any) (ok bool, err error) {
 	if t == nil || t.Kind() != reflect.Pointer || reflect.ValueOf(v).IsNil() {
 		return false, fmt.Errorf("durable: Output needs a pointer that is not nil, and got a %T: %w", v, ErrInvalid)
 	}
-	if recorded, err := f.run.eng.sealer.decode(f.at, f.output, v); err != nil {
-		return false, f.run.undecodable(fmt.Sprintf("%s, output of attempt %d", f.at.key, f.Attempt), recorded, t.Elem(), err)
+	if recorded, err := f.run.eng.sealer.Decode(f.at, f.output, v); err != nil {
+		return false, f.run.undecodable(fmt.Sprintf("%s, output of attempt %d", f.at.Key, f.Attempt), recorded, t.Elem(), err)
 	}
 	return true, nil
 }

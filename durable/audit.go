@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -39,7 +40,7 @@ type audit struct {
 	asked  string // id of the run that was asked for; empty: the row's
 	// unseal opens a payload at its place, so that the input can be hashed; nil: it
 	// can be only where it is in clear.
-	unseal func(p place, env []byte) ([]byte, error)
+	unseal func(p payload.Place, env []byte) ([]byte, error)
 	// bad is the first event of the lineage that cannot be believed; 0: none.
 	bad   int64
 	start int64    // the last of the events that begin the generation
@@ -58,7 +59,7 @@ type audit struct {
 }
 
 // payloadJudge opens a payload at its place; nil: it can be read.
-type payloadJudge func(p place, env []byte) error
+type payloadJudge func(p payload.Place, env []byte) error
 
 func newAudit(h *store.History, judge payloadJudge) *audit {
 	a := &audit{
@@ -123,7 +124,7 @@ func (a *audit) event(e *store.Event) {
 	}
 	if len(e.Payload) > 0 {
 		a.v.Payloads++
-		if err := a.open(placeOf(a.v.RunID, e), e.Payload); err != nil {
+		if err := a.open(payload.PlaceOf(a.v.RunID, e), e.Payload); err != nil {
 			kind := kindOfDecode(err)
 			a.v.add(Finding{Kind: kind, Part: PartPayload, Seq: e.Seq, Key: e.Key, Behind: behind, Text: err.Error()})
 			if kind == FoundCorrupt && !behind {
@@ -184,11 +185,11 @@ func (a *audit) hashInput(e *store.Event) {
 			return
 		}
 		var err error
-		if env, err = a.unseal(placeOf(a.v.RunID, e), env); err != nil {
+		if env, err = a.unseal(payload.PlaceOf(a.v.RunID, e), env); err != nil {
 			return // a finding, or another program's
 		}
 	}
-	a.facts.hash, a.facts.hashed = hashInput(env), true
+	a.facts.hash, a.facts.hashed = payload.InputHash(env), true
 }
 
 // chain checks number and sum of e, and reports whether e can be believed.
@@ -327,7 +328,7 @@ func (a *audit) lose(e *store.Event) {
 
 // kindOfDecode tells damage from what another program could read.
 func kindOfDecode(err error) FindingKind {
-	if errors.Is(err, envelope.ErrDamaged) || errors.Is(err, ErrDecrypt) || errors.Is(err, errBadCompression) {
+	if payload.IsDamage(err) {
 		return FoundCorrupt
 	}
 	return FoundIncompatible
@@ -337,31 +338,5 @@ func kindOfDecode(err error) FindingKind {
 // and, where it has the workflow's code, the versions of its types.
 func (e *Engine) judge(row *store.Run) payloadJudge {
 	served := e.program.defs.byName[row.Workflow] != nil
-	return func(p place, env []byte) error {
-		open, err := e.sealer.open(p, env)
-		if err != nil {
-			return err
-		}
-		if _, err := e.sealer.codecOf(open.Codec); err != nil || !served {
-			return err
-		}
-		return e.sealer.knowsVersion(&open)
-	}
-}
-
-// knowsVersion returns an error if a payload holds a later version of a type than this
-// engine has, or a registered type that it does not have.
-func (s *sealer) knowsVersion(open *envelope.Envelope) error {
-	for _, p := range recordedParts(open) {
-		d := s.types.named(p.Name)
-		switch {
-		case d == nil && p.Version > 1:
-			return &FutureVersionError{Type: p.Name, Have: p.Version, Know: 1}
-		case d == nil:
-			return &UnregisteredTypeError{Type: p.Name, Version: p.Version, Wanted: "this program"}
-		case p.Version > d.version:
-			return &FutureVersionError{Type: p.Name, Have: p.Version, Know: d.version}
-		}
-	}
-	return nil
+	return func(p payload.Place, env []byte) error { return e.sealer.Check(p, env, served) }
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -89,8 +90,7 @@ func (a *audit) checkInbox() {
 		}
 		if len(m.Payload) > 0 {
 			a.v.Payloads++
-			p := placeOfMessage(m)
-			p.run = a.v.RunID
+			p := payload.PlaceOfMessage(a.v.RunID, m)
 			if err := a.open(p, m.Payload); err != nil {
 				f.Kind, f.Text = kindOfDecode(err), err.Error()
 				// A value that was taken is in the log, too.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -61,7 +62,7 @@ type SignalTypeError struct {
 }
 
 func (e *SignalTypeError) Error() string {
-	return fmt.Sprintf("run %s: the signal for %s holds a %s and cannot be read as %s: %v", e.RunID, e.Key, orUnknown(e.Sent), e.Wanted, e.Err)
+	return fmt.Sprintf("run %s: the signal for %s holds a %s and cannot be read as %s: %v", e.RunID, e.Key, payload.OrUnknown(e.Sent), e.Wanted, e.Err)
 }
 
 func (e *SignalTypeError) Unwrap() error { return e.Err }
@@ -114,9 +115,9 @@ func (e *SameWaitError) Error() string {
 func Await[T any](ctx context.Context, name string, o ...AwaitOption) (T, error) {
 	var value T
 	a := &awaiting{name: name, kind: store.KindSignal, call: history.CallWait, wanted: reflect.TypeFor[T]()}
-	a.read = func(s *sealer, at place, payload []byte) (sent string, err error) {
+	a.read = func(s *payload.Sealer, at payload.Place, env []byte) (sent string, err error) {
 		var v T
-		if sent, err = s.decode(at, payload, &v); err == nil {
+		if sent, err = s.Decode(at, env, &v); err == nil {
 			value = v
 		}
 		return sent, err
@@ -136,7 +137,7 @@ type awaiting struct {
 	call   history.CallKind
 	wanted reflect.Type
 	// read decodes a payload that stands at a place, and keeps the value.
-	read func(s *sealer, at place, payload []byte) (sent string, err error)
+	read func(s *payload.Sealer, at payload.Place, env []byte) (sent string, err error)
 	// request is the id of the message that was taken, if it is a request.
 	request string
 }
@@ -213,12 +214,12 @@ func (s *scope) await(ctx context.Context, a *awaiting) error {
 	if a.call == history.CallRequest {
 		a.request, d.Request = m.ID, m.ID
 	}
-	payload, err := r.eng.sealer.unseal(r.placeOfMail(m), m.Payload)
+	env, err := r.eng.sealer.Unseal(payload.PlaceOfMessage(r.id, m), m.Payload)
 	sent := ""
 	if err == nil {
-		sent, err = a.read(r.eng.sealer, place{}, payload)
+		sent, err = a.read(r.eng.sealer, payload.Place{}, env)
 	}
-	if err != nil && !readable(err) {
+	if err != nil && !payload.IsMismatch(err) {
 		// Not what it holds, but that this program cannot read it: another one
 		// will, and until then the message stays in the inbox.
 		return r.undecodable(c.key, sent, a.wanted, err)
@@ -235,7 +236,7 @@ func (s *scope) await(ctx context.Context, a *awaiting) error {
 		// can give one.
 		d.Error = r.eng.program.errors.record(wrong)
 	}
-	if _, err := s.record(&c, store.Event{Type: store.SignalReceived, Payload: payload, Data: a.data(d)}); err != nil {
+	if _, err := s.record(&c, store.Event{Type: store.SignalReceived, Payload: env, Data: a.data(d)}); err != nil {
 		return err
 	}
 	consumed = true
@@ -329,7 +330,7 @@ func (s *scope) answered(c *call, a *awaiting) error {
 	if d.Error != nil {
 		return r.eng.program.errors.restore(d.Error)
 	}
-	if sent, err := a.read(r.eng.sealer, placeOf(r.id, ev), ev.Payload); err != nil {
+	if sent, err := a.read(r.eng.sealer, payload.PlaceOf(r.id, ev), ev.Payload); err != nil {
 		return r.undecodable(c.key, sent, a.wanted, err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -114,7 +115,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 			if err != nil {
 				return nil, err
 			}
-			env, seen, err := encode(r.eng.sealer, r.maxPayload, v)
+			env, seen, err := payload.Encode(r.eng.sealer, r.maxPayload, v)
 			if err != nil {
 				return nil, Permanent(r.refuses(&EncodeError{RunID: r.id, Key: c.key, Type: reflect.TypeFor[T]().String(), Err: err}))
 			}
@@ -235,7 +236,7 @@ func outcomeOf[T any](r *run, rec *history.Call) (v T, err error) {
 		}
 		return v, r.eng.program.errors.restore(d.Error)
 	}
-	if recorded, err := r.eng.sealer.decode(placeOf(r.id, ev), ev.Payload, &v); err != nil {
+	if recorded, err := r.eng.sealer.Decode(payload.PlaceOf(r.id, ev), ev.Payload, &v); err != nil {
 		var zero T
 		return zero, r.undecodable(rec.Key, recorded, reflect.TypeFor[T](), err)
 	}

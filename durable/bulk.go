@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -70,7 +71,7 @@ func (w *Workflow[I, O]) StartAll(ctx context.Context, in iter.Seq2[string, I], 
 		return Bulk{}, fmt.Errorf("durable: starting runs of workflow %s: %w", w.def.name, err)
 	}
 	for id, v := range in {
-		input, _, encodeErr := encode(e.sealer, e.sealer.maxPayload, v)
+		input, _, encodeErr := payload.Encode(e.sealer, e.sealer.Limit(), v)
 		if encodeErr != nil {
 			b.refuse(id, &EncodeError{RunID: id, Type: reflect.TypeFor[I]().String(), Err: encodeErr})
 			continue
@@ -255,7 +256,7 @@ func (b *bulkStart) compare(ctx context.Context, items []bulkItem) (again []bulk
 			again = append(again, it)
 		case row.Workflow != b.def.name:
 			b.refuse(it.id, &ConflictError{RunID: it.id, Have: row.Workflow, Want: b.def.name})
-		case row.InputHash != hashInput(it.input) && !b.eng.sameInput(ctx, it.id, b.options.input, it.input):
+		case row.InputHash != payload.InputHash(it.input) && !b.eng.sameInput(ctx, it.id, b.options.input, it.input):
 			b.refuse(it.id, &ConflictError{RunID: it.id, Have: row.Workflow, Want: b.def.name, SameFlow: true})
 		default:
 			if err := b.eng.sendFirst(ctx, it.id, b.options.mail); err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -108,7 +109,7 @@ func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) 
 		case !errors.Is(err, store.ErrExists):
 			return s.refuseChild(ch, err)
 		}
-		want := store.Run{ID: ch.id, Workflow: def.name, InputHash: hashInput(input), Parent: o.parent, ParentKey: o.parentKey}
+		want := store.Run{ID: ch.id, Workflow: def.name, InputHash: payload.InputHash(input), Parent: o.parent, ParentKey: o.parentKey}
 		have := s.run.eng.holderOf(ch.id)
 		if !ch.derived || tries > maxEvasions || startedBy(have, &want) {
 			return s.refuseChild(ch, conflictOfChild(&want, have))
@@ -305,7 +306,7 @@ func (r *run) adoptChild(ch *child) {
 
 // waitChild returns the output of a child and where it stands, waiting for it if
 // need be.
-func (s *scope) waitChild(ctx context.Context, ch *child, id string) (output []byte, at place, err error) {
+func (s *scope) waitChild(ctx context.Context, ch *child, id string) (output []byte, at payload.Place, err error) {
 	if ch == nil || ch.call.scope.run != s.run {
 		return nil, at, fmt.Errorf("%w: run %s is waited for in a workflow function and is no child of it. Wait for it in a step", ErrNested, id)
 	}
@@ -332,7 +333,7 @@ func (s *scope) waitChild(ctx context.Context, ch *child, id string) (output []b
 		return nil, at, r.damaged(ch.finished.Seq, err)
 	}
 	if d.Status == store.Completed {
-		return ch.finished.Payload, placeOf(r.id, &ch.finished), nil
+		return ch.finished.Payload, payload.PlaceOf(r.id, &ch.finished), nil
 	}
 	failed := &RunError{RunID: ch.id, Workflow: d.Name, Status: d.Status, Reason: d.Reason, Err: r.eng.program.errors.restore(d.Error)}
 	if d.Recoverable != nil {
@@ -542,7 +543,7 @@ func (r *run) openChildMail(ch *child, m *store.Message) (*childEnd, error) {
 		return nil, r.damaged(0, fmt.Errorf("the message of child %s is not readable: %w", ch.id, err))
 	}
 	var err error
-	if end.output, err = r.eng.sealer.unseal(r.placeOfMail(m), m.Payload); err != nil {
+	if end.output, err = r.eng.sealer.Unseal(payload.PlaceOfMessage(r.id, m), m.Payload); err != nil {
 		// The message stays in the inbox.
 		return nil, r.undecodable("the output of child "+ch.id, "", nil, err)
 	}
@@ -630,7 +631,7 @@ func (e *Engine) endOfChild(row *store.Run) (end *childEnd, ended bool, err erro
 	end = &childEnd{ChildData: history.ChildData{Status: row.Status, Workflow: row.Workflow, Reason: d.Reason, Error: d.Error}}
 	switch row.Last.Type {
 	case store.WorkflowCompleted:
-		end.output, err = e.sealer.unseal(placeOf(row.ID, row.Last), row.Last.Payload)
+		end.output, err = e.sealer.Unseal(payload.PlaceOf(row.ID, row.Last), row.Last.Payload)
 	case store.WorkflowCancelled:
 	case store.WorkflowFailed:
 		if d.Error == nil {

@@ -224,7 +224,7 @@ const (
 // stash keeps an event to be committed in front of r's next write. With full it
 // is time for one.
 func (c *committer) stash(r *run, ev store.Event) (at store.Time, full bool) {
-	if len(ev.Payload) > r.eng.sealer.above {
+	if r.eng.sealer.Seals(ev.Payload) {
 		sealed := [1]store.Event{ev}
 		r.sealEvents(sealed[:], r.row.Branch)
 		ev = sealed[0]

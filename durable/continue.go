@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -98,7 +99,7 @@ func Continue[I any](ctx context.Context, in I) error {
 	if err := s.mayContinue(); err != nil {
 		return err
 	}
-	input, _, err := encode(r.eng.sealer, r.maxPayload, in)
+	input, _, err := payload.Encode(r.eng.sealer, r.maxPayload, in)
 	if err != nil {
 		return r.refuses(&EncodeError{RunID: r.id, Type: reflect.TypeFor[I]().String(), Err: err})
 	}

@@ -9,6 +9,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -52,7 +53,7 @@ func (e *Engine) Payload(runID string, ev store.Event) (Payload, error) {
 	if len(ev.Payload) == 0 {
 		return Payload{}, nil
 	}
-	open, err := e.sealer.open(placeOf(runID, &ev), ev.Payload)
+	open, err := e.sealer.Open(payload.PlaceOf(runID, &ev), ev.Payload)
 	p := Payload{Type: open.Type, Version: open.TypeVersion, Codec: open.Codec, Compression: open.Compression, KeyID: open.KeyID}
 	if err != nil {
 		return p, &UndecodableError{RunID: runID, Key: nameOf(&ev), Recorded: open.Type, Err: err}
@@ -71,7 +72,7 @@ func (e *Engine) Decode(runID string, ev store.Event, v any) error {
 	if target.Kind() != reflect.Pointer || target.IsNil() {
 		return fmt.Errorf("durable: Decode needs a pointer that is not nil, and got a %T: %w", v, ErrInvalid)
 	}
-	if recorded, err := e.sealer.decode(placeOf(runID, &ev), ev.Payload, v); err != nil {
+	if recorded, err := e.sealer.Decode(payload.PlaceOf(runID, &ev), ev.Payload, v); err != nil {
 		return &UndecodableError{RunID: runID, Key: nameOf(&ev), Recorded: recorded, Wanted: target.Type().Elem().String(), Err: err}
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -91,7 +92,7 @@ func (e *Engine) Edit(ctx context.Context, id, key string, value any, o EditOpti
 	if err != nil {
 		return Plan{}, err
 	}
-	payload, err := e.editedPayload(id, old, value, o.Force)
+	env, err := e.editedPayload(id, old, value, o.Force)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -102,7 +103,7 @@ func (e *Engine) Edit(ctx context.Context, id, key string, value any, o EditOpti
 		}
 		return rv.plan, nil
 	}
-	return rv.plan, e.edit(ctx, v, rv, old, payload, o)
+	return rv.plan, e.edit(ctx, v, rv, old, env, o)
 }
 
 // editedOutcome returns the recorded outcome that an edit replaces.
@@ -123,32 +124,32 @@ func editedOutcome(p *history.Past, id, key string) (*store.Event, error) {
 
 // editedPayload returns the payload of the outcome that takes the place of old.
 func (e *Engine) editedPayload(id string, old *store.Event, value any, force bool) ([]byte, error) {
-	payload, err := e.sealer.encodeEdited(id, old, value, force)
+	env, err := e.sealer.EncodeEdited(id, old, value, force)
 	if err != nil {
 		return nil, &EncodeError{RunID: id, Key: old.Key, Type: fmt.Sprintf("%T", value), Err: err}
 	}
-	if err := e.sameType(id, old, value, payload); err != nil && !force {
+	if err := e.sameType(id, old, value, env); err != nil && !force {
 		return nil, err
 	}
-	return payload, nil
+	return env, nil
 }
 
 // sameType returns an error unless a value, and the payload that was made of it, is of
 // the type that the old outcome holds. A failure holds none.
-func (e *Engine) sameType(id string, old *store.Event, value any, payload []byte) error {
+func (e *Engine) sameType(id string, old *store.Event, value any, env []byte) error {
 	if d, err := history.DataOf(old); err != nil || !hasType(old, &d) {
 		return nil // what is unreadable is said when it is replaced
 	}
 	was, is := "", ""
 	if len(old.Payload) > 0 {
-		open, err := e.sealer.open(placeOf(id, old), old.Payload)
+		open, err := e.sealer.Open(payload.PlaceOf(id, old), old.Payload)
 		if err != nil {
 			return &EditError{RunID: id, Key: old.Key, Reason: fmt.Sprintf("what is recorded cannot be read, so its type is not known (%v)", err), Forceable: true}
 		}
 		was = open.Type
 	}
-	if len(payload) > 0 {
-		open, err := envelope.Open(payload)
+	if len(env) > 0 {
+		open, err := envelope.Open(env)
 		if err != nil {
 			return err
 		}
@@ -162,8 +163,8 @@ func (e *Engine) sameType(id string, old *store.Event, value any, payload []byte
 		recorded = "it is recorded without a value"
 	}
 	if raw, ok := value.(json.RawMessage); ok {
-		given = "the value is " + kindOfJSON(raw)
-	} else if len(payload) == 0 {
+		given = "the value is " + payload.KindOfJSON(raw)
+	} else if len(env) == 0 {
 		given = "no value is given"
 	}
 	return &EditError{RunID: id, Key: old.Key, Reason: recorded + ", and " + given, Forceable: true}
@@ -198,7 +199,7 @@ func editCutKey(key string) string {
 func editedReason(key string) string { return "the result of " + key + " was edited" }
 
 // edit carries an edit out.
-func (e *Engine) edit(ctx context.Context, v *view, rv *revision, old *store.Event, payload []byte, o EditOptions) error {
+func (e *Engine) edit(ctx context.Context, v *view, rv *revision, old *store.Event, env []byte, o EditOptions) error {
 	row := v.row
 	hold, err := e.keysToTake(ctx, row)
 	if err != nil {
@@ -217,7 +218,7 @@ func (e *Engine) edit(ctx context.Context, v *view, rv *revision, old *store.Eve
 		return &DamagedError{RunID: row.ID, Seq: old.Seq, Err: err}
 	}
 	ev := replacement(old, &was)
-	ev.Payload = payload
+	ev.Payload = env
 	a.then = []store.Event{ev}
 	_, err = e.operate(ctx, row, v.branches, a)
 	var owned *store.OwnedError

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -21,7 +22,7 @@ type Engine struct {
 	program   program
 	options   Options
 	store     store.Store
-	sealer    *sealer
+	sealer    *payload.Sealer
 	log       engineLog
 	tracing   tracing
 	metrics   *metrics
@@ -82,11 +83,11 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	sealer, err := newSealer(&o, st.Limits())
+	sealer, err := o.newSealer(st.Limits())
 	if err != nil {
 		return nil, err
 	}
-	kinds.defs = sealer.types
+	kinds.defs = sealer.Types
 	e := &Engine{id: newExecutorID(), options: o, store: st, sealer: sealer}
 	e.program = program{build: buildLabel(cmp.Or(o.Build, stampedBuild())), environment: o.Capture.capture(), defs: defs, errors: kinds}
 	e.log = engineLog{Logger: o.Logger, eng: e}

@@ -10,9 +10,9 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -43,7 +43,7 @@ type errorKinds struct {
 	values    map[string]error
 	types     map[reflect.Type]string
 	names     map[string]reflect.Type
-	defs      *typeDefs // registered types that their fields may hold; nil: none
+	defs      *payload.Types // registered types that their fields may hold; nil: none
 }
 
 // standardErrors are registered always.
@@ -188,18 +188,17 @@ func (k *errorKinds) node(err error, depth int, left *int) *history.Error {
 	}
 	if rec.Sentinel == "" {
 		rec.Type, rec.Value = k.typed(err)
-		switch {
-		case rec.Type == "":
+		if rec.Type == "" {
 			rec.Go = goType(err)
-		case k.defs != nil:
-			rec.Within = k.defs.info(reflect.TypeOf(err)).within
+		} else {
+			rec.Within = k.defs.WithinError(reflect.TypeOf(err))
 		}
 	}
 	*left -= len(rec.Message) + len(rec.Value) + len(rec.Go)
 	if rec.Sentinel != "" || depth == maxErrorDepth {
 		return rec
 	}
-	if _, unsaid := err.(*unquotedError); unsaid {
+	if _, unsaid := err.(*payload.UnquotedError); unsaid {
 		return rec // what is below is in memory alone
 	}
 	for _, cause := range unwrap(err) {
@@ -254,10 +253,25 @@ func goType(err error) string {
 	for t.Kind() == reflect.Pointer && t.Name() == "" {
 		t, pointers = t.Elem(), pointers+"*"
 	}
+	if name, moved := recordedAs[t]; moved {
+		return pointers + name
+	}
 	if t.PkgPath() == "" {
 		return pointers + t.String()
 	}
 	return pointers + t.PkgPath() + "." + t.Name()
+}
+
+// recordedAs has the names of types that have moved since histories began to name them.
+// They must not change: what was recorded is compared by name.
+var recordedAs = map[reflect.Type]string{
+	reflect.TypeFor[payload.UnquotedError](): "github.com/holdfast-dev/holdfast/durable.unquotedError",
+	reflect.TypeFor[payload.MismatchError](): "github.com/holdfast-dev/holdfast/durable.mismatchError",
+	reflect.TypeFor[guard.PanicError]():      "github.com/holdfast-dev/holdfast/durable.PanicError",
+	reflect.TypeFor[payload.SizeError]():     "github.com/holdfast-dev/holdfast/durable.PayloadSizeError",
+
+	reflect.TypeFor[payload.FutureVersionError]():    "github.com/holdfast-dev/holdfast/durable.FutureVersionError",
+	reflect.TypeFor[payload.UnregisteredTypeError](): "github.com/holdfast-dev/holdfast/durable.UnregisteredTypeError",
 }
 
 // message returns the message of err as it can be kept: of bounded length and in
@@ -352,17 +366,9 @@ func (k *errorKinds) known(rec *history.Error, causes []error) (text string, who
 }
 
 func (k *errorKinds) restoreTyped(t reflect.Type, rec *history.Error) (error, error) {
-	info := infoOf(t)
-	if k.defs != nil {
-		info = k.defs.info(t)
-	}
-	within, err := k.defs.raising(&envelope.Envelope{Type: info.name, TypeVersion: 1, Within: rec.Within}, t, info)
+	value, err := k.defs.RaiseError(rec.Value, t, rec.Within)
 	if err != nil {
 		return nil, err // the message is left, and not what may be misread
-	}
-	value, err := within.json(rec.Value, t)
-	if err != nil {
-		return nil, err
 	}
 	p := reflect.New(t)
 	into := p.Interface()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -312,7 +313,7 @@ func (e *UndecodableError) Error() string {
 		as = " as " + e.Wanted
 	}
 	return fmt.Sprintf("run %s: the checkpoint of %s holds a %s and cannot be read%s: %v",
-		e.RunID, e.Key, orUnknown(e.Recorded), as, e.Err)
+		e.RunID, e.Key, payload.OrUnknown(e.Recorded), as, e.Err)
 }
 
 func (e *UndecodableError) Unwrap() error { return e.Err }
@@ -330,13 +331,6 @@ func (e *UndecodableError) UnmarshalJSON(b []byte) error {
 	err := json.Unmarshal(b, &j)
 	*e = UndecodableError{RunID: j.RunID, Key: j.Key, Recorded: j.Recorded, Wanted: j.Wanted, Err: errors.New(j.Err)}
 	return err
-}
-
-func orUnknown(s string) string {
-	if s == "" {
-		return "value of unknown type"
-	}
-	return s
 }
 
 // DefinitionChangedError shows the first durable call at which the code and

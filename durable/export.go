@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/runfile"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -55,7 +56,7 @@ func (e *Engine) export(ctx context.Context, id string, w io.Writer) (*store.Run
 		}
 	}
 	// Payloads are not opened for it: their sums are part of the event's.
-	a := newAudit(h, func(place, []byte) error { return nil })
+	a := newAudit(h, func(payload.Place, []byte) error { return nil })
 	for ev, err := range h.Events {
 		if err != nil {
 			return nil, storeError(err)

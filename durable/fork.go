@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -149,13 +150,13 @@ func (e *Engine) sameFork(ctx context.Context, id string, source *store.Run, at 
 // it is nil, begins the span of the new run, and returns what is kept of it.
 func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *store.Run) startTrace) (store.Change, error) {
 	e, now, p := v.eng, v.eng.now(), f.past
-	input, err := e.sealer.unseal(placeOf(v.row.ID, &p.Created), p.Created.Payload)
+	input, err := e.sealer.Unseal(payload.PlaceOf(v.row.ID, &p.Created), p.Created.Payload)
 	if err != nil {
 		return store.Change{}, &UndecodableError{RunID: v.row.ID, Key: "the input", Err: err}
 	}
 	row := store.Run{
 		ID: name, Workflow: v.row.Workflow, Version: v.row.Version, InitialVersion: v.row.Version, ForkedFrom: v.row.ID,
-		Status: store.Interrupted, Epoch: int64(now), InputHash: hashInput(input), Priority: v.row.Priority,
+		Status: store.Interrupted, Epoch: int64(now), InputHash: payload.InputHash(input), Priority: v.row.Priority,
 		CreatedAt: now, UpdatedAt: now, StartedAt: now,
 	}
 	born := v.born
@@ -213,7 +214,7 @@ func (v *view) copied(ev *store.Event, attributes map[string]string) (store.Even
 		d.Attributes = merged(d.Attributes, attributes)
 		c.Data = d.Encode()
 	}
-	if c.Payload, err = v.eng.sealer.unseal(placeOf(v.row.ID, ev), ev.Payload); err != nil {
+	if c.Payload, err = v.eng.sealer.Unseal(payload.PlaceOf(v.row.ID, ev), ev.Payload); err != nil {
 		return c, &UndecodableError{RunID: v.row.ID, Key: nameOf(ev), Err: err}
 	}
 	return c, nil
@@ -247,7 +248,7 @@ func number(e *Engine, id string, list []store.Event) {
 			steps++
 		}
 		ev.Seq, ev.Branch, ev.Steps = int64(i+1), 0, steps
-		ev.Payload = e.sealer.seal(placeOf(id, ev), ev.Payload)
+		ev.Payload = e.sealer.Seal(payload.PlaceOf(id, ev), ev.Payload)
 		ev.Sum = store.Seal(id, sum, ev)
 		sum = ev.Sum
 	}

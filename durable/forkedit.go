@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -164,7 +165,7 @@ func (v *view) edited(f *forking, o *ForkOptions) error {
 		if !slices.ContainsFunc(f.kept, func(ev store.Event) bool { return ev.Seq == old.Seq }) {
 			return &EditError{RunID: v.row.ID, Key: key, Reason: "the fork does not copy its outcome, because something before it, or around it, is done anew"}
 		}
-		payload, err := v.eng.editedPayload(v.row.ID, old, o.Edits[key], o.Force)
+		env, err := v.eng.editedPayload(v.row.ID, old, o.Edits[key], o.Force)
 		if err != nil {
 			return err
 		}
@@ -174,8 +175,8 @@ func (v *view) edited(f *forking, o *ForkOptions) error {
 		}
 		was.Message = 0 // the fork has an inbox of its own
 		now, ev := replacement(old, &was), *old
-		ev.Type, ev.Data, ev.Payload = now.Type, now.Data, payload
-		sum := hashInput(payload)
+		ev.Type, ev.Data, ev.Payload = now.Type, now.Data, env
+		sum := payload.InputHash(env)
 		f.edits = append(f.edits, forkEdit{old: old, event: ev, hash: hex.EncodeToString(sum[:])})
 	}
 	return nil

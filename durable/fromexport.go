@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/runfile"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -74,7 +75,7 @@ func (e *Engine) checkExport(def *definition, id string, input, file []byte) err
 		return fmt.Errorf("the file holds run %s: %w", f.Run.ID, ErrInvalid)
 	case f.Run.Workflow != def.name:
 		return &ConflictError{RunID: id, Have: f.Run.Workflow, Want: def.name}
-	case f.Run.InputHash != hashInput(input) && (len(f.Events) == 0 || !e.sealer.createdWith(id, &f.Events[0], def.input, input)):
+	case f.Run.InputHash != payload.InputHash(input) && (len(f.Events) == 0 || !e.sealer.CreatedWith(id, &f.Events[0], def.input, input)):
 		return &ConflictError{RunID: id, Have: f.Run.Workflow, Want: def.name, SameFlow: true}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -46,7 +47,7 @@ func (w *Workflow[I, O]) Handle(ctx context.Context, id string) (*Run[O], error)
 func (h *Run[O]) Wait(ctx context.Context) (O, error) {
 	var out O
 	var env []byte
-	var at place
+	var at payload.Place
 	var err error
 	s, inRun := ctx.Value(scopeKey{}).(*scope)
 	if inRun {
@@ -57,7 +58,7 @@ func (h *Run[O]) Wait(ctx context.Context) (O, error) {
 	if err != nil {
 		return out, err
 	}
-	if recorded, err := h.eng.sealer.decode(at, env, &out); err != nil {
+	if recorded, err := h.eng.sealer.Decode(at, env, &out); err != nil {
 		var zero O
 		if inRun {
 			// The outcome stays recorded: other code can read it.
@@ -70,7 +71,7 @@ func (h *Run[O]) Wait(ctx context.Context) (O, error) {
 
 // wait returns the output of a run, executed here or elsewhere, and where it
 // stands.
-func (e *Engine) wait(ctx context.Context, id string, r *run) ([]byte, place, error) {
+func (e *Engine) wait(ctx context.Context, id string, r *run) ([]byte, payload.Place, error) {
 	if r == nil {
 		r = e.roster.active(id)
 	}
@@ -78,10 +79,10 @@ func (e *Engine) wait(ctx context.Context, id string, r *run) ([]byte, place, er
 		select {
 		case <-r.ended:
 		case <-ctx.Done():
-			return nil, place{}, context.Cause(ctx)
+			return nil, payload.Place{}, context.Cause(ctx)
 		}
 		if o := r.outcome; o.final() {
-			return o.output, place{}, o.err // not sealed
+			return o.output, payload.Place{}, o.err // not sealed
 		}
 	}
 	return e.waitElsewhere(ctx, id)
@@ -96,7 +97,7 @@ const (
 	dormantLook = time.Minute
 )
 
-func (e *Engine) waitElsewhere(ctx context.Context, id string) ([]byte, place, error) {
+func (e *Engine) waitElsewhere(ctx context.Context, id string) ([]byte, payload.Place, error) {
 	changed, stop := e.watchers.watch(id)
 	defer stop()
 	pause := firstLook
@@ -105,17 +106,17 @@ func (e *Engine) waitElsewhere(ctx context.Context, id string) ([]byte, place, e
 			select {
 			case <-r.ended:
 			case <-ctx.Done():
-				return nil, place{}, context.Cause(ctx)
+				return nil, payload.Place{}, context.Cause(ctx)
 			}
 			if o := r.outcome; o.final() {
-				return o.output, place{}, o.err
+				return o.output, payload.Place{}, o.err
 			}
 			continue
 		}
 		dormant := e.dormitory.has(id)
 		end, done, err := e.result(ctx, id)
 		if done || err != nil {
-			return end.Payload, placeOf(id, &end), err
+			return end.Payload, payload.PlaceOf(id, &end), err
 		}
 		if dormant {
 			pause = dormantLook // what happens to it happens here
@@ -124,10 +125,10 @@ func (e *Engine) waitElsewhere(ctx context.Context, id string) ([]byte, place, e
 		select {
 		case <-ctx.Done():
 			t.Stop()
-			return nil, place{}, context.Cause(ctx)
+			return nil, payload.Place{}, context.Cause(ctx)
 		case <-e.roster.closed:
 			t.Stop()
-			return nil, place{}, fmt.Errorf("waiting for run %s: %w", id, ErrClosed)
+			return nil, payload.Place{}, fmt.Errorf("waiting for run %s: %w", id, ErrClosed)
 		case <-changed:
 			pause = firstLook
 		case <-t.C:

@@ -6,6 +6,7 @@ import (
 	"iter"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -46,8 +47,8 @@ func (r *run) disbelieveInput(born *history.Data) error {
 		return nil // of a later generation, the row has the hash of another input
 	}
 	// What cannot be opened here is found where it is decoded.
-	input, err := r.eng.sealer.unseal(placeOf(r.id, &r.past.Created), r.past.Created.Payload)
-	if err != nil || hashInput(input) == r.row.InputHash {
+	input, err := r.eng.sealer.Unseal(payload.PlaceOf(r.id, &r.past.Created), r.past.Created.Payload)
+	if err != nil || payload.InputHash(input) == r.row.InputHash {
 		return nil
 	}
 	return &DamagedError{RunID: r.id, Err: errors.New("its row was changed: its hash of the input is not that of the input in its history")}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/runfile"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -131,7 +132,7 @@ func checkFile(f *runfile.File) error {
 	h := &store.History{Run: f.Run, Branches: f.Branches, Inbox: f.Inbox}
 	h.Run.Last = &f.Events[len(f.Events)-1]
 	h.Run.Epoch = h.Run.Last.Epoch
-	a := newAudit(h, func(_ place, env []byte) error {
+	a := newAudit(h, func(_ payload.Place, env []byte) error {
 		// Whether this engine can open it shows when it is executed.
 		if _, err := envelope.Open(env); errors.Is(err, envelope.ErrDamaged) {
 			return err
@@ -215,11 +216,11 @@ func (e *Engine) rename(f *runfile.File, id string) error {
 				return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
 			}
 		}
-		plain, err := e.sealer.unseal(placeOf(old, ev), ev.Payload)
+		plain, err := e.sealer.Unseal(payload.PlaceOf(old, ev), ev.Payload)
 		if err != nil {
 			return &UndecodableError{RunID: old, Key: nameOf(ev), Err: err}
 		}
-		ev.Payload = e.sealer.seal(placeOf(id, ev), plain)
+		ev.Payload = e.sealer.Seal(payload.PlaceOf(id, ev), plain)
 		ev.Sum = store.Seal(id, sum, ev)
 		sum = ev.Sum
 	}
@@ -229,7 +230,7 @@ func (e *Engine) rename(f *runfile.File, id string) error {
 	for i := range f.Inbox {
 		m := &f.Inbox[i]
 		m.To = old
-		plain, err := e.sealer.unseal(placeOfMessage(m), m.Payload)
+		plain, err := e.sealer.Unseal(payload.PlaceOfMessage(m.To, m), m.Payload)
 		if err != nil {
 			return &UndecodableError{RunID: old, Key: m.Name, Err: err}
 		}

@@ -281,13 +281,6 @@ func mailOf(key string, w history.Wait, branch int32) *mailWait {
 	return &mailWait{key: key, kind: w.Kind, name: w.Name, plain: w.Plain, asked: w.Seq, answer: history.WaitKey(key, branch)}
 }
 
-// placeOfMail is the place of a message that r has received.
-func (r *run) placeOfMail(m *store.Message) place {
-	p := placeOfMessage(m)
-	p.run = r.id
-	return p
-}
-
 // withdraw ends a wait that has run out; it reports whether a message came in
 // the same moment, which then counts.
 func (b *inbox) withdraw(w *mailWait) (came bool) {

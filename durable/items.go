@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -60,12 +61,12 @@ func mustJSON(v any) []byte {
 
 // identify gives the scope of an item the item's hash: to be recorded with its
 // first event or, when that is recorded, to be compared with.
-func (m *mapping[I, O]) identify(inner *scope, n int, hash fingerprint) error {
+func (m *mapping[I, O]) identify(inner *scope, n int, hash payload.Fingerprint) error {
 	if len(inner.hist) == 0 {
-		inner.item = hash.hash
+		inner.item = hash.Hash
 		return nil
 	}
-	if was := inner.hist[0].Item; was != "" && hash.differs(was) {
+	if was := inner.hist[0].Item; was != "" && hash.Differs(was) {
 		return m.otherItem(n)
 	}
 	return nil
@@ -106,7 +107,7 @@ func (m *mapping[I, O]) verify(in []I) error {
 		if err != nil {
 			return err
 		}
-		if hash.differs(was) {
+		if hash.Differs(was) {
 			return m.otherItem(n)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -39,7 +40,7 @@ func (m *mapping[I, O]) recorded(n int, v I) (done, again bool, err error) {
 		if err != nil {
 			return false, false, err
 		}
-		if hash.differs(d.Input) {
+		if hash.Differs(d.Input) {
 			return false, false, m.otherItem(n)
 		}
 	}
@@ -50,8 +51,8 @@ func (m *mapping[I, O]) recorded(n int, v I) (done, again bool, err error) {
 		return true, d.Again, m.told(true, func() { m.miss(n) })
 	}
 	var out O
-	if !fastDecode(ev.Payload, &out) {
-		if recorded, err := r.eng.sealer.decode(placeOf(r.id, ev), ev.Payload, &out); err != nil {
+	if !payload.DecodeInt(ev.Payload, &out) {
+		if recorded, err := r.eng.sealer.Decode(payload.PlaceOf(r.id, ev), ev.Payload, &out); err != nil {
 			return false, false, r.undecodable(ev.Key, recorded, reflect.TypeFor[O](), err)
 		}
 	}
@@ -74,13 +75,13 @@ func (m *mapping[I, O]) replay(n int, v I) {
 }
 
 // hash tells items apart.
-func (m *mapping[I, O]) hash(v I) (fingerprint, error) {
+func (m *mapping[I, O]) hash(v I) (payload.Fingerprint, error) {
 	e := m.scope.run.eng
-	b, err := e.sealer.marshal(e.sealer.infoOf(reflect.TypeFor[I]()), v)
+	f, err := e.sealer.Fingerprint(v, reflect.TypeFor[I](), 8)
 	if err != nil {
-		return fingerprint{}, &EncodeError{RunID: m.scope.run.id, Key: m.call.key, Type: reflect.TypeFor[I]().String(), Err: e.sealer.unquoted(err)}
+		return payload.Fingerprint{}, &EncodeError{RunID: m.scope.run.id, Key: m.call.key, Type: reflect.TypeFor[I]().String(), Err: e.sealer.Unquoted(err)}
 	}
-	return e.sealer.fingerprint(v, reflect.TypeFor[I](), b, 8), nil
+	return f, nil
 }
 
 // do runs the function on one item and records what it came to.
@@ -88,7 +89,7 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 	var out O
 	ok := false
 	err := error(ErrGoexit)
-	var payload []byte
+	var env []byte
 	key := history.ItemKey(m.call.key, it.n)
 	inner := m.scope.child(key, false, m.call.ordinal, int32(it.n+1))
 	ctx := m.ctx
@@ -97,9 +98,9 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 		st.scope.Store(nil)
 		inner.noteStop(0)
 		if v := recover(); v != nil {
-			payload, err = nil, guard.Panicked(v)
+			env, err = nil, guard.Panicked(v)
 		}
-		failure := m.record(key, inner, it, payload, err)
+		failure := m.record(key, inner, it, env, err)
 		_, failed := failure.(*ItemError)
 		inner.endSpan(failure, failure == nil || failed)
 		inner.leave()
@@ -121,7 +122,7 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 	}()
 	// Taken before fn may change what the item points to.
 	hash, bad := m.hash(it.value)
-	it.hash = hash.hash
+	it.hash = hash.Hash
 	if bad == nil {
 		bad = m.identify(inner, it.n, hash)
 	}
@@ -135,7 +136,7 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 	if value, err = m.fn(&scopeContext{Context: ctx, scope: inner}, it.value); err != nil {
 		return
 	}
-	if payload, out, err = encode(m.scope.run.eng.sealer, m.scope.run.maxPayload, value); err != nil {
+	if env, out, err = payload.Encode(m.scope.run.eng.sealer, m.scope.run.maxPayload, value); err != nil {
 		err = Permanent(m.scope.run.refuses(&EncodeError{RunID: m.scope.run.id, Key: key, Type: reflect.TypeFor[O]().String(), Err: err}))
 		return
 	}
@@ -144,11 +145,11 @@ func (m *mapping[I, O]) do(it item[I], st *strand) {
 
 // record writes the outcome of an item: nil, an *ItemError as a replay will
 // give it, or why nothing could be recorded.
-func (m *mapping[I, O]) record(key string, inner *scope, it item[I], payload []byte, err error) error {
+func (m *mapping[I, O]) record(key string, inner *scope, it item[I], env []byte, err error) error {
 	r := m.scope.run
 	if err == nil {
 		if err = inner.forgotten(); err != nil {
-			payload = nil
+			env = nil
 		}
 	}
 	if stopped := inner.stopped(); stopped != nil {
@@ -158,7 +159,7 @@ func (m *mapping[I, O]) record(key string, inner *scope, it item[I], payload []b
 		return changed
 	}
 	d := &history.Data{Input: it.hash, Items: len(m.items), Again: inner.mustReplay()}
-	ev := store.Event{Type: store.ItemCompleted, Key: key, Ordinal: int32(it.n + 1), Payload: payload}
+	ev := store.Event{Type: store.ItemCompleted, Key: key, Ordinal: int32(it.n + 1), Payload: env}
 	if err != nil {
 		ev.Type = store.ItemFailed
 		d.Error = r.eng.program.errors.record(err)

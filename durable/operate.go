@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -70,7 +71,7 @@ func (e *Engine) operate(ctx context.Context, row *store.Run, branches []store.B
 		}
 		seq++
 		ev.Seq, ev.Branch, ev.At, ev.Steps, ev.Active = seq, on, at, steps, last.Active
-		ev.Payload = e.sealer.seal(placeOf(row.ID, &ev), ev.Payload)
+		ev.Payload = e.sealer.Seal(payload.PlaceOf(row.ID, &ev), ev.Payload)
 		ev.Sum = store.Seal(row.ID, sum, &ev)
 		sum = ev.Sum
 		change.Events = append(change.Events, ev)

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/store"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -205,7 +207,7 @@ func (o Options) filled() (Options, error) {
 	if o.Codec == nil {
 		o.Codec = JSON()
 	}
-	if _, err := codecNameOf(o.Codec); err != nil {
+	if _, err := payload.NameOf(o.Codec); err != nil {
 		return o, err
 	}
 	if o.MaxPayload != 0 && o.MaxPayload < MinMaxPayload {
@@ -223,4 +225,13 @@ func (o Options) filled() (Options, error) {
 		o.Name = fmt.Sprintf("%s/%d", host, os.Getpid())
 	}
 	return o, nil
+}
+
+// newSealer returns what makes payloads of values under these options.
+func (o *Options) newSealer(limits store.Limits) (*payload.Sealer, error) {
+	so := payload.Options{Codec: o.Codec, CompressAbove: o.CompressAbove, Encrypt: o.Encrypt, MaxPayload: o.MaxPayload, Limits: limits, Logger: o.Logger}
+	for _, t := range o.Types {
+		so.Types = append(so.Types, t.def)
+	}
+	return payload.New(so)
 }

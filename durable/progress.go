@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -48,7 +49,7 @@ func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
 	if err := r.deathOf(); err != nil {
 		return err
 	}
-	payload, _, err := encode(r.eng.sealer, r.maxPayload, v)
+	env, _, err := payload.Encode(r.eng.sealer, r.maxPayload, v)
 	if err != nil {
 		return r.refuses(&EncodeError{RunID: r.id, Key: st.call.key, Type: reflect.TypeFor[T]().String(), Err: err})
 	}
@@ -57,8 +58,8 @@ func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
 	if a.over {
 		return a.errOver(call)
 	}
-	ev := st.newEvent(store.ProgressSaved, a.number, &history.Data{Input: st.input.hash, Slot: slot})
-	ev.Payload = payload
+	ev := st.newEvent(store.ProgressSaved, a.number, &history.Data{Input: st.input.Hash, Slot: slot})
+	ev.Payload = env
 	if err := r.write(&write{events: []store.Event{ev}}); err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
 	if st.saved == nil {
 		st.saved = map[string][]byte{}
 	}
-	st.saved[slot] = payload
+	st.saved[slot] = env
 	return nil
 }
 
@@ -94,17 +95,17 @@ func progressOf[T any](ctx context.Context, call, slot string) (v T, ok bool, er
 	}
 	st := a.step
 	a.mu.Lock()
-	payload := st.saved[slot]
+	env := st.saved[slot]
 	a.mu.Unlock()
 	r := st.call.scope.run
-	var at place // of what this execution has saved none is needed
-	if ev := st.call.rec.LastSaved(slot); payload == nil && ev != nil {
-		payload, at = ev.Payload, placeOf(r.id, ev)
+	var at payload.Place // of what this execution has saved none is needed
+	if ev := st.call.rec.LastSaved(slot); env == nil && ev != nil {
+		env, at = ev.Payload, payload.PlaceOf(r.id, ev)
 	}
-	if payload == nil {
+	if env == nil {
 		return v, false, nil
 	}
-	if recorded, err := r.eng.sealer.decode(at, payload, &v); err != nil {
+	if recorded, err := r.eng.sealer.Decode(at, env, &v); err != nil {
 		var zero T
 		what := st.call.key + ", its progress"
 		if slot != "" {

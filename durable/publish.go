@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -36,7 +37,7 @@ func Publish(ctx context.Context, key string, v any) error {
 	if err := store.CheckName("published key", key); err != nil {
 		return err
 	}
-	payload, err := encodeAny(s.run.eng.sealer, s.run.maxPayload, v)
+	payload, err := payload.EncodeAny(s.run.eng.sealer, s.run.maxPayload, v)
 	if err != nil {
 		return s.run.refuses(&EncodeError{RunID: s.run.id, Key: "publishing " + key, Type: fmt.Sprintf("%T", v), Err: err})
 	}
@@ -170,7 +171,7 @@ func (e *Engine) lastPublished(ctx context.Context, runID, key string) (found *s
 }
 
 func readPublished[T any](e *Engine, runID, key string, ev *store.Event) (v T, err error) {
-	if recorded, err := e.sealer.decode(placeOf(runID, ev), ev.Payload, &v); err != nil {
+	if recorded, err := e.sealer.Decode(payload.PlaceOf(runID, ev), ev.Payload, &v); err != nil {
 		var zero T
 		return zero, &UndecodableError{RunID: runID, Key: "the value published as " + key, Recorded: recorded, Wanted: reflect.TypeFor[T]().String(), Err: err}
 	}

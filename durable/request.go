@@ -9,6 +9,7 @@ import (
 	"reflect"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -40,11 +41,11 @@ func Request[O any](ctx context.Context, runID, name string, v any, o ...SignalO
 	if err := store.CheckName("request name", name); err != nil {
 		return out, err
 	}
-	payload, err := encodeAny(e.sealer, e.sealer.maxPayload, v)
+	env, err := payload.EncodeAny(e.sealer, e.sealer.Limit(), v)
 	if err != nil {
 		return out, &EncodeError{RunID: runID, Key: "request " + name, Type: fmt.Sprintf("%T", v), Err: err}
 	}
-	m := store.Message{To: runID, Kind: store.KindRequest, Name: name, At: e.now(), Payload: payload}
+	m := store.Message{To: runID, Kind: store.KindRequest, Name: name, At: e.now(), Payload: env}
 	for _, f := range o {
 		f(&m)
 	}
@@ -62,7 +63,7 @@ func Request[O any](ctx context.Context, runID, name string, v any, o ...SignalO
 	if d.Error != nil {
 		return out, &RefusedError{RunID: runID, Name: name, Err: e.program.errors.restore(d.Error)}
 	}
-	if recorded, err := e.sealer.decode(placeOf(runID, answer), answer.Payload, &out); err != nil {
+	if recorded, err := e.sealer.Decode(payload.PlaceOf(runID, answer), answer.Payload, &out); err != nil {
 		var zero O
 		return zero, &UndecodableError{RunID: runID, Key: "the answer to request " + name, Recorded: recorded, Wanted: reflect.TypeFor[O]().String(), Err: err}
 	}
@@ -164,9 +165,9 @@ func (q asked) ID() string { return q.id }
 func AwaitRequest[I any](ctx context.Context, name string, o ...AwaitOption) (Received[I], error) {
 	var q Received[I]
 	a := &awaiting{name: name, kind: store.KindRequest, call: history.CallRequest, wanted: reflect.TypeFor[I]()}
-	a.read = func(s *sealer, at place, payload []byte) (sent string, err error) {
+	a.read = func(s *payload.Sealer, at payload.Place, env []byte) (sent string, err error) {
 		var v I
-		if sent, err = s.decode(at, payload, &v); err == nil {
+		if sent, err = s.Decode(at, env, &v); err == nil {
 			q.Value = v
 		}
 		return sent, err
@@ -198,11 +199,11 @@ func (q asked) Reply(ctx context.Context, v any) error {
 	if err != nil {
 		return err
 	}
-	payload, err := encodeAny(s.run.eng.sealer, s.run.maxPayload, v)
+	env, err := payload.EncodeAny(s.run.eng.sealer, s.run.maxPayload, v)
 	if err != nil {
 		return s.run.refuses(&EncodeError{RunID: s.run.id, Key: "the answer to request " + q.name, Type: fmt.Sprintf("%T", v), Err: err})
 	}
-	return s.answer(q, payload, nil)
+	return s.answer(q, env, nil)
 }
 
 // Refuse answers the request with an error, which must not be nil: whoever made
@@ -234,7 +235,7 @@ func (q asked) scope(ctx context.Context, what string) (*scope, error) {
 }
 
 // answer records the answer to a request, or that there was one already.
-func (s *scope) answer(q asked, payload []byte, refused *history.Error) error {
+func (s *scope) answer(q asked, env []byte, refused *history.Error) error {
 	var c call
 	if err := s.begin(&c, "reply", history.CallReply); err != nil {
 		return err
@@ -269,7 +270,7 @@ func (s *scope) answer(q asked, payload []byte, refused *history.Error) error {
 		}
 		w.events[0].Data = d.Encode()
 	}}
-	if _, err := s.recordWith(&c, store.Event{Type: store.Published, Payload: payload}, w); err != nil {
+	if _, err := s.recordWith(&c, store.Event{Type: store.Published, Payload: env}, w); err != nil {
 		return err
 	}
 	return r.eng.program.errors.restore(late)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -36,7 +37,7 @@ type run struct {
 	past   *history.Past // nil for a run that has just been created
 	from   *store.Cursor // where its history begins and what of its inbox is read, if that is known
 
-	inputAt place
+	inputAt payload.Place
 
 	// dead is set once when the run must make no further durable call here.
 	dead atomic.Pointer[death]
@@ -291,10 +292,10 @@ func (r *run) write(w *write) error {
 // which they get when they are numbered.
 func (r *run) sealEvents(events []store.Event, branch int32) {
 	for i := range events {
-		if ev := &events[i]; len(ev.Payload) > r.eng.sealer.above {
-			p := placeOf(r.id, ev)
-			p.branch = branch
-			ev.Payload = r.eng.sealer.seal(p, ev.Payload)
+		if ev := &events[i]; r.eng.sealer.Seals(ev.Payload) {
+			p := payload.PlaceOf(r.id, ev)
+			p.Branch = branch
+			ev.Payload = r.eng.sealer.Seal(p, ev.Payload)
 		}
 	}
 }

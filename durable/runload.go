@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -103,7 +104,7 @@ func (r *run) adopt(created *store.Event) error {
 		return r.damaged(created.Seq, errors.New("its seed is not readable"))
 	}
 	r.seed = binary.BigEndian.Uint64(seed)
-	r.maxPayload = r.eng.sealer.payloadLimitOf(d.MaxPayload)
+	r.maxPayload = r.eng.sealer.LimitOf(d.MaxPayload)
 	if d.Fork != nil {
 		r.forkSeeds = d.Fork.Seeds
 	}
@@ -113,7 +114,7 @@ func (r *run) adopt(created *store.Event) error {
 	r.deadline = d.Deadline // the row is a cache
 	r.adoptAttributes(d.Attributes)
 	r.answers = r.past.Answers
-	r.input, r.inputAt = created.Payload, placeOf(r.id, created)
+	r.input, r.inputAt = created.Payload, payload.PlaceOf(r.id, created)
 	if r.input == nil {
 		r.input = []byte{}
 	}

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -52,7 +53,7 @@ func (e *Engine) signal(ctx context.Context, runID, name string, v any, check bo
 	if err := store.CheckName("signal name", name); err != nil {
 		return err
 	}
-	payload, err := encodeAny(e.sealer, e.sealer.maxPayload, v)
+	payload, err := payload.EncodeAny(e.sealer, e.sealer.Limit(), v)
 	if err != nil {
 		return &EncodeError{RunID: runID, Key: "signal " + name, Type: fmt.Sprintf("%T", v), Err: err}
 	}
@@ -87,7 +88,7 @@ func checkSignalID(id string) error {
 // is going to take it. It says nothing where that is not known; whatever is wrong
 // with the run, sending says.
 func (e *Engine) fits(ctx context.Context, m *store.Message, raw json.RawMessage) error {
-	is := kindOfJSON(raw)
+	is := payload.KindOfJSON(raw)
 	if is == "null" {
 		return nil // any type reads it
 	}
@@ -104,7 +105,7 @@ func (e *Engine) fits(ctx context.Context, m *store.Message, raw json.RawMessage
 		return nil
 	}
 	key, sample := takerOf(m, open, h, p)
-	if wants := kindOfJSON(sample); len(sample) > 0 && is != wants {
+	if wants := payload.KindOfJSON(sample); len(sample) > 0 && is != wants {
 		return fmt.Errorf("durable: run %s: %s waits for %s like %s, and the signal is %s: %w", m.To, key, wants, sample, is, ErrInvalid)
 	}
 	return nil
@@ -197,7 +198,7 @@ func (e *Engine) send(ctx context.Context, m store.Message) (err error) {
 // sealMessage seals the payload of a message that is about to be sent, and then the
 // message.
 func (e *Engine) sealMessage(m *store.Message) {
-	m.Payload = e.sealer.seal(placeOfMessage(m), m.Payload)
+	m.Payload = e.sealer.Seal(payload.PlaceOfMessage(m.To, m), m.Payload)
 	m.Data = history.WithSum(m)
 }
 

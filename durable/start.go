@@ -3,7 +3,6 @@ package durable
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -16,8 +15,8 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -111,11 +110,11 @@ func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartO
 		return nil, w.def.err
 	}
 	s, inRun := ctx.Value(scopeKey{}).(*scope)
-	limit := e.sealer.maxPayload
+	limit := e.sealer.Limit()
 	if inRun {
 		limit = s.run.maxPayload
 	}
-	input, _, err := encode(e.sealer, limit, in)
+	input, _, err := payload.Encode(e.sealer, limit, in)
 	if err != nil {
 		bad := &EncodeError{RunID: id, Type: reflect.TypeFor[I]().String(), Err: err}
 		if inRun {
@@ -211,7 +210,7 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 	switch {
 	case h.Run.Workflow != def.name:
 		return nil, e, id, &ConflictError{RunID: id, Have: h.Run.Workflow, Want: def.name}
-	case h.Run.InputHash != hashInput(input) && !e.sameInput(ctx, id, o.input, input):
+	case h.Run.InputHash != payload.InputHash(input) && !e.sameInput(ctx, id, o.input, input):
 		return nil, e, id, &ConflictError{RunID: id, Have: h.Run.Workflow, Want: def.name, SameFlow: true}
 	}
 	if err := e.sendFirst(ctx, id, o.mail); err != nil {
@@ -226,7 +225,7 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	now := e.now()
 	row = store.Run{
 		ID: id, Workflow: def.name, Version: def.version, InitialVersion: def.version,
-		Status: store.Pending, Epoch: int64(now), InputHash: hashInput(input), Parent: o.parent, ParentKey: o.parentKey,
+		Status: store.Pending, Epoch: int64(now), InputHash: payload.InputHash(input), Parent: o.parent, ParentKey: o.parentKey,
 		CreatedAt: now, UpdatedAt: now, Attributes: o.attributes,
 	}
 	if o.deadline != 0 {
@@ -249,7 +248,7 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	born.Baggage = baggageOf(ctx)
 	born.Run = history.IdentityOf(&row)
 	created = store.Event{Type: store.WorkflowCreated, Data: born.Encode()}
-	created.Payload = e.sealer.seal(placeOf(id, &created), input)
+	created.Payload = e.sealer.Seal(payload.PlaceOf(id, &created), input)
 	return row, created, binary.BigEndian.Uint64(b[:]), span, s
 }
 
@@ -275,7 +274,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	r.lastAt = row.CreatedAt
 	r.headers, r.exclusive, r.startTrace = o.headers, o.exclusive, ofStart
 	r.carry(baggageOf(ctx))
-	r.input, r.seed, r.maxPayload = input, seed, e.sealer.maxPayload
+	r.input, r.seed, r.maxPayload = input, seed, e.sealer.Limit()
 	r.deliver(e.firstMail(id, o.mail))
 	if r.input == nil {
 		r.input = []byte{}
@@ -385,15 +384,20 @@ func (r *run) abandon() {
 	r.eng.roster.runners.Done()
 }
 
-// hashInput returns what tells two inputs of a workflow apart: their encoding,
-// without the names of types, which may change.
-func hashInput(env []byte) (h [16]byte) {
-	if open, err := envelope.Open(env); err == nil {
-		env = open.Payload
+// sameInput reports whether a run that exists was started with this input, of
+// type t, encoded in an earlier version, with another codec, or in another time zone.
+func (e *Engine) sameInput(ctx context.Context, id string, t reflect.Type, input []byte) bool {
+	if t == nil || e.sealer.EncodesAlike(t) {
+		return false
 	}
-	sum := sha256.Sum256(env)
-	copy(h[:], sum[:])
-	return h
+	h, err := e.store.Load(ctx, id, store.Cursor{Branch: new(int32)}) // of the first generation
+	if err != nil {
+		return false
+	}
+	for ev, err := range h.Events {
+		return err == nil && e.sealer.CreatedWith(id, &ev, t, input)
+	}
+	return false
 }
 
 // generateID returns a readable run id: workflow, day, and a suffix that grows

@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -172,7 +173,7 @@ func (st *stepOf[T]) once(ctx context.Context) ([]byte, error) {
 	}
 	r := st.call.scope.run
 	st.result = value
-	payload, seen, err := encodeAt(r.eng.sealer, r.maxPayload, &st.result)
+	payload, seen, err := payload.EncodeAt(r.eng.sealer, r.maxPayload, &st.result)
 	if err != nil {
 		return nil, Permanent(r.refuses(&EncodeError{RunID: r.id, Key: st.call.key, Type: reflect.TypeFor[T]().String(), Err: err}))
 	}
@@ -198,10 +199,10 @@ func replayed[T any](st *step, rec *history.Call) (T, error) {
 		}
 		return value, st.failure(int(ev.Attempt), &d)
 	}
-	if fastDecode(ev.Payload, &value) {
+	if payload.DecodeInt(ev.Payload, &value) {
 		return value, nil
 	}
-	if recorded, err := r.eng.sealer.decode(placeOf(r.id, ev), ev.Payload, &value); err != nil {
+	if recorded, err := r.eng.sealer.Decode(payload.PlaceOf(r.id, ev), ev.Payload, &value); err != nil {
 		var zero T
 		return zero, r.undecodable(rec.Key, recorded, reflect.TypeFor[T](), err)
 	}

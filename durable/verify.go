@@ -192,7 +192,7 @@ func (e *Engine) audit(ctx context.Context, id string, keeps bool) (*audit, erro
 		return nil, err
 	}
 	a := newAudit(h, e.judge(&h.Run))
-	a.asked, a.unseal, a.keeps = id, e.sealer.unseal, keeps
+	a.asked, a.unseal, a.keeps = id, e.sealer.Unseal, keeps
 	for ev, err := range h.Events {
 		if errors.Is(err, store.ErrCorrupt) {
 			a.unreadable = true

@@ -14,8 +14,9 @@ import (
 // prints the figures of today. Lines of packages and files are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {128, 29800, 246, 830, 110},
+		"durable":          {124, 27700, 222, 830, 110},
 		"internal/history": {17, 2600, 6, 470, 95},
+		"internal/payload": {12, 2500, 10, 530, 56},
 		"dashboard":        {9, 1000, 3, 190, 61},
 		"cli":              {30, 4900, 22, 380, 69},
 		"store":            {17, 2200, 2, 353, 55},
@@ -35,8 +36,8 @@ var (
 		"dashboard/internal/pages":  {17, 3100, 12, 380, 66},
 	}
 	typeCeilings = map[string]struct{ fields, methods, files int }{
-		"durable.Engine":        {20, 167, 54},
-		"durable.run":           {86, 127, 36},
+		"durable.Engine":        {20, 167, 53},
+		"durable.run":           {86, 126, 35},
 		"durable.scope":         {36, 80, 22},
 		"internal/history.Past": {36, 42, 8},
 		"internal/history.Data": {74, 3, 2},

@@ -63,7 +63,7 @@ var rules = []rule{
 	// The SDK knows the contract, and no backend, driver, command line or HTTP.
 	{
 		path: "durable", ours: []string{"store", "internal"},
-		modules: []string{otel, otel + "/trace", otel + "/metric", sqlx, compress},
+		modules: []string{otel, otel + "/trace", otel + "/metric", sqlx},
 		notStd:  []string{"net/http"},
 	},
 	{path: "durable/durabletest", ours: []string{"durable", "store", "store/memory", "internal/crashstore"}, forTests: true},
@@ -102,6 +102,8 @@ var rules = []rule{
 
 	// Nobody's API. It serves the backends and the SDK, so it may not know them.
 	{path: "internal", ours: []string{"store"}},
+	{path: "internal/guard", ours: []string{"store"}},
+	{path: "internal/payload", ours: []string{"store", "internal/envelope", "internal/guard"}, modules: []string{compress}},
 	{path: "internal/history", ours: []string{"store", "internal/envelope"}},
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
 	{path: "internal/termview", ours: []string{"durable", "store", "internal/visible"}, modules: []string{term, uniseg}},

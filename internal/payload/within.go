@@ -1,4 +1,4 @@
-package durable
+package payload
 
 import (
 	"bytes"
@@ -38,7 +38,7 @@ func (e *UnregisteredTypeError) Error() string {
 
 // partsIn returns the registered types that values of t contain, in fields and elements
 // at any depth, sorted by name; t itself is one of them only where it contains itself.
-func (ts *typeDefs) partsIn(t reflect.Type) []*TypeDef {
+func (ts *Types) partsIn(t reflect.Type) []*TypeDef {
 	set := map[*TypeDef]bool{}
 	ts.collect(t, set, map[reflect.Type]bool{})
 	parts := make([]*TypeDef, 0, len(set))
@@ -49,7 +49,7 @@ func (ts *typeDefs) partsIn(t reflect.Type) []*TypeDef {
 	return parts
 }
 
-func (ts *typeDefs) collect(t reflect.Type, set map[*TypeDef]bool, seen map[reflect.Type]bool) {
+func (ts *Types) collect(t reflect.Type, set map[*TypeDef]bool, seen map[reflect.Type]bool) {
 	if seen[t] {
 		return
 	}
@@ -83,7 +83,7 @@ func ownJSON(t reflect.Type) bool {
 }
 
 // withinOf returns what the header of a value says of the registered types in it.
-func (ts *typeDefs) withinOf(i *typeInfo) string {
+func (ts *Types) withinOf(i *typeInfo) string {
 	var parts []envelope.Part
 	for _, d := range i.parts {
 		if d != i.def {
@@ -147,7 +147,7 @@ func baseName(recorded string) string {
 
 // named returns the type that is registered under a name, or was recorded under it
 // before; nil: none.
-func (ts *typeDefs) named(name string) *TypeDef {
+func (ts *Types) named(name string) *TypeDef {
 	if ts == nil {
 		return nil
 	}
@@ -171,7 +171,7 @@ func recordedParts(open *envelope.Envelope) []envelope.Part {
 
 // A raising is what must be raised in a payload before its present type can be decoded.
 type raising struct {
-	types *typeDefs
+	types *Types
 	from  map[*TypeDef]recordedVersion
 }
 
@@ -183,7 +183,7 @@ type recordedVersion struct {
 }
 
 // raising returns what must be raised in a payload that is to be decoded into t.
-func (ts *typeDefs) raising(open *envelope.Envelope, t reflect.Type, info *typeInfo) (*raising, error) {
+func (ts *Types) raising(open *envelope.Envelope, t reflect.Type, info *typeInfo) (*raising, error) {
 	r := &raising{types: ts, from: map[*TypeDef]recordedVersion{}}
 	named := map[*TypeDef]bool{}
 	for _, p := range recordedParts(open) {
@@ -481,3 +481,43 @@ func fitsStrictly(data []byte, t reflect.Type) bool {
 
 // errNotRaised: the codec has no form in which a part of a value could be raised.
 var errNotRaised = errors.New("registered types within other types are raised in JSON only: register the type around them, too, or use durable.JSON")
+
+// WithinError returns what the record of an error of type t says of the registered types
+// in it.
+func (ts *Types) WithinError(t reflect.Type) string {
+	if ts == nil {
+		return ""
+	}
+	return ts.info(t).within
+}
+
+// RaiseError returns the recorded JSON of an error of type t with the registered types in
+// it, which within names, raised.
+func (ts *Types) RaiseError(data []byte, t reflect.Type, within string) ([]byte, error) {
+	info := infoOf(t)
+	if ts != nil {
+		info = ts.info(t)
+	}
+	r, err := ts.raising(&envelope.Envelope{Type: info.name, TypeVersion: 1, Within: within}, t, info)
+	if err != nil {
+		return nil, err
+	}
+	return r.json(data, t)
+}
+
+// knowsVersion returns an error if a payload holds a later version of a type than this
+// engine has, or a registered type that it does not have.
+func (s *Sealer) knowsVersion(open *envelope.Envelope) error {
+	for _, p := range recordedParts(open) {
+		d := s.Types.named(p.Name)
+		switch {
+		case d == nil && p.Version > 1:
+			return &FutureVersionError{Type: p.Name, Have: p.Version, Know: 1}
+		case d == nil:
+			return &UnregisteredTypeError{Type: p.Name, Version: p.Version, Wanted: "this program"}
+		case p.Version > d.version:
+			return &FutureVersionError{Type: p.Name, Have: p.Version, Know: d.version}
+		}
+	}
+	return nil
+}

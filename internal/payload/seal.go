@@ -1,8 +1,10 @@
-package durable
+package payload
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
@@ -16,45 +18,47 @@ import (
 // that no kind of event can be forgotten. A sealed payload belongs to its place
 // and is not copied to another one: it is opened there and sealed here.
 
-// place is where a payload stands. Encryption binds it to that, so that one
+// Place is where a payload stands. Encryption binds it to that, so that one
 // which somebody moved to another event is found and not believed.
-type place struct {
-	run     string
-	typ     string // of the event, or kind of the message
-	key     string // of the event, or name of the message
-	message string // id of the message; empty: an event
-	branch  int32  // says the generation, too: each begins a branch of its own
-	attempt int32
+type Place struct {
+	Run     string
+	Type    string // of the event, or kind of the message
+	Key     string // of the event, or name of the message
+	Message string // id of the message; empty: an event
+	Branch  int32  // says the generation, too: each begins a branch of its own
+	Attempt int32
 }
 
-func placeOf(run string, ev *store.Event) place {
-	return place{run: run, typ: string(ev.Type), key: ev.Key, branch: ev.Branch, attempt: ev.Attempt}
+// PlaceOf is the place of an event of a run.
+func PlaceOf(run string, ev *store.Event) Place {
+	return Place{Run: run, Type: string(ev.Type), Key: ev.Key, Branch: ev.Branch, Attempt: ev.Attempt}
 }
 
-func placeOfMessage(m *store.Message) place {
-	return place{run: m.To, typ: string(m.Kind), key: m.Name, message: m.ID}
+// PlaceOfMessage is the place of a message to a run.
+func PlaceOfMessage(run string, m *store.Message) Place {
+	return Place{Run: run, Type: string(m.Kind), Key: m.Name, Message: m.ID}
 }
 
 // bound returns what a payload with this header at this place is encrypted
 // under. Each part has its length before it, so that no two places are alike.
-func (p *place) bound(header string) []byte {
-	b := make([]byte, 0, 64+len(header)+len(p.run)+len(p.typ)+len(p.key)+len(p.message))
-	for _, part := range [...]string{header, p.run, p.typ, p.key, p.message} {
+func (p *Place) bound(header string) []byte {
+	b := make([]byte, 0, 64+len(header)+len(p.Run)+len(p.Type)+len(p.Key)+len(p.Message))
+	for _, part := range [...]string{header, p.Run, p.Type, p.Key, p.Message} {
 		b = binary.BigEndian.AppendUint32(b, uint32(len(part)))
 		b = append(b, part...)
 	}
-	b = binary.BigEndian.AppendUint32(b, uint32(p.branch))
-	return binary.BigEndian.AppendUint32(b, uint32(p.attempt))
+	b = binary.BigEndian.AppendUint32(b, uint32(p.Branch))
+	return binary.BigEndian.AppendUint32(b, uint32(p.Attempt))
 }
 
-// A sealer turns values into payloads and back, with the codec, the types and the keys
+// A Sealer turns values into payloads and back, with the codec, the types and the keys
 // of an engine. It does not change once the engine is open.
-type sealer struct {
+type Sealer struct {
 	codec     Codec
 	codecName string // of codec, asked for once
 	plainJSON bool
 	reader    reader
-	types     *typeDefs // nil: none are registered
+	Types     *Types // nil: none are registered
 
 	// above: an envelope of more bytes is looked at; the usual small one, with
 	// no encryption, costs one comparison.
@@ -67,10 +71,22 @@ type sealer struct {
 	maxPayload int
 }
 
-// newSealer takes Options with their defaults.
-func newSealer(o *Options, limits store.Limits) (s *sealer, err error) {
-	s = &sealer{codec: o.Codec, compress: newCompressor(o.CompressAbove, limits.Payload), limits: limits, above: math.MaxInt}
-	if s.types, err = newTypeDefs(o.Types); err != nil {
+// Options are what newSealer needs of durable.Options, with their defaults, and the
+// limits of the store.
+type Options struct {
+	Codec         Codec
+	Types         []TypeDef
+	CompressAbove int
+	Encrypt       Keys // nil: nothing is encrypted
+	MaxPayload    int
+	Limits        store.Limits
+	Logger        *slog.Logger
+}
+
+// New returns the sealer of an engine. Its errors match store.ErrInvalid.
+func New(o Options) (s *Sealer, err error) {
+	s = &Sealer{codec: o.Codec, compress: newCompressor(o.CompressAbove, o.Limits.Payload), limits: o.Limits, above: math.MaxInt}
+	if s.Types, err = newTypeDefs(o.Types); err != nil {
 		return nil, err
 	}
 	if s.compress.above >= 0 {
@@ -81,35 +97,35 @@ func newSealer(o *Options, limits store.Limits) (s *sealer, err error) {
 			return nil, err
 		}
 		s.above = 0
-		if s.types != nil {
-			s.types.secret = true
+		if s.Types != nil {
+			s.Types.secret = true
 		}
 	}
-	if s.maxPayload, err = payloadLimit(o.MaxPayload, limits); err != nil {
+	if s.maxPayload, err = payloadLimit(o.MaxPayload, o.Limits); err != nil {
 		return nil, err
 	}
-	if s.codecName, err = codecNameOf(o.Codec); err != nil {
+	if s.codecName, err = NameOf(o.Codec); err != nil {
 		return nil, err
 	}
-	_, s.plainJSON = o.Codec.(jsonCodec)
+	_, s.plainJSON = o.Codec.(JSON)
 	s.reader = newReader(o.Codec, s.keys != nil)
 	return s, nil
 }
 
-// sealable returns why a value must not be recorded now: it is to be encrypted, and
+// Ready returns why a value must not be recorded now: it is to be encrypted, and
 // there is no key that it could be encrypted with. It is asked before a value is
 // encoded, and before one that is encrypted is copied.
-func (s *sealer) sealable() error {
+func (s *Sealer) Ready() error {
 	if s.keys == nil {
 		return nil
 	}
 	return s.keys.ready()
 }
 
-// seal returns a plain envelope as it is to be kept at a place. It cannot fail:
+// Seal returns a plain envelope as it is to be kept at a place. It cannot fail:
 // whether there is a key to encrypt with was settled before; see sealable.
-func (s *sealer) seal(p place, env []byte) []byte {
-	if len(env) <= s.above {
+func (s *Sealer) Seal(p Place, env []byte) []byte {
+	if !s.Seals(env) {
 		return env
 	}
 	open, err := envelope.Open(env)
@@ -123,7 +139,7 @@ func (s *sealer) seal(p place, env []byte) []byte {
 		}
 	}
 	if s.keys != nil {
-		if k := s.keys.forSealing(p.run); k != nil {
+		if k := s.keys.forSealing(p.Run); k != nil {
 			open.KeyID, open.KeyCheck, changed = k.id, k.key.check, true
 			open.Payload = k.aead.Seal(nil, nil, open.Payload, p.bound(open.Header()))
 		}
@@ -134,8 +150,8 @@ func (s *sealer) seal(p place, env []byte) []byte {
 	return envelope.Seal(open.Header(), open.Payload)
 }
 
-// open reads an envelope from its place: checked, decrypted, decompressed.
-func (s *sealer) open(p place, env []byte) (envelope.Envelope, error) {
+// Open reads an envelope from its place: checked, decrypted, decompressed.
+func (s *Sealer) Open(p Place, env []byte) (envelope.Envelope, error) {
 	open, err := envelope.Open(env)
 	if err != nil {
 		return open, err
@@ -153,16 +169,16 @@ func (s *sealer) open(p place, env []byte) (envelope.Envelope, error) {
 	return open, nil
 }
 
-// unseal returns the plain envelope of one that stands at a place. What it
+// Unseal returns the plain envelope of one that stands at a place. What it
 // returns belongs to no place and may be sealed for another one: this is how
 // a payload is copied.
-func (s *sealer) unseal(p place, env []byte) ([]byte, error) {
+func (s *Sealer) Unseal(p Place, env []byte) ([]byte, error) {
 	if len(env) == 0 || envelope.IsPlain(env) {
 		return env, nil
 	}
-	open, err := s.open(p, env)
+	open, err := s.Open(p, env)
 	if err == nil && open.KeyID != "" {
-		err = s.sealable()
+		err = s.Ready()
 	}
 	if err != nil {
 		return nil, err
@@ -175,10 +191,36 @@ func (s *sealer) unseal(p place, env []byte) ([]byte, error) {
 // encoding: the header, and what authenticates it.
 const sealOverhead = envelope.MaxHeader + 28
 
-// payloadLimitOf returns the limit for a run that was started under Options.MaxPayload
+// Limit returns how many bytes the codec may make of a value of a run that is started now.
+func (s *Sealer) Limit() int { return s.maxPayload }
+
+// Seals reports whether seal looks at an envelope: the usual small one it leaves as it
+// is, at the cost of one comparison.
+func (s *Sealer) Seals(env []byte) bool { return len(env) > s.above }
+
+// Check returns why this program cannot read a payload that stands at a place. With
+// typed it must know the versions of the registered types in it, too.
+func (s *Sealer) Check(p Place, env []byte, typed bool) error {
+	open, err := s.Open(p, env)
+	if err != nil {
+		return err
+	}
+	if _, err := s.codecOf(open.Codec); err != nil || !typed {
+		return err
+	}
+	return s.knowsVersion(&open)
+}
+
+// IsDamage reports whether an error of open says that the payload is not what was
+// written, and not that this program lacks what it takes to read it.
+func IsDamage(err error) bool {
+	return errors.Is(err, envelope.ErrDamaged) || errors.Is(err, ErrDecrypt) || errors.Is(err, errBadCompression)
+}
+
+// LimitOf returns the limit for a run that was started under Options.MaxPayload
 // born. A lower limit is for runs that are started under it: a step of one that was not
 // has done its work by the time its result is found too large, and would fail for good.
-func (s *sealer) payloadLimitOf(born int) int {
+func (s *Sealer) LimitOf(born int) int {
 	limit, err := payloadLimit(born, s.limits)
 	if err != nil {
 		return s.maxPayload // of a store that takes more
@@ -190,7 +232,7 @@ func (s *sealer) payloadLimitOf(born int) int {
 // made of it fits into the store.
 func payloadLimit(asked int, l store.Limits) (int, error) {
 	if asked > l.Payload {
-		return 0, fmt.Errorf("durable: Options.MaxPayload is %d and the store takes %d bytes: %w", asked, l.Payload, ErrInvalid)
+		return 0, fmt.Errorf("durable: Options.MaxPayload is %d and the store takes %d bytes: %w", asked, l.Payload, store.ErrInvalid)
 	}
 	limit := l.Payload - sealOverhead
 	if asked != 0 {

@@ -1,23 +1,15 @@
-package durable
+package payload
 
 import (
 	"cmp"
-	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/guard"
-	"github.com/holdfast-dev/holdfast/store"
 )
 
 // FutureVersionError says that a value was recorded by a newer program: with a
@@ -34,23 +26,23 @@ func (e *FutureVersionError) Error() string {
 		e.Have, e.Type, e.Know, e.Have)
 }
 
-// mismatchError is an error of the codec on a value of the right format and
+// MismatchError is an error of the codec on a value of the right format and
 // version: the code asks for another type than was recorded.
-type mismatchError struct{ err error }
+type MismatchError struct{ err error }
 
-func (e *mismatchError) Error() string { return e.err.Error() }
-func (e *mismatchError) Unwrap() error { return e.err }
+func (e *MismatchError) Error() string { return e.err.Error() }
+func (e *MismatchError) Unwrap() error { return e.err }
 
 func mismatch(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &mismatchError{err}
+	return &MismatchError{err}
 }
 
 // decodeOpen decodes an opened payload into v, a pointer. Every value that is read
 // comes through here.
-func (s *sealer) decodeOpen(open *envelope.Envelope, v any) error {
+func (s *Sealer) decodeOpen(open *envelope.Envelope, v any) error {
 	codec, err := s.codecOf(open.Codec)
 	if err != nil {
 		return err
@@ -67,7 +59,7 @@ func (s *sealer) decodeOpen(open *envelope.Envelope, v any) error {
 			return err
 		}
 	}
-	within, err := s.types.raising(open, target.Type(), info)
+	within, err := s.Types.raising(open, target.Type(), info)
 	if err != nil {
 		return err
 	}
@@ -76,7 +68,7 @@ func (s *sealer) decodeOpen(open *envelope.Envelope, v any) error {
 		now = info.def.withOld(now, info.def.ups[version-1].old)
 		within.from[info.def] = recordedVersion{version: version} // where it contains itself
 	}
-	if within.concerns(now) && open.Codec != (jsonCodec{}).Name() {
+	if within.concerns(now) && open.Codec != (JSON{}).Name() {
 		return errNotRaised
 	}
 	raise := func() error {
@@ -112,7 +104,7 @@ func (i *typeInfo) versionOf(open *envelope.Envelope) (int, error) {
 				return p.Version, nil
 			}
 		}
-		return 0, fmt.Errorf("%s is not known to be an earlier %s: if it is one, say so with durable.Was(%q)", orUnknown(open.Type), i.def.name, strings.TrimPrefix(recorded, i.shape))
+		return 0, fmt.Errorf("%s is not known to be an earlier %s: if it is one, say so with durable.Was(%q)", OrUnknown(open.Type), i.def.name, strings.TrimPrefix(recorded, i.shape))
 	}
 	if open.TypeVersion > i.version {
 		return 0, &FutureVersionError{Type: i.def.name, Have: open.TypeVersion, Know: i.version}
@@ -217,181 +209,17 @@ func (d *TypeDef) upcast(from reflect.Value, version int, to reflect.Value) erro
 	return nil
 }
 
-// A fingerprint tells a value from others. before is what it was made to be before
-// times were hashed in UTC; it is hash where the value holds none.
-type fingerprint struct{ hash, before string }
-
-// fingerprint returns the hash of a value, of size bytes, from what the codec made of
-// it. It is marked with the version of its type and the codec: hashes of different ones
-// say nothing about whether the value is the same.
-func (s *sealer) fingerprint(v any, t reflect.Type, encoded []byte, size int) fingerprint {
-	mark := ""
-	info := &typeInfo{}
-	if t != nil {
-		info = s.infoOf(t)
-	}
-	if !s.plainJSON {
-		mark = s.codecName + ":"
-	}
-	for _, d := range slices.Backward(info.parts) {
-		if d != info.def && d.version > 1 {
-			mark += d.name + "@" + strconv.Itoa(d.version) + ":"
-		}
-	}
-	if info.version > 1 {
-		mark += strconv.Itoa(info.version) + ":"
-	}
-	hash := func(b []byte) string {
-		sum := sha256.Sum256(b)
-		return hex.EncodeToString(sum[:size])
-	}
-	f := fingerprint{before: mark + hash(encoded)}
-	f.hash = f.before
-	if !info.times {
-		return f
-	}
-	if !s.plainJSON {
-		var err error
-		if fault := guard.Call(func() { encoded, err = json.Marshal(v) }); fault != nil || err != nil {
-			return f
-		}
-	}
-	f.hash = utcMark + mark + hash(inUTC(encoded))
-	return f
-}
-
-// utcMark stands before the hash of a value whose times were taken in UTC.
-const utcMark = "utc:"
-
-// differs reports whether a recorded hash is known to be that of another value.
-func (f fingerprint) differs(recorded string) bool {
-	mark := func(s string) string { return s[:strings.LastIndexByte(s, ':')+1] }
-	have := f.hash
-	if !strings.HasPrefix(recorded, utcMark) {
-		have = f.before
-	}
-	return recorded != have && mark(recorded) == mark(have)
-}
-
-// mayHoldTimes reports whether a value of t may hold times: an interface may.
-func mayHoldTimes(t reflect.Type, seen map[reflect.Type]bool) bool {
-	if t == reflect.TypeFor[time.Time]() || t.Kind() == reflect.Interface {
-		return true
-	}
-	if seen[t] {
-		return false
-	}
-	seen[t] = true
-	switch t.Kind() {
-	case reflect.Map:
-		return mayHoldTimes(t.Key(), seen) || mayHoldTimes(t.Elem(), seen)
-	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return mayHoldTimes(t.Elem(), seen)
-	case reflect.Struct:
-		for f := range t.Fields() {
-			if mayHoldTimes(f.Type, seen) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// inUTC returns JSON with the times in it in UTC, so that a value is the same in every
-// zone. It is for comparing: a text that reads like a time is taken for one.
-func inUTC(data []byte) []byte {
-	var out []byte
-	done := 0
-	for i := 0; i < len(data); i++ {
-		if data[i] != '"' {
-			continue
-		}
-		end := i + 1
-		for end < len(data) && data[end] != '"' {
-			if data[end] == '\\' {
-				end++
-			}
-			end++
-		}
-		if end >= len(data) {
-			break
-		}
-		text := data[i+1 : end]
-		if len(text) > len("2006-01-02T15:04:05") && text[4] == '-' && text[10] == 'T' && text[len(text)-1] != 'Z' {
-			if at, err := time.Parse(time.RFC3339Nano, string(text)); err == nil {
-				out = append(append(out, data[done:i+1]...), at.UTC().Format(time.RFC3339Nano)...)
-				done = end
-			}
-		}
-		i = end
-	}
-	if out == nil {
-		return data
-	}
-	return append(out, data[done:]...)
-}
-
-// inputHash is hashInput for comparing an input, of type t, with one that was encoded
-// elsewhere.
-func (s *sealer) inputHash(t reflect.Type, env []byte) [16]byte {
-	open, err := envelope.Open(env)
-	if err != nil || !s.infoOf(t).times {
-		return hashInput(env)
-	}
-	data := open.Payload
-	if open.Codec != (jsonCodec{}).Name() {
-		v := reflect.New(t)
-		codec, err := s.codecOf(open.Codec)
-		if err == nil {
-			err = unmarshal(codec, s.infoOf(t), open.Payload, v.Interface())
-		}
-		fault := err
-		if err == nil {
-			fault = guard.Call(func() { data, err = json.Marshal(v.Interface()) })
-		}
-		if fault != nil || err != nil {
-			return hashInput(env)
-		}
-	}
-	return hashInput(inUTC(data))
-}
-
-// sameInput reports whether a run that exists was started with this input, of
-// type t, encoded in an earlier version, with another codec, or in another time zone.
-func (e *Engine) sameInput(ctx context.Context, id string, t reflect.Type, input []byte) bool {
-	if t == nil {
-		return false
-	}
-	if info := e.sealer.infoOf(t); e.sealer.plainJSON && info.version < 2 && len(info.parts) == 0 && !info.times {
-		return false
-	}
-	h, err := e.store.Load(ctx, id, store.Cursor{Branch: new(int32)}) // of the first generation
-	if err != nil {
-		return false
-	}
-	for ev, err := range h.Events {
-		return err == nil && e.sealer.createdWith(id, &ev, t, input)
-	}
-	return false
-}
-
-// createdWith reports whether the first event of a run holds this input, of type t,
-// once it is raised and encoded as it is now.
-func (s *sealer) createdWith(id string, ev *store.Event, t reflect.Type, input []byte) bool {
-	if t == nil || ev.Type != store.WorkflowCreated {
-		return false
-	}
-	v := reflect.New(t)
-	if _, err := s.decode(placeOf(id, ev), ev.Payload, v.Interface()); err != nil {
-		return false
-	}
-	raised, err := encodeAny(s, math.MaxInt, v.Elem().Interface())
-	return err == nil && s.inputHash(t, raised) == s.inputHash(t, input)
-}
-
-// readable reports whether err, of decode, says that the value can be read and
+// IsMismatch reports whether err, of decode, says that the value can be read and
 // is of another type than was asked for.
-func readable(err error) bool {
-	var m *mismatchError
+func IsMismatch(err error) bool {
+	var m *MismatchError
 	return errors.As(err, &m)
+}
+
+// OrUnknown returns the name of a recorded type for a message.
+func OrUnknown(s string) string {
+	if s == "" {
+		return "value of unknown type"
+	}
+	return s
 }

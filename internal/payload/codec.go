@@ -1,0 +1,239 @@
+package payload
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A Codec turns values into bytes and back; see durable.Codec.
+type Codec interface {
+	Name() string
+	Encode(v any) ([]byte, error)
+	Decode(data []byte, v any) error
+}
+
+// JSON is the default codec: encoding/json. With strict, a value with a field that
+// its type here has no place for cannot be read.
+type JSON struct{ Strict bool }
+
+// NameOf returns the name of a codec, and refuses one that no header could hold.
+func NameOf(c Codec) (name string, err error) {
+	if fault := guard.Call(func() { name = c.Name() }); fault != nil {
+		return "", fmt.Errorf("durable: Options.Codec: its name cannot be had: %w: %w", fault, store.ErrInvalid)
+	}
+	if err := store.CheckName("codec name", name); err != nil {
+		return "", err
+	}
+	if len(name) > 64 {
+		return "", fmt.Errorf("durable: Options.Codec: the name %q is longer than 64 bytes: %w", name, store.ErrInvalid)
+	}
+	return name, nil
+}
+
+func (JSON) Name() string { return "json" }
+
+func (JSON) Encode(v any) ([]byte, error) { return json.Marshal(v) }
+
+func (c JSON) Decode(data []byte, v any) error {
+	if !c.Strict {
+		return json.Unmarshal(data, v)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	return d.Decode(v)
+}
+
+var intPrefix = envelope.Prefix("json", "int", 1)
+
+// Encode returns the envelope of v, of at most limit bytes, and the value as a replay will see it: the
+// same one where the round trip is provably the identity, else decoded anew.
+func Encode[T any](s *Sealer, limit int, v T) (env []byte, seen T, err error) {
+	return EncodeAt(s, limit, &v)
+}
+
+// EncodeAt is encode for a value that stands somewhere already. It does not
+// change it.
+func EncodeAt[T any](s *Sealer, limit int, v *T) (env []byte, seen T, err error) {
+	if err := s.Ready(); err != nil {
+		return nil, seen, err
+	}
+	t := reflect.TypeFor[T]()
+	if t.Size() == 0 && t.Kind() == reflect.Struct {
+		return nil, *v, nil // no result: nothing to keep
+	}
+	// By its address, so that an int in an interface is not taken for one.
+	if n, ok := any(v).(*int); ok && s.plainJSON {
+		// The most common small result, without reflection.
+		return envelope.SealInt(intPrefix, int64(*n)), *v, nil
+	}
+	info := s.infoOf(t)
+	data, err := s.encoded(info, *v, limit)
+	if err != nil {
+		return nil, seen, err
+	}
+	env = envelope.Seal(s.prefixOf(info), data)
+	if s.plainJSON && info.exact && !(info.exactText && bytes.Contains(data, []byte(`\ufffd`))) {
+		return env, *v, nil
+	}
+	if err := unmarshal(s.reader.own, info, data, &seen); err != nil {
+		return nil, seen, fmt.Errorf("it is encoded but cannot be decoded again: %w", err)
+	}
+	return env, seen, nil
+}
+
+// EncodeAny is encode for a value whose static type is not known, such as that of
+// a signal.
+func EncodeAny(s *Sealer, limit int, v any) ([]byte, error) {
+	if v == nil {
+		return nil, nil
+	}
+	if err := s.Ready(); err != nil {
+		return nil, err
+	}
+	info := s.infoOf(reflect.TypeOf(v))
+	data, err := s.encoded(info, v, limit)
+	if err != nil {
+		return nil, err
+	}
+	return envelope.Seal(s.prefixOf(info), data), nil
+}
+
+// encoded returns what the codec makes of v, unless that is too large.
+func (s *Sealer) encoded(info *typeInfo, v any, limit int) ([]byte, error) {
+	data, err := s.marshal(info, v)
+	if err != nil {
+		return nil, fmt.Errorf("the codec %s refuses it: %w", s.codecName, s.Unquoted(err))
+	}
+	if len(data) > limit {
+		return nil, &SizeError{Size: len(data), Limit: limit}
+	}
+	return data, nil
+}
+
+// marshal is Codec.Encode, guarded where that calls code of the user's.
+func (s *Sealer) marshal(info *typeInfo, v any) (data []byte, err error) {
+	if s.plainJSON && !info.ownEncode {
+		return s.codec.Encode(v)
+	}
+	if fault := guard.Call(func() { data, err = s.codec.Encode(v) }); fault != nil {
+		return nil, fault
+	}
+	return data, err
+}
+
+// unmarshal is Codec.Decode, likewise. What v points to is of the type info
+// describes, or of an earlier version of it. With a discreetCodec its error does not
+// say what is in data.
+func unmarshal(codec Codec, info *typeInfo, data []byte, v any) (err error) {
+	hide := func(err error) error { return err }
+	if c, ok := codec.(discreetCodec); ok {
+		codec, hide = c.Codec, unquoted
+	}
+	own, plain := codec.(JSON)
+	if plain && !info.ownDecode {
+		err = codec.Decode(data, v)
+	} else if fault := guard.Call(func() { err = codec.Decode(data, v) }); fault != nil {
+		return hide(fault)
+	}
+	if err != nil && own.Strict && strings.HasPrefix(err.Error(), unknownField) {
+		return err // the name of a field, for a test
+	}
+	return hide(err)
+}
+
+// discreetCodec is the codec of an engine that encrypts.
+type discreetCodec struct{ Codec }
+
+// A reader decodes values. Its errors do not quote them where they are encrypted. Where
+// they are not, the text of an error tells no more than the store does, and whoever
+// mends the run needs it. All that reads or encodes values holds to this one rule:
+// through a reader's codecs, sealer.unquoted or typeDefs.unquoted.
+type reader struct {
+	secret    bool
+	own, json Codec // the engine's, and JSON, which every engine reads
+}
+
+func newReader(own Codec, secret bool) reader {
+	r := reader{secret: secret, own: own, json: JSON{}}
+	if secret {
+		r.own, r.json = discreetCodec{r.own}, discreetCodec{r.json}
+	}
+	return r
+}
+
+func (s *Sealer) prefixOf(i *typeInfo) string {
+	if s.plainJSON {
+		return i.prefix
+	}
+	return i.header(s.codecName)
+}
+
+// DecodeInt is decode for the most common small result, without reflection. It
+// reports whether it knew what to do.
+func DecodeInt[T any](env []byte, v *T) bool {
+	n, ok := any(v).(*int)
+	if !ok {
+		return false
+	}
+	payload, ok := envelope.OpenAs(intPrefix, env)
+	if !ok {
+		return false
+	}
+	i, err := strconv.Atoi(string(payload))
+	*n = i
+	return err == nil
+}
+
+// errNoCodec reports a checkpoint written with a codec the engine does not have.
+var errNoCodec = errors.New("unknown codec")
+
+// Decode reads an envelope that stands at p into v, a pointer. An empty one
+// leaves v as it is. recorded is the type in the envelope, for messages.
+func (s *Sealer) Decode(p Place, env []byte, v any) (recorded string, err error) {
+	if len(env) == 0 {
+		return "", nil
+	}
+	open, err := s.Open(p, env)
+	if err == nil {
+		err = s.decodeOpen(&open, v)
+	}
+	if recorded = open.Type; open.TypeVersion > 1 {
+		recorded += "@" + strconv.Itoa(open.TypeVersion)
+	}
+	return recorded, err
+}
+
+// codecOf returns the codec of this name: the engine's, or JSON, which every
+// engine reads.
+func (s *Sealer) codecOf(name string) (Codec, error) {
+	switch name {
+	case s.codecName:
+		return s.reader.own, nil
+	case JSON{}.Name():
+		return s.reader.json, nil
+	}
+	return nil, fmt.Errorf("%w %q: open the engine with Options.Codec set to it", errNoCodec, name)
+}
+
+// SizeError says that a value is too large to be kept. Nothing of it was
+// written.
+type SizeError struct {
+	Size  int // bytes that the codec made of it
+	Limit int // of the engine: Options.MaxPayload, or what the store takes
+}
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("it takes %d bytes and the limit is %d: keep it elsewhere and record a reference", e.Size, e.Limit)
+}
+
+// Is matches store.ErrTooLarge.
+func (e *SizeError) Is(target error) bool { return target == store.ErrTooLarge }

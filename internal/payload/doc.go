@@ -1,0 +1,25 @@
+// Package payload turns values into payloads and back: what a user's value becomes before
+// it is recorded, and how it is read again by a program that may know its type in another
+// version.
+//
+// A codec encodes a value into a plain envelope (internal/envelope), whose header names
+// the codec, the type and the registered types within. On its way into the store the
+// envelope is sealed: compressed if it is large, and encrypted if the engine has keys, for
+// the one Place where it will stand. A Sealer does all of that for an engine.
+//
+// The types and options that users see are in package durable, over those of this one:
+// durable.Codec, durable.TypeDef, durable.Keys. What a codec, an upcaster or a key
+// provider does is user code, which is called through internal/guard.
+//
+//	seal.go        Sealer, its Options and Place; Seal, Open, Unseal, Check; the limits of a payload
+//	codec.go       Codec, JSON; Encode and Decode
+//	json.go        values that come as JSON, without a Go type
+//	typeinfo.go    what is known of a Go type once
+//	types.go       registered types: TypeDef, Upcast, Types
+//	upcast.go      values of earlier versions, raised to the present one
+//	within.go      registered types within values of other types
+//	fingerprint.go hashes by which values are told apart
+//	unquoted.go    errors that do not quote an encrypted value
+//	compress.go    compression
+//	encrypt.go     Keys, and encryption with them
+package payload

@@ -1,0 +1,161 @@
+package payload
+
+import (
+	"bytes"
+	"encoding/json"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/holdfast-dev/holdfast/internal/envelope"
+)
+
+// typeInfo is what is known of a type once.
+type typeInfo struct {
+	name    string // in an envelope
+	version int
+	prefix  string // of its envelope with JSON
+	// def is the registered type it is, or is made of; shape says how.
+	def   *TypeDef
+	shape string
+	// parts are the registered types it contains; within names them in a header.
+	parts  []*TypeDef
+	within string
+	// exact: a value of this type decodes from its JSON to itself, so a live
+	// value need not be decoded. exactText: only if every string is UTF-8.
+	exact, exactText bool
+	// times: it may hold times, of which the encoding says in which zone they were
+	// made.
+	times bool
+	// ownEncode, ownDecode: JSON calls methods of the user's on it.
+	ownEncode, ownDecode bool
+}
+
+// header returns the beginning of the envelopes of a type with a codec.
+func (i *typeInfo) header(codec string) string {
+	return (&envelope.Envelope{Codec: codec, Type: i.name, TypeVersion: i.version, Within: i.within}).Header()
+}
+
+var typeInfos sync.Map // reflect.Type -> *typeInfo
+
+func infoOf(t reflect.Type) *typeInfo {
+	if i, ok := typeInfos.Load(t); ok {
+		return i.(*typeInfo)
+	}
+	i := &typeInfo{name: typeName(t), version: 1}
+	i.prefix = envelope.Prefix("json", i.name, 1)
+	i.exact, i.exactText = roundTripsExactly(t, 0)
+	i.times = mayHoldTimes(t, map[reflect.Type]bool{})
+	i.ownEncode, i.ownDecode = ownCode(t, map[reflect.Type]bool{})
+	typeInfos.Store(t, i)
+	return i
+}
+
+func typeName(t reflect.Type) string {
+	if t.Kind() == reflect.Struct && t.NumField() == 0 && t.Name() == "" {
+		return ""
+	}
+	return t.String()
+}
+
+var (
+	jsonMarshaler   = reflect.TypeFor[json.Marshaler]()
+	jsonUnmarshaler = reflect.TypeFor[json.Unmarshaler]()
+	textMarshaler   = reflect.TypeFor[interface{ MarshalText() ([]byte, error) }]()
+	textUnmarshaler = reflect.TypeFor[interface{ UnmarshalText([]byte) error }]()
+)
+
+// roundTripsExactly reports whether encoding/json is provably the identity for
+// values of t, and whether that needs their strings to be valid UTF-8. Whatever
+// is not plainly so (pointers, slices, maps, own methods, unexported or
+// unkept fields) is not.
+func roundTripsExactly(t reflect.Type, depth int) (exact, text bool) {
+	for _, own := range []reflect.Type{jsonMarshaler, jsonUnmarshaler, textMarshaler, textUnmarshaler} {
+		if t.Implements(own) || reflect.PointerTo(t).Implements(own) {
+			return false, false
+		}
+	}
+	switch t.Kind() {
+	case reflect.Bool, reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return true, false
+	case reflect.String:
+		return t != reflect.TypeFor[json.Number](), true
+	case reflect.Struct:
+		if depth > 4 {
+			return false, false
+		}
+		for f := range t.Fields() {
+			if f.Anonymous || !f.IsExported() || f.Tag.Get("json") != "" {
+				return false, false
+			}
+			e, s := roundTripsExactly(f.Type, depth+1)
+			if !e {
+				return false, false
+			}
+			text = text || s
+		}
+		// Names that differ by case only decode into one another.
+		return !foldedTwins(t), text
+	}
+	return false, false
+}
+
+func foldedTwins(t reflect.Type) bool {
+	seen := map[string]bool{}
+	for f := range t.Fields() {
+		folded := string(bytes.ToLower([]byte(f.Name)))
+		if seen[folded] {
+			return true
+		}
+		seen[folded] = true
+	}
+	return false
+}
+
+// ownCode reports whether encoding/json calls methods of the user's when it
+// encodes a value of type t, or decodes into one. Types of the standard library
+// are trusted. What an interface holds is not known when it is encoded; JSON
+// decodes values of its own into it.
+func ownCode(t reflect.Type, seen map[reflect.Type]bool) (encoding, decoding bool) {
+	if seen[t] || trusted(t) {
+		return false, false
+	}
+	seen[t] = true
+	for _, own := range []reflect.Type{jsonMarshaler, jsonUnmarshaler, textMarshaler, textUnmarshaler} {
+		if t.Implements(own) || reflect.PointerTo(t).Implements(own) {
+			return true, true
+		}
+	}
+	look := func(inner reflect.Type) {
+		e, d := ownCode(inner, seen)
+		encoding, decoding = encoding || e, decoding || d
+	}
+	switch t.Kind() {
+	case reflect.Interface:
+		return true, t.NumMethod() > 0
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		look(t.Elem())
+	case reflect.Map:
+		look(t.Key())
+		look(t.Elem())
+	case reflect.Struct:
+		for f := range t.Fields() {
+			if f.IsExported() || f.Anonymous {
+				look(f.Type)
+			}
+		}
+	}
+	return encoding, decoding
+}
+
+// trusted reports whether t is declared in a package of the standard library
+// whose types have methods that encoding/json calls.
+func trusted(t reflect.Type) bool {
+	root, _, _ := strings.Cut(t.PkgPath(), "/")
+	switch root {
+	case "time", "math", "net", "encoding", "regexp", "log", "crypto":
+		return t.Kind() != reflect.Interface
+	}
+	return false
+}

@@ -1,0 +1,78 @@
+package payload
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/internal/guard"
+)
+
+// An UnquotedError stands for one that a codec, or a method of the user's that a codec
+// calls, has made of a value. Such an error may quote the value (a time.ParseError
+// does), which is encrypted where it is kept, and its text goes into the history, the
+// log and answers. So the text of an unquotedError has types and names of fields alone; the
+// other one is there for errors.As, in the memory of this process.
+type UnquotedError struct {
+	text string
+	err  error
+}
+
+func unquoted(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &UnquotedError{text: withoutValue(err), err: err}
+}
+
+func (e *UnquotedError) Error() string { return e.text }
+func (e *UnquotedError) Unwrap() error { return e.err }
+
+// withoutValue is the text of an error as far as no value can be in it.
+func withoutValue(err error) string {
+	switch e := err.(type) {
+	case *json.UnmarshalTypeError:
+		kind, _, _ := strings.Cut(e.Value, " ") // "number 300"
+		if !slices.Contains([]string{"object", "array", "string", "number", "bool", "null"}, kind) {
+			kind = "value"
+		}
+		of := *e
+		of.Value = kind
+		return of.Error()
+	case *json.SyntaxError:
+		return fmt.Sprintf("it is no valid JSON from byte %d on", e.Offset)
+	case *json.MarshalerError:
+		return fmt.Sprintf("json: the method of %s that encodes it fails: %s", e.Type, withoutValue(e.Err))
+	case *json.UnsupportedTypeError, *json.UnsupportedValueError, *json.InvalidUnmarshalError: // NaN, a cycle
+		return err.Error()
+	case *guard.PanicError:
+		return "the code that was given the value has panicked; what it said is not told, since it may quote the value"
+	case *UnquotedError:
+		return e.text
+	}
+	if err == guard.ErrGoexit || err == io.EOF || err == io.ErrUnexpectedEOF { //nolint:errorlint // the values, not what wraps them
+		return err.Error()
+	}
+	return fmt.Sprintf("the code that was given the value returned a %T; what it said is not told, since it may quote the value", err)
+}
+
+// Unquoted is err without what it may quote of a value, where values are encrypted.
+func (s *Sealer) Unquoted(err error) error {
+	if !s.reader.secret {
+		return err
+	}
+	return unquoted(err)
+}
+
+// unquoted is sealer.unquoted for values that are raised.
+func (ts *Types) unquoted(err error) error {
+	if !ts.secret {
+		return err
+	}
+	return unquoted(err)
+}
+
+// unknownField is how encoding/json begins to say that there is no place for a field.
+const unknownField = "json: unknown field "
