@@ -88,7 +88,7 @@ func (c *invocation) answer(id, wait, done string, a target.Answer) error {
 	})
 }
 
-// pick chooses the wait that is answered.
+// pick chooses which of the open waits to answer.
 func (c *invocation) pick(s *target.Run, open []durable.Approval, wait string) (durable.Approval, error) {
 	var keys []string
 	for _, a := range open {
@@ -107,8 +107,8 @@ func (c *invocation) pick(s *target.Run, open []durable.Approval, wait string) (
 	return durable.Approval{}, &show.Failure{Code: "not_found", Exit: ExitNotFound, Message: fmt.Sprintf("%s does not ask %s; it asks: %s", s.ID, wait, strings.Join(keys, ", ")), Next: "Say which: --wait " + show.Quote(keys[0])}
 }
 
-// nobody says that a message was kept for a run that nobody executes now, and
-// what would.
+// nobody says that no process executes the run that a message was kept for, and how to
+// start one.
 func (c *invocation) nobody(t target.Target, s *target.Run) {
 	l, isLocal := t.(*target.Local)
 	if !isLocal || s.Live || s.Terminal() || l.OthersServeAny(c.ctx, s.Workflow) {

@@ -34,14 +34,14 @@ func (f *archiveFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.prefix, "prefix", "", "of the refs in the repository, if not "+archive.DefaultPrefix)
 }
 
-// openArchive opens the archive that flags name, or the program's, or the git
-// repository that the command is used in.
+// openArchive opens the archive that flags name, else the program's, else the git
+// repository of the current directory.
 func (c *invocation) openArchive(f archiveFlags) (archive.Archive, string, error) {
 	switch {
 	case f.git != "" && f.dir != "":
 		return nil, "", show.Usage("name one of --git and --dir, not both")
 	case f.dir != "":
-		if _, err := os.Stat(f.dir); err != nil { // a look creates nothing
+		if _, err := os.Stat(f.dir); err != nil { // looking must not create it
 			return nil, "", &show.Failure{Code: "unavailable", Exit: ExitUnreachable, Message: "The archive cannot be opened: " + err.Error(), Next: "Check --dir."}
 		}
 		a, err := archive.OpenDir(f.dir)
@@ -60,7 +60,7 @@ func (c *invocation) openArchive(f archiveFlags) (archive.Archive, string, error
 	return a, "git", nil
 }
 
-// archiveFailed says what it means that an archive did not do what it should.
+// archiveFailed says in words what an error of an archive means.
 func (c *invocation) archiveFailed(err error) error {
 	f := &show.Failure{Code: "archive", Exit: ExitFailed, Message: err.Error(), Err: err}
 	switch {
@@ -72,7 +72,7 @@ func (c *invocation) archiveFailed(err error) error {
 	return f
 }
 
-// past is a run of the history as --json prints it.
+// past is an archived run as --json prints it.
 type past struct {
 	ID         string `json:"id"`
 	Workflow   string `json:"workflow"`
@@ -132,7 +132,7 @@ func (c *invocation) history(f archiveFlags) ([]past, error) {
 	}
 	var f2 *show.Failure
 	if err != nil && errors.As(err, &f2) && (c.flags.Store+c.flags.Server+c.flags.Profile != "" || f2.Code == "profile") {
-		return nil, err // what was named must be right; naming nothing is
+		return nil, err // a target that was named must exist; none need be named
 	}
 	a, kind, err := c.openArchive(f)
 	if err != nil {
@@ -151,8 +151,8 @@ func remotePast(h client.History) []past {
 
 func stamp(t time.Time) string { return show.RFC3339(store.TimeOf(t)) }
 
-// archived lists an archive, newest first. A run that cannot be read is passed
-// over with a warning.
+// archived lists an archive, newest first. It skips a run that cannot be read, with a
+// warning.
 func (c *invocation) archived(a archive.Archive, kind string) ([]past, error) {
 	list := []past{}
 	for r, err := range a.List(c.ctx) {

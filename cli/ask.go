@@ -7,8 +7,8 @@ import (
 	"golang.org/x/term"
 )
 
-// interactive reports whether a person can be asked: one reads standard error and
-// types on standard input.
+// interactive reports whether there is a person to ask: standard error and standard
+// input are a terminal.
 func (c *invocation) interactive() bool {
 	f, ok := c.cmd.InOrStdin().(*os.File)
 	return ok && term.IsTerminal(int(f.Fd())) && c.err.TTY && !c.flags.json

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// act makes a command that asks something of one run, and says that it is done.
+// act makes a command that does something to one run, and says that it is done.
 func (a *app) act(name, short, long, said string, do func(ctx context.Context, t target.Target, id, reason string) error, reasoned bool) *cobra.Command {
 	return a.actThen(name, short, long, do, reasoned, func(c *invocation, _ target.Target, id string) error {
 		return c.print(map[string]any{"id": id, "done": said}, func() {
@@ -17,8 +17,7 @@ func (a *app) act(name, short, long, said string, do func(ctx context.Context, t
 	})
 }
 
-// actThen makes a command that asks something of one run; then says what came of
-// it.
+// actThen makes a command that does something to one run; then says what came of it.
 func (a *app) actThen(name, short, long string, do func(ctx context.Context, t target.Target, id, reason string) error, reasoned bool, then func(c *invocation, t target.Target, id string) error) *cobra.Command {
 	var reason string
 	example := "  durable " + name + " order-42"

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// cancelPatience is how long cancel waits for whoever executes a run to end it,
-// so that it can say that it has ended.
+// cancelPatience is how long cancel waits for the process that executes a run to end
+// it, so that it can say that the run has ended.
 const cancelPatience = 3 * time.Second
 
 // cancelling is what cancel prints with --json: done is "cancelled" once the run
@@ -20,12 +20,12 @@ type cancelling struct {
 	ID     string `json:"id"`
 	Done   string `json:"done"`
 	Status string `json:"status"`
-	Next   string `json:"next,omitempty"` // what carries the cancel out, where nobody does
+	Next   string `json:"next,omitempty"` // the command that carries the cancel out, where no process does
 }
 
-// cancelled says what has become of a run whose cancel is recorded. One that
-// nobody executes has not ended: its compensations are to be run by somebody who
-// has its code.
+// cancelled says what has become of a run whose cancel is recorded. A run that no
+// process executes has not ended: a program that has its code must run its
+// compensations first.
 func (c *invocation) cancelled(t target.Target, id string) error {
 	s, attended, err := c.untilCancelled(t, id)
 	if err != nil {
@@ -54,8 +54,7 @@ func (c *invocation) cancelled(t target.Target, id string) error {
 	})
 }
 
-// carryOut says what makes somebody carry out the cancel of a run that nobody
-// executes.
+// carryOut says how to have the cancel of a run carried out that no process executes.
 func (c *invocation) carryOut(s *target.Run) string {
 	run := c.code(s)
 	switch {
@@ -69,8 +68,8 @@ func (c *invocation) carryOut(s *target.Run) string {
 	return "Start a program that serves " + show.Escape(s.Workflow) + ": it carries the cancel out"
 }
 
-// untilCancelled waits for the end of a run that somebody executes, or is about
-// to. It returns how the run stands then, and whether somebody does.
+// untilCancelled waits for a run to end that a process executes, or is about to. It
+// returns where the run stands then, and whether there is such a process.
 func (c *invocation) untilCancelled(t target.Target, id string) (s *target.Run, attended bool, err error) {
 	pause := 10 * time.Millisecond
 	for began := time.Now(); ; pause = min(2*pause, settle) {
@@ -90,8 +89,8 @@ func (c *invocation) untilCancelled(t target.Target, id string) (s *target.Run, 
 	}
 }
 
-// attended reports whether a live process has the run, or takes it up by itself
-// now that it is to be cancelled.
+// attended reports whether a live process executes the run, or will take it up by
+// itself now that it is to be cancelled.
 func (c *invocation) attended(t target.Target, s *target.Run) bool {
 	l, isLocal := t.(*target.Local)
 	parked := s.Status == string(store.Interrupted) && s.Code != "" && s.Code != durable.CodePaused

@@ -63,7 +63,7 @@ func (c *invocation) export(id, output string) (err error) {
 	if output == "" {
 		return l.Lost(id, l.Engine.Export(c.ctx, id, c.out.W))
 	}
-	// Only a new file: a mistyped name must not cost one that is there.
+	// Only a new file: a mistyped name must not overwrite another one.
 	f, err := os.OpenFile(output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if errors.Is(err, fs.ErrExist) {
 		return show.Refused("exists", "Choose another name.", "There is a file %s already.", output)
@@ -77,7 +77,7 @@ func (c *invocation) export(id, output string) (err error) {
 	}
 	err = errors.Join(err, f.Close())
 	if err != nil {
-		_ = os.Remove(output) // half a file is none
+		_ = os.Remove(output) // half a file is worth nothing
 		return l.Lost(id, err)
 	}
 	return c.print(map[string]string{"id": id, "file": output}, func() {
@@ -120,7 +120,7 @@ func (c *invocation) importRun(file, newID string) error {
 	return c.imported(l.Engine.Import(c.ctx, r, durable.ImportOptions{NewID: newID}))
 }
 
-// imported says what an import has made.
+// imported says what an import made.
 func (c *invocation) imported(got durable.Imported, err error) error {
 	var exists *store.ExistsError
 	if errors.As(err, &exists) {

@@ -102,7 +102,7 @@ func (c *invocation) checkpoints(args []string, all bool, limit int) error {
 	return nil
 }
 
-// ids yields the run that was named, or all runs, newest first.
+// ids yields the run that args name, or all runs, newest first.
 func (c *invocation) ids(l *target.Local, args []string, limit int) func(func(string, error) bool) {
 	return func(yield func(string, error) bool) {
 		if len(args) > 0 {
@@ -128,8 +128,8 @@ func (c *invocation) ids(l *target.Local, args []string, limit int) func(func(st
 	}
 }
 
-// checkpointsOf lists the checkpoints of one run with what Verify says of each. A
-// run that cannot be read to its end is listed up to there.
+// checkpointsOf lists the checkpoints of one run, each with what Verify found. If the
+// run cannot be read to its end, the list ends there.
 func (c *invocation) checkpointsOf(l *target.Local, id string, all bool) ([]checkpoint, error) {
 	ctx := c.ctx
 	v, err := l.Engine.Verify(ctx, id)
@@ -150,7 +150,7 @@ func (c *invocation) checkpointsOf(l *target.Local, id string, all bool) ([]chec
 	var list []checkpoint
 	for ev, err := range h.Events {
 		if err != nil {
-			break // the finding says so
+			break // Verify has reported it
 		}
 		inLineage := in.Has(&ev)
 		if !all && (target.Bookkeeping(ev.Type) || !inLineage) {
@@ -172,13 +172,13 @@ func (c *invocation) checkpointsOf(l *target.Local, id string, all bool) ([]chec
 	return list, nil
 }
 
-// outcomeOf says what an attempt came to, and of how many it was one, where that is
+// outcomeOf returns how an attempt ended, and how many there may be, where that is
 // recorded.
 func outcomeOf(ev *store.Event) (of int, outcome string) {
 	var data struct {
 		Max int `json:"max"`
 	}
-	_ = json.Unmarshal(ev.Data, &data) // what cannot be read is found by Verify
+	_ = json.Unmarshal(ev.Data, &data) // Verify reports what cannot be read
 	switch ev.Type {
 	case store.StepCompleted:
 		return data.Max, "completed"
@@ -200,8 +200,8 @@ func (p *checkpoint) attempt() string {
 	return text
 }
 
-// formatOf returns the format that a payload was written in, as its first line
-// says ("hf1 json …"); an event without one is of the first.
+// formatOf returns the version of the format in which a payload was written, from its
+// first line ("hf1 json …"); 1 for an event without a payload.
 func formatOf(payload []byte) int {
 	first, _, _ := bytes.Cut(payload, []byte(" "))
 	if n, err := strconv.Atoi(string(bytes.TrimPrefix(first, []byte("hf")))); err == nil && n > 0 && bytes.HasPrefix(first, []byte("hf")) {

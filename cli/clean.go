@@ -48,9 +48,9 @@ stays, unless --force: an archive has what has ended, and what waits.`,
 				return show.Usage("--keep %d: at least one; --all removes all of them", keep)
 			}
 			if set("keep") && !set("older-than") {
-				age = 0 // it does not matter then
+				age = 0 // age does not count
 			} else {
-				age = max(age, time.Microsecond) // zero would keep all
+				age = max(age, time.Microsecond) // zero would keep everything
 			}
 			if only && force {
 				return show.Usage("--only-archived and --force exclude each other")
@@ -92,7 +92,7 @@ func days(s string) (time.Duration, error) {
 
 type cleaned struct {
 	Removed    int      `json:"removed"`
-	Unarchived int      `json:"kept_unarchived,omitempty"` // of those that would have been removed
+	Unarchived int      `json:"kept_unarchived,omitempty"` // how many of those that would otherwise be removed
 	IDs        []string `json:"ids,omitempty"`
 	DryRun     bool     `json:"dry_run,omitempty"`
 }
@@ -133,9 +133,9 @@ func (c *invocation) clean(o durable.CleanOptions, dryRun, yes bool) error {
 	})
 }
 
-// removeSeen deletes runs one by one, each if it is still the one that was looked
-// at: a run that went on since, or a new one under its id, stays. A live owner
-// keeps its run.
+// removeSeen deletes runs one by one, each only if it has not changed since it was
+// listed: a run that went on, or a new one under its id, stays. A live owner keeps its
+// run.
 func (c *invocation) removeSeen(st store.Store, seen store.Deletion) (n int) {
 	for i, id := range seen.RunIDs {
 		m, err := st.Delete(c.ctx, store.Deletion{RunIDs: []string{id}, Epochs: seen.Epochs[i : i+1], Force: seen.Force})
@@ -150,8 +150,8 @@ func (c *invocation) removeSeen(st store.Store, seen store.Deletion) (n int) {
 	return n
 }
 
-// confirm asks before what cannot be taken back: on a terminal; elsewhere --yes
-// is needed.
+// confirm asks before something that cannot be undone. Where there is no terminal,
+// --yes is needed.
 func (c *invocation) confirm(yes bool, format string, args ...any) error {
 	if yes {
 		return nil

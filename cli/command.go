@@ -11,14 +11,14 @@ import (
 	"github.com/holdfast-dev/holdfast/durable"
 )
 
-// Command returns the command tree, named durable, to be mounted in a program's
-// own cobra command or executed by itself. eng executes what is run and resumed
-// here, and is what commands act on unless a flag, the environment or a profile
-// says otherwise; it stays the caller's to close, though an interrupt closes it
-// first, so that the run is saved. A nil eng is a program without workflows: then
-// a store or a server must be named.
+// Command returns the command tree, named durable, to be mounted in a program's own
+// cobra command or executed by itself. eng executes the runs that are started and
+// resumed here, and commands act on its store unless a flag, the environment or a
+// profile names another one. The caller closes eng; an interrupt closes it earlier, to
+// save the run. With a nil eng, a program without workflows, a store or a server must
+// be named.
 //
-// Commands print their own errors. What Execute returns then is for ExitCode.
+// Commands print their own errors. Pass what Execute returns to ExitCode.
 func Command(eng *durable.Engine, o ...Option) *cobra.Command {
 	a := &app{engine: eng}
 	defaults(a)
@@ -63,8 +63,8 @@ confirmed; 3 not found, nothing to resume; 4 refused; 5 store or server not reac
 	return root
 }
 
-// app is the command tree and what it was made with. Its flags are of one
-// execution at a time, as cobra's are.
+// app is the command tree and its options. Its flags, like cobra's, belong to one
+// execution at a time.
 type app struct {
 	engine      *durable.Engine
 	backends    []Backend
@@ -81,21 +81,21 @@ type app struct {
 	}
 }
 
-// A spec is what there is to say of one command.
+// A spec describes one command.
 type spec struct {
 	use     string
 	aliases []string
 	short   string
 	long    string
 	example string // lines that begin "  durable "
-	min     int    // of arguments
+	min     int    // number of arguments
 	max     int
 	ids     bool                                // the first argument is the id of a run
 	values  func(c *invocation, n int) []string // completes argument n
 	do      func(c *invocation, args []string) error
 }
 
-// command makes a command that does something.
+// command makes a command that does something, as opposed to a group.
 func (a *app) command(s spec) *cobra.Command {
 	if s.long == "" {
 		s.long = s.short + "."
@@ -132,7 +132,7 @@ func (a *app) command(s spec) *cobra.Command {
 	return cmd
 }
 
-// missing names the argument of a usage line that was not given.
+// missing names the first argument of a usage line that was not given.
 func missing(use string, given int) string {
 	words := strings.Fields(use)[1:]
 	if given < len(words) {
@@ -141,7 +141,7 @@ func missing(use string, given int) string {
 	return "more arguments"
 }
 
-// group makes a command that only has commands below it.
+// group makes a command that only holds other commands.
 func (a *app) group(use, short, long, example string, aliases ...string) *cobra.Command {
 	return &cobra.Command{
 		Use: use, Aliases: aliases, Short: short, Long: long, Example: example,

@@ -33,8 +33,8 @@ bash, zsh, fish or powershell.`,
 	})
 }
 
-// completeIDs lists the ids that a shell offers: of the newest runs. What goes
-// wrong completes nothing.
+// completeIDs lists the ids of the newest runs, for a shell to offer. On an error it
+// lists none.
 func (c *invocation) completeIDs() []string {
 	t, err := c.target()
 	if err != nil {
@@ -46,7 +46,7 @@ func (c *invocation) completeIDs() []string {
 	}
 	var ids []string
 	for i := range list {
-		if show.Quote(list[i].ID) == list[i].ID { // the shell would take it apart
+		if show.Quote(list[i].ID) == list[i].ID { // others the shell would split
 			ids = append(ids, list[i].ID+"\t"+show.Escape(list[i].Workflow)+" "+list[i].Status)
 		}
 	}

@@ -8,10 +8,9 @@
 //		os.Exit(cli.ExitCode(err))
 //	}
 //
-// cmd/durable is the same tree by itself, on any store or, with --server or
-// --profile, on a running program's HTTP API. No command recovers what it was not
-// asked for: only the run that is named executes, and an engine without workflows
-// claims nothing.
+// cmd/durable is the same tree by itself, on any store or, with --server or --profile,
+// on a running program's HTTP API. No command recovers more than it was asked to: only
+// the run that is named executes, and an engine without workflows claims nothing.
 //
 // Results go to standard output, messages and progress to standard error. A
 // terminal sees tables, colour and one live line; a pipe sees tabs, UTC, and no

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// check is one line of doctor: what was looked at, how it is, what to do.
+// check is one line of doctor: what was checked, the result, and what to do.
 type check struct {
 	Name  string `json:"name"`
 	State string `json:"state"` // ok, warning, problem
@@ -80,7 +80,7 @@ type adder func(name, state, next, format string, args ...any)
 func (c *invocation) checkSchema(add adder) {
 	sc, err := c.openSchema()
 	if err != nil {
-		return // the store says what is wrong, or it has no schema
+		return // the check of the store says what is wrong, or it has no schema
 	}
 	p, err := sc.Plan(c.ctx)
 	switch {

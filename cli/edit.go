@@ -58,7 +58,7 @@ func (c *invocation) edit(id, key, value string, yes bool, o durable.EditOptions
 			return err
 		}
 	}
-	standing, _ := l.Standing(c.ctx, id) // it only adds to what is said
+	standing, _ := l.Standing(c.ctx, id) // only used to say more
 	dry := o
 	dry.DryRun = true
 	plan, err := l.Engine.Edit(c.ctx, id, key, raw, dry)
@@ -96,7 +96,7 @@ func (c *invocation) notEdited(l *target.Local, s *target.Run, err error) error 
 	return f
 }
 
-// editor lets a person change the recorded result in an editor, until it is JSON.
+// editor has a person change the recorded result in an editor.
 func (c *invocation) editor(l *target.Local, id, key string) (json.RawMessage, error) {
 	program := show.OrElse(c.getenv("VISUAL"), c.getenv("EDITOR"))
 	if program == "" || !c.interactive() {
@@ -145,7 +145,7 @@ func (c *invocation) editor(l *target.Local, id, key string) (json.RawMessage, e
 	return b, nil
 }
 
-// valueAt returns the value of an event, as JSON.
+// valueAt returns the value of an event as JSON.
 func (c *invocation) valueAt(l *target.Local, id string, seq int64) (json.RawMessage, error) {
 	h, err := l.Store.Load(c.ctx, id, store.Cursor{All: true, After: seq - 1, AfterMessage: 1<<63 - 1})
 	if err != nil {

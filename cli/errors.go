@@ -6,7 +6,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 )
 
-// The exit codes. They are part of what scripts rely on, and never change.
+// The exit codes. Scripts rely on them, so they never change.
 const (
 	ExitDone        = show.ExitDone        // 0: done
 	ExitFailed      = show.ExitFailed      // 1: the run failed, or something unexpected happened
@@ -19,7 +19,7 @@ const (
 	ExitTerminated  = 143                  // by SIGTERM
 )
 
-// ExitError is how a command ended that did not end with 0. It was printed
+// ExitError is returned by a command that ends with another code than 0. It was printed
 // already.
 type ExitError struct {
 	Code int
@@ -35,8 +35,8 @@ func (e *ExitError) Error() string {
 
 func (e *ExitError) Unwrap() error { return e.Err }
 
-// ExitCode returns the exit code for what Execute of a command has returned: 0
-// for nil, 1 for an error that is none of this package's.
+// ExitCode returns the exit code for the error that Execute of a command returned: 0
+// for nil, 1 for an error that is not from this package.
 func ExitCode(err error) int {
 	var exit *ExitError
 	switch {

@@ -21,12 +21,12 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// view returns what shows the progress of a run, on standard error.
+// view returns a view that shows the progress of a run on standard error.
 func (c *invocation) view(t target.Target, s *target.Run) *termview.View {
 	return termview.New(c.err.W, c.err.View(), c.words(t, s))
 }
 
-// words are what a view of a run says that only this program knows.
+// words are the texts of a view that depend on this program.
 func (c *invocation) words(t target.Target, s *target.Run) termview.Words {
 	return termview.Words{
 		Answer: func(w durable.Call) string {
@@ -39,7 +39,7 @@ func (c *invocation) words(t target.Target, s *target.Run) termview.Words {
 	}
 }
 
-// verdictWord tells yes from no in an answer, as far as it says.
+// verdictWord says whether an answer is a yes or a no, if it is either.
 func verdictWord(value json.RawMessage) string {
 	word := map[bool]string{true: "approved", false: "rejected"}
 	var b bool
@@ -57,13 +57,13 @@ func verdictWord(value json.RawMessage) string {
 	return "answered"
 }
 
-// settle is how often a run is looked at that may stand still: that nobody goes on
-// with it, no event says.
+// settle is how often a run is read to see whether anything still executes it: no event
+// says that nothing does.
 const settle = 250 * time.Millisecond
 
 // catch takes over the signals that end the program. It is called before a run is
-// started or resumed here, so that there is no moment in which one is lost, or
-// ends the process with the run under way.
+// started or resumed here, so that at no moment a signal is lost or kills the process
+// in the middle of the run.
 func (c *invocation) catch() <-chan os.Signal {
 	if c.signals == nil {
 		c.signals = make(chan os.Signal, 4)
@@ -73,9 +73,9 @@ func (c *invocation) catch() <-chan os.Signal {
 	return c.signals
 }
 
-// stay shows what a run does until it ends, or nobody goes on with it. here says
-// that it executes in this process: then an interrupt stops it, and saves it; else
-// an interrupt only ends the watching.
+// stay shows what a run does until it ends or nothing executes it any more. here says
+// that it executes in this process: then an interrupt stops and saves it; otherwise an
+// interrupt only ends the watching.
 func (c *invocation) stay(t target.Target, s *target.Run, here bool) error {
 	signals := c.catch()
 	ctx, stop := context.WithCancel(context.WithoutCancel(c.ctx))
@@ -117,10 +117,10 @@ func (c *invocation) stay(t target.Target, s *target.Run, here bool) error {
 	}
 }
 
-// untilItStands returns once a run has ended, or stands with nobody to go on. It
-// gives a view that follows the run time to show the last events.
+// untilItStands returns once a run has ended or nothing executes it any more. It gives
+// a view that follows the run time to show the last events.
 func (c *invocation) untilItStands(ctx context.Context, t target.Target, s *target.Run, view *termview.View) error {
-	const patience = 20 // looks for events that the row tells of
+	const patience = 20 // how often to wait for events that the row implies
 	look := time.NewTicker(settle)
 	defer look.Stop()
 	for behind := 0; ; {
@@ -145,13 +145,13 @@ func (c *invocation) untilItStands(ctx context.Context, t target.Target, s *targ
 	}
 }
 
-// stands reports whether a run has ended, or nobody goes on with it by himself.
+// stands reports whether a run has ended, or goes on only when somebody acts.
 func (c *invocation) stands(s *target.Run) bool {
 	_, isLocal := c.to.(*target.Local)
 	return s.Terminal() || s.Status == string(store.Interrupted) && (s.Code != "" || s.Paused) || !isLocal && s.Prompt
 }
 
-// outcome says how a run came out, and makes the exit code of it.
+// outcome says how a run ended, and returns the exit code for it.
 func (c *invocation) outcome(t target.Target, s *target.Run, here bool) error {
 	now, err := t.Run(c.ctx, s.ID)
 	if err != nil {
@@ -200,11 +200,11 @@ func (c *invocation) resumeInOrder(ids []string) string {
 	return strings.Join(commands, " && ")
 }
 
-// maxNested bounds how deep failed children are looked for.
+// maxNested is how many generations of failed children are looked for.
 const maxNested = 16
 
-// failedChildren returns the children that a run has failed with, and that are failed
-// still, behind their own.
+// failedChildren returns the children whose failure made a run fail and that have not
+// been resumed since, each after its own such children.
 func (c *invocation) failedChildren(t target.Target, id string, depth int) (ids []string) {
 	if depth == 0 {
 		return nil
@@ -231,8 +231,8 @@ func (c *invocation) failedChildren(t target.Target, id string, depth int) (ids 
 	return ids
 }
 
-// parentNext says how the parent of a run that has completed goes on, if it has failed
-// with it.
+// parentNext says how to resume the parent of a completed run, if the parent failed
+// because of it.
 func (c *invocation) parentNext(t target.Target, s *target.Run) {
 	if s.Parent == "" {
 		return
@@ -249,8 +249,7 @@ type result struct {
 	Resume string          `json:"resume_command,omitempty"`
 }
 
-// parked says why a run has stopped that can be resumed, once its cause is dealt
-// with.
+// parked says why a run has stopped, and how to resume it once the cause is removed.
 func (c *invocation) parked(t target.Target, s *target.Run) error {
 	if s.Paused {
 		return show.Refused("paused", "Let it go on: "+c.self("unpause", s.ID), "%s is paused%s.", s.ID, show.Because(s.Reason))
@@ -267,8 +266,8 @@ func (c *invocation) parked(t target.Target, s *target.Run) error {
 	return show.Refused(show.OrElse(s.Code, "interrupted"), next, "%s stopped, still resumable%s.", s.ID, show.Because(s.Reason))
 }
 
-// interrupted ends the watching. A run that executes here is stopped and saved
-// first, unless a second signal says not to wait for that.
+// interrupted ends the watching. A run that executes here is stopped and saved first,
+// unless a second signal says not to wait.
 func (c *invocation) interrupted(t target.Target, s *target.Run, here bool, sig os.Signal, signals <-chan os.Signal, at durable.Standing) error {
 	code := ExitInterrupted
 	if sig == syscall.SIGTERM {
@@ -291,39 +290,40 @@ func (c *invocation) interrupted(t target.Target, s *target.Run, here bool, sig 
 	case <-second(signals):
 		c.say("\nQuit.%s", unfinished)
 		c.printInterrupted(s)
-		// Waiting is what the second signal has refused, and what the program
-		// has deferred, such as the engine's Close, would wait. What is recorded
-		// is durable: the next process goes on from it.
+		// The second signal says not to wait, and calls that the program has deferred,
+		// such as the engine's Close, would wait. Whatever is recorded is durable: the
+		// next process goes on from it.
 		c.exit(code)
 		return show.Quiet(code)
 	}
 	if now, err := t.Run(c.ctx, s.ID); err == nil && now.Terminal() {
-		return c.outcome(t, s, here) // it ended while it was to be stopped
+		return c.outcome(t, s, here) // it ended while it was being stopped
 	}
 	c.printInterrupted(s)
 	return show.Quiet(code)
 }
 
-// echo is for how long a second signal counts as the first one told twice: a
+// echo is how soon a second signal must follow to count as a repetition of the first: a
 // program such as timeout signals the process and then its group.
 const echo = 200 * time.Millisecond
 
 // second returns a channel that is closed at the second signal.
 func second(signals <-chan os.Signal) <-chan struct{} {
-	told := make(chan struct{})
+	again := make(chan struct{})
 	go func() {
 		began := time.Now()
 		for range signals {
 			if time.Since(began) > echo {
-				close(told)
+				close(again)
 				return
 			}
 		}
 	}()
-	return told
+	return again
 }
 
-// unfinished says what a process that quits at once leaves without an outcome.
+// unfinished names the attempt that a process which quits at once leaves without an
+// outcome.
 func (c *invocation) unfinished(s *target.Run, at durable.Standing) string {
 	key, executing := c.engine.Executing(s.ID)
 	if !executing {

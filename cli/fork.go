@@ -57,8 +57,8 @@ the source had come to that: without --from, what was recorded behind it runs ag
 	return cmd
 }
 
-// readEdits reads STEP=VALUE. The name of a step may contain "=": it ends at the
-// first one behind which a value stands.
+// readEdits reads STEP=VALUE. The name of a step may contain "=": it ends at the first
+// one that a value follows.
 func (c *invocation) readEdits(list []string) (map[string]any, error) {
 	var edits map[string]any
 	for _, text := range list {
@@ -133,7 +133,7 @@ func (c *invocation) fork(id, from string, o durable.ForkOptions, dryRun, yes bo
 			f.Again = append(f.Again, name)
 		}
 	}
-	tell := func(s *show.Stream) {
+	report := func(s *show.Stream) {
 		s.Printf("Kept: %s.", c.names(s, show.OrNothing(f.Kept)))
 		if len(f.Edited) > 0 {
 			s.Printf(" Edited: %s.", c.names(s, f.Edited))
@@ -145,12 +145,12 @@ func (c *invocation) fork(id, from string, o durable.ForkOptions, dryRun, yes bo
 	}
 	if dryRun {
 		return c.print(f, func() {
-			tell(c.out)
+			report(c.out)
 			c.out.Printf("Dry run: nothing changed, nothing ran.\n")
 		})
 	}
 	if !c.flags.json {
-		tell(c.err)
+		report(c.err)
 	}
 	if err := c.confirm(yes, "Continue?"); err != nil {
 		return err

@@ -22,11 +22,11 @@ type invocation struct {
 	out  *show.Stream // results
 	err  *show.Stream // messages and progress
 	done []func()
-	to   target.Target // once it was asked for
+	to   target.Target // once target was called
 
 	commands *show.Commands
 
-	signals chan os.Signal // once they were caught
+	signals chan os.Signal // once catch was called
 }
 
 func (a *app) invocation(cmd *cobra.Command) *invocation {
@@ -48,7 +48,7 @@ func (c *invocation) close() {
 	c.done = nil
 }
 
-// finish prints an error and makes of it what the command returns.
+// finish prints an error, and turns it into the error that the command returns.
 func (c *invocation) finish(err error) error {
 	if err == nil {
 		return nil
@@ -72,7 +72,7 @@ func (c *invocation) finish(err error) error {
 	for _, line := range lines {
 		c.err.Printf("%s\n", show.Escape(line))
 	}
-	// What to do next is ours, and quoted where others have a word in it.
+	// What to do next is our own text, in which words of others are quoted.
 	if f.Next != "" {
 		c.err.Printf("%s\n", f.Next)
 	}
@@ -89,7 +89,7 @@ func (c *invocation) say(format string, args ...any) {
 	}
 }
 
-// hint is say for what only a person at a terminal wants to read.
+// hint is say for what is of use only to a person at a terminal.
 func (c *invocation) hint(format string, args ...any) {
 	if c.out.TTY {
 		c.say(format, args...)
@@ -105,7 +105,7 @@ func (c *invocation) print(v any, human func()) error {
 	return nil
 }
 
-// target returns what the command acts on, opening it when it is first asked for.
+// target returns what the command acts on. The first call opens it.
 func (c *invocation) target() (target.Target, error) {
 	if c.to != nil {
 		return c.to, nil
@@ -136,7 +136,7 @@ func (c *invocation) place() (target.Place, error) {
 	return target.Find(&c.flags.Flags, c.getenv, c.engine != nil)
 }
 
-// openLocal opens the store of a place, or takes that of the mounted engine.
+// openLocal opens the store of a place, or takes the mounted engine's.
 func (c *invocation) openLocal(p target.Place) (*target.Local, error) {
 	if p.Store == "" {
 		return target.Mounted(c.engine, c.commands), nil
@@ -158,7 +158,7 @@ func (c *invocation) openLocal(p target.Place) (*target.Local, error) {
 	return l, nil
 }
 
-// backend returns what opens a DSN.
+// backend returns the backend that opens a store.
 func (c *invocation) backend(p target.Place) (Backend, error) {
 	for _, b := range c.backends {
 		if b.Takes(p.Store) {
@@ -172,7 +172,7 @@ func (c *invocation) backend(p target.Place) (Backend, error) {
 	return Backend{}, f
 }
 
-// unreachable says that a store cannot be opened, unless the error says more.
+// unreachable says that a store cannot be opened, unless the error itself says more.
 func (c *invocation) unreachable(p target.Place, err error) error {
 	f := c.explain(err)
 	if f.Code == "internal" || f.Code == "unavailable" || f.Code == "not_found" {
@@ -181,7 +181,7 @@ func (c *invocation) unreachable(p target.Place, err error) error {
 	return f
 }
 
-// local returns the target of commands that need a store itself.
+// local returns the target of a command that needs a store and not a server.
 func (c *invocation) local() (*target.Local, error) {
 	t, err := c.target()
 	if err != nil {
@@ -194,22 +194,22 @@ func (c *invocation) local() (*target.Local, error) {
 	return l, nil
 }
 
-// explain says in words what an error means for whoever called the command.
+// explain says in words what an error means.
 func (c *invocation) explain(err error) *show.Failure {
 	return show.Explain(err, c.commands, c.inProgress)
 }
 
-// self returns a command of this program, as it can be pasted into a shell.
+// self returns a command of this program that can be pasted into a shell.
 func (c *invocation) self(args ...string) string { return c.commands.Self(args...) }
 
-// code returns the command that executes a run where its code is; empty: it is not
-// known.
+// code returns the command that executes a run in a program that has its code; empty if
+// none is known.
 func (c *invocation) code(r *target.Run) string { return c.to.Code(c.ctx, r) }
 
 // served lists the workflows whose code the mounted engine has, by name.
 func (c *invocation) served() []store.Served { return target.ServedBy(c.ctx, c.engine) }
 
-// inProgress says who has a run.
+// inProgress says who executes a run.
 func (c *invocation) inProgress(id, owner string) string {
 	who := ""
 	if c.to != nil {
@@ -221,7 +221,7 @@ func (c *invocation) inProgress(id, owner string) string {
 	return fmt.Sprintf("%s is already in progress%s.", id, who)
 }
 
-// follow is where a run that is in progress can be watched.
+// follow says how to watch a run that is in progress.
 func (c *invocation) follow(id string) string { return "Follow it: " + c.self("watch", id) }
 
 // bar shows the progress of work that may take long; with --json, nothing.

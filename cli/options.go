@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Option changes what Command makes.
+// An Option configures Command.
 type Option func(*app)
 
 // A Backend opens stores by their DSN, for --store, DURABLE_STORE and profiles.
@@ -16,16 +16,16 @@ type Backend struct {
 	Name string // for people: "sqlite"
 	// Takes reports whether a DSN is for this backend. The first that does gets it.
 	Takes func(dsn string) bool
-	// Open opens a store that exists, and must neither create one nor change its
-	// schema: a look changes nothing.
+	// Open opens a store that exists. It must neither create one nor change its schema:
+	// looking at a store changes nothing.
 	Open func(ctx context.Context, dsn string) (store.Store, error)
 	// Schema opens the schema of a store, which may be older or newer than this
 	// program's; nil: this backend has none.
 	Schema func(dsn string) (Schema, error)
 }
 
-// Schema is the way to the schema of a store: what sqlite.OpenSchema and
-// postgres.OpenSchema return.
+// Schema gives access to the schema of a store. sqlite.OpenSchema and
+// postgres.OpenSchema return one.
 type Schema interface {
 	store.Migrator
 	store.Backuper
@@ -33,7 +33,7 @@ type Schema interface {
 }
 
 // Stores lets commands act on the stores of these backends, by DSN. Without it a
-// mounted command acts on the engine's store, and on servers.
+// mounted command can act on the engine's store and on servers only.
 func Stores(b ...Backend) Option {
 	return func(a *app) { a.backends = append(a.backends, b...) }
 }
@@ -44,9 +44,9 @@ func EngineSchema(open func() (Schema, error)) Option {
 	return func(a *app) { a.schema = open }
 }
 
-// Program sets how printed commands begin, as words: "go", "run", "./shop". They
-// end where this command tree is mounted. Without it they begin as the program
-// was called.
+// Program sets the words with which printed commands begin, up to where this command
+// tree is mounted: "go", "run", "./shop". Without it they begin as the program was
+// called.
 func Program(words ...string) Option {
 	return func(a *app) { a.program = words }
 }

@@ -14,7 +14,7 @@ import (
 type planView struct {
 	ID       string   `json:"id"`
 	Workflow string   `json:"workflow"`
-	Status   string   `json:"status"` // the run was found in
+	Status   string   `json:"status"` // in which the run was found
 	Step     int      `json:"step"`
 	Steps    int      `json:"steps"`
 	Key      string   `json:"key,omitempty"`
@@ -29,8 +29,8 @@ type planView struct {
 	Reset    []string `json:"reset"`
 	Warnings []string `json:"warnings"`
 
-	Unchecked string `json:"unchecked,omitempty"` // why it is not known whether the code fits
-	Ends      string `json:"ends,omitempty"`      // the error it ends with at once
+	Unchecked string `json:"unchecked,omitempty"` // why it is not known whether the code fits the history
+	Ends      string `json:"ends,omitempty"`      // the error with which it ends at once
 }
 
 func planOf(s *target.Run, p *durable.Plan) planView {
@@ -77,7 +77,7 @@ func (c *invocation) showPlan(s *show.Stream, sess *target.Run, at durable.Stand
 	}
 }
 
-// names lists keys; on a terminal, of many only the first ones.
+// names lists keys; on a terminal only the first few of many.
 func (c *invocation) names(s *show.Stream, keys []string) string {
 	const most = 12
 	shown := keys

@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// stayResumed is stay for a run that was just resumed. That it goes on is told, by
-// told, once its history is replayed: code that has changed stops it before, and
-// then nothing must have claimed that it was resumed.
-func (c *invocation) stayResumed(t target.Target, s *target.Run, here bool, told func()) error {
+// stayResumed is stay for a run that was just resumed. It calls announce only once the
+// history is replayed: code that has changed stops the run before that, and then
+// nothing may have claimed that it was resumed.
+func (c *invocation) stayResumed(t target.Target, s *target.Run, here bool, announce func()) error {
 	signals := c.catch()
 	ctx, stop := context.WithCancel(context.WithoutCancel(c.ctx))
 	defer stop()
@@ -40,13 +40,12 @@ func (c *invocation) stayResumed(t target.Target, s *target.Run, here bool, told
 	if !goesOn {
 		return c.outcome(t, s, here)
 	}
-	told()
+	announce()
 	return c.stay(t, s, here)
 }
 
-// replayed waits until a run that was resumed has its history behind it, and
-// reports whether it goes on: not, when the code here does not fit the history, or
-// cannot read it.
+// replayed waits until a resumed run has replayed its history, and reports whether it
+// goes on. It does not when the code here does not fit the history or cannot read it.
 func (c *invocation) replayed(ctx context.Context, t target.Target, id string) (bool, error) {
 	for pause := 2 * time.Millisecond; ; pause = min(2*pause, settle) {
 		now, err := t.Run(ctx, id)

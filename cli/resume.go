@@ -68,8 +68,8 @@ func (f *resumeFlags) register(cmd *cobra.Command) {
 	fl.BoolVar(&f.detach, "detach", false, "do not stay: leave it to a program that serves the workflow")
 }
 
-// forced says what --force does to changed code: which of its steps the run did not
-// have when it was started, as far as both declare them.
+// forced says what --force does about changed code, and names the steps that the run
+// did not have when it was started, as far as both versions declare them.
 func forced(s *target.Run, now *durable.Standing) string {
 	line := "what the code calls is matched with the history by name"
 	var added []string
@@ -100,7 +100,8 @@ func (c *invocation) resumeLast(f resumeFlags) error {
 	return c.resume(s.ID, f)
 }
 
-// resume continues a run: here if its code is here, else wherever it is.
+// resume continues a run: here, if this program has its code, else in a program that
+// does.
 func (c *invocation) resume(id string, f resumeFlags) error {
 	t, err := c.target()
 	if err != nil {
@@ -128,7 +129,8 @@ func (c *invocation) resume(id string, f resumeFlags) error {
 		}
 	}
 	if isLocal && f.detach && l.Mounted {
-		// Who hands it off has no code, and this program may have it.
+		// The engine that hands it over has no code to check it against, and this
+		// program may have it.
 		dry := o
 		dry.DryRun = true
 		if _, err := t.Resume(c.ctx, id, dry); err != nil {
@@ -141,7 +143,7 @@ func (c *invocation) resume(id string, f resumeFlags) error {
 	if here && !f.dryRun {
 		c.catch()
 	}
-	standing, _ := t.Standing(c.ctx, id) // it only adds to what is said
+	standing, _ := t.Standing(c.ctx, id) // only used to say more
 	plan, err := t.Resume(c.ctx, id, o)
 	if err != nil {
 		return c.notResumed(t, s, err)
@@ -152,11 +154,11 @@ func (c *invocation) resume(id string, f resumeFlags) error {
 			c.out.Printf("Dry run: nothing changed, nothing ran.\n")
 		})
 	}
-	told := func() {
+	announce := func() {
 		if !c.flags.json {
 			c.out.Printf("Workflow %s resumed\n", show.Escape(id))
 			shown := plan
-			// The line about force says it.
+			// The line about force says that already.
 			shown.Warnings = slices.DeleteFunc(slices.Clone(plan.Warnings), func(w string) bool { return f.force && strings.HasPrefix(w, "matched by name: ") })
 			c.showPlan(c.err, s, standing, &shown, f.verbose)
 		}
@@ -165,14 +167,14 @@ func (c *invocation) resume(id string, f resumeFlags) error {
 		}
 	}
 	if f.detach {
-		told()
+		announce()
 		return c.print(planOf(s, &plan), func() {})
 	}
-	return c.stayResumed(t, s, here, told)
+	return c.stayResumed(t, s, here, announce)
 }
 
-// mayResume says why a run is not resumed that the engine, or the server, need
-// not be asked about, in the order of the design: its status, its checkpoint.
+// mayResume refuses runs about which the engine need not be asked, with the reasons in
+// their prescribed order: status first, then checkpoint.
 func (c *invocation) mayResume(t target.Target, s *target.Run, force bool) error {
 	if _, remote := t.(*target.Local); !remote {
 		return nil // the server decides, with the same rules
@@ -203,8 +205,8 @@ func (c *invocation) mayResume(t target.Target, s *target.Run, force bool) error
 	return nil
 }
 
-// notResumable is the refusal that scripts know by its words, and what can be
-// done instead.
+// notResumable is the refusal that scripts know by its wording, with what can be done
+// instead.
 func (c *invocation) notResumable(s *target.Run, reason string) *show.Failure {
 	f := show.Refused("not_resumable", "", "Session %s is not resumable (status: %s)", s.ID, s.Status)
 	if reason != "" {
@@ -237,13 +239,14 @@ func (c *invocation) notResumable(s *target.Run, reason string) *show.Failure {
 	return f
 }
 
-// mustBeServed refuses what would only wait for somebody who has the code.
+// mustBeServed refuses a run that would only wait, because no live process has its
+// code.
 func (c *invocation) mustBeServed(l *target.Local, s *target.Run) error {
 	if l.OthersServe(c.ctx, s) {
 		return nil
 	}
 	if _, err := l.Engine.Resume(c.ctx, s.ID, durable.ResumeOptions{DryRun: true}); errors.Is(err, durable.ErrUnrecoverable) {
-		return err // it would not be handed over either
+		return err // handing it over would be refused as well
 	}
 	next := "Start the program that has its code, or hand it over for later: " + c.self("resume", s.ID, "--detach")
 	if run := c.code(s); run != "" {
@@ -252,8 +255,7 @@ func (c *invocation) mustBeServed(l *target.Local, s *target.Run) error {
 	return show.Refused("not_registered", next, "Nobody alive runs %s; this program lacks its code.", s.Workflow)
 }
 
-// handsOff returns a target on the same store through an engine that executes
-// nothing.
+// handsOff returns a target on the same store, through an engine that executes nothing.
 func (c *invocation) handsOff(l *target.Local) (*target.Local, error) {
 	idle, err := target.OpenLocal(c.ctx, l.Store, c.commands)
 	if err != nil {
@@ -263,7 +265,8 @@ func (c *invocation) handsOff(l *target.Local) (*target.Local, error) {
 	return idle, nil
 }
 
-// notResumed explains a refusal of the engine with what is known of the run.
+// notResumed explains why the engine refused to resume a run, with what is known of the
+// run.
 func (c *invocation) notResumed(t target.Target, s *target.Run, err error) error {
 	var (
 		no       *durable.NotResumableError
@@ -289,8 +292,8 @@ func (c *invocation) notResumed(t target.Target, s *target.Run, err error) error
 	return c.alsoNext(s, err)
 }
 
-// occupied is the refusal of a run whose exclusive key another run holds, and what
-// can be done about that one.
+// occupied refuses a run whose exclusive key another run holds, and says what can be
+// done about that other run.
 func (c *invocation) occupied(t target.Target, by *store.OccupiedError) *show.Failure {
 	f := show.Refused("occupied", "Show it: "+c.self("sessions", "show", by.Holder), "%s is occupied by %s.", by.Key, by.Holder)
 	h, err := t.Run(c.ctx, by.Holder)
@@ -309,14 +312,14 @@ func (c *invocation) occupied(t target.Target, by *store.OccupiedError) *show.Fa
 	return f
 }
 
-// alsoNext adds to the refusal of a server, which is shown as the server says it,
-// what can be done instead.
+// alsoNext adds to the refusal of a server, which is shown in the server's words, what
+// can be done instead.
 func (c *invocation) alsoNext(s *target.Run, err error) error {
 	var f *show.Failure
 	if !errors.As(err, &f) {
 		return err
 	}
-	switch f.Code { // what a server says is for those who call its API
+	switch f.Code { // the server's advice is for callers of its API
 	case "damaged":
 		f.Next = "Mend it where its store is: " + c.commands.With([]string{"--store", "DSN"}, "checkpoints", "repair", s.ID, "--dry-run")
 	case "definition_changed":
@@ -336,27 +339,27 @@ func (c *invocation) alsoNext(s *target.Run, err error) error {
 	return err
 }
 
-// reviveRemote resumes a run of a server's that waits for a person and may have
-// nobody who executes it: there is a route for that, which registers it.
+// reviveRemote resumes a run on a server that waits for a person and that no process
+// may be executing: the route for that registers it.
 func (c *invocation) reviveRemote(r *target.Remote, s *target.Run, f resumeFlags) error {
 	if err := r.Revive(c.ctx, s.Workflow, s.ID); err != nil {
 		return c.notResumed(r, s, err)
 	}
-	told := func() {
+	announce := func() {
 		if !c.flags.json {
 			c.out.Printf("Workflow %s resumed\n", show.Escape(s.ID))
 			c.asked(r, s.ID)
 		}
 	}
 	if f.detach {
-		told()
+		announce()
 		return c.print(&s.Session, func() {})
 	}
-	return c.stayResumed(r, s, false, told)
+	return c.stayResumed(r, s, false, announce)
 }
 
-// checkpoint returns the number of a checkpoint that was named by its number or
-// by the key of a step; 0 for none.
+// checkpoint returns the number of a checkpoint that is named by its number or by the
+// key of a step; 0 if none is named.
 func (c *invocation) checkpoint(id, name string) (int64, error) {
 	if name == "" {
 		return 0, nil

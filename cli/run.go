@@ -74,7 +74,7 @@ With --resume it never starts anything: it continues the run with that id.`,
 	return cmd
 }
 
-// run starts a run, with what input stands for.
+// run starts a run with the value that input stands for.
 func (c *invocation) run(workflow string, start target.NewRun, input string, detach bool) error {
 	t, err := c.target()
 	if err != nil {
@@ -135,8 +135,7 @@ func (c *invocation) workflows() string {
 	return "This program has: " + show.Escape(strings.Join(names, ", "))
 }
 
-// existing refuses to start what is there already: an id is never used for a
-// second, fresh run.
+// existing refuses to start a run whose id is taken: no id is used for two runs.
 func (c *invocation) existing(s *target.Run) error {
 	next := "Show it: " + c.self("sessions", "show", s.ID)
 	switch run := c.code(s); {
@@ -149,7 +148,7 @@ func (c *invocation) existing(s *target.Run) error {
 }
 
 // suggest says that a run of this workflow was interrupted. It is never resumed
-// without being asked for.
+// unasked.
 func (c *invocation) suggest(t target.Target, workflow string) {
 	list, _, err := t.Runs(c.ctx, target.Query{Resumable: true, Workflows: []string{workflow}, Statuses: []store.Status{store.Interrupted, store.Running, store.Resuming}, Limit: 1})
 	if err != nil || len(list) == 0 {
@@ -181,8 +180,8 @@ func (c *invocation) runLast(workflow string, f resumeFlags) error {
 	return c.resume(last.ID, f)
 }
 
-// runAgain continues a run in the program that has its code, whatever stopped it:
-// one that only waits, and that nobody executes, is executed here from now on.
+// runAgain continues a run in the program that has its code, whatever stopped it. A run
+// that only waits, and that no process executes, is executed here from now on.
 func (c *invocation) runAgain(workflow, id string, f resumeFlags) error {
 	t, err := c.target()
 	if err != nil {
@@ -219,26 +218,26 @@ func (c *invocation) runAgain(workflow, id string, f resumeFlags) error {
 	return c.stay(t, s, true)
 }
 
-// asked says what a run waits for that is continued. A view on a terminal has a place
-// for it; elsewhere the lines begin behind it.
+// asked says what a continued run is waiting for. On a terminal the view shows it;
+// elsewhere the lines of the run come after it.
 func (c *invocation) asked(t target.Target, id string) {
 	if c.err.TTY {
 		return
 	}
 	open, err := t.Approvals(c.ctx, id)
 	if err != nil {
-		return // it only adds to what is said
+		return // only used to say more
 	}
 	for _, w := range open {
 		c.say("? %s  Answer: %s", show.Escape(w.Prompt), c.self("approve", id))
 	}
 }
 
-// maxInput bounds what is read for a value.
+// maxInput is the largest value that is read.
 const maxInput = 64 << 20
 
-// readValue reads a JSON value that was given as itself, as @FILE, or as - for
-// standard input. Nothing given is no value.
+// readValue reads a JSON value given literally, as @FILE, or as - for standard input.
+// An empty text is no value.
 func (c *invocation) readValue(text string) (json.RawMessage, error) {
 	var b []byte
 	var err error

@@ -173,7 +173,7 @@ func (c *invocation) migrate(dryRun, yes bool) error {
 	})
 }
 
-// steps shows what a migration does: "0004 attempt index: 5 runs; backup first".
+// steps prints what a migration does: "0004 attempt index: 5 runs; backup first".
 func (c *invocation) steps(s *show.Stream, p *store.MigrationPlan) {
 	if len(p.Steps) == 0 {
 		s.Printf("Schema %d, as this program needs it.\n", p.Have)

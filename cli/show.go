@@ -32,7 +32,7 @@ attempts and errors, where it was started, and the command that resumes it.`,
 				return err
 			}
 			o := b.Outline()
-			if at, err := t.Standing(c.ctx, s.ID); err == nil { // waits count, too
+			if at, err := t.Standing(c.ctx, s.ID); err == nil { // counts waits, too
 				s.Done, s.Steps = at.Done, at.Total
 			}
 			resume := ""
@@ -46,8 +46,8 @@ attempts and errors, where it was started, and the command that resumes it.`,
 	return cmd
 }
 
-// resumeCommandOf is the command that resumes a run best: where its code is, else
-// one that hands it over.
+// resumeCommandOf returns the best command to resume a run: one that executes it, if a
+// program is known that has its code, else one that hands it over.
 func (c *invocation) resumeCommandOf(s *target.Run) string {
 	if run := c.code(s); run != "" {
 		return run
@@ -63,7 +63,7 @@ type detail struct {
 	Checkpoint  int64             `json:"checkpoint"` // id of the last one
 	Headers     map[string]string `json:"headers,omitempty"`
 	Environment any               `json:"environment,omitempty"`
-	Git         *outline.Git      `json:"git,omitempty"` // the work tree that the last command has left
+	Git         *outline.Git      `json:"git,omitempty"` // the work tree that the last command left
 	Differences []string          `json:"differences,omitempty"`
 	Rows        []show.Row        `json:"rows"`
 	Left        []show.Row        `json:"left_behind,omitempty"`
@@ -99,7 +99,7 @@ func detailOf(s *target.Run, o *outline.Outline, resume string) detail {
 	return d
 }
 
-// visible are the headers without ours.
+// visible returns the headers without our own.
 func visible(headers map[string]string) map[string]string {
 	h := maps.Clone(headers)
 	delete(h, target.CommandHeader)
@@ -160,8 +160,8 @@ func (c *invocation) show(s *target.Run, o *outline.Outline, resume string, verb
 	}
 }
 
-// cutOf says how a branch began: "Branch 1 from 5 on: edited charge, by ada: paid
-// by hand".
+// cutOf says how a branch began: "Branch 1 from 5 on: edited charge, by ada: paid by
+// hand".
 func cutOf(l *outline.Lane) string {
 	act, _, _ := strings.Cut(strings.ReplaceAll(string(l.Act), "workflow_", ""), "_activated")
 	s := fmt.Sprintf("Branch %d from %d on: %s", l.Branch, l.Cutoff, strings.TrimSpace(act+" "+l.Key))
@@ -171,8 +171,7 @@ func cutOf(l *outline.Lane) string {
 	return s + show.Because(l.Reason)
 }
 
-// environment shows where a run was started, and the work tree that its last
-// command has left.
+// environment says where a run was started, and which work tree its last command left.
 func environment(s *target.Run, git *outline.Git) string {
 	parts := []string{}
 	if git != nil {

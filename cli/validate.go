@@ -16,7 +16,7 @@ import (
 
 func (v *eventView) took() time.Duration { return time.Duration(v.TookMS) * time.Millisecond }
 
-// tally counts what a resume would meet.
+// tally counts the findings that a resume would meet.
 func tally(v *durable.Verification) (corrupt, incompatible int) {
 	for _, f := range v.Findings {
 		switch {
@@ -109,8 +109,8 @@ func (c *invocation) validate(args []string) error {
 	return nil
 }
 
-// findings prints what is wrong with one run, and returns how many of its events
-// that concerns.
+// findings prints what is wrong with one run, and returns how many of its events are
+// affected.
 func (c *invocation) findings(l *target.Local, v *durable.Verification) (events int, err error) {
 	list, err := c.checkpointsOf(l, v.RunID, true)
 	if err != nil {
@@ -154,7 +154,7 @@ func (c *invocation) findings(l *target.Local, v *durable.Verification) (events 
 	return events, nil
 }
 
-// ofRun names the run in front of its findings, where several are read.
+// ofRun names the run before its findings, where several runs are checked.
 func (c *invocation) ofRun(id string) string {
 	if c.cmd.Flags().NArg() > 0 {
 		return ""
@@ -258,7 +258,7 @@ func causeOf(r *durable.Repaired) string {
 	return strings.Join(r.Did, "; ")
 }
 
-// afterRepair says what was left behind, and where the run goes on.
+// afterRepair says what a repair left behind, and where the run goes on.
 func (c *invocation) afterRepair(l *target.Local, id string, before *target.Run, r *durable.Repaired) {
 	var left []string
 	if list, err := c.checkpointsOf(l, id, true); err == nil {

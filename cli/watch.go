@@ -59,7 +59,7 @@ func (c *invocation) watch(id string) error {
 	signals := make(chan os.Signal, 1)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
-	left := make(chan int, 2) // exit code of leaving
+	left := make(chan int, 2) // the exit code with which the watch is left
 	go func() {
 		select {
 		case sig := <-signals:
@@ -152,8 +152,8 @@ func (w *watching) show(ctx context.Context) error {
 	return nil
 }
 
-// look ends the watch of a run that nobody goes on with, once it is shown as it
-// stands.
+// look ends the watch once nothing executes the run any more and its last state is
+// shown.
 func (w *watching) look(ctx context.Context, stop func()) {
 	tick := time.NewTicker(settle)
 	defer tick.Stop()
@@ -174,7 +174,7 @@ func (w *watching) look(ctx context.Context, stop func()) {
 		if idle++; !w.c.nobodyGoesOn(ctx, w.t, now) {
 			idle = 0
 		}
-		// A run that changes hands has no owner for a moment.
+		// A run that moves to another process has no owner for a moment.
 		if idle >= 4 {
 			stop()
 			return
@@ -182,8 +182,8 @@ func (w *watching) look(ctx context.Context, stop func()) {
 	}
 }
 
-// nobodyGoesOn reports whether a run has ended, or has nobody who executes it or
-// is about to.
+// nobodyGoesOn reports whether a run has ended, or no process executes it or is about
+// to.
 func (c *invocation) nobodyGoesOn(ctx context.Context, t target.Target, s *target.Run) bool {
 	if s.Terminal() {
 		return true
@@ -195,7 +195,7 @@ func (c *invocation) nobodyGoesOn(ctx context.Context, t target.Target, s *targe
 	return isLocal && !l.OthersServeAny(ctx, s.Workflow)
 }
 
-// end says why the watch is over, when the run has not said it.
+// end says why the watch is over, unless the run's own events did.
 func (w *watching) end() error {
 	c := w.c
 	now, err := w.t.Run(c.ctx, w.s.ID)

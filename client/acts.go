@@ -6,8 +6,8 @@ import (
 	"net/url"
 )
 
-// Start starts a run of a workflow that somebody alive serves. It is idempotent
-// by id: ErrConflict when the run exists with another workflow or input.
+// Start starts a run of a workflow that a live process serves. It is idempotent by id:
+// ErrConflict if the run exists with another workflow or input.
 func (c *Client) Start(ctx context.Context, workflow string, r StartRequest) (Done, error) {
 	return post[Done](ctx, c, path("api", "workflows", workflow, "runs"), r)
 }
@@ -38,9 +38,9 @@ func (c *Client) Plan(ctx context.Context, id string, o ResumeOptions) (Plan, er
 	return out.Plan, err
 }
 
-// ResumeRun resumes a run of a workflow, also one that waits at a checkpoint and
-// that nobody executes. ErrNotFound when there is no such run of this workflow;
-// ErrConflict when it has no checkpoint, or cannot be resumed.
+// ResumeRun resumes a run of a workflow, even one that waits at a checkpoint and that
+// no process executes. ErrNotFound if there is no such run of this workflow;
+// ErrConflict if it has no checkpoint or cannot be resumed.
 func (c *Client) ResumeRun(ctx context.Context, workflowID, runID string) (Done, error) {
 	return post[Done](ctx, c, path("workflows", workflowID, "resume")+"/"+EscapeID(runID), nil)
 }
@@ -60,13 +60,13 @@ func (c *Client) Unpause(ctx context.Context, id string) (Done, error) {
 	return post[Done](ctx, c, runPath(id, "unpause"), nil)
 }
 
-// Signal sends a value to a run; signalID makes it idempotent, empty: it is not.
+// Signal sends a value to a run. A signalID that is not empty makes it idempotent.
 func (c *Client) Signal(ctx context.Context, id, name string, value json.RawMessage, signalID string) (Done, error) {
 	return post[Done](ctx, c, runPath(id, "signal", name), SignalRequest{Value: value, ID: signalID})
 }
 
-// Approve says yes to what a run asks; wait is the id or key of the approval,
-// empty: the only one. ErrConflict when it was answered already.
+// Approve says yes to what a run asks. wait is the id or key of the approval; empty if
+// there is only one. ErrConflict if it was answered already.
 func (c *Client) Approve(ctx context.Context, id, wait, reason string) (Done, error) {
 	return post[Done](ctx, c, runPath(id, "approve"), Answer{Wait: wait, Reason: reason})
 }
@@ -76,14 +76,14 @@ func (c *Client) Reject(ctx context.Context, id, wait, reason string) (Done, err
 	return post[Done](ctx, c, runPath(id, "reject"), Answer{Wait: wait, Reason: reason})
 }
 
-// Answer answers an approval with a value in full, or as a says.
+// Answer answers an approval, with a value in full or with yes or no.
 func (c *Client) Answer(ctx context.Context, id string, a Answer) (Done, error) {
 	return post[Done](ctx, c, runPath(id, "answer"), a)
 }
 
-// Fork makes a new run of what another one has recorded, with other outcomes where
-// r.Edits has them. ErrConflict when an outcome cannot be edited, or the id is that of
-// another run. r.DryRun is not looked at: see PlanFork.
+// Fork makes a new run of what another one has recorded, with the outcomes in r.Edits
+// in the place of recorded ones. ErrConflict if an outcome cannot be edited, or if the
+// id is another run's. r.DryRun is ignored: see PlanFork.
 func (c *Client) Fork(ctx context.Context, id string, r ForkRequest) (Done, error) {
 	r.DryRun = false
 	return post[Done](ctx, c, runPath(id, "fork"), r)
@@ -101,7 +101,7 @@ func (c *Client) Jump(ctx context.Context, id string, r JumpRequest) (Resumed, e
 	return post[Resumed](ctx, c, runPath(id, "jump"), r)
 }
 
-// Edit replaces a recorded result; Resume lets the run go on with it.
+// Edit replaces a recorded result. Resume continues the run with it.
 func (c *Client) Edit(ctx context.Context, id string, r EditRequest) (Resumed, error) {
 	return post[Resumed](ctx, c, runPath(id, "edit"), r)
 }

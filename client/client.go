@@ -26,12 +26,11 @@ type Client struct {
 
 // Options configure a Client. The zero value works.
 type Options struct {
-	// HTTPClient sends the requests; nil: http.DefaultClient. Its Timeout, if it
-	// has one, ends streams too, which then go on.
+	// HTTPClient sends the requests; nil: http.DefaultClient. Its Timeout, if it has
+	// one, also ends streams, which then reconnect.
 	HTTPClient *http.Client
-	// Header is sent with every request, such as an Authorization. It is sent to
-	// the server alone: a redirect to another one, or from https to http, is not
-	// followed.
+	// Header is sent with every request: an Authorization, for example. It is sent only
+	// to the server: a redirect to another one, or from https to http, is not followed.
 	Header http.Header
 }
 
@@ -52,8 +51,8 @@ func New(server string, o Options) (*Client, error) {
 	}
 	if hc.CheckRedirect == nil {
 		hc.CheckRedirect = func(r *http.Request, via []*http.Request) error {
-			// The host alone does not make it the same: over http, who listens in
-			// between would read the Authorization of https.
+			// The same host is not enough: over http, an eavesdropper would read the
+			// Authorization that was meant for https.
 			if r.URL.Scheme != via[0].URL.Scheme || r.URL.Host != via[0].URL.Host {
 				return fmt.Errorf("client: the server redirects to %s://%s, which is another one: if it is right, give that address", r.URL.Scheme, r.URL.Host)
 			}
@@ -66,8 +65,8 @@ func New(server string, o Options) (*Client, error) {
 // Server returns the address the client was made with.
 func (c *Client) Server() string { return c.base }
 
-// path joins segments, each encoded, so that any id is one segment: "." and ".."
-// would else be taken for directories.
+// path joins segments, each encoded, so that any id is one segment: otherwise "." and
+// ".." would be taken for directories.
 func path(segments ...string) string {
 	var b strings.Builder
 	for _, s := range segments {
@@ -116,7 +115,7 @@ func (c *Client) request(ctx context.Context, method, path string, query url.Val
 	return r, nil
 }
 
-// maxAnswer bounds what is read of an answer that is one document.
+// maxAnswer is the largest answer that is read as one document.
 const maxAnswer = 64 << 20
 
 // call sends a request and reads its answer into out.
@@ -142,7 +141,7 @@ func (c *Client) call(ctx context.Context, method, path string, query url.Values
 	return nil
 }
 
-// unreachable says what it means that there was no answer.
+// unreachable returns the error for a request without an answer.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -166,23 +165,23 @@ func post[T any](ctx context.Context, c *Client, path string, body any) (T, erro
 	return out, err
 }
 
-// ListOptions select runs. Every field that is set must match; within a list, any
-// element may. The zero value selects all.
+// ListOptions select runs. Every field that is set must match, with any element of a
+// list. The zero value selects all runs.
 type ListOptions struct {
 	Workflows, Versions, Statuses, Codes, Queues, Owners, Parents []string
 
 	Prefix     string            // of the id
 	Search     string            // part of the id
-	Key        string            // of the step it has come to
+	Key        string            // of the step the run has reached
 	Error      string            // part of the reason
-	Attributes map[string]string // each set to this value
+	Attributes map[string]string // each must have this value
 	Since      string            // created since: a moment, or how long ago ("24h", "7d")
 	Until      string
 
 	OldestFirst bool
 	Limit       int    // of a page; 0: the server's
 	Cursor      string // Runs.Next of the page before
-	Counts      bool   // of the runs by status, too
+	Counts      bool   // also count the runs by status
 }
 
 func (o ListOptions) query() url.Values {
@@ -250,7 +249,7 @@ type EventsOptions struct {
 	Tail    int   // only the last n of them; 0: all
 	All     bool  // over all branches
 	Branch  *int  // the history of this branch
-	Skipped bool  // with the steps that were replayed where the run was resumed
+	Skipped bool  // with the steps that were replayed when the run was resumed
 	Limit   int   // of a page; 0: the server's
 }
 
@@ -301,8 +300,8 @@ func (c *Client) History(ctx context.Context, id string, o EventsOptions) iter.S
 	}
 }
 
-// Payload downloads the user data of one event. The caller closes it. ErrForbidden
-// where the server shows none.
+// Payload downloads the user data of one event. The caller closes it. ErrForbidden if
+// the server shows no payloads.
 func (c *Client) Payload(ctx context.Context, id string, seq int64) (io.ReadCloser, error) {
 	return c.download(ctx, runPath(id, "events", strconv.FormatInt(seq, 10), "payload"))
 }
@@ -335,7 +334,7 @@ func (c *Client) Branches(ctx context.Context, id string) ([]Branch, error) {
 	return out.Branches, err
 }
 
-// Approvals lists what runs ask of people, the oldest question first.
+// Approvals lists the questions that runs ask people, the oldest first.
 func (c *Client) Approvals(ctx context.Context) ([]Approval, error) {
 	out, err := get[struct{ Approvals []Approval }](ctx, c, path("api", "approvals"), nil)
 	return out.Approvals, err
@@ -347,7 +346,7 @@ func (c *Client) Stuck(ctx context.Context) ([]Stuck, error) {
 	return out.Stuck, err
 }
 
-// Workflows lists what somebody alive has the code of.
+// Workflows lists the workflows whose code a live process has.
 func (c *Client) Workflows(ctx context.Context) ([]Workflow, error) {
 	out, err := get[struct{ Workflows []Workflow }](ctx, c, path("api", "workflows"), nil)
 	return out.Workflows, err
@@ -363,7 +362,7 @@ func (c *Client) Counts(ctx context.Context) (Counts, error) {
 	return get[Counts](ctx, c, path("api", "counts"), nil)
 }
 
-// ArchivedRuns lists what the server's archive has, all of it.
+// ArchivedRuns lists everything in the server's archive.
 func (c *Client) ArchivedRuns(ctx context.Context) (History, error) {
 	all, err := get[History](ctx, c, path("runs", "history"), nil)
 	for page := all; err == nil && page.Next != ""; all.Runs = append(all.Runs, page.Runs...) {

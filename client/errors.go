@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// What an answer of the server is by its code; compare with errors.Is. *Error
-// has the details.
+// The kinds of errors, by the status of the answer; compare with errors.Is. *Error has
+// the details.
 var (
 	ErrInvalid         = errors.New("client: the request is not valid")            // 400, 413, 415, 422
 	ErrUnauthenticated = errors.New("client: the server wants to know who asks")   // 401
@@ -23,12 +23,12 @@ var (
 	ErrUnreachable = errors.New("client: Server not running")
 )
 
-// Error is an answer of the server that is no success.
+// Error is an answer of the server that is not a success.
 type Error struct {
-	Status  int    // of HTTP
+	Status  int    // HTTP status
 	Code    string // for programs
-	Message string // for people, as the server says it
-	Next    string // what to do about it; empty: nothing that is known
+	Message string // for people, in the server's words
+	Next    string // what to do about it; empty if nothing is known to help
 }
 
 // Error returns the server's message.
@@ -73,10 +73,10 @@ func (e *UnreachableError) Is(target error) bool { return target == ErrUnreachab
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
-// maxProblem bounds what is read of an answer that is an error.
+// maxProblem is the most that is read of an answer that is an error.
 const maxProblem = 1 << 20
 
-// errorOf reads an answer that is no success.
+// errorOf reads an answer that is not a success.
 func errorOf(resp *http.Response) error {
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxProblem))
 	var p Problem
@@ -85,7 +85,7 @@ func errorOf(resp *http.Response) error {
 		e.Code, e.Message, e.Next = p.Error.Code, p.Error.Message, p.Error.Next
 		return e
 	}
-	// Somebody between us and the server has answered.
+	// A proxy between us and the server has answered.
 	e.Message = strings.TrimSpace(resp.Status + " " + firstLine(string(body)))
 	return e
 }

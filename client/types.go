@@ -9,18 +9,18 @@ import (
 type Run struct {
 	ID             string `json:"id"`
 	Workflow       string `json:"workflow"`
-	Version        string `json:"version,omitempty"`         // it is pinned to
-	InitialVersion string `json:"initial_version,omitempty"` // it was started with
+	Version        string `json:"version,omitempty"`         // to which it is pinned
+	InitialVersion string `json:"initial_version,omitempty"` // with which it was started
 	Status         string `json:"status"`                    // pending, running, resuming, waiting, interrupted, completed, failed, cancelled
 	Code           string `json:"code,omitempty"`            // why it is interrupted or failed, for programs
 	Reason         string `json:"reason,omitempty"`          // the same for people
-	Recoverable    bool   `json:"recoverable"`               // of a failed run: Resume is offered
+	Recoverable    bool   `json:"recoverable"`               // failed for a reason that may pass: pages offer Resume
 	Paused         bool   `json:"paused"`
 	CancelAsked    bool   `json:"cancel_asked,omitempty"`
 	Owner          string `json:"owner,omitempty"` // executor id
 
-	// Key and Attempt of the event that was recorded last, with its number, type
-	// and time: where the run is.
+	// Where the run is: Key and Attempt of its last event, with the event's number,
+	// type and time.
 	Key      string    `json:"key,omitempty"`
 	Attempt  int       `json:"attempt,omitempty"`
 	LastSeq  int64     `json:"last_seq"`
@@ -46,23 +46,23 @@ type Run struct {
 	DeadlineAt time.Time         `json:"deadline_at,omitzero"`
 	Attributes map[string]string `json:"attributes,omitempty"`
 
-	// Executed says whether somebody alive executes the run, or will claim it; if
-	// not, Nobody says why and what to do. Given by GetRun alone.
+	// Executed says whether a live process executes the run, or will claim it. If not,
+	// Nobody says why and what to do. Set by GetRun only.
 	Executed *bool  `json:"executed,omitempty"`
 	Nobody   string `json:"nobody,omitempty"`
-	// Verdict says in a sentence or two what ended the run, holds it, or happens in it
-	// now, as the pages and the terminal do. Given by GetRun alone; empty: its history
-	// cannot be read.
+	// Verdict says in a sentence or two what ended the run, holds it up, or happens in
+	// it now, as the pages and the terminal do. Set by GetRun only; empty if the
+	// history cannot be read.
 	Verdict string `json:"verdict,omitempty"`
-	// Declared are the names of the steps it makes, where they are known, and
-	// Approvals what it asks of people. Given by GetRun alone.
+	// Declared are the names of its steps, if they are known, and Approvals what it
+	// asks people. Set by GetRun only.
 	Declared    []string   `json:"declared,omitempty"`
 	Approvals   []Approval `json:"approvals,omitempty"`
 	Exclusive   []string   `json:"exclusive,omitempty"`   // keys it was started with
-	Differences []string   `json:"differences,omitempty"` // of its environment from that of this process, a line each
+	Differences []string   `json:"differences,omitempty"` // between its environment and that of the server's process, one line each
 }
 
-// Terminal reports whether the run has ended; a failed one may be resumed.
+// Terminal reports whether the run has ended. A failed one may be resumed all the same.
 func (r *Run) Terminal() bool {
 	return r.Status == "completed" || r.Status == "failed" || r.Status == "cancelled"
 }
@@ -70,10 +70,10 @@ func (r *Run) Terminal() bool {
 // Runs is a page of runs.
 type Runs struct {
 	Runs []Run `json:"runs"`
-	// Next is the cursor of the next page; empty: this was the last one.
+	// Next is the cursor of the next page; empty on the last one.
 	Next string `json:"next,omitempty"`
-	// Counts of the runs by status, all that match the filter but for its
-	// statuses. Given if it was asked for.
+	// Counts are the numbers of runs by status, of all that match the filter when its
+	// statuses are ignored. Set if they were asked for.
 	Counts map[string]int64 `json:"counts,omitempty"`
 }
 
@@ -81,9 +81,8 @@ type Runs struct {
 type Event struct {
 	Seq  int64  `json:"seq"`
 	Type string `json:"type"`
-	// Also are the names of this event in other designs, such as WORKFLOW_STARTED
-	// for a run that was resumed, or APPROVAL_REQUIRED and checkpoint_waiting for
-	// a wait with a prompt.
+	// Also are other names of this event, such as WORKFLOW_STARTED for a run that was
+	// resumed, or APPROVAL_REQUIRED and checkpoint_waiting for a wait with a prompt.
 	Also    []string  `json:"also,omitempty"`
 	Branch  int       `json:"branch"`
 	Key     string    `json:"key,omitempty"` // of the durable call; empty for the run itself
@@ -92,23 +91,24 @@ type Event struct {
 	At      time.Time `json:"at"`
 	TookMS  float64   `json:"took_ms,omitempty"`
 	Steps   int       `json:"steps"` // done so far in this generation
-	// Text is the event in one line for people.
+	// Text describes the event in one line, for people.
 	Text string `json:"text"`
-	// Data is what the event says beside the payload: error, reason, prompt,
-	// until, next_at (microseconds since 1970), by, cutoff, ...
+	// Data is what the event says besides the payload: error, reason, prompt, until,
+	// next_at (microseconds since 1970), by, cutoff, ...
 	Data    map[string]any `json:"data,omitempty"`
 	Payload *Payload       `json:"payload,omitempty"`
-	// LeftBehind: it stands on a branch that is not part of the current history.
+	// LeftBehind says that the event is on a branch that is not part of the current
+	// history.
 	LeftBehind bool `json:"left_behind,omitempty"`
-	// Announced: in a stream, a wait that was pending when it began. The event
-	// is an earlier one.
+	// Announced marks, in a stream, a wait that was pending when the stream began: the
+	// event itself is an earlier one.
 	Announced bool `json:"announced,omitempty"`
-	// Expands are the entries that one event stands for: the steps that were
-	// replayed from the snapshot when the run was resumed.
+	// Expands are the entries that the event stands for: the steps that were replayed
+	// from the snapshot when the run was resumed.
 	Expands []Skipped `json:"expands,omitempty"`
 }
 
-// Skipped is a step that was not run again when a run was resumed.
+// Skipped is a step that did not run again when a run was resumed.
 type Skipped struct {
 	Type   string `json:"type"` // step_skipped
 	Key    string `json:"key"`
@@ -121,30 +121,30 @@ type Payload struct {
 	Version     int    `json:"version,omitempty"`
 	Codec       string `json:"codec,omitempty"`
 	Compression string `json:"compression,omitempty"`
-	KeyID       string `json:"key_id,omitempty"` // it is kept encrypted with
+	KeyID       string `json:"key_id,omitempty"` // with which it is encrypted
 	Size        int    `json:"size"`             // bytes
-	// Redacted: it is not shown, because the server or whoever is asked does not
-	// want it. Then there is none of what follows.
+	// Redacted says that the value is not shown, by the server's choice. The fields
+	// below are then empty.
 	Redacted bool `json:"redacted,omitempty"`
-	// Value is the JSON of it, Text what is shown where it is no JSON, or its
-	// beginning where Truncated: the whole is a download away.
+	// Value is the payload if it is JSON. Text is shown if it is not, or is its
+	// beginning if Truncated; the whole can be downloaded.
 	Value     json.RawMessage `json:"value,omitempty"`
 	Text      string          `json:"text,omitempty"`
 	Truncated bool            `json:"truncated,omitempty"`
-	// Error says why it cannot be read.
+	// Error says why the payload cannot be read.
 	Error string `json:"error,omitempty"`
 }
 
 // Events is a page of a run's history.
 type Events struct {
 	Events []Event `json:"events"`
-	// Next is the After of the next page; 0: this was the last one.
+	// Next is the After of the next page; 0 on the last one.
 	Next int64 `json:"next,omitempty"`
 }
 
-// Approval is a wait for a person that nobody has answered yet.
+// Approval is a question to people that is not answered yet.
 type Approval struct {
-	// ID names this wait and no other.
+	// ID identifies this wait among all.
 	ID       string    `json:"id"`
 	RunID    string    `json:"run_id"`
 	Workflow string    `json:"workflow"`
@@ -154,15 +154,15 @@ type Approval struct {
 	AskedAt  time.Time `json:"asked_at"`
 	Until    time.Time `json:"until,omitzero"` // when it ends by itself
 	Seq      int64     `json:"seq"`            // of the event that asked
-	// Sample is what an answer looks like: the zero value of it.
+	// Sample shows the form of an answer: its zero value.
 	Sample json.RawMessage `json:"sample,omitempty"`
 }
 
-// Approvals is what runs ask of people, the oldest question first.
+// Approvals are the questions that runs ask people, the oldest first.
 type Approvals struct {
 	Approvals []Approval `json:"approvals"`
-	// More is how many questions are left out of the answer, which has a bounded
-	// size: they come as others are answered.
+	// More is how many questions are left out because the size of the answer is
+	// bounded. They follow as others are answered.
 	More int `json:"more,omitempty"`
 }
 
@@ -176,11 +176,11 @@ type Stuck struct {
 	Next     string `json:"next"`
 }
 
-// Plan says what a resume, a jump or an edit does, or with DryRun would do.
+// Plan says what a resume, a jump or an edit did, or in a dry run would do.
 type Plan struct {
 	RunID    string   `json:"run_id"`
 	Workflow string   `json:"workflow"`
-	Status   string   `json:"status"` // the run was found in
+	Status   string   `json:"status"` // in which the run was found
 	Summary  string   `json:"summary"`
 	Details  []string `json:"details,omitempty"`
 
@@ -191,25 +191,25 @@ type Plan struct {
 
 	Skipped  []string `json:"skipped"`          // taken from the history
 	Again    []string `json:"again"`            // run again
-	Edited   []string `json:"edited,omitempty"` // have another outcome then
+	Edited   []string `json:"edited,omitempty"` // get another outcome
 	Reset    []string `json:"reset,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	Left     []string `json:"left,omitempty"` // under way now, and left behind
+	Left     []string `json:"left,omitempty"` // in progress now, and left behind
 
 	Unchecked string `json:"unchecked,omitempty"` // why it is not known whether the code fits the history; empty: it does
-	Ends      string `json:"ends,omitempty"`      // the error it ends with at once, since nothing is left to run
+	Ends      string `json:"ends,omitempty"`      // the error with which it ends at once, because nothing is left to run
 
 	Next     Point `json:"next"`
 	Step     int   `json:"step"` // number of the next step, from 1
 	Steps    int   `json:"steps"`
 	Declared bool  `json:"declared"`
 
-	// Served: somebody alive has the code; else Nobody says what to do.
+	// Served says that a live process has the code. If not, Nobody says what to do.
 	Served bool   `json:"served"`
 	Nobody string `json:"nobody,omitempty"`
 }
 
-// Point is where the execution of a run goes on.
+// Point is where the execution of a run continues.
 type Point struct {
 	Key     string `json:"key,omitempty"`
 	Kind    string `json:"kind,omitempty"`
@@ -220,7 +220,7 @@ type Point struct {
 }
 
 // Resumed is the answer to an act that has a plan: what was done, and the run
-// after it.
+// afterwards.
 type Resumed struct {
 	Run  Run  `json:"run"`
 	Plan Plan `json:"plan"`
@@ -259,7 +259,7 @@ type Health struct {
 	Stuck     map[string]int64 `json:"stuck"`
 	Executors []Executor       `json:"executors"`
 	Streams   int              `json:"streams"`
-	// CommitP99MS is what 99 of 100 of the last Commits commits took at most,
+	// CommitP99MS is the 99th percentile of the duration of the last Commits commits,
 	// in milliseconds with a fraction.
 	CommitP99MS float64 `json:"commit_p99_ms"`
 	Commits     int     `json:"commits"`
@@ -286,7 +286,7 @@ type Counts struct {
 	Approvals int64            `json:"approvals"` // runs that wait for a person
 }
 
-// Workflow is one that somebody alive has the code of.
+// Workflow is a workflow whose code a live process has.
 type Workflow struct {
 	Name      string   `json:"name"`
 	Versions  []string `json:"versions"`
@@ -297,7 +297,7 @@ type Workflow struct {
 type History struct {
 	Runs   []ArchivedRun `json:"runs"`
 	Source string        `json:"source"`
-	// Next is the after of the next page; empty: there is none.
+	// Next is the after of the next page; empty if there is none.
 	Next string `json:"next,omitempty"`
 }
 
@@ -317,11 +317,11 @@ type ArchivedRun struct {
 	Output     json.RawMessage `json:"output,omitempty"` // absent unless it completed
 	// Prompt is what a person was asked when it was archived while it waited.
 	Prompt string `json:"checkpoint_prompt,omitempty"`
-	// Live: the store has the run, too.
+	// Live says that the store has the run, too.
 	Live bool `json:"live,omitempty"`
 }
 
-// Done is the answer to an act that returns nothing else.
+// Done is the answer to an act that has nothing else to say.
 type Done struct {
 	RunID   string `json:"run_id"`
 	Message string `json:"message"`
@@ -337,7 +337,7 @@ type StartRequest struct {
 	Exclusive  []string          `json:"exclusive,omitempty"`
 }
 
-// ResumeOptions change how a run is resumed; the zero value continues it from the
+// ResumeOptions change how a run is resumed. The zero value continues it from the
 // attempt it had reached.
 type ResumeOptions struct {
 	FromCheckpoint int64 `json:"from_checkpoint,omitempty"` // number of an event
@@ -373,7 +373,7 @@ type ForkRequest struct {
 	Key        string            `json:"key,omitempty"` // instead of At
 	Attributes map[string]string `json:"attributes,omitempty"`
 	// Edits are values that the new run has in the place of recorded outcomes, by the
-	// key of the call; Force takes values of another type.
+	// key of the call. Force allows values of another type.
 	Edits  map[string]json.RawMessage `json:"edits,omitempty"`
 	Reason string                     `json:"reason,omitempty"` // of the edits
 	Force  bool                       `json:"force,omitempty"`
@@ -383,19 +383,19 @@ type ForkRequest struct {
 // SignalRequest sends a value to a run.
 type SignalRequest struct {
 	Value json.RawMessage `json:"value,omitempty"`
-	// ID makes it idempotent: a run receives one signal with the same id.
+	// ID makes the signal idempotent: a run receives only one with the same id.
 	ID string `json:"id,omitempty"`
 }
 
 // Answer answers an approval.
 type Answer struct {
-	// Wait is the id, or the key, of the approval; empty: the only one.
+	// Wait is the id or the key of the approval; empty if there is only one.
 	Wait   string `json:"wait,omitempty"`
 	Reason string `json:"reason,omitempty"`
-	// Value is the answer in full; empty: a yes or a no in the form that the
-	// workflow waits for.
+	// Value is the answer in full. If it is empty, the answer is a yes or a no in the
+	// form that the workflow waits for.
 	Value json.RawMessage `json:"value,omitempty"`
-	// Approved says yes or no where the route does not.
+	// Approved says yes or no, for a route that does not.
 	Approved *bool `json:"approved,omitempty"`
 }
 
@@ -404,10 +404,10 @@ type ReasonRequest struct {
 	Reason string `json:"reason,omitempty"`
 }
 
-// Problem is the body of every answer that is no success.
+// Problem is the body of every answer that is not a success.
 type Problem struct {
 	Error ProblemError `json:"error"`
-	// Message is Error.Message again, for those who look for it there.
+	// Message repeats Error.Message, for programs that look for it here.
 	Message string `json:"message"`
 }
 
@@ -417,6 +417,6 @@ type ProblemError struct {
 	Code string `json:"code"`
 	// Message is for people.
 	Message string `json:"message"`
-	// Next is what to do about it; empty: nothing that is known.
+	// Next is what to do about it; empty if nothing is known to help.
 	Next string `json:"next,omitempty"`
 }

@@ -22,41 +22,41 @@ type Update struct {
 	Event    *Event    // what happened
 	Run      *Run      // the row has changed
 	Approval *Approval // a person is asked, or was before the stream began
-	Executor *Executed // whether somebody executes the run
+	Executor *Executed // whether a process executes the run
 	Counts   *Counts   // of the list of runs
-	Answered string    // id of an approval that is asked no more
-	// Reconnected: the stream was broken and goes on; nothing was missed.
+	Answered string    // id of an approval that is no longer open
+	// Reconnected says that the stream was broken and goes on; nothing was missed.
 	Reconnected bool
 }
 
-// Executed says whether somebody alive executes a run.
+// Executed says whether a live process executes a run.
 type Executed struct {
 	Executed bool   `json:"executed"`
 	Nobody   string `json:"nobody"` // why not, and what to do
 }
 
-// How long Watch waits before it connects again, from and to, and how long a
-// connection may be silent, which the server's heartbeat is not.
+// The shortest and the longest time that Watch waits before it connects again, and how
+// long a connection may be silent: the server sends heartbeats more often.
 const (
 	firstRetry = 200 * time.Millisecond
 	lastRetry  = 10 * time.Second
 	maxSilence = time.Minute
 )
 
-// Watch yields what happens to a run: at once its row, whether it is executed and
-// what it asks, then its events behind after, and those that come. It ends after
-// the event that ends the run, or when ctx ends, without an error; and when nobody
-// has executed the run for a heartbeat of the server, with an Update whose Executor
-// says why: call Watch again to go on waiting. A connection
-// that breaks is made anew, and goes on behind the last event. A server that
-// refuses is an error: ErrNotFound, ErrForbidden, ErrBusy; one that is not
-// reached, or not well, is tried again until ctx ends.
+// Watch yields what happens to a run: at once its row, whether it is executed and what
+// it asks; then its events after the given number, and new ones as they come. It ends
+// without an error after the event that ends the run, or when ctx ends. It also ends
+// when no process has executed the run for one heartbeat of the server, with an Update
+// whose Executor says why: call Watch again to go on waiting. A connection that breaks
+// is made again, and continues after the last event. A refusal by the server is an
+// error: ErrNotFound, ErrForbidden, ErrBusy. A server that cannot be reached, or is not
+// well, is tried again until ctx ends.
 func (c *Client) Watch(ctx context.Context, id string, after int64) iter.Seq2[Update, error] {
 	return c.watch(ctx, runPath(id, "stream"), after)
 }
 
-// WatchRuns yields what changes in the list of runs: counts and approvals at once,
-// then rows, counts and approvals. It goes on until ctx ends; otherwise it is as
+// WatchRuns yields what changes in the list of runs: counts and approvals at once, then
+// rows, counts and approvals. It goes on until ctx ends, and otherwise behaves like
 // Watch.
 func (c *Client) WatchRuns(ctx context.Context) iter.Seq2[Update, error] {
 	return c.watch(ctx, path("api", "stream"), 0)
@@ -91,7 +91,7 @@ func (c *Client) watch(ctx context.Context, path string, after int64) iter.Seq2[
 	}
 }
 
-// passing reports whether an error may be gone in a moment.
+// passing reports whether an error may pass by itself.
 func passing(err error) bool {
 	var e *Error
 	if errors.As(err, &e) {
@@ -102,19 +102,19 @@ func passing(err error) bool {
 
 var errSilent = errors.New("client: the server fell silent")
 
-// stream is a watch under way.
+// stream is a watch in progress.
 type stream struct {
 	c       *Client
 	path    string
 	last    int64 // id of the last message that had one
-	moved   bool  // this connection has brought something new
+	moved   bool  // this connection has delivered something new
 	again   bool  // it was broken
 	ended   bool  // the server says that nothing more will come
-	stopped bool  // who watches wants no more
+	stopped bool  // the caller wants no more
 	yield   func(Update, error) bool
 }
 
-// once reads one connection to its end.
+// once opens one connection and reads it to its end.
 func (s *stream) once(parent context.Context) error {
 	ctx, cancel := context.WithCancelCause(parent)
 	defer cancel(nil)
@@ -162,7 +162,7 @@ func (s *stream) read(body io.Reader, heard func()) error {
 	for {
 		line, err := in.ReadString('\n')
 		if err != nil {
-			return io.ErrUnexpectedEOF // whoever ends a stream says so before
+			return io.ErrUnexpectedEOF // a server that ends a stream says so before
 		}
 		heard()
 		line = strings.TrimRight(line, "\r\n")
@@ -220,13 +220,13 @@ func (s *stream) message(event, id, data string) error {
 		s.ended = true
 		return nil
 	default:
-		return nil // of a newer server
+		return nil // a newer server sends it
 	}
 	if err := json.Unmarshal([]byte(data), into); err != nil {
 		return fmt.Errorf("client: a message of the server cannot be read: %w", err)
 	}
 	if event == "problem" {
-		// The server ends the stream with it, or goes on trying.
+		// The server then ends the stream, or keeps trying.
 		return &Error{Status: http.StatusServiceUnavailable, Code: problem.Error.Code, Message: problem.Error.Message, Next: problem.Error.Next}
 	}
 	u.Answered = answered.ID

@@ -16,7 +16,7 @@ type Commands struct {
 	// commands in front of ours, as words.
 	Program []string
 	target  []string // the flags that name the target again
-	unset   string   // begins a command for a program that is to act on its own store
+	unset   string   // goes before a command for a program that is to act on its own store
 	path    []string // the command being executed, below the root of this tree
 	Args    []string // its arguments
 	root    *cobra.Command
@@ -40,8 +40,8 @@ func NewCommands(cmd *cobra.Command, program, target []string, unset string) *Co
 	return c
 }
 
-// calledAs is how this program was called, as words. What "go run" has built is gone
-// when the command ends, so it is built again.
+// calledAs returns the words with which this program was called. A program built by "go
+// run" is gone when the command ends, so it must be built again.
 func calledAs() []string {
 	if pkg := host.GoRun(); pkg != "" {
 		return []string{"go", "run", pkg}
@@ -72,8 +72,8 @@ func (c *Commands) ThisWith(flags ...string) string {
 	return c.With(flags, slices.Concat(c.path, c.Args)...)
 }
 
-// Again returns the command being executed, for the program's own store; empty:
-// nothing keeps it from acting on that.
+// Again returns the command being executed, for the program's own store; empty if it
+// acts on that already.
 func (c *Commands) Again() string {
 	if c.unset == "" {
 		return ""
@@ -86,8 +86,8 @@ func (c *Commands) Help() string {
 	return QuoteAll(slices.Concat(c.Program, c.path, []string{"--help"}))
 }
 
-// guard puts what might be taken for a flag, an id that begins with a dash, behind
-// "--" at the end.
+// guard puts an id that begins with a dash, and might be taken for a flag, after "--"
+// at the end.
 func guard(root *cobra.Command, args, flags []string) []string {
 	cmd, rest := root, args
 	for len(rest) > 0 {

@@ -21,15 +21,15 @@ const (
 	ExitInterrupted = 130
 )
 
-// A Failure is what a command says when it cannot do what was asked: what
-// happened, what to do next, the code for programs, and the one to exit with.
+// A Failure is what a command says when it cannot do what was asked: what happened,
+// what to do next, a code for programs, and the exit code.
 type Failure struct {
 	Code    string
 	Message string
 	Next    string // lines, for people
 	Exit    int
-	Silent  bool // it was said already
-	Lines   bool // the message has several, of our own making
+	Silent  bool // it was printed already
+	Lines   bool // the message has several lines of our own, which are not escaped as one
 	Err     error
 }
 
@@ -152,7 +152,7 @@ func Explain(err error, c *Commands, inProgress func(id, owner string) string) *
 	return f
 }
 
-// NoHistory is the refusal of a run that has no history left.
+// NoHistory refuses a run that has no history left.
 func NoHistory(id string, c *Commands) *Failure {
 	err := &durable.DamagedError{RunID: id, Err: durable.ErrNoHistory}
 	return Refused("damaged", "See what is left of it: "+c.Self("checkpoints", "delete", id, "--dry-run"), "%s", err.Error())
@@ -163,7 +163,7 @@ func NothingToResume(c *Commands) *Failure {
 	return &Failure{Code: "nothing_to_resume", Exit: ExitNotFound, Message: "Nothing to resume. List: " + c.Self("sessions", "ls"), Err: durable.ErrNotFound}
 }
 
-// UnknownRun is what a store says of a run that is not there.
+// UnknownRun says that a store has no such run.
 func UnknownRun(id string, c *Commands) *Failure {
 	return &Failure{Code: "not_found", Exit: ExitNotFound, Message: "Session not found: " + id, Next: "List: " + c.Self("sessions", "ls"), Err: durable.ErrNotFound}
 }

@@ -10,8 +10,8 @@ func OnKey(in *os.File, key byte, f func()) (stop func()) {
 	if err != nil {
 		return func() {}
 	}
-	// The read cannot be interrupted; the goroutine ends with the process, and
-	// what is typed for the shell meanwhile is not much.
+	// The read cannot be interrupted: the goroutine ends with the process, and may
+	// swallow a key that was meant for the shell.
 	go func() {
 		var b [1]byte
 		for {

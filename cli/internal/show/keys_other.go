@@ -4,5 +4,5 @@ package show
 
 import "errors"
 
-// readKeys: the system has no terminal of the kind; Ctrl-C ends a watch.
+// readKeys fails: this system has no such terminal. Ctrl-C ends a watch.
 func readKeys(int) (restore func(), err error) { return nil, errors.New("no single keys here") }

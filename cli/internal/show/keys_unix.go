@@ -4,8 +4,8 @@ package show
 
 import "golang.org/x/sys/unix"
 
-// readKeys has a terminal hand over each key at once and unseen. Signals stay as
-// they are, and so does what is printed.
+// readKeys makes a terminal hand over each key at once, without showing it. Signals and
+// output stay as they are.
 func readKeys(fd int) (restore func(), err error) {
 	old, err := unix.IoctlGetTermios(fd, getTermios)
 	if err != nil {

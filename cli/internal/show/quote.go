@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Quote makes a word that a POSIX shell reads as exactly s, and that shows on a
-// terminal as what it is.
+// Quote returns a word that a POSIX shell reads as exactly s, and that is safe to show
+// on a terminal.
 func Quote(s string) string {
 	switch {
 	case s == "":
@@ -19,9 +19,9 @@ func Quote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// octal quotes a word with characters that must not reach the terminal: printf
-// makes them when the command runs. Trailing line feeds would be lost; no id or
-// name has one.
+// octal quotes a word with characters that must not reach the terminal: printf makes
+// them when the command runs. Trailing line feeds would be lost, but no id or name has
+// one.
 func octal(s string) string {
 	var b strings.Builder
 	b.WriteString(`"$(printf '%b' '`)
@@ -32,7 +32,7 @@ func octal(s string) string {
 	return b.String()
 }
 
-// QuoteAll makes a command of words.
+// QuoteAll returns the command that words make.
 func QuoteAll(words []string) string {
 	quoted := make([]string, len(words))
 	for i, w := range words {

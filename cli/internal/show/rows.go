@@ -15,7 +15,7 @@ type Row struct {
 	State  string `json:"state"`
 	TookMS int64  `json:"took_ms,omitempty"`
 	Max    int    `json:"max_attempts,omitempty"`
-	// IdempotencyKey is the one that the attempts of a step were given.
+	// IdempotencyKey is the key that the attempts of a step were given.
 	IdempotencyKey string    `json:"idempotency_key,omitempty"`
 	Error          string    `json:"error,omitempty"`
 	Prompt         string    `json:"prompt,omitempty"`
@@ -63,8 +63,8 @@ func Rows(o *outline.Outline, rows []*outline.Row) []Row {
 	return views
 }
 
-// AttemptState says what became of an attempt. Of one that a process which was lost may
-// have begun, and that has announced no beginning, nobody knows whether it was made.
+// AttemptState says what became of an attempt. If a process was lost and had not
+// recorded the beginning of the attempt, it is not known whether the attempt was made.
 func AttemptState(a *outline.Attempt) string {
 	if a.State == outline.AttemptCut && !a.Begun {
 		return "may have been cut off"
@@ -88,9 +88,8 @@ func ToneColour(t outline.Tone) string {
 // maxRows is how many rows are shown to a person who has not asked for all.
 const maxRows = 60
 
-// PrintRows prints the rows of an outline with their attempts, nested. Unless all
-// are asked for, it leaves out what a person need not see of a long run, and returns
-// how many rows those are.
+// PrintRows prints the rows of an outline with their attempts, nested. Without all it
+// leaves out those of a long run that a person need not see, and returns how many.
 func PrintRows(s *Stream, o *outline.Outline, all bool) (more int) {
 	p := &rowPrinter{s: s, o: o, all: all}
 	for _, lane := range o.Lanes {
@@ -123,7 +122,7 @@ func (p *rowPrinter) rows(rows []*outline.Row) {
 	}
 }
 
-// quietRow reports whether nothing about a row needs a person's eye.
+// quietRow reports whether a person may overlook a row.
 func quietRow(r *outline.Row) bool {
 	return r.State == outline.Done || r.State == outline.Expected
 }
@@ -157,7 +156,7 @@ func (p *rowPrinter) row(r *outline.Row, width int) {
 		}
 		text, took := AttemptState(a), outline.Duration(a.Took)
 		if a.State == outline.AttemptCut {
-			took = "-" // nobody knows
+			took = "-" // not known
 		}
 		if a.Error != "" {
 			text = outline.OneLine(a.Error, 200)
@@ -174,7 +173,8 @@ func (p *rowPrinter) line(text string) {
 	p.s.Printf("%s\n", text)
 }
 
-// signOf is the sign of a state; the word stands beside it where it is not plain.
+// signOf returns the sign of a state; a word stands beside it where the sign is not
+// enough.
 func signOf(st outline.State) (sign, colour string) {
 	switch st {
 	case outline.Done:

@@ -54,7 +54,7 @@ func (l *Local) Close() {
 	}
 }
 
-// Lost says of an error that the run it is about does not exist, where it does.
+// Lost returns err, in the words of a store if it says that the run does not exist.
 func (l *Local) Lost(id string, err error) error {
 	if err == nil || !errors.Is(err, durable.ErrNotFound) {
 		return err
@@ -66,7 +66,7 @@ func (l *Local) Lost(id string, err error) error {
 	return show.UnknownRun(id, l.commands)
 }
 
-// live returns the executors that live.
+// live returns the executors that are alive, by id.
 func (l *Local) live(ctx context.Context) (map[string]store.Executor, error) {
 	executors, err := l.Store.Executors(ctx)
 	if err != nil {
@@ -91,7 +91,7 @@ func (l *Local) Runs(ctx context.Context, q Query) ([]Run, int64, error) {
 	var list []Run
 	if q.Resumable {
 		var rows []store.Run
-		// Of those that the engine would resume, some have nothing to resume from.
+		// Some of the runs that the engine would resume have nothing to resume from.
 		look := func() {
 			for _, s := range l.readAll(ctx, rows, live, names) {
 				if s.Resumable && (q.Limit == 0 || len(list) < q.Limit) {
@@ -150,8 +150,8 @@ func wanted(row *store.Run, q Query) bool {
 		has(len(q.Workflows), func(i int) bool { return q.Workflows[i] == row.Workflow })
 }
 
-// read adds to a row where the run stands. A run whose events cannot be read is
-// listed as corrupt, and keeps no other from being listed.
+// read adds to a row where the run stands. A run whose events cannot be read is listed
+// as corrupt, and does not keep others from being listed.
 func (l *Local) read(ctx context.Context, row *store.Run, live map[string]store.Executor, names declared) *Run {
 	tail, err := l.tail(ctx, row)
 	return l.stands(ctx, row, tail, err, live, names)
@@ -187,7 +187,7 @@ func (l *Local) Run(ctx context.Context, id string) (*Run, error) {
 	s := l.read(ctx, &i.Run, live, declared{})
 	s.Headers, s.Env, s.Info = i.Headers, i.Environment, &i
 	if !l.Mounted {
-		i.Differences = nil // of a program that executes nothing they say nothing
+		i.Differences = nil // they say nothing about a program that executes nothing
 	}
 	return s, nil
 }
@@ -234,7 +234,7 @@ func (l *Local) Stuck(ctx context.Context) ([]Stuck, error) {
 		return nil, err
 	}
 	list := make([]Stuck, 0, len(all))
-	nobody := map[[2]string]bool{} // executes this version of this workflow, and what this program has says nothing more of it
+	nobody := map[[2]string]bool{} // no process executes this version of this workflow, and this program adds nothing to that
 	for _, one := range all {
 		reason, code := one.Reason, [2]string{one.Workflow, one.Version}
 		if _, known := nobody[code]; one.Code == durable.CodeNotRegistered && !known {
@@ -242,15 +242,14 @@ func (l *Local) Stuck(ctx context.Context) ([]Stuck, error) {
 			nobody[code] = !other && !l.OthersServeAny(ctx, one.Workflow)
 		}
 		if one.Code == durable.CodeNotRegistered && nobody[code] {
-			reason = "nobody alive runs " + one.Workflow // what this program has says nothing of it
+			reason = "nobody alive runs " + one.Workflow // the reason that the engine gives is about this program
 		}
 		list = append(list, Stuck{ID: one.RunID, Workflow: one.Workflow, Code: one.Code, Reason: reason, Next: l.nextFor(ctx, one)})
 	}
 	return list, nil
 }
 
-// nextFor says what to do about a run that is stuck, as a command where there is
-// one.
+// nextFor says what to do about a run that is stuck, as a command if one helps.
 func (l *Local) nextFor(ctx context.Context, one durable.Stuck) string {
 	switch one.Code {
 	case durable.CodePaused:
@@ -284,7 +283,7 @@ func (l *Local) Outline(ctx context.Context, id string) (*outline.Builder, *Run,
 	if err != nil {
 		return nil, nil, err
 	}
-	// This program serves the workflow, and takes up no run but the one it is told.
+	// This program serves the workflow, but takes up only the run that it is told to.
 	executors = slices.DeleteFunc(executors, func(x store.Executor) bool { return x.ID == l.Engine.ID() && s.Owner != x.ID })
 	h, err := l.Store.Load(ctx, id, store.Cursor{All: true, AfterMessage: 1<<63 - 1})
 	if err != nil {
@@ -294,7 +293,7 @@ func (l *Local) Outline(ctx context.Context, id string) (*outline.Builder, *Run,
 	for ev, err := range h.Events {
 		if err != nil {
 			s.unreadable(err)
-			break // what came before is still told
+			break // what came before is still shown
 		}
 		b.Add(&ev)
 	}
@@ -359,7 +358,7 @@ func (l *Local) History(ctx context.Context, id string) iter.Seq2[store.Event, e
 	return l.Engine.History(ctx, id)
 }
 
-// Executing is what a view asks to show the step under way in this process.
+// Executing returns the step that this process is executing, for views.
 func (l *Local) Executing(id string) (key string, ok bool) { return l.Engine.Executing(id) }
 
 // Value implements Target.
@@ -393,8 +392,8 @@ func (l *Local) Output(ctx context.Context, id string) (json.RawMessage, error) 
 	return JSON(p), nil
 }
 
-// JSON returns a payload as JSON: itself where it is, else the text for people,
-// as a string.
+// JSON returns a payload as JSON: the payload itself if it is JSON, else its text for
+// people, as a string.
 func JSON(p durable.Payload) json.RawMessage {
 	if p.Codec == "" || len(p.Data) == 0 {
 		return nil

@@ -6,19 +6,19 @@ import (
 	"strings"
 )
 
-// A Place is what a command acts on: a store, a server, or with neither the
-// engine the commands are mounted with.
+// A Place names what a command acts on: a store, a server or, with neither, the engine
+// that the commands are mounted with.
 type Place struct {
 	Store, Server, Token string
 	From                 string // what named it, for messages
-	secret               bool   // it came from where others do not see it
+	secret               bool   // it came from a place that others cannot see
 }
 
 // Flags are the flags that name what a command acts on.
 type Flags struct{ Store, Server, Profile string }
 
-// targetVariables name what commands act on where no flag does; the first that is
-// set counts.
+// targetVariables name what commands act on when no flag does; the first that is set
+// counts.
 var targetVariables = []string{"DURABLE_STORE", "DURABLE_SERVER", "DURABLE_PROFILE"}
 
 // Find decides what a command acts on: a flag, the environment, the mounted
@@ -63,7 +63,7 @@ func Find(f *Flags, getenv func(string) string, mounted bool) (Place, error) {
 // hasPassword reports whether a DSN holds a password.
 func hasPassword(dsn string) bool { return Mask(dsn) != dsn }
 
-// Mask returns a DSN as it may be shown.
+// Mask returns a DSN without its password, fit to be shown.
 func Mask(dsn string) string {
 	if u, err := url.Parse(dsn); err == nil && u.Scheme != "" {
 		changed := false
@@ -88,7 +88,7 @@ func Mask(dsn string) string {
 	if at >= 0 && strings.Contains(dsn[at:], "=") {
 		return dsn[:at] + "password=xxxxx"
 	}
-	if scheme, rest, ok := strings.Cut(dsn, "://"); ok { // no URL that can be read
+	if scheme, rest, ok := strings.Cut(dsn, "://"); ok { // not a URL that can be parsed
 		if i := strings.LastIndex(rest, "@"); i >= 0 && strings.Contains(rest[:i], ":") {
 			return scheme + "://xxxxx@" + rest[i+1:]
 		}
@@ -96,7 +96,7 @@ func Mask(dsn string) string {
 	return dsn
 }
 
-// Words are the flags that name the target again, as words.
+// Words returns the flags that name the same target again.
 func (f *Flags) Words(getenv func(string) string) []string {
 	switch {
 	case f.Store != "" && !hasPassword(f.Store):
@@ -122,8 +122,8 @@ func (f *Flags) Words(getenv func(string) string) []string {
 	return nil
 }
 
-// Unset begins a command for a program that is to act on its own store: the
-// shell that it is pasted into may name another one.
+// Unset returns the beginning of a command for a program that is to act on its own
+// store: the environment of the shell it is pasted into may name another one.
 func Unset(getenv func(string) string) string {
 	words := []string{"env"}
 	for _, name := range targetVariables {

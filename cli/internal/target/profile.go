@@ -19,19 +19,19 @@ type profileFile struct {
 	Profiles map[string]profile `yaml:"profiles"`
 }
 
-// A profile names a store or a server. A value may be ${NAME}, which is taken
-// from the environment; see expand for what the file of a directory gets.
+// A profile names a store or a server. A value may be ${NAME}, which is taken from the
+// environment; see placeOf for what the file of a directory gets.
 type profile struct {
 	Store  string `yaml:"store"`
 	Server string `yaml:"server"`
 	Token  string `yaml:"token"` // for the server: Authorization: Bearer
 }
 
-// ownPrefix begins the names of the variables that the file of a directory gets.
+// ownPrefix is the prefix of the variables that the file of a directory gets.
 const ownPrefix = "DURABLE_"
 
-// fileOfDirectory is the first of the files: that of the directory one stands in,
-// which somebody else may have written.
+// fileOfDirectory is the first of the files: the one in the current directory, which a
+// stranger may have written.
 const fileOfDirectory = "durable.yaml"
 
 // profileFiles are where profiles are looked for, in this order.
@@ -43,7 +43,7 @@ func profileFiles() []string {
 	return files
 }
 
-// userFile is the user's own file of profiles; empty: there is no place for one.
+// userFile is the user's own file of profiles; empty if there is no place for one.
 func userFile() string {
 	dir, err := os.UserConfigDir()
 	if err != nil {
@@ -52,9 +52,9 @@ func userFile() string {
 	return filepath.Join(dir, "durable", "durable.yaml")
 }
 
-// profilePlace returns the place that a profile names. Without one of that name, a
-// profile that was asked for is an error, and so is the default one: there is
-// nothing else left to act on.
+// profilePlace returns the place that a profile names. If there is no profile of that
+// name, that is an error, for the default one too: there is nothing else left to act
+// on.
 func profilePlace(name string, asked bool, getenv func(string) string) (Place, error) {
 	var known []string
 	for _, file := range profileFiles() {
@@ -87,10 +87,10 @@ func profilePlace(name string, asked bool, getenv func(string) string) (Place, e
 
 // placeOf returns the place of a profile, with the values of its variables.
 //
-// The file of a directory may be a stranger's, and decides where the values go: it gets
-// those alone that are meant for durable, and a token only if the user has asked for the
-// profile. Else a command in an unpacked archive would send any secret of the
-// environment to any server.
+// The file of a directory may be a stranger's, and it decides where the values are
+// sent. So it gets only variables that are meant for durable, and a token only if the
+// user has asked for the profile. Otherwise a command run in an unpacked archive could
+// send any secret of the environment to any server.
 func placeOf(p profile, name, file string, asked bool, getenv func(string) string) (Place, error) {
 	at := Place{Store: p.Store, Server: p.Server, Token: p.Token, From: "profile " + name + " of " + file, secret: true}
 	for _, v := range []struct {
@@ -121,8 +121,8 @@ func placeOf(p profile, name, file string, asked bool, getenv func(string) strin
 	return at, nil
 }
 
-// variableOf returns the name in a value that is ${NAME} as a whole. Anything else is
-// a value: a password may hold a dollar sign.
+// variableOf returns the name in a value that is ${NAME} as a whole. Anything else is a
+// literal value: a password may contain a dollar sign.
 func variableOf(v string) (name string, ok bool) {
 	if name, ok = strings.CutPrefix(v, "${"); !ok {
 		return "", false

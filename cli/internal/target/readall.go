@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// readers is how many histories are read at a time for a list: on a server most of
-// what one takes is the way there and back.
+// readers is how many histories are read at a time for a list: with a database server
+// most of the time is spent on the round trip.
 const readers = 4
 
-// readAll adds to rows where the runs stand, in the same order.
+// readAll returns where the runs of some rows stand, in the same order.
 func (l *Local) readAll(ctx context.Context, rows []store.Run, live map[string]store.Executor, names declared) []Run {
 	type read struct {
 		tail []store.Event
@@ -42,8 +42,8 @@ func (l *Local) readAll(ctx context.Context, rows []store.Run, live map[string]s
 	return list
 }
 
-// tail reads the end of a run's history, and the row anew: what is shown of a run
-// is of one moment. With an error it returns what could be read.
+// tail reads the end of a run's history, and the row again, so that what is shown of a
+// run is of one moment. With an error it returns what could be read.
 func (l *Local) tail(ctx context.Context, row *store.Run) (tail []store.Event, err error) {
 	h, err := l.Store.Load(ctx, row.ID, store.Cursor{Tail: tailed, AfterMessage: 1<<63 - 1})
 	if err != nil {
@@ -66,8 +66,8 @@ func (l *Local) tail(ctx context.Context, row *store.Run) (tail []store.Event, e
 	return tail, nil
 }
 
-// chained says why an event cannot be the one behind those of tail: its checksum does
-// not fit. Of one whose predecessor was not read, nothing is said.
+// chained returns an error if an event cannot follow those of tail because its checksum
+// does not fit. It cannot tell if the event's predecessor was not read.
 func chained(id string, tail []store.Event, ev *store.Event) error {
 	var before store.Event
 	if n := len(tail); n > 0 {
@@ -79,10 +79,10 @@ func chained(id string, tail []store.Event, ev *store.Event) error {
 	return nil
 }
 
-// stands makes of a row and the end of its history what is shown. err is why that
-// could not be read, or not all of it; without a tail nothing was.
+// stands says where a run stands, from its row and the end of its history. err says why
+// that end could not be read, or not all of it; without a tail nothing was.
 func (l *Local) stands(ctx context.Context, row *store.Run, tail []store.Event, err error, live map[string]store.Executor, names declared) *Run {
-	s := newSession(row, live)
+	s := newRun(row, live)
 	if err != nil {
 		s.unreadable(err)
 	}

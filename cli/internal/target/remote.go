@@ -17,8 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Remote acts on the runs that a server has, with the words that the design
-// prescribes for servers.
+// Remote acts on the runs of a server. Its messages are those prescribed for servers.
 type Remote struct {
 	commands *show.Commands
 	c        *client.Client
@@ -37,7 +36,7 @@ func Connect(p Place, c *show.Commands) (*Remote, error) {
 	return &Remote{commands: c, c: cl}, nil
 }
 
-// said makes of an error of the client what a command says of it.
+// said turns an error of the client into what a command says.
 func (r *Remote) said(err error) error {
 	var e *client.Error
 	switch {
@@ -77,8 +76,8 @@ func (r *Remote) said(err error) error {
 	return f
 }
 
-// inCommands is what to do about a refusal, for somebody at a terminal: the server
-// names its routes. Empty: what the server says.
+// inCommands says what to do about a refusal as a command, where the server names a
+// route; empty: what the server says will do.
 func (r *Remote) inCommands(e *client.Error) string {
 	args := r.commands.Args
 	if len(args) == 0 {
@@ -96,7 +95,7 @@ func (r *Remote) inCommands(e *client.Error) string {
 	return ""
 }
 
-// rowOf is the row that a run of the server's stands for.
+// rowOf returns the row of a run that a server sent.
 func rowOf(r *client.Run) *store.Run {
 	row := &store.Run{
 		ID: r.ID, Workflow: r.Workflow, Version: r.Version, InitialVersion: r.InitialVersion, Status: store.Status(r.Status), Code: r.Code, Reason: r.Reason,
@@ -117,7 +116,7 @@ func eventOf(e *client.Event) store.Event {
 		At: store.TimeOf(e.At), Took: time.Duration(e.TookMS * float64(time.Millisecond)), Steps: int32(e.Steps),
 	}
 	if len(e.Data) > 0 {
-		ev.Data, _ = json.Marshal(e.Data) // it was JSON
+		ev.Data, _ = json.Marshal(e.Data) // it was decoded from JSON
 	}
 	if e.Payload != nil && !e.Payload.Redacted && !e.Payload.Truncated {
 		ev.Payload = e.Payload.Value
@@ -125,13 +124,13 @@ func eventOf(e *client.Event) store.Event {
 	return ev
 }
 
-// sessionOf is a run of the server's as the commands show it.
-func sessionOf(r *client.Run, tail []store.Event) *Run {
+// runOf returns a run that a server sent as the commands show it.
+func runOf(r *client.Run, tail []store.Event) *Run {
 	live := map[string]store.Executor{}
-	if r.Executed == nil || *r.Executed { // not told of a list: then the status says enough
+	if r.Executed == nil || *r.Executed { // a list does not say; the status says enough there
 		live[r.Owner] = store.Executor{}
 	}
-	s := newSession(rowOf(r), live)
+	s := newRun(rowOf(r), live)
 	s.Live = r.Executed != nil && *r.Executed
 	if tail == nil && r.LastSeq > 0 {
 		tail = []store.Event{*rowOf(r).Last}
@@ -164,7 +163,7 @@ func (r *Remote) Runs(ctx context.Context, q Query) (list []Run, total int64, er
 			}
 		}
 		for i := range page.Runs {
-			s := sessionOf(&page.Runs[i], nil)
+			s := runOf(&page.Runs[i], nil)
 			if q.Resumable && !s.Resumable {
 				continue
 			}
@@ -195,7 +194,7 @@ func (r *Remote) Run(ctx context.Context, id string) (*Run, error) {
 	for i := range page.Events {
 		tail = append(tail, eventOf(&page.Events[i]))
 	}
-	return sessionOf(&run, tail), nil
+	return runOf(&run, tail), nil
 }
 
 // LastInterrupted implements Target.
@@ -298,7 +297,7 @@ func (r *Remote) Resume(ctx context.Context, id string, o durable.ResumeOptions)
 	return planFrom(&done.Plan), nil
 }
 
-// planFrom is a plan as an engine gives it.
+// planFrom returns a plan as an engine returns it.
 func planFrom(p *client.Plan) durable.Plan {
 	return durable.Plan{
 		RunID: p.RunID, Workflow: p.Workflow, Status: store.Status(p.Status), From: p.From, Scope: p.Scope, Branch: int32(p.Branch), NewBranch: p.NewBranch,
@@ -347,7 +346,7 @@ func (r *Remote) PlanFork(ctx context.Context, id string, o durable.ForkOptions)
 	return planFrom(&p), nil
 }
 
-// forkRequest asks a server for a fork; it knows itself who asks.
+// forkRequest asks a server for a fork; the server itself knows who asks.
 func forkRequest(o *durable.ForkOptions) client.ForkRequest {
 	req := client.ForkRequest{At: o.At, Reason: o.Reason, Force: o.Force}
 	if o.ID != durable.AutoID {
@@ -357,7 +356,7 @@ func forkRequest(o *durable.ForkOptions) client.ForkRequest {
 		if req.Edits == nil {
 			req.Edits = map[string]json.RawMessage{}
 		}
-		req.Edits[key], _ = value.(json.RawMessage) // as the command has read it
+		req.Edits[key], _ = value.(json.RawMessage) // the command has read it as that
 	}
 	return req
 }
@@ -378,7 +377,7 @@ func (r *Remote) Outline(ctx context.Context, id string) (*outline.Builder, *Run
 			in.Branches = append(in.Branches, store.Branch{N: int32(b.N), Parent: int32(b.Parent), Generation: int32(b.Generation), Cutoff: b.Cutoff, CutScope: b.Scope, Reason: b.Reason, CreatedAt: store.TimeOf(b.CreatedAt)})
 		}
 	}
-	if h, err := r.c.Health(ctx); err == nil { // who may read a run need not see this
+	if h, err := r.c.Health(ctx); err == nil { // a user who may read the run may not be allowed to see this
 		for _, x := range h.Executors {
 			e := store.Executor{ID: x.ID, Name: x.Name, Host: x.Host, PID: x.PID, StartedAt: store.TimeOf(x.StartedAt), BeatAt: store.TimeOf(x.BeatAt), Live: x.Live}
 			for _, w := range x.Workflows {
@@ -400,7 +399,7 @@ func (r *Remote) Outline(ctx context.Context, id string) (*outline.Builder, *Run
 			tail = tail[max(0, len(tail)-tailed):]
 		}
 	}
-	return b, sessionOf(&run, tail), nil
+	return b, runOf(&run, tail), nil
 }
 
 // Output implements Target.
@@ -415,7 +414,7 @@ func (r *Remote) Output(ctx context.Context, id string) (json.RawMessage, error)
 	return eventOf(&page.Events[0]).Payload, nil
 }
 
-// Difference is for stores: a server says it in the reason.
+// Difference is nil: a server says it in the reason.
 func (r *Remote) Difference(context.Context, *Run) *durable.DefinitionChangedError { return nil }
 
 // Watch implements Target.
@@ -449,7 +448,7 @@ func (r *Remote) History(ctx context.Context, id string) iter.Seq2[store.Event, 
 	}
 }
 
-// Value is the payload as the server has shown it.
+// Value returns the payload as the server has sent it.
 func (r *Remote) Value(_ string, ev store.Event) json.RawMessage { return ev.Payload }
 
 // Standing implements Target.
@@ -504,7 +503,7 @@ func (r *Remote) FirstCheckpoint(ctx context.Context, id string) int64 {
 // Code implements Target.
 func (r *Remote) Code(_ context.Context, run *Run) string { return recordedCommand(run, r.commands) }
 
-// Who is not said: a server names executors by their ids.
+// Who returns nothing: a server names executors by their ids.
 func (r *Remote) Who(context.Context, string) string { return "" }
 
 // Revive registers a run that waits for a person with the server's program, which

@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Who says which process an executor is.
+// Who implements Target.
 func (l *Local) Who(ctx context.Context, owner string) string {
 	executors, err := l.Store.Executors(ctx)
 	if err != nil {
@@ -36,8 +36,8 @@ func executorName(x store.Executor) string {
 	return fmt.Sprintf("pid %d on %s", x.PID, host)
 }
 
-// ServedBy lists what an engine has the code of, by name: it is what the engine
-// announces to all others.
+// ServedBy lists the workflows whose code an engine has, by name, as the engine
+// announces them to all others.
 func ServedBy(ctx context.Context, eng *durable.Engine) []store.Served {
 	if eng == nil {
 		return nil
@@ -61,7 +61,7 @@ func (l *Local) Serves(ctx context.Context, workflow, version string) bool {
 }
 
 // OthersServe reports whether a live executor other than this one has the code of a
-// run; true, where that cannot be read.
+// run. It is true if that cannot be read.
 func (l *Local) OthersServe(ctx context.Context, s *Run) bool {
 	live, err := l.live(ctx)
 	if err != nil {
@@ -90,8 +90,8 @@ func (l *Local) OthersServeAny(ctx context.Context, workflow string) bool {
 	return false
 }
 
-// commandHeader is the header in which a run that was started at a terminal keeps
-// how the program was called that has its code.
+// CommandHeader is the header in which a run that was started at a terminal keeps the
+// command of the program that has its code.
 const CommandHeader = "holdfast.command"
 
 // Code implements Target.
@@ -102,8 +102,8 @@ func (l *Local) Code(ctx context.Context, r *Run) string {
 	return recordedCommand(r, l.commands)
 }
 
-// recordedCommand returns the command that continues a run in the program that
-// started it, as the run says; empty when that is not known.
+// recordedCommand returns the command that continues a run in the program that started
+// it, as the run records it; empty if it does not.
 func recordedCommand(r *Run, c *show.Commands) string {
 	words := recorded(r)
 	if words == nil {
@@ -118,10 +118,10 @@ func recordedCommand(r *Run, c *show.Commands) string {
 	return command
 }
 
-// recorded returns the words with which the program of a run was called. Whoever
-// starts a run chooses its headers, so they are believed only as far as they name
-// the program that the engine itself has recorded, in words that no shell and no
-// flag reads anything into.
+// recorded returns the words with which the program of a run was called. The caller
+// that starts a run chooses its headers, so they are believed only if they name the
+// program that the engine itself has recorded, in words that are neither flags nor
+// special to a shell.
 func recorded(s *Run) []string {
 	words := strings.Fields(s.Headers[CommandHeader])
 	if len(words) == 0 || len(words) > 8 || s.Env == nil {

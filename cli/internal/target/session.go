@@ -11,20 +11,19 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Session is a run as the commands show it; its JSON is what --json prints.
-// Fields are only ever added.
+// A Session is a run as --json prints it. Fields are only ever added.
 type Session struct {
 	ID       string `json:"id"`
 	Workflow string `json:"workflow"`
 	Version  string `json:"version,omitempty"`
 	Status   string `json:"status"`
-	// Step is the number, from 1, of the step the run stands at, 0 before the
-	// first; Steps is how many its workflow declares, 0: not known.
+	// Step is the number of the step the run stands at, from 1; 0 before the first.
+	// Steps is how many its workflow declares; 0 if that is not known.
 	Step     int    `json:"step"`
 	Steps    int    `json:"steps,omitempty"`
 	Done     int    `json:"steps_done"`
-	Key      string `json:"key,omitempty"`     // of the call it stands at
-	Attempt  int    `json:"attempt,omitempty"` // that is under way or comes next
+	Key      string `json:"key,omitempty"`     // of the call the run stands at
+	Attempt  int    `json:"attempt,omitempty"` // the one in progress, or the next one
 	Attempts int    `json:"max_attempts,omitempty"`
 
 	StartedAt      string `json:"started_at"`
@@ -32,7 +31,7 @@ type Session struct {
 	EndedAt        string `json:"ended_at,omitempty"`
 
 	Resumable   bool   `json:"resumable"`
-	Corrupt     bool   `json:"corrupt,omitempty"` // its last events are not all what was written
+	Corrupt     bool   `json:"corrupt,omitempty"` // its last events are damaged
 	Paused      bool   `json:"paused,omitempty"`
 	CancelAsked bool   `json:"cancel_asked,omitempty"` // and not carried out yet
 	Code        string `json:"code,omitempty"`
@@ -43,21 +42,21 @@ type Session struct {
 	ForkedFrom  string `json:"forked_from,omitempty"`
 	Resumes     int    `json:"resumes,omitempty"`
 	Branch      int    `json:"branch,omitempty"`
-	Iteration   int    `json:"iteration"` // from 1: how often the run has begun anew with another input
+	Iteration   int    `json:"iteration"` // generation of the run, from 1
 }
 
-// A Run is what a command knows of a run: its Session, and what else was read.
+// A Run is what a command knows of a run: its Session, and more that was read.
 type Run struct {
 	Session
 
 	Started, Checkpoint store.Time
-	Live                bool  // its owner lives
+	Live                bool  // its owner is alive
 	Damage              error // what is wrong with the events that were read
 	any                 bool  // something is recorded beyond its start
 	RowOnly             bool  // not even its creation is recorded
-	Empty               bool  // nothing is, for certain: all of its events were read
-	Restart             bool  // it is resumable but for that
-	Prompt              bool  // a person is asked
+	Empty               bool  // nothing is recorded beyond its start: all of its events were read
+	Restart             bool  // it would be resumable but for that
+	Prompt              bool  // it waits for a person
 	Declared            []string
 	LastSeq             int64 // of the whole log
 	Headers             map[string]string
@@ -80,8 +79,8 @@ func (s *Run) Place() (place, key, attempt string) {
 // Terminal reports whether the run has ended.
 func (s *Run) Terminal() bool { return store.Status(s.Status).Terminal() }
 
-// newSession is what the row of a run says. live has the executors that live.
-func newSession(row *store.Run, live map[string]store.Executor) *Run {
+// newRun returns what the row of a run says. live has the executors that are alive.
+func newRun(row *store.Run, live map[string]store.Executor) *Run {
 	s := &Run{Session: Session{
 		ID: row.ID, Workflow: row.Workflow, Version: row.Version, Status: string(row.Status), Paused: row.Paused, CancelAsked: row.CancelAsked && !row.Status.Terminal(),
 		Code: row.Code, Reason: row.Reason, Recoverable: row.Recoverable && row.Status == store.Failed, Owner: row.Owner,
@@ -101,9 +100,9 @@ func newSession(row *store.Run, live map[string]store.Executor) *Run {
 	return s
 }
 
-// resumable reports whether Resume takes a run: it has failed, was interrupted, or
-// was executed by a process that is gone. Whether a failure is one that time may mend
-// is for the button of a page alone.
+// resumable reports whether Resume takes a run: one that failed, was interrupted, or
+// was executed by a process that is gone. Whether a failure may pass by itself matters
+// only to the button on a page.
 func resumable(row *store.Run, live bool) bool {
 	if row.Paused || row.Code == durable.CodeImporting {
 		return false
@@ -119,7 +118,7 @@ func resumable(row *store.Run, live bool) bool {
 	return false
 }
 
-// tailed is how many of the last events tell where a run stands.
+// tailed is how many of the last events are read to see where a run stands.
 const tailed = 24
 
 // locate finds where a run stands by the last events of its lineage, oldest
@@ -152,15 +151,15 @@ func (s *Run) locate(tail []store.Event, declared []string) {
 	}
 }
 
-// judge takes the mark from a run that could be resumed if there were anything to
-// resume from: it is started afresh, by force. tail is what locate was given.
+// judge clears Resumable for a run that has nothing to resume from: only --force
+// restarts it. tail is what locate was given.
 func (s *Run) judge(tail []store.Event) {
 	s.Empty = !s.any && len(tail) > 0 && tail[0].Seq == 1
 	s.Restart = s.Empty && s.Resumable
 	s.Resumable = s.Resumable && !s.Empty
 }
 
-// at says what an event about a call tells of where the run stands.
+// at sets where the run stands by an event about a call.
 func (s *Run) at(ev *store.Event, declared []string) {
 	place := slices.Index(declared, ev.Key) + 1
 	if place == 0 {
@@ -168,7 +167,7 @@ func (s *Run) at(ev *store.Event, declared []string) {
 	}
 	switch ev.Type {
 	case store.AttemptFailed:
-		s.Step, s.Key, s.Attempt, s.Attempts = place, ev.Key, int(ev.Attempt)+1, MaxOf(ev)
+		s.Step, s.Key, s.Attempt, s.Attempts = place, ev.Key, int(ev.Attempt)+1, maxOf(ev)
 	case store.StepCompleted, store.SignalReceived, store.TimerFired, store.ChildFinished, store.WaitTimedOut, store.WaitClosed:
 		if i := slices.Index(declared, ev.Key); i >= 0 && i+1 < len(declared) && !s.Terminal() {
 			s.Step, s.Key = i+2, declared[i+1]
@@ -180,9 +179,9 @@ func (s *Run) at(ev *store.Event, declared []string) {
 	}
 }
 
-// MaxOf returns how many attempts the step of a failed one has; 0: no limit, or
-// not known.
-func MaxOf(ev *store.Event) int {
+// maxOf returns how many attempts the step of a failed attempt has; 0: no limit, or not
+// known.
+func maxOf(ev *store.Event) int {
 	var d struct {
 		Max int `json:"max"`
 	}
@@ -190,8 +189,8 @@ func MaxOf(ev *store.Event) int {
 	return d.Max
 }
 
-// Bookkeeping reports whether events of a type tell nothing that a resume could
-// go on from: with nothing else in it, a history is its input alone.
+// Bookkeeping reports whether events of a type hold nothing that a resume could
+// continue from: a history of such events alone is no more than its input.
 func Bookkeeping(t store.Type) bool {
 	switch t {
 	case store.WorkflowCreated, store.WorkflowStarted, store.RunResumed, store.RunClaimed, store.WorkflowFailed, store.WorkflowCancelled,
@@ -204,8 +203,8 @@ func Bookkeeping(t store.Type) bool {
 // declared remembers which steps the workflows of a listing declare.
 type declared map[string][]string
 
-// of returns the steps that the workflow of a run declares, as its first event
-// says; runs of one workflow and version declare the same.
+// of returns the steps that the workflow of a run declares, from the run's first event;
+// all runs of one workflow and version declare the same.
 func (d declared) of(ctx context.Context, st store.Store, row *store.Run) []string {
 	key := row.Workflow + "\x00" + row.Version
 	if names, known := d[key]; known {
@@ -228,7 +227,7 @@ func (d declared) of(ctx context.Context, st store.Store, row *store.Run) []stri
 	return first.Declared
 }
 
-// Differences says in which ways the code of this program differs from that which
+// Differences says how the environment of this process differs from the one that
 // started the run.
 func (s *Run) Differences() []string {
 	if s.Info == nil {
@@ -237,8 +236,8 @@ func (s *Run) Differences() []string {
 	return s.Info.Differences
 }
 
-// StatusText is the status as a listing shows it: of a run that cannot be read, that,
-// and of one whose cancel nobody has carried out yet.
+// StatusText is the status as a listing shows it, with a word if the run cannot be
+// read, is being cancelled, or is paused.
 func (s *Run) StatusText() string {
 	switch {
 	case s.Corrupt, s.Code == "damaged":

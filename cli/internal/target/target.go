@@ -102,8 +102,8 @@ type Stuck struct {
 	Next     string `json:"next"`
 }
 
-// NewRun is a run that is to be started: its id, "" for one that is made, its
-// input, and the keys that it alone is to hold.
+// A NewRun is a run to be started: its id, "" to have one generated, its input, and the
+// keys that no other run may hold meanwhile.
 type NewRun struct {
 	ID        string
 	Input     json.RawMessage
@@ -114,7 +114,7 @@ type NewRun struct {
 type Answer struct {
 	Yes        bool
 	Reason, By string
-	Value      json.RawMessage // the whole answer; nil: made of the others
+	Value      json.RawMessage // the whole answer; nil: made of the other fields
 }
 
 // verdict returns the value that the workflow gets.
