@@ -14,9 +14,9 @@ import (
 // careSteps is how many steps the runs of CARE have.
 const careSteps = 50
 
-// care measures what looking after runs costs: VERIFY, the events a second that
-// VerifyAll looks at, and RETENTION, the ended runs a second that Clean deletes.
-// Each round makes its runs anew, and they are gone when it ends.
+// care measures the cost of maintenance: VERIFY, the events that VerifyAll checks in a
+// second, and RETENTION, the ended runs that Clean deletes in a second. Each round
+// makes its own runs, which are gone when it ends.
 func care(ctx context.Context, t *target, n size) ([]result, error) {
 	s, err := t.open()
 	if err != nil {

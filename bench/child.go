@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// childEnv holds the orders of a child: this program, executed again by a case
-// that needs a second process, or one whose memory nobody else has used.
+// childEnv holds the orders of a child: this program, executed again by a case that
+// needs a second process or one whose memory is unused.
 const childEnv = "HOLDFAST_BENCH_CHILD"
 
 // orders are what a child does, and on which database.
@@ -23,8 +23,8 @@ type orders struct {
 	Sleepers             sleepers // of the role sleep
 }
 
-// roles are what a child can be. A child ends when its standard input does, so
-// that it does not outlive the process that made it.
+// roles are what a child can be. A child ends when its standard input does, so that it
+// does not outlive its parent.
 var roles = map[string]func(context.Context, orders, io.Reader, io.Writer) error{
 	"sleep":  sleepChild,
 	"signal": signalChild,
@@ -85,7 +85,7 @@ func begin(ctx context.Context, o orders) (*child, error) {
 
 // end tells the child to end, waits for it, and returns its failure.
 func (c *child) end() error {
-	_ = c.in.Close() // it fails only for a child that has ended
+	_ = c.in.Close() // it fails only if the child has ended
 	<-c.ended
 	return c.err
 }
@@ -94,7 +94,7 @@ func (c *child) end() error {
 func untilEOF(ctx context.Context, in io.Reader) (_ context.Context, stop context.CancelFunc) {
 	ctx, stop = context.WithCancel(ctx)
 	go func() {
-		_, _ = io.Copy(io.Discard, in) // whatever ends it ends us
+		_, _ = io.Copy(io.Discard, in) // end or error, it ends us
 		stop()
 	}()
 	return ctx, stop

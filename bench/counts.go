@@ -66,7 +66,7 @@ func idle(ctx context.Context, t *target, n size) ([]result, error) {
 	w := durable.Define("idle", func(context.Context, int) (int, error) { return 0, nil })
 	var rate float64
 	err = withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {
-		// A run that came and went, so that the engine is idle and not unused.
+		// One run starts and ends, so that the engine is idle rather than unused.
 		if _, err := w.Run(ctx, "idle", 0); err != nil {
 			return err
 		}
@@ -83,12 +83,12 @@ func idle(ctx context.Context, t *target, n size) ([]result, error) {
 	return []result{plainResult("IDLE", "statements/s", []float64{rate})}, nil
 }
 
-// settledBelow statements a second are beats, and not the end of some work.
+// Fewer than settledBelow statements a second are heartbeats, and not the end of some
+// work.
 const settledBelow = 10
 
-// settled waits until s has come to rest. It takes a second at least, so that
-// what is counted next does not begin with the beat of Open, and end just before
-// one.
+// settled waits until s has come to rest. It takes at least a second, so that what is
+// counted next does not begin with the heartbeat of Open and end just before one.
 func settled(ctx context.Context, s store.Store) error {
 	for {
 		before := counts(s).Statements
@@ -101,7 +101,8 @@ func settled(ctx context.Context, s store.Store) error {
 	}
 }
 
-// statementRate counts what s sends to the database in a second, over a while.
+// statementRate returns how many statements a second s sends to the database, over a
+// while.
 func statementRate(ctx context.Context, s store.Store, while time.Duration) (float64, error) {
 	before := counts(s).Statements
 	if err := pause(ctx, while); err != nil {

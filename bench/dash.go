@@ -17,25 +17,25 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// dashes is how large DASH is.
+// dashes is the size of DASH.
 type dashes struct {
 	Runs    int // in the store
 	Steps   int // of the history whose detail is asked for
 	Clients int // that watch at once
 	Pairs   int // of spells with and without them
-	// Spell is how long the steps beside the list go on; longer than it takes
-	// the list's stream from one look at the store to the next.
+	// Spell is how long the steps go on while the list is watched; longer than the
+	// interval at which the list's stream reads the store.
 	Spell time.Duration
-	// Burst is how long those of a run go on that is watched itself; some times
-	// as long as its stream gathers events for.
+	// Burst is how long the steps of a watched run go on; several times as long as its
+	// stream gathers events.
 	Burst time.Duration
 }
 
-// dash measures what people wait for when they look, on a store with many runs,
-// and what it costs a run in full flight that many look: its steps while 200
-// clients watch the list against those while nobody does, and those of a run that
-// 200 watch against those of one that nobody watches. The clients are in this
-// process too, so that their part of the work is counted.
+// dash measures how long people wait for a page, on a store with many runs, and what
+// watching costs a busy run: its steps while 200 clients watch the list against those
+// while none does, and the steps of a run that 200 watch against those of a run that
+// none watches. The clients are in this process too, so that their share of the work is
+// counted.
 func dash(ctx context.Context, t *target, n size) ([]result, error) {
 	s, settle, err := dashStore(ctx, t)
 	if err != nil {
@@ -101,7 +101,7 @@ func dashStore(ctx context.Context, t *target) (s store.Store, settle func() err
 	return s, func() error { return t.settle(ctx, address) }, err
 }
 
-// dashFill makes the runs: many that rest, and one with a long history.
+// dashFill makes the runs: many at rest, and one with a long history.
 func dashFill(ctx context.Context, s store.Store, long *durable.Workflow[int, int], n dashes) error {
 	if err := dashCopies(ctx, s, n.Runs); err != nil {
 		return err
@@ -110,7 +110,7 @@ func dashFill(ctx context.Context, s store.Store, long *durable.Workflow[int, in
 	return err
 }
 
-// timed asks for an address some times, one after the other.
+// timed requests an address several times, one after the other.
 func timed(ctx context.Context, name, url string, rounds int) (result, error) {
 	var took []float64
 	for range rounds {
@@ -138,7 +138,8 @@ func timed(ctx context.Context, name, url string, rounds int) (result, error) {
 	return plainResult(name, "ms/request", took), nil
 }
 
-// crowdOf opens streams that are read as they come, and returns what ends them.
+// crowdOf opens streams and reads them as messages come. It returns a function that
+// ends them.
 func crowdOf(ctx context.Context, url string, n int) (leave func(), err error) {
 	ctx, stop := context.WithCancel(ctx)
 	var all sync.WaitGroup

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
-// dashWorkflow is what most runs of DASH are of: an order that is done, has
-// failed, sleeps, or asks somebody, as its input says.
+// dashWorkflow is the workflow of most runs of DASH: an order that completes, fails,
+// sleeps or asks a person, as its input says.
 var dashWorkflow = durable.Define("order", func(ctx context.Context, fate string) (string, error) {
 	for _, step := range []string{"reserve", "charge"} {
 		if _, err := durable.Step(ctx, step, func(context.Context) ([]byte, error) { return make([]byte, 512), nil }); err != nil {
@@ -32,8 +32,8 @@ var dashWorkflow = durable.Define("order", func(ctx context.Context, fate string
 	return "sent", durable.Do(ctx, "ship", func(context.Context) error { return nil })
 })
 
-// dashFates says how many of a thousand runs have which fate; the rest is done.
-// The last of them is served by nobody.
+// dashFates says how many of a thousand runs have which fate; the rest complete. No
+// process serves the last of them.
 var dashFates = []struct {
 	name string
 	of   int
@@ -50,7 +50,7 @@ func dashCopies(ctx context.Context, s store.Store, n int) error {
 	begin := time.Now().Add(-time.Duration(n) * time.Second)
 	var changes []store.Change
 	for i := range n {
-		fate, at := "", i*37%1000 // all fates everywhere
+		fate, at := "", i*37%1000 // spreads the fates evenly
 		for _, f := range dashFates {
 			if fate = f.name; at < f.of {
 				break
@@ -120,7 +120,7 @@ func dashSamples(ctx context.Context) (map[string]*dashSample, error) {
 	})
 }
 
-// dashSampleOf reads a run once it has come to where it rests.
+// dashSampleOf reads a run once it is at rest.
 func dashSampleOf(ctx context.Context, s store.Store, id string) (*dashSample, error) {
 	for {
 		h, err := s.Load(ctx, id, store.Cursor{All: true})

@@ -25,8 +25,8 @@ func (w *watching) start(ctx context.Context, i int) (run *durable.Run[int], end
 	return run, func() { close(w.steppers[i].blocks) }, err
 }
 
-// list takes spells of one run in turn: with nobody, and with a crowd that watches
-// the list. The crowd comes and goes beside the clock.
+// list measures spells of one run in turn: with no watchers, and with a crowd that
+// watches the list. The crowd comes and goes while the clock is stopped.
 func (w *watching) list(ctx context.Context) ([]pair, error) {
 	run, end, err := w.start(ctx, 0)
 	if err != nil {
@@ -49,7 +49,7 @@ func (w *watching) list(ctx context.Context) ([]pair, error) {
 	return pairs(w.size.Pairs, alone, watched)
 }
 
-// spell is what a step of the stepper with the number i takes, over as long as d.
+// spell returns how long a step of stepper i takes, measured over d.
 func (w *watching) spell(ctx context.Context, i int, run *durable.Run[int], d time.Duration) (float64, error) {
 	var took time.Duration
 	const at = 50
@@ -97,8 +97,8 @@ func (w *watching) deserted(ctx context.Context) error {
 	}
 }
 
-// run takes spells of two runs in turn, one of which a crowd watches all the time:
-// what it is sent comes of the steps of that run alone.
+// run measures spells of two runs in turn. A crowd watches one of them all the time, so
+// it is sent only what the steps of that run cause.
 func (w *watching) run(ctx context.Context) ([]pair, error) {
 	sides := [2]block{}
 	for i := range sides {

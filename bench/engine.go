@@ -13,11 +13,11 @@ import (
 	"github.com/holdfast-dev/holdfast/durable"
 )
 
-// engineSteps make a block of ENGINE long enough that the start of its run is
-// no part of the figure.
+// engineSteps make a block of ENGINE long enough that the start of its run does not
+// show in the figure.
 const engineSteps = 20_000
 
-// watched is an engine under ENGINE, with who looks on.
+// watched is an engine under ENGINE, with or without an SDK that observes it.
 type watched struct {
 	name    string
 	options func() (o durable.Options, stop func(context.Context) error)
@@ -25,8 +25,8 @@ type watched struct {
 	allocs  []float64
 }
 
-// engine measures the library alone: steps with an int result on a store
-// without I/O, without an SDK of OpenTelemetry, and with one.
+// engine measures the library alone: steps with an int result on a store without I/O,
+// without an OpenTelemetry SDK and with one.
 func engine(ctx context.Context, t *target, n size) ([]result, error) {
 	all := []*watched{
 		{name: "ENGINE", options: func() (durable.Options, func(context.Context) error) {
@@ -42,8 +42,8 @@ func engine(ctx context.Context, t *target, n size) ([]result, error) {
 		}},
 	}
 	for round := range n.rounds {
-		// One after the other within a round, so that what a shared machine does
-		// hits all alike.
+		// They alternate within a round, so that noise of a shared machine affects all
+		// alike.
 		for _, w := range all {
 			if err := w.measure(ctx, t, round); err != nil {
 				return nil, fmt.Errorf("%s: %w", w.name, err)
@@ -59,7 +59,7 @@ func engine(ctx context.Context, t *target, n size) ([]result, error) {
 
 // measure adds one block.
 func (w *watched) measure(ctx context.Context, t *target, round int) error {
-	s, err := t.open() // a new one, so that a round does not carry the data of those before
+	s, err := t.open() // a new store, so that a round does not carry the data of earlier ones
 	if err != nil {
 		return err
 	}
@@ -92,8 +92,8 @@ func (w *watched) measure(ctx context.Context, t *target, round int) error {
 	return errors.Join(err, stop(ctx), s.Close())
 }
 
-// forgetful is an exporter that costs nothing, so that what is measured is the
-// library and the SDK.
+// forgetful is an exporter that costs nothing, so that only the library and the SDK are
+// measured.
 type forgetful struct{}
 
 func (forgetful) ExportSpans(context.Context, []sdktrace.ReadOnlySpan) error { return nil }

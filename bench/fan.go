@@ -16,13 +16,13 @@ const (
 	// fanChanges are the durable changes of a run: its start, its steps and its
 	// completion.
 	fanChanges = fanSteps + 2
-	// fanFloor inserts take about as long as the runs, so that both sides see as
-	// much of what else the machine does.
+	// fanFloor inserts take about as long as the runs, so that both sides get the same
+	// share of the machine's noise.
 	fanFloor = 1000
 )
 
-// fan measures many runs at a time, in durable changes a second, against the
-// rate of single inserts: what sharing commits is worth.
+// fan measures many concurrent runs, in durable changes a second, against the rate of
+// single inserts: what sharing commits is worth.
 func fan(ctx context.Context, t *target, n size) ([]result, error) {
 	s, err := t.open()
 	if err != nil {

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// A floor is what a user could at best write by hand: single inserts through
-// database/sql with a prepared statement, into a table of the same shape as the
-// events of the store, with the same fence (a row is only accepted behind its
-// predecessor of the same epoch), each a durable commit.
+// A floor is the best that a user could write by hand: single inserts through
+// database/sql with a prepared statement, into a table of the same shape as the events
+// of the store, with the same fence (a row is accepted only after its predecessor of
+// the same epoch), each a durable commit.
 //
-// The rows are copies of one that the store wrote, so that the sizes agree; only
-// their place in the log differs.
+// The rows are copies of one that the store wrote, so that the sizes agree. Only their
+// place in the log differs.
 type floor struct {
 	db    *sql.DB
 	conn  *sql.Conn
@@ -29,7 +29,7 @@ var errFenced = errors.New("the floor's own fence refused a row")
 
 // singles makes n inserts and returns how long they took.
 func (f *floor) singles(_ context.Context, n int) (time.Duration, error) {
-	// A context that can end would cost a goroutine an insert.
+	// A context that can be cancelled would cost a goroutine for each insert.
 	ctx := context.Background()
 	seq, ok := f.args[f.place].(int64)
 	if !ok {

@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// footprint is what a process holds, in bytes, after it has given back what it can.
+// footprint is the memory of a process, in bytes, after it has given back what it can.
 type footprint struct {
 	heap     uint64 // in use
-	resident uint64 // 0 where the system does not tell
+	resident uint64 // 0 where the system does not say
 }
 
 func footprintNow() (footprint, error) {

@@ -1,6 +1,6 @@
-// Bench measures the library against what a user could at best write by hand:
-// raw inserts into a table of the same shape, in the same database, in the same
-// minute. docs/performance.md says how to read it.
+// Bench measures the library against the best that a user could write by hand: raw
+// inserts into a table of the same shape, in the same database, in the same minute.
+// docs/performance.md says how to read it.
 //
 //	go run ./bench [-quick] [-json] [-only SEQ,FAN] [-stores sqlite,postgres,memory]
 package main
@@ -36,7 +36,7 @@ type size struct {
 	dash dashes
 }
 
-// Fifteen pairs are the least that gives a bootstrap interval worth printing.
+// Fewer than fifteen pairs give no bootstrap interval worth printing.
 var (
 	quick = size{
 		pairs: 40, fanPairs: 15, rounds: 11, idle: 30, items: 10_000, careRuns: 200, stateSteps: stateSteps,
@@ -84,7 +84,7 @@ func command(ctx context.Context, out io.Writer, args []string) error {
 	if *isQuick {
 		n = quick
 	}
-	// The engine's log lines are no part of a measurement's output.
+	// The engine's log lines do not belong in the output of a measurement.
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	results, err := measure(ctx, on, wanted, n)
 	if err != nil {
@@ -110,8 +110,8 @@ func choose(list string, all []string) ([]string, error) {
 	return names, nil
 }
 
-// measure runs the wanted cases on every target. What goes on is said on
-// stderr, because it takes a while.
+// measure runs the selected cases on every target. It reports progress on stderr,
+// because it takes a while.
 func measure(ctx context.Context, stores, wanted []string, n size) ([]result, error) {
 	dir, err := os.MkdirTemp("", "holdfast-bench-")
 	if err != nil {

@@ -14,11 +14,10 @@ const (
 	overheadBlock = 20
 )
 
-// overhead measures what a checkpoint adds to a step that does something: bodies
-// of 10 ms as the steps of a run, against the same bodies in a plain loop, and
-// against a loop that makes a single insert behind each, as one would by hand; and
-// steps of which only the last of a block is recorded at once, against the plain
-// loop.
+// overhead measures what a checkpoint adds to a step that does something: bodies of 10
+// ms as the steps of a run, against the same bodies in a plain loop, and against a loop
+// with a single insert after each, as one would write it by hand; and steps of which
+// only the last of a block is recorded at once, against the plain loop.
 func overhead(ctx context.Context, t *target, n size) ([]result, error) {
 	s, err := t.open()
 	if err != nil {
@@ -72,7 +71,7 @@ func overhead(ctx context.Context, t *target, n size) ([]result, error) {
 	return results, err
 }
 
-// bodies is a loop that does something behind each body.
+// bodies is a loop that does something after each body.
 func bodies(body func(), behind func() error) block {
 	return func() (float64, error) {
 		began := time.Now()

@@ -15,9 +15,9 @@ const (
 	mapAtOnce = 64
 )
 
-// par measures one run with many branches at a time, in steps a second, against
-// the rate of single inserts: what sharing commits is worth within a run. Beside
-// its steps a branch records its outcome.
+// par measures one run with many concurrent branches, in steps a second, against the
+// rate of single inserts: what sharing commits is worth within a run. Besides its steps
+// a branch records its outcome.
 func par(ctx context.Context, t *target, n size) ([]result, error) {
 	w := durable.Define("par", func(ctx context.Context, _ int) (int, error) {
 		g := durable.NewGroup(ctx)
@@ -44,9 +44,9 @@ func par(ctx context.Context, t *target, n size) ([]result, error) {
 	}, nil
 }
 
-// mapping measures one run that goes over many items, in items a second, against
-// the rate of single inserts. The function of an item makes no steps, so an item
-// is one write.
+// mapping measures one run that maps over many items, in items a second, against the
+// rate of single inserts. The function of an item makes no steps, so an item is one
+// write.
 func mapping(ctx context.Context, t *target, n size) ([]result, error) {
 	items := make([]int, n.items)
 	for i := range items {

@@ -66,7 +66,7 @@ func postgresTarget() (*target, func() error, error) {
 			}
 			return postgresFloor(ctx, dsn)
 		},
-		// Autovacuum looks every minute, by default.
+		// By default autovacuum runs every minute.
 		settle: func(ctx context.Context, dsn string) error { return execute(ctx, dsn, "VACUUM (ANALYZE)") },
 	}, closeAll, nil
 }
@@ -81,8 +81,8 @@ func execute(ctx context.Context, dsn, statement string) error {
 	return err
 }
 
-// postgresFloor makes a table of the shape of the store's events beside it, and
-// fenced inserts into that.
+// postgresFloor makes a table of the shape of the store's events next to it, and fenced
+// inserts into that.
 func postgresFloor(ctx context.Context, dsn string) (*floor, error) {
 	db, err := sql.Open("postgres", dsn)
 	if err != nil {

@@ -12,9 +12,8 @@ import (
 // replaySteps is the length of the history that is resumed.
 const replaySteps = 5000
 
-// replay measures how fast a run with a long history gets back to where it was:
-// from the call of Recover, which claims it, to the first line of the workflow
-// that is new.
+// replay measures how fast a run with a long history gets back to where it was: from
+// the call of Recover, which claims it, to the first new line of the workflow.
 func replay(ctx context.Context, t *target, n size) ([]result, error) {
 	s, err := t.open()
 	if err != nil {
@@ -69,7 +68,7 @@ func resume(ctx context.Context, s store.Store, def durable.Definition, reached 
 	return at.Sub(began), errors.Join(err, eng.Close())
 }
 
-// arrival waits for the workflow to reach its new code.
+// arrival waits for the workflow to reach its first new line.
 func arrival(ctx context.Context, reached <-chan time.Time) (time.Time, error) {
 	select {
 	case at := <-reached:

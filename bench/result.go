@@ -8,9 +8,9 @@ import (
 	"text/tabwriter"
 )
 
-// A result is what one case came to on one store. For times (unit us/..., ns/...)
-// and counts lower is better, for rates (unit .../s) higher; the ratio against
-// the floor is always the higher the better.
+// A result is the outcome of one case on one store. For times (unit us/..., ns/...) and
+// counts lower is better, for rates (unit .../s) higher; a higher ratio against the
+// floor is always better.
 type result struct {
 	Name   string  `json:"name"`
 	Store  string  `json:"store"`
@@ -19,8 +19,8 @@ type result struct {
 	Min    float64 `json:"min"`
 	Median float64 `json:"median"`
 	Max    float64 `json:"max"`
-	// Of cases with a floor: its median, the median of the pairs' ratios, and
-	// the bootstrap interval of that.
+	// For cases with a floor: its median, the median of the pairs' ratios, and the
+	// bootstrap interval of that median.
 	Floor  *float64 `json:"floor,omitempty"`
 	Ratio  *float64 `json:"ratio,omitempty"`
 	Low    *float64 `json:"low,omitempty"`

@@ -76,7 +76,7 @@ func (l *lone) block(ctx context.Context) (float64, error) {
 	return micros(d) / blockSize, err
 }
 
-// end lets the run come to its end.
+// end lets the run end.
 func (l *lone) end(ctx context.Context) error {
 	if l.run == nil {
 		return nil

@@ -47,13 +47,13 @@ func signals(ctx context.Context, t *target, n size) ([]result, error) {
 	return results, err
 }
 
-// ping signals a run, with the time at which it does.
+// ping sends a run a signal with the current time.
 func ping(ctx context.Context, eng *durable.Engine, run string) error {
 	return eng.Signal(ctx, run, signalName, time.Now().UnixNano())
 }
 
-// listener has a workflow that waits for pings, and says how old they are when
-// it has taken them.
+// listener has a workflow that waits for pings, and reports how old each was when it
+// was taken.
 type listener struct {
 	workflow *durable.Workflow[int, int]
 	engine   *durable.Engine
@@ -82,7 +82,7 @@ func newListener(signals int) *listener {
 	return l
 }
 
-// fromAway measures signals that a child sends.
+// fromAway measures signals that a child process sends.
 func (l *listener) fromAway(ctx context.Context, o orders, rounds int) (results []result, err error) {
 	c, err := begin(ctx, o)
 	if err != nil {
@@ -96,8 +96,8 @@ func (l *listener) fromAway(ctx context.Context, o orders, rounds int) (results 
 		stop(errors.New("the process that sends signals has ended"))
 	}()
 	return l.rounds(ctx, "SIGNAL away", rounds, func(run string) error {
-		// SQLite looks for what other processes wrote ever more rarely while there
-		// is nothing: a signal comes when nobody is on the look-out.
+		// The SQLite store polls for the writes of other processes less and less often
+		// while there are none, so a signal comes when it is polling slowly.
 		if err := pause(ctx, 30*time.Millisecond+rand.N(20*time.Millisecond)); err != nil {
 			return err
 		}
@@ -124,8 +124,8 @@ func signalChild(ctx context.Context, o orders, in io.Reader, _ io.Writer) error
 	})
 }
 
-// rounds measures blocks of signals, each with a run of its own. send has one
-// sent to the run.
+// rounds measures blocks of signals, each block with its own run. send sends one to the
+// run.
 func (l *listener) rounds(ctx context.Context, name string, rounds int, send func(run string) error) ([]result, error) {
 	var p50s, p99s []float64
 	for round := range rounds {
@@ -152,8 +152,8 @@ func (l *listener) rounds(ctx context.Context, name string, rounds int, send fun
 	return []result{plainResult(name+" p50", "us/signal", p50s), plainResult(name+" p99", "us/signal", p99s)}, nil
 }
 
-// one has a signal sent once the run waits for it, for one that comes early is
-// taken without a wake-up, and returns how old it was.
+// one sends a signal once the run waits for it (an early one would be taken without a
+// wake-up), and returns how old it was when taken.
 func (l *listener) one(ctx context.Context, run string, send func(run string) error) (time.Duration, error) {
 	for {
 		info, err := l.engine.Get(ctx, run)

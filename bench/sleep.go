@@ -14,29 +14,29 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// sleepers say how much sleeps, and for how long it is watched.
+// sleepers say how many runs sleep, and for how long they are watched.
 type sleepers struct {
 	Runs  int // that sleep for an hour
 	Due   int // more of them that wake at one moment
 	Wakes int // moments
 	Idle  int // seconds during which nothing wakes
-	// Slack is for the runs that wake to be started and fall asleep, before the
-	// time in which nothing wakes begins.
+	// Slack is the time for the runs that wake to be started and fall asleep, before
+	// the quiet time begins.
 	Slack time.Duration
 }
 
 const (
-	// sleepStarts are how many callers start runs at a time, so that they share
+	// sleepStarts is how many callers start runs concurrently, so that they share
 	// commits.
 	sleepStarts = 256
 	// sleepGap is the time between two moments: longer than a wake-up takes.
 	sleepGap = 3 * time.Second
 )
 
-// sleep measures what runs that sleep cost: memory, statements, and the time
-// from the moment at which many are due until the last has recorded its next
-// step. It does so in a process of its own, for in one that other cases have
-// used the sleepers would move into memory that is resident already.
+// sleep measures the cost of sleeping runs: memory, statements, and the time from the
+// moment at which many are due until the last has recorded its next step. It does so in
+// a process of its own: in one that other cases have used, the sleepers would take
+// memory that is resident already.
 func sleep(ctx context.Context, t *target, n size) ([]result, error) {
 	address, err := t.create(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ type riser struct {
 	At     int64 // microseconds
 }
 
-// moment is one at which runs are due.
+// A moment is a time at which runs are due.
 type moment struct {
 	at    time.Time
 	left  atomic.Int64   // runs that have not recorded their step
@@ -118,9 +118,9 @@ func newBedroom(s store.Store, n sleepers) *bedroom {
 	return b
 }
 
-// watch puts the runs to bed, waits, and sees some of them rise.
+// watch starts the runs, waits while they sleep, and measures how some of them wake.
 func (b *bedroom) watch(ctx context.Context) ([]result, error) {
-	// A run that came and went, so that the engine is idle and not unused.
+	// One run starts and ends, so that the engine is idle rather than unused.
 	if _, err := b.sleeper.Run(ctx, "nap", 0); err != nil {
 		return nil, err
 	}
@@ -182,8 +182,8 @@ func (b *bedroom) toBed(ctx context.Context) (float64, error) {
 	return float64(b.Runs) / time.Since(began).Seconds(), err
 }
 
-// setAlarms starts the runs that wake, after the time in which nothing does, and
-// returns the first moment.
+// setAlarms starts the runs that wake after the quiet time, and returns the first
+// moment.
 func (b *bedroom) setAlarms(ctx context.Context) (time.Time, error) {
 	first := time.Now().Add(time.Duration(b.Idle)*time.Second + b.Slack)
 	for k := range b.Wakes {
@@ -198,7 +198,7 @@ func (b *bedroom) setAlarms(ctx context.Context) (time.Time, error) {
 	})
 }
 
-// asleep waits until so many rows say that their run waits.
+// asleep waits until as many runs as wanted are waiting, by their rows.
 func (b *bedroom) asleep(ctx context.Context, want int) error {
 	for {
 		n, err := b.store.Count(ctx, store.Filter{Statuses: []store.Status{store.Waiting}}, store.ByStatus)
@@ -230,8 +230,8 @@ func (b *bedroom) rise(ctx context.Context) ([]float64, error) {
 	return took, nil
 }
 
-// atOnce calls fn for 0 to n-1 from several goroutines, and returns what failed
-// first in each of them.
+// atOnce calls fn for 0 to n-1 from several goroutines, and returns the first error of
+// each.
 func atOnce(goroutines, n int, fn func(i int) error) error {
 	errs := make([]error, goroutines)
 	var next atomic.Int64

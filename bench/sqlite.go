@@ -50,8 +50,8 @@ func sqliteTarget(dir, mode string) *target {
 	}
 }
 
-// sqliteFloor makes a table of the shape of the store's events beside it, and
-// fenced inserts into that.
+// sqliteFloor makes a table of the shape of the store's events next to it, and fenced
+// inserts into that.
 func sqliteFloor(ctx context.Context, path, mode string) (*floor, error) {
 	db, err := sql.Open("sqlite3", "file:"+path+"?_journal_mode=WAL&_mutex=no&_synchronous="+mode)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// The states of STATE: what one large checkpoint is, and what a run has behind it
-// that is resumed, in bytes or in number.
+// The states of STATE: the size of one large checkpoint, and the history of a resumed
+// run, in bytes or in steps.
 const (
 	savedSize  = 10_000_000
 	saves      = 5
@@ -21,11 +21,10 @@ const (
 	longSteps  = 100_000
 )
 
-// state measures what a large state costs: SAVE, from the return of a step's body
-// with 10 MB that do not compress to the return of Step, when it is durable;
-// RESUME state, from the call of Recover, which claims the run, to its first new
-// line, with 100 MB over 1,000 steps behind it, all of which it has read again;
-// and RESUME steps, the same with 100,000 small steps.
+// state measures what a large state costs: SAVE, from the return of a step's body with
+// 10 MB that do not compress to the return of Step, when it is durable; RESUME state,
+// from the call of Recover, which claims the run, to its first new line, after reading
+// again 100 MB over 1,000 steps; and RESUME steps, the same with 100,000 small steps.
 func state(ctx context.Context, t *target, n size) ([]result, error) {
 	s, err := t.open()
 	if err != nil {
@@ -70,7 +69,7 @@ func state(ctx context.Context, t *target, n size) ([]result, error) {
 	}
 	long, err := resumes(ctx, s, "long", min(n.rounds, 5), func(ctx context.Context) error {
 		for i := range min(longSteps, 100*n.stateSteps) {
-			// Held back, so that the history is soon there.
+			// Relaxed, so that the history is written quickly.
 			if _, err := durable.Step(ctx, "step", func(context.Context) (int, error) { return i, nil }, durable.Relaxed()); err != nil {
 				return err
 			}
@@ -83,8 +82,8 @@ func state(ctx context.Context, t *target, n size) ([]result, error) {
 	return []result{plainResult("SAVE", "ms", took), plainResult("RESUME state", "ms", large), plainResult("RESUME steps", "ms", long)}, nil
 }
 
-// resumes has a run build a history, and then resumes it so many times; it
-// returns how long that took, in milliseconds.
+// resumes has a run build a history and resumes it once a round. It returns how long
+// each took, in milliseconds.
 func resumes(ctx context.Context, s store.Store, name string, rounds int, build func(ctx context.Context) error) ([]float64, error) {
 	reached := make(chan time.Time, 1)
 	w := durable.Define(name, func(ctx context.Context, _ int) (int, error) {
@@ -118,7 +117,7 @@ func resumes(ctx context.Context, s store.Store, name string, rounds int, build 
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// noise returns n bytes that do not compress, the same ones for the same seed.
+// noise returns n bytes that do not compress, always the same for a seed.
 func noise(seed uint64, n int) []byte {
 	r := rand.New(rand.NewPCG(seed, 0))
 	b := make([]byte, 0, n+8)

@@ -7,7 +7,7 @@ import (
 	"slices"
 )
 
-// A pair is one block of the floor and one of ours, measured back to back, in
+// A pair is one block of the floor and one of the library, measured back to back, in
 // the unit of the case.
 type pair struct{ floor, ours float64 }
 
@@ -16,8 +16,8 @@ type pair struct{ floor, ours float64 }
 type block func() (float64, error)
 
 // pairs measures rounds of both blocks. They alternate, and which comes first
-// alternates too, because what a shared machine does meanwhile hits neighbours
-// alike: identical runs minutes apart spread by half, their ratios do not.
+// alternates too, because the noise of a shared machine affects neighbours alike:
+// identical runs minutes apart differ by half, their ratios do not.
 func pairs(rounds int, floor, ours block) ([]pair, error) {
 	measured := make([]pair, rounds)
 	for i := range measured {
@@ -41,8 +41,7 @@ func pairs(rounds int, floor, ours block) ([]pair, error) {
 	return measured, nil
 }
 
-// ratio is ours against the floor, so that higher is better: times are turned
-// over.
+// ratio is the library against the floor. Times are inverted, so that higher is better.
 func (p pair) ratio(rate bool) float64 {
 	if rate {
 		return p.ours / p.floor

@@ -22,9 +22,9 @@ type target struct {
 	// openFloor gives a floor in a new, empty database of the same kind; nil
 	// for memory.
 	openFloor func(context.Context) (*floor, error)
-	// settle does what the server at an address does by itself within a minute
-	// after many rows have come, so that what is measured next is not measured in
-	// that minute; nil: it does nothing.
+	// settle does at once what the server at an address would do by itself within a
+	// minute after many inserts, so that it does not disturb what is measured next;
+	// nil: nothing needs doing.
 	settle func(ctx context.Context, address string) error
 }
 
@@ -50,7 +50,7 @@ func openTargets(dir string, names []string) (targets []*target, closeAll func()
 	var closers []func() error
 	closeAll = func() {
 		for _, c := range slices.Backward(closers) {
-			_ = c() // a throw-away server; there is nobody to tell
+			_ = c() // a throw-away server: there is nothing to report
 		}
 	}
 	if slices.Contains(names, "sqlite") {
@@ -70,7 +70,7 @@ func openTargets(dir string, names []string) (targets []*target, closeAll func()
 	return targets, closeAll, nil
 }
 
-// writeSample has the library write the events that a floor copies one of.
+// writeSample has the library write events, one of which a floor copies.
 func writeSample(ctx context.Context, s store.Store) error {
 	w := durable.Define("sample", func(ctx context.Context, _ int) (int, error) { return steps(ctx, blockSize) })
 	err := withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {

@@ -23,7 +23,7 @@ func withEngine(ctx context.Context, s store.Store, fn func(context.Context, *du
 }
 
 func withOptions(ctx context.Context, s store.Store, o durable.Options, fn func(context.Context, *durable.Engine) error) error {
-	o.Grace = -1 // a workflow that is still there when fn returned is to be interrupted
+	o.Grace = -1 // a workflow that still runs when fn returns is interrupted
 	eng, err := durable.Open(ctx, s, o)
 	if err != nil {
 		return err
@@ -38,8 +38,8 @@ func withOptions(ctx context.Context, s store.Store, o durable.Options, fn func(
 // steps makes n steps with an int result.
 func steps(ctx context.Context, n int) (int, error) { return stepsOf(ctx, n, func() {}, 0) }
 
-// stepsOf makes n steps with an int result and this body. As many as relaxed says,
-// the first of them, are recorded with a later one.
+// stepsOf makes n steps with an int result and this body. The first few, as many as
+// relaxed says, are recorded together with a later one.
 func stepsOf(ctx context.Context, n int, body func(), relaxed int) (int, error) {
 	sum := 0
 	for i := range n {
@@ -88,8 +88,7 @@ func (s *stepper) work(ctx context.Context, _ int) (int, error) {
 	return sum, nil
 }
 
-// block has the running run make n steps. It returns an error when the run
-// ended instead.
+// block has the run make n steps. It returns an error if the run ended instead.
 func (s *stepper) block(ctx context.Context, run *durable.Run[int], n int) (time.Duration, error) {
 	ended := make(chan error, 1)
 	watch, cancel := context.WithCancel(ctx)

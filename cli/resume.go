@@ -129,8 +129,7 @@ func (c *invocation) resume(id string, f resumeFlags) error {
 		}
 	}
 	if isLocal && f.detach && l.Mounted {
-		// The engine that hands it over has no code to check it against, and this
-		// program may have it.
+		// The engine that hands it over lacks the code; this one may have it.
 		dry := o
 		dry.DryRun = true
 		if _, err := t.Resume(c.ctx, id, dry); err != nil {

@@ -174,7 +174,8 @@ func atomicCancelledDuring(t *T) {
 			require.Error(t, err, "S4: acknowledged and lost")
 			require.Equal(t, messages, t.row(s, "friend").Inbox, "S1: a message of a change that was not done")
 		case n == c.Events[1].Seq:
-			// Done. The caller may not know it: sending it again must settle that.
+			// It was carried out, which the caller may not know: sending it again must
+			// settle that.
 			require.NoError(t, one(t.Context(), s, c), "S6: sent again, after %v", err)
 			w.done(c)
 			messages += int64(len(c.Send))

@@ -27,14 +27,14 @@ func batchEmpty(t *T) {
 	require.Empty(t, s.Commit(t.Context(), []store.Change{}))
 }
 
-// refusal is a Change that is refused, made for a store prepared by scene.
+// refusal is a Change that a store prepared by scene refuses.
 type refusal struct {
 	name   string
 	want   error
 	change func(t *T, s store.Store, id string) store.Change
 }
 
-// scene prepares runs that refusals run into: "held" holds the key "desk",
+// scene prepares the runs that refusals conflict with: "held" holds the key "desk",
 // "dup" has the dedup value "once", "done" has ended.
 func (t *T) scene(s store.Store) {
 	t.Helper()
@@ -47,8 +47,8 @@ func (t *T) scene(s store.Store) {
 	done.must(s, done.end(store.Completed))
 }
 
-// full returns a Change on a new run that has everything a Change can have, all
-// of it fit to be carried out. The run's row is written by an own Commit.
+// full returns a Change on a new run that has everything a Change can have, all of it
+// valid. The run's row is written by a Commit of its own.
 func (t *T) full(s store.Store, id string) (store.Change, *writer) {
 	t.Helper()
 	w := t.run(s, id, func(r *store.Run) { r.Status = store.Running })
@@ -66,8 +66,8 @@ func (t *T) full(s store.Store, id string) (store.Change, *writer) {
 	return c, w
 }
 
-// refusals returns one Change for each reason to refuse one. All but the reason
-// is fit to be carried out.
+// refusals returns one Change for each reason to refuse one. Everything else in it is
+// valid.
 func refusals() []refusal {
 	edited := func(f func(t *T, s store.Store, c *store.Change)) func(*T, store.Store, string) store.Change {
 		return func(t *T, s store.Store, id string) store.Change {
@@ -208,8 +208,8 @@ func batchAnyFails(t *T) {
 		good := t.members(s, r.name)
 		bad := r.change(t, s, "bad "+r.name)
 		before := t.dump(s)
-		// The bad one stands first, in the middle, and last in turn; sent again,
-		// what was carried out counts as carried out.
+		// The bad one comes first, in the middle, and last in turn. When the batch is
+		// sent again, what was carried out counts as carried out.
 		for _, place := range []int{2, 0, len(good)} {
 			batch := append(append(append([]store.Change{}, good[:place]...), bad), good[place:]...)
 			errs := s.Commit(t.Context(), batch)
@@ -241,7 +241,7 @@ func (t *T) requireUntouched(s store.Store, before map[string]loaded, c store.Ch
 	for _, id := range touched {
 		require.Equal(t, before[id], after[id], "S1: refused (%s), but run %q changed", why, id)
 	}
-	// Keys cannot be read, but they can be tried.
+	// Keys cannot be read, but one can try to take them.
 	keys := c.Hold
 	for i := range c.Start {
 		keys = append(keys[:len(keys):len(keys)], c.Start[i].Hold...)
@@ -355,8 +355,8 @@ func batchLarge(t *T) {
 	}
 }
 
-// batchRace has clients write the same runs in opposite orders, with messages
-// across: a store that locks in the order it is told would lock up.
+// batchRace has clients write the same runs in opposite orders, with messages between
+// them: a store that locks in the order of the batch would deadlock.
 func batchRace(t *T) {
 	d := t.fresh()
 	handles := []store.Store{t.handle(d), t.handle(d)}
@@ -412,7 +412,7 @@ func batchRace(t *T) {
 	}
 }
 
-// batchParts does in a batch what other cases do alone.
+// batchParts does in a batch what other cases do with single Changes.
 func batchParts(t *T) {
 	s := t.open()
 	holder, full := t.run(s, "holder"), t.run(s, "full", func(r *store.Run) { r.Status = store.Running })
@@ -440,8 +440,7 @@ func batchParts(t *T) {
 	require.Equal(t, int64(1), t.row(s, "holder").Inbox)
 }
 
-// batchMany sends more Changes than Limits says are worth forming: that is a
-// hint, and no bound.
+// batchMany sends more Changes than Limits recommends: that is a hint, not a bound.
 func batchMany(t *T) {
 	s := t.open()
 	n := max(s.Limits().Changes, 512) + 88

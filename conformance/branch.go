@@ -37,8 +37,8 @@ func branchRecorded(t *T) {
 	}
 }
 
-// tree writes a log of three branches: 0 up to event 8, 1 cut from 0 at 5, 2 cut
-// from 1 at 10, and one that nobody took, 3, cut from 0 at 2.
+// tree writes a log of three branches: 0 up to event 8, 1 cut from 0 at 5, 2 cut from 1
+// at 10; and an abandoned one, 3, cut from 0 at 2.
 func (t *T) tree(s store.Store) *writer {
 	t.Helper()
 	w := t.run(s, "r")
@@ -103,8 +103,8 @@ func branchScope(t *T) {
 	require.Equal(t, []int64{1, 2, 6, 7, 8, 10}, seqs(t.load(s, "r", store.Cursor{}).Events), "both cuts hold")
 }
 
-// A run that continues: one change ends one branch and begins another, whose
-// parent is not older and so is none.
+// A run that continues: one change ends one branch and begins another, whose parent is
+// not older and so does not count.
 func branchRoot(t *T) {
 	d := t.fresh()
 	s := t.handle(d)

@@ -59,8 +59,8 @@ func notifierHears(t *T) {
 		},
 	}
 	for name, act := range acts {
-		// A notice may be lost, and the listener needs time to begin: so the
-		// act is done again with another run until one is heard of.
+		// A notice may be lost, and the listener needs time to start: so the act is
+		// repeated with other runs until a notice arrives.
 		n := 0
 		t.eventually("a listener hears of "+name, func() bool {
 			id := fmt.Sprintf("%s %d", name, n)
@@ -85,7 +85,7 @@ func notifierHears(t *T) {
 }
 
 // notifierBegins is how an engine that commits before it listens finds what it
-// has committed, without waiting for its beat.
+// committed without waiting for its heartbeat.
 func notifierBegins(t *T) {
 	d := t.fresh()
 	s, err := d.Open()
@@ -93,11 +93,11 @@ func notifierBegins(t *T) {
 	defer func() { require.NoError(t, s.Close()) }()
 	n := capabilities(s).Notifier
 	t.run(s, "before")
-	// The second begins when whatever the first has set up for both is there.
+	// The second begins once the first has set up what they share.
 	for _, who := range []string{"the first", "the second"} {
 		first := make(chan store.Notice, 1000)
 		go func() {
-			_ = n.Notify(t.Context(), func(n store.Notice) { // what it returns is not laid down
+			_ = n.Notify(t.Context(), func(n store.Notice) { // what it returns is not prescribed
 				select {
 				case first <- n:
 				default:
@@ -121,7 +121,7 @@ func notifierEnds(t *T) {
 	ended := make(chan string, 2)
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() {
-		_ = n.Notify(ctx, func(store.Notice) {}) // what it returns is not laid down
+		_ = n.Notify(ctx, func(store.Notice) {}) // what it returns is not prescribed
 		ended <- "context"
 	}()
 	go func() {

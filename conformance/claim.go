@@ -69,7 +69,7 @@ func claimPending(t *T) {
 	require.Equal(t, got, t.row(t.handle(d), "r"), "S4: as returned, so stored")
 	t.at(runs[0]).steps(s, 2)
 
-	// With DataOf the event of each run says something of its own.
+	// With DataOf the event of each run has data of its own.
 	t.run(s, "x")
 	t.run(s, "y")
 	runs, err = s.Claim(t.Context(), store.Claim{
@@ -169,7 +169,7 @@ func claimOwned(t *T) {
 		require.Empty(t, t.claim(other, executor, "r"), "S20: by id, by %s", executor)
 		require.Empty(t, t.claim(other, executor), "S20: as due, by %s", executor)
 	}
-	// Waiting with something to do is the owner's business, too.
+	// A waiting run with something to do is its owner's business, too.
 	w.must(s, w.patch(store.RowPatch{Status: ptr(store.Waiting), WakeAt: ptr(store.Time(1))}))
 	t.must(s, send(signal("r", "1")))
 	require.Empty(t, t.claim(other, "b"))
@@ -177,8 +177,8 @@ func claimOwned(t *T) {
 	w.steps(s, 1)
 }
 
-// stock creates runs in every state that matters to a claim. The value says
-// whether a claim without ids takes it, and one that names it.
+// stock creates runs in every state that matters to a claim. The value says whether a
+// claim without ids takes the run, and whether one that names it does.
 type stocked struct{ due, named bool }
 
 func (t *T) stock(s store.Store) map[string]stocked {
@@ -357,8 +357,8 @@ func claimQueues(t *T) {
 	require.Equal(t, []string{"print0", "print1", "print2"}, claim(store.QueueLimit{Queue: "print"}), "no limit")
 }
 
-// claimKeeps gives every field of the row a value, so that one which a claim
-// resets is seen.
+// claimKeeps gives every field of the row a value, so that a claim that resets one is
+// noticed.
 func claimKeeps(t *T) {
 	s := t.open()
 	t.beat(s, "a")
@@ -487,7 +487,7 @@ func claimRace(t *T) {
 			}
 			complete := len(owner) == items
 			mu.Unlock()
-			// An empty answer may only mean that others were at work on the rest.
+			// An empty answer may just mean that others were claiming the rest.
 			if complete || len(runs) == 0 && noneDue(t, s) {
 				return
 			}
@@ -537,8 +537,8 @@ func claimOneRace(t *T) {
 	}
 }
 
-// claimAgainstAppends has an executor that is taken for dead go on writing while
-// others claim: each append lands before the claim, or is fenced behind it.
+// claimAgainstAppends has an executor that is taken for dead go on writing while others
+// claim: each append lands before the claim, or is fenced after it.
 func claimAgainstAppends(t *T) {
 	d := t.fresh()
 	old, new := t.handle(d), t.handle(d)
@@ -590,7 +590,7 @@ func claimStrikes(t *T) {
 		require.Equal(t, strikes, runs[0].Strikes, "S21: %s", why)
 		require.Equal(t, strikes, t.row(s, "r").Strikes)
 		w = t.at(runs[0])
-		t.beat(s, executor, leaving) // gone without a word about its runs
+		t.beat(s, executor, leaving) // gone without releasing its runs
 	}
 	die(0, "a first claim")
 	die(1, "it died, and its last event is the claim: one more than 0")

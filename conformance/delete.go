@@ -72,7 +72,7 @@ func deleteUnfinished(t *T) {
 	require.Equal(t, []string{"ended"}, ids(t.list(s, store.Filter{})))
 }
 
-// A run that was acted on since it was looked at, and a new one under an old id.
+// A run that was acted on after it was read, and a new one under an old id.
 func deleteExpects(t *T) {
 	d := t.fresh()
 	s := t.handle(d)

@@ -25,8 +25,8 @@ func (f fields) difference(got any) string {
 	return ""
 }
 
-// difference says in words where got differs first from want; empty: nowhere.
-// For example "Run.Owner is "b", want "a"", or "[2].Payload differs at byte 7".
+// difference says in words where got first differs from want; empty if nowhere. For
+// example "Run.Owner is "b", want "a"", or "[2].Payload differs at byte 7".
 func difference(want, got any) string {
 	w, g := reflect.ValueOf(want), reflect.ValueOf(got)
 	root := "the value"
@@ -133,8 +133,8 @@ func differMaps(at string, want, got reflect.Value) string {
 
 func show(v any) string { return showValue(reflect.ValueOf(v)) }
 
-// showValue shows a value for people: of a struct the fields that are set, with
-// their names.
+// showValue shows a value to people: for a struct the fields that are set, with their
+// names.
 func showValue(v reflect.Value) string {
 	if !v.IsValid() {
 		return "nothing"
@@ -179,7 +179,7 @@ func showValue(v reflect.Value) string {
 	}
 }
 
-// What is shown of a list, and of a text.
+// How much is shown of a list, and of a text.
 const (
 	shown      = 10
 	shownBytes = 80

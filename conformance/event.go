@@ -123,7 +123,7 @@ func eventTooLarge(t *T) {
 		require.GreaterOrEqual(t, tooLarge.Size, size)
 		require.Equal(t, limit, tooLarge.Limit)
 	}
-	// Sums do not matter here; sealing much would only take time.
+	// Sums do not matter here, and sealing large events takes time.
 	event := func(e store.Event) store.Change {
 		e.Seq, e.Type = 2, store.StepCompleted
 		return store.Change{RunID: "r", Expect: store.Expect{Epoch: w.epoch}, Events: []store.Event{e}}
@@ -258,7 +258,7 @@ func eventLongLog(t *T) {
 		}
 		require.Equal(t, int64(n), seq, "S4: all of them, each time it is ranged over")
 	}
-	for e := range h.Events { // leaving early holds nothing
+	for e := range h.Events { // breaking off early must not keep anything locked
 		if e.Seq == 10 {
 			break
 		}
@@ -307,7 +307,7 @@ func eventInvalid(t *T) {
 	}
 }
 
-// eventMoment reads the events of histories that were loaded before others were
+// eventMoment reads the events of histories that were loaded before more were
 // committed.
 func eventMoment(t *T) {
 	s := t.handle(t.fresh())

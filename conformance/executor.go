@@ -57,7 +57,8 @@ func executorLease(t *T) {
 	s := t.handle(d)
 	first := t.beat(s, "a", leased).Now
 	owns(t, s, "a", "r")
-	// The clock is read before and after, so that a slow machine proves nothing wrong.
+	// The clock is read before and after, so that a slow machine does not fail the
+	// case.
 	t.eventually("S20: the run of an executor whose lease ran out is taken", func() bool {
 		before := t.beat(s, "watch").Now
 		live := t.live(s, "a")
@@ -89,7 +90,7 @@ func executorExtends(t *T) {
 		}
 		p := t.beat(s, "a", leased)
 		if p.Late {
-			start = p // the machine was too slow for this lease: begin anew
+			start = p // the machine was too slow for this lease: start over
 		}
 		if taken := t.claim(s, "b", "r"); len(taken) > 0 {
 			require.True(t, t.beat(s, "a", leased).Late, "S20: it was taken from an executor that beats in time")
@@ -255,7 +256,7 @@ func executorLeavingPulse(t *T) {
 	require.Positive(t, p.Now)
 	require.False(t, p.Late)
 	require.Empty(t, p.Mail, "S30: it has no runs any more")
-	w.steps(s, 1) // its epoch is good until somebody takes the run
+	w.steps(s, 1) // its epoch is valid until another executor takes the run
 }
 
 func executorQueues(t *T) {
@@ -268,8 +269,8 @@ func executorQueues(t *T) {
 	require.True(t, t.beat(s, "a").Due, "S31: whatever its queue")
 }
 
-// owns creates a run that an executor with a short lease has. It is born claimed:
-// on a slow machine the lease may run out before a claim has been made.
+// owns creates a run owned by an executor with a short lease. It is created as claimed,
+// because on a slow machine the lease may run out before a claim could be made.
 func owns(t *T, s store.Store, executor, id string) *writer {
 	t.Helper()
 	return t.run(s, id, func(r *store.Run) { r.Status, r.Owner = store.Running, executor })

@@ -34,8 +34,8 @@ func fenceStaleOwner(t *T) {
 	w := t.at(runs[0])
 	before := t.dump(new)
 
-	behind := *stale // what the old owner would write, had it not slept
-	ahead := *stale  // behind the claim, as if it had read on
+	behind := *stale // what the old owner would have written, had it not been asleep
+	ahead := *stale  // after the claim, as if it had read on
 	ahead.seq, ahead.sum, ahead.at = w.seq, w.sum, w.at
 	for name, o := range map[string]*writer{"behind its own last event": &behind, "behind the claim": &ahead} {
 		require.ErrorIs(t, t.commit(old, o.append(step("late"))), store.ErrFenced, "plain, %s", name)
@@ -111,7 +111,7 @@ func fenceRace(t *T) {
 				w.done(c)
 				n++
 			case isOneOf(err, store.ErrFenced):
-				// Somebody with the same epoch was first: go on from there.
+				// Another writer with the same epoch came first: go on from there.
 				h, err := handles[i%2].Load(ctx, "r", store.Cursor{NoEvents: true})
 				if err != nil {
 					t.Errorf("load: %v", err)
@@ -262,7 +262,7 @@ func fenceDeleted(t *T) {
 	require.Greater(t, w.epoch, old.epoch)
 	require.ErrorIs(t, t.commit(s, inFlight), store.ErrFenced, "S3: the epoch is another")
 	require.ErrorIs(t, t.commit(s, old.end(store.Completed)), store.ErrFenced)
-	w.steps(s, 5) // over the place where the old append would have stood
+	w.steps(s, 5) // past the place that the old append would have taken
 	require.ErrorIs(t, t.commit(s, inFlight), store.ErrFenced)
 	for _, e := range t.all(s, "r").Events {
 		require.NotEqual(t, "in flight", e.Key)
@@ -270,8 +270,9 @@ func fenceDeleted(t *T) {
 	}
 }
 
-// fenceComesFirst lets every other reason stand in the way of an owner that was
-// replaced. Told one of them, it would go on as if it were the owner.
+// fenceComesFirst gives the store every other reason to refuse an owner that was
+// replaced. An owner that was told one of those would go on as if it still owned the
+// run.
 func fenceComesFirst(t *T) {
 	s := t.open()
 	t.scene(s)

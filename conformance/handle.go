@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// opens tries what nearly every case needs, a handle beside another, and says in
-// words why it cannot be had; empty: it can.
+// opens tries what nearly every case needs, a second handle while one is open, and says
+// in words why that fails; empty if it works.
 func (h Harness) opens(t *testing.T) (why string) {
 	t.Helper()
 	d := h.New(t)
@@ -37,7 +37,7 @@ func (h Harness) opens(t *testing.T) (why string) {
 	return ""
 }
 
-// openWithin opens a handle, and gives up when that takes too long.
+// openWithin opens a handle, and gives up if that takes too long.
 func (h Harness) openWithin(d Data) (store.Store, error) {
 	type opened struct {
 		s   store.Store
@@ -56,17 +56,17 @@ func (h Harness) openWithin(d Data) (store.Store, error) {
 	case o := <-done:
 		return o.s, o.err
 	case <-time.After(limit):
-		go func() { // should it open after all
+		go func() { // in case it opens after all
 			if o := <-done; o.err == nil {
-				_ = o.s.Close() // nobody has used it
+				_ = o.s.Close() // it was never used
 			}
 		}()
 		return nil, fmt.Errorf("it has not been opened after %v, as if it waited for a lock", limit)
 	}
 }
 
-// sharing makes d.Open, for a store of a single process, give out one handle to
-// all, which is closed with the last of them.
+// sharing makes d.Open, for a store of a single process, give one handle to all
+// callers, which is closed when the last of them closes it.
 func (d *Data) sharing() {
 	open := d.Open
 	var mu sync.Mutex
@@ -105,7 +105,7 @@ func (d *Data) sharing() {
 type shared struct {
 	store.Store
 	release func() error
-	others  func() bool // somebody else has it open
+	others  func() bool // another user has it open
 
 	mu     sync.RWMutex
 	closed bool
@@ -128,7 +128,7 @@ func (s *shared) usable() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.closed && s.others() {
-		return store.ErrClosed // else the store itself says so
+		return store.ErrClosed // otherwise the store itself says so
 	}
 	return nil
 }

@@ -11,52 +11,52 @@ import (
 
 // Harness says how to make the stores under test.
 type Harness struct {
-	// New makes new, empty data. What has to be cleaned up is given to
-	// t.Cleanup. Cases run one after the other.
+	// New makes new, empty data, and registers its clean-up with t.Cleanup. Cases run
+	// one after the other.
 	New func(t testing.TB) Data
-	// Has lists the capabilities the backend has. One that is listed and
-	// missing fails the suite, and one that is there and not listed too.
+	// Has lists the capabilities of the backend. The suite fails if one is listed and
+	// missing, or present and not listed.
 	Has []Capability
-	// Patience is how long a condition may take to come true, and how long
-	// clients may need to get through their work; 0: 20 s.
+	// Patience is how long a condition may take to become true, and how long clients
+	// may take to finish their work; 0: 20 s.
 	Patience time.Duration
 }
 
 // Data is the place where one case keeps its runs.
 type Data struct {
-	// Open opens a handle on the data, as a process of its own would: also
-	// while others are open, and again after all were closed.
+	// Open opens a handle on the data, as a separate process would: also while others
+	// are open, and again after all were closed.
 	Open func() (store.Store, error)
 
-	// Place says where the data are, so that the processes which the suite kills
-	// can open them; see Main. Empty: the store is not tried by kills.
+	// Place says where the data are, so that the processes that the suite kills can
+	// open them; see Main. If it is empty, no process is killed.
 	Place string
 
 	// The rest is optional. Cases that need a hook which is nil are reported
 	// as not checked.
 
-	// Advance moves the clock that judges leases and due times. When nil, the
-	// suite waits for real time to pass.
+	// Advance moves the clock by which leases and due times are judged. If it is nil,
+	// the suite waits for real time to pass.
 	Advance func(d time.Duration)
-	// Corrupt damages what is stored of one event behind the store's back.
+	// Corrupt damages a stored event, bypassing the store.
 	Corrupt func(runID string, seq int64) error
-	// Future marks the data, while no handle is open, as written by a program
-	// that knows a newer schema.
+	// Future marks the data, while no handle is open, as written by a program with a
+	// newer schema.
 	Future func() error
-	// Begin opens a transaction of the user's, for a TxCommitter.
+	// Begin opens a transaction of the user, for a TxCommitter.
 	Begin func(ctx context.Context) (Tx, error)
-	// Copy returns where a Backuper is to make a copy, a new place each time,
-	// and how to open a handle on what is there then.
+	// Copy returns a new place where a Backuper is to make a copy, and how to open a
+	// handle on that copy.
 	Copy func() (to string, open func() (store.Store, error))
 }
 
-// Tx is a transaction of the user's.
+// Tx is a transaction of the user.
 type Tx struct {
 	Tx               any // what TxCommitter.CommitIn takes
 	Commit, Rollback func() error
 }
 
-// Capability is an ability of a store beyond store.Store.
+// Capability is something that a store can do beyond store.Store.
 type Capability string
 
 // The capabilities a Harness may declare, by the interfaces of package store.
@@ -69,13 +69,13 @@ const (
 	Backuper    Capability = "Backuper"
 	Maintainer  Capability = "Maintainer"
 
-	// SingleProcess is a limit rather than an ability, so Capabilities does not
-	// list it: the data can be open in one process at a time, and there by one
-	// handle. Cases that need a second handle then share the first.
+	// SingleProcess is a limit rather than a capability, so Capabilities does not list
+	// it: the data can be open in one process at a time, through one handle. Cases that
+	// need a second handle then share the first.
 	SingleProcess Capability = "SingleProcess"
 )
 
-// costs says what users go without where a capability is absent.
+// costs says what users lose where a capability is missing.
 var costs = map[Capability]string{
 	Notifier:    "whoever waits in another process learns what happened at its next beat",
 	Meter:       "nobody sees how many statements and commits a step costs",
@@ -86,7 +86,7 @@ var costs = map[Capability]string{
 	Maintainer:  "statistics and space have to be looked after by other means",
 }
 
-// Capabilities returns all abilities.
+// Capabilities returns all capabilities.
 func Capabilities() []Capability {
 	return []Capability{Notifier, Meter, Presence, Clocked, TxCommitter, Backuper, Maintainer}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// checkInvariants opens a handle of its own and checks what must hold of any
-// data at any time.
+// checkInvariants opens a handle of its own and checks what must hold for any data at
+// any time.
 func (t *T) checkInvariants(d *Data) {
 	t.Helper()
 	s := t.handle(d)
@@ -34,8 +34,8 @@ func (t *T) checkInvariants(d *Data) {
 	require.Equal(t, byStatus, t.count(s, store.Filter{}, store.ByStatus), "S4: Count agrees with List")
 }
 
-// checkLog checks that a log has no gap and nothing that was changed, and that
-// the row agrees with it.
+// checkLog checks that a log has no gap and no altered event, and that the row agrees
+// with it.
 func (t *T) checkLog(row store.Run, events []store.Event) {
 	t.Helper()
 	require.NotEmpty(t, events, "S1: run %q has its first event", row.ID)

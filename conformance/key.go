@@ -34,7 +34,7 @@ func keyHeld(t *T) {
 	s := t.handle(d)
 	a, b := t.run(s, "a"), t.run(s, "b")
 	a.must(s, a.holding("desk", "lamp ü 🚚"))
-	a.must(s, a.holding("desk", "chair")) // its own is no obstacle
+	a.must(s, a.holding("desk", "chair")) // its own key is no obstacle
 	for _, key := range []string{"desk", "lamp ü 🚚", "chair"} {
 		err := t.commit(t.handle(d), b.holding(key))
 		require.ErrorIs(t, err, store.ErrOccupied)
@@ -114,7 +114,7 @@ func keyExisting(t *T) {
 	err := t.commit(s, again)
 	require.ErrorIs(t, err, store.ErrExists, "S8: whoever asks for the run is told that it is there")
 	require.NotErrorIs(t, err, store.ErrOccupied)
-	t.must(s, store.Change{Start: []store.Change{again}}) // it is the same run: nothing to do, and nothing to hold
+	t.must(s, store.Change{Start: []store.Change{again}}) // the same run again: nothing to do, and no key to take
 }
 
 func keyReopened(t *T) {
@@ -142,7 +142,7 @@ func keyReopened(t *T) {
 	for _, key := range reopen.Hold {
 		require.ErrorIs(t, t.tryHold(s, key), store.ErrOccupied)
 	}
-	t.must(s, reopen) // S6: sent again, it has happened
+	t.must(s, reopen) // S6: sent again, it counts as done
 }
 
 func keyRace(t *T) {
@@ -154,7 +154,7 @@ func keyRace(t *T) {
 		writers[i] = t.run(handles[0], fmt.Sprint("r", i))
 	}
 	for round := range rounds {
-		// In different orders, so that a store that locks key by key would lock up.
+		// In different orders, so that a store that locks key by key would deadlock.
 		one1, one2 := fmt.Sprint("x", round), fmt.Sprint("y", round)
 		changes, errs := make([]store.Change, clients), make([]error, clients)
 		for i, w := range writers {
@@ -292,7 +292,7 @@ func keySwapped(t *T) {
 	}
 }
 
-// keyLiteral uses texts that a store might take for the same.
+// keyLiteral uses texts that a store might confuse.
 func keyLiteral(t *T) {
 	s := t.open()
 	w := t.run(s, "r")

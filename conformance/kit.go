@@ -14,27 +14,26 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// T is a case in progress. It goes on being one in goroutines of the case's own,
-// may be given up while it hangs, and says with each failure which clause is
-// broken.
+// T is a case in progress. Goroutines of the case may use it, the suite may abandon it
+// when it hangs, and each failure says which clause is broken.
 type T struct {
 	testing.TB
 	h    Harness
 	of   Case
-	data []*Data // the invariant checker looks at them; see exempt
+	data []*Data // the invariant checker reads them; see exempt
 
 	ctx      context.Context
 	mu       sync.Mutex
 	last     store.Time
-	over     bool // nobody listens any more
+	over     bool // the case is over
 	broken   map[string]bool
 	cleanups []func()
 }
 
 var namesClause = regexp.MustCompile(`\bS[0-9]+\b`)
 
-// clauses returns the clauses that a failure breaks: those it names, or else those
-// of the case.
+// clauses returns the clauses that a failure breaks: those that it names, else those of
+// the case.
 func (t *T) clauses(message string) []string {
 	head, _, _ := strings.Cut(message, ": ")
 	if named := namesClause.FindAllString(head, -1); len(named) > 0 {
@@ -43,7 +42,8 @@ func (t *T) clauses(message string) []string {
 	return strings.Split(t.of.Clauses, ", ")
 }
 
-// Errorf reports a failure under the clause it names, or else those of the case.
+// Errorf reports a failure under the clause that it names, else under those of the
+// case.
 func (t *T) Errorf(format string, args ...any) {
 	t.Helper()
 	message := fmt.Sprintf(format, args...)
@@ -63,7 +63,7 @@ func (t *T) Errorf(format string, args ...any) {
 	t.TB.Errorf("broken: %s: %s", strings.Join(clauses, " or "), message)
 }
 
-// FailNow ends the case's goroutine, which is not that of the test.
+// FailNow ends the case's goroutine, which is not the test's.
 func (t *T) FailNow() {
 	t.mu.Lock()
 	over := t.over
@@ -87,8 +87,8 @@ func (t *T) Fatal(args ...any) {
 	t.Fatalf("%s", fmt.Sprint(args...))
 }
 
-// guard runs fn, which calls the store. A panic in it is a failure of the case, as
-// is a fault, such as that of a store which hands out memory that it unmaps.
+// guard runs fn, which calls the store. A panic in it is a failure of the case; so is a
+// memory fault, as of a store that hands out memory that it unmaps.
 func (t *T) guard(fn func()) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -108,7 +108,7 @@ func place(stack []byte) string {
 	return strings.Join(lines[:min(len(lines), 15)], "")
 }
 
-// execute runs fn on a goroutine of its own, and gives it up when it hangs.
+// execute runs fn on a goroutine of its own, and abandons it when it hangs.
 func (t *T) execute(fn func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -131,8 +131,8 @@ func (t *T) execute(fn func()) {
 	t.over = true
 }
 
-// check runs the case, the invariant checker over what it left behind, and what
-// was to be cleaned up.
+// check runs the case, then the invariant checker over what it left behind, then its
+// clean-ups.
 func (t *T) check() {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.TB.Context())
@@ -150,7 +150,7 @@ func (t *T) check() {
 // Context ends with the case, before Cleanup.
 func (t *T) Context() context.Context { return t.ctx }
 
-// Cleanup calls fn when the case is over, the last one first.
+// Cleanup calls fn when the case is over, the last registered first.
 func (t *T) Cleanup(fn func()) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -174,8 +174,7 @@ func (t *T) cleanUp(cancel func()) {
 }
 
 const (
-	// shortLease is for executors that are to die, longLease for those that
-	// are not.
+	// shortLease is for executors that are meant to die, longLease for the others.
 	shortLease = 250 * time.Millisecond
 	longLease  = 10 * time.Minute
 )
@@ -187,8 +186,8 @@ func (t *T) patience() time.Duration {
 	return 20 * time.Second
 }
 
-// patient returns a context that ends when patience does, for loops that a
-// broken store would keep going for ever.
+// patient returns a context that ends when patience does, for loops that a broken store
+// would keep running for ever.
 func (t *T) patient() context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), t.patience())
 	t.Cleanup(cancel)
@@ -236,7 +235,7 @@ func (t *T) open() store.Store {
 	return t.handle(t.fresh())
 }
 
-// now returns the time, later by a microsecond at least than the time before.
+// now returns the time, at least a microsecond later than the last call did.
 func (t *T) now() store.Time {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -244,7 +243,7 @@ func (t *T) now() store.Time {
 	return t.last
 }
 
-// eventually waits until a condition holds.
+// eventually waits until a condition holds, and fails the case if it never does.
 func (t *T) eventually(what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(t.patience()); !holds(); {
@@ -273,8 +272,8 @@ func (t *T) must(s store.Store, batch ...store.Change) {
 	}
 }
 
-// together runs fn n times at once and returns when all are done. fn must not
-// end its goroutine (no require).
+// together runs fn n times concurrently and returns when all are done. fn must not end
+// its goroutine (no require).
 func (t *T) together(n int, fn func(i int)) {
 	var wg sync.WaitGroup
 	start := make(chan struct{})
@@ -288,7 +287,7 @@ func (t *T) together(n int, fn func(i int)) {
 	wg.Wait()
 }
 
-// one commits a single Change, for use outside of the case's goroutine.
+// one commits a single Change. It may be used outside the case's goroutine.
 func one(ctx context.Context, s store.Store, c store.Change) error {
 	errs := s.Commit(ctx, []store.Change{c})
 	if len(errs) != 1 {

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// The operations clients do on one run, and what they saw.
+// The operations of clients on one run, and what they returned.
 type (
 	linearIn struct {
 		op         string // claim, append, yield, leave, read
@@ -22,16 +22,16 @@ type (
 		ok         bool
 		epoch, seq int64 // after a claim that took the run, or as read
 	}
-	// linearRun is all there is to a run, as far as fencing goes.
+	// linearRun is all of a run that matters to fencing.
 	linearRun struct {
 		epoch, seq int64
 		owner      string // a live executor, or nobody
 	}
 )
 
-// linearModel is the specification: a claim takes a run that no live executor
-// owns; an append or a yield is accepted right behind the head with the head's
-// epoch, and refused otherwise.
+// linearModel is the specification: a claim takes a run that no live executor owns; an
+// append or a yield is accepted right after the head with the head's epoch, and refused
+// otherwise.
 func linearModel(start linearRun) porcupine.Model {
 	return porcupine.Model{
 		Init: func() any { return start },
@@ -41,7 +41,7 @@ func linearModel(start linearRun) porcupine.Model {
 			switch in.op {
 			case "claim":
 				if !out.ok {
-					return true, s // it may have passed over a run that others were at work on
+					return true, s // it may have skipped a run that others were claiming
 				}
 				if s.owner != "" || out.epoch != s.epoch+1 || out.seq != s.seq+1 {
 					return false, s
@@ -74,8 +74,8 @@ func linearModel(start linearRun) porcupine.Model {
 	}
 }
 
-// modelLinearizable has clients fight over a run. Some stop being live and go
-// on writing, as a process does that was asleep.
+// modelLinearizable has clients compete for a run. Some lose their lease and go on
+// writing, like a process that was asleep.
 func modelLinearizable(t *T) {
 	d := t.fresh()
 	const clients, operations, histories = 4, 15, 8
@@ -92,7 +92,7 @@ func modelLinearizable(t *T) {
 			for n := range operations {
 				in := c.next()
 				if n == operations-1 {
-					in.op = "leave" // the last to come finds the run free
+					in.op = "leave" // the last one finds the run free
 				}
 				call := time.Since(start)
 				out, err := c.do(in)
@@ -123,7 +123,7 @@ type linearClient struct {
 	name   string
 	lives  int
 	joined bool
-	writer writer // what it believes; stale after it left
+	writer writer // what it believes; stale after it has left
 	steps  int
 }
 

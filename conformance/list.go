@@ -30,8 +30,8 @@ func listEmpty(t *T) {
 	require.Empty(t, t.list(s, store.Filter{Workflows: []string{"none"}}))
 }
 
-// shelf creates runs that differ in every field a filter looks at, and returns
-// them as they read.
+// shelf creates runs that differ in every field a filter uses, and returns them as they
+// are read back.
 func (t *T) shelf(s store.Store) []store.Run {
 	t.Helper()
 	t.beat(s, "alive")
@@ -78,7 +78,7 @@ type criterion struct {
 	match func(*store.Run) bool
 }
 
-// criteria are chosen such that each selects some of the shelf and not all.
+// Each of the criteria selects some runs of the shelf but not all.
 func criteria(shelf []store.Run) []criterion {
 	in := func(values ...string) func(string) bool {
 		return func(v string) bool { return slices.Contains(values, v) }
@@ -237,7 +237,7 @@ func listWindows(t *T) {
 		"b":     {EndedFrom: at(101), EndedTo: at(102)},
 		"bc":    {EndedFrom: at(101)},
 		"a":     {EndedTo: at(101)},
-		"abc":   {EndedTo: at(1000)}, // one that has not ended is in no such window
+		"abc":   {EndedTo: at(1000)}, // a run that has not ended is in no such window
 	} {
 		var got string
 		f.OldestFirst = true
@@ -321,7 +321,7 @@ func listUnarchivedMessage(t *T) {
 func listOrder(t *T) {
 	s := t.open()
 	base := t.now()
-	// Two of each moment: the order of creation decides between them.
+	// Two at each moment: the order of creation decides between them.
 	for i, at := range []store.Time{3, 1, 2, 3, 1, 2} {
 		t.run(s, string(rune('a'+i)), func(r *store.Run) { r.CreatedAt = base + at })
 	}

@@ -20,13 +20,12 @@ var loadCases = []Case{
 	{Name: "what was returned is the caller's own", Clauses: "S17", run: loadReturned},
 }
 
-// loadMoment has one Change write the same number everywhere while others read
-// and list.
+// loadMoment has each Change write one number everywhere while others read and list.
 func loadMoment(t *T) {
 	d := t.fresh()
 	s, other := t.handle(d), t.handle(d)
 	writers := []*writer{t.run(s, "a"), t.run(s, "b")}
-	// Until both readers have read often enough while it is written.
+	// Until both readers have read often enough during the writing.
 	const rounds, most, reads = 30, 3000, 25
 	var read [3]atomic.Int32
 	done := make(chan struct{})
@@ -148,7 +147,7 @@ func loadDeleted(t *T) {
 	}
 }
 
-// within does something that a broken store would let wait for ever.
+// within does something for which a broken store would wait for ever.
 func (t *T) within(what string, do func(ctx context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), t.patience()/2)
@@ -263,12 +262,12 @@ func loadEnded(t *T) {
 			break
 		}
 	}
-	if !t.h.has(SingleProcess) { // there the handle is open for the others
+	if !t.h.has(SingleProcess) { // there the handle stays open for the others
 		require.ErrorIs(t, last, store.ErrClosed, "S23: events of a store that is closed")
 	}
 }
 
-// loadGiven changes all that it gave, as soon as the call has returned.
+// loadGiven overwrites everything that it passed in, as soon as the call has returned.
 func loadGiven(t *T) {
 	d := t.fresh()
 	s := t.handle(d)
@@ -329,7 +328,7 @@ func loadGiven(t *T) {
 	require.Equal(t, `{"by":"a"}`, string(t.row(s, "r").Last.Data), "S17: the data of a claim are the caller's again")
 }
 
-// loadReturned changes all that it was given.
+// loadReturned overwrites everything that was returned to it.
 func loadReturned(t *T) {
 	s := t.open()
 	w := t.run(s, "r", func(r *store.Run) { r.Attributes = map[string]string{"a": "1"} })

@@ -16,7 +16,7 @@ var modelCases = []Case{
 	{Name: "claims, appends and yields of several clients are linearizable", Clauses: "S3, S4, S5, S19, S20, S22", run: modelLinearizable},
 }
 
-// model is what a store should be, as plainly as it can be said.
+// model is what a store should do, in the plainest code.
 type model map[string]*modelRun
 
 type modelRun struct {
@@ -35,9 +35,8 @@ func (m model) clone() model {
 	return c
 }
 
-// commit returns the model after c, and the reasons why a store should refuse
-// c. With a reason the model stays as it is. Where there are several, a store
-// may name any of them.
+// commit returns the model after c, and the reasons for which a store should refuse c.
+// With a reason the model stays as it is. A store may give any one of several.
 func (m model) commit(c store.Change, live map[string]bool) (model, []error) {
 	next := m.clone()
 	var reasons []error
@@ -65,7 +64,7 @@ func (m model) commit(c store.Change, live map[string]bool) (model, []error) {
 	return next, nil
 }
 
-// own does what c does to its own run; done says that it had been done before.
+// own does what c does to its own run. done says that it had been done before.
 func (m model) own(c store.Change, live map[string]bool) (done bool, reasons []error) {
 	r := m[c.RunID]
 	switch {
@@ -79,9 +78,9 @@ func (m model) own(c store.Change, live map[string]bool) (done bool, reasons []e
 	case r == nil:
 		return false, []error{store.ErrNotFound}
 	default:
-		// What else stands against it is looked at as if it were not refused: a
-		// store that comes to the messages before it comes to the fence may name
-		// either. Nobody sees the model that comes of it.
+		// Further reasons are collected as if it had not been refused: a store that
+		// checks the messages before the fence may give either. The resulting model is
+		// discarded.
 		reasons = r.refuses(c, live)
 	}
 	c.Row.Apply(&r.row)
@@ -144,7 +143,7 @@ func (m model) deliver(msg store.Message) []error {
 	return nil
 }
 
-// claimable says whether a claim may take the run when it names it.
+// claimable says whether a claim that names the run may take it.
 func (r *modelRun) claimable(live map[string]bool) bool {
 	return !r.row.Status.Terminal() && !live[r.row.Owner] && !r.row.Paused
 }
@@ -172,7 +171,7 @@ func (r *modelRun) claim(executor string, event store.Event) {
 	r.events = append(r.events, event)
 }
 
-// compare says in what a loaded run differs from the model's; empty: in nothing.
+// compare says in what a loaded run differs from the model's; empty if in nothing.
 func (r *modelRun) compare(got loaded) string {
 	type face struct {
 		status         store.Status
@@ -221,11 +220,11 @@ func modelAgrees(t *T) {
 			p.step()
 		}
 		p.checkAll()
-		p.leaveAll() // so that later games are not told of its runs
+		p.leaveAll() // so that later games do not get its runs
 	})
 }
 
-// player draws what to do next, does it to store and model, and compares.
+// player draws what to do next, does it to the store and the model, and compares.
 type player struct {
 	t         *T
 	rt        *rapid.T
@@ -311,8 +310,8 @@ func (p *player) step() {
 	}
 }
 
-// commit sends a batch to the store. Its members are independent (S2), so the
-// outcome has to be that of the model for some order of them.
+// commit sends a batch to the store. Its members are independent (S2), so the outcome
+// must be the model's for some order of them.
 func (p *player) commit(batch ...store.Change) {
 	p.rt.Helper()
 	errs := p.s.Commit(p.t.Context(), batch)
@@ -378,7 +377,7 @@ func touched(batch []store.Change) []string {
 	return ids
 }
 
-// change draws a Change on a run, mostly one that is right for its state.
+// change draws a Change on a run, mostly one that fits its state.
 func (p *player) change(id string) store.Change {
 	r := p.model[id]
 	kind := rapid.SampledFrom([]string{"append", "append", "status", "patch", "send", "start", "create", "take"}).Draw(p.rt, "change")
@@ -506,7 +505,7 @@ func (p *player) check(id string) {
 	}
 }
 
-// differs says in what the store's run differs from that of m; empty: in nothing.
+// differs says in what the store's run differs from m's; empty if in nothing.
 func (p *player) differs(m model, id string) string {
 	r := m[id]
 	if r == nil {

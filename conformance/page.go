@@ -18,7 +18,7 @@ func pageSizes(t *T) {
 	s := t.open()
 	var want []string
 	for i := range 10 {
-		// Some share a moment: a cursor by time alone would lose or repeat them.
+		// Some have the same time: a cursor by time alone would skip or repeat them.
 		at := store.Time(1_000_000 + i/4)
 		want = append(want, t.run(s, fmt.Sprint("r", i), func(r *store.Run) { r.CreatedAt = at }).id)
 	}
@@ -165,7 +165,7 @@ func pageForeign(t *T) {
 		_, err := s.List(t.Context(), f)
 		require.ErrorIs(t, err, store.ErrInvalid, name)
 	}
-	mine.After, mine.Limit = next, 3 // another size is no other listing
+	mine.After, mine.Limit = next, 3 // another page size does not make another listing
 	p, err = s.List(t.Context(), mine)
 	require.NoError(t, err)
 	require.Len(t, p.Runs, 3)

@@ -53,7 +53,7 @@ func Main(open func(place string) (store.Store, error)) {
 	os.Exit(1)
 }
 
-// mark begins the lines by which a victim tells what was acknowledged.
+// mark begins the lines in which a victim reports what was acknowledged.
 const mark = "conformance:"
 
 // victim writes for as long as it may.
@@ -63,7 +63,7 @@ type victim struct {
 }
 
 func (v *victim) write() error {
-	// A T only for what builds Changes; nothing is reported to it.
+	// A T for building Changes only; nothing is reported to it.
 	t := &T{}
 	ctx := context.Background()
 	executor := v.prefix + "victim"
@@ -102,15 +102,15 @@ func (v *victim) acknowledge(w *writer, priority int32, inbox int64) {
 	fmt.Println(mark, "acknowledged", w.seq, priority, inbox, w.id)
 }
 
-// acknowledged is what a victim was told of one of its runs, last.
+// acknowledged is the last thing that a victim was told about one of its runs.
 type acknowledged struct {
 	seq      int64
 	priority int32
 	inbox    int64
 }
 
-// killed starts a process on the data, which no handle is open on, kills it after
-// it has acknowledged so much, and returns what it was told before it died.
+// killed starts a process on the data, on which no handle is open, kills it after it
+// has reported n acknowledgements, and returns what it was told before it died.
 func (t *T) killed(d *Data, prefix string, after int) map[string]acknowledged {
 	t.Helper()
 	exe, err := os.Executable()
@@ -128,7 +128,7 @@ func (t *T) killed(d *Data, prefix string, after int) map[string]acknowledged {
 	defer alarm.Stop()
 	told := make(map[string]acknowledged)
 	began, lines, failed := false, 0, ""
-	for scan := bufio.NewScanner(out); scan.Scan(); { // to its end: what stands in the pipe was said before
+	for scan := bufio.NewScanner(out); scan.Scan(); { // to its end: what is in the pipe was written before the kill
 		line, ok := strings.CutPrefix(scan.Text(), mark+" ")
 		if !ok {
 			continue
@@ -180,7 +180,7 @@ func processKilled(t *T) {
 			require.Equal(t, got.Inbox, peer.Inbox, "S1: of one change, the messages to two runs")
 			require.ErrorIs(t, t.tryHold(s, id), store.ErrOccupied, "S4: the exclusive key of %q", id)
 			w := t.at(got)
-			w.steps(s, 1) // it goes on as if nothing had been
+			w.steps(s, 1) // it goes on as if nothing had happened
 		}
 		require.NoError(t, s.Close())
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// loaded is a History with its events read. What differs only between nil and
-// empty (bytes, maps, slices) is made nil, since the contract leaves it open.
+// loaded is a History with its events read. Empty bytes, maps and slices are made nil,
+// since the contract leaves open which of the two a store returns.
 type loaded struct {
 	Run      store.Run
 	Branches []store.Branch
@@ -17,7 +17,7 @@ type loaded struct {
 	Events   []store.Event
 }
 
-// load reads a run that must be there.
+// load reads a run that must exist.
 func (t *T) load(s store.Store, id string, c store.Cursor) loaded {
 	t.Helper()
 	h, err := s.Load(t.Context(), id, c)
@@ -72,7 +72,7 @@ func (t *T) count(s store.Store, f store.Filter, by string) map[string]int64 {
 	t.Helper()
 	counts, err := s.Count(t.Context(), f, by)
 	require.NoError(t, err)
-	// A value that no run has may be there with 0 or not at all.
+	// A value that no run has may be listed with 0 or not at all.
 	maps.DeleteFunc(counts, func(_ string, n int64) bool { return n == 0 })
 	return counts
 }
@@ -133,10 +133,10 @@ func plainBytes(b []byte) []byte {
 	if len(b) == 0 {
 		return nil
 	}
-	return bytes.Clone(b) // what a broken store does with it later is not to reach the comparison
+	return bytes.Clone(b) // so that what a broken store does with it later does not change the comparison
 }
 
-// stored returns the events of a Change as they are read back.
+// stored returns the events of a Change as they should be read back.
 func stored(c store.Change) []store.Event {
 	events := make([]store.Event, len(c.Events))
 	for i, e := range c.Events {

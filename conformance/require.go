@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// require stops a case at the first thing that is not as it should be, and says
-// in words what that is: the clause, and where the two values differ first, by
-// the names of their fields. The messages that cases give come before that.
+// require stops a case at the first thing that is wrong, and says in words what that
+// is: the clause, and where the two values first differ, by the names of their fields.
+// The messages of the cases come before that.
 var require requirer
 
 type requirer struct{}
 
-// failer is what it needs of a *T, a *testing.T or a *rapid.T.
+// failer is what require needs of a *T, a *testing.T or a *rapid.T.
 type failer interface {
 	Helper()
 	Errorf(format string, args ...any)
 	FailNow()
 }
 
-// fail stops the case. what is the difference; why is what the case says of it: a
-// text, or a format with its arguments.
+// fail stops the case. what is the difference; why is the case's own message: a text,
+// or a format with its arguments.
 func (requirer) fail(t failer, what string, why []any) {
 	t.Helper()
 	if len(why) > 0 {

@@ -104,8 +104,8 @@ func shapes() []shape {
 	}
 }
 
-// still is a dump without the time of the last update, which a row patch sent
-// again may move.
+// still is a dump without the time of the last update, which a repeated row patch may
+// move.
 func (t *T) still(s store.Store) map[string]loaded {
 	t.Helper()
 	m := t.dump(s)
@@ -133,12 +133,12 @@ func resendLater(t *T) {
 	s := t.open()
 	for _, sh := range shapes() {
 		if sh.name == "row alone" {
-			continue // it has no event to be known by
+			continue // it has no event by which to recognise it
 		}
 		id := "r " + sh.name
 		c := sh.build(t, s, id)
 		require.NoError(t, t.commit(s, c), sh.name)
-		// Somebody else goes on: an event behind it, a new epoch, another end.
+		// Another executor goes on: an event after it, a new epoch, another end.
 		r := t.row(s, id)
 		w := t.at(r)
 		next := w.append(step("next"))
@@ -217,9 +217,9 @@ func resendRace(t *T) {
 	}
 }
 
-// resendActs sends the very events again, which have the same sums, with an act
-// that gives them another epoch. That was not done: who is told nil believes that
-// the run was given up.
+// resendActs sends the very same events again, with the same sums but with an act of
+// another epoch. That act was not done: a caller that gets nil would believe that the
+// run was given up.
 func resendActs(t *T) {
 	s := t.open()
 	acts := map[string]func(*store.Change){

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// What an engine, or a person, does to be rid of old runs: list what has ended,
+// What an engine or a person does to get rid of old runs: list what has ended, and
 // delete it in batches.
 var retentionCases = []Case{
 	{Name: "old runs are found by age, workflow and status, and go in batches", Clauses: "S1, S16", run: retentionByAge},
@@ -21,7 +21,7 @@ var retentionCases = []Case{
 // terminal are the statuses that retention may delete.
 var terminal = []store.Status{store.Completed, store.Failed, store.Cancelled}
 
-// old creates a run that ended at a time; zero: one that has not ended.
+// old creates a run that ended at a time; with zero, one that has not ended.
 func (t *T) old(s store.Store, id, workflow string, status store.Status, ended store.Time) {
 	t.Helper()
 	w := t.run(s, id, func(r *store.Run) { r.Workflow, r.Status = workflow, store.Running })
@@ -43,7 +43,7 @@ func retentionByAge(t *T) {
 		for _, workflow := range []string{"order", "mail"} {
 			for _, status := range append([]store.Status{store.Running, store.Waiting}, terminal...) {
 				id := fmt.Sprintf("%s-%s-%d", workflow, status, i)
-				ended := limit.Add(time.Duration(i-4) * time.Hour) // at the limit itself: too young
+				ended := limit.Add(time.Duration(i-4) * time.Hour) // exactly at the limit: too young
 				t.old(s, id, workflow, status, ended)
 				if workflow == "order" && (status == store.Completed || status == store.Cancelled) && i < 4 {
 					doomed = append(doomed, id)
@@ -83,7 +83,7 @@ func retentionNewest(t *T) {
 		t.old(s, fmt.Sprintf("other%02d", i), "other", terminal[i%3], t.now())
 	}
 	t.old(s, "unfinished", workflow, store.Running, 0)
-	// Walk on by the cursor while what is behind it goes.
+	// Follow the cursor while the rows before it are deleted.
 	f := store.Filter{Workflows: []string{workflow}, Statuses: terminal, Limit: 3}
 	seen := 0
 	for ctx := t.patient(); ; {
@@ -138,9 +138,8 @@ func retentionRace(t *T) {
 	}
 }
 
-// A batch is cut short at any moment, and what is seen then, by another
-// process, is a batch that happened or one that did not. The ids are then used
-// again.
+// A batch may be cut short at any moment, and another process must see either all of it
+// or nothing. The ids are then used again.
 func retentionCut(t *T) {
 	d := t.fresh()
 	s := t.handle(d)

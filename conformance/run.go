@@ -252,7 +252,7 @@ func isOneOf(err error, targets ...error) bool {
 	return false
 }
 
-// runUpdatedAt compares with the store's own clock, which a beat tells.
+// runUpdatedAt compares with the store's own clock, which a heartbeat returns.
 func runUpdatedAt(t *T) {
 	d := t.fresh()
 	s := t.handle(d)

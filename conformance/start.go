@@ -119,8 +119,8 @@ func startFurnished(t *T) {
 		c.Send = []store.Message{signal(id, "1"), signal(id, "2"), signal(id, "2")}
 		return c
 	}
-	// Alone, in a batch, and as the start of another run, to which only the
-	// creator can send.
+	// Alone, in a batch, and within the start of another run, to which only the creator
+	// can send.
 	alone, first, second := furnished("alone"), furnished("first"), furnished("second")
 	t.must(s, alone)
 	t.must(s, first, second)
@@ -146,7 +146,7 @@ func startFurnished(t *T) {
 		}
 	}
 
-	// When a key is held, there is neither the run nor its mail.
+	// If a key is held, neither the run nor its messages exist.
 	refused, _ := t.create("refused")
 	refused.Hold = []string{"free", "first's desk"}
 	refused.Send = []store.Message{signal("refused", "1"), signal("parent", "1")}
@@ -181,7 +181,7 @@ func startRace(t *T) {
 		for i := range writers {
 			writers[i] = t.run(handles[0], fmt.Sprintf("p%d.%d", round, i))
 			changes[i] = writers[i].append(store.Event{Type: store.ChildStarted})
-			// Odd ones start the same run, even ones another each.
+			// Odd ones start the same run, even ones a different run each.
 			changes[i].Start = []store.Change{child(t, "shared", kid, func(r *store.Run) {
 				if i%2 == 0 {
 					r.InputHash = [16]byte{byte(i + 1)}

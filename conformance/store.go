@@ -144,7 +144,7 @@ func storeCloseBusy(t *T) {
 			head := int64(len(t.all(s, w.id).Events))
 			require.GreaterOrEqual(t, head, w.seq, "S4: acknowledged and lost")
 			require.LessOrEqual(t, head, w.seq+1)
-			w.must(s, pending[i]) // S6: whether it got through or not
+			w.must(s, pending[i]) // S6: whether it succeeded or not
 			require.Len(t, t.all(s, w.id).Events, int(w.seq))
 		}
 	}

@@ -12,10 +12,10 @@ import (
 // Case is one check of the suite.
 type Case struct {
 	Section string // "claim"
-	Name    string // what a store that passes can be said to do
+	Name    string // what a store that passes does
 	Clauses string // "S3, S5"
 
-	// What it needs beyond a Store; empty: nothing.
+	// What it needs beyond a Store; empty if nothing.
 	Needs Capability
 	hook  hook
 
@@ -29,7 +29,7 @@ type section struct {
 	cases        []Case
 }
 
-// The order is that of reading: a store under construction passes the first
+// In the order in which to read them: a store under construction passes the first
 // sections first.
 func sections() []section {
 	return []section{
@@ -76,7 +76,7 @@ func Cases() []Case {
 // Title is the name of the case's subtest.
 func (c Case) Title() string { return fmt.Sprintf("%s (%s)", c.Name, c.Clauses) }
 
-// Missing says what the case needs and h does not offer; empty: nothing.
+// Missing says what the case needs and h lacks; empty if nothing.
 func (c Case) Missing(t testing.TB, h Harness) string {
 	if c.Needs != "" && !h.has(c.Needs) {
 		return fmt.Sprintf("capability %s is declared absent", c.Needs)
@@ -93,14 +93,14 @@ func (c Case) Missing(t testing.TB, h Harness) string {
 	return ""
 }
 
-// Check runs one case and then the invariant checker over all it left behind.
-// Failures are told to t, which may be any testing.TB.
+// Check runs one case and then the invariant checker over all that it left behind. It
+// reports failures to t, which may be any testing.TB.
 func (c Case) Check(t testing.TB, h Harness) {
 	t.Helper()
 	c.check(t, h)
 }
 
-// check returns the clauses that were seen to be broken.
+// check returns the clauses that were found to be broken.
 func (c Case) check(t testing.TB, h Harness) []string {
 	t.Helper()
 	ct := &T{TB: t, h: h, of: c, broken: make(map[string]bool)}
@@ -117,7 +117,7 @@ type Report struct {
 	Absent   []Capability
 	// NotChecked lists the cases that could not run, with the reason.
 	NotChecked []string
-	// Broken counts, by clause, the cases that saw it broken.
+	// Broken counts, by clause, the cases that found it broken.
 	Broken map[string]int
 }
 
@@ -129,7 +129,7 @@ type SectionReport struct {
 	Passed, Failed, NotChecked, NotRun int
 }
 
-// Ran returns how many cases ran to their end, passed or failed.
+// Ran returns how many cases passed or failed.
 func (s SectionReport) Ran() int { return s.Passed + s.Failed }
 
 // Run runs the whole suite and logs its report.

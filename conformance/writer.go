@@ -7,7 +7,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// The workflow most runs of the suite are of, and what executors serve.
+// The workflow of most runs of the suite, and what executors serve.
 const (
 	workflow = "order"
 	version  = "v1"
@@ -15,8 +15,8 @@ const (
 
 var serves = []store.Served{{Workflow: workflow, Versions: []string{version}}}
 
-// writer knows where a run's log ends and builds the Changes that follow. It is
-// a value: building a Change moves nothing, done does.
+// writer knows where a run's log ends and builds the Changes that follow. It is a
+// value: building a Change does not move it, done does.
 type writer struct {
 	t     *T
 	id    string
@@ -26,7 +26,7 @@ type writer struct {
 	at    store.Time // of the last event
 }
 
-// create returns the Change that creates a run, and its writer as it is then.
+// create returns the Change that creates a run, and the writer after it.
 func (t *T) create(id string, edits ...func(*store.Run)) (store.Change, *writer) {
 	now := t.now()
 	run := &store.Run{
@@ -51,7 +51,7 @@ func (t *T) run(s store.Store, id string, edits ...func(*store.Run)) *writer {
 	return w
 }
 
-// seal numbers and seals events behind the end of the log.
+// seal numbers and seals events after the end of the log.
 func (w *writer) seal(events ...store.Event) []store.Event {
 	events = slices.Clone(events)
 	seq, sum, at := w.seq, w.sum, w.at
@@ -94,7 +94,7 @@ func (w *writer) end(status store.Status) store.Change {
 	return c
 }
 
-// done moves the writer behind a Change that was carried out.
+// done moves the writer past a Change that was carried out.
 func (w *writer) done(c store.Change) {
 	if n := len(c.Events); n > 0 {
 		last := &c.Events[n-1]
@@ -103,7 +103,7 @@ func (w *writer) done(c store.Change) {
 	w.epoch = c.RowEpoch()
 }
 
-// must commits a Change that has to succeed and moves behind it.
+// must commits a Change that has to succeed, and moves past it.
 func (w *writer) must(s store.Store, c store.Change) {
 	w.t.Helper()
 	w.t.must(s, c)
@@ -137,7 +137,7 @@ func signal(to, id string) store.Message {
 
 func send(ms ...store.Message) store.Change { return store.Change{Send: ms} }
 
-// beat makes an executor live.
+// beat makes an executor alive.
 func (t *T) beat(s store.Store, id string, edits ...func(*store.Executor)) store.Pulse {
 	t.Helper()
 	e := store.Executor{ID: id, Name: id, Host: "host", PID: 1, Lease: longLease, Serves: serves}
@@ -153,7 +153,8 @@ func leased(e *store.Executor) { e.Lease = shortLease }
 
 func leaving(e *store.Executor) { e.Leaving = true }
 
-// claim claims runs for a live executor: these, or without ids what is due.
+// claim claims runs for a live executor: those given, or without ids those that are
+// due.
 func (t *T) claim(s store.Store, executor string, ids ...string) []store.Run {
 	t.Helper()
 	runs, err := s.Claim(t.Context(), claimOf(executor, ids...))
@@ -175,7 +176,7 @@ func (t *T) claimed(s store.Store, executor, id string, edits ...func(*store.Run
 	return t.at(runs[0])
 }
 
-// kill lets the lease of an executor run out that beat with shortLease.
+// kill waits for the lease of an executor to run out that beat with shortLease.
 func (t *T) kill(d *Data, s store.Store, executor string) {
 	t.Helper()
 	if d.Advance != nil {

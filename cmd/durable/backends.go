@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store/sqlite"
 )
 
-// backends are the stores that the command opens. PostgreSQL is asked first:
-// everything else that a DSN can be is a path.
+// backends are the stores that the command opens. PostgreSQL is asked first: any other
+// DSN is a path.
 func backends() []cli.Backend {
 	return []cli.Backend{
 		{
@@ -30,7 +30,7 @@ func backends() []cli.Backend {
 			Name:  "sqlite",
 			Takes: func(dsn string) bool { return !strings.Contains(strings.TrimPrefix(path(dsn), "/"), "://") },
 			Open: func(_ context.Context, dsn string) (store.Store, error) {
-				// Opening a store creates it; a name that was mistyped must not.
+				// Opening a store creates it, which a mistyped name must not.
 				if _, err := os.Stat(path(dsn)); errors.Is(err, fs.ErrNotExist) {
 					return nil, fmt.Errorf("there is no file %s", path(dsn))
 				}
@@ -41,7 +41,7 @@ func backends() []cli.Backend {
 	}
 }
 
-// isPostgres reports whether a DSN is a URL of PostgreSQL's, or key=value pairs.
+// isPostgres reports whether a DSN is a PostgreSQL URL or key=value pairs.
 func isPostgres(dsn string) bool {
 	for _, prefix := range []string{"postgres://", "postgresql://"} {
 		if strings.HasPrefix(dsn, prefix) {
@@ -56,7 +56,7 @@ func isPostgres(dsn string) bool {
 	return false
 }
 
-// path returns the file that a DSN of SQLite's names.
+// path returns the file that an SQLite DSN names.
 func path(dsn string) string {
 	for _, prefix := range []string{"sqlite://", "sqlite:"} {
 		if rest, ok := strings.CutPrefix(dsn, prefix); ok {

@@ -15,9 +15,9 @@
 //		})
 //	}
 //
-// A case is written through the store's own interface: the history of a run that
-// an engine has recorded is told again up to some event, under a row that says what
-// the case wants it to say and an owner that is gone. An operator's engine, which
-// has none of the code, recovers the run, and a program that has it carries it to
-// its end. Of what is no inconsistency the case also says that nothing is written.
+// A case is written through the store's own interface: the recorded history of a run is
+// written again up to some event, under a row that the case chooses and an owner that
+// is gone. An operator's engine, which has none of the code, recovers the run, and a
+// program that has the code carries it to its end. If the state is not an
+// inconsistency, the case also checks that nothing is written.
 package recovery

@@ -42,7 +42,7 @@ func (o *orders) workflow(version string) *durable.Workflow[int, string] {
 	}, durable.Steps("a", "b"), durable.Version(version))
 }
 
-// history is one that an engine has recorded, to be told again.
+// history is one that an engine has recorded, to be written again.
 type history struct {
 	row    store.Run
 	events []store.Event
@@ -64,7 +64,7 @@ func (t *trial) order() history {
 	return history{row, events}
 }
 
-// upTo is the place behind the first event with this type and key.
+// upTo returns how many events there are up to the first one with this type and key.
 func (t *trial) upTo(x history, typ store.Type, key string) int {
 	t.Helper()
 	i := slices.IndexFunc(x.events, func(e store.Event) bool { return e.Type == typ && e.Key == key })
@@ -72,8 +72,8 @@ func (t *trial) upTo(x history, typ store.Type, key string) int {
 	return i + 1
 }
 
-// tell creates a run from the first n events, and more, under a row that says
-// status.
+// tell creates a run from the first n events and those of more, under a row with the
+// given status.
 func (t *trial) tell(x history, id string, n int, status store.Status, more ...store.Event) {
 	t.Helper()
 	row := x.row
@@ -95,8 +95,8 @@ func (t *trial) tell(x history, id string, n int, status store.Status, more ...s
 	require.NoError(t, errs[0])
 }
 
-// finish lets a program that has the code carry the run to its end. asks says that
-// the approval is asked, again or still.
+// finish has a program with the code carry the run to its end. asks says that the
+// approval is asked, again or still.
 func (t *trial) finish(id string, bodies map[string]int, asks bool) {
 	t.Helper()
 	o := newOrders()

@@ -57,7 +57,8 @@ func composite(t *trial) {
 	require.Equal(t, map[string]int{"y/two": 1, "z/one": 1, "z/two": 1}, again, "what is finished inside is not run again")
 }
 
-// orphanedBranch was created, and the process died before it turned to it.
+// orphanedBranch is a branch that was created by a process that died before it made it
+// the current one.
 func orphanedBranch(t *trial) {
 	x := t.order()
 	t.tell(x, "r", t.upTo(x, store.StepCompleted, "a"), store.Interrupted)
@@ -79,8 +80,8 @@ func orphanedBranch(t *trial) {
 	t.finish("r", map[string]int{"b": 1}, true)
 }
 
-// noVersion is a row without a version: the run goes on with the version it began
-// with, although another one is there, and is pinned to it.
+// noVersion is a row without a version: the run goes on with the version it began with,
+// although another one is available, and is pinned to it.
 func noVersion(t *trial) {
 	x := t.order()
 	x.row.Version = ""
@@ -134,7 +135,7 @@ func bothVersionsGone(t *trial) {
 	check()
 }
 
-// watcherOfNobody watches a run that no process has: it is shown what there is, and
+// watcherOfNobody watches a run that no process executes: it sees what is there, and
 // leaves nothing behind.
 func watcherOfNobody(t *trial) {
 	x := t.order()
@@ -162,7 +163,7 @@ func watcherLeaves(t *trial) {
 	for ev, err := range p.eng.Watch(p, "r", 0) {
 		require.NoError(t, err)
 		if seen = ev.Seq; ev.Type == store.StepCompleted {
-			break // the client is gone; nobody executes the run
+			break // the client is gone; no process executes the run
 		}
 	}
 	t.recovers(p, "r")
@@ -217,7 +218,7 @@ func liveRun(t *trial) {
 	run, err := wf.Start(p, "r", 0)
 	require.NoError(t, err)
 	row := t.awaits("r", store.Waiting)
-	running := store.Running // its owner lives, whatever the row says
+	running := store.Running // its owner is alive, whatever the row says
 	errs := t.outside.Commit(context.Background(), []store.Change{{RunID: "r", Expect: store.Expect{Epoch: row.Epoch}, Row: &store.RowPatch{Status: &running}}})
 	require.NoError(t, errs[0])
 	check := t.untouched("r")

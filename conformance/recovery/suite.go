@@ -15,19 +15,20 @@ import (
 
 // Harness says how to make the stores under test.
 type Harness struct {
-	// New makes new, empty data and returns what opens a handle on it, as a
-	// process of its own would, also while others are open. What has to be cleaned
-	// up is given to t.Cleanup.
+	// New makes new, empty data and returns a function that opens a handle on it, as a
+	// separate process would, also while others are open. It registers clean-up with
+	// t.Cleanup.
 	New func(t testing.TB) func() (store.Store, error)
-	// Patience bounds everything that a case waits for; 0: a minute.
+	// Patience is how long a case waits for anything; 0: a minute.
 	Patience time.Duration
 }
 
 // Case is one state of the catalogue.
 type Case struct {
-	Code string // "A1", or "none" where there is nothing to cut behind
+	Code string // "A1", or "none" where there is nothing to cut after
 	Name string
-	// Consistent: it only looks like an inconsistency, and nothing is written.
+	// Consistent says that the state only looks like an inconsistency, and nothing is
+	// written.
 	Consistent bool
 
 	run func(t *trial)
@@ -92,8 +93,8 @@ func (h Harness) patience() time.Duration {
 	return time.Minute
 }
 
-// trial is a case in progress: data that outlive their processes, and the view of
-// one who looks at them from outside.
+// trial is a case in progress: data that outlive their processes, and a handle that
+// observes them from outside.
 type trial struct {
 	testing.TB
 	patience time.Duration
@@ -107,11 +108,11 @@ type program struct {
 	eng *durable.Engine
 }
 
-// lease is so long that nothing waits for a beat: what a program must learn from
-// others it learns in the case's own time.
+// lease is so long that heartbeats play no part: what a program must learn from others
+// it learns in the case's own time.
 const lease = 5 * time.Minute
 
-// program opens an engine on a handle of its own, as another process has it.
+// program opens an engine on a handle of its own, as another process would.
 func (t *trial) program(defs ...durable.Definition) program {
 	t.Helper()
 	st, err := t.open()
@@ -130,7 +131,7 @@ func (t *trial) program(defs ...durable.Definition) program {
 	return p
 }
 
-// awaits looks from outside until a run has this status.
+// awaits waits, from outside, until a run has this status.
 func (t *trial) awaits(id string, s store.Status) store.Run {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(2 * time.Millisecond) {
@@ -157,7 +158,7 @@ func (t *trial) log(id string) (store.Run, []store.Event) {
 	return h.Run, events
 }
 
-// untouched returns what fails the case when a run is not what it is now.
+// untouched returns a function that fails the case if the run has changed since.
 func (t *trial) untouched(id string) func() {
 	t.Helper()
 	row, events := t.log(id)

@@ -17,11 +17,11 @@ type torn struct {
 	typ    store.Type // the history goes up to this event
 	key    string
 	more   []store.Event
-	reason string     // empty: it is consistent
+	reason string     // empty if it is consistent
 	branch int32      // that a repair begins; 0: 1
 	cutoff store.Type // the last event that is kept, and its key
 	cutKey string
-	bodies map[string]int // that run afterwards; nil: it is not carried to its end
+	bodies map[string]int // that run afterwards; nil if it is not carried to its end
 	asks   bool           // the approval is asked, again or still
 }
 

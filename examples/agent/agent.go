@@ -15,9 +15,8 @@ type Ticket struct {
 	Text     string
 }
 
-// Message is one turn of the conversation between the agent and the model. A
-// model that wants a tool used says so in Tool; the turn after it is what the
-// tool said.
+// Message is one turn of the conversation between the agent and the model. A model that
+// wants to use a tool names it in Tool; the next turn is what the tool returned.
 type Message struct {
 	Role string // "customer", "model" or "tool"
 	Text string
@@ -25,20 +24,20 @@ type Message struct {
 	Args map[string]string `json:",omitempty"`
 }
 
-// Result is what the customer is told, and how it came about.
+// Result is what the customer is told, and how the agent got there.
 type Result struct {
 	Answer string
 	Talk   []Message
 }
 
-// Verdict is what a person says about a tool that may not be used without one.
+// Verdict is a person's decision about a tool that needs permission.
 type Verdict struct {
 	Allowed bool
 	By      string
 	Reason  string
 }
 
-// ErrTooLong says that the model came to no end.
+// ErrTooLong says that the model found no answer in time.
 var ErrTooLong = errors.New("the conversation has too many turns")
 
 const (
@@ -47,22 +46,22 @@ const (
 	verdict = "verdict"
 )
 
-// Agent is what the workflow needs from the world outside.
+// Agent is what the workflow needs from the outside world.
 type Agent struct {
 	Model *Model
 	Tools map[string]Tool
 }
 
-// Answer is the workflow: it talks with the model until that has an answer for
-// the customer, and uses the tools it asks for.
+// Answer is the workflow: it talks with the model until the model has an answer for the
+// customer, and uses the tools that the model asks for.
 //
-// What was said is kept by the steps that said it. A process that takes the
-// conversation up again calls the function from the top, gets every turn that is
-// on record without asking the model or a tool, and goes on in the middle.
+// The steps record what was said. A process that resumes the conversation calls the
+// function from the top, gets every recorded turn without asking the model or a tool,
+// and goes on in the middle.
 func (a *Agent) Answer(ctx context.Context, t Ticket) (Result, error) {
 	talk := []Message{{Role: "customer", Text: t.Customer + ": " + t.Text}}
 	for range maxTurns {
-		// A model is slow, dear, and overloaded now and then.
+		// A model is slow, expensive, and sometimes overloaded.
 		patience := durable.Policy{MaxAttempts: 5, Initial: 100 * time.Millisecond, Timeout: time.Minute}
 		said, err := durable.Retry(ctx, "model", patience, func(ctx context.Context) (Message, error) {
 			return a.Model.Next(ctx, talk)
@@ -83,15 +82,15 @@ func (a *Agent) Answer(ctx context.Context, t Ticket) (Result, error) {
 	return Result{}, durable.Permanent(ErrTooLong)
 }
 
-// use uses a tool and returns what the model is told of it: also that a tool
-// failed, or that a person would not have it used. An error is one of the run.
+// use uses a tool and returns what the model is told: its result, that it failed, or
+// that a person did not allow it. An error fails the run.
 func (a *Agent) use(ctx context.Context, said Message) (string, error) {
 	tool, ok := a.Tools[said.Tool]
 	if !ok {
 		return fmt.Sprintf("there is no tool %q", said.Tool), nil
 	}
 	if tool.Question != nil {
-		// Days may go by here, without a process.
+		// Days may pass here, with no process alive.
 		v, err := durable.Await[Verdict](ctx, verdict, durable.Prompt(tool.Question(said.Args)))
 		if err != nil {
 			return "", err
@@ -100,8 +99,8 @@ func (a *Agent) use(ctx context.Context, said Message) (string, error) {
 			return fmt.Sprintf("%s declines: %s", v.By, v.Reason), nil
 		}
 	}
-	// The step may run again if the process dies in it: the key tells the tool
-	// that it is the same use.
+	// The step may run again if the process dies in it: by the key the tool sees that
+	// it is the same use.
 	result, err := durable.Retry(ctx, said.Tool, durable.Policy{MaxAttempts: 3}, func(ctx context.Context) (string, error) {
 		return tool.Use(ctx, said.Args, durable.IdempotencyKey(ctx))
 	})

@@ -1,17 +1,17 @@
-// Agent is a loop around a language model that answers a shop's customers. The
-// model says which tools it wants used; looking an order up is done at once, a
-// refund only when a person allows it.
+// Agent is a loop around a language model that answers a shop's customers. The model
+// says which tools it wants to use: looking an order up is done at once, a refund only
+// when a person allows it.
 //
 //	go run ./examples/agent
 //
-// plays the whole story by itself: the agent's process is killed with SIGKILL
-// while the model thinks, while a person is asked, and while the bank pays. Each
-// time the next process goes on in the middle of the conversation. In the end
-// the model's own book shows that it was asked nothing twice but what it was
-// killed in, and the bank's that the money was paid once.
+// plays the whole story by itself: the agent's process is killed with SIGKILL while the
+// model thinks, while a person is asked, and while the bank pays. Each time the next
+// process goes on in the middle of the conversation. In the end the model's own log
+// shows that only the question in which the agent was killed was asked twice, and the
+// bank's that the money was paid once.
 //
-// Read agent.go first: it is the workflow. The model is a small server that
-// comes with the example and always says the same.
+// Read agent.go first: it is the workflow. The model is a small server that comes with
+// the example and always gives the same answers.
 package main
 
 import (

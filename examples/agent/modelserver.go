@@ -15,11 +15,10 @@ import (
 	"github.com/holdfast-dev/holdfast/examples/internal/demo"
 )
 
-// modelServer stands for the language model, so that the example needs no
-// account and always says the same. Everything else of it is real: it is another
-// process, asked over HTTP, that keeps no conversation, takes its time, is
-// overloaded now and then, and writes down what it is asked, which is what one
-// pays for.
+// modelServer stands in for the language model, so that the example needs no account
+// and always behaves the same. Everything else about it is real: it is another process,
+// asked over HTTP, that keeps no conversation, takes its time, is sometimes overloaded,
+// and logs what it is asked, which is what one pays for.
 type modelServer struct {
 	book *demo.Book
 
@@ -87,7 +86,7 @@ func (s *modelServer) next(w http.ResponseWriter, req *http.Request) {
 	select {
 	case <-thought:
 	case <-req.Context().Done():
-		return // whoever asked is gone
+		return // the client is gone
 	}
 	w.Header().Set("Content-Type", "application/json")
 	if json.NewEncoder(w).Encode(think(talk)) == nil {

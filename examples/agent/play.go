@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast/examples/internal/demo"
 )
 
-// stage is the story's: a directory, a timeline, the model, and the desk of
-// whoever writes tickets and answers questions.
+// stage is where the story plays: a directory, a timeline, the model, and the desk at
+// which tickets are written and questions answered.
 type stage struct {
 	dir, model string
 	tl         *demo.Timeline
@@ -24,8 +24,8 @@ type stage struct {
 	agents     int // so far
 }
 
-// interrupted is the question that the model hangs on the first time: what it
-// says to Ada when it knows what became of her order.
+// interrupted is the question at which the model hangs the first time: what it says to
+// Ada once it knows what became of her order.
 const interrupted = "ada 3"
 
 func play(ctx context.Context, out io.Writer) error {
@@ -142,7 +142,7 @@ func (s *stage) agent(ctx context.Context) (*demo.Process, error) {
 	return demo.StartServing(ctx, s.tl, fmt.Sprint("agent ", s.agents), roleAgent, serving, s.dir, s.model)
 }
 
-// agentKilled starts an agent and kills it when the moment has come.
+// agentKilled starts an agent and kills it at a given moment.
 func (s *stage) agentKilled(ctx context.Context, moment func() (bool, error)) error {
 	p, err := s.agent(ctx)
 	if err != nil {
@@ -193,8 +193,8 @@ func (s *stage) answer(ctx context.Context, customer string, v Verdict) error {
 	return fmt.Errorf("nobody is asked about %s", customer)
 }
 
-// told waits for what a customer is told, and compares the conversation behind
-// it with the one that there has to be.
+// told waits for what a customer is told, and compares the conversation before it with
+// the one that must have taken place.
 func (s *stage) told(ctx context.Context, customer, what string, turns []string) error {
 	ctx, cancel := context.WithTimeout(ctx, demo.Patience)
 	defer cancel()

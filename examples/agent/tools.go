@@ -18,9 +18,9 @@ import (
 
 // Tool is something the agent can do for the model.
 type Tool struct {
-	// Use does it. Two uses with one key are one.
+	// Use does it. Two uses with the same key count as one.
 	Use func(ctx context.Context, args map[string]string, key string) (string, error)
-	// Question is what a person is asked before it is used; nil: nobody is.
+	// Question is what a person is asked before it is used; nil if none is asked.
 	Question func(args map[string]string) string
 }
 
@@ -56,8 +56,8 @@ func (s *Shop) find(_ context.Context, args map[string]string, _ string) (string
 	return found, nil
 }
 
-// refund pays money back. The ledger knows the keys, as a bank does: what was
-// paid under one is not paid again.
+// refund pays money back. The ledger knows the keys, like a bank: what was paid under a
+// key is not paid again.
 func (s *Shop) refund(ctx context.Context, args map[string]string, key string) (string, error) {
 	log.Printf("refund %s for order %s", args["amount"], args["order"])
 	path := filepath.Join(s.Dir, refundsName)
@@ -74,8 +74,8 @@ func (s *Shop) refund(ctx context.Context, args map[string]string, key string) (
 			return "", err
 		}
 	}
-	// Here the money is on its way, and nobody here knows it before the bank says
-	// so.
+	// The money is on its way now, but this process does not know it before the bank
+	// says so.
 	for s.bankIsSlow() {
 		select {
 		case <-time.After(thinking):

@@ -29,15 +29,14 @@ type Result struct {
 	Decision Decision
 }
 
-// Pipeline is what a deployment needs from the world outside.
+// Pipeline is what a deployment needs from the outside world.
 type Pipeline struct{ Site *Site }
 
 // decision is the name of the wait, and of the signal that answers it.
 const decision = "decision"
 
-// Deploy is the workflow: it builds a release, puts it on staging, asks a
-// person, and goes on as the person says, however many processes live and die
-// in the meantime.
+// Deploy is the workflow: it builds a release, puts it on staging, asks a person, and
+// goes on as the person says, however many processes come and go in the meantime.
 func (p *Pipeline) Deploy(ctx context.Context, r Release) (Result, error) {
 	image, err := durable.Step(ctx, "build", func(context.Context) (string, error) {
 		return p.Site.Build(r)
@@ -52,8 +51,8 @@ func (p *Pipeline) Deploy(ctx context.Context, r Release) (Result, error) {
 		return Result{}, err
 	}
 
-	// Nothing of this process is needed for the wait to last: it may end here,
-	// and another one goes on from this line when the answer is there.
+	// The wait does not need this process: it may end here, and another one goes on
+	// from this line when the answer is there.
 	answer, err := durable.Await[Decision](ctx, decision,
 		durable.Prompt(fmt.Sprintf("%s runs on staging. Deploy it to production?", image)),
 		durable.Timeout(7*24*time.Hour))

@@ -51,8 +51,8 @@ func (f *Office) Close() error {
 	return f.store.Close()
 }
 
-// Start asks for a deployment. It is durable when Start returns, whether or not
-// anybody serves at the moment.
+// Start asks for a deployment. The request is durable when Start returns, whether or
+// not a process serves at the moment.
 func (f *Office) Start(ctx context.Context, r Release) (string, error) {
 	run, err := deployments.Start(durable.NewContext(ctx, f.eng), r.Service+"-"+r.Version, r)
 	if err != nil {
@@ -87,8 +87,8 @@ func (f *Office) Questions(ctx context.Context) ([]Question, error) {
 	}
 }
 
-// Answer answers a question. The first answer counts: all have the same signal
-// id, and a run receives a signal id once.
+// Answer answers a question. The first answer counts: all have the same signal id, and
+// a run receives each signal id once.
 func (f *Office) Answer(ctx context.Context, id string, d Decision) error {
 	run, err := f.eng.Get(ctx, id)
 	if err != nil {

@@ -12,8 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/examples/internal/demo"
 )
 
-// stage is the story's: a directory, a timeline, and the view of somebody who
-// looks on.
+// stage is where the story plays: a directory, a timeline, and the view of an observer.
 type stage struct {
 	dir    string
 	tl     *demo.Timeline

@@ -10,8 +10,8 @@ import (
 // serving is the line by which serve says that it is up.
 const serving = "serving"
 
-// serve executes deployments until it is stopped, or killed: it makes no
-// difference to them.
+// serve executes deployments until it is stopped or killed; to them it makes no
+// difference.
 func serve(ctx context.Context, dir string) error {
 	pipeline := &Pipeline{Site: &Site{Dir: dir}}
 	office, err := openStore(ctx, dir, durable.Options{

@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-dev/holdfast/examples/internal/demo"
 )
 
-// Site is where services run: a directory for each environment, with a file for
-// each service that holds the image it runs. Beside them lies a book of every
-// act, by which the demonstration checks that nothing was done twice.
+// Site is where services run: a directory for each environment, with a file for each
+// service that holds the image it runs. Next to them is a log of every act, with which
+// the demonstration checks that nothing was done twice.
 type Site struct{ Dir string }
 
 // actsName is the name of the book in the site's directory.
@@ -37,8 +37,8 @@ func (s *Site) Install(environment, service, image string) error {
 	return s.note("install", image, environment)
 }
 
-// Remove has a service run nothing. It is no error that it does not: the step
-// runs again when a crash kept its outcome from being recorded.
+// Remove stops a service. It is not an error if it runs nothing: the step runs again if
+// a crash kept its outcome from being recorded.
 func (s *Site) Remove(environment, service string) error {
 	log.Printf("remove %s from %s", service, environment)
 	if err := os.Remove(filepath.Join(s.Dir, environment, service)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -21,8 +21,8 @@ const (
 
 const runID = "go-sources"
 
-// app surveys root and writes the report. It is killed at any moment and started
-// again until it gets to its end; it keeps no account of that.
+// app surveys root and writes the report. It is killed at any moment and started again
+// until it completes; it does nothing special about that.
 func app(ctx context.Context, dir, root string) error {
 	book, err := demo.OpenBook(filepath.Join(dir, bookName))
 	if err != nil {
@@ -38,9 +38,9 @@ func app(ctx context.Context, dir, root string) error {
 	defer st.Close()
 	eng, err := durable.Open(ctx, st, durable.Options{
 		Workflows: []durable.Definition{survey},
-		// A run is set aside when its process died again and again before it
-		// recorded anything. Here that says nothing about the run: the kills come
-		// from outside, and fast.
+		// A run is quarantined when its process dies repeatedly before it records
+		// anything. Here that says nothing about the run: the kills come from outside,
+		// and fast.
 		QuarantineAfter: math.MaxInt32,
 	})
 	if err != nil {

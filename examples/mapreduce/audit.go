@@ -13,9 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store/sqlite"
 )
 
-// finished returns the files whose outcome stands in the store of a program that
-// is gone. It looks at a copy: the next life shall find the store as the kill
-// left it, and not as a visitor did.
+// finished returns the files whose outcome is in the store of a program that is gone.
+// It reads a copy: the next life must find the store as the kill left it.
 func finished(ctx context.Context, dir string, files []string) (map[string]bool, error) {
 	aside, err := os.MkdirTemp(dir, "copy-")
 	if err != nil {

@@ -115,8 +115,7 @@ func prove(ctx context.Context, out io.Writer, dir, root string, kills int, seed
 	return string(got), verdict(out, t, len(files), kills, string(got), want)
 }
 
-// withKills runs the program to its end, and enters into the book what each kill
-// found recorded.
+// withKills runs the program to its end, and logs what each kill found recorded.
 func withKills(ctx context.Context, dir, root string, files []string, kills int, seed uint64) error {
 	path := filepath.Join(dir, bookName)
 	book, err := demo.OpenBook(path)

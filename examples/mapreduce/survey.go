@@ -37,7 +37,7 @@ func (s *Survey) Measure(ctx context.Context, root string) (string, error) {
 	return reduce(figures), nil // pure, so it needs no step
 }
 
-// plain does the same without the library: what the report must come to.
+// plain does the same without the library: the report must equal its result.
 func plain(root string, files []string) (string, error) {
 	var all []Figures
 	for _, file := range files {

@@ -10,10 +10,10 @@ import (
 const (
 	begun    = "begun"    // the program: it is about to read a file
 	recorded = "recorded" // the parent, after a kill: the outcome is in the store
-	killed   = "killed"   // the parent, behind all that was recorded until then
+	killed   = "killed"   // the parent, after all that was recorded until then
 )
 
-// Tally is what a book comes to.
+// Tally sums up a book.
 type Tally struct {
 	Kills  int
 	Files  int // whose outcome is recorded
@@ -22,9 +22,9 @@ type Tally struct {
 	Flight int // most that one kill met in flight
 }
 
-// tally counts, and returns an error where a file was read that had no business
-// to be: after its outcome was recorded, twice within one life, or while more
-// than the Map allows were under way.
+// tally counts, and returns an error if a file was read that should not have been:
+// after its outcome was recorded, twice within one life, or while more than the Map
+// allows were in progress.
 func tally(book string) (Tally, error) {
 	var t Tally
 	done := map[string]bool{}

@@ -1,6 +1,6 @@
-// Pipeline releases a Go module: vet, test with up to five attempts, build,
-// checksum, ask a person, publish to a directory. It is a program as one would
-// write it, with the terminal mounted in it and the dashboard beside it:
+// Pipeline releases a Go module: vet, test with up to five attempts, build, checksum,
+// ask a person, publish to a directory. It is written like a real program, with the
+// terminal mounted in it and the dashboard next to it:
 //
 //	go build -o pipeline ./examples/pipeline
 //	./pipeline sample /tmp/greeter            # a module to release, with a flaky test
@@ -79,7 +79,7 @@ func terminal(ctx context.Context) int {
 	tree := cli.Command(eng)
 	for _, c := range tree.Commands() {
 		switch c.Name() {
-		case "run", "resume", "resume-last": // they stay, so there is something to look at
+		case "run", "resume", "resume-last": // they are kept, so that there is something to look at
 			run := c.RunE
 			c.RunE = func(cmd *cobra.Command, args []string) error {
 				serve, stop := context.WithCancel(ctx)

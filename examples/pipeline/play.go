@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 )
 
-// A story is played with the very commands that a person would type.
+// A story is played with the same commands that a person would type.
 type story struct {
 	out  io.Writer
 	dir  string
@@ -93,8 +93,8 @@ func (s *story) interrupted(ctx context.Context) (string, error) {
 	return command, nil
 }
 
-// resumed goes on with the command that was printed, and approves over HTTP, as
-// the button in the browser does.
+// resumed continues with the command that was printed, and approves over HTTP, as the
+// button in the browser does.
 func (s *story) resumed(ctx context.Context, command string) error {
 	fmt.Fprintln(s.out)
 	p, err := s.start(ctx, command)
@@ -183,7 +183,7 @@ func (s *story) start(ctx context.Context, command string) (*process, error) {
 	return p, nil
 }
 
-// plain shortens what is of this run of the story alone.
+// plain shortens what differs between runs of the story.
 func (s *story) plain(line string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(line, s.self, "pipeline"), s.dir+"/", "")
 }

@@ -34,7 +34,7 @@ type Decision struct {
 	Reason   string `json:"reason"`
 }
 
-// ErrRejected says that a person would not have the release published.
+// ErrRejected says that a person rejected the release.
 var ErrRejected = errors.New("the release was rejected")
 
 // releases is the workflow. The names of its steps are declared, so that the
@@ -86,8 +86,7 @@ func checksum(file string) (string, error) {
 	return hex.EncodeToString(sum[:]), nil
 }
 
-// publish puts a file into a directory, all of it or nothing. Done twice, it is
-// done once.
+// publish puts a file into a directory, all of it or nothing. It is idempotent.
 func publish(built, sum, dir string) (Published, error) {
 	content, err := os.ReadFile(built)
 	if err != nil {

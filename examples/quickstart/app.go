@@ -39,7 +39,7 @@ func app(ctx context.Context, dir, bankURL string) error {
 	}
 	log.Printf("process %d is up; durable.Recover found %s", os.Getpid(), found(report))
 
-	// Starting is idempotent by id: after a crash this is the run there is.
+	// Starting is idempotent by id: after a crash this returns the existing run.
 	run, err := checkout.Start(ctx, orderID, Order{ID: orderID, Item: "teapot", Total: 4200})
 	if err != nil {
 		return err

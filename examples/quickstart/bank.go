@@ -22,16 +22,16 @@ type Payment struct {
 // Bank is the client of the payment service.
 type Bank struct{ URL string }
 
-// The headers by which the bank's ledger learns what the client knew; only this
-// demonstration wants to check that.
+// The headers that tell the bank's ledger what the client knew. Only this demonstration
+// needs them.
 const (
 	keyHeader      = "Idempotency-Key"
 	attemptHeader  = "X-Attempt"
 	failuresHeader = "X-Known-Failures"
 )
 
-// Charge takes money. The service promises to do it once per key, however often
-// it is asked; so a call whose answer was lost may be made again.
+// Charge takes money. The service promises to do so once per key, however often it is
+// asked, so a call whose answer was lost may be repeated.
 func (b *Bank) Charge(ctx context.Context, cents int, key string) (Payment, error) {
 	attempt := durable.Attempt(ctx)
 	log.Printf("charge: attempt %d of %d%s", attempt.Number, attempt.Max, known(attempt))

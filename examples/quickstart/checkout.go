@@ -21,8 +21,7 @@ type Receipt struct {
 	Parcel  string
 }
 
-// Shop is what a checkout needs from the world outside, injected as in any Go
-// program.
+// Shop is what a checkout needs from the outside world, injected as in any Go program.
 type Shop struct {
 	Bank      *Bank
 	Warehouse *Warehouse

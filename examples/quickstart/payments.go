@@ -32,9 +32,9 @@ type Charge struct {
 	Cents int
 }
 
-// payments is the service: it fails the first two requests, makes the charge in
-// the third but never answers it, and from then on works. Like real payment
-// services it charges an idempotency key once.
+// payments is the service: it fails the first two requests, makes the charge in the
+// third but never answers it, and works from then on. Like real payment services it
+// charges an idempotency key once.
 type payments struct {
 	mu     sync.Mutex
 	ledger Ledger
@@ -87,7 +87,7 @@ const (
 	charged  = "charged"
 )
 
-// book decides about a request and enters it, in one step.
+// book decides about a request and enters it into the ledger, in one step.
 func (p *payments) book(key string, cents int, h http.Header) (Charge, Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -98,7 +98,7 @@ func (p *process) stop() {
 	<-p.done
 }
 
-// exitWithParent ends a child whose parent is gone, however that ended: its end
+// exitWithParent ends a child whose parent is gone, however the parent ended: its end
 // of the pipe closes with it.
 func exitWithParent() {
 	_, _ = io.Copy(io.Discard, os.Stdin)

@@ -20,8 +20,8 @@ var trips = []Trip{
 	{ID: "trip-oslo", Traveler: "ada", To: "Oslo"},
 }
 
-// app is the agency's program. It does not know how often it was killed before:
-// every life runs these lines.
+// app is the agency's program. It does not know how often it was killed before: every
+// process runs these lines.
 func app(ctx context.Context, dir string, urls []string) error {
 	agency := &Agency{
 		Flights: &Service{Name: services[0], URL: urls[0]},
@@ -54,7 +54,7 @@ func app(ctx context.Context, dir string, urls []string) error {
 	}
 
 	for _, t := range trips {
-		// Starting is idempotent by id: after a crash this is the run there is.
+		// Starting is idempotent by id: after a crash this returns the existing run.
 		switch it, err := booking.Run(ctx, t.ID, t); {
 		case errors.Is(err, ErrSoldOut):
 			log.Printf("%s is off, and all that was booked for it is cancelled: %v", t.ID, err)

@@ -63,8 +63,8 @@ func play(ctx context.Context, out io.Writer, seed uint64, acts []string) error 
 	return verdict(out, ledger, len(acts))
 }
 
-// killed lets the agency run until a service has done something that it was not
-// told of yet, and ends it then, as a power cut would.
+// killed lets the agency run until a service has done something of which the agency
+// does not know yet, and ends it then, as a power cut would.
 func killed(ctx context.Context, tl *demo.Timeline, town *demo.Process, args []string) error {
 	agency, err := demo.Start(ctx, roleAgency, func(line string) { tl.Say(roleAgency, line) }, args...)
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 // engine, so that errors.Is finds it in a recorded error too.
 var ErrSoldOut = errors.New("sold out")
 
-// keyHeader carries the idempotency key: a service does once what it is asked
-// for under one key, however often.
+// keyHeader carries the idempotency key: however often a service is asked with one key,
+// it acts once.
 const keyHeader = "Idempotency-Key"
 
 // Service is the client of a booking service.
@@ -38,7 +38,7 @@ func (s *Service) Book(ctx context.Context, t Trip, key string) (string, error) 
 	return s.call(ctx, http.MethodPost, "/bookings", string(body), key)
 }
 
-// Cancel takes back what was booked for a trip. It is no error that nothing was.
+// Cancel cancels what was booked for a trip. It is not an error if nothing was.
 func (s *Service) Cancel(ctx context.Context, trip, key string) error {
 	log.Printf("cancel %s for %s, attempt %d", s.Name, trip, durable.Attempt(ctx).Number)
 	_, err := s.call(ctx, http.MethodDelete, "/bookings/"+url.PathEscape(trip), "", key)

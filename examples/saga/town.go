@@ -48,8 +48,8 @@ func (r Request) answered() bool {
 	return r.Answer == done || r.Answer == repeated || r.Answer == soldOut || r.Answer == nothing
 }
 
-// town is where the three services are. They share a ledger, so that the order
-// of what they did can be told, and bad luck.
+// town is where the three services are. They share a ledger, so that the order of their
+// acts is known, and bad luck.
 type town struct {
 	mu     sync.Mutex
 	ledger Ledger
@@ -58,11 +58,11 @@ type town struct {
 	hold   map[string]bool   // acts whose next answer is held back: "cancel hotel"
 	by     map[string]string // what was answered, by key
 	booked map[Act]bool      // by trip and service
-	barred map[Act]bool      // cancelled before it was booked: it must not come later
+	barred map[Act]bool      // cancelled before it was booked: a later booking must be refused
 }
 
-// worst is how often in a row a service fails one request: less often than a
-// client tries.
+// worst is how often in a row a service may fail one request: less often than a client
+// tries.
 const worst = 2
 
 func newTown(seed uint64, hold []string) *town {
@@ -137,7 +137,7 @@ func (t *town) answer(w http.ResponseWriter, r *http.Request, act Act, service s
 	}
 }
 
-// decide does what is asked for, if it is to be done, and enters it.
+// decide carries out a request, if it must be, and enters it into the ledger.
 func (t *town) decide(req Request, service string) (_ Request, result string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -163,7 +163,7 @@ func (t *town) decide(req Request, service string) (_ Request, result string) {
 	return req, result
 }
 
-// luck is what a service is having: often bad, but not for ever.
+// luck is how a service answers: often badly, but not for ever.
 func (t *town) luck(key string) string {
 	n := t.rng.IntN(10)
 	if n >= 5 || t.bad[key] == worst {
@@ -177,7 +177,7 @@ func (t *town) luck(key string) string {
 	return lost
 }
 
-// act books or cancels, and enters it.
+// act books or cancels, and enters it into the ledger.
 func (t *town) act(act Act, service string) (answer, result string) {
 	booking := Act{act.Trip, service}
 	if strings.HasPrefix(act.What, "cancel ") {

@@ -21,8 +21,8 @@ type Itinerary map[string]string
 // Agency books trips at three services.
 type Agency struct{ Flights, Hotels, Cars *Service }
 
-// Book is the workflow. Whatever cannot be had, and wherever the process dies,
-// in the end either everything is booked or nothing.
+// Book is the workflow. Whatever is sold out, and wherever the process dies, in the end
+// either everything is booked or nothing.
 func (a *Agency) Book(ctx context.Context, t Trip) (Itinerary, error) {
 	it := Itinerary{}
 	for _, s := range []*Service{a.Flights, a.Hotels, a.Cars} {
@@ -35,8 +35,8 @@ func (a *Agency) Book(ctx context.Context, t Trip) (Itinerary, error) {
 	return it, nil
 }
 
-// reserve says first how the booking is undone, then makes it. The other way
-// round, a crash or a lost answer could leave a booking that nobody undoes.
+// reserve registers how to undo the booking before it makes it. The other way round, a
+// crash or a lost answer could leave a booking that is never undone.
 func reserve(ctx context.Context, s *Service, t Trip) (string, error) {
 	err := durable.Compensate(ctx, "cancel "+s.Name, func(ctx context.Context) error {
 		return s.Cancel(ctx, t.ID, durable.IdempotencyKey(ctx))

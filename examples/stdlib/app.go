@@ -18,9 +18,8 @@ const (
 	reportName  = "report"
 )
 
-// app measures the standard library durably and writes the report. It is killed
-// at any moment and started again until it gets to its end; it keeps no account
-// of that.
+// app measures the standard library durably and writes the report. It is killed at any
+// moment and started again until it completes; it does nothing special about that.
 func app(ctx context.Context, dir, root string) (err error) {
 	journal, err := openJournal(filepath.Join(dir, journalName))
 	if err != nil {
@@ -37,9 +36,9 @@ func app(ctx context.Context, dir, root string) (err error) {
 	defer st.Close()
 	eng, err := durable.Open(ctx, st, durable.Options{
 		Workflows: []durable.Definition{workflow},
-		// A run is set aside when its process died again and again before it
-		// recorded anything. Here that says nothing about the run: the kills come
-		// from outside, and fast.
+		// A run is quarantined when its process dies repeatedly before it records
+		// anything. Here that says nothing about the run: the kills come from outside,
+		// and fast.
 		QuarantineAfter: math.MaxInt32,
 	})
 	if err != nil {
@@ -72,7 +71,7 @@ func app(ctx context.Context, dir, root string) (err error) {
 	return os.WriteFile(filepath.Join(dir, reportName), []byte(render(all)), 0o600)
 }
 
-// plain computes the report without the library: what it must come to.
+// plain computes the report without the library: both must be equal.
 func plain(root string) (string, error) {
 	pkgs, err := packages(root)
 	if err != nil {

@@ -36,7 +36,7 @@ func (j *Journal) Write(what, subject string) error {
 // Close closes the file.
 func (j *Journal) Close() error { return j.f.Close() }
 
-// Tally is what a journal comes to.
+// Tally sums up a journal.
 type Tally struct {
 	Kills    int
 	Packages int // whose outcome was recorded
@@ -44,8 +44,8 @@ type Tally struct {
 	Again    int // of those, that began again because a kill met them in flight
 }
 
-// tally counts, and returns an error where a body ran that had no business to:
-// after its outcome was recorded, or again without a kill in between.
+// tally counts, and returns an error if a body ran that should not have: after its
+// outcome was recorded, or again without a kill in between.
 func tally(journal string) (Tally, error) {
 	var t Tally
 	done := map[string]bool{}

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// killer starts the program until it ends by itself, and kills it before that
-// as often as it was told to.
+// killer starts the program until it ends by itself, and kills it before that a given
+// number of times.
 type killer struct {
 	dir, root string
 	total     int // packages there are
@@ -141,7 +141,7 @@ func after(d time.Duration) moment {
 	}
 }
 
-// grown waits until the journal shows so many more bodies beyond offset.
+// grown waits until the journal shows n more bodies beyond offset.
 func grown(ctx context.Context, path string, offset int64, bodies int, ended chan error) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {

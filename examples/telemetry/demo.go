@@ -58,8 +58,8 @@ func demo(ctx context.Context, out io.Writer, dir string) error {
 	return show(ctx, out, dir, received)
 }
 
-// live runs this program as the shop. It returns an error unless the process ends
-// as it should: by its own hand in its first two lives, well in the third.
+// live runs this program as the shop. It returns an error unless the process ends as it
+// should: by killing itself in its first two lives, successfully in the third.
 func live(ctx context.Context, out io.Writer, dir, endpoint string, life int) (pid int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

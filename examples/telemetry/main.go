@@ -1,14 +1,14 @@
-// Telemetry shows what an engineer sees of a run that lived in three processes: one
-// trace, with every attempt in it. Two of the processes end themselves with SIGKILL
-// in the middle of a step. Spans and metrics go over OTLP/HTTP to the collector of
-// OTEL_EXPORTER_OTLP_ENDPOINT or, without one, to a small receiver in this program,
+// Telemetry shows what an engineer sees of a run that was executed by three processes:
+// one trace, with every attempt in it. Two of the processes kill themselves with
+// SIGKILL in the middle of a step. Spans and metrics go over OTLP/HTTP to the collector
+// of OTEL_EXPORTER_OTLP_ENDPOINT or, without one, to a small receiver in this program,
 // which prints what it got.
 //
 //	go run ./examples/telemetry
 //	OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 go run ./examples/telemetry
 //
 // Read setup.go first: it is all that a program needs to be traced. The workflow in
-// order.go knows nothing of it, but for a span of its own.
+// order.go knows nothing of it, except for a span of its own.
 package main
 
 import (
@@ -21,8 +21,8 @@ import (
 	"strconv"
 )
 
-// lifeVariable tells a process of this program which life of the shop it is, from
-// 1; the one that the user starts has none and directs the others.
+// lifeVariable tells a process of this program which life of the shop it is, from 1.
+// The process that the user starts has none and directs the others.
 const lifeVariable = "HOLDFAST_TELEMETRY_LIFE"
 
 const orderID = "order-42"

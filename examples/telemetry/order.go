@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store/sqlite"
 )
 
-// shop is one process of the shop: the same lines in each of its lives.
+// shop is one process of the shop, the same in each of its lives.
 func shop(ctx context.Context, dir string, life int) (err error) {
 	seen, err := setup(ctx)
 	if err != nil {
@@ -80,7 +80,7 @@ func (c *counter) checkout(ctx context.Context, items []string) (int, error) {
 		}
 		attempt := durable.Attempt(ctx).Number
 		if c.life == 1 && attempt == 2 {
-			c.die(ctx) // the second attempt has no outcome, and is made again
+			c.die(ctx) // the second attempt has no outcome and is repeated
 		}
 		if attempt < 3 {
 			return "", errors.New("the bank answered 503")
@@ -105,8 +105,8 @@ func (c *counter) checkout(ctx context.Context, items []string) (int, error) {
 	return len(parcels), err
 }
 
-// die ends this process as kill -9 does: no handler runs. What was seen before is
-// sent first, since the demonstration is to show it.
+// die ends this process as kill -9 does: no handler runs. It sends the telemetry so far
+// first, because the demonstration shows it.
 func (c *counter) die(ctx context.Context) {
 	c.seen.flush(ctx)
 	if p, err := os.FindProcess(os.Getpid()); err != nil || p.Kill() != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/termview"
 )
 
-// resumption says where the order goes on that an earlier process has left, and
-// returns the number of its last event; 0: there is none yet.
+// resumption says where an order goes on that an earlier process left, and returns the
+// number of its last event; 0 if there is none yet.
 func resumption(ctx context.Context, out io.Writer, eng *durable.Engine) (int64, error) {
 	before, err := eng.Standing(ctx, orderID)
 	if errors.Is(err, durable.ErrNotFound) {
@@ -27,8 +27,8 @@ func resumption(ctx context.Context, out io.Writer, eng *durable.Engine) (int64,
 	return before.Seq, err
 }
 
-// follow shows what this process does of the order, from that event on. What it
-// returns waits for the last line.
+// follow shows what this process does with the order, from that event on. The returned
+// function waits for the last line.
 func follow(ctx context.Context, out io.Writer, eng *durable.Engine, after int64) (wait func() error) {
 	view := termview.New(out, termview.Options{}, termview.Words{})
 	shown := make(chan error, 1)

@@ -26,9 +26,9 @@ type telemetry struct {
 // OTEL_EXPORTER_OTLP_ENDPOINT, under the name OTEL_SERVICE_NAME. The library uses
 // the global providers unless Options name others.
 func setup(ctx context.Context) (*telemetry, error) {
-	// Each process is an instance of its own: else the series of two of them are
-	// one, and count twice or seem to jump. What OTEL_RESOURCE_ATTRIBUTES says
-	// comes first.
+	// Each process is an instance of its own: otherwise two of them would share their
+	// series, which would count twice or seem to jump. OTEL_RESOURCE_ATTRIBUTES takes
+	// precedence.
 	self, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attribute.String("service.instance.id", rand.Text())), resource.WithFromEnv())
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func setup(ctx context.Context) (*telemetry, error) {
 	metering := sdkmetric.NewMeterProvider(sdkmetric.WithResource(self), sdkmetric.WithReader(sdkmetric.NewPeriodicReader(points, sdkmetric.WithInterval(time.Second))))
 	otel.SetMeterProvider(metering)
 
-	// Headers and baggage that arrive by HTTP or leave by it carry the trace.
+	// HTTP headers carry the trace and baggage, in both directions.
 	otel.SetTextMapPropagator(propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{}))
 	return &telemetry{tracing: tracing, metering: metering}, nil
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Book is a file outside the store in which a program notes what it really did:
-// one line an act, each one write to the operating system, so that it survives
-// SIGKILL and no line is cut in two.
+// Book is a file outside the store in which a program logs what it really did: one line
+// per act, each a single write to the operating system, so that it survives SIGKILL and
+// no line is cut in two.
 type Book struct{ f *os.File }
 
 // OpenBook opens the book at path, or begins it.

@@ -15,10 +15,10 @@ const roleVariable = "HOLDFAST_EXAMPLE_ROLE"
 // started.
 func Role() string { return os.Getenv(roleVariable) }
 
-// UntilParentEnds returns a context that ends when the parent stops this process
-// or is gone, however it ended: its end of the pipe closes with it. A process
-// that does not end by that in a few seconds is ended. It does nothing in a
-// process that the user started.
+// UntilParentEnds returns a context that ends when the parent stops this process or is
+// gone, however it ended: its end of the pipe closes with it. A process that does not
+// end within a few seconds after that is ended. It does nothing in a process that the
+// user started.
 func UntilParentEnds(ctx context.Context) context.Context {
 	if Role() == "" {
 		return ctx

@@ -32,8 +32,8 @@ type Killer struct {
 // life is how long one life of a program may last.
 const life = 6 * Patience
 
-// Run kills the program up to so many times, and returns how often it did once a
-// life of the program has ended well.
+// Run kills the program up to a number of times. It returns how often it did once a
+// life of the program has ended successfully.
 func (k *Killer) Run(ctx context.Context, kills int) (done int, err error) {
 	for {
 		was, err := k.live(ctx, kills-done)
@@ -132,7 +132,7 @@ func after(d time.Duration) moment {
 	}
 }
 
-// grown waits until so many lines stand in the book beyond offset.
+// grown waits until n lines stand in the book beyond offset.
 func grown(ctx context.Context, path string, offset int64, lines int, ended <-chan struct{}) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -22,16 +22,16 @@ type Process struct {
 	err   error // why it ended; read after done is closed
 }
 
-// Start runs this program again in a role. Each line that the child logs is
-// given to heard; what it prints is for Line.
+// Start runs this program again in a role. Each line that the child logs is passed to
+// heard; what it prints is for Line.
 func Start(ctx context.Context, role string, heard func(line string), args ...string) (*Process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, self, args...)
-	// A child that hangs is to say where: Go programs answer SIGQUIT with their
-	// stacks. Where there are no signals it is killed after the delay.
+	// A child that hangs must say where: Go programs answer SIGQUIT with their stacks.
+	// Where there are no signals it is killed after the delay.
 	cmd.Cancel = func() error {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 			return cmd.Process.Signal(syscall.SIGQUIT)
@@ -105,8 +105,8 @@ func (p *Process) Wait() error {
 	}
 }
 
-// Kill ends the process as a power cut would: no handler runs, nothing is
-// flushed. It reports whether the process still lived.
+// Kill ends the process as a power cut would: no handler runs, nothing is flushed. It
+// reports whether the process was still alive.
 func (p *Process) Kill() (bool, error) {
 	err := p.cmd.Process.Kill()
 	if err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -126,8 +126,8 @@ func (p *Process) Stop() {
 	}
 }
 
-// StartServing starts this program again in a role, whatever it says goes to the
-// timeline, and returns once it prints the line by which it says that it is up.
+// StartServing starts this program again in a role, with its log on the timeline, and
+// returns once it prints the line that says that it is up.
 func StartServing(ctx context.Context, tl *Timeline, who, role, up string, args ...string) (*Process, error) {
 	p, err := Start(ctx, role, func(line string) { tl.Say(who, line) }, args...)
 	if err != nil {
