@@ -24,13 +24,6 @@ type Form struct {
 	done   string // what is said afterwards: a key of notices
 }
 
-// notices are what a page may say about an act that was done. An address cannot
-// make it say anything else.
-var notices = map[string]string{
-	"resume": "Resumed.", "cancel": "Cancelled.", "cancelling": "The cancel is recorded.", "pause": "Paused.", "unpause": "It goes on.", "approve": "Approved.", "reject": "Rejected.",
-	"fork": "Forked: this is the copy.", "jump": "Taken back.", "edit": "The result was replaced. Resume the run to go on with it.",
-}
-
 // Forms are the forms of the page, each for one act.
 func (rp *RunPage) Forms() []Form {
 	fixed := func(serve func(http.ResponseWriter, *http.Request) error) func(url.Values) func(http.ResponseWriter, *http.Request) error {

@@ -2,7 +2,6 @@ package pages
 
 import (
 	"context"
-	"regexp"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
@@ -70,28 +69,4 @@ func ended(o *outline.Outline, runs []*store.Run) view.Text {
 		return view.Text{{Text: "at "}, {Text: to, Strong: true}, {Text: "."}}
 	}
 	return view.Text{{Text: "between " + from + " and "}, {Text: to, Strong: true}, {Text: "."}}
-}
-
-// place is what stands before the error of a step in a reason: where it was, and in
-// which attempt. See durable.StepError.
-var place = regexp.MustCompile(`^step .+?: (?:attempt \d+(?: of \d+)?: )?`)
-
-// errorOf is what was wrong, of a reason, without where it was.
-func errorOf(reason string) string { return place.ReplaceAllString(reason, "") }
-
-// errorTerm is a term of a filter that finds an error again, with a space before it:
-// its longest word, since filters are words, of those that may be shown. Empty: it
-// has none.
-func errorTerm(redact func(string) string, reason string) string {
-	longest := ""
-	for word := range strings.FieldsSeq(redact(errorOf(reason))) {
-		word = strings.Trim(word, ".,:;…")
-		if len(word) > len(longest) && !strings.ContainsAny(word, ":=") && strings.Contains(reason, word) {
-			longest = word
-		}
-	}
-	if longest == "" {
-		return ""
-	}
-	return " error:" + longest
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -147,32 +146,6 @@ func (li *Lists) showBulk(w http.ResponseWriter, r *http.Request, bulk act.BulkA
 		return err
 	}
 	return li.render(w, r, http.StatusOK, "bulk", l)
-}
-
-// bulkLink leads from the list to the dry run of an act on all that it shows.
-type bulkLink struct {
-	Label, URL string
-}
-
-// bulkLinks are those that may be done on what a filter selects; without one none
-// is offered: nobody means to cancel everything.
-func (li *Lists) bulkLinks(r *http.Request, v *runsView) []bulkLink {
-	ts, err := parseTerms(v.Query)
-	query := ts.without("sort") // in what order does not matter to all
-	if err != nil || query == "" || len(v.Rows) == 0 || v.Problem != "" {
-		return nil
-	}
-	var links []bulkLink
-	for _, name := range []string{"resume", "cancel"} {
-		bulk := act.BulkActs[name]
-		fits := slices.ContainsFunc(v.Tabs, func(t tabView) bool {
-			return t.Count > 0 && slices.ContainsFunc(bulk.Statuses, func(s store.Status) bool { return view.Statuses[s].Word == t.Word })
-		})
-		if fits && li.May(r, bulk.Action, "") == nil {
-			links = append(links, bulkLink{"Select all to " + name + "…", li.Site.Prefix + "/bulk?act=" + name + "&q=" + url.QueryEscape(query)})
-		}
-	}
-	return links
 }
 
 // bulkRequest makes of the terms of the list's filter a request.

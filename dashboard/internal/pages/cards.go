@@ -4,12 +4,9 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
-	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -34,13 +31,6 @@ type cardsView struct {
 	Beat          string
 	CommitP99     string
 	Late          int // runs whose timer is behind
-}
-
-type waitRow struct {
-	API                                 string
-	RunID, URL, Prompt, Key, Age, Until string
-	Workflow                            string
-	Long                                bool // Prompt is its beginning alone
 }
 
 // cards fills what stands above the list, and the numbers of the navigation.
@@ -142,37 +132,4 @@ func (li *Lists) healthCard(ctx context.Context, c *cardsView) error {
 		c.Ready = err.Error()
 	}
 	return nil
-}
-
-// How much of a question stands in a list. A longer one is answered on the page of
-// its run, which has all of it: nobody says yes to what was not shown.
-const (
-	promptInList = 1500 // bytes
-	promptLines  = 12
-)
-
-func (li *Lists) waitRow(a *durable.Approval) waitRow {
-	at := view.Now()
-	w := waitRow{API: li.Site.Prefix + "/api/runs/" + client.EscapeID(a.RunID), RunID: a.RunID, URL: li.Site.Run(a.RunID), Prompt: li.Redact.Text(a.Prompt), Key: a.Key, Age: outline.About(at.Sub(a.AskedAt)), Workflow: a.Workflow}
-	if len(w.Prompt) > promptInList || strings.Count(w.Prompt, "\n") > promptLines {
-		w.Prompt, w.Long = outline.OneLine(w.Prompt, 300), true
-	}
-	if a.Until != 0 {
-		w.Until = outline.Clock(a.Until, at, view.Zone)
-	}
-	return w
-}
-
-func (li *Lists) stuckRow(s *durable.Stuck) stuckView {
-	out := stuckView{Stuck: *s, URL: li.Site.Run(s.RunID)}
-	out.Reason, out.Next = li.Redact.Text(s.Reason), view.InCommands(s.Next)
-	if s.Code == durable.CodeDamaged {
-		out.Next = view.MendAdvice(s.RunID, s.Reason == durable.ErrNoHistory.Error())
-	}
-	if s.Code == durable.CodeNotRegistered {
-		// What this process has registered says nothing of it.
-		out.Reason = "needs " + strings.TrimSpace(s.Workflow+" "+s.Version) + "; no live process serves it"
-		out.Next = "Start a program that has it."
-	}
-	return out
 }

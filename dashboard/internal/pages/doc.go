@@ -6,8 +6,8 @@
 // HTML: here, through html/template.
 //
 //   - pages.go: Shell, what is around every page; assets.go: style sheet and script
-//   - Lists: runs.go, terms.go (its filter), cards.go, row.go, lists.go (waiting, stuck,
-//     history), bulk.go
-//   - RunPage: run.go, inspect.go (the selected row), events.go, alike.go; panel.go,
-//     plan.go, fork.go (the dry runs of acts), acts.go (the forms that do them)
+//   - Lists: runs.go with terms.go (its filter), cards.go (above the list) and row.go (a
+//     line of it); waiting.go, stuck.go, history.go, bulk.go
+//   - RunPage: run.go, inspect.go (the selected row), events.go, alike.go; panel.go with
+//     plan.go, fork.go and edit.go (the dry runs of acts); acts.go (the forms that act)
 package pages

@@ -12,16 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
-	"github.com/holdfast-dev/holdfast/store"
 )
-
-// An editView is the field for a result that takes the place of a recorded one.
-type editView struct {
-	Key     string
-	ID      string // of the field in the page
-	Value   string // what is recorded, where that may be shown; else empty
-	Without string // address of the panel without it
-}
 
 // forkPanel plans a copy: up to a place, and with other results than the run has.
 // The address says which calls have other ones; what they are is in the form alone,
@@ -194,38 +185,4 @@ func editables(o *outline.Outline, at int64, keys []string, selected string) []p
 		list = append(list, placeView{Value: r.Key, Label: fmt.Sprintf("%s, %s, event %d", r.Key, r.State, r.Outcome)})
 	}
 	return list
-}
-
-// editField makes the field for another result of a call, with what is recorded of it
-// as far as it may be shown whole. What a person must know of that is a warning of p.
-func (rp *RunPage) editField(r *http.Request, p *panelView, o *outline.Outline, key string) (*editView, error) {
-	e := &editView{Key: key, ID: "val"}
-	row := o.Row(key)
-	if row == nil || row.Outcome == 0 || !rp.MayPayload(r, o.Run.ID) {
-		return e, nil
-	}
-	ev, err := rp.read.Event(r, o.Run.ID, row.Outcome)
-	if err != nil || ev == nil || len(ev.Payload) == 0 || ev.Type == store.StepFailed || ev.Type == store.ItemFailed {
-		return e, err
-	}
-	shown := rp.Wire.Payload(o.Run.ID, ev, true)
-	switch {
-	case shown.Error != "":
-	case shown.Truncated:
-		p.Warn = append(p.Warn, "What "+key+" has returned is too large to be edited here: `durable fork --edit "+view.ShellQuote(key+"=@result.json")+"` takes it from a file.")
-	case len(shown.Value) == 0:
-		p.Warn = append(p.Warn, "What "+key+" has returned is no JSON, and is not shown here.")
-	default:
-		e.Value = view.PayloadText(shown)
-		if rp.hides(o.Run.ID, ev) {
-			p.Warn = append(p.Warn, "Parts of what "+key+" has returned are redacted: what stands in their place is recorded as it stands.")
-		}
-	}
-	return e, nil
-}
-
-// hides reports whether what is shown of a payload is not all of it.
-func (rp *RunPage) hides(runID string, ev *store.Event) bool {
-	pay, err := rp.Engine.Payload(runID, *ev)
-	return err == nil && rp.Redact.Unredacted(pay.Data) != nil
 }

@@ -83,6 +83,13 @@ type layout struct {
 	Body       any
 }
 
+// notices are what a page may say about an act that was done. An address cannot
+// make it say anything else.
+var notices = map[string]string{
+	"resume": "Resumed.", "cancel": "Cancelled.", "cancelling": "The cancel is recorded.", "pause": "Paused.", "unpause": "It goes on.", "approve": "Approved.", "reject": "Rejected.",
+	"fork": "Forked: this is the copy.", "jump": "Taken back.", "edit": "The result was replaced. Resume the run to go on with it.",
+}
+
 // render answers with a page. Nothing is written before the page is complete, so
 // an error becomes an error page.
 func (sh *Shell) render(w http.ResponseWriter, r *http.Request, status int, name string, l layout) error {

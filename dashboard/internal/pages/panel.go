@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/client"
-	"github.com/holdfast-dev/holdfast/dashboard/internal/act"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 	"github.com/holdfast-dev/holdfast/durable"
@@ -58,11 +57,6 @@ type panelView struct {
 	Do      string // label of the button
 	DoIcon  string
 	Danger  bool
-}
-
-type planItem struct {
-	Key, Note, Detail string
-	Icon              view.Icon
 }
 
 type optionView struct {
@@ -237,46 +231,6 @@ func (rp *RunPage) jumpPanel(ctx context.Context, p *panelView, o *outline.Outli
 	return nil
 }
 
-// editPanel plans to put another result in the place of a recorded one.
-func (rp *RunPage) editPanel(r *http.Request, p *panelView, o *outline.Outline, q *view.Query) error {
-	p.Title, p.Sub = "Edit a result", "The recorded result stays in the history; a new branch goes on with yours."
-	p.Do, p.DoIcon, p.Reason, p.Key = "Save the result", "pencil", true, q.Step
-	row := o.Row(q.Step)
-	if row == nil || !view.IsEditable(row) {
-		p.Key = ""
-		p.Refused = "Choose a step that has ended in the timeline: its result can be replaced."
-		return nil
-	}
-	p.Title = "Edit the result of " + row.Key
-	if row.State == outline.Failed {
-		p.Title = "Give " + row.Key + " a result"
-		p.Sub = "Its failure stays in the history; a new branch goes on with your result."
-	}
-	field, err := rp.editField(r, p, o, row.Key)
-	if err != nil {
-		return err
-	}
-	p.Value = field.Value
-	value := any(nil)
-	if ev, err := rp.read.Event(r, o.Run.ID, row.Outcome); err != nil {
-		return err
-	} else if ev != nil && row.State == outline.Done {
-		if pay, err := rp.Engine.Payload(o.Run.ID, *ev); err == nil && len(pay.Data) > 0 {
-			value = act.ValueOf(pay.Data)
-		}
-	}
-	plan, err := rp.Engine.Edit(r.Context(), o.Run.ID, row.Key, value, durable.EditOptions{DryRun: true})
-	if err = p.refuse(rp, err); err != nil {
-		return err
-	}
-	rp.fillPlan(p, &plan, o)
-	p.field("key", "text", row.Key)
-	if !o.Run.Paused {
-		p.Sub += " Then resume the run."
-	}
-	return nil
-}
-
 // plainPanel is for acts that need no plan.
 func (rp *RunPage) plainPanel(p *panelView, o *outline.Outline) {
 	id := o.Run.ID
@@ -342,7 +296,7 @@ func (rp *RunPage) fillPlan(p *panelView, plan *durable.Plan, o *outline.Outline
 	}
 	wire := rp.Wire.Plan(plan)
 	p.Left, p.Warn = wire.Left, append(p.Warn, wire.Warnings...)
-	p.trim()
+	p.Skipped, p.Again = firstItems(p.Skipped), firstItems(p.Again)
 }
 
 // serves says which live processes have the code.

@@ -11,6 +11,11 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/outline"
 )
 
+type planItem struct {
+	Key, Note, Detail string
+	Icon              view.Icon
+}
+
 // skipped lists what is taken from history: steps, and a Map as a whole instead of
 // the steps of its items, in the order in which they were done.
 func skipped(plan *durable.Plan, o *outline.Outline) []planItem {
@@ -64,12 +69,10 @@ func shortKey(o *outline.Outline, key string) string {
 // planShown bounds the lists of a panel.
 const planShown = 12
 
-func (p *panelView) trim() {
-	cut := func(items []planItem) []planItem {
-		if n := len(items); n > planShown {
-			items = append(items[:planShown:planShown], planItem{Key: "…", Note: fmt.Sprintf("and %d more", n-planShown)})
-		}
-		return items
+// firstItems are the items that a panel shows, and how many more there are.
+func firstItems(items []planItem) []planItem {
+	if n := len(items); n > planShown {
+		items = append(items[:planShown:planShown], planItem{Key: "…", Note: fmt.Sprintf("and %d more", n-planShown)})
 	}
-	p.Skipped, p.Again = cut(p.Skipped), cut(p.Again)
+	return items
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/dashboard/internal/act"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/read"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/store"
@@ -216,4 +217,39 @@ func (li *Lists) nothing(ctx context.Context, v *runsView, ts terms) error {
 		}
 	}
 	return nil
+}
+
+func (li *Lists) tokens(ts terms) []tokenView {
+	var out []tokenView
+	for i, t := range ts {
+		rest := slices.Concat(ts[:i:i], ts[i+1:])
+		out = append(out, tokenView{Text: t, Without: li.Site.List(strings.Join(rest, " "))})
+	}
+	return out
+}
+
+// bulkLink leads from the list to the dry run of an act on all that it shows.
+type bulkLink struct {
+	Label, URL string
+}
+
+// bulkLinks are those that may be done on what a filter selects; without one none
+// is offered: nobody means to cancel everything.
+func (li *Lists) bulkLinks(r *http.Request, v *runsView) []bulkLink {
+	ts, err := parseTerms(v.Query)
+	query := ts.without("sort") // in what order does not matter to all
+	if err != nil || query == "" || len(v.Rows) == 0 || v.Problem != "" {
+		return nil
+	}
+	var links []bulkLink
+	for _, name := range []string{"resume", "cancel"} {
+		bulk := act.BulkActs[name]
+		fits := slices.ContainsFunc(v.Tabs, func(t tabView) bool {
+			return t.Count > 0 && slices.ContainsFunc(bulk.Statuses, func(s store.Status) bool { return view.Statuses[s].Word == t.Word })
+		})
+		if fits && li.May(r, bulk.Action, "") == nil {
+			links = append(links, bulkLink{"Select all to " + name + "…", li.Site.Prefix + "/bulk?act=" + name + "&q=" + url.QueryEscape(query)})
+		}
+	}
+	return links
 }

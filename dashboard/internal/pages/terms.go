@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -87,11 +88,26 @@ func (ts terms) without(name string) string {
 	return strings.Join(kept, " ")
 }
 
-func (li *Lists) tokens(ts terms) []tokenView {
-	var out []tokenView
-	for i, t := range ts {
-		rest := slices.Concat(ts[:i:i], ts[i+1:])
-		out = append(out, tokenView{Text: t, Without: li.Site.List(strings.Join(rest, " "))})
+// place is what stands before the error of a step in a reason: where it was, and in
+// which attempt. See durable.StepError.
+var place = regexp.MustCompile(`^step .+?: (?:attempt \d+(?: of \d+)?: )?`)
+
+// errorOf is what was wrong, of a reason, without where it was.
+func errorOf(reason string) string { return place.ReplaceAllString(reason, "") }
+
+// errorTerm is a term of a filter that finds an error again, with a space before it:
+// its longest word, since filters are words, of those that may be shown. Empty: it
+// has none.
+func errorTerm(redact func(string) string, reason string) string {
+	longest := ""
+	for word := range strings.FieldsSeq(redact(errorOf(reason))) {
+		word = strings.Trim(word, ".,:;…")
+		if len(word) > len(longest) && !strings.ContainsAny(word, ":=") && strings.Contains(reason, word) {
+			longest = word
+		}
 	}
-	return out
+	if longest == "" {
+		return ""
+	}
+	return " error:" + longest
 }

@@ -250,16 +250,13 @@ func zoomed(o *outline.Outline, key string) *span {
 	return &s
 }
 
-// within leaves out the marks of what happened outside of the time that is looked at.
-func (a *axis) within(bars []Bar) []Bar {
-	if a.window == nil {
-		return bars
-	}
-	kept := bars[:0:0]
-	for _, b := range bars {
-		if b.from == 0 || b.to >= a.window.from && b.from <= a.window.to {
-			kept = append(kept, b)
+// itemBegin is when an item began, as far as its calls tell.
+func itemBegin(r *outline.Row) store.Time {
+	begin := r.Begin
+	for _, x := range r.Rows {
+		if x.Begin != 0 {
+			begin = min(begin, x.Begin)
 		}
 	}
-	return kept
+	return begin
 }

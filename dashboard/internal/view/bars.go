@@ -55,7 +55,7 @@ func (t *timeline) background() {
 	if !o.Run.Status.Terminal() {
 		t.back = append(t.back, moment(Bar{Shape: "now", X: percent(t.axis.end)}, o.End))
 	}
-	t.back = lastOf(t.axis.within(t.back), backShown)
+	t.back = lastOf(within(t.axis.window, t.back), backShown)
 }
 
 func percent(x float64) string { return fmt.Sprintf("%.2f", x) }
@@ -243,17 +243,6 @@ func (t *timeline) group(r *outline.Row) []Bar {
 	return out
 }
 
-// itemBegin is when an item began, as far as its calls tell.
-func itemBegin(r *outline.Row) store.Time {
-	begin := r.Begin
-	for _, x := range r.Rows {
-		if x.Begin != 0 {
-			begin = min(begin, x.Begin)
-		}
-	}
-	return begin
-}
-
 // LifeBars draw the first row: who had the run.
 func (t *timeline) LifeBars() []Bar {
 	out := append([]Bar(nil), t.back...)
@@ -284,7 +273,7 @@ func (t *timeline) LifeBars() []Bar {
 			}
 		}
 	}
-	return t.axis.within(out)
+	return within(t.axis.window, out)
 }
 
 // AxisBars write the time.
@@ -314,11 +303,25 @@ func (t *timeline) AxisBars() []Bar {
 	if !t.o.Run.Status.Terminal() {
 		out = append(out, moment(Bar{Shape: "text", Class: "w r", X: "99.5", Y: 19, Text: "now"}, t.o.End))
 	}
-	return t.axis.within(out)
+	return within(t.axis.window, out)
 }
 
 // moment is a mark of one moment.
 func moment(b Bar, at store.Time) Bar {
 	b.from, b.to = at, at
 	return b
+}
+
+// within leaves out the marks of what happened outside of the time that is looked at.
+func within(window *span, bars []Bar) []Bar {
+	if window == nil {
+		return bars
+	}
+	kept := bars[:0:0]
+	for _, b := range bars {
+		if b.from == 0 || b.to >= window.from && b.from <= window.to {
+			kept = append(kept, b)
+		}
+	}
+	return kept
 }

@@ -166,7 +166,7 @@ func (t *timeline) row(r *outline.Row, left bool) {
 	if r.ChildID != "" {
 		v.ChildURL = t.page.prefix + "/runs/" + client.EscapeID(r.ChildID)
 	}
-	v.Bars = append(append(v.Bars, t.back...), t.axis.within(t.bars(r))...)
+	v.Bars = append(append(v.Bars, t.back...), within(t.axis.window, t.bars(r))...)
 	t.Lines = append(t.Lines, v)
 	if v.Selected && len(r.Attempts) > 1 && len(r.Attempts) <= 50 {
 		t.attempts(r)
@@ -203,7 +203,7 @@ func (t *timeline) attempts(r *outline.Row) {
 			v.Took = ""
 			v.Bars = append(v.Bars, moment(Bar{Shape: "text", Class: "hide-t", X: percent(min(t.axis.x(a.End)+1.2, 55)), Y: 17, Text: "nothing recorded, so it ran again"}, a.End))
 		}
-		v.Bars = t.axis.within(append(v.Bars, t.attempt(r, i, 7, 12)...))
+		v.Bars = within(t.axis.window, append(v.Bars, t.attempt(r, i, 7, 12)...))
 		t.Lines = append(t.Lines, v)
 	}
 }

@@ -1,0 +1,93 @@
+package pages
+
+import (
+	"net/http"
+
+	"github.com/holdfast-dev/holdfast/dashboard/internal/act"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// An editView is the field for a result that takes the place of a recorded one.
+type editView struct {
+	Key     string
+	ID      string // of the field in the page
+	Value   string // what is recorded, where that may be shown; else empty
+	Without string // address of the panel without it
+}
+
+// editPanel plans to put another result in the place of a recorded one.
+func (rp *RunPage) editPanel(r *http.Request, p *panelView, o *outline.Outline, q *view.Query) error {
+	p.Title, p.Sub = "Edit a result", "The recorded result stays in the history; a new branch goes on with yours."
+	p.Do, p.DoIcon, p.Reason, p.Key = "Save the result", "pencil", true, q.Step
+	row := o.Row(q.Step)
+	if row == nil || !view.IsEditable(row) {
+		p.Key = ""
+		p.Refused = "Choose a step that has ended in the timeline: its result can be replaced."
+		return nil
+	}
+	p.Title = "Edit the result of " + row.Key
+	if row.State == outline.Failed {
+		p.Title = "Give " + row.Key + " a result"
+		p.Sub = "Its failure stays in the history; a new branch goes on with your result."
+	}
+	field, err := rp.editField(r, p, o, row.Key)
+	if err != nil {
+		return err
+	}
+	p.Value = field.Value
+	value := any(nil)
+	if ev, err := rp.read.Event(r, o.Run.ID, row.Outcome); err != nil {
+		return err
+	} else if ev != nil && row.State == outline.Done {
+		if pay, err := rp.Engine.Payload(o.Run.ID, *ev); err == nil && len(pay.Data) > 0 {
+			value = act.ValueOf(pay.Data)
+		}
+	}
+	plan, err := rp.Engine.Edit(r.Context(), o.Run.ID, row.Key, value, durable.EditOptions{DryRun: true})
+	if err = p.refuse(rp, err); err != nil {
+		return err
+	}
+	rp.fillPlan(p, &plan, o)
+	p.field("key", "text", row.Key)
+	if !o.Run.Paused {
+		p.Sub += " Then resume the run."
+	}
+	return nil
+}
+
+// editField makes the field for another result of a call, with what is recorded of it
+// as far as it may be shown whole. What a person must know of that is a warning of p.
+func (rp *RunPage) editField(r *http.Request, p *panelView, o *outline.Outline, key string) (*editView, error) {
+	e := &editView{Key: key, ID: "val"}
+	row := o.Row(key)
+	if row == nil || row.Outcome == 0 || !rp.MayPayload(r, o.Run.ID) {
+		return e, nil
+	}
+	ev, err := rp.read.Event(r, o.Run.ID, row.Outcome)
+	if err != nil || ev == nil || len(ev.Payload) == 0 || ev.Type == store.StepFailed || ev.Type == store.ItemFailed {
+		return e, err
+	}
+	shown := rp.Wire.Payload(o.Run.ID, ev, true)
+	switch {
+	case shown.Error != "":
+	case shown.Truncated:
+		p.Warn = append(p.Warn, "What "+key+" has returned is too large to be edited here: `durable fork --edit "+view.ShellQuote(key+"=@result.json")+"` takes it from a file.")
+	case len(shown.Value) == 0:
+		p.Warn = append(p.Warn, "What "+key+" has returned is no JSON, and is not shown here.")
+	default:
+		e.Value = view.PayloadText(shown)
+		if rp.hides(o.Run.ID, ev) {
+			p.Warn = append(p.Warn, "Parts of what "+key+" has returned are redacted: what stands in their place is recorded as it stands.")
+		}
+	}
+	return e, nil
+}
+
+// hides reports whether what is shown of a payload is not all of it.
+func (rp *RunPage) hides(runID string, ev *store.Event) bool {
+	pay, err := rp.Engine.Payload(runID, *ev)
+	return err == nil && rp.Redact.Unredacted(pay.Data) != nil
+}

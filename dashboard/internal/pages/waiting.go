@@ -1,0 +1,95 @@
+package pages
+
+import (
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/client"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
+	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/outline"
+)
+
+// waitingView is the page of what waits for a person, oldest first.
+type waitingView struct {
+	Waits           []waitCard
+	First, Last, Of int
+	Earlier, Later  string // addresses of the pages around this one
+	More            int64  // runs whose questions are on none
+}
+
+// waitsPerPage is how many questions a page has.
+const waitsPerPage = 20
+
+type waitCard struct {
+	waitRow
+	May    bool
+	Action string
+	User   string
+}
+
+// Waiting lists the approvals, each with its answer in place.
+func (li *Lists) Waiting(w http.ResponseWriter, r *http.Request) error {
+	v := &waitingView{}
+	l := layout{Title: "Waiting", Nav: "waiting", Body: v, Stream: li.Site.Prefix + "/api/stream"}
+	if err := li.badges(r.Context(), &l); err != nil {
+		return err
+	}
+	asking, approvals, err := li.read.Asked(r.Context(), askedOnPage)
+	if err != nil {
+		return err
+	}
+	v.More = max(asking-askedOnPage, 0)
+	from, _ := strconv.Atoi(r.URL.Query().Get("from"))
+	from = max(min(from, len(approvals)-1), 0) / waitsPerPage * waitsPerPage
+	to := min(from+waitsPerPage, len(approvals))
+	if v.First, v.Last, v.Of = from+1, to, len(approvals); from > 0 {
+		v.Earlier = fmt.Sprintf("%s/waiting?from=%d", li.Site.Prefix, from-waitsPerPage)
+	}
+	if to < len(approvals) {
+		v.Later = fmt.Sprintf("%s/waiting?from=%d", li.Site.Prefix, to)
+	}
+	for i := from; i < to; i++ {
+		a := &approvals[i]
+		v.Waits = append(v.Waits, waitCard{
+			waitRow: li.waitRow(a), May: li.May(r, web.ActionAnswer, a.RunID) == nil, Action: li.Site.Run(a.RunID) + "/do/answer", User: li.Who(r),
+		})
+	}
+	return li.render(w, r, http.StatusOK, "waiting", l)
+}
+
+// How many runs that ask somebody are read for the card and for the page of them:
+// what a run asks stands in its history.
+const (
+	askedOnCard = 12
+	askedOnPage = 200
+)
+
+type waitRow struct {
+	API                                 string
+	RunID, URL, Prompt, Key, Age, Until string
+	Workflow                            string
+	Long                                bool // Prompt is its beginning alone
+}
+
+// How much of a question stands in a list. A longer one is answered on the page of
+// its run, which has all of it: nobody says yes to what was not shown.
+const (
+	promptInList = 1500 // bytes
+	promptLines  = 12
+)
+
+func (li *Lists) waitRow(a *durable.Approval) waitRow {
+	at := view.Now()
+	w := waitRow{API: li.Site.Prefix + "/api/runs/" + client.EscapeID(a.RunID), RunID: a.RunID, URL: li.Site.Run(a.RunID), Prompt: li.Redact.Text(a.Prompt), Key: a.Key, Age: outline.About(at.Sub(a.AskedAt)), Workflow: a.Workflow}
+	if len(w.Prompt) > promptInList || strings.Count(w.Prompt, "\n") > promptLines {
+		w.Prompt, w.Long = outline.OneLine(w.Prompt, 300), true
+	}
+	if a.Until != 0 {
+		w.Until = outline.Clock(a.Until, at, view.Zone)
+	}
+	return w
+}
