@@ -21,15 +21,15 @@ type Archive interface {
 	Runs(ctx context.Context) ([]client.ArchivedRun, error)
 }
 
-// ArchiveFrom makes an Archive of a function that lists runs, such as List of
-// package archive:
+// ArchiveFrom makes an Archive of a function that lists runs, such as List of package
+// archive:
 //
 //	dashboard.Options{Archive: dashboard.ArchiveFrom("git", history.List)}
 //
-// What a run is called in JSON decides where it is shown: run_id, workflow_id,
-// status, started_at, ended_at, duration_ms, error, input, output. An error beside
-// some runs is one about a run that cannot be read, which is left out; with none,
-// the archive cannot be listed.
+// The JSON names of a run's fields decide where they are shown: run_id, workflow_id,
+// status, started_at, ended_at, duration_ms, error, input, output. If there are runs, an
+// error is about one that cannot be read, which is left out; if there are none, the
+// archive cannot be listed.
 func ArchiveFrom[R any](source string, runs func(context.Context) iter.Seq2[R, error]) Archive {
 	return &archiveOf[R]{source, runs}
 }

@@ -92,12 +92,12 @@ func (h *handler) guard() http.Handler {
 	})
 }
 
-// dispatch hands a request to its route, and answers itself, in the form of the
-// API, when there is none.
+// dispatch hands a request to its route. If there is none it answers itself, in the form
+// of the API.
 func (h *handler) dispatch(w http.ResponseWriter, r *http.Request) {
 	_, pattern := h.mux.Handler(r)
 	if pattern == "" {
-		// The mux knows which methods there are: its status and Allow are kept,
+		// The mux knows which methods there are: its status and its Allow header are kept,
 		// its text is not.
 		probe := &statusOnly{header: w.Header()}
 		h.mux.ServeHTTP(probe, r)
@@ -132,8 +132,8 @@ func (h *handler) handle(rt route) http.Handler {
 	})
 }
 
-// plainIDs takes from the ids in an address what client.EscapeID has put there.
-// Nothing asks for a path value before.
+// plainIDs undoes client.EscapeID in the ids of an address, before anything reads a path
+// value.
 func plainIDs(r *http.Request) {
 	for _, name := range []string{"id", "run_id", "wait"} {
 		if id := r.PathValue(name); id != "" {
@@ -142,8 +142,8 @@ func plainIDs(r *http.Request) {
 	}
 }
 
-// check is what comes before every route: may it be done, and is it asked in a
-// form that only a program, or a page of ours, can send.
+// check comes before every route: may the caller do this, and was it asked for in a form
+// that only a program, or one of our own pages, can send?
 func (h *handler) check(rt route, r *http.Request) error {
 	if rt.action == "" {
 		return nil
@@ -160,8 +160,8 @@ func (h *handler) check(rt route, r *http.Request) error {
 	return checkContentType(r, rt.page)
 }
 
-// contain turns a panic of a route, which is a defect, into an error, and leaves
-// the server running.
+// contain turns the panic of a route, which is a defect, into an error, and keeps the
+// server running.
 func (h *handler) contain(w http.ResponseWriter, r *http.Request) {
 	p := recover()
 	if p == nil {
@@ -174,7 +174,7 @@ func (h *handler) contain(w http.ResponseWriter, r *http.Request) {
 	h.refuse(w, r, errors.New("dashboard: a defect; the log of the program has the details"))
 }
 
-// statusOnly takes an answer of which only the head is wanted.
+// statusOnly takes an answer of which only the head is used.
 type statusOnly struct {
 	header http.Header
 	status int

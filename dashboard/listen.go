@@ -27,8 +27,8 @@ func Listen(ctx context.Context, addr string, o Options) (net.Listener, error) {
 	return l, nil
 }
 
-// exposed returns an error if whoever can reach l could act. The address that was
-// opened decides, not what a name might stand for.
+// exposed returns an error if anybody who reaches l could act. The address that was opened
+// decides, not what a name might stand for.
 func exposed(l net.Listener, o Options) error {
 	if o.Authorize != nil {
 		return nil
@@ -87,14 +87,14 @@ func Serve(ctx context.Context, l net.Listener, eng *durable.Engine, o Options) 
 	return nil
 }
 
-// newServer makes a server that gives up on whoever is slow: in sending a request,
-// in reading an answer, or in asking again. base ends the streams.
+// newServer makes a server that gives up on clients that are slow to send a request, to
+// read an answer, or to ask again. base ends the streams.
 func newServer(base context.Context, h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       time.Minute,
-		WriteTimeout:      2 * time.Minute, // a stream moves its own
+		WriteTimeout:      2 * time.Minute, // a stream sets its own, again and again
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		BaseContext:       func(net.Listener) context.Context { return base },

@@ -49,8 +49,8 @@ func (a Action) Writes() bool {
 	return a != "" && a != ActionList && a != ActionRead && a != ActionPayload
 }
 
-// ErrUnauthenticated, returned or wrapped by Authorize, makes the answer 401: who
-// asks is not known. Any other error of it makes it 403.
+// ErrUnauthenticated, returned or wrapped by Authorize, makes the answer 401: the caller
+// is not known. Any other error of Authorize makes it 403.
 var ErrUnauthenticated = web.ErrUnauthenticated
 
 // Options configure a Handler. The zero value serves this machine alone: a
@@ -60,49 +60,46 @@ type Options struct {
 	// the root.
 	Prefix string
 
-	// Middleware is put before every route, to find out who asks: it may answer
-	// itself, or put a user into the request's context for Authorize and User.
-	// nil: none.
+	// Middleware runs before every route, to find out who the caller is. It may answer
+	// itself, or put a user into the request's context for Authorize and User. nil: none.
 	Middleware func(http.Handler) http.Handler
-	// Authorize returns nil if whoever asks may do this, to the run where one is
-	// concerned, else why not; the text is shown. It is asked for every request,
-	// and by the pages for every button, so it should be fast. It may be called
+	// Authorize returns nil if the caller may do this, to the run if the action concerns
+	// one; otherwise an error that says why not, which is shown. It is called for every
+	// request, and by the pages for every button, so it should be fast. It may be called
 	// concurrently.
 	//
-	// nil: whoever reaches the handler over loopback may do everything, and
-	// nobody else anything that writes. Reading beyond loopback then needs a
-	// Middleware.
+	// nil: callers over loopback may do everything, all others nothing that writes.
+	// Reading beyond loopback then needs a Middleware.
 	Authorize func(ctx context.Context, a Action, runID string) error
-	// User names who asks, for the history ("edited by"); nil or empty: nobody is
-	// named.
+	// User names the caller, for the history ("edited by"); nil or an empty name: nobody
+	// is named.
 	User func(ctx context.Context) string
 
-	// Hosts are the names, without port, under which the handler may be
-	// addressed, beside those of loopback and the address of the connection
-	// itself. A request for another one is refused: a page of a stranger could
-	// have made the browser resolve its own name to this machine. "*" allows
-	// all, for a handler behind a proxy that checks.
+	// Hosts are the names, without port, under which the handler may be addressed, besides
+	// those of loopback and the address of the connection itself. A request for another
+	// name is refused: a stranger's page could have made the browser resolve its own name
+	// to this machine. "*" allows all names, for a handler behind a proxy that checks
+	// them.
 	Hosts []string
 	// Origins are other origins ("https://ops.example.com") whose pages may send
 	// requests that change something.
 	Origins []string
 
-	// ShowPayloads lets those who may ActionPayload see user data; false:
-	// nobody does.
+	// ShowPayloads shows user data to those who may ActionPayload; false: to nobody.
 	ShowPayloads bool
 	// Redact is applied to every text of user origin that is shown: errors,
 	// reasons, prompts, notes, payloads. nil: they are shown as recorded.
 	Redact func(text string) string
 
-	// Archive has the runs that were kept elsewhere, for the history; nil: none.
+	// Archive has the runs that are kept elsewhere, for the history; nil: none.
 	Archive Archive
 
 	// MaxBody is how many bytes the body of a request may have; zero: 1 MiB.
 	MaxBody int64
-	// MaxStreams and MaxStreamsPerClient bound the streams that are open at a
-	// time, in all and per address; zero: 1,000 and 250.
+	// MaxStreams and MaxStreamsPerClient bound how many streams are open at a time, in all
+	// and per address; zero: 1,000 and 250.
 	MaxStreams, MaxStreamsPerClient int
-	// Heartbeat is how often a silent stream says that it lives; zero: 15 s.
+	// Heartbeat is how often a silent stream shows that it is alive; zero: 15 s.
 	Heartbeat time.Duration
 	// Patience is how long an act may wait for a run to stop, such as Jump;
 	// zero: 20 s.

@@ -10,16 +10,16 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 )
 
-// A route is one pattern of the mux and what goes before it. There is no other
-// way to a handler: what is authorized, checked and documented is read from here.
+// A route is one pattern of the mux, and what comes before its handler. No handler is
+// reached another way: what is authorized, checked and documented is read from here.
 type route struct {
 	method  string
 	pattern string // below Options.Prefix, in the form of http.ServeMux
 	action  Action // "": public, such as a style sheet; nothing of a run
-	// run is the name of the path value that holds the run's id, or, as "wait",
-	// that of one of its waits; empty: the action concerns no run.
+	// run is the name of the path value that holds the run's id, or "wait" for the id of
+	// one of its waits; empty: the action concerns no run.
 	run string
-	// query are the parameters that an act takes beside its body; others are refused.
+	// query are the parameters that an act takes besides its body; others are refused.
 	query []string
 	// page: its errors are pages, and its body may be a form.
 	page bool
@@ -32,8 +32,8 @@ func (h *handler) routes() []route {
 	return append(h.apiRoutes(), h.pageRoutes()...)
 }
 
-// apiRoutes are the routes of the JSON API and of the streams, the own forms
-// first, then those that people know from elsewhere.
+// apiRoutes are the routes of the JSON API and of the streams: our own forms first, then
+// those that people know from elsewhere.
 func (h *handler) apiRoutes() []route {
 	get := func(pattern string, a Action, run string, serve func(http.ResponseWriter, *http.Request) error) route {
 		return route{method: http.MethodGet, pattern: pattern, action: a, run: run, serve: serve}
@@ -67,7 +67,7 @@ func (h *handler) apiRoutes() []route {
 		get("/api/runs/{id}/export", ActionPayload, "id", h.api.Export),
 
 		post("/api/workflows/{name}/runs", ActionStart, "", h.acts.Start),
-		// Each run is authorized in the handler, too.
+		// The handler authorizes each run, too.
 		post("/api/bulk/resume", ActionResume, "", h.acts.Bulk("resume")),
 		post("/api/bulk/cancel", ActionCancel, "", h.acts.Bulk("cancel")),
 		resume("/api/runs/{id}/resume", "id", h.acts.Resume),
@@ -81,7 +81,7 @@ func (h *handler) apiRoutes() []route {
 		post("/api/runs/{id}/fork", ActionFork, "id", h.acts.Fork),
 		post("/api/runs/{id}/jump", ActionJump, "id", h.acts.Jump),
 		post("/api/runs/{id}/edit", ActionEdit, "id", h.acts.Edit),
-		// What may be the id of a wait or of a run is authorized in the handler, too.
+		// The handler authorizes again what may be the id of a wait or of a run.
 		post("/api/approvals/{wait}", ActionAnswer, "wait", h.acts.Wait),
 
 		resume("/api/workflows/{id}/resume", "id", h.acts.ResumeState),
@@ -132,7 +132,7 @@ func (h *handler) getRunAlias(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// runOf returns the run that a request concerns: what Authorize is asked about.
+// runOf returns the run that a request concerns, for Authorize.
 func (rt *route) runOf(r *http.Request) string {
 	switch rt.run {
 	case "":
@@ -147,7 +147,7 @@ func (rt *route) runOf(r *http.Request) string {
 	return r.PathValue(rt.run)
 }
 
-// checkQuery refuses a parameter that an act does not know: "dryrun=1" would have it
+// checkQuery refuses a parameter that an act does not know: with "dryrun=1" it would be
 // done. The forms of the pages have none.
 func (rt *route) checkQuery(r *http.Request) error {
 	if rt.page {

@@ -32,7 +32,7 @@ func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// hostAllowed reports whether a request may be for us by the name it used.
+// hostAllowed reports whether a request came by a name that may be ours.
 func (h *handler) hostAllowed(r *http.Request) bool {
 	host := hostOf(r.Host)
 	if _, socket := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr); socket {
@@ -44,7 +44,7 @@ func (h *handler) hostAllowed(r *http.Request) bool {
 	if slices.ContainsFunc(h.options.Hosts, func(a string) bool { return strings.EqualFold(strings.TrimSuffix(a, "."), host) }) {
 		return true
 	}
-	// An address cannot be re-bound: a page under it came from it.
+	// An address cannot be re-bound: a page at it came from it.
 	ip := net.ParseIP(host)
 	local := localIP(r)
 	return ip != nil && local != nil && ip.Equal(local)
@@ -78,9 +78,9 @@ func localIP(r *http.Request) net.IP {
 	return nil
 }
 
-// fromHere reports whether a request was made on this machine, for this machine: it
-// came in over loopback, or a local socket, and nothing of it says that a proxy
-// passed it on, which would make the whole world come from here. See proxied.
+// fromHere reports whether a request was made on this machine, for this machine: it came
+// in over loopback or a local socket, and nothing in it says that a proxy passed it on.
+// Through a proxy the whole world would come from here; see proxied.
 func (h *handler) fromHere(r *http.Request) bool {
 	if proxied(r) || h.foreignPage(r) {
 		return false
@@ -100,8 +100,8 @@ func (h *handler) fromHere(r *http.Request) bool {
 //   - HTTP/1.0, in which no browser and no client of today asks, and nginx does
 //     unless it is told otherwise (its other default is to add no header).
 //
-// A proxy that speaks HTTP/1.1, puts a loopback name into Host, and adds nothing,
-// cannot be told from a program on this machine. Who runs one needs Authorize.
+// A proxy that speaks HTTP/1.1, puts a loopback name into Host and adds nothing cannot be
+// told from a program on this machine. To run one, set Authorize.
 func proxied(r *http.Request) bool {
 	if !r.ProtoAtLeast(1, 1) {
 		return true
@@ -114,9 +114,9 @@ func proxied(r *http.Request) bool {
 	return false
 }
 
-// foreignPage reports whether a request that changes something comes from a page
-// that this machine has not served: one that came through a proxy, since those of
-// strangers are refused before.
+// foreignPage reports whether a request that changes something comes from a page that this
+// machine has not served: it came through a proxy, since pages of strangers were refused
+// before.
 func (h *handler) foreignPage(r *http.Request) bool {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return false
@@ -134,15 +134,15 @@ func (h *handler) foreignPage(r *http.Request) bool {
 	return false
 }
 
-// forwarding are headers, beside those of X-Forwarded, that only proxies add.
+// forwarding are headers, besides X-Forwarded-*, that only proxies add.
 var forwarding = map[string]bool{
 	"Forwarded": true, "Via": true, "X-Real-Ip": true, "X-Client-Ip": true, "X-Cluster-Client-Ip": true, "X-Original-Forwarded-For": true,
 	"X-Original-Host": true, "X-Original-Url": true, "True-Client-Ip": true, "Cf-Connecting-Ip": true, "Cf-Ray": true, "Fastly-Client-Ip": true,
 	"X-Amzn-Trace-Id": true, "X-Appengine-User-Ip": true, "Proxy-Connection": true,
 }
 
-// may returns nil if the one who sent r may do this. runID is empty for an action
-// that concerns no run. The pages ask it for every button.
+// may returns nil if the sender of r may do this. runID is empty for an action that
+// concerns no run. The pages ask for every button.
 func (h *handler) may(r *http.Request, a Action, runID string) error {
 	if h.options.Authorize != nil {
 		if err := h.options.Authorize(r.Context(), a, runID); err != nil {
@@ -161,9 +161,8 @@ func (h *handler) may(r *http.Request, a Action, runID string) error {
 	return nil
 }
 
-// checkContentType refuses a body that a form of a stranger's page could have
-// sent; form allows those of our own pages, which the check of the origin
-// guards.
+// checkContentType refuses a body that a form on a stranger's page could have sent. form
+// allows the forms of our own pages, which the check of the origin guards.
 func checkContentType(r *http.Request, form bool) error {
 	header := r.Header.Get("Content-Type")
 	if header == "" && r.ContentLength == 0 {

@@ -16,8 +16,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Acts carries out what changes a run. Its methods are the doors: the routes of the
-// API lead to them, and so do the forms of the pages.
+// Acts carries out what changes a run. Its exported methods are the doors: the routes of
+// the API lead to them, and so do the forms of the pages.
 type Acts struct {
 	*web.Env
 	read *read.Reader
@@ -25,19 +25,19 @@ type Acts struct {
 	patience time.Duration
 }
 
-// New makes Acts. patience bounds how long one waits for a run to stop.
+// New makes Acts. patience is how long an act may wait for a run to stop.
 func New(env *web.Env, reader *read.Reader, patience time.Duration) *Acts {
 	return &Acts{Env: env, read: reader, patience: patience}
 }
 
-// patient gives an act time to wait for a run to stop, however long whoever asked
-// would wait, and no more.
+// patient bounds how long an act waits for a run to stop, however long the caller would
+// wait.
 func (ac *Acts) patient(r *http.Request) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(r.Context(), ac.patience)
 }
 
-// after reads a run that was acted on. shown is what whoever acted may see of it: nil
-// if that person may not read it, and then run has no more than its status.
+// after reads a run that was acted on. shown is what the caller may see of it: nil if the
+// caller may not read the run, and run then has no more than its status.
 func (ac *Acts) after(r *http.Request, id string) (run client.Run, shown *client.Run, err error) {
 	run, err = ac.read.Run(r.Context(), id)
 	if err != nil {
@@ -78,7 +78,7 @@ func (ac *Acts) planned(w http.ResponseWriter, r *http.Request, id string, plan 
 	return nil
 }
 
-// reason reads why something is done, with the name of who does it.
+// reason reads why something is done, and adds the name of the caller.
 func (ac *Acts) reason(r *http.Request) (string, error) {
 	var req client.ReasonRequest
 	if err := web.ReadJSON(r, &req); err != nil {
@@ -87,7 +87,7 @@ func (ac *Acts) reason(r *http.Request) (string, error) {
 	return signed(req.Reason, ac.Who(r)), nil
 }
 
-// signed is a reason with the name of who gives it.
+// signed is a reason with the name of the person who gives it.
 func signed(reason, by string) string {
 	switch {
 	case by == "":
@@ -121,7 +121,7 @@ func (ac *Acts) exists(r *http.Request, id string) (bool, error) {
 	return false, fmt.Errorf("run %s: %w", id, web.Unavailable(err))
 }
 
-// ValueOf is a value as the engine takes it: none where none was given.
+// ValueOf is a value as the engine takes it: nil if none was given.
 func ValueOf(v json.RawMessage) any {
 	if len(v) == 0 {
 		return nil
@@ -147,8 +147,8 @@ func (ac *Acts) Cancel(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// cancelMessage says what has become of a run whose cancel is recorded: whoever
-// executes it ends it, and nobody else does.
+// cancelMessage says what has become of a run whose cancel is recorded. Only the process
+// that executes the run ends it.
 func cancelMessage(run *client.Run) string {
 	switch {
 	case run.Status == "cancelled":

@@ -35,9 +35,9 @@ func (ac *Acts) Answer(w http.ResponseWriter, r *http.Request) error {
 	return ac.answer(w, r, r.PathValue("id"), req)
 }
 
-// Wait serves POST /api/approvals/{wait} and /checkpoints/{wait}: an answer to
-// the wait with this id, or to the only one of the run with it. Where both are there,
-// nobody is answered.
+// Wait serves POST /api/approvals/{wait} and /checkpoints/{wait}: an answer to the wait
+// with this id, or to the only wait of the run with this id. If both exist, neither is
+// answered.
 func (ac *Acts) Wait(w http.ResponseWriter, r *http.Request) error {
 	var req client.Answer
 	if err := web.ReadJSON(r, &req); err != nil {
@@ -112,7 +112,7 @@ func (ac *Acts) approvalOf(r *http.Request, id, wait string) (*durable.Approval,
 		if view.WaitID(&open[i]) != wait && open[i].Key != wait {
 			continue
 		}
-		if meant != nil { // a key may be what another wait is called
+		if meant != nil { // the key of one wait may be the id of another
 			return nil, errAmbiguous(id, 2)
 		}
 		meant = &open[i]

@@ -17,17 +17,17 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// MaxBulk bounds how many runs one request acts on.
+// MaxBulk is how many runs one request acts on at most.
 const MaxBulk = 1000
 
 // A BulkAct is an act on all runs that a filter selects.
 type BulkAct struct {
 	Name     string
 	Action   string
-	Statuses []store.Status // it is for
-	// check says what speaks against it for one run, and changes nothing.
+	Statuses []store.Status // that it is for
+	// check says what speaks against the act for one run, and changes nothing.
 	check func(h *Acts, ctx context.Context, row *store.Run, req *client.BulkRequest) error
-	// do does it. reason has the name of who asks.
+	// do carries the act out. reason has the name of the caller.
 	do func(h *Acts, ctx context.Context, row *store.Run, req *client.BulkRequest, reason string) error
 }
 
@@ -66,10 +66,10 @@ func (ac *Acts) Bulk(name string) func(http.ResponseWriter, *http.Request) error
 	}
 }
 
-// OnMany acts on the runs that a request selects, or says what it would do. The
-// runs are chosen before the first is acted on; each is authorized by itself, and
-// acted on as if it were the only one, so that a crash or the end of the request
-// in the middle leaves some that were and others that were not, and no run half.
+// OnMany acts on the runs that a request selects, or says what it would do. The runs are
+// chosen before it acts on the first. Each is authorized by itself, and acted on as if it
+// were the only one: a crash, or the end of the request, may leave some runs untouched,
+// but none half done.
 func (ac *Acts) OnMany(r *http.Request, act BulkAct, req *client.BulkRequest) (client.Bulk, error) {
 	// The answer names runs, as a list does.
 	if err := ac.May(r, web.ActionList, ""); err != nil {
@@ -101,7 +101,7 @@ func (ac *Acts) OnMany(r *http.Request, act BulkAct, req *client.BulkRequest) (c
 	reason := signed(req.Reason, ac.Who(r))
 	for i := range rows {
 		if ctx.Err() != nil {
-			break // what was not come to is said to remain
+			break // the others are counted as remaining
 		}
 		err := ac.May(r, act.Action, rows[i].ID)
 		switch {
@@ -112,7 +112,7 @@ func (ac *Acts) OnMany(r *http.Request, act BulkAct, req *client.BulkRequest) (c
 			err = act.do(ac, ctx, &rows[i], req, reason)
 		}
 		if err != nil && ctx.Err() != nil {
-			break // it is not known what it would have said
+			break // the outcome for this run is not known
 		}
 		ac.outcome(&out, &rows[i], err)
 	}
@@ -123,7 +123,7 @@ func (ac *Acts) OnMany(r *http.Request, act BulkAct, req *client.BulkRequest) (c
 		out.Remaining = max(out.Matching-int64(len(out.Runs)), 0)
 	}
 	if !req.DryRun && req.After != "" && out.Remaining == 0 && !l.Scans() {
-		out.Next = "" // what still matches has come since the dry run
+		out.Next = "" // runs that still match have come since the dry run
 	}
 	if !req.DryRun {
 		ac.Log.Info("dashboard: acted on many runs", "act", act.Name, "filter", req.Filter, "user", ac.Who(r), "done", out.Done, "refused", out.Refused, "remaining", out.Remaining)
@@ -144,8 +144,8 @@ func (ac *Acts) outcome(out *client.Bulk, row *store.Run, err error) {
 	out.Runs = append(out.Runs, o)
 }
 
-// bulkListing makes of a request what selects its runs; nil: nothing can match.
-// It is a pure function of its arguments.
+// bulkListing turns a request into the listing that selects its runs; nil: nothing can
+// match.
 func bulkListing(act BulkAct, req *client.BulkRequest, now time.Time) (*read.Listing, error) {
 	if len(req.Filter) == 0 {
 		return nil, web.BadRequest("filter is missing: say which runs, such as {\"workflow\": [\"checkout\"]}")
@@ -188,8 +188,8 @@ func bulkListing(act BulkAct, req *client.BulkRequest, now time.Time) (*read.Lis
 	return l, nil
 }
 
-// hasEmpty reports whether a value of a filter, or a part of one that is a list, is
-// empty: a list of runs leaves it out, and an act must not.
+// hasEmpty reports whether a value of a filter, or an element of one that is a list, is
+// empty. A list of runs ignores those; an act must not.
 func hasEmpty(name, value string) bool {
 	if !read.Splits[name] {
 		return strings.TrimSpace(value) == ""
@@ -202,12 +202,12 @@ func hasEmpty(name, value string) bool {
 	return false
 }
 
-// A selection is the runs of one request. A place to go on from is known at the
-// beginning of each page of the store.
+// A selection is the runs of one request. The beginning of each page of the store is a
+// place to go on from.
 type selection struct {
 	rows  []store.Run
 	pages []selectedPage
-	next  string // behind all; empty: there are no more
+	next  string // after the last row; empty: there are no more
 }
 
 type selectedPage struct {
@@ -215,8 +215,8 @@ type selectedPage struct {
 	cursor string
 }
 
-// from returns where to go on once the first n rows were come to: rows of a page
-// that was begun are come to again.
+// from returns where to go on after the first n rows. A page that was only begun is read
+// again.
 func (s *selection) from(n int) string {
 	if n >= len(s.rows) {
 		return s.next
@@ -233,15 +233,15 @@ func (s *selection) from(n int) string {
 // bulkRead is how many rows are read at a time.
 const bulkRead = 100
 
-// choose reads the runs to act on, and how many match in all: from the first on,
-// or, behind a cursor, as far as was looked.
+// choose reads the runs to act on, and counts how many match: all of them, or, after a
+// cursor or in a search, of those that were read.
 func (ac *Acts) choose(ctx context.Context, l *read.Listing) (*selection, int64, error) {
 	if err := l.Searchable(ac.Redact.Text); err != nil {
 		return nil, 0, err
 	}
 	s, f, limit := &selection{}, l.Filter, l.Filter.Limit
 	for scanned, done := 0, false; !done; {
-		// Whole pages are taken of what a search finds, so that none is left out.
+		// A search takes whole pages, so that none of its finds is left out.
 		f.Limit = min(limit, bulkRead)
 		if !l.Scans() {
 			f.Limit = min(limit-len(s.rows), bulkRead)

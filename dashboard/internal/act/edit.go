@@ -22,7 +22,7 @@ func (ac *Acts) Fork(w http.ResponseWriter, r *http.Request) error {
 	}
 	o := durable.ForkOptions{ID: newRunID(req.ID), At: at, Attributes: req.Attributes, Force: req.Force}
 	if len(req.Edits) > 0 {
-		// Who may copy a run need not be one who may say what it has come to.
+		// Permission to copy a run does not include permission to change its results.
 		if err := ac.May(r, web.ActionEdit, id); err != nil {
 			return err
 		}

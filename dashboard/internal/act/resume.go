@@ -20,7 +20,7 @@ func (ac *Acts) Resume(w http.ResponseWriter, r *http.Request) error {
 	return ac.resume(w, r, r.PathValue("id"), req)
 }
 
-// readResume reads what every route that resumes is sent.
+// readResume reads the request of every route that resumes.
 func readResume(r *http.Request) (client.ResumeOptions, error) {
 	var req client.ResumeOptions
 	if err := web.ReadJSON(r, &req); err != nil {
@@ -34,8 +34,8 @@ func readResume(r *http.Request) (client.ResumeOptions, error) {
 	return req, err
 }
 
-// Plan serves GET /api/runs/{id}/plan: what a resume would do. It changes
-// nothing, so that reading is enough for it.
+// Plan serves GET /api/runs/{id}/plan: what a resume would do. It changes nothing, so
+// permission to read is enough.
 func (ac *Acts) Plan(w http.ResponseWriter, r *http.Request) error {
 	req := client.ResumeOptions{DryRun: true, FromKey: r.URL.Query().Get("from_key")}
 	var err error
@@ -60,12 +60,13 @@ func (ac *Acts) resume(w http.ResponseWriter, r *http.Request, id string, req cl
 	return ac.planned(w, r, id, &plan, req.DryRun)
 }
 
-// doResume resumes a run the way every door does: the engine makes all checks, in
-// the order of the requirements, before it writes anything.
+// doResume resumes a run, for every door alike: the engine makes all checks, in the order
+// of the requirements, before it writes anything.
 func (ac *Acts) doResume(r *http.Request, id string, req client.ResumeOptions) (durable.Plan, error) {
 	o := durable.ResumeOptions{FromCheckpoint: req.FromCheckpoint, ResetFailures: req.ResetFailures, Force: req.Force, DryRun: req.DryRun}
 	if req.FromKey != "" {
-		// A run that cannot be resumed at all is told that, and not of its keys.
+		// If the run cannot be resumed at all, the answer says that, and nothing of its
+		// keys.
 		if _, err := ac.Engine.Resume(r.Context(), id, durable.ResumeOptions{Force: req.Force, DryRun: true}); err != nil {
 			return durable.Plan{}, err
 		}
@@ -77,11 +78,11 @@ func (ac *Acts) doResume(r *http.Request, id string, req client.ResumeOptions) (
 	return ac.Engine.Resume(r.Context(), id, o)
 }
 
-// The routes of two designs that people come from. They do what ours do, and
-// answer as those do.
+// The routes of two designs that people come from. They do what our routes do, and answer
+// the way those designs do.
 
-// ResumeState serves POST /api/workflows/{id}/resume, where a workflow's id
-// is that of the run: the state of the run as JSON.
+// ResumeState serves POST /api/workflows/{id}/resume, where the id of a workflow is that
+// of a run. It answers with the state of the run.
 func (ac *Acts) ResumeState(w http.ResponseWriter, r *http.Request) error {
 	req, err := readResume(r)
 	if err != nil {
@@ -99,10 +100,9 @@ func (ac *Acts) ResumeState(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// ResumeWaiting serves POST /workflows/{workflow}/resume/{run_id}: accepted,
-// with the id of the run. It is for a run that waits at a checkpoint and that
-// nobody executes, too: such a run is registered, and goes on when its answer
-// comes.
+// ResumeWaiting serves POST /workflows/{workflow}/resume/{run_id}: accepted, with the id
+// of the run. It also takes a run that waits at a checkpoint and that nobody executes:
+// such a run is registered, and goes on when its answer comes.
 func (ac *Acts) ResumeWaiting(w http.ResponseWriter, r *http.Request) error {
 	req, err := readResume(r)
 	if err != nil {
@@ -139,10 +139,10 @@ func (ac *Acts) ResumeWaiting(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// reviveWaiting sees to it that a run which waits can be answered. There is
-// nothing to be executed until the answer comes: what is asked stands in the
-// history, and whoever serves the run claims it then. What is inconsistent is
-// mended now, and a run that has waited for nothing goes on.
+// reviveWaiting makes sure that a waiting run can be answered. There is nothing to execute
+// until the answer comes: the question is in the history, and a process that serves the
+// run then claims it. Inconsistencies are repaired now, and a run that was waiting for
+// nothing goes on.
 func (ac *Acts) reviveWaiting(r *http.Request, id string) (string, error) {
 	rec, err := ac.Engine.RecoverRun(r.Context(), id)
 	if err != nil {
@@ -154,7 +154,7 @@ func (ac *Acts) reviveWaiting(r *http.Request, id string) (string, error) {
 	return ac.waitsFor(r, id)
 }
 
-// waitsFor says what a run that waits is to be answered.
+// waitsFor says what a waiting run asks.
 func (ac *Acts) waitsFor(r *http.Request, id string) (string, error) {
 	open, err := ac.Engine.ApprovalsOf(r.Context(), id)
 	if err != nil {
@@ -166,8 +166,8 @@ func (ac *Acts) waitsFor(r *http.Request, id string) (string, error) {
 	return fmt.Sprintf("Workflow %s waits for an answer: %s", id, ac.Redact.Text(open[0].Prompt)), nil
 }
 
-// unpark resumes a run that a repair has left to a person. One that was left to
-// whoever serves it may be under way already.
+// unpark resumes a run that a repair has left to a person. A run that it has left to the
+// processes that serve it may be executing already.
 func (ac *Acts) unpark(r *http.Request, id string) error {
 	log, err := ac.Engine.Store().Load(r.Context(), id, read.RowOnly)
 	if err != nil {

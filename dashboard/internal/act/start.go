@@ -51,8 +51,8 @@ func (ac *Acts) Start(w http.ResponseWriter, r *http.Request) error {
 }
 
 // notOfAChild refuses an id that a child of a run under way may be given, "order-42/ship":
-// who takes it beforehand makes that child go by another id. It is asked of what comes
-// from outside alone, and of no id without a slash.
+// if it is taken, that child has to go by another id. Only ids from outside are checked,
+// and only those with a slash.
 func (ac *Acts) notOfAChild(r *http.Request, id string) error {
 	var parents []string
 	for i, c := range id {
@@ -60,10 +60,10 @@ func (ac *Acts) notOfAChild(r *http.Request, id string) error {
 			parents = append(parents, id[:i])
 		}
 	}
-	if len(parents) == 0 || store.CheckRunID(id) != nil { // no run can have it: the start says so
+	if len(parents) == 0 || store.CheckRunID(id) != nil { // no run can have it, and the start says so
 		return nil
 	}
-	// One read, however many slashes there are.
+	// One read, however many slashes the id has.
 	page, err := ac.Engine.Store().List(r.Context(), store.Filter{IDs: parents, Statuses: notCompleted, Limit: 1})
 	if err != nil {
 		return fmt.Errorf("run %s: %w", id, web.Unavailable(err))
@@ -77,11 +77,11 @@ func (ac *Acts) notOfAChild(r *http.Request, id string) error {
 	return web.NewError(http.StatusConflict, "conflict", fmt.Sprintf("the id %q is one that a child of another run may get", id), "use another run id")
 }
 
-// notCompleted are the statuses of runs that may yet start a child: what has failed or
-// was cancelled can be resumed.
+// notCompleted are the statuses of runs that may still start a child: failed and cancelled
+// runs can be resumed.
 var notCompleted = []store.Status{store.Pending, store.Running, store.Resuming, store.Waiting, store.Interrupted, store.Failed, store.Cancelled}
 
-// newRunID stands for an id that is to be generated.
+// newRunID is the id that a new run asks for, or a request to generate one.
 func newRunID(id string) string {
 	if id == "" {
 		return durable.AutoID

@@ -18,8 +18,8 @@ const (
 	maxEventsPage = 10_000
 )
 
-// Events serves GET /api/runs/{id}/events: a page of the current history, of
-// that of a branch, or, with all, of the log over all branches.
+// Events serves GET /api/runs/{id}/events: a page of the current history, of a branch's,
+// or, with all, of the log of all branches.
 func (api *API) Events(w http.ResponseWriter, r *http.Request) error {
 	id, q := r.PathValue("id"), r.URL.Query()
 	after, err := web.QueryInt(r, "after")
@@ -117,7 +117,8 @@ func (api *API) Payload(w http.ResponseWriter, r *http.Request) error {
 
 var errRedacted = web.NewError(http.StatusForbidden, "redacted", "this server shows no user data", "set dashboard.Options.ShowPayloads if it should")
 
-// download says that a browser keeps what comes as a file. The name is ours.
+// download makes the browser save the answer as a file. The name never comes from user
+// data.
 func download(w http.ResponseWriter, name string) {
 	w.Header().Set("Content-Type", "application/octet-stream")
 	w.Header().Set("Content-Disposition", `attachment; filename="`+name+`"`)

@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 )
 
-// Export serves GET /api/runs/{id}/export: the run as a file for Import. Its
-// payloads are as they are kept: encrypted where they are, and not redacted.
+// Export serves GET /api/runs/{id}/export: the run as a file for Import. Its payloads are
+// as they are stored: encrypted if they are, and never redacted.
 func (api *API) Export(w http.ResponseWriter, r *http.Request) error {
 	if !api.ShowPayloads || api.Redact != nil {
 		return errRedacted
@@ -24,7 +24,7 @@ func (api *API) Export(w http.ResponseWriter, r *http.Request) error {
 	err := api.Engine.Export(r.Context(), r.PathValue("id"), file)
 	switch {
 	case err == nil:
-		_ = file.begin() // whoever has gone misses nothing
+		_ = file.begin() // a client that has gone misses nothing
 		_ = file.control.SetWriteDeadline(time.Time{})
 		return nil
 	case !file.begun:
@@ -41,8 +41,8 @@ const (
 	exportPatience = 30 * time.Second
 )
 
-// An exportFile is an answer that begins once exportHeld bytes are there: an error
-// before that, such as damage in a run of usual size, is answered as one.
+// An exportFile is an answer that begins once it has exportHeld bytes: an error before
+// that, such as damage in a run of usual size, can still be answered as an error.
 type exportFile struct {
 	to      http.ResponseWriter
 	control *http.ResponseController
@@ -52,7 +52,7 @@ type exportFile struct {
 
 const exportHeld = 1 << 20
 
-// begin sends what was held.
+// begin sends what was held back.
 func (f *exportFile) begin() error {
 	if f.begun {
 		return nil
@@ -72,6 +72,6 @@ func (f *exportFile) Write(b []byte) (int, error) {
 	if err := f.begin(); err != nil {
 		return 0, err
 	}
-	_ = f.control.SetWriteDeadline(time.Now().Add(exportPatience)) // a writer without deadlines has none
+	_ = f.control.SetWriteDeadline(time.Now().Add(exportPatience)) // has no effect on a writer without deadlines
 	return f.to.Write(b)
 }

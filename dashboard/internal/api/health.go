@@ -10,8 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 )
 
-// Ready serves GET /api/ready, a probe for load balancers: it says nothing of
-// any run.
+// Ready serves GET /api/ready, a probe for load balancers: it says nothing about any run.
 func (api *API) Ready(w http.ResponseWriter, r *http.Request) error {
 	health, err := api.Engine.Health(r.Context())
 	if err == nil {
@@ -62,7 +61,7 @@ func (api *API) Counts(w http.ResponseWriter, r *http.Request) error {
 	return web.AnswerJSON(w, counts)
 }
 
-// Workflows serves GET /api/workflows: what somebody alive has the code of.
+// Workflows serves GET /api/workflows: the workflows that a live process has the code of.
 func (api *API) Workflows(w http.ResponseWriter, r *http.Request) error {
 	executors, err := api.read.Executors(r.Context())
 	if err != nil {

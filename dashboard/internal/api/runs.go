@@ -67,7 +67,7 @@ func (api *API) Run(w http.ResponseWriter, r *http.Request) error {
 	return web.AnswerJSON(w, run)
 }
 
-// maxStuck bounds how many stuck runs of a kind are listed.
+// maxStuck is how many stuck runs of each kind are listed.
 const maxStuck = 200
 
 // Stuck serves GET /api/stuck.
@@ -123,8 +123,7 @@ func (api *API) History(w http.ResponseWriter, r *http.Request) error {
 	return web.AnswerJSON(w, wire)
 }
 
-// archived is an archived run as it is shown: without user data unless that is
-// wanted.
+// archived is an archived run as it is shown: without user data, unless that may be shown.
 func (api *API) archived(r *http.Request, run client.ArchivedRun) client.ArchivedRun {
 	run.Error, run.Reason, run.Prompt = api.Redact.Text(run.Error), api.Redact.Text(run.Reason), api.Redact.Text(run.Prompt)
 	if !api.MayPayload(r, run.RunID) {

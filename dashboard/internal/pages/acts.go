@@ -14,8 +14,8 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 )
 
-// A Form is a form of a page that does what a route of the API does: without a
-// script the form comes here and is turned into what the script would have sent.
+// A Form is a form of a page that does what a route of the API does. Without a script the
+// form itself is sent, and is turned into the request that the script would have sent.
 type Form struct {
 	Name   string
 	Action string            // that May is asked about
@@ -24,7 +24,7 @@ type Form struct {
 	done   string // what is said afterwards: a key of notices
 }
 
-// Forms are the forms of the page, each for one act.
+// Forms returns the forms of the page, one for each act.
 func (rp *RunPage) Forms() []Form {
 	fixed := func(serve func(http.ResponseWriter, *http.Request) error) func(url.Values) func(http.ResponseWriter, *http.Request) error {
 		return func(url.Values) func(http.ResponseWriter, *http.Request) error { return serve }
@@ -80,7 +80,7 @@ func (rp *RunPage) Do(a Form) func(http.ResponseWriter, *http.Request) error {
 	}
 }
 
-// jsonOf makes the body of the API's route of a form.
+// jsonOf turns a form into the body for the route of the API.
 func jsonOf(form url.Values, fields map[string]string) ([]byte, error) {
 	m := map[string]any{}
 	for name, kind := range fields {
@@ -123,8 +123,8 @@ func jsonOf(form url.Values, fields map[string]string) ([]byte, error) {
 	return b, nil
 }
 
-// jsonsOf makes an object of the fields of a form that are called "name:key". None
-// of them may be empty: what somebody meant to give would be missed.
+// jsonsOf makes an object of the fields of a form that are called "name:key". None of them
+// may be empty: a value that somebody meant to give would be missing.
 func jsonsOf(form url.Values, name string) (map[string]json.RawMessage, error) {
 	values := map[string]json.RawMessage{}
 	for field := range form {
@@ -141,7 +141,7 @@ func jsonsOf(form url.Values, name string) (map[string]json.RawMessage, error) {
 	return values, nil
 }
 
-// kept is an answer that is not sent.
+// kept keeps an answer instead of sending it.
 type kept struct {
 	header http.Header
 	body   bytes.Buffer

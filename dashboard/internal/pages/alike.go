@@ -9,12 +9,12 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// alikeLooked is how many of the runs that failed last are compared with one: a page
-// that the stores read by index, however many runs there are.
+// alikeLooked is how many of the runs that failed last are compared with one: a page that
+// the stores read by index, however many runs they have.
 const alikeLooked = 200
 
-// alike says which others of the runs that failed last ended as this one did: with
-// the same error, or else in the same step. Nothing: none that is known.
+// alike says how many of the runs that failed last ended the way this one did: with the
+// same error, or otherwise in the same step. nil: none is known.
 func (rp *RunPage) alike(ctx context.Context, o *outline.Outline) (view.Text, error) {
 	if o.Run.Status != store.Failed {
 		return nil, nil
@@ -33,7 +33,7 @@ func (rp *RunPage) alike(ctx context.Context, o *outline.Outline) (view.Text, er
 		r := &page.Runs[i]
 		switch {
 		case r.ID == o.Run.ID || r.Workflow != o.Run.Workflow:
-		case errorOf(rp.Redact.Text(r.Reason)) == mine: // so is that of the run, in its outline
+		case errorOf(rp.Redact.Text(r.Reason)) == mine: // the outline's reason is redacted already
 			same = append(same, r)
 		case step != "" && strings.HasPrefix(r.Reason, step):
 			beside = append(beside, r)
@@ -44,7 +44,7 @@ func (rp *RunPage) alike(ctx context.Context, o *outline.Outline) (view.Text, er
 		among = " of the last " + view.Number(len(page.Runs)) + " that failed"
 	}
 	query := "status:failed"
-	if len(strings.Fields(o.Run.Workflow)) == 1 { // a filter is of words
+	if len(strings.Fields(o.Run.Workflow)) == 1 { // a filter is made of words
 		query = "workflow:" + o.Run.Workflow + " " + query
 	}
 	switch {
@@ -58,7 +58,7 @@ func (rp *RunPage) alike(ctx context.Context, o *outline.Outline) (view.Text, er
 	return nil, nil
 }
 
-// ended says when runs did, and whether that goes on.
+// ended says when the runs ended.
 func ended(o *outline.Outline, runs []*store.Run) view.Text {
 	first, last := runs[0].EndedAt, runs[0].EndedAt
 	for _, r := range runs {

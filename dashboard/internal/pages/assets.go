@@ -17,8 +17,8 @@ import (
 //go:embed assets
 var assetFiles embed.FS
 
-// assets are the style sheet and the scripts under names that change with what is
-// in them, so that a browser may keep them for ever.
+// assets are the style sheet and the script, under names that change with their content,
+// so that a browser may keep them forever.
 type assetSet struct {
 	hashed map[string]string // by plain name
 	byName map[string][]byte // by hashed name

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// bulkView is the dry run of an act on all runs that match, or what came of it.
+// bulkView is the dry run of an act on all runs that match, or its outcome.
 type bulkView struct {
 	client.Bulk
 	Name    string // resume, cancel
@@ -31,20 +31,20 @@ type bulkView struct {
 	Refusal []bulkReason
 	Shown   []bulkRow
 	More    int
-	Final   int   // of those that can be resumed, failures that are final
+	Final   int   // how many of those that can be resumed failed for good
 	Now     int64 // runs that the button acts on, in slices
 	Slice   int64 // of them at a time
 	Sum     bulkSum
-	GoOn    bool // the next slice is to be done, and how many are left is known
+	GoOn    bool // there is a next slice, and it is known how many are left
 }
 
-// bulkSum is what the slices of an act have come to so far. It is carried from page
-// to page, for people alone.
+// bulkSum adds up the slices of an act so far. Each page hands it to the next; it is only
+// shown.
 type bulkSum struct {
 	Of, Done, Refused, Looked int64
 }
 
-// bulkReason is a refusal and how many runs share it.
+// bulkReason is a refusal, and how many runs share it.
 type bulkReason struct {
 	Message string
 	N       int
@@ -148,7 +148,7 @@ func (li *Lists) showBulk(w http.ResponseWriter, r *http.Request, bulk act.BulkA
 	return li.render(w, r, http.StatusOK, "bulk", l)
 }
 
-// bulkRequest makes of the terms of the list's filter a request.
+// bulkRequest turns the terms of the list's filter into a request.
 func bulkRequest(ts terms) *client.BulkRequest {
 	req := &client.BulkRequest{Filter: map[string][]string{}}
 	for _, t := range ts {

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// cardsView is what people come for, before the list.
+// cardsView is what people come for: it is shown above the list.
 type cardsView struct {
 	Approvals     []waitRow
 	MoreApprovals int
@@ -30,10 +30,10 @@ type cardsView struct {
 	Backlog       int64
 	Beat          string
 	CommitP99     string
-	Late          int // runs whose timer is behind
+	Late          int // runs whose timer is overdue
 }
 
-// cards fills what stands above the list, and the numbers of the navigation.
+// cards fills in what is shown above the list, and the numbers of the navigation.
 func (li *Lists) cards(ctx context.Context, v *runsView, l *layout) error {
 	c := &v.Cards
 	var err error
@@ -72,7 +72,7 @@ func (li *Lists) cards(ctx context.Context, v *runsView, l *layout) error {
 	return li.healthCard(ctx, c)
 }
 
-// failures groups what failed in the last day by its error.
+// failures groups the runs that failed in the last day by their errors.
 func (li *Lists) failures(ctx context.Context, c *cardsView) error {
 	f := store.Filter{Statuses: []store.Status{store.Failed}, EndedFrom: view.Now().Add(-24 * time.Hour)}
 	f.Limit = 200

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// An editView is the field for a result that takes the place of a recorded one.
+// An editView is the field for a result that replaces a recorded one.
 type editView struct {
 	Key     string
 	ID      string // of the field in the page
@@ -18,7 +18,7 @@ type editView struct {
 	Without string // address of the panel without it
 }
 
-// editPanel plans to put another result in the place of a recorded one.
+// editPanel plans to replace a recorded result.
 func (rp *RunPage) editPanel(r *http.Request, p *panelView, o *outline.Outline, q *view.Query) error {
 	p.Title, p.Sub = "Edit a result", "The recorded result stays in the history; a new branch goes on with yours."
 	p.Do, p.DoIcon, p.Reason, p.Key = "Save the result", "pencil", true, q.Step
@@ -58,8 +58,8 @@ func (rp *RunPage) editPanel(r *http.Request, p *panelView, o *outline.Outline, 
 	return nil
 }
 
-// editField makes the field for another result of a call, with what is recorded of it
-// as far as it may be shown whole. What a person must know of that is a warning of p.
+// editField makes the field for another result of a call. It holds the recorded result if
+// that may be shown as a whole; if not, a warning of p says so.
 func (rp *RunPage) editField(r *http.Request, p *panelView, o *outline.Outline, key string) (*editView, error) {
 	e := &editView{Key: key, ID: "val"}
 	row := o.Row(key)
@@ -86,7 +86,7 @@ func (rp *RunPage) editField(r *http.Request, p *panelView, o *outline.Outline, 
 	return e, nil
 }
 
-// hides reports whether what is shown of a payload is not all of it.
+// hides reports whether a payload is shown with parts redacted.
 func (rp *RunPage) hides(runID string, ev *store.Event) bool {
 	pay, err := rp.Engine.Payload(runID, *ev)
 	return err == nil && rp.Redact.Unredacted(pay.Data) != nil

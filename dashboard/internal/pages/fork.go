@@ -14,10 +14,10 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/outline"
 )
 
-// forkPanel plans a copy: up to a place, and with other results than the run has.
-// The address says which calls have other ones; what they are is in the form alone,
-// so that no user data comes into an address. What is copied and what runs again
-// depends on the calls, not on the values.
+// forkPanel plans a copy: up to a place, and with other results than the run has. The
+// address says which calls have other results. The values are in the form alone, so that
+// no address has user data in it. What is copied and what runs again depends on the calls,
+// not on the values.
 func (rp *RunPage) forkPanel(r *http.Request, p *panelView, o *outline.Outline, q *view.Query, link func(url.Values) string) error {
 	id := o.Run.ID
 	at, _ := strconv.ParseInt(q.Values.Get("at"), 10, 64)
@@ -34,7 +34,7 @@ func (rp *RunPage) forkPanel(r *http.Request, p *panelView, o *outline.Outline, 
 	}
 	plan, err := rp.Engine.PlanFork(r.Context(), id, forkOf(at, keys, force))
 	if undone, ok := errors.AsType[*durable.UndoneError](err); ok && !chosen && undone.Before > 0 {
-		at = undone.Before // all the more so if what it did was undone
+		at = undone.Before // or before what was undone
 		plan, err = rp.Engine.PlanFork(r.Context(), id, forkOf(at, keys, force))
 	}
 	if err = p.refuse(rp, err); err != nil {
@@ -68,7 +68,7 @@ func (rp *RunPage) forkPanel(r *http.Request, p *panelView, o *outline.Outline, 
 	if rp.May(r, web.ActionEdit, id) == nil {
 		upTo := at
 		if !chosen {
-			upTo = 0 // the failure, too, can have another result
+			upTo = 0 // the failure can be given another result, too
 		}
 		p.Editable = editables(o, upTo, keys, q.Step)
 	}
@@ -85,7 +85,7 @@ func (rp *RunPage) forkPanel(r *http.Request, p *panelView, o *outline.Outline, 
 	return nil
 }
 
-// editedKeys are the calls that an address wants other results for, each once.
+// editedKeys are the calls for which an address wants other results, each once.
 func editedKeys(values url.Values) []string {
 	var keys []string
 	for _, key := range values["edit"] {
@@ -96,8 +96,8 @@ func editedKeys(values url.Values) []string {
 	return keys
 }
 
-// forkOf are the options of a plan: its values are taken whatever their type, since
-// nobody has given them yet.
+// forkOf returns the options of a plan. Values of any type are accepted, since they are
+// not given yet.
 func forkOf(at int64, keys []string, force bool) durable.ForkOptions {
 	o := durable.ForkOptions{ID: durable.AutoID, At: at, Force: force || len(keys) > 0}
 	for _, key := range keys {
@@ -109,8 +109,8 @@ func forkOf(at int64, keys []string, force bool) durable.ForkOptions {
 	return o
 }
 
-// ofCopy says of a plan what is different in a copy: it has idempotency keys of its
-// own, and what was under way is no less under way in the run.
+// ofCopy adds to a plan what is different in a copy: it has idempotency keys of its own,
+// and what is under way in the run stays under way.
 func (p *panelView) ofCopy(plan *durable.Plan) {
 	for i := range p.Skipped {
 		if slices.Contains(plan.Edited, p.Skipped[i].Key) {
@@ -149,18 +149,18 @@ func (p *panelView) forkPlaces(o *outline.Outline, at int64, chosen, edited bool
 	if chosen || edited {
 		p.behind(o, at)
 	} else {
-		p.behind(o, -1) // one choice alone is the present one
+		p.behind(o, -1) // no choice but the first is the current one
 	}
 	if at > 0 && !slices.ContainsFunc(p.Places, func(v placeView) bool { return v.On }) {
 		p.Places = slices.Insert(p.Places, 1, placeView{strconv.FormatInt(at, 10), fmt.Sprintf("up to event %d", at), true})
 	}
 }
 
-// editablesShown bounds a choice; what is selected in the timeline is always in it.
+// editablesShown bounds a choice. It always has the row that is selected in the timeline.
 const editablesShown = 60
 
-// editables are the calls that a copy up to at could have other results of: the
-// selected one, and then the latest.
+// editables are the calls that a copy up to at could have other results for: the selected
+// one first, then the latest.
 func editables(o *outline.Outline, at int64, keys []string, selected string) []placeView {
 	var rows []*outline.Row
 	for _, l := range o.Lanes {

@@ -28,7 +28,7 @@ type historyView struct {
 // archivedPerPage is how many archived runs a page has.
 const archivedPerPage = 50
 
-// archivedFilter reads a filter of archived runs: workflow:, status: and error:, and
+// archivedFilter reads a filter for archived runs: workflow:, status: and error:, and
 // parts of ids.
 func archivedFilter(query string) (func(*client.ArchivedRun) bool, error) {
 	ts, err := parseTerms(query)
@@ -103,7 +103,7 @@ func (li *Lists) History(w http.ResponseWriter, r *http.Request) error {
 	return li.render(w, r, http.StatusOK, "history", l)
 }
 
-// page returns the runs that match the address, those of its page.
+// page returns the runs that match the address and are on its page.
 func (v *historyView) page(prefix string, q url.Values, runs []client.ArchivedRun) ([]client.ArchivedRun, error) {
 	v.Query = strings.TrimSpace(q.Get("q"))
 	match, err := archivedFilter(v.Query)

@@ -53,12 +53,12 @@ type itemView struct {
 	Key, URL, Error string
 }
 
-// payloadView is user data, or what may be said of it.
+// payloadView is user data, or what may be said about it.
 type payloadView struct {
 	Title     string
-	Text      string       // where it is no JSON
+	Text      string       // if it is not JSON
 	Tokens    []view.Token // of JSON
-	Hidden    bool         // something in Tokens is
+	Hidden    bool         // one of the Tokens is
 	Redacted  bool
 	KeyID     string
 	Facts     string
@@ -101,7 +101,7 @@ func (rp *RunPage) inspect(r *http.Request, o *outline.Outline, q *view.Query, l
 	return v, nil
 }
 
-// inspectRun shows what a run was started with, and what it came to.
+// inspectRun shows what a run was started with, or its result.
 func (rp *RunPage) inspectRun(r *http.Request, o *outline.Outline) (*inspectView, error) {
 	v := &inspectView{Key: o.Run.ID, Icon: view.Icon{Name: "runs", Class: "c-off"}, Tag: "run"}
 	show := rp.MayPayload(r, o.Run.ID)
@@ -128,7 +128,7 @@ func (rp *RunPage) inspectRun(r *http.Request, o *outline.Outline) (*inspectView
 	return v, nil
 }
 
-// attemptsShown bounds the list of attempts: the last ones count.
+// attemptsShown bounds the list of attempts, to the last ones.
 const attemptsShown = 12
 
 func (rp *RunPage) fillAttempts(v *inspectView, o *outline.Outline, row *outline.Row, show bool) {
@@ -183,8 +183,8 @@ func (rp *RunPage) fillAttempts(v *inspectView, o *outline.Outline, row *outline
 	}
 }
 
-// fillGit shows the work tree of a command: that of the attempt that is under way,
-// else of its last one. It is user data, as what it stands in.
+// fillGit shows the work tree of a command: that of the attempt under way, otherwise that
+// of the last one. It is user data.
 func (rp *RunPage) fillGit(r *http.Request, v *inspectView, o *outline.Outline, row *outline.Row, show bool) error {
 	if !show {
 		return nil
@@ -198,7 +198,7 @@ func (rp *RunPage) fillGit(r *http.Request, v *inspectView, o *outline.Outline, 
 		if err != nil {
 			return err
 		}
-		if ev != nil && len(ev.Payload) > 0 { // it is emptied when the step has ended
+		if ev != nil && len(ev.Payload) > 0 { // it is empty once the step has ended
 			if saved, err := rp.Engine.Payload(o.Run.ID, *ev); err == nil {
 				before, after = outline.GitOfProgress(saved.Data), nil
 			}
@@ -256,8 +256,8 @@ func (rp *RunPage) fillFacts(r *http.Request, v *inspectView, o *outline.Outline
 	return nil
 }
 
-// fillFrom offers what needs a place: to go back to it, to copy up to it, to put
-// another result there.
+// fillFrom offers what can be done at a place in the history: go back to it, copy up to
+// it, put another result there.
 func (rp *RunPage) fillFrom(r *http.Request, v *inspectView, o *outline.Outline, row *outline.Row, q *view.Query, link func(url.Values) string) {
 	if row.Outcome == 0 || row.State == outline.Closed || row.Kind == outline.Publish || row.Kind == outline.Attrs {
 		return
@@ -277,7 +277,7 @@ func (rp *RunPage) fillFrom(r *http.Request, v *inspectView, o *outline.Outline,
 	if status != store.Completed && status != store.Cancelled && view.Cannot("edit", o) == "" {
 		v.Edit = link(q.With("step", row.Key, "panel", "edit"))
 	} else if v.Fork != "" && status.Terminal() {
-		// What has ended stays as it is: another result is a matter of a copy.
+		// A run that has ended stays as it is: only a copy can have another result.
 		v.ForkEdit = link(q.With("step", row.Key, "panel", "fork", "edit", row.Key))
 	}
 }

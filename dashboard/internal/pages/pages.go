@@ -83,15 +83,15 @@ type layout struct {
 	Body       any
 }
 
-// notices are what a page may say about an act that was done. An address cannot
-// make it say anything else.
+// notices are all that a page may say about an act that was done, whatever its address
+// says.
 var notices = map[string]string{
 	"resume": "Resumed.", "cancel": "Cancelled.", "cancelling": "The cancel is recorded.", "pause": "Paused.", "unpause": "It goes on.", "approve": "Approved.", "reject": "Rejected.",
 	"fork": "Forked: this is the copy.", "jump": "Taken back.", "edit": "The result was replaced. Resume the run to go on with it.",
 }
 
-// render answers with a page. Nothing is written before the page is complete, so
-// an error becomes an error page.
+// render answers with a page. Nothing is written before the page is complete, so that an
+// error becomes an error page.
 func (sh *Shell) render(w http.ResponseWriter, r *http.Request, status int, name string, l layout) error {
 	l.Prefix = sh.Site.Prefix
 	l.Archive = sh.archive != nil
@@ -115,8 +115,8 @@ func (p *page) Write(b []byte) (int, error) {
 	return p.Buffer.Write(b)
 }
 
-// writePage is the one place where HTML leaves: bounded, and with nothing in it that
-// acts on a reader. Nothing is written before it is complete.
+// writePage is the one place where HTML is sent: bounded, and without invisible characters
+// that could mislead a reader. Nothing is written before the page is complete.
 func writePage(w http.ResponseWriter, status int, name string, data any) error {
 	b := page{name: name}
 	if err := templates().ExecuteTemplate(&b, name, data); err != nil {
@@ -143,7 +143,7 @@ func (sh *Shell) badges(ctx context.Context, l *layout) error {
 	return nil
 }
 
-// ErrorPage answers with an error as a page; false: it has not.
+// ErrorPage answers with an error as a page. It returns false if it has not answered.
 func (sh *Shell) ErrorPage(w http.ResponseWriter, r *http.Request, status int, p client.Problem) bool {
 	if !web.WantsPage(r) && r.Header.Get("Accept") != "" && !strings.Contains(r.Header.Get("Accept"), "*/*") {
 		return false
@@ -167,8 +167,8 @@ type problemView struct {
 	Back string
 }
 
-// GoTo leads from the field in the head to a run, or to the list of those
-// whose ids begin with what was typed.
+// GoTo leads from the field in the page's head to a run, or to the list of runs whose ids
+// contain what was typed.
 func (sh *Shell) GoTo(w http.ResponseWriter, r *http.Request) error {
 	q := strings.TrimSpace(r.URL.Query().Get("q"))
 	if len(q) > store.MaxRunID {

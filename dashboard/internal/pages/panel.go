@@ -34,14 +34,14 @@ type panelView struct {
 	Refused string // why it cannot be done; the button is off
 	Fix     string // option that would allow it: force
 
-	// Options of a plan; each planned anew when it changes.
+	// Options of a plan. A change of one makes a new plan.
 	Options []optionView
 	Places  []placeView
 	PlaceOf string // name of the choice among Places
 	PlaceIs string // and what it says
 
-	Edits    []editView  // results that a fork has in the place of recorded ones
-	Editable []placeView // others that it could have
+	Edits    []editView  // results of a fork that replace recorded ones
+	Editable []placeView // calls that it could have other results for
 
 	Key     string // of an edited result
 	Value   string // it has now
@@ -50,7 +50,7 @@ type panelView struct {
 	Who     string
 	Serves  string
 	Command view.Command
-	Instead view.Command // what helps first, where the act is refused
+	Instead view.Command // what helps if the act is refused
 	Action  string       // address of the form
 	API     string       // and of the API, for the script
 	Fields  []fieldView
@@ -73,8 +73,8 @@ type placeView struct {
 // JSON: text, number, flag.
 type fieldView struct{ Name, Kind, Value string }
 
-// panel makes the panel that the address asks for; nil: none. It changes nothing:
-// what it shows is the dry run.
+// panel makes the panel that the address asks for; nil: none. It shows a dry run and
+// changes nothing.
 func (rp *RunPage) panel(r *http.Request, o *outline.Outline, q *view.Query, link func(url.Values) string) (*panelView, error) {
 	actions := map[string]string{"resume": web.ActionResume, "jump": web.ActionJump, "fork": web.ActionFork, "edit": web.ActionEdit, "pause": web.ActionPause, "unpause": web.ActionUnpause, "cancel": web.ActionCancel}
 	action, known := actions[q.Panel]
@@ -112,7 +112,7 @@ func (rp *RunPage) panel(r *http.Request, o *outline.Outline, q *view.Query, lin
 		p.Refused = no
 	}
 	if p.Refused != "" {
-		p.Command = p.Instead // what is refused here is refused there
+		p.Command = p.Instead // what is refused here is refused in the terminal, too
 	}
 	p.Serves, err = rp.serves(r.Context(), &o.Run)
 	if q.Panel == "pause" || q.Panel == "cancel" || p.Refused != "" {
@@ -153,7 +153,7 @@ func (rp *RunPage) resumePanel(ctx context.Context, p *panelView, o *outline.Out
 	p.PlaceOf, p.PlaceIs = "from", "Resume from"
 	p.Command = view.NewCommand("resume", id)
 	if !o.Served {
-		p.Command.Flag("--detach") // else it would wait for a process that has the code
+		p.Command.Flag("--detach") // otherwise it would wait for a process that has the code
 	}
 	if reset {
 		p.Command.Flag("--reset-failures")
@@ -194,7 +194,7 @@ func (p *panelView) places(o *outline.Outline, from int64) {
 	p.Places = append(p.Places, placeView{"1", "from the beginning", from == 1})
 }
 
-// behind adds the places behind what is done, the latest first.
+// behind adds the places after what is done, the latest first.
 func (p *panelView) behind(o *outline.Outline, from int64) {
 	var found []placeView
 	for _, l := range o.Lanes {
@@ -245,8 +245,7 @@ func (rp *RunPage) plainPanel(p *panelView, o *outline.Outline) {
 	}
 }
 
-// refuse takes the errors that are an answer: why it cannot be done. Others are
-// returned.
+// refuse shows an error that says why the act cannot be done. It returns any other error.
 func (p *panelView) refuse(h *RunPage, err error) error {
 	if err == nil {
 		return nil
@@ -299,7 +298,7 @@ func (rp *RunPage) fillPlan(p *panelView, plan *durable.Plan, o *outline.Outline
 	p.Skipped, p.Again = firstItems(p.Skipped), firstItems(p.Again)
 }
 
-// serves says which live processes have the code.
+// serves says which live processes have the code of a run.
 func (rp *RunPage) serves(ctx context.Context, run *store.Run) (string, error) {
 	executors, err := rp.read.Executors(ctx)
 	if err != nil {

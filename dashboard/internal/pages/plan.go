@@ -16,8 +16,8 @@ type planItem struct {
 	Icon              view.Icon
 }
 
-// skipped lists what is taken from history: steps, and a Map as a whole instead of
-// the steps of its items, in the order in which they were done.
+// skipped lists what is taken from the history, in the order in which it was done: steps,
+// and a Map as a whole instead of the steps of its items.
 func skipped(plan *durable.Plan, o *outline.Outline) []planItem {
 	type done struct {
 		planItem

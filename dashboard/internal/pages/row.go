@@ -24,19 +24,19 @@ type runRow struct {
 	Process           string
 }
 
-// stripBar is a mark of a run's shape, in px of 186.
+// stripBar is a mark in the picture of a run, which is 186 px wide.
 type stripBar struct {
 	Shape, Class string
 	X, W         int
 }
 
-// runRow tells of a run in a line: where it is, and its shape. The newest events
-// tell that; a history that cannot be read leaves the row to speak.
+// runRow shows a run in a line: where it is, and its picture. Both come from the newest
+// events; if the history cannot be read, the line says so.
 func (li *Lists) runRow(ctx context.Context, row *store.Run, executors []store.Executor) runRow {
 	at := view.Now()
 	hist, err := li.Engine.Store().Load(ctx, row.ID, store.Cursor{Tail: 24, AfterMessage: 1<<63 - 1})
 	if err == nil {
-		*row = hist.Run // of the same moment as the events, which the listing is not
+		*row = hist.Run // of the same moment as the events, unlike the listing
 	}
 	v := runRow{ID: row.ID, URL: li.Site.Run(row.ID), Workflow: strings.TrimSpace(row.Workflow + " " + row.Version), Status: view.StatusOf(row), Process: "none"}
 	since := cmp.Or(row.EndedAt, row.UpdatedAt)
@@ -62,7 +62,7 @@ func (li *Lists) runRow(ctx context.Context, row *store.Run, executors []store.E
 	return v
 }
 
-// where says in two lines where a run is.
+// where says, in two lines, where a run is.
 func (li *Lists) where(v *runRow, o *outline.Outline) {
 	r := o.Current
 	if r != nil {
@@ -71,7 +71,7 @@ func (li *Lists) where(v *runRow, o *outline.Outline) {
 	redacted := func(s string, n int) string { return li.Redact.Text(outline.OneLine(s, n)) }
 	switch {
 	case o.Run.Status == store.Completed:
-		// Its row knows how long it took: of its events only the last were read.
+		// How long it took is known from its row, since only its last events were read.
 		v.Key, v.Where, v.Detail = "", "Completed", view.Plural(o.Steps, "step")+" done"
 		if o.Run.Generation == 0 {
 			v.Where += " in " + outline.Duration(o.RunTook())
@@ -112,8 +112,8 @@ func (li *Lists) where(v *runRow, o *outline.Outline) {
 	}
 }
 
-// strip draws the shape of a run: its last calls in order, with what went wrong
-// on the way, without regard to time.
+// strip draws a run as a small picture: its last calls in order, with what went wrong on
+// the way, not to scale.
 func strip(o *outline.Outline) []stripBar {
 	type mark struct {
 		at store.Time

@@ -33,7 +33,7 @@ type runView struct {
 	Head     view.Text
 	Error    string
 	More     []view.Text
-	Prompt   string // of what is asked, where Head has not all of it
+	Prompt   string // of what is asked, if Head does not have all of it
 	Ask      *askView
 	Axis     []view.Bar
 	Life     []view.Bar
@@ -42,10 +42,10 @@ type runView struct {
 	Summary  string
 	Lines    []view.Line
 	Total    int
-	RowsURL  string // of rows that a script puts in; empty: the page has others than the first
-	// Where the other rows are without a script, and which of all have failed.
+	RowsURL  string // of the rows that the script puts in; empty: this is not the first page
+	// Addresses of the other rows, for use without a script; and which of all rows have failed.
 	RowsBefore, RowsAfter, RowsSelected string
-	SelectedRow                         int // its number, where it is not among Lines
+	SelectedRow                         int // its number, if it is not among Lines
 	FailedRows                          []string
 	Find                                string
 	Toggles                             []view.Toggle
@@ -120,7 +120,7 @@ func (rp *RunPage) viewRun(r *http.Request, o *outline.Outline, q *view.Query) (
 		}
 	}
 	if view.IsStuck(o) {
-		v.Status = view.Status{Class: "fail", Icon: "stuck", Word: "Stuck"} // as the list says it
+		v.Status = view.Status{Class: "fail", Icon: "stuck", Word: "Stuck"} // as in the list
 	}
 	for _, m := range o.Verdict.More {
 		v.More = append(v.More, rp.Redact.Sentence(m))
@@ -158,7 +158,7 @@ func (rp *RunPage) viewRun(r *http.Request, o *outline.Outline, q *view.Query) (
 	return v, rp.fillEvents(r.Context(), v, o, q, link)
 }
 
-// maxFailedRows bounds how many failures the key for the next one knows.
+// maxFailedRows bounds the failures that the key for the next failure can reach.
 const maxFailedRows = 500
 
 func (rp *RunPage) fillTimeline(v *runView, o *outline.Outline, q *view.Query, link func(url.Values) string) {
@@ -263,9 +263,9 @@ func (rp *RunPage) runMeta(o *outline.Outline) []metaView {
 	return m
 }
 
-// runButtons are the acts that a run is open to and its viewer may do. Resume is
-// offered only for a failure that is recoverable (and for a run that is parked);
-// the API takes it for others, too.
+// runButtons are the acts that the run is open to and that the viewer may do. Resume is
+// offered for a recoverable failure, for a parked run and for one whose process is gone;
+// the API resumes others, too.
 func (rp *RunPage) runButtons(r *http.Request, o *outline.Outline, q *view.Query) []buttonView {
 	run := &o.Run
 	var out []buttonView
@@ -286,7 +286,7 @@ func (rp *RunPage) runButtons(r *http.Request, o *outline.Outline, q *view.Query
 	return out
 }
 
-// fillAsk makes the form that answers what the run asks of a person.
+// fillAsk makes the form to answer what the run asks of a person.
 func (rp *RunPage) fillAsk(r *http.Request, v *runView, o *outline.Outline) error {
 	if o.Current == nil || o.Current.Kind != outline.Approval || o.Run.Status.Terminal() || o.Run.Paused {
 		return nil
@@ -307,7 +307,7 @@ func (rp *RunPage) fillAsk(r *http.Request, v *runView, o *outline.Outline) erro
 	return nil
 }
 
-// Rows answers with lines of the timeline behind the first ones.
+// Rows answers with lines of the timeline after the first ones.
 func (rp *RunPage) Rows(w http.ResponseWriter, r *http.Request) error {
 	o, err := rp.read.Outline(r.Context(), r.PathValue("id"))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 // runsView is the list of runs and the cards above it.
 type runsView struct {
 	Total   int64
-	Found   string // how many match; empty: that is not known without looking at all
+	Found   string // how many match; empty: only reading all runs could tell
 	Cards   cardsView
 	Tabs    []tabView
 	Tokens  []tokenView
@@ -48,14 +48,14 @@ type tabView struct {
 // tokenView is a filter and the address without it.
 type tokenView struct{ Text, Without string }
 
-// dropView says what is found without one of the filters.
+// dropView says how many runs are found without one of the filters.
 type dropView struct {
 	Text, URL string
 	Count     int64
 }
 
-// runsPerPage is how many runs a page lists; the events at the end of each are
-// read for its shape.
+// runsPerPage is how many runs a page lists. The last events of each are read, for its
+// picture.
 const runsPerPage = 25
 
 // Runs serves GET /: the cards and the list of runs.
@@ -69,7 +69,7 @@ func (li *Lists) Runs(w http.ResponseWriter, r *http.Request) error {
 	}
 	terms, err := parseTerms(query)
 	if err != nil {
-		query = "" // nothing of it is shown again
+		query = "" // none of it is shown again
 	}
 	v.Query, v.Hint = query, terms.unknown()
 	after, at := read.SplitCursor(values.Get("after"), time.Now())
@@ -120,8 +120,8 @@ func (li *Lists) Runs(w http.ResponseWriter, r *http.Request) error {
 	return li.render(w, r, http.StatusOK, "runs", l)
 }
 
-// found says how many runs match: of a status, what its tab says. Of a search it is
-// known only when it finds all on one page.
+// found says how many runs match: of one status, what its tab says; of a search, only if
+// everything it finds is on one page.
 func found(v *runsView, ask *read.Listing) string {
 	switch {
 	case v.Problem != "":
@@ -140,13 +140,13 @@ func found(v *runsView, ask *read.Listing) string {
 		}
 	}
 	if n == 0 && len(v.Rows) > 0 {
-		return "" // of several statuses
+		return "" // more than one status is asked for
 	}
 	return view.Number(n)
 }
 
-// sorting leads to the other order: by when runs were created, which is what every
-// store has an index for.
+// sorting links to the opposite order by time of creation, the one order that every store
+// has an index for.
 func (li *Lists) sorting(ts terms, ask *read.Listing) view.Toggle {
 	rest := ts.without("sort")
 	if ask.Filter.OldestFirst {
@@ -188,15 +188,16 @@ func (li *Lists) tabs(ctx context.Context, v *runsView, ts terms, ask *read.List
 			Current: len(ask.Filter.Statuses) == 1 && ask.Filter.Statuses[0] == s,
 		})
 		if n := len(v.stuck); s == store.Failed && n > 0 && rest == "" {
-			// It is no status, and of a filter it is not known how many are stuck.
+			// It is not a status, and it is not known how many of the runs that a filter
+			// selects are stuck.
 			v.Tabs = append(v.Tabs, tabView{Word: "Stuck", Icon: view.Icon{Name: "stuck", Class: "c-fail"}, Count: int64(n), URL: li.Site.Prefix + "/stuck"})
 		}
 	}
 	return nil
 }
 
-// nothing says why the list is empty: there is no run, or what dropping one of
-// the filters would find.
+// nothing explains an empty list: there is no run, or dropping one of the filters would
+// find some.
 func (li *Lists) nothing(ctx context.Context, v *runsView, ts terms) error {
 	if len(ts) == 0 {
 		v.Empty = v.Newest == ""
@@ -228,16 +229,17 @@ func (li *Lists) tokens(ts terms) []tokenView {
 	return out
 }
 
-// bulkLink leads from the list to the dry run of an act on all that it shows.
+// bulkLink leads from the list to the dry run of an act on all runs that the filter
+// selects.
 type bulkLink struct {
 	Label, URL string
 }
 
-// bulkLinks are those that may be done on what a filter selects; without one none
-// is offered: nobody means to cancel everything.
+// bulkLinks are the acts that the viewer may do on all runs that the filter selects.
+// Without a filter none is offered: nobody means to cancel everything.
 func (li *Lists) bulkLinks(r *http.Request, v *runsView) []bulkLink {
 	ts, err := parseTerms(v.Query)
-	query := ts.without("sort") // in what order does not matter to all
+	query := ts.without("sort") // the order does not matter to an act on all
 	if err != nil || query == "" || len(v.Rows) == 0 || v.Problem != "" {
 		return nil
 	}

@@ -22,7 +22,7 @@ type stuckPageView struct {
 type stuckView struct {
 	durable.Stuck
 	URL     string
-	Age     string        // how long the run stands as it does; empty: not known
+	Age     string        // how long the run has been like this; empty: not known
 	Buttons []view.Toggle // that open the panels of its page
 }
 
@@ -57,8 +57,8 @@ func (li *Lists) Stuck(w http.ResponseWriter, r *http.Request) error {
 	return li.render(w, r, http.StatusOK, "stuck", l)
 }
 
-// stuckButtons lead to what may help a run that cannot go on by itself: each shows
-// first what it would do.
+// stuckButtons lead to what may help a run that cannot go on by itself. Each first shows
+// what it would do.
 func (li *Lists) stuckButtons(r *http.Request, run *store.Run) []view.Toggle {
 	var list []view.Toggle
 	add := func(offered bool, a string, panel, label string) {
@@ -73,7 +73,7 @@ func (li *Lists) stuckButtons(r *http.Request, run *store.Run) []view.Toggle {
 	return list
 }
 
-// rowsOf reads the rows of runs, by id, without those that the store has no more.
+// rowsOf reads the rows of runs by id. Runs that the store no longer has are left out.
 func (li *Lists) rowsOf(ctx context.Context, ids []string) (map[string]*store.Run, error) {
 	rows := map[string]*store.Run{}
 	for part := range slices.Chunk(ids, 100) {
@@ -95,7 +95,7 @@ func (li *Lists) stuckRow(s *durable.Stuck) stuckView {
 		out.Next = view.MendAdvice(s.RunID, s.Reason == durable.ErrNoHistory.Error())
 	}
 	if s.Code == durable.CodeNotRegistered {
-		// What this process has registered says nothing of it.
+		// The reason names what this process has registered, which is of no interest here.
 		out.Reason = "needs " + strings.TrimSpace(s.Workflow+" "+s.Version) + "; no live process serves it"
 		out.Next = "Start a program that has it."
 	}

@@ -17,14 +17,14 @@ import (
 // terms are the tokens of a query: "workflow:checkout status:failed order-4".
 type terms []string
 
-// Bounds of a query: each of its terms is a link that has all the others in it.
+// Bounds of a query: each term is shown as a link that repeats all others.
 const (
 	maxQuery = 2000 // bytes
 	maxTerms = 20
 )
 
-// parseTerms takes a query apart. One beyond the bounds is refused as a whole: a
-// part of it would find other runs than were asked for.
+// parseTerms splits a query into its terms. One beyond the bounds is refused as a whole:
+// part of it would find other runs than those asked for.
 func parseTerms(query string) (terms, error) {
 	if len(query) > maxQuery {
 		return nil, web.BadRequest("the filter has %d bytes: at most %d can be used", len(query), maxQuery)
@@ -36,14 +36,14 @@ func parseTerms(query string) (terms, error) {
 	return ts, nil
 }
 
-// names that stand before a colon, and what they are to the API.
+// termNames are the names before a colon, and what the API calls them.
 var termNames = map[string]string{
 	"workflow": "workflow", "version": "version", "status": "status", "code": "code", "queue": "queue", "parent": "parent",
 	"key": "key", "error": "error", "since": "since", "until": "until", "prefix": "prefix", "owner": "owner",
 	"sort": "order", // ids may begin with "order:"
 }
 
-// split takes a term apart; a term without a known name is part of an id.
+// split cuts a term into name and value. A term without a known name is part of an id.
 func (ts terms) split(t string) (name, value string) {
 	if name, value, ok := strings.Cut(t, ":"); ok && termNames[name] != "" {
 		return name, value
@@ -54,8 +54,8 @@ func (ts terms) split(t string) (name, value string) {
 	return "q", t
 }
 
-// unknown says of terms that look like a filter by a field that none has this name:
-// what was meant for one is looked for in ids, which may have a colon, too.
+// unknown warns of a term that looks like a filter by a field that does not exist: the
+// term is searched for in ids, which may have a colon, too.
 func (ts terms) unknown() string {
 	for _, t := range ts {
 		name, value, ok := strings.Cut(t, ":")
@@ -67,7 +67,7 @@ func (ts terms) unknown() string {
 	return ""
 }
 
-// listing makes of the terms what the API would of its parameters.
+// listing reads the terms the way the API reads its parameters.
 func (ts terms) listing(now time.Time) (*read.Listing, error) {
 	values := url.Values{}
 	for _, t := range ts {
@@ -88,16 +88,15 @@ func (ts terms) without(name string) string {
 	return strings.Join(kept, " ")
 }
 
-// place is what stands before the error of a step in a reason: where it was, and in
+// place matches what comes before the error of a step in a reason: where it was, and in
 // which attempt. See durable.StepError.
 var place = regexp.MustCompile(`^step .+?: (?:attempt \d+(?: of \d+)?: )?`)
 
-// errorOf is what was wrong, of a reason, without where it was.
+// errorOf is the error in a reason, without where it happened.
 func errorOf(reason string) string { return place.ReplaceAllString(reason, "") }
 
-// errorTerm is a term of a filter that finds an error again, with a space before it:
-// its longest word, since filters are words, of those that may be shown. Empty: it
-// has none.
+// errorTerm is a term of a filter that finds an error again, with a space before it.
+// Filters are words, so it is the longest word that may be shown; empty: there is none.
 func errorTerm(redact func(string) string, reason string) string {
 	longest := ""
 	for word := range strings.FieldsSeq(redact(errorOf(reason))) {

@@ -18,7 +18,7 @@ type waitingView struct {
 	Waits           []waitCard
 	First, Last, Of int
 	Earlier, Later  string // addresses of the pages around this one
-	More            int64  // runs whose questions are on none
+	More            int64  // runs whose questions are on no page
 }
 
 // waitsPerPage is how many questions a page has.
@@ -61,8 +61,8 @@ func (li *Lists) Waiting(w http.ResponseWriter, r *http.Request) error {
 	return li.render(w, r, http.StatusOK, "waiting", l)
 }
 
-// How many runs that ask somebody are read for the card and for the page of them:
-// what a run asks stands in its history.
+// How many runs that ask somebody are read for the card, and for the page: what a run asks
+// is in its history.
 const (
 	askedOnCard = 12
 	askedOnPage = 200
@@ -72,11 +72,11 @@ type waitRow struct {
 	API                                 string
 	RunID, URL, Prompt, Key, Age, Until string
 	Workflow                            string
-	Long                                bool // Prompt is its beginning alone
+	Long                                bool // Prompt is only its beginning
 }
 
-// How much of a question stands in a list. A longer one is answered on the page of
-// its run, which has all of it: nobody says yes to what was not shown.
+// How much of a question a list shows. A longer one is answered on the page of its run,
+// which shows all of it: nobody should say yes to what was not shown.
 const (
 	promptInList = 1500 // bytes
 	promptLines  = 12

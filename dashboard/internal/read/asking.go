@@ -14,25 +14,25 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// askingRuns remembers what runs ask of people, so that of hundreds that wait
-// only those are read that have moved since: their questions stand in their
-// histories. The zero value is ready.
+// askingRuns remembers what runs ask of people. The questions are in the histories of the
+// runs; of hundreds that wait, only those that have moved since are read again. The zero
+// value is ready to use.
 type askingRuns struct {
 	mu    sync.Mutex
 	known map[string]asked // by run id
 }
 
-// maxKnownAsking is how many runs are remembered of looks at a part.
+// maxKnownAsking is how many runs are remembered when each look sees only some of them.
 const maxKnownAsking = 4096
 
-// asked is what a run asks, as of a state of its row. What it asks changes with its
-// log, and with the messages that wait for it, one of which may be the answer.
+// asked is what a run asks in a given state of its row. What it asks changes with its log
+// and with the messages waiting for it, one of which may be the answer.
 type asked struct {
 	epoch, last, inbox int64
 	approvals          []durable.Approval
 }
 
-// what returns what is known of a run, if its row has not moved since.
+// what returns what is known of a run, unless its row has moved since.
 func (r *askingRuns) what(row *store.Run) (asked, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,8 +40,8 @@ func (r *askingRuns) what(row *store.Run) (asked, bool) {
 	return a, known && a.same(askedOf(row))
 }
 
-// keep remembers those that a look met, and forgets the others after a look at all:
-// what asks nothing any more is met in none.
+// keep remembers the runs that a look has met. After a look at all runs it forgets the
+// others: they no longer ask anything.
 func (r *askingRuns) keep(met map[string]asked, all bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,8 +82,8 @@ func (rd *Reader) Asking(ctx context.Context) (int64, error) {
 	return n[""], nil
 }
 
-// Asked lists what is asked of people by the oldest of the runs that ask, limit of
-// them at most, what was asked first first; and how many runs ask.
+// Asked lists what the oldest runs that ask ask of people, the oldest question first, and
+// counts all runs that ask. At most limit runs are read.
 func (rd *Reader) Asked(ctx context.Context, limit int) (asking int64, all []durable.Approval, err error) {
 	if asking, err = rd.Asking(ctx); err != nil || asking == 0 {
 		return 0, nil, err
@@ -95,7 +95,7 @@ func (rd *Reader) Asked(ctx context.Context, limit int) (asking int64, all []dur
 	return asking, all, nil
 }
 
-// Approvals lists what is asked of people now, what was asked first first.
+// Approvals lists what is asked of people now, the oldest question first.
 func (rd *Reader) Approvals(ctx context.Context) ([]client.Approval, error) {
 	open, err := rd.openApprovals(ctx, 0)
 	if err != nil {
@@ -109,9 +109,9 @@ func (rd *Reader) Approvals(ctx context.Context) ([]client.Approval, error) {
 	return wire, nil
 }
 
-// openApprovals returns what is asked of people now by the oldest of the runs that
-// ask, limit of them at most; 0: all. Those of the run that was created first come
-// first. A history that cannot be read hides the questions of the others from nobody.
+// openApprovals returns what the oldest runs that ask ask of people now; limit is how many
+// runs are read, 0: all. Questions of the run that was created first come first. A run
+// whose history cannot be read does not hide the questions of the others.
 func (rd *Reader) openApprovals(ctx context.Context, limit int) ([]durable.Approval, error) {
 	f := AskingFilter()
 	f.Limit, f.WithLast = scanPage, true
@@ -134,7 +134,7 @@ func (rd *Reader) openApprovals(ctx context.Context, limit int) ([]durable.Appro
 					return nil, context.Cause(ctx)
 				} else if err != nil {
 					rd.Log.Warn("dashboard: the approvals of a run cannot be read", "run", row.ID, "error", err)
-					continue // and is read again the next time
+					continue // it is read again the next time
 				}
 			}
 			met[row.ID] = a
@@ -147,7 +147,7 @@ func (rd *Reader) openApprovals(ctx context.Context, limit int) ([]durable.Appro
 	}
 }
 
-// readApprovals reads what a run asks. One that is gone meanwhile asks nothing.
+// readApprovals reads what a run asks. A run that has gone in the meantime asks nothing.
 func (rd *Reader) readApprovals(ctx context.Context, id string) ([]durable.Approval, error) {
 	open, err := rd.Engine.ApprovalsOf(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {

@@ -53,7 +53,7 @@ func hasBranch(branches []store.Branch, n int32) bool {
 	return false
 }
 
-// Skipped are the steps that were replayed where a run was resumed.
+// Skipped returns the steps that were replayed when a run was resumed.
 func (rd *Reader) Skipped(ctx context.Context, id string, ev *store.Event) []client.Skipped {
 	if ev.Type != store.RunResumed && ev.Type != store.RunClaimed {
 		return nil

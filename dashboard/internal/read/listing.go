@@ -13,40 +13,40 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Bounds of a page of runs, and of how many rows are looked at for one.
+// Bounds of a page of runs, and of how many rows are read to fill one.
 const (
 	pageSize    = 50
 	maxPageSize = 1000
 	MaxScanned  = 5000
 )
 
-// A Listing is what a request for runs asks for: what the store can select by
-// index, and what is looked for in the rows that it returns.
+// A Listing is what a request for runs asks for: a filter that the store answers by index,
+// and what is searched for in the rows that the store returns.
 type Listing struct {
 	Filter store.Filter
 	id     string // part of the id
 	Key    string // of the event recorded last: where the run is
 	text   string // part of the reason
 	counts bool
-	// countedFrom is what a moment such as "24h" was counted back from; zero:
-	// there is none.
+	// countedFrom is the moment from which a time such as "24h" was counted back; zero:
+	// there is no such time.
 	countedFrom time.Time
 }
 
 // Scans reports whether rows are dropped after the store has selected them.
 func (l *Listing) Scans() bool { return l.id != "" || l.Key != "" || l.text != "" }
 
-// Match reports whether a row that the store has selected is one that was asked for.
-// A reason is searched as it is shown: who could search what is taken out of it would
-// find that out, letter by letter.
+// Match reports whether a row that the store has selected was asked for. A reason is
+// searched as it is shown: a search in the unredacted text would give it away, letter by
+// letter.
 func (l *Listing) Match(r *store.Run, shown func(string) string) bool {
 	return (l.id == "" || strings.Contains(strings.ToLower(r.ID), l.id)) &&
 		(l.Key == "" || r.Last != nil && (r.Last.Key == l.Key || store.InScope(r.Last.Key, l.Key))) &&
 		(l.text == "" || strings.Contains(strings.ToLower(shown(r.Reason)), l.text))
 }
 
-// Searchable refuses to search for an attribute's value that is not shown as it is: an
-// answer with a run in it would say that the run has it.
+// Searchable refuses to search for an attribute's value that is not shown as it is:
+// finding a run would confirm the value.
 func (l *Listing) Searchable(shown func(string) string) error {
 	for name, value := range l.Filter.Attributes {
 		if shown(value) != value {
@@ -56,12 +56,11 @@ func (l *Listing) Searchable(shown func(string) string) error {
 	return nil
 }
 
-// ParseListing reads the query of a request for runs. It is a pure function of
-// its arguments: now is what "since=24h" counts from. A parameter that it does
-// not know is an error, since its filter would be missed.
+// ParseListing reads the query of a request for runs; "since=24h" counts back from now. An
+// unknown parameter is an error, since its filter would be missing.
 func ParseListing(q url.Values, now time.Time) (*Listing, error) {
 	l := &Listing{Filter: store.Filter{Limit: pageSize, WithLast: true}}
-	now = now.Truncate(time.Microsecond) // as a cursor keeps it
+	now = now.Truncate(time.Microsecond) // the precision of a cursor
 	if cursors := q["cursor"]; len(cursors) > 0 {
 		l.Filter.After, now = SplitCursor(cursors[len(cursors)-1], now)
 	}
@@ -76,8 +75,8 @@ func ParseListing(q url.Values, now time.Time) (*Listing, error) {
 	return l, nil
 }
 
-// Bounds of what a parameter of a filter may have: a statement of a store takes
-// only so many values, and no id, name or key is longer.
+// Bounds of a parameter of a filter: a statement of a store takes only so many values, and
+// no id, name or key is longer.
 const (
 	maxValues = 100
 	maxValue  = store.MaxKey
@@ -151,7 +150,7 @@ func (l *Listing) parse(name string, values []string, now time.Time) (err error)
 			return web.BadRequest("limit=%q is no number from 1 to %d", last, maxPageSize)
 		}
 		f.Limit = n
-	case "cursor": // was read before all others: they may count from its moment
+	case "cursor": // was read before all others, which may count from its moment
 	case "counts":
 		l.counts = last != "0" && last != "false"
 	default:
@@ -189,7 +188,7 @@ func splitList(values []string) []string {
 	return all
 }
 
-// moment reads a moment, and keeps in mind what it was counted back from.
+// moment reads a moment, and remembers what it was counted back from.
 func (l *Listing) moment(name, s string, now time.Time) (store.Time, error) {
 	if _, fixed := fixedMoment(s); !fixed {
 		l.countedFrom = now
@@ -223,18 +222,18 @@ func parseMoment(name, s string, now time.Time) (store.Time, error) {
 	return 0, web.BadRequest("%s=%q is no moment: give 2026-01-31T12:00:00Z, 2026-01-31, or how long ago: 90m, 7d", name, s)
 }
 
-// A cursor of ours is the store's. The store takes it for the very filter that it
-// came from, so where that counts back from now ("since=24h"), ours says from
-// which moment the first page did, and the pages behind it count from there, too:
+// A cursor is the store's cursor. The store accepts it only with the filter that it came
+// from. If that filter counts back from now ("since=24h"), the cursor therefore carries
+// the moment from which the first page counted, and later pages count from there, too:
 //
 //	~1795187382346512~AQAAAZk…
 //
-// Without that, a page asked for a second later would be another listing's, and
-// the store refuse it.
+// Otherwise a page asked for a second later would belong to another listing, and the store
+// would refuse it.
 const cursorMark = "~"
 
-// CursorBehind is the cursor of the page behind one of l, whose last run has the
-// cursor next in the store; empty: there is none.
+// CursorBehind is the cursor of the page after one of l; next is the store's cursor of
+// that page. Empty: there is none.
 func (l *Listing) CursorBehind(next string) string {
 	if next == "" || l.countedFrom.IsZero() {
 		return next
@@ -242,9 +241,8 @@ func (l *Listing) CursorBehind(next string) string {
 	return cursorMark + strconv.FormatInt(l.countedFrom.UnixMicro(), 10) + cursorMark + next
 }
 
-// SplitCursor returns the store's part of a cursor, and what its listing counts
-// back from: now, unless the cursor says another moment. It is a pure function of
-// its arguments.
+// SplitCursor returns the store's part of a cursor, and the moment from which its listing
+// counts back: now, unless the cursor carries another.
 func SplitCursor(cursor string, now time.Time) (string, time.Time) {
 	marked, ok := strings.CutPrefix(cursor, cursorMark)
 	if !ok {

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Reader reads runs for those who show them. It may be used concurrently.
+// A Reader reads runs for the rooms that show them. It may be used concurrently.
 type Reader struct {
 	*web.Env
 	askers askingRuns
@@ -29,7 +29,7 @@ type Reader struct {
 // New makes a Reader.
 func New(env *web.Env) *Reader { return &Reader{Env: env} }
 
-// Archive are runs that were kept outside of the store.
+// An Archive has runs that are kept outside the store.
 type Archive interface {
 	// Source names the kind of archive.
 	Source() string
@@ -40,17 +40,17 @@ type Archive interface {
 // RowOnly reads the row of a run and nothing else.
 var RowOnly = store.Cursor{NoEvents: true, AfterMessage: 1<<63 - 1}
 
-// newest reads what the verdict on a run is made of, without its messages.
+// newest reads what the verdict on a run is made of, without the messages.
 var newest = store.Cursor{Tail: outline.Newest, AfterMessage: 1<<63 - 1}
 
-// Run reads a run with what is known of it beside its row.
+// Run reads a run, with what is known of it besides its row.
 func (rd *Reader) Run(ctx context.Context, id string) (client.Run, error) {
 	info, err := rd.Engine.Get(ctx, id)
 	if err != nil {
 		return client.Run{}, err
 	}
-	// The row of the same moment as the events that the verdict is made of, and before
-	// the executors: one that took the run in between is known.
+	// The row must be of the same moment as the events that the verdict is made of. It is
+	// read before the executors, so that one that takes the run in between is known.
 	hist, err := rd.Engine.Store().Load(ctx, id, newest)
 	if err != nil {
 		return client.Run{}, fmt.Errorf("run %s: %w", id, err)
@@ -58,7 +58,7 @@ func (rd *Reader) Run(ctx context.Context, id string) (client.Run, error) {
 	info.Run = hist.Run
 	executors, err := rd.Executors(ctx)
 	if err == nil && hist.Run.Owner != "" && !slices.ContainsFunc(executors, func(x store.Executor) bool { return x.ID == hist.Run.Owner }) {
-		executors, err = rd.executorsNow(ctx) // it has come since they were listed
+		executors, err = rd.executorsNow(ctx) // its owner has come since they were listed
 	}
 	if err != nil {
 		return client.Run{}, err
@@ -84,7 +84,7 @@ func (rd *Reader) Run(ctx context.Context, id string) (client.Run, error) {
 		for i := range open {
 			a := rd.Wire.Approval(&open[i])
 			if !room.Take(a) {
-				break // the others come as these are answered
+				break // the others appear as these are answered
 			}
 			run.Approvals = append(run.Approvals, a)
 		}
@@ -94,7 +94,8 @@ func (rd *Reader) Run(ctx context.Context, id string) (client.Run, error) {
 
 // Outline reads a run and tells its story.
 func (rd *Reader) Outline(ctx context.Context, id string) (*outline.Outline, error) {
-	// The row before the executors: one that took the run in between is known.
+	// The row is read before the executors, so that one that takes the run in between is
+	// known.
 	hist, err := rd.Engine.Store().Load(ctx, id, store.Cursor{All: true})
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)
@@ -110,13 +111,13 @@ func (rd *Reader) Outline(ctx context.Context, id string) (*outline.Outline, err
 	return o, nil
 }
 
-// OutlineOf tells the story of what was read of a run.
+// OutlineOf tells the story of a history that was read.
 func (rd *Reader) OutlineOf(hist *store.History, executors []store.Executor) (*outline.Outline, error) {
 	if executors == nil {
 		executors = []store.Executor{} // it is known that there are none
 	}
-	// Redacted before the story is told: that cuts texts, and what is left of a secret
-	// is not known for one.
+	// Texts are redacted before the story is told. The story cuts texts, and a secret that
+	// was cut would not be recognised.
 	run, branches := hist.Run, slices.Clone(hist.Branches)
 	run.Reason = rd.Redact.Text(run.Reason)
 	for i := range branches {
@@ -125,7 +126,7 @@ func (rd *Reader) OutlineOf(hist *store.History, executors []store.Executor) (*o
 	return outline.Of(outline.Input{Run: run, Executing: rd.executing(&hist.Run), Branches: branches, Executors: executors, Now: view.Now(), Zone: view.Zone}, rd.Redact.Events(hist.Events))
 }
 
-// executing is the key of the step that this process executes for a run.
+// executing is the key of the step of a run that this process executes.
 func (rd *Reader) executing(run *store.Run) string {
 	if run.Owner != rd.Engine.ID() {
 		return ""
@@ -134,7 +135,7 @@ func (rd *Reader) executing(run *store.Run) string {
 	return key
 }
 
-// Event reads one event, nil if there is none with that number.
+// Event reads one event; nil if there is none with that number.
 func (rd *Reader) Event(r *http.Request, id string, seq int64) (*store.Event, error) {
 	hist, err := rd.Engine.Store().Load(r.Context(), id, store.Cursor{All: true, After: seq - 1, AfterMessage: 1<<63 - 1})
 	if err != nil {
@@ -174,10 +175,10 @@ func (rd *Reader) Counts(ctx context.Context) (client.Counts, error) {
 	return c, nil
 }
 
-// executorsFor is how long a list of executors is good for.
+// executorsFor is how long a list of executors is used.
 const executorsFor = time.Second
 
-// Executors lists the processes on the store, as they were a second ago at most.
+// Executors lists the processes on the store, as of at most a second ago.
 func (rd *Reader) Executors(ctx context.Context) ([]store.Executor, error) {
 	rd.mu.Lock()
 	list, at := rd.known, rd.knownAt

@@ -23,7 +23,7 @@ func (rd *Reader) List(ctx context.Context, l *Listing) (client.Runs, error) {
 		}
 		page.Runs = append(page.Runs, run)
 	}
-	if len(page.Runs) < len(rows) { // the cursor leads behind the page, so the page must end here
+	if len(page.Runs) < len(rows) { // the cursor points past the last row, so the page has to end with it
 		short := *l
 		short.Filter.Limit = len(page.Runs)
 		if rows, next, err = rd.Matching(ctx, &short); err != nil {
@@ -47,13 +47,13 @@ func (rd *Reader) List(ctx context.Context, l *Listing) (client.Runs, error) {
 	return page, nil
 }
 
-// scanPage is how many rows are read at a time where most of them are looked at
-// in vain.
+// scanPage is how many rows are read at a time in a search, where most of them do not
+// match.
 const scanPage = 500
 
-// Matching reads a page of rows. A filter that the store has no index for makes it
-// look at MaxScanned rows, and return what it found, with the store's cursor,
-// however little that is: so one request never reads a whole store.
+// Matching reads a page of rows. For a filter that the store has no index for it reads at
+// most MaxScanned rows and returns what it has found, however little, with the store's
+// cursor: one request never reads a whole store.
 func (rd *Reader) Matching(ctx context.Context, l *Listing) (rows []store.Run, next string, err error) {
 	if err := l.Searchable(rd.Redact.Text); err != nil {
 		return nil, "", err
@@ -71,7 +71,7 @@ func (rd *Reader) Matching(ctx context.Context, l *Listing) (rows []store.Run, n
 			return nil, "", err
 		}
 		if enough := l.enough(p.Runs, l.Filter.Limit-len(rows), rd.Redact.Text); enough < len(p.Runs) {
-			// The cursor leads behind the page, so the page must end here.
+			// The cursor points past the last row, so the page has to end with it.
 			f.Limit = enough
 			if p, err = rd.Engine.List(ctx, f); err != nil {
 				return nil, "", err
@@ -90,8 +90,8 @@ func (rd *Reader) Matching(ctx context.Context, l *Listing) (rows []store.Run, n
 	}
 }
 
-// enough returns how many of rows hold the first n that match; len(rows) if all
-// are needed.
+// enough returns how many of the rows it takes to have n that match; len(rows) if all are
+// needed.
 func (l *Listing) enough(rows []store.Run, n int, shown func(string) string) int {
 	for i := range rows {
 		if l.Match(&rows[i], shown) {
@@ -103,8 +103,8 @@ func (l *Listing) enough(rows []store.Run, n int, shown func(string) string) int
 	return len(rows)
 }
 
-// withLast reads the rows that were found once more, with their last events,
-// unless they have them or need none. One that is gone meanwhile is left out.
+// withLast reads the rows that were found again, with their last events, unless they have
+// them or need none. A run that has gone in the meantime is left out.
 func (rd *Reader) withLast(ctx context.Context, l *Listing, have bool, rows []store.Run) ([]store.Run, error) {
 	if have || !l.Filter.WithLast || len(rows) == 0 {
 		return rows, nil

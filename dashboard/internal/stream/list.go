@@ -20,36 +20,36 @@ type listHub struct {
 	// Under streams.mu.
 	subscribers map[*subscriber]bool
 
-	// Of its goroutine alone.
+	// Used by its goroutine alone.
 	rows   map[string]client.Run
 	counts client.Counts
 	asked  map[string]bool // ids of approvals that were announced
 
 	gathered []frame
-	// first is what a client that comes must know before all that is gathered
-	// from here on; nil: nothing was seen yet.
+	// first is what a new client has to know before anything that is gathered from now on;
+	// nil: nothing was seen yet.
 	first []frame
 
-	// looked is closed when the store was looked at for the first time.
+	// looked is closed after the first look at the store.
 	looked chan struct{}
 
-	// shown is first as of what was published, and failed why nothing was yet.
-	// Under streams.mu.
+	// shown is first as of the last publication; failed is why there was none yet. Under
+	// streams.mu.
 	shown  []frame
 	failed error
 }
 
 const (
-	// listEvery is how often the store is looked at while somebody watches.
+	// listEvery is the interval between two looks at the store while a client watches.
 	listEvery = time.Second
-	// listNewest is how many rows of each kind are watched: those that are begun
-	// and those that move. Older ones that rest are not; a page asks for them.
+	// listNewest is how many rows of each kind are watched: the newest, and those that
+	// move. Older rows that do not move are not watched; a page asks for them.
 	listNewest = 100
 )
 
-// List serves GET /api/stream: what changes in the list of runs. What it
-// sends: counts and the pending approvals at once; then rows that changed, counts,
-// and approvals as they come and go.
+// List serves GET /api/stream: what changes in the list of runs. It sends the counts and
+// the pending approvals at once, then rows as they change, counts, and approvals as they
+// come and go.
 func (st *Streams) List(w http.ResponseWriter, r *http.Request) error {
 	if headOnly(w, r) {
 		return nil
@@ -67,8 +67,9 @@ func (st *Streams) List(w http.ResponseWriter, r *http.Request) error {
 	hub, shown := st.joinList(sub)
 	defer st.leaveList(hub, sub)
 	if shown == nil {
-		// It is among the first, and gets what the hub is about to publish: what it
-		// read for itself the hub might never see, and never take back.
+		// This client is one of the first and waits for what the hub is about to publish.
+		// If it read the store itself, it might be told something that the hub never sees
+		// and so never takes back.
 		if err := hub.firstLook(r.Context()); err != nil {
 			return err
 		}
@@ -94,7 +95,7 @@ func (st *Streams) List(w http.ResponseWriter, r *http.Request) error {
 		case <-beat.C:
 			err = s.beat()
 		case <-sub.behind:
-			return nil // it comes back, and reads the list again
+			return nil // the client comes back and reads the list again
 		case <-r.Context().Done():
 			return nil
 		}
@@ -116,8 +117,8 @@ func (hub *listHub) firstLook(ctx context.Context) error {
 	return hub.failed
 }
 
-// listFrames are the messages of what a client begins with: the counts, and what is
-// asked of people.
+// listFrames are the messages that a client begins with: the counts, and what is asked of
+// people.
 func listFrames(counts client.Counts, open []client.Approval) []frame {
 	frames := []frame{newFrame("counts", 0, counts)}
 	for i := range open {
@@ -126,14 +127,14 @@ func listFrames(counts client.Counts, open []client.Approval) []frame {
 	return frames
 }
 
-// changedSince are the watched rows that changed since a client that comes back
-// was there last.
+// changedSince returns the watched rows that have changed since a returning client was
+// last connected.
 func (st *Streams) changedSince(ctx context.Context, since store.Time) ([]frame, error) {
 	rows, err := st.watchedRows(ctx)
 	if err != nil {
 		return nil, err
 	}
-	from := since.Time().Add(-listEvery) // clocks of others may be behind
+	from := since.Time().Add(-listEvery) // the clocks of others may be slow
 	var frames []frame
 	for _, run := range rows {
 		if run.UpdatedAt.After(from) || run.LastAt.After(from) {
@@ -163,9 +164,9 @@ func (st *Streams) watchedRows(ctx context.Context) (map[string]client.Run, erro
 	return rows, nil
 }
 
-// joinList adds a client to those that watch, and returns what the others know
-// already, so that a crowd costs the store no more than one. What is published
-// from here on comes behind that; nil: nothing was published yet.
+// joinList adds a client to those that watch, and returns what the others know already, so
+// that many clients cost the store no more than one. The client gets everything that is
+// published after that. nil: nothing was published yet.
 func (s *Streams) joinList(sub *subscriber) (*listHub, []frame) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +193,7 @@ func (s *Streams) leaveList(hub *listHub, sub *subscriber) {
 	}
 }
 
-// follow looks at the store until nobody listens.
+// follow looks at the store until the last client has left.
 func (hub *listHub) follow(ctx context.Context) {
 	defer close(hub.done)
 	tick := time.NewTicker(listEvery)
@@ -220,7 +221,7 @@ func (hub *listHub) follow(ctx context.Context) {
 	}
 }
 
-// look compares the store with what was seen before, and tells what is new.
+// look compares the store with what was seen before, and gathers what is new.
 func (hub *listHub) look(ctx context.Context) error {
 	h, at := hub.streams, time.Now().UnixMicro()
 	now, err := h.watchedRows(ctx)
@@ -246,10 +247,10 @@ func (hub *listHub) look(ctx context.Context) error {
 		hub.add(newFrame("counts", 0, counts))
 		hub.counts = counts
 	}
-	// One question may have taken the place of another: no count says so.
+	// One question may have replaced another, which no count shows.
 	open, asked, err := hub.lookAtApprovals(ctx)
 	if err != nil {
-		hub.counts = client.Counts{} // told again, with the questions
+		hub.counts = client.Counts{} // so that they are sent again, with the questions
 		return err
 	}
 	if changed || asked {
@@ -258,8 +259,8 @@ func (hub *listHub) look(ctx context.Context) error {
 	return nil
 }
 
-// whereTheyWent reads the rows that were seen before and are in no list now: they
-// ended, most of them.
+// whereTheyWent reads the rows that were seen before and are in no list now: most of them
+// have ended.
 func (hub *listHub) whereTheyWent(ctx context.Context, now map[string]client.Run) error {
 	var ids []string
 	for id, was := range hub.rows {
@@ -280,8 +281,8 @@ func (hub *listHub) whereTheyWent(ctx context.Context, now map[string]client.Run
 	return nil
 }
 
-// lookAtApprovals tells which approvals have come and which are gone, and returns
-// those that there are, and whether they are others than before.
+// lookAtApprovals gathers which approvals have come and gone. It returns those that are
+// open, and whether they differ from before.
 func (hub *listHub) lookAtApprovals(ctx context.Context) (open []client.Approval, changed bool, err error) {
 	if open, err = hub.streams.read.Approvals(ctx); err != nil {
 		return nil, false, err
@@ -303,7 +304,7 @@ func (hub *listHub) lookAtApprovals(ctx context.Context) (open []client.Approval
 	return open, changed, nil
 }
 
-// add gathers a message until what was seen in one look is sent.
+// add gathers a message, to be sent with everything else that one look has seen.
 func (hub *listHub) add(f frame) { hub.gathered = append(hub.gathered, f) }
 
 // publish sends what was gathered in a look that ended with err.

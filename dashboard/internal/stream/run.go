@@ -15,32 +15,32 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A runHub follows one run for all clients that watch it: however many there are,
-// its log is read once. It lives as long as it has subscribers.
+// A runHub follows one run for all clients that watch it: its log is read once, however
+// many there are. It lives as long as it has subscribers.
 type runHub struct {
 	streams *Streams
 	id      string
 	stop    context.CancelFunc
-	from    int64         // number of the last event before those it hands on
+	from    int64         // number of the last event before those that it passes on
 	ended   chan struct{} // closed when nothing more will come
 	err     error         // set before ended is closed; nil: the run has ended
 
 	// Under streams.mu.
 	subscribers map[*subscriber]bool
-	at          int64 // number of the last event that was handed on
+	at          int64 // number of the last event that was passed on
 	resting     bool  // the run has failed, and may be resumed
 }
 
-// Events are gathered before they are sent on: for gatherFor, or with many
-// watchers for as long as makes no more than maxSends messages a second of them
-// all. What is sent shares the machine with what executes the run.
+// Events are gathered before they are sent: for gatherFor, or with many watchers for so
+// long that no more than maxSends messages a second go to all of them. Sending shares the
+// machine with the execution of the run.
 const (
 	gatherFor = 100 * time.Millisecond
 	maxSends  = 500
 )
 
-// A stream of a run that has failed stays open for restBeats heartbeats, and the
-// run is looked at each restEvery: somebody may resume it.
+// The stream of a failed run stays open for restBeats heartbeats, and the run is read
+// every restEvery: it may be resumed.
 const (
 	restBeats = 20
 	restEvery = 500 * time.Millisecond
@@ -51,12 +51,12 @@ func gather(watchers int) time.Duration {
 	return max(gatherFor, time.Duration(watchers)*time.Second/maxSends)
 }
 
-// Run serves GET /api/runs/{id}/stream. What it sends, in this order:
-// the row; who executes the run, or that nobody does; what is asked of people now;
-// the events behind Last-Event-ID; and then what happens. It ends with the run, or
-// when nobody has executed that for a heartbeat; who then comes back begins with
-// the state as it is. That a run has failed is said, and the stream stays open for
-// a while: it shows a resume. A client that leaves never touches the run.
+// Run serves GET /api/runs/{id}/stream. It sends, in this order: the row; who executes the
+// run, or that nobody does; what is asked of people now; the events after Last-Event-ID;
+// and then what happens. The stream ends with the run, or after a heartbeat in which
+// nobody has executed it; a client that comes back then begins with the current state.
+// When a run fails, the stream says so and stays open for a while, to show a resume. A
+// client that leaves never touches the run.
 func (st *Streams) Run(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	after, err := lastSeen(r)
@@ -104,13 +104,13 @@ func (st *Streams) Run(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// relay sends what comes until the client or the run is gone, or nobody has
-// executed the run for a whole heartbeat: then nothing may come for ever, and the
-// stream says so and ends.
+// relay sends what comes until the client leaves or the run ends. It also ends the stream,
+// and says so, after a whole heartbeat in which nobody has executed the run: nothing might
+// ever come.
 func (st *Streams) relay(r *http.Request, s *sink, hub *runHub, sub *subscriber, nobody string) {
 	beat := time.NewTicker(st.limits.Heartbeat)
 	defer beat.Stop()
-	idle := nobody != "" // since the last look, as far as is known
+	idle := nobody != "" // at the last look
 	rested := 0          // heartbeats since the run has failed
 	for {
 		select {
@@ -154,7 +154,7 @@ func (st *Streams) relay(r *http.Request, s *sink, hub *runHub, sub *subscriber,
 	}
 }
 
-// finish sends what is left of a run that has ended, and says so.
+// finish sends what is left of a run that has ended, and then that it has ended.
 func (st *Streams) finish(s *sink, hub *runHub, sub *subscriber) {
 	for {
 		select {
@@ -183,14 +183,13 @@ func endFrame(id, nobody string) frame {
 	return newFrame("end", 0, map[string]any{"run_id": id, "executed": false, "nobody": nobody})
 }
 
-// failedFrame says that the run has ended, and that the stream goes on: what has
-// failed may be resumed. Who waits for the end alone has seen it.
+// failedFrame says that the run has ended and that the stream goes on: a failed run may be
+// resumed. A client that waits for nothing but the end has seen it.
 func failedFrame(id string) frame {
 	return newFrame("end", 0, map[string]any{"run_id": id, "resumable": true})
 }
 
-// executorFrame says whether somebody executes the run; nobody executes one that has
-// ended.
+// executorFrame says whether the run is being executed; one that has ended is not.
 func executorFrame(run *client.Run) frame {
 	return newFrame("executor", 0, map[string]any{"executed": run.Nobody == "" && !run.Terminal(), "nobody": run.Nobody})
 }
@@ -210,8 +209,8 @@ func (st *Streams) nobodyNow(ctx context.Context, id string) (string, error) {
 	return view.Nobody(&log.Run, executors), nil
 }
 
-// catchUp sends the events up to one that were recorded before the client came.
-// Payloads are never in a stream: it is one for all, and they are not for all.
+// catchUp sends the events, up to one, that were recorded before the client came. A stream
+// never has payloads: it is the same for all clients, and not all may see them.
 func (st *Streams) catchUp(r *http.Request, s *sink, id string, to int64) error {
 	after := s.last
 	for ev, err := range st.Engine.Watch(r.Context(), id, after) {
@@ -238,7 +237,7 @@ func (st *Streams) eventFrame(ctx context.Context, id string, ev *store.Event) f
 	return newFrame("event", ev.Seq, wire)
 }
 
-// joinRun adds a subscriber to the hub of a run, which is made for the first.
+// joinRun adds a subscriber to the hub of a run. The first one makes the hub.
 func (s *Streams) joinRun(ctx context.Context, id string, sub *subscriber) (*runHub, error) {
 	if hub := s.tryJoin(id, sub, nil); hub != nil {
 		return hub, nil
@@ -287,10 +286,9 @@ func (s *Streams) leaveRun(hub *runHub, sub *subscriber) {
 	}
 }
 
-// follow hands on what happens to the run until nobody listens or it has ended.
-// The first event after a quiet time goes out at once; what comes in the next
-// moment is gathered, so that a run in full flight costs a few reads a second and
-// each client as many writes.
+// follow passes on what happens to the run until nobody listens or the run has ended. The
+// first event after a quiet time goes out at once; what comes in the next moment is
+// gathered, so that a busy run costs a few reads a second, and each client as many writes.
 func (hub *runHub) follow(ctx context.Context) {
 	defer hub.streams.retire(hub)
 	for from := hub.from; ; {
@@ -304,12 +302,12 @@ func (hub *runHub) follow(ctx context.Context) {
 	}
 }
 
-// closedEvery is how many looks at a run that has failed lie between two at whether
-// the engine was closed.
+// closedEvery: every so many looks at a failed run also check whether the engine was
+// closed.
 const closedEvery = 8
 
-// rest waits, behind the end of a run that has failed, until it is resumed. It is
-// false for one that has ended for good, and for another one that has its id since.
+// rest waits, after the end of a failed run, until the run is resumed. It returns false
+// for a run that has ended for good, and if another run has its id by now.
 func (hub *runHub) rest(ctx context.Context, at int64) (failed bool, err error) {
 	var born store.Time
 	for looks := 0; ; looks++ {
@@ -356,8 +354,8 @@ func (hub *runHub) rest(ctx context.Context, at int64) (failed bool, err error) 
 	}
 }
 
-// life hands on what happens behind an event, to the end of the run, and returns the
-// number of the last one.
+// life passes on what happens after an event, to the end of the run, and returns the
+// number of the last event.
 func (hub *runHub) life(ctx context.Context, from int64) (last int64, err error) {
 	var gathered, row []frame
 	there := from // events up to this one are in the store already
@@ -391,8 +389,8 @@ func (hub *runHub) life(ctx context.Context, from int64) (last int64, err error)
 	return at, nil
 }
 
-// ends reports whether a run has ended with such an event, so that there is
-// nothing to gather behind it.
+// ends reports whether a run ends with such an event, after which there is nothing to
+// gather.
 func ends(t store.Type) bool {
 	return t == store.WorkflowCompleted || t == store.WorkflowFailed || t == store.WorkflowCancelled
 }
@@ -406,7 +404,7 @@ func nap(ctx context.Context, d time.Duration) {
 	}
 }
 
-// row is the message about the row as it is now, and the number of its last event.
+// row returns a message with the row as it is now, and the number of its last event.
 func (hub *runHub) row(ctx context.Context) (row []frame, last int64) {
 	log, err := hub.streams.Engine.Store().Load(ctx, hub.id, read.RowOnly)
 	if err != nil {
@@ -434,7 +432,7 @@ func (hub *runHub) rests() bool {
 	return hub.resting
 }
 
-// publish sends messages to all, and says whether the run then rests.
+// publish sends messages to all clients; resting says whether the run then rests.
 func (hub *runHub) publish(frames []frame, resting bool) {
 	if len(frames) == 0 {
 		return
@@ -448,8 +446,8 @@ func (hub *runHub) publish(frames []frame, resting bool) {
 	}
 }
 
-// retire takes a hub that has come to its end out of the list, so that a later
-// client gets a new one: a failed run may be resumed.
+// retire takes a hub that has ended out of the list, so that a later client gets a new
+// one: a failed run may be resumed.
 func (s *Streams) retire(hub *runHub) {
 	s.mu.Lock()
 	if s.runs[hub.id] == hub {

@@ -15,7 +15,7 @@ import (
 
 // A frame is one message of a stream, ready to be sent.
 type frame struct {
-	// id is what a client that comes back says it has seen; 0: none is given.
+	// id is what a returning client says it has seen; 0: the frame has none.
 	id int64
 	// body is the whole message.
 	body []byte
@@ -58,8 +58,8 @@ func newPacket(frames []frame) *packet {
 	return p
 }
 
-// Bounds of what is kept for a client that reads slowly, and of how long it may
-// take to read.
+// Bounds of what is kept for a slow client, in packets, and of how long it may take to
+// read a message.
 const (
 	maxBehind = 64
 	maxWrite  = 10 * time.Second
@@ -84,7 +84,7 @@ type Limits struct {
 	// Max and PerClient are how many streams may be open at a time, in all and per
 	// address.
 	Max, PerClient int
-	// Heartbeat is how often a silent stream says that it lives.
+	// Heartbeat is how often a silent stream shows that it is alive.
 	Heartbeat time.Duration
 }
 
@@ -100,14 +100,14 @@ func (s *Streams) Open() int {
 	return s.n
 }
 
-// enter counts a stream in, unless there are too many; leave counts it out.
+// enter counts a stream in, unless there are too many. leave counts it out.
 func (s *Streams) enter(r *http.Request) (leave func(), err error) {
 	from, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		from = r.RemoteAddr
 	}
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
-		return nil, web.ErrCrossOrigin // its page could not read it, and would use up the places
+		return nil, web.ErrCrossOrigin // such a page cannot read the stream, and would use up the places
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,8 +136,7 @@ type sink struct {
 	last int64 // id of the last frame that had one
 }
 
-// headOnly answers a request for the head of a stream, which would else hold a
-// place for ever.
+// headOnly answers a HEAD request, which would otherwise hold a place forever.
 func headOnly(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodHead {
 		return false
@@ -146,17 +145,17 @@ func headOnly(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// begin writes the head of a stream. From here on errors are messages.
+// begin writes the head of a stream. From then on errors are messages.
 func begin(w http.ResponseWriter) *sink {
 	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep messages back
+	w.Header().Set("X-Accel-Buffering", "no") // otherwise nginx buffers messages
 	w.WriteHeader(http.StatusOK)
 	return &sink{w: w, ctl: http.NewResponseController(w)}
 }
 
 // send writes frames. An error means that the client is gone or too slow.
 func (s *sink) send(frames ...frame) error {
-	// The server's own limit is for a whole answer, and this one has no end.
+	// The server's own limit is for a whole answer, and a stream has no end.
 	_ = s.ctl.SetWriteDeadline(time.Now().Add(maxWrite))
 	for _, f := range frames {
 		if _, err := s.w.Write(f.body); err != nil {
@@ -169,7 +168,7 @@ func (s *sink) send(frames ...frame) error {
 	return s.ctl.Flush()
 }
 
-// pass sends what a hub has published, but for what the client has caught up with.
+// pass sends what a hub has published, except what the client has caught up with.
 func (s *sink) pass(p *packet) error {
 	if p.first == 0 || p.first > s.last {
 		return s.send(frame{id: p.last, body: p.body})
@@ -183,7 +182,7 @@ func (s *sink) pass(p *packet) error {
 	return s.send(frames...)
 }
 
-// beat writes a comment, so that both sides know that the other is there.
+// beat writes a comment, so that each side knows that the other is there.
 func (s *sink) beat() error { return s.send(frame{body: []byte(": still here\n\n")}) }
 
 // fail tells the client about an error and ends the stream.
@@ -192,8 +191,8 @@ func (s *sink) fail(h *Streams, err error) {
 	_ = s.send(newFrame("problem", 0, p))
 }
 
-// lastSeen reads where a client that comes back wants to go on: the header that a
-// browser sends by itself, or the query.
+// lastSeen reads from where a returning client wants to go on: the header that a browser
+// sends by itself, or the query.
 func lastSeen(r *http.Request) (int64, error) {
 	text := r.Header.Get("Last-Event-ID")
 	if text == "" {
@@ -206,13 +205,13 @@ func lastSeen(r *http.Request) (int64, error) {
 	return n, nil
 }
 
-// A subscriber is one client of a hub. It is closed by the hub when it fell too
-// far behind: what it has missed it reads from the store again.
+// A subscriber is one client of a hub. The hub closes it when it has fallen too far
+// behind: it then reads what it has missed from the store.
 type subscriber struct {
 	packets chan *packet
 	behind  chan struct{} // closed when one did not fit
 	once    sync.Once
-	// from is the number of the last event before those it gets.
+	// from is the number of the last event before those that it gets.
 	from int64
 	// resting: the run had failed when it joined.
 	resting bool

@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// An axis maps moments to percent of a timeline's width. Long stretches in which
-// nothing was executed are folded, so that a burst of steps beside a wait of a day
-// is still a burst.
+// An axis maps moments to percent of the timeline's width. Long stretches in which nothing
+// was executed are folded, so that a burst of steps next to a day of waiting still looks
+// like a burst.
 //
 // For example, with work from 0 to 10 s, a wait to 3,610 s, and work to 3,620 s,
 // the 3,600 s in between take an eighth of the width, and each burst about two
@@ -19,7 +19,7 @@ type axis struct {
 	parts []part
 	width float64 // sum of the parts
 	end   float64 // percent at which the last moment stands
-	// window is the time that is looked at; nil: all of it.
+	// window is the time that is shown; nil: all of it.
 	window *span
 }
 
@@ -37,7 +37,7 @@ const foldAbove = 3 * time.Second
 // axisEnd leaves room at the right for the mark of the present.
 const axisEnd = 97.5
 
-// newAxis lays the time of an outline out.
+// newAxis lays out the time of an outline.
 func newAxis(o *outline.Outline, fold bool, window *span) *axis {
 	var busy spans
 	var points []store.Time
@@ -134,7 +134,8 @@ func layAxis(points []store.Time, busy spans, fold bool) *axis {
 	if kept == 0 {
 		kept = 1
 	}
-	// A fold takes an eighth of what is worked, all of them no more than that again.
+	// One fold takes an eighth of the width of the work; all folds together take no more
+	// than the work does.
 	each := kept / 8
 	if folds > 8 {
 		each = kept / float64(folds)
@@ -228,8 +229,8 @@ func (a *axis) ticks(room float64) []store.Time {
 	return out
 }
 
-// zoomed returns the time that a timeline is looked at in, when not the whole: that
-// of one row, with a little before and behind it. Nil: all of it.
+// zoomed returns the stretch of time that a timeline shows when it does not show all of
+// it: that of one row, with a little before and after. nil: all of it.
 func zoomed(o *outline.Outline, key string) *span {
 	if key == "" {
 		return nil

@@ -20,12 +20,13 @@ type Bar struct {
 	Text   string
 	Anchor string
 
-	from, to store.Time // of which it is; 0: of none
+	from, to store.Time // the time that it stands for; 0: none
 }
 
-// Bounds of what is drawn, the latest of each: every row has all that is behind it.
+// Bounds of what is drawn; the latest of each are kept. Every row repeats the marks in its
+// background.
 const (
-	backShown     = 12 // marks behind all rows
+	backShown     = 12 // marks in the background
 	ticksShown    = 4  // replays, in a row
 	attemptsDrawn = 12 // attempts, in a row
 )
@@ -136,7 +137,7 @@ func (t *timeline) running(since store.Time) Bar {
 	return b
 }
 
-// attempt draws one attempt and the pause behind it.
+// attempt draws one attempt and the pause after it.
 func (t *timeline) attempt(r *outline.Row, i, y, h int) []Bar {
 	a := &r.Attempts[i]
 	class := "ok"
@@ -199,8 +200,8 @@ func (t *timeline) hollow(r *outline.Row) []Bar {
 	return out
 }
 
-// group draws a Map or a branch in one row: its items in three thin lanes when
-// they are few, else as one bar with what failed on it.
+// group draws a Map or a branch in one row: a few items in three thin lanes, many as one
+// bar with the failures marked on it.
 func (t *timeline) group(r *outline.Row) []Bar {
 	end := r.End
 	if end == 0 {
@@ -312,7 +313,7 @@ func moment(b Bar, at store.Time) Bar {
 	return b
 }
 
-// within leaves out the marks of what happened outside of the time that is looked at.
+// within leaves out the marks of what happened outside the time that is shown.
 func within(window *span, bars []Bar) []Bar {
 	if window == nil {
 		return bars

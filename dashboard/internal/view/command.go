@@ -23,7 +23,7 @@ func (c *Command) Flag(words ...string) {
 	}
 }
 
-// String puts an id that could be taken for a flag behind "--", at the end.
+// String puts an id that could be taken for a flag at the end, after "--".
 func (c Command) String() string {
 	switch {
 	case c.name == "":
@@ -43,7 +43,8 @@ func ShellQuote(s string) string {
 		return s
 	}
 	if visible.Line(s) != s {
-		// What is shown acts nowhere, and makes the same word where it is pasted.
+		// The text that is shown has no effect where it is shown, and makes the same word
+		// where it is pasted.
 		var b strings.Builder
 		for _, c := range []byte(s) {
 			fmt.Fprintf(&b, `\0%03o`, c)
@@ -53,7 +54,7 @@ func ShellQuote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// MendAdvice is what to do about a run that is damaged, of which nothing or something is left.
+// MendAdvice says what to do about a damaged run, of which nothing, or something, is left.
 func MendAdvice(id string, nothing bool) string {
 	return "see what can be done: " + MendCommand(id, nothing).String()
 }
@@ -68,7 +69,8 @@ func MendCommand(id string, nothing bool) Command {
 	return c
 }
 
-// InCommands is the advice of the engine for somebody who looks at a page.
+// InCommands rewrites advice of the engine for somebody who looks at a page: as commands
+// of the terminal.
 func InCommands(text string) string { return called(text, inCommand) }
 
 func inCommand(method, id string) string {
@@ -87,10 +89,10 @@ func inCommand(method, id string) string {
 	return "Engine." + method
 }
 
-// calls are the methods that the engine names in what it advises.
+// calls matches the methods that the engine's advice names.
 var calls = regexp.MustCompile(`Engine\.(\w+)\(ctx, ("(?:[^"\\]|\\.)*")[^)]*\)( finds, then Engine\.Repair)?`)
 
-// called puts what otherwise says in the place of the methods that a text names.
+// called replaces the methods that a text names by what otherwise says for each.
 func called(text string, otherwise func(method, id string) string) string {
 	return calls.ReplaceAllStringFunc(text, func(call string) string {
 		m := calls.FindStringSubmatch(call)

@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 )
 
-// A Token is a piece of a JSON text as a page shows it: a word for its colour, empty
-// for none, and the text, which the template escapes. A hidden one stands for
-// something that was redacted.
+// A Token is a piece of a JSON text as a page shows it: the class of its colour, empty for
+// none, and the text, which the template escapes. A hidden token stands for something that
+// was redacted.
 type Token struct {
 	Class  string // s: name of a field, nn: number, lit: true, false, null
 	Text   string
@@ -27,8 +27,8 @@ type lexeme struct {
 	text string
 }
 
-// lex cuts a JSON text into pieces. It is a pure function and takes any text: what is
-// no JSON comes out as pieces that make it up all the same.
+// lex cuts a JSON text into pieces. It takes any text: the pieces of one that is not
+// JSON add up to that text, too.
 //
 //	{"a": [1, "b"]}   {  "a"k  :·[  1n  ,·  "b"s  ]}
 func lex(s string) []lexeme {
@@ -56,10 +56,11 @@ func lex(s string) []lexeme {
 	return list
 }
 
-// classes are the colours of pieces. A string has none: there is most of them.
+// classes are the colours of the pieces. Strings have none, since most of a text is
+// strings.
 var classes = map[byte]string{'k': "s", 'n': "nn", 'l': "lit"}
 
-// isBare reports whether c is of a number or of true, false or null.
+// isBare reports whether c can be part of a number or of true, false or null.
 func isBare(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c == '-' || c == '+' || c == '.' || c == 'E'
 }
@@ -85,9 +86,9 @@ func lexString(s string) int {
 	return len(s)
 }
 
-// Tokens are the pieces of a JSON text, indented for people. whole is the same
-// text before it was redacted, nil if it was not: where the two have the same shape,
-// what differs is shown as hidden. Where they do not, the text is shown as it is.
+// Tokens returns the pieces of a JSON text that is indented for people. whole is the same
+// text before it was redacted, nil if it was not. Where the two have the same shape, what
+// differs is shown as hidden; otherwise the text is shown as it is.
 func Tokens(text string, whole []byte) []Token {
 	list := lex(text)
 	var before []lexeme
@@ -111,8 +112,8 @@ func Tokens(text string, whole []byte) []Token {
 	return out
 }
 
-// sameShape reports whether a piece can stand in the place of another one: a value in
-// that of a value, and the rest as it is.
+// sameShape reports whether one piece can stand for another: any value for a value, and
+// otherwise only the same text.
 func sameShape(a, b lexeme) bool {
 	if a.kind == 0 || b.kind == 0 {
 		return a == b
@@ -120,7 +121,7 @@ func sameShape(a, b lexeme) bool {
 	return (a.kind == 'k') == (b.kind == 'k')
 }
 
-// plainToken adds a text without a colour, to the piece before it if that has none
+// plainToken adds a text without a colour, joined to the piece before it if that has none
 // either.
 func plainToken(out []Token, text string) []Token {
 	if n := len(out); n > 0 && out[n-1].Class == "" && !out[n-1].Hidden {
@@ -130,8 +131,8 @@ func plainToken(out []Token, text string) []Token {
 	return append(out, Token{Text: text})
 }
 
-// hiddenTokens adds what was redacted in a value: all of it, or what is between the
-// beginning and the end that it shares with the text before.
+// hiddenTokens adds a value of which something was redacted: as hidden altogether, or as
+// hidden between the beginning and the end that it shares with the text before redaction.
 func hiddenTokens(out []Token, now lexeme, was string) []Token {
 	hidden := Token{Hidden: true}
 	if len(now.text) < 2 || now.text[0] != '"' || was[0] != '"' {
@@ -146,7 +147,8 @@ func hiddenTokens(out []Token, now lexeme, was string) []Token {
 	for tail < min(len(text), len(was))-head && text[len(text)-1-tail] == was[len(was)-1-tail] {
 		tail++
 	}
-	// Whole words alone: that "[redacted]" and what it hides begin alike says nothing.
+	// Only whole words count: that "[redacted]" and what it hides begin with the same
+	// letters says nothing.
 	head = strings.LastIndexByte(text[:head], ' ') + 1
 	if i := strings.IndexByte(text[len(text)-tail:], ' '); i >= 0 {
 		tail -= i

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Query is what the address of a run's page says, beside the run.
+// A Query is what the address of a run's page says besides the run.
 type Query struct {
 	prefix     string
 	Values     url.Values
@@ -21,19 +21,19 @@ type Query struct {
 	failures   bool
 	branchOnly bool
 	Find       string
-	zoom       string // the row in whose time is looked
+	zoom       string // the row whose time fills the timeline
 	Panel      string // resume, fork, jump, edit, cancel, pause
 }
 
-// Bounds of what the links of a run's page repeat, each in every row.
+// Bounds of what every link in every row of a run's page repeats.
 const (
-	maxFolds = 800 // bytes of the names of rows that are opened and shut
-	maxFind  = 200 // bytes of what is looked for
-	maxLink  = 200 // bytes of a key that stands in a link as it is
+	maxFolds = 800 // bytes of the names of rows that were opened or shut
+	maxFind  = 200 // bytes of the text to find
+	maxLink  = 200 // bytes of a key that a link spells out
 )
 
-// Params are the names that the page of a run looks at, and which values each may
-// have. Others are dropped: every link of a page would repeat them.
+// Params are the parameters that the page of a run reads, and which values each may have.
+// Others are dropped, since every link of a page would repeat them.
 var Params = map[string]func(value string) bool{
 	"step": isKey, "zoom": isKey, "open": isKey, "shut": isKey, "edit": isKey, "find": func(v string) bool { return len(v) <= maxFind },
 	"fold": oneOf("0"), "only": oneOf("failures"), "branch": oneOf("current"), "panel": oneOf("resume", "jump", "fork", "edit", "pause", "unpause", "cancel"),
@@ -67,7 +67,7 @@ func ParseQuery(prefix string, v url.Values, o *outline.Outline) *Query {
 			}
 		}
 	}
-	// Those that were folded last stay.
+	// The ones that were folded last stay.
 	left := maxFolds
 	for _, name := range []string{"open", "shut"} {
 		kept := q.Values[name]
@@ -100,8 +100,8 @@ func ParseQuery(prefix string, v url.Values, o *outline.Outline) *Query {
 	return q
 }
 
-// linkName is what a row is called in an address: its key, or, where that is long,
-// the number of its first event.
+// linkName is what an address calls a row: its key, or the number of its first event if
+// the key is long.
 func linkName(r *outline.Row) string {
 	if len(r.Key) <= maxLink || r.Seq == 0 {
 		return r.Key
@@ -109,7 +109,7 @@ func linkName(r *outline.Row) string {
 	return "@" + strconv.FormatInt(r.Seq, 10)
 }
 
-// keyIn is the key of the row that an address names.
+// keyIn returns the key of the row that an address names.
 func keyIn(o *outline.Outline, name string) string {
 	seq, numbered := strings.CutPrefix(name, "@")
 	if !numbered || o.Row(name) != nil {
@@ -152,8 +152,8 @@ func (q *Query) selecting(r *outline.Row, left bool) url.Values {
 	return q.With("step", linkName(r))
 }
 
-// isOpen reports whether the rows in a row are shown: by default those of a
-// branch, and of a small Map.
+// isOpen reports whether the rows inside a row are shown: by default those of a branch and
+// of a small item.
 func (q *Query) isOpen(r *outline.Row) bool {
 	switch {
 	case slices.Contains(q.open, linkName(r)):
@@ -195,7 +195,7 @@ func (q *Query) shows(r *outline.Row) bool {
 	return slices.ContainsFunc(r.Attempts, func(a outline.Attempt) bool { return a.State != outline.AttemptDone })
 }
 
-// Zooms are the links that change what time is looked at.
+// Zooms are the links that change which time is shown.
 func (q *Query) Zooms(o *outline.Outline, step string) []Toggle {
 	link := func(label, key string) Toggle {
 		return Toggle{Label: label, URL: q.With("zoom", key).Encode(), Wide: true}
@@ -210,7 +210,7 @@ func (q *Query) Zooms(o *outline.Outline, step string) []Toggle {
 	return list
 }
 
-// What the links are called; the script finds them by it.
+// The labels of those links; the script finds them by these.
 const (
 	zoomIn  = "Zoom in"
 	zoomOut = "Whole time"

@@ -10,11 +10,10 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Redact prepares texts of user origin for being shown. nil shows them as they are
-// recorded.
+// Redact prepares texts of user origin to be shown. nil shows them as they were recorded.
 type Redact func(text string) string
 
-// Text prepares a text of user origin for being shown.
+// Text redacts one text.
 func (r Redact) Text(s string) string {
 	if r == nil || s == "" {
 		return s
@@ -22,8 +21,8 @@ func (r Redact) Text(s string) string {
 	return r(s)
 }
 
-// Line is the first line of a text of user origin, redacted before it is cut: what is
-// left of a secret that was cut is not known for one.
+// Line is the first line of a text. It is redacted before it is cut: a secret that was cut
+// would not be recognised.
 func (r Redact) Line(s string, limit int) string { return outline.OneLine(r.Text(s), limit) }
 
 // List redacts texts.
@@ -50,7 +49,7 @@ func (r Redact) Map(m map[string]string) map[string]string {
 	return shown
 }
 
-// JSON is redact for a JSON text: what is no JSON afterwards is a string.
+// JSON redacts a JSON text. A result that is not JSON becomes a string.
 func (r Redact) JSON(v json.RawMessage) json.RawMessage {
 	if r == nil {
 		return v
@@ -63,7 +62,8 @@ func (r Redact) JSON(v json.RawMessage) json.RawMessage {
 	return b
 }
 
-// Unredacted is the JSON of a payload before it was redacted, nil if nothing was.
+// Unredacted returns the JSON of a payload as it is without redaction; nil if redaction
+// changes nothing.
 func (r Redact) Unredacted(data []byte) []byte {
 	if r == nil || !json.Valid(data) {
 		return nil
@@ -75,7 +75,7 @@ func (r Redact) Unredacted(data []byte) []byte {
 	return whole
 }
 
-// Events is redactEvent for a sequence.
+// Events redacts a sequence of events as Event does.
 func (r Redact) Events(events iter.Seq2[store.Event, error]) iter.Seq2[store.Event, error] {
 	if r == nil {
 		return events
@@ -92,7 +92,7 @@ func (r Redact) Events(events iter.Seq2[store.Event, error]) iter.Seq2[store.Eve
 	}
 }
 
-// Event returns an event whose texts of user origin are redacted, whole.
+// Event returns an event with its texts of user origin redacted, each as a whole.
 func (r Redact) Event(ev *store.Event) *store.Event {
 	var data map[string]json.RawMessage
 	if r == nil || len(ev.Data) == 0 || json.Unmarshal(ev.Data, &data) != nil {
@@ -157,7 +157,7 @@ func (r Redact) failure(object map[string]json.RawMessage, name string) {
 	object[name] = encoded(failure)
 }
 
-// encoded is the JSON of what was read from JSON.
+// encoded is the JSON of something that was read from JSON.
 func encoded(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 // An Icon is a symbol of the sheet and its colour.
 type Icon struct{ Name, Class string }
 
-// A Status is a status with its shape and colour; always with the word.
+// A Status is a status with its shape and colour. The word is always there, too.
 type Status struct {
 	Class string
 	Icon  string
@@ -35,7 +35,7 @@ func StatusOf(r *store.Run) Status {
 	return Statuses[r.Status]
 }
 
-// Statuses are the statuses of rows of which nothing else is known.
+// Statuses are how the statuses are shown where nothing but the status is known.
 var Statuses = map[store.Status]Status{
 	store.Pending:     {"off", "pending", "Pending"},
 	store.Running:     {"run", "running", "Running"},
@@ -63,7 +63,7 @@ var ToneIcons = map[outline.Tone]Icon{
 // RowIcon is the symbol of a row of the timeline.
 func RowIcon(r *outline.Row) Icon {
 	if r.Kind == outline.Map && r.ItemsFailed > 0 {
-		return Icon{"recoverable", "c-fail"} // whatever the function made of it
+		return Icon{"recoverable", "c-fail"} // whatever the workflow made of it
 	}
 	switch r.State {
 	case outline.Expected:
@@ -103,12 +103,12 @@ func RowIcon(r *outline.Row) Icon {
 	return Icon{"done", "c-done"}
 }
 
-// unclaimedFor is for how long a run that nobody has is one that somebody is about to
-// take; see durable.Stuck, which counts so.
+// unclaimedFor is how long a run without an owner counts as about to be claimed;
+// durable.Stuck counts the same way.
 const unclaimedFor = 5 * time.Second
 
-// IsStuck reports whether a run whose status says nothing of it is stuck: its process
-// is gone, or nobody who lives has its code.
+// IsStuck reports whether a run is stuck although its status does not say so: its process
+// is gone, or no live process has its code.
 func IsStuck(o *outline.Outline) bool {
 	run := &o.Run
 	if run.Status.Terminal() || run.Paused || run.CancelAsked || run.Code != "" || o.Verdict.Tone != outline.ToneStuck || o.Now.Sub(run.UpdatedAt) < unclaimedFor {
@@ -117,9 +117,8 @@ func IsStuck(o *outline.Outline) bool {
 	return !o.Served || run.Status == store.Running || run.Status == store.Resuming
 }
 
-// Nobody says why a run that has not ended is executed by nobody, and what to do;
-// empty: somebody executes it, will claim it, or it has ended. It is a pure
-// function of its arguments.
+// Nobody says why no process executes a run that has not ended, and what to do. It is
+// empty if a process executes the run or will claim it, and if the run has ended.
 func Nobody(r *store.Run, executors []store.Executor) string {
 	if r.Status.Terminal() {
 		return ""
@@ -145,12 +144,12 @@ func Nobody(r *store.Run, executors []store.Executor) string {
 	return ""
 }
 
-// ServedBy reports whether one of the executors lives and has the code.
+// ServedBy reports whether a live executor has the code.
 func ServedBy(executors []store.Executor, workflow, version string) bool {
 	return slices.ContainsFunc(executors, func(x store.Executor) bool { return x.Live && store.Serves(x.Serves, workflow, version) })
 }
 
-// Cannot says why an act that needs no plan is refused; empty: it is not.
+// Cannot says why an act that needs no plan would be refused; empty: it would not.
 func Cannot(act string, o *outline.Outline) string {
 	run := &o.Run
 	ended := run.Status.Terminal()
@@ -169,8 +168,8 @@ func Cannot(act string, o *outline.Outline) string {
 	return ""
 }
 
-// IsEditable reports whether the outcome of a row can be another one: what a step or
-// an item came to, what was answered, what a child has returned.
+// IsEditable reports whether the outcome of a row can be replaced: the result of a step,
+// an item or a child, or an answer.
 func IsEditable(r *outline.Row) bool {
 	switch r.Kind {
 	case outline.Step, outline.Item, outline.Wait, outline.Approval, outline.Child:

@@ -66,7 +66,7 @@ func Size(n int) string {
 	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }
 
-// Millis is a short time with a digit behind the point.
+// Millis writes a short time with one decimal.
 func Millis(d time.Duration) string {
 	if d >= 100*time.Millisecond {
 		return outline.Duration(d)
@@ -77,15 +77,14 @@ func Millis(d time.Duration) string {
 	return fmt.Sprintf("%.1f ms", float64(d.Microseconds())/1000)
 }
 
-// Zone is that of the program: pages say so.
+// Zone is the time zone of the program. The pages name it.
 var Zone = time.Local
 
-// Now is the time of the store as near as the engine's clock comes.
+// Now is the time of the store, as closely as this machine's clock knows it.
 func Now() store.Time { return store.Time(time.Now().UnixMicro()) }
 
-// Message is the text of an error for somebody at a browser: that of the
-// innermost type that says it in full, without the prefixes of the calls
-// around.
+// Message is the text of an error for somebody at a browser: that of the innermost error
+// that says it in full, without the prefixes of the calls around it.
 func Message(err error) string {
 	var no *durable.NotResumableError
 	if errors.As(err, &no) {
@@ -97,14 +96,14 @@ func Message(err error) string {
 	return strings.TrimPrefix(err.Error(), "durable: ")
 }
 
-// notFound is what stores say of a run that they do not have.
+// notFound matches what stores say of a run that they do not have.
 var notFound = regexp.MustCompile(`run "([^"]*)": store: run not found$`)
 
-// maxMessage bounds what an answer says of an error, in bytes: a request is
-// repeated in it, and what somebody's code has returned.
+// maxMessage bounds the text of an error in an answer, in bytes: it may repeat parts of
+// the request, and what user code has returned.
 const maxMessage = 4000
 
-// Clip cuts the text of an error to what an answer has room for.
+// Clip cuts the text of an error to maxMessage.
 func Clip(s string) string {
 	if len(s) <= maxMessage {
 		return s

@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// FirstRows is how many rows of a timeline are sent with the page; a script asks
-// for the others as they are scrolled to.
+// FirstRows is how many rows of a timeline come with the page; a script asks for the
+// others as they scroll into view.
 const FirstRows = 200
 
 // A Line is a line of the timeline's table.
@@ -26,7 +26,7 @@ type Line struct {
 	Struck   bool // left behind
 	Sub      bool // an attempt
 	Selected bool
-	Folds    bool // it has rows in it
+	Folds    bool // it has rows inside it
 	Open     bool
 	URL      string // selects it
 	FoldURL  string
@@ -44,19 +44,20 @@ type laneView struct {
 	Detail string
 }
 
-// timeline is what a run's timeline is made of.
+// timeline collects the lines of a run's timeline.
 type timeline struct {
 	o      *outline.Outline
 	axis   *axis
 	page   *Query
 	link   func(q url.Values) string
 	Lines  []Line
-	back   []Bar // behind every row: gaps, cuts, the present
+	back   []Bar // in the background of every row: gaps, cuts, the present
 	redact func(string) string
-	cut    store.Time // of the rows that are drawn: when they were left behind; 0: they were not
+	cut    store.Time // when the rows that are being drawn were left behind; 0: they were not
 }
 
-// NewTimeline draws an outline as the query asks. link makes addresses of queries.
+// NewTimeline draws an outline the way the query asks for. link makes an address of a
+// query.
 func NewTimeline(o *outline.Outline, q *Query, link func(url.Values) string, redact func(string) string) *timeline {
 	t := &timeline{o: o, axis: newAxis(o, !q.noFold, zoomed(o, q.zoom)), page: q, link: link, redact: redact}
 	t.background()
@@ -131,7 +132,7 @@ func (t *timeline) laneDetail(l *outline.Lane) string {
 	return strings.Join(parts, " · ")
 }
 
-// rows adds lines for rows, those in open ones too.
+// rows adds lines for rows, and for those inside open ones.
 func (t *timeline) rows(rows []*outline.Row, left bool) {
 	for _, r := range rows {
 		if !t.page.shows(r) {
@@ -173,7 +174,7 @@ func (t *timeline) row(r *outline.Row, left bool) {
 	}
 }
 
-// nameIn is the name of a row where it stands: of an item its number.
+// nameIn is the name of a row in its place: of an item, its number.
 func nameIn(r *outline.Row) string {
 	if r.Kind == outline.Item {
 		return r.Name[strings.LastIndexByte(r.Name, '['):]
@@ -208,7 +209,7 @@ func (t *timeline) attempts(r *outline.Row) {
 	}
 }
 
-// LifeSentence says the first row for who does not see it.
+// LifeSentence puts the first row into words, for those who cannot see it.
 func (t *timeline) LifeSentence() string {
 	var b strings.Builder
 	for i, l := range t.o.Lives {

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Wire makes of rows, events and plans what the API shows of them.
+// Wire turns rows, events and plans into what the API shows of them.
 type Wire struct {
 	Redact Redact
 	Site   Site
@@ -21,10 +21,10 @@ type Wire struct {
 	Open func(runID string, ev store.Event) (durable.Payload, error)
 }
 
-// maxShown is how much of a payload is shown; the rest is a download away.
+// maxShown is how many bytes of a payload are shown; all of it can be downloaded.
 const maxShown = 64 << 10
 
-// Run makes of a row what the API shows of it.
+// Run is what the API shows of a row.
 func (wi *Wire) Run(r *store.Run) client.Run {
 	w := client.Run{
 		ID: r.ID, Workflow: r.Workflow, Version: r.Version, InitialVersion: r.InitialVersion,
@@ -40,7 +40,7 @@ func (wi *Wire) Run(r *store.Run) client.Run {
 	return w
 }
 
-// also are the names of an event in the designs this product follows.
+// also returns the names that an event has in the designs that this product follows.
 func also(ev *store.Event, prompt bool) []string {
 	switch ev.Type {
 	case store.RunResumed:
@@ -55,8 +55,7 @@ func also(ev *store.Event, prompt bool) []string {
 	return []string{strings.ToUpper(string(ev.Type))}
 }
 
-// Event makes of an event what the API shows of it. payload says whether user
-// data is shown.
+// Event is what the API shows of an event; payload says whether user data is shown.
 func (wi *Wire) Event(runID string, ev *store.Event, payload bool) client.Event {
 	data := wi.data(ev, payload)
 	_, prompt := data["prompt"]
@@ -77,9 +76,9 @@ func (wi *Wire) Event(runID string, ev *store.Event, payload bool) client.Event 
 	return w
 }
 
-// shownData are the fields of an event's data that are shown as they are, and
-// shownText those that are text of user origin. What is in neither is bookkeeping,
-// or not for everybody: headers, the environment, the seed.
+// shownData are the fields of an event's data that are shown as they are, shownText those
+// that hold text of user origin. Fields in neither are bookkeeping, or not for everybody:
+// headers, the environment, the seed.
 var (
 	shownData = []string{
 		"next_at", "max", "declared", "executor", "name", "host", "pid", "resumed", "code", "kind", "items", "winner", "child", "abandon", "status", "until", "message",
@@ -89,7 +88,7 @@ var (
 	shownText = []string{"reason", "prompt"}
 )
 
-// data makes of an event's data what the API shows of it.
+// data is what the API shows of an event's data.
 func (wi *Wire) data(ev *store.Event, payload bool) map[string]any {
 	if len(ev.Data) == 0 {
 		return nil
@@ -138,8 +137,8 @@ func (wi *Wire) data(ev *store.Event, payload bool) map[string]any {
 	return shown
 }
 
-// fork shows where a fork comes from and what was edited in it, without what its
-// values could be guessed by.
+// fork shows where a fork comes from and which results were edited in it, without anything
+// that gives the values away.
 func (wi *Wire) fork(fork json.RawMessage) map[string]any {
 	var f struct {
 		From   string            `json:"from"`
@@ -165,8 +164,7 @@ func (wi *Wire) fork(fork json.RawMessage) map[string]any {
 	return shown
 }
 
-// notes shows the notes of an attempt, or that there are some: they are user
-// data.
+// notes shows the notes of an attempt, which are user data, or only that there are some.
 func (wi *Wire) notes(notes json.RawMessage, payload bool) map[string]any {
 	var values map[string]json.RawMessage
 	if json.Unmarshal(notes, &values) != nil {
@@ -186,7 +184,7 @@ func (wi *Wire) notes(notes json.RawMessage, payload bool) map[string]any {
 // Payload shows the payload of an event, or what is known of it without
 // showing it.
 func (wi *Wire) Payload(runID string, ev *store.Event, show bool) *client.Payload {
-	if !show { // who may not see it has nobody decrypt and unpack it
+	if !show { // nothing is decrypted and unpacked for those who may not see it
 		return hiddenPayload(ev)
 	}
 	p, err := wi.Open(runID, *ev)
@@ -206,8 +204,7 @@ func (wi *Wire) Payload(runID string, ev *store.Event, show bool) *client.Payloa
 	return w
 }
 
-// hiddenPayload is what the header of a payload says. Its size is that which it has
-// where it is kept.
+// hiddenPayload is what the header of a payload says. Its size is that of the stored form.
 func hiddenPayload(ev *store.Event) *client.Payload {
 	open, err := envelope.Open(ev.Payload)
 	if err != nil {
@@ -218,7 +215,7 @@ func hiddenPayload(ev *store.Event) *client.Payload {
 	}
 }
 
-// headOf returns the beginning of data as text, cut between characters.
+// headOf returns the first n bytes of data as text, cut between characters.
 func headOf(data []byte, n int) string {
 	head := data[:min(n, len(data))]
 	for len(head) > 0 && len(head) < len(data) && !utf8.RuneStart(data[len(head)]) {
@@ -238,8 +235,8 @@ func (wi *Wire) Approval(a *durable.Approval) client.Approval {
 // WaitID names one wait of one run, and no other.
 func WaitID(a *durable.Approval) string { return a.RunID + ":" + strconv.FormatInt(a.Seq, 10) }
 
-// RunOfWait returns the run of the wait with this id; ok is false for what is the id
-// of no wait. What is one may be the id of a run all the same: "deploy:5".
+// RunOfWait returns the run of the wait with this id; ok is false if it cannot be the id
+// of a wait. If it can, it may still be the id of a run: "deploy:5".
 func RunOfWait(id string) (runID string, ok bool) {
 	i := strings.LastIndexByte(id, ':')
 	if i < 1 {
@@ -273,7 +270,7 @@ func (wi *Wire) Plan(p *durable.Plan) client.Plan {
 	return w
 }
 
-// list makes an empty list of none: [] over JSON.
+// list makes an empty list of nil: [] in JSON.
 func list[T any](l []T) []T {
 	if l == nil {
 		return []T{}

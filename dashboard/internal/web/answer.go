@@ -22,8 +22,8 @@ func sendJSON(w http.ResponseWriter, status int, body []byte) {
 	_, _ = w.Write(append(body, '\n'))
 }
 
-// AnswerJSON answers a question with a JSON document of at most MaxAnswer. What an
-// act came to is written by WriteJSON: it is done, whatever the size of the answer.
+// AnswerJSON answers a question with a JSON document of at most MaxAnswer bytes. The
+// outcome of an act is written by WriteJSON: the act is done, however large the answer is.
 func AnswerJSON(w http.ResponseWriter, v any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -36,7 +36,8 @@ func AnswerJSON(w http.ResponseWriter, v any) error {
 	return nil
 }
 
-// ListBytes is how many bytes of JSON a page of a list has, its last element aside.
+// ListBytes is how many bytes of JSON a page of a list has at most, not counting its last
+// element.
 const ListBytes = MaxAnswer / 2
 
 // A Quota is what is left of the bytes of a list.
@@ -49,15 +50,16 @@ func (q *Quota) Take(v any) bool {
 	}
 	body, err := json.Marshal(v)
 	if err != nil {
-		return true // and the answer has the error
+		return true // encoding the answer reports the error
 	}
 	*q -= Quota(len(body))
 	return true
 }
 
-// MaxAnswer bounds a page and an answer of the API, in bytes. What a route makes is
-// far smaller by its own bounds; this one keeps a route that has none from filling
-// the memory of server and browser. Downloads are as large as what is recorded.
+// MaxAnswer bounds a page and an answer of the API, in bytes. Every route has bounds of
+// its own that keep its answers far smaller; this one keeps a route without such bounds
+// from filling the memory of server and browser. Downloads are as large as what is
+// recorded.
 const MaxAnswer = 2 << 20
 
 // A TooLargeError says that an answer would be beyond MaxAnswer.

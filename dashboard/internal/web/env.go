@@ -9,24 +9,24 @@ import (
 	"github.com/holdfast-dev/holdfast/durable"
 )
 
-// Env is what every room is handed: the engine, the log, and what whoever asks may
-// do and see.
+// Env is what every room is handed: the engine, the log, and the rules for what a caller
+// may do and see.
 type Env struct {
 	Engine *durable.Engine
 	Log    *slog.Logger
 	Redact view.Redact
 	Site   view.Site
 	Wire   *view.Wire
-	// May returns nil if the one who sent r may do this; runID is empty for an
-	// action that concerns no run.
+	// May returns nil if the sender of r may do this. runID is empty for an action that
+	// concerns no run.
 	May func(r *http.Request, action, runID string) error
-	// User names who asks; nil: nobody is named.
+	// User names the caller; nil: it is not known.
 	User func(context.Context) string
-	// ShowPayloads lets those who may see user data see it; false: nobody does.
+	// ShowPayloads shows user data to those who may see it; false: to nobody.
 	ShowPayloads bool
 }
 
-// NewEnv returns an Env for an engine, without what says who may do what.
+// NewEnv returns an Env for an engine. The caller sets May, User and ShowPayloads.
 func NewEnv(eng *durable.Engine, log *slog.Logger, site view.Site, redact view.Redact) *Env {
 	return &Env{Engine: eng, Log: log, Redact: redact, Site: site, Wire: &view.Wire{Redact: redact, Site: site, Open: eng.Payload}}
 }
@@ -48,12 +48,12 @@ const (
 	ActionEdit    = "edit"
 )
 
-// MayPayload reports whether user data of a run is shown to the one who sent r.
+// MayPayload reports whether user data of a run is shown to the sender of r.
 func (e *Env) MayPayload(r *http.Request, runID string) bool {
 	return e.ShowPayloads && e.May(r, ActionPayload, runID) == nil
 }
 
-// Who names who sent r, for the history.
+// Who names the sender of r, for the history.
 func (e *Env) Who(r *http.Request) string {
 	if e.User == nil {
 		return ""

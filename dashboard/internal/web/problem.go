@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// RequestError is an error of a request itself.
+// A RequestError is an error in the request itself.
 type RequestError struct {
 	status              int
 	code, message, next string
@@ -20,17 +20,17 @@ type RequestError struct {
 
 func (e *RequestError) Error() string { return e.message }
 
-// NewError returns an error of a request: what is answered, and what to do next.
+// NewError returns a RequestError: what is answered, and what to do next.
 func NewError(status int, code, message, next string) error {
 	return &RequestError{status: status, code: code, message: message, next: next}
 }
 
-// BadRequest returns an error of a request that cannot be meant as it is.
+// BadRequest returns the RequestError of a request that makes no sense.
 func BadRequest(format string, args ...any) error {
 	return NewError(http.StatusBadRequest, "invalid", fmt.Sprintf(format, args...), "")
 }
 
-// BadForm is why a form could not be read: it is too large, or no form.
+// BadForm says why a form could not be read: it is too large, or not a form.
 func BadForm(err error) error {
 	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
 		return err
@@ -38,7 +38,7 @@ func BadForm(err error) error {
 	return BadRequest("the form cannot be read: %v", err)
 }
 
-// DeniedError is a no of Authorize.
+// A DeniedError says that the caller may not do something.
 type DeniedError struct {
 	Action string
 	RunID  string
@@ -57,7 +57,7 @@ func (e *DeniedError) Unwrap() error { return e.Err }
 // ErrCrossOrigin is a request from a page of another origin.
 var ErrCrossOrigin = NewError(http.StatusForbidden, "cross_origin", "the request comes from a page of another origin", "add that origin to dashboard.Options.Origins if it is one of yours")
 
-// ErrUnauthenticated is an error of Authorize: who asks is not known.
+// ErrUnauthenticated: it is not known who the caller is.
 var ErrUnauthenticated = errors.New("dashboard: sign in first")
 
 // A meaning is what an error of the engine is over HTTP.
@@ -79,8 +79,8 @@ func as[E error]() func(error) bool {
 	}
 }
 
-// meanings is the one table of errors; the first that fits decides. Types stand
-// before the sentinels they match.
+// meanings is the one table of errors; the first row that fits decides. Types come before
+// the sentinels that they match.
 var meanings = []meaning{
 	{is(ErrUnauthenticated), http.StatusUnauthorized, "unauthenticated", "sign in, or send the credentials the server wants"},
 	{as[*DeniedError](), http.StatusForbidden, "forbidden", ""},
@@ -139,8 +139,8 @@ func problem(code, message, next string) client.Problem {
 	return client.Problem{Error: client.ProblemError{Code: code, Message: message, Next: next}, Message: message}
 }
 
-// Unavailable says of an error of the store that is none of its declared ones what
-// it means: the store could not be reached.
+// Unavailable marks an error of the store that the table does not know: the store could
+// not be reached.
 func Unavailable(err error) error {
 	for _, m := range meanings {
 		if m.is(err) {
@@ -150,11 +150,11 @@ func Unavailable(err error) error {
 	return fmt.Errorf("%w: %w", durable.ErrUnavailable, err)
 }
 
-// What is advised to somebody who asks over HTTP is something he can do: a route, in
-// the form "POST /api/runs/order-42/pause", or a command of the terminal where there
-// is none. A test carries out all of it.
+// A caller over HTTP is advised something that it can do: a route, in the form "POST
+// /api/runs/order-42/pause", or a command of the terminal where there is no route. A test
+// carries out every piece of advice.
 
-// nextOf is what to do about an error of one run; else otherwise.
+// nextOf says what to do about an error that concerns one run; otherwise for all others.
 func (e *Env) nextOf(err error, otherwise string) string {
 	var (
 		damaged *durable.DamagedError

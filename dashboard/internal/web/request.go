@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// ReadJSON reads the body of a request into v; an empty body leaves v as it is.
-// What v does not know is refused: it would not do what it was sent for.
+// ReadJSON reads the body of a request into v; an empty body leaves v as it is. Fields
+// that v does not have are refused: they would have no effect.
 func ReadJSON(r *http.Request, v any) error {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -32,7 +32,7 @@ func ReadJSON(r *http.Request, v any) error {
 	return nil
 }
 
-// QueryInt reads a number of the query, 0 if it is not there.
+// QueryInt reads a number from the query; 0 if it is not there.
 func QueryInt(r *http.Request, name string) (int64, error) {
 	s := r.URL.Query().Get(name)
 	if s == "" {
@@ -45,7 +45,7 @@ func QueryInt(r *http.Request, name string) (int64, error) {
 	return n, nil
 }
 
-// QueryBool reads a yes or no of the query; a name without a value is a yes.
+// QueryBool reads a yes or no from the query; a name without a value is a yes.
 func QueryBool(r *http.Request, name string) (bool, error) {
 	q := r.URL.Query()
 	if !q.Has(name) {
@@ -60,8 +60,7 @@ func QueryBool(r *http.Request, name string) (bool, error) {
 	return false, BadRequest("%s=%q is neither true nor false", name, q.Get(name))
 }
 
-// WantsPage reports whether an address that is both, a page and JSON, was asked
-// for by a browser.
+// WantsPage reports whether a browser asked for an address that is both a page and JSON.
 func WantsPage(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-www-form-urlencoded")
