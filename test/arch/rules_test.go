@@ -73,14 +73,14 @@ var rules = []rule{
 	// Around the SDK, never imported by it.
 	{path: "shell", ours: []string{"durable", "store", "internal"}},
 	{path: "archive", ours: []string{"durable", "store", "internal"}, modules: []string{compress, flock}},
-	{path: "dashboard", ours: []string{"client", "durable", "store", "internal/envelope", "internal/outline", "internal/visible"}, modules: []string{otel, otel + "/trace"}},
+	{path: "dashboard", ours: []string{"client", "durable"}, modules: []string{otel, otel + "/trace"}},
 	// The rooms of the dashboard: each knows those before it.
 	{path: "dashboard/internal/view", ours: []string{"client", "durable", "store", "internal/envelope", "internal/outline", "internal/visible"}, notStd: []string{"net/http"}},
 	{path: "dashboard/internal/web", ours: []string{"client", "durable", "store", "dashboard/internal/view"}},
 	{path: "dashboard/internal/read", ours: []string{"client", "durable", "store", "internal/outline", "dashboard/internal/view", "dashboard/internal/web"}},
 	{path: "dashboard/internal/stream", ours: []string{"client", "durable", "store", "dashboard/internal/view", "dashboard/internal/web", "dashboard/internal/read"}},
 	{path: "dashboard/internal/act", ours: []string{"client", "durable", "store", "internal/outline", "dashboard/internal/view", "dashboard/internal/web", "dashboard/internal/read"}},
-	{path: "dashboard/internal/api", ours: []string{"client", "durable", "store", "dashboard/internal/view", "dashboard/internal/web", "dashboard/internal/read"}},
+	{path: "dashboard/internal/api", ours: []string{"client", "store", "dashboard/internal/view", "dashboard/internal/web", "dashboard/internal/read"}},
 	{path: "dashboard/internal/pages", ours: []string{"client", "durable", "store", "internal/outline", "internal/visible", "dashboard/internal/view", "dashboard/internal/web", "dashboard/internal/read", "dashboard/internal/act"}},
 	{path: "dashboard/internal/shots", ours: []string{"dashboard", "durable", "store", "internal/crashstore"}, modules: []string{chromedp, cdproto}, anyBackend: true, forTests: true},
 	{path: "client", modules: []string{otel}},

@@ -26,26 +26,26 @@ type BulkAct struct {
 	Action   string
 	Statuses []store.Status // that it is for
 	// check says what speaks against the act for one run, and changes nothing.
-	check func(h *Acts, ctx context.Context, row *store.Run, req *client.BulkRequest) error
+	check func(ac *Acts, ctx context.Context, row *store.Run, req *client.BulkRequest) error
 	// do carries the act out. reason has the name of the caller.
-	do func(h *Acts, ctx context.Context, row *store.Run, req *client.BulkRequest, reason string) error
+	do func(ac *Acts, ctx context.Context, row *store.Run, req *client.BulkRequest, reason string) error
 }
 
 // BulkActs are the acts on many runs, by name.
 var BulkActs = map[string]BulkAct{
 	"resume": {"resume", web.ActionResume, []store.Status{store.Failed, store.Interrupted},
-		func(h *Acts, ctx context.Context, row *store.Run, req *client.BulkRequest) error {
-			_, err := h.Engine.Resume(ctx, row.ID, durable.ResumeOptions{ResetFailures: req.ResetFailures, DryRun: true})
+		func(ac *Acts, ctx context.Context, row *store.Run, req *client.BulkRequest) error {
+			_, err := ac.Engine.Resume(ctx, row.ID, durable.ResumeOptions{ResetFailures: req.ResetFailures, DryRun: true})
 			return err
 		},
-		func(h *Acts, ctx context.Context, row *store.Run, req *client.BulkRequest, _ string) error {
-			_, err := h.Engine.Resume(ctx, row.ID, durable.ResumeOptions{ResetFailures: req.ResetFailures})
+		func(ac *Acts, ctx context.Context, row *store.Run, req *client.BulkRequest, _ string) error {
+			_, err := ac.Engine.Resume(ctx, row.ID, durable.ResumeOptions{ResetFailures: req.ResetFailures})
 			return err
 		}},
 	"cancel": {"cancel", web.ActionCancel, []store.Status{store.Pending, store.Running, store.Resuming, store.Waiting, store.Interrupted},
 		func(*Acts, context.Context, *store.Run, *client.BulkRequest) error { return nil },
-		func(h *Acts, ctx context.Context, row *store.Run, _ *client.BulkRequest, reason string) error {
-			return h.Engine.Cancel(ctx, row.ID, reason)
+		func(ac *Acts, ctx context.Context, row *store.Run, _ *client.BulkRequest, reason string) error {
+			return ac.Engine.Cancel(ctx, row.ID, reason)
 		}},
 }
 
