@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// torn is a torn state, or one that only looks like it.
-type torn struct {
+// tornState is a state of the catalogue, or one that only looks like it.
+type tornState struct {
 	code   string
 	name   string
 	status store.Status
@@ -35,7 +35,7 @@ func tornCases() []Case {
 		d2 = "D2: Jump requested but its branch is not the current one"
 	)
 	var cases []Case
-	for _, c := range []torn{
+	for _, c := range []tornState{
 		{
 			code: durable.CodeA1, name: "it waits for nothing, behind a step", status: store.Waiting, typ: store.StepCompleted, key: "a",
 			reason: a1, cutoff: store.StepCompleted, cutKey: "a", bodies: b, asks: true,
@@ -80,7 +80,7 @@ func tornCases() []Case {
 	return cases
 }
 
-func (c torn) check(t *trial) {
+func (c tornState) check(t *trial) {
 	const id = "torn"
 	x := t.order()
 	n := 2
@@ -101,7 +101,7 @@ func (c torn) check(t *trial) {
 
 // repair checks what a repair leaves in the store, and that a second one writes
 // nothing.
-func (c torn) repair(t *trial, p program, id string) {
+func (c tornState) repair(t *trial, p program, id string) {
 	t.Helper()
 	_, before := t.log(id)
 	rec, err := p.eng.RecoverRun(p, id)

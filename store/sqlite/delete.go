@@ -22,11 +22,11 @@ func (s *Store) Delete(ctx context.Context, d store.Deletion) (int, error) {
 	}
 	n := 0
 	err := s.write(ctx, "delete runs", func(t *tx) error {
-		doomed, err := t.doomed(&d)
+		toDelete, err := t.toDelete(&d)
 		if err != nil {
 			return err
 		}
-		for id, no := range doomed {
+		for id, no := range toDelete {
 			if err := t.remove(no); err != nil {
 				return err
 			}
@@ -34,7 +34,7 @@ func (s *Store) Delete(ctx context.Context, d store.Deletion) (int, error) {
 			s.numbers.forget(id)
 			t.tell = append(t.tell, id)
 		}
-		n = len(doomed)
+		n = len(toDelete)
 		return nil
 	})
 	if err != nil {
@@ -43,9 +43,9 @@ func (s *Store) Delete(ctx context.Context, d store.Deletion) (int, error) {
 	return n, nil
 }
 
-// doomed returns the runs to delete, or the reason why one of them must stay.
-func (t *tx) doomed(d *store.Deletion) (map[string]int64, error) {
-	doomed := make(map[string]int64)
+// toDelete returns the runs to delete, or the reason why one of them must stay.
+func (t *tx) toDelete(d *store.Deletion) (map[string]int64, error) {
+	toDelete := make(map[string]int64)
 	for i, id := range d.RunIDs {
 		h, err := t.head(id)
 		if err != nil {
@@ -69,9 +69,9 @@ func (t *tx) doomed(d *store.Deletion) (map[string]int64, error) {
 				return nil, &store.OwnedError{RunID: id, Owner: h.row.Owner}
 			}
 		}
-		doomed[id] = h.no
+		toDelete[id] = h.no
 	}
-	return doomed, nil
+	return toDelete, nil
 }
 
 // remove deletes all that is kept under a run number.

@@ -1,7 +1,7 @@
-// Package browsertest finds the browser that tests of the pages use, and installs
-// it where that is possible. Where it is not, those tests are left out: a machine
-// with Go, a C compiler and make runs all others. HOLDFAST_BROWSER=required makes
-// that an error, and HOLDFAST_BROWSER=off leaves them out in any case.
+// Package browsertest finds the browser that tests of the pages use, and installs it
+// where that is possible. Elsewhere those tests are left out: a machine with Go, a C
+// compiler and make runs all others. HOLDFAST_BROWSER=required makes that an error, and
+// HOLDFAST_BROWSER=off always leaves them out.
 package browsertest
 
 import (
@@ -12,13 +12,13 @@ import (
 	"github.com/holdfast-dev/holdfast/test/syspackage"
 )
 
-// The variables that are looked at.
+// The environment variables.
 const (
 	Env        = "HOLDFAST_BROWSER"         // "off", "required", or neither
 	EnvInstall = "HOLDFAST_BROWSER_INSTALL" // "0" forbids to install the system package
 )
 
-// names are those of the program.
+// names are the names of the program.
 var names = []string{"chromium", "chromium-browser", "google-chrome", "chrome"}
 
 // Chromium returns the path of the browser, and what to say where there is none: a

@@ -1,3 +1,3 @@
-// Package docs holds no code: its tests keep the documents true. What a page
-// names must exist.
+// Package docs holds the tests that keep the documents true: whatever a page names must
+// exist. It has no code of its own.
 package docs

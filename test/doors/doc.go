@@ -1,5 +1,5 @@
-// Package doors holds the test that resumes a run in every state through every
-// door: the library, the routes of the HTTP API, the form of a page and the
-// terminal. They are one function of package durable, and the test keeps them so;
+// Package doors holds the test that resumes a run in every state through every door:
+// the library, the routes of the HTTP API, the form of a page and the terminal. All
+// lead to one function of package durable, and the test keeps it that way;
 // docs/doors.md is its table.
 package doors

@@ -141,8 +141,8 @@ func (r *Receiver) Spans() []Span {
 	return append([]Span(nil), r.spans...)
 }
 
-// Points returns the data points of metrics received so far, in the order in
-// which they came: of a metric that was exported several times, several.
+// Points returns the data points of metrics received so far, in the order in which they
+// came. A metric that was exported several times has several.
 func (r *Receiver) Points() []Point {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,8 +157,8 @@ func (r *Receiver) Bodies() [][]byte {
 	return append([][]byte(nil), r.bodies...)
 }
 
-// Wait returns once ok does, which is asked now and whenever something has
-// arrived, or with the cause of ctx's end.
+// Wait calls ok now and whenever something has arrived, and returns once it is true, or
+// with the cause of ctx's end.
 func (r *Receiver) Wait(ctx context.Context, ok func() bool) error {
 	for {
 		r.mu.Lock()

@@ -12,10 +12,10 @@ var killed = os.Kill
 
 func (m Mode) signal() os.Signal { return os.Kill }
 
-// account is whom the server runs as.
+// account is the user that the server runs as.
 type account struct{}
 
-// unprivileged refuses: the watchdog is a shell, and needs one.
+// unprivileged refuses: the watchdog needs a shell.
 func unprivileged() (*account, error) {
 	return nil, errors.New("a throw-away cluster needs a Unix system; set " + EnvDSN + " to a server the tests may create databases on")
 }

@@ -29,7 +29,7 @@ func (m Mode) signal() os.Signal {
 // account is a user without privileges. The nil account is the present user.
 type account struct{ uid, gid uint32 }
 
-// unprivileged returns whom the server has to run as: PostgreSQL refuses root.
+// unprivileged returns the user that the server must run as: PostgreSQL refuses root.
 func unprivileged() (*account, error) {
 	if os.Geteuid() != 0 {
 		return nil, nil
@@ -91,7 +91,7 @@ func tempDir(a *account) (string, error) {
 	return "", fmt.Errorf("no place for the server's data: %w", errors.Join(errs...))
 }
 
-// open reports whether everybody may pass through dir and all above it.
+// open reports whether every user may pass through dir and all directories above it.
 func open(dir string) bool {
 	dir, err := filepath.Abs(dir)
 	for err == nil {

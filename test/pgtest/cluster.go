@@ -23,7 +23,7 @@ type Cluster struct {
 	bin, dir string
 	port     int
 	password string
-	as       *account // whom the server runs as; nil: the present user
+	as       *account // the user that the server runs as; nil: the current user
 	server   *server  // nil while stopped
 }
 
@@ -93,7 +93,7 @@ func (c *Cluster) init() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	// Plain passwords, because connections are many, short and never leave the
+	// Plain passwords, because connections are many and short, and never leave the
 	// machine. No sync: the directory is worth nothing if the machine fails now.
 	cmd := exec.CommandContext(ctx, filepath.Join(c.bin, "initdb"), "-D", c.data(), "-U", "postgres",
 		"-A", "password", "--pwfile", pw, "-E", "UTF8", "--locale", "C", "--no-sync")
@@ -105,9 +105,9 @@ func (c *Cluster) init() error {
 	return os.Remove(pw)
 }
 
-// supervise runs the server ("$@") and, beside it, a watchdog that waits for
-// the end of standard input. It must end the server before it removes the
-// directory, and must not remove it when the server was stopped on purpose.
+// supervise runs the server ("$@") and a watchdog that waits for the end of standard
+// input. The watchdog must end the server before it removes the directory, and must not
+// remove it when the server was stopped on purpose.
 const supervise = `
 dir=$1; shift
 exec 3<&0 </dev/null

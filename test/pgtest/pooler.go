@@ -17,10 +17,10 @@ import (
 	"github.com/lib/pq"
 )
 
-// Pooler returns a connection string that leads to the database of dsn by way of
-// a PgBouncer of t's own, which gives each transaction another server session.
-// settings are lines of its configuration besides. It is installed like the
-// server, if it is not there.
+// Pooler returns a connection string that leads to the database of dsn through a
+// PgBouncer of t's own, which gives each transaction another server session. settings
+// are further lines of its configuration. PgBouncer is installed like the server if it
+// is missing.
 func Pooler(t testing.TB, dsn string, settings ...string) string {
 	t.Helper()
 	skip(t)

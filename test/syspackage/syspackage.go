@@ -1,4 +1,4 @@
-// Package syspackage installs what tests need and a bare machine does not have:
+// Package syspackage installs system packages that tests need and a bare machine lacks:
 // the database server, the browser.
 package syspackage
 
@@ -28,9 +28,8 @@ func Refused(env string) string {
 	return ""
 }
 
-// Install installs a package for who, and says so. Test processes run side by
-// side, so it holds a lock, and does nothing if another one was faster: there
-// says whether.
+// Install installs a package for who, and says so. Test processes run concurrently, so
+// it holds a lock, and does nothing if there says that another one was faster.
 func Install(who, name, env string, there func() bool) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()

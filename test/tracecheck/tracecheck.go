@@ -19,7 +19,7 @@ func OfRun(spans []otlptest.Span, row store.Run) []otlptest.Span {
 	return slices.DeleteFunc(slices.Clone(spans), func(s otlptest.Span) bool { return s.TraceID != TraceID(row) })
 }
 
-// TraceID returns the trace that a run was started in; empty: nobody traced then.
+// TraceID returns the trace that a run was started in; empty if it was not traced.
 func TraceID(row store.Run) string {
 	if parts := strings.Split(row.Trace, "-"); len(parts) >= 4 { // W3C traceparent
 		return parts[1]
@@ -87,7 +87,7 @@ func Compare(spans []otlptest.Span, events []store.Event) error {
 	return errors.Join(errs...)
 }
 
-// outcomeOf returns the attempt that an event is the outcome of.
+// outcomeOf returns the attempt whose outcome an event is.
 func outcomeOf(ev *store.Event) (outcome, bool) {
 	switch ev.Type {
 	case store.StepCompleted, store.StepFailed, store.AttemptFailed:

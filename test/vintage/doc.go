@@ -1,4 +1,3 @@
-// Package vintage holds no code: its tests open stores that programs of the
-// versions before have left, as files in the backends' testdata, and go on with
-// them.
+// Package vintage holds the tests that open stores written by earlier versions, kept as
+// files in the backends' testdata, and continue their runs. It has no code of its own.
 package vintage

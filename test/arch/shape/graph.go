@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// graph has the files of a package and who of them uses whom.
+// graph has the files of a package and which of them uses which.
 type graph map[string]map[string]bool
 
 func (g graph) add(file string) {

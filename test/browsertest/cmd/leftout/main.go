@@ -1,6 +1,6 @@
 // Command leftout says at the end of `make test` whether the tests of the pages were
-// left out for want of a browser: go test shows nothing of what a package says that
-// has not failed.
+// left out for want of a browser: go test shows no output of a package that has not
+// failed.
 package main
 
 import (
