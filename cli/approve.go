@@ -14,12 +14,12 @@ import (
 	"github.com/holdfast-dev/holdfast/durable"
 )
 
-func (a *app) approveCommand() *cobra.Command {
-	return a.answerCommand("approve", "Approved", true, "Say yes to what a run asks")
+func approveCommand(a *app) *cobra.Command {
+	return answerCommand(a, "approve", "Approved", true, "Say yes to what a run asks")
 }
 
-func (a *app) rejectCommand() *cobra.Command {
-	return a.answerCommand("reject", "Rejected", false, "Say no to what a run asks")
+func rejectCommand(a *app) *cobra.Command {
+	return answerCommand(a, "reject", "Rejected", false, "Say no to what a run asks")
 }
 
 // answered is what approve and reject print with --json.
@@ -30,7 +30,7 @@ type answered struct {
 	Value  json.RawMessage `json:"value,omitempty"`
 }
 
-func (a *app) answerCommand(name, done string, yes bool, short string) *cobra.Command {
+func answerCommand(a *app, name, done string, yes bool, short string) *cobra.Command {
 	var wait, reason, value, by string
 	cmd := a.command(spec{
 		use: name + " ID", short: short, min: 1, max: 1, ids: true,
@@ -46,7 +46,7 @@ A workflow that waits for more than yes or no takes --value.`,
 			if err != nil {
 				return err
 			}
-			return c.answer(args[0], wait, done, target.Answer{Yes: yes, Reason: reason, By: by, Value: raw})
+			return answer(c, args[0], wait, done, target.Answer{Yes: yes, Reason: reason, By: by, Value: raw})
 		},
 	})
 	fl := cmd.Flags()
@@ -57,7 +57,7 @@ A workflow that waits for more than yes or no takes --value.`,
 	return cmd
 }
 
-func (c *invocation) answer(id, wait, done string, a target.Answer) error {
+func answer(c *invocation, id, wait, done string, a target.Answer) error {
 	t, err := c.target()
 	if err != nil {
 		return err
@@ -70,7 +70,7 @@ func (c *invocation) answer(id, wait, done string, a target.Answer) error {
 	if err != nil {
 		return err
 	}
-	one, err := c.pick(s, open, wait)
+	one, err := pick(c, s, open, wait)
 	if err != nil {
 		return err
 	}
@@ -82,14 +82,14 @@ func (c *invocation) answer(id, wait, done string, a target.Answer) error {
 	if err != nil {
 		return err
 	}
-	c.nobody(t, s)
+	nobody(c, t, s)
 	return c.print(answered{ID: id, Wait: one.Key, Prompt: one.Prompt, Value: value}, func() {
 		c.out.Printf("%s %s: %s\n", done, show.Escape(id), show.Escape(one.Prompt))
 	})
 }
 
 // pick chooses which of the open waits to answer.
-func (c *invocation) pick(s *target.Run, open []durable.Approval, wait string) (durable.Approval, error) {
+func pick(c *invocation, s *target.Run, open []durable.Approval, wait string) (durable.Approval, error) {
 	var keys []string
 	for _, a := range open {
 		if a.Key == wait || wait == "" && len(open) == 1 {
@@ -109,7 +109,7 @@ func (c *invocation) pick(s *target.Run, open []durable.Approval, wait string) (
 
 // nobody says that no process executes the run that a message was kept for, and how to
 // start one.
-func (c *invocation) nobody(t target.Target, s *target.Run) {
+func nobody(c *invocation, t target.Target, s *target.Run) {
 	l, isLocal := t.(*target.Local)
 	if !isLocal || s.Live || s.Terminal() || l.OthersServeAny(c.ctx, s.Workflow) {
 		return

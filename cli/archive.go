@@ -36,7 +36,7 @@ func (f *archiveFlags) register(cmd *cobra.Command) {
 
 // openArchive opens the archive that flags name, else the program's, else the git
 // repository of the current directory.
-func (c *invocation) openArchive(f archiveFlags) (archive.Archive, string, error) {
+func openArchive(c *invocation, f archiveFlags) (archive.Archive, string, error) {
 	switch {
 	case f.git != "" && f.dir != "":
 		return nil, "", show.Usage("name one of --git and --dir, not both")
@@ -46,7 +46,7 @@ func (c *invocation) openArchive(f archiveFlags) (archive.Archive, string, error
 		}
 		a, err := archive.OpenDir(f.dir)
 		if err != nil {
-			return nil, "", c.archiveFailed(err)
+			return nil, "", archiveFailed(c, err)
 		}
 		c.done = append(c.done, func() { _ = a.Close() })
 		return a, "dir", nil
@@ -55,13 +55,13 @@ func (c *invocation) openArchive(f archiveFlags) (archive.Archive, string, error
 	}
 	a, err := archive.OpenGit(c.ctx, show.OrElse(f.git, "."), archive.GitOptions{Prefix: f.prefix})
 	if err != nil {
-		return nil, "", c.archiveFailed(err)
+		return nil, "", archiveFailed(c, err)
 	}
 	return a, "git", nil
 }
 
 // archiveFailed says in words what an error of an archive means.
-func (c *invocation) archiveFailed(err error) error {
+func archiveFailed(c *invocation, err error) error {
 	f := &show.Failure{Code: "archive", Exit: ExitFailed, Message: err.Error(), Err: err}
 	switch {
 	case errors.Is(err, archive.ErrNotFound):
@@ -86,7 +86,7 @@ type past struct {
 	started store.Time
 }
 
-func (a *app) historyCommand() *cobra.Command {
+func historyCommand(a *app) *cobra.Command {
 	var f archiveFlags
 	var statuses, workflows []string
 	var limit int
@@ -99,14 +99,14 @@ directory (--dir).`,
   durable history --git /srv/history.git
   durable archive show order-40`,
 		do: func(c *invocation, _ []string) error {
-			list, err := c.history(f)
+			list, err := history(c, f)
 			if err != nil {
 				return err
 			}
 			list = slices.DeleteFunc(list, func(p past) bool {
 				return len(statuses) > 0 && !slices.Contains(statuses, p.Status) || len(workflows) > 0 && !slices.Contains(workflows, p.Workflow)
 			})
-			return c.showHistory(list, limit)
+			return showHistory(c, list, limit)
 		},
 	})
 	f.register(cmd)
@@ -117,7 +117,7 @@ directory (--dir).`,
 }
 
 // history reads what is archived, newest first.
-func (c *invocation) history(f archiveFlags) ([]past, error) {
+func history(c *invocation, f archiveFlags) ([]past, error) {
 	p, err := c.place()
 	if err == nil && p.Server != "" && f.git == "" && f.dir == "" {
 		r, err := target.Connect(p, c.commands)
@@ -134,11 +134,11 @@ func (c *invocation) history(f archiveFlags) ([]past, error) {
 	if err != nil && errors.As(err, &f2) && (c.flags.Store+c.flags.Server+c.flags.Profile != "" || f2.Code == "profile") {
 		return nil, err // a target that was named must exist; none need be named
 	}
-	a, kind, err := c.openArchive(f)
+	a, kind, err := openArchive(c, f)
 	if err != nil {
 		return nil, err
 	}
-	return c.archived(a, kind)
+	return archived(c, a, kind)
 }
 
 func remotePast(h client.History) []past {
@@ -153,7 +153,7 @@ func stamp(t time.Time) string { return show.RFC3339(store.TimeOf(t)) }
 
 // archived lists an archive, newest first. It skips a run that cannot be read, with a
 // warning.
-func (c *invocation) archived(a archive.Archive, kind string) ([]past, error) {
+func archived(c *invocation, a archive.Archive, kind string) ([]past, error) {
 	list := []past{}
 	for r, err := range a.List(c.ctx) {
 		if errors.Is(err, archive.ErrUnreadable) {
@@ -161,7 +161,7 @@ func (c *invocation) archived(a archive.Archive, kind string) ([]past, error) {
 			continue
 		}
 		if err != nil {
-			return nil, c.archiveFailed(err)
+			return nil, archiveFailed(c, err)
 		}
 		began := r.StartedAt
 		if began.IsZero() {
@@ -178,7 +178,7 @@ func (c *invocation) archived(a archive.Archive, kind string) ([]past, error) {
 	return list, nil
 }
 
-func (c *invocation) showHistory(list []past, limit int) error {
+func showHistory(c *invocation, list []past, limit int) error {
 	if len(list) == 0 {
 		c.say("No archived sessions.")
 		return nil
@@ -211,7 +211,7 @@ func (c *invocation) showHistory(list []past, limit int) error {
 	return nil
 }
 
-func (a *app) archiveCommand() *cobra.Command {
+func archiveCommand(a *app) *cobra.Command {
 	var f archiveFlags
 	g := a.group("archive", "List, show, write and restore archived runs", `archive works on the copies of runs that are kept outside of the store: in a git
 repository, one ref a run, or in a directory. docs/archive.md says what they hold.`, `  durable archive list --git /srv/history.git
@@ -223,27 +223,27 @@ repository, one ref a run, or in a directory. docs/archive.md says what they hol
 			use: "list", aliases: []string{"ls"}, short: "List what is archived",
 			example: `  durable archive list --git /srv/history.git`,
 			do: func(c *invocation, _ []string) error {
-				to, kind, err := c.openArchive(f)
+				to, kind, err := openArchive(c, f)
 				if err != nil {
 					return err
 				}
-				list, err := c.archived(to, kind)
+				list, err := archived(c, to, kind)
 				if err != nil {
 					return err
 				}
-				return c.showHistory(list, 0)
+				return showHistory(c, list, 0)
 			},
 		})),
 		with(a.command(spec{
 			use: "show ID", short: "Show an archived run with its events", min: 1, max: 1,
 			example: `  durable archive show order-40
   durable archive show order-40 --json`,
-			do: func(c *invocation, args []string) error { return c.showArchived(f, args[0]) },
+			do: func(c *invocation, args []string) error { return showArchived(c, f, args[0]) },
 		})),
 		with(a.command(spec{
 			use: "store ID", short: "Archive a run now", min: 1, max: 1, ids: true,
 			example: `  durable archive store order-40 --git /srv/history.git`,
-			do:      func(c *invocation, args []string) error { return c.archiveNow(f, args[0]) },
+			do:      func(c *invocation, args []string) error { return archiveNow(c, f, args[0]) },
 		})),
 		with(a.command(spec{
 			use: "restore ID", short: "Bring an archived run back into the store", min: 1, max: 1,
@@ -252,20 +252,20 @@ store that does not have it. One that had not ended waits for resume: make sure 
 nobody still executes it elsewhere.`,
 			example: `  durable archive restore order-40 --git /srv/history.git
   durable resume order-40`,
-			do: func(c *invocation, args []string) error { return c.unarchive(f, args[0]) },
+			do: func(c *invocation, args []string) error { return unarchive(c, f, args[0]) },
 		})),
 	)
 	return g
 }
 
-func (c *invocation) showArchived(f archiveFlags, id string) error {
-	a, kind, err := c.openArchive(f)
+func showArchived(c *invocation, f archiveFlags, id string) error {
+	a, kind, err := openArchive(c, f)
 	if err != nil {
 		return err
 	}
 	e, err := a.Get(c.ctx, id)
 	if err != nil {
-		return c.archiveFailed(err)
+		return archiveFailed(c, err)
 	}
 	return c.print(struct {
 		archive.Run
@@ -290,12 +290,12 @@ func (c *invocation) showArchived(f archiveFlags, id string) error {
 	})
 }
 
-func (c *invocation) archiveNow(f archiveFlags, id string) error {
+func archiveNow(c *invocation, f archiveFlags, id string) error {
 	l, err := c.local()
 	if err != nil {
 		return err
 	}
-	a, kind, err := c.openArchive(f)
+	a, kind, err := openArchive(c, f)
 	if err != nil {
 		return err
 	}
@@ -304,23 +304,24 @@ func (c *invocation) archiveNow(f archiveFlags, id string) error {
 		return l.Lost(id, err)
 	}
 	if err := a.Store(c.ctx, id, file.Bytes()); err != nil {
-		return c.archiveFailed(err)
+		return archiveFailed(c, err)
 	}
 	return c.print(map[string]string{"id": id, "source": kind}, func() { c.out.Printf("Archived %s (%s).\n", show.Escape(id), kind) })
 }
 
-func (c *invocation) unarchive(f archiveFlags, id string) error {
+func unarchive(c *invocation, f archiveFlags, id string) error {
 	l, err := c.local()
 	if err != nil {
 		return err
 	}
-	a, _, err := c.openArchive(f)
+	a, _, err := openArchive(c, f)
 	if err != nil {
 		return err
 	}
 	e, err := a.Get(c.ctx, id)
 	if err != nil {
-		return c.archiveFailed(err)
+		return archiveFailed(c, err)
 	}
-	return c.imported(l.Engine.Import(c.ctx, bytes.NewReader(e.File), durable.ImportOptions{}))
+	got, err := l.Engine.Import(c.ctx, bytes.NewReader(e.File), durable.ImportOptions{})
+	return imported(c, got, err)
 }

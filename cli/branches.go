@@ -23,7 +23,7 @@ type branchView struct {
 	Left       int    `json:"left"`
 }
 
-func (a *app) branchesCommand() *cobra.Command {
+func branchesCommand(a *app) *cobra.Command {
 	return a.command(spec{
 		use: "branches ID", short: "List the branches of a run's history", min: 1, max: 1, ids: true,
 		long: `branches lists where the history of a run was cut, by a repair, a jump or an edit, and

@@ -9,8 +9,8 @@ import (
 )
 
 // act makes a command that does something to one run, and says that it is done.
-func (a *app) act(name, short, long, said string, do func(ctx context.Context, t target.Target, id, reason string) error, reasoned bool) *cobra.Command {
-	return a.actThen(name, short, long, do, reasoned, func(c *invocation, _ target.Target, id string) error {
+func act(a *app, name, short, long, said string, do func(ctx context.Context, t target.Target, id, reason string) error, reasoned bool) *cobra.Command {
+	return actThen(a, name, short, long, do, reasoned, func(c *invocation, _ target.Target, id string) error {
 		return c.print(map[string]any{"id": id, "done": said}, func() {
 			c.out.Printf("Workflow %s %s\n", show.Escape(id), said)
 		})
@@ -18,7 +18,7 @@ func (a *app) act(name, short, long, said string, do func(ctx context.Context, t
 }
 
 // actThen makes a command that does something to one run; then says what came of it.
-func (a *app) actThen(name, short, long string, do func(ctx context.Context, t target.Target, id, reason string) error, reasoned bool, then func(c *invocation, t target.Target, id string) error) *cobra.Command {
+func actThen(a *app, name, short, long string, do func(ctx context.Context, t target.Target, id, reason string) error, reasoned bool, then func(c *invocation, t target.Target, id string) error) *cobra.Command {
 	var reason string
 	example := "  durable " + name + " order-42"
 	if reasoned {
@@ -43,23 +43,23 @@ func (a *app) actThen(name, short, long string, do func(ctx context.Context, t t
 	return cmd
 }
 
-func (a *app) cancelCommand() *cobra.Command {
-	return a.actThen("cancel", "End a run that has not ended",
+func cancelCommand(a *app) *cobra.Command {
+	return actThen(a, "cancel", "End a run that has not ended",
 		`cancel asks a run to end. Steps under way have their context ended, no further one
 begins, and compensations run. It is kept whether somebody executes the run or not:
 where nobody does, the run ends when somebody takes it up, and cancel says what to do.`,
-		func(ctx context.Context, t target.Target, id, reason string) error { return t.Cancel(ctx, id, reason) }, true, (*invocation).cancelled)
+		func(ctx context.Context, t target.Target, id, reason string) error { return t.Cancel(ctx, id, reason) }, true, cancelled)
 }
 
-func (a *app) pauseCommand() *cobra.Command {
-	return a.act("pause", "Hold a run until unpause",
+func pauseCommand(a *app) *cobra.Command {
+	return act(a, "pause", "Hold a run until unpause",
 		`pause holds a run: the step under way ends, no further one begins, and no restart
 begins it again. unpause lets it go on.`,
 		"paused", func(ctx context.Context, t target.Target, id, reason string) error { return t.Pause(ctx, id, reason) }, true)
 }
 
-func (a *app) unpauseCommand() *cobra.Command {
-	return a.act("unpause", "Let a paused run go on",
+func unpauseCommand(a *app) *cobra.Command {
+	return act(a, "unpause", "Let a paused run go on",
 		`unpause lets a paused run go on from where it was.`,
 		"unpaused", func(ctx context.Context, t target.Target, id, _ string) error { return t.Unpause(ctx, id) }, false)
 }

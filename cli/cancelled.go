@@ -26,8 +26,8 @@ type cancelling struct {
 // cancelled says what has become of a run whose cancel is recorded. A run that no
 // process executes has not ended: a program that has its code must run its
 // compensations first.
-func (c *invocation) cancelled(t target.Target, id string) error {
-	s, attended, err := c.untilCancelled(t, id)
+func cancelled(c *invocation, t target.Target, id string) error {
+	s, attended, err := untilCancelled(c, t, id)
 	if err != nil {
 		return err
 	}
@@ -43,7 +43,7 @@ func (c *invocation) cancelled(t target.Target, id string) error {
 		next = "Follow it: " + c.self("watch", id)
 	default:
 		line = fmt.Sprintf("Workflow %s is %s: nobody executes it, and it is cancelled when somebody takes it up", show.Escape(id), s.StatusText())
-		next = c.carryOut(s)
+		next = carryOut(c, s)
 		did.Next = next
 	}
 	return c.print(did, func() {
@@ -55,7 +55,7 @@ func (c *invocation) cancelled(t target.Target, id string) error {
 }
 
 // carryOut says how to have the cancel of a run carried out that no process executes.
-func (c *invocation) carryOut(s *target.Run) string {
+func carryOut(c *invocation, s *target.Run) string {
 	run := c.code(s)
 	switch {
 	case s.Paused && run != "":
@@ -70,14 +70,14 @@ func (c *invocation) carryOut(s *target.Run) string {
 
 // untilCancelled waits for a run to end that a process executes, or is about to. It
 // returns where the run stands then, and whether there is such a process.
-func (c *invocation) untilCancelled(t target.Target, id string) (s *target.Run, attended bool, err error) {
+func untilCancelled(c *invocation, t target.Target, id string) (s *target.Run, attended bool, err error) {
 	pause := 10 * time.Millisecond
 	for began := time.Now(); ; pause = min(2*pause, settle) {
 		s, err = t.Run(c.ctx, id)
 		if err != nil {
 			return nil, false, err
 		}
-		attended = c.attended(t, s)
+		attended = isAttended(c, t, s)
 		if s.Terminal() || !attended || time.Since(began) > cancelPatience {
 			return s, attended, nil
 		}
@@ -89,9 +89,9 @@ func (c *invocation) untilCancelled(t target.Target, id string) (s *target.Run, 
 	}
 }
 
-// attended reports whether a live process executes the run, or will take it up by
+// isAttended reports whether a live process executes the run, or will take it up by
 // itself now that it is to be cancelled.
-func (c *invocation) attended(t target.Target, s *target.Run) bool {
+func isAttended(c *invocation, t target.Target, s *target.Run) bool {
 	l, isLocal := t.(*target.Local)
 	parked := s.Status == string(store.Interrupted) && s.Code != "" && s.Code != durable.CodePaused
 	return s.Live || isLocal && !parked && l.OthersServeAny(c.ctx, s.Workflow)

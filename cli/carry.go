@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-func (a *app) checkpointsMigrate() *cobra.Command {
+func checkpointsMigrate(a *app) *cobra.Command {
 	var dryRun, yes bool
 	cmd := a.command(spec{
 		use: "migrate", short: "Bring the store to the format of this program, after a backup",
@@ -22,26 +22,26 @@ func (a *app) checkpointsMigrate() *cobra.Command {
 the library reads those of earlier ones.`,
 		example: `  durable checkpoints migrate --dry-run
   durable checkpoints migrate --yes`,
-		do: func(c *invocation, _ []string) error { return c.migrate(dryRun, yes) },
+		do: func(c *invocation, _ []string) error { return migrate(c, dryRun, yes) },
 	})
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say which steps are missing, and change nothing")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
 }
 
-func (a *app) checkpointsRestore() *cobra.Command {
+func checkpointsRestore(a *app) *cobra.Command {
 	var yes bool
 	cmd := a.command(spec{
 		use: "restore BACKUP", short: "Put back what a migration has backed up", min: 1, max: 1,
 		long:    `restore is schema restore: the way back after a migration.`,
 		example: `  durable checkpoints restore app.db.v1-20261121T084116.000000Z.backup --yes`,
-		do:      func(c *invocation, args []string) error { return c.restore(args[0], yes) },
+		do:      func(c *invocation, args []string) error { return restore(c, args[0], yes) },
 	})
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
 }
 
-func (a *app) checkpointsExport() *cobra.Command {
+func checkpointsExport(a *app) *cobra.Command {
 	var output string
 	cmd := a.command(spec{
 		use: "export ID", short: "Write a run with its whole history to a file", min: 1, max: 1, ids: true,
@@ -49,13 +49,13 @@ func (a *app) checkpointsExport() *cobra.Command {
 or to a new file. What is encrypted stays encrypted.`,
 		example: `  durable checkpoints export order-42 --output order-42.run
   durable checkpoints import order-42.run --store other.db`,
-		do: func(c *invocation, args []string) error { return c.export(args[0], output) },
+		do: func(c *invocation, args []string) error { return export(c, args[0], output) },
 	})
 	cmd.Flags().StringVarP(&output, "output", "o", "", "write to this new `FILE`")
 	return cmd
 }
 
-func (c *invocation) export(id, output string) (err error) {
+func export(c *invocation, id, output string) (err error) {
 	l, err := c.local()
 	if err != nil {
 		return err
@@ -85,7 +85,7 @@ func (c *invocation) export(id, output string) (err error) {
 	})
 }
 
-func (a *app) checkpointsImport() *cobra.Command {
+func checkpointsImport(a *app) *cobra.Command {
 	var newID string
 	var yes bool
 	cmd := a.command(spec{
@@ -96,14 +96,14 @@ where it came from.`,
 		example: `  durable checkpoints import order-42.run
   durable checkpoints import - --id order-42-copy < order-42.run
   durable resume order-42`,
-		do: func(c *invocation, args []string) error { return c.importRun(args[0], newID) },
+		do: func(c *invocation, args []string) error { return importRun(c, args[0], newID) },
 	})
 	cmd.Flags().BoolVar(&yes, "yes", false, "import asks nothing; for scripts that say it everywhere")
 	cmd.Flags().StringVar(&newID, "id", "", "make a copy under this `ID`")
 	return cmd
 }
 
-func (c *invocation) importRun(file, newID string) error {
+func importRun(c *invocation, file, newID string) error {
 	l, err := c.local()
 	if err != nil {
 		return err
@@ -117,11 +117,12 @@ func (c *invocation) importRun(file, newID string) error {
 		defer func() { _ = f.Close() }()
 		r = f
 	}
-	return c.imported(l.Engine.Import(c.ctx, r, durable.ImportOptions{NewID: newID}))
+	got, err := l.Engine.Import(c.ctx, r, durable.ImportOptions{NewID: newID})
+	return imported(c, got, err)
 }
 
 // imported says what an import made.
-func (c *invocation) imported(got durable.Imported, err error) error {
+func imported(c *invocation, got durable.Imported, err error) error {
 	var exists *store.ExistsError
 	if errors.As(err, &exists) {
 		return show.Refused("exists", "Make a copy: "+c.self("checkpoints", "import", "FILE", "--id", "NEW"), "Session %s exists already.", exists.RunID)
@@ -137,7 +138,7 @@ func (c *invocation) imported(got durable.Imported, err error) error {
 	})
 }
 
-func (a *app) checkpointsDelete() *cobra.Command {
+func checkpointsDelete(a *app) *cobra.Command {
 	var dryRun, yes bool
 	cmd := a.command(spec{
 		use: "delete ID", short: "Delete a run with all its checkpoints", min: 1, max: 1, ids: true,
@@ -146,14 +147,14 @@ is executed at the moment is refused.`,
 		example: `  durable checkpoints delete order-40 --dry-run
   durable checkpoints delete order-40 --yes
   durable checkpoints export order-40 --output order-40.run`,
-		do: func(c *invocation, args []string) error { return c.delete(args[0], dryRun, yes) },
+		do: func(c *invocation, args []string) error { return deleteRun(c, args[0], dryRun, yes) },
 	})
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be deleted, and delete nothing")
 	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
 	return cmd
 }
 
-func (c *invocation) delete(id string, dryRun, yes bool) error {
+func deleteRun(c *invocation, id string, dryRun, yes bool) error {
 	l, err := c.local()
 	if err != nil {
 		return err
@@ -171,7 +172,7 @@ func (c *invocation) delete(id string, dryRun, yes bool) error {
 			c.out.Printf("Would delete %s.\nDry run: nothing changed. Apply: %s\n", show.Escape(what), c.self("checkpoints", "delete", id, "--yes"))
 		})
 	}
-	if err := c.confirm(yes, "Delete %s for good?", what); err != nil {
+	if err := confirm(c, yes, "Delete %s for good?", what); err != nil {
 		return err
 	}
 	n, err := l.Store.Delete(c.ctx, store.Deletion{RunIDs: []string{id}, Epochs: []int64{s.Info.Run.Epoch}, Force: true})

@@ -15,14 +15,14 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-func (a *app) checkpointsCommand() *cobra.Command {
+func checkpointsCommand(a *app) *cobra.Command {
 	g := a.group("checkpoints", "Look at and mend what is recorded of a run", `checkpoints lists what is recorded of a run, checks and repairs it, replaces a result,
 and carries runs from one store to another. A checkpoint is an event of the history, and
 its number is its ID. No event is ever changed: what is mended goes on on a new branch.`, `  durable checkpoints list order-42
   durable checkpoints validate order-42
   durable resume order-42 --from-checkpoint 2`, "checkpoint")
-	g.AddCommand(a.checkpointsList(), a.checkpointsShow(), a.checkpointsValidate(), a.checkpointsRepair(), a.checkpointsEdit(),
-		a.checkpointsMigrate(), a.checkpointsRestore(), a.checkpointsExport(), a.checkpointsImport(), a.checkpointsDelete())
+	g.AddCommand(checkpointsList(a), checkpointsShow(a), checkpointsValidate(a), checkpointsRepair(a), checkpointsEdit(a),
+		checkpointsMigrate(a), checkpointsRestore(a), checkpointsExport(a), checkpointsImport(a), checkpointsDelete(a))
 	return g
 }
 
@@ -44,7 +44,7 @@ type checkpoint struct {
 	at store.Time
 }
 
-func (a *app) checkpointsList() *cobra.Command {
+func checkpointsList(a *app) *cobra.Command {
 	var all bool
 	var limit int
 	cmd := a.command(spec{
@@ -55,24 +55,24 @@ bookkeeping of the engine and what was left behind on other branches, too.`,
 		example: `  durable checkpoints list order-42
   durable checkpoints list order-42 --all
   durable resume order-42 --from-checkpoint 2`,
-		do: func(c *invocation, args []string) error { return c.checkpoints(args, all, limit) },
+		do: func(c *invocation, args []string) error { return checkpoints(c, args, all, limit) },
 	})
 	cmd.Flags().BoolVar(&all, "all", false, "every event, of every branch")
 	cmd.Flags().IntVar(&limit, "limit", 100, "of how many runs at most; 0: all")
 	return cmd
 }
 
-func (c *invocation) checkpoints(args []string, all bool, limit int) error {
+func checkpoints(c *invocation, args []string, all bool, limit int) error {
 	l, err := c.local()
 	if err != nil {
 		return err
 	}
 	var list []checkpoint
-	for id, err := range c.ids(l, args, limit) {
+	for id, err := range ids(c, l, args, limit) {
 		if err != nil {
 			return err
 		}
-		of, err := c.checkpointsOf(l, id, all)
+		of, err := checkpointsOf(c, l, id, all)
 		if err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (c *invocation) checkpoints(args []string, all bool, limit int) error {
 }
 
 // ids yields the run that args name, or all runs, newest first.
-func (c *invocation) ids(l *target.Local, args []string, limit int) func(func(string, error) bool) {
+func ids(c *invocation, l *target.Local, args []string, limit int) func(func(string, error) bool) {
 	return func(yield func(string, error) bool) {
 		if len(args) > 0 {
 			yield(args[0], nil)
@@ -130,7 +130,7 @@ func (c *invocation) ids(l *target.Local, args []string, limit int) func(func(st
 
 // checkpointsOf lists the checkpoints of one run, each with what Verify found. If the
 // run cannot be read to its end, the list ends there.
-func (c *invocation) checkpointsOf(l *target.Local, id string, all bool) ([]checkpoint, error) {
+func checkpointsOf(c *invocation, l *target.Local, id string, all bool) ([]checkpoint, error) {
 	ctx := c.ctx
 	v, err := l.Engine.Verify(ctx, id)
 	if err != nil {
@@ -229,7 +229,7 @@ type payloadView struct {
 	Error       string          `json:"error,omitempty"`
 }
 
-func (a *app) checkpointsShow() *cobra.Command {
+func checkpointsShow(a *app) *cobra.Command {
 	return a.command(spec{
 		use: "show ID CHECKPOINT", short: "Show one checkpoint with its value", min: 2, max: 2, ids: true,
 		long: `show prints a checkpoint of a run in full, by its number or by the name of a step whose
@@ -237,11 +237,11 @@ outcome it is, with the value it holds. Values are user data: what is encrypted 
 program that has the key.`,
 		example: `  durable checkpoints show order-42 4
   durable checkpoints show order-42 charge --json`,
-		do: func(c *invocation, args []string) error { return c.showCheckpoint(args[0], args[1]) },
+		do: func(c *invocation, args []string) error { return showCheckpoint(c, args[0], args[1]) },
 	})
 }
 
-func (c *invocation) showCheckpoint(id, name string) error {
+func showCheckpoint(c *invocation, id, name string) error {
 	l, err := c.local()
 	if err != nil {
 		return err
@@ -250,7 +250,7 @@ func (c *invocation) showCheckpoint(id, name string) error {
 	if err != nil {
 		return err
 	}
-	list, err := c.checkpointsOf(l, id, true)
+	list, err := checkpointsOf(c, l, id, true)
 	if err != nil {
 		return err
 	}
@@ -278,12 +278,12 @@ func (c *invocation) showCheckpoint(id, name string) error {
 				v.Payload.Error = err.Error()
 			}
 		}
-		return c.print(v, func() { c.showEvent(&v) })
+		return c.print(v, func() { showEvent(c, &v) })
 	}
 	return &show.Failure{Code: "checkpoint", Exit: ExitNotFound, Message: fmt.Sprintf("%s has no checkpoint %d.", id, seq), Next: "List: " + c.self("checkpoints", "list", id)}
 }
 
-func (c *invocation) showEvent(v *eventView) {
+func showEvent(c *invocation, v *eventView) {
 	c.out.Printf("%d  %s  %s\n", v.ID, show.Escape(v.Text), v.Status)
 	c.out.Printf("Time     %s, took %s, branch %d\n", c.out.At(v.at), show.Length(v.took()), v.Branch)
 	if len(v.Data) > 0 {

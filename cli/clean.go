@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-func (a *app) cleanCommand() *cobra.Command {
+func cleanCommand(a *app) *cobra.Command {
 	var older string
 	var keep int
 	var workflows []string
@@ -59,7 +59,7 @@ stays, unless --force: an archive has what has ended, and what waits.`,
 			if !all || only {
 				o.Retention = &durable.Retention{KeepFor: age, KeepCount: keep, KeepFailed: keepFailed, OnlyArchived: only}
 			}
-			return c.clean(o, dryRun, yes)
+			return clean(c, o, dryRun, yes)
 		},
 	})
 	fl := cmd.Flags()
@@ -97,7 +97,7 @@ type cleaned struct {
 	DryRun     bool     `json:"dry_run,omitempty"`
 }
 
-func (c *invocation) clean(o durable.CleanOptions, dryRun, yes bool) error {
+func clean(c *invocation, o durable.CleanOptions, dryRun, yes bool) error {
 	l, err := c.local()
 	if err != nil {
 		return err
@@ -123,11 +123,11 @@ func (c *invocation) clean(o durable.CleanOptions, dryRun, yes bool) error {
 		})
 	}
 	if len(ids) > 0 {
-		if err := c.confirm(yes, "Remove %s for good?", show.Plural(len(ids), "session")); err != nil {
+		if err := confirm(c, yes, "Remove %s for good?", show.Plural(len(ids), "session")); err != nil {
 			return err
 		}
 	}
-	n := c.removeSeen(l.Store, seen)
+	n := removeSeen(c, l.Store, seen)
 	return c.print(cleaned{Removed: n, Unarchived: would.Unarchived}, func() {
 		c.out.Printf("Removed %s.\n", show.Plural(n, "session"))
 	})
@@ -136,7 +136,7 @@ func (c *invocation) clean(o durable.CleanOptions, dryRun, yes bool) error {
 // removeSeen deletes runs one by one, each only if it has not changed since it was
 // listed: a run that went on, or a new one under its id, stays. A live owner keeps its
 // run.
-func (c *invocation) removeSeen(st store.Store, seen store.Deletion) (n int) {
+func removeSeen(c *invocation, st store.Store, seen store.Deletion) (n int) {
 	for i, id := range seen.RunIDs {
 		m, err := st.Delete(c.ctx, store.Deletion{RunIDs: []string{id}, Epochs: seen.Epochs[i : i+1], Force: seen.Force})
 		switch {
@@ -152,7 +152,7 @@ func (c *invocation) removeSeen(st store.Store, seen store.Deletion) (n int) {
 
 // confirm asks before something that cannot be undone. Where there is no terminal,
 // --yes is needed.
-func (c *invocation) confirm(yes bool, format string, args ...any) error {
+func confirm(c *invocation, yes bool, format string, args ...any) error {
 	if yes {
 		return nil
 	}

@@ -54,11 +54,11 @@ confirmed; 3 not found, nothing to resume; 4 refused; 5 store or server not reac
 		help(cmd, args)
 	})
 	root.AddCommand(
-		a.runCommand(), a.resumeCommand(), a.resumeLastCommand(),
-		a.sessionsCommand(), a.approveCommand(), a.rejectCommand(), a.signalCommand(),
-		a.cancelCommand(), a.pauseCommand(), a.unpauseCommand(), a.watchCommand(),
-		a.branchesCommand(), a.stuckCommand(), a.forkCommand(), a.checkpointsCommand(),
-		a.historyCommand(), a.archiveCommand(), a.schemaCommand(), a.doctorCommand(), a.completionCommand(),
+		runCommand(a), resumeCommand(a), resumeLastCommand(a),
+		sessionsCommand(a), approveCommand(a), rejectCommand(a), signalCommand(a),
+		cancelCommand(a), pauseCommand(a), unpauseCommand(a), watchCommand(a),
+		branchesCommand(a), stuckCommand(a), forkCommand(a), checkpointsCommand(a),
+		historyCommand(a), archiveCommand(a), schemaCommand(a), doctorCommand(a), completionCommand(a),
 	)
 	return root
 }
@@ -123,7 +123,7 @@ func (a *app) command(s spec) *cobra.Command {
 		defer c.close()
 		switch {
 		case s.ids && len(args) == 0:
-			return c.completeIDs(), cobra.ShellCompDirectiveNoFileComp
+			return completeIDs(c), cobra.ShellCompDirectiveNoFileComp
 		case s.values != nil && len(args) < s.max:
 			return s.values(c, len(args)), cobra.ShellCompDirectiveNoFileComp
 		}

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (a *app) completionCommand() *cobra.Command {
+func completionCommand(a *app) *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return a.command(spec{
 		use: "completion SHELL", short: "Print a completion script for a shell", min: 1, max: 1,
@@ -35,7 +35,7 @@ bash, zsh, fish or powershell.`,
 
 // completeIDs lists the ids of the newest runs, for a shell to offer. On an error it
 // lists none.
-func (c *invocation) completeIDs() []string {
+func completeIDs(c *invocation) []string {
 	t, err := c.target()
 	if err != nil {
 		return nil

@@ -19,7 +19,7 @@ type check struct {
 	Next  string `json:"next,omitempty"`
 }
 
-func (a *app) doctorCommand() *cobra.Command {
+func doctorCommand(a *app) *cobra.Command {
 	var quick bool
 	cmd := a.command(spec{
 		use: "doctor", short: "Look for what is wrong with a store",
@@ -28,18 +28,18 @@ run can be read. It changes nothing, and exits with 6 when it finds a problem.`,
 		example: `  durable doctor
   durable doctor --quick
   durable stuck`,
-		do: func(c *invocation, _ []string) error { return c.doctor(quick) },
+		do: func(c *invocation, _ []string) error { return doctor(c, quick) },
 	})
 	cmd.Flags().BoolVar(&quick, "quick", false, "do not read every run")
 	return cmd
 }
 
-func (c *invocation) doctor(quick bool) error {
+func doctor(c *invocation, quick bool) error {
 	var list []check
 	add := func(name, state, next, format string, args ...any) {
 		list = append(list, check{name, state, fmt.Sprintf(format, args...), next})
 	}
-	c.checkSchema(add)
+	checkSchema(c, add)
 	l, err := c.local()
 	if err != nil {
 		f := c.explain(err)
@@ -47,19 +47,19 @@ func (c *invocation) doctor(quick bool) error {
 			return err
 		}
 		add("store", "problem", f.Next, "%s", f.Message)
-		return c.diagnosis(list)
+		return diagnosis(c, list)
 	}
 	counts, err := l.Store.Count(c.ctx, store.Filter{}, store.ByStatus)
 	if err != nil {
 		add("store", "problem", "", "%s", err)
-		return c.diagnosis(list)
+		return diagnosis(c, list)
 	}
 	total := int64(0)
 	for _, n := range counts {
 		total += n
 	}
 	add("store", "ok", "", "%s, %s", storeKind(l.Store), show.Plural(int(total), "run"))
-	c.checkExecutors(l, add)
+	checkExecutors(c, l, add)
 	stuck, err := l.Stuck(c.ctx)
 	switch {
 	case err != nil:
@@ -70,15 +70,15 @@ func (c *invocation) doctor(quick bool) error {
 		add("stuck", "ok", "", "nothing")
 	}
 	if !quick {
-		c.checkIntegrity(l, total, add)
+		checkIntegrity(c, l, total, add)
 	}
-	return c.diagnosis(list)
+	return diagnosis(c, list)
 }
 
 type adder func(name, state, next, format string, args ...any)
 
-func (c *invocation) checkSchema(add adder) {
-	sc, err := c.openSchema()
+func checkSchema(c *invocation, add adder) {
+	sc, err := openSchema(c)
 	if err != nil {
 		return // the check of the store says what is wrong, or it has no schema
 	}
@@ -93,7 +93,7 @@ func (c *invocation) checkSchema(add adder) {
 	}
 }
 
-func (c *invocation) checkExecutors(l *target.Local, add adder) {
+func checkExecutors(c *invocation, l *target.Local, add adder) {
 	executors, err := l.Store.Executors(c.ctx)
 	if err != nil {
 		add("executors", "problem", "", "%s", err)
@@ -116,7 +116,7 @@ func (c *invocation) checkExecutors(l *target.Local, add adder) {
 	}
 }
 
-func (c *invocation) checkIntegrity(l *target.Local, total int64, add adder) {
+func checkIntegrity(c *invocation, l *target.Local, total int64, add adder) {
 	bar := c.bar(total, "reading runs")
 	defer bar.End()
 	sound := true
@@ -145,7 +145,7 @@ func (c *invocation) checkIntegrity(l *target.Local, total int64, add adder) {
 }
 
 // diagnosis prints the checks.
-func (c *invocation) diagnosis(list []check) error {
+func diagnosis(c *invocation, list []check) error {
 	problems, warnings := 0, 0
 	for i := range list {
 		one := &list[i]

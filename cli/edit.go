@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-func (a *app) checkpointsEdit() *cobra.Command {
+func checkpointsEdit(a *app) *cobra.Command {
 	var value, reason, by string
 	var force, dryRun, yes bool
 	cmd := a.command(spec{
@@ -27,7 +27,7 @@ again; who edited what, and why, is an event of the history. Then resume continu
   durable checkpoints edit order-42 charge --value '{"id":"p-7"}' --reason "paid by hand" --yes
   durable resume order-42`,
 		do: func(c *invocation, args []string) error {
-			return c.edit(args[0], args[1], value, yes, durable.EditOptions{Reason: reason, By: by, Force: force, DryRun: dryRun})
+			return edit(c, args[0], args[1], value, yes, durable.EditOptions{Reason: reason, By: by, Force: force, DryRun: dryRun})
 		},
 	})
 	fl := cmd.Flags()
@@ -40,7 +40,7 @@ again; who edited what, and why, is an event of the history. Then resume continu
 	return cmd
 }
 
-func (c *invocation) edit(id, key, value string, yes bool, o durable.EditOptions) error {
+func edit(c *invocation, id, key, value string, yes bool, o durable.EditOptions) error {
 	l, err := c.local()
 	if err != nil {
 		return err
@@ -54,7 +54,7 @@ func (c *invocation) edit(id, key, value string, yes bool, o durable.EditOptions
 		return err
 	}
 	if raw == nil {
-		if raw, err = c.editor(l, id, key); err != nil {
+		if raw, err = editor(c, l, id, key); err != nil {
 			return err
 		}
 	}
@@ -63,7 +63,7 @@ func (c *invocation) edit(id, key, value string, yes bool, o durable.EditOptions
 	dry.DryRun = true
 	plan, err := l.Engine.Edit(c.ctx, id, key, raw, dry)
 	if err != nil {
-		return c.notEdited(l, s, err)
+		return notEdited(c, l, s, err)
 	}
 	if o.DryRun {
 		return c.print(planOf(s, &plan), func() {
@@ -74,18 +74,18 @@ func (c *invocation) edit(id, key, value string, yes bool, o durable.EditOptions
 	if !c.flags.json {
 		c.showPlan(c.err, s, standing, &plan, false)
 	}
-	if err := c.confirm(yes, "Replace the result of %s?", key); err != nil {
+	if err := confirm(c, yes, "Replace the result of %s?", key); err != nil {
 		return err
 	}
 	if plan, err = l.Engine.Edit(c.ctx, id, key, raw, o); err != nil {
-		return c.notEdited(l, s, err)
+		return notEdited(c, l, s, err)
 	}
 	return c.print(planOf(s, &plan), func() {
-		c.out.Printf("Edited %s of %s. Resume with: %s\n", show.Escape(key), show.Escape(id), c.resumeCommandOf(s))
+		c.out.Printf("Edited %s of %s. Resume with: %s\n", show.Escape(key), show.Escape(id), resumeCommandOf(c, s))
 	})
 }
 
-func (c *invocation) notEdited(l *target.Local, s *target.Run, err error) error {
+func notEdited(c *invocation, l *target.Local, s *target.Run, err error) error {
 	f := c.explain(l.Lost(s.ID, err))
 	if f.Code == "internal" {
 		f.Code, f.Exit = "refused", ExitRefused
@@ -97,7 +97,7 @@ func (c *invocation) notEdited(l *target.Local, s *target.Run, err error) error 
 }
 
 // editor has a person change the recorded result in an editor.
-func (c *invocation) editor(l *target.Local, id, key string) (json.RawMessage, error) {
+func editor(c *invocation, l *target.Local, id, key string) (json.RawMessage, error) {
 	program := show.OrElse(c.getenv("VISUAL"), c.getenv("EDITOR"))
 	if program == "" || !c.interactive() {
 		return nil, show.Usage("what the result becomes was not said: give --value, or set EDITOR and use a terminal")
@@ -106,7 +106,7 @@ func (c *invocation) editor(l *target.Local, id, key string) (json.RawMessage, e
 	if err != nil {
 		return nil, err
 	}
-	old, err := c.valueAt(l, id, seq)
+	old, err := valueAt(c, l, id, seq)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (c *invocation) editor(l *target.Local, id, key string) (json.RawMessage, e
 }
 
 // valueAt returns the value of an event as JSON.
-func (c *invocation) valueAt(l *target.Local, id string, seq int64) (json.RawMessage, error) {
+func valueAt(c *invocation, l *target.Local, id string, seq int64) (json.RawMessage, error) {
 	h, err := l.Store.Load(c.ctx, id, store.Cursor{All: true, After: seq - 1, AfterMessage: 1<<63 - 1})
 	if err != nil {
 		return nil, l.Lost(id, err)

@@ -22,7 +22,7 @@ type forked struct {
 	DryRun bool     `json:"dry_run,omitempty"`
 }
 
-func (a *app) forkCommand() *cobra.Command {
+func forkCommand(a *app) *cobra.Command {
 	var from, id, reason, by string
 	var edits []string
 	var force, dryRun, yes bool
@@ -39,10 +39,10 @@ the source had come to that: without --from, what was recorded behind it runs ag
 		do: func(c *invocation, args []string) error {
 			o := durable.ForkOptions{ID: show.OrElse(id, durable.AutoID), Reason: reason, By: by, Force: force}
 			var err error
-			if o.Edits, err = c.readEdits(edits); err != nil {
+			if o.Edits, err = readEdits(c, edits); err != nil {
 				return err
 			}
-			return c.fork(args[0], from, o, dryRun, yes)
+			return fork(c, args[0], from, o, dryRun, yes)
 		},
 	})
 	fl := cmd.Flags()
@@ -59,7 +59,7 @@ the source had come to that: without --from, what was recorded behind it runs ag
 
 // readEdits reads STEP=VALUE. The name of a step may contain "=": it ends at the first
 // one that a value follows.
-func (c *invocation) readEdits(list []string) (map[string]any, error) {
+func readEdits(c *invocation, list []string) (map[string]any, error) {
 	var edits map[string]any
 	for _, text := range list {
 		key, value, err := splitEdit(text)
@@ -100,7 +100,7 @@ func splitEdit(text string) (key, value string, err error) {
 	return "", "", show.Usage("the result of %s is no JSON; text is written in quotation marks: '%s=\"text\"'", text[:at], text[:at])
 }
 
-func (c *invocation) fork(id, from string, o durable.ForkOptions, dryRun, yes bool) error {
+func fork(c *invocation, id, from string, o durable.ForkOptions, dryRun, yes bool) error {
 	t, err := c.target()
 	if err != nil {
 		return err
@@ -152,7 +152,7 @@ func (c *invocation) fork(id, from string, o durable.ForkOptions, dryRun, yes bo
 	if !c.flags.json {
 		report(c.err)
 	}
-	if err := c.confirm(yes, "Continue?"); err != nil {
+	if err := confirm(c, yes, "Continue?"); err != nil {
 		return err
 	}
 	if f.ID, err = t.Fork(c.ctx, id, o); err != nil {

@@ -21,7 +21,7 @@ type resumeFlags struct {
 	force, resetFailures, dryRun, verbose, detach bool
 }
 
-func (a *app) resumeCommand() *cobra.Command {
+func resumeCommand(a *app) *cobra.Command {
 	var f resumeFlags
 	cmd := a.command(spec{
 		use: "resume [ID]", short: "Continue a run that was interrupted or has failed", max: 1, ids: true,
@@ -46,7 +46,7 @@ it is handed to a program that serves it.`,
 	return cmd
 }
 
-func (a *app) resumeLastCommand() *cobra.Command {
+func resumeLastCommand(a *app) *cobra.Command {
 	var f resumeFlags
 	cmd := a.command(spec{
 		use: "resume-last", short: "Continue the run that was interrupted last",

@@ -15,7 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-func (a *app) runCommand() *cobra.Command {
+func runCommand(a *app) *cobra.Command {
 	var (
 		id, input, resume string
 		exclusive         []string
@@ -69,7 +69,7 @@ With --resume it never starts anything: it continues the run with that id.`,
 	_ = cmd.RegisterFlagCompletionFunc("resume", func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		c := a.invocation(cmd)
 		defer c.close()
-		return c.completeIDs(), cobra.ShellCompDirectiveNoFileComp
+		return completeIDs(c), cobra.ShellCompDirectiveNoFileComp
 	})
 	return cmd
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-func (a *app) schemaCommand() *cobra.Command {
+func schemaCommand(a *app) *cobra.Command {
 	g := a.group("schema", "See and change the schema of a store", `schema shows the version of a store's schema, brings it up to date, and copies and
 restores the store. docs/operating-schema.md says what an upgrade does.`, `  durable schema status
   durable schema migrate --dry-run
@@ -20,7 +20,7 @@ restores the store. docs/operating-schema.md says what an upgrade does.`, `  dur
 		use: "migrate", short: "Bring the schema up to date, after a backup",
 		example: `  durable schema migrate --dry-run
   durable schema migrate --yes`,
-		do: func(c *invocation, _ []string) error { return c.migrate(dryRun, yes) },
+		do: func(c *invocation, _ []string) error { return migrate(c, dryRun, yes) },
 	})
 	migrate.Flags().BoolVar(&dryRun, "dry-run", false, "say which steps are missing, and change nothing")
 	migrate.Flags().BoolVar(&yes, "yes", false, "do not ask")
@@ -31,14 +31,14 @@ restores the store. docs/operating-schema.md says what an upgrade does.`, `  dur
 is kept, and named. What happened since is gone from the runs, but not from the world.
 Nobody may use the store meanwhile.`,
 		example: `  durable schema restore app.db.v1-20261121T084116.000000Z.backup`,
-		do:      func(c *invocation, args []string) error { return c.restore(args[0], restoreYes) },
+		do:      func(c *invocation, args []string) error { return restore(c, args[0], restoreYes) },
 	})
 	restore.Flags().BoolVar(&restoreYes, "yes", false, "do not ask")
 	g.AddCommand(
 		a.command(spec{
 			use: "status", short: "Show the version of the schema, and what is missing",
 			example: `  durable schema status`,
-			do:      func(c *invocation, _ []string) error { return c.schemaStatus() },
+			do:      func(c *invocation, _ []string) error { return schemaStatus(c) },
 		}),
 		migrate,
 		a.command(spec{
@@ -46,7 +46,7 @@ Nobody may use the store meanwhile.`,
 			long: `backup copies everything as it was at one moment: to a new file for SQLite, to a new
 schema of the same database for PostgreSQL.`,
 			example: `  durable schema backup app.backup.db`,
-			do:      func(c *invocation, args []string) error { return c.backup(args[0]) },
+			do:      func(c *invocation, args []string) error { return backup(c, args[0]) },
 		}),
 		restore,
 	)
@@ -54,7 +54,7 @@ schema of the same database for PostgreSQL.`,
 }
 
 // openSchema opens the schema of what the command acts on.
-func (c *invocation) openSchema() (Schema, error) {
+func openSchema(c *invocation) (Schema, error) {
 	p, err := c.place()
 	if err != nil {
 		return nil, err
@@ -109,8 +109,8 @@ func stateOf(p *store.MigrationPlan) schemaState {
 	return s
 }
 
-func (c *invocation) schemaStatus() error {
-	sc, err := c.openSchema()
+func schemaStatus(c *invocation) error {
+	sc, err := openSchema(c)
 	if err != nil {
 		return err
 	}
@@ -130,8 +130,8 @@ func (c *invocation) schemaStatus() error {
 	})
 }
 
-func (c *invocation) migrate(dryRun, yes bool) error {
-	sc, err := c.openSchema()
+func migrate(c *invocation, dryRun, yes bool) error {
+	sc, err := openSchema(c)
 	if err != nil {
 		return err
 	}
@@ -143,7 +143,7 @@ func (c *invocation) migrate(dryRun, yes bool) error {
 	if dryRun {
 		state.DryRun = true
 		return c.print(state, func() {
-			c.steps(c.out, &p)
+			steps(c, c.out, &p)
 			if len(p.Steps) == 0 {
 				c.out.Printf("Dry run: nothing changed.\n")
 				return
@@ -155,9 +155,9 @@ func (c *invocation) migrate(dryRun, yes bool) error {
 		return c.print(state, func() { c.out.Printf("Schema %d, as this program needs it. Nothing to do.\n", p.Have) })
 	}
 	if !c.flags.json {
-		c.steps(c.err, &p)
+		steps(c, c.err, &p)
 	}
-	if err := c.confirm(yes, "Migrate from %d to %d?", p.Have, p.Know); err != nil {
+	if err := confirm(c, yes, "Migrate from %d to %d?", p.Have, p.Know); err != nil {
 		return err
 	}
 	m, err := sc.Migrate(c.ctx)
@@ -174,7 +174,7 @@ func (c *invocation) migrate(dryRun, yes bool) error {
 }
 
 // steps prints what a migration does: "0004 attempt index: 5 runs; backup first".
-func (c *invocation) steps(s *show.Stream, p *store.MigrationPlan) {
+func steps(c *invocation, s *show.Stream, p *store.MigrationPlan) {
 	if len(p.Steps) == 0 {
 		s.Printf("Schema %d, as this program needs it.\n", p.Have)
 		return
@@ -196,8 +196,8 @@ func (c *invocation) steps(s *show.Stream, p *store.MigrationPlan) {
 	}
 }
 
-func (c *invocation) backup(to string) error {
-	sc, err := c.openSchema()
+func backup(c *invocation, to string) error {
+	sc, err := openSchema(c)
 	if err != nil {
 		return err
 	}
@@ -209,12 +209,12 @@ func (c *invocation) backup(to string) error {
 	})
 }
 
-func (c *invocation) restore(from string, yes bool) error {
-	sc, err := c.openSchema()
+func restore(c *invocation, from string, yes bool) error {
+	sc, err := openSchema(c)
 	if err != nil {
 		return err
 	}
-	if err := c.confirm(yes, "Replace what the store holds by %s? Steps done since will be done again.", from); err != nil {
+	if err := confirm(c, yes, "Replace what the store holds by %s? Steps done since will be done again.", from); err != nil {
 		return err
 	}
 	kept, err := sc.Restore(c.ctx, from)

@@ -12,17 +12,17 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-func (a *app) sessionsCommand() *cobra.Command {
+func sessionsCommand(a *app) *cobra.Command {
 	g := a.group("sessions", "List, show and clean runs", `sessions lists runs, shows one in full, and removes old ones. A session is a run;
 "runs" is the same command.`, `  durable sessions ls --resumable
   durable runs show order-42
   durable resume order-42`, "runs", "session", "run-list")
 	g.Aliases = []string{"runs", "session"}
-	g.AddCommand(a.listCommand(), a.showCommand(), a.cleanCommand())
+	g.AddCommand(listCommand(a), showCommand(a), cleanCommand(a))
 	return g
 }
 
-func (a *app) listCommand() *cobra.Command {
+func listCommand(a *app) *cobra.Command {
 	var q target.Query
 	var statuses []string
 	cmd := a.command(spec{
@@ -43,7 +43,7 @@ lists them alone.`,
 			if q.Limit < 0 {
 				return show.Usage("--limit must not be negative")
 			}
-			return c.list(q)
+			return list(c, q)
 		},
 	})
 	fl := cmd.Flags()
@@ -63,7 +63,7 @@ func statusNames() string {
 	return strings.Join(names, ", ")
 }
 
-func (c *invocation) list(q target.Query) error {
+func list(c *invocation, q target.Query) error {
 	t, err := c.target()
 	if err != nil {
 		return err

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/outline"
 )
 
-func (a *app) showCommand() *cobra.Command {
+func showCommand(a *app) *cobra.Command {
 	var verbose bool
 	cmd := a.command(spec{
 		use: "show ID", short: "Show where a run stands, its steps and attempts", min: 1, max: 1, ids: true,
@@ -37,9 +37,9 @@ attempts and errors, where it was started, and the command that resumes it.`,
 			}
 			resume := ""
 			if s.Resumable {
-				resume = c.resumeCommandOf(s)
+				resume = resumeCommandOf(c, s)
 			}
-			return c.print(detailOf(s, o, resume), func() { c.show(s, o, resume, verbose) })
+			return c.print(detailOf(s, o, resume), func() { showRun(c, s, o, resume, verbose) })
 		},
 	})
 	cmd.Flags().BoolVar(&verbose, "verbose", false, "all steps, items and lives, however many")
@@ -48,7 +48,7 @@ attempts and errors, where it was started, and the command that resumes it.`,
 
 // resumeCommandOf returns the best command to resume a run: one that executes it, if a
 // program is known that has its code, else one that hands it over.
-func (c *invocation) resumeCommandOf(s *target.Run) string {
+func resumeCommandOf(c *invocation, s *target.Run) string {
 	if run := c.code(s); run != "" {
 		return run
 	}
@@ -106,8 +106,8 @@ func visible(headers map[string]string) map[string]string {
 	return h
 }
 
-// show prints a run for a person.
-func (c *invocation) show(s *target.Run, o *outline.Outline, resume string, verbose bool) {
+// showRun prints a run for a person.
+func showRun(c *invocation, s *target.Run, o *outline.Outline, resume string, verbose bool) {
 	out := c.out
 	title := fmt.Sprintf("%s  %s", show.Escape(s.ID), show.Escape(s.Workflow))
 	if s.Version != "" {

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (a *app) signalCommand() *cobra.Command {
+func signalCommand(a *app) *cobra.Command {
 	var value, signalID string
 	cmd := a.command(spec{
 		use: "signal ID NAME", short: "Send a value to a run that waits for it, now or later", min: 2, max: 2, ids: true,
@@ -35,7 +35,7 @@ first come, first served. It is kept whether somebody executes the run or not.`,
 			if err := t.Signal(c.ctx, args[0], args[1], raw, signalID); err != nil {
 				return err
 			}
-			c.nobody(t, s)
+			nobody(c, t, s)
 			return c.print(map[string]any{"id": args[0], "signal": args[1]}, func() {
 				c.out.Printf("Sent %s to %s\n", show.Escape(args[1]), show.Escape(args[0]))
 			})

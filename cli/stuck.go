@@ -5,7 +5,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-func (a *app) stuckCommand() *cobra.Command {
+func stuckCommand(a *app) *cobra.Command {
 	return a.command(spec{
 		use: "stuck", short: "List runs that cannot go on by themselves, and what to do",
 		long: `stuck lists the runs that cannot go on by themselves: parked, paused, quarantined, left

@@ -42,7 +42,7 @@ type finding struct {
 	NewestValid int64  `json:"newest_valid,omitempty"`
 }
 
-func (a *app) checkpointsValidate() *cobra.Command {
+func checkpointsValidate(a *app) *cobra.Command {
 	return a.command(spec{
 		use: "validate [ID]", short: "Check what is recorded of a run, or of all", max: 1, ids: true,
 		long: `validate reads a run, or all, and says what is wrong: checkpoints that are not what was
@@ -51,11 +51,11 @@ newest valid one before it. It changes nothing, and exits with 6 when it finds s
 		example: `  durable checkpoints validate order-42
   durable checkpoints validate
   durable checkpoints repair order-42`,
-		do: func(c *invocation, args []string) error { return c.validate(args) },
+		do: func(c *invocation, args []string) error { return validate(c, args) },
 	})
 }
 
-func (c *invocation) validate(args []string) error {
+func validate(c *invocation, args []string) error {
 	l, err := c.local()
 	if err != nil {
 		return err
@@ -80,7 +80,7 @@ func (c *invocation) validate(args []string) error {
 		bad, foreign := tally(&v)
 		if sound += v.Events; len(v.Findings) > 0 {
 			bar.End()
-			n, err := c.findings(l, &v)
+			n, err := findings(c, l, &v)
 			if err != nil {
 				return err
 			}
@@ -111,8 +111,8 @@ func (c *invocation) validate(args []string) error {
 
 // findings prints what is wrong with one run, and returns how many of its events are
 // affected.
-func (c *invocation) findings(l *target.Local, v *durable.Verification) (events int, err error) {
-	list, err := c.checkpointsOf(l, v.RunID, true)
+func findings(c *invocation, l *target.Local, v *durable.Verification) (events int, err error) {
+	list, err := checkpointsOf(c, l, v.RunID, true)
 	if err != nil {
 		return 0, err
 	}
@@ -143,7 +143,7 @@ func (c *invocation) findings(l *target.Local, v *durable.Verification) (events 
 			text += " (left behind, no resume reads it)"
 		}
 		if c.out.TTY {
-			c.out.Printf("%s%s  %s  %s\n", c.ofRun(v.RunID), show.OrDash(show.Number(f.Seq)), show.Escape(what), show.Escape(text))
+			c.out.Printf("%s%s  %s  %s\n", ofRun(c, v.RunID), show.OrDash(show.Number(f.Seq)), show.Escape(what), show.Escape(text))
 		} else {
 			c.out.Printf("%s\t%s\t%s\t%s\n", show.Escape(v.RunID), show.OrDash(show.Number(f.Seq)), show.Escape(what), show.Escape(text))
 		}
@@ -155,7 +155,7 @@ func (c *invocation) findings(l *target.Local, v *durable.Verification) (events 
 }
 
 // ofRun names the run before its findings, where several runs are checked.
-func (c *invocation) ofRun(id string) string {
+func ofRun(c *invocation, id string) string {
 	if c.cmd.Flags().NArg() > 0 {
 		return ""
 	}
@@ -173,7 +173,7 @@ func newestValid(list []checkpoint, before int64) int64 {
 	return newest
 }
 
-func (a *app) checkpointsRepair() *cobra.Command {
+func checkpointsRepair(a *app) *cobra.Command {
 	var dryRun, force, yes bool
 	cmd := a.command(spec{
 		use: "repair ID", short: "Set a damaged tail aside, and go on before it", min: 1, max: 1, ids: true,
@@ -184,7 +184,7 @@ again, with the same idempotency keys.`,
   durable checkpoints repair order-42
   durable resume order-42`,
 		do: func(c *invocation, args []string) error {
-			return c.repair(args[0], durable.RepairOptions{DryRun: dryRun, Force: force})
+			return repair(c, args[0], durable.RepairOptions{DryRun: dryRun, Force: force})
 		},
 	})
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be done, and do nothing")
@@ -203,7 +203,7 @@ type repaired struct {
 	Did    []string `json:"did"`
 }
 
-func (c *invocation) repair(id string, o durable.RepairOptions) error {
+func repair(c *invocation, id string, o durable.RepairOptions) error {
 	l, err := c.local()
 	if err != nil {
 		return err
@@ -239,7 +239,7 @@ func (c *invocation) repair(id string, o durable.RepairOptions) error {
 			c.out.Printf("Runs again: %s.\nDry run: nothing changed. Apply: %s\n", c.names(c.out, show.OrNothing(r.Again)), c.self(apply...))
 		case r.Cutoff > 0 || r.Branch != int32(before.Branch):
 			c.out.Printf("Recovered workflow %s: %s. Created branch %d from event %d\n", show.Escape(id), show.Escape(causeOf(&r)), r.Branch, r.Cutoff)
-			c.afterRepair(l, id, before, &r)
+			afterRepair(c, l, id, before, &r)
 		default:
 			for _, line := range r.Did {
 				c.out.Printf("%s\n", show.Escape(line))
@@ -259,9 +259,9 @@ func causeOf(r *durable.Repaired) string {
 }
 
 // afterRepair says what a repair left behind, and where the run goes on.
-func (c *invocation) afterRepair(l *target.Local, id string, before *target.Run, r *durable.Repaired) {
+func afterRepair(c *invocation, l *target.Local, id string, before *target.Run, r *durable.Repaired) {
 	var left []string
-	if list, err := c.checkpointsOf(l, id, true); err == nil {
+	if list, err := checkpointsOf(c, l, id, true); err == nil {
 		for _, p := range list {
 			if p.ID > r.Cutoff && p.Branch == before.Branch {
 				left = append(left, show.Number(p.ID))

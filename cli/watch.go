@@ -18,7 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-func (a *app) watchCommand() *cobra.Command {
+func watchCommand(a *app) *cobra.Command {
 	return a.command(spec{
 		use: "watch ID", short: "Follow a run live, whoever executes it", min: 1, max: 1, ids: true,
 		long: `watch shows a run as it goes on, wherever it is executed, until it ends; q or Ctrl-C
@@ -27,7 +27,7 @@ with --json each event as an object. When nobody executes the run it says so, an
 		example: `  durable watch order-42
   durable watch order-42 --json
   durable resume order-42`,
-		do: func(c *invocation, args []string) error { return c.watch(args[0]) },
+		do: func(c *invocation, args []string) error { return watch(c, args[0]) },
 	})
 }
 
@@ -45,7 +45,7 @@ type watched struct {
 	Data    json.RawMessage `json:"data,omitempty"`
 }
 
-func (c *invocation) watch(id string) error {
+func watch(c *invocation, id string) error {
 	t, err := c.target()
 	if err != nil {
 		return err
@@ -72,7 +72,7 @@ func (c *invocation) watch(id string) error {
 		defer show.OnKey(in, 'q', func() { left <- ExitDone; stop() })()
 	}
 
-	w := c.watching(t, s)
+	w := newWatching(c, t, s)
 	go w.look(ctx, stop)
 	if err := w.show(ctx); err != nil && !errors.Is(err, context.Canceled) {
 		return err
@@ -98,14 +98,14 @@ type watching struct {
 	view  *termview.View  // elsewhere
 }
 
-func (c *invocation) watching(t target.Target, s *target.Run) *watching {
+func newWatching(c *invocation, t target.Target, s *target.Run) *watching {
 	w := &watching{c: c, t: t, s: s}
 	switch o := c.out.View(); {
 	case c.flags.json:
 	case o.Redraw:
 		w.board = termview.NewBoard(c.out.W, s.ID, o, c.words(t, s))
 		w.board.Names(s.Declared, 0)
-		w.board.Owner(c.owner(s))
+		w.board.Owner(owner(c, s))
 	default:
 		w.view = termview.New(c.out.W, o, c.words(t, s))
 		w.view.Names(s.Declared, 0)
@@ -114,7 +114,7 @@ func (c *invocation) watching(t target.Target, s *target.Run) *watching {
 }
 
 // owner says who executes a run.
-func (c *invocation) owner(s *target.Run) string {
+func owner(c *invocation, s *target.Run) string {
 	l, isLocal := c.to.(*target.Local)
 	switch {
 	case s.Terminal():
@@ -169,9 +169,9 @@ func (w *watching) look(ctx context.Context, stop func()) {
 			continue // the watch itself says what is wrong
 		}
 		if w.board != nil {
-			w.board.Owner(w.c.owner(now))
+			w.board.Owner(owner(w.c, now))
 		}
-		if idle++; !w.c.nobodyGoesOn(ctx, w.t, now) {
+		if idle++; !nobodyGoesOn(w.c, ctx, w.t, now) {
 			idle = 0
 		}
 		// A run that moves to another process has no owner for a moment.
@@ -184,7 +184,7 @@ func (w *watching) look(ctx context.Context, stop func()) {
 
 // nobodyGoesOn reports whether a run has ended, or no process executes it or is about
 // to.
-func (c *invocation) nobodyGoesOn(ctx context.Context, t target.Target, s *target.Run) bool {
+func nobodyGoesOn(c *invocation, ctx context.Context, t target.Target, s *target.Run) bool {
 	if s.Terminal() {
 		return true
 	}

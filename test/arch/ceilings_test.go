@@ -41,8 +41,7 @@ var (
 		"durable.scope":         {36, 80, 22},
 		"internal/history.Past": {36, 42, 8},
 		"internal/history.Data": {74, 3, 2},
-		"cli.invocation":        {9, 113, 22},
-		"cli.app":               {9, 39, 22},
+		"cli.invocation":        {9, 56, 7},
 		"store/sqlite.Store":    {21, 60, 18},
 		"store/postgres.Store":  {25, 83, 17},
 	}
