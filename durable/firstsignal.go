@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -35,7 +34,7 @@ func WithSignal(name string, v any, o ...SignalOption) StartOption {
 // encodeSignals makes messages of the signals, whose receiver is not known yet.
 func (o *startOptions) encodeSignals(e *Engine, id string) error {
 	for _, s := range o.signals {
-		payload, err := payload.EncodeAny(e.sealer, e.sealer.Limit(), s.value)
+		payload, err := e.sealer.EncodeAny(e.sealer.Limit(), s.value)
 		if err != nil {
 			return &EncodeError{RunID: id, Key: "signal " + s.name, Type: fmt.Sprintf("%T", s.value), Err: err}
 		}

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -215,4 +216,20 @@ func goldenErrors() map[string]error {
 		all[kind.name] = v.Interface().(error)
 	}
 	return all
+}
+
+// A history names the concrete types of errors, and a replay compares them by name. Where
+// one stands in the code now does not change what it is called there.
+func TestErrorsThatHaveMovedKeepTheNamesInHistories(t *testing.T) {
+	const was = "*github.com/holdfast-dev/holdfast/durable."
+	for name, err := range map[string]error{
+		"unquotedError":         &payload.UnquotedError{},
+		"mismatchError":         &payload.MismatchError{},
+		"PanicError":            &PanicError{},
+		"PayloadSizeError":      &PayloadSizeError{},
+		"FutureVersionError":    &FutureVersionError{},
+		"UnregisteredTypeError": &UnregisteredTypeError{},
+	} {
+		require.Equal(t, was+name, goType(err))
+	}
 }

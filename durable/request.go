@@ -41,7 +41,7 @@ func Request[O any](ctx context.Context, runID, name string, v any, o ...SignalO
 	if err := store.CheckName("request name", name); err != nil {
 		return out, err
 	}
-	env, err := payload.EncodeAny(e.sealer, e.sealer.Limit(), v)
+	env, err := e.sealer.EncodeAny(e.sealer.Limit(), v)
 	if err != nil {
 		return out, &EncodeError{RunID: runID, Key: "request " + name, Type: fmt.Sprintf("%T", v), Err: err}
 	}
@@ -199,7 +199,7 @@ func (q asked) Reply(ctx context.Context, v any) error {
 	if err != nil {
 		return err
 	}
-	env, err := payload.EncodeAny(s.run.eng.sealer, s.run.maxPayload, v)
+	env, err := s.run.eng.sealer.EncodeAny(s.run.maxPayload, v)
 	if err != nil {
 		return s.run.refuses(&EncodeError{RunID: s.run.id, Key: "the answer to request " + q.name, Type: fmt.Sprintf("%T", v), Err: err})
 	}

@@ -53,7 +53,7 @@ func (e *Engine) signal(ctx context.Context, runID, name string, v any, check bo
 	if err := store.CheckName("signal name", name); err != nil {
 		return err
 	}
-	payload, err := payload.EncodeAny(e.sealer, e.sealer.Limit(), v)
+	payload, err := e.sealer.EncodeAny(e.sealer.Limit(), v)
 	if err != nil {
 		return &EncodeError{RunID: runID, Key: "signal " + name, Type: fmt.Sprintf("%T", v), Err: err}
 	}

@@ -21,8 +21,8 @@ type Codec interface {
 	Decode(data []byte, v any) error
 }
 
-// JSON is the default codec: encoding/json. With strict, a value with a field that
-// its type here has no place for cannot be read.
+// JSON is the default codec: encoding/json. A strict one refuses a value with a field
+// that the type here has no place for.
 type JSON struct{ Strict bool }
 
 // NameOf returns the name of a codec, and refuses one that no header could hold.
@@ -52,16 +52,18 @@ func (c JSON) Decode(data []byte, v any) error {
 	return d.Decode(v)
 }
 
+// intPrefix begins the envelopes of the most common small result.
 var intPrefix = envelope.Prefix("json", "int", 1)
 
-// Encode returns the envelope of v, of at most limit bytes, and the value as a replay will see it: the
-// same one where the round trip is provably the identity, else decoded anew.
+// Encode returns the envelope of v, for which the codec may make limit bytes, and the
+// value as a replay will see it: v itself where the round trip is provably the identity,
+// else what decoding makes of it. A value of an empty struct type has no envelope. The
+// error is a *SizeError for a value that is too large.
 func Encode[T any](s *Sealer, limit int, v T) (env []byte, seen T, err error) {
 	return EncodeAt(s, limit, &v)
 }
 
-// EncodeAt is encode for a value that stands somewhere already. It does not
-// change it.
+// EncodeAt is Encode for a value that stands somewhere already, and does not change it.
 func EncodeAt[T any](s *Sealer, limit int, v *T) (env []byte, seen T, err error) {
 	if err := s.Ready(); err != nil {
 		return nil, seen, err
@@ -90,9 +92,9 @@ func EncodeAt[T any](s *Sealer, limit int, v *T) (env []byte, seen T, err error)
 	return env, seen, nil
 }
 
-// EncodeAny is encode for a value whose static type is not known, such as that of
-// a signal.
-func EncodeAny(s *Sealer, limit int, v any) ([]byte, error) {
+// EncodeAny is Encode for a value whose static type is not known, such as that of a
+// signal. It does not say how a replay will see the value. nil has no envelope.
+func (s *Sealer) EncodeAny(limit int, v any) ([]byte, error) {
 	if v == nil {
 		return nil, nil
 	}
@@ -119,7 +121,7 @@ func (s *Sealer) encoded(info *typeInfo, v any, limit int) ([]byte, error) {
 	return data, nil
 }
 
-// marshal is Codec.Encode, guarded where that calls code of the user's.
+// marshal is Codec.Encode, guarded where that calls user code.
 func (s *Sealer) marshal(info *typeInfo, v any) (data []byte, err error) {
 	if s.plainJSON && !info.ownEncode {
 		return s.codec.Encode(v)
@@ -130,9 +132,9 @@ func (s *Sealer) marshal(info *typeInfo, v any) (data []byte, err error) {
 	return data, err
 }
 
-// unmarshal is Codec.Decode, likewise. What v points to is of the type info
-// describes, or of an earlier version of it. With a discreetCodec its error does not
-// say what is in data.
+// unmarshal is Codec.Decode, guarded likewise. v points to a value of the type that info
+// describes, or of an earlier version of it. With a discreetCodec the error does not say
+// what is in data.
 func unmarshal(codec Codec, info *typeInfo, data []byte, v any) (err error) {
 	hide := func(err error) error { return err }
 	if c, ok := codec.(discreetCodec); ok {
@@ -153,10 +155,11 @@ func unmarshal(codec Codec, info *typeInfo, data []byte, v any) (err error) {
 // discreetCodec is the codec of an engine that encrypts.
 type discreetCodec struct{ Codec }
 
-// A reader decodes values. Its errors do not quote them where they are encrypted. Where
-// they are not, the text of an error tells no more than the store does, and whoever
-// mends the run needs it. All that reads or encodes values holds to this one rule:
-// through a reader's codecs, sealer.unquoted or typeDefs.unquoted.
+// A reader has the codecs that values are decoded with. Where values are encrypted, their
+// errors do not quote them. Where they are not, the text of an error tells no more than
+// the store does, and a person who mends the run needs it. Everything that encodes or
+// decodes a value holds to this rule: through a reader's codecs, Sealer.Unquoted or
+// Types.unquoted.
 type reader struct {
 	secret    bool
 	own, json Codec // the engine's, and JSON, which every engine reads
@@ -170,6 +173,7 @@ func newReader(own Codec, secret bool) reader {
 	return r
 }
 
+// prefixOf returns the beginning of the envelopes of a type.
 func (s *Sealer) prefixOf(i *typeInfo) string {
 	if s.plainJSON {
 		return i.prefix
@@ -177,8 +181,8 @@ func (s *Sealer) prefixOf(i *typeInfo) string {
 	return i.header(s.codecName)
 }
 
-// DecodeInt is decode for the most common small result, without reflection. It
-// reports whether it knew what to do.
+// DecodeInt decodes an int, the most common small result, without reflection. It reports
+// whether v points to one and the envelope holds one; if not, Decode reads it.
 func DecodeInt[T any](env []byte, v *T) bool {
 	n, ok := any(v).(*int)
 	if !ok {
@@ -196,8 +200,9 @@ func DecodeInt[T any](env []byte, v *T) bool {
 // errNoCodec reports a checkpoint written with a codec the engine does not have.
 var errNoCodec = errors.New("unknown codec")
 
-// Decode reads an envelope that stands at p into v, a pointer. An empty one
-// leaves v as it is. recorded is the type in the envelope, for messages.
+// Decode reads an envelope that stands at p into v, a pointer, and raises what is of an
+// earlier version. An empty envelope leaves v as it is. recorded is the type in the
+// envelope, for messages. IsMismatch tells why it failed.
 func (s *Sealer) Decode(p Place, env []byte, v any) (recorded string, err error) {
 	if len(env) == 0 {
 		return "", nil

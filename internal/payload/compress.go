@@ -30,8 +30,8 @@ func newCompressor(above, limit int) *compressor {
 	if above == 0 {
 		above = DefaultCompressAbove
 	}
-	// What was written under a higher limit than today's stays readable; more
-	// than that nobody ever wrote, whatever a damaged or malicious header says.
+	// What was written under a higher limit than today's stays readable. More than that
+	// was never written, whatever a damaged or malicious header says.
 	most := max(limit, store.DefaultLimits().Payload)
 	return &compressor{
 		above: above,

@@ -16,9 +16,14 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Fingerprint tells a value from others. before is what it was made to be before
-// times were hashed in UTC; it is hash where the value holds none.
-type Fingerprint struct{ Hash, before string }
+// A Fingerprint tells a value from others. The zero Fingerprint is that of no value.
+type Fingerprint struct {
+	// Hash is what is recorded.
+	Hash string
+	// before is what was recorded before times were hashed in UTC; it is Hash where the
+	// value holds no times.
+	before string
+}
 
 // Fingerprint returns the hash, of size bytes, of a value of type t: of what the codec
 // makes of it. It is marked with the version of its type and the codec, since hashes of
@@ -141,7 +146,7 @@ func InputHash(env []byte) (h [16]byte) {
 	return h
 }
 
-// inputHash is hashInput for comparing an input, of type t, with one that was encoded
+// inputHash is InputHash for comparing an input, of type t, with one that was encoded
 // elsewhere.
 func (s *Sealer) inputHash(t reflect.Type, env []byte) [16]byte {
 	open, err := envelope.Open(env)
@@ -183,6 +188,6 @@ func (s *Sealer) CreatedWith(id string, ev *store.Event, t reflect.Type, input [
 	if _, err := s.Decode(PlaceOf(id, ev), ev.Payload, v.Interface()); err != nil {
 		return false
 	}
-	raised, err := EncodeAny(s, math.MaxInt, v.Elem().Interface())
+	raised, err := s.EncodeAny(math.MaxInt, v.Elem().Interface())
 	return err == nil && s.inputHash(t, raised) == s.inputHash(t, input)
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// EncodeJSON makes of JSON what encode makes of the value of type t it stands for.
+// EncodeJSON makes of JSON what Encode makes of the value of type t that it stands for.
+// The error matches store.ErrInvalid for JSON that stands for none.
 func (s *Sealer) EncodeJSON(t reflect.Type, data json.RawMessage) ([]byte, error) {
 	v := reflect.New(t)
 	if len(data) > 0 {
@@ -44,20 +45,20 @@ func (s *Sealer) EncodeJSON(t reflect.Type, data json.RawMessage) ([]byte, error
 	return envelope.Seal(s.prefixOf(info), encoded), nil
 }
 
-// EncodeEdited encodes the value that replaces an outcome. A json.RawMessage
-// stands for a value of the type that is recorded, and is kept as one: whoever
-// edits by hand has no Go type. It must be the same kind of JSON.
+// EncodeEdited encodes the value that replaces an outcome of a run. A json.RawMessage
+// stands for a value of the type that is recorded, and is kept as one: a person who edits
+// by hand has no Go type. It must be the same kind of JSON, unless force is set.
 func (s *Sealer) EncodeEdited(id string, old *store.Event, value any, force bool) ([]byte, error) {
 	raw, ok := value.(json.RawMessage)
 	if !ok || old.Type == store.StepFailed || old.Type == store.ItemFailed || len(old.Payload) == 0 {
-		return EncodeAny(s, s.maxPayload, value)
+		return s.EncodeAny(s.maxPayload, value)
 	}
 	if !json.Valid(raw) {
 		return nil, errors.New("it is no JSON")
 	}
 	was, err := s.Open(PlaceOf(id, old), old.Payload)
 	if err != nil || was.Codec != (JSON{}).Name() {
-		return EncodeAny(s, s.maxPayload, value) // of another type than is known
+		return s.EncodeAny(s.maxPayload, value) // of another type than is known
 	}
 	if a, b := KindOfJSON(was.Payload), KindOfJSON(raw); a != b && a != "null" && b != "null" && !force && (was.Type != typeOfRaw || old.Type == store.SignalReceived || old.Type == store.ChildFinished) {
 		return nil, fmt.Errorf("it is recorded as %s, %s, and the value is %s. Force replaces it all the same", OrUnknown(was.Type), a, b)
@@ -105,8 +106,8 @@ func (s *Sealer) editedHeader(was *envelope.Envelope, raw json.RawMessage, force
 	return recorded.Header(), nil
 }
 
-// typeOfRaw is the type that is recorded of a step with JSON which took the place of its
-// failure: nobody knew then what the code expects there, so it says nothing of what comes next.
+// typeOfRaw is the type that is recorded where JSON has replaced the failure of a step. What
+// the code expects there was not known, so it does not bind what replaces it next.
 var typeOfRaw = reflect.TypeFor[json.RawMessage]().String()
 
 // KindOfJSON names what a JSON text begins to be.

@@ -11,15 +11,14 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A payload is encoded by the codec into a plain envelope; on its way into the
-// store it may be compressed and encrypted: sealed. That happens on the
-// goroutine of whoever records it, in the few functions through which every
-// payload goes (birth, run.write, committer.stash, Engine.send and operate), so
-// that no kind of event can be forgotten. A sealed payload belongs to its place
-// and is not copied to another one: it is opened there and sealed here.
+// The codec encodes a value into a plain envelope. On its way into the store the envelope
+// is sealed: it may be compressed and encrypted. The goroutine that records it does that,
+// in the few functions through which every payload goes, so that no kind of event can be
+// forgotten. A sealed payload belongs to its place. It is not copied to another one: it is
+// unsealed for the old place and sealed for the new one.
 
-// Place is where a payload stands. Encryption binds it to that, so that one
-// which somebody moved to another event is found and not believed.
+// A Place is where a payload stands. Encryption binds the payload to it, so that one which
+// was moved to another event is found and not believed.
 type Place struct {
 	Run     string
 	Type    string // of the event, or kind of the message
@@ -29,12 +28,12 @@ type Place struct {
 	Attempt int32
 }
 
-// PlaceOf is the place of an event of a run.
+// PlaceOf returns the place of an event of a run.
 func PlaceOf(run string, ev *store.Event) Place {
 	return Place{Run: run, Type: string(ev.Type), Key: ev.Key, Branch: ev.Branch, Attempt: ev.Attempt}
 }
 
-// PlaceOfMessage is the place of a message to a run.
+// PlaceOfMessage returns the place of a message to a run.
 func PlaceOfMessage(run string, m *store.Message) Place {
 	return Place{Run: run, Type: string(m.Kind), Key: m.Name, Message: m.ID}
 }
@@ -52,13 +51,14 @@ func (p *Place) bound(header string) []byte {
 }
 
 // A Sealer turns values into payloads and back, with the codec, the types and the keys
-// of an engine. It does not change once the engine is open.
+// of an engine. It does not change once the engine is open, and is safe for concurrent use.
 type Sealer struct {
 	codec     Codec
 	codecName string // of codec, asked for once
 	plainJSON bool
 	reader    reader
-	Types     *Types // nil: none are registered
+	// Types are the registered types; nil: there are none.
+	Types *Types
 
 	// above: an envelope of more bytes is looked at; the usual small one, with
 	// no encryption, costs one comparison.
@@ -71,8 +71,8 @@ type Sealer struct {
 	maxPayload int
 }
 
-// Options are what newSealer needs of durable.Options, with their defaults, and the
-// limits of the store.
+// Options are what a Sealer needs of durable.Options, with their defaults, and the limits
+// of the store.
 type Options struct {
 	Codec         Codec
 	Types         []TypeDef
@@ -83,10 +83,10 @@ type Options struct {
 	Logger        *slog.Logger
 }
 
-// New returns the sealer of an engine. Its errors match store.ErrInvalid.
+// New returns the Sealer of an engine. Its errors match store.ErrInvalid.
 func New(o Options) (s *Sealer, err error) {
 	s = &Sealer{codec: o.Codec, compress: newCompressor(o.CompressAbove, o.Limits.Payload), limits: o.Limits, above: math.MaxInt}
-	if s.Types, err = newTypeDefs(o.Types); err != nil {
+	if s.Types, err = newTypes(o.Types); err != nil {
 		return nil, err
 	}
 	if s.compress.above >= 0 {
@@ -112,9 +112,9 @@ func New(o Options) (s *Sealer, err error) {
 	return s, nil
 }
 
-// Ready returns why a value must not be recorded now: it is to be encrypted, and
-// there is no key that it could be encrypted with. It is asked before a value is
-// encoded, and before one that is encrypted is copied.
+// Ready returns an error that matches ErrNoKey if no value may be recorded now: values are
+// to be encrypted, and there is no key. It is asked before a value is encoded, and before
+// an encrypted one is copied.
 func (s *Sealer) Ready() error {
 	if s.keys == nil {
 		return nil
@@ -123,7 +123,7 @@ func (s *Sealer) Ready() error {
 }
 
 // Seal returns a plain envelope as it is to be kept at a place. It cannot fail:
-// whether there is a key to encrypt with was settled before; see sealable.
+// whether there is a key to encrypt with was settled before; see Ready.
 func (s *Sealer) Seal(p Place, env []byte) []byte {
 	if !s.Seals(env) {
 		return env
@@ -194,8 +194,8 @@ const sealOverhead = envelope.MaxHeader + 28
 // Limit returns how many bytes the codec may make of a value of a run that is started now.
 func (s *Sealer) Limit() int { return s.maxPayload }
 
-// Seals reports whether seal looks at an envelope: the usual small one it leaves as it
-// is, at the cost of one comparison.
+// Seals reports whether Seal looks at an envelope. It leaves the usual small one as it is,
+// at the cost of one comparison.
 func (s *Sealer) Seals(env []byte) bool { return len(env) > s.above }
 
 // Check returns why this program cannot read a payload that stands at a place. With
@@ -211,7 +211,7 @@ func (s *Sealer) Check(p Place, env []byte, typed bool) error {
 	return s.knowsVersion(&open)
 }
 
-// IsDamage reports whether an error of open says that the payload is not what was
+// IsDamage reports whether an error of Open says that the payload is not what was
 // written, and not that this program lacks what it takes to read it.
 func IsDamage(err error) bool {
 	return errors.Is(err, envelope.ErrDamaged) || errors.Is(err, ErrDecrypt) || errors.Is(err, errBadCompression)

@@ -106,7 +106,7 @@ type Types struct {
 	secret bool
 }
 
-func newTypeDefs(list []TypeDef) (*Types, error) {
+func newTypes(list []TypeDef) (*Types, error) {
 	if len(list) == 0 {
 		return nil, nil
 	}

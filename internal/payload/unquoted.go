@@ -10,16 +10,17 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/guard"
 )
 
-// An UnquotedError stands for one that a codec, or a method of the user's that a codec
-// calls, has made of a value. Such an error may quote the value (a time.ParseError
-// does), which is encrypted where it is kept, and its text goes into the history, the
-// log and answers. So the text of an unquotedError has types and names of fields alone; the
-// other one is there for errors.As, in the memory of this process.
+// An UnquotedError stands for an error about a value that is encrypted where it is kept.
+// What a codec returns, or a method that a codec calls, may quote the value (a
+// time.ParseError does), and the text of an error goes into the history, the log and
+// answers. So the text of an UnquotedError names only types and fields. The error it
+// wraps is there for errors.As, in the memory of this process.
 type UnquotedError struct {
 	text string
 	err  error
 }
 
+// unquoted returns an error without what it may quote of a value; nil for nil.
 func unquoted(err error) error {
 	if err == nil {
 		return nil
@@ -30,7 +31,7 @@ func unquoted(err error) error {
 func (e *UnquotedError) Error() string { return e.text }
 func (e *UnquotedError) Unwrap() error { return e.err }
 
-// withoutValue is the text of an error as far as no value can be in it.
+// withoutValue returns the text of an error as far as no value can be in it.
 func withoutValue(err error) string {
 	switch e := err.(type) {
 	case *json.UnmarshalTypeError:
@@ -58,7 +59,7 @@ func withoutValue(err error) string {
 	return fmt.Sprintf("the code that was given the value returned a %T; what it said is not told, since it may quote the value", err)
 }
 
-// Unquoted is err without what it may quote of a value, where values are encrypted.
+// Unquoted returns err without what it may quote of a value, if values are encrypted.
 func (s *Sealer) Unquoted(err error) error {
 	if !s.reader.secret {
 		return err
@@ -66,7 +67,7 @@ func (s *Sealer) Unquoted(err error) error {
 	return unquoted(err)
 }
 
-// unquoted is sealer.unquoted for values that are raised.
+// unquoted is Sealer.Unquoted for values that are raised.
 func (ts *Types) unquoted(err error) error {
 	if !ts.secret {
 		return err

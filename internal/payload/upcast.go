@@ -122,8 +122,8 @@ func (i *typeInfo) hadName(recorded string) bool {
 	return ok && (name == i.def.typ.String() || slices.Contains(i.def.was, name))
 }
 
-// untypedNames are what values without a type of their own are recorded as:
-// nobody can have meant an earlier version with them.
+// untypedNames are what values without a type of their own are recorded as. They cannot
+// mean an earlier version.
 var untypedNames = []string{"", "json.RawMessage", "interface {}"}
 
 // untypedName reports whether values of this name, or what they are made of, have no
@@ -209,7 +209,7 @@ func (d *TypeDef) upcast(from reflect.Value, version int, to reflect.Value) erro
 	return nil
 }
 
-// IsMismatch reports whether err, of decode, says that the value can be read and
+// IsMismatch reports whether err, of Decode, says that the value can be read and
 // is of another type than was asked for.
 func IsMismatch(err error) bool {
 	var m *MismatchError

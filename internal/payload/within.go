@@ -202,7 +202,7 @@ func (ts *Types) raising(open *envelope.Envelope, t reflect.Type, info *typeInfo
 		}
 	}
 	if untypedName(open.Type) {
-		return r, nil // of the present version, whoever wrote it
+		return r, nil // of the present version, whichever program wrote it
 	}
 	for _, d := range info.parts {
 		if !named[d] && d != info.def && d.version > 1 {
