@@ -111,7 +111,7 @@ func readSample(ctx context.Context, db *sql.DB, query string) (sample, error) {
 }
 
 // prepare fills the floor with its first row, which has no predecessor, and the
-// fenced insert behind it.
+// fenced insert after it.
 func (f *floor) prepare(ctx context.Context, first, fenced string) error {
 	if _, err := f.conn.ExecContext(ctx, first, f.args...); err != nil {
 		return fmt.Errorf("first row: %w", err)

@@ -82,7 +82,7 @@ func answer(c *invocation, id, wait, done string, a target.Answer) error {
 	if err != nil {
 		return err
 	}
-	nobody(c, t, s)
+	warnUnexecuted(c, t, s)
 	return c.print(answered{ID: id, Wait: one.Key, Prompt: one.Prompt, Value: value}, func() {
 		c.out.Printf("%s %s: %s\n", done, show.Escape(id), show.Escape(one.Prompt))
 	})
@@ -107,9 +107,9 @@ func pick(c *invocation, s *target.Run, open []durable.Approval, wait string) (d
 	return durable.Approval{}, &show.Failure{Code: "not_found", Exit: ExitNotFound, Message: fmt.Sprintf("%s does not ask %s; it asks: %s", s.ID, wait, strings.Join(keys, ", ")), Next: "Say which: --wait " + show.Quote(keys[0])}
 }
 
-// nobody says that no process executes the run that a message was kept for, and how to
-// start one.
-func nobody(c *invocation, t target.Target, s *target.Run) {
+// warnUnexecuted says that no process executes the run that a message was kept for,
+// and how to start one.
+func warnUnexecuted(c *invocation, t target.Target, s *target.Run) {
 	l, isLocal := t.(*target.Local)
 	if !isLocal || s.Live || s.Terminal() || l.OthersServeAny(c.ctx, s.Workflow) {
 		return

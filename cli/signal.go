@@ -35,7 +35,7 @@ first come, first served. It is kept whether somebody executes the run or not.`,
 			if err := t.Signal(c.ctx, args[0], args[1], raw, signalID); err != nil {
 				return err
 			}
-			nobody(c, t, s)
+			warnUnexecuted(c, t, s)
 			return c.print(map[string]any{"id": args[0], "signal": args[1]}, func() {
 				c.out.Printf("Sent %s to %s\n", show.Escape(args[1]), show.Escape(args[0]))
 			})

@@ -171,7 +171,7 @@ func (w *watching) look(ctx context.Context, stop func()) {
 		if w.board != nil {
 			w.board.Owner(owner(w.c, now))
 		}
-		if idle++; !nobodyGoesOn(w.c, ctx, w.t, now) {
+		if idle++; !abandoned(ctx, w.c, w.t, now) {
 			idle = 0
 		}
 		// A run that moves to another process has no owner for a moment.
@@ -182,9 +182,9 @@ func (w *watching) look(ctx context.Context, stop func()) {
 	}
 }
 
-// nobodyGoesOn reports whether a run has ended, or no process executes it or is about
+// abandoned reports whether a run has ended, or no process executes it or is about
 // to.
-func nobodyGoesOn(c *invocation, ctx context.Context, t target.Target, s *target.Run) bool {
+func abandoned(ctx context.Context, c *invocation, t target.Target, s *target.Run) bool {
 	if s.Terminal() {
 		return true
 	}

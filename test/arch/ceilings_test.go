@@ -24,7 +24,7 @@ var (
 		"store/sqlite":     {28, 4400, 11, 408, 45},
 		"store/postgres":   {31, 5900, 15, 494, 55},
 
-		"cli/internal/show":   {12, 1000, 0, 190, 97},
+		"cli/internal/show":   {12, 1000, 0, 190, 66},
 		"cli/internal/target": {8, 1900, 3, 530, 54},
 
 		"dashboard/internal/view":   {12, 2200, 1, 330, 50},

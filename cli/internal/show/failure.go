@@ -65,13 +65,10 @@ func Explain(err error, c *Commands, inProgress func(id, owner string) string) *
 		ended      *durable.NotRunningError
 		occupied   *store.OccupiedError
 		changed    *durable.DefinitionChangedError
-		schema     *store.SchemaError
 		crossing   *durable.CrossingError
 		undone     *durable.UndoneError
 		at         *durable.CheckpointError
 		owned      *store.OwnedError
-		damaged    *durable.DamagedError
-		unreadable *durable.UndecodableError
 		edit       *durable.EditError
 		value      *durable.EncodeError
 		unrecorded *durable.UnrecordedError
@@ -118,6 +115,22 @@ func Explain(err error, c *Commands, inProgress func(id, owner string) string) *
 		refuse("in_progress")
 		f.Message = inProgress(owned.RunID, owned.Owner)
 		f.Next = "Follow it: " + c.Self("watch", owned.RunID)
+	default:
+		return explainKind(f, err, c)
+	}
+	return f
+}
+
+// explainKind is the rest of Explain: errors of a kind, and those that say what is
+// wrong with data.
+func explainKind(f *Failure, err error, c *Commands) *Failure {
+	var (
+		damaged    *durable.DamagedError
+		unreadable *durable.UndecodableError
+		schema     *store.SchemaError
+	)
+	refuse := func(code string) { f.Code, f.Exit = code, ExitRefused }
+	switch {
 	case errors.Is(err, durable.ErrNotPaused):
 		refuse("not_paused")
 	case errors.Is(err, durable.ErrConflict), errors.Is(err, store.ErrExists):
