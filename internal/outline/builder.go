@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -64,8 +65,8 @@ type failure struct {
 	message     string
 	code        string
 	recoverable bool
-	goexit      bool        // the function returned nothing: it ended its goroutine
-	calls       []failureOf // it is of
+	goexit      bool    // the function returned nothing: it ended its goroutine
+	calls       []cause // it is of
 }
 
 // stop is the last workflow_interrupted, workflow_cancelled or workflow_paused.
@@ -149,7 +150,7 @@ func (b *Builder) known(branch int32) bool {
 }
 
 // addRun takes an event of the run itself.
-func (b *Builder) addRun(l *lane, e *store.Event, d *data) {
+func (b *Builder) addRun(l *lane, e *store.Event, d *history.Data) {
 	switch e.Type {
 	case store.WorkflowCreated:
 		b.declared = d.Declared
@@ -166,7 +167,7 @@ func (b *Builder) addRun(l *lane, e *store.Event, d *data) {
 		}
 		b.claim(e, d)
 	case store.WorkflowFailed:
-		b.failure = failure{at: e.At, message: orElse(d.message(), d.Reason), code: d.Code, calls: d.Error.calls(), goexit: d.Error.goexit(), recoverable: d.Recoverable != nil && *d.Recoverable}
+		b.failure = failure{at: e.At, message: orElse(messageOf(d), d.Reason), code: d.Code, calls: causesOf(d.Error), goexit: endedGoroutine(d.Error), recoverable: d.Recoverable != nil && *d.Recoverable}
 	case store.WorkflowInterrupted, store.WorkflowCancelled, store.WorkflowPaused:
 		b.stop = stop{typ: e.Type, at: e.At, code: d.Code, reason: d.Reason}
 	case store.Edited, store.JumpActivated, store.JumpRequested, store.WorkflowRecovered, store.FailuresReset:
@@ -202,7 +203,7 @@ func (b *Builder) reset(keys []string) {
 }
 
 // addCall takes an event of a durable call or an item.
-func (b *Builder) addCall(l *lane, e *store.Event, d *data) {
+func (b *Builder) addCall(l *lane, e *store.Event, d *history.Data) {
 	var r *Row
 	if b.lineage.Has(e) {
 		r = b.row(l, e, d)
@@ -224,7 +225,7 @@ func (b *Builder) addCall(l *lane, e *store.Event, d *data) {
 
 // row finds the row of an event of the current history, or makes it and those
 // around it.
-func (b *Builder) row(l *lane, e *store.Event, d *data) *Row {
+func (b *Builder) row(l *lane, e *store.Event, d *history.Data) *Row {
 	if r := b.rows[e.Key]; r != nil {
 		if r.Seq == 0 { // it was made for what stands in it
 			r.Seq, r.Ordinal = e.Seq, e.Ordinal
@@ -312,7 +313,7 @@ func (b *Builder) replaced(r *Row, edit *act) {
 	}
 }
 
-func newRow(e *store.Event, d *data) *Row {
+func newRow(e *store.Event, d *history.Data) *Row {
 	return &Row{Key: e.Key, Name: nameOf(e.Key), Kind: kindOf(e, d), State: Running, Branch: e.Branch, Ordinal: e.Ordinal, Seq: e.Seq, life: -1}
 }
 

@@ -4,76 +4,24 @@ import (
 	"encoding/json"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// data is what the outline reads of an event's data; docs/checkpoint-format.md
-// says what the fields mean.
-type data struct {
-	Error       *failureData               `json:"error"`
-	NextAt      store.Time                 `json:"next_at"`
-	Max         int                        `json:"max"`
-	Notes       map[string]json.RawMessage `json:"notes"`
-	Declared    []string                   `json:"declared"`
-	Executor    string                     `json:"executor"`
-	Host        string                     `json:"host"`
-	PID         int                        `json:"pid"`
-	Resumed     bool                       `json:"resumed"`
-	Code        string                     `json:"code"`
-	Reason      string                     `json:"reason"`
-	Kind        string                     `json:"kind"`
-	Items       int                        `json:"items"`
-	Child       string                     `json:"child"`
-	Status      store.Status               `json:"status"`
-	Name        string                     `json:"name"`
-	Prompt      string                     `json:"prompt"`
-	Until       store.Time                 `json:"until"`
-	Recoverable *bool                      `json:"recoverable"`
-	Attempts    int                        `json:"attempts"`
-	Generation  int32                      `json:"generation"`
-	Slot        string                     `json:"slot"`
-	Once        bool                       `json:"once"`
-	By          string                     `json:"by"`
-	ToBranch    int32                      `json:"to_branch"`
-	NewBranch   int32                      `json:"new_branch"`
-	Cutoff      int64                      `json:"cutoff"`
-	Reset       []string                   `json:"reset"`
-	Fork        *struct {
-		From   string                     `json:"from"`
-		Edits  map[string]json.RawMessage `json:"edits"` // by key: a hash, or over HTTP that there is one
-		By     string                     `json:"by"`
-		Reason string                     `json:"reason"`
-	} `json:"fork"`
-}
-
-// failureData is an error as it is recorded, with what it wraps.
-type failureData struct {
-	Message   string         `json:"message"`
-	Permanent bool           `json:"permanent"`
-	Sentinel  string         `json:"sentinel"`
-	Type      string         `json:"type"`
-	Value     failureOf      `json:"value"`
-	Causes    []*failureData `json:"causes"`
-}
-
-// failureOf says of an error of the engine which call it is of.
-type failureOf struct {
+// A cause is which call, or which run, an error of the engine is of.
+type cause struct {
 	Key   string `json:"key"`
 	RunID string `json:"run_id"`
 }
 
-// UnmarshalJSON takes what it knows: the fields of other errors are the user's.
-func (f *failureOf) UnmarshalJSON(b []byte) error {
-	type plain failureOf
-	var p plain
-	if json.Unmarshal(b, &p) == nil {
-		*f = failureOf(p)
-	}
-	return nil
+// causeOf takes what it knows: the fields of other errors are the user's.
+func causeOf(f *history.Error) (c cause) {
+	_ = json.Unmarshal(f.Value, &c)
+	return c
 }
 
-// goexit reports whether the function ended its goroutine instead of returning.
-func (f *failureData) goexit() bool {
+// endedGoroutine reports whether the function ended its goroutine instead of returning.
+func endedGoroutine(f *history.Error) bool {
 	for depth := 0; f != nil && depth < 4; depth++ {
 		if f.Sentinel == "durable.ErrGoexit" {
 			return true
@@ -86,30 +34,31 @@ func (f *failureData) goexit() bool {
 	return false
 }
 
-// calls are those that an error is of, the outermost first: of a Map that failed by
+// causesOf are the calls that an error is of, the outermost first: of a Map that failed by
 // an item whose step failed, the Map, the item and the step.
-func (f *failureData) calls() []failureOf {
+func causesOf(f *history.Error) []cause {
 	if f == nil {
 		return nil
 	}
-	var list []failureOf
+	var list []cause
 	switch f.Type {
 	case "durable.StepError", "durable.MapError", "durable.ItemError":
-		list = append(list, failureOf{Key: f.Value.Key})
+		list = append(list, cause{Key: causeOf(f).Key})
 	case "durable.RunError": // of a child
-		list = append(list, failureOf{RunID: f.Value.RunID})
+		list = append(list, cause{RunID: causeOf(f).RunID})
 	}
 	for _, c := range f.Causes {
 		if len(list) < 16 {
-			list = append(list, c.calls()...)
+			list = append(list, causesOf(c)...)
 		}
 	}
 	return list
 }
 
 // dataOf reads what an event says. What cannot be read says nothing: a verdict
-// of damage is for durable.Verify.
-func dataOf(e *store.Event) (d data) {
+// of damage is for durable.Verify. Over HTTP the hashes of edits are replaced by the word
+// that there is one, which is an error of that field alone.
+func dataOf(e *store.Event) (d history.Data) {
 	switch {
 	case len(e.Data) == 0, e.Type == store.ItemCompleted:
 		// Of an item that was done the data is a hash.
@@ -119,14 +68,14 @@ func dataOf(e *store.Event) (d data) {
 	return d
 }
 
-func (d *data) message() string {
+func messageOf(d *history.Data) string {
 	if d.Error == nil {
 		return ""
 	}
 	return d.Error.Message
 }
 
-func (d *data) notes() []Note {
+func notesOf(d *history.Data) []Note {
 	if len(d.Notes) == 0 {
 		return nil
 	}
@@ -144,7 +93,7 @@ func (d *data) notes() []Note {
 }
 
 // kindOf says what sort of call an event belongs to.
-func kindOf(e *store.Event, d *data) Kind {
+func kindOf(e *store.Event, d *history.Data) Kind {
 	switch e.Type {
 	case store.TimerSet, store.TimerFired:
 		return Timer
@@ -168,11 +117,11 @@ func kindOf(e *store.Event, d *data) Kind {
 		return Attrs
 	}
 	switch d.Kind {
-	case "map":
+	case history.CallMap:
 		return Map
-	case "branch":
+	case history.CallGo:
 		return Branch
-	case "child run":
+	case history.CallChild:
 		return Child
 	}
 	return Step

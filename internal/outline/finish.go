@@ -175,7 +175,7 @@ func (b *Builder) cause() *Row {
 	if f.code != "" && f.code != "error" && f.code != "panic" {
 		return nil
 	}
-	byCause := func(c failureOf) (found *Row) {
+	byCause := func(c cause) (found *Row) {
 		if c.RunID == "" {
 			return b.rows[c.Key]
 		}

@@ -1,12 +1,13 @@
 package outline
 
 import (
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
 // claim begins a life. If the one before had not given the run up, that one was
 // lost.
-func (b *Builder) claim(e *store.Event, d *data) {
+func (b *Builder) claim(e *store.Event, d *history.Data) {
 	if d.Executor == "" {
 		return
 	}
@@ -51,7 +52,7 @@ func (b *Builder) lose(l *Life, waited bool) {
 
 // close ends the last life, if e gives the run up: in its own name, or in that of
 // another process which found it abandoned.
-func (b *Builder) close(e *store.Event, d *data) {
+func (b *Builder) close(e *store.Event, d *history.Data) {
 	l := b.life()
 	if l == nil || l.How != Alive {
 		return

@@ -1,11 +1,12 @@
 package outline
 
 import (
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
 // take files an event with its row.
-func (b *Builder) take(r *Row, e *store.Event, d *data) {
+func (b *Builder) take(r *Row, e *store.Event, d *history.Data) {
 	if r.Begin == 0 {
 		r.Begin = e.At.Add(-e.Took)
 	}
@@ -44,10 +45,10 @@ func (b *Builder) take(r *Row, e *store.Event, d *data) {
 			b.attempt(r, e, d, AttemptFailed)
 		}
 		r.end(e, Failed)
-		r.Error = d.message()
+		r.Error = messageOf(d)
 	case store.ItemFailed:
 		r.end(e, Failed)
-		r.Error = d.message()
+		r.Error = messageOf(d)
 		b.count(r, 0, 1)
 	case store.ItemCompleted:
 		if r.Edited == nil || r.open() {
@@ -58,13 +59,13 @@ func (b *Builder) take(r *Row, e *store.Event, d *data) {
 		r.end(e, TimedOut)
 	case store.WaitClosed:
 		r.end(e, Closed)
-		r.Error = d.message()
+		r.Error = messageOf(d)
 	case store.ChildFinished:
 		r.ChildStatus = d.Status
 		r.end(e, Done)
 		if d.Status != store.Completed {
 			r.State = Failed
-			r.Error = orElse(d.message(), d.Reason)
+			r.Error = orElse(messageOf(d), d.Reason)
 		}
 	case store.Published:
 		r.Signal = d.Name
@@ -94,13 +95,13 @@ func (b *Builder) count(item *Row, done, failed int) {
 	}
 }
 
-func (b *Builder) attempt(r *Row, e *store.Event, d *data, s AttemptState) {
+func (b *Builder) attempt(r *Row, e *store.Event, d *history.Data, s AttemptState) {
 	if r.Edited != nil && (r.Edited.Seq != 0 || r.Copied) && s == AttemptDone {
 		return // nothing ran: a result was put in the place of another
 	}
 	a := Attempt{
 		N: max(int(e.Attempt), 1), Seq: e.Seq, State: s, Begin: e.At.Add(-e.Took), End: e.At, Took: e.Took,
-		Error: d.message(), NextAt: d.NextAt, Notes: d.notes(), Life: len(b.lives) - 1,
+		Error: messageOf(d), NextAt: d.NextAt, Notes: notesOf(d), Life: len(b.lives) - 1,
 	}
 	a.Permanent = d.Error != nil && d.Error.Permanent
 	r.Attempts = append(r.Attempts, a)

@@ -107,7 +107,7 @@ var rules = []rule{
 	{path: "internal/history", ours: []string{"store", "internal/envelope"}},
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
 	{path: "internal/termview", ours: []string{"durable", "store", "internal/visible"}, modules: []string{term, uniseg}},
-	{path: "internal/outline", ours: []string{"store"}},
+	{path: "internal/outline", ours: []string{"store", "internal/history"}},
 	{path: "internal/visible"},
 
 	// The tests that span packages, and their helpers.
