@@ -3,11 +3,10 @@ package durable
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
-	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/history"
-	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -19,9 +18,9 @@ import (
 // step_completed b, with a flipped bit in 4: there is one finding, on event 4; bad
 // is 4, and the cut behind which a repair can go on is after event 3.
 type audit struct {
-	v    Verification
-	h    *store.History // the events are not read from it
-	open payloadJudge
+	v        auditVerdict
+	h        *store.History // the events are not read from it
+	payloads payloads
 
 	branch   int32 // the current one, as far as row and log tell
 	lineage  store.Lineage
@@ -38,9 +37,6 @@ type audit struct {
 	faults []rowFault // of the row
 	stands *standstill
 	asked  string // id of the run that was asked for; empty: the row's
-	// unseal opens a payload at its place, so that the input can be hashed; nil: it
-	// can be only where it is in clear.
-	unseal func(p payload.Place, env []byte) ([]byte, error)
 	// bad is the first event of the lineage that cannot be believed; 0: none.
 	bad   int64
 	start int64    // the last of the events that begin the generation
@@ -58,13 +54,72 @@ type audit struct {
 	unreadable bool
 }
 
-// payloadJudge opens a payload at its place; nil: it can be read.
-type payloadJudge func(p payload.Place, env []byte) error
+// payloads open what the events and messages of a run carry, at their place.
+type payloads struct {
+	// event and message return why a payload cannot be opened, nil if it can.
+	event   func(run string, e *store.Event) error
+	message func(run string, m *store.Message) error
+	// input returns the hash of the input that an event carries, if it can be read.
+	input func(run string, e *store.Event) (hash [16]byte, ok bool)
+	// kind is what an error of event and message is a fault of: Corrupt or Incompatible.
+	kind func(err error) string
+}
 
-func newAudit(h *store.History, judge payloadJudge) *audit {
+// The kinds of faults.
+const (
+	isCorrupt      = "corrupt"      // what is stored is not what was written
+	isIncompatible = "incompatible" // it is sound, and cannot be read by this engine
+	isOrphan       = "orphan"       // nothing refers to it any more
+)
+
+// The parts of a run.
+const (
+	partEvent   = "event"
+	partPayload = "payload"
+	partRow     = "row"
+	partBranch  = "branch"
+	partMessage = "message"
+)
+
+// A fault is one thing that an audit has noticed.
+type auditFault struct {
+	Kind, Part string
+	Seq        int64  // of the event or message, number of the branch; 0: of the row
+	Key        string // of the event
+	Behind     bool   // in a part of the history that was left behind
+	Text       string
+}
+
+// A auditVerdict is what an audit has found.
+type auditVerdict struct {
+	RunID            string
+	Workflow         string
+	Status           store.Status // as the row says
+	Events, Payloads int          // that were looked at
+	Faults           []auditFault
+	More             int // faults beyond maxFaults
+}
+
+// maxFaults is how many faults of one run are kept.
+const maxFaults = 100
+
+func (v *auditVerdict) add(f auditFault) {
+	if len(v.Faults) == maxFaults {
+		v.More++
+		return
+	}
+	v.Faults = append(v.Faults, f)
+}
+
+// has reports whether something that a resume needs has a fault of this kind.
+func (v *auditVerdict) has(kind string) bool {
+	return slices.ContainsFunc(v.Faults, func(f auditFault) bool { return f.Kind == kind && !f.Behind })
+}
+
+func newAudit(h *store.History, p payloads) *audit {
 	a := &audit{
-		v: Verification{RunID: h.Run.ID, Workflow: h.Run.Workflow, Status: h.Run.Status},
-		h: h, open: judge, branch: h.Run.Branch,
+		v: auditVerdict{RunID: h.Run.ID, Workflow: h.Run.Workflow, Status: h.Run.Status},
+		h: h, payloads: p, branch: h.Run.Branch,
 		cuts: map[int32]int64{}, seen: map[int32]bool{}, firsts: map[int32]int64{}, branches: map[int32]store.Branch{0: {}},
 		unsound: map[int64]bool{}, once: map[string]bool{}, born: map[string]bool{},
 		past: &history.Past{RunID: h.Run.ID, Scopes: map[string][]*history.Call{}, Items: map[string]map[int]*store.Event{}, Taken: map[int64]bool{}},
@@ -119,15 +174,15 @@ func (a *audit) event(e *store.Event) {
 	a.seen[e.Branch] = true
 	behind := a.behind(e.Seq) || !a.lineage.Has(e)
 	if _, known := a.branches[e.Branch]; !known {
-		a.damage(e.Seq, e.Key, PartEvent, fmt.Sprintf("it stands on branch %d, of which there is no record", e.Branch))
+		a.damage(e.Seq, e.Key, partEvent, fmt.Sprintf("it stands on branch %d, of which there is no record", e.Branch))
 		return
 	}
 	if len(e.Payload) > 0 {
 		a.v.Payloads++
-		if err := a.open(payload.PlaceOf(a.v.RunID, e), e.Payload); err != nil {
-			kind := kindOfDecode(err)
-			a.v.add(Finding{Kind: kind, Part: PartPayload, Seq: e.Seq, Key: e.Key, Behind: behind, Text: err.Error()})
-			if kind == FoundCorrupt && !behind {
+		if err := a.payloads.event(a.v.RunID, e); err != nil {
+			kind := a.payloads.kind(err)
+			a.v.add(auditFault{Kind: kind, Part: partPayload, Seq: e.Seq, Key: e.Key, Behind: behind, Text: err.Error()})
+			if kind == isCorrupt && !behind {
 				a.spoil(e.Seq)
 			}
 		}
@@ -170,26 +225,11 @@ func (a *audit) takeFacts(e *store.Event, sound bool) {
 			f.born, f.fork = d.Run, d.Fork
 		}
 		if first {
-			a.hashInput(e)
+			f.hash, f.hashed = a.payloads.input(a.v.RunID, e)
 		}
 	}
 	// A row that missed an end says that the run is executed.
 	f.take(e, (slices.Contains(a.life.may, store.Running) || a.life.ended()) && !f.unclaimedFork())
-}
-
-// hashInput hashes the input of the run, as far as it can be read here.
-func (a *audit) hashInput(e *store.Event) {
-	env := e.Payload
-	if len(env) > 0 && !envelope.IsPlain(env) {
-		if a.unseal == nil {
-			return
-		}
-		var err error
-		if env, err = a.unseal(payload.PlaceOf(a.v.RunID, e), env); err != nil {
-			return // a finding, or another program's
-		}
-	}
-	a.facts.hash, a.facts.hashed = payload.InputHash(env), true
 }
 
 // chain checks number and sum of e, and reports whether e can be believed.
@@ -206,14 +246,14 @@ func (a *audit) chain(e *store.Event) bool {
 			missing = fmt.Sprintf("it comes after event %d", a.before.Seq)
 		}
 		at := max(min(a.before.Seq+1, e.Seq), 1)
-		a.damage(at, e.Key, PartEvent, fmt.Sprintf("event %d: %s", e.Seq, missing))
+		a.damage(at, e.Key, partEvent, fmt.Sprintf("event %d: %s", e.Seq, missing))
 		return a.behind(at) // then e is the first that counts
 	}
 	if store.Seal(a.v.RunID, a.before.Sum, e) != e.Sum {
 		if d, err := history.DataOf(e); err == nil && e.Type == store.WorkflowStarted && d.Generation > 0 && store.Seal(a.v.RunID, d.Sum, e) == e.Sum {
 			return true // it is the sum before that was changed, which it carries
 		}
-		a.damage(e.Seq, e.Key, PartEvent, "its checksum does not fit: it, or the event before it, was changed")
+		a.damage(e.Seq, e.Key, partEvent, "its checksum does not fit: it, or the event before it, was changed")
 		return false
 	}
 	return true
@@ -231,11 +271,11 @@ func (a *audit) follow(e *store.Event) {
 		err = a.past.Add(e)
 	}
 	if future := (*history.FutureEventError)(nil); errors.As(err, &future) {
-		a.v.add(Finding{Kind: FoundIncompatible, Part: PartEvent, Seq: e.Seq, Key: e.Key, Text: err.Error()})
+		a.v.add(auditFault{Kind: isIncompatible, Part: partEvent, Seq: e.Seq, Key: e.Key, Text: err.Error()})
 		return
 	}
 	if err != nil {
-		a.damage(e.Seq, e.Key, PartEvent, err.Error())
+		a.damage(e.Seq, e.Key, partEvent, err.Error())
 		a.lose(e)
 		return
 	}
@@ -295,9 +335,9 @@ func (a *audit) half(seq int64) (keys []string) {
 }
 
 // damage notes that the event with this number cannot be believed.
-func (a *audit) damage(seq int64, key string, part FindingPart, text string) {
+func (a *audit) damage(seq int64, key string, part string, text string) {
 	behind := a.behind(seq)
-	a.v.add(Finding{Kind: FoundCorrupt, Part: part, Seq: seq, Key: key, Behind: behind, Text: text})
+	a.v.add(auditFault{Kind: isCorrupt, Part: part, Seq: seq, Key: key, Behind: behind, Text: text})
 	if !behind {
 		a.spoil(seq)
 	}
@@ -326,17 +366,20 @@ func (a *audit) lose(e *store.Event) {
 	a.lost = append(a.lost, e.Key)
 }
 
-// kindOfDecode tells damage from what another program could read.
-func kindOfDecode(err error) FindingKind {
-	if payload.IsDamage(err) {
-		return FoundCorrupt
+// undoneBehind adds to the calls that were undone what the undoing behind damage says of
+// them, as far as it can be read.
+func (a *audit) undoneBehind(left []store.Event) []history.Undone {
+	p := *a.past
+	p.Scopes = maps.Clone(p.Scopes)
+	for i := range left {
+		ev := &left[i]
+		if !store.InScope(ev.Key, history.UndoScope) || p.Call(ev.Key) != nil {
+			continue
+		}
+		if d, err := history.DataOf(ev); err == nil && d.Undoes != nil {
+			p.Undoes = d.Undoes
+		}
+		p.Scopes[history.UndoScope] = append(slices.Clone(p.Scopes[history.UndoScope]), &history.Call{Key: ev.Key, Kind: history.CallStep})
 	}
-	return FoundIncompatible
-}
-
-// judge returns the payloadJudge of this engine for a run: with its keys, codecs
-// and, where it has the workflow's code, the versions of its types.
-func (e *Engine) judge(row *store.Run) payloadJudge {
-	served := e.program.defs.byName[row.Workflow] != nil
-	return func(p payload.Place, env []byte) error { return e.sealer.Check(p, env, served) }
+	return p.Undone()
 }

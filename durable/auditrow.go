@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
-	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -20,7 +19,7 @@ func (a *audit) finish() {
 }
 
 func (a *audit) rowFinding(format string, args ...any) {
-	a.v.add(Finding{Kind: FoundCorrupt, Part: PartRow, Text: fmt.Sprintf(format, args...)})
+	a.v.add(auditFault{Kind: isCorrupt, Part: partRow, Text: fmt.Sprintf(format, args...)})
 }
 
 // checkEnd looks at where the log ends.
@@ -29,11 +28,11 @@ func (a *audit) checkEnd() {
 	switch {
 	case last == nil || a.v.Events == 0:
 		a.spoil(1)
-		a.v.add(Finding{Kind: FoundCorrupt, Part: PartEvent, Seq: 1, Text: "the run has no event"})
+		a.v.add(auditFault{Kind: isCorrupt, Part: partEvent, Seq: 1, Text: "the run has no event"})
 	case a.before.Seq != last.Seq:
-		a.damage(last.Seq, last.Key, PartEvent, fmt.Sprintf("the log was read up to event %d only", a.before.Seq))
+		a.damage(last.Seq, last.Key, partEvent, fmt.Sprintf("the log was read up to event %d only", a.before.Seq))
 	case a.past.Events == 0 && a.bad == 0:
-		a.damage(last.Seq, "", PartEvent, "the current branch has no event that begins it")
+		a.damage(last.Seq, "", partEvent, "the current branch has no event that begins it")
 	}
 }
 
@@ -47,11 +46,11 @@ func (a *audit) checkBranches() {
 	}
 	for _, b := range a.facts.cuts {
 		if err := history.CheckCut(a.h.Branches, b); err != nil {
-			a.v.add(Finding{Kind: FoundCorrupt, Part: PartBranch, Seq: int64(b.N), Behind: !slices.Contains(a.lineage.Branches(), b.N), Text: err.Error()})
+			a.v.add(auditFault{Kind: isCorrupt, Part: partBranch, Seq: int64(b.N), Behind: !slices.Contains(a.lineage.Branches(), b.N), Text: err.Error()})
 		}
 	}
 	for _, b := range a.h.Branches {
-		f := Finding{Kind: FoundCorrupt, Part: PartBranch, Seq: int64(b.N), Behind: !slices.Contains(a.lineage.Branches(), b.N)}
+		f := auditFault{Kind: isCorrupt, Part: partBranch, Seq: int64(b.N), Behind: !slices.Contains(a.lineage.Branches(), b.N)}
 		_, parent := a.branches[b.Parent]
 		switch {
 		case b.Parent < b.N && !parent:
@@ -59,7 +58,7 @@ func (a *audit) checkBranches() {
 		case b.Cutoff < 0 || a.before.Seq != 0 && b.Cutoff > a.before.Seq:
 			f.Text = fmt.Sprintf("it begins behind event %d, and the log ends with %d", b.Cutoff, a.before.Seq)
 		case !a.seen[b.N] && !used[b.N]:
-			f.Kind, f.Text = FoundOrphan, "nothing was ever recorded on it"
+			f.Kind, f.Text = isOrphan, "nothing was ever recorded on it"
 		default:
 			continue
 		}
@@ -77,7 +76,7 @@ func (a *audit) checkInbox() {
 	}
 	for i := range a.h.Inbox {
 		m := &a.h.Inbox[i]
-		f := Finding{Kind: FoundCorrupt, Part: PartMessage, Seq: m.Seq, Key: m.Name}
+		f := auditFault{Kind: isCorrupt, Part: partMessage, Seq: m.Seq, Key: m.Name}
 		if m.Seq != last+1 {
 			f.Text = fmt.Sprintf("the message before it is %d", last)
 			a.v.add(f)
@@ -90,16 +89,15 @@ func (a *audit) checkInbox() {
 		}
 		if len(m.Payload) > 0 {
 			a.v.Payloads++
-			p := payload.PlaceOfMessage(a.v.RunID, m)
-			if err := a.open(p, m.Payload); err != nil {
-				f.Kind, f.Text = kindOfDecode(err), err.Error()
+			if err := a.payloads.message(a.v.RunID, m); err != nil {
+				f.Kind, f.Text = a.payloads.kind(err), err.Error()
 				// A value that was taken is in the log, too.
 				f.Behind = a.past.Consumed(m)
 				a.v.add(f)
 			}
 		}
 		if child, _ := history.ChildOf(m); m.Kind == store.KindChild && !started[child] && a.root == 0 && len(a.h.Branches) == 0 && a.bad == 0 {
-			f.Kind, f.Text = FoundOrphan, fmt.Sprintf("it is the outcome of %s, which the log does not say was started", child)
+			f.Kind, f.Text = isOrphan, fmt.Sprintf("it is the outcome of %s, which the log does not say was started", child)
 			a.v.add(f)
 		}
 	}
@@ -108,7 +106,7 @@ func (a *audit) checkInbox() {
 	}
 	for n := range a.past.Taken {
 		if n > last {
-			a.v.add(Finding{Kind: FoundCorrupt, Part: PartMessage, Seq: n, Text: "the log says that it was taken, and the inbox does not have it"})
+			a.v.add(auditFault{Kind: isCorrupt, Part: partMessage, Seq: n, Text: "the log says that it was taken, and the inbox does not have it"})
 		}
 	}
 }
@@ -206,7 +204,7 @@ func (l *lifeOf) stopped(e *store.Event) []store.Status {
 
 // agrees reports whether the row has a status that the events allow.
 func (l *lifeOf) agrees(row *store.Run) bool {
-	if row.Status == store.Interrupted && row.Code == CodeImported {
+	if row.Status == store.Interrupted && row.Code == history.CodeImported {
 		return !l.ended() // an import appends no event
 	}
 	return len(l.may) == 0 || slices.Contains(l.may, row.Status)

@@ -17,7 +17,7 @@ import (
 
 // CodeEdited is the code of a run whose history was edited and that waits for
 // Resume.
-const CodeEdited = "edited"
+const CodeEdited = history.CodeEdited
 
 // EditOptions change how Edit is done.
 type EditOptions struct {
@@ -195,9 +195,6 @@ func editCutKey(key string) string {
 	return key
 }
 
-// editedReason is the reason of a run that was edited and not taken up since.
-func editedReason(key string) string { return "the result of " + key + " was edited" }
-
 // edit carries an edit out.
 func (e *Engine) edit(ctx context.Context, v *view, rv *revision, old *store.Event, env []byte, o EditOptions) error {
 	row := v.row
@@ -210,7 +207,7 @@ func (e *Engine) edit(ctx context.Context, v *view, rv *revision, old *store.Eve
 	a.hold, a.cut.reason = hold, "edited "+old.Key
 	a.event.Type, a.event.Key = store.Edited, old.Key
 	if !row.Paused {
-		code, reason := CodeEdited, editedReason(old.Key)
+		code, reason := CodeEdited, history.EditedReason(old.Key)
 		a.row.Code, a.row.Reason = &code, &reason
 	}
 	was, err := history.DataOf(old)

@@ -500,19 +500,19 @@ const (
 	CodeDamaged           = "damaged"
 	CodeNotRegistered     = store.CodeNotRegistered
 	CodeQuarantined       = "quarantined"
-	CodeRestarted         = "server_restarted"   // FailOnBoot
-	CodeShutdown          = "shutdown"           // stopped gracefully; its policy leaves resuming to a person
-	CodeError             = "error"              // the workflow returned an error
-	CodeRepaired          = history.CodeRepaired // it had failed, and was repaired; Resume continues it
-	CodeImporting         = "importing"          // its import has not finished; import it again
-	CodeImported          = "imported"           // it was not ended where it was exported; Resume continues it here
+	CodeRestarted         = "server_restarted"    // FailOnBoot
+	CodeShutdown          = "shutdown"            // stopped gracefully; its policy leaves resuming to a person
+	CodeError             = "error"               // the workflow returned an error
+	CodeRepaired          = history.CodeRepaired  // it had failed, and was repaired; Resume continues it
+	CodeImporting         = history.CodeImporting // its import has not finished; import it again
+	CodeImported          = history.CodeImported  // it was not ended where it was exported; Resume continues it here
 	CodePanic             = "panic"
-	CodeDeadline          = "deadline" // the run's deadline has passed
-	CodeApproval          = "approval" // waiting for a person
+	CodeDeadline          = "deadline"           // the run's deadline has passed
+	CodeApproval          = history.CodeApproval // waiting for a person
 	// CodeChildMissing: it waits for a child that is not in the store.
 	CodeChildMissing = "child_missing"
 	// CodeRecovered: it was repaired; its policy leaves resuming to a person.
-	CodeRecovered = "recovered"
+	CodeRecovered = history.CodeRecovered
 	// CodeUnrecorded: the outcome of a durable call could not be recorded.
 	CodeUnrecorded = "unrecorded"
 	// CodeUnrecoverable: it is inconsistent and was left as it is.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/runfile"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -56,29 +55,33 @@ func (e *Engine) export(ctx context.Context, id string, w io.Writer) (*store.Run
 		}
 	}
 	// Payloads are not opened for it: their sums are part of the event's.
-	a := newAudit(h, func(payload.Place, []byte) error { return nil })
+	a := newAudit(h, payloads{
+		event:   func(string, *store.Event) error { return nil },
+		message: func(string, *store.Message) error { return nil },
+		input:   plainInput,
+	})
 	for ev, err := range h.Events {
 		if err != nil {
 			return nil, storeError(err)
 		}
 		if a.event(&ev); a.bad != 0 {
-			return nil, a.firstDamage()
+			return nil, firstDamage(&a.v)
 		}
 		if err := f.Event(&ev); err != nil {
 			return nil, err
 		}
 	}
-	if a.finish(); a.v.Corrupt() {
-		return nil, a.firstDamage()
+	if a.finish(); a.v.has(isCorrupt) {
+		return nil, firstDamage(&a.v)
 	}
 	return &h.Run, f.Close()
 }
 
 // firstDamage returns what an audit has found as an error.
-func (a *audit) firstDamage() error {
-	for _, f := range a.v.Findings {
-		if f.Kind == FoundCorrupt && !f.Behind {
-			return &DamagedError{RunID: a.v.RunID, Seq: f.Seq, Err: fmt.Errorf("%s: %s", f.Part, f.Text)}
+func firstDamage(v *auditVerdict) error {
+	for _, f := range v.Faults {
+		if f.Kind == isCorrupt && !f.Behind {
+			return &DamagedError{RunID: v.RunID, Seq: f.Seq, Err: fmt.Errorf("%s: %s", f.Part, f.Text)}
 		}
 	}
 	return nil

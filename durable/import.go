@@ -132,19 +132,25 @@ func checkFile(f *runfile.File) error {
 	h := &store.History{Run: f.Run, Branches: f.Branches, Inbox: f.Inbox}
 	h.Run.Last = &f.Events[len(f.Events)-1]
 	h.Run.Epoch = h.Run.Last.Epoch
-	a := newAudit(h, func(_ payload.Place, env []byte) error {
-		// Whether this engine can open it shows when it is executed.
+	// Whether this engine can open it shows when it is executed.
+	whole := func(env []byte) error {
 		if _, err := envelope.Open(env); errors.Is(err, envelope.ErrDamaged) {
 			return err
 		}
 		return nil
+	}
+	a := newAudit(h, payloads{
+		event:   func(_ string, ev *store.Event) error { return whole(ev.Payload) },
+		message: func(_ string, m *store.Message) error { return whole(m.Payload) },
+		input:   plainInput,
+		kind:    kindOfDecode,
 	})
 	a.facts.copied = true
 	for i := range f.Events {
 		a.event(&f.Events[i])
 	}
 	a.finish()
-	for _, found := range a.v.Findings {
+	for _, found := range verificationOf(&a.v).Findings {
 		if !found.Behind && found.Kind != FoundOrphan {
 			return errors.New(found.String())
 		}
@@ -161,15 +167,10 @@ func importedRow(r *store.Run, epoch int64) store.Run {
 	}
 	if row.Status != store.Interrupted || row.Code == "" {
 		row.Code = CodeImported
-		row.Reason = importedReason(r.Status)
+		row.Reason = history.ImportedReason(r.Status)
 	}
 	row.Status = store.Interrupted
 	return row
-}
-
-// importedReason is the reason of a run that had this status where it was exported.
-func importedReason(s store.Status) string {
-	return fmt.Sprintf("imported; where it was exported it was %s. See that nobody continues it there, then resume it", s)
 }
 
 // rename makes a file one of a copy with another id: what depends on the id is

@@ -21,7 +21,7 @@ import (
 
 // CodeJump is the code of a run for which a jump was requested and not carried
 // out.
-const CodeJump = "jump"
+const CodeJump = history.CodeJump
 
 // JumpOptions change how Jump is done.
 type JumpOptions struct {
@@ -227,7 +227,7 @@ func (e *Engine) jump(ctx context.Context, v *view, rv *revision, o JumpOptions,
 		}
 		request.hold = hold
 		request.row = claimable()
-		code, reason := CodeJump, jumpReason(rv.cut.after)
+		code, reason := CodeJump, history.JumpReason(rv.cut.after)
 		request.row.Code, request.row.Reason = &code, &reason
 	}
 	if _, err := e.operate(ctx, row, v.branches, request); err != nil {
@@ -248,11 +248,6 @@ func (e *Engine) jump(ctx context.Context, v *view, rv *revision, o JumpOptions,
 	}
 	_, err = e.operate(ctx, &h.Run, h.Branches, activate)
 	return goesOn, err
-}
-
-// jumpReason is the reason of a failed run of which a jump was requested.
-func jumpReason(to int64) string {
-	return fmt.Sprintf("a jump to event %d was requested and not carried out", to)
 }
 
 // pauseFor pauses a run and waits until nobody executes it.

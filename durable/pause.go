@@ -138,16 +138,8 @@ func (e *Engine) pauseIdle(ctx context.Context, id, reason string) error {
 
 // stoppedByPause is the row of a run that was executed when it was paused.
 func stoppedByPause(reason string) *store.RowPatch {
-	yes, interrupted, none, text := true, store.Interrupted, "", pausedText(reason)
+	yes, interrupted, none, text := true, store.Interrupted, "", history.PausedReason(reason)
 	return &store.RowPatch{Paused: &yes, Status: &interrupted, Code: &none, Reason: &text}
-}
-
-// pausedText is the reason of a run that was executed when it was paused.
-func pausedText(reason string) string {
-	if reason == "" {
-		return "paused"
-	}
-	return "paused: " + reason
 }
 
 // Unpause lets a paused run go on from where it was: it is claimed at once by an

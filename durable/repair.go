@@ -86,9 +86,9 @@ func (e *Engine) Repair(ctx context.Context, id string, o RepairOptions) (Repair
 	if err != nil {
 		return Repaired{}, fmt.Errorf("durable: repairing run %s: %w", id, storeError(err))
 	}
-	rep := Repaired{RunID: id, DryRun: o.DryRun, Before: a.v}
-	if !a.v.Corrupt() {
-		if a.v.Incompatible() {
+	rep := Repaired{RunID: id, DryRun: o.DryRun, Before: verificationOf(&a.v)}
+	if !a.v.has(isCorrupt) {
+		if a.v.has(isIncompatible) {
 			return rep, &UnrepairableError{RunID: id, Reason: "it is not damaged: this program cannot read all of it. Use one that has the keys, codecs and versions it needs"}
 		}
 		return rep, nil
@@ -208,22 +208,10 @@ func byHand(faults []rowFault) string {
 func (p *repairPlan) interrupt(row *store.Run) {
 	interrupted, code, reason, no, zero := store.Interrupted, "", "", false, store.Time(0)
 	if row.Status == store.Failed || row.Status == store.Cancelled {
-		code, reason = CodeRepaired, repairedReason(row.Status)
+		code, reason = CodeRepaired, history.RepairedReason(row.Status)
 	}
 	p.row.Status, p.row.Code, p.row.Reason = &interrupted, &code, &reason
 	p.row.Recoverable, p.row.EndedAt, p.row.WakeAt, p.row.Strikes = &no, &zero, &zero, new(int32)
-}
-
-// repairedReason is the reason of a run that had ended like this and was repaired.
-func repairedReason(s store.Status) string {
-	return "it had " + endWord(s) + " and was repaired; Resume continues it"
-}
-
-func endWord(s store.Status) string {
-	if s == store.Failed {
-		return "failed"
-	}
-	return "been cancelled"
 }
 
 // branchOff sets aside what stands behind the last stable event that is sound. What
@@ -240,7 +228,7 @@ func (p *repairPlan) branchOff(e *Engine, a *audit, force bool) error {
 		}
 		at = a.start
 	}
-	v := a.view(e)
+	v := viewOf(a, e)
 	var err error
 	if v.born, err = history.DataOf(&a.past.Created); err != nil {
 		return &UnrepairableError{RunID: a.v.RunID, Reason: fmt.Sprintf("the data of its first event is not readable (%v); restore a backup", err)}
@@ -285,8 +273,8 @@ func (p *repairPlan) branchOff(e *Engine, a *audit, force bool) error {
 	return nil
 }
 
-// view is the run as a cut of its damaged history finds it.
-func (a *audit) view(e *Engine) *view {
+// viewOf is the run as a cut of its damaged history finds it.
+func viewOf(a *audit, e *Engine) *view {
 	row := a.h.Run
 	row.Branch, row.Generation = a.branch, a.branches[a.branch].Generation
 	return &view{eng: e, row: &row, branches: a.h.Branches, events: a.events, past: a.past}
@@ -344,7 +332,7 @@ func (e *Engine) mend(ctx context.Context, a *audit, p *repairPlan) error {
 		return err
 	}
 	row.Branch, row.Generation = a.branch, a.branches[a.branch].Generation
-	d := &history.Data{Code: CodeRepaired, Reason: p.reason(), Message: row.Inbox, Executor: e.id, Lifted: a.lifted()}
+	d := &history.Data{Code: CodeRepaired, Reason: p.reason(), Message: row.Inbox, Executor: e.id, Lifted: liftedBy(a)}
 	repair := act{from: []store.Status{row.Status}, row: p.row, hold: hold}
 	if rv := p.cut; rv != nil {
 		d.Reset, d.Force, d.Anew = rv.reset, rv.force, rv.anew

@@ -475,24 +475,6 @@ func (e *Engine) stepsOfLastCompleted(ctx context.Context, row *store.Run) (int,
 	return int(page.Runs[0].Last.Steps), nil
 }
 
-// undoneBehind adds to the calls that were undone what the undoing behind damage says of
-// them, as far as it can be read.
-func (a *audit) undoneBehind(left []store.Event) []history.Undone {
-	p := *a.past
-	p.Scopes = maps.Clone(p.Scopes)
-	for i := range left {
-		ev := &left[i]
-		if !store.InScope(ev.Key, history.UndoScope) || p.Call(ev.Key) != nil {
-			continue
-		}
-		if d, err := history.DataOf(ev); err == nil && d.Undoes != nil {
-			p.Undoes = d.Undoes
-		}
-		p.Scopes[history.UndoScope] = append(slices.Clone(p.Scopes[history.UndoScope]), &history.Call{Key: ev.Key, Kind: history.CallStep})
-	}
-	return p.Undone()
-}
-
 // wholeBefore returns the last point to go back to at which none of the calls had begun.
 func (v *view) wholeBefore(calls []history.Undone) (at store.Event) {
 	first := v.events[len(v.events)-1].Seq + 1

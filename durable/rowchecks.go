@@ -96,7 +96,7 @@ func (a *audit) ruleSeen(row *store.Run) *rowFault {
 			continue
 		}
 		for key, w := range a.past.Waits {
-			if mailOf(key, w, a.branch).wants(m) {
+			if w.Wants(m, key, a.branch) {
 				return &rowFault{"Seen", fmt.Sprintf("it has seen %d messages, and %s waits for message %d", row.Seen, key, m.Seq), again}
 			}
 		}
@@ -174,26 +174,26 @@ func (a *audit) ruleReason(row *store.Run) *rowFault {
 	}
 	may := a.facts.says
 	switch {
-	case row.Status == store.Interrupted && row.Code == CodeImported:
+	case row.Status == store.Interrupted && row.Code == history.CodeImported:
 		was := a.life.may // where it was exported
 		if may = nil; len(was) == 0 {
 			was = store.Statuses()
 		}
 		for _, s := range was {
-			may = append(may, said{CodeImported, importedReason(s)})
+			may = append(may, said{history.CodeImported, history.ImportedReason(s)})
 		}
 	case row.Status == store.Waiting:
 		may = nil
 		o := a.standstill()
 		if len(o.prompts) > 0 {
-			may = append(may, said{CodeApproval, o.prompts[0]})
+			may = append(may, said{history.CodeApproval, o.prompts[0]})
 		}
 		if len(o.prompts) == 0 || !o.exact {
 			may = append(may, said{})
 		}
 		if !o.exact {
 			for _, text := range o.prompts {
-				may = append(may, said{CodeApproval, text})
+				may = append(may, said{history.CodeApproval, text})
 			}
 		}
 	}

@@ -144,7 +144,7 @@ func (f *rowFacts) life(e *store.Event, d *history.Data, executing bool) {
 		}
 	case store.WorkflowPaused:
 		if executing { // one that waited goes on waiting, and its waits say the rest
-			f.says = []said{{reason: pausedText(d.Reason)}}
+			f.says = []said{{reason: history.PausedReason(d.Reason)}}
 		}
 	case store.WorkflowUnpaused:
 		if d.Reason != "" { // by who has claimed it to cancel it, or has found it so
@@ -158,13 +158,13 @@ func (f *rowFacts) life(e *store.Event, d *history.Data, executing bool) {
 			}
 		}
 	case store.JumpRequested:
-		f.or(said{CodeJump, jumpReason(d.Cutoff)})
+		f.or(said{history.CodeJump, history.JumpReason(d.Cutoff)})
 	case store.Edited:
-		f.says = []said{{}, {CodeEdited, editedReason(e.Key)}}
+		f.says = []said{{}, {history.CodeEdited, history.EditedReason(e.Key)}}
 	case store.WorkflowRecovered:
-		f.or(said{}, said{CodeRecovered, d.Reason})
-		if d.Code == CodeRepaired {
-			f.or(said{CodeRepaired, repairedReason(store.Failed)}, said{CodeRepaired, repairedReason(store.Cancelled)})
+		f.or(said{}, said{history.CodeRecovered, d.Reason})
+		if d.Code == history.CodeRepaired {
+			f.or(said{history.CodeRepaired, history.RepairedReason(store.Failed)}, said{history.CodeRepaired, history.RepairedReason(store.Cancelled)})
 		}
 	case store.CancelReceived, store.Compensated, store.Patched:
 		f.says = quiet

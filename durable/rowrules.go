@@ -69,7 +69,7 @@ var rowRules = []rowRule{
 // checkRow compares the row with what the events say.
 func (a *audit) checkRow() {
 	row := &a.h.Run
-	if row.Code == CodeImporting {
+	if row.Code == history.CodeImporting {
 		a.rowFinding("the import of this run did not finish: import it again")
 		return
 	}

@@ -60,9 +60,9 @@ func (v *view) uncancel(ctx context.Context, from int64) (*revision, error) {
 	return rv, nil
 }
 
-// lifted returns up to which message cancels stay taken back when what is damaged
+// liftedBy returns up to which message cancels stay taken back when what is damaged
 // is set aside. The event that says so may be the damaged one; its branch is known.
-func (a *audit) lifted() int64 {
+func liftedBy(a *audit) int64 {
 	for _, n := range a.lineage.Branches() {
 		if a.branches[n].Reason == uncancelled && !a.h.Run.CancelAsked {
 			return a.h.Run.Inbox

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 
+	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -24,7 +26,7 @@ type Verification struct {
 }
 
 // MaxFindings is how many findings Verify keeps of one run.
-const MaxFindings = 100
+const MaxFindings = maxFaults
 
 // FindingKind says how bad a finding is.
 type FindingKind string
@@ -32,12 +34,12 @@ type FindingKind string
 // The kinds of findings.
 const (
 	// FoundCorrupt: what is stored is not what was written. Repair may help.
-	FoundCorrupt FindingKind = "corrupt"
+	FoundCorrupt FindingKind = isCorrupt
 	// FoundIncompatible: what is stored is sound and cannot be read by this
 	// engine, which lacks a key, a codec or a version. Another program can.
-	FoundIncompatible FindingKind = "incompatible"
+	FoundIncompatible FindingKind = isIncompatible
 	// FoundOrphan: nothing refers to it any more. It harms nothing.
-	FoundOrphan FindingKind = "orphan"
+	FoundOrphan FindingKind = isOrphan
 	// FoundStranded: the run waits for a child that is not in the store, or that
 	// has ended without its being told. The text says what to do.
 	FoundStranded FindingKind = "stranded"
@@ -104,12 +106,13 @@ func (v *Verification) needs(k FindingKind) bool {
 	return false
 }
 
-func (v *Verification) add(f Finding) {
-	if len(v.Findings) == MaxFindings {
-		v.More++
-		return
+// verificationOf is what an audit has found, as people read it.
+func verificationOf(v *auditVerdict) Verification {
+	out := Verification{RunID: v.RunID, Workflow: v.Workflow, Status: v.Status, Events: v.Events, Payloads: v.Payloads, More: v.More}
+	for _, f := range v.Faults {
+		out.Findings = append(out.Findings, Finding{Kind: FindingKind(f.Kind), Part: FindingPart(f.Part), Seq: f.Seq, Key: f.Key, Behind: f.Behind, Text: f.Text})
 	}
-	v.Findings = append(v.Findings, f)
+	return out
 }
 
 // Verify reads all of a run and says what is wrong with it: the sums of its
@@ -133,7 +136,7 @@ func (e *Engine) Verify(ctx context.Context, id string) (Verification, error) {
 	if err := e.verifyChildren(ctx, a); err != nil {
 		return Verification{}, fmt.Errorf("durable: verifying run %s: %w", id, storeError(err))
 	}
-	return a.v, nil
+	return verificationOf(&a.v), nil
 }
 
 // verifyChildren looks at the children whose outcome a has not recorded.
@@ -151,7 +154,7 @@ func (e *Engine) verifyChildren(ctx context.Context, a *audit) error {
 				return err
 			}
 			if lost != nil {
-				a.v.add(Finding{Kind: FoundStranded, Part: PartRow, Key: rec.Key, Text: lost.text() + ": " + lost.advice(&a.h.Run)})
+				a.v.add(auditFault{Kind: string(FoundStranded), Part: partRow, Key: rec.Key, Text: lost.text() + ": " + lost.advice(&a.h.Run)})
 			}
 		}
 	}
@@ -184,19 +187,19 @@ func (e *Engine) VerifyAll(ctx context.Context, f store.Filter) iter.Seq2[Verifi
 func (e *Engine) audit(ctx context.Context, id string, keeps bool) (*audit, error) {
 	h, err := e.store.Load(ctx, id, store.Cursor{All: true})
 	if errors.Is(err, store.ErrCorrupt) {
-		a := &audit{v: Verification{RunID: id}, unreadable: true}
-		a.v.add(Finding{Kind: FoundCorrupt, Part: PartRow, Text: err.Error()})
+		a := &audit{v: auditVerdict{RunID: id}, unreadable: true}
+		a.v.add(auditFault{Kind: isCorrupt, Part: partRow, Text: err.Error()})
 		return a, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	a := newAudit(h, e.judge(&h.Run))
-	a.asked, a.unseal, a.keeps = id, e.sealer.Unseal, keeps
+	a := newAudit(h, e.payloadsOf(&h.Run))
+	a.asked, a.keeps = id, keeps
 	for ev, err := range h.Events {
 		if errors.Is(err, store.ErrCorrupt) {
 			a.unreadable = true
-			a.damage(a.before.Seq+1, "", PartEvent, "it cannot be read: "+err.Error())
+			a.damage(a.before.Seq+1, "", partEvent, "it cannot be read: "+err.Error())
 			break
 		}
 		if err != nil {
@@ -206,4 +209,42 @@ func (e *Engine) audit(ctx context.Context, id string, keeps bool) (*audit, erro
 	}
 	a.finish()
 	return a, nil
+}
+
+// kindOfDecode tells damage from what another program could read.
+func kindOfDecode(err error) string {
+	if payload.IsDamage(err) {
+		return isCorrupt
+	}
+	return isIncompatible
+}
+
+// payloadsOf opens the payloads of a run with the keys and codecs of this engine and,
+// where it has the workflow's code, the versions of its types.
+func (e *Engine) payloadsOf(row *store.Run) payloads {
+	served := e.program.defs.byName[row.Workflow] != nil
+	return payloads{
+		event: func(run string, ev *store.Event) error {
+			return e.sealer.Check(payload.PlaceOf(run, ev), ev.Payload, served)
+		},
+		message: func(run string, m *store.Message) error {
+			return e.sealer.Check(payload.PlaceOfMessage(run, m), m.Payload, served)
+		},
+		input: func(run string, ev *store.Event) (hash [16]byte, ok bool) {
+			env, err := e.sealer.Unseal(payload.PlaceOf(run, ev), ev.Payload)
+			if err != nil {
+				return hash, false // a finding, or another program's
+			}
+			return payload.InputHash(env), true
+		},
+		kind: kindOfDecode,
+	}
+}
+
+// plainInput hashes an input that is in clear.
+func plainInput(_ string, ev *store.Event) (hash [16]byte, ok bool) {
+	if len(ev.Payload) > 0 && !envelope.IsPlain(ev.Payload) {
+		return hash, false
+	}
+	return payload.InputHash(ev.Payload), true
 }

@@ -19,9 +19,6 @@ type hole struct {
 	sum           uint32
 }
 
-// CodeRepaired is the Code of the event with which a repair makes a branch.
-const CodeRepaired = "repaired"
-
 // turned returns the branch that an event says the run has turned to, in the act that
 // recorded the event. One that says nothing of it was never part of such an act: it
 // stands on a branch that nobody turned to (D1).

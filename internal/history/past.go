@@ -68,6 +68,11 @@ type Wait struct {
 	Seq   int64
 }
 
+// Wants reports whether m is for w, the wait of the call with this key.
+func (w Wait) Wants(m *store.Message, key string, branch int32) bool {
+	return m.Kind == w.Kind && (m.Name == w.Name || m.Name == WaitKey(key, branch))
+}
+
 // Read reads a lineage and checks it as it goes: numbers that grow, sums
 // that chain wherever the event before is part of the lineage, calls without a
 // gap in their scope.

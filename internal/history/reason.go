@@ -1,0 +1,52 @@
+package history
+
+import (
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// The codes that an act on a run leaves in its row, and that its history must explain.
+const (
+	CodeApproval  = "approval"
+	CodeEdited    = "edited"
+	CodeImported  = "imported"
+	CodeImporting = "importing"
+	CodeJump      = "jump"
+	CodeRecovered = "recovered"
+	CodeRepaired  = "repaired"
+)
+
+// EditedReason is the reason of a run that was edited and not taken up since.
+func EditedReason(key string) string { return "the result of " + key + " was edited" }
+
+// JumpReason is the reason of a failed run of which a jump was requested.
+func JumpReason(to int64) string {
+	return fmt.Sprintf("a jump to event %d was requested and not carried out", to)
+}
+
+// ImportedReason is the reason of a run that had this status where it was exported.
+func ImportedReason(s store.Status) string {
+	return fmt.Sprintf("imported; where it was exported it was %s. See that nobody continues it there, then resume it", s)
+}
+
+// RepairedReason is the reason of a run that had ended like this and was repaired.
+func RepairedReason(s store.Status) string {
+	return "it had " + EndWord(s) + " and was repaired; Resume continues it"
+}
+
+// EndWord is the end of a run in a sentence, after "it had".
+func EndWord(s store.Status) string {
+	if s == store.Failed {
+		return "failed"
+	}
+	return "been cancelled"
+}
+
+// PausedReason is the reason of a run that was executed when it was paused.
+func PausedReason(reason string) string {
+	if reason == "" {
+		return "paused"
+	}
+	return "paused: " + reason
+}
