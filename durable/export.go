@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/runfile"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -55,32 +56,32 @@ func (e *Engine) export(ctx context.Context, id string, w io.Writer) (*store.Run
 		}
 	}
 	// Payloads are not opened for it: their sums are part of the event's.
-	a := newAudit(h, payloads{
-		event:   func(string, *store.Event) error { return nil },
-		message: func(string, *store.Message) error { return nil },
-		input:   plainInput,
+	a := history.NewAudit(h, history.Payloads{
+		Event:   func(string, *store.Event) error { return nil },
+		Message: func(string, *store.Message) error { return nil },
+		Input:   plainInput,
 	})
 	for ev, err := range h.Events {
 		if err != nil {
 			return nil, storeError(err)
 		}
-		if a.event(&ev); a.bad != 0 {
-			return nil, firstDamage(&a.v)
+		if a.Add(&ev); a.Bad != 0 {
+			return nil, firstDamage(&a.Verdict)
 		}
 		if err := f.Event(&ev); err != nil {
 			return nil, err
 		}
 	}
-	if a.finish(); a.v.has(isCorrupt) {
-		return nil, firstDamage(&a.v)
+	if a.Finish(); a.Verdict.Has(history.Corrupt) {
+		return nil, firstDamage(&a.Verdict)
 	}
 	return &h.Run, f.Close()
 }
 
 // firstDamage returns what an audit has found as an error.
-func firstDamage(v *auditVerdict) error {
+func firstDamage(v *history.Verdict) error {
 	for _, f := range v.Faults {
-		if f.Kind == isCorrupt && !f.Behind {
+		if f.Kind == history.Corrupt && !f.Behind {
 			return &DamagedError{RunID: v.RunID, Seq: f.Seq, Err: fmt.Errorf("%s: %s", f.Part, f.Text)}
 		}
 	}

@@ -139,18 +139,18 @@ func checkFile(f *runfile.File) error {
 		}
 		return nil
 	}
-	a := newAudit(h, payloads{
-		event:   func(_ string, ev *store.Event) error { return whole(ev.Payload) },
-		message: func(_ string, m *store.Message) error { return whole(m.Payload) },
-		input:   plainInput,
-		kind:    kindOfDecode,
+	a := history.NewAudit(h, history.Payloads{
+		Event:   func(_ string, ev *store.Event) error { return whole(ev.Payload) },
+		Message: func(_ string, m *store.Message) error { return whole(m.Payload) },
+		Input:   plainInput,
+		Kind:    kindOfDecode,
 	})
-	a.facts.copied = true
+	a.Facts.Copied = true
 	for i := range f.Events {
-		a.event(&f.Events[i])
+		a.Add(&f.Events[i])
 	}
-	a.finish()
-	for _, found := range verificationOf(&a.v).Findings {
+	a.Finish()
+	for _, found := range verificationOf(&a.Verdict).Findings {
 		if !found.Behind && found.Kind != FoundOrphan {
 			return errors.New(found.String())
 		}

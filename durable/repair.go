@@ -86,9 +86,9 @@ func (e *Engine) Repair(ctx context.Context, id string, o RepairOptions) (Repair
 	if err != nil {
 		return Repaired{}, fmt.Errorf("durable: repairing run %s: %w", id, storeError(err))
 	}
-	rep := Repaired{RunID: id, DryRun: o.DryRun, Before: verificationOf(&a.v)}
-	if !a.v.has(isCorrupt) {
-		if a.v.has(isIncompatible) {
+	rep := Repaired{RunID: id, DryRun: o.DryRun, Before: verificationOf(&a.Verdict)}
+	if !a.Verdict.Has(history.Corrupt) {
+		if a.Verdict.Has(history.Incompatible) {
 			return rep, &UnrepairableError{RunID: id, Reason: "it is not damaged: this program cannot read all of it. Use one that has the keys, codecs and versions it needs"}
 		}
 		return rep, nil
@@ -110,7 +110,7 @@ func (e *Engine) Repair(ctx context.Context, id string, o RepairOptions) (Repair
 	if err := e.mend(ctx, a, plan); err != nil {
 		return rep, fmt.Errorf("durable: repairing run %s: %w", id, storeError(err))
 	}
-	e.log.aboutRun(slog.LevelWarn, &a.h.Run, "durable: run repaired", slog.Any("did", plan.did), slog.Any("again", plan.again))
+	e.log.aboutRun(slog.LevelWarn, &a.History.Run, "durable: run repaired", slog.Any("did", plan.did), slog.Any("again", plan.again))
 	nudge(e.claims.wake)
 	return rep, nil
 }
@@ -129,16 +129,16 @@ type repairPlan struct {
 // For example, of a running run whose event 4 is damaged and whose last stable
 // event before that is 3, the plan is a branch behind 3 and a row that says
 // interrupted.
-func (e *Engine) planRepair(a *audit, force bool) (*repairPlan, error) {
-	row := &a.h.Run
+func (e *Engine) planRepair(a *history.Audit, force bool) (*repairPlan, error) {
+	row := &a.History.Run
 	refuse := func(forceable bool, format string, args ...any) (*repairPlan, error) {
-		return nil, &UnrepairableError{RunID: a.v.RunID, Reason: fmt.Sprintf(format, args...), Forceable: forceable}
+		return nil, &UnrepairableError{RunID: a.Verdict.RunID, Reason: fmt.Sprintf(format, args...), Forceable: forceable}
 	}
 	p := &repairPlan{row: &store.RowPatch{}}
 	p.rebuild(a)
-	needsCut := a.bad != 0
+	needsCut := a.Bad != 0
 	switch {
-	case a.unreadable:
+	case a.Unreadable:
 		return refuse(false, "the store cannot read it; check the store itself, or restore a backup")
 	case row.Code == CodeImporting:
 		return refuse(false, "its import did not finish: import it again")
@@ -146,31 +146,31 @@ func (e *Engine) planRepair(a *audit, force bool) (*repairPlan, error) {
 		return refuse(false, "%s", ErrNoHistory)
 	case !row.Status.Valid():
 		return refuse(false, "its status is %q, which is none, and no store changes that", row.Status)
-	case row.Status == store.Completed && (needsCut || !a.agrees(row)):
+	case row.Status == store.Completed && (needsCut || !a.Agrees(row)):
 		return refuse(false, "it has completed, and what has completed does not go on; export what is readable, or restore a backup")
 	case row.Status == store.Cancelled && needsCut:
 		return refuse(false, "it was cancelled, and does not go on")
 	}
-	if !needsCut && !a.agrees(row) {
+	if !needsCut && !a.Agrees(row) {
 		// The row lost what the log says, or says what never happened.
-		if a.life.ended() {
+		if a.Life.Ended() {
 			needsCut = true // its end is recorded again, by whoever continues it
 		}
 		p.interrupt(row)
-		p.did = append(p.did, fmt.Sprintf("status: %s, and the log says %s; it is interrupted now and goes on from its events", row.Status, a.life.last))
+		p.did = append(p.did, fmt.Sprintf("status: %s, and the log says %s; it is interrupted now and goes on from its events", row.Status, a.Life.Last))
 	}
 	if needsCut {
 		if err := p.branchOff(e, a, force); err != nil {
 			return nil, err
 		}
 	}
-	if hand := byHand(a.faults); len(p.did) == 0 && hand != "" {
+	if hand := byHand(a.Faults); len(p.did) == 0 && hand != "" {
 		return refuse(false, "%s", hand)
 	}
 	if len(p.did) == 0 {
 		return refuse(false, "nothing that is damaged can be rebuilt from its events; see the findings of Verify")
 	}
-	if p.row.Status == nil && row.Status == store.Interrupted && row.Code == CodeDamaged && byHand(a.faults) == "" {
+	if p.row.Status == nil && row.Status == store.Interrupted && row.Code == CodeDamaged && byHand(a.Faults) == "" {
 		p.interrupt(row) // a resume has found it, too, and now nothing is in its way
 	}
 	p.quiet = row.Status.Terminal() && p.row.Status == nil
@@ -181,20 +181,20 @@ func (e *Engine) planRepair(a *audit, force bool) (*repairPlan, error) {
 }
 
 // rebuild has the row say what the events say, status apart.
-func (p *repairPlan) rebuild(a *audit) {
-	for i := range a.faults {
-		if f := &a.faults[i]; f.mend != nil {
-			p.did = append(p.did, f.mend(p.row))
+func (p *repairPlan) rebuild(a *history.Audit) {
+	for i := range a.Faults {
+		if f := &a.Faults[i]; f.Mend != nil {
+			p.did = append(p.did, f.Mend(p.row))
 		}
 	}
 }
 
 // byHand says what no patch of a row puts right, empty if there is nothing such.
-func byHand(faults []rowFault) string {
+func byHand(faults []history.RowFault) string {
 	var texts []string
 	for i := range faults {
-		if faults[i].mend == nil && faults[i].field != "Status" {
-			texts = append(texts, faults[i].text)
+		if faults[i].Mend == nil && faults[i].Field != "Status" {
+			texts = append(texts, faults[i].Text)
 		}
 	}
 	if len(texts) == 0 {
@@ -216,22 +216,22 @@ func (p *repairPlan) interrupt(row *store.Run) {
 
 // branchOff sets aside what stands behind the last stable event that is sound. What
 // that means is worked out as for any other cut.
-func (p *repairPlan) branchOff(e *Engine, a *audit, force bool) error {
-	row := &a.h.Run
-	at := a.cut
+func (p *repairPlan) branchOff(e *Engine, a *history.Audit, force bool) error {
+	row := &a.History.Run
+	at := a.Cut
 	if at == 0 {
-		if a.start == 0 {
-			return &UnrepairableError{RunID: a.v.RunID, Reason: "no stable event found, and its beginning is damaged; restore a backup, or start it anew under another id"}
+		if a.Start == 0 {
+			return &UnrepairableError{RunID: a.Verdict.RunID, Reason: "no stable event found, and its beginning is damaged; restore a backup, or start it anew under another id"}
 		}
 		if !force {
-			return &UnrepairableError{RunID: a.v.RunID, Reason: "no stable event found; it would begin anew with its input", Forceable: true}
+			return &UnrepairableError{RunID: a.Verdict.RunID, Reason: "no stable event found; it would begin anew with its input", Forceable: true}
 		}
-		at = a.start
+		at = a.Start
 	}
 	v := viewOf(a, e)
 	var err error
-	if v.born, err = history.DataOf(&a.past.Created); err != nil {
-		return &UnrepairableError{RunID: a.v.RunID, Reason: fmt.Sprintf("the data of its first event is not readable (%v); restore a backup", err)}
+	if v.born, err = history.DataOf(&a.Past.Created); err != nil {
+		return &UnrepairableError{RunID: a.Verdict.RunID, Reason: fmt.Sprintf("the data of its first event is not readable (%v); restore a backup", err)}
 	}
 	rv, _, err := v.rework(cutting{at: v.event(at), force: force, damage: a}, resetNone)
 	var crossing *CrossingError
@@ -239,24 +239,24 @@ func (p *repairPlan) branchOff(e *Engine, a *audit, force bool) error {
 	var undone *UndoneError
 	switch {
 	case errors.As(err, &undone):
-		return &UnrepairableError{RunID: a.v.RunID, Forceable: true, Reason: fmt.Sprintf("its history is sound up to event %d, and %s, with Fork", at, undone.text)}
+		return &UnrepairableError{RunID: a.Verdict.RunID, Forceable: true, Reason: fmt.Sprintf("its history is sound up to event %d, and %s, with Fork", at, undone.text)}
 	case errors.As(err, &crossing):
 		return &UnrepairableError{
-			RunID: a.v.RunID, Forceable: true,
+			RunID: a.Verdict.RunID, Forceable: true,
 			Reason: fmt.Sprintf("%s had begun behind event %d, where the history would be cut off: if it must not happen twice (Once), find out whether it has happened", strings.Join(crossing.Keys, ", "), at),
 		}
 	case errors.As(err, &future):
-		return &UnrepairableError{RunID: a.v.RunID, Reason: err.Error()}
+		return &UnrepairableError{RunID: a.Verdict.RunID, Reason: err.Error()}
 	case err != nil:
 		return err
 	}
-	for _, key := range a.lost {
+	for _, key := range a.Lost {
 		if !slices.Contains(p.again, key) {
 			p.again = append(p.again, key)
 		}
 	}
-	reason := fmt.Sprintf("repair: the history is sound up to event %d and damaged from event %d", at, a.bad)
-	if a.bad == 0 {
+	reason := fmt.Sprintf("repair: the history is sound up to event %d and damaged from event %d", at, a.Bad)
+	if a.Bad == 0 {
 		reason = fmt.Sprintf("repair: the row did not say how the run ended; it goes on behind event %d", at)
 	}
 	p.cut, rv.cut.reason = rv, reason
@@ -269,42 +269,42 @@ func (p *repairPlan) branchOff(e *Engine, a *audit, force bool) error {
 		p.did = append(p.did, fmt.Sprintf("attributes: %v, as they were then", rv.attributes))
 	}
 	p.did = append(p.did, fmt.Sprintf("events %d to %d: set aside, on branch %d; branch %d goes on behind event %d",
-		at+1, row.Last.Seq, a.branch, rv.plan.Branch, at))
+		at+1, row.Last.Seq, a.Branch, rv.plan.Branch, at))
 	return nil
 }
 
 // viewOf is the run as a cut of its damaged history finds it.
-func viewOf(a *audit, e *Engine) *view {
-	row := a.h.Run
-	row.Branch, row.Generation = a.branch, a.branches[a.branch].Generation
-	return &view{eng: e, row: &row, branches: a.h.Branches, events: a.events, past: a.past}
+func viewOf(a *history.Audit, e *Engine) *view {
+	row := a.History.Run
+	row.Branch, row.Generation = a.Branch, a.Branches[a.Branch].Generation
+	return &view{eng: e, row: &row, branches: a.History.Branches, events: a.Events, past: a.Past}
 }
 
 // endStrays has the cut end also the children whose beginning is what is damaged: no
 // event names them, and the new branch starts others in their place. A child with an id
 // of the workflow's choosing goes on, as behind any cut.
-func (e *Engine) endStrays(ctx context.Context, a *audit, p *repairPlan) error {
-	if a.bad == 0 {
+func (e *Engine) endStrays(ctx context.Context, a *history.Audit, p *repairPlan) error {
+	if a.Bad == 0 {
 		return nil
 	}
 	named := map[string]bool{}
 	for i := range p.cut.send {
 		named[p.cut.send[i].To] = true
 	}
-	live := store.Filter{Parents: []string{a.v.RunID}, Statuses: []store.Status{store.Pending, store.Running, store.Resuming, store.Waiting, store.Interrupted}}
+	live := store.Filter{Parents: []string{a.Verdict.RunID}, Statuses: []store.Status{store.Pending, store.Running, store.Resuming, store.Waiting, store.Interrupted}}
 	var strays []string
 	for row, err := range e.runsOf(ctx, live) {
 		if err != nil {
 			return err
 		}
 		key, _, _ := strings.Cut(row.ParentKey, "~")
-		if derivedFor(row.ID, a.v.RunID, key) && !a.born[row.ID] && !named[row.ID] {
+		if derivedFor(row.ID, a.Verdict.RunID, key) && !a.Born[row.ID] && !named[row.ID] {
 			strays = append(strays, row.ID)
 		}
 	}
 	if len(strays) > 0 {
 		p.did = append(p.did, "cancelled, since what is damaged says how it was started: "+strings.Join(strays, ", "))
-		p.cut.send = append(p.cut.send, e.endCut(strays, takenBackReason(a.v.RunID))...)
+		p.cut.send = append(p.cut.send, e.endCut(strays, takenBackReason(a.Verdict.RunID))...)
 	}
 	return nil
 }
@@ -322,8 +322,8 @@ func derivedFor(id, parent, key string) bool {
 }
 
 // mend carries a plan out, in one change.
-func (e *Engine) mend(ctx context.Context, a *audit, p *repairPlan) error {
-	row := a.h.Run
+func (e *Engine) mend(ctx context.Context, a *history.Audit, p *repairPlan) error {
+	row := a.History.Run
 	if p.quiet {
 		return e.commitOne(ctx, store.Change{RunID: row.ID, Expect: store.Expect{Epoch: row.Epoch, Statuses: []store.Status{row.Status}}, Row: p.row})
 	}
@@ -331,7 +331,7 @@ func (e *Engine) mend(ctx context.Context, a *audit, p *repairPlan) error {
 	if err != nil {
 		return err
 	}
-	row.Branch, row.Generation = a.branch, a.branches[a.branch].Generation
+	row.Branch, row.Generation = a.Branch, a.Branches[a.Branch].Generation
 	d := &history.Data{Code: CodeRepaired, Reason: p.reason(), Message: row.Inbox, Executor: e.id, Lifted: liftedBy(a)}
 	repair := act{from: []store.Status{row.Status}, row: p.row, hold: hold}
 	if rv := p.cut; rv != nil {
@@ -339,7 +339,7 @@ func (e *Engine) mend(ctx context.Context, a *audit, p *repairPlan) error {
 		repair.cut, repair.send = rv.cut, rv.send
 	}
 	repair.event = store.Event{Type: store.WorkflowRecovered, Data: d.Encode()}
-	_, err = e.operate(ctx, &row, a.h.Branches, repair)
+	_, err = e.operate(ctx, &row, a.History.Branches, repair)
 	return err
 }
 

@@ -175,7 +175,7 @@ type cutting struct {
 	anew     map[string]bool // calls of children that have failed and were resumed since
 	// damage, if set, is why: then the cut takes the whole run, and half are the calls
 	// that end with it. What stands behind the cut is read as far as it can be.
-	damage *audit
+	damage *history.Audit
 }
 
 // rework is the one place that says what a cut means: which calls it takes back, what
@@ -204,7 +204,7 @@ func (v *view) rework(q cutting, what resetting) (rv *revision, kept *history.Pa
 		rv.cut = &branchCut{after: q.at.Seq, scope: scope}
 		// Said behind the cut, and meant for what is before it: that was recorded by
 		// the code that did not fit, which it still does not.
-		rv.force = v.past.Forced || q.damage != nil && q.damage.forced
+		rv.force = v.past.Forced || q.damage != nil && q.damage.Forced
 		rv.attributes = v.attributesAfter(kept)
 	}
 	if last := c.Kept[len(c.Kept)-1]; rv.cut != nil {
@@ -232,7 +232,7 @@ func (v *view) rework(q cutting, what resetting) (rv *revision, kept *history.Pa
 	if rv.cut != nil {
 		undone := v.past.Undone()
 		if q.damage != nil {
-			undone = q.damage.undoneBehind(c.Left)
+			undone = q.damage.UndoneBehind(c.Left)
 		}
 		still, again := history.SplitUndone(undone, kept.Counts, func(key string) bool { return key == q.replaced })
 		found, again := history.FoundAgain(again)
@@ -263,7 +263,7 @@ func (v *view) rework(q cutting, what resetting) (rv *revision, kept *history.Pa
 // half returns what a narrow cut that is left behind had taken back outside of its scope.
 func (q *cutting) half(left []store.Event) ([]string, error) {
 	if q.damage != nil {
-		return q.damage.half(q.at.Seq), nil // what they say may be what is damaged
+		return q.damage.Half(q.at.Seq), nil // what they say may be what is damaged
 	}
 	return history.HalfKept(left)
 }
@@ -291,10 +291,10 @@ func (v *view) attributesAfter(kept *history.Past) map[string]string {
 // crossed returns the calls of Once that have begun in what is left behind, or
 // are reset. Behind damage, the beginning of a body that cannot be believed counts as
 // that of one which must not run twice.
-func (v *view) crossed(left []store.Event, reset []string, damage *audit) []string {
+func (v *view) crossed(left []store.Event, reset []string, damage *history.Audit) []string {
 	once := map[string]bool{}
 	if damage != nil {
-		maps.Copy(once, damage.once)
+		maps.Copy(once, damage.Once)
 	}
 	for _, calls := range v.past.Scopes {
 		for _, rec := range calls {
@@ -311,7 +311,7 @@ func (v *view) crossed(left []store.Event, reset []string, damage *audit) []stri
 		}
 	}
 	for i := range left {
-		if left[i].Type == store.StepStarted || history.IsStepOutcome(&left[i]) || damage != nil && damage.unsound[left[i].Seq] {
+		if left[i].Type == store.StepStarted || history.IsStepOutcome(&left[i]) || damage != nil && damage.Unsound[left[i].Seq] {
 			look(left[i].Key)
 		}
 	}

@@ -62,13 +62,13 @@ func (v *view) uncancel(ctx context.Context, from int64) (*revision, error) {
 
 // liftedBy returns up to which message cancels stay taken back when what is damaged
 // is set aside. The event that says so may be the damaged one; its branch is known.
-func liftedBy(a *audit) int64 {
-	for _, n := range a.lineage.Branches() {
-		if a.branches[n].Reason == uncancelled && !a.h.Run.CancelAsked {
-			return a.h.Run.Inbox
+func liftedBy(a *history.Audit) int64 {
+	for _, n := range a.Lineage.Branches() {
+		if a.Branches[n].Reason == uncancelled && !a.History.Run.CancelAsked {
+			return a.History.Run.Inbox
 		}
 	}
-	return a.past.Lifted
+	return a.Past.Lifted
 }
 
 // cancelID returns the id of the message that cancels a run with these branches.

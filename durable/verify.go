@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -26,7 +27,7 @@ type Verification struct {
 }
 
 // MaxFindings is how many findings Verify keeps of one run.
-const MaxFindings = maxFaults
+const MaxFindings = history.MaxFaults
 
 // FindingKind says how bad a finding is.
 type FindingKind string
@@ -34,12 +35,12 @@ type FindingKind string
 // The kinds of findings.
 const (
 	// FoundCorrupt: what is stored is not what was written. Repair may help.
-	FoundCorrupt FindingKind = isCorrupt
+	FoundCorrupt FindingKind = history.Corrupt
 	// FoundIncompatible: what is stored is sound and cannot be read by this
 	// engine, which lacks a key, a codec or a version. Another program can.
-	FoundIncompatible FindingKind = isIncompatible
+	FoundIncompatible FindingKind = history.Incompatible
 	// FoundOrphan: nothing refers to it any more. It harms nothing.
-	FoundOrphan FindingKind = isOrphan
+	FoundOrphan FindingKind = history.Orphan
 	// FoundStranded: the run waits for a child that is not in the store, or that
 	// has ended without its being told. The text says what to do.
 	FoundStranded FindingKind = "stranded"
@@ -107,7 +108,7 @@ func (v *Verification) needs(k FindingKind) bool {
 }
 
 // verificationOf is what an audit has found, as people read it.
-func verificationOf(v *auditVerdict) Verification {
+func verificationOf(v *history.Verdict) Verification {
 	out := Verification{RunID: v.RunID, Workflow: v.Workflow, Status: v.Status, Events: v.Events, Payloads: v.Payloads, More: v.More}
 	for _, f := range v.Faults {
 		out.Findings = append(out.Findings, Finding{Kind: FindingKind(f.Kind), Part: FindingPart(f.Part), Seq: f.Seq, Key: f.Key, Behind: f.Behind, Text: f.Text})
@@ -136,25 +137,25 @@ func (e *Engine) Verify(ctx context.Context, id string) (Verification, error) {
 	if err := e.verifyChildren(ctx, a); err != nil {
 		return Verification{}, fmt.Errorf("durable: verifying run %s: %w", id, storeError(err))
 	}
-	return verificationOf(&a.v), nil
+	return verificationOf(&a.Verdict), nil
 }
 
 // verifyChildren looks at the children whose outcome a has not recorded.
-func (e *Engine) verifyChildren(ctx context.Context, a *audit) error {
-	if a.h == nil || a.unreadable || a.bad != 0 || a.h.Run.Status.Terminal() {
+func (e *Engine) verifyChildren(ctx context.Context, a *history.Audit) error {
+	if a.History == nil || a.Unreadable || a.Bad != 0 || a.History.Run.Status.Terminal() {
 		return nil
 	}
-	for _, calls := range a.past.Scopes {
+	for _, calls := range a.Past.Scopes {
 		for _, rec := range calls {
 			if rec.Child == "" || !rec.Opened || rec.Outcome.Seq != 0 {
 				continue
 			}
-			lost, err := e.unheardOf(ctx, &a.h.Run, rec.Child)
+			lost, err := e.unheardOf(ctx, &a.History.Run, rec.Child)
 			if err != nil {
 				return err
 			}
 			if lost != nil {
-				a.v.add(auditFault{Kind: string(FoundStranded), Part: partRow, Key: rec.Key, Text: lost.text() + ": " + lost.advice(&a.h.Run)})
+				a.Verdict.Add(history.Fault{Kind: string(FoundStranded), Part: history.PartRow, Key: rec.Key, Text: lost.text() + ": " + lost.advice(&a.History.Run)})
 			}
 		}
 	}
@@ -184,60 +185,60 @@ func (e *Engine) VerifyAll(ctx context.Context, f store.Filter) iter.Seq2[Verifi
 
 // audit reads a run and looks at all of it. With keeps it holds the lineage in memory,
 // for a cut.
-func (e *Engine) audit(ctx context.Context, id string, keeps bool) (*audit, error) {
+func (e *Engine) audit(ctx context.Context, id string, keeps bool) (*history.Audit, error) {
 	h, err := e.store.Load(ctx, id, store.Cursor{All: true})
 	if errors.Is(err, store.ErrCorrupt) {
-		a := &audit{v: auditVerdict{RunID: id}, unreadable: true}
-		a.v.add(auditFault{Kind: isCorrupt, Part: partRow, Text: err.Error()})
+		a := &history.Audit{Verdict: history.Verdict{RunID: id}, Unreadable: true}
+		a.Verdict.Add(history.Fault{Kind: history.Corrupt, Part: history.PartRow, Text: err.Error()})
 		return a, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	a := newAudit(h, e.payloadsOf(&h.Run))
-	a.asked, a.keeps = id, keeps
+	a := history.NewAudit(h, e.payloadsOf(&h.Run))
+	a.Asked, a.Keeps = id, keeps
 	for ev, err := range h.Events {
 		if errors.Is(err, store.ErrCorrupt) {
-			a.unreadable = true
-			a.damage(a.before.Seq+1, "", partEvent, "it cannot be read: "+err.Error())
+			a.Unreadable = true
+			a.Damage(a.Before.Seq+1, "", history.PartEvent, "it cannot be read: "+err.Error())
 			break
 		}
 		if err != nil {
 			return nil, err
 		}
-		a.event(&ev)
+		a.Add(&ev)
 	}
-	a.finish()
+	a.Finish()
 	return a, nil
 }
 
 // kindOfDecode tells damage from what another program could read.
 func kindOfDecode(err error) string {
 	if payload.IsDamage(err) {
-		return isCorrupt
+		return history.Corrupt
 	}
-	return isIncompatible
+	return history.Incompatible
 }
 
 // payloadsOf opens the payloads of a run with the keys and codecs of this engine and,
 // where it has the workflow's code, the versions of its types.
-func (e *Engine) payloadsOf(row *store.Run) payloads {
+func (e *Engine) payloadsOf(row *store.Run) history.Payloads {
 	served := e.program.defs.byName[row.Workflow] != nil
-	return payloads{
-		event: func(run string, ev *store.Event) error {
+	return history.Payloads{
+		Event: func(run string, ev *store.Event) error {
 			return e.sealer.Check(payload.PlaceOf(run, ev), ev.Payload, served)
 		},
-		message: func(run string, m *store.Message) error {
+		Message: func(run string, m *store.Message) error {
 			return e.sealer.Check(payload.PlaceOfMessage(run, m), m.Payload, served)
 		},
-		input: func(run string, ev *store.Event) (hash [16]byte, ok bool) {
+		Input: func(run string, ev *store.Event) (hash [16]byte, ok bool) {
 			env, err := e.sealer.Unseal(payload.PlaceOf(run, ev), ev.Payload)
 			if err != nil {
 				return hash, false // a finding, or another program's
 			}
 			return payload.InputHash(env), true
 		},
-		kind: kindOfDecode,
+		Kind: kindOfDecode,
 	}
 }
 

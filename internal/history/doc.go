@@ -17,6 +17,11 @@
 //	message      the inbox: sums of messages, and whose outcome a message tells
 //	cut          where a history may be cut, and what was undone in it
 //	copy         which calls a fork copies
+//	reason       the codes and reasons that acts leave in the row
+//	audit        a whole log: what is damaged, and how far the rest can be believed
+//	auditrow     its end, its branches, its inbox
+//	rowfacts     what a whole log says of the row
+//	rowrules     the rule for each field of the row, which rowchecks has in full
 //	strikes      which deaths of executors a run may have caused
 //	reconcile    the catalogue of rows and histories that do not fit, and what mends each
 package history

@@ -14,8 +14,8 @@ import (
 // prints the figures of today. Lines of packages and files are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {124, 27700, 222, 830, 110},
-		"internal/history": {17, 2600, 6, 470, 95},
+		"durable":          {119, 26400, 207, 830, 110},
+		"internal/history": {23, 4100, 12, 480, 95},
 		"internal/payload": {12, 2500, 10, 530, 56},
 		"dashboard":        {9, 1000, 3, 190, 61},
 		"cli":              {30, 4900, 22, 380, 69},
@@ -36,14 +36,15 @@ var (
 		"dashboard/internal/pages":  {20, 3200, 8, 330, 66},
 	}
 	typeCeilings = map[string]struct{ fields, methods, files int }{
-		"durable.Engine":        {20, 167, 53},
-		"durable.run":           {86, 126, 35},
-		"durable.scope":         {36, 80, 22},
-		"internal/history.Past": {36, 42, 8},
-		"internal/history.Data": {74, 3, 2},
-		"cli.invocation":        {9, 56, 7},
-		"store/sqlite.Store":    {21, 60, 18},
-		"store/postgres.Store":  {25, 83, 17},
+		"durable.Engine":         {20, 167, 52},
+		"durable.run":            {86, 126, 35},
+		"durable.scope":          {36, 80, 22},
+		"internal/history.Past":  {36, 40, 7},
+		"internal/history.Audit": {28, 49, 5},
+		"internal/history.Data":  {74, 3, 2},
+		"cli.invocation":         {9, 56, 7},
+		"store/sqlite.Store":     {21, 60, 18},
+		"store/postgres.Store":   {25, 83, 17},
 	}
 )
 

@@ -1,26 +1,25 @@
-package durable
+package history
 
 import (
 	"slices"
 
-	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// rowFacts are what a whole log, over all branches and generations, says of the row.
+// RowFacts are what a whole log, over all branches and generations, says of the row.
 // Unlike a past, it follows what a cut has left behind, too: that a run was paused, or
 // who claimed it, stays so when the history is cut.
 //
 // For example, after 1 workflow_created, 2 workflow_started, 3 workflow_failed, 4
 // failures_reset, 5 run_resumed, the row has been resumed once, has the owner that 5
 // names as long as its epoch is that of 5, and no code and no reason, which 4 took away.
-type rowFacts struct {
+type RowFacts struct {
 	// lost: an event cannot be believed, and so nothing that is counted over all.
 	lost  bool
 	whole bool // the log begins with its first event
 
-	born    *history.Identity // nil: its history is older than that
-	fork    *history.Fork
+	born    *Identity // nil: its history is older than that
+	fork    *Fork
 	hash    [16]byte // of the input, if hashed
 	hashed  bool
 	started store.Time // of workflow_started; 0: never
@@ -32,43 +31,43 @@ type rowFacts struct {
 	claimed bool  // the event before was a claim
 	owner   string
 	owned   int64 // the epoch under which
-	pause   history.PauseState
+	pause   PauseState
 	says    []said            // what code and reason may be
 	prompts map[string]string // of waits, by their key
 	left    bool              // it was claimed, or acted on, since it was created
 	acted   bool              // the event before is that of an act, which the next is part of
 	endedAt store.Time
 	mayGoOn bool // it failed, and Resume is offered
-	copied  bool // of a copied row (a file): who has it is not part of it
+	Copied  bool // of a copied row (a file): who has it is not part of it
 }
 
 // said is a code and a reason that belong together.
 type said struct{ code, reason string }
 
 // unclaimedFork reports whether the events so far are those that a fork was made with.
-func (f *rowFacts) unclaimedFork() bool { return f.fork != nil && !f.left }
+func (f *RowFacts) unclaimedFork() bool { return f.fork != nil && !f.left }
 
 // take takes the next event of the log into account; executing says that somebody
 // executed the run, or left it so, when it was recorded.
-func (f *rowFacts) take(e *store.Event, executing bool) {
-	_, role := history.RoleOf(e.Type)
+func (f *RowFacts) take(e *store.Event, executing bool) {
+	_, role := RoleOf(e.Type)
 	claims := e.Type.Claims()
 	switch {
 	case e.Type == store.AttributesSet && e.Key == "", f.acted:
 		// Set from outside, and part of the act before: what the row says stays.
-	case role == history.RoleCall || role == history.RoleItem:
+	case role == RoleCall || role == RoleItem:
 		f.says = quiet
-		if f.pause == history.PauseUnknown {
-			f.pause = history.PauseOff // it was executed since
+		if f.pause == PauseUnknown {
+			f.pause = PauseOff // it was executed since
 		}
 	}
 	f.acted = e.Type == store.Edited
-	f.left = f.left || role == history.RoleRun && e.Type != store.WorkflowCreated
-	if f.pause = f.pause.After(e.Type); role != history.RoleRun && e.Type != store.WaitRequested {
+	f.left = f.left || role == RoleRun && e.Type != store.WorkflowCreated
+	if f.pause = f.pause.After(e.Type); role != RoleRun && e.Type != store.WaitRequested {
 		f.claimed = false
 		return
 	}
-	d, err := history.DataOf(e)
+	d, err := DataOf(e)
 	if err != nil {
 		f.lost = true
 		return
@@ -83,17 +82,17 @@ func (f *rowFacts) take(e *store.Event, executing bool) {
 		f.claim(e, &d, executing)
 	}
 	f.claimed = claims
-	if b, ok := history.BranchOf(e, &d); ok && history.BeginsBranch(e.Type) {
+	if b, ok := BranchOf(e, &d); ok && BeginsBranch(e.Type) {
 		f.cuts = append(f.cuts, b)
 	}
-	if role == history.RoleRun {
+	if role == RoleRun {
 		f.life(e, &d, executing)
 	}
 }
 
 // claim files a claim event, and the first event of a generation, which is none but
 // looks like one to the claim that follows (S21).
-func (f *rowFacts) claim(e *store.Event, d *history.Data, executing bool) {
+func (f *RowFacts) claim(e *store.Event, d *Data, executing bool) {
 	switch {
 	case e.Type == store.WorkflowStarted:
 		f.claims = 0
@@ -119,7 +118,7 @@ func (f *rowFacts) claim(e *store.Event, d *history.Data, executing bool) {
 var quiet = []said{{}}
 
 // life files an event of the run itself.
-func (f *rowFacts) life(e *store.Event, d *history.Data, executing bool) {
+func (f *RowFacts) life(e *store.Event, d *Data, executing bool) {
 	if d.Version != "" {
 		f.version = d.Version
 	}
@@ -144,7 +143,7 @@ func (f *rowFacts) life(e *store.Event, d *history.Data, executing bool) {
 		}
 	case store.WorkflowPaused:
 		if executing { // one that waited goes on waiting, and its waits say the rest
-			f.says = []said{{reason: history.PausedReason(d.Reason)}}
+			f.says = []said{{reason: PausedReason(d.Reason)}}
 		}
 	case store.WorkflowUnpaused:
 		if d.Reason != "" { // by who has claimed it to cancel it, or has found it so
@@ -158,13 +157,13 @@ func (f *rowFacts) life(e *store.Event, d *history.Data, executing bool) {
 			}
 		}
 	case store.JumpRequested:
-		f.or(said{history.CodeJump, history.JumpReason(d.Cutoff)})
+		f.or(said{CodeJump, JumpReason(d.Cutoff)})
 	case store.Edited:
-		f.says = []said{{}, {history.CodeEdited, history.EditedReason(e.Key)}}
+		f.says = []said{{}, {CodeEdited, EditedReason(e.Key)}}
 	case store.WorkflowRecovered:
-		f.or(said{}, said{history.CodeRecovered, d.Reason})
-		if d.Code == history.CodeRepaired {
-			f.or(said{history.CodeRepaired, history.RepairedReason(store.Failed)}, said{history.CodeRepaired, history.RepairedReason(store.Cancelled)})
+		f.or(said{}, said{CodeRecovered, d.Reason})
+		if d.Code == CodeRepaired {
+			f.or(said{CodeRepaired, RepairedReason(store.Failed)}, said{CodeRepaired, RepairedReason(store.Cancelled)})
 		}
 	case store.CancelReceived, store.Compensated, store.Patched:
 		f.says = quiet
@@ -172,7 +171,7 @@ func (f *rowFacts) life(e *store.Event, d *history.Data, executing bool) {
 }
 
 // or adds what the row may say, beside what it said.
-func (f *rowFacts) or(more ...said) {
+func (f *RowFacts) or(more ...said) {
 	for _, s := range more {
 		if !slices.Contains(f.says, s) {
 			f.says = append(f.says[:len(f.says):len(f.says)], s)
@@ -192,7 +191,7 @@ type standstill struct {
 
 // standstill is what the run may wait for. It is asked for when all of the log was
 // taken into account, and looked for once.
-func (a *audit) standstill() standstill {
+func (a *Audit) standstill() standstill {
 	if a.stands == nil {
 		o := a.findStandstill()
 		a.stands = &o
@@ -200,13 +199,13 @@ func (a *audit) standstill() standstill {
 	return *a.stands
 }
 
-func (a *audit) findStandstill() (o standstill) {
-	p := a.past
-	o.exact = p.Cancel == nil && len(p.Scopes[history.UndoScope]) == 0
+func (a *Audit) findStandstill() (o standstill) {
+	p := a.Past
+	o.exact = p.Cancel == nil && len(p.Scopes[UndoScope]) == 0
 	for path, calls := range p.Scopes {
 		over := p.IsOver(path)
 		for _, rec := range calls {
-			if rec.Kind == history.CallFirst {
+			if rec.Kind == CallFirst {
 				o.exact = false // those that lost are left behind
 			}
 			if !rec.Opened || rec.Outcome.Seq != 0 {
@@ -219,7 +218,7 @@ func (a *audit) findStandstill() (o standstill) {
 			if rec.Until != 0 {
 				o.wakes = append(o.wakes, rec.Until)
 			}
-			if text := a.facts.prompts[rec.Key]; text != "" {
+			if text := a.Facts.prompts[rec.Key]; text != "" {
 				o.prompts = append(o.prompts, text)
 			}
 		}

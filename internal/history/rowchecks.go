@@ -1,0 +1,329 @@
+package history
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+func (a *Audit) ruleID(row *store.Run) *RowFault {
+	if a.Asked != "" && row.ID != a.Asked {
+		return &RowFault{Field: "ID", Text: fmt.Sprintf("its id is %q, and it is kept as %q", row.ID, a.Asked)}
+	}
+	return nil
+}
+
+// ruleStatus: what else is wrong with a status, planRepair decides.
+func (a *Audit) ruleStatus(row *store.Run) *RowFault {
+	switch {
+	case !row.Status.Valid():
+		return &RowFault{Field: "Status", Text: fmt.Sprintf("its status is %q, which is none", row.Status)}
+	case a.Bad == 0 && !a.Unreadable && !a.Agrees(row):
+		return &RowFault{Field: "Status", Text: fmt.Sprintf("its status is %s, and the log says otherwise: its last word is %s", row.Status, a.Life.Last)}
+	}
+	return nil
+}
+
+// Agrees reports whether the row has a status that the log allows. A run that waits
+// waits for something.
+func (a *Audit) Agrees(row *store.Run) bool {
+	return a.Life.agrees(row) && (row.Status != store.Waiting || !a.believed() || a.standstill().any)
+}
+
+func (a *Audit) ruleBranch(row *store.Run) *RowFault {
+	if row.Branch == a.Branch {
+		return nil
+	}
+	return &RowFault{"Branch", fmt.Sprintf("it is on branch %d, and the log ends on %d", row.Branch, a.Branch), func(p *store.RowPatch) string {
+		p.Branch = &a.Branch
+		return fmt.Sprintf("current branch: %d, as the log ends, and not %d", a.Branch, row.Branch)
+	}}
+}
+
+func (a *Audit) ruleGeneration(row *store.Run) *RowFault {
+	g := a.Branches[a.Branch].Generation
+	if g == row.Generation {
+		return nil
+	}
+	return &RowFault{"Generation", fmt.Sprintf("it is in generation %d, and its branch %d belongs to %d", row.Generation, a.Branch, g), func(p *store.RowPatch) string {
+		p.Generation = &g
+		return fmt.Sprintf("generation: %d, as its branch says, and not %d", g, row.Generation)
+	}}
+}
+
+// ruleEnd: in a history without an identity, the row has the moment at which the end
+// was about to be recorded, which is a little earlier.
+func (a *Audit) ruleEnd(row *store.Run) *RowFault {
+	ended, exact := a.Facts.endedAt, a.Facts.born != nil && a.all() && a.Facts.endedAt != 0
+	switch {
+	case !row.Status.Valid():
+		return nil
+	case (row.EndedAt != 0) == row.Status.Terminal() && (row.EndedAt == 0 || !exact || row.EndedAt == ended):
+		return nil
+	}
+	return &RowFault{"EndedAt", fmt.Sprintf("it is %s, and its end is %s", row.Status, orNever(row.EndedAt)), func(p *store.RowPatch) string {
+		at := store.Time(0)
+		switch {
+		case row.Status.Terminal() && exact:
+			at = ended
+		case row.Status.Terminal() && row.Last != nil:
+			at = row.Last.At
+		}
+		p.EndedAt = &at
+		return "end: " + orNever(at)
+	}}
+}
+
+// ruleSeen: too low a number has the run looked at again, and does no harm. Too high a
+// one leaves a run asleep whose message is there.
+func (a *Audit) ruleSeen(row *store.Run) *RowFault {
+	again := func(p *store.RowPatch) string {
+		p.Seen = new(int64)
+		return "messages seen: none, so that all are looked at"
+	}
+	if row.Seen > row.Inbox || row.Seen < 0 {
+		return &RowFault{"Seen", fmt.Sprintf("it has seen %d messages of %d", row.Seen, row.Inbox), again}
+	}
+	if row.Status != store.Waiting || !a.believed() || !a.standstill().exact {
+		return nil
+	}
+	for i := range a.History.Inbox {
+		m := &a.History.Inbox[i]
+		if m.Seq > row.Seen || a.Past.Consumed(m) {
+			continue
+		}
+		for key, w := range a.Past.Waits {
+			if w.Wants(m, key, a.Branch) {
+				return &RowFault{"Seen", fmt.Sprintf("it has seen %d messages, and %s waits for message %d", row.Seen, key, m.Seq), again}
+			}
+		}
+	}
+	return nil
+}
+
+func (a *Audit) ruleEpoch(row *store.Run) *RowFault {
+	if last := row.Last; last != nil && last.Epoch != row.Epoch {
+		return &RowFault{Field: "Epoch", Text: fmt.Sprintf("its epoch is %d, and that of its last event %d", row.Epoch, last.Epoch)}
+	}
+	return nil
+}
+
+func (a *Audit) ruleDeadline(row *store.Run) *RowFault {
+	want, ok := a.deadline()
+	if !ok || want == row.DeadlineAt {
+		return nil
+	}
+	return &RowFault{"DeadlineAt", fmt.Sprintf("its deadline is %s, and was set to %s", orNever(row.DeadlineAt), orNever(want)), func(p *store.RowPatch) string {
+		p.DeadlineAt = &want
+		return "deadline: " + orNever(want)
+	}}
+}
+
+func (a *Audit) ruleAttributes(row *store.Run) *RowFault {
+	want, ok := a.attributes()
+	if !ok || maps.Equal(want, row.Attributes) {
+		return nil
+	}
+	return &RowFault{"Attributes", fmt.Sprintf("its attributes are %v, and were set to %v", row.Attributes, want), func(p *store.RowPatch) string {
+		if p.Attributes = want; want == nil {
+			p.Attributes = map[string]string{}
+		}
+		return fmt.Sprintf("attributes: %v", want)
+	}}
+}
+
+// ruleVersion: a run that was created without a version is pinned by its first claim.
+// Between that and the row a crash may come.
+func (a *Audit) ruleVersion(row *store.Run) *RowFault {
+	b := a.Facts.born
+	if b == nil || !a.all() {
+		return nil
+	}
+	want := b.Version
+	if a.Facts.version != "" {
+		want = a.Facts.version
+	}
+	if row.Version == want || row.Version == "" && b.Version == "" {
+		return nil
+	}
+	return fault("Version", row.Version, want, func(p *store.RowPatch, want string) { p.Version = &want })
+}
+
+func (a *Audit) ruleInputHash(row *store.Run) *RowFault {
+	if a.Facts.born == nil || !a.Facts.hashed || row.InputHash == a.Facts.hash {
+		return nil
+	}
+	return fault("InputHash", row.InputHash, a.Facts.hash, nil)
+}
+
+func (a *Audit) rulePriority(row *store.Run) *RowFault {
+	if b := a.Facts.born; b != nil && row.Priority != b.Priority {
+		return fault("Priority", row.Priority, b.Priority, func(p *store.RowPatch, want int32) { p.Priority = &want })
+	}
+	return nil
+}
+
+// ruleReason: of a run that waits, the waits decide; of any other, the last event that
+// changes them.
+func (a *Audit) ruleReason(row *store.Run) *RowFault {
+	if !a.all() || !row.Status.Valid() || !a.Agrees(row) {
+		return nil
+	}
+	may := a.Facts.says
+	switch {
+	case row.Status == store.Interrupted && row.Code == CodeImported:
+		was := a.Life.may // where it was exported
+		if may = nil; len(was) == 0 {
+			was = store.Statuses()
+		}
+		for _, s := range was {
+			may = append(may, said{CodeImported, ImportedReason(s)})
+		}
+	case row.Status == store.Waiting:
+		may = nil
+		o := a.standstill()
+		if len(o.prompts) > 0 {
+			may = append(may, said{CodeApproval, o.prompts[0]})
+		}
+		if len(o.prompts) == 0 || !o.exact {
+			may = append(may, said{})
+		}
+		if !o.exact {
+			for _, text := range o.prompts {
+				may = append(may, said{CodeApproval, text})
+			}
+		}
+	}
+	have := said{row.Code, row.Reason}
+	if slices.Contains(may, have) {
+		return nil
+	}
+	want := may[0]
+	field := "Reason"
+	if have.code != want.code {
+		field = "Code"
+	}
+	return &RowFault{field, fmt.Sprintf("its code is %q and its reason %q, and the log says %q and %q", have.code, have.reason, want.code, want.reason), func(p *store.RowPatch) string {
+		p.Code, p.Reason = &want.code, &want.reason
+		return fmt.Sprintf("code and reason: %q and %q, as the log says", want.code, want.reason)
+	}}
+}
+
+func (a *Audit) ruleRecoverable(row *store.Run) *RowFault {
+	want := row.Status == store.Failed && a.Facts.mayGoOn
+	if !a.all() || !a.Agrees(row) || row.Recoverable == want {
+		return nil
+	}
+	return fault("Recoverable", row.Recoverable, want, func(p *store.RowPatch, want bool) { p.Recoverable = &want })
+}
+
+// ruleOwner: who has claimed it has it as long as its epoch lasts.
+func (a *Audit) ruleOwner(row *store.Run) *RowFault {
+	want := ""
+	if a.Facts.owned == row.Epoch && slices.Contains(executed, row.Status) {
+		want = a.Facts.owner
+	}
+	if a.Facts.owned != 0 && a.Facts.owner == "" {
+		return nil // claimed by something that is no engine
+	}
+	if a.Facts.Copied || !a.all() || !a.Agrees(row) || row.Last == nil || row.Last.Epoch != row.Epoch || row.Owner == want {
+		return nil
+	}
+	f := fault("Owner", row.Owner, want, nil)
+	if !row.Status.Terminal() {
+		// The act that records the repair leaves it without an owner.
+		f.Mend = func(*store.RowPatch) string { return "owner: nobody, so that it can be claimed" }
+	}
+	return f
+}
+
+func (a *Audit) ruleResumes(row *store.Run) *RowFault {
+	if !a.all() || row.Resumes == a.Facts.resumes {
+		return nil
+	}
+	return fault("Resumes", row.Resumes, a.Facts.resumes, nil)
+}
+
+// ruleStrikes: too few of them have a run tried once more, and do no harm.
+func (a *Audit) ruleStrikes(row *store.Run) *RowFault {
+	if a.Facts.Copied || !a.all() || row.Strikes >= 0 && row.Strikes <= a.Facts.claims {
+		return nil
+	}
+	return &RowFault{"Strikes", fmt.Sprintf("it has %d strikes, and the log allows %d", row.Strikes, a.Facts.claims), func(p *store.RowPatch) string {
+		p.Strikes = new(int32)
+		return "strikes: none"
+	}}
+}
+
+func (a *Audit) ruleCancelAsked(row *store.Run) *RowFault {
+	want := row.Status != store.Cancelled && a.Past.CancelAsked(a.History.Inbox)
+	if !a.believed() || !a.Agrees(row) || row.CancelAsked == want {
+		return nil
+	}
+	return fault("CancelAsked", row.CancelAsked, want, func(p *store.RowPatch, want bool) { p.CancelAsked = &want })
+}
+
+func (a *Audit) rulePaused(row *store.Run) *RowFault {
+	want := a.Facts.pause == PauseOn
+	if !a.all() || a.Facts.pause == PauseUnknown || row.Paused == want {
+		return nil
+	}
+	return fault("Paused", row.Paused, want, func(p *store.RowPatch, want bool) { p.Paused = &want })
+}
+
+// ruleStarted: a run that begins where it is created has begun then, a little before
+// its event is recorded, and so has a fork.
+func (a *Audit) ruleStarted(row *store.Run) *RowFault {
+	if !a.all() || a.Facts.born == nil && row.StartedAt == 0 {
+		return nil
+	}
+	want, created := a.Facts.started, row.CreatedAt
+	if a.Facts.born != nil {
+		created = a.Facts.born.CreatedAt
+	}
+	if want == 0 && a.Facts.fork != nil {
+		want = created
+	}
+	if row.StartedAt == want || want != 0 && row.StartedAt == created {
+		return nil
+	}
+	return fault("StartedAt", row.StartedAt, want, func(p *store.RowPatch, want store.Time) { p.StartedAt = &want })
+}
+
+// ruleWake: a timer that is too early has the run looked at once more. One that is too
+// late, or missing, leaves it asleep.
+func (a *Audit) ruleWake(row *store.Run) *RowFault {
+	want := store.Time(0)
+	switch {
+	case !a.believed() || !a.Agrees(row):
+		return nil
+	case row.Status == store.Waiting:
+		o := a.standstill()
+		if len(o.wakes) > 0 {
+			want = o.wakes[0]
+		}
+		if !o.exact && (row.WakeAt == 0 || slices.Contains(o.wakes, row.WakeAt)) {
+			return nil
+		}
+	case row.Status == store.Interrupted, row.Status == store.Resuming:
+		return nil // nobody looks at it
+	}
+	if row.WakeAt == want {
+		return nil
+	}
+	return fault("WakeAt", row.WakeAt, want, func(p *store.RowPatch, want store.Time) { p.WakeAt = &want })
+}
+
+// ruleArchived: what is in an archive, no event says. A number that is too low has it
+// archived again.
+func (a *Audit) ruleArchived(row *store.Run) *RowFault {
+	if a.Facts.Copied || row.Last == nil || row.ArchivedSeq >= 0 && row.ArchivedSeq <= row.Last.Seq {
+		return nil
+	}
+	return &RowFault{"ArchivedSeq", fmt.Sprintf("it is archived up to event %d, and its last one is %d", row.ArchivedSeq, row.Last.Seq), func(p *store.RowPatch) string {
+		p.ArchivedSeq = new(int64)
+		return "archived: nothing, so that it is archived again"
+	}}
+}
