@@ -33,7 +33,7 @@ var (
 		"dashboard/internal/stream": {4, 1050, 2, 460, 55},
 		"dashboard/internal/act":    {7, 1050, 0, 280, 60},
 		"dashboard/internal/api":    {5, 500, 0, 150, 55},
-		"dashboard/internal/pages":  {20, 3200, 8, 330, 66},
+		"dashboard/internal/pages":  {21, 3200, 2, 330, 66},
 	}
 	typeCeilings = map[string]struct{ fields, methods, files int }{
 		"durable.Engine":         {20, 167, 52},

@@ -31,20 +31,22 @@ type cardsView struct {
 	Beat          string
 	CommitP99     string
 	Late          int // runs whose timer is overdue
+
+	byStatus map[string]int64 // runs of the store
+	stuck    map[string]bool  // by run id
 }
 
 // cards fills in what is shown above the list, and the numbers of the navigation.
-func (li *Lists) cards(ctx context.Context, v *runsView, l *layout) error {
-	c := &v.Cards
+func (li *Lists) cards(ctx context.Context, c *cardsView, l *layout) error {
 	var err error
-	if v.all, err = li.Engine.Store().Count(ctx, store.Filter{}, store.ByStatus); err != nil {
+	if c.byStatus, err = li.Engine.Store().Count(ctx, store.Filter{}, store.ByStatus); err != nil {
 		return fmt.Errorf("dashboard: counting runs: %w", err)
 	}
 	asking, approvals, err := li.read.Asked(ctx, askedOnCard)
 	if err != nil {
 		return err
 	}
-	c.OtherWaits = max(v.all[string(store.Waiting)]-asking, 0)
+	c.OtherWaits = max(c.byStatus[string(store.Waiting)]-asking, 0)
 	for i := range approvals[:min(len(approvals), 3)] {
 		row := li.waitRow(&approvals[i])
 		row.Prompt = outline.OneLine(row.Prompt, 300)
@@ -56,15 +58,15 @@ func (li *Lists) cards(ctx context.Context, v *runsView, l *layout) error {
 	if err != nil {
 		return err
 	}
-	v.stuck = map[string]bool{}
+	c.stuck = map[string]bool{}
 	for i := range stuck {
-		v.stuck[stuck[i].RunID] = true
+		c.stuck[stuck[i].RunID] = true
 	}
 	for i := range stuck[:min(len(stuck), 2)] {
 		c.Stuck = append(c.Stuck, li.stuckRow(&stuck[i]))
 	}
 	l.Stuck, c.MoreStuck = len(stuck), max(len(stuck)-2, 0)
-	if v.all[string(store.Failed)] > 0 {
+	if c.byStatus[string(store.Failed)] > 0 {
 		if err := li.failures(ctx, c); err != nil {
 			return err
 		}

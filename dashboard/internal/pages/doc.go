@@ -8,6 +8,7 @@
 //   - pages.go: Shell, what is around every page; assets.go: style sheet and script
 //   - Lists: runs.go with terms.go (its filter), cards.go (above the list) and row.go (a
 //     line of it); waiting.go, stuck.go, history.go, bulk.go
-//   - RunPage: run.go, inspect.go (the selected row), events.go, alike.go; panel.go with
-//     plan.go, fork.go and edit.go (the dry runs of acts); acts.go (the forms that act)
+//   - RunPage: run.go, inspect.go (the selected row), events.go, alike.go; dryrun.go,
+//     fork.go, edit.go (the dry runs of acts) over panel.go and plan.go; acts.go (the
+//     forms that act)
 package pages

@@ -24,23 +24,29 @@ type eventView struct {
 	Gone      bool
 }
 
+// eventsView is the list of events on the page of a run.
+type eventsView struct {
+	Events  []eventView
+	Earlier string // address of older events
+}
+
 const eventsShown = 25
 
-// fillEvents lists the newest events, of all branches.
-func (rp *RunPage) fillEvents(ctx context.Context, v *runView, o *outline.Outline, q *view.Query, link func(url.Values) string) error {
+// events lists the newest events, of all branches.
+func (rp *RunPage) events(ctx context.Context, o *outline.Outline, q *view.Query, link func(url.Values) string) (v eventsView, err error) {
 	before, _ := strconv.ParseInt(q.Values.Get("before"), 10, 64)
 	last := o.LastSeq
 	if before > 0 && before <= last {
 		last = before - 1
 	}
-	hist, err := rp.Engine.Store().Load(ctx, v.ID, store.Cursor{All: true, After: max(last-eventsShown, 0), AfterMessage: 1<<63 - 1})
+	hist, err := rp.Engine.Store().Load(ctx, o.Run.ID, store.Cursor{All: true, After: max(last-eventsShown, 0), AfterMessage: 1<<63 - 1})
 	if err != nil {
-		return fmt.Errorf("run %s: %w", v.ID, err)
+		return v, fmt.Errorf("run %s: %w", o.Run.ID, err)
 	}
 	lineage := store.LineageOf(hist.Branches, hist.Run.Branch)
 	for e, err := range hist.Events {
 		if err != nil {
-			return fmt.Errorf("run %s: reading its events: %w", v.ID, err)
+			return v, fmt.Errorf("run %s: reading its events: %w", o.Run.ID, err)
 		}
 		if e.Seq > last {
 			break
@@ -54,8 +60,7 @@ func (rp *RunPage) fillEvents(ctx context.Context, v *runView, o *outline.Outlin
 	if n := len(v.Events); n > 0 && v.Events[n-1].Seq > 1 {
 		v.Earlier = link(q.With("before", strconv.FormatInt(v.Events[n-1].Seq, 10))) + "#events"
 	}
-	v.Download = v.API + "/events?download=1"
-	return nil
+	return v, nil
 }
 
 // detailOf is what an event says besides its type and key.

@@ -314,3 +314,9 @@ func (rp *RunPage) payload(r *http.Request, id string, seq int64, show bool) (*p
 	}
 	return v, nil
 }
+
+// metaView is a word and what it says: "started 14:02:10".
+type metaView struct {
+	Before, Value, After, URL string
+	Mono                      bool
+}

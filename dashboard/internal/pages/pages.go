@@ -33,8 +33,7 @@ var templates = sync.OnceValue(func() *template.Template {
 		"num":    func(n int64) string { return view.Number(n) },
 		"odd":    func(n int) bool { return n%2 == 1 },
 		"prev":   func(n int) int { return n - 1 },
-		"len2":   func(shown []waitRow, more int) int { return len(shown) + more },
-		"len3":   func(shown []stuckView, more int) int { return len(shown) + more },
+		"add":    func(a, b int) int { return a + b },
 	}).ParseFS(templateFiles, "templates/*.html"))
 })
 

@@ -11,9 +11,36 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/outline"
 )
 
-type planItem struct {
-	Key, Note, Detail string
-	Icon              view.Icon
+// fillPlan shows a plan of the engine.
+func (rp *RunPage) fillPlan(p *panelView, plan *durable.Plan, o *outline.Outline) {
+	p.Skipped = skipped(plan, o)
+	for _, key := range plan.Again {
+		if key != plan.Next.Key {
+			p.Again = append(p.Again, planItem{Key: key, Note: "same idempotency key", Icon: view.Icon{Name: "retry", Class: "c-run"}})
+		}
+	}
+	if p.Refused == "" && plan.RunID != "" {
+		next := &planItem{Key: cmp.Or(plan.Next.Key, "the next call of the function"), Icon: view.Icon{Name: "running", Class: "c-run"}}
+		switch {
+		case plan.Next.Failed:
+			next.Note = "fails at once"
+			next.Icon = view.Icon{Name: "recoverable", Class: "c-fail"}
+			next.Detail = "It has failed for good, and its error is returned again. Reset failures gives it its attempts back."
+		case plan.Next.Attempt > 0:
+			next.Note = fmt.Sprintf("attempt %d", plan.Next.Attempt)
+			if r := o.Row(plan.Next.Key); r != nil && r.Max >= plan.Next.Attempt {
+				next.Note += fmt.Sprintf(" of %d", r.Max)
+			}
+			next.Detail = "Same idempotency key as before" + shortKey(o, plan.Next.Key) + ". Then whatever the code does next; that cannot be known from here."
+		default:
+			next.Note = plan.Next.Kind
+			next.Detail = "Then whatever the code does next; that cannot be known from here."
+		}
+		p.Next = next
+	}
+	wire := rp.Wire.Plan(plan)
+	p.Left, p.Warn = wire.Left, append(p.Warn, wire.Warnings...)
+	p.Skipped, p.Again = firstItems(p.Skipped), firstItems(p.Again)
 }
 
 // skipped lists what is taken from the history, in the order in which it was done: steps,
@@ -57,15 +84,6 @@ func skipped(plan *durable.Plan, o *outline.Outline) []planItem {
 	return items
 }
 
-// shortKey is the beginning of a step's idempotency key.
-func shortKey(o *outline.Outline, key string) string {
-	r := o.Row(key)
-	if r == nil || !r.Keyed() {
-		return ""
-	}
-	return " (" + durable.IdempotencyKeyOf(o.Run.ID, int(o.Run.Generation), key)[:11] + "…)"
-}
-
 // planShown bounds the lists of a panel.
 const planShown = 12
 
@@ -75,4 +93,13 @@ func firstItems(items []planItem) []planItem {
 		items = append(items[:planShown:planShown], planItem{Key: "…", Note: fmt.Sprintf("and %d more", n-planShown)})
 	}
 	return items
+}
+
+// shortKey is the beginning of a step's idempotency key.
+func shortKey(o *outline.Outline, key string) string {
+	r := o.Row(key)
+	if r == nil || !r.Keyed() {
+		return ""
+	}
+	return " (" + durable.IdempotencyKeyOf(o.Run.ID, int(o.Run.Generation), key)[:11] + "…)"
 }

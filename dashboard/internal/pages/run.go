@@ -51,16 +51,8 @@ type runView struct {
 	Toggles                             []view.Toggle
 	Inspect                             *inspectView
 	Panel                               *panelView
-	Events                              []eventView
-	Earlier                             string // address of older events
-	Download                            string
-	Hidden                              []string // of the find form: names and values in turn
-}
-
-// metaView is a word and what it says: "started 14:02:10".
-type metaView struct {
-	Before, Value, After, URL string
-	Mono                      bool
+	eventsView
+	Hidden []string // of the find form: names and values in turn
 }
 
 // A buttonView opens a panel.
@@ -155,7 +147,8 @@ func (rp *RunPage) viewRun(r *http.Request, o *outline.Outline, q *view.Query) (
 	if v.Inspect, err = rp.inspect(r, o, q, link); err != nil {
 		return nil, err
 	}
-	return v, rp.fillEvents(r.Context(), v, o, q, link)
+	v.eventsView, err = rp.events(r.Context(), o, q, link)
+	return v, err
 }
 
 // maxFailedRows bounds the failures that the key for the next failure can reach.

@@ -33,8 +33,6 @@ type runsView struct {
 	Clear   string
 	Sort    view.Toggle
 	Bulk    []bulkLink
-	stuck   map[string]bool
-	all     map[string]int64 // runs of the store by status
 }
 
 type tabView struct {
@@ -81,7 +79,7 @@ func (li *Lists) Runs(w http.ResponseWriter, r *http.Request) error {
 		v.Problem, ask = view.Clip(err.Error()), &read.Listing{Filter: store.Filter{WithLast: true}}
 	}
 	ask.Filter.Limit, ask.Filter.After = runsPerPage, after
-	if err := li.cards(r.Context(), v, &l); err != nil {
+	if err := li.cards(r.Context(), &v.Cards, &l); err != nil {
 		return err
 	}
 	if err := li.tabs(r.Context(), v, terms, ask); err != nil {
@@ -99,7 +97,7 @@ func (li *Lists) Runs(w http.ResponseWriter, r *http.Request) error {
 	}
 	for i := range rows {
 		row := li.runRow(r.Context(), &rows[i], executors)
-		if v.stuck[rows[i].ID] && rows[i].Status != store.Failed && !rows[i].Paused {
+		if v.Cards.stuck[rows[i].ID] && rows[i].Status != store.Failed && !rows[i].Paused {
 			row.Status = view.Status{Class: "fail", Icon: "stuck", Word: "Stuck"}
 		}
 		v.Rows = append(v.Rows, row)
@@ -166,7 +164,7 @@ func sep(query string) string {
 func (li *Lists) tabs(ctx context.Context, v *runsView, ts terms, ask *read.Listing) error {
 	f := ask.Filter
 	f.Statuses, f.After, f.WithLast = nil, "", false
-	counts := v.all
+	counts := v.Cards.byStatus
 	if rest := ts.without("status"); rest != "" {
 		var err error
 		if counts, err = li.Engine.Store().Count(ctx, f, store.ByStatus); err != nil {
@@ -187,7 +185,7 @@ func (li *Lists) tabs(ctx context.Context, v *runsView, ts terms, ask *read.List
 			Word: shown.Word, Icon: view.Icon{Name: shown.Icon, Class: "c-" + shown.Class}, Count: counts[string(s)], URL: li.Site.List(strings.TrimSpace("status:" + string(s) + " " + rest)),
 			Current: len(ask.Filter.Statuses) == 1 && ask.Filter.Statuses[0] == s,
 		})
-		if n := len(v.stuck); s == store.Failed && n > 0 && rest == "" {
+		if n := len(v.Cards.stuck); s == store.Failed && n > 0 && rest == "" {
 			// It is not a status, and it is not known how many of the runs that a filter
 			// selects are stuck.
 			v.Tabs = append(v.Tabs, tabView{Word: "Stuck", Icon: view.Icon{Name: "stuck", Class: "c-fail"}, Count: int64(n), URL: li.Site.Prefix + "/stuck"})
