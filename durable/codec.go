@@ -22,7 +22,7 @@ func StrictJSON() Codec { return payload.JSON{Strict: true} }
 
 // DefaultCompressAbove is the size in bytes above which an encoded value is
 // compressed, unless Options.CompressAbove says otherwise.
-const DefaultCompressAbove = payload.DefaultCompressAbove
+const DefaultCompressAbove = 32 << 10
 
 // PayloadSizeError says that a value is too large to be kept. Nothing of it was
 // written. Size is how many bytes the codec made of it; Limit is the engine's:

@@ -23,7 +23,7 @@ type Keys interface {
 	Key(id string) ([]byte, error)
 }
 
-// KeySize is the size of a key in bytes.
+// KeySize is the size of a key in bytes: 32.
 const KeySize = payload.KeySize
 
 var (

@@ -210,6 +210,9 @@ func (o Options) filled() (Options, error) {
 	if _, err := payload.NameOf(o.Codec); err != nil {
 		return o, err
 	}
+	if o.CompressAbove == 0 {
+		o.CompressAbove = DefaultCompressAbove
+	}
 	if o.MaxPayload != 0 && o.MaxPayload < MinMaxPayload {
 		return o, fmt.Errorf("durable: Options.MaxPayload is %d; at least %d bytes are needed: %w", o.MaxPayload, MinMaxPayload, ErrInvalid)
 	}

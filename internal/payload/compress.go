@@ -10,10 +10,6 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// DefaultCompressAbove is the size in bytes above which an encoded value is
-// compressed, unless Options.CompressAbove says otherwise.
-const DefaultCompressAbove = 32 << 10
-
 // zstdName stands in the header of what is compressed with it.
 const zstdName = "zstd"
 
@@ -25,11 +21,8 @@ type compressor struct {
 	decoder func() (*zstd.Decoder, error)
 }
 
-// newCompressor takes Options.CompressAbove and the limit of the store.
+// newCompressor takes Options.CompressAbove and the limit of the store for a payload.
 func newCompressor(above, limit int) *compressor {
-	if above == 0 {
-		above = DefaultCompressAbove
-	}
 	// What was written under a higher limit than today's stays readable. More than that
 	// was never written, whatever a damaged or malicious header says.
 	most := max(limit, store.DefaultLimits().Payload)

@@ -31,10 +31,14 @@ type Keys interface {
 // KeySize is the size of a key in bytes.
 const KeySize = 32
 
+// The errors of decryption; see those of durable.
 var (
-	ErrNoKey    = errors.New("durable: encryption key not known")
+	// ErrNoKey: the key that a payload needs cannot be had.
+	ErrNoKey = errors.New("durable: encryption key not known")
+	// ErrWrongKey: another key has the id of the one that a payload was encrypted with.
 	ErrWrongKey = errors.New("durable: another encryption key under this id")
-	ErrDecrypt  = errors.New("durable: not decryptable")
+	// ErrDecrypt: a payload was changed or moved. Its key is the right one.
+	ErrDecrypt = errors.New("durable: not decryptable")
 )
 
 // StaticKeys returns keys that are at hand; see durable.StaticKeys.

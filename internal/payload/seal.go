@@ -76,7 +76,7 @@ type Sealer struct {
 type Options struct {
 	Codec         Codec
 	Types         []TypeDef
-	CompressAbove int
+	CompressAbove int  // bytes; negative: nothing is compressed
 	Encrypt       Keys // nil: nothing is encrypted
 	MaxPayload    int
 	Limits        store.Limits

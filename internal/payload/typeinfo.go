@@ -27,7 +27,7 @@ type typeInfo struct {
 	// times: it may hold times, of which the encoding says in which zone they were
 	// made.
 	times bool
-	// ownEncode, ownDecode: JSON calls methods of the user's on it.
+	// ownEncode, ownDecode: JSON calls user methods on it.
 	ownEncode, ownDecode bool
 }
 
@@ -113,10 +113,9 @@ func foldedTwins(t reflect.Type) bool {
 	return false
 }
 
-// ownCode reports whether encoding/json calls methods of the user's when it
-// encodes a value of type t, or decodes into one. Types of the standard library
-// are trusted. What an interface holds is not known when it is encoded; JSON
-// decodes values of its own into it.
+// ownCode reports whether encoding/json calls user methods when it encodes a value of
+// type t, or decodes into one. Types of the standard library are trusted. What an
+// interface holds is not known when it is encoded; JSON decodes values of its own into it.
 func ownCode(t reflect.Type, seen map[reflect.Type]bool) (encoding, decoding bool) {
 	if seen[t] || trusted(t) {
 		return false, false
