@@ -1,0 +1,53 @@
+package docs_test
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// The map of the house is right: who opens docs/architecture.md finds every file of the
+// engine, of what it reads histories and payloads with, and of the contract, and every
+// file that it names is there.
+func TestTheMapOfTheHouseNamesEveryFileAndEveryNameExists(t *testing.T) {
+	page, err := os.ReadFile("../../docs/architecture.md")
+	require.NoError(t, err)
+	named := map[string]bool{}
+	for _, m := range regexp.MustCompile("`(?:[a-z]+/)*([a-z0-9_]+\\.go)`").FindAllStringSubmatch(string(page), -1) {
+		named[m[1]] = true
+	}
+	there := map[string]bool{}
+	err = filepath.WalkDir("../..", func(path string, e os.DirEntry, err error) error {
+		if err == nil && strings.HasSuffix(path, ".go") {
+			there[filepath.Base(path)] = true
+		}
+		return err
+	})
+	require.NoError(t, err)
+	for name := range named {
+		if !there[name] {
+			t.Errorf("docs/architecture.md names %s, which is nowhere", name)
+		}
+	}
+	for _, dir := range []string{"durable", "internal/history", "internal/payload", "internal/outline", "store", "store/sqlite", "store/postgres", "store/memory"} {
+		files, err := filepath.Glob("../../" + dir + "/*.go")
+		require.NoError(t, err)
+		require.NotEmpty(t, files, dir)
+		for _, path := range files {
+			name := filepath.Base(path)
+			if name == "doc.go" || strings.HasSuffix(name, "_test.go") || perSystem.MatchString(name) {
+				continue
+			}
+			if !named[name] {
+				t.Errorf("docs/architecture.md does not say where %s/%s belongs", dir, name)
+			}
+		}
+	}
+}
+
+// perSystem are files of which there is one for each operating system.
+var perSystem = regexp.MustCompile(`_(linux|darwin|other|unix|bsd)\.go$`)
