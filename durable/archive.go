@@ -169,7 +169,7 @@ func (a *archiver) landed(r *run, c *store.Change) {
 	if a == nil {
 		return
 	}
-	status := r.rowSays.status
+	status := r.waits.rowSays.status
 	if c.Row != nil && c.Row.Status != nil {
 		status = *c.Row.Status
 	}

@@ -91,7 +91,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		if err := st.call.scope.pauseUntil(wait); err != nil {
 			return err
 		}
-		if err := r.confess(); err != nil {
+		if err := r.recordRunning(); err != nil {
 			return err
 		}
 		if r.probation && !said && r.onProbation() {
@@ -132,24 +132,24 @@ func (st *step) attempts(ctx context.Context, b body) error {
 			if err == nil {
 				st.measureStep(nil)
 			}
-			if r.tells(ctx) {
-				st.tell(ctx, attemptEnd{number: n, at: at, took: took, outcome: outcomeOK}.settled(err, true))
+			if r.traced(ctx) {
+				st.report(ctx, attemptEnd{number: n, at: at, took: took, outcome: outcomeOK}.settled(err, true))
 			}
 			return err
 		}
 		end := attemptEnd{number: n, at: st.ended, took: took, outcome: outcomeFailed, err: err}
-		if stopped := st.call.scope.spoiled(); stopped != nil {
+		if stopped := st.call.scope.externalStop(); stopped != nil {
 			// Stopped from outside: what the body made of that is no failure
 			// of the step.
 			end.outcome = outcomeStopped
-			st.tell(ctx, end)
+			st.report(ctx, end)
 			return stopped
 		}
 		if a.term.over() {
 			// Told to stop for the lease: its error is no failure of the step
 			// either. If the run turns out to be still ours, it is tried again.
 			end.outcome = outcomeStopped
-			st.tell(ctx, end)
+			st.report(ctx, end)
 			st.cutOff, wait = true, 0
 			n--
 			continue
@@ -164,11 +164,11 @@ func (st *step) attempts(ctx context.Context, b body) error {
 			if unrecorded == nil {
 				st.measureStep(err)
 			}
-			st.tell(ctx, end.settled(unrecorded, true))
+			st.report(ctx, end.settled(unrecorded, true))
 			return err
 		}
 		wait, err = st.failOnce(a, err, payload, v.pause, took)
-		st.tell(ctx, end.settled(err, false))
+		st.report(ctx, end.settled(err, false))
 		if err != nil {
 			return err
 		}
@@ -224,7 +224,7 @@ func (s *scope) pauseUntil(at store.Time) error {
 	}
 	// Not parked: the run counts as running, and stays loaded.
 	if at > s.run.eng.now() {
-		if err := s.run.confess(); err != nil {
+		if err := s.run.recordRunning(); err != nil {
 			return err
 		}
 	}
@@ -275,7 +275,7 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 			end = end.settled(notOfStep(st.fail(a, ErrGoexit, "", 0)), true)
 			r.exited.Store(&st.call.key)
 		}
-		st.tell(ctx, end)
+		st.report(ctx, end)
 	}()
 	if st.call.scope.undo {
 		payload, err = st.guardedBody(a, b)
@@ -399,7 +399,7 @@ func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
 	ev.Payload, ev.Took = payload, took.Truncate(time.Microsecond)
 	if st.relaxed && len(st.failures) == 0 {
 		r := st.call.scope.run
-		at, full := r.eng.committer.stash(r, ev)
+		at, full := r.stash(ev)
 		st.call.scope.lastAt, st.call.placed = at, false
 		if full {
 			return r.flush()

@@ -211,7 +211,7 @@ func Note(ctx context.Context, key string, v any) {
 		err = fmt.Errorf("the notes of one attempt are limited to %d bytes", maxNotes)
 	}
 	if err != nil {
-		a.step.call.scope.run.log(slog.LevelWarn, "durable: a note is dropped", slog.String("step", a.step.call.key), slog.Int("attempt", a.number), slog.String("key", key), slog.Any("error", err))
+		a.step.call.scope.run.logLine(slog.LevelWarn, "durable: a note is dropped", slog.String("step", a.step.call.key), slog.Int("attempt", a.number), slog.String("key", key), slog.Any("error", err))
 		return
 	}
 	if a.notes == nil {
@@ -242,7 +242,7 @@ func IdempotencyKey(ctx context.Context) string {
 		return ""
 	}
 	r := a.step.call.scope.run
-	return IdempotencyKeyOf(r.id, int(r.row.Generation), anewKey(r.anew, a.step.call.key))
+	return IdempotencyKeyOf(r.id, int(r.row.Generation), anewKey(r.matching.anew, a.step.call.key))
 }
 
 // anewKey returns the key of a call as its idempotency key has it. Of one that was

@@ -277,8 +277,8 @@ func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, erro
 	if o.prompt != "" {
 		p.code, p.text = CodeApproval, o.prompt
 	}
-	r.park(p)
-	defer r.unpark(p)
+	r.waits.park(p)
+	defer r.waits.unpark(p)
 	var err error
 	if c.opened() {
 		err = r.syncRow()
@@ -293,7 +293,7 @@ func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, erro
 				r.inbox.placed(mail, w.events[len(w.events)-1].Seq)
 			}
 		}
-		_, err = s.recordWith(c, store.Event{Type: store.WaitRequested, Data: o.data(&history.Data{Prompt: o.prompt, Until: until, Name: c.name, Beside: r.othersGoOn(), Sample: sample})}, w)
+		_, err = s.recordWith(c, store.Event{Type: store.WaitRequested, Data: o.data(&history.Data{Prompt: o.prompt, Until: until, Name: c.name, Beside: r.waits.othersGoOn(), Sample: sample})}, w)
 	}
 	if err != nil {
 		return nil, err

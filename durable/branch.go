@@ -37,7 +37,7 @@ type branch struct {
 	err error
 	at  store.Time // of the recorded outcome
 
-	// Guarded by the committer's mutex.
+	// Guarded by the mutex of the run's waits.
 	joiners []*parking
 	over    bool
 }
@@ -90,7 +90,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 			defer s.forked.Add(-1)
 			defer r.eng.roster.runners.Done()
 			defer r.goroutines.Done()
-			defer r.endStrand(r.newStrand(inner))
+			defer r.endGoroutine(r.beginGoroutine(inner))
 			f.replay(inner, func() { _, _ = fn(&scopeContext{Context: ctx, scope: inner}) })
 		})
 		return f
@@ -109,7 +109,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 		defer s.forked.Add(-1)
 		defer r.eng.roster.runners.Done()
 		defer r.goroutines.Done()
-		defer r.endStrand(r.newStrand(inner))
+		defer r.endGoroutine(r.beginGoroutine(inner))
 		f.branchBody(&c, inner, func() ([]byte, error) {
 			v, err := fn(&scopeContext{Context: ctx, scope: inner})
 			if err != nil {
@@ -161,14 +161,8 @@ func (s *scope) replaysAgain() {
 // mustReplay reports, of a scope that is about to end, whether it must be replayed
 // from then on.
 func (s *scope) mustReplay() bool {
-	if len(s.begun) > 0 {
-		c := s.run.eng.committer
-		c.mu.Lock()
-		running := slices.ContainsFunc(s.begun, func(b *branch) bool { return !b.over })
-		c.mu.Unlock()
-		if running {
-			s.replaysAgain()
-		}
+	if len(s.begun) > 0 && s.run.waits.anyOpen(s.begun) {
+		s.replaysAgain()
 	}
 	return s.again.Load()
 }
@@ -180,10 +174,7 @@ func (s *scope) replayEnded(b *branch, key string, ordinal int32) *scope {
 	s.replaysAgain()
 	s.forked.Add(1)
 	r := s.run
-	c := r.eng.committer
-	c.mu.Lock()
-	r.passes++
-	c.mu.Unlock()
+	r.waits.beginPass()
 	r.goroutines.Add(1)
 	r.eng.roster.runners.Add(1)
 	return s.child(key, true, ordinal)
@@ -195,11 +186,7 @@ func (f *branch) replay(inner *scope, fn func()) {
 		_ = recover() // if it has panicked, so it did when its outcome was recorded
 		inner.replayed()
 		r := f.run
-		c := r.eng.committer
-		c.mu.Lock()
-		f.over = true
-		r.passes--
-		c.mu.Unlock()
+		r.waits.endPass(f)
 		close(f.done)
 		nudge(r.branchOver)
 		if r.dead.Load() == nil {
@@ -245,10 +232,7 @@ func outcomeOf[T any](r *run, rec *history.Call) (v T, err error) {
 
 // begin counts a branch as one of the run's goroutines.
 func (r *run) begin(b *branch) {
-	c := r.eng.committer
-	c.mu.Lock()
-	r.branches++
-	c.mu.Unlock()
+	r.waits.begin()
 	r.goroutines.Add(1)
 	r.eng.roster.runners.Add(1) // the caller is counted, so Close is still waiting
 }
@@ -303,17 +287,9 @@ func (r *run) recordBranch(f *branch, c *call, inner *scope, payload []byte, err
 	return r.eng.program.errors.restore(d.Error)
 }
 
-// leave ends a branch: whoever waits for it goes on before it is counted out,
-// so that the run is never taken for one in which everybody waits.
+// leave ends a branch.
 func (r *run) leave(f *branch) {
-	c := r.eng.committer
-	c.mu.Lock()
-	for _, p := range f.joiners {
-		delete(r.parked, p)
-	}
-	f.over = true
-	r.branches--
-	c.mu.Unlock()
+	r.waits.end(f)
 	close(f.done)
 	nudge(r.branchOver)
 	if r.dead.Load() == nil {
@@ -360,12 +336,7 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 }
 
 // hasOutcome reports whether the branch has ended and that is recorded.
-func (f *branch) hasOutcome() bool {
-	c := f.run.eng.committer
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return f.over && f.at != 0
-}
+func (f *branch) hasOutcome() bool { return f.run.waits.over(f) && f.at != 0 }
 
 // join waits, parked, until one of the branches is over. With own it is called
 // on a goroutine of the engine's.
@@ -376,21 +347,11 @@ func (r *run) join(own bool, bs ...*branch) error {
 			return r.oneOf([]*branch{b})
 		}
 	}
-	c := r.eng.committer
 	p := &parking{own: own}
-	c.mu.Lock()
-	for _, b := range bs {
-		if b.over {
-			c.mu.Unlock()
-			return r.deathOf()
-		}
+	if !r.waits.join(p, bs) {
+		return r.deathOf()
 	}
-	r.parked[p] = struct{}{}
-	for _, b := range bs {
-		b.joiners = append(b.joiners, p)
-	}
-	c.mu.Unlock()
-	defer r.unpark(p)
+	defer r.waits.unpark(p)
 	if err := r.syncRow(); err != nil {
 		return err
 	}

@@ -67,7 +67,7 @@ func (w *Workflow[I, O]) StartAll(ctx context.Context, in iter.Seq2[string, I], 
 	}
 	b := &bulkStart{eng: e, def: w.def, ctx: ctx, ids: map[string]bool{}}
 	b.options.input = reflect.TypeFor[I]()
-	if err := b.options.take(ctx, e, "", o); err != nil {
+	if err := b.options.apply(ctx, e, "", o); err != nil {
 		return Bulk{}, fmt.Errorf("durable: starting runs of workflow %s: %w", w.def.name, err)
 	}
 	for id, v := range in {

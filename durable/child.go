@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -21,6 +22,19 @@ import (
 // ended is cancelled when its parent ends.
 func Abandon() StartOption { return func(o *startOptions) { o.abandon = true } }
 
+// offspring are the children of a run.
+type offspring struct {
+	run     *run
+	bearing sync.WaitGroup // of the children that are being started
+
+	mu     sync.Mutex
+	list   []*child
+	closed bool // the run is ending, and starts none any more
+
+	look      sync.Once
+	firstBorn bool // there was no child of a run with this id before; see noneBefore
+}
+
 // child is a child run, as its parent sees it.
 type child struct {
 	id      string
@@ -31,7 +45,7 @@ type child struct {
 	found   bool       // it may have been there before it was started
 	began   store.Time // when it was started
 
-	// The committer's mutex guards what follows.
+	// The mutex of the run's waits guards what follows.
 	finished store.Event // the recorded outcome; Seq 0: none yet
 	foreign  bool        // it tells its end to another run than this one
 	// elsewhere: another executor has it, and nobody here takes it over.
@@ -60,7 +74,7 @@ func (s *scope) startChild(def *definition, id string, input []byte, o *startOpt
 		if !rec.Opened {
 			return nil, r.damaged(0, fmt.Errorf("child %s has an end and no beginning", ch.call.key))
 		}
-		r.adoptChild(ch)
+		r.offspring.adopt(ch)
 		return ch, nil
 	}
 	if err := s.stopped(); err != nil {
@@ -74,14 +88,14 @@ func (s *scope) startChild(def *definition, id string, input []byte, o *startOpt
 		return nil, s.refuseChild(ch, err)
 	}
 	o.parent, o.parentKey = r.id, r.parentKey(ch.call.key)
-	if err := r.expectChild(); err != nil {
+	if err := r.offspring.expect(); err != nil {
 		return nil, err
 	}
-	defer r.bearing.Done()
+	defer r.offspring.bearing.Done()
 	if err := s.bear(ch, def, input, o); err != nil {
 		return nil, err
 	}
-	r.adoptChild(ch)
+	r.offspring.adopt(ch)
 	return ch, nil
 }
 
@@ -118,7 +132,7 @@ func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) 
 		if store.CheckRunID(next) != nil {
 			return s.refuseChild(ch, conflictOfChild(&want, have))
 		}
-		s.run.log(slog.LevelWarn, "durable: the id of a child is that of another run; the child gets another one", slog.String("child", ch.id), slog.String("instead", next))
+		s.run.logLine(slog.LevelWarn, "durable: the id of a child is that of another run; the child gets another one", slog.String("child", ch.id), slog.String("instead", next))
 		ch.id, ch.evaded = next, true
 	}
 }
@@ -169,7 +183,7 @@ func (s *scope) bearAs(ch *child, def *definition, input []byte, o *startOptions
 	for i := range w.send {
 		w.send[i].IfLive = true // a child that is there already may have ended
 	}
-	unique := ch.evaded || ch.derived && s.run.row.Branch == 0 && s.run.childlessBefore()
+	unique := ch.evaded || ch.derived && s.run.row.Branch == 0 && s.run.offspring.noneBefore()
 	here := r.def != nil
 	if here {
 		if err := e.roster.addNew(r); err != nil {
@@ -201,15 +215,15 @@ func (s *scope) bearAs(ch *child, def *definition, input []byte, o *startOptions
 	return err
 }
 
-// childlessBefore reports whether the store had no child of a run with this id when this
+// noneBefore reports whether the store had no child of a run with this id when this
 // execution came to start its first one. Children may outlive their parent: of a run that
 // was deleted, and started again under its id, a child may be there with what it came to.
-func (r *run) childlessBefore() bool {
-	r.childLook.Do(func() {
-		page, err := r.eng.store.List(r.eng.life.loops, store.Filter{Parents: []string{r.id}, Limit: 1})
-		r.firstBorn = err == nil && len(page.Runs) == 0
+func (os *offspring) noneBefore() bool {
+	os.look.Do(func() {
+		page, err := os.run.eng.store.List(os.run.eng.life.loops, store.Filter{Parents: []string{os.run.id}, Limit: 1})
+		os.firstBorn = err == nil && len(page.Runs) == 0
 	})
-	return r.firstBorn
+	return os.firstBorn
 }
 
 // conflictOfChild says in what the run that exists, nil if it cannot be read, differs from
@@ -270,38 +284,33 @@ func (e *Engine) isOurs(r *run) bool {
 
 // conceive makes the change that creates r, sealed and complete.
 func (r *run) conceive(events []store.Event) store.Change {
-	r.stamp(events, time.Time{})
+	r.log.stamp(events, time.Time{})
 	for i := range events {
-		r.head.seq++
-		events[i].Seq = r.head.seq
-		events[i].Sum = store.Seal(r.id, r.head.sum, &events[i])
-		r.head.sum = events[i].Sum
+		r.log.head.append(r.id, &events[i])
 	}
 	r.bornAt = events[0].At
 	return store.Change{RunID: r.id, Expect: store.Expect{Absent: true}, Create: &r.row, Events: events}
 }
 
-// expectChild announces that a child is about to be started: the end of the run
-// waits for its adoptChild, so that no child is left out when the children of an
-// ended run are cancelled. It must be followed by r.bearing.Done. Once the run is
+// expect announces that a child is about to be started: the end of the run
+// waits for its adopt, so that no child is left out when the children of an
+// ended run are cancelled. It must be followed by bearing.Done. Once the run is
 // ending it is too late: whoever starts a child then is a branch that was left over.
-func (r *run) expectChild() error {
-	c := r.eng.committer
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if r.childless {
-		return fmt.Errorf("durable: run %s has ended while one of its branches was about to start a child: %w", r.id, ErrLost)
+func (os *offspring) expect() error {
+	os.mu.Lock()
+	defer os.mu.Unlock()
+	if os.closed {
+		return fmt.Errorf("durable: run %s has ended while one of its branches was about to start a child: %w", os.run.id, ErrLost)
 	}
-	r.bearing.Add(1)
+	os.bearing.Add(1)
 	return nil
 }
 
-// adoptChild keeps a child in mind, for the end of its parent.
-func (r *run) adoptChild(ch *child) {
-	c := r.eng.committer
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r.children = append(r.children, ch)
+// adopt keeps a child in mind, for the end of its parent.
+func (os *offspring) adopt(ch *child) {
+	os.mu.Lock()
+	defer os.mu.Unlock()
+	os.list = append(os.list, ch)
 }
 
 // waitChild returns the output of a child and where it stands, waiting for it if
@@ -318,7 +327,7 @@ func (s *scope) waitChild(ctx context.Context, ch *child, id string) (output []b
 		return nil, at, err
 	}
 	defer s.end()
-	if !r.heard(ch) {
+	if !r.waits.heard(ch) {
 		if err := s.mayWait(ch.call.key, s.limits(ctx)); err != nil {
 			return nil, at, err
 		}
@@ -342,98 +351,38 @@ func (s *scope) waitChild(ctx context.Context, ch *child, id string) (output []b
 	return nil, at, failed
 }
 
-// heard reports whether the outcome of a child is recorded.
-func (r *run) heard(ch *child) bool {
-	c := r.eng.committer
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return ch.finished.Seq != 0
-}
-
 // awaitChild returns once the outcome of a child is recorded. Of several
 // goroutines that wait for one child, one records it, and the others wait for that.
 func (s *scope) awaitChild(ch *child) error {
 	r := s.run
-	c := r.eng.committer
 	for {
-		c.mu.Lock()
-		if ch.finished.Seq != 0 {
-			c.mu.Unlock()
+		recorded, heard, first := r.waits.hear(ch, s.ended)
+		switch {
+		case recorded:
 			return nil
-		}
-		if s.ended {
-			c.mu.Unlock()
+		case s.ended:
 			return s.goesBeyond("waiting for " + ch.call.key)
-		}
-		heard := ch.hearing
-		if heard == nil {
-			ch.hearing = make(chan struct{})
-		}
-		c.mu.Unlock()
-		if heard == nil {
+		case first:
 			ev, err := s.hearChild(ch)
-			r.childHeard(ch, ev)
+			r.waits.childHeard(ch, ev)
 			return err
 		}
 		if err := s.stopped(); err != nil {
 			return err
 		}
 		p := &parking{open: true, own: onGoroutineOfOurs()}
-		if !r.parkFor(ch, heard, p) {
+		if !r.waits.parkFor(ch, heard, p) {
 			continue
 		}
 		err := r.syncRow()
 		if err == nil {
 			_, err = s.waitFor(p, heard)
 		}
-		r.unparkFor(ch, p)
+		r.waits.unparkFor(ch, p)
 		if err != nil {
 			return err
 		}
 	}
-}
-
-// parkFor parks a goroutine that waits for another one to record a child's
-// outcome, unless that one has left already.
-func (r *run) parkFor(ch *child, heard chan struct{}, p *parking) bool {
-	c := r.eng.committer
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if ch.hearing != heard {
-		return false
-	}
-	p.since = time.Now()
-	r.parked[p] = struct{}{}
-	if ch.parked == nil {
-		ch.parked = map[*parking]struct{}{}
-	}
-	ch.parked[p] = struct{}{}
-	return true
-}
-
-func (r *run) unparkFor(ch *child, p *parking) {
-	c := r.eng.committer
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(r.parked, p)
-	delete(ch.parked, p)
-}
-
-// childHeard wakes those who wait for the outcome of a child, which ev records,
-// or, if it does not, for somebody who goes on listening. They count as active
-// before the caller can park itself: else the run would be unloaded while all are
-// said to wait, and nothing would wake it.
-func (r *run) childHeard(ch *child, ev store.Event) {
-	c := r.eng.committer
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	ch.finished = ev
-	for p := range ch.parked {
-		delete(r.parked, p)
-	}
-	clear(ch.parked)
-	close(ch.hearing)
-	ch.hearing = nil
 }
 
 // hearChild waits for the message of a child and records the outcome.
@@ -507,8 +456,8 @@ func (s *scope) waitForMail(p *parking, mail *mailWait) (late bool, err error) {
 	default:
 	}
 	r := s.run
-	r.park(p)
-	defer r.unpark(p)
+	r.waits.park(p)
+	defer r.waits.unpark(p)
 	if err := r.syncRow(); err != nil {
 		return false, err
 	}
@@ -802,23 +751,22 @@ func (e *Engine) tellParentOf(row *store.Run, told history.ChildData, output []b
 // named after its life, "import@1767225600000000", the time of its creation. A derived
 // id is used once, and is its message's, as every child's was in earlier versions.
 
-// cancelChildren are the messages that end what a run leaves behind. No child is
+// cancelMessages are the messages that end what a run leaves behind. No child is
 // started after it.
-func (r *run) cancelChildren() []store.Message {
-	c := r.eng.committer
-	c.mu.Lock()
-	r.childless = true
-	c.mu.Unlock()
-	r.bearing.Wait()
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (os *offspring) cancelMessages() []store.Message {
+	os.mu.Lock()
+	os.closed = true
+	os.mu.Unlock()
+	os.bearing.Wait()
+	os.mu.Lock()
+	defer os.mu.Unlock()
 	var ms []store.Message
-	for _, ch := range r.children {
-		if ch.abandon || ch.finished.Seq != 0 {
+	for _, ch := range os.list {
+		if ch.abandon || os.run.waits.heard(ch) {
 			continue
 		}
-		data, _ := json.Marshal(history.MessageData{Reason: fmt.Sprintf("its parent %s has ended", r.id)}) // a string
-		ms = append(ms, store.Message{To: ch.id, Kind: store.KindCancel, ID: firstCancel, At: r.eng.now(), Data: data, IfLive: true})
+		data, _ := json.Marshal(history.MessageData{Reason: fmt.Sprintf("its parent %s has ended", os.run.id)}) // a string
+		ms = append(ms, store.Message{To: ch.id, Kind: store.KindCancel, ID: firstCancel, At: os.run.eng.now(), Data: data, IfLive: true})
 	}
 	return ms
 }

@@ -232,7 +232,7 @@ const recoverBatch = 64
 // reportResumed says that recovery continues a run.
 func (cl *claims) reportResumed(r *run) {
 	cl.eng.metrics.count(r.ctx, cl.eng.metrics.recovered, 1, r.row.Workflow)
-	r.log(slog.LevelInfo, "durable: run resumed")
+	r.logLine(slog.LevelInfo, "durable: run resumed")
 }
 
 // claimIDs claims these runs and begins to execute those it got. The claim
@@ -285,7 +285,7 @@ func (cl *claims) execute(row store.Run, s *segment, k *prefetch) *run {
 	r.fromClaim, r.prefetched, r.probation = true, k, row.Strikes > 0
 	r.silent.Store(row.Status != store.Running)
 	e.dormitory.drop(row.ID, row.Epoch) // of ours, if it was lost and is claimed back
-	r.log(slog.LevelDebug, "durable: run claimed", slog.String("status", string(row.Status)), slog.Int("strikes", int(row.Strikes)))
+	r.logLine(slog.LevelDebug, "durable: run claimed", slog.String("status", string(row.Status)), slog.Int("strikes", int(row.Strikes)))
 	cl.begin(r)
 	return r
 }
@@ -324,14 +324,14 @@ func (cl *claims) begin(r *run) {
 	// The engine closes. What was claimed in the same moment is given back, so
 	// that it does not look like a run whose process died.
 	r.cancel(nil)
-	r.headFromClaim()
+	r.log.follow(&r.row)
 	interrupted, none := store.Interrupted, ""
-	r.lastAt = max(r.lastAt, e.now())
-	ev := store.Event{Type: store.WorkflowInterrupted, Seq: r.head.seq + 1, Branch: r.head.branch, At: r.lastAt, Steps: r.steps, Active: r.activeThen}
-	ev.Sum = store.Seal(r.id, r.head.sum, &ev)
-	change := store.Change{RunID: r.id, Expect: store.Expect{Epoch: r.head.epoch}, Events: []store.Event{ev}, Row: &store.RowPatch{Status: &interrupted, Code: &none, Reason: &none}, Yield: true}
+	r.log.lastAt = max(r.log.lastAt, e.now())
+	ev := store.Event{Type: store.WorkflowInterrupted, At: r.log.lastAt, Steps: r.log.steps, Active: r.log.activeThen}
+	r.log.head.append(r.id, &ev)
+	change := store.Change{RunID: r.id, Expect: store.Expect{Epoch: r.log.head.epoch}, Events: []store.Event{ev}, Row: &store.RowPatch{Status: &interrupted, Code: &none, Reason: &none}, Yield: true}
 	if err := e.commitOne(context.Background(), change); err != nil {
-		r.log(slog.LevelWarn, "durable: a run claimed during Close could not be given back; it is recovered like one that was interrupted", slog.Any("error", err))
+		r.logLine(slog.LevelWarn, "durable: a run claimed during Close could not be given back; it is recovered like one that was interrupted", slog.Any("error", err))
 	}
 	close(r.recorded)
 	close(r.ended)

@@ -14,47 +14,6 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A write is what one durable call wants recorded.
-type write struct {
-	events []store.Event // without Seq, At, Sum, Branch and running totals
-	row    *store.RowPatch
-	create *store.Run
-	send   []store.Message
-	start  []store.Change
-	expect store.Expect // of it Absent, NoCancel and Statuses are used
-	yield  bool
-	// branching begins a generation with one of the events.
-	branching *branching
-	// release frees the run's exclusive keys; hold takes some.
-	release bool
-	hold    []string
-	// alone keeps the write out of a change with others: its precondition must
-	// not fail them.
-	alone bool
-	// once gives the caller a store failure instead of trying for ever.
-	once bool
-
-	// clock is when the events happened; zero: now.
-	clock time.Time
-
-	// parks is the wait that the write records; see parking.unsaid.
-	parks *parking
-
-	// compose, if set, completes the write when it gets its place in the log,
-	// under the committer's mutex: what it decides, it decides in that order. It
-	// must not fail, and changes events, row and nothing else.
-	compose func(*write)
-	// then, if set, hears of the outcome, under the committer's mutex, even if
-	// nobody waits any more.
-	then func(error)
-
-	admitted bool
-	settled  bool
-	err      error
-	at       store.Time // of its last event
-	reply    chan bool  // true: lead; false: settled. Made when somebody waits
-}
-
 // committer is group commit, by leader and followers: a writer that finds no
 // commit in flight commits itself. Writes that arrive meanwhile join the next
 // batch, led by one of those who wait. Only when the store does not answer for
@@ -97,13 +56,11 @@ type leading struct {
 }
 
 // commit records w in r's log and returns once it is durable, or why it cannot
-// be. ctx ends the wait only for a write with once set: its caller, if that has a
+// be. ctx ends the wait only for a write that fails fast: its caller, if that has a
 // context that may end, leaves it to another goroutine to lead.
 func (c *committer) commit(ctx context.Context, r *run, w *write) error {
 	c.mu.Lock()
-	for len(r.unexported) > 0 {
-		c.exportEarly(r)
-	}
+	r.log.export()
 	if err := c.admit(r, w); err != nil {
 		c.mu.Unlock()
 		return err
@@ -112,7 +69,7 @@ func (c *committer) commit(ctx context.Context, r *run, w *write) error {
 		return c.follow(ctx, w)
 	}
 	l := c.takeLead()
-	if w.once && ctx.Done() != nil {
+	if w.failFast && ctx.Done() != nil {
 		c.leadBeside()
 		return c.follow(ctx, w)
 	}
@@ -135,7 +92,7 @@ func (c *committer) follow(ctx context.Context, w *write) error {
 	w.reply = make(chan bool, 1)
 	c.mu.Unlock()
 	var abandoned <-chan struct{}
-	if w.once {
+	if w.failFast {
 		abandoned = ctx.Done()
 	}
 	select {
@@ -176,28 +133,24 @@ func (c *committer) admit(r *run, w *write) error {
 	if r.rehearsal != nil {
 		return ErrUnloaded // it comes from nowhere that knows of rehearsals, and must not be recorded
 	}
-	if len(r.stashed) > 0 {
-		// What was relaxed rides in front of the next write.
-		r.pending = append(r.pending, &write{events: r.stashed})
-		r.stashed, r.stashedSize = nil, 0
-	}
+	r.log.unstash()
 	if w.compose != nil {
 		w.compose(w)
 	}
-	r.stamp(w.events, w.clock)
+	r.log.stamp(w.events, w.clock)
 	if w.parks != nil {
 		w.parks.unsaid = false
 	}
 	if w.create == nil && !w.yield {
-		w.row = r.follow().Over(w.row)
+		w.row = r.waits.follow().Over(w.row)
 	}
 	if n := len(w.events); n > 0 {
 		w.at = w.events[n-1].At
 		w.row = endsAt(w.row, w.at)
 	}
 	w.admitted = true
-	r.pending = append(r.pending, w)
-	if !r.queued && r.flight == nil {
+	r.log.pending = append(r.log.pending, w)
+	if !r.log.queued && r.log.flight == nil {
 		c.enqueue(r)
 	}
 	return nil
@@ -207,62 +160,11 @@ func (c *committer) admit(r *run, w *write) error {
 // is watched from then on: the store may be silent about the batch that is out. The
 // mutex is held.
 func (c *committer) enqueue(r *run) {
-	r.queued = true
+	r.log.queued = true
 	c.queue = append(c.queue, r)
 	if c.leader != nil {
 		c.watch(slowAnswer)
 	}
-}
-
-// What a run holds back is bounded, so that it fits into one change with the
-// write it rides with, and a crash does not cost much.
-const (
-	maxStashed     = 1000
-	maxStashedSize = 1 << 20
-)
-
-// stash keeps an event to be committed in front of r's next write. With full it
-// is time for one.
-func (c *committer) stash(r *run, ev store.Event) (at store.Time, full bool) {
-	if r.eng.sealer.Seals(ev.Payload) {
-		sealed := [1]store.Event{ev}
-		r.sealEvents(sealed[:], r.row.Branch)
-		ev = sealed[0]
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	r.stashed = append(r.stashed, ev)
-	r.stashedSize += len(ev.Payload) + len(ev.Data)
-	r.stamp(r.stashed[len(r.stashed)-1:], time.Time{})
-	return r.stashed[len(r.stashed)-1].At, len(r.stashed) >= maxStashed || r.stashedSize >= maxStashedSize
-}
-
-// stashTraced is stash for an event that a span must be exported before.
-func (c *committer) stashTraced(r *run, ev store.Event, span *earlySpan) (at store.Time) {
-	c.mu.Lock()
-	r.unexported = append(r.unexported, span)
-	c.mu.Unlock()
-	at, _ = c.stash(r, ev)
-	return at
-}
-
-// exportEarly exports the spans that go before what r has stashed, without the
-// mutex, which is held on entry and on return.
-func (c *committer) exportEarly(r *run) {
-	list := slices.Clone(r.unexported)
-	c.mu.Unlock()
-	for _, span := range list {
-		span.once.Do(span.export) // another writer may be at it: it is waited for
-	}
-	c.mu.Lock()
-	r.unexported = slices.DeleteFunc(r.unexported, func(s *earlySpan) bool { return slices.Contains(list, s) })
-}
-
-// stashes reports whether something of r waits for its next write.
-func (c *committer) stashes(r *run) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(r.stashed) > 0
 }
 
 // lead commits batches until w (nil: until there is nothing left) is settled,
@@ -274,8 +176,7 @@ func (c *committer) lead(ctx context.Context, w *write, l *leading) error {
 		if len(l.flights) > 0 {
 			c.mu.Unlock()
 			for i, r := range l.flights {
-				r.flight.build(r)
-				l.batch[i] = r.flight.change
+				l.batch[i] = r.log.build()
 			}
 			began := time.Now()
 			l.sentAt.Store(began.UnixNano())
@@ -437,7 +338,7 @@ func (c *committer) gather() {
 // handOver makes one of the waiting the next leader. The mutex is held.
 func (c *committer) handOver() {
 	for _, r := range c.queue {
-		for _, w := range r.waiting() {
+		for _, w := range r.log.unsettled() {
 			if w.reply != nil && !w.settled {
 				w.reply <- true
 				return
@@ -453,24 +354,16 @@ func (c *committer) handOver() {
 	c.leadBeside()
 }
 
-// waiting returns the writes of r that are not settled.
-func (r *run) waiting() []*write {
-	if r.flight != nil {
-		return r.flight.writes
-	}
-	return r.pending
-}
-
 // form takes the next batch off the queue: at most one flight an id, bounded by
 // count and bytes. The mutex is held.
 func (c *committer) form(l *leading) {
 	l.flights, l.batch = l.flights[:0], l.batch[:0]
-	if len(c.queue) == 1 && c.queue[0].flight == nil && len(c.queue[0].pending) == 1 {
+	if len(c.queue) == 1 && c.queue[0].log.flight == nil && len(c.queue[0].log.pending) == 1 {
 		// The usual case of a lone run: there is nothing to weigh or to sort.
 		r := c.queue[0]
 		c.queue = c.queue[:0]
-		r.takeOff()
-		r.queued = false
+		r.log.takeOff()
+		r.log.queued = false
 		l.flights = append(l.flights, r)
 		l.batch = append(l.batch, store.Change{})
 		return
@@ -489,21 +382,21 @@ func (c *committer) form(l *leading) {
 			kept = append(kept, r)
 			continue
 		}
-		f := r.flight
+		f := r.log.flight
 		if f == nil {
-			f = r.takeOff()
+			f = r.log.takeOff()
 		}
 		for _, w := range f.writes {
 			size += w.size()
 		}
 		if size > c.limits.Batch && len(l.flights) > 0 {
 			if !f.again {
-				r.putBack()
+				r.log.putBack()
 			}
 			kept, full = append(kept, r), true
 			continue
 		}
-		r.queued = false
+		r.log.queued = false
 		l.ids[r.id] = struct{}{}
 		l.flights = append(l.flights, r)
 		l.batch = append(l.batch, store.Change{})
@@ -518,17 +411,17 @@ func (c *committer) settle(flights []*run, errs []error) {
 	for i, r := range flights {
 		err := errs[i]
 		if errors.Is(err, store.ErrUnknown) {
-			r.flight.unknown = true
+			r.log.flight.unknown = true
 		}
 		switch {
-		case len(r.flight.writes) == 0: // given up
+		case len(r.log.flight.writes) == 0: // given up
 			c.land(r, err)
 		case err == nil:
 			c.land(r, nil)
 		case errors.Is(err, store.ErrClosed):
 			r.die(&death{kind: deathLost, err: ErrClosed})
 			answer := ErrClosed
-			if r.flight.unknown {
+			if r.log.flight.unknown {
 				answer = unknownBecause(err, ErrClosed)
 			}
 			c.land(r, answer)
@@ -537,8 +430,8 @@ func (c *committer) settle(flights []*run, errs []error) {
 			c.land(r, ErrLost)
 		case definite(err):
 			c.refuse(r, err)
-		case r.flight.mayFail() && !r.flight.unknown:
-			r.head = r.flight.before
+		case r.log.flight.mayFail() && !r.log.flight.unknown:
+			r.log.handBack()
 			c.land(r, fmt.Errorf("%w: %w", ErrUnavailable, err))
 		default:
 			stuck, why = append(stuck, r), err
@@ -558,23 +451,23 @@ func (c *committer) settle(flights []*run, errs []error) {
 // carried several writes, each is tried by itself, so that only the culprit
 // fails. The mutex is held.
 func (c *committer) refuse(r *run, err error) {
-	r.head = r.flight.before
-	r.rowSays = rowState{} // whatever it was to become
-	if len(r.flight.writes) == 1 {
+	r.log.handBack()
+	r.waits.rowSays = rowState{} // whatever it was to become
+	if len(r.log.flight.writes) == 1 {
 		c.land(r, err)
 		return
 	}
-	for _, w := range r.flight.writes {
+	for _, w := range r.log.flight.writes {
 		w.alone = true
 	}
-	r.putBack()
+	r.log.putBack()
 	c.enqueue(r)
 }
 
 // land ends a flight. The mutex is held.
 func (c *committer) land(r *run, err error) {
-	f := r.flight
-	r.flight = nil
+	f := r.log.flight
+	r.log.flight = nil
 	if err == nil {
 		if r.eng.watchers.any() {
 			r.eng.watchers.notify([]string{r.id}) // the store does not tell of plain checkpoints
@@ -586,25 +479,16 @@ func (c *committer) land(r *run, err error) {
 	}
 	f.settle(err)
 	if d := r.dead.Load(); d != nil && d.kind == deathLost {
-		r.settlePending(d.err)
+		r.log.settlePending(d.err)
 		return
 	}
 	if c.stop.Err() != nil {
-		r.settlePending(errGaveUp) // nobody tries any more
+		r.log.settlePending(errGaveUp) // nobody tries any more
 		return
 	}
-	if len(r.pending) > 0 && !r.queued {
+	if len(r.log.pending) > 0 && !r.log.queued {
 		c.enqueue(r)
 	}
-}
-
-// settlePending answers those whose writes are not under way. The committer's
-// mutex is held.
-func (r *run) settlePending(err error) {
-	for _, w := range r.pending {
-		w.settle(err)
-	}
-	r.pending = nil
 }
 
 // errGaveUp is the answer to a write that the store did not take before the engine
@@ -621,19 +505,19 @@ func (c *committer) abandon() {
 		c.relief.Stop()
 	}
 	for _, r := range c.queue {
-		r.queued = false
-		if r.flight != nil {
-			c.land(r, r.flight.givenUp(errGaveUp))
+		r.log.queued = false
+		if r.log.flight != nil {
+			c.land(r, r.log.flight.givenUp(errGaveUp))
 		} else {
-			r.settlePending(errGaveUp)
+			r.log.settlePending(errGaveUp)
 		}
 	}
 	c.queue = nil
 	for _, r := range c.out() {
-		f := r.flight
+		f := r.log.flight
 		f.unknown = true
 		f.settle(f.givenUp(errGaveUp))
-		r.settlePending(errGaveUp)
+		r.log.settlePending(errGaveUp)
 	}
 }
 
@@ -663,19 +547,6 @@ func (c *committer) unanswered() (ids []string) {
 	return ids
 }
 
-func (w *write) settle(err error) {
-	w.settled, w.err = true, err
-	if w.then != nil {
-		w.then(err)
-	}
-	if w.reply != nil {
-		select {
-		case w.reply <- false:
-		default: // it was just told to lead, and finds itself settled
-		}
-	}
-}
-
 // again sends flights whose outcome is not known, or that the store could not
 // take, once more after a pause. The mutex is held.
 func (c *committer) again(stuck []*run, why error) {
@@ -695,13 +566,13 @@ func (c *committer) again(stuck []*run, why error) {
 		c.mu.Lock()
 		if c.stop.Err() != nil {
 			for _, r := range runs {
-				c.land(r, r.flight.givenUp(fmt.Errorf("%w: %w", ErrUnavailable, why)))
+				c.land(r, r.log.flight.givenUp(fmt.Errorf("%w: %w", ErrUnavailable, why)))
 			}
 			c.mu.Unlock()
 			return
 		}
 		for _, r := range runs {
-			r.queued = true
+			r.log.queued = true
 		}
 		c.queue = append(runs, c.queue...)
 		if c.leader != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -54,13 +55,61 @@ func Compensate(ctx context.Context, name string, fn func(ctx context.Context) e
 	}
 	s.registered++
 	s.replaysAgain()
-	r := s.run
-	r.eng.committer.mu.Lock()
-	defer r.eng.committer.mu.Unlock()
 	u := &undo{place: append(slices.Clone(s.place), s.next+1, 0, s.registered), name: name, fn: fn}
-	r.undos = append(r.undos, u)
+	s.run.undoing.add(u)
 	s.followed = append(s.followed, u)
 	return nil
+}
+
+// undoing is what a run keeps for its end: the compensations that were registered,
+// and where what stopped it has met its scopes.
+type undoing struct {
+	mu   sync.Mutex
+	list []*undo
+	// stoppedAfter has the number of the call of each scope, by path, behind which
+	// its context had ended; nil: the run was not stopped.
+	stoppedAfter map[string]int32
+	stoppedWaits map[string]int32 // and the number of waits behind that call
+}
+
+func (un *undoing) add(u *undo) {
+	un.mu.Lock()
+	defer un.mu.Unlock()
+	un.list = append(un.list, u)
+}
+
+// follow says which call has followed the registration of these.
+func (un *undoing) follow(list []*undo, key string) {
+	un.mu.Lock()
+	defer un.mu.Unlock()
+	for _, u := range list {
+		u.undoes = key
+	}
+}
+
+// stopped keeps behind which call, and how many waits after it, the context of a
+// scope has ended.
+func (un *undoing) stopped(path string, after, waits int32) {
+	un.mu.Lock()
+	defer un.mu.Unlock()
+	un.stoppedAfter = put(un.stoppedAfter, path, after)
+	if waits > 0 {
+		un.stoppedWaits = put(un.stoppedWaits, path, waits)
+	}
+}
+
+// any reports whether something is to be undone if the run fails.
+func (un *undoing) any() bool {
+	un.mu.Lock()
+	defer un.mu.Unlock()
+	return len(un.list) > 0
+}
+
+// all returns what there is to be undone, in no order, and where the run was stopped.
+func (un *undoing) all() (list []*undo, stoppedAfter, stoppedWaits map[string]int32) {
+	un.mu.Lock()
+	defer un.mu.Unlock()
+	return slices.Clone(un.list), un.stoppedAfter, un.stoppedWaits
 }
 
 // follow tells the compensations that were registered since the last call which one
@@ -69,12 +118,7 @@ func (s *scope) follow(key string, kind history.CallKind) {
 	if kind != history.CallStep && kind != history.CallChild && kind != history.CallGo && kind != history.CallMap {
 		return
 	}
-	c := s.run.eng.committer
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, u := range s.followed {
-		u.undoes = key
-	}
+	s.run.undoing.follow(s.followed, key)
 	s.followed = nil
 }
 
@@ -94,11 +138,9 @@ func (e *undoingError) Is(target error) bool { return target == ErrOutsideRun }
 // that a branch makes later would not be undone. It returns why the run was stopped
 // meanwhile.
 func (r *run) stopBranches(err error) error {
-	c := r.eng.committer
 	open := func() bool {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		return (r.branches > 1 || r.passes > 0) && (len(r.undos) > 0 || r.past != nil)
+		branches, passes := r.waits.open()
+		return (branches > 0 || passes > 0) && (r.undoing.any() || r.past != nil)
 	}
 	if !open() || r.continues(err) != nil {
 		return nil
@@ -120,7 +162,7 @@ func (r *run) stopBranches(err error) error {
 			return r.deathOf()
 		case <-t.C:
 			if !stopped.IsZero() && time.Since(stopped) >= afterGrace {
-				r.log(slog.LevelWarn, "durable: a branch goes on while its run is undone: its code does not heed the end of its context")
+				r.logLine(slog.LevelWarn, "durable: a branch goes on while its run is undone: its code does not heed the end of its context")
 				return nil
 			}
 		}
@@ -135,10 +177,7 @@ func (r *run) compensate(err *error, late bool) error {
 	if dead := r.stopBranches(*err); dead != nil {
 		return dead
 	}
-	c := r.eng.committer
-	c.mu.Lock()
-	undos, stoppedAfter, stoppedWaits := slices.Clone(r.undos), r.stoppedAfter, r.stoppedWaits
-	c.mu.Unlock()
+	undos, stoppedAfter, stoppedWaits := r.undoing.all()
 	if len(undos) == 0 {
 		return nil
 	}
@@ -154,7 +193,7 @@ func (r *run) compensate(err *error, late bool) error {
 		}
 	})
 	defer stop()
-	s := &scope{run: r, path: history.UndoScope, undo: true, lastAt: r.lastAt}
+	s := &scope{run: r, path: history.UndoScope, undo: true, lastAt: r.log.time()}
 	if r.past != nil {
 		s.hist = r.past.Scopes[history.UndoScope]
 	}
@@ -169,7 +208,7 @@ func (r *run) compensate(err *error, late bool) error {
 		}
 	}
 	r.ending.Store(false)
-	r.log(slog.LevelInfo, "durable: undoing", slog.Int("compensations", len(undos)))
+	r.logLine(slog.LevelInfo, "durable: undoing", slog.Int("compensations", len(undos)))
 	inner := &scopeContext{Context: ctx, scope: s}
 	for _, u := range undos {
 		_, undoErr := perform(inner, u.name, &Policy{}, func(ctx context.Context) (struct{}, error) { return struct{}{}, u.fn(ctx) }, nil, nil)

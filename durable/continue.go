@@ -121,14 +121,12 @@ func (s *scope) mayContinue() error {
 
 // openUndos is the refusal of a run that has something to undo.
 func (r *run) openUndos() error {
-	c := r.eng.committer
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(r.undos) == 0 {
+	undos, _, _ := r.undoing.all()
+	if len(undos) == 0 {
 		return nil
 	}
 	var names []string
-	for _, u := range r.undos {
+	for _, u := range undos {
 		names = append(names, u.name)
 	}
 	return &ContinueError{RunID: r.id, Reason: fmt.Sprintf("compensations are registered (%s), and no later generation could run them. Put what may need undoing into a child run", strings.Join(names, ", "))}
@@ -212,7 +210,7 @@ func (r *run) renew(n *renewal) outcome {
 		// claim with nothing recorded, which it is not.
 		row:       &store.RowPatch{Branch: &number, Generation: &generation, Seen: &seen, Strikes: new(int32)},
 		expect:    store.Expect{NoCancel: true},
-		send:      r.cancelChildren(),
+		send:      r.offspring.cancelMessages(),
 		branching: b,
 	}
 	switch err := r.write(w); {
@@ -224,7 +222,7 @@ func (r *run) renew(n *renewal) outcome {
 	case err != nil:
 		return outcome{err: err}
 	}
-	r.log(slog.LevelInfo, "durable: run continued", slog.Int("generation", int(generation)))
+	r.logLine(slog.LevelInfo, "durable: run continued", slog.Int("generation", int(generation)))
 	if d := r.dead.Load(); d != nil && d.kind == deathLost {
 		return outcome{err: d.err}
 	}
@@ -250,20 +248,12 @@ func (r *run) readCancel() {
 // two generations must not work side by side, and only then is it known which
 // messages were taken.
 func (r *run) endLeftovers() {
-	c := r.eng.committer
-	c.mu.Lock()
-	left := r.branches > 1
-	c.mu.Unlock()
-	if left {
+	if left, _ := r.waits.open(); left > 0 {
 		_ = r.die(&death{kind: deathRenewed, err: ErrContinued})
 		r.cancel(ErrContinued)
 	}
 	r.goroutines.Wait()
 }
-
-// ends reports whether w begins a generation or ends the run: the only writes
-// of a run whose leftovers were stopped.
-func (w *write) ends() bool { return w.yield || w.branching != nil }
 
 // carry returns the number of the last message that was read, and those up to it
 // that the next generation is to find. A child's outcome is for the generation

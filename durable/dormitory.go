@@ -68,7 +68,7 @@ func (d *dormant) spanContext() trace.SpanContext {
 // makeDormant replaces r, all of whose goroutines have ended, by what is kept of it
 // while it waits.
 func (dorm *dormitory) makeDormant(r *run) {
-	d := &dormant{id: r.id, def: r.def, epoch: r.row.Epoch, later: r.row.Generation > 0, wake: r.rowSays.wake, seen: r.unloadSeen, trace: parseTrace(r.row.Trace).TraceID(), place: -1}
+	d := &dormant{id: r.id, def: r.def, epoch: r.row.Epoch, later: r.row.Generation > 0, wake: r.waits.rowSays.wake, seen: r.unloadSeen, trace: parseTrace(r.row.Trace).TraceID(), place: -1}
 	ros := &dorm.eng.roster
 	defer ros.forget(r)
 	dorm.mu.Lock()

@@ -71,7 +71,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	if st == nil {
 		return nil, fmt.Errorf("durable: Open needs a store: %w", ErrInvalid)
 	}
-	o, err := o.filled()
+	o, err := o.withDefaults()
 	if err != nil {
 		return nil, err
 	}

@@ -223,7 +223,7 @@ func (r *run) compareEnvironment(recorded *Environment) {
 		return
 	}
 	if list := recorded.Differences(r.eng.program.environment); len(list) > 0 {
-		r.log(slog.LevelWarn, "durable: the run is resumed in another environment than it was started in", slog.Any("differences", list))
+		r.logLine(slog.LevelWarn, "durable: the run is resumed in another environment than it was started in", slog.Any("differences", list))
 	}
 }
 

@@ -91,23 +91,23 @@ func goroutineID() uint64 {
 	return id
 }
 
-// A strand is a goroutine of a branch or of items of a Map, and the scope whose
-// function it runs at the moment.
-type strand struct {
+// A branchGoroutine is the goroutine of a branch or of items of a Map, and the scope
+// whose function it runs at the moment.
+type branchGoroutine struct {
 	id    uint64
 	scope atomic.Pointer[scope]
 }
 
-// newStrand makes the calling goroutine known as one of the run's branches.
-func (r *run) newStrand(s *scope) *strand {
-	st := &strand{id: goroutineID()}
+// beginGoroutine makes the calling goroutine known as one of the run's branches.
+func (r *run) beginGoroutine(s *scope) *branchGoroutine {
+	st := &branchGoroutine{id: goroutineID()}
 	st.scope.Store(s)
-	r.strands.Store(st.id, st)
+	r.branchGoroutines.Store(st.id, st)
 	return st
 }
 
-// endStrand forgets a strand whose goroutine is about to end.
-func (r *run) endStrand(st *strand) { r.strands.Delete(st.id) }
+// endGoroutine forgets a goroutine that is about to end.
+func (r *run) endGoroutine(st *branchGoroutine) { r.branchGoroutines.Delete(st.id) }
 
 // misused returns the scope whose function the calling goroutine runs, if that
 // is another one than s: then the context of s has found its way into a branch
@@ -116,11 +116,11 @@ func (s *scope) misused() *scope {
 	if s.forked.Load() == 0 || callingGoroutine() != ofBranch {
 		return nil
 	}
-	st, ok := s.run.strands.Load(goroutineID())
+	st, ok := s.run.branchGoroutines.Load(goroutineID())
 	if !ok {
 		return nil
 	}
-	if at := st.(*strand).scope.Load(); at != s {
+	if at := st.(*branchGoroutine).scope.Load(); at != s {
 		return at
 	}
 	return nil

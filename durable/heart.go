@@ -161,7 +161,8 @@ func (ps *pulses) add(p pulse) {
 	}
 }
 
-func (ps *pulses) take() *pulse {
+// next returns what waits, nil if nothing does.
+func (ps *pulses) next() *pulse {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	p := ps.last
@@ -180,7 +181,7 @@ func (h *heart) tendLoop(ctx context.Context) {
 			return
 		case <-h.pulses.ready:
 		}
-		if p := h.pulses.take(); p != nil {
+		if p := h.pulses.next(); p != nil {
 			h.tend(ctx, p)
 			if p.Skew > skewReminder && !skewed {
 				skewed = true

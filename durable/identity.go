@@ -21,10 +21,10 @@ func endsAt(p *store.RowPatch, at store.Time) *store.RowPatch {
 	return &own
 }
 
-// disbelieve returns why r must not be executed by its row, nil if it may: it would be
+// checkRow returns why r must not be executed by its row, nil if it may: it would be
 // other work, or be reported to somebody else. h is what the history was read from; it
 // costs no statement.
-func (r *run) disbelieve(h *store.History) error {
+func (r *run) checkRow(h *store.History) error {
 	born, err := history.DataOf(&r.past.Created)
 	if err != nil {
 		return &DamagedError{RunID: r.id, Seq: r.past.Created.Seq, Err: err}
@@ -38,11 +38,11 @@ func (r *run) disbelieve(h *store.History) error {
 	if err := r.past.CheckCancel(&h.Run, h.Inbox); err != nil {
 		return damaged(err)
 	}
-	return r.disbelieveInput(&born)
+	return r.checkInput(&born)
 }
 
-// disbelieveInput returns why the row's hash of the input must not be believed.
-func (r *run) disbelieveInput(born *history.Data) error {
+// checkInput returns why the row's hash of the input must not be believed.
+func (r *run) checkInput(born *history.Data) error {
 	if born.Run == nil || r.past.Created.Type != store.WorkflowCreated {
 		return nil // of a later generation, the row has the hash of another input
 	}

@@ -128,7 +128,7 @@ func (m *mapping[I, O]) count(total int) error {
 		}
 		switch {
 		case d.Items == total:
-		case !r.byName || m.window:
+		case !r.matching.byName || m.window:
 			return m.scope.changed(EditItems, int(m.call.ordinal), m.call.key, fmt.Sprintf("%s had %d items and has %d now.", m.call.key, d.Items, total))
 		case d.Items < total:
 			again := *m.call.rec // it has not ended: there is more to do
@@ -140,7 +140,7 @@ func (m *mapping[I, O]) count(total int) error {
 	if recorded <= total {
 		return nil
 	}
-	if !r.byName {
+	if !r.matching.byName {
 		return m.scope.changed(EditItems, int(m.call.ordinal), m.call.key, fmt.Sprintf("%s had at least %d items and has %d now.", m.call.key, recorded, total))
 	}
 	var gone []string

@@ -79,8 +79,8 @@ func (r *run) logAttrsIn(ctx context.Context) []slog.Attr {
 	return attrs
 }
 
-// log writes a line about the run, which it names.
-func (r *run) log(level slog.Level, msg string, more ...slog.Attr) {
+// logLine writes a line about the run, which it names.
+func (r *run) logLine(level slog.Level, msg string, more ...slog.Attr) {
 	if r.rehearsal != nil {
 		return
 	}

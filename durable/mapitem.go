@@ -68,7 +68,7 @@ func (m *mapping[I, O]) replay(n int, v I) {
 	defer m.scope.forked.Add(-1)
 	ctx := inner.holdBack(m.ctx)
 	_ = guard.Call(func() {
-		defer m.scope.run.endStrand(m.scope.run.newStrand(inner))
+		defer m.scope.run.endGoroutine(m.scope.run.beginGoroutine(inner))
 		_, _ = m.fn(&scopeContext{Context: ctx, scope: inner}, v)
 	})
 	inner.replayed()
@@ -85,7 +85,7 @@ func (m *mapping[I, O]) hash(v I) (payload.Fingerprint, error) {
 }
 
 // do runs the function on one item and records what it came to.
-func (m *mapping[I, O]) do(it item[I], st *strand) {
+func (m *mapping[I, O]) do(it item[I], st *branchGoroutine) {
 	var out O
 	ok := false
 	err := error(ErrGoexit)

@@ -236,11 +236,11 @@ func (m *mapping[I, O]) feed(f *feeding[I]) {
 func (m *mapping[I, O]) worker(work <-chan item[I], b *branch, workers *sync.WaitGroup) {
 	over := false
 	r := m.scope.run
-	st := r.newStrand(nil)
+	st := r.beginGoroutine(nil)
 	m.scope.forked.Add(1)
 	defer func() {
 		m.scope.forked.Add(-1)
-		r.endStrand(st)
+		r.endGoroutine(st)
 		if !over {
 			goBranch(func() { m.worker(work, b, workers) })
 			return
@@ -267,8 +267,8 @@ func (m *mapping[I, O]) hand(work chan<- item[I], it item[I], own bool) {
 	default:
 	}
 	r, p := m.scope.run, &parking{own: own}
-	r.park(p)
-	defer r.unpark(p)
+	r.waits.park(p)
+	defer r.waits.unpark(p)
 	_ = r.syncRow() // an error is of the store, and the next write meets it
 	r.unload()
 	work <- it
@@ -313,8 +313,8 @@ func (m *mapping[I, O]) await(n, limit int, own bool) {
 		return
 	}
 	p := &parking{own: own}
-	m.scope.run.park(p)
-	defer m.scope.run.unpark(p)
+	m.scope.run.waits.park(p)
+	defer m.scope.run.waits.unpark(p)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for {

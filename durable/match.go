@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
 )
@@ -44,7 +45,7 @@ type rest struct {
 // match finds the record of call c, whose key is known, and gives the call its
 // ordinal for good. An error has parked the run.
 func (s *scope) match(c *call, kind history.CallKind) error {
-	if s.run.byName && len(s.hist) > 0 {
+	if s.run.matching.byName && len(s.hist) > 0 {
 		return s.matchByName(c, kind)
 	}
 	if int(c.ordinal) > len(s.hist) {
@@ -87,7 +88,7 @@ func (s *scope) atFrontier() bool {
 	switch {
 	case s.rest != nil:
 		return len(s.rest.ordinals) == 0
-	case s.run.byName && len(s.hist) > 0:
+	case s.run.matching.byName && len(s.hist) > 0:
 		return false // nothing was called yet
 	}
 	return int(s.next) >= len(s.hist)
@@ -96,7 +97,7 @@ func (s *scope) atFrontier() bool {
 // finish checks, when the scope's function has returned, that nothing recorded
 // was left uncalled.
 func (s *scope) finish() error {
-	if s.run.byName {
+	if s.run.matching.byName {
 		s.reportUncalled()
 		return nil
 	}
@@ -132,11 +133,8 @@ func (r *run) noteUncalled(scope string, keys []string) {
 	if len(keys) == 0 {
 		return
 	}
-	c := r.eng.committer
-	c.mu.Lock()
-	r.uncalled = append(r.uncalled, keys...)
-	c.mu.Unlock()
-	r.log(slog.LevelWarn, "durable: recorded calls were not made by this code (matched by name)", slog.String("scope", scope), slog.Any("calls", keys))
+	r.matching.leaveOut(keys)
+	r.logLine(slog.LevelWarn, "durable: recorded calls were not made by this code (matched by name)", slog.String("scope", scope), slog.Any("calls", keys))
 }
 
 // maxUncalled bounds how many keys the end of a run names.
@@ -144,19 +142,34 @@ const maxUncalled = 100
 
 // completedData is the Data of workflow_completed.
 func (r *run) completedData() []byte {
-	if !r.byName {
+	if !r.matching.byName {
 		return nil
 	}
-	return (&history.Data{Uncalled: r.uncalledNow()}).Encode()
+	return (&history.Data{Uncalled: r.matching.leftOut()}).Encode()
 }
 
-// uncalledNow returns the keys that were recorded and not called, sorted, at most
-// maxUncalled of them.
-func (r *run) uncalledNow() []string {
-	c := r.eng.committer
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	keys := slices.Clone(r.uncalled)
+// matching is how the calls of a run are matched with its history. What is not
+// beneath the mutex is set before the function is called.
+type matching struct {
+	byName bool             // by name alone
+	anew   map[string]int32 // as past.anew
+
+	mu       sync.Mutex
+	uncalled []string // recorded calls that this code did not make
+}
+
+// leaveOut keeps recorded calls that this code did not make.
+func (m *matching) leaveOut(keys []string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.uncalled = append(m.uncalled, keys...)
+}
+
+// leftOut returns their keys, sorted, at most maxUncalled of them.
+func (m *matching) leftOut() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	keys := slices.Clone(m.uncalled)
 	slices.Sort(keys)
 	return keys[:min(len(keys), maxUncalled)]
 }

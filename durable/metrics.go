@@ -298,11 +298,7 @@ func (r *run) measureEnd() {
 	if r.outcome.status == "" || !r.eng.metrics.finished.Enabled(r.ctx) {
 		return
 	}
-	c := r.eng.committer
-	c.mu.Lock()
-	at := r.lastAt // a branch that has lost a race may still be writing
-	c.mu.Unlock()
-	r.eng.metrics.countEnd(r.ctx, &r.row, r.outcome.status, at)
+	r.eng.metrics.countEnd(r.ctx, &r.row, r.outcome.status, r.log.time()) // a branch that has lost a race may still be writing
 }
 
 // measureAttempt records how long a body took.

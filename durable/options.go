@@ -158,9 +158,9 @@ const (
 	DefaultBootReason = "Server restarted while workflow was running"
 )
 
-// filled returns o with its defaults, or an error about a field that cannot be
+// withDefaults returns o with its defaults, or an error about a field that cannot be
 // used.
-func (o Options) filled() (Options, error) {
+func (o Options) withDefaults() (Options, error) {
 	var err error
 	if o.Archive, err = orNone(o.Archive); err != nil {
 		return o, err

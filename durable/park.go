@@ -2,6 +2,8 @@ package durable
 
 import (
 	"context"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -28,32 +30,120 @@ type parking struct {
 	since  time.Time
 }
 
+// runWaits knows who of a run's goroutines waits, and what the row says of it.
+type runWaits struct {
+	run *run
+
+	mu       *sync.Mutex           // the log's: a row follows in the order of the log
+	parked   map[*parking]struct{} // of its goroutines, those that wait
+	branches int                   // goroutines of durable code: 1 and the open branches
+	passes   int                   // functions of branches that have ended and are replayed
+	rowSays  rowState              // what the row says, as far as is written or on its way
+}
+
+// open returns how many branches are open, and how many functions of branches that
+// have ended are being replayed.
+func (wt *runWaits) open() (branches, passes int) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	return wt.branches - 1, wt.passes
+}
+
+// allParked reports whether nothing of the run goes on.
+func (wt *runWaits) allParked() bool {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	return len(wt.parked) >= wt.branches && wt.passes == 0
+}
+
+// begin counts a branch in.
+func (wt *runWaits) begin() {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	wt.branches++
+}
+
+// end counts a branch out. Whoever waits for it goes on before that, so that the run
+// is never taken for one in which everybody waits.
+func (wt *runWaits) end(b *branch) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	for _, p := range b.joiners {
+		delete(wt.parked, p)
+	}
+	b.over = true
+	wt.branches--
+}
+
+// beginPass counts in the function of a branch that has ended and is replayed.
+func (wt *runWaits) beginPass() {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	wt.passes++
+}
+
+// endPass counts it out.
+func (wt *runWaits) endPass(b *branch) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	b.over = true
+	wt.passes--
+}
+
+// over reports whether a branch has ended.
+func (wt *runWaits) over(b *branch) bool {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	return b.over
+}
+
+// anyOpen reports whether one of the branches has not ended.
+func (wt *runWaits) anyOpen(bs []*branch) bool {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	return slices.ContainsFunc(bs, func(b *branch) bool { return !b.over })
+}
+
+// join parks the calling goroutine until one of the branches ends, unless one has.
+func (wt *runWaits) join(p *parking, bs []*branch) bool {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	for _, b := range bs {
+		if b.over {
+			return false
+		}
+	}
+	wt.parked[p] = struct{}{}
+	for _, b := range bs {
+		b.joiners = append(b.joiners, p)
+	}
+	return true
+}
+
 // park says that the calling goroutine is about to wait. It must be followed by
 // unpark. Events about the wait are written between the two, or syncRow is
 // called, so that the row can follow.
-func (r *run) park(p *parking) {
-	c := r.eng.committer
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (wt *runWaits) park(p *parking) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
 	p.since = time.Now()
-	r.parked[p] = struct{}{}
+	wt.parked[p] = struct{}{}
 }
 
 // othersGoOn reports whether a goroutine of the run is not parked. Who has just
 // parked itself says so with its wait: without it, a row that says running over
 // a pending wait could not be told from one that was torn from its events.
-func (r *run) othersGoOn() bool {
-	c := r.eng.committer
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return r.parkedOnRecord()+1 < r.branches
+func (wt *runWaits) othersGoOn() bool {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	return wt.parkedOnRecord()+1 < wt.branches
 }
 
 // parkedOnRecord returns how many goroutines of the run are parked by what is on record,
-// or about to be. The committer's mutex is held.
-func (r *run) parkedOnRecord() int {
+// or about to be. The mutex is held.
+func (wt *runWaits) parkedOnRecord() int {
 	n := 0
-	for p := range r.parked {
+	for p := range wt.parked {
 		if !p.unsaid {
 			n++
 		}
@@ -61,11 +151,10 @@ func (r *run) parkedOnRecord() int {
 	return n
 }
 
-func (r *run) unpark(p *parking) {
-	c := r.eng.committer
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(r.parked, p)
+func (wt *runWaits) unpark(p *parking) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	delete(wt.parked, p)
 }
 
 // rowState is what the cache says of a run's activity.
@@ -79,16 +168,16 @@ type rowState struct {
 	seen int64
 }
 
-// wanted returns what the row should say now. The committer's mutex is held.
-func (r *run) wanted() rowState {
-	seen, handed := r.inbox.noticed()
-	if r.parkedOnRecord() < r.branches || handed > 0 {
+// wanted returns what the row should say now. The mutex is held.
+func (wt *runWaits) wanted() rowState {
+	seen, handed := wt.run.inbox.noticed()
+	if wt.parkedOnRecord() < wt.branches || handed > 0 {
 		// Somebody may go on, or is about to: a message was handed to its wait.
-		return rowState{status: store.Running, seen: r.rowSays.seen}
+		return rowState{status: store.Running, seen: wt.rowSays.seen}
 	}
 	// Its deadline wakes it too: whoever claims it then carries that out.
-	s := rowState{status: store.Waiting, seen: seen, wake: r.deadline}
-	for p := range r.parked {
+	s := rowState{status: store.Waiting, seen: seen, wake: wt.run.deadline}
+	for p := range wt.parked {
 		if p.until != 0 && (s.wake == 0 || p.until < s.wake) {
 			s.wake = p.until
 		}
@@ -100,47 +189,46 @@ func (r *run) wanted() rowState {
 }
 
 // follow returns the patch that brings the row up to date, nil if it is. The
-// committer's mutex is held, and the patch is committed with what comes next.
-func (r *run) follow() *store.RowPatch {
-	if r.rowSays.status == store.Running && len(r.parked) < r.branches {
+// mutex is held, and the patch is committed with what comes next.
+func (wt *runWaits) follow() *store.RowPatch {
+	if wt.rowSays.status == store.Running && len(wt.parked) < wt.branches {
 		return nil // the usual case, at no cost
 	}
-	w := r.wanted()
-	if w == r.rowSays {
+	w := wt.wanted()
+	if w == wt.rowSays {
 		return nil
 	}
-	r.rowSays = w
+	wt.rowSays = w
 	return &store.RowPatch{Status: &w.status, WakeAt: &w.wake, Code: &w.code, Reason: &w.text, Seen: &w.seen}
 }
 
 // syncRow writes the row if it is not up to date and nothing else is about to be
 // written.
 func (r *run) syncRow() error {
-	if !r.rowStale() {
+	if !r.waits.rowStale() {
 		return nil
 	}
 	return r.write(&write{})
 }
 
-func (r *run) rowStale() bool {
-	if r.rehearsal != nil {
+func (wt *runWaits) rowStale() bool {
+	if wt.run.rehearsal != nil {
 		return false
 	}
-	c := r.eng.committer
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return r.wanted() != r.rowSays
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	return wt.wanted() != wt.rowSays
 }
 
-// confess writes that r is running again, if it was claimed while it waited or
+// recordRunning writes that r is running again, if it was claimed while it waited or
 // was interrupted and has written nothing since. It comes before a body, which
 // may kill the process: the next claim of a run that waited must count the
 // strike. And it comes where the replay of a resumed run is over and something
 // long may begin, the pause before an attempt or a body: until its end the row
 // would say that the run is resuming. An ordinary wake-up costs no such write, a
 // resume at most one, and a replay with nothing new behind it none.
-func (r *run) confess() error {
-	if !r.silent.Load() || !r.silent.CompareAndSwap(true, false) || !r.rowStale() {
+func (r *run) recordRunning() error {
+	if !r.silent.Load() || !r.silent.CompareAndSwap(true, false) || !r.waits.rowStale() {
 		return nil
 	}
 	// Not by write: nothing is recorded by it, which would end the trial of a
@@ -239,4 +327,69 @@ func (s *scope) stopped() error {
 		return &undoingError{r.id} // which the function is about to find
 	}
 	return nil
+}
+
+// heard reports whether the outcome of a child is recorded.
+func (wt *runWaits) heard(ch *child) bool {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	return ch.finished.Seq != 0
+}
+
+// hear says whether the outcome of a child is recorded, and which channel is closed
+// when the goroutine leaves that is to record it; first: the caller is that one. A
+// scope that has ended hears nothing.
+func (wt *runWaits) hear(ch *child, ended bool) (recorded bool, heard chan struct{}, first bool) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	switch {
+	case ch.finished.Seq != 0:
+		return true, nil, false
+	case ended:
+		return false, nil, false
+	case ch.hearing != nil:
+		return false, ch.hearing, false
+	}
+	ch.hearing = make(chan struct{})
+	return false, ch.hearing, true
+}
+
+// parkFor parks a goroutine that waits for another one to record a child's
+// outcome, unless that one has left already.
+func (wt *runWaits) parkFor(ch *child, heard chan struct{}, p *parking) bool {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	if ch.hearing != heard {
+		return false
+	}
+	p.since = time.Now()
+	wt.parked[p] = struct{}{}
+	if ch.parked == nil {
+		ch.parked = map[*parking]struct{}{}
+	}
+	ch.parked[p] = struct{}{}
+	return true
+}
+
+func (wt *runWaits) unparkFor(ch *child, p *parking) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	delete(wt.parked, p)
+	delete(ch.parked, p)
+}
+
+// childHeard wakes those who wait for the outcome of a child, which ev records,
+// or, if it does not, for somebody who goes on listening. They count as active
+// before the caller can park itself: else the run would be unloaded while all are
+// said to wait, and nothing would wake it.
+func (wt *runWaits) childHeard(ch *child, ev store.Event) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	ch.finished = ev
+	for p := range ch.parked {
+		delete(wt.parked, p)
+	}
+	clear(ch.parked)
+	close(ch.hearing)
+	ch.hearing = nil
 }

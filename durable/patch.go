@@ -54,7 +54,7 @@ func Patched(ctx context.Context, change string) bool {
 		if s.stopped() == nil && !s.ended { // else no call follows for which the answer must be known
 			// Not s.stash: the clock of the scope must not depend on whether the
 			// marker was recorded now or is read.
-			s.run.eng.committer.stash(s.run, s.patchEvent(name, change, false))
+			s.run.stash(s.patchEvent(name, change, false))
 		}
 		yes = true
 	}

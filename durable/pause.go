@@ -252,9 +252,9 @@ func (r *run) pauseBy(reason string) {
 	_ = r.die(&death{kind: deathPaused, err: ErrPaused, reason: reason})
 }
 
-// spoiled returns why the error of a body that has just ended may not be its
+// externalStop returns why the error of a body that has just ended may not be its
 // own. A pause does not make it so: it leaves contexts alone.
-func (s *scope) spoiled() error {
+func (s *scope) externalStop() error {
 	if d := s.run.dead.Load(); d != nil && d.kind == deathPaused && s.run.ctx.Err() == nil {
 		return nil
 	}
@@ -266,7 +266,7 @@ func (s *scope) spoiled() error {
 func (r *run) endPaused(d *death) outcome {
 	yes := true
 	patch := &store.RowPatch{Paused: &yes}
-	if !r.waits() {
+	if !r.saysWaiting() {
 		patch = stoppedByPause(d.reason)
 	}
 	err := r.write(&write{
@@ -277,7 +277,7 @@ func (r *run) endPaused(d *death) outcome {
 	if err != nil {
 		return outcome{err: err}
 	}
-	r.log(slog.LevelInfo, "durable: run paused", slog.String("reason", d.reason))
+	r.logLine(slog.LevelInfo, "durable: run paused", slog.String("reason", d.reason))
 	return outcome{err: ErrPaused}
 }
 

@@ -51,9 +51,9 @@ const (
 // once is the policy of Step: one attempt. It is complete, and never changed.
 var once = Policy{MaxAttempts: 1, Initial: DefaultInitial, Max: DefaultMax, Multiplier: defaultMultiplier, Jitter: defaultJitter}
 
-// filled returns p with its defaults, p itself if it has them, or an error about
+// withDefaults returns p with its defaults, p itself if it has them, or an error about
 // a field that cannot be used. p is not changed.
-func (p *Policy) filled() (*Policy, error) {
+func (p *Policy) withDefaults() (*Policy, error) {
 	if p == &once {
 		return p, nil
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
@@ -28,8 +29,10 @@ type rehearsal struct {
 	done   chan struct{} // closed when the function's goroutine has ended
 	output []byte
 	err    error
-	ended  bool     // the function has returned, with output or err
-	added  []string // see noteInserted; guarded by the committer's mutex
+	ended  bool // the function has returned, with output or err
+
+	mu    sync.Mutex
+	added []string // see noteInserted
 }
 
 // rehearsalLimit is how long a function may take to come to its frontier. One that
@@ -80,7 +83,7 @@ func (e *Engine) rehearse(ctx context.Context, row *store.Run, events []store.Ev
 	if err := r.adopt(&p.Created); err != nil {
 		return found, err
 	}
-	if err := r.disbelieveInput(&born); err != nil {
+	if err := r.checkInput(&born); err != nil {
 		return found, err
 	}
 	if p.Cancel != nil {
@@ -157,21 +160,17 @@ func (r *run) frontier() error {
 		return nil
 	}
 	p := &parking{}
-	r.park(p)
+	r.waits.park(p)
 	r.allAtFrontier()
 	<-r.gone
-	r.unpark(p)
+	r.waits.unpark(p)
 	return r.deathOf()
 }
 
 // allAtFrontier ends a rehearsal all of whose goroutines wait: at the frontier, or
 // for one that does.
 func (r *run) allAtFrontier() {
-	c := r.eng.committer
-	c.mu.Lock()
-	over := len(r.parked) >= r.branches && r.passes == 0
-	c.mu.Unlock()
-	if over {
+	if r.waits.allParked() {
 		_ = r.die(&death{kind: deathUnloaded, err: ErrUnloaded})
 		r.cancel(ErrUnloaded)
 	}
@@ -183,18 +182,18 @@ func (s *scope) noteInserted(c *call) {
 	if s.rest == nil || len(s.rest.ordinals) == 0 {
 		return
 	}
-	m := s.run.eng.committer
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	s.run.rehearsal.added = append(s.run.rehearsal.added, c.key)
+	h := s.run.rehearsal
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.added = append(h.added, c.key)
 }
 
 // inserted returns what noteInserted has kept, sorted.
 func (r *run) inserted() []string {
-	c := r.eng.committer
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return slices.Sorted(slices.Values(r.rehearsal.added))
+	h := r.rehearsal
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Sorted(slices.Values(h.added))
 }
 
 // codeAt is codeOf without a word: which code would execute the run; nil: none here.

@@ -70,7 +70,7 @@ type run struct {
 	probation bool
 	// silent: it was claimed while it waited or was interrupted, and the row still
 	// says that it waits or is resuming. A body must not find it like that; see
-	// confess.
+	// recordRunning.
 	silent atomic.Bool
 
 	// replaying is how many branches and items have not left their history. branchOver
@@ -78,13 +78,13 @@ type run struct {
 	replaying  atomic.Int32
 	branchOver chan struct{}
 
-	strands    sync.Map       // goroutines of branches: id to *strand
-	goroutines sync.WaitGroup // of its branches
-	preloaded  *store.History // read by whoever has loaded it
-	prefetched *prefetch      // read by whoever has claimed it; nil: nothing
-	unloadSeen int64          // the last message that its waits have looked at; read once it is unloaded
-	wanting    bool           // something happened while it was being unloaded; guarded by the roster's mutex
-	told       bool           // there was news for it, likewise
+	branchGoroutines sync.Map       // goroutines of branches: id to *branchGoroutine
+	goroutines       sync.WaitGroup // of its branches
+	preloaded        *store.History // read by whoever has loaded it
+	prefetched       *prefetch      // read by whoever has claimed it; nil: nothing
+	unloadSeen       int64          // the last message that its waits have looked at; read once it is unloaded
+	wanting          bool           // something happened while it was being unloaded; guarded by the roster's mutex
+	told             bool           // there was news for it, likewise
 
 	start   trace.Span  // of its start, if that was here
 	segment *segment    // nil: nobody traces; set before it is launched or loaded
@@ -94,9 +94,6 @@ type run struct {
 	loaded  chan struct{} // closed once the history has been read, if there is one
 	// rehearsal: the history is only followed, and nothing is recorded; nil: it goes on.
 	rehearsal *rehearsal
-	// firstBorn: there was no child of a run with this id before; see childlessBefore.
-	firstBorn bool
-	childLook sync.Once
 
 	// recorded is closed when this execution has written its first event.
 	recorded     chan struct{}
@@ -110,43 +107,22 @@ type run struct {
 	lastWord func()
 	unread   *death // why its history could not be read, nil if it was; read it once ended is closed
 
-	born       chan struct{} // closed when its creation is settled; nil for a claimed run
-	bornAt     store.Time    // of workflow_created, for a run that has just been created
-	began      time.Time     // when this execution began
-	activeThen time.Duration // active time of earlier executions
+	born   chan struct{} // closed when its creation is settled; nil for a claimed run
+	bornAt store.Time    // of workflow_created, for a run that has just been created
 
-	// Guarded by the committer's mutex.
-	queued  bool
-	pending []*write
-	stashed []store.Event
-	// unexported are the spans that are to be there before what is stashed is durable.
-	unexported []*earlySpan
-	parked     map[*parking]struct{} // of its goroutines, those that wait
-	branches   int                   // goroutines of durable code: 1 and the open branches
-	passes     int                   // functions of branches that have ended and are replayed
-	rowSays    rowState              // what the row says, as far as is written or on its way
-	children   []*child
-	childless  bool           // the run is ending, and starts none any more
-	bearing    sync.WaitGroup // of the children that are being started
-	inbox      inbox
-	undos      []*undo // compensations that were registered
-	// stoppedAfter has the number of the call of each scope, by path, behind which
-	// its context had ended; nil: the run was not stopped.
-	stoppedAfter map[string]int32
-	stoppedWaits map[string]int32  // and the number of waits behind that call
-	answers      map[string]string // which call has answered a request, by the request's id
-	attributes   map[string]string // never changed, only replaced
-	lastBranch   int32             // highest number of a branch
-	stashedSize  int               // bytes
-	flight       *flight
-	flightSpace  flight
-	head         logHead
-	lastAt       store.Time
-	steps        int32
-	uncalled     []string // recorded calls that this code did not make, if they are matched by name
+	log       runLog
+	waits     runWaits
+	offspring offspring
+	undoing   undoing
+	inbox     inbox
 
-	anew   map[string]int32 // as past.anew; set before the function is called
-	byName bool             // calls are matched with the history by name alone; set before the function is called
+	// Guarded by the log's mutex: what a write decides when it gets its place.
+	answers    map[string]string // which call has answered a request, by the request's id
+	attributes map[string]string // never changed, only replaced
+	lastBranch int32             // highest number of a branch
+
+	matching matching // calls are matched with the history
+
 }
 
 // A death is why a run makes no further durable calls in this process.
@@ -239,32 +215,25 @@ func (e *Engine) newRun(row store.Run, def *definition) *run {
 	r := &run{
 		eng: e, id: row.ID, def: def, row: row,
 		gone: make(chan struct{}), stop: stop{done: make(chan struct{})}, deadline: row.DeadlineAt, loaded: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}), resting: make(chan struct{}, 1), branchOver: make(chan struct{}, 1),
-		parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason, seen: row.Seen},
-		attributes: row.Attributes, began: time.Now(),
+		attributes: row.Attributes,
 	}
+	r.log = runLog{id: row.ID, clock: &e.heart.clock, mu: &e.committer.mu, began: time.Now()}
+	r.waits = runWaits{run: r, mu: r.log.mu, parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason, seen: row.Seen}}
+	r.offspring.run = r
 	r.inbox.fetch = make(chan struct{}, 1)
 	r.ctx, r.cancel = context.WithCancelCause(e.life.runs)
 	return r
 }
 
-// stamp gives events their time (clock, or now if it is zero), which never goes
-// backwards, and the running totals. The committer's mutex is held.
-func (r *run) stamp(events []store.Event, clock time.Time) {
-	if len(events) == 0 {
-		return
+// stash keeps an event to be committed in front of r's next write. With full it is
+// time for one.
+func (r *run) stash(ev store.Event) (at store.Time, full bool) {
+	if r.eng.sealer.Seals(ev.Payload) {
+		sealed := [1]store.Event{ev}
+		r.sealEvents(sealed[:], r.row.Branch)
+		ev = sealed[0]
 	}
-	if clock.IsZero() {
-		clock = time.Now()
-	}
-	now, active := r.eng.storeTime(clock), r.activeThen+clock.Sub(r.began)
-	for i := range events {
-		ev := &events[i]
-		if ev.Attempt > 0 && (ev.Type == store.StepCompleted || ev.Type == store.StepFailed) {
-			r.steps++
-		}
-		r.lastAt = max(r.lastAt, now)
-		ev.At, ev.Steps, ev.Active = r.lastAt, r.steps, active.Truncate(time.Microsecond)
-	}
+	return r.log.stash(ev)
 }
 
 // write commits w and returns once it is durable.
@@ -346,7 +315,7 @@ func (r *run) execute() {
 		// Whoever kept the context makes no further call with it.
 		_ = r.die(&death{kind: deathLost, err: fmt.Errorf("%w: run %s has ended here", ErrOutsideRun, r.id)})
 	}()
-	r.began = time.Now()
+	r.log.began = time.Now()
 	if r.input == nil {
 		if loadErr := r.load(); loadErr != nil {
 			r.unread, err = r.dead.Load(), loadErr
@@ -422,7 +391,7 @@ func (r *run) call() (output []byte, err error) {
 	if r.past != nil {
 		root.hist = r.past.Scopes[""]
 		root.lastAt = r.past.Created.At
-		r.byName, r.anew = r.def.byName || r.past.Forced, r.past.Anew
+		r.matching.byName, r.matching.anew = r.def.byName || r.past.Forced, r.past.Anew
 	}
 	if len(root.hist) == 0 {
 		root.leave()

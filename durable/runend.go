@@ -63,13 +63,13 @@ func (r *run) endDead(d *death) outcome {
 	switch d.kind {
 	case deathLost, deathUnloaded:
 		if errors.Is(d.err, store.ErrFenced) || errors.Is(d.err, store.ErrOwned) {
-			r.log(slog.LevelWarn, "durable: a write was fenced: another executor has the run, and this execution of it ends", slog.String("executor", r.eng.id))
+			r.logLine(slog.LevelWarn, "durable: a write was fenced: another executor has the run, and this execution of it ends", slog.String("executor", r.eng.id))
 		}
 		return outcome{err: d.err}
 	case deathPaused:
 		return r.endPaused(d)
 	}
-	if d.kind == deathShutdown && r.waits() {
+	if d.kind == deathShutdown && r.saysWaiting() {
 		// It waits, and goes on waiting: whoever finds it due claims it.
 		return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Reason: "it waits; this engine is closed"}}
 	}
@@ -95,21 +95,20 @@ func (r *run) endDead(d *death) outcome {
 	})
 	switch {
 	case err != nil:
-		r.log(slog.LevelWarn, "durable: an interruption could not be recorded; the run is recovered when the lease has run out", slog.Any("error", err))
+		r.logLine(slog.LevelWarn, "durable: an interruption could not be recorded; the run is recovered when the lease has run out", slog.Any("error", err))
 	case d.kind == deathShutdown:
-		r.log(slog.LevelInfo, "durable: run interrupted")
+		r.logLine(slog.LevelInfo, "durable: run interrupted")
 	default:
 		r.logEnd(slog.LevelWarn, "durable: run parked", interrupted, slog.String("code", code), r.eng.parkedAttr(code, d.err))
 	}
 	return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Code: code, Reason: reason, Err: cause}}
 }
 
-// waits reports whether the row says that r waits and nothing is left to write.
-func (r *run) waits() bool {
-	c := r.eng.committer
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return r.rowSays.status == store.Waiting && len(r.stashed) == 0
+// saysWaiting reports whether the row says that r waits and nothing is left to write.
+func (r *run) saysWaiting() bool {
+	r.log.mu.Lock()
+	defer r.log.mu.Unlock()
+	return r.waits.rowSays.status == store.Waiting && len(r.log.stashed) == 0
 }
 
 func (r *run) complete(output []byte) outcome {
@@ -119,7 +118,7 @@ func (r *run) complete(output []byte) outcome {
 		events:  []store.Event{{Type: store.WorkflowCompleted, Payload: output, Data: r.completedData()}},
 		row:     &store.RowPatch{Status: &completed, EndedAt: &ended, WakeAt: new(store.Time), Code: &none, Reason: &none},
 		expect:  store.Expect{NoCancel: true},
-		send:    append(r.tellParent(store.Completed, "", false, nil, output), r.cancelChildren()...),
+		send:    append(r.tellParent(store.Completed, "", false, nil, output), r.offspring.cancelMessages()...),
 		release: true, yield: true,
 	})
 	switch {
@@ -130,7 +129,7 @@ func (r *run) complete(output []byte) outcome {
 	case err != nil:
 		return outcome{err: err}
 	}
-	r.log(slog.LevelInfo, "durable: run completed")
+	r.logLine(slog.LevelInfo, "durable: run completed")
 	return outcome{status: store.Completed, output: output}
 }
 
@@ -153,7 +152,7 @@ func (r *run) endCancelled() outcome {
 	err := r.write(&write{
 		events:  []store.Event{{Type: store.WorkflowCancelled, Data: (&history.Data{Reason: reason}).Encode()}},
 		row:     &store.RowPatch{Status: &cancelled, CancelAsked: &no, Code: &none, Reason: &reason, EndedAt: &ended, WakeAt: new(store.Time), Seen: &seen},
-		send:    append(r.tellParent(store.Cancelled, reason, false, nil, nil), r.cancelChildren()...),
+		send:    append(r.tellParent(store.Cancelled, reason, false, nil, nil), r.offspring.cancelMessages()...),
 		release: true, yield: true,
 	})
 	if err != nil {
@@ -180,7 +179,7 @@ func (r *run) fail(err error) outcome {
 		code = CodePanic
 	}
 	_, permanent := findError[*permanentError](err)
-	recoverable := !permanent && len(r.undos) == 0 // what was undone cannot be gone on with
+	recoverable := !permanent && len(r.undoing.list) == 0 // what was undone cannot be gone on with
 	if s, ok := findError[*StepError](err); ok && s.Permanent {
 		recoverable = false
 	}
@@ -192,12 +191,12 @@ func (r *run) failAs(err error, code string, recoverable bool) outcome {
 	rec := r.eng.program.errors.record(err)
 	failed, reason := store.Failed, guard.Text(rec.Message, 4<<10)
 	ended := r.eng.now()
-	data := &history.Data{Error: rec, Code: code, Reason: reason, Recoverable: &recoverable, Uncalled: r.uncalledNow()}
+	data := &history.Data{Error: rec, Code: code, Reason: reason, Recoverable: &recoverable, Uncalled: r.matching.leftOut()}
 	writeErr := r.write(&write{
 		events:  []store.Event{{Type: store.WorkflowFailed, Data: data.Encode()}},
 		row:     &store.RowPatch{Status: &failed, Code: &code, Reason: &reason, Recoverable: &recoverable, EndedAt: &ended, WakeAt: new(store.Time)},
 		expect:  store.Expect{NoCancel: true},
-		send:    append(r.tellParent(store.Failed, reason, recoverable, rec, nil), r.cancelChildren()...),
+		send:    append(r.tellParent(store.Failed, reason, recoverable, rec, nil), r.offspring.cancelMessages()...),
 		release: true, yield: true,
 	})
 	if errors.Is(writeErr, store.ErrCancelAsked) {

@@ -17,7 +17,7 @@ import (
 
 // load reads the history of a run that was claimed, or is loaded again.
 func (r *run) load() error {
-	r.headFromClaim() // so that an interruption can be recorded at any time
+	r.log.follow(&r.row) // so that an interruption can be recorded at any time
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		err := r.readHistory()
 		var future *history.FutureEventError
@@ -31,7 +31,7 @@ func (r *run) load() error {
 			return r.die(&death{kind: deathLost, err: fmt.Errorf("%w: reading the history of run %s: %w", ErrLost, r.id, err)})
 		default:
 			// The run is ours, and nobody else will take it: try on.
-			r.log(slog.LevelWarn, "durable: a history could not be read; it is tried again", slog.Any("error", err))
+			r.logLine(slog.LevelWarn, "durable: a history could not be read; it is tried again", slog.Any("error", err))
 			select {
 			case <-time.After(pause):
 				continue
@@ -41,14 +41,8 @@ func (r *run) load() error {
 		}
 		break
 	}
-	h := &r.past.Head
-	r.head = logHead{seq: h.Seq, sum: h.Sum, epoch: h.Epoch, branch: h.Branch}
-	r.head.epoch, r.head.branch = r.row.Epoch, r.row.Branch
-	r.lastAt, r.steps = r.past.LastAt, r.past.Steps
+	r.log.followPast(&r.row, r.past)
 	r.eng.metrics.count(r.ctx, r.eng.metrics.replayed, int(r.past.Steps), r.row.Workflow)
-	if r.row.Last != nil {
-		r.activeThen = r.row.Last.Active
-	}
 	if err := r.adopt(&r.past.Created); err != nil {
 		return err
 	}
@@ -61,7 +55,7 @@ func (r *run) readHistory() error {
 		return err
 	}
 	r.past = past
-	if err := r.disbelieve(h); err != nil {
+	if err := r.checkRow(h); err != nil {
 		return err
 	}
 	if err := r.checkMail(h.Inbox); err != nil {
@@ -82,15 +76,6 @@ func (r *run) readHistory() error {
 	r.inbox.skip(past.Floor())
 	r.deliver(h.Inbox)
 	return nil
-}
-
-// headFromClaim lets an execution write behind the claim's own event, without
-// having read the history.
-func (r *run) headFromClaim() {
-	if last := r.row.Last; last != nil {
-		r.head = logHead{seq: last.Seq, sum: last.Sum, epoch: r.row.Epoch, branch: r.row.Branch}
-		r.lastAt, r.steps, r.activeThen = last.At, last.Steps, last.Active
-	}
 }
 
 // adopt takes over what the creation recorded.

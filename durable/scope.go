@@ -218,7 +218,7 @@ func (s *scope) enter(c *call, name string) error {
 func (r *run) misused(err error) error {
 	at := callerOutside()
 	r.misuse.Do(func() {
-		r.log(slog.LevelWarn, "durable: a call was refused: the workflow's code is wrong", slog.Any("error", err), slog.String("source", at))
+		r.logLine(slog.LevelWarn, "durable: a call was refused: the workflow's code is wrong", slog.Any("error", err), slog.String("source", at))
 	})
 	return err
 }
@@ -260,7 +260,7 @@ func (s *scope) stash(c *call, ev store.Event) {
 	ev.Key, ev.Ordinal = c.key, c.ordinal
 	s.tag(&ev)
 	c.placed = false
-	s.lastAt, _ = s.run.eng.committer.stash(s.run, ev)
+	s.lastAt, _ = s.run.stash(ev)
 }
 
 // stashTraced is stash for an event that a span must be exported before.
@@ -268,7 +268,8 @@ func (s *scope) stashTraced(c *call, ev store.Event, span *earlySpan) {
 	ev.Key, ev.Ordinal = c.key, c.ordinal
 	s.tag(&ev)
 	c.placed = false
-	s.lastAt = s.run.eng.committer.stashTraced(s.run, ev, span)
+	s.run.log.awaitExport(span)
+	s.lastAt, _ = s.run.stash(ev)
 }
 
 // end gives the scope free for its next call. When the run was unloaded while

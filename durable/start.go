@@ -43,8 +43,8 @@ type startOptions struct {
 	input      reflect.Type    // for comparing it with that of a run that exists
 }
 
-// take applies the options of a start, checks them, and encodes what they hold.
-func (o *startOptions) take(ctx context.Context, e *Engine, id string, list []StartOption) error {
+// apply applies the options of a start, checks them, and encodes what they hold.
+func (o *startOptions) apply(ctx context.Context, e *Engine, id string, list []StartOption) error {
 	for _, f := range list {
 		f(o)
 	}
@@ -123,7 +123,7 @@ func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartO
 		return nil, bad
 	}
 	var opts startOptions
-	if err := opts.take(ctx, e, id, o); err != nil {
+	if err := opts.apply(ctx, e, id, o); err != nil {
 		return nil, fmt.Errorf("durable: starting run %q of workflow %s: %w", id, w.def.name, err)
 	}
 	opts.input = reflect.TypeFor[I]()
@@ -270,8 +270,8 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	r := e.newRun(row, here)
 	r.enterSegment(s)
 	r.start = span
-	r.head = logHead{epoch: row.Epoch}
-	r.lastAt = row.CreatedAt
+	r.log.head = logHead{epoch: row.Epoch}
+	r.log.lastAt = row.CreatedAt
 	r.headers, r.exclusive, r.startTrace = o.headers, o.exclusive, ofStart
 	r.carry(baggageOf(ctx))
 	r.input, r.seed, r.maxPayload = input, seed, e.sealer.Limit()
@@ -313,7 +313,7 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 		return nil, "", context.Cause(ctx)
 	}
 	r, events := e.birth(ctx, def, id, input, o)
-	w := &write{events: events, create: &r.row, hold: o.exclusive, send: e.mailTo(id, o.mail), expect: store.Expect{Absent: true}, once: true}
+	w := &write{events: events, create: &r.row, hold: o.exclusive, send: e.mailTo(id, o.mail), expect: store.Expect{Absent: true}, failFast: true}
 	if r.def != nil {
 		r.born = make(chan struct{})
 		if err := e.roster.addNew(r); err != nil {
@@ -366,7 +366,7 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 // reportStart says that a run was started here, by a caller or by its parent.
 func (r *run) reportStart(more ...slog.Attr) {
 	r.eng.metrics.countStart(&r.row)
-	r.log(slog.LevelInfo, "durable: run started", more...)
+	r.logLine(slog.LevelInfo, "durable: run started", more...)
 }
 
 // abandon takes back a run that was added and never launched. Whoever found it

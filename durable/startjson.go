@@ -36,7 +36,7 @@ func (e *Engine) StartJSON(ctx context.Context, workflow, id string, input json.
 		return "", fmt.Errorf("durable: starting run %q of workflow %s: the input is no %s: %w", id, workflow, def.input, err)
 	}
 	var opts startOptions
-	if err := opts.take(ctx, e, id, o); err != nil {
+	if err := opts.apply(ctx, e, id, o); err != nil {
 		return "", fmt.Errorf("durable: starting run %q of workflow %s: %w", id, workflow, err)
 	}
 	opts.input = def.input

@@ -97,7 +97,7 @@ func Checkpoint(ctx context.Context) error {
 
 // flush commits what is stashed.
 func (r *run) flush() error {
-	if !r.eng.committer.stashes(r) {
+	if !r.log.stashes() {
 		return nil
 	}
 	return r.write(&write{})
@@ -114,11 +114,11 @@ func perform[T any](ctx context.Context, name string, p *Policy, fn func(context
 		return zero, err
 	}
 	st := &stepOf[T]{fn: fn, check: check}
-	if st.policy, err = p.filled(); err != nil {
+	if st.policy, err = p.withDefaults(); err != nil {
 		return zero, fmt.Errorf("step %q: %w", name, err)
 	}
 	if len(o) > 0 {
-		if err := st.take(s.run, name, o); err != nil {
+		if err := st.apply(s.run, name, o); err != nil {
 			return zero, err
 		}
 	}
@@ -138,8 +138,8 @@ func perform[T any](ctx context.Context, name string, p *Policy, fn func(context
 	return st.result, nil
 }
 
-// take applies the options of a step.
-func (st *step) take(r *run, name string, list []StepOption) error {
+// apply applies the options of a step.
+func (st *step) apply(r *run, name string, list []StepOption) error {
 	var o stepOptions
 	for _, opt := range list {
 		opt(&o)

@@ -112,13 +112,11 @@ func (s *scope) noteStop(ordinal int32) {
 		return
 	}
 	s.noted = true
-	c := s.run.eng.committer
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	s.run.stoppedAfter = put(s.run.stoppedAfter, s.path, max(s.next, ordinal))
-	if ordinal <= s.next && s.waits > 0 {
-		s.run.stoppedWaits = put(s.run.stoppedWaits, s.path, s.waits)
+	waits := int32(0)
+	if ordinal <= s.next {
+		waits = s.waits
 	}
+	s.run.undoing.stopped(s.path, max(s.next, ordinal), waits)
 }
 
 // holdBack returns the context for the function of a branch or an item: it ends

@@ -79,7 +79,7 @@ func (s *scope) sleep(ctx context.Context, least time.Duration, until func() sto
 	if least > 0 && !c.opened() {
 		p.least = time.Now().Add(least)
 	}
-	r.park(p)
+	r.waits.park(p)
 	var err error
 	if c.opened() {
 		err = r.syncRow()
@@ -89,7 +89,7 @@ func (s *scope) sleep(ctx context.Context, least time.Duration, until func() sto
 	if err == nil {
 		_, err = s.waitFor(p, nil)
 	}
-	r.unpark(p)
+	r.waits.unpark(p)
 	if err != nil {
 		return err
 	}

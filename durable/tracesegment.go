@@ -139,6 +139,6 @@ func (r *run) endTrace() {
 	if o := &r.outcome; o.status != "" {
 		r.startAgain()
 		r.eng.tracing.endRunSpan(r.ctx, &r.row, &r.startTrace, o.status, o.err,
-			attrSteps.Int(int(r.steps)), attrActive.Float64((r.activeThen + time.Since(r.began)).Seconds()), attrResumes.Int(int(r.row.Resumes)))
+			attrSteps.Int(int(r.log.steps)), attrActive.Float64((r.log.activeThen + time.Since(r.log.began)).Seconds()), attrResumes.Int(int(r.row.Resumes)))
 	}
 }

@@ -58,7 +58,7 @@ func (st *step) giveUp(ctx context.Context, n int, err error, reason string) err
 	if unrecorded == nil && st.start != 0 {
 		st.measureStep(failed)
 	}
-	st.tell(ctx, end.settled(unrecorded, true))
+	st.report(ctx, end.settled(unrecorded, true))
 	return failed
 }
 
@@ -100,14 +100,14 @@ func (st *step) traceAttempt(ctx context.Context, n int) context.Context {
 	return inner
 }
 
-// tells reports whether anybody hears of an attempt that went well.
-func (r *run) tells(ctx context.Context) bool {
+// traced reports whether anybody hears of an attempt that went well.
+func (r *run) traced(ctx context.Context) bool {
 	return r.segment != nil || r.eng.log.Enabled(ctx, slog.LevelDebug)
 }
 
-// tell says how an attempt ended, in spans and in the log, once what it came to
+// report says how an attempt ended, in spans and in the log, once what it came to
 // is recorded: a process that is killed before has made no attempt that counts.
-func (st *step) tell(ctx context.Context, end attemptEnd) {
+func (st *step) report(ctx context.Context, end attemptEnd) {
 	s := st.call.scope
 	if s.run.segment != nil {
 		st.traceEnd(ctx, end)

@@ -13,7 +13,7 @@ import (
 // a message arrives. docs/adr/0010-unloading.md says why it is done like this.
 
 // idle reports whether r only waits, for long enough that it is worth ending its
-// goroutines, on goroutines that are all the engine's own. The committer's mutex
+// goroutines, on goroutines that are all the engine's own. The log's mutex
 // is held.
 func (r *run) idle() bool {
 	after := r.eng.options.UnloadAfter
@@ -22,11 +22,11 @@ func (r *run) idle() bool {
 	}
 	// The row must say that it waits: of a run that was handed a message it says,
 	// rightly, that it runs, though its goroutine has not noticed yet.
-	if len(r.parked) < r.branches || r.passes > 0 || r.flight != nil || len(r.pending) > 0 || r.rowSays.status != store.Waiting || r.wanted() != r.rowSays {
+	if len(r.waits.parked) < r.waits.branches || r.waits.passes > 0 || r.log.flight != nil || len(r.log.pending) > 0 || r.waits.rowSays.status != store.Waiting || r.waits.wanted() != r.waits.rowSays {
 		return false
 	}
 	now, clock := r.eng.now(), time.Now()
-	for p := range r.parked {
+	for p := range r.waits.parked {
 		switch {
 		case !p.own, p.unsaid,
 			p.until != 0 && p.until.Sub(now) <= after,
@@ -44,15 +44,14 @@ func (r *run) unload() {
 		r.allAtFrontier()
 		return
 	}
-	c := r.eng.committer
-	c.mu.Lock()
+	r.log.mu.Lock()
 	if !r.idle() {
-		c.mu.Unlock()
+		r.log.mu.Unlock()
 		return
 	}
-	if len(r.stashed) > 0 {
+	if len(r.log.stashed) > 0 {
 		// What would be lost with the memory is written first.
-		c.mu.Unlock()
+		r.log.mu.Unlock()
 		if r.write(&write{}) == nil {
 			r.unload()
 		}
@@ -61,11 +60,11 @@ func (r *run) unload() {
 	// What has come later than the row says has not been looked at by any wait:
 	// idle has compared the two. To ask the inbox again would count a message
 	// that has come since, and that is handed to a wait which is about to end.
-	r.unloadSeen = r.rowSays.seen
+	r.unloadSeen = r.waits.rowSays.seen
 	// From here on nothing of this execution is recorded any more: admit looks
 	// at this under the same mutex.
 	died := r.dead.CompareAndSwap(nil, &death{kind: deathUnloaded, err: ErrUnloaded})
-	c.mu.Unlock()
+	r.log.mu.Unlock()
 	if !died {
 		return
 	}
@@ -82,7 +81,7 @@ const stuckUnload = 10 * time.Second
 // deferred calls are the user's.
 func (r *run) awaitGoroutines() {
 	t := time.AfterFunc(stuckUnload, func() {
-		r.log(slog.LevelWarn, "durable: a waiting run does not unload: a deferred call of its code does not return; see KeepLoaded")
+		r.logLine(slog.LevelWarn, "durable: a waiting run does not unload: a deferred call of its code does not return; see KeepLoaded")
 	})
 	defer t.Stop()
 	r.goroutines.Wait()

@@ -31,7 +31,7 @@ var prescribed = map[string]bool{
 // of a slog.Logger, and of the engine's own methods.
 var messageAt = map[string]int{
 	"Debug": 0, "Info": 0, "Warn": 0, "Error": 0, "DebugContext": 1, "InfoContext": 1, "WarnContext": 1, "ErrorContext": 1,
-	"Log": 2, "LogAttrs": 2, "log": 1, "aboutRun": 2, "aboutID": 3, "about": 4,
+	"Log": 2, "LogAttrs": 2, "logLine": 1, "aboutRun": 2, "aboutID": 3, "about": 4,
 }
 
 // logCall is a call that writes a line of the log.
@@ -106,7 +106,7 @@ func (src *logSource) look(t *testing.T, call *ast.CallExpr, within *ast.FuncDec
 		src.key(t, call.Args[0], at)
 		return
 	}
-	own := slices.Contains([]string{"log", "aboutRun", "aboutID", "about"}, name)
+	own := slices.Contains([]string{"logLine", "aboutRun", "aboutID", "about"}, name)
 	if name == "With" && isLogger(f.X) {
 		src.pairs(t, call.Args, at)
 		return

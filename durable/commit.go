@@ -9,6 +9,39 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
+// definite reports whether the store has decided against a change as such.
+func definite(err error) bool {
+	for _, d := range []error{store.ErrExists, store.ErrStatus, store.ErrOccupied, store.ErrCancelAsked, store.ErrTooLarge, store.ErrInvalid, store.ErrCorrupt, store.ErrSchema} {
+		if errors.Is(err, d) {
+			return true
+		}
+	}
+	return false
+}
+
+// decided reports whether err is the store's decision against a change: because of
+// the change itself, or because of who owns the run.
+func decided(err error) bool {
+	return definite(err) || errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrOwned) || errors.Is(err, store.ErrNotFound)
+}
+
+// unknownBecause is the error of a change that was sent and whose outcome nobody
+// asks for any more, because of why; last is what the store has said of it.
+func unknownBecause(last, why error) error {
+	if errors.Is(last, store.ErrUnknown) {
+		return fmt.Errorf("%w: %w", last, why)
+	}
+	return fmt.Errorf("%w: %w: %w", store.ErrUnknown, last, why)
+}
+
+// leftOpen says of changes that their outcome stays unknown, because of why.
+func leftOpen(errs []error, open []int, why error) []error {
+	for _, i := range open {
+		errs[i] = unknownBecause(errs[i], why)
+	}
+	return errs
+}
+
 // commitOne is commitKnown for one change.
 func (e *Engine) commitOne(ctx context.Context, change store.Change) error {
 	return e.commitKnown(ctx, ctx, []store.Change{change})[0]
@@ -56,27 +89,4 @@ func (e *Engine) commitKnown(ctx, send context.Context, batch []store.Change) []
 		open = still
 	}
 	return errs
-}
-
-// leftOpen says of changes that their outcome stays unknown, because of why.
-func leftOpen(errs []error, open []int, why error) []error {
-	for _, i := range open {
-		errs[i] = unknownBecause(errs[i], why)
-	}
-	return errs
-}
-
-// unknownBecause is the error of a change that was sent and whose outcome nobody
-// asks for any more, because of why; last is what the store has said of it.
-func unknownBecause(last, why error) error {
-	if errors.Is(last, store.ErrUnknown) {
-		return fmt.Errorf("%w: %w", last, why)
-	}
-	return fmt.Errorf("%w: %w: %w", store.ErrUnknown, last, why)
-}
-
-// decided reports whether err is the store's decision against a change: because of
-// the change itself, or because of who owns the run.
-func decided(err error) bool {
-	return definite(err) || errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrOwned) || errors.Is(err, store.ErrNotFound)
 }
