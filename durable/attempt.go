@@ -67,7 +67,7 @@ type attempt struct {
 // outcome. It begins with the attempt the history has reached.
 func (st *step) attempts(ctx context.Context, b body) error {
 	r := st.call.scope.run
-	r.bodies.Add(1)
+	r.bodies.count.Add(1)
 	defer r.bodyEnds()
 	n, wait, err := st.restore()
 	if err != nil {
@@ -94,7 +94,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		if err := r.recordRunning(); err != nil {
 			return err
 		}
-		if r.probation && !said && r.onProbation() {
+		if r.claimed.probation && !said && r.onProbation() {
 			if err := st.recordBegin(n, true); err != nil {
 				return st.mustRecord(err)
 			}
@@ -255,10 +255,10 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 		a.Context = limited
 	}
 	r := st.call.scope.run
-	r.body.Store(&st.call.key)
+	r.bodies.current.Store(&st.call.key)
 	returned := false
 	defer func() {
-		r.body.Store(nil)
+		r.bodies.current.Store(nil)
 		a.end()
 		if returned {
 			return
@@ -273,7 +273,7 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 		if r.dead.Load() == nil {
 			end.outcome = outcomeFailed
 			end = end.settled(notOfStep(st.fail(a, ErrGoexit, "", 0)), true)
-			r.exited.Store(&st.call.key)
+			r.bodies.exited.Store(&st.call.key)
 		}
 		st.report(ctx, end)
 	}()

@@ -90,7 +90,7 @@ func (a *attempt) execution() string {
 			born = r.past.Created.Epoch
 		}
 		h := sha256.New()
-		fmt.Fprintf(h, "%s\x00%016x\x00%d", r.id, r.seed, born)
+		fmt.Fprintf(h, "%s\x00%016x\x00%d", r.id, r.origin.seed, born)
 		return fmt.Sprintf("%x.%s", h.Sum(nil)[:8], cryptorand.Text())
 	}).(string)
 }
@@ -120,9 +120,9 @@ func (a *attempt) Local(key any, make func() any) any {
 // RunLocal is part of stepbody.Body.
 func (a *attempt) RunLocal(key any, make func() any) any {
 	r := a.step.call.scope.run
-	r.localMu.Lock()
-	defer r.localMu.Unlock()
-	return r.local.at(key, make)
+	r.bodies.mu.Lock()
+	defer r.bodies.mu.Unlock()
+	return r.bodies.local.at(key, make)
 }
 
 // Interrupted is part of stepbody.Body.

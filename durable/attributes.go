@@ -62,9 +62,9 @@ func SetAttributes(ctx context.Context, set map[string]string) error {
 		next, d := r.mergeAttributes(set), &history.Data{}
 		if len(next) > MaxAttributes {
 			refused = r.eng.program.errors.record(fmt.Errorf("durable: SetAttributes in run %s: it would have %d attributes; at most %d are allowed: %w", r.id, len(next), MaxAttributes, ErrInvalid))
-			d.Error, next = refused, r.attributes
+			d.Error, next = refused, r.decided.attributes
 		} else {
-			r.attributes = next
+			r.decided.attributes = next
 			w.row = &store.RowPatch{Attributes: next}
 		}
 		d.Attributes = next
@@ -82,9 +82,9 @@ func SetAttributes(ctx context.Context, set map[string]string) error {
 func (r *run) adoptAttributes(atStart map[string]string) {
 	switch {
 	case r.past.Attributes != nil:
-		r.attributes = *r.past.Attributes
+		r.decided.attributes = *r.past.Attributes
 	case atStart != nil:
-		r.attributes = atStart
+		r.decided.attributes = atStart
 	}
 }
 
@@ -92,8 +92,8 @@ func (r *run) adoptAttributes(atStart map[string]string) {
 // committer's mutex is held. The map is a new one: the old one may be on its
 // way to the store.
 func (r *run) mergeAttributes(set map[string]string) map[string]string {
-	next := make(map[string]string, len(r.attributes)+len(set))
-	maps.Copy(next, r.attributes)
+	next := make(map[string]string, len(r.decided.attributes)+len(set))
+	maps.Copy(next, r.decided.attributes)
 	for name, value := range set {
 		if value == "" {
 			delete(next, name)

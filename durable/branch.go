@@ -89,8 +89,8 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 		goBranch(func() {
 			defer s.forked.Add(-1)
 			defer r.eng.roster.runners.Done()
-			defer r.goroutines.Done()
-			defer r.endGoroutine(r.beginGoroutine(inner))
+			defer r.goroutines.all.Done()
+			defer r.goroutines.end(r.goroutines.begin(inner))
 			f.replay(inner, func() { _, _ = fn(&scopeContext{Context: ctx, scope: inner}) })
 		})
 		return f
@@ -108,14 +108,14 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 	goBranch(func() {
 		defer s.forked.Add(-1)
 		defer r.eng.roster.runners.Done()
-		defer r.goroutines.Done()
-		defer r.endGoroutine(r.beginGoroutine(inner))
+		defer r.goroutines.all.Done()
+		defer r.goroutines.end(r.goroutines.begin(inner))
 		f.branchBody(&c, inner, func() ([]byte, error) {
 			v, err := fn(&scopeContext{Context: ctx, scope: inner})
 			if err != nil {
 				return nil, err
 			}
-			env, seen, err := payload.Encode(r.eng.sealer, r.maxPayload, v)
+			env, seen, err := payload.Encode(r.eng.sealer, r.origin.maxPayload, v)
 			if err != nil {
 				return nil, Permanent(r.refuses(&EncodeError{RunID: r.id, Key: c.key, Type: reflect.TypeFor[T]().String(), Err: err}))
 			}
@@ -133,7 +133,7 @@ func (s *scope) child(key string, ended bool, place ...int32) *scope {
 		inner.hist = p.Scopes[key]
 	}
 	if inner.ended = ended; ended || len(inner.hist) > 0 {
-		s.run.replaying.Add(1)
+		s.run.goroutines.replaying.Add(1)
 	} else {
 		inner.left.Store(true)
 	}
@@ -175,7 +175,7 @@ func (s *scope) replayEnded(b *branch, key string, ordinal int32) *scope {
 	s.forked.Add(1)
 	r := s.run
 	r.waits.beginPass()
-	r.goroutines.Add(1)
+	r.goroutines.all.Add(1)
 	r.eng.roster.runners.Add(1)
 	return s.child(key, true, ordinal)
 }
@@ -188,7 +188,7 @@ func (f *branch) replay(inner *scope, fn func()) {
 		r := f.run
 		r.waits.endPass(f)
 		close(f.done)
-		nudge(r.branchOver)
+		nudge(r.goroutines.branchOver)
 		if r.dead.Load() == nil {
 			r.unload() // everybody else may have begun to wait
 		}
@@ -233,7 +233,7 @@ func outcomeOf[T any](r *run, rec *history.Call) (v T, err error) {
 // begin counts a branch as one of the run's goroutines.
 func (r *run) begin(b *branch) {
 	r.waits.begin()
-	r.goroutines.Add(1)
+	r.goroutines.all.Add(1)
 	r.eng.roster.runners.Add(1) // the caller is counted, so Close is still waiting
 }
 
@@ -291,7 +291,7 @@ func (r *run) recordBranch(f *branch, c *call, inner *scope, payload []byte, err
 func (r *run) leave(f *branch) {
 	r.waits.end(f)
 	close(f.done)
-	nudge(r.branchOver)
+	nudge(r.goroutines.branchOver)
 	if r.dead.Load() == nil {
 		_ = r.syncRow() // an error is of the store, and the next write meets it
 		r.unload()      // it may have been the last one that was not waiting

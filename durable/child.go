@@ -128,7 +128,7 @@ func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) 
 		if !ch.derived || tries > maxEvasions || startedBy(have, &want) {
 			return s.refuseChild(ch, conflictOfChild(&want, have))
 		}
-		next := evadedChildID(history.DerivedChildID(s.run.id, ch.call.key, s.run.row.Branch), s.run.seed, tries)
+		next := evadedChildID(history.DerivedChildID(s.run.id, ch.call.key, s.run.row.Branch), s.run.origin.seed, tries)
 		if store.CheckRunID(next) != nil {
 			return s.refuseChild(ch, conflictOfChild(&want, have))
 		}
@@ -196,9 +196,9 @@ func (s *scope) bearAs(ch *child, def *definition, input []byte, o *startOptions
 	ev := store.Event{Type: store.ChildStarted, Data: (&history.Data{Child: ch.id, Abandon: ch.abandon, Chosen: !ch.derived, Evaded: ch.evaded}).Encode()}
 	var err error
 	if ch.began, err = s.recordWith(&ch.call, ev, w); err == nil {
-		r.start.End() // before anything that hangs below it
+		r.spans.start.End() // before anything that hangs below it
 	}
-	r.start = nil
+	r.spans.start = nil
 	if here && err == nil && !unique && !e.isOurs(r) {
 		err = errElsewhere
 	}

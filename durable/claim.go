@@ -282,8 +282,8 @@ func (cl *claims) execute(row store.Run, s *segment, k *prefetch) *run {
 	e := cl.eng
 	r := e.newRun(row, e.codeOf(&row))
 	r.enterSegment(s)
-	r.fromClaim, r.prefetched, r.probation = true, k, row.Strikes > 0
-	r.silent.Store(row.Status != store.Running)
+	r.claimed.counts, r.source.prefetched, r.claimed.probation = true, k, row.Strikes > 0
+	r.claimed.silent.Store(row.Status != store.Running)
 	e.dormitory.drop(row.ID, row.Epoch) // of ours, if it was lost and is claimed back
 	r.logLine(slog.LevelDebug, "durable: run claimed", slog.String("status", string(row.Status)), slog.Int("strikes", int(row.Strikes)))
 	cl.begin(r)

@@ -152,12 +152,12 @@ func (r *run) stopBranches(err error) error {
 	t := time.NewTicker(afterGrace)
 	defer t.Stop()
 	for open() {
-		if stopped.IsZero() && r.replaying.Load() == 0 {
+		if stopped.IsZero() && r.goroutines.replaying.Load() == 0 {
 			stopped = time.Now()
 			t.Reset(afterGrace)
 		}
 		select {
-		case <-r.branchOver:
+		case <-r.goroutines.branchOver:
 		case <-r.gone:
 			return r.deathOf()
 		case <-t.C:
@@ -203,7 +203,7 @@ func (r *run) compensate(err *error, late bool) error {
 		for _, u := range undos {
 			s.undoes = append(s.undoes, u.undoes)
 		}
-		if r.deadline != 0 {
+		if r.origin.deadline != 0 {
 			s.late = &late
 		}
 	}

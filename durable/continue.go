@@ -99,7 +99,7 @@ func Continue[I any](ctx context.Context, in I) error {
 	if err := s.mayContinue(); err != nil {
 		return err
 	}
-	input, _, err := payload.Encode(r.eng.sealer, r.maxPayload, in)
+	input, _, err := payload.Encode(r.eng.sealer, r.origin.maxPayload, in)
 	if err != nil {
 		return r.refuses(&EncodeError{RunID: r.id, Type: reflect.TypeFor[I]().String(), Err: err})
 	}
@@ -185,7 +185,7 @@ func (r *run) renew(n *renewal) outcome {
 	if d := r.dead.Load(); d != nil && d.kind != deathRenewed {
 		return r.endDead(d)
 	}
-	number, generation := r.lastBranch+1, r.row.Generation+1
+	number, generation := r.decided.lastBranch+1, r.row.Generation+1
 	var seed [8]byte
 	_, _ = rand.Read(seed[:]) // never fails, says its documentation
 	seen, pending := r.inbox.carry()
@@ -195,11 +195,11 @@ func (r *run) renew(n *renewal) outcome {
 		data: history.Data{
 			Seed: hex.EncodeToString(seed[:]), MaxPayload: r.eng.options.MaxPayload, Declared: r.def.steps, Executor: r.eng.id, Segment: r.segmentTrace(),
 			Generation: generation, Inbox: seen, Pending: pending,
-			Headers: r.headers, Deadline: r.deadline, Exclusive: r.exclusive, Attributes: r.attributes, Environment: r.eng.program.environment.encode(),
+			Headers: r.origin.headers, Deadline: r.origin.deadline, Exclusive: r.origin.exclusive, Attributes: r.decided.attributes, Environment: r.eng.program.environment.encode(),
 			Run: history.IdentityOf(&r.row),
 		},
 	}
-	r.startTrace.keepIn(&b.data)
+	r.origin.trace.keepIn(&b.data)
 	r.eng.sign(&b.data)
 	w := &write{
 		events: []store.Event{
@@ -231,8 +231,8 @@ func (r *run) renew(n *renewal) outcome {
 	row.Status, row.Code, row.Reason, row.WakeAt = store.Running, "", "", 0
 	row.Last = &w.events[1]
 	next := r.eng.newRun(row, r.def)
-	next.enterSegment(r.segment)
-	next.from = &store.Cursor{After: row.Last.Seq - 1, AfterMessage: history.FloorOf(seen, pending)}
+	next.enterSegment(r.spans.segment)
+	next.source.from = &store.Cursor{After: row.Last.Seq - 1, AfterMessage: history.FloorOf(seen, pending)}
 	return outcome{err: ErrContinued, next: next}
 }
 
@@ -252,7 +252,7 @@ func (r *run) endLeftovers() {
 		_ = r.die(&death{kind: deathRenewed, err: ErrContinued})
 		r.cancel(ErrContinued)
 	}
-	r.goroutines.Wait()
+	r.goroutines.all.Wait()
 }
 
 // carry returns the number of the last message that was read, and those up to it
@@ -278,13 +278,13 @@ func (b *inbox) carry() (last int64, pending []int64) {
 // earlier generations had, too: it is passed over by number, so that a load costs
 // what the generation costs.
 func (r *run) loadLineage() (*store.History, *history.Past, error) {
-	if h := r.preloaded; h != nil {
-		r.preloaded = nil
+	if h := r.source.loaded; h != nil {
+		r.source.loaded = nil
 		p, err := readPast(r.id, r.gapless(h), r.sizeHint())
 		return h, p, err
 	}
-	if k := r.prefetched; k != nil {
-		r.prefetched = nil
+	if k := r.source.prefetched; k != nil {
+		r.source.prefetched = nil
 		if h, p, ok, err := r.loadRest(k); ok || err != nil {
 			return h, p, err
 		}
@@ -292,8 +292,8 @@ func (r *run) loadLineage() (*store.History, *history.Past, error) {
 	const none = math.MaxInt64
 	from := store.Cursor{}
 	switch {
-	case r.from != nil:
-		from = *r.from
+	case r.source.from != nil:
+		from = *r.source.from
 	case r.row.Generation > 0:
 		h, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: none})
 		if err != nil {

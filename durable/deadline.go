@@ -49,12 +49,12 @@ func (e *DeadlineError) Is(target error) bool { return target == ErrDeadline }
 // that a run recovered too late begins no body. Of a run that was being undone it
 // was decided when that began.
 func (r *run) watchDeadline() (end func()) {
-	late, decided := r.past.WasLate(r.deadline)
+	late, decided := r.past.WasLate(r.origin.deadline)
 	switch {
-	case r.deadline == 0:
+	case r.origin.deadline == 0:
 		return func() {}
 	case decided && late:
-		r.stopIfLate(r.deadline)
+		r.stopIfLate(r.origin.deadline)
 		return func() {}
 	case decided:
 		return func() {}
@@ -68,12 +68,12 @@ func (r *run) watchDeadline() (end func()) {
 	over := false
 	mu.Lock()
 	defer mu.Unlock()
-	t = time.AfterFunc(r.deadline.Sub(r.eng.now()), func() {
+	t = time.AfterFunc(r.origin.deadline.Sub(r.eng.now()), func() {
 		mu.Lock()
 		defer mu.Unlock()
 		// By the store's own clock: a replay, which may be elsewhere, must not find
 		// that the deadline is still ahead.
-		if left := r.deadline.Sub(r.eng.heart.clock.surely(time.Now())); left > 0 && !over {
+		if left := r.origin.deadline.Sub(r.eng.heart.clock.surely(time.Now())); left > 0 && !over {
 			if r.eng.heart.clock.doubtful(time.Now()) {
 				nudge(r.eng.heart.now)
 				left = max(left/2, time.Millisecond)
@@ -82,7 +82,7 @@ func (r *run) watchDeadline() (end func()) {
 			return
 		}
 		if !over {
-			r.stopIfLate(r.deadline)
+			r.stopIfLate(r.origin.deadline)
 		}
 	})
 	return func() {
@@ -96,9 +96,9 @@ func (r *run) watchDeadline() (end func()) {
 // stopIfLate stops the run when its deadline has passed at the moment given, unless
 // it was decided before that it came too late to do so.
 func (r *run) stopIfLate(at store.Time) {
-	late, decided := r.past.WasLate(r.deadline)
-	if r.deadline != 0 && at >= r.deadline && (late || !decided) {
-		r.stopBy(&DeadlineError{RunID: r.id, At: r.deadline.Time()})
+	late, decided := r.past.WasLate(r.origin.deadline)
+	if r.origin.deadline != 0 && at >= r.origin.deadline && (late || !decided) {
+		r.stopBy(&DeadlineError{RunID: r.id, At: r.origin.deadline.Time()})
 	}
 }
 

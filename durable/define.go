@@ -84,14 +84,14 @@ func Define[I, O any](name string, fn func(ctx context.Context, in I) (O, error)
 	}
 	d.call = func(ctx context.Context, r *run, input []byte) ([]byte, error) {
 		var in I
-		if recorded, err := r.eng.sealer.Decode(r.inputAt, input, &in); err != nil {
+		if recorded, err := r.eng.sealer.Decode(r.origin.inputAt, input, &in); err != nil {
 			return nil, r.undecodable("the input", recorded, reflect.TypeFor[I](), err)
 		}
 		out, err := fn(ctx, in)
 		if err != nil {
 			return nil, err
 		}
-		env, _, err := payload.Encode(r.eng.sealer, r.maxPayload, out)
+		env, _, err := payload.Encode(r.eng.sealer, r.origin.maxPayload, out)
 		if err != nil {
 			return nil, Permanent(r.refuses(&EncodeError{RunID: r.id, Type: reflect.TypeFor[O]().String(), Err: err}))
 		}

@@ -252,9 +252,9 @@ func (dorm *dormitory) load(ctx context.Context, d *dormant) {
 		return
 	case h.Run.Owner == dorm.eng.id && h.Run.Epoch == d.epoch && !h.Run.Status.Terminal():
 		r := dorm.eng.newRun(h.Run, d.def)
-		r.silent.Store(d.silent)
+		r.claimed.silent.Store(d.silent)
 		if whole {
-			r.preloaded = h
+			r.source.loaded = h
 		}
 		again, err := dorm.loadedAnew(d, r)
 		if err != nil {

@@ -236,7 +236,7 @@ func (e *Engine) leftBehind() error {
 	var deaf []string
 	for _, r := range runs {
 		at := "the workflow function"
-		b := r.body.Load()
+		b := r.bodies.current.Load()
 		if b != nil {
 			at = "step " + *b
 		}

@@ -257,13 +257,13 @@ func number(e *Engine, id string, list []store.Event) {
 // seedAt returns the seed of what is drawn in a scope now: that of the run, or, in
 // a fork, that under which the call which follows was recorded.
 func (s *scope) seedAt() uint64 {
-	if len(s.run.forkSeeds) > 0 && int(s.next) < len(s.hist) {
+	if len(s.run.origin.forkSeeds) > 0 && int(s.next) < len(s.hist) {
 		seq := s.hist[s.next].Seq
-		for _, f := range s.run.forkSeeds {
+		for _, f := range s.run.origin.forkSeeds {
 			if seq <= f.Until {
 				return f.Uint64()
 			}
 		}
 	}
-	return s.run.seed
+	return s.run.origin.seed
 }

@@ -3,6 +3,7 @@ package durable
 import (
 	"reflect"
 	"runtime"
+	"sync"
 	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
@@ -91,6 +92,14 @@ func goroutineID() uint64 {
 	return id
 }
 
+// runGoroutines are those of a run's branches.
+type runGoroutines struct {
+	all        sync.WaitGroup
+	ofBranches sync.Map      // id to *branchGoroutine
+	replaying  atomic.Int32  // branches and items that have not left their history
+	branchOver chan struct{} // gets a value when a branch is over
+}
+
 // A branchGoroutine is the goroutine of a branch or of items of a Map, and the scope
 // whose function it runs at the moment.
 type branchGoroutine struct {
@@ -98,16 +107,16 @@ type branchGoroutine struct {
 	scope atomic.Pointer[scope]
 }
 
-// beginGoroutine makes the calling goroutine known as one of the run's branches.
-func (r *run) beginGoroutine(s *scope) *branchGoroutine {
+// begin makes the calling goroutine known as one of the run's branches.
+func (gs *runGoroutines) begin(s *scope) *branchGoroutine {
 	st := &branchGoroutine{id: goroutineID()}
 	st.scope.Store(s)
-	r.branchGoroutines.Store(st.id, st)
+	gs.ofBranches.Store(st.id, st)
 	return st
 }
 
-// endGoroutine forgets a goroutine that is about to end.
-func (r *run) endGoroutine(st *branchGoroutine) { r.branchGoroutines.Delete(st.id) }
+// end forgets a goroutine that is about to end.
+func (gs *runGoroutines) end(st *branchGoroutine) { gs.ofBranches.Delete(st.id) }
 
 // misused returns the scope whose function the calling goroutine runs, if that
 // is another one than s: then the context of s has found its way into a branch
@@ -116,7 +125,7 @@ func (s *scope) misused() *scope {
 	if s.forked.Load() == 0 || callingGoroutine() != ofBranch {
 		return nil
 	}
-	st, ok := s.run.branchGoroutines.Load(goroutineID())
+	st, ok := s.run.goroutines.ofBranches.Load(goroutineID())
 	if !ok {
 		return nil
 	}

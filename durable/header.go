@@ -61,10 +61,10 @@ func checkHeader(key, value string) error {
 
 // inherit gives a child the headers of its parent, under its own.
 func (o *startOptions) inherit(parent *run) {
-	if len(parent.headers) == 0 {
+	if len(parent.origin.headers) == 0 {
 		return
 	}
-	all := maps.Clone(parent.headers)
+	all := maps.Clone(parent.origin.headers)
 	maps.Copy(all, o.headers)
 	o.headers = all
 }
@@ -86,7 +86,7 @@ func (o *startOptions) checkHeaders() error {
 // a run and for a run without headers.
 func Headers(ctx context.Context) map[string]string {
 	if r := runOf(ctx); r != nil {
-		return maps.Clone(r.headers)
+		return maps.Clone(r.origin.headers)
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (m *mapping[I, O]) replay(n int, v I) {
 	defer m.scope.forked.Add(-1)
 	ctx := inner.holdBack(m.ctx)
 	_ = guard.Call(func() {
-		defer m.scope.run.endGoroutine(m.scope.run.beginGoroutine(inner))
+		defer m.scope.run.goroutines.end(m.scope.run.goroutines.begin(inner))
 		_, _ = m.fn(&scopeContext{Context: ctx, scope: inner}, v)
 	})
 	inner.replayed()
@@ -136,7 +136,7 @@ func (m *mapping[I, O]) do(it item[I], st *branchGoroutine) {
 	if value, err = m.fn(&scopeContext{Context: ctx, scope: inner}, it.value); err != nil {
 		return
 	}
-	if env, out, err = payload.Encode(m.scope.run.eng.sealer, m.scope.run.maxPayload, value); err != nil {
+	if env, out, err = payload.Encode(m.scope.run.eng.sealer, m.scope.run.origin.maxPayload, value); err != nil {
 		err = Permanent(m.scope.run.refuses(&EncodeError{RunID: m.scope.run.id, Key: key, Type: reflect.TypeFor[O]().String(), Err: err}))
 		return
 	}

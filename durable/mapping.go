@@ -236,17 +236,17 @@ func (m *mapping[I, O]) feed(f *feeding[I]) {
 func (m *mapping[I, O]) worker(work <-chan item[I], b *branch, workers *sync.WaitGroup) {
 	over := false
 	r := m.scope.run
-	st := r.beginGoroutine(nil)
+	st := r.goroutines.begin(nil)
 	m.scope.forked.Add(1)
 	defer func() {
 		m.scope.forked.Add(-1)
-		r.endGoroutine(st)
+		r.goroutines.end(st)
 		if !over {
 			goBranch(func() { m.worker(work, b, workers) })
 			return
 		}
 		r.leave(b)
-		r.goroutines.Done()
+		r.goroutines.all.Done()
 		r.eng.roster.runners.Done()
 		workers.Done()
 	}()

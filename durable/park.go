@@ -176,7 +176,7 @@ func (wt *runWaits) wanted() rowState {
 		return rowState{status: store.Running, seen: wt.rowSays.seen}
 	}
 	// Its deadline wakes it too: whoever claims it then carries that out.
-	s := rowState{status: store.Waiting, seen: seen, wake: wt.run.deadline}
+	s := rowState{status: store.Waiting, seen: seen, wake: wt.run.origin.deadline}
 	for p := range wt.parked {
 		if p.until != 0 && (s.wake == 0 || p.until < s.wake) {
 			s.wake = p.until
@@ -228,7 +228,7 @@ func (wt *runWaits) rowStale() bool {
 // would say that the run is resuming. An ordinary wake-up costs no such write, a
 // resume at most one, and a replay with nothing new behind it none.
 func (r *run) recordRunning() error {
-	if !r.silent.Load() || !r.silent.CompareAndSwap(true, false) || !r.waits.rowStale() {
+	if !r.claimed.silent.Load() || !r.claimed.silent.CompareAndSwap(true, false) || !r.waits.rowStale() {
 		return nil
 	}
 	// Not by write: nothing is recorded by it, which would end the trial of a

@@ -49,7 +49,7 @@ func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
 	if err := r.deathOf(); err != nil {
 		return err
 	}
-	env, _, err := payload.Encode(r.eng.sealer, r.maxPayload, v)
+	env, _, err := payload.Encode(r.eng.sealer, r.origin.maxPayload, v)
 	if err != nil {
 		return r.refuses(&EncodeError{RunID: r.id, Key: st.call.key, Type: reflect.TypeFor[T]().String(), Err: err})
 	}

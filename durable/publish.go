@@ -37,7 +37,7 @@ func Publish(ctx context.Context, key string, v any) error {
 	if err := store.CheckName("published key", key); err != nil {
 		return err
 	}
-	payload, err := s.run.eng.sealer.EncodeAny(s.run.maxPayload, v)
+	payload, err := s.run.eng.sealer.EncodeAny(s.run.origin.maxPayload, v)
 	if err != nil {
 		return s.run.refuses(&EncodeError{RunID: s.run.id, Key: "publishing " + key, Type: fmt.Sprintf("%T", v), Err: err})
 	}

@@ -199,7 +199,7 @@ func (q asked) Reply(ctx context.Context, v any) error {
 	if err != nil {
 		return err
 	}
-	env, err := s.run.eng.sealer.EncodeAny(s.run.maxPayload, v)
+	env, err := s.run.eng.sealer.EncodeAny(s.run.origin.maxPayload, v)
 	if err != nil {
 		return s.run.refuses(&EncodeError{RunID: s.run.id, Key: "the answer to request " + q.name, Type: fmt.Sprintf("%T", v), Err: err})
 	}
@@ -262,11 +262,11 @@ func (s *scope) answer(q asked, env []byte, refused *history.Error) error {
 	var late *history.Error
 	w := &write{compose: func(w *write) {
 		d := &history.Data{Kind: history.CallReply, Name: q.name, Reply: q.id, Error: refused}
-		if first, ok := r.answers[q.id]; ok {
+		if first, ok := r.decided.answers[q.id]; ok {
 			late = r.eng.program.errors.record(&AnsweredError{RunID: r.id, Name: q.name, ID: q.id, Key: first})
 			d.Reply, d.Error, w.events[0].Payload = "", late, nil
 		} else {
-			r.answers = put(r.answers, q.id, c.key)
+			r.decided.answers = put(r.decided.answers, q.id, c.key)
 		}
 		w.events[0].Data = d.Encode()
 	}}

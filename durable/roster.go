@@ -113,7 +113,7 @@ func (ros *roster) forget(r *run) {
 		delete(ros.runs, r.id)
 	}
 	ros.mu.Unlock()
-	if r.fromClaim && ros.eng.claims.claimed.Add(-1) == int64(ros.eng.options.MaxRuns)-1 {
+	if r.claimed.counts && ros.eng.claims.claimed.Add(-1) == int64(ros.eng.options.MaxRuns)-1 {
 		nudge(ros.eng.claims.wake) // there is room again
 	}
 }
@@ -170,7 +170,7 @@ func (ros *roster) countRunner() bool {
 // succeed puts the next generation's execution in the place of r's and begins
 // it.
 func (ros *roster) succeed(r, next *run) {
-	next.fromClaim = r.fromClaim
+	next.claimed.counts = r.claimed.counts
 	ros.mu.Lock()
 	ros.runs[r.id] = next
 	ros.runners.Add(1) // r is still counted, so Close is still waiting

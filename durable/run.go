@@ -21,23 +21,16 @@ import (
 // A run is one execution under way in this process: from its start or claim to
 // the moment its goroutine has ended.
 type run struct {
-	eng  *Engine
-	id   string
-	def  *definition
-	row  store.Run // as created or claimed
-	seed uint64
-	// maxPayload is how many bytes an encoded value may have.
-	maxPayload int
-	// forkSeeds are those of the runs it was forked from; see forkData.
-	forkSeeds []history.Seed
+	eng    *Engine
+	id     string
+	def    *definition
+	row    store.Run // as created or claimed
+	origin origin
+	source source
+	past   *history.Past // nil for a run that has just been created
 
 	ctx    context.Context // of step bodies; ends by cancel
 	cancel context.CancelCauseFunc
-	input  []byte        // envelope, as it stands in inputAt
-	past   *history.Past // nil for a run that has just been created
-	from   *store.Cursor // where its history begins and what of its inbox is read, if that is known
-
-	inputAt payload.Place
 
 	// dead is set once when the run must make no further durable call here.
 	dead atomic.Pointer[death]
@@ -46,49 +39,25 @@ type run struct {
 	stop       stop
 	replayed   atomic.Bool            // the workflow function's own scope has left its history
 	cancelText atomic.Pointer[string] // reason of the cancel that has reached it
-	deadline   store.Time             // when it is stopped by itself; 0: never
-	headers    map[string]string      // never changed once the run is launched or loaded
-	exclusive  []string               // keys it was started with; likewise
-	startTrace startTrace             // of the span of its start; likewise
-	// body is the key of the step body under way, for messages.
-	body atomic.Pointer[string]
-	// bodies is how many steps are being performed. resting gets a value when there is
-	// none left and the run is dead.
-	bodies  atomic.Int32
-	resting chan struct{}
-	// exited is the key of the step whose body has ended a goroutine of the run's.
-	exited atomic.Pointer[string]
-	misuse sync.Once // the log was told of one
 
-	localMu sync.Mutex
-	local   locals // of bodies of this execution; see stepbody.Body
+	claimed    claimedAs
+	spans      runSpans
+	bodies     bodies
+	goroutines runGoroutines
+	matching   matching // calls are matched with the history
+	log        runLog
+	waits      runWaits
+	inbox      inbox
+	offspring  offspring
+	undoing    undoing
+	decided    decisions
 
-	// fromClaim: it counts against Options.MaxRuns.
-	fromClaim bool
-	// probation: it was claimed from an owner that ended without a word. Set
-	// before it is launched; it is over when something is recorded.
-	probation bool
-	// silent: it was claimed while it waited or was interrupted, and the row still
-	// says that it waits or is resuming. A body must not find it like that; see
-	// recordRunning.
-	silent atomic.Bool
+	misuse     sync.Once // the log was told of one
+	unloadSeen int64     // the last message that its waits have looked at; read once it is unloaded
+	wanting    bool      // something happened while it was being unloaded; guarded by the roster's mutex
+	told       bool      // there was news for it, likewise
 
-	// replaying is how many branches and items have not left their history. branchOver
-	// gets a value when a branch is over.
-	replaying  atomic.Int32
-	branchOver chan struct{}
-
-	branchGoroutines sync.Map       // goroutines of branches: id to *branchGoroutine
-	goroutines       sync.WaitGroup // of its branches
-	preloaded        *store.History // read by whoever has loaded it
-	prefetched       *prefetch      // read by whoever has claimed it; nil: nothing
-	unloadSeen       int64          // the last message that its waits have looked at; read once it is unloaded
-	wanting          bool           // something happened while it was being unloaded; guarded by the roster's mutex
-	told             bool           // there was news for it, likewise
-
-	start   trace.Span  // of its start, if that was here
-	segment *segment    // nil: nobody traces; set before it is launched or loaded
-	ending  atomic.Bool // its last write is under way
+	ending atomic.Bool // its last write is under way
 	// renewal is what Continue was last called with.
 	renewal atomic.Pointer[renewal]
 	loaded  chan struct{} // closed once the history has been read, if there is one
@@ -109,20 +78,65 @@ type run struct {
 
 	born   chan struct{} // closed when its creation is settled; nil for a claimed run
 	bornAt store.Time    // of workflow_created, for a run that has just been created
+}
 
-	log       runLog
-	waits     runWaits
-	offspring offspring
-	undoing   undoing
-	inbox     inbox
+// origin is what the creation of a run recorded, or is about to. It never changes
+// once the run is launched or loaded.
+type origin struct {
+	input      []byte // envelope, as it stands in inputAt
+	inputAt    payload.Place
+	seed       uint64
+	forkSeeds  []history.Seed // those of the runs it was forked from
+	maxPayload int            // how many bytes an encoded value may have
+	deadline   store.Time     // when it is stopped by itself; 0: never
+	headers    map[string]string
+	exclusive  []string   // keys it was started with
+	trace      startTrace // of the span of its start
+}
 
-	// Guarded by the log's mutex: what a write decides when it gets its place.
+// source is what was read of a run's history before it was launched.
+type source struct {
+	loaded     *store.History // by the dormitory, which has loaded it
+	prefetched *prefetch      // by whoever has claimed it; nil: nothing
+	from       *store.Cursor  // where its history begins and what of its inbox is read, if that is known
+}
+
+// claimedAs is what a claim says of the run that it took.
+type claimedAs struct {
+	counts bool // against Options.MaxRuns
+	// probation: it was claimed from an owner that ended without a word. Set
+	// before it is launched; it is over when something is recorded.
+	probation bool
+	// silent: it was claimed while it waited or was interrupted, and the row still
+	// says that it waits or is resuming. A body must not find it like that; see
+	// recordRunning.
+	silent atomic.Bool
+}
+
+// runSpans are the spans of a run here.
+type runSpans struct {
+	start   trace.Span // of its start, if that was here
+	segment *segment   // nil: nobody traces; set before the run is launched or loaded
+}
+
+// bodies are the step bodies of a run that are under way.
+type bodies struct {
+	count atomic.Int32 // steps that are being performed
+	// resting gets a value when there is none left and the run is dead.
+	resting chan struct{}
+	current atomic.Pointer[string] // key of the body under way, for messages
+	exited  atomic.Pointer[string] // key of the step whose body has ended a goroutine of the run's
+
+	mu    sync.Mutex
+	local locals // of bodies of this execution; see stepbody.Body
+}
+
+// decisions are what writes of a run decide when they get their place in the log. They
+// are guarded by the log's mutex.
+type decisions struct {
 	answers    map[string]string // which call has answered a request, by the request's id
 	attributes map[string]string // never changed, only replaced
 	lastBranch int32             // highest number of a branch
-
-	matching matching // calls are matched with the history
-
 }
 
 // A death is why a run makes no further durable calls in this process.
@@ -214,9 +228,10 @@ func (r *run) undecodable(key, recorded string, wanted reflect.Type, err error) 
 func (e *Engine) newRun(row store.Run, def *definition) *run {
 	r := &run{
 		eng: e, id: row.ID, def: def, row: row,
-		gone: make(chan struct{}), stop: stop{done: make(chan struct{})}, deadline: row.DeadlineAt, loaded: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}), resting: make(chan struct{}, 1), branchOver: make(chan struct{}, 1),
-		attributes: row.Attributes,
+		gone: make(chan struct{}), stop: stop{done: make(chan struct{})}, loaded: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}),
 	}
+	r.origin.deadline, r.decided.attributes = row.DeadlineAt, row.Attributes
+	r.bodies.resting, r.goroutines.branchOver = make(chan struct{}, 1), make(chan struct{}, 1)
 	r.log = runLog{id: row.ID, clock: &e.heart.clock, mu: &e.committer.mu, began: time.Now()}
 	r.waits = runWaits{run: r, mu: r.log.mu, parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason, seen: row.Seen}}
 	r.offspring.run = r
@@ -276,8 +291,8 @@ func (r *run) launch() { goRun(r.execute) }
 // stands in deferred calls, so that it happens also when the user's code panics
 // or ends the goroutine with runtime.Goexit.
 func (r *run) execute() {
-	if r.start != nil {
-		r.start.End() // before anything that hangs below it
+	if r.spans.start != nil {
+		r.spans.start.End() // before anything that hangs below it
 	}
 	defer func() {
 		r.endTrace()
@@ -304,7 +319,7 @@ func (r *run) execute() {
 	defer func() {
 		if v := recover(); v != nil {
 			output, err = nil, guard.Panicked(v)
-		} else if at := r.exited.Load(); at != nil && err == ErrGoexit {
+		} else if at := r.bodies.exited.Load(); at != nil && err == ErrGoexit {
 			err = fmt.Errorf("step %s: %w", *at, ErrGoexit)
 		}
 		r.awaitBodies()
@@ -316,7 +331,7 @@ func (r *run) execute() {
 		_ = r.die(&death{kind: deathLost, err: fmt.Errorf("%w: run %s has ended here", ErrOutsideRun, r.id)})
 	}()
 	r.log.began = time.Now()
-	if r.input == nil {
+	if r.origin.input == nil {
 		if loadErr := r.load(); loadErr != nil {
 			r.unread, err = r.dead.Load(), loadErr
 			return
@@ -348,8 +363,8 @@ func (r *run) isLoaded() bool {
 
 // bodyEnds counts a step out.
 func (r *run) bodyEnds() {
-	if r.bodies.Add(-1) == 0 && r.dead.Load() != nil {
-		nudge(r.resting)
+	if r.bodies.count.Add(-1) == 0 && r.dead.Load() != nil {
+		nudge(r.bodies.resting)
 	}
 }
 
@@ -362,14 +377,14 @@ func (r *run) awaitBodies() {
 	if d == nil || d.kind == deathLost || d.kind == deathUnloaded {
 		return
 	}
-	for r.bodies.Load() > 0 {
+	for r.bodies.count.Load() > 0 {
 		select {
-		case <-r.resting:
+		case <-r.bodies.resting:
 		case <-r.ctx.Done():
 			// A body has a moment for its last words, as Close gives it.
 			t := time.NewTimer(afterGrace)
 			select {
-			case <-r.resting:
+			case <-r.bodies.resting:
 			case <-t.C:
 				t.Stop()
 				return
@@ -396,7 +411,7 @@ func (r *run) call() (output []byte, err error) {
 	if len(root.hist) == 0 {
 		root.leave()
 	}
-	output, err = r.def.call(&scopeContext{Context: r.ctx, scope: root}, r, r.input)
+	output, err = r.def.call(&scopeContext{Context: r.ctx, scope: root}, r, r.origin.input)
 	root.noteStop(0)
 	// Also when the function failed: an error that comes before calls which are
 	// recorded was not made by the code that recorded them.

@@ -63,7 +63,7 @@ func (r *run) readHistory() error {
 	}
 	r.reenterSegment()
 	for i := range h.Branches {
-		r.lastBranch = max(r.lastBranch, h.Branches[i].N)
+		r.decided.lastBranch = max(r.decided.lastBranch, h.Branches[i].N)
 	}
 	if r.past.Cancel != nil {
 		d, err := history.DataOf(r.past.Cancel)
@@ -88,20 +88,20 @@ func (r *run) adopt(created *store.Event) error {
 	if err != nil || len(seed) != 8 {
 		return r.damaged(created.Seq, errors.New("its seed is not readable"))
 	}
-	r.seed = binary.BigEndian.Uint64(seed)
-	r.maxPayload = r.eng.sealer.LimitOf(d.MaxPayload)
+	r.origin.seed = binary.BigEndian.Uint64(seed)
+	r.origin.maxPayload = r.eng.sealer.LimitOf(d.MaxPayload)
 	if d.Fork != nil {
-		r.forkSeeds = d.Fork.Seeds
+		r.origin.forkSeeds = d.Fork.Seeds
 	}
-	r.headers, r.exclusive, r.startTrace = d.Headers, d.Exclusive, startTraceOf(&d)
+	r.origin.headers, r.origin.exclusive, r.origin.trace = d.Headers, d.Exclusive, startTraceOf(&d)
 	r.carry(d.Baggage)
 	r.compareEnvironment(environmentOf(&d))
-	r.deadline = d.Deadline // the row is a cache
+	r.origin.deadline = d.Deadline // the row is a cache
 	r.adoptAttributes(d.Attributes)
-	r.answers = r.past.Answers
-	r.input, r.inputAt = created.Payload, payload.PlaceOf(r.id, created)
-	if r.input == nil {
-		r.input = []byte{}
+	r.decided.answers = r.past.Answers
+	r.origin.input, r.origin.inputAt = created.Payload, payload.PlaceOf(r.id, created)
+	if r.origin.input == nil {
+		r.origin.input = []byte{}
 	}
 	return nil
 }

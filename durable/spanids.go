@@ -128,7 +128,7 @@ func (r *run) startAgain() {
 	if r.past == nil || r.row.Resumes == 0 && r.past.SegmentBefore.Trace == "" {
 		return
 	}
-	r.eng.tracing.startAgain(&r.row, &r.startTrace, r.past.Created.At)
+	r.eng.tracing.startAgain(&r.row, &r.origin.trace, r.past.Created.At)
 }
 
 // orphanStartAgain is startAgain for a run that recovery has marked failed, of

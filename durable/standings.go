@@ -125,7 +125,7 @@ func (e *Engine) Executing(id string) (key string, ok bool) {
 	if r == nil {
 		return "", false
 	}
-	if body := r.body.Load(); body != nil {
+	if body := r.bodies.current.Load(); body != nil {
 		return *body, true
 	}
 	return "", false

@@ -112,7 +112,7 @@ func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartO
 	s, inRun := ctx.Value(scopeKey{}).(*scope)
 	limit := e.sealer.Limit()
 	if inRun {
-		limit = s.run.maxPayload
+		limit = s.run.origin.maxPayload
 	}
 	input, _, err := payload.Encode(e.sealer, limit, in)
 	if err != nil {
@@ -269,15 +269,15 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	}
 	r := e.newRun(row, here)
 	r.enterSegment(s)
-	r.start = span
+	r.spans.start = span
 	r.log.head = logHead{epoch: row.Epoch}
 	r.log.lastAt = row.CreatedAt
-	r.headers, r.exclusive, r.startTrace = o.headers, o.exclusive, ofStart
+	r.origin.headers, r.origin.exclusive, r.origin.trace = o.headers, o.exclusive, ofStart
 	r.carry(baggageOf(ctx))
-	r.input, r.seed, r.maxPayload = input, seed, e.sealer.Limit()
+	r.origin.input, r.origin.seed, r.origin.maxPayload = input, seed, e.sealer.Limit()
 	r.deliver(e.firstMail(id, o.mail))
-	if r.input == nil {
-		r.input = []byte{}
+	if r.origin.input == nil {
+		r.origin.input = []byte{}
 	}
 	return r, events
 }
@@ -353,7 +353,7 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 		return nil, "", err
 	}
 	if r.def == nil {
-		r.start.End()
+		r.spans.start.End()
 		r.cancel(nil)
 	}
 	r.reportStart()

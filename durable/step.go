@@ -173,7 +173,7 @@ func (st *stepOf[T]) once(ctx context.Context) ([]byte, error) {
 	}
 	r := st.call.scope.run
 	st.result = value
-	payload, seen, err := payload.EncodeAt(r.eng.sealer, r.maxPayload, &st.result)
+	payload, seen, err := payload.EncodeAt(r.eng.sealer, r.origin.maxPayload, &st.result)
 	if err != nil {
 		return nil, Permanent(r.refuses(&EncodeError{RunID: r.id, Key: st.call.key, Type: reflect.TypeFor[T]().String(), Err: err}))
 	}

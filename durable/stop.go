@@ -45,7 +45,7 @@ func (r *run) stopBy(cause error) {
 func (s *scope) leave() {
 	r := s.run
 	if !s.left.Swap(true) && s.path != "" {
-		r.replaying.Add(-1)
+		r.goroutines.replaying.Add(-1)
 	}
 	switch {
 	case s.path == "":

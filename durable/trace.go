@@ -294,7 +294,7 @@ func (tc *tracing) startSend(ctx context.Context, m *store.Message) (end func(er
 // traceAwait makes the span of a wait for a message that has ended; m is the one
 // it has taken, if any.
 func (s *scope) traceAwait(c *call, a *awaiting, began store.Time, outcome string, m *store.Message) {
-	if s.run.segment == nil {
+	if s.run.spans.segment == nil {
 		return
 	}
 	kind := string(a.kind)
@@ -311,7 +311,7 @@ func (s *scope) traceAwait(c *call, a *awaiting, began store.Time, outcome strin
 
 // traceChild makes the span of a child run of which the outcome has come.
 func (s *scope) traceChild(ch *child, told *history.ChildData) {
-	if s.run.segment == nil {
+	if s.run.spans.segment == nil {
 		return
 	}
 	w := waited{

@@ -34,7 +34,7 @@ type scopeSpan struct {
 // it, and of is the Map that s is an item of, if it is one. It returns the context for the function of the scope: when nothing in it
 // is replayed, the function finds its span there.
 func (s *scope) traceAs(ctx context.Context, what, name string, of *mapSpan) context.Context {
-	if s.run.segment == nil {
+	if s.run.spans.segment == nil {
 		return ctx
 	}
 	s.span = &scopeSpan{name: what + " " + name, outer: ctx, around: trace.SpanContextFromContext(ctx).SpanID(), of: of}
@@ -87,7 +87,7 @@ func (t *scopeSpan) open(s *scope) context.Context {
 // settle ends, and so exports, the spans around what happens in s, the outermost
 // first.
 func (s *scope) settle() {
-	if s.run.segment == nil {
+	if s.run.spans.segment == nil {
 		return
 	}
 	for up := s; up != nil; up = up.up {
@@ -186,7 +186,7 @@ type mapSpan struct {
 // traceBegin records that the Map begins, and begins its span.
 func (m *mapping[I, O]) traceBegin() {
 	s, d := m.scope, &history.Data{Kind: history.CallMap}
-	if s.run.segment == nil {
+	if s.run.spans.segment == nil {
 		s.stash(&m.call, store.Event{Type: store.StepStarted, Data: d.Encode()})
 		return
 	}
@@ -216,7 +216,7 @@ func (m *mapping[I, O]) beginSpan() trace.Span {
 // if nobody traced there.
 func (m *mapping[I, O]) traceAgain() {
 	s := m.scope
-	if s.run.segment == nil || m.call.done() {
+	if s.run.spans.segment == nil || m.call.done() {
 		return
 	}
 	before := parseTrace(s.run.past.Spans[m.call.key])
@@ -269,7 +269,7 @@ type waited struct {
 // waits, which may be for years and in many processes: its beginning is stamped.
 func (s *scope) traceWait(key string, w waited) {
 	r := s.run
-	if r.segment == nil {
+	if r.spans.segment == nil {
 		return
 	}
 	ctx := s.traceContext()

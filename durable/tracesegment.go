@@ -69,7 +69,7 @@ func (tc *tracing) segmentsOf(c *store.Claim, d *history.Data) map[string]*segme
 // enterSegment puts what is known of the trace into the context of everything
 // that r does. s may be nil.
 func (r *run) enterSegment(s *segment) {
-	r.segment = s
+	r.spans.segment = s
 	switch {
 	case s != nil && s.span != nil:
 		r.ctx = trace.ContextWithSpan(r.ctx, s.span)
@@ -85,7 +85,7 @@ func (r *run) enterSegment(s *segment) {
 // reenterSegment takes up the segment of a run that is loaded again, which
 // stands in the history.
 func (r *run) reenterSegment() {
-	if r.segment != nil || r.fromClaim {
+	if r.spans.segment != nil || r.claimed.counts {
 		return // it has entered one, or is not traced
 	}
 	if m := r.past.Segment; m.Epoch == r.row.Epoch {
@@ -99,7 +99,7 @@ func (r *run) reenterSegment() {
 
 // endSegment ends the span of the segment, once.
 func (r *run) endSegment() {
-	s := r.segment
+	s := r.spans.segment
 	if s == nil || s.span == nil {
 		return
 	}
@@ -124,21 +124,21 @@ func (r *run) endSegment() {
 // segmentTrace returns the context of r's segment as events keep it; empty: it
 // is not traced.
 func (r *run) segmentTrace() string {
-	if r.segment == nil {
+	if r.spans.segment == nil {
 		return ""
 	}
-	return formatTrace(r.segment.context)
+	return formatTrace(r.spans.segment.context)
 }
 
 // endTrace ends what r has begun to trace.
 func (r *run) endTrace() {
-	if r.segment == nil {
+	if r.spans.segment == nil {
 		return
 	}
 	r.endSegment()
 	if o := &r.outcome; o.status != "" {
 		r.startAgain()
-		r.eng.tracing.endRunSpan(r.ctx, &r.row, &r.startTrace, o.status, o.err,
+		r.eng.tracing.endRunSpan(r.ctx, &r.row, &r.origin.trace, o.status, o.err,
 			attrSteps.Int(int(r.log.steps)), attrActive.Float64((r.log.activeThen + time.Since(r.log.began)).Seconds()), attrResumes.Int(int(r.row.Resumes)))
 	}
 }

@@ -88,7 +88,7 @@ func (st *step) traceStep(ctx context.Context) *stepSpans {
 // body; without a tracer it does nothing.
 func (st *step) traceAttempt(ctx context.Context, n int) context.Context {
 	r := st.call.scope.run
-	if r.segment == nil {
+	if r.spans.segment == nil {
 		return ctx
 	}
 	t := st.traceStep(ctx)
@@ -102,14 +102,14 @@ func (st *step) traceAttempt(ctx context.Context, n int) context.Context {
 
 // traced reports whether anybody hears of an attempt that went well.
 func (r *run) traced(ctx context.Context) bool {
-	return r.segment != nil || r.eng.log.Enabled(ctx, slog.LevelDebug)
+	return r.spans.segment != nil || r.eng.log.Enabled(ctx, slog.LevelDebug)
 }
 
 // report says how an attempt ended, in spans and in the log, once what it came to
 // is recorded: a process that is killed before has made no attempt that counts.
 func (st *step) report(ctx context.Context, end attemptEnd) {
 	s := st.call.scope
-	if s.run.segment != nil {
+	if s.run.spans.segment != nil {
 		st.traceEnd(ctx, end)
 	}
 	s.run.logAttempt(ctx, st, end)

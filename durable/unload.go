@@ -84,5 +84,5 @@ func (r *run) awaitGoroutines() {
 		r.logLine(slog.LevelWarn, "durable: a waiting run does not unload: a deferred call of its code does not return; see KeepLoaded")
 	})
 	defer t.Stop()
-	r.goroutines.Wait()
+	r.goroutines.all.Wait()
 }
