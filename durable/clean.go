@@ -165,7 +165,7 @@ func (c *cleaning) run(ctx context.Context) error {
 			c.orphans = append(c.orphans, family{doomed{row.ID, row.Epoch}, row.Parent})
 			continue
 		}
-		if err := c.take(ctx, doomed{row.ID, row.Epoch}); err != nil {
+		if err := c.add(ctx, doomed{row.ID, row.Epoch}); err != nil {
 			return err
 		}
 	}
@@ -251,7 +251,7 @@ func (c *cleaning) children(ctx context.Context) error {
 				c.orphans = append(c.orphans, list[i])
 				continue
 			}
-			if err := c.take(ctx, list[i].child); err != nil {
+			if err := c.add(ctx, list[i].child); err != nil {
 				return err
 			}
 		}
@@ -283,8 +283,8 @@ func (c *cleaning) existing(ctx context.Context) (map[string]bool, error) {
 	return ids, nil
 }
 
-// take puts a run on the list of those to delete.
-func (c *cleaning) take(ctx context.Context, run doomed) error {
+// add puts a run on the list of those to delete.
+func (c *cleaning) add(ctx context.Context, run doomed) error {
 	c.gone[run.id] = true
 	if c.options.DryRun {
 		c.did.Runs++

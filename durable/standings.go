@@ -37,7 +37,7 @@ func (e *Engine) Standings(ctx context.Context, id string) iter.Seq2[Standing, e
 		}
 		for ev, err := range e.events(ctx, id, p.tracker.s.Seq) {
 			if err == nil {
-				err = p.take(ctx, &ev)
+				err = p.follow(ctx, &ev)
 			}
 			if err != nil && ctx.Err() != nil {
 				return
@@ -88,8 +88,8 @@ func (p *pursuit) read(ctx context.Context) error {
 	return nil
 }
 
-// take takes an event that was recorded since.
-func (p *pursuit) take(ctx context.Context, ev *store.Event) error {
+// follow takes in an event that was recorded since.
+func (p *pursuit) follow(ctx context.Context, ev *store.Event) error {
 	if ev.Seq <= p.tracker.s.Seq {
 		return nil // read already, with the cut that came before it
 	}
