@@ -59,7 +59,7 @@ func SetAttributes(ctx context.Context, set map[string]string) error {
 	// given its place in the log, so that each builds on the one before it.
 	var refused *history.Error
 	w := &write{compose: func(w *write) {
-		next, d := r.mergeAttributes(set), &history.Data{}
+		next, d := r.decided.mergeAttributes(set), &history.Data{}
 		if len(next) > MaxAttributes {
 			refused = r.eng.program.errors.record(fmt.Errorf("durable: SetAttributes in run %s: it would have %d attributes; at most %d are allowed: %w", r.id, len(next), MaxAttributes, ErrInvalid))
 			d.Error, next = refused, r.decided.attributes
@@ -79,21 +79,22 @@ func SetAttributes(ctx context.Context, set map[string]string) error {
 // adoptAttributes takes over what the history says of them: what was set last,
 // else what the run was started with. A history that is older than this record
 // leaves them to the row.
-func (r *run) adoptAttributes(atStart map[string]string) {
+func (dc *decisions) adoptAttributes(atStart map[string]string) {
+	r := dc.run
 	switch {
 	case r.past.Attributes != nil:
-		r.decided.attributes = *r.past.Attributes
+		dc.attributes = *r.past.Attributes
 	case atStart != nil:
-		r.decided.attributes = atStart
+		dc.attributes = atStart
 	}
 }
 
 // mergeAttributes returns the set that r has once set is applied. The
 // committer's mutex is held. The map is a new one: the old one may be on its
 // way to the store.
-func (r *run) mergeAttributes(set map[string]string) map[string]string {
-	next := make(map[string]string, len(r.decided.attributes)+len(set))
-	maps.Copy(next, r.decided.attributes)
+func (dc *decisions) mergeAttributes(set map[string]string) map[string]string {
+	next := make(map[string]string, len(dc.attributes)+len(set))
+	maps.Copy(next, dc.attributes)
 	for name, value := range set {
 		if value == "" {
 			delete(next, name)

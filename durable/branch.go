@@ -100,7 +100,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 		// replay knows its place among the calls.
 		s.stash(&c, store.Event{Type: store.StepStarted, Data: (&history.Data{Kind: history.CallGo}).Encode()})
 	}
-	r.begin(f.branch)
+	r.goroutines.beginBranch(f.branch)
 	s.begun = append(s.begun, f.branch)
 	s.forked.Add(1)
 	inner := s.child(c.key, false, c.ordinal)
@@ -230,10 +230,11 @@ func outcomeOf[T any](r *run, rec *history.Call) (v T, err error) {
 	return v, nil
 }
 
-// begin counts a branch as one of the run's goroutines.
-func (r *run) begin(b *branch) {
+// beginBranch counts a branch as one of the run's goroutines.
+func (gs *runGoroutines) beginBranch(b *branch) {
+	r := gs.run
 	r.waits.begin()
-	r.goroutines.all.Add(1)
+	gs.all.Add(1)
 	r.eng.roster.runners.Add(1) // the caller is counted, so Close is still waiting
 }
 
@@ -251,7 +252,7 @@ func (f *branch) branchBody(c *call, inner *scope, body func() ([]byte, error)) 
 		f.err = r.recordBranch(f, c, inner, payload, err)
 		inner.endSpan(f.err, f.at != 0)
 		inner.leave()
-		r.leave(f)
+		r.goroutines.leave(f)
 	}()
 	payload, err = body()
 }
@@ -288,10 +289,11 @@ func (r *run) recordBranch(f *branch, c *call, inner *scope, payload []byte, err
 }
 
 // leave ends a branch.
-func (r *run) leave(f *branch) {
+func (gs *runGoroutines) leave(f *branch) {
+	r := gs.run
 	r.waits.end(f)
 	close(f.done)
-	nudge(r.goroutines.branchOver)
+	nudge(gs.branchOver)
 	if r.dead.Load() == nil {
 		_ = r.syncRow() // an error is of the store, and the next write meets it
 		r.unload()      // it may have been the last one that was not waiting
@@ -325,7 +327,7 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	if s.ended && !f.recorded {
 		return zero, s.goesBeyond("waiting for " + f.key)
 	}
-	if err := s.run.join(onGoroutineOfOurs(), f.branch); err != nil {
+	if err := s.run.goroutines.join(onGoroutineOfOurs(), f.branch); err != nil {
 		return zero, err
 	}
 	s.lastAt = max(s.lastAt, f.at)
@@ -340,11 +342,12 @@ func (f *branch) hasOutcome() bool { return f.run.waits.over(f) && f.at != 0 }
 
 // join waits, parked, until one of the branches is over. With own it is called
 // on a goroutine of the engine's.
-func (r *run) join(own bool, bs ...*branch) error {
+func (gs *runGoroutines) join(own bool, bs ...*branch) error {
+	r := gs.run
 	for _, b := range bs {
 		if b.replayed {
 			// It ends by itself, so the caller counts as one that goes on.
-			return r.oneOf([]*branch{b})
+			return gs.oneOf([]*branch{b})
 		}
 	}
 	p := &parking{own: own}
@@ -356,12 +359,13 @@ func (r *run) join(own bool, bs ...*branch) error {
 		return err
 	}
 	r.unload()
-	return r.oneOf(bs)
+	return gs.oneOf(bs)
 }
 
 // oneOf waits until one of the branches is over. A cancel does not end it: the
 // branches meet the cancel themselves, and then are over.
-func (r *run) oneOf(bs []*branch) error {
+func (gs *runGoroutines) oneOf(bs []*branch) error {
+	r := gs.run
 	if len(bs) == 1 {
 		select {
 		case <-bs[0].done:
@@ -429,12 +433,12 @@ func (s *scope) first(ctx context.Context, name string, bs []*branch) (int, erro
 		}
 		s.lastAt = c.rec.LastAt
 		// Its outcome is recorded before that it won.
-		if err := r.join(onGoroutineOfOurs(), bs[d.Winner]); err != nil {
+		if err := r.goroutines.join(onGoroutineOfOurs(), bs[d.Winner]); err != nil {
 			return -1, err
 		}
 		return d.Winner, nil
 	}
-	if err := r.join(onGoroutineOfOurs(), bs...); err != nil {
+	if err := r.goroutines.join(onGoroutineOfOurs(), bs...); err != nil {
 		return -1, err
 	}
 	if err := s.stopped(); err != nil {
@@ -507,7 +511,7 @@ func (s *scope) forgotten() error {
 	var keys []string
 	for _, b := range s.begun {
 		if !b.waited.Load() {
-			if err := s.run.join(onGoroutineOfOurs(), b); err != nil {
+			if err := s.run.goroutines.join(onGoroutineOfOurs(), b); err != nil {
 				return err
 			}
 			keys = append(keys, b.key)

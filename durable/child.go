@@ -727,7 +727,7 @@ func (r *run) tellParent(status store.Status, reason string, recoverable bool, r
 	if r.row.Parent == "" {
 		return nil
 	}
-	return r.eng.tellParentOf(&r.row, history.ChildData{Status: status, Workflow: r.def.name, Reason: reason, Recoverable: recoverable, Error: rec, Trace: r.segmentTrace()}, output)
+	return r.eng.tellParentOf(&r.row, history.ChildData{Status: status, Workflow: r.def.name, Reason: reason, Recoverable: recoverable, Error: rec, Trace: r.spans.trace()}, output)
 }
 
 // tellParentOf is the message that tells the parent of a run what became of it.

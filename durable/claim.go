@@ -281,7 +281,7 @@ func (cl *claims) claimRead(ctx context.Context, c store.Claim, d *history.Data,
 func (cl *claims) execute(row store.Run, s *segment, k *prefetch) *run {
 	e := cl.eng
 	r := e.newRun(row, e.codeOf(&row))
-	r.enterSegment(s)
+	r.spans.enter(s)
 	r.claimed.counts, r.source.prefetched, r.claimed.probation = true, k, row.Strikes > 0
 	r.claimed.silent.Store(row.Status != store.Running)
 	e.dormitory.drop(row.ID, row.Epoch) // of ours, if it was lost and is claimed back

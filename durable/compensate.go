@@ -64,6 +64,8 @@ func Compensate(ctx context.Context, name string, fn func(ctx context.Context) e
 // undoing is what a run keeps for its end: the compensations that were registered,
 // and where what stopped it has met its scopes.
 type undoing struct {
+	run *run
+
 	mu   sync.Mutex
 	list []*undo
 	// stoppedAfter has the number of the call of each scope, by path, behind which
@@ -137,10 +139,11 @@ func (e *undoingError) Is(target error) bool { return target == ErrOutsideRun }
 // is to be undone: one that is being replayed has yet to register it, and an effect
 // that a branch makes later would not be undone. It returns why the run was stopped
 // meanwhile.
-func (r *run) stopBranches(err error) error {
+func (un *undoing) stopBranches(err error) error {
+	r := un.run
 	open := func() bool {
 		branches, passes := r.waits.open()
-		return (branches > 0 || passes > 0) && (r.undoing.any() || r.past != nil)
+		return (branches > 0 || passes > 0) && (un.any() || r.past != nil)
 	}
 	if !open() || r.continues(err) != nil {
 		return nil
@@ -173,11 +176,12 @@ func (r *run) stopBranches(err error) error {
 // compensate undoes what was registered. It adds failures to *err, and returns
 // an error only when the run was stopped meanwhile: then nothing more is to be
 // recorded of its end. late is whether the deadline has stopped the run.
-func (r *run) compensate(err *error, late bool) error {
-	if dead := r.stopBranches(*err); dead != nil {
+func (un *undoing) compensate(err *error, late bool) error {
+	r := un.run
+	if dead := un.stopBranches(*err); dead != nil {
 		return dead
 	}
-	undos, stoppedAfter, stoppedWaits := r.undoing.all()
+	undos, stoppedAfter, stoppedWaits := un.all()
 	if len(undos) == 0 {
 		return nil
 	}

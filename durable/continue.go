@@ -113,15 +113,16 @@ func (s *scope) mayContinue() error {
 	if s.path != "" || s.undo {
 		return &ContinueError{RunID: s.run.id, Reason: fmt.Sprintf("Continue was called in %s. Return from it first, and call Continue in the workflow function itself", s.path)}
 	}
-	if err := s.run.openUndos(); err != nil {
+	if err := s.run.undoing.refuse(); err != nil {
 		return err
 	}
 	return s.stopped()
 }
 
-// openUndos is the refusal of a run that has something to undo.
-func (r *run) openUndos() error {
-	undos, _, _ := r.undoing.all()
+// refuse returns why a run that has something to undo does not continue.
+func (un *undoing) refuse() error {
+	r := un.run
+	undos, _, _ := un.all()
 	if len(undos) == 0 {
 		return nil
 	}
@@ -143,7 +144,7 @@ func (r *run) continues(err error) *renewal {
 // returned checks what the function returned against its calls of Continue.
 func (r *run) returned(err error) error {
 	if r.continues(err) != nil {
-		if refused := r.openUndos(); refused != nil {
+		if refused := r.undoing.refuse(); refused != nil {
 			return refused // registered behind the call of Continue
 		}
 		return err
@@ -193,7 +194,7 @@ func (r *run) renew(n *renewal) outcome {
 		at:     1,
 		branch: store.Branch{N: number, Parent: number, Generation: generation, Reason: "continued", CreatedAt: r.eng.now()},
 		data: history.Data{
-			Seed: hex.EncodeToString(seed[:]), MaxPayload: r.eng.options.MaxPayload, Declared: r.def.steps, Executor: r.eng.id, Segment: r.segmentTrace(),
+			Seed: hex.EncodeToString(seed[:]), MaxPayload: r.eng.options.MaxPayload, Declared: r.def.steps, Executor: r.eng.id, Segment: r.spans.trace(),
 			Generation: generation, Inbox: seen, Pending: pending,
 			Headers: r.origin.headers, Deadline: r.origin.deadline, Exclusive: r.origin.exclusive, Attributes: r.decided.attributes, Environment: r.eng.program.environment.encode(),
 			Run: history.IdentityOf(&r.row),
@@ -231,7 +232,7 @@ func (r *run) renew(n *renewal) outcome {
 	row.Status, row.Code, row.Reason, row.WakeAt = store.Running, "", "", 0
 	row.Last = &w.events[1]
 	next := r.eng.newRun(row, r.def)
-	next.enterSegment(r.spans.segment)
+	next.spans.enter(r.spans.segment)
 	next.source.from = &store.Cursor{After: row.Last.Seq - 1, AfterMessage: history.FloorOf(seen, pending)}
 	return outcome{err: ErrContinued, next: next}
 }

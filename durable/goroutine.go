@@ -1,10 +1,12 @@
 package durable
 
 import (
+	"log/slog"
 	"reflect"
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
 )
@@ -94,6 +96,7 @@ func goroutineID() uint64 {
 
 // runGoroutines are those of a run's branches.
 type runGoroutines struct {
+	run        *run
 	all        sync.WaitGroup
 	ofBranches sync.Map      // id to *branchGoroutine
 	replaying  atomic.Int32  // branches and items that have not left their history
@@ -134,3 +137,17 @@ func (s *scope) misused() *scope {
 	}
 	return nil
 }
+
+// await waits until the goroutines of the run's branches have ended, whose
+// deferred calls are the user's.
+func (gs *runGoroutines) await() {
+	r := gs.run
+	t := time.AfterFunc(stuckUnload, func() {
+		r.logLine(slog.LevelWarn, "durable: a waiting run does not unload: a deferred call of its code does not return; see KeepLoaded")
+	})
+	defer t.Stop()
+	gs.all.Wait()
+}
+
+// stuckUnload is how long an unloading may take before it is worth a warning.
+const stuckUnload = 10 * time.Second

@@ -153,7 +153,7 @@ func (m *mapping[I, O]) distribute(in iter.Seq[I]) (total int, err error) {
 	fault := guard.Call(func() { m.feed(&f) })
 	close(f.work)
 	for _, b := range f.begun {
-		if joinErr := r.join(f.own, b); joinErr != nil {
+		if joinErr := r.goroutines.join(f.own, b); joinErr != nil {
 			err = joinErr
 		}
 	}
@@ -222,7 +222,7 @@ func (m *mapping[I, O]) feed(f *feeding[I]) {
 			b := &branch{run: r, key: m.call.key, done: make(chan struct{})}
 			b.waited.Store(true)
 			f.begun = append(f.begun, b)
-			r.begin(b)
+			r.goroutines.beginBranch(b)
 			f.workers.Add(1)
 			goBranch(func() { m.worker(f.work, b, &f.workers) })
 		}
@@ -245,7 +245,7 @@ func (m *mapping[I, O]) worker(work <-chan item[I], b *branch, workers *sync.Wai
 			goBranch(func() { m.worker(work, b, workers) })
 			return
 		}
-		r.leave(b)
+		r.goroutines.leave(b)
 		r.goroutines.all.Done()
 		r.eng.roster.runners.Done()
 		workers.Done()

@@ -115,6 +115,7 @@ type claimedAs struct {
 
 // runSpans are the spans of a run here.
 type runSpans struct {
+	run     *run
 	start   trace.Span // of its start, if that was here
 	segment *segment   // nil: nobody traces; set before the run is launched or loaded
 }
@@ -134,6 +135,7 @@ type bodies struct {
 // decisions are what writes of a run decide when they get their place in the log. They
 // are guarded by the log's mutex.
 type decisions struct {
+	run        *run
 	answers    map[string]string // which call has answered a request, by the request's id
 	attributes map[string]string // never changed, only replaced
 	lastBranch int32             // highest number of a branch
@@ -234,7 +236,7 @@ func (e *Engine) newRun(row store.Run, def *definition) *run {
 	r.bodies.resting, r.goroutines.branchOver = make(chan struct{}, 1), make(chan struct{}, 1)
 	r.log = runLog{id: row.ID, clock: &e.heart.clock, mu: &e.committer.mu, began: time.Now()}
 	r.waits = runWaits{run: r, mu: r.log.mu, parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason, seen: row.Seen}}
-	r.offspring.run = r
+	r.offspring.run, r.undoing.run, r.goroutines.run, r.spans.run, r.decided.run = r, r, r, r, r
 	r.inbox.fetch = make(chan struct{}, 1)
 	r.ctx, r.cancel = context.WithCancelCause(e.life.runs)
 	return r
@@ -295,14 +297,14 @@ func (r *run) execute() {
 		r.spans.start.End() // before anything that hangs below it
 	}
 	defer func() {
-		r.endTrace()
+		r.spans.end()
 		r.measureEnd()
 		r.cancel(nil)
 		switch next := r.outcome.next; {
 		case next != nil:
 			r.eng.roster.succeed(r, next)
 		case r.unloaded():
-			r.awaitGoroutines()
+			r.goroutines.await()
 			r.eng.dormitory.makeDormant(r)
 		default:
 			r.eng.roster.forget(r)
@@ -337,7 +339,7 @@ func (r *run) execute() {
 			return
 		}
 	}
-	r.endSegment()
+	r.spans.endSegment()
 	close(r.loaded)
 	defer r.watchDeadline()()
 	if dead := r.deathOf(); dead != nil {

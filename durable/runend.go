@@ -38,7 +38,7 @@ func (r *run) end(output []byte, err error) outcome {
 	stopped := r.stopCause()
 	late, _ := stopped.(*DeadlineError)
 	if err != nil || stopped != nil {
-		if undoErr := r.compensate(&err, late != nil); undoErr != nil {
+		if undoErr := r.undoing.compensate(&err, late != nil); undoErr != nil {
 			return r.end(nil, undoErr)
 		}
 	}

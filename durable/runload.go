@@ -61,7 +61,7 @@ func (r *run) readHistory() error {
 	if err := r.checkMail(h.Inbox); err != nil {
 		return err
 	}
-	r.reenterSegment()
+	r.spans.reenter()
 	for i := range h.Branches {
 		r.decided.lastBranch = max(r.decided.lastBranch, h.Branches[i].N)
 	}
@@ -97,7 +97,7 @@ func (r *run) adopt(created *store.Event) error {
 	r.carry(d.Baggage)
 	r.compareEnvironment(environmentOf(&d))
 	r.origin.deadline = d.Deadline // the row is a cache
-	r.adoptAttributes(d.Attributes)
+	r.decided.adoptAttributes(d.Attributes)
 	r.decided.answers = r.past.Answers
 	r.origin.input, r.origin.inputAt = created.Payload, payload.PlaceOf(r.id, created)
 	if r.origin.input == nil {

@@ -124,7 +124,8 @@ func (s *startTrace) began(e *Engine, row *store.Run) time.Time {
 // startAgain exports the span of r's start once more, if more than one process
 // has had r: the one that started it may have been killed before it could. It
 // comes before the end of the run is told, and so does a parent before its child.
-func (r *run) startAgain() {
+func (sp *runSpans) startAgain() {
+	r := sp.run
 	if r.past == nil || r.row.Resumes == 0 && r.past.SegmentBefore.Trace == "" {
 		return
 	}

@@ -268,7 +268,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 		events = append(events, store.Event{Type: store.WorkflowStarted, Data: started.Encode()})
 	}
 	r := e.newRun(row, here)
-	r.enterSegment(s)
+	r.spans.enter(s)
 	r.spans.start = span
 	r.log.head = logHead{epoch: row.Epoch}
 	r.log.lastAt = row.CreatedAt

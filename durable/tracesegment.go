@@ -66,10 +66,11 @@ func (tc *tracing) segmentsOf(c *store.Claim, d *history.Data) map[string]*segme
 	return segments
 }
 
-// enterSegment puts what is known of the trace into the context of everything
+// enter puts what is known of the trace into the context of everything
 // that r does. s may be nil.
-func (r *run) enterSegment(s *segment) {
-	r.spans.segment = s
+func (sp *runSpans) enter(s *segment) {
+	r := sp.run
+	sp.segment = s
 	switch {
 	case s != nil && s.span != nil:
 		r.ctx = trace.ContextWithSpan(r.ctx, s.span)
@@ -82,24 +83,26 @@ func (r *run) enterSegment(s *segment) {
 	}
 }
 
-// reenterSegment takes up the segment of a run that is loaded again, which
+// reenter takes up the segment of a run that is loaded again, which
 // stands in the history.
-func (r *run) reenterSegment() {
-	if r.spans.segment != nil || r.claimed.counts {
+func (sp *runSpans) reenter() {
+	r := sp.run
+	if sp.segment != nil || r.claimed.counts {
 		return // it has entered one, or is not traced
 	}
 	if m := r.past.Segment; m.Epoch == r.row.Epoch {
 		if sc := parseTrace(m.Trace); sc.IsValid() {
-			r.enterSegment(&segment{context: sc})
+			sp.enter(&segment{context: sc})
 			return
 		}
 	}
-	r.enterSegment(nil)
+	sp.enter(nil)
 }
 
 // endSegment ends the span of the segment, once.
-func (r *run) endSegment() {
-	s := r.spans.segment
+func (sp *runSpans) endSegment() {
+	r := sp.run
+	s := sp.segment
 	if s == nil || s.span == nil {
 		return
 	}
@@ -121,23 +124,24 @@ func (r *run) endSegment() {
 	span.End()
 }
 
-// segmentTrace returns the context of r's segment as events keep it; empty: it
+// trace returns the context of r's segment as events keep it; empty: it
 // is not traced.
-func (r *run) segmentTrace() string {
-	if r.spans.segment == nil {
+func (sp *runSpans) trace() string {
+	if sp.segment == nil {
 		return ""
 	}
-	return formatTrace(r.spans.segment.context)
+	return formatTrace(sp.segment.context)
 }
 
-// endTrace ends what r has begun to trace.
-func (r *run) endTrace() {
-	if r.spans.segment == nil {
+// end ends what r has begun to trace.
+func (sp *runSpans) end() {
+	r := sp.run
+	if sp.segment == nil {
 		return
 	}
-	r.endSegment()
+	sp.endSegment()
 	if o := &r.outcome; o.status != "" {
-		r.startAgain()
+		sp.startAgain()
 		r.eng.tracing.endRunSpan(r.ctx, &r.row, &r.origin.trace, o.status, o.err,
 			attrSteps.Int(int(r.log.steps)), attrActive.Float64((r.log.activeThen + time.Since(r.log.began)).Seconds()), attrResumes.Int(int(r.row.Resumes)))
 	}

@@ -1,7 +1,6 @@
 package durable
 
 import (
-	"log/slog"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -72,17 +71,4 @@ func (r *run) unload() {
 	close(r.gone)
 	// Between the look and the end another one may have come.
 	r.eng.dormitory.rouseFor(r.id, r.inbox.seen())
-}
-
-// stuckUnload is how long an unloading may take before it is worth a warning.
-const stuckUnload = 10 * time.Second
-
-// awaitGoroutines waits until the goroutines of r's branches have ended, whose
-// deferred calls are the user's.
-func (r *run) awaitGoroutines() {
-	t := time.AfterFunc(stuckUnload, func() {
-		r.logLine(slog.LevelWarn, "durable: a waiting run does not unload: a deferred call of its code does not return; see KeepLoaded")
-	})
-	defer t.Stop()
-	r.goroutines.all.Wait()
 }
