@@ -232,14 +232,6 @@ func (s *scope) pauseUntil(at store.Time) error {
 	return err
 }
 
-// deathOf returns what makes r dead, nil if it lives.
-func (r *run) deathOf() error {
-	if d := r.dead.Load(); d != nil {
-		return d.err
-	}
-	return nil
-}
-
 // run makes attempt n. A panic of the body becomes its error.
 func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []byte, err error) {
 	a = &st.first

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -318,3 +319,30 @@ func engineOf(ctx context.Context) (*Engine, error) {
 	}
 	return nil, ErrNoEngine
 }
+
+// runsOf yields the rows that match, page by page; after an error it ends.
+func (e *Engine) runsOf(ctx context.Context, f store.Filter) iter.Seq2[*store.Run, error] {
+	return func(yield func(*store.Run, error) bool) {
+		for f := f; ; {
+			if f.Limit == 0 {
+				f.Limit = scanPage
+			}
+			page, err := e.store.List(ctx, f)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range page.Runs {
+				if !yield(&page.Runs[i], nil) {
+					return
+				}
+			}
+			if f.After = page.Next; f.After == "" {
+				return
+			}
+		}
+	}
+}
+
+// scanPage is how many rows are read at a time when all that match are.
+const scanPage = 1000

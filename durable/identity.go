@@ -10,17 +10,6 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// endsAt returns the patch with the end of a run, if it sets one, at the time of the
-// event that records it, so that the two can be compared.
-func endsAt(p *store.RowPatch, at store.Time) *store.RowPatch {
-	if p == nil || p.EndedAt == nil || *p.EndedAt == 0 {
-		return p
-	}
-	own, end := *p, at // a copy of at, so that a write which ends nothing allocates nothing
-	own.EndedAt = &end
-	return &own
-}
-
 // checkRow returns why r must not be executed by its row, nil if it may: it would be
 // other work, or be reported to somebody else. h is what the history was read from; it
 // costs no statement.

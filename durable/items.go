@@ -15,31 +15,6 @@ import (
 // of its scope. Without the latter an item that was under way could go on with
 // what was recorded for another one.
 
-// tag writes what a scope has to say into its first event: an item its hash, the
-// undoing of a run where the run was stopped.
-func (s *scope) tag(ev *store.Event) {
-	if s.item != "" {
-		addMember(ev, `{"item":`, s.item)
-		s.item = ""
-	}
-	if s.stoppedAfter != nil {
-		addMember(ev, `{"stopped":`, s.stoppedAfter)
-		s.stoppedAfter = nil
-	}
-	if s.stoppedWaits != nil {
-		addMember(ev, `{"stopped_waits":`, s.stoppedWaits)
-		s.stoppedWaits = nil
-	}
-	if s.undoes != nil {
-		addMember(ev, `{"undoes":`, s.undoes)
-		s.undoes = nil
-	}
-	if s.late != nil {
-		addMember(ev, `{"late":`, *s.late)
-		s.late = nil
-	}
-}
-
 func addMember(ev *store.Event, begin string, value any) {
 	member := append([]byte(begin), mustJSON(value)...)
 	if len(ev.Data) > 0 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"slices"
 	"time"
@@ -403,33 +402,6 @@ func stuckOf(row *store.Run, code, reason string) Stuck {
 		s.Next = fmt.Sprintf("find the cause, then Engine.Resume(ctx, %q)", row.ID)
 	}
 	return s
-}
-
-// scanPage is how many rows are read at a time when all that match are.
-const scanPage = 1000
-
-// runsOf yields the rows that match, page by page; after an error it ends.
-func (e *Engine) runsOf(ctx context.Context, f store.Filter) iter.Seq2[*store.Run, error] {
-	return func(yield func(*store.Run, error) bool) {
-		for f := f; ; {
-			if f.Limit == 0 {
-				f.Limit = scanPage
-			}
-			page, err := e.store.List(ctx, f)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for i := range page.Runs {
-				if !yield(&page.Runs[i], nil) {
-					return
-				}
-			}
-			if f.After = page.Next; f.After == "" {
-				return
-			}
-		}
-	}
 }
 
 // failOrphan marks a run failed, recoverable, unless somebody was faster.

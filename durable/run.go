@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"runtime"
 	"sync"
@@ -178,6 +179,14 @@ func (r *run) alive() error {
 	return d.err
 }
 
+// deathOf returns what makes r dead, nil if it lives.
+func (r *run) deathOf() error {
+	if d := r.dead.Load(); d != nil {
+		return d.err
+	}
+	return nil
+}
+
 // die makes r dead, once, and returns the error of the death that counts.
 func (r *run) die(d *death) error {
 	if r.dead.CompareAndSwap(nil, d) {
@@ -272,6 +281,14 @@ func (r *run) write(w *write) error {
 		r.recordedOnce.Do(func() { close(r.recorded) })
 	}
 	return err
+}
+
+// flush commits what is stashed.
+func (r *run) flush() error {
+	if !r.log.stashes() {
+		return nil
+	}
+	return r.write(&write{})
 }
 
 // sealEvents seals the payloads of events that r is about to record on a branch,
@@ -434,4 +451,15 @@ func (r *run) call() (output []byte, err error) {
 		}
 	}
 	return output, err
+}
+
+// misused returns err, by which a call is refused that only other code can mend. The
+// log says so, once a run: code that does not look at the error goes on as if the
+// call had been made.
+func (r *run) misused(err error) error {
+	at := callerOutside()
+	r.misuse.Do(func() {
+		r.logLine(slog.LevelWarn, "durable: a call was refused: the workflow's code is wrong", slog.Any("error", err), slog.String("source", at))
+	})
+	return err
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
+	"go.opentelemetry.io/otel/baggage"
 )
 
 // load reads the history of a run that was claimed, or is loaded again.
@@ -154,5 +155,16 @@ func both(list []store.Event, others iter.Seq2[store.Event, error]) iter.Seq2[st
 			}
 		}
 		others(yield)
+	}
+}
+
+// carry gives the run's context the baggage that it was started with, in every
+// process.
+func (r *run) carry(kept string) {
+	if kept == "" {
+		return
+	}
+	if b, err := baggage.Parse(kept); err == nil {
+		r.ctx = baggage.ContextWithBaggage(r.ctx, b)
 	}
 }

@@ -354,3 +354,14 @@ func (f *flight) mayFail() bool {
 	}
 	return true
 }
+
+// endsAt returns the patch with the end of a run, if it sets one, at the time of the
+// event that records it, so that the two can be compared.
+func endsAt(p *store.RowPatch, at store.Time) *store.RowPatch {
+	if p == nil || p.EndedAt == nil || *p.EndedAt == 0 {
+		return p
+	}
+	own, end := *p, at // a copy of at, so that a write which ends nothing allocates nothing
+	own.EndedAt = &end
+	return &own
+}

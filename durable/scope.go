@@ -3,7 +3,6 @@ package durable
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"reflect"
 	"runtime"
 	"strings"
@@ -212,17 +211,6 @@ func (s *scope) enter(c *call, name string) error {
 	return nil
 }
 
-// misused returns err, by which a call is refused that only other code can mend. The
-// log says so, once a run: code that does not look at the error goes on as if the
-// call had been made.
-func (r *run) misused(err error) error {
-	at := callerOutside()
-	r.misuse.Do(func() {
-		r.logLine(slog.LevelWarn, "durable: a call was refused: the workflow's code is wrong", slog.Any("error", err), slog.String("source", at))
-	})
-	return err
-}
-
 // concurrent is the error of a call that was made while another is under way.
 func (s *scope) concurrent(name string) error {
 	running := "a call that has just ended"
@@ -253,6 +241,31 @@ func (s *scope) recordWith(c *call, ev store.Event, w *write) (store.Time, error
 	c.placed = false
 	s.lastAt = w.at
 	return w.at, nil
+}
+
+// tag writes what a scope has to say into its first event: an item its hash, the
+// undoing of a run where the run was stopped.
+func (s *scope) tag(ev *store.Event) {
+	if s.item != "" {
+		addMember(ev, `{"item":`, s.item)
+		s.item = ""
+	}
+	if s.stoppedAfter != nil {
+		addMember(ev, `{"stopped":`, s.stoppedAfter)
+		s.stoppedAfter = nil
+	}
+	if s.stoppedWaits != nil {
+		addMember(ev, `{"stopped_waits":`, s.stoppedWaits)
+		s.stoppedWaits = nil
+	}
+	if s.undoes != nil {
+		addMember(ev, `{"undoes":`, s.undoes)
+		s.undoes = nil
+	}
+	if s.late != nil {
+		addMember(ev, `{"late":`, *s.late)
+		s.late = nil
+	}
 }
 
 // stash keeps an event of call c for the run's next write.

@@ -95,14 +95,6 @@ func Checkpoint(ctx context.Context) error {
 	return s.run.flush()
 }
 
-// flush commits what is stashed.
-func (r *run) flush() error {
-	if !r.log.stashes() {
-		return nil
-	}
-	return r.write(&write{})
-}
-
 // perform is every step: find the record, or run the body and make one.
 func perform[T any](ctx context.Context, name string, p *Policy, fn func(context.Context) (T, error), check func(T) error, o []StepOption) (T, error) {
 	var zero T

@@ -251,17 +251,6 @@ func baggageOf(ctx context.Context) string {
 	return ""
 }
 
-// carry gives the run's context the baggage that it was started with, in every
-// process.
-func (r *run) carry(kept string) {
-	if kept == "" {
-		return
-	}
-	if b, err := baggage.Parse(kept); err == nil {
-		r.ctx = baggage.ContextWithBaggage(r.ctx, b)
-	}
-}
-
 // What runs and their surroundings say to each other is seen on both sides: a
 // signal is a span of its sender, and the wait that takes it is linked to that;
 // a child's start hangs below its parent's segment, and the wait of the parent
