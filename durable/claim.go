@@ -24,14 +24,16 @@ type claims struct {
 	wake      chan struct{} // something may be claimable
 	recovered atomic.Bool   // Recover was called: old runs may be claimed
 	claimed   atomic.Int64  // runs under way that count against MaxRuns
-	// bulk has runs that StartAll has started here and that nobody may have taken
+	// bulk has runs that StartAll has started here and that may not have been claimed
 	// yet. It is needed only until Recover is called: before that the engine leaves
-	// all other pending runs alone. What a crash loses of it, the store has.
+	// all other pending runs alone. A crash loses the queue and no run: they are in the
+	// store.
 	bulk  idQueue
 	later idQueue // left by recovery until there is room
 
-	// reserved places of MaxRuns are set aside by somebody who claims: the loop and
-	// a recovery may claim at once, and neither waits for the store of the other.
+	// reserved is how many places of MaxRuns are set aside for claims under way: the
+	// loop and a recovery may claim at once, and neither waits while the other asks
+	// the store.
 	mu       sync.Mutex
 	reserved int
 }
@@ -103,7 +105,7 @@ func (cl *claims) takeSomeBulk(ctx context.Context) bool {
 		}
 		return false
 	}
-	// Those it did not get are somebody else's or have ended.
+	// Those it did not get belong to another executor or have ended.
 	cl.bulk.drop(len(ids))
 	return true
 }
@@ -133,7 +135,7 @@ func (cl *claims) takeLater(ctx context.Context, n int) error {
 			return err // those it got are not free, and are passed over when it is tried again
 		}
 	}
-	// Those it did not get are somebody else's, or no longer to be continued.
+	// Those it did not get belong to another executor, or are not to be continued any more.
 	cl.later.drop(len(ids))
 	return nil
 }
@@ -194,7 +196,7 @@ func (c *toContinue) add(row *store.Run) {
 func (cl *claims) continueAll(ctx context.Context, c *toContinue, rep *Report) {
 	cl.continueRuns(ctx, c.children, rep)
 	n := 0
-	if !cl.later.waits() { // else they stand behind those that do
+	if !cl.later.waits() { // else they queue after those that do
 		n = cl.reserve(len(c.roots))
 	}
 	cl.continueRuns(ctx, c.roots[:n], rep)

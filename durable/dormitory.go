@@ -36,8 +36,8 @@ func (dorm *dormitory) open(e *Engine) {
 	dorm.runs, dorm.loading = map[string]*dormant{}, map[*dormant]struct{}{}
 }
 
-// closeLocked forgets all of them: they go on waiting, and whoever finds them due
-// claims them. The mutex is held.
+// closeLocked forgets all of them. They go on waiting in the store, and the executor
+// that finds them due claims them. The mutex is held.
 func (dorm *dormitory) closeLocked() { dorm.runs, dorm.timed, dorm.waking = nil, nil, nil }
 
 // dormant is a run of this executor that is unloaded.
@@ -89,7 +89,7 @@ func (dorm *dormitory) makeDormant(r *run) {
 	}
 }
 
-// takeUp has a run loaded that nobody here executes.
+// takeUp loads a run that this engine owns and does not execute.
 func (dorm *dormitory) takeUp(row *store.Run, def *definition) {
 	dorm.drop(row.ID, row.Epoch)
 	dorm.mu.Lock()
@@ -136,9 +136,9 @@ func (dorm *dormitory) rouseLocked(d *dormant) {
 	nudge(dorm.roused)
 }
 
-// drop forgets the run with this id if it is dormant under an epoch before this
-// one: somebody else has it, or it was claimed anew. What a late answer of the store
-// says of an earlier epoch is no reason to forget a later one.
+// drop forgets the run with this id if it is dormant under an epoch before this one:
+// another executor has it, or it was claimed again. A late answer of the store that
+// tells of an earlier epoch does not make it forget a later one.
 func (dorm *dormitory) drop(id string, before int64) {
 	dorm.mu.Lock()
 	defer dorm.mu.Unlock()
@@ -241,7 +241,7 @@ func (dorm *dormitory) load(ctx context.Context, d *dormant) {
 	}
 	switch {
 	case ctx.Err() != nil, errors.Is(err, store.ErrClosed):
-		return // whoever claims it next goes on with it
+		return // the next executor that claims it goes on with it
 	case errors.Is(err, store.ErrNotFound):
 	case errors.Is(err, store.ErrCorrupt):
 		dorm.keepDamaged(d, err)
@@ -324,7 +324,7 @@ func (dorm *dormitory) damaged() (list []Stuck) {
 	return list
 }
 
-// loadingEnds says that nobody is about to load d any more.
+// loadingEnds notes that d is not being loaded any more.
 func (dorm *dormitory) loadingEnds(d *dormant) {
 	dorm.mu.Lock()
 	defer dorm.mu.Unlock()

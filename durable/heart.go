@@ -248,9 +248,9 @@ func (h *heart) tend(ctx context.Context, p *pulse) {
 // to look once more.
 const recheckPause = 50 * time.Millisecond
 
-// loseTaken stops the executions of runs that somebody else has taken: their
-// bodies learn of it at once and not at their next write, and none begins. After
-// a nil error what is left was this executor's when it looked.
+// loseTaken stops the executions of runs that another executor has taken: their
+// bodies learn of it at once and not at their next write, and none begins. When it
+// returns nil, this executor owned all that is left at the time of the look.
 func (h *heart) loseTaken(ctx context.Context) error {
 	e := h.eng
 	ids := e.roster.ids()

@@ -12,8 +12,8 @@ import (
 // A mailroom sees to it that runs of this engine take notice of the messages that
 // the store has for them. It hears of a message by a notice of the store (arrived),
 // by a beat (counted), or because this engine has sent it (sent). A run that is
-// executed then fetches its messages and delivers them to those who wait (see
-// inbox); one that is unloaded is loaded.
+// executed then fetches its messages and delivers them to its waits (see inbox); one
+// that is unloaded is loaded.
 type mailroom struct {
 	eng  *Engine
 	ring chan struct{} // some run may have mail
@@ -66,8 +66,8 @@ func (mr *mailroom) loop(ctx context.Context) {
 	}
 }
 
-// look lets the runs that match fetch what they have not seen. What a
-// failure leaves out, a beat finds, which is tried until the store answers.
+// look lets the runs that match fetch what they have not seen. After a failure it
+// asks for a beat, which is tried until the store answers and finds the rest.
 func (mr *mailroom) look(ctx context.Context, f store.Filter) {
 	for row, err := range mr.eng.runsOf(ctx, f) {
 		if err != nil {
@@ -86,9 +86,10 @@ func (mr *mailroom) lookLater(ids ...string) {
 	mr.eng.roster.background(func() { mr.look(mr.eng.life.loops, store.Filter{IDs: ids, Mail: true, Limit: 500}) })
 }
 
-// sent sees to it that the receiver of a message that was just sent takes notice, without waiting for the store to tell: a notice may be lost, or
-// come before this engine listens. A receiver that is not executed here may have
-// lost its owner, and is then due.
+// sent makes the receiver of a message that was just sent look at once, without
+// waiting for a notice of the store, which may be lost or come before this engine
+// listens. A receiver that is not executed here may have lost its owner, and is then
+// due.
 func (mr *mailroom) sent(id string) {
 	switch r := mr.eng.roster.listening(id); {
 	case r != nil:
@@ -176,8 +177,8 @@ func (r *run) fetchMail() {
 	}
 }
 
-// deliver sorts new messages: a cancel and a request to pause act at once, the
-// rest waits for whoever asks.
+// deliver sorts new messages: a cancel and a request to pause act at once, the rest
+// stay in the inbox until a wait takes them.
 func (r *run) deliver(list []store.Message) {
 	defer r.inbox.settle()
 	r.inbox.receive(list, r.past.Consumed)

@@ -30,7 +30,7 @@ type parking struct {
 	since  time.Time
 }
 
-// runWaits knows who of a run's goroutines waits, and what the row says of it.
+// runWaits knows which of a run's goroutines wait, and what the row says of it.
 type runWaits struct {
 	run *run
 
@@ -378,8 +378,8 @@ func (wt *runWaits) unparkFor(ch *child, p *parking) {
 	delete(ch.parked, p)
 }
 
-// childHeard wakes those who wait for the outcome of a child, which ev records,
-// or, if it does not, for somebody who goes on listening. They count as active
+// childHeard wakes the goroutines that wait for the outcome of a child, which ev
+// records; if it does not, one of them goes on listening. They count as active
 // before the caller can park itself: else the run would be unloaded while all are
 // said to wait, and nothing would wake it.
 func (wt *runWaits) childHeard(ch *child, ev store.Event) {

@@ -181,8 +181,7 @@ func onceEach(list []Stuck) []Stuck {
 	})
 }
 
-// loop recovers the runs of executors that were found gone, one
-// take-over at a time.
+// loop recovers the runs of executors that were found gone, one take-over at a time.
 func (rc *recovery) loop(ctx context.Context) {
 	for {
 		select {

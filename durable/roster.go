@@ -78,8 +78,7 @@ func (ros *roster) add(r *run) error {
 }
 
 // addNew is add for a run that is about to be created. A dormant run of that id
-// counts as under way: nothing that happens to it may go astray because
-// somebody tries to start it again.
+// counts as under way: a second start must not lose what happens to it.
 func (ros *roster) addNew(r *run) error {
 	ros.mu.Lock()
 	defer ros.mu.Unlock()

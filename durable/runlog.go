@@ -39,15 +39,15 @@ type write struct {
 	// under the committer's mutex: what it decides, it decides in that order. It
 	// must not fail, and changes events, row and nothing else.
 	compose func(*write)
-	// then, if set, hears of the outcome, under the committer's mutex, even if
-	// nobody waits any more.
+	// then, if set, is called with the outcome, under the committer's mutex, even if
+	// the caller has stopped waiting.
 	then func(error)
 
 	admitted bool
 	settled  bool
 	err      error
 	at       store.Time // of its last event
-	reply    chan bool  // true: lead; false: settled. Made when somebody waits
+	reply    chan bool  // true: lead; false: settled. Made by a caller that waits
 }
 
 func (w *write) size() int {
@@ -83,9 +83,8 @@ func (w *write) ends() bool { return w.yield || w.branching != nil }
 
 // A runLog is the end of a run's log, as this execution knows it: what is to be
 // written next, what is on its way, and where it goes. It alone gives out places in
-// the log, when the change that they are for is formed (build), and each one that it
-// gives is recorded, or handed back before the call that asked for it returns, or
-// the run is dead here.
+// the log, when a change is formed (build). Each place is recorded, or handed back
+// before the call that asked for it returns, or the run is dead here.
 //
 // The committer works on many of them at a time, and under one mutex, its own.
 type runLog struct {
@@ -97,7 +96,7 @@ type runLog struct {
 	pending []*write
 	flight  *flight
 	space   flight // of flight, used again and again
-	queued  bool   // the committer has it among those who have something to commit
+	queued  bool   // it is in the committer's queue
 
 	// stashed are events to be committed in front of the next write, unexported the
 	// spans that are to be there before they are.
@@ -119,7 +118,7 @@ func (lg *runLog) takeOff() *flight {
 	f := &lg.space
 	n := 1
 	if !lg.pending[0].alone {
-		// Nothing may stand behind a write that gives the run up.
+		// Nothing may follow a write that gives the run up.
 		for n < len(lg.pending) && !lg.pending[n].alone && !lg.pending[n-1].yield {
 			n++
 		}
@@ -174,8 +173,8 @@ func (lg *runLog) stamp(events []store.Event, clock time.Time) {
 	}
 }
 
-// follow has the log go on behind the last event of a row that was claimed, without
-// its history having been read.
+// follow lets the log go on after the last event of a row that was claimed, although
+// its history was not read.
 func (lg *runLog) follow(row *store.Run) {
 	if last := row.Last; last != nil {
 		lg.head = logHead{seq: last.Seq, sum: last.Sum, epoch: row.Epoch, branch: row.Branch}
@@ -183,7 +182,7 @@ func (lg *runLog) follow(row *store.Run) {
 	}
 }
 
-// followPast has the log go on behind a history that was read.
+// followPast lets the log go on after a history that was read.
 func (lg *runLog) followPast(row *store.Run, p *history.Past) {
 	lg.head = logHead{seq: p.Head.Seq, sum: p.Head.Sum, epoch: row.Epoch, branch: row.Branch}
 	lg.lastAt, lg.steps = p.LastAt, p.Steps
@@ -327,7 +326,7 @@ type flight struct {
 	unknown bool
 }
 
-// settle answers those who wait for the flight.
+// settle answers the callers that wait for the flight.
 func (f *flight) settle(err error) {
 	for i, w := range f.writes {
 		w.settle(err)
@@ -344,8 +343,8 @@ func (f *flight) givenUp(why error) error {
 	return why
 }
 
-// mayFail reports whether everybody who waits for the flight takes a failure of
-// the store for an answer.
+// mayFail reports whether all callers that wait for the flight take a failure of the
+// store for an answer.
 func (f *flight) mayFail() bool {
 	for _, w := range f.writes {
 		if !w.failFast {

@@ -134,7 +134,7 @@ func openWaits(h *store.History) ([]store.Event, error) {
 	return open, nil
 }
 
-// watchers are those who follow runs from outside, in this process.
+// watchers has the callers in this process that follow a run from outside.
 type watchers struct {
 	count atomic.Int64 // how many there are
 
@@ -169,10 +169,10 @@ func (w *watchers) watch(id string) (changed <-chan struct{}, stop func()) {
 	}
 }
 
-// any reports whether somebody watches some run.
+// any reports whether any run is watched.
 func (w *watchers) any() bool { return w.count.Load() > 0 }
 
-// notify tells those who watch these runs; with no ids, all.
+// notify wakes the watchers of these runs; with no ids, all of them.
 func (w *watchers) notify(ids []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
