@@ -14,7 +14,7 @@ import (
 // prints the figures of today. Lines of packages and files are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {119, 26400, 207, 830, 110},
+		"durable":          {119, 26600, 201, 780, 110},
 		"internal/history": {23, 4100, 12, 480, 95},
 		"internal/payload": {12, 2500, 10, 530, 56},
 		"dashboard":        {9, 1000, 3, 190, 61},
@@ -37,8 +37,8 @@ var (
 	}
 	typeCeilings = map[string]struct{ fields, methods, files int }{
 		"durable.Engine":         {20, 167, 52},
-		"durable.run":            {86, 126, 35},
-		"durable.scope":          {36, 80, 22},
+		"durable.run":            {41, 87, 24},
+		"durable.scope":          {36, 80, 21},
 		"internal/history.Past":  {36, 40, 7},
 		"internal/history.Audit": {28, 49, 5},
 		"internal/history.Data":  {74, 3, 2},
