@@ -151,6 +151,17 @@ func TestAValueThatCannotBeKeptIsNotSaid(t *testing.T) {
 	w.hides(nil)
 }
 
+func TestAnInputOfAStepThatCannotBeHashedIsNotSaid(t *testing.T) {
+	wf := durable.Define("w", func(ctx context.Context, _ string) (string, error) {
+		return durable.Step(ctx, "pay", func(context.Context) (string, error) { return "paid", nil }, durable.WithInput(unkeepable{hiddenText}))
+	})
+	w := hiddenWorld(t)
+	w.open(wf)
+	w.start(wf, "r")
+	require.Contains(t, w.until("r", store.Failed).Reason, "pay")
+	w.hides(nil)
+}
+
 // hidden is a store in a file, all of whose values are encrypted, and what the engine
 // on it logs.
 type hidden struct {

@@ -79,7 +79,7 @@ func (m *mapping[I, O]) hash(v I) (payload.Fingerprint, error) {
 	e := m.scope.run.eng
 	f, err := e.sealer.Fingerprint(v, reflect.TypeFor[I](), 8)
 	if err != nil {
-		return payload.Fingerprint{}, &EncodeError{RunID: m.scope.run.id, Key: m.call.key, Type: reflect.TypeFor[I]().String(), Err: e.sealer.Unquoted(err)}
+		return payload.Fingerprint{}, &EncodeError{RunID: m.scope.run.id, Key: m.call.key, Type: reflect.TypeFor[I]().String(), Err: err}
 	}
 	return f, nil
 }

@@ -32,7 +32,7 @@ func (s *Sealer) Fingerprint(v any, t reflect.Type, size int) (Fingerprint, erro
 	info := s.infoOf(t)
 	encoded, err := s.marshal(info, v)
 	if err != nil {
-		return Fingerprint{}, err
+		return Fingerprint{}, s.Unquoted(err)
 	}
 	mark := ""
 	if !s.plainJSON {
