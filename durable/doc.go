@@ -51,4 +51,6 @@
 // Control: [Engine.Cancel], [Pause], [Engine.Resume]. Mending: [Engine.Verify],
 // [Engine.Repair], [Engine.Jump], [Engine.Edit], [Engine.Fork]. Package durabletest
 // kills a workflow at each of its writes and compares what becomes of it.
+//
+// Who changes this package finds in docs/architecture.md what is in which file.
 package durable

@@ -52,7 +52,7 @@ type dormant struct {
 	place int        // in the heap of those that have a time; -1: in none
 	due   store.Time // when it was to go on, if loading it was put off since; 0: it was not
 
-	silent bool // it was claimed and no execution has written since; see run.silent
+	silent bool // it was claimed and no execution has written since; see claimedAs.silent
 	queued bool // to be loaded, or being loaded
 	again  bool // something has happened since
 

@@ -13,12 +13,10 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// The engine sleeps until something happens: a notice of the store, a due time,
-// or the beat, which stands in for the other two. It never polls.
-
 // A heart tells the store that this executor lives, and has done what the answers
 // ask for. It knows until when the executor's lease holds and what time it is in
-// the store.
+// the store. An engine never polls: it sleeps until a notice of the store comes, a time is
+// due, or a beat stands in for the other two.
 type heart struct {
 	eng      *Engine
 	now      chan struct{} // beat at once
@@ -97,8 +95,7 @@ func (h *heart) leaseEnded() {
 	h.eng.log.Warn("durable: the lease could not be renewed: no step body begins until the store takes a beat again, and those under way are told to stop", "executor", h.eng.id)
 }
 
-// loop sends beats and does nothing else:
-// what a pulse asks for is done by tendLoop, however long the store takes for it.
+// loop sends beats and does nothing else: what a pulse asks for is done by tendLoop, however long the store takes for it.
 func (h *heart) loop(ctx context.Context) {
 	e := h.eng
 	every := e.options.Lease / 3
@@ -203,7 +200,7 @@ const skewReminder = time.Second
 const recoverReminder = 10 * time.Second
 
 // tend acts on a pulse. Whatever else is to be looked at once a beat has its
-// place here; what takes long gets a goroutine of its own, like takeOverLoop,
+// place here; what takes long gets a goroutine of its own, like recovery.loop,
 // so that the next pulse is not kept waiting.
 func (h *heart) tend(ctx context.Context, p *pulse) {
 	e := h.eng

@@ -173,7 +173,7 @@ func aboutRuns(t *testing.T, w *traceWorld, log *lines) map[string]bool {
 	return told
 }
 
-// Lines about one run are written by run.log, Engine.logRun and their kin, which
+// Lines about one run are written by run.logLine, engineLog.aboutRun and their kin, which
 // add its trace. Whoever hands the id to the logger itself forgets it.
 func TestLinesAboutARunAreWrittenWhereItsTraceIsKnown(t *testing.T) {
 	raw := regexp.MustCompile(`log\.(Debug|Info|Warn|Error)\(.*("run",|row\.ID|[a-z]\.id\b|RunID)`)

@@ -152,7 +152,7 @@ func (r *run) completedData() []byte {
 // beneath the mutex is set before the function is called.
 type matching struct {
 	byName bool             // by name alone
-	anew   map[string]int32 // as past.anew
+	anew   map[string]int32 // as Past.Anew
 
 	mu       sync.Mutex
 	uncalled []string // recorded calls that this code did not make

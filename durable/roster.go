@@ -174,7 +174,7 @@ func (ros *roster) succeed(r, next *run) {
 	ros.runs[r.id] = next
 	ros.runners.Add(1) // r is still counted, so Close is still waiting
 	if ros.closing {
-		// It was not there when Close stopped the otheros.
+		// It was not there when Close stopped the others.
 		_ = next.die(&death{kind: deathShutdown, err: ErrShutdown})
 	}
 	ros.mu.Unlock()

@@ -68,7 +68,7 @@ type scope struct {
 	// stoppedAfter is what the first event of the undoing says; see stop.
 	stoppedAfter, stoppedWaits map[string]int32
 	undoes                     []string // the same: what each compensation undoes
-	late                       *bool    // the same, of a run with a deadline; see past.wasLate
+	late                       *bool    // the same, of a run with a deadline; see Past.WasLate
 	item                       string   // hash of the Map item, until its first event has it
 }
 

@@ -92,7 +92,7 @@ func (s startTrace) keepIn(d *history.Data) {
 	d.Around, d.BeganAt, d.Linked = s.Around, s.BeganAt, s.Linked
 }
 
-// noParent is what eventData.Around says of a start that nothing is around.
+// noParent is what history.Data.Around says of a start that nothing is around.
 const noParent = "none"
 
 // traceOfStart describes a span of a start that began at that time in ctx.

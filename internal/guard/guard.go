@@ -3,13 +3,14 @@
 // the texts that come back.
 //
 // The engine calls user code in many places, and none of them may end the process or a
-// goroutine of the engine: a run whose goroutine is gone is owned, alive and never taken
-// up again. A function whose return the workflow waits for (a body, the workflow
+// goroutine of the engine: nobody would execute the run until the engine's own audit of
+// what it owns takes it up. A function whose return the workflow waits for (a body, the workflow
 // function, the function of a branch or an item) has a deferred call beneath it that
-// records its panic or its runtime.Goexit. Everything else goes through Call: RetryIf,
-// Reconcile, upcasters, the fold and the source of MapSeq, codecs and the methods of
-// values, the methods of errors, log handlers, the archive, key providers, bodies of
-// compensations.
+// records its panic or its runtime.Goexit. Everything else goes through Call:
+//
+//   - what options are given: RetryIf, Reconcile, key providers, log handlers, the archive
+//   - what works on values: codecs, upcasters, methods of values and of errors
+//   - the fold and the source of MapSeq, and bodies of compensations
 package guard
 
 import (

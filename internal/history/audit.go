@@ -14,7 +14,7 @@ import (
 // function of what it is given.
 //
 // For example, of the log 1 created, 2 started, 3 step_completed a, 4
-// step_completed b, with a flipped bit in 4: there is one finding, on event 4; bad
+// step_completed b, with a flipped bit in 4: there is one fault, on event 4; Bad
 // is 4, and the cut behind which a repair can go on is after event 3.
 type Audit struct {
 	Verdict  Verdict
@@ -36,11 +36,11 @@ type Audit struct {
 	Faults []RowFault // of the row
 	stands *standstill
 	Asked  string // id of the run that was asked for; empty: the row's
-	// bad is the first event of the lineage that cannot be believed; 0: none.
+	// Bad is the first event of the lineage that cannot be believed; 0: none.
 	Bad   int64
 	Start int64    // the last of the events that begin the generation
-	Cut   int64    // the last stable event before bad
-	Lost  []string // keys of the lineage whose outcome or beginning is recorded behind cut
+	Cut   int64    // the last stable event before Bad
+	Lost  []string // keys of the lineage whose outcome or beginning is recorded after Cut
 	// What a cut needs to know, for a repair. The lineage is kept in memory only if it is
 	// asked for.
 	Keeps   bool
@@ -49,18 +49,18 @@ type Audit struct {
 	Once    map[string]bool // calls that were announced before they began, or may be such
 	Forced  bool            // an operator has it matched by name
 	Born    map[string]bool // runs that the log names as children, in any part of it that is sound
-	// unreadable: the store could not give all of it.
+	// Unreadable: the store could not give all of it.
 	Unreadable bool
 }
 
 // Payloads open what the events and messages of a run carry, at their place.
 type Payloads struct {
-	// event and message return why a payload cannot be opened, nil if it can.
+	// Event and Message return why a payload cannot be opened, nil if it can.
 	Event   func(run string, e *store.Event) error
 	Message func(run string, m *store.Message) error
-	// input returns the hash of the input that an event carries, if it can be read.
+	// Input returns the hash of the input that an event carries, if it can be read.
 	Input func(run string, e *store.Event) (hash [16]byte, ok bool)
-	// kind is what an error of event and message is a fault of: Corrupt or Incompatible.
+	// Kind is what an error of Event and Message is a fault of: Corrupt or Incompatible.
 	Kind func(err error) string
 }
 
@@ -96,7 +96,7 @@ type Verdict struct {
 	Status           store.Status // as the row says
 	Events, Payloads int          // that were looked at
 	Faults           []Fault
-	More             int // faults beyond maxFaults
+	More             int // faults beyond MaxFaults
 }
 
 // MaxFaults is how many faults of one run are kept.

@@ -15,7 +15,7 @@ type Call struct {
 	Child    string      // run id of a child
 	Abandon  bool        // of a child: it outlives its parent
 	Derived  bool        // of a child: its id was derived, and not chosen by the workflow
-	Again    bool        // of a branch that has ended: its function is replayed; see replayEnded
+	Again    bool        // of a branch that has ended: its function is replayed all the same
 	OpenedAt store.Time  // of its first event, if that is its beginning
 	Until    store.Time  // of a timer or a wait: when it ends by itself
 	Outcome  store.Event // what ended it; Seq 0: nothing yet

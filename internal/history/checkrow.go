@@ -13,8 +13,8 @@ import (
 // those that its history has. born is what began the generation, branches are those of
 // the same moment or later.
 //
-// The version is not among them: reconcile mends it (E1, E2), and an execution
-// compares it with the code it is about to run; see disbelieveVersion.
+// The version is not among them: Reconcile mends it (E2), and an execution compares it
+// with the code it is about to run; see CheckVersion.
 func (p *Past) CheckRow(row *store.Run, branches []store.Branch, born *Data) error {
 	no := func(what string, have, want any) error {
 		return &Damage{RunID: row.ID, Err: fmt.Errorf("its row was changed: its %s is %v there, and %v in its history", what, have, want)}
@@ -76,7 +76,7 @@ func (p *Past) CheckCancel(row *store.Run, inbox []store.Message) error {
 	return &Damage{RunID: row.ID, Err: errors.New("its row was changed: it says that a cancel was asked for, and its inbox has none")}
 }
 
-// disbelieveBranches returns why the records of branches must not be believed, nil if
+// checkBranches returns why the records of branches must not be believed, nil if
 // they may: they decide which events a history is made of.
 func (p *Past) checkBranches(id string, branches []store.Branch) error {
 	for _, b := range p.cuts {

@@ -159,8 +159,8 @@ func (p *Past) FailedKeys(ended bool, resumed map[string]bool) []string {
 
 // An Undone is one whose compensation has begun.
 type Undone struct {
-	Key, By string // by is the compensation's
-	// child is set if the call's child has ended under an id that the workflow has chosen:
+	Key, By string // By is the compensation's
+	// Child is set if the call's child has ended under an id that the workflow has chosen:
 	// made again, the call finds that run, and nothing is done anew.
 	Child string
 }
@@ -250,8 +250,8 @@ func (p *Past) AgainAnew(again []Undone, branch int32) map[string]int32 {
 // Parted is a history taken apart at a cut.
 type Parted struct{ Kept, Left []store.Event }
 
-// CutAfter takes events apart behind the one with number after; scope as in
-// branchCut.
+// CutAfter takes events apart behind the one with number after; scope is that
+// of store.Branch.CutScope.
 func CutAfter(events []store.Event, after int64, scope string) Parted {
 	var c Parted
 	for i := range events {

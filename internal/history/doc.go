@@ -13,15 +13,16 @@
 //	patch        markers of changed code
 //	gap          events that are missing in a lineage
 //	branch       what the first event of a branch says of the branch
-//	checkrow     whether the row may be believed
+//	checkrow     whether the row of a claimed run may be believed, before it is executed
 //	message      the inbox: sums of messages, and whose outcome a message tells
 //	cut          where a history may be cut, and what was undone in it
 //	copy         which calls a fork copies
-//	reason       the codes and reasons that acts leave in the row
+//	reason       the codes and reasons that acts leave in the row; the others are in durable/errors.go
 //	audit        a whole log: what is damaged, and how far the rest can be believed
-//	auditrow     its end, its branches, its inbox
+//	auditend     its end, its branches, its inbox
 //	rowfacts     what a whole log says of the row
-//	rowrules     the rule for each field of the row, which rowchecks has in full
+//	rowrules     the table of fields of the row and their checks, for Verify and Repair
+//	rowchecks    these checks
 //	strikes      which deaths of executors a run may have caused
-//	reconcile    the catalogue of rows and histories that do not fit, and what mends each
+//	reconcile    what recovery looks for: rows and histories that do not fit, and what mends each
 package history

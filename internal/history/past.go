@@ -22,7 +22,7 @@ type Past struct {
 	Stopped      map[string]int32                // behind which call the context of each scope, by path, had ended when the undoing began
 	StoppedWaits map[string]int32                // and behind how many waits after that call
 	Undoes       []string                        // the call that each compensation undoes, in the order in which they run; nil: not said
-	Anew         map[string]int32                // calls that are made again after they were undone; see anewKey
+	Anew         map[string]int32                // calls that are made again after they were undone, and the branch since which
 	undoneAt     store.Time                      // of the first event of the undoing; 0: it has not begun
 	late         *bool                           // whether the deadline had stopped the run by then; nil: not said
 	Answers      map[string]string               // keys of the calls that answered a request, by the request's id
@@ -60,7 +60,7 @@ type head struct {
 	Branch int32
 }
 
-// An Wait is a wait for a message that was asked for and has no answer.
+// A Wait is a wait for a message that was asked for and has no answer.
 type Wait struct {
 	Kind  store.Kind
 	Name  string

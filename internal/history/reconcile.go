@@ -10,7 +10,7 @@ import (
 // The row of a run is a cache of its events. Engine and stores write both in one
 // change; a run whose row says something else comes from a store that cannot, or
 // from a hand that has reached into it. Reconcile is the catalogue of what may
-// then be wrong. It is a pure function: from the row, what a survey of the
+// then be wrong. It is a pure function: from the row, what a Survey of the
 // lineage found, and which code is at hand, to a finding.
 //
 //	code  the row says                 the events say           what is done
@@ -70,7 +70,7 @@ type Finding struct {
 	Key     string // where it is cut: what stands beside that scope may be kept
 	Steps   int32  // done up to there
 	Version string // E2: what it is pinned to from now on
-	// promised is the number of the branch that a lost jump was to go on with.
+	// Promised is the number of the branch that a lost jump was to go on with.
 	Promised int32
 	Refused  string // why it cannot be repaired; empty: it can
 }
@@ -150,7 +150,7 @@ type jump struct {
 }
 
 // Survey is a lineage in summary: what the catalogue asks of it. It is filled by
-// take, event by event, and holds no payload.
+// Add, event by event, and holds no payload.
 type Survey struct {
 	runID      string
 	Last       Place
@@ -169,9 +169,9 @@ type Survey struct {
 	Open       map[string]*opening // waits, timers and children without an outcome, by key
 	begun      map[string]*opening // steps without an outcome
 	effects    map[string]bool     // keys whose start was recorded
-	pending    int                 // of open, those that are waits
+	pending    int                 // of Open, those that are waits
 	taken      map[int64]bool      // messages that answered a wait
-	Answered   bool                // waitsAlone has its answer in the inbox: it goes on by itself
+	Answered   bool                // WaitsAlone has its answer in the inbox: it goes on by itself
 	jumps      []jump
 	Paused     int64 // requests to pause up to this number are answered
 }

@@ -15,7 +15,7 @@ func (a *Audit) ruleID(row *store.Run) *RowFault {
 	return nil
 }
 
-// ruleStatus: what else is wrong with a status, planRepair decides.
+// ruleStatus: what else is wrong with a status, a repair decides.
 func (a *Audit) ruleStatus(row *store.Run) *RowFault {
 	switch {
 	case !row.Status.Valid():

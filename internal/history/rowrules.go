@@ -19,7 +19,7 @@ type rowRule struct {
 type RowFault struct {
 	Field string
 	Text  string
-	// mend puts it right and says what was done; nil: no patch of a row can.
+	// Mend puts it right and says what was done; nil: no patch of a row can.
 	Mend func(p *store.RowPatch) (did string)
 }
 

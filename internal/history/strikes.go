@@ -75,7 +75,7 @@ func BeginsBody(ev *store.Event) bool {
 	return err == nil && d.Kind == ""
 }
 
-// saysNoMore reports whether an event says that a body begins for no other
+// onlyBegins reports whether an event says that a body begins for no other
 // reason than that the run is on probation.
 func onlyBegins(ev *store.Event) bool {
 	d, err := DataOf(ev)

@@ -11,15 +11,15 @@
 // durable.Codec, durable.TypeDef, durable.Keys. What a codec, an upcaster or a key
 // provider does is user code, which is called through internal/guard.
 //
-//	seal.go        Sealer, its Options and Place; Seal, Open, Unseal, Check; the limits of a payload
+//	seal.go        Sealer, its Options and Place; Seal (which encrypts), Open, Unseal, Check; the limits of a payload
 //	codec.go       Codec, JSON; Encode and Decode
-//	json.go        values that come as JSON, without a Go type
-//	typeinfo.go    what is known of a Go type once
+//	json.go        values that come as JSON, without a Go type: starts, answers, edits
+//	typeinfo.go    what is worked out once for each Go type
 //	types.go       registered types: TypeDef, Upcast, Types
 //	upcast.go      values of earlier versions, raised to the present one
 //	within.go      registered types within values of other types
 //	fingerprint.go hashes by which values are told apart
 //	unquoted.go    errors that do not quote an encrypted value
 //	compress.go    compression
-//	encrypt.go     Keys, and encryption with them
+//	encrypt.go     Keys: which key encrypts, and decryption
 package payload

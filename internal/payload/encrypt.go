@@ -230,9 +230,9 @@ func (k *keyring) ready() error {
 	return fmt.Errorf("it is to be encrypted, and the current key of Options.Encrypt cannot be had: %w: %w", err, ErrNoKey)
 }
 
-// forSealing returns what new payloads of a run are encrypted with; nil: they are
-// not, as it was wanted when their values were encoded (see ready). While a new current key cannot be had it is the one before: nothing that
-// has happened may stay unrecorded because of a rotation that went wrong.
+// forSealing returns what new payloads of a run are encrypted with; nil: they are not,
+// which ready has allowed. While a new current key cannot be had it is the one before:
+// nothing that has happened may stay unrecorded because of a rotation that went wrong.
 func (k *keyring) forSealing(run string) *runCipher {
 	before := k.inUse.Load()
 	id, err := k.current()
