@@ -376,9 +376,6 @@ func (r *run) abandon() {
 	_ = r.die(&death{kind: deathLost, err: ErrLost})
 	r.outcome = outcome{err: ErrLost}
 	r.eng.roster.forget(r)
-	if r.told { // nobody can tell it any more
-		nudge(r.eng.claims.wake)
-	}
 	close(r.recorded)
 	close(r.ended)
 	r.eng.roster.runners.Done()
