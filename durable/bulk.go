@@ -155,8 +155,8 @@ func (b *bulkStart) add(it bulkItem) error {
 func (b *bulkStart) change(it *bulkItem) store.Change {
 	row, created, _, span, _ := b.eng.newborn(b.ctx, b.def, it.id, it.input, &b.options)
 	it.span = span
-	created.Seq, created.At = 1, row.CreatedAt
-	created.Sum = store.Seal(it.id, 0, &created)
+	created.At = row.CreatedAt
+	new(logHead).append(it.id, &created)
 	return store.Change{
 		RunID: it.id, Expect: store.Expect{Absent: true}, Create: &row, Events: []store.Event{created},
 		Hold: b.options.exclusive, Send: b.eng.mailTo(it.id, b.options.mail),

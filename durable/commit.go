@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -312,6 +313,13 @@ func (h *logHead) append(runID string, ev *store.Event) {
 	ev.Seq, ev.Branch = h.seq, h.branch
 	ev.Sum = store.Seal(runID, h.sum, ev)
 	h.sum = ev.Sum
+}
+
+// appendSealed is append for an event whose payload is not sealed yet.
+func (h *logHead) appendSealed(s *payload.Sealer, runID string, ev *store.Event) {
+	ev.Branch = h.branch
+	ev.Payload = s.Seal(payload.PlaceOf(runID, ev), ev.Payload)
+	h.append(runID, ev)
 }
 
 // flight is the change of a run that is being committed. Until its outcome is

@@ -240,17 +240,15 @@ func merged(a, b map[string]string) map[string]string {
 // number gives the events of a new run their numbers, totals and sums, and seals
 // their payloads.
 func number(e *Engine, id string, list []store.Event) {
-	var sum uint32
+	var head logHead
 	var steps int32
 	for i := range list {
 		ev := &list[i]
 		if history.IsStepOutcome(ev) {
 			steps++
 		}
-		ev.Seq, ev.Branch, ev.Steps = int64(i+1), 0, steps
-		ev.Payload = e.sealer.Seal(payload.PlaceOf(id, ev), ev.Payload)
-		ev.Sum = store.Seal(id, sum, ev)
-		sum = ev.Sum
+		ev.Steps = steps
+		head.appendSealed(e.sealer, id, ev)
 	}
 }
 

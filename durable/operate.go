@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
-	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -56,24 +55,21 @@ func (e *Engine) operate(ctx context.Context, row *store.Run, branches []store.B
 		change.Row = (&store.RowPatch{Branch: &on}).Over(a.row)
 		steps = a.cut.steps
 	}
-	seq, sum, at := last.Seq, last.Sum, max(last.At, e.now())
+	head, at := logHead{seq: last.Seq, sum: last.Sum, branch: on}, max(last.At, e.now())
 	change.Row = endsAt(change.Row, at)
 	if change.Branch != nil {
-		data, err := history.WithCut(a.event.Data, change.Branch, sum)
+		data, err := history.WithCut(a.event.Data, change.Branch, last.Sum)
 		if err != nil {
 			return row.Branch, err
 		}
 		a.event.Data = data
 	}
 	for _, ev := range append([]store.Event{a.event}, a.then...) {
-		if ev.Attempt > 0 && (ev.Type == store.StepCompleted || ev.Type == store.StepFailed) {
+		if history.IsStepOutcome(&ev) {
 			steps++
 		}
-		seq++
-		ev.Seq, ev.Branch, ev.At, ev.Steps, ev.Active = seq, on, at, steps, last.Active
-		ev.Payload = e.sealer.Seal(payload.PlaceOf(row.ID, &ev), ev.Payload)
-		ev.Sum = store.Seal(row.ID, sum, &ev)
-		sum = ev.Sum
+		ev.At, ev.Steps, ev.Active = at, steps, last.Active
+		head.appendSealed(e.sealer, row.ID, &ev)
 		change.Events = append(change.Events, ev)
 	}
 	for i := range change.Send {
