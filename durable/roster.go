@@ -105,22 +105,19 @@ func (ros *roster) addLocked(r *run) error {
 	return nil
 }
 
-// forget takes out a run whose execution is over. News that came for one which had
-// given the run up already, paused or parked, is for whoever claims it: nobody else
-// would look before the next beat. Unloaded runs the dormitory tells.
-func (ros *roster) forget(r *run) {
+// forget takes out a run whose execution is over, and reports whether news has come
+// for it meanwhile.
+func (ros *roster) forget(r *run) (told bool) {
 	ros.mu.Lock()
 	if ros.runs[r.id] == r {
 		delete(ros.runs, r.id)
 	}
-	told := r.told && r.outcome.status == "" && !r.unloaded()
+	told = r.told
 	ros.mu.Unlock()
-	if told {
-		nudge(ros.eng.claims.wake)
-	}
 	if r.claimed.counts && ros.eng.claims.claimed.Add(-1) == int64(ros.eng.options.MaxRuns)-1 {
 		nudge(ros.eng.claims.wake) // there is room again
 	}
+	return told
 }
 
 // active returns the execution of a run, nil if there is none here.

@@ -375,7 +375,9 @@ func (r *run) abandon() {
 	// Whoever waits for it to be loaded must not wait for ever.
 	_ = r.die(&death{kind: deathLost, err: ErrLost})
 	r.outcome = outcome{err: ErrLost}
-	r.eng.roster.forget(r)
+	if r.eng.roster.forget(r) { // nobody can tell it any more
+		nudge(r.eng.claims.wake)
+	}
 	close(r.recorded)
 	close(r.ended)
 	r.eng.roster.runners.Done()
