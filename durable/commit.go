@@ -166,7 +166,7 @@ func (lg *runLog) stamp(events []store.Event, clock time.Time) {
 	now, active := lg.clock.at(clock), lg.activeThen+clock.Sub(lg.began)
 	for i := range events {
 		ev := &events[i]
-		if ev.Attempt > 0 && (ev.Type == store.StepCompleted || ev.Type == store.StepFailed) {
+		if history.IsStepOutcome(ev) {
 			lg.steps++
 		}
 		lg.lastAt = max(lg.lastAt, now)

@@ -196,7 +196,7 @@ func (r *run) renew(n *renewal) outcome {
 		data: history.Data{
 			Seed: hex.EncodeToString(seed[:]), MaxPayload: r.eng.options.MaxPayload, Declared: r.def.steps, Executor: r.eng.id, Segment: r.spans.trace(),
 			Generation: generation, Inbox: seen, Pending: pending,
-			Headers: r.origin.headers, Deadline: r.origin.deadline, Exclusive: r.origin.exclusive, Attributes: r.decided.attributes, Environment: r.eng.program.environment.encode(),
+			Headers: r.origin.headers, Deadline: r.origin.deadline, Exclusive: r.origin.exclusive, Attributes: r.decided.attributes, Environment: r.eng.program.recorded,
 			Run: history.IdentityOf(&r.row),
 		},
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -44,8 +45,9 @@ type Engine struct {
 
 // program is what the engine knows of the program it is in.
 type program struct {
-	build       string       // its label
-	environment *Environment // of this process; nil: it is neither recorded nor compared
+	build       string          // its label
+	environment *Environment    // of this process; nil: it is neither recorded nor compared
+	recorded    json.RawMessage // that, as the first event of a run keeps it
 	defs        *definitions
 	errors      *errorKinds
 }
@@ -91,6 +93,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	kinds.defs = sealer.Types
 	e := &Engine{id: newExecutorID(), options: o, store: st, sealer: sealer}
 	e.program = program{build: buildLabel(cmp.Or(o.Build, stampedBuild())), environment: o.Capture.capture(), defs: defs, errors: kinds}
+	e.program.recorded = e.program.environment.encode()
 	e.log = engineLog{Logger: o.Logger, eng: e}
 	e.tracing.eng, e.tracing.tracer = e, newTracer(o.TracerProvider)
 	e.heart.open(e)

@@ -218,11 +218,11 @@ func environmentOf(born *history.Data) *Environment {
 
 // compareEnvironment tells of a run that goes on in another environment than it
 // was started in. It does not stop it: that is for the program to judge.
-func (r *run) compareEnvironment(recorded *Environment) {
+func (r *run) compareEnvironment(born *history.Data) {
 	if last := r.row.Last; last == nil || last.Type != store.RunResumed {
 		return
 	}
-	if list := recorded.Differences(r.eng.program.environment); len(list) > 0 {
+	if list := environmentOf(born).Differences(r.eng.program.environment); len(list) > 0 {
 		r.logLine(slog.LevelWarn, "durable: the run is resumed in another environment than it was started in", slog.Any("differences", list))
 	}
 }

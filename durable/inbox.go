@@ -46,16 +46,11 @@ type mailWait struct {
 
 // wants reports whether m may be given to w.
 func (w *mailWait) wants(m *store.Message) bool {
-	switch {
-	case m.Kind != w.kind:
-		return false
-	case w.child != "":
+	if w.child != "" {
 		id, _ := history.ChildOf(m)
-		return id == w.child
+		return m.Kind == w.kind && id == w.child
 	}
-	// A plain signal is for whoever waits for its name; an answer names the
-	// wait it answers, so that a person is asked again after a jump back.
-	return m.Name == w.name || m.Name == w.answer
+	return history.Wait{Kind: w.kind, Name: w.name}.Wants(m, w.answer)
 }
 
 // address is what a wait asks for.

@@ -323,10 +323,12 @@ func (r *run) execute() {
 		case r.unloaded():
 			r.goroutines.await()
 			r.eng.dormitory.makeDormant(r)
-		case r.eng.roster.forget(r) && r.outcome.status == "":
-			// The run was given up, paused or parked, before the news came: they are for
-			// whoever claims it, and nobody else would look before the next beat.
-			nudge(r.eng.claims.wake)
+		default:
+			if told := r.eng.roster.forget(r); told && r.outcome.status == "" {
+				// The run was given up, paused or parked, before the news came: they are for
+				// whoever claims it, and nobody else would look before the next beat.
+				nudge(r.eng.claims.wake)
+			}
 		}
 		r.recordedOnce.Do(func() { close(r.recorded) })
 		close(r.ended)

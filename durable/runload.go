@@ -96,7 +96,7 @@ func (r *run) adopt(created *store.Event) error {
 	}
 	r.origin.headers, r.origin.exclusive, r.origin.trace = d.Headers, d.Exclusive, startTraceOf(&d)
 	r.carry(d.Baggage)
-	r.compareEnvironment(environmentOf(&d))
+	r.compareEnvironment(&d)
 	r.origin.deadline = d.Deadline // the row is a cache
 	r.decided.adoptAttributes(d.Attributes)
 	r.decided.answers = r.past.Answers

@@ -295,7 +295,7 @@ func (a *Audit) begin(e *store.Event) error {
 	if a.Past.Events > 0 {
 		return nil
 	}
-	_, renewed, err := a.Past.BeginGeneration(e)
+	_, renewed, err := a.Past.beginGeneration(e)
 	switch {
 	case err != nil:
 		return fmt.Errorf("its data is not readable: %w", err)
@@ -328,7 +328,7 @@ func (a *Audit) behind(seq int64) bool {
 func (a *Audit) Half(seq int64) (keys []string) {
 	for _, n := range a.Lineage.Branches() {
 		if b := a.Branches[n]; b.CutScope != "" && (a.firsts[n] == 0 || a.firsts[n] > seq) {
-			keys = append(keys, Around(b.CutScope)...)
+			keys = append(keys, around(b.CutScope)...)
 		}
 	}
 	slices.Sort(keys)

@@ -44,7 +44,7 @@ func (a *Audit) checkBranches() {
 		used[b.Parent] = true
 	}
 	for _, b := range a.Facts.cuts {
-		if err := CheckCut(a.History.Branches, b); err != nil {
+		if err := checkCut(a.History.Branches, b); err != nil {
 			a.Verdict.Add(Fault{Kind: Corrupt, Part: partBranch, Seq: int64(b.N), Behind: !slices.Contains(a.Lineage.Branches(), b.N), Text: err.Error()})
 		}
 	}

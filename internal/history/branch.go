@@ -36,9 +36,9 @@ func (c *Cut) Encode() []byte {
 	return b
 }
 
-// BranchOf returns the branch that an event says it begins; ok is false for one that
+// branchOf returns the branch that an event says it begins; ok is false for one that
 // begins none, or that an earlier version of this library has recorded.
-func BranchOf(e *store.Event, d *Data) (b store.Branch, ok bool) {
+func branchOf(e *store.Event, d *Data) (b store.Branch, ok bool) {
 	b = store.Branch{N: e.Branch}
 	switch {
 	case e.Type == store.WorkflowStarted && d.Generation > 0:
@@ -54,9 +54,9 @@ func BranchOf(e *store.Event, d *Data) (b store.Branch, ok bool) {
 	return b, true
 }
 
-// CheckCut compares the record of a branch with the event that begins it. When it was
+// checkCut compares the record of a branch with the event that begins it. When it was
 // made, the record says a little earlier than the event.
-func CheckCut(branches []store.Branch, want store.Branch) error {
+func checkCut(branches []store.Branch, want store.Branch) error {
 	i := slices.IndexFunc(branches, func(b store.Branch) bool { return b.N == want.N })
 	if i < 0 {
 		return nil // that its record is missing is found without it
@@ -91,7 +91,7 @@ func (p *Past) takeCut(e *store.Event) error {
 	if err != nil {
 		return fmt.Errorf("its data is not readable: %w", err)
 	}
-	if b, ok := BranchOf(e, &d); ok {
+	if b, ok := branchOf(e, &d); ok {
 		p.cuts = append(p.cuts, b)
 	}
 	return nil

@@ -70,7 +70,7 @@ func (p *Past) CheckVersion(id, version string, born *Data) error {
 //
 // A row that denies a cancel does no harm: the message is there, and is read.
 func (p *Past) CheckCancel(row *store.Run, inbox []store.Message) error {
-	if !row.CancelAsked || p.CancelAsked(inbox) {
+	if !row.CancelAsked || p.cancelAsked(inbox) {
 		return nil
 	}
 	return &Damage{RunID: row.ID, Err: errors.New("its row was changed: it says that a cancel was asked for, and its inbox has none")}
@@ -80,7 +80,7 @@ func (p *Past) CheckCancel(row *store.Run, inbox []store.Message) error {
 // they may: they decide which events a history is made of.
 func (p *Past) checkBranches(id string, branches []store.Branch) error {
 	for _, b := range p.cuts {
-		if err := CheckCut(branches, b); err != nil {
+		if err := checkCut(branches, b); err != nil {
 			return &Damage{RunID: id, Err: err}
 		}
 	}

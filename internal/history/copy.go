@@ -143,8 +143,8 @@ func (p *Past) DoneKeys() []string {
 	return keys
 }
 
-// IsOver reports whether something that has ended stands around this scope.
-func (p *Past) IsOver(path string) bool {
+// isOver reports whether something that has ended stands around this scope.
+func (p *Past) isOver(path string) bool {
 	for ; path != ""; path = ScopeOfKey(path) {
 		key := path
 		if name, n, ok := SplitItem(path); ok {

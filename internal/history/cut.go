@@ -297,10 +297,10 @@ func HalfKept(left []store.Event) (keys []string, err error) {
 	return keys, nil
 }
 
-// Around returns the outcomes that may have to be taken back when only the
+// around returns the outcomes that may have to be taken back when only the
 // scope path was cut: of all that is around it. Resetting what has not ended
 // changes nothing.
-func Around(path string) (keys []string) {
+func around(path string) (keys []string) {
 	for path != "" {
 		if _, _, item := SplitItem(path); item {
 			keys = append(keys, path)

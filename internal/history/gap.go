@@ -23,7 +23,7 @@ type hole struct {
 // recorded the event. One that says nothing of it was never part of such an act: it
 // stands on a branch that nobody turned to (D1).
 func turned(e *store.Event) (to int32, ok bool) {
-	if !BeginsBranch(e.Type) {
+	if !beginsBranch(e.Type) {
 		return 0, false
 	}
 	d, err := DataOf(e)

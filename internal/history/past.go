@@ -29,7 +29,7 @@ type Past struct {
 	Cancel       *store.Event                    // cancel_received
 	Inbox        int64                           // messages up to this number were taken by earlier generations,
 	carried      []int64                         // but for these, in order
-	pause        PauseState                      // whether it is paused
+	pause        pauseState                      // whether it is paused
 	branch       int32                           // of the event before
 	cuts         []store.Branch                  // as the events say that begin them
 	claims       []Claim                         // who had it from where on, one for each change of code
@@ -68,9 +68,11 @@ type Wait struct {
 	Seq   int64
 }
 
-// Wants reports whether m is for w, the wait of the call with this key.
-func (w Wait) Wants(m *store.Message, key string, branch int32) bool {
-	return m.Kind == w.Kind && (m.Name == w.Name || m.Name == WaitKey(key, branch))
+// Wants reports whether m is for w, whose own answers come under the name own (WaitKey).
+// A plain signal is for whoever waits for its name; an answer names the wait it answers,
+// so that a person is asked again after a jump back.
+func (w Wait) Wants(m *store.Message, own string) bool {
+	return m.Kind == w.Kind && (m.Name == w.Name || m.Name == own)
 }
 
 // Read reads a lineage and checks it as it goes: numbers that grow, sums
@@ -84,7 +86,7 @@ func Read(runID string, events iter.Seq2[store.Event, error], sizeHint int) (*Pa
 			return nil, err
 		}
 		if p.Events == 0 {
-			if first, ok, err := p.BeginGeneration(&e); err != nil {
+			if first, ok, err := p.beginGeneration(&e); err != nil {
 				return nil, &Damage{RunID: runID, Seq: e.Seq, Err: fmt.Errorf("its data is not readable: %w", err)}
 			} else if ok {
 				before = first
@@ -96,7 +98,7 @@ func Read(runID string, events iter.Seq2[store.Event, error], sizeHint int) (*Pa
 		if e.Seq == before.Seq+1 && store.Seal(runID, before.Sum, &e) != e.Sum {
 			return nil, &Damage{RunID: runID, Seq: e.Seq, Err: fmt.Errorf("its checksum does not fit: it, or the event before it, was changed")}
 		}
-		if e.Branch != before.Branch && BeginsBranch(e.Type) && e.Seq != before.Seq+1 {
+		if e.Branch != before.Branch && beginsBranch(e.Type) && e.Seq != before.Seq+1 {
 			if d, err := DataOf(&e); err == nil && !d.fits(runID, &e) {
 				return nil, &Damage{RunID: runID, Seq: e.Seq, Err: errFirstChanged}
 			}
@@ -123,7 +125,7 @@ func Read(runID string, events iter.Seq2[store.Event, error], sizeHint int) (*Pa
 
 // Add files one event.
 func (p *Past) Add(e *store.Event) error {
-	if p.Created.Seq != 0 && e.Branch != p.branch && !BeginsBranch(e.Type) {
+	if p.Created.Seq != 0 && e.Branch != p.branch && !beginsBranch(e.Type) {
 		return fmt.Errorf("branch %d begins with it, and not with the event that made the branch", e.Branch)
 	}
 	p.branch = e.Branch
@@ -221,7 +223,7 @@ func (p *Past) Add(e *store.Event) error {
 // takeRun files an event of the run itself.
 func (p *Past) takeRun(e *store.Event) error {
 	p.pause = p.pause.After(e.Type)
-	if BeginsBranch(e.Type) {
+	if beginsBranch(e.Type) {
 		if err := p.takeCut(e); err != nil {
 			return err
 		}
@@ -337,10 +339,10 @@ func (p *Past) beginItem(path string) {
 	p.begun[name] = max(p.begun[name], n+1)
 }
 
-// BeginGeneration files the first event of a generation and returns what stands
+// beginGeneration files the first event of a generation and returns what stands
 // for the event before it, which is not part of the lineage. ok is false for a
 // workflow_started that begins none.
-func (p *Past) BeginGeneration(e *store.Event) (before store.Event, ok bool, err error) {
+func (p *Past) beginGeneration(e *store.Event) (before store.Event, ok bool, err error) {
 	if e.Type != store.WorkflowStarted {
 		return before, false, nil
 	}
@@ -406,36 +408,36 @@ func (p *Past) repin(version string) {
 
 // pausedNow returns whether the history says that the run is paused; known is false
 // where something was done with the run since that may have ended the pause.
-func (p *Past) pausedNow() (paused, known bool) { return p.pause == PauseOn, p.pause != PauseUnknown }
+func (p *Past) pausedNow() (paused, known bool) { return p.pause == pauseOn, p.pause != pauseUnknown }
 
-// PauseState is what the events so far say of a pause.
-type PauseState uint8
+// pauseState is what the events so far say of a pause.
+type pauseState uint8
 
 const (
-	PauseOff PauseState = iota
-	PauseOn
-	PauseUnknown
+	pauseOff pauseState = iota
+	pauseOn
+	pauseUnknown
 )
 
 // After returns what e makes of s. A jump may end a pause, which it made itself, and
 // what makes a branch may have cut the end of one away.
-func (s PauseState) After(t store.Type) PauseState {
+func (s pauseState) After(t store.Type) pauseState {
 	switch t {
 	case store.WorkflowPaused:
-		return PauseOn
+		return pauseOn
 	case store.WorkflowUnpaused, store.WorkflowCancelled:
-		return PauseOff
+		return pauseOff
 	case store.JumpActivated, store.WorkflowRecovered, store.Edited, store.FailuresReset:
-		if s == PauseOn {
-			return PauseUnknown
+		if s == pauseOn {
+			return pauseUnknown
 		}
 	}
 	return s
 }
 
-// CancelAsked reports whether the inbox has a cancel that is not over: one that was
+// cancelAsked reports whether the inbox has a cancel that is not over: one that was
 // taken counts until the run ends.
-func (p *Past) CancelAsked(inbox []store.Message) bool {
+func (p *Past) cancelAsked(inbox []store.Message) bool {
 	for i := range inbox {
 		if m := &inbox[i]; m.Kind == store.KindCancel && m.Seq > max(p.Lifted, p.Inbox) {
 			return true

@@ -32,11 +32,11 @@ func ImportedReason(s store.Status) string {
 
 // RepairedReason is the reason of a run that had ended like this and was repaired.
 func RepairedReason(s store.Status) string {
-	return "it had " + EndWord(s) + " and was repaired; Resume continues it"
+	return "it had " + endWord(s) + " and was repaired; Resume continues it"
 }
 
-// EndWord is the end of a run in a sentence, after "it had".
-func EndWord(s store.Status) string {
+// endWord is the end of a run in a sentence, after "it had".
+func endWord(s store.Status) string {
 	if s == store.Failed {
 		return "failed"
 	}

@@ -95,7 +95,7 @@ func (a *Audit) ruleSeen(row *store.Run) *RowFault {
 			continue
 		}
 		for key, w := range a.Past.Waits {
-			if w.Wants(m, key, a.Branch) {
+			if w.Wants(m, WaitKey(key, a.Branch)) {
 				return &RowFault{"Seen", fmt.Sprintf("it has seen %d messages, and %s waits for message %d", row.Seen, key, m.Seq), again}
 			}
 		}
@@ -258,7 +258,7 @@ func (a *Audit) ruleStrikes(row *store.Run) *RowFault {
 }
 
 func (a *Audit) ruleCancelAsked(row *store.Run) *RowFault {
-	want := row.Status != store.Cancelled && a.Past.CancelAsked(a.History.Inbox)
+	want := row.Status != store.Cancelled && a.Past.cancelAsked(a.History.Inbox)
 	if !a.believed() || !a.Agrees(row) || row.CancelAsked == want {
 		return nil
 	}
@@ -266,8 +266,8 @@ func (a *Audit) ruleCancelAsked(row *store.Run) *RowFault {
 }
 
 func (a *Audit) rulePaused(row *store.Run) *RowFault {
-	want := a.Facts.pause == PauseOn
-	if !a.all() || a.Facts.pause == PauseUnknown || row.Paused == want {
+	want := a.Facts.pause == pauseOn
+	if !a.all() || a.Facts.pause == pauseUnknown || row.Paused == want {
 		return nil
 	}
 	return fault("Paused", row.Paused, want, func(p *store.RowPatch, want bool) { p.Paused = &want })

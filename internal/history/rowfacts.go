@@ -31,7 +31,7 @@ type RowFacts struct {
 	claimed bool  // the event before was a claim
 	owner   string
 	owned   int64 // the epoch under which
-	pause   PauseState
+	pause   pauseState
 	says    []said            // what code and reason may be
 	prompts map[string]string // of waits, by their key
 	left    bool              // it was claimed, or acted on, since it was created
@@ -57,8 +57,8 @@ func (f *RowFacts) take(e *store.Event, executing bool) {
 		// Set from outside, and part of the act before: what the row says stays.
 	case role == RoleCall || role == RoleItem:
 		f.says = quiet
-		if f.pause == PauseUnknown {
-			f.pause = PauseOff // it was executed since
+		if f.pause == pauseUnknown {
+			f.pause = pauseOff // it was executed since
 		}
 	}
 	f.acted = e.Type == store.Edited
@@ -82,7 +82,7 @@ func (f *RowFacts) take(e *store.Event, executing bool) {
 		f.claim(e, &d, executing)
 	}
 	f.claimed = claims
-	if b, ok := BranchOf(e, &d); ok && BeginsBranch(e.Type) {
+	if b, ok := branchOf(e, &d); ok && beginsBranch(e.Type) {
 		f.cuts = append(f.cuts, b)
 	}
 	if role == RoleRun {
@@ -203,7 +203,7 @@ func (a *Audit) findStandstill() (o standstill) {
 	p := a.Past
 	o.exact = p.Cancel == nil && len(p.Scopes[UndoScope]) == 0
 	for path, calls := range p.Scopes {
-		over := p.IsOver(path)
+		over := p.isOver(path)
 		for _, rec := range calls {
 			if rec.Kind == CallFirst {
 				o.exact = false // those that lost are left behind
