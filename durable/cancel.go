@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
@@ -43,7 +44,7 @@ func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
 		return fmt.Errorf("durable: cancelling run %s: %w", id, err)
 	}
 	// One cancel is enough: the second is the same message.
-	m := store.Message{To: id, Kind: store.KindCancel, ID: firstCancel, At: e.now(), Data: data}
+	m := store.Message{To: id, Kind: store.KindCancel, ID: history.FirstCancel, At: e.now(), Data: data}
 	if err := e.send(ctx, m); err != nil {
 		return err
 	}
@@ -51,7 +52,7 @@ func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
 	if err != nil {
 		return fmt.Errorf("durable: cancelling run %s: %w", id, storeError(err))
 	}
-	if m.ID = cancelID(h.Branches); m.ID != firstCancel {
+	if m.ID = history.CancelID(h.Branches); m.ID != history.FirstCancel {
 		// That one was taken back by a forced Resume.
 		if err := e.send(ctx, m); err != nil {
 			return err
@@ -66,12 +67,12 @@ func (e *Engine) cancelIdle(ctx context.Context, h *store.History, reason string
 		return nil
 	}
 	cancelled, no, ended := store.Cancelled, false, e.now()
-	_, err := e.operate(ctx, &h.Run, nil, act{
-		from:    []store.Status{store.Pending},
-		event:   store.Event{Type: store.WorkflowCancelled, Data: (&history.Data{Reason: reason}).Encode()},
-		row:     &store.RowPatch{Status: &cancelled, Reason: &reason, CancelAsked: &no, Paused: &no, EndedAt: &ended},
-		send:    e.tellParentOf(&h.Run, history.ChildData{Status: cancelled, Workflow: h.Run.Workflow, Reason: reason}, nil),
-		release: true,
+	_, err := e.operate(ctx, &h.Run, nil, desk.Act{
+		From:    []store.Status{store.Pending},
+		Event:   store.Event{Type: store.WorkflowCancelled, Data: (&history.Data{Reason: reason}).Encode()},
+		Row:     &store.RowPatch{Status: &cancelled, Reason: &reason, CancelAsked: &no, Paused: &no, EndedAt: &ended},
+		Send:    e.tellParentOf(&h.Run, history.ChildData{Status: cancelled, Workflow: h.Run.Workflow, Reason: reason}, nil),
+		Release: true,
 	})
 	if err == nil && h.Run.Parent != "" {
 		e.mailroom.sent(h.Run.Parent)

@@ -145,12 +145,8 @@ const maxEvasions = 3
 // parent's seed, so that nobody can have taken it beforehand.
 func evadedChildID(derived string, seed uint64, try int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%016x %d %s", seed, try, derived))
-	return derived + evadedMark + hex.EncodeToString(sum[:6])
+	return derived + history.EvadedMark + hex.EncodeToString(sum[:6])
 }
-
-// evadedMark stands before what tells such an id from the derived one. No name contains
-// it: there it is percent-encoded.
-const evadedMark = "~x"
 
 // startedBy reports whether a run that exists was started by the call that wants one: in
 // an earlier life of its parent.
@@ -687,15 +683,15 @@ func (e *Engine) unheardOf(ctx context.Context, row *store.Run, child string) (*
 // hearAgain has a waiting run told what became of children that have ended without its
 // being told. told is how many; lost is a child that is not in the store, nil: none.
 func (e *Engine) hearAgain(ctx context.Context, v *view, dry bool) (told int, lost *unheard, err error) {
-	for _, calls := range v.past.Scopes {
+	for _, calls := range v.Past.Scopes {
 		for _, rec := range calls {
 			if rec.Child == "" || !rec.Opened || rec.Outcome.Seq != 0 {
 				continue
 			}
-			u, err := e.unheardOf(ctx, v.row, rec.Child)
+			u, err := e.unheardOf(ctx, v.Row, rec.Child)
 			switch {
 			case err != nil:
-				return told, nil, fmt.Errorf("durable: run %s: reading its children: %w", v.row.ID, storeError(err))
+				return told, nil, fmt.Errorf("durable: run %s: reading its children: %w", v.Row.ID, storeError(err))
 			case u == nil:
 			case u.row == nil:
 				lost = u
@@ -766,7 +762,7 @@ func (os *offspring) cancelMessages() []store.Message {
 			continue
 		}
 		data, _ := json.Marshal(history.MessageData{Reason: fmt.Sprintf("its parent %s has ended", os.run.id)}) // a string
-		ms = append(ms, store.Message{To: ch.id, Kind: store.KindCancel, ID: firstCancel, At: os.run.eng.now(), Data: data, IfLive: true})
+		ms = append(ms, store.Message{To: ch.id, Kind: store.KindCancel, ID: history.FirstCancel, At: os.run.eng.now(), Data: data, IfLive: true})
 	}
 	return ms
 }

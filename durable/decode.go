@@ -2,13 +2,13 @@ package durable
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -56,7 +56,7 @@ func (e *Engine) Payload(runID string, ev store.Event) (Payload, error) {
 	open, err := e.sealer.Open(payload.PlaceOf(runID, &ev), ev.Payload)
 	p := Payload{Type: open.Type, Version: open.TypeVersion, Codec: open.Codec, Compression: open.Compression, KeyID: open.KeyID}
 	if err != nil {
-		return p, &UndecodableError{RunID: runID, Key: nameOf(&ev), Recorded: open.Type, Err: err}
+		return p, &UndecodableError{RunID: runID, Key: history.NameOf(&ev), Recorded: open.Type, Err: err}
 	}
 	p.Data = open.Payload
 	return p, nil
@@ -73,10 +73,7 @@ func (e *Engine) Decode(runID string, ev store.Event, v any) error {
 		return fmt.Errorf("durable: Decode needs a pointer that is not nil, and got a %T: %w", v, ErrInvalid)
 	}
 	if recorded, err := e.sealer.Decode(payload.PlaceOf(runID, &ev), ev.Payload, v); err != nil {
-		return &UndecodableError{RunID: runID, Key: nameOf(&ev), Recorded: recorded, Wanted: target.Type().Elem().String(), Err: err}
+		return &UndecodableError{RunID: runID, Key: history.NameOf(&ev), Recorded: recorded, Wanted: target.Type().Elem().String(), Err: err}
 	}
 	return nil
 }
-
-// nameOf returns what an event is called in a message.
-func nameOf(ev *store.Event) string { return cmp.Or(ev.Key, string(ev.Type)) }

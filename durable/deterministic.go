@@ -50,3 +50,17 @@ func NewID(ctx context.Context) string {
 	h := hex.EncodeToString(b[:])
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
+
+// seedAt returns the seed of what is drawn in a scope now: that of the run, or, in
+// a fork, that under which the call which follows was recorded.
+func (s *scope) seedAt() uint64 {
+	if len(s.run.origin.forkSeeds) > 0 && int(s.next) < len(s.hist) {
+		seq := s.hist[s.next].Seq
+		for _, f := range s.run.origin.forkSeeds {
+			if seq <= f.Until {
+				return f.Uint64()
+			}
+		}
+	}
+	return s.run.origin.seed
+}

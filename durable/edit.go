@@ -77,18 +77,18 @@ func (e *Engine) Edit(ctx context.Context, id, key string, value any, o EditOpti
 	if err != nil {
 		return Plan{}, fmt.Errorf("editing: %w", err)
 	}
-	no := &NotResumableError{RunID: id, Status: v.row.Status, Reason: e.pastDeadline(v.row)}
-	if s := v.row.Status; no.Reason != "" || s == store.Pending || s == store.Completed || s == store.Cancelled {
+	no := &NotResumableError{RunID: id, Status: v.Row.Status, Reason: e.pastDeadline(v.Row)}
+	if s := v.Row.Status; no.Reason != "" || s == store.Pending || s == store.Completed || s == store.Cancelled {
 		return Plan{}, no
 	}
-	live, err := e.hasLiveOwner(ctx, v.row)
+	live, err := e.hasLiveOwner(ctx, v.Row)
 	if err != nil {
 		return Plan{}, err
 	}
 	if live {
-		return Plan{}, &BusyError{RunID: id, Owner: v.row.Owner}
+		return Plan{}, &BusyError{RunID: id, Owner: v.Row.Owner}
 	}
-	old, err := editedOutcome(v.past, id, key)
+	old, err := editedOutcome(v.Past, id, key)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -172,12 +172,12 @@ func (e *Engine) sameType(id string, old *store.Event, value any, env []byte) er
 
 // reviseBefore works out what it means to cut v just before an outcome.
 func (v *view) reviseBefore(ctx context.Context, old *store.Event, force bool) (*revision, error) {
-	i, _ := slices.BinarySearchFunc(v.events, old.Seq, func(e store.Event, seq int64) int { return int(e.Seq - seq) })
+	i, _ := slices.BinarySearchFunc(v.Events, old.Seq, func(e store.Event, seq int64) int { return int(e.Seq - seq) })
 	if i == 0 {
-		return nil, &DamagedError{RunID: v.row.ID, Seq: old.Seq, Err: errors.New("an outcome stands at the beginning of the history")}
+		return nil, &DamagedError{RunID: v.Row.ID, Seq: old.Seq, Err: errors.New("an outcome stands at the beginning of the history")}
 	}
-	at := store.Event{Seq: v.events[i-1].Seq, Key: editCutKey(old.Key)}
-	rv, err := v.reviseAt(ctx, &at, resetNone, force, old.Key)
+	at := store.Event{Seq: v.Events[i-1].Seq, Key: editCutKey(old.Key)}
+	rv, err := v.reviseAs(ctx, history.Cutting{At: &at, Force: force, Replaced: old.Key})
 	if err != nil {
 		return nil, err
 	}
@@ -197,18 +197,18 @@ func editCutKey(key string) string {
 
 // edit carries an edit out.
 func (e *Engine) edit(ctx context.Context, v *view, rv *revision, old *store.Event, env []byte, o EditOptions) error {
-	row := v.row
+	row := v.Row
 	hold, err := e.keysToTake(ctx, row)
 	if err != nil {
 		return err
 	}
 	d := &history.Data{Executor: e.id, Reason: guard.Text(o.Reason, guard.MaxText), By: guard.Text(o.By, guard.MaxText)}
 	a := rv.act(row, d)
-	a.hold, a.cut.reason = hold, "edited "+old.Key
-	a.event.Type, a.event.Key = store.Edited, old.Key
+	a.Hold, a.Cut.Reason = hold, "edited "+old.Key
+	a.Event.Type, a.Event.Key = store.Edited, old.Key
 	if !row.Paused {
 		code, reason := CodeEdited, history.EditedReason(old.Key)
-		a.row.Code, a.row.Reason = &code, &reason
+		a.Row.Code, a.Row.Reason = &code, &reason
 	}
 	was, err := history.DataOf(old)
 	if err != nil {
@@ -216,8 +216,8 @@ func (e *Engine) edit(ctx context.Context, v *view, rv *revision, old *store.Eve
 	}
 	ev := replacement(old, &was)
 	ev.Payload = env
-	a.then = []store.Event{ev}
-	_, err = e.operate(ctx, row, v.branches, a)
+	a.Then = []store.Event{ev}
+	_, err = e.operate(ctx, row, v.Branches, a)
 	var owned *store.OwnedError
 	switch {
 	case err == nil:

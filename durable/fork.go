@@ -82,19 +82,19 @@ func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, er
 		return "", err
 	}
 	if f.undone != "" {
-		e.log.aboutRun(slog.LevelWarn, v.row, "durable: a run is forked whose effects were undone", slog.String("reason", f.undone))
+		e.log.aboutRun(slog.LevelWarn, v.Row, "durable: a run is forked whose effects were undone", slog.String("reason", f.undone))
 	}
 	for _, text := range v.startsAgain(f) {
-		e.log.aboutRun(slog.LevelWarn, v.row, "durable: a forked run may fail", slog.String("reason", text))
+		e.log.aboutRun(slog.LevelWarn, v.Row, "durable: a forked run may fail", slog.String("reason", text))
 	}
 	for tries := 0; ; tries++ {
 		name := o.ID
 		if name == AutoID {
-			name = generateID(v.row.Workflow, e.now().Time(), tries)
+			name = generateID(v.Row.Workflow, e.now().Time(), tries)
 		}
 		var span trace.Span
 		change, err := v.forked(name, f, &o, func(row *store.Run) (s startTrace) {
-			span, s = e.tracing.startSpan(ctx, row, linkTo(parseTrace(v.row.Trace), linkForked))
+			span, s = e.tracing.startSpan(ctx, row, linkTo(parseTrace(v.Row.Trace), linkForked))
 			return s
 		})
 		if err != nil {
@@ -111,7 +111,7 @@ func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, er
 		case errors.Is(err, store.ErrExists) && o.ID == AutoID && tries < 8:
 			continue // somebody has this suffix: a longer one
 		case errors.Is(err, store.ErrExists):
-			return e.sameFork(ctx, name, v.row, o.At, f.hashes())
+			return e.sameFork(ctx, name, v.Row, o.At, f.hashes())
 		case errors.Is(err, store.ErrOccupied):
 			return "", occupied("was not forked; fork it once that run has ended", err)
 		}
@@ -135,12 +135,12 @@ func (e *Engine) sameFork(ctx context.Context, id string, source *store.Run, at 
 	if err != nil {
 		return "", err
 	}
-	conflict := &ConflictError{RunID: id, Have: other.row.Workflow, Want: source.Workflow, SameFlow: other.row.Workflow == source.Workflow}
-	if other.row.ForkedFrom != source.ID || unreadable != nil {
+	conflict := &ConflictError{RunID: id, Have: other.Row.Workflow, Want: source.Workflow, SameFlow: other.Row.Workflow == source.Workflow}
+	if other.Row.ForkedFrom != source.ID || unreadable != nil {
 		return "", conflict
 	}
 	// A later generation says no more where it comes from.
-	if f := other.born.Fork; f != nil && (f.At != at || !maps.Equal(f.Edits, edits)) {
+	if f := other.Born.Fork; f != nil && (f.At != at || !maps.Equal(f.Edits, edits)) {
 		return "", conflict
 	}
 	return id, nil
@@ -150,28 +150,28 @@ func (e *Engine) sameFork(ctx context.Context, id string, source *store.Run, at 
 // it is nil, begins the span of the new run, and returns what is kept of it.
 func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *store.Run) startTrace) (store.Change, error) {
 	e, now, p := v.eng, v.eng.now(), f.past
-	input, err := e.sealer.Unseal(payload.PlaceOf(v.row.ID, &p.Created), p.Created.Payload)
+	input, err := e.sealer.Unseal(payload.PlaceOf(v.Row.ID, &p.Created), p.Created.Payload)
 	if err != nil {
-		return store.Change{}, &UndecodableError{RunID: v.row.ID, Key: "the input", Err: err}
+		return store.Change{}, &UndecodableError{RunID: v.Row.ID, Key: "the input", Err: err}
 	}
 	row := store.Run{
-		ID: name, Workflow: v.row.Workflow, Version: v.row.Version, InitialVersion: v.row.Version, ForkedFrom: v.row.ID,
-		Status: store.Interrupted, Epoch: int64(now), InputHash: payload.InputHash(input), Priority: v.row.Priority,
+		ID: name, Workflow: v.Row.Workflow, Version: v.Row.Version, InitialVersion: v.Row.Version, ForkedFrom: v.Row.ID,
+		Status: store.Interrupted, Epoch: int64(now), InputHash: payload.InputHash(input), Priority: v.Row.Priority,
 		CreatedAt: now, UpdatedAt: now, StartedAt: now,
 	}
-	born := v.born
-	born.Attributes = merged(v.born.Attributes, o.Attributes)
+	born := v.Born
+	born.Attributes = merged(v.Born.Attributes, o.Attributes)
 	row.Attributes = born.Attributes
 	if p.Attributes != nil {
 		row.Attributes = merged(*p.Attributes, o.Attributes)
 	}
-	if v.born.Deadline != 0 {
-		born.Deadline = now.Add(v.born.Deadline.Sub(v.row.CreatedAt))
+	if v.Born.Deadline != 0 {
+		born.Deadline = now.Add(v.Born.Deadline.Sub(v.Row.CreatedAt))
 		row.DeadlineAt = born.Deadline
 	}
 	born.Name, born.Host, born.PID, born.Build = "", "", 0, ""
 	born.Executor, born.Generation, born.Inbox, born.Pending, born.Sum = "", 0, 0, nil, 0
-	born.Fork = &history.Fork{From: v.row.ID, At: o.At, Seeds: v.born.SeedsOf(f.kept), Edits: f.hashes()}
+	born.Fork = &history.Fork{From: v.Row.ID, At: o.At, Seeds: v.Born.SeedsOf(f.kept), Edits: f.hashes()}
 	if len(f.edits) > 0 {
 		born.Fork.Reason, born.Fork.By = guard.Text(o.Reason, guard.MaxText), guard.Text(o.By, guard.MaxText)
 	}
@@ -181,7 +181,7 @@ func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *s
 	if begin != nil {
 		begin(&row).keepIn(&born)
 		if born.Around != "" {
-			born.Linked = v.row.Trace
+			born.Linked = v.Row.Trace
 		}
 	}
 	born.Run = history.IdentityOf(&row)
@@ -207,15 +207,15 @@ func (v *view) copied(ev *store.Event, attributes map[string]string) (store.Even
 	c := *ev
 	d, err := history.DataOf(ev)
 	if err != nil {
-		return c, &DamagedError{RunID: v.row.ID, Seq: ev.Seq, Err: err}
+		return c, &DamagedError{RunID: v.Row.ID, Seq: ev.Seq, Err: err}
 	}
 	if d.Message != 0 || ev.Type == store.AttributesSet {
 		d.Message = 0 // the fork has an inbox of its own
 		d.Attributes = merged(d.Attributes, attributes)
 		c.Data = d.Encode()
 	}
-	if c.Payload, err = v.eng.sealer.Unseal(payload.PlaceOf(v.row.ID, ev), ev.Payload); err != nil {
-		return c, &UndecodableError{RunID: v.row.ID, Key: nameOf(ev), Err: err}
+	if c.Payload, err = v.eng.sealer.Unseal(payload.PlaceOf(v.Row.ID, ev), ev.Payload); err != nil {
+		return c, &UndecodableError{RunID: v.Row.ID, Key: history.NameOf(ev), Err: err}
 	}
 	return c, nil
 }
@@ -250,18 +250,4 @@ func number(e *Engine, id string, list []store.Event) {
 		ev.Steps = steps
 		head.appendSealed(e.sealer, id, ev)
 	}
-}
-
-// seedAt returns the seed of what is drawn in a scope now: that of the run, or, in
-// a fork, that under which the call which follows was recorded.
-func (s *scope) seedAt() uint64 {
-	if len(s.run.origin.forkSeeds) > 0 && int(s.next) < len(s.hist) {
-		seq := s.hist[s.next].Seq
-		for _, f := range s.run.origin.forkSeeds {
-			if seq <= f.Until {
-				return f.Uint64()
-			}
-		}
-	}
-	return s.run.origin.seed
 }

@@ -55,16 +55,16 @@ func (e *Engine) planFork(ctx context.Context, id string, o *ForkOptions) (*view
 
 // forking works out what a fork of v has.
 func (v *view) forking(o *ForkOptions) (*forking, error) {
-	events, reset, upTo := v.events, []string(nil), o.At
+	events, reset, upTo := v.Events, []string(nil), o.At
 	switch {
 	case o.At != 0:
-		if v.event(o.At) == nil {
-			return nil, &CheckpointError{RunID: v.row.ID, Seq: o.At, Reason: fmt.Sprintf("it is no event of the current history (branch %d, generation %d)", v.row.Branch, v.row.Generation)}
+		if v.Event(o.At) == nil {
+			return nil, &CheckpointError{RunID: v.Row.ID, Seq: o.At, Reason: fmt.Sprintf("it is no event of the current history (branch %d, generation %d)", v.Row.Branch, v.Row.Generation)}
 		}
 		c := history.CutAfter(events, o.At, "")
 		half, err := history.HalfKept(c.Left)
 		if err != nil {
-			return nil, &DamagedError{RunID: v.row.ID, Err: err}
+			return nil, &DamagedError{RunID: v.Row.ID, Err: err}
 		}
 		events, reset = c.Kept, half
 	case len(o.Edits) > 0:
@@ -72,11 +72,11 @@ func (v *view) forking(o *ForkOptions) (*forking, error) {
 		if events, reset, err = v.cutBehindEdits(slices.Sorted(maps.Keys(o.Edits))); err != nil {
 			return nil, err
 		}
-		upTo = v.events[len(v.events)-1].Seq
+		upTo = v.Events[len(v.Events)-1].Seq
 	}
-	p, err := pastOf(v.row.ID, events)
+	p, err := history.PastOf(v.Row.ID, events)
 	if err != nil {
-		return nil, err
+		return nil, damaged(err)
 	}
 	p.Forget(reset, upTo)
 	f := &forking{past: p, kept: p.Copyable(events)}
@@ -87,12 +87,12 @@ func (v *view) forking(o *ForkOptions) (*forking, error) {
 	copied := func(key string) bool {
 		return slices.ContainsFunc(f.kept, func(ev store.Event) bool { return ev.Key == key })
 	}
-	still, _ := history.SplitUndone(v.past.Undone(), copied, func(key string) bool { _, edited := o.Edits[key]; return edited })
+	still, _ := history.SplitUndone(v.Past.Undone(), copied, func(key string) bool { _, edited := o.Edits[key]; return edited })
 	if len(still) > 0 {
 		if !o.Force {
 			return nil, v.undoneError(still)
 		}
-		f.undone = v.undoneText(still)
+		f.undone = v.UndoneText(still)
 	}
 	return f, nil
 }
@@ -116,12 +116,12 @@ func (v *view) cutBehindEdits(keys []string) (kept []store.Event, reset []string
 	last := map[string]int64{} // by scope to cut
 	outcomes := map[string]int64{}
 	for _, key := range keys {
-		old, err := editedOutcome(v.past, v.row.ID, key)
+		old, err := editedOutcome(v.Past, v.Row.ID, key)
 		if err != nil {
 			return nil, nil, err
 		}
 		outcomes[key] = old.Seq
-		scope, back := v.past.CutScope(editCutKey(key))
+		scope, back := v.Past.CutScope(editCutKey(key))
 		last[scope] = 0
 		reset = append(reset, back...)
 	}
@@ -133,8 +133,8 @@ func (v *view) cutBehindEdits(keys []string) (kept []store.Event, reset []string
 		}
 	}
 	var left []store.Event
-	for i := range v.events {
-		ev := &v.events[i]
+	for i := range v.Events {
+		ev := &v.Events[i]
 		behind := false
 		for scope, seq := range last {
 			behind = behind || ev.Seq > seq && store.InScope(ev.Key, scope)
@@ -147,7 +147,7 @@ func (v *view) cutBehindEdits(keys []string) (kept []store.Event, reset []string
 	}
 	half, err := history.HalfKept(left)
 	if err != nil {
-		return nil, nil, &DamagedError{RunID: v.row.ID, Err: err}
+		return nil, nil, &DamagedError{RunID: v.Row.ID, Err: err}
 	}
 	return kept, append(reset, half...), nil
 }
@@ -155,23 +155,23 @@ func (v *view) cutBehindEdits(keys []string) (kept []store.Event, reset []string
 // edited makes the outcomes that the fork has in the place of recorded ones.
 func (v *view) edited(f *forking, o *ForkOptions) error {
 	for _, key := range slices.Sorted(maps.Keys(o.Edits)) {
-		old, err := editedOutcome(f.past, v.row.ID, key)
+		old, err := editedOutcome(f.past, v.Row.ID, key)
 		if err != nil {
-			if later, no := editedOutcome(v.past, v.row.ID, key); no == nil {
-				return &EditError{RunID: v.row.ID, Key: key, Reason: fmt.Sprintf("its outcome is event %d, and the fork has what was recorded up to event %d", later.Seq, o.At)}
+			if later, no := editedOutcome(v.Past, v.Row.ID, key); no == nil {
+				return &EditError{RunID: v.Row.ID, Key: key, Reason: fmt.Sprintf("its outcome is event %d, and the fork has what was recorded up to event %d", later.Seq, o.At)}
 			}
 			return err
 		}
 		if !slices.ContainsFunc(f.kept, func(ev store.Event) bool { return ev.Seq == old.Seq }) {
-			return &EditError{RunID: v.row.ID, Key: key, Reason: "the fork does not copy its outcome, because something before it, or around it, is done anew"}
+			return &EditError{RunID: v.Row.ID, Key: key, Reason: "the fork does not copy its outcome, because something before it, or around it, is done anew"}
 		}
-		env, err := v.eng.editedPayload(v.row.ID, old, o.Edits[key], o.Force)
+		env, err := v.eng.editedPayload(v.Row.ID, old, o.Edits[key], o.Force)
 		if err != nil {
 			return err
 		}
 		was, err := history.DataOf(old)
 		if err != nil {
-			return &DamagedError{RunID: v.row.ID, Seq: old.Seq, Err: err}
+			return &DamagedError{RunID: v.Row.ID, Seq: old.Seq, Err: err}
 		}
 		was.Message = 0 // the fork has an inbox of its own
 		now, ev := replacement(old, &was), *old
@@ -198,7 +198,10 @@ func (f *forking) editOf(key string, seq int64) *forkEdit {
 func (f *forking) hashes() map[string]string {
 	var m map[string]string
 	for i := range f.edits {
-		m = put(m, f.edits[i].old.Key, f.edits[i].hash)
+		if m == nil {
+			m = map[string]string{}
+		}
+		m[f.edits[i].old.Key] = f.edits[i].hash
 	}
 	return m
 }
@@ -218,19 +221,19 @@ func (e *Engine) PlanFork(ctx context.Context, id string, o ForkOptions) (Plan, 
 	}
 	name := o.ID
 	if name == AutoID {
-		name = generateID(v.row.Workflow, e.now().Time(), 0)
-	} else if err := e.mayFork(ctx, name, v.row, o.At, f.hashes()); err != nil {
+		name = generateID(v.Row.Workflow, e.now().Time(), 0)
+	} else if err := e.mayFork(ctx, name, v.Row, o.At, f.hashes()); err != nil {
 		return Plan{}, err
 	}
 	change, err := v.forked(name, f, &o, nil)
 	if err != nil {
 		return Plan{}, err
 	}
-	copied, err := pastOf(name, change.Events)
+	copied, err := history.PastOf(name, change.Events)
 	if err != nil {
-		return Plan{}, err
+		return Plan{}, damaged(err)
 	}
-	rv := &revision{plan: Plan{RunID: id, Workflow: v.row.Workflow, Status: v.row.Status, From: v.past.Created.Seq}}
+	rv := &revision{plan: Plan{RunID: id, Workflow: v.Row.Workflow, Status: v.Row.Status, From: v.Past.Created.Seq}}
 	if n := len(f.kept); n > 0 {
 		rv.plan.From = f.kept[n-1].Seq
 	}
@@ -249,7 +252,7 @@ func (e *Engine) PlanFork(ctx context.Context, id string, o ForkOptions) (Plan, 
 	for _, key := range rv.plan.Skipped {
 		has[key] = true
 	}
-	rv.plan.Again = slices.DeleteFunc(v.past.EndedKeys(), func(key string) bool { return has[key] })
+	rv.plan.Again = slices.DeleteFunc(v.Past.EndedKeys(), func(key string) bool { return has[key] })
 	return rv.plan, nil
 }
 
@@ -263,7 +266,7 @@ func (v *view) startsAgain(f *forking) []string {
 		}
 	}
 	var warnings []string
-	for _, calls := range v.past.Scopes {
+	for _, calls := range v.Past.Scopes {
 		for _, rec := range calls {
 			if rec.Child != "" && !rec.Derived && !has[rec.Key] {
 				warnings = append(warnings, fmt.Sprintf("%s started child %s, an id that the workflow has chosen: that run is the source's, and the fork is refused it if it asks for the same id. Fork behind its end, or let the code choose another id", rec.Key, rec.Child))

@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -25,24 +26,11 @@ func (e *Engine) Generations(ctx context.Context, id string) ([]Generation, erro
 	if err != nil {
 		return nil, fmt.Errorf("durable: run %s: %w", id, storeError(err))
 	}
-	return generationsOf(h), nil
-}
-
-// generationsOf sorts branches by generation. The last branch of each is the one
-// whose lineage counts: the others were cut off.
-func generationsOf(h *store.History) []Generation {
-	gens := []Generation{{BeganAt: h.Run.CreatedAt}}
-	for _, b := range slices.SortedFunc(slices.Values(h.Branches), func(a, b store.Branch) int { return int(a.N - b.N) }) {
-		if last := &gens[len(gens)-1]; last.N == int(b.Generation) {
-			last.Branch = b.N
-			continue
-		}
-		gens = append(gens, Generation{N: int(b.Generation), Branch: b.N, After: b.Cutoff, BeganAt: b.CreatedAt})
+	var list []Generation
+	for _, g := range history.GenerationsOf(h) {
+		list = append(list, Generation(g))
 	}
-	if last := &gens[len(gens)-1]; last.N == int(h.Run.Generation) {
-		last.Branch = h.Run.Branch
-	}
-	return gens
+	return list, nil
 }
 
 // HistoryOf yields the events of one generation of a run, closed or not, in
@@ -58,8 +46,8 @@ func (e *Engine) HistoryOf(ctx context.Context, id string, generation int) iter.
 			fail(err)
 			return
 		}
-		gens := generationsOf(h)
-		i := slices.IndexFunc(gens, func(g Generation) bool { return g.N == generation })
+		gens := history.GenerationsOf(h)
+		i := slices.IndexFunc(gens, func(g history.Generation) bool { return g.N == generation })
 		if i < 0 {
 			fail(ErrNotFound)
 			return
@@ -79,25 +67,4 @@ func (e *Engine) HistoryOf(ctx context.Context, id string, generation int) iter.
 			}
 		}
 	}
-}
-
-// lifeline is the history of a run over all its generations: of each the events
-// that no cut took away.
-type lifeline map[int32]store.Lineage // by branch
-
-func lifelineOf(h *store.History) lifeline {
-	c := lifeline{}
-	for _, g := range generationsOf(h) {
-		l := store.LineageOf(h.Branches, g.Branch)
-		for _, n := range l.Branches() {
-			c[n] = l
-		}
-	}
-	return c
-}
-
-// has reports whether e is part of the lifeline.
-func (c lifeline) has(e *store.Event) bool {
-	l, known := c[e.Branch]
-	return known && l.Has(e)
 }

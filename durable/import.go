@@ -219,7 +219,7 @@ func (e *Engine) rename(f *runfile.File, id string) error {
 		}
 		plain, err := e.sealer.Unseal(payload.PlaceOf(old, ev), ev.Payload)
 		if err != nil {
-			return &UndecodableError{RunID: old, Key: nameOf(ev), Err: err}
+			return &UndecodableError{RunID: old, Key: history.NameOf(ev), Err: err}
 		}
 		ev.Payload = e.sealer.Seal(payload.PlaceOf(id, ev), plain)
 		ev.Sum = store.Seal(id, sum, ev)

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
@@ -91,8 +92,8 @@ func (e *Engine) Jump(ctx context.Context, id string, to int64, o JumpOptions) (
 		}
 		found = cmp.Or(found, rv.plan.Status)
 		rv.plan.Status = found // and not that in which the pause has left it
-		if v.row.Status != store.Failed && !v.row.Paused {
-			if err := e.pauseFor(ctx, id, v.row.Owner, fmt.Sprintf("to jump back to event %d", to)); err != nil {
+		if v.Row.Status != store.Failed && !v.Row.Paused {
+			if err := e.pauseFor(ctx, id, v.Row.Owner, fmt.Sprintf("to jump back to event %d", to)); err != nil {
 				return rv.plan, err
 			}
 			asked = true
@@ -121,7 +122,7 @@ func (e *Engine) liftPause(ctx context.Context, id string) {
 	if err != nil {
 		return
 	}
-	if inbox, err := e.inboxOf(ctx, id); err == nil && v.pausedToJump(inbox) {
+	if inbox, err := e.inboxOf(ctx, id); err == nil && v.PausedToJump(inbox) {
 		_ = e.Unpause(ctx, id)
 	}
 }
@@ -141,65 +142,27 @@ func (e *Engine) planJump(ctx context.Context, id string, to int64, o JumpOption
 	if err != nil {
 		return nil, none, false, err
 	}
-	own = v.pausedToJump(inbox)
-	no := &NotResumableError{RunID: id, Status: v.row.Status}
-	switch v.row.Status {
+	own = v.PausedToJump(inbox)
+	no := &NotResumableError{RunID: id, Status: v.Row.Status}
+	switch v.Row.Status {
 	case store.Pending, store.Completed, store.Cancelled:
 		return nil, none, own, no
 	}
-	if no.Reason = e.pastDeadline(v.row); no.Reason != "" {
+	if no.Reason = e.pastDeadline(v.Row); no.Reason != "" {
 		return nil, none, own, no
 	}
 	at, err := v.stable(to)
 	if err != nil {
 		return nil, none, own, err
 	}
-	rv, err = v.revise(ctx, at, resetNone, o.Force)
+	rv, err = v.revise(ctx, at, history.ResetNone, o.Force)
 	if err != nil {
 		return nil, none, own, err
 	}
-	if v.row.Paused && !own {
+	if v.Row.Paused && !own {
 		rv.warn("the run is paused and stays so: Unpause it to let it go on")
 	}
 	return v, rv, own, nil
-}
-
-// pausedToJump reports whether the run is paused because a Jump, which has asked for
-// that, did not get further, and nobody else has asked for a pause since the run was
-// last let go. inbox holds the messages of the run, all of them.
-func (v *view) pausedToJump(inbox []store.Message) bool {
-	if !v.row.Paused || v.past == nil {
-		return false
-	}
-	// What was asked for before the event that has paused the run was answered, up
-	// to the message that an event before it names.
-	answered, upTo, paused := v.past.Inbox, v.past.Inbox, false
-	for i := range v.events {
-		switch ev := &v.events[i]; ev.Type {
-		case store.WorkflowPaused, store.WorkflowUnpaused, store.WorkflowInterrupted, store.WorkflowRecovered, store.FailuresReset, store.JumpActivated, store.Edited:
-			d, err := history.DataOf(ev)
-			if err != nil {
-				return false
-			}
-			if ev.Type == store.WorkflowPaused {
-				answered, paused = upTo, true
-			} else if ev.Type == store.WorkflowUnpaused {
-				paused = false
-			}
-			upTo = max(upTo, d.Message)
-		}
-	}
-	toJump := false
-	for i := range inbox {
-		if m := &inbox[i]; m.Kind == store.KindPause && m.Seq > answered {
-			d, err := history.DataOfMessage(m)
-			if err != nil || !d.Jump {
-				return false
-			}
-			toJump = true
-		}
-	}
-	return paused && toJump
 }
 
 // inboxOf reads the messages of a run.
@@ -214,23 +177,23 @@ func (e *Engine) inboxOf(ctx context.Context, id string) ([]store.Message, error
 // jump records the request and activates the branch. With own the run is paused
 // because of a Jump, and goes on unless somebody has asked for a pause meanwhile.
 func (e *Engine) jump(ctx context.Context, v *view, rv *revision, o JumpOptions, own bool) (goesOn bool, err error) {
-	row := v.row
-	d := history.Data{Executor: e.id, Reason: guard.Text(o.Reason, guard.MaxText), By: guard.Text(o.By, guard.MaxText), FromBranch: row.Branch, ToBranch: rv.plan.Branch, Cutoff: rv.cut.after}
-	request := act{
-		from:  []store.Status{row.Status},
-		event: store.Event{Type: store.JumpRequested, Data: d.Encode()},
+	row := v.Row
+	d := history.Data{Executor: e.id, Reason: guard.Text(o.Reason, guard.MaxText), By: guard.Text(o.By, guard.MaxText), FromBranch: row.Branch, ToBranch: rv.plan.Branch, Cutoff: rv.Cut.After}
+	request := desk.Act{
+		From:  []store.Status{row.Status},
+		Event: store.Event{Type: store.JumpRequested, Data: d.Encode()},
 	}
 	if row.Status == store.Failed {
 		hold, err := e.keysToTake(ctx, row)
 		if err != nil {
 			return false, err
 		}
-		request.hold = hold
-		request.row = claimable()
-		code, reason := CodeJump, history.JumpReason(rv.cut.after)
-		request.row.Code, request.row.Reason = &code, &reason
+		request.Hold = hold
+		request.Row = claimable()
+		code, reason := CodeJump, history.JumpReason(rv.Cut.After)
+		request.Row.Code, request.Row.Reason = &code, &reason
 	}
-	if _, err := e.operate(ctx, row, v.branches, request); err != nil {
+	if _, err := e.operate(ctx, row, v.Branches, request); err != nil {
 		return false, err
 	}
 	// A crash here leaves the run paused or parked, on the old branch.
@@ -243,8 +206,8 @@ func (e *Engine) jump(ctx context.Context, v *view, rv *revision, o JumpOptions,
 	}
 	activate := rv.act(&h.Run, &d)
 	goesOn = !row.Paused
-	if own && v.pausedToJump(h.Inbox) {
-		goesOn, activate.row.Paused = true, new(bool)
+	if own && v.PausedToJump(h.Inbox) {
+		goesOn, activate.Row.Paused = true, new(bool)
 	}
 	_, err = e.operate(ctx, &h.Run, h.Branches, activate)
 	return goesOn, err

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
@@ -97,7 +98,7 @@ func (e *Engine) pause(ctx context.Context, runID string, d history.MessageData)
 		// A Jump lifts a pause of its own, unless it finds that somebody else has
 		// asked for one.
 		v, _, err := e.view(ctx, runID)
-		if d.Jump || err != nil || v.row.Paused && !v.pausedToJump(h.Inbox) {
+		if d.Jump || err != nil || v.Row.Paused && !v.PausedToJump(h.Inbox) {
 			return nil
 		}
 	}
@@ -125,10 +126,10 @@ func (e *Engine) pauseIdle(ctx context.Context, id, reason string) error {
 	if row.Status == store.Running || row.Status == store.Resuming {
 		patch = stoppedByPause(reason)
 	}
-	_, err = e.operate(ctx, row, nil, act{
-		from:  []store.Status{row.Status},
-		event: store.Event{Type: store.WorkflowPaused, Data: (&history.Data{Reason: reason, Message: row.Inbox, Executor: e.id}).Encode()},
-		row:   patch,
+	_, err = e.operate(ctx, row, nil, desk.Act{
+		From:  []store.Status{row.Status},
+		Event: store.Event{Type: store.WorkflowPaused, Data: (&history.Data{Reason: reason, Message: row.Inbox, Executor: e.id}).Encode()},
+		Row:   patch,
 	})
 	if err != nil && !overtaken(err) {
 		return fmt.Errorf("durable: pausing run %s: %w", id, storeError(err))
@@ -192,10 +193,10 @@ func (e *Engine) unpause(ctx context.Context, id string) (done bool, err error) 
 	if row.Status == store.Interrupted && row.Code == "" {
 		patch.Reason = &none
 	}
-	_, err = e.operate(ctx, row, nil, act{
-		from:  []store.Status{row.Status},
-		event: store.Event{Type: store.WorkflowUnpaused, Data: (&history.Data{Message: row.Inbox, Executor: e.id}).Encode()},
-		row:   patch,
+	_, err = e.operate(ctx, row, nil, desk.Act{
+		From:  []store.Status{row.Status},
+		Event: store.Event{Type: store.WorkflowUnpaused, Data: (&history.Data{Message: row.Inbox, Executor: e.id}).Encode()},
+		Row:   patch,
 	})
 	switch {
 	case err == nil:
@@ -298,10 +299,10 @@ func (r *run) unpauseClaimed() error {
 // unpauseOrphan does the same for a run whose owner died before it could.
 func (rc *recovery) unpauseOrphan(ctx context.Context, row *store.Run, rep *Report) bool {
 	no, interrupted := false, store.Interrupted
-	_, err := rc.eng.operate(ctx, row, nil, act{
-		from:  []store.Status{store.Running, store.Resuming},
-		event: store.Event{Type: store.WorkflowUnpaused, Data: (&history.Data{Reason: "cancelled", Message: row.Inbox, Executor: rc.eng.id}).Encode()},
-		row:   &store.RowPatch{Paused: &no, Status: &interrupted},
+	_, err := rc.eng.operate(ctx, row, nil, desk.Act{
+		From:  []store.Status{store.Running, store.Resuming},
+		Event: store.Event{Type: store.WorkflowUnpaused, Data: (&history.Data{Reason: "cancelled", Message: row.Inbox, Executor: rc.eng.id}).Encode()},
+		Row:   &store.RowPatch{Paused: &no, Status: &interrupted},
 	})
 	if err == nil || overtaken(err) {
 		return err == nil

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -352,10 +353,10 @@ func (rc *recovery) parkUnserved(ctx context.Context, row *store.Run, rep *Repor
 		return nil // a program for operators: what it finds is theirs to judge, as it is
 	}
 	interrupted, code := store.Interrupted, CodeNotRegistered
-	_, err = e.operate(ctx, row, nil, act{
-		from:  []store.Status{row.Status},
-		event: store.Event{Type: store.WorkflowInterrupted, Data: (&history.Data{Code: code, Reason: reason, Executor: e.id}).Encode()},
-		row:   &store.RowPatch{Status: &interrupted, Code: &code, Reason: &reason},
+	_, err = e.operate(ctx, row, nil, desk.Act{
+		From:  []store.Status{row.Status},
+		Event: store.Event{Type: store.WorkflowInterrupted, Data: (&history.Data{Code: code, Reason: reason, Executor: e.id}).Encode()},
+		Row:   &store.RowPatch{Status: &interrupted, Code: &code, Reason: &reason},
 	})
 	if err != nil && !overtaken(err) {
 		e.log.aboutRun(slog.LevelWarn, row, "durable: a run that nobody can execute could not be marked so; it is tried again", slog.Any("error", err))
@@ -407,11 +408,11 @@ func stuckOf(row *store.Run, code, reason string) Stuck {
 func (rc *recovery) failOrphan(ctx context.Context, row *store.Run, code, reason string, rep *Report) bool {
 	e := rc.eng
 	yes, failed, ended := true, store.Failed, e.now()
-	_, err := e.operate(ctx, row, nil, act{
-		from:    []store.Status{row.Status},
-		event:   store.Event{Type: store.WorkflowFailed, Data: (&history.Data{Code: code, Reason: reason, Recoverable: &yes, Executor: e.id}).Encode()},
-		row:     &store.RowPatch{Status: &failed, Code: &code, Reason: &reason, Recoverable: &yes, EndedAt: &ended, WakeAt: new(store.Time)},
-		release: true,
+	_, err := e.operate(ctx, row, nil, desk.Act{
+		From:    []store.Status{row.Status},
+		Event:   store.Event{Type: store.WorkflowFailed, Data: (&history.Data{Code: code, Reason: reason, Recoverable: &yes, Executor: e.id}).Encode()},
+		Row:     &store.RowPatch{Status: &failed, Code: &code, Reason: &reason, Recoverable: &yes, EndedAt: &ended, WakeAt: new(store.Time)},
+		Release: true,
 	})
 	switch {
 	case err == nil:

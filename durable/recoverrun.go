@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -152,11 +153,11 @@ func mayBeTorn(row *store.Run) bool {
 
 // inspect is Engine.inspect for a run whose history was read.
 func (v *view) inspect(ctx context.Context) (*torn, error) {
-	t := &torn{row: v.row, branches: v.branches, survey: history.NewSurvey(v.row.ID)}
-	if mayBeTorn(v.row) {
-		for i := range v.events {
-			if err := t.survey.Add(&v.events[i]); err != nil {
-				return nil, &DamagedError{RunID: v.row.ID, Seq: v.events[i].Seq, Err: err}
+	t := &torn{row: v.Row, branches: v.Branches, survey: history.NewSurvey(v.Row.ID)}
+	if mayBeTorn(v.Row) {
+		for i := range v.Events {
+			if err := t.survey.Add(&v.Events[i]); err != nil {
+				return nil, &DamagedError{RunID: v.Row.ID, Seq: v.Events[i].Seq, Err: err}
 			}
 		}
 	}
@@ -214,9 +215,9 @@ func (e *Engine) repair(ctx context.Context, t *torn, f *history.Finding) (int32
 	def := e.program.defs.find(row.Workflow, row.Version)
 	to := row.Branch
 	data := &history.Data{Code: f.Code, Reason: f.Reason(), Message: t.survey.Paused, Executor: e.id, Version: f.Version, PreviousBranch: &row.Branch, NewBranch: &to}
-	a := act{from: []store.Status{row.Status}, row: &store.RowPatch{}}
+	a := desk.Act{From: []store.Status{row.Status}, Row: &store.RowPatch{}}
 	if f.Version != "" {
-		a.row.Version = &f.Version
+		a.Row.Version = &f.Version
 		def = e.program.defs.find(row.Workflow, f.Version)
 	}
 	if f.Cut {
@@ -226,15 +227,15 @@ func (e *Engine) repair(ctx context.Context, t *torn, f *history.Finding) (int32
 		}
 		// The number that a lost jump was promised stays its own: who asked for it may
 		// have kept it.
-		rv.cut.least = f.Promised + 1
-		to = max(rv.plan.Branch, rv.cut.least)
-		data.CutoffEvent, data.Reset, data.Lifted, data.Anew = f.After, rv.reset, rv.lifted, rv.anew
-		rv.cut.reason = f.Reason()
+		rv.Cut.Least = f.Promised + 1
+		to = max(rv.plan.Branch, rv.Cut.Least)
+		data.CutoffEvent, data.Reset, data.Lifted, data.Anew = f.After, rv.Reset, rv.Lifted, rv.Anew
+		rv.Cut.Reason = f.Reason()
 		// Nothing counts as seen: what the cut gives back is delivered again.
-		a.cut, a.send, a.row.Seen, a.row.Attributes = rv.cut, rv.send, new(int64), rv.attributes
+		a.Cut, a.Send, a.Row.Seen, a.Row.Attributes = rv.Cut, rv.send, new(int64), rv.Attributes
 	}
-	e.release(a.row, row, f, e.bootPolicy(def))
-	a.event = store.Event{Type: store.WorkflowRecovered, Data: data.Encode()}
+	e.release(a.Row, row, f, e.bootPolicy(def))
+	a.Event = store.Event{Type: store.WorkflowRecovered, Data: data.Encode()}
 	branch, err := e.operate(ctx, row, t.branches, a)
 	if err != nil {
 		return 0, err
@@ -258,10 +259,10 @@ func (e *Engine) recut(ctx context.Context, t *torn, f *history.Finding) (*revis
 		return nil, err
 	case unreadable != nil:
 		return nil, unreadable
-	case v.row.Epoch != t.row.Epoch || v.row.Last == nil || t.row.Last == nil || v.row.Last.Seq != t.row.Last.Seq:
+	case v.Row.Epoch != t.row.Epoch || v.Row.Last == nil || t.row.Last == nil || v.Row.Last.Seq != t.row.Last.Seq:
 		return nil, fmt.Errorf("run %s was acted on meanwhile: %w", t.row.ID, store.ErrFenced)
 	}
-	return v.revise(ctx, &store.Event{Seq: f.After, Key: f.Key}, resetNone, true)
+	return v.revise(ctx, &store.Event{Seq: f.After, Key: f.Key}, history.ResetNone, true)
 }
 
 // release makes a repaired run claimable, or parks it where its policy leaves the
@@ -283,7 +284,7 @@ func (e *Engine) release(p *store.RowPatch, row *store.Run, f *history.Finding, 
 // cannot be read, is left to what comes next, which says so in its own words. It
 // changes nothing; what cannot be repaired is an *UnrecoverableError.
 func (e *Engine) tornApart(ctx context.Context, v *view) (*history.Finding, error) {
-	if v.row.Code == CodeImporting {
+	if v.Row.Code == CodeImporting {
 		return nil, nil
 	}
 	t, err := v.inspect(ctx)
@@ -291,17 +292,17 @@ func (e *Engine) tornApart(ctx context.Context, v *view) (*history.Finding, erro
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("durable: recovering run %s: %w", v.row.ID, storeError(err))
+		return nil, fmt.Errorf("durable: recovering run %s: %w", v.Row.ID, storeError(err))
 	}
 	f := history.Reconcile(t.row, t.survey, t.code)
 	if f.Code == "" {
 		return nil, nil
 	}
-	if live, err := e.hasLiveOwner(ctx, v.row); err != nil || live {
+	if live, err := e.hasLiveOwner(ctx, v.Row); err != nil || live {
 		return nil, err
 	}
 	if f.Refused != "" {
-		return nil, &UnrecoverableError{RunID: v.row.ID, Code: f.Code, Reason: f.Reason(), Message: f.Refused}
+		return nil, &UnrecoverableError{RunID: v.Row.ID, Code: f.Code, Reason: f.Reason(), Message: f.Refused}
 	}
 	if e.options.RerunLastStep {
 		f = t.survey.Rerun(f)
@@ -312,7 +313,7 @@ func (e *Engine) tornApart(ctx context.Context, v *view) (*history.Finding, erro
 // repairFirst carries out what tornApart has found, before a resume. It reports
 // whether the run was repaired, and has to be read again.
 func (e *Engine) repairFirst(ctx context.Context, v *view) (repaired bool, err error) {
-	rec, err := e.RecoverRun(ctx, v.row.ID)
+	rec, err := e.RecoverRun(ctx, v.Row.ID)
 	switch {
 	case unjudged(err):
 		return false, nil
@@ -320,7 +321,7 @@ func (e *Engine) repairFirst(ctx context.Context, v *view) (repaired bool, err e
 		return false, err
 	}
 	if rec.Needed {
-		e.log.aboutRun(slog.LevelInfo, v.row, "Applied recovery: "+rec.Reason)
+		e.log.aboutRun(slog.LevelInfo, v.Row, "Applied recovery: "+rec.Reason)
 	}
 	return true, nil
 }

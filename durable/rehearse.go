@@ -59,9 +59,9 @@ func (e *Engine) rehearse(ctx context.Context, row *store.Run, events []store.Ev
 	case def.keepLoaded:
 		return rehearsed{unknown: fmt.Sprintf("the goroutines of workflow %s cannot be ended before it ends (durable.KeepLoaded)", row.Workflow)}, nil
 	}
-	p, err := pastOf(row.ID, events)
+	p, err := history.PastOf(row.ID, events)
 	if err != nil {
-		return found, err
+		return found, damaged(err)
 	}
 	if len(reset) > 0 {
 		p.Forget(reset, math.MaxInt64)

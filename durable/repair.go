@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -230,10 +231,10 @@ func (p *repairPlan) branchOff(e *Engine, a *history.Audit, force bool) error {
 	}
 	v := viewOf(a, e)
 	var err error
-	if v.born, err = history.DataOf(&a.Past.Created); err != nil {
+	if v.Born, err = history.DataOf(&a.Past.Created); err != nil {
 		return &UnrepairableError{RunID: a.Verdict.RunID, Reason: fmt.Sprintf("the data of its first event is not readable (%v); restore a backup", err)}
 	}
-	rv, _, err := v.rework(cutting{at: v.event(at), force: force, damage: a}, resetNone)
+	rv, _, err := v.rework(history.Cutting{At: v.Event(at), Force: force, Damage: a})
 	var crossing *CrossingError
 	var future *history.FutureEventError
 	var undone *UndoneError
@@ -259,14 +260,14 @@ func (p *repairPlan) branchOff(e *Engine, a *history.Audit, force bool) error {
 	if a.Bad == 0 {
 		reason = fmt.Sprintf("repair: the row did not say how the run ended; it goes on behind event %d", at)
 	}
-	p.cut, rv.cut.reason = rv, reason
+	p.cut, rv.Cut.Reason = rv, reason
 	if p.row.Status == nil {
 		p.interrupt(row)
 	}
 	p.row.Branch = nil // the new one
 	p.row.Seen = new(int64)
-	if p.row.Attributes = rv.attributes; rv.attributes != nil {
-		p.did = append(p.did, fmt.Sprintf("attributes: %v, as they were then", rv.attributes))
+	if p.row.Attributes = rv.Attributes; rv.Attributes != nil {
+		p.did = append(p.did, fmt.Sprintf("attributes: %v, as they were then", rv.Attributes))
 	}
 	p.did = append(p.did, fmt.Sprintf("events %d to %d: set aside, on branch %d; branch %d goes on behind event %d",
 		at+1, row.Last.Seq, a.Branch, rv.plan.Branch, at))
@@ -277,7 +278,7 @@ func (p *repairPlan) branchOff(e *Engine, a *history.Audit, force bool) error {
 func viewOf(a *history.Audit, e *Engine) *view {
 	row := a.History.Run
 	row.Branch, row.Generation = a.Branch, a.Branches[a.Branch].Generation
-	return &view{eng: e, row: &row, branches: a.History.Branches, events: a.Events, past: a.Past}
+	return &view{eng: e, View: &history.View{Row: &row, Branches: a.History.Branches, Events: a.Events, Past: a.Past}}
 }
 
 // endStrays has the cut end also the children whose beginning is what is damaged: no
@@ -313,7 +314,7 @@ func (e *Engine) endStrays(ctx context.Context, a *history.Audit, p *repairPlan)
 // parent starts, on whatever branch.
 func derivedFor(id, parent, key string) bool {
 	on, ok := strings.CutPrefix(id, history.DerivedChildID(parent, key, 0))
-	on, _, _ = strings.Cut(on, evadedMark)
+	on, _, _ = strings.Cut(on, history.EvadedMark)
 	if !ok || on == "" {
 		return ok
 	}
@@ -332,20 +333,20 @@ func (e *Engine) mend(ctx context.Context, a *history.Audit, p *repairPlan) erro
 		return err
 	}
 	row.Branch, row.Generation = a.Branch, a.Branches[a.Branch].Generation
-	d := &history.Data{Code: CodeRepaired, Reason: p.reason(), Message: row.Inbox, Executor: e.id, Lifted: liftedBy(a)}
-	repair := act{from: []store.Status{row.Status}, row: p.row, hold: hold}
+	d := &history.Data{Code: CodeRepaired, Reason: p.reason(), Message: row.Inbox, Executor: e.id, Lifted: a.LiftedBy()}
+	repair := desk.Act{From: []store.Status{row.Status}, Row: p.row, Hold: hold}
 	if rv := p.cut; rv != nil {
-		d.Reset, d.Force, d.Anew = rv.reset, rv.force, rv.anew
-		repair.cut, repair.send = rv.cut, rv.send
+		d.Reset, d.Force, d.Anew = rv.Reset, rv.Force, rv.Anew
+		repair.Cut, repair.Send = rv.Cut, rv.send
 	}
-	repair.event = store.Event{Type: store.WorkflowRecovered, Data: d.Encode()}
+	repair.Event = store.Event{Type: store.WorkflowRecovered, Data: d.Encode()}
 	_, err = e.operate(ctx, &row, a.History.Branches, repair)
 	return err
 }
 
 func (p *repairPlan) reason() string {
 	if p.cut != nil {
-		return p.cut.cut.reason
+		return p.cut.Cut.Reason
 	}
 	return "repair: the row was rebuilt from the events"
 }

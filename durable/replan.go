@@ -1,9 +1,9 @@
 package durable
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,24 +13,13 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A revision is what somebody wants of a run's history: to cut it, to take
-// failures back, or both. It is worked out before anything is changed.
+// A revision is what somebody wants of a run's history, and what a person is told of it.
 type revision struct {
-	force  bool  // match what comes by name
-	lifts  bool  // a cancel
-	lifted int64 // cancels that were taken back before, and stay so
-	plan   Plan
-	cut    *branchCut // nil: no branch
-	kept   []store.Event
-	added  []string // calls of the code that the history does not have before its end, if it is matched by name
-	// reset are the calls that the event names as not ended: those of Plan.Reset,
-	// and what a narrow cut takes back outside of its scope.
-	reset      []string
-	undone     int32            // steps among them that were done
-	anew       map[string]int32 // calls that were undone and are made again; see anewKey
-	attributes map[string]string
-	send       []store.Message // that end what is left behind
-	replaced   string          // the call whose outcome is replaced
+	history.Revision
+	plan  Plan
+	send  []store.Message // that end what is left behind
+	lifts bool            // a cancel
+	added []string        // calls of the code that the history does not have before its end, if it is matched by name
 }
 
 // CrossingError says that a body which must run at most once has begun, or ended,
@@ -63,7 +52,7 @@ func (e *UndoneError) Error() string {
 }
 
 func (v *view) undoneError(still []history.Undone) *UndoneError {
-	e := &UndoneError{RunID: v.row.ID, Before: v.wholeBefore(still).Seq, text: v.undoneText(still)}
+	e := &UndoneError{RunID: v.Row.ID, Before: v.WholeBefore(still).Seq, text: v.UndoneText(still)}
 	for _, u := range still {
 		if u.Child != "" {
 			e.Before = 0
@@ -73,54 +62,22 @@ func (v *view) undoneError(still []history.Undone) *UndoneError {
 	return e
 }
 
-// undoneText says of calls that were undone and would count as done what makes them again.
-func (v *view) undoneText(still []history.Undone) string {
-	var names []string
-	child := ""
-	for i := range still {
-		names = append(names, still[i].String())
-		child = cmp.Or(child, still[i].Child)
-	}
-	if child != "" {
-		return fmt.Sprintf("what %s did was undone, and would count as done: run %s, whose id the workflow has chosen, has ended and is not done again. Start a new run, with another id for that child", strings.Join(names, ", "), child)
-	}
-	at := v.wholeBefore(still)
-	where := fmt.Sprintf("checkpoint %d", at.Seq)
-	if at.Key != "" {
-		where += fmt.Sprintf(" (%s)", at.Key)
-	} else {
-		where += " (the beginning)"
-	}
-	return fmt.Sprintf("what %s did was undone, and would count as done. To make it again go on from %s, or an earlier one", strings.Join(names, ", "), where)
-}
-
-// revise works out what it means to cut v behind event at (nil: no cut) and to
+// revise works out what it means to cut v after event at (nil: no cut) and to
 // take failures back.
-func (v *view) revise(ctx context.Context, at *store.Event, what resetting, force bool) (*revision, error) {
-	return v.reviseAt(ctx, at, what, force, "")
+func (v *view) revise(ctx context.Context, at *store.Event, what history.Resetting, force bool) (*revision, error) {
+	return v.reviseAs(ctx, history.Cutting{At: at, Reset: what, Force: force})
 }
 
-// resetting says which failures are taken back.
-type resetting int
-
-const (
-	resetNone   resetting = iota
-	resetEnding           // those that the run has ended with
-	resetAll              // and those of steps that are being tried
-)
-
-// reviseAt is revise for a call whose outcome is about to be replaced: it does not
-// count as one that would run again.
-func (v *view) reviseAt(ctx context.Context, at *store.Event, what resetting, force bool, replaced string) (*revision, error) {
-	q := cutting{at: at, force: force, replaced: replaced}
+// reviseAs is revise with all that a cut can be asked for.
+func (v *view) reviseAs(ctx context.Context, q history.Cutting) (*revision, error) {
 	var failed []string
-	if what != resetNone {
+	if q.Reset != history.ResetNone {
 		var err error
-		if q.anew, failed, err = v.failedChildren(ctx); err != nil {
+		if q.Anew, failed, err = v.failedChildren(ctx); err != nil {
 			return nil, err
 		}
 	}
-	rv, kept, err := v.rework(q, what)
+	rv, kept, err := v.rework(q)
 	if err != nil {
 		return nil, err
 	}
@@ -134,14 +91,49 @@ func (v *view) reviseAt(ctx context.Context, at *store.Event, what resetting, fo
 	return rv, v.fill(ctx, rv, kept)
 }
 
+// rework is history.View.Revise, with the errors that callers know. kept is the history
+// as it is then.
+func (v *view) rework(q history.Cutting) (rv *revision, kept *history.Past, err error) {
+	changed, kept, err := v.View.Revise(q)
+	var crossing *history.CrossingError
+	var still *history.StillDoneError
+	switch {
+	case errors.As(err, &crossing):
+		return nil, nil, &CrossingError{RunID: v.Row.ID, Keys: crossing.Keys}
+	case errors.As(err, &still):
+		return nil, nil, v.undoneError(still.Calls)
+	case errors.Is(err, history.ErrWasUndone):
+		return nil, nil, &NotResumableError{RunID: v.Row.ID, Status: v.Row.Status, Reason: err.Error()}
+	case err != nil:
+		return nil, nil, damaged(err)
+	}
+	return &revision{Revision: *changed, plan: planOf(v.Row, changed), send: v.eng.endCut(changed.Children, takenBackReason(v.Row.ID))}, kept, nil
+}
+
+func (rv *revision) warn(format string, args ...any) {
+	rv.plan.Warnings = append(rv.plan.Warnings, fmt.Sprintf(format, args...))
+}
+
+// planOf begins a plan with what is known of the run and its revision.
+func planOf(row *store.Run, rv *history.Revision) Plan {
+	p := Plan{
+		RunID: row.ID, Workflow: row.Workflow, Status: row.Status,
+		From: rv.From, Scope: rv.Scope, Branch: rv.Branch, NewBranch: rv.NewBranch, Reset: rv.Failures, Warnings: rv.Warnings,
+	}
+	for _, l := range rv.Left {
+		p.Left = append(p.Left, LeftBehind(l))
+	}
+	return p
+}
+
 // failedChildren tells, of the children whose failure stands last in their scope, the
 // calls of those that were resumed since, whose outcome is another one or yet to come,
 // and the ids of those that are failed still.
 func (v *view) failedChildren(ctx context.Context) (resumed map[string]bool, failed []string, err error) {
 	byID := map[string]string{}
-	for path, calls := range v.past.Scopes {
+	for path, calls := range v.Past.Scopes {
 		for _, rec := range calls {
-			if path == history.UndoScope || rec.Kind != history.CallChild || rec.Outcome.Type != store.ChildFinished || !v.past.IsLast(rec.Key, rec.Outcome.Seq) {
+			if path == history.UndoScope || rec.Kind != history.CallChild || rec.Outcome.Type != store.ChildFinished || !v.Past.IsLast(rec.Key, rec.Outcome.Seq) {
 				continue
 			}
 			if d, err := history.DataOf(&rec.Outcome); err == nil && d.Status == store.Failed {
@@ -153,7 +145,7 @@ func (v *view) failedChildren(ctx context.Context) (resumed map[string]bool, fai
 	for ids := range slices.Chunk(slices.Sorted(maps.Keys(byID)), 100) {
 		for row, err := range v.eng.runsOf(ctx, store.Filter{IDs: ids}) {
 			if err != nil {
-				return nil, nil, fmt.Errorf("durable: run %s: reading its children: %w", v.row.ID, storeError(err))
+				return nil, nil, fmt.Errorf("durable: run %s: reading its children: %w", v.Row.ID, storeError(err))
 			}
 			switch row.Status {
 			case store.Failed:
@@ -178,207 +170,21 @@ type cutting struct {
 	damage *history.Audit
 }
 
-// rework is the one place that says what a cut means: which calls it takes back, what
-// the row must say, which children end with it, and whether a body that must not run
-// twice would. kept is the history as it is then.
-func (v *view) rework(q cutting, what resetting) (rv *revision, kept *history.Past, err error) {
-	rv = &revision{plan: Plan{RunID: v.row.ID, Workflow: v.row.Workflow, Status: v.row.Status, Branch: v.row.Branch}, replaced: q.replaced}
-	rv.lifted = v.past.Lifted
-	kept = v.past
-	c := history.Parted{Kept: v.events}
-	if q.at != nil {
-		var scope string
-		if q.damage == nil {
-			scope, rv.reset = v.past.CutScope(q.at.Key)
-		}
-		c = history.CutAfter(v.events, q.at.Seq, scope)
-		half, err := q.half(c.Left)
-		if err != nil {
-			return nil, nil, &DamagedError{RunID: v.row.ID, Err: err}
-		}
-		rv.reset = append(rv.reset, half...)
-		if kept, err = pastOf(v.row.ID, c.Kept); err != nil {
-			return nil, nil, err
-		}
-		kept.Forget(rv.reset, q.at.Seq)
-		rv.cut = &branchCut{after: q.at.Seq, scope: scope}
-		// Said behind the cut, and meant for what is before it: that was recorded by
-		// the code that did not fit, which it still does not.
-		rv.force = v.past.Forced || q.damage != nil && q.damage.Forced
-		rv.attributes = v.attributesAfter(kept)
-	}
-	if last := c.Kept[len(c.Kept)-1]; rv.cut != nil {
-		rv.plan.From, rv.plan.Scope, rv.plan.NewBranch, rv.plan.Branch = rv.cut.after, rv.cut.scope, true, nextBranch(v.branches)
-	} else {
-		rv.plan.From = last.Seq
-	}
-	undone := len(kept.Scopes[history.UndoScope]) > 0
-	if what == resetAll || what == resetEnding && !undone {
-		if undone {
-			return nil, nil, &NotResumableError{RunID: v.row.ID, Status: v.row.Status, Reason: "what it had done was undone, so its failures cannot be reset: resume it from a checkpoint, or fork it"}
-		}
-		rv.plan.Reset = kept.FailedKeys(what == resetEnding, q.anew)
-		rv.undone = kept.StepsOf(rv.plan.Reset)
-		rv.reset = append(rv.reset, rv.plan.Reset...)
-	}
-	once := slices.DeleteFunc(v.crossed(c.Left, rv.reset, q.damage), func(k string) bool { return k == q.replaced })
-	if len(once) > 0 {
-		if !q.force {
-			return nil, nil, &CrossingError{RunID: v.row.ID, Keys: once}
-		}
-		rv.warn("%s must run at most once and runs again", strings.Join(once, ", "))
-	}
-	kept.Forget(rv.reset, rv.plan.From)
-	if rv.cut != nil {
-		undone := v.past.Undone()
-		if q.damage != nil {
-			undone = q.damage.UndoneBehind(c.Left)
-		}
-		still, again := history.SplitUndone(undone, kept.Counts, func(key string) bool { return key == q.replaced })
-		found, again := history.FoundAgain(again)
-		still = append(still, found...)
-		if len(still) > 0 {
-			if !q.force {
-				return nil, nil, v.undoneError(still)
-			}
-			rv.warn("%s", v.undoneText(still))
-		}
-		rv.anew = v.past.AgainAnew(again, rv.plan.Branch)
-		for i := range again {
-			if rv.anew[again[i].Key] == rv.plan.Branch {
-				rv.warn("%s was undone and is made again, with another idempotency key", &again[i])
-			} else {
-				rv.warn("%s was perhaps undone, and is made again with the idempotency key it had", &again[i])
-			}
-		}
-	}
-	rv.kept = c.Kept
-	if rv.cut != nil {
-		rv.cut.steps = int32(len(kept.DoneKeys()))
-	}
-	v.leaveBehind(rv, c.Left, q.damage != nil)
-	return rv, kept, nil
-}
-
-// half returns what a narrow cut that is left behind had taken back outside of its scope.
-func (q *cutting) half(left []store.Event) ([]string, error) {
-	if q.damage != nil {
-		return q.damage.Half(q.at.Seq), nil // what they say may be what is damaged
-	}
-	return history.HalfKept(left)
-}
-
-func (rv *revision) warn(format string, args ...any) {
-	rv.plan.Warnings = append(rv.plan.Warnings, fmt.Sprintf(format, args...))
-}
-
-// attributesAfter returns what the row must say once the history is cut; nil if
-// nothing changes.
-func (v *view) attributesAfter(kept *history.Past) map[string]string {
-	set := v.born.Attributes
-	if kept.Attributes != nil {
-		set = *kept.Attributes
-	}
-	switch {
-	case maps.Equal(set, v.row.Attributes):
-		return nil
-	case set == nil:
-		return map[string]string{} // nil would leave them as they are
-	}
-	return set
-}
-
-// crossed returns the calls of Once that have begun in what is left behind, or
-// are reset. Behind damage, the beginning of a body that cannot be believed counts as
-// that of one which must not run twice.
-func (v *view) crossed(left []store.Event, reset []string, damage *history.Audit) []string {
-	once := map[string]bool{}
-	if damage != nil {
-		maps.Copy(once, damage.Once)
-	}
-	for _, calls := range v.past.Scopes {
-		for _, rec := range calls {
-			if rec.Once {
-				once[rec.Key] = true
-			}
-		}
-	}
-	var keys []string
-	look := func(key string) {
-		if once[key] {
-			keys = append(keys, key)
-			delete(once, key)
-		}
-	}
-	for i := range left {
-		if left[i].Type == store.StepStarted || history.IsStepOutcome(&left[i]) || damage != nil && damage.Unsound[left[i].Seq] {
-			look(left[i].Key)
-		}
-	}
-	for _, k := range reset {
-		look(k)
-	}
-	return keys
-}
-
-// leaveBehind lists what is under way in left, and prepares the messages that end
-// the children in it. What stands behind damage is in no record of a call.
-func (v *view) leaveBehind(rv *revision, left []store.Event, damaged bool) {
-	var children []string
-	for i := range left {
-		ev := &left[i]
-		if ev.Type != store.TimerSet && ev.Type != store.WaitRequested && ev.Type != store.ChildStarted {
-			continue
-		}
-		rec := v.past.Call(ev.Key)
-		if rec == nil && damaged {
-			rec = v.recordOf(ev)
-		}
-		if rec == nil || rec.Outcome.Seq != 0 {
-			continue
-		}
-		l := LeftBehind{Kind: string(rec.Kind), Key: ev.Key, Child: rec.Child}
-		if ev.Type == store.ChildStarted {
-			l.Kept = !history.EndsWithCut(rec.Derived, rec.Abandon)
-			if l.Kept && !rec.Abandon {
-				rv.warn("child %s was given its id by the workflow: it goes on, and the new branch finds it if it starts it again", rec.Child)
-			}
-			if !l.Kept {
-				children = append(children, rec.Child)
-			}
-		}
-		rv.plan.Left = append(rv.plan.Left, l)
-	}
-	rv.send = v.eng.endCut(children, takenBackReason(v.row.ID))
-}
-
 // takenBackReason is why a child is cancelled that a cut of its parent ends.
 func takenBackReason(parent string) string {
 	return fmt.Sprintf("run %s was taken back to before it was started", parent)
 }
 
-// recordOf is what the event that begins a wait says of its call, when nothing else is known of
-// it. An event that cannot be believed names no child: no other run may end for it.
-func (v *view) recordOf(ev *store.Event) *history.Call {
-	kind, _ := history.RoleOf(ev.Type)
-	rec := &history.Call{Key: ev.Key, Kind: kind}
-	if d, err := history.DataOf(ev); err == nil {
-		rec.Child, rec.Abandon = d.Child, d.Abandon
-		rec.Derived = history.DerivedChild(v.row.ID, ev, &d)
-	}
-	return rec
-}
-
 // warnOfChildren tells of children that are kept and cannot come to their end,
 // because they were cancelled with the run.
 func (v *view) warnOfChildren(ctx context.Context, rv *revision, kept *history.Past) error {
-	if v.row.Status != store.Failed && v.row.Status != store.Cancelled {
+	if v.Row.Status != store.Failed && v.Row.Status != store.Cancelled {
 		return nil
 	}
 	var ids []string
 	for _, calls := range kept.Scopes {
 		for _, rec := range calls {
-			if rec.Child != "" && rec.Outcome.Seq == 0 && !rec.Abandon && rec.Key != rv.replaced {
+			if rec.Child != "" && rec.Outcome.Seq == 0 && !rec.Abandon && rec.Key != rv.Replaced {
 				ids = append(ids, rec.Child)
 			}
 		}
@@ -388,7 +194,7 @@ func (v *view) warnOfChildren(ctx context.Context, rv *revision, kept *history.P
 		n := min(len(ids), 100)
 		for row, err := range v.eng.runsOf(ctx, store.Filter{IDs: ids[:n]}) {
 			if err != nil {
-				return fmt.Errorf("durable: run %s: reading its children: %w", v.row.ID, storeError(err))
+				return fmt.Errorf("durable: run %s: reading its children: %w", v.Row.ID, storeError(err))
 			}
 			if row.Status == store.Cancelled || row.CancelAsked {
 				rv.warn("child %s was cancelled when the run ended, and that is what its parent will be told", row.ID)
@@ -407,7 +213,7 @@ func (v *view) fill(ctx context.Context, rv *revision, kept *history.Past) error
 	for _, key := range pl.Skipped {
 		skipped[key] = true
 	}
-	for _, key := range v.past.DoneKeys() {
+	for _, key := range v.Past.DoneKeys() {
 		if !skipped[key] && history.ScopeOfKey(key) != history.UndoScope {
 			pl.Again = append(pl.Again, key)
 		}
@@ -415,9 +221,9 @@ func (v *view) fill(ctx context.Context, rv *revision, kept *history.Past) error
 	v.childrenAgain(rv, kept)
 	declared := v.declared()
 	pl.Next = pointOf(kept, declared)
-	known := len(v.past.DoneKeys())
+	known := len(v.Past.DoneKeys())
 	if len(declared) == 0 {
-		n, err := v.eng.stepsOfLastCompleted(ctx, v.row)
+		n, err := v.eng.stepsOfLastCompleted(ctx, v.Row)
 		if err != nil {
 			return err
 		}
@@ -425,12 +231,12 @@ func (v *view) fill(ctx context.Context, rv *revision, kept *history.Past) error
 	}
 	pl.count(kept, declared, len(pl.Skipped), known)
 	if undone := kept.Undone(); len(undone) > 0 {
-		rv.warn("%s", v.undoneText(undone))
+		rv.warn("%s", v.UndoneText(undone))
 	}
 	if pl.Next.Failed {
 		rv.warn("%s has failed for good and returns that error again: reset its failures to try it anew", pl.Next.Key)
 	}
-	if kept.Cancel != nil && !rv.lifts && v.row.Status != store.Cancelled {
+	if kept.Cancel != nil && !rv.lifts && v.Row.Status != store.Cancelled {
 		rv.warn("a cancel of the run is recorded: it is carried out once the run goes on")
 	}
 	return nil
@@ -440,12 +246,12 @@ func (v *view) fill(ctx context.Context, rv *revision, kept *history.Past) error
 // behind. One with a derived id is another run on the new branch, and does its work
 // again; one with a chosen id is found with what it came to.
 func (v *view) childrenAgain(rv *revision, kept *history.Past) {
-	for path, calls := range v.past.Scopes {
+	for path, calls := range v.Past.Scopes {
 		if path == history.UndoScope {
 			continue
 		}
 		for _, rec := range calls {
-			if rec.Kind != history.CallChild || rec.Child == "" || rec.Outcome.Seq == 0 || rec.Key == rv.replaced {
+			if rec.Kind != history.CallChild || rec.Child == "" || rec.Outcome.Seq == 0 || rec.Key == rv.Replaced {
 				continue
 			}
 			if now := kept.Call(rec.Key); now != nil && now.Child == rec.Child {
@@ -475,28 +281,12 @@ func (e *Engine) stepsOfLastCompleted(ctx context.Context, row *store.Run) (int,
 	return int(page.Runs[0].Last.Steps), nil
 }
 
-// wholeBefore returns the last point to go back to at which none of the calls had begun.
-func (v *view) wholeBefore(calls []history.Undone) (at store.Event) {
-	first := v.events[len(v.events)-1].Seq + 1
-	for i := range calls {
-		if rec := v.past.Call(calls[i].Key); rec != nil {
-			first = min(first, rec.Seq)
-		}
-	}
-	for i := range v.events {
-		if ev := &v.events[i]; ev.Seq < first && (ev.Seq == v.past.Created.Seq || ev.Type.Stable()) {
-			at = *ev
-		}
-	}
-	return at
-}
-
-// endCut are the messages that cancel the children which a cut of their parent ends.
+// endCut is the messages that cancel the children which a cut of their parent ends.
 func (e *Engine) endCut(children []string, reason string) []store.Message {
 	var ms []store.Message
 	data, _ := json.Marshal(history.MessageData{Reason: reason}) // a string
 	for _, id := range children {
-		ms = append(ms, store.Message{To: id, Kind: store.KindCancel, ID: firstCancel, At: e.now(), Data: data, IfLive: true})
+		ms = append(ms, store.Message{To: id, Kind: store.KindCancel, ID: history.FirstCancel, At: e.now(), Data: data, IfLive: true})
 	}
 	return ms
 }

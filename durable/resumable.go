@@ -23,10 +23,10 @@ func (e *Engine) ResumePoint(ctx context.Context, id string) (at ResumePoint, ok
 	if err != nil {
 		return at, false, err
 	}
-	if s := v.row.Status; s == store.Completed || s == store.Cancelled {
+	if s := v.Row.Status; s == store.Completed || s == store.Cancelled {
 		return at, false, nil
 	}
-	return pointOf(v.past, v.declared()), true, nil
+	return pointOf(v.Past, v.declared()), true, nil
 }
 
 // ListResumable yields the runs that Resume would take, newest first within each

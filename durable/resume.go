@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
@@ -118,10 +119,10 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 	if err != nil {
 		return Plan{}, fmt.Errorf("resuming: %w", err)
 	}
-	before := v.row
+	before := v.Row
 	rv, torn, err := e.mayResume(ctx, v, unreadable, o)
 	if err != nil {
-		if v.row.Status == store.Waiting && !v.row.Paused && unreadable == nil && errors.Is(err, ErrNotResumable) {
+		if v.Row.Status == store.Waiting && !v.Row.Paused && unreadable == nil && errors.Is(err, ErrNotResumable) {
 			return e.resumeUnheard(ctx, v, o, err)
 		}
 		return Plan{}, err
@@ -141,12 +142,12 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 		}
 		// Of what was torn the repair decides: it is looked at anew.
 		if rv, _, err = e.mayResume(ctx, v, unreadable, o); err != nil {
-			return e.repairedAndTaken(ctx, before, v.row, o, err)
+			return e.repairedAndTaken(ctx, before, v.Row, o, err)
 		}
 	}
-	row := v.row
+	row := v.Row
 	force := o.Force && !rv.lifts
-	rv.force = rv.force || force
+	rv.Force = rv.Force || force
 	reopened, err := e.reopen(ctx, v, rv)
 	if err != nil {
 		return Plan{}, err
@@ -182,11 +183,11 @@ func (e *Engine) resumeUnheard(ctx context.Context, v *view, o ResumeOptions, no
 	case err != nil:
 		return Plan{}, err
 	case lost != nil:
-		return Plan{}, &NotResumableError{RunID: v.row.ID, Status: v.row.Status, Reason: lost.text() + ": " + lost.advice(v.row)}
+		return Plan{}, &NotResumableError{RunID: v.Row.ID, Status: v.Row.Status, Reason: lost.text() + ": " + lost.advice(v.Row)}
 	case told == 0:
 		return Plan{}, no
 	}
-	rv, err := v.revise(ctx, nil, resetNone, false)
+	rv, err := v.revise(ctx, nil, history.ResetNone, false)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -211,7 +212,7 @@ func (e *Engine) repairedAndTaken(ctx context.Context, before, row *store.Run, o
 // nothing. torn is what is to be repaired first, nil if nothing is; then the revision
 // tells of the run as it is, and its history was judged as the repair will leave it.
 func (e *Engine) mayResume(ctx context.Context, v *view, unreadable error, o ResumeOptions) (rv *revision, torn *history.Finding, err error) {
-	row := v.row
+	row := v.Row
 	if unreadable == nil {
 		if torn, err = e.tornApart(ctx, v); err != nil {
 			return nil, nil, err
@@ -261,14 +262,14 @@ func readError(id string, unreadable error) error {
 // hasCheckpoint says why there is nothing that a failed run could be resumed from,
 // or nothing that this program can read. One that stopped in its course goes on in it.
 func (v *view) hasCheckpoint(o ResumeOptions) error {
-	if v.row.Status != store.Failed {
+	if v.Row.Status != store.Failed {
 		return nil
 	}
 	if !o.Force && o.FromCheckpoint == 0 && v.nothingRecorded() {
-		return &CheckpointError{RunID: v.row.ID, Reason: "it failed before anything was recorded. Force starts it again from its input"}
+		return &CheckpointError{RunID: v.Row.ID, Reason: "it failed before anything was recorded. Force starts it again from its input"}
 	}
-	for i := range v.events {
-		if _, err := v.eng.Payload(v.row.ID, v.events[i]); err != nil {
+	for i := range v.Events {
+		if _, err := v.eng.Payload(v.Row.ID, v.Events[i]); err != nil {
 			return err
 		}
 	}
@@ -277,8 +278,8 @@ func (v *view) hasCheckpoint(o ResumeOptions) error {
 
 // nothingRecorded reports whether a run has come no further than to its start.
 func (v *view) nothingRecorded() bool {
-	for i := range v.events {
-		switch v.events[i].Type {
+	for i := range v.Events {
+		switch v.Events[i].Type {
 		case store.WorkflowCreated, store.WorkflowStarted, store.WorkflowFailed, store.WorkflowInterrupted, store.WorkflowRecovered,
 			store.RunResumed, store.RunClaimed, store.WorkflowPaused, store.WorkflowUnpaused, store.AttributesSet:
 		default:
@@ -291,20 +292,20 @@ func (v *view) nothingRecorded() bool {
 // follows replays the run with the code that is here, as rv and the repair of what
 // is torn leave it, and adds to the plan what that tells.
 func (e *Engine) follows(ctx context.Context, v *view, rv *revision, torn *history.Finding, o ResumeOptions) error {
-	row, events, reset, repinned := *v.row, rv.kept, rv.reset, ""
+	row, events, reset, repinned := *v.Row, rv.Kept, rv.Reset, ""
 	if torn != nil {
 		if repinned = torn.Version; repinned != "" {
 			row.Version = repinned
 		}
-		if torn.Cut && rv.cut == nil {
-			cut, err := v.revise(ctx, &store.Event{Seq: torn.After, Key: torn.Key}, resetNone, true)
+		if torn.Cut && rv.Cut == nil {
+			cut, err := v.revise(ctx, &store.Event{Seq: torn.After, Key: torn.Key}, history.ResetNone, true)
 			if err != nil {
 				return err
 			}
-			events, reset = cut.kept, cut.reset
+			events, reset = cut.Kept, cut.Reset
 		}
 	}
-	found, err := e.rehearse(ctx, &row, events, reset, repinned, rv.force || o.Force && !rv.lifts)
+	found, err := e.rehearse(ctx, &row, events, reset, repinned, rv.Force || o.Force && !rv.lifts)
 	if err != nil {
 		return err
 	}
@@ -318,7 +319,7 @@ func (e *Engine) follows(ctx context.Context, v *view, rv *revision, torn *histo
 		rv.warn("nothing is left to run: it completes with what is recorded")
 	default:
 		rv.plan.Ends = found.err.Error()
-		if v.row.Status == store.Failed {
+		if v.Row.Status == store.Failed {
 			rv.warn("nothing is left to run: it fails again at once (%s). A fork, or a checkpoint before the failure, does it over again", guard.Text(rv.plan.Ends, guard.MaxText))
 		}
 	}
@@ -415,9 +416,9 @@ func frees(torn string, row *store.Run) bool {
 
 // resumption works out what o means for the run.
 func (v *view) resumption(ctx context.Context, o ResumeOptions) (*revision, error) {
-	if v.row.Status == store.Cancelled {
+	if v.Row.Status == store.Cancelled {
 		if o.ResetFailures {
-			return nil, &NotResumableError{RunID: v.row.ID, Status: v.row.Status, Reason: "it was cancelled and has not failed: there is nothing to reset"}
+			return nil, &NotResumableError{RunID: v.Row.ID, Status: v.Row.Status, Reason: "it was cancelled and has not failed: there is nothing to reset"}
 		}
 		return v.uncancel(ctx, o.FromCheckpoint)
 	}
@@ -428,12 +429,12 @@ func (v *view) resumption(ctx context.Context, o ResumeOptions) (*revision, erro
 			return nil, err
 		}
 	}
-	what := resetNone
+	what := history.ResetNone
 	switch {
 	case o.ResetFailures:
-		what = resetAll
-	case v.row.Status == store.Failed && at == nil:
-		what = resetEnding
+		what = history.ResetAll
+	case v.Row.Status == store.Failed && at == nil:
+		what = history.ResetEnding
 	}
 	return v.revise(ctx, at, what, o.Force)
 }
@@ -493,8 +494,8 @@ func (e *Engine) takenSince(ctx context.Context, row *store.Run) (bool, error) {
 // says, in one act; done is false for one that is claimable and stays as it is.
 // The failure stays in the history; the row forgets it.
 func (e *Engine) reopen(ctx context.Context, v *view, rv *revision) (done bool, err error) {
-	row := v.row
-	if rv.cut == nil && len(rv.reset) == 0 && (row.Status != store.Failed && row.Code == "" || row.Status == store.Running || row.Status == store.Resuming) {
+	row := v.Row
+	if rv.Cut == nil && len(rv.Reset) == 0 && (row.Status != store.Failed && row.Code == "" || row.Status == store.Running || row.Status == store.Resuming) {
 		return false, nil
 	}
 	hold, err := e.keysToTake(ctx, row)
@@ -502,8 +503,8 @@ func (e *Engine) reopen(ctx context.Context, v *view, rv *revision) (done bool, 
 		return false, err
 	}
 	a := rv.act(row, &history.Data{Executor: e.id, Reason: "resume requested"})
-	a.hold = hold
-	_, err = e.operate(ctx, row, v.branches, a)
+	a.Hold = hold
+	_, err = e.operate(ctx, row, v.Branches, a)
 	var owned *store.OwnedError
 	switch {
 	case errors.As(err, &owned):
@@ -521,23 +522,23 @@ func (e *Engine) reopen(ctx context.Context, v *view, rv *revision) (done bool, 
 // act is the act that carries rv out and leaves the run claimable. The messages
 // by which it was asked to pause are void: what they asked for was done, or is
 // over.
-func (rv *revision) act(row *store.Run, d *history.Data) act {
-	d.Message, d.Reset, d.Force, d.Lifted, d.Anew = row.Inbox, rv.reset, rv.force, rv.lifted, rv.anew
-	a := act{from: []store.Status{row.Status}, row: claimable(), cut: rv.cut, send: rv.send, undone: rv.undone}
-	a.event.Type = store.WorkflowInterrupted
+func (rv *revision) act(row *store.Run, d *history.Data) desk.Act {
+	d.Message, d.Reset, d.Force, d.Lifted, d.Anew = row.Inbox, rv.Reset, rv.Force, rv.Lifted, rv.Anew
+	a := desk.Act{From: []store.Status{row.Status}, Row: claimable(), Cut: rv.Cut, Send: rv.send, Undone: rv.Undone}
+	a.Event.Type = store.WorkflowInterrupted
 	switch {
-	case rv.cut != nil:
-		a.event.Type = store.JumpActivated
+	case rv.Cut != nil:
+		a.Event.Type = store.JumpActivated
 		if rv.lifts {
-			d.Lifted, d.Reason, a.row.CancelAsked = row.Inbox, uncancelled, new(bool)
+			d.Lifted, d.Reason, a.Row.CancelAsked = row.Inbox, history.Uncancelled, new(bool)
 		}
-		rv.cut.reason = d.Reason
-		d.FromBranch, d.ToBranch, d.Cutoff = row.Branch, rv.plan.Branch, rv.cut.after
-		a.row.Seen, a.row.Attributes = new(int64), rv.attributes
-	case len(rv.reset) > 0:
-		a.event.Type = store.FailuresReset
+		rv.Cut.Reason = d.Reason
+		d.FromBranch, d.ToBranch, d.Cutoff = row.Branch, rv.plan.Branch, rv.Cut.After
+		a.Row.Seen, a.Row.Attributes = new(int64), rv.Attributes
+	case len(rv.Reset) > 0:
+		a.Event.Type = store.FailuresReset
 	}
-	a.event.Data = d.Encode()
+	a.Event.Data = d.Encode()
 	return a
 }
 

@@ -117,10 +117,10 @@ type prefetch struct {
 
 // prefetch returns what v has read, nil if rv has it taken apart first.
 func (v *view) prefetch(rv *revision) *prefetch {
-	if rv.cut != nil || len(v.events) == 0 {
+	if rv.Cut != nil || len(v.Events) == 0 {
 		return nil
 	}
-	return &prefetch{branch: v.row.Branch, events: v.events}
+	return &prefetch{branch: v.Row.Branch, events: v.Events}
 }
 
 // loadRest completes what was read of r's history. ok is false when it is of no

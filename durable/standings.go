@@ -74,17 +74,17 @@ func (p *pursuit) read(ctx context.Context) error {
 	}
 	t := Tracker{Names: v.declared()}
 	if len(t.Names) == 0 {
-		if t.Known, err = p.eng.stepsOfLastCompleted(ctx, v.row); err != nil {
+		if t.Known, err = p.eng.stepsOfLastCompleted(ctx, v.Row); err != nil {
 			return err
 		}
 	}
-	for i := range v.events {
-		if err := t.Add(v.events[i]); err != nil {
+	for i := range v.Events {
+		if err := t.Add(v.Events[i]); err != nil {
 			return fmt.Errorf("durable: run %s: %w", p.id, err)
 		}
 	}
 	// The events end where the row's last one does, so the two tell of one moment.
-	p.row, p.tracker, p.missing = *v.row, t, int(v.row.Resumes)-t.s.Resumes
+	p.row, p.tracker, p.missing = *v.Row, t, int(v.Row.Resumes)-t.s.Resumes
 	return nil
 }
 

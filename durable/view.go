@@ -4,21 +4,15 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A view is a run as an operator finds it: the row, and the history of its
-// current generation, read and checked.
+// A view is a history.View with the engine that has read it.
 type view struct {
-	eng      *Engine
-	row      *store.Run
-	branches []store.Branch
-	events   []store.Event
-	past     *history.Past
-	born     history.Data
+	*history.View
+	eng *Engine
 }
 
 // view reads a run. When its history cannot be read, unreadable says why, and
@@ -28,23 +22,14 @@ func (e *Engine) view(ctx context.Context, id string) (v *view, unreadable, err 
 	if err != nil {
 		return nil, nil, fmt.Errorf("durable: run %s: %w", id, storeError(err))
 	}
-	v = &view{eng: e, row: &h.Run, branches: h.Branches}
+	v = &view{eng: e, View: &history.View{Row: &h.Run, Branches: h.Branches}}
 	for ev, err := range h.Events {
 		if err != nil {
 			return v, fmt.Errorf("durable: reading the history of run %s: %w", id, storeError(err)), nil
 		}
-		v.events = append(v.events, ev)
+		v.Events = append(v.Events, ev)
 	}
-	if v.past, unreadable = pastOf(id, v.events); unreadable != nil {
-		return v, unreadable, nil
-	}
-	if v.born, err = history.DataOf(&v.past.Created); err != nil {
-		return v, &DamagedError{RunID: id, Seq: v.past.Created.Seq, Err: err}, nil
-	}
-	if unreadable = damaged(v.past.CheckRow(v.row, v.branches, &v.born)); unreadable != nil {
-		return v, unreadable, nil
-	}
-	return v, nil, nil
+	return v, damaged(v.Judge()), nil
 }
 
 // loadGeneration reads a run with the events of its current generation and
@@ -65,42 +50,23 @@ func (e *Engine) loadGeneration(ctx context.Context, id string) (*store.History,
 	}
 }
 
-func pastOf(id string, events []store.Event) (*history.Past, error) {
-	return readPast(id, func(yield func(store.Event, error) bool) {
-		for i := range events {
-			if !yield(events[i], nil) {
-				return
-			}
-		}
-	}, len(events))
-}
-
 // declared returns the names given to Steps, by the code that is here or by that
 // which has started the run.
 func (v *view) declared() []string {
-	if def := v.eng.program.defs.find(v.row.Workflow, v.row.Version); def != nil {
+	if def := v.eng.program.defs.find(v.Row.Workflow, v.Row.Version); def != nil {
 		return def.steps
 	}
-	return v.born.Declared
-}
-
-// event returns the event with this number, if it is part of the history.
-func (v *view) event(seq int64) *store.Event {
-	i, ok := slices.BinarySearchFunc(v.events, seq, func(e store.Event, seq int64) int { return int(e.Seq - seq) })
-	if !ok {
-		return nil
-	}
-	return &v.events[i]
+	return v.Born.Declared
 }
 
 // stable returns the event behind which the history is to be cut.
 func (v *view) stable(seq int64) (*store.Event, error) {
-	ev := v.event(seq)
+	ev := v.Event(seq)
 	switch {
 	case ev == nil:
-		return nil, &CheckpointError{RunID: v.row.ID, Seq: seq, Reason: fmt.Sprintf("it is no event of the current history (branch %d, generation %d)", v.row.Branch, v.row.Generation)}
-	case ev.Seq != v.past.Created.Seq && !ev.Type.Stable():
-		return nil, &CheckpointError{RunID: v.row.ID, Seq: seq, Reason: fmt.Sprintf("a %s is no point to go back to: only the outcome of a step, child or item, the answer to a wait, and the beginning are", ev.Type)}
+		return nil, &CheckpointError{RunID: v.Row.ID, Seq: seq, Reason: fmt.Sprintf("it is no event of the current history (branch %d, generation %d)", v.Row.Branch, v.Row.Generation)}
+	case ev.Seq != v.Past.Created.Seq && !ev.Type.Stable():
+		return nil, &CheckpointError{RunID: v.Row.ID, Seq: seq, Reason: fmt.Sprintf("a %s is no point to go back to: only the outcome of a step, child or item, the answer to a wait, and the beginning are", ev.Type)}
 	}
 	return ev, nil
 }
@@ -142,8 +108,8 @@ func (e *Engine) CheckpointOf(ctx context.Context, id, key string) (int64, error
 	}
 	var at *store.Event
 	if name, n, ok := history.SplitItem(key); ok {
-		at = v.past.Items[name][n]
-	} else if rec := v.past.Call(key); rec != nil && rec.Outcome.Seq != 0 {
+		at = v.Past.Items[name][n]
+	} else if rec := v.Past.Call(key); rec != nil && rec.Outcome.Seq != 0 {
 		at = &rec.Outcome
 	}
 	if at == nil {

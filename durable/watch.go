@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -88,12 +89,12 @@ func (e *Engine) follow(ctx context.Context, id string, after int64, yield func(
 		return after, false, err
 	}
 	seen = after
-	line := lifelineOf(h)
+	line := history.LifelineOf(h)
 	for ev, err := range h.Events {
 		if err != nil {
 			return seen, false, err
 		}
-		if !line.has(&ev) {
+		if !line.Has(&ev) {
 			continue
 		}
 		seen = ev.Seq

@@ -96,3 +96,37 @@ func (p *Past) takeCut(e *store.Event) error {
 	}
 	return nil
 }
+
+// Uncancelled is the reason of the branch on which a cancelled run goes on. A cancel
+// knows by it that the message which was sent before counts no more.
+const Uncancelled = "resumed by force after it was cancelled"
+
+// FirstCancel is the id of the message that cancels a run.
+const FirstCancel = "cancel"
+
+// CancelID returns the id of the message that cancels a run with these branches.
+// The first one is kept, as all messages are, and another with its id would be
+// taken for it.
+func CancelID(branches []store.Branch) string {
+	last := int32(0)
+	for i := range branches {
+		if branches[i].Reason == Uncancelled {
+			last = max(last, branches[i].N)
+		}
+	}
+	if last == 0 {
+		return FirstCancel
+	}
+	return fmt.Sprintf("%s~b%d", FirstCancel, last)
+}
+
+// LiftedBy returns up to which message cancels stay taken back when what is damaged
+// is set aside. The event that says so may be the damaged one; its branch is known.
+func (a *Audit) LiftedBy() int64 {
+	for _, n := range a.Lineage.Branches() {
+		if a.Branches[n].Reason == Uncancelled && !a.History.Run.CancelAsked {
+			return a.History.Run.Inbox
+		}
+	}
+	return a.Past.Lifted
+}

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast/store"
@@ -86,3 +87,6 @@ func beginsBranch(t store.Type) bool {
 	}
 	return false
 }
+
+// NameOf is what a person knows an event by: the key of its call, or its type.
+func NameOf(ev *store.Event) string { return cmp.Or(ev.Key, string(ev.Type)) }

@@ -125,3 +125,7 @@ func IsOutcomeOf(m *store.Message, row *store.Run) bool {
 	id, life := ChildOf(m)
 	return m.Kind == store.KindChild && id == row.ID && (life == row.CreatedAt || life == 0 && m.At >= row.CreatedAt)
 }
+
+// EvadedMark stands before what tells such an id from the derived one. No name contains
+// it: there it is percent-encoded.
+const EvadedMark = "~x"

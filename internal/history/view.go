@@ -1,0 +1,129 @@
+package history
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A View is a run as those find it who do not execute it: its row, and the history of
+// its current generation, read and checked.
+type View struct {
+	Row      *store.Run
+	Branches []store.Branch
+	Events   []store.Event
+	Past     *Past
+	Born     Data // of the event that the generation begins with
+}
+
+// Judge reads Past and Born from Events, and compares them with the row. The error, a
+// *Damage or a *FutureEventError, says why the history cannot be read; row, branches
+// and events are valid all the same.
+func (v *View) Judge() (err error) {
+	if v.Past, err = PastOf(v.Row.ID, v.Events); err != nil {
+		return err
+	}
+	if v.Born, err = DataOf(&v.Past.Created); err != nil {
+		return &Damage{RunID: v.Row.ID, Seq: v.Past.Created.Seq, Err: err}
+	}
+	return v.Past.CheckRow(v.Row, v.Branches, &v.Born)
+}
+
+// PastOf reads the events of a lineage; see Read.
+func PastOf(id string, events []store.Event) (*Past, error) {
+	return Read(id, func(yield func(store.Event, error) bool) {
+		for i := range events {
+			if !yield(events[i], nil) {
+				return
+			}
+		}
+	}, len(events))
+}
+
+// Event returns the event with this number, nil if it is no part of the history.
+func (v *View) Event(seq int64) *store.Event {
+	i, ok := slices.BinarySearchFunc(v.Events, seq, func(e store.Event, seq int64) int { return int(e.Seq - seq) })
+	if !ok {
+		return nil
+	}
+	return &v.Events[i]
+}
+
+// WholeBefore returns the last point to go back to at which none of the calls had begun.
+func (v *View) WholeBefore(calls []Undone) (at store.Event) {
+	first := v.Events[len(v.Events)-1].Seq + 1
+	for i := range calls {
+		if rec := v.Past.Call(calls[i].Key); rec != nil {
+			first = min(first, rec.Seq)
+		}
+	}
+	for i := range v.Events {
+		if ev := &v.Events[i]; ev.Seq < first && (ev.Seq == v.Past.Created.Seq || ev.Type.Stable()) {
+			at = *ev
+		}
+	}
+	return at
+}
+
+// UndoneText says of calls that were undone and would count as done what makes them again.
+func (v *View) UndoneText(still []Undone) string {
+	var names []string
+	child := ""
+	for i := range still {
+		names = append(names, still[i].String())
+		if child == "" {
+			child = still[i].Child
+		}
+	}
+	if child != "" {
+		return fmt.Sprintf("what %s did was undone, and would count as done: run %s, whose id the workflow has chosen, has ended and is not done again. Start a new run, with another id for that child", strings.Join(names, ", "), child)
+	}
+	at := v.WholeBefore(still)
+	where := fmt.Sprintf("checkpoint %d", at.Seq)
+	if at.Key != "" {
+		where += fmt.Sprintf(" (%s)", at.Key)
+	} else {
+		where += " (the beginning)"
+	}
+	return fmt.Sprintf("what %s did was undone, and would count as done. To make it again go on from %s, or an earlier one", strings.Join(names, ", "), where)
+}
+
+// PausedToJump reports whether the run is paused because a jump, which has asked for
+// that, did not get further, and nobody else has asked for a pause since the run was
+// last let go. inbox holds the messages of the run, all of them.
+func (v *View) PausedToJump(inbox []store.Message) bool {
+	if !v.Row.Paused || v.Past == nil {
+		return false
+	}
+	// What was asked for before the event that has paused the run was answered, up
+	// to the message that an event before it names.
+	answered, upTo, paused := v.Past.Inbox, v.Past.Inbox, false
+	for i := range v.Events {
+		switch ev := &v.Events[i]; ev.Type {
+		case store.WorkflowPaused, store.WorkflowUnpaused, store.WorkflowInterrupted, store.WorkflowRecovered, store.FailuresReset, store.JumpActivated, store.Edited:
+			d, err := DataOf(ev)
+			if err != nil {
+				return false
+			}
+			if ev.Type == store.WorkflowPaused {
+				answered, paused = upTo, true
+			} else if ev.Type == store.WorkflowUnpaused {
+				paused = false
+			}
+			upTo = max(upTo, d.Message)
+		}
+	}
+	toJump := false
+	for i := range inbox {
+		if m := &inbox[i]; m.Kind == store.KindPause && m.Seq > answered {
+			d, err := DataOfMessage(m)
+			if err != nil || !d.Jump {
+				return false
+			}
+			toJump = true
+		}
+	}
+	return paused && toJump
+}
