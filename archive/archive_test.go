@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/archive"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -42,7 +43,7 @@ func eachArchive(t *testing.T, test func(t *testing.T, a archive.Archive)) {
 func copyAs(t *testing.T, p *process, file []byte, id string, n int) []byte {
 	t.Helper()
 	if page, err := p.List(p.ctx, store.Filter{IDs: []string{id}}); err == nil && len(page.Runs) == 0 {
-		_, err := p.Import(p.ctx, bytes.NewReader(file), durable.ImportOptions{NewID: id})
+		_, err := operate.On(p.Engine).Import(p.ctx, bytes.NewReader(file), operate.ImportOptions{NewID: id})
 		require.NoError(t, err, "copy %d", n)
 	}
 	return exported(t, p, id)
@@ -80,9 +81,9 @@ func TestALaterStateReplacesAnEarlierOneAndNeverTheOtherWayRound(t *testing.T) {
 func TestAStoreThatWasPutBackAndWentAnotherWayIsBelieved(t *testing.T) {
 	waiting, completed := states(t, "r")
 	p := boot(t, memory.Open(), options())
-	_, err := p.Import(p.ctx, bytes.NewReader(waiting), durable.ImportOptions{})
+	_, err := operate.On(p.Engine).Import(p.ctx, bytes.NewReader(waiting), operate.ImportOptions{})
 	require.NoError(t, err)
-	_, err = p.Resume(p.ctx, "r", durable.ResumeOptions{})
+	_, err = operate.On(p.Engine).Resume(p.ctx, "r", operate.ResumeOptions{})
 	require.NoError(t, err)
 	eventually(t, "it waits again", func() bool { return rowOf(t, p, "r").Status == store.Waiting })
 	other := exported(t, p, "r")

@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/archive"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -33,7 +34,7 @@ func TestARunThatTheArchiveDoesNotTakeIsNotTakenForArchived(t *testing.T) {
 			o := options()
 			o.Archive = a
 			p := boot(t, memory.Open(), o)
-			_, err = p.Import(p.ctx, bytes.NewReader(earlier), durable.ImportOptions{})
+			_, err = operate.On(p.Engine).Import(p.ctx, bytes.NewReader(earlier), operate.ImportOptions{})
 			require.NoError(t, err)
 			eventually(t, "it was tried", func() bool { return strings.Contains(p.log.String(), "write failed for r") })
 			require.Zero(t, rowOf(t, p, "r").ArchivedSeq)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
@@ -24,7 +25,7 @@ func TestTheDurationIsThatOfTheRunInMilliseconds(t *testing.T) {
 		_, err = wf.Run(ctx, "r", 90*time.Second+5*time.Millisecond)
 		require.NoError(t, err)
 		time.Sleep(time.Hour) // it has ended
-		require.NoError(t, eng.Export(ctx, "r", &file))
+		require.NoError(t, operate.On(eng).Export(ctx, "r", &file))
 		require.NoError(t, eng.Close())
 	})
 	dir := repository(t)

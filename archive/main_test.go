@@ -18,6 +18,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/archive"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -131,7 +132,7 @@ func export(t *testing.T, id string, total int) []byte {
 func exported(t *testing.T, p *process, id string) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	require.NoError(t, p.Export(p.ctx, id, &b))
+	require.NoError(t, operate.On(p.Engine).Export(p.ctx, id, &b))
 	return b.Bytes()
 }
 

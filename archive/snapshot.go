@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -73,7 +74,7 @@ func (s *RunSnapshot) begin() {
 
 // Option returns the snapshot as an option of Start: the run begins with what the
 // snapshot holds instead of from nothing. See durable.FromExport.
-func (s *RunSnapshot) Option() durable.StartOption { return durable.FromExport(s.file) }
+func (s *RunSnapshot) Option() durable.StartOption { return operate.FromExport(s.file) }
 
 // Restore brings an archived run back into a store that does not have it, under
 // its id and with its events, and resumes it unless it had ended. It goes on
@@ -87,12 +88,12 @@ func (s *RunSnapshot) Option() durable.StartOption { return durable.FromExport(s
 // Errors: store.ErrExists when the store has the run, which is then the truth;
 // those of a.Get, of durable.Engine.Import and of durable.Engine.Resume. After an
 // error of Resume the run is there, and Restore or Resume can be called again.
-func Restore(ctx context.Context, eng *durable.Engine, a Archive, runID string) (durable.Imported, error) {
+func Restore(ctx context.Context, eng *durable.Engine, a Archive, runID string) (operate.Imported, error) {
 	e, err := a.Get(ctx, runID)
 	if err != nil {
-		return durable.Imported{}, err
+		return operate.Imported{}, err
 	}
-	in, err := eng.Import(ctx, bytes.NewReader(e.File), durable.ImportOptions{})
+	in, err := operate.On(eng).Import(ctx, bytes.NewReader(e.File), operate.ImportOptions{})
 	if errors.Is(err, store.ErrExists) {
 		half, lookErr := halfRestored(ctx, eng, e)
 		if lookErr != nil {
@@ -108,7 +109,7 @@ func Restore(ctx context.Context, eng *durable.Engine, a Archive, runID string) 
 	if in.Status.Terminal() {
 		return in, nil
 	}
-	if _, err := eng.Resume(ctx, runID, durable.ResumeOptions{}); err != nil {
+	if _, err := operate.On(eng).Resume(ctx, runID, operate.ResumeOptions{}); err != nil {
 		return in, fmt.Errorf("archive: run %s was restored, and is not resumed: %w", runID, err)
 	}
 	return in, nil
@@ -116,7 +117,7 @@ func Restore(ctx context.Context, eng *durable.Engine, a Archive, runID string) 
 
 // halfRestored returns what the store has of a run if somebody has imported the
 // very copy, and it was not resumed: the first half of a Restore.
-func halfRestored(ctx context.Context, eng *durable.Engine, e *Entry) (*durable.Imported, error) {
+func halfRestored(ctx context.Context, eng *durable.Engine, e *Entry) (*operate.Imported, error) {
 	page, err := eng.List(ctx, store.Filter{IDs: []string{e.ID}, WithLast: true})
 	if err != nil || len(page.Runs) == 0 {
 		return nil, err
@@ -125,7 +126,7 @@ func halfRestored(ctx context.Context, eng *durable.Engine, e *Entry) (*durable.
 	if row.Status != store.Interrupted || row.Code != durable.CodeImported || row.Last == nil || row.Last.Seq != e.Seq || row.Last.Sum != e.Sum {
 		return nil, nil
 	}
-	return &durable.Imported{RunID: row.ID, Workflow: row.Workflow, Status: row.Status, Events: len(e.Trace)}, nil
+	return &operate.Imported{RunID: row.ID, Workflow: row.Workflow, Status: row.Status, Events: len(e.Trace)}, nil
 }
 
 // Restored is what RestoreWaiting has done.

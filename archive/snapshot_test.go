@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/archive"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -169,9 +170,9 @@ func TestWhatAJumpHasLeftBehindCountsForNothingInTheSnapshot(t *testing.T) {
 	_, err = run.Wait(p.ctx)
 	require.ErrorIs(t, err, durable.ErrRunFailed)
 	mended.Store(true)
-	at, err := p.CheckpointOf(p.ctx, "r", "first")
+	at, err := operate.On(p.Engine).CheckpointOf(p.ctx, "r", "first")
 	require.NoError(t, err)
-	_, err = p.Resume(p.ctx, "r", durable.ResumeOptions{FromCheckpoint: at})
+	_, err = operate.On(p.Engine).Resume(p.ctx, "r", operate.ResumeOptions{FromCheckpoint: at})
 	require.NoError(t, err)
 	eventually(t, "it waits", func() bool { return rowOf(t, p, "r").Status == store.Waiting })
 

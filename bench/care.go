@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -31,7 +32,7 @@ func care(ctx context.Context, t *target, n size) ([]result, error) {
 				return err
 			}
 			events, began := 0, time.Now()
-			for v, err := range eng.VerifyAll(ctx, store.Filter{}) {
+			for v, err := range operate.On(eng).VerifyAll(ctx, store.Filter{}) {
 				if err != nil {
 					return err
 				}

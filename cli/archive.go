@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/client"
-	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -300,7 +300,7 @@ func archiveNow(c *invocation, f archiveFlags, id string) error {
 		return err
 	}
 	var file bytes.Buffer
-	if err := l.Engine.Export(c.ctx, id, &file); err != nil {
+	if err := operate.On(l.Engine).Export(c.ctx, id, &file); err != nil {
 		return l.Lost(id, err)
 	}
 	if err := a.Store(c.ctx, id, file.Bytes()); err != nil {
@@ -322,6 +322,6 @@ func unarchive(c *invocation, f archiveFlags, id string) error {
 	if err != nil {
 		return archiveFailed(c, err)
 	}
-	got, err := l.Engine.Import(c.ctx, bytes.NewReader(e.File), durable.ImportOptions{})
+	got, err := operate.On(l.Engine).Import(c.ctx, bytes.NewReader(e.File), operate.ImportOptions{})
 	return imported(c, got, err)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
-	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -61,7 +61,7 @@ func export(c *invocation, id, output string) (err error) {
 		return err
 	}
 	if output == "" {
-		return l.Lost(id, l.Engine.Export(c.ctx, id, c.out.W))
+		return l.Lost(id, operate.On(l.Engine).Export(c.ctx, id, c.out.W))
 	}
 	// Only a new file: a mistyped name must not overwrite another one.
 	f, err := os.OpenFile(output, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
@@ -71,7 +71,7 @@ func export(c *invocation, id, output string) (err error) {
 	if err != nil {
 		return err
 	}
-	err = l.Engine.Export(c.ctx, id, f)
+	err = operate.On(l.Engine).Export(c.ctx, id, f)
 	if err == nil {
 		err = f.Sync()
 	}
@@ -117,12 +117,12 @@ func importRun(c *invocation, file, newID string) error {
 		defer func() { _ = f.Close() }()
 		r = f
 	}
-	got, err := l.Engine.Import(c.ctx, r, durable.ImportOptions{NewID: newID})
+	got, err := operate.On(l.Engine).Import(c.ctx, r, operate.ImportOptions{NewID: newID})
 	return imported(c, got, err)
 }
 
 // imported says what an import made.
-func imported(c *invocation, got durable.Imported, err error) error {
+func imported(c *invocation, got operate.Imported, err error) error {
 	var exists *store.ExistsError
 	if errors.As(err, &exists) {
 		return show.Refused("exists", "Make a copy: "+c.self("checkpoints", "import", "FILE", "--id", "NEW"), "Session %s exists already.", exists.RunID)

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -132,13 +133,13 @@ func ids(c *invocation, l *target.Local, args []string, limit int) func(func(str
 // run cannot be read to its end, the list ends there.
 func checkpointsOf(c *invocation, l *target.Local, id string, all bool) ([]checkpoint, error) {
 	ctx := c.ctx
-	v, err := l.Engine.Verify(ctx, id)
+	v, err := operate.On(l.Engine).Verify(ctx, id)
 	if err != nil {
 		return nil, l.Lost(id, err)
 	}
 	worst := map[int64]string{}
 	for _, f := range v.Findings {
-		if f.Kind != durable.FoundOrphan && worst[f.Seq] != string(durable.FoundCorrupt) {
+		if f.Kind != operate.FoundOrphan && worst[f.Seq] != string(operate.FoundCorrupt) {
 			worst[f.Seq] = string(f.Kind)
 		}
 	}

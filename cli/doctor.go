@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -120,7 +121,7 @@ func checkIntegrity(c *invocation, l *target.Local, total int64, add adder) {
 	bar := c.bar(total, "reading runs")
 	defer bar.End()
 	sound := true
-	for v, err := range l.Engine.VerifyAll(c.ctx, store.Filter{}) {
+	for v, err := range operate.On(l.Engine).VerifyAll(c.ctx, store.Filter{}) {
 		if err != nil {
 			add("integrity", "problem", "", "%s", err)
 			return

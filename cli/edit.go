@@ -11,7 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
-	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -27,7 +27,7 @@ again; who edited what, and why, is an event of the history. Then resume continu
   durable checkpoints edit order-42 charge --value '{"id":"p-7"}' --reason "paid by hand" --yes
   durable resume order-42`,
 		do: func(c *invocation, args []string) error {
-			return edit(c, args[0], args[1], value, yes, durable.EditOptions{Reason: reason, By: by, Force: force, DryRun: dryRun})
+			return edit(c, args[0], args[1], value, yes, operate.EditOptions{Reason: reason, By: by, Force: force, DryRun: dryRun})
 		},
 	})
 	fl := cmd.Flags()
@@ -40,7 +40,7 @@ again; who edited what, and why, is an event of the history. Then resume continu
 	return cmd
 }
 
-func edit(c *invocation, id, key, value string, yes bool, o durable.EditOptions) error {
+func edit(c *invocation, id, key, value string, yes bool, o operate.EditOptions) error {
 	l, err := c.local()
 	if err != nil {
 		return err
@@ -61,7 +61,7 @@ func edit(c *invocation, id, key, value string, yes bool, o durable.EditOptions)
 	standing, _ := l.Standing(c.ctx, id) // only used to say more
 	dry := o
 	dry.DryRun = true
-	plan, err := l.Engine.Edit(c.ctx, id, key, raw, dry)
+	plan, err := operate.On(l.Engine).Edit(c.ctx, id, key, raw, dry)
 	if err != nil {
 		return notEdited(c, l, s, err)
 	}
@@ -77,7 +77,7 @@ func edit(c *invocation, id, key, value string, yes bool, o durable.EditOptions)
 	if err := confirm(c, yes, "Replace the result of %s?", key); err != nil {
 		return err
 	}
-	if plan, err = l.Engine.Edit(c.ctx, id, key, raw, o); err != nil {
+	if plan, err = operate.On(l.Engine).Edit(c.ctx, id, key, raw, o); err != nil {
 		return notEdited(c, l, s, err)
 	}
 	return c.print(planOf(s, &plan), func() {

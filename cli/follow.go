@@ -15,9 +15,9 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
-	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/internal/termview"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -29,7 +29,7 @@ func (c *invocation) view(t target.Target, s *target.Run) *termview.View {
 // words are the texts of a view that depend on this program.
 func (c *invocation) words(t target.Target, s *target.Run) termview.Words {
 	return termview.Words{
-		Answer: func(w durable.Call) string {
+		Answer: func(w operate.Call) string {
 			if w.Prompt == "" {
 				return ""
 			}
@@ -268,7 +268,7 @@ func (c *invocation) parked(t target.Target, s *target.Run) error {
 
 // interrupted ends the watching. A run that executes here is stopped and saved first,
 // unless a second signal says not to wait.
-func (c *invocation) interrupted(t target.Target, s *target.Run, here bool, sig os.Signal, signals <-chan os.Signal, at durable.Standing) error {
+func (c *invocation) interrupted(t target.Target, s *target.Run, here bool, sig os.Signal, signals <-chan os.Signal, at operate.Standing) error {
 	code := ExitInterrupted
 	if sig == syscall.SIGTERM {
 		code = ExitTerminated
@@ -324,7 +324,7 @@ func second(signals <-chan os.Signal) <-chan struct{} {
 
 // unfinished names the attempt that a process which quits at once leaves without an
 // outcome.
-func (c *invocation) unfinished(s *target.Run, at durable.Standing) string {
+func (c *invocation) unfinished(s *target.Run, at operate.Standing) string {
 	key, executing := c.engine.Executing(s.ID)
 	if !executing {
 		return ""

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -37,7 +38,7 @@ the source had come to that: without --from, what was recorded behind it runs ag
   durable fork order-40 --edit 'charge={"id":"p-7"}' --edit reserve=@held.json --reason "paid by hand"
   durable resume order-42 --from-checkpoint 2`,
 		do: func(c *invocation, args []string) error {
-			o := durable.ForkOptions{ID: show.OrElse(id, durable.AutoID), Reason: reason, By: by, Force: force}
+			o := operate.ForkOptions{ID: show.OrElse(id, durable.AutoID), Reason: reason, By: by, Force: force}
 			var err error
 			if o.Edits, err = readEdits(c, edits); err != nil {
 				return err
@@ -100,7 +101,7 @@ func splitEdit(text string) (key, value string, err error) {
 	return "", "", show.Usage("the result of %s is no JSON; text is written in quotation marks: '%s=\"text\"'", text[:at], text[:at])
 }
 
-func fork(c *invocation, id, from string, o durable.ForkOptions, dryRun, yes bool) error {
+func fork(c *invocation, id, from string, o operate.ForkOptions, dryRun, yes bool) error {
 	t, err := c.target()
 	if err != nil {
 		return err

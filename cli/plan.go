@@ -6,8 +6,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
-	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/termview"
+	"github.com/holdfast-dev/holdfast/operate"
 )
 
 // planView is a plan as --json prints it.
@@ -33,7 +33,7 @@ type planView struct {
 	Ends      string `json:"ends,omitempty"`      // the error with which it ends at once
 }
 
-func planOf(s *target.Run, p *durable.Plan) planView {
+func planOf(s *target.Run, p *operate.Plan) planView {
 	v := planView{
 		ID: s.ID, Workflow: s.Workflow, Status: string(p.Status), Step: p.Step, Steps: p.Steps, Key: p.Next.Key, Attempt: p.Next.Attempt,
 		From: p.From, Branch: p.Branch, New: p.NewBranch,
@@ -57,7 +57,7 @@ func planOf(s *target.Run, p *durable.Plan) planView {
 }
 
 // showPlan prints where a run goes on, what is skipped and what runs.
-func (c *invocation) showPlan(s *show.Stream, sess *target.Run, at durable.Standing, p *durable.Plan, verbose bool) {
+func (c *invocation) showPlan(s *show.Stream, sess *target.Run, at operate.Standing, p *operate.Plan, verbose bool) {
 	for _, line := range termview.Resumption(*p, at, s.View()) {
 		s.Printf("%s\n", line)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -25,7 +26,7 @@ func (c *invocation) stayResumed(t target.Target, s *target.Run, here bool, anno
 		looked <- err
 	}()
 	leave := func(sig os.Signal) error {
-		return c.interrupted(t, s, here, sig, signals, durable.Standing{})
+		return c.interrupted(t, s, here, sig, signals, operate.Standing{})
 	}
 	select {
 	case err := <-looked:

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -70,7 +71,7 @@ func (f *resumeFlags) register(cmd *cobra.Command) {
 
 // forced says what --force does about changed code, and names the steps that the run
 // did not have when it was started, as far as both versions declare them.
-func forced(s *target.Run, now *durable.Standing) string {
+func forced(s *target.Run, now *operate.Standing) string {
 	line := "what the code calls is matched with the history by name"
 	var added []string
 	for _, name := range now.Names {
@@ -111,14 +112,14 @@ func (c *invocation) resume(id string, f resumeFlags) error {
 	if err != nil {
 		return err
 	}
-	o := durable.ResumeOptions{ResetFailures: f.resetFailures, Force: f.force, DryRun: f.dryRun}
+	o := operate.ResumeOptions{ResetFailures: f.resetFailures, Force: f.force, DryRun: f.dryRun}
 	if err := c.mayResume(t, s, f.force); err != nil {
 		return err
 	}
 	if o.FromCheckpoint, err = c.checkpoint(s.ID, f.fromCheckpoint); err != nil {
 		return err
 	}
-	if r, isRemote := t.(*target.Remote); isRemote && s.Status == string(store.Waiting) && !s.Paused && o == (durable.ResumeOptions{}) {
+	if r, isRemote := t.(*target.Remote); isRemote && s.Status == string(store.Waiting) && !s.Paused && o == (operate.ResumeOptions{}) {
 		return c.reviveRemote(r, s, f)
 	}
 	l, isLocal := t.(*target.Local)
@@ -244,7 +245,7 @@ func (c *invocation) mustBeServed(l *target.Local, s *target.Run) error {
 	if l.OthersServe(c.ctx, s) {
 		return nil
 	}
-	if _, err := l.Engine.Resume(c.ctx, s.ID, durable.ResumeOptions{DryRun: true}); errors.Is(err, durable.ErrUnrecoverable) {
+	if _, err := operate.On(l.Engine).Resume(c.ctx, s.ID, operate.ResumeOptions{DryRun: true}); errors.Is(err, durable.ErrUnrecoverable) {
 		return err // handing it over would be refused as well
 	}
 	next := "Start the program that has its code, or hand it over for later: " + c.self("resume", s.ID, "--detach")

@@ -10,20 +10,20 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
-	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
 func (v *eventView) took() time.Duration { return time.Duration(v.TookMS) * time.Millisecond }
 
 // tally counts the findings that a resume would meet.
-func tally(v *durable.Verification) (corrupt, incompatible int) {
+func tally(v *operate.Verification) (corrupt, incompatible int) {
 	for _, f := range v.Findings {
 		switch {
 		case f.Behind:
-		case f.Kind == durable.FoundCorrupt:
+		case f.Kind == operate.FoundCorrupt:
 			corrupt++
-		case f.Kind == durable.FoundIncompatible:
+		case f.Kind == operate.FoundIncompatible:
 			incompatible++
 		}
 	}
@@ -72,7 +72,7 @@ func validate(c *invocation, args []string) error {
 	defer bar.End()
 	var sound, corrupt, incompatible int
 	mend := ""
-	for v, err := range l.Engine.VerifyAll(c.ctx, f) {
+	for v, err := range operate.On(l.Engine).VerifyAll(c.ctx, f) {
 		if err != nil {
 			return err
 		}
@@ -111,14 +111,14 @@ func validate(c *invocation, args []string) error {
 
 // findings prints what is wrong with one run, and returns how many of its events are
 // affected.
-func findings(c *invocation, l *target.Local, v *durable.Verification) (events int, err error) {
+func findings(c *invocation, l *target.Local, v *operate.Verification) (events int, err error) {
 	list, err := checkpointsOf(c, l, v.RunID, true)
 	if err != nil {
 		return 0, err
 	}
 	seen := map[int64]bool{}
 	for _, f := range v.Findings {
-		if f.Kind != durable.FoundOrphan && f.Part != durable.PartRow && f.Part != durable.PartBranch && f.Part != durable.PartMessage && !seen[f.Seq] {
+		if f.Kind != operate.FoundOrphan && f.Part != operate.PartRow && f.Part != operate.PartBranch && f.Part != operate.PartMessage && !seen[f.Seq] {
 			seen[f.Seq] = true
 			events++
 		}
@@ -131,12 +131,12 @@ func findings(c *invocation, l *target.Local, v *durable.Verification) (events i
 		}
 		what := one.Part
 		for _, p := range list {
-			if p.ID == f.Seq && f.Part != durable.PartMessage {
+			if p.ID == f.Seq && f.Part != operate.PartMessage {
 				what = strings.TrimSpace(show.OrElse(p.Step, p.Type) + show.AttemptSuffix(p.Attempt))
 			}
 		}
 		text := fmt.Sprintf("%s: %s", one.Kind, one.Text)
-		if f.Kind == durable.FoundCorrupt && one.NewestValid > 0 && !f.Behind {
+		if f.Kind == operate.FoundCorrupt && one.NewestValid > 0 && !f.Behind {
 			text += fmt.Sprintf("; newest valid: %d", one.NewestValid)
 		}
 		if f.Behind {
@@ -184,7 +184,7 @@ again, with the same idempotency keys.`,
   durable checkpoints repair order-42
   durable resume order-42`,
 		do: func(c *invocation, args []string) error {
-			return repair(c, args[0], durable.RepairOptions{DryRun: dryRun, Force: force})
+			return repair(c, args[0], operate.RepairOptions{DryRun: dryRun, Force: force})
 		},
 	})
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be done, and do nothing")
@@ -203,7 +203,7 @@ type repaired struct {
 	Did    []string `json:"did"`
 }
 
-func repair(c *invocation, id string, o durable.RepairOptions) error {
+func repair(c *invocation, id string, o operate.RepairOptions) error {
 	l, err := c.local()
 	if err != nil {
 		return err
@@ -215,10 +215,10 @@ func repair(c *invocation, id string, o durable.RepairOptions) error {
 	if before.RowOnly {
 		return show.NoHistory(id, c.commands)
 	}
-	r, err := l.Engine.Repair(c.ctx, id, o)
+	r, err := operate.On(l.Engine).Repair(c.ctx, id, o)
 	if err != nil {
 		f := c.explain(l.Lost(id, err))
-		if no := (*durable.UnrepairableError)(nil); errors.As(err, &no) && no.Forceable {
+		if no := (*operate.UnrepairableError)(nil); errors.As(err, &no) && no.Forceable {
 			f.Message = fmt.Sprintf("run %s cannot be repaired without --force: %s", no.RunID, no.Reason)
 			f.Next = "See what that would do: " + c.self("checkpoints", "repair", id, "--force", "--dry-run")
 		}
@@ -249,9 +249,9 @@ func repair(c *invocation, id string, o durable.RepairOptions) error {
 }
 
 // causeOf says what was wrong, in a few words.
-func causeOf(r *durable.Repaired) string {
+func causeOf(r *operate.Repaired) string {
 	for _, f := range r.Before.Findings {
-		if f.Kind == durable.FoundCorrupt && !f.Behind && f.Seq > 0 {
+		if f.Kind == operate.FoundCorrupt && !f.Behind && f.Seq > 0 {
 			return fmt.Sprintf("corrupt checkpoint %d", f.Seq)
 		}
 	}
@@ -259,7 +259,7 @@ func causeOf(r *durable.Repaired) string {
 }
 
 // afterRepair says what a repair left behind, and where the run goes on.
-func afterRepair(c *invocation, l *target.Local, id string, before *target.Run, r *durable.Repaired) {
+func afterRepair(c *invocation, l *target.Local, id string, before *target.Run, r *operate.Repaired) {
 	var left []string
 	if list, err := checkpointsOf(c, l, id, true); err == nil {
 		for _, p := range list {
@@ -272,7 +272,7 @@ func afterRepair(c *invocation, l *target.Local, id string, before *target.Run, 
 	if len(left) > 0 {
 		line = fmt.Sprintf("Left on branch %d: %s. ", before.Branch, c.names(c.out, left))
 	}
-	switch at, goesOn, err := l.Engine.ResumePoint(c.ctx, id); {
+	switch at, goesOn, err := operate.On(l.Engine).ResumePoint(c.ctx, id); {
 	case err != nil || !goesOn:
 	case at.Key != "":
 		line += "Next: " + show.Escape(at.Key)

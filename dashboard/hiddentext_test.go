@@ -17,6 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 )
 
 // shownOf is how many characters of the card a body has.
@@ -108,7 +109,7 @@ func TestAnExportIsWholeOrBroken(t *testing.T) {
 	s := open(t, memoryStore(t), dashboard.Options{ShowPayloads: true})
 	s.asks("r")
 	var want bytes.Buffer
-	require.NoError(t, s.eng.Export(t.Context(), "r", &want))
+	require.NoError(t, operate.On(s.eng).Export(t.Context(), "r", &want))
 	a := s.send("GET", "/api/runs/r/export", "")
 	require.Equal(t, http.StatusOK, a.status)
 	require.Equal(t, strings.Count(want.String(), "\n"), strings.Count(a.body, "\n"))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/dashboard"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/shell"
 )
 
@@ -55,9 +56,9 @@ func TestTheInspectorSaysByWhichKeyAStepActedAndInWhichWorkTree(t *testing.T) {
 	s.asks("asks")
 	wait := s.browse("/runs/asks?step=approve").body
 	require.NotContains(t, wait, "Idempotency key", "a wait acts on nobody")
-	at, err := s.eng.CheckpointOf(t.Context(), "r", "make")
+	at, err := operate.On(s.eng).CheckpointOf(t.Context(), "r", "make")
 	require.NoError(t, err)
-	_, err = s.eng.Fork(t.Context(), "r", durable.ForkOptions{ID: "copy", At: at})
+	_, err = operate.On(s.eng).Fork(t.Context(), "r", operate.ForkOptions{ID: "copy", At: at})
 	require.NoError(t, err)
 	require.NotContains(t, s.browse("/runs/copy?step=make").body, "Idempotency key", "it acted under that of the run it was copied from")
 

@@ -110,3 +110,17 @@ func (rc *recovery) recoverOne(ctx context.Context, row *store.Run) error {
 	rc.trials.hold(try)
 	return nil
 }
+
+const itIsPaused = "it is paused"
+
+// hasLiveOwner reports whether a live executor has the run.
+func (e *Engine) hasLiveOwner(ctx context.Context, row *store.Run) (bool, error) {
+	if row.Owner == "" {
+		return false, nil
+	}
+	executors, err := e.store.Executors(ctx)
+	if err != nil {
+		return false, fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
+	}
+	return slices.ContainsFunc(executors, func(x store.Executor) bool { return x.Live && x.ID == row.Owner }), nil
+}

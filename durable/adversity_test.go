@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -277,7 +278,7 @@ func (a *adversity) run(acts []string, which []int) {
 		case act == "unpause":
 			_ = a.w.eng.Unpause(ctx, of(i))
 		case act == "resume":
-			_, _ = a.w.eng.Resume(ctx, of(i), durable.ResumeOptions{})
+			_, _ = operate.On(a.w.eng).Resume(ctx, of(i), operate.ResumeOptions{})
 		}
 		switch act {
 		case "pass":
@@ -367,7 +368,7 @@ func (a *adversity) judge(ids []string) {
 	require.NoError(a.t, err)
 	for _, row := range page.Runs {
 		require.True(a.t, row.Status.Terminal(), "%s is %s", row.ID, row.Status)
-		found, err := a.w.eng.Verify(ctx, row.ID)
+		found, err := operate.On(a.w.eng).Verify(ctx, row.ID)
 		require.NoError(a.t, err)
 		require.Empty(a.t, found.Findings, "%s", row.ID)
 		done := map[string]bool{}

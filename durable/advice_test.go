@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -113,7 +114,7 @@ func TestTheAdviceOfAChangedDefinitionHealsWhenFollowed(t *testing.T) {
 					changed := store.Filter{Workflows: []string{"w"}, Codes: []string{durable.CodeDefinitionChanged}}
 					for _, dry := range []bool{true, false} {
 						resumed := map[string]bool{}
-						for plan, err := range w.eng.ResumeAll(w.ctx(), changed, durable.ResumeOptions{DryRun: dry}) {
+						for plan, err := range operate.On(w.eng).ResumeAll(w.ctx(), changed, operate.ResumeOptions{DryRun: dry}) {
 							require.NoError(t, err)
 							resumed[plan.RunID] = true
 						}

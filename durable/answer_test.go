@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -167,12 +168,12 @@ func TestAnEditByJSONKeepsTheRecordedType(t *testing.T) {
 		require.NoError(t, err)
 		_, err = h.Wait(w.ctx())
 		require.Error(t, err)
-		_, err = w.eng.Edit(w.ctx(), "r", "address", json.RawMessage(`"right"`), durable.EditOptions{})
+		_, err = operate.On(w.eng).Edit(w.ctx(), "r", "address", json.RawMessage(`"right"`), operate.EditOptions{})
 		var no *durable.EncodeError
 		require.ErrorAs(t, err, &no, "a text where an object is recorded")
-		_, err = w.eng.Edit(w.ctx(), "r", "address", json.RawMessage(`{`), durable.EditOptions{})
+		_, err = operate.On(w.eng).Edit(w.ctx(), "r", "address", json.RawMessage(`{`), operate.EditOptions{})
 		require.ErrorAs(t, err, &no)
-		_, err = w.eng.Edit(w.ctx(), "r", "address", json.RawMessage(`{"Street":"right"}`), durable.EditOptions{By: "mara"})
+		_, err = operate.On(w.eng).Edit(w.ctx(), "r", "address", json.RawMessage(`{"Street":"right"}`), operate.EditOptions{By: "mara"})
 		require.NoError(t, err)
 		for ev, err := range w.eng.History(w.ctx(), "r") {
 			require.NoError(t, err)
@@ -183,7 +184,7 @@ func TestAnEditByJSONKeepsTheRecordedType(t *testing.T) {
 			}
 		}
 		broken = false
-		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{ResetFailures: true})
+		_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{ResetFailures: true})
 		require.NoError(t, err)
 		again, err := ship.Handle(w.ctx(), "r")
 		require.NoError(t, err)
@@ -254,18 +255,18 @@ func TestAPersonIsToldWhyARunShouldNotBeResumed(t *testing.T) {
 			_, err = h.Wait(w.ctx())
 			require.ErrorIs(t, err, durable.ErrRunFailed)
 		}
-		resume := func(id string, o durable.ResumeOptions) error {
-			_, err := w.eng.Resume(w.ctx(), id, o)
+		resume := func(id string, o operate.ResumeOptions) error {
+			_, err := operate.On(w.eng).Resume(w.ctx(), id, o)
 			return err
 		}
-		require.NoError(t, resume("full", durable.ResumeOptions{DryRun: true}))
-		require.ErrorIs(t, resume("nobody", durable.ResumeOptions{}), durable.ErrNotFound)
-		var none *durable.CheckpointError
-		require.ErrorAs(t, resume("empty", durable.ResumeOptions{}), &none)
-		require.NoError(t, resume("empty", durable.ResumeOptions{Force: true, DryRun: true}))
+		require.NoError(t, resume("full", operate.ResumeOptions{DryRun: true}))
+		require.ErrorIs(t, resume("nobody", operate.ResumeOptions{}), durable.ErrNotFound)
+		var none *operate.CheckpointError
+		require.ErrorAs(t, resume("empty", operate.ResumeOptions{}), &none)
+		require.NoError(t, resume("empty", operate.ResumeOptions{Force: true, DryRun: true}))
 		w.serve(t, fails) // without the key
 		var unreadable *durable.UndecodableError
-		require.ErrorAs(t, resume("full", durable.ResumeOptions{}), &unreadable)
+		require.ErrorAs(t, resume("full", operate.ResumeOptions{}), &unreadable)
 		require.Equal(t, store.Failed, w.row("full").Status)
 	})
 }

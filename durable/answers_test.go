@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -147,7 +148,7 @@ func TestAWriteWhoseAnswerWasLostIsNotTakenForOneThatDidNotHappen(t *testing.T) 
 			require.Empty(t, w.log.find("does not execute"))
 			require.Empty(t, w.log.find("did not execute"))
 			for _, id := range []string{"r", "r/kid", "chosen"} {
-				v, err := w.eng.Verify(w.ctx(), id)
+				v, err := operate.On(w.eng).Verify(w.ctx(), id)
 				require.NoError(t, err)
 				require.Empty(t, v.Findings, id)
 			}
@@ -182,19 +183,19 @@ var acts = map[string]func(ctx context.Context, eng *durable.Engine) error{
 	"pause":   func(ctx context.Context, eng *durable.Engine) error { return eng.Pause(ctx, "waiting", "") },
 	"unpause": func(ctx context.Context, eng *durable.Engine) error { return eng.Unpause(ctx, "paused") },
 	"resume": func(ctx context.Context, eng *durable.Engine) error {
-		_, err := eng.Resume(ctx, "failed", durable.ResumeOptions{})
+		_, err := operate.On(eng).Resume(ctx, "failed", operate.ResumeOptions{})
 		return err
 	},
 	"edit": func(ctx context.Context, eng *durable.Engine) error {
-		_, err := eng.Edit(ctx, "failed", "a", 7, durable.EditOptions{})
+		_, err := operate.On(eng).Edit(ctx, "failed", "a", 7, operate.EditOptions{})
 		return err
 	},
 	"jump": func(ctx context.Context, eng *durable.Engine) error {
-		_, err := eng.Jump(ctx, "failed", 3, durable.JumpOptions{})
+		_, err := operate.On(eng).Jump(ctx, "failed", 3, operate.JumpOptions{})
 		return err
 	},
 	"fork": func(ctx context.Context, eng *durable.Engine) error {
-		_, err := eng.Fork(ctx, "failed", durable.ForkOptions{At: 3, ID: "copy"})
+		_, err := operate.On(eng).Fork(ctx, "failed", operate.ForkOptions{At: 3, ID: "copy"})
 		return err
 	},
 }
@@ -336,7 +337,7 @@ func TestWhatALiveEngineOwnsItExecutes(t *testing.T) {
 			require.ErrorIs(t, err, durable.ErrInterrupted)
 			require.Equal(t, durable.CodeUnrecorded, w.row("r").Code)
 			w.disk.tamper(nil)
-			_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{})
+			_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})
 			require.NoError(t, err)
 			w.eventually("r", store.Completed)
 		},

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/runfile"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -363,7 +364,7 @@ func (a *archiver) copy(ctx context.Context, id string, w, before *archiving) er
 		return nil // it goes on, and is wanted again when it has come to something
 	}
 	var file bytes.Buffer
-	row, err = a.eng.export(ctx, id, &file)
+	row, err = runfile.Export(ctx, a.eng.store, id, &file, storeError)
 	if err != nil {
 		return err
 	}

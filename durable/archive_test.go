@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/crashstore"
 	"github.com/holdfast-dev/holdfast/internal/runfile"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -347,7 +348,7 @@ func TestAStartFromAnExportGoesOnWhereTheRunWas(t *testing.T) {
 		require.NoError(t, durable.Signal(w.ctx(), "r", "answer-0", 1))
 		pass(time.Second)
 		var file bytes.Buffer
-		require.NoError(t, w.eng.Export(w.ctx(), "r", &file))
+		require.NoError(t, operate.On(w.eng).Export(w.ctx(), "r", &file))
 		before := w.story("r")
 		w.crash()
 
@@ -369,15 +370,15 @@ func TestAStartFromAnExportGoesOnWhereTheRunWas(t *testing.T) {
 				return err
 			},
 		} {
-			require.Error(t, start(durable.FromExport(file.Bytes())), name)
+			require.Error(t, start(operate.FromExport(file.Bytes())), name)
 		}
-		_, err = asking().Start(w.ctx(), "r", 2, durable.FromExport(file.Bytes()[:file.Len()/2]))
-		require.ErrorIs(t, err, durable.ErrBadFile)
+		_, err = asking().Start(w.ctx(), "r", 2, operate.FromExport(file.Bytes()[:file.Len()/2]))
+		require.ErrorIs(t, err, operate.ErrBadFile)
 		_, err = w.eng.Get(w.ctx(), "r")
 		require.ErrorIs(t, err, durable.ErrNotFound, "nothing has changed")
 
 		for range 2 { // starting again is safe
-			_, err = asking().Start(w.ctx(), "r", 2, durable.FromExport(file.Bytes()))
+			_, err = asking().Start(w.ctx(), "r", 2, operate.FromExport(file.Bytes()))
 			require.NoError(t, err)
 		}
 		w.eventually("r", store.Waiting)

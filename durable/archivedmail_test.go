@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/runfile"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -168,13 +169,13 @@ func TestAStartFromAnExportOfARunThatIsThereLooksAtNoFile(t *testing.T) {
 		_, err := asking().Start(w.ctx(), "r", 1)
 		require.NoError(t, err)
 		for name, file := range map[string][]byte{"of another run": other, "damaged": other[:len(other)/2], "nothing": {}} {
-			h, err := asking().Start(w.ctx(), "r", 1, durable.FromExport(file))
+			h, err := asking().Start(w.ctx(), "r", 1, operate.FromExport(file))
 			require.NoError(t, err, name)
 			require.Equal(t, "r", h.ID())
 			_, err = w.eng.Get(w.ctx(), "other")
 			require.ErrorIs(t, err, durable.ErrNotFound, "%s: nothing is imported under another name", name)
 		}
-		_, err = asking().Start(w.ctx(), "r", 2, durable.FromExport(other))
+		_, err = asking().Start(w.ctx(), "r", 2, operate.FromExport(other))
 		var conflict *durable.ConflictError
 		require.ErrorAs(t, err, &conflict, "the store's run has another input")
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -18,9 +19,9 @@ func jumpedBack(t *testing.T, w *world, p *rowProgram) {
 	rowStates()["other branch"](t, w, p)
 	w.boot(t, with(p.defs...))
 	synctest.Wait()
-	at, err := w.eng.CheckpointOf(w.ctx(), "r", "a")
+	at, err := operate.On(w.eng).CheckpointOf(w.ctx(), "r", "a")
 	require.NoError(t, err)
-	require.NoError(t, second(w.eng.Jump(w.ctx(), "r", at, durable.JumpOptions{})))
+	require.NoError(t, second(operate.On(w.eng).Jump(w.ctx(), "r", at, operate.JumpOptions{})))
 	synctest.Wait()
 	w.crash()
 	w.expire()

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 )
 
 // rolling has each of these builds in turn record one step of a run, but the last one,
@@ -49,7 +50,7 @@ func rolling(t *testing.T, builds ...string) (by durable.Recorder) {
 			}
 		}
 		require.Equal(t, durable.CodeDefinitionChanged, w.row("r").Code)
-		_, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{DryRun: true})
+		_, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{DryRun: true})
 		var changed *durable.DefinitionChangedError
 		require.ErrorAs(t, err, &changed)
 		by = changed.RecordedBy

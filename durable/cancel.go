@@ -77,7 +77,7 @@ func (e *Engine) cancelIdle(ctx context.Context, h *store.History, reason string
 	if err == nil && h.Run.Parent != "" {
 		e.mailroom.sent(h.Run.Parent)
 	}
-	if err != nil && !definite(err) && !overtaken(err) {
+	if err != nil && !definite(err) && !desk.Overtaken(err) {
 		return fmt.Errorf("durable: cancelling run %s: %w", h.Run.ID, storeError(err))
 	}
 	return nil // whoever was faster finds the message

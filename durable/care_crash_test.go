@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/crashstore"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -63,7 +64,7 @@ func cleanedAway(t *testing.T, at int, after, idle bool) (writes int) {
 
 	eng = open(data.Handle())
 	defer func() { require.NoError(t, eng.Close()) }()
-	for v, err := range eng.VerifyAll(ctx, store.Filter{}) {
+	for v, err := range operate.On(eng).VerifyAll(ctx, store.Filter{}) {
 		require.NoError(t, err)
 		require.Empty(t, v.Findings, "%s is whole, or is not there", v.RunID)
 	}
@@ -114,9 +115,9 @@ func TestEveryByteOfAHistoryThatIsAnotherOneIsFoundAndNothingIsMadeOfIt(t *testi
 			v := verify(t, w, "r")
 			require.True(t, v.Corrupt(), "%s of event %d: %v", what, seq, v.Findings)
 			require.Equal(t, seq, v.Findings[0].Seq, "%s: %v", what, v.Findings)
-			_, err := w.eng.Fork(w.ctx(), "r", durable.ForkOptions{ID: "f"})
+			_, err := operate.On(w.eng).Fork(w.ctx(), "r", operate.ForkOptions{ID: "f"})
 			require.Error(t, err, "%s of event %d", what, seq)
-			_, err = w.eng.Edit(w.ctx(), "r", "step", "x", durable.EditOptions{DryRun: true})
+			_, err = operate.On(w.eng).Edit(w.ctx(), "r", "step", "x", operate.EditOptions{DryRun: true})
 			require.Error(t, err, "%s of event %d", what, seq)
 			tried++
 		}

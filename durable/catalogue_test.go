@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -146,7 +147,7 @@ func TestAJumpThatWasLostIsNotMadeUpForAndCanBeAskedForAgain(t *testing.T) {
 		require.EqualValues(t, 2, rec.NewBranch, "1 was promised to the jump: who asked for it may have kept the number")
 		require.Equal(t, 1, countOf(w.lineage("r"), "step_completed two"), "it was not carried out")
 
-		plan, err := eng.Jump(w.ctx(), "r", seqOf(t, w, "r", "one"), durable.JumpOptions{By: "ada", Reason: "once more"})
+		plan, err := operate.On(eng).Jump(w.ctx(), "r", seqOf(t, w, "r", "one"), operate.JumpOptions{By: "ada", Reason: "once more"})
 		require.NoError(t, err)
 		require.EqualValues(t, 3, plan.Branch)
 		h, err := w.data.Load(context.Background(), "r", store.Cursor{All: true})
@@ -269,13 +270,13 @@ func TestTheEventsSayWhatTheRowSays(t *testing.T) {
 		}, store.Completed, "b"},
 		"waiting, after a jump back": {approving(map[string]int{}), func(w *world) {
 			w.eventually("r", store.Waiting)
-			_, err := w.eng.Jump(w.ctx(), "r", 1, durable.JumpOptions{})
+			_, err := operate.On(w.eng).Jump(w.ctx(), "r", 1, operate.JumpOptions{})
 			require.NoError(w.t, err)
 		}, store.Waiting, "go"},
 		"cancelled, and taken back": {approving(map[string]int{}), func(w *world) {
 			cancelled(w)
 			w.eventually("r", store.Cancelled)
-			_, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{Force: true})
+			_, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{Force: true})
 			require.NoError(w.t, err)
 		}, store.Waiting, "go"},
 	} {
@@ -299,7 +300,7 @@ func TestTheEventsSayWhatTheRowSays(t *testing.T) {
 					require.NoError(t, err)
 					events = append(events, ev)
 				}
-				d := durable.DeriveStatus(events)
+				d := operate.DeriveStatus(events)
 				require.Equal(t, c.want, d.Status)
 				require.Equal(t, w.row("r").Last.Seq, d.Seq)
 				if c.key != "" {

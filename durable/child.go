@@ -13,6 +13,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -119,7 +120,7 @@ func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) 
 		case err == nil || !definite(err):
 			return err // the run is lost, or closed
 		case errors.Is(err, store.ErrOccupied):
-			return s.refuseChild(ch, occupied("was not started; start it again once that run has ended", err))
+			return s.refuseChild(ch, desk.Occupied("was not started; start it again once that run has ended", err))
 		case !errors.Is(err, store.ErrExists):
 			return s.refuseChild(ch, err)
 		}
@@ -678,34 +679,6 @@ func (e *Engine) unheardOf(ctx context.Context, row *store.Run, child string) (*
 		return nil, nil
 	}
 	return lost, nil
-}
-
-// hearAgain has a waiting run told what became of children that have ended without its
-// being told. told is how many; lost is a child that is not in the store, nil: none.
-func (e *Engine) hearAgain(ctx context.Context, v *view, dry bool) (told int, lost *unheard, err error) {
-	for _, calls := range v.Past.Scopes {
-		for _, rec := range calls {
-			if rec.Child == "" || !rec.Opened || rec.Outcome.Seq != 0 {
-				continue
-			}
-			u, err := e.unheardOf(ctx, v.Row, rec.Child)
-			switch {
-			case err != nil:
-				return told, nil, fmt.Errorf("durable: run %s: reading its children: %w", v.Row.ID, storeError(err))
-			case u == nil:
-			case u.row == nil:
-				lost = u
-			default:
-				if told++; dry {
-					continue
-				}
-				if err := e.tellEnd(ctx, u); err != nil {
-					return told, nil, err
-				}
-			}
-		}
-	}
-	return told, lost, nil
 }
 
 // tellEnd tells the parent of a child that has ended, which takes it once.

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -42,7 +43,7 @@ var writer = durable.Define("writer", func(ctx context.Context, id string) (stri
 func (w *world) exported(id string) []byte {
 	w.t.Helper()
 	var file bytes.Buffer
-	require.NoError(w.t, w.eng.Export(w.ctx(), id, &file))
+	require.NoError(w.t, operate.On(w.eng).Export(w.ctx(), id, &file))
 	w.crash()
 	w.expire()
 	_, err := w.data.Delete(context.Background(), store.Deletion{RunIDs: []string{id}, Force: true})
@@ -78,9 +79,9 @@ func TestARestoredParentFindsOutThatItsChildHasEnded(t *testing.T) {
 					pass(time.Second)
 					x.end(w, "p/letter")
 					w.eventually("p/letter", store.Status(name))
-					_, err := w.eng.Import(w.ctx(), bytes.NewReader(file), durable.ImportOptions{})
+					_, err := operate.On(w.eng).Import(w.ctx(), bytes.NewReader(file), operate.ImportOptions{})
 					require.NoError(t, err)
-					_, err = w.eng.Resume(w.ctx(), "p", durable.ResumeOptions{})
+					_, err = operate.On(w.eng).Resume(w.ctx(), "p", operate.ResumeOptions{})
 					require.NoError(t, err)
 					for range crashes {
 						w.reboot(t, o)
@@ -88,7 +89,7 @@ func TestARestoredParentFindsOutThatItsChildHasEnded(t *testing.T) {
 					out, err := wait(t, w, writer, "p")
 					require.NoError(t, err)
 					require.Contains(t, out, x.want)
-					v, err := w.eng.Verify(w.ctx(), "p")
+					v, err := operate.On(w.eng).Verify(w.ctx(), "p")
 					require.NoError(t, err)
 					require.Empty(t, v.Findings)
 					w.reboot(t, o)
@@ -109,9 +110,9 @@ func TestARestoredParentStillHearsAChildThatGoesOn(t *testing.T) {
 		w.eventually("p", store.Waiting)
 		file := w.exported("p")
 		w.boot(t, o)
-		_, err := w.eng.Import(w.ctx(), bytes.NewReader(file), durable.ImportOptions{})
+		_, err := operate.On(w.eng).Import(w.ctx(), bytes.NewReader(file), operate.ImportOptions{})
 		require.NoError(t, err)
-		_, err = w.eng.Resume(w.ctx(), "p", durable.ResumeOptions{})
+		_, err = operate.On(w.eng).Resume(w.ctx(), "p", operate.ResumeOptions{})
 		require.NoError(t, err)
 		w.eventually("p", store.Waiting)
 		require.NoError(t, durable.Signal(w.ctx(), "p/letter", "end", "yes"))
@@ -129,10 +130,10 @@ func TestAParentWhoseChildIsNotThereIsStuckByName(t *testing.T) {
 		w.eventually("p", store.Waiting)
 		child := w.exported("p/letter")
 		w.boot(t, o)
-		v, err := w.eng.Verify(w.ctx(), "p")
+		v, err := operate.On(w.eng).Verify(w.ctx(), "p")
 		require.NoError(t, err)
 		require.Len(t, v.Findings, 1)
-		require.Equal(t, durable.FoundStranded, v.Findings[0].Kind)
+		require.Equal(t, operate.FoundStranded, v.Findings[0].Kind)
 		require.NoError(t, durable.Signal(w.ctx(), "p", "look", true))
 		pass(time.Minute)
 		row := w.eventually("p", store.Interrupted)
@@ -143,10 +144,10 @@ func TestAParentWhoseChildIsNotThereIsStuckByName(t *testing.T) {
 		require.Len(t, stuck, 1)
 		require.Contains(t, stuck[0].Next, "restore the child")
 
-		_, err = w.eng.Import(w.ctx(), bytes.NewReader(child), durable.ImportOptions{})
+		_, err = operate.On(w.eng).Import(w.ctx(), bytes.NewReader(child), operate.ImportOptions{})
 		require.NoError(t, err)
 		for _, id := range []string{"p/letter", "p"} {
-			_, err = w.eng.Resume(w.ctx(), id, durable.ResumeOptions{})
+			_, err = operate.On(w.eng).Resume(w.ctx(), id, operate.ResumeOptions{})
 			require.NoError(t, err)
 		}
 		require.NoError(t, durable.Signal(w.ctx(), "p/letter", "end", "yes"))
@@ -244,9 +245,9 @@ func TestAChildWhoseIdWasChosenIsNotRunAgainWhateverItsIdBeginsWith(t *testing.T
 			start(t, w, wf, "p", 0)
 			w.eventually("p", store.Waiting)
 			pass(time.Second)
-			at, err := w.eng.CheckpointOf(w.ctx(), "p", "before")
+			at, err := operate.On(w.eng).CheckpointOf(w.ctx(), "p", "before")
 			require.NoError(t, err)
-			_, err = w.eng.Jump(w.ctx(), "p", at, durable.JumpOptions{})
+			_, err = operate.On(w.eng).Jump(w.ctx(), "p", at, operate.JumpOptions{})
 			require.NoError(t, err)
 			require.NoError(t, durable.Signal(w.ctx(), "p", "end", true))
 			out, err := wait(t, w, wf, "p")
@@ -270,9 +271,9 @@ func TestAJumpSparesAChildUnderWayWhoseIdWasChosen(t *testing.T) {
 			start(t, w, wf, "p", 0)
 			w.eventually("p", store.Waiting)
 			w.eventually(id, store.Waiting)
-			at, err := w.eng.CheckpointOf(w.ctx(), "p", "before")
+			at, err := operate.On(w.eng).CheckpointOf(w.ctx(), "p", "before")
 			require.NoError(t, err)
-			_, err = w.eng.Jump(w.ctx(), "p", at, durable.JumpOptions{})
+			_, err = operate.On(w.eng).Jump(w.ctx(), "p", at, operate.JumpOptions{})
 			require.NoError(t, err)
 			require.NoError(t, durable.Signal(w.ctx(), id, "end", "yes"))
 			out, err := wait(t, w, wf, "p")

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -21,11 +22,11 @@ func TestAChildWithAnIdThatWasUsedBeforeTellsItsOwnOutcome(t *testing.T) {
 				require.NoError(t, durable.Signal(w.ctx(), "p", "next", "continue"))
 			},
 			"a cut": func(t *testing.T, w *world) {
-				_, err := w.eng.Jump(w.ctx(), "p", seqOf(t, w, "p", "before"), durable.JumpOptions{})
+				_, err := operate.On(w.eng).Jump(w.ctx(), "p", seqOf(t, w, "p", "before"), operate.JumpOptions{})
 				require.NoError(t, err)
 			},
 			"a cut, loaded anew": func(t *testing.T, w *world) {
-				_, err := w.eng.Jump(w.ctx(), "p", seqOf(t, w, "p", "before"), durable.JumpOptions{})
+				_, err := operate.On(w.eng).Jump(w.ctx(), "p", seqOf(t, w, "p", "before"), operate.JumpOptions{})
 				require.NoError(t, err)
 				require.NoError(t, w.eng.Pause(w.ctx(), "p", ""))
 				require.NoError(t, w.eng.Unpause(w.ctx(), "p"))
@@ -132,7 +133,7 @@ func TestAChildThatACutHasLeftBehindIsHeardOnTheNewBranch(t *testing.T) {
 				w.eventually("chosen", store.Completed)
 				w.eventually("p", store.Waiting)
 				w.disk.tamper(nil)
-				_, err := w.eng.Jump(w.ctx(), "p", seqOf(t, w, "p", "before"), durable.JumpOptions{})
+				_, err := operate.On(w.eng).Jump(w.ctx(), "p", seqOf(t, w, "p", "before"), operate.JumpOptions{})
 				require.NoError(t, err)
 				pass(time.Minute)
 				require.NoError(t, durable.Signal(w.ctx(), "p", "next", "end"))

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -50,19 +51,19 @@ func TestAParentThatFailedWithItsChildGoesOnOnceTheChildWasResumed(t *testing.T)
 				w.boot(t, with(parent, child))
 				_, err := run(t, w, parent, "x", 0)
 				require.ErrorContains(t, err, "no printer")
-				plan, err := w.eng.Resume(w.ctx(), "x", durable.ResumeOptions{DryRun: true})
+				plan, err := operate.On(w.eng).Resume(w.ctx(), "x", operate.ResumeOptions{DryRun: true})
 				require.NoError(t, err)
 				require.Equal(t, []string{"x/parcel"}, plan.First)
 				require.Contains(t, strings.Join(plan.Warnings, "\n"), "child x/parcel has failed, and this run with it: resume that one first")
 				require.NotEmpty(t, plan.Ends)
 
 				broken = false
-				_, err = w.eng.Resume(w.ctx(), "x/parcel", durable.ResumeOptions{})
+				_, err = operate.On(w.eng).Resume(w.ctx(), "x/parcel", operate.ResumeOptions{})
 				require.NoError(t, err)
 				if !early {
 					w.eventually("x/parcel", store.Completed)
 				}
-				plan, err = w.eng.Resume(w.ctx(), "x", durable.ResumeOptions{})
+				plan, err = operate.On(w.eng).Resume(w.ctx(), "x", operate.ResumeOptions{})
 				require.NoError(t, err)
 				require.Equal(t, []string{"parcel"}, plan.Reset)
 				require.Empty(t, plan.First)
@@ -72,7 +73,7 @@ func TestAParentThatFailedWithItsChildGoesOnOnceTheChildWasResumed(t *testing.T)
 				require.NoError(t, err)
 				require.Equal(t, "H", out)
 				require.Len(t, keys, 1)
-				for v, err := range w.eng.VerifyAll(w.ctx(), store.Filter{}) {
+				for v, err := range operate.On(w.eng).VerifyAll(w.ctx(), store.Filter{}) {
 					require.NoError(t, err)
 					require.True(t, v.Sound(), "%+v", v)
 				}
@@ -102,7 +103,7 @@ func TestAPlanNamesTheChildrenThatHaveEndedAndRunAgain(t *testing.T) {
 		_, err := run(t, w, kid, "x", 0)
 		require.ErrorContains(t, err, "no mail")
 		require.Len(t, keys, 2)
-		plan, err := w.eng.Resume(w.ctx(), "x", durable.ResumeOptions{FromCheckpoint: seqOf(t, w, "x", "pick")})
+		plan, err := operate.On(w.eng).Resume(w.ctx(), "x", operate.ResumeOptions{FromCheckpoint: seqOf(t, w, "x", "pick")})
 		require.NoError(t, err)
 		require.Equal(t, []string{"parcel"}, plan.Again)
 		require.Contains(t, strings.Join(plan.Warnings, "\n"), "child x/parcel has ended: another one is started in its place")
@@ -126,13 +127,13 @@ func TestAWrongResultOfAFailedStepCanBeEditedAgain(t *testing.T) {
 		w.boot(t, with(wf))
 		_, err := run(t, w, wf, "r", 0)
 		require.ErrorContains(t, err, "503")
-		_, err = w.eng.Edit(w.ctx(), "r", "charge", json.RawMessage(`"cash"`), durable.EditOptions{})
+		_, err = operate.On(w.eng).Edit(w.ctx(), "r", "charge", json.RawMessage(`"cash"`), operate.EditOptions{})
 		require.NoError(t, err)
-		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{})
+		_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})
 		require.Error(t, err, "it is no payment")
-		_, err = w.eng.Edit(w.ctx(), "r", "charge", json.RawMessage(`{"ID":"p"}`), durable.EditOptions{})
+		_, err = operate.On(w.eng).Edit(w.ctx(), "r", "charge", json.RawMessage(`{"ID":"p"}`), operate.EditOptions{})
 		require.NoError(t, err)
-		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{})
+		_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})
 		require.NoError(t, err)
 		out, err := wait(t, w, wf, "r")
 		require.NoError(t, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -290,12 +291,12 @@ func TestASagaInBranchesKilledAtAnyWriteUndoesEverything(t *testing.T) {
 func TestWhatAFinishedBranchHasRegisteredIsUndoneAfterAJumpAForkAndAResume(t *testing.T) {
 	for name, act := range map[string]func(t *testing.T, w *world, at int64) (id string){
 		"jump": func(t *testing.T, w *world, at int64) string {
-			_, err := w.eng.Jump(w.ctx(), "r", at, durable.JumpOptions{})
+			_, err := operate.On(w.eng).Jump(w.ctx(), "r", at, operate.JumpOptions{})
 			require.NoError(t, err)
 			return "r"
 		},
 		"fork": func(t *testing.T, w *world, at int64) string {
-			_, err := w.eng.Fork(w.ctx(), "r", durable.ForkOptions{At: at, ID: "copy"})
+			_, err := operate.On(w.eng).Fork(w.ctx(), "r", operate.ForkOptions{At: at, ID: "copy"})
 			require.NoError(t, err)
 			return "copy"
 		},
@@ -305,7 +306,7 @@ func TestWhatAFinishedBranchHasRegisteredIsUndoneAfterAJumpAForkAndAResume(t *te
 			return "r"
 		},
 		"a jump into a branch": func(t *testing.T, w *world, at int64) string {
-			_, err := w.eng.Jump(w.ctx(), "r", seqOf(t, w, "r", "a/a"), durable.JumpOptions{})
+			_, err := operate.On(w.eng).Jump(w.ctx(), "r", seqOf(t, w, "r", "a/a"), operate.JumpOptions{})
 			require.NoError(t, err)
 			return "r"
 		},

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -100,7 +101,7 @@ func TestARunThatIsParkedForAWaitUnderADeadlineCanBeCancelled(t *testing.T) {
 				w.eventually("r", store.Interrupted)
 				require.NoError(t, w.eng.Cancel(w.ctx(), "r", "no more"))
 				pass(time.Hour)
-				_, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{})
+				_, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})
 				pass(time.Hour)
 				require.NoError(t, err)
 				require.Equal(t, store.Cancelled, w.row("r").Status)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -89,7 +90,7 @@ func TestAWaitUnderADeadlineOfTheCodesOwnParksTheRunLiveAndOnReplay(t *testing.T
 				before := w.events("r")
 				var refused *durable.ContextDeadlineError
 				for _, dry := range []bool{true, false} {
-					_, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{DryRun: dry})
+					_, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{DryRun: dry})
 					if name == "branch" && err == nil {
 						break // its outcome is recorded by now, and needs no wait
 					}

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -79,16 +80,16 @@ func TestARunThatContinuesStartsAfreshUnderItsID(t *testing.T) {
 		require.EqualValues(t, 1, row.Last.Steps, "the steps are those of the generation")
 		w.wholeLog("r")
 		require.Equal(t, []string{"workflow_started", "step_completed work", "workflow_completed"}, tell(t, w.eng.History(w.ctx(), "r")))
-		gens, err := w.eng.Generations(w.ctx(), "r")
+		gens, err := operate.On(w.eng).Generations(w.ctx(), "r")
 		require.NoError(t, err)
 		require.Len(t, gens, 3)
-		require.Equal(t, []string{"workflow_created", "workflow_started", "step_completed work", "workflow_continued"}, tell(t, w.eng.HistoryOf(w.ctx(), "r", 0)))
-		require.Equal(t, []string{"workflow_started", "step_completed work", "workflow_continued"}, tell(t, w.eng.HistoryOf(w.ctx(), "r", 1)))
-		require.Equal(t, tell(t, w.eng.History(w.ctx(), "r")), tell(t, w.eng.HistoryOf(w.ctx(), "r", 2)))
-		for _, err := range w.eng.HistoryOf(w.ctx(), "r", 3) {
+		require.Equal(t, []string{"workflow_created", "workflow_started", "step_completed work", "workflow_continued"}, tell(t, operate.On(w.eng).HistoryOf(w.ctx(), "r", 0)))
+		require.Equal(t, []string{"workflow_started", "step_completed work", "workflow_continued"}, tell(t, operate.On(w.eng).HistoryOf(w.ctx(), "r", 1)))
+		require.Equal(t, tell(t, w.eng.History(w.ctx(), "r")), tell(t, operate.On(w.eng).HistoryOf(w.ctx(), "r", 2)))
+		for _, err := range operate.On(w.eng).HistoryOf(w.ctx(), "r", 3) {
 			require.ErrorIs(t, err, durable.ErrNotFound)
 		}
-		_, err = w.eng.Generations(w.ctx(), "nobody")
+		_, err = operate.On(w.eng).Generations(w.ctx(), "nobody")
 		require.ErrorIs(t, err, durable.ErrNotFound)
 
 		again, err := wf.Run(w.ctx(), "r", 2)
@@ -417,7 +418,7 @@ func TestABranchThatFirstLeftBehindEndsBeforeTheNextGenerationBegins(t *testing.
 		require.NoError(t, err)
 		require.Equal(t, 7, out)
 		require.Equal(t, []string{"left: durable: the run continues with a new input", "second"}, did)
-		require.NotContains(t, strings.Join(tell(t, w.eng.HistoryOf(w.ctx(), "r", 0)), "\n"), "slow/body")
+		require.NotContains(t, strings.Join(tell(t, operate.On(w.eng).HistoryOf(w.ctx(), "r", 0)), "\n"), "slow/body")
 	})
 }
 

@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/runfile"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -112,7 +113,7 @@ func TestACraftedFileIsRefusedWholeOrMakesARunThatCanBeLookedAt(t *testing.T) {
 		synctest.Wait()
 		require.NoError(t, w.eng.Signal(w.ctx(), "r", "go", "x"))
 		synctest.Wait()
-		_, err := w.eng.Jump(w.ctx(), "r", seqOf(t, w, "r", "items[0]"), durable.JumpOptions{})
+		_, err := operate.On(w.eng).Jump(w.ctx(), "r", seqOf(t, w, "r", "items[0]"), operate.JumpOptions{})
 		require.NoError(t, err)
 		synctest.Wait()
 		file := export(t, w, "r")
@@ -181,14 +182,14 @@ func TestACraftedFileIsRefusedWholeOrMakesARunThatCanBeLookedAt(t *testing.T) {
 		for name, bad := range crafted {
 			place := newWorld(t)
 			place.boot(t, with(wf))
-			_, err := imports(place, bad, durable.ImportOptions{})
+			_, err := imports(place, bad, operate.ImportOptions{})
 			page, lerr := place.data.List(context.Background(), store.Filter{})
 			require.NoError(t, lerr)
 			switch {
 			case err != nil && len(page.Runs) > 0:
 				t.Errorf("%s: a run is left behind after %v", name, err)
 			case err != nil:
-				if !errors.Is(err, durable.ErrBadFile) && !errors.Is(err, store.ErrTooLarge) && !errors.Is(err, durable.ErrInvalid) {
+				if !errors.Is(err, operate.ErrBadFile) && !errors.Is(err, store.ErrTooLarge) && !errors.Is(err, durable.ErrInvalid) {
 					t.Errorf("%s: %v", name, err)
 				}
 			default:
@@ -197,11 +198,11 @@ func TestACraftedFileIsRefusedWholeOrMakesARunThatCanBeLookedAt(t *testing.T) {
 				if v := verify(t, place, id); !v.Sound() {
 					t.Errorf("%s: %v", name, v.Findings)
 				}
-				if err := place.eng.Export(context.Background(), id, &bytes.Buffer{}); err != nil {
+				if err := operate.On(place.eng).Export(context.Background(), id, &bytes.Buffer{}); err != nil {
 					t.Errorf("%s: %v", name, err)
 				}
-				_, _ = place.eng.Resume(place.ctx(), id, durable.ResumeOptions{DryRun: true})
-				_, _ = place.eng.Resume(place.ctx(), id, durable.ResumeOptions{})
+				_, _ = operate.On(place.eng).Resume(place.ctx(), id, operate.ResumeOptions{DryRun: true})
+				_, _ = operate.On(place.eng).Resume(place.ctx(), id, operate.ResumeOptions{})
 				synctest.Wait()
 			}
 			place.crash()

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -215,7 +216,7 @@ func TestAResumeThatMeetsCloseReturns(t *testing.T) {
 		eng := w.eng
 		got := make(chan error, 1)
 		go func() {
-			_, err := eng.Resume(context.Background(), "r", durable.ResumeOptions{})
+			_, err := operate.On(eng).Resume(context.Background(), "r", operate.ResumeOptions{})
 			got <- err
 		}()
 		pass(time.Second)

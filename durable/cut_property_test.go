@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -89,13 +90,13 @@ func TestAnyCutOfAnyProgramEqualsThePlainOne(t *testing.T) {
 					points := lookBack(t, eng, "r").stable
 					at := points[pick%len(points)]
 					before := j.times()
-					dry, err := eng.Resume(ctx, "r", durable.ResumeOptions{FromCheckpoint: at.Seq, DryRun: true})
+					dry, err := operate.On(eng).Resume(ctx, "r", operate.ResumeOptions{FromCheckpoint: at.Seq, DryRun: true})
 					require.NoError(t, err)
-					var plan durable.Plan
+					var plan operate.Plan
 					if jump {
-						plan, err = eng.Jump(ctx, "r", at.Seq, durable.JumpOptions{})
+						plan, err = operate.On(eng).Jump(ctx, "r", at.Seq, operate.JumpOptions{})
 					} else {
-						plan, err = eng.Resume(ctx, "r", durable.ResumeOptions{FromCheckpoint: at.Seq})
+						plan, err = operate.On(eng).Resume(ctx, "r", operate.ResumeOptions{FromCheckpoint: at.Seq})
 					}
 					require.NoError(t, err)
 					if jump { // which does not look where the code ends
@@ -134,16 +135,16 @@ func TestAnyForkOfAnyProgramEqualsThePlainOne(t *testing.T) {
 		if failure := bubble(t, func(t require.TestingT) {
 			inOneProcess(t, program, func(eng *durable.Engine, ctx context.Context, j *journal, mended *bool) {
 				points := lookBack(t, eng, "r").stable
-				_, err := eng.Resume(ctx, "r", durable.ResumeOptions{FromCheckpoint: points[cut%len(points)].Seq})
+				_, err := operate.On(eng).Resume(ctx, "r", operate.ResumeOptions{FromCheckpoint: points[cut%len(points)].Seq})
 				require.NoError(t, err)
 				require.Contains(t, outcomeOf(t, ctx, "r"), errNotYet.Error())
 				source := lookBack(t, eng, "r").all
-				id, err := eng.Fork(ctx, "r", durable.ForkOptions{ID: "f", At: source[pick%len(source)].Seq})
+				id, err := operate.On(eng).Fork(ctx, "r", operate.ForkOptions{ID: "f", At: source[pick%len(source)].Seq})
 				require.NoError(t, err)
 				require.Contains(t, outcomeOf(t, ctx, id), errNotYet.Error())
 				*mended = true
 				first := lookBack(t, eng, "f").all
-				_, err = eng.Fork(ctx, "f", durable.ForkOptions{ID: "g", At: first[again%len(first)].Seq})
+				_, err = operate.On(eng).Fork(ctx, "f", operate.ForkOptions{ID: "g", At: first[again%len(first)].Seq})
 				require.NoError(t, err)
 				require.Equal(t, interpret(program)+", <nil>", outcomeOf(t, ctx, "g"))
 				require.Equal(t, source, lookBack(t, eng, "r").all)

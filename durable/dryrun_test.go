@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 )
 
 // A dry run refuses what the act refuses, and says of everything else what the act
@@ -134,49 +135,49 @@ func TestADryRunSaysWhatTheActThenDoes(t *testing.T) {
 	}
 	acts := map[string]func(e *durable.Engine, ctx context.Context, dry bool) outcome{
 		"resume": func(e *durable.Engine, ctx context.Context, dry bool) outcome {
-			p, err := e.Resume(ctx, "r", durable.ResumeOptions{DryRun: dry})
+			p, err := operate.On(e).Resume(ctx, "r", operate.ResumeOptions{DryRun: dry})
 			return outcome{p, err}
 		},
 		"resume with reset": func(e *durable.Engine, ctx context.Context, dry bool) outcome {
-			p, err := e.Resume(ctx, "r", durable.ResumeOptions{ResetFailures: true, DryRun: dry})
+			p, err := operate.On(e).Resume(ctx, "r", operate.ResumeOptions{ResetFailures: true, DryRun: dry})
 			return outcome{p, err}
 		},
 		"resume from a checkpoint": func(e *durable.Engine, ctx context.Context, dry bool) outcome {
-			p, err := e.Resume(ctx, "r", durable.ResumeOptions{FromCheckpoint: 3, DryRun: dry})
+			p, err := operate.On(e).Resume(ctx, "r", operate.ResumeOptions{FromCheckpoint: 3, DryRun: dry})
 			return outcome{p, err}
 		},
 		"resume by force": func(e *durable.Engine, ctx context.Context, dry bool) outcome {
-			p, err := e.Resume(ctx, "r", durable.ResumeOptions{Force: true, DryRun: dry})
+			p, err := operate.On(e).Resume(ctx, "r", operate.ResumeOptions{Force: true, DryRun: dry})
 			return outcome{p, err}
 		},
 		"jump": func(e *durable.Engine, ctx context.Context, dry bool) outcome {
 			ctx, stop := context.WithTimeout(ctx, time.Minute)
 			defer stop()
-			p, err := e.Jump(ctx, "r", 3, durable.JumpOptions{DryRun: dry})
+			p, err := operate.On(e).Jump(ctx, "r", 3, operate.JumpOptions{DryRun: dry})
 			return outcome{p, err}
 		},
 		"edit": func(e *durable.Engine, ctx context.Context, dry bool) outcome {
-			p, err := e.Edit(ctx, "r", "first", json.RawMessage("null"), durable.EditOptions{Force: true, DryRun: dry})
+			p, err := operate.On(e).Edit(ctx, "r", "first", json.RawMessage("null"), operate.EditOptions{Force: true, DryRun: dry})
 			return outcome{p, err}
 		},
 		"fork": func(e *durable.Engine, ctx context.Context, dry bool) outcome {
 			if dry {
-				_, err := e.PlanFork(ctx, "r", durable.ForkOptions{ID: "copy", At: 3})
+				_, err := operate.On(e).PlanFork(ctx, "r", operate.ForkOptions{ID: "copy", At: 3})
 				return outcome{nil, err}
 			}
-			_, err := e.Fork(ctx, "r", durable.ForkOptions{ID: "copy", At: 3})
+			_, err := operate.On(e).Fork(ctx, "r", operate.ForkOptions{ID: "copy", At: 3})
 			return outcome{nil, err}
 		},
 		"fork under an id that is taken": func(e *durable.Engine, ctx context.Context, dry bool) outcome {
 			if dry {
-				_, err := e.PlanFork(ctx, "r", durable.ForkOptions{ID: "taken", At: 3})
+				_, err := operate.On(e).PlanFork(ctx, "r", operate.ForkOptions{ID: "taken", At: 3})
 				return outcome{nil, err}
 			}
-			_, err := e.Fork(ctx, "r", durable.ForkOptions{ID: "taken", At: 3})
+			_, err := operate.On(e).Fork(ctx, "r", operate.ForkOptions{ID: "taken", At: 3})
 			return outcome{nil, err}
 		},
 		"repair": func(e *durable.Engine, ctx context.Context, dry bool) outcome {
-			r, err := e.Repair(ctx, "r", durable.RepairOptions{DryRun: dry})
+			r, err := operate.On(e).Repair(ctx, "r", operate.RepairOptions{DryRun: dry})
 			r.DryRun = false
 			return outcome{r, err}
 		},

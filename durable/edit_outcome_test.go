@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -86,10 +87,10 @@ func TestTheAnswerToAWaitAndTheOutcomeOfAChildAreEdited(t *testing.T) {
 				mended = true
 				before := w.events("r")
 				child := w.row("r/kid")
-				dry, err := w.eng.Edit(w.ctx(), "r", key, "new", durable.EditOptions{DryRun: true})
+				dry, err := operate.On(w.eng).Edit(w.ctx(), "r", key, "new", operate.EditOptions{DryRun: true})
 				require.NoError(t, err)
 				require.Equal(t, before, w.events("r"))
-				plan, err := w.eng.Edit(w.ctx(), "r", key, "new", durable.EditOptions{By: "ann"})
+				plan, err := operate.On(w.eng).Edit(w.ctx(), "r", key, "new", operate.EditOptions{By: "ann"})
 				require.NoError(t, err)
 				require.Equal(t, dry, plan)
 				again := map[string][]string{"letter": {"after", "kid", "kid#2"}, "kid": {"after", "kid#2"}}[key]
@@ -127,16 +128,16 @@ func TestAnAnswerOfAnotherTypeNeedsForceAndWhatHasNoValueIsRefused(t *testing.T)
 		require.Error(t, err)
 		_, err = run(t, w, nap, "nap", 0)
 		require.Error(t, err)
-		var refused *durable.EditError
+		var refused *operate.EditError
 		for _, key := range []string{"letter", "kid"} {
-			_, err = w.eng.Edit(w.ctx(), "r", key, 7, durable.EditOptions{})
+			_, err = operate.On(w.eng).Edit(w.ctx(), "r", key, 7, operate.EditOptions{})
 			require.ErrorAs(t, err, &refused)
 			require.True(t, refused.Forceable)
 		}
-		_, err = w.eng.Edit(w.ctx(), "nap", "sleep", 7, durable.EditOptions{Force: true})
+		_, err = operate.On(w.eng).Edit(w.ctx(), "nap", "sleep", 7, operate.EditOptions{Force: true})
 		require.ErrorAs(t, err, &refused)
 		require.Equal(t, store.Failed, w.row("r").Status)
-		_, err = w.eng.Edit(w.ctx(), "r", "letter", 7, durable.EditOptions{Force: true})
+		_, err = operate.On(w.eng).Edit(w.ctx(), "r", "letter", 7, operate.EditOptions{Force: true})
 		require.NoError(t, err)
 		var unreadable *durable.UndecodableError
 		require.ErrorAs(t, resume(w.eng, w.ctx(), "r"), &unreadable, "it is found when it is read")

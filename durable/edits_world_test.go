@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/crashstore"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -225,7 +226,7 @@ func process(t require.TestingT, data *ground, e edition, at death, resume bool)
 		}
 	}
 	if err == nil && resume {
-		_, err = eng.Resume(ctx, "r", durable.ResumeOptions{})
+		_, err = operate.On(eng).Resume(ctx, "r", operate.ResumeOptions{})
 	}
 	if err == nil {
 		wait, stop := context.WithTimeout(ectx, data.patience)

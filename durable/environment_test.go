@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -93,7 +94,7 @@ func TestResumableRunsAreFoundAndTheLastInterruptedOneIsKnown(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		wf, bad := fourSteps(&hold{}), quick("bad")
 		w.boot(t, with(wf, bad))
-		_, err := w.eng.LastInterrupted(context.Background())
+		_, err := operate.On(w.eng).LastInterrupted(context.Background())
 		require.ErrorIs(t, err, durable.ErrNotFound)
 		start(t, w, wf, "first", 1)
 		pass(day)
@@ -106,12 +107,12 @@ func TestResumableRunsAreFoundAndTheLastInterruptedOneIsKnown(t *testing.T) {
 		w.expire()
 		w.open(t, durable.Options{})
 		var ids []string
-		for row, err := range w.eng.ListResumable(context.Background()) {
+		for row, err := range operate.On(w.eng).ListResumable(context.Background()) {
 			require.NoError(t, err)
 			ids = append(ids, row.ID)
 		}
 		require.ElementsMatch(t, []string{"first", "second", "permanent"}, ids)
-		last, err := w.eng.LastInterrupted(context.Background())
+		last, err := operate.On(w.eng).LastInterrupted(context.Background())
 		require.NoError(t, err)
 		require.Equal(t, "second", last.ID)
 		require.Equal(t, store.Running, last.Status)

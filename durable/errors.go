@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
@@ -84,13 +85,8 @@ var (
 // storeError says of an error of the store that is none of its declared ones
 // what it means: the store could not be reached.
 func storeError(err error) error {
-	for _, known := range []error{
-		store.ErrNotFound, store.ErrClosed, store.ErrInvalid, store.ErrCorrupt, store.ErrSchema,
-		store.ErrStatus, store.ErrOwned, store.ErrOccupied, store.ErrFenced, store.ErrTooLarge, context.Canceled, context.DeadlineExceeded,
-	} {
-		if errors.Is(err, known) {
-			return err
-		}
+	if err == nil || desk.Answered(err) {
+		return err
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
@@ -518,3 +514,32 @@ const (
 	// CodeUnrecoverable: it is inconsistent and was left as it is.
 	CodeUnrecoverable = "unrecoverable"
 )
+
+// NotResumableError says in which status a run was that cannot be resumed from
+// it.
+type NotResumableError struct {
+	RunID  string
+	Status store.Status
+	Reason string
+	// Paused is set where Unpause lets the run go on.
+	Paused bool
+}
+
+func (e *NotResumableError) Error() string {
+	s := fmt.Sprintf("Session %s is not resumable (status: %s)", e.RunID, e.Status)
+	if e.Reason != "" {
+		s += ": " + e.Reason
+	}
+	return s
+}
+
+// Is matches ErrNotResumable.
+func (e *NotResumableError) Is(target error) bool { return target == ErrNotResumable }
+
+// CodeJump is the code of a run for which a jump was requested and not carried
+// out.
+const CodeJump = history.CodeJump
+
+// CodeEdited is the code of a run whose history was edited and that waits for
+// Resume.
+const CodeEdited = history.CodeEdited

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
@@ -37,7 +38,7 @@ func ExampleContinue() {
 
 	sum, err := total.Run(ctx, "total", page{})
 	fmt.Println(sum, err)
-	generations, err := eng.Generations(ctx, "total")
+	generations, err := operate.On(eng).Generations(ctx, "total")
 	fmt.Println(len(generations), "generations", err)
 	// Output:
 	// 6 <nil>

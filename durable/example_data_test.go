@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -142,7 +143,7 @@ func ExampleUndecodableError() {
 	}
 	defer eng.Close()
 	on = durable.NewContext(ctx, eng)
-	if _, err := eng.Resume(on, "r", durable.ResumeOptions{}); err != nil {
+	if _, err := operate.On(eng).Resume(on, "r", operate.ResumeOptions{}); err != nil {
 		panic(err)
 	}
 	run, err := before.Handle(on, "r")

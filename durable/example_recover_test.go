@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -28,7 +29,7 @@ func ExampleRecoverRun() {
 	ctx = durable.NewContext(ctx, eng)
 	rec, err := durable.RecoverRun(ctx, tornRun(ctx, st))
 	fmt.Println(rec.Reason, err)
-	branches, err := eng.Branches(ctx, rec.RunID)
+	branches, err := operate.On(eng).Branches(ctx, rec.RunID)
 	fmt.Printf("on branch %d, cut behind event %d, %v\n", rec.NewBranch, branches[1].Cutoff, err)
 	// Output:
 	// A1: Status awaiting_input but no pending interaction <nil>

@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -46,16 +45,6 @@ func (o *startOptions) checkExclusive() error {
 		return fmt.Errorf("%d exclusive keys; a run has at most %d: %w", n, maxExclusive, ErrInvalid)
 	}
 	return nil
-}
-
-// occupied adds to an error that is ErrOccupied what it means, and leaves any
-// other as it is.
-func occupied(meaning string, err error) error {
-	var o *store.OccupiedError
-	if !errors.As(err, &o) {
-		return err
-	}
-	return fmt.Errorf("durable: run %s %s: its exclusive key %q is held by run %s: %w", o.RunID, meaning, o.Key, o.Holder, err)
 }
 
 // keysToTake returns the exclusive keys that a run must take again when it is

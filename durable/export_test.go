@@ -14,18 +14,19 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
 func export(t *testing.T, w *world, id string) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	require.NoError(t, w.eng.Export(context.Background(), id, &b))
+	require.NoError(t, operate.On(w.eng).Export(context.Background(), id, &b))
 	return b.Bytes()
 }
 
-func imports(w *world, file []byte, o durable.ImportOptions) (durable.Imported, error) {
-	return w.eng.Import(context.Background(), bytes.NewReader(file), o)
+func imports(w *world, file []byte, o operate.ImportOptions) (operate.Imported, error) {
+	return operate.On(w.eng).Import(context.Background(), bytes.NewReader(file), o)
 }
 
 // whole returns every event of a run, without epochs.
@@ -85,9 +86,9 @@ func TestARunThatTravelsGoesOnWithTheHistoryItHad(t *testing.T) {
 
 				w.data = newWorld(t).data // another place
 				w.boot(t, o)
-				got, err := imports(w, file, durable.ImportOptions{})
+				got, err := imports(w, file, operate.ImportOptions{})
 				require.NoError(t, err)
-				require.Equal(t, durable.Imported{RunID: "r", Workflow: "traveller", Status: store.Interrupted, Events: len(before)}, got)
+				require.Equal(t, operate.Imported{RunID: "r", Workflow: "traveller", Status: store.Interrupted, Events: len(before)}, got)
 				require.Equal(t, before, w.whole("r"))
 				row := w.row("r")
 				require.Equal(t, durable.CodeImported, row.Code)
@@ -104,7 +105,7 @@ func TestARunThatTravelsGoesOnWithTheHistoryItHad(t *testing.T) {
 
 				pass(time.Hour)
 				require.Equal(t, store.Interrupted, w.row("r").Status, "nobody goes on with it unasked")
-				require.NoError(t, second(w.eng.Resume(context.Background(), "r", durable.ResumeOptions{})))
+				require.NoError(t, second(operate.On(w.eng).Resume(context.Background(), "r", operate.ResumeOptions{})))
 				require.NoError(t, durable.Signal(w.ctx(), "r", "on", "two"))
 				out, err := finish(t, w, wf, "r")
 				require.NoError(t, err)
@@ -126,12 +127,12 @@ func TestACopyUnderAnotherIDIsSealedForItsPlace(t *testing.T) {
 		require.NoError(t, durable.Signal(w.ctx(), h.ID(), "go", "one "))
 		pass(5 * time.Second)
 		file := export(t, w, "r")
-		got, err := imports(w, file, durable.ImportOptions{NewID: "copy"})
+		got, err := imports(w, file, operate.ImportOptions{NewID: "copy"})
 		require.NoError(t, err)
 		require.Equal(t, "copy", got.RunID)
 		require.Equal(t, "r", w.row("copy").ForkedFrom)
 		require.Empty(t, verify(t, w, "copy").Findings)
-		require.NoError(t, second(w.eng.Resume(context.Background(), "copy", durable.ResumeOptions{})))
+		require.NoError(t, second(operate.On(w.eng).Resume(context.Background(), "copy", operate.ResumeOptions{})))
 		for _, id := range []string{"r", "copy"} {
 			require.NoError(t, durable.Signal(w.ctx(), id, "on", id))
 			out, err := finish(t, w, wf, id)
@@ -139,7 +140,7 @@ func TestACopyUnderAnotherIDIsSealedForItsPlace(t *testing.T) {
 			require.Equal(t, "one "+id, out)
 		}
 		w.open(t, with(wf))
-		_, err = imports(w, file, durable.ImportOptions{NewID: "third"})
+		_, err = imports(w, file, operate.ImportOptions{NewID: "third"})
 		var und *durable.UndecodableError
 		require.ErrorAs(t, err, &und, "without the key")
 		_, err = w.data.Load(context.Background(), "third", store.Cursor{})
@@ -164,13 +165,13 @@ func TestEndedRunsTravelAsTheyAre(t *testing.T) {
 		w.data = newWorld(t).data
 		w.boot(t, with(defs...))
 		for name, wf := range all {
-			_, err := imports(w, files[name], durable.ImportOptions{})
+			_, err := imports(w, files[name], operate.ImportOptions{})
 			require.NoError(t, err, name)
 			require.Equal(t, histories[name], w.whole(name))
 			out, err := finish(t, w, wf, name)
 			require.Equal(t, outs[name], out+" "+fmtErr(err))
 			require.Empty(t, verify(t, w, name).Findings, name)
-			_, err = imports(w, files[name], durable.ImportOptions{})
+			_, err = imports(w, files[name], operate.ImportOptions{})
 			var exists *store.ExistsError
 			require.ErrorAs(t, err, &exists)
 			require.Equal(t, name, exists.RunID)
@@ -197,25 +198,25 @@ func TestAFileThatWasChangedIsRefusedAndNothingIsWritten(t *testing.T) {
 		for i := range file {
 			bad := bytes.Clone(file)
 			bad[i] ^= 4
-			_, err := imports(w, bad, durable.ImportOptions{})
-			require.ErrorIs(t, err, durable.ErrBadFile, "byte %d", i)
-			_, err = imports(w, file[:i], durable.ImportOptions{})
-			require.ErrorIs(t, err, durable.ErrBadFile, "cut off at %d", i)
+			_, err := imports(w, bad, operate.ImportOptions{})
+			require.ErrorIs(t, err, operate.ErrBadFile, "byte %d", i)
+			_, err = imports(w, file[:i], operate.ImportOptions{})
+			require.ErrorIs(t, err, operate.ErrBadFile, "cut off at %d", i)
 		}
-		_, err = imports(w, append(bytes.Clone(file), 'x'), durable.ImportOptions{})
-		require.ErrorIs(t, err, durable.ErrBadFile)
+		_, err = imports(w, append(bytes.Clone(file), 'x'), operate.ImportOptions{})
+		require.ErrorIs(t, err, operate.ErrBadFile)
 		future := bytes.Replace(file, []byte(`"format":1`), []byte(`"format":7`), 1)
-		_, err = imports(w, future, durable.ImportOptions{})
-		require.ErrorIs(t, err, durable.ErrBadFile)
+		_, err = imports(w, future, operate.ImportOptions{})
+		require.ErrorIs(t, err, operate.ErrBadFile)
 		require.ErrorContains(t, err, "format 7 is newer than format 1")
-		_, err = imports(w, file, durable.ImportOptions{MaxBytes: 100})
+		_, err = imports(w, file, operate.ImportOptions{MaxBytes: 100})
 		require.ErrorIs(t, err, store.ErrTooLarge)
-		_, err = imports(w, file, durable.ImportOptions{NewID: "a\nb"})
+		_, err = imports(w, file, operate.ImportOptions{NewID: "a\nb"})
 		require.ErrorIs(t, err, durable.ErrInvalid)
 		page, err := w.data.List(context.Background(), store.Filter{})
 		require.NoError(t, err)
 		require.Empty(t, page.Runs)
-		_, err = imports(w, file, durable.ImportOptions{})
+		_, err = imports(w, file, operate.ImportOptions{})
 		require.NoError(t, err)
 	})
 }
@@ -262,7 +263,7 @@ func killedImport(t *testing.T, w *world, wf durable.Definition, file []byte, at
 		}
 		return all(batch, store.ErrClosed)
 	})
-	_, err := imports(w, file, durable.ImportOptions{})
+	_, err := imports(w, file, operate.ImportOptions{})
 	if err == nil {
 		return false
 	}
@@ -272,11 +273,11 @@ func killedImport(t *testing.T, w *world, wf durable.Definition, file []byte, at
 	pass(time.Hour)
 	if h, err := w.data.Load(context.Background(), "r", store.Cursor{NoEvents: true}); err == nil && h.Run.Code == durable.CodeImporting {
 		require.Empty(t, h.Run.Owner, "nobody executes what is half there")
-		require.Error(t, second(w.eng.Resume(context.Background(), "r", durable.ResumeOptions{})))
-		require.False(t, first(w.eng.Verify(context.Background(), "r")).Sound())
-		require.Error(t, w.eng.Export(context.Background(), "r", &bytes.Buffer{}))
+		require.Error(t, second(operate.On(w.eng).Resume(context.Background(), "r", operate.ResumeOptions{})))
+		require.False(t, first(operate.On(w.eng).Verify(context.Background(), "r")).Sound())
+		require.Error(t, operate.On(w.eng).Export(context.Background(), "r", &bytes.Buffer{}))
 	}
-	if _, err = imports(w, file, durable.ImportOptions{}); err != nil {
+	if _, err = imports(w, file, operate.ImportOptions{}); err != nil {
 		require.ErrorIs(t, err, store.ErrExists, "only the reply to the last write was lost")
 		require.True(t, after)
 	}
@@ -284,7 +285,7 @@ func killedImport(t *testing.T, w *world, wf durable.Definition, file []byte, at
 	return true
 }
 
-func first(v durable.Verification, _ error) *durable.Verification { return &v }
+func first(v operate.Verification, _ error) *operate.Verification { return &v }
 
 func TestRunFilesOfEarlierVersionsAreImported(t *testing.T) {
 	const golden = goldenDir + "run.jsonl"
@@ -306,10 +307,10 @@ func TestRunFilesOfEarlierVersionsAreImported(t *testing.T) {
 			require.NoError(t, err)
 		}
 		w.boot(t, o)
-		_, err = imports(w, file, durable.ImportOptions{})
+		_, err = imports(w, file, operate.ImportOptions{})
 		require.NoError(t, err)
 		require.Empty(t, verify(t, w, "golden ü").Findings)
-		require.NoError(t, second(w.eng.Resume(context.Background(), "golden ü", durable.ResumeOptions{})))
+		require.NoError(t, second(operate.On(w.eng).Resume(context.Background(), "golden ü", operate.ResumeOptions{})))
 		require.NoError(t, durable.Signal(w.ctx(), "golden ü", "on", "two"))
 		out, err := finish(t, w, wf, "golden ü")
 		require.NoError(t, err)

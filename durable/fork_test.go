@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -58,7 +59,7 @@ func TestAForkOfARunningRunLeavesOutWhatIsUnderWay(t *testing.T) {
 		pass(time.Minute)
 		require.Equal(t, store.Waiting, w.row("r").Status)
 		events, row := w.events("r"), w.row("r")
-		id, err := w.eng.Fork(w.ctx(), "r", durable.ForkOptions{ID: "f", Attributes: map[string]string{"b": "", "c": "3"}})
+		id, err := operate.On(w.eng).Fork(w.ctx(), "r", operate.ForkOptions{ID: "f", Attributes: map[string]string{"b": "", "c": "3"}})
 		require.NoError(t, err)
 		require.Equal(t, "f", id)
 		pass(time.Minute)
@@ -75,13 +76,13 @@ func TestAForkOfARunningRunLeavesOutWhatIsUnderWay(t *testing.T) {
 
 		// Done again with the same words, it is done already.
 		for range 2 {
-			again, err := w.eng.Fork(w.ctx(), "r", durable.ForkOptions{ID: "f"})
+			again, err := operate.On(w.eng).Fork(w.ctx(), "r", operate.ForkOptions{ID: "f"})
 			require.NoError(t, err)
 			require.Equal(t, "f", again)
 		}
-		_, err = w.eng.Fork(w.ctx(), "r", durable.ForkOptions{ID: "f", At: 1})
+		_, err = operate.On(w.eng).Fork(w.ctx(), "r", operate.ForkOptions{ID: "f", At: 1})
 		require.ErrorIs(t, err, durable.ErrConflict)
-		_, err = w.eng.Fork(w.ctx(), "f", durable.ForkOptions{ID: "r"})
+		_, err = operate.On(w.eng).Fork(w.ctx(), "f", operate.ForkOptions{ID: "r"})
 		require.ErrorIs(t, err, durable.ErrConflict)
 
 		require.NoError(t, w.eng.Signal(w.ctx(), "f", "hint", "another"))
@@ -121,7 +122,7 @@ func TestAForkOfARunThatHasEndedGoesOnFromWhereItWasTaken(t *testing.T) {
 					require.NoError(t, w.eng.Cancel(w.ctx(), "r", ""))
 				}
 				w.eventually("r", end)
-				_, err := w.eng.Fork(w.ctx(), "r", durable.ForkOptions{ID: "f", At: seqOf(t, w, "r", "one")})
+				_, err := operate.On(w.eng).Fork(w.ctx(), "r", operate.ForkOptions{ID: "f", At: seqOf(t, w, "r", "one")})
 				require.NoError(t, err)
 				out, err := wait(t, w, wf, "f")
 				require.NoError(t, err)
@@ -140,13 +141,13 @@ func TestAForkTakesTheKeysOfItsSource(t *testing.T) {
 		_, err := wf.Start(w.ctx(), "r", 1, durable.Exclusive("door"))
 		require.NoError(t, err)
 		synctest.Wait()
-		_, err = w.eng.Fork(w.ctx(), "r", durable.ForkOptions{ID: "f"})
+		_, err = operate.On(w.eng).Fork(w.ctx(), "r", operate.ForkOptions{ID: "f"})
 		occupied(t, err, "f", "door", "r")
 		_, err = w.eng.Get(w.ctx(), "f")
 		require.ErrorIs(t, err, durable.ErrNotFound)
 		require.NoError(t, w.eng.Cancel(w.ctx(), "r", ""))
 		w.eventually("r", store.Cancelled)
-		_, err = w.eng.Fork(w.ctx(), "r", durable.ForkOptions{ID: "f"})
+		_, err = operate.On(w.eng).Fork(w.ctx(), "r", operate.ForkOptions{ID: "f"})
 		require.NoError(t, err)
 		require.Error(t, tryKeys(w, "door"))
 	})
@@ -170,7 +171,7 @@ func TestAForkOfALaterGenerationBeginsThere(t *testing.T) {
 		w.boot(t, with(wf))
 		start(t, w, wf, "r", 0)
 		w.eventually("r", store.Waiting)
-		_, err := w.eng.Fork(w.ctx(), "r", durable.ForkOptions{ID: "f"})
+		_, err := operate.On(w.eng).Fork(w.ctx(), "r", operate.ForkOptions{ID: "f"})
 		require.NoError(t, err)
 		require.NoError(t, w.eng.Signal(w.ctx(), "f", "go", 1))
 		out, err := wait(t, w, wf, "f")
@@ -178,14 +179,14 @@ func TestAForkOfALaterGenerationBeginsThere(t *testing.T) {
 		require.Equal(t, 3, out)
 		require.Zero(t, w.row("f").Generation)
 		at := seqOf(t, w, "r", "add") // and a jump within it
-		_, err = w.eng.Jump(w.ctx(), "r", at, durable.JumpOptions{})
+		_, err = operate.On(w.eng).Jump(w.ctx(), "r", at, operate.JumpOptions{})
 		require.NoError(t, err)
 		require.NoError(t, w.eng.Signal(w.ctx(), "r", "go", 1))
 		out, err = wait(t, w, wf, "r")
 		require.NoError(t, err)
 		require.Equal(t, 3, out)
 		require.EqualValues(t, 2, w.row("r").Generation)
-		gens, err := w.eng.Generations(w.ctx(), "r")
+		gens, err := operate.On(w.eng).Generations(w.ctx(), "r")
 		require.NoError(t, err)
 		require.Len(t, gens, 3)
 	})
@@ -213,13 +214,13 @@ func TestWhereARunGoesOnAndWhatItSkips(t *testing.T) {
 			w.crash()
 			w.expire()
 			w.open(t, with(wf))
-			for row, err := range w.eng.ListResumable(w.ctx()) {
+			for row, err := range operate.On(w.eng).ListResumable(w.ctx()) {
 				require.NoError(t, err)
 				require.Equal(t, "r", row.ID)
 				list++
 			}
-			last, lastErr := w.eng.LastInterrupted(w.ctx())
-			at, has, err := w.eng.ResumePoint(w.ctx(), "r")
+			last, lastErr := operate.On(w.eng).LastInterrupted(w.ctx())
+			at, has, err := operate.On(w.eng).ResumePoint(w.ctx(), "r")
 			require.NoError(t, err)
 			require.Equal(t, ok, has)
 			require.Equal(t, ok, lastErr == nil)
@@ -229,7 +230,7 @@ func TestWhereARunGoesOnAndWhatItSkips(t *testing.T) {
 			}
 			require.Equal(t, 1, list)
 			require.Equal(t, "r", last.ID)
-			require.Equal(t, durable.ResumePoint{Key: "charge", Kind: "step", Attempt: 2, After: "one"}, at)
+			require.Equal(t, operate.ResumePoint{Key: "charge", Kind: "step", Attempt: 2, After: "one"}, at)
 			require.Equal(t, "at charge, attempt 2", at.String())
 			require.NoError(t, resume(w.eng, w.ctx(), "r"))
 			_, err = wait(t, w, wf, "r")
@@ -238,7 +239,7 @@ func TestWhereARunGoesOnAndWhatItSkips(t *testing.T) {
 		var skipped [][]string
 		for ev, err := range w.eng.History(w.ctx(), "r") {
 			require.NoError(t, err)
-			keys, err := w.eng.Skipped(w.ctx(), "r", ev)
+			keys, err := operate.On(w.eng).Skipped(w.ctx(), "r", ev)
 			require.NoError(t, err)
 			if ev.Type == store.RunResumed {
 				skipped = append(skipped, keys)

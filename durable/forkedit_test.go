@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -45,11 +46,11 @@ func TestAForkIsBornWithOtherResultsAndItsSourceKeepsItsOwn(t *testing.T) {
 				require.ErrorContains(t, err, errNotYet.Error())
 				mended = true
 				events, row := w.events("r"), w.row("r")
-				f := durable.ForkOptions{ID: "f", Edits: c.edits, Reason: "by hand", By: "ann"}
+				f := operate.ForkOptions{ID: "f", Edits: c.edits, Reason: "by hand", By: "ann"}
 				if c.at != "" {
 					f.At = seqOf(t, w, "r", c.at)
 				}
-				plan, err := w.eng.PlanFork(w.ctx(), "r", f)
+				plan, err := operate.On(w.eng).PlanFork(w.ctx(), "r", f)
 				require.NoError(t, err)
 				require.Equal(t, slices.Sorted(maps.Keys(c.edits)), plan.Edited)
 				require.Equal(t, c.skipped, plan.Skipped)
@@ -58,7 +59,7 @@ func TestAForkIsBornWithOtherResultsAndItsSourceKeepsItsOwn(t *testing.T) {
 				_, err = w.eng.Get(w.ctx(), "f")
 				require.ErrorIs(t, err, durable.ErrNotFound)
 
-				id, err := w.eng.Fork(w.ctx(), "r", f)
+				id, err := operate.On(w.eng).Fork(w.ctx(), "r", f)
 				require.NoError(t, err)
 				require.Equal(t, "f", id)
 				for range 2 { // the letters that its inbox lacks
@@ -76,12 +77,12 @@ func TestAForkIsBornWithOtherResultsAndItsSourceKeepsItsOwn(t *testing.T) {
 				}
 
 				// Done again with the same words, it is done already.
-				again, err := w.eng.Fork(w.ctx(), "r", f)
+				again, err := operate.On(w.eng).Fork(w.ctx(), "r", f)
 				require.NoError(t, err)
 				require.Equal(t, "f", again)
 				for _, other := range []map[string]any{nil, {"letter": "other"}} {
 					f.Edits = other
-					_, err = w.eng.Fork(w.ctx(), "r", f)
+					_, err = operate.On(w.eng).Fork(w.ctx(), "r", f)
 					require.ErrorIs(t, err, durable.ErrConflict)
 				}
 			})
@@ -111,22 +112,22 @@ func TestAForkOfAnEndedRunGoesOnWithAResultItNeverHad(t *testing.T) {
 		w.boot(t, with(wf))
 		_, err := run(t, w, wf, "r", 0)
 		require.ErrorContains(t, err, errStock.Error())
-		f := durable.ForkOptions{ID: "f", Edits: map[string]any{"b": 20}}
-		plan, err := w.eng.PlanFork(w.ctx(), "r", f)
+		f := operate.ForkOptions{ID: "f", Edits: map[string]any{"b": 20}}
+		plan, err := operate.On(w.eng).PlanFork(w.ctx(), "r", f)
 		require.NoError(t, err)
 		require.Equal(t, []string{"a", "b"}, plan.Skipped)
 		require.Empty(t, plan.Again)
 		require.Equal(t, "Resuming from step 3 of 3", plan.String())
 		require.Contains(t, plan.Details(), "take another result of b")
-		require.Equal(t, durable.ResumePoint{Key: "c", Attempt: 1, After: "b"}, plan.Next)
-		_, err = w.eng.Fork(w.ctx(), "r", f)
+		require.Equal(t, operate.ResumePoint{Key: "c", Attempt: 1, After: "b"}, plan.Next)
+		_, err = operate.On(w.eng).Fork(w.ctx(), "r", f)
 		require.NoError(t, err)
 		out, err := wait(t, w, wf, "f")
 		require.NoError(t, err)
 		require.Equal(t, 121, out)
 
 		// And of the fork, which has completed, another one.
-		_, err = w.eng.Fork(w.ctx(), "f", durable.ForkOptions{ID: "g", Edits: map[string]any{"a": 2, "b": 30}, At: seqOf(t, w, "f", "c")})
+		_, err = operate.On(w.eng).Fork(w.ctx(), "f", operate.ForkOptions{ID: "g", Edits: map[string]any{"a": 2, "b": 30}, At: seqOf(t, w, "f", "c")})
 		require.NoError(t, err)
 		out, err = wait(t, w, wf, "g")
 		require.NoError(t, err)
@@ -171,11 +172,11 @@ func TestAForkWithEditedItemsKeepsTheirSiblings(t *testing.T) {
 			"last":  {map[string]any{"items[1]/resize": 7, "items[1]/upload": 8}, "[10 8 30]", []string{"items[1]"}},
 		} {
 			before := j.times()
-			f := durable.ForkOptions{ID: id, Edits: c.edits}
-			plan, err := w.eng.PlanFork(w.ctx(), "r", f)
+			f := operate.ForkOptions{ID: id, Edits: c.edits}
+			plan, err := operate.On(w.eng).PlanFork(w.ctx(), "r", f)
 			require.NoError(t, err)
 			require.ElementsMatch(t, c.again, plan.Again, id)
-			_, err = w.eng.Fork(w.ctx(), "r", f)
+			_, err = operate.On(w.eng).Fork(w.ctx(), "r", f)
 			require.NoError(t, err)
 			out, err := wait(t, w, wf, id)
 			require.NoError(t, err)
@@ -241,16 +242,16 @@ func TestAForkWithAnEditThatCannotBeIsRefusedAndNothingIsMade(t *testing.T) {
 			"no JSON":                {"r", 0, map[string]any{"letter": json.RawMessage(`{`)}, ""},
 			"no value":               {"r", 0, map[string]any{"letter": make(chan int)}, ""},
 		} {
-			o := durable.ForkOptions{ID: "f", At: c.at, Edits: c.edits}
-			_, planned := w.eng.PlanFork(w.ctx(), c.of, o)
-			_, err := w.eng.Fork(w.ctx(), c.of, o)
+			o := operate.ForkOptions{ID: "f", At: c.at, Edits: c.edits}
+			_, planned := operate.On(w.eng).PlanFork(w.ctx(), c.of, o)
+			_, err := operate.On(w.eng).Fork(w.ctx(), c.of, o)
 			require.Equal(t, planned, err, name)
 			if c.reason == "" {
 				var unfit *durable.EncodeError
 				require.ErrorAs(t, err, &unfit, name)
 				require.Equal(t, "letter", unfit.Key)
 			} else {
-				var refused *durable.EditError
+				var refused *operate.EditError
 				require.ErrorAs(t, err, &refused, name)
 				require.Contains(t, refused.Reason, c.reason, name)
 			}
@@ -259,7 +260,7 @@ func TestAForkWithAnEditThatCannotBeIsRefusedAndNothingIsMade(t *testing.T) {
 		}
 
 		// By force it is done, and found when it is read.
-		id, err := w.eng.Fork(w.ctx(), "r", durable.ForkOptions{ID: "f", Edits: map[string]any{"letter": 7}, Force: true})
+		id, err := operate.On(w.eng).Fork(w.ctx(), "r", operate.ForkOptions{ID: "f", Edits: map[string]any{"letter": 7}, Force: true})
 		require.NoError(t, err)
 		w.eventually(id, store.Interrupted)
 		require.Equal(t, durable.CodeUndecodable, w.row(id).Code)
@@ -276,12 +277,12 @@ func TestAnyForkWithEditsOfAnyProgramEqualsThePlainOne(t *testing.T) {
 		if failure := bubble(t, func(t require.TestingT) {
 			inOneProcess(t, program, func(eng *durable.Engine, ctx context.Context, j *journal, mended *bool) {
 				points := lookBack(t, eng, "r").stable
-				_, err := eng.Resume(ctx, "r", durable.ResumeOptions{FromCheckpoint: points[back%len(points)].Seq})
+				_, err := operate.On(eng).Resume(ctx, "r", operate.ResumeOptions{FromCheckpoint: points[back%len(points)].Seq})
 				require.NoError(t, err)
 				require.Contains(t, outcomeOf(t, ctx, "r"), errNotYet.Error())
 				source := lookBack(t, eng, "r").all
 				*mended = true
-				o := durable.ForkOptions{ID: "f", Edits: map[string]any{}}
+				o := operate.ForkOptions{ID: "f", Edits: map[string]any{}}
 				if cut >= 0 {
 					o.At = source[cut%len(source)].Seq
 				}
@@ -304,14 +305,14 @@ func TestAnyForkWithEditsOfAnyProgramEqualsThePlainOne(t *testing.T) {
 						o.Edits[ev.Key] = json.RawMessage(p.Data)
 					}
 				}
-				plan, err := eng.PlanFork(ctx, "r", o)
-				if refused := (*durable.EditError)(nil); errors.As(err, &refused) && o.At != 0 {
+				plan, err := operate.On(eng).PlanFork(ctx, "r", o)
+				if refused := (*operate.EditError)(nil); errors.As(err, &refused) && o.At != 0 {
 					return // it was taken back behind that point
 				}
 				require.NoError(t, err)
 				if len(o.Edits) == 1 && o.At == 0 {
 					for key, value := range o.Edits {
-						edit, err := eng.Edit(ctx, "r", key, value, durable.EditOptions{DryRun: true})
+						edit, err := operate.On(eng).Edit(ctx, "r", key, value, operate.EditOptions{DryRun: true})
 						require.NoError(t, err)
 						steps := slices.DeleteFunc(slices.Clone(plan.Again), func(k string) bool { return !slices.Contains(edit.Again, k) })
 						require.ElementsMatch(t, edit.Again, steps, key)
@@ -322,7 +323,7 @@ func TestAnyForkWithEditsOfAnyProgramEqualsThePlainOne(t *testing.T) {
 					}
 				}
 				before := j.times()
-				id, err := eng.Fork(ctx, "r", o)
+				id, err := operate.On(eng).Fork(ctx, "r", o)
 				require.NoError(t, err)
 				require.Equal(t, interpret(program)+", <nil>", outcomeOf(t, ctx, id))
 				require.Equal(t, source, lookBack(t, eng, "r").all)
@@ -331,7 +332,7 @@ func TestAnyForkWithEditsOfAnyProgramEqualsThePlainOne(t *testing.T) {
 						require.NotContains(t, plan.Skipped, keyOf(entry), "it was to be copied")
 					}
 				}
-				v, err := eng.Verify(ctx, id)
+				v, err := operate.On(eng).Verify(ctx, id)
 				require.NoError(t, err)
 				require.Empty(t, v.Findings)
 			})
@@ -350,7 +351,7 @@ func TestTheHistoryOfAForkSaysWhatWasEditedInIt(t *testing.T) {
 		w.boot(t, with(defs...))
 		_, err := hear(t, w, defs)
 		require.NoError(t, err)
-		_, err = w.eng.Fork(w.ctx(), "r", durable.ForkOptions{ID: "f", Edits: map[string]any{"letter": "new"}, By: "ann", Reason: strings.Repeat("why ", 50_000)})
+		_, err = operate.On(w.eng).Fork(w.ctx(), "r", operate.ForkOptions{ID: "f", Edits: map[string]any{"letter": "new"}, By: "ann", Reason: strings.Repeat("why ", 50_000)})
 		require.NoError(t, err)
 		events := w.events("f")
 		var said struct {

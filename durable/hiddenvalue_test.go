@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/sqlite"
 )
@@ -106,7 +107,7 @@ func TestAnErrorOfDecodingDoesNotSayTheValue(t *testing.T) {
 			require.NoError(t, w.eng.Signal(ctx, "r", "ok", "go"))
 			reason := w.until("r", store.Interrupted).Reason
 			require.Contains(t, reason, "the checkpoint of read holds a durable_test.cardBefore and cannot be read as durable_test.")
-			_, err := w.eng.Resume(ctx, "r", durable.ResumeOptions{DryRun: true})
+			_, err := operate.On(w.eng).Resume(ctx, "r", operate.ResumeOptions{DryRun: true})
 			var und *durable.UndecodableError
 			require.ErrorAs(t, err, &und)
 			w.hides(err)

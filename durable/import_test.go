@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -45,11 +46,11 @@ func TestTwoImportsInOneMicrosecondDoNotMixTheirFiles(t *testing.T) {
 					began := time.Now()
 					disk.tamper(func(batch []store.Change, forward func() []error) []error {
 						disk.tamper(nil)
-						_, err := other.Import(context.Background(), bytes.NewReader(poor), durable.ImportOptions{})
+						_, err := operate.On(other).Import(context.Background(), bytes.NewReader(poor), operate.ImportOptions{})
 						require.NoError(t, err)
 						return forward()
 					})
-					_, err = one.Import(context.Background(), bytes.NewReader(rich), durable.ImportOptions{})
+					_, err = operate.On(one).Import(context.Background(), bytes.NewReader(rich), operate.ImportOptions{})
 					require.ErrorIs(t, err, store.ErrExists, "its letter is not there")
 					require.Equal(t, began, time.Now())
 					require.Zero(t, w.row("r").Inbox)

@@ -128,3 +128,33 @@ func Describe(ev store.Event) string {
 	}
 	return b.String()
 }
+
+// stepsOfLastCompleted returns how many steps the newest completed run of a
+// workflow and version has made; 0 if there is none.
+func (e *Engine) stepsOfLastCompleted(ctx context.Context, row *store.Run) (int, error) {
+	f := store.Filter{Workflows: []string{row.Workflow}, Versions: []string{row.Version}, Statuses: []store.Status{store.Completed}, WithLast: true, Limit: 1}
+	page, err := e.store.List(ctx, f)
+	if err != nil {
+		return 0, fmt.Errorf("durable: run %s: looking for a completed run of workflow %s: %w", row.ID, row.Workflow, storeError(err))
+	}
+	if len(page.Runs) == 0 || page.Runs[0].Last == nil {
+		return 0, nil
+	}
+	return int(page.Runs[0].Last.Steps), nil
+}
+
+// Executing returns the key of a step whose body this engine executes for a run
+// at this moment, of several the one that began last. ok is false when there is
+// none: the run is elsewhere, or waits, or is between two steps. Nothing of a
+// plain step is on record before it is over, so this is how a program shows what
+// it does itself.
+func (e *Engine) Executing(id string) (key string, ok bool) {
+	r := e.roster.active(id)
+	if r == nil {
+		return "", false
+	}
+	if body := r.bodies.current.Load(); body != nil {
+		return *body, true
+	}
+	return "", false
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -21,9 +22,9 @@ func TestKeysInUseAreThoseOfAllThatIsStored(t *testing.T) {
 			}
 			return durable.Await[int](ctx, "go")
 		})
-		use := func(f store.Filter) []durable.KeyUse {
+		use := func(f store.Filter) []operate.KeyUse {
 			w.open(t, durable.Options{}) // without any key
-			got, err := w.eng.KeysInUse(context.Background(), f)
+			got, err := operate.On(w.eng).KeysInUse(context.Background(), f)
 			require.NoError(t, err)
 			return got
 		}
@@ -38,10 +39,10 @@ func TestKeysInUseAreThoseOfAllThatIsStored(t *testing.T) {
 		w.eventually("waits", store.Waiting)
 		w.reboot(t, encrypted(keysOf("k2", "k1"), wf))
 		require.NoError(t, durable.Signal(w.ctx(), "waits", "other", 1))
-		require.Equal(t, []durable.KeyUse{
+		require.Equal(t, []operate.KeyUse{
 			{Runs: 1, Payloads: 3}, {KeyID: "k1", Runs: 2, Unfinished: 1, Payloads: 5}, {KeyID: "k2", Runs: 1, Unfinished: 1, Payloads: 1},
 		}, use(store.Filter{}), "the message is encrypted with the new key")
-		require.Equal(t, []durable.KeyUse{{KeyID: "k1", Runs: 1, Unfinished: 1, Payloads: 2}, {KeyID: "k2", Runs: 1, Unfinished: 1, Payloads: 1}}, use(store.Filter{Statuses: []store.Status{store.Waiting}}))
+		require.Equal(t, []operate.KeyUse{{KeyID: "k1", Runs: 1, Unfinished: 1, Payloads: 2}, {KeyID: "k2", Runs: 1, Unfinished: 1, Payloads: 1}}, use(store.Filter{Statuses: []store.Status{store.Waiting}}))
 
 		w.open(t, encrypted(keysOf("k2", "k1"), wf))
 		_, err = w.eng.Recover(context.Background())

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -71,7 +72,7 @@ func TestARunJumpsWhereverItIsExecutedAndGoesOn(t *testing.T) {
 					if place == "elsewhere" {
 						w.open(t, durable.Options{}) // an operator's process
 					}
-					plan, err := w.eng.Jump(w.ctx(), "r", seqOf(t, w, "r", "one"), durable.JumpOptions{Reason: "try again", By: "me"})
+					plan, err := operate.On(w.eng).Jump(w.ctx(), "r", seqOf(t, w, "r", "one"), operate.JumpOptions{Reason: "try again", By: "me"})
 					require.NoError(t, err)
 					require.EqualValues(t, 1, plan.Branch)
 					require.Contains(t, plan.Again, "two")
@@ -107,8 +108,8 @@ func TestARunThatDoesNotStopInTimeIsBusyAndNotChanged(t *testing.T) {
 		pass(time.Minute)
 		ctx, stop := context.WithTimeout(w.ctx(), time.Minute)
 		defer stop()
-		var busy *durable.BusyError
-		_, err := w.eng.Jump(ctx, "r", seqOf(t, w, "r", "one"), durable.JumpOptions{})
+		var busy *operate.BusyError
+		_, err := operate.On(w.eng).Jump(ctx, "r", seqOf(t, w, "r", "one"), operate.JumpOptions{})
 		require.ErrorAs(t, err, &busy)
 		require.ErrorIs(t, err, store.ErrOwned)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
@@ -139,20 +140,20 @@ func TestWhatCannotBeTakenBackIsSaidAndStaysAsItIs(t *testing.T) {
 		w.eventually("cancelled", store.Cancelled)
 		for _, id := range []string{"completed", "pending", "cancelled"} {
 			events, row := w.events(id), w.row(id)
-			_, err := w.eng.Jump(w.ctx(), id, 1, durable.JumpOptions{})
+			_, err := operate.On(w.eng).Jump(w.ctx(), id, 1, operate.JumpOptions{})
 			require.ErrorIs(t, err, durable.ErrNotResumable, id)
-			_, err = w.eng.Edit(w.ctx(), id, "one", 2, durable.EditOptions{})
+			_, err = operate.On(w.eng).Edit(w.ctx(), id, "one", 2, operate.EditOptions{})
 			require.ErrorIs(t, err, durable.ErrNotResumable, id)
-			_, err = w.eng.Resume(w.ctx(), id, durable.ResumeOptions{FromCheckpoint: 1, Force: id != "cancelled"})
+			_, err = operate.On(w.eng).Resume(w.ctx(), id, operate.ResumeOptions{FromCheckpoint: 1, Force: id != "cancelled"})
 			require.ErrorIs(t, err, durable.ErrNotResumable, id)
 			require.Equal(t, events, w.events(id))
 			require.Equal(t, row, w.row(id))
 		}
-		_, err = w.eng.Jump(w.ctx(), "nobody", 1, durable.JumpOptions{})
+		_, err = operate.On(w.eng).Jump(w.ctx(), "nobody", 1, operate.JumpOptions{})
 		require.ErrorIs(t, err, durable.ErrNotFound)
-		_, err = w.eng.Edit(w.ctx(), "nobody", "one", 1, durable.EditOptions{})
+		_, err = operate.On(w.eng).Edit(w.ctx(), "nobody", "one", 1, operate.EditOptions{})
 		require.ErrorIs(t, err, durable.ErrNotFound)
-		_, err = w.eng.Fork(w.ctx(), "nobody", durable.ForkOptions{ID: "f"})
+		_, err = operate.On(w.eng).Fork(w.ctx(), "nobody", operate.ForkOptions{ID: "f"})
 		require.ErrorIs(t, err, durable.ErrNotFound)
 	})
 }
@@ -200,10 +201,10 @@ func TestAnEditedResultIsUsedAndTheOldOneStaysReadable(t *testing.T) {
 				require.Error(t, err)
 				mended = true
 				before := w.events("r")
-				dry, err := w.eng.Edit(w.ctx(), "r", key, 10, durable.EditOptions{DryRun: true})
+				dry, err := operate.On(w.eng).Edit(w.ctx(), "r", key, 10, operate.EditOptions{DryRun: true})
 				require.NoError(t, err)
 				require.Equal(t, before, w.events("r"))
-				plan, err := w.eng.Edit(w.ctx(), "r", key, 10, durable.EditOptions{By: "ann", Reason: "the bank says so"})
+				plan, err := operate.On(w.eng).Edit(w.ctx(), "r", key, 10, operate.EditOptions{By: "ann", Reason: "the bank says so"})
 				require.NoError(t, err)
 				require.Equal(t, dry, plan)
 				require.NotContains(t, plan.Again, key)
@@ -238,21 +239,21 @@ func TestAnEditKeepsTheTypeUnlessItIsForced(t *testing.T) {
 		_, err := run(t, w, wf, "r", 0)
 		require.Error(t, err)
 		events := w.events("r")
-		var refused *durable.EditError
+		var refused *operate.EditError
 		for key, value := range map[string]any{"one": "ten", "items": 1, "three": 1, "items[7]": 1} {
-			_, err = w.eng.Edit(w.ctx(), "r", key, value, durable.EditOptions{})
+			_, err = operate.On(w.eng).Edit(w.ctx(), "r", key, value, operate.EditOptions{})
 			require.ErrorAs(t, err, &refused, key)
 			require.ErrorContains(t, err, key)
 		}
-		_, err = w.eng.Edit(w.ctx(), "r", "one", func() {}, durable.EditOptions{})
+		_, err = operate.On(w.eng).Edit(w.ctx(), "r", "one", func() {}, operate.EditOptions{})
 		var encoding *durable.EncodeError
 		require.ErrorAs(t, err, &encoding)
 		require.Equal(t, events, w.events("r"))
-		_, err = w.eng.Edit(w.ctx(), "r", "one", "ten", durable.EditOptions{Force: true})
+		_, err = operate.On(w.eng).Edit(w.ctx(), "r", "one", "ten", operate.EditOptions{Force: true})
 		require.NoError(t, err)
 		var unreadable *durable.UndecodableError
 		require.ErrorAs(t, resume(w.eng, w.ctx(), "r"), &unreadable, "it is found when it is read")
-		_, err = w.eng.Edit(w.ctx(), "r", "one", 4, durable.EditOptions{Force: true})
+		_, err = operate.On(w.eng).Edit(w.ctx(), "r", "one", 4, operate.EditOptions{Force: true})
 		require.NoError(t, err)
 		mended = true
 		require.NoError(t, resume(w.eng, w.ctx(), "r"))
@@ -269,12 +270,12 @@ func TestARunThatIsExecutedIsPausedToBeEdited(t *testing.T) {
 		w.boot(t, with(wf))
 		start(t, w, wf, "r", 0)
 		pass(time.Second)
-		var busy *durable.BusyError
-		_, err := w.eng.Edit(w.ctx(), "r", "one", nil, durable.EditOptions{})
+		var busy *operate.BusyError
+		_, err := operate.On(w.eng).Edit(w.ctx(), "r", "one", nil, operate.EditOptions{})
 		require.ErrorAs(t, err, &busy)
 		require.NoError(t, w.eng.Pause(w.ctx(), "r", ""))
 		pass(time.Second)
-		_, err = w.eng.Edit(w.ctx(), "r", "one", nil, durable.EditOptions{})
+		_, err = operate.On(w.eng).Edit(w.ctx(), "r", "one", nil, operate.EditOptions{})
 		require.NoError(t, err)
 		pass(time.Hour)
 		require.True(t, w.row("r").Paused)

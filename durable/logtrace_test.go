@@ -17,6 +17,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -115,15 +116,15 @@ func TestEveryLineAboutARunNamesItsTrace(t *testing.T) {
 		w.disk.tamperCalls(nil)
 		require.Equal(t, store.Failed, w.row("r").Status)
 		var file bytes.Buffer
-		require.NoError(t, w.eng.Export(w.ctx(), "r", &file))
-		_, err := w.eng.Import(w.ctx(), &file, durable.ImportOptions{NewID: "imported"})
+		require.NoError(t, operate.On(w.eng).Export(w.ctx(), "r", &file))
+		_, err := operate.On(w.eng).Import(w.ctx(), &file, operate.ImportOptions{NewID: "imported"})
 		require.NoError(t, err)
 		fail = false
-		_, err = w.eng.Fork(w.ctx(), "r", durable.ForkOptions{ID: "forked"})
+		_, err = operate.On(w.eng).Fork(w.ctx(), "r", operate.ForkOptions{ID: "forked"})
 		require.NoError(t, err)
-		_, err = w.eng.Edit(w.ctx(), "r", "a", 5, durable.EditOptions{})
+		_, err = operate.On(w.eng).Edit(w.ctx(), "r", "a", 5, operate.EditOptions{})
 		require.NoError(t, err)
-		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{ResetFailures: true})
+		_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{ResetFailures: true})
 		require.NoError(t, err)
 		pass(48 * time.Hour)
 		require.Equal(t, store.Completed, w.row("r").Status)

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -95,7 +96,7 @@ func TestAsManyRunsAreCountedAsStartedAsFinish(t *testing.T) {
 		w.boot(t, o)
 		_, err := parent.Run(w.ctx(), "p", 3)
 		require.NoError(t, err)
-		_, err = w.eng.Fork(w.ctx(), "p/child", durable.ForkOptions{ID: durable.AutoID})
+		_, err = operate.On(w.eng).Fork(w.ctx(), "p/child", operate.ForkOptions{ID: durable.AutoID})
 		require.NoError(t, err)
 		_, err = child.StartAll(w.ctx(), func(yield func(string, int) bool) { _ = yield("a", 1) && yield("b", 2) })
 		require.NoError(t, err)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -20,7 +21,7 @@ import (
 var cuts = map[string]func(t *testing.T, w *world, o durable.Options, behind int64, force bool) error{
 	"repair": func(t *testing.T, w *world, o durable.Options, behind int64, force bool) error {
 		w.rotting(t, rot{run: "r", event: at(behind+1, bitFlips()["payload"])}, o)
-		rep, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{Force: force})
+		rep, err := operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{Force: force})
 		if err == nil && rep.Cutoff != behind {
 			err = fmt.Errorf("cut behind %d", rep.Cutoff)
 		}
@@ -28,17 +29,17 @@ var cuts = map[string]func(t *testing.T, w *world, o durable.Options, behind int
 	},
 	"jump": func(t *testing.T, w *world, o durable.Options, behind int64, force bool) error {
 		w.open(t, o)
-		_, err := w.eng.Jump(w.ctx(), "r", behind, durable.JumpOptions{Force: force})
+		_, err := operate.On(w.eng).Jump(w.ctx(), "r", behind, operate.JumpOptions{Force: force})
 		return err
 	},
 	"resume from a checkpoint": func(t *testing.T, w *world, o durable.Options, behind int64, force bool) error {
 		w.open(t, durable.Options{}) // of whoever serves it, it is executed
-		_, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{FromCheckpoint: behind, Force: force})
+		_, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{FromCheckpoint: behind, Force: force})
 		return err
 	},
 	"edit": func(t *testing.T, w *world, o durable.Options, behind int64, force bool) error {
 		w.open(t, durable.Options{})
-		if _, err := w.eng.Edit(w.ctx(), "r", "a#2", 1, durable.EditOptions{Force: force}); err != nil {
+		if _, err := operate.On(w.eng).Edit(w.ctx(), "r", "a#2", 1, operate.EditOptions{Force: force}); err != nil {
 			return err
 		}
 		return resume(w.eng, w.ctx(), "r")
@@ -182,8 +183,8 @@ func TestEveryCutTreatsWhatItLeavesBehindAlike(t *testing.T) {
 					force := c.force || c.forceRepair != "" && how == "repair"
 					if force {
 						err := cut(t, w, o, behind, false)
-						var crossing *durable.CrossingError
-						require.True(t, errors.Is(err, durable.ErrUnrepairable) || errors.As(err, &crossing), "%v", err)
+						var crossing *operate.CrossingError
+						require.True(t, errors.Is(err, operate.ErrUnrepairable) || errors.As(err, &crossing), "%v", err)
 						require.ErrorContains(t, err, c.forceRepair)
 						w.crash()
 						w.expire()
@@ -213,7 +214,7 @@ func TestEveryCutTreatsWhatItLeavesBehindAlike(t *testing.T) {
 // allSound requires that Verify finds nothing in any run.
 func (w *world) allSound(t *testing.T) {
 	t.Helper()
-	for v, err := range w.eng.VerifyAll(w.ctx(), store.Filter{}) {
+	for v, err := range operate.On(w.eng).VerifyAll(w.ctx(), store.Filter{}) {
 		require.NoError(t, err)
 		require.True(t, v.Sound(), "%+v", v)
 	}
@@ -232,7 +233,7 @@ func TestAForkCutsACopyAndLeavesTheSourceAlone(t *testing.T) {
 				h.mu.Unlock()
 				w.open(t, durable.Options{})
 				source := w.whole("r")
-				_, err := w.eng.Fork(w.ctx(), "r", durable.ForkOptions{ID: "f", At: behind})
+				_, err := operate.On(w.eng).Fork(w.ctx(), "r", operate.ForkOptions{ID: "f", At: behind})
 				require.NoError(t, err, "a fork runs nothing twice: it is another run")
 				require.Equal(t, source, w.whole("r"))
 				w.crash()

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/crashstore"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -68,7 +69,7 @@ type operation struct {
 }
 
 func checkpointOf(ctx context.Context, eng *durable.Engine, key string) int64 {
-	at, err := eng.CheckpointOf(ctx, "r", key)
+	at, err := operate.On(eng).CheckpointOf(ctx, "r", key)
 	if err != nil {
 		return 1
 	}
@@ -79,35 +80,35 @@ func operations() map[string]operation {
 	same := "a, kid 1, hello, b, <nil>"
 	return map[string]operation{
 		"resume from a checkpoint": {want: same, done: store.JumpActivated, act: func(ctx context.Context, eng *durable.Engine) error {
-			_, err := eng.Resume(ctx, "r", durable.ResumeOptions{FromCheckpoint: checkpointOf(ctx, eng, "a")})
+			_, err := operate.On(eng).Resume(ctx, "r", operate.ResumeOptions{FromCheckpoint: checkpointOf(ctx, eng, "a")})
 			return err
 		}},
 		"reset failures": {want: same, done: store.FailuresReset, act: func(ctx context.Context, eng *durable.Engine) error {
-			_, err := eng.Resume(ctx, "r", durable.ResumeOptions{ResetFailures: true})
+			_, err := operate.On(eng).Resume(ctx, "r", operate.ResumeOptions{ResetFailures: true})
 			return err
 		}},
 		"jump": {want: same, done: store.JumpActivated, act: func(ctx context.Context, eng *durable.Engine) error {
-			_, err := eng.Jump(ctx, "r", checkpointOf(ctx, eng, "a"), durable.JumpOptions{})
+			_, err := operate.On(eng).Jump(ctx, "r", checkpointOf(ctx, eng, "a"), operate.JumpOptions{})
 			return err
 		}},
 		"edit": {want: "edited, kid 1, hello, b, <nil>", done: store.Edited, act: func(ctx context.Context, eng *durable.Engine) error {
-			_, err := eng.Edit(ctx, "r", "a", "edited", durable.EditOptions{By: "me", Reason: "why not"})
+			_, err := operate.On(eng).Edit(ctx, "r", "a", "edited", operate.EditOptions{By: "me", Reason: "why not"})
 			return err
 		}},
 		"edit of an answer": {want: "a, kid 1, edited, b, <nil>", done: store.Edited, act: func(ctx context.Context, eng *durable.Engine) error {
-			_, err := eng.Edit(ctx, "r", "go", "edited", durable.EditOptions{})
+			_, err := operate.On(eng).Edit(ctx, "r", "go", "edited", operate.EditOptions{})
 			return err
 		}},
 		"edit of a child": {want: "a, edited, hello, b, <nil>", done: store.Edited, act: func(ctx context.Context, eng *durable.Engine) error {
-			_, err := eng.Edit(ctx, "r", "kid", "edited", durable.EditOptions{})
+			_, err := operate.On(eng).Edit(ctx, "r", "kid", "edited", operate.EditOptions{})
 			return err
 		}},
 		"fork": {want: same, run: "f", act: func(ctx context.Context, eng *durable.Engine) error {
-			_, err := eng.Fork(ctx, "r", durable.ForkOptions{ID: "f", At: checkpointOf(ctx, eng, "b")})
+			_, err := operate.On(eng).Fork(ctx, "r", operate.ForkOptions{ID: "f", At: checkpointOf(ctx, eng, "b")})
 			return err
 		}},
 		"fork with edits": {want: "edited, changed, hello, b, <nil>", run: "f", act: func(ctx context.Context, eng *durable.Engine) error {
-			_, err := eng.Fork(ctx, "r", durable.ForkOptions{ID: "f", Edits: map[string]any{"a": "edited", "kid": "changed"}, By: "me"})
+			_, err := operate.On(eng).Fork(ctx, "r", operate.ForkOptions{ID: "f", Edits: map[string]any{"a": "edited", "kid": "changed"}, By: "me"})
 			return err
 		}},
 	}
@@ -152,7 +153,7 @@ func (op *operation) life(t require.TestingT, m *crashstore.Store, j *journal, m
 	if row, err := eng.Get(ctx, id); err != nil {
 		return "", err
 	} else if row.Code == durable.CodeEdited || row.Status == store.Failed {
-		if _, err := eng.Resume(ctx, id, durable.ResumeOptions{}); err != nil {
+		if _, err := operate.On(eng).Resume(ctx, id, operate.ResumeOptions{}); err != nil {
 			return "", err
 		}
 	}
@@ -383,8 +384,8 @@ func jumpLive(ctx context.Context, m *crashstore.Store, wf *durable.Workflow[int
 	}
 	if err == nil && !jumped && !row.Status.Terminal() {
 		var at int64
-		if at, err = eng.CheckpointOf(ctx, "r", "one"); err == nil {
-			_, err = eng.Jump(ctx, "r", at, durable.JumpOptions{})
+		if at, err = operate.On(eng).CheckpointOf(ctx, "r", "one"); err == nil {
+			_, err = operate.On(eng).Jump(ctx, "r", at, operate.JumpOptions{})
 		}
 	}
 	if err != nil {

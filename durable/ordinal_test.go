@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -320,7 +321,7 @@ func (v *voyage) sail(t require.TestingT, tt *testing.T, dieAt int) (writes int)
 	}
 	require.Contains(t, v.undone, "~undo/undo0")
 	require.Contains(t, v.undone, "~undo/undo1")
-	found, err := w.eng.Verify(w.ctx(), "r")
+	found, err := operate.On(w.eng).Verify(w.ctx(), "r")
 	require.NoError(t, err)
 	require.Empty(t, found.Findings)
 	return writes

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -108,7 +109,7 @@ func TestAChangeIsDeprecatedAndThenForgotten(t *testing.T) {
 		require.Equal(t, "a new b", out)
 
 		w.reboot(t, with(deprecated))
-		require.NoError(t, second(w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{})))
+		require.NoError(t, second(operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})))
 		out, err = wait(t, w, deprecated, "r")
 		require.NoError(t, err)
 		require.Equal(t, "a new b", out)

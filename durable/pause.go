@@ -131,7 +131,7 @@ func (e *Engine) pauseIdle(ctx context.Context, id, reason string) error {
 		Event: store.Event{Type: store.WorkflowPaused, Data: (&history.Data{Reason: reason, Message: row.Inbox, Executor: e.id}).Encode()},
 		Row:   patch,
 	})
-	if err != nil && !overtaken(err) {
+	if err != nil && !desk.Overtaken(err) {
 		return fmt.Errorf("durable: pausing run %s: %w", id, storeError(err))
 	}
 	return nil // whoever has it, or was faster, finds the message
@@ -202,7 +202,7 @@ func (e *Engine) unpause(ctx context.Context, id string) (done bool, err error) 
 	case err == nil:
 		nudge(e.claims.wake)
 		return true, nil
-	case overtaken(err):
+	case desk.Overtaken(err):
 		return e.unpausedElse(ctx, id)
 	}
 	return false, fmt.Errorf("durable: unpausing run %s: %w", id, storeError(err))
@@ -304,7 +304,7 @@ func (rc *recovery) unpauseOrphan(ctx context.Context, row *store.Run, rep *Repo
 		Event: store.Event{Type: store.WorkflowUnpaused, Data: (&history.Data{Reason: "cancelled", Message: row.Inbox, Executor: rc.eng.id}).Encode()},
 		Row:   &store.RowPatch{Paused: &no, Status: &interrupted},
 	})
-	if err == nil || overtaken(err) {
+	if err == nil || desk.Overtaken(err) {
 		return err == nil
 	}
 	rep.Stuck = append(rep.Stuck, Stuck{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: CodePaused, Reason: fmt.Sprintf("it was paused and cancelled, and taking it up did not succeed: %v", err), Next: "call Recover again"})

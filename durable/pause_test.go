@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/crashstore"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -492,7 +493,7 @@ func TestAPauseThatCameTooLateIsVoidAfterAResume(t *testing.T) {
 		require.ErrorIs(t, err, durable.ErrRunFailed)
 		w.disk.tamper(nil)
 		broken = false
-		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{Force: true}) // it has no checkpoint
+		_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{Force: true}) // it has no checkpoint
 		require.NoError(t, err)
 		out, err := wait(t, w, wf, "r")
 		require.NoError(t, err)

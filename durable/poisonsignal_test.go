@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -91,14 +92,14 @@ func TestARunThatFailedOnASignalOfTheWrongTypeWaitsForTheNextOneWhenItsFailuresA
 				}
 				require.NoError(t, durable.Signal(w.ctx(), "r", "n", "three"))
 				w.eventually("r", store.Failed)
-				_, err = e.Resume(w.ctx(), "r", durable.ResumeOptions{ResetFailures: true})
+				_, err = operate.On(e).Resume(w.ctx(), "r", operate.ResumeOptions{ResetFailures: true})
 				require.NoError(t, err)
 				w.eventually("r", store.Waiting)
 				require.NoError(t, durable.Signal(w.ctx(), "r", "n", 4))
 				out, err := wait(t, w, wf, "r")
 				require.NoError(t, err)
 				require.Equal(t, 4, out)
-				v, err := e.Verify(w.ctx(), "r")
+				v, err := operate.On(e).Verify(w.ctx(), "r")
 				require.NoError(t, err)
 				require.Empty(t, v.Findings)
 			})

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -38,7 +39,7 @@ func TestSavedProgressOutlivesItsStep(t *testing.T) {
 		saved := savedIn(w.events("r"))
 		require.Len(t, saved, 1)
 
-		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{ResetFailures: true})
+		_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{ResetFailures: true})
 		require.NoError(t, err)
 		out, err := wait(t, w, wf, "r")
 		require.NoError(t, err)
@@ -47,7 +48,7 @@ func TestSavedProgressOutlivesItsStep(t *testing.T) {
 
 		pass(time.Hour)
 		require.Equal(t, saved, savedIn(w.events("r")), "nothing was taken away")
-		report, err := w.eng.Verify(w.ctx(), "r")
+		report, err := operate.On(w.eng).Verify(w.ctx(), "r")
 		require.NoError(t, err)
 		require.Empty(t, report.Findings)
 

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -109,7 +110,7 @@ func TestRecoverRepairsFirstUnderEveryPolicy(t *testing.T) {
 				require.Equal(t, []string{"r"}, w.boot(t, with(wf)).Left, "and a person resumes it")
 			}
 			if want != store.Waiting {
-				require.NoError(t, second(w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{})))
+				require.NoError(t, second(operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})))
 			}
 			w.eventually("r", store.Waiting)
 			require.NoError(t, durable.Signal(w.ctx(), "r", durable.WaitKey("go", 1), "yes"))
@@ -128,11 +129,11 @@ func TestResumeRepairsFirstAndSaysSo(t *testing.T) {
 		rep := w.boot(t, durable.Options{Workflows: []durable.Definition{wf}, NoReconcileOnBoot: true, OnBoot: durable.LeaveOnBoot})
 		require.Empty(t, rep.Repaired, "it was told not to look")
 		require.Equal(t, []string{"r"}, rep.Left)
-		require.NoError(t, second(w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{})))
+		require.NoError(t, second(operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})))
 		require.Len(t, w.log.find("INFO Applied recovery: A2: Status processing but has pending interaction"), 1)
 		w.eventually("r", store.Waiting)
 		require.Equal(t, []string{"workflow_created", "workflow_started", "step_completed a", "workflow_recovered"}, w.lineage("r")[:4])
-		require.ErrorIs(t, second(w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{})), durable.ErrNotResumable)
+		require.ErrorIs(t, second(operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})), durable.ErrNotResumable)
 		require.Len(t, w.log.find("Applied recovery"), 1)
 	})
 }
@@ -177,12 +178,12 @@ func TestALaterGenerationIsRepairedWithinItself(t *testing.T) {
 		w.tear("r", to(store.Running))
 		w.boot(t, with(wf))
 		w.eventually("r", store.Waiting)
-		list, err := w.eng.Branches(w.ctx(), "r")
+		list, err := operate.On(w.eng).Branches(w.ctx(), "r")
 		require.NoError(t, err)
 		require.Len(t, list, 3)
 		require.Equal(t, []any{int32(1), before - 1, 1, 1, false, true}, []any{list[2].Parent, list[2].Cutoff, list[2].Generation, list[2].Left, list[2].Root, list[2].Current})
 		require.True(t, list[1].Root)
-		gens, err := w.eng.Generations(w.ctx(), "r")
+		gens, err := operate.On(w.eng).Generations(w.ctx(), "r")
 		require.NoError(t, err)
 		require.Len(t, gens, 2)
 		require.NoError(t, durable.Signal(w.ctx(), "r", "go", 7))
@@ -249,19 +250,19 @@ func TestAJumpThatWasNotCarriedOutIsTakenBack(t *testing.T) {
 		row := w.row("r")
 		require.Empty(t, row.Attributes)
 		var left []store.Type
-		for ev, err := range eng.LeftBehind(w.ctx(), "r", 4) {
+		for ev, err := range operate.On(eng).LeftBehind(w.ctx(), "r", 4) {
 			require.NoError(t, err)
 			left = append(left, ev.Type)
 		}
 		require.Equal(t, []store.Type{store.JumpRequested, store.AttributesSet, store.ChildStarted}, left)
 		old := 0
-		for ev, err := range eng.Lineage(w.ctx(), "r", 0) {
+		for ev, err := range operate.On(eng).Lineage(w.ctx(), "r", 0) {
 			require.NoError(t, err)
 			require.Zero(t, ev.Branch)
 			old++
 		}
 		require.EqualValues(t, before+3, old, "the old branch can be read as it was")
-		for _, err := range eng.Lineage(w.ctx(), "r", 9) {
+		for _, err := range operate.On(eng).Lineage(w.ctx(), "r", 9) {
 			require.ErrorIs(t, err, durable.ErrNotFound)
 		}
 		_, err = eng.Recover(w.ctx())
@@ -291,7 +292,7 @@ func TestARepairThatIsKilledIsWholeOrNotThere(t *testing.T) {
 			rep := w.reboot(t, with(wf))
 			require.Len(t, rep.Repaired, map[bool]int{false: 1, true: 0}[after])
 			w.eventually("r", store.Waiting)
-			list, err := w.eng.Branches(w.ctx(), "r")
+			list, err := operate.On(w.eng).Branches(w.ctx(), "r")
 			require.NoError(t, err)
 			require.Len(t, list, 2)
 			require.Len(t, w.log.find("Created branch 1"), map[bool]int{false: 1, true: 0}[after])
@@ -370,12 +371,12 @@ func TestAPausedRunIsRepairedAndStaysPaused(t *testing.T) {
 // What a resume repairs is claimable from then on, for everybody.
 func TestAResumeWhoseRepairIsTakenUpBySomebodyElseHasDoneItsPart(t *testing.T) {
 	for name, c := range map[string]struct {
-		o    durable.ResumeOptions
+		o    operate.ResumeOptions
 		want error
 	}{
 		"to go on":            {},
-		"to have more tries":  {durable.ResumeOptions{ResetFailures: true}, durable.ErrNotResumable},
-		"from another moment": {durable.ResumeOptions{FromCheckpoint: 1}, durable.ErrNotResumable},
+		"to have more tries":  {operate.ResumeOptions{ResetFailures: true}, durable.ErrNotResumable},
+		"from another moment": {operate.ResumeOptions{FromCheckpoint: 1}, durable.ErrNotResumable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -392,7 +393,7 @@ func TestAResumeWhoseRepairIsTakenUpBySomebodyElseHasDoneItsPart(t *testing.T) {
 					}
 					return errs
 				})
-				_, err := operator.Resume(context.Background(), "r", c.o)
+				_, err := operate.On(operator).Resume(context.Background(), "r", c.o)
 				require.ErrorIs(t, err, c.want)
 				all := w.everything("r")
 				require.Equal(t, "wait_requested go", all[len(all)-1])

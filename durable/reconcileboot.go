@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// reconcileOnBoot looks, as closely as glance says, whether a run that recovery
+// reconcileOnBoot looks, as closely as history.Glance says, whether a run that recovery
 // has met is consistent, and repairs it. It returns the row to go on with, nil
 // when the run has been dealt with; an error says that the store could not be
 // read.
@@ -60,12 +60,12 @@ func (rc *recovery) reconcileOnBoot(ctx context.Context, row *store.Run, rep *Re
 // looksSound reports whether a look at the row, or at the end of the log, shows
 // that the run is consistent.
 func (rc *recovery) looksSound(ctx context.Context, row *store.Run, declared []string) bool {
-	// A wait that is declared counts as no step, by which glance would tell A3.
+	// A wait that is declared counts as no step, by which history.Glance would tell A3.
 	if last := row.Last; len(declared) > 0 && last != nil && last.Type == store.SignalReceived && last.Key == history.EscapeName(declared[len(declared)-1]) {
 		return false
 	}
-	look := glance(row, len(declared))
-	for n := shortTail; look == lookTail && n <= longTail; n = 16 * n {
+	look := history.Glance(row, len(declared))
+	for n := history.ShortTail; look == history.LookTail && n <= history.LongTail; n = 16 * n {
 		h, err := rc.eng.store.Load(ctx, row.ID, store.Cursor{Tail: n, AfterMessage: math.MaxInt64})
 		if err != nil {
 			return errors.Is(err, store.ErrNotFound)
@@ -77,9 +77,9 @@ func (rc *recovery) looksSound(ctx context.Context, row *store.Run, declared []s
 			}
 			tail = append(tail, ev)
 		}
-		look = glanceTail(row, tail, len(tail) < n)
+		look = history.GlanceTail(row, tail, len(tail) < n)
 	}
-	return look == lookNone
+	return look == history.LookNone
 }
 
 // settleRecovered does with a run that was repaired and parked what its policy

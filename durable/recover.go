@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -358,7 +357,7 @@ func (rc *recovery) parkUnserved(ctx context.Context, row *store.Run, rep *Repor
 		Event: store.Event{Type: store.WorkflowInterrupted, Data: (&history.Data{Code: code, Reason: reason, Executor: e.id}).Encode()},
 		Row:   &store.RowPatch{Status: &interrupted, Code: &code, Reason: &reason},
 	})
-	if err != nil && !overtaken(err) {
+	if err != nil && !desk.Overtaken(err) {
 		e.log.aboutRun(slog.LevelWarn, row, "durable: a run that nobody can execute could not be marked so; it is tried again", slog.Any("error", err))
 	}
 	return nil
@@ -418,16 +417,11 @@ func (rc *recovery) failOrphan(ctx context.Context, row *store.Run, code, reason
 	case err == nil:
 		e.tracing.endOrphanSpan(ctx, row, code)
 		return true
-	case overtaken(err):
+	case desk.Overtaken(err):
 		return false // another process recovered it in the same moment
 	}
 	rep.Stuck = append(rep.Stuck, Stuck{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: code, Reason: fmt.Sprintf("marking it failed did not succeed: %v", err), Next: "call Recover again"})
 	return false
-}
-
-// overtaken reports whether somebody else acted on the run in the same moment.
-func overtaken(err error) bool {
-	return errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrStatus) || errors.Is(err, store.ErrOwned) || errors.Is(err, store.ErrNotFound)
 }
 
 // reportUnserved lists pending and waiting runs whose code nobody alive has: they

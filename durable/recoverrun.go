@@ -111,7 +111,7 @@ func (e *Engine) RecoverRun(ctx context.Context, id string) (Recovery, error) {
 			rec.NewBranch, rec.Cutoff = branch, f.After
 		case errors.Is(err, store.ErrOwned):
 			return rec, fmt.Errorf("durable: run %s was not repaired (%s): it is executed by a live executor: %w", id, f.Reason(), err)
-		case overtaken(err):
+		case desk.Overtaken(err):
 			if rec.NewBranch == 0 && rec.Cutoff == 0 {
 				rec = Recovery{RunID: id} // what we saw may be gone
 			}
@@ -151,8 +151,8 @@ func mayBeTorn(row *store.Run) bool {
 	return row.Status != store.Completed && row.Status != store.Cancelled && row.Status != store.Pending
 }
 
-// inspect is Engine.inspect for a run whose history was read.
-func (v *view) inspect(ctx context.Context) (*torn, error) {
+// inspectView is inspect for a run whose history was read.
+func (e *Engine) inspectView(ctx context.Context, v *history.View) (*torn, error) {
 	t := &torn{row: v.Row, branches: v.Branches, survey: history.NewSurvey(v.Row.ID)}
 	if mayBeTorn(v.Row) {
 		for i := range v.Events {
@@ -161,7 +161,7 @@ func (v *view) inspect(ctx context.Context) (*torn, error) {
 			}
 		}
 	}
-	return t, v.eng.consult(ctx, t)
+	return t, e.consult(ctx, t)
 }
 
 // consult adds what the events do not say: who has the code of the run, and
@@ -228,11 +228,11 @@ func (e *Engine) repair(ctx context.Context, t *torn, f *history.Finding) (int32
 		// The number that a lost jump was promised stays its own: who asked for it may
 		// have kept it.
 		rv.Cut.Least = f.Promised + 1
-		to = max(rv.plan.Branch, rv.Cut.Least)
+		to = max(rv.Branch, rv.Cut.Least)
 		data.CutoffEvent, data.Reset, data.Lifted, data.Anew = f.After, rv.Reset, rv.Lifted, rv.Anew
 		rv.Cut.Reason = f.Reason()
 		// Nothing counts as seen: what the cut gives back is delivered again.
-		a.Cut, a.Send, a.Row.Seen, a.Row.Attributes = rv.Cut, rv.send, new(int64), rv.Attributes
+		a.Cut, a.Send, a.Row.Seen, a.Row.Attributes = rv.Cut, history.EndLeft(rv.Children, row.ID, e.now()), new(int64), rv.Attributes
 	}
 	e.release(a.Row, row, f, e.bootPolicy(def))
 	a.Event = store.Event{Type: store.WorkflowRecovered, Data: data.Encode()}
@@ -252,7 +252,7 @@ func (e *Engine) repair(ctx context.Context, t *torn, f *history.Finding) (int32
 
 // recut works out the cut that a finding asks for, as for one that a person asks
 // for. What must not run again was looked at by reconcile.
-func (e *Engine) recut(ctx context.Context, t *torn, f *history.Finding) (*revision, error) {
+func (e *Engine) recut(ctx context.Context, t *torn, f *history.Finding) (*history.Revision, error) {
 	v, unreadable, err := e.view(ctx, t.row.ID)
 	switch {
 	case err != nil:
@@ -262,7 +262,8 @@ func (e *Engine) recut(ctx context.Context, t *torn, f *history.Finding) (*revis
 	case v.Row.Epoch != t.row.Epoch || v.Row.Last == nil || t.row.Last == nil || v.Row.Last.Seq != t.row.Last.Seq:
 		return nil, fmt.Errorf("run %s was acted on meanwhile: %w", t.row.ID, store.ErrFenced)
 	}
-	return v.revise(ctx, &store.Event{Seq: f.After, Key: f.Key}, history.ResetNone, true)
+	rv, _, err := v.Revise(history.Cutting{At: &store.Event{Seq: f.After, Key: f.Key}, Force: true})
+	return rv, damaged(err)
 }
 
 // release makes a repaired run claimable, or parks it where its policy leaves the
@@ -283,11 +284,11 @@ func (e *Engine) release(p *store.RowPatch, row *store.Run, f *history.Finding, 
 // nil if its row and its events agree. One that a live executor has, or whose history
 // cannot be read, is left to what comes next, which says so in its own words. It
 // changes nothing; what cannot be repaired is an *UnrecoverableError.
-func (e *Engine) tornApart(ctx context.Context, v *view) (*history.Finding, error) {
+func (e *Engine) tornApart(ctx context.Context, v *history.View) (*history.Finding, error) {
 	if v.Row.Code == CodeImporting {
 		return nil, nil
 	}
-	t, err := v.inspect(ctx)
+	t, err := e.inspectView(ctx, v)
 	if unjudged(err) {
 		return nil, nil
 	}
@@ -312,8 +313,8 @@ func (e *Engine) tornApart(ctx context.Context, v *view) (*history.Finding, erro
 
 // repairFirst carries out what tornApart has found, before a resume. It reports
 // whether the run was repaired, and has to be read again.
-func (e *Engine) repairFirst(ctx context.Context, v *view) (repaired bool, err error) {
-	rec, err := e.RecoverRun(ctx, v.Row.ID)
+func (e *Engine) repairFirst(ctx context.Context, row *store.Run) (repaired bool, err error) {
+	rec, err := e.RecoverRun(ctx, row.ID)
 	switch {
 	case unjudged(err):
 		return false, nil
@@ -321,7 +322,7 @@ func (e *Engine) repairFirst(ctx context.Context, v *view) (repaired bool, err e
 		return false, err
 	}
 	if rec.Needed {
-		e.log.aboutRun(slog.LevelInfo, v.Row, "Applied recovery: "+rec.Reason)
+		e.log.aboutRun(slog.LevelInfo, row, "Applied recovery: "+rec.Reason)
 	}
 	return true, nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -42,7 +43,7 @@ func backInItem(t *testing.T, w *world, j *journal) *durable.Workflow[int, []int
 	require.NoError(t, w.eng.Close()) // which writes what has come to its end so far
 	require.Contains(t, w.everything("r"), "step_completed items")
 	operator := w.open(t, durable.Options{})
-	plan, err := operator.Resume(w.ctx(), "r", durable.ResumeOptions{FromCheckpoint: seqOf(t, w, "r", "items[1]/a")})
+	plan, err := operate.On(operator).Resume(w.ctx(), "r", operate.ResumeOptions{FromCheckpoint: seqOf(t, w, "r", "items[1]/a")})
 	require.NoError(t, err)
 	require.Equal(t, "items[1]", plan.Scope)
 	return wf
@@ -77,7 +78,7 @@ func TestARepairOfADamagedNarrowCutTakesBackWhatThatHadTakenBack(t *testing.T) {
 		last := w.row("r").Last
 		require.Equal(t, store.JumpActivated, last.Type)
 		w.rotting(t, rot{run: "r", event: at(last.Seq, bitFlips()["data"])}, with(wf))
-		rep, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{})
+		rep, err := operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{})
 		require.NoError(t, err)
 		require.NotZero(t, rep.Cutoff)
 		_, err = w.eng.Recover(context.Background())

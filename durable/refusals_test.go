@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -131,7 +132,7 @@ func TestAPauseThatIsAskedForWhileAJumpStopsTheRunHolds(t *testing.T) {
 					})
 				}
 				go func() {
-					_, err := w.eng.Jump(w.ctx(), "r", seqOf(t, w, "r", "one"), durable.JumpOptions{})
+					_, err := operate.On(w.eng).Jump(w.ctx(), "r", seqOf(t, w, "r", "one"), operate.JumpOptions{})
 					jumped <- err
 				}()
 				synctest.Wait()
@@ -146,7 +147,7 @@ func TestAPauseThatIsAskedForWhileAJumpStopsTheRunHolds(t *testing.T) {
 				require.Equal(t, []int{1}, j.counts("two/1"))
 
 				// So it does when the run is taken back again.
-				_, err := w.eng.Jump(w.ctx(), "r", seqOf(t, w, "r", "one"), durable.JumpOptions{})
+				_, err := operate.On(w.eng).Jump(w.ctx(), "r", seqOf(t, w, "r", "one"), operate.JumpOptions{})
 				require.NoError(t, err)
 				require.True(t, w.row("r").Paused)
 				require.NoError(t, w.eng.Unpause(w.ctx(), "r"))
@@ -179,10 +180,10 @@ func TestARunThatIsMatchedByNameStaysSoWhenItIsTakenBackToBeforeThatWasSaid(t *t
 		w.boot(t, with(changed))
 		require.NoError(t, durable.Signal(w.ctx(), "r", "other", 1)) // it is looked at
 		require.Equal(t, durable.CodeDefinitionChanged, w.eventually("r", store.Interrupted).Code)
-		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{Force: true})
+		_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{Force: true})
 		require.NoError(t, err)
 		w.eventually("r", store.Waiting)
-		_, err = w.eng.Jump(w.ctx(), "r", seqOf(t, w, "r", "a"), durable.JumpOptions{})
+		_, err = operate.On(w.eng).Jump(w.ctx(), "r", seqOf(t, w, "r", "a"), operate.JumpOptions{})
 		require.NoError(t, err)
 		w.eventually("r", store.Waiting)
 		require.NoError(t, durable.Signal(w.ctx(), "r", "go", "on"))
@@ -208,13 +209,13 @@ func TestARunThatHasLeftAChildBehindIsImportedUnderAnotherId(t *testing.T) {
 		start(t, w, wf, "p", 0)
 		w.eventually("p", store.Waiting)
 		again = true
-		_, err := w.eng.Jump(w.ctx(), "p", seqOf(t, w, "p", "before"), durable.JumpOptions{})
+		_, err := operate.On(w.eng).Jump(w.ctx(), "p", seqOf(t, w, "p", "before"), operate.JumpOptions{})
 		require.NoError(t, err)
 		w.eventually("p", store.Waiting)
 		file := export(t, w, "p")
-		got, err := w.eng.Import(w.ctx(), bytes.NewReader(file), durable.ImportOptions{NewID: "copy"})
+		got, err := operate.On(w.eng).Import(w.ctx(), bytes.NewReader(file), operate.ImportOptions{NewID: "copy"})
 		require.NoError(t, err)
-		_, err = w.eng.Resume(w.ctx(), got.RunID, durable.ResumeOptions{})
+		_, err = operate.On(w.eng).Resume(w.ctx(), got.RunID, operate.ResumeOptions{})
 		require.NoError(t, err)
 		require.NoError(t, durable.Signal(w.ctx(), "copy", "go", "on"))
 		out, err := wait(t, w, wf, "copy")
@@ -231,14 +232,14 @@ func TestAForkIsToldOfAChildWhoseIdTheWorkflowHasChosen(t *testing.T) {
 		w.boot(t, with(wf, letter))
 		start(t, w, wf, "p", 0)
 		w.eventually("mine", store.Waiting)
-		plan, err := w.eng.PlanFork(w.ctx(), "p", durable.ForkOptions{ID: "f"})
+		plan, err := operate.On(w.eng).PlanFork(w.ctx(), "p", operate.ForkOptions{ID: "f"})
 		require.NoError(t, err)
 		require.Len(t, plan.Warnings, 1)
 		require.Contains(t, plan.Warnings[0], "started child mine, an id that the workflow has chosen")
 		require.NoError(t, durable.Signal(w.ctx(), "mine", "end", "yes"))
 		_, err = wait(t, w, wf, "p")
 		require.NoError(t, err)
-		plan, err = w.eng.PlanFork(w.ctx(), "p", durable.ForkOptions{ID: "f"})
+		plan, err = operate.On(w.eng).PlanFork(w.ctx(), "p", operate.ForkOptions{ID: "f"})
 		require.NoError(t, err)
 		require.Empty(t, plan.Warnings)
 	})

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
@@ -39,25 +40,17 @@ type rehearsal struct {
 // waits for something else than a durable call is not judged.
 const rehearsalLimit = 5 * time.Second
 
-// rehearsed is what a rehearsal has found.
-type rehearsed struct {
-	unknown string // why nothing was found out; empty: the code was followed
-	ended   bool   // the function came to its end by what is recorded alone
-	err     error  // with which it then ended
-	added   []string
-}
-
 // rehearse replays the history that a run goes on with: events, without the
 // outcome of the calls in reset; repinned is the version that a repair gives it,
 // empty: none. The error is why the run cannot go on with the
 // code that is here: *DefinitionChangedError, *UndecodableError, *DamagedError.
-func (e *Engine) rehearse(ctx context.Context, row *store.Run, events []store.Event, reset []string, repinned string, force bool) (found rehearsed, err error) {
+func (e *Engine) rehearse(ctx context.Context, row *store.Run, events []store.Event, reset []string, repinned string, force bool) (found desk.Rehearsed, err error) {
 	def := e.codeAt(row)
 	switch {
 	case def == nil:
-		return rehearsed{unknown: "this program lacks the code of workflow " + nameVersion(row.Workflow, row.Version)}, nil
+		return desk.Rehearsed{Unknown: "this program lacks the code of workflow " + nameVersion(row.Workflow, row.Version)}, nil
 	case def.keepLoaded:
-		return rehearsed{unknown: fmt.Sprintf("the goroutines of workflow %s cannot be ended before it ends (durable.KeepLoaded)", row.Workflow)}, nil
+		return desk.Rehearsed{Unknown: fmt.Sprintf("the goroutines of workflow %s cannot be ended before it ends (durable.KeepLoaded)", row.Workflow)}, nil
 	}
 	p, err := history.PastOf(row.ID, events)
 	if err != nil {
@@ -111,22 +104,22 @@ func (e *Engine) rehearse(ctx context.Context, row *store.Run, events []store.Ev
 		return found, context.Cause(ctx)
 	case <-t.C:
 		_ = r.die(&death{kind: deathUnloaded, err: ErrUnloaded})
-		return rehearsed{unknown: fmt.Sprintf("its code waits for something that is no durable call, and did not come to the end of the history within %s", rehearsalLimit)}, nil
+		return desk.Rehearsed{Unknown: fmt.Sprintf("its code waits for something that is no durable call, and did not come to the end of the history within %s", rehearsalLimit)}, nil
 	}
 	return r.rehearsal.judge()
 }
 
 // judge says what came of it. The run is gone, or its function has ended.
-func (re *rehearsal) judge() (found rehearsed, err error) {
+func (re *rehearsal) judge() (found desk.Rehearsed, err error) {
 	r := re.run
 	if d := r.dead.Load(); d != nil {
 		if d.kind == deathParked {
 			return found, d.err
 		}
-		found.added = r.inserted()
+		found.Added = r.inserted()
 		return found, nil
 	}
-	found.ended, found.err = re.ended, re.err
+	found.Ended, found.Err = re.ended, re.err
 	var read *UndecodableError
 	if errors.As(re.err, &read) {
 		return found, read
@@ -134,7 +127,7 @@ func (re *rehearsal) judge() (found rehearsed, err error) {
 	// What is left of its branches ends: nobody waits for them any more.
 	_ = r.die(&death{kind: deathUnloaded, err: ErrUnloaded})
 	r.cancel(ErrUnloaded)
-	found.added = r.inserted()
+	found.Added = r.inserted()
 	return found, nil
 }
 

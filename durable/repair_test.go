@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -26,13 +27,13 @@ func TestARepairThatIsKilledHasHappenedOrNot(t *testing.T) {
 				}
 				return all(batch, store.ErrClosed)
 			})
-			_, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{})
+			_, err := operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{})
 			require.Error(t, err)
 			w.crash()
 			w.expire()
 			w.rotting(t, damage, with(wf))
-			require.Equal(t, after, first(w.eng.Verify(context.Background(), "r")).Sound())
-			rep, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{})
+			require.Equal(t, after, first(operate.On(w.eng).Verify(context.Background(), "r")).Sound())
+			rep, err := operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{})
 			require.NoError(t, err)
 			require.Equal(t, after, len(rep.Did) == 0)
 			_, err = w.eng.Recover(context.Background())
@@ -56,12 +57,12 @@ func TestOfTwoRepairsAtOnceOneWins(t *testing.T) {
 			if once {
 				once = false
 				time.Sleep(time.Second)
-				_, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{})
+				_, err := operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{})
 				require.NoError(t, err)
 			}
 			return forward()
 		})
-		_, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{})
+		_, err := operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{})
 		require.ErrorIs(t, err, store.ErrFenced)
 		h, err := w.data.Load(context.Background(), "r", store.Cursor{NoEvents: true})
 		require.NoError(t, err)
@@ -118,8 +119,8 @@ func TestDamageAnywhereInALargerRunIsRepaired(t *testing.T) {
 				w.rotting(t, rot{run: "r", event: at(seq, bitFlips()[name])}, with(wf, child))
 				v := verify(t, w, "r")
 				require.NotEmpty(t, v.Findings, "%s of %d", name, seq)
-				_, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{Force: true})
-				var no *durable.UnrepairableError
+				_, err := operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{Force: true})
+				var no *operate.UnrepairableError
 				if errors.As(err, &no) {
 					hopeless++
 					require.Equal(t, int64(4), seq, "only where the generation begins: %v", err)
@@ -163,7 +164,7 @@ func TestAChildThatARepairForgetsIsCancelled(t *testing.T) {
 		w.crash()
 		w.expire()
 		w.rotting(t, rot{run: "r", event: at(4, bitFlips()["payload"])}, with(wf, child))
-		_, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{})
+		_, err := operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{})
 		require.NoError(t, err)
 		_, err = w.eng.Recover(context.Background())
 		require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -36,7 +37,7 @@ func TestARepairEndsAChildWhoseStartIsDamaged(t *testing.T) {
 				c := cutStructures["child with a derived id"]
 				wf, o, _ := c.crashedBehind(t, w, &h)
 				w.rotting(t, rot{run: "r", event: at(seqOfType(t, w, "r", store.ChildStarted), damage)}, o)
-				_, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{})
+				_, err := operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{})
 				require.NoError(t, err)
 				w.crash()
 				w.expire()
@@ -70,7 +71,7 @@ func TestARepairEndsNoChildThatIsNotItsOwn(t *testing.T) {
 		w.crash()
 		w.expire()
 		w.rotting(t, rot{run: "r", event: at(seqOfType(t, w, "r", store.ChildStarted), bitFlips()["type"])}, o)
-		_, err = w.eng.Repair(context.Background(), "r", durable.RepairOptions{})
+		_, err = operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{})
 		require.NoError(t, err)
 		w.crash()
 		w.expire()
@@ -106,12 +107,12 @@ func TestARepairRunsNoBodyTwiceWhoseBeginningIsDamaged(t *testing.T) {
 					}
 				}
 				w.rotting(t, rot{run: "r", event: at(seq, damage)}, o)
-				_, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{})
-				var no *durable.UnrepairableError
+				_, err := operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{})
+				var no *operate.UnrepairableError
 				require.ErrorAs(t, err, &no)
 				require.True(t, no.Forceable)
 				require.ErrorContains(t, err, "once")
-				_, err = w.eng.Repair(context.Background(), "r", durable.RepairOptions{Force: true})
+				_, err = operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{Force: true})
 				require.NoError(t, err)
 			})
 		})
@@ -143,7 +144,7 @@ func TestARepairKeepsTheForceOfAnOperator(t *testing.T) {
 		w.boot(t, with(changed))
 		require.Equal(t, durable.CodeDefinitionChanged, w.eventually("r", store.Interrupted).Code)
 		h.runs = nil
-		_, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{Force: true})
+		_, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{Force: true})
 		require.NoError(t, err)
 		synctest.Wait()
 		w.crash()
@@ -155,7 +156,7 @@ func TestARepairKeepsTheForceOfAnOperator(t *testing.T) {
 			}
 		}
 		w.rotting(t, rot{run: "r", event: at(seq+1, bitFlips()["at"])}, with(changed))
-		rep, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{})
+		rep, err := operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{})
 		require.NoError(t, err)
 		require.Equal(t, seq, rep.Cutoff)
 		w.crash()
@@ -176,10 +177,10 @@ func TestARepairSaysWhichChildItEndsOnSuspicion(t *testing.T) {
 		_, o, _ := c.crashedBehind(t, w, &h)
 		w.rotting(t, rot{run: "r", event: at(seqOfType(t, w, "r", store.ChildStarted), bitFlips()["type"])}, o)
 		for _, dry := range []bool{true, false} {
-			rep, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{DryRun: dry})
+			rep, err := operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{DryRun: dry})
 			require.NoError(t, err)
 			require.Contains(t, fmt.Sprint(rep.Did), "r/child")
-			require.False(t, errors.Is(err, durable.ErrUnrepairable))
+			require.False(t, errors.Is(err, operate.ErrUnrepairable))
 		}
 	})
 }

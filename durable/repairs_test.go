@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -22,7 +23,7 @@ func TestAForcedResumeWithNewCallsIsLoggedAsAWarning(t *testing.T) {
 		broken = false
 		w.serve(t, failsAt(&ran, &broken, "one", "inserted", "two", "three"))
 		w.log.clear()
-		_, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{Force: true})
+		_, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{Force: true})
 		require.NoError(t, err)
 		w.eventually("r", store.Completed)
 		lines := w.log.find("forced")

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -67,7 +68,7 @@ func TestAResumeReadsTheHistoryOnce(t *testing.T) {
 			require.NoError(t, err)
 			t.Cleanup(func() { require.NoError(t, eng.Close()) })
 			require.NoError(t, durable.Signal(durable.NewContext(context.Background(), eng), "r", "mail", "unread"))
-			_, err = eng.Resume(context.Background(), "r", durable.ResumeOptions{})
+			_, err = operate.On(eng).Resume(context.Background(), "r", operate.ResumeOptions{})
 			require.NoError(t, err)
 			out, err := finish(t, &world{eng: eng, t: t}, wf, "r")
 			require.NoError(t, err)

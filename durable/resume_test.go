@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -158,7 +159,7 @@ func TestOfTwoResumesAtOnceOneWins(t *testing.T) {
 					errs := make([]error, 2)
 					for i := range 2 {
 						wg.Go(func() {
-							_, errs[i] = engs[i].Resume(w.ctx(), "r", durable.ResumeOptions{Force: state == "failed"}) // it has no checkpoint
+							_, errs[i] = operate.On(engs[i]).Resume(w.ctx(), "r", operate.ResumeOptions{Force: state == "failed"}) // it has no checkpoint
 						})
 					}
 					wg.Wait()

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -41,7 +42,7 @@ func TestABulkResumeTellsOfEachRunWhatBecameOfIt(t *testing.T) {
 		mended = true
 		deleteRunSoon := func() { deleteRun(t, w, "r3") }
 		told := map[string]error{}
-		for plan, err := range w.eng.ResumeAll(w.ctx(), store.Filter{IDs: []string{"r0", "r1", "r1", "r2", "r3", "r4", "r5", "r5"}, OldestFirst: true, Limit: 2}, durable.ResumeOptions{}) {
+		for plan, err := range operate.On(w.eng).ResumeAll(w.ctx(), store.Filter{IDs: []string{"r0", "r1", "r1", "r2", "r3", "r4", "r5", "r5"}, OldestFirst: true, Limit: 2}, operate.ResumeOptions{}) {
 			require.NotContains(t, told, plan.RunID, "each once")
 			told[plan.RunID] = err
 			if plan.RunID == "r2" {
@@ -85,7 +86,7 @@ func TestABulkResumeResumesEachRunOnceAndEndsWithItsContext(t *testing.T) {
 		pass(time.Second)
 		f := store.Filter{Workflows: []string{"w"}, Limit: 7}
 		times := map[string]int{}
-		for plan, err := range w.eng.ResumeAll(w.ctx(), f, durable.ResumeOptions{}) {
+		for plan, err := range operate.On(w.eng).ResumeAll(w.ctx(), f, operate.ResumeOptions{}) {
 			require.NoError(t, err)
 			times[plan.RunID]++
 			synctest.Wait() // it fails again
@@ -101,7 +102,7 @@ func TestABulkResumeResumesEachRunOnceAndEndsWithItsContext(t *testing.T) {
 		gone := errors.New("gone home")
 		var last error
 		resumed := 0
-		for _, err := range w.eng.ResumeAll(ctx, f, durable.ResumeOptions{}) {
+		for _, err := range operate.On(w.eng).ResumeAll(ctx, f, operate.ResumeOptions{}) {
 			if last = err; err == nil {
 				resumed++
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -63,9 +64,9 @@ func TestAResumeWhoseCodeDoesNotFitIsRefusedBeforeAnythingIsWritten(t *testing.T
 		ran = nil
 
 		w.serve(t, failsAt(&ran, &broken, "zero", "two", "three"))
-		for _, o := range []durable.ResumeOptions{{}, {DryRun: true}, {ResetFailures: true}} {
+		for _, o := range []operate.ResumeOptions{{}, {DryRun: true}, {ResetFailures: true}} {
 			w.unchanged(t, func() {
-				_, err := w.eng.Resume(w.ctx(), "r", o)
+				_, err := operate.On(w.eng).Resume(w.ctx(), "r", o)
 				var changed *durable.DefinitionChangedError
 				require.ErrorAs(t, err, &changed)
 				require.Equal(t, "zero", changed.Call)
@@ -75,7 +76,7 @@ func TestAResumeWhoseCodeDoesNotFitIsRefusedBeforeAnythingIsWritten(t *testing.T
 		require.True(t, w.row("r").Recoverable)
 		require.Empty(t, ran)
 
-		plan, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{Force: true, DryRun: true})
+		plan, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{Force: true, DryRun: true})
 		require.NoError(t, err)
 		require.Contains(t, plan.Warnings[len(plan.Warnings)-1], "zero is new")
 
@@ -84,19 +85,19 @@ func TestAResumeWhoseCodeDoesNotFitIsRefusedBeforeAnythingIsWritten(t *testing.T
 		})
 		w.serve(t, wrong)
 		w.unchanged(t, func() {
-			_, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{})
+			_, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})
 			var unreadable *durable.UndecodableError
 			require.ErrorAs(t, err, &unreadable)
 		}, "r")
 
 		broken = false
 		w.serve(t, failsAt(&ran, &broken, "one", "two", "three"))
-		plan, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{})
+		plan, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})
 		require.NoError(t, err)
 		require.Empty(t, plan.Unchecked)
 		require.Equal(t, []string{"two"}, plan.Reset)
 		require.Equal(t, []string{"one"}, plan.Skipped)
-		require.Equal(t, "Resuming from step 2 of 3", durable.Plan{Step: plan.Step, Steps: 3}.String())
+		require.Equal(t, "Resuming from step 2 of 3", operate.Plan{Step: plan.Step, Steps: 3}.String())
 		w.eventually("r", store.Completed)
 		require.Equal(t, []string{"two", "three"}, ran)
 	})
@@ -135,15 +136,15 @@ func TestAResumeLooksIntoBranchesAndItemsToo(t *testing.T) {
 		require.NoError(t, err)
 		_, err = h.Wait(w.ctx())
 		require.ErrorIs(t, err, durable.ErrRunFailed)
-		resume := func(o durable.ResumeOptions) error {
-			_, err := w.eng.Resume(w.ctx(), "r", o)
+		resume := func(o operate.ResumeOptions) error {
+			_, err := operate.On(w.eng).Resume(w.ctx(), "r", o)
 			return err
 		}
-		require.NoError(t, resume(durable.ResumeOptions{DryRun: true}))
+		require.NoError(t, resume(operate.ResumeOptions{DryRun: true}))
 		names = []string{"a", "x"}
-		w.unchanged(t, func() { require.ErrorIs(t, resume(durable.ResumeOptions{}), durable.ErrDefinitionChanged) }, "r")
+		w.unchanged(t, func() { require.ErrorIs(t, resume(operate.ResumeOptions{}), durable.ErrDefinitionChanged) }, "r")
 		names, end = []string{"a", "b"}, nil
-		require.NoError(t, resume(durable.ResumeOptions{}))
+		require.NoError(t, resume(operate.ResumeOptions{}))
 		w.eventually("r", store.Waiting)
 		pass(2 * time.Hour)
 		w.eventually("r", store.Completed)
@@ -163,7 +164,7 @@ func TestAResumeSaysThatNothingIsLeftToRun(t *testing.T) {
 		require.NoError(t, err)
 		_, err = h.Wait(w.ctx())
 		require.Error(t, err)
-		plan, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{DryRun: true})
+		plan, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{DryRun: true})
 		require.NoError(t, err)
 		require.Contains(t, plan.Ends, "the function says no")
 		require.Contains(t, plan.Warnings[0], "it fails again at once")
@@ -185,8 +186,8 @@ func TestADamagedRunIsNotResumedWhateverItsStatus(t *testing.T) {
 		for _, status := range []store.Status{store.Running, store.Interrupted, store.Failed} {
 			w.damage("r", status)
 			w.unchanged(t, func() {
-				for _, o := range []durable.ResumeOptions{{}, {DryRun: true}} {
-					_, err := w.eng.Resume(w.ctx(), "r", o)
+				for _, o := range []operate.ResumeOptions{{}, {DryRun: true}} {
+					_, err := operate.On(w.eng).Resume(w.ctx(), "r", o)
 					require.ErrorIs(t, err, store.ErrCorrupt, status)
 				}
 			}, "r")

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -166,7 +167,7 @@ func TestACleanupThatDiesLeavesWholeRunsAndIsGoneOnWith(t *testing.T) {
 		}})
 		require.Error(t, err)
 		require.Len(t, w.ids(), 50)
-		for v, err := range w.eng.VerifyAll(context.Background(), store.Filter{}) {
+		for v, err := range operate.On(w.eng).VerifyAll(context.Background(), store.Filter{}) {
 			require.NoError(t, err)
 			require.Empty(t, v.Findings)
 		}
@@ -195,7 +196,7 @@ func TestARunThatIsResumedWhileOthersAreDeletedStays(t *testing.T) {
 			err := forward()
 			if call == "list" && resume {
 				resume = false
-				require.NoError(t, second(w.eng.Resume(context.Background(), "1", durable.ResumeOptions{Force: true})))
+				require.NoError(t, second(operate.On(w.eng).Resume(context.Background(), "1", operate.ResumeOptions{Force: true})))
 			}
 			return err
 		})

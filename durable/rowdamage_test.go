@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -156,7 +157,7 @@ func rowStates() map[string]func(t *testing.T, w *world, p *rowProgram) {
 			w.boot(t, with(p.defs...))
 			start(t, w, p.flow, "source", "signal")
 			synctest.Wait()
-			_, err := w.eng.Fork(w.ctx(), "source", durable.ForkOptions{ID: "r"})
+			_, err := operate.On(w.eng).Fork(w.ctx(), "source", operate.ForkOptions{ID: "r"})
 			require.NoError(t, err)
 			synctest.Wait()
 			w.crash()
@@ -169,7 +170,7 @@ func rowStates() map[string]func(t *testing.T, w *world, p *rowProgram) {
 			w.crash()
 			w.expire()
 			w.boot(t, durable.Options{})
-			require.NoError(t, second(w.eng.Fork(w.ctx(), "source", durable.ForkOptions{ID: "r"})))
+			require.NoError(t, second(operate.On(w.eng).Fork(w.ctx(), "source", operate.ForkOptions{ID: "r"})))
 			w.crash()
 			w.expire()
 		},
@@ -177,20 +178,20 @@ func rowStates() map[string]func(t *testing.T, w *world, p *rowProgram) {
 			w.boot(t, with(p.defs...))
 			start(t, w, p.flow, "source", "signal")
 			synctest.Wait()
-			at, err := w.eng.CheckpointOf(w.ctx(), "source", "a")
+			at, err := operate.On(w.eng).CheckpointOf(w.ctx(), "source", "a")
 			require.NoError(t, err)
-			require.NoError(t, second(w.eng.Jump(w.ctx(), "source", at, durable.JumpOptions{})))
+			require.NoError(t, second(operate.On(w.eng).Jump(w.ctx(), "source", at, operate.JumpOptions{})))
 			synctest.Wait()
 			var file bytes.Buffer
-			require.NoError(t, w.eng.Export(w.ctx(), "source", &file))
-			require.NoError(t, second(w.eng.Import(w.ctx(), &file, durable.ImportOptions{NewID: "r"})))
+			require.NoError(t, operate.On(w.eng).Export(w.ctx(), "source", &file))
+			require.NoError(t, second(operate.On(w.eng).Import(w.ctx(), &file, operate.ImportOptions{NewID: "r"})))
 			w.crash()
 			w.expire()
 		},
 		"other branch": begin("signal", func(t *testing.T, w *world, p *rowProgram) {
-			at, err := w.eng.CheckpointOf(w.ctx(), "r", "a")
+			at, err := operate.On(w.eng).CheckpointOf(w.ctx(), "r", "a")
 			require.NoError(t, err)
-			require.NoError(t, second(w.eng.Jump(w.ctx(), "r", at, durable.JumpOptions{})))
+			require.NoError(t, second(operate.On(w.eng).Jump(w.ctx(), "r", at, operate.JumpOptions{})))
 			synctest.Wait()
 		}),
 	}
@@ -298,7 +299,7 @@ func TestVerifyFindsEveryFieldOfARowThatIsNotWhatWasWritten(t *testing.T) {
 						}
 						require.True(t, v.Corrupt(), "%s: %s is %v, was %v: %v", state, field, to, reflect.ValueOf(before).Field(i), v.Findings)
 						if field != "ID" { // then nothing fits
-							require.True(t, slices.ContainsFunc(v.Findings, func(f durable.Finding) bool { return f.Part == durable.PartRow }), "%s: %v", field, v.Findings)
+							require.True(t, slices.ContainsFunc(v.Findings, func(f operate.Finding) bool { return f.Part == operate.PartRow }), "%s: %v", field, v.Findings)
 						}
 					}
 				}
@@ -352,7 +353,7 @@ func TestRepairPutsEveryFieldOfARowRightThatAPatchCan(t *testing.T) {
 					}
 					require.NoError(t, w.data.Commit(context.Background(), []store.Change{{RunID: "r", Expect: store.Expect{Epoch: before.Epoch}, Row: patch}})[0])
 					require.NotEmpty(t, verify(t, w, "r").Findings)
-					rep, err := w.eng.Repair(w.ctx(), "r", durable.RepairOptions{})
+					rep, err := operate.On(w.eng).Repair(w.ctx(), "r", operate.RepairOptions{})
 					require.NoError(t, err, "%s", field)
 					require.NotEmpty(t, rep.Did)
 					require.Empty(t, verify(t, w, "r").Findings, "%s: %v", field, rep.Did)
@@ -385,14 +386,14 @@ func repairByHand(t *testing.T, w *world, field string, before, after *store.Run
 	w.rotting(t, rot{run: "r", row: func(r *store.Run) {
 		change(r, field, reflect.ValueOf(after).Elem().FieldByName(field).Interface())
 	}}, durable.Options{})
-	rep, err := w.eng.Repair(w.ctx(), "r", durable.RepairOptions{})
+	rep, err := operate.On(w.eng).Repair(w.ctx(), "r", operate.RepairOptions{})
 	if field == "Owner" && !before.Status.Terminal() {
 		require.NoError(t, err)
 		require.Contains(t, rep.Did[0], "owner: nobody")
 		require.Empty(t, w.row("r").Owner)
 		return
 	}
-	var no *durable.UnrepairableError
+	var no *operate.UnrepairableError
 	require.ErrorAs(t, err, &no, field)
 	require.False(t, no.Forceable)
 	require.ErrorContains(t, err, "set it back in the database", field)
@@ -464,7 +465,7 @@ func goOn(w *world) {
 	synctest.Wait()
 	_ = durable.Signal(ctx, "r", "go", "yes")
 	pass(2 * time.Hour)
-	_, _ = w.eng.Resume(ctx, "r", durable.ResumeOptions{})
+	_, _ = operate.On(w.eng).Resume(ctx, "r", operate.ResumeOptions{})
 	pass(2 * time.Hour)
 }
 

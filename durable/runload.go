@@ -115,14 +115,6 @@ type prefetch struct {
 	events []store.Event
 }
 
-// prefetch returns what v has read, nil if rv has it taken apart first.
-func (v *view) prefetch(rv *revision) *prefetch {
-	if rv.Cut != nil || len(v.Events) == 0 {
-		return nil
-	}
-	return &prefetch{branch: v.Row.Branch, events: v.Events}
-}
-
 // loadRest completes what was read of r's history. ok is false when it is of no
 // use: somebody has turned to another branch since.
 func (r *run) loadRest(k *prefetch) (h *store.History, p *history.Past, ok bool, err error) {

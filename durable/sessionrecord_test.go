@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -69,7 +70,7 @@ func TestAfterEachStepOfEachIterationTheRecordSaysWhereTheRunStands(t *testing.T
 		var results []string
 		var input any
 		for generation := range 3 {
-			for ev, err := range reader.HistoryOf(context.Background(), "cook-1757231340", generation) {
+			for ev, err := range operate.On(reader).HistoryOf(context.Background(), "cook-1757231340", generation) {
 				require.NoError(t, err)
 				p, err := reader.Payload("cook-1757231340", ev)
 				require.NoError(t, err)

@@ -13,6 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 )
 
 // counted makes ids of a form of its own.
@@ -100,12 +101,12 @@ func TestTheStartOfACopyIsNotThatOfTheOriginal(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 		var file bytes.Buffer
-		require.NoError(t, w.eng.Export(w.ctx(), "r", &file))
+		require.NoError(t, operate.On(w.eng).Export(w.ctx(), "r", &file))
 		w.reboot(t, options())
-		_, err = w.eng.Import(w.ctx(), &file, durable.ImportOptions{NewID: "imported"})
+		_, err = operate.On(w.eng).Import(w.ctx(), &file, operate.ImportOptions{NewID: "imported"})
 		require.NoError(t, err)
 		require.NoError(t, resume(w.eng, w.ctx(), "imported"))
-		_, err = w.eng.Fork(w.ctx(), "r", durable.ForkOptions{ID: "forked"})
+		_, err = operate.On(w.eng).Fork(w.ctx(), "r", operate.ForkOptions{ID: "forked"})
 		require.NoError(t, err)
 		w.reboot(t, options())
 		of := map[string]map[trace.SpanID]int{}
@@ -151,9 +152,9 @@ func TestTheStartOfAForkIsExportedAgainWithItsLinkToTheSource(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 		source := w.one("start again").SpanContext.SpanID()
-		_, err = w.eng.Fork(w.ctx(), "r", durable.ForkOptions{ID: "forked"})
+		_, err = operate.On(w.eng).Fork(w.ctx(), "r", operate.ForkOptions{ID: "forked"})
 		require.NoError(t, err)
-		_, err = w.eng.Fork(w.ctx(), "forked", durable.ForkOptions{ID: "of the fork"})
+		_, err = operate.On(w.eng).Fork(w.ctx(), "forked", operate.ForkOptions{ID: "of the fork"})
 		require.NoError(t, err)
 		synctest.Wait()
 		first := map[string]tracetest.SpanStub{}

@@ -11,12 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
 // standingOf feeds a Tracker with events.
-func standingOf(t require.TestingT, events []store.Event) durable.Standing {
-	var tr durable.Tracker
+func standingOf(t require.TestingT, events []store.Event) operate.Standing {
+	var tr operate.Tracker
 	for _, ev := range events {
 		require.NoError(t, tr.Add(ev))
 	}
@@ -28,7 +29,7 @@ func standingOf(t require.TestingT, events []store.Event) durable.Standing {
 func checkStanding(t require.TestingT, data store.Store) {
 	h, err := data.Load(context.Background(), "r", store.Cursor{})
 	require.NoError(t, err)
-	var tr durable.Tracker
+	var tr operate.Tracker
 	var last store.Event
 	for e, err := range h.Events {
 		require.NoError(t, err)
@@ -108,14 +109,14 @@ func theFour() durable.DefineOption { return durable.Steps("reserve", "charge", 
 
 // observe collects what Standings tells of a run, through an engine that lives
 // all the time and executes nothing.
-func (w *world) observe(t *testing.T, id string) (seen *[]durable.Standing, done <-chan struct{}) {
+func (w *world) observe(t *testing.T, id string) (seen *[]operate.Standing, done <-chan struct{}) {
 	eng, err := durable.Open(context.Background(), w.data.Handle(), durable.Options{Logger: quiet})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, eng.Close()) })
-	seen, over := new([]durable.Standing), make(chan struct{})
+	seen, over := new([]operate.Standing), make(chan struct{})
 	go func() {
 		defer close(over)
-		for s, err := range eng.Standings(context.Background(), id) {
+		for s, err := range operate.On(eng).Standings(context.Background(), id) {
 			if !errors.Is(err, durable.ErrClosed) {
 				require.NoError(t, err)
 			}
@@ -140,7 +141,7 @@ func TestAStandingIsTheSameLiveAndByHistoryOverThreeLives(t *testing.T) {
 		w.reboot(t, o)
 		w.eventually("r", store.Waiting)
 
-		s, err := w.eng.Standing(w.ctx(), "r")
+		s, err := operate.On(w.eng).Standing(w.ctx(), "r")
 		require.NoError(t, err)
 		require.Equal(t, store.Waiting, s.Status)
 		require.Equal(t, 2, s.Done)
@@ -198,7 +199,7 @@ func TestActiveTimeIsThatOfAllProcessesWithoutTheTimeBetween(t *testing.T) {
 			w.boot(t, o)
 		}
 		w.eventually("r", store.Completed)
-		s, err := w.eng.Standing(w.ctx(), "r")
+		s, err := operate.On(w.eng).Standing(w.ctx(), "r")
 		require.NoError(t, err)
 		require.Equal(t, 30*time.Second, s.Active)
 		require.Equal(t, 2, s.Resumes)
@@ -210,9 +211,9 @@ func TestTheTotalIsDeclaredOrKnownAndNeverGuessed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		wf := slowOrder(1)
 		w.boot(t, durable.Options{Workflows: []durable.Definition{wf}})
-		at := func(id string, d time.Duration) durable.Standing {
+		at := func(id string, d time.Duration) operate.Standing {
 			pass(d)
-			s, err := w.eng.Standing(w.ctx(), id)
+			s, err := operate.On(w.eng).Standing(w.ctx(), id)
 			require.NoError(t, err)
 			info, err := w.eng.Get(w.ctx(), id)
 			require.NoError(t, err)
@@ -253,9 +254,9 @@ func TestStandingsBeginAnewBehindACut(t *testing.T) {
 		w.reboot(t, o)
 		live, done := w.observe(t, "r")
 		w.eventually("r", store.Waiting)
-		reserved, err := w.eng.CheckpointOf(w.ctx(), "r", "reserve")
+		reserved, err := operate.On(w.eng).CheckpointOf(w.ctx(), "r", "reserve")
 		require.NoError(t, err)
-		_, err = w.eng.Jump(w.ctx(), "r", reserved, durable.JumpOptions{})
+		_, err = operate.On(w.eng).Jump(w.ctx(), "r", reserved, operate.JumpOptions{})
 		require.NoError(t, err)
 		pass(time.Second)
 		s := (*live)[len(*live)-1]
@@ -270,7 +271,7 @@ func TestStandingsBeginAnewBehindACut(t *testing.T) {
 		require.Equal(t, store.Completed, s.Status)
 		require.Equal(t, [2]int{4, 4}, [2]int{s.Done, s.Total})
 		require.EqualValues(t, w.row("r").Resumes, s.Resumes)
-		again, err := w.eng.Standing(w.ctx(), "r")
+		again, err := operate.On(w.eng).Standing(w.ctx(), "r")
 		require.NoError(t, err)
 		require.Equal(t, again, s)
 	})
@@ -283,14 +284,14 @@ func TestAResetTakesADeclaredStepBack(t *testing.T) {
 		_, err := wf.Start(w.ctx(), "r", 0)
 		require.NoError(t, err)
 		w.eventually("r", store.Failed)
-		s, err := w.eng.Standing(w.ctx(), "r")
+		s, err := operate.On(w.eng).Standing(w.ctx(), "r")
 		require.NoError(t, err)
 		require.Equal(t, [3]int{2, 4, 0}, [3]int{s.Done, s.Total, s.Step()})
 		require.Contains(t, s.Reason, "bank: no 5")
-		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{ResetFailures: true})
+		_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{ResetFailures: true})
 		require.NoError(t, err)
 		synctest.Wait()
-		s, err = w.eng.Standing(w.ctx(), "r")
+		s, err = operate.On(w.eng).Standing(w.ctx(), "r")
 		require.NoError(t, err)
 		require.Equal(t, [3]int{1, 4, 2}, [3]int{s.Done, s.Total, s.Step()})
 		require.Equal(t, "charge", s.Current.Key)
@@ -323,7 +324,7 @@ func TestItemsAndBranchesUnderWayAreToldAndForgottenWithWhatHoldsThem(t *testing
 		_, err := wf.Start(w.ctx(), "r", 0)
 		require.NoError(t, err)
 		open := func() (keys []string) {
-			s, err := w.eng.Standing(w.ctx(), "r")
+			s, err := operate.On(w.eng).Standing(w.ctx(), "r")
 			require.NoError(t, err)
 			for _, c := range s.Open {
 				keys = append(keys, fmt.Sprintf("%s %s %d", c.Kind, c.Key, c.Attempt))
@@ -360,14 +361,14 @@ func TestEachGenerationCountsItsStepsAndTheStartIsTheFirstOnes(t *testing.T) {
 		require.NoError(t, err)
 		live, done := w.observe(t, "r")
 		pass(90 * time.Second)
-		s, err := w.eng.Standing(w.ctx(), "r")
+		s, err := operate.On(w.eng).Standing(w.ctx(), "r")
 		require.NoError(t, err)
 		require.Equal(t, [3]int{0, 2, 1}, [3]int{s.Done, s.Total, s.Generation})
 		require.Equal(t, w.row("r").CreatedAt, s.CreatedAt)
 		pass(2 * time.Hour)
 		w.eventually("r", store.Completed)
 		<-done
-		s, err = w.eng.Standing(w.ctx(), "r")
+		s, err = operate.On(w.eng).Standing(w.ctx(), "r")
 		require.NoError(t, err)
 		require.Equal(t, s, (*live)[len(*live)-1])
 		require.GreaterOrEqual(t, s.Active, 2*time.Minute, "of both generations")
@@ -375,7 +376,7 @@ func TestEachGenerationCountsItsStepsAndTheStartIsTheFirstOnes(t *testing.T) {
 }
 
 func TestATrackerRefusesWhatItCannotReadAndStaysAsItWas(t *testing.T) {
-	var tr durable.Tracker
+	var tr operate.Tracker
 	require.NoError(t, tr.Add(store.Event{Seq: 1, Type: store.WorkflowCreated, At: 7}))
 	before := tr.Standing()
 	require.ErrorContains(t, tr.Add(store.Event{Seq: 2, Type: "from_the_future"}), "newer version")
@@ -386,7 +387,7 @@ func TestATrackerRefusesWhatItCannotReadAndStaysAsItWas(t *testing.T) {
 }
 
 func TestWhatFailsTakesWhatIsOpenInItAlong(t *testing.T) {
-	var tr durable.Tracker
+	var tr operate.Tracker
 	seq := int64(0)
 	add := func(typ store.Type, key string, attempt int32, open ...string) {
 		t.Helper()

@@ -15,6 +15,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -37,10 +38,10 @@ type startOptions struct {
 	deadline   time.Duration // from the start; 0: none
 	exclusive  []string      // sorted, each once
 	signals    []firstSignal
-	mail       []store.Message // the signals, encoded; To is missing
-	err        error           // what is wrong with them
-	from       []byte          // the file of FromExport; nil: none
-	input      reflect.Type    // for comparing it with that of a run that exists
+	mail       []store.Message                         // the signals, encoded; To is missing
+	err        error                                   // what is wrong with them
+	begin      func(context.Context, desk.Start) error // makes the run exist; nil: it begins from nothing
+	input      reflect.Type                            // for comparing it with that of a run that exists
 }
 
 // apply applies the options of a start, checks them, and encodes what they hold.
@@ -169,8 +170,8 @@ func handleOf[O any](r *run, e *Engine, id string, err error) (*Run[O], error) {
 
 // start creates the run, or finds the one that is the same.
 func (e *Engine) start(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (*run, *Engine, string, error) {
-	if o.from != nil {
-		if err := e.startFrom(ctx, def, id, input, o.from); err != nil {
+	if o.begin != nil {
+		if err := o.begin(ctx, desk.Start{Engine: e, RunID: id, Workflow: def.name, Type: def.input, Input: input}); err != nil {
 			return nil, e, id, fmt.Errorf("durable: starting run %s from a file: %w", id, err)
 		}
 	}
@@ -349,7 +350,7 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 		case errors.Is(err, ErrUnavailable):
 			err = fmt.Errorf("durable: run %s was not started: %w", id, err)
 		}
-		err = occupied("was not started; start it again once that run has ended", err)
+		err = desk.Occupied("was not started; start it again once that run has ended", err)
 		return nil, "", err
 	}
 	if r.def == nil {
@@ -410,4 +411,15 @@ func generateID(workflow string, day time.Time, collisions int) string {
 		suffix[i] = alphabet[int(b)%len(alphabet)]
 	}
 	return strings.Join([]string{workflow, day.Format(time.DateOnly), string(suffix)}, "-")
+}
+
+// checkFrom returns why the start cannot begin with a file.
+func (o *startOptions) checkFrom(ctx context.Context, id string) error {
+	if o.begin == nil {
+		return nil
+	}
+	if _, inRun := ctx.Value(scopeKey{}).(*scope); inRun || id == "" || id == AutoID {
+		return fmt.Errorf("FromExport needs the id of the run that is in the file, and is for Start outside of a workflow function only: %w", ErrInvalid)
+	}
+	return nil
 }

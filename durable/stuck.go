@@ -345,7 +345,7 @@ const orphanedReason = "its process is gone, and no other has taken it over"
 
 // CodeStranded is the code in Stuck of a run that waits for a child which has ended
 // without its being told, as Verify says it. It is no code of a run: Resume tells it.
-const CodeStranded = string(FoundStranded)
+const CodeStranded = "stranded"
 
 // unservedRuns is what this engine knows of runs that nobody alive serves. It looks
 // when the set of live executors has changed: it is the last one that leaves who

@@ -13,13 +13,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
 // seqOf finds a checkpoint by key.
 func seqOf(t *testing.T, w *world, id, key string) int64 {
 	t.Helper()
-	at, err := w.eng.CheckpointOf(w.ctx(), id, key)
+	at, err := operate.On(w.eng).CheckpointOf(w.ctx(), id, key)
 	require.NoError(t, err)
 	return at
 }
@@ -76,7 +77,7 @@ func TestThePlanOfAResumeIsTheSameDryAndTellsStepsAndBranch(t *testing.T) {
 				require.Error(t, err)
 				rows, events := w.row("r"), w.events("r")
 				at := seqOf(t, w, "r", "one")
-				dry, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{FromCheckpoint: at, DryRun: true})
+				dry, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{FromCheckpoint: at, DryRun: true})
 				require.NoError(t, err)
 				require.Equal(t, rows, w.row("r"))
 				require.Equal(t, events, w.events("r"))
@@ -94,7 +95,7 @@ func TestThePlanOfAResumeIsTheSameDryAndTellsStepsAndBranch(t *testing.T) {
 				require.Contains(t, dry.Details(), "run again two")
 				require.Contains(t, dry.Details(), fmt.Sprintf("branch 1 is made behind event %d", at))
 				mended = true
-				plan, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{FromCheckpoint: at})
+				plan, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{FromCheckpoint: at})
 				require.NoError(t, err)
 				require.Equal(t, dry, plan)
 				out, err := wait(t, w, wf, "r")
@@ -116,13 +117,13 @@ func TestTheKeyOfAnEffectIsTheSameOnEveryBranchAndAnotherInAFork(t *testing.T) {
 		w.serve(t, wf)
 		_, err := run(t, w, wf, "r", 0)
 		require.Error(t, err)
-		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{FromCheckpoint: seqOf(t, w, "r", "two")})
+		_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{FromCheckpoint: seqOf(t, w, "r", "two")})
 		require.NoError(t, err)
 		_, err = wait(t, w, wf, "r")
 		require.Error(t, err)
 		require.Equal(t, []int{1, 1, 2}, j.counts("one/1", "two/1", "three/1"))
 		require.Len(t, j.times(), 3)
-		id, err := w.eng.Fork(w.ctx(), "r", durable.ForkOptions{ID: durable.AutoID, At: seqOf(t, w, "r", "two")})
+		id, err := operate.On(w.eng).Fork(w.ctx(), "r", operate.ForkOptions{ID: durable.AutoID, At: seqOf(t, w, "r", "two")})
 		require.NoError(t, err)
 		require.True(t, strings.HasPrefix(id, "w-2000-01-01-"), id)
 		_, err = wait(t, w, wf, id)
@@ -154,7 +155,7 @@ func TestACheckpointMustBeAStablePointOfTheHistory(t *testing.T) {
 		_, err := run(t, w, wf, "r", 0)
 		require.Error(t, err)
 		gone := seqOf(t, w, "r", "three")
-		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{FromCheckpoint: seqOf(t, w, "r", "one")})
+		_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{FromCheckpoint: seqOf(t, w, "r", "one")})
 		require.NoError(t, err)
 		_, err = wait(t, w, wf, "r")
 		require.Error(t, err)
@@ -162,23 +163,23 @@ func TestACheckpointMustBeAStablePointOfTheHistory(t *testing.T) {
 		for reason, at := range map[string]int64{"no event of the current history": 99, "a workflow_started is no point": 2, "is no event of the current history (branch 1": gone} {
 			for what, act := range map[string]func() error{
 				"resume": func() error {
-					_, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{FromCheckpoint: at})
+					_, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{FromCheckpoint: at})
 					return err
 				},
-				"jump": func() error { _, err := w.eng.Jump(w.ctx(), "r", at, durable.JumpOptions{}); return err },
+				"jump": func() error { _, err := operate.On(w.eng).Jump(w.ctx(), "r", at, operate.JumpOptions{}); return err },
 			} {
-				var c *durable.CheckpointError
+				var c *operate.CheckpointError
 				err := act()
 				require.ErrorAs(t, err, &c, what)
 				require.ErrorContains(t, err, reason)
 				require.ErrorIs(t, err, durable.ErrNotFound)
 			}
 		}
-		_, err = w.eng.CheckpointOf(w.ctx(), "r", "four")
+		_, err = operate.On(w.eng).CheckpointOf(w.ctx(), "r", "four")
 		require.ErrorContains(t, err, "four")
 		require.Equal(t, row, w.row("r"))
 		mended = true // back to the very beginning
-		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{FromCheckpoint: 1})
+		_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{FromCheckpoint: 1})
 		require.NoError(t, err)
 		_, err = wait(t, w, wf, "r")
 		require.NoError(t, err)
@@ -215,15 +216,15 @@ func TestGoingBackOverAnEffectThatMustNotBeRepeatedNeedsForce(t *testing.T) {
 				}
 				w.eventually("r", store.Failed)
 				at, events := seqOf(t, w, "r", "before"), w.events("r")
-				for _, o := range []durable.ResumeOptions{{FromCheckpoint: at}, {ResetFailures: true}, {FromCheckpoint: 1, DryRun: true}} {
-					var c *durable.CrossingError
-					_, err := w.eng.Resume(w.ctx(), "r", o)
+				for _, o := range []operate.ResumeOptions{{FromCheckpoint: at}, {ResetFailures: true}, {FromCheckpoint: 1, DryRun: true}} {
+					var c *operate.CrossingError
+					_, err := operate.On(w.eng).Resume(w.ctx(), "r", o)
 					require.ErrorAs(t, err, &c)
 					require.Equal(t, []string{"pay"}, c.Keys)
 				}
 				require.Equal(t, events, w.events("r"))
 				mended = true
-				plan, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{ResetFailures: true, Force: true})
+				plan, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{ResetFailures: true, Force: true})
 				require.NoError(t, err)
 				require.Equal(t, []string{"pay"}, plan.Reset)
 				require.Contains(t, plan.Warnings[0], "pay must run at most once and runs again")
@@ -252,12 +253,12 @@ func TestResetFailuresGivesTheFailedStepAllItsAttemptsAgain(t *testing.T) {
 		w.serve(t, wf)
 		_, err := run(t, w, wf, "r", 0)
 		require.ErrorContains(t, err, "out of stock")
-		at, ok, err := w.eng.ResumePoint(w.ctx(), "r")
+		at, ok, err := operate.On(w.eng).ResumePoint(w.ctx(), "r")
 		require.NoError(t, err)
 		require.True(t, ok)
-		require.Equal(t, durable.ResumePoint{Key: "charge", Kind: "step", Attempt: 3, After: "charge", Failed: true}, at)
+		require.Equal(t, operate.ResumePoint{Key: "charge", Kind: "step", Attempt: 3, After: "charge", Failed: true}, at)
 
-		plan, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{ResetFailures: true})
+		plan, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{ResetFailures: true})
 		require.NoError(t, err)
 		require.Equal(t, []string{"charge"}, plan.Reset)
 		require.Equal(t, []string{"swallowed"}, plan.Skipped)
@@ -300,7 +301,7 @@ func TestAResetCountsOnceAlsoAfterTheNextCrash(t *testing.T) {
 		w.serve(t, wf)
 		_, err := run(t, w, wf, "r", 0)
 		require.Error(t, err)
-		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{ResetFailures: true})
+		_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{ResetFailures: true})
 		require.NoError(t, err)
 		synctest.Wait()
 		w.reboot(t, with(wf)) // in the pause behind the first attempt
@@ -347,7 +348,7 @@ func TestResetFailuresOfAMapDoesItsFailedItemsAlone(t *testing.T) {
 		_, err := run(t, w, wf, "r", 0)
 		require.Error(t, err)
 		mended = true
-		plan, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{ResetFailures: true})
+		plan, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{ResetFailures: true})
 		require.NoError(t, err)
 		require.Equal(t, []string{"b", "b/side", "items", "items[1]", "items[1]/send", "items[3]", "items[3]/send"}, plan.Reset)
 		out, err := wait(t, w, wf, "r")
@@ -374,11 +375,11 @@ func TestWhatWasUndoneCannotBeReset(t *testing.T) {
 		w.serve(t, wf)
 		_, err := run(t, w, wf, "r", 0)
 		require.Error(t, err)
-		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{ResetFailures: true})
+		_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{ResetFailures: true})
 		require.ErrorIs(t, err, durable.ErrNotResumable)
 		require.ErrorContains(t, err, "undone")
 		mended = true
-		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{FromCheckpoint: 1})
+		_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{FromCheckpoint: 1})
 		require.NoError(t, err)
 		out, err := wait(t, w, wf, "r")
 		require.NoError(t, err)
@@ -410,7 +411,7 @@ func TestGoingBackInAnItemKeepsItsSiblings(t *testing.T) {
 		w.crash()
 		w.expire()
 		w.serve(t, wf)
-		plan, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{FromCheckpoint: seqOf(t, w, "r", "items[1]/a")})
+		plan, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{FromCheckpoint: seqOf(t, w, "r", "items[1]/a")})
 		require.NoError(t, err)
 		require.Equal(t, "items[1]", plan.Scope)
 		require.Equal(t, []string{"items[1]/b"}, plan.Again)
@@ -452,9 +453,9 @@ func TestWhatIsLeftBehindIsClosed(t *testing.T) {
 		require.NoError(t, w.eng.Signal(w.ctx(), "r", "hint", "yes "))
 		w.eventually("r", store.Waiting)
 		require.Equal(t, "late", w.row("r").Attributes["stage"])
-		plan, err := w.eng.Jump(w.ctx(), "r", seqOf(t, w, "r", "first"), durable.JumpOptions{By: "me", Reason: "again"})
+		plan, err := operate.On(w.eng).Jump(w.ctx(), "r", seqOf(t, w, "r", "first"), operate.JumpOptions{By: "me", Reason: "again"})
 		require.NoError(t, err)
-		require.Equal(t, []durable.LeftBehind{
+		require.Equal(t, []operate.LeftBehind{
 			{Kind: "child run", Key: "kid", Child: "r/kid"},
 			{Kind: "child run", Key: "kid#2", Child: "chosen", Kept: true},
 			{Kind: "child run", Key: "kid#3", Child: "abandoned", Kept: true},
@@ -495,7 +496,7 @@ func TestTheRowHasTheAttributesOfTheBranch(t *testing.T) {
 		_, err := run(t, w, wf, "r", 0)
 		require.Error(t, err)
 		operator := w.open(t, durable.Options{})
-		_, err = operator.Resume(w.ctx(), "r", durable.ResumeOptions{FromCheckpoint: seqOf(t, w, "r", "first")})
+		_, err = operate.On(operator).Resume(w.ctx(), "r", operate.ResumeOptions{FromCheckpoint: seqOf(t, w, "r", "first")})
 		require.NoError(t, err)
 		require.Empty(t, w.row("r").Attributes)
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -85,13 +86,13 @@ func TestAChildWhoseIDAnotherRunHasGetsAnotherOne(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, 7, out)
 				require.Equal(t, child, childIn(t, w, "o"))
-				v, err := w.eng.Verify(w.ctx(), "o")
+				v, err := operate.On(w.eng).Verify(w.ctx(), "o")
 				require.NoError(t, err)
 				require.True(t, v.Sound(), "%+v", v)
 
 				// Taken back, the parent starts another one, as it would without a stranger.
 				at := int64(2)
-				_, err = w.eng.Resume(w.ctx(), "o", durable.ResumeOptions{FromCheckpoint: at, Force: true})
+				_, err = operate.On(w.eng).Resume(w.ctx(), "o", operate.ResumeOptions{FromCheckpoint: at, Force: true})
 				if err == nil {
 					w.eventually("o", store.Waiting)
 					require.True(t, strings.HasPrefix(childIn(t, w, "o"), "o/pay~b1"), childIn(t, w, "o"))

@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 )
 
 func TestARunIsOneTraceAcrossItsProcesses(t *testing.T) {
@@ -307,7 +308,7 @@ func TestAForkIsLinkedToWhatItWasForkedFrom(t *testing.T) {
 		require.NoError(t, err)
 		pass(2 * time.Hour)
 		original := w.one("start two")
-		_, err = w.eng.Fork(w.ctx(), "r", durable.ForkOptions{ID: "copy"})
+		_, err = operate.On(w.eng).Fork(w.ctx(), "r", operate.ForkOptions{ID: "copy"})
 		require.NoError(t, err)
 		pass(2 * time.Hour)
 		starts := w.of("start two")

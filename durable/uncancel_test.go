@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -40,17 +41,17 @@ func TestACancelledRunGoesOnByForceAloneAndCanBeCancelledAgain(t *testing.T) {
 		before := w.everything("r")
 
 		var no *durable.NotResumableError
-		_, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{})
+		_, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})
 		require.ErrorAs(t, err, &no)
 		require.EqualError(t, err, "Session r is not resumable (status: cancelled)")
-		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{Force: true, ResetFailures: true})
+		_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{Force: true, ResetFailures: true})
 		require.ErrorAs(t, err, &no)
-		dry, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{Force: true, DryRun: true})
+		dry, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{Force: true, DryRun: true})
 		require.NoError(t, err)
 		require.Equal(t, []string{"the run was cancelled: a mistake"}, dry.Warnings)
 		require.Equal(t, before, w.everything("r"), "nothing was written")
 
-		plan, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{Force: true})
+		plan, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{Force: true})
 		require.NoError(t, err)
 		require.Equal(t, dry, plan)
 		require.Equal(t, []string{"a"}, plan.Skipped)
@@ -60,7 +61,7 @@ func TestACancelledRunGoesOnByForceAloneAndCanBeCancelledAgain(t *testing.T) {
 		w.eventually("r", store.Waiting)
 
 		// Another cut, further back, does not bring it back either.
-		_, err = w.eng.Jump(w.ctx(), "r", seqOf(t, w, "r", "a"), durable.JumpOptions{})
+		_, err = operate.On(w.eng).Jump(w.ctx(), "r", seqOf(t, w, "r", "a"), operate.JumpOptions{})
 		require.NoError(t, err)
 		w.eventually("r", store.Waiting)
 		require.False(t, w.row("r").CancelAsked)
@@ -69,7 +70,7 @@ func TestACancelledRunGoesOnByForceAloneAndCanBeCancelledAgain(t *testing.T) {
 		require.NoError(t, w.eng.Cancel(w.ctx(), "r", "twice is no error"))
 		row := w.eventually("r", store.Cancelled)
 		require.Equal(t, "for good", row.Reason)
-		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{Force: true})
+		_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{Force: true})
 		require.NoError(t, err)
 		require.NoError(t, durable.Signal(w.ctx(), "r", "go", "yes"))
 		out, err := wait(t, w, wf, "r")
@@ -102,11 +103,11 @@ func TestACancelledRunThatWasUndoneIsNotResumedButForked(t *testing.T) {
 		require.Zero(t, booked)
 		before := w.everything("r")
 		var no *durable.NotResumableError
-		_, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{Force: true})
+		_, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{Force: true})
 		require.ErrorAs(t, err, &no)
 		require.ErrorContains(t, err, "what it had done was undone when it was cancelled; Engine.Fork")
 		require.Equal(t, before, w.everything("r"))
-		id, err := w.eng.Fork(w.ctx(), "r", durable.ForkOptions{ID: "again", At: 1})
+		id, err := operate.On(w.eng).Fork(w.ctx(), "r", operate.ForkOptions{ID: "again", At: 1})
 		require.NoError(t, err)
 		w.eventually(id, store.Waiting)
 		require.Equal(t, 1, booked)
@@ -121,7 +122,7 @@ func TestACancelBeforeTheFirstStepIsTakenBack(t *testing.T) {
 		start(t, w, durable.Ref[int, string]("w"), "r", 0)
 		require.NoError(t, w.eng.Cancel(w.ctx(), "r", ""))
 		require.Equal(t, store.Cancelled, w.row("r").Status)
-		require.NoError(t, second(w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{Force: true})))
+		require.NoError(t, second(operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{Force: true})))
 		w.boot(t, with(wf))
 		require.NoError(t, durable.Signal(w.ctx(), "r", "go", "yes"))
 		out, err := wait(t, w, wf, "r")
@@ -148,7 +149,7 @@ func TestForceThatLiftsACancelDoesNotRunOnceAgain(t *testing.T) {
 		<-begun
 		require.NoError(t, w.eng.Cancel(w.ctx(), "r", ""))
 		w.eventually("r", store.Cancelled)
-		require.NoError(t, second(w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{Force: true})))
+		require.NoError(t, second(operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{Force: true})))
 		out, err := wait(t, w, wf, "r")
 		require.NoError(t, err)
 		require.Equal(t, "paid", out)
@@ -181,12 +182,12 @@ func TestAForcedResumeThatIsKilledHasHappenedOrNot(t *testing.T) {
 				}
 				return errs
 			})
-			_, _ = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{Force: true})
+			_, _ = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{Force: true})
 			w.crash()
 			w.expire()
 			w.boot(t, with(wf))
 			if w.row("r").Status == store.Cancelled {
-				require.NoError(t, second(w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{Force: true})))
+				require.NoError(t, second(operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{Force: true})))
 			}
 			require.NoError(t, durable.Signal(w.ctx(), "r", "go", "yes"))
 			out, err := wait(t, w, wf, "r")

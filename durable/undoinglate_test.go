@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -67,7 +68,7 @@ func TestADeadlineThatPassesWhileARunIsUndoneIsNotWhyItFailed(t *testing.T) {
 				require.Equal(t, c.kept == durable.CodeDeadline, errors.Is(err, durable.ErrDeadline), "%v", err)
 				require.Equal(t, 2, slow.count())
 				require.Contains(t, w.story("r"), "step_completed ~undo/second")
-				found, err := w.eng.Verify(w.ctx(), "r")
+				found, err := operate.On(w.eng).Verify(w.ctx(), "r")
 				require.NoError(t, err)
 				require.Empty(t, found.Findings)
 			})

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -77,25 +78,25 @@ func refunded(t *testing.T, w *world) (*refundShop, *durable.Workflow[int, strin
 
 // A cut or a copy that keeps the charge and not its refund would ship what nobody has paid.
 func TestNoCutTakesACallForDoneThatWasUndone(t *testing.T) {
-	ways := map[string]func(t *testing.T, w *world, force bool) (durable.Plan, error){
-		"resume": func(t *testing.T, w *world, force bool) (durable.Plan, error) {
-			return w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{FromCheckpoint: seqOf(t, w, "r", "charge"), Force: force})
+	ways := map[string]func(t *testing.T, w *world, force bool) (operate.Plan, error){
+		"resume": func(t *testing.T, w *world, force bool) (operate.Plan, error) {
+			return operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{FromCheckpoint: seqOf(t, w, "r", "charge"), Force: force})
 		},
-		"resume, dry": func(t *testing.T, w *world, force bool) (durable.Plan, error) {
-			return w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{FromCheckpoint: seqOf(t, w, "r", "charge"), Force: force, DryRun: true})
+		"resume, dry": func(t *testing.T, w *world, force bool) (operate.Plan, error) {
+			return operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{FromCheckpoint: seqOf(t, w, "r", "charge"), Force: force, DryRun: true})
 		},
-		"jump": func(t *testing.T, w *world, force bool) (durable.Plan, error) {
-			return w.eng.Jump(w.ctx(), "r", seqOf(t, w, "r", "charge"), durable.JumpOptions{Force: force})
+		"jump": func(t *testing.T, w *world, force bool) (operate.Plan, error) {
+			return operate.On(w.eng).Jump(w.ctx(), "r", seqOf(t, w, "r", "charge"), operate.JumpOptions{Force: force})
 		},
-		"edit": func(t *testing.T, w *world, force bool) (durable.Plan, error) {
-			return w.eng.Edit(w.ctx(), "r", "ship", nil, durable.EditOptions{Force: force})
+		"edit": func(t *testing.T, w *world, force bool) (operate.Plan, error) {
+			return operate.On(w.eng).Edit(w.ctx(), "r", "ship", nil, operate.EditOptions{Force: force})
 		},
-		"plan of a fork": func(t *testing.T, w *world, force bool) (durable.Plan, error) {
-			return w.eng.PlanFork(w.ctx(), "r", durable.ForkOptions{ID: "f", At: seqOf(t, w, "r", "charge"), Force: force})
+		"plan of a fork": func(t *testing.T, w *world, force bool) (operate.Plan, error) {
+			return operate.On(w.eng).PlanFork(w.ctx(), "r", operate.ForkOptions{ID: "f", At: seqOf(t, w, "r", "charge"), Force: force})
 		},
-		"fork": func(t *testing.T, w *world, force bool) (durable.Plan, error) {
-			plan, _ := w.eng.PlanFork(w.ctx(), "r", durable.ForkOptions{ID: "f", Force: force})
-			_, err := w.eng.Fork(w.ctx(), "r", durable.ForkOptions{ID: "f", Force: force})
+		"fork": func(t *testing.T, w *world, force bool) (operate.Plan, error) {
+			plan, _ := operate.On(w.eng).PlanFork(w.ctx(), "r", operate.ForkOptions{ID: "f", Force: force})
+			_, err := operate.On(w.eng).Fork(w.ctx(), "r", operate.ForkOptions{ID: "f", Force: force})
 			return plan, err
 		},
 	}
@@ -105,7 +106,7 @@ func TestNoCutTakesACallForDoneThatWasUndone(t *testing.T) {
 				refunded(t, w)
 				before := w.everything("r")
 				_, err := cut(t, w, false)
-				var undone *durable.UndoneError
+				var undone *operate.UndoneError
 				require.ErrorAs(t, err, &undone)
 				require.Equal(t, []string{"charge"}, undone.Calls)
 				require.Equal(t, []string{"~undo/refund"}, undone.By)
@@ -124,7 +125,7 @@ func TestNoCutTakesACallForDoneThatWasUndone(t *testing.T) {
 func TestAPlainResumeOfARunThatWasUndoneLeadsToACheckpointThatIsWhole(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		refunded(t, w)
-		plan, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{DryRun: true})
+		plan, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{DryRun: true})
 		require.NoError(t, err)
 		require.Contains(t, strings.Join(plan.Warnings, "\n"), "go on from checkpoint 3 (reserve), or an earlier one")
 	})
@@ -136,7 +137,7 @@ func TestWhatWasUndoneIsMadeAgainUnderAnotherKey(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		s, wf := refunded(t, w)
 		s.broken = true
-		plan, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{FromCheckpoint: 1})
+		plan, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{FromCheckpoint: 1})
 		require.NoError(t, err)
 		require.Contains(t, strings.Join(plan.Warnings, "\n"), "charge (by refund) was undone and is made again, with another idempotency key")
 		_, err = wait(t, w, wf, "r")
@@ -157,7 +158,7 @@ func TestWhatWasUndoneIsMadeAgainUnderAnotherKey(t *testing.T) {
 		// The same after a crash, and behind a cut further back that undoes nothing.
 		s.broken = false
 		w.reboot(t, with(wf))
-		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{FromCheckpoint: 1})
+		_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{FromCheckpoint: 1})
 		require.NoError(t, err)
 		out, err := wait(t, w, wf, "r")
 		require.NoError(t, err)
@@ -191,12 +192,12 @@ func TestAnUndoneRunOfAnEarlierVersionGoesOnFromItsBeginningAlone(t *testing.T) 
 		require.Error(t, err)
 		s.broken = false
 		w.reboot(t, with(wf))
-		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{FromCheckpoint: seqOf(t, w, "r", "reserve")})
-		var undone *durable.UndoneError
+		_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{FromCheckpoint: seqOf(t, w, "r", "reserve")})
+		var undone *operate.UndoneError
 		require.ErrorAs(t, err, &undone)
 		require.Equal(t, []string{"reserve"}, undone.Calls, "it may be the one that was undone")
 		require.EqualValues(t, 1, undone.Before)
-		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{FromCheckpoint: 1})
+		_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{FromCheckpoint: 1})
 		require.NoError(t, err)
 		_, err = wait(t, w, wf, "r")
 		require.NoError(t, err)
@@ -217,8 +218,8 @@ func TestARepairDoesNotTakeForDoneWhatWasUndone(t *testing.T) {
 		w.crash()
 		w.expire()
 		w.rotting(t, rot{run: "r", event: at(ship, bitFlips()["data"])}, with(wf))
-		_, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{})
-		require.ErrorIs(t, err, durable.ErrUnrepairable)
+		_, err := operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{})
+		require.ErrorIs(t, err, operate.ErrUnrepairable)
 		require.ErrorContains(t, err, "charge (by refund) did was undone")
 	})
 }

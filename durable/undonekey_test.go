@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -34,7 +35,7 @@ func TestAPlanPromisesAnotherKeyOnlyWhereTheCallGetsOne(t *testing.T) {
 		_, err := run(t, w, wf, "r", 1)
 		require.Error(t, err)
 		broken = false
-		plan, err := w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{FromCheckpoint: 1})
+		plan, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{FromCheckpoint: 1})
 		require.NoError(t, err)
 		require.Contains(t, plan.Warnings, "charge (by refund) was perhaps undone, and is made again with the idempotency key it had")
 		pass(time.Minute)
@@ -76,15 +77,15 @@ func TestAnUndoneChildWhoseIDWasChosenIsNotTakenForMadeAgain(t *testing.T) {
 			}
 		}
 		for _, from := range []int64{1, ended.Seq} {
-			_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{FromCheckpoint: from})
-			var undone *durable.UndoneError
+			_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{FromCheckpoint: from})
+			var undone *operate.UndoneError
 			require.ErrorAs(t, err, &undone, from)
 			require.Zero(t, undone.Before, "there is no checkpoint from where it would be made again")
 			require.Contains(t, err.Error(), "run booking-7, whose id the workflow has chosen, has ended and is not done again")
 		}
 		pass(time.Minute)
 		require.Zero(t, shipped)
-		_, err = w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{FromCheckpoint: 1, Force: true})
+		_, err = operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{FromCheckpoint: 1, Force: true})
 		require.NoError(t, err)
 		pass(time.Minute)
 		require.Equal(t, store.Completed, w.row("r").Status)

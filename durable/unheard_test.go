@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -69,7 +70,7 @@ func TestAParentThatWillNotHearOfItsChildIsStuckAsVerifySaysAndTheAdviceWorks(t 
 				t.Run(strings.Join([]string{how, map[bool]string{true: "child has ended"}[ended], map[bool]string{true: "owner alive"}[alive]}, " "), func(t *testing.T) {
 					inWorld(t, func(t *testing.T, w *world) {
 						child := unheardParent(t, w, ended, alive)
-						v, err := w.eng.Verify(w.ctx(), "p")
+						v, err := operate.On(w.eng).Verify(w.ctx(), "p")
 						require.NoError(t, err)
 						require.Len(t, v.Findings, 1)
 						for _, limit := range []int{0, 10} {
@@ -81,20 +82,20 @@ func TestAParentThatWillNotHearOfItsChildIsStuckAsVerifySaysAndTheAdviceWorks(t 
 							require.Contains(t, stuck[0].Next, "import or restore the child")
 							require.Contains(t, stuck[0].Next, "Jump")
 						}
-						_, err = w.eng.Resume(w.ctx(), "p", durable.ResumeOptions{})
+						_, err = operate.On(w.eng).Resume(w.ctx(), "p", operate.ResumeOptions{})
 						require.ErrorIs(t, err, durable.ErrNotResumable)
 						require.ErrorContains(t, err, "import or restore the child")
 
 						if how == "import" {
-							_, err = w.eng.Import(w.ctx(), bytes.NewReader(child), durable.ImportOptions{})
+							_, err = operate.On(w.eng).Import(w.ctx(), bytes.NewReader(child), operate.ImportOptions{})
 							require.NoError(t, err)
 							if !ended {
-								_, err = w.eng.Resume(w.ctx(), "p/letter", durable.ResumeOptions{})
+								_, err = operate.On(w.eng).Resume(w.ctx(), "p/letter", operate.ResumeOptions{})
 								require.NoError(t, err)
 								require.NoError(t, durable.Signal(w.ctx(), "p/letter", "end", "yes"))
 							}
 						} else {
-							_, err = w.eng.Jump(w.ctx(), "p", 1, durable.JumpOptions{})
+							_, err = operate.On(w.eng).Jump(w.ctx(), "p", 1, operate.JumpOptions{})
 							require.NoError(t, err)
 							synctest.Wait()
 							require.NoError(t, durable.Signal(w.ctx(), "p/letter~b1", "end", "yes"))
@@ -137,7 +138,7 @@ func TestResumeTellsAWaitingParentOfAChildThatHasEnded(t *testing.T) {
 				}
 				return forward()
 			})
-			_, err := w.eng.Import(w.ctx(), bytes.NewReader(child), durable.ImportOptions{})
+			_, err := operate.On(w.eng).Import(w.ctx(), bytes.NewReader(child), operate.ImportOptions{})
 			require.NoError(t, err)
 			w.disk.tamper(nil)
 			pass(w.lease)
@@ -146,10 +147,10 @@ func TestResumeTellsAWaitingParentOfAChildThatHasEnded(t *testing.T) {
 			require.Len(t, stuck, 1)
 			require.Equal(t, durable.CodeStranded, stuck[0].Code)
 			require.Contains(t, stuck[0].Next, "Engine.Resume")
-			dry, err := w.eng.Resume(w.ctx(), "p", durable.ResumeOptions{DryRun: true})
+			dry, err := operate.On(w.eng).Resume(w.ctx(), "p", operate.ResumeOptions{DryRun: true})
 			require.NoError(t, err)
 			require.Equal(t, store.Waiting, w.row("p").Status)
-			plan, err := w.eng.Resume(w.ctx(), "p", durable.ResumeOptions{})
+			plan, err := operate.On(w.eng).Resume(w.ctx(), "p", operate.ResumeOptions{})
 			require.NoError(t, err)
 			require.Equal(t, dry, plan)
 			out, err := wait(t, w, writer, "p")
@@ -172,7 +173,7 @@ func TestAParentThatHasHeardOfAChildThatIsGoneIsNotStuck(t *testing.T) {
 		require.NoError(t, durable.Signal(w.ctx(), "p/letter", "end", "yes"))
 		w.eventually("p/letter", store.Completed)
 		deleteRun(t, w, "p/letter")
-		v, err := w.eng.Verify(w.ctx(), "p")
+		v, err := operate.On(w.eng).Verify(w.ctx(), "p")
 		require.NoError(t, err)
 		require.Empty(t, v.Findings)
 		w.reboot(t, with(writer, letter))

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -30,12 +31,12 @@ func TestAChangeOfARowWhoseAnswerWasLostIsNotSaidToHaveFailed(t *testing.T) {
 		start(t, w, flow, "r", 0)
 		w.eventually("r", store.Waiting)
 		for _, step := range []string{"b", "a"} { // two branches
-			_, err := w.eng.Jump(w.ctx(), "r", seqOf(t, w, "r", step), durable.JumpOptions{})
+			_, err := operate.On(w.eng).Jump(w.ctx(), "r", seqOf(t, w, "r", step), operate.JumpOptions{})
 			require.NoError(t, err)
 			pass(time.Second)
 			w.eventually("r", store.Waiting)
 		}
-		require.NoError(t, w.eng.Export(w.ctx(), "r", &file))
+		require.NoError(t, operate.On(w.eng).Export(w.ctx(), "r", &file))
 	})
 	for n := 1; n <= 6; n++ {
 		for how, a := range answers {
@@ -44,11 +45,11 @@ func TestAChangeOfARowWhoseAnswerWasLostIsNotSaidToHaveFailed(t *testing.T) {
 					w.boot(t, with(flow))
 					u := &unsure{n: n, how: how}
 					w.disk.tamper(u.commit)
-					_, err := w.eng.Import(w.ctx(), bytes.NewReader(file.Bytes()), durable.ImportOptions{})
+					_, err := operate.On(w.eng).Import(w.ctx(), bytes.NewReader(file.Bytes()), operate.ImportOptions{})
 					require.NoError(t, err)
 					w.disk.tamper(nil)
 					require.Equal(t, durable.CodeImported, w.row("r").Code)
-					v, err := w.eng.Verify(w.ctx(), "r")
+					v, err := operate.On(w.eng).Verify(w.ctx(), "r")
 					require.NoError(t, err)
 					require.Empty(t, v.Findings)
 					require.NoError(t, resume(w.eng, w.ctx(), "r"))

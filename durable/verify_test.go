@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -185,9 +186,9 @@ func crashed(t *testing.T, w *world, h *hold) *durable.Workflow[int, string] {
 	return wf
 }
 
-func verify(t *testing.T, w *world, id string) durable.Verification {
+func verify(t *testing.T, w *world, id string) operate.Verification {
 	t.Helper()
-	v, err := w.eng.Verify(context.Background(), id)
+	v, err := operate.On(w.eng).Verify(context.Background(), id)
 	require.NoError(t, err)
 	return v
 }
@@ -213,16 +214,16 @@ func TestEveryKindOfDamageToAnEventIsFoundNeverBelievedAndRepaired(t *testing.T)
 					require.Contains(t, []string{durable.CodeDamaged, durable.CodeUndecodable}, row.Code)
 					require.Equal(t, 1, h.count())
 
-					rep, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{})
+					rep, err := operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{})
 					if seq <= 3 {
-						var no *durable.UnrepairableError
+						var no *operate.UnrepairableError
 						require.ErrorAs(t, err, &no)
 						require.ErrorContains(t, err, "no stable event found")
 						require.Equal(t, seq == 3 || seq == 2, no.Forceable)
 						if !no.Forceable {
 							return
 						}
-						rep, err = w.eng.Repair(context.Background(), "r", durable.RepairOptions{Force: true})
+						rep, err = operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{Force: true})
 					}
 					require.NoError(t, err)
 					require.Equal(t, max(seq-1, 1), rep.Cutoff)
@@ -233,7 +234,7 @@ func TestEveryKindOfDamageToAnEventIsFoundNeverBelievedAndRepaired(t *testing.T)
 					require.True(t, after.Sound(), "%v", after.Findings)
 					require.NotEmpty(t, after.Findings, "what was set aside stays, and is told of")
 					require.True(t, after.Findings[0].Behind)
-					again, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{})
+					again, err := operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{})
 					require.NoError(t, err)
 					require.Empty(t, again.Did)
 				})
@@ -254,7 +255,7 @@ func TestAMissingEventIsFoundAndRepaired(t *testing.T) {
 			require.NoError(t, err)
 			synctest.Wait()
 			require.Equal(t, durable.CodeDamaged, w.row("r").Code)
-			_, err = w.eng.Repair(context.Background(), "r", durable.RepairOptions{Force: true})
+			_, err = operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{Force: true})
 			require.NoError(t, err)
 			out, err := finish(t, w, wf, "r")
 			require.NoError(t, err)
@@ -280,7 +281,7 @@ func TestASoundRunHasNoFindingsWhateverItDoes(t *testing.T) {
 			require.Positive(t, v.Payloads)
 		}
 		n := 0
-		for v, err := range w.eng.VerifyAll(context.Background(), store.Filter{Limit: 2}) {
+		for v, err := range operate.On(w.eng).VerifyAll(context.Background(), store.Filter{Limit: 2}) {
 			require.NoError(t, err)
 			require.Empty(t, v.Findings, v.RunID)
 			n++
@@ -297,7 +298,7 @@ func TestASoundRunHasNoFindingsWhateverItDoes(t *testing.T) {
 		_, err = finish(t, w, wf, "r")
 		require.NoError(t, err)
 		require.Empty(t, verify(t, w, "r").Findings)
-		_, err = w.eng.Verify(context.Background(), "nobody")
+		_, err = operate.On(w.eng).Verify(context.Background(), "nobody")
 		require.ErrorIs(t, err, durable.ErrNotFound)
 	})
 }
@@ -320,8 +321,8 @@ func TestVerifyTellsIncompatibleFromCorrupt(t *testing.T) {
 			v := verify(t, w, "r")
 			require.True(t, v.Incompatible(), "%s: %v", name, v.Findings)
 			require.False(t, v.Corrupt(), "%s: %v", name, v.Findings)
-			_, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{})
-			require.ErrorIs(t, err, durable.ErrUnrepairable)
+			_, err := operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{})
+			require.ErrorIs(t, err, operate.ErrUnrepairable)
 			require.ErrorContains(t, err, "not damaged")
 		}
 	})
@@ -348,12 +349,12 @@ func TestARowThatContradictsItsEventsIsFoundAndRebuilt(t *testing.T) {
 			}}, with(wf))
 			v := verify(t, w, "r")
 			require.True(t, v.Corrupt(), name)
-			require.Equal(t, durable.PartRow, v.Findings[0].Part)
+			require.Equal(t, operate.PartRow, v.Findings[0].Part)
 			require.Contains(t, v.Findings[0].Text, c.says)
 			if name == "status" {
 				return // the store would not take it: its own row is sound here
 			}
-			rep, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{})
+			rep, err := operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{})
 			require.NoError(t, err, name)
 			require.NotEmpty(t, rep.Did)
 			require.Zero(t, rep.Cutoff, "nothing is set aside for it")
@@ -373,10 +374,10 @@ func TestRepairLeavesALiveRunAlone(t *testing.T) {
 		start(t, w, wf, "r", 1)
 		synctest.Wait()
 		w.rotting(t, rot{run: "r", event: at(4, bitFlips()["payload"])}, durable.Options{})
-		_, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{})
+		_, err := operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{})
 		require.ErrorIs(t, err, store.ErrOwned)
 		require.Len(t, w.story("r"), 5)
-		dry, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{DryRun: true})
+		dry, err := operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{DryRun: true})
 		require.NoError(t, err)
 		require.Equal(t, int64(3), dry.Cutoff)
 		require.Equal(t, []string{"step#2", "step#3"}, dry.Again)
@@ -403,12 +404,12 @@ func TestRepairAsksBeforeAnAnnouncedEffectBeginsAgain(t *testing.T) {
 		w.crash()
 		w.expire()
 		w.rotting(t, rot{run: "r", event: at(5, bitFlips()["payload"])}, with(wf))
-		_, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{})
-		var no *durable.UnrepairableError
+		_, err := operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{})
+		var no *operate.UnrepairableError
 		require.True(t, errors.As(err, &no), "%v", err)
 		require.True(t, no.Forceable)
 		require.ErrorContains(t, err, "pay had begun")
-		rep, err := w.eng.Repair(context.Background(), "r", durable.RepairOptions{Force: true})
+		rep, err := operate.On(w.eng).Repair(context.Background(), "r", operate.RepairOptions{Force: true})
 		require.NoError(t, err)
 		require.Equal(t, []string{"pay"}, rep.Again)
 	})
@@ -438,7 +439,7 @@ func TestHealthyRunsBesideACorruptOneGoOn(t *testing.T) {
 			require.Equal(t, "012", out)
 		}
 		corrupt := 0
-		for v, err := range w.eng.VerifyAll(context.Background(), store.Filter{}) {
+		for v, err := range operate.On(w.eng).VerifyAll(context.Background(), store.Filter{}) {
 			require.NoError(t, err)
 			if !v.Sound() {
 				corrupt++
@@ -465,11 +466,11 @@ func checkVerified(t require.TestingT, data store.Store) {
 	eng, err := durable.Open(context.Background(), data, durable.Options{Logger: slog.New(slog.DiscardHandler)})
 	require.NoError(t, err)
 	defer func() { require.NoError(t, eng.Close()) }()
-	for v, err := range eng.VerifyAll(context.Background(), store.Filter{}) {
+	for v, err := range operate.On(eng).VerifyAll(context.Background(), store.Filter{}) {
 		require.NoError(t, err)
 		for _, f := range v.Findings {
 			// This engine has none of the keys and codecs.
-			require.Equal(t, durable.FoundIncompatible, f.Kind, "%s: %s", v.RunID, f)
+			require.Equal(t, operate.FoundIncompatible, f.Kind, "%s: %s", v.RunID, f)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -126,7 +127,7 @@ func TestAnUnknownVersionFallsBackToTheInitialOne(t *testing.T) {
 				repin(t, w, "r", "9")
 				if c.resume {
 					w.open(t, with(one))
-					require.NoError(t, second(w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{})))
+					require.NoError(t, second(operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})))
 				} else {
 					require.Empty(t, w.boot(t, with(one)).Stuck)
 				}
@@ -217,7 +218,7 @@ func TestResumeDoesNotFallBackWhileSomebodyServesTheVersion(t *testing.T) {
 		}})[0])
 		w.open(t, with(versioned("9"))) // alive, without Recover
 		w.open(t, with(one))
-		require.NoError(t, second(w.eng.Resume(w.ctx(), "r", durable.ResumeOptions{})), "claimable by whoever has its code")
+		require.NoError(t, second(operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{})), "claimable by whoever has its code")
 		require.Equal(t, "9", w.row("r").Version)
 		require.NotContains(t, w.story("r"), "workflow_recovered")
 	})

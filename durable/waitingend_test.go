@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -56,7 +57,7 @@ func TestARowThatWaitsOverALogThatHasEndedComesToItsEndAgain(t *testing.T) {
 				require.Equal(t, c.fails, failed)
 				require.Empty(t, verify(t, w, "r").Findings)
 				var left []store.Type
-				for ev, err := range w.eng.LeftBehind(w.ctx(), "r", rep.Repaired[0].NewBranch) {
+				for ev, err := range operate.On(w.eng).LeftBehind(w.ctx(), "r", rep.Repaired[0].NewBranch) {
 					require.NoError(t, err)
 					left = append(left, ev.Type)
 				}

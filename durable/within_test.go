@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -322,7 +323,7 @@ func TestEditedJSONIsReadInTheVersionThatItIsWrittenIn(t *testing.T) {
 				w.crash()
 				w.expire()
 				w.open(t, typed(c.engine))
-				_, err := w.eng.Edit(w.ctx(), "r", "a", json.RawMessage(c.json), durable.EditOptions{})
+				_, err := operate.On(w.eng).Edit(w.ctx(), "r", "a", json.RawMessage(c.json), operate.EditOptions{})
 				if c.says != "" {
 					require.ErrorContains(t, err, c.says)
 					return
@@ -357,16 +358,16 @@ func TestARunBeginsFromAFileWhoseInputIsOfAnEarlierVersion(t *testing.T) {
 		start(t, w, then, "r", inFieldOf(v1Of(3)))
 		synctest.Wait()
 		var file bytes.Buffer
-		require.NoError(t, w.eng.Export(w.ctx(), "r", &file))
+		require.NoError(t, operate.On(w.eng).Export(w.ctx(), "r", &file))
 		w.crash()
 		w.data = memory.Open()
 		now := durable.Define("w", func(ctx context.Context, o fieldOf[orderV4]) (string, error) {
 			return o.Order.Buyer.Family, durable.Do(ctx, "hold", h.body)
 		})
 		w.boot(t, typed(4, now))
-		_, err := now.Start(w.ctx(), "r", inFieldOf(v4Of(4)), durable.FromExport(file.Bytes()))
+		_, err := now.Start(w.ctx(), "r", inFieldOf(v4Of(4)), operate.FromExport(file.Bytes()))
 		require.ErrorIs(t, err, durable.ErrConflict)
-		_, err = now.Start(w.ctx(), "r", inFieldOf(v4Of(3)), durable.FromExport(file.Bytes()))
+		_, err = now.Start(w.ctx(), "r", inFieldOf(v4Of(3)), operate.FromExport(file.Bytes()))
 		require.NoError(t, err)
 		got, err := wait(t, w, now, "r")
 		require.NoError(t, err)

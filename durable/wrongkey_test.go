@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -44,14 +45,14 @@ func TestAWrongKeyUnderAKnownIDIsToldFromDamage(t *testing.T) {
 func requireWrongKey(t *testing.T, w *world, id string) {
 	t.Helper()
 	story := w.story(id)
-	v, err := w.eng.Verify(w.ctx(), id)
+	v, err := operate.On(w.eng).Verify(w.ctx(), id)
 	require.NoError(t, err)
 	require.False(t, v.Corrupt(), "%+v", v.Findings)
 	require.True(t, v.Incompatible())
 	require.Contains(t, v.Findings[0].Text, "it cannot be opened")
 	for _, force := range []bool{false, true} {
-		_, err = w.eng.Repair(w.ctx(), id, durable.RepairOptions{Force: force})
-		require.ErrorIs(t, err, durable.ErrUnrepairable)
+		_, err = operate.On(w.eng).Repair(w.ctx(), id, operate.RepairOptions{Force: force})
+		require.ErrorIs(t, err, operate.ErrUnrepairable)
 		require.ErrorContains(t, err, "it is not damaged")
 	}
 	require.Equal(t, story, w.story(id))

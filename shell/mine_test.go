@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/shell"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
@@ -217,7 +218,7 @@ func TestWhatOthersHaveDoneToTheWorkTreeOfABodyIsAMismatch(t *testing.T) {
 	require.Contains(t, m.Error(), "the branch was work and is foreign")
 
 	// A person who has put it right, or lets it be, is not asked again and again.
-	_, err = p.Resume(p.ctx, "r", durable.ResumeOptions{ResetFailures: true})
+	_, err = operate.On(p.Engine).Resume(p.ctx, "r", operate.ResumeOptions{ResetFailures: true})
 	require.NoError(t, err)
 	r, err := p.start(t).Wait(p.ctx)
 	require.NoError(t, err)
@@ -268,15 +269,15 @@ func TestACopyOfARunningRunKillsNoneOfItsCommands(t *testing.T) {
 	original := p.start(t)
 	pid(t, dir+"/pid")
 	var file bytes.Buffer
-	require.NoError(t, p.Export(p.ctx, "r", &file))
+	require.NoError(t, operate.On(p.Engine).Export(p.ctx, "r", &file))
 	for _, id := range []string{"copy", "r"} { // beside it, and in another store under its id
 		q := p
 		if id == "r" {
 			q = boot(t, memory.Open(), fn)
 		}
-		_, err := q.Import(q.ctx, bytes.NewReader(file.Bytes()), durable.ImportOptions{NewID: id})
+		_, err := operate.On(q.Engine).Import(q.ctx, bytes.NewReader(file.Bytes()), operate.ImportOptions{NewID: id})
 		require.NoError(t, err)
-		_, err = q.Resume(q.ctx, id, durable.ResumeOptions{})
+		_, err = operate.On(q.Engine).Resume(q.ctx, id, operate.ResumeOptions{})
 		require.NoError(t, err)
 		copied, err := workflow(nil2).Handle(q.ctx, id)
 		require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/shell"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
@@ -151,7 +152,7 @@ func TestAWorkTreeThatWasDeletedIsNeverReplacedByAnotherDirectory(t *testing.T) 
 	// As the message says.
 	git(t, repo, "--git-dir="+repo+"/.git", "worktree", "add", "-q", "-f", dir, "work")
 	require.NoError(t, os.WriteFile(dir+"/made", []byte("again\n"), 0o600))
-	_, err = p.Resume(p.ctx, "r", durable.ResumeOptions{})
+	_, err = operate.On(p.Engine).Resume(p.ctx, "r", operate.ResumeOptions{})
 	require.NoError(t, err)
 	r, err := p.start(t).Wait(p.ctx)
 	require.NoError(t, err)

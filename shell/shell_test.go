@@ -23,6 +23,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/shell"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
@@ -160,7 +161,7 @@ func TestACommandIsAStepWithItsOutputsAndItsExitCode(t *testing.T) {
 	require.Equal(t, dir, r.Place.Dir)
 	require.Equal(t, "sh", r.Place.Args[0])
 
-	_, err = p.Resume(p.ctx, "r", durable.ResumeOptions{})
+	_, err = operate.On(p.Engine).Resume(p.ctx, "r", operate.ResumeOptions{})
 	require.ErrorIs(t, err, durable.ErrNotResumable)
 	b, err := os.ReadFile(ran)
 	require.NoError(t, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/archive"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/shell"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -156,7 +157,7 @@ func TestNoProgramThatARepositoryNamesIsRun(t *testing.T) {
 		_, err := p.start(t).Wait(p.ctx)
 		require.NoError(t, err)
 		var file bytes.Buffer
-		require.NoError(t, p.Export(ctx, "r", &file))
+		require.NoError(t, operate.On(p.Engine).Export(ctx, "r", &file))
 		for _, at := range []string{repo, dir} {
 			g, err := archive.OpenGit(ctx, at, archive.GitOptions{})
 			require.NoError(t, err)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -72,7 +73,7 @@ func orphanedBranch(t *trial) {
 	require.NoError(t, errs[0])
 	p := t.program()
 	t.recovers(p, "r")
-	list, err := p.eng.Branches(p, "r")
+	list, err := operate.On(p.eng).Branches(p, "r")
 	require.NoError(t, err)
 	require.Len(t, list, 2)
 	require.True(t, list[0].Current)
@@ -186,7 +187,7 @@ func noStableEvent(t *trial) {
 	require.EqualError(t, err, "No stable event found - workflow may need manual intervention")
 	require.ErrorIs(t, err, durable.ErrUnrecoverable)
 	require.Equal(t, durable.Recovery{RunID: "r", Needed: true, Code: durable.CodeA1, Reason: "A1: Status awaiting_input but no pending interaction"}, rec)
-	_, err = p.eng.Resume(p, "r", durable.ResumeOptions{})
+	_, err = operate.On(p.eng).Resume(p, "r", operate.ResumeOptions{})
 	var hopeless *durable.UnrecoverableError
 	require.ErrorAs(t, err, &hopeless)
 	check()
@@ -206,7 +207,7 @@ func twoAtOnce(t *trial) {
 		both.Wait()
 		require.NoError(t, errors.Join(errs...))
 		require.True(t, recs[0].Needed != recs[1].Needed, "one of them did it: %+v", recs)
-		list, err := one.eng.Branches(one, id)
+		list, err := operate.On(one.eng).Branches(one, id)
 		require.NoError(t, err)
 		require.Len(t, list, 2)
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -119,7 +120,7 @@ func (c tornState) repair(t *trial, p program, id string) {
 	require.NoError(t, json.Unmarshal(last.Data, &said))
 	require.Equal(t, []any{c.reason, 0.0, float64(branch), float64(rec.Cutoff)}, []any{said["reason"], said["previous_branch"], said["new_branch"], said["cutoff_event"]})
 	require.Equal(t, []any{branch, store.Interrupted, ""}, []any{row.Branch, row.Status, row.Code}, "it is claimable at once")
-	list, err := p.eng.Branches(p, id)
+	list, err := operate.On(p.eng).Branches(p, id)
 	require.NoError(t, err)
 	require.Len(t, list, 2)
 	require.Equal(t, []any{true, rec.Cutoff, c.reason, len(before) - int(rec.Cutoff)}, []any{list[1].Current, list[1].Cutoff, list[1].Reason, list[1].Left})

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
@@ -135,5 +136,5 @@ func (s *survival) export(ctx context.Context, data *memory.Store, file string) 
 	if err != nil {
 		return err
 	}
-	return errors.Join(eng.Export(ctx, RunID, f), f.Close())
+	return errors.Join(operate.On(eng).Export(ctx, RunID, f), f.Close())
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
@@ -83,7 +84,7 @@ func (c *config) playFile(ctx context.Context, name string, defs []durable.Defin
 		return "", err
 	}
 	defer func() { _ = eng.Close() }()
-	run, err := eng.Import(ctx, f, durable.ImportOptions{})
+	run, err := operate.On(eng).Import(ctx, f, operate.ImportOptions{})
 	if err != nil {
 		return "", err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/durable/durabletest"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
@@ -44,7 +45,7 @@ func recorded(t *testing.T, fn func(context.Context, int) (string, error), after
 		time.Sleep(after)
 		f, err := os.Create(file)
 		require.NoError(t, err)
-		require.NoError(t, eng.Export(t.Context(), "order-42", f))
+		require.NoError(t, operate.On(eng).Export(t.Context(), "order-42", f))
 		require.NoError(t, f.Close())
 		require.NoError(t, eng.Close())
 	})
@@ -124,5 +125,5 @@ func TestReplaysPassesOnWhatFitsAndSaysThatThereIsNoFile(t *testing.T) {
 	require.NoError(t, os.WriteFile(damaged, []byte("{}\n"), 0o600))
 	failures = durabletest.Compare(t, damaged, []durable.Definition{define(shipped)})
 	require.Len(t, failures, 1)
-	require.ErrorIs(t, failures[0], durable.ErrBadFile)
+	require.ErrorIs(t, failures[0], operate.ErrBadFile)
 }

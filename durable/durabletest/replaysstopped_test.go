@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/durable/durabletest"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
@@ -33,7 +34,7 @@ func production[O any](t *testing.T, wf *durable.Workflow[int, O], act func(ctx 
 		act(ctx, eng)
 		f, err := os.Create(file)
 		require.NoError(t, err)
-		require.NoError(t, eng.Export(t.Context(), "order-42", f))
+		require.NoError(t, operate.On(eng).Export(t.Context(), "order-42", f))
 		require.NoError(t, f.Close())
 		require.NoError(t, eng.Close())
 	})

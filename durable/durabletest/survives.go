@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -551,7 +552,7 @@ func (s *survival) untilEnd(ctx context.Context, m *process) error {
 
 // standing says what the run is at.
 func (s *survival) standing(eng *durable.Engine) string {
-	st, err := eng.Standing(context.Background(), RunID)
+	st, err := operate.On(eng).Standing(context.Background(), RunID)
 	if err != nil {
 		return err.Error()
 	}

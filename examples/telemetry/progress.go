@@ -8,19 +8,20 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/termview"
+	"github.com/holdfast-dev/holdfast/operate"
 )
 
 // resumption says where an order goes on that an earlier process left, and returns the
 // number of its last event; 0 if there is none yet.
 func resumption(ctx context.Context, out io.Writer, eng *durable.Engine) (int64, error) {
-	before, err := eng.Standing(ctx, orderID)
+	before, err := operate.On(eng).Standing(ctx, orderID)
 	if errors.Is(err, durable.ErrNotFound) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	plan, err := eng.Resume(ctx, orderID, durable.ResumeOptions{DryRun: true})
+	plan, err := operate.On(eng).Resume(ctx, orderID, operate.ResumeOptions{DryRun: true})
 	for _, line := range termview.Resumption(plan, before, termview.Options{}) {
 		fmt.Fprintln(out, line)
 	}

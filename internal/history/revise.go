@@ -1,6 +1,7 @@
 package history
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -280,4 +281,13 @@ func NextBranch(branches []store.Branch) int32 {
 		n = max(n, branches[i].N)
 	}
 	return n + 1
+}
+
+// EndLeft returns the messages that cancel the children which a cut of their parent ends.
+func EndLeft(children []string, parent string, at store.Time) (list []store.Message) {
+	data, _ := json.Marshal(MessageData{Reason: fmt.Sprintf("run %s was taken back to before it was started", parent)}) // a string
+	for _, id := range children {
+		list = append(list, store.Message{To: id, Kind: store.KindCancel, ID: FirstCancel, At: at, Data: data, IfLive: true})
+	}
+	return list
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 )
 
 // The attempts before the last one are in the history that an edit of the failure
@@ -24,7 +25,7 @@ func TestAStepThatHasFailedAndWasGivenAResultIsNotToldToHaveSucceeded(t *testing
 		_, err := wf.Start(ctx, "r", 1)
 		require.NoError(t, err)
 		pass(time.Minute)
-		_, err = w.eng.Edit(ctx, "r", "charge", 7, durable.EditOptions{By: "ann"})
+		_, err = operate.On(w.eng).Edit(ctx, "r", "charge", 7, operate.EditOptions{By: "ann"})
 		require.NoError(t, err)
 		o := w.tell("r")
 		require.Contains(t, lines(o), "charge done (result edited) [1 failed] [2 failed] [3 failed]")

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/crashstore"
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -248,7 +249,7 @@ func TestAnEditedResultBeginsALaneAndLeavesTheRestBehind(t *testing.T) {
 		require.NoError(t, w.eng.Pause(ctx, "r", "wrong address"))
 		pass(time.Second)
 		require.Contains(t, w.tell("r").Verdict.Text(), "Paused: “wrong address”")
-		_, err = w.eng.Edit(ctx, "r", "address", "right", durable.EditOptions{Reason: "Wrong street number", By: "mara@shop"})
+		_, err = operate.On(w.eng).Edit(ctx, "r", "address", "right", operate.EditOptions{Reason: "Wrong street number", By: "mara@shop"})
 		require.NoError(t, err)
 		require.NoError(t, w.eng.Unpause(ctx, "r"))
 		pass(time.Minute)
@@ -317,7 +318,7 @@ func TestAForkIsToldToBeOne(t *testing.T) {
 		_, err := wf.Start(ctx, "r", 1)
 		require.NoError(t, err)
 		pass(time.Minute)
-		_, err = w.eng.Fork(ctx, "r", durable.ForkOptions{ID: "s"})
+		_, err = operate.On(w.eng).Fork(ctx, "r", operate.ForkOptions{ID: "s"})
 		require.NoError(t, err)
 		pass(time.Minute)
 		o := w.tell("s")
@@ -342,7 +343,7 @@ func TestAForkWithEditsTellsWhatIsAnotherResultThanTheSourceHas(t *testing.T) {
 		_, err := wf.Start(ctx, "r", 1)
 		require.NoError(t, err)
 		pass(time.Minute)
-		_, err = w.eng.Fork(ctx, "r", durable.ForkOptions{ID: "s", Edits: map[string]any{"a": 2, "b": 3}, By: "ann", Reason: "by hand"})
+		_, err = operate.On(w.eng).Fork(ctx, "r", operate.ForkOptions{ID: "s", Edits: map[string]any{"a": 2, "b": 3}, By: "ann", Reason: "by hand"})
 		require.NoError(t, err)
 		pass(time.Minute)
 		o := w.tell("s")
@@ -401,9 +402,9 @@ func TestAJumpBackIsALane(t *testing.T) {
 		_, err := wf.Start(ctx, "r", 1)
 		require.NoError(t, err)
 		pass(time.Minute)
-		at, err := w.eng.CheckpointOf(ctx, "r", "a")
+		at, err := operate.On(w.eng).CheckpointOf(ctx, "r", "a")
 		require.NoError(t, err)
-		_, err = w.eng.Jump(ctx, "r", at, durable.JumpOptions{Reason: "b was wrong", By: "jo"})
+		_, err = operate.On(w.eng).Jump(ctx, "r", at, operate.JumpOptions{Reason: "b was wrong", By: "jo"})
 		require.NoError(t, err)
 		pass(time.Minute)
 		o := w.tell("r")

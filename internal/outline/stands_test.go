@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -178,9 +179,9 @@ func stands() []stand {
 				}
 				return awaits(ctx)
 			})
-			at, err := w.eng.CheckpointOf(ctx, "r", "pack")
+			at, err := operate.On(w.eng).CheckpointOf(ctx, "r", "pack")
 			require.NoError(t, err)
-			_, err = w.eng.Jump(ctx, "r", at, durable.JumpOptions{Reason: "once more", By: "jo"})
+			_, err = operate.On(w.eng).Jump(ctx, "r", at, operate.JumpOptions{Reason: "once more", By: "jo"})
 			require.NoError(t, err)
 			pass(time.Minute)
 		}, "charge failed: “bank down”", "It was taken back by jo (“once more”)"},
@@ -256,12 +257,12 @@ func stands() []stand {
 		{"an import", func(t *testing.T, w *world) {
 			ctx := w.begun(func(ctx context.Context) error { return errors.Join(durable.Do(ctx, "pack", works), awaits(ctx)) })
 			var file bytes.Buffer
-			require.NoError(t, w.eng.Export(ctx, "r", &file))
+			require.NoError(t, operate.On(w.eng).Export(ctx, "r", &file))
 			require.NoError(t, w.eng.Cancel(ctx, "r", ""))
 			pass(time.Second)
 			_, err := w.data.Delete(ctx, store.Deletion{RunIDs: []string{"r"}})
 			require.NoError(t, err)
-			_, err = w.eng.Import(ctx, &file, durable.ImportOptions{})
+			_, err = operate.On(w.eng).Import(ctx, &file, operate.ImportOptions{})
 			require.NoError(t, err)
 		}, "Parked: ", "It goes on when somebody resumes it."},
 		{"a step of another process", func(_ *testing.T, w *world) {

@@ -191,3 +191,12 @@ func (s *Sealer) CreatedWith(id string, ev *store.Event, t reflect.Type, input [
 	raised, err := s.EncodeAny(math.MaxInt, v.Elem().Interface())
 	return err == nil && s.inputHash(t, raised) == s.inputHash(t, input)
 }
+
+// PlainInput hashes the input of a run where it is in clear; ok is false for one that is
+// encrypted.
+func PlainInput(_ string, ev *store.Event) (hash [16]byte, ok bool) {
+	if len(ev.Payload) > 0 && !envelope.IsPlain(ev.Payload) {
+		return hash, false
+	}
+	return InputHash(ev.Payload), true
+}

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -29,7 +29,7 @@ type Board struct {
 	words   Words
 	id      string
 	owner   string
-	tracker durable.Tracker
+	tracker operate.Tracker
 	order   []string
 	ended   map[string]string // what is said of calls that are over, by key
 	failed  map[string]bool   // which of them have failed
@@ -51,7 +51,7 @@ func NewBoard(w io.Writer, id string, o Options, words Words) *Board {
 }
 
 func (b *Board) clear() {
-	b.tracker = durable.Tracker{Names: b.tracker.Names, Known: b.tracker.Known}
+	b.tracker = operate.Tracker{Names: b.tracker.Names, Known: b.tracker.Known}
 	b.order, b.ended, b.failed = nil, map[string]string{}, map[string]bool{}
 	b.items, b.failure, b.running = map[string]int{}, map[string]int{}, ""
 }
@@ -148,7 +148,7 @@ func (b *Board) add(ev store.Event) error {
 }
 
 // call takes an event of a call that has a row.
-func (b *Board) call(ev *store.Event, before durable.Standing) {
+func (b *Board) call(ev *store.Event, before operate.Standing) {
 	if !slices.Contains(b.order, ev.Key) {
 		b.order = append(b.order, ev.Key)
 	}
@@ -165,7 +165,7 @@ func (b *Board) call(ev *store.Event, before durable.Standing) {
 }
 
 // end says what a call came to.
-func (b *Board) end(ev *store.Event, before durable.Standing) string {
+func (b *Board) end(ev *store.Event, before operate.Standing) string {
 	d := dataOf(ev)
 	switch ev.Type {
 	case store.StepCompleted:
@@ -244,7 +244,7 @@ func (b *Board) lines() []string {
 }
 
 // headline returns "order-42  running  2 of 4  █████░░░░░  10s  pid 4711 on web-1".
-func (b *Board) headline(s durable.Standing) string {
+func (b *Board) headline(s operate.Standing) string {
 	active := s.Active
 	if s.Status == store.Running && b.running != "" {
 		active += max(0, b.words.Now().Sub(s.At.Time()))
@@ -263,7 +263,7 @@ type row struct {
 }
 
 // rows returns those of the declared calls first, in their order, then the others.
-func (b *Board) rows(s durable.Standing) []row {
+func (b *Board) rows(s operate.Standing) []row {
 	keys := append([]string{}, s.Names...)
 	for _, k := range append(slices.Clone(b.order), b.running) {
 		if k != "" && !nested(k) && !slices.Contains(keys, k) {
@@ -284,7 +284,7 @@ func (b *Board) rows(s durable.Standing) []row {
 }
 
 // row returns the row of a call, without its key.
-func (b *Board) row(s durable.Standing, key string) row {
+func (b *Board) row(s operate.Standing, key string) row {
 	if text, ok := b.ended[key]; ok {
 		if n := b.items[key]; n > 0 {
 			text = strings.TrimRight(fmt.Sprintf("%d items  %s", n, text), " ")
@@ -309,7 +309,7 @@ func (b *Board) row(s durable.Standing, key string) row {
 	return row{plain, "▸", b.underWay(c, key)}
 }
 
-func (b *Board) asks(c durable.Call) string {
+func (b *Board) asks(c operate.Call) string {
 	if b.words.Answer == nil {
 		return Clean(c.Prompt)
 	}
@@ -317,7 +317,7 @@ func (b *Board) asks(c durable.Call) string {
 }
 
 // underWay returns "attempt 3 of 5  0.9s  (2 failed: bank: timeout)".
-func (b *Board) underWay(c durable.Call, key string) string {
+func (b *Board) underWay(c operate.Call, key string) string {
 	var parts []string
 	if n := b.items[key]; n > 0 {
 		parts = append(parts, fmt.Sprintf("%d items", n))

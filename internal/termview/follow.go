@@ -5,7 +5,7 @@ import (
 	"iter"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -103,7 +103,7 @@ func follow(ctx context.Context, src Source, id string, f follower) error {
 			case t.err != nil:
 				return t.err
 			}
-			if !durable.Cuts(&t.ev) {
+			if !operate.Cuts(&t.ev) {
 				if err := f.event(t.ev); err != nil {
 					return err
 				}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -27,7 +27,7 @@ func dataOf(ev *store.Event) (d data) {
 func nested(key string) bool { return strings.ContainsAny(key, "/[") }
 
 // tell returns the lines of an event; before is where the run stood.
-func (v *View) tell(ev *store.Event, before durable.Standing) []string {
+func (v *View) tell(ev *store.Event, before operate.Standing) []string {
 	switch ev.Type {
 	case store.AttributesSet, store.Published, store.FirstWon:
 		return nil
@@ -60,7 +60,7 @@ func (v *View) tell(ev *store.Event, before durable.Standing) []string {
 
 // header returns the line of a call that has none yet. What is neither declared
 // nor a step has no number.
-func (v *View) header(key string, before durable.Standing) []string {
+func (v *View) header(key string, before operate.Standing) []string {
 	if v.headed[key] {
 		v.head = key
 		return nil
@@ -92,7 +92,7 @@ func over(ev *store.Event) bool {
 }
 
 // outcome returns the line below the header that an event makes; empty: none.
-func (v *View) outcome(ev *store.Event, before durable.Standing) string {
+func (v *View) outcome(ev *store.Event, before operate.Standing) string {
 	o := v.screen.o
 	d := dataOf(ev)
 	switch ev.Type {
@@ -154,7 +154,7 @@ func (v *View) failed(ev *store.Event, d data) string {
 
 // asks returns the line of a wait; of says where it stands, if not below its
 // header.
-func (v *View) asks(c durable.Call, of string) string {
+func (v *View) asks(c operate.Call, of string) string {
 	if c.Prompt == "" {
 		return ""
 	}
@@ -186,16 +186,16 @@ func (v *View) tellNested(ev *store.Event) []string {
 }
 
 // callOf finds an open call.
-func callOf(s durable.Standing, key string) durable.Call {
+func callOf(s operate.Standing, key string) operate.Call {
 	for _, c := range s.Open {
 		if c.Key == key {
 			return c
 		}
 	}
-	return durable.Call{Key: key}
+	return operate.Call{Key: key}
 }
 
-func maxOf(s durable.Standing, key string) int { return callOf(s, key).Max }
+func maxOf(s operate.Standing, key string) int { return callOf(s, key).Max }
 
 // clock writes a time of day: on a terminal that of its user, else UTC.
 func (o Options) clock(t time.Time) string {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 )
 
 // Resumption says what a resume does, or would do: where it goes on, and which
@@ -19,7 +19,7 @@ import (
 //
 // A step is re-executed that has begun on record and has to run again, be it that
 // its attempts go on or that its outcome was taken back.
-func Resumption(p durable.Plan, s durable.Standing, o Options) []string {
+func Resumption(p operate.Plan, s operate.Standing, o Options) []string {
 	head := p.String()
 	if p.Step == 0 && p.Next.Key == "" {
 		head += " " + p.Next.String()
@@ -29,7 +29,7 @@ func Resumption(p durable.Plan, s durable.Standing, o Options) []string {
 		head += ": " + Clean(key)
 		if begun {
 			most := 0
-			for _, c := range append([]durable.Call{s.Current}, s.Open...) {
+			for _, c := range append([]operate.Call{s.Current}, s.Open...) {
 				if c.Key == key {
 					most = c.Max
 				}

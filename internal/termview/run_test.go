@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/termview"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -59,7 +60,7 @@ var declared = durable.Steps("reserve", "charge", "approve", "ship")
 func twice() *bank { return &bank{[]error{errors.New("bank: 503"), errors.New("bank: timeout")}} }
 
 var words = termview.Words{
-	Answer:   func(durable.Call) string { return "shop durable approve order-42" },
+	Answer:   func(operate.Call) string { return "shop durable approve order-42" },
 	Answered: func(store.Event) string { return "approved" },
 }
 
@@ -110,9 +111,9 @@ Executing step 2/4: charge
 		eng, err = durable.Open(t.Context(), data.Handle(), durable.Options{Workflows: []durable.Definition{wf}, Grace: -1, Logger: slog.New(slog.DiscardHandler)})
 		require.NoError(t, err)
 		ctx = durable.NewContext(context.Background(), eng)
-		before, err := eng.Standing(ctx, "order-42")
+		before, err := operate.On(eng).Standing(ctx, "order-42")
 		require.NoError(t, err)
-		plan, err := eng.Resume(ctx, "order-42", durable.ResumeOptions{DryRun: true})
+		plan, err := operate.On(eng).Resume(ctx, "order-42", operate.ResumeOptions{DryRun: true})
 		require.NoError(t, err)
 		require.Equal(t, want(`
 Resuming from step 2 of 4: charge, attempt 3 of 5
@@ -120,7 +121,7 @@ Resuming from step 2 of 4: charge, attempt 3 of 5
   re-executed  charge
   to run       approve, ship`), strings.Join(termview.Resumption(plan, before, termview.Options{}), "\n"))
 
-		_, err = eng.Resume(ctx, "order-42", durable.ResumeOptions{})
+		_, err = operate.On(eng).Resume(ctx, "order-42", operate.ResumeOptions{})
 		require.NoError(t, err)
 		v = termview.New(&out, termview.Options{}, words)
 		stop = follow(t, eng, v, before.Seq)
@@ -271,9 +272,9 @@ func TestWhoGoesBackSeesWhereTheRunGoesOn(t *testing.T) {
 		var out strings.Builder
 		stop := follow(t, eng, termview.New(&out, termview.Options{}, words), 0)
 		time.Sleep(3 * time.Second)
-		reserved, err := eng.CheckpointOf(ctx, "order-42", "reserve")
+		reserved, err := operate.On(eng).CheckpointOf(ctx, "order-42", "reserve")
 		require.NoError(t, err)
-		_, err = eng.Jump(ctx, "order-42", reserved, durable.JumpOptions{})
+		_, err = operate.On(eng).Jump(ctx, "order-42", reserved, operate.JumpOptions{})
 		require.NoError(t, err)
 		time.Sleep(3 * time.Second)
 		stop()

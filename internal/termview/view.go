@@ -7,14 +7,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
 // Words are what a View says that only its program knows. Every field may be nil.
 type Words struct {
 	// Answer returns the command that answers a wait: "shop durable approve order-42".
-	Answer func(durable.Call) string
+	Answer func(operate.Call) string
 	// Answered tells how a wait was answered, by its signal_received event:
 	// "approved". Without it, "answered".
 	Answered func(store.Event) string
@@ -36,7 +36,7 @@ type View struct {
 	mu      sync.Mutex
 	screen  screen
 	words   Words
-	tracker durable.Tracker
+	tracker operate.Tracker
 	head    string          // key of the call that has its line and is not over
 	headed  map[string]bool // calls that have theirs
 	running string          // key of the body under way in this process
@@ -68,7 +68,7 @@ func (v *View) Names(names []string, known int) {
 }
 
 // Standing returns where the run stands by the events so far.
-func (v *View) Standing() durable.Standing {
+func (v *View) Standing() operate.Standing {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.tracker.Standing()
@@ -104,7 +104,7 @@ func (v *View) Event(ev store.Event) error {
 func (v *View) Restart(cut store.Event, history []store.Event) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.tracker = durable.Tracker{Names: v.tracker.Names, Known: v.tracker.Known}
+	v.tracker = operate.Tracker{Names: v.tracker.Names, Known: v.tracker.Known}
 	v.head, v.headed, v.running = "", map[string]bool{}, ""
 	for _, ev := range history {
 		if err := v.tracker.Add(ev); err != nil {
@@ -124,7 +124,7 @@ func (v *View) Restart(cut store.Event, history []store.Event) error {
 	return nil
 }
 
-func where(s durable.Standing) string {
+func where(s operate.Standing) string {
 	if s.Step() == 0 {
 		return "there"
 	}

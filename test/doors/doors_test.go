@@ -23,6 +23,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/dashboard"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -218,9 +219,9 @@ type door struct {
 	takesWaiting bool
 }
 
-func library(o durable.ResumeOptions) func(w *world) said {
+func library(o operate.ResumeOptions) func(w *world) said {
 	return func(w *world) said {
-		_, err := w.desk.Resume(context.Background(), "r", o)
+		_, err := operate.On(w.desk).Resume(context.Background(), "r", o)
 		return ofError(err)
 	}
 }
@@ -345,17 +346,17 @@ func (w *world) run(args ...string) said {
 
 func doors() []door {
 	return []door{
-		{name: "library, dry run", dry: true, do: library(durable.ResumeOptions{DryRun: true})},
+		{name: "library, dry run", dry: true, do: library(operate.ResumeOptions{DryRun: true})},
 		{name: "GET /api/runs/{id}/plan", dry: true, do: route("GET", "/api/runs/r/plan", "")},
 		{name: "POST /api/runs/{id}/resume?dry_run=1", dry: true, do: route("POST", "/api/runs/r/resume?dry_run=1", "")},
 		{name: "POST /api/bulk/resume, dry run", dry: true, do: bulk(true)},
 		{name: "page, panel", dry: true, do: panel},
 		{name: "terminal, --dry-run", dry: true, do: terminal("resume", "r", "--dry-run")},
 		{name: "terminal over --server, --dry-run", dry: true, do: terminal("resume", "r", "--dry-run", "--server", "{server}")},
-		{name: "library", do: library(durable.ResumeOptions{})},
+		{name: "library", do: library(operate.ResumeOptions{})},
 		{name: "library, ResumeAll", do: func(w *world) said {
 			s := said{exit: -1, code: "not selected"}
-			for _, err := range w.desk.ResumeAll(context.Background(), store.Filter{IDs: []string{"r"}}, durable.ResumeOptions{}) {
+			for _, err := range operate.On(w.desk).ResumeAll(context.Background(), store.Filter{IDs: []string{"r"}}, operate.ResumeOptions{}) {
 				s = ofError(err)
 			}
 			return s

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/sqlite"
 )
@@ -89,20 +90,20 @@ func TestARunTravelsFromAnyStoreToAnyOther(t *testing.T) {
 			return err == nil && h.Run.Status == store.Waiting && h.Run.Last.Type == store.WaitRequested && h.Run.Seen == 1
 		}, patience, 5*time.Millisecond)
 		var file bytes.Buffer
-		require.NoError(t, eng.Export(ctx, "r", &file))
+		require.NoError(t, operate.On(eng).Export(ctx, "r", &file))
 		want := log(t, eng.Store(), "r")
 		for to, target := range fresh {
 			t.Run(from+" to "+to, func(t *testing.T) {
 				ctx, eng := engineOn(t, target(), traveller)
-				_, err := eng.Import(ctx, bytes.NewReader(file.Bytes()), durable.ImportOptions{})
+				_, err := operate.On(eng).Import(ctx, bytes.NewReader(file.Bytes()), operate.ImportOptions{})
 				require.NoError(t, err)
 				require.Equal(t, want, log(t, eng.Store(), "r"))
-				v, err := eng.Verify(ctx, "r")
+				v, err := operate.On(eng).Verify(ctx, "r")
 				require.NoError(t, err)
 				require.Empty(t, v.Findings)
-				_, err = eng.Import(ctx, bytes.NewReader(file.Bytes()), durable.ImportOptions{})
+				_, err = operate.On(eng).Import(ctx, bytes.NewReader(file.Bytes()), operate.ImportOptions{})
 				require.ErrorIs(t, err, store.ErrExists)
-				_, err = eng.Resume(ctx, "r", durable.ResumeOptions{})
+				_, err = operate.On(eng).Resume(ctx, "r", operate.ResumeOptions{})
 				require.NoError(t, err)
 				require.NoError(t, durable.Signal(ctx, "r", "letter", "two"))
 				h, err := traveller.Handle(ctx, "r")
@@ -113,11 +114,11 @@ func TestARunTravelsFromAnyStoreToAnyOther(t *testing.T) {
 
 				// What has ended travels on, as it is.
 				var ended bytes.Buffer
-				require.NoError(t, eng.Export(ctx, "r", &ended))
+				require.NoError(t, operate.On(eng).Export(ctx, "r", &ended))
 				n, err := eng.Clean(ctx, durable.CleanOptions{All: true})
 				require.NoError(t, err)
 				require.Equal(t, 1, n.Runs)
-				_, err = eng.Import(ctx, &ended, durable.ImportOptions{})
+				_, err = operate.On(eng).Import(ctx, &ended, operate.ImportOptions{})
 				require.NoError(t, err)
 				out, err = h.Wait(ctx)
 				require.NoError(t, err)
@@ -202,10 +203,10 @@ func TestDamageInAFileIsFoundNeverBelievedAndRepaired(t *testing.T) {
 			st = open()
 			defer func() { require.NoError(t, st.Close()) }()
 			ctx, eng = engineOf(t, st, wf)
-			v, err := eng.Verify(ctx, "r")
+			v, err := operate.On(eng).Verify(ctx, "r")
 			require.NoError(t, err)
 			require.True(t, v.Corrupt(), "%v", v.Findings)
-			v, err = eng.Verify(ctx, "well")
+			v, err = operate.On(eng).Verify(ctx, "well")
 			require.NoError(t, err)
 			require.Empty(t, v.Findings)
 
@@ -213,16 +214,16 @@ func TestDamageInAFileIsFoundNeverBelievedAndRepaired(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, page.Runs, len(ids), "the corrupt one is listed with the others")
 
-			rep, err := eng.Repair(ctx, "r", durable.RepairOptions{})
+			rep, err := operate.On(eng).Repair(ctx, "r", operate.RepairOptions{})
 			require.NoError(t, err)
 			require.NotEmpty(t, rep.Did)
-			v, err = eng.Verify(ctx, "r")
+			v, err = operate.On(eng).Verify(ctx, "r")
 			require.NoError(t, err)
 			require.True(t, v.Sound(), "%v", v.Findings)
 			_, err = durable.Recover(ctx)
 			require.NoError(t, err)
 			if i, err := eng.Get(ctx, "r"); err == nil && i.Code == durable.CodeRepaired {
-				_, err = eng.Resume(ctx, "r", durable.ResumeOptions{})
+				_, err = operate.On(eng).Resume(ctx, "r", operate.ResumeOptions{})
 				require.NoError(t, err)
 			}
 			for _, id := range ids {

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/postgres"
 	"github.com/holdfast-dev/holdfast/store/sqlite"
@@ -157,9 +158,9 @@ func TestEveryColumnOfARunThatIsNotWhatWasWrittenIsFound(t *testing.T) {
 				}, patience, 5*time.Millisecond)
 			}
 			waits("r")
-			at, err := eng.CheckpointOf(ctx, "r", "a")
+			at, err := operate.On(eng).CheckpointOf(ctx, "r", "a")
 			require.NoError(t, err)
-			_, err = eng.Jump(ctx, "r", at, durable.JumpOptions{})
+			_, err = operate.On(eng).Jump(ctx, "r", at, operate.JumpOptions{})
 			require.NoError(t, err)
 			waits("r")
 			for i := range 49 {
@@ -169,7 +170,7 @@ func TestEveryColumnOfARunThatIsNotWhatWasWrittenIsFound(t *testing.T) {
 			require.NoError(t, eng.Close())
 
 			ctx, eng = engineOf(t, d.st)
-			v, err := eng.Verify(ctx, "r")
+			v, err := operate.On(eng).Verify(ctx, "r")
 			require.NoError(t, err)
 			require.Empty(t, v.Findings)
 			found, refused, decided := 0, 0, map[string]bool{}
@@ -184,7 +185,7 @@ func TestEveryColumnOfARunThatIsNotWhatWasWrittenIsFound(t *testing.T) {
 						continue // the database does not take it: a check, or a key that is taken
 					}
 					done = true
-					v, err := eng.Verify(ctx, "r")
+					v, err := operate.On(eng).Verify(ctx, "r")
 					gone := err != nil // its id is another one
 					if !gone && len(v.Findings) == 0 {
 						require.NotEmpty(t, harmlessColumns[name]+harmlessColumns[d.name+" "+name], "%s: %v instead of %v is not found", name, to, was)
@@ -200,7 +201,7 @@ func TestEveryColumnOfARunThatIsNotWhatWasWrittenIsFound(t *testing.T) {
 					refused++
 				}
 			}
-			v, err = eng.Verify(ctx, "r")
+			v, err = operate.On(eng).Verify(ctx, "r")
 			require.NoError(t, err)
 			require.Empty(t, v.Findings, "it was the damage that was found")
 			require.Greater(t, found, 50)
@@ -314,7 +315,7 @@ func (d *database) well(t *testing.T, ctx context.Context, eng *durable.Engine, 
 	require.NoError(t, err, name)
 	_, err = eng.Recover(ctx)
 	require.NoError(t, err, name)
-	v, err := eng.Verify(ctx, "well-7")
+	v, err := operate.On(eng).Verify(ctx, "well-7")
 	require.NoError(t, err, name)
 	require.Empty(t, v.Findings, name)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -28,7 +29,7 @@ func TestOfTwoImportsOfOneFileAtOnceOneWinsOnAnyStore(t *testing.T) {
 			var both sync.WaitGroup
 			for k, p := range []program{one, other} {
 				both.Go(func() {
-					_, errs[k] = p.eng.Import(p, bytes.NewReader(file), durable.ImportOptions{NewID: name})
+					_, errs[k] = operate.On(p.eng).Import(p, bytes.NewReader(file), operate.ImportOptions{NewID: name})
 				})
 			}
 			both.Wait()
@@ -41,7 +42,7 @@ func TestOfTwoImportsOfOneFileAtOnceOneWinsOnAnyStore(t *testing.T) {
 				require.True(t, errors.Is(err, store.ErrExists) || errors.Is(err, store.ErrFenced), "%v", err)
 			}
 			require.Equal(t, 1, won, "%v", errs)
-			v, err := one.eng.Verify(one, name)
+			v, err := operate.On(one.eng).Verify(one, name)
 			require.NoError(t, err)
 			require.Empty(t, v.Findings)
 			src, err := d.outside.Load(context.Background(), id, store.Cursor{All: true})
@@ -86,16 +87,16 @@ func fileWithBranches(t *testing.T, d *data) (file []byte, id string) {
 	require.NoError(t, err)
 	_, err = run.Wait(p)
 	require.Error(t, err)
-	at, err := p.eng.CheckpointOf(p, "source", "s20")
+	at, err := operate.On(p.eng).CheckpointOf(p, "source", "s20")
 	require.NoError(t, err)
-	_, err = p.eng.Resume(p, "source", durable.ResumeOptions{FromCheckpoint: at})
+	_, err = operate.On(p.eng).Resume(p, "source", operate.ResumeOptions{FromCheckpoint: at})
 	require.NoError(t, err)
 	run, err = wf.Handle(p, "source") // the other has its answer
 	require.NoError(t, err)
 	_, err = run.Wait(p)
 	require.NoError(t, err)
 	var buf bytes.Buffer
-	require.NoError(t, p.eng.Export(p, "source", &buf))
+	require.NoError(t, operate.On(p.eng).Export(p, "source", &buf))
 	require.NoError(t, p.eng.Close())
 	return buf.Bytes(), "source"
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -130,13 +131,13 @@ func TestWhatIsSaidOfARunIsOfOneMoment(t *testing.T) {
 			require.Len(t, open, 1)
 		}},
 		{"Standing", func(t *testing.T, ctx context.Context, e *durable.Engine, id string) {
-			s, err := e.Standing(ctx, id)
+			s, err := operate.On(e).Standing(ctx, id)
 			require.NoError(t, err)
 			require.Equal(t, store.Waiting, s.Status)
 			require.Equal(t, 0, s.Done)
 		}},
 		{"Verify", func(t *testing.T, ctx context.Context, e *durable.Engine, id string) {
-			v, err := e.Verify(ctx, id)
+			v, err := operate.On(e).Verify(ctx, id)
 			require.NoError(t, err)
 			require.Empty(t, v.Findings)
 		}},
@@ -146,24 +147,24 @@ func TestWhatIsSaidOfARunIsOfOneMoment(t *testing.T) {
 			require.False(t, rec.Needed)
 		}},
 		{"Branches", func(t *testing.T, ctx context.Context, e *durable.Engine, id string) {
-			all, err := e.Branches(ctx, id)
+			all, err := operate.On(e).Branches(ctx, id)
 			require.NoError(t, err)
 			require.Len(t, all, 1)
 			require.Equal(t, 4, all[0].Events)
 		}},
 		{"Export", func(t *testing.T, ctx context.Context, e *durable.Engine, id string) {
 			var file bytes.Buffer
-			require.NoError(t, e.Export(ctx, id, &file))
-			_, err := e.Import(ctx, &file, durable.ImportOptions{NewID: id + " copy"})
+			require.NoError(t, operate.On(e).Export(ctx, id, &file))
+			_, err := operate.On(e).Import(ctx, &file, operate.ImportOptions{NewID: id + " copy"})
 			require.NoError(t, err)
-			v, err := e.Verify(ctx, id+" copy")
+			v, err := operate.On(e).Verify(ctx, id+" copy")
 			require.NoError(t, err)
 			require.Empty(t, v.Findings)
 		}},
 		{"Fork", func(t *testing.T, ctx context.Context, e *durable.Engine, id string) {
-			made, err := e.Fork(ctx, id, durable.ForkOptions{ID: id + " fork"})
+			made, err := operate.On(e).Fork(ctx, id, operate.ForkOptions{ID: id + " fork"})
 			require.NoError(t, err)
-			v, err := e.Verify(ctx, made)
+			v, err := operate.On(e).Verify(ctx, made)
 			require.NoError(t, err)
 			require.Empty(t, v.Findings)
 		}},

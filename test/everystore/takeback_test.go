@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -54,7 +55,7 @@ func TestAFailedRunIsTakenBackOnEveryStore(t *testing.T) {
 			return h.Wait(ctx)
 		}
 		at := func(ctx context.Context, eng *durable.Engine, key string) int64 {
-			seq, err := eng.CheckpointOf(ctx, "r", key)
+			seq, err := operate.On(eng).CheckpointOf(ctx, "r", key)
 			require.NoError(t, err)
 			return seq
 		}
@@ -63,29 +64,29 @@ func TestAFailedRunIsTakenBackOnEveryStore(t *testing.T) {
 			require.ErrorIs(t, err, durable.ErrRunFailed)
 		})
 		process(func(ctx context.Context, eng *durable.Engine) { // fails again, on branch 1
-			plan, err := eng.Resume(ctx, "r", durable.ResumeOptions{FromCheckpoint: at(ctx, eng, "items[1]/prepare")})
+			plan, err := operate.On(eng).Resume(ctx, "r", operate.ResumeOptions{FromCheckpoint: at(ctx, eng, "items[1]/prepare")})
 			require.NoError(t, err)
 			require.Equal(t, "items[1]", plan.Scope)
 			_, err = ends(ctx, "r")
 			require.ErrorIs(t, err, durable.ErrRunFailed)
 		})
 		process(func(ctx context.Context, eng *durable.Engine) { // on branch 2
-			plan, err := eng.Jump(ctx, "r", at(ctx, eng, "items[1]/prepare"), durable.JumpOptions{By: "ann"})
+			plan, err := operate.On(eng).Jump(ctx, "r", at(ctx, eng, "items[1]/prepare"), operate.JumpOptions{By: "ann"})
 			require.NoError(t, err)
 			require.EqualValues(t, 2, plan.Branch)
 			_, err = ends(ctx, "r")
 			require.ErrorIs(t, err, durable.ErrRunFailed)
 		})
 		process(func(ctx context.Context, eng *durable.Engine) {
-			id, err := eng.Fork(ctx, "r", durable.ForkOptions{ID: "f"})
+			id, err := operate.On(eng).Fork(ctx, "r", operate.ForkOptions{ID: "f"})
 			require.NoError(t, err)
 			_, err = ends(ctx, id)
 			require.ErrorIs(t, err, durable.ErrRunFailed)
-			id, err = eng.Fork(ctx, "r", durable.ForkOptions{ID: "g", Edits: map[string]any{"items[2]/prepare": 30, "items[0]": 10}, By: "ann"})
+			id, err = operate.On(eng).Fork(ctx, "r", operate.ForkOptions{ID: "g", Edits: map[string]any{"items[2]/prepare": 30, "items[0]": 10}, By: "ann"})
 			require.NoError(t, err)
 			_, err = ends(ctx, id)
 			require.ErrorIs(t, err, durable.ErrRunFailed)
-			_, err = eng.Edit(ctx, "r", "items[0]/prepare", 10, durable.EditOptions{By: "ann"})
+			_, err = operate.On(eng).Edit(ctx, "r", "items[0]/prepare", 10, operate.EditOptions{By: "ann"})
 			require.NoError(t, err)
 		})
 		require.EqualValues(t, 3, prepared.Load(), "each item was prepared once")
@@ -93,7 +94,7 @@ func TestAFailedRunIsTakenBackOnEveryStore(t *testing.T) {
 		process(func(ctx context.Context, eng *durable.Engine) {
 			mended.Store(true)
 			for id, want := range map[string]string{"r": "[10 2 3]", "f": "[1 2 3]", "g": "[10 2 30]"} {
-				plan, err := eng.Resume(ctx, id, durable.ResumeOptions{ResetFailures: true})
+				plan, err := operate.On(eng).Resume(ctx, id, operate.ResumeOptions{ResetFailures: true})
 				require.NoError(t, err)
 				require.Contains(t, plan.Reset, "items[1]/send")
 				out, err := ends(ctx, id)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -68,7 +69,7 @@ func TestAChildWhoseIDIsTakenIsStartedOnEveryStore(t *testing.T) {
 					n, err := out.Wait(ctx)
 					require.NoError(t, err)
 					require.Equal(t, 7, n)
-					v, err := eng.Verify(ctx, "o")
+					v, err := operate.On(eng).Verify(ctx, "o")
 					require.NoError(t, err)
 					require.True(t, v.Sound(), "%+v", v)
 					kids, err := eng.Store().List(ctx, store.Filter{Parents: []string{"o"}})

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -147,11 +148,11 @@ func textFields() []textField {
 		return eng.Pause(ctx, id, text)
 	})
 	act("jump reason", func(ctx context.Context, eng *durable.Engine, id, text string) error {
-		_, err := eng.Jump(ctx, id, 1, durable.JumpOptions{Reason: text, By: text})
+		_, err := operate.On(eng).Jump(ctx, id, 1, operate.JumpOptions{Reason: text, By: text})
 		return err
 	})
 	act("fork id", func(ctx context.Context, eng *durable.Engine, id, text string) error {
-		_, err := eng.Fork(ctx, id, durable.ForkOptions{ID: id + "~" + text})
+		_, err := operate.On(eng).Fork(ctx, id, operate.ForkOptions{ID: id + "~" + text})
 		return err
 	})
 	fields = append(fields, textField{"edit reason", func(ctx context.Context, eng *durable.Engine, id, text string) error {
@@ -162,7 +163,7 @@ func textFields() []textField {
 		if _, err := run.Wait(ctx); err == nil {
 			return errors.New("it has not failed")
 		}
-		_, err = eng.Edit(ctx, id, "step", json.RawMessage(`{}`), durable.EditOptions{Reason: text, By: text, Force: true})
+		_, err = operate.On(eng).Edit(ctx, id, "step", json.RawMessage(`{}`), operate.EditOptions{Reason: text, By: text, Force: true})
 		return err
 	}})
 	return fields
@@ -200,12 +201,12 @@ func TestATextThatComesInIsRefusedOrKeptAlikeByEveryStore(t *testing.T) {
 					continue
 				}
 				settled(t, d, id)
-				v, err := eng.Verify(ctx, id)
+				v, err := operate.On(eng).Verify(ctx, id)
 				if err != nil || len(v.Findings) > 0 {
 					t.Errorf("%s of %s: it is damaged: %v %v", f.name, kind, brief(err), brief(v.Findings))
 				}
 				var file bytes.Buffer
-				if err := eng.Export(ctx, id, &file); err != nil {
+				if err := operate.On(eng).Export(ctx, id, &file); err != nil {
 					t.Errorf("%s of %s: it cannot be exported: %v", f.name, kind, brief(err))
 				}
 				h, err := d.outside.Load(ctx, id, store.Cursor{NoEvents: true})

@@ -21,6 +21,7 @@ import (
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/crashstore"
 	"github.com/holdfast-dev/holdfast/internal/runfile"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -49,15 +50,15 @@ var wholeActs = []wholeAct{
 	{name: "Start with a child", do: func(w *actWorld) error { _, err := w.parent.Start(w.ctx, "p", 1); return err }},
 	{name: "Continue", do: func(w *actWorld) error { _, err := w.renewing.Start(w.ctx, "c", 3); return err }},
 	{name: "Start from an export", file: "r", do: func(w *actWorld) error {
-		_, err := w.order.Start(w.ctx, "r", 1, durable.FromExport(w.file))
+		_, err := w.order.Start(w.ctx, "r", 1, operate.FromExport(w.file))
 		return err
 	}},
 	{name: "Import", file: "r", do: func(w *actWorld) error {
-		_, err := w.Import(w.ctx, bytes.NewReader(w.file), durable.ImportOptions{})
+		_, err := operate.On(w.Engine).Import(w.ctx, bytes.NewReader(w.file), operate.ImportOptions{})
 		return err
 	}},
 	{name: "Import of a copy", file: "r", do: func(w *actWorld) error {
-		_, err := w.Import(w.ctx, bytes.NewReader(w.file), durable.ImportOptions{NewID: "copy"})
+		_, err := operate.On(w.Engine).Import(w.ctx, bytes.NewReader(w.file), operate.ImportOptions{NewID: "copy"})
 		return err
 	}},
 	{name: "RestoreWaiting", archived: []string{"a", "b", "c"}, do: func(w *actWorld) error {
@@ -85,42 +86,48 @@ var wholeActs = []wholeAct{
 	{name: "Unpause", before: func(w *actWorld) error { return errors.Join(waits(w), w.Pause(w.ctx, "r", "a moment")) }, do: func(w *actWorld) error {
 		return w.Unpause(w.ctx, "r")
 	}},
-	{name: "Resume", before: fails, do: func(w *actWorld) error { return second(w.Resume(w.ctx, "f", durable.ResumeOptions{})) }},
+	{name: "Resume", before: fails, do: func(w *actWorld) error {
+		return second(operate.On(w.Engine).Resume(w.ctx, "f", operate.ResumeOptions{}))
+	}},
 	{name: "Resume with failures reset", before: fails, do: func(w *actWorld) error {
-		return second(w.Resume(w.ctx, "f", durable.ResumeOptions{ResetFailures: true}))
+		return second(operate.On(w.Engine).Resume(w.ctx, "f", operate.ResumeOptions{ResetFailures: true}))
 	}},
 	{name: "Resume from a checkpoint", before: fails, do: func(w *actWorld) error {
-		at, err := w.CheckpointOf(w.ctx, "f", "first")
+		at, err := operate.On(w.Engine).CheckpointOf(w.ctx, "f", "first")
 		if err != nil {
 			return err
 		}
-		return second(w.Resume(w.ctx, "f", durable.ResumeOptions{FromCheckpoint: at}))
+		return second(operate.On(w.Engine).Resume(w.ctx, "f", operate.ResumeOptions{FromCheckpoint: at}))
 	}},
 	{name: "Resume of a cancelled run", before: func(w *actWorld) error { return errors.Join(waits(w), w.Cancel(w.ctx, "r", "by mistake")) }, do: func(w *actWorld) error {
-		return second(w.Resume(w.ctx, "r", durable.ResumeOptions{Force: true}))
+		return second(operate.On(w.Engine).Resume(w.ctx, "r", operate.ResumeOptions{Force: true}))
 	}},
 	{name: "RetryFailed", do: func(w *actWorld) error { return second(w.letters.Start(w.ctx, "l", 3)) }},
 	{name: "Jump", before: waits, do: func(w *actWorld) error {
-		at, err := w.CheckpointOf(w.ctx, "r", "first")
+		at, err := operate.On(w.Engine).CheckpointOf(w.ctx, "r", "first")
 		if err != nil {
 			return err
 		}
 		if w.has("r", store.JumpActivated) {
 			return nil // that again would be another jump
 		}
-		return second(w.Jump(w.ctx, "r", at, durable.JumpOptions{}))
+		return second(operate.On(w.Engine).Jump(w.ctx, "r", at, operate.JumpOptions{}))
 	}},
 	{name: "Edit", before: waits, do: func(w *actWorld) error {
 		if w.has("r", store.Edited) {
 			return nil
 		}
-		return second(w.Edit(w.ctx, "r", "first", 70, durable.EditOptions{}))
+		return second(operate.On(w.Engine).Edit(w.ctx, "r", "first", 70, operate.EditOptions{}))
 	}},
-	{name: "Fork", before: waits, do: func(w *actWorld) error { return second(w.Fork(w.ctx, "r", durable.ForkOptions{ID: "fork"})) }},
+	{name: "Fork", before: waits, do: func(w *actWorld) error {
+		return second(operate.On(w.Engine).Fork(w.ctx, "r", operate.ForkOptions{ID: "fork"}))
+	}},
 	{name: "Fork with an edit", before: waits, do: func(w *actWorld) error {
-		return second(w.Fork(w.ctx, "r", durable.ForkOptions{ID: "fork", Edits: map[string]any{"first": 70}}))
+		return second(operate.On(w.Engine).Fork(w.ctx, "r", operate.ForkOptions{ID: "fork", Edits: map[string]any{"first": 70}}))
 	}},
-	{name: "Repair", before: torn, do: func(w *actWorld) error { return second(w.Repair(w.ctx, "r", durable.RepairOptions{})) }},
+	{name: "Repair", before: torn, do: func(w *actWorld) error {
+		return second(operate.On(w.Engine).Repair(w.ctx, "r", operate.RepairOptions{}))
+	}},
 	{name: "StartJSON", do: func(w *actWorld) error {
 		return second(w.StartJSON(w.ctx, "order", "r", json.RawMessage("1")))
 	}},
@@ -143,7 +150,7 @@ var wholeActs = []wholeAct{
 		return errors.Join(err, fails(w))
 	}, do: func(w *actWorld) error {
 		var errs []error
-		for _, err := range w.ResumeAll(w.ctx, store.Filter{}, durable.ResumeOptions{}) {
+		for _, err := range operate.On(w.Engine).ResumeAll(w.ctx, store.Filter{}, operate.ResumeOptions{}) {
 			errs = append(errs, err)
 		}
 		return errors.Join(errs...)
@@ -152,8 +159,8 @@ var wholeActs = []wholeAct{
 		return second(archive.Restore(w.ctx, w.Engine, w.shelf, "a"))
 	}},
 	{name: "Import of a child that has ended", file: "kid", before: family, lost: "kid", do: func(w *actWorld) error {
-		_, err := w.Import(w.ctx, bytes.NewReader(w.file), durable.ImportOptions{})
-		return errors.Join(err, second(w.Resume(w.ctx, "p", durable.ResumeOptions{})))
+		_, err := operate.On(w.Engine).Import(w.ctx, bytes.NewReader(w.file), operate.ImportOptions{})
+		return errors.Join(err, second(operate.On(w.Engine).Resume(w.ctx, "p", operate.ResumeOptions{})))
 	}},
 	{name: "RecoverRun", before: torn, do: func(w *actWorld) error { return second(w.RecoverRun(w.ctx, "r")) }},
 }
@@ -337,7 +344,7 @@ func (w *actWorld) prepare() {
 		}
 		other.settle()
 		var b bytes.Buffer
-		require.NoError(w.t, other.Export(other.ctx, id, &b))
+		require.NoError(w.t, operate.On(other.Engine).Export(other.ctx, id, &b))
 		require.NoError(w.t, other.Close())
 		return b.Bytes()
 	}
@@ -395,7 +402,7 @@ func (w *actWorld) stranded() (ids []string) {
 // check looks for what never holds, whatever was killed.
 func (w *actWorld) check(when string) {
 	require.Empty(w.t, w.stranded(), "%s: stranded", when)
-	for v, err := range w.VerifyAll(w.ctx, store.Filter{}) {
+	for v, err := range operate.On(w.Engine).VerifyAll(w.ctx, store.Filter{}) {
 		require.NoError(w.t, err, when)
 		if h, err := w.data.Load(w.ctx, v.RunID, store.Cursor{NoEvents: true}); err == nil && h.Run.Code != durable.CodeImporting {
 			require.True(w.t, v.Sound(), "%s: %+v", when, v)

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -130,7 +131,7 @@ func shop(st store.Store, o orders) error {
 		if id == "" {
 			continue
 		}
-		if _, err := eng.Resume(ectx, id, durable.ResumeOptions{}); err != nil {
+		if _, err := operate.On(eng).Resume(ectx, id, operate.ResumeOptions{}); err != nil {
 			fmt.Println("refused", id, err)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -65,11 +66,11 @@ func Explain(err error, c *Commands, inProgress func(id, owner string) string) *
 		ended      *durable.NotRunningError
 		occupied   *store.OccupiedError
 		changed    *durable.DefinitionChangedError
-		crossing   *durable.CrossingError
-		undone     *durable.UndoneError
-		at         *durable.CheckpointError
+		crossing   *operate.CrossingError
+		undone     *operate.UndoneError
+		at         *operate.CheckpointError
 		owned      *store.OwnedError
-		edit       *durable.EditError
+		edit       *operate.EditError
 		value      *durable.EncodeError
 		unrecorded *durable.UnrecordedError
 	)
@@ -135,9 +136,9 @@ func explainKind(f *Failure, err error, c *Commands) *Failure {
 		refuse("not_paused")
 	case errors.Is(err, durable.ErrConflict), errors.Is(err, store.ErrExists):
 		refuse("conflict")
-	case errors.Is(err, durable.ErrUnrepairable), errors.Is(err, durable.ErrUnrecoverable), errors.Is(err, store.ErrStatus), errors.Is(err, durable.ErrNotRegistered):
+	case errors.Is(err, operate.ErrUnrepairable), errors.Is(err, durable.ErrUnrecoverable), errors.Is(err, store.ErrStatus), errors.Is(err, durable.ErrNotRegistered):
 		refuse("refused")
-	case errors.Is(err, durable.ErrBadFile):
+	case errors.Is(err, operate.ErrBadFile):
 		refuse("bad_file")
 	case errors.As(err, &damaged) && errors.Is(err, durable.ErrNoHistory):
 		return NoHistory(damaged.RunID, c)

@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -59,7 +60,7 @@ func (l *Local) Lost(id string, err error) error {
 	if err == nil || !errors.Is(err, durable.ErrNotFound) {
 		return err
 	}
-	var at *durable.CheckpointError
+	var at *operate.CheckpointError
 	if errors.As(err, &at) {
 		return err
 	}
@@ -100,7 +101,7 @@ func (l *Local) Runs(ctx context.Context, q Query) ([]Run, int64, error) {
 			}
 			rows = nil
 		}
-		for row, err := range l.Engine.ListResumable(ctx) {
+		for row, err := range operate.On(l.Engine).ListResumable(ctx) {
 			if err != nil {
 				return nil, 0, err
 			}
@@ -194,7 +195,7 @@ func (l *Local) Run(ctx context.Context, id string) (*Run, error) {
 
 // LastInterrupted implements Target.
 func (l *Local) LastInterrupted(ctx context.Context) (*Run, error) {
-	row, err := l.Engine.LastInterrupted(ctx)
+	row, err := operate.On(l.Engine).LastInterrupted(ctx)
 	if errors.Is(err, durable.ErrNotFound) {
 		return nil, show.NothingToResume(l.commands)
 	}
@@ -301,14 +302,14 @@ func (l *Local) Outline(ctx context.Context, id string) (*outline.Builder, *Run,
 }
 
 // Branches implements Target.
-func (l *Local) Branches(ctx context.Context, id string) ([]durable.BranchInfo, error) {
-	b, err := l.Engine.Branches(ctx, id)
+func (l *Local) Branches(ctx context.Context, id string) ([]operate.BranchInfo, error) {
+	b, err := operate.On(l.Engine).Branches(ctx, id)
 	return b, l.Lost(id, err)
 }
 
 // Resume implements Target.
-func (l *Local) Resume(ctx context.Context, id string, o durable.ResumeOptions) (durable.Plan, error) {
-	p, err := l.Engine.Resume(ctx, id, o)
+func (l *Local) Resume(ctx context.Context, id string, o operate.ResumeOptions) (operate.Plan, error) {
+	p, err := operate.On(l.Engine).Resume(ctx, id, o)
 	return p, l.Lost(id, err)
 }
 
@@ -337,14 +338,14 @@ func (l *Local) Signal(ctx context.Context, id, name string, value json.RawMessa
 }
 
 // Fork implements Target.
-func (l *Local) Fork(ctx context.Context, id string, o durable.ForkOptions) (string, error) {
-	made, err := l.Engine.Fork(ctx, id, o)
+func (l *Local) Fork(ctx context.Context, id string, o operate.ForkOptions) (string, error) {
+	made, err := operate.On(l.Engine).Fork(ctx, id, o)
 	return made, l.Lost(id, err)
 }
 
 // PlanFork implements Target.
-func (l *Local) PlanFork(ctx context.Context, id string, o durable.ForkOptions) (durable.Plan, error) {
-	p, err := l.Engine.PlanFork(ctx, id, o)
+func (l *Local) PlanFork(ctx context.Context, id string, o operate.ForkOptions) (operate.Plan, error) {
+	p, err := operate.On(l.Engine).PlanFork(ctx, id, o)
 	return p, l.Lost(id, err)
 }
 
@@ -371,8 +372,8 @@ func (l *Local) Value(id string, ev store.Event) json.RawMessage {
 }
 
 // Standing implements Target.
-func (l *Local) Standing(ctx context.Context, id string) (durable.Standing, error) {
-	st, err := l.Engine.Standing(ctx, id)
+func (l *Local) Standing(ctx context.Context, id string) (operate.Standing, error) {
+	st, err := operate.On(l.Engine).Standing(ctx, id)
 	return st, l.Lost(id, err)
 }
 
@@ -428,7 +429,7 @@ func (l *Local) Difference(ctx context.Context, s *Run) *durable.DefinitionChang
 
 // CheckpointOf implements Target.
 func (l *Local) CheckpointOf(ctx context.Context, id, step string) (int64, error) {
-	n, err := l.Engine.CheckpointOf(ctx, id, step)
+	n, err := operate.On(l.Engine).CheckpointOf(ctx, id, step)
 	return n, l.Lost(id, err)
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -241,14 +242,14 @@ func (r *Remote) Answer(ctx context.Context, to durable.Approval, a Answer) (jso
 }
 
 // Branches implements Target.
-func (r *Remote) Branches(ctx context.Context, id string) ([]durable.BranchInfo, error) {
+func (r *Remote) Branches(ctx context.Context, id string) ([]operate.BranchInfo, error) {
 	list, err := r.c.Branches(ctx, id)
 	if err != nil {
 		return nil, r.said(err)
 	}
-	var out []durable.BranchInfo
+	var out []operate.BranchInfo
 	for _, b := range list {
-		out = append(out, durable.BranchInfo{
+		out = append(out, operate.BranchInfo{
 			N: int32(b.N), Parent: int32(b.Parent), Root: b.Root, Generation: b.Generation, Cutoff: b.Cutoff, Scope: b.Scope, Reason: b.Reason,
 			CreatedAt: store.TimeOf(b.CreatedAt), Current: b.Current, InLineage: b.InLineage, Events: b.Events, Left: b.Left,
 		})
@@ -283,7 +284,7 @@ func (r *Remote) Start(ctx context.Context, workflow string, s NewRun) (string, 
 }
 
 // Resume implements Target.
-func (r *Remote) Resume(ctx context.Context, id string, o durable.ResumeOptions) (durable.Plan, error) {
+func (r *Remote) Resume(ctx context.Context, id string, o operate.ResumeOptions) (operate.Plan, error) {
 	co := client.ResumeOptions{FromCheckpoint: o.FromCheckpoint, ResetFailures: o.ResetFailures, Force: o.Force, DryRun: o.DryRun}
 	done, err := r.c.Resume(ctx, id, co)
 	if err != nil {
@@ -292,18 +293,18 @@ func (r *Remote) Resume(ctx context.Context, id string, o durable.ResumeOptions)
 		if errors.As(err, &f) && f.Code == "no_checkpoint" && f.Next == "" && o.FromCheckpoint == 0 {
 			f.Next = "Restart from its input: " + r.commands.Self("resume", id, "--force")
 		}
-		return durable.Plan{}, err
+		return operate.Plan{}, err
 	}
 	return planFrom(&done.Plan), nil
 }
 
 // planFrom returns a plan as an engine returns it.
-func planFrom(p *client.Plan) durable.Plan {
-	return durable.Plan{
+func planFrom(p *client.Plan) operate.Plan {
+	return operate.Plan{
 		RunID: p.RunID, Workflow: p.Workflow, Status: store.Status(p.Status), From: p.From, Scope: p.Scope, Branch: int32(p.Branch), NewBranch: p.NewBranch,
 		Skipped: p.Skipped, Again: p.Again, Edited: p.Edited, Reset: p.Reset, Warnings: p.Warnings, Step: p.Step, Steps: p.Steps, Declared: p.Declared,
 		Unchecked: p.Unchecked, Ends: p.Ends,
-		Next: durable.ResumePoint{Key: p.Next.Key, Kind: p.Next.Kind, Attempt: p.Next.Attempt, After: p.Next.After, Failed: p.Next.Failed},
+		Next: operate.ResumePoint{Key: p.Next.Key, Kind: p.Next.Kind, Attempt: p.Next.Attempt, After: p.Next.After, Failed: p.Next.Failed},
 	}
 }
 
@@ -332,22 +333,22 @@ func (r *Remote) Signal(ctx context.Context, id, name string, value json.RawMess
 }
 
 // Fork implements Target.
-func (r *Remote) Fork(ctx context.Context, id string, o durable.ForkOptions) (string, error) {
+func (r *Remote) Fork(ctx context.Context, id string, o operate.ForkOptions) (string, error) {
 	done, err := r.c.Fork(ctx, id, forkRequest(&o))
 	return done.RunID, r.said(err)
 }
 
 // PlanFork implements Target.
-func (r *Remote) PlanFork(ctx context.Context, id string, o durable.ForkOptions) (durable.Plan, error) {
+func (r *Remote) PlanFork(ctx context.Context, id string, o operate.ForkOptions) (operate.Plan, error) {
 	p, err := r.c.PlanFork(ctx, id, forkRequest(&o))
 	if err != nil {
-		return durable.Plan{}, r.said(err)
+		return operate.Plan{}, r.said(err)
 	}
 	return planFrom(&p), nil
 }
 
 // forkRequest asks a server for a fork; the server itself knows who asks.
-func forkRequest(o *durable.ForkOptions) client.ForkRequest {
+func forkRequest(o *operate.ForkOptions) client.ForkRequest {
 	req := client.ForkRequest{At: o.At, Reason: o.Reason, Force: o.Force}
 	if o.ID != durable.AutoID {
 		req.ID = o.ID
@@ -452,18 +453,18 @@ func (r *Remote) History(ctx context.Context, id string) iter.Seq2[store.Event, 
 func (r *Remote) Value(_ string, ev store.Event) json.RawMessage { return ev.Payload }
 
 // Standing implements Target.
-func (r *Remote) Standing(ctx context.Context, id string) (durable.Standing, error) {
+func (r *Remote) Standing(ctx context.Context, id string) (operate.Standing, error) {
 	run, err := r.c.GetRun(ctx, id)
 	if err != nil {
-		return durable.Standing{}, r.said(err)
+		return operate.Standing{}, r.said(err)
 	}
-	t := durable.Tracker{Names: run.Declared}
+	t := operate.Tracker{Names: run.Declared}
 	for ev, err := range r.History(ctx, id) {
 		if err != nil {
-			return durable.Standing{}, err
+			return operate.Standing{}, err
 		}
 		if err := t.Add(ev); err != nil {
-			return durable.Standing{}, err
+			return operate.Standing{}, err
 		}
 	}
 	return t.Standing(), nil
@@ -481,7 +482,7 @@ func (r *Remote) CheckpointOf(ctx context.Context, id, step string) (int64, erro
 		}
 	}
 	if at == 0 {
-		return 0, &durable.CheckpointError{RunID: id, Key: step, Reason: "it has no outcome"}
+		return 0, &operate.CheckpointError{RunID: id, Key: step, Reason: "it has no outcome"}
 	}
 	return at, nil
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -36,20 +37,20 @@ type Target interface {
 	// Approvals returns the questions that a run has open.
 	Approvals(ctx context.Context, id string) ([]durable.Approval, error)
 	// Branches returns the branches of a run's history.
-	Branches(ctx context.Context, id string) ([]durable.BranchInfo, error)
+	Branches(ctx context.Context, id string) ([]operate.BranchInfo, error)
 	// Stuck lists the runs that cannot go on by themselves.
 	Stuck(ctx context.Context) ([]Stuck, error)
 
 	// Resume and the acts below it do what the methods of durable.Engine do.
-	Resume(ctx context.Context, id string, o durable.ResumeOptions) (durable.Plan, error)
+	Resume(ctx context.Context, id string, o operate.ResumeOptions) (operate.Plan, error)
 	Cancel(ctx context.Context, id, reason string) error
 	Pause(ctx context.Context, id, reason string) error
 	Unpause(ctx context.Context, id string) error
 	Signal(ctx context.Context, id, name string, value json.RawMessage, signalID string) error
 	// Fork makes a run of what another one has recorded, and returns its id; PlanFork
 	// says what it would make.
-	Fork(ctx context.Context, id string, o durable.ForkOptions) (string, error)
-	PlanFork(ctx context.Context, id string, o durable.ForkOptions) (durable.Plan, error)
+	Fork(ctx context.Context, id string, o operate.ForkOptions) (string, error)
+	PlanFork(ctx context.Context, id string, o operate.ForkOptions) (operate.Plan, error)
 
 	// Start starts a run, and returns its id.
 	Start(ctx context.Context, workflow string, s NewRun) (string, error)
@@ -70,7 +71,7 @@ type Target interface {
 	// Value returns what an event carries, as JSON; nil: nothing that can be shown.
 	Value(id string, ev store.Event) json.RawMessage
 	// Standing says where a run stands.
-	Standing(ctx context.Context, id string) (durable.Standing, error)
+	Standing(ctx context.Context, id string) (operate.Standing, error)
 
 	// CheckpointOf returns the number of the checkpoint with the outcome of a step,
 	// and FirstCheckpoint that of the first one that a history can be cut after; 1,

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -60,7 +61,7 @@ func (ac *Acts) done(w http.ResponseWriter, r *http.Request, id, message string)
 }
 
 // planned answers an act that has a plan.
-func (ac *Acts) planned(w http.ResponseWriter, r *http.Request, id string, plan *durable.Plan, dry bool) error {
+func (ac *Acts) planned(w http.ResponseWriter, r *http.Request, id string, plan *operate.Plan, dry bool) error {
 	run, _, err := ac.after(r, id)
 	if err != nil {
 		return err
@@ -106,7 +107,7 @@ func (ac *Acts) seqOf(r *http.Request, id string, seq int64, key string) (int64,
 	case seq != 0:
 		return 0, web.BadRequest("give a number or a key, not both")
 	}
-	return ac.Engine.CheckpointOf(r.Context(), id, key)
+	return operate.On(ac.Engine).CheckpointOf(r.Context(), id, key)
 }
 
 // exists reports whether there is a run with this id.

@@ -12,8 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/read"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
-	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -35,11 +35,11 @@ type BulkAct struct {
 var BulkActs = map[string]BulkAct{
 	"resume": {"resume", web.ActionResume, []store.Status{store.Failed, store.Interrupted},
 		func(ac *Acts, ctx context.Context, row *store.Run, req *client.BulkRequest) error {
-			_, err := ac.Engine.Resume(ctx, row.ID, durable.ResumeOptions{ResetFailures: req.ResetFailures, DryRun: true})
+			_, err := operate.On(ac.Engine).Resume(ctx, row.ID, operate.ResumeOptions{ResetFailures: req.ResetFailures, DryRun: true})
 			return err
 		},
 		func(ac *Acts, ctx context.Context, row *store.Run, req *client.BulkRequest, _ string) error {
-			_, err := ac.Engine.Resume(ctx, row.ID, durable.ResumeOptions{ResetFailures: req.ResetFailures})
+			_, err := operate.On(ac.Engine).Resume(ctx, row.ID, operate.ResumeOptions{ResetFailures: req.ResetFailures})
 			return err
 		}},
 	"cancel": {"cancel", web.ActionCancel, []store.Status{store.Pending, store.Running, store.Resuming, store.Waiting, store.Interrupted},

@@ -6,7 +6,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
-	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 )
 
 // Fork serves POST /api/runs/{id}/fork.
@@ -20,7 +20,7 @@ func (ac *Acts) Fork(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	o := durable.ForkOptions{ID: newRunID(req.ID), At: at, Attributes: req.Attributes, Force: req.Force}
+	o := operate.ForkOptions{ID: newRunID(req.ID), At: at, Attributes: req.Attributes, Force: req.Force}
 	if len(req.Edits) > 0 {
 		// Permission to copy a run does not include permission to change its results.
 		if err := ac.May(r, web.ActionEdit, id); err != nil {
@@ -32,7 +32,7 @@ func (ac *Acts) Fork(w http.ResponseWriter, r *http.Request) error {
 		}
 	}
 	if req.DryRun {
-		plan, err := ac.Engine.PlanFork(r.Context(), id, o)
+		plan, err := operate.On(ac.Engine).PlanFork(r.Context(), id, o)
 		if err != nil {
 			return err
 		}
@@ -41,7 +41,7 @@ func (ac *Acts) Fork(w http.ResponseWriter, r *http.Request) error {
 	if err := ac.notOfAChild(r, req.ID); err != nil {
 		return err
 	}
-	made, err := ac.Engine.Fork(r.Context(), id, o)
+	made, err := operate.On(ac.Engine).Fork(r.Context(), id, o)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (ac *Acts) Jump(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, stop := ac.patient(r)
 	defer stop()
-	plan, err := ac.Engine.Jump(ctx, id, to, durable.JumpOptions{Reason: req.Reason, By: ac.Who(r), Force: req.Force, DryRun: req.DryRun})
+	plan, err := operate.On(ac.Engine).Jump(ctx, id, to, operate.JumpOptions{Reason: req.Reason, By: ac.Who(r), Force: req.Force, DryRun: req.DryRun})
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (ac *Acts) Edit(w http.ResponseWriter, r *http.Request) error {
 	if req.Key == "" {
 		return web.BadRequest("key is missing: the call whose result is replaced")
 	}
-	plan, err := ac.Engine.Edit(r.Context(), id, req.Key, ValueOf(req.Value), durable.EditOptions{Reason: req.Reason, By: ac.Who(r), Force: req.Force, DryRun: req.DryRun})
+	plan, err := operate.On(ac.Engine).Edit(r.Context(), id, req.Key, ValueOf(req.Value), operate.EditOptions{Reason: req.Reason, By: ac.Who(r), Force: req.Force, DryRun: req.DryRun})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/read"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -62,20 +63,20 @@ func (ac *Acts) resume(w http.ResponseWriter, r *http.Request, id string, req cl
 
 // doResume resumes a run, for every door alike: the engine makes all checks, in the order
 // of the requirements, before it writes anything.
-func (ac *Acts) doResume(r *http.Request, id string, req client.ResumeOptions) (durable.Plan, error) {
-	o := durable.ResumeOptions{FromCheckpoint: req.FromCheckpoint, ResetFailures: req.ResetFailures, Force: req.Force, DryRun: req.DryRun}
+func (ac *Acts) doResume(r *http.Request, id string, req client.ResumeOptions) (operate.Plan, error) {
+	o := operate.ResumeOptions{FromCheckpoint: req.FromCheckpoint, ResetFailures: req.ResetFailures, Force: req.Force, DryRun: req.DryRun}
 	if req.FromKey != "" {
 		// If the run cannot be resumed at all, the answer says that, and nothing of its
 		// keys.
-		if _, err := ac.Engine.Resume(r.Context(), id, durable.ResumeOptions{Force: req.Force, DryRun: true}); err != nil {
-			return durable.Plan{}, err
+		if _, err := operate.On(ac.Engine).Resume(r.Context(), id, operate.ResumeOptions{Force: req.Force, DryRun: true}); err != nil {
+			return operate.Plan{}, err
 		}
 	}
 	var err error
 	if o.FromCheckpoint, err = ac.seqOf(r, id, req.FromCheckpoint, req.FromKey); err != nil {
-		return durable.Plan{}, err
+		return operate.Plan{}, err
 	}
-	return ac.Engine.Resume(r.Context(), id, o)
+	return operate.On(ac.Engine).Resume(r.Context(), id, o)
 }
 
 // The routes of two designs that people come from. They do what our routes do, and answer
@@ -176,6 +177,6 @@ func (ac *Acts) unpark(r *http.Request, id string) error {
 	if log.Run.Status != store.Interrupted || log.Run.Code == "" {
 		return nil
 	}
-	_, err = ac.Engine.Resume(r.Context(), id, durable.ResumeOptions{})
+	_, err = operate.On(ac.Engine).Resume(r.Context(), id, operate.ResumeOptions{})
 	return err
 }

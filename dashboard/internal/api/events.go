@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -126,7 +127,7 @@ func download(w http.ResponseWriter, name string) {
 
 // Branches serves GET /api/runs/{id}/branches.
 func (api *API) Branches(w http.ResponseWriter, r *http.Request) error {
-	branches, err := api.Engine.Branches(r.Context(), r.PathValue("id"))
+	branches, err := operate.On(api.Engine).Branches(r.Context(), r.PathValue("id"))
 	if err != nil {
 		return err
 	}

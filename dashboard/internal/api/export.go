@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
+	"github.com/holdfast-dev/holdfast/operate"
 )
 
 // Export serves GET /api/runs/{id}/export: the run as a file for Import. Its payloads are
@@ -21,7 +22,7 @@ func (api *API) Export(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer api.exports.Add(-1)
 	file := &exportFile{to: w, control: http.NewResponseController(w)}
-	err := api.Engine.Export(r.Context(), r.PathValue("id"), file)
+	err := operate.On(api.Engine).Export(r.Context(), r.PathValue("id"), file)
 	switch {
 	case err == nil:
 		_ = file.begin() // a client that has gone misses nothing

@@ -14,6 +14,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/dashboard"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 )
 
 // shop is a workflow whose bank can be broken.
@@ -127,7 +128,7 @@ func TestAFailedRunThatSomebodyElseResumesMovesInThePage(t *testing.T) {
 	sh.broken.Store(false)
 	b := s.visit("/runs/order-1")
 	b.until(`document.querySelector("[data-live]").innerText.trim() === "Live"`)
-	_, err := s.eng.Resume(s.ctx, "order-1", durable.ResumeOptions{ResetFailures: true})
+	_, err := operate.On(s.eng).Resume(s.ctx, "order-1", operate.ResumeOptions{ResetFailures: true})
 	require.NoError(t, err)
 	b.shows("Waiting for a person")
 	b.shows("run_resumed")
@@ -143,7 +144,7 @@ func TestARefusalIsShownAsTheServerSaysIt(t *testing.T) {
 	b.press("Resume")
 	b.shows("What Resume will do")
 	s.start(wf, "order-2", "waiting", durable.Exclusive("cart:7")) // has the key now
-	_, refused := s.eng.Resume(s.ctx, "order-1", durable.ResumeOptions{})
+	_, refused := operate.On(s.eng).Resume(s.ctx, "order-1", operate.ResumeOptions{})
 	require.ErrorIs(t, refused, durable.ErrOccupied)
 	b.press("Resume order-1")
 	b.until(`!!document.querySelector("#toasts [role=alert]")`)

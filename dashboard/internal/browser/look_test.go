@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/dashboard"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 )
 
 // hostile is what somebody may put into a run to have it executed by whoever looks
@@ -110,7 +111,7 @@ func TestEveryPageIsAccessible(t *testing.T) {
 	sh.broken.Store(true)
 	s.start(wf, "order-2", "failed")
 	s.start(wf, "order-3", "failed")
-	_, err = s.eng.Edit(s.ctx, "order-3", "address", "21 Right Street", durable.EditOptions{By: "jo", Reason: "wrong"})
+	_, err = operate.On(s.eng).Edit(s.ctx, "order-3", "address", "21 Right Street", operate.EditOptions{By: "jo", Reason: "wrong"})
 	require.NoError(t, err)
 	b := s.visit("/")
 	for _, scheme := range []string{"light", "dark"} {

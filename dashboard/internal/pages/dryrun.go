@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -78,7 +79,7 @@ func (rp *RunPage) resumePanel(ctx context.Context, p *panelView, o *outline.Out
 	if from > 0 {
 		reset = reset && given
 	}
-	plan, err := rp.Engine.Resume(ctx, id, durable.ResumeOptions{FromCheckpoint: from, ResetFailures: reset, Force: force, DryRun: true})
+	plan, err := operate.On(rp.Engine).Resume(ctx, id, operate.ResumeOptions{FromCheckpoint: from, ResetFailures: reset, Force: force, DryRun: true})
 	if err = p.refuse(rp, err); err != nil {
 		return err
 	}
@@ -126,7 +127,7 @@ func (rp *RunPage) jumpPanel(ctx context.Context, p *panelView, o *outline.Outli
 	p.Title, p.Sub = fmt.Sprintf("Jump back behind event %d", to), "A dry run. Nothing has been changed. What is left behind stays readable."
 	p.Do, p.DoIcon, p.Reason = "Jump back", "branch", true
 	p.Hidden = append(p.Hidden, "at", strconv.FormatInt(to, 10))
-	plan, err := rp.Engine.Jump(ctx, o.Run.ID, to, durable.JumpOptions{Force: force, DryRun: true})
+	plan, err := operate.On(rp.Engine).Jump(ctx, o.Run.ID, to, operate.JumpOptions{Force: force, DryRun: true})
 	if err = p.refuse(rp, err); err != nil {
 		return err
 	}

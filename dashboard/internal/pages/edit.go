@@ -5,8 +5,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/dashboard/internal/act"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
-	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -46,7 +46,7 @@ func (rp *RunPage) editPanel(r *http.Request, p *panelView, o *outline.Outline, 
 			value = act.ValueOf(pay.Data)
 		}
 	}
-	plan, err := rp.Engine.Edit(r.Context(), o.Run.ID, row.Key, value, durable.EditOptions{DryRun: true})
+	plan, err := operate.On(rp.Engine).Edit(r.Context(), o.Run.ID, row.Key, value, operate.EditOptions{DryRun: true})
 	if err = p.refuse(rp, err); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/operate"
 )
 
 // forkPanel plans a copy: up to a place, and with other results than the run has. The
@@ -32,10 +33,10 @@ func (rp *RunPage) forkPanel(r *http.Request, p *panelView, o *outline.Outline, 
 	if !chosen && len(keys) == 0 {
 		at = o.BeforeFailure() // a copy of everything would fail at once
 	}
-	plan, err := rp.Engine.PlanFork(r.Context(), id, forkOf(at, keys, force))
-	if undone, ok := errors.AsType[*durable.UndoneError](err); ok && !chosen && undone.Before > 0 {
+	plan, err := operate.On(rp.Engine).PlanFork(r.Context(), id, forkOf(at, keys, force))
+	if undone, ok := errors.AsType[*operate.UndoneError](err); ok && !chosen && undone.Before > 0 {
 		at = undone.Before // or before what was undone
-		plan, err = rp.Engine.PlanFork(r.Context(), id, forkOf(at, keys, force))
+		plan, err = operate.On(rp.Engine).PlanFork(r.Context(), id, forkOf(at, keys, force))
 	}
 	if err = p.refuse(rp, err); err != nil {
 		return err
@@ -98,8 +99,8 @@ func editedKeys(values url.Values) []string {
 
 // forkOf returns the options of a plan. Values of any type are accepted, since they are
 // not given yet.
-func forkOf(at int64, keys []string, force bool) durable.ForkOptions {
-	o := durable.ForkOptions{ID: durable.AutoID, At: at, Force: force || len(keys) > 0}
+func forkOf(at int64, keys []string, force bool) operate.ForkOptions {
+	o := operate.ForkOptions{ID: durable.AutoID, At: at, Force: force || len(keys) > 0}
 	for _, key := range keys {
 		if o.Edits == nil {
 			o.Edits = map[string]any{}
@@ -111,7 +112,7 @@ func forkOf(at int64, keys []string, force bool) durable.ForkOptions {
 
 // ofCopy adds to a plan what is different in a copy: it has idempotency keys of its own,
 // and what is under way in the run stays under way.
-func (p *panelView) ofCopy(plan *durable.Plan) {
+func (p *panelView) ofCopy(plan *operate.Plan) {
 	for i := range p.Skipped {
 		if slices.Contains(plan.Edited, p.Skipped[i].Key) {
 			p.Skipped[i].Note, p.Skipped[i].Icon = "with your result", view.Icon{Name: "pencil", Class: "c-resume"}

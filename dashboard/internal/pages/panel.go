@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -82,7 +83,7 @@ func (p *panelView) refuse(h *RunPage, err error) error {
 		return nil
 	}
 	status, problem := h.Problem(err)
-	told := errors.Is(err, durable.ErrUnrecoverable) || errors.Is(err, durable.ErrUnrepairable)
+	told := errors.Is(err, durable.ErrUnrecoverable) || errors.Is(err, operate.ErrUnrepairable)
 	if !told && status != http.StatusConflict && status != http.StatusUnprocessableEntity && status != http.StatusBadRequest {
 		return err
 	}
@@ -90,8 +91,8 @@ func (p *panelView) refuse(h *RunPage, err error) error {
 	if damaged, ok := errors.AsType[*durable.DamagedError](err); ok {
 		p.Instead = view.MendCommand(damaged.RunID, errors.Is(err, durable.ErrNoHistory))
 	}
-	_, crosses := errors.AsType[*durable.CrossingError](err)
-	if _, undone := errors.AsType[*durable.UndoneError](err); crosses || undone {
+	_, crosses := errors.AsType[*operate.CrossingError](err)
+	if _, undone := errors.AsType[*operate.UndoneError](err); crosses || undone {
 		p.Fix = "force"
 	}
 	return nil

@@ -9,10 +9,11 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/operate"
 )
 
 // fillPlan shows a plan of the engine.
-func (rp *RunPage) fillPlan(p *panelView, plan *durable.Plan, o *outline.Outline) {
+func (rp *RunPage) fillPlan(p *panelView, plan *operate.Plan, o *outline.Outline) {
 	p.Skipped = skipped(plan, o)
 	for _, key := range plan.Again {
 		if key != plan.Next.Key {
@@ -45,7 +46,7 @@ func (rp *RunPage) fillPlan(p *panelView, plan *durable.Plan, o *outline.Outline
 
 // skipped lists what is taken from the history, in the order in which it was done: steps,
 // and a Map as a whole instead of the steps of its items.
-func skipped(plan *durable.Plan, o *outline.Outline) []planItem {
+func skipped(plan *operate.Plan, o *outline.Outline) []planItem {
 	type done struct {
 		planItem
 		seq int64

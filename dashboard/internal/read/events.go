@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -58,7 +59,7 @@ func (rd *Reader) Skipped(ctx context.Context, id string, ev *store.Event) []cli
 	if ev.Type != store.RunResumed && ev.Type != store.RunClaimed {
 		return nil
 	}
-	keys, err := rd.Engine.Skipped(ctx, id, *ev)
+	keys, err := operate.On(rd.Engine).Skipped(ctx, id, *ev)
 	if err != nil {
 		rd.Log.Warn("dashboard: the steps that were replayed cannot be told", "run", id, "event", ev.Seq, "error", err)
 		return nil

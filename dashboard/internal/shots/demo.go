@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/crashstore"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
@@ -243,7 +244,7 @@ func edit(ctx context.Context, eng *durable.Engine, id string) error {
 	var err error
 	for range 50 {
 		time.Sleep(50 * time.Millisecond)
-		if _, err = eng.Edit(ctx, id, "address", "21 Right Street", durable.EditOptions{Reason: "Wrong street number", By: "mara@shop"}); err == nil {
+		if _, err = operate.On(eng).Edit(ctx, id, "address", "21 Right Street", operate.EditOptions{Reason: "Wrong street number", By: "mara@shop"}); err == nil {
 			return eng.Unpause(ctx, id)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -250,7 +251,7 @@ func RunOfWait(id string) (runID string, ok bool) {
 }
 
 // Plan is what the API shows of a plan.
-func (wi *Wire) Plan(p *durable.Plan) client.Plan {
+func (wi *Wire) Plan(p *operate.Plan) client.Plan {
 	w := client.Plan{
 		RunID: p.RunID, Workflow: p.Workflow, Status: string(p.Status), Summary: p.String(), Details: wi.Redact.List(p.Details()),
 		From: p.From, Scope: p.Scope, Branch: int(p.Branch), NewBranch: p.NewBranch, Skipped: list(p.Skipped), Again: list(p.Again), Edited: p.Edited, Reset: p.Reset,
@@ -284,7 +285,7 @@ func (wi *Wire) Stuck(s *durable.Stuck) client.Stuck {
 }
 
 // Branch is what the API shows of a branch.
-func (wi *Wire) Branch(b *durable.BranchInfo) client.Branch {
+func (wi *Wire) Branch(b *operate.BranchInfo) client.Branch {
 	return client.Branch{
 		N: int(b.N), Parent: int(b.Parent), Root: b.Root, Generation: b.Generation, Cutoff: b.Cutoff, Scope: b.Scope, Reason: wi.Redact.Text(b.Reason),
 		CreatedAt: b.CreatedAt.Time(), Current: b.Current, InLineage: b.InLineage, Events: b.Events, Left: b.Left,

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -91,12 +92,12 @@ var meanings = []meaning{
 	{as[*durable.NotResumableError](), http.StatusConflict, "not_resumable", ""},
 	{as[*durable.NotRunningError](), http.StatusConflict, "ended", ""},
 	{as[*durable.NotPausedError](), http.StatusConflict, "not_paused", ""},
-	{as[*durable.CrossingError](), http.StatusConflict, "crosses_once", "choose a later checkpoint, or force it"},
-	{as[*durable.UndoneError](), http.StatusConflict, "undone", "choose the checkpoint it names, or force it"},
-	{as[*durable.BusyError](), http.StatusConflict, "busy", "pause the run and try again"},
+	{as[*operate.CrossingError](), http.StatusConflict, "crosses_once", "choose a later checkpoint, or force it"},
+	{as[*operate.UndoneError](), http.StatusConflict, "undone", "choose the checkpoint it names, or force it"},
+	{as[*operate.BusyError](), http.StatusConflict, "busy", "pause the run and try again"},
 	{as[*durable.TooLateError](), http.StatusConflict, "answered", "look at the run again"},
-	{as[*durable.CheckpointError](), http.StatusConflict, "no_checkpoint", ""},
-	{as[*durable.EditError](), http.StatusConflict, "not_editable", ""},
+	{as[*operate.CheckpointError](), http.StatusConflict, "no_checkpoint", ""},
+	{as[*operate.EditError](), http.StatusConflict, "not_editable", ""},
 	{as[*durable.EncodeError](), http.StatusUnprocessableEntity, "not_encodable", ""},
 	{as[*durable.DefinitionChangedError](), http.StatusConflict, "definition_changed", "run the code that recorded it, or mend the difference"},
 	{as[*durable.UndecodableError](), http.StatusConflict, "undecodable", "run a program that can read it, then resume"},
@@ -104,7 +105,7 @@ var meanings = []meaning{
 	{as[*durable.DamagedError](), http.StatusConflict, "damaged", "repair the run"},
 	{is(store.ErrCorrupt), http.StatusConflict, "damaged", "repair the run"},
 	{is(durable.ErrUnrecoverable), http.StatusInternalServerError, "unrecoverable", "look at its events and decide from where it goes on"},
-	{is(durable.ErrUnrepairable), http.StatusInternalServerError, "unrepairable", "look at its events and decide from where it goes on"},
+	{is(operate.ErrUnrepairable), http.StatusInternalServerError, "unrepairable", "look at its events and decide from where it goes on"},
 	{is(durable.ErrConflict), http.StatusConflict, "conflict", "use another run id"},
 	{is(store.ErrExists), http.StatusConflict, "conflict", "use another run id"},
 	{is(durable.ErrOccupied), http.StatusConflict, "occupied", "try again once the other run has ended"},
@@ -158,9 +159,9 @@ func Unavailable(err error) error {
 func (e *Env) nextOf(err error, otherwise string) string {
 	var (
 		damaged *durable.DamagedError
-		busy    *durable.BusyError
+		busy    *operate.BusyError
 		no      *durable.NotResumableError
-		at      *durable.CheckpointError
+		at      *operate.CheckpointError
 		lost    *durable.UnrecoverableError
 	)
 	switch {

@@ -1,4 +1,4 @@
-package durable
+package operate
 
 import (
 	"cmp"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -21,7 +22,7 @@ import (
 // uncancel works out how a cancelled run goes on: behind from, or, if that is 0,
 // behind all that it had recorded when the cancel reached it.
 func (v *view) uncancel(ctx context.Context, from int64) (*revision, error) {
-	no := &NotResumableError{RunID: v.Row.ID, Status: v.Row.Status}
+	no := &durable.NotResumableError{RunID: v.Row.ID, Status: v.Row.Status}
 	if len(v.Past.Scopes[history.UndoScope]) > 0 {
 		no.Reason = "what it had done was undone when it was cancelled; Engine.Fork does it anew, from a point of your choice"
 		return nil, no

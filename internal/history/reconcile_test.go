@@ -1,4 +1,4 @@
-package durable
+package history_test
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -67,30 +68,30 @@ func TestTheCatalogue(t *testing.T) {
 		steps  int32
 		error  string
 	}{
-		{"A1 behind a step", store.Waiting, []string{"created", "started", "completed a", "published p"}, CodeA1, 3, 1, ""},
-		{"A1 behind an answer", store.Waiting, []string{"created", "started", "completed a", "wait w", "answer w", "attempt b"}, CodeA1, 5, 1, ""},
-		{"A1 behind a step that follows the answer", store.Waiting, []string{"created", "started", "wait w", "answer w", "completed w/b"}, CodeA1, 5, 1, ""},
-		{"A1 keeps an effect that has begun", store.Waiting, []string{"created", "started", "completed a", "step pay"}, CodeA1, 4, 1, ""},
-		{"A1 keeps what became of an effect", store.Waiting, []string{"created", "step pay", "completed a", "failed pay"}, CodeA1, 4, 1, ""},
-		{"A1 keeps compensations", store.Waiting, []string{"created", "completed a", "failed b", "attempt ~undo/a", "claimed"}, CodeA1, 4, 1, ""},
-		{"A1 with nothing stable", store.Waiting, []string{"created", "started", "attempt a"}, CodeA1, 0, 0, history.NoStableEvent},
-		{"A1 with an effect and nothing stable", store.Waiting, []string{"created", "started", "step a"}, CodeA1, 0, 0, history.NoStableEvent},
-		{"A1 goes back to before a wait that was open", store.Waiting, []string{"created", "completed a", "wait w", "completed b", "late w"}, CodeA1, 2, 1, ""},
+		{"A1 behind a step", store.Waiting, []string{"created", "started", "completed a", "published p"}, history.CodeA1, 3, 1, ""},
+		{"A1 behind an answer", store.Waiting, []string{"created", "started", "completed a", "wait w", "answer w", "attempt b"}, history.CodeA1, 5, 1, ""},
+		{"A1 behind a step that follows the answer", store.Waiting, []string{"created", "started", "wait w", "answer w", "completed w/b"}, history.CodeA1, 5, 1, ""},
+		{"A1 keeps an effect that has begun", store.Waiting, []string{"created", "started", "completed a", "step pay"}, history.CodeA1, 4, 1, ""},
+		{"A1 keeps what became of an effect", store.Waiting, []string{"created", "step pay", "completed a", "failed pay"}, history.CodeA1, 4, 1, ""},
+		{"A1 keeps compensations", store.Waiting, []string{"created", "completed a", "failed b", "attempt ~undo/a", "claimed"}, history.CodeA1, 4, 1, ""},
+		{"A1 with nothing stable", store.Waiting, []string{"created", "started", "attempt a"}, history.CodeA1, 0, 0, history.NoStableEvent},
+		{"A1 with an effect and nothing stable", store.Waiting, []string{"created", "started", "step a"}, history.CodeA1, 0, 0, history.NoStableEvent},
+		{"A1 goes back to before a wait that was open", store.Waiting, []string{"created", "completed a", "wait w", "completed b", "late w"}, history.CodeA1, 2, 1, ""},
 		{"a timer is a wait", store.Waiting, []string{"created", "started", "timer sleep", "claimed"}, "", 0, 0, ""},
 		{"a child is a wait", store.Waiting, []string{"created", "started", "child kid", "completed b"}, "", 0, 0, ""},
-		{"A2 cuts before the wait", store.Running, []string{"created", "started", "completed a", "wait w"}, CodeA2, 3, 1, ""},
-		{"A2 on a first step", store.Running, []string{"created", "started", "wait w"}, CodeA2, 2, 0, ""},
-		{"A2 while resuming", store.Resuming, []string{"created", "started", "wait w"}, CodeA2, 2, 0, ""},
-		{"A2 cuts at the start of the step that asks", store.Running, []string{"created", "started", "step ask", "published p", "wait ask/w"}, CodeA2, 3, 0, ""},
-		{"A2 does not leave behind an effect of that step", store.Running, []string{"created", "started", "step ask", "step ask/pay", "completed ask/pay", "wait ask/w"}, CodeA2, 5, 1, ""},
+		{"A2 cuts before the wait", store.Running, []string{"created", "started", "completed a", "wait w"}, history.CodeA2, 3, 1, ""},
+		{"A2 on a first step", store.Running, []string{"created", "started", "wait w"}, history.CodeA2, 2, 0, ""},
+		{"A2 while resuming", store.Resuming, []string{"created", "started", "wait w"}, history.CodeA2, 2, 0, ""},
+		{"A2 cuts at the start of the step that asks", store.Running, []string{"created", "started", "step ask", "published p", "wait ask/w"}, history.CodeA2, 3, 0, ""},
+		{"A2 does not leave behind an effect of that step", store.Running, []string{"created", "started", "step ask", "step ask/pay", "completed ask/pay", "wait ask/w"}, history.CodeA2, 5, 1, ""},
 		{"others went on beside the wait", store.Running, []string{"created", "started", "beside w"}, "", 0, 0, ""},
 		{"another step has begun", store.Running, []string{"created", "started", "attempt b", "wait w"}, "", 0, 0, ""},
 		{"another wait is open", store.Running, []string{"created", "started", "timer b/sleep", "wait w"}, "", 0, 0, ""},
 		{"it was resumed since", store.Resuming, []string{"created", "started", "wait w", "interrupted", "resumed"}, "", 0, 0, ""},
-		{"A3", store.Running, []string{"declares a,b", "started", "completed a", "completed b"}, CodeA3, 4, 2, ""},
-		{"A3 behind claims", store.Resuming, []string{"declares a,b", "started", "completed a", "completed b", "resumed"}, CodeA3, 4, 2, ""},
-		{"A3 with one name twice", store.Running, []string{"declares a,a", "started", "completed a", "completed a#2"}, CodeA3, 4, 2, ""},
-		{"A3 takes escaped names", store.Running, []string{"declares a/b", "started", "completed a%2Fb"}, CodeA3, 3, 1, ""},
+		{"A3", store.Running, []string{"declares a,b", "started", "completed a", "completed b"}, history.CodeA3, 4, 2, ""},
+		{"A3 behind claims", store.Resuming, []string{"declares a,b", "started", "completed a", "completed b", "resumed"}, history.CodeA3, 4, 2, ""},
+		{"A3 with one name twice", store.Running, []string{"declares a,a", "started", "completed a", "completed a#2"}, history.CodeA3, 4, 2, ""},
+		{"A3 takes escaped names", store.Running, []string{"declares a/b", "started", "completed a%2Fb"}, history.CodeA3, 3, 1, ""},
 		{"one name once of twice", store.Running, []string{"declares a,a", "started", "completed a"}, "", 0, 0, ""},
 		{"one is missing", store.Running, []string{"declares a,b", "started", "completed a"}, "", 0, 0, ""},
 		{"a step of an item is not the step", store.Running, []string{"declares a", "started", "completed m[0]/a"}, "", 0, 0, ""},
@@ -101,12 +102,12 @@ func TestTheCatalogue(t *testing.T) {
 		{"B1", store.Waiting, []string{"created", "started", "wait w"}, "", 0, 0, ""},
 		{"C1", store.Running, []string{"created", "started", "completed a", "step b"}, "", 0, 0, ""},
 		{"C2", store.Running, []string{"created", "started", "step b", "completed b/x", "item m[0]"}, "", 0, 0, ""},
-		{"D2", store.Interrupted, []string{"created", "started", "completed a", "completed b", "jump 1"}, CodeD2, 4, 2, ""},
-		{"D2 of a failed run", store.Failed, []string{"created", "started", "completed a", "failed b", "jump 1"}, CodeD2, 4, 1, ""},
-		{"D2 before the first of two", store.Interrupted, []string{"created", "jump 1", "jump 2"}, CodeD2, 1, 0, ""},
-		{"D2 has nothing before it", store.Interrupted, []string{"jump 1"}, CodeD2, 0, 0, history.NoStableEvent},
-		{"D2 over an effect", store.Running, []string{"created", "jump 1", "step pay"}, CodeD2, 1, 0, "run r cannot be taken back to before the jump that was requested by event 2: event 3 records an effect which would happen again; resume it from a checkpoint of your choice, with Force"},
-		{"A1 comes before D2", store.Waiting, []string{"created", "completed a", "jump 1"}, CodeA1, 2, 1, ""},
+		{"D2", store.Interrupted, []string{"created", "started", "completed a", "completed b", "jump 1"}, history.CodeD2, 4, 2, ""},
+		{"D2 of a failed run", store.Failed, []string{"created", "started", "completed a", "failed b", "jump 1"}, history.CodeD2, 4, 1, ""},
+		{"D2 before the first of two", store.Interrupted, []string{"created", "jump 1", "jump 2"}, history.CodeD2, 1, 0, ""},
+		{"D2 has nothing before it", store.Interrupted, []string{"jump 1"}, history.CodeD2, 0, 0, history.NoStableEvent},
+		{"D2 over an effect", store.Running, []string{"created", "jump 1", "step pay"}, history.CodeD2, 1, 0, "run r cannot be taken back to before the jump that was requested by event 2: event 3 records an effect which would happen again; resume it from a checkpoint of your choice, with Force"},
+		{"A1 comes before D2", store.Waiting, []string{"created", "completed a", "jump 1"}, history.CodeA1, 2, 1, ""},
 		{"ended runs are sound", store.Completed, []string{"created", "started", "jump 1"}, "", 0, 0, ""},
 		{"pending runs are sound", store.Pending, []string{"created"}, "", 0, 0, ""},
 	} {
@@ -157,7 +158,7 @@ func TestJumpsThatWereCarriedOutAreNotFlagged(t *testing.T) {
 	here := history.CodeAtHand{Workflow: true, Pinned: true}
 	require.Equal(t, history.Finding{}, history.Reconcile(&store.Run{Status: store.Interrupted, Branch: 2}, s, here))
 	torn := history.Reconcile(&store.Run{Status: store.Interrupted, Branch: 1}, s, here)
-	require.Equal(t, []any{CodeD2, int64(4)}, []any{torn.Code, torn.After})
+	require.Equal(t, []any{history.CodeD2, int64(4)}, []any{torn.Code, torn.After})
 }
 
 func TestGlance(t *testing.T) {
@@ -165,48 +166,48 @@ func TestGlance(t *testing.T) {
 		status   store.Status
 		last     string
 		declared int
-		want     look
+		want     history.Look
 	}{
-		{store.Waiting, "wait w", 0, lookNone},
-		{store.Waiting, "timer s", 0, lookNone},
-		{store.Waiting, "child k", 0, lookNone},
-		{store.Waiting, "claimed", 0, lookTail},
-		{store.Waiting, "completed a", 0, lookTail},
-		{store.Running, "wait w", 0, lookFull},
-		{store.Running, "completed a", 0, lookNone},
-		{store.Running, "completed a", 2, lookNone},
-		{store.Running, "completed a", 1, lookFull},
-		{store.Resuming, "resumed", 0, lookTail},
-		{store.Interrupted, "interrupted", 0, lookTail},
-		{store.Interrupted, "jump 1", 0, lookFull},
-		{store.Completed, "ended", 0, lookNone},
-		{store.Failed, "jump 1", 0, lookNone},
+		{store.Waiting, "wait w", 0, history.LookNone},
+		{store.Waiting, "timer s", 0, history.LookNone},
+		{store.Waiting, "child k", 0, history.LookNone},
+		{store.Waiting, "claimed", 0, history.LookTail},
+		{store.Waiting, "completed a", 0, history.LookTail},
+		{store.Running, "wait w", 0, history.LookFull},
+		{store.Running, "completed a", 0, history.LookNone},
+		{store.Running, "completed a", 2, history.LookNone},
+		{store.Running, "completed a", 1, history.LookFull},
+		{store.Resuming, "resumed", 0, history.LookTail},
+		{store.Interrupted, "interrupted", 0, history.LookTail},
+		{store.Interrupted, "jump 1", 0, history.LookFull},
+		{store.Completed, "ended", 0, history.LookNone},
+		{store.Failed, "jump 1", 0, history.LookNone},
 	} {
 		e := lineageOf(c.last)[0]
-		require.Equal(t, c.want, glance(&store.Run{Status: c.status, Last: &e}, c.declared), "%s %s %d", c.status, c.last, c.declared)
+		require.Equal(t, c.want, history.Glance(&store.Run{Status: c.status, Last: &e}, c.declared), "%s %s %d", c.status, c.last, c.declared)
 	}
-	require.Equal(t, lookFull, glance(&store.Run{Status: store.Running}, 0), "a run without an event")
+	require.Equal(t, history.LookFull, history.Glance(&store.Run{Status: store.Running}, 0), "a run without an event")
 	for _, c := range []struct {
 		status store.Status
 		tail   []string
 		whole  bool
-		want   look
+		want   history.Look
 	}{
-		{store.Waiting, []string{"wait w", "completed b", "claimed"}, false, lookNone},
-		{store.Waiting, []string{"wait w", "answer w", "claimed"}, false, lookFull},
-		{store.Waiting, []string{"completed a", "claimed"}, true, lookFull},
-		{store.Running, []string{"completed a", "resumed"}, false, lookNone},
-		{store.Running, []string{"resumed", "resumed"}, false, lookTail},
-		{store.Running, []string{"jump 1", "resumed"}, true, lookFull},
+		{store.Waiting, []string{"wait w", "completed b", "claimed"}, false, history.LookNone},
+		{store.Waiting, []string{"wait w", "answer w", "claimed"}, false, history.LookFull},
+		{store.Waiting, []string{"completed a", "claimed"}, true, history.LookFull},
+		{store.Running, []string{"completed a", "resumed"}, false, history.LookNone},
+		{store.Running, []string{"resumed", "resumed"}, false, history.LookTail},
+		{store.Running, []string{"jump 1", "resumed"}, true, history.LookFull},
 	} {
-		require.Equal(t, c.want, glanceTail(&store.Run{Status: c.status}, lineageOf(c.tail...), c.whole), "%v", c.tail)
+		require.Equal(t, c.want, history.GlanceTail(&store.Run{Status: c.status}, lineageOf(c.tail...), c.whole), "%v", c.tail)
 	}
 }
 
 func TestAVersionThatIsNotThere(t *testing.T) {
 	s := history.NewSurvey("r")
 	row := &store.Run{ID: "r", Workflow: "w", Status: store.Failed, Version: "2", InitialVersion: "1"}
-	require.Equal(t, history.Finding{Code: CodeE2, Version: "1"}, history.Reconcile(row, s, history.CodeAtHand{Workflow: true, Initial: true}))
+	require.Equal(t, history.Finding{Code: history.CodeE2, Version: "1"}, history.Reconcile(row, s, history.CodeAtHand{Workflow: true, Initial: true}))
 	require.Contains(t, history.Reconcile(row, s, history.CodeAtHand{Workflow: true}).Refused, "neither its version 2 nor its initial version 1")
 	require.Empty(t, history.Reconcile(row, s, history.CodeAtHand{}).Code, "a workflow that is nowhere here is not ours to judge")
 	require.Empty(t, history.Reconcile(row, s, history.CodeAtHand{Workflow: true, Pinned: true}).Code)
@@ -231,7 +232,7 @@ func TestLastStableEvent(t *testing.T) {
 		{[]string{"completed a", "wait w", "late w", "completed b", "wait v"}, 4},
 	} {
 		events := lineageOf(c.events...)
-		got := LastStableEvent(events)
+		got := operate.LastStableEvent(events)
 		s := history.NewSurvey("r")
 		for i := range events {
 			require.NoError(t, s.Add(&events[i]))
@@ -254,12 +255,12 @@ func TestDeriveStatus(t *testing.T) {
 		store.Interrupted: {"created", "started", "completed a", "interrupted"},
 		store.Completed:   {"created", "started", "completed a", "ended"},
 	} {
-		require.Equal(t, want, DeriveStatus(lineageOf(words...)).Status)
+		require.Equal(t, want, operate.DeriveStatus(lineageOf(words...)).Status)
 	}
-	d := DeriveStatus(lineageOf("created", "started", "completed a", "wait v", "item m[1]", "wait w"))
-	require.Equal(t, Derived{
+	d := operate.DeriveStatus(lineageOf("created", "started", "completed a", "wait v", "item m[1]", "wait w"))
+	require.Equal(t, operate.Derived{
 		Status: store.Waiting, Seq: 6, Key: "w", Steps: 1, Completed: []string{"a", "m[1]"},
-		Waits: []PendingWait{{Key: "v", Name: "v", Seq: 4}, {Key: "w", Name: "w", Seq: 6}},
+		Waits: []operate.PendingWait{{Key: "v", Name: "v", Seq: 4}, {Key: "w", Name: "w", Seq: 6}},
 	}, d)
 }
 

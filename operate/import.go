@@ -1,4 +1,4 @@
-package durable
+package operate
 
 import (
 	"context"
@@ -8,8 +8,8 @@ import (
 	"log/slog"
 	"math"
 	"slices"
-	"sync/atomic"
 
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
@@ -47,20 +47,20 @@ var ErrBadFile = errors.New("durable: not an importable run file")
 // written; then the run is here with the history it had, byte for byte.
 //
 // A run that had ended is here as it was. Any other is interrupted with code
-// CodeImported, and parked: Resume continues it, once it is certain that nobody
+// durable.CodeImported, and parked: Resume continues it, once it is certain that nobody
 // continues the one it was exported from. It holds its exclusive keys again.
 //
 // A large run takes several durable acts. Until the last of them it is parked
-// with code CodeImporting, and nobody executes it; after a crash in between,
+// with code durable.CodeImporting, and nobody executes it; after a crash in between,
 // importing the same file again finishes it. A parent that is here and waits is told what
 // became of an imported child.
 //
 // Errors: ErrBadFile; store.ErrExists (*store.ExistsError) when the id is taken,
-// also by the same run; ErrOccupied when an exclusive key is; store.ErrTooLarge;
-// ErrInvalid for an id that cannot be used, or a copy of a run with children that
-// have not ended; *UndecodableError when a copy needs a key that is missing. After
-// all of these nothing has changed. ErrUnavailable: import it again.
-func (e *Engine) Import(ctx context.Context, r io.Reader, o ImportOptions) (Imported, error) {
+// also by the same run; durable.ErrOccupied when an exclusive key is; store.ErrTooLarge;
+// durable.ErrInvalid for an id that cannot be used, or a copy of a run with children that
+// have not ended; *durable.UndecodableError when a copy needs a key that is missing. After
+// all of these nothing has changed. durable.ErrUnavailable: import it again.
+func (op *Operator) Import(ctx context.Context, r io.Reader, o ImportOptions) (Imported, error) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = DefaultMaxImport
 	}
@@ -76,41 +76,41 @@ func (e *Engine) Import(ctx context.Context, r io.Reader, o ImportOptions) (Impo
 		return Imported{}, fmt.Errorf("%w: %w", ErrBadFile, err)
 	}
 	if o.NewID != "" && o.NewID != f.Run.ID {
-		if err := e.rename(f, o.NewID); err != nil {
+		if err := op.rename(f, o.NewID); err != nil {
 			return Imported{}, fmt.Errorf("durable: importing run %s as %s: %w", f.Run.ID, o.NewID, err)
 		}
 	}
 	id := f.Run.ID
-	in := &importing{eng: e, file: f, final: importedRow(&f.Run, e.imports.next(e.now()))}
+	in := &importing{op: op, file: f, final: importedRow(&f.Run, op.desk.NextEpoch())}
 	if err := in.check(); err != nil {
 		return Imported{}, fmt.Errorf("durable: importing run %s: %w", id, err)
 	}
 	if err := in.run(ctx); err != nil {
 		return Imported{}, fmt.Errorf("durable: importing run %s: %w", id, storeError(err))
 	}
-	e.archiver.want(id, in.final.Status)
-	e.tellImported(ctx, f)
-	e.log.aboutRun(slog.LevelInfo, &f.Run, "durable: run imported", slog.String("status", string(in.final.Status)), slog.Int("events", len(f.Events)))
+	op.desk.Ended(id, in.final.Status)
+	op.tellImported(ctx, f)
+	op.desk.Log(slog.LevelInfo, &f.Run, "durable: run imported", slog.String("status", string(in.final.Status)), slog.Int("events", len(f.Events)))
 	return Imported{RunID: id, Workflow: f.Run.Workflow, Status: in.final.Status, Events: len(f.Events)}, nil
 }
 
 // tellImported tells a parent that waits what became of a child that is imported after
 // its end: the message that told it may be lost. A crash before it leaves the parent
 // listed in Stuck, and Resume tells it.
-func (e *Engine) tellImported(ctx context.Context, f *runfile.File) {
+func (op *Operator) tellImported(ctx context.Context, f *runfile.File) {
 	if f.Run.Parent == "" || !f.Run.Status.Terminal() {
 		return
 	}
-	h, err := e.store.Load(ctx, f.Run.Parent, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+	h, err := op.store.Load(ctx, f.Run.Parent, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
 	if err != nil || h.Run.Status != store.Waiting {
 		return // it looks when it is loaded
 	}
-	lost, err := e.unheardOf(ctx, &h.Run, f.Run.ID)
-	if err == nil && lost != nil && lost.row != nil {
-		err = e.tellEnd(ctx, lost)
+	lost, err := op.desk.Unheard(ctx, &h.Run, f.Run.ID)
+	if err == nil && lost != nil && lost.Child != nil {
+		err = lost.Tell(ctx)
 	}
 	if err != nil {
-		e.log.aboutRun(slog.LevelWarn, &f.Run, "durable: the parent of an imported run could not be told what became of it: resume the parent", slog.String("parent", f.Run.Parent), slog.Any("error", err))
+		op.desk.Log(slog.LevelWarn, &f.Run, "durable: the parent of an imported run could not be told what became of it: resume the parent", slog.String("parent", f.Run.Parent), slog.Any("error", err))
 	}
 }
 
@@ -142,7 +142,7 @@ func checkFile(f *runfile.File) error {
 	a := history.NewAudit(h, history.Payloads{
 		Event:   func(_ string, ev *store.Event) error { return whole(ev.Payload) },
 		Message: func(_ string, m *store.Message) error { return whole(m.Payload) },
-		Input:   plainInput,
+		Input:   payload.PlainInput,
 		Kind:    kindOfDecode,
 	})
 	a.Facts.Copied = true
@@ -166,7 +166,7 @@ func importedRow(r *store.Run, epoch int64) store.Run {
 		return row
 	}
 	if row.Status != store.Interrupted || row.Code == "" {
-		row.Code = CodeImported
+		row.Code = durable.CodeImported
 		row.Reason = history.ImportedReason(r.Status)
 	}
 	row.Status = store.Interrupted
@@ -175,7 +175,7 @@ func importedRow(r *store.Run, epoch int64) store.Run {
 
 // rename makes a file one of a copy with another id: what depends on the id is
 // sealed anew.
-func (e *Engine) rename(f *runfile.File, id string) error {
+func (op *Operator) rename(f *runfile.File, id string) error {
 	if err := store.CheckRunID(id); err != nil {
 		return err
 	}
@@ -188,22 +188,22 @@ func (e *Engine) rename(f *runfile.File, id string) error {
 		ev := &f.Events[i]
 		d, err := history.DataOf(ev)
 		if err != nil {
-			return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
+			return &durable.DamagedError{RunID: old, Seq: ev.Seq, Err: err}
 		}
 		if d.Around != "" { // the span of that start is the original's
 			if ev.Data, err = history.WithField(ev.Data, "around", []byte(`""`)); err != nil {
-				return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
+				return &durable.DamagedError{RunID: old, Seq: ev.Seq, Err: err}
 			}
 		}
 		if d.Run != nil {
 			if ev.Data, err = history.WithField(ev.Data, "run", d.Run.CopyOf(old)); err != nil {
-				return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
+				return &durable.DamagedError{RunID: old, Seq: ev.Seq, Err: err}
 			}
 		}
 		if d.Cut != nil {
 			d.Cut.Sum = sum
 			if ev.Data, err = history.WithField(ev.Data, "cut", d.Cut.Encode()); err != nil {
-				return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
+				return &durable.DamagedError{RunID: old, Seq: ev.Seq, Err: err}
 			}
 		}
 		switch {
@@ -214,29 +214,29 @@ func (e *Engine) rename(f *runfile.File, id string) error {
 		case ev.Type == store.WorkflowStarted && d.Generation > 0:
 			// What the first event of a generation says of the sum before it.
 			if ev.Data, err = history.WithField(ev.Data, "sum", fmt.Appendf(nil, "%d", sum)); err != nil {
-				return &DamagedError{RunID: old, Seq: ev.Seq, Err: err}
+				return &durable.DamagedError{RunID: old, Seq: ev.Seq, Err: err}
 			}
 		}
-		plain, err := e.sealer.Unseal(payload.PlaceOf(old, ev), ev.Payload)
+		plain, err := op.sealer.Unseal(payload.PlaceOf(old, ev), ev.Payload)
 		if err != nil {
-			return &UndecodableError{RunID: old, Key: history.NameOf(ev), Err: err}
+			return &durable.UndecodableError{RunID: old, Key: history.NameOf(ev), Err: err}
 		}
-		ev.Payload = e.sealer.Seal(payload.PlaceOf(id, ev), plain)
+		ev.Payload = op.sealer.Seal(payload.PlaceOf(id, ev), plain)
 		ev.Sum = store.Seal(id, sum, ev)
 		sum = ev.Sum
 	}
 	if len(open) > 0 && !f.Run.Status.Terminal() {
-		return fmt.Errorf("it has children that have not ended, which cannot be the copy's: import it under its own id: %w", ErrInvalid)
+		return fmt.Errorf("it has children that have not ended, which cannot be the copy's: import it under its own id: %w", durable.ErrInvalid)
 	}
 	for i := range f.Inbox {
 		m := &f.Inbox[i]
 		m.To = old
-		plain, err := e.sealer.Unseal(payload.PlaceOfMessage(m.To, m), m.Payload)
+		plain, err := op.sealer.Unseal(payload.PlaceOfMessage(m.To, m), m.Payload)
 		if err != nil {
-			return &UndecodableError{RunID: old, Key: m.Name, Err: err}
+			return &durable.UndecodableError{RunID: old, Key: m.Name, Err: err}
 		}
 		m.To, m.Payload = id, plain
-		e.sealMessage(m)
+		op.desk.SealMessage(m)
 	}
 	f.Run.ID, f.Run.ForkedFrom, f.Run.Parent, f.Run.ParentKey, f.Run.Dedup = id, old, "", "", ""
 	return nil
@@ -246,7 +246,7 @@ func (e *Engine) rename(f *runfile.File, id string) error {
 // its inbox and its first event; its branches; its events but for the last one;
 // that one, together with the row as it is to be.
 type importing struct {
-	eng   *Engine
+	op    *Operator
 	file  *runfile.File
 	final store.Run
 	// expect is for the next act; done is how many events are there.
@@ -271,7 +271,7 @@ func (in *importing) check() error {
 			continue // of the first act, which is refused as a whole
 		}
 		c := store.Change{RunID: f.Run.ID, Expect: store.Expect{Epoch: in.final.Epoch}, Events: f.Events[i : i+1 : i+1]}
-		if err := c.Validate(in.eng.committer.limits); errors.Is(err, store.ErrTooLarge) {
+		if err := c.Validate(in.op.desk.Limits()); errors.Is(err, store.ErrTooLarge) {
 			return err
 		} else if err != nil {
 			return fmt.Errorf("%w: %w", ErrBadFile, err)
@@ -282,7 +282,7 @@ func (in *importing) check() error {
 
 func (in *importing) run(ctx context.Context) error {
 	id := in.file.Run.ID
-	h, err := in.eng.store.Load(ctx, id, store.Cursor{All: true})
+	h, err := in.op.store.Load(ctx, id, store.Cursor{All: true})
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		if err = in.create(ctx); err == nil {
@@ -308,7 +308,7 @@ func (in *importing) create(ctx context.Context) error {
 	f := in.file
 	row := in.final
 	if len(f.Events) > 1 {
-		row.Status, row.Code, row.Version, row.Paused = store.Interrupted, CodeImporting, unservedVersion, true
+		row.Status, row.Code, row.Version, row.Paused = store.Interrupted, durable.CodeImporting, unservedVersion, true
 		row.Reason, row.EndedAt = in.unfinishedReason(), 0
 		if in.final.Status == store.Completed {
 			row.Status = store.Running // no interrupted run completes
@@ -328,7 +328,7 @@ func (in *importing) create(ctx context.Context) error {
 		c.Hold = born.Exclusive
 	}
 	in.done, in.expect = 1, store.Expect{Epoch: row.Epoch}
-	return in.eng.commitOne(ctx, c)
+	return in.op.desk.Commit(ctx, c)
 }
 
 // born returns what the event says that the current generation began with.
@@ -345,7 +345,7 @@ func (in *importing) born() (history.Data, error) {
 // continueFrom goes on with an import of the same file that did not finish.
 func (in *importing) continueFrom(h *store.History) error {
 	f := in.file
-	if h.Run.Code != CodeImporting || h.Run.Version != unservedVersion {
+	if h.Run.Code != durable.CodeImporting || h.Run.Version != unservedVersion {
 		return &store.ExistsError{RunID: h.Run.ID}
 	}
 	same := h.Run.Workflow == f.Run.Workflow && h.Run.InputHash == f.Run.InputHash && len(h.Inbox) >= len(f.Inbox)
@@ -381,7 +381,7 @@ func (in *importing) branches(ctx context.Context) error {
 		if in.have[b.N] {
 			continue
 		}
-		err := in.eng.commitOne(ctx, store.Change{
+		err := in.op.desk.Commit(ctx, store.Change{
 			RunID: in.file.Run.ID, Expect: store.Expect{Epoch: in.expect.Epoch}, Row: &store.RowPatch{Reason: &reason}, Branch: &b,
 		})
 		if errors.Is(err, store.ErrInvalid) {
@@ -403,8 +403,8 @@ func (in *importing) branches(ctx context.Context) error {
 
 // hasBranch reports whether the run has this very branch.
 func (in *importing) hasBranch(ctx context.Context, b *store.Branch) bool {
-	h, err := in.eng.store.Load(ctx, in.file.Run.ID, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
-	return err == nil && h.Run.Code == CodeImporting && slices.Contains(h.Branches, *b)
+	h, err := in.op.store.Load(ctx, in.file.Run.ID, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+	return err == nil && h.Run.Code == durable.CodeImporting && slices.Contains(h.Branches, *b)
 }
 
 // events appends all but the last event, as many at a time as an act may hold.
@@ -414,12 +414,12 @@ func (in *importing) events(ctx context.Context) error {
 		c := store.Change{RunID: f.Run.ID, Expect: in.expect}
 		for n := in.done; n < last && len(c.Events) < maxImportEvents; n++ {
 			ev := f.Events[n]
-			if len(c.Events) > 0 && c.Size()+len(ev.Data)+len(ev.Payload) > in.eng.committer.limits.Batch/4 {
+			if len(c.Events) > 0 && c.Size()+len(ev.Data)+len(ev.Payload) > in.op.desk.Limits().Batch/4 {
 				break
 			}
 			c.Events = append(c.Events, ev)
 		}
-		if err := in.eng.commitOne(ctx, c); err != nil {
+		if err := in.op.desk.Commit(ctx, c); err != nil {
 			return err
 		}
 		in.done += len(c.Events)
@@ -438,35 +438,15 @@ func (in *importing) finish(ctx context.Context) error {
 		Version: &r.Version, Status: &r.Status, Code: &r.Code, Reason: &r.Reason, Recoverable: &r.Recoverable, Branch: &r.Branch,
 		Generation: &r.Generation, CancelAsked: &r.CancelAsked, Paused: &r.Paused, EndedAt: &r.EndedAt, Seen: &r.Seen,
 	}
-	return in.eng.commitOne(ctx, store.Change{
+	return in.op.desk.Commit(ctx, store.Change{
 		RunID: r.ID, Expect: in.expect, Events: slices.Clone(in.file.Events[in.done:]), Row: patch, Yield: true,
 	})
-}
-
-// epochs gives out epochs, each once.
-//
-// Runs are created with the microsecond of their birth as epoch. A store takes a
-// creation with the epoch and the first event that are on record already for one
-// whose reply was lost, and says that it is done. Two starts of the same run in
-// one microsecond are one start; two imports are not: the files may differ after
-// their first event, and in their inboxes, of which only that of the first is
-// there. So an engine gives no epoch to two imports, and an import that was told
-// that it has created a run looks whether it was this one.
-type epochs struct{ last atomic.Int64 }
-
-func (x *epochs) next(now store.Time) int64 {
-	for {
-		last := x.last.Load()
-		if next := max(int64(now), last+1); x.last.CompareAndSwap(last, next) {
-			return next
-		}
-	}
 }
 
 // unfinishedReason is the reason of a run while it is imported: it names the
 // engine, so that no other takes the import for its own.
 func (in *importing) unfinishedReason() string {
-	return "its import, by " + in.eng.id + ", has not finished; import it again"
+	return "its import, by " + in.op.desk.ID() + ", has not finished; import it again"
 }
 
 // ours returns an error that matches store.ErrExists if the run that was created
@@ -475,12 +455,12 @@ func (in *importing) unfinishedReason() string {
 // of the file is there.
 func (in *importing) ours(ctx context.Context) error {
 	id := in.file.Run.ID
-	h, err := in.eng.store.Load(ctx, id, store.Cursor{All: true})
+	h, err := in.op.store.Load(ctx, id, store.Cursor{All: true})
 	if err != nil {
 		return err
 	}
 	if len(in.file.Events) > 1 {
-		if h.Run.Code == CodeImporting && h.Run.Reason == in.unfinishedReason() {
+		if h.Run.Code == durable.CodeImporting && h.Run.Reason == in.unfinishedReason() {
 			return nil
 		}
 		return &store.ExistsError{RunID: id}

@@ -1,4 +1,4 @@
-package durable
+package operate
 
 import (
 	"context"
@@ -8,16 +8,14 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
-
-// CodeEdited is the code of a run whose history was edited and that waits for
-// Resume.
-const CodeEdited = history.CodeEdited
 
 // EditOptions change how Edit is done.
 type EditOptions struct {
@@ -55,33 +53,33 @@ func (e *EditError) Error() string {
 // act. What was recorded behind it counts no more, as with a jump, and runs again;
 // the old result stays readable on the old branch. A json.RawMessage stands for a
 // value of the recorded type, with the same kind of JSON. The run is then parked, with
-// CodeEdited, until Resume; a paused one stays paused, and goes on with Unpause.
+// durable.CodeEdited, until Resume; a paused one stays paused, and goes on with Unpause.
 //
 // Edit is for a run that nobody executes: one that is paused, interrupted or
 // parked, has failed, or whose owner is gone.
 //
-// Errors: ErrNotFound; *NotResumableError for a run that is pending, completed,
+// Errors: durable.ErrNotFound; *durable.NotResumableError for a run that is pending, completed,
 // cancelled, or past its deadline; *BusyError for one that a live executor has;
 // *EditError when the call has no outcome or none that can be edited, and, without
-// Force, when value is of another type than is recorded; *EncodeError;
-// *CrossingError and *UndoneError without Force; ErrOccupied. After any of them nothing has
+// Force, when value is of another type than is recorded; *durable.EncodeError;
+// *CrossingError and *UndoneError without Force; durable.ErrOccupied. After any of them nothing has
 // changed.
-func (e *Engine) Edit(ctx context.Context, id, key string, value any, o EditOptions) (Plan, error) {
-	if e.roster.isClosing() {
-		return Plan{}, ErrClosed
+func (op *Operator) Edit(ctx context.Context, id, key string, value any, o EditOptions) (Plan, error) {
+	if op.desk.Closing() {
+		return Plan{}, durable.ErrClosed
 	}
-	v, unreadable, err := e.view(ctx, id)
+	v, unreadable, err := op.view(ctx, id)
 	if err == nil {
 		err = unreadable
 	}
 	if err != nil {
 		return Plan{}, fmt.Errorf("editing: %w", err)
 	}
-	no := &NotResumableError{RunID: id, Status: v.Row.Status, Reason: e.pastDeadline(v.Row)}
+	no := &durable.NotResumableError{RunID: id, Status: v.Row.Status, Reason: op.desk.PastDeadline(v.Row)}
 	if s := v.Row.Status; no.Reason != "" || s == store.Pending || s == store.Completed || s == store.Cancelled {
 		return Plan{}, no
 	}
-	live, err := e.hasLiveOwner(ctx, v.Row)
+	live, err := op.desk.HasLiveOwner(ctx, v.Row)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -92,7 +90,7 @@ func (e *Engine) Edit(ctx context.Context, id, key string, value any, o EditOpti
 	if err != nil {
 		return Plan{}, err
 	}
-	env, err := e.editedPayload(id, old, value, o.Force)
+	env, err := op.editedPayload(id, old, value, o.Force)
 	if err != nil {
 		return Plan{}, err
 	}
@@ -103,7 +101,7 @@ func (e *Engine) Edit(ctx context.Context, id, key string, value any, o EditOpti
 		}
 		return rv.plan, nil
 	}
-	return rv.plan, e.edit(ctx, v, rv, old, env, o)
+	return rv.plan, op.edit(ctx, v, rv, old, env, o)
 }
 
 // editedOutcome returns the recorded outcome that an edit replaces.
@@ -123,12 +121,12 @@ func editedOutcome(p *history.Past, id, key string) (*store.Event, error) {
 }
 
 // editedPayload returns the payload of the outcome that takes the place of old.
-func (e *Engine) editedPayload(id string, old *store.Event, value any, force bool) ([]byte, error) {
-	env, err := e.sealer.EncodeEdited(id, old, value, force)
+func (op *Operator) editedPayload(id string, old *store.Event, value any, force bool) ([]byte, error) {
+	env, err := op.sealer.EncodeEdited(id, old, value, force)
 	if err != nil {
-		return nil, &EncodeError{RunID: id, Key: old.Key, Type: fmt.Sprintf("%T", value), Err: err}
+		return nil, &durable.EncodeError{RunID: id, Key: old.Key, Type: fmt.Sprintf("%T", value), Err: err}
 	}
-	if err := e.sameType(id, old, value, env); err != nil && !force {
+	if err := op.sameType(id, old, value, env); err != nil && !force {
 		return nil, err
 	}
 	return env, nil
@@ -136,13 +134,13 @@ func (e *Engine) editedPayload(id string, old *store.Event, value any, force boo
 
 // sameType returns an error unless a value, and the payload that was made of it, is of
 // the type that the old outcome holds. A failure holds none.
-func (e *Engine) sameType(id string, old *store.Event, value any, env []byte) error {
+func (op *Operator) sameType(id string, old *store.Event, value any, env []byte) error {
 	if d, err := history.DataOf(old); err != nil || !hasType(old, &d) {
 		return nil // what is unreadable is said when it is replaced
 	}
 	was, is := "", ""
 	if len(old.Payload) > 0 {
-		open, err := e.sealer.Open(payload.PlaceOf(id, old), old.Payload)
+		open, err := op.sealer.Open(payload.PlaceOf(id, old), old.Payload)
 		if err != nil {
 			return &EditError{RunID: id, Key: old.Key, Reason: fmt.Sprintf("what is recorded cannot be read, so its type is not known (%v)", err), Forceable: true}
 		}
@@ -174,7 +172,7 @@ func (e *Engine) sameType(id string, old *store.Event, value any, env []byte) er
 func (v *view) reviseBefore(ctx context.Context, old *store.Event, force bool) (*revision, error) {
 	i, _ := slices.BinarySearchFunc(v.Events, old.Seq, func(e store.Event, seq int64) int { return int(e.Seq - seq) })
 	if i == 0 {
-		return nil, &DamagedError{RunID: v.Row.ID, Seq: old.Seq, Err: errors.New("an outcome stands at the beginning of the history")}
+		return nil, &durable.DamagedError{RunID: v.Row.ID, Seq: old.Seq, Err: errors.New("an outcome stands at the beginning of the history")}
 	}
 	at := store.Event{Seq: v.Events[i-1].Seq, Key: editCutKey(old.Key)}
 	rv, err := v.reviseAs(ctx, history.Cutting{At: &at, Force: force, Replaced: old.Key})
@@ -196,39 +194,39 @@ func editCutKey(key string) string {
 }
 
 // edit carries an edit out.
-func (e *Engine) edit(ctx context.Context, v *view, rv *revision, old *store.Event, env []byte, o EditOptions) error {
+func (op *Operator) edit(ctx context.Context, v *view, rv *revision, old *store.Event, env []byte, o EditOptions) error {
 	row := v.Row
-	hold, err := e.keysToTake(ctx, row)
+	hold, err := op.desk.KeysToTake(ctx, row)
 	if err != nil {
 		return err
 	}
-	d := &history.Data{Executor: e.id, Reason: guard.Text(o.Reason, guard.MaxText), By: guard.Text(o.By, guard.MaxText)}
+	d := &history.Data{Executor: op.desk.ID(), Reason: guard.Text(o.Reason, guard.MaxText), By: guard.Text(o.By, guard.MaxText)}
 	a := rv.act(row, d)
 	a.Hold, a.Cut.Reason = hold, "edited "+old.Key
 	a.Event.Type, a.Event.Key = store.Edited, old.Key
 	if !row.Paused {
-		code, reason := CodeEdited, history.EditedReason(old.Key)
+		code, reason := durable.CodeEdited, history.EditedReason(old.Key)
 		a.Row.Code, a.Row.Reason = &code, &reason
 	}
 	was, err := history.DataOf(old)
 	if err != nil {
-		return &DamagedError{RunID: row.ID, Seq: old.Seq, Err: err}
+		return &durable.DamagedError{RunID: row.ID, Seq: old.Seq, Err: err}
 	}
 	ev := replacement(old, &was)
 	ev.Payload = env
 	a.Then = []store.Event{ev}
-	_, err = e.operate(ctx, row, v.Branches, a)
+	_, err = op.desk.Act(ctx, row, v.Branches, a)
 	var owned *store.OwnedError
 	switch {
 	case err == nil:
-		e.log.aboutRun(slog.LevelInfo, row, "durable: a recorded result was edited", slog.String("step", old.Key), slog.Int("branch", int(rv.plan.Branch)), slog.String("by", o.By), slog.String("reason", o.Reason))
+		op.desk.Log(slog.LevelInfo, row, "durable: a recorded result was edited", slog.String("step", old.Key), slog.Int("branch", int(rv.plan.Branch)), slog.String("by", o.By), slog.String("reason", o.Reason))
 		return nil
 	case errors.As(err, &owned):
 		return &BusyError{RunID: row.ID, Owner: owned.Owner}
-	case overtaken(err):
+	case desk.Overtaken(err):
 		return &BusyError{RunID: row.ID, Err: errors.New("somebody else acted on it in the same moment")}
 	case errors.Is(err, store.ErrOccupied):
-		return occupied("was not edited; try again once that run has ended", err)
+		return desk.Occupied("was not edited; try again once that run has ended", err)
 	}
 	return fmt.Errorf("durable: editing run %s: %w", row.ID, storeError(err))
 }

@@ -1,4 +1,4 @@
-package durable
+package operate
 
 import (
 	"github.com/holdfast-dev/holdfast/internal/history"

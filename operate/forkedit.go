@@ -1,4 +1,4 @@
-package durable
+package operate
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -30,19 +31,19 @@ type forkEdit struct {
 }
 
 // planFork reads the source of a fork and works out what o means for it.
-func (e *Engine) planFork(ctx context.Context, id string, o *ForkOptions) (*view, *forking, error) {
-	if e.roster.isClosing() {
-		return nil, nil, ErrClosed
+func (op *Operator) planFork(ctx context.Context, id string, o *ForkOptions) (*view, *forking, error) {
+	if op.desk.Closing() {
+		return nil, nil, durable.ErrClosed
 	}
-	if o.ID != AutoID {
+	if o.ID != durable.AutoID {
 		if err := store.CheckRunID(o.ID); err != nil {
 			return nil, nil, err
 		}
 	}
-	if err := checkAttributes(o.Attributes); err != nil {
+	if err := op.desk.CheckAttributes(o.Attributes); err != nil {
 		return nil, nil, fmt.Errorf("durable: forking run %s: %w", id, err)
 	}
-	v, unreadable, err := e.view(ctx, id)
+	v, unreadable, err := op.view(ctx, id)
 	if err == nil {
 		err = unreadable
 	}
@@ -64,7 +65,7 @@ func (v *view) forking(o *ForkOptions) (*forking, error) {
 		c := history.CutAfter(events, o.At, "")
 		half, err := history.HalfKept(c.Left)
 		if err != nil {
-			return nil, &DamagedError{RunID: v.Row.ID, Err: err}
+			return nil, &durable.DamagedError{RunID: v.Row.ID, Err: err}
 		}
 		events, reset = c.Kept, half
 	case len(o.Edits) > 0:
@@ -147,7 +148,7 @@ func (v *view) cutBehindEdits(keys []string) (kept []store.Event, reset []string
 	}
 	half, err := history.HalfKept(left)
 	if err != nil {
-		return nil, nil, &DamagedError{RunID: v.Row.ID, Err: err}
+		return nil, nil, &durable.DamagedError{RunID: v.Row.ID, Err: err}
 	}
 	return kept, append(reset, half...), nil
 }
@@ -165,13 +166,13 @@ func (v *view) edited(f *forking, o *ForkOptions) error {
 		if !slices.ContainsFunc(f.kept, func(ev store.Event) bool { return ev.Seq == old.Seq }) {
 			return &EditError{RunID: v.Row.ID, Key: key, Reason: "the fork does not copy its outcome, because something before it, or around it, is done anew"}
 		}
-		env, err := v.eng.editedPayload(v.Row.ID, old, o.Edits[key], o.Force)
+		env, err := v.op.editedPayload(v.Row.ID, old, o.Edits[key], o.Force)
 		if err != nil {
 			return err
 		}
 		was, err := history.DataOf(old)
 		if err != nil {
-			return &DamagedError{RunID: v.Row.ID, Seq: old.Seq, Err: err}
+			return &durable.DamagedError{RunID: v.Row.ID, Seq: old.Seq, Err: err}
 		}
 		was.Message = 0 // the fork has an inbox of its own
 		now, ev := replacement(old, &was), *old
@@ -213,16 +214,16 @@ func (f *forking) hashes() map[string]string {
 // another one in the fork. Next is where the fork begins.
 //
 // Errors: those of Fork, but for what only the attempt can tell: that the id is in
-// use, and ErrOccupied.
-func (e *Engine) PlanFork(ctx context.Context, id string, o ForkOptions) (Plan, error) {
-	v, f, err := e.planFork(ctx, id, &o)
+// use, and durable.ErrOccupied.
+func (op *Operator) PlanFork(ctx context.Context, id string, o ForkOptions) (Plan, error) {
+	v, f, err := op.planFork(ctx, id, &o)
 	if err != nil {
 		return Plan{}, err
 	}
 	name := o.ID
-	if name == AutoID {
-		name = generateID(v.Row.Workflow, e.now().Time(), 0)
-	} else if err := e.mayFork(ctx, name, v.Row, o.At, f.hashes()); err != nil {
+	if name == durable.AutoID {
+		name = op.desk.NewRunID(v.Row.Workflow, 0)
+	} else if err := op.mayFork(ctx, name, v.Row, o.At, f.hashes()); err != nil {
 		return Plan{}, err
 	}
 	change, err := v.forked(name, f, &o, nil)

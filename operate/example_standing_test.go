@@ -1,15 +1,17 @@
-package durable_test
+package operate_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
-func ExampleEngine_Standings() {
+func ExampleOperator_Standings() {
 	checkout := durable.Define("checkout", func(ctx context.Context, _ string) (string, error) {
 		if err := durable.Do(ctx, "reserve", func(context.Context) error { return nil }); err != nil {
 			return "", err
@@ -22,7 +24,7 @@ func ExampleEngine_Standings() {
 		})
 	}, durable.Steps("reserve", "charge"))
 	ctx := context.Background()
-	eng, err := durable.Open(ctx, memory.Open(), durable.Options{Workflows: []durable.Definition{checkout}, Logger: quiet})
+	eng, err := durable.Open(ctx, memory.Open(), durable.Options{Workflows: []durable.Definition{checkout}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -38,11 +40,11 @@ func ExampleEngine_Standings() {
 		fmt.Println(err)
 		return
 	}
-	for s, err := range eng.Standings(ctx, "order-1") { // it has ended: one, and that is all
+	for s, err := range operate.On(eng).Standings(ctx, "order-1") { // it has ended: one, and that is all
 		fmt.Printf("%s: %d of %d, resumed %d times, %v\n", s.Status, s.Done, s.Total, s.Resumes, err)
 	}
 
-	var t durable.Tracker
+	var t operate.Tracker
 	for ev, err := range eng.History(ctx, "order-1") {
 		if err == nil {
 			err = t.Add(ev)

@@ -1,4 +1,4 @@
-package durable
+package operate
 
 import (
 	"cmp"
@@ -32,13 +32,13 @@ type KeyUse struct {
 // every payload, which takes as long as VerifyAll. Payloads that are damaged
 // beyond telling are not counted: Verify tells of them. A run that is deleted
 // meanwhile is passed over. The error is about the reading.
-func (e *Engine) KeysInUse(ctx context.Context, f store.Filter) ([]KeyUse, error) {
+func (op *Operator) KeysInUse(ctx context.Context, f store.Filter) ([]KeyUse, error) {
 	use := map[string]*KeyUse{}
-	for row, err := range e.runsOf(ctx, f) {
+	for row, err := range op.desk.Runs(ctx, f) {
 		if err != nil {
 			return nil, fmt.Errorf("durable: looking for keys: listing runs: %w", storeError(err))
 		}
-		counts, err := e.keysOf(ctx, row.ID)
+		counts, err := op.keysOf(ctx, row.ID)
 		if err != nil {
 			return nil, fmt.Errorf("durable: looking for keys: run %s: %w", row.ID, storeError(err))
 		}
@@ -62,9 +62,9 @@ func (e *Engine) KeysInUse(ctx context.Context, f store.Filter) ([]KeyUse, error
 }
 
 // keysOf counts the payloads of a run by the id of their key.
-func (e *Engine) keysOf(ctx context.Context, id string) (map[string]int, error) {
+func (op *Operator) keysOf(ctx context.Context, id string) (map[string]int, error) {
 	counts := map[string]int{}
-	h, err := e.store.Load(ctx, id, store.Cursor{All: true})
+	h, err := op.store.Load(ctx, id, store.Cursor{All: true})
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrCorrupt) {
 		return counts, nil
 	}

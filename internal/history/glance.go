@@ -1,4 +1,4 @@
-package durable
+package history
 
 import "github.com/holdfast-dev/holdfast/store"
 
@@ -7,51 +7,52 @@ import "github.com/holdfast-dev/holdfast/store"
 // runs, in the row and the last event of the log, which come with a listing; for
 // most others in the end of the log.
 
-// A look is how much of a run must be read to know whether it is consistent.
-type look int
+// A Look is how much of a run must be read to know whether it is consistent.
+type Look int
 
+// The looks.
 const (
-	lookNone look = iota // the row and the last event show that it is
-	lookTail             // the last events will tell
-	lookFull             // the lineage
+	LookNone Look = iota // the row and the last event show that it is
+	LookTail             // the last events will tell
+	LookFull             // the lineage
 )
 
 // How many events a look at the end of a log reads. A run that was interrupted
 // often without getting anywhere ends with many that say no more than that.
 const (
-	shortTail = 32
-	longTail  = 16 * shortTail
+	ShortTail = 32
+	LongTail  = 16 * ShortTail
 )
 
-// glance says how closely to look at a run of which the row and the last event
+// Glance says how closely to look at a run of which the row and the last event
 // are known; declared is the number of steps that its workflow declares, 0 if it
 // declares none. It may err on the side of looking.
-func glance(row *store.Run, declared int) look {
+func Glance(row *store.Run, declared int) Look {
 	switch row.Status {
 	case store.Waiting, store.Running, store.Resuming, store.Interrupted:
 	default:
-		return lookNone // ended runs are looked at when they are resumed
+		return LookNone // ended runs are looked at when they are resumed
 	}
 	if row.Last == nil || row.Last.Type == store.JumpRequested {
-		return lookFull
+		return LookFull
 	}
 	last := row.Last.Type
 	if row.Status == store.Waiting {
 		if opens(last) {
-			return lookNone // the last thing it did was to begin to wait
+			return LookNone // the last thing it did was to begin to wait
 		}
-		return lookTail
+		return LookTail
 	}
 	busy := row.Status != store.Interrupted
 	switch {
 	case busy && last == store.WaitRequested:
-		return lookFull // A2
+		return LookFull // A2
 	case busy && declared > 0 && int(row.Last.Steps) >= declared:
-		return lookFull // A3
+		return LookFull // A3
 	case bookkeeping(last):
-		return lookTail // a jump that was requested may stand before it
+		return LookTail // a jump that was requested may stand before it
 	}
-	return lookNone
+	return LookNone
 }
 
 // opens reports whether an event of this type begins something that a run waits
@@ -69,17 +70,17 @@ func bookkeeping(t store.Type) bool {
 	return t.Claims()
 }
 
-// glanceTail decides, from the last events of the lineage, oldest first, whether
+// GlanceTail decides, from the last events of the lineage, oldest first, whether
 // more must be read: the rest, or a longer end. whole says that there are no
 // others.
-func glanceTail(row *store.Run, tail []store.Event, whole bool) look {
+func GlanceTail(row *store.Run, tail []store.Event, whole bool) Look {
 	open := map[string]bool{}
 	acted := false
 	for i := range tail {
 		e := &tail[i]
 		switch {
 		case e.Type == store.JumpRequested:
-			return lookFull
+			return LookFull
 		case opens(e.Type):
 			open[e.Key] = true
 		default:
@@ -89,9 +90,9 @@ func glanceTail(row *store.Run, tail []store.Event, whole bool) look {
 	}
 	switch {
 	case row.Status == store.Waiting && len(open) == 0:
-		return lookFull
+		return LookFull
 	case !acted && !whole:
-		return lookTail
+		return LookTail
 	}
-	return lookNone
+	return LookNone
 }

@@ -1,4 +1,4 @@
-package durable
+package operate
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -20,9 +21,9 @@ type Generation struct {
 }
 
 // Generations lists the generations of a run, oldest first; the last one is the
-// current one. ErrNotFound if there is no such run.
-func (e *Engine) Generations(ctx context.Context, id string) ([]Generation, error) {
-	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
+// current one. durable.ErrNotFound if there is no such run.
+func (op *Operator) Generations(ctx context.Context, id string) ([]Generation, error) {
+	h, err := op.store.Load(ctx, id, store.Cursor{NoEvents: true})
 	if err != nil {
 		return nil, fmt.Errorf("durable: run %s: %w", id, storeError(err))
 	}
@@ -34,14 +35,14 @@ func (e *Engine) Generations(ctx context.Context, id string) ([]Generation, erro
 }
 
 // HistoryOf yields the events of one generation of a run, closed or not, in
-// order; History is that of the current one. After an error it ends: ErrNotFound
+// order; History is that of the current one. After an error it ends: durable.ErrNotFound
 // if there is no such run, or none with that generation.
-func (e *Engine) HistoryOf(ctx context.Context, id string, generation int) iter.Seq2[store.Event, error] {
+func (op *Operator) HistoryOf(ctx context.Context, id string, generation int) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
 		fail := func(err error) {
 			yield(store.Event{}, fmt.Errorf("durable: run %s, generation %d: %w", id, generation, storeError(err)))
 		}
-		h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
+		h, err := op.store.Load(ctx, id, store.Cursor{NoEvents: true})
 		if err != nil {
 			fail(err)
 			return
@@ -49,10 +50,10 @@ func (e *Engine) HistoryOf(ctx context.Context, id string, generation int) iter.
 		gens := history.GenerationsOf(h)
 		i := slices.IndexFunc(gens, func(g history.Generation) bool { return g.N == generation })
 		if i < 0 {
-			fail(ErrNotFound)
+			fail(durable.ErrNotFound)
 			return
 		}
-		h, err = e.store.Load(ctx, id, store.Cursor{After: gens[i].After, Branch: &gens[i].Branch})
+		h, err = op.store.Load(ctx, id, store.Cursor{After: gens[i].After, Branch: &gens[i].Branch})
 		if err != nil {
 			fail(err)
 			return

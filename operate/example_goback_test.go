@@ -1,12 +1,14 @@
-package durable_test
+package operate_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
@@ -25,7 +27,7 @@ func parcel(ctx context.Context, scales *int) (*durable.Engine, *durable.Workflo
 			return fmt.Sprintf("%d g to %s", grams, to), nil
 		})
 	}, durable.Steps("weigh", "send"))
-	eng, err := durable.Open(ctx, memory.Open(), durable.Options{Workflows: []durable.Definition{wf}, Logger: quiet})
+	eng, err := durable.Open(ctx, memory.Open(), durable.Options{Workflows: []durable.Definition{wf}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		panic(err)
 	}
@@ -33,7 +35,7 @@ func parcel(ctx context.Context, scales *int) (*durable.Engine, *durable.Workflo
 }
 
 // The scales were broken: weigh again, and go on from there.
-func ExampleEngine_Resume() {
+func ExampleOperator_Resume() {
 	scales := 0
 	eng, wf := parcel(context.Background(), &scales)
 	defer eng.Close()
@@ -42,11 +44,11 @@ func ExampleEngine_Resume() {
 	fmt.Println(err)
 
 	scales = 850
-	o := durable.ResumeOptions{FromCheckpoint: 1, DryRun: true} // 1 is the beginning
-	plan, err := eng.Resume(ctx, "parcel-1", o)
+	o := operate.ResumeOptions{FromCheckpoint: 1, DryRun: true} // 1 is the beginning
+	plan, err := operate.On(eng).Resume(ctx, "parcel-1", o)
 	fmt.Println(plan, plan.Again, err)
 	o.DryRun = false
-	if _, err := eng.Resume(ctx, "parcel-1", o); err != nil {
+	if _, err := operate.On(eng).Resume(ctx, "parcel-1", o); err != nil {
 		panic(err)
 	}
 	run, err := wf.Handle(ctx, "parcel-1")
@@ -61,18 +63,18 @@ func ExampleEngine_Resume() {
 }
 
 // Somebody knows what it weighs.
-func ExampleEngine_Edit() {
+func ExampleOperator_Edit() {
 	scales := 0
 	eng, wf := parcel(context.Background(), &scales)
 	defer eng.Close()
 	ctx := durable.NewContext(context.Background(), eng)
 	_, _ = wf.Run(ctx, "parcel-1", "Ann")
 
-	_, err := eng.Edit(ctx, "parcel-1", "weigh", 850, durable.EditOptions{By: "bob", Reason: "weighed by hand"})
+	_, err := operate.On(eng).Edit(ctx, "parcel-1", "weigh", 850, operate.EditOptions{By: "bob", Reason: "weighed by hand"})
 	if err != nil {
 		panic(err)
 	}
-	if _, err := eng.Resume(ctx, "parcel-1", durable.ResumeOptions{}); err != nil {
+	if _, err := operate.On(eng).Resume(ctx, "parcel-1", operate.ResumeOptions{}); err != nil {
 		panic(err)
 	}
 	run, err := wf.Handle(ctx, "parcel-1")
@@ -84,18 +86,18 @@ func ExampleEngine_Edit() {
 }
 
 // What a run has done so far is the beginning of another one.
-func ExampleEngine_Fork() {
+func ExampleOperator_Fork() {
 	scales := 850
 	eng, wf := parcel(context.Background(), &scales)
 	defer eng.Close()
 	ctx := durable.NewContext(context.Background(), eng)
 	fmt.Println(wf.Run(ctx, "parcel-1", "Ann"))
 
-	at, err := eng.CheckpointOf(ctx, "parcel-1", "weigh")
+	at, err := operate.On(eng).CheckpointOf(ctx, "parcel-1", "weigh")
 	if err != nil {
 		panic(err)
 	}
-	id, err := eng.Fork(ctx, "parcel-1", durable.ForkOptions{ID: "parcel-1-again", At: at})
+	id, err := operate.On(eng).Fork(ctx, "parcel-1", operate.ForkOptions{ID: "parcel-1-again", At: at})
 	if err != nil {
 		panic(err)
 	}

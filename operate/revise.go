@@ -1,14 +1,14 @@
-package durable
+package operate
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -103,11 +103,11 @@ func (v *view) rework(q history.Cutting) (rv *revision, kept *history.Past, err 
 	case errors.As(err, &still):
 		return nil, nil, v.undoneError(still.Calls)
 	case errors.Is(err, history.ErrWasUndone):
-		return nil, nil, &NotResumableError{RunID: v.Row.ID, Status: v.Row.Status, Reason: err.Error()}
+		return nil, nil, &durable.NotResumableError{RunID: v.Row.ID, Status: v.Row.Status, Reason: err.Error()}
 	case err != nil:
 		return nil, nil, damaged(err)
 	}
-	return &revision{Revision: *changed, plan: planOf(v.Row, changed), send: v.eng.endCut(changed.Children, takenBackReason(v.Row.ID))}, kept, nil
+	return &revision{Revision: *changed, plan: planOf(v.Row, changed), send: history.EndLeft(changed.Children, v.Row.ID, v.op.desk.Now())}, kept, nil
 }
 
 func (rv *revision) warn(format string, args ...any) {
@@ -143,7 +143,7 @@ func (v *view) failedChildren(ctx context.Context) (resumed map[string]bool, fai
 	}
 	resumed = map[string]bool{}
 	for ids := range slices.Chunk(slices.Sorted(maps.Keys(byID)), 100) {
-		for row, err := range v.eng.runsOf(ctx, store.Filter{IDs: ids}) {
+		for row, err := range v.op.desk.Runs(ctx, store.Filter{IDs: ids}) {
 			if err != nil {
 				return nil, nil, fmt.Errorf("durable: run %s: reading its children: %w", v.Row.ID, storeError(err))
 			}
@@ -170,11 +170,6 @@ type cutting struct {
 	damage *history.Audit
 }
 
-// takenBackReason is why a child is cancelled that a cut of its parent ends.
-func takenBackReason(parent string) string {
-	return fmt.Sprintf("run %s was taken back to before it was started", parent)
-}
-
 // warnOfChildren tells of children that are kept and cannot come to their end,
 // because they were cancelled with the run.
 func (v *view) warnOfChildren(ctx context.Context, rv *revision, kept *history.Past) error {
@@ -192,7 +187,7 @@ func (v *view) warnOfChildren(ctx context.Context, rv *revision, kept *history.P
 	slices.Sort(ids)
 	for len(ids) > 0 {
 		n := min(len(ids), 100)
-		for row, err := range v.eng.runsOf(ctx, store.Filter{IDs: ids[:n]}) {
+		for row, err := range v.op.desk.Runs(ctx, store.Filter{IDs: ids[:n]}) {
 			if err != nil {
 				return fmt.Errorf("durable: run %s: reading its children: %w", v.Row.ID, storeError(err))
 			}
@@ -223,7 +218,7 @@ func (v *view) fill(ctx context.Context, rv *revision, kept *history.Past) error
 	pl.Next = pointOf(kept, declared)
 	known := len(v.Past.DoneKeys())
 	if len(declared) == 0 {
-		n, err := v.eng.stepsOfLastCompleted(ctx, v.Row)
+		n, err := v.op.desk.StepsOfLastCompleted(ctx, v.Row)
 		if err != nil {
 			return err
 		}
@@ -265,28 +260,4 @@ func (v *view) childrenAgain(rv *revision, kept *history.Past) {
 			rv.warn("child %s has ended: another one is started in its place, which does its work again under idempotency keys of its own", rec.Child)
 		}
 	}
-}
-
-// stepsOfLastCompleted returns how many steps the newest completed run of a
-// workflow and version has made; 0 if there is none.
-func (e *Engine) stepsOfLastCompleted(ctx context.Context, row *store.Run) (int, error) {
-	f := store.Filter{Workflows: []string{row.Workflow}, Versions: []string{row.Version}, Statuses: []store.Status{store.Completed}, WithLast: true, Limit: 1}
-	page, err := e.store.List(ctx, f)
-	if err != nil {
-		return 0, fmt.Errorf("durable: run %s: looking for a completed run of workflow %s: %w", row.ID, row.Workflow, storeError(err))
-	}
-	if len(page.Runs) == 0 || page.Runs[0].Last == nil {
-		return 0, nil
-	}
-	return int(page.Runs[0].Last.Steps), nil
-}
-
-// endCut is the messages that cancel the children which a cut of their parent ends.
-func (e *Engine) endCut(children []string, reason string) []store.Message {
-	var ms []store.Message
-	data, _ := json.Marshal(history.MessageData{Reason: reason}) // a string
-	for _, id := range children {
-		ms = append(ms, store.Message{To: id, Kind: store.KindCancel, ID: history.FirstCancel, At: e.now(), Data: data, IfLive: true})
-	}
-	return ms
 }

@@ -1,4 +1,4 @@
-package durable
+package operate
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -35,10 +36,10 @@ type BranchInfo struct {
 }
 
 // Branches lists the branches of a run, oldest first; there is always branch 0.
-// It reads the whole log, though not its payloads into memory. ErrNotFound if
+// It reads the whole log, though not its payloads into memory. durable.ErrNotFound if
 // there is no such run.
-func (e *Engine) Branches(ctx context.Context, id string) ([]BranchInfo, error) {
-	h, err := e.store.Load(ctx, id, store.Cursor{All: true})
+func (op *Operator) Branches(ctx context.Context, id string) ([]BranchInfo, error) {
+	h, err := op.store.Load(ctx, id, store.Cursor{All: true})
 	if err != nil {
 		return nil, fmt.Errorf("durable: run %s: %w", id, storeError(err))
 	}
@@ -83,25 +84,25 @@ func leftBy(branches []store.Branch, b *BranchInfo) func(*store.Event) bool {
 
 // Lineage yields the history of any branch of a run, the current one or not: its
 // ancestors' events up to each cut-off and its own, in order. After an error it
-// ends: ErrNotFound if there is no such run, or no such branch.
-func (e *Engine) Lineage(ctx context.Context, id string, branch int32) iter.Seq2[store.Event, error] {
-	return e.branchEvents(ctx, id, branch, store.Cursor{Branch: &branch}, nil)
+// ends: durable.ErrNotFound if there is no such run, or no such branch.
+func (op *Operator) Lineage(ctx context.Context, id string, branch int32) iter.Seq2[store.Event, error] {
+	return op.branchEvents(ctx, id, branch, store.Cursor{Branch: &branch}, nil)
 }
 
 // LeftBehind yields the events that were left behind where a branch was cut, in
 // order: they stand on its parent's lineage. A root has left none. After an error
-// it ends: ErrNotFound if there is no such run, or no such branch.
-func (e *Engine) LeftBehind(ctx context.Context, id string, branch int32) iter.Seq2[store.Event, error] {
-	return e.branchEvents(ctx, id, branch, store.Cursor{All: true}, leftBy)
+// it ends: durable.ErrNotFound if there is no such run, or no such branch.
+func (op *Operator) LeftBehind(ctx context.Context, id string, branch int32) iter.Seq2[store.Event, error] {
+	return op.branchEvents(ctx, id, branch, store.Cursor{All: true}, leftBy)
 }
 
 // branchEvents yields the events of a cursor that pick, if there is one, chooses.
-func (e *Engine) branchEvents(ctx context.Context, id string, branch int32, c store.Cursor, pick func([]store.Branch, *BranchInfo) func(*store.Event) bool) iter.Seq2[store.Event, error] {
+func (op *Operator) branchEvents(ctx context.Context, id string, branch int32, c store.Cursor, pick func([]store.Branch, *BranchInfo) func(*store.Event) bool) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
 		fail := func(err error) {
 			yield(store.Event{}, fmt.Errorf("durable: run %s, branch %d: %w", id, branch, storeError(err)))
 		}
-		h, err := e.store.Load(ctx, id, c)
+		h, err := op.store.Load(ctx, id, c)
 		if err != nil {
 			fail(err)
 			return
@@ -110,7 +111,7 @@ func (e *Engine) branchEvents(ctx context.Context, id string, branch int32, c st
 		if i := slices.IndexFunc(h.Branches, func(b store.Branch) bool { return b.N == branch }); i >= 0 {
 			info.Parent, info.Root = h.Branches[i].Parent, h.Branches[i].Parent >= branch
 		} else if branch != 0 {
-			fail(ErrNotFound)
+			fail(durable.ErrNotFound)
 			return
 		}
 		wanted := func(*store.Event) bool { return true }

@@ -1,13 +1,13 @@
-package durable
+package operate
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -19,10 +19,6 @@ import (
 // and jump_activated, the first event of the new one. Between the two nobody can
 // claim the run: it is paused, or, if it had failed, parked. Whoever finds it so
 // after a crash asks for the jump again.
-
-// CodeJump is the code of a run for which a jump was requested and not carried
-// out.
-const CodeJump = history.CodeJump
 
 // JumpOptions change how Jump is done.
 type JumpOptions struct {
@@ -70,22 +66,22 @@ func (e *BusyError) Unwrap() error { return e.Err }
 // The jump is durable when Jump returns. When ctx ends before the run has stopped,
 // nothing is changed but that a pause was asked for: ask again, or Unpause it.
 //
-// Errors: ErrNotFound; *NotResumableError for a run that is pending, completed or
+// Errors: durable.ErrNotFound; *durable.NotResumableError for a run that is pending, completed or
 // cancelled, or has failed and whose deadline has passed; *CheckpointError;
-// *CrossingError and *UndoneError without Force; ErrOccupied when a run that had failed cannot have
+// *CrossingError and *UndoneError without Force; durable.ErrOccupied when a run that had failed cannot have
 // its exclusive keys; *BusyError when the run did not stop before ctx ended.
-func (e *Engine) Jump(ctx context.Context, id string, to int64, o JumpOptions) (Plan, error) {
-	if e.roster.isClosing() {
-		return Plan{}, ErrClosed
+func (op *Operator) Jump(ctx context.Context, id string, to int64, o JumpOptions) (Plan, error) {
+	if op.desk.Closing() {
+		return Plan{}, durable.ErrClosed
 	}
 	asked := false // for a pause, by this call or one before it
 	var found store.Status
 	for tries := 0; ; tries++ {
-		v, rv, own, err := e.planJump(ctx, id, to, o)
+		v, rv, own, err := op.planJump(ctx, id, to, o)
 		asked = asked || own
 		if err != nil && asked {
 			// What ended meanwhile stands in the way: it goes on as it was.
-			e.liftPause(context.WithoutCancel(ctx), id)
+			op.liftPause(context.WithoutCancel(ctx), id)
 		}
 		if err != nil || o.DryRun {
 			return rv.plan, err
@@ -93,22 +89,22 @@ func (e *Engine) Jump(ctx context.Context, id string, to int64, o JumpOptions) (
 		found = cmp.Or(found, rv.plan.Status)
 		rv.plan.Status = found // and not that in which the pause has left it
 		if v.Row.Status != store.Failed && !v.Row.Paused {
-			if err := e.pauseFor(ctx, id, v.Row.Owner, fmt.Sprintf("to jump back to event %d", to)); err != nil {
+			if err := op.pauseFor(ctx, id, v.Row.Owner, fmt.Sprintf("to jump back to event %d", to)); err != nil {
 				return rv.plan, err
 			}
 			asked = true
 			continue // what was under way is recorded now
 		}
-		switch goesOn, err := e.jump(ctx, v, rv, o, own); {
+		switch goesOn, err := op.jump(ctx, v, rv, o, own); {
 		case err == nil:
 			if goesOn {
-				e.goOn(ctx, id)
+				op.desk.GoOn(ctx, id)
 			}
 			return rv.plan, nil
-		case overtaken(err) && tries < 8:
+		case desk.Overtaken(err) && tries < 8:
 			continue // somebody acted on it in the same moment
 		case errors.Is(err, store.ErrOccupied):
-			return rv.plan, occupied("was not taken back; try again once that run has ended", err)
+			return rv.plan, desk.Occupied("was not taken back; try again once that run has ended", err)
 		default:
 			return rv.plan, fmt.Errorf("durable: jumping in run %s: %w", id, storeError(err))
 		}
@@ -117,38 +113,38 @@ func (e *Engine) Jump(ctx context.Context, id string, to int64, o JumpOptions) (
 
 // liftPause lets a run go on that a Jump has paused and does not take back. One
 // that somebody else wants paused stays so.
-func (e *Engine) liftPause(ctx context.Context, id string) {
-	v, _, err := e.view(ctx, id)
+func (op *Operator) liftPause(ctx context.Context, id string) {
+	v, _, err := op.view(ctx, id)
 	if err != nil {
 		return
 	}
-	if inbox, err := e.inboxOf(ctx, id); err == nil && v.PausedToJump(inbox) {
-		_ = e.Unpause(ctx, id)
+	if inbox, err := op.inboxOf(ctx, id); err == nil && v.PausedToJump(inbox) {
+		_ = op.eng.Unpause(ctx, id)
 	}
 }
 
 // planJump works out a jump, or why there can be none. own says that the run is
 // paused because of a Jump, and of nothing else.
-func (e *Engine) planJump(ctx context.Context, id string, to int64, o JumpOptions) (v *view, rv *revision, own bool, err error) {
+func (op *Operator) planJump(ctx context.Context, id string, to int64, o JumpOptions) (v *view, rv *revision, own bool, err error) {
 	none := &revision{}
-	v, unreadable, err := e.view(ctx, id)
+	v, unreadable, err := op.view(ctx, id)
 	if err == nil {
 		err = unreadable
 	}
 	if err != nil {
 		return nil, none, false, fmt.Errorf("jumping: %w", err)
 	}
-	inbox, err := e.inboxOf(ctx, id)
+	inbox, err := op.inboxOf(ctx, id)
 	if err != nil {
 		return nil, none, false, err
 	}
 	own = v.PausedToJump(inbox)
-	no := &NotResumableError{RunID: id, Status: v.Row.Status}
+	no := &durable.NotResumableError{RunID: id, Status: v.Row.Status}
 	switch v.Row.Status {
 	case store.Pending, store.Completed, store.Cancelled:
 		return nil, none, own, no
 	}
-	if no.Reason = e.pastDeadline(v.Row); no.Reason != "" {
+	if no.Reason = op.desk.PastDeadline(v.Row); no.Reason != "" {
 		return nil, none, own, no
 	}
 	at, err := v.stable(to)
@@ -166,8 +162,8 @@ func (e *Engine) planJump(ctx context.Context, id string, to int64, o JumpOption
 }
 
 // inboxOf reads the messages of a run.
-func (e *Engine) inboxOf(ctx context.Context, id string) ([]store.Message, error) {
-	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
+func (op *Operator) inboxOf(ctx context.Context, id string) ([]store.Message, error) {
+	h, err := op.store.Load(ctx, id, store.Cursor{NoEvents: true})
 	if err != nil {
 		return nil, fmt.Errorf("durable: run %s: %w", id, storeError(err))
 	}
@@ -176,28 +172,28 @@ func (e *Engine) inboxOf(ctx context.Context, id string) ([]store.Message, error
 
 // jump records the request and activates the branch. With own the run is paused
 // because of a Jump, and goes on unless somebody has asked for a pause meanwhile.
-func (e *Engine) jump(ctx context.Context, v *view, rv *revision, o JumpOptions, own bool) (goesOn bool, err error) {
+func (op *Operator) jump(ctx context.Context, v *view, rv *revision, o JumpOptions, own bool) (goesOn bool, err error) {
 	row := v.Row
-	d := history.Data{Executor: e.id, Reason: guard.Text(o.Reason, guard.MaxText), By: guard.Text(o.By, guard.MaxText), FromBranch: row.Branch, ToBranch: rv.plan.Branch, Cutoff: rv.Cut.After}
+	d := history.Data{Executor: op.desk.ID(), Reason: guard.Text(o.Reason, guard.MaxText), By: guard.Text(o.By, guard.MaxText), FromBranch: row.Branch, ToBranch: rv.plan.Branch, Cutoff: rv.Cut.After}
 	request := desk.Act{
 		From:  []store.Status{row.Status},
 		Event: store.Event{Type: store.JumpRequested, Data: d.Encode()},
 	}
 	if row.Status == store.Failed {
-		hold, err := e.keysToTake(ctx, row)
+		hold, err := op.desk.KeysToTake(ctx, row)
 		if err != nil {
 			return false, err
 		}
 		request.Hold = hold
 		request.Row = claimable()
-		code, reason := CodeJump, history.JumpReason(rv.Cut.After)
+		code, reason := durable.CodeJump, history.JumpReason(rv.Cut.After)
 		request.Row.Code, request.Row.Reason = &code, &reason
 	}
-	if _, err := e.operate(ctx, row, v.Branches, request); err != nil {
+	if _, err := op.desk.Act(ctx, row, v.Branches, request); err != nil {
 		return false, err
 	}
 	// A crash here leaves the run paused or parked, on the old branch.
-	h, err := e.store.Load(ctx, row.ID, store.Cursor{NoEvents: true})
+	h, err := op.store.Load(ctx, row.ID, store.Cursor{NoEvents: true})
 	if err != nil {
 		return false, err
 	}
@@ -209,19 +205,25 @@ func (e *Engine) jump(ctx context.Context, v *view, rv *revision, o JumpOptions,
 	if own && v.PausedToJump(h.Inbox) {
 		goesOn, activate.Row.Paused = true, new(bool)
 	}
-	_, err = e.operate(ctx, &h.Run, h.Branches, activate)
+	_, err = op.desk.Act(ctx, &h.Run, h.Branches, activate)
 	return goesOn, err
 }
 
+// How often Jump looks whether the run has stopped: other processes do not tell.
+const (
+	firstPause = 50 * time.Millisecond
+	lastPause  = 2 * time.Second
+)
+
 // pauseFor pauses a run and waits until nobody executes it.
-func (e *Engine) pauseFor(ctx context.Context, id, owner, reason string) error {
-	changed, stop := e.watchers.watch(id)
+func (op *Operator) pauseFor(ctx context.Context, id, owner, reason string) error {
+	changed, stop := op.desk.Watch(id)
 	defer stop()
-	if err := e.pause(ctx, id, history.MessageData{Reason: reason, Jump: true}); err != nil && !errors.Is(err, ErrNotRunning) {
+	if err := op.desk.Pause(ctx, id, history.MessageData{Reason: reason, Jump: true}); err != nil && !errors.Is(err, durable.ErrNotRunning) {
 		return err
 	}
-	for pause := firstLook; ; pause = min(2*pause, lastLook) {
-		h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true, AfterMessage: 1<<63 - 1})
+	for pause := firstPause; ; pause = min(2*pause, lastPause) {
+		h, err := op.store.Load(ctx, id, store.Cursor{NoEvents: true, AfterMessage: 1<<63 - 1})
 		switch {
 		case err != nil && ctx.Err() == nil:
 			return fmt.Errorf("durable: pausing run %s: %w", id, storeError(err))
@@ -234,21 +236,12 @@ func (e *Engine) pauseFor(ctx context.Context, id, owner, reason string) error {
 		case <-t.C:
 		case <-ctx.Done():
 			err = &BusyError{RunID: id, Owner: owner, Err: context.Cause(ctx)}
-		case <-e.roster.closed:
-			err = ErrClosed
+		case <-op.desk.Closed():
+			err = durable.ErrClosed
 		}
 		t.Stop()
 		if err != nil {
 			return err
 		}
-	}
-}
-
-// goOn lets a run that has just become claimable be executed here, if its code is
-// here, at once.
-func (e *Engine) goOn(ctx context.Context, id string) {
-	if _, err := e.claims.claimIDs(context.WithoutCancel(ctx), []string{id}, &history.Data{Executor: e.id, Resumed: true}); err != nil {
-		e.log.aboutID(context.WithoutCancel(ctx), slog.LevelWarn, id, "durable: a run could not be claimed at once; whoever serves it claims it soon", slog.Any("error", err))
-		nudge(e.claims.wake)
 	}
 }

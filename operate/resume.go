@@ -1,4 +1,4 @@
-package durable
+package operate
 
 import (
 	"cmp"
@@ -7,37 +7,14 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
-	"slices"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
-
-// NotResumableError says in which status a run was that cannot be resumed from
-// it.
-type NotResumableError struct {
-	RunID  string
-	Status store.Status
-	Reason string
-	// Paused is set where Unpause lets the run go on.
-	Paused bool
-}
-
-const itIsPaused = "it is paused"
-
-func (e *NotResumableError) Error() string {
-	s := fmt.Sprintf("Session %s is not resumable (status: %s)", e.RunID, e.Status)
-	if e.Reason != "" {
-		s += ": " + e.Reason
-	}
-	return s
-}
-
-// Is matches ErrNotResumable.
-func (e *NotResumableError) Is(target error) bool { return target == ErrNotResumable }
 
 // ResumeOptions change how a run is resumed. The zero value continues it from the
 // attempt it had reached.
@@ -66,7 +43,7 @@ type ResumeOptions struct {
 
 // Resume continues a run that failed or was interrupted, from the attempt it
 // had reached: what was recorded stays. Of two calls at once one wins, the other
-// gets a *NotResumableError. A failed run takes the keys of Exclusive again, all
+// gets a *durable.NotResumableError. A failed run takes the keys of Exclusive again, all
 // or none. What its row says is compared with its events first, and repaired as
 // RecoverRun does it. When this engine has the workflow's code the run is
 // executed here; else it becomes claimable by whoever has it.
@@ -103,27 +80,27 @@ type ResumeOptions struct {
 // The Plan says what is skipped, what runs again and from where; it is the same
 // with DryRun.
 //
-// Errors: ErrNotFound; *NotResumableError for a run that is pending, waiting,
+// Errors: durable.ErrNotFound; *durable.NotResumableError for a run that is pending, waiting,
 // completed, cancelled (without Force), or executed by a live executor, and for one that has
-// failed and whose deadline has passed; *UnrecoverableError when its row and its
+// failed and whose deadline has passed; *durable.UnrecoverableError when its row and its
 // events contradict each other in a way that only a person can mend; *CheckpointError,
 // also for a run that failed before anything was recorded, which Force begins again from
-// its input; *CrossingError and *UndoneError without Force; *DamagedError; *UndecodableError;
-// *DefinitionChangedError, which Force may overcome; ErrOccupied when another run holds
+// its input; *CrossingError and *UndoneError without Force; *durable.DamagedError; *durable.UndecodableError;
+// *durable.DefinitionChangedError, which Force may overcome; durable.ErrOccupied when another run holds
 // one of its exclusive keys. After any of them nothing has changed.
-func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, error) {
-	if e.roster.isClosing() {
-		return Plan{}, ErrClosed
+func (op *Operator) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, error) {
+	if op.desk.Closing() {
+		return Plan{}, durable.ErrClosed
 	}
-	v, unreadable, err := e.view(ctx, id)
+	v, unreadable, err := op.view(ctx, id)
 	if err != nil {
 		return Plan{}, fmt.Errorf("resuming: %w", err)
 	}
 	before := v.Row
-	rv, torn, err := e.mayResume(ctx, v, unreadable, o)
+	rv, torn, err := op.mayResume(ctx, v, unreadable, o)
 	if err != nil {
-		if v.Row.Status == store.Waiting && !v.Row.Paused && unreadable == nil && errors.Is(err, ErrNotResumable) {
-			return e.resumeUnheard(ctx, v, o, err)
+		if v.Row.Status == store.Waiting && !v.Row.Paused && unreadable == nil && errors.Is(err, durable.ErrNotResumable) {
+			return op.resumeUnheard(ctx, v, o, err)
 		}
 		return Plan{}, err
 	}
@@ -132,58 +109,57 @@ func (e *Engine) Resume(ctx context.Context, id string, o ResumeOptions) (Plan, 
 	}
 	repaired := false
 	if torn != nil {
-		if repaired, err = e.repairFirst(ctx, v); err != nil {
+		if repaired, err = op.desk.RepairFirst(ctx, v.Row); err != nil {
 			return Plan{}, err
 		}
 	}
 	if repaired {
-		if v, unreadable, err = e.view(ctx, id); err != nil {
+		if v, unreadable, err = op.view(ctx, id); err != nil {
 			return Plan{}, fmt.Errorf("resuming: %w", err)
 		}
 		// Of what was torn the repair decides: it is looked at anew.
-		if rv, _, err = e.mayResume(ctx, v, unreadable, o); err != nil {
-			return e.repairedAndTaken(ctx, before, v.Row, o, err)
+		if rv, _, err = op.mayResume(ctx, v, unreadable, o); err != nil {
+			return op.repairedAndTaken(ctx, before, v.Row, o, err)
 		}
 	}
 	row := v.Row
 	force := o.Force && !rv.lifts
 	rv.Force = rv.Force || force
-	reopened, err := e.reopen(ctx, v, rv)
+	reopened, err := op.reopen(ctx, v, rv)
 	if err != nil {
 		return Plan{}, err
 	}
 	reopened = reopened || repaired
-	var k *prefetch
-	if unreadable == nil {
-		k = v.prefetch(rv)
+	read := v.View
+	if unreadable != nil || rv.Cut != nil {
+		read = nil // the claim reads it anew
 	}
-	claim := store.Claim{Max: 1, IDs: []string{id}}
-	runs, err := e.claims.claimRead(ctx, claim, &history.Data{Executor: e.id, Resumed: true, Force: force}, k)
+	claimed, err := op.desk.Claim(ctx, id, &history.Data{Executor: op.desk.ID(), Resumed: true, Force: force}, read)
 	if err != nil {
 		return rv.plan, fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))
 	}
 	if len(rv.added) > 0 {
-		e.log.aboutRun(slog.LevelWarn, row, "durable: forced: the code is matched with the history by name, and has calls that were not recorded", slog.Any("calls", rv.added))
+		op.desk.Log(slog.LevelWarn, row, "durable: forced: the code is matched with the history by name, and has calls that were not recorded", slog.Any("calls", rv.added))
 	}
-	if len(runs) > 0 {
-		e.log.aboutRun(slog.LevelInfo, row, rv.plan.String(), slog.Int("branch", int(rv.plan.Branch)), slog.Int("skipped", len(rv.plan.Skipped)), slog.Int("again", len(rv.plan.Again)))
+	if claimed {
+		op.desk.Log(slog.LevelInfo, row, rv.plan.String(), slog.Int("branch", int(rv.plan.Branch)), slog.Int("skipped", len(rv.plan.Skipped)), slog.Int("again", len(rv.plan.Again)))
 		return rv.plan, nil
 	}
-	return rv.plan, e.notClaimed(ctx, row, reopened)
+	return rv.plan, op.notClaimed(ctx, row, reopened)
 }
 
 // resumeUnheard is Resume of a run that waits, and may be resumed for this alone: that it
 // would never hear of a child. no says why not otherwise.
-func (e *Engine) resumeUnheard(ctx context.Context, v *view, o ResumeOptions, no error) (Plan, error) {
+func (op *Operator) resumeUnheard(ctx context.Context, v *view, o ResumeOptions, no error) (Plan, error) {
 	if o.FromCheckpoint != 0 || o.ResetFailures || o.Force {
 		return Plan{}, no
 	}
-	told, lost, err := e.hearAgain(ctx, v, o.DryRun)
+	told, lost, err := v.hearAgain(ctx, o.DryRun)
 	switch {
 	case err != nil:
 		return Plan{}, err
 	case lost != nil:
-		return Plan{}, &NotResumableError{RunID: v.Row.ID, Status: v.Row.Status, Reason: lost.text() + ": " + lost.advice(v.Row)}
+		return Plan{}, &durable.NotResumableError{RunID: v.Row.ID, Status: v.Row.Status, Reason: lost.Text + ": " + lost.Advice}
 	case told == 0:
 		return Plan{}, no
 	}
@@ -195,13 +171,41 @@ func (e *Engine) resumeUnheard(ctx context.Context, v *view, o ResumeOptions, no
 	return rv.plan, nil
 }
 
+// hearAgain has a waiting run told what became of children that have ended without its
+// being told. told is how many; lost is a child that is not in the store, nil: none.
+func (v *view) hearAgain(ctx context.Context, dry bool) (told int, lost *desk.Unheard, err error) {
+	for _, calls := range v.Past.Scopes {
+		for _, rec := range calls {
+			if rec.Child == "" || !rec.Opened || rec.Outcome.Seq != 0 {
+				continue
+			}
+			u, err := v.op.desk.Unheard(ctx, v.Row, rec.Child)
+			switch {
+			case err != nil:
+				return told, nil, fmt.Errorf("durable: run %s: reading its children: %w", v.Row.ID, storeError(err))
+			case u == nil:
+			case u.Child == nil:
+				lost = u
+			default:
+				if told++; dry {
+					continue
+				}
+				if err := u.Tell(ctx); err != nil {
+					return told, nil, err
+				}
+			}
+		}
+	}
+	return told, lost, nil
+}
+
 // repairedAndTaken says what has become of a resume whose run was made claimable
 // by its repair: somebody may have claimed it before the resume did, which err says.
-func (e *Engine) repairedAndTaken(ctx context.Context, before, row *store.Run, o ResumeOptions, err error) (Plan, error) {
-	if !errors.Is(err, ErrNotResumable) || o != (ResumeOptions{}) {
+func (op *Operator) repairedAndTaken(ctx context.Context, before, row *store.Run, o ResumeOptions, err error) (Plan, error) {
+	if !errors.Is(err, durable.ErrNotResumable) || o != (ResumeOptions{}) {
 		return Plan{}, err
 	}
-	taken, lerr := e.takenSince(ctx, before)
+	taken, lerr := op.takenSince(ctx, before)
 	if lerr != nil || !taken {
 		return Plan{}, cmp.Or(lerr, err)
 	}
@@ -211,19 +215,19 @@ func (e *Engine) repairedAndTaken(ctx context.Context, before, row *store.Run, o
 // mayResume makes every check of a resume, and works out what it does. It changes
 // nothing. torn is what is to be repaired first, nil if nothing is; then the revision
 // tells of the run as it is, and its history was judged as the repair will leave it.
-func (e *Engine) mayResume(ctx context.Context, v *view, unreadable error, o ResumeOptions) (rv *revision, torn *history.Finding, err error) {
+func (op *Operator) mayResume(ctx context.Context, v *view, unreadable error, o ResumeOptions) (rv *revision, torn *history.Finding, err error) {
 	row := v.Row
 	if unreadable == nil {
-		if torn, err = e.tornApart(ctx, v); err != nil {
+		if torn, err = op.desk.Torn(ctx, v.View); err != nil {
 			return nil, nil, err
 		}
 	}
-	if err := e.resumable(ctx, row, o.Force); err != nil && (torn == nil || !frees(torn.Reason(), row)) {
+	if err := op.resumable(ctx, row, o.Force); err != nil && (torn == nil || !frees(torn.Reason(), row)) {
 		return nil, nil, err
 	}
 	rv = &revision{plan: Plan{RunID: row.ID, Workflow: row.Workflow, Status: row.Status, Branch: row.Branch}}
 	if unreadable != nil {
-		if !e.handsOver(row, unreadable) || o.FromCheckpoint != 0 || o.ResetFailures {
+		if !op.handsOver(row, unreadable) || o.FromCheckpoint != 0 || o.ResetFailures {
 			return nil, nil, readError(row.ID, unreadable)
 		}
 		// Another program may be able to read it: resuming decides nothing.
@@ -240,21 +244,21 @@ func (e *Engine) mayResume(ctx context.Context, v *view, unreadable error, o Res
 	if torn != nil {
 		rv.warn("the row and the events of the run contradict each other, which is repaired before it is resumed (%s)", torn.Reason())
 	}
-	return rv, torn, e.follows(ctx, v, rv, torn, o)
+	return rv, torn, op.follows(ctx, v, rv, torn, o)
 }
 
 // handsOver reports whether a run whose history this program cannot read may be
 // made claimable for one that can: it knows no event of a newer version, lacks the
 // code anyhow, and the run has no failure to lose.
-func (e *Engine) handsOver(row *store.Run, unreadable error) bool {
+func (op *Operator) handsOver(row *store.Run, unreadable error) bool {
 	future := (*history.FutureEventError)(nil)
-	return errors.As(unreadable, &future) && row.Status != store.Failed && row.Status != store.Cancelled && e.codeAt(row) == nil
+	return errors.As(unreadable, &future) && row.Status != store.Failed && row.Status != store.Cancelled && !op.desk.HasCode(row)
 }
 
 // readError is why the history of a run cannot be read, as callers know it.
 func readError(id string, unreadable error) error {
 	if future := (*history.FutureEventError)(nil); errors.As(unreadable, &future) {
-		return &UndecodableError{RunID: id, Key: "its history", Recorded: string(future.Type), Err: unreadable}
+		return &durable.UndecodableError{RunID: id, Key: "its history", Recorded: string(future.Type), Err: unreadable}
 	}
 	return unreadable
 }
@@ -269,7 +273,7 @@ func (v *view) hasCheckpoint(o ResumeOptions) error {
 		return &CheckpointError{RunID: v.Row.ID, Reason: "it failed before anything was recorded. Force starts it again from its input"}
 	}
 	for i := range v.Events {
-		if _, err := v.eng.Payload(v.Row.ID, v.Events[i]); err != nil {
+		if _, err := v.op.eng.Payload(v.Row.ID, v.Events[i]); err != nil {
 			return err
 		}
 	}
@@ -291,7 +295,7 @@ func (v *view) nothingRecorded() bool {
 
 // follows replays the run with the code that is here, as rv and the repair of what
 // is torn leave it, and adds to the plan what that tells.
-func (e *Engine) follows(ctx context.Context, v *view, rv *revision, torn *history.Finding, o ResumeOptions) error {
+func (op *Operator) follows(ctx context.Context, v *view, rv *revision, torn *history.Finding, o ResumeOptions) error {
 	row, events, reset, repinned := *v.Row, rv.Kept, rv.Reset, ""
 	if torn != nil {
 		if repinned = torn.Version; repinned != "" {
@@ -305,20 +309,20 @@ func (e *Engine) follows(ctx context.Context, v *view, rv *revision, torn *histo
 			events, reset = cut.Kept, cut.Reset
 		}
 	}
-	found, err := e.rehearse(ctx, &row, events, reset, repinned, rv.Force || o.Force && !rv.lifts)
+	found, err := op.desk.Rehearse(ctx, &row, events, reset, repinned, rv.Force || o.Force && !rv.lifts)
 	if err != nil {
 		return err
 	}
-	rv.plan.Unchecked, rv.added = found.unknown, found.added
-	if len(found.added) > 0 {
-		rv.warn("matched by name: %s is new, and was not recorded before what comes after it", strings.Join(found.added, ", "))
+	rv.plan.Unchecked, rv.added = found.Unknown, found.Added
+	if len(found.Added) > 0 {
+		rv.warn("matched by name: %s is new, and was not recorded before what comes after it", strings.Join(found.Added, ", "))
 	}
 	switch {
-	case !found.ended:
-	case found.err == nil:
+	case !found.Ended:
+	case found.Err == nil:
 		rv.warn("nothing is left to run: it completes with what is recorded")
 	default:
-		rv.plan.Ends = found.err.Error()
+		rv.plan.Ends = found.Err.Error()
 		if v.Row.Status == store.Failed {
 			rv.warn("nothing is left to run: it fails again at once (%s). A fork, or a checkpoint before the failure, does it over again", guard.Text(rv.plan.Ends, guard.MaxText))
 		}
@@ -336,17 +340,17 @@ func (e *Engine) follows(ctx context.Context, v *view, rv *revision, torn *histo
 //	f := store.Filter{Workflows: []string{"checkout"}, Codes: []string{durable.CodeDefinitionChanged}}
 //	for plan, err := range eng.ResumeAll(ctx, f, durable.ResumeOptions{}) { ... }
 //
-// FromCheckpoint is an event of one run, and must be 0: ErrInvalid.
-func (e *Engine) ResumeAll(ctx context.Context, f store.Filter, o ResumeOptions) iter.Seq2[Plan, error] {
+// FromCheckpoint is an event of one run, and must be 0: durable.ErrInvalid.
+func (op *Operator) ResumeAll(ctx context.Context, f store.Filter, o ResumeOptions) iter.Seq2[Plan, error] {
 	return func(yield func(Plan, error) bool) {
 		if o.FromCheckpoint != 0 {
-			yield(Plan{}, fmt.Errorf("durable: ResumeAll: FromCheckpoint is an event of one run: %w", ErrInvalid))
+			yield(Plan{}, fmt.Errorf("durable: ResumeAll: FromCheckpoint is an event of one run: %w", durable.ErrInvalid))
 			return
 		}
 		if len(f.Statuses) == 0 {
 			f.Statuses = []store.Status{store.Interrupted, store.Failed}
 		}
-		for row, err := range e.runsOf(ctx, f) {
+		for row, err := range op.desk.Runs(ctx, f) {
 			if err != nil {
 				yield(Plan{}, fmt.Errorf("durable: listing runs to resume: %w", storeError(err)))
 				return
@@ -354,7 +358,7 @@ func (e *Engine) ResumeAll(ctx context.Context, f store.Filter, o ResumeOptions)
 			if row.Paused {
 				continue
 			}
-			plan, err := e.Resume(ctx, row.ID, o)
+			plan, err := op.Resume(ctx, row.ID, o)
 			plan.RunID = row.ID
 			if !yield(plan, err) || ctx.Err() != nil {
 				return
@@ -364,19 +368,19 @@ func (e *Engine) ResumeAll(ctx context.Context, f store.Filter, o ResumeOptions)
 }
 
 // resumable returns why a run cannot be resumed as its row is.
-func (e *Engine) resumable(ctx context.Context, row *store.Run, force bool) error {
-	no := &NotResumableError{RunID: row.ID, Status: row.Status}
+func (op *Operator) resumable(ctx context.Context, row *store.Run, force bool) error {
+	no := &durable.NotResumableError{RunID: row.ID, Status: row.Status}
 	switch {
-	case row.Code == CodeImporting:
+	case row.Code == durable.CodeImporting:
 		no.Reason = row.Reason
 		return no
 	case row.Paused:
-		no.Paused, no.Reason = true, itIsPaused
+		no.Paused, no.Reason = true, "it is paused"
 		return no
 	case row.Status == store.Cancelled && !force:
 		return no
 	case row.Status == store.Failed || row.Status == store.Interrupted || row.Status == store.Cancelled:
-		if no.Reason = e.pastDeadline(row); no.Reason != "" {
+		if no.Reason = op.desk.PastDeadline(row); no.Reason != "" {
 			return no
 		}
 		return nil
@@ -384,7 +388,7 @@ func (e *Engine) resumable(ctx context.Context, row *store.Run, force bool) erro
 		return no
 	}
 	// Orphaned, or not ours to touch. The claim decides; a dry run makes none.
-	live, err := e.hasLiveOwner(ctx, row)
+	live, err := op.desk.HasLiveOwner(ctx, row)
 	if err != nil {
 		return err
 	}
@@ -395,30 +399,18 @@ func (e *Engine) resumable(ctx context.Context, row *store.Run, force bool) erro
 	return nil
 }
 
-// hasLiveOwner reports whether a live executor has the run.
-func (e *Engine) hasLiveOwner(ctx context.Context, row *store.Run) (bool, error) {
-	if row.Owner == "" {
-		return false, nil
-	}
-	executors, err := e.store.Executors(ctx)
-	if err != nil {
-		return false, fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
-	}
-	return slices.ContainsFunc(executors, func(x store.Executor) bool { return x.Live && x.ID == row.Owner }), nil
-}
-
 // frees reports whether the repair of what is torn makes a run resumable that is
 // not so as its row is: one that waits for nothing. One that is only given another
 // version goes on waiting.
 func frees(torn string, row *store.Run) bool {
-	return torn != "" && torn != history.Reasons[CodeE2] && row.Status == store.Waiting && !row.Paused
+	return torn != "" && torn != history.Reasons[durable.CodeE2] && row.Status == store.Waiting && !row.Paused
 }
 
 // resumption works out what o means for the run.
 func (v *view) resumption(ctx context.Context, o ResumeOptions) (*revision, error) {
 	if v.Row.Status == store.Cancelled {
 		if o.ResetFailures {
-			return nil, &NotResumableError{RunID: v.Row.ID, Status: v.Row.Status, Reason: "it was cancelled and has not failed: there is nothing to reset"}
+			return nil, &durable.NotResumableError{RunID: v.Row.ID, Status: v.Row.Status, Reason: "it was cancelled and has not failed: there is nothing to reset"}
 		}
 		return v.uncancel(ctx, o.FromCheckpoint)
 	}
@@ -441,40 +433,41 @@ func (v *view) resumption(ctx context.Context, o ResumeOptions) (*revision, erro
 
 // notClaimed says what it means that Resume did not get the run, which it had
 // found as row says.
-func (e *Engine) notClaimed(ctx context.Context, row *store.Run, reopened bool) error {
-	if e.program.defs.find(row.Workflow, row.Version) == nil && (reopened || row.Status == store.Failed || row.Status == store.Interrupted) {
+func (op *Operator) notClaimed(ctx context.Context, row *store.Run, reopened bool) error {
+	_, here := op.desk.Steps(row)
+	if !here && (reopened || row.Status == store.Failed || row.Status == store.Interrupted) {
 		return nil // claimable by whoever has its code
 	}
 	if reopened {
-		if taken, err := e.takenSince(ctx, row); err != nil || taken {
+		if taken, err := op.takenSince(ctx, row); err != nil || taken {
 			return err
 		}
 	}
-	h, err := e.store.Load(ctx, row.ID, store.Cursor{NoEvents: true})
+	h, err := op.store.Load(ctx, row.ID, store.Cursor{NoEvents: true})
 	if err != nil {
 		return fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
 	}
 	reason := ""
 	switch {
 	case h.Run.Paused:
-		reason = itIsPaused
-	case e.program.defs.find(row.Workflow, row.Version) == nil && h.Run.Owner == row.Owner:
-		reason = e.notServed(row)
+		reason = "it is paused"
+	case !here && h.Run.Owner == row.Owner:
+		reason = op.desk.NotServed(row)
 	case h.Run.Owner != "":
 		reason = "already in progress on executor " + h.Run.Owner
 	}
-	return &NotResumableError{RunID: row.ID, Status: h.Run.Status, Reason: reason, Paused: h.Run.Paused}
+	return &durable.NotResumableError{RunID: row.ID, Status: h.Run.Status, Reason: reason, Paused: h.Run.Paused}
 }
 
 // takenSince reports whether somebody has claimed the run, which a call of Resume
 // had found as row says and has made claimable since. Whoever does carries out
 // what the call asked for, unless it is another call of Resume: of two, one wins.
-func (e *Engine) takenSince(ctx context.Context, row *store.Run) (bool, error) {
+func (op *Operator) takenSince(ctx context.Context, row *store.Run) (bool, error) {
 	var seen int64
 	if row.Last != nil {
 		seen = row.Last.Seq
 	}
-	h, err := e.store.Load(ctx, row.ID, store.Cursor{After: seen, All: true})
+	h, err := op.store.Load(ctx, row.ID, store.Cursor{After: seen, All: true})
 	if err != nil {
 		return false, fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
 	}
@@ -493,26 +486,26 @@ func (e *Engine) takenSince(ctx context.Context, row *store.Run) (bool, error) {
 // reopen makes a failed or parked run claimable again, and its history what rv
 // says, in one act; done is false for one that is claimable and stays as it is.
 // The failure stays in the history; the row forgets it.
-func (e *Engine) reopen(ctx context.Context, v *view, rv *revision) (done bool, err error) {
+func (op *Operator) reopen(ctx context.Context, v *view, rv *revision) (done bool, err error) {
 	row := v.Row
 	if rv.Cut == nil && len(rv.Reset) == 0 && (row.Status != store.Failed && row.Code == "" || row.Status == store.Running || row.Status == store.Resuming) {
 		return false, nil
 	}
-	hold, err := e.keysToTake(ctx, row)
+	hold, err := op.desk.KeysToTake(ctx, row)
 	if err != nil {
 		return false, err
 	}
-	a := rv.act(row, &history.Data{Executor: e.id, Reason: "resume requested"})
+	a := rv.act(row, &history.Data{Executor: op.desk.ID(), Reason: "resume requested"})
 	a.Hold = hold
-	_, err = e.operate(ctx, row, v.Branches, a)
+	_, err = op.desk.Act(ctx, row, v.Branches, a)
 	var owned *store.OwnedError
 	switch {
 	case errors.As(err, &owned):
-		return false, &NotResumableError{RunID: row.ID, Status: row.Status, Reason: "already in progress on executor " + owned.Owner}
-	case overtaken(err):
-		return false, &NotResumableError{RunID: row.ID, Status: row.Status, Reason: "somebody else resumed it in the same moment"}
+		return false, &durable.NotResumableError{RunID: row.ID, Status: row.Status, Reason: "already in progress on executor " + owned.Owner}
+	case desk.Overtaken(err):
+		return false, &durable.NotResumableError{RunID: row.ID, Status: row.Status, Reason: "somebody else resumed it in the same moment"}
 	case errors.Is(err, store.ErrOccupied):
-		return false, occupied("was not resumed; resume it again once that run has ended", err)
+		return false, desk.Occupied("was not resumed; resume it again once that run has ended", err)
 	case err != nil:
 		return false, fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
 	}

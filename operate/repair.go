@@ -1,4 +1,4 @@
-package durable
+package operate
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
@@ -77,13 +78,13 @@ func (e *UnrepairableError) Is(target error) bool { return target == ErrUnrepair
 // second call finds nothing to do. Of two at once one wins; the other gets
 // store.ErrFenced, or nil if both did the same.
 //
-// Errors: ErrNotFound; *store.OwnedError while a live executor has the run;
+// Errors: durable.ErrNotFound; *store.OwnedError while a live executor has the run;
 // *UnrepairableError for a run that has completed or was cancelled, of which not
 // even the beginning is sound, that is merely incompatible, or where Force is
-// needed; ErrOccupied when a run that had failed cannot have its exclusive keys
+// needed; durable.ErrOccupied when a run that had failed cannot have its exclusive keys
 // again. After an error nothing has changed.
-func (e *Engine) Repair(ctx context.Context, id string, o RepairOptions) (Repaired, error) {
-	a, err := e.audit(ctx, id, true)
+func (op *Operator) Repair(ctx context.Context, id string, o RepairOptions) (Repaired, error) {
+	a, err := op.audit(ctx, id, true)
 	if err != nil {
 		return Repaired{}, fmt.Errorf("durable: repairing run %s: %w", id, storeError(err))
 	}
@@ -94,12 +95,12 @@ func (e *Engine) Repair(ctx context.Context, id string, o RepairOptions) (Repair
 		}
 		return rep, nil
 	}
-	plan, err := e.planRepair(a, o.Force)
+	plan, err := op.planRepair(a, o.Force)
 	if err != nil {
 		return rep, err
 	}
 	if plan.cut != nil {
-		if err := e.endStrays(ctx, a, plan); err != nil {
+		if err := op.endStrays(ctx, a, plan); err != nil {
 			return rep, fmt.Errorf("durable: repairing run %s: reading its children: %w", id, storeError(err))
 		}
 		rep.Branch, rep.Cutoff = plan.cut.plan.Branch, plan.cut.plan.From
@@ -108,11 +109,11 @@ func (e *Engine) Repair(ctx context.Context, id string, o RepairOptions) (Repair
 	if o.DryRun {
 		return rep, nil
 	}
-	if err := e.mend(ctx, a, plan); err != nil {
+	if err := op.mend(ctx, a, plan); err != nil {
 		return rep, fmt.Errorf("durable: repairing run %s: %w", id, storeError(err))
 	}
-	e.log.aboutRun(slog.LevelWarn, &a.History.Run, "durable: run repaired", slog.Any("did", plan.did), slog.Any("again", plan.again))
-	nudge(e.claims.wake)
+	op.desk.Log(slog.LevelWarn, &a.History.Run, "durable: run repaired", slog.Any("did", plan.did), slog.Any("again", plan.again))
+	op.desk.Nudge()
 	return rep, nil
 }
 
@@ -130,7 +131,7 @@ type repairPlan struct {
 // For example, of a running run whose event 4 is damaged and whose last stable
 // event before that is 3, the plan is a branch behind 3 and a row that says
 // interrupted.
-func (e *Engine) planRepair(a *history.Audit, force bool) (*repairPlan, error) {
+func (op *Operator) planRepair(a *history.Audit, force bool) (*repairPlan, error) {
 	row := &a.History.Run
 	refuse := func(forceable bool, format string, args ...any) (*repairPlan, error) {
 		return nil, &UnrepairableError{RunID: a.Verdict.RunID, Reason: fmt.Sprintf(format, args...), Forceable: forceable}
@@ -141,10 +142,10 @@ func (e *Engine) planRepair(a *history.Audit, force bool) (*repairPlan, error) {
 	switch {
 	case a.Unreadable:
 		return refuse(false, "the store cannot read it; check the store itself, or restore a backup")
-	case row.Code == CodeImporting:
+	case row.Code == durable.CodeImporting:
 		return refuse(false, "its import did not finish: import it again")
 	case row.Last == nil:
-		return refuse(false, "%s", ErrNoHistory)
+		return refuse(false, "%s", durable.ErrNoHistory)
 	case !row.Status.Valid():
 		return refuse(false, "its status is %q, which is none, and no store changes that", row.Status)
 	case row.Status == store.Completed && (needsCut || !a.Agrees(row)):
@@ -161,7 +162,7 @@ func (e *Engine) planRepair(a *history.Audit, force bool) (*repairPlan, error) {
 		p.did = append(p.did, fmt.Sprintf("status: %s, and the log says %s; it is interrupted now and goes on from its events", row.Status, a.Life.Last))
 	}
 	if needsCut {
-		if err := p.branchOff(e, a, force); err != nil {
+		if err := p.branchOff(op, a, force); err != nil {
 			return nil, err
 		}
 	}
@@ -171,7 +172,7 @@ func (e *Engine) planRepair(a *history.Audit, force bool) (*repairPlan, error) {
 	if len(p.did) == 0 {
 		return refuse(false, "nothing that is damaged can be rebuilt from its events; see the findings of Verify")
 	}
-	if p.row.Status == nil && row.Status == store.Interrupted && row.Code == CodeDamaged && byHand(a.Faults) == "" {
+	if p.row.Status == nil && row.Status == store.Interrupted && row.Code == durable.CodeDamaged && byHand(a.Faults) == "" {
 		p.interrupt(row) // a resume has found it, too, and now nothing is in its way
 	}
 	p.quiet = row.Status.Terminal() && p.row.Status == nil
@@ -209,7 +210,7 @@ func byHand(faults []history.RowFault) string {
 func (p *repairPlan) interrupt(row *store.Run) {
 	interrupted, code, reason, no, zero := store.Interrupted, "", "", false, store.Time(0)
 	if row.Status == store.Failed || row.Status == store.Cancelled {
-		code, reason = CodeRepaired, history.RepairedReason(row.Status)
+		code, reason = durable.CodeRepaired, history.RepairedReason(row.Status)
 	}
 	p.row.Status, p.row.Code, p.row.Reason = &interrupted, &code, &reason
 	p.row.Recoverable, p.row.EndedAt, p.row.WakeAt, p.row.Strikes = &no, &zero, &zero, new(int32)
@@ -217,7 +218,7 @@ func (p *repairPlan) interrupt(row *store.Run) {
 
 // branchOff sets aside what stands behind the last stable event that is sound. What
 // that means is worked out as for any other cut.
-func (p *repairPlan) branchOff(e *Engine, a *history.Audit, force bool) error {
+func (p *repairPlan) branchOff(op *Operator, a *history.Audit, force bool) error {
 	row := &a.History.Run
 	at := a.Cut
 	if at == 0 {
@@ -229,7 +230,7 @@ func (p *repairPlan) branchOff(e *Engine, a *history.Audit, force bool) error {
 		}
 		at = a.Start
 	}
-	v := viewOf(a, e)
+	v := viewOf(a, op)
 	var err error
 	if v.Born, err = history.DataOf(&a.Past.Created); err != nil {
 		return &UnrepairableError{RunID: a.Verdict.RunID, Reason: fmt.Sprintf("the data of its first event is not readable (%v); restore a backup", err)}
@@ -275,16 +276,16 @@ func (p *repairPlan) branchOff(e *Engine, a *history.Audit, force bool) error {
 }
 
 // viewOf is the run as a cut of its damaged history finds it.
-func viewOf(a *history.Audit, e *Engine) *view {
+func viewOf(a *history.Audit, op *Operator) *view {
 	row := a.History.Run
 	row.Branch, row.Generation = a.Branch, a.Branches[a.Branch].Generation
-	return &view{eng: e, View: &history.View{Row: &row, Branches: a.History.Branches, Events: a.Events, Past: a.Past}}
+	return &view{op: op, View: &history.View{Row: &row, Branches: a.History.Branches, Events: a.Events, Past: a.Past}}
 }
 
 // endStrays has the cut end also the children whose beginning is what is damaged: no
 // event names them, and the new branch starts others in their place. A child with an id
 // of the workflow's choosing goes on, as behind any cut.
-func (e *Engine) endStrays(ctx context.Context, a *history.Audit, p *repairPlan) error {
+func (op *Operator) endStrays(ctx context.Context, a *history.Audit, p *repairPlan) error {
 	if a.Bad == 0 {
 		return nil
 	}
@@ -294,7 +295,7 @@ func (e *Engine) endStrays(ctx context.Context, a *history.Audit, p *repairPlan)
 	}
 	live := store.Filter{Parents: []string{a.Verdict.RunID}, Statuses: []store.Status{store.Pending, store.Running, store.Resuming, store.Waiting, store.Interrupted}}
 	var strays []string
-	for row, err := range e.runsOf(ctx, live) {
+	for row, err := range op.desk.Runs(ctx, live) {
 		if err != nil {
 			return err
 		}
@@ -305,7 +306,7 @@ func (e *Engine) endStrays(ctx context.Context, a *history.Audit, p *repairPlan)
 	}
 	if len(strays) > 0 {
 		p.did = append(p.did, "cancelled, since what is damaged says how it was started: "+strings.Join(strays, ", "))
-		p.cut.send = append(p.cut.send, e.endCut(strays, takenBackReason(a.Verdict.RunID))...)
+		p.cut.send = append(p.cut.send, history.EndLeft(strays, a.Verdict.RunID, op.desk.Now())...)
 	}
 	return nil
 }
@@ -323,24 +324,24 @@ func derivedFor(id, parent, key string) bool {
 }
 
 // mend carries a plan out, in one change.
-func (e *Engine) mend(ctx context.Context, a *history.Audit, p *repairPlan) error {
+func (op *Operator) mend(ctx context.Context, a *history.Audit, p *repairPlan) error {
 	row := a.History.Run
 	if p.quiet {
-		return e.commitOne(ctx, store.Change{RunID: row.ID, Expect: store.Expect{Epoch: row.Epoch, Statuses: []store.Status{row.Status}}, Row: p.row})
+		return op.desk.Commit(ctx, store.Change{RunID: row.ID, Expect: store.Expect{Epoch: row.Epoch, Statuses: []store.Status{row.Status}}, Row: p.row})
 	}
-	hold, err := e.keysToTake(ctx, &row)
+	hold, err := op.desk.KeysToTake(ctx, &row)
 	if err != nil {
 		return err
 	}
 	row.Branch, row.Generation = a.Branch, a.Branches[a.Branch].Generation
-	d := &history.Data{Code: CodeRepaired, Reason: p.reason(), Message: row.Inbox, Executor: e.id, Lifted: a.LiftedBy()}
+	d := &history.Data{Code: durable.CodeRepaired, Reason: p.reason(), Message: row.Inbox, Executor: op.desk.ID(), Lifted: a.LiftedBy()}
 	repair := desk.Act{From: []store.Status{row.Status}, Row: p.row, Hold: hold}
 	if rv := p.cut; rv != nil {
 		d.Reset, d.Force, d.Anew = rv.Reset, rv.Force, rv.Anew
 		repair.Cut, repair.Send = rv.Cut, rv.send
 	}
 	repair.Event = store.Event{Type: store.WorkflowRecovered, Data: d.Encode()}
-	_, err = e.operate(ctx, &row, a.History.Branches, repair)
+	_, err = op.desk.Act(ctx, &row, a.History.Branches, repair)
 	return err
 }
 

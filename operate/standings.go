@@ -1,4 +1,4 @@
-package durable
+package operate
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 // those the run was started with; without any, the last completed run of the same
 // workflow and version says how many steps are known.
 //
-// Errors: ErrNotFound; that of a history that cannot be read.
-func (e *Engine) Standing(ctx context.Context, id string) (Standing, error) {
-	p, err := e.pursue(ctx, id)
+// Errors: durable.ErrNotFound; that of a history that cannot be read.
+func (op *Operator) Standing(ctx context.Context, id string) (Standing, error) {
+	p, err := op.pursue(ctx, id)
 	if err != nil {
 		return Standing{}, err
 	}
@@ -25,9 +25,9 @@ func (e *Engine) Standing(ctx context.Context, id string) (Standing, error) {
 // Standings yields where a run stands now, and then each time something is
 // recorded of it, by whatever process. It ends behind the end of the run, when
 // ctx ends (without an error), or with an error as that of Watch.
-func (e *Engine) Standings(ctx context.Context, id string) iter.Seq2[Standing, error] {
+func (op *Operator) Standings(ctx context.Context, id string) iter.Seq2[Standing, error] {
 	return func(yield func(Standing, error) bool) {
-		p, err := e.pursue(ctx, id)
+		p, err := op.pursue(ctx, id)
 		if err != nil {
 			yield(Standing{}, err)
 			return
@@ -35,7 +35,7 @@ func (e *Engine) Standings(ctx context.Context, id string) iter.Seq2[Standing, e
 		if !yield(p.standing(), nil) || p.over() {
 			return
 		}
-		for ev, err := range e.events(ctx, id, p.tracker.s.Seq) {
+		for ev, err := range op.desk.Events(ctx, id, p.tracker.s.Seq) {
 			if err == nil {
 				err = p.follow(ctx, &ev)
 			}
@@ -51,7 +51,7 @@ func (e *Engine) Standings(ctx context.Context, id string) iter.Seq2[Standing, e
 
 // A pursuit keeps a Standing up to date.
 type pursuit struct {
-	eng     *Engine
+	op      *Operator
 	id      string
 	row     store.Run // as it was when the history was read
 	missing int       // resumes that are in no event of the lineage, which a cut has left behind
@@ -59,13 +59,13 @@ type pursuit struct {
 }
 
 // pursue reads a run's history and begins to follow it.
-func (e *Engine) pursue(ctx context.Context, id string) (*pursuit, error) {
-	p := &pursuit{eng: e, id: id}
+func (op *Operator) pursue(ctx context.Context, id string) (*pursuit, error) {
+	p := &pursuit{op: op, id: id}
 	return p, p.read(ctx)
 }
 
 func (p *pursuit) read(ctx context.Context) error {
-	v, unreadable, err := p.eng.view(ctx, p.id)
+	v, unreadable, err := p.op.view(ctx, p.id)
 	if err == nil {
 		err = unreadable
 	}
@@ -74,7 +74,7 @@ func (p *pursuit) read(ctx context.Context) error {
 	}
 	t := Tracker{Names: v.declared()}
 	if len(t.Names) == 0 {
-		if t.Known, err = p.eng.stepsOfLastCompleted(ctx, v.Row); err != nil {
+		if t.Known, err = p.op.desk.StepsOfLastCompleted(ctx, v.Row); err != nil {
 			return err
 		}
 	}
@@ -113,20 +113,4 @@ func (p *pursuit) standing() Standing {
 		s.Generation = int(p.row.Generation)
 	}
 	return s
-}
-
-// Executing returns the key of a step whose body this engine executes for a run
-// at this moment, of several the one that began last. ok is false when there is
-// none: the run is elsewhere, or waits, or is between two steps. Nothing of a
-// plain step is on record before it is over, so this is how a program shows what
-// it does itself.
-func (e *Engine) Executing(id string) (key string, ok bool) {
-	r := e.roster.active(id)
-	if r == nil {
-		return "", false
-	}
-	if body := r.bodies.current.Load(); body != nil {
-		return *body, true
-	}
-	return "", false
 }

@@ -1,10 +1,11 @@
-package durable
+package operate
 
 import (
 	"context"
 	"fmt"
 	"iter"
 
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -14,9 +15,9 @@ import (
 // is false for a run that has completed or was cancelled, of which nothing is
 // left to execute.
 //
-// Errors: ErrNotFound; that of a history that cannot be read.
-func (e *Engine) ResumePoint(ctx context.Context, id string) (at ResumePoint, ok bool, err error) {
-	v, unreadable, err := e.view(ctx, id)
+// Errors: durable.ErrNotFound; that of a history that cannot be read.
+func (op *Operator) ResumePoint(ctx context.Context, id string) (at ResumePoint, ok bool, err error) {
+	v, unreadable, err := op.view(ctx, id)
 	if err == nil {
 		err = unreadable
 	}
@@ -33,7 +34,7 @@ func (e *Engine) ResumePoint(ctx context.Context, id string) (at ResumePoint, ok
 // kind: first those that were interrupted, then those whose executor is gone, then
 // those that have failed. Paused runs are not among them, nor those whose deadline
 // has passed. After an error it ends.
-func (e *Engine) ListResumable(ctx context.Context) iter.Seq2[store.Run, error] {
+func (op *Operator) ListResumable(ctx context.Context) iter.Seq2[store.Run, error] {
 	kinds := []store.Filter{
 		{Statuses: []store.Status{store.Interrupted}, WithLast: true},
 		{Statuses: []store.Status{store.Running, store.Resuming}, Orphaned: true, WithLast: true},
@@ -41,12 +42,12 @@ func (e *Engine) ListResumable(ctx context.Context) iter.Seq2[store.Run, error] 
 	}
 	return func(yield func(store.Run, error) bool) {
 		for _, f := range kinds {
-			for row, err := range e.runsOf(ctx, f) {
+			for row, err := range op.desk.Runs(ctx, f) {
 				if err != nil {
 					yield(store.Run{}, fmt.Errorf("durable: listing resumable runs: %w", storeError(err)))
 					return
 				}
-				if row.Paused || row.Code == CodeImporting || e.pastDeadline(row) != "" {
+				if row.Paused || row.Code == durable.CodeImporting || op.desk.PastDeadline(row) != "" {
 					continue
 				}
 				if !yield(*row, nil) {
@@ -58,12 +59,12 @@ func (e *Engine) ListResumable(ctx context.Context) iter.Seq2[store.Run, error] 
 }
 
 // LastInterrupted returns the run that was interrupted last: stopped gracefully,
-// parked, or left by an executor that is gone, not failed. ErrNotFound when there
+// parked, or left by an executor that is gone, not failed. durable.ErrNotFound when there
 // is none.
-func (e *Engine) LastInterrupted(ctx context.Context) (store.Run, error) {
+func (op *Operator) LastInterrupted(ctx context.Context) (store.Run, error) {
 	var last store.Run
 	var at store.Time
-	for row, err := range e.ListResumable(ctx) {
+	for row, err := range op.ListResumable(ctx) {
 		if err != nil {
 			return store.Run{}, err
 		}
@@ -77,7 +78,7 @@ func (e *Engine) LastInterrupted(ctx context.Context) (store.Run, error) {
 		}
 	}
 	if last.ID == "" {
-		return last, fmt.Errorf("durable: no run is interrupted, there is nothing to resume: %w", ErrNotFound)
+		return last, fmt.Errorf("durable: no run is interrupted, there is nothing to resume: %w", durable.ErrNotFound)
 	}
 	return last, nil
 }
@@ -87,22 +88,22 @@ func (e *Engine) LastInterrupted(ctx context.Context) (store.Run, error) {
 // snapshot instead of being run again, in the order in which they were done. Of
 // another event, none.
 //
-// Errors: ErrNotFound; that of a history that cannot be read.
-func (e *Engine) Skipped(ctx context.Context, id string, ev store.Event) ([]string, error) {
+// Errors: durable.ErrNotFound; that of a history that cannot be read.
+func (op *Operator) Skipped(ctx context.Context, id string, ev store.Event) ([]string, error) {
 	if ev.Type != store.RunResumed && ev.Type != store.RunClaimed {
 		return nil, nil
 	}
-	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true, AfterMessage: 1<<63 - 1})
+	h, err := op.store.Load(ctx, id, store.Cursor{NoEvents: true, AfterMessage: 1<<63 - 1})
 	if err != nil {
 		return nil, fmt.Errorf("durable: run %s: %w", id, storeError(err))
 	}
 	root := history.RootOf(h.Branches, ev.Branch)
 	on := ev.Branch
-	h, err = e.store.Load(ctx, id, store.Cursor{After: root.Cutoff, Branch: &on, AfterMessage: 1<<63 - 1})
+	h, err = op.store.Load(ctx, id, store.Cursor{After: root.Cutoff, Branch: &on, AfterMessage: 1<<63 - 1})
 	if err != nil {
 		return nil, fmt.Errorf("durable: run %s: %w", id, storeError(err))
 	}
-	p, err := readPast(id, func(yield func(store.Event, error) bool) {
+	p, err := history.Read(id, func(yield func(store.Event, error) bool) {
 		for e, err := range h.Events {
 			if err == nil && e.Seq > ev.Seq || !yield(e, err) {
 				return
@@ -110,7 +111,7 @@ func (e *Engine) Skipped(ctx context.Context, id string, ev store.Event) ([]stri
 		}
 	}, 16)
 	if err != nil {
-		return nil, err
+		return nil, damaged(err)
 	}
 	return p.DoneKeys(), nil
 }

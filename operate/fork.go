@@ -1,4 +1,4 @@
-package durable
+package operate
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 	"log/slog"
 	"maps"
 
-	"go.opentelemetry.io/otel/trace"
-
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
@@ -19,7 +19,7 @@ import (
 
 // ForkOptions say what Fork makes.
 type ForkOptions struct {
-	// ID of the new run; AutoID has one generated.
+	// ID of the new run; durable.AutoID has one generated.
 	ID string
 	// At is the number (Seq) of the last event of the source's current history that
 	// is copied; 0: all of it, or, with Edits, what Edit would keep.
@@ -51,7 +51,7 @@ type ForkOptions struct {
 // under way there is left out, and done by the fork itself: it begins such a step
 // with attempt 1, sleeps anew, asks again, starts a child of its own. A child whose id
 // the workflow has chosen is the source's: the fork is refused it, with a
-// *ConflictError, if it asks for that id again, of which PlanFork and the log warn. If
+// *durable.ConflictError, if it asks for that id again, of which PlanFork and the log warn. If
 // the source went on beside a child that has not ended, what it recorded behind the start of
 // that child is left out too. Signals that were not taken are not copied.
 //
@@ -68,52 +68,51 @@ type ForkOptions struct {
 // Fork is idempotent by ID: if it exists as a fork of the same run at the same
 // point, with the same edits, nothing is done.
 //
-// Errors: ErrNotFound; *CheckpointError for an At that is not in the history;
+// Errors: durable.ErrNotFound; *CheckpointError for an At that is not in the history;
 // *UndoneError, without Force, when calls are copied whose compensations have run;
 // *EditError for a call of Edits that has no outcome in what is copied or none that
 // can be edited, and, without Force, for a value of another type than is recorded;
-// *EncodeError; ErrConflict when the id is that of another run, or of a fork with
-// other edits; ErrOccupied; ErrTooLarge of the
+// *durable.EncodeError; durable.ErrConflict when the id is that of another run, or of a fork with
+// other edits; durable.ErrOccupied; ErrTooLarge of the
 // store for a history that does not fit into one of its changes; that of a history
 // or payload that cannot be read. After any of them nothing has changed.
-func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, error) {
-	v, f, err := e.planFork(ctx, id, &o)
+func (op *Operator) Fork(ctx context.Context, id string, o ForkOptions) (string, error) {
+	v, f, err := op.planFork(ctx, id, &o)
 	if err != nil {
 		return "", err
 	}
 	if f.undone != "" {
-		e.log.aboutRun(slog.LevelWarn, v.Row, "durable: a run is forked whose effects were undone", slog.String("reason", f.undone))
+		op.desk.Log(slog.LevelWarn, v.Row, "durable: a run is forked whose effects were undone", slog.String("reason", f.undone))
 	}
 	for _, text := range v.startsAgain(f) {
-		e.log.aboutRun(slog.LevelWarn, v.Row, "durable: a forked run may fail", slog.String("reason", text))
+		op.desk.Log(slog.LevelWarn, v.Row, "durable: a forked run may fail", slog.String("reason", text))
 	}
 	for tries := 0; ; tries++ {
 		name := o.ID
-		if name == AutoID {
-			name = generateID(v.Row.Workflow, e.now().Time(), tries)
+		if name == durable.AutoID {
+			name = op.desk.NewRunID(v.Row.Workflow, tries)
 		}
-		var span trace.Span
-		change, err := v.forked(name, f, &o, func(row *store.Run) (s startTrace) {
-			span, s = e.tracing.startSpan(ctx, row, linkTo(parseTrace(v.Row.Trace), linkForked))
-			return s
+		var done func()
+		change, err := v.forked(name, f, &o, func(row *store.Run) (keep func(*history.Data)) {
+			keep, done = op.desk.ForkSpan(ctx, row, v.Row)
+			return keep
 		})
 		if err != nil {
 			return "", err
 		}
-		err = e.commitOne(ctx, change)
+		err = op.desk.Commit(ctx, change)
 		switch {
 		case err == nil:
-			span.End()
-			e.metrics.countStart(change.Create)
-			e.log.aboutRun(slog.LevelInfo, change.Create, "durable: run forked", slog.String("from", id), slog.Int("events", len(change.Events)), slog.Int("edited", len(f.edits)), slog.String("by", o.By))
-			e.goOn(ctx, name)
+			done()
+			op.desk.Log(slog.LevelInfo, change.Create, "durable: run forked", slog.String("from", id), slog.Int("events", len(change.Events)), slog.Int("edited", len(f.edits)), slog.String("by", o.By))
+			op.desk.GoOn(ctx, name)
 			return name, nil
-		case errors.Is(err, store.ErrExists) && o.ID == AutoID && tries < 8:
+		case errors.Is(err, store.ErrExists) && o.ID == durable.AutoID && tries < 8:
 			continue // somebody has this suffix: a longer one
 		case errors.Is(err, store.ErrExists):
-			return e.sameFork(ctx, name, v.Row, o.At, f.hashes())
+			return op.sameFork(ctx, name, v.Row, o.At, f.hashes())
 		case errors.Is(err, store.ErrOccupied):
-			return "", occupied("was not forked; fork it once that run has ended", err)
+			return "", desk.Occupied("was not forked; fork it once that run has ended", err)
 		}
 		return "", fmt.Errorf("durable: forking run %s: %w", id, storeError(err))
 	}
@@ -121,8 +120,8 @@ func (e *Engine) Fork(ctx context.Context, id string, o ForkOptions) (string, er
 
 // mayFork returns why the id of a fork is not free. That of this very fork is: Fork
 // finds it.
-func (e *Engine) mayFork(ctx context.Context, id string, source *store.Run, at int64, edits map[string]string) error {
-	_, err := e.sameFork(ctx, id, source, at, edits)
+func (op *Operator) mayFork(ctx context.Context, id string, source *store.Run, at int64, edits map[string]string) error {
+	_, err := op.sameFork(ctx, id, source, at, edits)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil
 	}
@@ -130,12 +129,12 @@ func (e *Engine) mayFork(ctx context.Context, id string, source *store.Run, at i
 }
 
 // sameFork returns the id of a run that exists, if it is this very fork.
-func (e *Engine) sameFork(ctx context.Context, id string, source *store.Run, at int64, edits map[string]string) (string, error) {
-	other, unreadable, err := e.view(ctx, id)
+func (op *Operator) sameFork(ctx context.Context, id string, source *store.Run, at int64, edits map[string]string) (string, error) {
+	other, unreadable, err := op.view(ctx, id)
 	if err != nil {
 		return "", err
 	}
-	conflict := &ConflictError{RunID: id, Have: other.Row.Workflow, Want: source.Workflow, SameFlow: other.Row.Workflow == source.Workflow}
+	conflict := &durable.ConflictError{RunID: id, Have: other.Row.Workflow, Want: source.Workflow, SameFlow: other.Row.Workflow == source.Workflow}
 	if other.Row.ForkedFrom != source.ID || unreadable != nil {
 		return "", conflict
 	}
@@ -148,11 +147,11 @@ func (e *Engine) sameFork(ctx context.Context, id string, source *store.Run, at 
 
 // forked makes the change that creates the fork of v as the run name. begin, unless
 // it is nil, begins the span of the new run, and returns what is kept of it.
-func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *store.Run) startTrace) (store.Change, error) {
-	e, now, p := v.eng, v.eng.now(), f.past
-	input, err := e.sealer.Unseal(payload.PlaceOf(v.Row.ID, &p.Created), p.Created.Payload)
+func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *store.Run) (keep func(*history.Data))) (store.Change, error) {
+	op, now, p := v.op, v.op.desk.Now(), f.past
+	input, err := op.sealer.Unseal(payload.PlaceOf(v.Row.ID, &p.Created), p.Created.Payload)
 	if err != nil {
-		return store.Change{}, &UndecodableError{RunID: v.Row.ID, Key: "the input", Err: err}
+		return store.Change{}, &durable.UndecodableError{RunID: v.Row.ID, Key: "the input", Err: err}
 	}
 	row := store.Run{
 		ID: name, Workflow: v.Row.Workflow, Version: v.Row.Version, InitialVersion: v.Row.Version, ForkedFrom: v.Row.ID,
@@ -179,7 +178,7 @@ func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *s
 	_, _ = rand.Read(seed[:]) // never fails, says its documentation
 	born.Seed = hex.EncodeToString(seed[:])
 	if begin != nil {
-		begin(&row).keepIn(&born)
+		begin(&row)(&born)
 		if born.Around != "" {
 			born.Linked = v.Row.Trace
 		}
@@ -198,7 +197,7 @@ func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *s
 		}
 		list = append(list, ev)
 	}
-	number(e, name, list)
+	op.desk.Number(name, list)
 	return store.Change{RunID: name, Expect: store.Expect{Absent: true}, Create: &row, Events: list, Hold: born.Exclusive}, nil
 }
 
@@ -207,15 +206,15 @@ func (v *view) copied(ev *store.Event, attributes map[string]string) (store.Even
 	c := *ev
 	d, err := history.DataOf(ev)
 	if err != nil {
-		return c, &DamagedError{RunID: v.Row.ID, Seq: ev.Seq, Err: err}
+		return c, &durable.DamagedError{RunID: v.Row.ID, Seq: ev.Seq, Err: err}
 	}
 	if d.Message != 0 || ev.Type == store.AttributesSet {
 		d.Message = 0 // the fork has an inbox of its own
 		d.Attributes = merged(d.Attributes, attributes)
 		c.Data = d.Encode()
 	}
-	if c.Payload, err = v.eng.sealer.Unseal(payload.PlaceOf(v.Row.ID, ev), ev.Payload); err != nil {
-		return c, &UndecodableError{RunID: v.Row.ID, Key: history.NameOf(ev), Err: err}
+	if c.Payload, err = v.op.sealer.Unseal(payload.PlaceOf(v.Row.ID, ev), ev.Payload); err != nil {
+		return c, &durable.UndecodableError{RunID: v.Row.ID, Key: history.NameOf(ev), Err: err}
 	}
 	return c, nil
 }
@@ -235,19 +234,4 @@ func merged(a, b map[string]string) map[string]string {
 		}
 	}
 	return m
-}
-
-// number gives the events of a new run their numbers, totals and sums, and seals
-// their payloads.
-func number(e *Engine, id string, list []store.Event) {
-	var head logHead
-	var steps int32
-	for i := range list {
-		ev := &list[i]
-		if history.IsStepOutcome(ev) {
-			steps++
-		}
-		ev.Steps = steps
-		head.appendSealed(e.sealer, id, ev)
-	}
 }

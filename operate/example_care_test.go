@@ -1,12 +1,13 @@
-package durable_test
+package operate_test
 
 import (
 	"bytes"
 	"context"
 	"fmt"
-	"time"
+	"log/slog"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -19,7 +20,7 @@ func exampleGreet() *durable.Workflow[string, string] {
 
 func exampleCare() (ctx context.Context, eng *durable.Engine, done func()) {
 	greet := exampleGreet()
-	eng, err := durable.Open(context.Background(), memory.Open(), durable.Options{Workflows: []durable.Definition{greet}, Logger: quiet})
+	eng, err := durable.Open(context.Background(), memory.Open(), durable.Options{Workflows: []durable.Definition{greet}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		panic(err)
 	}
@@ -30,11 +31,11 @@ func exampleCare() (ctx context.Context, eng *durable.Engine, done func()) {
 	return ctx, eng, func() { _ = eng.Close() }
 }
 
-func ExampleEngine_VerifyAll() {
+func ExampleOperator_VerifyAll() {
 	ctx, eng, done := exampleCare()
 	defer done()
 
-	for v, err := range eng.VerifyAll(ctx, store.Filter{}) {
+	for v, err := range operate.On(eng).VerifyAll(ctx, store.Filter{}) {
 		if err != nil {
 			fmt.Println(err)
 			return
@@ -47,11 +48,11 @@ func ExampleEngine_VerifyAll() {
 	// Output: greet-1 4 events, sound: true
 }
 
-func ExampleEngine_Repair() {
+func ExampleOperator_Repair() {
 	ctx, eng, done := exampleCare()
 	defer done()
 
-	plan, err := eng.Repair(ctx, "greet-1", durable.RepairOptions{DryRun: true})
+	plan, err := operate.On(eng).Repair(ctx, "greet-1", operate.RepairOptions{DryRun: true})
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -60,44 +61,31 @@ func ExampleEngine_Repair() {
 	// Output: 0 things to do; would run again: []
 }
 
-func ExampleEngine_Export() {
+func ExampleOperator_Export() {
 	ctx, eng, done := exampleCare()
 	defer done()
 
 	var file bytes.Buffer
-	if err := eng.Export(ctx, "greet-1", &file); err != nil {
+	if err := operate.On(eng).Export(ctx, "greet-1", &file); err != nil {
 		fmt.Println(err)
 		return
 	}
-	other, err := durable.Open(ctx, memory.Open(), durable.Options{Workflows: []durable.Definition{exampleGreet()}, Logger: quiet})
+	other, err := durable.Open(ctx, memory.Open(), durable.Options{Workflows: []durable.Definition{exampleGreet()}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	defer other.Close()
-	got, err := other.Import(ctx, &file, durable.ImportOptions{})
+	got, err := operate.On(other).Import(ctx, &file, operate.ImportOptions{})
 	fmt.Println(got.RunID, got.Status, got.Events, err)
 	// Output: greet-1 completed 4 <nil>
 }
 
-func ExampleEngine_Clean() {
+func ExampleOperator_KeysInUse() {
 	ctx, eng, done := exampleCare()
 	defer done()
 
-	c, err := eng.Clean(ctx, durable.CleanOptions{Retention: &durable.Retention{KeepFor: 7 * 24 * time.Hour, KeepFailed: true}, DryRun: true})
-	fmt.Println("a week old:", c.Runs, err)
-	c, err = eng.Clean(ctx, durable.CleanOptions{All: true, Statuses: []store.Status{store.Completed}})
-	fmt.Println("completed:", c.Runs, err)
-	// Output:
-	// a week old: 0 <nil>
-	// completed: 1 <nil>
-}
-
-func ExampleEngine_KeysInUse() {
-	ctx, eng, done := exampleCare()
-	defer done()
-
-	keys, err := eng.KeysInUse(ctx, store.Filter{})
+	keys, err := operate.On(eng).KeysInUse(ctx, store.Filter{})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -1,4 +1,4 @@
-package durable
+package operate
 
 import (
 	"context"
@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"iter"
 
-	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -127,21 +126,21 @@ func verificationOf(v *history.Verdict) Verification {
 // What was cut off the end of a log cannot be seen, as long as the row agrees.
 // Against somebody who can write to the store sums prove nothing.
 //
-// The error is about the reading, not about the run: ErrNotFound,
-// ErrUnavailable. A damaged run is a Verification with findings.
-func (e *Engine) Verify(ctx context.Context, id string) (Verification, error) {
-	a, err := e.audit(ctx, id, false)
+// The error is about the reading, not about the run: durable.ErrNotFound,
+// durable.ErrUnavailable. A damaged run is a Verification with findings.
+func (op *Operator) Verify(ctx context.Context, id string) (Verification, error) {
+	a, err := op.audit(ctx, id, false)
 	if err != nil {
 		return Verification{}, fmt.Errorf("durable: verifying run %s: %w", id, storeError(err))
 	}
-	if err := e.verifyChildren(ctx, a); err != nil {
+	if err := op.verifyChildren(ctx, a); err != nil {
 		return Verification{}, fmt.Errorf("durable: verifying run %s: %w", id, storeError(err))
 	}
 	return verificationOf(&a.Verdict), nil
 }
 
 // verifyChildren looks at the children whose outcome a has not recorded.
-func (e *Engine) verifyChildren(ctx context.Context, a *history.Audit) error {
+func (op *Operator) verifyChildren(ctx context.Context, a *history.Audit) error {
 	if a.History == nil || a.Unreadable || a.Bad != 0 || a.History.Run.Status.Terminal() {
 		return nil
 	}
@@ -150,12 +149,12 @@ func (e *Engine) verifyChildren(ctx context.Context, a *history.Audit) error {
 			if rec.Child == "" || !rec.Opened || rec.Outcome.Seq != 0 {
 				continue
 			}
-			lost, err := e.unheardOf(ctx, &a.History.Run, rec.Child)
+			lost, err := op.desk.Unheard(ctx, &a.History.Run, rec.Child)
 			if err != nil {
 				return err
 			}
 			if lost != nil {
-				a.Verdict.Add(history.Fault{Kind: string(FoundStranded), Part: history.PartRow, Key: rec.Key, Text: lost.text() + ": " + lost.advice(&a.History.Run)})
+				a.Verdict.Add(history.Fault{Kind: string(FoundStranded), Part: history.PartRow, Key: rec.Key, Text: lost.Text + ": " + lost.Advice})
 			}
 		}
 	}
@@ -165,14 +164,14 @@ func (e *Engine) verifyChildren(ctx context.Context, a *history.Audit) error {
 // VerifyAll verifies every run that matches, one at a time, in the order of the
 // listing. A run that is deleted meanwhile is passed over. After an error, which
 // is about the reading, it ends.
-func (e *Engine) VerifyAll(ctx context.Context, f store.Filter) iter.Seq2[Verification, error] {
+func (op *Operator) VerifyAll(ctx context.Context, f store.Filter) iter.Seq2[Verification, error] {
 	return func(yield func(Verification, error) bool) {
-		for row, err := range e.runsOf(ctx, f) {
+		for row, err := range op.desk.Runs(ctx, f) {
 			if err != nil {
 				yield(Verification{}, fmt.Errorf("durable: verifying: listing runs: %w", storeError(err)))
 				return
 			}
-			v, err := e.Verify(ctx, row.ID)
+			v, err := op.Verify(ctx, row.ID)
 			if errors.Is(err, store.ErrNotFound) {
 				continue
 			}
@@ -185,8 +184,8 @@ func (e *Engine) VerifyAll(ctx context.Context, f store.Filter) iter.Seq2[Verifi
 
 // audit reads a run and looks at all of it. With keeps it holds the lineage in memory,
 // for a cut.
-func (e *Engine) audit(ctx context.Context, id string, keeps bool) (*history.Audit, error) {
-	h, err := e.store.Load(ctx, id, store.Cursor{All: true})
+func (op *Operator) audit(ctx context.Context, id string, keeps bool) (*history.Audit, error) {
+	h, err := op.store.Load(ctx, id, store.Cursor{All: true})
 	if errors.Is(err, store.ErrCorrupt) {
 		a := &history.Audit{Verdict: history.Verdict{RunID: id}, Unreadable: true}
 		a.Verdict.Add(history.Fault{Kind: history.Corrupt, Part: history.PartRow, Text: err.Error()})
@@ -195,7 +194,7 @@ func (e *Engine) audit(ctx context.Context, id string, keeps bool) (*history.Aud
 	if err != nil {
 		return nil, err
 	}
-	a := history.NewAudit(h, e.payloadsOf(&h.Run))
+	a := history.NewAudit(h, op.payloadsOf(&h.Run))
 	a.Asked, a.Keeps = id, keeps
 	for ev, err := range h.Events {
 		if errors.Is(err, store.ErrCorrupt) {
@@ -222,17 +221,17 @@ func kindOfDecode(err error) string {
 
 // payloadsOf opens the payloads of a run with the keys and codecs of this engine and,
 // where it has the workflow's code, the versions of its types.
-func (e *Engine) payloadsOf(row *store.Run) history.Payloads {
-	served := e.program.defs.byName[row.Workflow] != nil
+func (op *Operator) payloadsOf(row *store.Run) history.Payloads {
+	served := op.desk.Serves(row.Workflow)
 	return history.Payloads{
 		Event: func(run string, ev *store.Event) error {
-			return e.sealer.Check(payload.PlaceOf(run, ev), ev.Payload, served)
+			return op.sealer.Check(payload.PlaceOf(run, ev), ev.Payload, served)
 		},
 		Message: func(run string, m *store.Message) error {
-			return e.sealer.Check(payload.PlaceOfMessage(run, m), m.Payload, served)
+			return op.sealer.Check(payload.PlaceOfMessage(run, m), m.Payload, served)
 		},
 		Input: func(run string, ev *store.Event) (hash [16]byte, ok bool) {
-			env, err := e.sealer.Unseal(payload.PlaceOf(run, ev), ev.Payload)
+			env, err := op.sealer.Unseal(payload.PlaceOf(run, ev), ev.Payload)
 			if err != nil {
 				return hash, false // a finding, or another program's
 			}
@@ -240,12 +239,4 @@ func (e *Engine) payloadsOf(row *store.Run) history.Payloads {
 		},
 		Kind: kindOfDecode,
 	}
-}
-
-// plainInput hashes an input that is in clear.
-func plainInput(_ string, ev *store.Event) (hash [16]byte, ok bool) {
-	if len(ev.Payload) > 0 && !envelope.IsPlain(ev.Payload) {
-		return hash, false
-	}
-	return payload.InputHash(ev.Payload), true
 }

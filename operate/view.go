@@ -1,60 +1,19 @@
-package durable
+package operate
 
 import (
 	"context"
 	"fmt"
-	"math"
 
+	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A view is a history.View with the engine that has read it.
-type view struct {
-	*history.View
-	eng *Engine
-}
-
-// view reads a run. When its history cannot be read, unreadable says why, and
-// the row is valid all the same.
-func (e *Engine) view(ctx context.Context, id string) (v *view, unreadable, err error) {
-	h, err := e.loadGeneration(ctx, id)
-	if err != nil {
-		return nil, nil, fmt.Errorf("durable: run %s: %w", id, storeError(err))
-	}
-	v = &view{eng: e, View: &history.View{Row: &h.Run, Branches: h.Branches}}
-	for ev, err := range h.Events {
-		if err != nil {
-			return v, fmt.Errorf("durable: reading the history of run %s: %w", id, storeError(err)), nil
-		}
-		v.Events = append(v.Events, ev)
-	}
-	return v, damaged(v.Judge()), nil
-}
-
-// loadGeneration reads a run with the events of its current generation and
-// without its inbox, all of one moment: what earlier generations had is passed
-// over. A caller that compares a row with events reads both with one Load.
-func (e *Engine) loadGeneration(ctx context.Context, id string) (*store.History, error) {
-	var before int64 // the last event of the generation before
-	for {
-		h, err := e.store.Load(ctx, id, store.Cursor{After: before, AfterMessage: math.MaxInt64})
-		if err != nil {
-			return nil, err
-		}
-		root := history.RootOf(h.Branches, h.Run.Branch).Cutoff
-		if root == before {
-			return h, nil
-		}
-		before = root // or another generation has begun since
-	}
-}
-
 // declared returns the names given to Steps, by the code that is here or by that
 // which has started the run.
 func (v *view) declared() []string {
-	if def := v.eng.program.defs.find(v.Row.Workflow, v.Row.Version); def != nil {
-		return def.steps
+	if names, ok := v.op.desk.Steps(v.Row); ok {
+		return names
 	}
 	return v.Born.Declared
 }
@@ -90,16 +49,16 @@ func (e *CheckpointError) Error() string {
 	return fmt.Sprintf("durable: run %s has no %s: %s. List what there is with Engine.History", e.RunID, what, e.Reason)
 }
 
-// Is matches ErrNotFound: there is no such checkpoint.
-func (e *CheckpointError) Is(target error) bool { return target == ErrNotFound }
+// Is matches durable.ErrNotFound: there is no such checkpoint.
+func (e *CheckpointError) Is(target error) bool { return target == durable.ErrNotFound }
 
 // CheckpointOf returns the number by which Resume, Jump and Fork know the outcome
 // of a durable call, or of an item of a Map, of the run's current history.
 //
-// Errors: ErrNotFound when there is no such run; *CheckpointError when the call
+// Errors: durable.ErrNotFound when there is no such run; *CheckpointError when the call
 // has no outcome, or one behind which a history cannot be cut.
-func (e *Engine) CheckpointOf(ctx context.Context, id, key string) (int64, error) {
-	v, unreadable, err := e.view(ctx, id)
+func (op *Operator) CheckpointOf(ctx context.Context, id, key string) (int64, error) {
+	v, unreadable, err := op.view(ctx, id)
 	if err == nil {
 		err = unreadable
 	}

@@ -1,0 +1,180 @@
+package durable
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/holdfast-dev/holdfast/internal/desk"
+	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Package operate reaches the engine through internal/desk alone.
+func init() {
+	desk.Of = func(engine any) desk.Engine { return operators{engine.(*Engine)} }
+	desk.Begin = func(begin func(context.Context, desk.Start) error) any {
+		return StartOption(func(o *startOptions) { o.begin = begin })
+	}
+}
+
+// operators is the engine as those see it who operate on its runs.
+type operators struct{ eng *Engine }
+
+func (d operators) ID() string                  { return d.eng.id }
+func (d operators) Store() store.Store          { return d.eng.store }
+func (d operators) Limits() store.Limits        { return d.eng.committer.limits }
+func (d operators) Sealer() *payload.Sealer     { return d.eng.sealer }
+func (d operators) Now() store.Time             { return d.eng.now() }
+func (d operators) Closing() bool               { return d.eng.roster.isClosing() }
+func (d operators) Closed() <-chan struct{}     { return d.eng.roster.closed }
+func (d operators) Nudge()                      { nudge(d.eng.claims.wake) }
+func (d operators) NextEpoch() int64            { return d.eng.imports.next(d.eng.now()) }
+func (d operators) Serves(workflow string) bool { return d.eng.program.defs.byName[workflow] != nil }
+func (d operators) HasCode(row *store.Run) bool { return d.eng.codeAt(row) != nil }
+
+func (d operators) NotServed(row *store.Run) string    { return d.eng.notServed(row) }
+func (d operators) PastDeadline(row *store.Run) string { return d.eng.pastDeadline(row) }
+func (d operators) SealMessage(m *store.Message)       { d.eng.sealMessage(m) }
+
+func (d operators) CheckAttributes(a map[string]string) error { return checkAttributes(a) }
+
+func (d operators) Log(level slog.Level, row *store.Run, msg string, attrs ...slog.Attr) {
+	d.eng.log.aboutRun(level, row, msg, attrs...)
+}
+
+func (d operators) View(ctx context.Context, id string) (v *history.View, unreadable, err error) {
+	return d.eng.view(ctx, id)
+}
+
+func (d operators) Runs(ctx context.Context, f store.Filter) iter.Seq2[*store.Run, error] {
+	return d.eng.runsOf(ctx, f)
+}
+
+func (d operators) Events(ctx context.Context, id string, after int64) iter.Seq2[store.Event, error] {
+	return d.eng.events(ctx, id, after)
+}
+
+func (d operators) Watch(id string) (changed <-chan struct{}, stop func()) {
+	return d.eng.watchers.watch(id)
+}
+
+func (d operators) Act(ctx context.Context, row *store.Run, branches []store.Branch, a desk.Act) (int32, error) {
+	return d.eng.operate(ctx, row, branches, a)
+}
+
+func (d operators) Commit(ctx context.Context, change store.Change) error {
+	return d.eng.commitOne(ctx, change)
+}
+
+func (d operators) Number(id string, events []store.Event) {
+	var head logHead
+	var steps int32
+	for i := range events {
+		ev := &events[i]
+		if history.IsStepOutcome(ev) {
+			steps++
+		}
+		ev.Steps = steps
+		head.appendSealed(d.eng.sealer, id, ev)
+	}
+}
+
+func (d operators) Ended(id string, status store.Status) { d.eng.archiver.want(id, status) }
+
+func (d operators) NewRunID(workflow string, collisions int) string {
+	return generateID(workflow, d.eng.now().Time(), collisions)
+}
+
+func (d operators) ForkSpan(ctx context.Context, fork, source *store.Run) (keep func(*history.Data), done func()) {
+	span, s := d.eng.tracing.startSpan(ctx, fork, linkTo(parseTrace(source.Trace), linkForked))
+	return s.keepIn, func() {
+		span.End()
+		d.eng.metrics.countStart(fork)
+	}
+}
+
+func (d operators) Steps(row *store.Run) (names []string, ok bool) {
+	if def := d.eng.program.defs.find(row.Workflow, row.Version); def != nil {
+		return def.steps, true
+	}
+	return nil, false
+}
+
+func (d operators) StepsOfLastCompleted(ctx context.Context, row *store.Run) (int, error) {
+	return d.eng.stepsOfLastCompleted(ctx, row)
+}
+
+func (d operators) Rehearse(ctx context.Context, row *store.Run, events []store.Event, reset []string, repinned string, force bool) (desk.Rehearsed, error) {
+	return d.eng.rehearse(ctx, row, events, reset, repinned, force)
+}
+
+func (d operators) HasLiveOwner(ctx context.Context, row *store.Run) (bool, error) {
+	return d.eng.hasLiveOwner(ctx, row)
+}
+
+func (d operators) KeysToTake(ctx context.Context, row *store.Run) ([]string, error) {
+	return d.eng.keysToTake(ctx, row)
+}
+
+func (d operators) Torn(ctx context.Context, v *history.View) (*history.Finding, error) {
+	return d.eng.tornApart(ctx, v)
+}
+
+func (d operators) RepairFirst(ctx context.Context, row *store.Run) (repaired bool, err error) {
+	return d.eng.repairFirst(ctx, row)
+}
+
+func (d operators) Unheard(ctx context.Context, row *store.Run, child string) (*desk.Unheard, error) {
+	lost, err := d.eng.unheardOf(ctx, row, child)
+	if err != nil || lost == nil {
+		return nil, err
+	}
+	return &desk.Unheard{
+		Child: lost.row, Text: lost.text(), Advice: lost.advice(row),
+		Tell: func(ctx context.Context) error { return d.eng.tellEnd(ctx, lost) },
+	}, nil
+}
+
+func (d operators) Pause(ctx context.Context, id string, m history.MessageData) error {
+	return d.eng.pause(ctx, id, m)
+}
+
+func (d operators) Claim(ctx context.Context, id string, data *history.Data, v *history.View) (claimed bool, err error) {
+	var k *prefetch
+	if v != nil && len(v.Events) > 0 {
+		k = &prefetch{branch: v.Row.Branch, events: v.Events}
+	}
+	runs, err := d.eng.claims.claimRead(ctx, store.Claim{Max: 1, IDs: []string{id}}, data, k)
+	return len(runs) > 0, err
+}
+
+func (d operators) GoOn(ctx context.Context, id string) {
+	ctx, e := context.WithoutCancel(ctx), d.eng
+	if _, err := e.claims.claimIDs(ctx, []string{id}, &history.Data{Executor: e.id, Resumed: true}); err != nil {
+		e.log.aboutID(ctx, slog.LevelWarn, id, "durable: a run could not be claimed at once; whoever serves it claims it soon", slog.Any("error", err))
+		nudge(e.claims.wake)
+	}
+}
+
+// epochs gives out epochs, each once.
+//
+// Runs are created with the microsecond of their birth as epoch. A store takes a
+// creation with the epoch and the first event that are on record already for one
+// whose reply was lost, and says that it is done. Two starts of the same run in
+// one microsecond are one start; two imports are not: the files may differ after
+// their first event, and in their inboxes, of which only that of the first is
+// there. So an engine gives no epoch to two imports, and an import that was told
+// that it has created a run looks whether it was this one.
+type epochs struct{ last atomic.Int64 }
+
+func (x *epochs) next(now store.Time) int64 {
+	for {
+		last := x.last.Load()
+		if next := max(int64(now), last+1); x.last.CompareAndSwap(last, next) {
+			return next
+		}
+	}
+}

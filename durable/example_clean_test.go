@@ -1,0 +1,34 @@
+package durable_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+	"github.com/holdfast-dev/holdfast/store/memory"
+)
+
+func ExampleEngine_Clean() {
+	greet := durable.Define("greet", func(ctx context.Context, name string) (string, error) {
+		return durable.Step(ctx, "say", func(context.Context) (string, error) { return "hello " + name, nil })
+	})
+	eng, err := durable.Open(context.Background(), memory.Open(), durable.Options{Workflows: []durable.Definition{greet}, Logger: quiet})
+	if err != nil {
+		panic(err)
+	}
+	defer func() { _ = eng.Close() }()
+	ctx := durable.NewContext(context.Background(), eng)
+	if _, err := greet.Run(ctx, "greet-1", "Ada"); err != nil {
+		panic(err)
+	}
+
+	c, err := eng.Clean(ctx, durable.CleanOptions{Retention: &durable.Retention{KeepFor: 7 * 24 * time.Hour, KeepFailed: true}, DryRun: true})
+	fmt.Println("a week old:", c.Runs, err)
+	c, err = eng.Clean(ctx, durable.CleanOptions{All: true, Statuses: []store.Status{store.Completed}})
+	fmt.Println("completed:", c.Runs, err)
+	// Output:
+	// a week old: 0 <nil>
+	// completed: 1 <nil>
+}

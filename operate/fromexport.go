@@ -1,0 +1,75 @@
+package operate
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/desk"
+	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/runfile"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// FromExport begins the run with the history in a file that Export has written,
+// or an archive has kept, instead of from nothing: Start brings the run into this
+// store, under the id and with the events it has in the file, and resumes it.
+// Steps that are recorded are skipped, and what it waited for it waits for again.
+// If the store has the run already, the store is right and the file is not looked
+// at: starting again is safe, also after a crash in between.
+//
+// The id, workflow and input of the start are those in the file, or Start returns
+// durable.ErrInvalid or a *durable.ConflictError and changes nothing; other options of the start
+// count no more than for a run that exists. It goes with Start alone: neither with
+// durable.AutoID, nor StartAll, nor for a child. Make sure that nobody still executes the
+// run that the file was made from. Further errors are those of Import and Resume.
+func FromExport(file []byte) durable.StartOption {
+	return desk.Begin(func(ctx context.Context, s desk.Start) error {
+		return On(s.Engine.(*durable.Engine)).startFrom(ctx, &s, file)
+	}).(durable.StartOption)
+}
+
+// startFrom makes the run exist as the file has it, unless it is there.
+func (op *Operator) startFrom(ctx context.Context, s *desk.Start, file []byte) error {
+	h, err := op.store.Load(ctx, s.RunID, store.Cursor{NoEvents: true})
+	if err != nil && !errors.Is(err, store.ErrNotFound) {
+		return storeError(err)
+	}
+	if err != nil || h.Run.Code == durable.CodeImporting {
+		if err := op.checkExport(s, file); err != nil {
+			return err
+		}
+		_, err = op.Import(ctx, bytes.NewReader(file), ImportOptions{})
+		if err != nil && !errors.Is(err, store.ErrExists) {
+			return err
+		}
+		if h, err = op.store.Load(ctx, s.RunID, store.Cursor{NoEvents: true}); err != nil {
+			return storeError(err)
+		}
+	}
+	if h.Run.Status != store.Interrupted || h.Run.Code != durable.CodeImported {
+		return nil
+	}
+	if _, err := op.Resume(ctx, s.RunID, ResumeOptions{}); err != nil && !errors.Is(err, durable.ErrNotResumable) {
+		return err // not resumable: another start was faster
+	}
+	return nil
+}
+
+// checkExport returns why a file is not that of a start.
+func (op *Operator) checkExport(s *desk.Start, file []byte) error {
+	f, err := runfile.Read(bytes.NewReader(file), DefaultMaxImport)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrBadFile, err)
+	case f.Run.ID != s.RunID:
+		return fmt.Errorf("the file holds run %s: %w", f.Run.ID, durable.ErrInvalid)
+	case f.Run.Workflow != s.Workflow:
+		return &durable.ConflictError{RunID: s.RunID, Have: f.Run.Workflow, Want: s.Workflow}
+	case f.Run.InputHash != payload.InputHash(s.Input) && (len(f.Events) == 0 || !op.sealer.CreatedWith(s.RunID, &f.Events[0], s.Type, s.Input)):
+		return &durable.ConflictError{RunID: s.RunID, Have: f.Run.Workflow, Want: s.Workflow, SameFlow: true}
+	}
+	return nil
+}
