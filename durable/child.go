@@ -599,7 +599,7 @@ type ChildMissingError struct {
 }
 
 func (e *ChildMissingError) Error() string {
-	return fmt.Sprintf("run %s: %s waits for child run %s, which is not in the store. Import or restore that run and resume this one, or go back to before that call with Engine.Jump, so that another one is started",
+	return fmt.Sprintf("run %s: %s waits for child run %s, which is not in the store. Import or restore that run and resume this one, or go back to before that call with operate.On(engine).Jump, so that another one is started",
 		e.RunID, e.Key, e.Child)
 }
 
@@ -622,7 +622,7 @@ func (u *unheard) advice(parent *store.Run) string {
 	if u.row == nil {
 		return adviceMissing(parent)
 	}
-	return fmt.Sprintf("Engine.Resume(ctx, %q), which tells it", parent.ID)
+	return fmt.Sprintf("operate.On(engine).Resume(ctx, %q), which tells it", parent.ID)
 }
 
 // stuck says of the parent with this row what Verify says of it.
@@ -643,9 +643,9 @@ func adviceMissing(parent *store.Run) string {
 	if parent.Status == store.Waiting {
 		s += ", and resume that one if it has not ended"
 	} else {
-		s += fmt.Sprintf(", then Engine.Resume(ctx, %q)", parent.ID)
+		s += fmt.Sprintf(", then operate.On(engine).Resume(ctx, %q)", parent.ID)
 	}
-	return s + fmt.Sprintf("; or go back to before the call that started it with Engine.Jump(ctx, %q, ...), so that another one is started", parent.ID)
+	return s + fmt.Sprintf("; or go back to before the call that started it with operate.On(engine).Jump(ctx, %q, ...), so that another one is started", parent.ID)
 }
 
 // unheardOf returns what a run will not hear of a child that it waits for; nil: it will

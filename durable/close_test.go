@@ -220,7 +220,7 @@ func TestUnderFailOnBootAShutdownLeavesResumingToAPerson(t *testing.T) {
 				rep := w.boot(t, with(wf))
 				require.Empty(t, rep.Resumed)
 				require.Len(t, rep.Stuck, 1)
-				require.Contains(t, rep.Stuck[0].Next, `Engine.Resume(ctx, "r")`)
+				require.Contains(t, rep.Stuck[0].Next, `operate.On(engine).Resume(ctx, "r")`)
 				pass(time.Hour)
 				require.Equal(t, 1, h.count())
 				require.NoError(t, resume(w.eng, w.ctx(), "r"))

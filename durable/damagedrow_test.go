@@ -45,7 +45,7 @@ func TestAWaitingRunWhoseRowIsDamagedIsToldOnceAndListedAsStuck(t *testing.T) {
 		st.rows.Store(true)
 		pass(2 * time.Hour)
 		require.Len(t, w.log.find("damaged"), 1, w.log.String())
-		require.Contains(t, w.log.find("damaged")[0], "Engine.Verify")
+		require.Contains(t, w.log.find("damaged")[0], "operate.On(engine).Verify")
 		require.Empty(t, w.log.find("tried again"))
 		require.Less(t, st.loads.Load(), int64(20))
 		stuck, err := eng.Stuck(context.Background(), 0)
@@ -55,7 +55,7 @@ func TestAWaitingRunWhoseRowIsDamagedIsToldOnceAndListedAsStuck(t *testing.T) {
 		require.Equal(t, "w", stuck[0].Workflow)
 		require.Equal(t, durable.CodeDamaged, stuck[0].Code)
 		require.Contains(t, stuck[0].Reason, "page 17")
-		require.Contains(t, stuck[0].Next, "Engine.Verify")
+		require.Contains(t, stuck[0].Next, "operate.On(engine).Verify")
 
 		st.rows.Store(false) // the file was mended
 		out, err := h.Wait(context.Background())

@@ -41,7 +41,7 @@ func (d operators) SealMessage(m *store.Message)       { d.eng.sealMessage(m) }
 
 func (d operators) CheckAttributes(a map[string]string) error { return checkAttributes(a) }
 
-func (d operators) Log(level slog.Level, row *store.Run, msg string, attrs ...slog.Attr) {
+func (d operators) LogRun(level slog.Level, row *store.Run, msg string, attrs ...slog.Attr) {
 	d.eng.log.aboutRun(level, row, msg, attrs...)
 }
 

@@ -184,7 +184,7 @@ func (e *InterruptedError) Error() string {
 	if e.Reason != "" {
 		why = ": " + strings.TrimRight(e.Reason, ".")
 	}
-	return fmt.Sprintf("run %s (%s) was interrupted%s. Resume it with Engine.Resume(ctx, %q), or let durable.Recover(ctx) of a process that serves it continue it",
+	return fmt.Sprintf("run %s (%s) was interrupted%s. Resume it with operate.On(engine).Resume(ctx, %q), or let durable.Recover(ctx) of a process that serves it continue it",
 		e.RunID, e.Workflow, why, e.RunID)
 }
 

@@ -105,7 +105,7 @@ func TestRecoverDoesNotSayOfADamagedRunThatItWasResumed(t *testing.T) {
 		require.Len(t, rep.Stuck, 1)
 		require.Equal(t, "damaged", rep.Stuck[0].RunID)
 		require.Equal(t, durable.CodeDamaged, rep.Stuck[0].Code)
-		require.Contains(t, rep.Stuck[0].Next, "Engine.Repair")
+		require.Contains(t, rep.Stuck[0].Next, "operate.On(engine).Repair")
 		w.eventually("sound", store.Completed)
 		require.Equal(t, durable.CodeDamaged, w.row("damaged").Code)
 	})

@@ -19,7 +19,7 @@ type Info struct {
 	// Total is how many steps there are: the number of Declared names; without
 	// any, the highest count that is known, of this run's steps and of those of the
 	// last completed run of the same workflow and version. It is never a guess.
-	// Engine.Standing counts those of the Declared ones that are done.
+	// operate.Operator.Standing counts those of the Declared ones that are done.
 	Total int
 	// Active is how long the run was executed, in all processes together, up to
 	// the last event.

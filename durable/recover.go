@@ -379,16 +379,16 @@ func stuckOf(row *store.Run, code, reason string) Stuck {
 			s.Next += fmt.Sprintf(" version %s (durable.Define with durable.Version(%q); several versions may be registered at once)", row.Version, row.Version)
 		}
 	case CodeDefinitionChanged:
-		s.Next = fmt.Sprintf("run the code that recorded it, which the reason names, or mend the difference, then Engine.Resume(ctx, %q)", row.ID)
+		s.Next = fmt.Sprintf("run the code that recorded it, which the reason names, or mend the difference, then operate.On(engine).Resume(ctx, %q)", row.ID)
 	case CodeDamaged:
-		s.Next = fmt.Sprintf("see what Engine.Verify(ctx, %q) finds, then Engine.Repair", row.ID)
+		s.Next = fmt.Sprintf("see what operate.On(engine).Verify(ctx, %q) finds, then operate.On(engine).Repair", row.ID)
 		if reason == ErrNoHistory.Error() {
 			s.Next = "delete what is left of it, and import a copy if there is one"
 		}
 	case CodePaused:
 		s.Next = fmt.Sprintf("Engine.Unpause(ctx, %q)", row.ID)
 	case CodeUndecodable:
-		s.Next = fmt.Sprintf("run a program that can read it (Options.Types, Encrypt and Codec; the type in the code), then Engine.Resume(ctx, %q)", row.ID)
+		s.Next = fmt.Sprintf("run a program that can read it (Options.Types, Encrypt and Codec; the type in the code), then operate.On(engine).Resume(ctx, %q)", row.ID)
 	case CodeChildMissing:
 		s.Next = adviceMissing(row)
 	case CodeImporting:
@@ -398,7 +398,7 @@ func stuckOf(row *store.Run, code, reason string) Stuck {
 	case CodeUnrecoverable:
 		s.Next = fmt.Sprintf("look at its events (Engine.History(ctx, %q)) and decide from where it goes on", row.ID)
 	default:
-		s.Next = fmt.Sprintf("find the cause, then Engine.Resume(ctx, %q)", row.ID)
+		s.Next = fmt.Sprintf("find the cause, then operate.On(engine).Resume(ctx, %q)", row.ID)
 	}
 	return s
 }

@@ -72,7 +72,7 @@ const maxRepairs = 16
 // taken up, the event workflow_recovered says why and where, and the run becomes
 // claimable; under FailOnBoot and LeaveOnBoot it is parked with CodeRecovered,
 // for a person to resume. Nothing is deleted: what the cut leaves behind stays
-// on the branch before (Engine.Branches, Engine.LeftBehind). docs/recovery.md has
+// on the branch before (operate.Operator.Branches, operate.Operator.LeftBehind). docs/recovery.md has
 // the catalogue of what is repaired, and how.
 //
 // A consistent run is not written to; neither is an ended one, or one that is

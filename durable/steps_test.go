@@ -515,9 +515,9 @@ func TestACheckpointThatCannotBeReadParksTheRun(t *testing.T) {
 				rep = w.boot(t, with(code))
 				require.Len(t, rep.Stuck, 1)
 				require.Equal(t, c.code, rep.Stuck[0].Code)
-				next := `Engine.Resume(ctx, "r")`
+				next := `operate.On(engine).Resume(ctx, "r")`
 				if c.code == durable.CodeDamaged {
-					next = `Engine.Verify(ctx, "r") finds, then Engine.Repair`
+					next = `operate.On(engine).Verify(ctx, "r") finds, then operate.On(engine).Repair`
 				}
 				require.Contains(t, rep.Stuck[0].Next, next)
 			})

@@ -40,7 +40,7 @@ func (r *run) onProbation() bool {
 
 // adviceQuarantined is what to do about such a run.
 func adviceQuarantined(id string) string {
-	return fmt.Sprintf("find out how those processes ended (their own last lines, the system's log for a lack of memory or a kill from outside); if it was this run, mend the step; then Engine.Resume(ctx, %q)", id)
+	return fmt.Sprintf("find out how those processes ended (their own last lines, the system's log for a lack of memory or a kill from outside); if it was this run, mend the step; then operate.On(engine).Resume(ctx, %q)", id)
 }
 
 // trialTail is how many events at the end of a log are looked at for strikes:

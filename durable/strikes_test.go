@@ -201,7 +201,7 @@ func TestAQuarantineSaysWhatIsKnown(t *testing.T) {
 		require.Contains(t, rep.Stuck[0].Reason, "its process ended 3 times without a word while step copy, attempt 2, had begun")
 		require.Contains(t, rep.Stuck[0].Reason, "may be the cause, or something outside of it")
 		require.NotContains(t, rep.Stuck[0].Reason, "killed its process")
-		require.Contains(t, rep.Stuck[0].Next, `Engine.Resume(ctx, "r")`)
+		require.Contains(t, rep.Stuck[0].Next, `operate.On(engine).Resume(ctx, "r")`)
 		require.Contains(t, rep.Stuck[0].Next, "memory")
 	})
 }

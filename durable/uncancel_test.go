@@ -105,7 +105,7 @@ func TestACancelledRunThatWasUndoneIsNotResumedButForked(t *testing.T) {
 		var no *durable.NotResumableError
 		_, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{Force: true})
 		require.ErrorAs(t, err, &no)
-		require.ErrorContains(t, err, "what it had done was undone when it was cancelled; Engine.Fork")
+		require.ErrorContains(t, err, "what it had done was undone when it was cancelled; operate.On(engine).Fork")
 		require.Equal(t, before, w.everything("r"))
 		id, err := operate.On(w.eng).Fork(w.ctx(), "r", operate.ForkOptions{ID: "again", At: 1})
 		require.NoError(t, err)

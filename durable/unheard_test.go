@@ -146,7 +146,7 @@ func TestResumeTellsAWaitingParentOfAChildThatHasEnded(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, stuck, 1)
 			require.Equal(t, durable.CodeStranded, stuck[0].Code)
-			require.Contains(t, stuck[0].Next, "Engine.Resume")
+			require.Contains(t, stuck[0].Next, "operate.On(engine).Resume")
 			dry, err := operate.On(w.eng).Resume(w.ctx(), "p", operate.ResumeOptions{DryRun: true})
 			require.NoError(t, err)
 			require.Equal(t, store.Waiting, w.row("p").Status)

@@ -45,7 +45,7 @@ func TestWaitOnAnInterruptedRunNamesTheCallThatGoesOn(t *testing.T) {
 			require.ErrorAs(t, err, &i)
 			require.ErrorIs(t, err, durable.ErrInterrupted)
 			require.Equal(t, "r", i.RunID)
-			require.ErrorContains(t, err, `Engine.Resume(ctx, "r")`)
+			require.ErrorContains(t, err, `operate.On(engine).Resume(ctx, "r")`)
 			require.ErrorContains(t, err, "durable.Recover(ctx)")
 		}
 		require.Equal(t, store.Interrupted, w.row("r").Status)

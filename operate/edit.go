@@ -219,7 +219,7 @@ func (op *Operator) edit(ctx context.Context, v *view, rv *revision, old *store.
 	var owned *store.OwnedError
 	switch {
 	case err == nil:
-		op.desk.Log(slog.LevelInfo, row, "durable: a recorded result was edited", slog.String("step", old.Key), slog.Int("branch", int(rv.plan.Branch)), slog.String("by", o.By), slog.String("reason", o.Reason))
+		op.desk.LogRun(slog.LevelInfo, row, "durable: a recorded result was edited", slog.String("step", old.Key), slog.Int("branch", int(rv.plan.Branch)), slog.String("by", o.By), slog.String("reason", o.Reason))
 		return nil
 	case errors.As(err, &owned):
 		return &BusyError{RunID: row.ID, Owner: owned.Owner}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/desk"
@@ -82,10 +83,10 @@ func (op *Operator) Fork(ctx context.Context, id string, o ForkOptions) (string,
 		return "", err
 	}
 	if f.undone != "" {
-		op.desk.Log(slog.LevelWarn, v.Row, "durable: a run is forked whose effects were undone", slog.String("reason", f.undone))
+		op.desk.LogRun(slog.LevelWarn, v.Row, "durable: a run is forked whose effects were undone", slog.String("reason", f.undone))
 	}
 	for _, text := range v.startsAgain(f) {
-		op.desk.Log(slog.LevelWarn, v.Row, "durable: a forked run may fail", slog.String("reason", text))
+		op.desk.LogRun(slog.LevelWarn, v.Row, "durable: a forked run may fail", slog.String("reason", text))
 	}
 	for tries := 0; ; tries++ {
 		name := o.ID
@@ -104,7 +105,7 @@ func (op *Operator) Fork(ctx context.Context, id string, o ForkOptions) (string,
 		switch {
 		case err == nil:
 			done()
-			op.desk.Log(slog.LevelInfo, change.Create, "durable: run forked", slog.String("from", id), slog.Int("events", len(change.Events)), slog.Int("edited", len(f.edits)), slog.String("by", o.By))
+			op.desk.LogRun(slog.LevelInfo, change.Create, "durable: run forked", slog.String("from", id), slog.Int("events", len(change.Events)), slog.Int("edited", len(f.edits)), slog.String("by", o.By))
 			op.desk.GoOn(ctx, name)
 			return name, nil
 		case errors.Is(err, store.ErrExists) && o.ID == durable.AutoID && tries < 8:
@@ -234,4 +235,78 @@ func merged(a, b map[string]string) map[string]string {
 		}
 	}
 	return m
+}
+
+// planFork reads the source of a fork and works out what o means for it.
+func (op *Operator) planFork(ctx context.Context, id string, o *ForkOptions) (*view, *forking, error) {
+	if op.desk.Closing() {
+		return nil, nil, durable.ErrClosed
+	}
+	if o.ID != durable.AutoID {
+		if err := store.CheckRunID(o.ID); err != nil {
+			return nil, nil, err
+		}
+	}
+	if err := op.desk.CheckAttributes(o.Attributes); err != nil {
+		return nil, nil, fmt.Errorf("durable: forking run %s: %w", id, err)
+	}
+	v, unreadable, err := op.view(ctx, id)
+	if err == nil {
+		err = unreadable
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("forking: %w", err)
+	}
+	f, err := v.forking(o)
+	return v, f, err
+}
+
+// PlanFork says what Fork would make, and changes nothing. Plan.From is the last
+// event of the source that is copied. Skipped are the steps, items, waits, timers and
+// children that are copied with what they came to, Again those that have an outcome in
+// the source and are done by the fork itself, and Edited the calls whose outcome is
+// another one in the fork. Next is where the fork begins.
+//
+// Errors: those of Fork, but for what only the attempt can tell: that the id is in
+// use, and durable.ErrOccupied.
+func (op *Operator) PlanFork(ctx context.Context, id string, o ForkOptions) (Plan, error) {
+	v, f, err := op.planFork(ctx, id, &o)
+	if err != nil {
+		return Plan{}, err
+	}
+	name := o.ID
+	if name == durable.AutoID {
+		name = op.desk.NewRunID(v.Row.Workflow, 0)
+	} else if err := op.mayFork(ctx, name, v.Row, o.At, f.hashes()); err != nil {
+		return Plan{}, err
+	}
+	change, err := v.forked(name, f, &o, nil)
+	if err != nil {
+		return Plan{}, err
+	}
+	copied, err := history.PastOf(name, change.Events)
+	if err != nil {
+		return Plan{}, damaged(err)
+	}
+	rv := &revision{plan: Plan{RunID: id, Workflow: v.Row.Workflow, Status: v.Row.Status, From: v.Past.Created.Seq}}
+	if n := len(f.kept); n > 0 {
+		rv.plan.From = f.kept[n-1].Seq
+	}
+	for i := range f.edits {
+		rv.plan.Edited = append(rv.plan.Edited, f.edits[i].old.Key)
+	}
+	if f.undone != "" {
+		rv.warn("%s", f.undone)
+	}
+	rv.plan.Warnings = append(rv.plan.Warnings, v.startsAgain(f)...)
+	if err := v.fill(ctx, rv, copied); err != nil {
+		return Plan{}, err
+	}
+	rv.plan.Skipped = copied.EndedKeys()
+	has := make(map[string]bool, len(rv.plan.Skipped))
+	for _, key := range rv.plan.Skipped {
+		has[key] = true
+	}
+	rv.plan.Again = slices.DeleteFunc(v.Past.EndedKeys(), func(key string) bool { return has[key] })
+	return rv.plan, nil
 }

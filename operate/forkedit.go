@@ -1,7 +1,6 @@
 package operate
 
 import (
-	"context"
 	"encoding/hex"
 	"fmt"
 	"maps"
@@ -28,30 +27,6 @@ type forkEdit struct {
 	old   *store.Event
 	event store.Event // that stands in its place, its payload open
 	hash  string      // of the new value
-}
-
-// planFork reads the source of a fork and works out what o means for it.
-func (op *Operator) planFork(ctx context.Context, id string, o *ForkOptions) (*view, *forking, error) {
-	if op.desk.Closing() {
-		return nil, nil, durable.ErrClosed
-	}
-	if o.ID != durable.AutoID {
-		if err := store.CheckRunID(o.ID); err != nil {
-			return nil, nil, err
-		}
-	}
-	if err := op.desk.CheckAttributes(o.Attributes); err != nil {
-		return nil, nil, fmt.Errorf("durable: forking run %s: %w", id, err)
-	}
-	v, unreadable, err := op.view(ctx, id)
-	if err == nil {
-		err = unreadable
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("forking: %w", err)
-	}
-	f, err := v.forking(o)
-	return v, f, err
 }
 
 // forking works out what a fork of v has.
@@ -205,56 +180,6 @@ func (f *forking) hashes() map[string]string {
 		m[f.edits[i].old.Key] = f.edits[i].hash
 	}
 	return m
-}
-
-// PlanFork says what Fork would make, and changes nothing. Plan.From is the last
-// event of the source that is copied. Skipped are the steps, items, waits, timers and
-// children that are copied with what they came to, Again those that have an outcome in
-// the source and are done by the fork itself, and Edited the calls whose outcome is
-// another one in the fork. Next is where the fork begins.
-//
-// Errors: those of Fork, but for what only the attempt can tell: that the id is in
-// use, and durable.ErrOccupied.
-func (op *Operator) PlanFork(ctx context.Context, id string, o ForkOptions) (Plan, error) {
-	v, f, err := op.planFork(ctx, id, &o)
-	if err != nil {
-		return Plan{}, err
-	}
-	name := o.ID
-	if name == durable.AutoID {
-		name = op.desk.NewRunID(v.Row.Workflow, 0)
-	} else if err := op.mayFork(ctx, name, v.Row, o.At, f.hashes()); err != nil {
-		return Plan{}, err
-	}
-	change, err := v.forked(name, f, &o, nil)
-	if err != nil {
-		return Plan{}, err
-	}
-	copied, err := history.PastOf(name, change.Events)
-	if err != nil {
-		return Plan{}, damaged(err)
-	}
-	rv := &revision{plan: Plan{RunID: id, Workflow: v.Row.Workflow, Status: v.Row.Status, From: v.Past.Created.Seq}}
-	if n := len(f.kept); n > 0 {
-		rv.plan.From = f.kept[n-1].Seq
-	}
-	for i := range f.edits {
-		rv.plan.Edited = append(rv.plan.Edited, f.edits[i].old.Key)
-	}
-	if f.undone != "" {
-		rv.warn("%s", f.undone)
-	}
-	rv.plan.Warnings = append(rv.plan.Warnings, v.startsAgain(f)...)
-	if err := v.fill(ctx, rv, copied); err != nil {
-		return Plan{}, err
-	}
-	rv.plan.Skipped = copied.EndedKeys()
-	has := make(map[string]bool, len(rv.plan.Skipped))
-	for _, key := range rv.plan.Skipped {
-		has[key] = true
-	}
-	rv.plan.Again = slices.DeleteFunc(v.Past.EndedKeys(), func(key string) bool { return has[key] })
-	return rv.plan, nil
 }
 
 // startsAgain warns of children of the source with ids that the workflow has chosen,

@@ -27,18 +27,18 @@ import (
 // run that the file was made from. Further errors are those of Import and Resume.
 func FromExport(file []byte) durable.StartOption {
 	return desk.Begin(func(ctx context.Context, s desk.Start) error {
-		return On(s.Engine.(*durable.Engine)).startFrom(ctx, &s, file)
+		return startFrom(ctx, On(s.Engine.(*durable.Engine)), &s, file)
 	}).(durable.StartOption)
 }
 
 // startFrom makes the run exist as the file has it, unless it is there.
-func (op *Operator) startFrom(ctx context.Context, s *desk.Start, file []byte) error {
+func startFrom(ctx context.Context, op *Operator, s *desk.Start, file []byte) error {
 	h, err := op.store.Load(ctx, s.RunID, store.Cursor{NoEvents: true})
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
 		return storeError(err)
 	}
 	if err != nil || h.Run.Code == durable.CodeImporting {
-		if err := op.checkExport(s, file); err != nil {
+		if err := checkExport(op, s, file); err != nil {
 			return err
 		}
 		_, err = op.Import(ctx, bytes.NewReader(file), ImportOptions{})
@@ -59,7 +59,7 @@ func (op *Operator) startFrom(ctx context.Context, s *desk.Start, file []byte) e
 }
 
 // checkExport returns why a file is not that of a start.
-func (op *Operator) checkExport(s *desk.Start, file []byte) error {
+func checkExport(op *Operator, s *desk.Start, file []byte) error {
 	f, err := runfile.Read(bytes.NewReader(file), DefaultMaxImport)
 	switch {
 	case err != nil:

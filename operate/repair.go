@@ -112,7 +112,7 @@ func (op *Operator) Repair(ctx context.Context, id string, o RepairOptions) (Rep
 	if err := op.mend(ctx, a, plan); err != nil {
 		return rep, fmt.Errorf("durable: repairing run %s: %w", id, storeError(err))
 	}
-	op.desk.Log(slog.LevelWarn, &a.History.Run, "durable: run repaired", slog.Any("did", plan.did), slog.Any("again", plan.again))
+	op.desk.LogRun(slog.LevelWarn, &a.History.Run, "durable: run repaired", slog.Any("did", plan.did), slog.Any("again", plan.again))
 	op.desk.Nudge()
 	return rep, nil
 }

@@ -115,3 +115,31 @@ func (op *Operator) Skipped(ctx context.Context, id string, ev store.Event) ([]s
 	}
 	return p.DoneKeys(), nil
 }
+
+// CheckpointOf returns the number by which Resume, Jump and Fork know the outcome
+// of a durable call, or of an item of a Map, of the run's current history.
+//
+// Errors: durable.ErrNotFound when there is no such run; *CheckpointError when the call
+// has no outcome, or one behind which a history cannot be cut.
+func (op *Operator) CheckpointOf(ctx context.Context, id, key string) (int64, error) {
+	v, unreadable, err := op.view(ctx, id)
+	if err == nil {
+		err = unreadable
+	}
+	if err != nil {
+		return 0, err
+	}
+	var at *store.Event
+	if name, n, ok := history.SplitItem(key); ok {
+		at = v.Past.Items[name][n]
+	} else if rec := v.Past.Call(key); rec != nil && rec.Outcome.Seq != 0 {
+		at = &rec.Outcome
+	}
+	if at == nil {
+		return 0, &CheckpointError{RunID: id, Key: key, Reason: "it has no outcome"}
+	}
+	if _, err := v.stable(at.Seq); err != nil {
+		return 0, err
+	}
+	return at.Seq, nil
+}

@@ -139,10 +139,10 @@ func (op *Operator) Resume(ctx context.Context, id string, o ResumeOptions) (Pla
 		return rv.plan, fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))
 	}
 	if len(rv.added) > 0 {
-		op.desk.Log(slog.LevelWarn, row, "durable: forced: the code is matched with the history by name, and has calls that were not recorded", slog.Any("calls", rv.added))
+		op.desk.LogRun(slog.LevelWarn, row, "durable: forced: the code is matched with the history by name, and has calls that were not recorded", slog.Any("calls", rv.added))
 	}
 	if claimed {
-		op.desk.Log(slog.LevelInfo, row, rv.plan.String(), slog.Int("branch", int(rv.plan.Branch)), slog.Int("skipped", len(rv.plan.Skipped)), slog.Int("again", len(rv.plan.Again)))
+		op.desk.LogRun(slog.LevelInfo, row, rv.plan.String(), slog.Int("branch", int(rv.plan.Branch)), slog.Int("skipped", len(rv.plan.Skipped)), slog.Int("again", len(rv.plan.Again)))
 		return rv.plan, nil
 	}
 	return rv.plan, op.notClaimed(ctx, row, reopened)

@@ -12,7 +12,7 @@ import (
 
 // Standing says where a run stands: what is done, what is under way, and how
 // long it took. It is a plain value, made by a Tracker of the run's events or by
-// Engine.Standing and Engine.Standings. The zero value is that of a run of which
+// Operator.Standing and Operator.Standings. The zero value is that of a run of which
 // nothing is known.
 type Standing struct {
 	Seq       int64      // of the last event it knows of; 0: none
@@ -94,7 +94,7 @@ func (s Standing) Step() int {
 //
 // An event for which Cuts is true, met while it happens, takes back events that
 // came before it: begin anew with a zero Tracker and Engine.History, which leaves
-// them out. Engine.Standings does so.
+// them out. Operator.Standings does so.
 type Tracker struct {
 	// Names of the workflow's steps, if another list than the one recorded at
 	// the start is to count (the code may have changed since). It must be set

@@ -24,7 +24,7 @@ import (
 func (v *view) uncancel(ctx context.Context, from int64) (*revision, error) {
 	no := &durable.NotResumableError{RunID: v.Row.ID, Status: v.Row.Status}
 	if len(v.Past.Scopes[history.UndoScope]) > 0 {
-		no.Reason = "what it had done was undone when it was cancelled; Engine.Fork does it anew, from a point of your choice"
+		no.Reason = "what it had done was undone when it was cancelled; operate.On(engine).Fork does it anew, from a point of your choice"
 		return nil, no
 	}
 	ended := slices.IndexFunc(v.Events, func(e store.Event) bool {

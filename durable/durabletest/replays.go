@@ -19,7 +19,7 @@ import (
 // or comes to another outcome. No body of a step is run, and nothing is written but
 // in memory.
 //
-// files is a pattern as filepath.Glob takes it, of files that Engine.Export or
+// files is a pattern as filepath.Glob takes it, of files that operate.Operator.Export or
 // `durable checkpoints export` has written: of runs that have ended, or that were in flight,
 // of which the code is followed to where the history ends. That no file matches
 // fails the test. Encrypted histories need their keys, in Engine(durable.Options{
@@ -45,7 +45,7 @@ func compare(t testing.TB, files string, workflows []durable.Definition, o []Opt
 	case err != nil:
 		return []error{fmt.Errorf("durabletest: %q: %w", files, err)}
 	case len(names) == 0:
-		return []error{fmt.Errorf("durabletest: no file matches %q. Export a run with Engine.Export or `durable checkpoints export`", files)}
+		return []error{fmt.Errorf("durabletest: no file matches %q. Export a run with operate.On(engine).Export or `durable checkpoints export`", files)}
 	}
 	c := configOf(o)
 	if c.engine.Codec == nil && !c.removed {

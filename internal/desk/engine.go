@@ -38,7 +38,8 @@ type Engine interface {
 	Now() store.Time
 	Closing() bool
 	Closed() <-chan struct{}
-	Log(level slog.Level, row *store.Run, msg string, attrs ...slog.Attr)
+	// LogRun writes a line about a run to the log of the engine.
+	LogRun(level slog.Level, row *store.Run, msg string, attrs ...slog.Attr)
 
 	// View reads a run. When its history cannot be read, unreadable says why, and the row
 	// is valid all the same. Both errors are as users of durable know them.

@@ -211,3 +211,14 @@ func (l *Life) agrees(row *store.Run) bool {
 
 // Ended reports whether the log says that the run has ended.
 func (l *Life) Ended() bool { return len(l.may) == 1 && l.may[0].Terminal() }
+
+// LiftedBy returns up to which message cancels stay taken back when what is damaged
+// is set aside. The event that says so may be the damaged one; its branch is known.
+func (a *Audit) LiftedBy() int64 {
+	for _, n := range a.Lineage.Branches() {
+		if a.Branches[n].Reason == Uncancelled && !a.History.Run.CancelAsked {
+			return a.History.Run.Inbox
+		}
+	}
+	return a.Past.Lifted
+}

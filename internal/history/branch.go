@@ -119,14 +119,3 @@ func CancelID(branches []store.Branch) string {
 	}
 	return fmt.Sprintf("%s~b%d", FirstCancel, last)
 }
-
-// LiftedBy returns up to which message cancels stay taken back when what is damaged
-// is set aside. The event that says so may be the damaged one; its branch is known.
-func (a *Audit) LiftedBy() int64 {
-	for _, n := range a.Lineage.Branches() {
-		if a.Branches[n].Reason == Uncancelled && !a.History.Run.CancelAsked {
-			return a.History.Run.Inbox
-		}
-	}
-	return a.Past.Lifted
-}

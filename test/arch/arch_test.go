@@ -259,3 +259,13 @@ func TestRulesRefuse(t *testing.T) {
 	}
 	require.Nil(t, ruleFor("nowhere/somewhere"))
 }
+
+// internal/desk shows the engine from inside. It is for package operate.
+func TestTheDeskIsForDurableAndOperateAlone(t *testing.T) {
+	for path, p := range list(t, "linux", "1", module+"/...") {
+		name, _ := ours(path)
+		if name != "durable" && name != "operate" && slices.Contains(p.Imports, module+"/internal/desk") {
+			t.Errorf("%s imports internal/desk", name)
+		}
+	}
+}

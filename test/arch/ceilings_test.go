@@ -14,8 +14,9 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {119, 26600, 205, 780, 110},
-		"internal/history": {23, 4100, 12, 480, 95},
+		"durable":          {98, 21700, 190, 745, 110},
+		"operate":          {21, 4550, 3, 545, 70},
+		"internal/history": {27, 4600, 12, 480, 95},
 		"internal/payload": {12, 2500, 10, 530, 56},
 		"dashboard":        {9, 1000, 3, 190, 61},
 		"cli":              {30, 4900, 22, 380, 69},
@@ -39,6 +40,7 @@ var (
 		"durable.Engine":         {20, 167, 52},
 		"durable.run":            {41, 87, 24},
 		"durable.scope":          {36, 80, 21},
+		"operate.Operator":       {4, 56, 12},
 		"internal/history.Past":  {36, 40, 7},
 		"internal/history.Audit": {28, 49, 5},
 		"internal/history.Data":  {74, 3, 2},

@@ -496,7 +496,7 @@ func TestThePageOfDoorsIsTheTable(t *testing.T) {
 const head = `# Doors
 
 A run is resumed through the library, the HTTP API, the form of a page, or the
-terminal. All of them are ` + "`Engine.Resume`" + `: one set of checks, all of them before
+terminal. All of them are ` + "`Operator.Resume`" + `: one set of checks, all of them before
 anything is written or answered, in this order:
 
 1. the run is there;

@@ -132,7 +132,7 @@ func TestOnAnInterruptSignalTheRunIsSavedAndTheProcessSaysHowToResume(t *testing
 			require.Equal(t, "true", c.await(t, "closed"), "before the grace time was over")
 			outcome := c.await(t, "outcome")
 			require.Contains(t, outcome, "was interrupted")
-			require.Contains(t, outcome, `Resume it with Engine.Resume(ctx, "the run")`)
+			require.Contains(t, outcome, `Resume it with operate.On(engine).Resume(ctx, "the run")`)
 			require.NoError(t, c.Wait())
 			st, err := openStore(o.Backend, o.DSN)
 			require.NoError(t, err)

@@ -90,7 +90,7 @@ func (op *Operator) Import(ctx context.Context, r io.Reader, o ImportOptions) (I
 	}
 	op.desk.Ended(id, in.final.Status)
 	op.tellImported(ctx, f)
-	op.desk.Log(slog.LevelInfo, &f.Run, "durable: run imported", slog.String("status", string(in.final.Status)), slog.Int("events", len(f.Events)))
+	op.desk.LogRun(slog.LevelInfo, &f.Run, "durable: run imported", slog.String("status", string(in.final.Status)), slog.Int("events", len(f.Events)))
 	return Imported{RunID: id, Workflow: f.Run.Workflow, Status: in.final.Status, Events: len(f.Events)}, nil
 }
 
@@ -110,7 +110,7 @@ func (op *Operator) tellImported(ctx context.Context, f *runfile.File) {
 		err = lost.Tell(ctx)
 	}
 	if err != nil {
-		op.desk.Log(slog.LevelWarn, &f.Run, "durable: the parent of an imported run could not be told what became of it: resume the parent", slog.String("parent", f.Run.Parent), slog.Any("error", err))
+		op.desk.LogRun(slog.LevelWarn, &f.Run, "durable: the parent of an imported run could not be told what became of it: resume the parent", slog.String("parent", f.Run.Parent), slog.Any("error", err))
 	}
 }
 
@@ -470,6 +470,27 @@ func (in *importing) ours(ctx context.Context) error {
 	})
 	if !same {
 		return &store.ExistsError{RunID: id}
+	}
+	return nil
+}
+
+// Export writes a run with all that belongs to it, every event of every branch
+// and generation, its inbox and its row, as one file that Import reads on any
+// store: lines of JSON, of which the last one has a checksum of the others.
+// docs/checkpoint-format.md describes it. Payloads are written as they are kept:
+// what is encrypted stays encrypted. The run is written as it was at the moment
+// of the call, also while it is executed. Nothing is changed.
+//
+// Children are runs of their own, and exported by themselves. The attributes,
+// headers and names in the file are not encrypted; neither are payloads of an
+// engine without Options.Encrypt.
+//
+// Errors: durable.ErrNotFound; *durable.DamagedError when what a resume needs is damaged: Repair
+// comes first; durable.ErrUnavailable; those of w. After an error the file is not whole,
+// and Import refuses it.
+func (op *Operator) Export(ctx context.Context, id string, w io.Writer) error {
+	if _, err := runfile.Export(ctx, op.store, id, w, storeError); err != nil {
+		return fmt.Errorf("durable: exporting run %s: %w", id, damaged(err))
 	}
 	return nil
 }
