@@ -22,7 +22,7 @@ const (
 	isLife   = "of the process"    // it begins or ends one, or says which is meant
 )
 
-// howCovered says of every exported function and method of durable, archive and shell that
+// howCovered says of every exported function and method of durable, operate, archive and shell that
 // takes a context, and so may read or write, how it is covered when a process dies in it.
 var howCovered = map[string]string{
 	"durable.Await": inRun, "durable.AwaitRequest": inRun, "durable.Checkpoint": inRun, "durable.Compensate": inRun, "durable.Continue": "Continue",
@@ -41,16 +41,16 @@ var howCovered = map[string]string{
 	"durable.Pause": "Pause", "durable.RecoverRun": "RecoverRun", "durable.Request": "Request", "durable.Signal": "Signal", "durable.Unpause": "Unpause",
 
 	"durable.Engine.Adopt": "Adopt", "durable.Engine.Answer": "Answer", "durable.Engine.Cancel": "Cancel with children", "durable.Engine.Clean": "Clean of a family",
-	"durable.Engine.Edit": "Edit", "durable.Engine.Fork": "Fork with an edit", "durable.Engine.Import": "Import of a child that has ended", "durable.Engine.Jump": "Jump",
-	"durable.Engine.Pause": "Pause", "durable.Engine.RecoverRun": "RecoverRun", "durable.Engine.Repair": "Repair", "durable.Engine.Resume": "Resume from a checkpoint",
-	"durable.Engine.ResumeAll": "ResumeAll", "durable.Engine.Signal": "Signal", "durable.Engine.StartJSON": "StartJSON", "durable.Engine.Unpause": "Unpause",
+	"operate.Operator.Edit": "Edit", "operate.Operator.Fork": "Fork with an edit", "operate.Operator.Import": "Import of a child that has ended", "operate.Operator.Jump": "Jump",
+	"durable.Engine.Pause": "Pause", "durable.Engine.RecoverRun": "RecoverRun", "operate.Operator.Repair": "Repair", "operate.Operator.Resume": "Resume from a checkpoint",
+	"operate.Operator.ResumeAll": "ResumeAll", "durable.Engine.Signal": "Signal", "durable.Engine.StartJSON": "StartJSON", "durable.Engine.Unpause": "Unpause",
 
-	"durable.Engine.Approvals": isRead, "durable.Engine.ApprovalsOf": isRead, "durable.Engine.Branches": isRead, "durable.Engine.CheckpointOf": isRead,
-	"durable.Engine.Export": isRead, "durable.Engine.Form": isRead, "durable.Engine.Generations": isRead, "durable.Engine.Get": isRead, "durable.Engine.Health": isRead,
-	"durable.Engine.History": isRead, "durable.Engine.HistoryOf": isRead, "durable.Engine.KeysInUse": isRead, "durable.Engine.LastInterrupted": isRead,
-	"durable.Engine.LeftBehind": isRead, "durable.Engine.Lineage": isRead, "durable.Engine.List": isRead, "durable.Engine.ListResumable": isRead,
-	"durable.Engine.PlanFork": isRead, "durable.Engine.ResumePoint": isRead, "durable.Engine.Skipped": isRead, "durable.Engine.Standing": isRead,
-	"durable.Engine.Standings": isRead, "durable.Engine.Stuck": isRead, "durable.Engine.Verify": isRead, "durable.Engine.VerifyAll": isRead, "durable.Engine.Watch": isRead,
+	"durable.Engine.Approvals": isRead, "durable.Engine.ApprovalsOf": isRead, "operate.Operator.Branches": isRead, "operate.Operator.CheckpointOf": isRead,
+	"operate.Operator.Export": isRead, "durable.Engine.Form": isRead, "operate.Operator.Generations": isRead, "durable.Engine.Get": isRead, "durable.Engine.Health": isRead,
+	"durable.Engine.History": isRead, "operate.Operator.HistoryOf": isRead, "operate.Operator.KeysInUse": isRead, "operate.Operator.LastInterrupted": isRead,
+	"operate.Operator.LeftBehind": isRead, "operate.Operator.Lineage": isRead, "durable.Engine.List": isRead, "operate.Operator.ListResumable": isRead,
+	"operate.Operator.PlanFork": isRead, "operate.Operator.ResumePoint": isRead, "operate.Operator.Skipped": isRead, "operate.Operator.Standing": isRead,
+	"operate.Operator.Standings": isRead, "durable.Engine.Stuck": isRead, "operate.Operator.Verify": isRead, "operate.Operator.VerifyAll": isRead, "durable.Engine.Watch": isRead,
 
 	"durable.Workflow.Handle": isRead, "durable.Workflow.Run": "Start", "durable.Workflow.Start": "Start with a signal, keys and a delay", "durable.Workflow.StartAll": "StartAll",
 
@@ -117,7 +117,7 @@ func receiverOf(x ast.Expr) string {
 // in which a death in the middle of it is tried.
 func TestEveryPublicActIsTriedWithADeathInTheMiddle(t *testing.T) {
 	var all []string
-	for _, pkg := range []string{"durable", "archive", "shell"} {
+	for _, pkg := range []string{"durable", "operate", "archive", "shell"} {
 		all = append(all, takeContext(t, pkg)...)
 	}
 	require.Greater(t, len(all), 80)
