@@ -50,7 +50,7 @@ func (e *Engine) Adopt(ctx context.Context, id string) error {
 		no.Reason = row.Reason
 		return no
 	case e.program.defs.find(row.Workflow, row.Version) == nil:
-		return fmt.Errorf("durable: adopting run %s: %w: %s", id, ErrNotRegistered, e.notServed(row))
+		return fmt.Errorf("durable: adopting run %s: %w: %s", id, ErrNotRegistered, e.program.defs.notServed(row))
 	}
 	runs, err := e.claims.claimIDs(ctx, []string{id}, &history.Data{Executor: e.id})
 	if err != nil {
@@ -72,28 +72,28 @@ func (e *Engine) Adopt(ctx context.Context, id string) error {
 // takeUpChild executes here a child that a run of this engine waits for, if nobody has
 // it. Where Recover was called that happens by itself; without it the parent would wait
 // for ever.
-func (e *Engine) takeUpChild(row *store.Run) {
-	if e.claims.recovered.Load() || row.Paused || e.program.defs.find(row.Workflow, row.Version) == nil || e.roster.active(row.ID) != nil || e.dormitory.has(row.ID) {
+func (cl *claims) takeUpChild(row *store.Run) {
+	if cl.recovered.Load() || row.Paused || cl.eng.program.defs.find(row.Workflow, row.Version) == nil || cl.eng.roster.active(row.ID) != nil || cl.eng.dormitory.has(row.ID) {
 		return
 	}
-	e.roster.background(func() {
-		ctx := e.life.loops
+	cl.eng.roster.background(func() {
+		ctx := cl.eng.life.loops
 		var err error
 		switch row.Status {
 		case store.Pending, store.Waiting:
-			_, err = e.claims.claimIDs(ctx, []string{row.ID}, &history.Data{Executor: e.id})
+			_, err = cl.claimIDs(ctx, []string{row.ID}, &history.Data{Executor: cl.eng.id})
 		case store.Interrupted:
 			if row.Code == "" {
-				_, err = e.claims.claimIDs(ctx, []string{row.ID}, &history.Data{Executor: e.id})
+				_, err = cl.claimIDs(ctx, []string{row.ID}, &history.Data{Executor: cl.eng.id})
 			}
 		case store.Running, store.Resuming:
 			var live bool
-			if live, err = e.hasLiveOwner(ctx, row); err == nil && !live {
-				err = e.recovery.recoverOne(ctx, row)
+			if live, err = cl.hasLiveOwner(ctx, row); err == nil && !live {
+				err = cl.eng.recovery.recoverOne(ctx, row)
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			e.log.aboutRun(slog.LevelWarn, row, "durable: a child that nobody executes could not be taken up", slog.Any("error", err))
+			cl.eng.log.aboutRun(slog.LevelWarn, row, "durable: a child that nobody executes could not be taken up", slog.Any("error", err))
 		}
 	})
 }
@@ -114,11 +114,11 @@ func (rc *recovery) recoverOne(ctx context.Context, row *store.Run) error {
 const itIsPaused = "it is paused"
 
 // hasLiveOwner reports whether a live executor has the run.
-func (e *Engine) hasLiveOwner(ctx context.Context, row *store.Run) (bool, error) {
+func (cl *claims) hasLiveOwner(ctx context.Context, row *store.Run) (bool, error) {
 	if row.Owner == "" {
 		return false, nil
 	}
-	executors, err := e.store.Executors(ctx)
+	executors, err := cl.eng.store.Executors(ctx)
 	if err != nil {
 		return false, fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
 	}

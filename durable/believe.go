@@ -1,11 +1,9 @@
 package durable
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"iter"
-	"math"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
@@ -74,39 +72,4 @@ func damaged(err error) error {
 		return (*DamagedError)(d)
 	}
 	return err
-}
-
-// view reads a run. When its history cannot be read, unreadable says why, and
-// the row is valid all the same.
-func (e *Engine) view(ctx context.Context, id string) (v *history.View, unreadable, err error) {
-	h, err := e.loadGeneration(ctx, id)
-	if err != nil {
-		return nil, nil, fmt.Errorf("durable: run %s: %w", id, storeError(err))
-	}
-	v = &history.View{Row: &h.Run, Branches: h.Branches}
-	for ev, err := range h.Events {
-		if err != nil {
-			return v, fmt.Errorf("durable: reading the history of run %s: %w", id, storeError(err)), nil
-		}
-		v.Events = append(v.Events, ev)
-	}
-	return v, damaged(v.Judge()), nil
-}
-
-// loadGeneration reads a run with the events of its current generation and
-// without its inbox, all of one moment: what earlier generations had is passed
-// over. A caller that compares a row with events reads both with one Load.
-func (e *Engine) loadGeneration(ctx context.Context, id string) (*store.History, error) {
-	var before int64 // the last event of the generation before
-	for {
-		h, err := e.store.Load(ctx, id, store.Cursor{After: before, AfterMessage: math.MaxInt64})
-		if err != nil {
-			return nil, err
-		}
-		root := history.RootOf(h.Branches, h.Run.Branch).Cutoff
-		if root == before {
-			return h, nil
-		}
-		before = root // or another generation has begun since
-	}
 }

@@ -160,7 +160,7 @@ func (b *bulkStart) change(it *bulkItem) store.Change {
 	new(logHead).append(it.id, &created)
 	return store.Change{
 		RunID: it.id, Expect: store.Expect{Absent: true}, Create: &row, Events: []store.Event{created},
-		Hold: b.options.exclusive, Send: b.eng.mailTo(it.id, b.options.mail),
+		Hold: b.options.exclusive, Send: b.eng.mailroom.mailTo(it.id, b.options.mail),
 	}
 }
 
@@ -260,7 +260,7 @@ func (b *bulkStart) compare(ctx context.Context, items []bulkItem) (again []bulk
 		case row.InputHash != payload.InputHash(it.input) && !b.eng.sameInput(ctx, it.id, b.options.input, it.input):
 			b.refuse(it.id, &ConflictError{RunID: it.id, Have: row.Workflow, Want: b.def.name, SameFlow: true})
 		default:
-			if err := b.eng.sendFirst(ctx, it.id, b.options.mail); err != nil {
+			if err := b.eng.mailroom.sendFirst(ctx, it.id, b.options.mail); err != nil {
 				b.refuse(it.id, err)
 				continue
 			}

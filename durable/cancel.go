@@ -45,7 +45,7 @@ func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
 	}
 	// One cancel is enough: the second is the same message.
 	m := store.Message{To: id, Kind: store.KindCancel, ID: history.FirstCancel, At: e.now(), Data: data}
-	if err := e.send(ctx, m); err != nil {
+	if err := e.mailroom.send(ctx, m); err != nil {
 		return err
 	}
 	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
@@ -54,7 +54,7 @@ func (e *Engine) Cancel(ctx context.Context, id, reason string) error {
 	}
 	if m.ID = history.CancelID(h.Branches); m.ID != history.FirstCancel {
 		// That one was taken back by a forced Resume.
-		if err := e.send(ctx, m); err != nil {
+		if err := e.mailroom.send(ctx, m); err != nil {
 			return err
 		}
 	}
@@ -71,7 +71,7 @@ func (e *Engine) cancelIdle(ctx context.Context, h *store.History, reason string
 		From:    []store.Status{store.Pending},
 		Event:   store.Event{Type: store.WorkflowCancelled, Data: (&history.Data{Reason: reason}).Encode()},
 		Row:     &store.RowPatch{Status: &cancelled, Reason: &reason, CancelAsked: &no, Paused: &no, EndedAt: &ended},
-		Send:    e.tellParentOf(&h.Run, history.ChildData{Status: cancelled, Workflow: h.Run.Workflow, Reason: reason}, nil),
+		Send:    e.families.tellParentOf(&h.Run, history.ChildData{Status: cancelled, Workflow: h.Run.Workflow, Reason: reason}, nil),
 		Release: true,
 	})
 	if err == nil && h.Run.Parent != "" {

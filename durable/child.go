@@ -125,7 +125,7 @@ func (s *scope) bear(ch *child, def *definition, input []byte, o *startOptions) 
 			return s.refuseChild(ch, err)
 		}
 		want := store.Run{ID: ch.id, Workflow: def.name, InputHash: payload.InputHash(input), Parent: o.parent, ParentKey: o.parentKey}
-		have := s.run.eng.holderOf(ch.id)
+		have := s.run.eng.families.holderOf(ch.id)
 		if !ch.derived || tries > maxEvasions || startedBy(have, &want) {
 			return s.refuseChild(ch, conflictOfChild(&want, have))
 		}
@@ -157,16 +157,16 @@ func startedBy(have, want *store.Run) bool {
 
 // holderOf reads the row of the run that has an id; nil: it was deleted meanwhile, or
 // cannot be read.
-func (e *Engine) holderOf(id string) *store.Run {
+func (fam *families) holderOf(id string) *store.Run {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		h, err := e.store.Load(e.life.loops, id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+		h, err := fam.eng.store.Load(fam.eng.life.loops, id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
 		switch {
 		case err == nil:
 			return &h.Run
-		case definite(err), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrClosed), e.life.loops.Err() != nil:
+		case definite(err), errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrClosed), fam.eng.life.loops.Err() != nil:
 			return nil
 		}
-		sleep(e.life.loops, pause) // a read that fails says nothing
+		sleep(fam.eng.life.loops, pause) // a read that fails says nothing
 	}
 }
 
@@ -176,7 +176,7 @@ func (s *scope) bearAs(ch *child, def *definition, input []byte, o *startOptions
 	r, events := e.birth(s.traceContext(), def, ch.id, input, o)
 	change := r.conceive(events)
 	change.Hold = o.exclusive
-	w := &write{start: []store.Change{change}, send: e.mailTo(ch.id, o.mail)}
+	w := &write{start: []store.Change{change}, send: e.mailroom.mailTo(ch.id, o.mail)}
 	for i := range w.send {
 		w.send[i].IfLive = true // a child that is there already may have ended
 	}
@@ -196,7 +196,7 @@ func (s *scope) bearAs(ch *child, def *definition, input []byte, o *startOptions
 		r.spans.start.End() // before anything that hangs below it
 	}
 	r.spans.start = nil
-	if here && err == nil && !unique && !e.isOurs(r) {
+	if here && err == nil && !unique && !e.families.isOurs(r) {
 		err = errElsewhere
 	}
 	if err == nil {
@@ -266,16 +266,16 @@ var errElsewhere = errors.New("durable: the run existed already")
 
 // isOurs reports whether a run that was created with an owner is the one that
 // was created here, and not one that existed with the same id.
-func (e *Engine) isOurs(r *run) bool {
+func (fam *families) isOurs(r *run) bool {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		h, err := e.store.Load(e.life.loops, r.id, store.Cursor{NoEvents: true})
+		h, err := fam.eng.store.Load(fam.eng.life.loops, r.id, store.Cursor{NoEvents: true})
 		switch {
 		case err == nil:
-			return h.Run.Epoch == r.row.Epoch && h.Run.Owner == e.id
-		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrCorrupt), e.life.loops.Err() != nil:
+			return h.Run.Epoch == r.row.Epoch && h.Run.Owner == fam.eng.id
+		case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrClosed), errors.Is(err, store.ErrCorrupt), fam.eng.life.loops.Err() != nil:
 			return false
 		}
-		sleep(e.life.loops, pause) // a read that fails says nothing
+		sleep(fam.eng.life.loops, pause) // a read that fails says nothing
 	}
 }
 
@@ -520,12 +520,12 @@ func (s *scope) lookAtChild(ch *child, mail *mailWait) (*childEnd, error) {
 	// One that has told its failure and was resumed since is not heard a second time:
 	// the store takes its message for the one that is there.
 	ch.foreign = row.Parent != r.id || r.past != nil && r.past.ResetAt[ch.call.key] != 0
-	end, ended, err := r.eng.endOfChild(row)
+	end, ended, err := r.eng.families.endOf(row)
 	if err != nil {
 		return nil, r.undecodable("the output of child "+ch.id, "", nil, err)
 	}
 	if !ended {
-		r.eng.takeUpChild(row)
+		r.eng.claims.takeUpChild(row)
 		// Without Recover nobody here takes it over when that executor dies.
 		ch.elsewhere = !r.eng.claims.recovered.Load() && row.Owner != "" && row.Owner != r.eng.id
 		return nil, nil
@@ -563,10 +563,10 @@ func (s *scope) readChild(id string) (*store.Run, error) {
 	}
 }
 
-// endOfChild returns what the last event of a run says of its end. One that
+// endOf returns what the last event of a run says of its end. One that
 // recovery has marked failed has not come to an end of its own: it tells its
 // parent when it has been resumed.
-func (e *Engine) endOfChild(row *store.Run) (end *childEnd, ended bool, err error) {
+func (fam *families) endOf(row *store.Run) (end *childEnd, ended bool, err error) {
 	if !row.Status.Terminal() || row.Last == nil {
 		return nil, false, nil
 	}
@@ -577,7 +577,7 @@ func (e *Engine) endOfChild(row *store.Run) (end *childEnd, ended bool, err erro
 	end = &childEnd{ChildData: history.ChildData{Status: row.Status, Workflow: row.Workflow, Reason: d.Reason, Error: d.Error}}
 	switch row.Last.Type {
 	case store.WorkflowCompleted:
-		end.output, err = e.sealer.Unseal(payload.PlaceOf(row.ID, row.Last), row.Last.Payload)
+		end.output, err = fam.eng.sealer.Unseal(payload.PlaceOf(row.ID, row.Last), row.Last.Payload)
 	case store.WorkflowCancelled:
 	case store.WorkflowFailed:
 		if d.Error == nil {
@@ -602,6 +602,10 @@ func (e *ChildMissingError) Error() string {
 	return fmt.Sprintf("run %s: %s waits for child run %s, which is not in the store. Import or restore that run and resume this one, or go back to before that call with operate.On(engine).Jump, so that another one is started",
 		e.RunID, e.Key, e.Child)
 }
+
+// families is what an engine does between runs of which one has started the other, and of
+// which only one may be executed here.
+type families struct{ eng *Engine }
 
 // unheard is a child of which a run that waits for it will not hear.
 type unheard struct {
@@ -650,9 +654,9 @@ func adviceMissing(parent *store.Run) string {
 
 // unheardOf returns what a run will not hear of a child that it waits for; nil: it will
 // hear, or has heard.
-func (e *Engine) unheardOf(ctx context.Context, row *store.Run, child string) (*unheard, error) {
+func (fam *families) unheardOf(ctx context.Context, row *store.Run, child string) (*unheard, error) {
 	lost := &unheard{child: child}
-	c, err := e.store.Load(ctx, child, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+	c, err := fam.eng.store.Load(ctx, child, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 	case err != nil:
@@ -660,14 +664,14 @@ func (e *Engine) unheardOf(ctx context.Context, row *store.Run, child string) (*
 	case row.Status != store.Waiting:
 		return nil, nil // it looks when it is loaded
 	default:
-		end, ended, err := e.endOfChild(&c.Run)
+		end, ended, err := fam.endOf(&c.Run)
 		if err != nil || !ended || c.Run.Parent != row.ID {
 			return nil, nil // one that another run has started is looked at every minute
 		}
 		lost.row, lost.end = &c.Run, end
 	}
 	// Read after the end of the child, which was committed with its message.
-	h, err := e.store.Load(ctx, row.ID, store.Cursor{NoEvents: true})
+	h, err := fam.eng.store.Load(ctx, row.ID, store.Cursor{NoEvents: true})
 	if err != nil {
 		return nil, err
 	}
@@ -682,9 +686,9 @@ func (e *Engine) unheardOf(ctx context.Context, row *store.Run, child string) (*
 }
 
 // tellEnd tells the parent of a child that has ended, which takes it once.
-func (e *Engine) tellEnd(ctx context.Context, u *unheard) error {
-	for _, m := range e.tellParentOf(u.row, u.end.ChildData, u.end.output) {
-		if err := e.send(ctx, m); err != nil {
+func (fam *families) tellEnd(ctx context.Context, u *unheard) error {
+	for _, m := range fam.tellParentOf(u.row, u.end.ChildData, u.end.output) {
+		if err := fam.eng.mailroom.send(ctx, m); err != nil {
 			return err
 		}
 	}
@@ -696,11 +700,11 @@ func (r *run) tellParent(status store.Status, reason string, recoverable bool, r
 	if r.row.Parent == "" {
 		return nil
 	}
-	return r.eng.tellParentOf(&r.row, history.ChildData{Status: status, Workflow: r.def.name, Reason: reason, Recoverable: recoverable, Error: rec, Trace: r.spans.trace()}, output)
+	return r.eng.families.tellParentOf(&r.row, history.ChildData{Status: status, Workflow: r.def.name, Reason: reason, Recoverable: recoverable, Error: rec, Trace: r.spans.trace()}, output)
 }
 
 // tellParentOf is the message that tells the parent of a run what became of it.
-func (e *Engine) tellParentOf(row *store.Run, told history.ChildData, output []byte) []store.Message {
+func (fam *families) tellParentOf(row *store.Run, told history.ChildData, output []byte) []store.Message {
 	if row.Parent == "" {
 		return nil
 	}
@@ -710,7 +714,7 @@ func (e *Engine) tellParentOf(row *store.Run, told history.ChildData, output []b
 		panic(fmt.Sprintf("durable: the outcome of a child cannot be encoded: %v", err)) // strings and checked JSON
 	}
 	return []store.Message{{
-		To: row.Parent, Kind: store.KindChild, Name: row.ParentKey, ID: id, At: e.now(), Data: data, Payload: output, IfLive: true,
+		To: row.Parent, Kind: store.KindChild, Name: row.ParentKey, ID: id, At: fam.eng.now(), Data: data, Payload: output, IfLive: true,
 	}}
 }
 

@@ -31,6 +31,8 @@ type claims struct {
 	bulk  idQueue
 	later idQueue // left by recovery until there is room
 
+	imports epochs // of runs that are imported: no two have the same
+
 	// reserved is how many places of MaxRuns are set aside for claims under way: the
 	// loop and a recovery may claim at once, and neither waits while the other asks
 	// the store.
@@ -151,7 +153,7 @@ func (cl *claims) staysDecided(ctx context.Context, judge *judge, row *store.Run
 	case store.Running, store.Resuming:
 		def := e.program.defs.find(row.Workflow, row.Version)
 		ends, err := judge.strikes(ctx, row)
-		return err == nil && fateOf(row, e.bootPolicy(def), def != nil, ends.N, e.options.QuarantineAfter) == fateResume
+		return err == nil && fateOf(row, e.recovery.bootPolicy(def), def != nil, ends.N, e.options.QuarantineAfter) == fateResume
 	}
 	return false
 }
@@ -282,7 +284,7 @@ func (cl *claims) claimRead(ctx context.Context, c store.Claim, d *history.Data,
 // is what has been read of its history, nil if nothing.
 func (cl *claims) execute(row store.Run, s *segment, k *prefetch) *run {
 	e := cl.eng
-	r := e.newRun(row, e.codeOf(&row))
+	r := newRun(e, row, cl.codeOf(&row))
 	r.spans.enter(s)
 	r.claimed.counts, r.source.prefetched, r.claimed.probation = true, k, row.Strikes > 0
 	r.claimed.silent.Store(row.Status != store.Running)

@@ -231,7 +231,7 @@ func (r *run) renew(n *renewal) outcome {
 	row.Branch, row.Generation, row.Seen, row.Strikes = number, generation, seen, 0
 	row.Status, row.Code, row.Reason, row.WakeAt = store.Running, "", "", 0
 	row.Last = &w.events[1]
-	next := r.eng.newRun(row, r.def)
+	next := newRun(r.eng, row, r.def)
 	next.spans.enter(r.spans.segment)
 	next.source.from = &store.Cursor{After: row.Last.Seq - 1, AfterMessage: history.FloorOf(seen, pending)}
 	return outcome{err: ErrContinued, next: next}

@@ -113,10 +113,10 @@ func (r *run) failLate(late *DeadlineError, err error) outcome {
 	return r.failAs(err, CodeDeadline, false)
 }
 
-// pastDeadline says why a run that has failed cannot be resumed any more, empty
+// PastDeadline says why a run that has failed cannot be resumed any more, empty
 // if its deadline is not in the way.
-func (e *Engine) pastDeadline(row *store.Run) string {
-	if row.Status != store.Failed || row.DeadlineAt == 0 || row.DeadlineAt > e.now() {
+func (d operators) PastDeadline(row *store.Run) string {
+	if row.Status != store.Failed || row.DeadlineAt == 0 || row.DeadlineAt > d.eng.now() {
 		return ""
 	}
 	return "its deadline, " + row.DeadlineAt.Time().UTC().Format(time.RFC3339Nano) + ", has passed"

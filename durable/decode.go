@@ -4,13 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"reflect"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/holdfast-dev/holdfast/internal/history"
-	"github.com/holdfast-dev/holdfast/internal/payload"
-	"github.com/holdfast-dev/holdfast/store"
 )
 
 // Payload is the user data of an event as a program can show it: decrypted and
@@ -43,37 +38,4 @@ func (p Payload) String() string {
 		return string(p.Data)
 	}
 	return fmt.Sprintf("(%d bytes of %s)", len(p.Data), p.Codec)
-}
-
-// Payload opens what an event of a run carries, such as one that History or
-// Watch has yielded: the result of a step, an input, a signal. For an event
-// without a payload it is the zero Payload. The error is an *UndecodableError
-// when the payload is damaged, or this engine lacks the key to it.
-func (e *Engine) Payload(runID string, ev store.Event) (Payload, error) {
-	if len(ev.Payload) == 0 {
-		return Payload{}, nil
-	}
-	open, err := e.sealer.Open(payload.PlaceOf(runID, &ev), ev.Payload)
-	p := Payload{Type: open.Type, Version: open.TypeVersion, Codec: open.Codec, Compression: open.Compression, KeyID: open.KeyID}
-	if err != nil {
-		return p, &UndecodableError{RunID: runID, Key: history.NameOf(&ev), Recorded: open.Type, Err: err}
-	}
-	p.Data = open.Payload
-	return p, nil
-}
-
-// Decode reads what an event of a run carries into v, a pointer, as the run's own
-// code would: earlier versions of a registered type are raised to the present
-// one. An event without a payload leaves v as it is. The error is an
-// *UndecodableError when v is no place for the value; ErrInvalid when v is no
-// pointer.
-func (e *Engine) Decode(runID string, ev store.Event, v any) error {
-	target := reflect.ValueOf(v)
-	if target.Kind() != reflect.Pointer || target.IsNil() {
-		return fmt.Errorf("durable: Decode needs a pointer that is not nil, and got a %T: %w", v, ErrInvalid)
-	}
-	if recorded, err := e.sealer.Decode(payload.PlaceOf(runID, &ev), ev.Payload, v); err != nil {
-		return &UndecodableError{RunID: runID, Key: history.NameOf(&ev), Recorded: recorded, Wanted: target.Type().Elem().String(), Err: err}
-	}
-	return nil
 }

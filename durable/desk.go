@@ -31,13 +31,12 @@ func (d operators) Now() store.Time             { return d.eng.now() }
 func (d operators) Closing() bool               { return d.eng.roster.isClosing() }
 func (d operators) Closed() <-chan struct{}     { return d.eng.roster.closed }
 func (d operators) Nudge()                      { nudge(d.eng.claims.wake) }
-func (d operators) NextEpoch() int64            { return d.eng.imports.next(d.eng.now()) }
+func (d operators) NextEpoch() int64            { return d.eng.claims.imports.next(d.eng.now()) }
 func (d operators) Serves(workflow string) bool { return d.eng.program.defs.byName[workflow] != nil }
-func (d operators) HasCode(row *store.Run) bool { return d.eng.codeAt(row) != nil }
+func (d operators) HasCode(row *store.Run) bool { return d.eng.program.defs.codeAt(row) != nil }
 
-func (d operators) NotServed(row *store.Run) string    { return d.eng.notServed(row) }
-func (d operators) PastDeadline(row *store.Run) string { return d.eng.pastDeadline(row) }
-func (d operators) SealMessage(m *store.Message)       { d.eng.sealMessage(m) }
+func (d operators) NotServed(row *store.Run) string { return d.eng.program.defs.notServed(row) }
+func (d operators) SealMessage(m *store.Message)    { d.eng.mailroom.seal(m) }
 
 func (d operators) CheckAttributes(a map[string]string) error { return checkAttributes(a) }
 
@@ -54,7 +53,7 @@ func (d operators) Runs(ctx context.Context, f store.Filter) iter.Seq2[*store.Ru
 }
 
 func (d operators) Events(ctx context.Context, id string, after int64) iter.Seq2[store.Event, error] {
-	return d.eng.events(ctx, id, after)
+	return d.eng.watchers.events(ctx, id, after)
 }
 
 func (d operators) Watch(id string) (changed <-chan struct{}, stop func()) {
@@ -107,34 +106,26 @@ func (d operators) StepsOfLastCompleted(ctx context.Context, row *store.Run) (in
 	return d.eng.stepsOfLastCompleted(ctx, row)
 }
 
-func (d operators) Rehearse(ctx context.Context, row *store.Run, events []store.Event, reset []string, repinned string, force bool) (desk.Rehearsed, error) {
-	return d.eng.rehearse(ctx, row, events, reset, repinned, force)
-}
-
 func (d operators) HasLiveOwner(ctx context.Context, row *store.Run) (bool, error) {
-	return d.eng.hasLiveOwner(ctx, row)
-}
-
-func (d operators) KeysToTake(ctx context.Context, row *store.Run) ([]string, error) {
-	return d.eng.keysToTake(ctx, row)
+	return d.eng.claims.hasLiveOwner(ctx, row)
 }
 
 func (d operators) Torn(ctx context.Context, v *history.View) (*history.Finding, error) {
-	return d.eng.tornApart(ctx, v)
+	return d.eng.recovery.tornApart(ctx, v)
 }
 
 func (d operators) RepairFirst(ctx context.Context, row *store.Run) (repaired bool, err error) {
-	return d.eng.repairFirst(ctx, row)
+	return d.eng.recovery.repairFirst(ctx, row)
 }
 
 func (d operators) Unheard(ctx context.Context, row *store.Run, child string) (*desk.Unheard, error) {
-	lost, err := d.eng.unheardOf(ctx, row, child)
+	lost, err := d.eng.families.unheardOf(ctx, row, child)
 	if err != nil || lost == nil {
 		return nil, err
 	}
 	return &desk.Unheard{
 		Child: lost.row, Text: lost.text(), Advice: lost.advice(row),
-		Tell: func(ctx context.Context) error { return d.eng.tellEnd(ctx, lost) },
+		Tell: func(ctx context.Context) error { return d.eng.families.tellEnd(ctx, lost) },
 	}, nil
 }
 

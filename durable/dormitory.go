@@ -251,7 +251,7 @@ func (dorm *dormitory) load(ctx context.Context, d *dormant) {
 		dorm.postpone(d, loadPause)
 		return
 	case h.Run.Owner == dorm.eng.id && h.Run.Epoch == d.epoch && !h.Run.Status.Terminal():
-		r := dorm.eng.newRun(h.Run, d.def)
+		r := newRun(dorm.eng, h.Run, d.def)
 		r.claimed.silent.Store(d.silent)
 		if whole {
 			r.source.loaded = h

@@ -9,10 +9,12 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -39,8 +41,8 @@ type Engine struct {
 	recovery  recovery
 	owned     owned
 	watchers  watchers
+	families  families
 	archiver  *archiver // nil: nothing is archived
-	imports   epochs
 }
 
 // program is what the engine knows of the program it is in.
@@ -95,6 +97,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.program = program{build: buildLabel(cmp.Or(o.Build, stampedBuild())), environment: o.Capture.capture(), defs: defs, errors: kinds}
 	e.program.recorded = e.program.environment.encode()
 	e.log = engineLog{Logger: o.Logger, eng: e}
+	e.families.eng, e.watchers.eng = e, e
 	e.tracing.eng, e.tracing.tracer = e, newTracer(o.TracerProvider)
 	e.heart.open(e)
 	e.mailroom = mailroom{eng: e, ring: make(chan struct{}, 1)}
@@ -349,3 +352,11 @@ func (e *Engine) runsOf(ctx context.Context, f store.Filter) iter.Seq2[*store.Ru
 
 // scanPage is how many rows are read at a time when all that match are.
 const scanPage = 1000
+
+// sign has an event that claims a run say who claims it. The executor's record in
+// the store goes when its process ends; what the history says of who had the run
+// must not need it.
+func (e *Engine) sign(d *history.Data) *history.Data {
+	d.Executor, d.Name, d.Host, d.PID, d.Build = e.id, e.options.Name, hostName(), os.Getpid(), e.program.build
+	return d
+}

@@ -68,26 +68,26 @@ func typeOf(err error, depth int) string {
 }
 
 // errorAttr is what a log line says of an error of the user's.
-func (e *Engine) errorAttr(err error) slog.Attr {
-	if e.options.Verbatim {
+func (l *engineLog) errorAttr(err error) slog.Attr {
+	if l.eng.options.Verbatim {
 		return slog.String("error", safeMessage(err))
 	}
-	return slog.String("error_type", e.program.errors.kindOf(err))
+	return slog.String("error_type", l.eng.program.errors.kindOf(err))
 }
 
 // parkedAttr is what a log line says of why a run was parked: what the engine
 // itself has found is told in full, but not what it says of the user's values.
-func (e *Engine) parkedAttr(code string, err error) slog.Attr {
+func (l *engineLog) parkedAttr(code string, err error) slog.Attr {
 	if code == CodeUndecodable || code == CodeUnrecoverable {
-		return e.errorAttr(err)
+		return l.errorAttr(err)
 	}
 	return slog.Any("error", err)
 }
 
 // promptAttrs are what a log line says of a prompt: nothing, unless
 // Options.Verbatim asks for it.
-func (e *Engine) promptAttrs(text string) []slog.Attr {
-	if !e.options.Verbatim {
+func (l *engineLog) promptAttrs(text string) []slog.Attr {
+	if !l.eng.options.Verbatim {
 		return nil
 	}
 	return []slog.Attr{slog.String("prompt", text)}

@@ -47,13 +47,13 @@ func (o *startOptions) checkExclusive() error {
 	return nil
 }
 
-// keysToTake returns the exclusive keys that a run must take again when it is
+// KeysToTake returns the exclusive keys that a run must take again when it is
 // resumed: those it was started with, if it has failed and so freed them.
-func (e *Engine) keysToTake(ctx context.Context, row *store.Run) ([]string, error) {
+func (d operators) KeysToTake(ctx context.Context, row *store.Run) ([]string, error) {
 	if row.Status != store.Failed && row.Status != store.Cancelled {
 		return nil, nil
 	}
-	h, err := e.store.Load(ctx, row.ID, store.Cursor{})
+	h, err := d.eng.store.Load(ctx, row.ID, store.Cursor{})
 	if err != nil {
 		return nil, fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
 	}

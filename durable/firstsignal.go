@@ -54,14 +54,14 @@ func (o *startOptions) encodeSignals(e *Engine, id string) error {
 }
 
 // mailTo addresses the messages of a start, and seals them for where they go.
-func (e *Engine) mailTo(id string, mail []store.Message) []store.Message {
+func (mr *mailroom) mailTo(id string, mail []store.Message) []store.Message {
 	if len(mail) == 0 {
 		return nil
 	}
 	to := make([]store.Message, len(mail))
 	for i, m := range mail {
 		m.To = id
-		e.sealMessage(&m)
+		mr.seal(&m)
 		to[i] = m
 	}
 	return to
@@ -70,9 +70,9 @@ func (e *Engine) mailTo(id string, mail []store.Message) []store.Message {
 // firstMail returns the messages of a start as they stand in the inbox of a run
 // that was created with them, so that it need not read them: numbered from 1,
 // each id once.
-func (e *Engine) firstMail(id string, mail []store.Message) []store.Message {
+func (mr *mailroom) firstMail(id string, mail []store.Message) []store.Message {
 	var kept []store.Message
-	for _, m := range e.mailTo(id, mail) {
+	for _, m := range mr.mailTo(id, mail) {
 		if slices.ContainsFunc(kept, func(k store.Message) bool { return k.ID == m.ID && k.Kind == m.Kind }) {
 			continue
 		}
@@ -83,9 +83,9 @@ func (e *Engine) firstMail(id string, mail []store.Message) []store.Message {
 }
 
 // sendFirst sends the messages of a start to the run that was there already.
-func (e *Engine) sendFirst(ctx context.Context, id string, mail []store.Message) error {
-	for _, m := range e.mailTo(id, mail) {
-		if err := e.send(ctx, m); err != nil {
+func (mr *mailroom) sendFirst(ctx context.Context, id string, mail []store.Message) error {
+	for _, m := range mr.mailTo(id, mail) {
+		if err := mr.send(ctx, m); err != nil {
 			return err
 		}
 	}

@@ -53,7 +53,7 @@ func (h *Run[O]) Wait(ctx context.Context) (O, error) {
 	if inRun {
 		env, at, err = s.waitChild(ctx, h.child, h.id)
 	} else {
-		env, at, err = h.eng.wait(ctx, h.id, h.run)
+		env, at, err = h.eng.watchers.wait(ctx, h.id, h.run)
 	}
 	if err != nil {
 		return out, err
@@ -71,9 +71,9 @@ func (h *Run[O]) Wait(ctx context.Context) (O, error) {
 
 // wait returns the output of a run, executed here or elsewhere, and where it
 // stands.
-func (e *Engine) wait(ctx context.Context, id string, r *run) ([]byte, payload.Place, error) {
+func (w *watchers) wait(ctx context.Context, id string, r *run) ([]byte, payload.Place, error) {
 	if r == nil {
-		r = e.roster.active(id)
+		r = w.eng.roster.active(id)
 	}
 	if r != nil {
 		select {
@@ -85,7 +85,7 @@ func (e *Engine) wait(ctx context.Context, id string, r *run) ([]byte, payload.P
 			return o.output, payload.Place{}, o.err // not sealed
 		}
 	}
-	return e.waitElsewhere(ctx, id)
+	return w.waitElsewhere(ctx, id)
 }
 
 // How often a run that is executed elsewhere is looked at when no notice comes.
@@ -97,12 +97,12 @@ const (
 	dormantLook = time.Minute
 )
 
-func (e *Engine) waitElsewhere(ctx context.Context, id string) ([]byte, payload.Place, error) {
-	changed, stop := e.watchers.watch(id)
+func (w *watchers) waitElsewhere(ctx context.Context, id string) ([]byte, payload.Place, error) {
+	changed, stop := w.watch(id)
 	defer stop()
 	pause := firstLook
 	for {
-		if r := e.roster.active(id); r != nil {
+		if r := w.eng.roster.active(id); r != nil {
 			select {
 			case <-r.ended:
 			case <-ctx.Done():
@@ -113,8 +113,8 @@ func (e *Engine) waitElsewhere(ctx context.Context, id string) ([]byte, payload.
 			}
 			continue
 		}
-		dormant := e.dormitory.has(id)
-		end, done, err := e.result(ctx, id)
+		dormant := w.eng.dormitory.has(id)
+		end, done, err := w.result(ctx, id)
 		if done || err != nil {
 			return end.Payload, payload.PlaceOf(id, &end), err
 		}
@@ -126,7 +126,7 @@ func (e *Engine) waitElsewhere(ctx context.Context, id string) ([]byte, payload.
 		case <-ctx.Done():
 			t.Stop()
 			return nil, payload.Place{}, context.Cause(ctx)
-		case <-e.roster.closed:
+		case <-w.eng.roster.closed:
 			t.Stop()
 			return nil, payload.Place{}, fmt.Errorf("waiting for run %s: %w", id, ErrClosed)
 		case <-changed:
@@ -140,8 +140,8 @@ func (e *Engine) waitElsewhere(ctx context.Context, id string) ([]byte, payload.
 
 // result reads what became of a run: the event that completed it, or an error;
 // done is false while it goes on.
-func (e *Engine) result(ctx context.Context, id string) (end store.Event, done bool, err error) {
-	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
+func (w *watchers) result(ctx context.Context, id string) (end store.Event, done bool, err error) {
+	h, err := w.eng.store.Load(ctx, id, store.Cursor{NoEvents: true})
 	if err != nil {
 		if ctx.Err() != nil {
 			err = context.Cause(ctx)
@@ -156,28 +156,28 @@ func (e *Engine) result(ctx context.Context, id string) (end store.Event, done b
 		}
 		return *row.Last, true, nil
 	case store.Failed, store.Cancelled:
-		return end, true, e.runError(row)
+		return end, true, w.runError(row)
 	case store.Interrupted:
 		if row.Paused {
 			return end, false, nil
 		}
-		if row.Code == "" && e.somebodyServes(ctx, row) {
+		if row.Code == "" && w.somebodyServes(ctx, row) {
 			return end, false, nil
 		}
-		return end, true, &InterruptedError{RunID: id, Workflow: row.Workflow, Code: row.Code, Reason: row.Reason, Err: e.recordedCause(row)}
+		return end, true, &InterruptedError{RunID: id, Workflow: row.Workflow, Code: row.Code, Reason: row.Reason, Err: w.recordedCause(row)}
 	}
 	return end, false, nil
 }
 
-func (e *Engine) runError(row *store.Run) error {
+func (w *watchers) runError(row *store.Run) error {
 	err := &RunError{RunID: row.ID, Workflow: row.Workflow, Status: row.Status, Reason: row.Reason, Recoverable: row.Recoverable}
-	err.Err = e.recordedCause(row)
+	err.Err = w.recordedCause(row)
 	return err
 }
 
 // recordedCause returns the error that the last event of a run holds, nil if
 // there is none.
-func (e *Engine) recordedCause(row *store.Run) error {
+func (w *watchers) recordedCause(row *store.Run) error {
 	if row.Last == nil {
 		return nil
 	}
@@ -185,21 +185,21 @@ func (e *Engine) recordedCause(row *store.Run) error {
 	if err != nil {
 		return nil
 	}
-	return e.program.errors.restore(d.Error)
+	return w.eng.program.errors.restore(d.Error)
 }
 
 // somebodyServes reports whether an executor that is alive has the code of a
 // run, and so will claim it.
-func (e *Engine) somebodyServes(ctx context.Context, row *store.Run) bool {
-	if !e.roster.isClosing() && e.claims.recovered.Load() && e.program.defs.find(row.Workflow, row.Version) != nil {
+func (w *watchers) somebodyServes(ctx context.Context, row *store.Run) bool {
+	if !w.eng.roster.isClosing() && w.eng.claims.recovered.Load() && w.eng.program.defs.find(row.Workflow, row.Version) != nil {
 		return true
 	}
-	executors, err := e.store.Executors(ctx)
+	executors, err := w.eng.store.Executors(ctx)
 	if err != nil {
 		return false
 	}
 	for _, x := range executors {
-		if x.Live && x.ID != e.id && store.Serves(x.Serves, row.Workflow, row.Version) {
+		if x.Live && x.ID != w.eng.id && store.Serves(x.Serves, row.Workflow, row.Version) {
 			return true
 		}
 	}

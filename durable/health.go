@@ -1,15 +1,12 @@
 package durable
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"sync"
 	"time"
-
-	"github.com/holdfast-dev/holdfast/store"
 )
 
 // Health is the state of an engine, for a readiness probe and for people.
@@ -52,33 +49,6 @@ func (h Health) Ready() error {
 		return fmt.Errorf("durable: the last beat was taken %s ago and the lease is %s: others may have taken the runs of this executor", h.BeatAge.Round(time.Millisecond), h.Lease)
 	}
 	return nil
-}
-
-// Health asks the store and looks at the engine. Its error, ErrUnavailable or
-// the cause of ctx's end, says that the store did not answer; what the engine
-// knows by itself is filled in all the same. It costs one small query.
-func (e *Engine) Health(ctx context.Context) (Health, error) {
-	h := Health{Closing: e.roster.isClosing()}
-	h.Executing, h.Unloaded = e.roster.count()
-	h.Recovered, h.Lease = e.claims.recovered.Load(), e.options.Lease
-	h.CommitP99, h.Commits = e.committer.paces.p99(time.Now())
-	h.TimersLate = e.dormitory.timersLate()
-	h.BeatAge = e.heart.age()
-	// Nothing but an interruption or a failure gives a run a code: one that is
-	// pending has none.
-	waiting, err := e.store.Count(ctx, store.Filter{Statuses: []store.Status{store.Pending, store.Interrupted}}, store.ByCode)
-	if err != nil {
-		return h, fmt.Errorf("durable: health: %w", storeError(err))
-	}
-	h.Stuck = map[string]int64{}
-	for code, n := range waiting {
-		if code == "" {
-			h.Backlog = n
-			continue
-		}
-		h.Stuck[code] = n
-	}
-	return h, nil
 }
 
 // The commits that Health.CommitP99 is of.

@@ -48,7 +48,7 @@ func (e *Engine) operate(ctx context.Context, row *store.Run, branches []store.B
 		change.Events = append(change.Events, ev)
 	}
 	for i := range change.Send {
-		e.sealMessage(&change.Send[i])
+		e.mailroom.seal(&change.Send[i])
 	}
 	err := e.commitOne(ctx, change)
 	if err == nil && change.Row != nil && change.Row.Status != nil {

@@ -173,7 +173,7 @@ func (o *owned) due(row *store.Run, now time.Time) bool {
 // takeUp begins to execute a run that this engine owns and does not execute.
 func (o *owned) takeUp(row *store.Run) {
 	e := o.eng
-	def := e.codeOf(row)
+	def := e.claims.codeOf(row)
 	if def == nil {
 		return // no claim takes a run whose code is not here
 	}

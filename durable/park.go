@@ -245,7 +245,7 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 	var timer, asked = (<-chan time.Time)(nil), (<-chan struct{})(nil)
 	var t *time.Timer
 	if p.until != 0 {
-		d := r.eng.left(p)
+		d := r.eng.heart.left(p)
 		if d <= 0 {
 			select {
 			case <-ready:
@@ -277,7 +277,7 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 			return false, s.stopped()
 		case <-timer:
 			// By the store's own clock, and not by what we take it to be.
-			d := r.eng.left(p)
+			d := r.eng.heart.left(p)
 			switch {
 			case d <= 0:
 				return true, s.stopped()
@@ -289,7 +289,7 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 			}
 		case <-asked:
 			asked = nil
-			t.Reset(max(r.eng.left(p), 0))
+			t.Reset(max(r.eng.heart.left(p), 0))
 		case <-r.gone:
 			return false, r.deathOf()
 		case <-stopped:
@@ -302,9 +302,9 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 }
 
 // left returns how long p must wait for its time at least.
-func (e *Engine) left(p *parking) time.Duration {
+func (h *heart) left(p *parking) time.Duration {
 	now := time.Now()
-	d := p.until.Sub(e.heart.clock.surely(now))
+	d := p.until.Sub(h.clock.surely(now))
 	if !p.least.IsZero() {
 		d = max(d, p.least.Sub(now))
 	}

@@ -102,7 +102,7 @@ func (e *Engine) pause(ctx context.Context, runID string, d history.MessageData)
 			return nil
 		}
 	}
-	if err := e.send(ctx, store.Message{To: runID, Kind: store.KindPause, At: e.now(), Data: data}); err != nil {
+	if err := e.mailroom.send(ctx, store.Message{To: runID, Kind: store.KindPause, At: e.now(), Data: data}); err != nil {
 		return err
 	}
 	return e.pauseIdle(ctx, runID, d.Reason)

@@ -68,7 +68,7 @@ func Published[T any](ctx context.Context, runID, key string) (v T, ok bool, err
 	if err != nil {
 		return v, false, err
 	}
-	ev, _, _, err := e.lastPublished(ctx, runID, key)
+	ev, _, _, err := e.watchers.lastPublished(ctx, runID, key)
 	if err != nil || ev == nil {
 		return v, false, err
 	}
@@ -94,7 +94,7 @@ func WaitPublished[T any](ctx context.Context, runID, key string, accept func(T)
 		v, err := readPublished[T](e, runID, key, ev)
 		return v, err == nil && (accept == nil || accept(v)), err
 	}
-	ev, after, status, err := e.lastPublished(ctx, runID, key)
+	ev, after, status, err := e.watchers.lastPublished(ctx, runID, key)
 	if err != nil {
 		return zero, err
 	}
@@ -104,7 +104,7 @@ func WaitPublished[T any](ctx context.Context, runID, key string, accept func(T)
 		}
 	}
 	if !status.Terminal() {
-		for ev, err := range e.events(ctx, runID, after) {
+		for ev, err := range e.watchers.events(ctx, runID, after) {
 			if err != nil {
 				return zero, err
 			}
@@ -119,7 +119,7 @@ func WaitPublished[T any](ctx context.Context, runID, key string, accept func(T)
 			return zero, fmt.Errorf("waiting for run %s to publish %q: %w", runID, key, context.Cause(ctx))
 		}
 	}
-	return zero, e.endedWithout(ctx, runID, fmt.Sprintf("publishing %q as it was waited for", key))
+	return zero, e.watchers.endedWithout(ctx, runID, fmt.Sprintf("publishing %q as it was waited for", key))
 }
 
 // readerOf returns the engine for a call that reads what may change, and
@@ -141,9 +141,9 @@ const firstTail = 64
 // lastPublished finds the last event that published something under key, nil
 // if there is none; it reads a long history from its end. after is the number
 // of the last event there was, and the status is not younger than it.
-func (e *Engine) lastPublished(ctx context.Context, runID, key string) (found *store.Event, after int64, status store.Status, err error) {
+func (w *watchers) lastPublished(ctx context.Context, runID, key string) (found *store.Event, after int64, status store.Status, err error) {
 	for tail := firstTail; ; tail *= 8 {
-		h, err := e.store.Load(ctx, runID, store.Cursor{Tail: tail})
+		h, err := w.eng.store.Load(ctx, runID, store.Cursor{Tail: tail})
 		if err != nil {
 			return nil, 0, "", fmt.Errorf("durable: reading what run %s has published: %w", runID, storeError(err))
 		}
@@ -180,8 +180,8 @@ func readPublished[T any](e *Engine, runID, key string, ev *store.Event) (v T, e
 
 // endedWithout is the error of who waited for something that a run has not done
 // before its end.
-func (e *Engine) endedWithout(ctx context.Context, runID, missing string) error {
-	h, err := e.store.Load(ctx, runID, store.Cursor{NoEvents: true})
+func (w *watchers) endedWithout(ctx context.Context, runID, missing string) error {
+	h, err := w.eng.store.Load(ctx, runID, store.Cursor{NoEvents: true})
 	if err != nil {
 		return fmt.Errorf("durable: run %s: %w", runID, storeError(err))
 	}

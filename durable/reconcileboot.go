@@ -86,7 +86,7 @@ func (rc *recovery) looksSound(ctx context.Context, row *store.Run, declared []s
 // says. A crash in between leaves it parked, and the next Recover comes here.
 func (rc *recovery) settleRecovered(ctx context.Context, row *store.Run, rep *Report) {
 	e := rc.eng
-	switch e.bootPolicy(e.program.defs.find(row.Workflow, row.Version)) {
+	switch e.recovery.bootPolicy(e.program.defs.find(row.Workflow, row.Version)) {
 	case FailOnBoot:
 		if rc.failOrphan(ctx, row, CodeRestarted, e.options.BootReason, rep) {
 			rep.Failed = append(rep.Failed, row.ID)
@@ -109,7 +109,7 @@ func (rc *recovery) reconcileWaiting(ctx context.Context, rep *Report) error {
 	if e.options.NoReconcileOnBoot {
 		return nil
 	}
-	live, err := e.liveExecutors(ctx)
+	live, err := e.recovery.liveExecutors(ctx)
 	if err != nil {
 		return err
 	}

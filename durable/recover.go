@@ -28,11 +28,11 @@ const (
 
 func (p BootPolicy) valid() bool { return p >= 0 && p <= LeaveOnBoot }
 
-func (e *Engine) bootPolicy(def *definition) BootPolicy {
+func (rc *recovery) bootPolicy(def *definition) BootPolicy {
 	if def != nil && def.boot != 0 {
 		return def.boot
 	}
-	return e.options.OnBoot
+	return rc.eng.options.OnBoot
 }
 
 // Report says what Recover did, by run id. Runs in progress elsewhere, pending
@@ -299,7 +299,7 @@ func (rc *recovery) recoverOrphan(ctx context.Context, row *store.Run, judge *ju
 		// It is resumed, and whoever does so finds out what is wrong.
 		e.log.aboutRun(slog.LevelWarn, row, "durable: how the earlier owners of a run ended could not be read", slog.Any("error", err))
 	}
-	switch fateOf(row, e.bootPolicy(def), def != nil, ends.N, e.options.QuarantineAfter) {
+	switch fateOf(row, e.recovery.bootPolicy(def), def != nil, ends.N, e.options.QuarantineAfter) {
 	case fateResume:
 		resume.add(row)
 	case fateTry:
@@ -334,7 +334,7 @@ func (rc *recovery) recoverOrphan(ctx context.Context, row *store.Run, judge *ju
 // program without workflows parks nothing.
 func (rc *recovery) parkUnserved(ctx context.Context, row *store.Run, rep *Report) error {
 	e := rc.eng
-	reason := e.notServed(row)
+	reason := e.program.defs.notServed(row)
 	rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, reason))
 	executors, err := e.store.Executors(ctx)
 	if err != nil {
@@ -367,7 +367,7 @@ func (rc *recovery) parkUnserved(ctx context.Context, row *store.Run, rep *Repor
 // code is not to be continued by this engine, which has it.
 func (rc *recovery) leftToAPerson(row *store.Run) bool {
 	def := rc.eng.program.defs.find(row.Workflow, row.Version)
-	return def != nil && rc.eng.bootPolicy(def) != ResumeOnBoot
+	return def != nil && rc.bootPolicy(def) != ResumeOnBoot
 }
 
 func stuckOf(row *store.Run, code, reason string) Stuck {
@@ -443,21 +443,21 @@ func (rc *recovery) reportUnserved(ctx context.Context, rep *Report) error {
 		}
 		served := func(x store.Executor) bool { return x.Live && store.Serves(x.Serves, row.Workflow, row.Version) }
 		if e.program.defs.find(row.Workflow, row.Version) == nil && !slices.ContainsFunc(executors, served) {
-			e.servable(row, rep)
+			e.recovery.servable(row, rep)
 		}
 	}
 	return nil
 }
 
 // liveExecutors returns the ids of the executors that are alive, but not ours.
-func (e *Engine) liveExecutors(ctx context.Context) (map[string]bool, error) {
-	list, err := e.store.Executors(ctx)
+func (rc *recovery) liveExecutors(ctx context.Context) (map[string]bool, error) {
+	list, err := rc.eng.store.Executors(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("durable: recovery could not list executors: %w", storeError(err))
 	}
 	live := map[string]bool{}
 	for _, x := range list {
-		if x.Live && x.ID != e.id {
+		if x.Live && x.ID != rc.eng.id {
 			live[x.ID] = true
 		}
 	}
@@ -490,7 +490,7 @@ func (rc *recovery) resumeInterrupted(ctx context.Context, rep *Report) error {
 		case row.Code == CodeNotRegistered && rc.leftToAPerson(row):
 			rc.settleRecovered(ctx, row, rep)
 		default:
-			if e.servable(row, rep) {
+			if e.recovery.servable(row, rep) {
 				resume.add(row)
 			}
 		}

@@ -86,7 +86,7 @@ const maxRepairs = 16
 func (e *Engine) RecoverRun(ctx context.Context, id string) (Recovery, error) {
 	rec := Recovery{RunID: id}
 	for range maxRepairs {
-		t, err := e.inspect(ctx, id)
+		t, err := e.recovery.inspect(ctx, id)
 		if err != nil {
 			return rec, fmt.Errorf("durable: recovering run %s: %w", id, storeError(err))
 		}
@@ -106,7 +106,7 @@ func (e *Engine) RecoverRun(ctx context.Context, id string) (Recovery, error) {
 		if f.Refused != "" {
 			return rec, &UnrecoverableError{RunID: id, Code: f.Code, Reason: f.Reason(), Message: f.Refused}
 		}
-		switch branch, err := e.repair(ctx, t, &f); {
+		switch branch, err := e.recovery.repair(ctx, t, &f); {
 		case err == nil:
 			rec.NewBranch, rec.Cutoff = branch, f.After
 		case errors.Is(err, store.ErrOwned):
@@ -131,8 +131,8 @@ type torn struct {
 }
 
 // inspect reads what reconcile needs. It writes nothing.
-func (e *Engine) inspect(ctx context.Context, id string) (*torn, error) {
-	h, err := e.loadGeneration(ctx, id)
+func (rc *recovery) inspect(ctx context.Context, id string) (*torn, error) {
+	h, err := rc.eng.loadGeneration(ctx, id)
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +143,7 @@ func (e *Engine) inspect(ctx context.Context, id string) (*torn, error) {
 		}
 	}
 	t.row, t.branches = &h.Run, h.Branches
-	return t, e.consult(ctx, t)
+	return t, rc.consult(ctx, t)
 }
 
 // mayBeTorn reports whether a run in this status is looked at.
@@ -152,7 +152,7 @@ func mayBeTorn(row *store.Run) bool {
 }
 
 // inspectView is inspect for a run whose history was read.
-func (e *Engine) inspectView(ctx context.Context, v *history.View) (*torn, error) {
+func (rc *recovery) inspectView(ctx context.Context, v *history.View) (*torn, error) {
 	t := &torn{row: v.Row, branches: v.Branches, survey: history.NewSurvey(v.Row.ID)}
 	if mayBeTorn(v.Row) {
 		for i := range v.Events {
@@ -161,21 +161,21 @@ func (e *Engine) inspectView(ctx context.Context, v *history.View) (*torn, error
 			}
 		}
 	}
-	return t, e.consult(ctx, t)
+	return t, rc.consult(ctx, t)
 }
 
 // consult adds what the events do not say: who has the code of the run, and
 // whether what it waits for is there.
-func (e *Engine) consult(ctx context.Context, t *torn) (err error) {
+func (rc *recovery) consult(ctx context.Context, t *torn) (err error) {
 	if !mayBeTorn(t.row) {
 		return nil
 	}
-	if t.code, err = e.codeAtHand(ctx, t.row); err != nil {
+	if t.code, err = rc.codeAtHand(ctx, t.row); err != nil {
 		return err
 	}
 	if w := t.survey.WaitsAlone(); w != nil {
 		// Read last: an answer that comes later finds a run it is not for.
-		mail, err := e.store.Load(ctx, t.row.ID, store.Cursor{NoEvents: true})
+		mail, err := rc.eng.store.Load(ctx, t.row.ID, store.Cursor{NoEvents: true})
 		if err != nil {
 			return err
 		}
@@ -187,14 +187,14 @@ func (e *Engine) consult(ctx context.Context, t *torn) (err error) {
 }
 
 // codeAtHand says who could execute the run.
-func (e *Engine) codeAtHand(ctx context.Context, row *store.Run) (history.CodeAtHand, error) {
-	c := history.CodeAtHand{Workflow: e.program.defs.byName[row.Workflow] != nil}
-	c.Pinned = e.program.defs.find(row.Workflow, row.Version) != nil
-	c.Initial = e.program.defs.find(row.Workflow, row.InitialVersion) != nil
+func (rc *recovery) codeAtHand(ctx context.Context, row *store.Run) (history.CodeAtHand, error) {
+	c := history.CodeAtHand{Workflow: rc.eng.program.defs.byName[row.Workflow] != nil}
+	c.Pinned = rc.eng.program.defs.find(row.Workflow, row.Version) != nil
+	c.Initial = rc.eng.program.defs.find(row.Workflow, row.InitialVersion) != nil
 	if !c.Workflow || c.Pinned {
 		return c, nil
 	}
-	executors, err := e.store.Executors(ctx)
+	executors, err := rc.eng.store.Executors(ctx)
 	if err != nil {
 		return c, err
 	}
@@ -207,21 +207,21 @@ func (e *Engine) codeAtHand(ctx context.Context, row *store.Run) (history.CodeAt
 
 // repair carries out what reconcile found, in one change: a crash leaves the run
 // as it was, or repaired. It returns the branch the run is on then.
-func (e *Engine) repair(ctx context.Context, t *torn, f *history.Finding) (int32, error) {
+func (rc *recovery) repair(ctx context.Context, t *torn, f *history.Finding) (int32, error) {
 	row := t.row
-	if e.roster.active(row.ID) != nil {
-		return 0, &store.OwnedError{RunID: row.ID, Owner: e.id}
+	if rc.eng.roster.active(row.ID) != nil {
+		return 0, &store.OwnedError{RunID: row.ID, Owner: rc.eng.id}
 	}
-	def := e.program.defs.find(row.Workflow, row.Version)
+	def := rc.eng.program.defs.find(row.Workflow, row.Version)
 	to := row.Branch
-	data := &history.Data{Code: f.Code, Reason: f.Reason(), Message: t.survey.Paused, Executor: e.id, Version: f.Version, PreviousBranch: &row.Branch, NewBranch: &to}
+	data := &history.Data{Code: f.Code, Reason: f.Reason(), Message: t.survey.Paused, Executor: rc.eng.id, Version: f.Version, PreviousBranch: &row.Branch, NewBranch: &to}
 	a := desk.Act{From: []store.Status{row.Status}, Row: &store.RowPatch{}}
 	if f.Version != "" {
 		a.Row.Version = &f.Version
-		def = e.program.defs.find(row.Workflow, f.Version)
+		def = rc.eng.program.defs.find(row.Workflow, f.Version)
 	}
 	if f.Cut {
-		rv, err := e.recut(ctx, t, f)
+		rv, err := rc.recut(ctx, t, f)
 		if err != nil {
 			return 0, err
 		}
@@ -232,28 +232,28 @@ func (e *Engine) repair(ctx context.Context, t *torn, f *history.Finding) (int32
 		data.CutoffEvent, data.Reset, data.Lifted, data.Anew = f.After, rv.Reset, rv.Lifted, rv.Anew
 		rv.Cut.Reason = f.Reason()
 		// Nothing counts as seen: what the cut gives back is delivered again.
-		a.Cut, a.Send, a.Row.Seen, a.Row.Attributes = rv.Cut, history.EndLeft(rv.Children, row.ID, e.now()), new(int64), rv.Attributes
+		a.Cut, a.Send, a.Row.Seen, a.Row.Attributes = rv.Cut, history.EndLeft(rv.Children, row.ID, rc.eng.now()), new(int64), rv.Attributes
 	}
-	e.release(a.Row, row, f, e.bootPolicy(def))
+	rc.release(a.Row, row, f, rc.bootPolicy(def))
 	a.Event = store.Event{Type: store.WorkflowRecovered, Data: data.Encode()}
-	branch, err := e.operate(ctx, row, t.branches, a)
+	branch, err := rc.eng.operate(ctx, row, t.branches, a)
 	if err != nil {
 		return 0, err
 	}
 	if f.Cut {
-		e.log.aboutRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Created branch %d from event %d", row.ID, f.Reason(), branch, f.After))
+		rc.eng.log.aboutRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Created branch %d from event %d", row.ID, f.Reason(), branch, f.After))
 	} else {
-		e.log.aboutRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Pinned to version %s on branch %d", row.ID, f.Reason(), f.Version, branch))
+		rc.eng.log.aboutRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Pinned to version %s on branch %d", row.ID, f.Reason(), f.Version, branch))
 	}
-	e.watchers.notify([]string{row.ID})
-	nudge(e.claims.wake)
+	rc.eng.watchers.notify([]string{row.ID})
+	nudge(rc.eng.claims.wake)
 	return branch, nil
 }
 
 // recut works out the cut that a finding asks for, as for one that a person asks
 // for. What must not run again was looked at by reconcile.
-func (e *Engine) recut(ctx context.Context, t *torn, f *history.Finding) (*history.Revision, error) {
-	v, unreadable, err := e.view(ctx, t.row.ID)
+func (rc *recovery) recut(ctx context.Context, t *torn, f *history.Finding) (*history.Revision, error) {
+	v, unreadable, err := rc.eng.view(ctx, t.row.ID)
 	switch {
 	case err != nil:
 		return nil, err
@@ -268,7 +268,7 @@ func (e *Engine) recut(ctx context.Context, t *torn, f *history.Finding) (*histo
 
 // release makes a repaired run claimable, or parks it where its policy leaves the
 // rest to a person. One that has failed, is parked, or goes on waiting stays so.
-func (e *Engine) release(p *store.RowPatch, row *store.Run, f *history.Finding, policy BootPolicy) {
+func (rc *recovery) release(p *store.RowPatch, row *store.Run, f *history.Finding, policy BootPolicy) {
 	busy := row.Status == store.Running || row.Status == store.Resuming
 	if !busy && (row.Status != store.Waiting || !f.Cut) {
 		return
@@ -284,11 +284,11 @@ func (e *Engine) release(p *store.RowPatch, row *store.Run, f *history.Finding, 
 // nil if its row and its events agree. One that a live executor has, or whose history
 // cannot be read, is left to what comes next, which says so in its own words. It
 // changes nothing; what cannot be repaired is an *UnrecoverableError.
-func (e *Engine) tornApart(ctx context.Context, v *history.View) (*history.Finding, error) {
+func (rc *recovery) tornApart(ctx context.Context, v *history.View) (*history.Finding, error) {
 	if v.Row.Code == CodeImporting {
 		return nil, nil
 	}
-	t, err := e.inspectView(ctx, v)
+	t, err := rc.inspectView(ctx, v)
 	if unjudged(err) {
 		return nil, nil
 	}
@@ -299,13 +299,13 @@ func (e *Engine) tornApart(ctx context.Context, v *history.View) (*history.Findi
 	if f.Code == "" {
 		return nil, nil
 	}
-	if live, err := e.hasLiveOwner(ctx, v.Row); err != nil || live {
+	if live, err := rc.eng.claims.hasLiveOwner(ctx, v.Row); err != nil || live {
 		return nil, err
 	}
 	if f.Refused != "" {
 		return nil, &UnrecoverableError{RunID: v.Row.ID, Code: f.Code, Reason: f.Reason(), Message: f.Refused}
 	}
-	if e.options.RerunLastStep {
+	if rc.eng.options.RerunLastStep {
 		f = t.survey.Rerun(f)
 	}
 	return &f, nil
@@ -313,8 +313,8 @@ func (e *Engine) tornApart(ctx context.Context, v *history.View) (*history.Findi
 
 // repairFirst carries out what tornApart has found, before a resume. It reports
 // whether the run was repaired, and has to be read again.
-func (e *Engine) repairFirst(ctx context.Context, row *store.Run) (repaired bool, err error) {
-	rec, err := e.RecoverRun(ctx, row.ID)
+func (rc *recovery) repairFirst(ctx context.Context, row *store.Run) (repaired bool, err error) {
+	rec, err := rc.eng.RecoverRun(ctx, row.ID)
 	switch {
 	case unjudged(err):
 		return false, nil
@@ -322,7 +322,7 @@ func (e *Engine) repairFirst(ctx context.Context, row *store.Run) (repaired bool
 		return false, err
 	}
 	if rec.Needed {
-		e.log.aboutRun(slog.LevelInfo, row, "Applied recovery: "+rec.Reason)
+		rc.eng.log.aboutRun(slog.LevelInfo, row, "Applied recovery: "+rec.Reason)
 	}
 	return true, nil
 }

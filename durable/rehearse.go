@@ -40,12 +40,13 @@ type rehearsal struct {
 // waits for something else than a durable call is not judged.
 const rehearsalLimit = 5 * time.Second
 
-// rehearse replays the history that a run goes on with: events, without the
+// Rehearse replays the history that a run goes on with: events, without the
 // outcome of the calls in reset; repinned is the version that a repair gives it,
 // empty: none. The error is why the run cannot go on with the
 // code that is here: *DefinitionChangedError, *UndecodableError, *DamagedError.
-func (e *Engine) rehearse(ctx context.Context, row *store.Run, events []store.Event, reset []string, repinned string, force bool) (found desk.Rehearsed, err error) {
-	def := e.codeAt(row)
+func (d operators) Rehearse(ctx context.Context, row *store.Run, events []store.Event, reset []string, repinned string, force bool) (found desk.Rehearsed, err error) {
+	e := d.eng
+	def := e.program.defs.codeAt(row)
 	switch {
 	case def == nil:
 		return desk.Rehearsed{Unknown: "this program lacks the code of workflow " + nameVersion(row.Workflow, row.Version)}, nil
@@ -70,7 +71,7 @@ func (e *Engine) rehearse(ctx context.Context, row *store.Run, events []store.Ev
 	if err != nil {
 		return found, err
 	}
-	r := e.newRun(*row, def)
+	r := newRun(e, *row, def)
 	defer r.cancel(nil)
 	r.past, r.rehearsal = p, &rehearsal{run: r, done: make(chan struct{})}
 	if err := r.adopt(&p.Created); err != nil {
@@ -190,13 +191,13 @@ func (r *run) inserted() []string {
 }
 
 // codeAt is codeOf without a word: which code would execute the run; nil: none here.
-func (e *Engine) codeAt(row *store.Run) *definition {
+func (ds *definitions) codeAt(row *store.Run) *definition {
 	if row.Version == "" && row.InitialVersion != "" {
-		if def := e.program.defs.find(row.Workflow, row.InitialVersion); def != nil {
+		if def := ds.find(row.Workflow, row.InitialVersion); def != nil {
 			return def
 		}
 	}
-	return e.program.defs.find(row.Workflow, row.Version)
+	return ds.find(row.Workflow, row.Version)
 }
 
 // nameVersion names a workflow, with its version if it has one.

@@ -52,7 +52,7 @@ func Request[O any](ctx context.Context, runID, name string, v any, o ...SignalO
 	if a, inStep := ctx.Value(scopeKey{}).(*attempt); inStep && m.ID == "" {
 		m.ID = a.requestID(ctx, runID, name)
 	}
-	answer, err := e.ask(ctx, m)
+	answer, err := e.mailroom.ask(ctx, m)
 	if err != nil {
 		return out, err
 	}
@@ -84,8 +84,8 @@ func (a *attempt) requestID(ctx context.Context, runID, name string) string {
 }
 
 // ask delivers a request and returns the event that answers it.
-func (e *Engine) ask(ctx context.Context, m store.Message) (*store.Event, error) {
-	before, err := e.store.Load(ctx, m.To, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+func (mr *mailroom) ask(ctx context.Context, m store.Message) (*store.Event, error) {
+	before, err := mr.eng.store.Load(ctx, m.To, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
 	if err != nil {
 		return nil, fmt.Errorf("durable: request %q to run %s: %w", m.Name, m.To, storeError(err))
 	}
@@ -93,12 +93,12 @@ func (e *Engine) ask(ctx context.Context, m store.Message) (*store.Event, error)
 	if fresh {
 		m.ID = newExecutorID()
 	}
-	if err := e.send(ctx, m); err != nil {
+	if err := mr.send(ctx, m); err != nil {
 		return nil, err
 	}
 	if !fresh {
 		// If it came just now, nobody can have answered it before.
-		if fresh, err = e.arrived(ctx, &m, before.Run.Inbox); err != nil {
+		if fresh, err = mr.hasCome(ctx, &m, before.Run.Inbox); err != nil {
 			return nil, err
 		}
 	}
@@ -106,7 +106,7 @@ func (e *Engine) ask(ctx context.Context, m store.Message) (*store.Event, error)
 	if fresh && before.Run.Last != nil {
 		after = before.Run.Last.Seq
 	}
-	for ev, err := range e.events(ctx, m.To, after) {
+	for ev, err := range mr.eng.watchers.events(ctx, m.To, after) {
 		if err != nil {
 			return nil, err
 		}
@@ -120,13 +120,13 @@ func (e *Engine) ask(ctx context.Context, m store.Message) (*store.Event, error)
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("request %q to run %s was delivered and is not answered yet: %w", m.Name, m.To, context.Cause(ctx))
 	}
-	return nil, e.endedWithout(ctx, m.To, fmt.Sprintf("answering request %q (%s)", m.Name, m.ID))
+	return nil, mr.eng.watchers.endedWithout(ctx, m.To, fmt.Sprintf("answering request %q (%s)", m.Name, m.ID))
 }
 
-// arrived reports whether a request is among the messages that came after a
+// hasCome reports whether a request is among the messages that came after a
 // number.
-func (e *Engine) arrived(ctx context.Context, m *store.Message, after int64) (bool, error) {
-	h, err := e.store.Load(ctx, m.To, store.Cursor{NoEvents: true, AfterMessage: after})
+func (mr *mailroom) hasCome(ctx context.Context, m *store.Message, after int64) (bool, error) {
+	h, err := mr.eng.store.Load(ctx, m.To, store.Cursor{NoEvents: true, AfterMessage: after})
 	if err != nil {
 		return false, fmt.Errorf("durable: request %q to run %s: %w", m.Name, m.To, storeError(err))
 	}

@@ -236,7 +236,7 @@ func (r *run) undecodable(key, recorded string, wanted reflect.Type, err error) 
 }
 
 // newRun prepares an execution; launch begins it.
-func (e *Engine) newRun(row store.Run, def *definition) *run {
+func newRun(e *Engine, row store.Run, def *definition) *run {
 	r := &run{
 		eng: e, id: row.ID, def: def, row: row,
 		gone: make(chan struct{}), stop: stop{done: make(chan struct{})}, loaded: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}),
@@ -274,7 +274,7 @@ func (r *run) write(w *write) error {
 		r.sealEvents(w.events, r.row.Branch)
 	}
 	for i := range w.send {
-		r.eng.sealMessage(&w.send[i])
+		r.eng.mailroom.seal(&w.send[i])
 	}
 	err := r.eng.committer.commit(context.Background(), r, w)
 	if err == nil {

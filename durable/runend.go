@@ -74,7 +74,7 @@ func (r *run) endDead(d *death) outcome {
 		return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Reason: "it waits; this engine is closed"}}
 	}
 	code, reason := d.code, d.reason
-	if d.kind == deathShutdown && r.eng.bootPolicy(r.def) != ResumeOnBoot {
+	if d.kind == deathShutdown && r.eng.recovery.bootPolicy(r.def) != ResumeOnBoot {
 		// Nobody but a person shall resume it: it must not be claimable.
 		code, reason = CodeShutdown, "stopped by a shutdown"
 	}
@@ -99,7 +99,7 @@ func (r *run) endDead(d *death) outcome {
 	case d.kind == deathShutdown:
 		r.logLine(slog.LevelInfo, "durable: run interrupted")
 	default:
-		r.logEnd(slog.LevelWarn, "durable: run parked", interrupted, slog.String("code", code), r.eng.parkedAttr(code, d.err))
+		r.logEnd(slog.LevelWarn, "durable: run parked", interrupted, slog.String("code", code), r.eng.log.parkedAttr(code, d.err))
 	}
 	return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Code: code, Reason: reason, Err: cause}}
 }
@@ -205,7 +205,7 @@ func (r *run) failAs(err error, code string, recoverable bool) outcome {
 	if writeErr != nil {
 		return r.notEnded(writeErr)
 	}
-	r.logEnd(slog.LevelWarn, "durable: run failed", failed, slog.String("code", code), r.eng.errorAttr(err), slog.Bool("recoverable", recoverable))
+	r.logEnd(slog.LevelWarn, "durable: run failed", failed, slog.String("code", code), r.eng.log.errorAttr(err), slog.Bool("recoverable", recoverable))
 	return outcome{status: store.Failed, err: &RunError{
 		RunID: r.id, Workflow: r.def.name, Status: store.Failed, Reason: reason, Recoverable: recoverable, Err: r.eng.program.errors.restore(rec),
 	}}

@@ -22,14 +22,6 @@ var hostName = sync.OnceValue(func() string {
 	return name
 })
 
-// sign has an event that claims a run say who claims it. The executor's record in
-// the store goes when its process ends; what the history says of who had the run
-// must not need it.
-func (e *Engine) sign(d *history.Data) *history.Data {
-	d.Executor, d.Name, d.Host, d.PID, d.Build = e.id, e.options.Name, hostName(), os.Getpid(), e.program.build
-	return d
-}
-
 // stampedBuild names the build of this program as the go command has stamped it.
 var stampedBuild = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()

@@ -45,19 +45,19 @@ func Signal(ctx context.Context, runID, name string, v any, o ...SignalOption) e
 
 // Signal is the function Signal for this engine.
 func (e *Engine) Signal(ctx context.Context, runID, name string, v any, o ...SignalOption) error {
-	return e.signal(ctx, runID, name, v, true, o...)
+	return e.mailroom.signal(ctx, runID, name, v, true, o...)
 }
 
 // signal is Signal; check says whether JSON is compared with what waits for it.
-func (e *Engine) signal(ctx context.Context, runID, name string, v any, check bool, o ...SignalOption) error {
+func (mr *mailroom) signal(ctx context.Context, runID, name string, v any, check bool, o ...SignalOption) error {
 	if err := store.CheckName("signal name", name); err != nil {
 		return err
 	}
-	payload, err := e.sealer.EncodeAny(e.sealer.Limit(), v)
+	payload, err := mr.eng.sealer.EncodeAny(mr.eng.sealer.Limit(), v)
 	if err != nil {
 		return &EncodeError{RunID: runID, Key: "signal " + name, Type: fmt.Sprintf("%T", v), Err: err}
 	}
-	m := store.Message{To: runID, Kind: store.KindSignal, Name: name, At: e.now(), Payload: payload}
+	m := store.Message{To: runID, Kind: store.KindSignal, Name: name, At: mr.eng.now(), Payload: payload}
 	for _, f := range o {
 		f(&m)
 	}
@@ -65,11 +65,11 @@ func (e *Engine) signal(ctx context.Context, runID, name string, v any, check bo
 		return err
 	}
 	if raw, ok := v.(json.RawMessage); ok && check {
-		if err := e.fits(ctx, &m, raw); err != nil {
+		if err := mr.fits(ctx, &m, raw); err != nil {
 			return err
 		}
 	}
-	return e.send(ctx, m)
+	return mr.send(ctx, m)
 }
 
 // checkSignalID refuses an id that not every store could keep; empty: it is given
@@ -87,12 +87,12 @@ func checkSignalID(id string) error {
 // fits returns why JSON that is to be sent cannot be what the wait asks for that
 // is going to take it. It says nothing where that is not known; whatever is wrong
 // with the run, sending says.
-func (e *Engine) fits(ctx context.Context, m *store.Message, raw json.RawMessage) error {
+func (mr *mailroom) fits(ctx context.Context, m *store.Message, raw json.RawMessage) error {
 	is := payload.KindOfJSON(raw)
 	if is == "null" {
 		return nil // any type reads it
 	}
-	h, err := e.store.Load(ctx, m.To, store.Cursor{})
+	h, err := mr.eng.store.Load(ctx, m.To, store.Cursor{})
 	if err != nil || h.Run.Status != store.Waiting {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (e *NotRunningError) Error() string {
 func (e *NotRunningError) Is(target error) bool { return target == ErrNotRunning }
 
 // send delivers a message and wakes its receiver if it is here.
-func (e *Engine) send(ctx context.Context, m store.Message) (err error) {
+func (mr *mailroom) send(ctx context.Context, m store.Message) (err error) {
 	if err := store.CheckRunID(m.To); err != nil {
 		return err
 	}
@@ -176,14 +176,14 @@ func (e *Engine) send(ctx context.Context, m store.Message) (err error) {
 		// Known before it is sent, so that it can be sent again safely.
 		m.ID = newExecutorID()
 	}
-	end := e.tracing.startSend(ctx, &m)
+	end := mr.eng.tracing.startSend(ctx, &m)
 	defer func() { end(err) }()
-	e.sealMessage(&m)
-	err = e.commitOne(ctx, store.Change{Send: []store.Message{m}})
+	mr.seal(&m)
+	err = mr.eng.commitOne(ctx, store.Change{Send: []store.Message{m}})
 	var status *store.StatusError
 	switch {
 	case err == nil:
-		e.mailroom.sent(m.To)
+		mr.sent(m.To)
 		return nil
 	case errors.As(err, &status):
 		return &NotRunningError{RunID: m.To, Status: status.Status}
@@ -195,10 +195,10 @@ func (e *Engine) send(ctx context.Context, m store.Message) (err error) {
 	return fmt.Errorf("durable: sending %s %q to run %s: %w", m.Kind, m.Name, m.To, err)
 }
 
-// sealMessage seals the payload of a message that is about to be sent, and then the
+// seal seals the payload of a message that is about to be sent, and then the
 // message.
-func (e *Engine) sealMessage(m *store.Message) {
-	m.Payload = e.sealer.Seal(payload.PlaceOfMessage(m.To, m), m.Payload)
+func (mr *mailroom) seal(m *store.Message) {
+	m.Payload = mr.eng.sealer.Seal(payload.PlaceOfMessage(m.To, m), m.Payload)
 	m.Data = history.WithSum(m)
 }
 

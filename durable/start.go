@@ -214,7 +214,7 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 	case h.Run.InputHash != payload.InputHash(input) && !e.sameInput(ctx, id, o.input, input):
 		return nil, e, id, &ConflictError{RunID: id, Have: h.Run.Workflow, Want: def.name, SameFlow: true}
 	}
-	if err := e.sendFirst(ctx, id, o.mail); err != nil {
+	if err := e.mailroom.sendFirst(ctx, id, o.mail); err != nil {
 		return nil, e, id, err
 	}
 	return e.roster.active(id), e, id, nil
@@ -268,7 +268,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 		}
 		events = append(events, store.Event{Type: store.WorkflowStarted, Data: started.Encode()})
 	}
-	r := e.newRun(row, here)
+	r := newRun(e, row, here)
 	r.spans.enter(s)
 	r.spans.start = span
 	r.log.head = logHead{epoch: row.Epoch}
@@ -276,7 +276,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	r.origin.headers, r.origin.exclusive, r.origin.trace = o.headers, o.exclusive, ofStart
 	r.carry(baggageOf(ctx))
 	r.origin.input, r.origin.seed, r.origin.maxPayload = input, seed, e.sealer.Limit()
-	r.deliver(e.firstMail(id, o.mail))
+	r.deliver(e.mailroom.firstMail(id, o.mail))
 	if r.origin.input == nil {
 		r.origin.input = []byte{}
 	}
@@ -314,7 +314,7 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 		return nil, "", context.Cause(ctx)
 	}
 	r, events := e.birth(ctx, def, id, input, o)
-	w := &write{events: events, create: &r.row, hold: o.exclusive, send: e.mailTo(id, o.mail), expect: store.Expect{Absent: true}, failFast: true}
+	w := &write{events: events, create: &r.row, hold: o.exclusive, send: e.mailroom.mailTo(id, o.mail), expect: store.Expect{Absent: true}, failFast: true}
 	if r.def != nil {
 		r.born = make(chan struct{})
 		if err := e.roster.addNew(r); err != nil {

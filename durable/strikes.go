@@ -65,7 +65,7 @@ func (j *judge) strikes(ctx context.Context, row *store.Run) (s history.Strikes,
 		return s, nil
 	}
 	if j.live == nil {
-		if j.live, err = j.eng.liveExecutors(ctx); err != nil {
+		if j.live, err = j.eng.recovery.liveExecutors(ctx); err != nil {
 			return s, err
 		}
 		j.live[j.eng.id] = true

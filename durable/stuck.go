@@ -19,46 +19,6 @@ import (
 // counts as one that nobody serves.
 const unclaimedFor = 5 * time.Second
 
-// Stuck lists the runs that cannot go on by themselves, with the reason and what
-// to do: those that were parked, paused or quarantined, those whose executor is
-// gone, those whose code nobody alive has, those of this executor whose row the store
-// cannot read, and those that wait for a child of which they will not hear. It changes nothing, and returns at most limit of each kind; 0: all.
-//
-// The last kind takes a look at every waiting run, of which there may be very many, and
-// finds those whose last event has started the child; Verify finds the others. With a
-// limit it is left out while more runs wait than that.
-func (e *Engine) Stuck(ctx context.Context, limit int) ([]Stuck, error) {
-	executors, err := e.store.Executors(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
-	}
-	l := &stuckList{eng: e, limit: limit, seen: map[string]bool{}, later: e.claims.later.all(), bulk: e.claims.bulk.all()}
-	for _, x := range executors {
-		if x.Live {
-			l.live = append(l.live, x)
-		}
-	}
-	kinds, err := l.kinds(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
-	}
-	for _, kind := range kinds {
-		if err := l.add(ctx, kind); err != nil {
-			return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
-		}
-	}
-	for _, s := range e.dormitory.damaged() {
-		if !l.seen[s.RunID] && (limit == 0 || len(l.found) < limit) {
-			l.seen[s.RunID] = true
-			l.found = append(l.found, s)
-		}
-	}
-	if err := l.addUnheard(ctx); err != nil {
-		return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
-	}
-	return l.found, nil
-}
-
 // kinds returns what selects each kind of stuck runs. Kinds of which the store has
 // none, mostly all, are left out: a listing that finds nothing may have looked at
 // every run. What says that there are none counts no more runs than it must: those
@@ -271,7 +231,7 @@ func (u *unheardLook) flush(ctx context.Context) error {
 		if live[u.kids[i]] {
 			continue
 		}
-		lost, err := u.eng.unheardOf(ctx, row, u.kids[i])
+		lost, err := u.eng.families.unheardOf(ctx, row, u.kids[i])
 		if errors.Is(err, store.ErrNotFound) {
 			continue // the parent has gone, too
 		}
@@ -328,7 +288,7 @@ func (l *stuckList) unservedOf(row *store.Run) Stuck {
 	here := l.eng.program.defs.find(row.Workflow, row.Version) != nil
 	switch {
 	case !here:
-		return stuckOf(row, CodeNotRegistered, l.eng.notServed(row))
+		return stuckOf(row, CodeNotRegistered, l.eng.program.defs.notServed(row))
 	case row.Status == store.Running || row.Status == store.Resuming:
 		return stuckOf(row, CodeOrphaned, orphanedReason)
 	}

@@ -52,7 +52,7 @@ func (tc *tracing) segmentsOf(c *store.Claim, d *history.Data) map[string]*segme
 	segments := map[string]*segment{}
 	c.DataOf = func(row *store.Run) []byte {
 		own := *d
-		own.Version = tc.eng.pins(row)
+		own.Version = tc.eng.program.defs.pins(row)
 		s := tc.beginSegment(row, row.StartedAt != 0)
 		if s == nil && own.Version == "" {
 			return c.Data

@@ -182,7 +182,7 @@ func (r *run) logAttempt(ctx context.Context, st *step, end attemptEnd) {
 	attrs := append(r.logAttrsIn(st.measuredIn()), slog.String("step", st.call.key), slog.Int("attempt", end.number), slog.String("outcome", end.outcome),
 		slog.Float64("took_ms", millis(end.took)))
 	if end.err != nil {
-		attrs = append(attrs, r.eng.errorAttr(end.err))
+		attrs = append(attrs, r.eng.log.errorAttr(end.err))
 	}
 	if exhausted {
 		log.LogAttrs(ctx, level, "durable: step failed and is not tried again", attrs...)

@@ -49,10 +49,10 @@ func (ds *definitions) versions(workflow string) []string {
 }
 
 // notServed says why a run cannot be executed here.
-func (e *Engine) notServed(row *store.Run) string {
-	have := e.program.defs.versions(row.Workflow)
+func (ds *definitions) notServed(row *store.Run) string {
+	have := ds.versions(row.Workflow)
 	if have == nil {
-		names := slices.Sorted(maps.Keys(e.program.defs.byName))
+		names := slices.Sorted(maps.Keys(ds.byName))
 		if len(names) == 0 {
 			return fmt.Sprintf("workflow %s is not registered here, and no other is", row.Workflow)
 		}
@@ -77,21 +77,21 @@ func someOf(names []string) string {
 // servable reports whether a run has its code here; one that has not is reported
 // as stuck. A run whose pinned version nobody alive serves has been given back its
 // initial one before this is asked: that is E2 of reconcile.
-func (e *Engine) servable(row *store.Run, rep *Report) bool {
-	if e.program.defs.find(row.Workflow, row.Version) != nil {
+func (rc *recovery) servable(row *store.Run, rep *Report) bool {
+	if rc.eng.program.defs.find(row.Workflow, row.Version) != nil {
 		return true
 	}
-	rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, e.notServed(row)))
+	rep.Stuck = append(rep.Stuck, stuckOf(row, CodeNotRegistered, rc.eng.program.defs.notServed(row)))
 	return false
 }
 
 // pins returns the version that a claim of the run pins it to, empty if it is pinned
 // or stays without one. The row follows before anything is executed; see pin.
-func (e *Engine) pins(row *store.Run) string {
+func (ds *definitions) pins(row *store.Run) string {
 	if row.Version != "" || row.InitialVersion != "" {
 		return "" // of a row that lost its version, the history still has it
 	}
-	if def := e.program.defs.find(row.Workflow, ""); def != nil {
+	if def := ds.find(row.Workflow, ""); def != nil {
 		return def.version
 	}
 	return ""
@@ -100,14 +100,14 @@ func (e *Engine) pins(row *store.Run) string {
 // codeOf returns the code for a run that was claimed. One whose row names no
 // version belongs to the version it was started with, as far as that is known and
 // here (E1); pin then records it.
-func (e *Engine) codeOf(row *store.Run) *definition {
+func (cl *claims) codeOf(row *store.Run) *definition {
 	if row.Version != "" || row.InitialVersion == "" {
-		return e.program.defs.find(row.Workflow, row.Version)
+		return cl.eng.program.defs.find(row.Workflow, row.Version)
 	}
-	def := e.program.defs.find(row.Workflow, row.InitialVersion)
+	def := cl.eng.program.defs.find(row.Workflow, row.InitialVersion)
 	if def == nil {
-		def = e.program.defs.find(row.Workflow, "")
+		def = cl.eng.program.defs.find(row.Workflow, "")
 	}
-	e.log.aboutRun(slog.LevelWarn, row, "durable: E1: the row of a run names no version", slog.String("initial", row.InitialVersion), slog.String("version", def.version))
+	cl.eng.log.aboutRun(slog.LevelWarn, row, "durable: E1: the row of a run names no version", slog.String("initial", row.InitialVersion), slog.String("version", def.version))
 	return def
 }

@@ -13,47 +13,19 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Watch yields what happens to a run, from any process: first the waits that are
-// pending now (their WaitRequested events, as they were recorded), so that who
-// comes late sees what is asked of a person; then, in order, the events of its
-// lineage with a Seq greater than after, and those that come. A run that
-// continues with a new input is followed through all its generations. Pass the
-// Seq of the last event that was seen to go on after a break; waits that are
-// still pending are announced again. It ends after the event that ends the run,
-// when ctx ends (without an error), or with an error: ErrNotFound, ErrClosed, or
-// one of the store. A run that nobody executes is waited for, since any process may
-// take it up later; Get, Stuck and store.Store.Executors tell whether somebody does.
-func (e *Engine) Watch(ctx context.Context, id string, after int64) iter.Seq2[store.Event, error] {
-	return func(yield func(store.Event, error) bool) {
-		changed, stop := e.watchers.watch(id)
-		defer stop()
-		pending, err := e.pendingWaits(ctx, id)
-		if err != nil {
-			yield(store.Event{}, fmt.Errorf("durable: watching run %s: %w", id, storeError(err)))
-			return
-		}
-		for _, ev := range pending {
-			if ev.Seq <= after && !yield(ev, nil) {
-				return
-			}
-		}
-		e.tail(ctx, id, after, changed, yield)
-	}
-}
-
 // events is Watch without the announcement of pending waits.
-func (e *Engine) events(ctx context.Context, id string, after int64) iter.Seq2[store.Event, error] {
+func (w *watchers) events(ctx context.Context, id string, after int64) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
-		changed, stop := e.watchers.watch(id)
+		changed, stop := w.watch(id)
 		defer stop()
-		e.tail(ctx, id, after, changed, yield)
+		w.tail(ctx, id, after, changed, yield)
 	}
 }
 
 // tail yields the events after a number, and those that come.
-func (e *Engine) tail(ctx context.Context, id string, after int64, changed <-chan struct{}, yield func(store.Event, error) bool) {
+func (w *watchers) tail(ctx context.Context, id string, after int64, changed <-chan struct{}, yield func(store.Event, error) bool) {
 	for pause := firstLook; ; {
-		seen, ended, err := e.follow(ctx, id, after, yield)
+		seen, ended, err := w.follow(ctx, id, after, yield)
 		switch {
 		case ctx.Err() != nil || ended && err == nil:
 			return
@@ -68,7 +40,7 @@ func (e *Engine) tail(ctx context.Context, id string, after int64, changed <-cha
 		case <-ctx.Done():
 			t.Stop()
 			return
-		case <-e.roster.closed:
+		case <-w.eng.roster.closed:
 			t.Stop()
 			yield(store.Event{}, fmt.Errorf("durable: watching run %s: %w", id, ErrClosed))
 			return
@@ -83,8 +55,8 @@ func (e *Engine) tail(ctx context.Context, id string, after int64, changed <-cha
 
 // follow yields the events after a number. ended says that nothing more will
 // come, or is wanted.
-func (e *Engine) follow(ctx context.Context, id string, after int64, yield func(store.Event, error) bool) (seen int64, ended bool, err error) {
-	h, err := e.store.Load(ctx, id, store.Cursor{After: after, All: true})
+func (w *watchers) follow(ctx context.Context, id string, after int64, yield func(store.Event, error) bool) (seen int64, ended bool, err error) {
+	h, err := w.eng.store.Load(ctx, id, store.Cursor{After: after, All: true})
 	if err != nil {
 		return after, false, err
 	}
@@ -108,8 +80,8 @@ func (e *Engine) follow(ctx context.Context, id string, after int64, yield func(
 
 // pendingWaits returns the waits of a run that were asked for and neither
 // answered nor closed.
-func (e *Engine) pendingWaits(ctx context.Context, id string) ([]store.Event, error) {
-	h, err := e.store.Load(ctx, id, store.Cursor{})
+func (w *watchers) pendingWaits(ctx context.Context, id string) ([]store.Event, error) {
+	h, err := w.eng.store.Load(ctx, id, store.Cursor{})
 	if err != nil {
 		return nil, err
 	}
@@ -137,6 +109,7 @@ func openWaits(h *store.History) ([]store.Event, error) {
 
 // watchers has the callers in this process that follow a run from outside.
 type watchers struct {
+	eng   *Engine
 	count atomic.Int64 // how many there are
 
 	mu sync.Mutex
