@@ -88,7 +88,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		said = true
 	}
 	for ; ; n++ {
-		if err := st.call.scope.pauseUntil(wait); err != nil {
+		if err := st.pauseUntil(wait); err != nil {
 			return err
 		}
 		if err := r.recordRunning(); err != nil {
@@ -107,7 +107,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		clock := time.Now()
 		if !r.eng.heart.lease.holds(clock) {
 			// Whoever may take the run may be running this body now.
-			if err := st.call.scope.awaitLease(); err != nil {
+			if err := st.awaitLease(); err != nil {
 				return err
 			}
 			clock = time.Now()
@@ -138,7 +138,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 			return err
 		}
 		end := attemptEnd{number: n, at: st.ended, took: took, outcome: outcomeFailed, err: err}
-		if stopped := st.call.scope.externalStop(); stopped != nil {
+		if stopped := st.externalStop(); stopped != nil {
 			// Stopped from outside: what the body made of that is no failure
 			// of the step.
 			end.outcome = outcomeStopped
@@ -218,7 +218,8 @@ func (st *step) restore() (n int, wait store.Time, err error) {
 func (st *step) begun() bool { return st.cutOff || st.call.rec != nil && !st.call.rec.Fresh }
 
 // pauseUntil waits until the time has come, or until no further body may begin.
-func (s *scope) pauseUntil(at store.Time) error {
+func (st *step) pauseUntil(at store.Time) error {
+	s := st.call.scope
 	if err := s.stopped(); err != nil || at == 0 {
 		return err
 	}
@@ -230,6 +231,16 @@ func (s *scope) pauseUntil(at store.Time) error {
 	}
 	_, err := s.waitFor(&parking{until: at}, nil)
 	return err
+}
+
+// externalStop returns why the error of a body that has just ended may not be its
+// own. A pause does not make it so: it leaves contexts alone.
+func (st *step) externalStop() error {
+	s := st.call.scope
+	if d := s.run.dead.Load(); d != nil && d.kind == deathPaused && s.run.ctx.Err() == nil {
+		return nil
+	}
+	return s.stopped()
 }
 
 // run makes attempt n. A panic of the body becomes its error.

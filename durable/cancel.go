@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/holdfast-dev/holdfast/internal/desk"
@@ -83,15 +84,19 @@ func (e *Engine) cancelIdle(ctx context.Context, h *store.History, reason string
 	return nil // whoever was faster finds the message
 }
 
-// cancelBy lets a cancel reach the execution.
-func (r *run) cancelBy(reason string) {
-	r.cancelText.CompareAndSwap(nil, &reason)
-	r.stopBy(r.cancelError())
+// cancel lets a cancel reach the execution.
+func (st *stopping) cancel(reason string) {
+	st.reason.CompareAndSwap(nil, &reason)
+	st.because(st.cancelled())
 }
 
-func (r *run) cancelError() error {
-	err := &CancelledError{RunID: r.id}
-	if text := r.cancelText.Load(); text != nil {
+// isCancel reports whether it was a cancel that stopped the run.
+func (st *stopping) isCancel() bool { return errors.Is(st.cause(), ErrCancelled) }
+
+// cancelled is the error of a run that was cancelled, with the reason if that is known.
+func (st *stopping) cancelled() *CancelledError {
+	err := &CancelledError{RunID: st.run.id}
+	if text := st.reason.Load(); text != nil {
 		err.Reason = *text
 	}
 	return err

@@ -148,7 +148,7 @@ func (un *undoing) stopBranches(err error) error {
 	if !open() || r.continues(err) != nil {
 		return nil
 	}
-	r.stopBy(&undoingError{r.id}) // unless something else has stopped it
+	r.stop.because(&undoingError{r.id}) // unless something else has stopped it
 	// A body that does not heed its context is left behind, as Close leaves it. What
 	// is still replaying is not: it waits for nothing.
 	var stopped time.Time
@@ -192,7 +192,7 @@ func (un *undoing) compensate(err *error, late bool) error {
 	stop := context.AfterFunc(r.ctx, func() {
 		// What stopped the run may be why we are here; anything else ends this
 		// too.
-		if cause := context.Cause(r.ctx); cause != r.stopCause() {
+		if cause := context.Cause(r.ctx); cause != r.stop.cause() {
 			cancel(cause)
 		}
 	})

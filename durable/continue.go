@@ -149,7 +149,7 @@ func (r *run) returned(err error) error {
 		}
 		return err
 	}
-	if r.renewal.Load() == nil || r.stopCause() != nil {
+	if r.renewal.Load() == nil || r.stop.cause() != nil {
 		return err
 	}
 	if err == nil {

@@ -1,7 +1,6 @@
 package durable
 
 import (
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -48,19 +47,20 @@ func (e *DeadlineError) Is(target error) bool { return target == ErrDeadline }
 // returns is called. It decides at once when the deadline has passed already, so
 // that a run recovered too late begins no body. Of a run that was being undone it
 // was decided when that began.
-func (r *run) watchDeadline() (end func()) {
+func (st *stopping) watchDeadline() (end func()) {
+	r := st.run
 	late, decided := r.past.WasLate(r.origin.deadline)
 	switch {
 	case r.origin.deadline == 0:
 		return func() {}
 	case decided && late:
-		r.stopIfLate(r.origin.deadline)
+		st.ifLate(r.origin.deadline)
 		return func() {}
 	case decided:
 		return func() {}
 	}
-	r.stopIfLate(r.eng.now())
-	if r.stopCause() != nil {
+	st.ifLate(r.eng.now())
+	if st.cause() != nil {
 		return func() {}
 	}
 	var mu sync.Mutex
@@ -82,7 +82,7 @@ func (r *run) watchDeadline() (end func()) {
 			return
 		}
 		if !over {
-			r.stopIfLate(r.origin.deadline)
+			st.ifLate(r.origin.deadline)
 		}
 	})
 	return func() {
@@ -93,24 +93,14 @@ func (r *run) watchDeadline() (end func()) {
 	}
 }
 
-// stopIfLate stops the run when its deadline has passed at the moment given, unless
+// ifLate stops the run when its deadline has passed at the moment given, unless
 // it was decided before that it came too late to do so.
-func (r *run) stopIfLate(at store.Time) {
+func (st *stopping) ifLate(at store.Time) {
+	r := st.run
 	late, decided := r.past.WasLate(r.origin.deadline)
 	if r.origin.deadline != 0 && at >= r.origin.deadline && (late || !decided) {
-		r.stopBy(&DeadlineError{RunID: r.id, At: r.origin.deadline.Time()})
+		st.because(&DeadlineError{RunID: r.id, At: r.origin.deadline.Time()})
 	}
-}
-
-// failLate ends a run that its deadline has stopped. Whatever the function made
-// of it is told, and changes nothing.
-func (r *run) failLate(late *DeadlineError, err error) outcome {
-	if err == nil {
-		err = late
-	} else if found, ok := findError[*DeadlineError](err); !ok || found != late {
-		err = errors.Join(late, err)
-	}
-	return r.failAs(err, CodeDeadline, false)
 }
 
 // PastDeadline says why a run that has failed cannot be resumed any more, empty

@@ -128,8 +128,9 @@ func (l *lease) next() <-chan struct{} {
 	return l.renewed
 }
 
-// awaitLease waits until a body of the scope may begin, or returns why none may.
-func (s *scope) awaitLease() error {
+// awaitLease waits until a body of the step may begin, or returns why none may.
+func (st *step) awaitLease() error {
+	s := st.call.scope
 	stopped := s.run.stop.done
 	if s.undo {
 		stopped = nil
@@ -141,9 +142,8 @@ func (s *scope) awaitLease() error {
 // mayBegin waits until the body of a may begin, after something that may have
 // taken long: it returns why not.
 func (a *attempt) mayBegin() error {
-	s := a.step.call.scope
-	if !s.run.eng.heart.lease.holds(time.Now()) {
-		if err := s.awaitLease(); err != nil {
+	if !a.step.call.scope.run.eng.heart.lease.holds(time.Now()) {
+		if err := a.step.awaitLease(); err != nil {
 			return err
 		}
 	}

@@ -187,14 +187,14 @@ func (r *run) deliver(list []store.Message) {
 			d, _ := history.DataOfMessage(m) // an unreadable reason is no reason
 			// Which of the two came first must not depend on when it is looked
 			// at: a replay finds both.
-			r.stopIfLate(m.At)
-			r.cancelBy(d.Reason)
+			r.stop.ifLate(m.At)
+			r.stop.cancel(d.Reason)
 		}
 	}
 	for i := range list {
 		if m := &list[i]; m.Kind == store.KindPause && !r.past.Consumed(m) {
 			d, _ := history.DataOfMessage(m)
-			r.pauseBy(d.Reason)
+			r.stop.pause(d.Reason)
 		}
 	}
 }

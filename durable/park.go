@@ -320,7 +320,7 @@ func (s *scope) stopped() error {
 	if s.undo {
 		return nil
 	}
-	if cause := s.run.stopCause(); cause != nil {
+	if cause := s.run.stop.cause(); cause != nil {
 		return cause
 	}
 	if r := s.run; s.path != "" && r.past != nil && len(r.past.Scopes[history.UndoScope]) > 0 {

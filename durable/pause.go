@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/desk"
@@ -242,58 +241,15 @@ func (e *Engine) notPaused(ctx context.Context, id string) error {
 	return &NotPausedError{RunID: id, Status: h.Run.Status}
 }
 
-// pauseBy lets a request to pause reach the execution. The contexts of bodies
+// pause lets a request to pause reach the execution. The contexts of bodies
 // under way go on. A run that is being cancelled ends anyway.
-func (r *run) pauseBy(reason string) {
-	if cause := r.stopCause(); cause != nil {
+func (st *stopping) pause(reason string) {
+	if cause := st.cause(); cause != nil {
 		if _, fails := cause.(*undoingError); !fails {
 			return
 		}
 	}
-	_ = r.die(&death{kind: deathPaused, err: ErrPaused, reason: reason})
-}
-
-// externalStop returns why the error of a body that has just ended may not be its
-// own. A pause does not make it so: it leaves contexts alone.
-func (s *scope) externalStop() error {
-	if d := s.run.dead.Load(); d != nil && d.kind == deathPaused && s.run.ctx.Err() == nil {
-		return nil
-	}
-	return s.stopped()
-}
-
-// endPaused records that the execution has stopped for a pause. A crash before
-// it leaves the message, which the next owner finds before it calls the function.
-func (r *run) endPaused(d *death) outcome {
-	yes := true
-	patch := &store.RowPatch{Paused: &yes}
-	if !r.saysWaiting() {
-		patch = stoppedByPause(d.reason)
-	}
-	err := r.write(&write{
-		events: []store.Event{{Type: store.WorkflowPaused, Data: (&history.Data{Reason: d.reason, Message: r.inbox.seen(), Executor: r.eng.id}).Encode()}},
-		row:    patch,
-		yield:  true, alone: true,
-	})
-	if err != nil {
-		return outcome{err: err}
-	}
-	r.logLine(slog.LevelInfo, "durable: run paused", slog.String("reason", d.reason))
-	return outcome{err: ErrPaused}
-}
-
-// unpauseClaimed ends the pause of a run that was claimed although it is paused,
-// which a store allows when a cancel was asked for: from here on it is a run like
-// any other, that can be recovered by its id.
-func (r *run) unpauseClaimed() error {
-	if !r.row.Paused {
-		return nil
-	}
-	no := false
-	return r.write(&write{
-		events: []store.Event{{Type: store.WorkflowUnpaused, Data: (&history.Data{Reason: "cancelled", Message: r.inbox.seen(), Executor: r.eng.id}).Encode()}},
-		row:    &store.RowPatch{Paused: &no},
-	})
+	_ = st.run.die(&death{kind: deathPaused, err: ErrPaused, reason: reason})
 }
 
 // unpauseOrphan does the same for a run whose owner died before it could.

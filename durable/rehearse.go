@@ -85,9 +85,9 @@ func (d operators) Rehearse(ctx context.Context, row *store.Run, events []store.
 		if err != nil {
 			return found, &DamagedError{RunID: r.id, Seq: p.Cancel.Seq, Err: err}
 		}
-		r.cancelBy(d.Reason)
+		r.stop.cancel(d.Reason)
 	} else if row.CancelAsked {
-		r.cancelBy("") // it is met before anything that is not recorded
+		r.stop.cancel("") // it is met before anything that is not recorded
 	}
 	r.inbox.expect(p.Waits, row.Branch)
 	if !e.roster.countRunner() {

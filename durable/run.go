@@ -34,13 +34,9 @@ type run struct {
 	cancel context.CancelCauseFunc
 
 	// dead is set once when the run must make no further durable call here.
-	dead atomic.Pointer[death]
-	gone chan struct{} // closed with it: waits end
-	// stop is how it is ended from outside.
-	stop       stop
-	replayed   atomic.Bool            // the workflow function's own scope has left its history
-	cancelText atomic.Pointer[string] // reason of the cancel that has reached it
-
+	dead       atomic.Pointer[death]
+	gone       chan struct{} // closed with it: waits end
+	stop       stopping      // from outside
 	claimed    claimedAs
 	spans      runSpans
 	bodies     bodies
@@ -239,8 +235,9 @@ func (r *run) undecodable(key, recorded string, wanted reflect.Type, err error) 
 func newRun(e *Engine, row store.Run, def *definition) *run {
 	r := &run{
 		eng: e, id: row.ID, def: def, row: row,
-		gone: make(chan struct{}), stop: stop{done: make(chan struct{})}, loaded: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}),
+		gone: make(chan struct{}), loaded: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}),
 	}
+	r.stop = stopping{run: r, done: make(chan struct{})}
 	r.origin.deadline, r.decided.attributes = row.DeadlineAt, row.Attributes
 	r.bodies.resting, r.goroutines.branchOver = make(chan struct{}, 1), make(chan struct{}, 1)
 	r.log = runLog{id: row.ID, clock: &e.heart.clock, mu: &e.committer.mu, began: time.Now()}
@@ -362,7 +359,7 @@ func (r *run) execute() {
 	}
 	r.spans.endSegment()
 	close(r.loaded)
-	defer r.watchDeadline()()
+	defer r.stop.watchDeadline()()
 	if dead := r.deathOf(); dead != nil {
 		err = dead // it was paused, say, before it could go on
 		return
@@ -448,7 +445,7 @@ func (r *run) call() (output []byte, err error) {
 		if changed := root.finish(); changed != nil {
 			return nil, changed
 		}
-		if ends && r.stopCause() == nil {
+		if ends && r.stop.cause() == nil {
 			if left := root.forgotten(); left != nil {
 				err = left
 			}

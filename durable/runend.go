@@ -35,7 +35,7 @@ func (r *run) end(output []byte, err error) outcome {
 	}
 	// Decided now, and recorded with what is undone first: a deadline that passes
 	// while the run is undone changes nothing, whoever goes on with it.
-	stopped := r.stopCause()
+	stopped := r.stop.cause()
 	late, _ := stopped.(*DeadlineError)
 	if err != nil || stopped != nil {
 		if undoErr := r.undoing.compensate(&err, late != nil); undoErr != nil {
@@ -43,7 +43,7 @@ func (r *run) end(output []byte, err error) outcome {
 		}
 	}
 	switch {
-	case r.isCancelled():
+	case r.stop.isCancel():
 		// Whatever the function made of it: swallowing a cancel is no success.
 		return r.endCancelled()
 	case late != nil:
@@ -104,6 +104,26 @@ func (r *run) endDead(d *death) outcome {
 	return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Code: code, Reason: reason, Err: cause}}
 }
 
+// endPaused records that the execution has stopped for a pause. A crash before
+// it leaves the message, which the next owner finds before it calls the function.
+func (r *run) endPaused(d *death) outcome {
+	yes := true
+	patch := &store.RowPatch{Paused: &yes}
+	if !r.saysWaiting() {
+		patch = stoppedByPause(d.reason)
+	}
+	err := r.write(&write{
+		events: []store.Event{{Type: store.WorkflowPaused, Data: (&history.Data{Reason: d.reason, Message: r.inbox.seen(), Executor: r.eng.id}).Encode()}},
+		row:    patch,
+		yield:  true, alone: true,
+	})
+	if err != nil {
+		return outcome{err: err}
+	}
+	r.logLine(slog.LevelInfo, "durable: run paused", slog.String("reason", d.reason))
+	return outcome{err: ErrPaused}
+}
+
 // saysWaiting reports whether the row says that r waits and nothing is left to write.
 func (r *run) saysWaiting() bool {
 	r.log.mu.Lock()
@@ -137,14 +157,14 @@ func (r *run) complete(output []byte) outcome {
 // only one of the two can win.
 func (r *run) cancelledFirst() outcome {
 	r.fetchMail()
-	r.cancelBy("") // should the mail not be readable
+	r.stop.cancel("") // should the mail not be readable
 	return r.endCancelled()
 }
 
 // endCancelled ends a run that was cancelled.
 func (r *run) endCancelled() outcome {
 	cancelled, no, none := store.Cancelled, false, ""
-	reason := r.cancelError().(*CancelledError).Reason
+	reason := r.stop.cancelled().Reason
 	if reason == "" {
 		reason = "cancelled"
 	}
@@ -184,6 +204,17 @@ func (r *run) fail(err error) outcome {
 		recoverable = false
 	}
 	return r.failAs(err, code, recoverable)
+}
+
+// failLate ends a run that its deadline has stopped. Whatever the function made
+// of it is told, and changes nothing.
+func (r *run) failLate(late *DeadlineError, err error) outcome {
+	if err == nil {
+		err = late
+	} else if found, ok := findError[*DeadlineError](err); !ok || found != late {
+		err = errors.Join(late, err)
+	}
+	return r.failAs(err, CodeDeadline, false)
 }
 
 // failAs records that the run failed with err.

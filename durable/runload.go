@@ -71,12 +71,26 @@ func (r *run) readHistory() error {
 		if err != nil {
 			return &DamagedError{RunID: r.id, Seq: r.past.Cancel.Seq, Err: err}
 		}
-		r.cancelBy(d.Reason)
+		r.stop.cancel(d.Reason)
 	}
 	r.inbox.expect(r.past.Waits, r.row.Branch)
 	r.inbox.skip(past.Floor())
 	r.deliver(h.Inbox)
 	return nil
+}
+
+// unpauseClaimed ends the pause of a run that was claimed although it is paused,
+// which a store allows when a cancel was asked for: from here on it is a run like
+// any other, that can be recovered by its id.
+func (r *run) unpauseClaimed() error {
+	if !r.row.Paused {
+		return nil
+	}
+	no := false
+	return r.write(&write{
+		events: []store.Event{{Type: store.WorkflowUnpaused, Data: (&history.Data{Reason: "cancelled", Message: r.inbox.seen(), Executor: r.eng.id}).Encode()}},
+		row:    &store.RowPatch{Paused: &no},
+	})
 }
 
 // adopt takes over what the creation recorded.

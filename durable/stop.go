@@ -2,8 +2,8 @@ package durable
 
 import (
 	"context"
-	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -22,21 +22,50 @@ import (
 // are no calls, after that. Where nothing is said, nothing was undone, and the
 // context ends with the first call that is not recorded: what may have had an
 // effect is registered, and undone.
-type stop struct {
-	once  sync.Once
-	cause error         // set before done is closed
-	done  chan struct{} // closed when the run was stopped
+//
+// A stopping owns what has stopped a run, and whether that ends the run's context yet.
+// A request to pause comes in by it too, and is a death: it leaves contexts alone.
+type stopping struct {
+	run  *run
+	once sync.Once
+	why  error         // set before done is closed
+	done chan struct{} // closed when the run was stopped
+	// live: the workflow function's own scope has left its history, so that a stop ends
+	// the run's context.
+	live   atomic.Bool
+	reason atomic.Pointer[string] // of the cancel that has reached the run
 }
 
-// stopBy stops the execution for a cause, unless it was stopped before.
-func (r *run) stopBy(cause error) {
-	r.stop.once.Do(func() {
-		r.stop.cause = cause
-		close(r.stop.done)
-		if r.replayed.Load() {
-			r.cancel(cause)
+// because stops the execution for a cause, unless it was stopped before.
+func (st *stopping) because(cause error) {
+	st.once.Do(func() {
+		st.why = cause
+		close(st.done)
+		if st.live.Load() {
+			st.run.cancel(cause)
 		}
 	})
+}
+
+// cause returns what stopped the run, nil if nothing has.
+func (st *stopping) cause() error {
+	select {
+	case <-st.done:
+		return st.why
+	default:
+		return nil
+	}
+}
+
+// reach lets a stop end the run's context from now on, and ends it now if the run was
+// stopped before.
+func (st *stopping) reach() {
+	// because looks at live after it has set the cause, and this the other way round:
+	// one of the two sees both.
+	st.live.Store(true)
+	if cause := st.cause(); cause != nil {
+		st.run.cancel(cause)
+	}
 }
 
 // leave says that the scope has left its history: what stops the run ends its
@@ -49,12 +78,7 @@ func (s *scope) leave() {
 	}
 	switch {
 	case s.path == "":
-		// stopBy looks at replayed after it has set the cause, and this the other
-		// way round: one of the two sees both.
-		r.replayed.Store(true)
-		if cause := r.stopCause(); cause != nil {
-			r.cancel(cause)
-		}
+		r.stop.reach()
 	case s.held != nil:
 		s.held()
 	}
@@ -74,12 +98,12 @@ func (s *scope) behind(c *call) {
 	} else {
 		ordinal = c.ordinal
 	}
-	stopped := r.stopCause() != nil
+	stopped := r.stop.cause() != nil
 	switch {
 	case s.ended: // its function has seen no end of its context
 	case s.left.Load():
 		if stopped {
-			s.leave() // stopBy may not have come that far
+			s.leave() // what has stopped it may not have come that far
 			s.noteStop(ordinal)
 		}
 	case !s.atFrontier():
@@ -108,7 +132,7 @@ func (s *scope) before() {
 // ended: this one, which may have been refused, or the last one that was made, and
 // the waits behind that.
 func (s *scope) noteStop(ordinal int32) {
-	if s.noted || s.undo || s.ended || !s.left.Load() || s.run.stopCause() == nil {
+	if s.noted || s.undo || s.ended || !s.left.Load() || s.run.stop.cause() == nil {
 		return
 	}
 	s.noted = true
@@ -133,27 +157,14 @@ func (s *scope) holdBack(ctx context.Context) context.Context {
 	s.held = func() {
 		if err := ctx.Err(); err != nil {
 			cancel(context.Cause(ctx))
-		} else if cause := r.stopCause(); cause != nil {
+		} else if cause := r.stop.cause(); cause != nil {
 			cancel(cause)
 		}
 	}
 	context.AfterFunc(ctx, func() {
-		if cause := context.Cause(ctx); s.left.Load() || cause != r.stopCause() {
+		if cause := context.Cause(ctx); s.left.Load() || cause != r.stop.cause() {
 			cancel(cause)
 		}
 	})
 	return inner
 }
-
-// stopCause returns what stopped the run, nil if nothing has.
-func (r *run) stopCause() error {
-	select {
-	case <-r.stop.done:
-		return r.stop.cause
-	default:
-		return nil
-	}
-}
-
-// isCancelled reports whether it was a cancel that stopped the run.
-func (r *run) isCancelled() bool { return errors.Is(r.stopCause(), ErrCancelled) }

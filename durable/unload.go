@@ -16,7 +16,7 @@ import (
 // is held.
 func (r *run) idle() bool {
 	after := r.eng.options.UnloadAfter
-	if after < 0 || r.def.keepLoaded || r.dead.Load() != nil || r.ending.Load() || r.stopCause() != nil {
+	if after < 0 || r.def.keepLoaded || r.dead.Load() != nil || r.ending.Load() || r.stop.cause() != nil {
 		return false
 	}
 	// The row must say that it waits: of a run that was handed a message it says,
