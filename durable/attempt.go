@@ -77,7 +77,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		// The policy was changed to fewer attempts than have failed already.
 		return st.giveUp(ctx, n-1, st.failures[n-2].Err, "no attempt is left")
 	}
-	if err := r.frontier(); err != nil {
+	if err := r.rehearsal.frontier(); err != nil {
 		return err
 	}
 	said := false

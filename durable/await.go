@@ -181,7 +181,7 @@ func (s *scope) await(ctx context.Context, a *awaiting) error {
 	if err := s.stopped(); err != nil {
 		return err
 	}
-	if err := r.frontier(); err != nil {
+	if err := r.rehearsal.frontier(); err != nil {
 		return err
 	}
 	began := r.eng.now()

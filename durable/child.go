@@ -388,7 +388,7 @@ func (s *scope) hearChild(ch *child) (recorded store.Event, err error) {
 	if err := s.stopped(); err != nil {
 		return recorded, err
 	}
-	if err := r.frontier(); err != nil {
+	if err := r.rehearsal.frontier(); err != nil {
 		return recorded, err
 	}
 	mail := &mailWait{key: ch.call.key, kind: store.KindChild, child: ch.id}

@@ -33,7 +33,7 @@ type rehearsal struct {
 	ended  bool // the function has returned, with output or err
 
 	mu    sync.Mutex
-	added []string // see noteInserted
+	added []string // see insert
 }
 
 // rehearsalLimit is how long a function may take to come to its frontier. One that
@@ -93,7 +93,7 @@ func (d operators) Rehearse(ctx context.Context, row *store.Run, events []store.
 	if !e.roster.countRunner() {
 		return found, ErrClosed
 	}
-	goRun(r.playBack)
+	goRun(r.rehearsal.playBack)
 	t := time.NewTimer(rehearsalLimit)
 	defer t.Stop()
 	select {
@@ -117,7 +117,7 @@ func (re *rehearsal) judge() (found desk.Rehearsed, err error) {
 		if d.kind == deathParked {
 			return found, d.err
 		}
-		found.Added = r.inserted()
+		found.Added = re.inserted()
 		return found, nil
 	}
 	found.Ended, found.Err = re.ended, re.err
@@ -128,13 +128,13 @@ func (re *rehearsal) judge() (found desk.Rehearsed, err error) {
 	// What is left of its branches ends: nobody waits for them any more.
 	_ = r.die(&death{kind: deathUnloaded, err: ErrUnloaded})
 	r.cancel(ErrUnloaded)
-	found.Added = r.inserted()
+	found.Added = re.inserted()
 	return found, nil
 }
 
 // playBack calls the workflow function of a rehearsal.
-func (r *run) playBack() {
-	re := r.rehearsal
+func (re *rehearsal) playBack() {
+	r := re.run
 	err := ErrGoexit
 	defer r.eng.roster.runners.Done()
 	defer close(re.done)
@@ -148,46 +148,47 @@ func (r *run) playBack() {
 }
 
 // frontier is called where a call goes on that has no recorded outcome. Of a
-// rehearsal it does not return before that is over.
-func (r *run) frontier() error {
-	if r.rehearsal == nil {
+// rehearsal it does not return before that is over; without one (re is nil) the call
+// goes on.
+func (re *rehearsal) frontier() error {
+	if re == nil {
 		return nil
 	}
+	r := re.run
 	p := &parking{}
 	r.waits.park(p)
-	r.allAtFrontier()
+	re.endIfIdle()
 	<-r.gone
 	r.waits.unpark(p)
 	return r.deathOf()
 }
 
-// allAtFrontier ends a rehearsal all of whose goroutines wait: at the frontier, or
+// endIfIdle ends a rehearsal all of whose goroutines wait: at the frontier, or
 // for one that does.
-func (r *run) allAtFrontier() {
+func (re *rehearsal) endIfIdle() {
+	r := re.run
 	if r.waits.allParked() {
 		_ = r.die(&death{kind: deathUnloaded, err: ErrUnloaded})
 		r.cancel(ErrUnloaded)
 	}
 }
 
-// noteInserted keeps the key of a call of a rehearsal that is matched by name: the
-// history has calls that come later, and has not this one.
-func (s *scope) noteInserted(c *call) {
-	if s.rest == nil || len(s.rest.ordinals) == 0 {
+// insert keeps the key of a call that is matched by name: the history has calls that
+// come later, and has not this one.
+func (re *rehearsal) insert(c *call) {
+	if rest := c.scope.rest; rest == nil || len(rest.ordinals) == 0 {
 		return
 	}
-	h := s.run.rehearsal
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.added = append(h.added, c.key)
+	re.mu.Lock()
+	defer re.mu.Unlock()
+	re.added = append(re.added, c.key)
 }
 
-// inserted returns what noteInserted has kept, sorted.
-func (r *run) inserted() []string {
-	h := r.rehearsal
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return slices.Sorted(slices.Values(h.added))
+// inserted returns what insert has kept, sorted.
+func (re *rehearsal) inserted() []string {
+	re.mu.Lock()
+	defer re.mu.Unlock()
+	return slices.Sorted(slices.Values(re.added))
 }
 
 // codeAt is codeOf without a word: which code would execute the run; nil: none here.

@@ -262,7 +262,7 @@ func (r *run) stash(ev store.Event) (at store.Time, full bool) {
 // write commits w and returns once it is durable.
 func (r *run) write(w *write) error {
 	if r.rehearsal != nil {
-		return r.frontier()
+		return r.rehearsal.frontier()
 	}
 	if b := w.branching; b != nil {
 		r.sealEvents(w.events[:b.at], r.row.Branch)

@@ -135,8 +135,8 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 			err = s.mayWait(c.key, c.limited)
 		}
 		if err == nil && s.run.rehearsal != nil {
-			s.noteInserted(c)
-			err = s.run.frontier()
+			s.run.rehearsal.insert(c)
+			err = s.run.rehearsal.frontier()
 		}
 	case s.ended && !c.done() && kind != history.CallGo && kind != history.CallMap && kind != history.CallChild:
 		err = s.goesBeyond(name) // the function was ended in the middle of this

@@ -66,7 +66,7 @@ func (s *scope) sleep(ctx context.Context, least time.Duration, until func() sto
 	if err := s.stopped(); err != nil {
 		return err
 	}
-	if err := r.frontier(); err != nil {
+	if err := r.rehearsal.frontier(); err != nil {
 		return err
 	}
 	at, began := store.Time(0), r.eng.now()

@@ -40,7 +40,7 @@ func (r *run) idle() bool {
 // been the last to begin waiting, and again by a wait that has become a long one.
 func (r *run) unload() {
 	if r.rehearsal != nil {
-		r.allAtFrontier()
+		r.rehearsal.endIfIdle()
 		return
 	}
 	r.log.mu.Lock()
