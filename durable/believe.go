@@ -10,46 +10,46 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// checkRow returns why r must not be executed by its row, nil if it may: it would be
-// other work, or be reported to somebody else. h is what the history was read from; it
-// costs no statement.
-func (r *run) checkRow(h *store.History) error {
-	born, err := history.DataOf(&r.past.Created)
+// checkRow returns why a run must not be executed by its row, with the code of this
+// version, nil if it may: it would be other work, or be reported to somebody else. h is
+// what the history was read from; it costs no statement.
+func checkRow(s *payload.Sealer, row *store.Run, version string, p *history.Past, h *store.History) error {
+	born, err := history.DataOf(&p.Created)
 	if err != nil {
-		return &DamagedError{RunID: r.id, Seq: r.past.Created.Seq, Err: err}
+		return &DamagedError{RunID: row.ID, Seq: p.Created.Seq, Err: err}
 	}
-	if err := r.past.CheckRow(&r.row, h.Branches, &born); err != nil {
+	if err := p.CheckRow(row, h.Branches, &born); err != nil {
 		return damaged(err)
 	}
-	if err := r.past.CheckVersion(r.id, r.def.version, &born); err != nil {
+	if err := p.CheckVersion(row.ID, version, &born); err != nil {
 		return damaged(err)
 	}
-	if err := r.past.CheckCancel(&h.Run, h.Inbox); err != nil {
+	if err := p.CheckCancel(&h.Run, h.Inbox); err != nil {
 		return damaged(err)
 	}
-	return r.checkInput(&born)
+	return checkInput(s, row, p, &born)
 }
 
 // checkInput returns why the row's hash of the input must not be believed.
-func (r *run) checkInput(born *history.Data) error {
-	if born.Run == nil || r.past.Created.Type != store.WorkflowCreated {
+func checkInput(s *payload.Sealer, row *store.Run, p *history.Past, born *history.Data) error {
+	if born.Run == nil || p.Created.Type != store.WorkflowCreated {
 		return nil // of a later generation, the row has the hash of another input
 	}
 	// What cannot be opened here is found where it is decoded.
-	input, err := r.eng.sealer.Unseal(payload.PlaceOf(r.id, &r.past.Created), r.past.Created.Payload)
-	if err != nil || payload.InputHash(input) == r.row.InputHash {
+	input, err := s.Unseal(payload.PlaceOf(row.ID, &p.Created), p.Created.Payload)
+	if err != nil || payload.InputHash(input) == row.InputHash {
 		return nil
 	}
-	return &DamagedError{RunID: r.id, Err: errors.New("its row was changed: its hash of the input is not that of the input in its history")}
+	return &DamagedError{RunID: row.ID, Err: errors.New("its row was changed: its hash of the input is not that of the input in its history")}
 }
 
-// checkMail returns an error for the first of these messages that is not what was
-// sent and that the history has not taken.
-func (r *run) checkMail(list []store.Message) error {
+// checkMail returns an error for the first of these messages to a run that is not what
+// was sent and that its history has not taken.
+func checkMail(runID string, p *history.Past, list []store.Message) error {
 	for i := range list {
-		if m := &list[i]; !r.past.Consumed(m) {
-			if err := history.CheckMessage(r.id, m); err != nil {
-				return &DamagedError{RunID: r.id, Err: fmt.Errorf("message %d (%s %s) in its inbox: %w", m.Seq, m.Kind, m.Name, err)}
+		if m := &list[i]; !p.Consumed(m) {
+			if err := history.CheckMessage(runID, m); err != nil {
+				return &DamagedError{RunID: runID, Err: fmt.Errorf("message %d (%s %s) in its inbox: %w", m.Seq, m.Kind, m.Name, err)}
 			}
 		}
 	}

@@ -6,9 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
-	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -274,69 +272,9 @@ func (b *inbox) carry() (last int64, pending []int64) {
 	return b.last, pending
 }
 
-// loadLineage reads the history of r as far as its generation goes, and what of
-// its inbox the generation has not taken. The log and the inbox hold all that
-// earlier generations had, too: it is passed over by number, so that a load costs
-// what the generation costs.
-func (r *run) loadLineage() (*store.History, *history.Past, error) {
-	if h := r.source.loaded; h != nil {
-		r.source.loaded = nil
-		p, err := readPast(r.id, r.gapless(h), r.sizeHint())
-		return h, p, err
-	}
-	if k := r.source.prefetched; k != nil {
-		r.source.prefetched = nil
-		if h, p, ok, err := r.loadRest(k); ok || err != nil {
-			return h, p, err
-		}
-	}
-	const none = math.MaxInt64
-	from := store.Cursor{}
-	switch {
-	case r.source.from != nil:
-		from = *r.source.from
-	case r.row.Generation > 0:
-		h, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: none})
-		if err != nil {
-			return nil, nil, err
-		}
-		// The first event tells which messages are needed.
-		from = store.Cursor{After: history.RootOf(h.Branches, r.row.Branch).Cutoff, AfterMessage: none}
-	}
-	h, err := r.eng.store.Load(r.ctx, r.id, from)
-	if err != nil {
-		return nil, nil, err
-	}
-	p, err := readPast(r.id, r.gapless(h), r.sizeHint())
-	if err != nil || from.AfterMessage != none {
-		return h, p, err
-	}
-	mail, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: p.Floor()})
-	if err != nil {
-		return nil, nil, err
-	}
-	h.Inbox, h.Run.CancelAsked = mail.Inbox, mail.Run.CancelAsked
-	return h, p, nil
-}
-
-func (r *run) sizeHint() int {
-	if r.row.Last == nil {
-		return 16
-	}
-	return int(r.row.Last.Steps) + 16
-}
-
 // skip says that messages up to this number were read, by an earlier generation.
 func (b *inbox) skip(to int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.last = max(b.last, to)
-}
-
-// gapless returns the events of h, which are a lineage of r, and looks into what it
-// passes over.
-func (r *run) gapless(h *store.History) iter.Seq2[store.Event, error] {
-	return history.Gapless(h, func(after int64) (*store.History, error) {
-		return r.eng.store.Load(r.ctx, r.id, store.Cursor{After: after, All: true, AfterMessage: math.MaxInt64})
-	})
 }

@@ -3,7 +3,6 @@ package durable
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/host"
-	"github.com/holdfast-dev/holdfast/store"
 )
 
 // Environment is what a run was started in.
@@ -214,17 +212,6 @@ func environmentOf(born *history.Data) *Environment {
 		return nil
 	}
 	return e
-}
-
-// compareEnvironment tells of a run that goes on in another environment than it
-// was started in. It does not stop it: that is for the program to judge.
-func (r *run) compareEnvironment(born *history.Data) {
-	if last := r.row.Last; last == nil || last.Type != store.RunResumed {
-		return
-	}
-	if list := environmentOf(born).Differences(r.eng.program.environment); len(list) > 0 {
-		r.logLine(slog.LevelWarn, "durable: the run is resumed in another environment than it was started in", slog.Any("differences", list))
-	}
 }
 
 // SecretName reports whether a variable, flag or setting of this name is taken

@@ -158,7 +158,7 @@ func (r *run) fetchMail() {
 		}
 		h, err := r.eng.store.Load(ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: after})
 		if err == nil {
-			if err := r.checkMail(h.Inbox); err != nil {
+			if err := checkMail(r.id, r.past, h.Inbox); err != nil {
 				_ = r.die(&death{kind: deathParked, code: CodeDamaged, err: err})
 				return
 			}

@@ -77,7 +77,7 @@ func (d operators) Rehearse(ctx context.Context, row *store.Run, events []store.
 	if err := r.adopt(&p.Created); err != nil {
 		return found, err
 	}
-	if err := r.checkInput(&born); err != nil {
+	if err := checkInput(e.sealer, row, p, &born); err != nil {
 		return found, err
 	}
 	if p.Cancel != nil {

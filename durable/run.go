@@ -91,13 +91,6 @@ type origin struct {
 	trace      startTrace // of the span of its start
 }
 
-// source is what was read of a run's history before it was launched.
-type source struct {
-	loaded     *store.History // by the dormitory, which has loaded it
-	prefetched *prefetch      // by whoever has claimed it; nil: nothing
-	from       *store.Cursor  // where its history begins and what of its inbox is read, if that is known
-}
-
 // claimedAs is what a claim says of the run that it took.
 type claimedAs struct {
 	counts bool // against Options.MaxRuns
@@ -242,7 +235,7 @@ func newRun(e *Engine, row store.Run, def *definition) *run {
 	r.bodies.resting, r.goroutines.branchOver = make(chan struct{}, 1), make(chan struct{}, 1)
 	r.log = runLog{id: row.ID, clock: &e.heart.clock, mu: &e.committer.mu, began: time.Now()}
 	r.waits = runWaits{run: r, mu: r.log.mu, parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason, seen: row.Seen}}
-	r.offspring.run, r.undoing.run, r.goroutines.run, r.spans.run, r.decided.run = r, r, r, r, r
+	r.source.run, r.offspring.run, r.undoing.run, r.goroutines.run, r.spans.run, r.decided.run = r, r, r, r, r, r
 	r.inbox.fetch = make(chan struct{}, 1)
 	r.ctx, r.cancel = context.WithCancelCause(e.life.runs)
 	return r

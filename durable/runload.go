@@ -5,15 +5,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
-	"math"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
-	"go.opentelemetry.io/otel/baggage"
 )
 
 // load reads the history of a run that was claimed, or is loaded again.
@@ -51,15 +48,15 @@ func (r *run) load() error {
 }
 
 func (r *run) readHistory() error {
-	h, past, err := r.loadLineage()
+	h, past, err := r.source.lineage()
 	if err != nil {
 		return err
 	}
 	r.past = past
-	if err := r.checkRow(h); err != nil {
+	if err := checkRow(r.eng.sealer, &r.row, r.def.version, r.past, h); err != nil {
 		return err
 	}
-	if err := r.checkMail(h.Inbox); err != nil {
+	if err := checkMail(r.id, r.past, h.Inbox); err != nil {
 		return err
 	}
 	r.spans.reenter()
@@ -109,8 +106,13 @@ func (r *run) adopt(created *store.Event) error {
 		r.origin.forkSeeds = d.Fork.Seeds
 	}
 	r.origin.headers, r.origin.exclusive, r.origin.trace = d.Headers, d.Exclusive, startTraceOf(&d)
-	r.carry(d.Baggage)
-	r.compareEnvironment(&d)
+	r.spans.carry(d.Baggage)
+	if last := r.row.Last; last != nil && last.Type == store.RunResumed {
+		// It is not stopped for that: it is for the program to judge.
+		if list := environmentOf(&d).Differences(r.eng.program.environment); len(list) > 0 {
+			r.logLine(slog.LevelWarn, "durable: the run is resumed in another environment than it was started in", slog.Any("differences", list))
+		}
+	}
 	r.origin.deadline = d.Deadline // the row is a cache
 	r.decided.adoptAttributes(d.Attributes)
 	r.decided.answers = r.past.Answers
@@ -121,56 +123,18 @@ func (r *run) adopt(created *store.Event) error {
 	return nil
 }
 
-// A prefetch is the history of a run, or of its current generation, read just before
-// the run is claimed to be executed here. The execution reads only what was recorded
-// since, at least its claim; the whole is checked like any other.
-type prefetch struct {
-	branch int32
-	events []store.Event
-}
-
-// loadRest completes what was read of r's history. ok is false when it is of no
-// use: somebody has turned to another branch since.
-func (r *run) loadRest(k *prefetch) (h *store.History, p *history.Past, ok bool, err error) {
-	if k.branch != r.row.Branch {
-		return nil, nil, false, nil
+// pin records in the row which version executes a run that was started without
+// one, by a Ref of a program that has no code of the workflow: whoever continues
+// it must have the same. It is written before the function is called, so no call
+// of another version can come before it.
+func (r *run) pin() error {
+	if r.row.Version != "" || r.def.version == "" {
+		return nil
 	}
-	last := k.events[len(k.events)-1].Seq
-	h, err = r.eng.store.Load(r.ctx, r.id, store.Cursor{After: last, AfterMessage: math.MaxInt64})
-	if err != nil || h.Run.Branch != k.branch {
-		return nil, nil, false, err
+	v := r.def.version
+	if err := r.write(&write{row: &store.RowPatch{Version: &v}}); err != nil {
+		return err
 	}
-	h.Events = both(k.events, h.Events)
-	if p, err = readPast(r.id, r.gapless(h), len(k.events)+16); err != nil {
-		return h, p, true, err
-	}
-	mail, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: p.Floor()})
-	if err != nil {
-		return nil, nil, true, err
-	}
-	h.Inbox, h.Run.CancelAsked = mail.Inbox, mail.Run.CancelAsked
-	return h, p, true, nil
-}
-
-// both yields the events of a list, and then the others.
-func both(list []store.Event, others iter.Seq2[store.Event, error]) iter.Seq2[store.Event, error] {
-	return func(yield func(store.Event, error) bool) {
-		for i := range list {
-			if !yield(list[i], nil) {
-				return
-			}
-		}
-		others(yield)
-	}
-}
-
-// carry gives the run's context the baggage that it was started with, in every
-// process.
-func (r *run) carry(kept string) {
-	if kept == "" {
-		return
-	}
-	if b, err := baggage.Parse(kept); err == nil {
-		r.ctx = baggage.ContextWithBaggage(r.ctx, b)
-	}
+	r.row.Version = v
+	return nil
 }

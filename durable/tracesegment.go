@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -144,5 +145,17 @@ func (sp *runSpans) end() {
 		sp.startAgain()
 		r.eng.tracing.endRunSpan(r.ctx, &r.row, &r.origin.trace, o.status, o.err,
 			attrSteps.Int(int(r.log.steps)), attrActive.Float64((r.log.activeThen + time.Since(r.log.began)).Seconds()), attrResumes.Int(int(r.row.Resumes)))
+	}
+}
+
+// carry gives the run's context the baggage that it was started with, in every
+// process.
+func (sp *runSpans) carry(kept string) {
+	r := sp.run
+	if kept == "" {
+		return
+	}
+	if b, err := baggage.Parse(kept); err == nil {
+		r.ctx = baggage.ContextWithBaggage(r.ctx, b)
 	}
 }

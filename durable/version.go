@@ -23,22 +23,6 @@ func RunVersion(ctx context.Context) string {
 	return ""
 }
 
-// pin records in the row which version executes a run that was started without
-// one, by a Ref of a program that has no code of the workflow: whoever continues
-// it must have the same. It is written before the function is called, so no call
-// of another version can come before it.
-func (r *run) pin() error {
-	if r.row.Version != "" || r.def.version == "" {
-		return nil
-	}
-	v := r.def.version
-	if err := r.write(&write{row: &store.RowPatch{Version: &v}}); err != nil {
-		return err
-	}
-	r.row.Version = v
-	return nil
-}
-
 // versions returns the versions of a workflow that are registered here, sorted.
 func (ds *definitions) versions(workflow string) []string {
 	s := ds.byName[workflow]

@@ -1,0 +1,124 @@
+package durable
+
+import (
+	"iter"
+	"math"
+
+	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A source is where the history of a run is read from: what was read of it before the
+// run was launched, and the store.
+type source struct {
+	run        *run
+	loaded     *store.History // by the dormitory, which has loaded it
+	prefetched *prefetch      // by whoever has claimed it; nil: nothing
+	from       *store.Cursor  // where its history begins and what of its inbox is read, if that is known
+}
+
+// lineage reads the history of the run as far as its generation goes, and what of
+// its inbox the generation has not taken. The log and the inbox hold all that
+// earlier generations had, too: it is passed over by number, so that a load costs
+// what the generation costs.
+func (src *source) lineage() (*store.History, *history.Past, error) {
+	r := src.run
+	if h := src.loaded; h != nil {
+		src.loaded = nil
+		p, err := readPast(r.id, src.gapless(h), src.sizeHint())
+		return h, p, err
+	}
+	if k := src.prefetched; k != nil {
+		src.prefetched = nil
+		if h, p, ok, err := src.rest(k); ok || err != nil {
+			return h, p, err
+		}
+	}
+	const none = math.MaxInt64
+	from := store.Cursor{}
+	switch {
+	case src.from != nil:
+		from = *src.from
+	case r.row.Generation > 0:
+		h, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: none})
+		if err != nil {
+			return nil, nil, err
+		}
+		// The first event tells which messages are needed.
+		from = store.Cursor{After: history.RootOf(h.Branches, r.row.Branch).Cutoff, AfterMessage: none}
+	}
+	h, err := r.eng.store.Load(r.ctx, r.id, from)
+	if err != nil {
+		return nil, nil, err
+	}
+	p, err := readPast(r.id, src.gapless(h), src.sizeHint())
+	if err != nil || from.AfterMessage != none {
+		return h, p, err
+	}
+	mail, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: p.Floor()})
+	if err != nil {
+		return nil, nil, err
+	}
+	h.Inbox, h.Run.CancelAsked = mail.Inbox, mail.Run.CancelAsked
+	return h, p, nil
+}
+
+// sizeHint says about how many calls the history has.
+func (src *source) sizeHint() int {
+	if src.run.row.Last == nil {
+		return 16
+	}
+	return int(src.run.row.Last.Steps) + 16
+}
+
+// gapless returns the events of h, which are a lineage of the run, and looks into what
+// it passes over.
+func (src *source) gapless(h *store.History) iter.Seq2[store.Event, error] {
+	return history.Gapless(h, func(after int64) (*store.History, error) {
+		return src.run.eng.store.Load(src.run.ctx, src.run.id, store.Cursor{After: after, All: true, AfterMessage: math.MaxInt64})
+	})
+}
+
+// A prefetch is the history of a run, or of its current generation, read just before
+// the run is claimed to be executed here. The execution reads only what was recorded
+// since, at least its claim; the whole is checked like any other.
+type prefetch struct {
+	branch int32
+	events []store.Event
+}
+
+// rest completes what was read of the history before. ok is false when that is of no
+// use: somebody has turned to another branch since.
+func (src *source) rest(k *prefetch) (h *store.History, p *history.Past, ok bool, err error) {
+	r := src.run
+	if k.branch != r.row.Branch {
+		return nil, nil, false, nil
+	}
+	last := k.events[len(k.events)-1].Seq
+	h, err = r.eng.store.Load(r.ctx, r.id, store.Cursor{After: last, AfterMessage: math.MaxInt64})
+	if err != nil || h.Run.Branch != k.branch {
+		return nil, nil, false, err
+	}
+	h.Events = both(k.events, h.Events)
+	if p, err = readPast(r.id, src.gapless(h), len(k.events)+16); err != nil {
+		return h, p, true, err
+	}
+	mail, err := r.eng.store.Load(r.ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: p.Floor()})
+	if err != nil {
+		return nil, nil, true, err
+	}
+	h.Inbox, h.Run.CancelAsked = mail.Inbox, mail.Run.CancelAsked
+	return h, p, true, nil
+}
+
+// both yields the events of a list, and then the others.
+func both(list []store.Event, others iter.Seq2[store.Event, error]) iter.Seq2[store.Event, error] {
+	return func(yield func(store.Event, error) bool) {
+		for i := range list {
+			if !yield(list[i], nil) {
+				return
+			}
+		}
+		others(yield)
+	}
+}
