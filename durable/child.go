@@ -531,7 +531,7 @@ func (s *scope) lookAtChild(ch *child, mail *mailWait) (*childEnd, error) {
 		return nil, nil
 	}
 	// The message was committed with the end: if there is one, it can be read now.
-	r.fetchMail()
+	r.inbox.fetch()
 	select {
 	case <-mail.ready:
 		return nil, nil

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -214,7 +213,7 @@ func (r *run) renew(n *renewal) outcome {
 	}
 	switch err := r.write(w); {
 	case errors.Is(err, store.ErrCancelAsked):
-		r.readCancel()
+		r.inbox.readCancel()
 		return r.cancelledFirst()
 	case err != nil && definite(err):
 		return r.fail(fmt.Errorf("continuing run %s with a new input: %w", r.id, err))
@@ -235,14 +234,6 @@ func (r *run) renew(n *renewal) outcome {
 	return outcome{err: ErrContinued, next: next}
 }
 
-// readCancel reads why the run was cancelled, also when its own reading of mail
-// has ended with its leftovers.
-func (r *run) readCancel() {
-	if h, err := r.eng.store.Load(context.WithoutCancel(r.ctx), r.id, store.Cursor{NoEvents: true}); err == nil {
-		r.deliver(h.Inbox)
-	}
-}
-
 // endLeftovers stops the branches that First left behind, and waits for them:
 // two generations must not work side by side, and only then is it known which
 // messages were taken.
@@ -252,29 +243,4 @@ func (r *run) endLeftovers() {
 		r.cancel(ErrContinued)
 	}
 	r.goroutines.all.Wait()
-}
-
-// carry returns the number of the last message that was read, and those up to it
-// that the next generation is to find. A child's outcome is for the generation
-// that started it.
-func (b *inbox) carry() (last int64, pending []int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for at, list := range b.messages {
-		if at.kind == store.KindChild || at.kind == store.KindCancel {
-			continue
-		}
-		for i := range list {
-			pending = append(pending, list[i].Seq)
-		}
-	}
-	slices.Sort(pending)
-	return b.last, pending
-}
-
-// skip says that messages up to this number were read, by an earlier generation.
-func (b *inbox) skip(to int64) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.last = max(b.last, to)
 }

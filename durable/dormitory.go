@@ -264,7 +264,7 @@ func (dorm *dormitory) load(ctx context.Context, d *dormant) {
 		}
 		r.launch()
 		if again {
-			dorm.eng.roster.background(r.fetchMail)
+			dorm.eng.roster.background(r.inbox.fetch)
 		}
 		dorm.eng.watchers.notify([]string{d.id})
 		select {

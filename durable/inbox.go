@@ -12,7 +12,8 @@ import (
 // inbox is what a run has received and not consumed. The messages stay in the
 // store as long as the run; this is their place while it is executed.
 type inbox struct {
-	fetch chan struct{} // holds a value while somebody reads the store: one at a time
+	run     *run
+	reading chan struct{} // holds a value while somebody reads the store: one at a time
 
 	mu   sync.Mutex
 	last int64 // number of the last message read
@@ -305,4 +306,29 @@ func (b *inbox) seen() int64 {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.last
+}
+
+// carry returns the number of the last message that was read, and those up to it
+// that the next generation is to find. A child's outcome is for the generation
+// that started it.
+func (b *inbox) carry() (last int64, pending []int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for at, list := range b.messages {
+		if at.kind == store.KindChild || at.kind == store.KindCancel {
+			continue
+		}
+		for i := range list {
+			pending = append(pending, list[i].Seq)
+		}
+	}
+	slices.Sort(pending)
+	return b.last, pending
+}
+
+// skip says that messages up to this number were read, by an earlier generation.
+func (b *inbox) skip(to int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.last = max(b.last, to)
 }

@@ -44,7 +44,7 @@ func (mr *mailroom) counted(id string, inbox int64) {
 	if r := mr.eng.roster.active(id); r == nil || r.unloaded() {
 		mr.eng.dormitory.rouseFor(id, inbox)
 	} else if r.inbox.seen() < inbox {
-		mr.eng.roster.background(r.fetchMail)
+		mr.eng.roster.background(r.inbox.fetch)
 	}
 }
 
@@ -93,7 +93,7 @@ func (mr *mailroom) lookLater(ids ...string) {
 func (mr *mailroom) sent(id string) {
 	switch r := mr.eng.roster.listening(id); {
 	case r != nil:
-		mr.eng.roster.background(r.fetchMail)
+		mr.eng.roster.background(r.inbox.fetch)
 	case mr.eng.dormitory.has(id):
 		mr.lookLater(id)
 	case mr.eng.claims.recovered.Load():
@@ -128,9 +128,9 @@ func (mr *mailroom) listen(ctx context.Context, n store.Notifier) {
 	}
 }
 
-// fetchMail reads what has come into r's inbox since it was last read.
-func (r *run) fetchMail() {
-	b := &r.inbox
+// fetch reads what has come since the store was last asked.
+func (b *inbox) fetch() {
+	r := b.run
 	read := false
 	defer func() {
 		switch { // it may have been unloaded in the middle of this
@@ -146,23 +146,20 @@ func (r *run) fetchMail() {
 	case <-r.gone:
 		return
 	}
-	b.fetch <- struct{}{}
-	defer func() { <-b.fetch }()
+	b.reading <- struct{}{}
+	defer func() { <-b.reading }()
 	for pause := 10 * time.Millisecond; r.dead.Load() == nil; pause = min(2*pause, time.Second) {
-		b.mu.Lock()
-		after := b.last
-		b.mu.Unlock()
 		ctx := r.ctx
 		if ctx.Err() != nil {
 			ctx = r.eng.life.runs // it was stopped, and what stopped it is not all there is to read
 		}
-		h, err := r.eng.store.Load(ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: after})
+		h, err := r.eng.store.Load(ctx, r.id, store.Cursor{NoEvents: true, AfterMessage: b.seen()})
 		if err == nil {
 			if err := checkMail(r.id, r.past, h.Inbox); err != nil {
 				_ = r.die(&death{kind: deathParked, code: CodeDamaged, err: err})
 				return
 			}
-			r.deliver(h.Inbox)
+			b.deliver(h.Inbox)
 			read = true
 			r.eng.archiver.want(r.id, store.Waiting) // a message that nobody waits for changes nothing else
 			return
@@ -179,9 +176,10 @@ func (r *run) fetchMail() {
 
 // deliver sorts new messages: a cancel and a request to pause act at once, the rest
 // stay in the inbox until a wait takes them.
-func (r *run) deliver(list []store.Message) {
-	defer r.inbox.settle()
-	r.inbox.receive(list, r.past.Consumed)
+func (b *inbox) deliver(list []store.Message) {
+	r := b.run
+	defer b.settle()
+	b.receive(list, r.past.Consumed)
 	for i := range list {
 		if m := &list[i]; m.Kind == store.KindCancel && !r.past.Consumed(m) {
 			d, _ := history.DataOfMessage(m) // an unreadable reason is no reason
@@ -196,5 +194,14 @@ func (r *run) deliver(list []store.Message) {
 			d, _ := history.DataOfMessage(m)
 			r.stop.pause(d.Reason)
 		}
+	}
+}
+
+// readCancel reads why the run was cancelled, also when fetch reads no more, because
+// its leftovers have ended.
+func (b *inbox) readCancel() {
+	r := b.run
+	if h, err := r.eng.store.Load(context.WithoutCancel(r.ctx), r.id, store.Cursor{NoEvents: true}); err == nil {
+		b.deliver(h.Inbox)
 	}
 }

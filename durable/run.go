@@ -236,7 +236,7 @@ func newRun(e *Engine, row store.Run, def *definition) *run {
 	r.log = runLog{id: row.ID, clock: &e.heart.clock, mu: &e.committer.mu, began: time.Now()}
 	r.waits = runWaits{run: r, mu: r.log.mu, parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason, seen: row.Seen}}
 	r.source.run, r.offspring.run, r.undoing.run, r.goroutines.run, r.spans.run, r.decided.run = r, r, r, r, r, r
-	r.inbox.fetch = make(chan struct{}, 1)
+	r.inbox.run, r.inbox.reading = r, make(chan struct{}, 1)
 	r.ctx, r.cancel = context.WithCancelCause(e.life.runs)
 	return r
 }

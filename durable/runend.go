@@ -156,7 +156,7 @@ func (r *run) complete(output []byte) outcome {
 // cancelledFirst ends a run that was about to end otherwise when its cancel came:
 // only one of the two can win.
 func (r *run) cancelledFirst() outcome {
-	r.fetchMail()
+	r.inbox.fetch()
 	r.stop.cancel("") // should the mail not be readable
 	return r.endCancelled()
 }

@@ -72,7 +72,7 @@ func (r *run) readHistory() error {
 	}
 	r.inbox.expect(r.past.Waits, r.row.Branch)
 	r.inbox.skip(past.Floor())
-	r.deliver(h.Inbox)
+	r.inbox.deliver(h.Inbox)
 	return nil
 }
 

@@ -276,7 +276,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	r.origin.headers, r.origin.exclusive, r.origin.trace = o.headers, o.exclusive, ofStart
 	r.spans.carry(baggageOf(ctx))
 	r.origin.input, r.origin.seed, r.origin.maxPayload = input, seed, e.sealer.Limit()
-	r.deliver(e.mailroom.firstMail(id, o.mail))
+	r.inbox.deliver(e.mailroom.firstMail(id, o.mail))
 	if r.origin.input == nil {
 		r.origin.input = []byte{}
 	}
