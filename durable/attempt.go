@@ -91,10 +91,10 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		if err := st.pauseUntil(wait); err != nil {
 			return err
 		}
-		if err := r.recordRunning(); err != nil {
+		if err := r.claimed.recordRunning(); err != nil {
 			return err
 		}
-		if r.claimed.probation && !said && r.onProbation() {
+		if !said && r.claimed.onProbation() {
 			if err := st.recordBegin(n, true); err != nil {
 				return st.mustRecord(err)
 			}
@@ -225,7 +225,7 @@ func (st *step) pauseUntil(at store.Time) error {
 	}
 	// Not parked: the run counts as running, and stays loaded.
 	if at > s.run.eng.now() {
-		if err := s.run.recordRunning(); err != nil {
+		if err := s.run.claimed.recordRunning(); err != nil {
 			return err
 		}
 	}

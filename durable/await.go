@@ -281,7 +281,7 @@ func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, erro
 	defer r.waits.unpark(p)
 	var err error
 	if c.opened() {
-		err = r.syncRow()
+		err = r.waits.sync()
 	} else {
 		var sample json.RawMessage
 		if o.prompt != "" || o.call == history.CallWait && readsAsItLooks(o.wanted) {

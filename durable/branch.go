@@ -190,7 +190,7 @@ func (f *branch) replay(inner *scope, fn func()) {
 		close(f.done)
 		nudge(r.goroutines.branchOver)
 		if r.dead.Load() == nil {
-			r.unload() // everybody else may have begun to wait
+			r.waits.unload() // everybody else may have begun to wait
 		}
 	}()
 	fn()
@@ -295,8 +295,8 @@ func (gs *runGoroutines) leave(f *branch) {
 	close(f.done)
 	nudge(gs.branchOver)
 	if r.dead.Load() == nil {
-		_ = r.syncRow() // an error is of the store, and the next write meets it
-		r.unload()      // it may have been the last one that was not waiting
+		_ = r.waits.sync() // an error is of the store, and the next write meets it
+		r.waits.unload()   // it may have been the last one that was not waiting
 	}
 }
 
@@ -355,10 +355,10 @@ func (gs *runGoroutines) join(own bool, bs ...*branch) error {
 		return r.deathOf()
 	}
 	defer r.waits.unpark(p)
-	if err := r.syncRow(); err != nil {
+	if err := r.waits.sync(); err != nil {
 		return err
 	}
-	r.unload()
+	r.waits.unload()
 	return gs.oneOf(bs)
 }
 

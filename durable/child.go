@@ -371,7 +371,7 @@ func (s *scope) awaitChild(ch *child) error {
 		if !r.waits.parkFor(ch, heard, p) {
 			continue
 		}
-		err := r.syncRow()
+		err := r.waits.sync()
 		if err == nil {
 			_, err = s.waitFor(p, heard)
 		}
@@ -455,7 +455,7 @@ func (s *scope) waitForMail(p *parking, mail *mailWait) (late bool, err error) {
 	r := s.run
 	r.waits.park(p)
 	defer r.waits.unpark(p)
-	if err := r.syncRow(); err != nil {
+	if err := r.waits.sync(); err != nil {
 		return false, err
 	}
 	return s.waitFor(p, mail.ready)

@@ -68,7 +68,7 @@ func (d *dormant) spanContext() trace.SpanContext {
 // makeDormant replaces r, all of whose goroutines have ended, by what is kept of it
 // while it waits.
 func (dorm *dormitory) makeDormant(r *run) {
-	d := &dormant{id: r.id, def: r.def, epoch: r.row.Epoch, later: r.row.Generation > 0, wake: r.waits.rowSays.wake, seen: r.unloadSeen, trace: parseTrace(r.row.Trace).TraceID(), place: -1}
+	d := &dormant{id: r.id, def: r.def, epoch: r.row.Epoch, later: r.row.Generation > 0, wake: r.waits.rowSays.wake, seen: r.waits.unloadSeen, trace: parseTrace(r.row.Trace).TraceID(), place: -1}
 	ros := &dorm.eng.roster
 	defer ros.forget(r)
 	dorm.mu.Lock()
@@ -117,7 +117,7 @@ func (dorm *dormitory) rouseFor(id string, inbox int64) {
 		}
 		return
 	}
-	if r := dorm.eng.roster.runs[id]; r != nil && r.unloaded() && r.unloadSeen < inbox {
+	if r := dorm.eng.roster.runs[id]; r != nil && r.unloaded() && r.waits.unloadSeen < inbox {
 		r.wanting = true
 	}
 }

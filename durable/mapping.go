@@ -269,8 +269,8 @@ func (m *mapping[I, O]) hand(work chan<- item[I], it item[I], own bool) {
 	r, p := m.scope.run, &parking{own: own}
 	r.waits.park(p)
 	defer r.waits.unpark(p)
-	_ = r.syncRow() // an error is of the store, and the next write meets it
-	r.unload()
+	_ = r.waits.sync() // an error is of the store, and the next write meets it
+	r.waits.unload()
 	work <- it
 }
 

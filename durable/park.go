@@ -39,6 +39,8 @@ type runWaits struct {
 	branches int                   // goroutines of durable code: 1 and the open branches
 	passes   int                   // functions of branches that have ended and are replayed
 	rowSays  rowState              // what the row says, as far as is written or on its way
+
+	unloadSeen int64 // the last message that the waits have looked at; read once the run is unloaded
 }
 
 // open returns how many branches are open, and how many functions of branches that
@@ -121,7 +123,7 @@ func (wt *runWaits) join(p *parking, bs []*branch) bool {
 }
 
 // park says that the calling goroutine is about to wait. It must be followed by
-// unpark. Events about the wait are written between the two, or syncRow is
+// unpark. Events about the wait are written between the two, or sync is
 // called, so that the row can follow.
 func (wt *runWaits) park(p *parking) {
 	wt.mu.Lock()
@@ -202,13 +204,13 @@ func (wt *runWaits) follow() *store.RowPatch {
 	return &store.RowPatch{Status: &w.status, WakeAt: &w.wake, Code: &w.code, Reason: &w.text, Seen: &w.seen}
 }
 
-// syncRow writes the row if it is not up to date and nothing else is about to be
+// sync writes the row if it is not up to date and nothing else is about to be
 // written.
-func (r *run) syncRow() error {
-	if !r.waits.rowStale() {
+func (wt *runWaits) sync() error {
+	if !wt.rowStale() {
 		return nil
 	}
-	return r.write(&write{})
+	return wt.run.write(&write{})
 }
 
 func (wt *runWaits) rowStale() bool {
@@ -220,15 +222,16 @@ func (wt *runWaits) rowStale() bool {
 	return wt.wanted() != wt.rowSays
 }
 
-// recordRunning writes that r is running again, if it was claimed while it waited or
+// recordRunning writes that the run is running again, if it was claimed while it waited or
 // was interrupted and has written nothing since. It comes before a body, which
 // may kill the process: the next claim of a run that waited must count the
 // strike. And it comes where the replay of a resumed run is over and something
 // long may begin, the pause before an attempt or a body: until its end the row
 // would say that the run is resuming. An ordinary wake-up costs no such write, a
 // resume at most one, and a replay with nothing new behind it none.
-func (r *run) recordRunning() error {
-	if !r.claimed.silent.Load() || !r.claimed.silent.CompareAndSwap(true, false) || !r.waits.rowStale() {
+func (cd *claimedAs) recordRunning() error {
+	r := cd.run
+	if !cd.silent.Load() || !cd.silent.CompareAndSwap(true, false) || !r.waits.rowStale() {
 		return nil
 	}
 	// Not by write: nothing is recorded by it, which would end the trial of a
@@ -264,7 +267,7 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 	}
 	var long <-chan time.Time
 	if p.own {
-		r.unload()
+		r.waits.unload()
 		if after := r.eng.options.UnloadAfter; p.open && after > 0 {
 			t := time.NewTimer(after)
 			defer t.Stop()
@@ -295,7 +298,7 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 		case <-stopped:
 			return false, s.stopped()
 		case <-long:
-			r.unload()
+			r.waits.unload()
 			long = nil // what keeps the run loaded looks again when it parks itself
 		}
 	}

@@ -49,10 +49,9 @@ type run struct {
 	undoing    undoing
 	decided    decisions
 
-	misuse     sync.Once // the log was told of one
-	unloadSeen int64     // the last message that its waits have looked at; read once it is unloaded
-	wanting    bool      // something happened while it was being unloaded; guarded by the roster's mutex
-	told       bool      // there was news for it, likewise
+	misuse  sync.Once // the log was told of one
+	wanting bool      // something happened while it was being unloaded; guarded by the roster's mutex
+	told    bool      // there was news for it, likewise
 
 	ending atomic.Bool // its last write is under way
 	// renewal is what Continue was last called with.
@@ -93,6 +92,7 @@ type origin struct {
 
 // claimedAs is what a claim says of the run that it took.
 type claimedAs struct {
+	run    *run
 	counts bool // against Options.MaxRuns
 	// probation: it was claimed from an owner that ended without a word. Set
 	// before it is launched; it is over when something is recorded.
@@ -235,7 +235,7 @@ func newRun(e *Engine, row store.Run, def *definition) *run {
 	r.bodies.resting, r.goroutines.branchOver = make(chan struct{}, 1), make(chan struct{}, 1)
 	r.log = runLog{id: row.ID, clock: &e.heart.clock, mu: &e.committer.mu, began: time.Now()}
 	r.waits = runWaits{run: r, mu: r.log.mu, parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason, seen: row.Seen}}
-	r.source.run, r.offspring.run, r.undoing.run, r.goroutines.run, r.spans.run, r.decided.run = r, r, r, r, r, r
+	r.source.run, r.claimed.run, r.offspring.run, r.undoing.run, r.goroutines.run, r.spans.run, r.decided.run = r, r, r, r, r, r, r
 	r.inbox.run, r.inbox.reading = r, make(chan struct{}, 1)
 	r.ctx, r.cancel = context.WithCancelCause(e.life.runs)
 	return r

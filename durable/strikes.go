@@ -27,11 +27,14 @@ import (
 // Anything else that is recorded, an outcome, a failed attempt, saved progress,
 // takes all strikes back.
 
-// onProbation reports whether r, which was claimed from an owner that ended
-// without a word, has still recorded nothing.
-func (r *run) onProbation() bool {
+// onProbation reports whether the run was claimed from an owner that ended without a
+// word, and has still recorded nothing.
+func (cd *claimedAs) onProbation() bool {
+	if !cd.probation {
+		return false
+	}
 	select {
-	case <-r.recorded:
+	case <-cd.run.recorded:
 		return false
 	default:
 		return true

@@ -82,7 +82,7 @@ func (s *scope) sleep(ctx context.Context, least time.Duration, until func() sto
 	r.waits.park(p)
 	var err error
 	if c.opened() {
-		err = r.syncRow()
+		err = r.waits.sync()
 	} else {
 		_, err = s.recordWith(&c, store.Event{Type: store.TimerSet, Data: (&history.Data{Until: at}).Encode()}, &write{parks: p})
 	}

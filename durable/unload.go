@@ -11,21 +11,22 @@ import (
 // waking it needs no claim: it is read again and replayed when its time comes or
 // a message arrives. docs/adr/0010-unloading.md says why it is done like this.
 
-// idle reports whether r only waits, for long enough that it is worth ending its
+// idle reports whether the run only waits, for long enough that it is worth ending its
 // goroutines, on goroutines that are all the engine's own. The log's mutex
 // is held.
-func (r *run) idle() bool {
+func (wt *runWaits) idle() bool {
+	r := wt.run
 	after := r.eng.options.UnloadAfter
 	if after < 0 || r.def.keepLoaded || r.dead.Load() != nil || r.ending.Load() || r.stop.cause() != nil {
 		return false
 	}
 	// The row must say that it waits: of a run that was handed a message it says,
 	// rightly, that it runs, though its goroutine has not noticed yet.
-	if len(r.waits.parked) < r.waits.branches || r.waits.passes > 0 || r.log.flight != nil || len(r.log.pending) > 0 || r.waits.rowSays.status != store.Waiting || r.waits.wanted() != r.waits.rowSays {
+	if len(wt.parked) < wt.branches || wt.passes > 0 || r.log.flight != nil || len(r.log.pending) > 0 || wt.rowSays.status != store.Waiting || wt.wanted() != wt.rowSays {
 		return false
 	}
 	now, clock := r.eng.now(), time.Now()
-	for p := range r.waits.parked {
+	for p := range wt.parked {
 		switch {
 		case !p.own, p.unsaid,
 			p.until != 0 && p.until.Sub(now) <= after,
@@ -36,34 +37,35 @@ func (r *run) idle() bool {
 	return true
 }
 
-// unload ends the goroutines of r if it is idle. It is called by whoever may have
+// unload ends the goroutines of the run if it is idle. It is called by whoever may have
 // been the last to begin waiting, and again by a wait that has become a long one.
-func (r *run) unload() {
+func (wt *runWaits) unload() {
+	r := wt.run
 	if r.rehearsal != nil {
 		r.rehearsal.endIfIdle()
 		return
 	}
-	r.log.mu.Lock()
-	if !r.idle() {
-		r.log.mu.Unlock()
+	wt.mu.Lock()
+	if !wt.idle() {
+		wt.mu.Unlock()
 		return
 	}
 	if len(r.log.stashed) > 0 {
 		// What would be lost with the memory is written first.
-		r.log.mu.Unlock()
+		wt.mu.Unlock()
 		if r.write(&write{}) == nil {
-			r.unload()
+			wt.unload()
 		}
 		return
 	}
 	// What has come later than the row says has not been looked at by any wait:
 	// idle has compared the two. To ask the inbox again would count a message
 	// that has come since, and that is handed to a wait which is about to end.
-	r.unloadSeen = r.waits.rowSays.seen
+	wt.unloadSeen = wt.rowSays.seen
 	// From here on nothing of this execution is recorded any more: admit looks
 	// at this under the same mutex.
 	died := r.dead.CompareAndSwap(nil, &death{kind: deathUnloaded, err: ErrUnloaded})
-	r.log.mu.Unlock()
+	wt.mu.Unlock()
 	if !died {
 		return
 	}
