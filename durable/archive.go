@@ -398,11 +398,11 @@ func (a *archiver) isGone(ctx context.Context, row *store.Run) bool {
 	return errors.Is(err, store.ErrNotFound) || err == nil && h.Run.CreatedAt != row.CreatedAt
 }
 
-// archiveWait archives a run that has begun to wait before it goes on waiting, if
+// waits archives a run that has begun to wait before it goes on waiting, if
 // Options.ArchiveSync asks for that. A wait beside which the run goes on is
 // archived with the next one.
-func (r *run) archiveWait() {
-	if a := r.eng.archiver; a != nil && r.eng.options.ArchiveSync {
-		a.write(r.ctx, r.id, store.Waiting, true)
+func (a *archiver) waits(ctx context.Context, id string) {
+	if a != nil && a.eng.options.ArchiveSync {
+		a.write(ctx, id, store.Waiting, true)
 	}
 }

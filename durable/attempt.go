@@ -67,8 +67,8 @@ type attempt struct {
 // outcome. It begins with the attempt the history has reached.
 func (st *step) attempts(ctx context.Context, b body) error {
 	r := st.call.scope.run
-	r.bodies.count.Add(1)
-	defer r.bodyEnds()
+	r.bodies.begin()
+	defer r.bodies.end()
 	n, wait, err := st.restore()
 	if err != nil {
 		return err
@@ -132,7 +132,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 			if err == nil {
 				st.measureStep(nil)
 			}
-			if r.traced(ctx) {
+			if st.traced(ctx) {
 				st.report(ctx, attemptEnd{number: n, at: at, took: took, outcome: outcomeOK}.settled(err, true))
 			}
 			return err

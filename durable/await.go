@@ -298,7 +298,7 @@ func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, erro
 	if err != nil {
 		return nil, err
 	}
-	r.archiveWait()
+	r.eng.archiver.waits(r.ctx, r.id)
 	late, err := s.waitFor(p, mail.ready)
 	switch {
 	case err != nil:

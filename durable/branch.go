@@ -249,7 +249,7 @@ func (f *branch) branchBody(c *call, inner *scope, body func() ([]byte, error)) 
 		if v := recover(); v != nil {
 			payload, err = nil, guard.Panicked(v)
 		}
-		f.err = r.recordBranch(f, c, inner, payload, err)
+		f.err = f.record(c, inner, payload, err)
 		inner.endSpan(f.err, f.at != 0)
 		inner.leave()
 		r.goroutines.leave(f)
@@ -257,9 +257,10 @@ func (f *branch) branchBody(c *call, inner *scope, body func() ([]byte, error)) 
 	payload, err = body()
 }
 
-// recordBranch records how a branch ended and returns the error its Future
+// record records how the branch ended and returns the error its Future
 // gives, as a replay will give it.
-func (r *run) recordBranch(f *branch, c *call, inner *scope, payload []byte, err error) error {
+func (f *branch) record(c *call, inner *scope, payload []byte, err error) error {
+	r := f.run
 	if err == nil {
 		if err = inner.forgotten(); err != nil {
 			payload = nil

@@ -88,7 +88,7 @@ func (s *scope) startChild(def *definition, id string, input []byte, o *startOpt
 	if err := checkRunID(ch.id); err != nil {
 		return nil, s.refuseChild(ch, err)
 	}
-	o.parent, o.parentKey = r.id, r.parentKey(ch.call.key)
+	o.parent, o.parentKey = r.id, parentKey(ch.call.key, r.row.Generation)
 	if err := r.offspring.expect(); err != nil {
 		return nil, err
 	}
@@ -103,9 +103,9 @@ func (s *scope) startChild(def *definition, id string, input []byte, o *startOpt
 // parentKey is what a child keeps of the call that started it. A later generation
 // is named: a child of an earlier one with the same explicit id is another run,
 // whose outcome was told to that generation.
-func (r *run) parentKey(key string) string {
-	if r.row.Generation != 0 {
-		key += fmt.Sprintf("~g%d", r.row.Generation)
+func parentKey(key string, generation int32) string {
+	if generation != 0 {
+		key += fmt.Sprintf("~g%d", generation)
 	}
 	return key
 }
@@ -174,7 +174,8 @@ func (fam *families) holderOf(id string) *store.Run {
 func (s *scope) bearAs(ch *child, def *definition, input []byte, o *startOptions) error {
 	e := s.run.eng
 	r, events := e.birth(s.traceContext(), def, ch.id, input, o)
-	change := r.conceive(events)
+	change := r.log.conceive(&r.row, events)
+	r.bornAt = events[0].At
 	change.Hold = o.exclusive
 	w := &write{start: []store.Change{change}, send: e.mailroom.mailTo(ch.id, o.mail)}
 	for i := range w.send {
@@ -277,16 +278,6 @@ func (fam *families) isOurs(r *run) bool {
 		}
 		sleep(fam.eng.life.loops, pause) // a read that fails says nothing
 	}
-}
-
-// conceive makes the change that creates r, sealed and complete.
-func (r *run) conceive(events []store.Event) store.Change {
-	r.log.stamp(events, time.Time{})
-	for i := range events {
-		r.log.head.append(r.id, &events[i])
-	}
-	r.bornAt = events[0].At
-	return store.Change{RunID: r.id, Expect: store.Expect{Absent: true}, Create: &r.row, Events: events}
 }
 
 // expect announces that a child is about to be started: the end of the run
@@ -429,7 +420,7 @@ func (s *scope) hearChild(ch *child) (recorded store.Event, err error) {
 			}
 			continue
 		}
-		if found, err = r.openChildMail(ch, mail.got); err != nil {
+		if found, err = ch.open(mail.got); err != nil {
 			return recorded, err
 		}
 	}
@@ -482,8 +473,9 @@ type childEnd struct {
 	output  []byte
 }
 
-// openChildMail reads the message of a child.
-func (r *run) openChildMail(ch *child, m *store.Message) (*childEnd, error) {
+// open reads the message of the child.
+func (ch *child) open(m *store.Message) (*childEnd, error) {
+	r := ch.call.scope.run
 	end := &childEnd{message: m.Seq}
 	if err := json.Unmarshal(m.Data, &end.ChildData); err != nil {
 		return nil, r.damaged(0, fmt.Errorf("the message of child %s is not readable: %w", ch.id, err))
@@ -693,14 +685,6 @@ func (fam *families) tellEnd(ctx context.Context, u *unheard) error {
 		}
 	}
 	return nil
-}
-
-// tellParent is the message by which an ending run tells its parent.
-func (r *run) tellParent(status store.Status, reason string, recoverable bool, rec *history.Error, output []byte) []store.Message {
-	if r.row.Parent == "" {
-		return nil
-	}
-	return r.eng.families.tellParentOf(&r.row, history.ChildData{Status: status, Workflow: r.def.name, Reason: reason, Recoverable: recoverable, Error: rec, Trace: r.spans.trace()}, output)
 }
 
 // tellParentOf is the message that tells the parent of a run what became of it.

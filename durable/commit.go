@@ -294,6 +294,15 @@ func (lg *runLog) build() store.Change {
 	return f.change
 }
 
+// conceive makes the change that creates the run with this row, sealed and complete.
+func (lg *runLog) conceive(row *store.Run, events []store.Event) store.Change {
+	lg.stamp(events, time.Time{})
+	for i := range events {
+		lg.head.append(lg.id, &events[i])
+	}
+	return store.Change{RunID: lg.id, Expect: store.Expect{Absent: true}, Create: row, Events: events}
+}
+
 // handBack takes back the places that the flight was given: the store has not taken
 // its change, and never will. The mutex is held.
 func (lg *runLog) handBack() { lg.head = lg.flight.before }

@@ -122,6 +122,6 @@ func (m *mapping[I, O]) count(total int) error {
 	for n := total; n < recorded; n++ {
 		gone = append(gone, history.ItemKey(m.call.key, n))
 	}
-	r.noteUncalled(m.scope.path, gone)
+	r.matching.noteUncalled(m.scope.path, gone)
 	return nil
 }

@@ -125,44 +125,40 @@ func (s *scope) reportUncalled() {
 	if p := s.unasked(); p != nil {
 		left = append(left, history.JoinKey(s.path, history.PatchPrefix+p.Name, 1))
 	}
-	s.run.noteUncalled(s.path, left)
+	s.run.matching.noteUncalled(s.path, left)
 }
 
 // noteUncalled keeps keys that were recorded in a scope and not called, and warns.
-func (r *run) noteUncalled(scope string, keys []string) {
+func (m *matching) noteUncalled(scope string, keys []string) {
 	if len(keys) == 0 {
 		return
 	}
-	r.matching.leaveOut(keys)
-	r.logLine(slog.LevelWarn, "durable: recorded calls were not made by this code (matched by name)", slog.String("scope", scope), slog.Any("calls", keys))
+	m.mu.Lock()
+	m.uncalled = append(m.uncalled, keys...)
+	m.mu.Unlock()
+	m.run.logLine(slog.LevelWarn, "durable: recorded calls were not made by this code (matched by name)", slog.String("scope", scope), slog.Any("calls", keys))
 }
 
 // maxUncalled bounds how many keys the end of a run names.
 const maxUncalled = 100
 
 // completedData is the Data of workflow_completed.
-func (r *run) completedData() []byte {
-	if !r.matching.byName {
+func (m *matching) completedData() []byte {
+	if !m.byName {
 		return nil
 	}
-	return (&history.Data{Uncalled: r.matching.leftOut()}).Encode()
+	return (&history.Data{Uncalled: m.leftOut()}).Encode()
 }
 
 // matching is how the calls of a run are matched with its history. What is not
 // beneath the mutex is set before the function is called.
 type matching struct {
+	run    *run
 	byName bool             // by name alone
 	anew   map[string]int32 // as Past.Anew
 
 	mu       sync.Mutex
 	uncalled []string // recorded calls that this code did not make
-}
-
-// leaveOut keeps recorded calls that this code did not make.
-func (m *matching) leaveOut(keys []string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.uncalled = append(m.uncalled, keys...)
 }
 
 // leftOut returns their keys, sorted, at most maxUncalled of them.

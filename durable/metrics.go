@@ -293,14 +293,6 @@ func startContext(row *store.Run) context.Context {
 	return ctx
 }
 
-// measureEnd counts a run that has ended here.
-func (r *run) measureEnd() {
-	if r.outcome.status == "" || !r.eng.metrics.finished.Enabled(r.ctx) {
-		return
-	}
-	r.eng.metrics.countEnd(r.ctx, &r.row, r.outcome.status, r.log.time()) // a branch that has lost a race may still be writing
-}
-
 // measureAttempt records how long a body took.
 func (st *step) measureAttempt(took time.Duration, err error) {
 	if h := st.call.scope.run.eng.metrics.attemptDuration; h.Enabled(st.call.scope.run.ctx) {

@@ -2,11 +2,8 @@ package durable
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -110,18 +107,6 @@ type runSpans struct {
 	segment *segment   // nil: nobody traces; set before the run is launched or loaded
 }
 
-// bodies are the step bodies of a run that are under way.
-type bodies struct {
-	count atomic.Int32 // steps that are being performed
-	// resting gets a value when there is none left and the run is dead.
-	resting chan struct{}
-	current atomic.Pointer[string] // key of the body under way, for messages
-	exited  atomic.Pointer[string] // key of the step whose body has ended a goroutine of the run's
-
-	mu    sync.Mutex
-	local locals // of bodies of this execution; see stepbody.Body
-}
-
 // decisions are what writes of a run decide when they get their place in the log. They
 // are guarded by the log's mutex.
 type decisions struct {
@@ -129,99 +114,6 @@ type decisions struct {
 	answers    map[string]string // which call has answered a request, by the request's id
 	attributes map[string]string // never changed, only replaced
 	lastBranch int32             // highest number of a branch
-}
-
-// A death is why a run makes no further durable calls in this process.
-type death struct {
-	kind   deathKind
-	code   string // parked: Code of the row
-	err    error  // what every durable call returns from now on
-	reason string // parked: Reason of the row; empty: err
-	calls  atomic.Int32
-}
-
-type deathKind int
-
-const (
-	deathLost     deathKind = iota // another executor has it: write nothing
-	deathShutdown                  // the engine closes: record an interruption
-	deathParked                    // it cannot go on with this code or data: the same, with a code
-	deathUnloaded                  // it only waits: write nothing, and load it again when something happens
-	deathPaused                    // somebody asked for a pause: bodies under way end and are recorded
-	deathRenewed                   // it continues with a new input: only that is still written
-)
-
-// patience is how many durable calls a dead run may still make before its
-// goroutine is ended: a loop that ignores errors would never return.
-const patience = 64
-
-// alive returns nil, or the error that a durable call must return because the
-// run is dead.
-func (r *run) alive() error {
-	d := r.dead.Load()
-	if d == nil {
-		return nil
-	}
-	if d.calls.Add(1) > patience {
-		runtime.Goexit()
-	}
-	return d.err
-}
-
-// deathOf returns what makes r dead, nil if it lives.
-func (r *run) deathOf() error {
-	if d := r.dead.Load(); d != nil {
-		return d.err
-	}
-	return nil
-}
-
-// die makes r dead, once, and returns the error of the death that counts.
-func (r *run) die(d *death) error {
-	if r.dead.CompareAndSwap(nil, d) {
-		close(r.gone)
-		if d.kind == deathLost {
-			r.cancel(d.err)
-		}
-		return d.err
-	}
-	// A run that is being stopped and turns out to be lost is lost.
-	if old := r.dead.Load(); d.kind == deathLost && old.kind != deathLost && r.dead.CompareAndSwap(old, d) {
-		r.cancel(d.err)
-	}
-	return r.dead.Load().err
-}
-
-// damaged parks r, because the event with this number (0: unknown) cannot be
-// believed, and returns the error for the call that found it.
-func (r *run) damaged(seq int64, err error) error {
-	return r.die(&death{kind: deathParked, code: CodeDamaged, err: &DamagedError{RunID: r.id, Seq: seq, Err: err}})
-}
-
-// unrecorded parks r, because the store, or code of the user's, has kept the
-// outcome of a call from being recorded, and returns the error for the caller.
-func (r *run) unrecorded(key string, err error) error {
-	return r.die(&death{kind: deathParked, code: CodeUnrecorded, err: &UnrecordedError{RunID: r.id, Key: key, Err: err}})
-}
-
-// refuses returns the error of a call whose value cannot be encoded. For want of a
-// key the run is parked: it can go on once there is one.
-func (r *run) refuses(e *EncodeError) error {
-	if errors.Is(e.Err, ErrNoKey) {
-		return r.unrecorded(e.Key, e.Err)
-	}
-	return e
-}
-
-// undecodable parks r, because a recorded value cannot be read as the type that
-// is wanted, and returns the error for the call that found it.
-// wanted is nil where it is not known yet.
-func (r *run) undecodable(key, recorded string, wanted reflect.Type, err error) error {
-	und := &UndecodableError{RunID: r.id, Key: key, Recorded: recorded, Err: err}
-	if wanted != nil {
-		und.Wanted = wanted.String()
-	}
-	return r.die(&death{kind: deathParked, code: codeOfDecode(err), err: und})
 }
 
 // newRun prepares an execution; launch begins it.
@@ -235,7 +127,7 @@ func newRun(e *Engine, row store.Run, def *definition) *run {
 	r.bodies.resting, r.goroutines.branchOver = make(chan struct{}, 1), make(chan struct{}, 1)
 	r.log = runLog{id: row.ID, clock: &e.heart.clock, mu: &e.committer.mu, began: time.Now()}
 	r.waits = runWaits{run: r, mu: r.log.mu, parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason, seen: row.Seen}}
-	r.source.run, r.claimed.run, r.offspring.run, r.undoing.run, r.goroutines.run, r.spans.run, r.decided.run = r, r, r, r, r, r, r
+	r.source.run, r.claimed.run, r.bodies.run, r.matching.run, r.offspring.run, r.undoing.run, r.goroutines.run, r.spans.run, r.decided.run = r, r, r, r, r, r, r, r, r
 	r.inbox.run, r.inbox.reading = r, make(chan struct{}, 1)
 	r.ctx, r.cancel = context.WithCancelCause(e.life.runs)
 	return r
@@ -305,7 +197,9 @@ func (r *run) execute() {
 	}
 	defer func() {
 		r.spans.end()
-		r.measureEnd()
+		if status := r.outcome.status; status != "" {
+			r.eng.metrics.countEnd(r.ctx, &r.row, status, r.log.time()) // a branch that has lost a race may still be writing
+		}
 		r.cancel(nil)
 		switch next := r.outcome.next; {
 		case next != nil:
@@ -335,7 +229,7 @@ func (r *run) execute() {
 		} else if at := r.bodies.exited.Load(); at != nil && err == ErrGoexit {
 			err = fmt.Errorf("step %s: %w", *at, ErrGoexit)
 		}
-		r.awaitBodies()
+		r.bodies.await()
 		r.outcome = r.end(output, err)
 		if r.unloaded() {
 			return // its goroutines must find it so until they have ended
@@ -372,45 +266,6 @@ func (r *run) isLoaded() bool {
 	default:
 		return false
 	}
-}
-
-// bodyEnds counts a step out.
-func (r *run) bodyEnds() {
-	if r.bodies.count.Add(-1) == 0 && r.dead.Load() != nil {
-		nudge(r.bodies.resting)
-	}
-}
-
-// awaitBodies waits, in a run that stops here without an outcome, for the steps
-// under way in branches that the function has not waited for: their bodies go on
-// as one of its own would, and what they come to is recorded. Their contexts end
-// by what stops the run, not by this.
-func (r *run) awaitBodies() {
-	d := r.dead.Load()
-	if d == nil || d.kind == deathLost || d.kind == deathUnloaded {
-		return
-	}
-	for r.bodies.count.Load() > 0 {
-		select {
-		case <-r.bodies.resting:
-		case <-r.ctx.Done():
-			// A body has a moment for its last words, as Close gives it.
-			t := time.NewTimer(afterGrace)
-			select {
-			case <-r.bodies.resting:
-			case <-t.C:
-				t.Stop()
-				return
-			}
-			t.Stop()
-		}
-	}
-}
-
-// unloaded reports whether r has made way for a later execution of this process.
-func (r *run) unloaded() bool {
-	d := r.dead.Load()
-	return d != nil && d.kind == deathUnloaded
 }
 
 // call runs the workflow function.

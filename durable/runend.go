@@ -131,11 +131,19 @@ func (r *run) saysWaiting() bool {
 	return r.waits.rowSays.status == store.Waiting && len(r.log.stashed) == 0
 }
 
+// tellParent is the message by which an ending run tells its parent.
+func (r *run) tellParent(status store.Status, reason string, recoverable bool, rec *history.Error, output []byte) []store.Message {
+	if r.row.Parent == "" {
+		return nil
+	}
+	return r.eng.families.tellParentOf(&r.row, history.ChildData{Status: status, Workflow: r.def.name, Reason: reason, Recoverable: recoverable, Error: rec, Trace: r.spans.trace()}, output)
+}
+
 func (r *run) complete(output []byte) outcome {
 	completed, none := store.Completed, ""
 	ended := r.eng.now()
 	err := r.write(&write{
-		events:  []store.Event{{Type: store.WorkflowCompleted, Payload: output, Data: r.completedData()}},
+		events:  []store.Event{{Type: store.WorkflowCompleted, Payload: output, Data: r.matching.completedData()}},
 		row:     &store.RowPatch{Status: &completed, EndedAt: &ended, WakeAt: new(store.Time), Code: &none, Reason: &none},
 		expect:  store.Expect{NoCancel: true},
 		send:    append(r.tellParent(store.Completed, "", false, nil, output), r.offspring.cancelMessages()...),

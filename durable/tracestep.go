@@ -101,18 +101,18 @@ func (st *step) traceAttempt(ctx context.Context, n int) context.Context {
 }
 
 // traced reports whether anybody hears of an attempt that went well.
-func (r *run) traced(ctx context.Context) bool {
+func (st *step) traced(ctx context.Context) bool {
+	r := st.call.scope.run
 	return r.spans.segment != nil || r.eng.log.Enabled(ctx, slog.LevelDebug)
 }
 
 // report says how an attempt ended, in spans and in the log, once what it came to
 // is recorded: a process that is killed before has made no attempt that counts.
 func (st *step) report(ctx context.Context, end attemptEnd) {
-	s := st.call.scope
-	if s.run.spans.segment != nil {
+	if st.call.scope.run.spans.segment != nil {
 		st.traceEnd(ctx, end)
 	}
-	s.run.logAttempt(ctx, st, end)
+	st.logAttempt(ctx, end)
 }
 
 // traceEnd ends the span of an attempt, and before it those around it.
@@ -169,7 +169,8 @@ func (st *step) traceWhole(t *stepSpans, end attemptEnd) {
 
 // logAttempt logs how an attempt ended: at DEBUG, and at WARN when nothing is
 // tried any more.
-func (r *run) logAttempt(ctx context.Context, st *step, end attemptEnd) {
+func (st *step) logAttempt(ctx context.Context, end attemptEnd) {
+	r := st.call.scope.run
 	level := slog.LevelDebug
 	exhausted := end.final && end.recorded && end.outcome == outcomeFailed && st.policy.MaxAttempts != 1
 	if exhausted {
