@@ -524,3 +524,15 @@ func (s *scope) forgotten() error {
 	slices.Sort(keys)
 	return &ForgottenError{RunID: s.run.id, Branches: keys}
 }
+
+// endLeftovers stops the branches that First left behind, and waits for them:
+// two generations must not work side by side, and only then is it known which
+// messages were taken.
+func (gs *runGoroutines) endLeftovers() {
+	r := gs.run
+	if left, _ := r.waits.open(); left > 0 {
+		_ = r.die(&death{kind: deathRenewed, err: ErrContinued})
+		r.cancel(ErrContinued)
+	}
+	gs.all.Wait()
+}

@@ -145,7 +145,7 @@ func (un *undoing) stopBranches(err error) error {
 		branches, passes := r.waits.open()
 		return (branches > 0 || passes > 0) && (un.any() || r.past != nil)
 	}
-	if !open() || r.continues(err) != nil {
+	if !open() || r.renewing.asked(err) != nil {
 		return nil
 	}
 	r.stop.because(&undoingError{r.id}) // unless something else has stopped it

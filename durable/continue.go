@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"reflect"
 	"strings"
+	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
@@ -55,6 +56,13 @@ func (n *renewal) Error() string {
 
 func (n *renewal) Is(target error) bool { return target == ErrContinued }
 
+// A renewing is how a run renews itself: what Continue was last called with, and the
+// change that begins the next generation.
+type renewing struct {
+	run  *run
+	last atomic.Pointer[renewal]
+}
+
 // Continue lets the run start afresh with a new input, under the same id, for a
 // workflow that would go on for ever or whose history grows long. Return its
 // error from the workflow function, wrapped or not:
@@ -93,7 +101,7 @@ func Continue[I any](ctx context.Context, in I) error {
 	if want := reflect.TypeFor[I](); r.def.input != want {
 		return fmt.Errorf("durable: Continue: run %s: workflow %s takes an input of type %s, not %s: %w", r.id, r.def.name, r.def.input, want, ErrInvalid)
 	}
-	if err := s.mayContinue(); err != nil {
+	if err := r.renewing.refuse(s); err != nil {
 		return err
 	}
 	input, _, err := payload.Encode(r.eng.sealer, r.origin.maxPayload, in)
@@ -101,16 +109,16 @@ func Continue[I any](ctx context.Context, in I) error {
 		return r.refuses(&EncodeError{RunID: r.id, Type: reflect.TypeFor[I]().String(), Err: err})
 	}
 	n := &renewal{run: r, input: input}
-	r.renewal.Store(n)
+	r.renewing.last.Store(n)
 	return n
 }
 
-// mayContinue returns why Continue is refused in this scope, now.
-func (s *scope) mayContinue() error {
+// refuse returns why Continue is refused in a scope, now.
+func (rn *renewing) refuse(s *scope) error {
 	if s.path != "" || s.undo {
-		return &ContinueError{RunID: s.run.id, Reason: fmt.Sprintf("Continue was called in %s. Return from it first, and call Continue in the workflow function itself", s.path)}
+		return &ContinueError{RunID: rn.run.id, Reason: fmt.Sprintf("Continue was called in %s. Return from it first, and call Continue in the workflow function itself", s.path)}
 	}
-	if err := s.run.undoing.refuse(); err != nil {
+	if err := rn.run.undoing.refuse(); err != nil {
 		return err
 	}
 	return s.stopped()
@@ -130,23 +138,24 @@ func (un *undoing) refuse() error {
 	return &ContinueError{RunID: r.id, Reason: fmt.Sprintf("compensations are registered (%s), and no later generation could run them. Put what may need undoing into a child run", strings.Join(names, ", "))}
 }
 
-// continues returns the renewal that the function's error asks for, nil if none.
-func (r *run) continues(err error) *renewal {
-	if n, ok := findError[*renewal](err); ok && n.run == r {
+// asked returns the renewal that the function's error asks for, nil if none.
+func (rn *renewing) asked(err error) *renewal {
+	if n, ok := findError[*renewal](err); ok && n.run == rn.run {
 		return n
 	}
 	return nil
 }
 
 // returned checks what the function returned against its calls of Continue.
-func (r *run) returned(err error) error {
-	if r.continues(err) != nil {
+func (rn *renewing) returned(err error) error {
+	r := rn.run
+	if rn.asked(err) != nil {
 		if refused := r.undoing.refuse(); refused != nil {
 			return refused // registered behind the call of Continue
 		}
 		return err
 	}
-	if r.renewal.Load() == nil || r.stop.cause() != nil {
+	if rn.last.Load() == nil || r.stop.cause() != nil {
 		return err
 	}
 	if err == nil {
@@ -178,8 +187,9 @@ func (b *branching) begin(head *logHead, first *store.Event) {
 // is not given up in between: the next execution goes on with the same epoch. A
 // crash before the write runs the end of the function again; one behind it finds
 // a generation that has begun.
-func (r *run) renew(n *renewal) outcome {
-	r.endLeftovers()
+func (rn *renewing) renew(n *renewal) outcome {
+	r := rn.run
+	r.goroutines.endLeftovers()
 	if d := r.dead.Load(); d != nil && d.kind != deathRenewed {
 		return r.endDead(d)
 	}
@@ -232,15 +242,4 @@ func (r *run) renew(n *renewal) outcome {
 	next.spans.enter(r.spans.segment)
 	next.source.from = &store.Cursor{After: row.Last.Seq - 1, AfterMessage: history.FloorOf(seen, pending)}
 	return outcome{err: ErrContinued, next: next}
-}
-
-// endLeftovers stops the branches that First left behind, and waits for them:
-// two generations must not work side by side, and only then is it known which
-// messages were taken.
-func (r *run) endLeftovers() {
-	if left, _ := r.waits.open(); left > 0 {
-		_ = r.die(&death{kind: deathRenewed, err: ErrContinued})
-		r.cancel(ErrContinued)
-	}
-	r.goroutines.all.Wait()
 }

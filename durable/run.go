@@ -45,15 +45,14 @@ type run struct {
 	offspring  offspring
 	undoing    undoing
 	decided    decisions
+	renewing   renewing
 
 	misuse  sync.Once // the log was told of one
 	wanting bool      // something happened while it was being unloaded; guarded by the roster's mutex
 	told    bool      // there was news for it, likewise
 
-	ending atomic.Bool // its last write is under way
-	// renewal is what Continue was last called with.
-	renewal atomic.Pointer[renewal]
-	loaded  chan struct{} // closed once the history has been read, if there is one
+	ending atomic.Bool   // its last write is under way
+	loaded chan struct{} // closed once the history has been read, if there is one
 	// rehearsal: the history is only followed, and nothing is recorded; nil: it goes on.
 	rehearsal *rehearsal
 
@@ -122,13 +121,16 @@ func newRun(e *Engine, row store.Run, def *definition) *run {
 		eng: e, id: row.ID, def: def, row: row,
 		gone: make(chan struct{}), loaded: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}),
 	}
-	r.stop = stopping{run: r, done: make(chan struct{})}
-	r.origin.deadline, r.decided.attributes = row.DeadlineAt, row.Attributes
-	r.bodies.resting, r.goroutines.branchOver = make(chan struct{}, 1), make(chan struct{}, 1)
+	r.origin.deadline = row.DeadlineAt
 	r.log = runLog{id: row.ID, clock: &e.heart.clock, mu: &e.committer.mu, began: time.Now()}
 	r.waits = runWaits{run: r, mu: r.log.mu, parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason, seen: row.Seen}}
-	r.source.run, r.claimed.run, r.bodies.run, r.matching.run, r.offspring.run, r.undoing.run, r.goroutines.run, r.spans.run, r.decided.run = r, r, r, r, r, r, r, r, r
-	r.inbox.run, r.inbox.reading = r, make(chan struct{}, 1)
+	r.stop = stopping{run: r, done: make(chan struct{})}
+	r.bodies = bodies{run: r, resting: make(chan struct{}, 1)}
+	r.goroutines = runGoroutines{run: r, branchOver: make(chan struct{}, 1)}
+	r.inbox = inbox{run: r, reading: make(chan struct{}, 1)}
+	r.decided = decisions{run: r, attributes: row.Attributes}
+	r.source.run, r.claimed.run, r.spans.run, r.matching.run = r, r, r, r
+	r.offspring.run, r.undoing.run, r.renewing.run = r, r, r
 	r.ctx, r.cancel = context.WithCancelCause(e.life.runs)
 	return r
 }
@@ -284,8 +286,8 @@ func (r *run) call() (output []byte, err error) {
 	// Also when the function failed: an error that comes before calls which are
 	// recorded was not made by the code that recorded them.
 	if r.dead.Load() == nil {
-		err = r.returned(err)
-		ends := err == nil || r.continues(err) != nil
+		err = r.renewing.returned(err)
+		ends := err == nil || r.renewing.asked(err) != nil
 		if c := root.busy.Load(); c != nil && ends {
 			// The outcome of that call would be lost without a word.
 			return nil, &ConcurrentCallError{RunID: r.id, Running: c.name, Second: "the end of the workflow function"}

@@ -51,8 +51,8 @@ func (r *run) end(output []byte, err error) outcome {
 	case err == nil:
 		return r.complete(output)
 	}
-	if n := r.continues(err); n != nil {
-		return r.renew(n)
+	if n := r.renewing.asked(err); n != nil {
+		return r.renewing.renew(n)
 	}
 	return r.fail(err)
 }
