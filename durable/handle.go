@@ -51,7 +51,7 @@ func (h *Run[O]) Wait(ctx context.Context) (O, error) {
 	var err error
 	s, inRun := ctx.Value(scopeKey{}).(*scope)
 	if inRun {
-		env, at, err = s.waitChild(ctx, h.child, h.id)
+		env, at, err = h.child.wait(ctx, s, h.id)
 	} else {
 		env, at, err = h.eng.watchers.wait(ctx, h.id, h.run)
 	}

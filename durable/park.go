@@ -304,6 +304,23 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 	}
 }
 
+// waitForMail parks the calling goroutine until mail has what it waits for; late
+// reports that the time of p has come first.
+func (s *scope) waitForMail(p *parking, mail *mailWait) (late bool, err error) {
+	select {
+	case <-mail.ready:
+		return false, nil
+	default:
+	}
+	r := s.run
+	r.waits.park(p)
+	defer r.waits.unpark(p)
+	if err := r.waits.sync(); err != nil {
+		return false, err
+	}
+	return s.waitFor(p, mail.ready)
+}
+
 // left returns how long p must wait for its time at least.
 func (h *heart) left(p *parking) time.Duration {
 	now := time.Now()
@@ -330,69 +347,4 @@ func (s *scope) stopped() error {
 		return &undoingError{r.id} // which the function is about to find
 	}
 	return nil
-}
-
-// heard reports whether the outcome of a child is recorded.
-func (wt *runWaits) heard(ch *child) bool {
-	wt.mu.Lock()
-	defer wt.mu.Unlock()
-	return ch.finished.Seq != 0
-}
-
-// hear says whether the outcome of a child is recorded, and which channel is closed
-// when the goroutine leaves that is to record it; first: the caller is that one. A
-// scope that has ended hears nothing.
-func (wt *runWaits) hear(ch *child, ended bool) (recorded bool, heard chan struct{}, first bool) {
-	wt.mu.Lock()
-	defer wt.mu.Unlock()
-	switch {
-	case ch.finished.Seq != 0:
-		return true, nil, false
-	case ended:
-		return false, nil, false
-	case ch.hearing != nil:
-		return false, ch.hearing, false
-	}
-	ch.hearing = make(chan struct{})
-	return false, ch.hearing, true
-}
-
-// parkFor parks a goroutine that waits for another one to record a child's
-// outcome, unless that one has left already.
-func (wt *runWaits) parkFor(ch *child, heard chan struct{}, p *parking) bool {
-	wt.mu.Lock()
-	defer wt.mu.Unlock()
-	if ch.hearing != heard {
-		return false
-	}
-	p.since = time.Now()
-	wt.parked[p] = struct{}{}
-	if ch.parked == nil {
-		ch.parked = map[*parking]struct{}{}
-	}
-	ch.parked[p] = struct{}{}
-	return true
-}
-
-func (wt *runWaits) unparkFor(ch *child, p *parking) {
-	wt.mu.Lock()
-	defer wt.mu.Unlock()
-	delete(wt.parked, p)
-	delete(ch.parked, p)
-}
-
-// childHeard wakes the goroutines that wait for the outcome of a child, which ev
-// records; if it does not, one of them goes on listening. They count as active
-// before the caller can park itself: else the run would be unloaded while all are
-// said to wait, and nothing would wake it.
-func (wt *runWaits) childHeard(ch *child, ev store.Event) {
-	wt.mu.Lock()
-	defer wt.mu.Unlock()
-	ch.finished = ev
-	for p := range ch.parked {
-		delete(wt.parked, p)
-	}
-	clear(ch.parked)
-	close(ch.hearing)
-	ch.hearing = nil
 }

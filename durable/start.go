@@ -129,7 +129,7 @@ func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartO
 	}
 	opts.input = reflect.TypeFor[I]()
 	if inRun {
-		c, err := s.startChild(w.def, id, input, &opts)
+		c, err := startChild(s, w.def, id, input, &opts)
 		if err != nil {
 			return nil, err
 		}

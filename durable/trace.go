@@ -298,8 +298,8 @@ func (s *scope) traceAwait(c *call, a *awaiting, began store.Time, outcome strin
 	s.traceWait(c.key, w)
 }
 
-// traceChild makes the span of a child run of which the outcome has come.
-func (s *scope) traceChild(ch *child, told *history.ChildData) {
+// trace makes the span of a child run of which the outcome has come, below s.
+func (ch *child) trace(s *scope, told *history.ChildData) {
 	if s.run.spans.segment == nil {
 		return
 	}

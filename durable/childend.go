@@ -1,0 +1,381 @@
+package durable
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// wait returns the output of the child and where it stands, waiting for it in s if
+// need be. It refuses a run that is no child of this one, of which ch may be nil.
+func (ch *child) wait(ctx context.Context, s *scope, id string) (output []byte, at payload.Place, err error) {
+	if ch == nil || ch.call.scope.run != s.run {
+		return nil, at, fmt.Errorf("%w: run %s is waited for in a workflow function and is no child of it. Wait for it in a step", ErrNested, id)
+	}
+	r := s.run
+	if err := r.alive(); err != nil {
+		return nil, at, err
+	}
+	if err := s.enter(new(call), "waiting for "+ch.call.key); err != nil {
+		return nil, at, err
+	}
+	defer s.end()
+	if !r.waits.heard(ch) {
+		if err := s.mayWait(ch.call.key, s.limits(ctx)); err != nil {
+			return nil, at, err
+		}
+		s.before()
+	}
+	if err := ch.await(s); err != nil {
+		return nil, at, err
+	}
+	s.lastAt = max(s.lastAt, ch.finished.At)
+	d, err := history.DataOf(&ch.finished)
+	if err != nil {
+		return nil, at, r.damaged(ch.finished.Seq, err)
+	}
+	if d.Status == store.Completed {
+		return ch.finished.Payload, payload.PlaceOf(r.id, &ch.finished), nil
+	}
+	failed := &RunError{RunID: ch.id, Workflow: d.Name, Status: d.Status, Reason: d.Reason, Err: r.eng.program.errors.restore(d.Error)}
+	if d.Recoverable != nil {
+		failed.Recoverable = *d.Recoverable
+	}
+	return nil, at, failed
+}
+
+// await returns once the outcome of the child is recorded. Of several
+// goroutines that wait for one child, one records it, and the others wait for that.
+func (ch *child) await(s *scope) error {
+	r := s.run
+	for {
+		recorded, heard, first := r.waits.hear(ch, s.ended)
+		switch {
+		case recorded:
+			return nil
+		case s.ended:
+			return s.goesBeyond("waiting for " + ch.call.key)
+		case first:
+			ev, err := ch.hear(s)
+			r.waits.childHeard(ch, ev)
+			return err
+		}
+		if err := s.stopped(); err != nil {
+			return err
+		}
+		p := &parking{open: true, own: onGoroutineOfOurs()}
+		if !r.waits.parkFor(ch, heard, p) {
+			continue
+		}
+		err := r.waits.sync()
+		if err == nil {
+			_, err = s.waitFor(p, heard)
+		}
+		r.waits.unparkFor(ch, p)
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// hear waits in s for the message of the child and records the outcome.
+func (ch *child) hear(s *scope) (recorded store.Event, err error) {
+	r := s.run
+	if err := s.stopped(); err != nil {
+		return recorded, err
+	}
+	if err := r.rehearsal.frontier(); err != nil {
+		return recorded, err
+	}
+	mail := &mailWait{key: ch.call.key, kind: store.KindChild, child: ch.id}
+	r.inbox.ask(mail)
+	consumed := false
+	defer func() { r.inbox.leave(mail, consumed) }()
+	var found *childEnd
+	if ch.call.rec != nil || ch.found {
+		if found, err = ch.look(s, mail); err != nil {
+			return recorded, err
+		}
+	}
+	for found == nil {
+		p := &parking{open: true, own: onGoroutineOfOurs()}
+		if ch.foreign || ch.elsewhere {
+			p.until = r.eng.now().Add(foreignLook)
+		}
+		late, err := s.waitForMail(p, mail)
+		switch {
+		case err != nil:
+			return recorded, err
+		case late:
+			if found, err = ch.look(s, mail); err != nil {
+				return recorded, err
+			}
+			continue
+		}
+		earlier, err := ch.toldEarlier(s, mail.got)
+		if err != nil {
+			return recorded, err
+		}
+		if earlier {
+			r.inbox.passOver(mail)
+			// What an earlier version has told of this one was dropped as a second
+			// message with the same id.
+			if found, err = ch.look(s, mail); err != nil {
+				return recorded, err
+			}
+			continue
+		}
+		if found, err = ch.open(mail.got); err != nil {
+			return recorded, err
+		}
+	}
+	told := &found.ChildData
+	d := &history.Data{Message: found.message, Status: told.Status, Name: told.Workflow, Reason: told.Reason, Recoverable: &told.Recoverable, Error: told.Error}
+	w := &write{}
+	if _, err := s.recordWith(&ch.call, store.Event{Type: store.ChildFinished, Payload: found.output, Data: d.Encode()}, w); err != nil {
+		return recorded, err
+	}
+	consumed = found.message != 0
+	ch.trace(s, told)
+	return w.events[0], nil
+}
+
+// toldEarlier reports whether a message that came before the child was started, as
+// the history has it, is that of an earlier run with its id. The child itself may be
+// older than its start: a cut has left that behind, and it was started again.
+func (ch *child) toldEarlier(s *scope, m *store.Message) (bool, error) {
+	if m.At > ch.began || ch.derived {
+		return false, nil
+	}
+	row, err := ch.read(s)
+	if errors.Is(err, store.ErrNotFound) {
+		return false, nil // nothing else is left of it
+	}
+	return err == nil && !history.IsOutcomeOf(m, row), err
+}
+
+// childEnd is the outcome of a child, as its message or its log tells it.
+type childEnd struct {
+	history.ChildData
+	message int64 // 0: it was read from the log
+	output  []byte
+}
+
+// open reads the message of the child.
+func (ch *child) open(m *store.Message) (*childEnd, error) {
+	r := ch.call.scope.run
+	end := &childEnd{message: m.Seq}
+	if err := json.Unmarshal(m.Data, &end.ChildData); err != nil {
+		return nil, r.damaged(0, fmt.Errorf("the message of child %s is not readable: %w", ch.id, err))
+	}
+	var err error
+	if end.output, err = r.eng.sealer.Unseal(payload.PlaceOfMessage(r.id, m), m.Payload); err != nil {
+		// The message stays in the inbox.
+		return nil, r.undecodable("the output of child "+ch.id, "", nil, err)
+	}
+	return end, nil
+}
+
+// foreignLook is how often a run looks at a child that is not told to tell it its
+// outcome.
+const foreignLook = time.Minute
+
+// look looks at a child that the history knows. Its message may be lost:
+// it was sent to a parent that was deleted and is restored, or is a copy of it.
+// It returns nil for a child that goes on, or whose message is there.
+func (ch *child) look(s *scope, mail *mailWait) (*childEnd, error) {
+	r := s.run
+	select {
+	case <-mail.ready:
+		return nil, nil
+	default:
+	}
+	row, err := ch.read(s)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, r.die(&death{kind: deathParked, code: CodeChildMissing, err: &ChildMissingError{RunID: r.id, Key: ch.call.key, Child: ch.id}})
+	}
+	if err != nil {
+		return nil, err
+	}
+	// One that has told its failure and was resumed since is not heard a second time:
+	// the store takes its message for the one that is there.
+	ch.foreign = row.Parent != r.id || r.past != nil && r.past.ResetAt[ch.call.key] != 0
+	end, ended, err := r.eng.families.endOf(row)
+	if err != nil {
+		return nil, r.undecodable("the output of child "+ch.id, "", nil, err)
+	}
+	if !ended {
+		r.eng.claims.takeUpChild(row)
+		// Without Recover nobody here takes it over when that executor dies.
+		ch.elsewhere = !r.eng.claims.recovered.Load() && row.Owner != "" && row.Owner != r.eng.id
+		return nil, nil
+	}
+	// The message was committed with the end: if there is one, it can be read now.
+	r.inbox.fetch()
+	select {
+	case <-mail.ready:
+		return nil, nil
+	default:
+		return end, nil
+	}
+}
+
+// read reads the row of the child, with its last event, again and again while
+// the store cannot be read.
+func (ch *child) read(s *scope) (*store.Run, error) {
+	r := s.run
+	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		h, err := r.eng.store.Load(r.ctx, ch.id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
+		if err == nil {
+			return &h.Run, nil
+		}
+		if errors.Is(err, store.ErrNotFound) {
+			return nil, err
+		}
+		if err := s.stopped(); err != nil {
+			return nil, err
+		}
+		select {
+		case <-time.After(pause):
+		case <-r.gone:
+			return nil, r.deathOf()
+		}
+	}
+}
+
+// families is what an engine does between runs of which one has started the other, and of
+// which only one may be executed here.
+type families struct{ eng *Engine }
+
+// endOf returns what the last event of a run says of its end. One that
+// recovery has marked failed has not come to an end of its own: it tells its
+// parent when it has been resumed.
+func (fam *families) endOf(row *store.Run) (end *childEnd, ended bool, err error) {
+	if !row.Status.Terminal() || row.Last == nil {
+		return nil, false, nil
+	}
+	d, err := history.DataOf(row.Last)
+	if err != nil {
+		return nil, false, err
+	}
+	end = &childEnd{ChildData: history.ChildData{Status: row.Status, Workflow: row.Workflow, Reason: d.Reason, Error: d.Error}}
+	switch row.Last.Type {
+	case store.WorkflowCompleted:
+		end.output, err = fam.eng.sealer.Unseal(payload.PlaceOf(row.ID, row.Last), row.Last.Payload)
+	case store.WorkflowCancelled:
+	case store.WorkflowFailed:
+		if d.Error == nil {
+			return nil, false, nil
+		}
+		end.Recoverable = d.Recoverable != nil && *d.Recoverable
+	default:
+		return nil, false, nil
+	}
+	return end, true, err
+}
+
+// ChildMissingError says that a run waits for a child that is not in the store: it
+// was deleted, or not restored together with its parent.
+type ChildMissingError struct {
+	RunID string
+	Key   string // of the call that started it
+	Child string // run id
+}
+
+func (e *ChildMissingError) Error() string {
+	return fmt.Sprintf("run %s: %s waits for child run %s, which is not in the store. Import or restore that run and resume this one, or go back to before that call with operate.On(engine).Jump, so that another one is started",
+		e.RunID, e.Key, e.Child)
+}
+
+// tellParentOf is the message that tells the parent of a run what became of it.
+//
+// A store drops a second message with the same id, and the id of a child may be used
+// again by the same parent: one that the workflow has chosen, by a later generation
+// or after a cut, once the earlier run is deleted. So the message of such a child is
+// named after its life, "import@1767225600000000", the time of its creation. A derived
+// id is used once, and is its message's, as every child's was in earlier versions.
+func (fam *families) tellParentOf(row *store.Run, told history.ChildData, output []byte) []store.Message {
+	if row.Parent == "" {
+		return nil
+	}
+	id := told.NameLife(row)
+	data, err := json.Marshal(told)
+	if err != nil {
+		panic(fmt.Sprintf("durable: the outcome of a child cannot be encoded: %v", err)) // strings and checked JSON
+	}
+	return []store.Message{{
+		To: row.Parent, Kind: store.KindChild, Name: row.ParentKey, ID: id, At: fam.eng.now(), Data: data, Payload: output, IfLive: true,
+	}}
+}
+
+// heard reports whether the outcome of a child is recorded.
+func (wt *runWaits) heard(ch *child) bool {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	return ch.finished.Seq != 0
+}
+
+// hear says whether the outcome of a child is recorded, and which channel is closed
+// when the goroutine leaves that is to record it; first: the caller is that one. A
+// scope that has ended hears nothing.
+func (wt *runWaits) hear(ch *child, ended bool) (recorded bool, heard chan struct{}, first bool) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	switch {
+	case ch.finished.Seq != 0:
+		return true, nil, false
+	case ended:
+		return false, nil, false
+	case ch.hearing != nil:
+		return false, ch.hearing, false
+	}
+	ch.hearing = make(chan struct{})
+	return false, ch.hearing, true
+}
+
+// parkFor parks a goroutine that waits for another one to record a child's
+// outcome, unless that one has left already.
+func (wt *runWaits) parkFor(ch *child, heard chan struct{}, p *parking) bool {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	if ch.hearing != heard {
+		return false
+	}
+	p.since = time.Now()
+	wt.parked[p] = struct{}{}
+	if ch.parked == nil {
+		ch.parked = map[*parking]struct{}{}
+	}
+	ch.parked[p] = struct{}{}
+	return true
+}
+
+func (wt *runWaits) unparkFor(ch *child, p *parking) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	delete(wt.parked, p)
+	delete(ch.parked, p)
+}
+
+// childHeard wakes the goroutines that wait for the outcome of a child, which ev
+// records; if it does not, one of them goes on listening. They count as active
+// before the caller can park itself: else the run would be unloaded while all are
+// said to wait, and nothing would wake it.
+func (wt *runWaits) childHeard(ch *child, ev store.Event) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	ch.finished = ev
+	for p := range ch.parked {
+		delete(wt.parked, p)
+	}
+	clear(ch.parked)
+	close(ch.hearing)
+	ch.hearing = nil
+}
