@@ -165,10 +165,11 @@ func (a *awaiting) perform(ctx context.Context, o []AwaitOption) error {
 	if len(a.prompt) > guard.MaxText {
 		return fmt.Errorf("durable: Await %q: the prompt is %d bytes long; at most %d are allowed: %w", a.name, len(a.prompt), guard.MaxText, ErrInvalid)
 	}
-	return s.await(ctx, a)
+	return a.wait(ctx, s)
 }
 
-func (s *scope) await(ctx context.Context, a *awaiting) error {
+// wait makes the wait a call of s.
+func (a *awaiting) wait(ctx context.Context, s *scope) error {
 	c := call{limited: s.limits(ctx)}
 	if err := s.begin(&c, a.name, a.call); err != nil {
 		return err
@@ -176,7 +177,7 @@ func (s *scope) await(ctx context.Context, a *awaiting) error {
 	defer s.end()
 	r := s.run
 	if c.done() {
-		return s.answered(&c, a)
+		return a.answered(&c)
 	}
 	if err := s.stopped(); err != nil {
 		return err
@@ -193,13 +194,13 @@ func (s *scope) await(ctx context.Context, a *awaiting) error {
 		mail.asked = r.past.Waits[c.key].Seq
 	}
 	if rival := r.inbox.ask(mail); rival != "" {
-		_, err := s.refuse(&c, a, began, 0, &SameWaitError{RunID: r.id, Name: a.name, Key: c.key, Other: rival})
+		_, err := a.refuse(&c, began, 0, &SameWaitError{RunID: r.id, Name: a.name, Key: c.key, Other: rival})
 		return err
 	}
 	consumed := false
 	defer func() { r.inbox.leave(mail, consumed) }()
 
-	m, err := s.open(&c, a, mail)
+	m, err := a.open(&c, mail)
 	if err != nil {
 		return err
 	}
@@ -207,7 +208,7 @@ func (s *scope) await(ctx context.Context, a *awaiting) error {
 		if _, err := s.record(&c, store.Event{Type: store.WaitTimedOut, Data: a.data(&history.Data{})}); err != nil {
 			return err
 		}
-		s.traceAwait(&c, a, began, outcomeTimedOut, nil)
+		a.trace(&c, began, outcomeTimedOut, nil)
 		return &TimeoutError{RunID: r.id, Key: c.key, After: a.timeout}
 	}
 	d := &history.Data{Message: m.Seq}
@@ -229,7 +230,7 @@ func (s *scope) await(ctx context.Context, a *awaiting) error {
 		if a.call != history.CallRequest {
 			// Taken by what says so: a loop around Await would meet it for ever, and
 			// nothing behind it.
-			consumed, err = s.refuse(&c, a, began, m.Seq, wrong)
+			consumed, err = a.refuse(&c, began, m.Seq, wrong)
 			return err
 		}
 		// It is taken all the same: somebody waits for its answer, and the run
@@ -240,18 +241,19 @@ func (s *scope) await(ctx context.Context, a *awaiting) error {
 		return err
 	}
 	consumed = true
-	s.traceAwait(&c, a, began, outcomeOK, m)
+	a.trace(&c, began, outcomeOK, m)
 	return r.eng.program.errors.restore(d.Error)
 }
 
 // refuse records that a wait has ended without a value, because of why, which takes
 // the message with this number; 0: none. It returns the error as a replay will.
-func (s *scope) refuse(c *call, a *awaiting, began store.Time, message int64, why error) (recorded bool, err error) {
+func (a *awaiting) refuse(c *call, began store.Time, message int64, why error) (recorded bool, err error) {
+	s := c.scope
 	rec := s.run.eng.program.errors.record(why)
 	if _, err := s.record(c, store.Event{Type: store.WaitClosed, Data: a.data(&history.Data{Error: rec, Message: message})}); err != nil {
 		return false, err
 	}
-	s.traceAwait(c, a, began, outcomeRefused, nil)
+	a.trace(c, began, outcomeRefused, nil)
 	return true, s.run.eng.program.errors.restore(rec)
 }
 
@@ -259,14 +261,14 @@ func (s *scope) refuse(c *call, a *awaiting, began store.Time, message int64, wh
 func WaitKey(key string, branch int32) string { return history.WaitKey(key, branch) }
 
 // open asks for a message and waits for it; a nil message is a time-out.
-func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, error) {
-	r := s.run
+func (a *awaiting) open(c *call, mail *mailWait) (*store.Message, error) {
+	s, r := c.scope, c.scope.run
 	var until store.Time
 	switch {
 	case c.opened():
 		until = c.rec.Until
-	case o.limited:
-		until = max(r.eng.now().Add(o.timeout), 1)
+	case a.limited:
+		until = max(r.eng.now().Add(a.timeout), 1)
 	}
 	select {
 	case <-mail.ready: // it was there before it was asked for: one write is enough
@@ -274,8 +276,8 @@ func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, erro
 	default:
 	}
 	p := &parking{until: until, open: true, own: onGoroutineOfOurs(), unsaid: !c.opened()}
-	if o.prompt != "" {
-		p.code, p.text = CodeApproval, o.prompt
+	if a.prompt != "" {
+		p.code, p.text = CodeApproval, a.prompt
 	}
 	r.waits.park(p)
 	defer r.waits.unpark(p)
@@ -284,8 +286,8 @@ func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, erro
 		err = r.waits.sync()
 	} else {
 		var sample json.RawMessage
-		if o.prompt != "" || o.call == history.CallWait && readsAsItLooks(o.wanted) {
-			sample = sampleOf(o.wanted)
+		if a.prompt != "" || a.call == history.CallWait && readsAsItLooks(a.wanted) {
+			sample = sampleOf(a.wanted)
 		}
 		w := &write{parks: p}
 		w.then = func(err error) {
@@ -293,7 +295,7 @@ func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, erro
 				r.inbox.placed(mail, w.events[len(w.events)-1].Seq)
 			}
 		}
-		_, err = s.recordWith(c, store.Event{Type: store.WaitRequested, Data: o.data(&history.Data{Prompt: o.prompt, Until: until, Name: c.name, Beside: r.waits.othersGoOn(), Sample: sample})}, w)
+		_, err = s.recordWith(c, store.Event{Type: store.WaitRequested, Data: a.data(&history.Data{Prompt: a.prompt, Until: until, Name: c.name, Beside: r.waits.othersGoOn(), Sample: sample})}, w)
 	}
 	if err != nil {
 		return nil, err
@@ -310,8 +312,8 @@ func (s *scope) open(c *call, o *awaiting, mail *mailWait) (*store.Message, erro
 }
 
 // answered returns what the history says of a wait that has ended.
-func (s *scope) answered(c *call, a *awaiting) error {
-	r := s.run
+func (a *awaiting) answered(c *call) error {
+	s, r := c.scope, c.scope.run
 	s.lastAt = c.rec.LastAt
 	ev := &c.rec.Outcome
 	if ev.Type == store.WaitTimedOut {

@@ -407,14 +407,15 @@ func First[T any](ctx context.Context, name string, fs ...*Future[T]) (int, T, e
 		}
 		bs[i] = f.branch
 	}
-	i, err := s.first(ctx, name, bs)
+	i, err := firstOver(ctx, s, name, bs)
 	if err != nil {
 		return -1, zero, err
 	}
 	return i, fs[i].value, fs[i].err
 }
 
-func (s *scope) first(ctx context.Context, name string, bs []*branch) (int, error) {
+// firstOver is First for branches without their types.
+func firstOver(ctx context.Context, s *scope, name string, bs []*branch) (int, error) {
 	if len(bs) == 0 {
 		return -1, fmt.Errorf("durable: First %q: no future: %w", name, ErrInvalid)
 	}

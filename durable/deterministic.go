@@ -30,7 +30,7 @@ func Rand(ctx context.Context) *rand.Rand {
 	}
 	s.draws++
 	b := make([]byte, 0, 64)
-	b = binary.BigEndian.AppendUint64(b, s.seedAt())
+	b = binary.BigEndian.AppendUint64(b, seedIn(s))
 	b = binary.BigEndian.AppendUint32(b, uint32(s.next))
 	b = binary.BigEndian.AppendUint32(b, s.draws)
 	b = append(b, s.path...)
@@ -51,9 +51,9 @@ func NewID(ctx context.Context) string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// seedAt returns the seed of what is drawn in a scope now: that of the run, or, in
+// seedIn returns the seed of what is drawn in a scope now: that of the run, or, in
 // a fork, that under which the call which follows was recorded.
-func (s *scope) seedAt() uint64 {
+func seedIn(s *scope) uint64 {
 	if len(s.run.origin.forkSeeds) > 0 && int(s.next) < len(s.hist) {
 		seq := s.hist[s.next].Seq
 		for _, f := range s.run.origin.forkSeeds {

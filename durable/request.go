@@ -203,7 +203,7 @@ func (q asked) Reply(ctx context.Context, v any) error {
 	if err != nil {
 		return s.run.refuses(&EncodeError{RunID: s.run.id, Key: "the answer to request " + q.name, Type: fmt.Sprintf("%T", v), Err: err})
 	}
-	return s.answer(q, env, nil)
+	return q.answer(s, env, nil)
 }
 
 // Refuse answers the request with an error, which must not be nil: whoever made
@@ -218,7 +218,7 @@ func (q asked) Refuse(ctx context.Context, reason error) error {
 	if reason == nil {
 		return fmt.Errorf("durable: Refuse of request %q: the error is nil; use Reply: %w", q.name, ErrInvalid)
 	}
-	return s.answer(q, nil, s.run.eng.program.errors.record(reason))
+	return q.answer(s, nil, s.run.eng.program.errors.record(reason))
 }
 
 func (q asked) scope(ctx context.Context, what string) (*scope, error) {
@@ -235,7 +235,7 @@ func (q asked) scope(ctx context.Context, what string) (*scope, error) {
 }
 
 // answer records the answer to a request, or that there was one already.
-func (s *scope) answer(q asked, env []byte, refused *history.Error) error {
+func (q asked) answer(s *scope, env []byte, refused *history.Error) error {
 	var c call
 	if err := s.begin(&c, "reply", history.CallReply); err != nil {
 		return err

@@ -29,7 +29,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	if d < 0 || d > MaxSleep {
 		return fmt.Errorf("durable: Sleep: %s is not between 0 and %s: %w", d, MaxSleep, ErrInvalid)
 	}
-	return s.sleep(ctx, d, func() store.Time {
+	return sleepIn(ctx, s, d, func() store.Time {
 		// A run that comes from an executor whose clock was a little ahead sleeps
 		// that much longer, so that Now tells of no shorter sleep. It is not kept
 		// waiting for a clock that was far off.
@@ -48,11 +48,11 @@ func SleepUntil(ctx context.Context, t time.Time) error {
 	if t.IsZero() || t.After(s.run.eng.now().Time().Add(MaxSleep)) {
 		return fmt.Errorf("durable: SleepUntil: %s is not a moment within the next %s: %w", t, MaxSleep, ErrInvalid)
 	}
-	return s.sleep(ctx, 0, func() store.Time { return max(store.TimeOf(t), 1) })
+	return sleepIn(ctx, s, 0, func() store.Time { return max(store.TimeOf(t), 1) })
 }
 
-// sleep waits until a moment, and for least at least if it begins now.
-func (s *scope) sleep(ctx context.Context, least time.Duration, until func() store.Time) error {
+// sleepIn waits until a moment, and for least at least if it begins now: a call of s.
+func sleepIn(ctx context.Context, s *scope, least time.Duration, until func() store.Time) error {
 	c := call{limited: s.limits(ctx)}
 	if err := s.begin(&c, "sleep", history.CallTimer); err != nil {
 		return err

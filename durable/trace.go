@@ -280,9 +280,10 @@ func (tc *tracing) startSend(ctx context.Context, m *store.Message) (end func(er
 	}
 }
 
-// traceAwait makes the span of a wait for a message that has ended; m is the one
+// trace makes the span of a wait for a message that has ended; m is the one
 // it has taken, if any.
-func (s *scope) traceAwait(c *call, a *awaiting, began store.Time, outcome string, m *store.Message) {
+func (a *awaiting) trace(c *call, began store.Time, outcome string, m *store.Message) {
+	s := c.scope
 	if s.run.spans.segment == nil {
 		return
 	}
