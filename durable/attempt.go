@@ -353,7 +353,7 @@ func (st *step) newEvent(t store.Type, n int, d *history.Data) store.Event {
 	if d != nil {
 		ev.Data = d.Encode()
 	}
-	st.call.scope.tag(&ev)
+	st.call.scope.preface.tag(&ev)
 	return ev
 }
 
@@ -472,7 +472,7 @@ func (st *step) checkInput() error {
 	if rec == nil || rec.Input == "" || st.input.Hash == "" || !st.input.Differs(rec.Input) {
 		return nil
 	}
-	return st.call.scope.changed(EditInput, int(st.call.ordinal), st.call.key,
+	return st.call.scope.replay.changed(EditInput, int(st.call.ordinal), st.call.key,
 		fmt.Sprintf("%s was recorded with another input (WithInput). Something before it that is no step gave another value this time.", st.call.key))
 }
 

@@ -128,11 +128,10 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 
 // child makes the scope of a branch or an item, which may have ended before.
 func (s *scope) child(key string, ended bool, place ...int32) *scope {
-	inner := &scope{run: s.run, path: key, up: s, lastAt: s.lastAt, undo: s.undo, place: append(s.place[:len(s.place):len(s.place)], place...)}
-	if p := s.run.past; p != nil {
-		inner.hist = p.Scopes[key]
-	}
-	if inner.ended = ended; ended || len(inner.hist) > 0 {
+	inner := newScope(s.run, key)
+	inner.up, inner.lastAt, inner.undo = s, s.lastAt, s.undo
+	inner.place = append(s.place[:len(s.place):len(s.place)], place...)
+	if inner.ended = ended; ended || len(inner.replay.hist) > 0 {
 		s.run.goroutines.replaying.Add(1)
 	} else {
 		inner.left.Store(true)
@@ -199,7 +198,7 @@ func (f *branch) replay(inner *scope, fn func()) {
 // replayed is called when the function of a scope that has ended was replayed.
 func (s *scope) replayed() {
 	if s.run.dead.Load() == nil && s.beyond == 0 {
-		_ = s.finish() // an error has parked the run
+		_ = s.replay.finish() // an error has parked the run
 	}
 	s.leave()
 }
@@ -269,7 +268,7 @@ func (f *branch) record(c *call, inner *scope, payload []byte, err error) error 
 	if stopped := inner.stopped(); stopped != nil {
 		return stopped // what the function made of that is not its outcome
 	}
-	if changed := inner.finish(); changed != nil {
+	if changed := inner.replay.finish(); changed != nil {
 		return changed
 	}
 	ev := store.Event{Type: store.StepCompleted, Key: c.key, Ordinal: c.ordinal, Payload: payload}
@@ -431,7 +430,7 @@ func firstOver(ctx context.Context, s *scope, name string, bs []*branch) (int, e
 	if c.done() {
 		d, err := history.DataOf(&c.rec.Outcome)
 		if err != nil || d.Winner < 0 || d.Winner >= len(bs) {
-			return -1, s.changed(EditBranches, int(c.ordinal), c.key, fmt.Sprintf("Branch %d won and the code now has %d.", d.Winner, len(bs)))
+			return -1, s.replay.changed(EditBranches, int(c.ordinal), c.key, fmt.Sprintf("Branch %d won and the code now has %d.", d.Winner, len(bs)))
 		}
 		s.lastAt = c.rec.LastAt
 		// Its outcome is recorded before that it won.

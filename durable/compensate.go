@@ -55,7 +55,7 @@ func Compensate(ctx context.Context, name string, fn func(ctx context.Context) e
 	}
 	s.registered++
 	s.replaysAgain()
-	u := &undo{place: append(slices.Clone(s.place), s.next+1, 0, s.registered), name: name, fn: fn}
+	u := &undo{place: append(slices.Clone(s.place), s.replay.next+1, 0, s.registered), name: name, fn: fn}
 	s.run.undoing.add(u)
 	s.followed = append(s.followed, u)
 	return nil
@@ -80,13 +80,18 @@ func (un *undoing) add(u *undo) {
 	un.list = append(un.list, u)
 }
 
-// follow says which call has followed the registration of these.
-func (un *undoing) follow(list []*undo, key string) {
+// follow tells compensations which call has followed their registration. One that has
+// no effect of its own does not count.
+func (un *undoing) follow(list []*undo, key string, kind history.CallKind) (counts bool) {
+	if kind != history.CallStep && kind != history.CallChild && kind != history.CallGo && kind != history.CallMap {
+		return false
+	}
 	un.mu.Lock()
 	defer un.mu.Unlock()
 	for _, u := range list {
 		u.undoes = key
 	}
+	return true
 }
 
 // stopped keeps behind which call, and how many waits after it, the context of a
@@ -112,16 +117,6 @@ func (un *undoing) all() (list []*undo, stoppedAfter, stoppedWaits map[string]in
 	un.mu.Lock()
 	defer un.mu.Unlock()
 	return slices.Clone(un.list), un.stoppedAfter, un.stoppedWaits
-}
-
-// follow tells the compensations that were registered since the last call which one
-// has followed. What has no effect of its own is none.
-func (s *scope) follow(key string, kind history.CallKind) {
-	if kind != history.CallStep && kind != history.CallChild && kind != history.CallGo && kind != history.CallMap {
-		return
-	}
-	s.run.undoing.follow(s.followed, key)
-	s.followed = nil
 }
 
 // undoingError is what stops the branches of a run that has failed, before it is
@@ -197,18 +192,16 @@ func (un *undoing) compensate(err *error, late bool) error {
 		}
 	})
 	defer stop()
-	s := &scope{run: r, path: history.UndoScope, undo: true, lastAt: r.log.time()}
-	if r.past != nil {
-		s.hist = r.past.Scopes[history.UndoScope]
-	}
+	s := newScope(r, history.UndoScope)
+	s.undo, s.lastAt = true, r.log.time()
 	s.left.Store(true) // no stop ends its context
-	if len(s.hist) == 0 {
-		s.stoppedAfter, s.stoppedWaits = stoppedAfter, stoppedWaits
+	if len(s.replay.hist) == 0 {
+		s.preface.stopped, s.preface.stoppedWaits = stoppedAfter, stoppedWaits
 		for _, u := range undos {
-			s.undoes = append(s.undoes, u.undoes)
+			s.preface.undoes = append(s.preface.undoes, u.undoes)
 		}
 		if r.origin.deadline != 0 {
-			s.late = &late
+			s.preface.late = &late
 		}
 	}
 	r.ending.Store(false)
@@ -224,5 +217,5 @@ func (un *undoing) compensate(err *error, late bool) error {
 		}
 	}
 	r.ending.Store(true)
-	return s.finish()
+	return s.replay.finish()
 }

@@ -31,7 +31,7 @@ func Rand(ctx context.Context) *rand.Rand {
 	s.draws++
 	b := make([]byte, 0, 64)
 	b = binary.BigEndian.AppendUint64(b, seedIn(s))
-	b = binary.BigEndian.AppendUint32(b, uint32(s.next))
+	b = binary.BigEndian.AppendUint32(b, uint32(s.replay.next))
 	b = binary.BigEndian.AppendUint32(b, s.draws)
 	b = append(b, s.path...)
 	sum := sha256.Sum256(b)
@@ -54,8 +54,8 @@ func NewID(ctx context.Context) string {
 // seedIn returns the seed of what is drawn in a scope now: that of the run, or, in
 // a fork, that under which the call which follows was recorded.
 func seedIn(s *scope) uint64 {
-	if len(s.run.origin.forkSeeds) > 0 && int(s.next) < len(s.hist) {
-		seq := s.hist[s.next].Seq
+	if len(s.run.origin.forkSeeds) > 0 && int(s.replay.next) < len(s.replay.hist) {
+		seq := s.replay.hist[s.replay.next].Seq
 		for _, f := range s.run.origin.forkSeeds {
 			if seq <= f.Until {
 				return f.Uint64()

@@ -121,14 +121,14 @@ func (gs *runGoroutines) begin(s *scope) *branchGoroutine {
 // end forgets a goroutine that is about to end.
 func (gs *runGoroutines) end(st *branchGoroutine) { gs.ofBranches.Delete(st.id) }
 
-// misused returns the scope whose function the calling goroutine runs, if that
+// runsOther returns the scope whose function the calling goroutine runs, if that
 // is another one than s: then the context of s has found its way into a branch
 // of it. As long as s has no branch under way there is nothing to ask.
-func (s *scope) misused() *scope {
+func (gs *runGoroutines) runsOther(s *scope) *scope {
 	if s.forked.Load() == 0 || callingGoroutine() != ofBranch {
 		return nil
 	}
-	st, ok := s.run.goroutines.ofBranches.Load(goroutineID())
+	st, ok := gs.ofBranches.Load(goroutineID())
 	if !ok {
 		return nil
 	}

@@ -37,11 +37,11 @@ func mustJSON(v any) []byte {
 // identify gives the scope of an item the item's hash: to be recorded with its
 // first event or, when that is recorded, to be compared with.
 func (m *mapping[I, O]) identify(inner *scope, n int, hash payload.Fingerprint) error {
-	if len(inner.hist) == 0 {
-		inner.item = hash.Hash
+	if len(inner.replay.hist) == 0 {
+		inner.preface.item = hash.Hash
 		return nil
 	}
-	if was := inner.hist[0].Item; was != "" && hash.Differs(was) {
+	if was := inner.replay.hist[0].Item; was != "" && hash.Differs(was) {
 		return m.otherItem(n)
 	}
 	return nil
@@ -50,7 +50,7 @@ func (m *mapping[I, O]) identify(inner *scope, n int, hash payload.Fingerprint) 
 // otherItem parks the run: item n is not the one that was recorded. Matching by
 // name does not change that: an item's name is its number.
 func (m *mapping[I, O]) otherItem(n int) error {
-	return m.scope.changed(EditItems, int(m.call.ordinal), m.call.key, fmt.Sprintf("Item %d of %s is another one than was recorded: the items must be the same, in the same order, whenever the code runs again.", n, m.call.key))
+	return m.scope.replay.changed(EditItems, int(m.call.ordinal), m.call.key, fmt.Sprintf("Item %d of %s is another one than was recorded: the items must be the same, in the same order, whenever the code runs again.", n, m.call.key))
 }
 
 // verify compares the items of a slice with what was recorded, before any of them
@@ -104,7 +104,7 @@ func (m *mapping[I, O]) count(total int) error {
 		switch {
 		case d.Items == total:
 		case !r.matching.byName || m.window:
-			return m.scope.changed(EditItems, int(m.call.ordinal), m.call.key, fmt.Sprintf("%s had %d items and has %d now.", m.call.key, d.Items, total))
+			return m.scope.replay.changed(EditItems, int(m.call.ordinal), m.call.key, fmt.Sprintf("%s had %d items and has %d now.", m.call.key, d.Items, total))
 		case d.Items < total:
 			again := *m.call.rec // it has not ended: there is more to do
 			again.Outcome = store.Event{}
@@ -116,7 +116,7 @@ func (m *mapping[I, O]) count(total int) error {
 		return nil
 	}
 	if !r.matching.byName {
-		return m.scope.changed(EditItems, int(m.call.ordinal), m.call.key, fmt.Sprintf("%s had at least %d items and has %d now.", m.call.key, recorded, total))
+		return m.scope.replay.changed(EditItems, int(m.call.ordinal), m.call.key, fmt.Sprintf("%s had at least %d items and has %d now.", m.call.key, recorded, total))
 	}
 	var gone []string
 	for n := total; n < recorded; n++ {

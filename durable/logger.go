@@ -36,7 +36,7 @@ func Logger(ctx context.Context) *slog.Logger {
 		if v.path != "" {
 			log = log.With("scope", v.path)
 		}
-		if len(v.hist) > 0 {
+		if len(v.replay.hist) > 0 {
 			log = slog.New(&replayHandler{Handler: log.Handler(), scope: v})
 		}
 	case *attempt:
@@ -205,7 +205,7 @@ type replayHandler struct {
 }
 
 func (h *replayHandler) Enabled(ctx context.Context, l slog.Level) bool {
-	return !h.scope.replaying() && h.Handler.Enabled(ctx, l)
+	return !h.scope.replay.replaying() && h.Handler.Enabled(ctx, l)
 }
 
 func (h *replayHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
@@ -215,6 +215,3 @@ func (h *replayHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 func (h *replayHandler) WithGroup(name string) slog.Handler {
 	return &replayHandler{Handler: h.Handler.WithGroup(name), scope: h.scope}
 }
-
-// replaying reports whether the next call of the scope is in the history.
-func (s *scope) replaying() bool { return len(s.hist) > 0 && !s.live.Load() }

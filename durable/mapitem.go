@@ -155,7 +155,7 @@ func (m *mapping[I, O]) record(key string, inner *scope, it item[I], env []byte,
 	if stopped := inner.stopped(); stopped != nil {
 		return stopped
 	}
-	if changed := inner.finish(); changed != nil {
+	if changed := inner.replay.finish(); changed != nil {
 		return changed
 	}
 	d := &history.Data{Input: it.hash, Items: len(m.items), Again: inner.mustReplay()}

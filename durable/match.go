@@ -1,11 +1,11 @@
 package durable
 
 import (
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
 )
@@ -36,6 +36,18 @@ import (
 // run. Do not take the option away while runs exist that it has let through.
 func MatchByName() DefineOption { return func(d *definition) { d.byName = true } }
 
+// A replay is the history of a scope, and how far its code has come in it.
+type replay struct {
+	scope *scope
+	hist  []*history.Call // the recorded calls by ordinal - 1
+	live  atomic.Bool     // set once the last of them is made
+
+	// What follows belongs to the one call that is under way.
+	next    int32           // ordinals given out
+	rest    *rest           // what is left of hist, if it is matched by name
+	patches map[string]bool // answers of Patched and DeprecatePatch
+}
+
 // rest is what is left of a scope's history when it is matched by name.
 type rest struct {
 	ordinals map[string]int32 // by key, of what the code has not called yet
@@ -44,88 +56,95 @@ type rest struct {
 
 // match finds the record of call c, whose key is known, and gives the call its
 // ordinal for good. An error has parked the run.
-func (s *scope) match(c *call, kind history.CallKind) error {
-	if s.run.matching.byName && len(s.hist) > 0 {
-		return s.matchByName(c, kind)
+func (rp *replay) match(c *call, kind history.CallKind) error {
+	if rp.scope.run.matching.byName && len(rp.hist) > 0 {
+		return rp.matchByName(c, kind)
 	}
-	if int(c.ordinal) > len(s.hist) {
-		if p := s.unasked(); p != nil {
-			return s.notAsked(c, p)
+	if int(c.ordinal) > len(rp.hist) {
+		if p := rp.unasked(); p != nil {
+			return rp.notAsked(c, p)
 		}
 		return nil
 	}
-	c.rec = s.hist[c.ordinal-1]
+	c.rec = rp.hist[c.ordinal-1]
 	if c.rec.Key == c.key && c.rec.Kind == kind {
 		return nil
 	}
-	return s.differs(c, kind)
+	return rp.differs(c, kind)
 }
 
-func (s *scope) matchByName(c *call, kind history.CallKind) error {
-	if s.rest == nil {
-		s.rest = &rest{ordinals: make(map[string]int32, len(s.hist))}
-		for i, rec := range s.hist {
-			s.rest.ordinals[rec.Key] = int32(i + 1)
+func (rp *replay) matchByName(c *call, kind history.CallKind) error {
+	if rp.rest == nil {
+		rp.rest = &rest{ordinals: make(map[string]int32, len(rp.hist))}
+		for i, rec := range rp.hist {
+			rp.rest.ordinals[rec.Key] = int32(i + 1)
 		}
 	}
-	n, ok := s.rest.ordinals[c.key]
+	n, ok := rp.rest.ordinals[c.key]
 	if !ok {
-		s.rest.added++
-		c.ordinal = int32(len(s.hist)) + s.rest.added
+		rp.rest.added++
+		c.ordinal = int32(len(rp.hist)) + rp.rest.added
 		return nil
 	}
-	c.ordinal, c.rec = n, s.hist[n-1]
+	c.ordinal, c.rec = n, rp.hist[n-1]
 	if c.rec.Kind != kind {
-		return s.differs(c, kind)
+		return rp.differs(c, kind)
 	}
-	delete(s.rest.ordinals, c.key)
+	delete(rp.rest.ordinals, c.key)
 	return nil
+}
+
+// takeBack undoes what match has counted for a call that gets no place.
+func (rp *replay) takeBack() {
+	if rp.rest != nil {
+		rp.rest.added--
+	}
 }
 
 // atFrontier reports whether the scope has called everything the history has of
 // it: what comes next happens for the first time.
-func (s *scope) atFrontier() bool {
+func (rp *replay) atFrontier() bool {
 	switch {
-	case s.rest != nil:
-		return len(s.rest.ordinals) == 0
-	case s.run.matching.byName && len(s.hist) > 0:
+	case rp.rest != nil:
+		return len(rp.rest.ordinals) == 0
+	case rp.scope.run.matching.byName && len(rp.hist) > 0:
 		return false // nothing was called yet
 	}
-	return int(s.next) >= len(s.hist)
+	return int(rp.next) >= len(rp.hist)
 }
 
 // finish checks, when the scope's function has returned, that nothing recorded
 // was left uncalled.
-func (s *scope) finish() error {
-	if s.run.matching.byName {
-		s.reportUncalled()
+func (rp *replay) finish() error {
+	if rp.scope.run.matching.byName {
+		rp.reportUncalled()
 		return nil
 	}
-	if int(s.next) < len(s.hist) {
-		return s.leftOut()
+	if int(rp.next) < len(rp.hist) {
+		return rp.leftOut()
 	}
-	if p := s.unasked(); p != nil {
-		return s.notAsked(nil, p)
+	if p := rp.unasked(); p != nil {
+		return rp.notAsked(nil, p)
 	}
 	return nil
 }
 
 // reportUncalled keeps in mind what the history of the scope has and the code did
 // not call, for the event that ends the run, and warns.
-func (s *scope) reportUncalled() {
+func (rp *replay) reportUncalled() {
 	var left []string
 	switch {
-	case s.rest != nil:
-		left = slices.Sorted(maps.Keys(s.rest.ordinals))
-	case len(s.hist) > 0:
-		for _, rec := range s.hist {
+	case rp.rest != nil:
+		left = slices.Sorted(maps.Keys(rp.rest.ordinals))
+	case len(rp.hist) > 0:
+		for _, rec := range rp.hist {
 			left = append(left, rec.Key)
 		}
 	}
-	if p := s.unasked(); p != nil {
-		left = append(left, history.JoinKey(s.path, history.PatchPrefix+p.Name, 1))
+	if p := rp.unasked(); p != nil {
+		left = append(left, history.JoinKey(rp.scope.path, history.PatchPrefix+p.Name, 1))
 	}
-	s.run.matching.noteUncalled(s.path, left)
+	rp.scope.run.matching.noteUncalled(rp.scope.path, left)
 }
 
 // noteUncalled keeps keys that were recorded in a scope and not called, and warns.
@@ -170,43 +189,5 @@ func (m *matching) leftOut() []string {
 	return keys[:min(len(keys), maxUncalled)]
 }
 
-// differs parks the run: another call, or one of another kind, stands where c was
-// made.
-func (s *scope) differs(c *call, kind history.CallKind) error {
-	e := s.difference(int(c.ordinal), c.key)
-	if c.rec.Key == c.key {
-		e.Edit, e.Detail = EditKind, fmt.Sprintf("%s was recorded as a %s and is a %s now.", c.key, c.rec.Kind, kind)
-	} else {
-		e.Edit = editOf(e.Recorded, e.Ordinal, e.Call, c.rec.Kind == kind, s.declared())
-	}
-	return s.park(e)
-}
-
-// leftOut parks the run: the function has returned and calls are left over.
-func (s *scope) leftOut() error {
-	e := s.difference(int(s.next)+1, "")
-	e.Edit = EditRemoved
-	return s.park(e)
-}
-
-// notAsked parks the run: it has gone the new way of a change, and the code does
-// not know the change. c is the call before which that was noticed, nil at the
-// end of the function.
-func (s *scope) notAsked(c *call, p *history.Patch) error {
-	ordinal, key := int(s.next)+1, ""
-	if c != nil {
-		ordinal, key = int(c.ordinal), c.key
-	}
-	e := s.difference(ordinal, key)
-	e.Edit = EditPatchRemoved
-	e.Detail = fmt.Sprintf("The run has gone the new way of durable.Patched(ctx, %q), and this code does not ask for it. Ask for it again, or run code that is the new way alone and has durable.DeprecatePatch(ctx, %q) in its place.", p.Change, p.Change)
-	return s.park(e)
-}
-
-// declared returns the names given to Steps, for the scope they tell of.
-func (s *scope) declared() []string {
-	if s.path != "" {
-		return nil
-	}
-	return s.run.def.steps
-}
+// replaying reports whether the next call of the scope is in the history.
+func (rp *replay) replaying() bool { return len(rp.hist) > 0 && !rp.live.Load() }

@@ -46,19 +46,19 @@ func Patched(ctx context.Context, change string) bool {
 		return true
 	}
 	defer s.end()
-	if yes, asked := s.patches[name]; asked {
+	if yes, asked := s.replay.patches[name]; asked {
 		return yes
 	}
-	yes := s.patchOf(name) != nil
-	if !yes && s.atFrontier() && s.run.dead.Load() == nil {
+	yes := s.replay.patchOf(name) != nil
+	if !yes && s.replay.atFrontier() && s.run.dead.Load() == nil {
 		if s.stopped() == nil && !s.ended { // else no call follows for which the answer must be known
 			// Not s.stash: the clock of the scope must not depend on whether the
 			// marker was recorded now or is read.
-			s.run.stash(s.patchEvent(name, change, false))
+			s.run.stash(s.replay.patchEvent(name, change, false))
 		}
 		yes = true
 	}
-	s.patched(name, yes)
+	s.replay.patched(name, yes)
 	return yes
 }
 
@@ -77,13 +77,13 @@ func DeprecatePatch(ctx context.Context, change string) {
 		return
 	}
 	defer s.end()
-	if _, asked := s.patches[name]; asked {
+	if _, asked := s.replay.patches[name]; asked {
 		return
 	}
-	s.patched(name, true)
-	if p := s.patchOf(name); p != nil && !p.Deprecated && s.stopped() == nil && !s.ended {
+	s.replay.patched(name, true)
+	if p := s.replay.patchOf(name); p != nil && !p.Deprecated && s.stopped() == nil && !s.ended {
 		// An error means that the run is lost or stopped: the next call says so.
-		_ = s.run.write(&write{events: []store.Event{s.patchEvent(name, change, true)}})
+		_ = s.run.write(&write{events: []store.Event{s.replay.patchEvent(name, change, true)}})
 	}
 }
 
@@ -113,20 +113,20 @@ func patchScope(ctx context.Context, what, change string) (*scope, string) {
 }
 
 // patched keeps what the scope was told.
-func (s *scope) patched(name string, yes bool) {
-	if s.patches == nil {
-		s.patches = map[string]bool{}
+func (rp *replay) patched(name string, yes bool) {
+	if rp.patches == nil {
+		rp.patches = map[string]bool{}
 	}
-	s.patches[name] = yes
+	rp.patches[name] = yes
 }
 
 // patchOf returns the marker of a change in the history of the scope, nil if there
 // is none.
-func (s *scope) patchOf(name string) *history.Patch {
-	if s.run.past == nil {
+func (rp *replay) patchOf(name string) *history.Patch {
+	if rp.scope.run.past == nil {
 		return nil
 	}
-	ps := s.run.past.Patches[s.path]
+	ps := rp.scope.run.past.Patches[rp.scope.path]
 	if i := slices.IndexFunc(ps, func(p *history.Patch) bool { return p.Name == name }); i >= 0 {
 		return ps[i]
 	}
@@ -135,12 +135,12 @@ func (s *scope) patchOf(name string) *history.Patch {
 
 // unasked returns the first change the history has a marker of and the code has
 // not asked for so far, nil if there is none.
-func (s *scope) unasked() *history.Patch {
-	if s.run.past == nil || s.run.past.Patches == nil {
+func (rp *replay) unasked() *history.Patch {
+	if rp.scope.run.past == nil || rp.scope.run.past.Patches == nil {
 		return nil
 	}
-	for _, p := range s.run.past.Patches[s.path] {
-		if _, asked := s.patches[p.Name]; !asked && !p.Deprecated {
+	for _, p := range rp.scope.run.past.Patches[rp.scope.path] {
+		if _, asked := rp.patches[p.Name]; !asked && !p.Deprecated {
 			return p
 		}
 	}
@@ -148,9 +148,9 @@ func (s *scope) unasked() *history.Patch {
 }
 
 // patchEvent makes a marker. Its ordinal is that of the call it stands before.
-func (s *scope) patchEvent(name, change string, deprecated bool) store.Event {
+func (rp *replay) patchEvent(name, change string, deprecated bool) store.Event {
 	return store.Event{
-		Type: store.Patched, Key: history.JoinKey(s.path, history.PatchPrefix+name, 1), Ordinal: s.next + 1,
+		Type: store.Patched, Key: history.JoinKey(rp.scope.path, history.PatchPrefix+name, 1), Ordinal: rp.next + 1,
 		Data: (&history.Data{Name: change, Deprecated: deprecated}).Encode(),
 	}
 }

@@ -272,13 +272,13 @@ func (r *run) isLoaded() bool {
 
 // call runs the workflow function.
 func (r *run) call() (output []byte, err error) {
-	root := &scope{run: r, lastAt: r.bornAt}
+	root := newScope(r, "")
+	root.lastAt = r.bornAt
 	if r.past != nil {
-		root.hist = r.past.Scopes[""]
 		root.lastAt = r.past.Created.At
 		r.matching.byName, r.matching.anew = r.def.byName || r.past.Forced, r.past.Anew
 	}
-	if len(root.hist) == 0 {
+	if len(root.replay.hist) == 0 {
 		root.leave()
 	}
 	output, err = r.def.call(&scopeContext{Context: r.ctx, scope: root}, r, r.origin.input)
@@ -292,7 +292,7 @@ func (r *run) call() (output []byte, err error) {
 			// The outcome of that call would be lost without a word.
 			return nil, &ConcurrentCallError{RunID: r.id, Running: c.name, Second: "the end of the workflow function"}
 		}
-		if changed := root.finish(); changed != nil {
+		if changed := root.replay.finish(); changed != nil {
 			return nil, changed
 		}
 		if ends && r.stop.cause() == nil {

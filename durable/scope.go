@@ -27,11 +27,8 @@ type scope struct {
 	undo bool
 	// forked is how many branches and workers of its own are under way.
 	forked atomic.Int32
-	// hist holds the recorded calls by ordinal - 1; live is set once the last of
-	// them is made.
-	hist []*history.Call
-	live atomic.Bool
-	// left: nothing of what the code does from here on is in hist; see leave.
+	replay replay
+	// left: nothing of what the code does from here on is in the history; see leave.
 	left atomic.Bool
 	held func() // ends the context that was held back until then; nil: none
 	// limited: its context, or one around it, has a deadline that the code has given it.
@@ -49,12 +46,8 @@ type scope struct {
 	// busy is the call under way, nil if there is none.
 	busy atomic.Pointer[call]
 
-	// The rest belongs to the one call that is under way.
-	next       int32             // ordinals given out
-	names      map[string]*int32 // occurrences of each escaped name
-	name       string            // of the last call, escaped, and its occurrences
-	escaped    string
-	count      *int32
+	// What follows belongs to the one call that is under way.
+	naming     naming
 	lastAt     store.Time // of the last event of the scope
 	registered int32      // compensations
 	followed   []*undo    // compensations behind whose registration nothing was called yet
@@ -62,14 +55,53 @@ type scope struct {
 	draws      uint32     // NewID and Rand since the last call
 	waits      int32      // for branches and children, since the last call
 	empty      string     // key of a call that was placed and has recorded nothing
+	preface    preface
+}
 
-	rest    *rest           // what is left of hist, if it is matched by name
-	patches map[string]bool // answers of Patched and DeprecatePatch
-	// stoppedAfter is what the first event of the undoing says; see stop.
-	stoppedAfter, stoppedWaits map[string]int32
-	undoes                     []string // the same: what each compensation undoes
-	late                       *bool    // the same, of a run with a deadline; see Past.WasLate
-	item                       string   // hash of the Map item, until its first event has it
+// newScope makes the scope with this path, and gives it what the history has of it.
+func newScope(r *run, path string) *scope {
+	s := &scope{run: r, path: path}
+	s.replay.scope = s
+	if r.past != nil {
+		s.replay.hist = r.past.Scopes[path]
+	}
+	return s
+}
+
+// A naming gives the calls of a scope their names: the second call of "send" is "send#2".
+type naming struct {
+	counts  map[string]*int32 // calls of each escaped name
+	name    string            // of the last call: a loop asks for the same one again and again
+	escaped string
+	count   *int32 // of that name; nil: there is none
+}
+
+// next returns the name of the next call as keys have it, and the number of the call
+// among those of this name. The call counts once take is called.
+func (nm *naming) next(name string) (escaped string, n int32, err error) {
+	if nm.count == nil || name != nm.name {
+		if err := store.CheckName("step name", name); err != nil {
+			return "", 0, err
+		}
+		nm.name, nm.escaped = name, history.EscapeName(name)
+		nm.count = nm.counts[nm.escaped]
+	}
+	if nm.count == nil {
+		return nm.escaped, 1, nil
+	}
+	return nm.escaped, *nm.count + 1, nil
+}
+
+// take counts the call that next was asked for.
+func (nm *naming) take() {
+	if nm.count == nil {
+		if nm.counts == nil {
+			nm.counts = map[string]*int32{}
+		}
+		nm.count = new(int32)
+		nm.counts[nm.escaped] = nm.count
+	}
+	*nm.count++
 }
 
 // call is one durable call, from begin to end.
@@ -107,25 +139,18 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 	if err := s.enter(c, name); err != nil {
 		return err
 	}
-	if s.count == nil || name != s.name { // a loop asks for the same one again and again
-		if err := store.CheckName("step name", name); err != nil {
-			s.end()
-			return err
-		}
-		s.name, s.escaped = name, history.EscapeName(name)
-		s.count = s.names[s.escaped]
+	escaped, n, err := s.naming.next(name)
+	if err != nil {
+		s.end()
+		return err
 	}
-	c.ordinal = s.next + 1
-	n := int32(1)
-	if s.count != nil {
-		n += *s.count
-	}
-	c.key = history.JoinKey(s.path, s.escaped, n)
+	c.ordinal = s.replay.next + 1
+	c.key = history.JoinKey(s.path, escaped, n)
 	if len(c.key) > store.MaxKey {
 		s.end()
 		return &store.NameError{Kind: "key", Value: c.key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed", len(c.key), store.MaxKey)}
 	}
-	err := s.match(c, kind)
+	err = s.replay.match(c, kind)
 	switch {
 	case err != nil:
 	case c.rec == nil:
@@ -145,21 +170,14 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 		s.end()
 		return err
 	}
-	if len(s.hist) > 0 && int(c.ordinal) >= len(s.hist) {
-		s.live.Store(true)
+	if len(s.replay.hist) > 0 && int(c.ordinal) >= len(s.replay.hist) {
+		s.replay.live.Store(true)
 	}
-	if s.count == nil {
-		if s.names == nil {
-			s.names = map[string]*int32{}
-		}
-		s.count = new(int32)
-		s.names[s.escaped] = s.count
-	}
-	*s.count = n
-	s.next++
+	s.naming.take()
+	s.replay.next++
 	s.draws, s.waits = 0, 0
-	if s.followed != nil {
-		s.follow(c.key, kind)
+	if s.followed != nil && s.run.undoing.follow(s.followed, c.key, kind) {
+		s.followed = nil
 	}
 	c.placed = c.rec == nil
 	if c.rec != nil && !c.done() && kind != history.CallGo {
@@ -171,24 +189,18 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 // mayPlace returns why c, which the history does not have, gets no place in it.
 func (s *scope) mayPlace(c *call, kind history.CallKind) error {
 	if s.ended {
-		if s.rest != nil {
-			s.rest.added--
-		}
+		s.replay.takeBack()
 		return s.goesBeyond(c.name)
 	}
 	if kind == history.CallMap && len(c.key)+history.ItemRoom > store.MaxKey {
-		if s.rest != nil {
-			s.rest.added--
-		}
+		s.replay.takeBack()
 		return &store.NameError{Kind: "key", Value: c.key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed for a Map, whose items have longer ones", len(c.key), store.MaxKey-history.ItemRoom)}
 	}
 	if err := s.stopped(); err != nil {
 		if kind == history.CallFirst {
 			return nil // it waits for branches first, which meet the stop themselves, and then records nothing
 		}
-		if s.rest != nil {
-			s.rest.added--
-		}
+		s.replay.takeBack()
 		return err
 	}
 	if s.empty != "" {
@@ -202,7 +214,7 @@ func (s *scope) mayPlace(c *call, kind history.CallKind) error {
 func (s *scope) enter(c *call, name string) error {
 	// Set before the exchange: whoever finds the scope busy reads it.
 	c.scope, c.name = s, name
-	if at := s.misused(); at != nil {
+	if at := s.run.goroutines.runsOther(s); at != nil {
 		return s.run.misused(&OuterContextError{RunID: s.run.id, Call: name, Scope: s.path, Within: at.path})
 	}
 	if !s.busy.CompareAndSwap(nil, c) {
@@ -229,7 +241,7 @@ func (s *scope) record(c *call, ev store.Event) (store.Time, error) {
 // recordWith is record with more in the same write.
 func (s *scope) recordWith(c *call, ev store.Event, w *write) (store.Time, error) {
 	ev.Key, ev.Ordinal = c.key, c.ordinal
-	s.tag(&ev)
+	s.preface.tag(&ev)
 	w.events = append(w.events, ev)
 	err := s.run.write(w)
 	if definite(err) && len(w.start) == 0 { // who starts a child records why it is refused
@@ -243,35 +255,45 @@ func (s *scope) recordWith(c *call, ev store.Event, w *write) (store.Time, error
 	return w.at, nil
 }
 
-// tag writes what a scope has to say into its first event: an item its hash, the
-// undoing of a run where the run was stopped.
-func (s *scope) tag(ev *store.Event) {
-	if s.item != "" {
-		addMember(ev, `{"item":`, s.item)
-		s.item = ""
+// A preface is what the first event of a scope says beside its own.
+type preface struct {
+	item string // hash of the Map item
+	// Of the undoing: where what stopped the run has met its scopes (see stopping), what
+	// each compensation undoes, and, of a run with a deadline, whether that has stopped
+	// it (see Past.WasLate).
+	stopped, stoppedWaits map[string]int32
+	undoes                []string
+	late                  *bool
+}
+
+// tag writes it into an event, once.
+func (p *preface) tag(ev *store.Event) {
+	if p.item != "" {
+		addMember(ev, `{"item":`, p.item)
+		p.item = ""
 	}
-	if s.stoppedAfter != nil {
-		addMember(ev, `{"stopped":`, s.stoppedAfter)
-		s.stoppedAfter = nil
+	if p.stopped != nil {
+		addMember(ev, `{"stopped":`, p.stopped)
+		p.stopped = nil
 	}
-	if s.stoppedWaits != nil {
-		addMember(ev, `{"stopped_waits":`, s.stoppedWaits)
-		s.stoppedWaits = nil
+	if p.stoppedWaits != nil {
+		addMember(ev, `{"stopped_waits":`, p.stoppedWaits)
+		p.stoppedWaits = nil
 	}
-	if s.undoes != nil {
-		addMember(ev, `{"undoes":`, s.undoes)
-		s.undoes = nil
+	if p.undoes != nil {
+		addMember(ev, `{"undoes":`, p.undoes)
+		p.undoes = nil
 	}
-	if s.late != nil {
-		addMember(ev, `{"late":`, *s.late)
-		s.late = nil
+	if p.late != nil {
+		addMember(ev, `{"late":`, *p.late)
+		p.late = nil
 	}
 }
 
 // stash keeps an event of call c for the run's next write.
 func (s *scope) stash(c *call, ev store.Event) {
 	ev.Key, ev.Ordinal = c.key, c.ordinal
-	s.tag(&ev)
+	s.preface.tag(&ev)
 	c.placed = false
 	s.lastAt, _ = s.run.stash(ev)
 }
@@ -279,7 +301,7 @@ func (s *scope) stash(c *call, ev store.Event) {
 // stashTraced is stash for an event that a span must be exported before.
 func (s *scope) stashTraced(c *call, ev store.Event, span *earlySpan) {
 	ev.Key, ev.Ordinal = c.key, c.ordinal
-	s.tag(&ev)
+	s.preface.tag(&ev)
 	c.placed = false
 	s.run.log.awaitExport(span)
 	s.lastAt, _ = s.run.stash(ev)
@@ -317,44 +339,6 @@ func (s *scope) mayWait(key string, limited bool) error {
 		return nil
 	}
 	return s.run.misused(s.run.unrecorded(key, &ContextDeadlineError{RunID: s.run.id, Call: key}))
-}
-
-// changed parks the run: its code and its history part at the call with this
-// ordinal, in the way that detail says.
-func (s *scope) changed(edit Edit, ordinal int, key, detail string) error {
-	e := s.difference(ordinal, key)
-	e.Edit, e.Detail = edit, detail
-	return s.park(e)
-}
-
-// difference describes where code and history part.
-func (s *scope) difference(ordinal int, key string) *DefinitionChangedError {
-	recorded := make([]string, len(s.hist))
-	for i, rec := range s.hist {
-		recorded[i] = rec.Key
-	}
-	source := ""
-	if key != "" {
-		source = callerOutside()
-	}
-	return &DefinitionChangedError{
-		RunID: s.run.id, Workflow: s.run.def.name, Scope: s.path, Recorded: recorded,
-		Ordinal: ordinal, Call: key, Source: source, RecordedBy: s.recordedBy(),
-	}
-}
-
-// recordedBy returns whose code fits what the scope has recorded: that of who recorded
-// its last call had replayed all of it.
-func (s *scope) recordedBy() Recorder {
-	if s.run.past == nil || len(s.hist) == 0 {
-		return Recorder{}
-	}
-	return recorder(s.run.past, s.hist[len(s.hist)-1].Seq, s.run.def.version)
-}
-
-// park stops the run, resumable, because of a changed definition.
-func (s *scope) park(e *DefinitionChangedError) error {
-	return s.run.die(&death{kind: deathParked, code: CodeDefinitionChanged, err: e})
 }
 
 // callerOutside returns file:line of the nearest caller that is not of this

@@ -106,7 +106,7 @@ func (s *scope) behind(c *call) {
 			s.leave() // what has stopped it may not have come that far
 			s.noteStop(ordinal)
 		}
-	case !s.atFrontier():
+	case !s.replay.atFrontier():
 	case !stopped:
 		s.leave()
 	default:
@@ -114,7 +114,7 @@ func (s *scope) behind(c *call) {
 		switch {
 		case !known:
 			time.AfterFunc(contextLag, s.leave)
-		case s.next > after, s.next == after && s.waits >= r.past.StoppedWaits[s.path]:
+		case s.replay.next > after, s.replay.next == after && s.waits >= r.past.StoppedWaits[s.path]:
 			s.leave()
 		}
 	}
@@ -123,7 +123,7 @@ func (s *scope) behind(c *call) {
 // before is called when a call is about to go on that has no recorded end, unless
 // it begins a branch, which goes on beside the scope.
 func (s *scope) before() {
-	if !s.left.Load() && !s.ended && s.atFrontier() {
+	if !s.left.Load() && !s.ended && s.replay.atFrontier() {
 		s.leave()
 	}
 }
@@ -137,10 +137,10 @@ func (s *scope) noteStop(ordinal int32) {
 	}
 	s.noted = true
 	waits := int32(0)
-	if ordinal <= s.next {
+	if ordinal <= s.replay.next {
 		waits = s.waits
 	}
-	s.run.undoing.stopped(s.path, max(s.next, ordinal), waits)
+	s.run.undoing.stopped(s.path, max(s.replay.next, ordinal), waits)
 }
 
 // holdBack returns the context for the function of a branch or an item: it ends

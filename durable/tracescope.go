@@ -38,7 +38,7 @@ func (s *scope) traceAs(ctx context.Context, what, name string, of *mapSpan) con
 		return ctx
 	}
 	s.span = &scopeSpan{name: what + " " + name, outer: ctx, around: trace.SpanContextFromContext(ctx).SpanID(), of: of}
-	if len(s.hist) > 0 {
+	if len(s.replay.hist) > 0 {
 		return ctx
 	}
 	return s.tracing(ctx)
@@ -137,7 +137,7 @@ func (s *scope) endSpan(err error, recorded bool) {
 	}
 	t.over = true
 	if span.IsRecording() {
-		s.describe(span, s.path, outcomeFor(err), err)
+		s.run.spans.describe(span, s.path, outcomeFor(err), err)
 	}
 	span.End()
 }
@@ -151,8 +151,8 @@ func outcomeFor(err error) string {
 }
 
 // describe puts the outcome of a call into its span.
-func (s *scope) describe(span trace.Span, key, outcome string, err error) {
-	r := s.run
+func (sp *runSpans) describe(span trace.Span, key, outcome string, err error) {
+	r := sp.run
 	span.SetAttributes(attrRun.String(r.id), attrWorkflow.String(r.def.name), attrKey.String(key), attrOutcome.String(outcome))
 	if outcome == outcomeFailed {
 		r.eng.tracing.markFailed(span, err)
@@ -250,7 +250,7 @@ func (m *mapping[I, O]) traceEnd(items int, err error) {
 		if !span.IsRecording() {
 			return
 		}
-		s.describe(span, m.call.key, outcomeFor(err), err)
+		s.run.spans.describe(span, m.call.key, outcomeFor(err), err)
 		span.SetAttributes(attrItems.Int(items), attrItemsFailed.Int(failed), attrItemsUndone.Int(undone))
 	}})
 }
@@ -282,7 +282,7 @@ func (s *scope) traceWait(key string, w waited) {
 	if !span.IsRecording() {
 		return
 	}
-	s.describe(span, key, w.outcome, w.err)
+	s.run.spans.describe(span, key, w.outcome, w.err)
 	span.SetAttributes(w.attrs...)
 	if w.link.SpanContext.IsValid() {
 		span.AddLink(w.link)

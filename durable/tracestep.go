@@ -125,7 +125,7 @@ func (st *step) traceEnd(ctx context.Context, end attemptEnd) {
 	if !t.over {
 		if last && t.span.IsRecording() {
 			t.span.SetAttributes(attrAttempt.Int(end.number))
-			s.describe(t.span, st.call.key, end.outcome, end.err)
+			s.run.spans.describe(t.span, st.call.key, end.outcome, end.err)
 		}
 		t.over = true
 		t.span.End()
@@ -133,7 +133,7 @@ func (st *step) traceEnd(ctx context.Context, end attemptEnd) {
 	if span := t.attempt; span != nil {
 		t.attempt = nil
 		if span.IsRecording() {
-			s.describe(span, st.call.key, end.outcome, end.err)
+			s.run.spans.describe(span, st.call.key, end.outcome, end.err)
 			if end.outcome == outcomeFailed {
 				e.tracing.addException(span, end.err, end.at)
 			}
@@ -164,7 +164,7 @@ func (st *step) traceWhole(t *stepSpans, end attemptEnd) {
 	if end.outcome == outcomeFailed {
 		e.tracing.addException(span, end.err, end.at, attrAttempt.Int(end.number))
 	}
-	s.describe(span, st.call.key, end.outcome, end.err)
+	s.run.spans.describe(span, st.call.key, end.outcome, end.err)
 }
 
 // logAttempt logs how an attempt ended: at DEBUG, and at WARN when nothing is
