@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
@@ -474,12 +473,4 @@ func (st *step) checkInput() error {
 	}
 	return st.call.scope.replay.changed(EditInput, int(st.call.ordinal), st.call.key,
 		fmt.Sprintf("%s was recorded with another input (WithInput). Something before it that is no step gave another value this time.", st.call.key))
-}
-
-// codeOfDecode tells damaged data from data of another format or type.
-func codeOfDecode(err error) string {
-	if errors.Is(err, envelope.ErrDamaged) {
-		return CodeDamaged
-	}
-	return CodeUndecodable
 }

@@ -19,6 +19,18 @@ const (
 	MaxAttributeValue = 1 << 10
 )
 
+// Attributes sets values by which runs can be searched; one that is empty is
+// not set. SetAttributes has the limits, and changes them while the run lives.
+func Attributes(a map[string]string) StartOption {
+	return func(o *startOptions) {
+		if o.attributes == nil {
+			o.attributes = map[string]string{}
+		}
+		maps.Copy(o.attributes, a)
+		maps.DeleteFunc(o.attributes, func(_, value string) bool { return value == "" })
+	}
+}
+
 // SetAttributes changes the values by which the run can be searched: each of
 // set takes the place of the one with its name, an empty value removes the
 // name, and the others stay as they are. It is durable when it returns, and

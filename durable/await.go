@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
+	"go.opentelemetry.io/otel/attribute"
 )
 
 // AwaitOption changes how Await waits.
@@ -336,4 +337,23 @@ func (a *awaiting) answered(c *call) error {
 		return r.undecodable(c.key, sent, a.wanted, err)
 	}
 	return nil
+}
+
+// trace makes the span of a wait for a message that has ended; m is the one
+// it has taken, if any.
+func (a *awaiting) trace(c *call, began store.Time, outcome string, m *store.Message) {
+	s := c.scope
+	if s.run.spans.segment == nil {
+		return
+	}
+	kind := string(a.kind)
+	if a.prompt != "" {
+		kind = "approval"
+	}
+	w := waited{name: "wait " + a.name, began: began, outcome: outcome, attrs: []attribute.KeyValue{attrWait.String(kind)}}
+	if m != nil {
+		d, _ := history.DataOfMessage(m) // without its sender the wait has no link
+		w.link = linkTo(parseTrace(d.Trace), linkSender)
+	}
+	s.traceWait(c.key, w)
 }

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"runtime"
 	"slices"
-	"strings"
 	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
@@ -139,33 +137,6 @@ func (s *scope) child(key string, ended bool, place ...int32) *scope {
 	return inner
 }
 
-// A branch or an item that has ended is not replayed: its outcome is recorded. But
-// what its function has registered with Compensate is in no history, and neither
-// is a branch that it has left running, as First does. So the outcome of a scope
-// that holds one or the other says so, and a replay calls its function again: all
-// its calls are answered from the history, what it returns is not looked at, and
-// it goes no further than it has gone.
-//
-//	3  step_completed  pay/reserve
-//	4  step_completed  pay          again: it has registered "release"
-//	5  run_resumed                  pay is replayed, and "release" is registered
-
-// replaysAgain says that s, and so every scope around it, must be replayed once it
-// has ended.
-func (s *scope) replaysAgain() {
-	for ; s != nil && !s.again.Swap(true); s = s.up {
-	}
-}
-
-// mustReplay reports, of a scope that is about to end, whether it must be replayed
-// from then on.
-func (s *scope) mustReplay() bool {
-	if len(s.begun) > 0 && s.run.waits.anyOpen(s.begun) {
-		s.replaysAgain()
-	}
-	return s.again.Load()
-}
-
 // replayEnded counts in the goroutine of a branch that has ended and is replayed,
 // and returns its scope.
 func (s *scope) replayEnded(b *branch, key string, ordinal int32) *scope {
@@ -193,23 +164,6 @@ func (f *branch) replay(inner *scope, fn func()) {
 		}
 	}()
 	fn()
-}
-
-// replayed is called when the function of a scope that has ended was replayed.
-func (s *scope) replayed() {
-	if s.run.dead.Load() == nil && s.beyond == 0 {
-		_ = s.replay.finish() // an error has parked the run
-	}
-	s.leave()
-}
-
-// goesBeyond refuses a call of a scope that has ended and had not made it then: its
-// code was changed. What the function does behind it means nothing.
-func (s *scope) goesBeyond(name string) error {
-	if s.beyond++; s.beyond > patience {
-		runtime.Goexit()
-	}
-	return fmt.Errorf("%w: %s has ended in run %s, and %q was not called in it", ErrOutsideRun, s.path, s.run.id, name)
 }
 
 // outcomeOf returns the recorded outcome of a branch.
@@ -383,148 +337,6 @@ func (gs *runGoroutines) oneOf(bs []*branch) error {
 	return r.deathOf()
 }
 
-// First waits until one of the branches is over and returns its index and
-// outcome. Which one it was is recorded: a replay returns the same one. The
-// others go on; they need not be waited for, and stop when the run ends.
-func First[T any](ctx context.Context, name string, fs ...*Future[T]) (int, T, error) {
-	var zero T
-	s, err := scopeOf(ctx, name)
-	if err != nil {
-		return -1, zero, err
-	}
-	bs := make([]*branch, len(fs))
-	for i, f := range fs {
-		if f == nil || f.key == "" {
-			err := ErrInvalid
-			if f != nil && f.err != nil {
-				err = fmt.Errorf("%w: %w", ErrInvalid, f.err)
-			}
-			return -1, zero, fmt.Errorf("durable: First %q: future %d was never begun: %w", name, i, err)
-		}
-		if f.run != s.run {
-			return -1, zero, fmt.Errorf("durable: First %q: future %d is of another run: %w", name, i, ErrInvalid)
-		}
-		bs[i] = f.branch
-	}
-	i, err := firstOver(ctx, s, name, bs)
-	if err != nil {
-		return -1, zero, err
-	}
-	return i, fs[i].value, fs[i].err
-}
-
-// firstOver is First for branches without their types.
-func firstOver(ctx context.Context, s *scope, name string, bs []*branch) (int, error) {
-	if len(bs) == 0 {
-		return -1, fmt.Errorf("durable: First %q: no future: %w", name, ErrInvalid)
-	}
-	c := call{limited: s.limits(ctx)}
-	if err := s.begin(&c, name, history.CallFirst); err != nil {
-		return -1, err
-	}
-	defer s.end()
-	r := s.run
-	for _, b := range bs {
-		b.waited.Store(true)
-	}
-	if c.done() {
-		d, err := history.DataOf(&c.rec.Outcome)
-		if err != nil || d.Winner < 0 || d.Winner >= len(bs) {
-			return -1, s.replay.changed(EditBranches, int(c.ordinal), c.key, fmt.Sprintf("Branch %d won and the code now has %d.", d.Winner, len(bs)))
-		}
-		s.lastAt = c.rec.LastAt
-		// Its outcome is recorded before that it won.
-		if err := r.goroutines.join(onGoroutineOfOurs(), bs[d.Winner]); err != nil {
-			return -1, err
-		}
-		return d.Winner, nil
-	}
-	if err := r.goroutines.join(onGoroutineOfOurs(), bs...); err != nil {
-		return -1, err
-	}
-	if err := s.stopped(); err != nil {
-		return -1, err
-	}
-	i := slices.IndexFunc(bs, func(b *branch) bool {
-		select {
-		case <-b.done:
-			return true
-		default:
-			return false
-		}
-	})
-	if _, err := s.record(&c, store.Event{Type: store.FirstWon, Data: (&history.Data{Winner: i}).Encode()}); err != nil {
-		return -1, err
-	}
-	return i, nil
-}
-
-// Group waits for several branches at once, in the shape of errgroup. Make one
-// with NewGroup.
-type Group struct {
-	ctx context.Context
-	fs  []*Future[struct{}]
-}
-
-// NewGroup returns a group whose branches are begun with ctx, which must be that
-// of a workflow function, a branch or an item.
-func NewGroup(ctx context.Context) *Group { return &Group{ctx: ctx} }
-
-// Go begins a branch of the group.
-func (g *Group) Go(name string, fn func(ctx context.Context) error) {
-	var body func(ctx context.Context) (struct{}, error)
-	if fn != nil {
-		body = func(ctx context.Context) (struct{}, error) { return struct{}{}, fn(ctx) }
-	}
-	g.fs = append(g.fs, Go(g.ctx, name, body))
-}
-
-// Wait waits for all branches and returns the error of the one that was begun
-// first among those that failed.
-func (g *Group) Wait() error {
-	var first error
-	for _, f := range g.fs {
-		if _, err := f.Wait(g.ctx); err != nil && first == nil {
-			first = err
-		}
-	}
-	return first
-}
-
-// ForgottenError says that a workflow function, or that of a branch or item,
-// returned a result while branches it had begun were never waited for: their
-// outcome, and their failure, would have been lost without a word.
-type ForgottenError struct {
-	RunID    string
-	Branches []string // keys
-}
-
-func (e *ForgottenError) Error() string {
-	return fmt.Sprintf("run %s: the function returned and nobody has waited for %s. Call Wait on every Future that durable.Go returns",
-		e.RunID, strings.Join(e.Branches, ", "))
-}
-
-// forgotten returns what the return of the scope's function leaves behind, after
-// the branches have come to their end. Each scope looks after its own: once the
-// outcome of a branch or item is recorded, a replay does not begin again what
-// was begun in it.
-func (s *scope) forgotten() error {
-	var keys []string
-	for _, b := range s.begun {
-		if !b.waited.Load() {
-			if err := s.run.goroutines.join(onGoroutineOfOurs(), b); err != nil {
-				return err
-			}
-			keys = append(keys, b.key)
-		}
-	}
-	if len(keys) == 0 {
-		return nil
-	}
-	slices.Sort(keys)
-	return &ForgottenError{RunID: s.run.id, Branches: keys}
-}
-
 // endLeftovers stops the branches that First left behind, and waits for them:
 // two generations must not work side by side, and only then is it known which
 // messages were taken.
@@ -535,4 +347,54 @@ func (gs *runGoroutines) endLeftovers() {
 		r.cancel(ErrContinued)
 	}
 	gs.all.Wait()
+}
+
+// end counts a branch out. Whoever waits for it goes on before that, so that the run
+// is never taken for one in which everybody waits.
+func (wt *runWaits) end(b *branch) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	for _, p := range b.joiners {
+		delete(wt.parked, p)
+	}
+	b.over = true
+	wt.branches--
+}
+
+// endPass counts it out.
+func (wt *runWaits) endPass(b *branch) {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	b.over = true
+	wt.passes--
+}
+
+// over reports whether a branch has ended.
+func (wt *runWaits) over(b *branch) bool {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	return b.over
+}
+
+// anyOpen reports whether one of the branches has not ended.
+func (wt *runWaits) anyOpen(bs []*branch) bool {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	return slices.ContainsFunc(bs, func(b *branch) bool { return !b.over })
+}
+
+// join parks the calling goroutine until one of the branches ends, unless one has.
+func (wt *runWaits) join(p *parking, bs []*branch) bool {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	for _, b := range bs {
+		if b.over {
+			return false
+		}
+	}
+	wt.parked[p] = struct{}{}
+	for _, b := range bs {
+		b.joiners = append(b.joiners, p)
+	}
+	return true
 }

@@ -322,3 +322,10 @@ func (os *offspring) cancelMessages() []store.Message {
 	}
 	return ms
 }
+
+// heard reports whether the outcome of a child is recorded.
+func (wt *runWaits) heard(ch *child) bool {
+	wt.mu.Lock()
+	defer wt.mu.Unlock()
+	return ch.finished.Seq != 0
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
+	"go.opentelemetry.io/otel/attribute"
 )
 
 // wait returns the output of the child and where it stands, waiting for it in s if
@@ -315,13 +316,6 @@ func (fam *families) tellParentOf(row *store.Run, told history.ChildData, output
 	}}
 }
 
-// heard reports whether the outcome of a child is recorded.
-func (wt *runWaits) heard(ch *child) bool {
-	wt.mu.Lock()
-	defer wt.mu.Unlock()
-	return ch.finished.Seq != 0
-}
-
 // hear says whether the outcome of a child is recorded, and which channel is closed
 // when the goroutine leaves that is to record it; first: the caller is that one. A
 // scope that has ended hears nothing.
@@ -378,4 +372,20 @@ func (wt *runWaits) childHeard(ch *child, ev store.Event) {
 	clear(ch.parked)
 	close(ch.hearing)
 	ch.hearing = nil
+}
+
+// trace makes the span of a child run of which the outcome has come, below s.
+func (ch *child) trace(s *scope, told *history.ChildData) {
+	if s.run.spans.segment == nil {
+		return
+	}
+	w := waited{
+		name: "child " + told.Workflow, began: ch.began, outcome: outcomeOK,
+		attrs: []attribute.KeyValue{attrWait.String("child"), attrChild.String(ch.id), attrStatus.String(string(told.Status))},
+		link:  linkTo(parseTrace(told.Trace), linkChild),
+	}
+	if told.Status != store.Completed {
+		w.outcome, w.err = outcomeFailed, s.run.eng.program.errors.restore(told.Error)
+	}
+	s.traceWait(ch.call.key, w)
 }

@@ -381,3 +381,22 @@ func endsAt(p *store.RowPatch, at store.Time) *store.RowPatch {
 	own.EndedAt = &end
 	return &own
 }
+
+// branching is the part of a write that begins a generation.
+type branching struct {
+	at     int // index of the first event on the branch
+	branch store.Branch
+	data   history.Data // of that event
+}
+
+// begin turns to the branch, at its first event. It is called when the number
+// and the sum of the event before are known, and again should the change be
+// refused and built anew.
+func (b *branching) begin(head *logHead, first *store.Event) {
+	b.branch.Cutoff = head.seq
+	head.branch = b.branch.N
+	// Kept twice, so that the chain can be checked when what was before is gone.
+	b.data.Sum = head.sum
+	first.Data = b.data.Encode()
+	first.Steps = 0
+}

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"runtime"
 	"sync/atomic"
+
+	"github.com/holdfast-dev/holdfast/internal/envelope"
 )
 
 // A death is why a run makes no further durable calls in this process.
@@ -104,4 +106,12 @@ func (r *run) undecodable(key, recorded string, wanted reflect.Type, err error) 
 		und.Wanted = wanted.String()
 	}
 	return r.die(&death{kind: deathParked, code: codeOfDecode(err), err: und})
+}
+
+// codeOfDecode tells damaged data from data of another format or type.
+func codeOfDecode(err error) string {
+	if errors.Is(err, envelope.ErrDamaged) {
+		return CodeDamaged
+	}
+	return CodeUndecodable
 }

@@ -168,6 +168,15 @@ func nudge(ch chan<- struct{}) {
 	}
 }
 
+// put is m[k] = v for a map that may be nil.
+func put[K comparable, V any](m map[K]V, k K, v V) map[K]V {
+	if m == nil {
+		m = map[K]V{}
+	}
+	m[k] = v
+	return m
+}
+
 // Close stops the engine gracefully: no further step begins; bodies under way
 // are waited for up to Options.Grace, and what they return in that time is
 // recorded; then their contexts end with the cause ErrShutdown. Runs that have

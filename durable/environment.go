@@ -222,3 +222,12 @@ func SecretName(name string) bool { return isSecret(name) }
 // of flags whose names say that they are secrets are Redacted, in "-token=x" and
 // "-token x" alike, and what is very long is cut.
 func RedactArgs(args []string) []string { return redactArgs(args) }
+
+// mustJSON returns a string, a bool, a list of strings, or a map of numbers, as JSON, which never fails.
+func mustJSON(v any) []byte {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(fmt.Sprintf("durable: %T cannot be encoded: %v", v, err))
+	}
+	return b
+}

@@ -88,15 +88,6 @@ func (w *watchers) wait(ctx context.Context, id string, r *run) ([]byte, payload
 	return w.waitElsewhere(ctx, id)
 }
 
-// How often a run that is executed elsewhere is looked at when no notice comes.
-const (
-	firstLook = 50 * time.Millisecond
-	lastLook  = 2 * time.Second
-	// dormantLook is for a run that is unloaded in this process, of which the
-	// engine hears first.
-	dormantLook = time.Minute
-)
-
 func (w *watchers) waitElsewhere(ctx context.Context, id string) ([]byte, payload.Place, error) {
 	changed, stop := w.watch(id)
 	defer stop()

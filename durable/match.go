@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -191,3 +192,82 @@ func (m *matching) leftOut() []string {
 
 // replaying reports whether the next call of the scope is in the history.
 func (rp *replay) replaying() bool { return len(rp.hist) > 0 && !rp.live.Load() }
+
+// changed parks the run: its code and its history part at the call with this
+// ordinal, in the way that detail says.
+func (rp *replay) changed(edit Edit, ordinal int, key, detail string) error {
+	e := rp.difference(ordinal, key)
+	e.Edit, e.Detail = edit, detail
+	return rp.park(e)
+}
+
+// differs parks the run: another call, or one of another kind, stands where c was
+// made.
+func (rp *replay) differs(c *call, kind history.CallKind) error {
+	e := rp.difference(int(c.ordinal), c.key)
+	if c.rec.Key == c.key {
+		e.Edit, e.Detail = EditKind, fmt.Sprintf("%s was recorded as a %s and is a %s now.", c.key, c.rec.Kind, kind)
+	} else {
+		e.Edit = editOf(e.Recorded, e.Ordinal, e.Call, c.rec.Kind == kind, rp.declared())
+	}
+	return rp.park(e)
+}
+
+// leftOut parks the run: the function has returned and calls are left over.
+func (rp *replay) leftOut() error {
+	e := rp.difference(int(rp.next)+1, "")
+	e.Edit = EditRemoved
+	return rp.park(e)
+}
+
+// notAsked parks the run: it has gone the new way of a change, and the code does
+// not know the change. c is the call before which that was noticed, nil at the
+// end of the function.
+func (rp *replay) notAsked(c *call, p *history.Patch) error {
+	ordinal, key := int(rp.next)+1, ""
+	if c != nil {
+		ordinal, key = int(c.ordinal), c.key
+	}
+	e := rp.difference(ordinal, key)
+	e.Edit = EditPatchRemoved
+	e.Detail = fmt.Sprintf("The run has gone the new way of durable.Patched(ctx, %q), and this code does not ask for it. Ask for it again, or run code that is the new way alone and has durable.DeprecatePatch(ctx, %q) in its place.", p.Change, p.Change)
+	return rp.park(e)
+}
+
+// declared returns the names given to Steps, for the scope they tell of.
+func (rp *replay) declared() []string {
+	if rp.scope.path != "" {
+		return nil
+	}
+	return rp.scope.run.def.steps
+}
+
+// difference describes where code and history part.
+func (rp *replay) difference(ordinal int, key string) *DefinitionChangedError {
+	recorded := make([]string, len(rp.hist))
+	for i, rec := range rp.hist {
+		recorded[i] = rec.Key
+	}
+	source := ""
+	if key != "" {
+		source = callerOutside()
+	}
+	return &DefinitionChangedError{
+		RunID: rp.scope.run.id, Workflow: rp.scope.run.def.name, Scope: rp.scope.path, Recorded: recorded,
+		Ordinal: ordinal, Call: key, Source: source, RecordedBy: rp.recordedBy(),
+	}
+}
+
+// recordedBy returns whose code fits what the scope has recorded: that of who recorded
+// its last call had replayed all of it.
+func (rp *replay) recordedBy() Recorder {
+	if rp.scope.run.past == nil || len(rp.hist) == 0 {
+		return Recorder{}
+	}
+	return recorder(rp.scope.run.past, rp.hist[len(rp.hist)-1].Seq, rp.scope.run.def.version)
+}
+
+// park stops the run, resumable, because of a changed definition.
+func (rp *replay) park(e *DefinitionChangedError) error {
+	return rp.scope.run.die(&death{kind: deathParked, code: CodeDefinitionChanged, err: e})
+}

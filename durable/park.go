@@ -2,11 +2,9 @@ package durable
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -65,61 +63,11 @@ func (wt *runWaits) begin() {
 	wt.branches++
 }
 
-// end counts a branch out. Whoever waits for it goes on before that, so that the run
-// is never taken for one in which everybody waits.
-func (wt *runWaits) end(b *branch) {
-	wt.mu.Lock()
-	defer wt.mu.Unlock()
-	for _, p := range b.joiners {
-		delete(wt.parked, p)
-	}
-	b.over = true
-	wt.branches--
-}
-
 // beginPass counts in the function of a branch that has ended and is replayed.
 func (wt *runWaits) beginPass() {
 	wt.mu.Lock()
 	defer wt.mu.Unlock()
 	wt.passes++
-}
-
-// endPass counts it out.
-func (wt *runWaits) endPass(b *branch) {
-	wt.mu.Lock()
-	defer wt.mu.Unlock()
-	b.over = true
-	wt.passes--
-}
-
-// over reports whether a branch has ended.
-func (wt *runWaits) over(b *branch) bool {
-	wt.mu.Lock()
-	defer wt.mu.Unlock()
-	return b.over
-}
-
-// anyOpen reports whether one of the branches has not ended.
-func (wt *runWaits) anyOpen(bs []*branch) bool {
-	wt.mu.Lock()
-	defer wt.mu.Unlock()
-	return slices.ContainsFunc(bs, func(b *branch) bool { return !b.over })
-}
-
-// join parks the calling goroutine until one of the branches ends, unless one has.
-func (wt *runWaits) join(p *parking, bs []*branch) bool {
-	wt.mu.Lock()
-	defer wt.mu.Unlock()
-	for _, b := range bs {
-		if b.over {
-			return false
-		}
-	}
-	wt.parked[p] = struct{}{}
-	for _, b := range bs {
-		b.joiners = append(b.joiners, p)
-	}
-	return true
 }
 
 // park says that the calling goroutine is about to wait. It must be followed by
@@ -329,22 +277,4 @@ func (h *heart) left(p *parking) time.Duration {
 		d = max(d, p.least.Sub(now))
 	}
 	return d
-}
-
-// stopped returns why a call must not go on although nothing of its own has
-// come: the run is dead here or, unless it is being undone, was stopped.
-func (s *scope) stopped() error {
-	if err := s.run.deathOf(); err != nil {
-		return err
-	}
-	if s.undo {
-		return nil
-	}
-	if cause := s.run.stop.cause(); cause != nil {
-		return cause
-	}
-	if r := s.run; s.path != "" && r.past != nil && len(r.past.Scopes[history.UndoScope]) > 0 {
-		return &undoingError{r.id} // which the function is about to find
-	}
-	return nil
 }

@@ -317,12 +317,3 @@ func (e *RefusedError) UnmarshalJSON(b []byte) error {
 	*e = RefusedError{RunID: j.RunID, Name: j.Name, Err: errors.New(j.Err)}
 	return err
 }
-
-// put is m[k] = v for a map that may be nil.
-func put[K comparable, V any](m map[K]V, k K, v V) map[K]V {
-	if m == nil {
-		m = map[K]V{}
-	}
-	m[k] = v
-	return m
-}

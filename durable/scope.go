@@ -290,6 +290,18 @@ func (p *preface) tag(ev *store.Event) {
 	}
 }
 
+// addMember puts a member in front of those that the Data of an event has; begin is the
+// brace and its name.
+func addMember(ev *store.Event, begin string, value any) {
+	member := append([]byte(begin), mustJSON(value)...)
+	if len(ev.Data) > 0 {
+		member = append(append(member, ','), ev.Data[1:]...)
+	} else {
+		member = append(member, '}')
+	}
+	ev.Data = member
+}
+
 // stash keeps an event of call c for the run's next write.
 func (s *scope) stash(c *call, ev store.Event) {
 	ev.Key, ev.Ordinal = c.key, c.ordinal
@@ -323,6 +335,50 @@ func (s *scope) end() {
 	if d := s.run.dead.Load(); d != nil && d.kind == deathUnloaded {
 		runtime.Goexit()
 	}
+}
+
+// A branch or an item that has ended is not replayed: its outcome is recorded. But
+// what its function has registered with Compensate is in no history, and neither
+// is a branch that it has left running, as First does. So the outcome of a scope
+// that holds one or the other says so, and a replay calls its function again: all
+// its calls are answered from the history, what it returns is not looked at, and
+// it goes no further than it has gone.
+//
+//	3  step_completed  pay/reserve
+//	4  step_completed  pay          again: it has registered "release"
+//	5  run_resumed                  pay is replayed, and "release" is registered
+
+// replaysAgain says that s, and so every scope around it, must be replayed once it
+// has ended.
+func (s *scope) replaysAgain() {
+	for ; s != nil && !s.again.Swap(true); s = s.up {
+	}
+}
+
+// mustReplay reports, of a scope that is about to end, whether it must be replayed
+// from then on.
+func (s *scope) mustReplay() bool {
+	if len(s.begun) > 0 && s.run.waits.anyOpen(s.begun) {
+		s.replaysAgain()
+	}
+	return s.again.Load()
+}
+
+// replayed is called when the function of a scope that has ended was replayed.
+func (s *scope) replayed() {
+	if s.run.dead.Load() == nil && s.beyond == 0 {
+		_ = s.replay.finish() // an error has parked the run
+	}
+	s.leave()
+}
+
+// goesBeyond refuses a call of a scope that has ended and had not made it then: its
+// code was changed. What the function does behind it means nothing.
+func (s *scope) goesBeyond(name string) error {
+	if s.beyond++; s.beyond > patience {
+		runtime.Goexit()
+	}
+	return fmt.Errorf("%w: %s has ended in run %s, and %q was not called in it", ErrOutsideRun, s.path, s.run.id, name)
 }
 
 // limits reports whether ctx, with which a call of s is about to wait, has a deadline

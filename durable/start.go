@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"reflect"
 	"strings"
 	"time"
@@ -25,24 +24,6 @@ import (
 // "checkout-2026-11-21-k7f3". It is no valid id itself, so that one which was
 // left empty by mistake is noticed.
 const AutoID = "\x00auto"
-
-// StartOption changes how a run is started.
-type StartOption func(*startOptions)
-
-type startOptions struct {
-	attributes map[string]string
-	abandon    bool
-	parent     string
-	parentKey  string
-	headers    map[string]string
-	deadline   time.Duration // from the start; 0: none
-	exclusive  []string      // sorted, each once
-	signals    []firstSignal
-	mail       []store.Message                         // the signals, encoded; To is missing
-	err        error                                   // what is wrong with them
-	begin      func(context.Context, desk.Start) error // makes the run exist; nil: it begins from nothing
-	input      reflect.Type                            // for comparing it with that of a run that exists
-}
 
 // apply applies the options of a start, checks them, and encodes what they hold.
 func (o *startOptions) apply(ctx context.Context, e *Engine, id string, list []StartOption) error {
@@ -68,25 +49,6 @@ func (o *startOptions) apply(ctx context.Context, e *Engine, id string, list []S
 		o.err = o.encodeSignals(e, id)
 	}
 	return o.err
-}
-
-// refuse keeps the first thing that is wrong with the options.
-func (o *startOptions) refuse(err error) {
-	if o.err == nil {
-		o.err = err
-	}
-}
-
-// Attributes sets values by which runs can be searched; one that is empty is
-// not set. SetAttributes has the limits, and changes them while the run lives.
-func Attributes(a map[string]string) StartOption {
-	return func(o *startOptions) {
-		if o.attributes == nil {
-			o.attributes = map[string]string{}
-		}
-		maps.Copy(o.attributes, a)
-		maps.DeleteFunc(o.attributes, func(_, value string) bool { return value == "" })
-	}
 }
 
 // Start records a new run and returns a handle on it once the record is

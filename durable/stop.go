@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/history"
 )
 
 // A stop ends a run from outside: somebody's cancel, or its deadline. Neither is
@@ -167,4 +169,22 @@ func (s *scope) holdBack(ctx context.Context) context.Context {
 		}
 	})
 	return inner
+}
+
+// stopped returns why a call must not go on although nothing of its own has
+// come: the run is dead here or, unless it is being undone, was stopped.
+func (s *scope) stopped() error {
+	if err := s.run.deathOf(); err != nil {
+		return err
+	}
+	if s.undo {
+		return nil
+	}
+	if cause := s.run.stop.cause(); cause != nil {
+		return cause
+	}
+	if r := s.run; s.path != "" && r.past != nil && len(r.past.Scopes[history.UndoScope]) > 0 {
+		return &undoingError{r.id} // which the function is about to find
+	}
+	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -280,37 +281,9 @@ func (tc *tracing) startSend(ctx context.Context, m *store.Message) (end func(er
 	}
 }
 
-// trace makes the span of a wait for a message that has ended; m is the one
-// it has taken, if any.
-func (a *awaiting) trace(c *call, began store.Time, outcome string, m *store.Message) {
-	s := c.scope
-	if s.run.spans.segment == nil {
-		return
-	}
-	kind := string(a.kind)
-	if a.prompt != "" {
-		kind = "approval"
-	}
-	w := waited{name: "wait " + a.name, began: began, outcome: outcome, attrs: []attribute.KeyValue{attrWait.String(kind)}}
-	if m != nil {
-		d, _ := history.DataOfMessage(m) // without its sender the wait has no link
-		w.link = linkTo(parseTrace(d.Trace), linkSender)
-	}
-	s.traceWait(c.key, w)
-}
-
-// trace makes the span of a child run of which the outcome has come, below s.
-func (ch *child) trace(s *scope, told *history.ChildData) {
-	if s.run.spans.segment == nil {
-		return
-	}
-	w := waited{
-		name: "child " + told.Workflow, began: ch.began, outcome: outcomeOK,
-		attrs: []attribute.KeyValue{attrWait.String("child"), attrChild.String(ch.id), attrStatus.String(string(told.Status))},
-		link:  linkTo(parseTrace(told.Trace), linkChild),
-	}
-	if told.Status != store.Completed {
-		w.outcome, w.err = outcomeFailed, s.run.eng.program.errors.restore(told.Error)
-	}
-	s.traceWait(ch.call.key, w)
+// earlySpan is a span that is exported before what is stashed when it is made, so
+// that a process which finds that recorded can hang something below the span.
+type earlySpan struct {
+	once   sync.Once
+	export func()
 }

@@ -169,13 +169,6 @@ func (s *scope) traceContext() context.Context {
 	return ctx
 }
 
-// earlySpan is a span that is exported before what is stashed when it is made, so
-// that a process which finds that recorded can hang something below the span.
-type earlySpan struct {
-	once   sync.Once
-	export func()
-}
-
 // mapSpan is the span of a Map. There is one for all the processes that the Map is
 // under way in: its context stands in the event by which the Map begins.
 type mapSpan struct {

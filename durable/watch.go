@@ -164,3 +164,12 @@ func (w *watchers) notify(ids []string) {
 		}
 	}
 }
+
+// How often a run that is executed elsewhere is looked at when no notice comes.
+const (
+	firstLook = 50 * time.Millisecond
+	lastLook  = 2 * time.Second
+	// dormantLook is for a run that is unloaded in this process, of which the
+	// engine hears first.
+	dormantLook = time.Minute
+)

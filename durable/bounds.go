@@ -1,0 +1,98 @@
+package durable
+
+import (
+	"context"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/stepbody"
+)
+
+// bounds are the context of a body that looks at its context: it ends with what
+// the body was called with, with the term of the lease, and when the body has
+// returned. Bodies that do not look need none.
+type bounds struct {
+	context.Context
+	cancel context.CancelCauseFunc
+	stop   func() bool
+}
+
+// mayBegin waits until the body of a may begin, after something that may have
+// taken long: it returns why not.
+func (a *attempt) mayBegin() error {
+	if !a.step.call.scope.run.eng.heart.lease.holds(time.Now()) {
+		if err := a.step.awaitLease(); err != nil {
+			return err
+		}
+	}
+	if a.term.over() {
+		return ErrLeaseExpired // not an outcome: a later attempt has a context that lives
+	}
+	return nil
+}
+
+// awaitLease waits until a body of the step may begin, or returns why none may.
+func (st *step) awaitLease() error {
+	s := st.call.scope
+	stopped := s.run.stop.done
+	if s.undo {
+		stopped = nil
+	}
+	s.run.eng.heart.awaitLease(s.run.gone, stopped)
+	return s.stopped()
+}
+
+// bound returns the context whose end is that of the body's.
+func (a *attempt) bound() context.Context {
+	if b := a.bounds.Load(); b != nil {
+		return b
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if b := a.bounds.Load(); b != nil {
+		return b
+	}
+	b := &bounds{stop: func() bool { return true }}
+	b.Context, b.cancel = context.WithCancelCause(a.Context)
+	switch {
+	case a.over:
+		b.cancel(nil)
+	case a.term.over():
+		b.cancel(ErrLeaseExpired)
+	case a.term != nil:
+		b.stop = context.AfterFunc(a.term.ctx, func() { b.cancel(ErrLeaseExpired) })
+	}
+	a.bounds.Store(b)
+	return b
+}
+
+// release ends the context of a body that has returned.
+func (a *attempt) release() {
+	if b := a.bounds.Load(); b != nil {
+		b.stop()
+		b.cancel(nil)
+	}
+}
+
+// Done, Err and Value make an attempt a context that ends with its term.
+
+func (a *attempt) Done() <-chan struct{} { return a.bound().Done() }
+
+func (a *attempt) Err() error {
+	if a.bounds.Load() == nil && !a.term.over() {
+		return a.Context.Err()
+	}
+	return a.bound().Err()
+}
+
+func (a *attempt) Value(key any) any {
+	switch key {
+	case scopeKey{}:
+		return a
+	case stepbody.Key{}:
+		return stepbody.Body(a)
+	}
+	if b := a.bounds.Load(); b != nil {
+		return b.Value(key)
+	}
+	return a.Context.Value(key)
+}
