@@ -14,7 +14,7 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {101, 21900, 190, 590, 110},
+		"durable":          {103, 21900, 164, 590, 110},
 		"operate":          {21, 4550, 3, 545, 70},
 		"internal/history": {27, 4600, 12, 480, 95},
 		"internal/payload": {12, 2500, 10, 530, 56},
@@ -39,7 +39,7 @@ var (
 	typeCeilings = map[string]struct{ fields, methods, files int }{
 		"durable.Engine":         {20, 54, 16},
 		"durable.run":            {38, 42, 6},
-		"durable.scope":          {25, 32, 5},
+		"durable.scope":          {25, 32, 6},
 		"operate.Operator":       {4, 56, 12},
 		"internal/history.Past":  {36, 40, 7},
 		"internal/history.Audit": {28, 49, 5},
