@@ -6,37 +6,37 @@ import (
 	"strings"
 )
 
-// Edit names what was done to a workflow's code, as far as the first difference
+// Change names what was done to a workflow's code, as far as the first difference
 // between a history and the code tells. It is a word for people and for metrics;
 // more of them may be added.
-type Edit string
+type Change string
 
-// The edits.
+// The changes.
 const (
-	EditInserted  Edit = "inserted"  // a call that is not recorded
-	EditRemoved   Edit = "removed"   // a recorded call is no longer made
-	EditRenamed   Edit = "renamed"   // a recorded call has another name
-	EditReordered Edit = "reordered" // a recorded call is made earlier, or another one later
+	ChangeInserted  Change = "inserted"  // a call that is not recorded
+	ChangeRemoved   Change = "removed"   // a recorded call is no longer made
+	ChangeRenamed   Change = "renamed"   // a recorded call has another name
+	ChangeReordered Change = "reordered" // a recorded call is made earlier, or another one later
 	// One of two, which the first difference alone cannot tell apart. With the
 	// names declared by Steps it often can.
-	EditInsertedOrRenamed  Edit = "inserted or renamed"
-	EditRemovedOrReordered Edit = "removed or reordered"
-	// EditKind: a step has become a wait, a loop a Map, and so on.
-	EditKind Edit = "kind changed"
-	// EditItems: a Map has other items.
-	EditItems Edit = "items changed"
-	// EditInput: a step has another WithInput, an answer another request.
-	EditInput Edit = "input changed"
-	// EditChild: a child run has another id.
-	EditChild Edit = "child changed"
-	// EditBranches: a First has fewer branches.
-	EditBranches Edit = "branches changed"
-	// EditPatchRemoved: the history has the marker of a Patched that the code no
+	ChangeInsertedOrRenamed  Change = "inserted or renamed"
+	ChangeRemovedOrReordered Change = "removed or reordered"
+	// ChangeKind: a step has become a wait, a loop a Map, and so on.
+	ChangeKind Change = "kind changed"
+	// ChangeItems: a Map has other items.
+	ChangeItems Change = "items changed"
+	// ChangeInput: a step has another WithInput, an answer another request.
+	ChangeInput Change = "input changed"
+	// ChangeChild: a child run has another id.
+	ChangeChild Change = "child changed"
+	// ChangeBranches: a First has fewer branches.
+	ChangeBranches Change = "branches changed"
+	// ChangePatchRemoved: the history has the marker of a Patched that the code no
 	// longer asks for.
-	EditPatchRemoved Edit = "patch removed"
+	ChangePatchRemoved Change = "patch removed"
 )
 
-// editOf names the edit at the first difference: call stands where recorded has
+// changeOf names the edit at the first difference: call stands where recorded has
 // another key, at ordinal (from 1). sameKind says whether the two calls are of one
 // kind, and declared are the names the code now gives to Steps, nil if it names
 // none. All keys are of one scope. For example:
@@ -46,30 +46,30 @@ const (
 //	a b c          c (at 2)   removed or reordered; removed if the code declares no b
 //	s s#2 s#3 b    b (at 3)   removed: one repetition less
 //	s s#2 b        s#3 (at 3) inserted: one repetition more
-func editOf(recorded []string, ordinal int, call string, sameKind bool, declared []string) Edit {
+func changeOf(recorded []string, ordinal int, call string, sameKind bool, declared []string) Change {
 	at := recorded[ordinal-1]
 	still := slices.Contains(declared, baseOf(at))
 	behind := slices.Index(recorded[ordinal:], call)
 	repeated := func(key string) bool { return key != baseKey(key) }
 	switch {
 	case behind < 0 && repeated(call):
-		return EditInserted
+		return ChangeInserted
 	case behind >= 0 && repeated(at) && baseKey(at) != baseKey(call):
-		return EditRemoved
+		return ChangeRemoved
 	case behind < 0 && (!sameKind || still):
-		return EditInserted
+		return ChangeInserted
 	case behind < 0 && declared != nil:
-		return EditRenamed
+		return ChangeRenamed
 	case behind < 0 && alike(at, call):
-		return EditRenamed
+		return ChangeRenamed
 	case behind < 0:
-		return EditInsertedOrRenamed
+		return ChangeInsertedOrRenamed
 	case still:
-		return EditReordered
+		return ChangeReordered
 	case declared != nil:
-		return EditRemoved
+		return ChangeRemoved
 	}
-	return EditRemovedOrReordered
+	return ChangeRemovedOrReordered
 }
 
 // baseKey returns a key without its occurrence number.
@@ -96,21 +96,21 @@ func alike(a, b string) bool {
 // sentence says of the first difference what was edited.
 func (e *DefinitionChangedError) sentence(recorded string) string {
 	what := ""
-	switch e.Edit {
-	case EditInserted:
+	switch e.Change {
+	case ChangeInserted:
 		what = ": it was inserted"
-	case EditRenamed:
+	case ChangeRenamed:
 		what = fmt.Sprintf(": %s was renamed", recorded)
-	case EditInsertedOrRenamed:
+	case ChangeInsertedOrRenamed:
 		what = fmt.Sprintf(": it was inserted, or %s was renamed", recorded)
 		if e.Ordinal == len(e.Recorded) {
 			what += " or removed" // what came behind it may not be recorded yet
 		}
-	case EditRemoved:
+	case ChangeRemoved:
 		what = fmt.Sprintf(": %s was removed", recorded)
-	case EditReordered:
+	case ChangeReordered:
 		what = ": the order was changed"
-	case EditRemovedOrReordered:
+	case ChangeRemovedOrReordered:
 		what = fmt.Sprintf(": %s was removed, or the order was changed", recorded)
 	}
 	return fmt.Sprintf("%s stands where %s was recorded%s.", e.Call, recorded, what)
@@ -137,7 +137,7 @@ func (e *DefinitionChangedError) advice() string {
 		return fmt.Sprintf("%s is not in the history.", e.Call)
 	}
 	said := e.sentence(recorded)
-	if e.Edit == EditRemoved || e.Edit == EditReordered || e.Edit == EditRemovedOrReordered {
+	if e.Change == ChangeRemoved || e.Change == ChangeReordered || e.Change == ChangeRemovedOrReordered {
 		return fmt.Sprintf("%s %s\n%s", said, patched("without-"+baseOf(recorded)), goBack)
 	}
 	return fmt.Sprintf("%s %s\n%s", said, patched(baseOf(e.Call)), goBack)

@@ -340,7 +340,7 @@ type DefinitionChangedError struct {
 	Call     string   // key of the call the code makes there; empty: it makes none
 	Source   string   // file:line of that call, when known
 	Detail   string   // what differs when the keys are equal
-	Edit     Edit     // what was done to the code, as far as that can be told
+	Change   Change   // what was done to the code, as far as that can be told
 	// RecordedBy is whose code fits what is recorded in the scope; zero: not known.
 	RecordedBy Recorder
 }

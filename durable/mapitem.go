@@ -202,7 +202,7 @@ func (m *mapping[I, O]) identify(inner *scope, n int, hash payload.Fingerprint) 
 // otherItem parks the run: item n is not the one that was recorded. Matching by
 // name does not change that: an item's name is its number.
 func (m *mapping[I, O]) otherItem(n int) error {
-	return m.scope.replay.changed(EditItems, int(m.call.ordinal), m.call.key, fmt.Sprintf("Item %d of %s is another one than was recorded: the items must be the same, in the same order, whenever the code runs again.", n, m.call.key))
+	return m.scope.replay.changed(ChangeItems, int(m.call.ordinal), m.call.key, fmt.Sprintf("Item %d of %s is another one than was recorded: the items must be the same, in the same order, whenever the code runs again.", n, m.call.key))
 }
 
 // verify compares the items of a slice with what was recorded, before any of them
@@ -256,7 +256,7 @@ func (m *mapping[I, O]) count(total int) error {
 		switch {
 		case d.Items == total:
 		case !r.matching.byName || m.window:
-			return m.scope.replay.changed(EditItems, int(m.call.ordinal), m.call.key, fmt.Sprintf("%s had %d items and has %d now.", m.call.key, d.Items, total))
+			return m.scope.replay.changed(ChangeItems, int(m.call.ordinal), m.call.key, fmt.Sprintf("%s had %d items and has %d now.", m.call.key, d.Items, total))
 		case d.Items < total:
 			again := *m.call.rec // it has not ended: there is more to do
 			again.Outcome = store.Event{}
@@ -268,7 +268,7 @@ func (m *mapping[I, O]) count(total int) error {
 		return nil
 	}
 	if !r.matching.byName {
-		return m.scope.replay.changed(EditItems, int(m.call.ordinal), m.call.key, fmt.Sprintf("%s had at least %d items and has %d now.", m.call.key, recorded, total))
+		return m.scope.replay.changed(ChangeItems, int(m.call.ordinal), m.call.key, fmt.Sprintf("%s had at least %d items and has %d now.", m.call.key, recorded, total))
 	}
 	var gone []string
 	for n := total; n < recorded; n++ {

@@ -195,9 +195,9 @@ func (rp *replay) replaying() bool { return len(rp.hist) > 0 && !rp.live.Load() 
 
 // changed parks the run: its code and its history part at the call with this
 // ordinal, in the way that detail says.
-func (rp *replay) changed(edit Edit, ordinal int, key, detail string) error {
+func (rp *replay) changed(change Change, ordinal int, key, detail string) error {
 	e := rp.difference(ordinal, key)
-	e.Edit, e.Detail = edit, detail
+	e.Change, e.Detail = change, detail
 	return rp.park(e)
 }
 
@@ -206,9 +206,9 @@ func (rp *replay) changed(edit Edit, ordinal int, key, detail string) error {
 func (rp *replay) differs(c *call, kind history.CallKind) error {
 	e := rp.difference(int(c.ordinal), c.key)
 	if c.rec.Key == c.key {
-		e.Edit, e.Detail = EditKind, fmt.Sprintf("%s was recorded as a %s and is a %s now.", c.key, c.rec.Kind, kind)
+		e.Change, e.Detail = ChangeKind, fmt.Sprintf("%s was recorded as a %s and is a %s now.", c.key, c.rec.Kind, kind)
 	} else {
-		e.Edit = editOf(e.Recorded, e.Ordinal, e.Call, c.rec.Kind == kind, rp.declared())
+		e.Change = changeOf(e.Recorded, e.Ordinal, e.Call, c.rec.Kind == kind, rp.declared())
 	}
 	return rp.park(e)
 }
@@ -216,7 +216,7 @@ func (rp *replay) differs(c *call, kind history.CallKind) error {
 // leftOut parks the run: the function has returned and calls are left over.
 func (rp *replay) leftOut() error {
 	e := rp.difference(int(rp.next)+1, "")
-	e.Edit = EditRemoved
+	e.Change = ChangeRemoved
 	return rp.park(e)
 }
 
@@ -229,7 +229,7 @@ func (rp *replay) notAsked(c *call, p *history.Patch) error {
 		ordinal, key = int(c.ordinal), c.key
 	}
 	e := rp.difference(ordinal, key)
-	e.Edit = EditPatchRemoved
+	e.Change = ChangePatchRemoved
 	e.Detail = fmt.Sprintf("The run has gone the new way of durable.Patched(ctx, %q), and this code does not ask for it. Ask for it again, or run code that is the new way alone and has durable.DeprecatePatch(ctx, %q) in its place.", p.Change, p.Change)
 	return rp.park(e)
 }

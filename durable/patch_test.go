@@ -102,7 +102,7 @@ func TestAChangeIsDeprecatedAndThenForgotten(t *testing.T) {
 		_, err := wait(t, w, gone, "r")
 		var changed *durable.DefinitionChangedError
 		require.ErrorAs(t, err, &changed)
-		require.Equal(t, durable.EditPatchRemoved, changed.Edit)
+		require.Equal(t, durable.ChangePatchRemoved, changed.Change)
 		require.ErrorContains(t, err, `has durable.DeprecatePatch(ctx, "new/way") in its place`)
 		out, err := wait(t, w, gone, "fresh")
 		require.NoError(t, err, "what was never patched has no marker")
