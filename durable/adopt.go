@@ -31,7 +31,7 @@ func (e *Engine) Adopt(ctx context.Context, id string) error {
 	if e.roster.isClosing() {
 		return ErrClosed
 	}
-	if e.roster.active(id) != nil || e.dormitory.has(id) {
+	if r, dormant := e.roster.find(id); r != nil || dormant {
 		return nil
 	}
 	h, err := e.store.Load(ctx, id, store.Cursor{NoEvents: true})
@@ -73,7 +73,10 @@ func (e *Engine) Adopt(ctx context.Context, id string) error {
 // it. Where Recover was called that happens by itself; without it the parent would wait
 // for ever.
 func (cl *claims) takeUpChild(row *store.Run) {
-	if cl.recovered.Load() || row.Paused || cl.eng.program.defs.find(row.Workflow, row.Version) == nil || cl.eng.roster.active(row.ID) != nil || cl.eng.dormitory.has(row.ID) {
+	if cl.recovered.Load() || row.Paused || cl.eng.program.defs.find(row.Workflow, row.Version) == nil {
+		return
+	}
+	if r, dormant := cl.eng.roster.find(row.ID); r != nil || dormant {
 		return
 	}
 	cl.eng.roster.background(func() {

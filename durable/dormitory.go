@@ -107,19 +107,27 @@ func (dorm *dormitory) takeUp(row *store.Run, def *definition) {
 
 // rouseFor loads a run that is unloaded, or has it loaded again when it is being
 // unloaded, because it has received this many messages, unless it has looked at
-// them all before.
-func (dorm *dormitory) rouseFor(id string, inbox int64) {
+// them all before. It returns the execution of a run that is loaded and has not read
+// them all: it is to do that itself.
+func (dorm *dormitory) rouseFor(id string, inbox int64) (behind *run) {
 	dorm.mu.Lock()
 	defer dorm.mu.Unlock()
 	if d := dorm.runs[id]; d != nil {
 		if d.seen < inbox {
 			dorm.rouseLocked(d)
 		}
-		return
+		return nil
 	}
-	if r := dorm.eng.roster.runs[id]; r != nil && r.unloaded() && r.waits.unloadSeen < inbox {
+	switch r := dorm.eng.roster.runs[id]; {
+	case r == nil:
+	case !r.unloaded():
+		if r.inbox.seen() < inbox {
+			return r
+		}
+	case r.waits.unloadSeen < inbox:
 		r.wanting = true
 	}
+	return nil
 }
 
 // rouseLocked queues d to be loaded. The mutex is held.

@@ -276,14 +276,14 @@ func (h *heart) loseTaken(ctx context.Context) error {
 // without one.
 func (h *heart) lose(id string, row *store.Run) {
 	e := h.eng
+	before := int64(math.MaxInt64)
+	if row != nil {
+		before = row.Epoch
+	}
+	e.dormitory.drop(id, before) // first: what is loaded in this moment is found by what comes next
 	r := e.roster.active(id)
 	switch {
 	case r == nil:
-		before := int64(math.MaxInt64)
-		if row != nil {
-			before = row.Epoch
-		}
-		e.dormitory.drop(id, before)
 		e.watchers.notify([]string{id})
 	case row == nil && !r.isLoaded(), row != nil && row.Epoch <= r.row.Epoch:
 		// It is being created, or was claimed again here since.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -58,4 +59,34 @@ func TestAMessageThatComesWhileAStartFindsItsRunIsNotOverlooked(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A run makes way while it waits: its goroutines end, and what their code has deferred
+// may take its time. What comes from another process in that time is for the run, and
+// not for the next beat to find.
+func TestAMessageThatComesWhileARunIsBeingUnloadedIsNotOverlooked(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		release := make(chan struct{})
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			f := durable.Go(ctx, "b", func(ctx context.Context) (int, error) {
+				defer func() { <-release }()
+				return durable.Await[int](ctx, "never")
+			})
+			if _, err := durable.Await[string](ctx, "word"); err != nil {
+				return 0, err
+			}
+			return f.Wait(ctx)
+		})
+		w.boot(t, durable.Options{Workflows: []durable.Definition{wf}, UnloadAfter: time.Millisecond})
+		start(t, w, wf, "r", 0)
+		pass(time.Second)
+		require.Equal(t, store.Waiting, w.row("r").Status)
+
+		w.serve(t) // another process
+		require.NoError(t, w.eng.Signal(w.ctx(), "r", "word", "go"))
+		synctest.Wait()
+		close(release)
+		synctest.Wait() // no time passes, and so no beat comes
+		require.Contains(t, w.story("r"), "signal_received word", "log:\n%s", w.log)
+	})
 }

@@ -27,8 +27,9 @@ func (mr *mailroom) arrived(ids []string) {
 	}
 	var here []string
 	for _, id := range ids {
-		// A run that is ending is told of by its own end.
-		if r := mr.eng.roster.active(id); r != nil && !r.ending.Load() || mr.eng.dormitory.has(id) {
+		// A run that is ending is told of by its own end, but for one that makes way: it
+		// is loaded again.
+		if r, dormant := mr.eng.roster.find(id); dormant || r != nil && (r.unloaded() || !r.ending.Load()) {
 			here = append(here, id)
 		}
 	}
@@ -41,9 +42,7 @@ func (mr *mailroom) arrived(ids []string) {
 
 // counted lets a run of ours fetch its mail unless it has seen this many messages.
 func (mr *mailroom) counted(id string, inbox int64) {
-	if r := mr.eng.roster.active(id); r == nil || r.unloaded() {
-		mr.eng.dormitory.rouseFor(id, inbox)
-	} else if r.inbox.seen() < inbox {
+	if r := mr.eng.dormitory.rouseFor(id, inbox); r != nil {
 		mr.eng.roster.background(r.inbox.fetch)
 	}
 }
@@ -91,10 +90,10 @@ func (mr *mailroom) lookLater(ids ...string) {
 // listens. A receiver that is not executed here may have lost its owner, and is then
 // due.
 func (mr *mailroom) sent(id string) {
-	switch r := mr.eng.roster.listening(id); {
+	switch r, dormant := mr.eng.roster.listening(id); {
 	case r != nil:
 		mr.eng.roster.background(r.inbox.fetch)
-	case mr.eng.dormitory.has(id):
+	case dormant:
 		mr.lookLater(id)
 	case mr.eng.claims.recovered.Load():
 		nudge(mr.eng.claims.wake)
@@ -111,7 +110,7 @@ func (mr *mailroom) listen(ctx context.Context, n store.Notifier) {
 				return
 			}
 			for _, id := range notice.RunIDs {
-				if mr.eng.roster.listening(id) == nil && !mr.eng.dormitory.has(id) {
+				if r, dormant := mr.eng.roster.listening(id); r == nil && !dormant {
 					nudge(mr.eng.claims.wake)
 					return
 				}

@@ -127,17 +127,25 @@ func (ros *roster) active(id string) *run {
 	return ros.runs[id]
 }
 
-// listening is like active, and also notes that news has come for the run. A start
-// that finds its run there already is no execution of it: the note has the run
-// claimed.
-func (ros *roster) listening(id string) *run {
+// find returns the execution of a run, nil if there is none here, or says that the run
+// is dormant. Whoever asked for the one and then for the other would miss a run that
+// is loaded in between.
+func (ros *roster) find(id string) (r *run, dormant bool) {
 	ros.mu.Lock()
 	defer ros.mu.Unlock()
-	r := ros.runs[id]
-	if r != nil {
+	return ros.runs[id], ros.eng.dormitory.runs[id] != nil
+}
+
+// listening is like find, and also notes that news has come for the run. A start
+// that finds its run there already is no execution of it: the note has the run
+// claimed.
+func (ros *roster) listening(id string) (r *run, dormant bool) {
+	ros.mu.Lock()
+	defer ros.mu.Unlock()
+	if r = ros.runs[id]; r != nil {
 		r.told = true
 	}
-	return r
+	return r, ros.eng.dormitory.runs[id] != nil
 }
 
 func (ros *roster) isClosing() bool {
