@@ -65,10 +65,10 @@ func (d operators) Rehearse(ctx context.Context, row *store.Run, events []store.
 		p.Repinned = repinned
 	}
 	born, err := history.DataOf(&p.Created)
-	if err == nil {
-		err = p.CheckVersion(row.ID, def.version, &born)
-	}
 	if err != nil {
+		return found, &DamagedError{RunID: row.ID, Seq: p.Created.Seq, Err: err}
+	}
+	if err := damaged(p.CheckVersion(row.ID, def.version, &born)); err != nil {
 		return found, err
 	}
 	r := newRun(e, *row, def)

@@ -141,7 +141,7 @@ func (op *Operator) Verify(ctx context.Context, id string) (Verification, error)
 
 // verifyChildren looks at the children whose outcome a has not recorded.
 func (op *Operator) verifyChildren(ctx context.Context, a *history.Audit) error {
-	if a.History == nil || a.Unreadable || a.Bad != 0 || a.History.Run.Status.Terminal() {
+	if a.Unreadable || a.Bad != 0 || a.History.Run.Status.Terminal() {
 		return nil
 	}
 	for _, calls := range a.Past.Scopes {
@@ -187,7 +187,7 @@ func (op *Operator) VerifyAll(ctx context.Context, f store.Filter) iter.Seq2[Ver
 func (op *Operator) audit(ctx context.Context, id string, keeps bool) (*history.Audit, error) {
 	h, err := op.store.Load(ctx, id, store.Cursor{All: true})
 	if errors.Is(err, store.ErrCorrupt) {
-		a := &history.Audit{Verdict: history.Verdict{RunID: id}, Unreadable: true}
+		a := &history.Audit{Verdict: history.Verdict{RunID: id}, History: &store.History{Run: store.Run{ID: id}}, Unreadable: true}
 		a.Verdict.Add(history.Fault{Kind: history.Corrupt, Part: history.PartRow, Text: err.Error()})
 		return a, nil
 	}
