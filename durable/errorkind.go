@@ -44,7 +44,7 @@ func nameIn(rec *history.Error) string {
 
 // typeOf returns the type of the outermost error that is more than a wrapper.
 func typeOf(err error, depth int) string {
-	name := fmt.Sprintf("%T", err)
+	name := shortType(err)
 	switch err.(type) {
 	case *StepError, *ItemError, *MapError, *RunError, *permanentError, *retryAfterError, *recordedError:
 		name = "error"

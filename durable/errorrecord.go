@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"reflect"
 	"strings"
 
@@ -249,10 +250,7 @@ func goType(err error) string {
 	if e, ok := err.(*recordedError); ok {
 		return e.goType
 	}
-	t, pointers := reflect.TypeOf(err), ""
-	for t.Kind() == reflect.Pointer && t.Name() == "" {
-		t, pointers = t.Elem(), pointers+"*"
-	}
+	t, pointers := pointedTo(err)
 	if name, moved := recordedAs[t]; moved {
 		return pointers + name
 	}
@@ -260,6 +258,24 @@ func goType(err error) string {
 		return pointers + t.String()
 	}
 	return pointers + t.PkgPath() + "." + t.Name()
+}
+
+// shortType is goType as %T has it, for log lines.
+func shortType(err error) string {
+	t, pointers := pointedTo(err)
+	if name, moved := recordedAs[t]; moved {
+		return pointers + path.Base(name)
+	}
+	return fmt.Sprintf("%T", err)
+}
+
+// pointedTo returns the type of err, or what that points to, and the stars between.
+func pointedTo(err error) (t reflect.Type, pointers string) {
+	t = reflect.TypeOf(err)
+	for t.Kind() == reflect.Pointer && t.Name() == "" {
+		t, pointers = t.Elem(), pointers+"*"
+	}
+	return t, pointers
 }
 
 // recordedAs has the names of types that have moved since histories began to name them.
@@ -272,6 +288,7 @@ var recordedAs = map[reflect.Type]string{
 
 	reflect.TypeFor[payload.FutureVersionError]():    "github.com/holdfast-dev/holdfast/durable.FutureVersionError",
 	reflect.TypeFor[payload.UnregisteredTypeError](): "github.com/holdfast-dev/holdfast/durable.UnregisteredTypeError",
+	reflect.TypeFor[history.FutureEventError]():      "github.com/holdfast-dev/holdfast/durable.futureEventError",
 }
 
 // message returns the message of err as it can be kept: of bounded length and in

@@ -1,0 +1,50 @@
+package durable_test
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A history names the types of errors, and log lines do. What an event of a newer
+// version is called there stays, wherever the type is declared.
+func TestAnEventOfANewerVersionIsCalledInHistoryAndLogWhatItAlwaysWas(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {
+			if _, err := durable.Step(ctx, "a", one); err != nil {
+				return 0, err
+			}
+			return 1, durable.Sleep(ctx, time.Hour)
+		})
+		w.boot(t, with(wf))
+		start(t, w, wf, "r", 1)
+		synctest.Wait()
+		w.crash()
+		w.expire()
+		rebuild(t, w, "r", true, func(e *store.Event) {
+			if e.Key == "a" {
+				e.Type = "step_dreamt"
+			}
+		})
+		w.boot(t, with(wf))
+		row := w.eventually("r", store.Interrupted)
+		require.Equal(t, durable.CodeUndecodable, row.Code, w.log)
+		var d struct {
+			Error struct {
+				Causes []struct{ Message, Go string }
+			}
+		}
+		require.NoError(t, json.Unmarshal(row.Last.Data, &d))
+		require.Len(t, d.Error.Causes, 1, "%s", row.Last.Data)
+		require.Contains(t, d.Error.Causes[0].Message, "step_dreamt")
+		require.Equal(t, "*github.com/holdfast-dev/holdfast/durable.futureEventError", d.Error.Causes[0].Go)
+		require.Contains(t, w.log.find("run parked")[0], "error_type=*durable.futureEventError")
+	})
+}
