@@ -3,6 +3,7 @@ package durable_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"testing"
@@ -274,4 +275,36 @@ func TestALoopThatIgnoresErrorsIsEnded(t *testing.T) {
 		require.NoError(t, w.eng.Close())
 		require.Equal(t, store.Interrupted, w.row("r").Status)
 	})
+}
+
+// Close leaves behind what does not heed its context. Who waits for such a run learns
+// that nothing comes of it here any more.
+func TestAWaitForARunThatCloseHasLeftBehindEnds(t *testing.T) {
+	for _, by := range []string{"the handle of its start", "a handle by its id"} {
+		inWorld(t, func(t *testing.T, w *world) {
+			s := steps(time.Hour, false, nil)
+			eng, err := durable.Open(context.Background(), w.data.Handle(), durable.Options{Workflows: []durable.Definition{s}, Grace: -1, Logger: slog.New(w.log)})
+			require.NoError(t, err)
+			ctx := durable.NewContext(context.Background(), eng)
+			h, err := s.Start(ctx, "r", 0)
+			require.NoError(t, err)
+			if by != "the handle of its start" {
+				h, err = s.Handle(ctx, "r")
+				require.NoError(t, err)
+			}
+			synctest.Wait()
+			waited := make(chan error, 1)
+			go func() { waited <- second(h.Wait(ctx)) }()
+			synctest.Wait()
+			require.ErrorContains(t, eng.Close(), "ignores its context")
+			synctest.Wait()
+			select {
+			case err := <-waited:
+				require.ErrorIs(t, err, durable.ErrClosed)
+			default:
+				require.Fail(t, "it still waits", by)
+			}
+			time.Sleep(time.Hour) // the body ends, and with it the goroutine
+		})
+	}
 }

@@ -76,10 +76,8 @@ func (w *watchers) wait(ctx context.Context, id string, r *run) ([]byte, payload
 		r = w.eng.roster.active(id)
 	}
 	if r != nil {
-		select {
-		case <-r.ended:
-		case <-ctx.Done():
-			return nil, payload.Place{}, context.Cause(ctx)
+		if err := awaitEnd(ctx, r); err != nil {
+			return nil, payload.Place{}, err
 		}
 		if o := r.outcome; o.final() {
 			return o.output, payload.Place{}, o.err // not sealed
@@ -88,16 +86,32 @@ func (w *watchers) wait(ctx context.Context, id string, r *run) ([]byte, payload
 	return w.waitElsewhere(ctx, id)
 }
 
+// awaitEnd waits until the execution is over. One that Close has left behind never may
+// be.
+func awaitEnd(ctx context.Context, r *run) error {
+	select {
+	case <-r.ended:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-r.eng.roster.closed:
+	}
+	select {
+	case <-r.ended:
+		return nil
+	default:
+		return fmt.Errorf("waiting for run %s: %w", r.id, ErrClosed)
+	}
+}
+
 func (w *watchers) waitElsewhere(ctx context.Context, id string) ([]byte, payload.Place, error) {
 	changed, stop := w.watch(id)
 	defer stop()
 	pause := firstLook
 	for {
 		if r := w.eng.roster.active(id); r != nil {
-			select {
-			case <-r.ended:
-			case <-ctx.Done():
-				return nil, payload.Place{}, context.Cause(ctx)
+			if err := awaitEnd(ctx, r); err != nil {
+				return nil, payload.Place{}, err
 			}
 			if o := r.outcome; o.final() {
 				return o.output, payload.Place{}, o.err
