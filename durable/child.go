@@ -188,8 +188,10 @@ func (ch *child) bearAs(def *definition, input []byte, o *startOptions) error {
 			// It is under way here already: an explicit id that somebody else
 			// has used. The store decides whether it is the same run.
 			here = false
-			r.cancel(nil)
 		}
+	}
+	if !here {
+		r.cancel(nil) // it is not executed by this
 	}
 	ev := store.Event{Type: store.ChildStarted, Data: (&history.Data{Child: ch.id, Abandon: ch.abandon, Chosen: !ch.derived, Evaded: ch.evaded}).Encode()}
 	var err error
