@@ -257,10 +257,10 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 		a.Context = limited
 	}
 	r := st.call.scope.run
-	r.bodies.current.Store(&st.call.key)
+	r.bodies.under.begin(&st.call.key)
 	returned := false
 	defer func() {
-		r.bodies.current.Store(nil)
+		r.bodies.under.end(&st.call.key)
 		a.end()
 		if returned {
 			return

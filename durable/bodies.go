@@ -1,6 +1,7 @@
 package durable
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,7 +13,7 @@ type bodies struct {
 	count atomic.Int32 // steps that are being performed
 	// resting gets a value when there is none left and the run is dead.
 	resting chan struct{}
-	current atomic.Pointer[string] // key of the body under way, for messages
+	under   underWay
 	exited  atomic.Pointer[string] // key of the step whose body has ended a goroutine of the run's
 
 	mu    sync.Mutex
@@ -54,4 +55,35 @@ func (b *bodies) await() {
 			t.Stop()
 		}
 	}
+}
+
+// underWay has the keys of the bodies that are executed at the moment, in the order in
+// which they began.
+type underWay struct {
+	mu   sync.Mutex
+	keys []*string
+}
+
+func (u *underWay) begin(key *string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.keys = append(u.keys, key)
+}
+
+func (u *underWay) end(key *string) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if i := slices.Index(u.keys, key); i >= 0 {
+		u.keys = slices.Delete(u.keys, i, i+1)
+	}
+}
+
+// last returns the key of the body that began last, nil if there is none.
+func (u *underWay) last() *string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if len(u.keys) == 0 {
+		return nil
+	}
+	return u.keys[len(u.keys)-1]
 }

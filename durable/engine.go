@@ -252,7 +252,7 @@ func (e *Engine) leftBehind() error {
 	var deaf []string
 	for _, r := range runs {
 		at := "the workflow function"
-		b := r.bodies.current.Load()
+		b := r.bodies.under.last()
 		if b != nil {
 			at = "step " + *b
 		}

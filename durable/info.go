@@ -156,7 +156,7 @@ func (e *Engine) Executing(id string) (key string, ok bool) {
 	if r == nil {
 		return "", false
 	}
-	if body := r.bodies.current.Load(); body != nil {
+	if body := r.bodies.under.last(); body != nil {
 		return *body, true
 	}
 	return "", false

@@ -97,6 +97,9 @@ type claimedAs struct {
 	// says that it waits or is resuming. A body must not find it like that; see
 	// recordRunning.
 	silent atomic.Bool
+	// ctx is that of the run as it was claimed, for whoever has claimed it: the run's own
+	// changes while the history is read.
+	ctx context.Context
 }
 
 // runSpans are the spans of a run here.
