@@ -235,8 +235,8 @@ const recoverBatch = 64
 
 // reportResumed says that recovery continues a run.
 func (cl *claims) reportResumed(r *run) {
-	cl.eng.metrics.count(r.ctx, cl.eng.metrics.recovered, 1, r.row.Workflow)
-	r.logLine(slog.LevelInfo, "durable: run resumed")
+	cl.eng.metrics.count(r.claimed.ctx, cl.eng.metrics.recovered, 1, r.row.Workflow)
+	cl.eng.log.ofRun(r.claimed.ctx, r, slog.LevelInfo, "durable: run resumed")
 }
 
 // claimIDs claims these runs and begins to execute those it got. The claim
@@ -287,6 +287,7 @@ func (cl *claims) execute(row store.Run, s *segment, k *prefetch) *run {
 	r := newRun(e, row, cl.codeOf(&row))
 	r.spans.enter(s)
 	r.claimed.counts, r.source.prefetched, r.claimed.probation = true, k, row.Strikes > 0
+	r.claimed.ctx = r.ctx
 	r.claimed.silent.Store(row.Status != store.Running)
 	e.dormitory.drop(row.ID, row.Epoch) // of ours, if it was lost and is claimed back
 	r.logLine(slog.LevelDebug, "durable: run claimed", slog.String("status", string(row.Status)), slog.Int("strikes", int(row.Strikes)))

@@ -199,6 +199,14 @@ func (lg *runLog) time() store.Time {
 	return lg.lastAt
 }
 
+// totals returns what the next event would say: how many steps are done, and how long
+// the run was executed. A branch that has lost a race may still be writing.
+func (lg *runLog) totals() (steps int, active time.Duration) {
+	lg.mu.Lock()
+	defer lg.mu.Unlock()
+	return int(lg.steps), lg.activeThen + time.Since(lg.began)
+}
+
 // What a run holds back is bounded, so that it fits into one change with the
 // write it rides with, and a crash does not cost much.
 const (

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -112,11 +113,15 @@ func (un *undoing) any() bool {
 	return len(un.list) > 0
 }
 
-// all returns what there is to be undone, in no order, and where the run was stopped.
-func (un *undoing) all() (list []*undo, stoppedAfter, stoppedWaits map[string]int32) {
+// all returns what there is to be undone, in no order, and where the run was stopped,
+// as it is now: a branch that does not heed the end of its context may still add to it.
+func (un *undoing) all() (list []undo, stoppedAfter, stoppedWaits map[string]int32) {
 	un.mu.Lock()
 	defer un.mu.Unlock()
-	return slices.Clone(un.list), un.stoppedAfter, un.stoppedWaits
+	for _, u := range un.list {
+		list = append(list, *u)
+	}
+	return list, maps.Clone(un.stoppedAfter), maps.Clone(un.stoppedWaits)
 }
 
 // undoingError is what stops the branches of a run that has failed, before it is
@@ -181,7 +186,7 @@ func (un *undoing) compensate(err *error, late bool) error {
 		return nil
 	}
 	// Branches register in any order; their place in the run has one.
-	slices.SortFunc(undos, func(a, b *undo) int { return slices.Compare(b.place, a.place) })
+	slices.SortFunc(undos, func(a, b undo) int { return slices.Compare(b.place, a.place) })
 	ctx, cancel := context.WithCancelCause(r.eng.life.runs)
 	defer cancel(nil)
 	stop := context.AfterFunc(r.ctx, func() {

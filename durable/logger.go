@@ -81,12 +81,7 @@ func (r *run) logAttrsIn(ctx context.Context) []slog.Attr {
 
 // logLine writes a line about the run, which it names.
 func (r *run) logLine(level slog.Level, msg string, more ...slog.Attr) {
-	if r.rehearsal != nil {
-		return
-	}
-	if log := r.eng.log; log.Enabled(r.ctx, level) {
-		log.LogAttrs(r.ctx, level, msg, append(r.logAttrs(), more...)...)
-	}
+	r.eng.log.ofRun(r.ctx, r, level, msg, more...)
 }
 
 // logEnd has a line written about an end that wants a word of explanation, or about a
@@ -106,6 +101,13 @@ func (r *run) logEnd(level slog.Level, msg string, status store.Status, more ...
 type engineLog struct {
 	*slog.Logger
 	eng *Engine
+}
+
+// ofRun writes a line about an execution, under the span that ctx has.
+func (l *engineLog) ofRun(ctx context.Context, r *run, level slog.Level, msg string, more ...slog.Attr) {
+	if r.rehearsal == nil && l.Enabled(ctx, level) {
+		l.LogAttrs(ctx, level, msg, append(r.logAttrsIn(ctx), more...)...)
+	}
 }
 
 // verdict is the verdict on a run that is in the given status. It is read from

@@ -207,7 +207,7 @@ func (r *run) fail(err error) outcome {
 		code = CodePanic
 	}
 	_, permanent := findError[*permanentError](err)
-	recoverable := !permanent && len(r.undoing.list) == 0 // what was undone cannot be gone on with
+	recoverable := !permanent && !r.undoing.any() // what was undone cannot be gone on with
 	if s, ok := findError[*StepError](err); ok && s.Permanent {
 		recoverable = false
 	}

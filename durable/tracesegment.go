@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"time"
 
 	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/trace"
@@ -143,8 +142,9 @@ func (sp *runSpans) end() {
 	sp.endSegment()
 	if o := &r.outcome; o.status != "" {
 		sp.startAgain()
+		steps, active := r.log.totals()
 		r.eng.tracing.endRunSpan(r.ctx, &r.row, &r.origin.trace, o.status, o.err,
-			attrSteps.Int(int(r.log.steps)), attrActive.Float64((r.log.activeThen + time.Since(r.log.began)).Seconds()), attrResumes.Int(int(r.row.Resumes)))
+			attrSteps.Int(steps), attrActive.Float64(active.Seconds()), attrResumes.Int(int(r.row.Resumes)))
 	}
 }
 

@@ -66,7 +66,7 @@ func (t *trials) try(id string) {
 		return
 	}
 	for _, r := range runs {
-		r.logLine(slog.LevelWarn, "durable: trying a run that ended its process before", slog.Int("strikes", int(r.row.Strikes)))
+		e.log.ofRun(r.claimed.ctx, r, slog.LevelWarn, "durable: trying a run that ended its process before", slog.Int("strikes", int(r.row.Strikes)))
 		select {
 		case <-r.recorded:
 		case <-e.life.loops.Done():
