@@ -2,6 +2,7 @@ package durable
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"log/slog"
 	"sync/atomic"
@@ -168,4 +169,18 @@ func (x *epochs) next(now store.Time) int64 {
 			return next
 		}
 	}
+}
+
+// KeysToTake returns the exclusive keys that a run must take again when it is
+// resumed: those it was started with, if it has failed and so freed them.
+func (d operators) KeysToTake(ctx context.Context, row *store.Run) ([]string, error) {
+	if row.Status != store.Failed && row.Status != store.Cancelled {
+		return nil, nil
+	}
+	h, err := d.eng.store.Load(ctx, row.ID, store.Cursor{})
+	if err != nil {
+		return nil, fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
+	}
+	born, err := birthOf(h)
+	return born.Exclusive, err
 }

@@ -324,3 +324,18 @@ func (e *Engine) loadGeneration(ctx context.Context, id string) (*store.History,
 		before = root // or another generation has begun since
 	}
 }
+
+// birthOf returns what the first event of a run's lineage says of its start.
+func birthOf(h *store.History) (history.Data, error) {
+	for ev, err := range h.Events {
+		if err != nil {
+			return history.Data{}, fmt.Errorf("durable: reading how run %s was started: %w", h.Run.ID, storeError(err))
+		}
+		d, err := history.DataOf(&ev)
+		if err != nil {
+			return history.Data{}, &DamagedError{RunID: h.Run.ID, Seq: ev.Seq, Err: err}
+		}
+		return d, nil
+	}
+	return history.Data{}, &DamagedError{RunID: h.Run.ID, Err: ErrNoHistory}
+}
