@@ -87,33 +87,11 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		said = true
 	}
 	for ; ; n++ {
-		if err := st.pauseUntil(wait); err != nil {
+		clock, err := st.ready(n, wait, said)
+		if err != nil {
 			return err
-		}
-		if err := r.claimed.recordRunning(); err != nil {
-			return err
-		}
-		if !said && r.claimed.onProbation() {
-			if err := st.recordBegin(n, true); err != nil {
-				return st.mustRecord(err)
-			}
 		}
 		said = false
-		if err := r.eng.sealer.Ready(); err != nil {
-			// Before the body: what it does could not be recorded.
-			return r.unrecorded(st.call.key, err)
-		}
-		clock := time.Now()
-		if !r.eng.heart.lease.holds(clock) {
-			// Whoever may take the run may be running this body now.
-			if err := st.awaitLease(); err != nil {
-				return err
-			}
-			clock = time.Now()
-		}
-		if st.start == 0 {
-			st.start = r.eng.storeTime(clock)
-		}
 		if err := st.deadlinePassed(); err != nil {
 			// The attempt before, or the first one that did not live to fail.
 			return st.giveUp(ctx, max(n-1, 1), err, "")
@@ -123,18 +101,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		took := st.ended.Sub(clock)
 		st.measureAttempt(took, err)
 		if err == nil {
-			at := st.ended // recording takes it away
-			if err = st.succeed(a, payload, took); definite(err) {
-				// The store does not take the result: that is how the step ends.
-				err = st.fail(a, Permanent(err), "", took)
-			}
-			if err == nil {
-				st.measureStep(nil)
-			}
-			if st.traced(ctx) {
-				st.report(ctx, attemptEnd{number: n, at: at, took: took, outcome: outcomeOK}.settled(err, true))
-			}
-			return err
+			return st.endWell(ctx, a, payload, took)
 		}
 		end := attemptEnd{number: n, at: st.ended, took: took, outcome: outcomeFailed, err: err}
 		if stopped := st.externalStop(); stopped != nil {
@@ -173,6 +140,56 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		}
 		r.eng.metrics.count(st.measuredIn(), r.eng.metrics.retries, 1, r.row.Workflow)
 	}
+}
+
+// ready waits until attempt n may begin, not before wait, and records what must be on
+// record before its body; said: that it begins is. It returns when the attempt begins.
+func (st *step) ready(n int, wait store.Time, said bool) (clock time.Time, err error) {
+	r := st.call.scope.run
+	if err := st.pauseUntil(wait); err != nil {
+		return clock, err
+	}
+	if err := r.claimed.recordRunning(); err != nil {
+		return clock, err
+	}
+	if !said && r.claimed.onProbation() {
+		if err := st.recordBegin(n, true); err != nil {
+			return clock, st.mustRecord(err)
+		}
+	}
+	if err := r.eng.sealer.Ready(); err != nil {
+		// Before the body: what it does could not be recorded.
+		return clock, r.unrecorded(st.call.key, err)
+	}
+	clock = time.Now()
+	if !r.eng.heart.lease.holds(clock) {
+		// Whoever may take the run may be running this body now.
+		if err := st.awaitLease(); err != nil {
+			return clock, err
+		}
+		clock = time.Now()
+	}
+	if st.start == 0 {
+		st.start = r.eng.storeTime(clock)
+	}
+	return clock, nil
+}
+
+// endWell records what an attempt has come to whose body returned no error.
+func (st *step) endWell(ctx context.Context, a *attempt, payload []byte, took time.Duration) error {
+	at := st.ended // recording takes it away
+	err := st.succeed(a, payload, took)
+	if definite(err) {
+		// The store does not take the result: that is how the step ends.
+		err = st.fail(a, Permanent(err), "", took)
+	}
+	if err == nil {
+		st.measureStep(nil)
+	}
+	if st.traced(ctx) {
+		st.report(ctx, attemptEnd{number: a.number, at: at, took: took, outcome: outcomeOK}.settled(err, true))
+	}
+	return err
 }
 
 // recordBegin records that a body is about to run.

@@ -14,7 +14,7 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {101, 22000, 164, 590, 110},
+		"durable":          {101, 22000, 163, 590, 80},
 		"operate":          {21, 4550, 3, 545, 70},
 		"internal/history": {27, 4600, 12, 480, 95},
 		"internal/payload": {12, 2500, 10, 530, 56},
