@@ -332,7 +332,7 @@ func TestAWaitOfTenYearsIsAnsweredAsOneOfTenSeconds(t *testing.T) {
 		pass(10 * 365 * 24 * time.Hour)
 		for _, policy := range []durable.BootPolicy{durable.FailOnBoot, durable.LeaveOnBoot, durable.ResumeOnBoot} {
 			o := with(wf)
-			o.OnBoot, o.Retention = policy, durable.KeepAWeek()
+			o.OnBoot, o.Retention = policy, durable.Retention{KeepFor: 7 * 24 * time.Hour}
 			rep := w.boot(t, o)
 			require.Len(t, rep.Approvals, 1)
 			require.Empty(t, rep.Repaired)

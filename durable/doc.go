@@ -48,7 +48,7 @@
 // What waits and talks: [Sleep], [Await], [Signal], [Publish], [Request]. Structure:
 // [Go], [Group], [First], [Map], [Compensate], [Continue], and a [Workflow] started
 // within a run, as its child. Change of code and data: [Version], [Patched], [Type].
-// Control: [Engine.Cancel], [Pause], [Recover]. Resuming, going back, editing, forking,
+// Control: [Engine.Cancel], [Engine.Pause], [Recover]. Resuming, going back, editing, forking,
 // verifying and repairing stored runs is package operate. Package durabletest kills a
 // workflow at each of its writes and compares what becomes of it.
 //

@@ -12,7 +12,7 @@ import (
 
 // A row says that a run waits, and its events know of no wait: somebody has
 // reached into the store. RecoverRun begins a branch behind the last step.
-func ExampleRecoverRun() {
+func ExampleEngine_RecoverRun() {
 	ctx := context.Background()
 	st := memory.Open()
 	work := durable.Define("work", func(ctx context.Context, _ int) (string, error) {
@@ -27,7 +27,7 @@ func ExampleRecoverRun() {
 	}
 	defer eng.Close()
 	ctx = durable.NewContext(ctx, eng)
-	rec, err := durable.RecoverRun(ctx, tornRun(ctx, st))
+	rec, err := eng.RecoverRun(ctx, tornRun(ctx, st))
 	fmt.Println(rec.Reason, err)
 	branches, err := operate.On(eng).Branches(ctx, rec.RunID)
 	fmt.Printf("on branch %d, cut behind event %d, %v\n", rec.NewBranch, branches[1].Cutoff, err)

@@ -23,7 +23,7 @@ func TestWhatIsSentWhileTheStoreIsDownIsRefusedAsUnavailable(t *testing.T) {
 			require.ErrorIs(t, w.eng.Cancel(w.ctx(), "r", "enough"), durable.ErrUnavailable)
 			if !reads {
 				require.ErrorIs(t, durable.Signal(w.ctx(), "r", "go on", 1), durable.ErrUnavailable)
-				require.ErrorIs(t, durable.Pause(w.ctx(), "r", "enough"), durable.ErrUnavailable)
+				require.ErrorIs(t, w.eng.Pause(w.ctx(), "r", "enough"), durable.ErrUnavailable)
 			}
 			w.disk.tamper(nil)
 		}

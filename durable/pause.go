@@ -50,24 +50,6 @@ func (e *NotPausedError) Error() string {
 // Is matches ErrNotPaused.
 func (e *NotPausedError) Is(target error) bool { return target == ErrNotPaused }
 
-// Pause is Engine.Pause of the engine of ctx.
-func Pause(ctx context.Context, runID, reason string) error {
-	e, err := engineOf(ctx)
-	if err != nil {
-		return err
-	}
-	return e.Pause(ctx, runID, reason)
-}
-
-// Unpause is Engine.Unpause of the engine of ctx.
-func Unpause(ctx context.Context, runID string) error {
-	e, err := engineOf(ctx)
-	if err != nil {
-		return err
-	}
-	return e.Unpause(ctx, runID)
-}
-
 // Pause asks a run to stop until Unpause is called. It is durable when Pause
 // returns, from any process, and outlives every restart. No further body begins;
 // one that is under way is left alone, and what it returns is recorded, an error

@@ -60,7 +60,7 @@ func TestAPausedRunEndsTheBodyUnderWayAndBeginsNoOther(t *testing.T) {
 				require.Equal(t, []string{"workflow_created", "workflow_started", ended, "workflow_paused"}, w.story("r"))
 				require.NoError(t, w.eng.Pause(w.ctx(), "r", "lunch"), "also once it is paused")
 
-				require.NoError(t, durable.Unpause(w.ctx(), "r"))
+				require.NoError(t, w.eng.Unpause(w.ctx(), "r"))
 				out, err := h.Wait(w.ctx())
 				require.NoError(t, err)
 				require.Equal(t, bodies, out)
@@ -92,7 +92,7 @@ func TestAPausedRunThatWaitsIsWokenByNothing(t *testing.T) {
 		began := time.Now()
 		start(t, w, wf, "r", 0)
 		w.eventually("r", store.Waiting)
-		require.NoError(t, durable.Pause(w.ctx(), "r", "wait for it"))
+		require.NoError(t, w.eng.Pause(w.ctx(), "r", "wait for it"))
 		synctest.Wait()
 		row := w.row("r")
 		require.True(t, row.Paused)
@@ -423,8 +423,6 @@ func TestPausingAndUnpausingAreRefusedWhereTheyCannotBeMeant(t *testing.T) {
 		require.ErrorAs(t, w.eng.Pause(w.ctx(), "ended", ""), &ended)
 		require.ErrorAs(t, w.eng.Unpause(w.ctx(), "ended"), &ended)
 		require.Equal(t, store.Completed, ended.Status)
-		require.ErrorIs(t, durable.Pause(context.Background(), "ended", ""), durable.ErrNoEngine)
-		require.ErrorIs(t, durable.Unpause(context.Background(), "ended"), durable.ErrNoEngine)
 
 		start(t, w, wf, "r", 1)
 		synctest.Wait()

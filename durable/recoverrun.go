@@ -53,15 +53,6 @@ func (e *UnrecoverableError) Error() string { return e.Message }
 // Is matches ErrUnrecoverable.
 func (e *UnrecoverableError) Is(target error) bool { return target == ErrUnrecoverable }
 
-// RecoverRun is Engine.RecoverRun of the engine of ctx.
-func RecoverRun(ctx context.Context, id string) (Recovery, error) {
-	e, err := engineOf(ctx)
-	if err != nil {
-		return Recovery{}, err
-	}
-	return e.RecoverRun(ctx, id)
-}
-
 // maxRepairs bounds how often RecoverRun looks again. Each repair removes what it
 // was made for, so there are five at most, and some tries more for those who act
 // on the run in the same moment.

@@ -42,7 +42,7 @@ func TestRetentionLooksAsSoonAsTheEngineIsOpen(t *testing.T) {
 		require.NoError(t, w.eng.Close())
 		pass(8 * day)
 		o := with(wf)
-		o.Retention = durable.KeepAWeek()
+		o.Retention = durable.Retention{KeepFor: 7 * 24 * time.Hour}
 		begin := time.Now()
 		w.boot(t, o)
 		pass(0)

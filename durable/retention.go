@@ -34,9 +34,6 @@ type Retention struct {
 // DefaultRetentionEvery is how often runs are looked for that may be deleted.
 const DefaultRetentionEvery = time.Hour
 
-// KeepAWeek returns a Retention of seven days after the end of a run.
-func KeepAWeek() Retention { return Retention{KeepFor: 7 * 24 * time.Hour} }
-
 // check returns why r cannot be used.
 func (r *Retention) check() error {
 	if r.KeepFor < 0 || r.KeepCount < 0 {

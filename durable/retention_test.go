@@ -65,7 +65,7 @@ func TestAWeekAfterItsEndARunIsDeletedAsAWhole(t *testing.T) {
 			return 0, durable.Sleep(ctx, 365*day)
 		})
 		o := with(wf, slow)
-		o.Retention = durable.KeepAWeek()
+		o.Retention = durable.Retention{KeepFor: 7 * 24 * time.Hour}
 		w.boot(t, o)
 		start(t, w, slow, "slow", 1)
 		_, err := run(t, w, wf, "old", 1)

@@ -38,7 +38,7 @@ var howCovered = map[string]string{
 
 	"durable.NewContext": isLife, "durable.Open": isLife, "durable.Recover": "Start", "durable.Engine.Recover": "Start", // every trial boots anew
 
-	"durable.Pause": "Pause", "durable.RecoverRun": "RecoverRun", "durable.Request": "Request", "durable.Signal": "Signal", "durable.Unpause": "Unpause",
+	"durable.Request": "Request", "durable.Signal": "Signal",
 
 	"durable.Engine.Adopt": "Adopt", "durable.Engine.Answer": "Answer", "durable.Engine.Cancel": "Cancel with children", "durable.Engine.Clean": "Clean of a family",
 	"operate.Operator.Edit": "Edit", "operate.Operator.Fork": "Fork with an edit", "operate.Operator.Import": "Import of a child that has ended", "operate.Operator.Jump": "Jump",
