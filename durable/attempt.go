@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
@@ -196,13 +197,13 @@ func (st *step) endWell(ctx context.Context, a *attempt, payload []byte, took ti
 func (st *step) recordBegin(n int, probation bool) error {
 	s := st.call.scope
 	ev := st.newEvent(store.StepStarted, n, &history.Data{Input: st.input.Hash, Once: st.once, Probation: probation && !st.once})
-	w := &write{events: []store.Event{ev}}
+	w := &commit.Write{Events: []store.Event{ev}}
 	// Not by write: it is no outcome, which would end the trial of a suspect and
 	// its probation before the body that is suspected.
-	if err := s.run.eng.committer.commit(context.Background(), s.run, w); err != nil {
+	if err := s.run.eng.committer.Commit(context.Background(), &s.run.log, w); err != nil {
 		return err
 	}
-	s.lastAt = w.at
+	s.lastAt = w.At()
 	return nil
 }
 
@@ -375,7 +376,7 @@ func (st *step) newEvent(t store.Type, n int, d *history.Data) store.Event {
 
 // stepWrite is a write of one event, with its space.
 type stepWrite struct {
-	write
+	commit.Write
 	event [1]store.Event
 }
 
@@ -388,10 +389,10 @@ var stepWrites = sync.Pool{New: func() any { return new(stepWrite) }}
 func (st *step) record(ev store.Event) (store.Time, error) {
 	w := stepWrites.Get().(*stepWrite)
 	w.event[0] = ev
-	w.events = w.event[:]
-	w.clock, st.ended = st.ended, time.Time{}
-	err := st.call.scope.run.write(&w.write)
-	at := w.at
+	w.Events = w.event[:]
+	w.Clock, st.ended = st.ended, time.Time{}
+	err := st.call.scope.run.write(&w.Write)
+	at := w.At()
 	*w = stepWrite{}
 	stepWrites.Put(w)
 	if err == nil {

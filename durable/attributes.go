@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -70,17 +71,17 @@ func SetAttributes(ctx context.Context, set map[string]string) error {
 	// Branches may be here at the same time. The set is made when the write is
 	// given its place in the log, so that each builds on the one before it.
 	var refused *history.Error
-	w := &write{compose: func(w *write) {
+	w := &commit.Write{Compose: func(w *commit.Write) {
 		next, d := r.decided.mergeAttributes(set), &history.Data{}
 		if len(next) > MaxAttributes {
 			refused = r.eng.program.errors.record(fmt.Errorf("durable: SetAttributes in run %s: it would have %d attributes; at most %d are allowed: %w", r.id, len(next), MaxAttributes, ErrInvalid))
 			d.Error, next = refused, r.decided.attributes
 		} else {
 			r.decided.attributes = next
-			w.row = &store.RowPatch{Attributes: next}
+			w.Row = &store.RowPatch{Attributes: next}
 		}
 		d.Attributes = next
-		w.events[0].Data = d.Encode()
+		w.Events[0].Data = d.Encode()
 	}}
 	if _, err := s.recordWith(&c, store.Event{Type: store.AttributesSet}, w); err != nil {
 		return err

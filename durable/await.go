@@ -290,10 +290,10 @@ func (a *awaiting) open(c *call, mail *mailWait) (*store.Message, error) {
 		if a.prompt != "" || a.call == history.CallWait && readsAsItLooks(a.wanted) {
 			sample = sampleOf(a.wanted)
 		}
-		w := &write{parks: p}
-		w.then = func(err error) {
+		w := p.said()
+		w.Then = func(err error) {
 			if err == nil {
-				r.inbox.placed(mail, w.events[len(w.events)-1].Seq)
+				r.inbox.placed(mail, w.Events[len(w.Events)-1].Seq)
 			}
 		}
 		_, err = s.recordWith(c, store.Event{Type: store.WaitRequested, Data: a.data(&history.Data{Prompt: a.prompt, Until: until, Name: c.name, Beside: r.waits.othersGoOn(), Sample: sample})}, w)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
@@ -232,13 +233,13 @@ func (f *branch) record(c *call, inner *scope, payload []byte, err error) error 
 		d.Error = r.eng.program.errors.record(err)
 	}
 	ev.Data = d.Encode()
-	w := &write{events: []store.Event{ev}}
+	w := &commit.Write{Events: []store.Event{ev}}
 	if err := r.write(w); definite(err) {
 		return r.unrecorded(c.key, err)
 	} else if err != nil {
 		return err
 	}
-	f.at = w.at
+	f.at = w.At()
 	return r.eng.program.errors.restore(d.Error)
 }
 

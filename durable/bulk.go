@@ -9,6 +9,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -141,7 +142,7 @@ func (b *bulkStart) add(it bulkItem) error {
 	}
 	change := b.change(&it)
 	n := change.Size()
-	if len(b.batch) > 0 && (len(b.batch) >= b.eng.committer.limits.Changes || b.size+n > b.eng.committer.limits.Batch) {
+	if len(b.batch) > 0 && (len(b.batch) >= b.eng.committer.Limits().Changes || b.size+n > b.eng.committer.Limits().Batch) {
 		if err := b.flush(); err != nil {
 			return err
 		}
@@ -157,7 +158,7 @@ func (b *bulkStart) change(it *bulkItem) store.Change {
 	row, created, _, span, _ := b.eng.newborn(b.ctx, b.def, it.id, it.input, &b.options)
 	it.span = span
 	created.At = row.CreatedAt
-	new(logHead).append(it.id, &created)
+	new(commit.Head).Append(it.id, &created)
 	return store.Change{
 		RunID: it.id, Expect: store.Expect{Absent: true}, Create: &row, Events: []store.Event{created},
 		Hold: b.options.exclusive, Send: b.eng.mailroom.mailTo(it.id, b.options.mail),

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
@@ -174,12 +175,12 @@ func (ch *child) bearAs(def *definition, input []byte, o *startOptions) error {
 	s := ch.call.scope
 	e := s.run.eng
 	r, events := e.birth(s.traceContext(), def, ch.id, input, o)
-	change := r.log.conceive(&r.row, events)
+	change := r.log.Conceive(&r.row, events)
 	r.bornAt = events[0].At
 	change.Hold = o.exclusive
-	w := &write{start: []store.Change{change}, send: e.mailroom.mailTo(ch.id, o.mail)}
-	for i := range w.send {
-		w.send[i].IfLive = true // a child that is there already may have ended
+	w := &commit.Write{Start: []store.Change{change}, Send: e.mailroom.mailTo(ch.id, o.mail)}
+	for i := range w.Send {
+		w.Send[i].IfLive = true // a child that is there already may have ended
 	}
 	unique := ch.evaded || ch.derived && s.run.row.Branch == 0 && s.run.offspring.noneBefore()
 	here := r.def != nil

@@ -8,6 +8,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -139,13 +140,13 @@ func (ch *child) hear(s *scope) (recorded store.Event, err error) {
 	}
 	told := &found.ChildData
 	d := &history.Data{Message: found.message, Status: told.Status, Name: told.Workflow, Reason: told.Reason, Recoverable: &told.Recoverable, Error: told.Error}
-	w := &write{}
+	w := &commit.Write{}
 	if _, err := s.recordWith(&ch.call, store.Event{Type: store.ChildFinished, Payload: found.output, Data: d.Encode()}, w); err != nil {
 		return recorded, err
 	}
 	consumed = found.message != 0
 	ch.trace(s, told)
-	return w.events[0], nil
+	return w.Events[0], nil
 }
 
 // toldEarlier reports whether a message that came before the child was started, as

@@ -329,12 +329,10 @@ func (cl *claims) begin(r *run) {
 	// The engine closes. What was claimed in the same moment is given back, so
 	// that it does not look like a run whose process died.
 	r.cancel(nil)
-	r.log.follow(&r.row)
+	r.log.Follow(&r.row)
 	interrupted, none := store.Interrupted, ""
-	r.log.lastAt = max(r.log.lastAt, e.now())
-	ev := store.Event{Type: store.WorkflowInterrupted, At: r.log.lastAt, Steps: r.log.steps, Active: r.log.activeThen}
-	r.log.head.append(r.id, &ev)
-	change := store.Change{RunID: r.id, Expect: store.Expect{Epoch: r.log.head.epoch}, Events: []store.Event{ev}, Row: &store.RowPatch{Status: &interrupted, Code: &none, Reason: &none}, Yield: true}
+	change := r.log.Last(store.Event{Type: store.WorkflowInterrupted}, e.now())
+	change.Row, change.Yield = &store.RowPatch{Status: &interrupted, Code: &none, Reason: &none}, true
 	if err := e.commitOne(context.Background(), change); err != nil {
 		r.logLine(slog.LevelWarn, "durable: a run claimed during Close could not be given back; it is recovered like one that was interrupted", slog.Any("error", err))
 	}

@@ -198,7 +198,7 @@ func (un *undoing) compensate(err *error, late bool) error {
 	})
 	defer stop()
 	s := newScope(r, history.UndoScope)
-	s.undo, s.lastAt = true, r.log.time()
+	s.undo, s.lastAt = true, r.log.Time()
 	s.left.Store(true) // no stop ends its context
 	if len(s.replay.hist) == 0 {
 		s.preface.stopped, s.preface.stoppedWaits = stoppedAfter, stoppedWaits

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -178,29 +179,29 @@ func (rn *renewing) renew(n *renewal) outcome {
 	var seed [8]byte
 	_, _ = rand.Read(seed[:]) // never fails, says its documentation
 	seen, pending := r.inbox.carry()
-	b := &branching{
-		at:     1,
-		branch: store.Branch{N: number, Parent: number, Generation: generation, Reason: "continued", CreatedAt: r.eng.now()},
-		data: history.Data{
+	b := &commit.Branching{
+		At:     1,
+		Branch: store.Branch{N: number, Parent: number, Generation: generation, Reason: "continued", CreatedAt: r.eng.now()},
+		Data: history.Data{
 			Seed: hex.EncodeToString(seed[:]), MaxPayload: r.eng.options.MaxPayload, Declared: r.def.steps, Executor: r.eng.id, Segment: r.spans.trace(),
 			Generation: generation, Inbox: seen, Pending: pending,
 			Headers: r.origin.headers, Deadline: r.origin.deadline, Exclusive: r.origin.exclusive, Attributes: r.decided.attributes, Environment: r.eng.program.recorded,
 			Run: history.IdentityOf(&r.row),
 		},
 	}
-	r.origin.trace.keepIn(&b.data)
-	r.eng.sign(&b.data)
-	w := &write{
-		events: []store.Event{
+	r.origin.trace.keepIn(&b.Data)
+	r.eng.sign(&b.Data)
+	w := &commit.Write{
+		Events: []store.Event{
 			{Type: store.WorkflowContinued, Payload: n.input, Data: (&history.Data{Generation: generation}).Encode()},
-			{Type: store.WorkflowStarted, Payload: n.input, Data: b.data.Encode()},
+			{Type: store.WorkflowStarted, Payload: n.input, Data: b.Data.Encode()},
 		},
 		// Strikes begin anew: what comes behind workflow_started looks like a
 		// claim with nothing recorded, which it is not.
-		row:       &store.RowPatch{Branch: &number, Generation: &generation, Seen: &seen, Strikes: new(int32)},
-		expect:    store.Expect{NoCancel: true},
-		send:      r.offspring.cancelMessages(),
-		branching: b,
+		Row:       &store.RowPatch{Branch: &number, Generation: &generation, Seen: &seen, Strikes: new(int32)},
+		Expect:    store.Expect{NoCancel: true},
+		Send:      r.offspring.cancelMessages(),
+		Branching: b,
 	}
 	switch err := r.write(w); {
 	case errors.Is(err, store.ErrCancelAsked):
@@ -218,7 +219,7 @@ func (rn *renewing) renew(n *renewal) outcome {
 	row := r.row
 	row.Branch, row.Generation, row.Seen, row.Strikes = number, generation, seen, 0
 	row.Status, row.Code, row.Reason, row.WakeAt = store.Running, "", "", 0
-	row.Last = &w.events[1]
+	row.Last = &w.Events[1]
 	next := newRun(r.eng, row, r.def)
 	next.spans.enter(r.spans.segment)
 	next.source.from = &store.Cursor{After: row.Last.Seq - 1, AfterMessage: history.FloorOf(seen, pending)}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
@@ -26,7 +27,7 @@ type operators struct{ eng *Engine }
 
 func (d operators) ID() string                  { return d.eng.id }
 func (d operators) Store() store.Store          { return d.eng.store }
-func (d operators) Limits() store.Limits        { return d.eng.committer.limits }
+func (d operators) Limits() store.Limits        { return d.eng.committer.Limits() }
 func (d operators) Sealer() *payload.Sealer     { return d.eng.sealer }
 func (d operators) Now() store.Time             { return d.eng.now() }
 func (d operators) Closing() bool               { return d.eng.roster.isClosing() }
@@ -70,7 +71,7 @@ func (d operators) Commit(ctx context.Context, change store.Change) error {
 }
 
 func (d operators) Number(id string, events []store.Event) {
-	var head logHead
+	var head commit.Head
 	var steps int32
 	for i := range events {
 		ev := &events[i]
@@ -78,7 +79,7 @@ func (d operators) Number(id string, events []store.Event) {
 			steps++
 		}
 		ev.Steps = steps
-		head.appendSealed(d.eng.sealer, id, ev)
+		head.AppendSealed(d.eng.sealer, id, ev)
 	}
 }
 

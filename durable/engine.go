@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -30,7 +31,7 @@ type Engine struct {
 	log       engineLog
 	tracing   tracing
 	metrics   *metrics
-	committer *committer
+	committer *commit.Committer
 
 	heart     heart
 	life      lifetime
@@ -116,7 +117,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.life.runs, e.life.endRuns = context.WithCancelCause(context.Background())
 	stop, giveUp := context.WithCancel(context.Background())
 	e.life.giveUp = giveUp
-	e.committer = &committer{store: st, limits: st.Limits(), log: o.Logger, metrics: e.metrics, stop: stop, wake: make(chan struct{}, 1)}
+	e.committer = commit.New(commit.Options{Store: st, Log: o.Logger, Stop: stop, Measure: e.metrics.measureCommit})
 	e.life.loops, e.life.endLoops = context.WithCancel(context.Background())
 	e.heart.lease.begin(o.Lease, p.sent, e.heart.leaseEnded)
 	beating, stopBeat := context.WithCancel(context.Background())
@@ -157,7 +158,7 @@ func (e *Engine) now() store.Time { return e.storeTime(time.Now()) }
 
 // storeTime converts a moment of this process's clock.
 func (e *Engine) storeTime(t time.Time) store.Time {
-	return e.heart.clock.at(t)
+	return e.heart.clock.At(t)
 }
 
 // nudge signals ch without waiting.
@@ -201,7 +202,7 @@ func (e *Engine) Close() error {
 	e.life.endBeat()
 	e.heart.lease.stop()
 	e.life.giveUp()
-	e.committer.abandon()
+	e.committer.Abandon()
 	e.life.endRuns(ErrShutdown)
 	if !waitFor(e.roster.idle(), forLoops) {
 		err = errors.Join(err, errors.New("durable: Close gave up waiting for the store: it has not answered what the engine asked of it"))
@@ -238,7 +239,7 @@ func (e *Engine) drain() error {
 	}
 	// A store that is gone holds runs back, too.
 	e.life.giveUp()
-	e.committer.abandon()
+	e.committer.Abandon()
 	if waitFor(done, afterGrace) {
 		return nil
 	}
@@ -248,7 +249,7 @@ func (e *Engine) drain() error {
 // leftBehind says which runs Close does not wait for any longer, and why.
 func (e *Engine) leftBehind() error {
 	runs := e.roster.all()
-	unanswered := e.committer.unanswered()
+	unanswered := e.committer.Unanswered()
 	var deaf []string
 	for _, r := range runs {
 		at := "the workflow function"

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -27,7 +28,7 @@ var (
 	// ErrNoEngine: the context carries no engine and there is no default one.
 	ErrNoEngine = errors.New("durable: no engine: use durable.SetDefault(eng) or ctx = durable.NewContext(ctx, eng)")
 	// ErrClosed: the engine was closed.
-	ErrClosed = errors.New("durable: the engine is closed")
+	ErrClosed = commit.ErrClosed
 	// ErrInvalid: an argument cannot be used. It is store.ErrInvalid.
 	ErrInvalid = store.ErrInvalid
 	// ErrNotFound: there is no run with this id. It is store.ErrNotFound.
@@ -63,7 +64,7 @@ var (
 	// person.
 	ErrUnrecoverable = errors.New("durable: run unrecoverable")
 	// ErrUnavailable: the store could not be reached.
-	ErrUnavailable = errors.New("durable: the store is not available")
+	ErrUnavailable = commit.ErrUnavailable
 )
 
 // The causes (context.Cause) with which a step's context ends before its body
@@ -73,7 +74,7 @@ var (
 	ErrShutdown = errors.New("durable: the engine is shutting down")
 	// ErrLost: another executor has taken the run; whatever this one still
 	// does is not recorded.
-	ErrLost = errors.New("durable: the run was taken by another executor")
+	ErrLost = commit.ErrLost
 	// ErrUnloaded: the run waits, and its goroutines were ended; it is loaded
 	// again when something happens (Options.UnloadAfter).
 	ErrUnloaded = errors.New("durable: the run is unloaded while it waits")

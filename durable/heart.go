@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/storeclock"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -23,7 +24,7 @@ type heart struct {
 	openedAt time.Time
 	at       atomic.Int64 // when the store last took a beat, in nanoseconds since openedAt
 	lease    lease
-	clock    storeClock
+	clock    storeclock.Clock
 	pulses   pulses // brought back by beats, to be acted on
 	turn     int    // of the looks that follow the beats; used by tendLoop alone
 }
@@ -66,7 +67,7 @@ func (h *heart) send(ctx context.Context, leaving bool) (pulse, error) {
 
 // readClock takes in what the store's clock has said between two moments.
 func (h *heart) readClock(before, after time.Time, now store.Time) {
-	if set := h.clock.observe(before, after, now); set.Abs() > time.Second && h.lease.anchor != (time.Time{}) {
+	if set := h.clock.Observe(before, after, now); set.Abs() > time.Second && h.lease.anchor != (time.Time{}) {
 		h.eng.log.Warn("durable: the store's clock was set; timers and deadlines follow it", "executor", h.eng.id, "by_ms", millis(set))
 	}
 }
@@ -77,7 +78,7 @@ const openingBeats = 3
 
 // register makes the first beats.
 func (h *heart) register(ctx context.Context) (p pulse, err error) {
-	h.clock.start(h.openedAt)
+	h.clock.Start(h.openedAt)
 	for i := 0; i < openingBeats; i++ {
 		began := time.Now()
 		if p, err = h.send(ctx, false); err != nil {

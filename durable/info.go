@@ -202,7 +202,7 @@ func (e *Engine) Health(ctx context.Context) (Health, error) {
 	h := Health{Closing: e.roster.isClosing()}
 	h.Executing, h.Unloaded = e.roster.count()
 	h.Recovered, h.Lease = e.claims.recovered.Load(), e.options.Lease
-	h.CommitP99, h.Commits = e.committer.paces.p99(time.Now())
+	h.CommitP99, h.Commits = e.committer.Pace(time.Now())
 	h.TimersLate = e.dormitory.timersLate()
 	h.BeatAge = e.heart.age()
 	// Nothing but an interruption or a failure gives a run a code: one that is

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
@@ -169,7 +170,7 @@ func (m *mapping[I, O]) record(key string, inner *scope, it item[I], env []byte,
 		}
 	}
 	ev.Data = d.Encode()
-	if err := r.write(&write{events: []store.Event{ev}}); definite(err) {
+	if err := r.write(&commit.Write{Events: []store.Event{ev}}); definite(err) {
 		return r.unrecorded(key, err)
 	} else if err != nil {
 		return err

@@ -322,8 +322,8 @@ func (st *step) measuredIn() context.Context {
 	return st.call.scope.run.ctx
 }
 
-// measureCommit records a commit of n runs, if somebody listens.
-func (m *metrics) measureCommit(took time.Duration, n int, errs []error) {
+// measureCommit records a commit and the answers to its changes, if somebody listens.
+func (m *metrics) measureCommit(took time.Duration, errs []error) {
 	if !m.commitDuration.Enabled(context.Background()) {
 		return
 	}
@@ -338,5 +338,5 @@ func (m *metrics) measureCommit(took time.Duration, n int, errs []error) {
 		}
 	}
 	m.commitDuration.Record(context.Background(), took.Seconds(), metric.WithAttributes(metricResult.String(result)))
-	m.batch.Record(context.Background(), int64(n))
+	m.batch.Record(context.Background(), int64(len(errs)))
 }

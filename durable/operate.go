@@ -3,6 +3,7 @@ package durable
 import (
 	"context"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
@@ -30,8 +31,8 @@ func (e *Engine) operate(ctx context.Context, row *store.Run, branches []store.B
 		change.Row = (&store.RowPatch{Branch: &on}).Over(a.Row)
 		steps = a.Cut.Steps
 	}
-	head, at := logHead{seq: last.Seq, sum: last.Sum, branch: on}, max(last.At, e.now())
-	change.Row = endsAt(change.Row, at)
+	head, at := commit.Head{Seq: last.Seq, Sum: last.Sum, Branch: on}, max(last.At, e.now())
+	change.Row = commit.EndsAt(change.Row, at)
 	if change.Branch != nil {
 		data, err := history.WithCut(a.Event.Data, change.Branch, last.Sum)
 		if err != nil {
@@ -44,7 +45,7 @@ func (e *Engine) operate(ctx context.Context, row *store.Run, branches []store.B
 			steps++
 		}
 		ev.At, ev.Steps, ev.Active = at, steps, last.Active
-		head.appendSealed(e.sealer, row.ID, &ev)
+		head.AppendSealed(e.sealer, row.ID, &ev)
 		change.Events = append(change.Events, ev)
 	}
 	for i := range change.Send {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -21,18 +22,24 @@ type parking struct {
 	text  string     // the prompt
 	own   bool       // the goroutine is one that the engine began
 	// unsaid: the event by which it waits is not on its way to the store yet (see
-	// write.parks). Until then the run is busy: a row that says it waits would
+	// said). Until then the run is busy: a row that says it waits would
 	// leave the wait out, which nobody would then come to record after a crash,
 	// or once the run is unloaded.
 	unsaid bool
 	since  time.Time
 }
 
+// said returns a write for the event by which p waits: with its place in the log, the
+// wait is on its way to the store.
+func (p *parking) said() *commit.Write {
+	return &commit.Write{Compose: func(*commit.Write) { p.unsaid = false }}
+}
+
 // runWaits knows which of a run's goroutines wait, and what the row says of it.
 type runWaits struct {
 	run *run
 
-	mu       *sync.Mutex           // the log's: a row follows in the order of the log
+	mu       sync.Locker           // the log's: a row follows in the order of the log
 	parked   map[*parking]struct{} // of its goroutines, those that wait
 	branches int                   // goroutines of durable code: 1 and the open branches
 	passes   int                   // functions of branches that have ended and are replayed
@@ -158,7 +165,7 @@ func (wt *runWaits) sync() error {
 	if !wt.rowStale() {
 		return nil
 	}
-	return wt.run.write(&write{})
+	return wt.run.write(&commit.Write{})
 }
 
 func (wt *runWaits) rowStale() bool {
@@ -184,7 +191,7 @@ func (cd *claimedAs) recordRunning() error {
 	}
 	// Not by write: nothing is recorded by it, which would end the trial of a
 	// suspect before the body that is suspected.
-	return r.eng.committer.commit(context.Background(), r, &write{})
+	return r.eng.committer.Commit(context.Background(), &r.log, &commit.Write{})
 }
 
 // waitFor waits until ready is closed, the time of p has come, or no further
@@ -232,8 +239,8 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 			switch {
 			case d <= 0:
 				return true, s.stopped()
-			case r.eng.heart.clock.doubtful(time.Now()):
-				asked = r.eng.heart.clock.next()
+			case r.eng.heart.clock.Doubtful(time.Now()):
+				asked = r.eng.heart.clock.Next()
 				nudge(r.eng.heart.now)
 			default:
 				t.Reset(d)
@@ -272,7 +279,7 @@ func (s *scope) waitForMail(p *parking, mail *mailWait) (late bool, err error) {
 // left returns how long p must wait for its time at least.
 func (h *heart) left(p *parking) time.Duration {
 	now := time.Now()
-	d := p.until.Sub(h.clock.surely(now))
+	d := p.until.Sub(h.clock.Surely(now))
 	if !p.least.IsZero() {
 		d = max(d, p.least.Sub(now))
 	}

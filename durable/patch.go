@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -83,7 +84,7 @@ func DeprecatePatch(ctx context.Context, change string) {
 	s.replay.patched(name, true)
 	if p := s.replay.patchOf(name); p != nil && !p.Deprecated && s.stopped() == nil && !s.ended {
 		// An error means that the run is lost or stopped: the next call says so.
-		_ = s.run.write(&write{events: []store.Event{s.replay.patchEvent(name, change, true)}})
+		_ = s.run.write(&commit.Write{Events: []store.Event{s.replay.patchEvent(name, change, true)}})
 	}
 }
 

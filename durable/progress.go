@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -60,7 +61,7 @@ func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
 	}
 	ev := st.newEvent(store.ProgressSaved, a.number, &history.Data{Input: st.input.Hash, Slot: slot})
 	ev.Payload = env
-	if err := r.write(&write{events: []store.Event{ev}}); err != nil {
+	if err := r.write(&commit.Write{Events: []store.Event{ev}}); err != nil {
 		return err
 	}
 	a.mu.Lock()

@@ -8,6 +8,7 @@ import (
 	"math"
 	"reflect"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -260,15 +261,15 @@ func (q asked) answer(s *scope, env []byte, refused *history.Error) error {
 	}
 	// Branches may answer at the same time: the first in the log has answered.
 	var late *history.Error
-	w := &write{compose: func(w *write) {
+	w := &commit.Write{Compose: func(w *commit.Write) {
 		d := &history.Data{Kind: history.CallReply, Name: q.name, Reply: q.id, Error: refused}
 		if first, ok := r.decided.answers[q.id]; ok {
 			late = r.eng.program.errors.record(&AnsweredError{RunID: r.id, Name: q.name, ID: q.id, Key: first})
-			d.Reply, d.Error, w.events[0].Payload = "", late, nil
+			d.Reply, d.Error, w.Events[0].Payload = "", late, nil
 		} else {
 			r.decided.answers = put(r.decided.answers, q.id, c.key)
 		}
-		w.events[0].Data = d.Encode()
+		w.Events[0].Data = d.Encode()
 	}}
 	if _, err := s.recordWith(&c, store.Event{Type: store.Published, Payload: env}, w); err != nil {
 		return err

@@ -212,7 +212,7 @@ func (ros *roster) executes(row *store.Run) bool {
 func (ros *roster) idle() <-chan struct{} {
 	done := make(chan struct{})
 	go func() {
-		ros.eng.committer.timers.Wait()
+		ros.eng.committer.Wait()
 		ros.loops.Wait()
 		close(done)
 	}()

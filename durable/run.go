@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
@@ -39,7 +40,7 @@ type run struct {
 	bodies     bodies
 	goroutines runGoroutines
 	matching   matching // calls are matched with the history
-	log        runLog
+	log        commit.Log
 	waits      runWaits
 	inbox      inbox
 	offspring  offspring
@@ -125,8 +126,8 @@ func newRun(e *Engine, row store.Run, def *definition) *run {
 		gone: make(chan struct{}), loaded: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}),
 	}
 	r.origin.deadline = row.DeadlineAt
-	r.log = runLog{id: row.ID, clock: &e.heart.clock, mu: &e.committer.mu, began: time.Now()}
-	r.waits = runWaits{run: r, mu: r.log.mu, parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason, seen: row.Seen}}
+	r.log = e.committer.NewLog(row.ID, logOwner{r}, &e.heart.clock)
+	r.waits = runWaits{run: r, mu: &r.log, parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason, seen: row.Seen}}
 	r.stop = stopping{run: r, done: make(chan struct{})}
 	r.bodies = bodies{run: r, resting: make(chan struct{}, 1)}
 	r.goroutines = runGoroutines{run: r, branchOver: make(chan struct{}, 1)}
@@ -146,24 +147,24 @@ func (r *run) stash(ev store.Event) (at store.Time, full bool) {
 		r.sealEvents(sealed[:], r.row.Branch)
 		ev = sealed[0]
 	}
-	return r.log.stash(ev)
+	return r.log.Stash(ev)
 }
 
 // write commits w and returns once it is durable.
-func (r *run) write(w *write) error {
+func (r *run) write(w *commit.Write) error {
 	if r.rehearsal != nil {
 		return r.rehearsal.frontier()
 	}
-	if b := w.branching; b != nil {
-		r.sealEvents(w.events[:b.at], r.row.Branch)
-		r.sealEvents(w.events[b.at:], b.branch.N)
+	if b := w.Branching; b != nil {
+		r.sealEvents(w.Events[:b.At], r.row.Branch)
+		r.sealEvents(w.Events[b.At:], b.Branch.N)
 	} else {
-		r.sealEvents(w.events, r.row.Branch)
+		r.sealEvents(w.Events, r.row.Branch)
 	}
-	for i := range w.send {
-		r.eng.mailroom.seal(&w.send[i])
+	for i := range w.Send {
+		r.eng.mailroom.seal(&w.Send[i])
 	}
-	err := r.eng.committer.commit(context.Background(), r, w)
+	err := r.eng.committer.Commit(context.Background(), &r.log, w)
 	if err == nil {
 		r.recordedOnce.Do(func() { close(r.recorded) })
 	}
@@ -172,10 +173,10 @@ func (r *run) write(w *write) error {
 
 // flush commits what is stashed.
 func (r *run) flush() error {
-	if !r.log.stashes() {
+	if !r.log.Stashes() {
 		return nil
 	}
-	return r.write(&write{})
+	return r.write(&commit.Write{})
 }
 
 // sealEvents seals the payloads of events that r is about to record on a branch,
@@ -203,7 +204,7 @@ func (r *run) execute() {
 	defer func() {
 		r.spans.end()
 		if status := r.outcome.status; status != "" {
-			r.eng.metrics.countEnd(r.ctx, &r.row, status, r.log.time()) // a branch that has lost a race may still be writing
+			r.eng.metrics.countEnd(r.ctx, &r.row, status, r.log.Time()) // a branch that has lost a race may still be writing
 		}
 		r.cancel(nil)
 		switch next := r.outcome.next; {
@@ -242,7 +243,7 @@ func (r *run) execute() {
 		// Whoever kept the context makes no further call with it.
 		_ = r.die(&death{kind: deathLost, err: fmt.Errorf("%w: run %s has ended here", ErrOutsideRun, r.id)})
 	}()
-	r.log.began = time.Now()
+	r.log.Begin(time.Now())
 	if r.origin.input == nil {
 		if loadErr := r.load(); loadErr != nil {
 			r.unread, err = r.dead.Load(), loadErr

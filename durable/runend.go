@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
@@ -88,10 +89,10 @@ func (r *run) endDead(d *death) outcome {
 		data.Error = r.eng.program.errors.record(d.err)
 		cause = r.eng.program.errors.restore(data.Error)
 	}
-	err := r.write(&write{
-		events: []store.Event{{Type: store.WorkflowInterrupted, Data: data.Encode()}},
-		row:    &store.RowPatch{Status: &interrupted, Code: &code, Reason: &reason},
-		yield:  true, alone: true,
+	err := r.write(&commit.Write{
+		Events: []store.Event{{Type: store.WorkflowInterrupted, Data: data.Encode()}},
+		Row:    &store.RowPatch{Status: &interrupted, Code: &code, Reason: &reason},
+		Yield:  true, Alone: true,
 	})
 	switch {
 	case err != nil:
@@ -112,10 +113,10 @@ func (r *run) endPaused(d *death) outcome {
 	if !r.saysWaiting() {
 		patch = stoppedByPause(d.reason)
 	}
-	err := r.write(&write{
-		events: []store.Event{{Type: store.WorkflowPaused, Data: (&history.Data{Reason: d.reason, Message: r.inbox.seen(), Executor: r.eng.id}).Encode()}},
-		row:    patch,
-		yield:  true, alone: true,
+	err := r.write(&commit.Write{
+		Events: []store.Event{{Type: store.WorkflowPaused, Data: (&history.Data{Reason: d.reason, Message: r.inbox.seen(), Executor: r.eng.id}).Encode()}},
+		Row:    patch,
+		Yield:  true, Alone: true,
 	})
 	if err != nil {
 		return outcome{err: err}
@@ -126,9 +127,9 @@ func (r *run) endPaused(d *death) outcome {
 
 // saysWaiting reports whether the row says that r waits and nothing is left to write.
 func (r *run) saysWaiting() bool {
-	r.log.mu.Lock()
-	defer r.log.mu.Unlock()
-	return r.waits.rowSays.status == store.Waiting && len(r.log.stashed) == 0
+	r.log.Lock()
+	defer r.log.Unlock()
+	return r.waits.rowSays.status == store.Waiting && !r.log.StashesLocked()
 }
 
 // tellParent is the message by which an ending run tells its parent.
@@ -142,12 +143,12 @@ func (r *run) tellParent(status store.Status, reason string, recoverable bool, r
 func (r *run) complete(output []byte) outcome {
 	completed, none := store.Completed, ""
 	ended := r.eng.now()
-	err := r.write(&write{
-		events:  []store.Event{{Type: store.WorkflowCompleted, Payload: output, Data: r.matching.completedData()}},
-		row:     &store.RowPatch{Status: &completed, EndedAt: &ended, WakeAt: new(store.Time), Code: &none, Reason: &none},
-		expect:  store.Expect{NoCancel: true},
-		send:    append(r.tellParent(store.Completed, "", false, nil, output), r.offspring.cancelMessages()...),
-		release: true, yield: true,
+	err := r.write(&commit.Write{
+		Events:  []store.Event{{Type: store.WorkflowCompleted, Payload: output, Data: r.matching.completedData()}},
+		Row:     &store.RowPatch{Status: &completed, EndedAt: &ended, WakeAt: new(store.Time), Code: &none, Reason: &none},
+		Expect:  store.Expect{NoCancel: true},
+		Send:    append(r.tellParent(store.Completed, "", false, nil, output), r.offspring.cancelMessages()...),
+		Release: true, Yield: true,
 	})
 	switch {
 	case errors.Is(err, store.ErrCancelAsked):
@@ -177,11 +178,11 @@ func (r *run) endCancelled() outcome {
 		reason = "cancelled"
 	}
 	ended, seen := r.eng.now(), r.inbox.seen()
-	err := r.write(&write{
-		events:  []store.Event{{Type: store.WorkflowCancelled, Data: (&history.Data{Reason: reason}).Encode()}},
-		row:     &store.RowPatch{Status: &cancelled, CancelAsked: &no, Code: &none, Reason: &reason, EndedAt: &ended, WakeAt: new(store.Time), Seen: &seen},
-		send:    append(r.tellParent(store.Cancelled, reason, false, nil, nil), r.offspring.cancelMessages()...),
-		release: true, yield: true,
+	err := r.write(&commit.Write{
+		Events:  []store.Event{{Type: store.WorkflowCancelled, Data: (&history.Data{Reason: reason}).Encode()}},
+		Row:     &store.RowPatch{Status: &cancelled, CancelAsked: &no, Code: &none, Reason: &reason, EndedAt: &ended, WakeAt: new(store.Time), Seen: &seen},
+		Send:    append(r.tellParent(store.Cancelled, reason, false, nil, nil), r.offspring.cancelMessages()...),
+		Release: true, Yield: true,
 	})
 	if err != nil {
 		return r.notEnded(err)
@@ -231,12 +232,12 @@ func (r *run) failAs(err error, code string, recoverable bool) outcome {
 	failed, reason := store.Failed, guard.Text(rec.Message, 4<<10)
 	ended := r.eng.now()
 	data := &history.Data{Error: rec, Code: code, Reason: reason, Recoverable: &recoverable, Uncalled: r.matching.leftOut()}
-	writeErr := r.write(&write{
-		events:  []store.Event{{Type: store.WorkflowFailed, Data: data.Encode()}},
-		row:     &store.RowPatch{Status: &failed, Code: &code, Reason: &reason, Recoverable: &recoverable, EndedAt: &ended, WakeAt: new(store.Time)},
-		expect:  store.Expect{NoCancel: true},
-		send:    append(r.tellParent(store.Failed, reason, recoverable, rec, nil), r.offspring.cancelMessages()...),
-		release: true, yield: true,
+	writeErr := r.write(&commit.Write{
+		Events:  []store.Event{{Type: store.WorkflowFailed, Data: data.Encode()}},
+		Row:     &store.RowPatch{Status: &failed, Code: &code, Reason: &reason, Recoverable: &recoverable, EndedAt: &ended, WakeAt: new(store.Time)},
+		Expect:  store.Expect{NoCancel: true},
+		Send:    append(r.tellParent(store.Failed, reason, recoverable, rec, nil), r.offspring.cancelMessages()...),
+		Release: true, Yield: true,
 	})
 	if errors.Is(writeErr, store.ErrCancelAsked) {
 		return r.cancelledFirst()

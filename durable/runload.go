@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -15,7 +16,7 @@ import (
 
 // load reads the history of a run that was claimed, or is loaded again.
 func (r *run) load() error {
-	r.log.follow(&r.row) // so that an interruption can be recorded at any time
+	r.log.Follow(&r.row) // so that an interruption can be recorded at any time
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		err := r.readHistory()
 		var future *history.FutureEventError
@@ -39,7 +40,7 @@ func (r *run) load() error {
 		}
 		break
 	}
-	r.log.followPast(&r.row, r.past)
+	r.log.FollowPast(&r.row, r.past)
 	r.eng.metrics.count(r.ctx, r.eng.metrics.replayed, int(r.past.Steps), r.row.Workflow)
 	if err := r.adopt(&r.past.Created); err != nil {
 		return err
@@ -84,9 +85,9 @@ func (r *run) unpauseClaimed() error {
 		return nil
 	}
 	no := false
-	return r.write(&write{
-		events: []store.Event{{Type: store.WorkflowUnpaused, Data: (&history.Data{Reason: "cancelled", Message: r.inbox.seen(), Executor: r.eng.id}).Encode()}},
-		row:    &store.RowPatch{Paused: &no},
+	return r.write(&commit.Write{
+		Events: []store.Event{{Type: store.WorkflowUnpaused, Data: (&history.Data{Reason: "cancelled", Message: r.inbox.seen(), Executor: r.eng.id}).Encode()}},
+		Row:    &store.RowPatch{Paused: &no},
 	})
 }
 
@@ -132,7 +133,7 @@ func (r *run) pin() error {
 		return nil
 	}
 	v := r.def.version
-	if err := r.write(&write{row: &store.RowPatch{Version: &v}}); err != nil {
+	if err := r.write(&commit.Write{Row: &store.RowPatch{Version: &v}}); err != nil {
 		return err
 	}
 	r.row.Version = v

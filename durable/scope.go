@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -234,25 +235,25 @@ func (s *scope) concurrent(name string) error {
 
 // record commits an event of call c and moves the scope's clock on.
 func (s *scope) record(c *call, ev store.Event) (store.Time, error) {
-	w := &write{}
+	w := &commit.Write{}
 	return s.recordWith(c, ev, w)
 }
 
 // recordWith is record with more in the same write.
-func (s *scope) recordWith(c *call, ev store.Event, w *write) (store.Time, error) {
+func (s *scope) recordWith(c *call, ev store.Event, w *commit.Write) (store.Time, error) {
 	ev.Key, ev.Ordinal = c.key, c.ordinal
 	s.preface.tag(&ev)
-	w.events = append(w.events, ev)
+	w.Events = append(w.Events, ev)
 	err := s.run.write(w)
-	if definite(err) && len(w.start) == 0 { // who starts a child records why it is refused
+	if definite(err) && len(w.Start) == 0 { // who starts a child records why it is refused
 		err = s.run.unrecorded(c.key, err)
 	}
 	if err != nil {
 		return 0, err
 	}
 	c.placed = false
-	s.lastAt = w.at
-	return w.at, nil
+	s.lastAt = w.At()
+	return w.At(), nil
 }
 
 // A preface is what the first event of a scope says beside its own.
@@ -311,11 +312,11 @@ func (s *scope) stash(c *call, ev store.Event) {
 }
 
 // stashTraced is stash for an event that a span must be exported before.
-func (s *scope) stashTraced(c *call, ev store.Event, span *earlySpan) {
+func (s *scope) stashTraced(c *call, ev store.Event, span *commit.Early) {
 	ev.Key, ev.Ordinal = c.key, c.ordinal
 	s.preface.tag(&ev)
 	c.placed = false
-	s.run.log.awaitExport(span)
+	s.run.log.Before(span)
 	s.lastAt, _ = s.run.stash(ev)
 }
 

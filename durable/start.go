@@ -14,6 +14,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
@@ -233,8 +234,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	r := newRun(e, row, here)
 	r.spans.enter(s)
 	r.spans.start = span
-	r.log.head = logHead{epoch: row.Epoch}
-	r.log.lastAt = row.CreatedAt
+	r.log.Create(&row)
 	r.origin.headers, r.origin.exclusive, r.origin.trace = o.headers, o.exclusive, ofStart
 	r.spans.carry(baggageOf(ctx))
 	r.origin.input, r.origin.seed, r.origin.maxPayload = input, seed, e.sealer.Limit()
@@ -276,7 +276,7 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 		return nil, "", context.Cause(ctx)
 	}
 	r, events := e.birth(ctx, def, id, input, o)
-	w := &write{events: events, create: &r.row, hold: o.exclusive, send: e.mailroom.mailTo(id, o.mail), expect: store.Expect{Absent: true}, failFast: true}
+	w := &commit.Write{Events: events, Create: &r.row, Hold: o.exclusive, Send: e.mailroom.mailTo(id, o.mail), Expect: store.Expect{Absent: true}, FailFast: true}
 	if r.def != nil {
 		r.born = make(chan struct{})
 		if err := e.roster.addNew(r); err != nil {
@@ -288,13 +288,13 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 		}
 		// Not after the wait but with the outcome: a run that was created must
 		// be executed although the caller has gone.
-		w.then = func(err error) {
-			r.bornAt = w.events[0].At
+		w.Then = func(err error) {
+			r.bornAt = w.Events[0].At
 			r.settled(err)
 		}
 	}
-	if err := e.committer.commit(ctx, r, w); err != nil {
-		if r.def != nil && !w.admitted {
+	if err := e.committer.Commit(ctx, &r.log, w); err != nil {
+		if r.def != nil && !w.Admitted() {
 			close(r.born)
 			r.abandon()
 		}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/storeclock"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -34,7 +35,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 		// that much longer, so that Now tells of no shorter sleep. It is not kept
 		// waiting for a clock that was far off.
 		now := s.run.eng.now()
-		return max(now, min(s.lastAt, now.Add(maxSlew))).Add(d)
+		return max(now, min(s.lastAt, now.Add(storeclock.MaxSlew))).Add(d)
 	})
 }
 
@@ -84,7 +85,7 @@ func sleepIn(ctx context.Context, s *scope, least time.Duration, until func() st
 	if c.opened() {
 		err = r.waits.sync()
 	} else {
-		_, err = s.recordWith(&c, store.Event{Type: store.TimerSet, Data: (&history.Data{Until: at}).Encode()}, &write{parks: p})
+		_, err = s.recordWith(&c, store.Event{Type: store.TimerSet, Data: (&history.Data{Until: at}).Encode()}, p.said())
 	}
 	if err == nil {
 		_, err = s.waitFor(p, nil)

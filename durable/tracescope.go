@@ -8,6 +8,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -96,7 +97,7 @@ func (s *scope) settle() {
 		}
 		defer up.span.end()
 		if up.span.of != nil {
-			defer up.span.of.early.once.Do(up.span.of.early.export)
+			defer up.span.of.early.Do()
 		}
 	}
 }
@@ -127,7 +128,7 @@ func (s *scope) endSpan(err error, recorded bool) {
 		s.up.settle()
 	}
 	if t.of != nil {
-		t.of.early.once.Do(t.of.early.export)
+		t.of.early.Do()
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -173,7 +174,7 @@ func (s *scope) traceContext() context.Context {
 // under way in: its context stands in the event by which the Map begins.
 type mapSpan struct {
 	inner context.Context // the span is in it
-	early *earlySpan
+	early *commit.Early
 }
 
 // traceBegin records that the Map begins, and begins its span.
@@ -197,10 +198,10 @@ func (m *mapping[I, O]) beginSpan() trace.Span {
 	if span.IsRecording() {
 		span.SetAttributes(attrRun.String(s.run.id), attrWorkflow.String(s.run.def.name), attrKey.String(m.call.key))
 	}
-	m.span = &mapSpan{inner: inner, early: &earlySpan{export: func() {
+	m.span = &mapSpan{inner: inner, early: commit.NewEarly(func() {
 		s.settle() // what is around it, before
 		span.End()
-	}}}
+	})}
 	return span
 }
 
@@ -214,7 +215,7 @@ func (m *mapping[I, O]) traceAgain() {
 	}
 	before := parseTrace(s.run.past.Spans[m.call.key])
 	if before.IsValid() && before.TraceID() == trace.SpanContextFromContext(s.tracing(m.ctx)).TraceID() {
-		m.span = &mapSpan{inner: trace.ContextWithRemoteSpanContext(m.ctx, before), early: &earlySpan{export: func() {}}}
+		m.span = &mapSpan{inner: trace.ContextWithRemoteSpanContext(m.ctx, before), early: commit.NewEarly(func() {})}
 		return
 	}
 	if span := m.beginSpan(); before.IsValid() {
@@ -236,8 +237,8 @@ func (m *mapping[I, O]) traceEnd(items int, err error) {
 		began = s.run.eng.tracing.localTime(m.call.rec.OpenedAt)
 	}
 	ended, failed, undone := time.Now(), len(m.failed), m.undone
-	s.stashTraced(&m.call, ev, &earlySpan{export: func() {
-		m.span.early.once.Do(m.span.early.export)
+	s.stashTraced(&m.call, ev, commit.NewEarly(func() {
+		m.span.early.Do()
 		_, span := s.run.eng.tracing.tracer.Start(m.span.inner, "end map "+m.call.name, trace.WithTimestamp(began))
 		defer span.End(trace.WithTimestamp(ended))
 		if !span.IsRecording() {
@@ -245,7 +246,7 @@ func (m *mapping[I, O]) traceEnd(items int, err error) {
 		}
 		s.run.spans.describe(span, m.call.key, outcomeFor(err), err)
 		span.SetAttributes(attrItems.Int(items), attrItemsFailed.Int(failed), attrItemsUndone.Int(undone))
-	}})
+	}))
 }
 
 // waited is something a run has waited for, and how that ended.

@@ -142,7 +142,7 @@ func (sp *runSpans) end() {
 	sp.endSegment()
 	if o := &r.outcome; o.status != "" {
 		sp.startAgain()
-		steps, active := r.log.totals()
+		steps, active := r.log.Totals()
 		r.eng.tracing.endRunSpan(r.ctx, &r.row, &r.origin.trace, o.status, o.err,
 			attrSteps.Int(steps), attrActive.Float64(active.Seconds()), attrResumes.Int(int(r.row.Resumes)))
 	}

@@ -3,6 +3,7 @@ package durable
 import (
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -22,7 +23,7 @@ func (wt *runWaits) idle() bool {
 	}
 	// The row must say that it waits: of a run that was handed a message it says,
 	// rightly, that it runs, though its goroutine has not noticed yet.
-	if len(wt.parked) < wt.branches || wt.passes > 0 || r.log.flight != nil || len(r.log.pending) > 0 || wt.rowSays.status != store.Waiting || wt.wanted() != wt.rowSays {
+	if len(wt.parked) < wt.branches || wt.passes > 0 || r.log.Busy() || wt.rowSays.status != store.Waiting || wt.wanted() != wt.rowSays {
 		return false
 	}
 	now, clock := r.eng.now(), time.Now()
@@ -50,10 +51,10 @@ func (wt *runWaits) unload() {
 		wt.mu.Unlock()
 		return
 	}
-	if len(r.log.stashed) > 0 {
+	if r.log.StashesLocked() {
 		// What would be lost with the memory is written first.
 		wt.mu.Unlock()
-		if r.write(&write{}) == nil {
+		if r.write(&commit.Write{}) == nil {
 			wt.unload()
 		}
 		return
@@ -62,7 +63,7 @@ func (wt *runWaits) unload() {
 	// idle has compared the two. To ask the inbox again would count a message
 	// that has come since, and that is handed to a wait which is about to end.
 	wt.unloadSeen = wt.rowSays.seen
-	// From here on nothing of this execution is recorded any more: admit looks
+	// From here on nothing of this execution is recorded any more: Admit looks
 	// at this under the same mutex.
 	died := r.dead.CompareAndSwap(nil, &death{kind: deathUnloaded, err: ErrUnloaded})
 	wt.mu.Unlock()

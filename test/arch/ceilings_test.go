@@ -16,6 +16,7 @@ var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
 		"durable":          {101, 22000, 163, 590, 80},
 		"operate":          {21, 4550, 3, 545, 70},
+		"internal/commit":  {12, 1350, 5, 310, 47},
 		"internal/history": {27, 4600, 12, 480, 95},
 		"internal/payload": {12, 2500, 10, 530, 56},
 		"dashboard":        {9, 1000, 3, 190, 61},

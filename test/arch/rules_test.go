@@ -108,6 +108,8 @@ var rules = []rule{
 	{path: "internal/runfile", ours: []string{"store", "internal/history", "internal/payload"}},
 	{path: "internal/guard", ours: []string{"store"}},
 	{path: "internal/payload", ours: []string{"store", "internal/envelope", "internal/guard"}, modules: []string{compress}},
+	{path: "internal/storeclock", ours: []string{"store"}},
+	{path: "internal/commit", ours: []string{"store", "internal/history", "internal/payload", "internal/storeclock"}},
 	{path: "internal/history", ours: []string{"store", "internal/envelope"}},
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
 	{path: "internal/termview", ours: []string{"durable", "operate", "store", "internal/visible"}, modules: []string{term, uniseg}},

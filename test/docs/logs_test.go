@@ -169,7 +169,7 @@ func TestLinesOfTheLogHaveConstantMessagesAndListedKeys(t *testing.T) {
 		}
 	}
 	used, sentences, calls := map[string]bool{}, map[string]bool{}, 0
-	for _, dir := range []string{"durable", "operate", "archive", "dashboard", "shell", "cli"} {
+	for _, dir := range []string{"durable", "operate", "internal/commit", "archive", "dashboard", "shell", "cli"} {
 		src := logSourceOf(t, dir)
 		calls += len(src.calls)
 		for key, at := range src.keys {
@@ -188,8 +188,8 @@ func TestLinesOfTheLogHaveConstantMessagesAndListedKeys(t *testing.T) {
 			lit, ok := c.message.(*ast.BasicLit)
 			require.True(t, ok, "%s: the message is not constant: %s", c.at, text)
 			who := dir
-			if dir == "operate" {
-				who = "durable" // it writes to the log of the engine
+			if dir == "operate" || strings.HasPrefix(dir, "internal/") {
+				who = "durable" // they write to the log of the engine
 			}
 			require.True(t, strings.HasPrefix(lit.Value, `"`+who+": "), "%s: the message does not begin with %q: %s", c.at, who+": ", text)
 		}

@@ -1,4 +1,5 @@
-package durable
+// Package storeclock tells the time of a store's clock between two answers of the store.
+package storeclock
 
 import (
 	"sync"
@@ -8,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A store clock tells the store's time from our monotonic clock: it does not
+// A Clock tells the store's time from our monotonic clock: it does not
 // notice when somebody sets the clock of this machine. Each beat measures how far
 // the store is ahead, to within the beat's round trip: the answer was made
 // somewhere in between. What several beats say together counts.
@@ -16,31 +17,31 @@ import (
 // It moves only when it is proved wrong, and never back: when it is behind it
 // jumps to the earliest time that it can be, and when it is ahead it runs at half
 // its speed until it is not. Only when the store's clock was set back by more than
-// maxSlew does it follow at once: nobody can wait for hours.
+// MaxSlew does it follow at once: nobody can wait for hours.
 //
 //	readings of the offset       was   is
 //	[100, 110]                   -     105
 //	[ 90, 200]                   105   105   a slow beat says nothing new
 //	[107, 109]                   105   107
 //	[ 98,  99]                   107   107, then slowly 99: the first readings are forgotten
-type storeClock struct {
+type Clock struct {
 	anchor time.Time
-	pace   atomic.Pointer[clockPace]
+	pace   atomic.Pointer[pace]
 
 	mu       sync.Mutex
-	recent   []clockReading // oldest first
-	observed chan struct{}  // closed with the next reading
+	recent   []reading     // oldest first
+	observed chan struct{} // closed with the next reading
 }
 
-// clockReading is one measurement: by how many microseconds the store is ahead of
+// reading is one measurement: by how many microseconds the store is ahead of
 // our clock, at least and at most, at a moment of our clock.
-type clockReading struct {
+type reading struct {
 	low, high, at int64
 }
 
-// clockPace is how the store's time follows from ours, until the next reading. It
+// pace is how the store's time follows from ours, until the next reading. It
 // is never changed. All in microseconds; our clock counts from the anchor.
-type clockPace struct {
+type pace struct {
 	from   int64 // our clock when it was made
 	offset int64 // then
 	excess int64 // by how much that is too much; given up at half speed
@@ -51,37 +52,37 @@ type clockPace struct {
 }
 
 const (
-	// clockReadings is how many measurements are kept: with the usual lease those
+	// maxReadings is how many measurements are kept: with the usual lease those
 	// of more than a minute.
-	clockReadings = 8
-	// clockDrift is by which part of the time that has passed two sound clocks run
+	maxReadings = 8
+	// driftOneIn is by which part of the time that has passed two sound clocks run
 	// apart at most: one in 2,000 is what NTP allows itself.
-	clockDrift = 2000
-	// maxSlew is the most by which the clock is slowed down, and not set back.
-	maxSlew = 10 * time.Second
+	driftOneIn = 2000
+	// MaxSlew is the most by which the clock is slowed down, and not set back.
+	MaxSlew = 10 * time.Second
 	// steadyAgain is how many readings in a row must agree after one did not.
 	steadyAgain = 4
 )
 
-// start gives the clock its anchor: our clock counts from there.
-func (c *storeClock) start(t time.Time) {
+// Start gives the clock its anchor: our clock counts from there.
+func (c *Clock) Start(t time.Time) {
 	// A whole microsecond, like the store's times: what is cut off is then cut
 	// off alike.
 	c.anchor = t.Add(-time.Duration(t.Nanosecond() % 1000))
 	c.observed = make(chan struct{})
-	c.pace.Store(&clockPace{offset: c.anchor.UnixMicro(), low: c.anchor.UnixMicro()})
+	c.pace.Store(&pace{offset: c.anchor.UnixMicro(), low: c.anchor.UnixMicro()})
 }
 
-func (c *storeClock) ours(t time.Time) int64 { return t.Sub(c.anchor).Microseconds() }
+func (c *Clock) ours(t time.Time) int64 { return t.Sub(c.anchor).Microseconds() }
 
-// at returns the store's time at a moment of ours.
-func (c *storeClock) at(t time.Time) store.Time {
+// At returns the store's time at a moment of ours.
+func (c *Clock) At(t time.Time) store.Time {
 	p, now := c.pace.Load(), c.ours(t)
 	return store.Time(now + p.offset - min(p.excess, max(now-p.from, 0)/2))
 }
 
-// surely returns the time that the store's own clock has reached at least.
-func (c *storeClock) surely(t time.Time) store.Time {
+// Surely returns the time that the store's own clock has reached at least.
+func (c *Clock) Surely(t time.Time) store.Time {
 	p, now := c.pace.Load(), c.ours(t)
 	if p.unsteady > 0 {
 		now -= max(now-p.from, 0) / 2
@@ -89,32 +90,32 @@ func (c *storeClock) surely(t time.Time) store.Time {
 	return store.Time(now + p.low)
 }
 
-// doubtful reports whether the store must be asked before it can be told to a few
+// Doubtful reports whether the store must be asked before it can be told to a few
 // milliseconds what its clock says.
-func (c *storeClock) doubtful(t time.Time) bool {
-	return c.at(t).Sub(c.surely(t)) > 2*time.Millisecond
+func (c *Clock) Doubtful(t time.Time) bool {
+	return c.At(t).Sub(c.Surely(t)) > 2*time.Millisecond
 }
 
-// next returns a channel that is closed with the next reading.
-func (c *storeClock) next() <-chan struct{} {
+// Next returns a channel that is closed with the next reading.
+func (c *Clock) Next() <-chan struct{} {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.observed
 }
 
-// observe takes in that the store's clock said now between two moments of ours. It
+// Observe takes in that the store's clock said now between two moments of ours. It
 // returns by how much the store's clock was set, 0 if it was not.
-func (c *storeClock) observe(before, after time.Time, now store.Time) (set time.Duration) {
+func (c *Clock) Observe(before, after time.Time, now store.Time) (set time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r := clockReading{low: int64(now) - c.ours(after), high: int64(now) + 1 - c.ours(before), at: c.ours(after)}
-	p := &clockPace{from: r.at, offset: int64(c.at(after)) - r.at, unsteady: max(c.pace.Load().unsteady-1, 0)}
+	r := reading{low: int64(now) - c.ours(after), high: int64(now) + 1 - c.ours(before), at: c.ours(after)}
+	p := &pace{from: r.at, offset: int64(c.At(after)) - r.at, unsteady: max(c.pace.Load().unsteady-1, 0)}
 	if len(c.recent) == 0 {
 		p.offset = (r.low + r.high) / 2 // there was nothing to go by
 	} else if low, high := c.bounds(r.at); r.low > high || r.high < low {
 		c.recent, p.unsteady = c.recent[:0], steadyAgain
 	}
-	if len(c.recent) == clockReadings {
+	if len(c.recent) == maxReadings {
 		c.recent = append(c.recent[:0], c.recent[1:]...)
 	}
 	c.recent = append(c.recent, r)
@@ -123,7 +124,7 @@ func (c *storeClock) observe(before, after time.Time, now store.Time) (set time.
 	switch ahead := p.offset - high; {
 	case p.offset < low:
 		set, p.offset = time.Duration(low-p.offset)*time.Microsecond, low
-	case ahead > maxSlew.Microseconds():
+	case ahead > MaxSlew.Microseconds():
 		set, p.offset = -time.Duration(ahead)*time.Microsecond, high
 	case ahead > 0:
 		p.excess = ahead
@@ -136,9 +137,9 @@ func (c *storeClock) observe(before, after time.Time, now store.Time) (set time.
 
 // bounds returns between what all readings, none of which contradicts the others,
 // have the offset be at a moment of our clock. The mutex is held.
-func (c *storeClock) bounds(at int64) (low, high int64) {
+func (c *Clock) bounds(at int64) (low, high int64) {
 	for i, r := range c.recent {
-		drift := (at - r.at) / clockDrift
+		drift := (at - r.at) / driftOneIn
 		if i == 0 || r.low-drift > low {
 			low = r.low - drift
 		}

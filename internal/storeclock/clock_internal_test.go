@@ -1,4 +1,4 @@
-package durable
+package storeclock
 
 import (
 	"math/rand/v2"
@@ -10,9 +10,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// clockRig is a store clock with the two clocks that it stands between.
-type clockRig struct {
-	storeClock
+// rig is a store clock with the two clocks that it stands between.
+type rig struct {
+	Clock
 	t *testing.T
 	// ahead is how far the store's clock is ahead of ours.
 	ahead time.Duration
@@ -20,47 +20,47 @@ type clockRig struct {
 	last  store.Time
 }
 
-func newClockRig(t *testing.T, ahead time.Duration) *clockRig {
-	r := &clockRig{t: t, ahead: ahead, now: time.Now().Truncate(time.Second)}
-	r.start(r.now)
+func newRig(t *testing.T, ahead time.Duration) *rig {
+	r := &rig{t: t, ahead: ahead, now: time.Now().Truncate(time.Second)}
+	r.Start(r.now)
 	return r
 }
 
 // beat is one that reaches the store after there, and is answered after back.
-func (r *clockRig) beat(there, back time.Duration) time.Duration {
+func (r *rig) beat(there, back time.Duration) time.Duration {
 	before := r.now
 	r.now = r.now.Add(there)
 	said := r.truth()
 	r.now = r.now.Add(back)
-	set := r.observe(before, r.now, said)
+	set := r.Observe(before, r.now, said)
 	r.look()
 	return set
 }
 
-func (r *clockRig) truth() store.Time { return store.TimeOf(r.now.Add(r.ahead)) }
+func (r *rig) truth() store.Time { return store.TimeOf(r.now.Add(r.ahead)) }
 
 // pass lets time pass, and looks at the clock all the while.
-func (r *clockRig) pass(d time.Duration) {
+func (r *rig) pass(d time.Duration) {
 	for range 10 {
 		r.now = r.now.Add(d / 10)
 		r.look()
 	}
 }
 
-func (r *clockRig) look() {
-	at := r.at(r.now)
+func (r *rig) look() {
+	at := r.At(r.now)
 	require.GreaterOrEqual(r.t, at, r.last, "it goes back")
-	require.LessOrEqual(r.t, r.surely(r.now), at)
+	require.LessOrEqual(r.t, r.Surely(r.now), at)
 	r.last = at
 }
 
-func (r *clockRig) off() time.Duration { return r.at(r.now).Sub(r.truth()) }
+func (r *rig) off() time.Duration { return r.At(r.now).Sub(r.truth()) }
 
 const ms = time.Millisecond
 
 func TestOneSlowBeatDoesNotMoveTheClock(t *testing.T) {
 	for _, way := range []struct{ there, back time.Duration }{{0, 4 * time.Second}, {4 * time.Second, 0}, {2 * time.Second, 2 * time.Second}} {
-		r := newClockRig(t, time.Hour)
+		r := newRig(t, time.Hour)
 		r.beat(ms, ms)
 		require.LessOrEqual(t, r.off().Abs(), ms)
 		r.pass(time.Second)
@@ -72,15 +72,15 @@ func TestOneSlowBeatDoesNotMoveTheClock(t *testing.T) {
 // A first beat that was slow says little. The next one puts that right, without
 // the time going back.
 func TestAfterASlowFirstBeatTheClockIsPutRight(t *testing.T) {
-	r := newClockRig(t, time.Hour)
+	r := newRig(t, time.Hour)
 	r.beat(0, 4*time.Second) // the estimate is behind
-	require.LessOrEqual(t, r.surely(r.now), r.truth())
+	require.LessOrEqual(t, r.Surely(r.now), r.truth())
 	r.beat(ms, ms)
 	require.LessOrEqual(t, r.off().Abs(), 2*ms)
 
-	r = newClockRig(t, time.Hour)
+	r = newRig(t, time.Hour)
 	r.beat(4*time.Second, 0) // ahead
-	require.LessOrEqual(t, r.surely(r.now), r.truth())
+	require.LessOrEqual(t, r.Surely(r.now), r.truth())
 	r.beat(ms, ms)
 	for range 100 {
 		r.pass(100 * ms)
@@ -93,18 +93,18 @@ func TestAfterASlowFirstBeatTheClockIsPutRight(t *testing.T) {
 func TestWhatTheStoresClockHasSurelyReachedItHasReached(t *testing.T) {
 	for seed := range uint64(200) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		r := newClockRig(t, time.Duration(rng.Int64N(int64(time.Hour)))-30*time.Minute)
+		r := newRig(t, time.Duration(rng.Int64N(int64(time.Hour)))-30*time.Minute)
 		for range 50 {
 			r.beat(time.Duration(rng.ExpFloat64()*float64(5*ms)), time.Duration(rng.ExpFloat64()*float64(50*ms)))
 			r.pass(time.Duration(rng.Int64N(int64(10 * time.Second))))
-			require.LessOrEqual(t, r.surely(r.now), r.truth(), "seed %d", seed)
+			require.LessOrEqual(t, r.Surely(r.now), r.truth(), "seed %d", seed)
 		}
 		require.LessOrEqual(t, r.off().Abs(), 200*ms)
 	}
 }
 
 func TestAStoreWhoseClockWasSetIsFollowed(t *testing.T) {
-	r := newClockRig(t, 0)
+	r := newRig(t, 0)
 	for range 5 {
 		r.beat(ms, ms)
 		r.pass(time.Second)
@@ -126,7 +126,7 @@ func TestAStoreWhoseClockWasSetIsFollowed(t *testing.T) {
 // Clocks that run apart are noticed, and the store is asked before it is said
 // that a time has come.
 func TestClocksThatRunApartAreNotBelievedForLong(t *testing.T) {
-	r := newClockRig(t, 0)
+	r := newRig(t, 0)
 	for range 5 {
 		r.beat(ms, ms)
 		r.pass(10 * time.Second)
@@ -136,6 +136,6 @@ func TestClocksThatRunApartAreNotBelievedForLong(t *testing.T) {
 	r.beat(ms, ms)
 	r.now = r.now.Add(5 * time.Second)
 	r.ahead -= 500 * ms
-	require.True(t, r.doubtful(r.now))
-	require.LessOrEqual(t, r.surely(r.now), r.truth())
+	require.True(t, r.Doubtful(r.now))
+	require.LessOrEqual(t, r.Surely(r.now), r.truth())
 }

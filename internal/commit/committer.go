@@ -1,0 +1,306 @@
+package commit
+
+import (
+	"context"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A Committer is group commit, by leader and followers: a writer that finds no
+// commit in flight commits itself. Writes that arrive meanwhile join the next
+// batch, led by one of those who wait. Only when the store does not answer for
+// long is a second batch sent beside the first; see relieve.
+type Committer struct {
+	store   store.Store
+	limits  store.Limits
+	log     *slog.Logger
+	measure func(took time.Duration, errs []error)
+	paces   paces
+
+	// stop ends the wait between tries; closed when the engine gives up.
+	stop context.Context
+
+	mu      sync.Mutex
+	queue   []*Log   // with something to commit and nothing in flight
+	leader  *leading // nil: nobody leads
+	spare   *leading // its space, while nobody leads
+	shared  int      // how many runs shared the last batch
+	retries int      // consecutive failed commits of the store, for the backoff
+	timers  sync.WaitGroup
+
+	standby bool          // a goroutine waits for something to lead
+	wake    chan struct{} // has it lead
+
+	relief   *time.Timer // runs relieve; made when it is first needed
+	watching bool        // relief is set
+	relieved []*leading  // those in whose place another one leads
+}
+
+// Options are what a Committer is made of.
+type Options struct {
+	Store store.Store
+	Log   *slog.Logger
+	// Stop ends when the engine gives up: what the store has not taken by then is
+	// not tried again.
+	Stop context.Context
+	// Measure is told how long each commit took, and the answers to its changes.
+	Measure func(took time.Duration, errs []error)
+}
+
+// New returns a Committer. It has no goroutines of its own until it needs one; Abandon
+// gives up what is left to do, and Wait waits for them.
+func New(o Options) *Committer {
+	return &Committer{store: o.Store, limits: o.Store.Limits(), log: o.Log, measure: o.Measure, stop: o.Stop, wake: make(chan struct{}, 1)}
+}
+
+// Limits returns those of the store.
+func (c *Committer) Limits() store.Limits { return c.limits }
+
+// Wait waits for the goroutines of c, after Abandon.
+func (c *Committer) Wait() { c.timers.Wait() }
+
+// leading is who leads, from one batch to the next.
+type leading struct {
+	sentAt   atomic.Int64 // when the store was given the batch, in nanoseconds; 0: it is not out
+	relieved bool         // another one leads in its place
+
+	// Used by the leader only.
+	batch   []store.Change
+	flights []*Log
+	ids     map[string]struct{} // of the runs in flights, but for a lone one
+}
+
+// Commit records w in a run's log and returns once it is durable, or why it cannot
+// be. ctx ends the wait only for a write that fails fast: its caller, if that has a
+// context that may end, leaves it to another goroutine to lead.
+func (c *Committer) Commit(ctx context.Context, lg *Log, w *Write) error {
+	c.mu.Lock()
+	lg.doEarly()
+	if err := c.admit(lg, w); err != nil {
+		c.mu.Unlock()
+		return err
+	}
+	if c.leader != nil {
+		return c.follow(ctx, w)
+	}
+	l := c.takeLead()
+	if w.FailFast && ctx.Done() != nil {
+		c.leadBeside()
+		return c.follow(ctx, w)
+	}
+	return c.lead(ctx, w, l)
+}
+
+// takeLead makes the caller the leader. The mutex is held.
+func (c *Committer) takeLead() *leading {
+	l := c.spare
+	if c.spare = nil; l == nil {
+		l = &leading{ids: map[string]struct{}{}}
+	}
+	c.leader = l
+	return l
+}
+
+// follow waits, with the mutex held on entry, until w is settled or its turn to
+// lead has come.
+func (c *Committer) follow(ctx context.Context, w *Write) error {
+	w.reply = make(chan bool, 1)
+	c.mu.Unlock()
+	var abandoned <-chan struct{}
+	if w.FailFast {
+		abandoned = ctx.Done()
+	}
+	select {
+	case lead := <-w.reply:
+		if !lead {
+			return w.err
+		}
+		c.mu.Lock()
+		return c.lead(ctx, w, c.leader)
+	case <-abandoned:
+	}
+	c.mu.Lock()
+	if w.settled {
+		c.mu.Unlock()
+		return w.err
+	}
+	chosen := false
+	select {
+	case chosen = <-w.reply:
+	default:
+	}
+	w.reply = nil // nobody reads it any more
+	if chosen {
+		c.handOver() // picked to lead in the same moment: somebody else must
+	}
+	c.mu.Unlock()
+	return context.Cause(ctx)
+}
+
+// admit gives w its place behind what lg has pending. The mutex is held.
+func (c *Committer) admit(lg *Log, w *Write) error {
+	if err := lg.owner.Admit(w); err != nil {
+		return err
+	}
+	if c.stop.Err() != nil {
+		return ErrClosed
+	}
+	lg.unstash()
+	if w.Compose != nil {
+		w.Compose(w)
+	}
+	lg.stamp(w.Events, w.Clock)
+	if w.Create == nil && !w.Yield {
+		w.Row = lg.owner.Row().Over(w.Row)
+	}
+	if n := len(w.Events); n > 0 {
+		w.at = w.Events[n-1].At
+		w.Row = EndsAt(w.Row, w.at)
+	}
+	w.admitted = true
+	lg.pending = append(lg.pending, w)
+	if !lg.queued && lg.flight == nil {
+		c.enqueue(lg)
+	}
+	return nil
+}
+
+// enqueue gives lg a place among those who have something to commit. Whoever leads
+// is watched from then on: the store may be silent about the batch that is out. The
+// mutex is held.
+func (c *Committer) enqueue(lg *Log) {
+	lg.queued = true
+	c.queue = append(c.queue, lg)
+	if c.leader != nil {
+		c.watch(slowAnswer)
+	}
+}
+
+// lead commits batches until w (nil: until there is nothing left) is settled,
+// then hands over. The mutex is held on entry and free on return.
+func (c *Committer) lead(ctx context.Context, w *Write, l *leading) error {
+	for {
+		c.gather()
+		c.form(l)
+		if len(l.flights) > 0 {
+			c.mu.Unlock()
+			for i, lg := range l.flights {
+				l.batch[i] = lg.build()
+			}
+			began := time.Now()
+			l.sentAt.Store(began.UnixNano())
+			errs := c.store.Commit(context.Background(), l.batch)
+			ended := time.Now()
+			c.paces.add(ended, ended.Sub(began))
+			c.measure(ended.Sub(began), errs)
+			c.mu.Lock()
+			l.sentAt.Store(0)
+			c.settle(l.flights, errs)
+		}
+		if l.relieved {
+			return c.afterRelief(ctx, w, l)
+		}
+		if w != nil && w.settled {
+			c.handOver()
+			c.mu.Unlock()
+			return w.err
+		}
+		if len(c.queue) == 0 {
+			c.leader, c.spare = nil, l
+			if w == nil {
+				c.mu.Unlock()
+				return nil
+			}
+			return c.follow(ctx, w)
+		}
+	}
+}
+
+// gather lets those who were just served come back before the next batch is
+// formed, if more of them shared the last one than are here again: it yields the
+// processor, which takes no time where nobody is ready. The mutex is held.
+func (c *Committer) gather() {
+	for range 4 {
+		if 2*len(c.queue) >= c.shared {
+			break
+		}
+		c.mu.Unlock()
+		runtime.Gosched()
+		c.mu.Lock()
+	}
+	c.shared = len(c.queue)
+}
+
+// handOver makes one of the waiting the next leader. The mutex is held.
+func (c *Committer) handOver() {
+	for _, lg := range c.queue {
+		for _, w := range lg.unsettled() {
+			if w.reply != nil && !w.settled {
+				w.reply <- true
+				return
+			}
+		}
+	}
+	if len(c.queue) == 0 {
+		c.leader, c.spare = nil, c.leader
+		return
+	}
+	// All who wrote have stopped waiting (a cancelled Start): their writes
+	// are committed all the same.
+	c.leadBeside()
+}
+
+// form takes the next batch off the queue: at most one flight an id, bounded by
+// count and bytes. The mutex is held.
+func (c *Committer) form(l *leading) {
+	l.flights, l.batch = l.flights[:0], l.batch[:0]
+	if len(c.queue) == 1 && c.queue[0].flight == nil && len(c.queue[0].pending) == 1 {
+		// The usual case of a lone run: there is nothing to weigh or to sort.
+		lg := c.queue[0]
+		c.queue = c.queue[:0]
+		lg.takeOff()
+		lg.queued = false
+		l.flights = append(l.flights, lg)
+		l.batch = append(l.batch, store.Change{})
+		return
+	}
+	size, full := 0, false
+	clear(l.ids)
+	kept := c.queue[:0]
+	for _, lg := range c.queue {
+		if full = full || len(l.flights) == c.limits.Changes; full {
+			kept = append(kept, lg)
+			continue
+		}
+		// Of an id that is started again while its last execution makes way there are
+		// two; a batch takes one.
+		if _, twice := l.ids[lg.id]; twice {
+			kept = append(kept, lg)
+			continue
+		}
+		f := lg.flight
+		if f == nil {
+			f = lg.takeOff()
+		}
+		for _, w := range f.writes {
+			size += w.size()
+		}
+		if size > c.limits.Batch && len(l.flights) > 0 {
+			if !f.again {
+				lg.putBack()
+			}
+			kept, full = append(kept, lg), true
+			continue
+		}
+		lg.queued = false
+		l.ids[lg.id] = struct{}{}
+		l.flights = append(l.flights, lg)
+		l.batch = append(l.batch, store.Change{})
+	}
+	c.queue = kept
+}

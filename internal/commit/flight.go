@@ -1,0 +1,33 @@
+package commit
+
+import "github.com/holdfast-dev/holdfast/store"
+
+// flight is the change of a run that is being committed. Until its outcome is
+// known it is sent again as it is, nothing merged in.
+type flight struct {
+	change store.Change
+	writes []*Write
+	before Head
+	again  bool // the change is complete: send it, do not build it
+	sent   sent
+}
+
+// settle answers the callers that wait for the flight.
+func (f *flight) settle(err error) {
+	for i, w := range f.writes {
+		w.settle(err)
+		f.writes[i] = nil
+	}
+	f.writes = f.writes[:0]
+}
+
+// mayFail reports whether all callers that wait for the flight take a failure of the
+// store for an answer.
+func (f *flight) mayFail() bool {
+	for _, w := range f.writes {
+		if !w.FailFast {
+			return false
+		}
+	}
+	return true
+}

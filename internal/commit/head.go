@@ -1,0 +1,30 @@
+package commit
+
+import (
+	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A Head is where a run's log ends. That of a Log is guarded by the committer's mutex,
+// and by the flight while one is under way.
+type Head struct {
+	Seq    int64
+	Sum    uint32
+	Epoch  int64
+	Branch int32
+}
+
+// Append gives ev the next place: its number, its branch and its sum.
+func (h *Head) Append(runID string, ev *store.Event) {
+	h.Seq++
+	ev.Seq, ev.Branch = h.Seq, h.Branch
+	ev.Sum = store.Seal(runID, h.Sum, ev)
+	h.Sum = ev.Sum
+}
+
+// AppendSealed is Append for an event whose payload is not sealed yet.
+func (h *Head) AppendSealed(s *payload.Sealer, runID string, ev *store.Event) {
+	ev.Branch = h.Branch
+	ev.Payload = s.Seal(payload.PlaceOf(runID, ev), ev.Payload)
+	h.Append(runID, ev)
+}

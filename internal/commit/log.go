@@ -1,0 +1,256 @@
+package commit
+
+import (
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/storeclock"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// An Owner is the execution of a run whose log it is. The committer calls it under its
+// mutex: no method may wait, or call the committer.
+type Owner interface {
+	// Admit returns why w must not be recorded any more, nil if it may.
+	Admit(w *Write) error
+	// Row returns the patch that brings the run's row up to date, nil if it is. It is
+	// committed with what comes next.
+	Row() *store.RowPatch
+	// RowRefused says that the row is not what the last patch has made of it: the
+	// change that was to carry it was refused.
+	RowRefused()
+	// Lose says that nothing more of this execution can be recorded, because of err.
+	Lose(err error)
+	// Lost returns what Lose, or the owner by itself, has ended recording with; nil
+	// while it goes on.
+	Lost() error
+	// Landed says that a change is durable.
+	Landed(c *store.Change)
+}
+
+// A Log is the end of a run's log, as one execution knows it: what is to be
+// written next, what is on its way, and where it goes. While the run is executed it
+// alone gives out places in the log, when a change is formed (build). Each place is
+// recorded, or handed back before the call that asked for it returns, or the
+// execution is over.
+//
+// The committer works on many of them at a time, and under one mutex, its own, which
+// Lock takes.
+type Log struct {
+	id    string // of the run
+	owner Owner
+	clock *storeclock.Clock // events are stamped by it
+
+	mu *sync.Mutex // the committer's
+	// pending are writes that wait for their change, flight the change under way.
+	pending []*Write
+	flight  *flight
+	space   flight // of flight, used again and again
+	queued  bool   // it is in the committer's queue
+
+	// stashed are events to be committed in front of the next write, early is what
+	// must be done before they are durable.
+	stashed     []store.Event
+	stashedSize int // bytes
+	early       []*Early
+
+	head   Head
+	lastAt store.Time
+	steps  int32
+
+	began      time.Time     // when this execution began
+	activeThen time.Duration // active time of earlier executions
+}
+
+// NewLog returns the log of a run that o executes from now on. Events are stamped by
+// clock.
+func (c *Committer) NewLog(runID string, o Owner, clock *storeclock.Clock) Log {
+	return Log{id: runID, owner: o, clock: clock, mu: &c.mu, began: time.Now()}
+}
+
+// Begin says that the execution begins at t: from then on it is active.
+func (lg *Log) Begin(t time.Time) { lg.began = t }
+
+// Lock takes the mutex of the committer, which works on no log until Unlock.
+func (lg *Log) Lock() { lg.mu.Lock() }
+
+// Unlock gives the mutex of the committer free.
+func (lg *Log) Unlock() { lg.mu.Unlock() }
+
+// Create lets the log go on after nothing, for a run that is about to be created.
+func (lg *Log) Create(row *store.Run) {
+	lg.head = Head{Epoch: row.Epoch}
+	lg.lastAt = row.CreatedAt
+}
+
+// Follow lets the log go on after the last event of a row that was claimed, although
+// its history was not read.
+func (lg *Log) Follow(row *store.Run) {
+	if last := row.Last; last != nil {
+		lg.head = Head{Seq: last.Seq, Sum: last.Sum, Epoch: row.Epoch, Branch: row.Branch}
+		lg.lastAt, lg.steps, lg.activeThen = last.At, last.Steps, last.Active
+	}
+}
+
+// FollowPast lets the log go on after a history that was read.
+func (lg *Log) FollowPast(row *store.Run, p *history.Past) {
+	lg.head = Head{Seq: p.Head.Seq, Sum: p.Head.Sum, Epoch: row.Epoch, Branch: row.Branch}
+	lg.lastAt, lg.steps = p.LastAt, p.Steps
+	if row.Last != nil {
+		lg.activeThen = row.Last.Active
+	}
+}
+
+// Conceive makes the change that creates the run with this row, sealed and complete,
+// which another run's write carries.
+func (lg *Log) Conceive(row *store.Run, events []store.Event) store.Change {
+	lg.stamp(events, time.Time{})
+	for i := range events {
+		lg.head.Append(lg.id, &events[i])
+	}
+	return store.Change{RunID: lg.id, Expect: store.Expect{Absent: true}, Create: row, Events: events}
+}
+
+// Last returns a change with one more event, for a run that was claimed and is not
+// executed: it is recorded past the committer. now is the store's time.
+func (lg *Log) Last(ev store.Event, now store.Time) store.Change {
+	lg.lastAt = max(lg.lastAt, now)
+	ev.At, ev.Steps, ev.Active = lg.lastAt, lg.steps, lg.activeThen
+	lg.head.Append(lg.id, &ev)
+	return store.Change{RunID: lg.id, Expect: store.Expect{Epoch: lg.head.Epoch}, Events: []store.Event{ev}}
+}
+
+// Time returns that of the last event.
+func (lg *Log) Time() store.Time {
+	lg.mu.Lock()
+	defer lg.mu.Unlock()
+	return lg.lastAt
+}
+
+// Totals returns what the next event would say: how many steps are done, and how long
+// the run was executed. A branch that has lost a race may still be writing.
+func (lg *Log) Totals() (steps int, active time.Duration) {
+	lg.mu.Lock()
+	defer lg.mu.Unlock()
+	return int(lg.steps), lg.activeThen + time.Since(lg.began)
+}
+
+// Busy reports whether something is under way or waits for its change. The mutex is
+// held.
+func (lg *Log) Busy() bool { return lg.flight != nil || len(lg.pending) > 0 }
+
+// stamp gives events their time (clock, or now if it is zero), which never goes
+// backwards, and the running totals. The mutex is held.
+func (lg *Log) stamp(events []store.Event, clock time.Time) {
+	if len(events) == 0 {
+		return
+	}
+	if clock.IsZero() {
+		clock = time.Now()
+	}
+	now, active := lg.clock.At(clock), lg.activeThen+clock.Sub(lg.began)
+	for i := range events {
+		ev := &events[i]
+		if history.IsStepOutcome(ev) {
+			lg.steps++
+		}
+		lg.lastAt = max(lg.lastAt, now)
+		ev.At, ev.Steps, ev.Active = lg.lastAt, lg.steps, active.Truncate(time.Microsecond)
+	}
+}
+
+// takeOff moves what is pending into a flight: all of it, or, when the first
+// must be alone, that one.
+func (lg *Log) takeOff() *flight {
+	f := &lg.space
+	n := 1
+	if !lg.pending[0].Alone {
+		// Nothing may follow a write that gives the run up.
+		for n < len(lg.pending) && !lg.pending[n].Alone && !lg.pending[n-1].Yield {
+			n++
+		}
+	}
+	f.writes = append(f.writes[:0], lg.pending[:n]...)
+	lg.pending = append(lg.pending[:0], lg.pending[n:]...)
+	f.again, f.sent = false, sent{}
+	lg.flight = f
+	return f
+}
+
+// putBack undoes takeOff.
+func (lg *Log) putBack() {
+	lg.pending = append(append([]*Write{}, lg.flight.writes...), lg.pending...)
+	lg.flight = nil
+}
+
+// unsettled returns the writes of the log that are not settled.
+func (lg *Log) unsettled() []*Write {
+	if lg.flight != nil {
+		return lg.flight.writes
+	}
+	return lg.pending
+}
+
+// settlePending answers those whose writes are not under way. The mutex is
+// held.
+func (lg *Log) settlePending(err error) {
+	for _, w := range lg.pending {
+		w.settle(err)
+	}
+	lg.pending = nil
+}
+
+// build makes the change of the flight: one after the other the events get their
+// places. Only the leader is here, and the head is its own as long as the flight
+// lasts.
+func (lg *Log) build() store.Change {
+	f := lg.flight
+	if f.again {
+		return f.change
+	}
+	f.before = lg.head
+	events := f.change.Events[:0]
+	f.change = store.Change{RunID: lg.id, Expect: store.Expect{Epoch: lg.head.Epoch}}
+	for _, w := range f.writes {
+		for i := range w.Events {
+			ev := &w.Events[i]
+			if w.Branching != nil && i == w.Branching.At {
+				w.Branching.begin(&lg.head, ev)
+				f.change.Branch = &w.Branching.Branch
+			}
+			lg.head.Append(lg.id, ev)
+			events = append(events, *ev)
+		}
+		f.change.Row = f.change.Row.Over(w.Row)
+		f.change.Send = append(f.change.Send, w.Send...)
+		f.change.Start = append(f.change.Start, w.Start...)
+		if w.Create != nil {
+			f.change.Create = w.Create
+			f.change.Expect.Epoch = 0
+		}
+		f.change.Expect.Absent = f.change.Expect.Absent || w.Expect.Absent
+		f.change.Expect.NoCancel = f.change.Expect.NoCancel || w.Expect.NoCancel
+		f.change.Hold = append(f.change.Hold, w.Hold...)
+		f.change.Release = f.change.Release || w.Release
+		f.change.Yield = f.change.Yield || w.Yield
+	}
+	f.change.Events = events
+	f.again = true
+	return f.change
+}
+
+// handBack takes back the places that the flight was given: the store has not taken
+// its change, and never will. The mutex is held.
+func (lg *Log) handBack() { lg.head = lg.flight.before }
+
+// EndsAt returns the patch with the end of a run, if it sets one, at the time of the
+// event that records it, so that the two can be compared.
+func EndsAt(p *store.RowPatch, at store.Time) *store.RowPatch {
+	if p == nil || p.EndedAt == nil || *p.EndedAt == 0 {
+		return p
+	}
+	own, end := *p, at // a copy of at, so that a write which ends nothing allocates nothing
+	own.EndedAt = &end
+	return &own
+}

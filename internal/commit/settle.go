@@ -1,0 +1,150 @@
+package commit
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// settle deals with the answers to a batch. The mutex is held.
+func (c *Committer) settle(flights []*Log, errs []error) {
+	var stuck []*Log
+	var why error
+	for i, lg := range flights {
+		f, err := lg.flight, errs[i]
+		answer := f.sent.hear(err)
+		switch {
+		case len(f.writes) == 0: // given up
+			c.land(lg, err)
+		case answer == taken:
+			c.land(lg, nil)
+		case answer == closed:
+			lg.owner.Lose(ErrClosed)
+			c.land(lg, f.sent.unanswered(err, ErrClosed, ErrClosed))
+		case answer == lost:
+			lg.owner.Lose(fmt.Errorf("%w: %w", ErrLost, err))
+			c.land(lg, ErrLost)
+		case answer == refused:
+			c.refuse(lg, err)
+		case answer == failed && f.mayFail():
+			lg.handBack()
+			c.land(lg, fmt.Errorf("%w: %w", ErrUnavailable, err))
+		default:
+			stuck, why = append(stuck, lg), err
+		}
+	}
+	if len(stuck) == 0 {
+		if c.retries > 0 {
+			c.log.Info("durable: the store is available again")
+		}
+		c.retries = 0
+		return
+	}
+	c.again(stuck, why)
+}
+
+// refuse tells the writers of a flight that its change was refused. When it
+// carried several writes, each is tried by itself, so that only the culprit
+// fails. The mutex is held.
+func (c *Committer) refuse(lg *Log, err error) {
+	lg.handBack()
+	lg.owner.RowRefused()
+	if len(lg.flight.writes) == 1 {
+		c.land(lg, err)
+		return
+	}
+	for _, w := range lg.flight.writes {
+		w.Alone = true
+	}
+	lg.putBack()
+	c.enqueue(lg)
+}
+
+// land ends a flight. The mutex is held.
+func (c *Committer) land(lg *Log, err error) {
+	f := lg.flight
+	lg.flight = nil
+	if err == nil {
+		lg.owner.Landed(&f.change)
+	}
+	f.settle(err)
+	if over := lg.owner.Lost(); over != nil {
+		lg.settlePending(over)
+		return
+	}
+	if c.stop.Err() != nil {
+		lg.settlePending(errGaveUp) // nobody tries any more
+		return
+	}
+	if len(lg.pending) > 0 && !lg.queued {
+		c.enqueue(lg)
+	}
+}
+
+// again sends flights whose outcome is not known, or that the store could not
+// take, once more after a pause. The mutex is held.
+func (c *Committer) again(stuck []*Log, why error) {
+	if c.retries == 0 {
+		c.log.Warn("durable: the store does not take a commit; it is tried again until it does", "error", why, "runs", len(stuck))
+	}
+	pause := min(5*time.Millisecond<<min(c.retries, 10), 2*time.Second)
+	c.retries++
+	logs := append([]*Log{}, stuck...)
+	c.timers.Go(func() {
+		t := time.NewTimer(pause)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-c.stop.Done():
+		}
+		c.mu.Lock()
+		if c.stop.Err() != nil {
+			gaveUp := fmt.Errorf("%w: %w", ErrUnavailable, why)
+			for _, lg := range logs {
+				c.land(lg, lg.flight.sent.unanswered(gaveUp, ErrClosed, gaveUp))
+			}
+			c.mu.Unlock()
+			return
+		}
+		for _, lg := range logs {
+			lg.queued = true
+		}
+		c.queue = append(logs, c.queue...)
+		if c.leader != nil {
+			c.watch(slowAnswer)
+			c.mu.Unlock()
+			return
+		}
+		_ = c.lead(context.Background(), nil, c.takeLead())
+	})
+}
+
+// errGaveUp is the answer to a write that the store did not take before the engine
+// was closed.
+var errGaveUp = fmt.Errorf("%w: it took nothing more before the engine was closed", ErrUnavailable)
+
+// Abandon gives up what is not committed, once stop has ended: everybody who waits
+// for the committer gets an answer, but for the leader of a batch that the store
+// does not answer.
+func (c *Committer) Abandon() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.relief != nil {
+		c.relief.Stop()
+	}
+	for _, lg := range c.queue {
+		lg.queued = false
+		if lg.flight != nil {
+			c.land(lg, lg.flight.sent.unanswered(errGaveUp, ErrClosed, errGaveUp))
+		} else {
+			lg.settlePending(errGaveUp)
+		}
+	}
+	c.queue = nil
+	for _, lg := range c.out() {
+		f := lg.flight
+		f.sent.unknown = true
+		f.settle(f.sent.unanswered(errGaveUp, ErrClosed, errGaveUp))
+		lg.settlePending(errGaveUp)
+	}
+}

@@ -1,0 +1,81 @@
+package commit
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// What a run holds back is bounded, so that it fits into one change with the
+// write it rides with, and a crash does not cost much.
+const (
+	maxStashed     = 1000
+	maxStashedSize = 1 << 20
+)
+
+// Stash keeps an event to be committed in front of the next write. With full it is
+// time for one.
+func (lg *Log) Stash(ev store.Event) (at store.Time, full bool) {
+	lg.mu.Lock()
+	defer lg.mu.Unlock()
+	lg.stashed = append(lg.stashed, ev)
+	lg.stashedSize += len(ev.Payload) + len(ev.Data)
+	lg.stamp(lg.stashed[len(lg.stashed)-1:], time.Time{})
+	return lg.stashed[len(lg.stashed)-1].At, len(lg.stashed) >= maxStashed || lg.stashedSize >= maxStashedSize
+}
+
+// Stashes reports whether something waits for the next write.
+func (lg *Log) Stashes() bool {
+	lg.mu.Lock()
+	defer lg.mu.Unlock()
+	return lg.StashesLocked()
+}
+
+// StashesLocked is Stashes with the mutex held.
+func (lg *Log) StashesLocked() bool { return len(lg.stashed) > 0 }
+
+// unstash puts what was stashed in front of the write that is about to be pending.
+// The mutex is held.
+func (lg *Log) unstash() {
+	if len(lg.stashed) > 0 {
+		lg.pending = append(lg.pending, &Write{Events: lg.stashed})
+		lg.stashed, lg.stashedSize = nil, 0
+	}
+}
+
+// An Early is what must be done, once, before something that is stashed later is
+// durable: a span is exported, so that a process which finds that recorded can hang
+// something below the span.
+type Early struct {
+	once sync.Once
+	do   func()
+}
+
+// NewEarly returns an Early that calls do.
+func NewEarly(do func()) *Early { return &Early{do: do} }
+
+// Do does it, unless that is done. While somebody else is at it, it waits.
+func (e *Early) Do() { e.once.Do(e.do) }
+
+// Before says that e must be done before what is stashed from here on is durable.
+func (lg *Log) Before(e *Early) {
+	lg.mu.Lock()
+	defer lg.mu.Unlock()
+	lg.early = append(lg.early, e)
+}
+
+// doEarly does what goes before what is stashed, without the mutex, which is held on
+// entry and on return.
+func (lg *Log) doEarly() {
+	for len(lg.early) > 0 {
+		list := slices.Clone(lg.early)
+		lg.mu.Unlock()
+		for _, e := range list {
+			e.Do() // another writer may be at it: it is waited for
+		}
+		lg.mu.Lock()
+		lg.early = slices.DeleteFunc(lg.early, func(e *Early) bool { return slices.Contains(list, e) })
+	}
+}

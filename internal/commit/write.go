@@ -1,0 +1,104 @@
+package commit
+
+import (
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A Write is what one durable call wants recorded. Its fields must not be changed
+// once it was handed to a Committer, but by Compose.
+type Write struct {
+	Events []store.Event // without Seq, At, Sum, Branch and running totals
+	Row    *store.RowPatch
+	Create *store.Run
+	Send   []store.Message
+	Start  []store.Change
+	Expect store.Expect // of it Absent, NoCancel and Statuses are used
+	Yield  bool
+	// Branching begins a generation with one of the events.
+	Branching *Branching
+	// Release frees the run's exclusive keys; Hold takes some.
+	Release bool
+	Hold    []string
+	// Alone keeps the write out of a change with others: its precondition must
+	// not fail them.
+	Alone bool
+	// FailFast gives the caller a store failure instead of trying for ever.
+	FailFast bool
+
+	// Clock is when the events happened; zero: now.
+	Clock time.Time
+
+	// Compose, if set, completes the write when it gets its place in the log,
+	// under the committer's mutex: what it decides, it decides in that order. It
+	// must not fail. Of the write it changes Events and Row and nothing else.
+	Compose func(*Write)
+	// Then, if set, is called with the outcome, under the committer's mutex, even if
+	// the caller has stopped waiting.
+	Then func(error)
+
+	admitted bool
+	settled  bool
+	err      error
+	at       store.Time // of its last event
+	reply    chan bool  // true: lead; false: settled. Made by a caller that waits
+}
+
+// At returns the time of the last event, once the write is settled.
+func (w *Write) At() store.Time { return w.at }
+
+// Admitted reports whether the write got its place in the log, once Commit has
+// returned. One that did not is settled without a word to Then.
+func (w *Write) Admitted() bool { return w.admitted }
+
+// Ends reports whether w begins a generation or ends the run: the only writes
+// of a run whose leftovers were stopped.
+func (w *Write) Ends() bool { return w.Yield || w.Branching != nil }
+
+func (w *Write) size() int {
+	n := 512
+	for i := range w.Events {
+		n += len(w.Events[i].Payload) + len(w.Events[i].Data)
+	}
+	for i := range w.Start {
+		n += w.Start[i].Size()
+	}
+	for i := range w.Send {
+		n += len(w.Send[i].Payload) + len(w.Send[i].Data)
+	}
+	return n
+}
+
+func (w *Write) settle(err error) {
+	w.settled, w.err = true, err
+	if w.Then != nil {
+		w.Then(err)
+	}
+	if w.reply != nil {
+		select {
+		case w.reply <- false:
+		default: // it was just told to lead, and finds itself settled
+		}
+	}
+}
+
+// Branching is the part of a write that begins a generation.
+type Branching struct {
+	At     int // index of the first event on the branch
+	Branch store.Branch
+	Data   history.Data // of that event
+}
+
+// begin turns to the branch, at its first event. It is called when the number
+// and the sum of the event before are known, and again should the change be
+// refused and built anew.
+func (b *Branching) begin(head *Head, first *store.Event) {
+	b.Branch.Cutoff = head.Seq
+	head.Branch = b.Branch.N
+	// Kept twice, so that the chain can be checked when what was before is gone.
+	b.Data.Sum = head.Sum
+	first.Data = b.Data.Encode()
+	first.Steps = 0
+}
