@@ -301,7 +301,7 @@ func (a *awaiting) open(c *call, mail *mailWait) (*store.Message, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.eng.archiver.waits(r.ctx, r.id)
+	r.eng.archiver.Waits(r.ctx, r.id)
 	late, err := s.waitFor(p, mail.ready)
 	switch {
 	case err != nil:

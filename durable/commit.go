@@ -45,7 +45,11 @@ func (r logOwner) Landed(c *store.Change) {
 	if r.eng.watchers.any() {
 		r.eng.watchers.notify([]string{r.id}) // the store does not tell of plain checkpoints
 	}
-	r.eng.archiver.landed(r.run, c)
+	status := r.waits.rowSays.status
+	if c.Row != nil && c.Row.Status != nil {
+		status = *c.Row.Status
+	}
+	r.eng.archiver.Want(r.id, status)
 	for i := range c.Send {
 		r.eng.mailroom.sent(c.Send[i].To)
 	}

@@ -83,7 +83,7 @@ func (d operators) Number(id string, events []store.Event) {
 	}
 }
 
-func (d operators) Ended(id string, status store.Status) { d.eng.archiver.want(id, status) }
+func (d operators) Ended(id string, status store.Status) { d.eng.archiver.Want(id, status) }
 
 func (d operators) NewRunID(workflow string, collisions int) string {
 	return generateID(workflow, d.eng.now().Time(), collisions)

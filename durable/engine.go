@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/archiver"
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
@@ -43,7 +44,7 @@ type Engine struct {
 	owned     owned
 	watchers  watchers
 	families  families
-	archiver  *archiver // nil: nothing is archived
+	archiver  *archiver.Archiver // nil: nothing is archived
 }
 
 // program is what the engine knows of the program it is in.
@@ -131,8 +132,8 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 		e.roster.loops.Go(func() { e.retentionLoop(e.life.loops) })
 	}
 	if o.Archive != nil {
-		e.archiver = newArchiver(e, o.Archive)
-		e.archiver.start(e.life.loops)
+		e.archiver = e.newArchiver()
+		e.archiver.Start(e.life.loops)
 	}
 	if n := store.CapabilitiesOf(st).Notifier; n != nil {
 		e.roster.loops.Go(func() { e.mailroom.listen(e.life.loops, n) })
@@ -207,7 +208,7 @@ func (e *Engine) Close() error {
 	if !waitFor(e.roster.idle(), forLoops) {
 		err = errors.Join(err, errors.New("durable: Close gave up waiting for the store: it has not answered what the engine asked of it"))
 	}
-	e.archiver.finish(e.options.Grace)
+	e.archiver.Finish(max(e.options.Grace, afterGrace))
 
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()

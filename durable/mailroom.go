@@ -160,7 +160,7 @@ func (b *inbox) fetch() {
 			}
 			b.deliver(h.Inbox)
 			read = true
-			r.eng.archiver.want(r.id, store.Waiting) // a message that nobody waits for changes nothing else
+			r.eng.archiver.Want(r.id, store.Waiting) // a message that nobody waits for changes nothing else
 			return
 		}
 		if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrClosed) || r.eng.life.runs.Err() != nil {

@@ -53,7 +53,7 @@ func (e *Engine) operate(ctx context.Context, row *store.Run, branches []store.B
 	}
 	err := e.commitOne(ctx, change)
 	if err == nil && change.Row != nil && change.Row.Status != nil {
-		e.archiver.want(row.ID, *change.Row.Status)
+		e.archiver.Want(row.ID, *change.Row.Status)
 		if status := *change.Row.Status; status.Terminal() && !row.Status.Terminal() {
 			e.metrics.countEnd(startContext(row), row, status, at)
 		}

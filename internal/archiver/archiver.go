@@ -1,0 +1,253 @@
+// Package archiver keeps copies of runs outside of their store: archiver.go knows which
+// runs are to be written and when, write.go writes one.
+package archiver
+
+import (
+	"context"
+	"iter"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Timeout bounds one write to the archive.
+const Timeout = time.Minute
+
+// The pace of the archive.
+const (
+	// lookEvery is how often the store is asked for runs that are not
+	// archived, besides at the start.
+	lookEvery = time.Hour
+	// minRest and share bound how often a run that waits again and
+	// again is written: after a pause, and for this share of the time at most.
+	minRest = time.Second
+	share   = 20
+	// maxDue bounds the list of what is to be written; what is beyond, the
+	// store is asked for.
+	maxDue = 10_000
+)
+
+// A Target keeps copies of runs; durable.Archive has its contract.
+type Target interface {
+	Store(ctx context.Context, runID string, file []byte) error
+}
+
+// Options are what an Archiver is made of.
+type Options struct {
+	To    Target
+	Store store.Store
+	Log   *slog.Logger
+	// AboutID writes a line about a run of which only the id is known.
+	AboutID func(ctx context.Context, level slog.Level, id, msg string, more ...slog.Attr)
+	// Now returns the store's time.
+	Now func() store.Time
+	// RunsOf yields the rows that match, page by page; after an error it ends.
+	RunsOf func(context.Context, store.Filter) iter.Seq2[*store.Run, error]
+	// Commit commits a change until the store has decided about it.
+	Commit func(context.Context, store.Change) error
+	// StoreError returns what people are told of an error of the store.
+	StoreError func(error) error
+	// Sync has a run that has begun to wait archived before it goes on waiting.
+	Sync bool
+}
+
+// An Archiver writes copies of an engine's runs. Its goroutines belong to it: Start
+// starts them, Finish ends them. Nothing is archived by one that is nil.
+type Archiver struct {
+	to         Target
+	store      store.Store
+	log        *slog.Logger
+	aboutID    func(ctx context.Context, level slog.Level, id, msg string, more ...slog.Attr)
+	now        func() store.Time
+	runsOf     func(context.Context, store.Filter) iter.Seq2[*store.Run, error]
+	commit     func(context.Context, store.Change) error
+	storeError func(error) error
+	inStep     bool
+
+	ctx  context.Context // of the writes
+	stop context.CancelFunc
+	work sync.WaitGroup
+	wake chan struct{}
+	look chan struct{}
+
+	mu      sync.Mutex
+	due     map[string]store.Status // runs to be written, with what they have come to
+	later   map[string]time.Time    // others, which rest until then
+	resting map[string]time.Time    // runs that were written while they waited: until when they are left alone
+	busy    map[string]*writing     // runs that are being written
+	again   map[string]store.Status // of those, the ones that have come to something else meanwhile
+	closing bool
+}
+
+// New returns an Archiver that has not begun to write.
+func New(o Options) *Archiver {
+	a := &Archiver{
+		to: o.To, store: o.Store, log: o.Log, aboutID: o.AboutID, now: o.Now, runsOf: o.RunsOf, commit: o.Commit, storeError: o.StoreError, inStep: o.Sync,
+		wake: make(chan struct{}, 1), look: make(chan struct{}, 1),
+		due: map[string]store.Status{}, later: map[string]time.Time{}, resting: map[string]time.Time{}, busy: map[string]*writing{}, again: map[string]store.Status{},
+	}
+	a.ctx, a.stop = context.WithCancel(context.Background())
+	return a
+}
+
+// Start begins to write, first of all what earlier processes left undone.
+func (a *Archiver) Start(until context.Context) {
+	a.work.Go(a.writeLoop)
+	before := a.now() // what comes later is wanted when it comes
+	a.work.Go(func() { a.lookLoop(until, before) })
+}
+
+// Finish lets what is due be written for as long as grace, and then ends.
+func (a *Archiver) Finish(grace time.Duration) {
+	if a == nil {
+		return
+	}
+	a.mu.Lock()
+	a.closing = true
+	a.mu.Unlock()
+	nudge(a.wake)
+	done := make(chan struct{})
+	go func() {
+		a.work.Wait()
+		close(done)
+	}()
+	t := time.NewTimer(grace)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+		a.mu.Lock()
+		left := len(a.due) + len(a.later)
+		a.mu.Unlock()
+		a.stop()
+		<-done
+		if left > 0 {
+			a.log.Warn("durable: Close did not wait for the archive; the next start writes what is missing", "runs", left)
+		}
+	}
+	a.stop()
+}
+
+// archivable reports whether a run in this status is archived.
+func archivable(s store.Status) bool { return s == store.Waiting || s.Terminal() }
+
+// nudge signals ch without waiting.
+func nudge(ch chan<- struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// Want says that a run has come to a state that is to be archived. It never
+// waits, for its callers hold locks.
+func (a *Archiver) Want(id string, s store.Status) {
+	if a == nil || !archivable(s) {
+		return
+	}
+	a.mu.Lock()
+	rest := a.resting[id]
+	switch {
+	case len(a.due)+len(a.later) >= maxDue:
+		nudge(a.look)
+	case !s.Terminal() && rest.After(time.Now()):
+		a.later[id] = rest
+	default:
+		delete(a.later, id)
+		a.due[id] = s
+	}
+	a.mu.Unlock()
+	nudge(a.wake)
+}
+
+// next takes a run off the list, or says how long there is nothing to do; more
+// is false when there will be nothing.
+func (a *Archiver) next(now time.Time) (id string, status store.Status, pause time.Duration, more bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id, s := range a.due {
+		delete(a.due, id)
+		if rest := a.resting[id]; !s.Terminal() && rest.After(now) && !a.closing {
+			a.later[id] = rest // it was written after this was asked for
+			continue
+		}
+		return id, s, 0, true
+	}
+	for id, until := range a.resting {
+		if !until.After(now) {
+			delete(a.resting, id)
+		}
+	}
+	pause = lookEvery
+	for id, at := range a.later {
+		if wait := at.Sub(now); wait > 0 && !a.closing {
+			pause = min(pause, wait)
+			continue
+		}
+		delete(a.later, id)
+		return id, store.Waiting, 0, true
+	}
+	return "", "", pause, !a.closing
+}
+
+func (a *Archiver) writeLoop() {
+	for {
+		id, status, pause, more := a.next(time.Now())
+		switch {
+		case !more || a.ctx.Err() != nil:
+			return
+		case id != "":
+			a.write(a.ctx, id, status, false)
+			continue
+		}
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-a.wake:
+		case <-a.ctx.Done():
+		}
+		t.Stop()
+	}
+}
+
+// lookLoop asks the store, at the start and from time to time, for what is not
+// archived: by a process that was killed, by one without an archive, by a write
+// that failed.
+func (a *Archiver) lookLoop(until context.Context, before store.Time) {
+	t := time.NewTicker(lookEvery)
+	defer t.Stop()
+	for {
+		f := store.Filter{Statuses: []store.Status{store.Waiting, store.Completed, store.Failed, store.Cancelled}, Unarchived: true, OldestFirst: true, UpdatedTo: before}
+		for row, err := range a.runsOf(until, f) {
+			if err != nil {
+				if until.Err() == nil {
+					a.log.Warn("durable: the store could not be asked for runs to archive; they are looked for again", "retry_in_ms", float64(lookEvery.Milliseconds()), "error", err)
+				}
+				break
+			}
+			if until.Err() != nil {
+				break
+			}
+			if !a.wanted(row.ID) {
+				a.write(a.ctx, row.ID, row.Status, false)
+			}
+		}
+		select {
+		case <-until.Done():
+			return
+		case <-t.C:
+		case <-a.look:
+		}
+		before = a.now()
+	}
+}
+
+// wanted reports whether a run is about to be written, or is being written.
+func (a *Archiver) wanted(id string) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, later := a.later[id]
+	return later || a.due[id] != "" || a.busy[id] != nil
+}
