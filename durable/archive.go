@@ -48,7 +48,7 @@ func orNone(a Archive) (Archive, error) {
 }
 
 // newArchiver returns what writes copies of the engine's runs.
-func (e *Engine) newArchiver() *archiver.Archiver {
+func newArchiver(e *Engine) *archiver.Archiver {
 	return archiver.New(archiver.Options{
 		To: e.options.Archive, Store: e.store, Log: e.log.Logger, AboutID: e.log.aboutID,
 		Now: e.now, RunsOf: e.runsOf, Commit: e.commitOne, StoreError: storeError, Sync: e.options.ArchiveSync,

@@ -128,11 +128,11 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.roster.loops.Go(func() { e.recovery.loop(e.life.loops) })
 	e.roster.loops.Go(func() { e.claims.loop(e.life.loops) })
 	e.roster.loops.Go(func() { e.dormitory.loop(e.life.loops) })
-	if o.Retention.active() && o.Retention.Every > 0 {
-		e.roster.loops.Go(func() { e.retentionLoop(e.life.loops) })
+	if o.Retention.rules().Active() && o.Retention.Every > 0 {
+		e.roster.loops.Go(func() { newCleaner(e).Loop(e.life.loops, o.Retention.Every) })
 	}
 	if o.Archive != nil {
-		e.archiver = e.newArchiver()
+		e.archiver = newArchiver(e)
 		e.archiver.Start(e.life.loops)
 	}
 	if n := store.CapabilitiesOf(st).Notifier; n != nil {

@@ -195,7 +195,7 @@ func (o Options) withDefaults() (Options, error) {
 	if o.OnBoot == 0 {
 		o.OnBoot = ResumeOnBoot
 	}
-	if err := o.Retention.check(); err != nil {
+	if err := o.Retention.rules().Check(); err != nil {
 		return o, err
 	}
 	if o.Retention.Every == 0 {

@@ -1,9 +1,9 @@
 package durable
 
 import (
-	"context"
-	"fmt"
 	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/cleaner"
 )
 
 // Retention says which runs that have ended are deleted by and by, each as a
@@ -34,68 +34,12 @@ type Retention struct {
 // DefaultRetentionEvery is how often runs are looked for that may be deleted.
 const DefaultRetentionEvery = time.Hour
 
-// check returns why r cannot be used.
-func (r *Retention) check() error {
-	if r.KeepFor < 0 || r.KeepCount < 0 {
-		return fmt.Errorf("durable: Options.Retention: KeepFor and KeepCount must not be negative: %w", ErrInvalid)
-	}
+// rules returns r as the cleaner goes by it.
+func (r *Retention) rules() *cleaner.Retention {
+	own := &cleaner.Retention{KeepFor: r.KeepFor, KeepCount: r.KeepCount, KeepFailed: r.KeepFailed, OnlyArchived: r.OnlyArchived}
 	for name, per := range r.PerWorkflow {
-		if per.KeepFor < 0 || per.KeepCount < 0 {
-			return fmt.Errorf("durable: Options.Retention: workflow %q: KeepFor and KeepCount must not be negative: %w", name, ErrInvalid)
-		}
+		per.PerWorkflow = nil // not used
+		own.Set(name, per.rules())
 	}
-	return nil
-}
-
-// limits reports whether r deletes anything of a workflow it applies to.
-func (r *Retention) limits() bool { return r.KeepFor > 0 || r.KeepCount > 0 }
-
-// active reports whether r deletes anything at all.
-func (r *Retention) active() bool {
-	if r.limits() {
-		return true
-	}
-	for _, per := range r.PerWorkflow {
-		if per.limits() {
-			return true
-		}
-	}
-	return false
-}
-
-// archived reports whether r asks anywhere what is archived.
-func (r *Retention) archived() bool {
-	for _, per := range r.PerWorkflow {
-		if per.OnlyArchived {
-			return true
-		}
-	}
-	return r.OnlyArchived
-}
-
-// of returns what applies to a workflow.
-func (r *Retention) of(workflow string) Retention {
-	if per, ok := r.PerWorkflow[workflow]; ok {
-		return per
-	}
-	return *r
-}
-
-// retentionLoop deletes runs as Options.Retention says, until the engine closes. It
-// looks at once: a program that lives shorter than Every would never delete anything.
-func (e *Engine) retentionLoop(ctx context.Context) {
-	t := time.NewTicker(e.options.Retention.Every)
-	defer t.Stop()
-	for first := true; ; first = false {
-		if !first {
-			select {
-			case <-ctx.Done():
-				return
-			case <-t.C:
-			}
-		}
-		if _, err := e.Clean(ctx, CleanOptions{}); err != nil && ctx.Err() == nil {
-			e.log.Warn("durable: retention could not delete ended runs; it tries again", "retry_in_ms", millis(e.options.Retention.Every), "error", err)
-		}
-	}
+	return own
 }

@@ -64,7 +64,7 @@ type Archiver struct {
 	runsOf     func(context.Context, store.Filter) iter.Seq2[*store.Run, error]
 	commit     func(context.Context, store.Change) error
 	storeError func(error) error
-	inStep     bool
+	atWaits    bool
 
 	ctx  context.Context // of the writes
 	stop context.CancelFunc
@@ -84,7 +84,7 @@ type Archiver struct {
 // New returns an Archiver that has not begun to write.
 func New(o Options) *Archiver {
 	a := &Archiver{
-		to: o.To, store: o.Store, log: o.Log, aboutID: o.AboutID, now: o.Now, runsOf: o.RunsOf, commit: o.Commit, storeError: o.StoreError, inStep: o.Sync,
+		to: o.To, store: o.Store, log: o.Log, aboutID: o.AboutID, now: o.Now, runsOf: o.RunsOf, commit: o.Commit, storeError: o.StoreError, atWaits: o.Sync,
 		wake: make(chan struct{}, 1), look: make(chan struct{}, 1),
 		due: map[string]store.Status{}, later: map[string]time.Time{}, resting: map[string]time.Time{}, busy: map[string]*writing{}, again: map[string]store.Status{},
 	}

@@ -73,7 +73,7 @@ func (a *Archiver) end(id string, w *writing, rest time.Time) {
 // Waits archives a run that has begun to wait, if Options.Sync asks for that, and
 // returns then. A wait beside which the run goes on is archived with the next one.
 func (a *Archiver) Waits(ctx context.Context, id string) {
-	if a != nil && a.inStep {
+	if a != nil && a.atWaits {
 		a.write(ctx, id, store.Waiting, true)
 	}
 }

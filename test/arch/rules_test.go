@@ -110,6 +110,7 @@ var rules = []rule{
 	{path: "internal/payload", ours: []string{"store", "internal/envelope", "internal/guard"}, modules: []string{compress}},
 	{path: "internal/storeclock", ours: []string{"store"}},
 	{path: "internal/archiver", ours: []string{"store", "internal/guard", "internal/history", "internal/runfile"}},
+	{path: "internal/cleaner", ours: []string{"store"}},
 	{path: "internal/commit", ours: []string{"store", "internal/history", "internal/payload", "internal/storeclock"}},
 	{path: "internal/history", ours: []string{"store", "internal/envelope"}},
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
