@@ -433,7 +433,7 @@ func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
 // fail records the final failure and returns it as a replay will.
 func (st *step) fail(a *attempt, err error, reason string, took time.Duration) error {
 	r := st.call.scope.run
-	d := &history.Data{Error: r.eng.program.errors.record(err), Reason: reason, Max: st.max(), Notes: a.taken(), Input: st.input.Hash}
+	d := &history.Data{Error: r.eng.program.errors.Record(err), Reason: reason, Max: st.max(), Notes: a.taken(), Input: st.input.Hash}
 	ev := st.newEvent(store.StepFailed, a.number, d)
 	ev.Took = took.Truncate(time.Microsecond)
 	if _, err := st.record(ev); err != nil {
@@ -445,14 +445,14 @@ func (st *step) fail(a *attempt, err error, reason string, took time.Duration) e
 // failure returns the error a recorded final failure stands for.
 func (st *step) failure(n int, d *history.Data) error {
 	r := st.call.scope.run
-	return &StepError{RunID: r.id, Key: st.call.key, Attempt: n, Max: d.Max, Permanent: d.Error.Permanent, Err: r.eng.program.errors.restore(d.Error)}
+	return &StepError{RunID: r.id, Key: st.call.key, Attempt: n, Max: d.Max, Permanent: d.Error.Permanent, Err: r.eng.program.errors.Restore(d.Error)}
 }
 
 // failOnce records a failed attempt and returns when the next may begin.
 func (st *step) failOnce(a *attempt, err error, output []byte, pause, took time.Duration) (store.Time, error) {
 	r := st.call.scope.run
 	took = took.Truncate(time.Microsecond)
-	d := &history.Data{Error: r.eng.program.errors.record(err), NextAt: r.eng.now().Add(pause), Max: st.max(), Notes: a.taken(), Input: st.input.Hash}
+	d := &history.Data{Error: r.eng.program.errors.Record(err), NextAt: r.eng.now().Add(pause), Max: st.max(), Notes: a.taken(), Input: st.input.Hash}
 	ev := st.newEvent(store.AttemptFailed, a.number, d)
 	ev.Payload, ev.Took = output, took
 	if ev.At, err = st.record(ev); err != nil {
@@ -466,7 +466,7 @@ func (st *step) max() int { return max(st.policy.MaxAttempts, 0) }
 
 func (st *step) failureOf(ev *store.Event, d *history.Data) Failure {
 	r := st.call.scope.run
-	return Failure{Attempt: int(ev.Attempt), Err: r.eng.program.errors.restore(d.Error), At: ev.At.Time(), Took: ev.Took, Notes: d.Notes, output: ev.Payload, at: payload.PlaceOf(r.id, ev), run: r}
+	return Failure{Attempt: int(ev.Attempt), Err: r.eng.program.errors.Restore(d.Error), At: ev.At.Time(), Took: ev.Took, Notes: d.Notes, output: ev.Payload, at: payload.PlaceOf(r.id, ev), run: r}
 }
 
 // hashInput takes the hash of what WithInput gave.

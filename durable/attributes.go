@@ -63,7 +63,7 @@ func SetAttributes(ctx context.Context, set map[string]string) error {
 		if err != nil {
 			return r.damaged(c.rec.Outcome.Seq, err)
 		}
-		return r.eng.program.errors.restore(d.Error)
+		return r.eng.program.errors.Restore(d.Error)
 	}
 	if err := s.stopped(); err != nil {
 		return err
@@ -74,7 +74,7 @@ func SetAttributes(ctx context.Context, set map[string]string) error {
 	w := &commit.Write{Compose: func(w *commit.Write) {
 		next, d := r.decided.mergeAttributes(set), &history.Data{}
 		if len(next) > MaxAttributes {
-			refused = r.eng.program.errors.record(fmt.Errorf("durable: SetAttributes in run %s: it would have %d attributes; at most %d are allowed: %w", r.id, len(next), MaxAttributes, ErrInvalid))
+			refused = r.eng.program.errors.Record(fmt.Errorf("durable: SetAttributes in run %s: it would have %d attributes; at most %d are allowed: %w", r.id, len(next), MaxAttributes, ErrInvalid))
 			d.Error, next = refused, r.decided.attributes
 		} else {
 			r.decided.attributes = next
@@ -86,7 +86,7 @@ func SetAttributes(ctx context.Context, set map[string]string) error {
 	if _, err := s.recordWith(&c, store.Event{Type: store.AttributesSet}, w); err != nil {
 		return err
 	}
-	return r.eng.program.errors.restore(refused)
+	return r.eng.program.errors.Restore(refused)
 }
 
 // adoptAttributes takes over what the history says of them: what was set last,

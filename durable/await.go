@@ -236,26 +236,26 @@ func (a *awaiting) wait(ctx context.Context, s *scope) error {
 		}
 		// It is taken all the same: somebody waits for its answer, and the run
 		// can give one.
-		d.Error = r.eng.program.errors.record(wrong)
+		d.Error = r.eng.program.errors.Record(wrong)
 	}
 	if _, err := s.record(&c, store.Event{Type: store.SignalReceived, Payload: env, Data: a.data(d)}); err != nil {
 		return err
 	}
 	consumed = true
 	a.trace(&c, began, outcomeOK, m)
-	return r.eng.program.errors.restore(d.Error)
+	return r.eng.program.errors.Restore(d.Error)
 }
 
 // refuse records that a wait has ended without a value, because of why, which takes
 // the message with this number; 0: none. It returns the error as a replay will.
 func (a *awaiting) refuse(c *call, began store.Time, message int64, why error) (recorded bool, err error) {
 	s := c.scope
-	rec := s.run.eng.program.errors.record(why)
+	rec := s.run.eng.program.errors.Record(why)
 	if _, err := s.record(c, store.Event{Type: store.WaitClosed, Data: a.data(&history.Data{Error: rec, Message: message})}); err != nil {
 		return false, err
 	}
 	a.trace(c, began, outcomeRefused, nil)
-	return true, s.run.eng.program.errors.restore(rec)
+	return true, s.run.eng.program.errors.Restore(rec)
 }
 
 // WaitKey is the signal name that answers one wait and no other.
@@ -325,13 +325,13 @@ func (a *awaiting) answered(c *call) error {
 	case err != nil:
 		return r.damaged(ev.Seq, err)
 	case ev.Type == store.WaitClosed && d.Error != nil:
-		return r.eng.program.errors.restore(d.Error)
+		return r.eng.program.errors.Restore(d.Error)
 	case ev.Type != store.SignalReceived:
 		return r.damaged(ev.Seq, errors.New("a wait cannot end with "+string(ev.Type)))
 	}
 	a.request = d.Request
 	if d.Error != nil {
-		return r.eng.program.errors.restore(d.Error)
+		return r.eng.program.errors.Restore(d.Error)
 	}
 	if sent, err := a.read(r.eng.sealer, payload.PlaceOf(r.id, ev), ev.Payload); err != nil {
 		return r.undecodable(c.key, sent, a.wanted, err)

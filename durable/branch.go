@@ -175,7 +175,7 @@ func outcomeOf[T any](r *run, rec *history.Call) (v T, err error) {
 		if dataErr != nil || d.Error == nil {
 			return v, r.damaged(ev.Seq, errors.New("its error is not readable"))
 		}
-		return v, r.eng.program.errors.restore(d.Error)
+		return v, r.eng.program.errors.Restore(d.Error)
 	}
 	if recorded, err := r.eng.sealer.Decode(payload.PlaceOf(r.id, ev), ev.Payload, &v); err != nil {
 		var zero T
@@ -230,7 +230,7 @@ func (f *branch) record(c *call, inner *scope, payload []byte, err error) error 
 	d := &history.Data{Kind: history.CallGo, Again: inner.mustReplay()}
 	if err != nil {
 		ev.Type = store.StepFailed
-		d.Error = r.eng.program.errors.record(err)
+		d.Error = r.eng.program.errors.Record(err)
 	}
 	ev.Data = d.Encode()
 	w := &commit.Write{Events: []store.Event{ev}}
@@ -240,7 +240,7 @@ func (f *branch) record(c *call, inner *scope, payload []byte, err error) error 
 		return err
 	}
 	f.at = w.At()
-	return r.eng.program.errors.restore(d.Error)
+	return r.eng.program.errors.Restore(d.Error)
 }
 
 // leave ends a branch.

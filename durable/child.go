@@ -249,11 +249,11 @@ func conflictOfChild(want, have *store.Run) error {
 // be gone when the call is replayed. It returns the error as a replay will.
 func (ch *child) refuse(err error) error {
 	s := ch.call.scope
-	d := &history.Data{Kind: history.CallChild, Error: s.run.eng.program.errors.record(err)}
+	d := &history.Data{Kind: history.CallChild, Error: s.run.eng.program.errors.Record(err)}
 	if _, err := s.record(&ch.call, store.Event{Type: store.StepFailed, Data: d.Encode()}); err != nil {
 		return err
 	}
-	return s.run.eng.program.errors.restore(d.Error)
+	return s.run.eng.program.errors.Restore(d.Error)
 }
 
 // refused returns the recorded refusal of the child.
@@ -264,7 +264,7 @@ func (ch *child) refused() error {
 	if err != nil || d.Error == nil {
 		return s.run.damaged(rec.Outcome.Seq, errors.New("its error is not readable"))
 	}
-	return s.run.eng.program.errors.restore(d.Error)
+	return s.run.eng.program.errors.Restore(d.Error)
 }
 
 // errElsewhere: a child that was to be executed here existed already.

@@ -46,7 +46,7 @@ func (ch *child) wait(ctx context.Context, s *scope, id string) (output []byte, 
 	if d.Status == store.Completed {
 		return ch.finished.Payload, payload.PlaceOf(r.id, &ch.finished), nil
 	}
-	failed := &RunError{RunID: ch.id, Workflow: d.Name, Status: d.Status, Reason: d.Reason, Err: r.eng.program.errors.restore(d.Error)}
+	failed := &RunError{RunID: ch.id, Workflow: d.Name, Status: d.Status, Reason: d.Reason, Err: r.eng.program.errors.Restore(d.Error)}
 	if d.Recoverable != nil {
 		failed.Recoverable = *d.Recoverable
 	}
@@ -386,7 +386,7 @@ func (ch *child) trace(s *scope, told *history.ChildData) {
 		link:  linkTo(parseTrace(told.Trace), linkChild),
 	}
 	if told.Status != store.Completed {
-		w.outcome, w.err = outcomeFailed, s.run.eng.program.errors.restore(told.Error)
+		w.outcome, w.err = outcomeFailed, s.run.eng.program.errors.Restore(told.Error)
 	}
 	s.traceWait(ch.call.key, w)
 }

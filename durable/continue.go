@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/faults"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -141,7 +142,7 @@ func (un *undoing) refuse() error {
 
 // asked returns the renewal that the function's error asks for, nil if none.
 func (rn *renewing) asked(err error) *renewal {
-	if n, ok := findError[*renewal](err); ok && n.run == rn.run {
+	if n, ok := faults.Find[*renewal](err); ok && n.run == rn.run {
 		return n
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/faults"
 	"github.com/holdfast-dev/holdfast/store"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -314,7 +315,7 @@ func (d *dormant) stuck() Stuck {
 	row := store.Run{ID: d.id, Workflow: d.def.name, Version: d.def.version}
 	reason := "its row cannot be read"
 	if d.damage != nil {
-		reason += ": " + safeMessage(d.damage)
+		reason += ": " + faults.Message(d.damage)
 	}
 	return stuckOf(&row, CodeDamaged, reason)
 }

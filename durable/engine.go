@@ -16,6 +16,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/archiver"
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/faults"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -53,7 +54,7 @@ type program struct {
 	environment *Environment    // of this process; nil: it is neither recorded nor compared
 	recorded    json.RawMessage // that, as the first event of a run keeps it
 	defs        *definitions
-	errors      *errorKinds
+	errors      *faults.Registry
 }
 
 // lifetime has the contexts of what an engine has under way, in the order in which
@@ -86,15 +87,14 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	kinds, err := newErrorKinds(o.Errors)
-	if err != nil {
-		return nil, err
-	}
 	sealer, err := o.newSealer(st.Limits())
 	if err != nil {
 		return nil, err
 	}
-	kinds.defs = sealer.Types
+	kinds, err := newFaults(o.Errors, sealer.Types)
+	if err != nil {
+		return nil, err
+	}
 	e := &Engine{id: newExecutorID(), options: o, store: st, sealer: sealer}
 	e.program = program{build: buildLabel(cmp.Or(o.Build, stampedBuild())), environment: o.Capture.capture(), defs: defs, errors: kinds}
 	e.program.recorded = e.program.environment.encode()

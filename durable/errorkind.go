@@ -1,94 +1,119 @@
 package durable
 
 import (
-	"fmt"
-	"log/slog"
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"reflect"
 
-	"github.com/holdfast-dev/holdfast/internal/guard"
-	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/faults"
+	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
-// kindOf returns what an error is called where its message must not stand: the
-// name it is registered under or, of what is not, its type. An error that was
-// read back from the history without a name is "error", like one of package
-// errors.
-func (k *errorKinds) kindOf(err error) string {
-	if err == nil {
-		return "error"
-	}
-	if name := nameIn(k.record(err)); name != "" {
-		return name
-	}
-	name := "error"
-	if fault := guard.Call(func() { name = typeOf(err, 0) }); fault != nil {
-		return fmt.Sprintf("%T", err)
-	}
-	return name
+// ErrorKind makes an error survive its record: errors.Is or errors.As finds on
+// replay what it found live. Give them to Options.Errors. errors.Is needs none
+// for a target of the same concrete type and the same text as what was recorded;
+// a registered one is found whatever it is called or says by now.
+type ErrorKind struct{ kind faults.Kind }
+
+// Sentinel registers an error value under a name that must never change: a
+// recorded error that wraps it matches it again with errors.Is.
+func Sentinel(name string, err error) ErrorKind {
+	return ErrorKind{faults.Kind{Name: name, Sentinel: err}}
 }
 
-// nameIn returns the first registered name in rec, outermost first.
-func nameIn(rec *history.Error) string {
-	if rec.Sentinel != "" {
-		return rec.Sentinel
-	}
-	if rec.Type != "" && !wrapperNames[rec.Type] {
-		return rec.Type
-	}
-	for _, c := range rec.Causes {
-		if name := nameIn(c); name != "" {
-			return name
-		}
-	}
-	return ""
+// ErrorType registers the error type E under a name that must never change: a
+// recorded error that wraps one is found again with errors.As. Its exported
+// fields are kept as JSON.
+func ErrorType[E error](name string) ErrorKind {
+	return ErrorKind{faults.Kind{Name: name, Type: reflect.TypeFor[E]()}}
 }
 
-// typeOf returns the type of the outermost error that is more than a wrapper.
-func typeOf(err error, depth int) string {
-	name := shortType(err)
-	switch err.(type) {
-	case *StepError, *ItemError, *MapError, *RunError, *permanentError, *retryAfterError, *recordedError:
-		name = "error"
+// standardErrors are registered always.
+func standardErrors() []ErrorKind {
+	return []ErrorKind{
+		Sentinel("context.Canceled", context.Canceled),
+		Sentinel("context.DeadlineExceeded", context.DeadlineExceeded),
+		Sentinel("io.EOF", io.EOF),
+		Sentinel("io.ErrUnexpectedEOF", io.ErrUnexpectedEOF),
+		Sentinel("fs.ErrNotExist", fs.ErrNotExist),
+		Sentinel("fs.ErrExist", fs.ErrExist),
+		Sentinel("fs.ErrPermission", fs.ErrPermission),
+		Sentinel("errors.ErrUnsupported", errors.ErrUnsupported),
+		Sentinel("durable.ErrAttemptTimeout", ErrAttemptTimeout),
+		Sentinel("durable.ErrGoexit", ErrGoexit),
+		Sentinel("durable.ErrOutsideRun", ErrOutsideRun),
+		Sentinel("durable.ErrNested", ErrNested),
+		Sentinel("durable.ErrNoEngine", ErrNoEngine),
+		Sentinel("durable.ErrClosed", ErrClosed),
+		Sentinel("durable.ErrUnavailable", ErrUnavailable),
+		Sentinel("store.ErrInvalid", store.ErrInvalid),
+		Sentinel("store.ErrNotFound", store.ErrNotFound),
+		Sentinel("store.ErrTooLarge", store.ErrTooLarge),
+		Sentinel("durable.ErrInWorkflow", ErrInWorkflow),
+		Sentinel("durable.ErrNoResult", ErrNoResult),
+		ErrorType[*NotRunningError]("durable.NotRunningError"),
+		ErrorType[*SignalTypeError]("durable.SignalTypeError"),
+		ErrorType[*SameWaitError]("durable.SameWaitError"),
+		ErrorType[*ForgottenError]("durable.ForgottenError"),
+		ErrorType[*AnsweredError]("durable.AnsweredError"),
+		ErrorType[*RefusedError]("durable.RefusedError"),
+		ErrorType[*ConcurrentCallError]("durable.ConcurrentCallError"),
+		ErrorType[*ConflictError]("durable.ConflictError"),
+		ErrorType[*DefinitionChangedError]("durable.DefinitionChangedError"),
+		ErrorType[*UndecodableError]("durable.UndecodableError"),
+		ErrorType[*DamagedError]("durable.DamagedError"),
+		ErrorType[*UnrecordedError]("durable.UnrecordedError"),
+		ErrorType[*ContextDeadlineError]("durable.ContextDeadlineError"),
+		ErrorType[*store.NameError]("store.NameError"),
+		ErrorType[*store.TooLargeError]("store.TooLargeError"),
+		ErrorType[*PanicError]("durable.PanicError"),
+		ErrorType[*UnknownOutcomeError]("durable.UnknownOutcomeError"),
+		ErrorType[*EncodeError]("durable.EncodeError"),
+		ErrorType[*DeadlineError]("durable.DeadlineError"),
+		ErrorType[*store.OccupiedError]("store.OccupiedError"),
+		ErrorType[*ContinueError]("durable.ContinueError"),
+		ErrorType[*PayloadSizeError]("durable.PayloadSizeError"),
+		ErrorType[*FutureVersionError]("durable.FutureVersionError"),
+		ErrorType[*UnregisteredTypeError]("durable.UnregisteredTypeError"),
+		{faults.Wrapper("durable.StepError", (*StepError).fields, (*StepError).wrap)},
+		{faults.Wrapper("durable.ItemError", (*ItemError).fields, (*ItemError).wrap)},
+		{faults.Wrapper("durable.MapError", (*MapError).fields, (*MapError).wrap)},
+		{faults.Wrapper("durable.RunError", (*RunError).fields, (*RunError).wrap)},
+		Sentinel("durable.ErrNoKey", ErrNoKey),
+		Sentinel("durable.ErrDecrypt", ErrDecrypt),
+		Sentinel("durable.ErrWrongKey", ErrWrongKey),
 	}
-	switch name {
-	case "*errors.errorString", "*errors.joinError", "*fmt.wrapError", "*fmt.wrapErrors":
-		name = "error"
-	}
-	if name != "error" || depth == maxErrorDepth {
-		return name
-	}
-	for _, inner := range unwrap(err) {
-		if inner == nil {
-			continue
-		}
-		if t := typeOf(inner, depth+1); t != "error" {
-			return t
-		}
-	}
-	return name
 }
 
-// errorAttr is what a log line says of an error of the user's.
-func (l *engineLog) errorAttr(err error) slog.Attr {
-	if l.eng.options.Verbatim {
-		return slog.String("error", safeMessage(err))
+// newFaults returns the registry of the errors that are always known and of the
+// program's own; defs are the registered types that their fields may hold.
+func newFaults(own []ErrorKind, defs *payload.Types) (*faults.Registry, error) {
+	var kinds []faults.Kind
+	for _, e := range append(standardErrors(), own...) {
+		kinds = append(kinds, e.kind)
 	}
-	return slog.String("error_type", l.eng.program.errors.kindOf(err))
+	return faults.New(kinds, faults.Marks{Off: unmarked, Permanent: isPermanent}, defs)
 }
 
-// parkedAttr is what a log line says of why a run was parked: what the engine
-// itself has found is told in full, but not what it says of the user's values.
-func (l *engineLog) parkedAttr(code string, err error) slog.Attr {
-	if code == CodeUndecodable || code == CodeUnrecoverable {
-		return l.errorAttr(err)
+// unmarked takes the mark Permanent or RetryAfter off an error.
+func unmarked(err error) (inner error, marked bool) {
+	switch e := err.(type) {
+	case *permanentError:
+		return e.err, true
+	case *retryAfterError:
+		return e.err, true
 	}
-	return slog.Any("error", err)
+	return err, false
 }
 
-// promptAttrs are what a log line says of a prompt: nothing, unless
-// Options.Verbatim asks for it.
-func (l *engineLog) promptAttrs(text string) []slog.Attr {
-	if !l.eng.options.Verbatim {
-		return nil
-	}
-	return []slog.Attr{slog.String("prompt", text)}
+func isPermanent(err error) bool {
+	var p *permanentError
+	return errors.As(err, &p)
 }
+
+// misuse reports whether err says that the code makes durable calls as it must
+// not: it would do so again in every further attempt.
+func misuse(err error) bool { return faults.Is(err, ErrNested, ErrConcurrent) }

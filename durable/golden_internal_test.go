@@ -17,6 +17,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/holdfast-dev/holdfast/internal/faults"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -145,7 +146,7 @@ type goldenError struct {
 
 // Errors keep their message and their identity under every later version.
 func TestErrorsOfEarlierVersionsAreRestored(t *testing.T) {
-	k, err := newErrorKinds(nil)
+	k, err := newFaults(nil, nil)
 	require.NoError(t, err)
 	covered := map[string]bool{}
 	for _, line := range goldenLines(t, "errors.jsonl") {
@@ -155,10 +156,10 @@ func TestErrorsOfEarlierVersionsAreRestored(t *testing.T) {
 		d := json.NewDecoder(bytes.NewReader(g.Record))
 		d.DisallowUnknownFields()
 		require.NoError(t, d.Decode(&rec))
-		restored := k.restore(&rec)
+		restored := k.Restore(&rec)
 		require.Equal(t, g.Message, restored.Error())
 		for _, name := range g.Is {
-			require.True(t, isKind(k, restored, name), "%s is not %s any more", g.Name, name)
+			require.True(t, isKind(restored, name), "%s is not %s any more", g.Name, name)
 		}
 		covered[g.Name] = true
 	}
@@ -166,24 +167,29 @@ func TestErrorsOfEarlierVersionsAreRestored(t *testing.T) {
 		if covered[name] {
 			continue
 		}
-		record, jsonErr := json.Marshal(k.record(err))
+		record, jsonErr := json.Marshal(k.Record(err))
 		require.NoError(t, jsonErr)
 		g := goldenError{Name: name, Record: record, Message: err.Error()}
 		for _, kind := range standardErrors() {
-			if isKind(k, err, kind.name) {
-				g.Is = append(g.Is, kind.name)
+			if isKind(err, kind.kind.Name) {
+				g.Is = append(g.Is, kind.kind.Name)
 			}
 		}
 		addGolden(t, "errors.jsonl", g)
 	}
 }
 
-func isKind(k *errorKinds, err error, name string) bool {
-	if sentinel, ok := k.values[name]; ok {
-		return errors.Is(err, sentinel)
+func isKind(err error, name string) bool {
+	for _, e := range standardErrors() {
+		switch k := e.kind; {
+		case k.Name != name:
+		case k.Sentinel != nil:
+			return errors.Is(err, k.Sentinel)
+		default:
+			return errors.As(err, reflect.New(k.Type).Interface())
+		}
 	}
-	typ, ok := k.names[name]
-	return ok && errors.As(err, reflect.New(typ).Interface())
+	return false
 }
 
 // goldenErrors are one error of each kind that is registered always, and some of
@@ -197,11 +203,11 @@ func goldenErrors() map[string]error {
 		"final":   Permanent(&PanicError{Value: "boom", Stack: "main.go:7"}),
 	}
 	for _, kind := range standardErrors() {
-		if kind.sentinel != nil {
-			all[kind.name] = kind.sentinel
+		if kind.kind.Sentinel != nil {
+			all[kind.kind.Name] = kind.kind.Sentinel
 			continue
 		}
-		v := reflect.New(kind.typ.Elem())
+		v := reflect.New(kind.kind.Type.Elem())
 		for i := range v.Elem().NumField() {
 			f := v.Elem().Field(i)
 			if !v.Elem().Type().Field(i).IsExported() {
@@ -213,7 +219,7 @@ func goldenErrors() map[string]error {
 				fill(f)
 			}
 		}
-		all[kind.name] = v.Interface().(error)
+		all[kind.kind.Name] = v.Interface().(error)
 	}
 	return all
 }
@@ -230,6 +236,6 @@ func TestErrorsThatHaveMovedKeepTheNamesInHistories(t *testing.T) {
 		"FutureVersionError":    &FutureVersionError{},
 		"UnregisteredTypeError": &UnregisteredTypeError{},
 	} {
-		require.Equal(t, was+name, goType(err))
+		require.Equal(t, was+name, faults.GoType(err))
 	}
 }

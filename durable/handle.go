@@ -190,7 +190,7 @@ func (w *watchers) recordedCause(row *store.Run) error {
 	if err != nil {
 		return nil
 	}
-	return w.eng.program.errors.restore(d.Error)
+	return w.eng.program.errors.Restore(d.Error)
 }
 
 // somebodyServes reports whether an executor that is alive has the code of a

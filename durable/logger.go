@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-dev/holdfast/internal/faults"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/outline"
 	"github.com/holdfast-dev/holdfast/store"
@@ -216,4 +217,30 @@ func (h *replayHandler) WithAttrs(attrs []slog.Attr) slog.Handler {
 
 func (h *replayHandler) WithGroup(name string) slog.Handler {
 	return &replayHandler{Handler: h.Handler.WithGroup(name), scope: h.scope}
+}
+
+// errorAttr is what a log line says of an error of the user's.
+func (l *engineLog) errorAttr(err error) slog.Attr {
+	if l.eng.options.Verbatim {
+		return slog.String("error", faults.Message(err))
+	}
+	return slog.String("error_type", l.eng.program.errors.KindOf(err))
+}
+
+// parkedAttr is what a log line says of why a run was parked: what the engine
+// itself has found is told in full, but not what it says of the user's values.
+func (l *engineLog) parkedAttr(code string, err error) slog.Attr {
+	if code == CodeUndecodable || code == CodeUnrecoverable {
+		return l.errorAttr(err)
+	}
+	return slog.Any("error", err)
+}
+
+// promptAttrs are what a log line says of a prompt: nothing, unless
+// Options.Verbatim asks for it.
+func (l *engineLog) promptAttrs(text string) []slog.Attr {
+	if !l.eng.options.Verbatim {
+		return nil
+	}
+	return []slog.Attr{slog.String("prompt", text)}
 }

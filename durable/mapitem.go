@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/faults"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
@@ -49,7 +50,7 @@ func (m *mapping[I, O]) recorded(n int, v I) (done, again bool, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if ev.Type == store.ItemFailed {
-		m.failed = append(m.failed, &ItemError{Index: n, Key: ev.Key, Err: r.eng.program.errors.restore(d.Error), Attempts: max(d.Attempts, 1)})
+		m.failed = append(m.failed, &ItemError{Index: n, Key: ev.Key, Err: r.eng.program.errors.Restore(d.Error), Attempts: max(d.Attempts, 1)})
 		return true, d.Again, m.told(true, func() { m.miss(n) })
 	}
 	var out O
@@ -164,8 +165,8 @@ func (m *mapping[I, O]) record(key string, inner *scope, it item[I], env []byte,
 	ev := store.Event{Type: store.ItemCompleted, Key: key, Ordinal: int32(it.n + 1), Payload: env}
 	if err != nil {
 		ev.Type = store.ItemFailed
-		d.Error = r.eng.program.errors.record(err)
-		if st, ok := findError[*StepError](err); ok {
+		d.Error = r.eng.program.errors.Record(err)
+		if st, ok := faults.Find[*StepError](err); ok {
 			d.Attempts = st.Attempt
 		}
 	}
@@ -178,7 +179,7 @@ func (m *mapping[I, O]) record(key string, inner *scope, it item[I], env []byte,
 	if err == nil {
 		return nil
 	}
-	return &ItemError{Index: it.n, Key: key, Err: r.eng.program.errors.restore(d.Error), Attempts: max(d.Attempts, 1)}
+	return &ItemError{Index: it.n, Key: key, Err: r.eng.program.errors.Restore(d.Error), Attempts: max(d.Attempts, 1)}
 }
 
 // What the history knows of the items of a Map, and how other items than were

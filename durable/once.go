@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/holdfast-dev/holdfast/internal/faults"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 )
 
@@ -70,7 +71,7 @@ func Once[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 		}
 		switch {
 		case err != nil:
-			unknown.Why = safeMessage(err)
+			unknown.Why = faults.Message(err)
 			return v, Permanent(unknown)
 		case happened:
 			return v, nil

@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/faults"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -108,7 +109,7 @@ type verdict struct {
 // judge decides about failed attempt n, whose error was err, at time now, of a
 // step whose first attempt began at start.
 func (p Policy) judge(n int, err error, start, now store.Time, random float64) verdict {
-	if _, permanent := findError[*permanentError](err); permanent {
+	if _, permanent := faults.Find[*permanentError](err); permanent {
 		return verdict{final: true}
 	}
 	if misuse(err) {
@@ -127,7 +128,7 @@ func (p Policy) judge(n int, err error, start, now store.Time, random float64) v
 		return verdict{final: true}
 	}
 	v := verdict{pause: p.pause(n, random)}
-	if ra, ok := findError[*retryAfterError](err); ok {
+	if ra, ok := faults.Find[*retryAfterError](err); ok {
 		v.pause = ra.after
 	}
 	if p.Deadline > 0 && now.Add(v.pause) >= start.Add(p.Deadline) {

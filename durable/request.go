@@ -9,6 +9,7 @@ import (
 	"reflect"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/faults"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -62,7 +63,7 @@ func Request[O any](ctx context.Context, runID, name string, v any, o ...SignalO
 		return out, &DamagedError{RunID: runID, Seq: answer.Seq, Err: err}
 	}
 	if d.Error != nil {
-		return out, &RefusedError{RunID: runID, Name: name, Err: e.program.errors.restore(d.Error)}
+		return out, &RefusedError{RunID: runID, Name: name, Err: e.program.errors.Restore(d.Error)}
 	}
 	if recorded, err := e.sealer.Decode(payload.PlaceOf(runID, answer), answer.Payload, &out); err != nil {
 		var zero O
@@ -184,7 +185,7 @@ func AwaitRequest[I any](ctx context.Context, name string, o ...AwaitOption) (Re
 }
 
 func isTypeError(err error) bool {
-	_, ok := findError[*SignalTypeError](err)
+	_, ok := faults.Find[*SignalTypeError](err)
 	return ok
 }
 
@@ -219,7 +220,7 @@ func (q asked) Refuse(ctx context.Context, reason error) error {
 	if reason == nil {
 		return fmt.Errorf("durable: Refuse of request %q: the error is nil; use Reply: %w", q.name, ErrInvalid)
 	}
-	return q.answer(s, nil, s.run.eng.program.errors.record(reason))
+	return q.answer(s, nil, s.run.eng.program.errors.Record(reason))
 }
 
 func (q asked) scope(ctx context.Context, what string) (*scope, error) {
@@ -250,7 +251,7 @@ func (q asked) answer(s *scope, env []byte, refused *history.Error) error {
 		case err != nil:
 			return r.damaged(c.rec.Outcome.Seq, err)
 		case d.Reply == "":
-			return r.eng.program.errors.restore(d.Error)
+			return r.eng.program.errors.Restore(d.Error)
 		case d.Reply != q.id:
 			return s.replay.changed(ChangeInput, int(c.ordinal), c.key, fmt.Sprintf("%s was recorded as the answer to request %s and is given to %s now.", c.key, d.Reply, q.id))
 		}
@@ -264,7 +265,7 @@ func (q asked) answer(s *scope, env []byte, refused *history.Error) error {
 	w := &commit.Write{Compose: func(w *commit.Write) {
 		d := &history.Data{Kind: history.CallReply, Name: q.name, Reply: q.id, Error: refused}
 		if first, ok := r.decided.answers[q.id]; ok {
-			late = r.eng.program.errors.record(&AnsweredError{RunID: r.id, Name: q.name, ID: q.id, Key: first})
+			late = r.eng.program.errors.Record(&AnsweredError{RunID: r.id, Name: q.name, ID: q.id, Key: first})
 			d.Reply, d.Error, w.Events[0].Payload = "", late, nil
 		} else {
 			r.decided.answers = put(r.decided.answers, q.id, c.key)
@@ -274,7 +275,7 @@ func (q asked) answer(s *scope, env []byte, refused *history.Error) error {
 	if _, err := s.recordWith(&c, store.Event{Type: store.Published, Payload: env}, w); err != nil {
 		return err
 	}
-	return r.eng.program.errors.restore(late)
+	return r.eng.program.errors.Restore(late)
 }
 
 // AnsweredError says that a request was answered for a second time. The first

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+
+	"github.com/holdfast-dev/holdfast/internal/faults"
 )
 
 // RetryFailed does over again what is missing in the results of a Map: given
@@ -29,7 +31,7 @@ func RetryFailed[I, O any](ctx context.Context, name string, in []I, out []O, er
 	if err == nil {
 		return out, nil
 	}
-	failed, ok := findError[*MapError](err)
+	failed, ok := faults.Find[*MapError](err)
 	if !ok {
 		return nil, err
 	}
@@ -42,7 +44,7 @@ func RetryFailed[I, O any](ctx context.Context, name string, in []I, out []O, er
 		again[i] = in[n]
 	}
 	results, err := Map(ctx, name, again, o, fn)
-	still, partial := findError[*MapError](err)
+	still, partial := faults.Find[*MapError](err)
 	if err != nil && !partial {
 		return nil, err
 	}

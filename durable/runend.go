@@ -6,6 +6,7 @@ import (
 	"log/slog"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/faults"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
@@ -80,14 +81,14 @@ func (r *run) endDead(d *death) outcome {
 		code, reason = CodeShutdown, "stopped by a shutdown"
 	}
 	if reason == "" && code != "" {
-		reason = safeMessage(d.err)
+		reason = faults.Message(d.err)
 	}
 	interrupted := store.Interrupted
 	data := &history.Data{Code: code, Reason: reason, Executor: r.eng.id}
 	cause := d.err
 	if d.kind == deathParked {
-		data.Error = r.eng.program.errors.record(d.err)
-		cause = r.eng.program.errors.restore(data.Error)
+		data.Error = r.eng.program.errors.Record(d.err)
+		cause = r.eng.program.errors.Restore(data.Error)
 	}
 	err := r.write(&commit.Write{
 		Events: []store.Event{{Type: store.WorkflowInterrupted, Data: data.Encode()}},
@@ -204,12 +205,12 @@ func (r *run) notEnded(err error) outcome {
 
 func (r *run) fail(err error) outcome {
 	code := CodeError
-	if _, panicked := findError[*PanicError](err); panicked {
+	if _, panicked := faults.Find[*PanicError](err); panicked {
 		code = CodePanic
 	}
-	_, permanent := findError[*permanentError](err)
+	_, permanent := faults.Find[*permanentError](err)
 	recoverable := !permanent && !r.undoing.any() // what was undone cannot be gone on with
-	if s, ok := findError[*StepError](err); ok && s.Permanent {
+	if s, ok := faults.Find[*StepError](err); ok && s.Permanent {
 		recoverable = false
 	}
 	return r.failAs(err, code, recoverable)
@@ -220,7 +221,7 @@ func (r *run) fail(err error) outcome {
 func (r *run) failLate(late *DeadlineError, err error) outcome {
 	if err == nil {
 		err = late
-	} else if found, ok := findError[*DeadlineError](err); !ok || found != late {
+	} else if found, ok := faults.Find[*DeadlineError](err); !ok || found != late {
 		err = errors.Join(late, err)
 	}
 	return r.failAs(err, CodeDeadline, false)
@@ -228,7 +229,7 @@ func (r *run) failLate(late *DeadlineError, err error) outcome {
 
 // failAs records that the run failed with err.
 func (r *run) failAs(err error, code string, recoverable bool) outcome {
-	rec := r.eng.program.errors.record(err)
+	rec := r.eng.program.errors.Record(err)
 	failed, reason := store.Failed, guard.Text(rec.Message, 4<<10)
 	ended := r.eng.now()
 	data := &history.Data{Error: rec, Code: code, Reason: reason, Recoverable: &recoverable, Uncalled: r.matching.leftOut()}
@@ -247,6 +248,6 @@ func (r *run) failAs(err error, code string, recoverable bool) outcome {
 	}
 	r.logEnd(slog.LevelWarn, "durable: run failed", failed, slog.String("code", code), r.eng.log.errorAttr(err), slog.Bool("recoverable", recoverable))
 	return outcome{status: store.Failed, err: &RunError{
-		RunID: r.id, Workflow: r.def.name, Status: store.Failed, Reason: reason, Recoverable: recoverable, Err: r.eng.program.errors.restore(rec),
+		RunID: r.id, Workflow: r.def.name, Status: store.Failed, Reason: reason, Recoverable: recoverable, Err: r.eng.program.errors.Restore(rec),
 	}}
 }

@@ -216,7 +216,7 @@ func (tc *tracing) endOrphanSpan(ctx context.Context, row *store.Run, code strin
 
 // markFailed gives a span the status of an error.
 func (tc *tracing) markFailed(span trace.Span, err error) {
-	kind := tc.eng.program.errors.kindOf(err)
+	kind := tc.eng.program.errors.KindOf(err)
 	text := kind
 	if tc.eng.options.Verbatim && err != nil {
 		text = guard.Text(err.Error(), maxReason)
@@ -227,7 +227,7 @@ func (tc *tracing) markFailed(span trace.Span, err error) {
 
 // addException adds what has failed as an event of a span.
 func (tc *tracing) addException(span trace.Span, err error, at time.Time, more ...attribute.KeyValue) {
-	attrs := append(more, attrExceptionType.String(tc.eng.program.errors.kindOf(err)))
+	attrs := append(more, attrExceptionType.String(tc.eng.program.errors.KindOf(err)))
 	if tc.eng.options.Verbatim && err != nil {
 		attrs = append(attrs, attrExceptionMessage.String(guard.Text(err.Error(), maxReason)))
 	}

@@ -14,7 +14,7 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {101, 22000, 163, 590, 80},
+		"durable":          {97, 19700, 157, 560, 80},
 		"operate":          {21, 4550, 3, 545, 70},
 		"internal/commit":  {12, 1350, 5, 310, 47},
 		"internal/history": {27, 4600, 12, 480, 95},
@@ -38,7 +38,7 @@ var (
 		"dashboard/internal/pages":  {21, 3200, 2, 330, 66},
 	}
 	typeCeilings = map[string]struct{ fields, methods, files int }{
-		"durable.Engine":         {20, 54, 16},
+		"durable.Engine":         {20, 53, 15},
 		"durable.run":            {38, 42, 6},
 		"durable.scope":          {25, 32, 6},
 		"operate.Operator":       {4, 56, 12},

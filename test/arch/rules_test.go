@@ -106,6 +106,7 @@ var rules = []rule{
 	{path: "internal", ours: []string{"store"}},
 	{path: "internal/desk", ours: []string{"store", "internal/history", "internal/payload"}},
 	{path: "internal/runfile", ours: []string{"store", "internal/history", "internal/payload"}},
+	{path: "internal/faults", ours: []string{"store", "internal/guard", "internal/history", "internal/payload"}},
 	{path: "internal/guard", ours: []string{"store"}},
 	{path: "internal/payload", ours: []string{"store", "internal/envelope", "internal/guard"}, modules: []string{compress}},
 	{path: "internal/storeclock", ours: []string{"store"}},

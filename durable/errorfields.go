@@ -2,39 +2,17 @@ package durable
 
 import (
 	"encoding/json"
-	"reflect"
 
+	"github.com/holdfast-dev/holdfast/internal/faults"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
 // The errors of the engine that wrap those of the user's: of a step, an item, a
 // Map, a run. They are kept by their fields, and read back around the causes that
 // stand beside them in the record, so that errors.As finds them wherever the
-// error of a run is looked at: here, in another process, after a replay.
-
-// wrapper is such an error.
-type wrapper interface {
-	error
-	// fields returns, for JSON in both directions, a pointer to what is kept
-	// beside the causes.
-	fields() any
-	// wrap puts the causes back.
-	wrap(causes []error)
-}
-
-var (
-	wrapperType  = reflect.TypeFor[wrapper]()
-	wrapperNames = map[string]bool{"durable.StepError": true, "durable.ItemError": true, "durable.MapError": true, "durable.RunError": true}
-)
-
-// cause returns the cause number i; when an error was too large to be kept
-// whole, something that says so.
-func cause(causes []error, i int) error {
-	if i < len(causes) {
-		return causes[i]
-	}
-	return &recordedError{message: "(the error was too large to be kept here; the event of the step or item has it)"}
-}
+// error of a run is looked at: here, in another process, after a replay. Of each,
+// fields returns what is kept beside the causes and wrap puts them back; see
+// faults.Kind.
 
 // The fields of the wrappers but for the causes; each converts from and to its
 // error.
@@ -64,10 +42,10 @@ type (
 )
 
 func (e *StepError) fields() any         { return (*stepErrorFields)(e) }
-func (e *StepError) wrap(causes []error) { e.Err = cause(causes, 0) }
+func (e *StepError) wrap(causes []error) { e.Err = faults.Cause(causes, 0) }
 
 func (e *ItemError) fields() any         { return (*itemErrorFields)(e) }
-func (e *ItemError) wrap(causes []error) { e.Err = cause(causes, 0) }
+func (e *ItemError) wrap(causes []error) { e.Err = faults.Cause(causes, 0) }
 
 func (e *RunError) fields() any { return (*runErrorFields)(e) }
 
@@ -89,7 +67,7 @@ func (e *MapError) wrap(causes []error) {
 				continue
 			}
 		}
-		f.Err = cause(causes, i)
+		f.Err = faults.Cause(causes, i)
 	}
 }
 
