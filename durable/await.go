@@ -53,7 +53,7 @@ func (e *TimeoutError) Is(target error) bool { return target == ErrTimeout }
 
 // SignalTypeError says that a signal came whose value is not of the type that
 // the workflow waits for. The signal is taken all the same: the next Await of that
-// name gets the one behind it.
+// name gets the one after it.
 type SignalTypeError struct {
 	RunID  string
 	Key    string // of the wait
@@ -111,7 +111,7 @@ func (e *SameWaitError) Error() string {
 // not goes to the one that was asked first.
 //
 // Errors, all of them recorded: *TimeoutError with Timeout; *SignalTypeError for a
-// signal that is no T, which is taken, so that those behind it are reached;
+// signal that is no T, which is taken, so that those after it are reached;
 // *SameWaitError. ErrCancelled when the run was cancelled.
 func Await[T any](ctx context.Context, name string, o ...AwaitOption) (T, error) {
 	var value T
@@ -230,7 +230,7 @@ func (a *awaiting) wait(ctx context.Context, s *scope) error {
 		wrong := &SignalTypeError{RunID: r.id, Key: c.key, Sent: sent, Wanted: a.wanted.String(), Err: err}
 		if a.call != history.CallRequest {
 			// Taken by what says so: a loop around Await would meet it for ever, and
-			// nothing behind it.
+			// nothing after it.
 			consumed, err = a.refuse(&c, began, m.Seq, wrong)
 			return err
 		}

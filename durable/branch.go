@@ -27,7 +27,7 @@ type branch struct {
 	run    *run
 	key    string // empty: it was never begun
 	done   chan struct{}
-	waited atomic.Bool // somebody has asked for its outcome
+	waited atomic.Bool // its outcome was asked for
 	// recorded: its outcome was, in an earlier execution. replayed: its function is
 	// called all the same; then it is over when that has returned.
 	recorded, replayed bool
@@ -277,7 +277,7 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 		if err := s.mayWait(f.key, s.limits(ctx) && !f.hasOutcome()); err != nil {
 			return zero, err
 		}
-		s.before()
+		s.beforeCall()
 	}
 	if s.ended && !f.recorded {
 		return zero, s.goesBeyond("waiting for " + f.key)

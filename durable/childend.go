@@ -33,7 +33,7 @@ func (ch *child) wait(ctx context.Context, s *scope, id string) (output []byte, 
 		if err := s.mayWait(ch.call.key, s.limits(ctx)); err != nil {
 			return nil, at, err
 		}
-		s.before()
+		s.beforeCall()
 	}
 	if err := ch.await(s); err != nil {
 		return nil, at, err

@@ -69,10 +69,10 @@ type undoing struct {
 
 	mu   sync.Mutex
 	list []*undo
-	// stoppedAfter has the number of the call of each scope, by path, behind which
+	// stoppedAfter has the number of the call of each scope, by path, after which
 	// its context had ended; nil: the run was not stopped.
 	stoppedAfter map[string]int32
-	stoppedWaits map[string]int32 // and the number of waits behind that call
+	stoppedWaits map[string]int32 // and the number of waits since
 }
 
 func (un *undoing) add(u *undo) {
@@ -95,7 +95,7 @@ func (un *undoing) follow(list []*undo, key string, kind history.CallKind) (coun
 	return true
 }
 
-// stopped keeps behind which call, and how many waits after it, the context of a
+// stopped keeps after which call, and how many waits since, the context of a
 // scope has ended.
 func (un *undoing) stopped(path string, after, waits int32) {
 	un.mu.Lock()

@@ -153,7 +153,7 @@ func (rn *renewing) returned(err error) error {
 	r := rn.run
 	if rn.asked(err) != nil {
 		if refused := r.undoing.refuse(); refused != nil {
-			return refused // registered behind the call of Continue
+			return refused // registered after the call of Continue
 		}
 		return err
 	}
@@ -168,7 +168,7 @@ func (rn *renewing) returned(err error) error {
 
 // renew closes the generation and begins the next one, in one change. The run
 // is not given up in between: the next execution goes on with the same epoch. A
-// crash before the write runs the end of the function again; one behind it finds
+// crash before the write runs the end of the function again; one after it finds
 // a generation that has begun.
 func (rn *renewing) renew(n *renewal) outcome {
 	r := rn.run
@@ -197,7 +197,7 @@ func (rn *renewing) renew(n *renewal) outcome {
 			{Type: store.WorkflowContinued, Payload: n.input, Data: (&history.Data{Generation: generation}).Encode()},
 			{Type: store.WorkflowStarted, Payload: n.input, Data: b.Data.Encode()},
 		},
-		// Strikes begin anew: what comes behind workflow_started looks like a
+		// Strikes begin anew: what comes after workflow_started looks like a
 		// claim with nothing recorded, which it is not.
 		Row:       &store.RowPatch{Branch: &number, Generation: &generation, Seen: &seen, Strikes: new(int32)},
 		Expect:    store.Expect{NoCancel: true},

@@ -49,20 +49,20 @@ const (
 func changeOf(recorded []string, ordinal int, call string, sameKind bool, declared []string) Change {
 	at := recorded[ordinal-1]
 	still := slices.Contains(declared, baseOf(at))
-	behind := slices.Index(recorded[ordinal:], call)
+	later := slices.Index(recorded[ordinal:], call)
 	repeated := func(key string) bool { return key != baseKey(key) }
 	switch {
-	case behind < 0 && repeated(call):
+	case later < 0 && repeated(call):
 		return ChangeInserted
-	case behind >= 0 && repeated(at) && baseKey(at) != baseKey(call):
+	case later >= 0 && repeated(at) && baseKey(at) != baseKey(call):
 		return ChangeRemoved
-	case behind < 0 && (!sameKind || still):
+	case later < 0 && (!sameKind || still):
 		return ChangeInserted
-	case behind < 0 && declared != nil:
+	case later < 0 && declared != nil:
 		return ChangeRenamed
-	case behind < 0 && alike(at, call):
+	case later < 0 && alike(at, call):
 		return ChangeRenamed
-	case behind < 0:
+	case later < 0:
 		return ChangeInsertedOrRenamed
 	case still:
 		return ChangeReordered
@@ -104,7 +104,7 @@ func (e *DefinitionChangedError) sentence(recorded string) string {
 	case ChangeInsertedOrRenamed:
 		what = fmt.Sprintf(": it was inserted, or %s was renamed", recorded)
 		if e.Ordinal == len(e.Recorded) {
-			what += " or removed" // what came behind it may not be recorded yet
+			what += " or removed" // what came after it may not be recorded yet
 		}
 	case ChangeRemoved:
 		what = fmt.Sprintf(": %s was removed", recorded)

@@ -13,7 +13,7 @@ import (
 // store as long as the run; this is their place while it is executed.
 type inbox struct {
 	run     *run
-	reading chan struct{} // holds a value while somebody reads the store: one at a time
+	reading chan struct{} // holds a value while the store is read: by one at a time
 
 	mu   sync.Mutex
 	last int64 // number of the last message read
@@ -144,7 +144,7 @@ func (b *inbox) offer(w *mailWait) {
 	}
 }
 
-// put files a message behind those that came before it. The mutex is held.
+// put files a message after those that came before it. The mutex is held.
 func (b *inbox) put(m store.Message) {
 	if b.messages == nil {
 		b.messages = map[address][]store.Message{}

@@ -20,7 +20,7 @@ import (
 //	a b c             b a c             stops at b        all as recorded
 //	a b c             a c               stops at c        a, c as recorded; b is reported
 //
-// What runs anew is recorded behind everything else of its scope, so that places
+// What runs anew is recorded after everything else of its scope, so that places
 // in the history stay without a gap.
 
 // MatchByName matches the calls of this workflow's runs with their history by
@@ -32,7 +32,7 @@ import (
 // It gives up what the order protects: values that come from the order of calls
 // (Now, Rand, NewID, and the number of a name that repeats, "send#2") may change
 // their owner without anybody noticing, and so may a result whose step now stands
-// behind other data. A call of another kind under a recorded name, a Map item
+// after other data. A call of another kind under a recorded name, a Map item
 // whose value is another one, another child and another WithInput still stop the
 // run. Do not take the option away while runs exist that it has let through.
 func MatchByName() DefineOption { return func(d *definition) { d.byName = true } }

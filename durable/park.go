@@ -17,7 +17,7 @@ import (
 type parking struct {
 	until store.Time // when it wakes by itself; 0: only by something that happens
 	least time.Time  // the same, by the clock of this process, not before; zero: no matter
-	open  bool       // it waits for a message: nobody knows how long
+	open  bool       // it waits for a message, for as long as that takes
 	code  string     // CodeApproval when a person is asked
 	text  string     // the prompt
 	own   bool       // the goroutine is one that the engine began
@@ -183,7 +183,7 @@ func (wt *runWaits) rowStale() bool {
 // strike. And it comes where the replay of a resumed run is over and something
 // long may begin, the pause before an attempt or a body: until its end the row
 // would say that the run is resuming. An ordinary wake-up costs no such write, a
-// resume at most one, and a replay with nothing new behind it none.
+// resume at most one, and a replay that records nothing new none.
 func (cd *claimedAs) recordRunning() error {
 	r := cd.run
 	if !cd.silent.Load() || !cd.silent.CompareAndSwap(true, false) || !r.waits.rowStale() {

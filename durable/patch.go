@@ -27,13 +27,13 @@ import (
 // Patched reports whether the scope that ctx belongs to (the workflow function, a
 // branch, an item) goes the new way of a change of its code. It is true where the
 // history ends at this place, or has the marker of the change; it is false for a
-// run that has recorded calls behind this place without the marker: those were
+// run that has recorded calls after this place without the marker: those were
 // made by the code as it was.
 //
 // The answer is given once for each change and scope and stays the same, in a
 // loop too, in this process and on every replay. True is recorded with a marker
 // that rides along with the next durable write; if the process dies before that,
-// nothing was recorded behind this place and the question is open again. False
+// nothing was recorded after this place and the question is open again. False
 // costs nothing. A history that has the marker stops, parked, with code that no
 // longer asks; see DeprecatePatch.
 //

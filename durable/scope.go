@@ -22,7 +22,7 @@ type scope struct {
 	up   *scope     // the one around it; nil: none
 	span *scopeSpan // of a branch or an item that is traced
 	// place is where the scope stands in the run: the ordinals of the calls
-	// around it, an item's number behind that of its Map.
+	// around it, an item's number after that of its Map.
 	place []int32
 	// undo: the calls are those of compensations, which a cancel does not stop.
 	undo bool
@@ -51,7 +51,7 @@ type scope struct {
 	naming     naming
 	lastAt     store.Time // of the last event of the scope
 	registered int32      // compensations
-	followed   []*undo    // compensations behind whose registration nothing was called yet
+	followed   []*undo    // compensations after whose registration nothing was called yet
 	begun      []*branch  // by Go
 	draws      uint32     // NewID and Rand since the last call
 	waits      int32      // for branches and children, since the last call
@@ -128,11 +128,11 @@ func (c *call) opened() bool { return c.rec != nil && c.rec.Opened }
 // finds its record. After a nil error end must be called.
 //
 // An ordinal that is given out is recorded with an event, or it is the last one of
-// its scope in this execution: a call behind a place that stays empty would be
+// its scope in this execution: a call after a place that stays empty would be
 // recorded where no replay looks for it. So begin gives none to a new call once the
 // run was stopped, since nothing is recorded from then on but the outcome of bodies
-// under way; and end notices a call that has recorded nothing, behind which begin
-// parks the run.
+// under way; and end notices a call that has recorded nothing: begin parks the run
+// instead of making another one after it.
 func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 	if err := s.run.alive(); err != nil {
 		return err
@@ -155,7 +155,7 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 	switch {
 	case err != nil:
 	case c.rec == nil:
-		s.before()
+		s.beforeCall()
 		err = s.mayPlace(c, kind)
 		if err == nil {
 			err = s.mayWait(c.key, c.limited)
@@ -182,7 +182,7 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 	}
 	c.placed = c.rec == nil
 	if c.rec != nil && !c.done() && kind != history.CallGo {
-		s.before()
+		s.beforeCall()
 	}
 	return nil
 }
@@ -322,7 +322,7 @@ func (s *scope) stashTraced(c *call, ev store.Event, span *commit.Early) {
 
 // end gives the scope free for its next call. When the run was unloaded while
 // the call waited, there is none: the goroutine ends here, and the user's code
-// behind the call does not run.
+// after the call does not run.
 func (s *scope) end() {
 	c := s.busy.Load()
 	if c != nil && c.placed && s.empty == "" {
@@ -331,7 +331,7 @@ func (s *scope) end() {
 	if c != nil && c.ordinal == 0 {
 		c = nil
 	}
-	s.behind(c)
+	s.afterCall(c)
 	s.busy.Store(nil)
 	if d := s.run.dead.Load(); d != nil && d.kind == deathUnloaded {
 		runtime.Goexit()
@@ -374,7 +374,7 @@ func (s *scope) replayed() {
 }
 
 // goesBeyond refuses a call of a scope that has ended and had not made it then: its
-// code was changed. What the function does behind it means nothing.
+// code was changed. What the function does after it means nothing.
 func (s *scope) goesBeyond(name string) error {
 	if s.beyond++; s.beyond > patience {
 		runtime.Goexit()

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/history"
 )
 
-// A stop ends a run from outside: somebody's cancel, or its deadline. Neither is
+// A stop ends a run from outside: a cancel, or its deadline. Neither is
 // a fence. Bodies under way have their context ended and what they still
 // complete is recorded; calls that the history does not hold return the cause;
 // compensations run, and then the run ends as its cause says.
@@ -19,9 +19,9 @@ import (
 // the cause at the same call: the first one that is not recorded. Code may also
 // look at its context. That of a workflow function, a branch or an item must end
 // at the same place on replay, or the code would register other compensations than
-// have run. So the first event of the undoing says behind which call of each scope
-// the context had ended, and behind how many waits for a branch or a child, which
-// are no calls, after that. Where nothing is said, nothing was undone, and the
+// have run. So the first event of the undoing says after which call of each scope
+// the context had ended, and after how many waits for a branch or a child since, which
+// are no calls. Where nothing is said, nothing was undone, and the
 // context ends with the first call that is not recorded: what may have had an
 // effect is registered, and undone.
 //
@@ -86,13 +86,13 @@ func (s *scope) leave() {
 	}
 }
 
-// contextLag is how long a context lives on behind the last recorded call of a run
+// contextLag is how long a context lives on after the last recorded call of a run
 // that was stopped, if no call follows: its code may wait for nothing else.
 const contextLag = time.Second
 
-// behind is called when a call has ended, c is nil for one without an ordinal. It
-// sees to it that the context of the scope has ended where it must.
-func (s *scope) behind(c *call) {
+// afterCall is called when a call has ended; c is nil for one without an ordinal. It
+// ends the context of the scope where it must have ended.
+func (s *scope) afterCall(c *call) {
 	r := s.run
 	ordinal := int32(0)
 	if c == nil {
@@ -122,17 +122,17 @@ func (s *scope) behind(c *call) {
 	}
 }
 
-// before is called when a call is about to go on that has no recorded end, unless
+// beforeCall is called when a call is about to go on that has no recorded end, unless
 // it begins a branch, which goes on beside the scope.
-func (s *scope) before() {
+func (s *scope) beforeCall() {
 	if !s.left.Load() && !s.ended && s.replay.atFrontier() {
 		s.leave()
 	}
 }
 
-// noteStop keeps behind which call the context of the scope was found to have
+// noteStop keeps after which call the context of the scope was found to have
 // ended: this one, which may have been refused, or the last one that was made, and
-// the waits behind that.
+// the waits since.
 func (s *scope) noteStop(ordinal int32) {
 	if s.noted || s.undo || s.ended || !s.left.Load() || s.run.stop.cause() == nil {
 		return

@@ -113,7 +113,7 @@ func (t *scopeSpan) end() {
 }
 
 // endSpan tells how the function of s ended: on its span or, if that had to be
-// exported before, on one behind it. recorded: the outcome is.
+// exported before, on one after it. recorded: the outcome is.
 func (s *scope) endSpan(err error, recorded bool) {
 	t := s.span
 	if t == nil {
@@ -190,7 +190,7 @@ func (m *mapping[I, O]) traceBegin() {
 }
 
 // beginSpan begins a span of the Map, which is open until the first thing is to be
-// recorded behind its beginning.
+// recorded after its beginning.
 func (m *mapping[I, O]) beginSpan() trace.Span {
 	s := m.scope
 	m.began = time.Now()
