@@ -69,7 +69,7 @@ func (f Failure) Output(v any) (ok bool, err error) {
 // Attempt returns what is known of the attempt whose context ctx is; the zero
 // AttemptInfo when ctx belongs to none.
 func Attempt(ctx context.Context) AttemptInfo {
-	a, ok := ctx.Value(scopeKey{}).(*attempt)
+	a, ok := inBody(ctx)
 	if !ok {
 		return AttemptInfo{}
 	}
@@ -186,7 +186,7 @@ const maxNotes = 64 << 10
 // step, made by a goroutine after its attempt had ended) is dropped and logged: it
 // must not make a step fail. A note under a key that has one replaces it.
 func Note(ctx context.Context, key string, v any) {
-	a, ok := ctx.Value(scopeKey{}).(*attempt)
+	a, ok := inBody(ctx)
 	if !ok {
 		if e, err := engineOf(ctx); err == nil {
 			e.log.Warn("durable: Note was called outside a step and is dropped", "key", key)
@@ -237,7 +237,7 @@ func (a *attempt) taken() map[string]json.RawMessage {
 // the compensation itself, have another key when they are made again. It is empty outside
 // a step.
 func IdempotencyKey(ctx context.Context) string {
-	a, ok := ctx.Value(scopeKey{}).(*attempt)
+	a, ok := inBody(ctx)
 	if !ok {
 		return ""
 	}

@@ -64,7 +64,7 @@ func (w *Workflow[I, O]) StartAll(ctx context.Context, in iter.Seq2[string, I], 
 	if in == nil {
 		return Bulk{}, fmt.Errorf("durable: StartAll of workflow %s: the sequence is nil: %w", w.def.name, ErrInvalid)
 	}
-	if _, inRun := ctx.Value(scopeKey{}).(*scope); inRun {
+	if _, inRun := inScope(ctx); inRun {
 		return Bulk{}, fmt.Errorf("durable: StartAll of workflow %s was called in a workflow function, where nothing would record what it did: start children, or call it in a step: %w", w.def.name, ErrInvalid)
 	}
 	b := &bulkStart{eng: e, def: w.def, ctx: ctx, ids: map[string]bool{}}

@@ -13,7 +13,7 @@ import (
 // workflow function the same on replay as it was live, at no cost. In a step's
 // body and outside a run it is the clock's time.
 func Now(ctx context.Context) time.Time {
-	if s, ok := ctx.Value(scopeKey{}).(*scope); ok {
+	if s, ok := inScope(ctx); ok {
 		return s.lastAt.Time()
 	}
 	return time.Now()
@@ -24,7 +24,7 @@ func Now(ctx context.Context) time.Time {
 // numbers; in a step's body and outside a run it is seeded at random. It is not
 // for secrets.
 func Rand(ctx context.Context) *rand.Rand {
-	s, ok := ctx.Value(scopeKey{}).(*scope)
+	s, ok := inScope(ctx)
 	if !ok {
 		return rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	}

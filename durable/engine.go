@@ -11,7 +11,6 @@ import (
 	"iter"
 	"os"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/archiver"
@@ -301,41 +300,6 @@ func sleep(ctx context.Context, d time.Duration) {
 // Grace returns for how long Close waits for step bodies under way, so that a
 // program which is told to stop can say how long that takes at most.
 func (e *Engine) Grace() time.Duration { return max(0, e.options.Grace) }
-
-type engineKey struct{}
-
-// NewContext returns a context that carries e: Start, Recover and the other
-// functions of this package find it there.
-func NewContext(ctx context.Context, e *Engine) context.Context {
-	return context.WithValue(ctx, engineKey{}, e)
-}
-
-var defaultEngine atomic.Pointer[Engine]
-
-// SetDefault makes e the engine for contexts that carry none; nil takes it
-// back. A program with one engine sets it once, after Open.
-func SetDefault(e *Engine) { defaultEngine.Store(e) }
-
-// engineOf finds the engine of ctx: that of the run it belongs to, the one put
-// there with NewContext, or the default.
-func engineOf(ctx context.Context) (*Engine, error) {
-	if ctx == nil {
-		return nil, fmt.Errorf("durable: the context is nil: %w", ErrInvalid)
-	}
-	switch v := ctx.Value(scopeKey{}).(type) {
-	case *scope:
-		return v.run.eng, nil
-	case *attempt:
-		return v.step.call.scope.run.eng, nil
-	}
-	if e, ok := ctx.Value(engineKey{}).(*Engine); ok && e != nil {
-		return e, nil
-	}
-	if e := defaultEngine.Load(); e != nil {
-		return e, nil
-	}
-	return nil, ErrNoEngine
-}
 
 // runsOf yields the rows that match, page by page; after an error it ends.
 func (e *Engine) runsOf(ctx context.Context, f store.Filter) iter.Seq2[*store.Run, error] {

@@ -49,7 +49,7 @@ func (h *Run[O]) Wait(ctx context.Context) (O, error) {
 	var env []byte
 	var at payload.Place
 	var err error
-	s, inRun := ctx.Value(scopeKey{}).(*scope)
+	s, inRun := inScope(ctx)
 	if inRun {
 		env, at, err = h.child.wait(ctx, s, h.id)
 	} else {

@@ -55,7 +55,7 @@ func Once[T any](ctx context.Context, name string, fn func(ctx context.Context) 
 		return perform(ctx, name, &once, fn, nil, nil)
 	}
 	body := func(ctx context.Context) (T, error) {
-		a := ctx.Value(scopeKey{}).(*attempt)
+		a, _ := inBody(ctx)
 		if !a.step.begun() {
 			return fn(ctx) // its intent has just been recorded
 		}

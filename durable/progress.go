@@ -41,7 +41,7 @@ func SaveNamedProgress[T any](ctx context.Context, name string, v T) error {
 }
 
 func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
-	a, ok := ctx.Value(scopeKey{}).(*attempt)
+	a, ok := inBody(ctx)
 	if !ok {
 		return fmt.Errorf("%w: %s is for the body of a step, with the context it is given", ErrOutsideRun, call)
 	}
@@ -90,7 +90,7 @@ func NamedProgress[T any](ctx context.Context, name string) (v T, ok bool, err e
 }
 
 func progressOf[T any](ctx context.Context, call, slot string) (v T, ok bool, err error) {
-	a, inStep := ctx.Value(scopeKey{}).(*attempt)
+	a, inStep := inBody(ctx)
 	if !inStep {
 		return v, false, fmt.Errorf("%w: %s is for the body of a step, with the context it is given", ErrOutsideRun, call)
 	}

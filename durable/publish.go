@@ -129,7 +129,7 @@ func readerOf(ctx context.Context, what, name string) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s, inRun := ctx.Value(scopeKey{}).(*scope); inRun {
+	if s, inRun := inScope(ctx); inRun {
 		return nil, fmt.Errorf("%w: %s %q in run %s", ErrInWorkflow, what, name, s.run.id)
 	}
 	return e, nil

@@ -51,7 +51,7 @@ func Request[O any](ctx context.Context, runID, name string, v any, o ...SignalO
 	for _, f := range o {
 		f(&m)
 	}
-	if a, inStep := ctx.Value(scopeKey{}).(*attempt); inStep && m.ID == "" {
+	if a, inStep := inBody(ctx); inStep && m.ID == "" {
 		m.ID = a.requestID(ctx, runID, name)
 	}
 	answer, err := e.mailroom.ask(ctx, m)

@@ -31,7 +31,7 @@ func (o *startOptions) apply(ctx context.Context, e *Engine, id string, list []S
 	for _, f := range list {
 		f(o)
 	}
-	if s, inRun := ctx.Value(scopeKey{}).(*scope); inRun {
+	if s, inRun := inScope(ctx); inRun {
 		o.inherit(s.run)
 	}
 	if o.err == nil {
@@ -73,7 +73,7 @@ func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartO
 	if w.def.err != nil {
 		return nil, w.def.err
 	}
-	s, inRun := ctx.Value(scopeKey{}).(*scope)
+	s, inRun := inScope(ctx)
 	limit := e.sealer.Limit()
 	if inRun {
 		limit = s.run.origin.maxPayload
@@ -380,7 +380,7 @@ func (o *startOptions) checkFrom(ctx context.Context, id string) error {
 	if o.begin == nil {
 		return nil
 	}
-	if _, inRun := ctx.Value(scopeKey{}).(*scope); inRun || id == "" || id == AutoID {
+	if _, inRun := inScope(ctx); inRun || id == "" || id == AutoID {
 		return fmt.Errorf("FromExport needs the id of the run that is in the file, and is for Start outside of a workflow function only: %w", ErrInvalid)
 	}
 	return nil
