@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -279,11 +278,4 @@ func (tc *tracing) startSend(ctx context.Context, m *store.Message) (end func(er
 		}
 		span.End()
 	}
-}
-
-// earlySpan is a span that is exported before what is stashed when it is made, so
-// that a process which finds that recorded can hang something below the span.
-type earlySpan struct {
-	once   sync.Once
-	export func()
 }
