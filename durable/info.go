@@ -304,7 +304,7 @@ func (e *Engine) view(ctx context.Context, id string) (v *history.View, unreadab
 		}
 		v.Events = append(v.Events, ev)
 	}
-	return v, damaged(v.Judge()), nil
+	return v, unread(id, v.Judge()), nil
 }
 
 // loadGeneration reads a run with the events of its current generation and

@@ -73,7 +73,8 @@ const maxRepairs = 16
 //
 // Errors: ErrNotFound; *UnrecoverableError, with Needed, Code and Reason set and
 // nothing done; one that matches store.ErrOwned when a live executor has the run
-// and it seems inconsistent; *DamagedError when its history cannot be believed.
+// and it seems inconsistent; *DamagedError when its history cannot be believed;
+// *UndecodableError when a newer version of this library has recorded it.
 func (e *Engine) RecoverRun(ctx context.Context, id string) (Recovery, error) {
 	rec := Recovery{RunID: id}
 	for range maxRepairs {
@@ -129,7 +130,7 @@ func (rc *recovery) inspect(ctx context.Context, id string) (*torn, error) {
 	}
 	t := &torn{survey: history.NewSurvey(id)}
 	if mayBeTorn(&h.Run) {
-		if err := damaged(t.survey.Read(h)); err != nil {
+		if err := unread(id, t.survey.Read(h)); err != nil {
 			return nil, err
 		}
 	}

@@ -181,6 +181,15 @@ func readPast(runID string, events iter.Seq2[store.Event, error], sizeHint int) 
 	return p, nil
 }
 
+// unread returns err, of a history that cannot be read, as callers know it: one of a newer
+// version is an UndecodableError.
+func unread(runID string, err error) error {
+	if future := (*history.FutureEventError)(nil); errors.As(err, &future) {
+		return &UndecodableError{RunID: runID, Key: "its history", Recorded: string(future.Type), Err: err}
+	}
+	return damaged(err)
+}
+
 // damaged returns err as callers know it: a history that cannot be believed is a
 // DamagedError.
 func damaged(err error) error {

@@ -228,10 +228,10 @@ func (op *Operator) mayResume(ctx context.Context, v *view, unreadable error, o 
 	rv = &revision{plan: Plan{RunID: row.ID, Workflow: row.Workflow, Status: row.Status, Branch: row.Branch}}
 	if unreadable != nil {
 		if !op.handsOver(row, unreadable) || o.FromCheckpoint != 0 || o.ResetFailures {
-			return nil, nil, readError(row.ID, unreadable)
+			return nil, nil, unreadable
 		}
 		// Another program may be able to read it: resuming decides nothing.
-		rv.warn("%v", unreadable)
+		rv.warn("%v", errors.Unwrap(unreadable)) // in the words of the history
 		rv.plan.Unchecked = "this program cannot read its history"
 		return rv, nil, nil
 	}
@@ -253,14 +253,6 @@ func (op *Operator) mayResume(ctx context.Context, v *view, unreadable error, o 
 func (op *Operator) handsOver(row *store.Run, unreadable error) bool {
 	future := (*history.FutureEventError)(nil)
 	return errors.As(unreadable, &future) && row.Status != store.Failed && row.Status != store.Cancelled && !op.desk.HasCode(row)
-}
-
-// readError is why the history of a run cannot be read, as callers know it.
-func readError(id string, unreadable error) error {
-	if future := (*history.FutureEventError)(nil); errors.As(unreadable, &future) {
-		return &durable.UndecodableError{RunID: id, Key: "its history", Recorded: string(future.Type), Err: unreadable}
-	}
-	return unreadable
 }
 
 // hasCheckpoint says why there is nothing that a failed run could be resumed from,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -23,9 +24,12 @@ func Occupied(meaning string, err error) error {
 	return fmt.Errorf("durable: run %s %s: its exclusive key %q is held by run %s: %w", o.RunID, meaning, o.Key, o.Holder, err)
 }
 
-// Answered reports whether err is an answer of the store. Any other says that the store
-// could not be asked.
+// Answered reports whether err is an answer of the store, or says what is wrong with what
+// it has. Any other says that the store could not be asked.
 func Answered(err error) bool {
+	if future := (*history.FutureEventError)(nil); errors.As(err, &future) {
+		return true
+	}
 	for _, known := range []error{
 		store.ErrNotFound, store.ErrClosed, store.ErrInvalid, store.ErrCorrupt, store.ErrSchema,
 		store.ErrStatus, store.ErrOwned, store.ErrOccupied, store.ErrFenced, store.ErrTooLarge, context.Canceled, context.DeadlineExceeded,
