@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/archive"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -71,7 +72,7 @@ func TestWithoutAnArchiveBelowItAHistoryTakesNothingForArchived(t *testing.T) {
 	p := boot(t, st.Handle(), o)
 	_, err := checkout(&bodies{}).Run(p.ctx, "r", order{ID: "r"})
 	require.NoError(t, err)
-	_, err = p.Clean(p.ctx, durable.CleanOptions{Retention: &durable.Retention{KeepFor: 1, OnlyArchived: true}})
+	_, err = operate.On(p.Engine).Clean(p.ctx, operate.CleanOptions{Retention: &durable.Retention{KeepFor: 1, OnlyArchived: true}})
 	require.NoError(t, err)
 	require.NoError(t, p.Close())
 	require.NotContains(t, p.log.String(), "ERROR")

@@ -38,7 +38,7 @@ func TestARunThatTheArchiveDoesNotTakeIsNotTakenForArchived(t *testing.T) {
 			require.NoError(t, err)
 			eventually(t, "it was tried", func() bool { return strings.Contains(p.log.String(), "write failed for r") })
 			require.Zero(t, rowOf(t, p, "r").ArchivedSeq)
-			_, err = p.Clean(p.ctx, durable.CleanOptions{All: true})
+			_, err = operate.On(p.Engine).Clean(p.ctx, operate.CleanOptions{All: true})
 			require.NoError(t, err)
 			require.Equal(t, earlier, clearRow(exported(t, p, "r"), earlier), "it is the only copy")
 		})
@@ -171,7 +171,7 @@ func TestALateCopyOfARunThatIsGoneIsNoError(t *testing.T) {
 	require.NoError(t, err)
 	<-a.begun
 	q := boot(t, st.Handle(), options())
-	_, err = q.Clean(q.ctx, durable.CleanOptions{All: true})
+	_, err = operate.On(q.Engine).Clean(q.ctx, operate.CleanOptions{All: true})
 	require.NoError(t, err)
 	_, err = checkout(&bodies{}).Run(q.ctx, "r", order{ID: "r"})
 	require.NoError(t, err)

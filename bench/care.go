@@ -43,7 +43,7 @@ func care(ctx context.Context, t *target, n size) ([]result, error) {
 			}
 			verified = append(verified, float64(events)/time.Since(began).Seconds())
 			began = time.Now()
-			c, err := eng.Clean(ctx, durable.CleanOptions{All: true})
+			c, err := operate.On(eng).Clean(ctx, operate.CleanOptions{All: true})
 			if err != nil {
 				return err
 			}

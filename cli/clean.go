@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -55,7 +56,7 @@ stays, unless --force: an archive has what has ended, and what waits.`,
 			if only && force {
 				return show.Usage("--only-archived and --force exclude each other")
 			}
-			o := durable.CleanOptions{DryRun: true, All: all, Idle: all, Force: force, Workflows: workflows}
+			o := operate.CleanOptions{DryRun: true, All: all, Idle: all, Force: force, Workflows: workflows}
 			if !all || only {
 				o.Retention = &durable.Retention{KeepFor: age, KeepCount: keep, KeepFailed: keepFailed, OnlyArchived: only}
 			}
@@ -97,12 +98,12 @@ type cleaned struct {
 	DryRun     bool     `json:"dry_run,omitempty"`
 }
 
-func clean(c *invocation, o durable.CleanOptions, dryRun, yes bool) error {
+func clean(c *invocation, o operate.CleanOptions, dryRun, yes bool) error {
 	l, err := c.local()
 	if err != nil {
 		return err
 	}
-	would, err := l.Engine.Clean(c.ctx, o)
+	would, err := operate.On(l.Engine).Clean(c.ctx, o)
 	if err != nil {
 		return err
 	}

@@ -50,11 +50,11 @@ func cleanedAway(t *testing.T, at int, after, idle bool) (writes int) {
 	time.Sleep(time.Minute)
 	require.NoError(t, eng.Close())
 
-	o := durable.CleanOptions{All: true, Idle: idle}
+	o := operate.CleanOptions{All: true, Idle: idle}
 	m := crashstore.New(data.Handle())
 	m.DieAt(at, after)
 	eng = open(m)
-	did, err := eng.Clean(ctx, o)
+	did, err := operate.On(eng).Clean(ctx, o)
 	require.Equal(t, m.IsDead(), err != nil)
 	writes = m.Writes()
 	_ = eng.Close()
@@ -69,7 +69,7 @@ func cleanedAway(t *testing.T, at int, after, idle bool) (writes int) {
 		require.Empty(t, v.Findings, "%s is whole, or is not there", v.RunID)
 	}
 	if m.IsDead() {
-		did, err = eng.Clean(ctx, o)
+		did, err = operate.On(eng).Clean(ctx, o)
 		require.NoError(t, err)
 	}
 	page, err := eng.List(ctx, store.Filter{Limit: 1000})

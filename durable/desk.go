@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"sync/atomic"
 
+	"github.com/holdfast-dev/holdfast/internal/cleaner"
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -142,6 +143,13 @@ func (d operators) Claim(ctx context.Context, id string, data *history.Data, v *
 	}
 	runs, err := d.eng.claims.claimRead(ctx, store.Claim{Max: 1, IDs: []string{id}}, data, k)
 	return len(runs) > 0, err
+}
+
+func (d operators) Clean(ctx context.Context, o cleaner.Options, retention any) (cleaner.Result, error) {
+	if r := retention.(*Retention); r != nil {
+		o.Retention = r.rules()
+	}
+	return newCleaner(d.eng).Clean(ctx, o)
 }
 
 func (d operators) GoOn(ctx context.Context, id string) {

@@ -182,7 +182,7 @@ func TestADryRunSaysWhatTheActThenDoes(t *testing.T) {
 			return outcome{r, err}
 		},
 		"clean": func(e *durable.Engine, ctx context.Context, dry bool) outcome {
-			r, err := e.Clean(ctx, durable.CleanOptions{All: true, Idle: true, DryRun: dry})
+			r, err := operate.On(e).Clean(ctx, operate.CleanOptions{All: true, Idle: true, DryRun: dry})
 			r.IDs, r.Epochs = nil, nil
 			return outcome{r, err}
 		},

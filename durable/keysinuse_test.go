@@ -50,7 +50,7 @@ func TestKeysInUseAreThoseOfAllThatIsStored(t *testing.T) {
 		require.NoError(t, durable.Signal(w.ctx(), "waits", "go", 1))
 		_, err = wait(t, w, wf, "waits")
 		require.NoError(t, err)
-		clean(t, w, durable.CleanOptions{All: true, Statuses: []store.Status{store.Completed}})
+		clean(t, w, operate.CleanOptions{All: true, Statuses: []store.Status{store.Completed}})
 		require.Empty(t, use(store.Filter{}), "with the last run its key is free")
 	})
 }

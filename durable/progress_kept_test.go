@@ -53,7 +53,7 @@ func TestSavedProgressOutlivesItsStep(t *testing.T) {
 		require.Empty(t, report.Findings)
 
 		// It goes with its run.
-		_, err = w.eng.Clean(w.ctx(), durable.CleanOptions{All: true})
+		_, err = operate.On(w.eng).Clean(w.ctx(), operate.CleanOptions{All: true})
 		require.NoError(t, err)
 		_, err = w.eng.Get(w.ctx(), "r")
 		require.ErrorIs(t, err, durable.ErrNotFound)

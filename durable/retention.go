@@ -27,7 +27,7 @@ type Retention struct {
 	// of its workflow.
 	PerWorkflow map[string]Retention
 	// Every is how often the engine looks for runs to delete, the first time once it
-	// is open; zero: DefaultRetentionEvery; negative: never, Engine.Clean does it.
+	// is open; zero: DefaultRetentionEvery; negative: never, operate.Operator.Clean does it.
 	Every time.Duration
 }
 
@@ -42,4 +42,12 @@ func (r *Retention) rules() *cleaner.Retention {
 		own.Set(name, per.rules())
 	}
 	return own
+}
+
+// newCleaner returns what deletes the ended runs of the engine's store.
+func newCleaner(e *Engine) *cleaner.Cleaner {
+	return &cleaner.Cleaner{
+		Store: e.store, Log: e.log.Logger, Now: e.now, RunsOf: e.runsOf, StoreError: storeError,
+		Retention: e.options.Retention.rules(), Archives: e.options.Archive != nil,
+	}
 }

@@ -39,9 +39,9 @@ func (w *world) ids() []string {
 	return ids
 }
 
-func clean(t *testing.T, w *world, o durable.CleanOptions) durable.Cleaned {
+func clean(t *testing.T, w *world, o operate.CleanOptions) operate.Cleaned {
 	t.Helper()
-	c, err := w.eng.Clean(context.Background(), o)
+	c, err := operate.On(w.eng).Clean(context.Background(), o)
 	require.NoError(t, err)
 	return c
 }
@@ -53,7 +53,7 @@ func TestWithoutRetentionNothingIsEverDeleted(t *testing.T) {
 		_, err := run(t, w, wf, "r", 1)
 		require.NoError(t, err)
 		pass(60 * day)
-		require.Equal(t, durable.Cleaned{}, clean(t, w, durable.CleanOptions{}))
+		require.Equal(t, operate.Cleaned{}, clean(t, w, operate.CleanOptions{}))
 		require.Equal(t, []string{"r"}, w.ids())
 	})
 }
@@ -103,21 +103,21 @@ func TestRetentionCountsPerWorkflowAndKeepsTheFailed(t *testing.T) {
 			}
 		}
 		keep := durable.Retention{KeepCount: 2, KeepFailed: true, PerWorkflow: map[string]durable.Retention{"b": {KeepFor: time.Hour}, "c": {}}}
-		dry := clean(t, w, durable.CleanOptions{Retention: &keep, DryRun: true})
+		dry := clean(t, w, operate.CleanOptions{Retention: &keep, DryRun: true})
 		require.ElementsMatch(t, []string{"a1", "a2"}, dry.IDs)
 		require.Len(t, w.ids(), 15, "a dry run deletes nothing")
 		var told []string
-		got := clean(t, w, durable.CleanOptions{Retention: &keep, Progress: func(ids []string) { told = append(told, ids...) }})
-		require.Equal(t, durable.Cleaned{Runs: 2, Kept: 13}, got)
+		got := clean(t, w, operate.CleanOptions{Retention: &keep, Progress: func(ids []string) { told = append(told, ids...) }})
+		require.Equal(t, operate.Cleaned{Runs: 2, Kept: 13}, got)
 		require.ElementsMatch(t, dry.IDs, told)
 		pass(2 * time.Hour)
-		got = clean(t, w, durable.CleanOptions{Retention: &keep})
+		got = clean(t, w, operate.CleanOptions{Retention: &keep})
 		require.Equal(t, 5, got.Runs)
 		require.Equal(t, []string{"a0", "c0", "c1", "c2", "a3", "c3", "a4", "c4"}, w.ids())
-		got = clean(t, w, durable.CleanOptions{All: true, Statuses: []store.Status{store.Completed}, Workflows: []string{"c"}})
+		got = clean(t, w, operate.CleanOptions{All: true, Statuses: []store.Status{store.Completed}, Workflows: []string{"c"}})
 		require.Equal(t, 4, got.Runs)
 		require.Equal(t, []string{"a0", "c0", "a3", "a4"}, w.ids())
-		got = clean(t, w, durable.CleanOptions{All: true})
+		got = clean(t, w, operate.CleanOptions{All: true})
 		require.Equal(t, 4, got.Runs)
 		require.Empty(t, w.ids())
 	})
@@ -137,15 +137,15 @@ func TestAChildIsKeptAsLongAsItsParent(t *testing.T) {
 		start(t, w, top, "p", 1)
 		synctest.Wait()
 		require.Len(t, w.ids(), 3)
-		got := clean(t, w, durable.CleanOptions{All: true})
-		require.Equal(t, durable.Cleaned{Kept: 2}, got, "the parent has not ended")
+		got := clean(t, w, operate.CleanOptions{All: true})
+		require.Equal(t, operate.Cleaned{Kept: 2}, got, "the parent has not ended")
 		w.reboot(t, with(leaf, mid, top))
 		_, err := finish(t, w, top, "p")
 		require.NoError(t, err)
-		dry := clean(t, w, durable.CleanOptions{All: true, DryRun: true})
+		dry := clean(t, w, operate.CleanOptions{All: true, DryRun: true})
 		require.Equal(t, []string{"p", "p/mid", "p/mid/leaf"}, dry.IDs, "parents first")
-		got = clean(t, w, durable.CleanOptions{All: true})
-		require.Equal(t, durable.Cleaned{Runs: 3}, got)
+		got = clean(t, w, operate.CleanOptions{All: true})
+		require.Equal(t, operate.Cleaned{Runs: 3}, got)
 		require.Empty(t, w.ids())
 	})
 }
@@ -160,7 +160,7 @@ func TestACleanupThatDiesLeavesWholeRunsAndIsGoneOnWith(t *testing.T) {
 		synctest.Wait()
 		batches := 0
 		ctx, cancel := context.WithCancel(context.Background())
-		_, err := w.eng.Clean(ctx, durable.CleanOptions{All: true, Progress: func(ids []string) {
+		_, err := operate.On(w.eng).Clean(ctx, operate.CleanOptions{All: true, Progress: func(ids []string) {
 			if batches++; batches == 2 {
 				cancel()
 			}
@@ -172,7 +172,7 @@ func TestACleanupThatDiesLeavesWholeRunsAndIsGoneOnWith(t *testing.T) {
 			require.Empty(t, v.Findings)
 		}
 		w.reboot(t, with(wf))
-		require.Equal(t, 50, clean(t, w, durable.CleanOptions{All: true}).Runs)
+		require.Equal(t, 50, clean(t, w, operate.CleanOptions{All: true}).Runs)
 	})
 }
 
@@ -200,8 +200,8 @@ func TestARunThatIsResumedWhileOthersAreDeletedStays(t *testing.T) {
 			}
 			return err
 		})
-		got := clean(t, w, durable.CleanOptions{All: true})
-		require.Equal(t, durable.Cleaned{Runs: 2, Kept: 1}, got)
+		got := clean(t, w, operate.CleanOptions{All: true})
+		require.Equal(t, operate.Cleaned{Runs: 2, Kept: 1}, got)
 		require.Equal(t, []string{"1"}, w.ids())
 	})
 }
@@ -237,10 +237,10 @@ func TestANewRunUnderAnOldIDIsNotTakenForTheOldOne(t *testing.T) {
 		}}
 		cleaner, err := durable.Open(context.Background(), s, durable.Options{Logger: slog.New(w.log)})
 		require.NoError(t, err)
-		c, err := cleaner.Clean(context.Background(), durable.CleanOptions{Retention: &durable.Retention{KeepFor: time.Hour}})
+		c, err := operate.On(cleaner).Clean(context.Background(), operate.CleanOptions{Retention: &durable.Retention{KeepFor: time.Hour}})
 		require.NoError(t, err)
 		require.NoError(t, cleaner.Close())
-		require.Equal(t, durable.Cleaned{Runs: 1, Kept: 1}, c)
+		require.Equal(t, operate.Cleaned{Runs: 1, Kept: 1}, c)
 		require.Equal(t, []string{"r"}, w.ids())
 		out, err := wait(t, w, wf, "r")
 		require.NoError(t, err)
@@ -255,7 +255,7 @@ func TestRetentionThatMakesNoSenseIsRefused(t *testing.T) {
 			require.ErrorIs(t, err, durable.ErrInvalid)
 		}
 		w.open(t, durable.Options{})
-		_, err := w.eng.Clean(context.Background(), durable.CleanOptions{All: true, Statuses: []store.Status{store.Running}})
+		_, err := operate.On(w.eng).Clean(context.Background(), operate.CleanOptions{All: true, Statuses: []store.Status{store.Running}})
 		require.ErrorIs(t, err, durable.ErrInvalid)
 	})
 }

@@ -23,5 +23,5 @@
 //	carry, fromexport             a run is carried elsewhere: Export, Import
 //	branches, derive              what is recorded is read
 //	standing, standings           where a run stands, once or all the time
-//	keysinuse                     which keys are still needed
+//	care                          ended runs are deleted, and which keys are still needed
 package operate

@@ -49,7 +49,7 @@ type Result struct {
 	Epochs     []int64
 }
 
-// Clean deletes runs that have ended, each as a whole. Engine.Clean has the contract.
+// Clean deletes runs that have ended, each as a whole. operate.Operator.Clean has the contract.
 func (cl *Cleaner) Clean(ctx context.Context, o Options) (Result, error) {
 	c := &cleaning{Cleaner: cl, options: o, keep: cl.Retention, now: cl.Now(), counted: map[string]int{}, gone: map[string]bool{}}
 	if o.Retention != nil {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"reflect"
 
+	"github.com/holdfast-dev/holdfast/internal/cleaner"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -98,6 +99,9 @@ type Engine interface {
 	// hear, or has heard.
 	Unheard(ctx context.Context, row *store.Run, child string) (*Unheard, error)
 
+	// Clean deletes runs that have ended. retention is a *durable.Retention; nil: that of
+	// the engine.
+	Clean(ctx context.Context, o cleaner.Options, retention any) (cleaner.Result, error)
 	Pause(ctx context.Context, id string, d history.MessageData) error
 	// Claim claims a run to execute it here. v, if not nil, is its history as it was read
 	// just before.

@@ -15,7 +15,7 @@ import (
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
 		"durable":          {97, 19700, 155, 550, 80},
-		"operate":          {21, 4550, 3, 545, 70},
+		"operate":          {21, 4600, 3, 545, 70},
 		"internal/commit":  {12, 1350, 5, 310, 47},
 		"internal/history": {27, 4600, 12, 480, 95},
 		"internal/payload": {12, 2500, 10, 530, 56},
@@ -41,7 +41,7 @@ var (
 		"durable.Engine":         {20, 53, 15},
 		"durable.run":            {38, 42, 6},
 		"durable.scope":          {25, 32, 6},
-		"operate.Operator":       {4, 56, 12},
+		"operate.Operator":       {4, 57, 12},
 		"internal/history.Past":  {36, 40, 7},
 		"internal/history.Audit": {28, 49, 5},
 		"internal/history.Data":  {74, 3, 2},

@@ -21,7 +21,7 @@ func TestChangingDataShowsTheExamples(t *testing.T) {
 func TestCareShowsTheExamples(t *testing.T) {
 	blocks := goBlock.FindAllStringSubmatch(read(t, "docs/care.md"), -1)
 	require.Len(t, blocks, 6)
-	examples := read(t, "operate/example_care_test.go") + read(t, "durable/example_clean_test.go")
+	examples := read(t, "operate/example_care_test.go") + read(t, "operate/example_clean_test.go")
 	for _, b := range blocks {
 		require.True(t, strings.Contains(examples, b[1]), "this block of docs/care.md is in no example:\n%s", b[1])
 	}

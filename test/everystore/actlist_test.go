@@ -40,7 +40,7 @@ var howCovered = map[string]string{
 
 	"durable.Request": "Request", "durable.Signal": "Signal",
 
-	"durable.Engine.Adopt": "Adopt", "durable.Engine.Answer": "Answer", "durable.Engine.Cancel": "Cancel with children", "durable.Engine.Clean": "Clean of a family",
+	"durable.Engine.Adopt": "Adopt", "durable.Engine.Answer": "Answer", "durable.Engine.Cancel": "Cancel with children", "operate.Operator.Clean": "Clean of a family",
 	"operate.Operator.Edit": "Edit", "operate.Operator.Fork": "Fork with an edit", "operate.Operator.Import": "Import of a child that has ended", "operate.Operator.Jump": "Jump",
 	"durable.Engine.Pause": "Pause", "durable.Engine.RecoverRun": "RecoverRun", "operate.Operator.Repair": "Repair", "operate.Operator.Resume": "Resume from a checkpoint",
 	"operate.Operator.ResumeAll": "ResumeAll", "durable.Engine.Signal": "Signal", "durable.Engine.StartJSON": "StartJSON", "durable.Engine.Unpause": "Unpause",

@@ -115,7 +115,7 @@ func TestARunTravelsFromAnyStoreToAnyOther(t *testing.T) {
 				// What has ended travels on, as it is.
 				var ended bytes.Buffer
 				require.NoError(t, operate.On(eng).Export(ctx, "r", &ended))
-				n, err := eng.Clean(ctx, durable.CleanOptions{All: true})
+				n, err := operate.On(eng).Clean(ctx, operate.CleanOptions{All: true})
 				require.NoError(t, err)
 				require.Equal(t, 1, n.Runs)
 				_, err = operate.On(eng).Import(ctx, &ended, operate.ImportOptions{})
@@ -253,7 +253,7 @@ func TestWithRetentionAFileStopsGrowing(t *testing.T) {
 			_, err := wf.Run(ctx, fmt.Sprintf("%d-%d", cycle, i), i)
 			require.NoError(t, err)
 		}
-		_, err := eng.Clean(ctx, durable.CleanOptions{Retention: &durable.Retention{KeepCount: 50}})
+		_, err := operate.On(eng).Clean(ctx, operate.CleanOptions{Retention: &durable.Retention{KeepCount: 50}})
 		require.NoError(t, err)
 		info, err := os.Stat(path)
 		require.NoError(t, err)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -82,11 +83,11 @@ func TestIdleRunsAreCleanedAwayAndWhatTheArchiveLacksStaysOnAnyStore(t *testing.
 			until(ctx, eng, "answered", func(r *store.Run) bool { return r.Status == store.Running })
 		})
 		process(func(ctx context.Context, eng *durable.Engine) {
-			_, err := eng.Clean(ctx, durable.CleanOptions{Idle: true})
+			_, err := operate.On(eng).Clean(ctx, operate.CleanOptions{Idle: true})
 			require.ErrorIs(t, err, durable.ErrInvalid)
-			_, err = eng.Clean(ctx, durable.CleanOptions{All: true, Statuses: []store.Status{store.Waiting}})
+			_, err = operate.On(eng).Clean(ctx, operate.CleanOptions{All: true, Statuses: []store.Status{store.Waiting}})
 			require.ErrorIs(t, err, durable.ErrInvalid)
-			dry, err := eng.Clean(ctx, durable.CleanOptions{All: true, Idle: true, DryRun: true})
+			dry, err := operate.On(eng).Clean(ctx, operate.CleanOptions{All: true, Idle: true, DryRun: true})
 			require.NoError(t, err)
 			require.ElementsMatch(t, []string{"ended"}, dry.IDs)
 			require.Equal(t, 2, dry.Unarchived, "the one that went on, and the one whose copy waits")
@@ -98,7 +99,7 @@ func TestIdleRunsAreCleanedAwayAndWhatTheArchiveLacksStaysOnAnyStore(t *testing.
 			require.NoError(t, eng.Pause(ctx, "boss/two", "lunch"))
 			until(ctx, eng, "boss/two", paused)
 			until(ctx, eng, "boss", func(r *store.Run) bool { return waiting(r) && r.Owner == eng.ID() })
-			dry, err = eng.Clean(ctx, durable.CleanOptions{All: true, Idle: true, Force: true, DryRun: true})
+			dry, err = operate.On(eng).Clean(ctx, operate.CleanOptions{All: true, Idle: true, Force: true, DryRun: true})
 			require.NoError(t, err)
 			require.ElementsMatch(t, []string{"answered", "asks", "ended"}, dry.IDs, "boss is executed, and its child stays with it")
 
@@ -111,7 +112,7 @@ func TestIdleRunsAreCleanedAwayAndWhatTheArchiveLacksStaysOnAnyStore(t *testing.
 				{true, 2, []string{"boss", "boss/two"}},
 				{true, 0, []string{"boss", "boss/two"}},
 			} {
-				did, err := eng.Clean(ctx, durable.CleanOptions{All: true, Idle: true, Force: step.force})
+				did, err := operate.On(eng).Clean(ctx, operate.CleanOptions{All: true, Idle: true, Force: step.force})
 				require.NoError(t, err)
 				require.Equal(t, step.gone, did.Runs)
 				require.Equal(t, len(step.left), did.Kept)

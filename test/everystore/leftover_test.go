@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/sqlite"
 )
@@ -70,7 +71,7 @@ func TestACompletedRunKeepsItsHistoryAndNothingThatOnlyResumingNeeds(t *testing.
 		require.NoError(t, err)
 		require.Equal(t, 10, n)
 
-		c, err := p.eng.Clean(p, durable.CleanOptions{All: true, Statuses: []store.Status{store.Completed}})
+		c, err := operate.On(p.eng).Clean(p, operate.CleanOptions{All: true, Statuses: []store.Status{store.Completed}})
 		require.NoError(t, err)
 		require.GreaterOrEqual(t, c.Runs, 2)
 		_, err = d.outside.Load(context.Background(), "r", store.Cursor{})
@@ -118,7 +119,7 @@ func TestTablesHoldTheHistoryOfACompletedRunAndNothingElse(t *testing.T) {
 	complete(t, p, d, wf, "r")
 	_, events := d.log(t, "r")
 	require.Equal(t, map[string]int{"runs": 1, "events": len(events), "inbox": 1}, count())
-	_, err = p.eng.Clean(p, durable.CleanOptions{All: true, Statuses: []store.Status{store.Completed}})
+	_, err = operate.On(p.eng).Clean(p, operate.CleanOptions{All: true, Statuses: []store.Status{store.Completed}})
 	require.NoError(t, err)
 	require.Empty(t, count())
 }

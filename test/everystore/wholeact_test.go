@@ -69,14 +69,14 @@ var wholeActs = []wholeAct{
 		return errors.Join(w.start("a", 1), w.start("b", 0), w.Signal(w.ctx, "a", "for later", 1, durable.SignalID("1")))
 	}},
 	{name: "Clean", archives: true, before: func(w *actWorld) error { return errors.Join(w.start("a", 0), w.start("b", 0), w.start("c", 1)) }, do: func(w *actWorld) error {
-		_, err := w.Clean(w.ctx, durable.CleanOptions{All: true})
+		_, err := operate.On(w.Engine).Clean(w.ctx, operate.CleanOptions{All: true})
 		return err
 	}},
 	{name: "Clean of a family", before: func(w *actWorld) error {
 		_, err := w.parent.Start(w.ctx, "p", 0)
 		return err
 	}, do: func(w *actWorld) error {
-		_, err := w.Clean(w.ctx, durable.CleanOptions{All: true})
+		_, err := operate.On(w.Engine).Clean(w.ctx, operate.CleanOptions{All: true})
 		return err
 	}},
 	{name: "Signal", before: waits, do: func(w *actWorld) error { return w.Signal(w.ctx, "r", "go", "now", durable.SignalID("1")) }},

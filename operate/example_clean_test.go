@@ -1,20 +1,22 @@
-package durable_test
+package operate_test
 
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
-func ExampleEngine_Clean() {
+func ExampleOperator_Clean() {
 	greet := durable.Define("greet", func(ctx context.Context, name string) (string, error) {
 		return durable.Step(ctx, "say", func(context.Context) (string, error) { return "hello " + name, nil })
 	})
-	eng, err := durable.Open(context.Background(), memory.Open(), durable.Options{Workflows: []durable.Definition{greet}, Logger: quiet})
+	eng, err := durable.Open(context.Background(), memory.Open(), durable.Options{Workflows: []durable.Definition{greet}, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		panic(err)
 	}
@@ -24,9 +26,9 @@ func ExampleEngine_Clean() {
 		panic(err)
 	}
 
-	c, err := eng.Clean(ctx, durable.CleanOptions{Retention: &durable.Retention{KeepFor: 7 * 24 * time.Hour, KeepFailed: true}, DryRun: true})
+	c, err := operate.On(eng).Clean(ctx, operate.CleanOptions{Retention: &durable.Retention{KeepFor: 7 * 24 * time.Hour, KeepFailed: true}, DryRun: true})
 	fmt.Println("a week old:", c.Runs, err)
-	c, err = eng.Clean(ctx, durable.CleanOptions{All: true, Statuses: []store.Status{store.Completed}})
+	c, err = operate.On(eng).Clean(ctx, operate.CleanOptions{All: true, Statuses: []store.Status{store.Completed}})
 	fmt.Println("completed:", c.Runs, err)
 	// Output:
 	// a week old: 0 <nil>
