@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"reflect"
+	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -101,7 +102,7 @@ func GoType(err error) string {
 		return e.goType
 	}
 	t, pointers := pointedTo(err)
-	if name, moved := recordedAs[t]; moved {
+	if name, moved := nameBefore(t); moved {
 		return pointers + name
 	}
 	if t.PkgPath() == "" {
@@ -113,7 +114,7 @@ func GoType(err error) string {
 // shortType is GoType as %T has it, for log lines.
 func shortType(err error) string {
 	t, pointers := pointedTo(err)
-	if name, moved := recordedAs[t]; moved {
+	if name, moved := nameBefore(t); moved {
 		return pointers + path.Base(name)
 	}
 	return fmt.Sprintf("%T", err)
@@ -128,17 +129,33 @@ func pointedTo(err error) (t reflect.Type, pointers string) {
 	return t, pointers
 }
 
+// nameBefore returns the name that histories know a type by which has moved since.
+func nameBefore(t reflect.Type) (name string, moved bool) {
+	if name, moved = recordedAs[t]; moved {
+		return name, true
+	}
+	if t.PkgPath() == root+"operate" && slices.Contains(operated, t.Name()) {
+		return root + "durable." + t.Name(), true
+	}
+	return "", false
+}
+
+const root = "github.com/holdfast-dev/holdfast/"
+
+// operated are the errors of package operate that were durable's.
+var operated = []string{"BusyError", "CheckpointError", "CrossingError", "EditError", "UndoneError", "UnrepairableError"}
+
 // recordedAs has the names of types that have moved since histories began to name them.
 // They must not change: what was recorded is compared by name.
 var recordedAs = map[reflect.Type]string{
-	reflect.TypeFor[payload.UnquotedError](): "github.com/holdfast-dev/holdfast/durable.unquotedError",
-	reflect.TypeFor[payload.MismatchError](): "github.com/holdfast-dev/holdfast/durable.mismatchError",
-	reflect.TypeFor[guard.PanicError]():      "github.com/holdfast-dev/holdfast/durable.PanicError",
-	reflect.TypeFor[payload.SizeError]():     "github.com/holdfast-dev/holdfast/durable.PayloadSizeError",
+	reflect.TypeFor[payload.UnquotedError](): root + "durable.unquotedError",
+	reflect.TypeFor[payload.MismatchError](): root + "durable.mismatchError",
+	reflect.TypeFor[guard.PanicError]():      root + "durable.PanicError",
+	reflect.TypeFor[payload.SizeError]():     root + "durable.PayloadSizeError",
 
-	reflect.TypeFor[payload.FutureVersionError]():    "github.com/holdfast-dev/holdfast/durable.FutureVersionError",
-	reflect.TypeFor[payload.UnregisteredTypeError](): "github.com/holdfast-dev/holdfast/durable.UnregisteredTypeError",
-	reflect.TypeFor[history.FutureEventError]():      "github.com/holdfast-dev/holdfast/durable.futureEventError",
+	reflect.TypeFor[payload.FutureVersionError]():    root + "durable.FutureVersionError",
+	reflect.TypeFor[payload.UnregisteredTypeError](): root + "durable.UnregisteredTypeError",
+	reflect.TypeFor[history.FutureEventError]():      root + "durable.futureEventError",
 }
 
 func unwrap(err error) []error {
