@@ -51,6 +51,7 @@ func orNone(a Archive) (Archive, error) {
 func newArchiver(e *Engine) *archiver.Archiver {
 	return archiver.New(archiver.Options{
 		To: e.options.Archive, Store: e.store, Log: e.log.Logger, AboutID: e.log.aboutID,
-		Now: e.now, RunsOf: e.runsOf, Commit: e.commitOne, StoreError: storeError, Sync: e.options.ArchiveSync,
+		Known: func(err error) error { return storeError(damaged(err)) },
+		Now:   e.now, RunsOf: e.runsOf, Commit: e.commitOne, Sync: e.options.ArchiveSync,
 	})
 }

@@ -489,8 +489,8 @@ func (in *importing) ours(ctx context.Context) error {
 // comes first; durable.ErrUnavailable; those of w. After an error the file is not whole,
 // and Import refuses it.
 func (op *Operator) Export(ctx context.Context, id string, w io.Writer) error {
-	if _, err := runfile.Export(ctx, op.store, id, w, storeError); err != nil {
-		return fmt.Errorf("durable: exporting run %s: %w", id, damaged(err))
+	if _, err := runfile.Export(ctx, op.store, id, w, func(err error) error { return storeError(damaged(err)) }); err != nil {
+		return fmt.Errorf("durable: exporting run %s: %w", id, err)
 	}
 	return nil
 }

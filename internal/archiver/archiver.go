@@ -47,8 +47,8 @@ type Options struct {
 	RunsOf func(context.Context, store.Filter) iter.Seq2[*store.Run, error]
 	// Commit commits a change until the store has decided about it.
 	Commit func(context.Context, store.Change) error
-	// StoreError returns what people are told of an error of the store.
-	StoreError func(error) error
+	// Known returns what people are told of an error of the store, and of damage.
+	Known func(error) error
 	// Sync has a run that has begun to wait archived before it goes on waiting.
 	Sync bool
 }
@@ -56,15 +56,15 @@ type Options struct {
 // An Archiver writes copies of an engine's runs. Its goroutines belong to it: Start
 // starts them, Finish ends them. Nothing is archived by one that is nil.
 type Archiver struct {
-	to         Target
-	store      store.Store
-	log        *slog.Logger
-	aboutID    func(ctx context.Context, level slog.Level, id, msg string, more ...slog.Attr)
-	now        func() store.Time
-	runsOf     func(context.Context, store.Filter) iter.Seq2[*store.Run, error]
-	commit     func(context.Context, store.Change) error
-	storeError func(error) error
-	atWaits    bool
+	to      Target
+	store   store.Store
+	log     *slog.Logger
+	aboutID func(ctx context.Context, level slog.Level, id, msg string, more ...slog.Attr)
+	now     func() store.Time
+	runsOf  func(context.Context, store.Filter) iter.Seq2[*store.Run, error]
+	commit  func(context.Context, store.Change) error
+	known   func(error) error
+	atWaits bool
 
 	ctx  context.Context // of the writes
 	stop context.CancelFunc
@@ -84,7 +84,7 @@ type Archiver struct {
 // New returns an Archiver that has not begun to write.
 func New(o Options) *Archiver {
 	a := &Archiver{
-		to: o.To, store: o.Store, log: o.Log, aboutID: o.AboutID, now: o.Now, runsOf: o.RunsOf, commit: o.Commit, storeError: o.StoreError, atWaits: o.Sync,
+		to: o.To, store: o.Store, log: o.Log, aboutID: o.AboutID, now: o.Now, runsOf: o.RunsOf, commit: o.Commit, known: o.Known, atWaits: o.Sync,
 		wake: make(chan struct{}, 1), look: make(chan struct{}, 1),
 		due: map[string]store.Status{}, later: map[string]time.Time{}, resting: map[string]time.Time{}, busy: map[string]*writing{}, again: map[string]store.Status{},
 	}

@@ -132,7 +132,7 @@ func (a *Archiver) copy(ctx context.Context, id string, w, before *writing) erro
 		return nil // it goes on, and is wanted again when it has come to something
 	}
 	var file bytes.Buffer
-	row, err = runfile.Export(ctx, a.store, id, &file, a.storeError)
+	row, err = runfile.Export(ctx, a.store, id, &file, a.known)
 	if err != nil {
 		return err
 	}

@@ -12,15 +12,16 @@ import (
 )
 
 // Export writes a run with all that belongs to it, as it is at this moment, and returns
-// its row as it stands in the file. A *history.Damage says that what a resume needs is
-// damaged; other errors are those of w, and of the store as stored names them.
-func Export(ctx context.Context, st store.Store, id string, w io.Writer, stored func(error) error) (*store.Run, error) {
+// its row as it stands in the file. What a resume needs may be damaged, which is a
+// *history.Damage, and the store may fail: both errors are as known returns them, which
+// makes of them what callers are told. Others are those of w.
+func Export(ctx context.Context, st store.Store, id string, w io.Writer, known func(error) error) (*store.Run, error) {
 	h, err := st.Load(ctx, id, store.Cursor{All: true})
 	if err != nil {
-		return nil, stored(err)
+		return nil, known(err)
 	}
 	if h.Run.Code == history.CodeImporting {
-		return nil, &history.Damage{RunID: id, Err: errors.New("its own import has not finished")}
+		return nil, known(&history.Damage{RunID: id, Err: errors.New("its own import has not finished")})
 	}
 	f, err := NewWriter(w, &h.Run)
 	if err != nil {
@@ -44,17 +45,17 @@ func Export(ctx context.Context, st store.Store, id string, w io.Writer, stored 
 	})
 	for ev, err := range h.Events {
 		if err != nil {
-			return nil, stored(err)
+			return nil, known(err)
 		}
 		if a.Add(&ev); a.Bad != 0 {
-			return nil, firstDamage(&a.Verdict)
+			return nil, known(firstDamage(&a.Verdict))
 		}
 		if err := f.Event(&ev); err != nil {
 			return nil, err
 		}
 	}
 	if a.Finish(); a.Verdict.Has(history.Corrupt) {
-		return nil, firstDamage(&a.Verdict)
+		return nil, known(firstDamage(&a.Verdict))
 	}
 	return &h.Run, f.Close()
 }
