@@ -389,3 +389,50 @@ func TestAStartFromAnExportGoesOnWhereTheRunWas(t *testing.T) {
 		require.True(t, slices.Equal(before, w.story("r")[:len(before)]))
 	})
 }
+
+// A program that has perhaps a file, and perhaps none, passes on what it has.
+func TestAStartFromNoFileIsAPlainStart(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		parent := durable.Define("parent", func(ctx context.Context, _ int) (string, error) {
+			child, err := asking().Start(ctx, "child", 0, operate.FromExport(nil))
+			if err != nil {
+				return "", err
+			}
+			return child.Wait(ctx)
+		})
+		w.serve(t, asking(), parent)
+		_, err := asking().Start(w.ctx(), "r", 0, operate.FromExport(nil))
+		require.NoError(t, err)
+		_, err = asking().Start(w.ctx(), durable.AutoID, 0, operate.FromExport(nil))
+		require.NoError(t, err)
+		_, err = asking().StartAll(w.ctx(), func(yield func(string, int) bool) { yield("many", 0) }, operate.FromExport(nil))
+		require.NoError(t, err)
+		_, err = parent.Start(w.ctx(), "p", 0)
+		require.NoError(t, err)
+		for _, id := range []string{"r", "many", "p", "child"} {
+			w.eventually(id, store.Completed)
+		}
+		_, err = asking().Start(w.ctx(), "empty", 0, operate.FromExport([]byte{}))
+		require.ErrorIs(t, err, operate.ErrBadFile, "a file without content is no run file")
+	})
+}
+
+// What the log says of a copy that was not made is what callers are told of damage.
+func TestADamagedRunThatIsNotArchivedIsSaidToBeDamaged(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.serve(t, asking())
+		_, err := asking().Start(w.ctx(), "r", 1)
+		require.NoError(t, err)
+		w.eventually("r", store.Waiting)
+		w.crash()
+		w.expire()
+		o := with(asking())
+		o.Archive = newShelf()
+		w.rotting(t, rot{run: "r", event: at(2, func(ev *store.Event) { ev.Payload = []byte("rotten") })}, o)
+		pass(time.Second)
+		lines := w.log.find("[durable] git-store write failed for r:")
+		require.NotEmpty(t, lines)
+		require.Contains(t, lines[0], "run r: event 2 is damaged: ")
+		require.Contains(t, lines[0], "until it is repaired")
+	})
+}

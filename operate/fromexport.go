@@ -18,7 +18,8 @@ import (
 // store, under the id and with the events it has in the file, and resumes it.
 // Steps that are recorded are skipped, and what it waited for it waits for again.
 // If the store has the run already, the store is right and the file is not looked
-// at: starting again is safe, also after a crash in between.
+// at: starting again is safe, also after a crash in between. Nil is no file: the run
+// begins from nothing.
 //
 // The id, workflow and input of the start are those in the file, or Start returns
 // durable.ErrInvalid or a *durable.ConflictError and changes nothing; other options of the start
@@ -26,6 +27,9 @@ import (
 // durable.AutoID, nor StartAll, nor for a child. Make sure that nobody still executes the
 // run that the file was made from. Further errors are those of Import and Resume.
 func FromExport(file []byte) durable.StartOption {
+	if file == nil {
+		return desk.Begin(nil).(durable.StartOption)
+	}
 	return desk.Begin(func(ctx context.Context, s desk.Start) error {
 		return startFrom(ctx, On(s.Engine.(*durable.Engine)), &s, file)
 	}).(durable.StartOption)

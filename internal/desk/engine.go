@@ -15,8 +15,8 @@ import (
 // Of returns the desk of a *durable.Engine. Package durable sets it.
 var Of func(engine any) Engine
 
-// Begin returns a durable.StartOption that has begin make the run exist. Package durable
-// sets it.
+// Begin returns a durable.StartOption that has begin make the run exist; nil: it begins
+// from nothing. Package durable sets it.
 var Begin func(begin func(ctx context.Context, s Start) error) any
 
 // A Start is a call of Workflow.Start whose run is to begin with something else than
