@@ -15,7 +15,7 @@ import (
 // methods may be called concurrently, by many processes on the same archive.
 type Archive interface {
 	// Store keeps a copy of a run in place of the one before. file is the run as
-	// durable.Engine.Export writes it. When Store returns nil the copy survives
+	// operate.Operator.Export writes it. When Store returns nil the copy survives
 	// the end of the machine; however the process ends, the archive holds the
 	// copy before or this one, never a part of it. A file that is an earlier
 	// state of the copy that is there changes nothing, so that a late writer does
@@ -162,7 +162,7 @@ type Event struct {
 type Entry struct {
 	Run
 	Trace []Event
-	// File is the run exactly as it was exported: what durable.Engine.Import
-	// reads.
+	// File is the run exactly as it was exported: what
+	// operate.Operator.Import reads.
 	File []byte
 }

@@ -73,7 +73,7 @@ func (s *RunSnapshot) begin() {
 }
 
 // Option returns the snapshot as an option of Start: the run begins with what the
-// snapshot holds instead of from nothing. See durable.FromExport.
+// snapshot holds instead of from nothing. See operate.FromExport.
 func (s *RunSnapshot) Option() durable.StartOption { return operate.FromExport(s.file) }
 
 // Restore brings an archived run back into a store that does not have it, under
@@ -86,7 +86,7 @@ func (s *RunSnapshot) Option() durable.StartOption { return operate.FromExport(s
 // calling Restore again does the rest.
 //
 // Errors: store.ErrExists when the store has the run, which is then the truth;
-// those of a.Get, of durable.Engine.Import and of durable.Engine.Resume. After an
+// those of a.Get, and of Import and Resume of operate.Operator. After an
 // error of Resume the run is there, and Restore or Resume can be called again.
 func Restore(ctx context.Context, eng *durable.Engine, a Archive, runID string) (operate.Imported, error) {
 	e, err := a.Get(ctx, runID)

@@ -306,8 +306,8 @@ func (c *Client) Payload(ctx context.Context, id string, seq int64) (io.ReadClos
 	return c.download(ctx, runPath(id, "events", strconv.FormatInt(seq, 10), "payload"))
 }
 
-// Export downloads a run as a file for durable.Engine.Import. The caller closes
-// it.
+// Export downloads a run as a file that operate.Operator.Import reads. The caller
+// closes it.
 func (c *Client) Export(ctx context.Context, id string) (io.ReadCloser, error) {
 	return c.download(ctx, runPath(id, "export"))
 }

@@ -330,7 +330,7 @@ func (op *Operator) follows(ctx context.Context, v *view, rv *revision, torn *hi
 // as they are.
 //
 //	f := store.Filter{Workflows: []string{"checkout"}, Codes: []string{durable.CodeDefinitionChanged}}
-//	for plan, err := range eng.ResumeAll(ctx, f, durable.ResumeOptions{}) { ... }
+//	for plan, err := range op.ResumeAll(ctx, f, operate.ResumeOptions{}) { ... }
 //
 // FromCheckpoint is an event of one run, and must be 0: durable.ErrInvalid.
 func (op *Operator) ResumeAll(ctx context.Context, f store.Filter, o ResumeOptions) iter.Seq2[Plan, error] {

@@ -159,17 +159,6 @@ func (v *view) failedChildren(ctx context.Context) (resumed map[string]bool, fai
 	return resumed, failed, nil
 }
 
-// A cutting says how a history is to be cut.
-type cutting struct {
-	at       *store.Event    // behind it; nil: no cut
-	force    bool            // though a body of Once runs again
-	replaced string          // the call whose outcome is replaced
-	anew     map[string]bool // calls of children that have failed and were resumed since
-	// damage, if set, is why: then the cut takes the whole run, and half are the calls
-	// that end with it. What stands behind the cut is read as far as it can be.
-	damage *history.Audit
-}
-
 // warnOfChildren tells of children that are kept and cannot come to their end,
 // because they were cancelled with the run.
 func (v *view) warnOfChildren(ctx context.Context, rv *revision, kept *history.Past) error {

@@ -56,7 +56,7 @@ func causesOf(f *history.Error) []cause {
 }
 
 // dataOf reads what an event says. What cannot be read says nothing: a verdict
-// of damage is for durable.Verify. Over HTTP the hashes of edits are replaced by the word
+// of damage is for operate.Operator.Verify. Over HTTP the hashes of edits are replaced by the word
 // that there is one, which is an error of that field alone.
 func dataOf(e *store.Event) (d history.Data) {
 	switch {
