@@ -142,7 +142,7 @@ type Restored struct {
 // not be listed.
 //
 // A run that somebody has deleted from the store before it ended is brought back
-// if the archive has a copy. durable.Engine.Clean deletes such a run with Force
+// if the archive has a copy. operate.Operator.Clean deletes such a run with Force
 // only: cancel it, and the archive knows that it has ended.
 func RestoreWaiting(ctx context.Context, eng *durable.Engine, a Archive) (Restored, error) {
 	out := Restored{Failed: map[string]error{}}

@@ -28,7 +28,7 @@ type Cleaner struct {
 	Archives bool
 }
 
-// Options say what one call of Clean deletes. durable.CleanOptions has the contract.
+// Options say what one call of Clean deletes. operate.CleanOptions has the contract.
 type Options struct {
 	DryRun    bool
 	Retention *Retention // nil: the Cleaner's
@@ -40,7 +40,7 @@ type Options struct {
 	Progress  func(runIDs []string)
 }
 
-// Result is what Clean did, or with DryRun would do. durable.Cleaned has the contract.
+// Result is what Clean did, or with DryRun would do. operate.Cleaned has the contract.
 type Result struct {
 	Runs       int
 	Kept       int
