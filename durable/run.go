@@ -18,7 +18,8 @@ import (
 )
 
 // A run is one execution under way in this process: from its start or claim to
-// the moment its goroutine has ended.
+// the moment its goroutine has ended. It is made of parts, each of which owns what it
+// knows; the run ties them together: it is loaded, executed and ended, and dies once.
 type run struct {
 	eng    *Engine
 	id     string

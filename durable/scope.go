@@ -15,7 +15,8 @@ import (
 
 // A scope is a sequence of durable calls: the workflow function itself, and
 // later each branch and item. Its calls are made one after the other, so each
-// has an ordinal that does not depend on how goroutines are scheduled.
+// has an ordinal that does not depend on how goroutines are scheduled. Each kind of
+// call has code of its own; the scope begins and ends the call, and records for it.
 type scope struct {
 	run  *run
 	path string
