@@ -15,6 +15,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -104,18 +105,18 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		if err == nil {
 			return st.endWell(ctx, a, payload, took)
 		}
-		end := attemptEnd{number: n, at: st.ended, took: took, outcome: outcomeFailed, err: err}
+		end := attemptEnd{number: n, at: st.ended, took: took, outcome: telemetry.OutcomeFailed, err: err}
 		if stopped := st.externalStop(); stopped != nil {
 			// Stopped from outside: what the body made of that is no failure
 			// of the step.
-			end.outcome = outcomeStopped
+			end.outcome = telemetry.OutcomeStopped
 			st.report(ctx, end)
 			return stopped
 		}
 		if a.term.over() {
 			// Told to stop for the lease: its error is no failure of the step
 			// either. If the run turns out to be still ours, it is tried again.
-			end.outcome = outcomeStopped
+			end.outcome = telemetry.OutcomeStopped
 			st.report(ctx, end)
 			st.cutOff, wait = true, 0
 			n--
@@ -188,7 +189,7 @@ func (st *step) endWell(ctx context.Context, a *attempt, payload []byte, took ti
 		st.measureStep(nil)
 	}
 	if st.traced(ctx) {
-		st.report(ctx, attemptEnd{number: a.number, at: at, took: took, outcome: outcomeOK}.settled(err, true))
+		st.report(ctx, attemptEnd{number: a.number, at: at, took: took, outcome: telemetry.OutcomeOK}.settled(err, true))
 	}
 	return err
 }
@@ -289,9 +290,9 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 		}
 		// The goroutine is ending (runtime.Goexit): nothing can be returned to
 		// the workflow, so the failure is recorded here.
-		end := attemptEnd{number: n, at: time.Now(), outcome: outcomeStopped, err: ErrGoexit}
+		end := attemptEnd{number: n, at: time.Now(), outcome: telemetry.OutcomeStopped, err: ErrGoexit}
 		if r.dead.Load() == nil {
-			end.outcome = outcomeFailed
+			end.outcome = telemetry.OutcomeFailed
 			end = end.settled(notOfStep(st.fail(a, ErrGoexit, "", 0)), true)
 			r.bodies.exited.Store(&st.call.key)
 		}

@@ -8,11 +8,13 @@ import (
 	"reflect"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
-	"go.opentelemetry.io/otel/attribute"
 )
 
 // AwaitOption changes how Await waits.
@@ -209,7 +211,7 @@ func (a *awaiting) wait(ctx context.Context, s *scope) error {
 		if _, err := s.record(&c, store.Event{Type: store.WaitTimedOut, Data: a.data(&history.Data{})}); err != nil {
 			return err
 		}
-		a.trace(&c, began, outcomeTimedOut, nil)
+		a.trace(&c, began, telemetry.OutcomeTimedOut, nil)
 		return &TimeoutError{RunID: r.id, Key: c.key, After: a.timeout}
 	}
 	d := &history.Data{Message: m.Seq}
@@ -242,7 +244,7 @@ func (a *awaiting) wait(ctx context.Context, s *scope) error {
 		return err
 	}
 	consumed = true
-	a.trace(&c, began, outcomeOK, m)
+	a.trace(&c, began, telemetry.OutcomeOK, m)
 	return r.eng.program.errors.Restore(d.Error)
 }
 
@@ -254,7 +256,7 @@ func (a *awaiting) refuse(c *call, began store.Time, message int64, why error) (
 	if _, err := s.record(c, store.Event{Type: store.WaitClosed, Data: a.data(&history.Data{Error: rec, Message: message})}); err != nil {
 		return false, err
 	}
-	a.trace(c, began, outcomeRefused, nil)
+	a.trace(c, began, telemetry.OutcomeRefused, nil)
 	return true, s.run.eng.program.errors.Restore(rec)
 }
 
@@ -350,10 +352,10 @@ func (a *awaiting) trace(c *call, began store.Time, outcome string, m *store.Mes
 	if a.prompt != "" {
 		kind = "approval"
 	}
-	w := waited{name: "wait " + a.name, began: began, outcome: outcome, attrs: []attribute.KeyValue{attrWait.String(kind)}}
+	w := waited{name: "wait " + a.name, began: began, outcome: outcome, attrs: []attribute.KeyValue{telemetry.AttrWait.String(kind)}}
 	if m != nil {
 		d, _ := history.DataOfMessage(m) // without its sender the wait has no link
-		w.link = linkTo(parseTrace(d.Trace), linkSender)
+		w.link = telemetry.Link(telemetry.Parse(d.Trace), telemetry.LinkSender)
 	}
 	s.traceWait(c.key, w)
 }

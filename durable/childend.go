@@ -8,11 +8,13 @@ import (
 	"math"
 	"time"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
-	"go.opentelemetry.io/otel/attribute"
 )
 
 // wait returns the output of the child and where it stands, waiting for it in s if
@@ -381,12 +383,12 @@ func (ch *child) trace(s *scope, told *history.ChildData) {
 		return
 	}
 	w := waited{
-		name: "child " + told.Workflow, began: ch.began, outcome: outcomeOK,
-		attrs: []attribute.KeyValue{attrWait.String("child"), attrChild.String(ch.id), attrStatus.String(string(told.Status))},
-		link:  linkTo(parseTrace(told.Trace), linkChild),
+		name: "child " + told.Workflow, began: ch.began, outcome: telemetry.OutcomeOK,
+		attrs: []attribute.KeyValue{telemetry.AttrWait.String("child"), telemetry.AttrChild.String(ch.id), telemetry.AttrStatus.String(string(told.Status))},
+		link:  telemetry.Link(telemetry.Parse(told.Trace), telemetry.LinkChild),
 	}
 	if told.Status != store.Completed {
-		w.outcome, w.err = outcomeFailed, s.run.eng.program.errors.Restore(told.Error)
+		w.outcome, w.err = telemetry.OutcomeFailed, s.run.eng.program.errors.Restore(told.Error)
 	}
 	s.traceWait(ch.call.key, w)
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -258,7 +259,7 @@ func (cl *claims) claimRead(ctx context.Context, c store.Claim, d *history.Data,
 	}
 	e.sign(d)
 	c.Executor, c.Serves, c.At, c.Data = e.id, e.program.defs.served, e.now(), d.Encode()
-	segments := e.tracing.segmentsOf(&c, d)
+	segments := e.program.segmentsOf(&e.tracing, &c, d)
 	defer e.owned.claiming()() // what it takes belongs to this engine before it is executed here
 	rows, err := e.store.Claim(ctx, c)
 	if errors.Is(err, store.ErrNotFound) {
@@ -282,7 +283,7 @@ func (cl *claims) claimRead(ctx context.Context, c store.Claim, d *history.Data,
 
 // execute begins to execute a run that was claimed, as this segment of its trace; k
 // is what has been read of its history, nil if nothing.
-func (cl *claims) execute(row store.Run, s *segment, k *prefetch) *run {
+func (cl *claims) execute(row store.Run, s *telemetry.Segment, k *prefetch) *run {
 	e := cl.eng
 	r := newRun(e, row, cl.codeOf(&row))
 	r.spans.enter(s)
@@ -419,4 +420,25 @@ func (q *idQueue) drop(n int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.ids = q.ids[min(n, len(q.ids)):]
+}
+
+// segmentsOf lets the claim c begin the segment of each run it takes and keep its
+// context in the event of the claim, for which it costs no write. What it
+// returns is filled by the claim.
+func (p *program) segmentsOf(tc *telemetry.Tracing, c *store.Claim, d *history.Data) map[string]*telemetry.Segment {
+	segments := map[string]*telemetry.Segment{}
+	c.DataOf = func(row *store.Run) []byte {
+		own := *d
+		own.Version = p.defs.pins(row)
+		s := tc.BeginSegment(row, row.StartedAt != 0)
+		if s == nil && own.Version == "" {
+			return c.Data
+		}
+		if s != nil {
+			segments[row.ID] = s
+			own.Segment = telemetry.Format(s.Context)
+		}
+		return own.Encode()
+	}
+	return segments
 }

@@ -190,7 +190,7 @@ func (rn *renewing) renew(n *renewal) outcome {
 			Run: history.IdentityOf(&r.row),
 		},
 	}
-	r.origin.trace.keepIn(&b.Data)
+	r.origin.trace.KeepIn(&b.Data)
 	r.eng.sign(&b.Data)
 	w := &commit.Write{
 		Events: []store.Event{

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -91,8 +92,8 @@ func (d operators) NewRunID(workflow string, collisions int) string {
 }
 
 func (d operators) ForkSpan(ctx context.Context, fork, source *store.Run) (keep func(*history.Data), done func()) {
-	span, s := d.eng.tracing.startSpan(ctx, fork, linkTo(parseTrace(source.Trace), linkForked))
-	return s.keepIn, func() {
+	span, s := d.eng.tracing.StartSpan(ctx, fork, telemetry.Link(telemetry.Parse(source.Trace), telemetry.LinkForked))
+	return s.KeepIn, func() {
 		span.End()
 		d.eng.metrics.countStart(fork)
 	}

@@ -12,9 +12,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/faults"
-	"github.com/holdfast-dev/holdfast/store"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-dev/holdfast/internal/faults"
+	"github.com/holdfast-dev/holdfast/internal/telemetry"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 // A dormitory has the runs of this executor that are unloaded, and loads them
@@ -69,7 +71,7 @@ func (d *dormant) spanContext() trace.SpanContext {
 // makeDormant replaces r, all of whose goroutines have ended, by what is kept of it
 // while it waits.
 func (dorm *dormitory) makeDormant(r *run) {
-	d := &dormant{id: r.id, def: r.def, epoch: r.row.Epoch, later: r.row.Generation > 0, wake: r.waits.rowSays.wake, seen: r.waits.unloadSeen, trace: parseTrace(r.row.Trace).TraceID(), place: -1}
+	d := &dormant{id: r.id, def: r.def, epoch: r.row.Epoch, later: r.row.Generation > 0, wake: r.waits.rowSays.wake, seen: r.waits.unloadSeen, trace: telemetry.Parse(r.row.Trace).TraceID(), place: -1}
 	ros := &dorm.eng.roster
 	defer ros.forget(r)
 	dorm.mu.Lock()
@@ -100,7 +102,7 @@ func (dorm *dormitory) takeUp(row *store.Run, def *definition) {
 	}
 	d := &dormant{
 		id: row.ID, def: def, epoch: row.Epoch, later: row.Generation > 0, seen: row.Seen, place: -1,
-		trace: parseTrace(row.Trace).TraceID(), silent: row.Status != store.Running,
+		trace: telemetry.Parse(row.Trace).TraceID(), silent: row.Status != store.Running,
 	}
 	dorm.runs[row.ID] = d
 	dorm.rouseLocked(d)

@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/faults"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -30,7 +31,7 @@ type Engine struct {
 	store     store.Store
 	sealer    *payload.Sealer
 	log       engineLog
-	tracing   tracing
+	tracing   telemetry.Tracing
 	metrics   *metrics
 	committer *commit.Committer
 
@@ -99,7 +100,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.program.recorded = e.program.environment.encode()
 	e.log = engineLog{Logger: o.Logger, eng: e}
 	e.families.eng, e.watchers.eng = e, e
-	e.tracing.eng, e.tracing.tracer = e, newTracer(o.TracerProvider)
+	e.tracing = newTracing(e)
 	e.heart.open(e)
 	e.mailroom = mailroom{eng: e, ring: make(chan struct{}, 1)}
 	e.roster.open(e)
@@ -334,4 +335,12 @@ const scanPage = 1000
 func (e *Engine) sign(d *history.Data) *history.Data {
 	d.Executor, d.Name, d.Host, d.PID, d.Build = e.id, e.options.Name, hostName(), os.Getpid(), e.program.build
 	return d
+}
+
+// newTracing returns what makes the spans of an engine, which is about to be opened.
+func newTracing(e *Engine) telemetry.Tracing {
+	return telemetry.Tracing{
+		Tracer: telemetry.NewTracer(e.options.TracerProvider), Store: e.store, ExecutorID: e.id, Link: e.options.TraceMode == TraceLink,
+		Verbatim: e.options.Verbatim, KindOf: e.program.errors.KindOf, StoreTime: e.storeTime,
+	}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/faults"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -72,7 +73,7 @@ func (r *run) logAttrsIn(ctx context.Context) []slog.Attr {
 	attrs = append(attrs, slog.String("run", r.id), slog.String("workflow", r.row.Workflow))
 	sc := trace.SpanContextFromContext(ctx)
 	if !sc.IsValid() { // it has not entered its segment yet
-		sc = parseTrace(r.row.Trace)
+		sc = telemetry.Parse(r.row.Trace)
 	}
 	if sc.IsValid() {
 		attrs = append(attrs, slog.String("trace_id", sc.TraceID().String()), slog.String("span_id", sc.SpanID().String()))
@@ -136,7 +137,7 @@ const verdictWithin = 2 * time.Second
 
 // aboutRun writes a line about a run that is not executed here, which it names.
 func (l *engineLog) aboutRun(level slog.Level, row *store.Run, msg string, more ...slog.Attr) {
-	l.about(level, row.ID, row.Workflow, parseTrace(row.Trace), msg, more...)
+	l.about(level, row.ID, row.Workflow, telemetry.Parse(row.Trace), msg, more...)
 }
 
 // about is aboutRun for a run of which only this is known.

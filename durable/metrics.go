@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -63,7 +64,7 @@ func (e *Engine) newMetrics(p metric.MeterProvider) (*metrics, error) {
 	if p == nil {
 		p = otel.GetMeterProvider()
 	}
-	meter := p.Meter(tracerName)
+	meter := p.Meter(telemetry.TracerName)
 	m := &metrics{}
 	var errs []error
 	counter := func(name, unit, what string) metric.Int64Counter {
@@ -107,14 +108,14 @@ func (e *Engine) newMetrics(p metric.MeterProvider) (*metrics, error) {
 	age, err := meter.Float64ObservableGauge("durable.queue.age", metric.WithUnit("s"), metric.WithDescription("Age of the oldest pending run."))
 	errs = append(errs, err)
 	// Two engines of a process may share a provider.
-	mine := metric.WithAttributeSet(attribute.NewSet(attrExecutor.String(e.id)))
+	mine := metric.WithAttributeSet(attribute.NewSet(telemetry.AttrExecutor.String(e.id)))
 	m.registered, err = meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		executing, dormant := e.roster.count()
 		o.ObserveInt64(here, int64(executing), mine)
 		o.ObserveInt64(unloaded, int64(dormant), mine)
 		e.recovery.unserved.mu.Lock()
 		for c, r := range e.recovery.unserved.found {
-			o.ObserveInt64(unserved, r.runs, metric.WithAttributes(attrWorkflow.String(c.workflow), attrVersion.String(c.version)))
+			o.ObserveInt64(unserved, r.runs, metric.WithAttributes(telemetry.AttrWorkflow.String(c.workflow), telemetry.AttrVersion.String(c.version)))
 		}
 		e.recovery.unserved.mu.Unlock()
 		return e.observe(ctx, o, &m.quarantined, runs, stuck, depth, age)
@@ -155,9 +156,9 @@ func (m *metrics) attributes(workflow string) *workflowAttributes {
 		return a.(*workflowAttributes)
 	}
 	with := func(more ...attribute.KeyValue) metric.MeasurementOption {
-		return metric.WithAttributeSet(attribute.NewSet(append(more, attrWorkflow.String(workflow))...))
+		return metric.WithAttributeSet(attribute.NewSet(append(more, telemetry.AttrWorkflow.String(workflow))...))
 	}
-	a := &workflowAttributes{workflow: with(), ok: with(metricOutcome.String(outcomeOK)), failed: with(metricOutcome.String(outcomeFailed)), ended: map[store.Status]metric.MeasurementOption{}}
+	a := &workflowAttributes{workflow: with(), ok: with(metricOutcome.String(telemetry.OutcomeOK)), failed: with(metricOutcome.String(telemetry.OutcomeFailed)), ended: map[store.Status]metric.MeasurementOption{}}
 	for _, s := range []store.Status{store.Completed, store.Failed, store.Cancelled} {
 		a.ended[s] = with(metricStatus.String(string(s)))
 	}
@@ -186,7 +187,7 @@ func (e *Engine) observe(ctx context.Context, o metric.Observer, quarantined *ra
 			return storeError(err)
 		}
 		for workflow := range e.program.defs.byName {
-			o.ObserveInt64(runs, counts[workflow], metric.WithAttributes(attrWorkflow.String(workflow), metricStatus.String(string(status))))
+			o.ObserveInt64(runs, counts[workflow], metric.WithAttributes(telemetry.AttrWorkflow.String(workflow), metricStatus.String(string(status))))
 		}
 	}
 	codes, err := e.store.Count(ctx, store.Filter{Statuses: []store.Status{store.Interrupted}}, store.ByCode)
@@ -204,7 +205,7 @@ func (e *Engine) observe(ctx context.Context, o metric.Observer, quarantined *ra
 		return storeError(err)
 	}
 	for code, n := range codes {
-		o.ObserveInt64(stuck, n, metric.WithAttributes(attrCode.String(code)))
+		o.ObserveInt64(stuck, n, metric.WithAttributes(telemetry.AttrCode.String(code)))
 	}
 	pending := store.Filter{Statuses: []store.Status{store.Pending}}
 	n, err := e.store.Count(ctx, pending, "")
@@ -287,7 +288,7 @@ func (m *metrics) countEnd(ctx context.Context, row *store.Run, status store.Sta
 // measured of a run that is not executed here.
 func startContext(row *store.Run) context.Context {
 	ctx := context.Background()
-	if sc := parseTrace(row.Trace); sc.IsValid() {
+	if sc := telemetry.Parse(row.Trace); sc.IsValid() {
 		ctx = trace.ContextWithRemoteSpanContext(ctx, sc)
 	}
 	return ctx

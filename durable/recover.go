@@ -415,7 +415,7 @@ func (rc *recovery) failOrphan(ctx context.Context, row *store.Run, code, reason
 	})
 	switch {
 	case err == nil:
-		e.tracing.endOrphanSpan(ctx, row, code)
+		e.tracing.EndOrphanSpan(ctx, row, code)
 		return true
 	case desk.Overtaken(err):
 		return false // another process recovered it in the same moment

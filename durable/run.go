@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -84,8 +85,8 @@ type origin struct {
 	maxPayload int            // how many bytes an encoded value may have
 	deadline   store.Time     // when it is stopped by itself; 0: never
 	headers    map[string]string
-	exclusive  []string   // keys it was started with
-	trace      startTrace // of the span of its start
+	exclusive  []string        // keys it was started with
+	trace      telemetry.Start // of the span of its start
 }
 
 // claimedAs is what a claim says of the run that it took.
@@ -107,8 +108,8 @@ type claimedAs struct {
 // runSpans are the spans of a run here.
 type runSpans struct {
 	run     *run
-	start   trace.Span // of its start, if that was here
-	segment *segment   // nil: nobody traces; set before the run is launched or loaded
+	start   trace.Span         // of its start, if that was here
+	segment *telemetry.Segment // nil: nobody traces; set before the run is launched or loaded
 }
 
 // decisions are what writes of a run decide when they get their place in the log. They

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -106,7 +107,7 @@ func (r *run) adopt(created *store.Event) error {
 	if d.Fork != nil {
 		r.origin.forkSeeds = d.Fork.Seeds
 	}
-	r.origin.headers, r.origin.exclusive, r.origin.trace = d.Headers, d.Exclusive, startTraceOf(&d)
+	r.origin.headers, r.origin.exclusive, r.origin.trace = d.Headers, d.Exclusive, telemetry.StartOf(&d)
 	r.spans.carry(d.Baggage)
 	if last := r.row.Last; last != nil && last.Type == store.RunResumed {
 		// It is not stopped for that: it is for the program to judge.

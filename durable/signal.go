@@ -176,7 +176,7 @@ func (mr *mailroom) send(ctx context.Context, m store.Message) (err error) {
 		// Known before it is sent, so that it can be sent again safely.
 		m.ID = newExecutorID()
 	}
-	end := mr.eng.tracing.startSend(ctx, &m)
+	end := mr.eng.tracing.StartSend(ctx, &m)
 	defer func() { end(err) }()
 	mr.seal(&m)
 	err = mr.eng.commitOne(ctx, store.Change{Send: []store.Message{m}})

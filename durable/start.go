@@ -18,6 +18,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -185,7 +186,7 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 
 // newborn makes the row of a new run, pending, and the event that creates it. The
 // span is to be ended once it is there.
-func (e *Engine) newborn(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (row store.Run, created store.Event, seed uint64, span trace.Span, s startTrace) {
+func (e *Engine) newborn(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (row store.Run, created store.Event, seed uint64, span trace.Span, s telemetry.Start) {
 	now := e.now()
 	row = store.Run{
 		ID: id, Workflow: def.name, Version: def.version, InitialVersion: def.version,
@@ -207,9 +208,9 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails, says its documentation
 	born := &history.Data{Seed: hex.EncodeToString(b[:]), Declared: steps, Headers: o.headers, Deadline: row.DeadlineAt, MaxPayload: e.options.MaxPayload, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.program.recorded}
-	span, s = e.tracing.startSpan(ctx, &row)
-	s.keepIn(born)
-	born.Baggage = baggageOf(ctx)
+	span, s = e.tracing.StartSpan(ctx, &row)
+	s.KeepIn(born)
+	born.Baggage = telemetry.Baggage(ctx)
 	born.Run = history.IdentityOf(&row)
 	created = store.Event{Type: store.WorkflowCreated, Data: born.Encode()}
 	created.Payload = e.sealer.Seal(payload.PlaceOf(id, &created), input)
@@ -222,12 +223,12 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	here := e.program.defs.find(def.name, def.version)
 	row, created, seed, span, ofStart := e.newborn(ctx, def, id, input, o)
 	events := append(make([]store.Event, 0, 2), created)
-	var s *segment
+	var s *telemetry.Segment
 	if here != nil {
 		row.Status, row.Owner, row.StartedAt = store.Running, e.id, row.CreatedAt
 		started := e.sign(&history.Data{})
-		if s = e.tracing.beginSegment(&row, false); s != nil {
-			started.Segment = formatTrace(s.context)
+		if s = e.tracing.BeginSegment(&row, false); s != nil {
+			started.Segment = telemetry.Format(s.Context)
 		}
 		events = append(events, store.Event{Type: store.WorkflowStarted, Data: started.Encode()})
 	}
@@ -236,7 +237,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	r.spans.start = span
 	r.log.Create(&row)
 	r.origin.headers, r.origin.exclusive, r.origin.trace = o.headers, o.exclusive, ofStart
-	r.spans.carry(baggageOf(ctx))
+	r.spans.carry(telemetry.Baggage(ctx))
 	r.origin.input, r.origin.seed, r.origin.maxPayload = input, seed, e.sealer.Limit()
 	r.inbox.deliver(e.mailroom.firstMail(id, o.mail))
 	if r.origin.input == nil {

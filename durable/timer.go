@@ -7,6 +7,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/storeclock"
+	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -97,7 +98,7 @@ func sleepIn(ctx context.Context, s *scope, least time.Duration, until func() st
 	if m := r.eng.metrics; m.timerLag.Enabled(r.ctx) {
 		m.timerLag.Record(r.ctx, r.eng.now().Sub(at).Seconds(), m.attributes(r.row.Workflow).workflow)
 	}
-	s.traceWait(c.key, waited{name: "sleep", began: began, outcome: outcomeOK})
+	s.traceWait(c.key, waited{name: "sleep", began: began, outcome: telemetry.OutcomeOK})
 	// That the time has come is no news that could be lost: it rides along.
 	s.stash(&c, store.Event{Type: store.TimerFired})
 	return nil

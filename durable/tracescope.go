@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -77,9 +78,9 @@ func (t *scopeSpan) open(s *scope) context.Context {
 	if t.span == nil {
 		r := s.run
 		t.began = time.Now()
-		t.inner, t.span = r.eng.tracing.tracer.Start(outer, t.name, trace.WithTimestamp(t.began))
+		t.inner, t.span = r.eng.tracing.Tracer.Start(outer, t.name, trace.WithTimestamp(t.began))
 		if t.span.IsRecording() {
-			t.span.SetAttributes(attrRun.String(r.id), attrWorkflow.String(r.def.name), attrKey.String(s.path))
+			t.span.SetAttributes(telemetry.AttrRun.String(r.id), telemetry.AttrWorkflow.String(r.def.name), telemetry.AttrKey.String(s.path))
 		}
 	}
 	return t.inner
@@ -134,7 +135,7 @@ func (s *scope) endSpan(err error, recorded bool) {
 	defer t.mu.Unlock()
 	span := t.span
 	if t.over {
-		_, span = s.run.eng.tracing.tracer.Start(inner, "end "+t.name, trace.WithTimestamp(t.began))
+		_, span = s.run.eng.tracing.Tracer.Start(inner, "end "+t.name, trace.WithTimestamp(t.began))
 	}
 	t.over = true
 	if span.IsRecording() {
@@ -146,17 +147,17 @@ func (s *scope) endSpan(err error, recorded bool) {
 // outcomeFor says what durable.outcome is for an outcome that was recorded.
 func outcomeFor(err error) string {
 	if err != nil {
-		return outcomeFailed
+		return telemetry.OutcomeFailed
 	}
-	return outcomeOK
+	return telemetry.OutcomeOK
 }
 
 // describe puts the outcome of a call into its span.
 func (sp *runSpans) describe(span trace.Span, key, outcome string, err error) {
 	r := sp.run
-	span.SetAttributes(attrRun.String(r.id), attrWorkflow.String(r.def.name), attrKey.String(key), attrOutcome.String(outcome))
-	if outcome == outcomeFailed {
-		r.eng.tracing.markFailed(span, err)
+	span.SetAttributes(telemetry.AttrRun.String(r.id), telemetry.AttrWorkflow.String(r.def.name), telemetry.AttrKey.String(key), telemetry.AttrOutcome.String(outcome))
+	if outcome == telemetry.OutcomeFailed {
+		r.eng.tracing.MarkFailed(span, err)
 	}
 }
 
@@ -185,7 +186,7 @@ func (m *mapping[I, O]) traceBegin() {
 		return
 	}
 	span := m.beginSpan()
-	d.Span = formatTrace(span.SpanContext())
+	d.Span = telemetry.Format(span.SpanContext())
 	s.stashTraced(&m.call, store.Event{Type: store.StepStarted, Data: d.Encode()}, m.span.early)
 }
 
@@ -194,9 +195,9 @@ func (m *mapping[I, O]) traceBegin() {
 func (m *mapping[I, O]) beginSpan() trace.Span {
 	s := m.scope
 	m.began = time.Now()
-	inner, span := s.run.eng.tracing.tracer.Start(s.tracing(m.ctx), "map "+m.call.name, trace.WithTimestamp(m.began))
+	inner, span := s.run.eng.tracing.Tracer.Start(s.tracing(m.ctx), "map "+m.call.name, trace.WithTimestamp(m.began))
 	if span.IsRecording() {
-		span.SetAttributes(attrRun.String(s.run.id), attrWorkflow.String(s.run.def.name), attrKey.String(m.call.key))
+		span.SetAttributes(telemetry.AttrRun.String(s.run.id), telemetry.AttrWorkflow.String(s.run.def.name), telemetry.AttrKey.String(m.call.key))
 	}
 	m.span = &mapSpan{inner: inner, early: commit.NewEarly(func() {
 		s.settle() // what is around it, before
@@ -213,13 +214,13 @@ func (m *mapping[I, O]) traceAgain() {
 	if s.run.spans.segment == nil || m.call.done() {
 		return
 	}
-	before := parseTrace(s.run.past.Spans[m.call.key])
+	before := telemetry.Parse(s.run.past.Spans[m.call.key])
 	if before.IsValid() && before.TraceID() == trace.SpanContextFromContext(s.tracing(m.ctx)).TraceID() {
 		m.span = &mapSpan{inner: trace.ContextWithRemoteSpanContext(m.ctx, before), early: commit.NewEarly(func() {})}
 		return
 	}
 	if span := m.beginSpan(); before.IsValid() {
-		span.AddLink(linkTo(before, linkPrevious))
+		span.AddLink(telemetry.Link(before, telemetry.LinkPrevious))
 	}
 }
 
@@ -234,18 +235,18 @@ func (m *mapping[I, O]) traceEnd(items int, err error) {
 	}
 	began := m.began
 	if m.call.rec != nil {
-		began = s.run.eng.tracing.localTime(m.call.rec.OpenedAt)
+		began = s.run.eng.tracing.LocalTime(m.call.rec.OpenedAt)
 	}
 	ended, failed, undone := time.Now(), len(m.failed), m.undone
 	s.stashTraced(&m.call, ev, commit.NewEarly(func() {
 		m.span.early.Do()
-		_, span := s.run.eng.tracing.tracer.Start(m.span.inner, "end map "+m.call.name, trace.WithTimestamp(began))
+		_, span := s.run.eng.tracing.Tracer.Start(m.span.inner, "end map "+m.call.name, trace.WithTimestamp(began))
 		defer span.End(trace.WithTimestamp(ended))
 		if !span.IsRecording() {
 			return
 		}
 		s.run.spans.describe(span, m.call.key, outcomeFor(err), err)
-		span.SetAttributes(attrItems.Int(items), attrItemsFailed.Int(failed), attrItemsUndone.Int(undone))
+		span.SetAttributes(telemetry.AttrItems.Int(items), telemetry.AttrItemsFailed.Int(failed), telemetry.AttrItemsUndone.Int(undone))
 	}))
 }
 
@@ -269,9 +270,9 @@ func (s *scope) traceWait(key string, w waited) {
 	ctx := s.traceContext()
 	began := time.Now()
 	if w.began != 0 {
-		began = r.eng.tracing.localTime(w.began)
+		began = r.eng.tracing.LocalTime(w.began)
 	}
-	_, span := r.eng.tracing.tracer.Start(ctx, w.name, trace.WithTimestamp(began))
+	_, span := r.eng.tracing.Tracer.Start(ctx, w.name, trace.WithTimestamp(began))
 	defer span.End()
 	if !span.IsRecording() {
 		return

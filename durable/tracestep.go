@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -37,7 +38,7 @@ type attemptEnd struct {
 func (end attemptEnd) settled(err error, final bool) attemptEnd {
 	end.final, end.recorded = final, err == nil
 	if err != nil {
-		end.outcome = outcomeUnrecorded
+		end.outcome = telemetry.OutcomeUnrecorded
 	}
 	return end
 }
@@ -53,7 +54,7 @@ func notOfStep(err error) error {
 // giveUp records that the step failed without a further attempt.
 func (st *step) giveUp(ctx context.Context, n int, err error, reason string) error {
 	failed := st.fail(&attempt{step: st, number: n}, err, reason, 0)
-	end := attemptEnd{number: n, at: time.Now(), outcome: outcomeFailed, err: err}
+	end := attemptEnd{number: n, at: time.Now(), outcome: telemetry.OutcomeFailed, err: err}
 	unrecorded := notOfStep(failed)
 	if unrecorded == nil && st.start != 0 {
 		st.measureStep(failed)
@@ -75,9 +76,9 @@ func (st *step) traceStep(ctx context.Context) *stepSpans {
 	if st.spans == nil {
 		s := st.call.scope
 		t := &stepSpans{outer: s.tracing(ctx)}
-		t.inner, t.span = s.run.eng.tracing.tracer.Start(t.outer, st.what()+st.call.name)
+		t.inner, t.span = s.run.eng.tracing.Tracer.Start(t.outer, st.what()+st.call.name)
 		if t.span.IsRecording() {
-			t.span.SetAttributes(attrRun.String(s.run.id), attrWorkflow.String(s.run.def.name), attrKey.String(st.call.key))
+			t.span.SetAttributes(telemetry.AttrRun.String(s.run.id), telemetry.AttrWorkflow.String(s.run.def.name), telemetry.AttrKey.String(st.call.key))
 		}
 		st.spans = t
 	}
@@ -92,9 +93,9 @@ func (st *step) traceAttempt(ctx context.Context, n int) context.Context {
 		return ctx
 	}
 	t := st.traceStep(ctx)
-	inner, span := r.eng.tracing.tracer.Start(t.inner, "attempt "+st.call.name)
+	inner, span := r.eng.tracing.Tracer.Start(t.inner, "attempt "+st.call.name)
 	if span.IsRecording() {
-		span.SetAttributes(attrRun.String(r.id), attrWorkflow.String(r.def.name), attrKey.String(st.call.key), attrAttempt.Int(n))
+		span.SetAttributes(telemetry.AttrRun.String(r.id), telemetry.AttrWorkflow.String(r.def.name), telemetry.AttrKey.String(st.call.key), telemetry.AttrAttempt.Int(n))
 	}
 	t.attempt, t.body = span, inner
 	return inner
@@ -124,7 +125,7 @@ func (st *step) traceEnd(ctx context.Context, end attemptEnd) {
 	last := end.final && end.recorded
 	if !t.over {
 		if last && t.span.IsRecording() {
-			t.span.SetAttributes(attrAttempt.Int(end.number))
+			t.span.SetAttributes(telemetry.AttrAttempt.Int(end.number))
 			s.run.spans.describe(t.span, st.call.key, end.outcome, end.err)
 		}
 		t.over = true
@@ -134,8 +135,8 @@ func (st *step) traceEnd(ctx context.Context, end attemptEnd) {
 		t.attempt = nil
 		if span.IsRecording() {
 			s.run.spans.describe(span, st.call.key, end.outcome, end.err)
-			if end.outcome == outcomeFailed {
-				e.tracing.addException(span, end.err, end.at)
+			if end.outcome == telemetry.OutcomeFailed {
+				e.tracing.AddException(span, end.err, end.at)
 			}
 		}
 		span.End(trace.WithTimestamp(end.at))
@@ -151,18 +152,18 @@ func (st *step) traceEnd(ctx context.Context, end attemptEnd) {
 func (st *step) traceWhole(t *stepSpans, end attemptEnd) {
 	s := st.call.scope
 	e := s.run.eng
-	_, span := e.tracing.tracer.Start(t.inner, "end "+st.what()+st.call.name, trace.WithTimestamp(e.tracing.localTime(st.start)))
+	_, span := e.tracing.Tracer.Start(t.inner, "end "+st.what()+st.call.name, trace.WithTimestamp(e.tracing.LocalTime(st.start)))
 	defer span.End()
 	if !span.IsRecording() {
 		return
 	}
-	span.SetAttributes(attrAttempt.Int(end.number))
+	span.SetAttributes(telemetry.AttrAttempt.Int(end.number))
 	for i := range st.failures {
 		f := &st.failures[i]
-		e.tracing.addException(span, f.Err, e.tracing.localTime(store.TimeOf(f.At)), attrAttempt.Int(f.Attempt))
+		e.tracing.AddException(span, f.Err, e.tracing.LocalTime(store.TimeOf(f.At)), telemetry.AttrAttempt.Int(f.Attempt))
 	}
-	if end.outcome == outcomeFailed {
-		e.tracing.addException(span, end.err, end.at, attrAttempt.Int(end.number))
+	if end.outcome == telemetry.OutcomeFailed {
+		e.tracing.AddException(span, end.err, end.at, telemetry.AttrAttempt.Int(end.number))
 	}
 	s.run.spans.describe(span, st.call.key, end.outcome, end.err)
 }
@@ -172,7 +173,7 @@ func (st *step) traceWhole(t *stepSpans, end attemptEnd) {
 func (st *step) logAttempt(ctx context.Context, end attemptEnd) {
 	r := st.call.scope.run
 	level := slog.LevelDebug
-	exhausted := end.final && end.recorded && end.outcome == outcomeFailed && st.policy.MaxAttempts != 1
+	exhausted := end.final && end.recorded && end.outcome == telemetry.OutcomeFailed && st.policy.MaxAttempts != 1
 	if exhausted {
 		level = slog.LevelWarn
 	}

@@ -36,7 +36,7 @@ func TestTheMapOfTheHouseNamesEveryFileAndEveryNameExists(t *testing.T) {
 			t.Errorf("docs/architecture.md names %s, which is nowhere", name[1:])
 		}
 	}
-	for _, dir := range []string{"durable", "operate", "internal/desk", "internal/history", "internal/payload", "internal/outline", "internal/commit", "internal/storeclock", "internal/archiver", "internal/cleaner", "internal/faults", "store", "store/sqlite", "store/postgres", "store/memory"} {
+	for _, dir := range []string{"durable", "operate", "internal/desk", "internal/history", "internal/payload", "internal/outline", "internal/commit", "internal/storeclock", "internal/archiver", "internal/cleaner", "internal/faults", "internal/telemetry", "store", "store/sqlite", "store/postgres", "store/memory"} {
 		files, err := filepath.Glob("../../" + dir + "/*.go")
 		require.NoError(t, err)
 		require.NotEmpty(t, files, dir)

@@ -1,0 +1,44 @@
+package telemetry
+
+import (
+	"context"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A Segment is what one process does of a run, from taking it (by a start or a
+// claim) to giving it up. Its span is over once the history has been read; what
+// the process does later hangs below it all the same. Its context stands in the
+// event that takes the run, so that the next segment can be linked to it, and so
+// that a run which is unloaded and loaded again in the same process goes on
+// below the same one.
+type Segment struct {
+	Context trace.SpanContext
+	Span    trace.Span // nil: it was ended by an earlier execution here
+}
+
+// BeginSegment begins the segment of a run that this process takes, or is about
+// to take: a span that is never ended is never exported. It returns nil when
+// nobody traces, or the run is not sampled.
+func (tc *Tracing) BeginSegment(row *store.Run, recovered bool) *Segment {
+	start := Parse(row.Trace)
+	if start.IsValid() && !start.IsSampled() {
+		return nil // decided when it was started
+	}
+	ctx, name := trace.ContextWithRemoteSpanContext(context.Background(), start), "segment "+row.Workflow
+	var span trace.Span
+	if tc.Link && start.IsValid() {
+		_, span = tc.Tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindConsumer), trace.WithNewRoot(), trace.WithLinks(Link(start, linkStart)))
+	} else {
+		_, span = tc.Tracer.Start(ctx, name, trace.WithSpanKind(trace.SpanKindConsumer))
+	}
+	if !span.IsRecording() {
+		span.End()
+		return nil
+	}
+	span.SetAttributes(AttrRun.String(row.ID), AttrWorkflow.String(row.Workflow), AttrVersion.String(row.Version),
+		attrRecover.Bool(recovered), AttrExecutor.String(tc.ExecutorID))
+	return &Segment{Context: span.SpanContext(), Span: span}
+}

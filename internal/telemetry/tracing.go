@@ -1,0 +1,281 @@
+// Package telemetry makes the spans of an engine and of its runs: tracing.go what spans
+// are called and how a run begins and ends, start.go the span of a start, which may
+// be exported again, segment.go what one process does of a run.
+//
+// One run is one trace, across all the processes it lives in. Start makes a
+// short span, which continues the caller's trace, and its context is kept with
+// the run; each process that takes the run makes a segment below that, and what
+// it does hangs below its segment. What is replayed makes no spans.
+//
+// A process may be killed at any moment, and what it has not exported then is
+// lost, spans that are still open above all. So a span with others below it is
+// ended, and so exported, before the first of those is and before the run waits:
+// whatever arrives has its parent there, and no span is open for days. How long
+// the whole took, and how it ended, is said at its end by a span "end ...",
+// whose beginning is stamped.
+//
+// No payload and no message of an error goes into a span, unless
+// Options.Verbatim asks for it: they may hold secrets.
+package telemetry
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/baggage"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// The attributes of spans. docs/telemetry.md lists them.
+const (
+	AttrRun         = attribute.Key("durable.run.id")
+	AttrWorkflow    = attribute.Key("durable.workflow.name")
+	AttrVersion     = attribute.Key("durable.workflow.version")
+	AttrKey         = attribute.Key("durable.step.key")
+	AttrAttempt     = attribute.Key("durable.step.attempt")
+	AttrOutcome     = attribute.Key("durable.outcome")
+	attrRecover     = attribute.Key("durable.recovered")
+	AttrReplayed    = attribute.Key("durable.replayed")
+	AttrExecutor    = attribute.Key("durable.executor.id")
+	AttrResumes     = attribute.Key("durable.run.resumes")
+	AttrStatus      = attribute.Key("durable.run.status")
+	AttrCode        = attribute.Key("durable.code")
+	AttrSteps       = attribute.Key("durable.run.steps")
+	AttrActive      = attribute.Key("durable.run.active")
+	attrParentRun   = attribute.Key("durable.parent.run.id")
+	attrForkedFrom  = attribute.Key("durable.forked.run.id")
+	AttrChild       = attribute.Key("durable.child.run.id")
+	AttrWait        = attribute.Key("durable.wait.kind")
+	attrSignal      = attribute.Key("durable.signal.name")
+	AttrItems       = attribute.Key("durable.map.items")
+	AttrItemsFailed = attribute.Key("durable.map.failed")
+	AttrItemsUndone = attribute.Key("durable.map.undone")
+	attrLink        = attribute.Key("durable.link")
+	attrErrorType   = attribute.Key("error.type")
+
+	attrExceptionType    = attribute.Key("exception.type")
+	attrExceptionMessage = attribute.Key("exception.message")
+)
+
+// What durable.outcome says of an attempt, a step, a branch, an item or a wait.
+const (
+	OutcomeOK         = "ok"
+	OutcomeFailed     = "failed"
+	OutcomeStopped    = "stopped"    // from outside: nothing was recorded, and it is made again
+	OutcomeUnrecorded = "unrecorded" // it came to its end, and that could not be recorded here
+	OutcomeTimedOut   = "timed_out"
+	OutcomeRefused    = "refused"
+)
+
+// What durable.link says of a link.
+const (
+	linkStart    = "start"    // of the run, in TraceLink
+	LinkPrevious = "previous" // segment of the run
+	LinkChild    = "child"    // the segment in which a child ended
+	LinkSender   = "sender"   // of a signal or a request
+	LinkForked   = "forked"   // the start of the run that was forked
+)
+
+// TracerName is the instrumentation scope.
+const TracerName = "github.com/holdfast-dev/holdfast/durable"
+
+// maxReason bounds the text of an error in a span, in bytes.
+const maxReason = 4 << 10
+
+// NewTracer returns the tracer of the engine; with no provider that of the process.
+func NewTracer(p trace.TracerProvider) trace.Tracer {
+	if p == nil {
+		p = otel.GetTracerProvider()
+	}
+	return p.Tracer(TracerName)
+}
+
+// Format returns a span context as it is kept in a row or an event: the W3C
+// traceparent and, behind a blank, the tracestate if there is one.
+func Format(sc trace.SpanContext) string {
+	if !sc.IsValid() {
+		return ""
+	}
+	s := "00-" + sc.TraceID().String() + "-" + sc.SpanID().String() + "-" + (sc.TraceFlags() & trace.FlagsSampled).String()
+	if state := sc.TraceState().String(); state != "" {
+		s += " " + state
+	}
+	return s
+}
+
+// Parse reads what Format has written. What cannot be read is no context: a trace
+// is not worth a run.
+func Parse(s string) trace.SpanContext {
+	parent, state, _ := strings.Cut(s, " ")
+	part := strings.Split(parent, "-")
+	if len(part) != 4 || part[0] != "00" {
+		return trace.SpanContext{}
+	}
+	traceID, err := trace.TraceIDFromHex(part[1])
+	if err != nil {
+		return trace.SpanContext{}
+	}
+	spanID, err := trace.SpanIDFromHex(part[2])
+	if err != nil {
+		return trace.SpanContext{}
+	}
+	c := trace.SpanContextConfig{TraceID: traceID, SpanID: spanID, Remote: true}
+	if part[3] == "01" {
+		c.TraceFlags = trace.FlagsSampled
+	}
+	if ts, err := trace.ParseTraceState(state); err == nil {
+		c.TraceState = ts
+	}
+	return trace.NewSpanContext(c)
+}
+
+// Link links to a span; what says which one it is.
+func Link(sc trace.SpanContext, what string) trace.Link {
+	return trace.Link{SpanContext: sc, Attributes: []attribute.KeyValue{attrLink.String(what)}}
+}
+
+// A Tracing makes the spans of an engine.
+type Tracing struct {
+	Tracer     trace.Tracer
+	Store      store.Store
+	ExecutorID string
+	// Link has each segment begin a trace of its own, linked to the start.
+	Link bool
+	// Verbatim lets messages of errors into spans.
+	Verbatim bool
+	// KindOf returns what an error is called where its message must not stand.
+	KindOf func(error) string
+	// StoreTime converts a moment of this process's clock to the store's.
+	StoreTime func(time.Time) store.Time
+
+	keeps idsKept
+}
+
+// StartSpan begins the span of the start of a run and keeps its context in the
+// row. It is to be ended once the run is there, and not when it was there before
+// or could not be started: what is not ended is not exported. What it also returns is
+// to be kept in the history.
+func (tc *Tracing) StartSpan(ctx context.Context, row *store.Run, links ...trace.Link) (trace.Span, Start) {
+	around := trace.SpanContextFromContext(ctx)
+	if row.Parent != "" && around.IsValid() && !around.IsSampled() {
+		row.Trace = Format(around) // decided when the parent was started, for its children too
+		return trace.SpanFromContext(context.Background()), Start{}
+	}
+	began := time.Now()
+	_, span := tc.Tracer.Start(ctx, "start "+row.Workflow, trace.WithSpanKind(trace.SpanKindProducer), trace.WithTimestamp(began))
+	row.Trace = Format(span.SpanContext())
+	if !span.IsRecording() {
+		return span, Start{}
+	}
+	describeStart(span, row, row.Version)
+	for _, l := range links {
+		if l.SpanContext.IsValid() {
+			span.AddLink(l)
+		}
+	}
+	return span, traceOfStart(ctx, span, began)
+}
+
+// EndRunSpan tells that a run has ended and how: its span reaches from the
+// creation of the run to now, over all processes, below the span of the start or,
+// if nobody made that, the one in ctx. s is what is known of the start.
+func (tc *Tracing) EndRunSpan(ctx context.Context, row *store.Run, s *Start, status store.Status, err error, more ...attribute.KeyValue) {
+	if start := Parse(row.Trace); start.IsValid() {
+		ctx = trace.ContextWithRemoteSpanContext(ctx, start)
+	}
+	if !trace.SpanContextFromContext(ctx).IsSampled() {
+		return
+	}
+	_, span := tc.Tracer.Start(ctx, "end "+row.Workflow, trace.WithTimestamp(s.began(tc, row)))
+	defer span.End()
+	if !span.IsRecording() {
+		return
+	}
+	span.SetAttributes(AttrRun.String(row.ID), AttrWorkflow.String(row.Workflow), AttrVersion.String(row.Version), AttrStatus.String(string(status)))
+	span.SetAttributes(more...)
+	if status == store.Failed {
+		tc.MarkFailed(span, err)
+	}
+}
+
+// EndOrphanSpan is EndRunSpan for a run that recovery has marked failed.
+func (tc *Tracing) EndOrphanSpan(ctx context.Context, row *store.Run, code string) {
+	start := tc.orphanStartAgain(ctx, row)
+	tc.EndRunSpan(context.Background(), row, &start, store.Failed, nil, AttrCode.String(code), AttrResumes.Int(int(row.Resumes)))
+}
+
+// MarkFailed gives a span the status of an error.
+func (tc *Tracing) MarkFailed(span trace.Span, err error) {
+	kind := tc.KindOf(err)
+	text := kind
+	if tc.Verbatim && err != nil {
+		text = guard.Text(err.Error(), maxReason)
+	}
+	span.SetStatus(codes.Error, text)
+	span.SetAttributes(attrErrorType.String(kind))
+}
+
+// AddException adds what has failed as an event of a span.
+func (tc *Tracing) AddException(span trace.Span, err error, at time.Time, more ...attribute.KeyValue) {
+	attrs := append(more, attrExceptionType.String(tc.KindOf(err)))
+	if tc.Verbatim && err != nil {
+		attrs = append(attrs, attrExceptionMessage.String(guard.Text(err.Error(), maxReason)))
+	}
+	span.AddEvent("exception", trace.WithTimestamp(at), trace.WithAttributes(attrs...))
+}
+
+// LocalTime is StoreTime the other way: spans of one process are of one clock.
+func (tc *Tracing) LocalTime(t store.Time) time.Time {
+	now := time.Now()
+	return now.Add(t.Sub(tc.StoreTime(now)))
+}
+
+// maxBaggage is what W3C lets a baggage have, in bytes.
+const maxBaggage = 8 << 10
+
+// Baggage returns the baggage of the caller of Start as it is kept with the run;
+// one that is too large is not.
+func Baggage(ctx context.Context) string {
+	if s := baggage.FromContext(ctx).String(); len(s) <= maxBaggage {
+		return s
+	}
+	return ""
+}
+
+// What runs and their surroundings say to each other is seen on both sides: a
+// signal is a span of its sender, and the wait that takes it is linked to that;
+// a child's start hangs below its parent's segment, and the wait of the parent
+// is linked to the segment in which the child ended.
+
+// StartSend begins the span of a signal or request to a run, whose context
+// travels with the message. The function it returns ends it.
+func (tc *Tracing) StartSend(ctx context.Context, m *store.Message) (end func(error)) {
+	end = func(error) {}
+	if m.Kind != store.KindSignal && m.Kind != store.KindRequest || m.Data != nil {
+		return end
+	}
+	_, span := tc.Tracer.Start(ctx, string(m.Kind)+" "+m.Name, trace.WithSpanKind(trace.SpanKindProducer))
+	if !span.IsRecording() {
+		span.End()
+		return end
+	}
+	span.SetAttributes(AttrRun.String(m.To), attrSignal.String(m.Name))
+	if data, err := json.Marshal(history.MessageData{Trace: Format(span.SpanContext())}); err == nil {
+		m.Data = data
+	}
+	return func(err error) {
+		if err != nil {
+			tc.MarkFailed(span, err)
+		}
+		span.End()
+	}
+}
