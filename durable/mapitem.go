@@ -18,6 +18,8 @@ type item[I any] struct {
 	n     int
 	value I
 	hash  string // of the value as it was given; empty: it has none
+	// from is the caller of the Map, who waits for a worker to take the item; nil: nobody did.
+	from *parking
 }
 
 // recorded takes the outcome of an item from the history, if it has one; again

@@ -251,6 +251,11 @@ func (m *mapping[I, O]) worker(work <-chan item[I], b *branch, workers *sync.Wai
 		workers.Done()
 	}()
 	for it := range work {
+		if it.from != nil {
+			// The caller goes on, whenever it is scheduled: a worker that parks before
+			// that must not find all of the run parked.
+			r.waits.unpark(it.from)
+		}
 		// A failure may have come while the item waited for a worker.
 		if !m.stopped(it.n) {
 			m.do(it, st)
@@ -271,6 +276,7 @@ func (m *mapping[I, O]) hand(work chan<- item[I], it item[I], own bool) {
 	defer r.waits.unpark(p)
 	_ = r.waits.sync() // an error is of the store, and the next write meets it
 	r.waits.unload()
+	it.from = p
 	work <- it
 }
 
