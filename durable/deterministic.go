@@ -31,7 +31,7 @@ func Rand(ctx context.Context) *rand.Rand {
 	s.draws++
 	b := make([]byte, 0, 64)
 	b = binary.BigEndian.AppendUint64(b, seedIn(s))
-	b = binary.BigEndian.AppendUint32(b, uint32(s.replay.next))
+	b = binary.BigEndian.AppendUint32(b, uint32(int(s.replay.next)-len(s.empty))) // calls on record
 	b = binary.BigEndian.AppendUint32(b, s.draws)
 	b = append(b, s.path...)
 	sum := sha256.Sum256(b)

@@ -391,3 +391,18 @@ func TestAnyErrorsHandledInAnyOrderAreSeenAgainOnReplay(t *testing.T) {
 		}
 	})
 }
+
+// A body that was under way when the run was stopped, and of which nothing is recorded, is
+// not there on replay: what is drawn after it must not depend on it.
+func TestWhatIsDrawnAfterAStopIsDrawnAgainOnReplay(t *testing.T) {
+	for _, program := range [][]string{{"draw"}, {"first", "draw"}, {"draw", "first", "draw"}} {
+		for _, stop := range []string{"cancel", "deadline"} {
+			t.Run(strings.Join(program, " ")+" "+stop, func(t *testing.T) {
+				v := &voyage{program: program, stop: stop, after: context.Canceled}
+				if failure := v.everyDeath(t); failure != "" {
+					t.Fatal(failure)
+				}
+			})
+		}
+	}
+}

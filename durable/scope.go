@@ -56,7 +56,7 @@ type scope struct {
 	begun      []*branch  // by Go
 	draws      uint32     // NewID and Rand since the last call
 	waits      int32      // for branches and children, since the last call
-	empty      string     // key of a call that was placed and has recorded nothing
+	empty      []string   // keys of calls that were placed and have recorded nothing
 	preface    preface
 }
 
@@ -115,6 +115,7 @@ type call struct {
 	rec     *history.Call // what the history has of it; nil: nothing
 	// placed: it was given its ordinal, and nothing of it is in the log yet.
 	placed bool
+	draws  uint32 // of its scope, between the call before it and this one
 	// limited: it is to wait with a context that has a deadline of the code's own.
 	limited bool
 }
@@ -177,6 +178,7 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 	}
 	s.naming.take()
 	s.replay.next++
+	c.draws = s.draws
 	s.draws, s.waits = 0, 0
 	if s.followed != nil && s.run.undoing.follow(s.followed, c.key, kind) {
 		s.followed = nil
@@ -205,8 +207,8 @@ func (s *scope) mayPlace(c *call, kind history.CallKind) error {
 		s.replay.takeBack()
 		return err
 	}
-	if s.empty != "" {
-		return s.run.unrecorded(s.empty, fmt.Errorf("it ended in a panic, which the function has recovered, and %s was called after it", c.key))
+	if len(s.empty) > 0 {
+		return s.run.unrecorded(s.empty[0], fmt.Errorf("it ended in a panic, which the function has recovered, and %s was called after it", c.key))
 	}
 	return nil
 }
@@ -326,8 +328,9 @@ func (s *scope) stashTraced(c *call, ev store.Event, span *commit.Early) {
 // after the call does not run.
 func (s *scope) end() {
 	c := s.busy.Load()
-	if c != nil && c.placed && s.empty == "" {
-		s.empty = c.key
+	if c != nil && c.placed {
+		// A replay does not find it: what is drawn from now on follows the call before it.
+		s.empty, s.draws = append(s.empty, c.key), c.draws
 	}
 	if c != nil && c.ordinal == 0 {
 		c = nil
