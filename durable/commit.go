@@ -1,8 +1,6 @@
 package durable
 
 import (
-	"context"
-
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -57,14 +55,3 @@ func (r logOwner) Landed(c *store.Change) {
 
 // definite is commit.Definite: the store has decided against a change as such.
 func definite(err error) bool { return commit.Definite(err) }
-
-// commitOne is commitKnown for one change.
-func (e *Engine) commitOne(ctx context.Context, change store.Change) error {
-	return e.commitKnown(ctx, ctx, []store.Change{change})[0]
-}
-
-// commitKnown commits changes that belong to no execution, and gives the store the
-// context send; see commit.Committer.CommitKnown.
-func (e *Engine) commitKnown(ctx, send context.Context, batch []store.Change) []error {
-	return e.committer.CommitKnown(ctx, send, batch)
-}

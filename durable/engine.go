@@ -112,7 +112,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	if e.metrics, err = e.newMetrics(o.MeterProvider); err != nil {
+	if e.metrics, err = newMetrics(e, o.MeterProvider); err != nil {
 		return nil, err
 	}
 	e.life.runs, e.life.endRuns = context.WithCancelCause(context.Background())
@@ -343,4 +343,15 @@ func newTracing(e *Engine) telemetry.Tracing {
 		Tracer: telemetry.NewTracer(e.options.TracerProvider), Store: e.store, ExecutorID: e.id, Link: e.options.TraceMode == TraceLink,
 		Verbatim: e.options.Verbatim, KindOf: e.program.errors.KindOf, StoreTime: e.storeTime,
 	}
+}
+
+// commitOne is commitKnown for one change.
+func (e *Engine) commitOne(ctx context.Context, change store.Change) error {
+	return e.commitKnown(ctx, ctx, []store.Change{change})[0]
+}
+
+// commitKnown commits changes that belong to no execution, and gives the store the
+// context send; see commit.Committer.CommitKnown.
+func (e *Engine) commitKnown(ctx, send context.Context, batch []store.Change) []error {
+	return e.committer.CommitKnown(ctx, send, batch)
 }

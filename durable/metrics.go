@@ -60,7 +60,7 @@ type metrics struct {
 
 // newMetrics makes the instruments; the ones that are asked for at each
 // collection look into the store.
-func (e *Engine) newMetrics(p metric.MeterProvider) (*metrics, error) {
+func newMetrics(e *Engine, p metric.MeterProvider) (*metrics, error) {
 	if p == nil {
 		p = otel.GetMeterProvider()
 	}
@@ -118,7 +118,7 @@ func (e *Engine) newMetrics(p metric.MeterProvider) (*metrics, error) {
 			o.ObserveInt64(unserved, r.runs, metric.WithAttributes(telemetry.AttrWorkflow.String(c.workflow), telemetry.AttrVersion.String(c.version)))
 		}
 		e.recovery.unserved.mu.Unlock()
-		return e.observe(ctx, o, &m.quarantined, runs, stuck, depth, age)
+		return m.observe(ctx, e, o, runs, stuck, depth, age)
 	}, here, unloaded, runs, stuck, unserved, depth, age)
 	errs = append(errs, err)
 	if err := errors.Join(errs...); err != nil {
@@ -175,7 +175,7 @@ func (a *workflowAttributes) outcome(err error) metric.MeasurementOption {
 }
 
 // observe asks the store for what only it knows. It is called once a collection.
-func (e *Engine) observe(ctx context.Context, o metric.Observer, quarantined *rareCount, runs, stuck, depth metric.Int64Observable, age metric.Float64Observable) error {
+func (m *metrics) observe(ctx context.Context, e *Engine, o metric.Observer, runs, stuck, depth metric.Int64Observable, age metric.Float64Observable) error {
 	if e.roster.isClosing() {
 		return nil
 	}
@@ -198,7 +198,7 @@ func (e *Engine) observe(ctx context.Context, o metric.Observer, quarantined *ra
 	for _, code := range parkedCodes {
 		codes[code] += 0
 	}
-	if codes[CodeQuarantined], err = quarantined.ask(func() (int64, error) {
+	if codes[CodeQuarantined], err = m.quarantined.ask(func() (int64, error) {
 		n, err := e.store.Count(ctx, quarantinedRuns, "")
 		return n[""], err
 	}); err != nil {
