@@ -70,7 +70,7 @@ func derivedOf(s *history.Survey) Derived {
 	return d
 }
 
-// LastStableEvent returns the last event of a lineage behind which a run can be
+// LastStableEvent returns the last event of a lineage after which a run can be
 // taken up again: the outcome of a step, a child or an item, or the answer to a
 // wait, with every wait that was asked for before it answered or closed by then.
 // It returns nil when there is none. It is a pure function; the events are those

@@ -22,7 +22,7 @@ type EditOptions struct {
 	// Reason is recorded with the edit, for people; By says who has made it.
 	Reason, By string
 	// Force takes a value of another type than the recorded one, and lets a body
-	// of Once that comes behind the edited step run again.
+	// of Once that comes after the edited step run again.
 	Force bool
 	// DryRun returns the plan and changes nothing.
 	DryRun bool
@@ -50,7 +50,7 @@ func (e *EditError) Error() string {
 // gave one in time; or what a child has come to. The child, and whoever has sent
 // the answer, are told nothing, and the message stays taken. The history is cut just before that outcome, and a new branch
 // begins with who has edited what and why, and the new outcome: in one durable
-// act. What was recorded behind it counts no more, as with a jump, and runs again;
+// act. What was recorded after it counts no more, as with a jump, and runs again;
 // the old result stays readable on the old branch. A json.RawMessage stands for a
 // value of the recorded type, with the same kind of JSON. The run is then parked, with
 // durable.CodeEdited, until Resume; a paused one stays paused, and goes on with Unpause.
@@ -184,7 +184,7 @@ func (v *view) reviseBefore(ctx context.Context, old *store.Event, force bool) (
 	return rv, nil
 }
 
-// editCutKey returns the key behind which an edit of the call key cuts: of an item,
+// editCutKey returns the key after which an edit of the call key cuts: of an item,
 // the item alone goes back, and not what is around its Map.
 func editCutKey(key string) string {
 	if _, _, item := history.SplitItem(key); item {

@@ -29,8 +29,8 @@ type ForkOptions struct {
 	// of the call, as with Edit: the result of a step or of an item of a Map, the answer
 	// to a wait, what a child came to; a json.RawMessage stands for a value of the
 	// recorded type. The source keeps what it has. With At, what is recorded between
-	// an edited call and At is copied as it is. Without At, what was recorded behind
-	// the edited calls, behind the last of those of one scope, is left out, and done by
+	// an edited call and At is copied as it is. Without At, what was recorded after
+	// the edited calls, after the last of those of one scope, is left out, and done by
 	// the fork itself.
 	Edits map[string]any
 	// Reason is recorded with the edits, for people; By says who has made them.
@@ -53,7 +53,7 @@ type ForkOptions struct {
 // with attempt 1, sleeps anew, asks again, starts a child of its own. A child whose id
 // the workflow has chosen is the source's: the fork is refused it, with a
 // *durable.ConflictError, if it asks for that id again, of which PlanFork and the log warn. If
-// the source went on beside a child that has not ended, what it recorded behind the start of
+// the source went on beside a child that has not ended, what it recorded after the start of
 // that child is left out too. Signals that were not taken are not copied.
 //
 // IdempotencyKey differs from that of the source; NewID and Rand give what they

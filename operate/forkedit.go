@@ -74,7 +74,7 @@ func (v *view) forking(o *ForkOptions) (*forking, error) {
 }
 
 // cutBehindEdits leaves out of the history what was recorded behind the outcomes of
-// these calls: of each in the scope that Edit would cut, behind the last of those that
+// these calls: of each in the scope that Edit would cut, after the last of those that
 // stand in it. reset are the calls that count as not ended.
 //
 //	4  a               edited

@@ -35,7 +35,7 @@ type Repaired struct {
 	// its history, if a bad tail was set aside; 0, 0: none was.
 	Branch int32
 	Cutoff int64
-	// Again are the keys whose outcomes, or whose beginning, stand behind the
+	// Again are the keys whose outcomes, or whose beginning, stand after the
 	// cutoff: those bodies run again, with the same idempotency keys.
 	Again []string
 	// Did says in words what was done, a line each. Empty: there was nothing to
@@ -67,7 +67,7 @@ var ErrUnrepairable = errors.New("durable: run cannot be repaired")
 func (e *UnrepairableError) Is(target error) bool { return target == ErrUnrepairable }
 
 // Repair mends a damaged run as far as its events allow. A part of its history
-// that cannot be believed is set aside: a new branch begins behind the last
+// that cannot be believed is set aside: a new branch begins after the last
 // stable event before the damage (the outcome of a step, child or item, or an
 // answer), the run becomes interrupted, and whoever serves it continues it from
 // there; one that had failed waits for Resume. A row that does not say what the
@@ -121,7 +121,7 @@ func (op *Operator) Repair(ctx context.Context, id string, o RepairOptions) (Rep
 type repairPlan struct {
 	row   *store.RowPatch
 	cut   *revision // what the cut means; nil: there is none
-	quiet bool      // the row alone: an event behind the end of a run would hide its outcome
+	quiet bool      // the row alone: an event after the end of a run would hide its outcome
 	again []string
 	did   []string
 }
@@ -129,7 +129,7 @@ type repairPlan struct {
 // planRepair decides about a damaged run, from the audit alone.
 //
 // For example, of a running run whose event 4 is damaged and whose last stable
-// event before that is 3, the plan is a branch behind 3 and a row that says
+// event before that is 3, the plan is a branch after 3 and a row that says
 // interrupted.
 func (op *Operator) planRepair(a *history.Audit, force bool) (*repairPlan, error) {
 	row := &a.History.Run
@@ -216,7 +216,7 @@ func (p *repairPlan) interrupt(row *store.Run) {
 	p.row.Recoverable, p.row.EndedAt, p.row.WakeAt, p.row.Strikes = &no, &zero, &zero, new(int32)
 }
 
-// branchOff sets aside what stands behind the last stable event that is sound. What
+// branchOff sets aside what stands after the last stable event that is sound. What
 // that means is worked out as for any other cut.
 func (p *repairPlan) branchOff(op *Operator, a *history.Audit, force bool) error {
 	row := &a.History.Run
@@ -284,7 +284,7 @@ func viewOf(a *history.Audit, op *Operator) *view {
 
 // endStrays has the cut end also the children whose beginning is what is damaged: no
 // event names them, and the new branch starts others in their place. A child with an id
-// of the workflow's choosing goes on, as behind any cut.
+// of the workflow's choosing goes on, as after any cut.
 func (op *Operator) endStrays(ctx context.Context, a *history.Audit, p *repairPlan) error {
 	if a.Bad == 0 {
 		return nil

@@ -11,7 +11,7 @@ import (
 )
 
 // ResumePoint returns where the execution of a run goes on: at a call that is
-// under way, with the attempt that is to be made, or behind the last outcome. ok
+// under way, with the attempt that is to be made, or after the last outcome. ok
 // is false for a run that has completed or was cancelled, of which nothing is
 // left to execute.
 //
@@ -120,7 +120,7 @@ func (op *Operator) Skipped(ctx context.Context, id string, ev store.Event) ([]s
 // of a durable call, or of an item of a Map, of the run's current history.
 //
 // Errors: durable.ErrNotFound when there is no such run; *CheckpointError when the call
-// has no outcome, or one behind which a history cannot be cut.
+// has no outcome, or one after which a history cannot be cut.
 func (op *Operator) CheckpointOf(ctx context.Context, id, key string) (int64, error) {
 	v, unreadable, err := op.view(ctx, id)
 	if err == nil {

@@ -20,7 +20,7 @@ import (
 // attempt it had reached.
 type ResumeOptions struct {
 	// FromCheckpoint is the number (Seq) of a stable event of the current history,
-	// behind which a new branch is made: what came later runs again. CheckpointOf
+	// after which a new branch is made: what came later runs again. CheckpointOf
 	// finds it by key. The run's first event goes back to its beginning. 0: none.
 	FromCheckpoint int64
 	// ResetFailures gives steps that have failed, or are being tried again, all
@@ -54,7 +54,7 @@ type ResumeOptions struct {
 // code has already made use of stay as they are, as do those of a run whose effects
 // were undone. ResetFailures does the same for a step that is still being tried.
 //
-// Everything that speaks against it is found out before anything is written, in this
+// Every check comes before anything is written, in this
 // order: the run is there; its row and its events agree, or can be repaired; its
 // status allows it; it has a checkpoint, which can be read here; the code that is
 // here fits its history; its exclusive keys are free. For the last but one, the
@@ -64,11 +64,11 @@ type ResumeOptions struct {
 // pages, the terminal) is this function, and DryRun is all of it but the writing and
 // the keys.
 //
-// A run that waits is resumed for one reason alone: that it waits for a child which has
-// ended without its being told, as it may after a restore. It is told, and goes on waiting
-// for anything else.
+// A run that waits is resumed for one reason alone: it waits for a child that has ended,
+// and was not told, as may happen after a restore. It is told, and goes on waiting for
+// anything else.
 //
-// With FromCheckpoint the history is cut behind that event: a new branch is made,
+// With FromCheckpoint the history is cut after that event: a new branch is made,
 // in the same durable act that makes the run claimable, and the run goes on
 // there. What was recorded later stays readable and counts no more: steps run
 // again, with the same IdempotencyKey; signals that were taken are delivered

@@ -40,8 +40,8 @@ type UndoneError struct {
 	// Calls are the keys of the steps, children, branches and Maps that were undone, and
 	// By those of the compensations, in the same order.
 	Calls, By []string
-	// Before is the last checkpoint before all of them (CheckpointOf, Fork's At): behind
-	// it, or an earlier one, they are made again. 0: behind none, because one is a child
+	// Before is the last checkpoint before all of them (CheckpointOf, Fork's At): after
+	// it, or an earlier one, they are made again. 0: after none, because one is a child
 	// whose id the workflow has chosen.
 	Before int64
 	text   string

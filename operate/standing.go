@@ -25,7 +25,7 @@ type Standing struct {
 	Reason string // why it was interrupted, failed or cancelled, in words
 
 	// Active is how long the run was executed, in all processes together; what
-	// a killed process did behind its last event is not in it.
+	// a killed process did after its last event is not in it.
 	Active     time.Duration
 	Resumes    int // how often it was claimed after an interruption
 	Generation int // from 0; see Continue

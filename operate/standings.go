@@ -23,7 +23,7 @@ func (op *Operator) Standing(ctx context.Context, id string) (Standing, error) {
 }
 
 // Standings yields where a run stands now, and then each time something is
-// recorded of it, by whatever process. It ends behind the end of the run, when
+// recorded of it, by whatever process. It ends after the run has ended, when
 // ctx ends (without an error), or with an error as that of Watch.
 func (op *Operator) Standings(ctx context.Context, id string) iter.Seq2[Standing, error] {
 	return func(yield func(Standing, error) bool) {

@@ -19,8 +19,8 @@ import (
 // happened. Such a run is refused; a fork does its work anew, with keys of its
 // own.
 
-// uncancel works out how a cancelled run goes on: behind from, or, if that is 0,
-// behind all that it had recorded when the cancel reached it.
+// uncancel works out how a cancelled run goes on: after from, or, if that is 0,
+// after all that it had recorded when the cancel reached it.
 func (v *view) uncancel(ctx context.Context, from int64) (*revision, error) {
 	no := &durable.NotResumableError{RunID: v.Row.ID, Status: v.Row.Status}
 	if len(v.Past.Scopes[history.UndoScope]) > 0 {

@@ -19,7 +19,7 @@ type Verification struct {
 	Events   int          // how many were looked at, over all branches
 	Payloads int          // of events and messages, opened
 	// Findings in the order of the log; those about the row, the branches and
-	// the inbox stand behind them. Empty: nothing is wrong.
+	// the inbox stand after them. Empty: nothing is wrong.
 	Findings []Finding
 	// More is how many findings there were beyond MaxFindings.
 	More int

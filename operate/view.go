@@ -16,7 +16,7 @@ func (v *view) declared() []string {
 	return v.Born.Declared
 }
 
-// stable returns the event behind which the history is to be cut.
+// stable returns the event after which the history is to be cut.
 func (v *view) stable(seq int64) (*store.Event, error) {
 	ev := v.Event(seq)
 	switch {

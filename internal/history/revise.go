@@ -114,8 +114,8 @@ func (v *View) Revise(q Cutting) (rv *Revision, kept *Past, err error) {
 		}
 		kept.Forget(rv.Reset, q.At.Seq)
 		rv.Cut = &BranchCut{After: q.At.Seq, Scope: scope}
-		// Said behind the cut, and meant for what is before it: that was recorded by
-		// the code that did not fit, which it still does not.
+		// An operator said so after the cut, and meant what comes before it: the code
+		// that is here still does not fit that.
 		rv.Force = v.Past.Forced || q.Damage != nil && q.Damage.Forced
 		rv.Attributes = v.attributesAfter(kept)
 	}
@@ -234,7 +234,7 @@ func (v *View) crossed(left []store.Event, reset []string, damage *Audit) []stri
 }
 
 // leaveBehind lists what is under way in left, and prepares the messages that end
-// the children in it. What stands behind damage is in no record of a call.
+// the children in it. What follows damage is in no record of a call.
 func (v *View) leaveBehind(rv *Revision, left []store.Event, damaged bool) {
 	for i := range left {
 		ev := &left[i]
