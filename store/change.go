@@ -37,7 +37,7 @@ type Change struct {
 	Release bool
 	// Yield gives the run up: its last event carries the next epoch, the row
 	// moves there and loses its owner, so that whatever the former owner left
-	// running cannot write behind the end (S5). Needs an event.
+	// running cannot write after the end (S5). Needs an event.
 	Yield bool
 }
 
@@ -64,7 +64,7 @@ type Expect struct {
 	Statuses []Status
 }
 
-// Plain reports whether c is a plain checkpoint: it appends events behind its
+// Plain reports whether c is a plain checkpoint: it appends events after one of its
 // own epoch and touches nothing else. Backends do it in one statement.
 func (c *Change) Plain() bool {
 	return c.RunID != "" && len(c.Events) > 0 && c.Create == nil && c.Row == nil && c.Branch == nil &&

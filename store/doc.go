@@ -12,7 +12,7 @@
 //
 // Whoever holds a run's epoch may append. Claiming a run raises its epoch and
 // appends one event that carries it, in one transaction. An append is accepted
-// only directly behind an event with the writer's own epoch, so an owner that
+// only directly after an event with the writer's own epoch, so an owner that
 // was replaced, however long it slept, meets either an occupied sequence number
 // or a foreign epoch, and learns that it is fenced. No lock on the row is
 // needed for that: the log is its own fence.

@@ -81,7 +81,7 @@ func (t Type) Claims() bool {
 	return t == WorkflowStarted || t == RunResumed || t == RunClaimed
 }
 
-// Stable reports whether recovery may cut a branch behind an event of type t:
+// Stable reports whether recovery may cut a branch after an event of type t:
 // the outcome of a step, child or item, or the answer to a wait.
 func (t Type) Stable() bool {
 	switch t {

@@ -219,7 +219,7 @@ func (r *reading) read(ctx context.Context, yield func(store.Event, error) bool)
 		seen = max(seen, c.last)
 		after += int64(limit)
 		// The log has no gaps: a window that is not full is the last one. One of
-		// some branches only says nothing, so it ends behind what there was.
+		// some branches only says nothing, so it ends after what there was.
 		if after >= r.until || r.all && c.rows < limit {
 			return r.ended(ctx, seen)
 		}
@@ -289,7 +289,7 @@ func (r *reading) chunk(ctx context.Context, q driver.QueryerContext, after int6
 	})
 }
 
-// ended is called where no more events were found behind Seq last. If there
+// ended is called where no more events were found after Seq last. If there
 // were some when the run was loaded, and none of another branch, it was deleted.
 func (r *reading) ended(ctx context.Context, last int64) error {
 	if last >= r.until {
@@ -308,7 +308,7 @@ func (r *reading) ended(ctx context.Context, last int64) error {
 	return err
 }
 
-// tailFrom returns the Seq behind which the last n wanted events are. It goes
+// tailFrom returns the Seq after which the last n wanted events are. It goes
 // backwards in windows, the first as wide as it must be, the next ones wider,
 // for the events of other branches in between. They are windows of Seq, not of
 // rows: a server without statistics of a new log would read and sort all of it

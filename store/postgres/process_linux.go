@@ -41,7 +41,7 @@ func startOf(pid int) (start string, exists bool) {
 		return "", true
 	}
 	// The name, in parentheses, may hold anything; state is the first field
-	// behind it, the start the twentieth.
+	// after it, the start the twentieth.
 	i := bytes.LastIndexByte(b, ')')
 	fields := strings.Fields(string(b[i+1:]))
 	if i < 0 || len(fields) < 20 {

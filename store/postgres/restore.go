@@ -216,7 +216,7 @@ func (s *Store) lastNumbers(ctx context.Context, tx *sqlx.Tx, table string, numb
 	return nil
 }
 
-// copyBack fills a table from a copy. Numbers go on behind all that were ever
+// copyBack fills a table from a copy. Numbers go on after all that were ever
 // given: run numbers are never used twice, not even across a restore.
 func (s *Store) copyBack(ctx context.Context, tx *sqlx.Tx, from, table string, numbers map[string]int64) error {
 	list, _, err := s.columns(ctx, tx, from, table)

@@ -86,7 +86,7 @@ func (s *Store) checkpoint(ctx context.Context, c *conn, ch *store.Change) error
 	return errs[0]
 }
 
-// appendFenced is the plain checkpoint: behind the event before e, if that has
+// appendFenced is the plain checkpoint: after the event before e, if that has
 // epoch before.
 func (s *Store) appendFenced(db session, no, epoch, before int64, e *store.Event) (changed int64, err error) {
 	changed, _, err = db.exec(s.q.append, append(eventArgs(no, epoch, e), before)...)

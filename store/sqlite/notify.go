@@ -22,7 +22,7 @@ import (
 //
 // Why not the WAL itself: it changes with every checkpoint of every step, its
 // own writer's too, and once it is recycled its size says nothing and its time
-// is only as fine as the kernel's tick, so a change behind a look is missed.
+// is only as fine as the kernel's tick, so a change after a look is missed.
 
 // listeners are the Notify calls of one handle.
 type listeners struct {
