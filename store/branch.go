@@ -7,16 +7,16 @@ import "strings"
 type Branch struct {
 	N          int32 // 1, 2, ... per run
 	Parent     int32
-	Generation int32  // of the events on it; a new generation begins a branch
-	Cutoff     int64  // the last event of the parent's lineage that is kept; of a root (Parent >= N), the last one before it
+	Generation int32  // of the events on it; a new generation starts a new branch
+	Cutoff     int64  // the last event of the parent's lineage that is kept; for a root (Parent >= N), the last event before it
 	CutScope   string // empty: the cut takes the whole run; else only keys in this scope
 	Reason     string
 	CreatedAt  Time
 }
 
-// Lineage answers whether an event belongs to a branch's history: its own
-// events, and of its ancestors those that no cut took away. It is a pure value;
-// make it with LineageOf.
+// Lineage decides whether an event belongs to a branch's history: the branch's
+// own events, and those of its ancestors that no cut removed. It is a pure
+// value; build it with LineageOf.
 type Lineage struct{ steps []lineageStep }
 
 type lineageStep struct {
@@ -30,7 +30,7 @@ type cut struct {
 }
 
 // LineageOf returns the lineage of branch n among branches. A branch that is
-// not listed (0 always, or one whose record is lost) counts as a root.
+// not listed (always 0, and any branch whose record is lost) counts as a root.
 //
 // For example, with branch 1 cut from 0 at event 5 and branch 2 cut from 1 at
 // event 8, the lineage of 2 holds the events of branch 0 up to 5, those of
@@ -42,15 +42,15 @@ func LineageOf(branches []Branch, n int32) Lineage {
 	}
 	var l Lineage
 	var cuts []cut
-	// A parent is always older than its branch; a record that says otherwise
-	// is damaged, and must not make this loop for ever.
+	// A parent is always older than its branch. A record that says otherwise is
+	// damaged and must not send this loop round for ever.
 	for {
 		l.steps = append(l.steps, lineageStep{branch: n, cuts: cuts})
 		b, ok := byN[n]
 		if !ok || b.Parent >= n {
 			return l
 		}
-		// A new slice each time: earlier steps keep theirs.
+		// A new slice each time, because earlier steps keep theirs.
 		cuts = append(cuts[:len(cuts):len(cuts)], cut{seq: b.Cutoff, scope: b.CutScope})
 		n = b.Parent
 	}
@@ -72,7 +72,7 @@ func (l Lineage) Has(e *Event) bool {
 	return false
 }
 
-// Branches returns the numbers of the branches of the lineage, youngest first.
+// Branches returns the numbers of the lineage's branches, youngest first.
 func (l Lineage) Branches() []int32 {
 	ns := make([]int32, len(l.steps))
 	for i, s := range l.steps {
@@ -82,8 +82,8 @@ func (l Lineage) Branches() []int32 {
 }
 
 // InScope reports whether key is the scope itself or lies inside it:
-// "items[3]/resize" is in "items[3]", "items[31]" is not. Every key is in the
-// root scope, "".
+// "items[3]/resize" is in "items[3]", but "items[31]" is not. Every key is in
+// the root scope, "".
 func InScope(key, scope string) bool {
 	if scope == "" {
 		return true

@@ -2,25 +2,25 @@ package store
 
 import "context"
 
-// What a store may be able to do beyond Store. All probing for it stands in
-// this file: CapabilitiesOf.
+// The optional abilities of a store beyond the Store interface. CapabilitiesOf,
+// in this file, is the only place that probes for them.
 
-// Notifier is a store that tells at once when something changed.
+// Notifier is a store that announces changes at once.
 type Notifier interface {
 	// Notify calls fn, from one goroutine, whenever rows may have changed in a
 	// way an executor waits for: a message was delivered, a run became
 	// claimable, a run ended. The first notice comes at once and says to look at
-	// everything, so that nothing is missed that happened between a look and the
-	// moment from which the store listens. It returns when ctx ends or the store
-	// is closed. A notice may be late, doubled, or lost: the beat stands behind
-	// it.
+	// everything, so that nothing is missed that happened between the caller's
+	// last look and the moment the store began to listen. Notify returns when
+	// ctx ends or the store is closed. A notice may be late, duplicated or lost;
+	// the heartbeat is the fallback.
 	Notify(ctx context.Context, fn func(Notice)) error
 }
 
 // Notice says which runs to look at; with no RunIDs, all of them.
 type Notice struct{ RunIDs []string }
 
-// Meter is a store that counts what it does.
+// Meter is a store that counts its operations.
 type Meter interface {
 	// Counts returns totals since the store was opened.
 	Counts() Counts
@@ -28,41 +28,42 @@ type Meter interface {
 
 // Counts are totals since a store was opened.
 type Counts struct {
-	Statements int64 // sent to the database, BEGIN and COMMIT not counted
+	Statements int64 // sent to the database, except BEGIN and COMMIT
 	Reads      int64 // of those, queries
 	Commits    int64 // durable commits
 }
 
 // Presence is a store that can tell that an executor is gone before its lease
-// has run out, such as by a lock its process holds. It never makes a lease
-// longer. Where processes bring their own clocks, it may show that those differ:
-// a lease that ran out long ago, of a process that is there, is waited for once
-// by the clock of the one who looks.
+// has expired, for example by a lock that its process holds. It never extends a
+// lease. Where each process uses its own clock, it may show that the clocks
+// differ: if a lease expired long ago but its process is still there, the
+// observer waits for that lease once, by the observer's own clock.
 type Presence interface {
-	// PresenceKind names the means for people; empty means that it is not
+	// PresenceKind names the mechanism, for people; empty means that it is not
 	// available on this handle.
 	PresenceKind() string
 }
 
-// Clocked is a store that says whose clock it takes the time from.
+// Clocked is a store that says whose clock it uses.
 type Clocked interface {
-	// ClockKind says whose clock judges leases and due times: "process", that of
-	// each process that opens the store, or "server", one for all of them.
+	// ClockKind says whose clock judges leases and due times: "process", the
+	// clock of each process that opens the store, or "server", one clock for all
+	// of them.
 	ClockKind() string
 }
 
-// SingleProcess is a store whose data one process can have open at a time, by one
-// handle, such as one that locks its file. It cannot be recovered by another
-// process while the first lives, and no tool can look at it beside the program;
-// so it says so.
+// SingleProcess is a store whose data only one process can have open at a time,
+// through one handle, such as a store that locks its file. While that process
+// lives, no other process can recover its runs and no tool can inspect the data
+// beside the program, so the store has to say so.
 type SingleProcess interface {
-	// ProcessLock names what keeps others out, for people; empty means that
-	// nothing does, on this handle.
+	// ProcessLock names what keeps other processes out, for people; empty means
+	// that nothing does on this handle.
 	ProcessLock() string
 }
 
-// TxCommitter is a store that can carry out Changes inside a transaction of
-// the user's on the same database, so that they become durable with it or not
+// TxCommitter is a store that can carry out Changes inside the user's own
+// transaction on the same database, so that they become durable with it or not
 // at all.
 type TxCommitter interface {
 	// CommitIn works like Commit, within tx (*sql.Tx or *sqlx.Tx). An error
@@ -70,8 +71,8 @@ type TxCommitter interface {
 	CommitIn(ctx context.Context, tx any, c Change) error
 }
 
-// Capabilities are the optional abilities of one store; a nil field is one it
-// does not have.
+// Capabilities are the optional abilities of one store; a nil field means that
+// the store lacks that ability.
 type Capabilities struct {
 	Notifier      Notifier
 	Meter         Meter

@@ -9,13 +9,14 @@ import (
 // does (S1). Create, Events, Row, Branch, Hold, Release and Yield concern the
 // owner run, RunID; Send and Start may concern any.
 //
-// With an empty RunID only Send and Start are allowed, and Expect is ignored.
+// When RunID is empty, only Send and Start are allowed and Expect is ignored.
 type Change struct {
 	RunID  string
 	Expect Expect
 
-	// Create is the row to insert; needs Expect.Absent. Its Epoch is taken as
-	// given and must be positive. With an Owner, the run is born claimed.
+	// Create is the row to insert; it needs Expect.Absent. Its Epoch is stored as
+	// given and must be positive. With an Owner, the run is created already
+	// claimed.
 	Create *Run
 	// Events to append: consecutive Seq, sealed, in the run's log. Their Epoch
 	// is set by the store (see Expect and Yield).
@@ -24,56 +25,56 @@ type Change struct {
 	// Branch is a new branch to record; its N must be new (S26).
 	Branch *Branch
 	Send   []Message
-	// Start creates runs: Changes with Expect.Absent and without Send or Start
-	// of their own. One whose run exists already with the same Workflow,
-	// InputHash, Parent and ParentKey does nothing; any other existing run
+	// Start creates runs: each is a Change with Expect.Absent and without Send or
+	// Start of its own. If its run already exists with the same Workflow,
+	// InputHash, Parent and ParentKey, nothing happens; any other existing run
 	// fails the whole Change with ErrExists.
 	Start []Change
 	// Hold takes exclusive keys for the run, all or none: *OccupiedError when
-	// another run holds one. A key it holds already is no obstacle. Validate
-	// checks each as CheckHold does.
+	// another run holds one. A key that the run already holds is no obstacle.
+	// Validate checks each as CheckHold does.
 	Hold []string
 	// Release frees every exclusive key the run holds, before Hold takes (S25).
 	Release bool
-	// Yield gives the run up: its last event carries the next epoch, the row
-	// moves there and loses its owner, so that whatever the former owner left
-	// running cannot write after the end (S5). Needs an event.
+	// Yield gives the run up: the last event of the Change carries the next epoch,
+	// the row moves to that epoch and loses its owner. Nothing that the former
+	// owner left running can write after that (S5). Needs an event.
 	Yield bool
 }
 
 // Expect is the precondition of a Change. The head of the log must be
-// Events[0].Seq - 1; without Events the head is not looked at.
+// Events[0].Seq - 1; without Events the head is not checked.
 type Expect struct {
 	// Absent: no run with this id exists. Seq 1 is written only with it.
 	Absent bool
-	// Epoch the row has (for a row-only or taking Change) or the event at the
-	// head has (for a Change with events).
+	// Epoch of the row (for a row-only Change or one with TakeEpoch) or of the
+	// event at the head of the log (for a Change with events).
 	Epoch int64
 	// TakeEpoch raises the row's epoch to Epoch + 1, clears the owner and
-	// writes the events with the new epoch: the act of an operator or of
-	// recovery. Needs an event, which fences the former owner. Refused with
-	// *OwnedError while a live executor owns the run.
+	// writes the events with the new epoch. Operators and recovery use it. It
+	// needs an event, which fences the former owner. Refused with *OwnedError
+	// while a live executor owns the run.
 	TakeEpoch bool
 	// NoCancel: Run.CancelAsked is false, else ErrCancelAsked.
 	NoCancel bool
-	// Inbox: Run.Inbox is this, so that no message came since it was read, else
-	// ErrFenced. Nil: not looked at.
+	// Inbox: Run.Inbox has this value, so no message has arrived since it was
+	// read, else ErrFenced. Nil: not checked.
 	Inbox *int64
 	// Statuses: the row's status is one of these, else *StatusError. Empty:
-	// not looked at.
+	// not checked.
 	Statuses []Status
 }
 
-// Plain reports whether c is a plain checkpoint: it appends events after one of its
-// own epoch and touches nothing else. Backends do it in one statement.
+// Plain reports whether c is a plain checkpoint: it appends events after an event
+// of its own epoch and touches nothing else. Backends carry it out in one
+// statement.
 func (c *Change) Plain() bool {
 	return c.RunID != "" && len(c.Events) > 0 && c.Create == nil && c.Row == nil && c.Branch == nil &&
 		len(c.Send) == 0 && len(c.Start) == 0 && len(c.Hold) == 0 && !c.Release && !c.Yield &&
 		!c.Expect.Absent && !c.Expect.TakeEpoch && !c.Expect.NoCancel && c.Expect.Inbox == nil && len(c.Expect.Statuses) == 0
 }
 
-// EventEpoch returns the epoch that the i-th event of c is stored with, and
-// RowEpoch the epoch the row has afterwards.
+// EventEpoch returns the epoch with which the i-th event of c is stored.
 func (c *Change) EventEpoch(i int) int64 {
 	e := c.Expect.Epoch
 	if c.Create != nil {
@@ -88,11 +89,12 @@ func (c *Change) EventEpoch(i int) int64 {
 	return e
 }
 
-// RowEpoch returns the epoch the row has after c.
+// RowEpoch returns the epoch that the row has after c.
 func (c *Change) RowEpoch() int64 { return c.EventEpoch(len(c.Events) - 1) }
 
-// Mark returns the Seq of the event by which c is known again (S6): of a Create
-// the first event, else the last. 0: c has no event to be known by.
+// Mark returns the Seq of the event that shows whether c has already been carried
+// out (S6): the first event of a Create, otherwise the last. 0: c has no such
+// event.
 func (c *Change) Mark() int64 {
 	if len(c.Events) == 0 {
 		return 0
@@ -107,9 +109,10 @@ func (c *Change) mark() int {
 	return len(c.Events) - 1
 }
 
-// Did reports whether c was carried out already (S6), given the event that the
-// log has at Mark; nil: it has none there. Both the epoch and the sum must be
-// those that c writes: the same event of another epoch is another's.
+// Did reports whether c was already carried out (S6). stored is the event that the
+// log has at Mark, or nil if it has none there. Both its epoch and its sum must be
+// those that c writes: the same event with another epoch comes from another
+// writer.
 func (c *Change) Did(stored *Event) bool {
 	if stored == nil || len(c.Events) == 0 {
 		return false
@@ -118,14 +121,14 @@ func (c *Change) Did(stored *Event) bool {
 	return stored.Seq == e.Seq && stored.Sum == e.Sum && stored.Epoch == c.EventEpoch(c.mark())
 }
 
-// Check returns why c cannot be carried out on its run, in the order that binds
-// (S3): ErrFenced comes first, whatever else stands in the way. row is the run's
-// row, nil if there is none; last is the last event of its log, or nil for a store
-// whose insert tests the log itself, which then has to ask for that answer before
-// it gives another one; ownerLive says that a live executor owns the run.
+// Check returns why c cannot be carried out on its run, in the required order
+// (S3): ErrFenced comes before every other reason. row is the run's row, nil if
+// there is none. last is the last event of its log; a store whose insert tests the
+// log passes nil, and must then obtain that answer before it returns another one.
+// ownerLive says that a live executor owns the run.
 //
-// Ask Did first (S6). What needs more than the run is left to the store: Dedup
-// (S12), exclusive keys (S11), branches that exist, Start and Send.
+// Call Did first (S6). The store itself checks whatever needs more than the run:
+// Dedup (S12), exclusive keys (S11), existing branches, Start and Send.
 func (c *Change) Check(row *Run, last *Event, ownerLive bool) error {
 	if c.Create != nil {
 		if row != nil {
@@ -152,9 +155,9 @@ func (c *Change) Check(row *Run, last *Event, ownerLive bool) error {
 	return nil
 }
 
-// fence is S3 and S10. A plain checkpoint is fenced by the log alone; any other
-// Change by the row too, since an epoch may have been taken whose event is not
-// the one before.
+// fence implements S3 and S10. The log alone fences a plain checkpoint. The row
+// fences any other Change too, because an epoch may have been taken whose event is
+// not the one directly before.
 func (c *Change) fence(row *Run, last *Event) error {
 	if row.Epoch != c.Expect.Epoch && !(c.Plain() && last != nil) {
 		return fmt.Errorf("store: run %q: epoch %d was expected, the run is at %d: %w", c.RunID, c.Expect.Epoch, row.Epoch, ErrFenced)
@@ -172,13 +175,13 @@ func (c *Change) fence(row *Run, last *Event) error {
 	return nil
 }
 
-// Revives reports whether c brings row's run back, which had ended, so that its
-// Dedup counts again (S12).
+// Revives reports whether c brings back a run that had ended, so that its Dedup
+// counts again (S12).
 func (c *Change) Revives(row *Run) bool {
 	return c.Row != nil && c.Row.Status != nil && row.Status.Terminal() && !c.Row.Status.Terminal()
 }
 
-// Size returns about how many bytes c adds to the store.
+// Size returns roughly how many bytes c adds to the store.
 func (c *Change) Size() int {
 	n := 0
 	for i := range c.Events {
@@ -196,8 +199,8 @@ func (c *Change) Size() int {
 	return n
 }
 
-// Validate returns an error that wraps ErrInvalid or ErrTooLarge when c could
-// not be carried out by any store with these limits. Backends call it first.
+// Validate returns an error that wraps ErrInvalid or ErrTooLarge when no store
+// with these limits could carry out c. Backends call it first.
 func (c *Change) Validate(l Limits) error {
 	if c.RunID == "" {
 		if c.Create != nil || len(c.Events) > 0 || c.Row != nil || c.Branch != nil || len(c.Hold) > 0 || c.Release || c.Yield {
@@ -221,7 +224,8 @@ func (c *Change) Validate(l Limits) error {
 	case c.Create == nil && c.Expect.Epoch <= 0:
 		return fmt.Errorf("store: run %q: Expect.Epoch is missing: %w", c.RunID, ErrInvalid)
 	case (c.Yield || c.Expect.TakeEpoch) && len(c.Events) == 0:
-		// Without one the log would still carry the epoch that is taken away.
+		// Without an event the log would still carry the epoch that is being taken
+		// away.
 		return fmt.Errorf("store: run %q: Yield and TakeEpoch need an event: %w", c.RunID, ErrInvalid)
 	case c.Row != nil && c.Row.Status != nil && !c.Row.Status.Valid():
 		return fmt.Errorf("store: run %q: unknown status %q: %w", c.RunID, *c.Row.Status, ErrInvalid)
@@ -282,8 +286,8 @@ func (c *Change) validateParts(l Limits) error {
 	return nil
 }
 
-// SameStart reports whether a run that exists is the one s would have created,
-// so that starting it again does nothing.
+// SameStart reports whether an existing run is the one s would have created, so
+// that starting it again does nothing.
 func SameStart(existing *Run, s *Run) bool {
 	return existing.Workflow == s.Workflow && existing.InputHash == s.InputHash &&
 		existing.Parent == s.Parent && existing.ParentKey == s.ParentKey

@@ -6,19 +6,19 @@
 //
 // # The model in one screen
 //
-// A run is one execution of a workflow. Its truth is a log of events, numbered
-// from 1 without a gap; its row is a cache of what the log says, kept so that
-// runs can be listed and claimed by index. Events are only ever appended.
+// A run is one execution of a workflow. Its log of events, numbered from 1
+// without a gap, is the truth; its row is a cache of what the log says, kept so
+// that runs can be listed and claimed by index. Events are only ever appended.
 //
-// Whoever holds a run's epoch may append. Claiming a run raises its epoch and
+// The holder of a run's epoch may append. Claiming a run raises its epoch and
 // appends one event that carries it, in one transaction. An append is accepted
-// only directly after an event with the writer's own epoch, so an owner that
-// was replaced, however long it slept, meets either an occupied sequence number
-// or a foreign epoch, and learns that it is fenced. No lock on the row is
-// needed for that: the log is its own fence.
+// only directly after an event with the writer's own epoch. An owner that was
+// replaced, however long it slept, therefore meets either an occupied sequence
+// number or a foreign epoch, and learns that it is fenced. That needs no lock
+// on the row: the log is its own fence.
 //
-// Everything that is written goes through Store.Commit: a batch of Changes that
-// share one durable commit while each succeeds or fails alone.
+// Every write of the engine goes through Store.Commit: a batch of Changes that
+// share one durable commit, while each succeeds or fails on its own.
 //
 // The clauses of the contract are numbered (S1, S2, ...) where they are stated,
 // in the comments of this package; docs/store-contract.md lists them, and each

@@ -6,7 +6,7 @@ import (
 )
 
 // The errors a caller may branch on with errors.Is. Where more is known, a
-// struct type of this package carries it and matches the sentinel.
+// struct type of this package carries the details and matches the sentinel.
 var (
 	ErrClosed      = errors.New("store: closed")
 	ErrInvalid     = errors.New("store: invalid")
@@ -23,17 +23,17 @@ var (
 	ErrSchema      = errors.New("store: schema not usable")
 )
 
-// ExistsError names the run that stands in the way.
+// ExistsError names the existing run.
 type ExistsError struct{ RunID string }
 
 func (e *ExistsError) Error() string        { return fmt.Sprintf("store: run %q exists already", e.RunID) }
 func (e *ExistsError) Is(target error) bool { return target == ErrExists }
 
-// StatusError says in which status the run was, and which step was refused.
+// StatusError says which status the run had and which transition was refused.
 type StatusError struct {
 	RunID  string
 	Status Status
-	To     Status // empty: the status alone was in the way
+	To     Status // empty: the status alone was the obstacle
 }
 
 func (e *StatusError) Error() string {
@@ -80,8 +80,8 @@ func (e *TooLargeError) Is(target error) bool { return target == ErrTooLarge }
 // program, or older and the program asked not to have it changed.
 type SchemaError struct {
 	Have, Know int
-	// Todo is what to do about it, in the words of the backend; empty where the
-	// only thing is to use a newer program.
+	// Todo says what to do about it, in the words of the backend; empty where
+	// the only remedy is a newer program.
 	Todo string
 }
 

@@ -9,7 +9,7 @@ import (
 type Type string
 
 // The types of events. Past tense, one word for one thing; Claims and Stable
-// say what recovery makes of them.
+// say how recovery treats them.
 const (
 	// Life of a run.
 	WorkflowCreated     Type = "workflow_created"     // Payload: input
@@ -28,7 +28,7 @@ const (
 	AttributesSet       Type = "attributes_set" // Data: the whole set from now on
 
 	// Steps.
-	StepStarted   Type = "step_started"   // only where asked for
+	StepStarted   Type = "step_started"   // only where the workflow asks for it
 	StepCompleted Type = "step_completed" // Payload: result
 	StepFailed    Type = "step_failed"    // final failure; it is also the last failed attempt
 	AttemptFailed Type = "attempt_failed" // Data: error, next attempt time
@@ -71,12 +71,12 @@ func Types() []Type {
 	}
 }
 
-// Known reports whether t is among Types. A reader must not pass over an event
+// Known reports whether t is among Types. A reader must not skip an event that
 // it does not know.
 func (t Type) Known() bool { return slices.Contains(Types(), t) }
 
 // Claims reports whether t is an event that a claim appends. Claim events at
-// the very end of a log mean that the owner recorded nothing since.
+// the very end of a log mean that the owner has recorded nothing since.
 func (t Type) Claims() bool {
 	return t == WorkflowStarted || t == RunResumed || t == RunClaimed
 }
@@ -91,17 +91,17 @@ func (t Type) Stable() bool {
 	return false
 }
 
-// Event is one entry of a run's log. Backends store every field as given; the
-// run id is not part of the record, it is where the event is kept.
+// Event is one entry of a run's log. Backends store every field as given. The
+// run id is not part of the record; it is where the event is kept.
 type Event struct {
 	Seq     int64 // from 1, +1 per event of the run, over all branches
-	Epoch   int64 // of its writer: the fence, not part of history (see Seal)
+	Epoch   int64 // of its writer; it serves the fence and is not part of history (see Seal)
 	Branch  int32
 	Type    Type
 	Key     string        // of the durable call: "charge", "items[17]/resize#2"; empty for the run itself
 	Attempt int32         // 1-based; 0 where it has no meaning
 	Ordinal int32         // 1-based place of the call in its scope; 0 for the run itself
-	At      Time          // never smaller than that of the event before
+	At      Time          // never earlier than that of the event before
 	Took    time.Duration // microseconds are kept
 	Active  time.Duration // running total of the time the run was executed; microseconds are kept
 	Steps   int32         // running total of steps done in this generation

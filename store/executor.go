@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// Executor is one engine on one store, from its Open to its Close. Ids are
-// never used twice.
+// Executor is one engine on one store, from Open to Close. Its id is never
+// reused.
 type Executor struct {
 	ID   string
 	Name string // for people; need not be unique
 	Host string
 	Boot string // identity of the host's boot; empty: unknown
 	PID  int
-	// Lease is how long after a beat the executor counts as live.
+	// Lease is how long the executor counts as live after a beat.
 	Lease  time.Duration
 	Serves []Served
 
-	// Leaving, given to Beat, ends the executor: its record is removed and it
-	// is not live any more. Not stored.
+	// Leaving, passed to Beat, ends the executor: its record is removed and it is
+	// no longer live. Not stored.
 	Leaving bool
 
 	// Filled by the store.
@@ -27,15 +27,15 @@ type Executor struct {
 	Live      bool // by lease and, where the backend can tell, by presence
 }
 
-// Served is a workflow an executor has the code of. A run whose version is not
-// among Versions is not for it.
+// Served is a workflow whose code an executor has. The executor does not take
+// runs whose version is not among Versions.
 type Served struct {
 	Workflow string
 	Versions []string
 }
 
-// Serves reports whether a run of this workflow and version can be executed
-// with one of the served.
+// Serves reports whether one of served can execute a run of this workflow and
+// version.
 func Serves(served []Served, workflow, version string) bool {
 	for _, s := range served {
 		if s.Workflow != workflow {
@@ -50,28 +50,28 @@ func Serves(served []Served, workflow, version string) bool {
 	return false
 }
 
-// Pulse is what a beat brings back.
+// Pulse is the result of a beat.
 type Pulse struct {
 	Now Time // the store's clock during the beat
-	// Next is when to beat again at the latest: the earliest WakeAt in the future
-	// among runs that this executor owns or could claim or, where a store with
-	// Presence has doubts whether an owner is gone, the time from which it knows;
-	// 0: none.
+	// Next is the latest time for the next beat: the earliest future WakeAt among
+	// the runs that this executor owns or could claim. If a store with Presence
+	// cannot yet tell whether an owner is gone, it may be the time at which the
+	// store will know. 0: none.
 	Next Time
 	// Due reports that a run which this executor could claim is due now. S31 Due
-	// and Next count runs of every queue, since a beat does not say which queues
-	// the executor claims from.
+	// and Next count runs of every queue, because a beat does not say which
+	// queues the executor claims from.
 	Due bool
 	// Mail lists the runs of this executor with unseen messages (Inbox > Seen).
 	Mail []Mail
 	// Gone lists all executors that still own unfinished runs and are not live.
 	Gone []string
-	// Skew is by how much the clock of another executor is known to be ahead of
-	// the one that judges this beat; 0: it is not known to be. Where processes
-	// bring their own clocks, those must agree.
+	// Skew is how far another executor's clock is known to be ahead of the clock
+	// that judges this beat; 0: no clock is known to be ahead. Where each process
+	// uses its own clock, the clocks must agree.
 	Skew time.Duration
-	// Late reports that this executor's lease had run out before the beat, so
-	// others may have taken its runs in between.
+	// Late reports that this executor's lease had expired before the beat, so
+	// other executors may have taken its runs in between.
 	Late bool
 }
 
@@ -84,15 +84,15 @@ type Mail struct {
 // Claim asks for runs to execute.
 //
 // Without IDs it takes what is due and free: pending runs whose WakeAt (a
-// delayed start) has come; interrupted runs that are not parked (Code empty, or
-// CodeNotRegistered: then this executor newly serves it); waiting runs without
-// a live owner that have a WakeAt in the past, unseen messages or a cancel.
-// Paused runs are left alone unless a cancel was asked for. Higher Priority
-// first, then the one that waits longest.
+// delayed start) has come; interrupted runs that are not parked (Code is empty,
+// or CodeNotRegistered and this executor now serves the run); waiting runs
+// without a live owner that have a WakeAt in the past, unseen messages or a
+// cancel. Paused runs are left alone unless a cancel was requested. Higher
+// Priority comes first, then the longest wait.
 //
-// With IDs it takes those of them that are not terminal, not parked, not
-// paused and without a live owner, whatever their WakeAt: this is how a run
-// whose owner died is continued.
+// With IDs it takes those of the named runs that are not terminal, not parked,
+// not paused and without a live owner, whatever their WakeAt. This is how a run
+// is continued whose owner died.
 type Claim struct {
 	Executor string
 	Serves   []Served
@@ -101,15 +101,15 @@ type Claim struct {
 	Queues   []QueueLimit
 	// Data is put on every event this claim appends: JSON object or nil.
 	Data []byte
-	// DataOf, if set, returns what is put on the event of one run instead. It
-	// is called with the row as it is before it is claimed, which it must not
-	// keep or change, by one goroutine at a time, and again when the claim of
-	// a run is tried again. It must not call the store.
+	// DataOf, if set, replaces Data: it returns what is put on the event of one
+	// run. It receives the row as it was before the claim, and must neither keep
+	// nor change it. One goroutine at a time calls it, and calls it again when
+	// the claim of a run is retried. It must not call the store.
 	DataOf func(r *Run) []byte
-	At     Time // of those events; the store raises it to the run's last event
+	At     Time // time of those events; the store raises it to that of the run's last event
 }
 
-// EventData returns what is put on the event by which c claims r.
+// EventData returns the data of the event by which c claims r.
 func (c *Claim) EventData(r *Run) []byte {
 	if c.DataOf != nil {
 		return c.DataOf(r)
@@ -118,8 +118,8 @@ func (c *Claim) EventData(r *Run) []byte {
 }
 
 // MayTake reports whether c may take r at now, given whether a live executor owns
-// r (S20). Only the limits of queues are not looked at: a claim with IDs takes no
-// notice of queues, and one without needs a count of the runs of each.
+// r (S20). It checks everything except queue limits: a claim with IDs ignores
+// queues, and a claim without IDs needs a count of the runs of each queue.
 func (c *Claim) MayTake(r *Run, now Time, ownerLive bool) bool {
 	if ownerLive || !Serves(c.Serves, r.Workflow, r.Version) {
 		return false
@@ -130,10 +130,9 @@ func (c *Claim) MayTake(r *Run, now Time, ownerLive bool) bool {
 	return r.Due(now) && (r.Queue == "" || slices.ContainsFunc(c.Queues, func(q QueueLimit) bool { return q.Queue == r.Queue }))
 }
 
-// Take returns the row of r as it is after c has claimed it at now, the time of
-// the store's clock, with Last set to the event to append, numbered and sealed.
-// last is the last event of r's log. r is not changed; the copy shares its
-// attributes.
+// Take returns the row of r after c has claimed it at now, by the store's clock,
+// with Last set to the event to append, numbered and sealed. last is the last
+// event of r's log. r is not changed; the copy shares its attributes.
 //
 // For example, a waiting run at epoch 7 whose log ends with event 4 comes back
 // waiting, owned, at epoch 8, with event 5, run_claimed, of epoch 8.
@@ -158,15 +157,15 @@ func (c *Claim) Take(r *Run, last *Event, now Time) Run {
 	return t
 }
 
-// QueueLimit bounds how many runs of a queue are executed at a time, over all
-// executors. A claim without IDs takes runs of the unnamed queue, "", always,
-// and of a named queue only if it is listed.
+// QueueLimit bounds how many runs of a queue are executed at a time, across all
+// executors. A claim without IDs always takes runs of the unnamed queue, "", and
+// takes runs of a named queue only if it is listed.
 type QueueLimit struct {
 	Queue string
 	Max   int // of runs running or resuming at once; 0: no limit
 }
 
-// Codes that a store itself looks at.
+// Codes that stores themselves check.
 const (
 	// CodeNotRegistered: no executor had the code of this workflow or version.
 	CodeNotRegistered = "not_registered"

@@ -24,8 +24,8 @@ type Filter struct {
 	Parents    []string
 	Attributes map[string]string // each must be set to this value
 
-	// Half-open windows: at or after From, before To; 0: open. A time that is
-	// not set is in no window.
+	// Half-open windows: at or after From, before To; 0: open. An unset time is
+	// in no window.
 	CreatedFrom, CreatedTo Time
 	UpdatedFrom, UpdatedTo Time
 	EndedFrom, EndedTo     Time
@@ -42,19 +42,19 @@ type Filter struct {
 	// OldestFirst orders by CreatedAt, then run number; otherwise the newest
 	// come first.
 	OldestFirst bool
-	// Limit of a page; 0: 100. A backend may return fewer than asked, with a
-	// Next.
+	// Limit of a page; 0: 100. A backend may return fewer runs than asked for,
+	// together with a Next.
 	Limit int
-	// After is the Next of the page before. It belongs to the same filter and
-	// order; anything else is ErrInvalid.
+	// After is the Next of the previous page. It is only valid with the same
+	// filter and order; anything else is ErrInvalid.
 	After string
 	// WithLast fills Run.Last.
 	WithLast bool
 }
 
 // Matches reports whether f selects r. head is the Seq of the last event of r's
-// log, and orphaned says that r's owner is not live; they are looked at for
-// Unarchived and for Orphaned alone. Text is compared by its bytes.
+// log and matters for Unarchived only; orphaned says that r's owner is not live
+// and matters for Orphaned only. Text is compared byte by byte.
 func (f *Filter) Matches(r *Run, head int64, orphaned bool) bool {
 	for name, value := range f.Attributes {
 		if v, ok := r.Attributes[name]; !ok || v != value {
@@ -75,7 +75,7 @@ func (f *Filter) Matches(r *Run, head int64, orphaned bool) bool {
 
 func oneOf[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }
 
-// within tests a half-open window. A moment that is not set is in no window.
+// within tests a half-open window. An unset time is in no window.
 func within(t, from, to Time) bool {
 	if from == 0 && to == 0 {
 		return true
@@ -83,24 +83,24 @@ func within(t, from, to Time) bool {
 	return t != 0 && t >= from && (to == 0 || t < to)
 }
 
-// Fingerprint tells filters apart by what they select and in which order. A
-// cursor carries it, so that one of another listing is refused. The size of the
-// page, the cursor and WithLast may change on the way.
+// Fingerprint distinguishes filters by what they select and in which order. A
+// cursor carries it, so that a cursor of another listing is refused. The page
+// size, the cursor and WithLast may change between pages.
 func (f *Filter) Fingerprint() uint64 {
 	of := *f
 	of.Limit, of.After, of.WithLast = 0, "", false
 	h := fnv.New64a()
-	// A Filter holds strings, numbers and flags alone: it always encodes, and
-	// maps in the order of their keys.
+	// A Filter holds only strings, numbers, flags and maps of strings, so it
+	// always encodes, with map keys in order.
 	if err := json.NewEncoder(h).Encode(of); err != nil {
 		panic("store: encode filter: " + err.Error())
 	}
 	return h.Sum64()
 }
 
-// Place is where a page ended: at a run, which need not exist any more. Both
-// parts never change while a run exists, so pages are stable (S16), as long as a
-// store gives every run a number of its own and never the same one twice.
+// Place is the run at which a page ended; it need not exist any more. Neither
+// part changes while a run exists, so pages are stable (S16) as long as a store
+// gives every run its own number and never reuses one.
 type Place struct {
 	CreatedAt Time
 	No        int64
@@ -121,8 +121,9 @@ func (f *Filter) Next(p Place) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// Place reads After: where the page before ended. ok is false for the first page.
-// A cursor that Next did not make for this filter and order is ErrInvalid.
+// Place reads After, which says where the previous page ended. ok is false for
+// the first page. A cursor that Next did not make for this filter and order is
+// ErrInvalid.
 func (f *Filter) Place() (p Place, ok bool, err error) {
 	if f.After == "" {
 		return Place{}, false, nil
@@ -140,7 +141,7 @@ func (f *Filter) Place() (p Place, ok bool, err error) {
 // DefaultLimit is the size of a page when Filter.Limit is 0.
 const DefaultLimit = 100
 
-// Page is a part of a listing.
+// Page is one page of a listing.
 type Page struct {
 	Runs []Run
 	Next string // empty: this was the last page
@@ -156,7 +157,7 @@ const (
 	ByVersion  = "version"
 )
 
-// Cursor says what Load reads.
+// Cursor selects what Load reads.
 type Cursor struct {
 	// After: only events with a greater Seq.
 	After int64

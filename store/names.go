@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// CleanText returns s as every store keeps a text for people, the same in a column
-// and in JSON: bytes that are no UTF-8, and NUL, become the replacement character,
-// each by itself. Whoever writes a reason, a prompt, or another text of free form
-// into a Change cleans it with this first, so that what the row says and what the log
-// says stay the same. Ids, names and keys are not cleaned but refused, by the checks
-// of this package: cleaned, two of them could become one.
+// CleanText returns s in the form in which every store keeps text for people, the
+// same in a column and in JSON: each byte that is not valid UTF-8, and each NUL,
+// becomes a replacement character. Clean a reason, a prompt or any other free text
+// with it before you write it into a Change, so that the row and the log keep saying
+// the same. The checks of this package refuse bad ids, names and keys instead: if
+// they were cleaned, two of them could become one.
 func CleanText(s string) string {
 	if utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 {
 		return s
@@ -21,7 +21,7 @@ func CleanText(s string) string {
 		if r == 0 {
 			return utf8.RuneError
 		}
-		return r // of a byte that is no UTF-8 that is RuneError, too
+		return r // for a byte that is not valid UTF-8, too, this is RuneError
 	}, s)
 }
 

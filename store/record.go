@@ -9,34 +9,35 @@ import (
 	"time"
 )
 
-// Records as bytes, for stores that keep keys and values rather than columns.
+// The binary encoding of records, for stores that keep keys and values rather
+// than columns.
 //
-// A record is a version byte, its fields that are not zero, and a CRC-32C of all
-// that. A field is its number and kind (number<<1, plus 1 for bytes) as an
-// unsigned varint, and then a signed varint, or a length and so many bytes. The
-// numbers never change and are never used for anything else. nil and empty come
-// back as nil; everything else comes back bit for bit.
+// A record is a version byte, its nonzero fields, and a CRC-32C of all that. A
+// field is its number and kind (number<<1, plus 1 for bytes) as an unsigned
+// varint, followed by a signed varint, or by a length and that many bytes. The
+// numbers never change and are never reused. nil and empty come back as nil;
+// everything else comes back bit for bit.
 //
-// UnmarshalBinary copies what it keeps, so that a read buffer may be given to it
-// (S17). Damage is ErrCorrupt; a version or field that this program does not know
-// is ErrSchema: dropping it would lose what a newer program has written.
+// UnmarshalBinary copies what it keeps, so it may be given a read buffer (S17).
+// Damage is ErrCorrupt. A version or field that this program does not know is
+// ErrSchema, because dropping it would lose what a newer program has written.
 
 const recordVersion = 1
 
 // AppendBinary appends the row to b, without Last. The error is always nil.
 func (r *Run) AppendBinary(b []byte) ([]byte, error) { return appendRecord(b, r.fields()), nil }
 
-// UnmarshalBinary replaces r by the row that AppendBinary wrote.
+// UnmarshalBinary replaces r with the row that AppendBinary wrote.
 func (r *Run) UnmarshalBinary(b []byte) error {
 	*r = Run{}
 	return parseRecord("run", b, r.fields())
 }
 
-// AppendBinary appends the event to b, its epoch included. The error is always
+// AppendBinary appends the event to b, including its epoch. The error is always
 // nil.
 func (e *Event) AppendBinary(b []byte) ([]byte, error) { return appendRecord(b, e.fields()), nil }
 
-// UnmarshalBinary replaces e by the event that AppendBinary wrote.
+// UnmarshalBinary replaces e with the event that AppendBinary wrote.
 func (e *Event) UnmarshalBinary(b []byte) error {
 	*e = Event{}
 	return parseRecord("event", b, e.fields())
@@ -45,7 +46,7 @@ func (e *Event) UnmarshalBinary(b []byte) error {
 // AppendBinary appends the branch to b. The error is always nil.
 func (n *Branch) AppendBinary(b []byte) ([]byte, error) { return appendRecord(b, n.fields()), nil }
 
-// UnmarshalBinary replaces n by the branch that AppendBinary wrote.
+// UnmarshalBinary replaces n with the branch that AppendBinary wrote.
 func (n *Branch) UnmarshalBinary(b []byte) error {
 	*n = Branch{}
 	return parseRecord("branch", b, n.fields())
@@ -55,7 +56,7 @@ func (n *Branch) UnmarshalBinary(b []byte) error {
 // nil.
 func (m *Message) AppendBinary(b []byte) ([]byte, error) { return appendRecord(b, m.fields()), nil }
 
-// UnmarshalBinary replaces m by the message that AppendBinary wrote.
+// UnmarshalBinary replaces m with the message that AppendBinary wrote.
 func (m *Message) UnmarshalBinary(b []byte) error {
 	*m = Message{}
 	return parseRecord("message", b, m.fields())
@@ -65,7 +66,7 @@ func (m *Message) UnmarshalBinary(b []byte) error {
 // always nil.
 func (e *Executor) AppendBinary(b []byte) ([]byte, error) { return appendRecord(b, e.fields()), nil }
 
-// UnmarshalBinary replaces e by the executor that AppendBinary wrote.
+// UnmarshalBinary replaces e with the executor that AppendBinary wrote.
 func (e *Executor) UnmarshalBinary(b []byte) error {
 	*e = Executor{}
 	return parseRecord("executor", b, e.fields())
@@ -148,7 +149,7 @@ func appendRecord(b []byte, fields []field) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[start:], castagnoli))
 }
 
-// number reads a field that is kept as a number. Durations are kept in whole
+// number reads a field that is stored as a number. Durations are stored in whole
 // microseconds.
 func number(at any) int64 {
 	switch v := at.(type) {
@@ -266,7 +267,7 @@ func parseTexts(b []byte) (texts []string, ok bool) {
 	return texts, true
 }
 
-// appendServed appends, for each workflow, one text that holds its name and its
+// appendServed appends one text for each workflow, which holds its name and its
 // versions.
 func appendServed(b []byte, served []Served) []byte {
 	return appendTexts(b, func(yield func(string) bool) {
@@ -296,7 +297,7 @@ func parseServed(b []byte) ([]Served, bool) {
 	return served, true
 }
 
-// cutBytes takes a length and so many bytes off b.
+// cutBytes cuts a length and that many bytes off the front of b.
 func cutBytes(b []byte) (v, rest []byte, ok bool) {
 	size, n := binary.Uvarint(b)
 	if n <= 0 || size > uint64(len(b)-n) {
@@ -345,7 +346,7 @@ func parseRecord(what string, b []byte, fields []field) error {
 }
 
 func fieldAt(fields []field, no int) (any, bool) {
-	// They are listed in order and without a gap.
+	// The fields are listed in order and without a gap.
 	if no < 1 || no > len(fields) {
 		return nil, false
 	}

@@ -22,7 +22,7 @@ type Run struct {
 	Code        string // why it is interrupted or failed, for programs, at most MaxName bytes; empty: no reason
 	Reason      string // the same for people
 	Recoverable bool   // of a failed run: Resume is offered
-	Owner       string // executor id; empty: nobody
+	Owner       string // executor id; empty: no owner
 	Epoch       int64  // fencing token; starts at the creation time in µs
 	Branch      int32  // current branch
 	Generation  int32
@@ -33,17 +33,17 @@ type Run struct {
 	Seen        int64 // messages the owner has noticed
 	CancelAsked bool  // a cancel message was delivered and not consumed yet
 	Paused      bool  // not claimable until unpaused
-	ArchivedSeq int64 // the log is archived up to here; a message that comes lowers it (S13)
+	ArchivedSeq int64 // the log is archived up to here; an incoming message lowers it (S13)
 	StartedAt   Time
 	UpdatedAt   Time
 	EndedAt     Time
-	WakeAt      Time // when to look at it next; 0: no timer
+	WakeAt      Time // when to check the run next; 0: no timer
 	DeadlineAt  Time // 0: none
 	Attributes  map[string]string
 
-	// Last is the last event of the log over all branches. It is filled by
-	// Claim, Load and List(Filter.WithLast), and ignored where a Run is given
-	// to the store.
+	// Last is the last event of the log over all branches. Claim, Load and
+	// List(Filter.WithLast) fill it; it is ignored where a Run is passed to the
+	// store.
 	Last *Event
 }
 
@@ -70,7 +70,7 @@ type RowPatch struct {
 	Attributes map[string]string
 }
 
-// Apply changes r as p says. UpdatedAt is the store's business.
+// Apply changes r as p says. It leaves UpdatedAt to the store.
 func (p *RowPatch) Apply(r *Run) {
 	if p == nil {
 		return
@@ -97,7 +97,7 @@ func (p *RowPatch) Apply(r *Run) {
 	}
 }
 
-// Over returns p with every field that q sets taken from q. Neither is changed;
+// Over returns p with every field that q sets taken from q. It changes neither;
 // both may be nil.
 func (p *RowPatch) Over(q *RowPatch) *RowPatch {
 	if p == nil || q == nil {
@@ -160,18 +160,18 @@ func (r *Run) NextStrikes(last Type) int32 {
 	}
 }
 
-// Executing reports whether somebody executes r, or did until it died: these runs
-// count against QueueLimit.Max.
+// Executing reports whether an executor is executing r, or was until it died.
+// Such runs count against QueueLimit.Max.
 func (r *Run) Executing() bool { return r.Status == Running || r.Status == Resuming }
 
-// Parked reports whether r was interrupted for a reason that only somebody from
-// outside removes.
+// Parked reports whether r was interrupted for a reason that only an outside
+// action removes.
 func (r *Run) Parked() bool {
 	return r.Status == Interrupted && r.Code != "" && r.Code != CodeNotRegistered
 }
 
-// Due reports whether a claim without ids may take r at now. Who owns r, what the
-// executor serves and how full the queue is are looked at apart: see
+// Due reports whether a claim without ids may take r at now. It does not check
+// the owner of r, what the executor serves, or how full the queue is: see
 // Claim.MayTake.
 func (r *Run) Due(now Time) bool {
 	if r.Paused && !r.CancelAsked {
@@ -188,6 +188,7 @@ func (r *Run) Due(now Time) bool {
 	return false
 }
 
-// Claimable reports whether a claim that names r may take it, whatever its time:
-// it has not ended and is neither parked nor paused. The rest is as for Due.
+// Claimable reports whether a claim that names r may take it, whatever its
+// WakeAt: r has not ended and is neither parked nor paused. What Due does not
+// check, Claimable does not check either.
 func (r *Run) Claimable() bool { return !r.Status.Terminal() && !r.Parked() && !r.Paused }

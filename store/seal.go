@@ -13,11 +13,11 @@ var sealBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 512); return 
 
 // Seal returns the checksum of e in the log of run, given the sum of the event
 // before it in the log (0 for the first). It is a CRC-32C (RFC 3720, appendix
-// B.4) over every field of e but Epoch and Sum. The chain finds events that
-// were damaged, lost, swapped, or moved to another run; it is no defence
-// against somebody who can write to the store.
+// B.4) over every field of e except Epoch and Sum. The chain detects events
+// that were damaged, lost, swapped, or moved to another run; it is no defence
+// against an attacker who can write to the store.
 //
-// Durations are taken in whole microseconds, as they are kept.
+// Durations enter the sum in whole microseconds, as they are stored.
 func Seal(run string, before uint32, e *Event) uint32 {
 	p := sealBuffers.Get().(*[]byte)
 	b := (*p)[:0]
@@ -30,8 +30,8 @@ func Seal(run string, before uint32, e *Event) uint32 {
 	b = binary.LittleEndian.AppendUint64(b, uint64(e.Took/time.Microsecond))
 	b = binary.LittleEndian.AppendUint64(b, uint64(e.Active/time.Microsecond))
 	b = binary.LittleEndian.AppendUint32(b, uint32(e.Steps))
-	// Lengths stand before the parts, so that no two different events can give
-	// the same bytes.
+	// Each part is preceded by its length, so that no two different events can
+	// give the same bytes.
 	for _, s := range [...]string{run, string(e.Type), e.Key} {
 		b = binary.LittleEndian.AppendUint32(b, uint32(len(s)))
 		b = append(b, s...)

@@ -12,21 +12,21 @@ const (
 	Pending Status = "pending"
 	// Running: its owner executes it.
 	Running Status = "running"
-	// Resuming: claimed after an interruption; its owner replays the history, or
-	// has not written anything since. An engine says that it is running before
+	// Resuming: claimed after an interruption; its owner is replaying the
+	// history, or has not written anything since. An engine sets Running before
 	// the first new body begins.
 	Resuming Status = "resuming"
 	// Waiting: every branch of it waits for a timer, a signal or a child.
 	Waiting Status = "waiting"
 	// Interrupted: stopped without an outcome. With an empty Code it is
-	// claimable at once; with one it is parked until somebody resumes it.
+	// claimable at once; with a Code it is parked until it is resumed.
 	Interrupted Status = "interrupted"
 	// Completed: the workflow function returned a result.
 	Completed Status = "completed"
 	// Failed: the workflow ended in an error, or recovery failed it. It may be
-	// resumed; Recoverable says whether that is offered.
+	// resumed; Recoverable says whether Resume is offered.
 	Failed Status = "failed"
-	// Cancelled: ended because somebody asked for it.
+	// Cancelled: ended on request.
 	Cancelled Status = "cancelled"
 )
 
@@ -47,7 +47,7 @@ var transitions = map[Status][]Status{
 	Pending:  {Running, Interrupted, Failed, Cancelled},
 	Running:  {Waiting, Resuming, Interrupted, Completed, Failed, Cancelled},
 	Resuming: {Running, Waiting, Resuming, Interrupted, Completed, Failed, Cancelled},
-	// Waiting to Completed: recovery may find that nothing was left to do.
+	// Waiting to Completed: recovery may find that there was nothing left to do.
 	Waiting:     {Running, Resuming, Interrupted, Completed, Failed, Cancelled},
 	Interrupted: {Running, Resuming, Waiting, Failed, Cancelled},
 	// A failed run is resumed; a cancelled one only by force.
@@ -57,8 +57,8 @@ var transitions = map[Status][]Status{
 }
 
 // MayFollow reports whether a run may go from one status to another. Staying in
-// a status that has not ended is always allowed. A Change that asks for any
-// other step is refused with ErrStatus (S9).
+// a status that is not terminal is always allowed. A Change that asks for any
+// other transition is refused with ErrStatus (S9).
 func MayFollow(from, to Status) bool {
 	if from == to {
 		return from.Valid() && !from.Terminal()

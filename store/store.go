@@ -8,10 +8,10 @@ import (
 
 // Store keeps runs. All methods may be called concurrently, by many processes
 // on the same data. A method returns promptly when its context ends; what it
-// had begun to write is then done completely or not at all (S18).
+// had begun to write is then written completely or not at all (S18).
 //
-// Errors are those of this package, wrapped or as types; anything else means
-// that the backend could not be reached or is broken, and the same call may be
+// Methods return the errors of this package, wrapped or as types. Any other error
+// means that the backend could not be reached or is broken; the same call may be
 // made again.
 type Store interface {
 	// Commit carries out a batch and returns one error per Change, in order:
@@ -19,7 +19,7 @@ type Store interface {
 	// fewer errors than Changes.
 	//
 	// S1 A Change happens as a whole or not at all, Send and Start included.
-	// S2 Changes of a batch are independent: one that fails does not touch the
+	// S2 Changes of a batch are independent: a failed Change does not affect the
 	// others. A batch holds at most one Change per RunID (ErrInvalid for the
 	// second), shares one durable commit, and may be empty.
 	// S3 Events are accepted only when the event before the first of them
@@ -29,13 +29,13 @@ type Store interface {
 	// and, in the backend's durable mode, of the machine; every later read,
 	// through any handle, sees it.
 	// S5 After a Yield nothing can be appended with the epoch before it.
-	// S6 A Change that was carried out already (its last event stands in the
-	// log with the same epoch and sum) returns nil again and changes nothing:
-	// sending a batch again is safe. A Create whose first event equals the
-	// stored one counts as carried out.
+	// S6 A Change that was already carried out (its last event is in the log with
+	// the same epoch and sum) returns nil again and changes nothing, so it is safe
+	// to send a batch again. A Create whose first event equals the stored one
+	// counts as carried out.
 	// S7 When the outcome cannot be known (the reply was lost), the error
-	// wraps ErrUnknown; the caller sends the very same Change again until the
-	// answer is another one.
+	// wraps ErrUnknown; the caller sends the very same Change again until it gets
+	// any other answer.
 	// S8 A run that does not exist gives ErrNotFound; one that exists where
 	// Absent was expected, *ExistsError.
 	// S9 A status may only follow another as MayFollow says: *StatusError.
@@ -48,45 +48,46 @@ type Store interface {
 	//
 	// S13 Messages are numbered per receiver from 1 in commit order without a
 	// gap, raise Run.Inbox, and lower Run.ArchivedSeq to 1 at most.
-	// S14 A message whose receiver has one of the same Kind and ID is dropped
-	// and the Change succeeds, also when the receiver has ended since.
+	// S14 A message whose receiver already has one of the same Kind and ID is
+	// dropped and the Change succeeds, even when the receiver has ended since.
 	// S15 A message of KindCancel sets Run.CancelAsked. A message to a run that
 	// does not exist fails the Change with ErrNotFound, to a run that ended
 	// with *StatusError, unless IfLive.
 	//
-	// S24 UpdatedAt is the store's: the time, by its clock, of the last act that
-	// changed the row. That is the creation, a Change with Row, Yield or
-	// TakeEpoch, a message, and a claim. It never goes back. A plain checkpoint
-	// leaves the row as it is, UpdatedAt included.
+	// S24 UpdatedAt belongs to the store: it is the time, by the store's clock, of
+	// the last act that changed the row. Such acts are the creation, a Change with
+	// Row, Yield or TakeEpoch, a message, and a claim. It never goes back. A plain
+	// checkpoint leaves the row as it is, including UpdatedAt.
 	// S25 In a Change, Release comes before Hold: what is held afterwards is what
 	// Hold lists.
 	// S26 A Branch whose N the run has already is refused with ErrInvalid.
 	//
-	// A cancelled context makes Commit give up before it writes; once it writes
-	// it finishes, whatever the context says.
+	// A cancelled context makes Commit give up before it writes; once it has begun
+	// to write it finishes, whatever the context says.
 	Commit(ctx context.Context, batch []Change) []error
 
-	// Load reads a run: its row, branches, inbox and events, all of one moment.
-	// ErrNotFound if there is none. Events are read while History.Events is
-	// ranged over, in order of Seq, and end with Run.Last: one that is committed
-	// later is not among them, however late they are ranged over. What was
-	// committed before Load was called is never missing: where the run was deleted
-	// meanwhile, so that some are gone, the range ends with ErrNotFound.
+	// Load reads a run: its row, branches, inbox and events, all as of one moment.
+	// ErrNotFound if there is none. Events are read while History.Events is ranged
+	// over, in order of Seq, and end with Run.Last: events committed later are not
+	// among them, however late the range runs. What was committed before Load was
+	// called is never missing: if the run was deleted meanwhile and some events
+	// are gone, the range ends with ErrNotFound.
 	//
 	// S17 What a store returns is the caller's to keep: neither later rows nor
-	// later calls overwrite it. What a caller gives is the caller's again when
-	// the call has returned: the store keeps none of its slices and maps.
+	// later calls overwrite it. What a caller passes in belongs to the caller
+	// again when the call has returned: the store keeps none of its slices and
+	// maps.
 	//
 	// S27 The row, its attributes and Last, the branches, the inbox and the events
-	// are of one moment: later commits add nothing. Events may be ranged over
-	// while others, or the same goroutine, write; that holds nobody up. Breaking
-	// the range off frees what it held. It never ends early in silence: where the
+	// are as of one moment: later commits add nothing. Events may be ranged over
+	// while others, or the same goroutine, write; that blocks no writer. Breaking
+	// out of the range frees what it held. It never ends early in silence: if the
 	// rest cannot be read, such as when the run was deleted, the context ended or
-	// the store was closed meanwhile, the last that it yields is an error.
+	// the store was closed meanwhile, the last thing it yields is an error.
 	Load(ctx context.Context, runID string, c Cursor) (*History, error)
 
-	// List returns a page of runs, each with its attributes, and with Last where
-	// it is asked for, as they are at one moment (S27).
+	// List returns a page of runs, each with its attributes, and with Last if
+	// requested, as of one moment (S27).
 	//
 	// S16 Pages are stable: a run that exists during the whole listing and does
 	// not change is returned exactly once, whatever is inserted or deleted
@@ -99,12 +100,12 @@ type Store interface {
 	Count(ctx context.Context, f Filter, by string) (map[string]int64, error)
 
 	// Claim takes runs for an executor, which must be live (ErrNotFound if it
-	// never beat, or its lease has run out). For each run, in one transaction: the epoch grows by one,
-	// the owner becomes the executor, one event with the new epoch is appended
-	// on the current branch (WorkflowStarted for a pending run, RunClaimed for
-	// a waiting one, RunResumed otherwise) and the status becomes Running,
-	// stays Waiting, or becomes Resuming, respectively. Resumes grows with
-	// RunResumed; StartedAt is set with WorkflowStarted.
+	// never beat, or its lease has expired). For each run, in one transaction: the
+	// epoch grows by one, the owner becomes the executor, one event with the new
+	// epoch is appended on the current branch (WorkflowStarted for a pending run,
+	// RunClaimed for a waiting one, RunResumed otherwise) and the status becomes
+	// Running, stays Waiting, or becomes Resuming, respectively. Resumes grows
+	// with RunResumed; StartedAt is set with WorkflowStarted.
 	//
 	// The rows come back as they are after the claim, with Last set to that
 	// event, whose Steps and Active continue the event before. No run is
@@ -113,46 +114,46 @@ type Store interface {
 	// UpdatedAt.
 	//
 	// S32 An error comes without runs, and yet some may have been taken. Each of
-	// these is claimed whole, as if it had been returned: it is the executor's,
-	// List by Owner finds it, and nobody else is given it while the executor lives
-	// (S20). A later Claim of the executor may return it, once, as it was taken,
-	// and does not take it again.
+	// these is claimed completely, as if it had been returned: it belongs to the
+	// executor, List by Owner finds it, and no other executor gets it while this
+	// one lives (S20). A later Claim of the executor may return it, once, as it
+	// was taken, and does not take it again.
 	//
 	// S21 Strikes, after a claim of a run that was Running or Resuming, is one
 	// more than before if its last event was a claim event, else 1; after any
 	// other claim it is 0.
 	// S29 Times in a log never go back: the event of a claim is no older than the
 	// event before it, whatever Claim.At says. Commit keeps times as given.
-	// S22 Epochs of a run id are never used twice, even when the run was
-	// deleted and created again later.
+	// S22 Epochs of a run id are never reused, even when the run was deleted and
+	// created again later.
 	Claim(ctx context.Context, c Claim) ([]Run, error)
 
 	// Beat records that an executor lives, from now for its Lease, judged by
 	// the store's clock (S20). The first beat registers it.
 	//
-	// S30 Of a leaving beat only Now and Late of the Pulse mean something, and
+	// S30 In the Pulse of a leaving beat only Now and Late are meaningful, and
 	// Mail is empty. The record of an executor is removed when it leaves, and may
-	// be removed when it is dead and owns no unfinished run; until then
-	// Executors lists it and Gone names it.
+	// be removed when it is dead and owns no unfinished run; until then Executors
+	// lists it and Gone names it.
 	Beat(ctx context.Context, e Executor) (Pulse, error)
 
 	// Executors lists the registered executors, oldest first.
 	Executors(ctx context.Context) ([]Executor, error)
 
 	// Delete removes whole runs with all that belongs to them, in one
-	// transaction, and returns how many it removed. Ids that do not exist are
-	// passed over. It fails and removes nothing with *StatusError for a run that
-	// has not ended, unless Force; with ErrFenced for one that has another epoch
-	// than it is expected to have, so that neither a run that somebody has acted
-	// on since nor a new one under an old id is removed; and with *OwnedError for
-	// one with a live owner, even with Force.
+	// transaction, and returns how many it removed. It skips ids that do not
+	// exist. It fails and removes nothing with *StatusError for a run that has not
+	// ended, unless Force is set; with ErrFenced for a run whose epoch differs
+	// from the expected one, so that it removes neither a run that was acted on
+	// since nor a new run under an old id; and with *OwnedError for a run with a
+	// live owner, even with Force.
 	Delete(ctx context.Context, d Deletion) (int, error)
 
 	// Limits of what Commit accepts.
 	Limits() Limits
 
-	// Close frees what the store holds, and waits for what it started. Calls
-	// that come later return ErrClosed (S23); a second Close returns nil.
+	// Close frees what the store holds and waits for what it started. Later calls
+	// return ErrClosed (S23); a second Close returns nil.
 	Close() error
 }
 
@@ -161,23 +162,22 @@ type History struct {
 	Run      Run // with Last set
 	Branches []Branch
 	Inbox    []Message
-	// Events yields the events asked for. After an error it ends. It may be
-	// ranged over more than once, and holds nothing while it is not (S17).
+	// Events yields the requested events. It ends after an error. It may be ranged
+	// over more than once, and holds no resources in between (S17).
 	Events iter.Seq2[Event, error]
 }
 
 // Deletion says what Delete removes.
 type Deletion struct {
 	RunIDs []string
-	// Epochs that the runs are expected to have, one for each of RunIDs. Nil:
-	// any.
+	// Epochs are the expected epochs, one for each of RunIDs. Nil: any.
 	Epochs []int64
-	// Force removes runs that have not ended, too.
+	// Force also removes runs that have not ended.
 	Force bool
 }
 
-// Expects returns an error that matches ErrFenced unless the run with this epoch,
-// RunIDs[i], is the one that is meant. For use by stores.
+// Expects returns an error that matches ErrFenced unless epoch, that of RunIDs[i],
+// is the expected one. For use by stores.
 func (d *Deletion) Expects(i int, epoch int64) error {
 	if d.Epochs == nil || d.Epochs[i] == epoch {
 		return nil
@@ -193,15 +193,15 @@ func (d *Deletion) Check() error {
 	return nil
 }
 
-// Limits bound what a store accepts, in bytes where not said otherwise.
+// Limits bound what a store accepts, in bytes unless stated otherwise.
 type Limits struct {
 	Payload int // of one event's or message's Payload or Data
-	Batch   int // of a Change, and the sum over a batch that is worth forming
-	Changes int // number of Changes in a batch that is worth forming
+	Batch   int // of a Change; also the largest useful total of a batch
+	Changes int // largest useful number of Changes in a batch
 }
 
-// DefaultLimits are the limits of the backends of this module: 16 MiB a
-// payload, 64 MiB a change, 512 changes a batch.
+// DefaultLimits returns the limits of this module's backends: 16 MiB per payload,
+// 64 MiB per change, 512 changes per batch.
 func DefaultLimits() Limits {
 	return Limits{Payload: 16 << 20, Batch: 64 << 20, Changes: 512}
 }

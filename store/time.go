@@ -6,8 +6,8 @@ import "time"
 // set". Backends keep it as a 64-bit integer, so that no precision is lost.
 type Time int64
 
-// TimeOf converts t, dropping what is finer than a microsecond. The zero
-// time.Time gives the zero Time.
+// TimeOf converts t, truncated to microseconds. The zero time.Time gives the
+// zero Time.
 func TimeOf(t time.Time) Time {
 	if t.IsZero() {
 		return 0
@@ -23,7 +23,7 @@ func (t Time) Time() time.Time {
 	return time.UnixMicro(int64(t)).UTC()
 }
 
-// Add returns t + d, dropping what is finer than a microsecond.
+// Add returns t + d, with d truncated to microseconds.
 func (t Time) Add(d time.Duration) Time { return t + Time(d/time.Microsecond) }
 
 // Sub returns t - u.
