@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// array is a PostgreSQL array in the making, as text. The driver's own arrays
-// know no NULL between strings, and cost an allocation per element.
+// array builds a PostgreSQL array as text. The driver's own arrays do not
+// support NULL between strings, and cost an allocation per element.
 type array struct{ b []byte }
 
 func (a *array) next() {
@@ -66,8 +66,8 @@ func (a *array) bytes(b []byte) {
 	a.b = append(a.b, '"')
 }
 
-// value returns the finished array. It is a string, since a connection with
-// binary_parameters sends bytes in the binary form, which this is not.
+// value returns the finished array. It is a string, because a connection with
+// binary_parameters sends bytes as the binary format, which this is not.
 func (a *array) value() driver.Value {
 	if len(a.b) == 0 {
 		return "{}"

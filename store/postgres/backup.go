@@ -16,9 +16,9 @@ import (
 var _ store.Backuper = (*Store)(nil)
 
 // Backup implements store.Backuper: it creates the schema to and copies our
-// tables into it, without their indexes. All is read at one moment, and nobody
-// is held up. The copy lies in the same database, so it guards against what a
-// program does, not against the loss of the server: for that there is pg_dump.
+// tables into it, without their indexes. The copy is as of one moment, and
+// blocks no other transaction. It is in the same database, so it guards against
+// what a program does, not against the loss of the server; use pg_dump for that.
 // Schema.Restore brings it back, DROP SCHEMA removes it.
 func (s *Store) Backup(ctx context.Context, to string) error {
 	if err := checkSchemaName(to); err != nil {
@@ -43,22 +43,22 @@ func checkSchemaName(name string) error {
 	return nil
 }
 
-// unlimited frees a transaction from the time limits that the role or the
-// database sets: a copy of all that was ever kept takes as long as it takes.
+// unlimited lifts the time limits that the role or the database sets for a
+// transaction, because a copy of the whole store may take any length of time.
 func (s *Store) unlimited(ctx context.Context, tx *sqlx.Tx) error {
 	_, err := tx.ExecContext(ctx, s.sql.Text("no_time_limits"))
 	return err
 }
 
-// copyBeforeMigration makes the backup of a migration, in its transaction: so
-// the two happen together or not at all. Our tables are locked by then, so that
-// the copy is of what the steps begin with.
+// copyBeforeMigration makes the backup of a migration inside its transaction, so
+// the two happen together or not at all. Our tables are locked by then, so the
+// copy is the state that the steps start from.
 func (s *Store) copyBeforeMigration(ctx context.Context, tx *sqlx.Tx, version int) (string, error) {
 	to := copySchema("backup", s.schema, version, time.Now())
 	return to, s.copyTables(ctx, tx, to)
 }
 
-// relation is a table or a view of ours.
+// relation is one of our tables or views.
 type relation struct {
 	Name string `db:"relname"`
 	Kind string `db:"relkind"`
@@ -70,15 +70,15 @@ func in(schema, name string) string {
 	return pq.QuoteIdentifier(schema) + "." + pq.QuoteIdentifier(name)
 }
 
-// relations lists what is ours in a schema: the tables, in the order in which
+// relations lists our relations in a schema: the tables, in the order in which
 // transactions lock them, then the views.
 func (s *Store) relations(ctx context.Context, tx *sqlx.Tx, schema string) (all []relation, err error) {
 	err = tx.SelectContext(ctx, &all, s.sql.Text("relations"), schema)
 	return all, err
 }
 
-// lockTables locks our tables, if there are any, in the order in which every
-// transaction of ours does.
+// lockTables locks our tables, if there are any, in the order used by all our
+// transactions.
 func (s *Store) lockTables(ctx context.Context, tx *sqlx.Tx, mode string) error {
 	all, err := s.relations(ctx, tx, s.schema)
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *Store) copyTables(ctx context.Context, tx *sqlx.Tx, to string) error {
 	return nil
 }
 
-// creating words what keeps a schema from being created.
+// creating words the error of a failed CREATE SCHEMA.
 func creating(schema string, err error) error {
 	switch sqlState(err) {
 	case "42P06":
@@ -139,8 +139,8 @@ func creating(schema string, err error) error {
 	return fmt.Errorf("create schema %s: %w", schema, err)
 }
 
-// columns returns the columns of a table that hold what was written, as a list
-// for a statement, and those of them that the server numbers.
+// columns returns the columns of a table that hold written data, as a list for a
+// statement, and those of them that the server numbers.
 func (s *Store) columns(ctx context.Context, tx *sqlx.Tx, schema, table string) (list string, numbered []string, err error) {
 	var columns []struct {
 		Name     string `db:"attname"`

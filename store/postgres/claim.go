@@ -21,9 +21,9 @@ type claiming struct {
 	listed  driverValue    // queues it may take from
 	limits  map[string]int // of queues that have one
 	tried   map[int64]bool
-	locked  []candidate     // tried while somebody else was at them
-	stuck   error           // of one that somebody is at for long
-	shut    map[string]bool // queues with a limit that somebody is at for long
+	locked  []candidate     // tried while another transaction had them locked
+	stuck   error           // the error of one that stays locked for long
+	shut    map[string]bool // queues with a limit that stay locked for long
 	taken   []store.Run
 	numbers []int64 // of the runs taken
 }
@@ -32,13 +32,14 @@ type claiming struct {
 type candidate struct {
 	no    int64
 	queue string
-	limit int64 // of the queue, where it matters; 0: none
-	// wait is how long to wait until whoever is at it has finished; 0: not at all.
+	limit int64 // of the queue, if it applies; 0: none
+	// wait is how long to wait for the transaction that has it locked; 0: not at
+	// all.
 	wait time.Duration
 }
 
-// Claim implements store.Store. Each run is claimed in a transaction of its
-// own, so that one that somebody else is at does not hold up the others.
+// Claim implements store.Store. Each run is claimed in its own transaction, so
+// that a locked run does not hold up the others.
 func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
@@ -59,8 +60,8 @@ func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 	cl.listed = queues.value()
 	err := cl.run(ctx)
 	if len(cl.taken) > 0 {
-		// What was claimed is claimed: an error that came later is met again by
-		// the next call.
+		// Return the runs claimed so far; the next call will meet a later error
+		// again.
 		return cl.taken, nil
 	}
 	return nil, described(fmt.Sprintf("claim for executor %s", c.Executor), err)
@@ -90,14 +91,15 @@ func (c *claiming) run(ctx context.Context) error {
 		if len(c.claim.IDs) > 0 {
 			break
 		}
-		// Those that somebody else took leave room for others.
+		// Candidates taken by other executors leave room for more.
 	}
 	return c.takeLocked(ctx)
 }
 
-// takeLocked goes through those that somebody was at. He need not have claimed
-// them: he may have brought a message. If there is room still, wait for him, but
-// not for long, since what was taken is not executed meanwhile.
+// takeLocked retries the candidates that were locked. The lock need not have
+// been a claim; it may have been the delivery of a message. If there is still
+// room, wait for the lock, but not for long, because the runs already taken are
+// not executed meanwhile.
 func (c *claiming) takeLocked(ctx context.Context) error {
 	began := time.Now()
 	for _, k := range c.locked {
@@ -135,11 +137,11 @@ func (c *claiming) takeAll(ctx context.Context, list []candidate) error {
 	return nil
 }
 
-// maxCandidates bounds how many a claim looks for at a time; it looks again
-// while it finds some.
+// maxCandidates bounds how many candidates a claim reads at a time; it reads
+// again while it finds some.
 const maxCandidates = 1 << 12
 
-// candidates reads who is live and what may be claimed.
+// candidates reads which executors are live and which runs may be claimed.
 func (c *claiming) candidates(w *wire) (list []candidate, err error) {
 	if c.census, err = c.store.census(w); err != nil {
 		return nil, err
@@ -159,11 +161,12 @@ func (c *claiming) candidates(w *wire) (list []candidate, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// More than are wanted: some may be somebody else's by the time.
+	// Read more than wanted, because other executors may take some of them
+	// first.
 	limit := int64(min(c.claim.Max-len(c.taken), maxCandidates))*2 + 16 + int64(len(c.tried))
 	err = w.query("due", func(v []driverValue) error {
 		k := candidate{no: v[0].(int64), queue: v[1].(string)}
-		if store.Status(v[2].(string)) != store.Waiting { // which stays waiting, and needs no room
+		if store.Status(v[2].(string)) != store.Waiting { // a waiting run stays waiting and needs no room
 			k.limit = int64(c.limits[k.queue])
 		}
 		list = append(list, k)
@@ -205,9 +208,9 @@ func (c *claiming) executing(w *wire, queues ...string) (map[string]int64, error
 	return n, err
 }
 
-// take claims one run, if it is still to be had. A claim whose answer was lost
-// is looked for until it is known what became of it: a run that was claimed and
-// that nobody was told of would have a live owner for ever.
+// take claims one run, if it is still available. When the answer to a claim is
+// lost, take keeps checking until the outcome is known: a run that was claimed
+// but never returned would have a live owner for ever.
 func (c *claiming) take(ctx context.Context, k candidate) error {
 	var run *store.Run
 	err := c.store.again(ctx, func(w *wire) error {
@@ -218,7 +221,7 @@ func (c *claiming) take(ctx context.Context, k candidate) error {
 		}
 		run, err = c.transact(w, k)
 		if lockTimedOut(err) {
-			// Not worth the wait of those that can be had.
+			// The runs that are available should not wait for this one.
 			run, c.stuck, c.shut[k.queue] = nil, err, k.limit > 0
 			return nil
 		}
@@ -245,8 +248,8 @@ func (c *claiming) add(no int64, run *store.Run) {
 	c.store.numbers.put(run.ID, no)
 }
 
-// transact returns nil when the run is not to be had. With an error it returns
-// the run as it would be, so that the caller can look for it.
+// transact returns nil when the run is not available. With an error it returns
+// the run as it would be after the claim, so that the caller can check for it.
 func (c *claiming) transact(w *wire, k candidate) (*store.Run, error) {
 	if err := w.begin(); err != nil {
 		return nil, err
@@ -280,7 +283,7 @@ func (c *claiming) transact(w *wire, k candidate) (*store.Run, error) {
 			return nil, err
 		}
 		if n == 0 {
-			continue // the owner before appended meanwhile: look at the log again
+			continue // the previous owner appended meanwhile: read the log again
 		}
 		var a [24]array
 		addPatched(&a, k.no, run, attributes)
@@ -294,8 +297,8 @@ func (c *claiming) transact(w *wire, k candidate) (*store.Run, error) {
 	}
 }
 
-// ownerLive looks under the row's lock: the owner may have come, or come back,
-// since the candidates were read (S20).
+// ownerLive checks under the row's lock, because an owner may have appeared, or
+// come back, since the candidates were read (S20).
 func (c *claiming) ownerLive(w *wire, owner string) (bool, error) {
 	if owner == "" {
 		return false, nil
@@ -307,7 +310,7 @@ func (c *claiming) ownerLive(w *wire, owner string) (bool, error) {
 	return all.isLive(owner), nil
 }
 
-// readAttributes fills in the attributes of a run that has n.
+// readAttributes fills in the attributes of a run that has n of them.
 func readAttributes(q querier, no, n int64, run *store.Run) error {
 	if n == 0 {
 		return nil
@@ -318,9 +321,9 @@ func readAttributes(q querier, no, n int64, run *store.Run) error {
 	}, ints(no))
 }
 
-// lock locks the row and reads the last event; nil when it is gone, or when
-// somebody else is at it and the candidate does not wait. Reading the row a
-// second time does not wait for itself.
+// lock locks the row and reads the last event. It returns nil when the row is
+// gone, or when it is locked and the candidate does not wait. Reading the row a
+// second time does not wait for our own lock.
 func (c *claiming) lock(w *wire, k candidate) (run *store.Run, attributes int64, now store.Time, err error) {
 	name := "claim_lock"
 	if k.wait > 0 {
@@ -350,8 +353,8 @@ func scanClaimed(v []driverValue) (*store.Run, int64, error) {
 	return &run, r.Attributes, nil
 }
 
-// lockQueue makes the limit of a queue exact: who claims from it does so alone,
-// and sees what those before claimed.
+// lockQueue makes the limit of a queue exact: only one transaction at a time
+// claims from the queue, and it sees all earlier claims.
 func (c *claiming) lockQueue(w *wire, k candidate) (free bool, err error) {
 	if k.limit == 0 {
 		return true, nil
@@ -373,7 +376,7 @@ func setAttribute(r *store.Run, name, value string) {
 	r.Attributes[name] = value
 }
 
-// unsettled are claims whose commit was not answered.
+// unsettled holds claims whose commit got no answer.
 type unsettled struct {
 	mu   sync.Mutex
 	list []unsettledClaim
@@ -392,7 +395,7 @@ func (u *unsettled) add(c unsettledClaim) {
 	u.list = append(u.list, c)
 }
 
-// of takes those of an executor off the list.
+// of removes the claims of an executor from the list and returns them.
 func (u *unsettled) of(executor string) (mine []unsettledClaim) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -405,12 +408,12 @@ func (u *unsettled) of(executor string) (mine []unsettledClaim) {
 	return mine
 }
 
-// settle finds out about claims of this executor that were not answered, also
-// those of calls before: one that took effect is returned by this call.
+// settle finds out about unanswered claims of this executor, including those of
+// earlier calls; this call returns those that took effect.
 //
-// One that is not there may take effect yet, as long as the server works on it.
-// But it holds the row's lock then, so locking the row first tells for certain.
-// Where somebody else holds that lock, a later call finds out.
+// A claim that is not visible may still take effect as long as the server works
+// on it. It then holds the row's lock, so locking the row first gives a definite
+// answer. If another transaction holds that lock, a later call finds out.
 func (c *claiming) settle(ctx context.Context) error {
 	mine := c.store.claims.of(c.claim.Executor)
 	for i, u := range mine {

@@ -14,17 +14,17 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// patience is how long Commit goes on sending a batch through lost connections
-// and collisions before it gives the caller the word.
+// patience is how long Commit keeps resending a batch through lost connections
+// and conflicts before it returns the error to the caller.
 const patience = 8 * time.Second
 
-// member is a Change on its way.
+// member is a Change being committed.
 type member struct {
 	c       *store.Change
-	no      int64 // run number; 0: not known, or not there yet
+	no      int64 // run number; 0: not known, or not assigned yet
 	decided bool
 	err     error // the verdict
-	unknown bool  // it was sent once and the answer was lost
+	unknown bool  // it was sent and the answer was lost
 	renewed int   // how often its run number was out of date
 }
 
@@ -66,9 +66,9 @@ func (s *Store) Commit(ctx context.Context, batch []store.Change) []error {
 	return errs
 }
 
-// portions cuts a batch into what is sent at a time. More bytes than
-// Limits.Batch are not worth a batch, and the server hangs up on a message of a
-// gigabyte.
+// portions splits a batch into the parts that are sent at a time. Beyond
+// Limits.Batch bytes batching gains nothing, and the server closes the
+// connection on a message of a gigabyte.
 func (s *Store) portions(members []*member) iter.Seq[[]*member] {
 	return func(yield func([]*member) bool) {
 		from, size := 0, 0
@@ -87,8 +87,9 @@ func (s *Store) portions(members []*member) iter.Seq[[]*member] {
 	}
 }
 
-// deliver carries members out. Those of runs that were held up a moment ago come
-// last, and wait for little: the others are not to meet the same lock again.
+// deliver carries members out. Members of runs that were recently held up come
+// last and wait only briefly, so that the others do not meet the same lock
+// again.
 func (s *Store) deliver(ctx context.Context, members []*member) {
 	free, suspects := s.heldUp.apart(members)
 	s.carryOut(ctx, free)
@@ -98,10 +99,10 @@ func (s *Store) deliver(ctx context.Context, members []*member) {
 	}
 }
 
-// carryOut sends members until each has its verdict. What is sent again is sent
-// as it was: a Change that was carried out by an attempt whose answer was lost
-// is found by its last event (S6), and one that such an attempt is still at
-// holds its place in the log, where the next attempt waits for it.
+// carryOut sends members until each has its verdict. It resends a member
+// unchanged. If an attempt whose answer was lost carried the Change out, its
+// last event shows that (S6). If such an attempt is still in progress, it holds
+// its place in the log, and the next attempt waits there for it.
 func (s *Store) carryOut(ctx context.Context, members []*member) {
 	start := time.Now()
 	for try := 0; ; try++ {
@@ -111,7 +112,7 @@ func (s *Store) carryOut(ctx context.Context, members []*member) {
 		}
 		err := s.attempt(ctx, todo, 0)
 		if err == nil {
-			continue // what is left met something that changed meanwhile
+			continue // the remaining members met a concurrent change
 		}
 		f := faultOf(err)
 		locked := lockTimedOut(err)
@@ -121,8 +122,8 @@ func (s *Store) carryOut(ctx context.Context, members []*member) {
 				return
 			}
 		}
-		// A member that the rest cannot stand beside is found by sending each
-		// alone (S2).
+		// Sending each member alone finds the one that makes the rest fail
+		// (S2).
 		alone := f == faultData || f == faultOther || (f != faultLost && f != faultBusy && !locked && try >= 3)
 		if alone && len(todo) > 1 && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) {
 			for _, m := range todo {
@@ -151,7 +152,7 @@ func undecided(members []*member) []*member {
 	return todo
 }
 
-// giveUp is the verdict on members that could not be carried out.
+// giveUp sets the verdict of members that could not be carried out.
 func giveUp(members []*member, err error) {
 	for _, m := range members {
 		if m.unknown {
@@ -163,8 +164,8 @@ func giveUp(members []*member, err error) {
 }
 
 // attempt sends members once. It decides those it can; an error concerns all
-// that are left. They wait for each lock as long as the session does, or for
-// wait, if that is not 0.
+// the others. They wait for each lock as long as the session's settings say, or
+// for wait if that is not 0.
 func (s *Store) attempt(ctx context.Context, members []*member, wait time.Duration) error {
 	err := s.send(ctx, members, wait)
 	if lost := (*lostError)(nil); errors.As(err, &lost) && lost.maybe {
@@ -189,7 +190,7 @@ func (s *Store) send(ctx context.Context, members []*member, wait time.Duration)
 		switch {
 		case len(members) == 0:
 			return nil
-		case wait > 0: // which is said within a transaction
+		case wait > 0: // wait is set within a transaction
 		case plain && len(members) == 1 && len(members[0].c.Events) == 1:
 			return s.appendOne(w, members[0])
 		case plain:
@@ -199,9 +200,9 @@ func (s *Store) send(ctx context.Context, members []*member, wait time.Duration)
 	})
 }
 
-// findNumbers looks up the run numbers that are not remembered. For a Change
-// that creates its run there is none yet, and for one with a row to change the
-// row brings it.
+// findNumbers looks up the run numbers that are not cached. A Change that
+// creates its run has none yet, and for a Change to a row the number comes with
+// the row.
 func (s *Store) findNumbers(q querier, members []*member) error {
 	var ids array
 	missing := map[string]*member{}
@@ -282,7 +283,7 @@ func appendEvents(q querier, members []*member) (map[int64]bool, error) {
 		}
 		pred, fence := c.Events[0].Seq-1, c.Expect.Epoch
 		if c.Expect.TakeEpoch {
-			fence = 0 // the row was asked, under its lock
+			fence = 0 // the row was checked, under its lock
 		}
 		for i := range c.Events {
 			addEvent(&a, m.no, c.EventEpoch(i), &c.Events[i])
@@ -316,9 +317,9 @@ func addEvent(a *[17]array, no, epoch int64, e *store.Event) {
 	a[14].int(int64(e.Sum))
 }
 
-// readBack decides members whose events were not written: carried out before
-// (S6), fenced, or the run is not there. A member whose run number was out of
-// date stays undecided.
+// readBack decides members whose events were not written: they were carried out
+// earlier (S6) or fenced, or the run does not exist. A member whose run number
+// was out of date stays undecided.
 func (s *Store) readBack(q querier, members []*member) error {
 	if len(members) == 0 {
 		return nil
@@ -352,11 +353,11 @@ func (s *Store) readBack(q querier, members []*member) error {
 	}, ords.value(), ids.value(), seqs.value())
 }
 
-// holdable reports whether a text column can hold s. What it cannot hold is no
-// name of anything that is there.
+// holdable reports whether a text column can hold s. A text that it cannot hold
+// names nothing in the store.
 func holdable(s string) bool { return utf8.ValidString(s) && strings.IndexByte(s, 0) < 0 }
 
-// names returns those of a list that may name something, as an array.
+// names returns the holdable elements of a list as an array.
 func names[T ~string](list ...T) driverValue {
 	var a array
 	for _, s := range list {
@@ -368,8 +369,8 @@ func names[T ~string](list ...T) driverValue {
 }
 
 // checkTexts refuses what a text column cannot hold: bytes that are not UTF-8,
-// and NUL. Payloads are bytes and hold anything; reasons are for people, and
-// are mended where they are written.
+// and NUL. Payloads are bytes and may hold anything; reasons are for people,
+// and are cleaned where they are written.
 func checkTexts(c *store.Change) error {
 	bad := func(what, s string) error {
 		if holdable(s) {

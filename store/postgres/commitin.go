@@ -11,11 +11,11 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// CommitIn implements store.TxCommitter. The transaction must be on the
-// database, and may see the schema, of this store.
+// CommitIn implements store.TxCommitter. The transaction must be on this store's
+// database and have access to its schema.
 //
 // The rows it locks stay locked until the user ends the transaction, which
-// should be soon: messages to these runs, and claims of them, wait.
+// should be soon, because messages to these runs and claims of them wait.
 func (s *Store) CommitIn(ctx context.Context, tx any, c store.Change) error {
 	q := &userTx{store: s, ctx: ctx}
 	switch tx := tx.(type) {
@@ -54,9 +54,9 @@ func (s *Store) commitIn(q querier, m *member) error {
 		return err
 	}
 	if len(m.c.Events) > 0 {
-		// What was carried out already is done (S6). It is found before anything
-		// is written, since only the user can take back what was. Nobody else
-		// can carry it out from here on: the row is locked.
+		// What was already carried out is done (S6). Check that before anything
+		// is written, because only the user can roll a write back. From here on
+		// no other transaction can carry it out: the row is locked.
 		done, err := s.carriedOut(q, m)
 		if err != nil || done {
 			return err
@@ -87,7 +87,7 @@ func (s *Store) commitIn(q querier, m *member) error {
 	if len(d.Tell()) == 0 {
 		return nil
 	}
-	// Delivered when the user commits, and not if he does not.
+	// The server delivers these only if the user's transaction commits.
 	for _, payload := range payloads(inTx, d.Tell()) {
 		if err := q.query("notify_in_tx", func([]driverValue) error { return nil }, s.notices.channel(), payload); err != nil {
 			return err
@@ -96,7 +96,7 @@ func (s *Store) commitIn(q querier, m *member) error {
 	return nil
 }
 
-// carriedOut decides m if its last event stands in the log.
+// carriedOut decides m if its last event is in the log.
 func (s *Store) carriedOut(q querier, m *member) (done bool, err error) {
 	probe := &member{c: m.c, no: m.no}
 	if err := s.readBack(q, []*member{probe}); err != nil {

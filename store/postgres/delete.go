@@ -10,9 +10,9 @@ import (
 
 // Delete implements store.Store.
 //
-// An append that is under way does not wait for a lock, so it may leave an
-// event behind whose run is gone. Nothing ever reads it: run numbers are not
-// used twice.
+// An append in progress does not wait for a lock, so it may leave behind an
+// event whose run is gone. Nothing ever reads that event, because run numbers
+// are never reused.
 func (s *Store) Delete(ctx context.Context, d store.Deletion) (int, error) {
 	if err := d.Check(); err != nil {
 		return 0, err

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// unacknowledged is how long data may stay without an answer from the peer's
-// kernel. Keep-alive does not count while data are under way.
+// unacknowledged is how long sent data may stay unacknowledged by the peer's
+// kernel. Keep-alive does not apply while data is in flight.
 const unacknowledged = 30 * time.Second
 
 func limitUnacknowledged(network, _ string, c syscall.RawConn) error {
@@ -16,7 +16,7 @@ func limitUnacknowledged(network, _ string, c syscall.RawConn) error {
 		return nil
 	}
 	return c.Control(func(fd uintptr) {
-		// Where a kernel refuses, its own limit of some minutes holds.
+		// If a kernel refuses, its own limit of some minutes applies.
 		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(unacknowledged.Milliseconds()))
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store/internal/draft"
 )
 
-// drafted is what the Changes of a transaction do, worked out over what was read
-// under the locks, without touching the database. What is in the end different is
+// drafted is the effect of a transaction's Changes, computed from what was read
+// under the locks, without touching the database. The resulting differences are
 // then written in bulk.
 type drafted struct {
 	*draft.Draft
@@ -22,7 +22,7 @@ type world struct {
 	live func(owner string) bool
 
 	runs     map[string]*locked
-	dedup    map[dedupKey]string // the unfinished run that has it
+	dedup    map[dedupKey]string // the unfinished run that has this Dedup
 	holds    map[string]string   // exclusive keys and their holders
 	inbox    map[messageKey]bool // messages that were delivered before
 	branches map[branchKey]bool  // that the runs have
@@ -32,7 +32,7 @@ type world struct {
 type locked struct {
 	no         int64
 	run        store.Run
-	attributes int64 // how many it has; they are not read
+	attributes int64 // their number; the attributes themselves are not read
 }
 
 type (
@@ -52,7 +52,7 @@ var _ draft.World = (*world)(nil)
 
 func newWorld() *world {
 	return &world{
-		live: func(string) bool { return true }, // until somebody looked
+		live: func(string) bool { return true }, // until liveness has been read
 		runs: map[string]*locked{}, dedup: map[dedupKey]string{}, holds: map[string]string{},
 		inbox: map[messageKey]bool{}, branches: map[branchKey]bool{},
 	}
@@ -78,8 +78,8 @@ func (w *world) Dedup(queue, dedup string) string { return w.dedup[dedupKey{queu
 // Holder implements draft.World.
 func (w *world) Holder(key string) string { return w.holds[key] }
 
-// Held implements draft.World. Of the keys it names those that somebody asks for:
-// what a run frees is freed by one statement, whatever they are.
+// Held implements draft.World. It returns only those keys of the run that some
+// member asks for: one statement frees all keys of a run, whatever they are.
 func (w *world) Held(id string) (keys []string) {
 	for key, holder := range w.holds {
 		if holder == id {
@@ -97,7 +97,7 @@ func (w *world) Received(m *store.Message) bool {
 // HasBranch implements draft.World.
 func (w *world) HasBranch(id string, n int32) bool { return w.branches[branchKey{id, n}] }
 
-// no returns the number of a run that is there, 0 if it is to be created.
+// no returns the number of an existing run, 0 if it is to be created.
 func (d *drafted) no(id string) int64 {
 	if r := d.world.runs[id]; r != nil {
 		return r.no
@@ -105,7 +105,7 @@ func (d *drafted) no(id string) int64 {
 	return 0
 }
 
-// attributes returns how many attributes a run has in the end.
+// attributes returns how many attributes a run has afterwards.
 func (d *drafted) attributes(id string, r *draft.Row) int64 {
 	if r.Attributes {
 		return int64(len(r.Run.Attributes))
@@ -119,7 +119,8 @@ type draftRow struct {
 	no int64
 }
 
-// sorted returns rows of the draft by run id: the order everybody locks in.
+// sorted returns rows of the draft by run id, the order in which every
+// transaction locks.
 func (d *drafted) sorted(want func(*draft.Row) bool) []draftRow {
 	all := maps.Collect(d.Rows)
 	var rows []draftRow

@@ -13,10 +13,10 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// checkDriver refuses a database of a driver that the store is not made for. The
-// store writes through the driver, past database/sql, and tells a lost answer
-// from a refusal by what the driver does then: one whose ways are not known
-// could make it acknowledge what was not written.
+// checkDriver refuses a database whose driver the store does not support. The
+// store writes through the driver, bypassing database/sql, and distinguishes a
+// lost answer from a refusal by the driver's behaviour. A driver that behaves
+// differently could make the store acknowledge what was not written.
 func checkDriver(ctx context.Context, db *sqlx.DB) error {
 	switch db.Driver().(type) {
 	case *pq.Driver, pq.Driver:
@@ -37,8 +37,8 @@ func checkDriver(ctx context.Context, db *sqlx.DB) error {
 		}
 		return refused("whose " + missing)
 	}
-	// One that passes on what lib/pq says passes on its errors, too. The server
-	// keeps this one in its log, so it says what it is for.
+	// A wrapper around lib/pq also passes on its errors. The server logs this
+	// one, so its text says what it is for.
 	_, err = conn.ExecContext(ctx, "SELECT CAST('holdfast asks which driver this is' AS integer)")
 	if _, ok := errors.AsType[*pq.Error](err); !ok {
 		return refused(fmt.Sprintf("whose errors are not those of lib/pq (%T)", err))
@@ -46,8 +46,8 @@ func checkDriver(ctx context.Context, db *sqlx.DB) error {
 	return nil
 }
 
-// missingIn says which of the interfaces that the store writes through a
-// connection does not have; empty: none.
+// missingIn names the interface that the store needs for writing and the
+// connection lacks; empty: none.
 func missingIn(ctx context.Context, conn *sql.Conn) (missing string, err error) {
 	err = conn.Raw(func(dc any) error {
 		_, execs := dc.(driver.ExecerContext)

@@ -20,11 +20,11 @@ import (
 )
 
 // complete checks dsn and sets what must not be left to the driver's defaults,
-// which may change with its next release: whether to use TLS, and how long to
+// which may change in its next release: whether to use TLS, and how long to
 // wait for a server that does not answer.
 //
 // Without an sslmode, a server on this machine gets "prefer" (it rarely has
-// TLS, and nobody listens in between), any other "require".
+// TLS, and there is no network to eavesdrop on), any other server "require".
 func complete(dsn string) (string, error) {
 	cfg, err := pq.NewConfig(dsn)
 	if err != nil {
@@ -69,7 +69,7 @@ func isURL(dsn string) bool {
 	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
 }
 
-// with adds a parameter that dsn, which is known to parse, does not have.
+// with adds a parameter that dsn does not have yet; dsn is known to parse.
 func with(dsn, parameter, value string) string {
 	if !isURL(dsn) {
 		return dsn + " " + parameter + "=" + value
@@ -89,8 +89,8 @@ var (
 	keyPassword = regexp.MustCompile(`(?i)(password\s*=\s*)('(?:[^'\\]|\\.)*'|[^\s&"]+)`)
 )
 
-// maskedError has the text of an error without the password, and is the error
-// as far as errors.Is and errors.As are concerned.
+// maskedError has the text of an error without the password. For errors.Is and
+// errors.As it is the original error.
 type maskedError struct {
 	text string
 	err  error
@@ -98,13 +98,13 @@ type maskedError struct {
 
 func (e *maskedError) Error() string { return e.text }
 
-// Is and As look through, but Unwrap does not: whoever prints the chain must
-// not find the password in it.
+// There are Is and As but no Unwrap, so that printing the chain cannot reveal
+// the password.
 func (e *maskedError) Is(target error) bool { return errors.Is(e.err, target) }
 func (e *maskedError) As(target any) bool   { return errors.As(e.err, target) }
 
-// masked takes every trace of a password out of err. A connection string that
-// does not parse comes back in the parser's error as it was given.
+// masked removes every trace of a password from err. When a connection string
+// does not parse, the parser's error quotes it verbatim.
 func masked(dsn string, err error) error {
 	if err == nil {
 		return nil
@@ -137,8 +137,8 @@ func secrets(dsn string) []string {
 		p, _ := u.User.Password()
 		add(p)
 	}
-	// Not a URL that parses: what stands between the user's colon and the last
-	// "@" is taken for the password.
+	// A URL that does not parse: whatever is between the user's colon and the
+	// last "@" counts as the password.
 	if isURL(dsn) {
 		_, rest, _ := strings.Cut(dsn, "://")
 		if at := strings.LastIndex(rest, "@"); at >= 0 {
@@ -154,8 +154,8 @@ func secrets(dsn string) []string {
 }
 
 // dialer notices a dead peer within about half a minute, where the defaults of
-// an operating system take hours, and one that lives and says nothing after
-// silence; 0: never.
+// an operating system take hours, and a live but silent peer after silence; 0:
+// never.
 type dialer struct{ silence time.Duration }
 
 func (d dialer) Dial(network, address string) (net.Conn, error) {
@@ -184,9 +184,9 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	return d.DialContext(ctx, network, address)
 }
 
-// impatientConn gives a server up that does not answer or take in anything: the
-// operating system of one that was stopped goes on acknowledging packets. A
-// connection is only read while an answer is awaited, so each wait has its own
+// impatientConn gives up on a server that neither answers nor accepts data: the
+// operating system of a stopped server process keeps acknowledging packets. A
+// connection is read only while an answer is awaited, so each wait has its own
 // limit. One goroutine uses it at a time.
 type impatientConn struct {
 	net.Conn

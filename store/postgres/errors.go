@@ -13,7 +13,7 @@ import (
 )
 
 // lostError means that the connection broke. maybe says that the server may
-// have carried out what was under way, or may do so yet.
+// have carried out the operation in progress, or may still do so.
 type lostError struct {
 	err   error
 	maybe bool
@@ -22,20 +22,20 @@ type lostError struct {
 func (e *lostError) Error() string { return "connection lost: " + e.err.Error() }
 func (e *lostError) Unwrap() error { return e.err }
 
-// fault is what an error of the database asks for.
+// fault says how to react to a database error.
 type fault int
 
 const (
 	faultOther    fault = iota
 	faultLost           // the connection is gone: connect again
-	faultRetry          // the transaction met another one: begin it again
-	faultConflict       // a row is there already: begin again, and see it
-	faultSession        // the session is of no use any more: take another one
+	faultRetry          // the transaction conflicted with another: begin it again
+	faultConflict       // a row already exists: begin again, and see it
+	faultSession        // the session is unusable: take another one
 	faultBusy           // the server is short of something: wait
 	faultData           // the server refuses a value
 )
 
-// faultOf sorts an error.
+// faultOf classifies an error.
 func faultOf(err error) fault {
 	if _, ok := errors.AsType[*lostError](err); ok {
 		return faultLost
@@ -74,8 +74,8 @@ func faultOf(err error) fault {
 	return faultOther
 }
 
-// connectionLost reports whether err, which is no answer of the server, says
-// that the connection is gone.
+// connectionLost reports whether err, which is not an answer of the server,
+// means that the connection is gone.
 func connectionLost(err error) bool {
 	if errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) || errors.Is(err, io.EOF) ||
 		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) {
@@ -85,7 +85,7 @@ func connectionLost(err error) bool {
 	return ok && !errors.Is(err, context.DeadlineExceeded)
 }
 
-// described wraps what is left of an error of the database for the caller.
+// described wraps a database error for the caller.
 func described(what string, err error) error {
 	if err == nil || errors.Is(err, store.ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
@@ -102,14 +102,14 @@ func described(what string, err error) error {
 	return fmt.Errorf("postgres: %s: %w", what, err)
 }
 
-// lockTimedOut reports that somebody else held a lock for longer than it was
-// waited for. Nothing of the transaction was written.
+// lockTimedOut reports that another transaction held a lock for longer than the
+// lock timeout. Nothing of the transaction was written.
 func lockTimedOut(err error) bool { return sqlState(err) == "55P03" }
 
 func duplicateTable(err error) bool { return sqlState(err) == "42P07" }
 
-// sqlState returns the server's code for an error; empty when it is none of the
-// server's. Drivers agree on this method.
+// sqlState returns the server's code for an error, or empty if the error is not
+// the server's. Drivers share the method that it calls.
 func sqlState(err error) string {
 	var e interface {
 		error

@@ -14,20 +14,20 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// census is who is there, at one moment of the server's clock.
+// census is the state of all executors at one moment of the server's clock.
 type census struct {
 	now  store.Time
 	rows []sqlstore.ExecutorRow // oldest first
 	live map[string]bool
 	gone []string // own runs and are not live
-	// wait is how long until it can be told whether executors that own runs are
+	// wait is the time until it is known whether executors that own runs are
 	// gone; 0: nothing is in doubt.
 	wait time.Duration
 }
 
 func (c *census) isLive(id string) bool { return c.live[id] }
 
-// free returns the owners whose runs are to be had, nobody included.
+// free returns the owners whose runs may be claimed, including the empty owner.
 func (c *census) free() driverValue { return texts(append([]string{""}, c.gone...)...) }
 
 func (c *census) liveList() []string {
@@ -115,8 +115,8 @@ func (s *Store) Beat(ctx context.Context, e store.Executor) (store.Pulse, error)
 	}
 	defer s.calls.Done()
 	var p store.Pulse
-	// A beat may be repeated as often as it takes: it says nothing but that the
-	// executor lives.
+	// A beat may be repeated as often as needed: it says only that the executor
+	// is alive.
 	err = s.again(ctx, func(w *wire) error {
 		w.ctx = ctx
 		p = store.Pulse{}
@@ -173,7 +173,7 @@ func (s *Store) leave(w *wire, p *store.Pulse, id string) (until int64, err erro
 	return until, err
 }
 
-// look fills in what the runs say.
+// look fills in what follows from the runs.
 func (s *Store) look(w *wire, p *store.Pulse, e store.Executor) error {
 	all, err := s.census(w)
 	if err != nil {
@@ -184,7 +184,7 @@ func (s *Store) look(w *wire, p *store.Pulse, e store.Executor) error {
 	}
 	owner := e.ID
 	if e.Leaving {
-		owner = "" // nobody: what it owned is not its own any more
+		owner = "" // no owner: its former runs are no longer its own
 	}
 	workflows, versions := pairs(e.Serves)
 	err = w.query("look", func(v []driverValue) error {
@@ -208,8 +208,9 @@ func (s *Store) look(w *wire, p *store.Pulse, e store.Executor) error {
 	return err
 }
 
-// expire writes down that executors are dead whose last beat lies in the future:
-// who comes after this process has not seen it stand still, and would believe it.
+// expire records the death of executors whose last beat lies in the future: a
+// process that starts later has not seen that the beat was never renewed, and
+// would believe it.
 func expire(w *wire, all *census) error {
 	for i := range all.rows {
 		r := &all.rows[i]
@@ -265,7 +266,7 @@ func (s *Store) Executors(ctx context.Context) ([]store.Executor, error) {
 	return list, described("list executors", err)
 }
 
-// again runs f, which may be repeated without harm, until it succeeds or has an
+// again runs f, which must be safe to repeat, until it succeeds or fails with an
 // error that repeating does not cure.
 func (s *Store) again(ctx context.Context, f func(*wire) error) error {
 	start := time.Now()

@@ -7,31 +7,31 @@ import (
 	"time"
 )
 
-// One lock that somebody holds for long, such as a transaction of a user's that
-// stays open with a change in it, must hold up no run but the one it is about,
-// although many share a statement. So who meets a lock for longer than lockWait
-// tries the halves apart, and those that are stuck by themselves are left behind:
-// they get an error, and the caller sends them again.
+// One lock that is held for long, such as by a user's transaction that stays open
+// with a Change in it, must hold up only the run it concerns, although many runs
+// share a statement. So a batch that waits longer than lockWait for a lock is
+// split in halves that are tried separately. Members that are stuck on their own
+// are left behind: they get an error, and the caller sends them again.
 //
 // For example, of a batch of 100 whose member 7 is locked, 0 to 49 wait in vain,
 // then 0 to 24, 0 to 11 and so on, six in all, each for shortWait; all others are
 // carried out, in seven transactions.
 
 const (
-	// lockWait is what sessionSettings say: more than any transaction of ours
-	// holds a lock on a server that keeps up.
+	// lockWait is the lock timeout in sessionSettings: longer than any of our
+	// transactions holds a lock on a server that is not overloaded.
 	lockWait = 500 * time.Millisecond
 	// shortWait is for those that are suspected to be stuck.
 	shortWait = 50 * time.Millisecond
-	// maxShortWaits bounds how often a batch waits in vain. Where everything is
-	// locked, as by a migration, there is nobody to be found out.
+	// maxShortWaits bounds how often a batch waits in vain. If everything is
+	// locked, as by a migration, there is no single culprit to find.
 	maxShortWaits = 12
 	// suspectFor is how long a run that was held up is sent apart from others.
 	suspectFor = 10 * time.Second
 )
 
-// passBy carries out those of members that are not held up. It returns those
-// that are; what it could not find out about stays undecided.
+// passBy carries out the members that are not held up and returns those that are.
+// Members it could not find out about stay undecided.
 func (s *Store) passBy(ctx context.Context, members []*member) (held []*member) {
 	waits := 0
 	var try func(group []*member)
@@ -55,8 +55,8 @@ func (s *Store) passBy(ctx context.Context, members []*member) (held []*member) 
 	return held
 }
 
-// leaveBehind gives up the members that were found to be held up, if others went
-// on: of these, or of the same batch. Where all are, nobody waits for anybody.
+// leaveBehind gives up the members found to be held up, if other members of these
+// or of the same batch went on. If all are held up, none of them delays another.
 func (s *Store) leaveBehind(held, members []*member, others bool) {
 	s.heldUp.note(held, members)
 	if others || len(undecided(members)) < len(members) {
@@ -64,13 +64,14 @@ func (s *Store) leaveBehind(held, members []*member, others bool) {
 	}
 }
 
-// heldUp are the runs whose changes were held up lately.
+// heldUp holds the runs whose Changes were recently held up.
 type heldUp struct {
 	mu    sync.Mutex
 	until map[string]time.Time // by run id
 }
 
-// apart divides members. One alone is nobody's neighbour.
+// apart divides members into free ones and suspects. A single member needs no
+// separation.
 func (h *heldUp) apart(members []*member) (free, suspects []*member) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -88,7 +89,7 @@ func (h *heldUp) apart(members []*member) (free, suspects []*member) {
 	return free, suspects
 }
 
-// note takes down who of members was held up, and strikes off the others.
+// note records which of members were held up, and clears the others.
 func (h *heldUp) note(held, members []*member) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

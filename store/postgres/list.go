@@ -48,8 +48,8 @@ func (s *Store) List(ctx context.Context, f store.Filter) (store.Page, error) {
 	return page, nil
 }
 
-// matchable reports whether a run can have what f asks for: texts that no column
-// can hold are no run's. Of a list that has others too, those are asked for.
+// matchable reports whether any run can match f: no run has a text that a column
+// cannot hold. A list that also has other texts is reduced to those.
 func matchable(f *store.Filter) bool {
 	for name, value := range f.Attributes {
 		if !holdable(name) || !holdable(value) {
@@ -116,16 +116,16 @@ func (s *Store) liveFor(ctx context.Context, f store.Filter) ([]string, error) {
 	return all.liveList(), nil
 }
 
-// selectRows reads into a slice of structs. Reading twice does no harm, so that
-// database/sql may do so when a connection was lost.
+// selectRows reads into a slice of structs. Reading twice does no harm, so
+// database/sql may repeat it when a connection was lost.
 func (s *Store) selectRows(ctx context.Context, q sqlx.QueryerContext, dest any, sql string, args ...any) error {
 	s.counts.statements.Add(1)
 	s.counts.reads.Add(1)
 	return sqlx.SelectContext(ctx, q, dest, sql, args...)
 }
 
-// runs turns rows into records, with their attributes and, if asked, their last
-// events.
+// runs turns rows into records, with their attributes and, if requested, their
+// last events.
 func (s *Store) runs(ctx context.Context, tx *sqlx.Tx, rows []sqlstore.RunRow, withLast bool) ([]store.Run, error) {
 	if len(rows) == 0 {
 		return nil, nil

@@ -13,20 +13,18 @@ import (
 )
 
 const (
-	// pingEvery finds out that the connection is dead when nothing else is said
-	// on it.
+	// pingEvery is the interval of the pings that detect a dead connection when nothing
+	// else is sent on it.
 	pingEvery = 90 * time.Second
 	// answerIn bounds how long the server may take to answer on it.
 	answerIn = 5 * time.Second
 )
 
-// listener is the one connection that listens, and that holds the session
-// locks of the executors that beat on this handle. It connects again whenever
-// the connection breaks.
+// listener is the one connection that listens and holds the session locks of the
+// executors that beat on this handle. It reconnects whenever the connection breaks.
 //
-// It is made of pq.ListenerConn and not of pq.Listener, which cannot run a
-// statement (for the locks) and sleeps through its Close while it waits to
-// connect again.
+// It uses pq.ListenerConn and not pq.Listener, which cannot run a statement (for the
+// locks) and whose Close does not interrupt its wait to reconnect.
 type listener struct {
 	store *Store
 	dsn   string
@@ -36,7 +34,7 @@ type listener struct {
 
 	mu    sync.Mutex
 	conn  *pq.ListenerConn // nil while there is none
-	up    store.Time       // start of the server it is connected to
+	up    store.Time       // start time of the server it is connected to
 	locks map[string]*sessionLock
 }
 
@@ -45,15 +43,14 @@ func newKey() int64 { return rand.Int64N(1<<31-1) + 1 }
 // sessionLock is the lock of one executor.
 type sessionLock struct {
 	key  int64
-	held bool // on the present connection
+	held bool // on the current connection
 }
 
 func newListener(s *Store, dsn string) *listener {
 	return &listener{store: s, dsn: dsn, tried: make(chan struct{}), done: make(chan struct{}), locks: map[string]*sessionLock{}}
 }
 
-// start starts the goroutine. It is called by calls that are under way, so
-// never after close.
+// start starts the goroutine. Only calls in progress call it, so never after close.
 func (l *listener) start() {
 	l.once.Do(func() { go l.run() })
 }
@@ -87,7 +84,7 @@ func (l *listener) run() {
 // serve uses one connection until it breaks or the store is closed.
 func (l *listener) serve(conn *pq.ListenerConn, heard <-chan *pq.Notification, ready func()) {
 	lost := make(chan struct{})
-	go func() { // ends when conn is closed, by whom ever
+	go func() { // ends when conn is closed, by either side
 		defer close(lost)
 		for n := range heard {
 			if n != nil {
@@ -106,7 +103,7 @@ func (l *listener) serve(conn *pq.ListenerConn, heard <-chan *pq.Notification, r
 	if err := l.connected(conn); err != nil {
 		return
 	}
-	// Whatever was said before was not heard.
+	// Earlier notices were missed.
 	l.store.notices.deliver(nil)
 	ready()
 	ping := time.NewTicker(pingEvery)
@@ -135,8 +132,7 @@ func ask(conn *pq.ListenerConn, sql string) error {
 	return err
 }
 
-// connected takes the locks of all executors again, and says so in their
-// records.
+// connected takes the locks of all executors again, and records that.
 func (l *listener) connected(conn *pq.ListenerConn) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -165,8 +161,8 @@ func (l *listener) connected(conn *pq.ListenerConn) error {
 	return nil
 }
 
-// disconnected says in the records of the executors that they have no lock, so
-// that nobody takes the one that came free for a sign of death.
+// disconnected records that the executors have no lock, so that no other process takes
+// the freed lock for a sign of death.
 func (l *listener) disconnected() {
 	l.mu.Lock()
 	l.conn = nil
@@ -178,7 +174,7 @@ func (l *listener) disconnected() {
 	l.mu.Unlock()
 	select {
 	case <-l.store.closing:
-		return // whoever did not leave is gone, and others may know
+		return // executors that did not leave are gone, and others may know it
 	default:
 	}
 	if l.store.PresenceKind() == "" {
@@ -187,18 +183,19 @@ func (l *listener) disconnected() {
 	ctx, cancel := context.WithTimeout(context.Background(), silence/2)
 	defer cancel()
 	for _, id := range ids {
-		// Where this fails, the database cannot be reached, and the next beat fails too.
+		// If this fails, the database cannot be reached, and the next beat fails too.
 		if _, err := l.store.db.ExecContext(ctx, l.store.sql.Text("set_presence"), id, ""); err != nil {
 			return
 		}
 	}
 }
 
-// lock takes a session lock. Where a dead session of ours still has it, nothing
-// is lost: others see it held, and a later beat tries again.
+// lock takes a session lock. If a dead session of ours still holds it, nothing is lost:
+// others see it held, and a later beat tries again.
 func (l *listener) lock(lock *sessionLock) bool {
 	if !lock.held && l.conn != nil {
-		// The answer cannot be read on this connection, so "no" is made an error.
+		// Results cannot be read on this connection, so the statement turns "no" into an
+		// error.
 		lock.held = ask(l.conn, fmt.Sprintf("SELECT 1 / pg_catalog.pg_try_advisory_lock(%d, %d)::int", lockClass, lock.key)) == nil
 	}
 	return lock.held
@@ -209,7 +206,7 @@ func (l *listener) describe(lock *sessionLock) string {
 }
 
 // present makes sure that an executor's lock is held, and returns what its
-// record says about it; empty while there is no connection.
+// record should say about it; empty while there is no connection.
 func (l *listener) present(executor string) string {
 	l.start()
 	select {
@@ -230,7 +227,7 @@ func (l *listener) present(executor string) string {
 	return l.describe(lock)
 }
 
-// absent gives an executor's lock up.
+// absent releases an executor's lock.
 func (l *listener) absent(executor string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

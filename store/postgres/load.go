@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Load implements store.Store. The row, the branches and the inbox are of one
+// Load implements store.Store. The row, the branches and the inbox come from one
 // snapshot.
 func (s *Store) Load(ctx context.Context, runID string, c store.Cursor) (*store.History, error) {
 	if err := s.enter(ctx); err != nil {
@@ -42,9 +42,9 @@ func (s *Store) Load(ctx context.Context, runID string, c store.Cursor) (*store.
 	return h, nil
 }
 
-// moment runs f in a transaction that reads, all of one moment. It may begin
-// again: under SERIALIZABLE servers of other makes refuse readers, and a
-// connection may break.
+// moment runs f in a read transaction that sees one moment. It may run f again:
+// compatible servers refuse readers under SERIALIZABLE, and a connection may
+// break.
 func (s *Store) moment(ctx context.Context, f func(*sqlx.Tx) error) error {
 	for try := 0; ; try++ {
 		err := s.readOnce(ctx, f)
@@ -62,7 +62,7 @@ func (s *Store) readOnce(ctx context.Context, f func(*sqlx.Tx) error) error {
 	if err != nil {
 		return err
 	}
-	// It only read: there is nothing to lose.
+	// It only read, so nothing is lost.
 	defer func() { _ = tx.Rollback() }()
 	return f(tx)
 }
@@ -157,24 +157,24 @@ func (s *Store) events(ctx context.Context, no int64, h *store.History, c store.
 		r.branches = r.lineage.Branches()
 	}
 	return func(yield func(store.Event, error) bool) {
-		// Not a call that Close waits for: the caller may close the store in the
+		// Close does not wait for a range: the caller may close the store in the
 		// middle of it, and finds out at the next event.
 		if err := s.enter(ctx); err != nil {
 			yield(store.Event{}, err)
 			return
 		}
 		s.calls.Done()
-		r := r // each range begins at the beginning
+		r := r // each range starts at the beginning
 		if err := r.read(ctx, yield); err != nil {
 			yield(store.Event{}, described(fmt.Sprintf("read events of run %q", h.Run.ID), err))
 		}
 	}
 }
 
-// How wide the windows of Seq are in which events are read: narrow at first,
-// since most runs have few, then wider, as long as events are small. Not rows
-// are counted: a server without statistics of a new log would read and sort all
-// that is left of it for each chunk.
+// The width of the Seq windows in which events are read: narrow at first,
+// because most runs have few events, then wider as long as events are small. The
+// windows limit Seq and not rows: a server without statistics of a new log would
+// read and sort the whole rest of it for each chunk.
 const (
 	firstChunk = 16
 	maxChunk   = 2048
@@ -182,8 +182,7 @@ const (
 )
 
 // read yields the events, chunk by chunk. It holds no connection while the
-// caller works. It returns the error that it ended with, if it did not end
-// because yield said so.
+// caller works. It returns the error it ended with, unless yield ended it.
 func (r *reading) read(ctx context.Context, yield func(store.Event, error) bool) error {
 	after, limit := r.after, firstChunk
 	if r.tail > 0 {
@@ -218,8 +217,9 @@ func (r *reading) read(ctx context.Context, yield func(store.Event, error) bool)
 		}
 		seen = max(seen, c.last)
 		after += int64(limit)
-		// The log has no gaps: a window that is not full is the last one. One of
-		// some branches only says nothing, so it ends after what there was.
+		// The log has no gaps, so a window that is not full is the last one.
+		// When only some branches are read, a window proves nothing, so reading
+		// goes on to the last event there was.
 		if after >= r.until || r.all && c.rows < limit {
 			return r.ended(ctx, seen)
 		}
@@ -232,8 +232,8 @@ func (r *reading) read(ctx context.Context, yield func(store.Event, error) bool)
 	}
 }
 
-// on runs f with a connection of the driver's, again if the connection breaks:
-// through database/sql a long history takes twice the time.
+// on runs f with a driver connection, again if the connection breaks: through
+// database/sql a long history takes twice as long.
 func (r *reading) on(ctx context.Context, f func(driver.QueryerContext) error) error {
 	for try := 0; ; try++ {
 		err := r.once(ctx, f)
@@ -262,7 +262,8 @@ type chunk struct {
 	last        int64         // Seq of the last row
 }
 
-// chunk reads into c, whose memory is used again: what was yielded was copied.
+// chunk reads into c, whose memory is reused: the events already yielded were
+// copied.
 func (r *reading) chunk(ctx context.Context, q driver.QueryerContext, after int64, limit int, c *chunk) error {
 	name, args := "events_up", []driverValue{r.no, after, min(after+int64(limit), r.until)}
 	if !r.all {
@@ -289,8 +290,9 @@ func (r *reading) chunk(ctx context.Context, q driver.QueryerContext, after int6
 	})
 }
 
-// ended is called where no more events were found after Seq last. If there
-// were some when the run was loaded, and none of another branch, it was deleted.
+// ended is called when no more events were found after Seq last. If the run had
+// more when it was loaded, and they are not on another branch, the run was
+// deleted.
 func (r *reading) ended(ctx context.Context, last int64) error {
 	if last >= r.until {
 		return nil
@@ -308,11 +310,11 @@ func (r *reading) ended(ctx context.Context, last int64) error {
 	return err
 }
 
-// tailFrom returns the Seq after which the last n wanted events are. It goes
-// backwards in windows, the first as wide as it must be, the next ones wider,
-// for the events of other branches in between. They are windows of Seq, not of
-// rows: a server without statistics of a new log would read and sort all of it
-// to find its last rows.
+// tailFrom returns the Seq after which the last n wanted events come. It goes
+// backwards in windows, the first as narrow as possible, the next ones wider, to
+// skip events of other branches. They are windows of Seq, not of rows: a server
+// without statistics of a new log would read and sort all of it to find its last
+// rows.
 func (r *reading) tailFrom(ctx context.Context, q driver.QueryerContext, after int64) (int64, error) {
 	n, top, width := r.tail, r.until+1, int64(max(r.tail, firstChunk))
 	for low := r.until - width; ; low, width = low-width, min(4*width, maxChunk) {
@@ -338,7 +340,7 @@ func (r *reading) tailFrom(ctx context.Context, q driver.QueryerContext, after i
 	}
 }
 
-// rows runs a query on a driver's connection until row says that it is enough.
+// rows runs a query on a driver connection until row says that it has enough.
 func (s *Store) rows(ctx context.Context, q driver.QueryerContext, name string, args []driverValue, row func([]driverValue) (bool, error)) error {
 	s.count(name)
 	rows, err := q.QueryContext(ctx, s.sql.Text(name), named(args))
@@ -355,13 +357,13 @@ func (s *Store) rows(ctx context.Context, q driver.QueryerContext, name string, 
 		}
 		more, err := row(dest)
 		if err != nil || !more {
-			// Closing reads what the server still sends.
+			// Close drains what the server still sends.
 			return cmpErr(err, rows.Close(), ctx)
 		}
 	}
 }
 
-// cmpErr returns the first error, in the words of a context that ended.
+// cmpErr returns the first error, or that of the context if it has ended.
 func cmpErr(err, closing error, ctx context.Context) error {
 	if err == nil {
 		err = closing

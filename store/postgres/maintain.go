@@ -9,25 +9,26 @@ import (
 
 var _ store.Maintainer = (*Store)(nil)
 
-// Maintain implements store.Maintainer: it removes events that were left by an
-// append under way while their run was deleted, and lets the server reuse the
-// space of deleted rows and take new statistics (VACUUM, ANALYZE), as its
-// autovacuum does in its own time. It needs the tables to be the user's own. To
-// give space back to the disk the server needs VACUUM FULL, which locks a table
-// for as long as it takes, and is left to the operator.
+// Maintain implements store.Maintainer: it removes events left by an append
+// that was in progress while its run was deleted, lets the server reuse the
+// space of deleted rows, and updates the statistics (VACUUM, ANALYZE), as
+// autovacuum does in its own time. The role must own the tables. Returning
+// space to the disk takes VACUUM FULL, which locks a table throughout; that is
+// left to the operator.
 func (s *Store) Maintain(ctx context.Context) error {
 	if err := s.enter(ctx); err != nil {
 		return err
 	}
 	defer s.calls.Done()
 	s.count("sweep_events")
-	// database/sql may run it a second time: then there is nothing left to do.
+	// database/sql may run it a second time; by then there is nothing left to
+	// do.
 	if _, err := s.long.ExecContext(ctx, s.sql.Text("sweep_events")); err != nil {
 		return described("remove events of deleted runs", err)
 	}
 	care := "ANALYZE "
 	if s.genuine {
-		// What somebody else looks after already is passed over.
+		// Skip tables that another session is already vacuuming.
 		care = "VACUUM (ANALYZE, SKIP_LOCKED) "
 	}
 	for _, table := range []string{"runs", "events", "inbox", "branches", "attributes", "holds", "executors"} {

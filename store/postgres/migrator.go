@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Schema is our tables in a database, past the Store that keeps runs in them:
-// to see what an upgrade would do, to carry it out, and to go back. Its methods
-// may be called concurrently, and while Stores are open on the database.
+// Schema gives access to our tables in a database without a Store: to see what
+// an upgrade would do, to carry it out, and to go back. Its methods may be
+// called concurrently, and while Stores are open on the database.
 type Schema struct{ s *Store }
 
 var (
@@ -23,7 +23,7 @@ var (
 )
 
 // OpenSchema connects to the database of a connection string. It changes
-// nothing yet. Of the Options, Schema and NoMigrationBackup count.
+// nothing yet. Of the Options, only Schema and NoMigrationBackup matter.
 func OpenSchema(dsn string, o Options) (*Schema, error) {
 	dsn, err := complete(dsn)
 	if err != nil {
@@ -64,9 +64,8 @@ func (sc *Schema) Plan(ctx context.Context) (p store.MigrationPlan, err error) {
 }
 
 // Migrate implements store.Migrator. The backup is a copy of our tables in a
-// schema of its own, named after the version it holds and the time; dropping
-// that schema removes it. From the copy on nobody else can write; those who try
-// wait, and try again.
+// separate schema, named after the version it holds and the time; dropping that
+// schema removes it. From the start of the copy, other writers wait and retry.
 func (sc *Schema) Migrate(ctx context.Context) (m store.Migration, err error) {
 	if err := sc.s.enter(ctx); err != nil {
 		return m, err
@@ -96,7 +95,7 @@ func (s *Store) within(ctx context.Context, o *sql.TxOptions, f func(*sqlx.Tx) e
 		return err
 	}
 	if err := f(tx); err != nil {
-		_ = tx.Rollback() // the first error is the one to tell
+		_ = tx.Rollback() // the first error is the one to report
 		return err
 	}
 	if err := tx.Commit(); err != nil {
@@ -105,13 +104,13 @@ func (s *Store) within(ctx context.Context, o *sql.TxOptions, f func(*sqlx.Tx) e
 	return nil
 }
 
-// copySchema returns the name of the schema that a copy goes to, short enough
-// for PostgreSQL and with a time that is never the same twice.
+// copySchema returns the name of the schema for a copy, short enough for
+// PostgreSQL and with a time that never repeats.
 func copySchema(kind, schema string, version int, at time.Time) string {
 	tail := fmt.Sprintf("_v%d_%s_%06d", version, at.UTC().Format("20060102t150405"), at.Nanosecond()/1000)
 	name := "holdfast_" + kind + "_" + schema
 	for len(name)+len(tail) > 63 {
-		// By whole characters, since half of one is none.
+		// Cut between characters, never inside one.
 		r := []rune(name)
 		name = string(r[:len(r)-1])
 	}

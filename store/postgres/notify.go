@@ -14,38 +14,37 @@ import (
 )
 
 const (
-	// maxNotice bounds what is kept for somebody slow; beyond it, he is told to
-	// look at everything.
+	// maxNotice bounds what is kept for a slow listener; beyond it, the notice says
+	// to look at everything.
 	maxNotice = 1024
 	// maxPayload is a little less than what NOTIFY takes (7,999 bytes).
 	maxPayload = 7900
-	// tellEvery is the least time between two messages to other processes, so
-	// that a busy store does not spend its time telling.
+	// tellEvery is the minimum time between two messages to other processes, so
+	// that a busy store does not spend its time on notices.
 	tellEvery = 2 * time.Millisecond
-	// hearAtOnce messages of other processes are passed on at once; of those that
-	// follow faster than one in hearEvery, what comes meanwhile is passed on
-	// together. Any role of the database may send any number.
+	// hearAtOnce messages of other processes are passed on at once; messages that
+	// follow faster than one per hearEvery are collected and passed on together.
+	// Any role of the database may send any number.
 	hearAtOnce = 8
 	hearEvery  = 25 * time.Millisecond
 )
 
-// notices brings word of changes to the Notify calls of this handle at once,
-// and to other processes by NOTIFY. The second happens after the commit, on
-// another connection: inside the transaction NOTIFY would hold a lock of the
-// whole server while the commit waits for the disk. A crash in between loses
-// the notice, which the beat makes good.
+// notices reports changes to the Notify calls of this handle at once, and to other
+// processes by NOTIFY. NOTIFY is sent after the commit, on another connection:
+// inside the transaction it would hold a server-wide lock while the commit waits
+// for the disk. A crash in between loses the notice; the next beat makes up for it.
 type notices struct {
 	store  *Store
-	handle string // tells our own notices from others'
+	handle string // distinguishes our own notices from others'
 	stop   chan struct{}
 	wake   chan struct{} // holds one token while there is something to send
 	sender sync.WaitGroup
 
 	mu      sync.Mutex
 	hearers map[*hearer]struct{}
-	out     heap // to be sent to others
+	out     heap // to be sent to other processes
 	started bool
-	in      heap      // heard of others, and not passed on yet
+	in      heap      // heard from others and not passed on yet
 	full    time.Time // when all messages are made up for; see hearIn
 	passer  *time.Timer
 	closed  bool
@@ -92,14 +91,14 @@ func poke(wake chan struct{}) {
 	}
 }
 
-// tell says that these runs changed; nobody is told of none.
+// tell reports that these runs changed; an empty list reports nothing.
 func (n *notices) tell(ids []string) {
 	if len(ids) > 0 {
 		n.spread(ids)
 	}
 }
 
-// tellAll says to look at everything.
+// tellAll sends the notice to look at everything.
 func (n *notices) tellAll() { n.spread(nil) }
 
 func (n *notices) spread(ids []string) {
@@ -131,7 +130,7 @@ func (n *notices) deliverLocked(ids []string) {
 	}
 }
 
-// send is the goroutine that tells other processes.
+// send is the goroutine that notifies other processes.
 func (n *notices) send() {
 	for {
 		select {
@@ -161,21 +160,21 @@ func (n *notices) flush(ctx context.Context) {
 	defer cancel()
 	for _, payload := range payloads(n.handle, ids) {
 		n.store.count("notify")
-		// What cannot be told is found by the others at their next beat. That
-		// database/sql may send it twice does no harm.
+		// If sending fails, the others find the change at their next beat. It does
+		// no harm if database/sql sends the notice twice.
 		if _, err := n.store.db.ExecContext(ctx, n.store.sql.Text("notify"), n.channel(), payload); err != nil {
 			return
 		}
 	}
 }
 
-// channel is named after the schema; the database is implied.
+// The channel is named after the schema; the database is implied.
 func (n *notices) channel() string {
 	return fmt.Sprintf("durable_%08x", crc32.ChecksumIEEE([]byte(n.store.schema)))
 }
 
-// inTx stands in the place of a handle in the messages of a user's transaction:
-// they are news to the handle that sent them, too, and only once it commits.
+// inTx replaces the handle in the messages of a user's transaction: they are news
+// to the sending handle too, and only once the transaction commits.
 const inTx = "tx"
 
 // payloads puts run ids into as few messages as possible. No ids mean all.
@@ -209,12 +208,12 @@ func payloads(handle string, ids []string) []string {
 	return list
 }
 
-// hear takes in a message of another process.
+// hear processes a message of another process.
 func (n *notices) hear(payload string) {
 	handle, list, ok := strings.Cut(payload, " ")
 	switch {
 	case handle == n.handle:
-		return // told already
+		return // already reported
 	case !ok || list == "*":
 		n.pass(nil)
 		return
@@ -231,8 +230,8 @@ func (n *notices) hear(payload string) {
 	n.pass(ids)
 }
 
-// pass delivers what was heard, at once or together with what is heard until its
-// time has come.
+// pass delivers what was heard, either at once or together with what arrives until
+// it is due.
 func (n *notices) pass(ids []string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -242,7 +241,7 @@ func (n *notices) pass(ids []string) {
 	waiting := n.in.all || len(n.in.ids) > 0
 	n.in.add(ids)
 	if waiting {
-		return // with what waits already
+		return // together with what is already waiting
 	}
 	var wait time.Duration
 	if wait, n.full = hearIn(time.Now(), n.full); wait > 0 {
@@ -252,8 +251,9 @@ func (n *notices) pass(ids []string) {
 	n.passLocked()
 }
 
-// hearIn says in how long a message is passed on, and what full becomes: each takes
-// hearEvery to make up for, and hearAtOnce of them may be owed.
+// hearIn returns how long to wait before a message is passed on, and the new value
+// of full: each message takes hearEvery to make up for, and at most hearAtOnce may
+// be outstanding.
 func hearIn(now, full time.Time) (wait time.Duration, next time.Time) {
 	if full.Before(now) {
 		full = now
@@ -288,8 +288,9 @@ func (n *notices) close() {
 	}
 }
 
-// Notify implements store.Notifier. Its first notice comes once the connection
-// that listens stands, or could not be made: then there is another when it stands.
+// Notify implements store.Notifier. Its first notice comes once the listening
+// connection is established, or has failed; in the second case another notice
+// follows when it is established.
 func (s *Store) Notify(ctx context.Context, fn func(store.Notice)) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -316,7 +317,7 @@ func (s *Store) Notify(ctx context.Context, fn func(store.Notice)) error {
 		}
 	}
 	n.mu.Lock()
-	h.add(nil) // what happened before was not heard
+	h.add(nil) // earlier changes were missed
 	poke(h.wake)
 	n.mu.Unlock()
 	for {

@@ -2,15 +2,15 @@ package postgres
 
 import "sync"
 
-// numbers remembers the run numbers of run ids. A number that is out of date,
+// numbers caches the run numbers of run ids. A number that is out of date,
 // because the run was deleted and created again, does no harm: the fence of an
-// append never meets an event of a run that is gone.
+// append never finds an event of a deleted run.
 type numbers struct {
 	mu       sync.Mutex
 	new, old map[string]int64
 }
 
-// maxNumbers is how many are kept in each of the two halves.
+// maxNumbers is the size of each of the two halves.
 const maxNumbers = 1 << 15
 
 func (n *numbers) get(id string) (int64, bool) {
@@ -39,7 +39,7 @@ func (n *numbers) forget(id string) {
 	delete(n.old, id)
 }
 
-// add drops the half that was not used for longest when the other is full.
+// add drops the older half when the younger one is full.
 func (n *numbers) add(id string, no int64) {
 	if n.new == nil || len(n.new) >= maxNumbers {
 		n.new, n.old = make(map[string]int64), n.new

@@ -14,46 +14,46 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Options configure a store. The zero value is what most programs want.
+// Options configure a store. The zero value suits most programs.
 type Options struct {
-	// Schema to keep the tables in. It is created when it does not exist.
-	// Empty: the first schema of the connection's search path.
+	// Schema holds the tables. It is created if it does not exist. Empty: the
+	// first schema of the connection's search path.
 	Schema string
-	// Writers is how many connections are kept for writing; 0: 4. Commits
-	// beyond that wait for each other.
+	// Writers is how many connections are kept for writing; 0: 4. Further
+	// concurrent commits wait for each other.
 	Writers int
-	// DSN is for New: it lets the store open the one connection that it cannot
-	// take from a pool, the one that listens. Without it the store does not
-	// hear of other processes' changes before the next beat, and has no
-	// presence.
+	// DSN is for New: with it the store opens the one connection that it cannot
+	// take from a pool, the one that listens. Without it the store learns of
+	// other processes' changes only at the next beat, and has no presence.
 	DSN string
 	// Pooled says that connections go through a pooler that gives each
-	// transaction another server session, such as PgBouncer in transaction
-	// mode, which must carry prepared statements from session to session: 1.21 or
-	// later, with max_prepared_statements above 0. Opening fails with
-	// ErrInvalid where it does not, and where there is such a pooler and this is
-	// not set. The store then uses nothing that lives in a session: no
-	// listening, no presence, no session settings. What others commit is found at
-	// the next beat, and an executor that is gone when its lease has run out.
+	// transaction another server session, such as PgBouncer in transaction mode.
+	// The pooler must carry prepared statements from session to session:
+	// PgBouncer 1.21 or later, with max_prepared_statements above 0. Opening
+	// fails with ErrInvalid if it does not, or if there is such a pooler and
+	// Pooled is not set. With Pooled the store uses nothing that lives in a
+	// session: no listening, no presence, no session settings. It finds what
+	// others commit at the next beat, and notices that an executor is gone when
+	// its lease has expired.
 	Pooled bool
-	// NoPresence leaves it to leases alone to tell that an executor is gone.
+	// NoPresence makes leases the only evidence that an executor is gone.
 	NoPresence bool
 	// Limits of what Commit accepts; zero fields take store.DefaultLimits. Payload
 	// and Batch are at most 256 MiB.
 	Limits store.Limits
-	// ManualMigrations makes opening fail with a *store.SchemaError where the
-	// schema is older than this program needs, instead of bringing it up to
-	// date: then Schema.Migrate does, at a time of the operator's choice. A
-	// database without our tables gets them all the same.
+	// ManualMigrations makes opening fail with a *store.SchemaError if the schema
+	// is older than this program needs, instead of migrating it; the operator
+	// then calls Schema.Migrate when it suits. A database without our tables
+	// still gets them.
 	ManualMigrations bool
-	// NoMigrationBackup changes the schema without a copy of our tables first,
-	// for those who have made one themselves (pg_dump): the copy needs as much
-	// disk as the data, its time, and the right to create a schema.
+	// NoMigrationBackup migrates the schema without copying our tables first, for
+	// operators who have made a copy themselves (pg_dump): the copy needs as much
+	// disk as the data, time, and the right to create a schema.
 	NoMigrationBackup bool
 
-	silence    time.Duration                                   // for tests: in the place of the constant
+	silence    time.Duration                                   // for tests: replaces the constant
 	message    int                                             // the same
-	migrations func([]sqlstore.Migration) []sqlstore.Migration // for tests: what the schema becomes one day
+	migrations func([]sqlstore.Migration) []sqlstore.Migration // for tests: a future schema
 }
 
 const (
@@ -61,10 +61,10 @@ const (
 	maxReaders     = 16
 	connectTimeout = 10 * time.Second
 	openTimeout    = 2 * time.Minute
-	// maxSilence is how long the server may take to answer a statement, before
-	// the connection is given up. It is more than any lock of ours is waited for.
+	// maxSilence is how long the server may take to answer a statement before the
+	// connection is given up. It is longer than any wait for one of our locks.
 	maxSilence = 20 * time.Second
-	// maxLimit is for Limits: a payload is twice as long on its way.
+	// maxLimit bounds Limits: on the wire a payload is twice as long.
 	maxLimit = 256 << 20
 )
 
@@ -96,11 +96,11 @@ func OpenOptions(dsn string, o Options) (*Store, error) {
 	}
 	long.SetMaxIdleConns(0)
 	long.SetMaxOpenConns(2)
-	// A connection that comes and goes costs a handshake of several round trips
-	// and a server process.
+	// Opening a connection costs a handshake of several round trips and a server
+	// process, so keep some idle.
 	db.SetMaxIdleConns(8)
-	// A thousand runs that are loaded at once must not take all that the server
-	// has. No call holds one connection while it waits for a second.
+	// A thousand runs loading at once must not use up the server's connections.
+	// No call holds one connection while it waits for a second.
 	db.SetMaxOpenConns(o.Writers + maxReaders)
 	db.SetConnMaxIdleTime(5 * time.Minute)
 	s, err := open(db, long, o)
@@ -111,8 +111,8 @@ func OpenOptions(dsn string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// connect returns connections of a complete dsn, which give up a server that
-// says nothing for so long; 0: never.
+// connect returns a pool for a complete dsn, whose connections give up on a
+// server that stays silent for this long; 0: never.
 func connect(dsn string, silence time.Duration) (*sqlx.DB, error) {
 	connector, err := pq.NewConnector(dsn)
 	if err != nil {
@@ -123,14 +123,13 @@ func connect(dsn string, silence time.Duration) (*sqlx.DB, error) {
 }
 
 // New uses connections of db, which stays open when the store is closed. The
-// store keeps Options.Writers of them to itself; db needs at least two more.
+// store reserves Options.Writers of them; db needs at least two more.
 //
-// The driver of db must be github.com/lib/pq, or wrap it, as those do that
-// trace what they pass on. Another one is refused with an error that matches
-// store.ErrInvalid.
+// The driver of db must be github.com/lib/pq, or wrap it, as tracing drivers do.
+// Any other driver is refused with an error that matches store.ErrInvalid.
 //
-// How long a server may say nothing is the caller's to bound, in the dialer of
-// db: where it is not, one that stands still holds calls, and Close, until the
+// The caller must bound how long a server may stay silent, in the dialer of db.
+// Without a bound, a server that hangs blocks calls, and Close, until the
 // operating system gives the connection up.
 func New(db *sqlx.DB, o Options) (*Store, error) {
 	if db == nil {

@@ -11,9 +11,9 @@ import (
 )
 
 // checkSessions finds out whether something between this program and the server
-// gives each transaction another session of the server's. Then locks and
-// settings of a session are anybody's, and a prepared statement may not be there
-// or, worse, be another program's of the same name.
+// gives each transaction a different server session. If so, session locks and
+// settings are shared with other clients, and a prepared statement may be
+// missing or, worse, be another program's statement of the same name.
 func checkSessions(ctx context.Context, db *sqlx.DB, pooled bool) error {
 	a, err := db.Connx(ctx)
 	if err != nil {
@@ -34,7 +34,7 @@ func checkSessions(ctx context.Context, db *sqlx.DB, pooled bool) error {
 	if err != nil {
 		return unprepared(err)
 	}
-	// A session that was just given back is the one that is given out next.
+	// A pooler hands out the most recently returned session next.
 	tx, err := b.BeginTxx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("postgres: open: %w", err)
@@ -50,13 +50,14 @@ func checkSessions(ctx context.Context, db *sqlx.DB, pooled bool) error {
 		return fmt.Errorf("postgres: open: the connections go through a pooler that gives each transaction another session, such as PgBouncer in transaction mode: "+
 			"set Options.Pooled, or connect to the server itself: %w", store.ErrInvalid)
 	}
-	// The other one keeps this session, so that the statement meets another.
+	// The other connection occupies this session, so the statement gets a
+	// different one.
 	short, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if err := prepared.GetContext(short, &mine); sqlState(err) != "" && sqlState(err) != "57014" {
 		return unprepared(err)
 	}
-	return nil // where the pooler has no second session, it cannot be told
+	return nil // a pooler without a second session cannot be tested
 }
 
 func unprepared(err error) error {

@@ -16,26 +16,27 @@ import (
 // lockClass is the first half of the key of every presence lock.
 const lockClass = 1146440258
 
-// silence is how long an executor must have been quiet, and how far two looks
-// that found its lock free must be apart, before that is believed on another
-// machine. One look proves nothing: whoever lost the connection that holds the
-// lock is about to connect again, and says within that time that it has no lock.
+// silence is how long an executor must have been quiet, and how far apart two
+// observations of its free lock must be, before another machine believes that it
+// is gone. One observation proves nothing: an executor that lost the connection
+// holding the lock is about to reconnect, and records within that time that it
+// has no lock.
 const silence = 2 * time.Second
 
-// presence is what an executor leaves in its record, so that others can tell
-// that it is gone before its lease has run out.
+// presence is what an executor writes into its record, so that others can tell
+// that it is gone before its lease has expired.
 type presence struct {
-	lock int64      // second half of the key of its session lock; 0: has none
-	up   store.Time // start of the server on which the lock was taken
+	lock int64      // second half of the key of its session lock; 0: no lock
+	up   store.Time // start time of the server on which the lock was taken
 	process
 }
 
-// process identifies a process among all there ever were on a machine.
+// process identifies a process among all that ever ran on a machine.
 type process struct {
 	boot  string // of the machine; empty: not known, and nothing is concluded
 	space string // of process ids: a container has its own
 	pid   int
-	start string // when it started; the id alone may be used again
+	start string // when it started, because the id alone may be reused
 }
 
 func (p presence) String() string {
@@ -67,7 +68,7 @@ func parsePresence(text string) (p presence) {
 	return p
 }
 
-// suspicions are the executors of which this handle has seen the lock free.
+// suspicions holds the executors whose lock this handle has seen free.
 type suspicions struct {
 	mu   sync.Mutex
 	list map[string]suspicion // by executor
@@ -75,24 +76,24 @@ type suspicions struct {
 
 type suspicion struct {
 	presence string // what its record said, and
-	beatAt   int64  // when it had beaten: a change of either proves that it lives
+	beatAt   int64  // the time of its last beat: a change of either proves that it is alive
 	since    time.Time
 }
 
-// look is what was seen of the server's locks.
+// look is one observation of the server's locks.
 type look struct {
 	held           map[int64]bool
 	up             store.Time // start of the server
 	began, answers time.Time  // of the look, by this process's clock
 }
 
-// gone reports whether the executor of r is gone for certain. Where that is not
-// decided yet, wait is how long until another look decides it; 0: there is no
-// suspicion.
+// gone reports whether the executor of r is certainly gone. If that is not
+// decided yet, wait is the time until another observation decides it; 0: there
+// is no suspicion.
 //
-// A free lock tells only about the life of the server it was taken in: after a
-// restart all locks are free until their owners have connected again. A process
-// that does not exist tells by itself.
+// A free lock proves something only within the server lifetime in which it was
+// taken: after a restart all locks are free until their owners have reconnected.
+// A process that does not exist is proof on its own.
 func (s *suspicions) gone(r *sqlstore.ExecutorRow, l look, now store.Time) (gone bool, wait time.Duration) {
 	p := parsePresence(r.Presence)
 	s.mu.Lock()
@@ -116,7 +117,7 @@ func (s *suspicions) gone(r *sqlstore.ExecutorRow, l look, now store.Time) (gone
 	return wait <= 0, max(wait, 0)
 }
 
-// keep forgets all but these, which are registered.
+// keep forgets all executors except these, which are registered.
 func (s *suspicions) keep(rows []sqlstore.ExecutorRow) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,8 +128,9 @@ func (s *suspicions) keep(rows []sqlstore.ExecutorRow) {
 	}
 }
 
-// dead reports whether p, looked at from the process here, does not exist any
-// more. Only a process of this boot and this space of ids can be looked for.
+// dead reports whether p no longer exists, as seen from the process here. That
+// can only be checked for a process of the same boot and the same process id
+// namespace.
 func dead(p, here process) bool {
 	if p.boot == "" || p.boot != here.boot || p.space != here.space || p.pid <= 0 || p.start == "" {
 		return false

@@ -28,13 +28,14 @@ func pidSpace() string {
 }
 
 // startOf returns when a process started, in ticks since boot, and whether it
-// exists. A zombie has ended. What cannot be read counts as existing, with an
-// unknown start.
+// exists. A zombie counts as ended. A process that cannot be read counts as
+// existing, with an unknown start.
 func startOf(pid int) (start string, exists bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if errors.Is(err, fs.ErrNotExist) {
-		// Not there, or hidden: /proc may be missing, or mounted with hidepid, and
-		// then shows no process of another user. Signals know them all.
+		// The process does not exist or is hidden: /proc may be missing, or
+		// mounted with hidepid, which hides other users' processes. Signals reach
+		// them all.
 		return "", !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 	}
 	if err != nil {

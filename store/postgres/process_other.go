@@ -2,8 +2,8 @@
 
 package postgres
 
-// Elsewhere than on Linux nothing tells one boot from the next for certain, so
-// that a process is never concluded to be gone; the session lock still tells.
+// Only Linux identifies a boot reliably. Elsewhere a process is never concluded
+// to be gone, but the session lock still works.
 func bootID() string                          { return "" }
 func pidSpace() string                        { return "" }
 func startOf(int) (start string, exists bool) { return "", true }

@@ -15,16 +15,16 @@ import (
 )
 
 // Restore implements store.Migrator. from is the schema of a copy that Backup or
-// a migration made; it stays. What was there moves, as it is, to a schema of its
-// own, whose name is returned; DROP SCHEMA removes it. All that is named
+// a migration made; it stays. The replaced tables move unchanged to a schema of
+// their own, whose name is returned; DROP SCHEMA removes it. Everything named
 // durable_… in the schema counts as ours.
 //
 // It fails with an error that matches store.ErrOwned while an executor lives:
-// stop all programs and wait until the lease of those that crashed has run out.
-// Where the last beat of one lies in the future, since the server's clock was set
-// back, Restore itself waits for one lease, of a minute at most, and goes on if
-// there was no beat meanwhile.
-// A backup of a newer version of the program gives a *store.SchemaError.
+// stop all programs and wait until the leases of crashed ones have expired. If an
+// executor's last beat lies in the future because the server's clock was set back,
+// Restore itself waits for one lease, for at most a minute, and goes on if there
+// was no beat meanwhile. A backup of a newer version of the program gives a
+// *store.SchemaError.
 func (sc *Schema) Restore(ctx context.Context, from string) (kept string, err error) {
 	s := sc.s
 	if err := checkSchemaName(from); err != nil {
@@ -59,7 +59,7 @@ func (sc *Schema) Restore(ctx context.Context, from string) (kept string, err er
 	return "", described("restore from schema "+from, err)
 }
 
-// aheadWait is how long Restore waits for a beat at most.
+// aheadWait is the longest that Restore waits for a beat.
 const aheadWait = time.Minute
 
 // lastBeat is a row of schema_ahead or schema_owners.
@@ -70,7 +70,7 @@ type lastBeat struct {
 }
 
 // silentAhead returns the executors whose last beat lies in the future, with that
-// beat, after it has waited long enough for those that live to beat again.
+// beat, after waiting long enough for live ones to beat again.
 func (s *Store) silentAhead(ctx context.Context) (map[string]int64, error) {
 	version, err := s.migrations.Current(ctx, s.db)
 	if err != nil || version == 0 {
@@ -110,8 +110,8 @@ func (s *Store) restore(ctx context.Context, tx *sqlx.Tx, from string, silent ma
 	if err != nil {
 		return "", err
 	}
-	// The tables are made as they were made at first, so that indexes and
-	// checks are those of the version, whatever it was.
+	// The tables are created by running the migrations up to the version, so that
+	// they have the indexes and checks of that version, whatever it is.
 	if err := s.migrations.Steps(ctx, tx, 0, version); err != nil {
 		return "", err
 	}
@@ -146,9 +146,9 @@ func (s *Store) versionOf(ctx context.Context, tx *sqlx.Tx, schema string) (vers
 	return version, nil
 }
 
-// moveAway puts our tables and views into another schema. numbers says, by
-// table and column, which the server gave last. silent are executors that are dead
-// if this is still their last beat.
+// moveAway moves our tables and views into another schema. numbers holds, by table
+// and column, the last number that the server assigned. silent holds executors
+// that are dead if this is still their last beat.
 func (s *Store) moveAway(ctx context.Context, tx *sqlx.Tx, silent map[string]int64) (to string, numbers map[string]int64, err error) {
 	numbers = map[string]int64{}
 	if err := s.lockTables(ctx, tx, "ACCESS EXCLUSIVE"); err != nil {
@@ -216,8 +216,8 @@ func (s *Store) lastNumbers(ctx context.Context, tx *sqlx.Tx, table string, numb
 	return nil
 }
 
-// copyBack fills a table from a copy. Numbers go on after all that were ever
-// given: run numbers are never used twice, not even across a restore.
+// copyBack fills a table from a copy. Numbering continues after the highest number
+// ever assigned: run numbers are never reused, not even across a restore.
 func (s *Store) copyBack(ctx context.Context, tx *sqlx.Tx, from, table string, numbers map[string]int64) error {
 	list, _, err := s.columns(ctx, tx, from, table)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 
 type driverValue = driver.Value
 
-// runColumns is how many columns sqlstore.RunColumns names, and eventColumns
-// those of an event with its run number.
+// runColumns is the number of columns in sqlstore.RunColumns, and eventColumns
+// that of an event with its run number.
 const (
 	runColumns   = 36
 	eventColumns = 15
@@ -74,8 +74,8 @@ func (s *scanner) int() int64   { return take[int64](s) }
 func (s *scanner) text() string { return take[string](s) }
 func (s *scanner) bool() bool   { return take[bool](s) }
 
-// bytes returns a copy: what the driver hands out in the binary format is its
-// read buffer, which the next row overwrites.
+// bytes returns a copy: in the binary format the driver hands out its read
+// buffer, which the next row overwrites.
 func (s *scanner) bytes() []byte { return bytes.Clone(take[[]byte](s)) }
 
 func (s *scanner) textBytes() []byte {
@@ -86,7 +86,7 @@ func (s *scanner) textBytes() []byte {
 	return []byte(s.text())
 }
 
-// eventValues are the values of an event from branch on.
+// eventValues returns the values of an event from branch on.
 func eventValues(e *store.Event) []driverValue {
 	vs := sqlstore.EventValues(e)
 	list := make([]driverValue, len(vs))

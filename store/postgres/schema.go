@@ -23,18 +23,18 @@ var statementFiles embed.FS
 //go:embed migrations/*.sql
 var migrationFiles embed.FS
 
-// Names of tables and of the view, but not of indexes, which begin alike and
-// are always in their table's schema.
+// Names of tables and of the view, but not of indexes, which have the same prefix
+// and are always in their table's schema.
 var tableNames = regexp.MustCompile(`\bdurable_(?:runs|events|branches|inbox|attributes|holds|executors|queues|schema|history)\b`)
 
-// What qualified looks at: the argument of to_regclass, which is a name in a
-// text; an index that is dropped, which has no table beside it to say where it
-// is; comments, texts and quoted names, which it leaves alone; and names.
+// What qualified matches: the argument of to_regclass, which is a name inside a
+// string; an index to drop, which has no table beside it that determines its
+// schema; comments, strings and quoted names, which it leaves alone; and names.
 var namesInSQL = regexp.MustCompile(`to_regclass\('durable_\w+'\)|DROP INDEX durable_\w+|--[^\n]*|'(?:[^']|'')*'|"(?:[^"]|"")*"|` + tableNames.String())
 
-// qualified returns a rename that puts the schema before every table. What
-// stands between quotes is a value, and stays: in `relname = 'durable_runs'` no
-// schema belongs.
+// qualified returns a rename that puts the schema before every table name. Quoted
+// text is a value and stays unchanged: `relname = 'durable_runs'` must not get a
+// schema.
 func qualified(schema string) func(string) string {
 	prefix := pq.QuoteIdentifier(schema) + "."
 	return func(sql string) string {
@@ -67,7 +67,8 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 	e, ok := errors.AsType[*store.SchemaError](err)
 	switch {
 	case ok && e.Have < e.Know && (e.Have == 0 || !o.ManualMigrations):
-		// However long its backup takes: cut short, it would never be done.
+		// It has no deadline, however long its backup takes: cut short, it would
+		// never finish.
 		_, err = s.migrate(context.WithoutCancel(ctx))
 		return err
 	case err != nil:
@@ -76,10 +77,10 @@ func (s *Store) prepare(ctx context.Context, o Options) error {
 	return nil
 }
 
-// manual is what an operator does about a schema that is older than needed.
+// manual says what an operator does about a schema that is too old.
 const manual = "call Migrate of postgres.OpenSchema, which makes a backup first, or open the store without Options.ManualMigrations"
 
-// locate finds the schema and reads the statements, and changes nothing.
+// locate finds the schema and reads the statements; it changes nothing.
 func (s *Store) locate(ctx context.Context, o Options) error {
 	var version string
 	var first *string
@@ -137,9 +138,9 @@ func (s *Store) locate(ctx context.Context, o Options) error {
 
 var writing = regexp.MustCompile(`\b(?:INSERT INTO|UPDATE|DELETE FROM|pg_notify)\b`)
 
-// createSchema is not part of the migration's transaction, whose first act
-// looks into the schema. IF NOT EXISTS alone fails when two processes create it
-// at once; the second look then finds it.
+// createSchema is not part of the migration's transaction, because that begins by
+// looking into the schema. IF NOT EXISTS alone fails when two processes create the
+// schema at once; the second check then finds it.
 func (s *Store) createSchema(ctx context.Context) error {
 	var err error
 	for range 3 {
@@ -170,14 +171,14 @@ func (s *Store) migrate(ctx context.Context) (m store.Migration, err error) {
 }
 
 // lockFor is how long a migration or a restore waits for the lock on one of our
-// tables. All who want to write wait behind it for as long; then it lets them
-// pass, and begins again, until aloneWithin is over.
+// tables. All writers queue behind it for that long; then it lets them pass and
+// begins again, until aloneWithin is over.
 const (
 	lockFor     = 100 * time.Millisecond
 	aloneWithin = time.Minute
 )
 
-// alone runs f, a transaction that needs our tables for itself, until it gets
+// alone retries f, a transaction that needs our tables exclusively, until it gets
 // them.
 func (s *Store) alone(ctx context.Context, f func() error) error {
 	start := time.Now()
@@ -199,8 +200,8 @@ func (s *Store) alone(ctx context.Context, f func() error) error {
 	}
 }
 
-// holders names the oldest transactions that hold locks on our tables; empty
-// where nobody may say, or none does.
+// holders names the oldest transactions that hold locks on our tables; empty if
+// there are none or the role may not see them.
 func (s *Store) holders(ctx context.Context) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -211,7 +212,7 @@ func (s *Store) holders(ctx context.Context) string {
 	return " (" + strings.Join(list, ", ") + ")"
 }
 
-// Dialect of listings.
+// dialect returns the SQL dialect of listings.
 func (s *Store) dialect() sqlstore.Dialect {
 	rename := qualified(s.schema)
 	return sqlstore.Dialect{

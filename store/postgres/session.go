@@ -12,12 +12,12 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// writers is a set of connections kept for writing, each with its prepared
+// writers is a set of connections reserved for writing, each with its prepared
 // statements.
 //
-// They are pinned, and written through the driver, because database/sql would
-// run a statement a second time when the first answer was lost, and hide
-// whether it had been sent at all.
+// They are pinned and used through the driver, because database/sql would run a
+// statement a second time when the first answer was lost, and hide whether it had
+// been sent at all.
 type writers struct {
 	db      *sql.DB
 	permits chan struct{} // one token per connection that is not in use
@@ -25,7 +25,7 @@ type writers struct {
 	closing <-chan struct{}
 
 	mu   sync.Mutex
-	free []*session // the one used last is on top, so that no more are opened than are needed
+	free []*session // the last one used is on top, so that no more are opened than needed
 }
 
 // session is one of the connections.
@@ -34,29 +34,29 @@ type session struct {
 	stmts map[string]driver.Stmt
 }
 
-// sessionSettings bound what one stuck process can do to the others: it holds
-// its row locks for a limited time, and nobody waits for a lock for long (lockWait)
-// before he looks whom else that holds up. What
-// runs outside an explicit transaction is to be READ COMMITTED too, whatever
-// the server's default.
+// sessionSettings bound the harm that one stuck process can do to the others: it
+// holds its row locks for a limited time, and a statement waits for a lock only
+// briefly (lockWait) before the store checks which other runs are held up. What
+// runs outside an explicit transaction is READ COMMITTED too, whatever the server's
+// default.
 //
-// Every statement of ours is meant to use an index. A plan that was prepared
-// while the tables were nearly empty reads them whole instead, and is kept
-// until they are analyzed, which made commits slower with every thousand runs
-// of a new database: hence enable_seqscan. It makes a whole read look infinitely
-// dear where there is no other way (a handful of executors), which would set off
-// the compiler: hence jit. For the same reason the first rows of an index are not
-// to be found by reading all rows and sorting them.
+// All our statements are meant to use an index. A plan prepared while the tables
+// were nearly empty scans them instead, and is kept until they are analyzed, which
+// made commits slower with every thousand runs of a new database: hence
+// enable_seqscan. That setting makes a sequential scan look extremely expensive
+// even where it is the only way (a handful of executors), which would trigger the
+// JIT compiler: hence jit. For the same reason the first rows of an index must not
+// be found by reading all rows and sorting them.
 //
-// The plans are the same whatever the arguments, but the server does not see
-// that, and planned a claim anew each time, for longer than it took: hence
+// The plans are the same whatever the arguments, but the server does not see that
+// and planned each claim again, which took longer than the claim: hence
 // plan_cache_mode, on servers that have it.
 //
-// Our tables have their schema before their names. Nothing is looked for in the
-// schemas of others, where who may create could put a function that fits an argument
-// better than the server's own, and would run with the rights of this role. What is
-// read on connections that are not ours alone, or through a pooler, has the schema
-// of the server's functions written out for the same reason.
+// Our table names are qualified with their schema. Nothing is looked up in other
+// schemas, where any role with the right to create could place a function that
+// matches an argument better than the server's own and would run with the rights of
+// this role. For the same reason, statements on connections that we share, or that
+// go through a pooler, qualify the server's functions with their schema.
 const sessionSettings = "SET search_path = pg_catalog, pg_temp; SET default_transaction_isolation = 'read committed'; SET lock_timeout = '500ms'; SET idle_in_transaction_session_timeout = '15s'; " +
 	"SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_sort = off; SET jit = off; " +
 	"SELECT pg_catalog.set_config(name, 'force_generic_plan', false) FROM pg_settings WHERE name = 'plan_cache_mode'"
@@ -97,7 +97,7 @@ func (w *writers) give(s *session) {
 	w.permits <- struct{}{}
 }
 
-// close waits until all connections are given back, and closes them.
+// close waits until all connections are returned, and closes them.
 func (w *writers) close() {
 	for range cap(w.permits) {
 		<-w.permits
@@ -113,8 +113,8 @@ func (s *session) drop() {
 	if s.conn == nil {
 		return
 	}
-	// The error is the one that is given here, which tells database/sql to
-	// throw the connection away.
+	// Raw returns the error given here, which makes database/sql discard the
+	// connection.
 	_ = s.conn.Raw(func(any) error { return driver.ErrBadConn })
 	_ = s.conn.Close()
 	s.conn, s.stmts = nil, nil
@@ -147,9 +147,9 @@ func (s *session) open(ctx context.Context, w *writers) error {
 	return nil
 }
 
-// write runs f on a connection kept for writing. ctx bounds the wait for the
-// connection alone. After an error that leaves the session in doubt it is
-// dropped, and the next one connects anew.
+// write runs f on a connection reserved for writing. ctx bounds only the wait for
+// the connection. After an error that leaves the session in doubt, the session is
+// dropped, and the next use reconnects.
 func (s *Store) write(ctx context.Context, f func(*wire) error) error {
 	ses, err := s.writers.take(ctx)
 	if err != nil {
@@ -171,7 +171,7 @@ func (s *Store) write(ctx context.Context, f func(*wire) error) error {
 		return nil
 	})
 	if err != nil {
-		// The connection was closed under our hands; f did not run.
+		// The connection was closed under us; f did not run.
 		ferr, broken = &lostError{err: err}, true
 	}
 	if broken {
@@ -180,12 +180,12 @@ func (s *Store) write(ctx context.Context, f func(*wire) error) error {
 	return ferr
 }
 
-// querier runs the named statements: on a connection of ours, or in a
-// transaction of the user's.
+// querier runs the named statements: on one of our connections, or in a transaction
+// of the user's.
 type querier interface {
 	// exec returns how many rows were affected.
 	exec(name string, args ...driver.Value) (int64, error)
-	// query calls row for each row; the slice is used again for the next one.
+	// query calls row for each row; the slice is reused for the next one.
 	query(name string, row func([]driver.Value) error, args ...driver.Value) error
 }
 
@@ -195,10 +195,11 @@ type wire struct {
 	store  *Store
 	dc     driver.Conn
 	stmts  map[string]driver.Stmt
-	ctx    context.Context // of the statements; one that is never done costs no goroutine
+	ctx    context.Context // of the statements; a context that is never done costs no goroutine
 	tx     driver.Tx
 	broken bool
-	// lockWait is how long a transaction waits for a lock; 0: as the session does.
+	// lockWait is how long a transaction waits for a lock; 0: the session's
+	// setting.
 	lockWait time.Duration
 }
 
@@ -210,7 +211,7 @@ func (w *wire) stmt(name string) (driver.Stmt, error) {
 	if err != nil {
 		if faultOf(err) == faultLost {
 			w.broken = true
-			err = &lostError{err: err} // nothing was to be carried out yet
+			err = &lostError{err: err} // nothing had been sent for execution yet
 		}
 		return nil, fmt.Errorf("prepare %s: %w", name, err)
 	}
@@ -284,8 +285,8 @@ func (w *wire) query(name string, row func([]driver.Value) error, args ...driver
 	}
 }
 
-// begin opens a transaction. READ COMMITTED is what the rules for locks and for
-// appending are made for.
+// begin opens a transaction. The rules for locks and appends are designed for READ
+// COMMITTED.
 func (w *wire) begin() error {
 	tx, err := w.dc.(driver.ConnBeginTx).BeginTx(context.Background(), driver.TxOptions{Isolation: driver.IsolationLevel(sql.LevelReadCommitted)})
 	if err != nil {
@@ -302,8 +303,8 @@ func (w *wire) begin() error {
 	return nil
 }
 
-// commit ends the transaction. When its answer is lost, the transaction may be
-// committed, or may be yet.
+// commit ends the transaction. If its answer is lost, the transaction may have
+// committed, or may still commit.
 func (w *wire) commit() error {
 	tx := w.tx
 	w.tx = nil
@@ -315,7 +316,7 @@ func (w *wire) commit() error {
 }
 
 // rollback gives the transaction up; a connection that cannot even do that is
-// of no use.
+// unusable.
 func (w *wire) rollback() {
 	tx := w.tx
 	w.tx = nil
@@ -324,9 +325,9 @@ func (w *wire) rollback() {
 	}
 }
 
-// maxMessage is what PostgreSQL takes in one message, less what stands around
-// the arguments. It hangs up on a longer one, and whoever sent it would take the
-// outcome for unknown, and send it again, for ever.
+// maxMessage is the longest message that PostgreSQL accepts, minus what surrounds
+// the arguments. The server closes the connection on a longer one; the sender would
+// take the outcome for unknown and resend it for ever.
 const maxMessage = 1<<30 - 1<<16
 
 // fits returns an error that matches store.ErrTooLarge unless a statement with

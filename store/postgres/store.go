@@ -20,20 +20,21 @@ import (
 // store.Notifier, store.Meter, store.Presence, store.Clocked and
 // store.TxCommitter.
 //
-// Opening it starts no goroutine; the first Notify or Beat starts the one that
-// listens, the first notice to tell others the one that tells. Close ends both.
+// Opening it starts no goroutine. The first Notify or Beat starts the one that
+// listens, and the first notice for other processes starts the one that sends.
+// Close ends both.
 type Store struct {
 	db           *sqlx.DB
-	long         *sqlx.DB // for what takes as long as it takes: copies, migrations, care
+	long         *sqlx.DB // for operations without a time limit: copies, migrations, maintenance
 	ownsDB       bool
 	schema       string
 	sql          sqlstore.Statements
 	reads        map[string]bool // names of statements that change nothing
 	migrations   *sqlstore.Migrator
 	limits       store.Limits
-	message      int  // how many bytes a statement may have
+	message      int  // the longest statement, in bytes
 	genuine      bool // the server is PostgreSQL itself
-	sessionLocks bool // and nothing stands before it
+	sessionLocks bool // and there is no pooler in front of it
 	presence     bool
 	writers      *writers
 	numbers      numbers
@@ -77,8 +78,8 @@ func newStore(db *sqlx.DB, o Options) *Store {
 	return s
 }
 
-// genuine reports whether version() is that of PostgreSQL itself: others that
-// speak its protocol have session locks that lock nothing.
+// genuine reports whether version() is that of PostgreSQL itself: other servers
+// that speak its protocol have session locks that lock nothing.
 func genuine(version string) bool {
 	if !strings.HasPrefix(version, "PostgreSQL ") {
 		return false
@@ -105,7 +106,7 @@ func (s *Store) enter(ctx context.Context) error {
 	return nil
 }
 
-// Close implements store.Store. It waits for calls that are under way.
+// Close implements store.Store. It waits for calls in progress.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -157,8 +158,8 @@ func (s *Store) PresenceKind() string {
 // ClockKind implements store.Clocked.
 func (s *Store) ClockKind() string { return "server" }
 
-// jitter is how long to wait before the n-th repetition: growing, and never the
-// same for two that collided.
+// jitter returns how long to wait before the n-th retry: growing, and random so
+// that two that collided do not collide again.
 func jitter(n int) time.Duration {
 	top := min(time.Second, 5*time.Millisecond<<min(n, 8))
 	return top/2 + rand.N(top/2+1)

@@ -10,13 +10,14 @@ import (
 	"github.com/holdfast-dev/holdfast/store/internal/draft"
 )
 
-// errAgain ends an attempt that met a change of somebody else's after it had
-// looked. Nothing of it is written; the next attempt sees the change.
+// errAgain ends an attempt that met a concurrent change made after it had read.
+// Nothing of the attempt is written; the next one sees the change.
 var errAgain = errors.New("postgres: begin again")
 
-// transact carries out members, not all of them plain, in one transaction.
+// transact carries out members, at least one of them not plain, in one
+// transaction.
 //
-// ctx ends it as long as it waits and reads. Once it writes, it finishes.
+// ctx can end it while it waits and reads. Once it writes, it finishes.
 func (s *Store) transact(ctx context.Context, w *wire, members []*member) error {
 	if err := w.begin(); err != nil {
 		return err
@@ -28,8 +29,8 @@ func (s *Store) transact(ctx context.Context, w *wire, members []*member) error 
 		return err
 	}
 	accepted := slices.DeleteFunc(slices.Clone(members), func(m *member) bool { return refused[m] != nil })
-	// A verdict may rest on what another member does, so it is not given before
-	// that one is committed.
+	// A verdict may depend on what another member does, so it is not given before
+	// that member has committed.
 	if err := s.judge(w, refused); err != nil {
 		return err
 	}
@@ -43,8 +44,8 @@ func (s *Store) transact(ctx context.Context, w *wire, members []*member) error 
 		return err
 	}
 	if len(left) > 0 {
-		// Somebody was in the way of these: a new run, an event. Undo all, find
-		// out about them, and go on with the others.
+		// Another transaction got in the way of these, with a new run or an event.
+		// Undo everything, find out about them, and go on with the others.
 		w.rollback()
 		return s.readBack(w, left)
 	}
@@ -60,9 +61,9 @@ func (s *Store) transact(ctx context.Context, w *wire, members []*member) error 
 	return nil
 }
 
-// plan locks the rows, reads what the members need, and drafts them. Members are
-// taken in order, and each sees what those before it did. refused holds those that
-// cannot be carried out and why.
+// plan locks the rows, reads what the members need, and drafts them. It takes
+// members in order, and each sees the effect of those before it. refused holds the
+// members that cannot be carried out, with the reason.
 func (s *Store) plan(q querier, members []*member) (d *drafted, refused map[*member]error, err error) {
 	w := newWorld()
 	for _, read := range []func(querier, *world, []*member) error{
@@ -85,10 +86,10 @@ func (s *Store) plan(q querier, members []*member) (d *drafted, refused map[*mem
 	return d, refused, nil
 }
 
-// judge looks at the log for the refused. One whose last event stands there was
-// carried out before, which is what changed the row that refused it now (S6):
-// its reason becomes nil. One that the log would not take is fenced, whatever
-// else is wrong with it (S3).
+// judge checks the refused members against the log. A member whose last event is
+// there was carried out earlier, and that is what changed the row that now refuses
+// it (S6): its reason becomes nil. A member that the log would not accept is
+// fenced, whatever else is wrong with it (S3).
 func (s *Store) judge(q querier, refused map[*member]error) error {
 	var doubtful, of []*member
 	for m := range refused {
@@ -117,7 +118,7 @@ func (s *Store) judge(q querier, refused map[*member]error) error {
 	return q.query("log_heads", func(v []driverValue) error {
 		m := extends[v[0].(int64)]
 		head := &store.Event{Seq: v[1].(int64), Epoch: v[2].(int64)}
-		row := &store.Run{ID: m.c.RunID, Epoch: m.c.Expect.Epoch} // only the log is asked here
+		row := &store.Run{ID: m.c.RunID, Epoch: m.c.Expect.Epoch} // only the log is checked here
 		if m.c.Expect.Inbox != nil {
 			row.Inbox = *m.c.Expect.Inbox
 		}
@@ -135,8 +136,8 @@ func decide(verdicts map[*member]error) {
 	}
 }
 
-// lockRows locks every row the members may look at or change, in one
-// statement, sorted (S13 numbers messages under the receiver's lock).
+// lockRows locks every row the members may read or change, in one statement,
+// sorted (S13 numbers messages under the receiver's lock).
 func (s *Store) lockRows(q querier, w *world, members []*member) error {
 	ids := map[string]bool{}
 	for _, m := range members {
@@ -165,7 +166,7 @@ func (s *Store) lockRows(q querier, w *world, members []*member) error {
 	}, texts(slices.Sorted(maps.Keys(ids))...))
 }
 
-// changes yields the Changes of m that concern a run of their own.
+// changes yields the Changes of m that concern their own run.
 func (m *member) changes(yield func(*store.Change) bool) {
 	if !yield(m.c) {
 		return
@@ -264,8 +265,8 @@ func (s *Store) readBranches(q querier, w *world, members []*member) error {
 	}, nos.value())
 }
 
-// readLive looks who is live when a member wants to take a run that has an
-// owner.
+// readLive reads which executors are live if a member wants to take over a run
+// that has an owner.
 func (s *Store) readLive(q querier, w *world, members []*member) error {
 	for _, m := range members {
 		r := w.runs[m.c.RunID]
@@ -282,8 +283,8 @@ func (s *Store) readLive(q querier, w *world, members []*member) error {
 	return nil
 }
 
-// writeDraft writes the draft in bulk. left are members in whose way somebody
-// else was; the transaction must then be given up.
+// writeDraft writes the draft in bulk. left holds members that another transaction
+// got in the way of; this transaction must then be given up.
 func (s *Store) writeDraft(q querier, d *drafted, members []*member) (left []*member, err error) {
 	if err := updateRows(q, d); err != nil {
 		return nil, err
@@ -319,8 +320,8 @@ func updateRows(q querier, d *drafted) error {
 	return err
 }
 
-// insertRows creates runs, after rows were updated, so that a Dedup that was
-// freed in this transaction is free.
+// insertRows creates runs, after rows were updated, so that a Dedup freed in this
+// transaction is available.
 func (s *Store) insertRows(q querier, d *drafted) error {
 	rows := d.sorted(func(r *draft.Row) bool { return r.Created() != nil })
 	if len(rows) == 0 {
@@ -339,7 +340,7 @@ func (s *Store) insertRows(q querier, d *drafted) error {
 	}
 	for _, r := range rows {
 		if d.no(r.Run.ID) == 0 {
-			return errAgain // somebody else created it since the rows were locked
+			return errAgain // another transaction created it since the rows were locked
 		}
 	}
 	return nil
@@ -382,8 +383,8 @@ func (s *Store) writeEvents(q querier, d *drafted, members []*member) (left []*m
 	return left, nil
 }
 
-// creates reports whether the run of c was made by the draft, from c: a Start
-// of a run that is there already does nothing.
+// creates reports whether the draft creates the run of c, from c: a Start of a run
+// that already exists does nothing.
 func (d *drafted) creates(c *store.Change) bool {
 	r := d.Row(c.RunID)
 	return r != nil && r.Created() == c
@@ -484,7 +485,7 @@ func writeHolds(q querier, d *drafted) error {
 	return err
 }
 
-// remember keeps the numbers of the runs that were created.
+// remember caches the numbers of the created runs.
 func (s *Store) remember(d *drafted) {
 	for id, r := range d.Rows {
 		if r.Created() != nil {

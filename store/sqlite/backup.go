@@ -19,15 +19,15 @@ import (
 
 var _ store.Backuper = (*Store)(nil)
 
-// Backup implements store.Backuper: it writes a copy of the whole file, the
-// program's own tables in it too, to a new file at the path to, with the same
-// permissions. The copy is compact and stands alone, without a WAL. Opened, it
-// is a store like any other; Schema.Restore, or copying it over the database
-// while nobody uses that, brings it back.
+// Backup implements store.Backuper: it writes a copy of the whole file,
+// including the program's own tables, to a new file at the path to, with the
+// same permissions. The copy is compact and complete, without a WAL. It opens
+// as a store like any other. To bring it back, use Schema.Restore, or copy it
+// over the database while no process uses the database.
 //
-// Writers are not held up, but the WAL is not folded back while the copy is
-// made, and grows. A crash may leave a file named like to with ".partial" and a
-// number behind it, which is of no use to anybody.
+// Backup does not block writers, but the WAL cannot be checkpointed while the
+// copy is made, and grows. A crash may leave a file named like to with
+// ".partial" and a number appended, which is of no use and may be deleted.
 func (s *Store) Backup(ctx context.Context, to string) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -47,8 +47,8 @@ func (s *Store) Backup(ctx context.Context, to string) error {
 	return s.fail("back up", copyAside(to, modeOf(s.file, s.opts.FileMode), copyTo), false)
 }
 
-// Backup implements store.Backuper, for a file that no Store can or should
-// open; see Store.Backup.
+// Backup implements store.Backuper, for a file that a Store cannot or should
+// not open; see Store.Backup.
 func (sc *Schema) Backup(ctx context.Context, to string) error {
 	if there, err := sc.exists(); err != nil {
 		return err
@@ -67,8 +67,8 @@ func modeOf(file string, otherwise fs.FileMode) fs.FileMode {
 	return otherwise // in memory
 }
 
-// copyAside has copyTo write to another name first, so that what has the name
-// is whole.
+// copyAside makes copyTo write under a temporary name first, so that a file
+// under the final name is always complete.
 func copyAside(to string, mode fs.FileMode, copyTo func(file string) error) error {
 	if err := plainPath(to); err != nil {
 		return err
@@ -80,8 +80,8 @@ func copyAside(to string, mode fs.FileMode, copyTo func(file string) error) erro
 	if err := mustNotExist(to); err != nil {
 		return err
 	}
-	// The name is one that nobody has, since two may copy to one place; the
-	// later one is then refused or wins, whole.
+	// The temporary name is unique, because two callers may copy to the same
+	// place. The later one is then refused, or wins with a complete copy.
 	f, err := os.CreateTemp(filepath.Dir(to), filepath.Base(to)+".partial-*")
 	if err != nil {
 		return err
@@ -115,8 +115,8 @@ func mustNotExist(path string) error {
 	return err
 }
 
-// copyInto copies the database of a connection string into a file that is
-// empty, and returns when the copy is on the disk.
+// copyInto copies the database of a connection string into an empty file, and
+// returns when the copy is on the disk.
 func copyInto(ctx context.Context, source, file string) error {
 	db, err := sql.Open("sqlite3", source)
 	if err != nil {
@@ -145,9 +145,9 @@ func copyPages(source, file string) (err error) {
 }
 
 // The names of copies beside a database: app.db.v1-<time>.migrating while the
-// migration that it was made for is under way, and .backup once that has
-// happened. A crash in between leaves it to the next opening to say which it
-// is, by the version that the database has (see settleCopies).
+// migration is in progress, and .backup once it has committed. After a crash in
+// between, the next opening decides which it is, by the version of the database
+// (see settleCopies).
 const (
 	copyMigrating = ".migrating"
 	copyBackup    = ".backup"
@@ -158,14 +158,14 @@ func copyName(file string, version int, at time.Time, kind string) string {
 	return fmt.Sprintf("%s.v%d-%s%s", file, version, stamp(at), kind)
 }
 
-// settled is the name of a copy after its migration.
+// settled returns the name of a copy after its migration.
 func settled(name string) string { return strings.TrimSuffix(name, copyMigrating) + copyBackup }
 
 // copyBeforeMigration makes the backup of a migration. The caller has the write
 // lock, so no other migration is under way.
 func copyBeforeMigration(ctx context.Context, file string, version int, at time.Time) (string, error) {
-	// What a migration left that did not happen: the database is still as it
-	// was, and each try would leave another copy of it.
+	// Remove what a migration left that did not commit: the database is
+	// unchanged, and each attempt would leave another copy of it.
 	err := eachUnsettled(file, func(name string, v int) error {
 		if v < version {
 			return nil
@@ -190,12 +190,12 @@ func copyBeforeMigration(ctx context.Context, file string, version int, at time.
 	return name, syncDir(filepath.Dir(file))
 }
 
-// settleCopies gives the backups of migrations that happened, to a database
-// that is at a version, the name they keep.
+// settleCopies gives the backups of completed migrations their final name.
+// version is the version that the database now has.
 func settleCopies(file string, version int) error {
 	return eachUnsettled(file, func(name string, v int) error {
 		if v >= version {
-			return nil // of one that did not happen; the next try removes it
+			return nil // its migration did not commit; the next attempt removes it
 		}
 		err := os.Rename(name, settled(name))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -209,7 +209,7 @@ func eachUnsettled(file string, do func(name string, version int) error) error {
 	dir, base := filepath.Dir(file), filepath.Base(file)
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrPermission) {
-		return nil // a directory that may be used and not be listed: nothing of ours can be told
+		return nil // the directory can be used but not listed, so our files cannot be found
 	}
 	if err != nil {
 		return err
@@ -239,8 +239,9 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// syncDir makes the names in a directory durable. Some systems cannot do that,
-// and say so in ways of their own; there the name is as durable as they make it.
+// syncDir makes the names in a directory durable. Some systems cannot do that
+// and report it in their own ways; there the name is as durable as the system
+// makes it.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store/internal/draft"
 )
 
-// head is what a Change looks at of a run's row before it writes.
+// head is the part of a run's row that a Change checks before it writes.
 type head struct {
-	no  int64 // 0: there is no such run
+	no  int64 // 0: no such run
 	row store.Run
 }
 
@@ -101,13 +101,14 @@ func (t *tx) checkpoint(c *store.Change) (refused, err error) {
 	return refused, err
 }
 
-// append writes the events of c if the log allows it (S3); ok is false, and
-// nothing is written, if it does not.
+// append writes the events of c if the log allows it (S3). If the log does not,
+// ok is false and nothing is written.
 //
-// Usually the first insert is its own test. Its one way to fail by an error of
-// the database, an event that stands there already, is errConflict, after which
-// the caller begins again with t.careful: then the end of the log is read
-// first. So it is where an epoch is taken: the event before has a foreign one.
+// Usually the first insert is its own test. It can fail with a database error
+// in only one way, when its place is already taken: that is errConflict, after
+// which the caller begins again with t.careful, and append reads the end of the
+// log first. It also reads it first when an epoch is taken, because the event
+// before then has a foreign epoch.
 func (t *tx) append(c *store.Change, no int64) (ok bool, err error) {
 	first := 0
 	if t.careful || c.Expect.TakeEpoch {
@@ -149,7 +150,8 @@ func (t *tx) last(no int64) (e *store.Event, err error) {
 	return e, err
 }
 
-// appendAll writes the events of c from the first-th on, without a look.
+// appendAll writes the events of c from index first on, without checking the
+// log.
 func (t *tx) appendAll(c *store.Change, no int64, first int) error {
 	for i := first; i < len(c.Events); i++ {
 		if _, _, err := t.exec(t.s.q.appendChecked, eventArgs(no, c.EventEpoch(i), &c.Events[i])...); err != nil {
@@ -160,7 +162,7 @@ func (t *tx) appendAll(c *store.Change, no int64, first int) error {
 }
 
 // verdict decides about a Change that was refused for reason: if it was carried
-// out before, it is done (S6).
+// out earlier, it counts as done (S6).
 func (t *tx) verdict(c *store.Change, no int64, reason error) (done bool, refused, err error) {
 	if seq := c.Mark(); seq != 0 {
 		err = t.query(t.s.q.eventFence, func(row *cells) error {
@@ -204,7 +206,7 @@ func (t *tx) start(c *store.Change) (refused, err error) {
 func (t *tx) insert(c *store.Change) (refused, err error) {
 	row := *c.Create
 	row.Epoch = c.RowEpoch()
-	row.Inbox = 0 // messages are numbered here, from 1
+	row.Inbox = 0 // the messages are numbered below, from 1
 	row.UpdatedAt = t.now
 	if c.Yield {
 		row.Owner = ""
@@ -232,7 +234,7 @@ func (t *tx) insert(c *store.Change) (refused, err error) {
 	return t.rest(c, no)
 }
 
-// unique checks S12 for a run that is about to be unfinished.
+// unique checks S12 for a run that is about to become unfinished.
 func (t *tx) unique(row *store.Run) (refused, err error) {
 	if row.Dedup == "" || row.Status.Terminal() {
 		return nil, nil
@@ -246,7 +248,7 @@ func (t *tx) unique(row *store.Run) (refused, err error) {
 	return refused, err
 }
 
-// extend carries out c on a run that is there.
+// extend carries out c on an existing run.
 func (t *tx) extend(c *store.Change) (done bool, refused, err error) {
 	h, err := t.head(c.RunID)
 	if err != nil {
@@ -288,8 +290,8 @@ func (t *tx) extend(c *store.Change) (done bool, refused, err error) {
 	return false, refused, err
 }
 
-// refuse is verdict for a Change that the row refused: a log that does not fit
-// is the reason that comes first.
+// refuse is verdict for a Change that the row refused: if the log does not fit
+// either, that reason takes precedence.
 func (t *tx) refuse(c *store.Change, h head, reason error) (done bool, refused, err error) {
 	done, refused, err = t.verdict(c, h.no, reason)
 	if refused == nil || err != nil || len(c.Events) == 0 || errors.Is(reason, store.ErrFenced) {
@@ -334,8 +336,8 @@ func (t *tx) attributes(no int64, set map[string]string, replace bool) error {
 	return nil
 }
 
-// rest carries out what is the same for a new run and an old one: the branch
-// and the exclusive keys.
+// rest carries out what is the same for new and existing runs: the branch and
+// the exclusive keys.
 func (t *tx) rest(c *store.Change, no int64) (refused, err error) {
 	if b := c.Branch; b != nil {
 		if _, _, err := t.exec(t.s.q.branchInsert, no, int64(b.N), int64(b.Parent), int64(b.Generation), b.Cutoff, b.CutScope,

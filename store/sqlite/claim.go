@@ -12,10 +12,10 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Claim implements store.Store. All runs are taken in one transaction, which
-// nobody else's writes overlap, so it is exact for any number of processes.
-// Among runs of one priority, the one that waits longest is the one whose
-// WakeAt came first; without a WakeAt, the one that was created first.
+// Claim implements store.Store. All runs are taken in one transaction, which no
+// other write overlaps, so it is exact for any number of processes. Among runs
+// of one priority, the run that has waited longest is the one whose WakeAt came
+// first; without a WakeAt, the one that was created first.
 func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 	var taken []store.Run
 	err := s.write(ctx, "claim", func(t *tx) error {
@@ -50,13 +50,13 @@ type claiming struct {
 	*tx
 	c     store.Claim
 	live  map[string]bool
-	room  map[string]int64 // runs a limited queue may still start
+	room  map[string]int64 // how many runs a limited queue may still start
 	taken []store.Run
 }
 
 func (cl *claiming) full() bool { return len(cl.taken) >= cl.c.Max }
 
-// named takes the runs that are asked for, in that order.
+// named takes the requested runs, in the order given.
 func (cl *claiming) named() error {
 	for _, id := range cl.c.IDs {
 		if cl.full() {
@@ -83,8 +83,8 @@ type candidate struct {
 	lane  *lane
 }
 
-// due takes what is ready: priority by priority, within one in the order of
-// waiting over all lanes.
+// due takes what is ready: priority by priority, and within one priority in
+// order of waiting time across all lanes.
 func (cl *claiming) due() error {
 	lanes, err := cl.lanes(cl.c.Serves, cl.live)
 	if err != nil {
@@ -126,7 +126,7 @@ func (cl *claiming) limits(lanes []lane) error {
 	return nil
 }
 
-// level takes from lanes of one priority.
+// level takes runs from the lanes of one priority.
 func (cl *claiming) level(lanes []lane) error {
 	var heads []candidate
 	for i := range lanes {

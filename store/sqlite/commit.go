@@ -13,8 +13,8 @@ import (
 // Commit implements store.Store.
 //
 // A single plain checkpoint of one event is one statement in autocommit; any
-// other batch is one transaction. After an I/O error while committing, nobody
-// knows what is on the disk, and the error wraps store.ErrUnknown.
+// other batch is one transaction. After an I/O error during the commit it is
+// unknown what is on the disk, and the error wraps store.ErrUnknown.
 func (s *Store) Commit(ctx context.Context, batch []store.Change) []error {
 	errs, ok := sqlstore.Screen(batch, s.limits)
 	if len(batch) == 0 {
@@ -60,8 +60,8 @@ func fillNil(errs []error, err error) []error {
 	return errs
 }
 
-// checkpoint appends one event in autocommit. The usual case ends with the one
-// statement; anything else goes through a transaction that finds out why.
+// checkpoint appends one event in autocommit. The usual case needs only that
+// statement; in any other case a transaction finds out the reason.
 func (s *Store) checkpoint(ctx context.Context, c *conn, ch *store.Change) error {
 	no, ok := s.numbers.get(ch.RunID)
 	if ok && ch.Events[0].Seq <= maxSeq {
@@ -86,8 +86,8 @@ func (s *Store) checkpoint(ctx context.Context, c *conn, ch *store.Change) error
 	return errs[0]
 }
 
-// appendFenced is the plain checkpoint: after the event before e, if that has
-// epoch before.
+// appendFenced is the plain checkpoint: it appends e if the event before e has
+// the epoch before.
 func (s *Store) appendFenced(db session, no, epoch, before int64, e *store.Event) (changed int64, err error) {
 	changed, _, err = db.exec(s.q.append, append(eventArgs(no, epoch, e), before)...)
 	return changed, err
@@ -99,14 +99,15 @@ func eventArgs(no, epoch int64, e *store.Event) []any {
 	return append(args, sqlstore.EventValues(e)...)
 }
 
-// errConflict: an event stands where a plain Change wants to append.
+// errConflict: the log already has an event where a plain Change wants to
+// append.
 var errConflict = errors.New("sqlite: the place in the log is taken")
 
 // errUndo ends a transaction whose only Change was refused.
 var errUndo = errors.New("sqlite: refused")
 
-// attempt carries out part of a batch in one transaction: one error per Change,
-// or one for all of them, after which nothing is written.
+// attempt carries out part of a batch in one transaction. It returns one error
+// per Change, or one error for all of them, in which case nothing is written.
 func (s *Store) attempt(ctx context.Context, c *conn, part []*store.Change) ([]error, error) {
 	errs := make([]error, len(part))
 	run := func(careful bool) error {
@@ -117,9 +118,9 @@ func (s *Store) attempt(ctx context.Context, c *conn, part []*store.Change) ([]e
 	}
 	err := run(false)
 	if errors.Is(err, errConflict) {
-		// Somebody is fenced, or sent again what is there. The conflict was an
-		// error of the database, so the transaction is gone; the next one looks
-		// before it writes, and has no conflicts.
+		// A member is fenced, or was sent again after it had been written. The
+		// conflict was a database error, so the transaction is gone; the next
+		// one checks before it writes and meets no conflicts.
 		err = run(true)
 	}
 	if errors.Is(err, errUndo) {
@@ -128,8 +129,9 @@ func (s *Store) attempt(ctx context.Context, c *conn, part []*store.Change) ([]e
 	return errs, err
 }
 
-// members carries out Changes. What the contract refuses goes to errs, and
-// leaves nothing of its Change behind; what the database refuses ends it all.
+// members carries out Changes. A Change that the contract refuses gets its
+// reason in errs and leaves nothing behind; an error of the database ends the
+// whole batch.
 func (t *tx) members(part []*store.Change, errs []error) (err error) {
 	if len(part) == 1 {
 		if errs[0], err = t.change(part[0]); err == nil && errs[0] != nil {
@@ -151,7 +153,7 @@ func (t *tx) members(part []*store.Change, errs []error) (err error) {
 	return nil
 }
 
-// guarded carries out a Change that can be taken back alone.
+// guarded carries out a Change that can be undone without the others.
 func (t *tx) guarded(c *store.Change) (refused, err error) {
 	q := t.s.q
 	if err := t.db.control(q.savepoint); err != nil {
@@ -163,7 +165,7 @@ func (t *tx) guarded(c *store.Change) (refused, err error) {
 	}
 	if refused != nil {
 		t.tell = t.tell[:told]
-		// The numbers that were given out here will be given out again.
+		// The run numbers assigned here will be assigned again.
 		clear(t.fresh)
 		if err := t.db.control(q.rollbackTo); err != nil {
 			return nil, err

@@ -17,14 +17,14 @@ import (
 var _ store.TxCommitter = (*Store)(nil)
 
 // CommitIn implements store.TxCommitter, for a *sql.Tx or *sqlx.Tx on this
-// store's file: typically of the program's own connections to it. The Change
-// becomes durable when tx commits, as durable as that connection is set up to
-// be; after an error tx must be rolled back.
+// store's file, typically from the program's own connections to it. The Change
+// becomes durable when tx commits, and as durable as that connection is
+// configured to be; after an error tx must be rolled back.
 //
-// Until tx ends, nobody else can write to the file. It should be begun with
-// _txlock=immediate: a transaction that has only read, while another process
-// wrote, cannot write any more. What waits for the Change hears of it at its
-// next beat.
+// Until tx ends, no other connection can write to the file. Begin it with
+// _txlock=immediate: a transaction that has only read while another process
+// wrote can no longer write. Runs that wait for the Change learn of it at their
+// executor's next beat.
 func (s *Store) CommitIn(ctx context.Context, tx any, c store.Change) error {
 	db := &userTx{counts: &s.counts}
 	switch tx := tx.(type) {
@@ -48,8 +48,9 @@ func (s *Store) CommitIn(ctx context.Context, tx any, c store.Change) error {
 	if err := s.sameFile(db.tx); err != nil {
 		return err
 	}
-	// It does not take the writer: whoever has it may be waiting for tx to end.
-	// So it has no part in what the writer remembers.
+	// CommitIn does not take the writer, because the writer's holder may be
+	// waiting for tx to end. It therefore does not touch what the writer
+	// remembers.
 	t := s.newTx(db)
 	t.numbers, t.updates = &numbers{}, make(map[string]*query)
 	t.careful = true
@@ -74,8 +75,8 @@ func (s *Store) sameFile(tx *sql.Tx) error {
 }
 
 // userTx carries out statements in a transaction of the user's. They get no
-// context: one that ends in the middle would roll the whole transaction back,
-// and the user's next statement would then be kept by itself.
+// context: a context that ended midway would roll the whole transaction back,
+// and the user's next statement would then be committed on its own.
 type userTx struct {
 	tx     *sql.Tx
 	counts *counts

@@ -13,10 +13,10 @@ import (
 	"github.com/mattn/go-sqlite3"
 )
 
-// session carries out statements: on the writer's connection, or on a
-// transaction of the user's.
+// session runs statements: on the writer's connection, or in a transaction of
+// the user's.
 type session interface {
-	// exec returns the rows changed and the last rowid given.
+	// exec returns the number of changed rows and the last rowid assigned.
 	exec(q *query, args ...any) (changed, rowid int64, err error)
 	// query calls each for every row. The row is only valid during the call.
 	query(q *query, each func(row []driver.Value) error, args ...any) error
@@ -29,11 +29,11 @@ type counts struct{ statements, reads, commits atomic.Int64 }
 
 type sqliteStmt = *sqlite3.SQLiteStmt
 
-// conn is a connection of the driver's, used by one goroutine at a time. It
-// goes around database/sql, which costs as much as the statement itself for a
-// small one, and never passes on a context: SQLite would roll the whole
-// transaction back when one is cancelled, and the next statement would then be
-// carried out, and kept, by itself.
+// conn is a driver connection, used by one goroutine at a time. It bypasses
+// database/sql, which costs as much as a small statement itself. It never
+// passes on a context: if a context were cancelled, SQLite would roll the whole
+// transaction back, and the next statement would then run and be committed on
+// its own.
 type conn struct {
 	raw    *sqlite3.SQLiteConn
 	stmts  map[*query]sqliteStmt
@@ -53,7 +53,7 @@ func openConn(dsn string, n *counts) (*conn, error) {
 	return &conn{raw: raw, stmts: make(map[*query]sqliteStmt), counts: n}, nil
 }
 
-// setting runs a pragma, given with the answer that is expected.
+// setting runs a pragma, given together with its expected answer.
 func (c *conn) setting(s [2]string) error {
 	got := ""
 	rows, err := c.raw.Query(s[0], nil)
@@ -75,10 +75,9 @@ func (c *conn) setting(s [2]string) error {
 	return nil
 }
 
-// drop closes a connection that is not to be trusted any more; take opens
-// another.
+// drop closes a connection that can no longer be trusted; take opens another.
 func (c *conn) drop() {
-	// The error that led here is the one to tell.
+	// The error that led here is the one to report.
 	_ = c.close()
 	c.raw = nil
 }
@@ -111,8 +110,8 @@ func (c *conn) prepare(q *query) (*sqlite3.SQLiteStmt, error) {
 	return st, nil
 }
 
-// bind fills the one argument list that a connection has; the driver copies the
-// values before a statement runs.
+// bind fills the connection's only argument list; the driver copies the values
+// before a statement runs.
 func (c *conn) bind(args []any) []driver.NamedValue {
 	c.args = c.args[:0]
 	for i, v := range args {

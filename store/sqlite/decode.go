@@ -12,7 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// seqBits is how many bits of a place hold the seq.
+// seqBits is the number of bits of a place that hold the seq.
 const (
 	seqBits = 28
 	maxSeq  = 1<<seqBits - 1
@@ -22,10 +22,11 @@ const (
 // place packs a run number and a seq into the key of the log and of the inbox.
 func place(no, seq int64) int64 { return no<<seqBits | seq }
 
-// span returns the places around those of a run: both are excluded.
+// span returns the places just outside those of a run; both are exclusive
+// bounds.
 func span(no int64) (after, before int64) { return place(no, 0), place(no+1, 0) }
 
-// checkSeq refuses what does not fit into a place.
+// checkSeq refuses a seq that does not fit into a place.
 func checkSeq(run, what string, seq int64) error {
 	if seq > maxSeq {
 		return fmt.Errorf("sqlite: run %q: %s %d: a run has at most %d here; continue it as a new run: %w", run, what, seq, maxSeq, store.ErrTooLarge)
@@ -96,7 +97,7 @@ func (c *cells) executor() sqlstore.ExecutorRow {
 	}
 }
 
-// jsonArray makes what json_each reads.
+// jsonArray encodes a list for json_each.
 func jsonArray(list []string) any {
 	if len(list) == 0 {
 		return "[]"

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// busy reports that another process has the lock: nothing was done.
+// busy reports that another process holds the lock, so nothing was done.
 func busy(err error) bool {
 	e, ok := errors.AsType[sqlite3.Error](err)
 	return ok && (e.Code == sqlite3.ErrBusy || e.Code == sqlite3.ErrLocked)
@@ -25,8 +25,8 @@ func constraint(err error) bool {
 	return ok && e.Code == sqlite3.ErrConstraint
 }
 
-// memberFault reports whether an error of a whole batch may be due to one of
-// its members, so that the others are worth trying apart.
+// memberFault reports whether one member may have caused an error of the whole
+// batch, so that it is worth trying the members separately.
 func memberFault(err error) bool {
 	e, ok := errors.AsType[sqlite3.Error](err)
 	if !ok {
@@ -39,15 +39,15 @@ func memberFault(err error) bool {
 	return false
 }
 
-// broken reports that the connection should not be trusted any more.
+// broken reports that the connection should no longer be trusted.
 func broken(err error) bool {
 	e, ok := errors.AsType[sqlite3.Error](err)
 	return ok && (e.Code == sqlite3.ErrIoErr || e.Code == sqlite3.ErrNomem || e.Code == sqlite3.ErrCorrupt || e.Code == sqlite3.ErrNotADB)
 }
 
-// fail words an error of SQLite's for people, once. wrote says that it came
-// while something was being made durable, so that after an I/O error nobody
-// knows whether the commit is on the disk.
+// fail words an SQLite error for people; it does so only once. wrote says that
+// the error came while something was being made durable, so that after an I/O
+// error it is unknown whether the commit is on the disk.
 func (s *Store) fail(what string, err error, wrote bool) error { return fail(s.name, what, err, wrote) }
 
 func fail(name, what string, err error, wrote bool) error {
@@ -57,7 +57,7 @@ func fail(name, what string, err error, wrote bool) error {
 	e, ok := errors.AsType[sqlite3.Error](err)
 	switch {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded), !ok && !sqlstore.Blameless(err):
-		return err // the caller's own, or the contract's: it says all there is to say
+		return err // the caller's own or the contract's error needs no more words
 	case !ok:
 		return fmt.Errorf("sqlite: %s: %s: %w", name, what, err)
 	}

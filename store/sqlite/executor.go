@@ -15,8 +15,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// isLive judges an executor: its lease runs, and where its lock file can be
-// believed, its process holds it.
+// isLive reports whether an executor is live: its lease has not expired, and where
+// its lock file can be trusted, its process holds the lock.
 func (s *Store) isLive(e *sqlstore.ExecutorRow, now time.Time) bool {
 	exists := func() bool { return s.presence.exists(e.ID, e.Presence) }
 	return s.sightings.Live(e, store.TimeOf(now), now, exists) && !s.presence.gone(e.ID, e.Presence)
@@ -35,7 +35,7 @@ func (t *tx) executors() ([]sqlstore.ExecutorRow, error) {
 	return t.known, err
 }
 
-// live reports whether an executor is registered and lives.
+// live reports whether an executor is registered and live.
 func (t *tx) live(id string) (bool, error) {
 	known, err := t.executors()
 	if err != nil {
@@ -49,7 +49,7 @@ func (t *tx) live(id string) (bool, error) {
 	return false, nil
 }
 
-// liveSet returns the ids of all executors that live.
+// liveSet returns the ids of all live executors.
 func (t *tx) liveSet() (map[string]bool, error) {
 	known, err := t.executors()
 	if err != nil {
@@ -105,8 +105,8 @@ func (s *Store) Beat(ctx context.Context, e store.Executor) (store.Pulse, error)
 	if err := s.checkFiles(ctx); err != nil {
 		return store.Pulse{}, err
 	}
-	// The lock is held before the row can be seen: nobody finds it free and
-	// believes an executor dead that has only begun.
+	// Take the lock before the row becomes visible, so that no observer finds the
+	// lock free and believes that an executor is dead which has only just started.
 	presence := ""
 	if !e.Leaving {
 		presence = s.presence.hold(e.ID)
@@ -140,7 +140,7 @@ func (s *Store) Beat(ctx context.Context, e store.Executor) (store.Pulse, error)
 	return p, nil
 }
 
-// checkFiles looks whether the files are still those that were opened.
+// checkFiles checks whether the files are still those that were opened.
 func (s *Store) checkFiles(ctx context.Context) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -149,8 +149,8 @@ func (s *Store) checkFiles(ctx context.Context) error {
 	return s.files.look()
 }
 
-// skew returns by how much another executor's clock is known to be ahead of this
-// process's: its beat, which is committed, lies in the future.
+// skew returns how far another executor's clock is known to be ahead of this
+// process's clock: its beat is committed, but lies in the future.
 func (t *tx) skew(self string) (d time.Duration) {
 	for i := range t.known {
 		if k := &t.known[i]; k.ID != self {
@@ -161,7 +161,7 @@ func (t *tx) skew(self string) (d time.Duration) {
 }
 
 // mourn marks the executors whose lock is free, so that their files can be
-// removed, and those whose last beat lies in the future and is not renewed.
+// removed, and those whose last beat lies in the future and has not been renewed.
 func (t *tx) mourn() (gone []string, err error) {
 	known, err := t.executors()
 	if err != nil {
@@ -170,8 +170,8 @@ func (t *tx) mourn() (gone []string, err error) {
 	for i := range known {
 		k := &known[i]
 		if k.Ahead(t.now) && !t.s.isLive(k, t.clock) {
-			// Who comes after this process has not seen that beat stand still, and
-			// would believe it.
+			// A process that starts later has not seen that this beat was never
+			// renewed, and would believe it.
 			ended := int64(t.now) - k.Lease
 			if _, _, err := t.exec(t.s.q.executorExpire, k.ID, k.BeatAt, ended); err != nil {
 				return nil, err
@@ -196,7 +196,8 @@ func (t *tx) beat(e *store.Executor, serves, presence string, p *store.Pulse) er
 		return err
 	}
 	i := slices.IndexFunc(known, func(k sqlstore.ExecutorRow) bool { return k.ID == e.ID })
-	// Not isLive: its own lock tells it nothing, but a mark of others does.
+	// Not isLive: an executor learns nothing from its own lock, only from a mark
+	// that others set.
 	p.Late = i >= 0 && (!known[i].Leased(t.now) || known[i].Presence == presenceGone)
 	t.s.sightings.Keep(known)
 	t.loaded, t.known = false, nil
@@ -215,8 +216,8 @@ func (t *tx) beat(e *store.Executor, serves, presence string, p *store.Pulse) er
 // sweepAfter is how long a dead executor without runs stays registered.
 const sweepAfter = time.Hour
 
-// sweep removes executors that died long ago, when a new one comes; those that
-// still own runs stay, so that Pulse.Gone and Executors can tell of them.
+// sweep removes executors that died long ago, when a new one registers. Those that
+// still own runs stay, so that Pulse.Gone and Executors can list them.
 func (t *tx) sweep(known []sqlstore.ExecutorRow) error {
 	var dead []string
 	for i := range known {
@@ -242,7 +243,7 @@ func (t *tx) sweep(known []sqlstore.ExecutorRow) error {
 	return nil
 }
 
-// pulse fills in what the runs say.
+// pulse fills in what follows from the runs.
 func (t *tx) pulse(e *store.Executor, p *store.Pulse) error {
 	live, err := t.liveSet()
 	if err != nil {
@@ -284,7 +285,8 @@ func (t *tx) pulse(e *store.Executor, p *store.Pulse) error {
 	}, e.ID)
 }
 
-// due reports whether an executor that serves these could claim a run now.
+// due reports whether an executor with these served workflows could claim a run
+// now.
 func (t *tx) due(serves []store.Served, live map[string]bool) (bool, error) {
 	lanes, err := t.lanes(serves, live)
 	if err != nil {
@@ -293,7 +295,7 @@ func (t *tx) due(serves []store.Served, live map[string]bool) (bool, error) {
 	return len(lanes) > 0, nil
 }
 
-// lane is a set of ready runs that are alike in all that a claim looks at.
+// lane is a set of ready runs that are equal in everything a claim checks.
 type lane struct {
 	owner, queue, workflow, version string
 	priority                        int64
@@ -303,8 +305,8 @@ type lane struct {
 // waits reports that the runs of a lane stay waiting when they are claimed.
 func (l *lane) waits() bool { return l.ready >= 4 }
 
-// lanes returns the lanes with a run that is ready now and may be taken by an
-// executor that serves these, those of the highest priority first.
+// lanes returns the lanes with a run that is ready now and that an executor with
+// these served workflows may take, highest priority first.
 func (t *tx) lanes(serves []store.Served, live map[string]bool) ([]lane, error) {
 	var lanes []lane
 	err := t.query(t.s.q.lanes, func(c *cells) error {
@@ -326,8 +328,8 @@ func (t *tx) lanes(serves []store.Served, live map[string]bool) ([]lane, error) 
 const markWait = time.Second
 
 // markGone marks the executors of this handle that did not leave, and returns
-// their ids. The mark lets their files be deleted; when it cannot be had, the
-// files stay, their locks are found free, and somebody else deletes them.
+// their ids. Once they are marked, their files can be deleted. If marking fails,
+// the files stay, other processes find their locks free and delete them.
 func (s *Store) markGone() []string {
 	ids := s.presence.held()
 	if len(ids) == 0 {

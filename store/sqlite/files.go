@@ -10,19 +10,19 @@ import (
 	"sync"
 )
 
-// files are the database file and its WAL as they were opened. Whoever moves,
-// deletes or replaces one of them leaves a store that goes on writing to what
-// nobody will find again, and whose every commit succeeds.
+// files are the database file and its WAL as they were opened. If one of them
+// is moved, deleted or replaced, the store goes on writing to a file that will
+// never be found again, and every commit still succeeds.
 type files struct {
 	mu   sync.Mutex
 	path string      // empty: a database in memory
 	main fs.FileInfo // nil: not known
 	wal  fs.FileInfo // nil: not known yet
-	lost error       // what was found; it stays
+	lost error       // what look found; it is permanent
 }
 
-// opened notes the files. The WAL may be made anew when the writer's connection
-// is, so it is noted then again.
+// opened records the files. A new connection of the writer may create a new
+// WAL, so the files are then recorded again.
 func (f *files) opened(path string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -33,7 +33,7 @@ func (f *files) opened(path string) {
 	f.wal, _ = os.Stat(path + "-wal")
 }
 
-// look compares the files with those that were opened.
+// look compares the current files with those that were opened.
 func (f *files) look() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -65,5 +65,5 @@ func taken(path string, opened fs.FileInfo) error {
 	case err == nil && !os.SameFile(info, opened):
 		return fmt.Errorf("sqlite: %s was replaced by another file while it was open; %s", path, todo)
 	}
-	return nil // what cannot be looked at says nothing
+	return nil // a file that cannot be examined proves nothing
 }

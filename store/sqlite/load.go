@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Load implements store.Store. Events are read in chunks while they are ranged
-// over, and no connection is held in between, however long the caller takes.
+// Load implements store.Store. The range over events reads them in chunks and
+// holds no connection in between, however long the caller takes.
 func (s *Store) Load(ctx context.Context, runID string, c store.Cursor) (*store.History, error) {
 	h := &store.History{Events: func(func(store.Event, error) bool) {}}
 	var no int64
@@ -82,7 +82,7 @@ func wanted(h *store.History, c store.Cursor) func(*store.Event) bool {
 	return store.LineageOf(h.Branches, n).Has
 }
 
-// A chunk ends after so many events or so many bytes of theirs.
+// A chunk ends after this many events or this many bytes of them.
 const (
 	chunkEvents = 512
 	chunkBytes  = 4 << 20
@@ -120,7 +120,8 @@ func (s *Store) events(ctx context.Context, h *store.History, no int64, c store.
 				}
 			}
 		}
-		// The log has no gaps: it ended before its last event.
+		// The log has no gaps, so fewer events than expected mean that it ended
+		// before its last event.
 		if after < before-1 {
 			if err := s.stillThere(ctx, no, id); err != nil {
 				yield(store.Event{}, err)
@@ -129,8 +130,8 @@ func (s *Store) events(ctx context.Context, h *store.History, no int64, c store.
 	}
 }
 
-// stillThere returns an error if the run was deleted, whether or not there is
-// another one of its id.
+// stillThere returns an error if the run was deleted, whether or not another
+// run has its id now.
 func (s *Store) stillThere(ctx context.Context, no int64, id string) error {
 	return s.read(ctx, "look whether run "+id+" is there", func(tx *sqlx.Tx) error {
 		var rows []sqlstore.RunRow
@@ -141,7 +142,7 @@ func (s *Store) stillThere(ctx context.Context, no int64, id string) error {
 	})
 }
 
-// tail reads backwards until it has n events that are wanted.
+// tail reads backwards until it has n wanted events.
 func (s *Store) tail(ctx context.Context, no int64, id string, after, before int64, n int, want func(*store.Event) bool, yield func(store.Event, error) bool) {
 	var last, chunk []store.Event
 	for more := true; more && len(last) < n; {
@@ -175,7 +176,8 @@ func (s *Store) tail(ctx context.Context, no int64, id string, after, before int
 var errEnough = errors.New("sqlite: enough")
 
 // chunk reads events between two places; more says that there may be others.
-// It takes the rows from the driver: database/sql would cost as much again.
+// It reads the rows from the driver, because database/sql would double the
+// cost.
 func (s *Store) chunk(ctx context.Context, q *query, after, before int64, into []store.Event) (chunk []store.Event, more bool, err error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, false, err

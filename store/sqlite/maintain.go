@@ -14,11 +14,11 @@ import (
 
 var _ store.Maintainer = (*Store)(nil)
 
-// Maintain implements store.Maintainer: it brings the statistics up to date, by
-// samples; gives free pages back to the file system if the file was made for
-// that (Options.GiveBack); and folds the WAL into the file, and cuts it. Writers
-// go in between. It fails if readers who did not end kept it from cutting a WAL
-// that is large.
+// Maintain implements store.Maintainer: it updates the statistics by sampling,
+// gives free pages back to the file system if the file was created for that
+// (Options.GiveBack), and checkpoints and truncates the WAL. Writers get their
+// turn in between. It fails if readers that did not finish kept it from
+// truncating a large WAL.
 func (s *Store) Maintain(ctx context.Context) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -26,7 +26,7 @@ func (s *Store) Maintain(ctx context.Context) error {
 	defer s.leave()
 	for _, pragma := range []string{
 		"PRAGMA analysis_limit = 400",
-		"PRAGMA optimize = 0x10002", // tables that were never analyzed too
+		"PRAGMA optimize = 0x10002", // including tables that were never analyzed
 	} {
 		if _, err := s.care(ctx, pragma); err != nil {
 			return s.fail("update the statistics", err, false)
@@ -64,7 +64,7 @@ func (s *Store) foldIn(ctx context.Context) error {
 		return err
 	}
 	defer s.give(c)
-	// In short waits, since nobody writes meanwhile.
+	// In short waits, because nothing can be written meanwhile.
 	done := false
 	for began := time.Now(); ; {
 		if done, err = c.foldIn(min(wait, walWait)); broken(err) {
@@ -79,7 +79,7 @@ func (s *Store) foldIn(ctx context.Context) error {
 			s.name, size>>20, wait.Round(time.Second))
 	}
 	if busy(err) {
-		err = nil // somebody else folds it in
+		err = nil // another process is checkpointing it
 	}
 	return s.fail("fold the WAL into the file", err, false)
 }
@@ -87,8 +87,8 @@ func (s *Store) foldIn(ctx context.Context) error {
 // vacuumSome gives up to a megabyte back, so that writers wait for milliseconds.
 const vacuumSome = "PRAGMA incremental_vacuum(256)"
 
-// care runs a pragma on the writer's connection, in a transaction of its own if
-// it writes, and returns the first value of its answer.
+// care runs a pragma on the writer's connection, in its own transaction if it
+// writes, and returns the first value of its answer.
 func (s *Store) care(ctx context.Context, pragma string) (answer int64, err error) {
 	c, err := s.take(ctx)
 	if err != nil {
@@ -104,9 +104,9 @@ func (s *Store) care(ctx context.Context, pragma string) (answer int64, err erro
 	return answer, err
 }
 
-// ask runs a statement that is not worth keeping, and calls each for its rows,
-// if it has any. Some pragmas look at the database when they are prepared, so
-// that a prepared one would be out of date.
+// ask runs a statement that is not worth keeping prepared, and calls each for
+// its rows, if any. Some pragmas read the database when they are prepared, so a
+// kept one would be out of date.
 func (c *conn) ask(text string, each func(row []driver.Value)) error {
 	rows, err := c.raw.Query(text, nil)
 	if err != nil {

@@ -15,39 +15,41 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// How processes tell each other that there is something to look at: whoever
-// committed something that others may wait for appends one byte to a file, and
-// whoever waits looks at its size now and then, which takes no statement. Since
-// every notice is one byte, a handle knows how much of the growth is its own.
+// How processes notify each other: a process that committed something others
+// may wait for appends one byte to a file, and a process that waits polls the
+// size of that file, which takes no statement. Every notice is one byte, so a
+// handle knows how much of the growth is its own.
 //
-// Why not the WAL itself: it changes with every checkpoint of every step, its
-// own writer's too, and once it is recycled its size says nothing and its time
-// is only as fine as the kernel's tick, so a change after a look is missed.
+// Why not the WAL itself: it changes with every checkpoint of every step,
+// including those of the handle's own writer. Once the WAL is recycled, its
+// size says nothing and its modification time is only as fine as the kernel's
+// tick, so a change right after a look is missed.
 
 // listeners are the Notify calls of one handle.
 type listeners struct {
-	path string // of the file of notices; empty: nobody else is told or heard
+	path string // of the file of notices; empty: no notices to or from other processes
 
 	own atomic.Int64 // notices this handle has appended, or is about to
 
 	mu   sync.Mutex
 	set  map[*listener]struct{}
-	file *os.File // for appending; nil until somebody listens
+	file *os.File // for appending; nil until a process listens
 }
 
 // listener collects notices for one Notify call. Its fields are under
 // listeners.mu.
 type listener struct {
-	wake chan struct{} // holds one token while there is something to tell
+	wake chan struct{} // holds one token while there is something to report
 	ids  []string
 	all  bool
 }
 
 const (
-	// maxNotice bounds what is kept for a slow listener; beyond it, it is told
-	// to look at everything.
+	// maxNotice bounds what is kept for a slow listener; beyond it, the notice
+	// says to look at everything.
 	maxNotice = 1024
-	// noticesMost is the size at which the file of notices begins anew.
+	// noticesMost is the size at which the file of notices is truncated and
+	// starts again.
 	noticesMost = 64 << 10
 	// watchFirst is the pause after something happened; it doubles from there.
 	watchFirst = 2 * time.Millisecond
@@ -63,7 +65,7 @@ func (l *listeners) init(file string, alone bool) {
 // sideDir is the directory beside a database file.
 func sideDir(file string) string { return file + ".executors" }
 
-// tell tells everybody who listens to look at these runs.
+// tell notifies all listeners that they should look at these runs.
 func (s *Store) tell(ids []string) {
 	if len(ids) > 0 {
 		s.listeners.notice(ids)
@@ -71,7 +73,7 @@ func (s *Store) tell(ids []string) {
 	}
 }
 
-// tellAll tells everybody who listens to look at all runs.
+// tellAll notifies all listeners that they should look at all runs.
 func (s *Store) tellAll() {
 	s.listeners.notice(nil)
 	s.listeners.append()
@@ -96,8 +98,8 @@ func (n *listener) add(ids []string) {
 	}
 }
 
-// append writes a notice for other processes. What fails here costs them time
-// until their next beat, and nothing else.
+// append writes a notice for other processes. A failure only delays them until
+// their next beat.
 func (l *listeners) append() {
 	if l.path == "" {
 		return
@@ -105,7 +107,8 @@ func (l *listeners) append() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.file == nil {
-		// It is made by who listens: while it is not there, nobody does.
+		// A listener creates the file: as long as it does not exist, no process
+		// listens.
 		f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_APPEND, 0)
 		if err != nil {
 			return
@@ -131,9 +134,9 @@ func (l *listeners) close() error {
 	return err
 }
 
-// Notify implements store.Notifier. What this handle commits is told at once;
-// what other handles and processes commit is found within Options.Watch, and is
-// told without the ids of runs. It starts no goroutine.
+// Notify implements store.Notifier. It reports what this handle commits at
+// once. What other handles and processes commit it finds within Options.Watch,
+// and reports without the ids of runs. It starts no goroutine.
 func (s *Store) Notify(ctx context.Context, fn func(store.Notice)) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -145,7 +148,7 @@ func (s *Store) Notify(ctx context.Context, fn func(store.Notice)) error {
 	l.mu.Unlock()
 	w := l.watch()
 	l.mu.Lock()
-	n.add(nil) // what happened before was not heard
+	n.add(nil) // earlier changes were missed
 	l.mu.Unlock()
 	s.leave()
 	defer func() {
@@ -203,7 +206,7 @@ type watch struct {
 	own  int64 // of listeners.own, at the last look
 }
 
-// watch returns nil where there is nothing to look at.
+// watch returns nil where there is nothing to watch.
 func (l *listeners) watch() *watch {
 	if l.path == "" {
 		return nil
@@ -226,7 +229,7 @@ func (w *watch) close() {
 	}
 }
 
-// changed reports whether somebody else has appended since the last look.
+// changed reports whether another handle has appended since the last look.
 func (w *watch) changed() bool {
 	before := w.l.own.Load()
 	info, err := w.file.Stat()

@@ -2,14 +2,15 @@
 
 package sqlite
 
-// numbers remembers which number a run id has. An entry may be out of date,
-// when the run was deleted by another handle and perhaps created again under a
-// new number; that does no harm. Numbers are never used twice, so the log under
-// an old one is empty, the fence of an append finds nothing, and the number is
-// looked up anew. For this only numbers of committed runs may be remembered.
+// numbers caches the number of each run id. An entry may be out of date when
+// another handle deleted the run and perhaps created it again under a new
+// number; that does no harm. Numbers are never reused, so the log under an old
+// number is empty, the fence of an append finds nothing, and the number is
+// looked up again. This only holds if nothing but numbers of committed runs is
+// cached.
 //
 // It keeps between half and all of numbersMax entries: when the younger half is
-// full, the older is forgotten.
+// full, the older half is dropped.
 type numbers struct{ young, old map[string]int64 }
 
 const numbersMax = 32768

@@ -21,15 +21,16 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Open opens or creates the database file at path, with the default Options. A
-// new file can be read and written by its owner alone. ":memory:" gives a
-// database of its own in memory, for tests.
+// Open opens or creates the database file at path, with the default Options.
+// Only its owner can read and write a new file. ":memory:" opens a separate
+// database in memory, for tests.
 func Open(path string) (*Store, error) { return OpenOptions(path, Options{}) }
 
 // New opens a store in the database that db is connected to, beside the
-// program's own tables. It takes the path from db and opens connections of its
-// own, since what a Change promises depends on how a connection is set up; db
-// stays the caller's. A database in memory has no path, and is refused.
+// program's own tables. It takes the path from db and opens its own
+// connections, because what a Change promises depends on how a connection is
+// configured; db stays the caller's. A database in memory has no path and is
+// refused.
 func New(db *sqlx.DB, o Options) (*Store, error) {
 	var path string
 	if err := db.Get(&path, `SELECT file FROM pragma_database_list WHERE name = 'main'`); err != nil {
@@ -41,7 +42,8 @@ func New(db *sqlx.DB, o Options) (*Store, error) {
 	return OpenOptions(path, o)
 }
 
-// openWait bounds how long opening waits for other processes that are at it.
+// openWait bounds how long opening waits for other processes that hold the
+// file's lock.
 const openWait = 30 * time.Second
 
 // OpenOptions is Open with options.
@@ -100,7 +102,7 @@ func (s *Store) connectAll(file string) error {
 	return nil
 }
 
-// discard closes what a failed opening left.
+// discard closes what a failed opening left open.
 func (s *Store) discard() error {
 	var errs []error
 	if s.readers != nil {
@@ -120,7 +122,7 @@ func (s *Store) connect(file string, params ...string) string {
 }
 
 func dsn(file string, memory bool, synchronous Synchronous, params ...string) string {
-	// The driver sets synchronous=NORMAL by itself unless it is told otherwise.
+	// Unless told otherwise, the driver sets synchronous=NORMAL.
 	params = append(params, "_synchronous="+synchronous.String(), "_mutex=no")
 	if memory {
 		params = append(params, "vfs=memdb")
@@ -135,7 +137,7 @@ func dsn(file string, memory bool, synchronous Synchronous, params ...string) st
 	return "file:" + p + "?" + strings.Join(params, "&")
 }
 
-// reopen gives c a connection. Where it fails, c has none.
+// reopen gives c a connection. If it fails, c has none.
 func (s *Store) reopen(c *conn) error {
 	n, err := openConn(s.dsn, &s.counts)
 	if err != nil {
@@ -150,13 +152,13 @@ func (s *Store) reopen(c *conn) error {
 	return nil
 }
 
-// settings are what the writer's connection is told, each with the answer that
-// is expected, empty for none.
+// settings returns the pragmas for the writer's connection, each with its
+// expected answer, empty for none.
 func (s *Store) settings() [][2]string {
 	list := [][2]string{{"PRAGMA temp_store = MEMORY", ""}}
 	if s.opts.GiveBack {
-		// Of use in a file that is still empty: so before the first page is
-		// written, which the journal mode does.
+		// This only works in an empty file, so it comes before the journal
+		// mode, which writes the first page.
 		list = append(list, [2]string{"PRAGMA auto_vacuum = INCREMENTAL", ""})
 	}
 	if !s.memory {
@@ -171,9 +173,9 @@ func (s *Store) settings() [][2]string {
 // creating keeps two handles of this process from creating one file at once.
 var creating sync.Mutex
 
-// prepareFile returns the path under which every handle knows the file, and
-// creates it if need be, so that nobody but its owner can read it: the mode
-// goes over to the WAL.
+// prepareFile returns the path under which every handle knows the file. If need
+// be it creates the file, so that only its owner can read it; the WAL inherits
+// the mode.
 func prepareFile(path string, mode fs.FileMode) (string, error) {
 	if err := plainPath(path); err != nil {
 		return "", err
@@ -184,7 +186,7 @@ func prepareFile(path string, mode fs.FileMode) (string, error) {
 	}
 	creating.Lock()
 	defer creating.Unlock()
-	// Exclusively: to open and close a file that SQLite has open in this
+	// O_EXCL, because opening and closing a file that SQLite has open in this
 	// process would drop SQLite's locks on it (POSIX).
 	f, err := os.OpenFile(abs, os.O_CREATE|os.O_EXCL|os.O_RDWR, mode)
 	switch {
@@ -207,7 +209,7 @@ func prepareFile(path string, mode fs.FileMode) (string, error) {
 	return real, nil
 }
 
-// plainPath refuses what is not the path of a file.
+// plainPath refuses a string that is not a file path.
 func plainPath(path string) error {
 	switch {
 	case path == "":
@@ -218,6 +220,6 @@ func plainPath(path string) error {
 	return nil
 }
 
-// resolve returns the one name of a file: two names must lead to one set of
-// lock files.
+// resolve returns the canonical name of a file: two names must lead to the same
+// set of lock files.
 func resolve(path string) (string, error) { return filepath.EvalSymlinks(path) }

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Synchronous says how far a commit has gone when it is acknowledged.
+// Synchronous says how far a commit has got when it is acknowledged.
 type Synchronous int
 
 const (
@@ -18,7 +18,7 @@ const (
 	// Normal: with the operating system. It survives the end of the process,
 	// but the last commits may be lost with the power. Several times faster.
 	Normal
-	// Off: as Normal, and a power failure may also damage the file. For tests.
+	// Off: like Normal, but a power failure may also damage the file. For tests.
 	Off
 )
 
@@ -39,39 +39,39 @@ type Options struct {
 	// Synchronous is Full by default.
 	Synchronous Synchronous
 	// Prefix of the tables; empty: "durable_". At most 32 letters, digits and
-	// underscores. Stores with different prefixes share a file, not data.
+	// underscores. Stores with different prefixes share a file but not data.
 	Prefix string
-	// Readers is the number of connections for reading; 0: 4.
+	// Readers is the number of read connections; 0: 4.
 	Readers int
 	// FileMode is given to a database file that is created; 0: 0600.
 	FileMode fs.FileMode
 	// Clock judges leases and due times; nil: time.Now. All processes on one
 	// file must see the same time, so this is for tests.
 	Clock func() time.Time
-	// Watch is the longest pause between two looks for what other processes
-	// did, while Notify runs; 0: 20 ms. A negative value looks never, so that
-	// only the beat finds it: for tests with a clock of their own, which would
-	// have to go through every look of a virtual year.
+	// Watch is the longest pause between two polls for changes by other
+	// processes, while Notify runs; 0: 20 ms. A negative value disables polling,
+	// so that only the beat finds such changes: for tests with a virtual clock,
+	// which would have to go through every poll of a virtual year.
 	Watch time.Duration
-	// NoPresence does without lock files: then an executor counts as live until
-	// its lease has run out, even if its process is gone.
+	// NoPresence turns lock files off: an executor then counts as live until its
+	// lease has expired, even if its process is gone.
 	NoPresence bool
-	// ManualMigrations makes opening fail with a *store.SchemaError where the
-	// schema is older than this program needs, instead of bringing it up to
-	// date: then Schema.Migrate does, at a time of the operator's choice. A file
-	// without a schema gets one all the same.
+	// ManualMigrations makes opening fail with a *store.SchemaError if the
+	// schema is older than this program needs, instead of migrating it; the
+	// operator then calls Schema.Migrate when it suits. A file without a schema
+	// still gets one.
 	ManualMigrations bool
-	// NoMigrationBackup changes the schema without a copy of the file first, for
-	// those who have made one themselves: the copy needs as much disk as the
-	// data, and its time.
+	// NoMigrationBackup migrates the schema without copying the file first, for
+	// operators who have made a copy themselves: the copy needs as much disk as
+	// the data, and time.
 	NoMigrationBackup bool
-	// GiveBack makes a file that is created such that Maintain can give the
-	// space of deleted runs back to the file system. Without it, that space is
-	// used again, and the file does not shrink. A file that exists is as it was
-	// created; "PRAGMA auto_vacuum = INCREMENTAL; VACUUM;" changes it.
+	// GiveBack creates a new file such that Maintain can give the space of
+	// deleted runs back to the file system. Without it, that space is reused and
+	// the file does not shrink. It does not affect an existing file; "PRAGMA
+	// auto_vacuum = INCREMENTAL; VACUUM;" changes that.
 	GiveBack bool
 
-	migrations func([]sqlstore.Migration) []sqlstore.Migration // for tests: what the schema becomes one day
+	migrations func([]sqlstore.Migration) []sqlstore.Migration // for tests: a future schema
 }
 
 func (o Options) withDefaults() (Options, error) {

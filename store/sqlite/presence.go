@@ -19,13 +19,13 @@ import (
 const presenceGone = "gone"
 
 // presence holds a lock on a file for each executor that beats through this
-// handle, and tells whether others still hold theirs. The operating system
-// frees a lock when the process ends, however it ends.
+// handle, and checks whether other executors still hold theirs. The operating
+// system frees a lock when the process ends, however it ends.
 //
-// It is believed only between handles that see the same boot of the same
-// kernel, through a file system on a local disk: elsewhere a lock may be seen
-// by nobody, or survive its holder. A file that is missing says nothing: it may
-// be hidden by another mount. And it never makes a lease longer.
+// Locks are trusted only between handles that see the same boot of the same
+// kernel, through a file system on a local disk: elsewhere a lock may be
+// invisible to others, or survive its holder. A missing file proves nothing,
+// because another mount may hide it. A lock never extends a lease.
 type presence struct {
 	dir  string
 	boot string // empty: not available
@@ -50,15 +50,15 @@ func (s *Store) PresenceKind() string {
 	return "file lock"
 }
 
-// path of an executor's file. Ids are the caller's choice, so they do not
-// become file names.
+// path returns the path of an executor's file. The caller chooses ids, so they
+// are not used as file names.
 func (p *presence) path(id string) string {
 	sum := sha256.Sum256([]byte(id))
 	return filepath.Join(p.dir, hex.EncodeToString(sum[:16])+".lock")
 }
 
-// hold takes the lock of an executor and returns the mark for its row; empty
-// when it could not be had, so that its lease alone counts.
+// hold takes the lock of an executor and returns the mark for its row. The mark
+// is empty if the lock could not be taken, so that only the lease counts.
 func (p *presence) hold(id string) string {
 	if p.boot == "" {
 		return ""
@@ -94,7 +94,8 @@ func (p *presence) gone(id, mark string) bool {
 	if held {
 		return false
 	}
-	// Shared, so that two who test do not take each other for the owner.
+	// Shared, so that two processes that test the lock do not take each other
+	// for the owner.
 	l := flock.New(p.path(id), flock.SetFlag(os.O_RDONLY))
 	free, err := l.TryRLock()
 	_ = l.Close()
@@ -102,7 +103,7 @@ func (p *presence) gone(id, mark string) bool {
 }
 
 // exists reports that another handle holds the lock of the executor with this
-// mark in its row: its process is there.
+// mark in its row, so its process exists.
 func (p *presence) exists(id, mark string) bool {
 	if p.boot == "" || mark != p.boot {
 		return false
@@ -122,7 +123,7 @@ func (p *presence) exists(id, mark string) bool {
 // remove deletes the file of an executor that is marked as gone.
 func (p *presence) remove(id string) { _ = os.Remove(p.path(id)) }
 
-// release gives an executor's lock up and deletes its file.
+// release releases an executor's lock and deletes its file.
 func (p *presence) release(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -143,7 +144,7 @@ func (p *presence) held() []string {
 	return ids
 }
 
-// close gives up all locks, and deletes the files of executors that are marked.
+// close releases all locks and deletes the files of the marked executors.
 func (p *presence) close(marked []string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

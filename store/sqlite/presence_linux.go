@@ -18,8 +18,8 @@ func bootID() string {
 	return strings.TrimSpace(string(b))
 }
 
-// localDisk reports whether dir is on a file system of which it is known that
-// its locks are those of this kernel alone.
+// localDisk reports whether dir is on a file system known to keep its locks in
+// this kernel only.
 func localDisk(dir string) bool {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -33,7 +33,7 @@ func localDisk(dir string) bool {
 	return false
 }
 
-// Not in package unix.
+// Missing from package unix.
 const (
 	zfsMagic      = 0x2fc12fc1
 	bcachefsMagic = 0xca451a4e

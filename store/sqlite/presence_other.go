@@ -2,7 +2,7 @@
 
 package sqlite
 
-// bootID is not known here: locks are not believed, and leases alone decide.
+// bootID is unknown here, so locks are not trusted and only leases decide.
 func bootID() string { return "" }
 
 func localDisk(string) bool { return false }

@@ -19,8 +19,8 @@ var (
 	migrationFiles embed.FS
 )
 
-// query is a statement that is prepared once per connection; its address is
-// what connections know it by.
+// query is a statement that is prepared once per connection; connections
+// identify it by its address.
 type query struct{ text string }
 
 // queries are the statements of one handle, with its table prefix.

@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// shut keeps the one writer of a database in memory out while somebody reads:
-// there, other than with a WAL, a reader and a writer lock each other out.
+// shut keeps the only writer of an in-memory database out during a read:
+// without a WAL, a reader and a writer lock each other out.
 func (s *Store) shut(ctx context.Context) (open func(), err error) {
 	if !s.memory {
 		return func() {}, nil
@@ -24,7 +24,8 @@ func (s *Store) shut(ctx context.Context) (open func(), err error) {
 	return func() { s.give(c) }, nil
 }
 
-// read runs fn in a read transaction: all it reads is of one moment.
+// read runs fn in a read transaction, so everything it reads is as of one
+// moment.
 func (s *Store) read(ctx context.Context, what string, fn func(*sqlx.Tx) error) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -39,8 +40,8 @@ func (s *Store) read(ctx context.Context, what string, fn func(*sqlx.Tx) error) 
 	if err != nil {
 		return s.fail(what, err, false)
 	}
-	// It has written nothing: ending it is all there is to do, and when the
-	// context ended first, that is done already.
+	// It has written nothing, so it only has to end; if the context ended
+	// first, it already has.
 	defer func() { _ = tx.Rollback() }()
 	if err := fn(tx); err != nil {
 		if ctx.Err() != nil {
@@ -62,8 +63,8 @@ func (s *Store) selectText(ctx context.Context, tx *sqlx.Tx, dest any, text stri
 	return tx.SelectContext(ctx, dest, text, args...)
 }
 
-// complete makes records of rows: with their attributes, and their last events
-// if asked for.
+// complete turns rows into records, with their attributes and, if requested,
+// their last events.
 func (s *Store) complete(ctx context.Context, tx *sqlx.Tx, rows []sqlstore.RunRow, withLast bool) ([]store.Run, error) {
 	runs := make([]store.Run, len(rows))
 	at := make(map[int64]*store.Run, len(rows))

@@ -15,19 +15,20 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// aloneWait bounds how long Restore waits for others to close the file. One
-// that is merely slow to end is waited for; one that works is not going to.
+// aloneWait bounds how long Restore waits for others to close the file. That is
+// enough for a process that is slow to exit; a process at work will not close
+// it.
 const aloneWait = 2 * time.Second
 
 // Restore implements store.Migrator. from is a copy that Backup or a migration
-// made; it is checked first, and stays. The whole file goes back to it, the
-// program's own tables in it too. What was there is kept beside the file, under
-// a name that ends in ".replaced".
+// made; Restore checks it first and keeps it. The whole file goes back to that
+// copy, including the program's own tables. The replaced data is kept beside the
+// file, under a name that ends in ".replaced".
 //
-// The pages are put in place in one transaction of SQLite's, so a crash leaves
-// the one state or the other, which the next to open the file finds. The file is
-// locked meanwhile. While another process, or a Store of this one, has the file
-// open, Restore fails.
+// The pages are replaced in one SQLite transaction, so after a crash the next
+// process to open the file finds either the old state or the new one. The file
+// is locked meanwhile. Restore fails while another process, or a Store of this
+// process, has the file open.
 func (sc *Schema) Restore(ctx context.Context, from string) (kept string, err error) {
 	if err := plainPath(from); err != nil {
 		return "", err
@@ -42,7 +43,8 @@ func (sc *Schema) Restore(ctx context.Context, from string) (kept string, err er
 	if same, err := sameInode(from, file); err != nil || same {
 		return "", errors.Join(err, fmt.Errorf("sqlite: %s cannot be restored from itself: %w", sc.name, store.ErrInvalid))
 	}
-	// The driver adds up what it is told: the journal's mode must not be WAL.
+	// The driver applies every parameter that it is given, so this DSN must not
+	// set journal mode WAL.
 	c, err := openConn(dsn(file, false, Full, "_busy_timeout=0"), new(counts))
 	if err != nil {
 		return "", sc.fail("restore", err)
@@ -90,8 +92,9 @@ func sameInode(a, b string) (bool, error) {
 	return err == nil && os.SameFile(ai, bi), err
 }
 
-// alone gets the file for c alone until it is closed: SQLite lets a database
-// leave the WAL mode only for one who is alone, and a Store always is in it.
+// alone gives c exclusive use of the file until c is closed: SQLite lets a
+// database leave WAL mode only while a single connection has it open, and a
+// Store always uses WAL mode.
 func (sc *Schema) alone(ctx context.Context, c *conn) error {
 	wait, cancel := context.WithTimeout(ctx, aloneWait)
 	defer cancel()
@@ -156,7 +159,7 @@ func (sc *Schema) keep(c *conn, file string) (name string, err error) {
 	return name, nil
 }
 
-// replace puts the pages of another database in the place of those of c's.
+// replace replaces the pages of c's database with those of another database.
 func replace(c *conn, source string) (err error) {
 	src, err := openConn(source, new(counts))
 	if err != nil {
@@ -171,6 +174,7 @@ func replace(c *conn, source string) (err error) {
 	if err == nil && !done {
 		err = fmt.Errorf("sqlite: somebody writes to what is copied: %w", store.ErrInvalid)
 	}
-	// Finish ends the transaction: what is whole stays, all else is undone.
+	// Finish ends the transaction: a complete copy stays, anything else is
+	// undone.
 	return errors.Join(err, b.Finish())
 }

@@ -17,16 +17,16 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Schema is the schema of a database file, past the Store in it: to see what
-// an upgrade would do, to carry it out, and to go back. It holds nothing open
-// between calls, which may be made concurrently and while Stores are open on
-// the file; Restore alone needs the file for itself.
+// Schema gives access to the schema of a database file without a Store: to see
+// what an upgrade would do, to carry it out, and to go back. It holds nothing
+// open between calls. Its methods may be called concurrently and while Stores
+// are open on the file; only Restore needs the file to itself.
 type Schema struct {
 	name string // of the file, as it was given
 	file string // its path, without links once it exists
 	opts Options
 	q    *queries
-	stop <-chan struct{} // closed when it is of no use any more; nil: never
+	stop <-chan struct{} // closed when the schema is no longer needed; nil: never
 }
 
 var (
@@ -34,12 +34,13 @@ var (
 	_ store.Backuper = (*Schema)(nil)
 )
 
-// manual is what an operator does about a schema that is older than needed.
+// manual says what an operator does about a schema that is too old.
 const manual = "call Migrate of sqlite.OpenSchema, which makes a backup first, or open the store without Options.ManualMigrations"
 
 // OpenSchema returns the schema of the file at path. It reads and creates
-// nothing yet; a file that does not exist is one without a schema. Of the
-// Options, Prefix, FileMode, Clock, Synchronous and NoMigrationBackup count.
+// nothing yet; a file that does not exist counts as one without a schema. Of
+// the Options, only Prefix, FileMode, Clock, Synchronous and NoMigrationBackup
+// matter.
 func OpenSchema(path string, o Options) (*Schema, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -64,13 +65,13 @@ func OpenSchema(path string, o Options) (*Schema, error) {
 	return sc, nil
 }
 
-// Close returns nil: nothing is held open. It is there so that schemas of all
-// backends are used alike.
+// Close returns nil: nothing is held open. It exists so that the schemas of all
+// backends are used in the same way.
 func (sc *Schema) Close() error { return nil }
 
 // Plan implements store.Migrator.
 func (sc *Schema) Plan(ctx context.Context) (p store.MigrationPlan, err error) {
-	source := ":memory:" // as good as a file that does not exist
+	source := ":memory:" // equivalent to a file that does not exist
 	if there, err := sc.exists(); err != nil {
 		return p, err
 	} else if there {
@@ -90,7 +91,7 @@ func (sc *Schema) Plan(ctx context.Context) (p store.MigrationPlan, err error) {
 
 // Migrate implements store.Migrator. The backup is a file beside the database,
 // named after the version it holds and the time, and ends in ".backup".
-// While the steps run nobody else can write; those who try wait.
+// While the steps run, other writers wait.
 func (sc *Schema) Migrate(ctx context.Context) (m store.Migration, err error) {
 	file, err := prepareFile(sc.name, sc.opts.FileMode)
 	if err != nil {
@@ -99,8 +100,8 @@ func (sc *Schema) Migrate(ctx context.Context) (m store.Migration, err error) {
 	return sc.run(ctx, file)
 }
 
-// run migrates. The context is looked at while others have the lock; once the
-// transaction has begun, one that ends would cut it in two.
+// run migrates. It checks the context only while others hold the lock; once the
+// transaction has begun, a context that ended would cut it in two.
 func (sc *Schema) run(ctx context.Context, file string) (m store.Migration, err error) {
 	err = sc.with(dsn(file, false, sc.opts.Synchronous, "_txlock=immediate", "_busy_timeout=0"), func(db *sqlx.DB) error {
 		err := whileBusy(ctx, sc.stop, func() error {
@@ -118,14 +119,14 @@ func (sc *Schema) run(ctx context.Context, file string) (m store.Migration, err 
 	return m, sc.fail("bring the schema up to date", err)
 }
 
-// migrator is the runner for a file; without one it makes no backups that are
-// more than an intention.
+// migrator returns the migrator for a file; without a file it does not make the
+// backups that it plans.
 func (sc *Schema) migrator(file string) *sqlstore.Migrator {
 	m := sc.q.migrations
 	if !sc.opts.NoMigrationBackup {
 		m.Backup = func(ctx context.Context, _ *sqlx.Tx, from int) (string, error) {
-			// The transaction has the write lock, so the copy, which is made on
-			// a connection of its own, is of what the transaction sees.
+			// The transaction holds the write lock, so the copy, which is made
+			// on its own connection, contains what the transaction sees.
 			return copyBeforeMigration(ctx, file, from, sc.opts.Clock())
 		}
 	}
@@ -163,12 +164,12 @@ func (sc *Schema) fail(what string, err error) error {
 	return fail(sc.name, what, err, false)
 }
 
-// schema is the store's own way to its schema.
+// schema returns the store's own Schema.
 func (s *Store) schema() *Schema {
 	return &Schema{name: s.name, file: s.file, opts: s.opts, q: s.q, stop: s.closing}
 }
 
-// migrate is the part of opening that looks after the schema.
+// migrate is the part of opening that brings the schema up to date.
 func (s *Store) migrate(ctx context.Context) error {
 	sc := s.schema()
 	if s.memory {
@@ -192,6 +193,6 @@ func (s *Store) migrate(ctx context.Context) error {
 	return sc.fail("look at the schema", err)
 }
 
-// stamp is how a time stands in the name of a copy: sorted by name is sorted by
-// time.
+// stamp formats a time for the name of a copy, such that sorting by name sorts
+// by time.
 func stamp(t time.Time) string { return t.UTC().Format("20060102T150405.000000Z") }

@@ -26,11 +26,11 @@ type Store struct {
 	q      *queries
 	counts counts
 
-	// writer holds the connection while nobody uses it: to write is to have
-	// taken it out.
+	// writer holds the write connection while it is idle; a writer takes it out
+	// of the channel.
 	writer  chan *conn
 	readers *sqlx.DB
-	closing chan struct{} // closed by Close, so that nobody waits any longer
+	closing chan struct{} // closed by Close, so that waiters give up
 
 	closeOnce sync.Once // for closing
 
@@ -38,7 +38,7 @@ type Store struct {
 	life   sync.RWMutex
 	closed bool
 
-	// What only the holder of the writer touches.
+	// Only the holder of the writer touches these.
 	numbers numbers
 	updates map[string]*query // see tx
 	wal     wal
@@ -65,12 +65,12 @@ func (s *Store) Counts() store.Counts {
 	return store.Counts{Statements: s.counts.statements.Load(), Reads: s.counts.reads.Load(), Commits: s.counts.commits.Load()}
 }
 
-// ClockKind says that the clock of the process judges leases; all processes on
-// a file share the machine's.
+// ClockKind says that the process's clock judges leases; all processes on one
+// file share the machine's clock.
 func (s *Store) ClockKind() string { return "process" }
 
 // Close waits for the calls in progress, frees what the store holds and, if it
-// was the last to have the file open, folds the WAL into it. The executors that
+// was the last to have the file open, checkpoints the WAL. The executors that
 // beat through this handle and did not leave count as gone from then on.
 func (s *Store) Close() error {
 	s.life.RLock()
@@ -88,10 +88,10 @@ func (s *Store) Close() error {
 		return nil
 	}
 	s.closed = true
-	// Nobody else can have the writer: every call that takes it holds life.
+	// No call can have the writer now: every call that takes it holds life.
 	c := <-s.writer
-	// The writer goes last: the last connection of all folds the WAL into the
-	// file, and it is the one that waits for the disk.
+	// The writer is closed last: the last connection of all checkpoints the
+	// WAL, and the writer is the one that waits for the disk.
 	errs := []error{s.presence.close(marked), s.listeners.close(), s.readers.Close(), c.close()}
 	if err := errors.Join(errs...); err != nil {
 		return s.fail("close", err, false)
@@ -149,9 +149,9 @@ func (s *Store) give(c *conn) {
 	s.writer <- c
 }
 
-// The pauses between two attempts to get the lock that another process has.
-// SQLite's own busy handler does not look at the context and grows its pauses
-// fast, which starves a process beside one that writes all the time.
+// The pauses between two attempts to get a lock that another process holds.
+// SQLite's own busy handler ignores the context and lengthens its pauses
+// quickly, which starves a process next to one that writes all the time.
 const (
 	busyFirst = 100 * time.Microsecond
 	busyMost  = 2 * time.Millisecond

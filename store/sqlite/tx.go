@@ -11,12 +11,13 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// tx is a write transaction, begun IMMEDIATE: until it ends nobody else writes,
-// so what it has read stays true and it may check first and write then.
+// tx is a write transaction, begun IMMEDIATE: until it ends, no other
+// transaction writes, so what it has read stays true and it may check first and
+// write afterwards.
 //
-// After any error of the database it is rolled back, and never gone on with: on
-// some (disk full, I/O, memory) SQLite rolls back by itself, and the next
-// statement would be carried out, and kept, alone.
+// After any database error it is rolled back and never continued: on some
+// errors (disk full, I/O, memory) SQLite rolls back on its own, and the next
+// statement would then run and be committed alone.
 type tx struct {
 	s       *Store
 	db      session
@@ -24,10 +25,10 @@ type tx struct {
 	updates map[string]*query // by the columns they set
 	clock   time.Time
 	now     store.Time // the same
-	careful bool       // look at the log before appending (see append)
+	careful bool       // check the log before appending (see append)
 	wrote   bool
-	tell    []string         // runs that somebody may wait for
-	fresh   map[string]int64 // numbers learnt here: true once this is committed
+	tell    []string         // runs that others may be waiting for
+	fresh   map[string]int64 // numbers learnt here, valid once this has committed
 	known   []sqlstore.ExecutorRow
 	loaded  bool // known is
 }
@@ -51,9 +52,10 @@ func (s *Store) write(ctx context.Context, what string, fn func(*tx) error) erro
 	return s.transact(ctx, c, what, fn)
 }
 
-// transact runs fn in a transaction on c. The context is looked at until the
-// transaction has begun; then it is done or undone, whatever the context says.
-// Errors of the contract come back as fn returned them.
+// transact runs fn in a transaction on c. It checks the context until the
+// transaction has begun; from then on the transaction is committed or rolled
+// back, whatever the context says. Errors of the contract come back as fn
+// returned them.
 func (s *Store) transact(ctx context.Context, c *conn, what string, fn func(*tx) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -108,8 +110,8 @@ func (t *tx) query(q *query, each func(*cells) error, args ...any) error {
 	return t.db.query(q, func(row []driver.Value) error { return each(&cells{row: row}) }, args...)
 }
 
-// number returns a run's number, and whether it was remembered rather than
-// read. 0: there is no such run.
+// number returns a run's number, and whether it came from the cache rather than
+// the database. 0: no such run.
 func (t *tx) number(id string) (no int64, remembered bool, err error) {
 	if no, ok := t.fresh[id]; ok {
 		return no, false, nil

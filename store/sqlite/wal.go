@@ -9,24 +9,24 @@ import (
 	"time"
 )
 
-// SQLite folds the WAL into the file by itself after some pages, but only what
-// no reader may still need, and begins the WAL anew only when everything is
-// folded in and nobody reads it. Readers that overlap never leave such a moment
-// while somebody writes, and the WAL grows without end. So when it is large, the
-// writer stops for as long as the reads take that are under way: those that
-// begin meanwhile see its end and are in nobody's way.
+// SQLite checkpoints the WAL on its own after some pages, but only what no reader
+// may still need, and restarts the WAL only when everything is checkpointed and no
+// reader uses it. Overlapping readers never leave such a moment under constant
+// writes, and the WAL grows without bound. So when it is large, the writer pauses
+// until the current reads have finished: reads that begin meanwhile start at the end
+// of the WAL and block nothing.
 const (
-	walLook  = 32       // writes between two looks at its size
+	walLook  = 32       // writes between two checks of its size
 	walLarge = 16 << 20 // bytes
 	// walWait is how long a commit waits for readers when the WAL is large; twice as
-	// long for each walStep more, but never longer than walMost: a lease must not
-	// run out meanwhile.
+	// long for each further walStep, but never longer than walMost, because a lease
+	// must not expire meanwhile.
 	walWait = 250 * time.Millisecond
 	walStep = 4 << 20
 	walMost = time.Second
-	// walPause is how long it lets be after it has waited in vain; longer after
-	// walTries in a row, for then somebody reads who does not end, and waiting for
-	// him does no good.
+	// walPause is the pause after a wait in vain. After walTries such waits in a row
+	// the pause is longer, because then a reader does not finish, and waiting for it
+	// is pointless.
 	walPause = 100 * time.Millisecond
 	walTries = 5
 	walRest  = 30 * time.Second
@@ -37,7 +37,7 @@ const (
 // wal is what the holder of the writer knows of the WAL.
 type wal struct {
 	writes int
-	vain   int       // waits for readers since the last that was of use
+	vain   int       // waits for readers since the last one that succeeded
 	again  time.Time // not before
 }
 
@@ -46,12 +46,12 @@ func (w *wal) wait(size int64) time.Duration {
 	return min(walWait<<min((size-walLarge)/walStep, 10), walMost)
 }
 
-// pause returns for how long not to wait again, after the last wait was in vain.
+// pause returns how long to hold off before the next wait, after one in vain.
 func (w *wal) pause() time.Duration {
 	return min(walPause<<min(max(w.vain-walTries, 0), 10), walRest)
 }
 
-// size returns the size of the WAL; 0: there is none.
+// walSize returns the size of the WAL; 0: there is none.
 func (s *Store) walSize() int64 {
 	info, err := os.Stat(s.file + "-wal")
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Store) walSize() int64 {
 	return info.Size()
 }
 
-// tend begins the WAL anew if it is large. The caller holds the writer.
+// tend restarts the WAL if it is large. The caller holds the writer.
 func (s *Store) tend(c *conn) {
 	w := &s.wal
 	if w.writes++; w.writes < walLook || s.memory || c.raw == nil || !c.raw.AutoCommit() {
@@ -75,13 +75,13 @@ func (s *Store) tend(c *conn) {
 		w.vain = 0
 		return
 	}
-	// Nothing is lost: it is tried again, and Maintain says so.
+	// Nothing is lost: a later write tries again, and Maintain reports the failure.
 	w.vain++
 	w.again = time.Now().Add(w.pause())
 }
 
-// foldIn folds the WAL into the file and cuts it, and waits for readers who are
-// in the way.
+// foldIn checkpoints the WAL into the file and truncates it, waiting for readers
+// that are in the way.
 func (c *conn) foldIn(wait time.Duration) (done bool, err error) {
 	if err := c.ask(fmt.Sprintf("PRAGMA busy_timeout = %d", wait.Milliseconds()), nil); err != nil {
 		return false, err
@@ -90,7 +90,7 @@ func (c *conn) foldIn(wait time.Duration) (done bool, err error) {
 		busy, _ := row[0].(int64)
 		done = busy == 0
 	})
-	// Elsewhere nobody waits within SQLite, which does not look at contexts.
+	// Nothing else waits inside SQLite, which ignores contexts.
 	if e := c.ask("PRAGMA busy_timeout = 0", nil); err == nil {
 		err = e
 	}
