@@ -7,9 +7,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Screen checks what can be checked without the database: each Change by
-// itself, and that no run appears twice (S2). The result has one entry per
-// Change; ok says that all are nil.
+// Screen checks what can be checked without the database: each Change on its
+// own, and that no run appears twice (S2). The result has one entry per Change;
+// ok says that all are nil.
 func Screen(batch []store.Change, l store.Limits) (errs []error, ok bool) {
 	errs = make([]error, len(batch))
 	ok = true
@@ -48,8 +48,8 @@ func RowSets(c *store.Change, now store.Time) []Assignment {
 	return append(sets, Assignment{"updated_at", int64(now)})
 }
 
-// FencedAt returns the ErrFenced of c when the event before its first is not
-// there, is another owner's, or has a follower already.
+// FencedAt returns the ErrFenced of c, for when the event before its first one
+// does not exist, belongs to another owner, or already has a successor.
 func FencedAt(c *store.Change) error {
 	return fmt.Errorf("store: run %q: event %d cannot be appended with epoch %d: %w", c.RunID, c.Events[0].Seq, c.Expect.Epoch, store.ErrFenced)
 }
@@ -59,9 +59,9 @@ func NotFound(run string) error { return fmt.Errorf("store: run %q: %w", run, st
 
 // Bisect carries out a batch with run, which either returns one error per
 // Change, or an error for the batch as a whole after which nothing of it is
-// written. In the second case, as long as splits says that the error may be one
-// member's fault, the halves are tried apart, down to single Changes, so that
-// one that fails does not touch the others (S2).
+// written. In the second case, as long as splits says that one member may have
+// caused the error, Bisect tries the halves separately, down to single Changes,
+// so that a failed Change does not affect the others (S2).
 func Bisect(batch []*store.Change, run func([]*store.Change) ([]error, error), splits func(error) bool) []error {
 	errs, err := run(batch)
 	if err == nil {
@@ -78,8 +78,8 @@ func Bisect(batch []*store.Change, run func([]*store.Change) ([]error, error), s
 	return append(Bisect(batch[:half], run, splits), Bisect(batch[half:], run, splits)...)
 }
 
-// Blameless reports whether err is none of the contract's answers: the same
-// Change may succeed when it is sent again.
+// Blameless reports whether err is not one of the contract's answers, so that
+// the same Change may succeed when it is sent again.
 func Blameless(err error) bool {
 	for _, e := range []error{
 		store.ErrClosed, store.ErrInvalid, store.ErrNotFound, store.ErrExists, store.ErrFenced, store.ErrStatus, store.ErrOwned,

@@ -5,9 +5,9 @@
 //
 // Go is shared, SQL is not. Each backend keeps whole statements in its own
 // embedded .sql files, named with a line "-- name: append", so that a statement
-// can be read, and pasted into the database's shell, as it stands. Text that
-// is put together here comes from constants of this package alone: what a
-// caller gave always goes into a bound parameter.
+// can be read, and pasted into the database's shell, as it is. SQL text
+// assembled here consists only of constants of this package: caller input
+// always goes into a bound parameter.
 //
 // Files are named after the nouns of package store: run, event, message,
 // branch, executor, claim, filter.

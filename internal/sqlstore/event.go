@@ -45,7 +45,7 @@ func EventValues(e *store.Event) []any {
 	}
 }
 
-// Text returns what binds b as text, and nil as NULL.
+// Text returns a value that binds b as text, and nil as NULL.
 func Text(b []byte) any {
 	if b == nil {
 		return nil
@@ -53,8 +53,8 @@ func Text(b []byte) any {
 	return string(b)
 }
 
-// Bytes returns what binds b as bytes, and nil as NULL: a nil []byte in an any
-// is not nil to every driver.
+// Bytes returns a value that binds b as bytes, and nil as NULL: not every
+// driver treats a nil []byte in an any as nil.
 func Bytes(b []byte) any {
 	if b == nil {
 		return nil

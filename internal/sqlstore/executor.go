@@ -35,11 +35,11 @@ func (r *ExecutorRow) Executor() (store.Executor, error) {
 	}, nil
 }
 
-// Leased reports whether the lease still runs at now.
+// Leased reports whether the lease has not yet expired at now.
 func (r *ExecutorRow) Leased(now store.Time) bool { return int64(now) < r.BeatAt+r.Lease }
 
-// Ahead reports whether the last beat lies in the future. The clock that it was
-// taken from was another, or was set back since.
+// Ahead reports whether the last beat lies in the future: it came from another
+// clock, or the clock was set back since.
 func (r *ExecutorRow) Ahead(now store.Time) bool { return int64(now) < r.BeatAt }
 
 // FormatServed returns served as JSON.

@@ -10,19 +10,19 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Dialect is what differs between the databases when a listing is put
-// together. Text columns must compare by bytes (COLLATE "C" on PostgreSQL).
+// Dialect is what differs between databases when a listing is assembled. Text
+// columns must compare by bytes (COLLATE "C" on PostgreSQL).
 type Dialect struct {
 	// Param is the n-th bound parameter, from 1: "?1" or "$1".
 	Param func(n int) string
 	// AnyOf is a condition that column equals an element of the list bound to
-	// param; Array makes the value that is bound.
+	// param; Array makes the bound value.
 	AnyOf func(column, param string) string
 	Array func([]string) any
 	// Runs and Attributes are the tables, as they are written in SQL.
 	Runs, Attributes string
-	// LastSeq is an expression for the Seq of the last event of the row of Runs
-	// that is looked at.
+	// LastSeq is an expression for the Seq of the last event of the current row
+	// of Runs.
 	LastSeq string
 }
 
@@ -33,15 +33,15 @@ const MaxPage = 1000
 type Listing struct {
 	SQL  string
 	Args []any
-	// Limit is the size of the page; one row more is selected, which says that
-	// there is a next page.
+	// Limit is the size of the page; one more row is selected, which shows
+	// whether there is a next page.
 	Limit int
 
 	filter store.Filter
 }
 
-// List returns the SELECT of a page of RunColumns. live are the ids of the
-// executors that are live; it is used for Filter.Orphaned alone.
+// List returns the SELECT of a page of RunColumns. live holds the ids of the
+// live executors; only Filter.Orphaned uses it.
 func (d Dialect) List(f store.Filter, live []string) (*Listing, error) {
 	w := d.where(f, live)
 	compare, order := "<", "DESC"
@@ -189,8 +189,8 @@ func texts[T ~string](list []T) []string {
 }
 
 // PrefixEnd returns the smallest string that is greater, byte by byte, than
-// every string with this prefix; false if there is none. It stays valid UTF-8
-// where prefix is, since UTF-8 sorts by bytes as code points do.
+// every string with this prefix; false if there is none. It is valid UTF-8 if
+// prefix is, because the bytes of UTF-8 sort like the code points.
 func PrefixEnd(prefix string) (string, bool) {
 	if !utf8.ValidString(prefix) {
 		for i := len(prefix) - 1; i >= 0; i-- {

@@ -71,25 +71,26 @@ type Migrator struct {
 	// Exclude is run next, so that two processes do not migrate at once; empty
 	// where beginning a transaction does that already.
 	Exclude string
-	// Lock keeps everybody else from writing until the transaction ends, in the
-	// order in which their transactions take their locks, so that no step takes
-	// a lock out of turn. It is called before the backup and the steps of a
-	// database that has a schema. nil: beginning a transaction does that already.
+	// Lock keeps all other writers out until the transaction ends. It takes the
+	// locks in the order in which other transactions do, so that no step takes
+	// a lock out of order. It is called before the backup and the steps of a
+	// database that has a schema. nil: beginning a transaction does that
+	// already.
 	Lock func(ctx context.Context, tx *sqlx.Tx) error
-	// Exists selects whether the version table is there (one boolean or 0/1).
+	// Exists selects whether the version table exists (one boolean or 0/1).
 	Exists string
 	// Create makes the version table. Version selects the highest version in
 	// it, 0 if it is empty. Record inserts (version, name, time in µs).
 	Create, Version, Record string
-	// Filled selects whether the database holds anything that is worth a
-	// backup. It is asked where a schema is. Empty: nothing ever is.
+	// Filled selects whether the database holds anything worth a backup. It
+	// runs only if there is a schema. Empty: nothing ever is.
 	Filled string
 	// Backup copies the database, within the transaction and before its first
 	// step, and returns the name of the copy. nil: no backups.
 	Backup func(ctx context.Context, tx *sqlx.Tx, from int) (string, error)
-	// Tx is how the transaction is begun; nil: as the driver does by itself.
+	// Tx is how the transaction is begun; nil: the driver's default.
 	Tx *sql.TxOptions
-	// Now is the time that is recorded.
+	// Now returns the time to record.
 	Now func() store.Time
 }
 
@@ -134,7 +135,7 @@ func (m *Migrator) Check(ctx context.Context, q sqlx.QueryerContext, todo string
 }
 
 // Plan says what Run would do, and changes nothing. q should be a transaction,
-// so that all it says is of one moment.
+// so that the plan is as of one moment.
 func (m *Migrator) Plan(ctx context.Context, q sqlx.QueryerContext) (store.MigrationPlan, error) {
 	p := store.MigrationPlan{Know: m.Latest()}
 	var err error
@@ -175,13 +176,12 @@ func (m *Migrator) worthABackup(ctx context.Context, q sqlx.QueryerContext, from
 	return filled, nil
 }
 
-// Run applies the steps that are missing, all in one transaction, after a
-// backup where there is something to lose: an error or a crash leaves the
-// schema as it was, so that the program before can go on with it. (With a
-// transaction per step, one that fails behind another would leave a version
-// that neither program knows.) A database with a newer schema is refused with
-// *store.SchemaError and left alone; so is nothing written when the schema is
-// up to date.
+// Run applies the missing steps, all in one transaction, after a backup if
+// there is something to lose. An error or a crash leaves the schema as it was,
+// so that the previous program can go on with it. (With a transaction per step,
+// a step that fails after another would leave a version that neither program
+// knows.) A database with a newer schema is refused with *store.SchemaError and
+// left alone. Nothing is written when the schema is up to date.
 func (m *Migrator) Run(ctx context.Context, db *sqlx.DB) (done store.Migration, err error) {
 	began := time.Now()
 	done.From, err = m.Current(ctx, db)
@@ -197,8 +197,8 @@ func (m *Migrator) Run(ctx context.Context, db *sqlx.DB) (done store.Migration, 
 		return done, fmt.Errorf("sqlstore: begin migration: %w", err)
 	}
 	if err := m.apply(ctx, tx, &done); err != nil {
-		// The first error is the one to tell; a rollback that fails as well
-		// means that the connection, and with it the transaction, is gone.
+		// The first error is the one to report; if the rollback fails as well,
+		// the connection, and with it the transaction, is gone.
 		_ = tx.Rollback()
 		return done, err
 	}
@@ -244,7 +244,7 @@ func (m *Migrator) apply(ctx context.Context, tx *sqlx.Tx, done *store.Migration
 	return m.Steps(ctx, tx, done.From, m.Latest())
 }
 
-// Steps applies the steps behind version from up to version to.
+// Steps applies the steps after version from, up to and including version to.
 func (m *Migrator) Steps(ctx context.Context, tx *sqlx.Tx, from, to int) error {
 	if from == 0 {
 		if _, err := tx.ExecContext(ctx, m.Create); err != nil {

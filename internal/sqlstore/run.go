@@ -6,13 +6,13 @@ import (
 
 // RunColumns are the columns of the runs table that RunRow holds, in the order
 // of its fields: for a column list in statements written with fmt, and as the
-// allow-list of what may be named.
+// allow-list of column names.
 const RunColumns = `no, id, workflow, initial_version, parent, parent_key, forked_from, input_hash, queue, partition, dedup, trace, created_at,
  version, status, code, reason, recoverable, owner, epoch, branch, generation, resumes, strikes, priority, inbox, seen, cancel_asked,
  paused, archived_seq, started_at, updated_at, ended_at, wake_at, deadline_at, attributes`
 
-// RunRow is a row of the runs table. Attributes is how many attributes the run
-// has in the attributes table: with 0, nobody needs to look.
+// RunRow is a row of the runs table. Attributes is the number of attributes the
+// run has in the attributes table; with 0 that table need not be read.
 type RunRow struct {
 	No             int64  `db:"no"`
 	ID             string `db:"id"`
@@ -69,7 +69,7 @@ func (r *RunRow) Run() store.Run {
 }
 
 // RunValues returns the values of a row to insert, in the order of RunColumns
-// without no, which the database gives.
+// without no, which the database assigns.
 func RunValues(r *store.Run) []any {
 	return []any{
 		r.ID, r.Workflow, r.InitialVersion, r.Parent, r.ParentKey, r.ForkedFrom, r.InputHash[:], r.Queue, r.Partition, r.Dedup, r.Trace,
@@ -87,8 +87,8 @@ type Assignment struct {
 	Value  any
 }
 
-// Patch returns the assignments of a row patch, in a fixed order. Those of the
-// attributes are not among them, but for their number.
+// Patch returns the assignments of a row patch, in a fixed order. Of the
+// attributes it includes only their number.
 func Patch(p *store.RowPatch) []Assignment {
 	if p == nil {
 		return nil

@@ -7,10 +7,11 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Sightings are when a handle first saw the last beat of each executor, by its
-// own clock. The time that a beat carries is another's: of a process whose clock
-// is ahead, or of this clock before it was set. A lease that the two would make
-// longer or shorter than it is, is counted from the sighting.
+// Sightings records when a handle first saw the last beat of each executor, by
+// the handle's own clock. The time that a beat carries may come from another
+// clock: that of a process whose clock is ahead, or this clock before it was
+// set. A lease that such a time would lengthen or shorten is counted from the
+// sighting instead.
 //
 // The zero value has seen nothing. Safe for concurrent use.
 type Sightings struct {
@@ -24,13 +25,13 @@ type sighting struct {
 }
 
 // Live reports whether the lease of r runs at now, by the store's clock. here is
-// this process's clock at the same moment, which sightings are counted by.
+// the same moment by this process's clock, which sightings use.
 //
 // A beat from the future is believed for one lease from when it was first seen.
-// So is one that is older than three leases if exists says that the process is
-// there all the same (nil: that cannot be told): after a suspension, or beside a
-// process whose clock is behind, all leases ran out long ago, and everybody
-// lives.
+// So is a beat older than three leases if exists says that the process
+// nevertheless exists (nil: that is unknown): after a suspension, or beside a
+// process whose clock is behind, all leases seem to have expired long ago
+// although every executor is alive.
 func (s *Sightings) Live(r *ExecutorRow, now store.Time, here time.Time, exists func() bool) bool {
 	s.mu.Lock()
 	seen, ok := s.seen[r.ID]
@@ -49,7 +50,7 @@ func (s *Sightings) Live(r *ExecutorRow, now store.Time, here time.Time, exists 
 	return r.Leased(now) || (!waited && exists != nil && int64(now)-r.BeatAt >= 3*r.Lease && exists())
 }
 
-// Keep forgets all executors but these, which are registered.
+// Keep forgets all executors except these, which are registered.
 func (s *Sightings) Keep(rows []ExecutorRow) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

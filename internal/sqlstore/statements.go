@@ -14,7 +14,7 @@ type Statement struct {
 	Name string
 	SQL  string
 	// Own marks a statement that only this dialect has, such as a batch form
-	// the other has no use for: "-- name: append_many (own)".
+	// that the other does not need: "-- name: append_many (own)".
 	Own bool
 }
 
@@ -26,8 +26,7 @@ var nameLine = regexp.MustCompile(`^--\s*name:\s*([a-z][a-z0-9_]*)(\s+\(own\))?\
 // ReadStatements reads every .sql file of dir. A statement begins after a line
 // "-- name: x" and ends at the next one or the end of the file; other comment
 // lines before the first name are the file's heading. rename, if not nil, is
-// applied to each statement once, here: it puts the table prefix or the schema
-// in.
+// applied once to each statement: it inserts the table prefix or the schema.
 func ReadStatements(fsys fs.FS, dir string, rename func(string) string) (Statements, error) {
 	files, err := fs.Glob(fsys, path.Join(dir, "*.sql"))
 	if err != nil {
@@ -89,8 +88,8 @@ func (s Statements) parse(file, text string, rename func(string) string) error {
 	return flush()
 }
 
-// Text returns the statement of that name. It panics when there is none, which
-// is a mistake in the program; Need finds it when a store is opened.
+// Text returns the statement of that name. It panics if there is none, which is
+// a bug in the program; Need finds such a bug when a store is opened.
 func (s Statements) Text(name string) string {
 	st, ok := s[name]
 	if !ok {
@@ -99,7 +98,7 @@ func (s Statements) Text(name string) string {
 	return st.SQL
 }
 
-// Need returns an error that lists the names that are missing.
+// Need returns an error that lists the missing names.
 func (s Statements) Need(names ...string) error {
 	var missing []string
 	for _, n := range names {
@@ -113,7 +112,7 @@ func (s Statements) Need(names ...string) error {
 	return nil
 }
 
-// Names returns the names in order, without those marked as own unless asked.
+// Names returns the names in order; those marked as own only if own is set.
 func (s Statements) Names(own bool) []string {
 	var names []string
 	for n, st := range s {
@@ -125,15 +124,15 @@ func (s Statements) Names(own bool) []string {
 	return names
 }
 
-// DefaultPrefix stands before the name of every table, index and view in the
-// .sql files.
+// DefaultPrefix precedes the name of every table, index and view in the .sql
+// files.
 const DefaultPrefix = "durable_"
 
 var prefixForm = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]{0,31}$`)
 
-// Prefixed returns a rename for ReadStatements and ReadMigrations that puts
-// prefix in the place of DefaultPrefix. The prefix becomes part of SQL text, so
-// only letters, digits and underscores are allowed.
+// Prefixed returns a rename for ReadStatements and ReadMigrations that replaces
+// DefaultPrefix with prefix. The prefix becomes part of SQL text, so only
+// letters, digits and underscores are allowed.
 func Prefixed(prefix string) (func(string) string, error) {
 	if prefix == "" || prefix == DefaultPrefix {
 		return func(s string) string { return s }, nil

@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Claim implements store.Store. Among runs of one priority, the one that waits
-// longest is the one whose WakeAt came first; without a WakeAt, the one that was
-// created first.
+// Claim implements store.Store. Among runs of one priority, the run that has
+// waited longest is the one whose WakeAt came first; without a WakeAt, the one
+// that was created first.
 func (s *Store) Claim(ctx context.Context, c store.Claim) ([]store.Run, error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func (d *data) due(c *store.Claim, now store.Time) []*run {
 	return due
 }
 
-// named returns what a Claim with IDs may take, in the order asked for.
+// named returns what a Claim with IDs may take, in the order given.
 func (d *data) named(c *store.Claim, now store.Time) []*run {
 	var runs []*run
 	for _, id := range c.IDs {
@@ -91,7 +91,7 @@ func (d *data) free(r *run, now store.Time) bool {
 	return r.row.Owner == "" || !d.live(r.row.Owner, now)
 }
 
-// room says how many runs of each limited queue may still be started.
+// room holds how many runs of each limited queue may still be started.
 type room map[string]int
 
 func (d *data) room(limits []store.QueueLimit) room {

@@ -62,7 +62,7 @@ func (d *data) commit(c *store.Change) error {
 	return nil
 }
 
-// checkpoint carries out a plain Change. It looks at the log alone.
+// checkpoint carries out a plain Change. It checks only the log.
 func (d *data) checkpoint(c *store.Change) error {
 	r := d.runs[c.RunID]
 	if r == nil {

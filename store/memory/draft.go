@@ -60,7 +60,7 @@ func (w world) HasBranch(id string, n int32) bool {
 	return r != nil && r.hasBranch(n)
 }
 
-// apply makes the draft true. Nothing in it can fail.
+// apply applies the draft to the data. It cannot fail.
 func (d *data) apply(f *draft.Draft) {
 	for id, drafted := range f.Rows {
 		r := d.runs[id]
@@ -93,7 +93,7 @@ func (d *data) apply(f *draft.Draft) {
 	}
 }
 
-// index keeps what is derived from the row of r in step with it.
+// index brings what is derived from the row of r up to date.
 func (d *data) index(r *run) {
 	key := dedupKey{r.row.Queue, r.row.Dedup}
 	if r.row.Status.Terminal() {

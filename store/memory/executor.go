@@ -57,7 +57,7 @@ func (d *data) register(known *executor, e store.Executor, now store.Time) {
 	d.executors[e.ID] = &executor{no: no, Executor: e}
 }
 
-// look fills in what the runs say.
+// look fills in what follows from the runs.
 func (d *data) look(p *store.Pulse, e store.Executor, now store.Time) {
 	var mail []*run
 	gone := make(map[string]struct{})

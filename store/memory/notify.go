@@ -8,13 +8,13 @@ import (
 
 // listener collects notices for one Notify call. Its fields are under data.mu.
 type listener struct {
-	wake chan struct{} // holds one token while there is something to tell
+	wake chan struct{} // holds one token while there is something to report
 	ids  []string
 	all  bool
 }
 
-// maxNotice bounds what is kept for a slow listener; beyond it, it is told to
-// look at everything.
+// maxNotice bounds what is kept for a slow listener; beyond it, the notice says
+// to look at everything.
 const maxNotice = 1024
 
 // Notify implements store.Notifier. fn runs on the caller's goroutine, outside
@@ -24,7 +24,7 @@ func (s *Store) Notify(ctx context.Context, fn func(store.Notice)) error {
 		return err
 	}
 	d := s.data
-	l := &listener{wake: make(chan struct{}, 1), all: true} // what happened before was not heard
+	l := &listener{wake: make(chan struct{}, 1), all: true} // earlier changes were missed
 	l.wake <- struct{}{}
 	d.listeners[l] = struct{}{}
 	d.mu.Unlock()
@@ -52,7 +52,8 @@ func (s *Store) Notify(ctx context.Context, fn func(store.Notice)) error {
 	}
 }
 
-// notify tells every listener to look at these runs; at all, if none is named.
+// notify makes every listener look at these runs, or at all runs if none is
+// named.
 func (d *data) notify(ids ...string) {
 	for l := range d.listeners {
 		l.ids = append(l.ids, ids...)

@@ -8,9 +8,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// run is all that belongs to one run.
+// run is everything that belongs to one run.
 type run struct {
-	no       int64 // order of creation, never used twice
+	no       int64 // order of creation, never reused
 	row      store.Run
 	log      log
 	branches []store.Branch
@@ -78,8 +78,8 @@ func copyMessage(m *store.Message) store.Message {
 }
 
 // log keeps events in pages, so that a long log is never copied to grow. An
-// event is never changed once it is in, so a copy of the page headers, taken
-// under the lock, may be read without it.
+// event never changes once it is in the log, so a copy of the page headers,
+// taken under the lock, may be read without the lock.
 type log struct{ pages [][]store.Event }
 
 const (
@@ -123,8 +123,8 @@ func (l *log) last() *store.Event { return l.at(l.len()) }
 
 func (l *log) snapshot() log { return log{pages: slices.Clone(l.pages)} }
 
-// arena keeps copies of small byte slices together, so that a checkpoint costs
-// less than one allocation for them.
+// arena packs copies of small byte slices together, so that they cost a
+// checkpoint less than one allocation.
 type arena struct{ chunk []byte }
 
 const (

@@ -33,13 +33,13 @@ type data struct {
 	mu         sync.Mutex
 	lastNo     int64
 	runs       map[string]*run
-	unfinished map[*run]struct{} // what Claim and Beat look through
+	unfinished map[*run]struct{} // what Claim and Beat scan
 	dedup      map[dedupKey]string
 	holds      map[string]string // exclusive key to the id of the run that holds it
 	executors  map[string]*executor
 	joined     int64 // executors registered so far
 	listeners  map[*listener]struct{}
-	batch      map[string]struct{} // run ids of the batch in hand, kept to save allocations
+	batch      map[string]struct{} // run ids of the current batch, kept to save allocations
 }
 
 type dedupKey struct{ queue, value string }
@@ -66,8 +66,8 @@ func OpenAt(clock func() time.Time) *Store {
 func (d *data) handle() *Store { return &Store{data: d, done: make(chan struct{})} }
 
 // Handle opens another handle on the same data, as another process would. It
-// works on a closed handle too: that is how data is opened again. Each handle
-// is closed on its own and has its own Counts.
+// also works on a closed handle, which is how data is reopened. Each handle is
+// closed on its own and has its own Counts.
 func (s *Store) Handle() *Store { return s.data.handle() }
 
 // Close closes this handle; others on the same data stay usable.
@@ -95,8 +95,8 @@ func (s *Store) Counts() store.Counts {
 // ClockKind says that the clock of the process judges leases.
 func (s *Store) ClockKind() string { return "process" }
 
-// enter locks the data for a call that may go on, and else says why not. After
-// a nil error the caller unlocks.
+// enter locks the data if the call may go on, and otherwise returns why not.
+// After a nil error the caller must unlock.
 func (s *Store) enter(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -363,7 +363,8 @@ func (s *Store) rows(ctx context.Context, q driver.QueryerContext, name string, 
 	}
 }
 
-// cmpErr returns the first error, or that of the context if it has ended.
+// cmpErr returns the first error; if there is one and the context has ended, it
+// returns the context's error instead.
 func cmpErr(err, closing error, ctx context.Context) error {
 	if err == nil {
 		err = closing

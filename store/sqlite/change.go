@@ -189,7 +189,7 @@ func (t *tx) create(c *store.Change) (done bool, refused, err error) {
 	return false, refused, err
 }
 
-// start creates a run on behalf of another, unless it is there already.
+// start creates a run on behalf of another, unless it already exists.
 func (t *tx) start(c *store.Change) (refused, err error) {
 	h, err := t.head(c.RunID)
 	switch {

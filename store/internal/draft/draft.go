@@ -1,8 +1,8 @@
-// Package draft works out what Changes do to the runs of a store, without touching
-// the store: what is in the end different can then be written at once, and a Change
-// that is refused leaves no trace (S2). It is shared by the stores that read what
-// they need before they write: memory, and postgres for Changes that concern
-// several runs. The clauses (S1, S2, ...) are those of package store.
+// Package draft computes what Changes do to the runs of a store without touching the
+// store. The resulting differences can then be written at once, and a refused Change
+// leaves no trace (S2). The stores that read what they need before they write share
+// it: memory, and postgres for Changes that concern several runs. The clauses (S1,
+// S2, ...) are those of package store.
 package draft
 
 import (
@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A World is what the store has, as of one moment and under its locks. It may know
-// no more than what the Changes of a draft ask for.
+// A World is the content of the store, as of one moment and under its locks. It need
+// not contain more than the Changes of a draft ask for.
 type World interface {
 	// Run returns the row of a run, nil if there is none. It is only read.
 	Run(id string) *store.Run
@@ -29,20 +29,20 @@ type World interface {
 	Holder(key string) string
 	// Held returns the exclusive keys that a run holds.
 	Held(id string) []string
-	// Received reports whether a message was delivered before.
+	// Received reports whether a message was already delivered.
 	Received(m *store.Message) bool
 	// HasBranch reports whether a run has a branch of this number.
 	HasBranch(id string, n int32) bool
 }
 
-// Draft is what some Changes, taken in order, make of a World.
+// Draft is the effect of some Changes, taken in order, on a World.
 type Draft struct {
 	world World
 	now   store.Time
-	below *Draft // what this one is a trial over; nil: the world
+	below *Draft // the draft that this one is a trial over; nil: the world
 
 	rows     map[string]*Row
-	order    []string // ids of rows as they were touched
+	order    []string // ids of rows in the order they were touched
 	holds    map[string]string
 	received map[delivery]struct{}
 	tell     []string
@@ -56,20 +56,20 @@ type delivery struct {
 
 // Row is a run in the draft.
 //
-// Its pieces are only ever appended to or replaced, so that a copy of the struct is
-// a copy of the state.
+// Its parts are only ever appended to or replaced, so that a copy of the struct is a
+// copy of the state.
 type Row struct {
 	Run        store.Run
-	Appends    []*store.Change // whose events its log gets, in order
-	Changed    bool            // Run is not what the world has
+	Appends    []*store.Change // the Changes whose events its log gets, in order
+	Changed    bool            // Run differs from the world's
 	Attributes bool            // Run.Attributes replaces what the world has
 	Messages   []store.Message
 	Branches   []store.Branch
-	Released   bool     // all exclusive keys it held in the world are freed
-	Hold       []string // and these taken
+	Released   bool     // frees all exclusive keys it held in the world
+	Hold       []string // then takes these
 }
 
-// Created returns the Change that creates the run, nil if it is there already.
+// Created returns the Change that creates the run, nil if the run already exists.
 func (r *Row) Created() *store.Change {
 	if len(r.Appends) > 0 && r.Appends[0].Create != nil {
 		return r.Appends[0]
@@ -85,7 +85,7 @@ func New(w World, now store.Time) *Draft {
 // Row returns the draft of a run, nil if no Change has touched it.
 func (d *Draft) Row(id string) *Row { return d.rows[id] }
 
-// Rows yields the runs that were touched, in that order.
+// Rows yields the touched runs, in the order they were touched.
 func (d *Draft) Rows(yield func(id string, r *Row) bool) {
 	for _, id := range d.order {
 		if !yield(id, d.rows[id]) {
@@ -94,15 +94,15 @@ func (d *Draft) Rows(yield func(id string, r *Row) bool) {
 	}
 }
 
-// Holds returns the exclusive keys that change hands, and who has them then; "":
-// nobody.
+// Holds returns the exclusive keys that change hands, each with its new holder; "":
+// none.
 func (d *Draft) Holds() map[string]string { return d.holds }
 
-// Tell returns the runs that somebody may wait for.
+// Tell returns the runs that others may be waiting for.
 func (d *Draft) Tell() []string { return d.tell }
 
-// Change drafts all that c does but the events of a plain one, or returns why it
-// is refused. Did (S6) was asked before, or is asked if it is refused.
+// Change drafts everything that c does, except the events of a plain Change, or
+// returns why it is refused. The caller checks Did (S6) before, or after a refusal.
 func (d *Draft) Change(c *store.Change) error {
 	t := &Draft{world: d.world, now: d.now, below: d, rows: map[string]*Row{}}
 	if err := t.change(c); err != nil {
@@ -209,7 +209,7 @@ func (d *Draft) create(c *store.Change) error {
 	return d.finish(r, c)
 }
 
-// start creates a run on behalf of another, unless it is there already.
+// start creates a run on behalf of another, unless it already exists.
 func (d *Draft) start(c *store.Change) error {
 	if r := d.row(c.RunID); r != nil {
 		if store.SameStart(&r.Run, c.Create) {
@@ -220,7 +220,7 @@ func (d *Draft) start(c *store.Change) error {
 	return d.create(c)
 }
 
-// extend drafts a Change to a run that is there and allows it.
+// extend drafts a Change to an existing run that allows it.
 func (d *Draft) extend(r *Row, c *store.Change) error {
 	if c.Branch != nil && d.hasBranch(r, c.Branch.N) {
 		return fmt.Errorf("store: run %q has a branch %d already: %w", c.RunID, c.Branch.N, store.ErrInvalid)
@@ -255,7 +255,7 @@ func (d *Draft) hasBranch(r *Row, n int32) bool {
 	return d.world.HasBranch(r.Run.ID, n) || slices.ContainsFunc(r.Branches, func(b store.Branch) bool { return b.N == n })
 }
 
-// finish drafts what a Change may do besides: events, a branch, exclusive keys (S11).
+// finish drafts what else a Change may do: events, a branch, exclusive keys (S11).
 func (d *Draft) finish(r *Row, c *store.Change) error {
 	r.Appends = append(slices.Clip(r.Appends), c)
 	if c.Branch != nil {
@@ -312,7 +312,7 @@ func (d *Draft) held(id string) []string {
 	return slices.DeleteFunc(keys, func(key string) bool { return d.holder(key) != id })
 }
 
-// checkDedup checks S12 for a run that is about to be unfinished.
+// checkDedup checks S12 for a run that is about to become unfinished.
 func (d *Draft) checkDedup(run *store.Run) error {
 	if run.Dedup == "" || run.Status.Terminal() {
 		return nil
@@ -341,7 +341,8 @@ func (d *Draft) dedup(run *store.Run) string {
 			}
 		}
 	}
-	// Who has it in the world counts, but for a run in the draft: that was asked.
+	// The holder in the world counts, unless it is a run in the draft: that one was
+	// checked above.
 	id := d.world.Dedup(run.Queue, run.Dedup)
 	if id == run.ID || drafted(id) != nil {
 		return ""

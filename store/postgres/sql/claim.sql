@@ -1,11 +1,11 @@
--- Claims and beats. $2 are the owners whose runs are to be had: nobody (''), and
+-- Claims and beats. $2 are the owners whose runs may be claimed: none (''), and
 -- executors that are not live. $3 $4 are pairs of workflow and version served.
 
 -- name: due (own)
--- What a claim may take, in order: priority, then who waits longest. $1 now, $5
--- queues whose waiting runs may be taken, $6 queues with room, $7 how many. What
--- waits for its time is looked for lane by lane, from the head of one to the
--- head of the next: a lane costs two looks, however many runs sleep in it.
+-- What a claim may take, in order: priority, then longest wait. $1 now, $5
+-- queues whose waiting runs may be taken, $6 queues with room, $7 how many. Runs
+-- with a timer are searched lane by lane, from the head of one lane to the head
+-- of the next: a lane costs two index lookups, however many runs sleep in it.
 WITH RECURSIVE lanes (status, workflow, version, queue, owner, priority) AS (
   SELECT st.status, s.workflow, s.version, f.queue, f.owner, f.priority
   FROM unnest($3::text[], $4::text[]) AS s (workflow, version)
@@ -72,7 +72,7 @@ SELECT c.no, c.queue, c.status FROM (
 ) c ORDER BY c.priority DESC, c.since, c.no LIMIT $7
 
 -- name: named (own)
--- Of the runs named, those a claim may take, in the order asked for.
+-- Those of the named runs that a claim may take, in the order given.
 SELECT r.no FROM pg_catalog.unnest($1::text[]) WITH ORDINALITY AS i (id, ord) JOIN durable_runs r ON r.id = i.id
 WHERE r.status NOT IN ('completed', 'failed', 'cancelled') AND NOT (r.status = 'interrupted' AND r.code NOT IN ('', 'not_registered'))
   AND NOT r.paused AND r.owner = ANY($2::text[])
@@ -80,7 +80,7 @@ WHERE r.status NOT IN ('completed', 'failed', 'cancelled') AND NOT (r.status = '
 ORDER BY i.ord
 
 -- name: claim_lock (own)
--- The row and the last event of a run, unless somebody else is at it.
+-- The row and the last event of a run, unless another transaction has it locked.
 SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint AS now,
        r.no, r.id, r.workflow, r.initial_version, r.parent, r.parent_key, r.forked_from, r.input_hash, r.queue, r.partition, r.dedup, r.trace, r.created_at,
        r.version, r.status, r.code, r.reason, r.recoverable, r.owner, r.epoch, r.branch, r.generation, r.resumes, r.strikes, r.priority, r.inbox, r.seen,
@@ -91,7 +91,7 @@ CROSS JOIN LATERAL (SELECT * FROM durable_events l WHERE l.run_no = r.no ORDER B
 WHERE r.no = $1 FOR UPDATE OF r SKIP LOCKED
 
 -- name: claim_lock_wait (own)
--- The same, once whoever is at it has finished.
+-- The same, once the transaction that has it locked has finished.
 SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint AS now,
        r.no, r.id, r.workflow, r.initial_version, r.parent, r.parent_key, r.forked_from, r.input_hash, r.queue, r.partition, r.dedup, r.trace, r.created_at,
        r.version, r.status, r.code, r.reason, r.recoverable, r.owner, r.epoch, r.branch, r.generation, r.resumes, r.strikes, r.priority, r.inbox, r.seen,
@@ -151,7 +151,7 @@ SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::num
 FROM (SELECT 1) one LEFT JOIN durable_executors e ON true ORDER BY e.started_at, e.no
 
 -- name: executor_beat
--- Comes back: the clock, and when the lease before this beat ended.
+-- Returns the clock, and when the lease before this beat ended.
 WITH clock AS MATERIALIZED (SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint AS now),
      old AS MATERIALIZED (SELECT beat_at + lease AS until FROM durable_executors WHERE id = $1)
 INSERT INTO durable_executors AS e (id, name, host, boot, pid, lease, serves, started_at, beat_at, presence)
@@ -168,21 +168,21 @@ SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::num
 UPDATE durable_executors SET presence = $2 WHERE id = $1
 
 -- name: executor_expire
--- The last beat lay in the future, and was not renewed for a lease: from here on
+-- The last beat lay in the future, and was not renewed for a lease: from now on
 -- the record says what this process has found out.
 UPDATE durable_executors SET beat_at = $3 WHERE id = $1 AND beat_at = $2
 
 -- name: forget_executors (own)
--- Executors that went without a word a day ago and own nothing.
+-- Executors that disappeared without leaving a day ago and own nothing.
 DELETE FROM durable_executors e
 WHERE e.beat_at + e.lease < (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint - 86400000000
   AND NOT EXISTS (SELECT 1 FROM durable_runs r WHERE r.owner = e.id)
 
 -- name: look (own)
--- What a beat brings back: mail, the next wake-up, and whether something is
--- due. $1 now, $5 the executor; '' when it leaves, and owns nothing. The lanes
--- are those of a claim. Who serves nothing, as a terminal does, asks about none
--- but its own runs.
+-- The results of a beat: mail, the next wake-up, and whether something is due.
+-- $1 now, $5 the executor; '' when it leaves, and owns nothing. The lanes are
+-- those of a claim. An executor that serves nothing, such as a terminal, only
+-- asks about its own runs.
 WITH RECURSIVE lanes (status, workflow, version, queue, owner, priority) AS (
   SELECT st.status, s.workflow, s.version, f.queue, f.owner, f.priority
   FROM unnest($3::text[], $4::text[]) AS s (workflow, version)

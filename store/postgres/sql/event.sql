@@ -1,10 +1,10 @@
--- The log. The fence of an append (S3): the event before it is there, with the
+-- The log. The fence of an append (S3): the event before it exists and has the
 -- writer's epoch.
 
 -- name: append
--- One event, one round trip, no lock on the run's row. The row is looked for
--- all the same: an append that was under way while the run was deleted may have
--- left an event behind, which looks like a predecessor.
+-- One event, one round trip, no lock on the run's row. The row must still
+-- exist: an append that was in progress while the run was deleted may have left
+-- an event behind, which looks like a predecessor.
 INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
 SELECT $1::bigint, $2::bigint, $3::bigint, $4::integer, $5::text, $6::text, $7::integer, $8::integer, $9::bigint, $10::bigint, $11::bigint,
        $12::integer, $13::text, $14::bytea, $15::bigint
@@ -13,11 +13,11 @@ WHERE EXISTS (SELECT 1 FROM durable_events p WHERE p.run_no = $1 AND p.seq = $2 
 
 -- name: append_many (own)
 -- Many events of many runs. pred is the event before the first of a Change and
--- fence the epoch it must have: 0 means any, and pred 0 that there is none. All
--- events of a Change meet the same answer, so it is written whole or not at
--- all; what was written comes back. A Change whose place in the log is taken is
--- left out here instead of failing the statement on the primary key, and so is
--- one whose run is gone.
+-- fence the epoch it must have: 0 means any, and pred 0 means that there is
+-- none. All events of a Change get the same answer, so it is written whole or
+-- not at all; the statement returns what was written. A Change whose place in
+-- the log is taken is skipped here instead of failing the statement on the
+-- primary key, and so is one whose run is gone.
 INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
 SELECT e.run_no, e.seq, e.epoch, e.branch, e.type, e.key, e.attempt, e.ordinal, e.at, e.took, e.active, e.steps, e.data, e.payload, e.sum
 FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::text[], $6::text[], $7::integer[], $8::integer[], $9::bigint[],
@@ -31,14 +31,15 @@ RETURNING run_no
 
 -- name: append_claim (own)
 -- The event of a claim. Plain appends take no lock on the row, so its place may
--- be taken meanwhile: no row, and the claim looks at the log again.
+-- be taken meanwhile: then no row comes back, and the claim reads the log
+-- again.
 INSERT INTO durable_events (run_no, seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
 VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
 ON CONFLICT (run_no, seq) DO NOTHING
 
 -- name: read_back (own)
--- What became of Changes whose events were not written (S6): for each, the
--- run's number and the event at the Seq asked for.
+-- The outcome of Changes whose events were not written (S6): for each, the
+-- run's number and the event at the requested Seq.
 SELECT c.ord, r.no, e.epoch, e.sum
 FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS c (ord, id, seq)
 LEFT JOIN durable_runs r ON r.id = c.id
@@ -58,7 +59,7 @@ SELECT run_no AS no, seq, epoch, branch, type, key, attempt, ordinal, at, took, 
 FROM durable_events WHERE run_no = $1 AND seq > $2 AND seq <= $3 AND branch = ANY($4::integer[]) ORDER BY seq
 
 -- name: places_down (own)
--- From the end of the log, as little as tells which events a lineage has.
+-- From the end of the log, the minimum that shows which events a lineage has.
 SELECT seq, branch, key FROM durable_events WHERE run_no = $1 AND seq > $2 AND seq < $3 ORDER BY seq DESC
 
 -- name: event_last
@@ -71,10 +72,10 @@ FROM pg_catalog.unnest($1::bigint[]) AS r (no)
 CROSS JOIN LATERAL (SELECT * FROM durable_events l WHERE l.run_no = r.no ORDER BY l.seq DESC LIMIT 1) e
 
 -- name: sweep_events (own)
--- Events whose run is gone: an append that was under way while it was deleted.
--- A walk over the primary key, so that a run costs a look however long its log.
--- A run and its first event become visible together, so none is swept that is
--- just being created.
+-- Events whose run is gone, left by an append that was in progress while the
+-- run was deleted. A walk over the primary key, so that a run costs one lookup
+-- however long its log is. A run and its first event become visible together,
+-- so a run that is just being created is never swept.
 WITH RECURSIVE walk (run_no) AS (
   (SELECT run_no FROM durable_events ORDER BY run_no LIMIT 1)
   UNION ALL

@@ -10,7 +10,7 @@ FROM durable_runs WHERE id = $1
 SELECT id, no FROM durable_runs WHERE id = ANY($1::text[])
 
 -- name: lock_wait (own)
--- For how long this transaction waits for a lock, in milliseconds.
+-- How long this transaction waits for a lock, in milliseconds.
 SELECT pg_catalog.set_config('lock_timeout', $1, true)
 
 -- name: lock_runs (own)
@@ -26,7 +26,7 @@ SELECT (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::num
 FROM (SELECT 1) one LEFT JOIN locked ON true
 
 -- name: insert_runs (own)
--- A run that is there already is left out, and its Change decided again.
+-- A run that already exists is skipped, and its Change decided again.
 INSERT INTO durable_runs (id, workflow, initial_version, parent, parent_key, forked_from, input_hash, queue, partition, dedup, trace, created_at, version, status, code, reason,
   recoverable, owner, epoch, branch, generation, resumes, strikes, priority, inbox, seen, cancel_asked, paused, archived_seq, started_at, updated_at,
   ended_at, wake_at, deadline_at, attributes)
@@ -45,7 +45,8 @@ ON CONFLICT (id) DO NOTHING
 RETURNING id, no
 
 -- name: update_runs (own)
--- All that may change in the rows of a transaction, which holds their locks.
+-- Everything that may change in the rows of a transaction, which holds their
+-- locks.
 UPDATE durable_runs r SET
   version = u.version, status = u.status, code = u.code, reason = u.reason, recoverable = u.recoverable, owner = u.owner, epoch = u.epoch,
   branch = u.branch, generation = u.generation, resumes = u.resumes, strikes = u.strikes, priority = u.priority, inbox = u.inbox, seen = u.seen,

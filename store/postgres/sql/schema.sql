@@ -1,7 +1,7 @@
 -- The schema version. See migrations/ for the tables themselves.
 
 -- name: schema_exclude (own)
--- Two processes that open a new database do not migrate it at once.
+-- Keeps two processes that open a new database from migrating it at once.
 SELECT pg_catalog.pg_advisory_xact_lock(1146440258, 0)
 
 -- name: schema_exists
@@ -21,26 +21,26 @@ INSERT INTO durable_schema (version, name, applied_at) VALUES ($1, $2, $3)
 SELECT EXISTS (SELECT 1 FROM durable_runs)
 
 -- name: schema_owners (own)
--- Executors whose lease has not run out. Every version of the program asks this
--- of every version of the schema, so these columns stay.
+-- Executors whose lease has not expired. Every version of the program runs this
+-- on every version of the schema, so these columns stay.
 SELECT id, beat_at FROM durable_executors WHERE beat_at + lease > (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint ORDER BY id
 
 -- name: schema_ahead (own)
 -- Executors whose last beat lies in the future: the clock was set back since, or
--- is another server's.
+-- belongs to another server.
 SELECT id, beat_at, lease FROM durable_executors WHERE beat_at > (extract(epoch FROM pg_catalog.clock_timestamp())::numeric * 1000000::numeric)::bigint
 
 -- name: relations (own)
--- What is ours in a schema, by its name: of any version of the program. The
--- tables come in the order in which transactions lock them: a claim begins with
--- its queue, everything else with the run, and only then is the log written.
+-- What is ours in a schema, by name, from any version of the program. The tables
+-- come in the order in which transactions lock them: a claim begins with its
+-- queue, everything else with the run, and only then is the log written.
 SELECT c.relname, c.relkind::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = $1 AND c.relkind IN ('r', 'p', 'v') AND c.relname::text LIKE 'durable\_%'
 ORDER BY c.relkind = 'v', c.relname <> 'durable_queues', c.relname <> 'durable_runs', c.relname
 
 -- name: no_time_limits (own)
--- Of those a server may have, whatever its version. And nothing is found in the
--- schemas of others: what a migration uses are the server's own functions.
+-- Covers the limits of every server version. It also keeps other schemas out of
+-- the search path: a migration uses only the server's own functions.
 SELECT pg_catalog.set_config(name, CASE name WHEN 'search_path' THEN 'pg_catalog, pg_temp' ELSE '0' END, true) FROM pg_settings
 WHERE name IN ('search_path', 'statement_timeout', 'lock_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')
 
@@ -55,8 +55,8 @@ WHERE a.xact_start IS NOT NULL AND a.pid <> pg_catalog.pg_backend_pid() AND a.pi
 ORDER BY a.xact_start LIMIT 3
 
 -- name: columns_of (own)
--- The columns of a table that hold what was written: not those the server works
--- out. identity says that the server numbers the rows.
+-- The columns of a table that hold written data, not those the server computes.
+-- identity says that the server numbers the rows.
 SELECT a.attname, a.attidentity <> '' AS identity FROM pg_attribute a
 JOIN pg_class c ON c.oid = a.attrelid JOIN pg_namespace n ON n.oid = c.relnamespace
 WHERE n.nspname = $1 AND c.relname = $2 AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' ORDER BY a.attnum

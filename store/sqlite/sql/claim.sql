@@ -1,11 +1,12 @@
 -- Statements of a claim.
 
 -- name: lanes (own)
--- The lanes that hold a ready run: a walk from the head of one to the head of
--- the next, so that a lane costs a look or two however many runs wait in it.
--- ready_at is that of the head, the smallest of the lane. The next lane is the
--- one that differs in the last column, else in the one before it, and so on:
--- with one comparison of rows instead, SQLite would read through the lane.
+-- The lanes that hold a ready run: a walk from the head of one lane to the head
+-- of the next, so that a lane costs one or two lookups however many runs wait
+-- in it. ready_at is that of the head, the smallest of the lane. The next lane
+-- is the one that differs in the last column, else in the column before it, and
+-- so on: with a single row comparison instead, SQLite would read through the
+-- lane.
 WITH RECURSIVE lane (no) AS (
   SELECT (SELECT no FROM durable_runs WHERE ready IS NOT NULL
     ORDER BY owner, queue, workflow, version, priority, ready, ready_at, no LIMIT 1)

@@ -1,15 +1,15 @@
 -- Statements on the log. place is (run number << 28) | seq.
 
 -- name: append
--- The plain checkpoint, and its own fence (S3): the event is written only where
--- the one before it is there, with the writer's epoch. Where another stands
--- already, the primary key refuses it.
+-- The plain checkpoint, and its own fence (S3): the event is written only if
+-- the event before it exists and has the writer's epoch. If its place is
+-- already taken, the primary key refuses it.
 INSERT INTO durable_events (place, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14
 WHERE EXISTS (SELECT 1 FROM durable_events WHERE place = ?1 - 1 AND epoch = ?15)
 
 -- name: append_checked (own)
--- For events whose fence was looked at in the same transaction.
+-- For events whose fence was checked in the same transaction.
 INSERT INTO durable_events (place, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum)
 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
 
@@ -17,7 +17,7 @@ VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
 SELECT epoch, sum FROM durable_events WHERE place = ?1
 
 -- name: event_last
--- Between the places of a run's seq 0 and of the next run's, both excluded.
+-- Between the places of seq 0 of this run and of the next run, both exclusive.
 SELECT place & 268435455 AS seq, epoch, branch, type, key, attempt, ordinal, at, took, active, steps, data, payload, sum
 FROM durable_events WHERE place > ?1 AND place < ?2 ORDER BY place DESC LIMIT 1
 

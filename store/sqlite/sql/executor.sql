@@ -13,7 +13,7 @@ ON CONFLICT (id) DO UPDATE SET name = excluded.name, host = excluded.host, boot 
 UPDATE durable_executors SET presence = 'gone' WHERE id = ?1
 
 -- name: executor_expire
--- The last beat lay in the future, and was not renewed for a lease: from here on
+-- The last beat lay in the future, and was not renewed for a lease: from now on
 -- the record says what this process has found out.
 UPDATE durable_executors SET beat_at = ?3 WHERE id = ?1 AND beat_at = ?2
 
@@ -21,9 +21,9 @@ UPDATE durable_executors SET beat_at = ?3 WHERE id = ?1 AND beat_at = ?2
 DELETE FROM durable_executors WHERE id = ?1
 
 -- name: owned_lanes (own)
--- Who owns unfinished runs of which workflow and version, and the next timer
--- after ?1 of each: of all, and of those that may be claimed when it comes. A
--- walk over the index, as in lanes.
+-- The owners of unfinished runs by workflow and version, and the next timer
+-- after ?1 of each: of all runs, and of those that may be claimed when it fires.
+-- A walk over the index, as in lanes.
 WITH RECURSIVE lane (no) AS (
   SELECT (SELECT no FROM durable_runs WHERE status NOT IN ('completed', 'failed', 'cancelled') ORDER BY owner, workflow, version LIMIT 1)
   UNION ALL

@@ -4,7 +4,7 @@
 SELECT no FROM durable_runs WHERE id = ?1
 
 -- name: run_head (own)
--- What a Change looks at before it writes.
+-- What a Change checks before it writes.
 SELECT no, status, owner, epoch, cancel_asked, updated_at, queue, dedup, workflow, input_hash, parent, parent_key, inbox
 FROM durable_runs WHERE id = ?1
 

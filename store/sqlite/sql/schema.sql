@@ -1,5 +1,5 @@
--- The version of the schema. It stays as it is for ever: every version of the
--- program reads it.
+-- The version of the schema. This table never changes, because every version of
+-- the program reads it.
 
 -- name: schema_exists
 SELECT count(*) FROM sqlite_master WHERE type = 'table' AND name = 'durable_schema'
