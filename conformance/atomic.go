@@ -62,7 +62,7 @@ func atomicNothing(t *T) {
 }
 
 // atomicReader writes the same value to the row, an event and a message while
-// others read. Row and inbox of a Load are of one moment; events may be newer.
+// others read. Row and inbox of a Load are as of one moment; events may be newer.
 func atomicReader(t *T) {
 	d := t.fresh()
 	s, other := t.handle(d), t.handle(d)
@@ -174,8 +174,8 @@ func atomicCancelledDuring(t *T) {
 			require.Error(t, err, "S4: acknowledged and lost")
 			require.Equal(t, messages, t.row(s, "friend").Inbox, "S1: a message of a change that was not done")
 		case n == c.Events[1].Seq:
-			// It was carried out, which the caller may not know: sending it again must
-			// settle that.
+			// It was carried out, but the caller may not know that; sending it again
+			// must settle the question.
 			require.NoError(t, one(t.Context(), s, c), "S6: sent again, after %v", err)
 			w.done(c)
 			messages += int64(len(c.Send))

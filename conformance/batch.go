@@ -227,7 +227,7 @@ func batchAnyFails(t *T) {
 	}
 }
 
-// requireUntouched checks that nothing of a refused Change is there.
+// requireUntouched checks that a refused Change has left nothing.
 func (t *T) requireUntouched(s store.Store, before map[string]loaded, c store.Change, why string) {
 	t.Helper()
 	after := t.dump(s)
@@ -276,7 +276,7 @@ func batchManyFail(t *T) {
 	for round := range 2 {
 		for _, r := range refusals() {
 			if errors.Is(r.want, store.ErrTooLarge) {
-				continue // what a store refuses unseen
+				continue // refused by the store without reading
 			}
 			id := fmt.Sprintf("%s %d", r.name, round)
 			w := t.run(s, "good "+id)

@@ -59,7 +59,7 @@ func notifierHears(t *T) {
 		},
 	}
 	for name, act := range acts {
-		// A notice may be lost, and the listener needs time to start: so the act is
+		// A notice may be lost, and the listener needs time to start, so the act is
 		// repeated with other runs until a notice arrives.
 		n := 0
 		t.eventually("a listener hears of "+name, func() bool {

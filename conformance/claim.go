@@ -537,8 +537,8 @@ func claimOneRace(t *T) {
 	}
 }
 
-// claimAgainstAppends has an executor that is taken for dead go on writing while others
-// claim: each append lands before the claim, or is fenced after it.
+// claimAgainstAppends makes an executor that is believed dead go on writing while
+// others claim: each append lands before the claim, or is fenced after it.
 func claimAgainstAppends(t *T) {
 	d := t.fresh()
 	old, new := t.handle(d), t.handle(d)

@@ -25,7 +25,7 @@ func (f fields) difference(got any) string {
 	return ""
 }
 
-// difference says in words where got first differs from want; empty if nowhere. For
+// difference describes where got first differs from want; empty if nowhere. For
 // example "Run.Owner is "b", want "a"", or "[2].Payload differs at byte 7".
 func difference(want, got any) string {
 	w, g := reflect.ValueOf(want), reflect.ValueOf(got)
@@ -179,7 +179,7 @@ func showValue(v reflect.Value) string {
 	}
 }
 
-// How much is shown of a list, and of a text.
+// How much of a list and of a text is shown.
 const (
 	shown      = 10
 	shownBytes = 80

@@ -14,12 +14,12 @@
 //	}
 //
 // S4 is a promise about processes that die: call Main in TestMain and set Data.Place,
-// and the suite kills some. Package conformance/recovery goes on from here with
-// engines, and checks how they recover runs from a store in whatever state it was left.
+// and the suite kills some. Package conformance/recovery continues with engines, and checks how
+// they recover runs from a store in whatever state it was left.
 //
 // Each case is a subtest that names the clauses (S1, S2, ...) it checks, so that a
 // failure says which promise is broken; docs/store-contract.md lists them. After every
-// case an invariant checker reads all that the case has left behind. Nothing is skipped
-// silently: what cannot be checked, because a capability is not declared or the harness
-// has no hook for it, is printed with the report.
+// case an invariant checker reads everything that the case has left behind. Nothing is skipped
+// silently: what cannot be checked, because a capability is not declared or the harness has no hook
+// for it, is printed with the report.
 package conformance

@@ -124,7 +124,7 @@ func executorLeaves(t *T) {
 	require.Equal(t, []string{"r"}, ids(t.list(s, store.Filter{Orphaned: true})))
 	require.Len(t, t.claim(s, "b", "r"), 1)
 	require.Empty(t, t.beat(s, "b").Gone)
-	t.beat(s, "c", leaving) // one that was never there
+	t.beat(s, "c", leaving) // an executor that never registered
 }
 
 func executorDies(t *T) {

@@ -34,7 +34,7 @@ func fenceStaleOwner(t *T) {
 	w := t.at(runs[0])
 	before := t.dump(new)
 
-	behind := *stale // what the old owner would have written, had it not been asleep
+	behind := *stale // what the old owner would have written if it had not been asleep
 	ahead := *stale  // after the claim, as if it had read on
 	ahead.seq, ahead.sum, ahead.at = w.seq, w.sum, w.at
 	for name, o := range map[string]*writer{"behind its own last event": &behind, "behind the claim": &ahead} {
@@ -271,8 +271,7 @@ func fenceDeleted(t *T) {
 }
 
 // fenceComesFirst gives the store every other reason to refuse an owner that was
-// replaced. An owner that was told one of those would go on as if it still owned the
-// run.
+// replaced. An owner that got one of those would go on as if it still owned the run.
 func fenceComesFirst(t *T) {
 	s := t.open()
 	t.scene(s)

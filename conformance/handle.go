@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// opens tries what nearly every case needs, a second handle while one is open, and says
-// in words why that fails; empty if it works.
+// opens tries what nearly every case needs, a second handle while one is open, and
+// describes why that fails; empty if it works.
 func (h Harness) opens(t *testing.T) (why string) {
 	t.Helper()
 	d := h.New(t)
@@ -65,8 +65,8 @@ func (h Harness) openWithin(d Data) (store.Store, error) {
 	}
 }
 
-// sharing makes d.Open, for a store of a single process, give one handle to all
-// callers, which is closed when the last of them closes it.
+// sharing makes d.Open return one handle to all callers, for a single-process store; it
+// is closed when the last of them closes it.
 func (d *Data) sharing() {
 	open := d.Open
 	var mu sync.Mutex

@@ -43,20 +43,20 @@ type Data struct {
 	// Future marks the data, while no handle is open, as written by a program with a
 	// newer schema.
 	Future func() error
-	// Begin opens a transaction of the user, for a TxCommitter.
+	// Begin opens a user's transaction, for a TxCommitter.
 	Begin func(ctx context.Context) (Tx, error)
 	// Copy returns a new place where a Backuper is to make a copy, and how to open a
 	// handle on that copy.
 	Copy func() (to string, open func() (store.Store, error))
 }
 
-// Tx is a transaction of the user.
+// Tx is a user's transaction.
 type Tx struct {
 	Tx               any // what TxCommitter.CommitIn takes
 	Commit, Rollback func() error
 }
 
-// Capability is something that a store can do beyond store.Store.
+// Capability is an ability of a store beyond store.Store.
 type Capability string
 
 // The capabilities a Harness may declare, by the interfaces of package store.
@@ -75,7 +75,7 @@ const (
 	SingleProcess Capability = "SingleProcess"
 )
 
-// costs says what users lose where a capability is missing.
+// costs says what users lose when a capability is missing.
 var costs = map[Capability]string{
 	Notifier:    "whoever waits in another process learns what happened at its next beat",
 	Meter:       "nobody sees how many statements and commits a step costs",

@@ -6,8 +6,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// checkInvariants opens a handle of its own and checks what must hold for any data at
-// any time.
+// checkInvariants opens its own handle and checks what must hold for any data at any
+// time.
 func (t *T) checkInvariants(d *Data) {
 	t.Helper()
 	s := t.handle(d)

@@ -108,7 +108,7 @@ func place(stack []byte) string {
 	return strings.Join(lines[:min(len(lines), 15)], "")
 }
 
-// execute runs fn on a goroutine of its own, and abandons it when it hangs.
+// execute runs fn on its own goroutine, and abandons it when it hangs.
 func (t *T) execute(fn func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -243,7 +243,8 @@ func (t *T) now() store.Time {
 	return t.last
 }
 
-// eventually waits until a condition holds, and fails the case if it never does.
+// eventually waits until a condition holds, and fails the case if it does not within
+// the suite's patience.
 func (t *T) eventually(what string, holds func() bool) {
 	t.Helper()
 	for end := time.Now().Add(t.patience()); !holds(); {

@@ -22,10 +22,10 @@ type (
 		ok         bool
 		epoch, seq int64 // after a claim that took the run, or as read
 	}
-	// linearRun is all of a run that matters to fencing.
+	// linearRun is everything about a run that matters to fencing.
 	linearRun struct {
 		epoch, seq int64
-		owner      string // a live executor, or nobody
+		owner      string // a live executor, or empty
 	}
 )
 
@@ -74,7 +74,7 @@ func linearModel(start linearRun) porcupine.Model {
 	}
 }
 
-// modelLinearizable has clients compete for a run. Some lose their lease and go on
+// modelLinearizable makes clients compete for a run. Some lose their lease and go on
 // writing, like a process that was asleep.
 func modelLinearizable(t *T) {
 	d := t.fresh()

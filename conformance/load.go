@@ -20,7 +20,7 @@ var loadCases = []Case{
 	{Name: "what was returned is the caller's own", Clauses: "S17", run: loadReturned},
 }
 
-// loadMoment has each Change write one number everywhere while others read and list.
+// loadMoment makes each Change write one number everywhere while others read and list.
 func loadMoment(t *T) {
 	d := t.fresh()
 	s, other := t.handle(d), t.handle(d)

@@ -171,7 +171,7 @@ func (r *modelRun) claim(executor string, event store.Event) {
 	r.events = append(r.events, event)
 }
 
-// compare says in what a loaded run differs from the model's; empty if in nothing.
+// compare describes how a loaded run differs from the model's; empty if it does not.
 func (r *modelRun) compare(got loaded) string {
 	type face struct {
 		status         store.Status
@@ -207,7 +207,7 @@ func (r *modelRun) compare(got loaded) string {
 }
 
 // modelAgrees plays random sequences against the model. All games use one
-// store, each with ids and executors of its own.
+// store, each with its own ids and executors.
 func modelAgrees(t *T) {
 	d := t.fresh()
 	game := 0
@@ -505,7 +505,7 @@ func (p *player) check(id string) {
 	}
 }
 
-// differs says in what the store's run differs from m's; empty if in nothing.
+// differs describes how the store's run differs from m's; empty if it does not.
 func (p *player) differs(m model, id string) string {
 	r := m[id]
 	if r == nil {

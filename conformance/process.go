@@ -102,7 +102,7 @@ func (v *victim) acknowledge(w *writer, priority int32, inbox int64) {
 	fmt.Println(mark, "acknowledged", w.seq, priority, inbox, w.id)
 }
 
-// acknowledged is the last thing that a victim was told about one of its runs.
+// acknowledged is the last answer that a victim got about one of its runs.
 type acknowledged struct {
 	seq      int64
 	priority int32
@@ -110,7 +110,7 @@ type acknowledged struct {
 }
 
 // killed starts a process on the data, on which no handle is open, kills it after it
-// has reported n acknowledgements, and returns what it was told before it died.
+// has reported n acknowledgements, and returns what was acknowledged before it died.
 func (t *T) killed(d *Data, prefix string, after int) map[string]acknowledged {
 	t.Helper()
 	exe, err := os.Executable()

@@ -9,7 +9,7 @@ import (
 )
 
 // loaded is a History with its events read. Empty bytes, maps and slices are made nil,
-// since the contract leaves open which of the two a store returns.
+// because the contract leaves open which of the two a store returns.
 type loaded struct {
 	Run      store.Run
 	Branches []store.Branch

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// require stops a case at the first thing that is wrong, and says in words what that
-// is: the clause, and where the two values first differ, by the names of their fields.
-// The messages of the cases come before that.
+// require stops a case at the first failure and describes it: the clause, and where
+// the two values first differ, by the names of their fields. The messages of the cases
+// come before that.
 var require requirer
 
 type requirer struct{}

@@ -54,7 +54,7 @@ func runReadsBack(t *T) {
 			require.Equal(t, stored(c), got.Events, "the first event")
 			want := *c.Create
 			want.Last = &stored(c)[0]
-			want.UpdatedAt = got.Run.UpdatedAt // the store's business
+			want.UpdatedAt = got.Run.UpdatedAt // the store sets it
 			require.Equal(t, want, got.Run, "the row")
 			require.Empty(t, got.Branches)
 			require.Empty(t, got.Inbox)

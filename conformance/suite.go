@@ -22,8 +22,8 @@ type Case struct {
 	run func(t *T)
 }
 
-// section is a file of cases. The letter is that of the list of what the tests
-// of a durable store must cover.
+// section is a file of cases. The letter refers to the list of what the tests of a
+// durable store must cover.
 type section struct {
 	letter, name string
 	cases        []Case

@@ -3,7 +3,7 @@
 // them: the catalogue of docs/recovery.md, code by code, with real engines on the
 // store under test.
 //
-// Package conformance proves the store by itself and comes first. A backend's test
+// Package conformance proves the store on its own and comes first. A backend's test
 // then calls Run:
 //
 //	func TestRecovery(t *testing.T) {
@@ -15,9 +15,9 @@
 //		})
 //	}
 //
-// A case is written through the store's own interface: the recorded history of a run is
-// written again up to some event, under a row that the case chooses and an owner that
-// is gone. An operator's engine, which has none of the code, recovers the run, and a
-// program that has the code carries it to its end. If the state is not an
+// A case writes through the store's own interface: it writes the recorded history of a
+// run again up to some event, under a row that the case chooses and an owner that is
+// gone. An operator's engine, which has none of the workflow code, recovers the run,
+// and a program that has the code carries it to its end. If the state is not an
 // inconsistency, the case also checks that nothing is written.
 package recovery

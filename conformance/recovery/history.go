@@ -72,7 +72,7 @@ func (t *trial) upTo(x history, typ store.Type, key string) int {
 	return i + 1
 }
 
-// tell creates a run from the first n events and those of more, under a row with the
+// tell creates a run from the first n events and those in more, under a row with the
 // given status.
 func (t *trial) tell(x history, id string, n int, status store.Status, more ...store.Event) {
 	t.Helper()

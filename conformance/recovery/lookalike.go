@@ -82,7 +82,7 @@ func orphanedBranch(t *trial) {
 }
 
 // noVersion is a row without a version: the run goes on with the version it began with,
-// although another one is available, and is pinned to it.
+// and is pinned to it, although another one is available.
 func noVersion(t *trial) {
 	x := t.order()
 	x.row.Version = ""
@@ -136,8 +136,8 @@ func bothVersionsGone(t *trial) {
 	check()
 }
 
-// watcherOfNobody watches a run that no process executes: it sees what is there, and
-// leaves nothing behind.
+// watcherOfNobody watches a run that no process executes: it sees what is in the store,
+// and leaves nothing behind.
 func watcherOfNobody(t *trial) {
 	x := t.order()
 	n := t.upTo(x, store.SignalReceived, "approve")

@@ -109,10 +109,10 @@ type program struct {
 }
 
 // lease is so long that heartbeats play no part: what a program must learn from others
-// it learns in the case's own time.
+// it learns when the case says so.
 const lease = 5 * time.Minute
 
-// program opens an engine on a handle of its own, as another process would.
+// program opens an engine on its own handle, as another process would.
 func (t *trial) program(defs ...durable.Definition) program {
 	t.Helper()
 	st, err := t.open()
@@ -170,7 +170,7 @@ func (t *trial) untouched(id string) func() {
 	}
 }
 
-// recovers recovers a run, which is consistent, and checks that nothing is written.
+// recovers recovers a consistent run and checks that nothing is written.
 func (t *trial) recovers(p program, id string) {
 	t.Helper()
 	check := t.untouched(id)

@@ -1,4 +1,4 @@
-// Package archiver keeps copies of runs outside of their store: archiver.go knows which
+// Package archiver keeps copies of runs outside their store: archiver.go decides which
 // runs are to be written and when, write.go writes one.
 package archiver
 
@@ -17,15 +17,15 @@ const Timeout = time.Minute
 
 // The pace of the archive.
 const (
-	// lookEvery is how often the store is asked for runs that are not
-	// archived, besides at the start.
+	// lookEvery is how often the archiver asks the store for runs that are not
+	// archived, apart from at the start.
 	lookEvery = time.Hour
 	// minRest and share bound how often a run that waits again and
-	// again is written: after a pause, and for this share of the time at most.
+	// again is written: after a pause, and at most for this share of the time.
 	minRest = time.Second
 	share   = 20
-	// maxDue bounds the list of what is to be written; what is beyond, the
-	// store is asked for.
+	// maxDue bounds the list of runs to be written; the archiver asks the store for the
+	// rest.
 	maxDue = 10_000
 )
 
@@ -34,27 +34,27 @@ type Target interface {
 	Store(ctx context.Context, runID string, file []byte) error
 }
 
-// Options are what an Archiver is made of.
+// Options configure an Archiver.
 type Options struct {
 	To    Target
 	Store store.Store
 	Log   *slog.Logger
-	// AboutID writes a line about a run of which only the id is known.
+	// AboutID logs a line about a run of which only the id is known.
 	AboutID func(ctx context.Context, level slog.Level, id, msg string, more ...slog.Attr)
 	// Now returns the store's time.
 	Now func() store.Time
-	// RunsOf yields the rows that match, page by page; after an error it ends.
+	// RunsOf yields the matching rows, page by page; it ends after an error.
 	RunsOf func(context.Context, store.Filter) iter.Seq2[*store.Run, error]
-	// Commit commits a change until the store has decided about it.
+	// Commit commits a change, and retries until the store has decided about it.
 	Commit func(context.Context, store.Change) error
-	// Known returns what people are told of an error of the store, and of damage.
+	// Known returns the wording, for people, of a store error or of damage.
 	Known func(error) error
-	// Sync has a run that has begun to wait archived before it goes on waiting.
+	// Sync makes a run that begins to wait wait until it is archived.
 	Sync bool
 }
 
-// An Archiver writes copies of an engine's runs. Its goroutines belong to it: Start
-// starts them, Finish ends them. Nothing is archived by one that is nil.
+// An Archiver writes copies of an engine's runs. It owns its goroutines: Start starts
+// them, Finish ends them. A nil Archiver archives nothing.
 type Archiver struct {
 	to      Target
 	store   store.Store
@@ -73,15 +73,15 @@ type Archiver struct {
 	look chan struct{}
 
 	mu      sync.Mutex
-	due     map[string]store.Status // runs to be written, with what they have come to
-	later   map[string]time.Time    // others, which rest until then
+	due     map[string]store.Status // runs to be written, with the status they have reached
+	later   map[string]time.Time    // other runs, which are left alone until then
 	resting map[string]time.Time    // runs that were written while they waited: until when they are left alone
 	busy    map[string]*writing     // runs that are being written
-	again   map[string]store.Status // of those, the ones that have come to something else meanwhile
+	again   map[string]store.Status // of those, the ones that have reached another status meanwhile
 	closing bool
 }
 
-// New returns an Archiver that has not begun to write.
+// New returns an Archiver that has not started yet.
 func New(o Options) *Archiver {
 	a := &Archiver{
 		to: o.To, store: o.Store, log: o.Log, aboutID: o.AboutID, now: o.Now, runsOf: o.RunsOf, commit: o.Commit, known: o.Known, atWaits: o.Sync,
@@ -92,14 +92,14 @@ func New(o Options) *Archiver {
 	return a
 }
 
-// Start begins to write, first of all what earlier processes left undone.
+// Start starts writing, beginning with what earlier processes left undone.
 func (a *Archiver) Start(until context.Context) {
 	a.work.Go(a.writeLoop)
-	before := a.now() // what comes later is wanted when it comes
+	before := a.now() // Want reports what changes later
 	a.work.Go(func() { a.lookLoop(until, before) })
 }
 
-// Finish lets what is due be written for as long as grace, and then ends.
+// Finish keeps writing what is due for as long as grace, and then ends the Archiver.
 func (a *Archiver) Finish(grace time.Duration) {
 	if a == nil {
 		return
@@ -141,8 +141,8 @@ func nudge(ch chan<- struct{}) {
 	}
 }
 
-// Want says that a run has come to a state that is to be archived. It never
-// waits, for its callers hold locks.
+// Want says that a run has reached a state that is to be archived. It never blocks,
+// because its callers hold locks.
 func (a *Archiver) Want(id string, s store.Status) {
 	if a == nil || !archivable(s) {
 		return
@@ -162,8 +162,8 @@ func (a *Archiver) Want(id string, s store.Status) {
 	nudge(a.wake)
 }
 
-// next takes a run off the list, or says how long there is nothing to do; more
-// is false when there will be nothing.
+// next takes a run off the list, or says how long there will be nothing to do; more is
+// false when there will be nothing any more.
 func (a *Archiver) next(now time.Time) (id string, status store.Status, pause time.Duration, more bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -213,8 +213,8 @@ func (a *Archiver) writeLoop() {
 }
 
 // lookLoop asks the store, at the start and from time to time, for what is not
-// archived: by a process that was killed, by one without an archive, by a write
-// that failed.
+// archived: left by a process that was killed, by one without an archive, or by a
+// failed write.
 func (a *Archiver) lookLoop(until context.Context, before store.Time) {
 	t := time.NewTicker(lookEvery)
 	defer t.Stop()

@@ -16,21 +16,20 @@ import (
 
 // writing is one write of a run to the archive.
 type writing struct {
-	done  chan struct{} // closed when it is over; what follows is set then
+	done  chan struct{} // closed when it is over; the following fields are set by then
 	row   *store.Run    // the run as it was written, nil if there was nothing to write
 	kept  bool          // the archive has it
-	stale store.Status  // what the run has come to meanwhile, empty if nothing
+	stale store.Status  // the status the run has reached meanwhile, empty if none
 }
 
-// has reports whether the archive got all events of a run by this write.
+// has reports whether this write gave the archive all events of a run.
 func (w *writing) has(row *store.Run) bool {
 	return w != nil && w.kept && w.row.CreatedAt == row.CreatedAt && w.row.Last.Seq >= row.Last.Seq
 }
 
-// begin takes the right to write a run that has come to status, which one at a
-// time has; nil without it. With wait it waits for that, and returns the write
-// that it has waited for, too; else whoever writes the run sees to it that it is
-// written again.
+// begin takes the exclusive right to write a run that has reached status; mine is
+// nil without it. With wait it waits for a write in progress, and also returns that
+// write. Without wait, the writer in progress will write the run again.
 func (a *Archiver) begin(ctx context.Context, id string, status store.Status, wait bool) (mine, before *writing) {
 	for {
 		a.mu.Lock()
@@ -54,8 +53,7 @@ func (a *Archiver) begin(ctx context.Context, id string, status store.Status, wa
 	}
 }
 
-// end gives the right back. rest is until when the run is left alone while it
-// waits.
+// end returns the right. Until rest, the run is left alone while it waits.
 func (a *Archiver) end(id string, w *writing, rest time.Time) {
 	a.mu.Lock()
 	close(w.done)
@@ -71,16 +69,17 @@ func (a *Archiver) end(id string, w *writing, rest time.Time) {
 }
 
 // Waits archives a run that has begun to wait, if Options.Sync asks for that, and
-// returns then. A wait beside which the run goes on is archived with the next one.
+// returns when that is done. A wait during which the run goes on is archived with
+// the next one.
 func (a *Archiver) Waits(ctx context.Context, id string) {
 	if a != nil && a.atWaits {
 		a.write(ctx, id, store.Waiting, true)
 	}
 }
 
-// write archives a run, which has come to status, as it is now, unless that is
-// done; with wait also when it is being written already. A failure is logged; the
-// mark in the store then says that it is to be done again.
+// write archives a run that has reached status, as it is now, unless that has been
+// done; with wait also if it is already being written. A failure is logged; the mark
+// in the store then says that the run must be archived again.
 func (a *Archiver) write(ctx context.Context, id string, status store.Status, wait bool) {
 	w, before := a.begin(ctx, id, status, wait)
 	if w == nil {
@@ -92,12 +91,13 @@ func (a *Archiver) write(ctx context.Context, id string, status store.Status, wa
 	err := a.copy(limited, id, w, before)
 	var rest time.Time
 	if w.row != nil && !w.row.Status.Terminal() {
-		// Written again at the earliest when it has cost only a share of the time.
+		// Do not write it again before this write has cost no more than its share of
+		// the time.
 		rest = time.Now().Add(max(minRest, share*time.Since(began)))
 	}
 	a.end(id, w, rest)
 	if err == nil || ctx.Err() != nil {
-		return // who has ended it knows
+		return // the caller that ended it knows
 	}
 	a.aboutID(ctx, slog.LevelError, id, fmt.Sprintf("[durable] %s write failed for %s: %v", storeWord(a.to), id, err))
 }
@@ -116,9 +116,9 @@ func storeWord(to Target) (word string) {
 	return word
 }
 
-// copy writes a run and then its mark, unless the archive has all of its events,
-// by the mark or by the write before. A crash in between writes it again, which
-// changes nothing.
+// copy writes a run and then its mark, unless the mark or the previous write shows
+// that the archive has all of its events. After a crash in between, the run is
+// written again, which changes nothing.
 func (a *Archiver) copy(ctx context.Context, id string, w, before *writing) error {
 	h, err := a.store.Load(ctx, id, store.Cursor{NoEvents: true})
 	if errors.Is(err, store.ErrNotFound) {
@@ -129,7 +129,7 @@ func (a *Archiver) copy(ctx context.Context, id string, w, before *writing) erro
 	}
 	row := &h.Run
 	if !archivable(row.Status) || row.Code == history.CodeImporting || row.Last == nil || row.ArchivedSeq >= row.Last.Seq || before.has(row) {
-		return nil // it goes on, and is wanted again when it has come to something
+		return nil // it is running again, and Want will report its next state
 	}
 	var file bytes.Buffer
 	row, err = runfile.Export(ctx, a.store, id, &file, a.known)
@@ -152,15 +152,15 @@ func (a *Archiver) copy(ctx context.Context, id string, w, before *writing) erro
 		RunID: id, Expect: store.Expect{Epoch: row.Epoch, Inbox: &row.Inbox}, Row: &store.RowPatch{ArchivedSeq: &row.Last.Seq},
 	})
 	if errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrNotFound) {
-		// It has gone on meanwhile, or was sent a message, which wakes nobody if
-		// nobody waits for it: what it has come to is archived, too.
+		// The run has gone on meanwhile, or has received a message, which wakes
+		// nothing if nothing waits for it. Archive its new state too.
 		w.stale, err = row.Status, nil
 	}
 	return err
 }
 
-// isGone reports whether a run was deleted, so that nothing is left to archive:
-// another one may have its id.
+// isGone reports whether a run was deleted, so that there is nothing left to
+// archive: another run may have its id now.
 func (a *Archiver) isGone(ctx context.Context, row *store.Run) bool {
 	h, err := a.store.Load(ctx, row.ID, store.Cursor{NoEvents: true})
 	return errors.Is(err, store.ErrNotFound) || err == nil && h.Run.CreatedAt != row.CreatedAt

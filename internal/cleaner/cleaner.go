@@ -1,5 +1,5 @@
-// Package cleaner deletes runs that have ended: cleaner.go once or again and again,
-// cleaning.go as one pass over the store, by the rules of retention.go.
+// Package cleaner deletes runs that have ended. cleaner.go does so once or periodically,
+// cleaning.go is one pass over the store, retention.go holds the rules.
 package cleaner
 
 import (
@@ -18,13 +18,13 @@ type Cleaner struct {
 	Log   *slog.Logger
 	// Now returns the store's time.
 	Now func() store.Time
-	// RunsOf yields the rows that match, page by page; after an error it ends.
+	// RunsOf yields the matching rows, page by page; it ends after an error.
 	RunsOf func(context.Context, store.Filter) iter.Seq2[*store.Run, error]
-	// StoreError returns what callers are told of an error of the store.
+	// StoreError returns the error that callers get for a store error.
 	StoreError func(error) error
 	// Retention applies where Options have none.
 	Retention *Retention
-	// Archives: the program has an archive, which is to get every run before it goes.
+	// Archives: the program has an archive, which must get every run before it is deleted.
 	Archives bool
 }
 
@@ -83,8 +83,9 @@ func (cl *Cleaner) Clean(ctx context.Context, o Options) (Result, error) {
 	return c.did, nil
 }
 
-// Loop deletes runs as the Retention says, each time every has passed, until ctx ends. It
-// begins at once: a program that lives for less would never delete anything.
+// Loop deletes runs as the Retention says, at intervals of every, until ctx ends. The first
+// pass runs at once, because a program that lives for less than an interval would otherwise
+// never delete anything.
 func (cl *Cleaner) Loop(ctx context.Context, every time.Duration) {
 	t := time.NewTicker(every)
 	defer t.Stop()

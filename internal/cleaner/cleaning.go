@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// batchSize is how many runs are deleted in one durable act. A batch is whole
-// or not at all, and others write in between.
+// batchSize is how many runs one durable act deletes. A batch is deleted as a
+// whole or not at all, and others can write between batches.
 const batchSize = 100
 
 // cleaning is one call of Clean.
@@ -21,13 +21,13 @@ type cleaning struct {
 	now     store.Time
 	counted map[string]int  // ended runs by workflow, newest first
 	gone    map[string]bool // parents that are deleted, or would be
-	orphans []family        // children whose time has come
+	orphans []family        // expired children
 	batch   []doomed
 	live    map[string]bool // executors, with Idle
 	did     Result
 }
 
-// doomed is a run that is to be deleted as it was looked at.
+// doomed is a run to delete, as it was when it was read.
 type doomed struct {
 	id    string
 	epoch int64
@@ -42,7 +42,7 @@ type family struct {
 func (c *cleaning) run(ctx context.Context) error {
 	f := store.Filter{Statuses: c.options.Statuses, Workflows: c.options.Workflows, WithLast: !c.options.Force && (c.keep.archived() || c.Archives)}
 	if !c.options.All && c.keep.KeepCount == 0 && len(c.keep.perWorkflow) == 0 {
-		f.EndedTo = c.now.Add(-c.keep.KeepFor) // nobody needs to look at the others
+		f.EndedTo = c.now.Add(-c.keep.KeepFor) // the others are too young
 	}
 	if len(f.Statuses) == 0 {
 		f.Statuses = []store.Status{store.Completed, store.Failed, store.Cancelled}
@@ -51,13 +51,14 @@ func (c *cleaning) run(ctx context.Context) error {
 		}
 	}
 	if c.options.Idle {
-		// Before the runs: who comes later takes a run's epoch, and it stays.
+		// Before the runs: an executor that appears later raises a run's epoch,
+		// and the run stays.
 		if err := c.findLive(ctx); err != nil {
 			return err
 		}
 	}
-	// Newest first, because the newest are counted: parents come after their
-	// children, which therefore wait for the second round.
+	// Newest first, because the newest are counted. Parents come after their
+	// children, so the children wait for the second round.
 	for row, err := range c.RunsOf(ctx, f) {
 		if err != nil {
 			return err
@@ -81,7 +82,7 @@ func (c *cleaning) run(ctx context.Context) error {
 	return c.children(ctx)
 }
 
-// findLive learns which executors live.
+// findLive finds out which executors are live.
 func (c *cleaning) findLive(ctx context.Context) error {
 	executors, err := c.Store.Executors(ctx)
 	c.live = map[string]bool{}
@@ -93,7 +94,7 @@ func (c *cleaning) findLive(ctx context.Context) error {
 	return err
 }
 
-// expired reports whether a run may be deleted, as far as itself is concerned.
+// expired reports whether a run may be deleted, regardless of its parent.
 func (c *cleaning) expired(ctx context.Context, row *store.Run) (bool, error) {
 	r := c.keep.of(row.Workflow)
 	if c.options.All {
@@ -107,7 +108,7 @@ func (c *cleaning) expired(ctx context.Context, row *store.Run) (bool, error) {
 		return false, nil
 	}
 	c.counted[row.Workflow]++
-	// A row without an end is damaged, and not for us to judge.
+	// A row without an end time is damaged and is left alone.
 	old := r.KeepFor > 0 && row.EndedAt != 0 && c.now.Sub(row.EndedAt) > r.KeepFor
 	if !old && (r.KeepCount <= 0 || c.counted[row.Workflow] <= r.KeepCount) {
 		return false, nil
@@ -117,8 +118,8 @@ func (c *cleaning) expired(ctx context.Context, row *store.Run) (bool, error) {
 }
 
 // awaitsArchive reports whether a run is kept because an archive does not have all
-// of its log. Of a run that has not ended a copy is as bad as an earlier one: it
-// would bring the run back.
+// of its log. A copy from before the run ended is not enough: it would bring the
+// run back.
 func (c *cleaning) awaitsArchive(ctx context.Context, r *Retention, row *store.Run) (bool, error) {
 	asked := r.OnlyArchived || c.Archives || row.ArchivedSeq > 0
 	if c.options.Force || !asked {
@@ -126,7 +127,7 @@ func (c *cleaning) awaitsArchive(ctx context.Context, r *Retention, row *store.R
 	}
 	last := row.Last
 	if last == nil && row.ArchivedSeq > 0 {
-		// It was archived by a program with an archive, which this one is without.
+		// A program with an archive archived it; this program has none.
 		h, err := c.Store.Load(ctx, row.ID, store.Cursor{NoEvents: true})
 		if err != nil && !errors.Is(err, store.ErrNotFound) {
 			return false, err
@@ -142,7 +143,7 @@ func (c *cleaning) awaitsArchive(ctx context.Context, r *Retention, row *store.R
 	return awaits, nil
 }
 
-// children deletes those whose parent is gone, and then theirs.
+// children deletes the children whose parent is gone, and then their children.
 func (c *cleaning) children(ctx context.Context) error {
 	if err := c.flush(ctx); err != nil {
 		return err
@@ -168,14 +169,14 @@ func (c *cleaning) children(ctx context.Context) error {
 			return err
 		}
 		if c.did.Runs == before && len(c.orphans) == len(list) {
-			break // what is left has parents that stay
+			break // the remaining children have parents that stay
 		}
 	}
 	c.did.Kept += len(c.orphans)
 	return nil
 }
 
-// existing returns which parents of the children are there.
+// existing returns which of the children's parents exist.
 func (c *cleaning) existing(ctx context.Context) (map[string]bool, error) {
 	ids := map[string]bool{}
 	for i := range c.orphans {
@@ -217,7 +218,7 @@ func (c *cleaning) flush(ctx context.Context) error {
 	if err == nil {
 		return nil
 	}
-	// One was resumed, or its id is in use again: the others go by themselves.
+	// One was resumed, or its id is in use again: delete the others one by one.
 	for i := range runs {
 		switch err := c.delete(ctx, runs[i:i+1]); {
 		case errors.Is(err, store.ErrStatus), errors.Is(err, store.ErrOwned), errors.Is(err, store.ErrFenced):
@@ -230,8 +231,7 @@ func (c *cleaning) flush(ctx context.Context) error {
 	return nil
 }
 
-// delete deletes runs in one act, if they are what they were when they were
-// looked at.
+// delete deletes runs in one act, if they are unchanged since they were read.
 func (c *cleaning) delete(ctx context.Context, runs []doomed) error {
 	d := store.Deletion{Force: c.options.Idle}
 	for _, r := range runs {

@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Retention says which runs that have ended are deleted by and by. durable.Retention
-// has the contract.
+// Retention says which ended runs are deleted over time. durable.Retention has the
+// contract.
 type Retention struct {
 	KeepFor      time.Duration
 	KeepCount    int
@@ -18,7 +18,7 @@ type Retention struct {
 	perWorkflow map[string]Retention
 }
 
-// Set has per apply to the workflow of this name.
+// Set makes per apply to the workflow of this name.
 func (r *Retention) Set(workflow string, per *Retention) {
 	if r.perWorkflow == nil {
 		r.perWorkflow = map[string]Retention{}
@@ -55,7 +55,7 @@ func (r *Retention) Active() bool {
 	return false
 }
 
-// archived reports whether r asks anywhere what is archived.
+// archived reports whether any part of r depends on what is archived.
 func (r *Retention) archived() bool {
 	for _, per := range r.perWorkflow {
 		if per.OnlyArchived {
@@ -65,7 +65,7 @@ func (r *Retention) archived() bool {
 	return r.OnlyArchived
 }
 
-// of returns what applies to a workflow.
+// of returns the retention that applies to a workflow.
 func (r *Retention) of(workflow string) Retention {
 	if per, ok := r.perWorkflow[workflow]; ok {
 		return per

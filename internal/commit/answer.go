@@ -7,7 +7,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// What a caller hears when the reason is not the store's decision about its change.
+// The errors a caller gets when the reason is not the store's decision about its
+// change.
 var (
 	// ErrClosed: the engine was closed.
 	ErrClosed = errors.New("durable: the engine is closed")
@@ -17,7 +18,7 @@ var (
 	ErrUnavailable = errors.New("durable: the store is not available")
 )
 
-// Definite reports whether the store has decided against a change as such.
+// Definite reports whether the store has refused the change itself.
 func Definite(err error) bool {
 	for _, d := range []error{store.ErrExists, store.ErrStatus, store.ErrOccupied, store.ErrCancelAsked, store.ErrTooLarge, store.ErrInvalid, store.ErrCorrupt, store.ErrSchema} {
 		if errors.Is(err, d) {
@@ -27,27 +28,27 @@ func Definite(err error) bool {
 	return false
 }
 
-// An answer is what the store's answer says of a change that was given to it.
+// An answer says what the store's answer means for a change that was sent to it.
 type answer int
 
 const (
 	taken   answer = iota // it is durable
-	refused               // it was decided against, because of itself
-	lost                  // it was decided against, because of who owns the run
-	closed                // the store is closed, and decides nothing any more
+	refused               // it was refused because of its content
+	lost                  // it was refused because another executor owns the run
+	closed                // the store is closed and decides nothing any more
 	failed                // it was not carried out, and nothing was decided
-	open                  // nobody knows what became of it: the same change is sent again
+	open                  // its outcome is unknown: the same change is sent again
 )
 
-// sent is what is known of a change that was given to the store.
+// sent is what is known about a change that was sent to the store.
 type sent struct {
-	// unknown: what became of it is not known. From then on only a decision of the
-	// store about it ends that: that the store cannot be reached later says nothing
-	// about the first time.
+	// unknown: the outcome is not known. From then on only a decision of the store
+	// about the change settles it: if the store cannot be reached later, that says
+	// nothing about the first attempt.
 	unknown bool
 }
 
-// hear takes in what the store has answered.
+// hear records the store's answer.
 func (s *sent) hear(err error) answer {
 	s.unknown = s.unknown || errors.Is(err, store.ErrUnknown)
 	switch {
@@ -65,9 +66,9 @@ func (s *sent) hear(err error) answer {
 	return failed
 }
 
-// unanswered is the error of a change that is not sent again, because of why; last
-// is what the store has said of it. If what became of it is not known, the error
-// says so; else it is otherwise.
+// unanswered returns the error of a change that is not sent again, because of why;
+// last is the store's last answer. If the outcome is unknown, the error says so;
+// otherwise it is otherwise.
 func (s *sent) unanswered(last, why, otherwise error) error {
 	switch {
 	case !s.unknown:

@@ -13,8 +13,8 @@ import (
 
 // A Committer is group commit, by leader and followers: a writer that finds no
 // commit in flight commits itself. Writes that arrive meanwhile join the next
-// batch, led by one of those who wait. Only when the store does not answer for
-// long is a second batch sent beside the first; see relieve.
+// batch, led by one of the waiters. A second batch is sent beside the first only when
+// the store does not answer for long; see relieve.
 type Committer struct {
 	store   store.Store
 	limits  store.Limits
@@ -26,58 +26,58 @@ type Committer struct {
 	stop context.Context
 
 	mu      sync.Mutex
-	queue   []*Log   // with something to commit and nothing in flight
-	leader  *leading // nil: nobody leads
-	spare   *leading // its space, while nobody leads
+	queue   []*Log   // logs with something to commit and nothing in flight
+	leader  *leading // nil: there is no leader
+	spare   *leading // its memory, while there is no leader
 	shared  int      // how many runs shared the last batch
 	retries int      // consecutive failed commits of the store, for the backoff
 	timers  sync.WaitGroup
 
 	standby bool          // a goroutine waits for something to lead
-	wake    chan struct{} // has it lead
+	wake    chan struct{} // makes it lead
 
 	relief   *time.Timer // runs relieve; made when it is first needed
 	watching bool        // relief is set
-	relieved []*leading  // those in whose place another one leads
+	relieved []*leading  // leaders that another one has replaced
 }
 
-// Options are what a Committer is made of.
+// Options configure a Committer.
 type Options struct {
 	Store store.Store
 	Log   *slog.Logger
-	// Stop ends when the engine gives up: what the store has not taken by then is
+	// Stop ends when the engine gives up: what the store has not accepted by then is
 	// not tried again.
 	Stop context.Context
-	// Measure is told how long each commit took, and the answers to its changes.
+	// Measure gets how long each commit took, and the answers to its changes.
 	Measure func(took time.Duration, errs []error)
 }
 
-// New returns a Committer. It has no goroutines of its own until it needs one; Abandon
-// gives up what is left to do, and Wait waits for them.
+// New returns a Committer. It has no goroutines until it needs one; Abandon gives up
+// the remaining work, and Wait waits for the goroutines.
 func New(o Options) *Committer {
 	return &Committer{store: o.Store, limits: o.Store.Limits(), log: o.Log, measure: o.Measure, stop: o.Stop, wake: make(chan struct{}, 1)}
 }
 
-// Limits returns those of the store.
+// Limits returns the store's limits.
 func (c *Committer) Limits() store.Limits { return c.limits }
 
 // Wait waits for the goroutines of c, after Abandon.
 func (c *Committer) Wait() { c.timers.Wait() }
 
-// leading is who leads, from one batch to the next.
+// leading is one leader, from batch to batch.
 type leading struct {
-	sentAt   atomic.Int64 // when the store was given the batch, in nanoseconds; 0: it is not out
-	relieved bool         // another one leads in its place
+	sentAt   atomic.Int64 // when the batch was sent to the store, in nanoseconds; 0: it is not in flight
+	relieved bool         // another leader has replaced it
 
 	// Used by the leader only.
 	batch   []store.Change
 	flights []*Log
-	ids     map[string]struct{} // of the runs in flights, but for a lone one
+	ids     map[string]struct{} // of the runs in flights, unless there is only one
 }
 
-// Commit records w in a run's log and returns once it is durable, or why it cannot
-// be. ctx ends the wait only for a write that fails fast: its caller, if that has a
-// context that may end, leaves it to another goroutine to lead.
+// Commit records w in a run's log and returns once it is durable, or returns why it
+// cannot be. ctx ends the wait only for a write that fails fast; if its context may
+// end, the caller leaves leading to another goroutine.
 func (c *Committer) Commit(ctx context.Context, lg *Log, w *Write) error {
 	c.mu.Lock()
 	lg.doEarly()
@@ -134,15 +134,15 @@ func (c *Committer) follow(ctx context.Context, w *Write) error {
 	case chosen = <-w.reply:
 	default:
 	}
-	w.reply = nil // nobody reads it any more
+	w.reply = nil // it has no reader any more
 	if chosen {
-		c.handOver() // picked to lead in the same moment: somebody else must
+		c.handOver() // picked to lead at the same moment: another caller must
 	}
 	c.mu.Unlock()
 	return context.Cause(ctx)
 }
 
-// admit gives w its place behind what lg has pending. The mutex is held.
+// admit gives w its place after what lg has pending. The mutex is held.
 func (c *Committer) admit(lg *Log, w *Write) error {
 	if err := lg.owner.Admit(w); err != nil {
 		return err
@@ -170,8 +170,8 @@ func (c *Committer) admit(lg *Log, w *Write) error {
 	return nil
 }
 
-// enqueue gives lg a place among those who have something to commit. Whoever leads
-// is watched from then on: the store may be silent about the batch that is out. The
+// enqueue adds lg to the logs that have something to commit. The current leader is
+// watched from then on, because the store may not answer the batch in flight. The
 // mutex is held.
 func (c *Committer) enqueue(lg *Log) {
 	lg.queued = true
@@ -221,9 +221,9 @@ func (c *Committer) lead(ctx context.Context, w *Write, l *leading) error {
 	}
 }
 
-// gather lets those who were just served come back before the next batch is
-// formed, if more of them shared the last one than are here again: it yields the
-// processor, which takes no time where nobody is ready. The mutex is held.
+// gather lets the callers of the last batch come back before the next batch is
+// formed, as long as fewer than half of them are back. It yields the processor,
+// which takes no time when no goroutine is ready. The mutex is held.
 func (c *Committer) gather() {
 	for range 4 {
 		if 2*len(c.queue) >= c.shared {
@@ -236,7 +236,7 @@ func (c *Committer) gather() {
 	c.shared = len(c.queue)
 }
 
-// handOver makes one of the waiting the next leader. The mutex is held.
+// handOver makes one of the waiters the next leader. The mutex is held.
 func (c *Committer) handOver() {
 	for _, lg := range c.queue {
 		for _, w := range lg.unsettled() {
@@ -250,17 +250,17 @@ func (c *Committer) handOver() {
 		c.leader, c.spare = nil, c.leader
 		return
 	}
-	// All who wrote have stopped waiting (a cancelled Start): their writes
-	// are committed all the same.
+	// All writers have stopped waiting (a cancelled Start): their writes are still
+	// committed.
 	c.leadBeside()
 }
 
-// form takes the next batch off the queue: at most one flight an id, bounded by
+// form takes the next batch off the queue: at most one flight per id, bounded by
 // count and bytes. The mutex is held.
 func (c *Committer) form(l *leading) {
 	l.flights, l.batch = l.flights[:0], l.batch[:0]
 	if len(c.queue) == 1 && c.queue[0].flight == nil && len(c.queue[0].pending) == 1 {
-		// The usual case of a lone run: there is nothing to weigh or to sort.
+		// The usual case of a single run: there is nothing to measure or sort.
 		lg := c.queue[0]
 		c.queue = c.queue[:0]
 		lg.takeOff()
@@ -277,8 +277,8 @@ func (c *Committer) form(l *leading) {
 			kept = append(kept, lg)
 			continue
 		}
-		// Of an id that is started again while its last execution makes way there are
-		// two; a batch takes one.
+		// An id that is started again while its last execution makes way has two
+		// logs; a batch takes one of them.
 		if _, twice := l.ids[lg.id]; twice {
 			kept = append(kept, lg)
 			continue

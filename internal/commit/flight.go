@@ -3,7 +3,7 @@ package commit
 import "github.com/holdfast-dev/holdfast/store"
 
 // flight is the change of a run that is being committed. Until its outcome is
-// known it is sent again as it is, nothing merged in.
+// known it is sent again unchanged, with nothing merged in.
 type flight struct {
 	change store.Change
 	writes []*Write
@@ -21,8 +21,8 @@ func (f *flight) settle(err error) {
 	f.writes = f.writes[:0]
 }
 
-// mayFail reports whether all callers that wait for the flight take a failure of the
-// store for an answer.
+// mayFail reports whether all callers that wait for the flight accept a store
+// failure as an answer.
 func (f *flight) mayFail() bool {
 	for _, w := range f.writes {
 		if !w.FailFast {

@@ -5,8 +5,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Head is where a run's log ends. That of a Log is guarded by the committer's mutex,
-// and by the flight while one is under way.
+// A Head is where a run's log ends. The committer's mutex guards the Head of a Log;
+// while a flight is in progress, the flight owns it.
 type Head struct {
 	Seq    int64
 	Sum    uint32

@@ -9,48 +9,49 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// An Owner is the execution of a run whose log it is. The committer calls it under its
-// mutex: no method may wait, or call the committer.
+// An Owner is the execution that owns a run's log. The committer calls it under its
+// mutex: no method may block or call the committer.
 type Owner interface {
 	// Admit returns why w must not be recorded any more, nil if it may.
 	Admit(w *Write) error
-	// Row returns the patch that brings the run's row up to date, nil if it is. It is
-	// committed with what comes next.
+	// Row returns the patch that brings the run's row up to date, nil if it already
+	// is. The patch is committed with the next change.
 	Row() *store.RowPatch
-	// RowRefused says that the row is not what the last patch has made of it: the
-	// change that was to carry it was refused.
+	// RowRefused says that the last patch was not applied to the row, because the
+	// change that carried it was refused.
 	RowRefused()
 	// Lose says that nothing more of this execution can be recorded, because of err.
 	Lose(err error)
-	// Lost returns what Lose, or the owner by itself, has ended recording with; nil
-	// while it goes on.
+	// Lost returns the error with which Lose, or the owner itself, has ended
+	// recording; nil while recording goes on.
 	Lost() error
 	// Landed says that a change is durable.
 	Landed(c *store.Change)
 }
 
 // A Log is the end of a run's log, as one execution knows it: what is to be
-// written next, what is on its way, and where it goes. While the run is executed it
-// alone gives out places in the log, when a change is formed (build). Each place is
+// written next, what is in flight, and where it goes. While the run is executed, only
+// the Log assigns places in the log, when a change is formed (build). Each place is
 // recorded, or handed back before the call that asked for it returns, or the
 // execution is over.
 //
-// The committer works on many of them at a time, and under one mutex, its own, which
+// The committer works on many Logs at a time, under a single mutex, its own, which
 // Lock takes.
 type Log struct {
 	id    string // of the run
 	owner Owner
-	clock *storeclock.Clock // events are stamped by it
+	clock *storeclock.Clock // it stamps the events
 
 	mu *sync.Mutex // the committer's
-	// pending are writes that wait for their change, flight the change under way.
+	// pending holds writes that wait for their change; flight is the change in
+	// flight.
 	pending []*Write
 	flight  *flight
-	space   flight // of flight, used again and again
+	space   flight // memory of flight, reused
 	queued  bool   // it is in the committer's queue
 
-	// stashed are events to be committed in front of the next write, early is what
-	// must be done before they are durable.
+	// stashed holds events to be committed before the next write; early is what must
+	// be done before they are durable.
 	stashed     []store.Event
 	stashedSize int // bytes
 	early       []*Early
@@ -63,8 +64,8 @@ type Log struct {
 	activeThen time.Duration // active time of earlier executions
 }
 
-// NewLog returns the log of a run that o executes from now on. Events are stamped by
-// clock.
+// NewLog returns the log of a run that o executes from now on. clock stamps its
+// events.
 func (c *Committer) NewLog(runID string, o Owner, clock *storeclock.Clock) Log {
 	return Log{id: runID, owner: o, clock: clock, mu: &c.mu, began: time.Now()}
 }
@@ -75,17 +76,17 @@ func (lg *Log) Begin(t time.Time) { lg.began = t }
 // Lock takes the mutex of the committer, which works on no log until Unlock.
 func (lg *Log) Lock() { lg.mu.Lock() }
 
-// Unlock gives the mutex of the committer free.
+// Unlock releases the mutex of the committer.
 func (lg *Log) Unlock() { lg.mu.Unlock() }
 
-// Create lets the log go on after nothing, for a run that is about to be created.
+// Create starts an empty log, for a run that is about to be created.
 func (lg *Log) Create(row *store.Run) {
 	lg.head = Head{Epoch: row.Epoch}
 	lg.lastAt = row.CreatedAt
 }
 
-// Follow lets the log go on after the last event of a row that was claimed, although
-// its history was not read.
+// Follow continues the log after the last event of a claimed row, without its history
+// having been read.
 func (lg *Log) Follow(row *store.Run) {
 	if last := row.Last; last != nil {
 		lg.head = Head{Seq: last.Seq, Sum: last.Sum, Epoch: row.Epoch, Branch: row.Branch}
@@ -93,7 +94,7 @@ func (lg *Log) Follow(row *store.Run) {
 	}
 }
 
-// FollowPast lets the log go on after a history that was read.
+// FollowPast continues the log after a history that was read.
 func (lg *Log) FollowPast(row *store.Run, p *history.Past) {
 	lg.head = Head{Seq: p.Head.Seq, Sum: p.Head.Sum, Epoch: row.Epoch, Branch: row.Branch}
 	lg.lastAt, lg.steps = p.LastAt, p.Steps
@@ -102,8 +103,8 @@ func (lg *Log) FollowPast(row *store.Run, p *history.Past) {
 	}
 }
 
-// Conceive makes the change that creates the run with this row, sealed and complete,
-// which another run's write carries.
+// Conceive builds the change that creates the run with this row, sealed and complete,
+// for another run's write to carry.
 func (lg *Log) Conceive(row *store.Run, events []store.Event) store.Change {
 	lg.stamp(events, time.Time{})
 	for i := range events {
@@ -113,7 +114,7 @@ func (lg *Log) Conceive(row *store.Run, events []store.Event) store.Change {
 }
 
 // Last returns a change with one more event, for a run that was claimed and is not
-// executed: it is recorded past the committer. now is the store's time.
+// executed: it bypasses the committer. now is the store's time.
 func (lg *Log) Last(ev store.Event, now store.Time) store.Change {
 	lg.lastAt = max(lg.lastAt, now)
 	ev.At, ev.Steps, ev.Active = lg.lastAt, lg.steps, lg.activeThen
@@ -136,7 +137,7 @@ func (lg *Log) Totals() (steps int, active time.Duration) {
 	return int(lg.steps), lg.activeThen + time.Since(lg.began)
 }
 
-// Busy reports whether something is under way or waits for its change. The mutex is
+// Busy reports whether anything is in flight or waits for its change. The mutex is
 // held.
 func (lg *Log) Busy() bool { return lg.flight != nil || len(lg.pending) > 0 }
 
@@ -160,13 +161,13 @@ func (lg *Log) stamp(events []store.Event, clock time.Time) {
 	}
 }
 
-// takeOff moves what is pending into a flight: all of it, or, when the first
-// must be alone, that one.
+// takeOff moves the pending writes into a flight: all of them, or only the first if
+// that must be alone.
 func (lg *Log) takeOff() *flight {
 	f := &lg.space
 	n := 1
 	if !lg.pending[0].Alone {
-		// Nothing may follow a write that gives the run up.
+		// Nothing may follow a write that yields the run.
 		for n < len(lg.pending) && !lg.pending[n].Alone && !lg.pending[n-1].Yield {
 			n++
 		}
@@ -192,7 +193,7 @@ func (lg *Log) unsettled() []*Write {
 	return lg.pending
 }
 
-// settlePending answers those whose writes are not under way. The mutex is
+// settlePending answers the callers whose writes are not in flight. The mutex is
 // held.
 func (lg *Log) settlePending(err error) {
 	for _, w := range lg.pending {
@@ -201,9 +202,8 @@ func (lg *Log) settlePending(err error) {
 	lg.pending = nil
 }
 
-// build makes the change of the flight: one after the other the events get their
-// places. Only the leader is here, and the head is its own as long as the flight
-// lasts.
+// build makes the change of the flight and assigns places to the events in order.
+// Only the leader calls it, and the leader owns the head as long as the flight lasts.
 func (lg *Log) build() store.Change {
 	f := lg.flight
 	if f.again {
@@ -240,8 +240,8 @@ func (lg *Log) build() store.Change {
 	return f.change
 }
 
-// handBack takes back the places that the flight was given: the store has not taken
-// its change, and never will. The mutex is held.
+// handBack takes back the places of the flight: the store has not accepted its
+// change, and never will. The mutex is held.
 func (lg *Log) handBack() { lg.head = lg.flight.before }
 
 // EndsAt returns the patch with the end of a run, if it sets one, at the time of the

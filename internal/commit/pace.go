@@ -7,22 +7,22 @@ import (
 	"time"
 )
 
-// The commits that Pace is of.
+// The commits that Pace covers.
 const (
 	pacedCommits = 1024
 	pacedFor     = 5 * time.Minute
 )
 
-// Pace returns what 99 of 100 of the last commits did not exceed, and how many they
-// are: 1,024 at most, of the five minutes before now.
+// Pace returns the duration that 99 of 100 of the last commits did not exceed, and
+// how many commits that covers: at most 1,024, of the five minutes before now.
 func (c *Committer) Pace(now time.Time) (p99 time.Duration, n int) { return c.paces.p99(now) }
 
-// paces keeps how long the last commits took. The zero value has none.
+// paces records how long the last commits took. The zero value has none.
 type paces struct {
 	mu   sync.Mutex
 	took [pacedCommits]time.Duration
 	at   [pacedCommits]time.Time // when each ended
-	n    int                     // how many there have been in all
+	n    int                     // how many there have been in total
 }
 
 // add notes a commit that ended at now.
@@ -33,8 +33,8 @@ func (p *paces) add(now time.Time, took time.Duration) {
 	p.n++
 }
 
-// p99 returns what 99 of 100 of the commits that are kept, and are recent at
-// now, did not exceed, and how many they are.
+// p99 returns the duration that 99 of 100 of the recorded commits that are recent
+// at now did not exceed, and the number of those commits.
 func (p *paces) p99(now time.Time) (time.Duration, int) {
 	p.mu.Lock()
 	recent := make([]time.Duration, 0, min(p.n, pacedCommits))

@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// A batch that is out for longer than slowAnswer does not hold up the runs that are
-// not in it: at most maxRelieved others are sent beside it.
+// A batch that is in flight for longer than slowAnswer does not hold up the runs
+// that are not in it: at most maxRelieved others are sent beside it.
 const (
 	slowAnswer  = time.Second
 	maxRelieved = 4
 )
 
-// watch sees to it that a leader which gets no answer is relieved. The mutex is
-// held.
+// watch makes sure that a leader that gets no answer is relieved. The mutex is held.
 func (c *Committer) watch(wait time.Duration) {
 	switch {
 	case c.watching || c.stop.Err() != nil:
@@ -27,9 +26,9 @@ func (c *Committer) watch(wait time.Duration) {
 	c.watching = true
 }
 
-// relieve puts another leader in the place of one whose batch the store has not
-// answered for long, if there is something to commit. Each run has one flight at
-// most, so nothing of a run overtakes what the store is silent about.
+// relieve replaces a leader whose batch the store has not answered for long, if
+// there is something to commit. Each run has at most one flight, so no write of a
+// run overtakes an unanswered one.
 func (c *Committer) relieve() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,10 +57,10 @@ func (c *Committer) relieve() {
 	c.watch(slowAnswer)
 }
 
-// leadBeside has the leader lead on a goroutine of its own: a caller whose context
-// ends must not be held by a store that is silent. One such goroutine stays for the
-// next time: it has the stack that a commit needs, and to grow that anew takes
-// longer than the rest of a Start on a fast disk. The mutex is held.
+// leadBeside makes the leader lead on its own goroutine, because a store that does
+// not answer must not block a caller whose context ends. One such goroutine stays
+// for the next time: it has the stack that a commit needs, and growing a new one
+// takes longer than the rest of a Start on a fast disk. The mutex is held.
 func (c *Committer) leadBeside() {
 	if c.standby {
 		c.standby = false
@@ -77,7 +76,7 @@ func (c *Committer) leadBeside() {
 }
 
 // standBy waits until there is something to lead. It returns false at once if
-// another goroutine waits already, and when the engine gives up.
+// another goroutine is already waiting, and when the engine gives up.
 func (c *Committer) standBy() bool {
 	c.mu.Lock()
 	if c.standby {
@@ -97,12 +96,12 @@ func (c *Committer) standBy() bool {
 		c.standby = false
 		return false
 	}
-	<-c.wake // it was called in the same moment
+	<-c.wake // it was called at the same moment
 	return true
 }
 
-// afterRelief is the end of a leader in whose place another one leads. The mutex
-// is held on entry and free on return.
+// afterRelief ends a leader that another one has replaced. The mutex is held on
+// entry and free on return.
 func (c *Committer) afterRelief(ctx context.Context, w *Write, l *leading) error {
 	c.relieved = slices.DeleteFunc(c.relieved, func(r *leading) bool { return r == l })
 	if c.leader == nil && len(c.queue) > 0 {
@@ -119,8 +118,8 @@ func (c *Committer) afterRelief(ctx context.Context, w *Write, l *leading) error
 	return c.follow(ctx, w)
 }
 
-// out returns the logs of which the store has a change that it has not answered.
-// The mutex is held.
+// out returns the logs with a change that the store has not answered. The mutex is
+// held.
 func (c *Committer) out() (logs []*Log) {
 	leaders := slices.Clone(c.relieved)
 	if c.leader != nil {
@@ -134,8 +133,8 @@ func (c *Committer) out() (logs []*Log) {
 	return logs
 }
 
-// Unanswered returns the ids of the runs of which the store has a change that it has
-// not answered, sorted.
+// Unanswered returns the ids of the runs with a change that the store has not
+// answered, sorted.
 func (c *Committer) Unanswered() (ids []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

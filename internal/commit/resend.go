@@ -7,11 +7,11 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// CommitKnown commits changes that belong to no execution, and gives the store the
-// context send. A change whose outcome is unknown is sent again, as it is, until the
-// store decides about it. Only the end of ctx, or of the engine, leaves it open; the
-// error then matches store.ErrUnknown. A change whose first answer says that it was
-// not carried out is not sent again.
+// CommitKnown commits changes that belong to no execution, and passes the context
+// send to the store. It sends a change whose outcome is unknown again, unchanged,
+// until the store decides about it. Only the end of ctx, or of the engine, leaves
+// the outcome open; the error then matches store.ErrUnknown. It does not resend a
+// change whose first answer says that it was not carried out.
 func (c *Committer) CommitKnown(ctx, send context.Context, batch []store.Change) []error {
 	errs, known := make([]error, len(batch)), make([]sent, len(batch))
 	undecided := hearAll(c.store.Commit(send, batch), errs, known, nil)

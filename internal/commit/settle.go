@@ -43,9 +43,9 @@ func (c *Committer) settle(flights []*Log, errs []error) {
 	c.again(stuck, why)
 }
 
-// refuse tells the writers of a flight that its change was refused. When it
-// carried several writes, each is tried by itself, so that only the culprit
-// fails. The mutex is held.
+// refuse answers the writers of a flight whose change was refused. If it carried
+// several writes, each is tried on its own, so that only the culprit fails. The
+// mutex is held.
 func (c *Committer) refuse(lg *Log, err error) {
 	lg.handBack()
 	lg.owner.RowRefused()
@@ -73,7 +73,7 @@ func (c *Committer) land(lg *Log, err error) {
 		return
 	}
 	if c.stop.Err() != nil {
-		lg.settlePending(errGaveUp) // nobody tries any more
+		lg.settlePending(errGaveUp) // there will be no further attempt
 		return
 	}
 	if len(lg.pending) > 0 && !lg.queued {
@@ -81,8 +81,8 @@ func (c *Committer) land(lg *Log, err error) {
 	}
 }
 
-// again sends flights whose outcome is not known, or that the store could not
-// take, once more after a pause. The mutex is held.
+// again resends, after a pause, flights whose outcome is unknown or that the store
+// could not accept. The mutex is held.
 func (c *Committer) again(stuck []*Log, why error) {
 	if c.retries == 0 {
 		c.log.Warn("durable: the store does not take a commit; it is tried again until it does", "error", why, "runs", len(stuck))
@@ -119,13 +119,13 @@ func (c *Committer) again(stuck []*Log, why error) {
 	})
 }
 
-// errGaveUp is the answer to a write that the store did not take before the engine
-// was closed.
+// errGaveUp is the answer to a write that the store did not accept before the
+// engine was closed.
 var errGaveUp = fmt.Errorf("%w: it took nothing more before the engine was closed", ErrUnavailable)
 
-// Abandon gives up what is not committed, once stop has ended: everybody who waits
-// for the committer gets an answer, but for the leader of a batch that the store
-// does not answer.
+// Abandon gives up what is not committed, once stop has ended: every caller that
+// waits for the committer gets an answer, except the leader of a batch that the
+// store does not answer.
 func (c *Committer) Abandon() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

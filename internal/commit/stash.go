@@ -8,15 +8,15 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// What a run holds back is bounded, so that it fits into one change with the
-// write it rides with, and a crash does not cost much.
+// What a run holds back is bounded, so that it fits into one change together with
+// the write that carries it, and so that a crash loses little.
 const (
 	maxStashed     = 1000
 	maxStashedSize = 1 << 20
 )
 
-// Stash keeps an event to be committed in front of the next write. With full it is
-// time for one.
+// Stash keeps an event to be committed before the next write. full says that it is
+// time for a write.
 func (lg *Log) Stash(ev store.Event) (at store.Time, full bool) {
 	lg.mu.Lock()
 	defer lg.mu.Unlock()
@@ -36,7 +36,7 @@ func (lg *Log) Stashes() bool {
 // StashesLocked is Stashes with the mutex held.
 func (lg *Log) StashesLocked() bool { return len(lg.stashed) > 0 }
 
-// unstash puts what was stashed in front of the write that is about to be pending.
+// unstash puts the stashed events before the write that is about to become pending.
 // The mutex is held.
 func (lg *Log) unstash() {
 	if len(lg.stashed) > 0 {
@@ -45,9 +45,9 @@ func (lg *Log) unstash() {
 	}
 }
 
-// An Early is what must be done, once, before something that is stashed later is
-// durable: a span is exported, so that a process which finds that recorded can hang
-// something below the span.
+// An Early is an action that must be done, once, before something stashed later is
+// durable: a span is exported, so that a process that finds the recorded event can
+// attach child spans to it.
 type Early struct {
 	once sync.Once
 	do   func()
@@ -56,24 +56,25 @@ type Early struct {
 // NewEarly returns an Early that calls do.
 func NewEarly(do func()) *Early { return &Early{do: do} }
 
-// Do does it, unless that is done. While somebody else is at it, it waits.
+// Do performs the action unless that has been done. If another goroutine is
+// performing it, Do waits.
 func (e *Early) Do() { e.once.Do(e.do) }
 
-// Before says that e must be done before what is stashed from here on is durable.
+// Before says that e must be done before anything stashed from now on is durable.
 func (lg *Log) Before(e *Early) {
 	lg.mu.Lock()
 	defer lg.mu.Unlock()
 	lg.early = append(lg.early, e)
 }
 
-// doEarly does what goes before what is stashed, without the mutex, which is held on
-// entry and on return.
+// doEarly does what must precede the stashed events. It releases the mutex
+// meanwhile, which is held on entry and on return.
 func (lg *Log) doEarly() {
 	for len(lg.early) > 0 {
 		list := slices.Clone(lg.early)
 		lg.mu.Unlock()
 		for _, e := range list {
-			e.Do() // another writer may be at it: it is waited for
+			e.Do() // waits if another writer is doing it
 		}
 		lg.mu.Lock()
 		lg.early = slices.DeleteFunc(lg.early, func(e *Early) bool { return slices.Contains(list, e) })

@@ -7,15 +7,15 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Write is what one durable call wants recorded. Its fields must not be changed
-// once it was handed to a Committer, but by Compose.
+// A Write is what one durable call wants recorded. Once it was handed to a
+// Committer, only Compose may change its fields.
 type Write struct {
 	Events []store.Event // without Seq, At, Sum, Branch and running totals
 	Row    *store.RowPatch
 	Create *store.Run
 	Send   []store.Message
 	Start  []store.Change
-	Expect store.Expect // of it Absent, NoCancel and Statuses are used
+	Expect store.Expect // only Absent, NoCancel and Statuses are used
 	Yield  bool
 	// Branching begins a generation with one of the events.
 	Branching *Branching
@@ -25,15 +25,15 @@ type Write struct {
 	// Alone keeps the write out of a change with others: its precondition must
 	// not fail them.
 	Alone bool
-	// FailFast gives the caller a store failure instead of trying for ever.
+	// FailFast returns a store failure to the caller instead of retrying for ever.
 	FailFast bool
 
 	// Clock is when the events happened; zero: now.
 	Clock time.Time
 
 	// Compose, if set, completes the write when it gets its place in the log,
-	// under the committer's mutex: what it decides, it decides in that order. It
-	// must not fail. Of the write it changes Events and Row and nothing else.
+	// under the committer's mutex, so that its decisions follow the order of the
+	// log. It must not fail. It may change only Events and Row of the write.
 	Compose func(*Write)
 	// Then, if set, is called with the outcome, under the committer's mutex, even if
 	// the caller has stopped waiting.
@@ -50,7 +50,7 @@ type Write struct {
 func (w *Write) At() store.Time { return w.at }
 
 // Admitted reports whether the write got its place in the log, once Commit has
-// returned. One that did not is settled without a word to Then.
+// returned. A write that did not is settled without a call of Then.
 func (w *Write) Admitted() bool { return w.admitted }
 
 // Ends reports whether w begins a generation or ends the run: the only writes
@@ -79,7 +79,7 @@ func (w *Write) settle(err error) {
 	if w.reply != nil {
 		select {
 		case w.reply <- false:
-		default: // it was just told to lead, and finds itself settled
+		default: // it was just picked to lead, and finds itself settled
 		}
 	}
 }
@@ -91,13 +91,14 @@ type Branching struct {
 	Data   history.Data // of that event
 }
 
-// begin turns to the branch, at its first event. It is called when the number
-// and the sum of the event before are known, and again should the change be
-// refused and built anew.
+// begin switches to the branch, at its first event. It is called when the number and
+// the sum of the previous event are known, and again if the change is refused and
+// rebuilt.
 func (b *Branching) begin(head *Head, first *store.Event) {
 	b.Branch.Cutoff = head.Seq
 	head.Branch = b.Branch.N
-	// Kept twice, so that the chain can be checked when what was before is gone.
+	// Stored a second time, so that the chain can be checked when the earlier events
+	// are gone.
 	b.Data.Sum = head.Sum
 	first.Data = b.Data.Encode()
 	first.Steps = 0

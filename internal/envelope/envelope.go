@@ -6,8 +6,8 @@
 //
 // The fields of the line are: format version, codec, type name and version of
 // the value, compression, key id, and the CRC-32C of the line before it and of
-// the payload as it stands behind it. "-" means none. A person who looks into the database at
-// night reads it without a tool.
+// the payload as stored after it. "-" means none. A person can read it in the
+// database without a tool.
 package envelope
 
 import (
@@ -28,7 +28,7 @@ const MaxHeader = 1024
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// ErrDamaged is wrapped by the errors about bytes that are no sound envelope.
+// Errors about bytes that are not a sound envelope wrap ErrDamaged.
 var ErrDamaged = errors.New("damaged checkpoint")
 
 // FutureError reports a format newer than this program knows.
@@ -43,12 +43,13 @@ type Envelope struct {
 	Codec       string
 	Type        string // "main.Receipt"; "" when unknown
 	TypeVersion int
-	// Within are the registered types that the value contains: "order@2+item@1". It
-	// names Type itself where that is a registered name that could be a Go type's.
+	// Within lists the registered types that the value contains: "order@2+item@1".
+	// It includes Type itself if that is a registered name that could also be a Go
+	// type's.
 	Within      string
 	Compression string // "": none
 	KeyID       string // "": not encrypted
-	KeyCheck    string // tells the key from another one with its id; "": not recorded
+	KeyCheck    string // distinguishes the key from another one with the same id; "": not recorded
 	Payload     []byte
 }
 
@@ -58,7 +59,7 @@ type Part struct {
 	Version int
 }
 
-// Parts returns what Within names.
+// Parts returns the types that Within names.
 func (e *Envelope) Parts() []Part {
 	if e.Within == "" {
 		return nil
@@ -72,7 +73,7 @@ func (e *Envelope) Parts() []Part {
 	return parts
 }
 
-// WithinOf is the Within of a value that contains these types.
+// WithinOf returns the Within of a value that contains these types.
 func WithinOf(parts []Part) string {
 	var b strings.Builder
 	for i, p := range parts {
@@ -92,8 +93,8 @@ func Prefix(codec, typ string, typeVersion int) string {
 	return (&Envelope{Codec: codec, Type: typ, TypeVersion: typeVersion}).Header()
 }
 
-// Header returns the beginning of e's line, up to the checksum: all that is
-// said of the payload. Seal(e.Header(), e.Payload) is e as it is kept.
+// Header returns the beginning of e's line, up to the checksum: everything that it
+// says about the payload. Seal(e.Header(), e.Payload) is e as stored.
 func (e *Envelope) Header() string {
 	typ, key := field(e.Type)+"@"+strconv.Itoa(e.TypeVersion), field(e.KeyID)
 	if e.Within != "" {
@@ -106,7 +107,7 @@ func (e *Envelope) Header() string {
 }
 
 // IsPlain reports whether the header of b says that its payload is neither
-// compressed nor encrypted. Whether b is sound is for Open to say.
+// compressed nor encrypted. It does not check whether b is sound; Open does.
 func IsPlain(b []byte) bool {
 	const mark = " - - "
 	n := bytes.IndexByte(b[:min(len(b), MaxHeader)], '\n') - 8
@@ -146,7 +147,7 @@ func appendSum(b []byte, sum uint32) []byte {
 }
 
 // OpenAs returns the payload of an envelope that begins with this prefix; ok is
-// false when it does not, or is damaged, which Open then tells.
+// false when it does not, or is damaged; Open then finds out which.
 func OpenAs(prefix string, b []byte) (payload []byte, ok bool) {
 	n := len(prefix)
 	if len(b) <= n+8 || string(b[:n]) != prefix || b[n+8] != '\n' {

@@ -1,14 +1,13 @@
-// Package guard is what the engine takes from code that is not its own: it calls such
-// code so that no panic and no runtime.Goexit leaves the call, and it bounds and cleans
-// the texts that come back.
+// Package guard contains user code and its output: it calls such code so that no panic and no
+// runtime.Goexit leaves the call, and it bounds and cleans the texts that come back.
 //
-// The engine calls user code in many places, and none of them may end the process or a
-// goroutine of the engine: nobody would execute the run until the engine's own audit of
-// what it owns takes it up. A function whose return the workflow waits for (a body, the workflow
-// function, the function of a branch or an item) has a deferred call beneath it that
-// records its panic or its runtime.Goexit. Everything else goes through Call:
+// The engine calls user code in many places, and none of those calls may end the process or a
+// goroutine of the engine: the run would not be executed until the engine's audit of what it
+// owns picks it up. A function whose return the workflow waits for (a body, the workflow
+// function, the function of a branch or an item) has a deferred call beneath it that records its
+// panic or its runtime.Goexit. Everything else goes through Call:
 //
-//   - what options are given: RetryIf, Reconcile, key providers, log handlers, the archive
+//   - what options contain: RetryIf, Reconcile, key providers, log handlers, the archive
 //   - what works on values: codecs, upcasters, methods of values and of errors
 //   - the fold and the source of MapSeq, and bodies of compensations
 package guard
@@ -26,8 +25,8 @@ import (
 
 // Call calls fn, which calls user code, and returns when it is over: nil if fn has
 // returned, a *PanicError if it has panicked, ErrGoexit if it has called
-// runtime.Goexit. fn runs on a goroutine of its own, since no deferred call can stop a
-// Goexit; that takes about half a microsecond.
+// runtime.Goexit. fn runs on its own goroutine, because no deferred call can stop a Goexit; that
+// takes about half a microsecond.
 func Call(fn func()) error {
 	over := make(chan struct{})
 	fault := error(ErrGoexit)
@@ -48,8 +47,8 @@ func Call(fn func()) error {
 //go:noinline
 func bottom(fn func()) { fn() }
 
-// Bottom is the entry of the function that the goroutines of Call begin with: it tells
-// them from goroutines that the user has begun.
+// Bottom is the entry of the function that the goroutines of Call begin with: it distinguishes
+// them from goroutines that user code has started.
 var Bottom = reflect.ValueOf(bottom).Pointer()
 
 // PanicError is a panic of user code, contained: the process goes on.
@@ -73,7 +72,7 @@ func Panicked(v any) *PanicError {
 	return &PanicError{Value: Text(printed(v), MaxText), Stack: stack}
 }
 
-// printed returns a value that was given to panic, as printed by %v.
+// printed returns a value that was passed to panic, as printed by %v.
 func printed(v any) (text string) {
 	switch v := v.(type) {
 	case string:
@@ -87,13 +86,12 @@ func printed(v any) (text string) {
 	return text
 }
 
-// MaxText bounds a message, a reason or a prompt that is kept, in bytes.
+// MaxText bounds a stored message, reason or prompt, in bytes.
 const MaxText = 64 << 10
 
-// Text returns a text for people as it is kept: clean, cut after limit bytes, and
-// with a mark where it was cut. Every such text comes in through it: reasons, names of
-// persons, messages of errors. A prompt is cleaned in the same way, and refused where
-// it is too long.
+// Text returns a text for people in its stored form: clean, cut after limit bytes, and with a
+// mark where it was cut. Every such text passes through it: reasons, names of persons, messages
+// of errors. A prompt is cleaned in the same way, and refused if it is too long.
 func Text(s string, limit int) string {
 	if len(s) > limit {
 		end := limit

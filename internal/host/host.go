@@ -1,4 +1,4 @@
-// Package host tells machines and their boots apart, and how this process was built.
+// Package host identifies machines and their boots, and how this process was built.
 package host
 
 import (
@@ -10,9 +10,9 @@ import (
 	"sync"
 )
 
-// BootID identifies the present boot of this machine, so that a process id or a
-// lock of an earlier boot is not taken for a live one. It is empty where the
-// system does not say.
+// BootID identifies the current boot of this machine, so that a process id or a lock
+// of an earlier boot is not taken for a live one. It is empty if the system does not
+// reveal it.
 var BootID = sync.OnceValue(func() string {
 	// Linux: a random id made at boot, see proc(5).
 	b, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -22,12 +22,13 @@ var BootID = sync.OnceValue(func() string {
 	return strings.TrimSpace(string(b))
 })
 
-// goRun is where "go run" puts what it has built: in a folder that goes with it, or
-// in the build cache.
+// goRun matches where "go run" puts what it has built: in a temporary folder, or in
+// the build cache.
 var goRun = regexp.MustCompile(`/go-build[0-9]+/b[0-9]+/exe/[^/]+$|/[0-9a-f]{2}/[0-9a-f]{64}-d/[^/]+$`)
 
-// GoRun returns the package that "go run" has built this program of, by its import
-// path; empty for a program that was called otherwise, or made of single files.
+// GoRun returns the import path of the package from which "go run" has built this
+// program; empty for a program that was started otherwise, or built from single
+// files.
 var GoRun = sync.OnceValue(func() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Path == "command-line-arguments" || !goRun.MatchString(filepath.ToSlash(os.Args[0])) {

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// What a step of the schema does to tables is read off its text, so that a plan
-// and a backup cannot forget one. For example,
+// What a schema step does to tables is derived from its text, so that a plan
+// and a backup cannot miss a table. For example,
 //
 //	ALTER TABLE durable_runs ADD COLUMN note text;
 //	CREATE TABLE durable_notes (run_no bigint);
@@ -27,13 +27,13 @@ var (
 		`ALTER\s+TABLE|DROP\s+TABLE|TRUNCATE(?:\s+TABLE)?)\s+(?:IF\s+EXISTS\s+)?(?:ONLY\s+)?` + tableName)
 )
 
-// bare is a step's text without what is not SQL.
+// bare returns a step's text without comments and string literals.
 func (m *Migration) bare() string {
 	return textLiteral.ReplaceAllString(lineComment.ReplaceAllString(m.SQL, ""), "''")
 }
 
-// changed returns the names behind a verb that changes a table, as they stand
-// in the text; not all need be tables.
+// changed returns the names that follow a verb which changes a table, as
+// written in the text; not all of them need be tables.
 func (m *Migration) changed() []string {
 	var names []string
 	for _, f := range tableChanging.FindAllStringSubmatch(m.bare(), -1) {
@@ -45,7 +45,7 @@ func (m *Migration) changed() []string {
 	return names
 }
 
-// after returns the tables that there are after the step, when these were there
+// after returns the tables that exist after the step, given those that existed
 // before.
 func (m *Migration) after(tables []string) []string {
 	text := m.bare()
@@ -66,8 +66,8 @@ func (m *Migration) after(tables []string) []string {
 	return all
 }
 
-// Tables returns the tables of the schema at a version, as they stand in the
-// text of the steps, sorted. The table of the version itself is not among them.
+// Tables returns the tables of the schema at a version, as written in the text
+// of the steps, sorted. The version table itself is not included.
 func Tables(steps []Migration, version int) []string {
 	var all []string
 	for i := range steps[:min(version, len(steps))] {

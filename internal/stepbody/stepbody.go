@@ -1,7 +1,7 @@
-// Package stepbody is what the packages around durable may know of the step body
-// that a context belongs to, beyond what durable tells its users. A helper that leaves something
-// outside of the process (a command, a session) needs it to tell what this execution has done from what
-// an earlier one has left behind.
+// Package stepbody gives the packages around durable more access to the step body that a context
+// belongs to than durable gives its users. A helper that leaves something outside the process (a
+// command, a session) needs it to distinguish what this execution has done from what an earlier one
+// has left behind.
 package stepbody
 
 import (
@@ -9,7 +9,7 @@ import (
 	"encoding/json"
 )
 
-// Key is what the context of a body answers with its Body.
+// Key is the context key under which the context of a body holds its Body.
 type Key struct{}
 
 // Of returns the body that ctx belongs to, nil if it belongs to none.
@@ -20,14 +20,14 @@ func Of(ctx context.Context) Body {
 
 // Body is one execution of a step's body. Its methods may be called concurrently.
 type Body interface {
-	// Local returns what the body keeps in memory under key; the first call makes
-	// it. It lives as long as this execution of this attempt.
+	// Local returns what the body keeps in memory under key; the first call creates it. It lives as
+	// long as this execution of this attempt.
 	Local(key any, make func() any) any
-	// RunLocal is Local for as long as the function of the run is executed: in every
-	// process, and whenever the run is loaded again, it begins anew.
+	// RunLocal is like Local, but lives as long as the run's function is executed: it starts empty
+	// in every process, and whenever the run is loaded again.
 	RunLocal(key any, make func() any) any
 	// Interrupted reports whether an earlier execution has saved something in a slot
-	// of progress in an attempt that has no outcome, and this one nothing yet.
+	// of progress, in an attempt without an outcome, and this execution has saved nothing yet.
 	Interrupted(slot string) bool
 	// Notes calls yield for every note with this name that the history had when this
 	// execution of the run began, in no order.

@@ -1,4 +1,4 @@
-// Package storeclock tells the time of a store's clock between two answers of the store.
+// Package storeclock estimates a store's clock between two answers of the store.
 package storeclock
 
 import (
@@ -9,15 +9,15 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Clock tells the store's time from our monotonic clock: it does not
-// notice when somebody sets the clock of this machine. Each beat measures how far
-// the store is ahead, to within the beat's round trip: the answer was made
-// somewhere in between. What several beats say together counts.
+// A Clock derives the store's time from our monotonic clock, so setting the clock of
+// this machine does not affect it. Each beat measures how far the store is ahead, to
+// within the beat's round trip, because the answer was made somewhere in between. The
+// Clock combines the readings of several beats.
 //
-// It moves only when it is proved wrong, and never back: when it is behind it
-// jumps to the earliest time that it can be, and when it is ahead it runs at half
-// its speed until it is not. Only when the store's clock was set back by more than
-// MaxSlew does it follow at once: nobody can wait for hours.
+// It is corrected only when it is proved wrong, and never goes back: when it is behind
+// it jumps to the earliest possible time, and when it is ahead it runs at half speed
+// until it is not. Only when the store's clock was set back by more than MaxSlew does it
+// follow at once, because slewing would take hours.
 //
 //	readings of the offset       was   is
 //	[100, 110]                   -     105
@@ -33,32 +33,33 @@ type Clock struct {
 	observed chan struct{} // closed with the next reading
 }
 
-// reading is one measurement: by how many microseconds the store is ahead of
-// our clock, at least and at most, at a moment of our clock.
+// reading is one measurement: how many microseconds the store is ahead of our clock, at
+// least and at most, at a moment of our clock.
 type reading struct {
 	low, high, at int64
 }
 
-// pace is how the store's time follows from ours, until the next reading. It
-// is never changed. All in microseconds; our clock counts from the anchor.
+// pace says how to derive the store's time from ours, until the next reading. It is
+// immutable. All in microseconds; our clock counts from the anchor.
 type pace struct {
 	from   int64 // our clock when it was made
 	offset int64 // then
-	excess int64 // by how much that is too much; given up at half speed
+	excess int64 // how much of the offset is too much; reduced at half speed
 	low    int64 // the least that the offset can be
-	// unsteady: lately a reading contradicted those before it. Ours and the
-	// store's clock do not run alike, so low is not believed for long.
+	// unsteady: a recent reading contradicted those before it. Our clock and the store's
+	// run at different rates, so low is not trusted for long.
 	unsteady int
 }
 
 const (
-	// maxReadings is how many measurements are kept: with the usual lease those
-	// of more than a minute.
+	// maxReadings is how many measurements are kept: with the usual lease they cover
+	// more than a minute.
 	maxReadings = 8
-	// driftOneIn is by which part of the time that has passed two sound clocks run
-	// apart at most: one in 2,000 is what NTP allows itself.
+	// driftOneIn bounds how far two sound clocks drift apart: by at most one part in
+	// 2,000 of the elapsed time, the limit of NTP.
 	driftOneIn = 2000
-	// MaxSlew is the most by which the clock is slowed down, and not set back.
+	// MaxSlew is the largest error that is corrected by slowing the clock down instead
+	// of setting it back.
 	MaxSlew = 10 * time.Second
 	// steadyAgain is how many readings in a row must agree after one did not.
 	steadyAgain = 4
@@ -66,8 +67,8 @@ const (
 
 // Start gives the clock its anchor: our clock counts from there.
 func (c *Clock) Start(t time.Time) {
-	// A whole microsecond, like the store's times: what is cut off is then cut
-	// off alike.
+	// A whole microsecond, like the store's times, so that both truncate in the same
+	// way.
 	c.anchor = t.Add(-time.Duration(t.Nanosecond() % 1000))
 	c.observed = make(chan struct{})
 	c.pace.Store(&pace{offset: c.anchor.UnixMicro(), low: c.anchor.UnixMicro()})
@@ -81,7 +82,7 @@ func (c *Clock) At(t time.Time) store.Time {
 	return store.Time(now + p.offset - min(p.excess, max(now-p.from, 0)/2))
 }
 
-// Surely returns the time that the store's own clock has reached at least.
+// Surely returns a time that the store's own clock has certainly reached.
 func (c *Clock) Surely(t time.Time) store.Time {
 	p, now := c.pace.Load(), c.ours(t)
 	if p.unsteady > 0 {
@@ -90,8 +91,8 @@ func (c *Clock) Surely(t time.Time) store.Time {
 	return store.Time(now + p.low)
 }
 
-// Doubtful reports whether the store must be asked before it can be told to a few
-// milliseconds what its clock says.
+// Doubtful reports whether the store must be asked before its clock is known to within a
+// few milliseconds.
 func (c *Clock) Doubtful(t time.Time) bool {
 	return c.At(t).Sub(c.Surely(t)) > 2*time.Millisecond
 }
@@ -103,7 +104,7 @@ func (c *Clock) Next() <-chan struct{} {
 	return c.observed
 }
 
-// Observe takes in that the store's clock said now between two moments of ours. It
+// Observe records that the store's clock said now between two moments of ours. It
 // returns by how much the store's clock was set, 0 if it was not.
 func (c *Clock) Observe(before, after time.Time, now store.Time) (set time.Duration) {
 	c.mu.Lock()
@@ -135,8 +136,8 @@ func (c *Clock) Observe(before, after time.Time, now store.Time) (set time.Durat
 	return set
 }
 
-// bounds returns between what all readings, none of which contradicts the others,
-// have the offset be at a moment of our clock. The mutex is held.
+// bounds returns the limits that all readings together put on the offset at a moment of
+// our clock; no reading contradicts the others. The mutex is held.
 func (c *Clock) bounds(at int64) (low, high int64) {
 	for i, r := range c.recent {
 		drift := (at - r.at) / driftOneIn

@@ -1,10 +1,10 @@
-// Package visible makes text that others have written safe to look at, in a
-// terminal and in a page: what would act instead of being seen is written out.
+// Package visible makes untrusted text safe to show in a terminal and in a page: it
+// escapes characters that act instead of being seen.
 //
-// Such characters are controls (of a terminal, above all), those that change the
-// direction of the text around them, those that have no width or no shape, line
-// and paragraph separators, and bytes that are no UTF-8. Joiners stay, which
-// emoji and some scripts need, and so do the letters of every script.
+// Such characters are control characters (above all those of a terminal), those
+// that change the direction of the text around them, those without width or shape,
+// line and paragraph separators, and bytes that are not valid UTF-8. Joiners, which
+// emoji and some scripts need, stay, and so do the letters of every script.
 package visible
 
 import (
@@ -17,7 +17,7 @@ import (
 )
 
 // Line returns s as one line of a terminal or a page: \n, \x1b, \u202e. It returns
-// s itself when there is nothing to write out.
+// s itself when there is nothing to escape.
 func Line(s string) string {
 	if strings.IndexFunc(s, acts) < 0 && utf8.ValidString(s) {
 		return s
@@ -48,8 +48,8 @@ func Line(s string) string {
 	return b.String()
 }
 
-// JSON returns a JSON text with the same value and nothing in it that acts. The
-// white space between its parts stays.
+// JSON returns a JSON text with the same value in which every acting character is
+// escaped. The white space between its parts stays.
 func JSON(text []byte) []byte {
 	if !bytes.ContainsFunc(text, actsInBlock) && utf8.Valid(text) {
 		return text
@@ -57,9 +57,9 @@ func JSON(text []byte) []byte {
 	return appendBlock(make([]byte, 0, len(text)+64), text)
 }
 
-// HTML returns a page of package html/template with nothing in it that acts. What a
-// form sends back without being seen stays as it is: the values of hidden fields
-// and of the options of a choice.
+// HTML returns a page of package html/template with every acting character escaped.
+// Values that a form sends back unseen stay as they are: those of hidden fields and
+// of the options of a choice.
 func HTML(page []byte) []byte {
 	if !bytes.ContainsFunc(page, actsInBlock) && utf8.Valid(page) {
 		return page
@@ -74,8 +74,8 @@ func HTML(page []byte) []byte {
 	return out
 }
 
-// unseen finds the first tag whose value is sent back unseen: it stands at
-// page[begin:end]. html/template writes no ">" into an attribute.
+// unseen finds the first tag whose value is sent back unseen, at page[begin:end].
+// html/template writes no ">" into an attribute.
 func unseen(page []byte) (begin, end int) {
 	begin = len(page)
 	for _, tag := range []string{`<input type="hidden"`, `<option`} {
@@ -93,8 +93,8 @@ func unseen(page []byte) (begin, end int) {
 	return begin, begin + n + 1
 }
 
-// appendBlock appends a text of several lines in the notation of JSON, which has
-// no other escape than that of UTF-16.
+// appendBlock appends a text of several lines, with JSON escapes, which are UTF-16
+// only.
 func appendBlock(b, text []byte) []byte {
 	for len(text) > 0 {
 		r, n := utf8.DecodeRune(text)
