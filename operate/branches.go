@@ -11,27 +11,28 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// BranchInfo is a branch of a run's history. Branch 0 is the one it began with;
-// every other one was begun by a repair, a jump, an edit or Continue.
+// BranchInfo is a branch of a run's history. Branch 0 is the one it began with; a
+// repair, a jump, an edit or Continue began every other one.
 type BranchInfo struct {
 	N          int32
 	Parent     int32 // the branch it was cut from; N itself for a root, which has no history before it
 	Root       bool  // branch 0, and the first branch of every generation
 	Generation int
 	// Cutoff is the number of the last event of the parent's lineage that the
-	// branch keeps; of a root, that of the last event before it (0: none).
+	// branch keeps; for a root, that of the last event before it (0: none).
 	Cutoff int64
-	// Scope: only calls in it were cut, "items[3]" say; empty: everything.
+	// Scope: only calls in this scope were cut, such as "items[3]"; empty: everything.
 	Scope     string
 	Reason    string
 	CreatedAt store.Time
-	// Current: the run is on it. InLineage: it is, or some of its events are
-	// part of the current history. A branch that is neither was left, or was
-	// created and never turned to, which does no harm.
+	// Current: the run is on this branch. InLineage: the run is on it, or some of its
+	// events are part of the current history. A branch that is neither was left, or was
+	// created and never used, which does no harm.
 	Current   bool
 	InLineage bool
-	// Events it holds itself, and how many of its parent's lineage were left
-	// behind where it was cut (LeftBehind yields those).
+	// Events is how many events the branch itself holds, and LeftBehind how many of its
+	// parent's lineage were left behind where it was cut (Operator.LeftBehind yields
+	// those).
 	Events int
 	Left   int
 }
@@ -74,7 +75,7 @@ func (op *Operator) Branches(ctx context.Context, id string) ([]BranchInfo, erro
 	return infos, nil
 }
 
-// leftBy returns which events were left behind where b was cut.
+// leftBy returns a test for the events that were left behind where b was cut.
 func leftBy(branches []store.Branch, b *BranchInfo) func(*store.Event) bool {
 	if b.Root {
 		return func(*store.Event) bool { return false }
@@ -83,21 +84,21 @@ func leftBy(branches []store.Branch, b *BranchInfo) func(*store.Event) bool {
 	return func(ev *store.Event) bool { return before.Has(ev) && !after.Has(ev) }
 }
 
-// Lineage yields the history of any branch of a run, the current one or not: its
-// ancestors' events up to each cut-off and its own, in order. After an error it
-// ends: durable.ErrNotFound if there is no such run, or no such branch.
+// Lineage yields the history of any branch of a run, current or not: its ancestors'
+// events up to each cutoff and its own, in order. It ends after an error:
+// durable.ErrNotFound if there is no such run, or no such branch.
 func (op *Operator) Lineage(ctx context.Context, id string, branch int32) iter.Seq2[store.Event, error] {
 	return op.branchEvents(ctx, id, branch, store.Cursor{Branch: &branch}, nil)
 }
 
 // LeftBehind yields the events that were left behind where a branch was cut, in
-// order: they stand on its parent's lineage. A root has left none. After an error
-// it ends: durable.ErrNotFound if there is no such run, or no such branch.
+// order: they are on its parent's lineage. A root has left none. It ends after an error:
+// durable.ErrNotFound if there is no such run, or no such branch.
 func (op *Operator) LeftBehind(ctx context.Context, id string, branch int32) iter.Seq2[store.Event, error] {
 	return op.branchEvents(ctx, id, branch, store.Cursor{All: true}, leftBy)
 }
 
-// branchEvents yields the events of a cursor that pick, if there is one, chooses.
+// branchEvents yields the events of a cursor that pick, if any, selects.
 func (op *Operator) branchEvents(ctx context.Context, id string, branch int32, c store.Cursor, pick func([]store.Branch, *BranchInfo) func(*store.Event) bool) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
 		fail := func(err error) {
@@ -137,7 +138,7 @@ type Generation struct {
 	N       int        // from 0
 	Branch  int32      // its lineage is the history of the generation
 	After   int64      // Seq of the last event before it; 0 for the first
-	BeganAt store.Time // by the clock of who began it
+	BeganAt store.Time // by the clock of the process that began it
 }
 
 // Generations lists the generations of a run, oldest first; the last one is the
@@ -155,8 +156,8 @@ func (op *Operator) Generations(ctx context.Context, id string) ([]Generation, e
 }
 
 // HistoryOf yields the events of one generation of a run, closed or not, in
-// order; History is that of the current one. After an error it ends: durable.ErrNotFound
-// if there is no such run, or none with that generation.
+// order; Engine.History yields that of the current one. It ends after an error:
+// durable.ErrNotFound if there is no such run, or none with that generation.
 func (op *Operator) HistoryOf(ctx context.Context, id string, generation int) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
 		fail := func(err error) {

@@ -18,57 +18,59 @@ import (
 type CleanOptions struct {
 	// DryRun: say what would be deleted, and delete nothing.
 	DryRun bool
-	// Retention to apply instead of the engine's; nil: that.
+	// Retention to apply instead of the engine's; nil: the engine's.
 	Retention *durable.Retention
-	// All deletes every ended run, whatever its age and number. What an archive
-	// is still to get stays all the same, as under a Retention: with
+	// All deletes every ended run, whatever its age and number. Runs that an
+	// archive has yet to get still stay, as under a Retention: with
 	// Options.Archive, and where the Retention that would apply says OnlyArchived.
 	All bool
-	// Idle, with All, deletes also runs that have not ended, if no live executor
-	// has them: pending, waiting, interrupted ones, and those whose process is
-	// gone. An archive gets a run when it waits or ends, so that most others stay
-	// where there is one.
+	// Idle, with All, also deletes runs that have not ended, if no live executor
+	// has them: pending, waiting and interrupted ones, and those whose process is
+	// gone. An archive gets a run when it waits or ends, so if there is an archive
+	// most other runs stay.
 	Idle bool
-	// Force deletes also what is not archived yet: its log is then nowhere. And it
-	// deletes, with Idle, what an archive has a copy of that says that the run has
-	// not ended: archive.RestoreWaiting then brings it back.
+	// Force also deletes runs that are not archived yet: their logs are then lost.
+	// With Idle it also deletes runs whose archived copy says that they have not
+	// ended: archive.RestoreWaiting then brings them back.
 	Force bool
-	// Statuses of the runs that are looked at; empty: completed, failed and
-	// cancelled, and with Idle all.
+	// Statuses of the runs to consider; empty: completed, failed and cancelled, and
+	// with Idle all.
 	Statuses []store.Status
-	// Workflows that are looked at; empty: all.
+	// Workflows to consider; empty: all.
 	Workflows []string
-	// Progress, if set, hears of each batch of runs that is gone.
+	// Progress, if set, is called with each deleted batch of runs.
 	Progress func(runIDs []string)
 }
 
 // Cleaned is what Clean did, or with DryRun would do.
 type Cleaned struct {
-	// Runs that were deleted. Somebody else may have been faster with some.
+	// Runs is how many runs this call deleted. Another caller may have deleted some
+	// first.
 	Runs int
-	// Kept is how many runs were looked at and stay. Where age alone decides, the
-	// younger ones are not looked at. Unarchived of them stay because an archive
-	// is still to get them, or has a copy of them that says that they have not
-	// ended. Cancel such a run, and Clean deletes it once the archive knows.
+	// Kept is how many of the considered runs stay. If age alone decides, younger
+	// runs are not considered. Unarchived of them stay because an archive has yet
+	// to get them, or has a copy that says that they have not ended. Cancel such a
+	// run, and Clean deletes it once the archive has the new state.
 	Kept       int
 	Unarchived int
-	// IDs of the runs, and the epochs they have, with DryRun only. Together they
-	// make a store.Deletion of what was looked at and of nothing else.
+	// IDs of the runs, and their epochs, with DryRun only. Together they make a
+	// store.Deletion of exactly the runs that were considered.
 	IDs    []string
 	Epochs []int64
 }
 
 // Clean deletes runs that have ended, each as a whole with its events, inbox and
-// branches; no event is ever deleted singly, a run that has not ended only with
-// CleanOptions.Idle, and one that has a live owner never. A child is kept as long as its parent is: it is deleted
-// with it, or later when its own time has come. After many deletions the
-// store is given some care (store.Maintainer).
+// branches; it never deletes a single event, it deletes a run that has not ended
+// only with CleanOptions.Idle, and it never deletes a run with a live owner. A
+// child is kept as long as its parent: it is deleted with the parent, or later when
+// it expires itself. After many deletions Clean runs the store's maintenance
+// (store.Maintainer).
 //
 // It may be called at any time by any number of processes, killed at any moment
-// and called again. An id that is free again can be used for a new run, which is
-// never taken for the old one; neither is a run that somebody has resumed since,
-// however that has ended. The error says that the store could not be reached; what
-// Cleaned counts is gone by then.
+// and called again. A freed id can be used for a new run, which is never taken for
+// the old one; neither is a run that was resumed since, however that ended. The
+// error says that the store could not be reached; the runs that Cleaned counts are
+// gone by then.
 func (op *Operator) Clean(ctx context.Context, o CleanOptions) (Cleaned, error) {
 	did, err := op.desk.Clean(ctx, cleaner.Options{
 		DryRun: o.DryRun, All: o.All, Idle: o.Idle, Force: o.Force, Statuses: o.Statuses, Workflows: o.Workflows, Progress: o.Progress,
@@ -78,7 +80,7 @@ func (op *Operator) Clean(ctx context.Context, o CleanOptions) (Cleaned, error) 
 
 // KeyUse says how much of a store is encrypted with one key.
 type KeyUse struct {
-	// KeyID as Keys has it; empty: what is stored in clear.
+	// KeyID is the id in Keys; empty: payloads stored in clear.
 	KeyID string
 	// Runs that hold payloads under this key, and how many of them have not
 	// ended and need it to go on.
@@ -87,16 +89,16 @@ type KeyUse struct {
 	Payloads int
 }
 
-// KeysInUse reads the runs that match and says with which keys their payloads
-// are encrypted, sorted by id. No recorded payload is ever encrypted anew, so a
-// key that was rotated out stays needed until the last run that has used it is
-// deleted (Clean): it may be taken out of Options.Encrypt once it is in no KeyUse
-// of a call with an empty filter, and no engine has it as its current key any more.
+// KeysInUse reads the matching runs and says with which keys their payloads are
+// encrypted, sorted by id. No recorded payload is ever re-encrypted, so a key that
+// was rotated out stays needed until the last run that used it is deleted (Clean).
+// It may be removed from Options.Encrypt once a call with an empty filter returns
+// no KeyUse for it, and no engine has it as its current key any more.
 //
-// It needs no key, since it decrypts nothing; it changes nothing; and it reads
-// every payload, which takes as long as VerifyAll. Payloads that are damaged
-// beyond telling are not counted: Verify tells of them. A run that is deleted
-// meanwhile is passed over. The error is about the reading.
+// It needs no key, because it decrypts nothing, and it changes nothing. It reads
+// every payload, which takes as long as VerifyAll. It does not count payloads that
+// are too damaged to tell; Verify reports them. It skips a run that is deleted
+// meanwhile. The error is about the reading.
 func (op *Operator) KeysInUse(ctx context.Context, f store.Filter) ([]KeyUse, error) {
 	use := map[string]*KeyUse{}
 	for row, err := range op.desk.Runs(ctx, f) {

@@ -17,7 +17,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// ImportOptions say how Import goes about it.
+// ImportOptions change how Import works.
 type ImportOptions struct {
 	// NewID is the id of the run here; empty: the one it has in the file. Under
 	// another id it is a copy: without a parent, with ForkedFrom set, and with
@@ -27,7 +27,8 @@ type ImportOptions struct {
 	MaxBytes int64
 }
 
-// DefaultMaxImport is how large a file Import takes, in bytes.
+// DefaultMaxImport is the size of the largest file that Import accepts by default, in
+// bytes.
 const DefaultMaxImport = 1 << 30
 
 // Imported is what Import has made.
@@ -38,28 +39,28 @@ type Imported struct {
 	Events   int
 }
 
-// ErrBadFile: a file given to Import is damaged, from a newer program, or none of
-// ours. Nothing was changed.
+// ErrBadFile: a file given to Import is damaged, from a newer program, or not a run file.
+// Nothing was changed.
 var ErrBadFile = errors.New("durable: not an importable run file")
 
-// Import makes a run of a file that Export has written, here or elsewhere, on
-// any kind of store. All of the file is read and checked before anything is
-// written; then the run is here with the history it had, byte for byte.
+// Import creates a run from a file that Export has written, here or elsewhere, on any
+// kind of store. It reads and checks the whole file before it writes anything; then the
+// run is here with the history it had, byte for byte.
 //
-// A run that had ended is here as it was. Any other is interrupted with code
-// durable.CodeImported, and parked: Resume continues it, once it is certain that nobody
-// continues the one it was exported from. It holds its exclusive keys again.
+// A run that had ended is here as it was. Any other run is interrupted with code
+// durable.CodeImported, and parked. Resume continues it; call that once it is certain
+// that nothing continues the run it was exported from. It holds its exclusive keys again.
 //
 // A large run takes several durable acts. Until the last of them it is parked
-// with code durable.CodeImporting, and nobody executes it; after a crash in between,
-// importing the same file again finishes it. A parent that is here and waits is told what
-// became of an imported child.
+// with code durable.CodeImporting, and no executor runs it; after a crash in between,
+// importing the same file again finishes it. If the parent of an imported child is here
+// and waits, it gets the child's outcome.
 //
-// Errors: ErrBadFile; store.ErrExists (*store.ExistsError) when the id is taken,
-// also by the same run; durable.ErrOccupied when an exclusive key is; store.ErrTooLarge;
+// Errors: ErrBadFile; store.ErrExists (*store.ExistsError) when the id is taken, even by
+// the same run; durable.ErrOccupied when an exclusive key is; store.ErrTooLarge;
 // durable.ErrInvalid for an id that cannot be used, or a copy of a run with children that
-// have not ended; *durable.UndecodableError when a copy needs a key that is missing. After
-// all of these nothing has changed. durable.ErrUnavailable: import it again.
+// have not ended; *durable.UndecodableError when a copy needs a key that is missing.
+// After any of these nothing has changed. durable.ErrUnavailable: import it again.
 func (op *Operator) Import(ctx context.Context, r io.Reader, o ImportOptions) (Imported, error) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = DefaultMaxImport
@@ -94,16 +95,16 @@ func (op *Operator) Import(ctx context.Context, r io.Reader, o ImportOptions) (I
 	return Imported{RunID: id, Workflow: f.Run.Workflow, Status: in.final.Status, Events: len(f.Events)}, nil
 }
 
-// tellImported tells a parent that waits what became of a child that is imported after
-// its end: the message that told it may be lost. A crash before it leaves the parent
-// listed in Stuck, and Resume tells it.
+// tellImported sends a waiting parent the outcome of a child that is imported after its
+// end, because the original message may be lost. A crash before that leaves the parent
+// listed in Stuck, and Resume sends the outcome.
 func (op *Operator) tellImported(ctx context.Context, f *runfile.File) {
 	if f.Run.Parent == "" || !f.Run.Status.Terminal() {
 		return
 	}
 	h, err := op.store.Load(ctx, f.Run.Parent, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
 	if err != nil || h.Run.Status != store.Waiting {
-		return // it looks when it is loaded
+		return // it checks when it is loaded
 	}
 	lost, err := op.desk.Unheard(ctx, &h.Run, f.Run.ID)
 	if err == nil && lost != nil && lost.Child != nil {
@@ -114,7 +115,7 @@ func (op *Operator) tellImported(ctx context.Context, f *runfile.File) {
 	}
 }
 
-// checkFile returns why a file cannot be a run.
+// checkFile returns why a file cannot become a run.
 func checkFile(f *runfile.File) error {
 	if err := store.CheckRunID(f.Run.ID); err != nil {
 		return err
@@ -132,7 +133,7 @@ func checkFile(f *runfile.File) error {
 	h := &store.History{Run: f.Run, Branches: f.Branches, Inbox: f.Inbox}
 	h.Run.Last = &f.Events[len(f.Events)-1]
 	h.Run.Epoch = h.Run.Last.Epoch
-	// Whether this engine can open it shows when it is executed.
+	// Whether this engine can open the payloads shows when the run is executed.
 	whole := func(env []byte) error {
 		if _, err := envelope.Open(env); errors.Is(err, envelope.ErrDamaged) {
 			return err
@@ -158,7 +159,7 @@ func checkFile(f *runfile.File) error {
 	return nil
 }
 
-// importedRow is the row that a run has once it is imported.
+// importedRow returns the row of a run once it is imported.
 func importedRow(r *store.Run, epoch int64) store.Run {
 	row := *r
 	row.Epoch, row.Owner, row.Strikes, row.ArchivedSeq, row.WakeAt, row.Last = epoch, "", 0, 0, 0, nil
@@ -173,14 +174,14 @@ func importedRow(r *store.Run, epoch int64) store.Run {
 	return row
 }
 
-// rename makes a file one of a copy with another id: what depends on the id is
-// sealed anew.
+// rename turns a file into that of a copy with another id: it seals again what depends on
+// the id.
 func (op *Operator) rename(f *runfile.File, id string) error {
 	if err := store.CheckRunID(id); err != nil {
 		return err
 	}
 	old := f.Run.ID
-	// A child that a cut has left behind is none that the run waits for.
+	// The run does not wait for a child that a cut has left behind.
 	lineage := store.LineageOf(f.Branches, f.Run.Branch)
 	open := map[string]bool{}
 	var sum uint32
@@ -190,7 +191,7 @@ func (op *Operator) rename(f *runfile.File, id string) error {
 		if err != nil {
 			return &durable.DamagedError{RunID: old, Seq: ev.Seq, Err: err}
 		}
-		if d.Around != "" { // the span of that start is the original's
+		if d.Around != "" { // the span of that start belongs to the original
 			if ev.Data, err = history.WithField(ev.Data, "around", []byte(`""`)); err != nil {
 				return &durable.DamagedError{RunID: old, Seq: ev.Seq, Err: err}
 			}
@@ -212,7 +213,7 @@ func (op *Operator) rename(f *runfile.File, id string) error {
 		case ev.Type == store.ChildFinished:
 			delete(open, ev.Key)
 		case ev.Type == store.WorkflowStarted && d.Generation > 0:
-			// What the first event of a generation says of the sum before it.
+			// The first event of a generation repeats the sum before it.
 			if ev.Data, err = history.WithField(ev.Data, "sum", fmt.Appendf(nil, "%d", sum)); err != nil {
 				return &durable.DamagedError{RunID: old, Seq: ev.Seq, Err: err}
 			}
@@ -242,25 +243,25 @@ func (op *Operator) rename(f *runfile.File, id string) error {
 	return nil
 }
 
-// importing is an import under way. Its acts, in order: the run is created, with
-// its inbox and its first event; its branches; its events but for the last one;
-// that one, together with the row as it is to be.
+// importing is an import in progress. Its acts, in order: it creates the run, with its
+// inbox and its first event; then its branches; then its events except the last one; then
+// that one, together with the final row.
 type importing struct {
 	op    *Operator
 	file  *runfile.File
 	final store.Run
-	// expect is for the next act; done is how many events are there.
+	// expect is for the next act; done is how many events are written.
 	expect store.Expect
 	done   int
-	have   map[int32]bool // branches that are there
+	have   map[int32]bool // branches that are written
 }
 
-// unservedVersion is the version of a run while it is imported, which nobody
-// serves, so that nobody claims it whatever happens to its row.
+// unservedVersion is the version of a run while it is imported. No executor serves it, so
+// none claims the run whatever happens to its row.
 const unservedVersion = "(importing)"
 
-// check returns why this store would refuse one of the acts that come after the first,
-// which would leave half a run.
+// check returns why this store would refuse one of the acts after the first, which would
+// leave half a run.
 func (in *importing) check() error {
 	f := in.file
 	for i := range f.Events {
@@ -268,7 +269,7 @@ func (in *importing) check() error {
 			return fmt.Errorf("%w: event %d stands in the place of event %d", ErrBadFile, n, i+1)
 		}
 		if i == 0 {
-			continue // of the first act, which is refused as a whole
+			continue // part of the first act, which is refused as a whole
 		}
 		c := store.Change{RunID: f.Run.ID, Expect: store.Expect{Epoch: in.final.Epoch}, Events: f.Events[i : i+1 : i+1]}
 		if err := c.Validate(in.op.desk.Limits()); errors.Is(err, store.ErrTooLarge) {
@@ -311,7 +312,7 @@ func (in *importing) create(ctx context.Context) error {
 		row.Status, row.Code, row.Version, row.Paused = store.Interrupted, durable.CodeImporting, unservedVersion, true
 		row.Reason, row.EndedAt = in.unfinishedReason(), 0
 		if in.final.Status == store.Completed {
-			row.Status = store.Running // no interrupted run completes
+			row.Status = store.Running // an interrupted run cannot complete
 		}
 	}
 	c := store.Change{RunID: row.ID, Expect: store.Expect{Absent: true}, Create: &row, Events: f.Events[:1:1]}
@@ -331,7 +332,7 @@ func (in *importing) create(ctx context.Context) error {
 	return in.op.desk.Commit(ctx, c)
 }
 
-// born returns what the event says that the current generation began with.
+// born returns the data of the event with which the current generation began.
 func (in *importing) born() (history.Data, error) {
 	l := store.LineageOf(in.file.Branches, in.file.Run.Branch)
 	for i := range in.file.Events {
@@ -342,7 +343,7 @@ func (in *importing) born() (history.Data, error) {
 	return history.Data{}, nil
 }
 
-// continueFrom goes on with an import of the same file that did not finish.
+// continueFrom continues an unfinished import of the same file.
 func (in *importing) continueFrom(h *store.History) error {
 	f := in.file
 	if h.Run.Code != durable.CodeImporting || h.Run.Version != unservedVersion {
@@ -366,14 +367,13 @@ func (in *importing) continueFrom(h *store.History) error {
 	for _, b := range h.Branches {
 		in.have[b.N] = true
 	}
-	// Whoever began it may still be at it: the first event fences them.
+	// The process that began it may still be working on it: the first event fences it.
 	in.expect = store.Expect{Epoch: h.Run.Epoch}
 	in.expect.TakeEpoch = true
 	return nil
 }
 
-// branches records the branches that are missing. Each is an act on the row
-// alone.
+// branches records the missing branches. Each is an act on the row alone.
 func (in *importing) branches(ctx context.Context) error {
 	reason := in.unfinishedReason()
 	for i := range in.file.Branches {
@@ -385,10 +385,10 @@ func (in *importing) branches(ctx context.Context) error {
 			RunID: in.file.Run.ID, Expect: store.Expect{Epoch: in.expect.Epoch}, Row: &store.RowPatch{Reason: &reason}, Branch: &b,
 		})
 		if errors.Is(err, store.ErrInvalid) {
-			// By itself it is valid, so the branch is there already. A change that has
-			// no event is not known to a store as one that was carried out: this may be
-			// the answer to sending it again, or somebody else imports the same file.
-			// The events, which come next, are written by one of the two.
+			// The change itself is valid, so the branch exists already. A store cannot
+			// recognise a change without events as already carried out: either this is
+			// the answer to a resend, or another process imports the same file. Only one
+			// of the two writes the events, which come next.
 			if in.hasBranch(ctx, &b) {
 				continue
 			}
@@ -407,7 +407,7 @@ func (in *importing) hasBranch(ctx context.Context, b *store.Branch) bool {
 	return err == nil && h.Run.Code == durable.CodeImporting && slices.Contains(h.Branches, *b)
 }
 
-// events appends all but the last event, as many at a time as an act may hold.
+// events appends all events except the last, as many at a time as an act may hold.
 func (in *importing) events(ctx context.Context) error {
 	f := in.file
 	for last := len(f.Events) - 1; in.done < last; {
@@ -428,10 +428,10 @@ func (in *importing) events(ctx context.Context) error {
 	return nil
 }
 
-// maxImportEvents bounds an act, so that others who write wait a moment only.
+// maxImportEvents bounds an act, so that other writers wait only a moment.
 const maxImportEvents = 1000
 
-// finish is the last act: with it the run is there.
+// finish is the last act, which completes the run.
 func (in *importing) finish(ctx context.Context) error {
 	r := &in.final
 	patch := &store.RowPatch{
@@ -443,16 +443,15 @@ func (in *importing) finish(ctx context.Context) error {
 	})
 }
 
-// unfinishedReason is the reason of a run while it is imported: it names the
-// engine, so that no other takes the import for its own.
+// unfinishedReason is the reason of a run while it is imported. It names the engine, so
+// that no other engine takes the import for its own.
 func (in *importing) unfinishedReason() string {
 	return "its import, by " + in.op.desk.ID() + ", has not finished; import it again"
 }
 
-// ours returns an error that matches store.ErrExists if the run that was created
-// is that of another import, which had the same microsecond. Of a run with a
-// single event there is nothing left to be written: there it is enough that all
-// of the file is there.
+// ours returns an error that matches store.ErrExists if another import created the run in
+// the same microsecond. A run with a single event has nothing left to write; for it, it
+// is enough that everything in the file is stored.
 func (in *importing) ours(ctx context.Context) error {
 	id := in.file.Run.ID
 	h, err := in.op.store.Load(ctx, id, store.Cursor{All: true})
@@ -474,19 +473,19 @@ func (in *importing) ours(ctx context.Context) error {
 	return nil
 }
 
-// Export writes a run with all that belongs to it, every event of every branch
-// and generation, its inbox and its row, as one file that Import reads on any
-// store: lines of JSON, of which the last one has a checksum of the others.
-// docs/checkpoint-format.md describes it. Payloads are written as they are kept:
-// what is encrypted stays encrypted. The run is written as it was at the moment
-// of the call, also while it is executed. Nothing is changed.
+// Export writes a run with all that belongs to it (every event of every branch and
+// generation, its inbox and its row) as one file that Import reads on any store: lines of
+// JSON, the last of which has a checksum of the others. docs/checkpoint-format.md
+// describes it. Payloads are written as stored: what is encrypted stays encrypted. The
+// run is written as it was at the moment of the call, even while it is executed. Nothing
+// is changed.
 //
-// Children are runs of their own, and exported by themselves. The attributes,
-// headers and names in the file are not encrypted; neither are payloads of an
-// engine without Options.Encrypt.
+// Children are runs of their own and are exported separately. The attributes, headers and
+// names in the file are not encrypted; neither are payloads of an engine without
+// Options.Encrypt.
 //
 // Errors: durable.ErrNotFound; *durable.DamagedError when what a resume needs is damaged: Repair
-// comes first; durable.ErrUnavailable; those of w. After an error the file is not whole,
+// comes first; durable.ErrUnavailable; those of w. After an error the file is incomplete,
 // and Import refuses it.
 func (op *Operator) Export(ctx context.Context, id string, w io.Writer) error {
 	if _, err := runfile.Export(ctx, op.store, id, w, func(err error) error { return storeError(damaged(err)) }); err != nil {

@@ -5,41 +5,41 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// PendingWait is a wait that was asked for and neither answered nor closed.
+// PendingWait is a wait that was requested and neither answered nor closed.
 type PendingWait struct {
-	Key    string // of the call that waits
+	Key    string // of the waiting call
 	Name   string // of the signal
-	Prompt string // empty: no person is asked
+	Prompt string // empty: it asks no person
 	Until  store.Time
 	Seq    int64 // of wait_requested
 }
 
-// Derived is what the events of a lineage say of a run.
+// Derived is what the events of a lineage say about a run.
 type Derived struct {
-	// Status by the events alone. A run that was repaired, or resumed, is
+	// Status according to the events alone. A run that was repaired or resumed is
 	// running until it waits or ends.
 	Status store.Status
-	// Seq of the last event, and Key of the last durable call on record: the
+	// Seq of the last event, and Key of the last recorded durable call: the
 	// position of the run.
 	Seq int64
 	Key string
-	// Steps done, and the keys of all that was completed (steps, children,
+	// Steps done, and the keys of everything that was completed (steps, children,
 	// items), in order.
 	Steps     int
 	Completed []string
 	// Waits that are pending, oldest first. A run that has ended waits for nothing,
-	// whatever it had asked for.
+	// whatever it had requested.
 	Waits []PendingWait
 }
 
 // DeriveStatus reconstructs the state of a run from the events of its current
 // branch lineage (Engine.History yields them), oldest first, and from nothing
-// else. It is a pure function. Without events, or with some that cannot be read,
-// it is what the readable ones before say.
+// else. It is a pure function. Without events, or with unreadable ones, the result
+// is what the readable events before say.
 //
-// Waiting is told from the events: the last thing the run did was to begin a
-// wait, a timer or a child, and that is still open. Which of its goroutines go on
-// beside it, no event tells.
+// A run counts as waiting if the last thing it did was to begin a wait, a timer or
+// a child that is still open. No event says which of its goroutines go on
+// meanwhile.
 func DeriveStatus(events []store.Event) Derived {
 	s := history.NewSurvey("")
 	for i := range events {
@@ -72,9 +72,9 @@ func derivedOf(s *history.Survey) Derived {
 
 // LastStableEvent returns the last event of a lineage after which a run can be
 // taken up again: the outcome of a step, a child or an item, or the answer to a
-// wait, with every wait that was asked for before it answered or closed by then.
-// It returns nil when there is none. It is a pure function; the events are those
-// of one lineage, oldest first.
+// wait, with every earlier wait answered or closed by then. It returns nil if there
+// is none. It is a pure function; the events are those of one lineage, oldest
+// first.
 //
 // For example, of "step_completed a, wait_requested w, step_completed b,
 // signal_received w, step_started c" it is signal_received.

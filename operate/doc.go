@@ -1,27 +1,26 @@
-// Package operate is for those who mend runs, and for the tools that do: it looks at runs
-// that are stored, decides what becomes of them, and carries them elsewhere. Whoever writes
-// workflows needs package durable alone.
+// Package operate is for people who operate runs, and for the tools they use: it inspects,
+// repairs, resumes and moves stored runs. Writing workflows takes only package durable.
 //
 //	eng, err := durable.Open(ctx, st, durable.Options{Workflows: workflows})
 //	op := operate.On(eng)
 //	plan, err := op.Resume(ctx, "order-42", operate.ResumeOptions{DryRun: true})
 //
 // Every act on a run is one durable change: after a crash the run is as it was, or as the act
-// leaves it, and of two acts at once one wins. What an act leaves behind stays readable on
-// a branch of its own. Resume, Jump, Edit and Fork return a Plan, and with DryRun, or by
-// PlanFork, the same plan without the act.
+// leaves it, and of two concurrent acts one wins. What an act leaves behind stays readable on
+// its own branch. Resume, Jump, Edit and Fork return a Plan; DryRun, or PlanFork, returns the
+// same plan without acting.
 //
-// The files, by what one comes for:
+// The files, by purpose:
 //
-//	operator.go                   how one gets here: On
-//	resume, uncancel              a run goes on
-//	resumable                     what could go on, and from where
-//	jump, edit, view              its history is cut, or one result replaced
-//	fork, forkedit                another run begins with its history
-//	plan, revision                what that means, told before it is done
-//	verify, repair                damage is found and set aside
-//	carry, fromexport             a run is carried elsewhere: Export, Import
-//	branches, derive              what is recorded is read
-//	standing, standings           where a run stands, once or all the time
-//	care                          ended runs are deleted, and which keys are still needed
+//	operator.go                   On, which returns an Operator
+//	resume, uncancel              continue a run
+//	resumable                     which runs could continue, and from where
+//	jump, edit, view              cut the history of a run, or replace one result
+//	fork, forkedit                start another run with its history
+//	plan, revision                what an act means, shown before it is done
+//	verify, repair                find damage and set it aside
+//	carry, fromexport             move a run elsewhere: Export, Import
+//	branches, derive              read what is recorded
+//	standing, standings           where a run stands, once or continuously
+//	care                          delete ended runs, and find which keys are still needed
 package operate

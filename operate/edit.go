@@ -17,12 +17,12 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// EditOptions change how Edit is done.
+// EditOptions change how Edit works.
 type EditOptions struct {
-	// Reason is recorded with the edit, for people; By says who has made it.
+	// Reason is recorded with the edit, for people; By says who made it.
 	Reason, By string
-	// Force takes a value of another type than the recorded one, and lets a body
-	// of Once that comes after the edited step run again.
+	// Force accepts a value of another type than the recorded one, and lets a body of Once after
+	// the edited step run again.
 	Force bool
 	// DryRun returns the plan and changes nothing.
 	DryRun bool
@@ -33,7 +33,7 @@ type EditError struct {
 	RunID  string
 	Key    string
 	Reason string
-	// Forceable: EditOptions.Force replaces it all the same.
+	// Forceable: EditOptions.Force replaces it anyway.
 	Forceable bool
 }
 
@@ -45,25 +45,24 @@ func (e *EditError) Error() string {
 	return s
 }
 
-// Edit replaces the result, or the final failure, of a step or of an item of a
-// Map by value, nil for one without a result; the answer to a wait, or that nobody
-// gave one in time; or what a child has come to. The child, and whoever has sent
-// the answer, are told nothing, and the message stays taken. The history is cut just before that outcome, and a new branch
-// begins with who has edited what and why, and the new outcome: in one durable
-// act. What was recorded after it counts no more, as with a jump, and runs again;
-// the old result stays readable on the old branch. A json.RawMessage stands for a
-// value of the recorded type, with the same kind of JSON. The run is then parked, with
-// durable.CodeEdited, until Resume; a paused one stays paused, and goes on with Unpause.
+// Edit replaces a recorded outcome by value: the result or final failure of a step or of an item
+// of a Map (nil for one without a result), the answer to a wait or its timeout, or the outcome of
+// a child. The child, and the sender of the answer, are not notified, and the message stays
+// consumed. In one durable act the history is cut just before that outcome, and a new branch
+// begins with who edited what and why, and the new outcome. What was recorded after it no longer
+// counts, as with a jump, and runs again; the old result stays readable on the old branch. A
+// json.RawMessage stands for a value of the recorded type, with the same kind of JSON. The run is
+// then parked, with durable.CodeEdited, until Resume; a paused one stays paused, and goes on with
+// Unpause.
 //
-// Edit is for a run that nobody executes: one that is paused, interrupted or
-// parked, has failed, or whose owner is gone.
+// Edit is for a run that is not being executed: one that is paused, interrupted or parked, has
+// failed, or whose owner is gone.
 //
 // Errors: durable.ErrNotFound; *durable.NotResumableError for a run that is pending, completed,
 // cancelled, or past its deadline; *BusyError for one that a live executor has;
 // *EditError when the call has no outcome or none that can be edited, and, without
-// Force, when value is of another type than is recorded; *durable.EncodeError;
-// *CrossingError and *UndoneError without Force; durable.ErrOccupied. After any of them nothing has
-// changed.
+// Force, when value is of another type than the recorded one; *durable.EncodeError; *CrossingError
+// and *UndoneError without Force; durable.ErrOccupied. After any of them nothing has changed.
 func (op *Operator) Edit(ctx context.Context, id, key string, value any, o EditOptions) (Plan, error) {
 	if op.desk.Closing() {
 		return Plan{}, durable.ErrClosed
@@ -120,7 +119,7 @@ func editedOutcome(p *history.Past, id, key string) (*store.Event, error) {
 	return &rec.Outcome, nil
 }
 
-// editedPayload returns the payload of the outcome that takes the place of old.
+// editedPayload returns the payload of the outcome that replaces old.
 func (op *Operator) editedPayload(id string, old *store.Event, value any, force bool) ([]byte, error) {
 	env, err := op.sealer.EncodeEdited(id, old, value, force)
 	if err != nil {
@@ -132,11 +131,11 @@ func (op *Operator) editedPayload(id string, old *store.Event, value any, force 
 	return env, nil
 }
 
-// sameType returns an error unless a value, and the payload that was made of it, is of
-// the type that the old outcome holds. A failure holds none.
+// sameType returns an error unless a value, and its payload, is of the same type as the old
+// outcome. A failure has no type.
 func (op *Operator) sameType(id string, old *store.Event, value any, env []byte) error {
 	if d, err := history.DataOf(old); err != nil || !hasType(old, &d) {
-		return nil // what is unreadable is said when it is replaced
+		return nil // an unreadable payload is reported when it is replaced
 	}
 	was, is := "", ""
 	if len(old.Payload) > 0 {
@@ -168,7 +167,7 @@ func (op *Operator) sameType(id string, old *store.Event, value any, env []byte)
 	return &EditError{RunID: id, Key: old.Key, Reason: recorded + ", and " + given, Forceable: true}
 }
 
-// reviseBefore works out what it means to cut v just before an outcome.
+// reviseBefore computes what a cut of v just before an outcome means.
 func (v *view) reviseBefore(ctx context.Context, old *store.Event, force bool) (*revision, error) {
 	i, _ := slices.BinarySearchFunc(v.Events, old.Seq, func(e store.Event, seq int64) int { return int(e.Seq - seq) })
 	if i == 0 {
@@ -184,8 +183,8 @@ func (v *view) reviseBefore(ctx context.Context, old *store.Event, force bool) (
 	return rv, nil
 }
 
-// editCutKey returns the key after which an edit of the call key cuts: of an item,
-// the item alone goes back, and not what is around its Map.
+// editCutKey returns the key after which an edit of the call key cuts: for an item, only the item
+// goes back, not what is around its Map.
 func editCutKey(key string) string {
 	if _, _, item := history.SplitItem(key); item {
 		return key + "/"
@@ -231,9 +230,9 @@ func (op *Operator) edit(ctx context.Context, v *view, rv *revision, old *store.
 	return fmt.Errorf("durable: editing run %s: %w", row.ID, storeError(err))
 }
 
-// editable returns why the outcome of a call cannot be replaced; empty: it can.
-// What somebody else was told because of it stays told: the maker of a request
-// has its answer, and a sleep, a branch or a Map has no value of its own.
+// editable returns why the outcome of a call cannot be replaced; empty: it can. Answers already
+// sent because of it cannot be recalled: the sender of a request has its answer. A sleep, a branch
+// or a Map has no value of its own.
 func editable(rec *history.Call) string {
 	switch {
 	case rec == nil || rec.Outcome.Seq == 0:
@@ -248,8 +247,8 @@ func editable(rec *history.Call) string {
 	return ""
 }
 
-// hasType reports whether an outcome is one of a value, so that its type is
-// known: a failure, a time-out and a refusal have none.
+// hasType reports whether an outcome has a value, so that its type is known: a failure, a timeout
+// and a refusal have none.
 func hasType(old *store.Event, was *history.Data) bool {
 	switch old.Type {
 	case store.StepCompleted, store.ItemCompleted, store.SignalReceived:
@@ -260,9 +259,8 @@ func hasType(old *store.Event, was *history.Data) bool {
 	return false
 }
 
-// replacement is the outcome that takes the place of old, without its payload.
-// The message that old was made of stays taken: it must not reach the next call
-// that asks.
+// replacement returns the outcome that replaces old, without its payload. The message that old
+// consumed stays consumed: it must not reach the next call that waits.
 func replacement(old *store.Event, was *history.Data) store.Event {
 	ev := store.Event{Type: store.StepCompleted, Key: old.Key, Attempt: old.Attempt, Ordinal: old.Ordinal}
 	d := &history.Data{Input: was.Input, Items: was.Items}

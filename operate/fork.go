@@ -22,21 +22,20 @@ import (
 type ForkOptions struct {
 	// ID of the new run; durable.AutoID has one generated.
 	ID string
-	// At is the number (Seq) of the last event of the source's current history that
-	// is copied; 0: all of it, or, with Edits, what Edit would keep.
+	// At is the number (Seq) of the last event of the source's current history to copy; 0:
+	// all of it, or, with Edits, what Edit would keep.
 	At int64
-	// Edits are values that the fork has in the place of recorded outcomes, by the key
-	// of the call, as with Edit: the result of a step or of an item of a Map, the answer
-	// to a wait, what a child came to; a json.RawMessage stands for a value of the
-	// recorded type. The source keeps what it has. With At, what is recorded between
-	// an edited call and At is copied as it is. Without At, what was recorded after
-	// the edited calls, after the last of those of one scope, is left out, and done by
-	// the fork itself.
+	// Edits are values that replace recorded outcomes in the fork, by the key of the call,
+	// as with Edit: the result of a step or of an item of a Map, the answer to a wait, the
+	// outcome of a child; a json.RawMessage stands for a value of the recorded type. The
+	// source keeps its own. With At, what is recorded between an edited call and At is
+	// copied as it is. Without At, what was recorded after the edited calls (after the last
+	// edited call in each scope) is left out, and the fork does it itself.
 	Edits map[string]any
-	// Reason is recorded with the edits, for people; By says who has made them.
+	// Reason is recorded with the edits, for people; By says who made them.
 	Reason, By string
-	// Force takes values of another type than the recorded ones, and copies calls as
-	// done whose compensations have run.
+	// Force accepts values of another type than the recorded ones, and copies calls as done
+	// even if their compensations have run.
 	Force bool
 	// Attributes to set on the new run over those of the source; an empty value
 	// removes one.
@@ -47,36 +46,36 @@ type ForkOptions struct {
 // source is not changed, whatever its status; the new run is durable when Fork
 // returns, and goes on at once wherever its workflow is served.
 //
-// Copied is the history of the current generation up to At: outcomes of steps with
-// their failed attempts, of items, branches, waits, timers and children. What was
-// under way there is left out, and done by the fork itself: it begins such a step
-// with attempt 1, sleeps anew, asks again, starts a child of its own. A child whose id
-// the workflow has chosen is the source's: the fork is refused it, with a
-// *durable.ConflictError, if it asks for that id again, of which PlanFork and the log warn. If
-// the source went on beside a child that has not ended, what it recorded after the start of
-// that child is left out too. Signals that were not taken are not copied.
+// Fork copies the history of the current generation up to At: outcomes of steps with their
+// failed attempts, of items, branches, waits, timers and children. It leaves out what was
+// in progress there, and the new run does that itself: it begins such a step with attempt
+// 1, restarts sleeps, asks again, starts its own child. A child whose id the workflow has
+// chosen belongs to the source: if the fork asks for that id again, it is refused with a
+// *durable.ConflictError; PlanFork and the log warn of that. If the source went on while a
+// child had not ended, what it recorded after the start of that child is left out too.
+// Signals that were not consumed are not copied.
 //
-// IdempotencyKey differs from that of the source; NewID and Rand give what they
-// gave in the source as long as copied calls follow, and then other values.
-// The fork has the attributes, headers, declared steps and version of the source,
-// as much time as it had from its start to its deadline, and takes the keys of
-// Exclusive: a source that still holds them must end first. It is no child.
+// IdempotencyKey differs from that of the source; NewID and Rand return the same values as
+// in the source as long as copied calls follow, and then other values. The fork has the
+// attributes, headers, declared steps and version of the source, as much time as it had
+// from its start to its deadline, and takes the keys of Exclusive: a source that still
+// holds them must end first. The fork is not a child.
 //
-// With Edits the fork is born with other results than the source has, in the same
-// durable act: nobody sees it without them, and who has made them, and why, is in its
-// first event. PlanFork tells before what is copied and what runs again.
+// With Edits the fork is created with the edited results in the same durable act, so it is
+// never visible without them; its first event says who made them and why. PlanFork shows in
+// advance what is copied and what runs again.
 //
-// Fork is idempotent by ID: if it exists as a fork of the same run at the same
-// point, with the same edits, nothing is done.
+// Fork is idempotent by ID: if a fork of the same run at the same point, with the same
+// edits, exists under this ID, Fork does nothing.
 //
 // Errors: durable.ErrNotFound; *CheckpointError for an At that is not in the history;
 // *UndoneError, without Force, when calls are copied whose compensations have run;
 // *EditError for a call of Edits that has no outcome in what is copied or none that
 // can be edited, and, without Force, for a value of another type than is recorded;
 // *durable.EncodeError; durable.ErrConflict when the id is that of another run, or of a fork with
-// other edits; durable.ErrOccupied; ErrTooLarge of the
-// store for a history that does not fit into one of its changes; that of a history
-// or payload that cannot be read. After any of them nothing has changed.
+// other edits; durable.ErrOccupied; the store's ErrTooLarge for a history that does not fit
+// into one change; the error of a history or payload that cannot be read. After any of them
+// nothing has changed.
 func (op *Operator) Fork(ctx context.Context, id string, o ForkOptions) (string, error) {
 	v, f, err := op.planFork(ctx, id, &o)
 	if err != nil {
@@ -109,7 +108,7 @@ func (op *Operator) Fork(ctx context.Context, id string, o ForkOptions) (string,
 			op.desk.GoOn(ctx, name)
 			return name, nil
 		case errors.Is(err, store.ErrExists) && o.ID == durable.AutoID && tries < 8:
-			continue // somebody has this suffix: a longer one
+			continue // the suffix is taken: try a longer one
 		case errors.Is(err, store.ErrExists):
 			return op.sameFork(ctx, name, v.Row, o.At, f.hashes())
 		case errors.Is(err, store.ErrOccupied):
@@ -119,8 +118,8 @@ func (op *Operator) Fork(ctx context.Context, id string, o ForkOptions) (string,
 	}
 }
 
-// mayFork returns why the id of a fork is not free. That of this very fork is: Fork
-// finds it.
+// mayFork returns why the id of a fork is not free. The id of this very fork counts as
+// free: Fork finds that run.
 func (op *Operator) mayFork(ctx context.Context, id string, source *store.Run, at int64, edits map[string]string) error {
 	_, err := op.sameFork(ctx, id, source, at, edits)
 	if errors.Is(err, store.ErrNotFound) {
@@ -129,7 +128,7 @@ func (op *Operator) mayFork(ctx context.Context, id string, source *store.Run, a
 	return err
 }
 
-// sameFork returns the id of a run that exists, if it is this very fork.
+// sameFork returns the id of an existing run, if it is this very fork.
 func (op *Operator) sameFork(ctx context.Context, id string, source *store.Run, at int64, edits map[string]string) (string, error) {
 	other, unreadable, err := op.view(ctx, id)
 	if err != nil {
@@ -139,15 +138,15 @@ func (op *Operator) sameFork(ctx context.Context, id string, source *store.Run, 
 	if other.Row.ForkedFrom != source.ID || unreadable != nil {
 		return "", conflict
 	}
-	// A later generation says no more where it comes from.
+	// A later generation no longer says where the run comes from.
 	if f := other.Born.Fork; f != nil && (f.At != at || !maps.Equal(f.Edits, edits)) {
 		return "", conflict
 	}
 	return id, nil
 }
 
-// forked makes the change that creates the fork of v as the run name. begin, unless
-// it is nil, begins the span of the new run, and returns what is kept of it.
+// forked makes the change that creates the fork of v as the run name. begin, unless nil,
+// begins the span of the new run, and returns what is stored of it.
 func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *store.Run) (keep func(*history.Data))) (store.Change, error) {
 	op, now, p := v.op, v.op.desk.Now(), f.past
 	input, err := op.sealer.Unseal(payload.PlaceOf(v.Row.ID, &p.Created), p.Created.Payload)
@@ -202,7 +201,7 @@ func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *s
 	return store.Change{RunID: name, Expect: store.Expect{Absent: true}, Create: &row, Events: list, Hold: born.Exclusive}, nil
 }
 
-// copied returns an event as it stands in a fork, its payload open.
+// copied returns an event in the form it has in a fork, with its payload opened.
 func (v *view) copied(ev *store.Event, attributes map[string]string) (store.Event, error) {
 	c := *ev
 	d, err := history.DataOf(ev)
@@ -210,7 +209,7 @@ func (v *view) copied(ev *store.Event, attributes map[string]string) (store.Even
 		return c, &durable.DamagedError{RunID: v.Row.ID, Seq: ev.Seq, Err: err}
 	}
 	if d.Message != 0 || ev.Type == store.AttributesSet {
-		d.Message = 0 // the fork has an inbox of its own
+		d.Message = 0 // the fork has its own inbox
 		d.Attributes = merged(d.Attributes, attributes)
 		c.Data = d.Encode()
 	}
@@ -237,7 +236,7 @@ func merged(a, b map[string]string) map[string]string {
 	return m
 }
 
-// planFork reads the source of a fork and works out what o means for it.
+// planFork reads the source of a fork and computes what o means for it.
 func (op *Operator) planFork(ctx context.Context, id string, o *ForkOptions) (*view, *forking, error) {
 	if op.desk.Closing() {
 		return nil, nil, durable.ErrClosed
@@ -261,13 +260,13 @@ func (op *Operator) planFork(ctx context.Context, id string, o *ForkOptions) (*v
 	return v, f, err
 }
 
-// PlanFork says what Fork would make, and changes nothing. Plan.From is the last
-// event of the source that is copied. Skipped are the steps, items, waits, timers and
-// children that are copied with what they came to, Again those that have an outcome in
-// the source and are done by the fork itself, and Edited the calls whose outcome is
-// another one in the fork. Next is where the fork begins.
+// PlanFork says what Fork would make, and changes nothing. Plan.From is the last copied
+// event of the source. Skipped lists the steps, items, waits, timers and children that are
+// copied with their outcomes, Again those that have an outcome in the source but that the
+// fork does itself, and Edited the calls whose outcome differs in the fork. Next is where
+// the fork begins.
 //
-// Errors: those of Fork, but for what only the attempt can tell: that the id is in
+// Errors: those of Fork, except those that only the attempt can find: that the id is in
 // use, and durable.ErrOccupied.
 func (op *Operator) PlanFork(ctx context.Context, id string, o ForkOptions) (Plan, error) {
 	v, f, err := op.planFork(ctx, id, &o)

@@ -12,24 +12,25 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A forking is what a fork takes over of its source. It is worked out before
-// anything is written, and the same for a plan.
+// A forking is what a fork takes over from its source. It is computed before anything
+// is written, and in the same way for a plan.
 type forking struct {
-	past  *history.Past // of what the fork may have
-	kept  []store.Event // what it has of it, as the source has it
+	past  *history.Past // the part of the history that the fork may have
+	kept  []store.Event // the events that it has, as in the source
 	edits []forkEdit    // by key
-	// undone says which calls it takes for done that were undone; empty: none.
+	// undone names the calls that it takes for done although they were undone; empty:
+	// none.
 	undone string
 }
 
-// A forkEdit is an outcome of the source that is another one in the fork.
+// A forkEdit is an outcome of the source that differs in the fork.
 type forkEdit struct {
 	old   *store.Event
-	event store.Event // that stands in its place, its payload open
+	event store.Event // that replaces it, with its payload opened
 	hash  string      // of the new value
 }
 
-// forking works out what a fork of v has.
+// forking computes what a fork of v has.
 func (v *view) forking(o *ForkOptions) (*forking, error) {
 	events, reset, upTo := v.Events, []string(nil), o.At
 	switch {
@@ -59,7 +60,7 @@ func (v *view) forking(o *ForkOptions) (*forking, error) {
 	if err := v.edited(f, o); err != nil {
 		return nil, err
 	}
-	// The undoing is copied by no fork.
+	// No fork copies the compensations.
 	copied := func(key string) bool {
 		return slices.ContainsFunc(f.kept, func(ev store.Event) bool { return ev.Key == key })
 	}
@@ -73,9 +74,9 @@ func (v *view) forking(o *ForkOptions) (*forking, error) {
 	return f, nil
 }
 
-// cutBehindEdits leaves out of the history what was recorded behind the outcomes of
-// these calls: of each in the scope that Edit would cut, after the last of those that
-// stand in it. reset are the calls that count as not ended.
+// cutBehindEdits leaves out of the history what was recorded after the outcomes of
+// these calls: in each scope that Edit would cut, after the last of them in that
+// scope. reset lists the calls that count as not ended.
 //
 //	4  a               edited
 //	5  b
@@ -86,10 +87,10 @@ func (v *view) forking(o *ForkOptions) (*forking, error) {
 //	10 items[2]
 //	11 items           reset: item 1 is done again
 //
-// b and the other items were not made of 7; what is made of 4 is kept up to there,
-// because a call can be copied only with those before it.
+// b and the other items do not depend on 7. What depends on 4 is kept up to there,
+// because a call can be copied only together with those before it.
 func (v *view) cutBehindEdits(keys []string) (kept []store.Event, reset []string, err error) {
-	last := map[string]int64{} // by scope to cut
+	last := map[string]int64{} // by the scope to cut
 	outcomes := map[string]int64{}
 	for _, key := range keys {
 		old, err := editedOutcome(v.Past, v.Row.ID, key)
@@ -128,7 +129,7 @@ func (v *view) cutBehindEdits(keys []string) (kept []store.Event, reset []string
 	return kept, append(reset, half...), nil
 }
 
-// edited makes the outcomes that the fork has in the place of recorded ones.
+// edited makes the outcomes that replace recorded ones in the fork.
 func (v *view) edited(f *forking, o *ForkOptions) error {
 	for _, key := range slices.Sorted(maps.Keys(o.Edits)) {
 		old, err := editedOutcome(f.past, v.Row.ID, key)
@@ -158,8 +159,8 @@ func (v *view) edited(f *forking, o *ForkOptions) error {
 	return nil
 }
 
-// editOf returns the edit of the outcome of a call that event seq is, nil if it is
-// none.
+// editOf returns the edit of the outcome that event seq records for a call, nil if
+// there is none.
 func (f *forking) editOf(key string, seq int64) *forkEdit {
 	for i := range f.edits {
 		if e := &f.edits[i]; e.old.Key == key && e.old.Seq == seq {
@@ -169,8 +170,8 @@ func (f *forking) editOf(key string, seq int64) *forkEdit {
 	return nil
 }
 
-// hashes returns what tells the edits of a fork from those of another one; nil: there
-// are none.
+// hashes returns the hashes that distinguish the edits of a fork from those of
+// another; nil: there are none.
 func (f *forking) hashes() map[string]string {
 	var m map[string]string
 	for i := range f.edits {
@@ -182,8 +183,8 @@ func (f *forking) hashes() map[string]string {
 	return m
 }
 
-// startsAgain warns of children of the source with ids that the workflow has chosen,
-// and whose outcome the fork does not have.
+// startsAgain warns of children of the source whose ids the workflow has chosen and
+// whose outcomes the fork does not have.
 func (v *view) startsAgain(f *forking) []string {
 	has := map[string]bool{}
 	for i := range f.kept {

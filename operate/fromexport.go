@@ -15,17 +15,16 @@ import (
 
 // FromExport begins the run with the history in a file that Export has written,
 // or an archive has kept, instead of from nothing: Start brings the run into this
-// store, under the id and with the events it has in the file, and resumes it.
-// Steps that are recorded are skipped, and what it waited for it waits for again.
-// If the store has the run already, the store is right and the file is not looked
-// at: starting again is safe, also after a crash in between. Nil is no file: the run
-// begins from nothing.
+// store, under the id and with the events it has in the file, and resumes it. Recorded steps are
+// skipped, and the run waits again for what it waited for. If the store already has the run, the
+// store is right and the file is ignored: starting again is safe, even after a crash in between.
+// Nil means no file: the run begins from nothing.
 //
 // The id, workflow and input of the start are those in the file, or Start returns
 // durable.ErrInvalid or a *durable.ConflictError and changes nothing; other options of the start
-// count no more than for a run that exists. It goes with Start alone: neither with
-// durable.AutoID, nor StartAll, nor for a child. Make sure that nobody still executes the
-// run that the file was made from. Further errors are those of Import and Resume.
+// have no effect, as for a run that exists. It works only with Start: not with durable.AutoID,
+// not with StartAll, and not for a child. Make sure that no program still executes the run that
+// the file was made from. Further errors are those of Import and Resume.
 func FromExport(file []byte) durable.StartOption {
 	if file == nil {
 		return desk.Begin(nil).(durable.StartOption)
@@ -35,7 +34,7 @@ func FromExport(file []byte) durable.StartOption {
 	}).(durable.StartOption)
 }
 
-// startFrom makes the run exist as the file has it, unless it is there.
+// startFrom creates the run as the file has it, unless it exists.
 func startFrom(ctx context.Context, op *Operator, s *desk.Start, file []byte) error {
 	h, err := op.store.Load(ctx, s.RunID, store.Cursor{NoEvents: true})
 	if err != nil && !errors.Is(err, store.ErrNotFound) {
@@ -62,7 +61,7 @@ func startFrom(ctx context.Context, op *Operator, s *desk.Start, file []byte) er
 	return nil
 }
 
-// checkExport returns why a file is not that of a start.
+// checkExport returns why a file does not belong to a start.
 func checkExport(op *Operator, s *desk.Start, file []byte) error {
 	f, err := runfile.Read(bytes.NewReader(file), DefaultMaxImport)
 	switch {

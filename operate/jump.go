@@ -14,15 +14,14 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A jump is carried out in two acts, so that it is seen in the history also when
-// it did not come to its end: jump_requested, on the branch that is to be left,
-// and jump_activated, the first event of the new one. Between the two nobody can
-// claim the run: it is paused, or, if it had failed, parked. Whoever finds it so
-// after a crash asks for the jump again.
+// A jump is carried out in two acts, so that the history shows it even if it did not finish:
+// jump_requested, on the branch to leave, and jump_activated, the first event of the new one.
+// Between the two no executor can claim the run: it is paused, or, if it had failed, parked. To
+// finish it after a crash, request the jump again.
 
-// JumpOptions change how Jump is done.
+// JumpOptions change how Jump works.
 type JumpOptions struct {
-	// Reason is recorded with the jump, for people; By says who asked for it.
+	// Reason is recorded with the jump, for people; By says who requested it.
 	Reason, By string
 	// Force lets a body of Once that has begun run again.
 	Force bool
@@ -30,8 +29,7 @@ type JumpOptions struct {
 	DryRun bool
 }
 
-// BusyError says that an executor that is alive has the run, and that it did not
-// stop in time.
+// BusyError says that a live executor has the run and did not stop in time.
 type BusyError struct {
 	RunID string
 	Owner string // executor id; empty: not known
@@ -58,42 +56,42 @@ func (e *BusyError) Unwrap() error { return e.Err }
 // Jump takes a run back to a stable point of its current history, the event with
 // this number (CheckpointOf finds it by key), and lets it go on from there on a new
 // branch, as Resume with FromCheckpoint does. It works on a run that is executed,
-// waits, is interrupted, parked or has failed. One that has not ended is paused first,
-// wherever it is executed: Jump waits until the bodies under way have ended, which
-// are recorded. A run that was paused before stays paused, unless it was by a Jump
-// that did not get further: calling Jump again finishes what a killed process began.
+// waits, is interrupted, parked or has failed. Jump first pauses a run that has not ended,
+// wherever it is executed, and waits until the bodies in progress have ended and are recorded. A
+// run that was paused before stays paused, unless an unfinished Jump had paused it: calling Jump
+// again finishes what a killed process began.
 //
 // The jump is durable when Jump returns. When ctx ends before the run has stopped,
-// nothing is changed but that a pause was asked for: ask again, or Unpause it.
+// nothing has changed except that a pause was requested: call Jump again, or Unpause the run.
 //
 // Errors: durable.ErrNotFound; *durable.NotResumableError for a run that is pending, completed or
 // cancelled, or has failed and whose deadline has passed; *CheckpointError;
-// *CrossingError and *UndoneError without Force; durable.ErrOccupied when a run that had failed cannot have
-// its exclusive keys; *BusyError when the run did not stop before ctx ended.
+// *CrossingError and *UndoneError without Force; durable.ErrOccupied when a failed run cannot get
+// its exclusive keys again; *BusyError when the run did not stop before ctx ended.
 func (op *Operator) Jump(ctx context.Context, id string, to int64, o JumpOptions) (Plan, error) {
 	if op.desk.Closing() {
 		return Plan{}, durable.ErrClosed
 	}
-	asked := false // for a pause, by this call or one before it
+	asked := false // a pause was requested, by this call or an earlier one
 	var found store.Status
 	for tries := 0; ; tries++ {
 		v, rv, own, err := op.planJump(ctx, id, to, o)
 		asked = asked || own
 		if err != nil && asked {
-			// What ended meanwhile stands in the way: it goes on as it was.
+			// Something that ended meanwhile prevents the jump: the run goes on as before.
 			op.liftPause(context.WithoutCancel(ctx), id)
 		}
 		if err != nil || o.DryRun {
 			return rv.plan, err
 		}
 		found = cmp.Or(found, rv.plan.Status)
-		rv.plan.Status = found // and not that in which the pause has left it
+		rv.plan.Status = found // not the status in which the pause has left it
 		if v.Row.Status != store.Failed && !v.Row.Paused {
 			if err := op.pauseFor(ctx, id, v.Row.Owner, fmt.Sprintf("to jump back to event %d", to)); err != nil {
 				return rv.plan, err
 			}
 			asked = true
-			continue // what was under way is recorded now
+			continue // what was in progress is recorded now
 		}
 		switch goesOn, err := op.jump(ctx, v, rv, o, own); {
 		case err == nil:
@@ -102,7 +100,7 @@ func (op *Operator) Jump(ctx context.Context, id string, to int64, o JumpOptions
 			}
 			return rv.plan, nil
 		case desk.Overtaken(err) && tries < 8:
-			continue // somebody acted on it in the same moment
+			continue // another act on the run happened at the same moment
 		case errors.Is(err, store.ErrOccupied):
 			return rv.plan, desk.Occupied("was not taken back; try again once that run has ended", err)
 		default:
@@ -111,8 +109,8 @@ func (op *Operator) Jump(ctx context.Context, id string, to int64, o JumpOptions
 	}
 }
 
-// liftPause lets a run go on that a Jump has paused and does not take back. One
-// that somebody else wants paused stays so.
+// liftPause continues a run that a Jump has paused but does not move. A run that someone else
+// wants paused stays paused.
 func (op *Operator) liftPause(ctx context.Context, id string) {
 	v, _, err := op.view(ctx, id)
 	if err != nil {
@@ -123,8 +121,8 @@ func (op *Operator) liftPause(ctx context.Context, id string) {
 	}
 }
 
-// planJump works out a jump, or why there can be none. own says that the run is
-// paused because of a Jump, and of nothing else.
+// planJump computes a jump, or why there can be none. own says that the run is paused only
+// because of a Jump.
 func (op *Operator) planJump(ctx context.Context, id string, to int64, o JumpOptions) (v *view, rv *revision, own bool, err error) {
 	none := &revision{}
 	v, unreadable, err := op.view(ctx, id)
@@ -171,7 +169,7 @@ func (op *Operator) inboxOf(ctx context.Context, id string) ([]store.Message, er
 }
 
 // jump records the request and activates the branch. With own the run is paused
-// because of a Jump, and goes on unless somebody has asked for a pause meanwhile.
+// because of a Jump, and goes on unless another pause was requested meanwhile.
 func (op *Operator) jump(ctx context.Context, v *view, rv *revision, o JumpOptions, own bool) (goesOn bool, err error) {
 	row := v.Row
 	d := history.Data{Executor: op.desk.ID(), Reason: guard.Text(o.Reason, guard.MaxText), By: guard.Text(o.By, guard.MaxText), FromBranch: row.Branch, ToBranch: rv.plan.Branch, Cutoff: rv.Cut.After}
@@ -209,13 +207,13 @@ func (op *Operator) jump(ctx context.Context, v *view, rv *revision, o JumpOptio
 	return goesOn, err
 }
 
-// How often Jump looks whether the run has stopped: other processes do not tell.
+// How often Jump checks whether the run has stopped, because other processes do not report that.
 const (
 	firstPause = 50 * time.Millisecond
 	lastPause  = 2 * time.Second
 )
 
-// pauseFor pauses a run and waits until nobody executes it.
+// pauseFor pauses a run and waits until no executor has it.
 func (op *Operator) pauseFor(ctx context.Context, id, owner, reason string) error {
 	changed, stop := op.desk.Watch(id)
 	defer stop()

@@ -12,9 +12,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// An Operator looks at the runs of a store, mends them and carries them elsewhere. It
-// does so through an engine, whose keys, codecs and code it has. It holds nothing of its
-// own, and its methods may be called at the same time.
+// An Operator inspects, repairs and moves the runs of a store. It works through an
+// engine and uses its keys, codecs and code. It holds no state of its own, and its
+// methods may be called concurrently.
 type Operator struct {
 	eng    *durable.Engine
 	desk   desk.Engine
@@ -28,14 +28,14 @@ func On(eng *durable.Engine) *Operator {
 	return &Operator{eng: eng, desk: d, store: d.Store(), sealer: d.Sealer()}
 }
 
-// A view is a run as an operator finds it.
+// A view is the state of a run that an operator acts on.
 type view struct {
 	*history.View
 	op *Operator
 }
 
-// view reads a run. When its history cannot be read, unreadable says why, and
-// the row is valid all the same.
+// view reads a run. If its history cannot be read, unreadable says why, and the row is
+// still valid.
 func (op *Operator) view(ctx context.Context, id string) (v *view, unreadable, err error) {
 	found, unreadable, err := op.desk.View(ctx, id)
 	if err != nil {
@@ -44,8 +44,8 @@ func (op *Operator) view(ctx context.Context, id string) (v *view, unreadable, e
 	return &view{View: found, op: op}, unreadable, nil
 }
 
-// storeError returns an error of the store as callers know it: what is no answer of it
-// matches ErrUnavailable.
+// storeError returns a store error in the form callers know: an error that is not an
+// answer of the store matches ErrUnavailable.
 func storeError(err error) error {
 	if err == nil || desk.Answered(err) {
 		return err
@@ -53,7 +53,7 @@ func storeError(err error) error {
 	return fmt.Errorf("%w: %w", durable.ErrUnavailable, err)
 }
 
-// damaged returns err as callers know it: a history that cannot be believed is a
+// damaged returns err in the form callers know: a history that cannot be trusted is a
 // DamagedError.
 func damaged(err error) error {
 	if d := (*history.Damage)(nil); errors.As(err, &d) {

@@ -10,54 +10,54 @@ import (
 
 // Plan says what a resume, a jump, an edit or a fork does, or with DryRun would do.
 type Plan struct {
-	RunID    string // of a fork: that of the source
+	RunID    string // for a fork: that of the source
 	Workflow string
-	Status   store.Status // the run was found in
+	Status   store.Status // in which the run was found
 
-	// From is the last event of the history that is kept; with Scope, only what
-	// stands in that branch or item is left behind.
+	// From is the last event of the history that is kept; with Scope, only what is in
+	// that branch or item is left behind.
 	From  int64
 	Scope string
 	// Branch is the one the run goes on; a new one if NewBranch.
 	Branch    int32
 	NewBranch bool
 
-	// Skipped are the steps that do not run again: what they came to is in the
-	// history that is kept. In the order in which they were done.
+	// Skipped lists the steps that do not run again, because their outcomes are in the
+	// kept history, in the order in which they were done.
 	Skipped []string
-	// Again are those that have an outcome now and run again, and the calls of children
-	// that have ended and in whose place others are started.
+	// Again lists the steps that have an outcome now and run again, and the calls of
+	// ended children that are replaced by new ones.
 	Again []string
-	// Edited are the calls whose outcome is replaced: by Edit, or by a Fork with
+	// Edited lists the calls whose outcome is replaced, by Edit or by a Fork with
 	// Edits.
 	Edited []string
-	// Reset are the calls whose failures no longer count: the steps among them
-	// have all their attempts again.
+	// Reset lists the calls whose failures no longer count: the steps among them have
+	// all their attempts again.
 	Reset []string
 	// Next is where execution goes on.
 	Next ResumePoint
 
 	// Step is the number of the step that runs next, from 1, and Steps how many
-	// there are. With names given to the workflow by Steps, Declared is true and
-	// Steps their number. Otherwise it is the highest count that is known: of
-	// this run's recorded steps, the one to run, and those of the last completed
-	// run of the same workflow and version.
+	// there are. If the workflow declares its names with Steps, Declared is true and
+	// Steps is their number. Otherwise Steps is the highest known count: of this run's
+	// recorded steps, of the one to run, and of the steps of the last completed run of
+	// the same workflow and version.
 	Step, Steps int
 	Declared    bool
 
-	// Left is what is under way now and is left behind.
+	// Left is what is in progress now and is left behind.
 	Left []LeftBehind
-	// Unchecked says why it was not found out whether the code fits the history that
-	// the run goes on with, such as that this program lacks the code; empty: it fits.
-	// Only Resume looks.
+	// Unchecked says why it is unknown whether the code fits the history that the run
+	// goes on with, for example because this program lacks the code; empty: it fits.
+	// Only Resume checks.
 	Unchecked string
-	// Ends is the error with which the run ends at once, since nothing is left to run;
-	// empty: something is, or that is not known.
+	// Ends is the error with which the run ends at once, because nothing is left to
+	// run; empty: something is left, or that is unknown.
 	Ends string
-	// First are the child runs that have failed, and the run with them: it fails again at
-	// once unless they are resumed before it.
+	// First lists the failed child runs that made this run fail: it fails again at once
+	// unless they are resumed before it.
 	First []string
-	// Warnings are what a person should know before it is done.
+	// Warnings say what a person should know before acting.
 	Warnings []string
 }
 
@@ -66,8 +66,8 @@ type LeftBehind struct {
 	Kind  string // "child run", "sleep" or "wait"
 	Key   string // of the call
 	Child string // run id of a child
-	// Kept: a child that goes on, because it was started with Abandon, or because
-	// its id was chosen by the workflow, which will find it again under it.
+	// Kept: the child goes on, because it was started with Abandon, or because the
+	// workflow chose its id and will find it again under that id.
 	Kept bool
 }
 
@@ -80,9 +80,8 @@ func (p Plan) String() string {
 	return fmt.Sprintf("Resuming from step %d of %d", p.Step, p.Steps)
 }
 
-// Details returns what there is to know beside the first line, for a person: one
-// line for each call that is skipped, run again, reset or left behind, and for
-// each warning.
+// Details returns what else a person should know, beyond the first line: one line for
+// each call that is skipped, run again, reset or left behind, and for each warning.
 func (p Plan) Details() []string {
 	var lines []string
 	if p.NewBranch {
@@ -123,13 +122,13 @@ func (p Plan) Details() []string {
 
 // ResumePoint is where the execution of a run goes on.
 type ResumePoint struct {
-	// Key of the durable call; empty when no call is under way and the name of
-	// the next one is not known, because the workflow declares no Steps.
+	// Key of the durable call; empty when no call is in progress and the name of the
+	// next one is unknown, because the workflow declares no Steps.
 	Key string
 	// Kind of the call: "step", "sleep", "wait", "child run", "branch", "map"; empty
-	// for one that has not begun.
+	// for a call that has not begun.
 	Kind string
-	// Attempt that is to be made, from 1; 0 for what is no step.
+	// Attempt to be made, from 1; 0 for anything but a step.
 	Attempt int
 	// After is the key of the call whose outcome was recorded last; empty: none.
 	After string
@@ -158,8 +157,7 @@ func (p ResumePoint) String() string {
 	return b.String()
 }
 
-// pointOf finds the resume point of a history; declared are the names given to
-// Steps.
+// pointOf finds the resume point of a history; declared holds the names given to Steps.
 func pointOf(p *history.Past, declared []string) ResumePoint {
 	at, open := openIn(p, "")
 	var latest int64
@@ -196,7 +194,7 @@ func pointOf(p *history.Past, declared []string) ResumePoint {
 }
 
 // openIn returns the first call of a scope that has begun and not ended, or what
-// is under way in it.
+// is in progress inside that call.
 func openIn(p *history.Past, path string) (ResumePoint, bool) {
 	for _, rec := range p.Scopes[path] {
 		if rec.Outcome.Seq != 0 {
@@ -225,8 +223,8 @@ func openIn(p *history.Past, path string) (ResumePoint, bool) {
 	return ResumePoint{}, false
 }
 
-// count fills in the numbers of the plan: known is the highest count of steps
-// that is known from elsewhere.
+// count fills in the numbers of the plan; known is the highest step count known from
+// elsewhere.
 func (pl *Plan) count(p *history.Past, declared []string, done, known int) {
 	if len(declared) == 0 {
 		pl.Step = done + 1

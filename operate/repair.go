@@ -15,13 +15,13 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// RepairOptions say how Repair goes about it.
+// RepairOptions change how Repair works.
 type RepairOptions struct {
 	// DryRun: say what would be done, and do nothing.
 	DryRun bool
-	// Force: also when effects that were announced before they began (Once,
-	// LongOperation) would begin again, and when there is no stable event, so
-	// that the run begins anew with its input.
+	// Force: repair even if effects that were announced before they began (Once,
+	// LongOperation) would begin again, and even if there is no stable event, so that
+	// the run starts over with its input.
 	Force bool
 }
 
@@ -29,17 +29,16 @@ type RepairOptions struct {
 type Repaired struct {
 	RunID  string
 	DryRun bool
-	// Before is what Verify says of the run as it was.
+	// Before is what Verify says about the run before the repair.
 	Before Verification
-	// Branch that the run is on now, and Cutoff, the last event that is kept in
-	// its history, if a bad tail was set aside; 0, 0: none was.
+	// Branch that the run is on now, and Cutoff, the last event kept in its history, if
+	// a bad tail was set aside; 0, 0: none was.
 	Branch int32
 	Cutoff int64
-	// Again are the keys whose outcomes, or whose beginning, stand after the
-	// cutoff: those bodies run again, with the same idempotency keys.
+	// Again lists the keys whose outcomes, or whose beginning, come after the cutoff:
+	// those bodies run again, with the same idempotency keys.
 	Again []string
-	// Did says in words what was done, a line each. Empty: there was nothing to
-	// do.
+	// Did describes what was done, one line each. Empty: there was nothing to do.
 	Did []string
 }
 
@@ -48,7 +47,7 @@ type Repaired struct {
 type UnrepairableError struct {
 	RunID  string
 	Reason string
-	// Forceable: with RepairOptions.Force it can.
+	// Forceable: with RepairOptions.Force it can be repaired.
 	Forceable bool
 }
 
@@ -66,23 +65,23 @@ var ErrUnrepairable = errors.New("durable: run cannot be repaired")
 // Is matches ErrUnrepairable.
 func (e *UnrepairableError) Is(target error) bool { return target == ErrUnrepairable }
 
-// Repair mends a damaged run as far as its events allow. A part of its history
-// that cannot be believed is set aside: a new branch begins after the last
-// stable event before the damage (the outcome of a step, child or item, or an
-// answer), the run becomes interrupted, and whoever serves it continues it from
-// there; one that had failed waits for Resume. A row that does not say what the
-// events say is rebuilt from them. Nothing is ever deleted: what was set aside
-// stays readable (store.Cursor.All), and Verify tells of it as left behind.
+// Repair mends a damaged run as far as its events allow. It sets aside a part of the
+// history that cannot be trusted: a new branch begins after the last stable event
+// before the damage (the outcome of a step, child or item, or an answer), the run
+// becomes interrupted, and an executor that serves it continues it from there; a run
+// that had failed waits for Resume. A row that contradicts the events is rebuilt from
+// them. Nothing is ever deleted: what was set aside stays readable (store.Cursor.All),
+// and Verify reports it as left behind.
 //
 // It is one durable act: a crash leaves the run as it was or repaired, and a
-// second call finds nothing to do. Of two at once one wins; the other gets
+// second call finds nothing to do. Of two concurrent calls one wins; the other gets
 // store.ErrFenced, or nil if both did the same.
 //
 // Errors: durable.ErrNotFound; *store.OwnedError while a live executor has the run;
-// *UnrepairableError for a run that has completed or was cancelled, of which not
-// even the beginning is sound, that is merely incompatible, or where Force is
-// needed; durable.ErrOccupied when a run that had failed cannot have its exclusive keys
-// again. After an error nothing has changed.
+// *UnrepairableError for a run that has completed or was cancelled, whose very
+// beginning is damaged, that is merely incompatible, or that needs Force;
+// durable.ErrOccupied when a run that had failed cannot have its exclusive keys again.
+// After an error nothing has changed.
 func (op *Operator) Repair(ctx context.Context, id string, o RepairOptions) (Repaired, error) {
 	a, err := op.audit(ctx, id, true)
 	if err != nil {
@@ -120,13 +119,13 @@ func (op *Operator) Repair(ctx context.Context, id string, o RepairOptions) (Rep
 // repairPlan is what a repair does.
 type repairPlan struct {
 	row   *store.RowPatch
-	cut   *revision // what the cut means; nil: there is none
-	quiet bool      // the row alone: an event after the end of a run would hide its outcome
+	cut   *revision // the effect of the cut; nil: there is none
+	quiet bool      // only the row: an event after the end of a run would hide its outcome
 	again []string
 	did   []string
 }
 
-// planRepair decides about a damaged run, from the audit alone.
+// planRepair decides how to repair a damaged run, from the audit alone.
 //
 // For example, of a running run whose event 4 is damaged and whose last stable
 // event before that is 3, the plan is a branch after 3 and a row that says
@@ -154,9 +153,9 @@ func (op *Operator) planRepair(a *history.Audit, force bool) (*repairPlan, error
 		return refuse(false, "it was cancelled, and does not go on")
 	}
 	if !needsCut && !a.Agrees(row) {
-		// The row lost what the log says, or says what never happened.
+		// The row lost what the log says, or says something that never happened.
 		if a.Life.Ended() {
-			needsCut = true // its end is recorded again, by whoever continues it
+			needsCut = true // the executor that continues it records its end again
 		}
 		p.interrupt(row)
 		p.did = append(p.did, fmt.Sprintf("status: %s, and the log says %s; it is interrupted now and goes on from its events", row.Status, a.Life.Last))
@@ -173,16 +172,16 @@ func (op *Operator) planRepair(a *history.Audit, force bool) (*repairPlan, error
 		return refuse(false, "nothing that is damaged can be rebuilt from its events; see the findings of Verify")
 	}
 	if p.row.Status == nil && row.Status == store.Interrupted && row.Code == durable.CodeDamaged && byHand(a.Faults) == "" {
-		p.interrupt(row) // a resume has found it, too, and now nothing is in its way
+		p.interrupt(row) // a resume found it, too, and now nothing stops the resume
 	}
 	p.quiet = row.Status.Terminal() && p.row.Status == nil
 	if p.row.Status == nil && (row.Status == store.Running || row.Status == store.Resuming) {
-		p.interrupt(row) // the act takes it from its owner, and only so it can be claimed
+		p.interrupt(row) // the act takes the run from its owner, so it must become claimable
 	}
 	return p, nil
 }
 
-// rebuild has the row say what the events say, status apart.
+// rebuild makes the row say what the events say, except for the status.
 func (p *repairPlan) rebuild(a *history.Audit) {
 	for i := range a.Faults {
 		if f := &a.Faults[i]; f.Mend != nil {
@@ -191,7 +190,7 @@ func (p *repairPlan) rebuild(a *history.Audit) {
 	}
 }
 
-// byHand says what no patch of a row puts right, empty if there is nothing such.
+// byHand says what no row patch can fix; empty if there is no such fault.
 func byHand(faults []history.RowFault) string {
 	var texts []string
 	for i := range faults {
@@ -205,8 +204,8 @@ func byHand(faults []history.RowFault) string {
 	return strings.Join(texts, "; ") + ". No store changes that: set it back in the database, as docs/care.md says, or restore a backup"
 }
 
-// interrupt has the row say that nobody executes the run. One that had failed
-// waits for a person.
+// interrupt makes the row say that no executor has the run. A run that had failed waits
+// for a person.
 func (p *repairPlan) interrupt(row *store.Run) {
 	interrupted, code, reason, no, zero := store.Interrupted, "", "", false, store.Time(0)
 	if row.Status == store.Failed || row.Status == store.Cancelled {
@@ -216,8 +215,8 @@ func (p *repairPlan) interrupt(row *store.Run) {
 	p.row.Recoverable, p.row.EndedAt, p.row.WakeAt, p.row.Strikes = &no, &zero, &zero, new(int32)
 }
 
-// branchOff sets aside what stands after the last stable event that is sound. What
-// that means is worked out as for any other cut.
+// branchOff sets aside what comes after the last sound stable event. Its effect is
+// computed as for any other cut.
 func (p *repairPlan) branchOff(op *Operator, a *history.Audit, force bool) error {
 	row := &a.History.Run
 	at := a.Cut
@@ -265,7 +264,7 @@ func (p *repairPlan) branchOff(op *Operator, a *history.Audit, force bool) error
 	if p.row.Status == nil {
 		p.interrupt(row)
 	}
-	p.row.Branch = nil // the new one
+	p.row.Branch = nil // the new branch
 	p.row.Seen = new(int64)
 	if p.row.Attributes = rv.Attributes; rv.Attributes != nil {
 		p.did = append(p.did, fmt.Sprintf("attributes: %v, as they were then", rv.Attributes))
@@ -275,16 +274,16 @@ func (p *repairPlan) branchOff(op *Operator, a *history.Audit, force bool) error
 	return nil
 }
 
-// viewOf is the run as a cut of its damaged history finds it.
+// viewOf returns the view of a damaged run for a cut.
 func viewOf(a *history.Audit, op *Operator) *view {
 	row := a.History.Run
 	row.Branch, row.Generation = a.Branch, a.Branches[a.Branch].Generation
 	return &view{op: op, View: &history.View{Row: &row, Branches: a.History.Branches, Events: a.Events, Past: a.Past}}
 }
 
-// endStrays has the cut end also the children whose beginning is what is damaged: no
-// event names them, and the new branch starts others in their place. A child with an id
-// of the workflow's choosing goes on, as after any cut.
+// endStrays makes the cut also end the children whose start is what is damaged: no
+// event names them, and the new branch starts others instead. A child whose id the
+// workflow chose goes on, as after any cut.
 func (op *Operator) endStrays(ctx context.Context, a *history.Audit, p *repairPlan) error {
 	if a.Bad == 0 {
 		return nil
@@ -311,8 +310,8 @@ func (op *Operator) endStrays(ctx context.Context, a *history.Audit, p *repairPl
 	return nil
 }
 
-// derivedFor reports whether id is one that is derived for the child that a call of this
-// parent starts, on whatever branch.
+// derivedFor reports whether id is derived for a child that this call of this parent
+// starts, on any branch.
 func derivedFor(id, parent, key string) bool {
 	on, ok := strings.CutPrefix(id, history.DerivedChildID(parent, key, 0))
 	on, _, _ = strings.Cut(on, history.EvadedMark)

@@ -10,10 +10,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// ResumePoint returns where the execution of a run goes on: at a call that is
-// under way, with the attempt that is to be made, or after the last outcome. ok
-// is false for a run that has completed or was cancelled, of which nothing is
-// left to execute.
+// ResumePoint returns where the execution of a run goes on: at a call that is in
+// progress, with the next attempt, or after the last outcome. ok is false for a run that
+// has completed or was cancelled and has nothing left to execute.
 //
 // Errors: durable.ErrNotFound; that of a history that cannot be read.
 func (op *Operator) ResumePoint(ctx context.Context, id string) (at ResumePoint, ok bool, err error) {
@@ -32,8 +31,8 @@ func (op *Operator) ResumePoint(ctx context.Context, id string) (at ResumePoint,
 
 // ListResumable yields the runs that Resume would take, newest first within each
 // kind: first those that were interrupted, then those whose executor is gone, then
-// those that have failed. Paused runs are not among them, nor those whose deadline
-// has passed. After an error it ends.
+// those that have failed. It leaves out paused runs and those whose deadline has passed.
+// It ends after an error.
 func (op *Operator) ListResumable(ctx context.Context) iter.Seq2[store.Run, error] {
 	kinds := []store.Filter{
 		{Statuses: []store.Status{store.Interrupted}, WithLast: true},
@@ -59,8 +58,8 @@ func (op *Operator) ListResumable(ctx context.Context) iter.Seq2[store.Run, erro
 }
 
 // LastInterrupted returns the run that was interrupted last: stopped gracefully,
-// parked, or left by an executor that is gone, not failed. durable.ErrNotFound when there
-// is none.
+// parked, or left by an executor that is gone, but not failed. durable.ErrNotFound if
+// there is none.
 func (op *Operator) LastInterrupted(ctx context.Context) (store.Run, error) {
 	var last store.Run
 	var at store.Time
@@ -68,7 +67,7 @@ func (op *Operator) LastInterrupted(ctx context.Context) (store.Run, error) {
 		if err != nil {
 			return store.Run{}, err
 		}
-		// A checkpoint leaves the row as it is.
+		// A checkpoint does not touch the row's UpdatedAt.
 		seen := row.UpdatedAt
 		if row.Last != nil {
 			seen = max(seen, row.Last.At)
@@ -83,10 +82,9 @@ func (op *Operator) LastInterrupted(ctx context.Context) (store.Run, error) {
 	return last, nil
 }
 
-// Skipped returns the keys of the steps that a run_resumed or run_claimed event
-// of a run stands for: those that were done by then, and were replayed from the
-// snapshot instead of being run again, in the order in which they were done. Of
-// another event, none.
+// Skipped returns the keys of the steps that were done by the time of a run_resumed or
+// run_claimed event, and were replayed from the snapshot instead of being run again, in
+// the order in which they were done. For any other event it returns none.
 //
 // Errors: durable.ErrNotFound; that of a history that cannot be read.
 func (op *Operator) Skipped(ctx context.Context, id string, ev store.Event) ([]string, error) {

@@ -23,59 +23,55 @@ type ResumeOptions struct {
 	// after which a new branch is made: what came later runs again. CheckpointOf
 	// finds it by key. The run's first event goes back to its beginning. 0: none.
 	FromCheckpoint int64
-	// ResetFailures gives steps that have failed, or are being tried again, all
-	// their attempts anew, and the items and branches that failed with them. A wait
-	// that was refused its signal (*SignalTypeError) waits for the next one. What
-	// was recorded of the failures stays in the history. The failure that has ended
-	// a run is taken back without it.
+	// ResetFailures gives steps that have failed, or are being retried, all their attempts
+	// again, and restarts the items and branches that failed with them. A wait whose signal
+	// was refused (*SignalTypeError) waits for the next one. The recorded failures stay in
+	// the history. The failure that ended a run is taken back even without this option.
 	ResetFailures bool
-	// Force lets a body of Once that has begun run again, and has calls matched by
-	// name from there on. For a cancelled run it does neither: it takes the cancel
-	// back. The history is cut just before the cancel, or at FromCheckpoint; bodies
-	// that were under way then run again, and children that were cancelled with the
-	// run stay so, which the Plan warns of. A run whose effects were undone is
-	// refused even so, because a history that says they happened would be wrong:
-	// Fork it.
+	// Force lets a body of Once that has begun run again, and matches calls by name from
+	// there on. For a cancelled run it does neither: it takes the cancel back. The history is
+	// cut just before the cancel, or at FromCheckpoint; bodies that were in progress then run
+	// again, and children that were cancelled with the run stay cancelled, which the Plan
+	// warns of. A run whose effects were undone is refused even with Force, because a history
+	// that says they happened would be wrong: Fork it.
 	Force bool
 	// DryRun returns the plan and changes nothing.
 	DryRun bool
 }
 
 // Resume continues a run that failed or was interrupted, from the attempt it
-// had reached: what was recorded stays. Of two calls at once one wins, the other
-// gets a *durable.NotResumableError. A failed run takes the keys of Exclusive again, all
-// or none. What its row says is compared with its events first, and repaired as
-// RecoverRun does it. When this engine has the workflow's code the run is
-// executed here; else it becomes claimable by whoever has it.
+// had reached: what was recorded stays. Of two concurrent calls one wins, the other gets a
+// *durable.NotResumableError. A failed run takes the keys of Exclusive again, all or none.
+// Resume first compares the row with the events, and repairs the row as RecoverRun does. If
+// this engine has the workflow's code the run is executed here; otherwise it becomes
+// claimable by an engine that has it.
 //
-// A run that has failed goes on from the failure that ended it: the step, item or
-// wait that nothing was recorded after in its scope has its attempts again (Plan.Reset
-// names it), or the run would fail at once with the same error. Failures that the
-// code has already made use of stay as they are, as do those of a run whose effects
-// were undone. ResetFailures does the same for a step that is still being tried.
+// A failed run goes on from the failure that ended it: the last recorded step, item or wait
+// of its scope has its attempts again (Plan.Reset names it), because otherwise the run would
+// fail at once with the same error. Failures that the code has already handled stay as they
+// are, as do those of a run whose effects were undone. ResetFailures does the same for a step
+// that is still being retried.
 //
 // Every check comes before anything is written, in this
-// order: the run is there; its row and its events agree, or can be repaired; its
-// status allows it; it has a checkpoint, which can be read here; the code that is
-// here fits its history; its exclusive keys are free. For the last but one, the
-// function is replayed up to the point that it had reached: no body of a step runs,
-// and nothing is recorded. A program without the workflow's code cannot do that, and
-// says so in Plan.Unchecked. Every door (this method, ResumeAll, the HTTP routes, the
-// pages, the terminal) is this function, and DryRun is all of it but the writing and
-// the keys.
+// order: the run exists; its row and its events agree, or can be repaired; its status allows
+// it; it has a checkpoint, which can be read here; the local code fits its history; its
+// exclusive keys are free. To check the code, the function is replayed up to the point that
+// it had reached: no body of a step runs, and nothing is recorded. A program without the
+// workflow's code cannot do that, and says so in Plan.Unchecked. Every entry point (this
+// method, ResumeAll, the HTTP routes, the pages, the terminal) uses this function, and DryRun
+// does all of it except the writing and the keys.
 //
-// A run that waits is resumed for one reason alone: it waits for a child that has ended,
-// and was not told, as may happen after a restore. It is told, and goes on waiting for
-// anything else.
+// A waiting run is resumed for one reason only: it waits for a child that has ended, and
+// never got the outcome, as may happen after a restore. It gets the outcome, and goes on
+// waiting for anything else.
 //
 // With FromCheckpoint the history is cut after that event: a new branch is made,
 // in the same durable act that makes the run claimable, and the run goes on
-// there. What was recorded later stays readable and counts no more: steps run
-// again, with the same IdempotencyKey; signals that were taken are delivered
-// again; people are asked again; children that were started are cancelled, unless
-// they were abandoned or have an id of the workflow's choosing. A checkpoint in an
-// item of a Map, or in a branch, leaves the others as they are where nothing
-// followed from it yet.
+// there. What was recorded later stays readable and no longer counts: steps run again, with
+// the same IdempotencyKey; consumed signals are delivered again; people are asked again;
+// started children are cancelled, unless they were abandoned or the workflow chose their id.
+// A checkpoint in an item of a Map, or in a branch, leaves the others as they are if nothing
+// depends on it yet.
 //
 // The Plan says what is skipped, what runs again and from where; it is the same
 // with DryRun.
@@ -117,7 +113,7 @@ func (op *Operator) Resume(ctx context.Context, id string, o ResumeOptions) (Pla
 		if v, unreadable, err = op.view(ctx, id); err != nil {
 			return Plan{}, fmt.Errorf("resuming: %w", err)
 		}
-		// Of what was torn the repair decides: it is looked at anew.
+		// The repair decides about what was torn, so check again.
 		if rv, _, err = op.mayResume(ctx, v, unreadable, o); err != nil {
 			return op.repairedAndTaken(ctx, before, v.Row, o, err)
 		}
@@ -132,7 +128,7 @@ func (op *Operator) Resume(ctx context.Context, id string, o ResumeOptions) (Pla
 	reopened = reopened || repaired
 	read := v.View
 	if unreadable != nil || rv.Cut != nil {
-		read = nil // the claim reads it anew
+		read = nil // the claim reads it again
 	}
 	claimed, err := op.desk.Claim(ctx, id, &history.Data{Executor: op.desk.ID(), Resumed: true, Force: force}, read)
 	if err != nil {
@@ -148,8 +144,8 @@ func (op *Operator) Resume(ctx context.Context, id string, o ResumeOptions) (Pla
 	return rv.plan, op.notClaimed(ctx, row, reopened)
 }
 
-// resumeUnheard is Resume of a run that waits, and may be resumed for this alone: that it
-// would never hear of a child. no says why not otherwise.
+// resumeUnheard is Resume of a waiting run, which may be resumed for one reason only: that it
+// would never hear of a child. no says why it cannot be resumed otherwise.
 func (op *Operator) resumeUnheard(ctx context.Context, v *view, o ResumeOptions, no error) (Plan, error) {
 	if o.FromCheckpoint != 0 || o.ResetFailures || o.Force {
 		return Plan{}, no
@@ -171,8 +167,8 @@ func (op *Operator) resumeUnheard(ctx context.Context, v *view, o ResumeOptions,
 	return rv.plan, nil
 }
 
-// hearAgain has a waiting run told what became of children that have ended without its
-// being told. told is how many; lost is a child that is not in the store, nil: none.
+// hearAgain sends a waiting run the outcomes of ended children that it never got. told is how
+// many; lost is a child that is not in the store, nil: none.
 func (v *view) hearAgain(ctx context.Context, dry bool) (told int, lost *desk.Unheard, err error) {
 	for _, calls := range v.Past.Scopes {
 		for _, rec := range calls {
@@ -199,8 +195,8 @@ func (v *view) hearAgain(ctx context.Context, dry bool) (told int, lost *desk.Un
 	return told, lost, nil
 }
 
-// repairedAndTaken says what has become of a resume whose run was made claimable
-// by its repair: somebody may have claimed it before the resume did, which err says.
+// repairedAndTaken decides the result of a resume whose repair made the run claimable:
+// another executor may have claimed it before the resume did, as err says.
 func (op *Operator) repairedAndTaken(ctx context.Context, before, row *store.Run, o ResumeOptions, err error) (Plan, error) {
 	if !errors.Is(err, durable.ErrNotResumable) || o != (ResumeOptions{}) {
 		return Plan{}, err
@@ -212,9 +208,9 @@ func (op *Operator) repairedAndTaken(ctx context.Context, before, row *store.Run
 	return Plan{RunID: row.ID, Workflow: row.Workflow, Status: row.Status, Branch: row.Branch}, nil
 }
 
-// mayResume makes every check of a resume, and works out what it does. It changes
-// nothing. torn is what is to be repaired first, nil if nothing is; then the revision
-// tells of the run as it is, and its history was judged as the repair will leave it.
+// mayResume makes every check of a resume, and computes its effect. It changes nothing. torn
+// is what must be repaired first, nil if nothing must be. With torn, the revision describes
+// the run as it is, while its history was checked as the repair will leave it.
 func (op *Operator) mayResume(ctx context.Context, v *view, unreadable error, o ResumeOptions) (rv *revision, torn *history.Finding, err error) {
 	row := v.Row
 	if unreadable == nil {
@@ -230,7 +226,7 @@ func (op *Operator) mayResume(ctx context.Context, v *view, unreadable error, o 
 		if !op.handsOver(row, unreadable) || o.FromCheckpoint != 0 || o.ResetFailures {
 			return nil, nil, unreadable
 		}
-		// Another program may be able to read it: resuming decides nothing.
+		// Another program may be able to read it, and resuming does not commit to anything.
 		rv.warn("%v", errors.Unwrap(unreadable)) // in the words of the history
 		rv.plan.Unchecked = "this program cannot read its history"
 		return rv, nil, nil
@@ -248,15 +244,15 @@ func (op *Operator) mayResume(ctx context.Context, v *view, unreadable error, o 
 }
 
 // handsOver reports whether a run whose history this program cannot read may be
-// made claimable for one that can: it knows no event of a newer version, lacks the
-// code anyhow, and the run has no failure to lose.
+// made claimable for one that can: the history has an event of a newer version, this program
+// lacks the code anyway, and the run has no failure to lose.
 func (op *Operator) handsOver(row *store.Run, unreadable error) bool {
 	future := (*history.FutureEventError)(nil)
 	return errors.As(unreadable, &future) && row.Status != store.Failed && row.Status != store.Cancelled && !op.desk.HasCode(row)
 }
 
-// hasCheckpoint says why there is nothing that a failed run could be resumed from,
-// or nothing that this program can read. One that stopped in its course goes on in it.
+// hasCheckpoint says why there is nothing from which a failed run could be resumed, or
+// nothing that this program can read. A run that stopped midway continues from there.
 func (v *view) hasCheckpoint(o ResumeOptions) error {
 	if v.Row.Status != store.Failed {
 		return nil
@@ -272,7 +268,7 @@ func (v *view) hasCheckpoint(o ResumeOptions) error {
 	return nil
 }
 
-// nothingRecorded reports whether a run has come no further than to its start.
+// nothingRecorded reports whether a run has got no further than its start.
 func (v *view) nothingRecorded() bool {
 	for i := range v.Events {
 		switch v.Events[i].Type {
@@ -285,8 +281,8 @@ func (v *view) nothingRecorded() bool {
 	return true
 }
 
-// follows replays the run with the code that is here, as rv and the repair of what
-// is torn leave it, and adds to the plan what that tells.
+// follows replays the run with the local code, in the state that rv and the repair of torn
+// leave, and adds the findings to the plan.
 func (op *Operator) follows(ctx context.Context, v *view, rv *revision, torn *history.Finding, o ResumeOptions) error {
 	row, events, reset, repinned := *v.Row, rv.Kept, rv.Reset, ""
 	if torn != nil {
@@ -322,12 +318,11 @@ func (op *Operator) follows(ctx context.Context, v *view, rv *revision, torn *hi
 	return nil
 }
 
-// ResumeAll resumes one after the other the runs that match, as Resume does each, and
-// yields the plan of each with the error why it was not resumed, if it was not;
-// Plan.RunID says which run it is. Without Statuses in f those are meant that are
-// interrupted or have failed. Paused ones are left out. After an error of the listing,
-// which names no run, it ends; so it does when ctx ends. Breaking off leaves the others
-// as they are.
+// ResumeAll resumes the matching runs one after the other, each as Resume does, and yields
+// the plan of each, with an error if it was not resumed; Plan.RunID names the run. Without
+// Statuses in f it takes interrupted and failed runs. It leaves out paused ones. It ends
+// after an error of the listing, which names no run, and when ctx ends. Breaking out of the
+// range leaves the other runs as they are.
 //
 //	f := store.Filter{Workflows: []string{"checkout"}, Codes: []string{durable.CodeDefinitionChanged}}
 //	for plan, err := range op.ResumeAll(ctx, f, operate.ResumeOptions{}) { ... }
@@ -359,7 +354,7 @@ func (op *Operator) ResumeAll(ctx context.Context, f store.Filter, o ResumeOptio
 	}
 }
 
-// resumable returns why a run cannot be resumed as its row is.
+// resumable returns why a run with this row cannot be resumed.
 func (op *Operator) resumable(ctx context.Context, row *store.Run, force bool) error {
 	no := &durable.NotResumableError{RunID: row.ID, Status: row.Status}
 	switch {
@@ -379,7 +374,8 @@ func (op *Operator) resumable(ctx context.Context, row *store.Run, force bool) e
 	case row.Status != store.Running && row.Status != store.Resuming:
 		return no
 	}
-	// Orphaned, or not ours to touch. The claim decides; a dry run makes none.
+	// It is orphaned, or not ours to touch. The claim decides that, but a dry run makes no
+	// claim.
 	live, err := op.desk.HasLiveOwner(ctx, row)
 	if err != nil {
 		return err
@@ -391,14 +387,13 @@ func (op *Operator) resumable(ctx context.Context, row *store.Run, force bool) e
 	return nil
 }
 
-// frees reports whether the repair of what is torn makes a run resumable that is
-// not so as its row is: one that waits for nothing. One that is only given another
-// version goes on waiting.
+// frees reports whether the repair of torn makes a run resumable that its row says is not: a
+// run that waits for nothing. A run that only gets another version goes on waiting.
 func frees(torn string, row *store.Run) bool {
 	return torn != "" && torn != history.Reasons[durable.CodeE2] && row.Status == store.Waiting && !row.Paused
 }
 
-// resumption works out what o means for the run.
+// resumption computes what o means for the run.
 func (v *view) resumption(ctx context.Context, o ResumeOptions) (*revision, error) {
 	if v.Row.Status == store.Cancelled {
 		if o.ResetFailures {
@@ -423,12 +418,12 @@ func (v *view) resumption(ctx context.Context, o ResumeOptions) (*revision, erro
 	return v.revise(ctx, at, what, o.Force)
 }
 
-// notClaimed says what it means that Resume did not get the run, which it had
-// found as row says.
+// notClaimed returns the result of Resume when it did not get the run, which it had found as
+// row says.
 func (op *Operator) notClaimed(ctx context.Context, row *store.Run, reopened bool) error {
 	_, here := op.desk.Steps(row)
 	if !here && (reopened || row.Status == store.Failed || row.Status == store.Interrupted) {
-		return nil // claimable by whoever has its code
+		return nil // claimable by an engine that has its code
 	}
 	if reopened {
 		if taken, err := op.takenSince(ctx, row); err != nil || taken {
@@ -451,9 +446,9 @@ func (op *Operator) notClaimed(ctx context.Context, row *store.Run, reopened boo
 	return &durable.NotResumableError{RunID: row.ID, Status: h.Run.Status, Reason: reason, Paused: h.Run.Paused}
 }
 
-// takenSince reports whether somebody has claimed the run, which a call of Resume
-// had found as row says and has made claimable since. Whoever does carries out
-// what the call asked for, unless it is another call of Resume: of two, one wins.
+// takenSince reports whether another executor has claimed the run that this Resume had found
+// as row says and has since made claimable. That executor does what the call asked for,
+// unless it is another call of Resume: of two, one wins.
 func (op *Operator) takenSince(ctx context.Context, row *store.Run) (bool, error) {
 	var seen int64
 	if row.Last != nil {
@@ -476,8 +471,8 @@ func (op *Operator) takenSince(ctx context.Context, row *store.Run) (bool, error
 }
 
 // reopen makes a failed or parked run claimable again, and its history what rv
-// says, in one act; done is false for one that is claimable and stays as it is.
-// The failure stays in the history; the row forgets it.
+// says, in one act; done is false for a run that is claimable and stays as it is. The failure
+// stays in the history; the row drops it.
 func (op *Operator) reopen(ctx context.Context, v *view, rv *revision) (done bool, err error) {
 	row := v.Row
 	if rv.Cut == nil && len(rv.Reset) == 0 && (row.Status != store.Failed && row.Code == "" || row.Status == store.Running || row.Status == store.Resuming) {
@@ -504,9 +499,8 @@ func (op *Operator) reopen(ctx context.Context, v *view, rv *revision) (done boo
 	return true, nil
 }
 
-// act is the act that carries rv out and leaves the run claimable. The messages
-// by which it was asked to pause are void: what they asked for was done, or is
-// over.
+// act returns the act that carries rv out and leaves the run claimable. The messages that
+// requested a pause become void: the pause has happened, or is over.
 func (rv *revision) act(row *store.Run, d *history.Data) desk.Act {
 	d.Message, d.Reset, d.Force, d.Lifted, d.Anew = row.Inbox, rv.Reset, rv.Force, rv.Lifted, rv.Anew
 	a := desk.Act{From: []store.Status{row.Status}, Row: claimable(), Cut: rv.Cut, Send: rv.send, Undone: rv.Undone}
@@ -527,7 +521,7 @@ func (rv *revision) act(row *store.Run, d *history.Data) desk.Act {
 	return a
 }
 
-// claimable is the row of a run that anybody who serves it may go on with.
+// claimable returns the patch of a run that any executor serving it may continue.
 func claimable() *store.RowPatch {
 	interrupted, none, no := store.Interrupted, "", false
 	return &store.RowPatch{Status: &interrupted, Code: &none, Reason: &none, Recoverable: &no, EndedAt: new(store.Time), WakeAt: new(store.Time), Strikes: new(int32)}

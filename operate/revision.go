@@ -13,17 +13,17 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A revision is what somebody wants of a run's history, and what a person is told of it.
+// A revision is a requested change of a run's history, and its description for a person.
 type revision struct {
 	history.Revision
 	plan  Plan
-	send  []store.Message // that end what is left behind
-	lifts bool            // a cancel
+	send  []store.Message // messages that end what is left behind
+	lifts bool            // it takes a cancel back
 	added []string        // calls of the code that the history does not have before its end, if it is matched by name
 }
 
-// CrossingError says that a body which must run at most once has begun, or ended,
-// in what would be left behind or reset: it would run again.
+// CrossingError says that a body that must run at most once has begun, or ended, in what
+// would be left behind or reset: it would run again.
 type CrossingError struct {
 	RunID string
 	Keys  []string // of the calls of Once
@@ -33,16 +33,16 @@ func (e *CrossingError) Error() string {
 	return fmt.Sprintf("durable: run %s: %s must run at most once and has begun: going back before it would run it again. Choose a later checkpoint, or use Force", e.RunID, strings.Join(e.Keys, ", "))
 }
 
-// UndoneError says that calls would count as done whose compensations have run: what
-// follows would build on effects that are gone.
+// UndoneError says that calls would count as done although their compensations have run:
+// what follows would build on effects that are gone.
 type UndoneError struct {
 	RunID string
-	// Calls are the keys of the steps, children, branches and Maps that were undone, and
-	// By those of the compensations, in the same order.
+	// Calls lists the keys of the steps, children, branches and Maps that were undone,
+	// and By those of the compensations, in the same order.
 	Calls, By []string
 	// Before is the last checkpoint before all of them (CheckpointOf, Fork's At): after
-	// it, or an earlier one, they are made again. 0: after none, because one is a child
-	// whose id the workflow has chosen.
+	// it, or an earlier one, they are made again. 0: there is no such checkpoint,
+	// because one of the calls is a child whose id the workflow chose.
 	Before int64
 	text   string
 }
@@ -62,8 +62,8 @@ func (v *view) undoneError(still []history.Undone) *UndoneError {
 	return e
 }
 
-// revise works out what it means to cut v after event at (nil: no cut) and to
-// take failures back.
+// revise computes the effect of cutting v after event at (nil: no cut) and of taking
+// failures back.
 func (v *view) revise(ctx context.Context, at *store.Event, what history.Resetting, force bool) (*revision, error) {
 	return v.reviseAs(ctx, history.Cutting{At: at, Reset: what, Force: force})
 }
@@ -91,8 +91,8 @@ func (v *view) reviseAs(ctx context.Context, q history.Cutting) (*revision, erro
 	return rv, v.fill(ctx, rv, kept)
 }
 
-// rework is history.View.Revise, with the errors that callers know. kept is the history
-// as it is then.
+// rework is history.View.Revise, with the errors that callers know. kept is the
+// resulting history.
 func (v *view) rework(q history.Cutting) (rv *revision, kept *history.Past, err error) {
 	changed, kept, err := v.View.Revise(q)
 	var crossing *history.CrossingError
@@ -114,7 +114,7 @@ func (rv *revision) warn(format string, args ...any) {
 	rv.plan.Warnings = append(rv.plan.Warnings, fmt.Sprintf(format, args...))
 }
 
-// planOf begins a plan with what is known of the run and its revision.
+// planOf starts a plan with what is known about the run and its revision.
 func planOf(row *store.Run, rv *history.Revision) Plan {
 	p := Plan{
 		RunID: row.ID, Workflow: row.Workflow, Status: row.Status,
@@ -126,9 +126,9 @@ func planOf(row *store.Run, rv *history.Revision) Plan {
 	return p
 }
 
-// failedChildren tells, of the children whose failure stands last in their scope, the
-// calls of those that were resumed since, whose outcome is another one or yet to come,
-// and the ids of those that are failed still.
+// failedChildren looks at the children whose failure is last in their scope. It returns
+// the calls of those that were resumed since, whose outcome is different or yet to come,
+// and the ids of those that are still failed.
 func (v *view) failedChildren(ctx context.Context) (resumed map[string]bool, failed []string, err error) {
 	byID := map[string]string{}
 	for path, calls := range v.Past.Scopes {
@@ -159,8 +159,8 @@ func (v *view) failedChildren(ctx context.Context) (resumed map[string]bool, fai
 	return resumed, failed, nil
 }
 
-// warnOfChildren tells of children that are kept and cannot come to their end,
-// because they were cancelled with the run.
+// warnOfChildren warns of kept children that cannot finish, because they were cancelled
+// with the run.
 func (v *view) warnOfChildren(ctx context.Context, rv *revision, kept *history.Past) error {
 	if v.Row.Status != store.Failed && v.Row.Status != store.Cancelled {
 		return nil
@@ -226,9 +226,9 @@ func (v *view) fill(ctx context.Context, rv *revision, kept *history.Past) error
 	return nil
 }
 
-// childrenAgain adds to the plan the children that have ended and whose start is left
-// behind. One with a derived id is another run on the new branch, and does its work
-// again; one with a chosen id is found with what it came to.
+// childrenAgain adds to the plan the ended children whose start is left behind. A child
+// with a derived id becomes another run on the new branch and does its work again; a
+// child with a chosen id is found with its outcome.
 func (v *view) childrenAgain(rv *revision, kept *history.Past) {
 	for path, calls := range v.Past.Scopes {
 		if path == history.UndoScope {

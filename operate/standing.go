@@ -11,69 +11,69 @@ import (
 )
 
 // Standing says where a run stands: what is done, what is under way, and how
-// long it took. It is a plain value, made by a Tracker of the run's events or by
-// Operator.Standing and Operator.Standings. The zero value is that of a run of which
-// nothing is known.
+// long it took. It is a plain value, made from the run's events by a Tracker, or
+// by Operator.Standing and Operator.Standings. The zero value is that of a run
+// about which nothing is known.
 type Standing struct {
 	Seq       int64      // of the last event it knows of; 0: none
 	CreatedAt store.Time // of the run, in its first generation, in whatever process that was
 	At        store.Time // of the last event
 
-	// Status, as far as events tell: Waiting means that all that is known to be
-	// under way waits for a time, a person or a child.
+	// Status, as far as events show it: Waiting means that everything known to be
+	// in progress waits for a time, a person or a child.
 	Status store.Status
 	Reason string // why it was interrupted, failed or cancelled, in words
 
-	// Active is how long the run was executed, in all processes together; what
-	// a killed process did after its last event is not in it.
+	// Active is how long the run was executed, in all processes together; it
+	// leaves out what a killed process did after its last event.
 	Active     time.Duration
 	Resumes    int // how often it was claimed after an interruption
 	Generation int // from 0; see Continue
 
-	// Done of Total: with names given to the workflow by Steps, how many of
-	// those calls are over, and how many there are; Declared is true. Else steps
-	// with an outcome, and the highest count that is known: of those done and
-	// those under way, and Known. It is never a guess, and so may grow.
+	// Done of Total: if the workflow declares its names with Steps, how many of
+	// those calls are over, and how many there are; Declared is true. Otherwise
+	// the steps with an outcome, and the highest known count: of those done and in
+	// progress, or Known. It is never a guess, and so may grow.
 	Done, Total int
 	Declared    bool
 	// Names are the declared names, as keys, in order.
 	Names []string
-	// Steps is the number of steps with an outcome, those in branches and items
-	// included, in this generation.
+	// Steps is the number of steps with an outcome, including those in branches
+	// and items, in this generation.
 	Steps int
 
-	// Current is the call that is under way, of several a step, the one an event
-	// was last recorded of; else the first of the declared ones that is not over.
-	// Empty: nothing is under way that is on record, or the run has ended.
+	// Current is the call in progress: of several, a step, the one with the latest
+	// event. If none is in progress, it is the first declared call that is not
+	// over. Empty: no call is recorded as in progress, or the run has ended.
 	Current Call
-	// Open are the calls that have begun on record and are not over, in the order
-	// of their first events. A step is on record with its first failed attempt,
-	// unless it is a LongOperation or saves progress.
+	// Open lists the calls that are recorded as begun and not over, in the order
+	// of their first events. A step is first recorded with its first failed
+	// attempt, unless it is a LongOperation or saves progress.
 	Open []Call
 }
 
-// Call is a durable call that is under way.
+// Call is a durable call in progress.
 type Call struct {
 	Key  string // "charge", "items[17]/resize#2"
-	Kind string // "step", "sleep", "wait", "child run", "branch", ...; empty: it is the next one, nothing is on record
-	// N is its number among the declared names, from 1; 0: it is none of them.
+	Kind string // "step", "sleep", "wait", "child run", "branch", ...; empty: it is the next call, not yet recorded
+	// N is its number among the declared names, from 1; 0: it is not one of them.
 	N int
-	// Attempt is the one that is made now, or next, from 1; 0 for what is no step.
+	// Attempt is the current or next attempt, from 1; 0 for anything but a step.
 	Attempt int
 	Max     int           // attempts allowed; 0: no limit, or nothing has failed yet
-	Failed  string        // what the last failed attempt said; empty: none failed
+	Failed  string        // the error of the last failed attempt; empty: none failed
 	Took    time.Duration // of that attempt
 	NextAt  store.Time    // when the attempt may begin; 0: at once
-	Since   store.Time    // of its first event; 0: nothing is on record
-	Until   store.Time    // when a sleep or a wait ends by itself; 0: never
+	Since   store.Time    // the time of its first event; 0: not recorded yet
+	Until   store.Time    // when a sleep or a wait ends on its own; 0: never
 	Prompt  string        // of a wait: what a person is asked
 	Child   string        // run id of a child
 
 	seq int64 // of its last event
 }
 
-// Step is the number of the call that is under way, from 1: its place among the
-// declared names, or one more than the steps that are done. 0: the run has ended.
+// Step is the number of the call in progress, from 1: its place among the declared
+// names, or one more than the steps done. 0: the run has ended.
 func (s Standing) Step() int {
 	switch {
 	case s.Status.Terminal():
@@ -86,22 +86,22 @@ func (s Standing) Step() int {
 	return s.Done + 1
 }
 
-// Tracker makes a Standing of the events of one run, one after the other: those
-// of History, of Export, or of Watch while they come. Equal events make equal
-// Standings. It is pure and cheap, and its memory grows with what is under way
-// and not with the history; a result is never looked at. The zero value is ready
-// for use, by one goroutine at a time.
+// Tracker derives a Standing from the events of one run, one after the other:
+// those of History, of Export, or of Watch as they arrive. Equal events make equal
+// Standings. It is pure and cheap, and its memory grows with what is in progress
+// and not with the history; it never reads a result. The zero value is ready for
+// use, by one goroutine at a time.
 //
-// An event for which Cuts is true, met while it happens, takes back events that
-// came before it: begin anew with a zero Tracker and Engine.History, which leaves
-// them out. Operator.Standings does so.
+// A live event for which Cuts is true takes back earlier events: start again with
+// a zero Tracker and Engine.History, which leaves them out. Operator.Standings
+// does so.
 type Tracker struct {
-	// Names of the workflow's steps, if another list than the one recorded at
-	// the start is to count (the code may have changed since). It must be set
-	// before the first event.
+	// Names of the workflow's steps, if a list other than the one recorded at the
+	// start applies (the code may have changed since). Set it before the first
+	// event.
 	Names []string
-	// Known is a number of steps that is known from elsewhere, as that of an
-	// earlier run; it counts where no names are declared.
+	// Known is a number of steps known from elsewhere, such as that of an earlier
+	// run; it counts if no names are declared.
 	Known int
 
 	s        Standing
@@ -121,9 +121,9 @@ func Cuts(ev *store.Event) bool {
 	return false
 }
 
-// Add takes the next event. One that was taken before, as Watch announces waits
-// again, changes nothing. The error says that the event cannot be read, or is of
-// a newer version of this library; then the Standing is as it was.
+// Add takes the next event. An event that was added before changes nothing (Watch
+// announces waits again). The error says that the event cannot be read, or comes
+// from a newer version of this library; the Standing is then unchanged.
 func (t *Tracker) Add(ev store.Event) error {
 	if ev.Seq <= t.s.Seq {
 		return nil
@@ -153,7 +153,7 @@ func (t *Tracker) Add(ev store.Event) error {
 }
 
 // asksFor reports whether the data of an event matters: that of most outcomes
-// does not, and decoding is what costs.
+// does not, and decoding is the main cost.
 func (t *Tracker) asksFor(ev *store.Event) bool {
 	switch ev.Type {
 	case store.StepCompleted, store.StepFailed, store.ItemCompleted, store.ItemFailed, store.Published, store.AttributesSet, store.Patched:
@@ -216,7 +216,7 @@ func (t *Tracker) begin(d *history.Data) {
 
 func (t *Tracker) addCall(ev *store.Event, d *history.Data) {
 	if ev.Key == "" {
-		return // attributes that no call has set
+		return // attributes not set by a call
 	}
 	kind, _ := history.RoleOf(ev.Type)
 	if d.Kind != "" && ev.Type == store.StepStarted {
@@ -245,7 +245,7 @@ func (t *Tracker) addCall(ev *store.Event, d *history.Data) {
 	}
 }
 
-// begun returns the open call of an event, a new one for its first.
+// begun returns the open call of an event, or a new one for its first event.
 func (t *Tracker) begun(ev *store.Event, kind history.CallKind) *Call {
 	c := t.open[ev.Key]
 	if c == nil {
@@ -260,7 +260,7 @@ func (t *Tracker) begun(ev *store.Event, kind history.CallKind) *Call {
 }
 
 // close ends a call, or an item, with everything in it: what a branch or item had
-// under way when it failed has no end of its own.
+// in progress when it failed has no end of its own.
 func (t *Tracker) close(key string) {
 	for k := range t.open {
 		if store.InScope(k, key) || isItemOf(k, key) {
@@ -269,7 +269,7 @@ func (t *Tracker) close(key string) {
 	}
 }
 
-// isItemOf reports whether key stands in an item of the Map with the key call.
+// isItemOf reports whether key is in an item of the Map with the key call.
 func isItemOf(key, call string) bool {
 	for path := history.ScopeOfKey(key); path != ""; path = history.ScopeOfKey(history.CallOfScope(path)) {
 		if name, _, ok := history.SplitItem(path); ok && name == call {
@@ -287,8 +287,8 @@ func (t *Tracker) forget(keys []string) {
 	}
 }
 
-// Standing returns where the run stands after the events that were added. What
-// it returns shares nothing with the Tracker.
+// Standing returns where the run stands after the events that were added. The
+// result shares nothing with the Tracker.
 func (t *Tracker) Standing() Standing {
 	s := t.s
 	s.Declared, s.Total = len(t.declared) > 0, len(t.declared)
@@ -339,8 +339,8 @@ func (t *Tracker) underWay(s *Standing) {
 	}
 }
 
-// busy reports whether something is under way that is no wait; what only holds
-// other calls, such as a branch, is not.
+// busy reports whether anything other than a wait is in progress; a call that only
+// holds other calls, such as a branch, does not count.
 func (t *Tracker) busy() bool {
 	for _, c := range t.open {
 		if c.Kind == string(history.CallStep) {
@@ -354,8 +354,8 @@ func waiting(kind string) bool {
 	return kind == string(history.CallTimer) || kind == string(history.CallWait) || kind == string(history.CallChild)
 }
 
-// preferred reports whether a rather than b is what a person wants to hear of: a
-// step before a wait before what holds other calls, then the one with the later
+// preferred reports whether a is more interesting to a person than b: a step
+// before a wait before a call that holds other calls, then the one with the later
 // event.
 func preferred(a, b *Call) bool {
 	rank := func(c *Call) int {

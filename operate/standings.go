@@ -9,9 +9,9 @@ import (
 )
 
 // Standing reads where a run stands, from its row and the history of its current
-// generation. Names given to Steps are those of the code that is here, or else
-// those the run was started with; without any, the last completed run of the same
-// workflow and version says how many steps are known.
+// generation. Names given to Steps are those of the local code, or else those the
+// run was started with; without any, the last completed run of the same workflow
+// and version determines how many steps are known.
 //
 // Errors: durable.ErrNotFound; that of a history that cannot be read.
 func (op *Operator) Standing(ctx context.Context, id string) (Standing, error) {
@@ -22,9 +22,9 @@ func (op *Operator) Standing(ctx context.Context, id string) (Standing, error) {
 	return p.standing(), nil
 }
 
-// Standings yields where a run stands now, and then each time something is
-// recorded of it, by whatever process. It ends after the run has ended, when
-// ctx ends (without an error), or with an error as that of Watch.
+// Standings yields where a run stands now, and again each time any process records
+// something for it. It ends after the run has ended, when ctx ends (without an
+// error), or with an error like that of Watch.
 func (op *Operator) Standings(ctx context.Context, id string) iter.Seq2[Standing, error] {
 	return func(yield func(Standing, error) bool) {
 		p, err := op.pursue(ctx, id)
@@ -54,7 +54,7 @@ type pursuit struct {
 	op      *Operator
 	id      string
 	row     store.Run // as it was when the history was read
-	missing int       // resumes that are in no event of the lineage, which a cut has left behind
+	missing int       // resumes whose events a cut has left behind, so that they are not in the lineage
 	tracker Tracker
 }
 
@@ -83,12 +83,12 @@ func (p *pursuit) read(ctx context.Context) error {
 			return fmt.Errorf("durable: run %s: %w", p.id, err)
 		}
 	}
-	// The events end where the row's last one does, so the two tell of one moment.
+	// The events end where the row's last one does, so both are as of one moment.
 	p.row, p.tracker, p.missing = *v.Row, t, int(v.Row.Resumes)-t.s.Resumes
 	return nil
 }
 
-// follow takes in an event that was recorded since.
+// follow adds an event that was recorded since.
 func (p *pursuit) follow(ctx context.Context, ev *store.Event) error {
 	if ev.Seq <= p.tracker.s.Seq {
 		return nil // read already, with the cut that came before it
@@ -106,7 +106,7 @@ func (p *pursuit) over() bool { return p.tracker.s.Status.Terminal() }
 
 func (p *pursuit) standing() Standing {
 	s := p.tracker.Standing()
-	s.CreatedAt = p.row.CreatedAt // events of closed generations may be gone
+	s.CreatedAt = p.row.CreatedAt // the events of closed generations may be gone
 	s.Resumes += p.missing
 	if last := p.row.Last; last != nil && last.Seq == s.Seq {
 		s.Status, s.Reason = p.row.Status, p.row.Reason

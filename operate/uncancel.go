@@ -11,16 +11,16 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A cancelled run goes on only by force. What the cancel did is left behind on
-// the old branch: the history is cut just before the run took notice of it, and
-// the event of the new branch says up to which message cancels count no more, so
-// that the same one does not end the run again. What was undone is not cut away:
-// its effects are gone, and the history before the cut would say that they
-// happened. Such a run is refused; a fork does its work anew, with keys of its
-// own.
+// A cancelled run continues only with Force. What the cancel did is left behind
+// on the old branch: the history is cut just before the run noticed the cancel,
+// and the event of the new branch says up to which message cancels no longer
+// count, so that the same cancel does not end the run again. Compensations
+// cannot be cut away: the effects are gone, and the history before the cut would
+// say that they happened. Such a run is refused; a fork does its work again,
+// with its own keys.
 
-// uncancel works out how a cancelled run goes on: after from, or, if that is 0,
-// after all that it had recorded when the cancel reached it.
+// uncancel computes how a cancelled run goes on: after from, or, if that is 0,
+// after everything it had recorded when the cancel reached it.
 func (v *view) uncancel(ctx context.Context, from int64) (*revision, error) {
 	no := &durable.NotResumableError{RunID: v.Row.ID, Status: v.Row.Status}
 	if len(v.Past.Scopes[history.UndoScope]) > 0 {
@@ -34,7 +34,7 @@ func (v *view) uncancel(ctx context.Context, from int64) (*revision, error) {
 		no.Reason = "its history does not say where it was cancelled"
 		return nil, no
 	}
-	at := store.Event{Seq: v.Events[ended-1].Seq} // in no scope: all that came later is left behind
+	at := store.Event{Seq: v.Events[ended-1].Seq} // in no scope: everything later is left behind
 	if from != 0 {
 		stable, err := v.stable(from)
 		if err != nil {

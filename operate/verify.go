@@ -16,16 +16,16 @@ type Verification struct {
 	RunID    string
 	Workflow string
 	Status   store.Status // as the row says
-	Events   int          // how many were looked at, over all branches
+	Events   int          // how many were checked, over all branches
 	Payloads int          // of events and messages, opened
-	// Findings in the order of the log; those about the row, the branches and
-	// the inbox stand after them. Empty: nothing is wrong.
+	// Findings in the order of the log, followed by those about the row, the branches
+	// and the inbox. Empty: nothing is wrong.
 	Findings []Finding
 	// More is how many findings there were beyond MaxFindings.
 	More int
 }
 
-// MaxFindings is how many findings Verify keeps of one run.
+// MaxFindings is how many findings Verify keeps for one run.
 const MaxFindings = history.MaxFaults
 
 // FindingKind says how bad a finding is.
@@ -35,13 +35,13 @@ type FindingKind string
 const (
 	// FoundCorrupt: what is stored is not what was written. Repair may help.
 	FoundCorrupt FindingKind = history.Corrupt
-	// FoundIncompatible: what is stored is sound and cannot be read by this
-	// engine, which lacks a key, a codec or a version. Another program can.
+	// FoundIncompatible: what is stored is sound, but this engine cannot read it,
+	// because it lacks a key, a codec or a version. Another program can.
 	FoundIncompatible FindingKind = history.Incompatible
 	// FoundOrphan: nothing refers to it any more. It harms nothing.
 	FoundOrphan FindingKind = history.Orphan
 	// FoundStranded: the run waits for a child that is not in the store, or that
-	// has ended without its being told. The text says what to do.
+	// has ended without the run getting its outcome. The text says what to do.
 	FoundStranded FindingKind = "stranded"
 )
 
@@ -57,14 +57,14 @@ const (
 	PartMessage FindingPart = "message"
 )
 
-// Finding is one thing that Verify has noticed.
+// Finding is one thing that Verify has found.
 type Finding struct {
 	Kind FindingKind
 	Part FindingPart
 	Seq  int64  // of the event or message, number of the branch; 0: of the row
 	Key  string // of the event
-	// Behind: it stands in a part of the history that was left behind, by a
-	// repair say, or in a closed generation: no resume reads it.
+	// Behind: it is in a part of the history that was left behind, for example by a
+	// repair, or in a closed generation: no resume reads it.
 	Behind bool
 	Text   string
 }
@@ -89,12 +89,11 @@ func (f Finding) String() string {
 // resume needs is corrupt or incompatible.
 func (v *Verification) Sound() bool { return !v.needs(FoundCorrupt) && !v.needs(FoundIncompatible) }
 
-// Corrupt reports whether something that a resume needs is damaged, and
-// Incompatible whether something cannot be read by this engine.
+// Corrupt reports whether something that a resume needs is damaged.
 func (v *Verification) Corrupt() bool { return v.needs(FoundCorrupt) }
 
-// Incompatible reports whether something that a resume needs cannot be read by
-// this engine, though it is sound.
+// Incompatible reports whether something that a resume needs is sound but cannot be
+// read by this engine.
 func (v *Verification) Incompatible() bool { return v.needs(FoundIncompatible) }
 
 func (v *Verification) needs(k FindingKind) bool {
@@ -106,7 +105,7 @@ func (v *Verification) needs(k FindingKind) bool {
 	return false
 }
 
-// verificationOf is what an audit has found, as people read it.
+// verificationOf returns the findings of an audit in the form for people.
 func verificationOf(v *history.Verdict) Verification {
 	out := Verification{RunID: v.RunID, Workflow: v.Workflow, Status: v.Status, Events: v.Events, Payloads: v.Payloads, More: v.More}
 	for _, f := range v.Faults {
@@ -115,16 +114,15 @@ func verificationOf(v *history.Verdict) Verification {
 	return out
 }
 
-// Verify reads all of a run and says what is wrong with it: the sums of its
-// events, over all branches and generations, and that none is missing; whether
-// its history makes sense; whether its payloads can be opened with the keys and
-// codecs this engine has (they are not decoded into the program's types); the
-// row, the branches and the inbox against what the events say. It changes
-// nothing, may be called while the run is executed, and reads the run as it was
-// at the moment of the call.
+// Verify reads all of a run and reports what is wrong with it. It checks the sums of
+// its events, over all branches and generations, and that none is missing; whether
+// its history makes sense; whether its payloads can be opened with this engine's keys
+// and codecs (it does not decode them into the program's types); and the row, the
+// branches and the inbox against the events. It changes nothing, may be called while
+// the run is executed, and reads the run as it was at the moment of the call.
 //
-// What was cut off the end of a log cannot be seen, as long as the row agrees.
-// Against somebody who can write to the store sums prove nothing.
+// It cannot detect that the end of a log was cut off, as long as the row agrees. Sums
+// are no protection against an attacker who can write to the store.
 //
 // The error is about the reading, not about the run: durable.ErrNotFound,
 // durable.ErrUnavailable. A damaged run is a Verification with findings.
@@ -139,7 +137,7 @@ func (op *Operator) Verify(ctx context.Context, id string) (Verification, error)
 	return verificationOf(&a.Verdict), nil
 }
 
-// verifyChildren looks at the children whose outcome a has not recorded.
+// verifyChildren checks the children whose outcome a has not recorded.
 func (op *Operator) verifyChildren(ctx context.Context, a *history.Audit) error {
 	if a.Unreadable || a.Bad != 0 || a.History.Run.Status.Terminal() {
 		return nil
@@ -161,9 +159,9 @@ func (op *Operator) verifyChildren(ctx context.Context, a *history.Audit) error 
 	return nil
 }
 
-// VerifyAll verifies every run that matches, one at a time, in the order of the
-// listing. A run that is deleted meanwhile is passed over. After an error, which
-// is about the reading, it ends.
+// VerifyAll verifies every matching run, one at a time, in the order of the listing.
+// It skips a run that is deleted meanwhile. It ends after an error, which is about
+// the reading.
 func (op *Operator) VerifyAll(ctx context.Context, f store.Filter) iter.Seq2[Verification, error] {
 	return func(yield func(Verification, error) bool) {
 		for row, err := range op.desk.Runs(ctx, f) {
@@ -182,8 +180,8 @@ func (op *Operator) VerifyAll(ctx context.Context, f store.Filter) iter.Seq2[Ver
 	}
 }
 
-// audit reads a run and looks at all of it. With keeps it holds the lineage in memory,
-// for a cut.
+// audit reads and checks all of a run. With keeps it holds the lineage in memory, for
+// a cut.
 func (op *Operator) audit(ctx context.Context, id string, keeps bool) (*history.Audit, error) {
 	h, err := op.store.Load(ctx, id, store.Cursor{All: true})
 	if errors.Is(err, store.ErrCorrupt) {
@@ -211,7 +209,7 @@ func (op *Operator) audit(ctx context.Context, id string, keeps bool) (*history.
 	return a, nil
 }
 
-// kindOfDecode tells damage from what another program could read.
+// kindOfDecode distinguishes damage from what another program could read.
 func kindOfDecode(err error) string {
 	if payload.IsDamage(err) {
 		return history.Corrupt
@@ -220,7 +218,7 @@ func kindOfDecode(err error) string {
 }
 
 // payloadsOf opens the payloads of a run with the keys and codecs of this engine and,
-// where it has the workflow's code, the versions of its types.
+// if it has the workflow's code, the versions of its types.
 func (op *Operator) payloadsOf(row *store.Run) history.Payloads {
 	served := op.desk.Serves(row.Workflow)
 	return history.Payloads{
@@ -233,7 +231,7 @@ func (op *Operator) payloadsOf(row *store.Run) history.Payloads {
 		Input: func(run string, ev *store.Event) (hash [16]byte, ok bool) {
 			env, err := op.sealer.Unseal(payload.PlaceOf(run, ev), ev.Payload)
 			if err != nil {
-				return hash, false // a finding, or another program's
+				return hash, false // a finding, or for another program
 			}
 			return payload.InputHash(env), true
 		},

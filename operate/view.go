@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// declared returns the names given to Steps, by the code that is here or by that
-// which has started the run.
+// declared returns the names given to Steps, by the local code or by the code
+// that started the run.
 func (v *view) declared() []string {
 	if names, ok := v.op.desk.Steps(v.Row); ok {
 		return names
@@ -16,7 +16,7 @@ func (v *view) declared() []string {
 	return v.Born.Declared
 }
 
-// stable returns the event after which the history is to be cut.
+// stable returns the event after which to cut the history.
 func (v *view) stable(seq int64) (*store.Event, error) {
 	ev := v.Event(seq)
 	switch {
@@ -28,11 +28,11 @@ func (v *view) stable(seq int64) (*store.Event, error) {
 	return ev, nil
 }
 
-// CheckpointError says why a history cannot be cut where somebody asked for.
+// CheckpointError says why a history cannot be cut at the requested place.
 type CheckpointError struct {
 	RunID  string
 	Seq    int64  // of the event
-	Key    string // where it was given by key
+	Key    string // if it was given by key
 	Reason string
 }
 
