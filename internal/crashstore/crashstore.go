@@ -1,6 +1,6 @@
 // Package crashstore wraps the store of one process, for tests that end the process
-// as kill -9 does. It stands here and not in test/ because durable/durabletest, which
-// users import, is made of it.
+// as kill -9 does. It is here and not in test/ because durable/durabletest, which
+// users import, is built on it.
 package crashstore
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Store dies at a chosen write or when Die is called: the wrapped store sees
-// nothing more of the process, and every call fails.
+// A Store dies at a chosen write or when Die is called: from then on nothing of the
+// process reaches the wrapped store, and every call fails.
 type Store struct {
 	store.Store
 

@@ -1,6 +1,6 @@
-// Package gitexec calls git in a way that a repository's configuration, the
-// environment and the names that users choose cannot turn into something else:
-// no shell, no hooks, no prompts, no network, no variables that lead elsewhere.
+// Package gitexec calls git such that a repository's configuration, the environment and
+// user-chosen names cannot change what the call does: no shell, no hooks, no prompts,
+// no network, no variables that redirect git.
 package gitexec
 
 import (
@@ -19,7 +19,7 @@ import (
 
 // Git calls git in one directory. It may be used concurrently.
 type Git struct {
-	path string // of the program
+	path string // path of the git program
 	dir  string // absolute, links resolved
 	env  []string
 }
@@ -27,26 +27,26 @@ type Git struct {
 // ErrMissing: git is not installed, or not in PATH.
 var ErrMissing = errors.New("git is not installed, or not in PATH")
 
-// flags keep a repository's configuration from running programs, and have what
-// is written on disk before it is referred to.
+// flags keep a repository's configuration from running programs, and make git sync
+// objects to disk before it refers to them.
 var flags = []string{
 	"-c", "core.hooksPath=" + os.DevNull, "-c", "core.fsmonitor=false", "-c", "protocol.ext.allow=never",
 	"-c", "submodule.recurse=false", "-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "core.fsync=all",
 }
 
-// settled are variables with the same purpose. A repository may name a remote from
-// which git fetches objects that are missing whenever one is read, by a program that
-// the repository names too: no object is fetched, and where an older git would fetch,
-// no transport may be used (this list overrides protocol.*.allow).
+// settled holds variables with the same purpose. A repository may name a remote from
+// which git fetches missing objects on every read, with a program that the repository
+// also names. These variables stop such fetches, and where an older git would still
+// fetch, allow no transport (this list overrides protocol.*.allow).
 var settled = []string{
 	"LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "GIT_ASKPASS=", "GIT_NO_REPLACE_OBJECTS=1",
 	"GIT_NO_LAZY_FETCH=1", "GIT_ALLOW_PROTOCOL=none",
 }
 
-// passed are the variables of this process that git sees. Others are kept from
-// it: GIT_DIR, GIT_INDEX_FILE and their like. Where the configuration of the system
-// and of the user stands is theirs to say, as git alone reads it: a directory that
-// belongs to somebody else is trusted there (safe.directory) or nowhere.
+// passed lists the variables of this process that git sees. It does not see others,
+// such as GIT_DIR and GIT_INDEX_FILE. The variables that locate the system and user
+// configuration are passed, because only there can a directory that belongs to another
+// user be trusted (safe.directory).
 var passed = []string{
 	"PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR", "SYSTEMROOT", "USERPROFILE",
 	"GIT_CONFIG_SYSTEM", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_NOSYSTEM",
@@ -80,9 +80,8 @@ func In(dir string, own bool) (*Git, error) {
 }
 
 // WithoutFilters returns a Git that runs none of the filters that the repository's
-// own configuration names, and their names. Git runs them where it reads files of
-// the work tree or writes them. Those of the user and of the system are theirs to
-// choose, and stay.
+// own configuration names, and their names. Git runs filters when it reads or writes
+// files of the work tree. Filters from the user and system configuration stay.
 func (g *Git) WithoutFilters(ctx context.Context) (without *Git, named []string, err error) {
 	out, err := g.Run(ctx, nil, nil, "config", "--show-scope", "-z", "--get-regexp", `^filter\.`)
 	if status, ok := errors.AsType[*exec.ExitError](err); ok && status.ExitCode() == 1 && ctx.Err() == nil {
@@ -93,7 +92,7 @@ func (g *Git) WithoutFilters(ctx context.Context) (without *Git, named []string,
 	}
 	settings, named := unfiltered(string(out))
 	without = &Git{path: g.path, dir: g.dir, env: append([]string{}, g.env...)}
-	// Not as flags: those end a name at its first "=".
+	// Not as flags, because git ends the name in a flag at its first "=".
 	for i, s := range settings {
 		without.env = append(without.env, fmt.Sprintf("GIT_CONFIG_KEY_%d=%s", i, s[0]), fmt.Sprintf("GIT_CONFIG_VALUE_%d=%s", i, s[1]))
 	}
@@ -101,8 +100,8 @@ func (g *Git) WithoutFilters(ctx context.Context) (without *Git, named []string,
 	return without, named, nil
 }
 
-// unfiltered returns the settings that put those of a repository out of force, from
-// what git says of all filters:
+// unfiltered returns the settings that disable the filters of a repository, from git's
+// listing of all filters:
 //
 //	global NUL filter.lfs.clean LF git-lfs clean NUL
 //	local  NUL filter.x.clean   LF touch /tmp/x  NUL   =>  filter.x.clean is ""
@@ -142,19 +141,19 @@ func unfiltered(said string) (settings [][2]string, named []string) {
 // Dir returns the directory, absolute and without links.
 func (g *Git) Dir() string { return g.dir }
 
-// patience is how long git has to stop when it was asked to.
+// patience is how long git has to stop after it was asked to.
 const patience = time.Second
 
-// outputs is how long the outputs of a git that has ended may stay open before what it
-// has said counts as lost. It is long, because the answer of a git that did its work is
-// thrown away then: a process that is being started beside it holds a copy of them until
-// it runs, and on a busy machine that, or reading them, takes more than a second.
+// outputs is how long the outputs of a git that has ended may stay open before its
+// answer counts as lost. It is long, because otherwise the answer of a git that did its
+// work is thrown away: a process that is started at the same time holds a copy of the
+// outputs until it runs, and on a busy machine that, or reading them, takes more than a
+// second.
 const outputs = 10 * time.Second
 
-// Command prepares a call. When ctx ends, git is asked to stop, so that it takes
-// its lock files with it, and killed only if it does not; so is what it has started,
-// such as filters. What a user chooses must not stand
-// among args where git would take it for an option.
+// Command prepares a call. When ctx ends, git and the processes it has started, such as
+// filters, are asked to stop, so that git removes its lock files; they are killed only
+// if they do not. User input must not be in args where git would take it for an option.
 func (g *Git) Command(ctx context.Context, env []string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, g.path, append(append([]string{}, flags...), args...)...)
 	cmd.Dir, cmd.Env = g.dir, append(append([]string{}, g.env...), env...)
@@ -164,7 +163,7 @@ func (g *Git) Command(ctx context.Context, env []string, args ...string) *exec.C
 	return cmd
 }
 
-// Run calls git with what it reads, and returns what it writes. Errors are
+// Run calls git with input on standard input, and returns its output. Errors are
 // *Error.
 func (g *Git) Run(ctx context.Context, env []string, input []byte, args ...string) ([]byte, error) {
 	cmd := g.Command(ctx, env, args...)
@@ -186,8 +185,8 @@ func (g *Git) Run(ctx context.Context, env []string, input []byte, args ...strin
 	return out.Bytes(), nil
 }
 
-// killAfter kills git, and what it has started, some time after ctx has ended, unless
-// the function it returns was called by then.
+// killAfter kills git, and the processes it has started, some time after ctx has ended,
+// unless the function it returns was called by then.
 func killAfter(ctx context.Context, p *os.Process) (ended func()) {
 	done := make(chan struct{})
 	var watch sync.WaitGroup
@@ -213,7 +212,7 @@ func killAfter(ctx context.Context, p *os.Process) (ended func()) {
 
 // Error is a call of git that failed.
 type Error struct {
-	Command string // of git's
+	Command string // the git command
 	Dir     string
 	Text    string // what git said
 	Err     error
@@ -229,7 +228,7 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
-// Failed makes the error of a call from what git said.
+// Failed makes the error of a call from git's error output.
 func (g *Git) Failed(ctx context.Context, command, said string, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = errors.Join(cause, err)

@@ -7,7 +7,8 @@ import (
 	"os/exec"
 )
 
-// Without process groups, git alone is ended, and cannot be asked to.
+// Without process groups, only git itself is ended, and it cannot be asked to
+// stop.
 func ownGroup(*exec.Cmd) {}
 
 func interrupt(p *os.Process) error { return p.Kill() }

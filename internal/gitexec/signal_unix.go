@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// ownGroup gives git a process group of its own, for what it starts.
+// ownGroup puts git, and what it starts, into a separate process group.
 func ownGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }
 
-// interrupt asks git, and what it has started, to stop.
+// interrupt asks git, and the processes it has started, to stop.
 func interrupt(p *os.Process) error {
 	if err := syscall.Kill(-p.Pid, syscall.SIGTERM); err == syscall.ESRCH {
 		return os.ErrProcessDone

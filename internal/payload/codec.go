@@ -22,10 +22,10 @@ type Codec interface {
 }
 
 // JSON is the default codec: encoding/json. A strict one refuses a value with a field
-// that the type here has no place for.
+// that the local type lacks.
 type JSON struct{ Strict bool }
 
-// NameOf returns the name of a codec, and refuses one that no header could hold.
+// NameOf returns the name of a codec, and refuses a name that a header cannot hold.
 func NameOf(c Codec) (name string, err error) {
 	if fault := guard.Call(func() { name = c.Name() }); fault != nil {
 		return "", fmt.Errorf("durable: Options.Codec: its name cannot be had: %w: %w", fault, store.ErrInvalid)
@@ -55,15 +55,15 @@ func (c JSON) Decode(data []byte, v any) error {
 // intPrefix begins the envelopes of the most common small result.
 var intPrefix = envelope.Prefix("json", "int", 1)
 
-// Encode returns the envelope of v, for which the codec may make limit bytes, and the
-// value as a replay will see it: v itself where the round trip is provably the identity,
-// else what decoding makes of it. A value of an empty struct type has no envelope. The
+// Encode returns the envelope of v, whose encoding may have up to limit bytes, and the
+// value as a replay will see it: v itself if the round trip is provably the identity,
+// otherwise the decoded encoding. A value of an empty struct type has no envelope. The
 // error is a *SizeError for a value that is too large.
 func Encode[T any](s *Sealer, limit int, v T) (env []byte, seen T, err error) {
 	return EncodeAt(s, limit, &v)
 }
 
-// EncodeAt is Encode for a value that stands somewhere already, and does not change it.
+// EncodeAt is Encode for a value behind a pointer, which it does not change.
 func EncodeAt[T any](s *Sealer, limit int, v *T) (env []byte, seen T, err error) {
 	if err := s.Ready(); err != nil {
 		return nil, seen, err
@@ -72,7 +72,7 @@ func EncodeAt[T any](s *Sealer, limit int, v *T) (env []byte, seen T, err error)
 	if t.Size() == 0 && t.Kind() == reflect.Struct {
 		return nil, *v, nil // no result: nothing to keep
 	}
-	// By its address, so that an int in an interface is not taken for one.
+	// By its address, so that an int in an interface does not match.
 	if n, ok := any(v).(*int); ok && s.plainJSON {
 		// The most common small result, without reflection.
 		return envelope.SealInt(intPrefix, int64(*n)), *v, nil
@@ -92,7 +92,7 @@ func EncodeAt[T any](s *Sealer, limit int, v *T) (env []byte, seen T, err error)
 	return env, seen, nil
 }
 
-// EncodeAny is Encode for a value whose static type is not known, such as that of a
+// EncodeAny is Encode for a value whose static type is unknown, such as that of a
 // signal. It does not say how a replay will see the value. nil has no envelope.
 func (s *Sealer) EncodeAny(limit int, v any) ([]byte, error) {
 	if v == nil {
@@ -109,7 +109,7 @@ func (s *Sealer) EncodeAny(limit int, v any) ([]byte, error) {
 	return envelope.Seal(s.prefixOf(info), data), nil
 }
 
-// encoded returns what the codec makes of v, unless that is too large.
+// encoded returns the encoding of v, unless that is too large.
 func (s *Sealer) encoded(info *typeInfo, v any, limit int) ([]byte, error) {
 	data, err := s.marshal(info, v)
 	if err != nil {
@@ -121,7 +121,7 @@ func (s *Sealer) encoded(info *typeInfo, v any, limit int) ([]byte, error) {
 	return data, nil
 }
 
-// marshal is Codec.Encode, guarded where that calls user code.
+// marshal is Codec.Encode, guarded if that calls user code.
 func (s *Sealer) marshal(info *typeInfo, v any) (data []byte, err error) {
 	if s.plainJSON && !info.ownEncode {
 		return s.codec.Encode(v)
@@ -133,8 +133,8 @@ func (s *Sealer) marshal(info *typeInfo, v any) (data []byte, err error) {
 }
 
 // unmarshal is Codec.Decode, guarded likewise. v points to a value of the type that info
-// describes, or of an earlier version of it. With a discreetCodec the error does not say
-// what is in data.
+// describes, or of an earlier version of it. With a discreetCodec the error does not
+// reveal the content of data.
 func unmarshal(codec Codec, info *typeInfo, data []byte, v any) (err error) {
 	hide := func(err error) error { return err }
 	if c, ok := codec.(discreetCodec); ok {
@@ -155,11 +155,10 @@ func unmarshal(codec Codec, info *typeInfo, data []byte, v any) (err error) {
 // discreetCodec is the codec of an engine that encrypts.
 type discreetCodec struct{ Codec }
 
-// A reader has the codecs that values are decoded with. Where values are encrypted, their
-// errors do not quote them. Where they are not, the text of an error tells no more than
-// the store does, and a person who mends the run needs it. Everything that encodes or
-// decodes a value holds to this rule: through a reader's codecs, Sealer.Unquoted or
-// Types.unquoted.
+// A reader has the codecs that decode values. If values are encrypted, errors do not
+// quote them. If they are not, an error reveals no more than the store does, and the
+// person who repairs the run needs its text. Everything that encodes or decodes a value
+// follows this rule, through a reader's codecs, Sealer.Unquoted or Types.unquoted.
 type reader struct {
 	secret    bool
 	own, json Codec // the engine's, and JSON, which every engine reads
@@ -200,9 +199,9 @@ func DecodeInt[T any](env []byte, v *T) bool {
 // errNoCodec reports a checkpoint written with a codec the engine does not have.
 var errNoCodec = errors.New("unknown codec")
 
-// Decode reads an envelope that stands at p into v, a pointer, and raises what is of an
-// earlier version. An empty envelope leaves v as it is. recorded is the type in the
-// envelope, for messages. IsMismatch tells why it failed.
+// Decode reads the envelope at place p into v, a pointer, and upgrades values of earlier
+// versions. An empty envelope leaves v as it is. recorded is the type in the envelope,
+// for messages. IsMismatch classifies the error.
 func (s *Sealer) Decode(p Place, env []byte, v any) (recorded string, err error) {
 	if len(env) == 0 {
 		return "", nil
@@ -229,11 +228,10 @@ func (s *Sealer) codecOf(name string) (Codec, error) {
 	return nil, fmt.Errorf("%w %q: open the engine with Options.Codec set to it", errNoCodec, name)
 }
 
-// SizeError says that a value is too large to be kept. Nothing of it was
-// written.
+// SizeError says that a value is too large to be stored. Nothing of it was written.
 type SizeError struct {
-	Size  int // bytes that the codec made of it
-	Limit int // of the engine: Options.MaxPayload, or what the store takes
+	Size  int // of its encoding, in bytes
+	Limit int // of the engine: Options.MaxPayload, or the store's limit
 }
 
 func (e *SizeError) Error() string {

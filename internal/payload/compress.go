@@ -10,11 +10,11 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// zstdName stands in the header of what is compressed with it.
+// zstdName names the compression in the header of a payload.
 const zstdName = "zstd"
 
-// compressor compresses and decompresses payloads. Its parts are made when they
-// are needed first, and hold no goroutine.
+// compressor compresses and decompresses payloads. Its parts are created on first use,
+// and hold no goroutine.
 type compressor struct {
 	above   int // bytes; negative: never
 	encoder func() (*zstd.Encoder, error)
@@ -23,13 +23,13 @@ type compressor struct {
 
 // newCompressor takes Options.CompressAbove and the limit of the store for a payload.
 func newCompressor(above, limit int) *compressor {
-	// What was written under a higher limit than today's stays readable. More than that
-	// was never written, whatever a damaged or malicious header says.
+	// What was written under a higher limit than today's stays readable. Nothing larger
+	// was ever written, whatever a damaged or malicious header says.
 	most := max(limit, store.DefaultLimits().Payload)
 	return &compressor{
 		above: above,
 		encoder: sync.OnceValues(func() (*zstd.Encoder, error) {
-			// The envelope has a checksum already.
+			// The envelope already has a checksum.
 			return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false), zstd.WithLowerEncoderMem(true))
 		}),
 		decoder: sync.OnceValues(func() (*zstd.Decoder, error) {
@@ -52,7 +52,7 @@ func (c *compressor) compress(data []byte) (small []byte, ok bool) {
 	return small, len(small) <= len(data)-len(data)/8
 }
 
-// errBadCompression: what was compressed is not whole.
+// errBadCompression: the compressed data is damaged.
 var errBadCompression = errors.New("it cannot be decompressed")
 
 func (c *compressor) decompress(name string, data []byte) ([]byte, error) {

@@ -1,15 +1,14 @@
-// Package payload turns values into payloads and back: what a user's value becomes before
-// it is recorded, and how it is read again by a program that may know its type in another
-// version.
+// Package payload turns values into payloads and back: it encodes a user's value before it is
+// recorded, and decodes it in a program that may know its type in another version.
 //
 // A codec encodes a value into a plain envelope (internal/envelope), whose header names
 // the codec, the type and the registered types within. On its way into the store the
 // envelope is sealed: compressed if it is large, and encrypted if the engine has keys, for
-// the one Place where it will stand. A Sealer does all of that for an engine.
+// the one Place where it will be stored. A Sealer does all of that for an engine.
 //
-// The types and options that users see are in package durable, over those of this one:
-// durable.Codec, durable.TypeDef, durable.Keys. What a codec, an upcaster or a key
-// provider does is user code, which is called through internal/guard.
+// The types and options that users see are in package durable, on top of those here: durable.Codec,
+// durable.TypeDef, durable.Keys. Codecs, upcasters and key providers are user code, which is called
+// through internal/guard.
 //
 //	seal.go        Sealer, its Options and Place; Seal (which encrypts), Open, Unseal, Check; the limits of a payload
 //	codec.go       Codec, JSON; Encode and Decode

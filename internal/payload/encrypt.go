@@ -22,7 +22,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Keys has the keys that payloads are encrypted with; see durable.Keys.
+// Keys provides the keys for encrypting payloads; see durable.Keys.
 type Keys interface {
 	Current() string
 	Key(id string) ([]byte, error)
@@ -33,7 +33,7 @@ const KeySize = 32
 
 // The errors of decryption; see those of durable.
 var (
-	// ErrNoKey: the key that a payload needs cannot be had.
+	// ErrNoKey: the key that a payload needs is not available.
 	ErrNoKey = errors.New("durable: encryption key not known")
 	// ErrWrongKey: another key has the id of the one that a payload was encrypted with.
 	ErrWrongKey = errors.New("durable: another encryption key under this id")
@@ -41,7 +41,7 @@ var (
 	ErrDecrypt = errors.New("durable: not decryptable")
 )
 
-// StaticKeys returns keys that are at hand; see durable.StaticKeys.
+// StaticKeys returns Keys with a fixed set; see durable.StaticKeys.
 func StaticKeys(current string, keys map[string][]byte) *staticKeys {
 	s := &staticKeys{current: current, keys: map[string][]byte{}}
 	for id, key := range keys {
@@ -50,7 +50,7 @@ func StaticKeys(current string, keys map[string][]byte) *staticKeys {
 	return s
 }
 
-// staticKeys are keys that are at hand.
+// staticKeys is a fixed set of keys.
 type staticKeys struct {
 	current string
 	keys    map[string][]byte
@@ -65,7 +65,7 @@ func (s *staticKeys) Key(id string) ([]byte, error) {
 	return nil, fmt.Errorf("it is not among the keys %s", s)
 }
 
-// Format prints the ids alone, whatever the verb: keys must not get into a log.
+// Format prints only the ids, whatever the verb: keys must not get into a log.
 func (s *staticKeys) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "[%s]", strings.Join(slices.Sorted(maps.Keys(s.keys)), " "))
 }
@@ -73,36 +73,37 @@ func (s *staticKeys) Format(f fmt.State, _ rune) {
 // LogValue does the same for slog.
 func (s *staticKeys) LogValue() slog.Value { return slog.StringValue(fmt.Sprint(s)) }
 
-// keyring makes ciphers of Keys. Every run has keys of its own, derived from
-// those: so the limit of 2^32 messages that random nonces set holds for a run
-// and not for all of them together.
+// keyring makes ciphers from Keys. Every run has its own keys, derived from those, so
+// the limit of 2^32 messages that random nonces impose applies per run and not to all
+// runs together.
 type keyring struct {
 	keys Keys
 	log  *slog.Logger
 	seed maphash.Seed
 
-	// ciphers keeps those used last; an entry is replaced, never changed.
+	// ciphers caches the most recently used ciphers; an entry is replaced, never
+	// changed.
 	ciphers [256]atomic.Pointer[runCipher]
 	// inUse is the id that new payloads were last encrypted with.
 	inUse atomic.Pointer[string]
 
 	mu     sync.Mutex
 	known  map[string]*knownKey
-	failed map[string]time.Time // current ids whose key could not be had, and when
+	failed map[string]time.Time // current ids whose key was not available, and when
 }
 
 // knownKey is a key in memory.
 type knownKey struct {
 	key []byte
-	// check stands beside the id in every payload, so that another key of the same
-	// id is told from a payload that was changed, before anything is decrypted.
+	// check is stored beside the id in every payload. It distinguishes another key of
+	// the same id from a payload that was changed, before anything is decrypted.
 	check string
-	// opened: it has opened a payload that has no check, as earlier programs wrote.
+	// opened: it has opened a payload without a check, as earlier programs wrote them.
 	opened atomic.Bool
 }
 
-// newKnownKey works out the check of a key. It says nothing of the key that a
-// payload does not.
+// newKnownKey computes the check of a key. The check reveals nothing about the key
+// that a payload does not.
 func newKnownKey(key []byte) (*knownKey, error) {
 	check, err := hkdf.Key(sha256.New, key, nil, "holdfast hf1 key check", 4)
 	if err != nil {
@@ -118,7 +119,7 @@ type runCipher struct {
 	aead    cipher.AEAD
 }
 
-// newKeyring checks that the current key can be had.
+// newKeyring checks that the current key is available.
 func newKeyring(keys Keys, log *slog.Logger) (*keyring, error) {
 	k := &keyring{keys: keys, log: log, seed: maphash.MakeSeed(), known: map[string]*knownKey{}, failed: map[string]time.Time{}}
 	id, err := k.current()
@@ -144,7 +145,7 @@ func (k *keyring) current() (id string, err error) {
 	return id, nil
 }
 
-// maxKeyID bounds what an id takes of a header.
+// maxKeyID bounds the length of an id in a header.
 const maxKeyID = 64
 
 // key returns the key with this id, checked.
@@ -209,9 +210,9 @@ func (k *keyring) cipher(id, run string) (*runCipher, error) {
 	return c, nil
 }
 
-// ready returns why nothing can be encrypted now, though it is to be: no key was in
-// use before, and the current one cannot be had. To write in clear then would be to
-// write what was to be encrypted.
+// ready returns why nothing can be encrypted now, although it must be: no key was in
+// use before, and the current one is not available. Writing in clear would then expose
+// what was to be encrypted.
 func (k *keyring) ready() error {
 	if k.inUse.Load() != nil {
 		return nil
@@ -230,9 +231,10 @@ func (k *keyring) ready() error {
 	return fmt.Errorf("it is to be encrypted, and the current key of Options.Encrypt cannot be had: %w: %w", err, ErrNoKey)
 }
 
-// forSealing returns what new payloads of a run are encrypted with; nil: they are not,
-// which ready has allowed. While a new current key cannot be had it is the one before:
-// nothing that has happened may stay unrecorded because of a rotation that went wrong.
+// forSealing returns the cipher for new payloads of a run; nil: they are not
+// encrypted, which ready has allowed. While a new current key is not available it
+// returns the cipher of the previous key: a failed rotation must not leave unrecorded
+// what has happened.
 func (k *keyring) forSealing(run string) *runCipher {
 	before := k.inUse.Load()
 	id, err := k.current()
@@ -258,15 +260,15 @@ func (k *keyring) forSealing(run string) *runCipher {
 	}
 	c, err := k.cipher(*before, run)
 	if err != nil {
-		// A key of the right size that is in memory makes a cipher; to go on
-		// without one would be to write in clear what must not be.
+		// A key of the right size in memory always makes a cipher. Going on without
+		// one would write in clear what must be encrypted.
 		panic(fmt.Sprintf("durable: no cipher for key %q: %v", *before, err))
 	}
 	return c
 }
 
-// retryKey is how long a current key that could not be had is not asked for
-// again, so that a rotation to it does not slow every step down.
+// retryKey is how long an unavailable current key is not requested again, so that a
+// rotation to it does not slow every step down.
 const retryKey = time.Minute
 
 func (k *keyring) failedLately(id string) bool {
@@ -276,7 +278,7 @@ func (k *keyring) failedLately(id string) bool {
 	return ok && time.Since(at) < retryKey
 }
 
-// failing tells of a current key that cannot be had, once in a while.
+// failing logs a current key that is not available, once in a while.
 func (k *keyring) failing(id string, err error) {
 	if k.failedLately(id) {
 		return
@@ -310,7 +312,7 @@ func (k *keyring) decrypt(open *envelope.Envelope, p Place) ([]byte, error) {
 		c.key.opened.Store(true)
 	case err == nil:
 	case open.KeyCheck == "" && !c.key.opened.Load():
-		return nil, wrongKey(id) // its checksum fits, so it is most likely not damaged
+		return nil, wrongKey(id) // its checksum matches, so it is most likely not damaged
 	default:
 		return nil, fmt.Errorf("it cannot be decrypted with key %q, which is the right one: the payload was changed, or moved here from another place: %w", id, ErrDecrypt)
 	}

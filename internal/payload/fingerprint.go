@@ -16,18 +16,19 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Fingerprint tells a value from others. The zero Fingerprint is that of no value.
+// A Fingerprint distinguishes a value from others. The zero Fingerprint belongs to no
+// value.
 type Fingerprint struct {
 	// Hash is what is recorded.
 	Hash string
-	// before is what was recorded before times were hashed in UTC; it is Hash where the
-	// value holds no times.
+	// before is the hash as recorded before times were hashed in UTC; it equals Hash if
+	// the value holds no times.
 	before string
 }
 
-// Fingerprint returns the hash, of size bytes, of a value of type t: of what the codec
-// makes of it. It is marked with the version of its type and the codec, since hashes of
-// different ones do not say whether the value is the same.
+// Fingerprint returns a hash of size bytes of the encoding of a value of type t. It is
+// marked with the version of the type and with the codec, because hashes with different
+// ones do not show whether the value is the same.
 func (s *Sealer) Fingerprint(v any, t reflect.Type, size int) (Fingerprint, error) {
 	info := s.infoOf(t)
 	encoded, err := s.marshal(info, v)
@@ -64,10 +65,10 @@ func (s *Sealer) Fingerprint(v any, t reflect.Type, size int) (Fingerprint, erro
 	return f, nil
 }
 
-// utcMark stands before the hash of a value whose times were taken in UTC.
+// utcMark precedes the hash of a value whose times were taken in UTC.
 const utcMark = "utc:"
 
-// Differs reports whether a recorded hash is known to be that of another value.
+// Differs reports whether a recorded hash certainly belongs to another value.
 func (f Fingerprint) Differs(recorded string) bool {
 	mark := func(s string) string { return s[:strings.LastIndexByte(s, ':')+1] }
 	have := f.Hash
@@ -102,7 +103,7 @@ func mayHoldTimes(t reflect.Type, seen map[reflect.Type]bool) bool {
 }
 
 // inUTC returns JSON with the times in it in UTC, so that a value is the same in every
-// zone. It is for comparing: a text that reads like a time is taken for one.
+// zone. It is only for comparing: a text that looks like a time counts as one.
 func inUTC(data []byte) []byte {
 	var out []byte
 	done := 0
@@ -135,8 +136,8 @@ func inUTC(data []byte) []byte {
 	return append(out, data[done:]...)
 }
 
-// InputHash returns what tells two inputs of a workflow apart: their encoding,
-// without the names of types, which may change.
+// InputHash returns a hash that distinguishes inputs of a workflow: that of the
+// encoding, without the names of types, which may change.
 func InputHash(env []byte) (h [16]byte) {
 	if open, err := envelope.Open(env); err == nil {
 		env = open.Payload
@@ -171,15 +172,15 @@ func (s *Sealer) inputHash(t reflect.Type, env []byte) [16]byte {
 	return InputHash(inUTC(data))
 }
 
-// EncodesAlike reports whether equal values of type t have one encoding: it depends on
-// no version of a type, no codec and no time zone.
+// EncodesAlike reports whether equal values of type t always have the same encoding,
+// which then depends on no type version, codec or time zone.
 func (s *Sealer) EncodesAlike(t reflect.Type) bool {
 	info := s.infoOf(t)
 	return s.plainJSON && info.version < 2 && len(info.parts) == 0 && !info.times
 }
 
 // CreatedWith reports whether the first event of a run holds this input, of type t,
-// once it is raised and encoded as it is now.
+// once that is upgraded and encoded as today.
 func (s *Sealer) CreatedWith(id string, ev *store.Event, t reflect.Type, input []byte) bool {
 	if t == nil || ev.Type != store.WorkflowCreated {
 		return false
@@ -192,7 +193,7 @@ func (s *Sealer) CreatedWith(id string, ev *store.Event, t reflect.Type, input [
 	return err == nil && s.inputHash(t, raised) == s.inputHash(t, input)
 }
 
-// PlainInput hashes the input of a run where it is in clear; ok is false for one that is
+// PlainInput hashes the input of a run if it is stored in clear; ok is false if it is
 // encrypted.
 func PlainInput(_ string, ev *store.Event) (hash [16]byte, ok bool) {
 	if len(ev.Payload) > 0 && !envelope.IsPlain(ev.Payload) {

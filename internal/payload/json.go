@@ -13,8 +13,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// EncodeJSON makes of JSON what Encode makes of the value of type t that it stands for.
-// The error matches store.ErrInvalid for JSON that stands for none.
+// EncodeJSON encodes the value of type t that the JSON represents, as Encode does. The error
+// matches store.ErrInvalid if the JSON represents no such value.
 func (s *Sealer) EncodeJSON(t reflect.Type, data json.RawMessage) ([]byte, error) {
 	v := reflect.New(t)
 	if len(data) > 0 {
@@ -46,8 +46,8 @@ func (s *Sealer) EncodeJSON(t reflect.Type, data json.RawMessage) ([]byte, error
 }
 
 // EncodeEdited encodes the value that replaces an outcome of a run. A json.RawMessage
-// stands for a value of the type that is recorded, and is kept as one: a person who edits
-// by hand has no Go type. It must be the same kind of JSON, unless force is set.
+// represents a value of the recorded type, and is stored as one: a person who edits by hand
+// has no Go type. It must be the same kind of JSON, unless force is set.
 func (s *Sealer) EncodeEdited(id string, old *store.Event, value any, force bool) ([]byte, error) {
 	raw, ok := value.(json.RawMessage)
 	if !ok || old.Type == store.StepFailed || old.Type == store.ItemFailed || len(old.Payload) == 0 {
@@ -76,12 +76,12 @@ func (s *Sealer) EncodeEdited(id string, old *store.Event, value any, force bool
 	return envelope.Seal(header, raw), nil
 }
 
-// editedHeader returns the header of JSON that replaces what was recorded. It is
-// written in the version that is recorded, or in the present one of a registered type
-// that has changed since: the header says which, so that it is read as what it is.
+// editedHeader returns the header of JSON that replaces what was recorded. The JSON is in
+// the recorded version, or in the current one of a registered type that has changed since;
+// the header says which, so that it is decoded correctly.
 func (s *Sealer) editedHeader(was *envelope.Envelope, raw json.RawMessage, force bool) (string, error) {
 	recorded := envelope.Envelope{Codec: was.Codec, Type: was.Type, TypeVersion: was.TypeVersion, Within: was.Within}
-	changed := "" // a type that this program knows otherwise, or not at all
+	changed := "" // a type that this program knows in another version, or not at all
 	for _, p := range recordedParts(was) {
 		if d := s.Types.named(p.Name); d == nil || d.version != p.Version {
 			changed = p.Name
@@ -106,11 +106,11 @@ func (s *Sealer) editedHeader(was *envelope.Envelope, raw json.RawMessage, force
 	return recorded.Header(), nil
 }
 
-// typeOfRaw is the type that is recorded where JSON has replaced the failure of a step. What
-// the code expects there was not known, so it does not bind what replaces it next.
+// typeOfRaw is the recorded type where JSON has replaced the failure of a step. The type
+// that the code expects there was unknown, so it does not constrain the next replacement.
 var typeOfRaw = reflect.TypeFor[json.RawMessage]().String()
 
-// KindOfJSON names what a JSON text begins to be.
+// KindOfJSON names the kind of a JSON text by its beginning.
 func KindOfJSON(data []byte) string {
 	data = bytes.TrimLeft(data, " \t\r\n")
 	if len(data) == 0 {

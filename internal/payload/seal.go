@@ -12,19 +12,19 @@ import (
 )
 
 // The codec encodes a value into a plain envelope. On its way into the store the envelope
-// is sealed: it may be compressed and encrypted. The goroutine that records it does that,
-// in the few functions through which every payload goes, so that no kind of event can be
-// forgotten. A sealed payload belongs to its place. It is not copied to another one: it is
+// is sealed: it may be compressed and encrypted. The goroutine that records it seals it,
+// in the few functions through which every payload passes, so that no kind of event can be
+// forgotten. A sealed payload belongs to its place. To copy it to another place, it is
 // unsealed for the old place and sealed for the new one.
 
-// A Place is where a payload stands. Encryption binds the payload to it, so that one which
-// was moved to another event is found and not believed.
+// A Place is where a payload is stored. Encryption binds the payload to its place, so that
+// a payload moved to another event is detected and rejected.
 type Place struct {
 	Run     string
 	Type    string // of the event, or kind of the message
 	Key     string // of the event, or name of the message
 	Message string // id of the message; empty: an event
-	Branch  int32  // says the generation, too: each begins a branch of its own
+	Branch  int32  // implies the generation, because each begins its own branch
 	Attempt int32
 }
 
@@ -38,8 +38,8 @@ func PlaceOfMessage(run string, m *store.Message) Place {
 	return Place{Run: run, Type: string(m.Kind), Key: m.Name, Message: m.ID}
 }
 
-// bound returns what a payload with this header at this place is encrypted
-// under. Each part has its length before it, so that no two places are alike.
+// bound returns the associated data for encrypting a payload with this header at this
+// place. Each part is preceded by its length, so that no two places are the same.
 func (p *Place) bound(header string) []byte {
 	b := make([]byte, 0, 64+len(header)+len(p.Run)+len(p.Type)+len(p.Key)+len(p.Message))
 	for _, part := range [...]string{header, p.Run, p.Type, p.Key, p.Message} {
@@ -51,28 +51,29 @@ func (p *Place) bound(header string) []byte {
 }
 
 // A Sealer turns values into payloads and back, with the codec, the types and the keys
-// of an engine. It does not change once the engine is open, and is safe for concurrent use.
+// of an engine. It does not change after the engine is open, and is safe for concurrent
+// use.
 type Sealer struct {
 	codec     Codec
-	codecName string // of codec, asked for once
+	codecName string // of codec, read once
 	plainJSON bool
 	reader    reader
 	// Types are the registered types; nil: there are none.
 	Types *Types
 
-	// above: an envelope of more bytes is looked at; the usual small one, with
-	// no encryption, costs one comparison.
+	// above: an envelope of more bytes is examined; the usual small one, without
+	// encryption, costs one comparison.
 	above    int
 	compress *compressor
 	keys     *keyring // nil: nothing is encrypted or can be decrypted
 
 	limits store.Limits
-	// maxPayload is how many bytes the codec may make of a value.
+	// maxPayload is the largest encoding of a value, in bytes.
 	maxPayload int
 }
 
-// Options are what a Sealer needs of durable.Options, with their defaults, and the limits
-// of the store.
+// Options hold what a Sealer needs from durable.Options, with their defaults, and the
+// limits of the store.
 type Options struct {
 	Codec         Codec
 	Types         []TypeDef
@@ -112,9 +113,9 @@ func New(o Options) (s *Sealer, err error) {
 	return s, nil
 }
 
-// Ready returns an error that matches ErrNoKey if no value may be recorded now: values are
-// to be encrypted, and there is no key. It is asked before a value is encoded, and before
-// an encrypted one is copied.
+// Ready returns an error that matches ErrNoKey if no value may be recorded now, because
+// values must be encrypted and there is no key. Call it before encoding a value, and
+// before copying an encrypted one.
 func (s *Sealer) Ready() error {
 	if s.keys == nil {
 		return nil
@@ -122,15 +123,15 @@ func (s *Sealer) Ready() error {
 	return s.keys.ready()
 }
 
-// Seal returns a plain envelope as it is to be kept at a place. It cannot fail:
-// whether there is a key to encrypt with was settled before; see Ready.
+// Seal returns a plain envelope in the form to store at a place. It cannot fail: Ready has
+// already established whether there is a key.
 func (s *Sealer) Seal(p Place, env []byte) []byte {
 	if !s.Seals(env) {
 		return env
 	}
 	open, err := envelope.Open(env)
 	if err != nil || open.KeyID != "" {
-		return env // none of ours, or sealed already
+		return env // not one of ours, or already sealed
 	}
 	changed := false
 	if open.Compression == "" {
@@ -169,9 +170,8 @@ func (s *Sealer) Open(p Place, env []byte) (envelope.Envelope, error) {
 	return open, nil
 }
 
-// Unseal returns the plain envelope of one that stands at a place. What it
-// returns belongs to no place and may be sealed for another one: this is how
-// a payload is copied.
+// Unseal returns the plain envelope of the one at a place. The result belongs to no place
+// and may be sealed for another one: this is how a payload is copied.
 func (s *Sealer) Unseal(p Place, env []byte) ([]byte, error) {
 	if len(env) == 0 || envelope.IsPlain(env) {
 		return env, nil
@@ -187,19 +187,19 @@ func (s *Sealer) Unseal(p Place, env []byte) ([]byte, error) {
 	return envelope.Seal(open.Header(), open.Payload), nil
 }
 
-// sealOverhead is how many bytes a sealed payload may have more than its
-// encoding: the header, and what authenticates it.
+// sealOverhead is how many bytes a sealed payload may add to its encoding: the header, and
+// the authentication.
 const sealOverhead = envelope.MaxHeader + 28
 
-// Limit returns how many bytes the codec may make of a value of a run that is started now.
+// Limit returns the largest encoding, in bytes, of a value of a run that is started now.
 func (s *Sealer) Limit() int { return s.maxPayload }
 
-// Seals reports whether Seal looks at an envelope. It leaves the usual small one as it is,
+// Seals reports whether Seal examines an envelope. It leaves the usual small one as it is,
 // at the cost of one comparison.
 func (s *Sealer) Seals(env []byte) bool { return len(env) > s.above }
 
-// Check returns why this program cannot read a payload that stands at a place. With
-// typed it must know the versions of the registered types in it, too.
+// Check returns why this program cannot read the payload at a place. With typed it must
+// also know the versions of the registered types in it.
 func (s *Sealer) Check(p Place, env []byte, typed bool) error {
 	open, err := s.Open(p, env)
 	if err != nil {
@@ -211,25 +211,25 @@ func (s *Sealer) Check(p Place, env []byte, typed bool) error {
 	return s.knowsVersion(&open)
 }
 
-// IsDamage reports whether an error of Open says that the payload is not what was
-// written, and not that this program lacks what it takes to read it.
+// IsDamage reports whether an error of Open means that the payload is not what was
+// written, rather than that this program lacks what it needs to read it.
 func IsDamage(err error) bool {
 	return errors.Is(err, envelope.ErrDamaged) || errors.Is(err, ErrDecrypt) || errors.Is(err, errBadCompression)
 }
 
-// LimitOf returns the limit for a run that was started under Options.MaxPayload
-// born. A lower limit is for runs that are started under it: a step of one that was not
-// has done its work by the time its result is found too large, and would fail for good.
+// LimitOf returns the limit for a run that was started with Options.MaxPayload born. A
+// lower limit applies only to runs started with it: in an older run a step has done its
+// work by the time its result is found to be too large, and would fail for good.
 func (s *Sealer) LimitOf(born int) int {
 	limit, err := payloadLimit(born, s.limits)
 	if err != nil {
-		return s.maxPayload // of a store that takes more
+		return s.maxPayload // the run came from a store with a higher limit
 	}
 	return max(limit, s.maxPayload)
 }
 
-// payloadLimit returns how large an encoded value may be, so that whatever is
-// made of it fits into the store.
+// payloadLimit returns how large an encoded value may be, so that its sealed form fits
+// into the store.
 func payloadLimit(asked int, l store.Limits) (int, error) {
 	if asked > l.Payload {
 		return 0, fmt.Errorf("durable: Options.MaxPayload is %d and the store takes %d bytes: %w", asked, l.Payload, store.ErrInvalid)

@@ -10,22 +10,21 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/envelope"
 )
 
-// typeInfo is what is known of a type once.
+// typeInfo caches what is known about a type.
 type typeInfo struct {
 	name    string // in an envelope
 	version int
 	prefix  string // of its envelope with JSON
-	// def is the registered type it is, or is made of; shape says how.
+	// def is the registered type that it is, or is built from; shape says how.
 	def   *TypeDef
 	shape string
-	// parts are the registered types it contains; within names them in a header.
+	// parts lists the registered types it contains; within names them in a header.
 	parts  []*TypeDef
 	within string
 	// exact: a value of this type decodes from its JSON to itself, so a live
 	// value need not be decoded. exactText: only if every string is UTF-8.
 	exact, exactText bool
-	// times: it may hold times, of which the encoding says in which zone they were
-	// made.
+	// times: it may hold times, whose encoding includes their zone.
 	times bool
 	// ownEncode, ownDecode: JSON calls user methods on it.
 	ownEncode, ownDecode bool
@@ -95,7 +94,7 @@ func roundTripsExactly(t reflect.Type, depth int) (exact, text bool) {
 			}
 			text = text || s
 		}
-		// Names that differ by case only decode into one another.
+		// Names that differ only in case decode into one another.
 		return !foldedTwins(t), text
 	}
 	return false, false
@@ -114,8 +113,8 @@ func foldedTwins(t reflect.Type) bool {
 }
 
 // ownCode reports whether encoding/json calls user methods when it encodes a value of
-// type t, or decodes into one. Types of the standard library are trusted. What an
-// interface holds is not known when it is encoded; JSON decodes values of its own into it.
+// type t, or decodes into one. Types of the standard library are trusted. The content of
+// an interface is unknown when it is encoded; JSON decodes its own types into it.
 func ownCode(t reflect.Type, seen map[reflect.Type]bool) (encoding, decoding bool) {
 	if seen[t] || trusted(t) {
 		return false, false

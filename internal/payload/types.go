@@ -32,7 +32,8 @@ func (d *TypeDef) AddUpcast(u Upcast) { d.ups = append(d.ups, u) }
 // AddNames adds names under which values were recorded before.
 func (d *TypeDef) AddNames(names []string) { d.was = append(d.was, names...) }
 
-// NewUpcast makes a version of a type from the one before it.
+// NewUpcast returns an Upcast that makes a version of a type from the previous
+// one.
 func NewUpcast[Old, New any](version int, up func(Old) (New, error)) Upcast {
 	u := Upcast{from: version, old: reflect.TypeFor[Old](), new: reflect.TypeFor[New]()}
 	if up != nil {
@@ -44,7 +45,7 @@ func NewUpcast[Old, New any](version int, up func(Old) (New, error)) Upcast {
 	return u
 }
 
-// An Upcast makes a version of a type from the one before it; see durable.From.
+// An Upcast makes a version of a type from the previous one; see durable.From.
 type Upcast struct {
 	from     int
 	old, new reflect.Type
@@ -97,7 +98,7 @@ func (d *TypeDef) check() error {
 	return nil
 }
 
-// Types are the types an engine knows by name. They do not change once it is
+// Types are the types an engine knows by name. They do not change after it is
 // open; nil: none.
 type Types struct {
 	byType map[reflect.Type]*TypeDef
@@ -132,8 +133,8 @@ func newTypes(list []TypeDef) (*Types, error) {
 	return ts, nil
 }
 
-// info is infoOf for an engine with registered types. shape is how t is made of
-// its registered type, "[]" for a slice of it.
+// info is infoOf for an engine with registered types. shape is how t is built
+// from its registered type, for example "[]" for a slice of it.
 func (ts *Types) info(t reflect.Type) *typeInfo {
 	if i, ok := ts.infos.Load(t); ok {
 		return i.(*typeInfo)
@@ -174,7 +175,7 @@ func (ts *Types) find(t reflect.Type) (def *TypeDef, shape string) {
 	}
 }
 
-// infoOf returns what this engine knows of a type.
+// infoOf returns what this engine knows about a type.
 func (s *Sealer) infoOf(t reflect.Type) *typeInfo {
 	if s.Types == nil {
 		return infoOf(t)

@@ -10,17 +10,17 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/guard"
 )
 
-// An UnquotedError stands for an error about a value that is encrypted where it is kept.
-// What a codec returns, or a method that a codec calls, may quote the value (a
-// time.ParseError does), and the text of an error goes into the history, the log and
-// answers. So the text of an UnquotedError names only types and fields. The error it
-// wraps is there for errors.As, in the memory of this process.
+// An UnquotedError replaces an error about a value that is stored encrypted. An error of
+// a codec, or of a method that a codec calls, may quote the value (a time.ParseError
+// does), and the text of an error goes into the history, the log and answers. So the
+// text of an UnquotedError names only types and fields. It wraps the original error for
+// errors.As, in the memory of this process.
 type UnquotedError struct {
 	text string
 	err  error
 }
 
-// unquoted returns an error without what it may quote of a value; nil for nil.
+// unquoted returns an error without any quotation of a value; nil for nil.
 func unquoted(err error) error {
 	if err == nil {
 		return nil
@@ -31,7 +31,7 @@ func unquoted(err error) error {
 func (e *UnquotedError) Error() string { return e.text }
 func (e *UnquotedError) Unwrap() error { return e.err }
 
-// withoutValue returns the text of an error as far as no value can be in it.
+// withoutValue returns the part of an error's text that cannot contain a value.
 func withoutValue(err error) string {
 	switch e := err.(type) {
 	case *json.UnmarshalTypeError:
@@ -59,7 +59,7 @@ func withoutValue(err error) string {
 	return fmt.Sprintf("the code that was given the value returned a %T; what it said is not told, since it may quote the value", err)
 }
 
-// Unquoted returns err without what it may quote of a value, if values are encrypted.
+// Unquoted returns err without any quotation of a value, if values are encrypted.
 func (s *Sealer) Unquoted(err error) error {
 	if !s.reader.secret {
 		return err
@@ -67,7 +67,7 @@ func (s *Sealer) Unquoted(err error) error {
 	return unquoted(err)
 }
 
-// unquoted is Sealer.Unquoted for values that are raised.
+// unquoted is Sealer.Unquoted for values that are upgraded.
 func (ts *Types) unquoted(err error) error {
 	if !ts.secret {
 		return err
@@ -75,5 +75,5 @@ func (ts *Types) unquoted(err error) error {
 	return unquoted(err)
 }
 
-// unknownField is how encoding/json begins to say that there is no place for a field.
+// unknownField begins the error of encoding/json for a field that the type lacks.
 const unknownField = "json: unknown field "

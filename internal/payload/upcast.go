@@ -12,9 +12,8 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/guard"
 )
 
-// FutureVersionError says that a value was recorded by a newer program: with a
-// version of its type that this one does not know. To read it all the same would
-// be to misread it.
+// FutureVersionError says that a newer program recorded a value, with a version of its
+// type that this program does not know. Reading it anyway would misread it.
 type FutureVersionError struct {
 	Type string // name in the checkpoint
 	Have int    // version in the checkpoint
@@ -27,7 +26,7 @@ func (e *FutureVersionError) Error() string {
 }
 
 // MismatchError is an error of the codec on a value of the right format and
-// version: the code asks for another type than was recorded.
+// version: the code asks for a type other than the recorded one.
 type MismatchError struct{ err error }
 
 func (e *MismatchError) Error() string { return e.err.Error() }
@@ -41,7 +40,7 @@ func mismatch(err error) error {
 }
 
 // decodeOpen decodes an opened payload into v, a pointer. Every value that is read
-// comes through here.
+// passes through here.
 func (s *Sealer) decodeOpen(open *envelope.Envelope, v any) error {
 	codec, err := s.codecOf(open.Codec)
 	if err != nil {
@@ -66,7 +65,7 @@ func (s *Sealer) decodeOpen(open *envelope.Envelope, v any) error {
 	data, now := open.Payload, target.Type()
 	if version < info.version {
 		now = info.def.withOld(now, info.def.ups[version-1].old)
-		within.from[info.def] = recordedVersion{version: version} // where it contains itself
+		within.from[info.def] = recordedVersion{version: version} // in case it contains itself
 	}
 	if within.concerns(now) && open.Codec != (JSON{}).Name() {
 		return errNotRaised
@@ -77,7 +76,7 @@ func (s *Sealer) decodeOpen(open *envelope.Envelope, v any) error {
 		case err != nil:
 			return err
 		case version < info.version:
-			// The type itself is raised last, by its own upcasters.
+			// The type itself is upgraded last, by its own upcasters.
 			return info.read(codec, data, version, target)
 		}
 		return mismatch(unmarshal(codec, info, data, v))
@@ -99,7 +98,7 @@ func (i *typeInfo) versionOf(open *envelope.Envelope) (int, error) {
 	case untypedName(recorded):
 		return i.version, nil
 	default:
-		for _, p := range open.Parts() { // it was in a type of another name
+		for _, p := range open.Parts() { // it was inside a type of another name
 			if p.Name == i.def.name && p.Version <= i.version {
 				return p.Version, nil
 			}
@@ -116,32 +115,32 @@ func (i *typeInfo) versionOf(open *envelope.Envelope) (int, error) {
 }
 
 // hadName reports whether values of the type were recorded under this name
-// before it had its present one.
+// before it got its current one.
 func (i *typeInfo) hadName(recorded string) bool {
 	name, ok := strings.CutPrefix(recorded, i.shape)
 	return ok && (name == i.def.typ.String() || slices.Contains(i.def.was, name))
 }
 
-// untypedNames are what values without a type of their own are recorded as. They cannot
-// mean an earlier version.
+// untypedNames are the recorded type names of values without a type of their own. They
+// cannot mean an earlier version.
 var untypedNames = []string{"", "json.RawMessage", "interface {}"}
 
-// untypedName reports whether values of this name, or what they are made of, have no
-// type of their own.
+// untypedName reports whether values of this name, or their elements, have no type of
+// their own.
 func untypedName(recorded string) bool { return slices.Contains(untypedNames, baseName(recorded)) }
 
-// untyped reports whether a value of t shows what was recorded as it is.
+// untyped reports whether a value of t shows the recorded data unchanged.
 func untyped(t reflect.Type) bool { return t.Kind() != reflect.Struct && untypedName(t.String()) }
 
-// read decodes a value of an earlier version and raises it, step by step, to the
-// present one.
+// read decodes a value of an earlier version and upgrades it, step by step, to the
+// current one.
 func (i *typeInfo) read(codec Codec, data []byte, version int, target reflect.Value) error {
 	d := i.def
 	from := reflect.New(d.withOld(target.Type(), d.ups[version-1].old))
 	if err := unmarshal(codec, infoOf(from.Elem().Type()), data, from.Interface()); err != nil {
 		return fmt.Errorf("as version %d of %s, %s: %w", version, d.name, d.ups[version-1].old, err)
 	}
-	// A partly raised value must not be seen.
+	// A partly upgraded value must not become visible.
 	raised := reflect.New(target.Type()).Elem()
 	if err := d.raise(from.Elem(), version, raised); err != nil {
 		return err
@@ -150,7 +149,7 @@ func (i *typeInfo) read(codec Codec, data []byte, version int, target reflect.Va
 	return nil
 }
 
-// withOld returns t with old in the place of the registered type.
+// withOld returns t with old in place of the registered type.
 func (d *TypeDef) withOld(t, old reflect.Type) reflect.Type {
 	switch {
 	case t == d.typ:
@@ -163,8 +162,8 @@ func (d *TypeDef) withOld(t, old reflect.Type) reflect.Type {
 	return reflect.MapOf(t.Key(), d.withOld(t.Elem(), old))
 }
 
-// raise sets to, which is or is made of the registered type, from its like in an
-// earlier version.
+// raise sets to, which is or is built from the registered type, from its counterpart in
+// an earlier version.
 func (d *TypeDef) raise(from reflect.Value, version int, to reflect.Value) error {
 	switch {
 	case to.Type() == d.typ:
@@ -185,7 +184,7 @@ func (d *TypeDef) raise(from reflect.Value, version int, to reflect.Value) error
 	}
 	to.Set(reflect.MakeMapWithSize(to.Type(), from.Len()))
 	for it := from.MapRange(); it.Next(); {
-		old := reflect.New(from.Type().Elem()).Elem() // of a map, it has no address
+		old := reflect.New(from.Type().Elem()).Elem() // a map element has no address
 		old.Set(it.Value())
 		elem := reflect.New(to.Type().Elem()).Elem()
 		if err := d.raise(old, version, elem); err != nil {
@@ -209,14 +208,14 @@ func (d *TypeDef) upcast(from reflect.Value, version int, to reflect.Value) erro
 	return nil
 }
 
-// IsMismatch reports whether err, of Decode, says that the value can be read and
-// is of another type than was asked for.
+// IsMismatch reports whether err, from Decode, means that the value can be read but has
+// another type than was requested.
 func IsMismatch(err error) bool {
 	var m *MismatchError
 	return errors.As(err, &m)
 }
 
-// OrUnknown returns the name of a recorded type for a message.
+// OrUnknown returns the name of a recorded type for use in a message.
 func OrUnknown(s string) string {
 	if s == "" {
 		return "value of unknown type"

@@ -16,15 +16,18 @@ import (
 // A value may contain registered types: in fields, elements and behind pointers. The
 // header of its payload names them with their versions, so that a later program knows
 // which of them to raise, and a program that has not registered one does not misread
-// it. What a header does not name was recorded before it was registered: version 1.
+// it. A type that a header does not name was recorded before it was registered, and
+// counts as version 1.
 //
-// Earlier versions are raised in the JSON, before the whole is decoded: each registered
-// value is decoded as the type it was, raised by its upcasters, and encoded as what it
-// is now. So the types around it stay as they are, with their own methods and tags.
+// Earlier versions are upgraded in the JSON, before the whole is decoded: each
+// registered value is decoded as its old type, upgraded by its upcasters, and encoded as
+// its current type. So the types around it stay as they are, with their own methods and
+// tags.
 
-// UnregisteredTypeError says that a value was recorded under a registered name and that
-// this program has no type of that name where the value goes. It may have changed since
-// it was registered: to read it into whatever type is there could lose what it says.
+// UnregisteredTypeError says that a value was recorded under a registered name, and that
+// this program has no type of that name in that position. The type may have changed
+// since it was registered, so reading the value into whatever type is there could lose
+// data.
 type UnregisteredTypeError struct {
 	Type    string // registered name in the checkpoint
 	Version int
@@ -37,7 +40,7 @@ func (e *UnregisteredTypeError) Error() string {
 }
 
 // partsIn returns the registered types that values of t contain, in fields and elements
-// at any depth, sorted by name; t itself is one of them only where it contains itself.
+// at any depth, sorted by name; t itself is included only if it contains itself.
 func (ts *Types) partsIn(t reflect.Type) []*TypeDef {
 	set := map[*TypeDef]bool{}
 	ts.collect(t, set, map[reflect.Type]bool{})
@@ -68,7 +71,7 @@ func (ts *Types) collect(t reflect.Type, set map[*TypeDef]bool, seen map[reflect
 		each(t.Elem())
 	case reflect.Struct:
 		for f := range t.Fields() {
-			// Methods of its own may keep what no codec sees.
+			// A type with its own methods may store fields that no codec sees.
 			if f.IsExported() && f.Tag.Get("json") != "-" || f.Anonymous || ownJSON(t) {
 				each(f.Type)
 			}
@@ -76,13 +79,13 @@ func (ts *Types) collect(t reflect.Type, set map[*TypeDef]bool, seen map[reflect
 	}
 }
 
-// ownJSON reports whether a type says itself how its JSON is read.
+// ownJSON reports whether a type decodes its own JSON.
 func ownJSON(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(jsonUnmarshaler) || p.Implements(textUnmarshaler)
 }
 
-// withinOf returns what the header of a value says of the registered types in it.
+// withinOf returns the header field that names the registered types in a value.
 func (ts *Types) withinOf(i *typeInfo) string {
 	var parts []envelope.Part
 	for _, d := range i.parts {
@@ -95,29 +98,30 @@ func (ts *Types) withinOf(i *typeInfo) string {
 	}
 	within := envelope.WithinOf(parts)
 	if len(within) > maxWithin {
-		// Version 1 is what an unnamed one is taken for.
+		// An unnamed type counts as version 1.
 		parts = slices.DeleteFunc(parts, func(p envelope.Part) bool { return p.Version == 1 })
 		within = envelope.WithinOf(parts)
 	}
 	return within
 }
 
-// maxWithin is what the names of the types in a value may take of a header, so that the
-// whole fits into envelope.MaxHeader.
+// maxWithin bounds the names of the types in a value, in bytes, so that the whole header
+// fits into envelope.MaxHeader.
 const maxWithin = 512
 
-// surelyRegistered reports whether a recorded type has a name that is no Go type's.
+// surelyRegistered reports whether a recorded type has a name that cannot be a Go
+// type's.
 func surelyRegistered(recorded string) bool {
 	name := baseName(recorded)
 	return name != "" && !strings.ContainsAny(name, ". {}()[]*") && !slices.Contains(plainNames, name)
 }
 
-// plainNames are the Go types that have no package.
+// plainNames lists the Go types without a package.
 var plainNames = []string{"bool", "string", "int", "int8", "int16", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64", "uintptr",
 	"byte", "rune", "float32", "float64", "complex64", "complex128", "error", "any"}
 
-// baseName returns the name of what a recorded type is a pointer to, or a slice, array
-// or map of.
+// baseName returns the name of the element type of a recorded pointer, slice, array or
+// map.
 func baseName(recorded string) string {
 	for {
 		switch {
@@ -146,7 +150,7 @@ func baseName(recorded string) string {
 }
 
 // named returns the type that is registered under a name, or was recorded under it
-// before; nil: none.
+// earlier; nil: none.
 func (ts *Types) named(name string) *TypeDef {
 	if ts == nil {
 		return nil
@@ -159,8 +163,8 @@ func (ts *Types) named(name string) *TypeDef {
 	return nil
 }
 
-// recordedParts returns the registered types that a payload is said to hold: those that
-// its header names, and its own.
+// recordedParts returns the registered types of a payload: those that its header names,
+// and its own.
 func recordedParts(open *envelope.Envelope) []envelope.Part {
 	parts := open.Parts()
 	if surelyRegistered(open.Type) || open.TypeVersion > 1 {
@@ -169,7 +173,8 @@ func recordedParts(open *envelope.Envelope) []envelope.Part {
 	return parts
 }
 
-// A raising is what must be raised in a payload before its present type can be decoded.
+// A raising holds what must be upgraded in a payload before it can be decoded as its
+// current type.
 type raising struct {
 	types *Types
 	from  map[*TypeDef]recordedVersion
@@ -177,12 +182,12 @@ type raising struct {
 
 type recordedVersion struct {
 	version int
-	// unnamed: the header does not say so. It may have been written by a program that
-	// did not name what a value contains: then the value says what it fits.
+	// unnamed: the header does not name the type. A program that did not name contained
+	// types may have written it; then the version is inferred from the value.
 	unnamed bool
 }
 
-// raising returns what must be raised in a payload that is to be decoded into t.
+// raising returns what must be upgraded in a payload that is to be decoded into t.
 func (ts *Types) raising(open *envelope.Envelope, t reflect.Type, info *typeInfo) (*raising, error) {
 	r := &raising{types: ts, from: map[*TypeDef]recordedVersion{}}
 	named := map[*TypeDef]bool{}
@@ -202,7 +207,7 @@ func (ts *Types) raising(open *envelope.Envelope, t reflect.Type, info *typeInfo
 		}
 	}
 	if untypedName(open.Type) {
-		return r, nil // of the present version, whichever program wrote it
+		return r, nil // in the current version, whichever program wrote it
 	}
 	for _, d := range info.parts {
 		if !named[d] && d != info.def && d.version > 1 {
@@ -212,7 +217,7 @@ func (ts *Types) raising(open *envelope.Envelope, t reflect.Type, info *typeInfo
 	return r, nil
 }
 
-// concerns reports whether something must be raised in values of t.
+// concerns reports whether anything must be upgraded in values of t.
 func (r *raising) concerns(t reflect.Type) bool {
 	if len(r.from) == 0 {
 		return false
@@ -223,7 +228,7 @@ func (r *raising) concerns(t reflect.Type) bool {
 	return slices.ContainsFunc(r.types.info(t).parts, func(d *TypeDef) bool { _, ok := r.from[d]; return ok })
 }
 
-// json returns the JSON of a value of t with all that it contains raised.
+// json returns the JSON of a value of t with everything in it upgraded.
 func (r *raising) json(data []byte, t reflect.Type) ([]byte, error) {
 	if !r.concerns(t) || string(bytes.TrimSpace(data)) == "null" {
 		return data, nil
@@ -281,7 +286,7 @@ func (r *raising) json(data []byte, t reflect.Type) ([]byte, error) {
 	return json.Marshal(m)
 }
 
-// fields raises what the fields of a struct contain, in its JSON object.
+// fields upgrades what the fields of a struct contain, in its JSON object.
 func (r *raising) fields(m map[string]json.RawMessage, t reflect.Type) error {
 	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -313,7 +318,7 @@ func (r *raising) fields(m map[string]json.RawMessage, t reflect.Type) error {
 	return nil
 }
 
-// embedded raises an embedded struct, whose fields stand among those around it.
+// embedded upgrades an embedded struct, whose fields are mixed with those around it.
 func (r *raising) embedded(m map[string]json.RawMessage, f reflect.StructField) error {
 	t := f.Type
 	if t.Kind() == reflect.Pointer {
@@ -339,13 +344,13 @@ func (r *raising) embedded(m map[string]json.RawMessage, f reflect.StructField) 
 		return err
 	}
 	if f.Type.Kind() == reflect.Pointer {
-		// Of one that was nil there is no field.
+		// A nil one has no fields.
 		v := reflect.New(d.ups[was.version-1].old)
 		if json.Unmarshal(whole, v.Interface()) == nil && v.Elem().IsZero() {
 			return nil
 		}
 	}
-	// Strictness says nothing here: the fields around it are strange to it.
+	// Strict decoding is no help here: it would reject the fields around the struct.
 	raised, err := r.raised(whole, d, was.version)
 	if err != nil {
 		return fmt.Errorf("field %s: %w", f.Name, err)
@@ -360,7 +365,7 @@ func (r *raising) embedded(m map[string]json.RawMessage, f reflect.StructField) 
 	return nil
 }
 
-// keyOf finds the member of an object that encoding/json would take for a field.
+// keyOf finds the member of an object that encoding/json would use for a field.
 func keyOf(m map[string]json.RawMessage, name string) (string, bool) {
 	if _, ok := m[name]; ok {
 		return name, true
@@ -373,7 +378,7 @@ func keyOf(m map[string]json.RawMessage, name string) (string, bool) {
 	return "", false
 }
 
-// raised returns the JSON of the present type for that of an earlier version.
+// raised returns the JSON of the current type for that of an earlier version.
 func (r *raising) raised(data []byte, d *TypeDef, version int) ([]byte, error) {
 	old := d.ups[version-1].old
 	data, err := r.json(data, old)
@@ -395,9 +400,9 @@ func (r *raising) raised(data []byte, d *TypeDef, version int) ([]byte, error) {
 	return data, nil
 }
 
-// fitting returns which version a value is of. One whose header does not say so is of
-// version 1, unless it has fields that only the present type has: then a program wrote
-// it that did not name the types within.
+// fitting returns the version of a value. A value whose header does not name it has
+// version 1, unless it has fields that only the current type has: then a program wrote
+// it that did not name contained types.
 func (d *TypeDef) fitting(data []byte, was recordedVersion) int {
 	if was.unnamed && !fitsStrictly(data, d.ups[0].old) && fitsStrictly(data, d.typ) {
 		return d.version
@@ -405,9 +410,9 @@ func (d *TypeDef) fitting(data []byte, was recordedVersion) int {
 	return was.version
 }
 
-// fitsAs returns the version of a registered type that JSON for a value of t, which is
-// or is made of it, is written in: the recorded one if it fits that, else the present
-// one; ok is false if it fits neither.
+// fitsAs returns in which version of a registered type the JSON of a value of t is
+// written; t is that type or is built from it. It is the recorded version if the JSON
+// fits that, otherwise the current one; ok is false if it fits neither.
 func (d *TypeDef) fitsAs(data []byte, t reflect.Type, recorded int) (version int, ok bool) {
 	if recorded < d.version && fitsStrictly(data, d.withOld(t, d.ups[recorded-1].old)) {
 		return recorded, true
@@ -415,8 +420,8 @@ func (d *TypeDef) fitsAs(data []byte, t reflect.Type, recorded int) (version int
 	return d.version, fitsStrictly(data, t)
 }
 
-// shaped returns the type that a recorded name like "[]order" or "map[string]order"
-// stands for; nil where it is none of these.
+// shaped returns the type for a recorded name like "[]order" or "map[string]order"; nil
+// for any other name.
 func (d *TypeDef) shaped(recorded string) reflect.Type {
 	shape := strings.TrimSuffix(strings.ReplaceAll(recorded, "*", ""), baseName(recorded))
 	t := d.typ
@@ -433,8 +438,8 @@ func (d *TypeDef) shaped(recorded string) reflect.Type {
 	return t
 }
 
-// newFields returns the path of a member that JSON has and a sample of the same kind
-// has not; empty: there is none.
+// newFields returns the path of a member that the JSON has but a sample of the same kind
+// lacks; empty: there is none.
 func newFields(sample, data []byte, path string) string {
 	var was, is any
 	if json.Unmarshal(sample, &was) != nil || json.Unmarshal(data, &is) != nil {
@@ -472,18 +477,18 @@ func strange(was, is any, path string) string {
 	return ""
 }
 
-// fitsStrictly reports whether JSON decodes into a type with no field left over.
+// fitsStrictly reports whether JSON decodes into a type without leftover fields.
 func fitsStrictly(data []byte, t reflect.Type) bool {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	return dec.Decode(reflect.New(t).Interface()) == nil
 }
 
-// errNotRaised: the codec has no form in which a part of a value could be raised.
+// errNotRaised: the codec has no format in which a part of a value can be upgraded.
 var errNotRaised = errors.New("registered types within other types are raised in JSON only: register the type around them, too, or use durable.JSON")
 
-// WithinError returns what the record of an error of type t says of the registered types
-// in it.
+// WithinError returns the field that names the registered types in a recorded error of
+// type t.
 func (ts *Types) WithinError(t reflect.Type) string {
 	if ts == nil {
 		return ""
@@ -491,8 +496,8 @@ func (ts *Types) WithinError(t reflect.Type) string {
 	return ts.info(t).within
 }
 
-// RaiseError returns the recorded JSON of an error of type t with the registered types in
-// it, which within names, raised.
+// RaiseError returns the recorded JSON of an error of type t, upgraded for the
+// registered types that within names.
 func (ts *Types) RaiseError(data []byte, t reflect.Type, within string) ([]byte, error) {
 	info := infoOf(t)
 	if ts != nil {

@@ -12,9 +12,9 @@ import (
 )
 
 // Export writes a run with all that belongs to it, as it is at this moment, and returns
-// its row as it stands in the file. What a resume needs may be damaged, which is a
-// *history.Damage, and the store may fail: both errors are as known returns them, which
-// makes of them what callers are told. Others are those of w.
+// its row as written to the file. If what a resume needs is damaged, the error is a
+// *history.Damage; the store may fail too. known converts both errors into the form
+// that callers get. Other errors are those of w.
 func Export(ctx context.Context, st store.Store, id string, w io.Writer, known func(error) error) (*store.Run, error) {
 	h, err := st.Load(ctx, id, store.Cursor{All: true})
 	if err != nil {
@@ -37,7 +37,7 @@ func Export(ctx context.Context, st store.Store, id string, w io.Writer, known f
 			return nil, err
 		}
 	}
-	// Payloads are not opened for it: their sums are part of the event's.
+	// The audit need not open payloads: the sum of an event covers them.
 	a := history.NewAudit(h, history.Payloads{
 		Event:   func(string, *store.Event) error { return nil },
 		Message: func(string, *store.Message) error { return nil },
@@ -60,7 +60,7 @@ func Export(ctx context.Context, st store.Store, id string, w io.Writer, known f
 	return &h.Run, f.Close()
 }
 
-// firstDamage returns what an audit has found as an error.
+// firstDamage returns the first damage that an audit has found, as an error.
 func firstDamage(v *history.Verdict) error {
 	for _, f := range v.Faults {
 		if f.Kind == history.Corrupt && !f.Behind {

@@ -1,5 +1,5 @@
-// Package runfile is the format of a run in a file, such as one that is carried
-// to another store: JSON, one value a line.
+// Package runfile is the file format of a run, for example for moving it to
+// another store: JSON, one value per line.
 //
 //	{"holdfast":"run","format":1,"run":{"id":"order-42","workflow":"checkout",…}}
 //	{"branch":{"n":1,"parent":0,"cutoff":5,…}}
@@ -8,8 +8,8 @@
 //	{"end":{"branches":1,"messages":1,"events":12,"sha256":"…"}}
 //
 // The last line counts the others and has the SHA-256 of every byte before it, so
-// that a file which was cut off or changed is found. A line of an unknown kind
-// or field is from the future, and refused.
+// that a truncated or changed file is detected. A line with an unknown kind or
+// field comes from a newer program and is refused.
 package runfile
 
 import (
@@ -35,7 +35,7 @@ const Format = 1
 // Kind is what the first line of every file says it is.
 const Kind = "run"
 
-// ErrDamaged is wrapped by errors about a file that is not whole, or none of ours.
+// Errors about a file that is incomplete, or not a run file, wrap ErrDamaged.
 var ErrDamaged = errors.New("damaged run file")
 
 // FutureError reports a format newer than this program knows.
@@ -50,10 +50,10 @@ type File struct {
 	Run      store.Run
 	Branches []store.Branch
 	Inbox    []store.Message
-	Events   []store.Event // without Epoch, which is no part of a history
+	Events   []store.Event // without Epoch, which is not part of a history
 }
 
-// A Writer writes one run, part after part: Open, Branch, Message, Event, Close.
+// A Writer writes one run, part by part: NewWriter, Branch, Message, Event, Close.
 type Writer struct {
 	w   *bufio.Writer
 	sum hash.Hash
@@ -113,7 +113,7 @@ type branch struct {
 	CreatedAt  store.Time `json:"created_at"`
 }
 
-// content is bytes that are most often readable text: then they stand as such.
+// content is bytes that are usually readable text and are then written as text.
 type content struct {
 	Data       string `json:"data,omitempty"`
 	DataBytes  []byte `json:"data_base64,omitempty"`
@@ -152,7 +152,7 @@ type end struct {
 	SHA256   string `json:"sha256"`
 }
 
-// NewWriter begins a file with the row of its run.
+// NewWriter starts a file with the row of its run.
 func NewWriter(w io.Writer, r *store.Run) (*Writer, error) {
 	f := &Writer{sum: sha256.New()}
 	f.w = bufio.NewWriterSize(w, 64<<10)
@@ -202,7 +202,7 @@ func (f *Writer) Event(e *store.Event) error {
 	}}, true)
 }
 
-// Close ends the file. Without it nobody takes it for whole.
+// Close ends the file. Without it the file counts as incomplete.
 func (f *Writer) Close() error {
 	f.end.SHA256 = hex.EncodeToString(f.sum.Sum(nil))
 	if err := f.write(&line{End: &f.end}, false); err != nil {
@@ -235,7 +235,8 @@ func Read(r io.Reader, limit int64) (*File, error) {
 		}
 		if l.End != nil {
 			got.SHA256 = hex.EncodeToString(sum.Sum(nil))
-			// As it is written, to the byte: the sum does not cover it.
+			// Compare the line byte for byte with what a Writer writes, because
+			// the sum does not cover it.
 			if want, err := encode(&line{End: &got}); err != nil || !bytes.Equal(text, want) {
 				return nil, fmt.Errorf("%w: it is not what was written: its last line says %+v, and there is %+v", ErrDamaged, *l.End, got)
 			}
@@ -251,7 +252,7 @@ func Read(r io.Reader, limit int64) (*File, error) {
 	}
 }
 
-// parse reads a line. The first one is judged by its format before its fields.
+// parse reads a line. For the first one it checks the format before the fields.
 func parse(text []byte, first bool) (*line, error) {
 	if first {
 		var head struct {
@@ -274,7 +275,7 @@ func parse(text []byte, first bool) (*line, error) {
 	return &l, nil
 }
 
-// take adds what a line says.
+// take adds the content of a line.
 func (f *File) take(l *line, first bool, got *end) error {
 	switch {
 	case first != (l.Run != nil):
@@ -342,8 +343,8 @@ func contentOf(data, payload []byte) (c content) {
 	return c
 }
 
-// isText reports whether b is kept as text: what JSON gives back byte for byte,
-// and without many escapes.
+// isText reports whether b is written as text: JSON must preserve it byte for
+// byte, without many escapes.
 func isText(b []byte) bool {
 	return utf8.Valid(b) && !strings.ContainsFunc(string(b), func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' })
 }
