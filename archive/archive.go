@@ -11,17 +11,17 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Archive keeps a copy of each run that was stored in it, the latest. All
-// methods may be called concurrently, by many processes on the same archive.
+// Archive keeps the latest copy of each run that was stored in it. All methods
+// may be called concurrently, by many processes on the same archive.
 type Archive interface {
-	// Store keeps a copy of a run in place of the one before. file is the run as
+	// Store replaces the copy of a run. file is the run as
 	// operate.Operator.Export writes it. When Store returns nil the copy survives
-	// the end of the machine; however the process ends, the archive holds the
-	// copy before or this one, never a part of it. A file that is an earlier
-	// state of the copy that is there changes nothing, so that a late writer does
-	// no harm. Store returns nil only if the copy that is held then contains what
-	// was given: of two runs that had the same id, the one that was created later
-	// is held, and the other one refused.
+	// a crash of the machine; however the process ends, the archive holds the
+	// previous copy or this one, never a part of it. A file that is an earlier
+	// state of the existing copy changes nothing, so a late writer does no harm.
+	// Store returns nil only if the archived copy then contains what was given:
+	// of two runs with the same id, the archive keeps the one created later and
+	// refuses the other.
 	//
 	// Errors: ErrBadFile; *CollisionError; *ReusedIDError; ErrUnavailable. Then
 	// nothing has changed.
@@ -29,14 +29,14 @@ type Archive interface {
 
 	// List yields what is archived, in no particular order. An error that
 	// matches ErrUnreadable is about one run, and the listing goes on; any other
-	// one ends it.
+	// error ends it.
 	List(ctx context.Context) iter.Seq2[Run, error]
 
-	// Trace returns the events of an archived run, all branches, in order.
+	// Trace returns the events of an archived run, on all branches, in order.
 	// ErrNotFound; ErrUnreadable; ErrUnavailable.
 	Trace(ctx context.Context, runID string) ([]Event, error)
 
-	// Get returns all that is archived of a run. Errors as with Trace.
+	// Get returns everything that is archived of a run. Errors as with Trace.
 	Get(ctx context.Context, runID string) (*Entry, error)
 }
 
@@ -44,9 +44,9 @@ type Archive interface {
 var (
 	// ErrNotFound: no such run is archived.
 	ErrNotFound = errors.New("archive: the run is not archived")
-	// ErrBadFile: what was to be stored is not the file of that run.
+	// ErrBadFile: the given file is not the file of that run.
 	ErrBadFile = errors.New("archive: not the file of this run")
-	// ErrUnreadable is matched by *UnreadableError.
+	// ErrUnreadable: *UnreadableError matches it.
 	ErrUnreadable = errors.New("archive: unreadable entry")
 	// ErrUnavailable: the archive could not be reached or written: no git, no
 	// repository, no permission, no space.
@@ -56,7 +56,7 @@ var (
 // UnreadableError says that the copy of one run is damaged, or from a newer
 // program.
 type UnreadableError struct {
-	RunID string // empty when the name of the entry is no run's
+	RunID string // empty when the name of the entry is not that of a run
 	Where string // the ref or file
 	Err   error
 }
@@ -71,8 +71,7 @@ func (e *UnreadableError) Is(target error) bool { return target == ErrUnreadable
 func (e *UnreadableError) Unwrap() error { return e.Err }
 
 // CollisionError says that the place of a run's copy holds the copy of another
-// run, which happens where a file system takes upper and lower case for the
-// same. Nothing was overwritten.
+// run, which happens on a file system that ignores case. Nothing was overwritten.
 type CollisionError struct{ RunID, Other, Where string }
 
 func (e *CollisionError) Error() string {
@@ -103,16 +102,16 @@ type Run struct {
 
 	// Input and Output are the values as JSON; Output is absent unless the run
 	// has completed. A value that this package cannot show without a key or
-	// codec of the program's is absent too, and Hidden says so; the run file has
-	// it all the same.
+	// codec of the program is absent too, and Hidden says so; the run file still
+	// has it.
 	Input  json.RawMessage `json:"input,omitempty"`
 	Output json.RawMessage `json:"output,omitempty"`
 	Hidden string          `json:"hidden,omitempty"`
-	// Error is what a failed run failed with.
+	// Error is the error of a failed run.
 	Error       string `json:"error,omitempty"`
 	Recoverable bool   `json:"recoverable,omitempty"`
-	// Prompt and ResumeAt are set while it waits: what a person is asked, and
-	// the key of the wait.
+	// Prompt and ResumeAt are set while the run waits: what a person is asked,
+	// and the key of the wait.
 	Prompt   string `json:"checkpoint_prompt,omitempty"`
 	ResumeAt string `json:"resume_at,omitempty"`
 
@@ -127,13 +126,13 @@ type Run struct {
 	ForkedFrom string            `json:"forked_from,omitempty"`
 	Attributes map[string]string `json:"attributes,omitempty"`
 
-	// Seq and Sum are those of the last event: they tell a state of the run.
+	// Seq and Sum are those of the last event: they identify a state of the run.
 	Seq int64  `json:"seq"`
 	Sum uint32 `json:"sum"`
-	// Format is that of this record, from 1.
+	// Format is the version of this record's format, from 1.
 	Format int `json:"format"`
-	// Live says that the store has the run too, and that the status, reason and
-	// times are the store's. It is not archived.
+	// Live says that the store also has the run, and that the status, reason and
+	// times come from the store. It is not archived.
 	Live bool `json:"live,omitempty"`
 }
 
@@ -142,23 +141,23 @@ type Event struct {
 	Seq    int64      `json:"seq"`
 	Branch int32      `json:"branch,omitempty"`
 	Type   store.Type `json:"type"`
-	// Name is what the event is called where other programs read traces:
-	// checkpoint_waiting, step_complete; else the type.
+	// Name is the event's name in traces that other programs read:
+	// checkpoint_waiting, step_complete; otherwise the type.
 	Name    string    `json:"name"`
 	Key     string    `json:"key,omitempty"` // of the durable call
 	Attempt int32     `json:"attempt,omitempty"`
 	At      time.Time `json:"at"`
 	TookMS  float64   `json:"took_ms,omitempty"`
-	// Data is what the event says of itself, Value the user's value. Where Value
-	// cannot be shown, Hidden says why.
+	// Data is the event's own data, Value the user's value. If Value cannot be
+	// shown, Hidden says why.
 	Data   json.RawMessage `json:"data,omitempty"`
 	Value  json.RawMessage `json:"value,omitempty"`
 	Hidden string          `json:"hidden,omitempty"`
-	// Abandoned: it stands on a branch that was left.
+	// Abandoned: it is on a branch that was left.
 	Abandoned bool `json:"abandoned,omitempty"`
 }
 
-// Entry is all that is archived of a run.
+// Entry is everything that is archived of a run.
 type Entry struct {
 	Run
 	Trace []Event

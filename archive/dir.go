@@ -18,24 +18,25 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Dir is an archive in a directory: a file for each run, named after its id (see
-// Git for the bytes that are %XX), of JSON:
+// Dir is an archive in a directory: a JSON file for each run, named after its id
+// (see Git for the bytes that become %XX):
 //
 //	{"run": {…}, "trace": […], "file": "…"}
 //
 // with what Run holds, the events, and the run exactly as it was exported, so
-// that `jq .run order-42.json` shows a run. A file is replaced as a whole, on
-// disk when Store returns. Nothing outside of the directory is ever read or
+// that `jq .run order-42.json` shows a run. A file is replaced as a whole, and
+// is on disk when Store returns. Nothing outside the directory is ever read or
 // written, whatever an id or a symbolic link says. All methods may be called
 // concurrently, by many processes: the file .lock in the directory is locked
-// while a copy is compared and exchanged.
+// while a copy is compared and replaced.
 type Dir struct {
 	root *os.Root
 	path string     // absolute, of the directory
-	mu   sync.Mutex // of the comparison and the exchange of files, within this process
+	mu   sync.Mutex // guards comparing and replacing files, within this process
 }
 
-// document is what a file holds. The run comes first: a listing reads no more.
+// document is the content of a file. The run comes first, so that a listing need
+// not read more.
 type document struct {
 	Run   Run     `json:"run"`
 	Trace []Event `json:"trace"`
@@ -44,18 +45,18 @@ type document struct {
 
 const (
 	suffix = ".json"
-	// lockName is locked by the process that writes. No name of a run begins with
-	// a dot.
+	// lockName is the file that a writing process locks. No name of a run begins
+	// with a dot.
 	lockName = ".lock"
-	// temporary begins the names of files that are being written.
+	// temporary is the prefix of files that are being written.
 	temporary = ".tmp-"
-	// staleTemporary is after which time such a file is that of a process which
-	// was killed.
+	// staleTemporary is the age at which such a file must belong to a killed
+	// process.
 	staleTemporary = time.Hour
 )
 
-// OpenDir opens the archive in a directory, which is made if it does not exist.
-// Close frees what it holds. Errors are ErrUnavailable.
+// OpenDir opens the archive in a directory, which it creates if necessary. Close
+// frees what it holds. Errors match ErrUnavailable.
 func OpenDir(dir string) (*Dir, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrUnavailable, err)
@@ -71,10 +72,10 @@ func OpenDir(dir string) (*Dir, error) {
 	return &Dir{root: root, path: abs}, nil
 }
 
-// Close frees the directory. Later calls are ErrUnavailable.
+// Close frees the directory. Later calls return ErrUnavailable.
 func (d *Dir) Close() error { return d.root.Close() }
 
-// StoreWord is what log lines of the engine call the archive.
+// StoreWord returns what log lines of the engine call the archive.
 func (d *Dir) StoreWord() string { return "directory-store" }
 
 // Store implements Archive.
@@ -108,7 +109,7 @@ func (d *Dir) Store(ctx context.Context, runID string, file []byte) error {
 		case foreign:
 			return &ReusedIDError{RunID: runID, Given: ours.CreatedAt, Held: have.CreatedAt, Where: name}
 		case held:
-			// Who wrote it may have been killed before its name was on disk.
+			// Its writer may have been killed before its name was on disk.
 			err = d.settle(name)
 		default:
 			err = d.replace(name, data)
@@ -124,10 +125,11 @@ func (d *Dir) Store(ctx context.Context, runID string, file []byte) error {
 	return nil
 }
 
-// lock keeps other processes from writing until the function it returns is
-// called. The system frees it when the process ends, however it ends.
+// lock keeps other processes from writing until the returned function is called.
+// The system releases it when the process ends, however it ends.
 func (d *Dir) lock(ctx context.Context) (unlock func(), err error) {
-	// Made within the directory: a link that leads out of it is refused.
+	// Opened through the root, which refuses a link that leads out of the
+	// directory.
 	f, err := d.root.OpenFile(lockName, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
@@ -140,8 +142,8 @@ func (d *Dir) lock(ctx context.Context) (unlock func(), err error) {
 	return func() { _ = l.Close() }, nil
 }
 
-// replace writes a file beside the one of that name and puts it in its place. A
-// crash leaves at most the one beside it.
+// replace writes a temporary file and renames it over the file of that name. A
+// crash leaves at most the temporary file.
 func (d *Dir) replace(name string, data []byte) error {
 	folder := path.Dir(name)
 	if folder != "." {
@@ -171,8 +173,8 @@ func (d *Dir) replace(name string, data []byte) error {
 	return d.settle(name)
 }
 
-// settle has the name of a file on disk, and those of the folders up to the
-// directory itself: each may be new.
+// settle syncs the name of a file to disk, and those of the folders up to the
+// directory itself, because each may be new.
 func (d *Dir) settle(name string) error {
 	for folder := path.Dir(name); ; folder = path.Dir(folder) {
 		if err := d.sync(folder); err != nil || folder == "." {
@@ -201,9 +203,9 @@ func (d *Dir) List(ctx context.Context) iter.Seq2[Run, error] {
 			case e == nil || err != nil && name == ".":
 				return err
 			case e.IsDir() && name != "." && !strings.HasSuffix(e.Name(), strings.TrimSuffix(more, "/")):
-				return fs.SkipDir // none of ours, such as lost+found
+				return fs.SkipDir // not ours, such as lost+found
 			case err != nil:
-				// It hides what is in it, and nothing else.
+				// Only what is inside it is missing from the listing.
 				if !yield(Run{}, &UnreadableError{Where: name, Err: err}) {
 					return fs.SkipAll
 				}
@@ -214,7 +216,7 @@ func (d *Dir) List(ctx context.Context) iter.Seq2[Run, error] {
 				d.sweep(name, e)
 				return nil
 			case !strings.HasSuffix(name, suffix):
-				return nil // none of ours
+				return nil // not ours
 			}
 			run, err := d.record(name)
 			if errors.Is(err, ErrNotFound) {
@@ -231,15 +233,15 @@ func (d *Dir) List(ctx context.Context) iter.Seq2[Run, error] {
 	}
 }
 
-// sweep removes what a killed process has left.
+// sweep removes what a killed process left.
 func (d *Dir) sweep(name string, e fs.DirEntry) {
 	if info, err := e.Info(); err == nil && time.Since(info.ModTime()) > staleTemporary {
 		_ = d.root.Remove(name)
 	}
 }
 
-// open opens a file of ours. It is no link and nothing else that can be read
-// for ever.
+// open opens one of our files. It refuses links and anything else that could be
+// read for ever.
 func (d *Dir) open(name string) (*os.File, error) {
 	info, err := d.root.Lstat(name)
 	if err == nil && !info.Mode().IsRegular() {
@@ -261,7 +263,7 @@ func (d *Dir) open(name string) (*os.File, error) {
 	return f, nil
 }
 
-// record reads what a file says of its run, and no more of it.
+// record reads only the Run of a file.
 func (d *Dir) record(name string) (Run, error) {
 	id, err := idOf(strings.TrimSuffix(name, suffix))
 	if err != nil {
@@ -297,8 +299,8 @@ func headOf(r io.Reader) (Run, error) {
 	return readRun(raw)
 }
 
-// entry reads a whole file. Of another run than the one that is asked for, only
-// its id is certain.
+// entry reads a whole file. If it belongs to a run other than the requested one,
+// only its id is certain.
 func (d *Dir) entry(runID, name string) (*Entry, error) {
 	f, err := d.open(name)
 	if err != nil {

@@ -1,8 +1,8 @@
-// Package archive keeps copies of runs outside of the store: in a git
-// repository, one ref a run (Git), or in a directory, one file a run (Dir). A
-// copy is written when a run ends and whenever it waits, and is replaced by the
-// next one. It can be read without this program, with git or any JSON reader,
-// and a run can be continued from it alone when the store is lost (Restore).
+// Package archive keeps copies of runs outside the store: in a git repository, one
+// ref per run (Git), or in a directory, one file per run (Dir). A copy is written
+// when a run ends and whenever it waits, and the next one replaces it. It can be read
+// without this program, with git or any JSON reader, and is enough to continue the
+// run when the store is lost (Restore).
 //
 //	git, err := archive.OpenGit(ctx, "/srv/history.git", archive.GitOptions{})
 //	history := archive.Hydrate(ctx, git, nil)       // what earlier processes archived

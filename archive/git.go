@@ -20,8 +20,8 @@ const DefaultPrefix = "refs/durable/runs/"
 
 // GitOptions configure a Git. The zero value works.
 type GitOptions struct {
-	// Prefix of the refs; empty: DefaultPrefix. It begins with "refs/" and
-	// is none of git's own, such as refs/heads/.
+	// Prefix of the refs; empty: DefaultPrefix. It must begin with "refs/" and not
+	// be one of git's own, such as refs/heads/.
 	Prefix string
 }
 
@@ -35,11 +35,11 @@ type GitOptions struct {
 // so that `git for-each-ref refs/durable/runs` lists the runs and
 // `git show refs/durable/runs/order-42:run.json` shows one. The work tree, the
 // index, HEAD, branches and tags are never touched, no hook is run, and nothing
-// is fetched or pushed. The id of a run is the name of its ref, but for bytes
+// is fetched or pushed. The id of a run is the name of its ref, except for bytes
 // that are written %XX.
 //
-// A copy that is replaced is left for git's own garbage collection. All methods
-// may be called concurrently, by many processes.
+// A replaced copy is left to git's own garbage collection. All methods may be
+// called concurrently, by many processes.
 type Git struct {
 	git    *gitCommand
 	prefix string
@@ -54,7 +54,7 @@ const (
 
 var prefixPart = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_-]*$`)
 
-// reserved are the places of refs that mean something to git.
+// reserved lists the ref namespaces that have a meaning for git.
 var reserved = []string{"heads", "tags", "remotes", "notes", "replace", "stash", "bisect", "worktree", "rewritten", "original", "prefetch"}
 
 // checkPrefix returns a prefix with its last slash, or why it cannot be used.
@@ -76,10 +76,9 @@ func checkPrefix(p string) (string, error) {
 	return strings.Join(parts, "/") + "/", nil
 }
 
-// OpenGit opens the archive in the repository in dir: the top of a work tree, a
-// linked one too, or a bare repository. Nothing is written. Errors: a prefix
-// that cannot be used; ErrUnavailable when git is missing or dir holds no
-// repository.
+// OpenGit opens the archive in the repository in dir: the top of a work tree
+// (including a linked one) or a bare repository. It writes nothing. Errors: an
+// unusable prefix; ErrUnavailable when git is missing or dir holds no repository.
 func OpenGit(ctx context.Context, dir string, o GitOptions) (*Git, error) {
 	prefix, err := checkPrefix(o.Prefix)
 	if err != nil {
@@ -95,7 +94,7 @@ func OpenGit(ctx context.Context, dir string, o GitOptions) (*Git, error) {
 	return &Git{git: cmd, prefix: prefix}, nil
 }
 
-// Ref returns the name of the ref that holds a run, or why the id is none.
+// Ref returns the name of the ref that holds a run, or why the id is invalid.
 func (g *Git) Ref(runID string) (string, error) {
 	name, err := nameOf(runID)
 	if err != nil {
@@ -104,8 +103,8 @@ func (g *Git) Ref(runID string) (string, error) {
 	return g.prefix + name, nil
 }
 
-// commitTries bounds how often a copy is compared with one that somebody else
-// wrote in between.
+// commitTries bounds how often Store compares again because another process wrote
+// in between.
 const commitTries = 10
 
 // Store implements Archive.
@@ -132,7 +131,7 @@ func (g *Git) Store(ctx context.Context, runID string, file []byte) error {
 				if !bytes.Equal(have.File, file) {
 					return nil
 				}
-				// It is made all the same: the other files of the copy may be damaged.
+				// Write it anyway: the other files of the copy may be damaged.
 			}
 		}
 		if commit == "" {
@@ -147,8 +146,8 @@ func (g *Git) Store(ctx context.Context, runID string, file []byte) error {
 		if err == nil || try == commitTries || ctx.Err() != nil {
 			return err
 		}
-		// Somebody was faster, or was killed while it held the lock. A git that is
-		// alive holds it for milliseconds.
+		// Another process was faster, or was killed while it held the lock. A live
+		// git holds it for milliseconds.
 		if !g.breakLock(ctx, ref) {
 			select {
 			case <-time.After(time.Duration(try+1) * 20 * time.Millisecond):
@@ -158,15 +157,15 @@ func (g *Git) Store(ctx context.Context, runID string, file []byte) error {
 	}
 }
 
-// present returns the commit that a ref points to, empty if it does not exist,
-// and the copy in it, as far as it is needed to compare: nil if there is none
-// that could be read. With sure it looks whether a ref that seems not to exist
-// points to a commit that does not.
+// present returns the commit that a ref points to, empty if there is none, and as
+// much of its copy as a comparison needs: nil if no copy could be read. With sure
+// it checks whether a ref that seems missing points to a missing commit.
 func (g *Git) present(ctx context.Context, ref string, ours *Entry, sure bool) (string, *Entry, error) {
 	commit, have, err := g.copyAt(ctx, ref, ours)
 	var collision *CollisionError
 	if err != nil && ctx.Err() == nil && !errors.As(err, &collision) {
-		// git gives up at a damaged object. Only what fails twice is damage.
+		// git gives up at a damaged object. Only a second failure counts as
+		// damage.
 		commit, have, err = g.copyAt(ctx, ref, ours)
 	}
 	switch {
@@ -177,7 +176,7 @@ func (g *Git) present(ctx context.Context, ref string, ours *Entry, sure bool) (
 	}
 	out, unresolved := g.git.run(ctx, nil, nil, "rev-parse", "--verify", "--quiet", ref)
 	if id := strings.TrimSpace(string(out)); unresolved == nil && objectID.MatchString(id) {
-		return id, nil, nil // damaged: ours takes its place
+		return id, nil, nil // damaged: our copy replaces it
 	}
 	return "", nil, err
 }
@@ -199,7 +198,7 @@ func (g *Git) copyAt(ctx context.Context, ref string, ours *Entry) (string, *Ent
 	}
 	run, err := readRun(record.data)
 	if err != nil {
-		return commit.id, nil, nil // damaged: ours takes its place
+		return commit.id, nil, nil // damaged: our copy replaces it
 	}
 	if run.ID != ours.ID {
 		return "", nil, &CollisionError{RunID: ours.ID, Other: run.ID, Where: ref}
@@ -215,9 +214,9 @@ func (g *Git) copyAt(ctx context.Context, ref string, ours *Entry) (string, *Ent
 	return commit.id, have, nil
 }
 
-// write makes the objects of an entry, which nothing refers to yet, and returns
-// the id of its commit. The same entry gives the same commit. Each of them can be
-// read.
+// write makes the objects of an entry, to which nothing refers yet, checks that
+// each can be read, and returns the id of the commit. The same entry gives the
+// same commit.
 func (g *Git) write(ctx context.Context, e *Entry) (string, error) {
 	for dropped := 0; ; dropped++ {
 		made, err := g.objects(ctx, e)
@@ -227,16 +226,16 @@ func (g *Git) write(ctx context.Context, e *Entry) (string, error) {
 		if err == nil {
 			return made[len(made)-1], nil
 		}
-		// git does not write an object that is there, even if it is empty, as a
-		// crash of the machine may leave it.
+		// git does not rewrite an existing object, even one that a crash of the
+		// machine has left empty.
 		if dropped > len(made) || ctx.Err() != nil || !g.dropDamaged(ctx, made) {
 			return "", err
 		}
 	}
 }
 
-// objects makes the objects of an entry and returns their ids, as far as it came:
-// the last one is the commit.
+// objects makes the objects of an entry and returns the ids of those it made; the
+// last one is the commit.
 func (g *Git) objects(ctx context.Context, e *Entry) (made []string, err error) {
 	run, err := marshal(e.Run)
 	if err != nil {
@@ -277,7 +276,7 @@ func (g *Git) objects(ctx context.Context, e *Entry) (made []string, err error) 
 	return made, err
 }
 
-// whole returns why one of the objects cannot be read.
+// whole returns an error if one of the objects cannot be read.
 func (g *Git) whole(ctx context.Context, ids []string) error {
 	c, err := g.git.cat(ctx)
 	if err != nil {
@@ -314,9 +313,9 @@ func (g *Git) dropDamaged(ctx context.Context, ids []string) bool {
 	return dropped
 }
 
-// point moves a ref from one commit to another; it fails when it does not stand
-// where it is thought to. A symbolic ref, which would lead to a branch, is
-// replaced and not followed.
+// point moves a ref from one commit to another; it fails when the ref is not at
+// the expected commit. A symbolic ref, which could lead to a branch, is replaced
+// and not followed.
 func (g *Git) point(ctx context.Context, ref, to, from string) error {
 	line := "create " + ref + " " + to
 	if from != "" {
@@ -326,7 +325,7 @@ func (g *Git) point(ctx context.Context, ref, to, from string) error {
 	return err
 }
 
-// common opens the directory of git's that all work trees share.
+// common opens the git directory that all work trees share.
 func (g *Git) common(ctx context.Context) (*os.Root, error) {
 	out, err := g.git.run(ctx, nil, nil, "rev-parse", "--git-common-dir")
 	if err != nil {
@@ -339,11 +338,11 @@ func (g *Git) common(ctx context.Context) (*os.Root, error) {
 	return os.OpenRoot(dir)
 }
 
-// staleLock is after which time the lock of a ref is that of a process which was
-// killed: it is held for a few milliseconds.
+// staleLock is the age at which the lock of a ref must belong to a killed process:
+// a live one holds it for a few milliseconds.
 const staleLock = time.Minute
 
-// breakLock removes the lock that a killed process has left on a ref of ours, and
+// breakLock removes the lock that a killed process left on one of our refs, and
 // reports whether it did.
 func (g *Git) breakLock(ctx context.Context, ref string) bool {
 	root, err := g.common(ctx)
@@ -397,8 +396,8 @@ func (g *Git) List(ctx context.Context) iter.Seq2[Run, error] {
 				c.close()
 				c = nil
 				if ctx.Err() == nil {
-					// git gives up at the first damaged object: the next run is asked
-					// of another process.
+					// git gives up at the first damaged object, so the next run
+					// needs a new git process.
 					err = &UnreadableError{RunID: run.ID, Where: ref, Err: err}
 				}
 			}
@@ -409,7 +408,7 @@ func (g *Git) List(ctx context.Context) iter.Seq2[Run, error] {
 	}
 }
 
-// record reads what one ref says of its run.
+// record reads the Run of one ref.
 func (g *Git) record(c *catFile, ref string) (Run, error) {
 	id, err := idOf(strings.TrimPrefix(ref, g.prefix))
 	if err != nil {
@@ -456,7 +455,8 @@ func (g *Git) Get(ctx context.Context, runID string) (*Entry, error) {
 		if err != nil {
 			return err
 		}
-		// The records are made of the file again: it has a sum, and they do not.
+		// Derive the records from the file again, because it has a checksum and
+		// they do not.
 		if entry, err = readEntry(runID, b.data); err != nil {
 			return &UnreadableError{RunID: runID, Where: ref, Err: err}
 		}

@@ -10,13 +10,13 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/gitexec"
 )
 
-// gitCommand runs git in one repository. What a user chooses, such as a run's
-// id, stands among the arguments at most as the whole name of a ref, which begins
-// with "refs/", and else goes through standard input.
+// gitCommand runs git in one repository. User input, such as a run's id, appears
+// in the arguments only as the full name of a ref, which begins with "refs/";
+// otherwise it goes through standard input.
 type gitCommand struct{ *gitexec.Git }
 
-// newGitCommand finds git, and the repository in a directory; it does not climb
-// to one that surrounds it.
+// newGitCommand finds git, and the repository in a directory; it does not use an
+// enclosing repository.
 func newGitCommand(dir string) (*gitCommand, error) {
 	g, err := gitexec.In(dir, true)
 	if err != nil {
@@ -25,7 +25,7 @@ func newGitCommand(dir string) (*gitCommand, error) {
 	return &gitCommand{g}, nil
 }
 
-// run calls git with what it reads, and returns what it writes.
+// run calls git with input on standard input, and returns its output.
 func (g *gitCommand) run(ctx context.Context, env []string, input []byte, args ...string) ([]byte, error) {
 	out, err := g.Run(ctx, env, input, args...)
 	if err != nil {

@@ -14,14 +14,14 @@ import (
 	"strings"
 )
 
-// blob is what git has under a name such as "refs/durable/runs/r:run.json".
+// blob is the git object with a name such as "refs/durable/runs/r:run.json".
 type blob struct {
 	id   string // empty: there is none
 	kind string
 	data []byte
 }
 
-// is reports whether b is what an id says: the hash of it.
+// is reports whether an id is the hash of b.
 func (b *blob) is(id string) bool {
 	var h hash.Hash
 	switch len(id) {
@@ -35,8 +35,7 @@ func (b *blob) is(id string) bool {
 	return hex.EncodeToString(h.Sum(nil)) == id
 }
 
-// A catFile is a git process that is asked for objects by name, one after the
-// other.
+// A catFile is a git process that returns objects by name, one after the other.
 type catFile struct {
 	git  *gitCommand
 	ctx  context.Context
@@ -66,8 +65,8 @@ func (g *gitCommand) cat(ctx context.Context) (*catFile, error) {
 	return c, nil
 }
 
-// close ends the process. What it says then matters to nobody: every answer
-// that was wanted has been read.
+// close ends the process and ignores what it says, because every wanted answer
+// has been read.
 func (c *catFile) close() {
 	_ = c.in.Close()
 	_, _ = io.Copy(io.Discard, c.out)
@@ -95,8 +94,8 @@ func (c *catFile) get(name string) (blob, error) {
 	if err != nil || size < 0 || size > maxFile {
 		return blob{}, c.broken(fmt.Errorf("an object of %s bytes", fields[2]))
 	}
-	// The size is what git says, and may be wrong in a damaged repository: room
-	// is made only for what comes.
+	// The size comes from git and may be wrong in a damaged repository, so
+	// allocate only for the data that arrives.
 	var data bytes.Buffer
 	if n, err := io.CopyN(&data, c.out, size+1); err != nil || n != size+1 {
 		return blob{}, c.broken(err)

@@ -15,13 +15,13 @@ import (
 )
 
 // maxTraces bounds the traces that a History holds in memory, in events; others
-// are read when they are asked for.
+// are read on demand.
 const maxTraces = 100_000
 
 // History is what an archive holds, in memory, so that it can be shown at once
 // and without the archive. It is an Archive itself, on top of the one it was
-// made from: give it to durable.Options.Archive, and what this process archives
-// is in it, too. What other processes archive is there after Refresh. All
+// made from: pass it to durable.Options.Archive, and it also contains what this
+// process archives. What other processes archive appears after Refresh. All
 // methods may be called concurrently.
 type History struct {
 	to  Archive
@@ -35,10 +35,10 @@ type History struct {
 }
 
 // Hydrate reads what is archived, and the events of the newest runs. It never
-// fails: when the archive cannot be listed, one warning is logged and the
-// history is empty; a run that cannot be read is left out, with a warning. log
-// may be nil: slog.Default(). to may be nil: there is no archive, the history
-// stays empty, and nothing is stored.
+// fails: when the archive cannot be listed, it logs one warning and the history
+// is empty; it leaves out a run that cannot be read, with a warning. log may be
+// nil: slog.Default(). to may be nil: there is no archive, the history stays
+// empty, and nothing is stored.
 func Hydrate(ctx context.Context, to Archive, log *slog.Logger) *History {
 	if log == nil {
 		log = slog.Default()
@@ -48,8 +48,8 @@ func Hydrate(ctx context.Context, to Archive, log *slog.Logger) *History {
 	return h
 }
 
-// Refresh reads the archive again, as Hydrate does. If it cannot be listed, what
-// was known stays.
+// Refresh reads the archive again, as Hydrate does. If it cannot be listed, the
+// history stays as it was.
 func (h *History) Refresh(ctx context.Context) {
 	if h.to == nil {
 		return
@@ -72,7 +72,7 @@ func (h *History) Refresh(ctx context.Context) {
 	traces, events := h.readTraces(ctx, runs)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for id := range h.stored { // meanwhile, by this process
+	for id := range h.stored { // stored meanwhile, by this process
 		runs[id] = h.runs[id]
 		events -= len(traces[id])
 		delete(traces, id)
@@ -80,8 +80,8 @@ func (h *History) Refresh(ctx context.Context) {
 	h.runs, h.traces, h.events = runs, traces, events
 }
 
-// readTraces reads the events of the newest runs. Those that cannot be read are
-// taken out of runs.
+// readTraces reads the events of the newest runs. It removes runs whose events
+// cannot be read.
 func (h *History) readTraces(ctx context.Context, runs map[string]Run) (traces map[string][]Event, events int) {
 	traces = map[string][]Event{}
 	for _, run := range newestFirst(runs) {
@@ -109,16 +109,16 @@ func newestFirst(runs map[string]Run) []Run {
 	return list
 }
 
-// Runs returns the archived runs as far as they are known, newest first. The
-// slice is the caller's.
+// Runs returns the known archived runs, newest first. The slice belongs to the
+// caller.
 func (h *History) Runs() []Run {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return newestFirst(h.runs)
 }
 
-// Beside is Runs next to a store that is in use: of a run that the store has,
-// too, the status, reason and times are the store's, and Live is set.
+// Beside is Runs merged with a store in use: if the store also has a run, its
+// status, reason and times come from the store, and Live is set.
 func (h *History) Beside(ctx context.Context, eng *durable.Engine) ([]Run, error) {
 	runs := h.Runs()
 	for page := range slices.Chunk(runs, store.DefaultLimit) {
@@ -143,9 +143,9 @@ func (h *History) Beside(ctx context.Context, eng *durable.Engine) ([]Run, error
 	return runs, nil
 }
 
-// liven replaces what is archived by what the store says.
+// liven replaces the archived state with that of the store.
 func (r *Run) liven(row *store.Run) {
-	if !row.CreatedAt.Time().Equal(r.CreatedAt) { // the id was used again
+	if !row.CreatedAt.Time().Equal(r.CreatedAt) { // the id was reused
 		*r = Run{ID: row.ID, Format: format}
 	}
 	if row.Last == nil || row.Last.Seq != r.Seq {
@@ -162,7 +162,7 @@ func (r *Run) liven(row *store.Run) {
 	r.DurationMS = max(end.Sub(cmp.Or(row.StartedAt, row.CreatedAt)), 0).Milliseconds()
 }
 
-// Run returns what is known of one archived run.
+// Run returns what is known about one archived run.
 func (h *History) Run(runID string) (Run, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -170,11 +170,11 @@ func (h *History) Run(runID string) (Run, bool) {
 	return run, ok
 }
 
-// Off reports that there is no archive below: the engine then archives nothing,
-// and takes nothing for archived. See durable.Archive.
+// Off reports that there is no underlying archive: the engine then archives
+// nothing, and considers nothing archived. See durable.Archive.
 func (h *History) Off() bool { return h.to == nil }
 
-// StoreWord is what log lines of the engine call the archive below.
+// StoreWord returns what log lines of the engine call the underlying archive.
 func (h *History) StoreWord() string {
 	if to, ok := h.to.(interface{ StoreWord() string }); ok {
 		return to.StoreWord()
@@ -182,8 +182,8 @@ func (h *History) StoreWord() string {
 	return ""
 }
 
-// Store implements Archive: the archive below stores, and the history shows it.
-// Without one it is ErrUnavailable.
+// Store implements Archive: the underlying archive stores the run, and the
+// history shows it. Without one it returns ErrUnavailable.
 func (h *History) Store(ctx context.Context, runID string, file []byte) error {
 	if h.to == nil {
 		return fmt.Errorf("%w: there is none below this history", ErrUnavailable)
@@ -198,10 +198,10 @@ func (h *History) Store(ctx context.Context, runID string, file []byte) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if have, ok := h.runs[runID]; ok && have.CreatedAt.Equal(e.CreatedAt) && have.Seq > e.Seq {
-		return nil // an earlier state came late
+		return nil // an earlier state arrived late
 	}
 	h.events -= len(h.traces[runID])
-	delete(h.traces, runID) // read again when it is asked for
+	delete(h.traces, runID) // read again on demand
 	h.runs[runID], h.stored[runID] = e.Run, true
 	return nil
 }
@@ -217,7 +217,7 @@ func (h *History) List(context.Context) iter.Seq2[Run, error] {
 	}
 }
 
-// Trace implements Archive. The slice must not be changed.
+// Trace implements Archive. The caller must not change the slice.
 func (h *History) Trace(ctx context.Context, runID string) ([]Event, error) {
 	h.mu.Lock()
 	trace, ok := h.traces[runID]
@@ -231,7 +231,7 @@ func (h *History) Trace(ctx context.Context, runID string) ([]Event, error) {
 	return h.to.Trace(ctx, runID)
 }
 
-// Get implements Archive, from the archive below.
+// Get implements Archive, from the underlying archive.
 func (h *History) Get(ctx context.Context, runID string) (*Entry, error) {
 	if h.to == nil {
 		return nil, ErrNotFound

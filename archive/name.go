@@ -10,10 +10,10 @@ import (
 
 // How a run id becomes the name of a ref or a file.
 //
-// Letters, digits, '_', '-' and dots between letters or digits stand for
-// themselves; every other byte is %XX. So is a dash that would come first and
-// the dot of a last ".lock". Names above maxPart bytes are cut into parts of that
-// length, joined with "+/", and their dots and dashes are %XX, too:
+// Letters, digits, '_', '-' and dots between letters or digits stay; every other
+// byte becomes %XX. So do a leading dash and the dot of a final ".lock". Names
+// longer than maxPart bytes are cut into parts of that length, joined with "+/",
+// and their dots and dashes become %XX, too:
 //
 //	order-42        order-42
 //	order-42/ship   order-42%2Fship
@@ -21,9 +21,9 @@ import (
 //	a.lock          a%2Elock
 //	名              %E5%90%8D
 //
-// A name therefore never has a part that begins with a dot or a dash, and as
-// '+' stands for nothing else, what is a folder for one run is never the file of
-// another. Each id has one name and each name one id.
+// A name therefore never has a part that begins with a dot or a dash. Because '+'
+// has no other use, the folder of one run is never the file of another. Each id
+// has one name and each name one id.
 
 // maxPart bounds a part of a name, so that it fits a file name with a suffix.
 const maxPart = 180
@@ -50,8 +50,8 @@ func nameOf(runID string) (string, error) {
 	return b.String(), nil
 }
 
-// escape returns id with what may not stand in a name replaced; marks says
-// whether dots and dashes may.
+// escape returns id with the bytes that a name must not contain replaced; marks
+// says whether dots and dashes may stay.
 func escape(id string, marks bool) string {
 	var b strings.Builder
 	for i := range len(id) {
@@ -74,7 +74,7 @@ func isAlnum(c byte) bool {
 
 var errName = errors.New("the name is not one that this program gives to a run")
 
-// idOf is the inverse of nameOf. It accepts nothing that nameOf does not make.
+// idOf is the inverse of nameOf. It accepts only names that nameOf makes.
 func idOf(name string) (string, error) {
 	joined := strings.ReplaceAll(name, more, "")
 	var b strings.Builder

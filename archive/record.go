@@ -14,14 +14,14 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// format is that of the readable records; the run file has its own.
+// format is the version of the readable records; the run file has its own.
 const format = 1
 
-// maxFile bounds what is taken for a run file, in bytes.
+// maxFile bounds the size of a run file, in bytes.
 const maxFile = 1 << 30
 
-// readEntry makes the readable records of a run file. They are derived from it
-// alone, without a key: what is encrypted in the store is encrypted here.
+// readEntry makes the readable records of a run file. It derives them from the
+// file alone, without a key: what is encrypted in the store is encrypted here.
 func readEntry(runID string, file []byte) (*Entry, error) {
 	f, err := runfile.Read(bytes.NewReader(file), maxFile)
 	switch {
@@ -44,8 +44,8 @@ func readEntry(runID string, file []byte) (*Entry, error) {
 	return e, nil
 }
 
-// earlier reports whether an event stands in a generation before the present
-// one: that is closed, and not left behind.
+// earlier reports whether an event is in an earlier generation, which is closed
+// but not left behind.
 func earlier(f *runfile.File, ev *store.Event) bool {
 	generation := int32(0)
 	for i := range f.Branches {
@@ -56,7 +56,7 @@ func earlier(f *runfile.File, ev *store.Event) bool {
 	return generation < f.Run.Generation
 }
 
-// runOf returns what the row of a run says.
+// runOf returns the Run for a run's row.
 func runOf(f *runfile.File) Run {
 	r, last := &f.Run, &f.Events[len(f.Events)-1]
 	out := Run{
@@ -75,7 +75,7 @@ func runOf(f *runfile.File) Run {
 	return out
 }
 
-// said is what this package reads of an event's data.
+// said is the part of an event's data that this package reads.
 type said struct {
 	Error *struct {
 		Message string `json:"message"`
@@ -84,13 +84,13 @@ type said struct {
 	Slot   string `json:"slot"`
 }
 
-// observe takes from an event what the record of its run says.
+// observe updates the record of a run from an event.
 func (e *Entry) observe(ev *store.Event, shown *Event) {
 	if shown.Abandoned {
 		return
 	}
 	var d said
-	_ = json.Unmarshal(ev.Data, &d) // what cannot be read says nothing here
+	_ = json.Unmarshal(ev.Data, &d) // unreadable data counts as empty here
 	switch ev.Type {
 	case store.WorkflowCreated:
 		e.Input = shown.Value
@@ -118,14 +118,14 @@ func (e *Entry) observe(ev *store.Event, shown *Event) {
 		e.ResumeAt, e.Prompt = "", ""
 	}
 	if e.Status != store.Failed && e.Status != store.Cancelled {
-		e.Error = "" // of an end that was resumed from
+		e.Error = "" // the error of an end after which the run was resumed
 	}
 	if e.Status != store.Completed {
 		e.Output = nil
 	}
 }
 
-// names are what other programs call some types of events.
+// names maps some types of events to the names that other programs use.
 var names = map[store.Type]string{
 	store.WaitRequested: "checkpoint_waiting",
 	store.StepCompleted: "step_complete",
@@ -183,17 +183,17 @@ func reveal(payload []byte) (json.RawMessage, error) {
 	return json.RawMessage(data), nil
 }
 
-// A standing is how a state of a run stands to the copy that is archived.
+// A standing is the relation of a state of a run to the archived copy.
 type standing int
 
 const (
-	replaces standing = iota // it takes the place of the copy
+	replaces standing = iota // it replaces the copy
 	held                     // the copy contains it
-	foreign                  // the copy is of another run, which used the id later
+	foreign                  // the copy is of a later run with the same id
 )
 
-// compare returns how a state of a run stands to the copy that is there, which
-// has its file if needsFile says so.
+// compare returns the relation of a state of a run to the existing copy. The
+// copy must have its file if needsFile says so.
 func compare(have, ours *Entry) standing {
 	if !needsFile(have, ours) {
 		return replaces
@@ -211,14 +211,14 @@ func compare(have, ours *Entry) standing {
 	if err == nil && len(there.Events)+len(there.Inbox) > len(given.Events)+len(given.Inbox) && contains(there, given) {
 		return held
 	}
-	// A store that was put back to an earlier moment may have gone another way:
-	// then ours is the truth, though it may be shorter.
+	// A store that was restored to an earlier moment may have continued
+	// differently: then our state is the truth, even if it is shorter.
 	return replaces
 }
 
-// needsFile reports whether the records of two states do not tell how they stand
-// to each other: if the copy is neither of an earlier run of that id nor of an
-// earlier state.
+// needsFile reports whether the records of two states are not enough to compare
+// them: the copy is neither of an earlier run with that id nor of an earlier
+// state.
 func needsFile(have, ours *Entry) bool {
 	if !have.CreatedAt.Equal(ours.CreatedAt) {
 		return have.CreatedAt.After(ours.CreatedAt)
@@ -227,7 +227,7 @@ func needsFile(have, ours *Entry) bool {
 }
 
 // contains reports whether one state of a run has the events and the messages of
-// another: the sum of an event covers those before it.
+// another: the sum of an event covers all earlier events.
 func contains(there, given *runfile.File) bool {
 	last := len(given.Events) - 1
 	if len(there.Events) < len(given.Events) || len(there.Inbox) < len(given.Inbox) || there.Events[last].Sum != given.Events[last].Sum {
@@ -242,7 +242,7 @@ func contains(there, given *runfile.File) bool {
 	return true
 }
 
-// marshal writes a record for people: indented, with a newline at its end.
+// marshal encodes a record for people: indented, with a final newline.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -12,20 +12,20 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// RunSnapshot is a run at a checkpoint, which is a wait, with all that is needed
-// to go on from there: what it was started with, what its steps came to, and
-// what it waits for.
+// RunSnapshot is a run at a checkpoint, which is a wait, with everything needed to
+// go on from there: its input, the results of its steps, and what it waits for.
 type RunSnapshot struct {
 	RunID      string          `json:"run_id"`
 	WorkflowID string          `json:"workflow_id"`
 	Input      json.RawMessage `json:"input,omitempty"`
-	// CompletedSteps are the results of the steps that have completed, by key.
-	// One that cannot be shown (see Run.Hidden) is null; the run has it.
+	// CompletedSteps are the results of the steps that have completed, by key. A
+	// result that cannot be shown (see Run.Hidden) is null here; the run still has
+	// it.
 	CompletedSteps map[string]json.RawMessage `json:"completed_steps"`
-	// StepsInProgress are the steps that were under way, by key, with what they
-	// have saved of themselves (durable.SaveProgress), such as the session of an
-	// agent: their bodies find it when they run again. What they have saved under a
-	// name stands in the Trace alone.
+	// StepsInProgress are the steps that were in progress, by key, with the
+	// progress they have saved (durable.SaveProgress), such as the session of an
+	// agent: their bodies find it when they run again. Progress saved under a name
+	// is only in the Trace.
 	StepsInProgress map[string]json.RawMessage `json:"step_in_progress,omitempty"`
 	ResumeAt        string                     `json:"resume_at"` // key of the last wait
 	Prompt          string                     `json:"checkpoint_prompt,omitempty"`
@@ -35,16 +35,16 @@ type RunSnapshot struct {
 }
 
 // BuildSnapshot returns the snapshot of an archived run at its last
-// checkpoint_waiting event, nil if there is none. What was left behind by a jump
-// or a repair counts for nothing, and neither do generations that durable.Continue
-// has closed: their steps are not those of the present one.
+// checkpoint_waiting event, nil if there is none. What a jump or a repair left
+// behind does not count, and neither do generations that durable.Continue has
+// closed: their steps are not those of the current one.
 func BuildSnapshot(e *Entry) *RunSnapshot {
 	s := &RunSnapshot{RunID: e.ID, WorkflowID: e.Workflow, Input: e.Input, Trace: e.Trace, file: e.File}
 	s.begin()
 	for i := range e.Trace {
 		ev := &e.Trace[i]
 		var d said
-		_ = json.Unmarshal(ev.Data, &d) // what cannot be read has no prompt
+		_ = json.Unmarshal(ev.Data, &d) // unreadable data has no prompt
 		switch {
 		case ev.Abandoned:
 		case ev.Type == store.WorkflowContinued:
@@ -66,28 +66,29 @@ func BuildSnapshot(e *Entry) *RunSnapshot {
 	return s
 }
 
-// begin forgets what an earlier generation has come to.
+// begin forgets the results of an earlier generation.
 func (s *RunSnapshot) begin() {
 	s.CompletedSteps, s.StepsInProgress = map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	s.ResumeAt, s.Prompt = "", ""
 }
 
-// Option returns the snapshot as an option of Start: the run begins with what the
-// snapshot holds instead of from nothing. See operate.FromExport.
+// Option returns the snapshot as an option of Start: the run begins with the
+// content of the snapshot instead of from nothing. See operate.FromExport.
 func (s *RunSnapshot) Option() durable.StartOption { return operate.FromExport(s.file) }
 
 // Restore brings an archived run back into a store that does not have it, under
-// its id and with its events, and resumes it unless it had ended. It goes on
-// where it was: steps that are recorded are skipped, a wait waits again and is
-// answered as ever. It is for a store that was lost; make sure that nobody still
-// executes the run elsewhere.
+// its id and with its events, and resumes it unless it had ended. The run goes on
+// where it was: recorded steps are skipped, a wait waits again and is answered as
+// usual. It is for a store that was lost; make sure that no process still executes
+// the run elsewhere.
 //
-// A process that is killed in between leaves the run parked, as imported:
-// calling Restore again does the rest.
+// A process killed in between leaves the run parked, as imported: calling Restore
+// again does the rest.
 //
 // Errors: store.ErrExists when the store has the run, which is then the truth;
 // those of a.Get, and of Import and Resume of operate.Operator. After an
-// error of Resume the run is there, and Restore or Resume can be called again.
+// error of Resume the run is in the store, and Restore or Resume can be called
+// again.
 func Restore(ctx context.Context, eng *durable.Engine, a Archive, runID string) (operate.Imported, error) {
 	e, err := a.Get(ctx, runID)
 	if err != nil {
@@ -115,8 +116,8 @@ func Restore(ctx context.Context, eng *durable.Engine, a Archive, runID string) 
 	return in, nil
 }
 
-// halfRestored returns what the store has of a run if somebody has imported the
-// very copy, and it was not resumed: the first half of a Restore.
+// halfRestored returns the imported run if the store has exactly this copy, not
+// yet resumed: the first half of a Restore.
 func halfRestored(ctx context.Context, eng *durable.Engine, e *Entry) (*operate.Imported, error) {
 	page, err := eng.List(ctx, store.Filter{IDs: []string{e.ID}, WithLast: true})
 	if err != nil || len(page.Runs) == 0 {
@@ -129,21 +130,20 @@ func halfRestored(ctx context.Context, eng *durable.Engine, e *Entry) (*operate.
 	return &operate.Imported{RunID: row.ID, Workflow: row.Workflow, Status: row.Status, Events: len(e.Trace)}, nil
 }
 
-// Restored is what RestoreWaiting has done.
+// Restored is the result of RestoreWaiting.
 type Restored struct {
 	Runs   []string         // restored and resumed
-	Failed map[string]error // why others could not be
+	Failed map[string]error // why the others could not be restored
 }
 
 // RestoreWaiting restores every archived run that has not ended and that the
-// store does not have: what to call on boot after the store was lost. A run that
-// cannot be restored does not stop the others. A process that is killed in
-// between leaves the rest to the next call. The error says that the archive could
-// not be listed.
+// store does not have. Call it on boot after the store was lost. A run that cannot
+// be restored does not stop the others. If the process is killed in between, the
+// next call does the rest. The error says that the archive could not be listed.
 //
-// A run that somebody has deleted from the store before it ended is brought back
-// if the archive has a copy. operate.Operator.Clean deletes such a run with Force
-// only: cancel it, and the archive knows that it has ended.
+// A run that was deleted from the store before it ended is brought back if the
+// archive has a copy. operate.Operator.Clean deletes such a run only with Force:
+// cancel it, and the archive knows that it has ended.
 func RestoreWaiting(ctx context.Context, eng *durable.Engine, a Archive) (Restored, error) {
 	out := Restored{Failed: map[string]error{}}
 	var ids []string
@@ -159,7 +159,7 @@ func RestoreWaiting(ctx context.Context, eng *durable.Engine, a Archive) (Restor
 	}
 	for _, id := range ids {
 		switch _, err := Restore(ctx, eng, a, id); {
-		case errors.Is(err, store.ErrExists): // the store's is the truth
+		case errors.Is(err, store.ErrExists): // the store's run is the truth
 		case err != nil:
 			out.Failed[id] = err
 		default:

@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// capture keeps the beginning and the end of what is written to it, and hands
+// capture keeps the beginning and the end of what is written to it, and passes
 // everything on.
 type capture struct {
 	limit int     // bytes, half of them for the beginning
-	to    *stream // nil: it is handed to nobody
+	to    *stream // nil: it is not passed on
 
 	head  []byte
 	tail  []byte // a ring once it is full
@@ -41,7 +41,7 @@ func (c *capture) Write(p []byte) (int, error) {
 		c.at = (c.at + n) % space
 		rest = rest[n:]
 	}
-	c.to.write(p) // when it is kept: this may wait
+	c.to.write(p) // after keeping it, because this may block
 	return len(p), nil
 }
 
@@ -53,7 +53,7 @@ func (c *capture) output() Output {
 		o.Text = text(append(c.head, end...))
 		return o
 	}
-	// Where it is cut, a character may be cut in two.
+	// The cut may split a character.
 	head := c.head
 	for i := 0; i < utf8.UTFMax && len(head) > 0; i++ {
 		if r, n := utf8.DecodeLastRune(head); r != utf8.RuneError || n != 1 {
@@ -69,7 +69,7 @@ func (c *capture) output() Output {
 	return o
 }
 
-// text makes valid UTF-8 of what a command wrote.
+// text makes the output of a command valid UTF-8.
 func text(b []byte) string { return strings.ToValidUTF8(string(b), "\uFFFD") }
 
 // shorten returns at most n bytes of an output, for a note.
@@ -83,7 +83,7 @@ func (o Output) shorten(n int) Output {
 	return Output{Text: short.Text, Bytes: o.Bytes, Omitted: o.Omitted + short.Omitted}
 }
 
-// tailOf returns the last lines of what a command wrote.
+// tailOf returns the last lines of a command's output.
 func tailOf(r *Result) string {
 	s := strings.TrimSpace(r.Stderr.Text)
 	if s == "" {

@@ -13,34 +13,34 @@ import (
 	"github.com/holdfast-dev/holdfast/durable"
 )
 
-// command is one command that runs.
+// command is one running command.
 type command struct {
 	argv   []string
 	env    []string
 	dir    string
 	grace  time.Duration
 	limit  int
-	mark   string    // that its processes bear (markName); empty: none
-	output io.Writer // gets what it writes while it runs; nil: nobody does
-	signal string    // that has ended it
-	unseen error     // why output did not get all
+	mark   string    // that its processes carry (markName); empty: none
+	output io.Writer // gets the output while it runs; nil: not used
+	signal string    // that ended it
+	unseen error     // why output did not get everything
 }
 
-// The bounds of an end.
+// The time limits for ending a command.
 const (
-	// shutdownGrace is what is left of the time that durable gives a body whose
-	// engine closes.
+	// shutdownGrace is the part of the time that durable gives a body whose engine
+	// closes.
 	shutdownGrace = 500 * time.Millisecond
-	// drainTime is how long outputs are read on when the whole group is gone: by
+	// drainTime is how long outputs are still read when the whole group is gone: by
 	// then only a process that has left the group can hold them open.
 	drainTime = time.Second
-	// killTime is how long the system may take to end a process that was killed. One
+	// killTime is how long the system may take to end a killed process. A process
 	// that hangs in the kernel is left there.
 	killTime = 2 * time.Second
 )
 
-// run starts the command and waits for its end, or ends it when ctx does. The
-// Result has what was written also beside an error.
+// run starts the command and waits for its end, or ends it when ctx ends. The Result
+// has the output even with an error.
 func (c *command) run(ctx context.Context) (Result, error) {
 	to := newStream(c.output)
 	defer func() { c.unseen = to.finish(ctx.Done()) }()
@@ -91,8 +91,8 @@ func (c *command) graceFor(ctx context.Context) time.Duration {
 }
 
 // end asks the command and its group to stop, and then kills them, and whatever else
-// bears its mark. It returns when the command has ended, or cannot be ended, and
-// whether it had to be killed.
+// carries its mark. It returns when the command has ended, or cannot be ended, and
+// reports whether it had to be killed.
 func (c *command) end(p *child, grace time.Duration) (killed bool) {
 	p.signal(stopChild)
 	if killed = !p.ended(grace); killed {
@@ -107,18 +107,18 @@ func (c *command) end(p *child, grace time.Duration) (killed bool) {
 	return killed
 }
 
-// child is a command that was started.
+// child is a started command.
 type child struct {
 	cmd  *exec.Cmd
 	done chan struct{} // closed when it has ended
 
 	mu     sync.Mutex
-	reaped bool // its number, and that of its group, may be somebody else's
+	reaped bool // its process id, and that of its group, may be reused
 }
 
-// start starts a command. Its thread is kept for it as long as it runs: where the
-// system ends a child whose parent has died (Linux), it is the thread that counts as
-// the parent.
+// start starts a command and keeps the thread for it as long as it runs: where the
+// system ends a child whose parent has died (Linux), the thread counts as the
+// parent.
 func start(cmd *exec.Cmd) (*child, error) {
 	p := &child{cmd: cmd, done: make(chan struct{})}
 	began := make(chan error, 1)
@@ -136,17 +136,17 @@ func start(cmd *exec.Cmd) (*child, error) {
 }
 
 // wait waits for the end of the command, and kills what it has left running in its
-// group, which must not go on beside the next step.
+// group, which must not go on during the next step.
 func (p *child) wait() {
 	if !awaitExit(p.cmd.Process.Pid) {
-		_ = p.cmd.Wait() // the state of the process says it
+		_ = p.cmd.Wait() // the process state has the outcome
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.reaped = true
 		killGroup(p.cmd.Process.Pid)
 		return
 	}
-	// Until it is reaped, the number of its group is nobody else's.
+	// Until it is reaped, the id of its group cannot be reused.
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	killGroup(p.cmd.Process.Pid)
@@ -163,7 +163,7 @@ func (p *child) signal(send func(*os.Process)) {
 	}
 }
 
-// ended waits for the end of the command, so long, and reports whether it came.
+// ended waits up to within for the end of the command, and reports whether it ended.
 func (p *child) ended(within time.Duration) bool {
 	t := time.NewTimer(within)
 	defer t.Stop()
@@ -175,8 +175,8 @@ func (p *child) ended(within time.Duration) bool {
 	}
 }
 
-// outputs are the pipes of a command. They are ours and not exec's, whose Wait
-// would wait for processes that the command has left behind.
+// outputs are the pipes of a command. They are ours, not those of package exec,
+// whose Wait would wait for processes that the command has left behind.
 type outputs struct {
 	reads, writes []*os.File
 	to            []*capture
@@ -204,7 +204,7 @@ func (o *outputs) abandon() {
 	}
 }
 
-// read begins to read, once the command has its ends.
+// read starts reading, once the command has its ends of the pipes.
 func (o *outputs) read() {
 	for i, r := range o.reads {
 		_ = o.writes[i].Close()
@@ -212,7 +212,8 @@ func (o *outputs) read() {
 	}
 }
 
-// wait returns when all was read, or nobody of the group writes any more.
+// wait returns when everything was read, or when no process of the group writes any
+// more.
 func (o *outputs) wait() {
 	done := make(chan struct{})
 	go func() {

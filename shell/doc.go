@@ -7,14 +7,12 @@
 //		return err
 //	}
 //
-// A command is started in a process group of its own, which is ended as a whole
-// when its step is stopped: by a cancel, a time limit, a shutdown. A command that
-// was under way when the process died is never reconnected to: it is ended, if
-// it still runs on this machine, and run again. So a command must bear being run
-// twice, or find out by itself what its first run has done.
+// A command is started in its own process group, which is ended as a whole when its step is
+// stopped: by a cancel, a time limit, a shutdown. A command that was running when the process died
+// is never reattached: it is ended, if it still runs on this machine, and run again. So a command
+// must tolerate being run twice, or find out on its own what its first run has done.
 //
-// Where a command ran is recorded with its step: directory, arguments, the
-// variables that were named, and HEAD, branch and dirty flag of the git work
-// tree. When a run is resumed, that is compared with what is there; see
-// Workspace.OnMismatch. Nothing is ever reset or cleaned.
+// Where a command ran is recorded with its step: directory, arguments, the named variables, and
+// HEAD, branch and dirty flag of the git work tree. When a run is resumed, that is compared with
+// the current state; see Workspace.OnMismatch. Nothing is ever reset or cleaned.
 package shell

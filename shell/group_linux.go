@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// dieWithParent has the system kill a command when this process dies, however it
-// does. What the command has started itself is ended when it is run again.
+// dieWithParent makes the system kill a command when this process dies, however it
+// dies. What the command has started itself is ended when the command is run again.
 func dieWithParent(a *syscall.SysProcAttr) { a.Pdeathsig = syscall.SIGKILL }
 
-// Of waitid(2).
+// Constants of waitid(2).
 const (
 	waitPID    = 1         // P_PID
 	waitExited = 4         // WEXITED
 	waitOnly   = 0x1000000 // WNOWAIT
 )
 
-// awaitExit waits until a child has ended, and leaves it to be reaped: until then its
-// number is nobody else's. It reports whether it could wait.
+// awaitExit waits until a child has ended, without reaping it: until it is reaped its
+// process id cannot be reused. It reports whether it could wait.
 func awaitExit(pid int) bool {
 	for {
 		_, _, errno := syscall.Syscall6(syscall.SYS_WAITID, waitPID, uintptr(pid), 0, waitExited|waitOnly, 0, 0)
@@ -32,7 +32,7 @@ func awaitExit(pid int) bool {
 }
 
 // killMarked ends all processes that have inherited one of these variables
-// ("NAME=value"), and returns how many there were. It looks again, since they may
+// ("NAME=value"), and returns how many there were. It checks again, because they may
 // start others meanwhile.
 func killMarked(variables []string) (killed int) {
 	if len(variables) == 0 {
@@ -43,20 +43,20 @@ func killMarked(variables []string) (killed int) {
 		pids := marked(variables)
 		if len(pids) > 0 {
 			none = 0
-		} else if none++; none == 2 { // one that is just being replaced (exec) shows nothing for a moment
+		} else if none++; none == 2 { // a process in the middle of exec shows no variables for a moment
 			break
 		}
 		for _, pid := range pids {
 			seen[pid] = true
 			_ = syscall.Kill(pid, syscall.SIGKILL)
 		}
-		time.Sleep(10 * time.Millisecond) // a killed process is there for a moment
+		time.Sleep(10 * time.Millisecond) // a killed process stays visible for a moment
 	}
 	return len(seen)
 }
 
-// marked returns the processes with one of the variables, of those that this user
-// may look into. One that has ended, and whose parent has not noticed yet, has none.
+// marked returns the processes with one of the variables, among those that this user
+// may inspect. A process that has ended but is not yet reaped has none.
 func marked(variables []string) (pids []int) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {

@@ -4,12 +4,11 @@ package shell
 
 import "syscall"
 
-// dieWithParent: the system has no such thing.
+// dieWithParent: the system does not support it.
 func dieWithParent(*syscall.SysProcAttr) {}
 
-// killMarked: the system does not show the variables of other processes in a way
-// that is the same everywhere.
+// killMarked: there is no portable way to read the variables of other processes.
 func killMarked([]string) int { return 0 }
 
-// awaitExit: the standard library has no call for it there.
+// awaitExit: the standard library has no call for it here.
 func awaitExit(int) bool { return false }

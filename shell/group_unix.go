@@ -8,14 +8,15 @@ import (
 	"syscall"
 )
 
-// ownGroup gives a command a process group of its own.
+// ownGroup puts a command into its own process group.
 func ownGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	dieWithParent(cmd.SysProcAttr)
 }
 
-// stopChild asks a command and its group to stop, and killChild ends them. One that
-// has moved to another group is asked itself; one that has not is asked once.
+// stopChild asks a command and its group to stop, and killChild ends them. A
+// command that has moved to another group gets its own signal; otherwise it gets
+// only the group's.
 func stopChild(p *os.Process) {
 	_ = syscall.Kill(-p.Pid, syscall.SIGTERM)
 	if group, err := syscall.Getpgid(p.Pid); err == nil && group != p.Pid {
@@ -31,7 +32,7 @@ func killChild(p *os.Process) {
 // killGroup ends all processes of a group.
 func killGroup(pgid int) { _ = syscall.Kill(-pgid, syscall.SIGKILL) }
 
-// signalOf returns the name of the signal that has ended a process, or nothing.
+// signalOf returns the name of the signal that ended a process, or nothing.
 func signalOf(s *os.ProcessState) string {
 	if w, ok := s.Sys().(syscall.WaitStatus); ok && w.Signaled() {
 		return w.Signal().String()

@@ -11,41 +11,39 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/stepbody"
 )
 
-// slot is the name under which is saved what a body runs.
+// slot is the name under which the commands of a body are saved.
 const slot = "holdfast/shell"
 
-// inFlight is what is recorded of the commands of a body before one of them is
-// started, so that the process that runs the body again knows where they had run, and ends
-// what is left of them.
+// inFlight is recorded before a command of a body is started, so that the process that
+// runs the body again knows where the commands ran, and ends what is left of them.
 type inFlight struct {
 	Attempt int `json:"attempt"`
-	// Place is where the last command has begun or, with the git state of then, what
-	// it has left.
+	// Place is where the last command began, or, with the later git state, where it ended.
 	Place Place  `json:"place"`
-	Mark  string `json:"mark"` // of that command
-	// Marks are those of all commands that were under way.
+	Mark  string `json:"mark"` // mark of that command
+	// Marks are those of all commands in progress.
 	Marks []string `json:"marks,omitempty"`
 }
 
-// markName is the variable that tells the processes of one start of a command from
-// all others: they inherit it, whatever group they move to. Its value names the
-// run, this execution of the body and the command within it:
+// markName is the variable that identifies the processes of one start of a command: they
+// inherit it, whatever group they move to. Its value names the run, this execution of the
+// body and the command within it:
 //
 //	4f1c2a90b7d3e815.PZ3VXJ…OQ.2
 //	run              execution  command
 //
-// durable.AttemptInfo.Execution is made of the first two. A copy of the run has
-// another first part, and a later execution another second one.
+// durable.AttemptInfo.Execution consists of the first two. A copy of the run has a
+// different first part, and a later execution a different second part.
 const markName = "HOLDFAST_COMMAND"
 
-// body is what this execution of a step's body has run. A nil one is that of a
-// command outside of a step, of which nothing can be recorded.
+// body is what this execution of a step's body has run. It is nil for a command outside a
+// step, of which nothing can be recorded.
 type body struct {
 	execution string
 	attempt   int
 
 	mu       sync.Mutex
-	looked   bool // for what an earlier execution has left
+	looked   bool // has checked what an earlier execution left
 	lookErr  error
 	commands int      // started so far
 	running  []string // marks
@@ -60,10 +58,9 @@ func bodyOf(ctx context.Context) *body {
 	return in.Local(key{}, func() any { return &body{} }).(*body)
 }
 
-// interrupted returns where the commands of this attempt had run in the process
-// before, if that has ended without an outcome of the attempt, and ends what still
-// runs of them. Only the first command of a body is told: what is changed from then
-// on is this body's own doing.
+// interrupted returns where the commands of this attempt ran in the previous process, if
+// that ended without an outcome of the attempt, and ends those that still run. Only the
+// first command of a body gets the place: later changes are made by this body itself.
 func (b *body) interrupted(ctx context.Context) (*Place, error) {
 	if b == nil {
 		return nil, nil
@@ -86,7 +83,7 @@ func (b *body) interrupted(ctx context.Context) (*Place, error) {
 	run, _, _ := strings.Cut(b.execution, ".")
 	var variables []string
 	for _, mark := range before.Marks {
-		if strings.HasPrefix(mark, run+".") { // else they are those of the run that this one is a copy of
+		if strings.HasPrefix(mark, run+".") { // otherwise they belong to the run that this one is a copy of
 			variables = append(variables, markName+"="+mark)
 		}
 	}
@@ -96,8 +93,8 @@ func (b *body) interrupted(ctx context.Context) (*Place, error) {
 	return &before.Place, nil
 }
 
-// begins records that a command is about to run, and returns its mark. It is saved
-// before the start: a crash in between leaves nothing running.
+// begins records that a command is about to run, and returns its mark. It saves before the
+// start, so a crash in between leaves nothing running.
 func (b *body) begins(ctx context.Context, place *Place) (mark string, err error) {
 	if b == nil {
 		return "", nil
@@ -114,9 +111,9 @@ func (b *body) begins(ctx context.Context, place *Place) (mark string, err error
 	return mark, nil
 }
 
-// ended says that a command is not under way any more. A body that goes on, and in
-// which the command has moved the work tree, has that recorded: a process that runs
-// the body again must not take it for somebody else's doing.
+// ended says that a command is no longer running. If the body goes on and the command has
+// moved the work tree, that is recorded: a process that runs the body again must not take
+// it for a foreign change.
 func (b *body) ended(ctx context.Context, mark string, place *Place, after *GitState, goesOn bool) error {
 	if b == nil {
 		return nil

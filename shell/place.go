@@ -27,7 +27,7 @@ type Place struct {
 type GitState struct {
 	Head   string `json:"head"`   // commit; empty: none yet
 	Branch string `json:"branch"` // empty: none is checked out
-	Dirty  bool   `json:"dirty"`  // something is changed or not tracked
+	Dirty  bool   `json:"dirty"`  // something is changed or untracked
 	// Repository is the git directory that the work tree belongs to, and Tree the
 	// top of the work tree.
 	Repository string `json:"repository,omitempty"`
@@ -35,7 +35,7 @@ type GitState struct {
 }
 
 // gitState returns the state of the work tree that dir is in, nil if it is in
-// none or git is missing: a command may run where there is no git.
+// none or git is missing: a command may run without git.
 func gitState(ctx context.Context, dir string) (*GitState, error) {
 	g, err := gitexec.In(dir, false)
 	if errors.Is(err, gitexec.ErrMissing) {
@@ -71,7 +71,7 @@ func gitState(ctx context.Context, dir string) (*GitState, error) {
 	if out, err = g.Run(ctx, nil, nil, "rev-parse", "--git-common-dir", "--show-toplevel"); err != nil {
 		return nil, err
 	}
-	if lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n"); len(lines) == 2 { // else a name has a line break
+	if lines := strings.Split(strings.TrimSuffix(string(out), "\n"), "\n"); len(lines) == 2 { // otherwise a name has a line break
 		s.Repository, s.Tree = lines[0], lines[1]
 		if !filepath.IsAbs(s.Repository) {
 			s.Repository = filepath.Join(g.Dir(), s.Repository)
@@ -81,11 +81,12 @@ func gitState(ctx context.Context, dir string) (*GitState, error) {
 }
 
 // afterStop is how long reading the state of a work tree may take once its step is
-// over: what a filter of git's does must not hold the step.
+// over: a git filter must not hold up the step.
 const afterStop = 500 * time.Millisecond
 
-// stateAfter returns what a command has left, nil if that is not known. Also of one
-// that was stopped with its step: the next process finds that.
+// stateAfter returns the state that a command has left, nil if that is unknown. It
+// works for a command that was stopped with its step too, because the next process
+// finds that state.
 func stateAfter(ctx context.Context, dir string) *GitState {
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
@@ -99,7 +100,7 @@ func stateAfter(ctx context.Context, dir string) *GitState {
 	return s
 }
 
-// differences lists what is another in now than it was, a line each.
+// differences lists how now differs from was, one line each.
 func differences(was, now *Place) []string {
 	var list []string
 	add := func(what, before, after string) {
@@ -150,11 +151,11 @@ func clean(s *GitState) string {
 	return "clean"
 }
 
-// DefaultEnv are the variables of this process that every command gets, beside
+// defaultEnv lists the variables of this process that every command gets, besides
 // those that Workspace.Env names.
 var defaultEnv = []string{"PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "SHELL", "SYSTEMROOT", "USERPROFILE"}
 
-// environment returns what a command gets, and what of it is recorded.
+// environment returns the variables that a command gets, and those that are recorded.
 func (w *Workspace) environment() (env []string, recorded map[string]string) {
 	given := map[string]string{}
 	for _, name := range defaultEnv {
@@ -184,10 +185,9 @@ func (w *Workspace) environment() (env []string, recorded map[string]string) {
 	return env, recorded
 }
 
-// restore puts a work tree back to a branch or commit, or makes it again where it
-// is missing. It resets and cleans nothing: git refuses what would lose changes. It
-// touches no other work tree than the one that was recorded, and makes none within
-// another one.
+// restore puts a work tree back to a branch or commit, or recreates it if it is
+// missing. It resets and cleans nothing: git refuses what would lose changes. It
+// touches only the recorded work tree, and creates none inside another one.
 func restore(ctx context.Context, dir string, was *GitState) error {
 	if was == nil || was.Head == "" {
 		return errors.New("no commit was recorded")
@@ -241,8 +241,8 @@ func restore(ctx context.Context, dir string, was *GitState) error {
 	return err
 }
 
-// checkFilters refuses a checkout that runs a program which the repository names, and
-// that without it writes other files than were meant.
+// checkFilters refuses a checkout that would run a program named by the repository,
+// and that without that program would write the wrong files.
 func checkFilters(ctx context.Context, g *gitexec.Git) error {
 	_, named, err := g.WithoutFilters(ctx)
 	if err == nil && len(named) > 0 {
@@ -252,7 +252,7 @@ func checkFilters(ctx context.Context, g *gitexec.Git) error {
 	return err
 }
 
-// remake makes a work tree again that is missing.
+// remake recreates a missing work tree.
 func remake(ctx context.Context, at string, was *GitState) error {
 	if was.Repository == "" {
 		return errors.New("no repository was recorded")
@@ -273,7 +273,7 @@ func remake(ctx context.Context, at string, was *GitState) error {
 }
 
 // treeOf returns the work tree that a directory is in, or was in before it was
-// deleted, of those that its repository knows.
+// deleted, among those that its repository knows.
 func treeOf(ctx context.Context, dir, repository string) (string, error) {
 	if repository == "" {
 		return "", errors.New("no repository was recorded")

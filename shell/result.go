@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/durable"
 )
 
-// Result is what is recorded of a command that has ended.
+// Result is the record of a command that has ended.
 type Result struct {
 	ExitCode int           `json:"exit_code"`
 	Stdout   Output        `json:"stdout"`
@@ -20,26 +20,25 @@ type Result struct {
 	After    *GitState     `json:"after,omitempty"` // the work tree once it had ended
 }
 
-// Output is what a command has written to one of its outputs: all of it, or the
-// beginning and the end.
+// Output is what a command wrote to stdout or stderr: all of it, or the beginning and
+// the end.
 type Output struct {
 	Text    string `json:"text"`
-	Bytes   int64  `json:"bytes"`             // it has written
-	Omitted int64  `json:"omitted,omitempty"` // of them, from the middle
+	Bytes   int64  `json:"bytes"`             // written in total
+	Omitted int64  `json:"omitted,omitempty"` // omitted from the middle
 }
 
 // String returns the text.
 func (o Output) String() string { return o.Text }
 
-// ExitError says that a command has ended with another exit code than 0, or by a
-// signal. To find it with errors.As on replay, too, give Errors to
-// durable.Options.Errors.
+// ExitError says that a command ended with an exit code other than 0, or by a signal.
+// To find it with errors.As on replay, too, pass Errors to durable.Options.Errors.
 type ExitError struct {
-	Command  string // as a person would type it, secrets left out
+	Command  string // as a person would type it, without secrets
 	Dir      string
 	ExitCode int    // -1: a signal ended it
 	Signal   string // its name
-	Tail     string // the last lines it has written, to stderr if it has written there
+	Tail     string // the last lines it wrote, of stderr if it wrote there
 }
 
 func (e *ExitError) Error() string {
@@ -54,18 +53,18 @@ func (e *ExitError) Error() string {
 	return s
 }
 
-// StoppedError says that a command was ended because its step was: cancelled,
-// out of time, shut down. It wraps the cause.
+// StoppedError says that a command was ended because its step was cancelled, ran out of
+// time or was shut down. It wraps the cause.
 //
-// Of a step that ran out of time, errors.As finds it (see Errors). A step that was
-// cancelled or shut down has no outcome of its own: the workflow function is told of
-// that, and not of the command.
+// errors.As finds it in the error of a step that ran out of time (see Errors). A step
+// that was cancelled or shut down has no outcome of its own: the workflow function gets
+// the cancel or shutdown, not this error.
 type StoppedError struct {
 	Command string
 	Killed  bool   // it did not end when it was asked to
 	Cause   string // the text of Err
-	// Err is the cause. One that was read back from the history has none: the causes
-	// are found all the same with errors.Is, in the error around it.
+	// Err is the cause. An error read back from the history has none; errors.Is still
+	// finds the causes in the error around it.
 	Err error `json:"-"`
 }
 
@@ -88,14 +87,14 @@ func (e *StoppedError) Error() string {
 
 func (e *StoppedError) Unwrap() error { return e.Err }
 
-// DirError says that the working directory of a command does not exist. The step
-// has failed and ran nothing.
+// DirError says that the working directory of a command does not exist. The step failed
+// without running anything.
 type DirError struct {
 	RunID, Step string
 	Dir         string
-	// Tree is the top of the work tree that Dir was in; Repository, Branch and Head
-	// are those of it, as far as they were recorded. Empty: there was none, or a
-	// work tree cannot bring Dir back, since it is there, or its repository is gone.
+	// Tree is the top of the work tree that Dir was in, with its Repository, Branch and
+	// Head as far as they were recorded. Empty: there was none, or recreating the work
+	// tree cannot bring Dir back, because the tree exists or its repository is gone.
 	Tree, Repository, Branch, Head string
 	Problem                        string
 }
@@ -120,13 +119,13 @@ func (e *DirError) Error() string {
 }
 
 // MismatchError says that the work tree or the environment is not what it was
-// when the run was interrupted, and that Workspace.OnMismatch does not allow to
-// go on. Nothing was run.
+// when the run was interrupted, and that Workspace.OnMismatch does not allow the
+// command to run. Nothing was run.
 type MismatchError struct {
 	RunID, Step string
 	Dir         string
 	Differences []string
-	Problem     string // why it could not be restored, if that was asked for
+	Problem     string // why it could not be restored, if Restore was set
 }
 
 func (e *MismatchError) Error() string {
@@ -137,8 +136,8 @@ func (e *MismatchError) Error() string {
 	return s + fmt.Sprintf(". Put it right and `%s`, or let it go on as it is with shell.Warn", resumeCommand(e.RunID, "--reset-failures"))
 }
 
-// Errors are the kinds of errors of this package, for durable.Options.Errors: with
-// them errors.As finds on replay what it has found live.
+// Errors returns the kinds of errors of this package, for durable.Options.Errors: with
+// them errors.As finds the same errors on replay as live.
 func Errors() []durable.ErrorKind {
 	return []durable.ErrorKind{
 		durable.ErrorType[*ExitError]("holdfast.shell.exit"),
@@ -151,7 +150,7 @@ func Errors() []durable.ErrorKind {
 // errEmpty: there is no program to run.
 var errEmpty = errors.New("shell: the command is empty")
 
-// quote returns a word as a POSIX shell takes it for one.
+// quote quotes a word for a POSIX shell.
 func quote(word string) string {
 	plain := word != "" && !strings.ContainsFunc(word, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:=@%+,", r))
@@ -162,8 +161,8 @@ func quote(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// resumeCommand is the command that resumes a run. An id that could be taken for a flag
-// stands behind "--".
+// resumeCommand returns the command that resumes a run. An id that could be taken for a
+// flag comes after "--".
 func resumeCommand(id string, flags ...string) string {
 	words := append([]string{"durable", "resume", quote(id)}, flags...)
 	if strings.HasPrefix(id, "-") {
@@ -172,7 +171,7 @@ func resumeCommand(id string, flags ...string) string {
 	return strings.Join(words, " ")
 }
 
-// commandLine is a command for people.
+// commandLine formats a command for people.
 func commandLine(argv []string) string {
 	words := []string{quote(argv[0])}
 	for _, arg := range durable.RedactArgs(argv[1:]) {

@@ -8,41 +8,40 @@ import (
 	"time"
 )
 
-// The bounds of what waits for Workspace.Output.
+// The limits of buffering for Workspace.Output.
 const (
-	// outputAhead is how many bytes a command may be ahead of Output before it is held
-	// up, as by a full pipe.
+	// outputAhead is how many bytes a command may be ahead of Output before it gets
+	// back-pressure, as from a full pipe.
 	outputAhead = 256 << 10
-	// outputRest is how many more are kept of a command that has ended.
+	// outputRest is how many more bytes are kept once a command has ended.
 	outputRest = 1 << 20
-	// outputPatience is for how long Output may take nothing until the rest is left out.
+	// outputPatience is how long Output may accept nothing before the rest is dropped.
 	outputPatience = 5 * time.Second
-	// outputStopped is how long it has when the command was stopped.
+	// outputStopped is how long Output has when the command was stopped.
 	outputStopped = 250 * time.Millisecond
-	// outputPiece is how much it gets in one call at most.
+	// outputPiece is the most that Output gets in one call.
 	outputPiece = 32 << 10
 )
 
-// stream hands what two outputs write on to one writer, on a goroutine of its own:
-// a writer that blocks holds up neither what is recorded nor, beyond its time, the
-// step. One that fails is written to no more: the command must not fail for those
-// who watch it.
+// stream passes the data of two outputs on to one writer, on its own goroutine: a writer
+// that blocks holds up neither what is recorded nor, beyond its time limit, the step. A
+// writer that fails gets no more: the command must not fail because of an observer.
 type stream struct {
 	w    io.Writer
-	done chan struct{} // closed when the writer is called no more
+	done chan struct{} // closed when the writer is no longer called
 
 	mu      sync.Mutex
 	changed sync.Cond
 	queue   []byte
-	taken   int64 // bytes that the writer has taken
+	taken   int64 // bytes that the writer has accepted
 	dropped int64 // bytes that it did not get
-	free    bool  // nobody is held up any more
-	closed  bool  // nothing more comes
-	over    bool  // nothing more is written
-	failed  error // why not, if it is the writer's doing
+	free    bool  // no command is held up any more
+	closed  bool  // no more data will arrive
+	over    bool  // no more data will be written
+	failed  error // why not, if the writer failed
 }
 
-// newStream begins to write to w; nil: there is nobody to write to.
+// newStream starts writing to w; it returns nil if there is no writer.
 func newStream(w io.Writer) *stream {
 	s := &stream{w: w, done: make(chan struct{})}
 	s.changed.L = &s.mu
@@ -54,7 +53,7 @@ func newStream(w io.Writer) *stream {
 	return s
 }
 
-// write hands p on. It waits while the writer is too far behind, until release.
+// write passes p on. It waits while the writer is too far behind, until release.
 func (s *stream) write(p []byte) {
 	if s == nil || s.w == nil {
 		return
@@ -72,7 +71,7 @@ func (s *stream) write(p []byte) {
 	s.changed.Broadcast()
 }
 
-// release lets nobody wait for the writer any more.
+// release ends all waiting for the writer.
 func (s *stream) release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,9 +79,9 @@ func (s *stream) release() {
 	s.changed.Broadcast()
 }
 
-// finish waits until the writer has taken everything, or has taken nothing for
-// outputPatience, or until ended. It returns why the writer did not get all; it may
-// still be in a call then, which is its last one.
+// finish waits until the writer has accepted everything, or nothing for outputPatience,
+// or until ended. It returns why the writer did not get everything; the writer may then
+// still be in a call, which is its last one.
 func (s *stream) finish(ended <-chan struct{}) error {
 	s.mu.Lock()
 	s.free, s.closed = true, true
@@ -122,7 +121,7 @@ func (s *stream) finish(ended <-chan struct{}) error {
 // errGoexit: the writer did not return.
 var errGoexit = errors.New("it has ended its goroutine")
 
-// pump calls the writer. What panics in it, or ends its goroutine, has failed.
+// pump calls the writer. A writer that panics or ends its goroutine has failed.
 func (s *stream) pump() {
 	err := errGoexit
 	defer func() {
@@ -149,7 +148,7 @@ func (s *stream) pump() {
 	}
 }
 
-// end lets nothing more be written; err: why not.
+// end stops all further writing because of err.
 func (s *stream) end(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,7 +161,7 @@ func (s *stream) end(err error) {
 	s.changed.Broadcast()
 }
 
-// next returns what the writer gets next, nil if it gets nothing more.
+// next returns the data to write next, nil if there is no more.
 func (s *stream) next() []byte {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,13 +9,13 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/stepbody"
 )
 
-// tree is what this execution of a run knows of one work tree, or of a directory
-// that is in none. The first command that begins there is compared with what the
-// run has left there. What differs later is the doing of this execution: of another
-// command, of a branch beside it, of a body between two commands.
+// tree is what this execution of a run knows about one work tree, or about a
+// directory outside any. When the first command begins there, the state is compared
+// with what the run left there. Later differences come from this execution: from
+// another command, a concurrent branch, or a body between two commands.
 type tree struct {
-	gate chan struct{} // has a value while somebody compares
-	live atomic.Bool   // a command of this execution was let in
+	gate chan struct{} // has a value while a comparison is in progress
+	live atomic.Bool   // a command of this execution has begun here
 }
 
 type trees struct {
@@ -23,7 +23,7 @@ type trees struct {
 	by map[string]*tree
 }
 
-// tree returns what tells the work tree of a place from others.
+// tree returns a name that identifies the work tree of a place.
 func (p *Place) tree() string {
 	if p.Git != nil && p.Git.Tree != "" {
 		return p.Git.Tree
@@ -31,7 +31,8 @@ func (p *Place) tree() string {
 	return p.Dir
 }
 
-// treeAt returns the tree of this name. Outside of a step nothing is known of any.
+// treeAt returns the tree of this name. Outside a step nothing is known about any
+// tree.
 func treeAt(ctx context.Context, name string) *tree {
 	in := stepbody.Of(ctx)
 	if in == nil {
@@ -49,7 +50,8 @@ func treeAt(ctx context.Context, name string) *tree {
 	return t
 }
 
-// enter waits until nobody else compares in a tree. The caller must leave.
+// enter waits until no other comparison is in progress in a tree. The caller must
+// leave.
 func enter(ctx context.Context, name string) (*tree, error) {
 	t := treeAt(ctx, name)
 	select {
@@ -62,10 +64,9 @@ func enter(ctx context.Context, name string) (*tree, error) {
 
 func (t *tree) leave() { <-t.gate }
 
-// leftIn returns the state in which the last command that the history has of a tree
-// has left it; ok is false when the history has none. nil: it is not known.
-// Whichever command that was, of whichever step and attempt: each of them may have
-// moved HEAD.
+// leftIn returns the state in which the last recorded command left a tree; ok is
+// false when the history has none. nil: the state is unknown. It considers the
+// commands of every step and attempt, because each may have moved HEAD.
 func leftIn(ctx context.Context, tree string) (left *GitState, ok bool) {
 	in := stepbody.Of(ctx)
 	if in == nil {
@@ -78,7 +79,7 @@ func leftIn(ctx context.Context, tree string) (left *GitState, ok bool) {
 			Git   *GitState `json:"git"`
 			After *GitState `json:"after"`
 		}
-		if seq <= last || json.Unmarshal(note, &n) != nil { // else it is somebody else's
+		if seq <= last || json.Unmarshal(note, &n) != nil { // otherwise the note is not ours
 			return
 		}
 		p := Place{Dir: n.Dir, Git: n.After}

@@ -13,47 +13,46 @@ import (
 	"github.com/holdfast-dev/holdfast/durable"
 )
 
-// Workspace is where commands run, and how. Make one in the workflow function,
-// for each run a new one: it remembers where the run's last command has run. Its
-// methods may be called from branches at the same time; its fields must not
-// change once one was called.
+// Workspace says where and how commands run. Create a new one for each run, in the
+// workflow function: it remembers where the run's last command ran. Its methods may
+// be called concurrently from branches; its fields must not change after the first
+// call.
 type Workspace struct {
-	// Dir is the working directory; empty: that of the process. A relative one
-	// begins at the directory of the process that runs the first command, and a run
-	// that is resumed by a process elsewhere goes on where it was.
+	// Dir is the working directory; empty: that of the process. A relative path
+	// starts at the directory of the process that runs the first command; a run
+	// resumed by a process elsewhere goes on where it was.
 	Dir string
-	// Env are names of variables of this process that the commands get, and that
-	// are recorded with their values, but for secrets (durable.SecretName). A few
-	// others (PATH, HOME, LANG, TMPDIR and their like) they always get; all the
-	// rest is kept from them.
+	// Env names variables of this process that the commands get, and that are
+	// recorded with their values, except for secrets (durable.SecretName). The
+	// commands always get a few others (PATH, HOME, LANG, TMPDIR and the like), and
+	// no further ones.
 	Env []string
-	// Set are further variables, recorded alike.
+	// Set holds further variables, recorded in the same way.
 	Set map[string]string
-	// Output, if set, gets what the commands write while they run, stdout and
-	// stderr mixed, from a goroutine of their own. When it fails, it gets no more. One
-	// that is slow holds the command up, as a full pipe does, once that is
-	// 256 KiB ahead. One that is still in a call when the step runs out of time, or
-	// that has taken nothing for five seconds after the command has ended, is left
-	// behind: it does not get the rest, which is logged. It never changes what is
-	// recorded.
+	// Output, if set, gets the output of the commands while they run, stdout and
+	// stderr mixed, from a separate goroutine. When it fails, it gets no more. A slow
+	// Output holds the command up, as a full pipe does, once the command is 256 KiB
+	// ahead. If Output is still in a call when the step runs out of time, or has
+	// accepted nothing for five seconds after the command has ended, it does not get
+	// the rest, which is logged. It never changes what is recorded.
 	Output io.Writer
-	// MaxOutput is how many bytes of stdout, and of stderr, are recorded: the
-	// beginning and the end of what is longer. Zero: DefaultMaxOutput.
+	// MaxOutput is how many bytes of stdout, and of stderr, are recorded: of longer
+	// output, the beginning and the end. Zero: DefaultMaxOutput.
 	MaxOutput int
-	// Grace is how long a command that is to stop has until it is killed, after
-	// SIGTERM; zero: DefaultGrace. When the engine shuts down it has at most half
-	// a second: who gives it longer sets durable.Options.Grace.
+	// Grace is how long a command that must stop has after SIGTERM until it is
+	// killed; zero: DefaultGrace. When the engine shuts down it has at most half a
+	// second; set durable.Options.Grace to give it longer.
 	Grace time.Duration
-	// OnMismatch is what happens when a resumed run finds another place than it
-	// has left; zero: Warn.
+	// OnMismatch says what happens when a resumed run finds its place changed; zero:
+	// Warn.
 	OnMismatch Mismatch
-	// NoGit: the git work tree is neither recorded nor compared, which saves two
-	// calls of git for each command.
+	// NoGit: do not record or compare the git work tree, which saves two calls of git
+	// per command.
 	NoGit bool
 
 	mu   sync.Mutex
-	left *Place // by the last command, if that was replayed, until another one runs
-	at   string // where the commands before have run; empty: there are none
+	left *Place // left by the last command, if that was replayed, until another one runs
+	at   string // where earlier commands ran; empty: there are none
 }
 
 // The defaults of Workspace.
@@ -62,49 +61,48 @@ const (
 	DefaultGrace     = 5 * time.Second
 )
 
-// Mismatch says what happens when the place of a command is not what the run has
-// left when it was interrupted: another HEAD, branch or dirty flag, other
-// variables, another directory, or none.
+// Mismatch says what happens when the place of a command is not as the run left it
+// when it was interrupted: another HEAD, branch or dirty flag, other variables,
+// another directory, or none.
 type Mismatch int
 
 const (
-	// Warn logs the differences and goes on. A directory that is missing is a
-	// *DirError.
+	// Warn logs the differences and goes on. A missing directory is a *DirError.
 	Warn Mismatch = iota
 	// Refuse fails the step with a *MismatchError before the command runs.
 	Refuse
 	// Restore switches the work tree to the branch, or commit, that it had, and
-	// makes one anew that is missing. It resets and cleans nothing: where git
-	// refuses for the sake of uncommitted changes, or the branch has moved, it is
-	// a *MismatchError. Variables and a dirty flag that differ are logged.
+	// recreates a missing one. It resets and cleans nothing: if git refuses because
+	// of uncommitted changes, or the branch has moved, the step fails with a
+	// *MismatchError. Differing variables and dirty flags are logged.
 	Restore
 )
 
 // Run runs a command as a step: argv is the program and its arguments, which no
-// shell looks at. When it returns nil, the command has ended with code 0 and its
+// shell interprets. When it returns nil, the command has ended with code 0 and its
 // Result is durable: a replay returns it and runs nothing.
 //
 // Errors, in the step's *durable.StepError: *ExitError; *StoppedError; *DirError;
-// *MismatchError; why the program could not be started. What a failed attempt has
-// written stands in its note "shell".
+// *MismatchError; the reason why the program could not be started. The output of a
+// failed attempt is in its note "shell".
 func (w *Workspace) Run(ctx context.Context, step string, argv ...string) (Result, error) {
 	return w.observed(func(ran *bool) (Result, error) {
 		return durable.Step(ctx, step, w.body(ran, true, argv))
 	})
 }
 
-// Retry is Run that is tried again as p says. Every failed attempt is recorded
-// with its exit code and what it has written.
+// Retry is Run with retries as p says. Every failed attempt is recorded with its exit
+// code and its output.
 func (w *Workspace) Retry(ctx context.Context, step string, p durable.Policy, argv ...string) (Result, error) {
 	return w.observed(func(ran *bool) (Result, error) {
 		return durable.Retry(ctx, step, p, w.body(ran, true, argv))
 	})
 }
 
-// Seek runs a command again until check accepts its Result, whatever its exit
-// code: a Result that is refused is a failed attempt, and is kept with it
-// (durable.Failure.Output). before, if not nil, runs ahead of each attempt, in the
-// same step, to change what is to be checked: it sees the earlier failures with
+// Seek runs a command repeatedly until check accepts its Result, whatever its exit
+// code: a refused Result is a failed attempt, and is kept with it
+// (durable.Failure.Output). before, if not nil, runs before each attempt, in the same
+// step, to change what is checked: it sees the earlier failures with
 // durable.Attempt(ctx).
 func (w *Workspace) Seek(ctx context.Context, step string, p durable.Policy, before func(ctx context.Context) error, check func(Result) error, argv ...string) (Result, error) {
 	return w.observed(func(ran *bool) (Result, error) {
@@ -120,18 +118,18 @@ func (w *Workspace) Seek(ctx context.Context, step string, p durable.Policy, bef
 	})
 }
 
-// Exec runs a command in the body of a step of your own, with the context that
-// it is given. An exit code other than 0 is an *ExitError, beside the Result. A body
-// may call it several times, at once too. Its first command is compared with what
-// the run has left, also in an earlier process that was killed in the middle of this
-// body; what is changed from then on is the body's own doing. What Exec saves for
-// that stands in a slot of progress of its own, under "holdfast/shell".
+// Exec runs a command in the body of your own step, with the context of that body. An
+// exit code other than 0 gives an *ExitError, in addition to the Result. A body may
+// call it several times, even concurrently. Before its first command, the place is
+// compared with what the run left, even in an earlier process that was killed in the
+// middle of this body; later changes are the body's own. What Exec saves for that is
+// in a separate slot of progress, "holdfast/shell".
 func (w *Workspace) Exec(ctx context.Context, argv ...string) (Result, error) {
 	return w.perform(ctx, true, true, argv)
 }
 
-// observed performs a step and remembers what it has left, if it did not run:
-// what comes next is compared with that.
+// observed performs a step and, if it was replayed, remembers what it left, to
+// compare the next command with that.
 func (w *Workspace) observed(perform func(ran *bool) (Result, error)) (Result, error) {
 	ran := false
 	r, err := perform(&ran)
@@ -160,7 +158,8 @@ func (w *Workspace) body(ran *bool, strict bool, argv []string) func(ctx context
 	}
 }
 
-// perform runs a command in the body of a step; goesOn: the body does more than that.
+// perform runs a command in the body of a step; goesOn says that the body does more
+// than that.
 func (w *Workspace) perform(ctx context.Context, strict, goesOn bool, argv []string) (Result, error) {
 	if len(argv) == 0 || argv[0] == "" {
 		return Result{}, durable.Permanent(errEmpty)
@@ -200,10 +199,10 @@ func (w *Workspace) perform(ctx context.Context, strict, goesOn bool, argv []str
 	return r, err
 }
 
-// noteKey is the note in which an attempt keeps what its last command came to.
+// noteKey is the note in which an attempt keeps the result of its last command.
 const noteKey = "shell"
 
-// note keeps with the attempt what its command came to.
+// note stores the result of a command with the attempt.
 func note(ctx context.Context, r *Result) {
 	const each = 4 << 10 // notes are bounded, and JSON may take six bytes for one
 	if durable.Attempt(ctx).Key == "" {
@@ -213,8 +212,8 @@ func note(ctx context.Context, r *Result) {
 		ExitCode int    `json:"exit_code"`
 		Stdout   Output `json:"stdout"`
 		Stderr   Output `json:"stderr"`
-		// Where it began and what it has left, for people (internal/outline shows it)
-		// and for the next process; see leftIn.
+		// Where it began and what it left, for people (internal/outline shows it) and
+		// for the next process; see leftIn.
 		Dir   string    `json:"dir,omitempty"`
 		Git   *GitState `json:"git,omitempty"`
 		After *GitState `json:"after,omitempty"`
@@ -235,8 +234,8 @@ func (w *Workspace) maxOutput() int {
 	return DefaultMaxOutput
 }
 
-// prepare returns where a command is to run, once it is as it should be. before is
-// the place of the attempt that was interrupted, nil if there is none.
+// prepare returns where a command is to run, once that place is as it should be.
+// before is the place of the interrupted attempt, nil if there is none.
 func (w *Workspace) prepare(ctx context.Context, before *Place, argv []string) (env []string, now *Place, err error) {
 	w.mu.Lock()
 	was, at := w.left, w.at
@@ -284,8 +283,8 @@ func (w *Workspace) prepare(ctx context.Context, before *Place, argv []string) (
 	return env, now, nil
 }
 
-// ended returns the error of a command that was not begun: a *StoppedError if
-// that is since its step has ended.
+// ended returns the error of a command that was not started: a *StoppedError if its
+// step has ended.
 func (w *Workspace) ended(ctx context.Context, argv []string, err error) error {
 	if ctx.Err() != nil {
 		return stoppedBy(ctx, argv, false)
@@ -293,17 +292,17 @@ func (w *Workspace) ended(ctx context.Context, argv []string, err error) error {
 	return err
 }
 
-// compare lets a command begin in a place that is as the run has left it, or as
-// OnMismatch allows it to be. live: a command of this execution has begun in the
-// work tree, so that its state says nothing. interrupted: was is where a command had
-// begun that was interrupted. unread: why its state is not known.
+// compare lets a command begin in a place that is as the run left it, or as
+// OnMismatch allows it to be. live: a command of this execution has begun in the work
+// tree, so its state proves nothing. interrupted: was is where an interrupted command
+// began. unread: why the state is unknown.
 func (w *Workspace) compare(ctx context.Context, was, now *Place, live, interrupted bool, unread error) error {
 	known := *was
 	switch {
 	case live || unread != nil:
 		known.Git = nil
 	case interrupted && was.Git != nil && now.Git != nil:
-		// What the interrupted command has changed is no surprise.
+		// Changes by the interrupted command are expected.
 		git := *was.Git
 		git.Dirty = now.Git.Dirty
 		known.Git = &git
@@ -334,7 +333,8 @@ func (w *Workspace) compare(ctx context.Context, was, now *Place, live, interrup
 	return nil
 }
 
-// moved reports whether the work tree stands elsewhere, or is another one.
+// moved reports whether the work tree is at another commit or branch, or is another
+// one.
 func moved(was, now *Place) bool {
 	return was.Git != nil && (now.Git == nil || was.Git.Head != now.Git.Head || was.Git.Branch != now.Git.Branch ||
 		was.Git.Tree != "" && was.Git.Tree != now.Git.Tree)
@@ -350,8 +350,8 @@ func (w *Workspace) mismatch(ctx context.Context, dir string, list []string, err
 }
 
 // dir returns the working directory, absolute and without links. at is where the
-// run's commands were so far: a process that resumes the run may stand elsewhere,
-// and what is relative to that would be another directory.
+// run's commands ran so far: a process that resumes the run may have another working
+// directory, and a relative path would then be another directory.
 func (w *Workspace) dir(ctx context.Context, was *Place, at string, here *tree) (string, error) {
 	dir := w.Dir
 	if at != "" && !filepath.IsAbs(dir) {
@@ -363,8 +363,8 @@ func (w *Workspace) dir(ctx context.Context, was *Place, at string, here *tree) 
 	}
 	info, err := os.Stat(dir)
 	if os.IsNotExist(err) && w.OnMismatch == Restore && was != nil && !here.live.Load() {
-		// By the name that was recorded, if that is what it is: links on the way to it
-		// may be gone with it.
+		// By the recorded name, if that is the same directory: links on the path may
+		// be gone with it.
 		if err := restore(ctx, was.Dir, was.Git); err != nil {
 			return "", w.mismatch(ctx, dir, []string{"it does not exist"}, err)
 		}
@@ -383,12 +383,12 @@ func (w *Workspace) dir(ctx context.Context, was *Place, at string, here *tree) 
 		problem = "is not a directory"
 	}
 	if problem != "" {
-		return "", w.missing(ctx, dir, problem, was) // somebody may make it again
+		return "", w.missing(ctx, dir, problem, was) // it may be created again
 	}
 	return filepath.EvalSymlinks(dir)
 }
 
-// missing is the error of a directory that is not there.
+// missing returns the error for a missing directory.
 func (w *Workspace) missing(ctx context.Context, dir, problem string, was *Place) error {
 	a := durable.Attempt(ctx)
 	e := &DirError{RunID: a.RunID, Step: a.Key, Dir: dir, Problem: problem}
@@ -397,7 +397,7 @@ func (w *Workspace) missing(ctx context.Context, dir, problem string, was *Place
 	}
 	at := was.Git.Tree
 	if at == "" {
-		at, _ = treeOf(ctx, was.Dir, was.Git.Repository) // else it is not known
+		at, _ = treeOf(ctx, was.Dir, was.Git.Repository) // otherwise it is unknown
 	}
 	_, repository := os.Stat(was.Git.Repository)
 	if _, err := os.Stat(at); at != "" && repository == nil && os.IsNotExist(err) {

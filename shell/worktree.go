@@ -14,7 +14,7 @@ import (
 const Attribute = "worktree"
 
 // Key returns the exclusive key of a directory, "worktree:/src/app": the same for
-// every way to write its path.
+// every spelling of its path.
 func Key(dir string) (string, error) {
 	path, err := canonical(dir)
 	if err != nil {
@@ -23,8 +23,8 @@ func Key(dir string) (string, error) {
 	return Attribute + ":" + path, nil
 }
 
-// canonical returns the one path of a directory; one that does not exist yet has
-// that of the directory it is to be in.
+// canonical returns the canonical path of a directory; that of a directory that
+// does not exist yet is based on its parent's.
 func canonical(dir string) (string, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -42,9 +42,10 @@ func canonical(dir string) (string, error) {
 	}
 }
 
-// Worktree are options of Start for a run that works in a directory: no other
-// run that was started so has it at the same time (durable.Exclusive, ErrOccupied
-// says who does), and RunIn finds the run by it.
+// Worktree returns options of Start for a run that works in a directory: no other
+// run started with them has the directory at the same time (durable.Exclusive;
+// ErrOccupied names the run that has it), and RunIn finds the run by its
+// directory.
 //
 //	opts, err := shell.Worktree("/src/app")
 //	run, err := release.Start(ctx, "release-7", in, opts...)
@@ -60,10 +61,10 @@ func Worktree(dir string) ([]durable.StartOption, error) {
 	return []durable.StartOption{durable.Exclusive(key), durable.Attributes(map[string]string{Attribute: path})}, nil
 }
 
-// RunIn returns the id of the run that works in a directory, of those that were
-// started with Worktree: the one that has not ended, or else the latest; empty:
-// there is none. The other way round, durable.Engine.Get tells the directory of a
-// run, among its attributes.
+// RunIn returns the id of the run that works in a directory, among those started
+// with Worktree: the one that has not ended, or else the latest; empty: there is
+// none. For the reverse, durable.Engine.Get returns the directory of a run among
+// its attributes.
 func RunIn(ctx context.Context, eng *durable.Engine, dir string) (string, error) {
 	path, err := canonical(dir)
 	if err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Builder takes the events of a run one by one. It may go on after Outline was
-// called: a page that follows a run adds what comes. When the run's branches
-// change, begin a new one (Stale).
+// A Builder takes the events of a run one by one. More events may be added after
+// Outline was called, as a page does that follows a run. When the run's branches
+// change, start a new Builder (Stale).
 type Builder struct {
 	in      Input
 	lineage store.Lineage
@@ -24,13 +24,13 @@ type Builder struct {
 	rows     map[string]*Row // of the current history, by key
 	lives    []Life
 	begin    store.Time
-	last     store.Event // without data and payload
+	last     store.Event // without Data and Payload
 	declared []string
 	fork     string
-	edited   map[string]*Edit // of a fork: what is another result than its source has
-	claimed  bool             // by anybody, in this generation
+	edited   map[string]*Edit // of a fork: the results that differ from its source
+	claimed  bool             // by any executor, in this generation
 	scopeAt  scopeTimes       // when the last outcome in a scope was recorded
-	suspect  *suspects        // calls that a lost life may have begun
+	suspect  *suspects        // calls that may have begun in a lost life
 	acts     []act
 	failure  failure
 	caught   *Row // the last call that failed without ending the run
@@ -66,7 +66,7 @@ type failure struct {
 	code        string
 	recoverable bool
 	goexit      bool    // the function returned nothing: it ended its goroutine
-	calls       []cause // it is of
+	calls       []cause // the calls it concerns
 }
 
 // stop is the last workflow_interrupted, workflow_cancelled or workflow_paused.
@@ -76,7 +76,7 @@ type stop struct {
 	code, reason string
 }
 
-// New begins the story of a run.
+// New starts the story of a run.
 func New(in Input) *Builder {
 	b := &Builder{
 		in: in, lineage: store.LineageOf(in.Branches, in.Run.Branch), lanes: map[int32]*lane{}, inGen: map[int32]bool{},
@@ -114,11 +114,11 @@ func (b *Builder) addLane(l Lane) {
 	b.inGen[l.Branch] = true
 }
 
-// Stale reports whether an event was added that is on a branch the Builder does
-// not know: read the run anew.
+// Stale reports whether an event was added on a branch that the Builder does not
+// know: read the run again.
 func (b *Builder) Stale() bool { return b.stale }
 
-// Add takes the next event of the log. Its payload is not looked at.
+// Add takes the next event of the log. It does not read the payload.
 func (b *Builder) Add(e *store.Event) {
 	if e.Seq <= b.root || e.Seq <= b.last.Seq {
 		return
@@ -187,7 +187,7 @@ func (b *Builder) addRun(l *lane, e *store.Event, d *history.Data) {
 	}
 }
 
-// reset opens calls again whose failures no longer count.
+// reset reopens calls whose failures no longer count.
 func (b *Builder) reset(keys []string) {
 	b.resets++
 	for _, key := range keys {
@@ -223,18 +223,18 @@ func (b *Builder) addCall(l *lane, e *store.Event, d *history.Data) {
 	}
 }
 
-// row finds the row of an event of the current history, or makes it and those
-// around it.
+// row finds the row of an event of the current history, or creates it and its
+// enclosing rows.
 func (b *Builder) row(l *lane, e *store.Event, d *history.Data) *Row {
 	if r := b.rows[e.Key]; r != nil {
-		if r.Seq == 0 { // it was made for what stands in it
+		if r.Seq == 0 { // it was created for a row inside it
 			r.Seq, r.Ordinal = e.Seq, e.Ordinal
 			if k := kindOf(e, d); k != Step {
 				r.Kind = k
 			}
 		}
 		if edit := b.lastAct(e); edit != nil && r.open() {
-			b.replaced(r, edit) // attempts before the one that was its outcome are kept
+			b.replaced(r, edit) // the attempts before the outcome are kept
 		}
 		return r
 	}
@@ -253,7 +253,7 @@ func (b *Builder) row(l *lane, e *store.Event, d *history.Data) *Row {
 	return r
 }
 
-// place puts a row where it belongs: into the row of its scope, or its lane.
+// place adds a row to the row of its scope, or to its lane.
 func (b *Builder) place(l *lane, r *Row) {
 	around := scopeOf(r.Key)
 	if around == "" {
@@ -293,8 +293,8 @@ func (b *Builder) lastAct(e *store.Event) *act {
 	return nil
 }
 
-// replaced moves what is known of an edited call from the branch it was recorded
-// on: it ran there, and only its result is another one.
+// replaced takes over what is known about an edited call from the branch it was
+// recorded on: it ran there, and only its result differs.
 func (b *Builder) replaced(r *Row, edit *act) {
 	r.Edited = &Edit{At: edit.at, By: edit.by, Reason: edit.reason}
 	for i := len(b.order) - 1; i >= 0; i-- {
@@ -305,7 +305,7 @@ func (b *Builder) replaced(r *Row, edit *act) {
 		if r.Begin == 0 || len(r.Attempts) == 0 {
 			r.Begin = old.Begin
 		}
-		r.Attempts = append(slices.Clip(r.Attempts), old.Attempts...) // those behind the cut were left
+		r.Attempts = append(slices.Clip(r.Attempts), old.Attempts...) // those after the cut were left behind
 		r.End, r.Max, r.life, r.Branch = old.End, max(r.Max, old.Max), old.life, old.Branch
 		r.Edited.Seq = old.Outcome
 		old.skip = true
@@ -321,8 +321,8 @@ func (r *Row) open() bool { return r.Outcome == 0 }
 
 const undoScope = "~undo"
 
-// scopeOf returns the key of what a call stands in: of "items[3]/resize" it is
-// "items[3]", of that "items".
+// scopeOf returns the key of the scope of a call: for "items[3]/resize" it is
+// "items[3]", for that "items".
 func scopeOf(key string) string {
 	if strings.HasSuffix(key, "]") {
 		if i := strings.LastIndexByte(key, '['); i > 0 {
@@ -335,7 +335,7 @@ func scopeOf(key string) string {
 	return ""
 }
 
-// nameOf returns the last part of a key, as people wrote it.
+// nameOf returns the last part of a key, as written in the code.
 func nameOf(key string) string {
 	name := key[strings.LastIndexByte(key, '/')+1:]
 	if !strings.Contains(name, "%") {

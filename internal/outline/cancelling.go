@@ -2,9 +2,8 @@ package outline
 
 import "github.com/holdfast-dev/holdfast/store"
 
-// cancelling tells of a run whose cancel is recorded and not carried out yet: of
-// one that nobody executes the status alone would not show that anything was
-// asked for.
+// cancelling describes a run whose cancel is recorded but not yet carried out:
+// if no executor has the run, its status alone would not show the request.
 func (b *Builder) cancelling(o *Outline, v *Verdict) {
 	row := &o.Run
 	if !row.CancelAsked || row.Status.Terminal() {

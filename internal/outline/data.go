@@ -8,13 +8,13 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A cause is which call, or which run, an error of the engine is of.
+// A cause is the call, or the run, that an error of the engine concerns.
 type cause struct {
 	Key   string `json:"key"`
 	RunID string `json:"run_id"`
 }
 
-// causeOf takes what it knows: the fields of other errors are the user's.
+// causeOf only reads errors it knows: the fields of other errors belong to the user.
 func causeOf(f *history.Error) (c cause) {
 	_ = json.Unmarshal(f.Value, &c)
 	return c
@@ -34,8 +34,8 @@ func endedGoroutine(f *history.Error) bool {
 	return false
 }
 
-// causesOf are the calls that an error is of, the outermost first: of a Map that failed by
-// an item whose step failed, the Map, the item and the step.
+// causesOf returns the calls that an error concerns, the outermost first: if a Map failed because
+// a step of an item failed, the Map, the item and the step.
 func causesOf(f *history.Error) []cause {
 	if f == nil {
 		return nil
@@ -44,7 +44,7 @@ func causesOf(f *history.Error) []cause {
 	switch f.Type {
 	case "durable.StepError", "durable.MapError", "durable.ItemError":
 		list = append(list, cause{Key: causeOf(f).Key})
-	case "durable.RunError": // of a child
+	case "durable.RunError": // from a child
 		list = append(list, cause{RunID: causeOf(f).RunID})
 	}
 	for _, c := range f.Causes {
@@ -55,13 +55,13 @@ func causesOf(f *history.Error) []cause {
 	return list
 }
 
-// dataOf reads what an event says. What cannot be read says nothing: a verdict
-// of damage is for operate.Operator.Verify. Over HTTP the hashes of edits are replaced by the word
-// that there is one, which is an error of that field alone.
+// dataOf reads the data of an event. Unreadable data counts as empty: operate.Operator.Verify
+// reports damage. Over HTTP the hashes of edits are replaced by a word that only says that there
+// is one, which makes only that field unreadable.
 func dataOf(e *store.Event) (d history.Data) {
 	switch {
 	case len(e.Data) == 0, e.Type == store.ItemCompleted:
-		// Of an item that was done the data is a hash.
+		// The data of a completed item is a hash.
 	default:
 		_ = json.Unmarshal(e.Data, &d)
 	}
@@ -92,7 +92,7 @@ func notesOf(d *history.Data) []Note {
 	return notes
 }
 
-// kindOf says what sort of call an event belongs to.
+// kindOf returns the kind of call an event belongs to.
 func kindOf(e *store.Event, d *history.Data) Kind {
 	switch e.Type {
 	case store.TimerSet, store.TimerFired:

@@ -1,12 +1,12 @@
 // Package outline tells the story of a run: from its row, its branches and its
-// events, what a terminal and a page show. Both say the same, because both ask
-// here.
+// events it derives what a terminal and a page show. Both say the same, because
+// both use this package.
 //
-// It decides nothing for the engine and reads nothing: a Builder is given the
+// It decides nothing for the engine and reads no store: a Builder receives the
 // events of all branches in the order of their numbers, one at a time, and keeps
-// of each only what is shown, never a payload. What it says follows from the
-// events (and from which executors live); what they do not say it leaves out, or
-// says that it is not recorded.
+// only what is shown of each, never a payload. Everything it says follows from
+// the events (and from which executors are live); what they do not say it leaves
+// out, or reports as not recorded.
 //
 //	1 workflow_created          lives  ex-1 ──────✗ (last sign 3)   ex-2 ─────
 //	2 workflow_started ex-1     rows   reserve  done
@@ -14,7 +14,7 @@
 //	4 run_resumed     ex-2
 //	5 step_completed  charge 2
 //
-// Event 4 is a claim while nothing had given the run up: ex-1 was killed, or out
-// of reach. That attempt 2 had begun there is not recorded, so it is said to be
-// possible and no more.
+// Event 4 is a claim although nothing had given the run up: ex-1 was killed, or
+// out of reach. It is not recorded that attempt 2 had begun there, so that is
+// only reported as possible.
 package outline

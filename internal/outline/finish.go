@@ -7,8 +7,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Outline returns the story as far as it was told. It costs time in proportion to
-// the rows; more events may be added afterwards.
+// Outline returns the story so far. It takes time proportional to the number of
+// rows; more events may be added afterwards.
 func (b *Builder) Outline() *Outline {
 	row := b.in.Run
 	row.Last = nil
@@ -64,8 +64,8 @@ func (b *Builder) leaver(n int32) int32 {
 	return b.in.Run.Branch
 }
 
-// expected returns a row for each declared step that nothing was recorded of. A
-// name that was used more than once, or under another, is not missed.
+// expected returns a row for each declared step of which nothing is recorded. A
+// name that was used more than once, or inside another, does not count as missing.
 func (b *Builder) expected() []*Row {
 	if b.in.Run.Status == store.Completed || b.in.Run.Status == store.Cancelled {
 		return nil
@@ -91,7 +91,7 @@ func sortRows(rows []*Row) {
 	}
 }
 
-// settle says of open rows how it stands with them, and which is the current one.
+// settle determines the state of open rows, and which row is the current one.
 func (b *Builder) settle(o *Outline) {
 	executing := o.Run.Status == store.Running || o.Run.Status == store.Resuming
 	if o.KnowExecutors {
@@ -166,9 +166,9 @@ func (b *Builder) settle(o *Outline) {
 	}
 }
 
-// cause returns the call whose failure ended the run; nil: the function itself did,
-// or the engine, or it is not known. What is recorded of the error says so: its
-// type, or, where that is lost because the function has returned another error, its
+// cause returns the call whose failure ended the run; nil: the function itself
+// failed, or the engine did, or it is unknown. The recorded error shows it: by its
+// type, or, if that is lost because the function returned another error, by its
 // text, which begins with the call.
 func (b *Builder) cause() *Row {
 	f := &b.failure
@@ -206,7 +206,7 @@ func (b *Builder) cause() *Row {
 	if named != nil {
 		return named
 	}
-	// The error of a call alone, taken out of what wrapped it.
+	// The error of a call on its own, unwrapped by the function.
 	for _, r := range b.rows {
 		if r.State == Failed && r.Error != "" && r.Error == f.message && (named == nil || r.Outcome > named.Outcome) {
 			named = r
@@ -215,7 +215,7 @@ func (b *Builder) cause() *Row {
 	return named
 }
 
-// settleRow says how it stands with a row that has no outcome.
+// settleRow determines the state of a row without an outcome.
 func (b *Builder) settleRow(o *Outline, r *Row, executing bool) {
 	ended := o.Run.Status.Terminal()
 	switch r.Kind {

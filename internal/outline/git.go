@@ -30,8 +30,8 @@ func (g *Git) String() string {
 	return s
 }
 
-// Git returns the work tree that the attempt has found and the one that it has
-// left, nil where nothing is noted of it.
+// Git returns the work tree as the attempt found it and as it left it, nil if that
+// is not noted.
 func (a *Attempt) Git() (before, after *Git) {
 	for _, n := range a.Notes {
 		if n.Key != "shell" {
@@ -41,7 +41,7 @@ func (a *Attempt) Git() (before, after *Git) {
 			Git   *Git `json:"git"`
 			After *Git `json:"after"`
 		}
-		if json.Unmarshal([]byte(n.Value), &note) == nil { // else it is somebody else's
+		if json.Unmarshal([]byte(n.Value), &note) == nil { // otherwise the note is not from package shell
 			return note.Git, note.After
 		}
 	}
@@ -51,8 +51,8 @@ func (a *Attempt) Git() (before, after *Git) {
 // commandSlot is where package shell saves what it runs.
 const commandSlot = "holdfast/shell"
 
-// Under is the event in which the attempt that is under way, or was when its
-// process was lost, has saved the command it runs; 0: nothing.
+// Under returns the event in which the attempt that is in progress, or was when its
+// process was lost, has saved its command; 0: none.
 func (r *Row) Under() int64 {
 	at := r.command
 	if at == 0 {
@@ -65,8 +65,9 @@ func (r *Row) Under() int64 {
 	return at
 }
 
-// GitOfProgress returns the work tree in which package shell has begun a command, of
-// what its step has saved; nil if it has noted none, or the step is another one's.
+// GitOfProgress returns the work tree in which package shell began a command, from
+// what its step has saved; nil if it noted none, or the step is not from package
+// shell.
 func GitOfProgress(saved []byte) *Git {
 	var p struct {
 		Place struct {
@@ -81,8 +82,8 @@ func GitOfProgress(saved []byte) *Git {
 	return p.Place.Git
 }
 
-// Git returns the work tree that the last command of the current history has left,
-// nil if none has noted one.
+// Git returns the work tree as the last command of the current history left it, nil
+// if none has noted one.
 func (o *Outline) Git() *Git {
 	var last *Git
 	var at store.Time

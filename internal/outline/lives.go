@@ -5,8 +5,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// claim begins a life. If the one before had not given the run up, that one was
-// lost.
+// claim begins a life. If the previous one had not given the run up, it was lost.
 func (b *Builder) claim(e *store.Event, d *history.Data) {
 	if d.Executor == "" {
 		return
@@ -39,7 +38,7 @@ func (b *Builder) life() *Life {
 }
 
 // lose ends a life that gave no sign of its end: at the last event it wrote, or
-// the last beat of its executor as far as that is still known.
+// at the last beat of its executor if that is still known.
 func (b *Builder) lose(l *Life, waited bool) {
 	l.How, l.End = Lost, max(b.last.At, l.Begin)
 	if waited {
@@ -50,8 +49,8 @@ func (b *Builder) lose(l *Life, waited bool) {
 	}
 }
 
-// close ends the last life, if e gives the run up: in its own name, or in that of
-// another process which found it abandoned.
+// close ends the last life, if e gives the run up, either written by that life or
+// by another process that found the run abandoned.
 func (b *Builder) close(e *store.Event, d *history.Data) {
 	l := b.life()
 	if l == nil || l.How != Alive {
@@ -74,7 +73,8 @@ func (b *Builder) close(e *store.Event, d *history.Data) {
 		}
 	case store.WorkflowRecovered, store.Edited, store.JumpActivated, store.JumpRequested, store.FailuresReset:
 		if d.Executor != l.Executor {
-			// An act on a run needs it to be nobody's, or a wait that nobody has.
+			// An act on a run requires that it has no owner, or waits without
+			// one.
 			b.lose(l, b.waitsNow())
 		}
 	default:
@@ -91,7 +91,7 @@ func (b *Builder) waitsNow() bool {
 	return false
 }
 
-// short is what people can tell an executor by, when nothing else is known.
+// short identifies an executor for people when nothing else is known.
 func short(executor string) string {
 	if len(executor) > 9 {
 		return executor[:9]
@@ -99,7 +99,7 @@ func short(executor string) string {
 	return executor
 }
 
-// finishLives returns the lives as they stand now.
+// finishLives returns the lives in their current state.
 func (b *Builder) finishLives(o *Outline) {
 	o.Lives = append([]Life(nil), b.lives...)
 	row := &b.in.Run

@@ -7,15 +7,15 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Input is what is known of a run besides its events.
+// Input is what is known about a run besides its events.
 type Input struct {
 	Run      store.Run
 	Branches []store.Branch
-	// Executors as the store lists them; nil: not known, and then nothing is said
-	// of who lives.
+	// Executors as the store lists them; nil: unknown, and then the story does not
+	// say which are live.
 	Executors []store.Executor
-	// Executing is the key of the step whose body is known to be executed now, which
-	// no event says before it is over; empty: that is not known. See
+	// Executing is the key of the step whose body is known to be executing now,
+	// which no event shows before it is over; empty: unknown. See
 	// durable.Engine.Executing.
 	Executing string
 	// Now is the moment at which the story is told.
@@ -24,24 +24,25 @@ type Input struct {
 	Zone *time.Location
 }
 
-// Newest is how many of a run's newest events its verdict is made of where the whole
-// story is not wanted: of a longer run what ended it or holds it is among them.
+// Newest is how many of a run's newest events are enough for its verdict when the
+// whole story is not needed: even in a longer run they include what ended it or
+// holds it up.
 const Newest = 5000
 
-// Outline is the story of the current generation of a run. It shares nothing
-// with the Builder that made it but rows, which a later Add may change.
+// Outline is the story of the current generation of a run. It shares only the rows
+// with the Builder that made it; a later Add may change those.
 type Outline struct {
 	Run        store.Run
 	Now        store.Time
 	Begin, End store.Time // of the time axis: the first event; the end of the run, or Now
 
 	Lives []Life
-	// Lanes are the branches, oldest first; rows stand where they began.
+	// Lanes are the branches, oldest first; a row is in the lane where it began.
 	Lanes []Lane
-	// Waits are the rows that wait for somebody or something, oldest first.
+	// Waits are the waiting rows, oldest first.
 	Waits []*Row
-	// Current is where the run is: what failed, waits, or runs. Nil: not known, or
-	// it has ended well.
+	// Current is where the run is: what failed, waits, or runs. Nil: unknown, or the
+	// run has ended well.
 	Current *Row
 
 	Declared       []string // names given to Steps, as recorded when it began
@@ -55,8 +56,9 @@ type Outline struct {
 	Active         time.Duration
 	ForkedFrom     string
 
-	// Attended: a live executor has the run. Served: one serves its workflow and
-	// version. Both false where executors are not known, see KnowExecutors.
+	// Attended: a live executor has the run. Served: a live executor serves its
+	// workflow and version. Both are false if executors are unknown, see
+	// KnowExecutors.
 	Attended, Served, KnowExecutors bool
 
 	Verdict Verdict
@@ -66,15 +68,15 @@ type Outline struct {
 // A Life is the time in which one executor had the run.
 type Life struct {
 	Executor string // its id
-	Name     string // for people: its name, else the beginning of its id
-	Host     string // empty: not known any more
+	Name     string // for people: its name, or else the beginning of its id
+	Host     string // empty: no longer known
 	PID      int
 	Begin    store.Time
-	End      store.Time // of an Alive one, Now; of one that was Lost, the last sign of it
+	End      store.Time // for an Alive one, Now; for a Lost one, its last sign
 	How      Ending
-	Reason   string // it gave for a clean end
-	Resumed  bool   // somebody asked for it
-	Replayed int    // steps done by then, which it took from history
+	Reason   string // that it gave for a clean end
+	Resumed  bool   // it was requested
+	Replayed int    // steps done before, which it took from history
 	After    string // key of the last call with an outcome before End
 	claim    store.Type
 }
@@ -84,12 +86,12 @@ type Ending string
 
 // The endings of lives.
 const (
-	Alive Ending = "alive" // it has not, as far as is known
-	Clean Ending = "clean" // it gave the run up, or ended it
-	// Lost: the run was taken from it, or is not held by anybody alive, and it
-	// never gave it up: its process was killed, has crashed, or was out of reach.
+	Alive Ending = "alive" // it has not ended, as far as is known
+	Clean Ending = "clean" // it gave the run up or ended it
+	// Lost: the run was taken from it, or has no live owner, and it never gave the
+	// run up: its process was killed, has crashed, or was out of reach.
 	Lost Ending = "lost"
-	// Gone: likewise, but the run only waited, which needs nobody.
+	// Gone: likewise, but the run only waited, which needs no executor.
 	Gone Ending = "gone"
 )
 
@@ -107,7 +109,7 @@ type Lane struct {
 	// Rows of the current history that began here, in call order.
 	Rows []*Row
 	// Left are rows recorded here that a later branch left behind; LeftBy is that
-	// branch, LeftEvents how many events.
+	// branch, LeftEvents the number of events left.
 	Left       []*Row
 	LeftBy     int32
 	LeftEvents int
@@ -134,12 +136,12 @@ const (
 	Undoing  Kind = "compensations"
 )
 
-// State says how it stands with a row.
+// State is the state of a row.
 type State string
 
 // The states of rows.
 const (
-	Expected State = "expected" // a declared name that nothing was recorded of
+	Expected State = "expected" // a declared name of which nothing is recorded
 	Running  State = "running"
 	Backoff  State = "backoff" // between two attempts
 	Waiting  State = "waiting"
@@ -147,11 +149,11 @@ const (
 	Failed   State = "failed"
 	TimedOut State = "timed out"
 	Closed   State = "closed" // a wait that was ended from outside
-	// Stopped: begun, without an outcome, and nobody executes the run.
+	// Stopped: begun, without an outcome, and no executor has the run.
 	Stopped State = "stopped"
 )
 
-// A Row is a durable call, an item of a Map, or what stands around them.
+// A Row is a durable call, an item of a Map, or what encloses them.
 type Row struct {
 	Key     string
 	Name    string // the last part of the key, for people
@@ -162,24 +164,24 @@ type Row struct {
 	Ordinal int32
 	Seq     int64 // of its first event; 0: nothing recorded
 	Outcome int64 // of the event that ended it; 0: none
-	// Begin is when it began, as far as recorded: of a step, the time of its first
-	// event less what that took. End is 0 while it goes on.
+	// Begin is when it began, as far as recorded: for a step, the time of its first
+	// event minus what that took. End is 0 while it goes on.
 	Begin, End store.Time
 
 	Attempts []Attempt
 	Max      int        // attempts allowed; 0: not known
 	NextAt   store.Time // when the next attempt may begin
 	Error    string     // of the failure, whole
-	Progress int64      // event of what a body has saved last without a name; 0: none
-	command  int64      // event of the command that package shell has begun last; 0: none
+	Progress int64      // event of the last progress saved without a name; 0: none
+	command  int64      // event of the last command that package shell began; 0: none
 	Once     bool       // its body must not run twice
 
 	Prompt      string
-	Signal      string     // it waits for
-	Until       store.Time // when it ends by itself
+	Signal      string     // that it waits for
+	Until       store.Time // when it ends on its own
 	ChildID     string
 	ChildStatus store.Status
-	Items       int // of a Map that has ended: how many
+	Items       int // of a Map that has ended: their number
 	ItemsDone   int
 	ItemsFailed int
 	Edited      *Edit
@@ -187,12 +189,12 @@ type Row struct {
 	Copied      bool // recorded by the run it was forked from
 
 	Rows []*Row // in call order
-	// The last beginning of an attempt that is recorded, and which attempt that was.
+	// The last recorded start of an attempt, and the number of that attempt.
 	startedAt store.Time
 	startedN  int
 	life      int
 	note      bool // it began with step_started or saved progress
-	skip      bool // moved to another place
+	skip      bool // shown elsewhere
 }
 
 // An Edit is a result that a person has replaced.
@@ -202,7 +204,7 @@ type Edit struct {
 	Seq        int64 // of the outcome that was replaced
 }
 
-// AttemptState says what became of an attempt.
+// AttemptState is the outcome of an attempt.
 type AttemptState string
 
 // The states of attempts.
@@ -210,7 +212,7 @@ const (
 	AttemptDone    AttemptState = "done"
 	AttemptFailed  AttemptState = "failed"
 	AttemptRunning AttemptState = "running"
-	// AttemptCut: its process was lost and nothing is recorded of it. What it does
+	// AttemptCut: its process was lost and its outcome is not recorded. Its effects
 	// may have happened; it ran again, or will.
 	AttemptCut AttemptState = "cut off"
 )
@@ -220,25 +222,24 @@ type Attempt struct {
 	N          int
 	Seq        int64 // 0: not recorded
 	State      AttemptState
-	Begin, End store.Time // of one that was cut: the earliest beginning, the last sign of its process
+	Begin, End store.Time // if it was cut off: the earliest possible beginning, the last sign of its process
 	Took       time.Duration
 	Error      string
 	Permanent  bool
-	NextAt     store.Time // of a failed one: when the next may begin
+	NextAt     store.Time // if it failed: when the next may begin
 	Notes      []Note
-	Life       int // index of the life it was made in; -1: not known
-	// Begun: of one that was cut, its beginning is recorded.
+	Life       int // index of the life in which it ran; -1: unknown
+	// Begun: it was cut off, but its beginning is recorded.
 	Begun bool
-	Reset bool // it does not count any more
+	Reset bool // it no longer counts
 }
 
 // A Note is debug output of an attempt: user data, JSON.
 type Note struct{ Key, Value string }
 
-// Of tells the story of a run from all its events, of all branches, in order of
-// their numbers. It stops at the first error of the sequence and returns it with
-// what it has by then. Events of generations before the current one are passed
-// over.
+// Of tells the story of a run from all its events, on all branches, in order of
+// their numbers. It stops at the first error of the sequence and returns it with the
+// story so far. It skips events of earlier generations.
 func Of(in Input, events iter.Seq2[store.Event, error]) (*Outline, error) {
 	b := New(in)
 	for ev, err := range events {
@@ -261,21 +262,21 @@ func Each(rows []*Row, f func(*Row) bool) bool {
 }
 
 // Keyed reports whether the row's attempts are bodies with an idempotency key of
-// this run. One that a fork has copied has that of the run it was copied from.
+// this run. A row that a fork has copied has the key of the run it was copied from.
 func (r *Row) Keyed() bool {
 	return (r.Kind == Step || r.Kind == Undo) && r.State != Expected && !r.Copied
 }
 
-// BeforeFailure returns the last event before the call that has ended a failed run
-// began: a copy up to there makes that call anew, and one of everything would fail at
-// once. 0: the run has not failed, or by no call.
+// BeforeFailure returns the last event before the start of the call that made the
+// run fail: a copy up to there makes that call again, whereas a copy of everything
+// would fail at once. 0: the run has not failed, or not because of a call.
 func (o *Outline) BeforeFailure() int64 {
 	r := o.Current
 	if o.Run.Status != store.Failed || r == nil {
 		return 0
 	}
 	first := r.Seq
-	Each(r.Rows, func(in *Row) bool { // what stands in it and was done stays
+	Each(r.Rows, func(in *Row) bool { // what was done inside it stays
 		if in.State == Failed && len(in.Rows) == 0 && in.Seq != 0 && (first == r.Seq || in.Seq < first) {
 			first = in.Seq
 		}

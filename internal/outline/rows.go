@@ -5,7 +5,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// take files an event with its row.
+// take adds an event to its row.
 func (b *Builder) take(r *Row, e *store.Event, d *history.Data) {
 	if r.Begin == 0 {
 		r.Begin = e.At.Add(-e.Took)
@@ -87,7 +87,7 @@ func (r *Row) end(e *store.Event, s State) {
 	}
 }
 
-// count tells the Map around an item how the item ended.
+// count adds the outcome of an item to the enclosing Map.
 func (b *Builder) count(item *Row, done, failed int) {
 	if m := b.rows[scopeOf(item.Key)]; m != nil && b.rows[item.Key] == item {
 		m.ItemsDone += done
@@ -97,7 +97,7 @@ func (b *Builder) count(item *Row, done, failed int) {
 
 func (b *Builder) attempt(r *Row, e *store.Event, d *history.Data, s AttemptState) {
 	if r.Edited != nil && (r.Edited.Seq != 0 || r.Copied) && s == AttemptDone {
-		return // nothing ran: a result was put in the place of another
+		return // nothing ran: a result replaced another
 	}
 	a := Attempt{
 		N: max(int(e.Attempt), 1), Seq: e.Seq, State: s, Begin: e.At.Add(-e.Took), End: e.At, Took: e.Took,
@@ -114,27 +114,27 @@ func (b *Builder) attempt(r *Row, e *store.Event, d *history.Data, s AttemptStat
 	}
 }
 
-// scopeTimes are when the last outcome was recorded in each scope: a call of a
-// function does not begin before that of the call before it. Only the scopes of
-// open rows are asked for, so the map is small.
+// scopeTimes holds when the last outcome was recorded in each scope: a call of a
+// function does not begin before the previous call's outcome. It is only needed
+// for the scopes of open rows, so the map is small.
 type scopeTimes map[string]store.Time
 
 func (s scopeTimes) set(e *store.Event) { s[scopeOf(e.Key)] = e.At }
 
-// suspects are the calls that a lost life may have begun without recording it.
-// In each scope that is one: the first that is heard of afterwards, unless
-// something of it had an outcome before.
+// suspects holds the calls that a lost life may have begun without recording it.
+// There is one in each scope: the first that appears afterwards, unless part of it
+// had an outcome before.
 type suspects struct {
 	life int
 	seen map[string]bool
 }
 
-// suspicion looks at the first event of a scope after a life was lost, and notes
+// suspicion examines the first event of a scope after a life was lost, and notes
 // the attempt that may have been cut off.
 //
 // For example, after "attempt_failed charge 2, next attempt at 9 s", a claim at 50
 // s, and then "step_completed charge 3": attempt 3 may have run in the lost
-// process, from 9 s on. Whether it did, no event says, but for steps that record
+// process, from 9 s on. No event says whether it did, except for steps that record
 // their beginning.
 func (b *Builder) suspicion(r *Row, e *store.Event) {
 	s := b.suspect
@@ -150,7 +150,7 @@ func (b *Builder) suspicion(r *Row, e *store.Event) {
 		return
 	}
 	if scope != "" && b.scopeAt[scope] == 0 && len(r.Attempts) == 0 && !r.note {
-		return // of an item or a branch that had recorded nothing nobody knows whether it had begun
+		return // it is unknown whether an item or a branch that had recorded nothing had begun
 	}
 	life := &b.lives[s.life]
 	from := max(r.NextAt, b.scopeAt[scope], life.Begin)

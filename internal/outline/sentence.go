@@ -22,8 +22,8 @@ func (o *Outline) Took(r *Row) (d int64, text string) {
 	return t.Milliseconds(), Duration(t)
 }
 
-// Label says in a few words what a row is, beside its key: "3 of 5 attempts",
-// "map, 3 of 3", "approval"; empty for a step that was done at once.
+// Label describes a row in a few words, to show beside its key: "3 of 5
+// attempts", "map, 3 of 3", "approval"; empty for a step that was done at once.
 func (r *Row) Label() string {
 	switch r.Kind {
 	case Step, Undo:
@@ -64,9 +64,9 @@ func (r *Row) Label() string {
 	return string(r.Kind)
 }
 
-// Sentence says what became of a row, for who does not see the chart: "Completed
-// in attempt 3 of 5, 49.3 s. Attempts 1 and 2 failed. Attempt 3 may have been cut
-// off when web-1 was lost."
+// Sentence says what happened to a row, for readers who do not see the chart:
+// "Completed in attempt 3 of 5, 49.3 s. Attempts 1 and 2 failed. Attempt 3 may
+// have been cut off when web-1 was lost."
 func (o *Outline) Sentence(r *Row) string {
 	var b strings.Builder
 	_, took := o.Took(r)

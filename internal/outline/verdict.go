@@ -10,10 +10,10 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Tone says which of the colours and symbols goes with a verdict.
+// Tone selects the colour and symbol of a verdict.
 type Tone string
 
-// The tones, by what a person should do: nothing for ToneDone and ToneOff.
+// The tones, by what a person should do: for ToneDone and ToneOff, nothing.
 const (
 	ToneDone    Tone = "done"
 	ToneRun     Tone = "run"
@@ -26,17 +26,17 @@ const (
 	TonePending Tone = "pending"
 )
 
-// A Verdict answers "what is wrong with this run?" in a sentence, composed from
+// A Verdict answers "what is wrong with this run?" in a sentence derived from
 // events.
 type Verdict struct {
 	Tone  Tone
 	Head  Text
-	Error string // whole, where one ended the run or holds it up
-	More  []Text // sentences about how it came to that
-	Row   *Row   // it is about; nil: about none
+	Error string // in full, if one ended the run or holds it up
+	More  []Text // sentences about how that happened
+	Row   *Row   // that it is about; nil: about none
 }
 
-// Text returns all its sentences in one line, without the error's further lines.
+// Text returns all its sentences on one line, with only the first line of the error.
 func (v Verdict) Text() string { return v.text(Text.String) }
 
 // Guarded is Text without the words of errors and people, which may hold secrets.
@@ -96,7 +96,7 @@ func (b *Builder) verdict(o *Outline) Verdict {
 	return v
 }
 
-// failedVerdict tells of a run that has failed.
+// failedVerdict describes a run that has failed.
 func (b *Builder) failedVerdict(o *Outline, v *Verdict) {
 	v.Tone = ToneFail
 	v.Error = orElse(b.failure.message, o.Run.Reason)
@@ -201,7 +201,7 @@ func (b *Builder) interruptedVerdict(o *Outline, v *Verdict) {
 	v.Tone = ToneOff
 	switch {
 	case row.Code == store.CodeNotRegistered:
-		// What the process that parked it has registered says nothing of it.
+		// What the process that parked the run has registered does not matter.
 		v.Tone = ToneStuck
 		v.Head = say("Parked: no process that was there serves ", o.served())
 		v.More = append(v.More, say("It goes on once a process that does is started."))
@@ -228,7 +228,7 @@ func (b *Builder) interruptedVerdict(o *Outline, v *Verdict) {
 	}
 }
 
-// where says which call a run had reached.
+// where names the call that a run had reached.
 func (b *Builder) where(o *Outline) Text {
 	switch r := o.Current; {
 	case r == nil:
@@ -245,7 +245,7 @@ func (b *Builder) where(o *Outline) Text {
 	}
 }
 
-// next returns the number of the attempt that is made next.
+// next returns the number of the next attempt.
 func (r *Row) next() int {
 	n := 1
 	for _, a := range r.Attempts {
@@ -294,7 +294,7 @@ func (b *Builder) waitingVerdict(o *Outline, v *Verdict) {
 // besidesShown is how many other waits a verdict names.
 const besidesShown = 3
 
-// besides says what a run waits for beside r; nil: nothing.
+// besides says what else a run waits for besides r; nil: nothing.
 func (o *Outline) besides(r *Row) Text {
 	others := slices.DeleteFunc(slices.Clone(o.Waits), func(w *Row) bool { return w == r })
 	if len(others) == 0 {
@@ -344,7 +344,7 @@ func (b *Builder) runningVerdict(o *Outline, v *Verdict) {
 	r := o.Current
 	switch {
 	case r != nil && r.State == Expected, r == nil && o.LastSeq > 0:
-		// The bodies of plain steps are on record once they are over.
+		// Plain steps are only recorded once their bodies are over.
 		v.Row = nil
 		v.Head = say("Running; the last thing recorded was ", o.ago(o.LastAt))
 		if n := len(o.Lives); n > 0 && o.Lives[n-1].After != "" {
@@ -377,8 +377,8 @@ func (b *Builder) runningVerdict(o *Outline, v *Verdict) {
 	}
 }
 
-// begun says since when the attempt under way is: by the record of its beginning, or
-// from when on it was due. Of a first attempt that has neither nothing is known.
+// begun says when the current attempt began: by the record of its beginning, or by
+// the time it was due. For a first attempt with neither, nothing is known.
 func (o *Outline) begun(r *Row) Text {
 	switch n := len(o.Lives); {
 	case r.startedN == r.next():
@@ -391,8 +391,8 @@ func (o *Outline) begun(r *Row) Text {
 	return say(", due since ", o.clock(r.NextAt))
 }
 
-// abandoned tells of a run whose row says that it is executed, by nobody who
-// lives.
+// abandoned describes a run that is executing according to its row, but whose owner
+// is not live.
 func (b *Builder) abandoned(o *Outline, v *Verdict) {
 	v.Tone = ToneStuck
 	v.Head = say("Nobody executes this run")
@@ -408,8 +408,8 @@ func (b *Builder) abandoned(o *Outline, v *Verdict) {
 	}
 }
 
-// history adds what became of the run before: who was lost and who went on, and
-// what people did to it.
+// history adds what happened to the run before: which executors were lost, which
+// continued it, and what people did to it.
 func (b *Builder) history(o *Outline, v *Verdict) {
 	var lost, last *Life
 	n := 0
@@ -442,7 +442,7 @@ func (b *Builder) history(o *Outline, v *Verdict) {
 	}
 }
 
-// editedInFork says which results of a fork are others than its source has.
+// editedInFork names the results of a fork that differ from its source.
 func (b *Builder) editedInFork() []Text {
 	keys := slices.Sorted(maps.Keys(b.edited))
 	if len(keys) == 0 {
@@ -484,7 +484,7 @@ func (o *Outline) actText(a act) []Text {
 	return nil
 }
 
-// cutIn returns the attempt that may have been under way when a life was lost.
+// cutIn returns the attempt that may have been in progress when a life was lost.
 func (o *Outline) cutIn(l *Life) (row *Row, cut *Attempt) {
 	for _, lane := range o.Lanes {
 		Each(lane.Rows, func(r *Row) bool {

@@ -13,9 +13,9 @@ import (
 // escaped: names and errors in it are user data.
 type Text []Span
 
-// A Span is a part of a sentence. Code is a name from the run's history, Strong
-// what the eye should find. Said are the words of an error or a person. At, if set,
-// is the moment the words stand for.
+// A Span is a part of a sentence. Code marks a name from the run's history, Strong
+// what should stand out. Said marks the words of an error or a person. At, if set, is
+// the moment that the words express.
 type Span struct {
 	Text         string
 	Code, Strong bool
@@ -32,7 +32,7 @@ func (t Text) String() string {
 	return b.String()
 }
 
-// guarded is String without what was said.
+// guarded is String without the words of errors and people.
 func (t Text) guarded() string {
 	var b strings.Builder
 	for _, s := range t {
@@ -44,7 +44,7 @@ func (t Text) guarded() string {
 	return b.String()
 }
 
-// say makes a Text of strings and Spans.
+// say makes a Text from strings and Spans.
 func say(parts ...any) Text {
 	var t Text
 	for _, p := range parts {
@@ -64,8 +64,8 @@ func code(s string) Span   { return Span{Text: s, Code: true} }
 func strong(s string) Span { return Span{Text: s, Strong: true} }
 func said(s string) Span   { return Span{Text: s, Said: true} }
 
-// Duration returns d as people read it, with three digits at most: "42 ms",
-// "1.10 s", "49.3 s", "6 min 12 s", "25 min", "5 h 12 min", "3 d 4 h".
+// Duration returns d for people, with at most three digits: "42 ms", "1.10 s", "49.3
+// s", "6 min 12 s", "25 min", "5 h 12 min", "3 d 4 h".
 func Duration(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -107,7 +107,8 @@ func About(d time.Duration) string {
 }
 
 // Clock returns a moment as seen from now: "14:02:10" today, "tomorrow 14:09",
-// "yesterday 14:09", else "14 Mar 14:09", with the year where it is another.
+// "yesterday 14:09", otherwise "14 Mar 14:09", with the year if it is a different
+// one.
 func Clock(t, now store.Time, zone *time.Location) string {
 	if zone == nil {
 		zone = time.UTC
@@ -142,8 +143,8 @@ func (o *Outline) ago(t store.Time) Span {
 	return Span{Text: About(d) + " ago", At: t}
 }
 
-// RunTook is how long a run that has ended did: by its row, which knows it also where
-// only its last events were read; of a later generation, by its events.
+// RunTook returns how long an ended run took: by its row, which knows it even if only
+// the last events were read; for a later generation, by its events.
 func (o *Outline) RunTook() time.Duration {
 	if r := &o.Run; r.Generation == 0 && r.CreatedAt != 0 && r.EndedAt > r.CreatedAt {
 		return r.EndedAt.Sub(r.CreatedAt)
@@ -171,7 +172,7 @@ func number(n int) string {
 	return s
 }
 
-// quote puts a person's words into quotation marks, cut to a line.
+// quote puts a person's words into quotation marks, cut to one line.
 func quote(s string) Span { return said("“" + OneLine(s, 160) + "”") }
 
 // OneLine returns the first line of s, cut to about limit characters.
@@ -188,7 +189,7 @@ func OneLine(s string, limit int) string {
 	return line
 }
 
-// ofMax returns "3 of 5", or "3" where the number allowed is not known.
+// ofMax returns "3 of 5", or "3" if the allowed number is unknown.
 func ofMax(n, max int) string {
 	if max > 0 && max >= n {
 		return fmt.Sprintf("%d of %d", n, max)

@@ -13,7 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Board shows a run as a whole, drawn anew as it goes on:
+// A Board shows a run as a whole, redrawn as it goes on:
 //
 //	order-42  running  2 of 4  █████░░░░░  10s  pid 4711 on web-1
 //	  ✓ reserve  0.2s
@@ -22,7 +22,7 @@ import (
 //	  · ship
 //
 // It is for a terminal (Options.Redraw); elsewhere use a View. Its methods may be
-// called by several goroutines.
+// called concurrently.
 type Board struct {
 	mu      sync.Mutex
 	screen  screen
@@ -31,12 +31,12 @@ type Board struct {
 	owner   string
 	tracker operate.Tracker
 	order   []string
-	ended   map[string]string // what is said of calls that are over, by key
+	ended   map[string]string // the text of calls that are over, by key
 	failed  map[string]bool   // which of them have failed
 	items   map[string]int    // outcomes of items, by key of the Map
-	failure map[string]int    // failed attempts of the call under way
+	failure map[string]int    // failed attempts of the call in progress
 	running string
-	since   time.Time // when that was seen first, or else the last event
+	since   time.Time // when that was first seen, or else the last event
 	stopped bool
 }
 
@@ -56,24 +56,22 @@ func (b *Board) clear() {
 	b.items, b.failure, b.running = map[string]int{}, map[string]int{}, ""
 }
 
-// Names sets the declared names, and a number of steps that is known; see
-// View.Names.
+// Names sets the declared names, and a known number of steps; see View.Names.
 func (b *Board) Names(names []string, known int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.tracker.Names, b.tracker.Known = names, known
 }
 
-// Owner sets who executes the run: "pid 4711 on web-1", or why nobody does.
+// Owner sets which process executes the run, "pid 4711 on web-1", or why none does.
 func (b *Board) Owner(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.owner = Clean(text)
 }
 
-// Follow shows the run until it ends or ctx does, which is no error. It leaves
-// the board as it was drawn last. Each event is given to see first, if that is
-// not nil.
+// Follow shows the run until it ends or ctx does, which is not an error. It leaves
+// the board as last drawn. If see is not nil, each event is passed to it first.
 func (b *Board) Follow(ctx context.Context, src Source, id string, see func(store.Event)) error {
 	if see == nil {
 		see = func(store.Event) {}
@@ -99,7 +97,7 @@ func (b *Board) Event(ev store.Event) error {
 	return b.add(ev)
 }
 
-// Restart forgets everything but the events it is given.
+// Restart forgets everything except the given events.
 func (b *Board) Restart(history []store.Event) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -112,7 +110,7 @@ func (b *Board) Restart(history []store.Event) error {
 	return nil
 }
 
-// Running is that of View.
+// Running is like View.Running.
 func (b *Board) Running(key string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -164,7 +162,7 @@ func (b *Board) call(ev *store.Event, before operate.Standing) {
 	}
 }
 
-// end says what a call came to.
+// end describes the outcome of a call.
 func (b *Board) end(ev *store.Event, before operate.Standing) string {
 	d := dataOf(ev)
 	switch ev.Type {
@@ -209,8 +207,7 @@ func (b *Board) Draw() {
 	b.screen.draw(nil, b.lines())
 }
 
-// Stop draws the board a last time and leaves it; what is written next stands
-// below.
+// Stop draws the board a last time and leaves it; later output appears below.
 func (b *Board) Stop() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -235,7 +232,7 @@ func (b *Board) lines() []string {
 	}
 	for _, r := range rows {
 		text := o.fit("  " + r.mark + " " + r.text)
-		if r.tone != plain { // the mark alone, which fit has not cut
+		if r.tone != plain { // only the mark, which fit has not cut
 			text = strings.Replace(text, r.mark, o.paint(r.tone, r.mark), 1)
 		}
 		lines = append(lines, text)
@@ -262,7 +259,7 @@ type row struct {
 	text string
 }
 
-// rows returns those of the declared calls first, in their order, then the others.
+// rows returns the rows of declared calls first, in their order, then the others.
 func (b *Board) rows(s operate.Standing) []row {
 	keys := append([]string{}, s.Names...)
 	for _, k := range append(slices.Clone(b.order), b.running) {

@@ -9,23 +9,24 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Source is what a run is followed through: an engine, or a server's client.
+// Source is the means to follow a run: an engine, or a server's client.
 type Source interface {
 	Watch(ctx context.Context, id string, after int64) iter.Seq2[store.Event, error]
 	History(ctx context.Context, id string) iter.Seq2[store.Event, error]
 }
 
-// Executor is a Source that executes runs itself and can tell what it is at.
+// Executor is a Source that executes runs itself and knows which steps it is
+// executing.
 type Executor interface {
 	Executing(id string) (key string, ok bool)
 }
 
-// refresh is how often the live line is drawn anew, and an Executor asked.
+// refresh is how often the live line is redrawn and an Executor is polled.
 const refresh = 100 * time.Millisecond
 
-// Follow prints what happens to a run, from the event behind after on (0: from
-// its beginning), until it ends or ctx does, which is no error. Each event is
-// given to see, if that is not nil, before it is printed.
+// Follow prints what happens to a run, starting after event number after (0: from
+// its beginning), until it ends or ctx does, which is not an error. If see is not
+// nil, each event is passed to it before it is printed.
 func (v *View) Follow(ctx context.Context, src Source, id string, after int64, see func(store.Event)) error {
 	return follow(ctx, src, id, follower{
 		event: func(ev store.Event) error {
@@ -57,7 +58,7 @@ func (v *View) Follow(ctx context.Context, src Source, id string, after int64, s
 	})
 }
 
-// A follower is told what happens to a run.
+// A follower receives what happens to a run.
 type follower struct {
 	event   func(store.Event) error
 	restart func(cut store.Event, history []store.Event) error
@@ -65,8 +66,8 @@ type follower struct {
 	stop    func()
 }
 
-// follow watches a run from its first event. Everything of the follower is called
-// on the caller's goroutine.
+// follow watches a run from its first event. It calls the follower only on the
+// caller's goroutine.
 func follow(ctx context.Context, src Source, id string, f follower) error {
 	ctx, cancel := context.WithCancel(ctx)
 	type told struct {

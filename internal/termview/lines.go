@@ -10,7 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// data is what a view needs of an event's Data beside what the Tracker keeps.
+// data is what a view needs from an event's Data besides what the Tracker
+// keeps.
 type data struct {
 	Error  *struct{ Message string } `json:"error"`
 	Max    int                       `json:"max"`
@@ -19,20 +20,20 @@ type data struct {
 }
 
 func dataOf(ev *store.Event) (d data) {
-	// What is no JSON the Tracker has refused, where it matters.
+	// The Tracker has already refused invalid JSON where it matters.
 	_ = json.Unmarshal(ev.Data, &d)
 	return d
 }
 
 func nested(key string) bool { return strings.ContainsAny(key, "/[") }
 
-// tell returns the lines of an event; before is where the run stood.
+// tell returns the lines of an event; before is the Standing before it.
 func (v *View) tell(ev *store.Event, before operate.Standing) []string {
 	switch ev.Type {
 	case store.AttributesSet, store.Published, store.FirstWon:
 		return nil
 	case store.FailuresReset:
-		v.headed = map[string]bool{} // what runs again has its line again
+		v.headed = map[string]bool{} // calls that run again get their line again
 		return nil
 	}
 	if ev.Key == "" {
@@ -58,8 +59,8 @@ func (v *View) tell(ev *store.Event, before operate.Standing) []string {
 	return lines
 }
 
-// header returns the line of a call that has none yet. What is neither declared
-// nor a step has no number.
+// header returns the line of a call that has none yet. A call that is neither
+// declared nor a step has no number.
 func (v *View) header(key string, before operate.Standing) []string {
 	if v.headed[key] {
 		v.head = key
@@ -82,7 +83,7 @@ func opens(t store.Type) bool {
 	return t == store.WaitRequested || t == store.TimerSet || t == store.ChildStarted
 }
 
-// over reports whether the call of an event is over with it.
+// over reports whether an event ends its call.
 func over(ev *store.Event) bool {
 	switch ev.Type {
 	case store.StepStarted, store.ProgressSaved, store.AttemptFailed, store.Patched, store.Compensated:
@@ -91,7 +92,7 @@ func over(ev *store.Event) bool {
 	return !opens(ev.Type)
 }
 
-// outcome returns the line below the header that an event makes; empty: none.
+// outcome returns the line that an event adds below the header; empty: none.
 func (v *View) outcome(ev *store.Event, before operate.Standing) string {
 	o := v.screen.o
 	d := dataOf(ev)
@@ -152,8 +153,8 @@ func (v *View) failed(ev *store.Event, d data) string {
 	return b.String()
 }
 
-// asks returns the line of a wait; of says where it stands, if not below its
-// header.
+// asks returns the line of a wait; of names its scope, if it is not shown below
+// its header.
 func (v *View) asks(c operate.Call, of string) string {
 	if c.Prompt == "" {
 		return ""
@@ -197,7 +198,8 @@ func callOf(s operate.Standing, key string) operate.Call {
 
 func maxOf(s operate.Standing, key string) int { return callOf(s, key).Max }
 
-// clock writes a time of day: on a terminal that of its user, else UTC.
+// clock formats a time of day: on a terminal in its user's zone, otherwise in
+// UTC.
 func (o Options) clock(t time.Time) string {
 	if o.Redraw || o.Color {
 		return t.Local().Format(time.TimeOnly)
@@ -205,8 +207,8 @@ func (o Options) clock(t time.Time) string {
 	return t.UTC().Format(time.RFC3339)
 }
 
-// item returns the line of an item of a Map, as it is over: "Processing input
-// 3/12: thumbnails[2]". Of many items a hundred or so have one.
+// item returns the line of an item of a Map when it is over: "Processing input
+// 3/12: thumbnails[2]". If there are many items, about a hundred get a line.
 func (v *View) item(ev *store.Event) []string {
 	d := dataOf(ev)
 	i := int(ev.Ordinal)
@@ -215,7 +217,7 @@ func (v *View) item(ev *store.Event) []string {
 		return nil
 	}
 	of := fmt.Sprint(i)
-	if d.Items > 0 { // else they come one by one, and nobody knows how many
+	if d.Items > 0 { // otherwise they arrive one by one and their number is unknown
 		of += fmt.Sprintf("/%d", d.Items)
 	}
 	line := fmt.Sprintf("Processing input %s: %s", of, Clean(ev.Key))

@@ -8,17 +8,18 @@ import (
 	"github.com/holdfast-dev/holdfast/operate"
 )
 
-// Resumption says what a resume does, or would do: where it goes on, and which
-// steps are skipped, run again, and are left to run. The Standing is that of the
-// run before it; it knows how many attempts there are, and the declared names.
+// Resumption describes what a resume does, or would do: where it goes on, and
+// which steps are skipped, run again, and remain to run. The Standing is that of
+// the run before the resume; it has the number of attempts and the declared
+// names.
 //
 //	Resuming from step 2 of 4: charge, attempt 3 of 5
 //	  skipped      reserve
 //	  re-executed  charge
 //	  to run       approve, ship
 //
-// A step is re-executed that has begun on record and has to run again, be it that
-// its attempts go on or that its outcome was taken back.
+// A step counts as re-executed if it is recorded as begun and has to run again,
+// because its attempts go on or because its outcome was taken back.
 func Resumption(p operate.Plan, s operate.Standing, o Options) []string {
 	head := p.String()
 	if p.Step == 0 && p.Next.Key == "" {
@@ -64,8 +65,7 @@ func Resumption(p operate.Plan, s operate.Standing, o Options) []string {
 	return lines
 }
 
-// list writes keys in one line, of which as many are named as fit behind the
-// cells that are used.
+// list writes keys on one line, naming as many as fit after the used cells.
 func (o Options) list(keys []string, used int) string {
 	var b strings.Builder
 	for i, k := range keys {

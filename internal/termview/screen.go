@@ -10,19 +10,19 @@ import (
 	"golang.org/x/term"
 )
 
-// Options say what may be done to the place that lines go to. The zero value is
-// a file: plain lines, one after the other, never cut.
+// Options describe the output. The zero value is a file: plain lines, one after
+// the other, never cut.
 type Options struct {
-	// Redraw: it is a terminal, and what was written can be written over.
+	// Redraw: it is a terminal, and earlier output can be overwritten.
 	Redraw bool
-	// Color: it is one, and colours are wanted.
+	// Color: it is a terminal, and colours are wanted.
 	Color bool
 	// Width and Height in cells; 0: not known, no limit.
 	Width, Height int
 }
 
-// Detect finds out what w is. Colours and drawing anew are left out where the
-// environment says NO_COLOR (colours) or TERM=dumb (both).
+// Detect finds out what w is. NO_COLOR in the environment turns colours off,
+// TERM=dumb turns off colours and redrawing.
 func Detect(w io.Writer) Options {
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
@@ -43,7 +43,7 @@ func (o *Options) resize(w io.Writer) {
 	}
 }
 
-// A tone is a colour. It never says what the text does not.
+// A tone is a colour. It never carries information that the text does not.
 type tone string
 
 const (
@@ -61,8 +61,8 @@ func (o Options) paint(t tone, s string) string {
 	return string(t) + s + "\x1b[0m"
 }
 
-// screen writes lines, and below them a block that is written over. Each change
-// is one Write, so that nothing half drawn is seen.
+// screen writes lines, and below them a block that is overwritten. Each change
+// is one Write, so that nothing half drawn is visible.
 type screen struct {
 	w     io.Writer
 	o     Options
@@ -70,8 +70,8 @@ type screen struct {
 	err   error
 }
 
-// draw writes lines that stay, and a block in place of the one before. Without
-// Redraw there is no block.
+// draw writes lines that stay, and a block that replaces the previous one.
+// Without Redraw there is no block.
 func (s *screen) draw(stay, block []string) {
 	var b bytes.Buffer
 	if s.drawn > 1 {
@@ -94,8 +94,8 @@ func (s *screen) draw(stay, block []string) {
 	_, s.err = s.w.Write(b.Bytes())
 }
 
-// fit cuts a line so that it takes one row and leaves the last column free: a
-// terminal that wraps would be drawn over wrongly.
+// fit cuts a line so that it takes one row and leaves the last column free,
+// because overwriting goes wrong if the terminal wraps a line.
 func (o Options) fit(s string) string {
 	if o.Width <= 1 {
 		return s

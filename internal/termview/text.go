@@ -10,13 +10,13 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/visible"
 )
 
-// Clean returns s as it may stand in a line of a terminal; see visible.Line.
+// Clean returns s made safe for a line of a terminal; see visible.Line.
 func Clean(s string) string { return visible.Line(s) }
 
-// Width returns how many cells s takes, which has no control characters.
+// Width returns how many cells s takes. s must have no control characters.
 func Width(s string) int { return uniseg.StringWidth(s) }
 
-// Clip cuts s to a number of cells, with an ellipsis as the last one; 0: no limit.
+// Clip cuts s to a number of cells, the last of them an ellipsis; 0: no limit.
 func Clip(s string, cells int) string {
 	if cells <= 0 || Width(s) <= cells {
 		return s
@@ -32,7 +32,7 @@ func Clip(s string, cells int) string {
 	return b.String() + "…"
 }
 
-// pad fills s with blanks up to a number of cells.
+// pad fills s with spaces up to a number of cells.
 func pad(s string, cells int) string { return s + strings.Repeat(" ", max(0, cells-Width(s))) }
 
 // Took writes how long something took: "0.2s", "11m2s".

@@ -11,11 +11,12 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Words are what a View says that only its program knows. Every field may be nil.
+// Words provide the texts of a View that only its program knows. Every field may
+// be nil.
 type Words struct {
 	// Answer returns the command that answers a wait: "shop durable approve order-42".
 	Answer func(operate.Call) string
-	// Answered tells how a wait was answered, by its signal_received event:
+	// Answered says how a wait was answered, from its signal_received event:
 	// "approved". Without it, "answered".
 	Answered func(store.Event) string
 	// Now replaces time.Now.
@@ -28,18 +29,18 @@ type Words struct {
 //	  ✗ attempt 1 of 5: bank: 503 (next in 1s)
 //	  ✓ attempt 2 of 5, 1.1s
 //
-// and on a terminal, below that, what it is at now. A step has its line as soon
-// as it is known to run: from Running, where it is executed in this process, else
-// from the first event of it. What stands in branches and items is told when it
-// fails or asks. Its methods may be called by several goroutines.
+// and on a terminal, below that, what it is doing now. A step gets its line as
+// soon as it is known to run: from Running, if it is executed in this process,
+// otherwise from its first event. Calls in branches and items are shown when they
+// fail or ask. Its methods may be called concurrently.
 type View struct {
 	mu      sync.Mutex
 	screen  screen
 	words   Words
 	tracker operate.Tracker
 	head    string          // key of the call that has its line and is not over
-	headed  map[string]bool // calls that have theirs
-	running string          // key of the body under way in this process
+	headed  map[string]bool // calls that have their line
+	running string          // key of the body in progress in this process
 	since   time.Time       // when that was first seen
 	stopped bool
 }
@@ -59,8 +60,8 @@ func (v *View) Err() error {
 	return v.screen.err
 }
 
-// Names sets the declared names, where the code of this process counts and not
-// what was recorded at the start. It comes before the first event.
+// Names sets the declared names, if the code of this process counts and not what
+// was recorded at the start. Call it before the first event.
 func (v *View) Names(names []string, known int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -74,15 +75,15 @@ func (v *View) Standing() operate.Standing {
 	return v.tracker.Standing()
 }
 
-// Skip takes an event that is old: it is known, and nothing is printed.
+// Skip takes an old event, without printing anything.
 func (v *View) Skip(ev store.Event) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.tracker.Add(ev)
 }
 
-// Event takes the next event and prints what it says. One that was taken before
-// is passed over. The error is that of Tracker.Add.
+// Event takes the next event and prints what it says. It skips an event that was
+// taken before. The error is that of Tracker.Add.
 func (v *View) Event(ev store.Event) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -98,9 +99,8 @@ func (v *View) Event(ev store.Event) error {
 	return nil
 }
 
-// Restart forgets everything but the events it is given: those of the history
-// behind a cut. They are not printed, the cut is, and what a person is still
-// asked.
+// Restart forgets everything except the given events, which are the history after
+// a cut. It does not print them, only the cut and what a person is still asked.
 func (v *View) Restart(cut store.Event, history []store.Event) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -132,7 +132,7 @@ func where(s operate.Standing) string {
 }
 
 // Running says that this process is executing the body of a step now; see
-// durable.Engine.Executing. An empty key: of none.
+// durable.Engine.Executing. An empty key means none.
 func (v *View) Running(key string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -143,14 +143,14 @@ func (v *View) Running(key string) {
 		v.running, v.since = key, v.words.Now()
 	}
 	var lines []string
-	// The end of the step before may be on its way here.
+	// The end of the previous step may not have arrived yet.
 	if key != "" && !nested(key) && (v.head == "" || v.head == key) && !v.headed[key] {
 		lines = v.header(key, v.tracker.Standing())
 	}
 	v.screen.draw(lines, v.live())
 }
 
-// Tick draws the live line anew.
+// Tick redraws the live line.
 func (v *View) Tick() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -160,8 +160,8 @@ func (v *View) Tick() {
 	}
 }
 
-// Stop ends the live line, which stays as it is, without its time. What comes
-// later is printed in plain lines.
+// Stop ends the live line, which stays as it is, without its time. Later output
+// is printed as plain lines.
 func (v *View) Stop() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -187,8 +187,8 @@ func (v *View) live() []string {
 	return nil
 }
 
-// now returns what the run is at, with how long already if timed; empty: nothing
-// that the last line does not say.
+// now returns what the run is doing, with the elapsed time if timed; empty:
+// nothing that the last line does not say.
 func (v *View) now(timed bool) string {
 	s := v.tracker.Standing()
 	c := s.Current
