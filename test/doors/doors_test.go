@@ -496,25 +496,25 @@ func TestThePageOfDoorsIsTheTable(t *testing.T) {
 const head = `# Doors
 
 A run is resumed through the library, the HTTP API, the form of a page, or the
-terminal. All of them are ` + "`Operator.Resume`" + `: one set of checks, all of them before
+terminal. All of them call ` + "`Operator.Resume`" + `, which makes one set of checks before
 anything is written or answered, in this order:
 
-1. the run is there;
+1. the run exists;
 2. its row and its events agree, or can be repaired ([recovery.md](recovery.md));
 3. its status allows it;
 4. it has a checkpoint, and what is recorded can be read;
 5. the code that is here fits the history: the function is replayed to the point that it had reached. No body of a step runs, and nothing is recorded;
 6. its exclusive keys are free.
 
-A dry run is all of it but the writing and the last check. A program without the
-workflow's code cannot make the fifth one: it says so (` + "`unchecked`" + ` in the plan), and
+A dry run makes all checks but the last, and writes nothing. A program without the
+workflow's code cannot make the fifth check: it says so (` + "`unchecked`" + ` in the plan), and
 hands the run to a program that has it. After a refusal nothing has changed.
 
-A run that failed goes on from the failure that ended it: the step has all its
+A run that failed continues from the failure that ended it: the step has all its
 attempts again, whichever door it came through ([ADR 28](adr/0028-a-door-is-a-door.md)).
 
-This table is what a test drives every state through every door for, and what it
-has found (` + "`test/doors`" + `).
+A test drives every state through every door. This table is what it has found
+(` + "`test/doors`" + `).
 
 | the run is | a resume is | HTTP | exit code |
 |---|---|---|---|
