@@ -34,8 +34,8 @@ func (f *archiveFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.prefix, "prefix", "", "of the refs in the repository, if not "+archive.DefaultPrefix)
 }
 
-// openArchive opens the archive that flags name, else the program's, else the git
-// repository of the current directory.
+// openArchive opens the archive that flags name, or else the program's, or else the
+// git repository of the current directory.
 func openArchive(c *invocation, f archiveFlags) (archive.Archive, string, error) {
 	switch {
 	case f.git != "" && f.dir != "":
@@ -60,7 +60,7 @@ func openArchive(c *invocation, f archiveFlags) (archive.Archive, string, error)
 	return a, "git", nil
 }
 
-// archiveFailed says in words what an error of an archive means.
+// archiveFailed explains an error of an archive.
 func archiveFailed(c *invocation, err error) error {
 	f := &show.Failure{Code: "archive", Exit: ExitFailed, Message: err.Error(), Err: err}
 	switch {
@@ -132,7 +132,7 @@ func history(c *invocation, f archiveFlags) ([]past, error) {
 	}
 	var f2 *show.Failure
 	if err != nil && errors.As(err, &f2) && (c.flags.Store+c.flags.Server+c.flags.Profile != "" || f2.Code == "profile") {
-		return nil, err // a target that was named must exist; none need be named
+		return nil, err // a named target must exist, but naming one is optional
 	}
 	a, kind, err := openArchive(c, f)
 	if err != nil {

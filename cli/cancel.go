@@ -17,7 +17,7 @@ func act(a *app, name, short, long, said string, do func(ctx context.Context, t 
 	})
 }
 
-// actThen makes a command that does something to one run; then says what came of it.
+// actThen makes a command that does something to one run; then reports the result.
 func actThen(a *app, name, short, long string, do func(ctx context.Context, t target.Target, id, reason string) error, reasoned bool, then func(c *invocation, t target.Target, id string) error) *cobra.Command {
 	var reason string
 	example := "  durable " + name + " order-42"

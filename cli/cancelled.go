@@ -23,7 +23,7 @@ type cancelling struct {
 	Next   string `json:"next,omitempty"` // the command that carries the cancel out, where no process does
 }
 
-// cancelled says what has become of a run whose cancel is recorded. A run that no
+// cancelled reports the state of a run whose cancel is recorded. A run that no
 // process executes has not ended: a program that has its code must run its
 // compensations first.
 func cancelled(c *invocation, t target.Target, id string) error {
@@ -54,7 +54,7 @@ func cancelled(c *invocation, t target.Target, id string) error {
 	})
 }
 
-// carryOut says how to have the cancel of a run carried out that no process executes.
+// carryOut says how to get the cancel carried out for a run that no process executes.
 func carryOut(c *invocation, s *target.Run) string {
 	run := c.code(s)
 	switch {
@@ -89,8 +89,8 @@ func untilCancelled(c *invocation, t target.Target, id string) (s *target.Run, a
 	}
 }
 
-// isAttended reports whether a live process executes the run, or will take it up by
-// itself now that it is to be cancelled.
+// isAttended reports whether a live process executes the run, or will claim it on its
+// own now that a cancel is requested.
 func isAttended(c *invocation, t target.Target, s *target.Run) bool {
 	l, isLocal := t.(*target.Local)
 	parked := s.Status == string(store.Interrupted) && s.Code != "" && s.Code != durable.CodePaused

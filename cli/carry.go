@@ -77,7 +77,7 @@ func export(c *invocation, id, output string) (err error) {
 	}
 	err = errors.Join(err, f.Close())
 	if err != nil {
-		_ = os.Remove(output) // half a file is worth nothing
+		_ = os.Remove(output) // half a file is useless
 		return l.Lost(id, err)
 	}
 	return c.print(map[string]string{"id": id, "file": output}, func() {

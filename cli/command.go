@@ -12,7 +12,7 @@ import (
 )
 
 // Command returns the command tree, named durable, to be mounted in a program's own
-// cobra command or executed by itself. eng executes the runs that are started and
+// cobra command or executed on its own. eng executes the runs that are started and
 // resumed here, and commands act on its store unless a flag, the environment or a
 // profile names another one. The caller closes eng; an interrupt closes it earlier, to
 // save the run. With a nil eng, a program without workflows, a store or a server must

@@ -8,12 +8,13 @@
 //		os.Exit(cli.ExitCode(err))
 //	}
 //
-// cmd/durable is the same tree by itself, on any store or, with --server or --profile,
-// on a running program's HTTP API. No command recovers more than it was asked to: only
-// the run that is named executes, and an engine without workflows claims nothing.
+// cmd/durable is the same tree on its own, for any store or, with --server or
+// --profile, for a running program's HTTP API. No command recovers more than it was
+// asked to: only the run that is named executes, and an engine without workflows
+// claims nothing.
 //
 // Results go to standard output, messages and progress to standard error. A
 // terminal sees tables, colour and one live line; a pipe sees tabs, UTC, and no
-// header. With --json every result is one object, those of lists and streams one
-// a line. docs/terminal.md has the commands, the exit codes and the profiles.
+// header. With --json every result is one object; lists and streams print one per
+// line. docs/terminal.md has the commands, the exit codes and the profiles.
 package cli

@@ -96,7 +96,7 @@ func notEdited(c *invocation, l *target.Local, s *target.Run, err error) error {
 	return f
 }
 
-// editor has a person change the recorded result in an editor.
+// editor lets a person change the recorded result in an editor.
 func editor(c *invocation, l *target.Local, id, key string) (json.RawMessage, error) {
 	program := show.OrElse(c.getenv("VISUAL"), c.getenv("EDITOR"))
 	if program == "" || !c.interactive() {

@@ -19,8 +19,8 @@ const (
 	ExitTerminated  = 143                  // by SIGTERM
 )
 
-// ExitError is returned by a command that ends with another code than 0. It was printed
-// already.
+// ExitError is returned by a command that ends with a code other than 0. It has already
+// been printed.
 type ExitError struct {
 	Code int
 	Err  error // what was printed; nil: nothing but the code

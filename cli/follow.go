@@ -145,7 +145,7 @@ func (c *invocation) untilItStands(ctx context.Context, t target.Target, s *targ
 	}
 }
 
-// stands reports whether a run has ended, or goes on only when somebody acts.
+// stands reports whether a run has ended, or goes on only after someone acts.
 func (c *invocation) stands(s *target.Run) bool {
 	_, isLocal := c.to.(*target.Local)
 	return s.Terminal() || s.Status == string(store.Interrupted) && (s.Code != "" || s.Paused) || !isLocal && s.Prompt
@@ -211,7 +211,7 @@ func (c *invocation) failedChildren(t target.Target, id string, depth int) (ids 
 	}
 	b, _, err := t.Outline(c.ctx, id)
 	if err != nil {
-		return nil // it only adds to what is said
+		return nil // it only adds detail
 	}
 	var look func(rows []*outline.Row)
 	look = func(rows []*outline.Row) {
@@ -322,8 +322,8 @@ func second(signals <-chan os.Signal) <-chan struct{} {
 	return again
 }
 
-// unfinished names the attempt that a process which quits at once leaves without an
-// outcome.
+// unfinished names the attempt that a process leaves without an outcome when it quits
+// at once.
 func (c *invocation) unfinished(s *target.Run, at operate.Standing) string {
 	key, executing := c.engine.Executing(s.ID)
 	if !executing {

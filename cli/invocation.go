@@ -72,7 +72,7 @@ func (c *invocation) finish(err error) error {
 	for _, line := range lines {
 		c.err.Printf("%s\n", show.Escape(line))
 	}
-	// What to do next is our own text, in which words of others are quoted.
+	// Next is our own text, in which untrusted words are already quoted.
 	if f.Next != "" {
 		c.err.Printf("%s\n", f.Next)
 	}
@@ -194,7 +194,7 @@ func (c *invocation) local() (*target.Local, error) {
 	return l, nil
 }
 
-// explain says in words what an error means.
+// explain says what an error means.
 func (c *invocation) explain(err error) *show.Failure {
 	return show.Explain(err, c.commands, c.inProgress)
 }
@@ -209,7 +209,7 @@ func (c *invocation) code(r *target.Run) string { return c.to.Code(c.ctx, r) }
 // served lists the workflows whose code the mounted engine has, by name.
 func (c *invocation) served() []store.Served { return target.ServedBy(c.ctx, c.engine) }
 
-// inProgress says who executes a run.
+// inProgress says which process executes a run.
 func (c *invocation) inProgress(id, owner string) string {
 	who := ""
 	if c.to != nil {

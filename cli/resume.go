@@ -173,8 +173,8 @@ func (c *invocation) resume(id string, f resumeFlags) error {
 	return c.stayResumed(t, s, here, announce)
 }
 
-// mayResume refuses runs about which the engine need not be asked, with the reasons in
-// their prescribed order: status first, then checkpoint.
+// mayResume refuses runs without asking the engine where it need not, with the reasons
+// in their prescribed order: status first, then checkpoint.
 func (c *invocation) mayResume(t target.Target, s *target.Run, force bool) error {
 	if _, remote := t.(*target.Local); !remote {
 		return nil // the server decides, with the same rules
@@ -205,8 +205,8 @@ func (c *invocation) mayResume(t target.Target, s *target.Run, force bool) error
 	return nil
 }
 
-// notResumable is the refusal that scripts know by its wording, with what can be done
-// instead.
+// notResumable returns the refusal that scripts recognise by its wording, with what can
+// be done instead.
 func (c *invocation) notResumable(s *target.Run, reason string) *show.Failure {
 	f := show.Refused("not_resumable", "", "Session %s is not resumable (status: %s)", s.ID, s.Status)
 	if reason != "" {

@@ -74,7 +74,7 @@ With --resume it never starts anything: it continues the run with that id.`,
 	return cmd
 }
 
-// run starts a run with the value that input stands for.
+// run starts a run with the value that input denotes.
 func (c *invocation) run(workflow string, start target.NewRun, input string, detach bool) error {
 	t, err := c.target()
 	if err != nil {

@@ -89,7 +89,7 @@ func watch(c *invocation, id string) error {
 	return w.end()
 }
 
-// watching is one watch under way.
+// watching is one watch in progress.
 type watching struct {
 	c     *invocation
 	t     target.Target
@@ -113,7 +113,7 @@ func newWatching(c *invocation, t target.Target, s *target.Run) *watching {
 	return w
 }
 
-// owner says who executes a run.
+// owner says which process executes a run.
 func owner(c *invocation, s *target.Run) string {
 	l, isLocal := c.to.(*target.Local)
 	switch {

@@ -81,9 +81,9 @@ func (c *Client) Answer(ctx context.Context, id string, a Answer) (Done, error) 
 	return post[Done](ctx, c, runPath(id, "answer"), a)
 }
 
-// Fork makes a new run of what another one has recorded, with the outcomes in r.Edits
-// in the place of recorded ones. ErrConflict if an outcome cannot be edited, or if the
-// id is another run's. r.DryRun is ignored: see PlanFork.
+// Fork makes a new run from what another one has recorded, with the outcomes in
+// r.Edits replacing recorded ones. ErrConflict if an outcome cannot be edited, or if
+// the id is another run's. r.DryRun is ignored: see PlanFork.
 func (c *Client) Fork(ctx context.Context, id string, r ForkRequest) (Done, error) {
 	r.DryRun = false
 	return post[Done](ctx, c, runPath(id, "fork"), r)

@@ -7,7 +7,7 @@ type BulkRequest struct {
 	// Filter has the filters of GET /api/runs by name: {"status": ["failed"]}. At least
 	// one is required; order, limit, cursor and counts are not filters.
 	Filter map[string][]string `json:"filter"`
-	// DryRun says how many runs match and what would become of each, and changes
+	// DryRun says how many runs match and what would happen to each, and changes
 	// nothing.
 	DryRun bool `json:"dry_run,omitempty"`
 	// Matching is the number from the dry run. If more runs match now, nothing is done.
@@ -31,7 +31,7 @@ type Bulk struct {
 	// done. With a search by q, key or error it counts what was found among the rows
 	// that one request looks at.
 	Matching int64         `json:"matching"`
-	Done     int           `json:"done"`    // or, in a dry run, that would be
+	Done     int           `json:"done"`    // or, in a dry run, would be
 	Refused  int           `json:"refused"` // each with its reason
 	Runs     []BulkOutcome `json:"runs"`
 	// Remaining is how many runs were not reached within the limit or the time. Ask
@@ -43,7 +43,7 @@ type Bulk struct {
 	DryRun bool   `json:"dry_run,omitempty"`
 }
 
-// BulkOutcome is what became of one run.
+// BulkOutcome is the outcome for one run.
 type BulkOutcome struct {
 	// Reason is why the run had failed or was stopped.
 	Reason string `json:"reason,omitempty"`

@@ -81,7 +81,7 @@ func path(segments ...string) string {
 	return b.String()
 }
 
-// runPath is the path of a run, and of what lies below it.
+// runPath returns the path of a run, or of something below it.
 func runPath(id string, below ...string) string {
 	return "/api/runs/" + EscapeID(id) + path(below...)
 }
@@ -216,7 +216,7 @@ func (c *Client) ListRuns(ctx context.Context, o ListOptions) (Runs, error) {
 	return get[Runs](ctx, c, path("api", "runs"), o.query())
 }
 
-// AllRuns yields all runs that match, page by page. After an error it ends.
+// AllRuns yields all matching runs, page by page. It ends after an error.
 func (c *Client) AllRuns(ctx context.Context, o ListOptions) iter.Seq2[Run, error] {
 	return func(yield func(Run, error) bool) {
 		for {
@@ -277,8 +277,7 @@ func (c *Client) Events(ctx context.Context, id string, o EventsOptions) (Events
 	return get[Events](ctx, c, runPath(id, "events"), o.query())
 }
 
-// History yields the events of a run in order, page by page. After an error it
-// ends.
+// History yields the events of a run in order, page by page. It ends after an error.
 func (c *Client) History(ctx context.Context, id string, o EventsOptions) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for {
@@ -340,7 +339,7 @@ func (c *Client) Approvals(ctx context.Context) ([]Approval, error) {
 	return out.Approvals, err
 }
 
-// Stuck lists the runs that cannot go on by themselves.
+// Stuck lists the runs that cannot go on without help.
 func (c *Client) Stuck(ctx context.Context) ([]Stuck, error) {
 	out, err := get[struct{ Stuck []Stuck }](ctx, c, path("api", "stuck"), nil)
 	return out.Stuck, err

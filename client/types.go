@@ -50,8 +50,8 @@ type Run struct {
 	// Nobody says why and what to do. Set by GetRun only.
 	Executed *bool  `json:"executed,omitempty"`
 	Nobody   string `json:"nobody,omitempty"`
-	// Verdict says in a sentence or two what ended the run, holds it up, or happens in
-	// it now, as the pages and the terminal do. Set by GetRun only; empty if the
+	// Verdict says in one or two sentences what ended the run, holds it up, or happens
+	// in it now, as the pages and the terminal do. Set by GetRun only; empty if the
 	// history cannot be read.
 	Verdict string `json:"verdict,omitempty"`
 	// Declared are the names of its steps, if they are known, and Approvals what it
@@ -62,7 +62,7 @@ type Run struct {
 	Differences []string   `json:"differences,omitempty"` // between its environment and that of the server's process, one line each
 }
 
-// Terminal reports whether the run has ended. A failed one may be resumed all the same.
+// Terminal reports whether the run has ended. A failed run may still be resumed.
 func (r *Run) Terminal() bool {
 	return r.Status == "completed" || r.Status == "failed" || r.Status == "cancelled"
 }
@@ -93,7 +93,7 @@ type Event struct {
 	Steps   int       `json:"steps"` // done so far in this generation
 	// Text describes the event in one line, for people.
 	Text string `json:"text"`
-	// Data is what the event says besides the payload: error, reason, prompt, until,
+	// Data is the event's data besides the payload: error, reason, prompt, until,
 	// next_at (microseconds since 1970), by, cutoff, ...
 	Data    map[string]any `json:"data,omitempty"`
 	Payload *Payload       `json:"payload,omitempty"`
@@ -152,7 +152,7 @@ type Approval struct {
 	Name     string    `json:"name"`
 	Prompt   string    `json:"prompt"`
 	AskedAt  time.Time `json:"asked_at"`
-	Until    time.Time `json:"until,omitzero"` // when it ends by itself
+	Until    time.Time `json:"until,omitzero"` // when it ends on its own
 	Seq      int64     `json:"seq"`            // of the event that asked
 	// Sample shows the form of an answer: its zero value.
 	Sample json.RawMessage `json:"sample,omitempty"`
@@ -321,7 +321,7 @@ type ArchivedRun struct {
 	Live bool `json:"live,omitempty"`
 }
 
-// Done is the answer to an act that has nothing else to say.
+// Done is the answer to an act without further results.
 type Done struct {
 	RunID   string `json:"run_id"`
 	Message string `json:"message"`
@@ -366,14 +366,14 @@ type EditRequest struct {
 	DryRun bool            `json:"dry_run,omitempty"`
 }
 
-// ForkRequest makes a new run of what another one has recorded.
+// ForkRequest makes a new run from what another one has recorded.
 type ForkRequest struct {
 	ID         string            `json:"id,omitempty"`  // empty: one is generated
 	At         int64             `json:"at,omitempty"`  // number of the last event that is copied; 0: all
 	Key        string            `json:"key,omitempty"` // instead of At
 	Attributes map[string]string `json:"attributes,omitempty"`
-	// Edits are values that the new run has in the place of recorded outcomes, by the
-	// key of the call. Force allows values of another type.
+	// Edits are values that replace recorded outcomes in the new run, by the key of
+	// the call. Force allows values of another type.
 	Edits  map[string]json.RawMessage `json:"edits,omitempty"`
 	Reason string                     `json:"reason,omitempty"` // of the edits
 	Force  bool                       `json:"force,omitempty"`

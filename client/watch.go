@@ -91,7 +91,7 @@ func (c *Client) watch(ctx context.Context, path string, after int64) iter.Seq2[
 	}
 }
 
-// passing reports whether an error may pass by itself.
+// passing reports whether an error may be temporary.
 func passing(err error) bool {
 	var e *Error
 	if errors.As(err, &e) {
@@ -190,7 +190,7 @@ func (s *stream) read(body io.Reader, heard func()) error {
 	}
 }
 
-// message hands one message on.
+// message passes one message on.
 func (s *stream) message(event, id, data string) error {
 	var u Update
 	var into any

@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// inBubble calls f with virtual time, if that can be had: t must be a *testing.T.
-// In a bubble already, f is called in that. left names goroutines of the user's
-// that do not end: they would end the test binary with a panic that names nothing.
+// inBubble calls f with virtual time, if possible: t must be a *testing.T. If
+// there is a bubble already, f is called in that one. left names the user's
+// goroutines that do not end: they would end the test binary with a panic that
+// names nothing.
 func (c *config) inBubble(t testing.TB, f func(t testing.TB)) (left error) {
 	t.Helper()
 	tt, ok := t.(*testing.T)
@@ -31,10 +32,10 @@ func (c *config) inBubble(t testing.TB, f func(t testing.TB)) (left error) {
 	return left
 }
 
-// bubbled calls test, which makes a bubble, and reports whether it could: a bubble
-// within a bubble is refused, before anything has run in it. The runtime offers no
-// other way to ask. That goroutines remain when the bubble ends is no panic where
-// left says so.
+// bubbled calls test, which creates a bubble, and reports whether it could: the
+// runtime refuses a bubble within a bubble, before anything has run in it, and
+// offers no other way to ask. Goroutines that remain when the bubble ends are
+// not a panic: left then says so.
 func bubbled(test func(), left *error) (could bool) {
 	defer func() {
 		v := recover()
@@ -57,8 +58,8 @@ func bubbled(test func(), left *error) (could bool) {
 	return could
 }
 
-// lingering waits for the goroutines of the user's that were not there before, as
-// long as they only sleep, and names one that does not end.
+// lingering waits for the user's new goroutines, as long as they only sleep, and
+// names one that does not end.
 func lingering(before []goroutine) error {
 	for pause := time.Millisecond; pause < 100*time.Hour; pause *= 4 {
 		synctest.Wait()

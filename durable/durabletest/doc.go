@@ -1,10 +1,10 @@
-// Package durabletest tests workflows for what makes durable code wrong: that a
-// workflow function, executed again from what was recorded, does something else
-// than it did at first.
+// Package durabletest tests workflows for the typical bug of durable code: that a
+// workflow function, executed again from what was recorded, does something
+// different from the first time.
 //
-// Survives executes a workflow once in peace, and then again and again, ending
-// its process before and after every write, and compares what comes of it. It
-// replays the finished history too, here and in a process of its own, in which no
+// Survives executes a workflow once undisturbed, and then again and again, ending
+// its process before and after every write, and compares the results. It also
+// replays the finished history, here and in a separate process, in which no
 // package variable has a value from before.
 //
 //	func TestCheckoutSurvives(t *testing.T) {
@@ -13,12 +13,12 @@
 //			durabletest.Reset(s.restock))
 //	}
 //
-// Replays executes the code of today on a history that was exported elsewhere,
-// such as that of a run in production, without running the body of any step. A
-// directory of such files under testdata tells in CI which change would stop a run
-// that is in flight.
+// Replays executes the current code on a history that was exported elsewhere, such
+// as that of a run in production, without running the body of any step. With a
+// directory of such files under testdata, CI shows which change would stop a run
+// in flight.
 //
-// Everything is on a memory store. Where the test is a *testing.T, time is
-// virtual (testing/synctest): a workflow that sleeps for a year takes
-// milliseconds. See RealTime for what cannot be in such a bubble.
+// Everything runs on a memory store. If the test is a *testing.T, time is virtual
+// (testing/synctest): a workflow that sleeps for a year takes milliseconds. See
+// RealTime for what cannot run in such a bubble.
 package durabletest

@@ -19,9 +19,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
-// A replay in a process of its own: the test binary is executed again, with the
-// one test that is running, and environment variables that tell the same call of
-// Survives to replay a file and to write down what it found.
+// A replay in a separate process: the test binary is executed again, with only
+// the running test, and environment variables that make the same call of
+// Survives replay a file and write its findings to another.
 const (
 	envDir  = "HOLDFAST_DURABLETEST_DIR"
 	envCall = "HOLDFAST_DURABLETEST_CALL"
@@ -32,7 +32,7 @@ const (
 	verdictFile = "verdict"
 )
 
-// A fresh is one call of Survives of a test that can be executed by itself.
+// A fresh is one call of Survives in a test that can be executed on its own.
 type fresh struct {
 	test string
 	call int // of this test, from 1
@@ -44,7 +44,7 @@ var calls = struct {
 	of map[string]int
 }{of: map[string]int{}}
 
-// freshCall returns nil where t is no test that the binary can be asked for.
+// freshCall returns nil if t is not a test that the binary can select.
 func freshCall(t testing.TB) *fresh {
 	if _, ok := t.(*testing.T); !ok {
 		return nil
@@ -63,12 +63,12 @@ func freshCall(t testing.TB) *fresh {
 	return f
 }
 
-// isChild reports whether this is the process, and the call, that is to replay.
+// isChild reports whether this is the process, and the call, that has to replay.
 func (f *fresh) isChild() bool {
 	return f != nil && os.Getenv(envDir) != "" && os.Getenv(envCall) == f.id()
 }
 
-// skip reports whether this is such a process, and another call.
+// skip reports whether this is such a process, but another call.
 func (f *fresh) skip() bool { return os.Getenv(envDir) != "" && !f.isChild() }
 
 func (f *fresh) id() string { return f.test + " " + strconv.Itoa(f.call) }
@@ -86,8 +86,8 @@ func (f *fresh) answer(t testing.TB, s *survival) {
 	t.SkipNow()
 }
 
-// replayElsewhere replays the history of the undisturbed run in a process of its
-// own.
+// replayElsewhere replays the history of the undisturbed run in a separate
+// process.
 func (s *survival) replayElsewhere(ctx context.Context, data *memory.Store, f *fresh) error {
 	dir, err := os.MkdirTemp("", "durabletest")
 	if err != nil {
@@ -101,7 +101,7 @@ func (s *survival) replayElsewhere(ctx context.Context, data *memory.Store, f *f
 	if err != nil {
 		return fmt.Errorf("durabletest: %w", err)
 	}
-	// No context: its time would be virtual. The test binary ends by itself.
+	// No context: its time would be virtual. The test binary ends on its own.
 	cmd := exec.Command(exe, "-test.run="+pattern(f.test), "-test.timeout=60s", "-test.count=1")
 	cmd.Env = append(os.Environ(), envDir+"="+dir, envCall+"="+f.id())
 	out, runErr := cmd.CombinedOutput()

@@ -28,7 +28,7 @@ type config struct {
 	realTime    bool
 	sameProcess bool
 	varies      map[string]bool // names of steps; "": everything
-	removed     bool            // recorded fields that the code does not have are let pass
+	removed     bool            // recorded fields that the code lacks are allowed
 	sample      int
 	limit       time.Duration
 
@@ -38,25 +38,25 @@ type config struct {
 	misuseAt string
 }
 
-// Engine has the workflows executed by engines with these options: Types, Codec,
-// Encrypt, Errors, and in Workflows the children that the tested one starts. Lease,
-// Grace, OnBoot, QuarantineAfter, Retention, Archive and UnloadAfter are the
-// helper's own; without a Logger nothing is logged.
+// Engine makes engines with these options execute the workflows: Types, Codec,
+// Encrypt, Errors, and in Workflows the children that the tested one starts. The
+// helper sets Lease, Grace, OnBoot, QuarantineAfter, Retention, Archive and
+// UnloadAfter itself; without a Logger nothing is logged.
 func Engine(o durable.Options) Option { return func(c *config) { c.engine = o } }
 
-// Start has every run started with these options: attributes, a deadline, a signal
-// that is there from the beginning.
+// Start starts every run with these options: attributes, a deadline, a signal that
+// is present from the beginning.
 func Start(o ...durable.StartOption) Option {
 	return func(c *config) { c.start = append(c.start, o...) }
 }
 
-// Want is the output that the run must complete with. Without it any output will
-// do that stays the same.
+// Want is the output with which the run must complete. Without it any output is
+// accepted that stays the same.
 func Want[O any](out O) Option { return func(c *config) { c.want = out } }
 
 // Fails says that the run must fail, with an error that matches each of the
-// targets (errors.Is). Without it the run must complete. An error that only other
-// code can mend, such as durable.ErrConcurrent, fails the test unless it is a
+// targets (errors.Is). Without it the run must complete. An error that only a code
+// change can fix, such as durable.ErrConcurrent, fails the test unless it is a
 // target.
 func Fails(targets ...error) Option {
 	return func(c *config) { c.fails, c.failsWith = true, append(c.failsWith, targets...) }
@@ -64,60 +64,59 @@ func Fails(targets ...error) Option {
 
 // World returns what the run has done to the world of the test: what a fake bank
 // has booked, which letters a fake post office has. It is called at the end of
-// every run. A run that was ended and continued must leave the same world as the
-// undisturbed one: an effect that is made twice, for lack of a
-// durable.IdempotencyKey, or outside of a step, shows here.
+// every run. A run whose process was ended and that was continued must leave the
+// same world as the undisturbed one: an effect that happens twice, because a
+// durable.IdempotencyKey is missing or because it is outside a step, shows here.
 //
 // What f returns is compared as fmt prints it with %+v: return values, not
-// pointers. It needs Reset, which puts the world back before each run.
+// pointers. It needs Reset, which restores the world before each run.
 func World(f func() any) Option { return func(c *config) { c.world = f } }
 
-// Invariant is called at the end of every run, however that was: also where it was
-// cancelled or its deadline has passed, for which World is not compared. It returns
-// what is wrong with the world of the test, such as a charge without a booking that
-// was not refunded; an error fails the test. ended is nil when the run has completed,
-// and else matches durable.ErrRunFailed or ErrRunCancelled.
+// Invariant is called at the end of every run, whatever that end: also when the run
+// was cancelled or its deadline has passed, in which case World is not compared. It
+// returns what is wrong with the world of the test, such as a charge without a
+// booking that was not refunded; an error fails the test. ended is nil when the run
+// has completed, and otherwise matches durable.ErrRunFailed or ErrRunCancelled.
 //
-// It is how a compensation shows that is missing: a run that is stopped behind the
-// effect undoes nothing. One that is registered behind the effect shows with a fake
-// that has the effect and returns an error all the same, and Fails.
+// It reveals a missing compensation: a run that is stopped after the effect undoes
+// nothing. A compensation that is registered only after the effect is revealed by a
+// fake that has the effect and still returns an error, together with Fails.
 func Invariant(f func(ended error) error) Option { return func(c *config) { c.invariant = f } }
 
-// Reset is called before every run that begins from nothing. It puts back what
-// outlives a process and that the steps act on: the fake bank, the fake stock.
+// Reset is called before every run that begins from nothing. It resets what
+// outlives a process and what the steps act on: the fake bank, the fake stock.
 func Reset(f func()) Option { return func(c *config) { c.reset = f } }
 
-// Reboot is called at the beginning of every process. It puts what a process
-// loses at its end, package variables and fields that the workflow uses, back to
-// what a new process has; without it they keep their values, as they would
-// not.
+// Reboot is called at the beginning of every process. It resets what a process
+// loses at its end, package variables and fields that the workflow uses, to their
+// values in a new process; without it they keep their values, which they would not
+// in reality.
 func Reboot(f func()) Option { return func(c *config) { c.boot = f } }
 
-// Beside is called on a goroutine of its own in every process once the run is
-// started, and does what others do to it: answers what it asks, sends
-// signals. ctx carries the engine, and ends with the process. As the process may end
-// at any moment, f must be such that it can be done again: give the signals
-// their ids (durable.SignalID).
+// Beside is called on its own goroutine in every process once the run is started,
+// and does what others do to the run: it answers questions and sends signals. ctx
+// carries the engine, and ends with the process. Because the process may end at any
+// moment, f must be safe to repeat: give the signals ids (durable.SignalID).
 func Beside(f func(ctx context.Context, runID string)) Option {
 	return func(c *config) { c.beside = f }
 }
 
 // RealTime keeps the test out of a synctest bubble. It is for workflows with
-// goroutines, connections or channels from outside of the test, for which virtual
-// time would stand still or fail. Sleeps and backoffs then last as long as they
-// say; dependence on the time of day, waits outside of durable calls and goroutines
-// that are left behind are not found, and no deadline passes.
+// goroutines, connections or channels from outside the test, for which virtual time
+// would stand still or fail. Sleeps and backoffs then take their real time;
+// dependence on the time of day, waits outside durable calls and leaked goroutines
+// are not found, and no deadline passes.
 func RealTime() Option { return func(c *config) { c.realTime = true } }
 
-// SameProcess leaves out the replay in a process of its own, in which the test
-// binary is executed again with this test alone. Package variables that are not
-// restored are then found only as far as their old values show.
+// SameProcess skips the replay in a separate process, which executes the test
+// binary again with only this test. Package variables that are not restored are
+// then found only if their old values reveal them.
 func SameProcess() Option { return func(c *config) { c.sameProcess = true } }
 
-// Varies says that these steps may return something else when they run again,
-// depending on when their process ended. Steps that return something else each
+// Varies says that these steps may return something different when they run again,
+// depending on when their process ended. Steps that return something different each
 // time, such as a random number or the time, are recognised without it. Without a
-// name it holds for every call and for the outcome. What was recorded must be
+// name it applies to every call and to the outcome. What was recorded must be
 // replayed the same in any case.
 func Varies(steps ...string) Option {
 	return func(c *config) {
@@ -133,18 +132,18 @@ func Varies(steps ...string) Option {
 	}
 }
 
-// FieldsRemoved has Replays let pass recorded fields that the code's types do not
-// have. Without it they fail the test: a field that was renamed reads zero.
+// FieldsRemoved makes Replays accept recorded fields that the code's types lack.
+// Without it they fail the test, because a renamed field reads as zero.
 func FieldsRemoved() Option { return func(c *config) { c.removed = true } }
 
-// Sample bounds the writes at which the process is ended to n, spread evenly over
+// Sample limits the writes at which the process is ended to n, spread evenly over
 // the run, and those at which the run is cancelled or its deadline passes to half
-// as many. Zero is 40; below zero, all of them: a run of n writes is then executed
-// some 4n times.
+// as many. Zero means 40; a negative value means all of them: a run of n writes is
+// then executed about 4n times.
 func Sample(n int) Option { return func(c *config) { c.sample = n } }
 
 // Within bounds how long a run may take; zero: 400 days of virtual time, or one
-// minute of RealTime.
+// minute with RealTime.
 func Within(d time.Duration) Option { return func(c *config) { c.limit = d } }
 
 func configOf(o []Option) *config {
@@ -166,8 +165,8 @@ func (c *config) within() time.Duration {
 	return 400 * 24 * time.Hour
 }
 
-// sampled returns at most most of the writes 1 to n, the first and the last among
-// them.
+// sampled returns at most most of the writes 1 to n, including the first and the
+// last.
 func sampled(n, most int) []int {
 	if most < 0 || n <= most {
 		most = n
@@ -183,7 +182,8 @@ func sampled(n, most int) []int {
 	return at
 }
 
-// sampleOf returns how many writes are tried of those a sample is taken of.
+// sampleOf returns how many writes to try, as a part of the sample: one in parts.
+// -1: all.
 func (c *config) sampleOf(parts int) int {
 	switch {
 	case c.sample < 0:
@@ -194,12 +194,12 @@ func (c *config) sampleOf(parts int) int {
 	return max(c.sample/parts, 1)
 }
 
-// options returns those of an engine for these workflows.
+// options returns the options of an engine for these workflows.
 func (c *config) options(defs []durable.Definition) durable.Options {
 	o := c.engine
 	o.Workflows = append(slices.Clone(defs), c.engine.Workflows...)
-	// A killed executor is removed by hand (see process), so that its lease may be
-	// long: in a virtual year nobody beats a million times.
+	// A killed executor is removed explicitly (see process), so its lease may be
+	// long: a virtual year must not take a million heartbeats.
 	o.Lease, o.Grace, o.QuarantineAfter = 60*24*time.Hour, -1, 1000
 	o.OnBoot, o.Retention, o.Archive, o.UnloadAfter = durable.ResumeOnBoot, durable.Retention{}, nil, -1
 	h := &listener{config: c, Handler: slog.DiscardHandler}
@@ -210,8 +210,8 @@ func (c *config) options(defs []durable.Definition) durable.Options {
 	return o
 }
 
-// A listener hears of calls that were refused as misuse: a workflow that does not
-// look at the error of such a call may complete all the same.
+// A listener observes calls that were refused as misuse: a workflow that ignores
+// the error of such a call may still complete.
 type listener struct {
 	slog.Handler
 	*config

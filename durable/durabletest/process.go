@@ -12,19 +12,19 @@ import (
 )
 
 // A death ends a process at one of its writes, from 1, just before or just after
-// it; 0 never does.
+// it; 0: never.
 type death struct {
 	at    int
 	after bool
 }
 
-// A process is what one process has of the data: when it has died, its executor
-// is taken out of the store, as the end of its lease would do.
+// A process is one process's view of the data: when it has died, its executor is
+// removed from the store, as the end of its lease would do.
 type process struct {
 	crashstore.Notifier
 	executor atomic.Pointer[string]
 
-	// then is called behind the write of this number, from 1, before its answer;
+	// then is called after the write of this number, from 1, before its answer;
 	// nil: never.
 	thenAt int
 	then   func()
@@ -38,7 +38,7 @@ func newProcess(s store.Store) *process {
 	return &process{Notifier: crashstore.Notifier{Store: crashstore.New(s)}}
 }
 
-// Beat keeps the executor's id in mind.
+// Beat remembers the executor's id.
 func (p *process) Beat(ctx context.Context, x store.Executor) (store.Pulse, error) {
 	if !p.IsDead() {
 		p.executor.Store(&x.ID)
@@ -46,7 +46,7 @@ func (p *process) Beat(ctx context.Context, x store.Executor) (store.Pulse, erro
 	return p.Notifier.Beat(ctx, x)
 }
 
-// Commit does what is to be done behind a write.
+// Commit also does what follows a write.
 func (p *process) Commit(ctx context.Context, batch []store.Change) []error {
 	errs := p.Notifier.Commit(ctx, batch)
 	p.written()
@@ -74,19 +74,18 @@ func (p *process) written() {
 	}
 	p.then = nil
 	p.mu.Unlock()
-	then() // what it does may write, and come here
+	then() // it may write, and come here again
 }
 
-// bury removes the executor, so that others take its runs at once.
+// bury removes the executor, so that others can take its runs at once.
 func (p *process) bury(ctx context.Context) {
 	if id := p.executor.Load(); id != nil {
 		_, _ = p.Store.Store.Beat(ctx, store.Executor{ID: *id, Leaving: true})
 	}
 }
 
-// A birth is a run as it was started, before anybody has executed it. Each trial
-// begins with a copy, so that all of them have the same seed and the same time of
-// creation.
+// A birth is a run as it was started, before any execution. Each trial begins
+// with a copy, so that all have the same seed and the same time of creation.
 type birth struct {
 	change store.Change
 	at     time.Time
@@ -100,13 +99,13 @@ func (b *birth) write(ctx context.Context, s store.Store) error {
 	return s.Commit(ctx, []store.Change{c})[0]
 }
 
-// clock counts from the birth on, as if no time had passed since.
+// clock counts from the birth, as if no time had passed since.
 func (b *birth) clock() func() time.Time {
 	from := time.Now()
 	return func() time.Time { return b.at.Add(time.Since(from)) }
 }
 
-// A catcher keeps the change that creates a run.
+// A catcher captures the change that creates a run.
 type catcher struct {
 	store.Store
 	caught atomic.Pointer[store.Change]

@@ -11,7 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A record is what the store holds of a run, as far as it is compared.
+// A record is the part of a run in the store that is compared.
 type record struct {
 	row    store.Run
 	events []store.Event // of the current lineage
@@ -32,7 +32,7 @@ type call struct {
 
 func (c *call) String() string { return strings.ReplaceAll(string(c.kind), "_", " ") }
 
-// compared are the events that must be the same however often the process has
+// compared holds the events that must be the same however often the process has
 // ended: outcomes, not attempts or claims.
 var compared = map[store.Type]bool{
 	store.StepCompleted: true, store.StepFailed: true,
@@ -99,13 +99,13 @@ func short(s string) string {
 	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
-// sameOutcome reports whether two runs came to the same.
+// sameOutcome reports whether two runs had the same outcome.
 func sameOutcome(a, b *record) bool {
 	return a.row.Status == b.row.Status && a.row.Code == b.row.Code && a.row.Reason == b.row.Reason && bytes.Equal(a.output.Data, b.output.Data)
 }
 
-// callID tells the calls of a run apart. A step has one outcome: that it failed
-// where it completed before is another result, and not another call.
+// callID identifies a call of a run. A step has one outcome: if it failed where it
+// completed before, that is a different result, not a different call.
 type callID struct {
 	key  string
 	kind store.Type
@@ -123,14 +123,14 @@ func (c *call) id() callID {
 	return callID{c.key, c.kind}
 }
 
-// raced reports whether durable.First was called. How far the branches got that have
-// lost is left to chance.
+// raced reports whether durable.First was called. How far the losing branches got is
+// left to chance.
 func (r *record) raced() bool {
 	return slices.ContainsFunc(r.calls, func(c call) bool { return c.kind == store.FirstWon })
 }
 
-// byChance reports whether a call need not be made again, where there was a race: it
-// is a branch, or in one.
+// byChance reports whether a call need not be made again because there was a race:
+// it is a branch, or in one.
 func (c *call) byChance(raced bool) bool {
 	return raced && (c.branch || strings.Contains(c.key, "/"))
 }
@@ -143,9 +143,9 @@ func index(calls []call) map[callID]*call {
 	return m
 }
 
-// otherCall describes the first call by which two runs differ, or is empty. In
-// which order branches come to their outcomes does not count, and neither does
-// what was returned.
+// otherCall describes the first call by which two runs differ, or is empty. The
+// order in which branches reach their outcomes does not count, and neither do the
+// results.
 func otherCall(want, got *record) string {
 	wanted, had := index(want.calls), index(got.calls)
 	raced := want.raced() || got.raced()
@@ -176,22 +176,23 @@ func otherCall(want, got *record) string {
 	return ""
 }
 
-// A difference is what two runs of the same seed were given otherwise.
+// A difference describes how the calls of two runs with the same seed returned
+// different results.
 type difference struct {
-	// result describes the first call, in the order of the undisturbed run, that
-	// came to another result, and that has no excuse; empty: none.
+	// result describes the first call, in the order of the undisturbed run, that had
+	// a different result without an excuse; empty: none.
 	result string
-	// excused: a call came to another result, as it may: one that varies by
-	// itself, a race that another branch won, a wait that ended otherwise, a Once
+	// excused: a call had a different result, as it may: a call that varies on its
+	// own, a race that another branch won, a wait that ended differently, a Once
 	// whose outcome is unknown after a crash. What follows may differ.
 	excused bool
-	// times: something that is the same happened at another time, which
-	// durable.Now tells.
+	// times: something that is otherwise the same happened at another time, which
+	// durable.Now reveals.
 	times bool
 }
 
-// compareResults looks for what the runs were given otherwise. varies reports
-// whether a call may come to another result.
+// compareResults looks for different results in the two runs. varies reports whether
+// a call may have a different result.
 func compareResults(want, got *record, varies func(key string) bool) (d difference) {
 	had := index(got.calls)
 	raced := want.raced() || got.raced()
@@ -217,7 +218,7 @@ func compareResults(want, got *record, varies func(key string) bool) (d differen
 	return d
 }
 
-// came says what a step came to.
+// came describes the outcome of a step.
 func (c *call) came() string {
 	if c.kind == store.StepFailed {
 		return "failed"

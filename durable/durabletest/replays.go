@@ -14,23 +14,20 @@ import (
 )
 
 // Replays executes the code of these workflows on recorded histories, and fails
-// the test for each that it does not fit: where the code makes another call than
-// was recorded, cannot read a recorded value, goes on where the recorded run ended,
-// or comes to another outcome. No body of a step is run, and nothing is written but
-// in memory.
+// the test for each history that the code does not fit: where the code makes a call other
+// than the recorded one, cannot read a recorded value, goes on where the recorded run ended,
+// or has a different outcome. It runs no body of a step, and writes only to memory.
 //
 // files is a pattern as filepath.Glob takes it, of files that operate.Operator.Export or
 // `durable checkpoints export` has written: of runs that have ended, or that were in flight,
-// of which the code is followed to where the history ends. That no file matches
-// fails the test. Encrypted histories need their keys, in Engine(durable.Options{
-// Encrypt: …}).
+// for which the code is followed to the end of the history. The test fails if no file
+// matches. Encrypted histories need their keys, in Engine(durable.Options{ Encrypt: …}).
 //
-// Recorded values are read strictly: one with a field that the code's type does not
-// have fails the test, since a field that was renamed would read zero. FieldsRemoved
-// lets that pass.
+// Recorded values are read strictly: a value with a field that the code's type lacks fails
+// the test, because a renamed field would read as zero. FieldsRemoved allows that.
 //
-// A run that was cancelled is followed to where that happened; of one that
-// continued with a new input (durable.Continue), the last generation is replayed.
+// A cancelled run is followed to where it was cancelled; for a run that continued with a new
+// input (durable.Continue), the last generation is replayed.
 func Replays(t testing.TB, files string, workflows []durable.Definition, o ...Option) {
 	t.Helper()
 	for _, err := range compare(t, files, workflows, o) {
@@ -38,7 +35,7 @@ func Replays(t testing.TB, files string, workflows []durable.Definition, o ...Op
 	}
 }
 
-// compare is Replays that returns what it would fail with.
+// compare is Replays, but returns the failures.
 func compare(t testing.TB, files string, workflows []durable.Definition, o []Option) (failures []error) {
 	names, err := filepath.Glob(files)
 	switch {

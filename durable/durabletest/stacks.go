@@ -9,13 +9,13 @@ import (
 	"github.com/holdfast-dev/holdfast/durable"
 )
 
-// A goroutine is one of the user's, blocked in code of the user's: not in a durable
-// call, and none of the engine's.
+// A goroutine is one of the user's goroutines, blocked in the user's code: not in a
+// durable call, and not one of the engine's.
 type goroutine struct {
 	id    string
 	state string // "sleep", "chan receive"
-	at    string // function and line of the user's that is blocked
-	from  string // function that has started it; empty: the engine
+	at    string // the user's function and line that is blocked
+	from  string // the function that started it; empty: the engine
 }
 
 func (g *goroutine) startedAt() string {
@@ -30,8 +30,8 @@ var (
 	frameCall     = regexp.MustCompile(`\([^()]*\)$`)
 )
 
-// userGoroutines lists those of the bubble that it is called in. There is no other
-// way to see them than the text of their stacks.
+// userGoroutines lists the user's goroutines in the current bubble. The text of
+// their stacks is the only way to see them.
 func userGoroutines() []goroutine {
 	text := make([]byte, 1<<20)
 	for {
@@ -45,7 +45,7 @@ func userGoroutines() []goroutine {
 	blocks := strings.Split(string(text), "\n\n")
 	self := goroutineHead.FindStringSubmatch(blocks[0])
 	if self == nil {
-		return nil // in no bubble
+		return nil // not in a bubble
 	}
 	var all []goroutine
 	for _, b := range blocks[1:] {
@@ -80,7 +80,7 @@ func userGoroutines() []goroutine {
 	return all
 }
 
-// panickedAt says where the code of the user's panicked, if an error comes of that.
+// panickedAt says where the user's code panicked, if an error comes from a panic.
 func panickedAt(err error) string {
 	var p *durable.PanicError
 	if !errors.As(err, &p) {
@@ -103,7 +103,7 @@ func place(line string) string {
 	return " (" + line[strings.LastIndexByte(line, '/')+1:] + ")"
 }
 
-// ofLibrary reports whether a function is of this library, its tests apart.
+// ofLibrary reports whether a function belongs to this library, except its tests.
 func ofLibrary(name string) bool {
 	rest, ours := strings.CutPrefix(name, "github.com/holdfast-dev/holdfast/")
 	if !ours {
@@ -119,7 +119,7 @@ func cutTypes(name string) string {
 	return name
 }
 
-// ofGo reports whether a function is of the standard library.
+// ofGo reports whether a function belongs to the standard library.
 func ofGo(name string) bool {
 	first, _, _ := strings.Cut(cutTypes(name), "/")
 	first, _, _ = strings.Cut(first, ".")
@@ -130,7 +130,7 @@ func ofGo(name string) bool {
 	return false
 }
 
-// newOf returns those of now that were not there before.
+// newOf returns the goroutines of now that are not in before.
 func newOf(now, before []goroutine) (fresh []goroutine) {
 	known := map[string]bool{}
 	for _, g := range before {
@@ -144,7 +144,7 @@ func newOf(now, before []goroutine) (fresh []goroutine) {
 	return fresh
 }
 
-// whereBlocked says in which code of the user's goroutines are blocked, if any.
+// whereBlocked says where in the user's code goroutines are blocked, if any.
 func whereBlocked() string {
 	for _, g := range userGoroutines() {
 		return " Code of the test is blocked (" + g.state + ") in " + g.at + "."

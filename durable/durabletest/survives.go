@@ -18,34 +18,34 @@ import (
 // RunID is the id of the run in every trial of Survives.
 const RunID = "survives"
 
-// replays is how often a finished history is replayed in this process: what is
-// left to chance, such as the order of a map, shows the sooner.
+// replays is how often a finished history is replayed in this process: randomness,
+// such as the order of a map, then shows sooner.
 const replays = 12
 
-// Survives executes the workflow with this input, and fails the test unless it
-// comes to the same however often its process ends:
+// Survives executes the workflow with this input, and fails the test unless the
+// result is the same however often its process ends:
 //
 //  1. undisturbed, from the beginning to the end. It must complete, unless Fails
 //     says otherwise;
 //  2. replayed from what that has recorded, some time later, without running the
-//     body of any step, and without waiting. It must end the same to the byte;
-//  3. undisturbed once more. Steps that return something else by themselves are
+//     body of any step, and without waiting. The end must be the same to the byte;
+//  3. undisturbed once more. Steps that return something different on their own are
 //     recognised by that;
 //  4. for each write, or a Sample of them, with a process that ends just before it,
-//     and one that ends just after it, and a new engine that continues the run;
-//     then with processes that end again and again. The run must make the same
-//     calls, by order and name, come to the same outcome, and leave the same World;
+//     and one that ends just after it, and a new engine that continues the run; then
+//     with processes that end again and again. The run must make the same calls, by
+//     order and name, have the same outcome, and leave the same World;
 //  5. for each write, or a Sample, cancelled there, and with a deadline that passes
-//     there. It must come to an end, whichever, and the Invariant must hold;
-//  6. the replay in a process of its own, if t is a *testing.T: the test binary, asked
-//     for this test alone. There the test is executed as far as this call, and
-//     calls of Survives before it do nothing.
+//     there. It must reach some end, and the Invariant must hold;
+//  6. the replay in a separate process, if t is a *testing.T: the test binary, with
+//     only this test. There the test is executed up to this call, and earlier calls
+//     of Survives do nothing.
 //
-// Each of these runs is replayed as well. All of them have the same seed and time of
-// creation: durable.Rand, NewID and Now tell them the same.
+// Each of these runs is replayed as well. All have the same seed and time of
+// creation: durable.Rand, NewID and Now return the same values in each.
 //
 // A failure names the call that differs, and the usual causes. Steps do run
-// again, as they do after a crash: Reset puts back what they act on.
+// again, as they do after a crash: Reset restores what they act on.
 //
 // With a *testing.T time is virtual unless RealTime says otherwise; Survives may
 // also be called in a bubble (testing/synctest), and then uses that one.
@@ -56,7 +56,7 @@ func Survives[I, O any](t testing.TB, wf *durable.Workflow[I, O], in I, o ...Opt
 	}
 }
 
-// examine is Survives that returns what it would fail with.
+// examine is Survives, but returns the failure.
 func examine[I, O any](t testing.TB, wf *durable.Workflow[I, O], in I, o []Option) (err error) {
 	c := configOf(o)
 	s := &survival{config: c, defs: []durable.Definition{wf}}
@@ -97,9 +97,9 @@ type survival struct {
 	defs  []durable.Definition
 	start func(ctx context.Context, o ...durable.StartOption) error
 	wait  func(ctx context.Context) (output any, err error)
-	birth *birth // of the runs that are compared
+	birth *birth // birth of the runs that are compared
 
-	natural map[string]bool // keys of calls that come to something else by themselves
+	natural map[string]bool // keys of calls whose results differ on their own
 }
 
 func (s *survival) survive(ctx context.Context, f *fresh, logf func(string, ...any)) error {
@@ -136,7 +136,7 @@ func (s *survival) survive(ctx context.Context, f *fresh, logf func(string, ...a
 	return s.replayElsewhere(ctx, want.data, f)
 }
 
-// kills has processes end at their writes.
+// kills ends processes at their writes.
 func (s *survival) kills(ctx context.Context, want *lived) error {
 	for _, at := range sampled(len(want.writes), s.sampleOf(1)) {
 		for _, after := range []bool{false, true} {
@@ -145,7 +145,7 @@ func (s *survival) kills(ctx context.Context, want *lived) error {
 			}
 		}
 	}
-	// One write more of progress in each life, and every third recovery is itself
+	// Each life makes one more write of progress, and every third recovery is itself
 	// ended.
 	var again []death
 	for i := range 9 {
@@ -154,14 +154,14 @@ func (s *survival) kills(ctx context.Context, want *lived) error {
 	return s.trial(ctx, want, fmt.Sprintf("its process ended %d times in a row", len(again)), again)
 }
 
-// stops cancels runs, and has deadlines pass.
+// stops cancels runs, and lets deadlines pass.
 func (s *survival) stops(ctx context.Context, want *lived) error {
 	for _, at := range sampled(len(want.writes), s.sampleOf(2)) {
 		how := fmt.Sprintf("it was cancelled just after write %d of %d", at, len(want.writes))
 		if err := s.stopped(ctx, s.birth, how, &stop{at: at}); err != nil {
 			return err
 		}
-		// With a deadline of its own a run has that one.
+		// A run with its own deadline keeps that one.
 		if s.realTime || want.record.row.DeadlineAt != 0 {
 			continue
 		}
@@ -204,7 +204,7 @@ func (s *survival) beget(ctx context.Context, o ...durable.StartOption) (*birth,
 	return &birth{change: *c, at: c.Create.CreatedAt.Time()}, nil
 }
 
-// expected compares how the undisturbed run ended with what the test wants.
+// expected compares the end of the undisturbed run with what the test wants.
 func (s *survival) expected(l *lived) error {
 	if l.record.row.Status == store.Interrupted {
 		return fmt.Errorf("durabletest: the undisturbed run did not end: %w", l.ended)
@@ -229,8 +229,7 @@ func (s *survival) expected(l *lived) error {
 	return nil
 }
 
-// again executes the run undisturbed once more, and notes what is another by
-// itself.
+// again executes the run undisturbed once more, and notes what differs on its own.
 func (s *survival) again(ctx context.Context, want *lived, logf func(string, ...any)) error {
 	const how = "it was executed once more from the beginning, undisturbed, with the same seed"
 	got, err := s.lives(ctx, s.birth, nil, nil)
@@ -252,15 +251,15 @@ func (s *survival) again(ctx context.Context, want *lived, logf func(string, ...
 	return s.judge(ctx, want, got, how)
 }
 
-// mayVary reports whether a call may come to another result.
+// mayVary reports whether a call may have a different result.
 func (s *survival) mayVary(key string) bool {
 	name := key[strings.LastIndexByte(key, '/')+1:]
 	name, _, _ = strings.Cut(name, "#")
 	return s.natural[key] || s.varies[""] || s.varies[name] || s.varies[key]
 }
 
-// trial executes a run whose processes end as they are told, and compares it with
-// the undisturbed one.
+// trial executes a run whose processes end as deaths says, and compares it with the
+// undisturbed one.
 func (s *survival) trial(ctx context.Context, want *lived, how string, deaths []death) error {
 	got, err := s.lives(ctx, s.birth, deaths, nil)
 	if err != nil {
@@ -279,9 +278,9 @@ func within(how string, err error) error {
 	return fmt.Errorf("durabletest: %s: %w", how, err)
 }
 
-// judge compares a run with the undisturbed one. That they differ is wrong unless
-// they were given something else: the result of a step that varies, the winner of a
-// race, another time. In any case what is recorded must be replayed the same.
+// judge compares a run with the undisturbed one. A difference is wrong unless the
+// runs got different inputs: the result of a step that varies, the winner of a race,
+// another time. In any case what is recorded must be replayed the same.
 func (s *survival) judge(ctx context.Context, want, got *lived, how string) error {
 	if got.record.row.Status == store.Interrupted {
 		return broken(how, got.record.row.Reason)
@@ -332,8 +331,8 @@ func (s *survival) replayOnce(ctx context.Context, l *lived, how string) error {
 	return nil
 }
 
-// stopped executes a run that is cancelled or runs late, and looks whether it comes
-// to an end, which can be replayed.
+// stopped executes a run that is cancelled or runs late, and checks that it reaches
+// an end that can be replayed.
 func (s *survival) stopped(ctx context.Context, b *birth, how string, at *stop) error {
 	got, err := s.lives(ctx, b, nil, at)
 	if err != nil {
@@ -349,8 +348,8 @@ func (s *survival) stopped(ctx context.Context, b *birth, how string, at *stop) 
 	return s.replayOnce(ctx, got, how)
 }
 
-// pauses are how long it is between two replays of the same history: other seconds,
-// hours, days and months.
+// pauses holds the times between two replays of the same history, so that seconds,
+// hours, days and months differ.
 var pauses = []time.Duration{
 	25*time.Hour + 61*time.Minute + 1700*time.Millisecond, 1013 * time.Microsecond, 7*time.Minute + 7*time.Microsecond, 31 * 24 * time.Hour,
 }
@@ -375,7 +374,7 @@ func (s *survival) replay(ctx context.Context, data *memory.Store) error {
 	return nil
 }
 
-// read returns what the store has of the run.
+// read returns the record of the run in the store.
 func (s *survival) read(ctx context.Context, data *memory.Store) (*record, error) {
 	eng, err := durable.Open(ctx, data.Handle(), s.options(nil))
 	if err != nil {
@@ -385,7 +384,7 @@ func (s *survival) read(ctx context.Context, data *memory.Store) (*record, error
 	return recordOf(ctx, eng, data, RunID)
 }
 
-// A lived is a run that has come to its end.
+// A lived is a run that has reached its end.
 type lived struct {
 	data   *memory.Store
 	record *record
@@ -393,7 +392,7 @@ type lived struct {
 	output any
 	ended  error
 	world  string
-	wrong  error // what Invariant says of the world
+	wrong  error // the error of Invariant
 }
 
 // holds returns the breach of the Invariant, if the run has left one.
@@ -404,7 +403,7 @@ func (l *lived) holds(how string) error {
 	return &breach{fmt.Sprintf("durabletest: the workflow does not survive: %s\nIt ended: %s. durabletest.Invariant says: %s\n%s", how, l.record.outcome(), l.wrong, undone)}
 }
 
-// A stop is what happens to a run from outside behind a write of its first process:
+// A stop is what happens to a run from outside after a write of its first process:
 // it is cancelled, or so much time passes that it is late.
 type stop struct {
 	at   int
@@ -412,12 +411,12 @@ type stop struct {
 }
 
 // lives executes the run in one process after the other, each of which ends as
-// it is told, until one brings it to its end.
+// deaths says, until one brings the run to its end.
 func (s *survival) lives(ctx context.Context, b *birth, deaths []death, from *stop) (*lived, error) {
 	if s.reset != nil {
 		s.reset()
 	}
-	s.heard() // what an earlier process is late to say
+	s.heard() // late messages of an earlier process
 	began := time.Now()
 	l := &lived{data: memory.OpenAt(b.clock())}
 	if err := b.write(ctx, l.data); err != nil {
@@ -447,7 +446,7 @@ func (s *survival) lives(ctx context.Context, b *birth, deaths []death, from *st
 	}
 }
 
-// finish reads what a run has come to.
+// finish reads the outcome of a run.
 func (s *survival) finish(ctx context.Context, l *lived, stopped bool) (err error) {
 	if l.record, err = s.read(ctx, l.data); err != nil {
 		return err
@@ -461,14 +460,14 @@ func (s *survival) finish(ctx context.Context, l *lived, stopped bool) (err erro
 	if wrong := s.heard(); wrong != nil && !s.wanted(wrong) {
 		return refused(wrong)
 	}
-	// What was stopped may have been refused calls, and ends with what came of that.
+	// A stopped run may have had calls refused, and ends with the resulting error.
 	if !stopped && isMisuse(l.ended) && !s.wanted(l.ended) {
 		return refused(l.ended)
 	}
 	return nil
 }
 
-// wanted reports whether the test asks for this error.
+// wanted reports whether the test expects this error.
 func (s *survival) wanted(err error) bool {
 	for _, target := range s.failsWith {
 		if errors.Is(err, target) {
@@ -478,7 +477,7 @@ func (s *survival) wanted(err error) bool {
 	return false
 }
 
-// life is one process; err is that the helper could not do its work.
+// life is one process; err says that the helper could not do its work.
 func (s *survival) life(ctx context.Context, m *process, l *lived, from *stop) (err error) {
 	if s.boot != nil {
 		s.boot()
@@ -493,7 +492,7 @@ func (s *survival) life(ctx context.Context, m *process, l *lived, from *stop) (
 	}
 	ctx, end := context.WithTimeout(durable.NewContext(ctx, eng), s.within())
 	defer end()
-	go func() { // who waits dies with the process
+	go func() { // a waiter dies with the process
 		select {
 		case <-m.Died():
 			end()
@@ -523,12 +522,12 @@ func (f *stop) happen(ctx context.Context, eng *durable.Engine) {
 		time.Sleep(2 * time.Millisecond)
 		return
 	}
-	_ = eng.Cancel(ctx, RunID, "durabletest") // one that has ended cannot be
+	_ = eng.Cancel(ctx, RunID, "durabletest") // a run that has ended cannot be cancelled
 }
 
-// untilEnd waits until the run has ended or was parked, or the process has. It
-// looks less and less often: the waits of the engine look every few seconds, which
-// in a virtual year is too often.
+// untilEnd waits until the run has ended or was parked, or the process has ended. It
+// polls less and less often: the engine's own waits poll every few seconds, which is
+// too often in a virtual year.
 func (s *survival) untilEnd(ctx context.Context, m *process) error {
 	most := 12 * time.Hour
 	if s.realTime {
@@ -550,7 +549,7 @@ func (s *survival) untilEnd(ctx context.Context, m *process) error {
 	}
 }
 
-// standing says what the run is at.
+// standing says what the run is doing.
 func (s *survival) standing(eng *durable.Engine) string {
 	st, err := operate.On(eng).Standing(context.Background(), RunID)
 	if err != nil {
@@ -566,8 +565,8 @@ func (s *survival) standing(eng *durable.Engine) string {
 	return text
 }
 
-// isMisuse reports whether an error says that the workflow is wrong, and no kill is
-// needed to see it: only other code can mend that.
+// isMisuse reports whether an error says that the workflow is wrong even without any
+// kill: only a code change can fix that.
 func isMisuse(err error) bool {
 	for _, wrong := range []error{
 		durable.ErrConcurrent, durable.ErrNested, durable.ErrOutsideRun, durable.ErrNoEngine, durable.ErrInWorkflow, durable.ErrInvalid,
@@ -586,7 +585,7 @@ func as[E error](err error) bool {
 	return errors.As(err, &e)
 }
 
-// causes is what almost every difference comes from.
+// causes lists the usual causes of a difference.
 const causes = `The workflow function did something else when it was executed again from what is recorded. Usual causes:
   - time.Now, math/rand, os.Getenv, a file: use durable.Now, durable.Rand, durable.NewID, or read it in a step
   - ranging over a map while calls are made or the output is built: sort the keys first
@@ -594,27 +593,27 @@ const causes = `The workflow function did something else when it was executed ag
   - a goroutine of one's own, or select: use durable.Go, durable.Map, durable.First
 docs/guides/testing.md has an example of each.`
 
-// effects is where a difference of the world comes from.
+// effects lists the usual causes of a difference in the world.
 const effects = `Something was done more often or less often than in the undisturbed run. Usual causes:
   - a body that runs again after a crash does its effect again: pass durable.IdempotencyKey on, and have the fake look at it as the real service does
   - an effect outside of a step, in the workflow function or in a deferred call: a replay does it again; put it into a step
   - what durabletest.World shows is not put back by durabletest.Reset
 docs/guides/testing.md has an example of each.`
 
-// undone is where a world that must not be comes from.
+// undone lists the usual causes of a world that breaks the Invariant.
 const undone = `The world must not be left like that, however the run ends. Usual causes:
   - durable.Compensate is registered behind the step that it undoes: register it before
   - the compensation undoes only what the code knows to be done: an attempt with an unknown outcome needs undoing too
   - what Invariant looks at is not put back by durabletest.Reset
 docs/guides/testing.md has an example.`
 
-// A breach is that a workflow does not survive.
+// A breach says how a workflow does not survive.
 type breach struct{ text string }
 
 func (b *breach) Error() string { return b.text }
 
-// refused is the breach of a call that only other code can mend. It is one wherever
-// the run is ended.
+// refused returns the breach for a refused call that only a code change can fix. It
+// is a breach wherever the process is ended.
 func refused(err error) error {
 	return &breach{fmt.Sprintf("durabletest: the workflow does not survive: it makes a call that is refused\n%s", err)}
 }

@@ -14,28 +14,27 @@ import (
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
-// A tape is a recorded history without its end: a store in which the run is as it
-// would be had its process died just before the last write. A replay of it
-// executes no body, since what is recorded is not executed again, and ends where the
-// recorded run did.
+// A tape is a recorded history without its end: a store in which the run is as if its
+// process had died just before the last write. A replay of it executes no body,
+// because what is recorded is not executed again, and ends where the recorded run
+// did.
 type tape struct {
 	data *memory.Store
 	run  store.Run
 	end  store.Type // of the event that was cut off; empty: the run had not ended
 	from int64      // first event that is not from the recording
-	idle bool       // nobody had executed it
+	idle bool       // it was never executed
 }
 
-// byCode reports whether the code alone has decided how the run ended, so that a
-// replay must come to the same. That it was cancelled, or marked failed by a
-// recovery, was decided elsewhere.
+// byCode reports whether the code alone decided how the run ended, so that a replay
+// must end the same. A cancel, or a failure set by recovery, was decided elsewhere.
 func (t *tape) byCode() bool {
 	return t.end == store.WorkflowCompleted || t.end == store.WorkflowFailed && !notByCode[t.run.Code]
 }
 
 var notByCode = map[string]bool{durable.CodeRestarted: true, durable.CodeQuarantined: true}
 
-// newTape copies a run out of a store.
+// newTape copies a run from a store.
 func newTape(ctx context.Context, from store.Store, id string) (*tape, error) {
 	h, err := from.Load(ctx, id, store.Cursor{All: true})
 	if err != nil {
@@ -59,8 +58,9 @@ func newTape(ctx context.Context, from store.Store, id string) (*tape, error) {
 	if len(events) == 0 {
 		return nil, errors.New("the run has no history")
 	}
-	// The recorded run is gone on with when its last event was written: a deadline
-	// that had passed then has passed, and one that was ahead is ahead.
+	// The replay continues the recorded run at the time when its last event was
+	// written: a deadline that had passed by then has passed, and a later one is
+	// still ahead.
 	last, now := events[len(events)-1].At.Time(), time.Now()
 	if t.end != "" {
 		last = maxTime(last, h.Run.EndedAt.Time())
@@ -85,7 +85,7 @@ func maxTime(a, b time.Time) time.Time {
 	return b
 }
 
-// write creates the run as it is to be found. No engine is there yet.
+// write creates the run for the replay to find. There is no engine yet.
 func (t *tape) write(ctx context.Context, row store.Run, h *store.History, events []store.Event) error {
 	commit := func(c store.Change) error { return t.data.Commit(ctx, []store.Change{c})[0] }
 	first := store.Change{RunID: row.ID, Expect: store.Expect{Absent: true}, Create: &row, Events: events[:1]}
@@ -115,7 +115,7 @@ func (t *tape) write(ctx context.Context, row store.Run, h *store.History, event
 	return nil
 }
 
-// A barrier keeps every body from running, and tells that one was to run.
+// A barrier keeps every body from running, and reports that one was about to run.
 type barrier struct {
 	mu      sync.Mutex
 	reached []string
@@ -142,7 +142,7 @@ func (b *barrier) first() string {
 }
 
 // play replays a run as the store has it, with this code, and returns what differs,
-// or nothing. The error is one of the helper's own.
+// or nothing. The error is the helper's own.
 func (c *config) play(ctx context.Context, from store.Store, id string, defs []durable.Definition) (difference string, err error) {
 	t, err := newTape(ctx, from, id)
 	if err != nil {
@@ -189,7 +189,7 @@ func (c *config) play(ctx context.Context, from store.Store, id string, defs []d
 	return waits, nil
 }
 
-// goroutines lists those of the user's, if they can be told from others.
+// goroutines lists the user's goroutines, if they can be distinguished from others.
 func (c *config) goroutines() []goroutine {
 	if c.realTime {
 		return nil
@@ -197,8 +197,8 @@ func (c *config) goroutines() []goroutine {
 	return userGoroutines()
 }
 
-// ownWait describes how code waits that is to be replayed to its recorded end:
-// there everything has happened that a durable call waits for, so a replay takes
+// ownWait describes how the code waits on its own during a replay to the recorded
+// end. Everything that a durable call waits for has happened there, so a replay takes
 // no time. Empty: it does not wait.
 func (c *config) ownWait(ctx context.Context, t *tape, before []goroutine) (string, error) {
 	if c.realTime || !t.byCode() {
@@ -217,8 +217,8 @@ func (c *config) ownWait(ctx context.Context, t *tape, before []goroutine) (stri
 }
 
 // settle waits until the replay goes no further: the run has ended or was parked;
-// or it waits, or a body was to run, and nothing else has happened for a while, since
-// other branches may still be replayed.
+// or it waits, or a body was about to run, and nothing else has happened for a while,
+// because other branches may still be replaying.
 func (c *config) settle(ctx context.Context, t *tape, wall *barrier) error {
 	const look = 2 * time.Millisecond
 	limit := min(c.within(), time.Minute)
@@ -247,7 +247,7 @@ func (c *config) settle(ctx context.Context, t *tape, wall *barrier) error {
 	}
 }
 
-// judge compares the end of a replay with the end that was recorded.
+// judge compares the end of a replay with the recorded end.
 func (t *tape) judge(want, got *record, body string) string {
 	switch {
 	case got.row.Status == store.Interrupted && got.row.Code != "":
@@ -257,10 +257,10 @@ func (t *tape) judge(want, got *record, body string) string {
 	case t.end == "":
 		return fmt.Sprintf("the recorded run had not ended, and the code ends it there: it is %s", got.outcome())
 	case !t.byCode():
-		// It came to where it was stopped. What of it is stopped again, and when, is
-		// not the code's.
+		// It reached the point where it was stopped. What is stopped again there, and
+		// when, does not depend on the code.
 		return ""
-	case body != "" && !got.row.Status.Terminal(): // else that of a branch that lost
+	case body != "" && !got.row.Status.Terminal(): // otherwise it is the body of a losing branch
 		return fmt.Sprintf("the recorded run ended behind its last call (%s); the code goes on, with step %q, which is not recorded", want.outcome(), body)
 	case !got.row.Status.Terminal():
 		last := ""

@@ -1,6 +1,7 @@
 // Shop is the program that the tests of the terminal run: it mounts the commands,
 // as "shop durable", beside a checkout that fails twice, asks a person, and ships.
-// What happens is in the environment, so that a test can run it as any program.
+// The environment controls what happens, so that a test can run it like any
+// program.
 package main
 
 import (
@@ -199,7 +200,7 @@ func checkout(ctx context.Context, o Order) (Receipt, error) {
 	})
 }
 
-// count makes as many steps as it is told to: no names are declared.
+// count makes n steps and declares no names.
 func count(ctx context.Context, n int) (int, error) {
 	sum := 0
 	for i := range n {
@@ -240,8 +241,8 @@ func hostile(ctx context.Context, _ struct{}) (string, error) {
 	return "", err
 }
 
-// body is what a step does: it notes that it was done, and holds where it is told
-// to, until it is stopped or the file that is named appears.
+// body is the body of a step: it records that it ran, and pauses where configured,
+// until it is stopped or the named file appears.
 func body(step string, o Order) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		if file := os.Getenv("SHOP_JOURNAL"); file != "" {

@@ -9,7 +9,7 @@ import (
 // A Bar is the progress of work that may take long, on a terminal.
 type Bar struct{ b *progressbar.ProgressBar }
 
-// NewBar begins one. Where s is not a terminal it shows nothing.
+// NewBar starts a Bar. If s is not a terminal it shows nothing.
 func NewBar(s *Stream, total int64, what string) *Bar {
 	if !s.TTY || total < 2 {
 		return &Bar{}
@@ -21,14 +21,14 @@ func NewBar(s *Stream, total int64, what string) *Bar {
 	)}
 }
 
-// Add counts what was done.
+// Add counts finished work.
 func (b *Bar) Add(n int) {
 	if b.b != nil {
 		_ = b.b.Add(n)
 	}
 }
 
-// End takes the bar off the screen.
+// End removes the bar from the screen.
 func (b *Bar) End() {
 	if b.b != nil {
 		_ = b.b.Finish()

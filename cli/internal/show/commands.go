@@ -12,11 +12,11 @@ import (
 
 // Commands writes commands of this program so that they can be pasted into a shell.
 type Commands struct {
-	// program is how this tree is called: the program's name and the user's own
-	// commands in front of ours, as words.
+	// Program is how this tree is called: the program's name and the user's own
+	// commands before ours, as words.
 	Program []string
 	target  []string // the flags that name the target again
-	unset   string   // goes before a command for a program that is to act on its own store
+	unset   string   // precedes a command for a program that must act on its own store
 	path    []string // the command being executed, below the root of this tree
 	Args    []string // its arguments
 	root    *cobra.Command
@@ -52,7 +52,7 @@ func calledAs() []string {
 // Self returns a command of this program.
 func (c *Commands) Self(args ...string) string { return c.With(c.target, args...) }
 
-// With is Self with other flags than those that name the target again.
+// With is Self with flags instead of those that name the target again.
 func (c *Commands) With(flags []string, args ...string) string {
 	return QuoteAll(slices.Concat(c.Program, guard(c.root, args, flags)))
 }

@@ -22,14 +22,14 @@ const (
 	ExitInterrupted = 130
 )
 
-// A Failure is what a command says when it cannot do what was asked: what happened,
-// what to do next, a code for programs, and the exit code.
+// A Failure is what a command prints when it cannot do what was requested: what
+// happened, what to do next, a code for programs, and the exit code.
 type Failure struct {
 	Code    string
 	Message string
 	Next    string // lines, for people
 	Exit    int
-	Silent  bool // it was printed already
+	Silent  bool // it has already been printed
 	Lines   bool // the message has several lines of our own, which are not escaped as one
 	Err     error
 }
@@ -53,8 +53,8 @@ func Refused(code, next, format string, args ...any) *Failure {
 // Quiet ends a command with a code and says nothing.
 func Quiet(exit int) *Failure { return &Failure{Exit: exit, Silent: true} }
 
-// Explain says in words what an error means, and which commands help. inProgress
-// says who has a run.
+// Explain says what an error means, and which commands help. inProgress says which
+// process has a run.
 func Explain(err error, c *Commands, inProgress func(id, owner string) string) *Failure {
 	var f *Failure
 	if errors.As(err, &f) {

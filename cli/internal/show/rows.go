@@ -63,7 +63,7 @@ func Rows(o *outline.Outline, rows []*outline.Row) []Row {
 	return views
 }
 
-// AttemptState says what became of an attempt. If a process was lost and had not
+// AttemptState describes the outcome of an attempt. If a process was lost and had not
 // recorded the beginning of the attempt, it is not known whether the attempt was made.
 func AttemptState(a *outline.Attempt) string {
 	if a.State == outline.AttemptCut && !a.Begun {

@@ -1,4 +1,4 @@
-// Package show is how the commands of the terminal are seen: what they print, for
+// Package show is the input and output of the terminal commands: what they print, for
 // people and for programs, and what they read from the keyboard.
 //
 //	stream.go    standard output and error: a terminal or a pipe, colours, JSON
@@ -54,7 +54,7 @@ func NewStream(w io.Writer, noColour bool, getenv func(string) string) *Stream {
 // Printf prints to the stream.
 func (s *Stream) Printf(format string, args ...any) { fmt.Fprintf(s.W, format, args...) }
 
-// The colours. What they mark is always said by a word or a sign as well.
+// The colours. A word or a sign always says the same as the colour.
 const (
 	Red    = "31"
 	Green  = "32"
@@ -63,7 +63,7 @@ const (
 	Bold   = "1"
 )
 
-// Paint colours a text, where the stream has colours.
+// Paint colours a text if the stream has colours.
 func (s *Stream) Paint(colour, text string) string {
 	if !s.Colour || text == "" {
 		return text

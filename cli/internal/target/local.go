@@ -284,7 +284,7 @@ func (l *Local) Outline(ctx context.Context, id string) (*outline.Builder, *Run,
 	if err != nil {
 		return nil, nil, err
 	}
-	// This program serves the workflow, but takes up only the run that it is told to.
+	// This program serves the workflow, but only claims the run that it is told to.
 	executors = slices.DeleteFunc(executors, func(x store.Executor) bool { return x.ID == l.Engine.ID() && s.Owner != x.ID })
 	h, err := l.Store.Load(ctx, id, store.Cursor{All: true, AfterMessage: 1<<63 - 1})
 	if err != nil {

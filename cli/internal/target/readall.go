@@ -43,7 +43,7 @@ func (l *Local) readAll(ctx context.Context, rows []store.Run, live map[string]s
 }
 
 // tail reads the end of a run's history, and the row again, so that what is shown of a
-// run is of one moment. With an error it returns what could be read.
+// run is as of one moment. With an error it returns what could be read.
 func (l *Local) tail(ctx context.Context, row *store.Run) (tail []store.Event, err error) {
 	h, err := l.Store.Load(ctx, row.ID, store.Cursor{Tail: tailed, AfterMessage: 1<<63 - 1})
 	if err != nil {

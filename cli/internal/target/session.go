@@ -45,7 +45,8 @@ type Session struct {
 	Iteration   int    `json:"iteration"` // generation of the run, from 1
 }
 
-// A Run is what a command knows of a run: its Session, and more that was read.
+// A Run is what a command knows about a run: its Session, and further data that was
+// read.
 type Run struct {
 	Session
 
@@ -101,8 +102,8 @@ func newRun(row *store.Run, live map[string]store.Executor) *Run {
 }
 
 // resumable reports whether Resume takes a run: one that failed, was interrupted, or
-// was executed by a process that is gone. Whether a failure may pass by itself matters
-// only to the button on a page.
+// was executed by a process that is gone. Whether a failure may be temporary matters
+// only for the button on a page.
 func resumable(row *store.Run, live bool) bool {
 	if row.Paused || row.Code == durable.CodeImporting {
 		return false

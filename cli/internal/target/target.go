@@ -1,5 +1,5 @@
-// Package target is what a command of the terminal works on: the store or the server
-// that flags, the environment or a profile name.
+// Package target is what a terminal command acts on: the store or the server that
+// flags, the environment or a profile name.
 //
 //	target.go   the interface Target, and what its methods take and return
 //	place.go    which store or server a command acts on
@@ -38,7 +38,7 @@ type Target interface {
 	Approvals(ctx context.Context, id string) ([]durable.Approval, error)
 	// Branches returns the branches of a run's history.
 	Branches(ctx context.Context, id string) ([]operate.BranchInfo, error)
-	// Stuck lists the runs that cannot go on by themselves.
+	// Stuck lists the runs that cannot go on without help.
 	Stuck(ctx context.Context) ([]Stuck, error)
 
 	// Resume and the acts below it do what the methods of durable.Engine do.
@@ -47,8 +47,8 @@ type Target interface {
 	Pause(ctx context.Context, id, reason string) error
 	Unpause(ctx context.Context, id string) error
 	Signal(ctx context.Context, id, name string, value json.RawMessage, signalID string) error
-	// Fork makes a run of what another one has recorded, and returns its id; PlanFork
-	// says what it would make.
+	// Fork makes a run from what another one has recorded, and returns its id;
+	// PlanFork says what it would make.
 	Fork(ctx context.Context, id string, o operate.ForkOptions) (string, error)
 	PlanFork(ctx context.Context, id string, o operate.ForkOptions) (operate.Plan, error)
 
@@ -94,7 +94,7 @@ type Query struct {
 	Limit     int // 0: all
 }
 
-// A Stuck run cannot go on by itself.
+// A Stuck run cannot go on without help.
 type Stuck struct {
 	ID       string `json:"id"`
 	Workflow string `json:"workflow"`
