@@ -60,7 +60,7 @@ func care(ctx context.Context, t *target, n size) ([]result, error) {
 	return []result{plainResult("VERIFY", "events/s", verified), plainResult("RETENTION", "runs/s", deleted)}, nil
 }
 
-// startAndEnd makes runs that have ended, a few at a time.
+// startAndEnd creates ended runs, a few at a time.
 func startAndEnd(ctx context.Context, w *durable.Workflow[int, int], round, runs int) error {
 	const callers = 32
 	errs := make([]error, callers)

@@ -16,21 +16,21 @@ import (
 // needs a second process or one whose memory is unused.
 const childEnv = "HOLDFAST_BENCH_CHILD"
 
-// orders are what a child does, and on which database.
+// orders say what a child does, and on which database.
 type orders struct {
 	Role                 string // a key of roles
 	Store, Mode, Address string
 	Sleepers             sleepers // of the role sleep
 }
 
-// roles are what a child can be. A child ends when its standard input does, so that it
-// does not outlive its parent.
+// roles are the kinds of children. A child ends when its standard input does, so that
+// it does not outlive its parent.
 var roles = map[string]func(context.Context, orders, io.Reader, io.Writer) error{
 	"sleep":  sleepChild,
 	"signal": signalChild,
 }
 
-// obey is what a child does instead of the command.
+// obey runs the orders of a child instead of the command.
 func obey(ctx context.Context, env string, in io.Reader, out io.Writer) error {
 	var o orders
 	if err := json.Unmarshal([]byte(env), &o); err != nil {
@@ -85,7 +85,7 @@ func begin(ctx context.Context, o orders) (*child, error) {
 
 // end tells the child to end, waits for it, and returns its failure.
 func (c *child) end() error {
-	_ = c.in.Close() // it fails only if the child has ended
+	_ = c.in.Close() // fails only if the child has ended
 	<-c.ended
 	return c.err
 }
@@ -94,7 +94,7 @@ func (c *child) end() error {
 func untilEOF(ctx context.Context, in io.Reader) (_ context.Context, stop context.CancelFunc) {
 	ctx, stop = context.WithCancel(ctx)
 	go func() {
-		_, _ = io.Copy(io.Discard, in) // end or error, it ends us
+		_, _ = io.Copy(io.Discard, in) // an end or an error ends us
 		stop()
 	}()
 	return ctx, stop

@@ -87,7 +87,7 @@ func idle(ctx context.Context, t *target, n size) ([]result, error) {
 // work.
 const settledBelow = 10
 
-// settled waits until s has come to rest. It takes at least a second, so that what is
+// settled waits until s is at rest. It takes at least a second, so that what is
 // counted next does not begin with the heartbeat of Open and end just before one.
 func settled(ctx context.Context, s store.Store) error {
 	for {

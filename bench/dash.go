@@ -86,7 +86,8 @@ func dash(ctx context.Context, t *target, n size) ([]result, error) {
 	return results, err
 }
 
-// dashStore opens an empty store, and returns what lets its server come to rest.
+// dashStore opens an empty store, and returns a function that lets its server come to
+// rest.
 func dashStore(ctx context.Context, t *target) (s store.Store, settle func() error, err error) {
 	settle = func() error { return nil }
 	if t.settle == nil {

@@ -43,7 +43,7 @@ func engine(ctx context.Context, t *target, n size) ([]result, error) {
 	}
 	for round := range n.rounds {
 		// They alternate within a round, so that noise of a shared machine affects all
-		// alike.
+		// equally.
 		for _, w := range all {
 			if err := w.measure(ctx, t, round); err != nil {
 				return nil, fmt.Errorf("%s: %w", w.name, err)

@@ -14,7 +14,7 @@ import (
 // footprint is the memory of a process, in bytes, after it has given back what it can.
 type footprint struct {
 	heap     uint64 // in use
-	resident uint64 // 0 where the system does not say
+	resident uint64 // 0 if the system does not report it
 }
 
 func footprintNow() (footprint, error) {

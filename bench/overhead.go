@@ -16,8 +16,8 @@ const (
 
 // overhead measures what a checkpoint adds to a step that does something: bodies of 10
 // ms as the steps of a run, against the same bodies in a plain loop, and against a loop
-// with a single insert after each, as one would write it by hand; and steps of which
-// only the last of a block is recorded at once, against the plain loop.
+// with a single insert after each, as a user would write by hand. It also measures
+// steps of which only the last of a block is recorded at once, against the plain loop.
 func overhead(ctx context.Context, t *target, n size) ([]result, error) {
 	s, err := t.open()
 	if err != nil {

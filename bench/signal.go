@@ -152,8 +152,8 @@ func (l *listener) rounds(ctx context.Context, name string, rounds int, send fun
 	return []result{plainResult(name+" p50", "us/signal", p50s), plainResult(name+" p99", "us/signal", p99s)}, nil
 }
 
-// one sends a signal once the run waits for it (an early one would be taken without a
-// wake-up), and returns how old it was when taken.
+// one sends a signal once the run waits for it (an early one would be consumed without
+// a wake-up), and returns how old it was when consumed.
 func (l *listener) one(ctx context.Context, run string, send func(run string) error) (time.Duration, error) {
 	for {
 		info, err := l.engine.Get(ctx, run)

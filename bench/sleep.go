@@ -14,7 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// sleepers say how many runs sleep, and for how long they are watched.
+// sleepers say how many runs sleep, and how long they are watched.
 type sleepers struct {
 	Runs  int // that sleep for an hour
 	Due   int // more of them that wake at one moment
@@ -35,8 +35,8 @@ const (
 
 // sleep measures the cost of sleeping runs: memory, statements, and the time from the
 // moment at which many are due until the last has recorded its next step. It does so in
-// a process of its own: in one that other cases have used, the sleepers would take
-// memory that is resident already.
+// a separate process: in one that other cases have used, the sleepers would take memory
+// that is already resident.
 func sleep(ctx context.Context, t *target, n size) ([]result, error) {
 	address, err := t.create(ctx)
 	if err != nil {

@@ -82,8 +82,8 @@ func state(ctx context.Context, t *target, n size) ([]result, error) {
 	return []result{plainResult("SAVE", "ms", took), plainResult("RESUME state", "ms", large), plainResult("RESUME steps", "ms", long)}, nil
 }
 
-// resumes has a run build a history and resumes it once a round. It returns how long
-// each took, in milliseconds.
+// resumes makes a run build a history and resumes it once per round. It returns how
+// long each took, in milliseconds.
 func resumes(ctx context.Context, s store.Store, name string, rounds int, build func(ctx context.Context) error) ([]float64, error) {
 	reached := make(chan time.Time, 1)
 	w := durable.Define(name, func(ctx context.Context, _ int) (int, error) {

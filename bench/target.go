@@ -22,9 +22,9 @@ type target struct {
 	// openFloor gives a floor in a new, empty database of the same kind; nil
 	// for memory.
 	openFloor func(context.Context) (*floor, error)
-	// settle does at once what the server at an address would do by itself within a
-	// minute after many inserts, so that it does not disturb what is measured next;
-	// nil: nothing needs doing.
+	// settle does at once what the server at an address would do on its own within
+	// a minute after many inserts, so that this does not disturb the next
+	// measurement; nil: there is nothing to do.
 	settle func(ctx context.Context, address string) error
 }
 
@@ -70,7 +70,7 @@ func openTargets(dir string, names []string) (targets []*target, closeAll func()
 	return targets, closeAll, nil
 }
 
-// writeSample has the library write events, one of which a floor copies.
+// writeSample makes the library write events, one of which a floor copies.
 func writeSample(ctx context.Context, s store.Store) error {
 	w := durable.Define("sample", func(ctx context.Context, _ int) (int, error) { return steps(ctx, blockSize) })
 	err := withEngine(ctx, s, func(ctx context.Context, _ *durable.Engine) error {

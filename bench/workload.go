@@ -88,7 +88,7 @@ func (s *stepper) work(ctx context.Context, _ int) (int, error) {
 	return sum, nil
 }
 
-// block has the run make n steps. It returns an error if the run ended instead.
+// block makes the run make n steps. It returns an error if the run ended instead.
 func (s *stepper) block(ctx context.Context, run *durable.Run[int], n int) (time.Duration, error) {
 	ended := make(chan error, 1)
 	watch, cancel := context.WithCancel(ctx)

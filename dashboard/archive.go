@@ -11,17 +11,17 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 )
 
-// Archive has runs that were kept outside of the store. Its methods may be called
+// Archive lists runs that are kept outside the store. Its methods may be called
 // concurrently.
 type Archive interface {
-	// Source names the kind of archive, "git" say.
+	// Source names the kind of archive, such as "git".
 	Source() string
-	// Runs lists what is kept, the runs that ended last first. One run that
-	// cannot be read does not keep the others.
+	// Runs lists the archived runs, most recently ended first. It skips a run that
+	// cannot be read.
 	Runs(ctx context.Context) ([]client.ArchivedRun, error)
 }
 
-// ArchiveFrom makes an Archive of a function that lists runs, such as List of package
+// ArchiveFrom makes an Archive from a function that lists runs, such as List of package
 // archive:
 //
 //	dashboard.Options{Archive: dashboard.ArchiveFrom("git", history.List)}

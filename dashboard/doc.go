@@ -6,8 +6,8 @@
 //		Authorize: authorize,
 //	}))
 //
-// or a server of its own, with time-outs, that refuses to listen beyond
-// loopback without Options.Authorize:
+// or a separate server, with timeouts, that refuses to listen beyond loopback
+// without Options.Authorize:
 //
 //	err := dashboard.ListenAndServe(ctx, "127.0.0.1:8233", eng, dashboard.Options{})
 //
@@ -16,13 +16,13 @@
 //
 // # How it is built
 //
-// This package is the front. A route (routes.go) says which action it is; handler.go
-// puts the same things before each: security headers, the check of Host and origin
+// This package is the front. A route (routes.go) names its action; handler.go puts
+// the same checks before each: security headers, the check of Host and origin
 // (security.go), the user's Middleware, then Authorize. A route returns an error
 // instead of writing one, and errors.go answers with it.
 //
-// What is behind a route is in the rooms under internal, each of which knows those
-// before it: view (what is shown of a run), web (requests, answers, the one table of
-// errors), read (runs of the store), stream (server-sent events), act (what changes
-// something), api (questions, in JSON), pages.
+// The routes are implemented in the packages under internal, each of which may
+// import those listed before it: view (what is shown of a run), web (requests,
+// answers, the one table of errors), read (runs of the store), stream (server-sent
+// events), act (what changes something), api (questions, in JSON), pages.
 package dashboard

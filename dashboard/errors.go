@@ -38,7 +38,7 @@ func (h *handler) refuser(err error) http.Handler {
 // refuseAs answers with an error, as a page or as JSON.
 func (h *handler) refuseAs(w http.ResponseWriter, r *http.Request, err error, page bool) {
 	if r.Context().Err() != nil {
-		return // nobody listens
+		return // the client is gone
 	}
 	status, p := h.Problem(err)
 	if status >= http.StatusInternalServerError {

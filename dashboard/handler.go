@@ -21,15 +21,15 @@ import (
 	"github.com/holdfast-dev/holdfast/durable"
 )
 
-// handler is the front: what every request passes before it comes to its route, which
-// is a method of one of the rooms. It does not change once it is made.
+// handler is the front: what every request passes before it reaches its route, which is a
+// method of one of the internal packages. It is immutable.
 type handler struct {
 	*web.Env
 	options Options
 	mux     *http.ServeMux
 	cross   *http.CrossOriginProtection
 
-	// The rooms.
+	// The internal packages behind the routes.
 	api     *api.API
 	acts    *act.Acts
 	streams *stream.Streams
@@ -42,7 +42,7 @@ type handler struct {
 // stream is opened, and none that outlives the last one. It may be used from any
 // number of servers. A client that disconnects never stops a run.
 //
-// It panics when an entry of Options.Origins is no origin.
+// It panics when an entry of Options.Origins is not an origin.
 func Handler(eng *durable.Engine, o Options) http.Handler {
 	h := newHandler(eng, o)
 	return h.guard()
@@ -72,8 +72,8 @@ func newHandler(eng *durable.Engine, o Options) *handler {
 	return h
 }
 
-// guard puts around the mux what every request passes: headers, the check of
-// Host and origin, and the user's middleware.
+// guard wraps the mux with what every request passes: headers, the check of Host and
+// origin, and the user's middleware.
 func (h *handler) guard() http.Handler {
 	var inner http.Handler = http.HandlerFunc(h.dispatch)
 	if h.options.Middleware != nil {
@@ -92,7 +92,7 @@ func (h *handler) guard() http.Handler {
 	})
 }
 
-// dispatch hands a request to its route. If there is none it answers itself, in the form
+// dispatch passes a request to its route. If there is none it answers itself, in the form
 // of the API.
 func (h *handler) dispatch(w http.ResponseWriter, r *http.Request) {
 	_, pattern := h.mux.Handler(r)
@@ -142,8 +142,8 @@ func plainIDs(r *http.Request) {
 	}
 }
 
-// check comes before every route: may the caller do this, and was it asked for in a form
-// that only a program, or one of our own pages, can send?
+// check runs before every route: may the caller do this, and did the request come in a
+// form that only a program, or one of our own pages, can send?
 func (h *handler) check(rt route, r *http.Request) error {
 	if rt.action == "" {
 		return nil
@@ -174,7 +174,7 @@ func (h *handler) contain(w http.ResponseWriter, r *http.Request) {
 	h.refuse(w, r, errors.New("dashboard: a defect; the log of the program has the details"))
 }
 
-// statusOnly takes an answer of which only the head is used.
+// statusOnly records an answer of which only the head is used.
 type statusOnly struct {
 	header http.Header
 	status int

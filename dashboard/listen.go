@@ -14,8 +14,8 @@ import (
 // ErrExposed: a server was to listen beyond loopback without Options.Authorize.
 var ErrExposed = errors.New("dashboard: refusing to listen beyond loopback without Options.Authorize: whoever reaches the port could resume, cancel and edit runs. Listen on 127.0.0.1, or say who may do what")
 
-// Listen opens the address that ListenAndServe serves, so that a program can know
-// the port before it serves. Errors: ErrExposed; those of net.Listen.
+// Listen opens the address that ListenAndServe serves, so that a program can learn the
+// port before it serves. Errors: ErrExposed; those of net.Listen.
 func Listen(ctx context.Context, addr string, o Options) (net.Listener, error) {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", addr)
 	if err != nil {
@@ -27,8 +27,8 @@ func Listen(ctx context.Context, addr string, o Options) (net.Listener, error) {
 	return l, nil
 }
 
-// exposed returns an error if anybody who reaches l could act. The address that was opened
-// decides, not what a name might stand for.
+// exposed returns an error if any client that reaches l could act. The opened address
+// decides, not what a name might resolve to.
 func exposed(l net.Listener, o Options) error {
 	if o.Authorize != nil {
 		return nil
@@ -39,15 +39,15 @@ func exposed(l net.Listener, o Options) error {
 			return nil
 		}
 	case *net.UnixAddr:
-		return nil // the file system says who may
+		return nil // file permissions decide who may connect
 	}
 	return fmt.Errorf("%w (address %s)", ErrExposed, l.Addr())
 }
 
 // ListenAndServe serves the handler of eng on a TCP address ("127.0.0.1:8233"),
-// with time-outs, until ctx ends; then it ends the streams, lets requests under
-// way finish for some seconds, and returns nil. TLS is for a proxy in front, or a
-// server of your own around Handler.
+// with timeouts, until ctx ends; then it ends the streams, gives requests in progress some
+// seconds to finish, and returns nil. For TLS put a proxy in front, or build your own
+// server around Handler.
 //
 // Errors: ErrExposed when the address is not one of loopback and o.Authorize is
 // nil; those of the network.
@@ -74,7 +74,7 @@ func Serve(ctx context.Context, l net.Listener, eng *durable.Engine, o Options) 
 		return fmt.Errorf("dashboard: serving %s: %w", l.Addr(), err)
 	case <-ctx.Done():
 	}
-	// Requests under way may finish; streams would never.
+	// Requests in progress may finish; streams never would.
 	soon, stop := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer stop()
 	grace := time.AfterFunc(time.Second, end)
@@ -88,7 +88,7 @@ func Serve(ctx context.Context, l net.Listener, eng *durable.Engine, o Options) 
 }
 
 // newServer makes a server that gives up on clients that are slow to send a request, to
-// read an answer, or to ask again. base ends the streams.
+// read an answer, or to send the next request. base ends the streams.
 func newServer(base context.Context, h http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           h,

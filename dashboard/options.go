@@ -15,13 +15,13 @@ type Action string
 
 // The actions. Those of the first group change nothing.
 const (
-	// ActionList sees the rows of all runs: ids, statuses, where they are and
-	// why they failed, prompts, counts, health. It concerns no single run.
+	// ActionList shows the rows of all runs: ids, statuses, where they are and why they
+	// failed, prompts, counts, health. It does not concern a single run.
 	ActionList Action = "list"
-	// ActionRead sees one run: its row, history, branches and errors.
+	// ActionRead shows one run: its row, history, branches and errors.
 	ActionRead Action = "read"
-	// ActionPayload sees user data: inputs, results, answers. Without it they
-	// are redacted.
+	// ActionPayload shows user data: inputs, results, answers. Without it they are
+	// redacted.
 	ActionPayload Action = "payload"
 
 	ActionStart   Action = "start" // of a new run
@@ -53,8 +53,8 @@ func (a Action) Writes() bool {
 // is not known. Any other error of Authorize makes it 403.
 var ErrUnauthenticated = web.ErrUnauthenticated
 
-// Options configure a Handler. The zero value serves this machine alone: a
-// request that came in by another address than loopback is refused.
+// Options configure a Handler. The zero value serves only this machine: a request to any
+// address but loopback is refused.
 type Options struct {
 	// Prefix is the path the handler is mounted at, such as "/durable"; empty:
 	// the root.
@@ -68,11 +68,11 @@ type Options struct {
 	// request, and by the pages for every button, so it should be fast. It may be called
 	// concurrently.
 	//
-	// nil: callers over loopback may do everything, all others nothing that writes.
-	// Reading beyond loopback then needs a Middleware.
+	// nil: callers over loopback may do everything, all others may not do anything that
+	// writes. Reading beyond loopback then needs a Middleware.
 	Authorize func(ctx context.Context, a Action, runID string) error
-	// User names the caller, for the history ("edited by"); nil or an empty name: nobody
-	// is named.
+	// User names the caller, for the history ("edited by"); nil or an empty name: no name
+	// is recorded.
 	User func(ctx context.Context) string
 
 	// Hosts are the names, without port, under which the handler may be addressed, besides
@@ -85,13 +85,13 @@ type Options struct {
 	// requests that change something.
 	Origins []string
 
-	// ShowPayloads shows user data to those who may ActionPayload; false: to nobody.
+	// ShowPayloads shows user data to callers that may ActionPayload; false: to none.
 	ShowPayloads bool
 	// Redact is applied to every text of user origin that is shown: errors,
 	// reasons, prompts, notes, payloads. nil: they are shown as recorded.
 	Redact func(text string) string
 
-	// Archive has the runs that are kept elsewhere, for the history; nil: none.
+	// Archive lists the runs that are kept elsewhere, for the history; nil: none.
 	Archive Archive
 
 	// MaxBody is how many bytes the body of a request may have; zero: 1 MiB.
@@ -105,7 +105,7 @@ type Options struct {
 	// zero: 20 s.
 	Patience time.Duration
 
-	// Logger for what goes wrong inside; nil: slog.Default().
+	// Logger for internal errors; nil: slog.Default().
 	Logger *slog.Logger
 }
 

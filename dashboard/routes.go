@@ -10,8 +10,9 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 )
 
-// A route is one pattern of the mux, and what comes before its handler. No handler is
-// reached another way: what is authorized, checked and documented is read from here.
+// A route is one pattern of the mux, and the checks before its handler. No handler is
+// reached in any other way: authorization, checks and documentation are derived from
+// here.
 type route struct {
 	method  string
 	pattern string // below Options.Prefix, in the form of http.ServeMux
@@ -23,7 +24,7 @@ type route struct {
 	query []string
 	// page: its errors are pages, and its body may be a form.
 	page bool
-	// serve answers, or returns an error and has written nothing.
+	// serve answers, or returns an error without having written anything.
 	serve func(w http.ResponseWriter, r *http.Request) error
 }
 
@@ -32,7 +33,7 @@ func (h *handler) routes() []route {
 	return append(h.apiRoutes(), h.pageRoutes()...)
 }
 
-// apiRoutes are the routes of the JSON API and of the streams: our own forms first, then
+// apiRoutes returns the routes of the JSON API and of the streams: our own first, then
 // those that people know from elsewhere.
 func (h *handler) apiRoutes() []route {
 	get := func(pattern string, a Action, run string, serve func(http.ResponseWriter, *http.Request) error) route {
@@ -96,7 +97,7 @@ func (h *handler) apiRoutes() []route {
 	}
 }
 
-// pageRoutes are the routes of the pages.
+// pageRoutes returns the routes of the pages.
 func (h *handler) pageRoutes() []route {
 	page := func(method, pattern string, a Action, run string, serve func(http.ResponseWriter, *http.Request) error) route {
 		return route{method: method, pattern: pattern, action: a, run: run, page: true, serve: serve}
@@ -147,8 +148,8 @@ func (rt *route) runOf(r *http.Request) string {
 	return r.PathValue(rt.run)
 }
 
-// checkQuery refuses a parameter that an act does not know: with "dryrun=1" it would be
-// done. The forms of the pages have none.
+// checkQuery refuses a parameter that an act does not know: otherwise an act with
+// "dryrun=1" would be carried out. The forms of the pages have none.
 func (rt *route) checkQuery(r *http.Request) error {
 	if rt.page {
 		return nil

@@ -12,14 +12,15 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 )
 
-// The defences of the handler, each against one thing:
+// The defences of the handler, each against one threat:
 //
-//   - Host allow-list: a stranger's page whose name was re-bound to this machine
-//   - cross-origin protection: a stranger's page that sends a form to us
+//   - Host allow-list: a stranger's page whose name was rebound to this machine (DNS
+//     rebinding)
+//   - cross-origin protection: a stranger's page that sends us a form (CSRF)
 //   - the type of the body: the same from browsers too old to say where they are
 //   - no change by GET: links and images
-//   - Authorize, and loopback only without it: whoever can reach the port
-//   - the headers below: content that somebody smuggled into a run
+//   - Authorize, and loopback only without it: any client that can reach the port
+//   - the headers below: content that was smuggled into a run
 
 // secure sets the headers that every answer has.
 func secure(h http.Header) {
@@ -32,7 +33,7 @@ func secure(h http.Header) {
 	h.Set("Cache-Control", "no-store")
 }
 
-// hostAllowed reports whether a request came by a name that may be ours.
+// hostAllowed reports whether a request used a name that may be ours.
 func (h *handler) hostAllowed(r *http.Request) bool {
 	host := hostOf(r.Host)
 	if _, socket := r.Context().Value(http.LocalAddrContextKey).(*net.UnixAddr); socket {
@@ -44,7 +45,7 @@ func (h *handler) hostAllowed(r *http.Request) bool {
 	if slices.ContainsFunc(h.options.Hosts, func(a string) bool { return strings.EqualFold(strings.TrimSuffix(a, "."), host) }) {
 		return true
 	}
-	// An address cannot be re-bound: a page at it came from it.
+	// An address cannot be rebound: a page at an address came from it.
 	ip := net.ParseIP(host)
 	local := localIP(r)
 	return ip != nil && local != nil && ip.Equal(local)
@@ -97,11 +98,11 @@ func (h *handler) fromHere(r *http.Request) bool {
 // proxied reports whether a request shows that it was passed on:
 //
 //   - a header that proxies add, of those that are known;
-//   - HTTP/1.0, in which no browser and no client of today asks, and nginx does
-//     unless it is told otherwise (its other default is to add no header).
+//   - HTTP/1.0, which no current browser or client uses, but nginx does by default (by
+//     default it also adds no header).
 //
 // A proxy that speaks HTTP/1.1, puts a loopback name into Host and adds nothing cannot be
-// told from a program on this machine. To run one, set Authorize.
+// distinguished from a program on this machine. To run one, set Authorize.
 func proxied(r *http.Request) bool {
 	if !r.ProtoAtLeast(1, 1) {
 		return true
@@ -142,7 +143,7 @@ var forwarding = map[string]bool{
 }
 
 // may returns nil if the sender of r may do this. runID is empty for an action that
-// concerns no run. The pages ask for every button.
+// concerns no run. The pages call it for every button.
 func (h *handler) may(r *http.Request, a Action, runID string) error {
 	if h.options.Authorize != nil {
 		if err := h.options.Authorize(r.Context(), a, runID); err != nil {
@@ -162,7 +163,7 @@ func (h *handler) may(r *http.Request, a Action, runID string) error {
 }
 
 // checkContentType refuses a body that a form on a stranger's page could have sent. form
-// allows the forms of our own pages, which the check of the origin guards.
+// allows the forms of our own pages, which the origin check protects.
 func checkContentType(r *http.Request, form bool) error {
 	header := r.Header.Get("Content-Type")
 	if header == "" && r.ContentLength == 0 {

@@ -24,7 +24,7 @@ type Message struct {
 	Args map[string]string `json:",omitempty"`
 }
 
-// Result is what the customer is told, and how the agent got there.
+// Result is the answer to the customer, and how the agent got there.
 type Result struct {
 	Answer string
 	Talk   []Message
@@ -82,8 +82,8 @@ func (a *Agent) Answer(ctx context.Context, t Ticket) (Result, error) {
 	return Result{}, durable.Permanent(ErrTooLong)
 }
 
-// use uses a tool and returns what the model is told: its result, that it failed, or
-// that a person did not allow it. An error fails the run.
+// use uses a tool and returns what the model gets: its result, that it failed, or that
+// a person did not allow it. An error fails the run.
 func (a *Agent) use(ctx context.Context, said Message) (string, error) {
 	tool, ok := a.Tools[said.Tool]
 	if !ok {
@@ -99,8 +99,8 @@ func (a *Agent) use(ctx context.Context, said Message) (string, error) {
 			return fmt.Sprintf("%s declines: %s", v.By, v.Reason), nil
 		}
 	}
-	// The step may run again if the process dies in it: by the key the tool sees that
-	// it is the same use.
+	// The step may run again if the process dies in it; the idempotency key shows the
+	// tool that it is the same use.
 	result, err := durable.Retry(ctx, said.Tool, durable.Policy{MaxAttempts: 3}, func(ctx context.Context) (string, error) {
 		return tool.Use(ctx, said.Args, durable.IdempotencyKey(ctx))
 	})

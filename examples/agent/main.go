@@ -4,11 +4,11 @@
 //
 //	go run ./examples/agent
 //
-// plays the whole story by itself: the agent's process is killed with SIGKILL while the
-// model thinks, while a person is asked, and while the bank pays. Each time the next
-// process goes on in the middle of the conversation. In the end the model's own log
-// shows that only the question in which the agent was killed was asked twice, and the
-// bank's that the money was paid once.
+// plays the whole story on its own: the agent's process is killed with SIGKILL while
+// the model thinks, while a person is asked, and while the bank pays. Each time the
+// next process goes on in the middle of the conversation. In the end the model's own
+// log shows that only the question in which the agent was killed was asked twice, and
+// the bank's that the money was paid once.
 //
 // Read agent.go first: it is the workflow. The model is a small server that comes with
 // the example and always gives the same answers.

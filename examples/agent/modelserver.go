@@ -23,7 +23,7 @@ type modelServer struct {
 	book *demo.Book
 
 	mu       sync.Mutex
-	hang     map[string]bool // questions it does not come to an end with, once each
+	hang     map[string]bool // questions that it does not finish answering, once each
 	asked    int
 	overload bool // the one before was turned away
 }

@@ -25,7 +25,7 @@ type stage struct {
 }
 
 // interrupted is the question at which the model hangs the first time: what it says to
-// Ada once it knows what became of her order.
+// Ada once it knows the state of her order.
 const interrupted = "ada 3"
 
 func play(ctx context.Context, out io.Writer) error {
@@ -193,8 +193,8 @@ func (s *stage) answer(ctx context.Context, customer string, v Verdict) error {
 	return fmt.Errorf("nobody is asked about %s", customer)
 }
 
-// told waits for what a customer is told, and compares the conversation before it with
-// the one that must have taken place.
+// told waits for the answer to a customer, and compares the conversation before it
+// with the one that must have taken place.
 func (s *stage) told(ctx context.Context, customer, what string, turns []string) error {
 	ctx, cancel := context.WithTimeout(ctx, demo.Patience)
 	defer cancel()

@@ -56,8 +56,8 @@ func (s *Shop) find(_ context.Context, args map[string]string, _ string) (string
 	return found, nil
 }
 
-// refund pays money back. The ledger knows the keys, like a bank: what was paid under a
-// key is not paid again.
+// refund pays money back. The ledger keeps the idempotency keys, like a bank: what was
+// paid under a key is not paid again.
 func (s *Shop) refund(ctx context.Context, args map[string]string, key string) (string, error) {
 	log.Printf("refund %s for order %s", args["amount"], args["order"])
 	path := filepath.Join(s.Dir, refundsName)

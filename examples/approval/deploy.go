@@ -22,7 +22,7 @@ type Decision struct {
 	Reason   string
 }
 
-// Result says what became of a release.
+// Result is the outcome of a release.
 type Result struct {
 	Image    string
 	Deployed bool
@@ -52,7 +52,7 @@ func (p *Pipeline) Deploy(ctx context.Context, r Release) (Result, error) {
 	}
 
 	// The wait does not need this process: it may end here, and another one goes on
-	// from this line when the answer is there.
+	// from this line when the answer arrives.
 	answer, err := durable.Await[Decision](ctx, decision,
 		durable.Prompt(fmt.Sprintf("%s runs on staging. Deploy it to production?", image)),
 		durable.Timeout(7*24*time.Hour))

@@ -1,10 +1,10 @@
 // Approval is a deployment that asks a person: it builds a release, installs it
-// on staging, waits for somebody to say yes, and goes on to production. The wait
-// may last for days and needs no process to be alive.
+// on staging, waits for a yes, and goes on to production. The wait may last for
+// days and needs no process to be alive.
 //
 //	go run ./examples/approval
 //
-// plays the whole story by itself: the process that executes the deployment is
+// plays the whole story on its own: the process that executes the deployment is
 // killed while it waits, the next one shows the question again and is killed
 // too, the answer is given while none is alive, and a third one goes on.
 //
@@ -16,8 +16,8 @@
 //	go run ./examples/approval approve shop-1.4.2
 //	go run ./examples/approval reject shop-1.4.2 "not on a Friday"
 //
-// Before the command, -dir says where all is kept and -as who you are. Read
-// deploy.go first: it is the workflow.
+// Before the command, -dir says where everything is kept and -as who you are.
+// Read deploy.go first: it is the workflow.
 package main
 
 import (

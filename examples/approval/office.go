@@ -15,7 +15,7 @@ import (
 // start deployments, list them and answer, and need no code of it.
 var deployments = durable.Ref[Release, Result]("deploy")
 
-// Office is the view of such a process on the store.
+// Office is such a process's view of the store.
 type Office struct {
 	store *sqlite.Store
 	eng   *durable.Engine

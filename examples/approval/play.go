@@ -127,7 +127,7 @@ func (s *stage) kill(p *demo.Process) error {
 	return nil
 }
 
-// command runs one of the short commands in a process of its own.
+// command runs one of the short commands in its own process.
 func (s *stage) command(ctx context.Context, who string, args ...string) error {
 	p, err := demo.Start(ctx, "command", func(line string) { s.tl.Say(who, line) }, append([]string{"-dir", s.dir, "-as", who}, args...)...)
 	if err != nil {

@@ -25,7 +25,7 @@ func (s *Site) Build(r Release) (string, error) {
 	return image, s.note("build", image)
 }
 
-// Install has a service run an image.
+// Install makes a service run an image.
 func (s *Site) Install(environment, service, image string) error {
 	log.Printf("install %s on %s", image, environment)
 	if err := os.MkdirAll(filepath.Join(s.Dir, environment), 0o700); err != nil {

@@ -46,7 +46,7 @@ func finished(ctx context.Context, dir string, files []string) (map[string]bool,
 	return outcomes(ctx, eng, files)
 }
 
-// outcomes reads the completed items of the Map out of the run's history.
+// outcomes reads the completed items of the Map from the run's history.
 func outcomes(ctx context.Context, eng *durable.Engine, files []string) (map[string]bool, error) {
 	done := map[string]bool{}
 	for ev, err := range eng.History(ctx, runID) {

@@ -1,6 +1,6 @@
 // Mapreduce reads every file of the Go source tree on this machine (the standard
 // library and its commands: more than 6,000 files), a durable Map over all of
-// them, and reduces what they measure to a report. The program is killed at
+// them, and reduces the measurements to a report. The program is killed at
 // random moments and started again. The report must equal, byte for byte, the
 // one that is computed without the library; no file may be read again once its
 // outcome is recorded; and a kill may cost no more than the files that were

@@ -29,7 +29,7 @@ type Func struct {
 }
 
 // sources returns the Go files below root/src in order, without test data, some
-// of which is no valid Go on purpose.
+// of which is deliberately not valid Go.
 func sources(root string) ([]string, error) {
 	src := filepath.Join(root, "src")
 	var found []string

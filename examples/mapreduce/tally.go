@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// What a line of the book says. After killed comes nothing, after the others a
-// file.
+// The lines of the book. killed stands alone, the others are followed by a file.
 const (
 	begun    = "begun"    // the program: it is about to read a file
 	recorded = "recorded" // the parent, after a kill: the outcome is in the store
@@ -18,8 +17,8 @@ type Tally struct {
 	Kills  int
 	Files  int // whose outcome is recorded
 	Reads  int // that began
-	Again  int // of those, that a kill had met in flight before
-	Flight int // most that one kill met in flight
+	Again  int // of those, repeated because a kill hit them in flight
+	Flight int // the most that one kill hit in flight
 }
 
 // tally counts, and returns an error if a file was read that should not have been:

@@ -12,7 +12,7 @@
 //
 //	go run ./examples/pipeline
 //
-// plays all that by itself. Read release.go first: it is the workflow.
+// plays all that on its own. Read release.go first: it is the workflow.
 package main
 
 import (
@@ -79,7 +79,7 @@ func terminal(ctx context.Context) int {
 	tree := cli.Command(eng)
 	for _, c := range tree.Commands() {
 		switch c.Name() {
-		case "run", "resume", "resume-last": // they are kept, so that there is something to look at
+		case "run", "resume", "resume-last": // they stay, so that there is something to look at
 			run := c.RunE
 			c.RunE = func(cmd *cobra.Command, args []string) error {
 				serve, stop := context.WithCancel(ctx)

@@ -66,7 +66,7 @@ func play(ctx context.Context, out io.Writer) error {
 }
 
 // interrupted starts the release and interrupts it between two attempts of the
-// test. It returns the command that was printed to go on.
+// test. It returns the printed command for going on.
 func (s *story) interrupted(ctx context.Context) (string, error) {
 	p, err := s.start(ctx, s.self+" durable run release --id "+id+" --input @release.json")
 	if err != nil {
@@ -127,7 +127,7 @@ func (s *story) resumed(ctx context.Context, command string) error {
 	return p.wait()
 }
 
-// check looks at what was published, and at how often each command ran.
+// check verifies what was published, and how often each command ran.
 func (s *story) check(ctx context.Context) error {
 	file := filepath.Join(s.dir, "published", "greeter-"+version)
 	said, err := exec.CommandContext(ctx, file).Output()
@@ -145,7 +145,7 @@ func (s *story) check(ctx context.Context) error {
 	return nil
 }
 
-// A process is one command of the story; what it says is shown as it comes.
+// A process is one command of the story; its output is shown as it comes.
 type process struct {
 	cmd  *exec.Cmd
 	said chan string
@@ -154,7 +154,7 @@ type process struct {
 	done chan struct{}
 }
 
-// start runs a command line through the shell, as one that is pasted.
+// start runs a command line through the shell, as if it were pasted.
 func (s *story) start(ctx context.Context, command string) (*process, error) {
 	fmt.Fprintf(s.out, "$ %s\n", s.plain(command))
 	cmd := exec.CommandContext(ctx, "sh", "-c", "exec "+command)
@@ -188,7 +188,7 @@ func (s *story) plain(line string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(line, s.self, "pipeline"), s.dir+"/", "")
 }
 
-// until returns the next line that holds some words.
+// until returns the next line that contains some words.
 func (p *process) until(words string) (string, error) {
 	late := time.NewTimer(patience)
 	defer late.Stop()
@@ -209,7 +209,7 @@ func (p *process) until(words string) (string, error) {
 
 // wait returns how the process ended.
 func (p *process) wait() error {
-	for range p.said { // what it still says is shown
+	for range p.said { // show the rest of its output
 	}
 	<-p.done
 	return p.err

@@ -22,8 +22,8 @@ type Payment struct {
 // Bank is the client of the payment service.
 type Bank struct{ URL string }
 
-// The headers that tell the bank's ledger what the client knew. Only this demonstration
-// needs them.
+// The headers that say, for the bank's ledger, what the client knew. Only this
+// demonstration needs them.
 const (
 	keyHeader      = "Idempotency-Key"
 	attemptHeader  = "X-Attempt"

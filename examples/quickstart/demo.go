@@ -69,7 +69,7 @@ func killInThirdAttempt(ctx context.Context, tl *timeline, bank *process, dir, u
 		return err
 	}
 	defer shop.stop()
-	line, err := bank.line(patience) // it prints one, when it hangs
+	line, err := bank.line(patience) // it prints one line, when it hangs
 	if err != nil {
 		return fmt.Errorf("the bank did not see a third attempt: %w", err)
 	}

@@ -40,8 +40,8 @@ type payments struct {
 	ledger Ledger
 }
 
-// servePayments runs the service in a process of its own until stdin closes,
-// and says on stdout where it listens and, later, that a client waits in vain.
+// servePayments runs the service in its own process until stdin closes, and prints
+// where it listens and, later, that a client waits in vain.
 func servePayments() error {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -93,7 +93,7 @@ func (p *process) wait(limit time.Duration) error {
 func (p *process) stop() {
 	p.alive.Close()
 	if p.wait(time.Second) != nil {
-		_ = p.cmd.Process.Kill() // it may have ended in between
+		_ = p.cmd.Process.Kill() // it may already have ended
 	}
 	<-p.done
 }

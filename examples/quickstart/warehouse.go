@@ -10,7 +10,7 @@ import (
 // warehouseBook is the name of the warehouse's file in the data directory.
 const warehouseBook = "warehouse.txt"
 
-// Warehouse keeps a book of what it did: one line an act, in a file, which the
+// Warehouse keeps a book of what it did: one line per act, in a file, which the
 // demonstration reads at the end.
 type Warehouse struct{ Book string }
 

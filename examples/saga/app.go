@@ -14,7 +14,7 @@ import (
 // The services, in the order in which they are booked.
 var services = []string{"flight", "hotel", "car"}
 
-// trips are what the agency is asked for. There is no car for the first.
+// trips are the requested trips. There is no car for the first.
 var trips = []Trip{
 	{ID: "trip-lisbon", Traveler: "ada", To: "Lisbon"},
 	{ID: "trip-oslo", Traveler: "ada", To: "Oslo"},

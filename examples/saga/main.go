@@ -1,5 +1,5 @@
 // Saga books a trip at three services (flight, hotel, car) that fail often, and
-// undoes what was booked when the car cannot be had. The program is killed with
+// undoes what was booked when no car is available. The program is killed with
 // SIGKILL in the middle of a booking and in the middle of undoing it, and is
 // started again. In the end the services' own ledger shows that nothing is left
 // of the first trip, and that nothing was cancelled twice; the second trip is

@@ -18,8 +18,8 @@ import (
 // engine, so that errors.Is finds it in a recorded error too.
 var ErrSoldOut = errors.New("sold out")
 
-// keyHeader carries the idempotency key: however often a service is asked with one key,
-// it acts once.
+// keyHeader carries the idempotency key: however often a service gets a request with
+// one key, it acts once.
 const keyHeader = "Idempotency-Key"
 
 // Service is the client of a booking service.

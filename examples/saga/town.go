@@ -25,7 +25,7 @@ type Act struct {
 	What string // "book hotel"
 }
 
-// Request is one request for an act, and what became of it.
+// Request is one request for an act, and its outcome.
 type Request struct {
 	Act
 	Key    string
@@ -56,7 +56,7 @@ type town struct {
 	rng    *rand.Rand
 	bad    map[string]int    // failures in a row, by key
 	hold   map[string]bool   // acts whose next answer is held back: "cancel hotel"
-	by     map[string]string // what was answered, by key
+	by     map[string]string // the answers, by key
 	booked map[Act]bool      // by trip and service
 	barred map[Act]bool      // cancelled before it was booked: a later booking must be refused
 }
@@ -76,8 +76,8 @@ func newTown(seed uint64, hold []string) *town {
 	return t
 }
 
-// serveTown runs the services until the process is stopped, and says on stdout
-// where they listen and, later, which client waits in vain.
+// serveTown runs the services until the process is stopped, and prints where they
+// listen and, later, which client waits in vain.
 func serveTown(ctx context.Context, seed uint64, hold []string) error {
 	t := newTown(seed, hold)
 	failed := make(chan error, len(services))
@@ -163,7 +163,7 @@ func (t *town) decide(req Request, service string) (_ Request, result string) {
 	return req, result
 }
 
-// luck is how a service answers: often badly, but not for ever.
+// luck decides how a service answers: often with a failure, but not for ever.
 func (t *town) luck(key string) string {
 	n := t.rng.IntN(10)
 	if n >= 5 || t.bad[key] == worst {

@@ -11,8 +11,8 @@ import (
 // A line is one write to the operating system, so it survives SIGKILL.
 type Journal struct{ f *os.File }
 
-// What a line says. After killed comes the number of the kill, after the others
-// a package.
+// The lines of the journal. killed is followed by the number of the kill, the
+// others by a package.
 const (
 	begun    = "begun"    // a step's body runs
 	recorded = "recorded" // Step returned: the outcome is in the store
@@ -41,7 +41,7 @@ type Tally struct {
 	Kills    int
 	Packages int // whose outcome was recorded
 	Bodies   int // that began
-	Again    int // of those, that began again because a kill met them in flight
+	Again    int // of those, repeated because a kill hit them in flight
 }
 
 // tally counts, and returns an error if a body ran that should not have: after its

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// killer starts the program until it ends by itself, and kills it before that a given
-// number of times.
+// killer starts the program until it ends on its own, and kills it before that a
+// given number of times.
 type killer struct {
 	dir, root string
 	total     int // packages there are
@@ -27,7 +27,7 @@ type killer struct {
 // patience is how long one life of the program may last.
 const patience = 3 * time.Minute
 
-// run returns when a child ended by itself.
+// run returns when a child has ended on its own.
 func (k *killer) run(ctx context.Context) error {
 	for n := 1; ; n++ {
 		was, err := k.life(ctx)
@@ -50,14 +50,14 @@ func (k *killer) life(ctx context.Context) (wasKilled bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	cmd := exec.CommandContext(limited, self, k.dir, k.root)
-	// A child that hangs is to say where: Go programs answer SIGQUIT with their
+	// A child that hangs must say where: Go programs answer SIGQUIT with their
 	// stacks. Where there are no signals it is killed after the delay.
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGQUIT) }
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Env = append(os.Environ(), roleVariable+"="+roleApp)
 	var said bytes.Buffer
 	cmd.Stderr = &said
-	alive, err := cmd.StdinPipe() // tells the child when this process is gone
+	alive, err := cmd.StdinPipe() // its end shows the child that this process is gone
 	if err != nil {
 		return false, err
 	}
@@ -91,8 +91,8 @@ func (k *killer) life(ctx context.Context) (wasKilled bool, err error) {
 	return false, nil
 }
 
-// A moment waits until it is time to kill. It reports false when the child
-// ended before; how it ended is then still to be received.
+// A moment waits until it is time to kill. It reports false if the child ended first;
+// its result is then still in the channel.
 type moment func(ctx context.Context, ended chan error) (bool, error)
 
 // moment picks the next moment, or nil when no kill is left: sometimes during

@@ -1,8 +1,8 @@
 // Stdlib measures every package of the Go standard library on this machine, one
-// durable step a package, while the program is killed at random moments and
+// durable step per package, while the program is killed at random moments and
 // started again. The report must equal, byte for byte, the one that is computed
-// without the library, and no package may be measured again but those that a
-// kill met in flight.
+// without the library, and no package may be measured again except those that a
+// kill hit in flight.
 //
 //	go run ./examples/stdlib -kills 20
 package main
@@ -23,8 +23,7 @@ import (
 	"time"
 )
 
-// roleVariable tells a process of this program that it is the one that works
-// and is killed.
+// roleVariable marks the process of this program that works and is killed.
 const (
 	roleVariable = "HOLDFAST_STDLIB_ROLE"
 	roleApp      = "app"

@@ -28,8 +28,8 @@ type Figures struct {
 }
 
 // packages returns the directories below root/src that hold Go files, as import
-// paths in order: the standard library, its internal and vendored parts
-// included, commands and test data left out.
+// paths in order: the standard library, including its internal and vendored
+// parts, without commands and test data.
 func packages(root string) ([]string, error) {
 	src := filepath.Join(root, "src")
 	var found []string

@@ -8,8 +8,8 @@ import (
 	"text/tabwriter"
 )
 
-// render writes the report: one line a package, in order, and the sums. The same
-// figures always give the same bytes.
+// render writes the report: one line per package, in order, and the sums. The
+// same figures always give the same bytes.
 func render(all []Figures) string {
 	sorted := slices.SortedFunc(slices.Values(all), func(a, b Figures) int { return cmp.Compare(a.Package, b.Package) })
 	var b strings.Builder

@@ -17,8 +17,8 @@ type Tree struct {
 // survey without that interest has no such field.
 type Survey struct{ Journal *Journal }
 
-// Measure is the workflow: one step a package, each an outcome that a crash
-// cannot take back.
+// Measure is the workflow: one step per package, each with an outcome that a
+// crash cannot undo.
 func (s *Survey) Measure(ctx context.Context, t Tree) ([]Figures, error) {
 	var all []Figures
 	for _, pkg := range t.Packages {
@@ -32,8 +32,8 @@ func (s *Survey) Measure(ctx context.Context, t Tree) ([]Figures, error) {
 			return nil, err
 		}
 		all = append(all, f)
-		// Outside a step, so a replay writes it again: to say once more that this
-		// package is recorded, which is what the journal is checked for.
+		// This is outside a step, so a replay writes it again: it repeats that
+		// this package is recorded, which is what the journal is checked for.
 		if err := s.Journal.Write(recorded, pkg); err != nil {
 			return nil, err
 		}

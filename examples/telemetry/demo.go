@@ -21,7 +21,7 @@ const endpointVariable = "OTEL_EXPORTER_OTLP_ENDPOINT"
 // patience is how long a life of the shop may take.
 const patience = 60 * time.Second
 
-// demo lets the shop live three times and shows what was seen of it.
+// demo lets the shop live three times and shows its telemetry.
 func demo(ctx context.Context, out io.Writer, dir string) error {
 	if dir == "" {
 		var err error

@@ -7,8 +7,8 @@
 //	go run ./examples/telemetry
 //	OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:4318 go run ./examples/telemetry
 //
-// Read setup.go first: it is all that a program needs to be traced. The workflow in
-// order.go knows nothing of it, except for a span of its own.
+// Read setup.go first: it is all that a program needs for tracing. The workflow in
+// order.go has no tracing code, except for a span of its own.
 package main
 
 import (

@@ -72,7 +72,7 @@ func (c *counter) checkout(ctx context.Context, items []string) (int, error) {
 	}
 	retry := durable.Policy{MaxAttempts: 5, Initial: 100 * time.Millisecond}
 	_, err = durable.Retry(ctx, "charge", retry, func(ctx context.Context) (string, error) {
-		// A span of the program's own hangs below that of the attempt.
+		// A span of the program is a child of the attempt's span.
 		ctx, span := otel.Tracer("shop").Start(ctx, "POST /charges")
 		defer span.End()
 		if err := work(ctx, 30*time.Millisecond); err != nil {

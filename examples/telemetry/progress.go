@@ -11,8 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/operate"
 )
 
-// resumption says where an order goes on that an earlier process left, and returns the
-// number of its last event; 0 if there is none yet.
+// resumption prints where an order goes on that an earlier process left, and returns
+// the number of its last event; 0 if there is none yet.
 func resumption(ctx context.Context, out io.Writer, eng *durable.Engine) (int64, error) {
 	before, err := operate.On(eng).Standing(ctx, orderID)
 	if errors.Is(err, durable.ErrNotFound) {

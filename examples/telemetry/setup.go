@@ -26,7 +26,7 @@ type telemetry struct {
 // OTEL_EXPORTER_OTLP_ENDPOINT, under the name OTEL_SERVICE_NAME. The library uses
 // the global providers unless Options name others.
 func setup(ctx context.Context) (*telemetry, error) {
-	// Each process is an instance of its own: otherwise two of them would share their
+	// Each process is a separate instance: otherwise two of them would share their
 	// series, which would count twice or seem to jump. OTEL_RESOURCE_ATTRIBUTES takes
 	// precedence.
 	self, err := resource.New(ctx, resource.WithTelemetrySDK(), resource.WithAttributes(attribute.String("service.instance.id", rand.Text())), resource.WithFromEnv())
@@ -59,8 +59,8 @@ func setup(ctx context.Context) (*telemetry, error) {
 }
 
 // opened sends the counters while they are zero: between Open and Recover, so that
-// what recovery counts is seen as an increase. A collector that does not answer is
-// not waited for.
+// what recovery counts is seen as an increase. It does not wait for a collector that
+// does not answer.
 func (t *telemetry) opened(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

@@ -17,8 +17,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Acts carries out what changes a run. Its exported methods are the doors: the routes of
-// the API lead to them, and so do the forms of the pages.
+// Acts carries out what changes a run. Its exported methods are the entry points for the
+// routes of the API and for the forms of the pages.
 type Acts struct {
 	*web.Env
 	read *read.Reader
@@ -148,7 +148,7 @@ func (ac *Acts) Cancel(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// cancelMessage says what has become of a run whose cancel is recorded. Only the process
+// cancelMessage describes the state of a run whose cancel is recorded. Only the process
 // that executes the run ends it.
 func cancelMessage(run *client.Run) string {
 	switch {

@@ -25,7 +25,7 @@ type BulkAct struct {
 	Name     string
 	Action   string
 	Statuses []store.Status // that it is for
-	// check says what speaks against the act for one run, and changes nothing.
+	// check returns why the act would be refused for one run, and changes nothing.
 	check func(ac *Acts, ctx context.Context, row *store.Run, req *client.BulkRequest) error
 	// do carries the act out. reason has the name of the caller.
 	do func(ac *Acts, ctx context.Context, row *store.Run, req *client.BulkRequest, reason string) error
@@ -67,9 +67,9 @@ func (ac *Acts) Bulk(name string) func(http.ResponseWriter, *http.Request) error
 }
 
 // OnMany acts on the runs that a request selects, or says what it would do. The runs are
-// chosen before it acts on the first. Each is authorized by itself, and acted on as if it
-// were the only one: a crash, or the end of the request, may leave some runs untouched,
-// but none half done.
+// chosen before it acts on the first. Each is authorized separately, and acted on as if
+// it were the only one: a crash, or the end of the request, may leave some runs
+// untouched, but none half done.
 func (ac *Acts) OnMany(r *http.Request, act BulkAct, req *client.BulkRequest) (client.Bulk, error) {
 	// The answer names runs, as a list does.
 	if err := ac.May(r, web.ActionList, ""); err != nil {
@@ -123,7 +123,7 @@ func (ac *Acts) OnMany(r *http.Request, act BulkAct, req *client.BulkRequest) (c
 		out.Remaining = max(out.Matching-int64(len(out.Runs)), 0)
 	}
 	if !req.DryRun && req.After != "" && out.Remaining == 0 && !l.Scans() {
-		out.Next = "" // runs that still match have come since the dry run
+		out.Next = "" // the runs that still match have appeared since the dry run
 	}
 	if !req.DryRun {
 		ac.Log.Info("dashboard: acted on many runs", "act", act.Name, "filter", req.Filter, "user", ac.Who(r), "done", out.Done, "refused", out.Refused, "remaining", out.Remaining)
@@ -131,7 +131,7 @@ func (ac *Acts) OnMany(r *http.Request, act BulkAct, req *client.BulkRequest) (c
 	return out, nil
 }
 
-// outcome adds what became of a run.
+// outcome adds the outcome for a run.
 func (ac *Acts) outcome(out *client.Bulk, row *store.Run, err error) {
 	o := client.BulkOutcome{RunID: row.ID, Status: string(row.Status), Done: err == nil, Recoverable: row.Status == store.Failed && row.Recoverable, Reason: ac.Redact.Line(row.Reason, 200)}
 	if err != nil {

@@ -1,10 +1,10 @@
-// Package act changes something: one door for each act, which the routes of the API and
-// the forms of the pages both go through, so that an act is checked, authorized and told
-// of in one place.
+// Package act changes runs: it has one entry point for each act, which the routes of the
+// API and the forms of the pages share, so that an act is checked, authorized and
+// reported in one place.
 //
 //   - acts.go: Acts; cancel, pause, unpause, signal, and what all acts answer
 //   - start.go, edit.go: a new run; a fork, a jump, an edited result
-//   - resume.go: resume, its plan, and the forms of it that people know from elsewhere
+//   - resume.go: resume, its plan, and the variants that people know from elsewhere
 //   - answer.go: what is asked of people
 //   - bulk.go: an act on all runs that a filter selects
 package act

@@ -61,7 +61,7 @@ func (ac *Acts) resume(w http.ResponseWriter, r *http.Request, id string, req cl
 	return ac.planned(w, r, id, &plan, req.DryRun)
 }
 
-// doResume resumes a run, for every door alike: the engine makes all checks, in the order
+// doResume resumes a run, for every entry point: the engine makes all checks, in the order
 // of the requirements, before it writes anything.
 func (ac *Acts) doResume(r *http.Request, id string, req client.ResumeOptions) (operate.Plan, error) {
 	o := operate.ResumeOptions{FromCheckpoint: req.FromCheckpoint, ResetFailures: req.ResetFailures, Force: req.Force, DryRun: req.DryRun}
@@ -102,8 +102,8 @@ func (ac *Acts) ResumeState(w http.ResponseWriter, r *http.Request) error {
 }
 
 // ResumeWaiting serves POST /workflows/{workflow}/resume/{run_id}: accepted, with the id
-// of the run. It also takes a run that waits at a checkpoint and that nobody executes:
-// such a run is registered, and goes on when its answer comes.
+// of the run. It also accepts a run that waits at a checkpoint and that no process
+// executes: such a run is registered, and goes on when its answer comes.
 func (ac *Acts) ResumeWaiting(w http.ResponseWriter, r *http.Request) error {
 	req, err := readResume(r)
 	if err != nil {
@@ -167,8 +167,8 @@ func (ac *Acts) waitsFor(r *http.Request, id string) (string, error) {
 	return fmt.Sprintf("Workflow %s waits for an answer: %s", id, ac.Redact.Text(open[0].Prompt)), nil
 }
 
-// unpark resumes a run that a repair has left to a person. A run that it has left to the
-// processes that serve it may be executing already.
+// unpark resumes a run that a repair left for a person to resume. A run that it left to
+// the processes that serve it may already be executing.
 func (ac *Acts) unpark(r *http.Request, id string) error {
 	log, err := ac.Engine.Store().Load(r.Context(), id, read.RowOnly)
 	if err != nil {

@@ -50,9 +50,9 @@ func (ac *Acts) Start(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// notOfAChild refuses an id that a child of a run under way may be given, "order-42/ship":
-// if it is taken, that child has to go by another id. Only ids from outside are checked,
-// and only those with a slash.
+// notOfAChild refuses an id that a child of an unfinished run may get, "order-42/ship": if
+// it were taken, that child would need another id. Only ids from outside are checked, and
+// only those with a slash.
 func (ac *Acts) notOfAChild(r *http.Request, id string) error {
 	var parents []string
 	for i, c := range id {
@@ -60,7 +60,7 @@ func (ac *Acts) notOfAChild(r *http.Request, id string) error {
 			parents = append(parents, id[:i])
 		}
 	}
-	if len(parents) == 0 || store.CheckRunID(id) != nil { // no run can have it, and the start says so
+	if len(parents) == 0 || store.CheckRunID(id) != nil { // no run can have it, and the start reports that
 		return nil
 	}
 	// One read, however many slashes the id has.
@@ -72,7 +72,7 @@ func (ac *Acts) notOfAChild(r *http.Request, id string) error {
 		return nil
 	}
 	if there, err := ac.exists(r, id); there || err != nil {
-		return err // it is no new one
+		return err // it is not a new run
 	}
 	return web.NewError(http.StatusConflict, "conflict", fmt.Sprintf("the id %q is one that a child of another run may get", id), "use another run id")
 }

@@ -1,3 +1,3 @@
 // Package api answers the questions of programs, in JSON: runs, events, payloads, counts
-// and health. What changes something is in package act, what goes on in package stream.
+// and health. Package act changes runs, package stream reports live changes.
 package api

@@ -32,7 +32,7 @@ func (api *API) Export(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	api.Log.Warn("dashboard: an export was broken off", "run", r.PathValue("id"), "error", err)
-	panic(http.ErrAbortHandler) // so that half a file is not taken for a whole one
+	panic(http.ErrAbortHandler) // so that the client does not take a partial file for a complete one
 }
 
 // maxExports bounds how many runs are exported at a time, and exportPatience how long

@@ -15,13 +15,14 @@ import (
 )
 
 // A Form is a form of a page that does what a route of the API does. Without a script the
-// form itself is sent, and is turned into the request that the script would have sent.
+// browser submits the form, and it is turned into the request that the script would have
+// sent.
 type Form struct {
 	Name   string
-	Action string            // that May is asked about
+	Action string            // that is passed to May
 	fields map[string]string // name to kind: text, number, flag, json, jsons
 	serve  func(url.Values) func(http.ResponseWriter, *http.Request) error
-	done   string // what is said afterwards: a key of notices
+	done   string // the message afterwards: a key of notices
 }
 
 // Forms returns the forms of the page, one for each act.
@@ -67,7 +68,7 @@ func (rp *RunPage) Do(a Form) func(http.ResponseWriter, *http.Request) error {
 			id = said.RunID
 		}
 		if a.Name == "cancel" && json.Unmarshal(answer.body.Bytes(), &said) == nil && said.Run != nil && said.Run.Status != "cancelled" {
-			done = "cancelling" // the page says who carries it out
+			done = "cancelling" // the page says which process carries it out
 		}
 		if a.Name == "answer" {
 			done = "approve"
@@ -124,7 +125,7 @@ func jsonOf(form url.Values, fields map[string]string) ([]byte, error) {
 }
 
 // jsonsOf makes an object of the fields of a form that are called "name:key". None of them
-// may be empty: a value that somebody meant to give would be missing.
+// may be empty: an intended value would be missing.
 func jsonsOf(form url.Values, name string) (map[string]json.RawMessage, error) {
 	values := map[string]json.RawMessage{}
 	for field := range form {

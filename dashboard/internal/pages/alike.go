@@ -9,12 +9,12 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// alikeLooked is how many of the runs that failed last are compared with one: a page that
-// the stores read by index, however many runs they have.
+// alikeLooked is how many of the most recently failed runs are compared with one: a page
+// that stores read by index, however many runs they have.
 const alikeLooked = 200
 
-// alike says how many of the runs that failed last ended the way this one did: with the
-// same error, or otherwise in the same step. nil: none is known.
+// alike says how many of the most recently failed runs ended the way this one did: with
+// the same error, or otherwise in the same step. nil: none is known.
 func (rp *RunPage) alike(ctx context.Context, o *outline.Outline) (view.Text, error) {
 	if o.Run.Status != store.Failed {
 		return nil, nil
@@ -44,7 +44,7 @@ func (rp *RunPage) alike(ctx context.Context, o *outline.Outline) (view.Text, er
 		among = " of the last " + view.Number(len(page.Runs)) + " that failed"
 	}
 	query := "status:failed"
-	if len(strings.Fields(o.Run.Workflow)) == 1 { // a filter is made of words
+	if len(strings.Fields(o.Run.Workflow)) == 1 { // a filter consists of words
 		query = "workflow:" + o.Run.Workflow + " " + query
 	}
 	switch {

@@ -38,8 +38,8 @@ type bulkView struct {
 	GoOn    bool // there is a next slice, and it is known how many are left
 }
 
-// bulkSum adds up the slices of an act so far. Each page hands it to the next; it is only
-// shown.
+// bulkSum adds up the slices of an act so far. Each page passes it to the next; it is
+// only displayed.
 type bulkSum struct {
 	Of, Done, Refused, Looked int64
 }

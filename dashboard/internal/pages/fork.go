@@ -16,9 +16,9 @@ import (
 )
 
 // forkPanel plans a copy: up to a place, and with other results than the run has. The
-// address says which calls have other results. The values are in the form alone, so that
-// no address has user data in it. What is copied and what runs again depends on the calls,
-// not on the values.
+// address says which calls have other results. The values are only in the form, so that no
+// address contains user data. What is copied and what runs again depends on the calls, not
+// on the values.
 func (rp *RunPage) forkPanel(r *http.Request, p *panelView, o *outline.Outline, q *view.Query, link func(url.Values) string) error {
 	id := o.Run.ID
 	at, _ := strconv.ParseInt(q.Values.Get("at"), 10, 64)
@@ -110,8 +110,8 @@ func forkOf(at int64, keys []string, force bool) operate.ForkOptions {
 	return o
 }
 
-// ofCopy adds to a plan what is different in a copy: it has idempotency keys of its own,
-// and what is under way in the run stays under way.
+// ofCopy adds to a plan what is different in a copy: it has its own idempotency keys, and
+// what is in progress in the run stays in progress.
 func (p *panelView) ofCopy(plan *operate.Plan) {
 	for i := range p.Skipped {
 		if slices.Contains(plan.Edited, p.Skipped[i].Key) {

@@ -53,7 +53,7 @@ type itemView struct {
 	Key, URL, Error string
 }
 
-// payloadView is user data, or what may be said about it.
+// payloadView is user data, or a description of it.
 type payloadView struct {
 	Title     string
 	Text      string       // if it is not JSON
@@ -183,8 +183,8 @@ func (rp *RunPage) fillAttempts(v *inspectView, o *outline.Outline, row *outline
 	}
 }
 
-// fillGit shows the work tree of a command: that of the attempt under way, otherwise that
-// of the last one. It is user data.
+// fillGit shows the work tree of a command: that of the attempt in progress, otherwise
+// that of the last one. It is user data.
 func (rp *RunPage) fillGit(r *http.Request, v *inspectView, o *outline.Outline, row *outline.Row, show bool) error {
 	if !show {
 		return nil
@@ -315,7 +315,7 @@ func (rp *RunPage) payload(r *http.Request, id string, seq int64, show bool) (*p
 	return v, nil
 }
 
-// metaView is a word and what it says: "started 14:02:10".
+// metaView is a label and its value: "started 14:02:10".
 type metaView struct {
 	Before, Value, After, URL string
 	Mono                      bool

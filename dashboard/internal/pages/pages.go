@@ -37,15 +37,15 @@ var templates = sync.OnceValue(func() *template.Template {
 	}).ParseFS(templateFiles, "templates/*.html"))
 })
 
-// A Shell is what the pages have in common: what is around each, what they look
-// like when something is wrong, and the files that they need.
+// A Shell is what the pages have in common: the frame of each page, the error page, and
+// the files that they need.
 type Shell struct {
 	*web.Env
 	read    *read.Reader
 	archive read.Archive // nil: there is none
 }
 
-// NewShell makes what the pages have in common; archive may be nil.
+// NewShell makes a Shell; archive may be nil.
 func NewShell(env *web.Env, reader *read.Reader, archive read.Archive) *Shell {
 	return &Shell{Env: env, read: reader, archive: archive}
 }
@@ -68,7 +68,7 @@ type RunPage struct {
 // NewRunPage makes the page of one run.
 func NewRunPage(shell *Shell, acts *act.Acts) *RunPage { return &RunPage{shell, acts} }
 
-// A layout is what is around every page.
+// A layout is the frame of every page.
 type layout struct {
 	Title, Nav string
 	Prefix     string
@@ -78,12 +78,12 @@ type layout struct {
 	Stream     string // address of the stream that says when to look again; empty: none
 	Ended      bool   // nothing will happen to what the page shows
 	Zone       string
-	Notice     string // what an act came to
+	Notice     string // the outcome of an act
 	Body       any
 }
 
-// notices are all that a page may say about an act that was done, whatever its address
-// says.
+// notices are the only messages that a page may show about a finished act, whatever its
+// address says.
 var notices = map[string]string{
 	"resume": "Resumed.", "cancel": "Cancelled.", "cancelling": "The cancel is recorded.", "pause": "Paused.", "unpause": "It goes on.", "approve": "Approved.", "reject": "Rejected.",
 	"fork": "Forked: this is the copy.", "jump": "Taken back.", "edit": "The result was replaced. Resume the run to go on with it.",
@@ -101,7 +101,7 @@ func (sh *Shell) render(w http.ResponseWriter, r *http.Request, status int, name
 	return writePage(w, status, name, l)
 }
 
-// page is what a template has written, MaxAnswer bytes at most.
+// page is the output of a template, at most MaxAnswer bytes.
 type page struct {
 	bytes.Buffer
 	name string
@@ -114,7 +114,7 @@ func (p *page) Write(b []byte) (int, error) {
 	return p.Buffer.Write(b)
 }
 
-// writePage is the one place where HTML is sent: bounded, and without invisible characters
+// writePage is the only place that sends HTML: bounded, and without invisible characters
 // that could mislead a reader. Nothing is written before the page is complete.
 func writePage(w http.ResponseWriter, status int, name string, data any) error {
 	b := page{name: name}

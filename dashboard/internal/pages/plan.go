@@ -88,7 +88,7 @@ func skipped(plan *operate.Plan, o *outline.Outline) []planItem {
 // planShown bounds the lists of a panel.
 const planShown = 12
 
-// firstItems are the items that a panel shows, and how many more there are.
+// firstItems returns the items that a panel shows, and how many more there are.
 func firstItems(items []planItem) []planItem {
 	if n := len(items); n > planShown {
 		items = append(items[:planShown:planShown], planItem{Key: "…", Note: fmt.Sprintf("and %d more", n-planShown)})
@@ -96,7 +96,7 @@ func firstItems(items []planItem) []planItem {
 	return items
 }
 
-// shortKey is the beginning of a step's idempotency key.
+// shortKey returns the beginning of a step's idempotency key.
 func shortKey(o *outline.Outline, key string) string {
 	r := o.Row(key)
 	if r == nil || !r.Keyed() {

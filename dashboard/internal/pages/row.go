@@ -36,7 +36,7 @@ func (li *Lists) runRow(ctx context.Context, row *store.Run, executors []store.E
 	at := view.Now()
 	hist, err := li.Engine.Store().Load(ctx, row.ID, store.Cursor{Tail: 24, AfterMessage: 1<<63 - 1})
 	if err == nil {
-		*row = hist.Run // of the same moment as the events, unlike the listing
+		*row = hist.Run // as of the same moment as the events, unlike the listing
 	}
 	v := runRow{ID: row.ID, URL: li.Site.Run(row.ID), Workflow: strings.TrimSpace(row.Workflow + " " + row.Version), Status: view.StatusOf(row), Process: "none"}
 	since := cmp.Or(row.EndedAt, row.UpdatedAt)
@@ -62,7 +62,7 @@ func (li *Lists) runRow(ctx context.Context, row *store.Run, executors []store.E
 	return v
 }
 
-// where says, in two lines, where a run is.
+// where describes, in two lines, where a run is.
 func (li *Lists) where(v *runRow, o *outline.Outline) {
 	r := o.Current
 	if r != nil {
@@ -71,7 +71,7 @@ func (li *Lists) where(v *runRow, o *outline.Outline) {
 	redacted := func(s string, n int) string { return li.Redact.Text(outline.OneLine(s, n)) }
 	switch {
 	case o.Run.Status == store.Completed:
-		// How long it took is known from its row, since only its last events were read.
+		// Its row says how long it took, because only its last events were read.
 		v.Key, v.Where, v.Detail = "", "Completed", view.Plural(o.Steps, "step")+" done"
 		if o.Run.Generation == 0 {
 			v.Where += " in " + outline.Duration(o.RunTook())

@@ -256,9 +256,9 @@ func (rp *RunPage) runMeta(o *outline.Outline) []metaView {
 	return m
 }
 
-// runButtons are the acts that the run is open to and that the viewer may do. Resume is
-// offered for a recoverable failure, for a parked run and for one whose process is gone;
-// the API resumes others, too.
+// runButtons returns the acts that are possible for the run and allowed for the viewer. Resume
+// is offered for a recoverable failure, for a parked run and for one whose process is gone; the
+// API resumes others, too.
 func (rp *RunPage) runButtons(r *http.Request, o *outline.Outline, q *view.Query) []buttonView {
 	run := &o.Run
 	var out []buttonView

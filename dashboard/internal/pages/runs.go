@@ -186,8 +186,8 @@ func (li *Lists) tabs(ctx context.Context, v *runsView, ts terms, ask *read.List
 			Current: len(ask.Filter.Statuses) == 1 && ask.Filter.Statuses[0] == s,
 		})
 		if n := len(v.Cards.stuck); s == store.Failed && n > 0 && rest == "" {
-			// It is not a status, and it is not known how many of the runs that a filter
-			// selects are stuck.
+			// Stuck is not a status, and it is not known how many of the filtered runs
+			// are stuck.
 			v.Tabs = append(v.Tabs, tabView{Word: "Stuck", Icon: view.Icon{Name: "stuck", Class: "c-fail"}, Count: int64(n), URL: li.Site.Prefix + "/stuck"})
 		}
 	}
@@ -233,8 +233,8 @@ type bulkLink struct {
 	Label, URL string
 }
 
-// bulkLinks are the acts that the viewer may do on all runs that the filter selects.
-// Without a filter none is offered: nobody means to cancel everything.
+// bulkLinks returns the acts that the viewer may do on all runs that the filter selects.
+// Without a filter it offers none, so that nobody cancels everything by accident.
 func (li *Lists) bulkLinks(r *http.Request, v *runsView) []bulkLink {
 	ts, err := parseTerms(v.Query)
 	query := ts.without("sort") // the order does not matter to an act on all

@@ -26,7 +26,7 @@ type stuckView struct {
 	Buttons []view.Toggle // that open the panels of its page
 }
 
-// Stuck lists what cannot go on by itself, with the reason and what to do.
+// Stuck lists the runs that cannot go on without help, with the reason and what to do.
 func (li *Lists) Stuck(w http.ResponseWriter, r *http.Request) error {
 	const limit = 200
 	v := &stuckPageView{}
@@ -57,8 +57,7 @@ func (li *Lists) Stuck(w http.ResponseWriter, r *http.Request) error {
 	return li.render(w, r, http.StatusOK, "stuck", l)
 }
 
-// stuckButtons lead to what may help a run that cannot go on by itself. Each first shows
-// what it would do.
+// stuckButtons link to acts that may help a stuck run. Each first shows what it would do.
 func (li *Lists) stuckButtons(r *http.Request, run *store.Run) []view.Toggle {
 	var list []view.Toggle
 	add := func(offered bool, a string, panel, label string) {

@@ -61,8 +61,8 @@ func (li *Lists) Waiting(w http.ResponseWriter, r *http.Request) error {
 	return li.render(w, r, http.StatusOK, "waiting", l)
 }
 
-// How many runs that ask somebody are read for the card, and for the page: what a run asks
-// is in its history.
+// How many asking runs are read for the card, and for the page: what a run asks is in its
+// history.
 const (
 	askedOnCard = 12
 	askedOnPage = 200
@@ -76,7 +76,7 @@ type waitRow struct {
 }
 
 // How much of a question a list shows. A longer one is answered on the page of its run,
-// which shows all of it: nobody should say yes to what was not shown.
+// which shows all of it: a person should not approve what was not shown.
 const (
 	promptInList = 1500 // bytes
 	promptLines  = 12

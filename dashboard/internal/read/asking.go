@@ -68,12 +68,12 @@ func (a *asked) same(b asked) bool {
 	return a.epoch == b.epoch && a.last == b.last && a.inbox == b.inbox
 }
 
-// AskingFilter selects the runs that ask somebody, the oldest first.
+// AskingFilter selects the runs that ask a person, oldest first.
 func AskingFilter() store.Filter {
 	return store.Filter{Statuses: []store.Status{store.Waiting}, Codes: []string{durable.CodeApproval}, OldestFirst: true}
 }
 
-// Asking counts the runs that ask somebody.
+// Asking counts the runs that ask a person.
 func (rd *Reader) Asking(ctx context.Context) (int64, error) {
 	n, err := rd.Engine.Store().Count(ctx, AskingFilter(), "")
 	if err != nil {
@@ -82,8 +82,8 @@ func (rd *Reader) Asking(ctx context.Context) (int64, error) {
 	return n[""], nil
 }
 
-// Asked lists what the oldest runs that ask ask of people, the oldest question first, and
-// counts all runs that ask. At most limit runs are read.
+// Asked lists the questions of the oldest asking runs, oldest question first, and counts
+// all asking runs. At most limit runs are read.
 func (rd *Reader) Asked(ctx context.Context, limit int) (asking int64, all []durable.Approval, err error) {
 	if asking, err = rd.Asking(ctx); err != nil || asking == 0 {
 		return 0, nil, err
@@ -109,7 +109,7 @@ func (rd *Reader) Approvals(ctx context.Context) ([]client.Approval, error) {
 	return wire, nil
 }
 
-// openApprovals returns what the oldest runs that ask ask of people now; limit is how many
+// openApprovals returns the open questions of the oldest asking runs; limit is how many
 // runs are read, 0: all. Questions of the run that was created first come first. A run
 // whose history cannot be read does not hide the questions of the others.
 func (rd *Reader) openApprovals(ctx context.Context, limit int) ([]durable.Approval, error) {
@@ -147,7 +147,8 @@ func (rd *Reader) openApprovals(ctx context.Context, limit int) ([]durable.Appro
 	}
 }
 
-// readApprovals reads what a run asks. A run that has gone in the meantime asks nothing.
+// readApprovals reads what a run asks. A run that was deleted in the meantime asks
+// nothing.
 func (rd *Reader) readApprovals(ctx context.Context, id string) ([]durable.Approval, error) {
 	open, err := rd.Engine.ApprovalsOf(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {

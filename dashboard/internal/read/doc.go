@@ -1,4 +1,5 @@
-// Package read reads runs for those who show them: rows, histories and outlines, lists
-// by filter, what is asked of people, and who is alive. Reader is the one type with an
-// engine behind it; a Listing is a filter as a request or the field of a page has it.
+// Package read reads runs for the packages that show them: rows, histories and
+// outlines, lists by filter, questions to people, and live executors. Reader is the
+// only type that uses an engine; a Listing is a filter as given in a request or in the
+// field of a page.
 package read

@@ -16,7 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Reader reads runs for the rooms that show them. It may be used concurrently.
+// A Reader reads runs for the packages that show them. It may be used concurrently.
 type Reader struct {
 	*web.Env
 	askers askingRuns
@@ -33,14 +33,14 @@ func New(env *web.Env) *Reader { return &Reader{Env: env} }
 type Archive interface {
 	// Source names the kind of archive.
 	Source() string
-	// Runs lists what is kept, the runs that ended last first.
+	// Runs lists the archived runs, most recently ended first.
 	Runs(ctx context.Context) ([]client.ArchivedRun, error)
 }
 
 // RowOnly reads the row of a run and nothing else.
 var RowOnly = store.Cursor{NoEvents: true, AfterMessage: 1<<63 - 1}
 
-// newest reads what the verdict on a run is made of, without the messages.
+// newest reads the events that the verdict on a run needs, without the messages.
 var newest = store.Cursor{Tail: outline.Newest, AfterMessage: 1<<63 - 1}
 
 // Run reads a run, with what is known of it besides its row.
@@ -49,8 +49,8 @@ func (rd *Reader) Run(ctx context.Context, id string) (client.Run, error) {
 	if err != nil {
 		return client.Run{}, err
 	}
-	// The row must be of the same moment as the events that the verdict is made of. It is
-	// read before the executors, so that one that takes the run in between is known.
+	// The row must be as of the same moment as the events for the verdict. It is read
+	// before the executors, so that an executor that claims the run in between is known.
 	hist, err := rd.Engine.Store().Load(ctx, id, newest)
 	if err != nil {
 		return client.Run{}, fmt.Errorf("run %s: %w", id, err)
@@ -58,7 +58,7 @@ func (rd *Reader) Run(ctx context.Context, id string) (client.Run, error) {
 	info.Run = hist.Run
 	executors, err := rd.Executors(ctx)
 	if err == nil && hist.Run.Owner != "" && !slices.ContainsFunc(executors, func(x store.Executor) bool { return x.ID == hist.Run.Owner }) {
-		executors, err = rd.executorsNow(ctx) // its owner has come since they were listed
+		executors, err = rd.executorsNow(ctx) // its owner has appeared since they were listed
 	}
 	if err != nil {
 		return client.Run{}, err
@@ -94,8 +94,8 @@ func (rd *Reader) Run(ctx context.Context, id string) (client.Run, error) {
 
 // Outline reads a run and tells its story.
 func (rd *Reader) Outline(ctx context.Context, id string) (*outline.Outline, error) {
-	// The row is read before the executors, so that one that takes the run in between is
-	// known.
+	// The row is read before the executors, so that an executor that claims the run in
+	// between is known.
 	hist, err := rd.Engine.Store().Load(ctx, id, store.Cursor{All: true})
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, err)

@@ -104,7 +104,7 @@ func (l *Listing) enough(rows []store.Run, n int, shown func(string) string) int
 }
 
 // withLast reads the rows that were found again, with their last events, unless they have
-// them or need none. A run that has gone in the meantime is left out.
+// them or need none. A run that was deleted in the meantime is left out.
 func (rd *Reader) withLast(ctx context.Context, l *Listing, have bool, rows []store.Run) ([]store.Run, error) {
 	if have || !l.Filter.WithLast || len(rows) == 0 {
 		return rows, nil

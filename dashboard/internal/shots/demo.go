@@ -15,7 +15,7 @@ import (
 )
 
 // The demo is a small shop in which things go wrong: real engines on one store,
-// one of which is cut off as by kill -9.
+// one of which dies as from kill -9.
 
 type order struct {
 	ID       string `json:"id"`

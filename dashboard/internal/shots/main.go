@@ -1,9 +1,9 @@
-// Command shots takes the pictures of the dashboard for docs/dashboard.md, of real
-// pages on real data, with the Chromium that is installed:
+// Command shots takes the screenshots of the dashboard for docs/dashboard.md, of
+// real pages with real data, with the installed Chromium:
 //
 //	go run ./dashboard/internal/shots -out docs/dashboard
 //
-// With -serve it serves the same data instead, to be looked at in a browser.
+// With -serve it serves the same data instead, for a browser.
 package main
 
 import (

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// shrink returns a picture in 256 colours: those that the picture has most of.
-// Pages have few, so nobody sees the difference but the repository.
+// shrink reduces a picture to its 256 most common colours. Pages have few
+// colours, so the difference only shows in the size of the repository.
 func shrink(body []byte) ([]byte, error) {
 	img, err := png.Decode(bytes.NewReader(body))
 	if err != nil {
@@ -49,8 +49,8 @@ func rgba(c color.Color) color.RGBA {
 	return color.RGBA{uint8(r >> 8), uint8(g >> 8), uint8(b >> 8), 255}
 }
 
-// popular returns the colours there is most of, no two of them too near to be
-// told apart until there is room for it.
+// popular returns the most common colours. It takes two colours that are too
+// close to distinguish only if there is room left.
 func popular(count map[color.RGBA]int) color.Palette {
 	all := make([]color.RGBA, 0, len(count))
 	for c := range count {

@@ -14,10 +14,10 @@ import (
 
 var cards = regexp.MustCompile(`\b\d{4} \d{4} \d{4} \d{4}\b`)
 
-// redact hides numbers of cards, wherever they stand.
+// redact hides card numbers wherever they appear.
 func redact(s string) string { return cards.ReplaceAllString(s, "[redacted]") }
 
-// pages of which pictures are taken; more is what one needs besides the height of a
+// pages lists the pages to capture; more is the height needed beyond that of a
 // screen.
 var pages = []struct {
 	name, path string
@@ -32,7 +32,7 @@ var pages = []struct {
 	{"no-match", "/?q=workflow:checkout+status:failed+since:1s", 0},
 }
 
-// looks are how each page is looked at.
+// looks are the settings in which each page is captured.
 var looks = []struct {
 	name          string
 	width, height int64
@@ -72,7 +72,7 @@ func shoot(ctx context.Context, base, out string) error {
 	return nil
 }
 
-// shot looks at a page and takes its picture.
+// shot opens a page and takes a screenshot.
 func shot(tab context.Context, url string, width, height int64, scheme string, phone bool) ([]byte, error) {
 	if _, err := chromedp.Call(tab, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: phone}); err != nil {
 		return nil, err

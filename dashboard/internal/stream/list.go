@@ -26,8 +26,8 @@ type listHub struct {
 	asked  map[string]bool // ids of approvals that were announced
 
 	gathered []frame
-	// first is what a new client has to know before anything that is gathered from now on;
-	// nil: nothing was seen yet.
+	// first is what a new client must get before anything that is gathered from now on;
+	// nil: nothing was read yet.
 	first []frame
 
 	// looked is closed after the first look at the store.
@@ -68,8 +68,8 @@ func (st *Streams) List(w http.ResponseWriter, r *http.Request) error {
 	defer st.leaveList(hub, sub)
 	if shown == nil {
 		// This client is one of the first and waits for what the hub is about to publish.
-		// If it read the store itself, it might be told something that the hub never sees
-		// and so never takes back.
+		// If it read the store itself, it might get something that the hub never sees and
+		// so never takes back.
 		if err := hub.firstLook(r.Context()); err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (st *Streams) List(w http.ResponseWriter, r *http.Request) error {
 	}
 }
 
-// firstLook waits until the hub has seen the store, and says why it could not.
+// firstLook waits until the hub has read the store, and returns the error if it could not.
 func (hub *listHub) firstLook(ctx context.Context) error {
 	select {
 	case <-hub.looked:
@@ -164,7 +164,7 @@ func (st *Streams) watchedRows(ctx context.Context) (map[string]client.Run, erro
 	return rows, nil
 }
 
-// joinList adds a client to those that watch, and returns what the others know already, so
+// joinList adds a client to the watchers, and returns what the others already know, so
 // that many clients cost the store no more than one. The client gets everything that is
 // published after that. nil: nothing was published yet.
 func (s *Streams) joinList(sub *subscriber) (*listHub, []frame) {
@@ -193,7 +193,7 @@ func (s *Streams) leaveList(hub *listHub, sub *subscriber) {
 	}
 }
 
-// follow looks at the store until the last client has left.
+// follow polls the store until the last client has left.
 func (hub *listHub) follow(ctx context.Context) {
 	defer close(hub.done)
 	tick := time.NewTicker(listEvery)
@@ -281,8 +281,8 @@ func (hub *listHub) whereTheyWent(ctx context.Context, now map[string]client.Run
 	return nil
 }
 
-// lookAtApprovals gathers which approvals have come and gone. It returns those that are
-// open, and whether they differ from before.
+// lookAtApprovals gathers which approvals were opened and closed. It returns those that
+// are open, and whether they differ from before.
 func (hub *listHub) lookAtApprovals(ctx context.Context) (open []client.Approval, changed bool, err error) {
 	if open, err = hub.streams.read.Approvals(ctx); err != nil {
 		return nil, false, err

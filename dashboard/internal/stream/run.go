@@ -51,12 +51,12 @@ func gather(watchers int) time.Duration {
 	return max(gatherFor, time.Duration(watchers)*time.Second/maxSends)
 }
 
-// Run serves GET /api/runs/{id}/stream. It sends, in this order: the row; who executes the
-// run, or that nobody does; what is asked of people now; the events after Last-Event-ID;
-// and then what happens. The stream ends with the run, or after a heartbeat in which
-// nobody has executed it; a client that comes back then begins with the current state.
-// When a run fails, the stream says so and stays open for a while, to show a resume. A
-// client that leaves never touches the run.
+// Run serves GET /api/runs/{id}/stream. It sends, in this order: the row; which process
+// executes the run, or that none does; the current questions to people; the events after
+// Last-Event-ID; and then what happens. The stream ends with the run, or after a heartbeat
+// in which no process has executed it; a client that comes back then begins with the
+// current state. When a run fails, the stream says so and stays open for a while, to show
+// a resume. A client that leaves never touches the run.
 func (st *Streams) Run(w http.ResponseWriter, r *http.Request) error {
 	id := r.PathValue("id")
 	after, err := lastSeen(r)
@@ -105,8 +105,8 @@ func (st *Streams) Run(w http.ResponseWriter, r *http.Request) error {
 }
 
 // relay sends what comes until the client leaves or the run ends. It also ends the stream,
-// and says so, after a whole heartbeat in which nobody has executed the run: nothing might
-// ever come.
+// and says so, after a whole heartbeat in which no process has executed the run: nothing
+// might ever come.
 func (st *Streams) relay(r *http.Request, s *sink, hub *runHub, sub *subscriber, nobody string) {
 	beat := time.NewTicker(st.limits.Heartbeat)
 	defer beat.Stop()
@@ -174,7 +174,7 @@ func (st *Streams) finish(s *sink, hub *runHub, sub *subscriber) {
 	_ = s.send(endFrame(hub.id, ""))
 }
 
-// endFrame is the last message of a stream: the run has ended, or nobody executes
+// endFrame returns the last message of a stream: the run has ended, or no process executes
 // it, and why.
 func endFrame(id, nobody string) frame {
 	if nobody == "" {
@@ -286,9 +286,9 @@ func (s *Streams) leaveRun(hub *runHub, sub *subscriber) {
 	}
 }
 
-// follow passes on what happens to the run until nobody listens or the run has ended. The
-// first event after a quiet time goes out at once; what comes in the next moment is
-// gathered, so that a busy run costs a few reads a second, and each client as many writes.
+// follow passes on what happens to the run until the last client has left or the run has
+// ended. The first event after a quiet time is sent at once; later events are gathered for
+// a moment, so that a busy run costs a few reads a second, and each client as many writes.
 func (hub *runHub) follow(ctx context.Context) {
 	defer hub.streams.retire(hub)
 	for from := hub.from; ; {
@@ -320,7 +320,7 @@ func (hub *runHub) rest(ctx context.Context, at int64) (failed bool, err error) 
 			}
 		}
 		if ctx.Err() != nil {
-			return false, nil // nobody listens
+			return false, nil // no client is left
 		}
 		log, err := hub.streams.Engine.Store().Load(ctx, hub.id, read.RowOnly)
 		switch {
@@ -354,8 +354,8 @@ func (hub *runHub) rest(ctx context.Context, at int64) (failed bool, err error) 
 	}
 }
 
-// life passes on what happens after an event, to the end of the run, and returns the
-// number of the last event.
+// life passes on what happens after an event, until the run ends, and returns the number
+// of the last event.
 func (hub *runHub) life(ctx context.Context, from int64) (last int64, err error) {
 	var gathered, row []frame
 	there := from // events up to this one are in the store already
@@ -419,7 +419,7 @@ func (hub *runHub) row(ctx context.Context) (row []frame, last int64) {
 	return []frame{newFrame("run", 0, hub.streams.Wire.Run(&log.Run))}, last
 }
 
-// watchers is how many clients watch the run.
+// watchers returns how many clients watch the run.
 func (hub *runHub) watchers() int {
 	hub.streams.mu.Lock()
 	defer hub.streams.mu.Unlock()

@@ -34,7 +34,7 @@ func newFrame(event string, id int64, v any) frame {
 		b = append(b, "id: "+strconv.FormatInt(id, 10)+"\n"...)
 	}
 	b = append(b, "data: "...)
-	b = append(b, data...) // JSON has no line feed of its own
+	b = append(b, data...) // encoded JSON contains no line feed
 	return frame{id: id, body: append(b, "\n\n"...)}
 }
 
@@ -58,8 +58,8 @@ func newPacket(frames []frame) *packet {
 	return p
 }
 
-// Bounds of what is kept for a slow client, in packets, and of how long it may take to
-// read a message.
+// How much is kept for a slow client, in packets, and how long it may take to read a
+// message.
 const (
 	maxBehind = 64
 	maxWrite  = 10 * time.Second
@@ -100,14 +100,14 @@ func (s *Streams) Open() int {
 	return s.n
 }
 
-// enter counts a stream in, unless there are too many. leave counts it out.
+// enter adds a stream to the count, unless there are too many. leave removes it.
 func (s *Streams) enter(r *http.Request) (leave func(), err error) {
 	from, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
 		from = r.RemoteAddr
 	}
 	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
-		return nil, web.ErrCrossOrigin // such a page cannot read the stream, and would use up the places
+		return nil, web.ErrCrossOrigin // such a page cannot read the stream, and would use up the limit
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -136,7 +136,8 @@ type sink struct {
 	last int64 // id of the last frame that had one
 }
 
-// headOnly answers a HEAD request, which would otherwise hold a place forever.
+// headOnly answers a HEAD request, which would otherwise count against the limit
+// forever.
 func headOnly(w http.ResponseWriter, r *http.Request) bool {
 	if r.Method != http.MethodHead {
 		return false
@@ -191,8 +192,8 @@ func (s *sink) fail(h *Streams, err error) {
 	_ = s.send(newFrame("problem", 0, p))
 }
 
-// lastSeen reads from where a returning client wants to go on: the header that a browser
-// sends by itself, or the query.
+// lastSeen reads where a returning client wants to continue: the header that a browser
+// sends on its own, or the query.
 func lastSeen(r *http.Request) (int64, error) {
 	text := r.Header.Get("Last-Event-ID")
 	if text == "" {
@@ -221,7 +222,7 @@ func newSubscriber() *subscriber {
 	return &subscriber{packets: make(chan *packet, maxBehind), behind: make(chan struct{})}
 }
 
-// offer hands a packet over without waiting.
+// offer passes a packet on without blocking.
 func (s *subscriber) offer(p *packet) {
 	select {
 	case s.packets <- p:

@@ -18,7 +18,7 @@ import (
 type axis struct {
 	parts []part
 	width float64 // sum of the parts
-	end   float64 // percent at which the last moment stands
+	end   float64 // percent of the last moment
 	// window is the time that is shown; nil: all of it.
 	window *span
 }
@@ -158,7 +158,7 @@ func layAxis(points []store.Time, busy spans, fold bool) *axis {
 	return a
 }
 
-// x returns where a moment stands, in percent.
+// x returns the position of a moment, in percent.
 func (a *axis) x(t store.Time) float64 {
 	i, found := slices.BinarySearchFunc(a.parts, t, func(p part, t store.Time) int {
 		switch {

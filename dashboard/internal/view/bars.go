@@ -20,7 +20,7 @@ type Bar struct {
 	Text   string
 	Anchor string
 
-	from, to store.Time // the time that it stands for; 0: none
+	from, to store.Time // the time that it represents; 0: none
 }
 
 // Bounds of what is drawn; the latest of each are kept. Every row repeats the marks in its
@@ -33,7 +33,7 @@ const (
 
 func lastOf[T any](list []T, n int) []T { return list[max(len(list)-n, 0):] }
 
-// background are the marks that go through all rows.
+// background makes the marks that go through all rows.
 func (t *timeline) background() {
 	o := t.o
 	for i, l := range o.Lives {
@@ -244,7 +244,7 @@ func (t *timeline) group(r *outline.Row) []Bar {
 	return out
 }
 
-// LifeBars draw the first row: who had the run.
+// LifeBars draws the first row: which executors had the run.
 func (t *timeline) LifeBars() []Bar {
 	out := append([]Bar(nil), t.back...)
 	for i := range t.o.Lives {

@@ -9,7 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/visible"
 )
 
-// A Command is a command of the durable tool on one run, to be pasted.
+// A Command is a command of the durable tool on one run, for pasting into a shell.
 type Command struct{ name, id, flags string }
 
 // NewCommand is a command on a run, without flags.
@@ -54,7 +54,7 @@ func ShellQuote(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// MendAdvice says what to do about a damaged run, of which nothing, or something, is left.
+// MendAdvice says what to do about a damaged run; nothing says that none of it is left.
 func MendAdvice(id string, nothing bool) string {
 	return "see what can be done: " + MendCommand(id, nothing).String()
 }
@@ -69,8 +69,8 @@ func MendCommand(id string, nothing bool) Command {
 	return c
 }
 
-// InCommands rewrites advice of the engine for somebody who looks at a page: as commands
-// of the terminal.
+// InCommands rewrites advice of the engine for the reader of a page: as commands of the
+// terminal.
 func InCommands(text string) string { return called(text, inCommand) }
 
 func inCommand(method, id string) string {

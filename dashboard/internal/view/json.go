@@ -10,7 +10,7 @@ import (
 )
 
 // A Token is a piece of a JSON text as a page shows it: the class of its colour, empty for
-// none, and the text, which the template escapes. A hidden token stands for something that
+// none, and the text, which the template escapes. A hidden token replaces something that
 // was redacted.
 type Token struct {
 	Class  string // s: name of a field, nn: number, lit: true, false, null
@@ -87,8 +87,8 @@ func lexString(s string) int {
 }
 
 // Tokens returns the pieces of a JSON text that is indented for people. whole is the same
-// text before it was redacted, nil if it was not. Where the two have the same shape, what
-// differs is shown as hidden; otherwise the text is shown as it is.
+// text before redaction, nil if it was not redacted. If the two have the same shape, the
+// differences are shown as hidden; otherwise the text is shown as it is.
 func Tokens(text string, whole []byte) []Token {
 	list := lex(text)
 	var before []lexeme
@@ -112,8 +112,8 @@ func Tokens(text string, whole []byte) []Token {
 	return out
 }
 
-// sameShape reports whether one piece can stand for another: any value for a value, and
-// otherwise only the same text.
+// sameShape reports whether one piece can replace another: any value can replace a value,
+// other pieces must be the same text.
 func sameShape(a, b lexeme) bool {
 	if a.kind == 0 || b.kind == 0 {
 		return a == b
@@ -147,8 +147,8 @@ func hiddenTokens(out []Token, now lexeme, was string) []Token {
 	for tail < min(len(text), len(was))-head && text[len(text)-1-tail] == was[len(was)-1-tail] {
 		tail++
 	}
-	// Only whole words count: that "[redacted]" and what it hides begin with the same
-	// letters says nothing.
+	// Only whole words count: it means nothing if "[redacted]" and what it hides begin
+	// with the same letters.
 	head = strings.LastIndexByte(text[:head], ' ') + 1
 	if i := strings.IndexByte(text[len(text)-tail:], ' '); i >= 0 {
 		tail -= i

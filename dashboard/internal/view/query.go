@@ -210,7 +210,7 @@ func (q *Query) Zooms(o *outline.Outline, step string) []Toggle {
 	return list
 }
 
-// The labels of those links; the script finds them by these.
+// The labels of those links, by which the script finds them.
 const (
 	zoomIn  = "Zoom in"
 	zoomOut = "Whole time"

@@ -26,7 +26,7 @@ func (s Site) Route(id, act string) string {
 	return s.Prefix + "/api/runs/" + client.EscapeID(id) + "/" + act
 }
 
-// InRoutes rewrites advice of the engine for somebody who has the API: as routes.
+// InRoutes rewrites advice of the engine for users of the API: as routes.
 func (s Site) InRoutes(text string) string {
 	return called(text, func(method, id string) string {
 		switch method {

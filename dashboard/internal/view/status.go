@@ -63,7 +63,7 @@ var ToneIcons = map[outline.Tone]Icon{
 // RowIcon is the symbol of a row of the timeline.
 func RowIcon(r *outline.Row) Icon {
 	if r.Kind == outline.Map && r.ItemsFailed > 0 {
-		return Icon{"recoverable", "c-fail"} // whatever the workflow made of it
+		return Icon{"recoverable", "c-fail"} // however the workflow handled it
 	}
 	switch r.State {
 	case outline.Expected:
@@ -149,7 +149,7 @@ func ServedBy(executors []store.Executor, workflow, version string) bool {
 	return slices.ContainsFunc(executors, func(x store.Executor) bool { return x.Live && store.Serves(x.Serves, workflow, version) })
 }
 
-// Cannot says why an act that needs no plan would be refused; empty: it would not.
+// Cannot returns why an act without a plan would be refused; empty: it would not.
 func Cannot(act string, o *outline.Outline) string {
 	run := &o.Run
 	ended := run.Status.Terminal()

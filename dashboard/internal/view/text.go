@@ -80,11 +80,11 @@ func Millis(d time.Duration) string {
 // Zone is the time zone of the program. The pages name it.
 var Zone = time.Local
 
-// Now is the time of the store, as closely as this machine's clock knows it.
+// Now approximates the time of the store by this machine's clock.
 func Now() store.Time { return store.Time(time.Now().UnixMicro()) }
 
-// Message is the text of an error for somebody at a browser: that of the innermost error
-// that says it in full, without the prefixes of the calls around it.
+// Message is the text of an error for a browser user: that of the innermost error that
+// says everything, without the prefixes of the enclosing calls.
 func Message(err error) string {
 	var no *durable.NotResumableError
 	if errors.As(err, &no) {
@@ -96,11 +96,11 @@ func Message(err error) string {
 	return strings.TrimPrefix(err.Error(), "durable: ")
 }
 
-// notFound matches what stores say of a run that they do not have.
+// notFound matches the error of stores for a missing run.
 var notFound = regexp.MustCompile(`run "([^"]*)": store: run not found$`)
 
 // maxMessage bounds the text of an error in an answer, in bytes: it may repeat parts of
-// the request, and what user code has returned.
+// the request, or what user code returned.
 const maxMessage = 4000
 
 // Clip cuts the text of an error to maxMessage.

@@ -209,7 +209,7 @@ func (t *timeline) attempts(r *outline.Row) {
 	}
 }
 
-// LifeSentence puts the first row into words, for those who cannot see it.
+// LifeSentence describes the first row in words, for users who cannot see it.
 func (t *timeline) LifeSentence() string {
 	var b strings.Builder
 	for i, l := range t.o.Lives {

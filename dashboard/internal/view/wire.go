@@ -25,7 +25,7 @@ type Wire struct {
 // maxShown is how many bytes of a payload are shown; all of it can be downloaded.
 const maxShown = 64 << 10
 
-// Run is what the API shows of a row.
+// Run returns what the API shows of a row.
 func (wi *Wire) Run(r *store.Run) client.Run {
 	w := client.Run{
 		ID: r.ID, Workflow: r.Workflow, Version: r.Version, InitialVersion: r.InitialVersion,
@@ -78,7 +78,7 @@ func (wi *Wire) Event(runID string, ev *store.Event, payload bool) client.Event 
 }
 
 // shownData are the fields of an event's data that are shown as they are, shownText those
-// that hold text of user origin. Fields in neither are bookkeeping, or not for everybody:
+// that hold text of user origin. Fields in neither are bookkeeping, or not for everyone:
 // headers, the environment, the seed.
 var (
 	shownData = []string{
@@ -182,10 +182,9 @@ func (wi *Wire) notes(notes json.RawMessage, payload bool) map[string]any {
 	return shown
 }
 
-// Payload shows the payload of an event, or what is known of it without
-// showing it.
+// Payload shows the payload of an event, or what is known about it without showing it.
 func (wi *Wire) Payload(runID string, ev *store.Event, show bool) *client.Payload {
-	if !show { // nothing is decrypted and unpacked for those who may not see it
+	if !show { // do not decrypt and unpack for callers that may not see it
 		return hiddenPayload(ev)
 	}
 	p, err := wi.Open(runID, *ev)
@@ -205,7 +204,8 @@ func (wi *Wire) Payload(runID string, ev *store.Event, show bool) *client.Payloa
 	return w
 }
 
-// hiddenPayload is what the header of a payload says. Its size is that of the stored form.
+// hiddenPayload returns what the header of a payload says. Its size is that of the stored
+// form.
 func hiddenPayload(ev *store.Event) *client.Payload {
 	open, err := envelope.Open(ev.Payload)
 	if err != nil {
@@ -233,7 +233,7 @@ func (wi *Wire) Approval(a *durable.Approval) client.Approval {
 	}
 }
 
-// WaitID names one wait of one run, and no other.
+// WaitID returns the unique id of one wait of one run.
 func WaitID(a *durable.Approval) string { return a.RunID + ":" + strconv.FormatInt(a.Seq, 10) }
 
 // RunOfWait returns the run of the wait with this id; ok is false if it cannot be the id

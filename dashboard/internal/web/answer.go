@@ -10,7 +10,7 @@ import (
 func WriteJSON(w http.ResponseWriter, status int, v any) {
 	body, err := json.Marshal(v)
 	if err != nil {
-		// What is answered is made of strings, numbers and JSON that was checked.
+		// Answers consist of strings, numbers and JSON that was checked.
 		panic(fmt.Errorf("dashboard: an answer cannot be encoded: %w", err))
 	}
 	sendJSON(w, status, body)
@@ -40,7 +40,7 @@ func AnswerJSON(w http.ResponseWriter, v any) error {
 // element.
 const ListBytes = MaxAnswer / 2
 
-// A Quota is what is left of the bytes of a list.
+// A Quota is the number of bytes left for a list.
 type Quota int
 
 // Take reports whether v is within what was left.
@@ -56,10 +56,9 @@ func (q *Quota) Take(v any) bool {
 	return true
 }
 
-// MaxAnswer bounds a page and an answer of the API, in bytes. Every route has bounds of
-// its own that keep its answers far smaller; this one keeps a route without such bounds
-// from filling the memory of server and browser. Downloads are as large as what is
-// recorded.
+// MaxAnswer bounds a page and an answer of the API, in bytes. Every route has its own
+// bounds that keep its answers far smaller; this bound keeps a route without them from
+// filling the memory of server and browser. Downloads are as large as what is recorded.
 const MaxAnswer = 2 << 20
 
 // A TooLargeError says that an answer would be beyond MaxAnswer.

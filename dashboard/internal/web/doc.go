@@ -1,4 +1,4 @@
-// Package web is what every room of the dashboard has of HTTP: what it is handed (Env),
-// how a request is read, how it is answered, and what an error is. problem.go has the
-// one table of errors.
+// Package web is the HTTP code that the packages of the dashboard share: their common
+// environment (Env), reading requests, writing answers, and mapping errors. problem.go
+// has the only table of errors.
 package web

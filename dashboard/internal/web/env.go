@@ -9,8 +9,8 @@ import (
 	"github.com/holdfast-dev/holdfast/durable"
 )
 
-// Env is what every room is handed: the engine, the log, and the rules for what a caller
-// may do and see.
+// Env is what every package of the dashboard gets: the engine, the log, and the rules
+// for what a caller may do and see.
 type Env struct {
 	Engine *durable.Engine
 	Log    *slog.Logger
@@ -22,7 +22,7 @@ type Env struct {
 	May func(r *http.Request, action, runID string) error
 	// User names the caller; nil: it is not known.
 	User func(context.Context) string
-	// ShowPayloads shows user data to those who may see it; false: to nobody.
+	// ShowPayloads shows user data to callers that may see it; false: to none.
 	ShowPayloads bool
 }
 
@@ -31,7 +31,7 @@ func NewEnv(eng *durable.Engine, log *slog.Logger, site view.Site, redact view.R
 	return &Env{Engine: eng, Log: log, Redact: redact, Site: site, Wire: &view.Wire{Redact: redact, Site: site, Open: eng.Payload}}
 }
 
-// The actions that May is asked about, as package dashboard names them.
+// The actions that are passed to May, as package dashboard names them.
 const (
 	ActionList    = "list"
 	ActionRead    = "read"

@@ -58,10 +58,10 @@ func (e *DeniedError) Unwrap() error { return e.Err }
 // ErrCrossOrigin is a request from a page of another origin.
 var ErrCrossOrigin = NewError(http.StatusForbidden, "cross_origin", "the request comes from a page of another origin", "add that origin to dashboard.Options.Origins if it is one of yours")
 
-// ErrUnauthenticated: it is not known who the caller is.
+// ErrUnauthenticated: the caller is not known.
 var ErrUnauthenticated = errors.New("dashboard: sign in first")
 
-// A meaning is what an error of the engine is over HTTP.
+// A meaning is the HTTP form of an error of the engine.
 type meaning struct {
 	is     func(error) bool
 	status int
@@ -121,7 +121,7 @@ var meanings = []meaning{
 	{is(context.DeadlineExceeded), http.StatusGatewayTimeout, "timeout", "look at the run, then ask again"},
 }
 
-// Problem returns what err is over HTTP.
+// Problem returns the HTTP form of err.
 func (e *Env) Problem(err error) (status int, p client.Problem) {
 	var own *RequestError
 	if errors.As(err, &own) {
@@ -155,7 +155,8 @@ func Unavailable(err error) error {
 // /api/runs/order-42/pause", or a command of the terminal where there is no route. A test
 // carries out every piece of advice.
 
-// nextOf says what to do about an error that concerns one run; otherwise for all others.
+// nextOf says what to do about an error that concerns one run; for all other errors it
+// returns otherwise.
 func (e *Env) nextOf(err error, otherwise string) string {
 	var (
 		damaged *durable.DamagedError

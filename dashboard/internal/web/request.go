@@ -32,7 +32,7 @@ func ReadJSON(r *http.Request, v any) error {
 	return nil
 }
 
-// QueryInt reads a number from the query; 0 if it is not there.
+// QueryInt reads a number from the query; 0 if it is missing.
 func QueryInt(r *http.Request, name string) (int64, error) {
 	s := r.URL.Query().Get(name)
 	if s == "" {

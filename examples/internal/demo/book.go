@@ -10,7 +10,7 @@ import (
 // no line is cut in two.
 type Book struct{ f *os.File }
 
-// OpenBook opens the book at path, or begins it.
+// OpenBook opens the book at path, or creates it.
 func OpenBook(path string) (*Book, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

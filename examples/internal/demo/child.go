@@ -11,7 +11,7 @@ import (
 // part it plays, and that it ends with its parent.
 const roleVariable = "HOLDFAST_EXAMPLE_ROLE"
 
-// Role returns the part this process plays; empty in the one that the user
+// Role returns the part this process plays; empty in the process that the user
 // started.
 func Role() string { return os.Getenv(roleVariable) }
 

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Killer starts a program until it ends by itself, and kills it before that at
+// Killer starts a program until it ends on its own, and kills it before that at
 // random moments.
 type Killer struct {
 	Role string   // of the program
@@ -86,8 +86,8 @@ func (k *Killer) live(ctx context.Context, kills int) (wasKilled bool, err error
 	return false, nil
 }
 
-// A moment waits until it is time to kill, and reports false when the program
-// ended before.
+// A moment waits until it is time to kill, and reports false if the program ended
+// first.
 type moment func(ctx context.Context, ended <-chan struct{}) (bool, error)
 
 // moment picks the next moment, or nil when no kill is left: sometimes during
@@ -132,7 +132,7 @@ func after(d time.Duration) moment {
 	}
 }
 
-// grown waits until n lines stand in the book beyond offset.
+// grown waits until the book has n lines beyond offset.
 func grown(ctx context.Context, path string, offset int64, lines int, ended <-chan struct{}) (bool, error) {
 	f, err := os.Open(path)
 	if err != nil {
