@@ -20,7 +20,7 @@ import (
 // dashes is the size of DASH.
 type dashes struct {
 	Runs    int // in the store
-	Steps   int // of the history whose detail is asked for
+	Steps   int // of the history whose detail is requested
 	Clients int // that watch at once
 	Pairs   int // of spells with and without them
 	// Spell is how long the steps go on while the list is watched; longer than the

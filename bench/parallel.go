@@ -65,7 +65,7 @@ func mapping(ctx context.Context, t *target, n size) ([]result, error) {
 }
 
 // againstInserts measures, in pairs, runs of w one after the other, each of which
-// makes so many records, and single inserts, both in records a second.
+// makes this many records, and single inserts, both in records a second.
 func againstInserts(ctx context.Context, t *target, rounds int, w *durable.Workflow[int, int], records int) ([]pair, error) {
 	s, err := t.open()
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/holdfast-dev/holdfast/durable"
 )
 
-// seq measures the steps of a lone run of 1,000 steps, each a durable commit of
-// its own, against single inserts.
+// seq measures the steps of a lone run of 1,000 steps, each a separate durable
+// commit, against single inserts.
 func seq(ctx context.Context, t *target, n size) ([]result, error) {
 	s, err := t.open()
 	if err != nil {

@@ -99,8 +99,8 @@ func list(c *invocation, q target.Query) error {
 	return nil
 }
 
-// sessionTable is what ls prints. In a pipe every part of the step has a column
-// of its own.
+// sessionTable is what ls prints. In a pipe every part of the step has its own
+// column.
 func sessionTable(s *show.Stream, list []target.Run) show.Table {
 	t := show.Table{Head: []string{"ID", "WORKFLOW", "STATUS", "STEP", "STARTED", "LAST CHECKPOINT"}, Wide: 0, Mark: []string{}}
 	for i := range list {

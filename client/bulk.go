@@ -15,7 +15,7 @@ type BulkRequest struct {
 	Matching int64 `json:"matching,omitempty"`
 	// After is the Next of the answer before, to continue after its runs with the same
 	// Filter. Matching is then its Remaining, and no more runs than that are acted on,
-	// whatever has come to match since.
+	// even if more match by now.
 	After string `json:"after,omitempty"`
 	// Limit is how many runs are acted on, the oldest first; 0: 1,000, the maximum.
 	Limit int `json:"limit,omitempty"`
@@ -29,7 +29,7 @@ type BulkRequest struct {
 type Bulk struct {
 	// Matching is how many runs were in a status that the act applies to before it was
 	// done. With a search by q, key or error it counts what was found among the rows
-	// that one request looks at.
+	// that one request reads.
 	Matching int64         `json:"matching"`
 	Done     int           `json:"done"`    // or, in a dry run, would be
 	Refused  int           `json:"refused"` // each with its reason

@@ -73,7 +73,7 @@ type Runs struct {
 	// Next is the cursor of the next page; empty on the last one.
 	Next string `json:"next,omitempty"`
 	// Counts are the numbers of runs by status, of all that match the filter when its
-	// statuses are ignored. Set if they were asked for.
+	// statuses are ignored. Set if they were requested.
 	Counts map[string]int64 `json:"counts,omitempty"`
 }
 
@@ -103,7 +103,7 @@ type Event struct {
 	// Announced marks, in a stream, a wait that was pending when the stream began: the
 	// event itself is an earlier one.
 	Announced bool `json:"announced,omitempty"`
-	// Expands are the entries that the event stands for: the steps that were replayed
+	// Expands are the entries that the event represents: the steps that were replayed
 	// from the snapshot when the run was resumed.
 	Expands []Skipped `json:"expands,omitempty"`
 }

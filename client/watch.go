@@ -110,7 +110,7 @@ type stream struct {
 	moved   bool  // this connection has delivered something new
 	again   bool  // it was broken
 	ended   bool  // the server says that nothing more will come
-	stopped bool  // the caller wants no more
+	stopped bool  // the caller has stopped iterating
 	yield   func(Update, error) bool
 }
 
@@ -162,7 +162,7 @@ func (s *stream) read(body io.Reader, heard func()) error {
 	for {
 		line, err := in.ReadString('\n')
 		if err != nil {
-			return io.ErrUnexpectedEOF // a server that ends a stream says so before
+			return io.ErrUnexpectedEOF // a server announces the end of a stream
 		}
 		heard()
 		line = strings.TrimRight(line, "\r\n")

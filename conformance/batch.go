@@ -48,7 +48,7 @@ func (t *T) scene(s store.Store) {
 }
 
 // full returns a Change on a new run that has everything a Change can have, all of it
-// valid. The run's row is written by a Commit of its own.
+// valid. A separate Commit writes the run's row.
 func (t *T) full(s store.Store, id string) (store.Change, *writer) {
 	t.Helper()
 	w := t.run(s, id, func(r *store.Run) { r.Status = store.Running })
@@ -253,7 +253,7 @@ func (t *T) requireUntouched(s store.Store, before map[string]loaded, c store.Ch
 	}
 }
 
-// tryHold takes a key with a run of its own, and gives it back.
+// tryHold takes a key with a separate run, and releases it.
 func (t *T) tryHold(s store.Store, key string) error {
 	t.Helper()
 	c, w := t.create("tries " + key)

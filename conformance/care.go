@@ -13,7 +13,7 @@ var careCases = []Case{
 	{Name: "maintenance changes nothing and holds nobody up", Clauses: "Maintainer, S4", Needs: Maintainer, run: maintainLive},
 }
 
-// busy has clients write to runs of their own until the returned func is called. Every
+// busy makes clients write to their own runs until the returned func is called. Every
 // Change is a step, a priority and a message, all with the same number. acked says how
 // far each has got.
 func (t *T) busy(s store.Store, clients int) (acked []atomic.Int64, stop func()) {

@@ -69,7 +69,7 @@ func claimPending(t *T) {
 	require.Equal(t, got, t.row(t.handle(d), "r"), "S4: as returned, so stored")
 	t.at(runs[0]).steps(s, 2)
 
-	// With DataOf the event of each run has data of its own.
+	// With DataOf the event of each run has its own data.
 	t.run(s, "x")
 	t.run(s, "y")
 	runs, err = s.Claim(t.Context(), store.Claim{

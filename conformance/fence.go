@@ -316,7 +316,7 @@ func fenceComesFirst(t *T) {
 				continue // it needs an event
 			}
 			require.ErrorIs(t, t.commit(s, late), store.ErrFenced, "S3: beside %s; row only: %v", name, rowOnly)
-			// In a batch, beside others, too.
+			// The same in a batch with others.
 			other := t.run(s, id+" other")
 			errs := s.Commit(t.Context(), []store.Change{other.append(step("a")), late})
 			require.Len(t, errs, 2)

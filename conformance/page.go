@@ -66,7 +66,7 @@ func pageStable(t *T) {
 				if r.ID[:4] == "stay" {
 					got = append(got, r.ID)
 				} else {
-					gone = append(gone, r.ID) // the run a cursor stands on may be deleted
+					gone = append(gone, r.ID) // the run that a cursor points to may be deleted
 				}
 			}
 			if p.Next == "" {

@@ -13,7 +13,7 @@ var resendCases = []Case{
 	{Name: "the same change sent by many at once is done once", Clauses: "S6", run: resendRace},
 }
 
-// shape is a kind of Change on a run of its own.
+// shape is a kind of Change on its own run.
 type shape struct {
 	name  string
 	build func(t *T, s store.Store, id string) store.Change

@@ -150,7 +150,7 @@ func (v *view) edited(f *forking, o *ForkOptions) error {
 		if err != nil {
 			return &durable.DamagedError{RunID: v.Row.ID, Seq: old.Seq, Err: err}
 		}
-		was.Message = 0 // the fork has an inbox of its own
+		was.Message = 0 // the fork has its own inbox
 		now, ev := replacement(old, &was), *old
 		ev.Type, ev.Data, ev.Payload = now.Type, now.Data, env
 		sum := payload.InputHash(env)

@@ -68,7 +68,7 @@ func (v *view) revise(ctx context.Context, at *store.Event, what history.Resetti
 	return v.reviseAs(ctx, history.Cutting{At: at, Reset: what, Force: force})
 }
 
-// reviseAs is revise with all that a cut can be asked for.
+// reviseAs is revise with all options of a cut.
 func (v *view) reviseAs(ctx context.Context, q history.Cutting) (*revision, error) {
 	var failed []string
 	if q.Reset != history.ResetNone {

@@ -10,7 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Standing says where a run stands: what is done, what is under way, and how
+// Standing says where a run stands: what is done, what is in progress, and how
 // long it took. It is a plain value, made from the run's events by a Tracker, or
 // by Operator.Standing and Operator.Standings. The zero value is that of a run
 // about which nothing is known.

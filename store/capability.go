@@ -55,7 +55,7 @@ type Clocked interface {
 // SingleProcess is a store whose data only one process can have open at a time,
 // through one handle, such as a store that locks its file. While that process
 // lives, no other process can recover its runs and no tool can inspect the data
-// beside the program, so the store has to say so.
+// beside the program, so the store has to declare it.
 type SingleProcess interface {
 	// ProcessLock names what keeps other processes out, for people; empty means
 	// that nothing does on this handle.

@@ -74,7 +74,7 @@ func (s *Shop) refund(ctx context.Context, args map[string]string, key string) (
 			return "", err
 		}
 	}
-	// The money is on its way now, but this process does not know it before the bank
+	// The money is on its way now, but this process does not know it until the bank
 	// says so.
 	for s.bankIsSlow() {
 		select {

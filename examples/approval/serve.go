@@ -31,7 +31,7 @@ func serve(ctx context.Context, dir string) error {
 	return nil
 }
 
-// tell prints what Recover left to do, and for whom.
+// tell prints what Recover left to do, and whose task it is.
 func tell(r durable.Report) {
 	if len(r.Resumed)+len(r.Approvals)+len(r.Stuck) == 0 {
 		fmt.Println("durable.Recover found nothing left to do")

@@ -19,7 +19,7 @@ import (
 	"os/signal"
 )
 
-// roleVariable tells a process of this program which part it plays; the one
+// roleVariable says which part a process of this program plays; the process
 // that the user starts has none and directs the others.
 const roleVariable = "HOLDFAST_QUICKSTART_ROLE"
 

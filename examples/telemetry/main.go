@@ -21,8 +21,8 @@ import (
 	"strconv"
 )
 
-// lifeVariable tells a process of this program which life of the shop it is, from 1.
-// The process that the user starts has none and directs the others.
+// lifeVariable says which life of the shop a process of this program is, from 1. The
+// process that the user starts has none and directs the others.
 const lifeVariable = "HOLDFAST_TELEMETRY_LIFE"
 
 const orderID = "order-42"

@@ -29,7 +29,7 @@ const (
 	maxDue = 10_000
 )
 
-// A Target keeps copies of runs; durable.Archive has its contract.
+// A Target keeps copies of runs; durable.Archive has the contract.
 type Target interface {
 	Store(ctx context.Context, runID string, file []byte) error
 }
@@ -170,7 +170,7 @@ func (a *Archiver) next(now time.Time) (id string, status store.Status, pause ti
 	for id, s := range a.due {
 		delete(a.due, id)
 		if rest := a.resting[id]; !s.Terminal() && rest.After(now) && !a.closing {
-			a.later[id] = rest // it was written after this was asked for
+			a.later[id] = rest // it was written after this request
 			continue
 		}
 		return id, s, 0, true

@@ -150,7 +150,7 @@ func (b *Builder) settle(o *Outline) {
 				r.State = Running
 			}
 		} else if b.in.Executing != "" && executing {
-			// Nothing of it is recorded yet.
+			// Nothing is recorded of it yet.
 			open = &Row{Key: b.in.Executing, Name: nameOf(b.in.Executing), Kind: Step, State: Running, Branch: o.Run.Branch, life: -1}
 			if next != nil && next.Key == b.in.Executing {
 				open, next.State = next, Running

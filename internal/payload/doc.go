@@ -17,7 +17,7 @@
 //	types.go       registered types: TypeDef, Upcast, Types
 //	upcast.go      values of earlier versions, raised to the present one
 //	within.go      registered types within values of other types
-//	fingerprint.go hashes by which values are told apart
+//	fingerprint.go hashes that distinguish values
 //	unquoted.go    errors that do not quote an encrypted value
 //	compress.go    compression
 //	encrypt.go     Keys: which key encrypts, and decryption

@@ -35,7 +35,8 @@ const KeySize = 32
 var (
 	// ErrNoKey: the key that a payload needs is not available.
 	ErrNoKey = errors.New("durable: encryption key not known")
-	// ErrWrongKey: another key has the id of the one that a payload was encrypted with.
+	// ErrWrongKey: another key has the id of the key with which a payload was
+	// encrypted.
 	ErrWrongKey = errors.New("durable: another encryption key under this id")
 	// ErrDecrypt: a payload was changed or moved. Its key is the right one.
 	ErrDecrypt = errors.New("durable: not decryptable")

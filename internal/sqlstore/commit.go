@@ -58,7 +58,7 @@ func FencedAt(c *store.Change) error {
 func NotFound(run string) error { return fmt.Errorf("store: run %q: %w", run, store.ErrNotFound) }
 
 // Bisect carries out a batch with run, which either returns one error per
-// Change, or an error for the batch as a whole after which nothing of it is
+// Change, or an error for the whole batch, after which nothing of it is
 // written. In the second case, as long as splits says that one member may have
 // caused the error, Bisect tries the halves separately, down to single Changes,
 // so that a failed Change does not affect the others (S2).

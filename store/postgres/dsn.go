@@ -76,7 +76,7 @@ func with(dsn, parameter, value string) string {
 	}
 	u, err := url.Parse(dsn)
 	if err != nil {
-		return dsn // pq has its own idea of URLs; it says so when it connects
+		return dsn // pq parses URLs in its own way and reports errors when it connects
 	}
 	q := u.Query()
 	q.Set(parameter, value)

@@ -162,7 +162,7 @@ func copyName(file string, version int, at time.Time, kind string) string {
 func settled(name string) string { return strings.TrimSuffix(name, copyMigrating) + copyBackup }
 
 // copyBeforeMigration makes the backup of a migration. The caller has the write
-// lock, so no other migration is under way.
+// lock, so no other migration is in progress.
 func copyBeforeMigration(ctx context.Context, file string, version int, at time.Time) (string, error) {
 	// Remove what a migration left that did not commit: the database is
 	// unchanged, and each attempt would leave another copy of it.

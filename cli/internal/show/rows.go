@@ -85,7 +85,7 @@ func ToneColour(t outline.Tone) string {
 	return ""
 }
 
-// maxRows is how many rows are shown to a person who has not asked for all.
+// maxRows is how many rows are shown to a person who has not requested all.
 const maxRows = 60
 
 // PrintRows prints the rows of an outline with their attempts, nested. Without all it
@@ -173,7 +173,7 @@ func (p *rowPrinter) line(text string) {
 	p.s.Printf("%s\n", text)
 }
 
-// signOf returns the sign of a state; a word stands beside it where the sign is not
+// signOf returns the sign of a state; a word is shown beside it if the sign is not
 // enough.
 func signOf(st outline.State) (sign, colour string) {
 	switch st {

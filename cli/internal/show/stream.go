@@ -86,7 +86,7 @@ func (s *Stream) At(t store.Time) string {
 	return local.Format("2006-01-02 15:04")
 }
 
-// JSON prints one object on a line of its own.
+// JSON prints one object on its own line.
 func (s *Stream) JSON(v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -6,7 +6,7 @@ import (
 )
 
 // A Table is rows of cells. Cells are shown escaped; an empty one as "-", so that
-// columns can be told apart in a pipe and on a terminal.
+// columns can be distinguished in a pipe and on a terminal.
 type Table struct {
 	Head []string
 	Rows [][]string

@@ -38,7 +38,7 @@ func Mounted(eng *durable.Engine, c *show.Commands) *Local {
 	return &Local{commands: c, Engine: eng, Store: eng.Store(), Mounted: true}
 }
 
-// OpenLocal returns a target on a store, through an engine of its own that serves no
+// OpenLocal returns a target on a store, through its own engine that serves no
 // workflow and so claims nothing.
 func OpenLocal(ctx context.Context, st store.Store, c *show.Commands) (*Local, error) {
 	eng, err := durable.Open(ctx, st, durable.Options{Name: "durable command line", Logger: slog.New(slog.DiscardHandler)})
@@ -294,7 +294,7 @@ func (l *Local) Outline(ctx context.Context, id string) (*outline.Builder, *Run,
 	for ev, err := range h.Events {
 		if err != nil {
 			s.unreadable(err)
-			break // what came before is still shown
+			break // the events read so far are still shown
 		}
 		b.Add(&ev)
 	}

@@ -80,7 +80,7 @@ func chained(id string, tail []store.Event, ev *store.Event) error {
 }
 
 // stands says where a run stands, from its row and the end of its history. err says why
-// that end could not be read, or not all of it; without a tail nothing was.
+// that end could not be read completely; without a tail, none of it could.
 func (l *Local) stands(ctx context.Context, row *store.Run, tail []store.Event, err error, live map[string]store.Executor, names declared) *Run {
 	s := newRun(row, live)
 	if err != nil {

@@ -17,12 +17,12 @@ type Session struct {
 	Workflow string `json:"workflow"`
 	Version  string `json:"version,omitempty"`
 	Status   string `json:"status"`
-	// Step is the number of the step the run stands at, from 1; 0 before the first.
+	// Step is the number of the step the run has reached, from 1; 0 before the first.
 	// Steps is how many its workflow declares; 0 if that is not known.
 	Step     int    `json:"step"`
 	Steps    int    `json:"steps,omitempty"`
 	Done     int    `json:"steps_done"`
-	Key      string `json:"key,omitempty"`     // of the call the run stands at
+	Key      string `json:"key,omitempty"`     // of the call the run has reached
 	Attempt  int    `json:"attempt,omitempty"` // the one in progress, or the next one
 	Attempts int    `json:"max_attempts,omitempty"`
 
@@ -56,7 +56,7 @@ type Run struct {
 	any                 bool  // something is recorded beyond its start
 	RowOnly             bool  // not even its creation is recorded
 	Empty               bool  // nothing is recorded beyond its start: all of its events were read
-	Restart             bool  // it would be resumable but for that
+	Restart             bool  // it would be resumable otherwise
 	Prompt              bool  // it waits for a person
 	Declared            []string
 	LastSeq             int64 // of the whole log

@@ -74,8 +74,8 @@ type Target interface {
 	Standing(ctx context.Context, id string) (operate.Standing, error)
 
 	// CheckpointOf returns the number of the checkpoint with the outcome of a step,
-	// and FirstCheckpoint that of the first one that a history can be cut after; 1,
-	// its beginning, when there is none.
+	// and FirstCheckpoint that of the first one after which a history can be cut; 1,
+	// its beginning, if there is none.
 	CheckpointOf(ctx context.Context, id, step string) (int64, error)
 	FirstCheckpoint(ctx context.Context, id string) int64
 
@@ -115,7 +115,7 @@ type NewRun struct {
 type Answer struct {
 	Yes        bool
 	Reason, By string
-	Value      json.RawMessage // the whole answer; nil: made of the other fields
+	Value      json.RawMessage // the whole answer; nil: built from the other fields
 }
 
 // verdict returns the value that the workflow gets.

@@ -66,8 +66,8 @@ func (ac *Acts) resume(w http.ResponseWriter, r *http.Request, id string, req cl
 func (ac *Acts) doResume(r *http.Request, id string, req client.ResumeOptions) (operate.Plan, error) {
 	o := operate.ResumeOptions{FromCheckpoint: req.FromCheckpoint, ResetFailures: req.ResetFailures, Force: req.Force, DryRun: req.DryRun}
 	if req.FromKey != "" {
-		// If the run cannot be resumed at all, the answer says that, and nothing of its
-		// keys.
+		// If the run cannot be resumed at all, the answer says that and does not mention
+		// its keys.
 		if _, err := operate.On(ac.Engine).Resume(r.Context(), id, operate.ResumeOptions{Force: req.Force, DryRun: true}); err != nil {
 			return operate.Plan{}, err
 		}

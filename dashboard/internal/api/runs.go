@@ -17,7 +17,7 @@ type API struct {
 	read    *read.Reader
 	archive read.Archive // nil: there is none
 	streams func() int
-	exports atomic.Int32 // under way
+	exports atomic.Int32 // in progress
 }
 
 // New makes an API. streams says how many streams are open.

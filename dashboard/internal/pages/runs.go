@@ -138,7 +138,7 @@ func found(v *runsView, ask *read.Listing) string {
 		}
 	}
 	if n == 0 && len(v.Rows) > 0 {
-		return "" // more than one status is asked for
+		return "" // more than one status is requested
 	}
 	return view.Number(n)
 }

@@ -24,7 +24,7 @@ const (
 )
 
 // parseTerms splits a query into its terms. One beyond the bounds is refused as a whole:
-// part of it would find other runs than those asked for.
+// part of it would find the wrong runs.
 func parseTerms(query string) (terms, error) {
 	if len(query) > maxQuery {
 		return nil, web.BadRequest("the filter has %d bytes: at most %d can be used", len(query), maxQuery)

@@ -40,7 +40,7 @@ func (r *askingRuns) what(row *store.Run) (asked, bool) {
 	return a, known && a.same(askedOf(row))
 }
 
-// keep remembers the runs that a look has met. After a look at all runs it forgets the
+// keep remembers the runs that a scan has found. After a scan of all runs it forgets the
 // others: they no longer ask anything.
 func (r *askingRuns) keep(met map[string]asked, all bool) {
 	r.mu.Lock()

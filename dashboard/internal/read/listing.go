@@ -36,7 +36,7 @@ type Listing struct {
 // Scans reports whether rows are dropped after the store has selected them.
 func (l *Listing) Scans() bool { return l.id != "" || l.Key != "" || l.text != "" }
 
-// Match reports whether a row that the store has selected was asked for. A reason is
+// Match reports whether a row that the store has selected was requested. A reason is
 // searched as it is shown: a search in the unredacted text would give it away, letter by
 // letter.
 func (l *Listing) Match(r *store.Run, shown func(string) string) bool {
@@ -75,8 +75,8 @@ func ParseListing(q url.Values, now time.Time) (*Listing, error) {
 	return l, nil
 }
 
-// Bounds of a parameter of a filter: a statement of a store takes only so many values, and
-// no id, name or key is longer.
+// Bounds of a parameter of a filter: a store's statement takes a limited number of values,
+// and no id, name or key is longer.
 const (
 	maxValues = 100
 	maxValue  = store.MaxKey
@@ -228,7 +228,7 @@ func parseMoment(name, s string, now time.Time) (store.Time, error) {
 //
 //	~1795187382346512~AQAAAZk…
 //
-// Otherwise a page asked for a second later would belong to another listing, and the store
+// Otherwise a page requested a second later would belong to another listing, and the store
 // would refuse it.
 const cursorMark = "~"
 

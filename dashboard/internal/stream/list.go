@@ -10,8 +10,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A listHub looks at the store for all clients that watch the list of runs. It
-// lives as long as it has subscribers.
+// A listHub polls the store for all clients that watch the list of runs. It lives as long
+// as it has subscribers.
 type listHub struct {
 	streams *Streams
 	stop    context.CancelFunc
@@ -30,7 +30,7 @@ type listHub struct {
 	// nil: nothing was read yet.
 	first []frame
 
-	// looked is closed after the first look at the store.
+	// looked is closed after the first poll of the store.
 	looked chan struct{}
 
 	// shown is first as of the last publication; failed is why there was none yet. Under
@@ -40,7 +40,7 @@ type listHub struct {
 }
 
 const (
-	// listEvery is the interval between two looks at the store while a client watches.
+	// listEvery is the interval between two polls of the store while a client watches.
 	listEvery = time.Second
 	// listNewest is how many rows of each kind are watched: the newest, and those that
 	// move. Older rows that do not move are not watched; a page asks for them.

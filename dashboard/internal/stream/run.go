@@ -31,9 +31,9 @@ type runHub struct {
 	resting     bool  // the run has failed, and may be resumed
 }
 
-// Events are gathered before they are sent: for gatherFor, or with many watchers for so
-// long that no more than maxSends messages a second go to all of them. Sending shares the
-// machine with the execution of the run.
+// Events are gathered before they are sent: for gatherFor, or with many watchers long
+// enough that no more than maxSends messages a second go to all of them. Sending shares
+// the machine with the execution of the run.
 const (
 	gatherFor = 100 * time.Millisecond
 	maxSends  = 500
@@ -46,7 +46,7 @@ const (
 	restEvery = 500 * time.Millisecond
 )
 
-// gather is how long events are gathered for so many watchers.
+// gather returns how long events are gathered for this many watchers.
 func gather(watchers int) time.Duration {
 	return max(gatherFor, time.Duration(watchers)*time.Second/maxSends)
 }
@@ -302,7 +302,7 @@ func (hub *runHub) follow(ctx context.Context) {
 	}
 }
 
-// closedEvery: every so many looks at a failed run also check whether the engine was
+// closedEvery: one in this many polls of a failed run also checks whether the engine was
 // closed.
 const closedEvery = 8
 
@@ -366,7 +366,7 @@ func (hub *runHub) life(ctx context.Context, from int64) (last int64, err error)
 			return at, err
 		}
 		if ev.Seq <= from {
-			continue // announced: each client is told when it comes
+			continue // announced: each client gets it when it connects
 		}
 		at = ev.Seq
 		gathered = append(gathered, hub.streams.eventFrame(ctx, hub.id, &ev))

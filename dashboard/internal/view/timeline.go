@@ -174,7 +174,7 @@ func (t *timeline) row(r *outline.Row, left bool) {
 	}
 }
 
-// nameIn is the name of a row in its place: of an item, its number.
+// nameIn returns the name of a row in its place: for an item, its number.
 func nameIn(r *outline.Row) string {
 	if r.Kind == outline.Item {
 		return r.Name[strings.LastIndexByte(r.Name, '['):]

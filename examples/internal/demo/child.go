@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// roleVariable tells a process of an example that it is one of several, which
-// part it plays, and that it ends with its parent.
+// roleVariable marks a process of an example as one of several: it says which part the
+// process plays, and that it ends with its parent.
 const roleVariable = "HOLDFAST_EXAMPLE_ROLE"
 
 // Role returns the part this process plays; empty in the process that the user
