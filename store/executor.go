@@ -54,9 +54,9 @@ func Serves(served []Served, workflow, version string) bool {
 type Pulse struct {
 	Now Time // the store's clock during the beat
 	// Next is the latest time for the next beat: the earliest future WakeAt among
-	// the runs that this executor owns or could claim. If a store with Presence
-	// cannot yet tell whether an owner is gone, it may be the time at which the
-	// store will know. 0: none.
+	// the runs that this executor owns or could claim, or, if that is earlier,
+	// the time at which a store with Presence that suspects an owner to be gone
+	// will know. 0: none.
 	Next Time
 	// Due reports that a run which this executor could claim is due now. S31 Due
 	// and Next count runs of every queue, because a beat does not say which

@@ -165,8 +165,8 @@ func (c *config) within() time.Duration {
 	return 400 * 24 * time.Hour
 }
 
-// sampled returns at most most of the writes 1 to n, including the first and the
-// last.
+// sampled returns a sample of the writes 1 to n, of no more than most, including
+// the first and the last.
 func sampled(n, most int) []int {
 	if most < 0 || n <= most {
 		most = n

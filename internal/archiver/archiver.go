@@ -49,7 +49,7 @@ type Options struct {
 	Commit func(context.Context, store.Change) error
 	// Known returns the wording, for people, of a store error or of damage.
 	Known func(error) error
-	// Sync makes a run that begins to wait wait until it is archived.
+	// Sync archives a run that has begun to wait before it goes on waiting.
 	Sync bool
 }
 

@@ -64,8 +64,8 @@ func (b *Builder) leaver(n int32) int32 {
 	return b.in.Run.Branch
 }
 
-// expected returns a row for each declared step of which nothing is recorded. A
-// name that was used more than once, or inside another, does not count as missing.
+// expected returns a row for each declared step of which nothing is recorded. Only
+// the first call of a name outside branches and items counts: its key is the name.
 func (b *Builder) expected() []*Row {
 	if b.in.Run.Status == store.Completed || b.in.Run.Status == store.Cancelled {
 		return nil
