@@ -14,14 +14,13 @@ import (
 // Archive keeps the latest copy of each run that was stored in it. All methods
 // may be called concurrently, by many processes on the same archive.
 type Archive interface {
-	// Store replaces the copy of a run. file is the run as
-	// operate.Operator.Export writes it. When Store returns nil the copy survives
-	// a crash of the machine; however the process ends, the archive holds the
-	// previous copy or this one, never a part of it. A file that is an earlier
-	// state of the existing copy changes nothing, so a late writer does no harm.
-	// Store returns nil only if the archived copy then contains what was given:
-	// of two runs with the same id, the archive keeps the one created later and
-	// refuses the other.
+	// Store replaces the copy of a run. file is the run as operate.Operator.Export
+	// writes it. When Store returns nil the copy survives a crash of the machine;
+	// however the process ends, the archive holds the previous copy or this one,
+	// never a part of it. A file that is an earlier state of the existing copy
+	// changes nothing, so a late writer does no harm. Store returns nil only if
+	// the archived copy then contains what was given: of two runs with the same
+	// id, the archive keeps the one created later and refuses the other.
 	//
 	// Errors: ErrBadFile; *CollisionError; *ReusedIDError; ErrUnavailable. Then
 	// nothing has changed.
@@ -100,10 +99,9 @@ type Run struct {
 	Code     string       `json:"code,omitempty"`
 	Reason   string       `json:"reason,omitempty"`
 
-	// Input and Output are the values as JSON; Output is absent unless the run
-	// has completed. A value that this package cannot show without a key or
-	// codec of the program is absent too, and Hidden says so; the run file still
-	// has it.
+	// Input and Output are the values as JSON; Output is absent unless the run has
+	// completed. A value that this package cannot show without a key or codec of
+	// the program is absent too, and Hidden says so; the run file still has it.
 	Input  json.RawMessage `json:"input,omitempty"`
 	Output json.RawMessage `json:"output,omitempty"`
 	Hidden string          `json:"hidden,omitempty"`

@@ -50,8 +50,7 @@ const (
 	lockName = ".lock"
 	// temporary is the prefix of files that are being written.
 	temporary = ".tmp-"
-	// staleTemporary is the age at which such a file must belong to a killed
-	// process.
+	// staleTemporary is the age at which such a file must belong to a killed process.
 	staleTemporary = time.Hour
 )
 
@@ -128,8 +127,7 @@ func (d *Dir) Store(ctx context.Context, runID string, file []byte) error {
 // lock keeps other processes from writing until the returned function is called.
 // The system releases it when the process ends, however it ends.
 func (d *Dir) lock(ctx context.Context) (unlock func(), err error) {
-	// Opened through the root, which refuses a link that leads out of the
-	// directory.
+	// Opened through the root, which refuses a link that leads out of the directory.
 	f, err := d.root.OpenFile(lockName, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err

@@ -164,8 +164,7 @@ func (g *Git) present(ctx context.Context, ref string, ours *Entry, sure bool) (
 	commit, have, err := g.copyAt(ctx, ref, ours)
 	var collision *CollisionError
 	if err != nil && ctx.Err() == nil && !errors.As(err, &collision) {
-		// git gives up at a damaged object. Only a second failure counts as
-		// damage.
+		// git gives up at a damaged object. Only a second failure counts as damage.
 		commit, have, err = g.copyAt(ctx, ref, ours)
 	}
 	switch {

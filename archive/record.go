@@ -217,8 +217,7 @@ func compare(have, ours *Entry) standing {
 }
 
 // needsFile reports whether the records of two states are not enough to compare
-// them: the copy is neither of an earlier run with that id nor of an earlier
-// state.
+// them: the copy is neither of an earlier run with that id nor of an earlier state.
 func needsFile(have, ours *Entry) bool {
 	if !have.CreatedAt.Equal(ours.CreatedAt) {
 		return have.CreatedAt.After(ours.CreatedAt)

@@ -86,9 +86,8 @@ func (s *RunSnapshot) Option() durable.StartOption { return operate.FromExport(s
 // again does the rest.
 //
 // Errors: store.ErrExists when the store has the run, which is then the truth;
-// those of a.Get, and of Import and Resume of operate.Operator. After an
-// error of Resume the run is in the store, and Restore or Resume can be called
-// again.
+// those of a.Get, and of Import and Resume of operate.Operator. After an error
+// of Resume the run is in the store, and Restore or Resume can be called again.
 func Restore(ctx context.Context, eng *durable.Engine, a Archive, runID string) (operate.Imported, error) {
 	e, err := a.Get(ctx, runID)
 	if err != nil {

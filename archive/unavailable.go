@@ -8,11 +8,10 @@ import (
 )
 
 // Unavailable returns an archive in place of one that could not be opened, so that
-// the program still starts. Hydrate then logs one warning with the reason and has
-// no history, and each run to be archived is logged as not archived. Nothing is
-// lost: the store remembers what is not archived, and the next process with an
-// archive writes it. All its methods return an error that wraps err and
-// ErrUnavailable.
+// the program still starts. Hydrate then logs one warning with the reason and has no
+// history, and each run to be archived is logged as not archived. Nothing is lost:
+// the store remembers what is not archived, and the next process with an archive
+// writes it. All its methods return an error that wraps err and ErrUnavailable.
 //
 //	var keep archive.Archive
 //	if keep, err = archive.OpenGit(ctx, dir, archive.GitOptions{}); err != nil {

@@ -60,11 +60,10 @@ type Cleaned struct {
 }
 
 // Clean deletes runs that have ended, each as a whole with its events, inbox and
-// branches; it never deletes a single event, it deletes a run that has not ended
-// only with CleanOptions.Idle, and it never deletes a run with a live owner. A
-// child is kept as long as its parent: it is deleted with the parent, or later when
-// it expires itself. After many deletions Clean runs the store's maintenance
-// (store.Maintainer).
+// branches; it never deletes a single event, it deletes a run that has not ended only
+// with CleanOptions.Idle, and it never deletes a run with a live owner. A child is
+// kept as long as its parent: it is deleted with the parent, or later when it expires
+// itself. After many deletions Clean runs the store's maintenance (store.Maintainer).
 //
 // It may be called at any time by any number of processes, killed at any moment
 // and called again. A freed id can be used for a new run, which is never taken for

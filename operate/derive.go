@@ -37,9 +37,8 @@ type Derived struct {
 // else. It is a pure function. Without events, or with unreadable ones, the result
 // is what the readable events before say.
 //
-// A run counts as waiting if the last thing it did was to begin a wait, a timer or
-// a child that is still open. No event says which of its goroutines go on
-// meanwhile.
+// A run counts as waiting if the last thing it did was to begin a wait, a timer or a
+// child that is still open. No event says which of its goroutines go on meanwhile.
 func DeriveStatus(events []store.Event) Derived {
 	s := history.NewSurvey("")
 	for i := range events {
@@ -70,11 +69,10 @@ func derivedOf(s *history.Survey) Derived {
 	return d
 }
 
-// LastStableEvent returns the last event of a lineage after which a run can be
-// taken up again: the outcome of a step, a child or an item, or the answer to a
-// wait, with every earlier wait answered or closed by then. It returns nil if there
-// is none. It is a pure function; the events are those of one lineage, oldest
-// first.
+// LastStableEvent returns the last event of a lineage after which a run can be taken
+// up again: the outcome of a step, a child or an item, or the answer to a wait, with
+// every earlier wait answered or closed by then. It returns nil if there is none. It
+// is a pure function; the events are those of one lineage, oldest first.
 //
 // For example, of "step_completed a, wait_requested w, step_completed b,
 // signal_received w, step_started c" it is signal_received.

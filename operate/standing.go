@@ -92,13 +92,11 @@ func (s Standing) Step() int {
 // and not with the history; it never reads a result. The zero value is ready for
 // use, by one goroutine at a time.
 //
-// A live event for which Cuts is true takes back earlier events: start again with
-// a zero Tracker and Engine.History, which leaves them out. Operator.Standings
-// does so.
+// A live event for which Cuts is true takes back earlier events: start again with a
+// zero Tracker and Engine.History, which leaves them out. Operator.Standings does so.
 type Tracker struct {
 	// Names of the workflow's steps, if a list other than the one recorded at the
-	// start applies (the code may have changed since). Set it before the first
-	// event.
+	// start applies (the code may have changed since). Set it before the first event.
 	Names []string
 	// Known is a number of steps known from elsewhere, such as that of an earlier
 	// run; it counts if no names are declared.
@@ -354,9 +352,8 @@ func waiting(kind string) bool {
 	return kind == string(history.CallTimer) || kind == string(history.CallWait) || kind == string(history.CallChild)
 }
 
-// preferred reports whether a is more interesting to a person than b: a step
-// before a wait before a call that holds other calls, then the one with the later
-// event.
+// preferred reports whether a is more interesting to a person than b: a step before
+// a wait before a call that holds other calls, then the one with the later event.
 func preferred(a, b *Call) bool {
 	rank := func(c *Call) int {
 		switch {

@@ -11,13 +11,12 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A cancelled run continues only with Force. What the cancel did is left behind
-// on the old branch: the history is cut just before the run noticed the cancel,
-// and the event of the new branch says up to which message cancels no longer
-// count, so that the same cancel does not end the run again. Compensations
-// cannot be cut away: the effects are gone, and the history before the cut would
-// say that they happened. Such a run is refused; a fork does its work again,
-// with its own keys.
+// A cancelled run continues only with Force. What the cancel did is left behind on
+// the old branch: the history is cut just before the run noticed the cancel, and
+// the event of the new branch says up to which message cancels no longer count, so
+// that the same cancel does not end the run again. Compensations cannot be cut
+// away: the effects are gone, and the history before the cut would say that they
+// happened. Such a run is refused; a fork does its work again, with its own keys.
 
 // uncancel computes how a cancelled run goes on: after from, or, if that is 0,
 // after everything it had recorded when the cancel reached it.

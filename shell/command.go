@@ -117,8 +117,7 @@ type child struct {
 }
 
 // start starts a command and keeps the thread for it as long as it runs: where the
-// system ends a child whose parent has died (Linux), the thread counts as the
-// parent.
+// system ends a child whose parent has died (Linux), the thread counts as the parent.
 func start(cmd *exec.Cmd) (*child, error) {
 	p := &child{cmd: cmd, done: make(chan struct{})}
 	began := make(chan error, 1)

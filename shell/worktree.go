@@ -44,8 +44,7 @@ func canonical(dir string) (string, error) {
 
 // Worktree returns options of Start for a run that works in a directory: no other
 // run started with them has the directory at the same time (durable.Exclusive;
-// ErrOccupied names the run that has it), and RunIn finds the run by its
-// directory.
+// ErrOccupied names the run that has it), and RunIn finds the run by its directory.
 //
 //	opts, err := shell.Worktree("/src/app")
 //	run, err := release.Start(ctx, "release-7", in, opts...)

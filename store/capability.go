@@ -46,9 +46,8 @@ type Presence interface {
 
 // Clocked is a store that says whose clock it uses.
 type Clocked interface {
-	// ClockKind says whose clock judges leases and due times: "process", the
-	// clock of each process that opens the store, or "server", one clock for all
-	// of them.
+	// ClockKind says whose clock judges leases and due times: "process", the clock
+	// of each process that opens the store, or "server", one clock for all of them.
 	ClockKind() string
 }
 
@@ -62,9 +61,8 @@ type SingleProcess interface {
 	ProcessLock() string
 }
 
-// TxCommitter is a store that can carry out Changes inside the user's own
-// transaction on the same database, so that they become durable with it or not
-// at all.
+// TxCommitter is a store that can carry out Changes inside the user's own transaction
+// on the same database, so that they become durable with it or not at all.
 type TxCommitter interface {
 	// CommitIn works like Commit, within tx (*sql.Tx or *sqlx.Tx). An error
 	// means that the user must roll back.

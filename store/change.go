@@ -15,8 +15,7 @@ type Change struct {
 	Expect Expect
 
 	// Create is the row to insert; it needs Expect.Absent. Its Epoch is stored as
-	// given and must be positive. With an Owner, the run is created already
-	// claimed.
+	// given and must be positive. With an Owner, the run is created already claimed.
 	Create *Run
 	// Events to append: consecutive Seq, sealed, in the run's log. Their Epoch
 	// is set by the store (see Expect and Yield).
@@ -65,9 +64,8 @@ type Expect struct {
 	Statuses []Status
 }
 
-// Plain reports whether c is a plain checkpoint: it appends events after an event
-// of its own epoch and touches nothing else. Backends carry it out in one
-// statement.
+// Plain reports whether c is a plain checkpoint: it appends events after an event of
+// its own epoch and touches nothing else. Backends carry it out in one statement.
 func (c *Change) Plain() bool {
 	return c.RunID != "" && len(c.Events) > 0 && c.Create == nil && c.Row == nil && c.Branch == nil &&
 		len(c.Send) == 0 && len(c.Start) == 0 && len(c.Hold) == 0 && !c.Release && !c.Yield &&
@@ -93,8 +91,7 @@ func (c *Change) EventEpoch(i int) int64 {
 func (c *Change) RowEpoch() int64 { return c.EventEpoch(len(c.Events) - 1) }
 
 // Mark returns the Seq of the event that shows whether c has already been carried
-// out (S6): the first event of a Create, otherwise the last. 0: c has no such
-// event.
+// out (S6): the first event of a Create, otherwise the last. 0: c has no such event.
 func (c *Change) Mark() int64 {
 	if len(c.Events) == 0 {
 		return 0
@@ -111,8 +108,7 @@ func (c *Change) mark() int {
 
 // Did reports whether c was already carried out (S6). stored is the event that the
 // log has at Mark, or nil if it has none there. Both its epoch and its sum must be
-// those that c writes: the same event with another epoch comes from another
-// writer.
+// those that c writes: the same event with another epoch comes from another writer.
 func (c *Change) Did(stored *Event) bool {
 	if stored == nil || len(c.Events) == 0 {
 		return false

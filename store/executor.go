@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// Executor is one engine on one store, from Open to Close. Its id is never
-// reused.
+// Executor is one engine on one store, from Open to Close. Its id is never reused.
 type Executor struct {
 	ID   string
 	Name string // for people; need not be unique

@@ -11,8 +11,7 @@ import (
 // postgres.OpenSchema return one.
 type Migrator interface {
 	// Plan says what Migrate would do now and changes nothing. It returns a
-	// *SchemaError when the schema of the database is newer than this program
-	// knows.
+	// *SchemaError when the schema of the database is newer than this program knows.
 	Plan(ctx context.Context) (MigrationPlan, error)
 
 	// Migrate brings the schema to the newest version this program knows. All
@@ -67,11 +66,10 @@ type Migration struct {
 
 // Backuper is a store that can copy itself while it is in use.
 type Backuper interface {
-	// Backup makes a copy of the whole store as it was at one moment between
-	// the call and its return: the copy contains every Change that was
-	// acknowledged before the call, and each Change whole or not at all. Others
-	// may write meanwhile. Once Backup has returned nil, the copy is as durable
-	// as the store.
+	// Backup makes a copy of the whole store as it was at one moment between the
+	// call and its return: the copy contains every Change that was acknowledged
+	// before the call, and each Change whole or not at all. Others may write
+	// meanwhile. Once Backup has returned nil, the copy is as durable as the store.
 	//
 	// to is a path if the store is a file, and a name if it is on a server.
 	// Backup refuses an existing one with ErrInvalid and leaves it alone. A

@@ -33,8 +33,7 @@ func (r *Run) UnmarshalBinary(b []byte) error {
 	return parseRecord("run", b, r.fields())
 }
 
-// AppendBinary appends the event to b, including its epoch. The error is always
-// nil.
+// AppendBinary appends the event to b, including its epoch. The error is always nil.
 func (e *Event) AppendBinary(b []byte) ([]byte, error) { return appendRecord(b, e.fields()), nil }
 
 // UnmarshalBinary replaces e with the event that AppendBinary wrote.

@@ -170,9 +170,8 @@ func (r *Run) Parked() bool {
 	return r.Status == Interrupted && r.Code != "" && r.Code != CodeNotRegistered
 }
 
-// Due reports whether a claim without ids may take r at now. It does not check
-// the owner of r, what the executor serves, or how full the queue is: see
-// Claim.MayTake.
+// Due reports whether a claim without ids may take r at now. It does not check the
+// owner of r, what the executor serves, or how full the queue is: see Claim.MayTake.
 func (r *Run) Due(now Time) bool {
 	if r.Paused && !r.CancelAsked {
 		return false

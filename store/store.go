@@ -74,9 +74,8 @@ type Store interface {
 	// are gone, the range ends with ErrNotFound.
 	//
 	// S17 What a store returns is the caller's to keep: neither later rows nor
-	// later calls overwrite it. What a caller passes in belongs to the caller
-	// again when the call has returned: the store keeps none of its slices and
-	// maps.
+	// later calls overwrite it. What a caller passes in belongs to the caller again
+	// when the call has returned: the store keeps none of its slices and maps.
 	//
 	// S27 The row, its attributes and Last, the branches, the inbox and the events
 	// are as of one moment: later commits add nothing. Events may be ranged over

@@ -9,10 +9,9 @@ import (
 	"time"
 )
 
-// inBubble calls f with virtual time, if possible: t must be a *testing.T. If
-// there is a bubble already, f is called in that one. left names the user's
-// goroutines that do not end: they would end the test binary with a panic that
-// names nothing.
+// inBubble calls f with virtual time, if possible: t must be a *testing.T. If there
+// is a bubble already, f is called in that one. left names the user's goroutines
+// that do not end: they would end the test binary with a panic that names nothing.
 func (c *config) inBubble(t testing.TB, f func(t testing.TB)) (left error) {
 	t.Helper()
 	tt, ok := t.(*testing.T)

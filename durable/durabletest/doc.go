@@ -13,10 +13,9 @@
 //			durabletest.Reset(s.restock))
 //	}
 //
-// Replays executes the current code on a history that was exported elsewhere, such
-// as that of a run in production, without running the body of any step. With a
-// directory of such files under testdata, CI shows which change would stop a run
-// in flight.
+// Replays executes the current code on a history that was exported elsewhere, such as
+// that of a run in production, without running the body of any step. With a directory
+// of such files under testdata, CI shows which change would stop a run in flight.
 //
 // Everything runs on a memory store. If the test is a *testing.T, time is virtual
 // (testing/synctest): a workflow that sleeps for a year takes milliseconds. See

@@ -86,8 +86,7 @@ func (f *fresh) answer(t testing.TB, s *survival) {
 	t.SkipNow()
 }
 
-// replayElsewhere replays the history of the undisturbed run in a separate
-// process.
+// replayElsewhere replays the history of the undisturbed run in a separate process.
 func (s *survival) replayElsewhere(ctx context.Context, data *memory.Store, f *fresh) error {
 	dir, err := os.MkdirTemp("", "durabletest")
 	if err != nil {

@@ -54,10 +54,9 @@ func Start(o ...durable.StartOption) Option {
 // accepted that stays the same.
 func Want[O any](out O) Option { return func(c *config) { c.want = out } }
 
-// Fails says that the run must fail, with an error that matches each of the
-// targets (errors.Is). Without it the run must complete. An error that only a code
-// change can fix, such as durable.ErrConcurrent, fails the test unless it is a
-// target.
+// Fails says that the run must fail, with an error that matches each of the targets
+// (errors.Is). Without it the run must complete. An error that only a code change
+// can fix, such as durable.ErrConcurrent, fails the test unless it is a target.
 func Fails(targets ...error) Option {
 	return func(c *config) { c.fails, c.failsWith = true, append(c.failsWith, targets...) }
 }
@@ -87,10 +86,9 @@ func Invariant(f func(ended error) error) Option { return func(c *config) { c.in
 // outlives a process and what the steps act on: the fake bank, the fake stock.
 func Reset(f func()) Option { return func(c *config) { c.reset = f } }
 
-// Reboot is called at the beginning of every process. It resets what a process
-// loses at its end, package variables and fields that the workflow uses, to their
-// values in a new process; without it they keep their values, which they would not
-// in reality.
+// Reboot is called at the beginning of every process. It resets what a process loses
+// at its end, package variables and fields that the workflow uses, to their values in
+// a new process; without it they keep their values, which they would not in reality.
 func Reboot(f func()) Option { return func(c *config) { c.boot = f } }
 
 // Beside is called on its own goroutine in every process once the run is started,

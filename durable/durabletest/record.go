@@ -143,9 +143,8 @@ func index(calls []call) map[callID]*call {
 	return m
 }
 
-// otherCall describes the first call by which two runs differ, or is empty. The
-// order in which branches reach their outcomes does not count, and neither do the
-// results.
+// otherCall describes the first call by which two runs differ, or is empty. The order
+// in which branches reach their outcomes does not count, and neither do the results.
 func otherCall(want, got *record) string {
 	wanted, had := index(want.calls), index(got.calls)
 	raced := want.raced() || got.raced()

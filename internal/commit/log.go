@@ -29,11 +29,10 @@ type Owner interface {
 	Landed(c *store.Change)
 }
 
-// A Log is the end of a run's log, as one execution knows it: what is to be
-// written next, what is in flight, and where it goes. While the run is executed, only
-// the Log assigns places in the log, when a change is formed (build). Each place is
-// recorded, or handed back before the call that asked for it returns, or the
-// execution is over.
+// A Log is the end of a run's log, as one execution knows it: what is to be written
+// next, what is in flight, and where it goes. While the run is executed, only the Log
+// assigns places in the log, when a change is formed (build). Each place is recorded,
+// or handed back before the call that asked for it returns, or the execution is over.
 //
 // The committer works on many Logs at a time, under a single mutex, its own, which
 // Lock takes.

@@ -73,8 +73,7 @@ func (b *Builder) close(e *store.Event, d *history.Data) {
 		}
 	case store.WorkflowRecovered, store.Edited, store.JumpActivated, store.JumpRequested, store.FailuresReset:
 		if d.Executor != l.Executor {
-			// An act on a run requires that it has no owner, or waits without
-			// one.
+			// An act on a run requires that it has no owner, or waits without one.
 			b.lose(l, b.waitsNow())
 		}
 	default:

@@ -26,8 +26,7 @@ const (
 	TonePending Tone = "pending"
 )
 
-// A Verdict answers "what is wrong with this run?" in a sentence derived from
-// events.
+// A Verdict answers "what is wrong with this run?" in a sentence derived from events.
 type Verdict struct {
 	Tone  Tone
 	Head  Text

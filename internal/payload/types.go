@@ -32,8 +32,7 @@ func (d *TypeDef) AddUpcast(u Upcast) { d.ups = append(d.ups, u) }
 // AddNames adds names under which values were recorded before.
 func (d *TypeDef) AddNames(names []string) { d.was = append(d.was, names...) }
 
-// NewUpcast returns an Upcast that makes a version of a type from the previous
-// one.
+// NewUpcast returns an Upcast that makes a version of a type from the previous one.
 func NewUpcast[Old, New any](version int, up func(Old) (New, error)) Upcast {
 	u := Upcast{from: version, old: reflect.TypeFor[Old](), new: reflect.TypeFor[New]()}
 	if up != nil {

@@ -72,10 +72,9 @@ type Migrator struct {
 	// where beginning a transaction does that already.
 	Exclude string
 	// Lock keeps all other writers out until the transaction ends. It takes the
-	// locks in the order in which other transactions do, so that no step takes
-	// a lock out of order. It is called before the backup and the steps of a
-	// database that has a schema. nil: beginning a transaction does that
-	// already.
+	// locks in the order in which other transactions do, so that no step takes a
+	// lock out of order. It is called before the backup and the steps of a
+	// database that has a schema. nil: beginning a transaction does that already.
 	Lock func(ctx context.Context, tx *sqlx.Tx) error
 	// Exists selects whether the version table exists (one boolean or 0/1).
 	Exists string

@@ -7,11 +7,10 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Sightings records when a handle first saw the last beat of each executor, by
-// the handle's own clock. The time that a beat carries may come from another
-// clock: that of a process whose clock is ahead, or this clock before it was
-// set. A lease that such a time would lengthen or shorten is counted from the
-// sighting instead.
+// Sightings records when a handle first saw the last beat of each executor, by the
+// handle's own clock. The time that a beat carries may come from another clock:
+// that of a process whose clock is ahead, or this clock before it was set. A lease
+// that such a time would lengthen or shorten is counted from the sighting instead.
 //
 // The zero value has seen nothing. Safe for concurrent use.
 type Sightings struct {

@@ -124,8 +124,7 @@ func (s Statements) Names(own bool) []string {
 	return names
 }
 
-// DefaultPrefix precedes the name of every table, index and view in the .sql
-// files.
+// DefaultPrefix precedes the name of every table, index and view in the .sql files.
 const DefaultPrefix = "durable_"
 
 var prefixForm = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]{0,31}$`)

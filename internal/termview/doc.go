@@ -3,7 +3,6 @@
 // to do.
 //
 // A View prints lines, and on a terminal keeps one more at the bottom that is
-// redrawn. A Board is redrawn as a whole. Both receive the run's events.
-// External text (keys, errors, prompts) is escaped and cannot move the cursor;
-// see Clean.
+// redrawn. A Board is redrawn as a whole. Both receive the run's events. External
+// text (keys, errors, prompts) is escaped and cannot move the cursor; see Clean.
 package termview

@@ -10,8 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// data is what a view needs from an event's Data besides what the Tracker
-// keeps.
+// data is what a view needs from an event's Data besides what the Tracker keeps.
 type data struct {
 	Error  *struct{ Message string } `json:"error"`
 	Max    int                       `json:"max"`
@@ -198,8 +197,7 @@ func callOf(s operate.Standing, key string) operate.Call {
 
 func maxOf(s operate.Standing, key string) int { return callOf(s, key).Max }
 
-// clock formats a time of day: on a terminal in its user's zone, otherwise in
-// UTC.
+// clock formats a time of day: on a terminal in its user's zone, otherwise in UTC.
 func (o Options) clock(t time.Time) string {
 	if o.Redraw || o.Color {
 		return t.Local().Format(time.TimeOnly)

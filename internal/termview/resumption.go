@@ -10,8 +10,7 @@ import (
 
 // Resumption describes what a resume does, or would do: where it goes on, and
 // which steps are skipped, run again, and remain to run. The Standing is that of
-// the run before the resume; it has the number of attempts and the declared
-// names.
+// the run before the resume; it has the number of attempts and the declared names.
 //
 //	Resuming from step 2 of 4: charge, attempt 3 of 5
 //	  skipped      reserve

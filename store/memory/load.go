@@ -8,8 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Load implements store.Store. All of it is as of one moment, including the
-// events.
+// Load implements store.Store. All of it is as of one moment, including the events.
 func (s *Store) Load(ctx context.Context, runID string, c store.Cursor) (*store.History, error) {
 	if err := s.read(ctx); err != nil {
 		return nil, err

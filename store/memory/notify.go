@@ -52,8 +52,7 @@ func (s *Store) Notify(ctx context.Context, fn func(store.Notice)) error {
 	}
 }
 
-// notify makes every listener look at these runs, or at all runs if none is
-// named.
+// notify makes every listener look at these runs, or at all runs if none is named.
 func (d *data) notify(ids ...string) {
 	for l := range d.listeners {
 		l.ids = append(l.ids, ids...)

@@ -33,8 +33,7 @@ type candidate struct {
 	no    int64
 	queue string
 	limit int64 // of the queue, if it applies; 0: none
-	// wait is how long to wait for the transaction that has it locked; 0: not at
-	// all.
+	// wait is how long to wait for the transaction that has it locked; 0: not at all.
 	wait time.Duration
 }
 
@@ -161,8 +160,7 @@ func (c *claiming) candidates(w *wire) (list []candidate, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Read more than wanted, because other executors may take some of them
-	// first.
+	// Read more than wanted, because other executors may take some of them first.
 	limit := int64(min(c.claim.Max-len(c.taken), maxCandidates))*2 + 16 + int64(len(c.tried))
 	err = w.query("due", func(v []driverValue) error {
 		k := candidate{no: v[0].(int64), queue: v[1].(string)}

@@ -88,8 +88,7 @@ func (s *Store) portions(members []*member) iter.Seq[[]*member] {
 }
 
 // deliver carries members out. Members of runs that were recently held up come
-// last and wait only briefly, so that the others do not meet the same lock
-// again.
+// last and wait only briefly, so that the others do not meet the same lock again.
 func (s *Store) deliver(ctx context.Context, members []*member) {
 	free, suspects := s.heldUp.apart(members)
 	s.carryOut(ctx, free)
@@ -122,8 +121,7 @@ func (s *Store) carryOut(ctx context.Context, members []*member) {
 				return
 			}
 		}
-		// Sending each member alone finds the one that makes the rest fail
-		// (S2).
+		// Sending each member alone finds the one that makes the rest fail (S2).
 		alone := f == faultData || f == faultOther || (f != faultLost && f != faultBusy && !locked && try >= 3)
 		if alone && len(todo) > 1 && ctx.Err() == nil && !errors.Is(err, store.ErrClosed) {
 			for _, m := range todo {
@@ -200,9 +198,8 @@ func (s *Store) send(ctx context.Context, members []*member, wait time.Duration)
 	})
 }
 
-// findNumbers looks up the run numbers that are not cached. A Change that
-// creates its run has none yet, and for a Change to a row the number comes with
-// the row.
+// findNumbers looks up the run numbers that are not cached. A Change that creates
+// its run has none yet, and for a Change to a row the number comes with the row.
 func (s *Store) findNumbers(q querier, members []*member) error {
 	var ids array
 	missing := map[string]*member{}

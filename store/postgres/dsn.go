@@ -153,9 +153,8 @@ func secrets(dsn string) []string {
 	return list
 }
 
-// dialer notices a dead peer within about half a minute, where the defaults of
-// an operating system take hours, and a live but silent peer after silence; 0:
-// never.
+// dialer notices a dead peer within about half a minute, where the defaults of an
+// operating system take hours, and a live but silent peer after silence; 0: never.
 type dialer struct{ silence time.Duration }
 
 func (d dialer) Dial(network, address string) (net.Conn, error) {

@@ -43,8 +43,7 @@ func (s *Store) Load(ctx context.Context, runID string, c store.Cursor) (*store.
 }
 
 // moment runs f in a read transaction that sees one moment. It may run f again:
-// compatible servers refuse readers under SERIALIZABLE, and a connection may
-// break.
+// compatible servers refuse readers under SERIALIZABLE, and a connection may break.
 func (s *Store) moment(ctx context.Context, f func(*sqlx.Tx) error) error {
 	for try := 0; ; try++ {
 		err := s.readOnce(ctx, f)
@@ -262,8 +261,7 @@ type chunk struct {
 	last        int64         // Seq of the last row
 }
 
-// chunk reads into c, whose memory is reused: the events already yielded were
-// copied.
+// chunk reads into c, whose memory is reused: the events already yielded were copied.
 func (r *reading) chunk(ctx context.Context, q driver.QueryerContext, after int64, limit int, c *chunk) error {
 	name, args := "events_up", []driverValue{r.no, after, min(after+int64(limit), r.until)}
 	if !r.all {
@@ -291,8 +289,7 @@ func (r *reading) chunk(ctx context.Context, q driver.QueryerContext, after int6
 }
 
 // ended is called when no more events were found after Seq last. If the run had
-// more when it was loaded, and they are not on another branch, the run was
-// deleted.
+// more when it was loaded, and they are not on another branch, the run was deleted.
 func (r *reading) ended(ctx context.Context, last int64) error {
 	if last >= r.until {
 		return nil
@@ -311,10 +308,9 @@ func (r *reading) ended(ctx context.Context, last int64) error {
 }
 
 // tailFrom returns the Seq after which the last n wanted events come. It goes
-// backwards in windows, the first as narrow as possible, the next ones wider, to
-// skip events of other branches. They are windows of Seq, not of rows: a server
-// without statistics of a new log would read and sort all of it to find its last
-// rows.
+// backwards in windows, the first as narrow as possible, the next ones wider, to skip
+// events of other branches. They are windows of Seq, not of rows: a server without
+// statistics of a new log would read and sort all of it to find its last rows.
 func (r *reading) tailFrom(ctx context.Context, q driver.QueryerContext, after int64) (int64, error) {
 	n, top, width := r.tail, r.until+1, int64(max(r.tail, firstChunk))
 	for low := r.until - width; ; low, width = low-width, min(4*width, maxChunk) {

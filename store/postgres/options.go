@@ -26,25 +26,23 @@ type Options struct {
 	// take from a pool, the one that listens. Without it the store learns of
 	// other processes' changes only at the next beat, and has no presence.
 	DSN string
-	// Pooled says that connections go through a pooler that gives each
-	// transaction another server session, such as PgBouncer in transaction mode.
-	// The pooler must carry prepared statements from session to session:
-	// PgBouncer 1.21 or later, with max_prepared_statements above 0. Opening
-	// fails with ErrInvalid if it does not, or if there is such a pooler and
-	// Pooled is not set. With Pooled the store uses nothing that lives in a
-	// session: no listening, no presence, no session settings. It finds what
-	// others commit at the next beat, and notices that an executor is gone when
-	// its lease has expired.
+	// Pooled says that connections go through a pooler that gives each transaction
+	// another server session, such as PgBouncer in transaction mode. The pooler
+	// must carry prepared statements from session to session: PgBouncer 1.21 or
+	// later, with max_prepared_statements above 0. Opening fails with ErrInvalid
+	// if it does not, or if there is such a pooler and Pooled is not set. With
+	// Pooled the store uses nothing that lives in a session: no listening, no
+	// presence, no session settings. It finds what others commit at the next beat,
+	// and notices that an executor is gone when its lease has expired.
 	Pooled bool
 	// NoPresence makes leases the only evidence that an executor is gone.
 	NoPresence bool
 	// Limits of what Commit accepts; zero fields take store.DefaultLimits. Payload
 	// and Batch are at most 256 MiB.
 	Limits store.Limits
-	// ManualMigrations makes opening fail with a *store.SchemaError if the schema
-	// is older than this program needs, instead of migrating it; the operator
-	// then calls Schema.Migrate when it suits. A database without our tables
-	// still gets them.
+	// ManualMigrations makes opening fail with a *store.SchemaError if the schema is
+	// older than this program needs, instead of migrating it; the operator then calls
+	// Schema.Migrate when it suits. A database without our tables still gets them.
 	ManualMigrations bool
 	// NoMigrationBackup migrates the schema without copying our tables first, for
 	// operators who have made a copy themselves (pg_dump): the copy needs as much

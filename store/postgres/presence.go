@@ -17,10 +17,9 @@ import (
 const lockClass = 1146440258
 
 // silence is how long an executor must have been quiet, and how far apart two
-// observations of its free lock must be, before another machine believes that it
-// is gone. One observation proves nothing: an executor that lost the connection
-// holding the lock is about to reconnect, and records within that time that it
-// has no lock.
+// observations of its free lock must be, before another machine believes that it is
+// gone. One observation proves nothing: an executor that lost the connection holding
+// the lock is about to reconnect, and records within that time that it has no lock.
 const silence = 2 * time.Second
 
 // presence is what an executor writes into its record, so that others can tell
@@ -128,9 +127,8 @@ func (s *suspicions) keep(rows []sqlstore.ExecutorRow) {
 	}
 }
 
-// dead reports whether p no longer exists, as seen from the process here. That
-// can only be checked for a process of the same boot and the same process id
-// namespace.
+// dead reports whether p no longer exists, as seen from the process here. That can
+// only be checked for a process of the same boot and the same process id namespace.
 func dead(p, here process) bool {
 	if p.boot == "" || p.boot != here.boot || p.space != here.space || p.pid <= 0 || p.start == "" {
 		return false

@@ -33,9 +33,8 @@ func pidSpace() string {
 func startOf(pid int) (start string, exists bool) {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if errors.Is(err, fs.ErrNotExist) {
-		// The process does not exist or is hidden: /proc may be missing, or
-		// mounted with hidepid, which hides other users' processes. Signals reach
-		// them all.
+		// The process does not exist or is hidden: /proc may be missing, or mounted
+		// with hidepid, which hides other users' processes. Signals reach them all.
 		return "", !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH)
 	}
 	if err != nil {

@@ -198,8 +198,7 @@ type wire struct {
 	ctx    context.Context // of the statements; a context that is never done costs no goroutine
 	tx     driver.Tx
 	broken bool
-	// lockWait is how long a transaction waits for a lock; 0: the session's
-	// setting.
+	// lockWait is how long a transaction waits for a lock; 0: the session's setting.
 	lockWait time.Duration
 }
 

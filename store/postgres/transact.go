@@ -14,8 +14,7 @@ import (
 // Nothing of the attempt is written; the next one sees the change.
 var errAgain = errors.New("postgres: begin again")
 
-// transact carries out members, at least one of them not plain, in one
-// transaction.
+// transact carries out members, at least one of them not plain, in one transaction.
 //
 // ctx can end it while it waits and reads. Once it writes, it finishes.
 func (s *Store) transact(ctx context.Context, w *wire, members []*member) error {

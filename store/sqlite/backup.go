@@ -239,9 +239,8 @@ func syncFile(path string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// syncDir makes the names in a directory durable. Some systems cannot do that
-// and report it in their own ways; there the name is as durable as the system
-// makes it.
+// syncDir makes the names in a directory durable. Some systems cannot do that and
+// report it in their own ways; there the name is as durable as the system makes it.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -107,8 +107,7 @@ func (t *tx) checkpoint(c *store.Change) (refused, err error) {
 // Usually the first insert is its own test. It can fail with a database error
 // in only one way, when its place is already taken: that is errConflict, after
 // which the caller begins again with t.careful, and append reads the end of the
-// log first. It also reads it first when an epoch is taken, because the event
-// before then has a foreign epoch.
+// log first. It also does so when an epoch is taken: the event before is foreign.
 func (t *tx) append(c *store.Change, no int64) (ok bool, err error) {
 	first := 0
 	if t.careful || c.Expect.TakeEpoch {
@@ -150,8 +149,7 @@ func (t *tx) last(no int64) (e *store.Event, err error) {
 	return e, err
 }
 
-// appendAll writes the events of c from index first on, without checking the
-// log.
+// appendAll writes the events of c from index first on, without a check.
 func (t *tx) appendAll(c *store.Change, no int64, first int) error {
 	for i := first; i < len(c.Events); i++ {
 		if _, _, err := t.exec(t.s.q.appendChecked, eventArgs(no, c.EventEpoch(i), &c.Events[i])...); err != nil {

@@ -99,8 +99,7 @@ func eventArgs(no, epoch int64, e *store.Event) []any {
 	return append(args, sqlstore.EventValues(e)...)
 }
 
-// errConflict: the log already has an event where a plain Change wants to
-// append.
+// errConflict: the log already has an event where a plain Change wants to append.
 var errConflict = errors.New("sqlite: the place in the log is taken")
 
 // errUndo ends a transaction whose only Change was refused.
@@ -129,9 +128,8 @@ func (s *Store) attempt(ctx context.Context, c *conn, part []*store.Change) ([]e
 	return errs, err
 }
 
-// members carries out Changes. A Change that the contract refuses gets its
-// reason in errs and leaves nothing behind; an error of the database ends the
-// whole batch.
+// members carries out Changes. A Change that the contract refuses gets its reason
+// in errs and leaves nothing behind; an error of the database ends the whole batch.
 func (t *tx) members(part []*store.Change, errs []error) (err error) {
 	if len(part) == 1 {
 		if errs[0], err = t.change(part[0]); err == nil && errs[0] != nil {

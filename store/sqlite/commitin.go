@@ -48,9 +48,8 @@ func (s *Store) CommitIn(ctx context.Context, tx any, c store.Change) error {
 	if err := s.sameFile(db.tx); err != nil {
 		return err
 	}
-	// CommitIn does not take the writer, because the writer's holder may be
-	// waiting for tx to end. It therefore does not touch what the writer
-	// remembers.
+	// CommitIn does not take the writer, because the writer's holder may be waiting
+	// for tx to end. It therefore does not touch what the writer remembers.
 	t := s.newTx(db)
 	t.numbers, t.updates = &numbers{}, make(map[string]*query)
 	t.careful = true

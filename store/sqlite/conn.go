@@ -30,10 +30,9 @@ type counts struct{ statements, reads, commits atomic.Int64 }
 type sqliteStmt = *sqlite3.SQLiteStmt
 
 // conn is a driver connection, used by one goroutine at a time. It bypasses
-// database/sql, which costs as much as a small statement itself. It never
-// passes on a context: if a context were cancelled, SQLite would roll the whole
-// transaction back, and the next statement would then run and be committed on
-// its own.
+// database/sql, which costs as much as a small statement itself. It never passes on
+// a context: if a context were cancelled, SQLite would roll the whole transaction
+// back, and the next statement would then run and be committed on its own.
 type conn struct {
 	raw    *sqlite3.SQLiteConn
 	stmts  map[*query]sqliteStmt

@@ -22,8 +22,7 @@ const (
 // place packs a run number and a seq into the key of the log and of the inbox.
 func place(no, seq int64) int64 { return no<<seqBits | seq }
 
-// span returns the places just outside those of a run; both are exclusive
-// bounds.
+// span returns the places just outside those of a run; both are exclusive bounds.
 func span(no int64) (after, before int64) { return place(no, 0), place(no+1, 0) }
 
 // checkSeq refuses a seq that does not fit into a place.

@@ -285,8 +285,7 @@ func (t *tx) pulse(e *store.Executor, p *store.Pulse) error {
 	}, e.ID)
 }
 
-// due reports whether an executor with these served workflows could claim a run
-// now.
+// due reports whether an executor with these served workflows could claim a run now.
 func (t *tx) due(serves []store.Served, live map[string]bool) (bool, error) {
 	lanes, err := t.lanes(serves, live)
 	if err != nil {

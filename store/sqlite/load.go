@@ -175,9 +175,8 @@ func (s *Store) tail(ctx context.Context, no int64, id string, after, before int
 // errEnough stops reading a chunk.
 var errEnough = errors.New("sqlite: enough")
 
-// chunk reads events between two places; more says that there may be others.
-// It reads the rows from the driver, because database/sql would double the
-// cost.
+// chunk reads events between two places; more says that there may be others. It
+// reads the rows from the driver, because database/sql would double the cost.
 func (s *Store) chunk(ctx context.Context, q *query, after, before int64, into []store.Event) (chunk []store.Event, more bool, err error) {
 	if err := s.enter(ctx); err != nil {
 		return nil, false, err

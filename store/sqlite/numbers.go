@@ -3,11 +3,10 @@
 package sqlite
 
 // numbers caches the number of each run id. An entry may be out of date when
-// another handle deleted the run and perhaps created it again under a new
-// number; that does no harm. Numbers are never reused, so the log under an old
-// number is empty, the fence of an append finds nothing, and the number is
-// looked up again. This only holds if nothing but numbers of committed runs is
-// cached.
+// another handle deleted the run and perhaps created it again under a new number;
+// that does no harm. Numbers are never reused, so the log under an old number is
+// empty, the fence of an append finds nothing, and the number is looked up again.
+// This only holds if nothing but numbers of committed runs is cached.
 //
 // It keeps between half and all of numbersMax entries: when the younger half is
 // full, the older half is dropped.

@@ -27,10 +27,9 @@ import (
 func Open(path string) (*Store, error) { return OpenOptions(path, Options{}) }
 
 // New opens a store in the database that db is connected to, beside the
-// program's own tables. It takes the path from db and opens its own
-// connections, because what a Change promises depends on how a connection is
-// configured; db stays the caller's. A database in memory has no path and is
-// refused.
+// program's own tables. It takes the path from db and opens its own connections,
+// because what a Change promises depends on how a connection is configured; db
+// stays the caller's. A database in memory has no path and is refused.
 func New(db *sqlx.DB, o Options) (*Store, error) {
 	var path string
 	if err := db.Get(&path, `SELECT file FROM pragma_database_list WHERE name = 'main'`); err != nil {
@@ -173,9 +172,8 @@ func (s *Store) settings() [][2]string {
 // creating keeps two handles of this process from creating one file at once.
 var creating sync.Mutex
 
-// prepareFile returns the path under which every handle knows the file. If need
-// be it creates the file, so that only its owner can read it; the WAL inherits
-// the mode.
+// prepareFile returns the path under which every handle knows the file. If need be it
+// creates the file, so that only its owner can read it; the WAL inherits the mode.
 func prepareFile(path string, mode fs.FileMode) (string, error) {
 	if err := plainPath(path); err != nil {
 		return "", err

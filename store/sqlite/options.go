@@ -56,10 +56,9 @@ type Options struct {
 	// NoPresence turns lock files off: an executor then counts as live until its
 	// lease has expired, even if its process is gone.
 	NoPresence bool
-	// ManualMigrations makes opening fail with a *store.SchemaError if the
-	// schema is older than this program needs, instead of migrating it; the
-	// operator then calls Schema.Migrate when it suits. A file without a schema
-	// still gets one.
+	// ManualMigrations makes opening fail with a *store.SchemaError if the schema
+	// is older than this program needs, instead of migrating it; the operator then
+	// calls Schema.Migrate when it suits. A file without a schema still gets one.
 	ManualMigrations bool
 	// NoMigrationBackup migrates the schema without copying the file first, for
 	// operators who have made a copy themselves: the copy needs as much disk as

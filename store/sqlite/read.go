@@ -24,8 +24,7 @@ func (s *Store) shut(ctx context.Context) (open func(), err error) {
 	return func() { s.give(c) }, nil
 }
 
-// read runs fn in a read transaction, so everything it reads is as of one
-// moment.
+// read runs fn in a read transaction, so everything it reads is as of one moment.
 func (s *Store) read(ctx context.Context, what string, fn func(*sqlx.Tx) error) error {
 	if err := s.enter(ctx); err != nil {
 		return err

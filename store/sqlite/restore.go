@@ -16,8 +16,7 @@ import (
 )
 
 // aloneWait bounds how long Restore waits for others to close the file. That is
-// enough for a process that is slow to exit; a process at work will not close
-// it.
+// enough for a process that is slow to exit; a process at work will not close it.
 const aloneWait = 2 * time.Second
 
 // Restore implements store.Migrator. from is a copy that Backup or a migration
@@ -174,7 +173,6 @@ func replace(c *conn, source string) (err error) {
 	if err == nil && !done {
 		err = fmt.Errorf("sqlite: somebody writes to what is copied: %w", store.ErrInvalid)
 	}
-	// Finish ends the transaction: a complete copy stays, anything else is
-	// undone.
+	// Finish ends the transaction: a complete copy stays, anything else is undone.
 	return errors.Join(err, b.Finish())
 }

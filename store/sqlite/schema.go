@@ -37,10 +37,9 @@ var (
 // manual says what an operator does about a schema that is too old.
 const manual = "call Migrate of sqlite.OpenSchema, which makes a backup first, or open the store without Options.ManualMigrations"
 
-// OpenSchema returns the schema of the file at path. It reads and creates
-// nothing yet; a file that does not exist counts as one without a schema. Of
-// the Options, only Prefix, FileMode, Clock, Synchronous and NoMigrationBackup
-// matter.
+// OpenSchema returns the schema of the file at path. It reads and creates nothing
+// yet; a file that does not exist counts as one without a schema. Of the Options,
+// only Prefix, FileMode, Clock, Synchronous and NoMigrationBackup matter.
 func OpenSchema(path string, o Options) (*Schema, error) {
 	o, err := o.withDefaults()
 	if err != nil {

@@ -11,9 +11,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// tx is a write transaction, begun IMMEDIATE: until it ends, no other
-// transaction writes, so what it has read stays true and it may check first and
-// write afterwards.
+// tx is a write transaction, begun IMMEDIATE: until it ends, no other transaction
+// writes, so what it has read stays true and it may check first and write afterwards.
 //
 // After any database error it is rolled back and never continued: on some
 // errors (disk full, I/O, memory) SQLite rolls back on its own, and the next
@@ -53,9 +52,8 @@ func (s *Store) write(ctx context.Context, what string, fn func(*tx) error) erro
 }
 
 // transact runs fn in a transaction on c. It checks the context until the
-// transaction has begun; from then on the transaction is committed or rolled
-// back, whatever the context says. Errors of the contract come back as fn
-// returned them.
+// transaction has begun; from then on the transaction is committed or rolled back,
+// whatever the context says. Errors of the contract come back as fn returned them.
 func (s *Store) transact(ctx context.Context, c *conn, what string, fn func(*tx) error) (err error) {
 	if err := ctx.Err(); err != nil {
 		return err
