@@ -220,8 +220,7 @@ func (c *Change) Validate(l Limits) error {
 	case c.Create == nil && c.Expect.Epoch <= 0:
 		return fmt.Errorf("store: run %q: Expect.Epoch is missing: %w", c.RunID, ErrInvalid)
 	case (c.Yield || c.Expect.TakeEpoch) && len(c.Events) == 0:
-		// Without an event the log would still carry the epoch that is being taken
-		// away.
+		// Without an event the log would keep the epoch that is being taken away.
 		return fmt.Errorf("store: run %q: Yield and TakeEpoch need an event: %w", c.RunID, ErrInvalid)
 	case c.Row != nil && c.Row.Status != nil && !c.Row.Status.Valid():
 		return fmt.Errorf("store: run %q: unknown status %q: %w", c.RunID, *c.Row.Status, ErrInvalid)
