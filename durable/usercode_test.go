@@ -232,7 +232,7 @@ var userPlaces = []userPlace{
 		g.Go("b", fails(nil))
 		return g.Wait()
 	}},
-	{name: "function of Map", context: true, says: []string{"a[0]"}, flow: func(ctx context.Context, p *prank) error {
+	{name: "function of Map", context: true, says: []string{"map a: ", "the first is a["}, flow: func(ctx context.Context, p *prank) error {
 		_, err := durable.Map(ctx, "a", []int{1, 2, 3}, durable.MapOptions{}, func(ctx context.Context, _ int) (int, error) { return 0, plays(p)(ctx) })
 		return err
 	}},
