@@ -52,7 +52,7 @@ func (e *Engine) Adopt(ctx context.Context, id string) error {
 	case e.program.defs.find(row.Workflow, row.Version) == nil:
 		return fmt.Errorf("durable: adopting run %s: %w: %s", id, ErrNotRegistered, e.program.defs.notServed(row))
 	}
-	runs, err := e.claims.claimIDs(ctx, []string{id}, &history.Data{Executor: e.id})
+	runs, err := e.claims.claimIDs(ctx, []string{id}, &history.Claim{Executor: e.id})
 	if err != nil {
 		return fmt.Errorf("durable: adopting run %s: %w", id, storeError(err))
 	}
@@ -84,10 +84,10 @@ func (cl *claims) takeUpChild(row *store.Run) {
 		var err error
 		switch row.Status {
 		case store.Pending, store.Waiting:
-			_, err = cl.claimIDs(ctx, []string{row.ID}, &history.Data{Executor: cl.eng.id})
+			_, err = cl.claimIDs(ctx, []string{row.ID}, &history.Claim{Executor: cl.eng.id})
 		case store.Interrupted:
 			if row.Code == "" {
-				_, err = cl.claimIDs(ctx, []string{row.ID}, &history.Data{Executor: cl.eng.id})
+				_, err = cl.claimIDs(ctx, []string{row.ID}, &history.Claim{Executor: cl.eng.id})
 			}
 		case store.Running, store.Resuming:
 			var live bool

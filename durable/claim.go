@@ -82,7 +82,7 @@ func (cl *claims) takeNext(ctx context.Context) (more bool, err error) {
 	if cl.later.waits() {
 		return true, cl.takeLater(ctx, n)
 	}
-	runs, err := cl.claim(ctx, store.Claim{Max: n}, &history.Data{Executor: cl.eng.id})
+	runs, err := cl.claim(ctx, store.Claim{Max: n}, &history.Claim{Executor: cl.eng.id})
 	return len(runs) == n, err
 }
 
@@ -102,7 +102,7 @@ func (cl *claims) takeSomeBulk(ctx context.Context) bool {
 	if len(ids) == 0 {
 		return false // a claimed run that ends wakes us
 	}
-	if _, err := cl.claimIDs(ctx, ids, &history.Data{Executor: cl.eng.id}); err != nil {
+	if _, err := cl.claimIDs(ctx, ids, &history.Claim{Executor: cl.eng.id}); err != nil {
 		if ctx.Err() == nil {
 			cl.eng.log.Warn("durable: claiming runs failed; the next beat tries again", "executor", cl.eng.id, "error", err)
 		}
@@ -130,7 +130,7 @@ func (cl *claims) takeLater(ctx context.Context, n int) error {
 		}
 	}
 	if len(sound) > 0 {
-		runs, err := cl.claimIDs(ctx, sound, &history.Data{Executor: e.id})
+		runs, err := cl.claimIDs(ctx, sound, &history.Claim{Executor: e.id})
 		for _, r := range runs {
 			cl.reportResumed(r)
 		}
@@ -213,7 +213,7 @@ func (cl *claims) continueAll(ctx context.Context, c *toContinue, rep *Report) {
 func (cl *claims) continueRuns(ctx context.Context, ids []string, rep *Report) {
 	for len(ids) > 0 {
 		n := min(len(ids), recoverBatch)
-		rows, err := cl.claimIDs(ctx, ids[:n], &history.Data{Executor: cl.eng.id})
+		rows, err := cl.claimIDs(ctx, ids[:n], &history.Claim{Executor: cl.eng.id})
 		for i := range rows {
 			rep.Resumed = append(rep.Resumed, rows[i].id)
 			rep.continued = append(rep.continued, rows[i])
@@ -242,17 +242,17 @@ func (cl *claims) reportResumed(r *run) {
 
 // claimIDs claims these runs and begins to execute those it got. The claim
 // events say what d says.
-func (cl *claims) claimIDs(ctx context.Context, ids []string, d *history.Data) ([]*run, error) {
+func (cl *claims) claimIDs(ctx context.Context, ids []string, d *history.Claim) ([]*run, error) {
 	return cl.claim(ctx, store.Claim{Max: len(ids), IDs: ids}, d)
 }
 
 // claim takes runs and begins to execute them; d is kept with the claim of each.
-func (cl *claims) claim(ctx context.Context, c store.Claim, d *history.Data) ([]*run, error) {
+func (cl *claims) claim(ctx context.Context, c store.Claim, d *history.Claim) ([]*run, error) {
 	return cl.claimRead(ctx, c, d, nil)
 }
 
 // claimRead is claim for a single run whose history was read already; k may be nil.
-func (cl *claims) claimRead(ctx context.Context, c store.Claim, d *history.Data, k *prefetch) ([]*run, error) {
+func (cl *claims) claimRead(ctx context.Context, c store.Claim, d *history.Claim, k *prefetch) ([]*run, error) {
 	e := cl.eng
 	if len(e.program.defs.served) == 0 {
 		return nil, nil
@@ -425,7 +425,7 @@ func (q *idQueue) drop(n int) {
 // segmentsOf lets the claim c begin the segment of each run it takes and keep its
 // context in the event of the claim, for which it costs no write. What it
 // returns is filled by the claim.
-func (p *program) segmentsOf(tc *telemetry.Tracing, c *store.Claim, d *history.Data) map[string]*telemetry.Segment {
+func (p *program) segmentsOf(tc *telemetry.Tracing, c *store.Claim, d *history.Claim) map[string]*telemetry.Segment {
 	segments := map[string]*telemetry.Segment{}
 	c.DataOf = func(row *store.Run) []byte {
 		own := *d

@@ -191,7 +191,7 @@ func (rn *renewing) renew(n *renewal) outcome {
 		},
 	}
 	r.origin.trace.KeepIn(&b.Data)
-	r.eng.sign(&b.Data)
+	r.eng.sign(&history.Claim{}).KeepIn(&b.Data)
 	w := &commit.Write{
 		Events: []store.Event{
 			{Type: store.WorkflowContinued, Payload: n.input, Data: (&history.Data{Generation: generation}).Encode()},

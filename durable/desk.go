@@ -137,7 +137,7 @@ func (d operators) Pause(ctx context.Context, id string, m history.MessageData) 
 	return d.eng.pause(ctx, id, m)
 }
 
-func (d operators) Claim(ctx context.Context, id string, data *history.Data, v *history.View) (claimed bool, err error) {
+func (d operators) Claim(ctx context.Context, id string, data *history.Claim, v *history.View) (claimed bool, err error) {
 	var k *prefetch
 	if v != nil && len(v.Events) > 0 {
 		k = &prefetch{branch: v.Row.Branch, events: v.Events}
@@ -155,7 +155,7 @@ func (d operators) Clean(ctx context.Context, o cleaner.Options, retention any) 
 
 func (d operators) GoOn(ctx context.Context, id string) {
 	ctx, e := context.WithoutCancel(ctx), d.eng
-	if _, err := e.claims.claimIDs(ctx, []string{id}, &history.Data{Executor: e.id, Resumed: true}); err != nil {
+	if _, err := e.claims.claimIDs(ctx, []string{id}, &history.Claim{Executor: e.id, Resumed: true}); err != nil {
 		e.log.aboutID(ctx, slog.LevelWarn, id, "durable: a run could not be claimed at once; whoever serves it claims it soon", slog.Any("error", err))
 		nudge(e.claims.wake)
 	}

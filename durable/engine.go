@@ -332,7 +332,7 @@ const scanPage = 1000
 // sign has an event that claims a run say who claims it. The executor's record in
 // the store goes when its process ends; what the history says of who had the run
 // must not need it.
-func (e *Engine) sign(d *history.Data) *history.Data {
+func (e *Engine) sign(d *history.Claim) *history.Claim {
 	d.Executor, d.Name, d.Host, d.PID, d.Build = e.id, e.options.Name, hostName(), os.Getpid(), e.program.build
 	return d
 }

@@ -97,7 +97,7 @@ func (r Recorder) String() string {
 // recorder returns who had the run when event seq was recorded; version is that of the
 // runs that were never pinned to another one.
 func recorder(p *history.Past, seq int64, version string) Recorder {
-	c, first := p.ClaimAt(seq)
+	c, first := p.HolderAt(seq)
 	if c == nil {
 		return Recorder{}
 	}

@@ -226,7 +226,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	var s *telemetry.Segment
 	if here != nil {
 		row.Status, row.Owner, row.StartedAt = store.Running, e.id, row.CreatedAt
-		started := e.sign(&history.Data{})
+		started := e.sign(&history.Claim{})
 		if s = e.tracing.BeginSegment(&row, false); s != nil {
 			started.Segment = telemetry.Format(s.Context)
 		}

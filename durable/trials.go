@@ -60,7 +60,7 @@ func (t *trials) try(id string) {
 	if e.life.loops.Err() != nil {
 		return
 	}
-	runs, err := e.claims.claimIDs(e.life.loops, []string{id}, &history.Data{Executor: e.id})
+	runs, err := e.claims.claimIDs(e.life.loops, []string{id}, &history.Claim{Executor: e.id})
 	if err != nil {
 		e.log.aboutID(e.life.loops, slog.LevelWarn, id, "durable: a suspect could not be claimed; the next beat finds it", slog.Any("error", err))
 		return

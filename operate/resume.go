@@ -130,7 +130,7 @@ func (op *Operator) Resume(ctx context.Context, id string, o ResumeOptions) (Pla
 	if unreadable != nil || rv.Cut != nil {
 		read = nil // the claim reads it again
 	}
-	claimed, err := op.desk.Claim(ctx, id, &history.Data{Executor: op.desk.ID(), Resumed: true, Force: force}, read)
+	claimed, err := op.desk.Claim(ctx, id, &history.Claim{Executor: op.desk.ID(), Resumed: true, Force: force}, read)
 	if err != nil {
 		return rv.plan, fmt.Errorf("durable: resuming run %s: %w", id, storeError(err))
 	}
@@ -463,7 +463,7 @@ func (op *Operator) takenSince(ctx context.Context, row *store.Run) (bool, error
 			return false, fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
 		}
 		if ev.Type.Claims() {
-			d, err := history.DataOf(&ev)
+			d, err := history.ClaimOf(&ev)
 			return err == nil && !d.Resumed, nil
 		}
 	}

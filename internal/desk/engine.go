@@ -105,7 +105,7 @@ type Engine interface {
 	Pause(ctx context.Context, id string, d history.MessageData) error
 	// Claim claims a run to execute it here. v, if not nil, is its history as it was read
 	// just before.
-	Claim(ctx context.Context, id string, d *history.Data, v *history.View) (claimed bool, err error)
+	Claim(ctx context.Context, id string, d *history.Claim, v *history.View) (claimed bool, err error)
 	// GoOn lets a run that has just become claimable be executed here at once, if its
 	// code is here.
 	GoOn(ctx context.Context, id string)

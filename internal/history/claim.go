@@ -7,8 +7,40 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A Claim says who has had a run from an event on.
+// A Claim is what an event says with which an executor claims a run: workflow_started,
+// run_resumed, run_claimed. The first event of a later generation, which no claim has
+// recorded, says who has the run in the same fields.
+//
+// What a field says holds from this event on; the zero value says nothing of it.
 type Claim struct {
+	Executor string `json:"executor,omitempty"` // its id
+	Build    string `json:"build,omitempty"`    // of the program that claims
+	Segment  string `json:"segment,omitempty"`  // trace context of the segment that begins with it
+	Resumed  bool   `json:"resumed,omitempty"`  // by a call of Resume
+	Name     string `json:"name,omitempty"`     // of the executor, for people; empty: Host and PID stand for it
+	Version  string `json:"version,omitempty"`  // what the run is pinned to
+	Force    bool   `json:"force,omitempty"`    // match by name
+	Host     string `json:"host,omitempty"`     // where the process runs
+	PID      int    `json:"pid,omitempty"`      // of the process on that host
+}
+
+// Encode returns c as an event keeps it; nil if it says nothing.
+func (c *Claim) Encode() []byte { return encode(c) }
+
+// KeepIn has the first event of a later generation say who has the run.
+func (c *Claim) KeepIn(d *Data) {
+	d.Executor, d.Name, d.Host, d.PID, d.Build = c.Executor, c.Name, c.Host, c.PID, c.Build
+}
+
+// ClaimOf returns what a claim event says. The error says that its data is not JSON of
+// this form, or that e is no claim event.
+func ClaimOf(e *store.Event) (c Claim, err error) {
+	err = decode(e, &c)
+	return c, err
+}
+
+// A Holder is who has had a run from an event on.
+type Holder struct {
 	seq      int64
 	At       store.Time
 	executor string // id
@@ -17,10 +49,10 @@ type Claim struct {
 	Version  string // of the workflow
 }
 
-// sameCode reports whether two claims are known to have been made by the same code. Of
+// sameCode reports whether two holders are known to have had the same code. Of
 // two programs that were built from changed files of one revision that is not known: the
 // files may have changed in between.
-func (c *Claim) sameCode(o *Claim) bool {
+func (c *Holder) sameCode(o *Holder) bool {
 	if c.Build != "" && o.Build != "" && !strings.HasSuffix(c.Build, DirtyBuild) {
 		return c.Build == o.Build && c.Version == o.Version
 	}
@@ -31,7 +63,7 @@ func (c *Claim) sameCode(o *Claim) bool {
 const DirtyBuild = "+dirty"
 
 // markClaim keeps who had the run from event e on, where that is another code.
-func (p *Past) markClaim(e *store.Event, d *Data) {
+func (p *Past) markClaim(e *store.Event, d *Claim) {
 	if d.Executor == "" {
 		return
 	}
@@ -39,11 +71,11 @@ func (p *Past) markClaim(e *store.Event, d *Data) {
 	if name == "" && d.Host != "" {
 		name = fmt.Sprintf("%s/%d", d.Host, d.PID)
 	}
-	c := Claim{seq: e.Seq, At: e.At, executor: d.Executor, Name: name, Build: d.Build, Version: p.Repinned}
-	if n := len(p.claims); n > 0 && p.claims[n-1].sameCode(&c) {
+	c := Holder{seq: e.Seq, At: e.At, executor: d.Executor, Name: name, Build: d.Build, Version: p.Repinned}
+	if n := len(p.holders); n > 0 && p.holders[n-1].sameCode(&c) {
 		return
 	}
-	p.claims = append(p.claims, c)
+	p.holders = append(p.holders, c)
 }
 
 // Segment is a segment as the history knows it.
@@ -63,12 +95,12 @@ func (p *Past) markSegment(e *store.Event, trace string) {
 	p.Segment = Segment{Epoch: e.Epoch, Trace: trace}
 }
 
-// ClaimAt returns who had the run when event seq was recorded, nil if no claim says so,
+// HolderAt returns who had the run when event seq was recorded, nil if no claim says so,
 // and whether that was the code that the run was started with.
-func (p *Past) ClaimAt(seq int64) (c *Claim, first bool) {
-	for i := len(p.claims) - 1; i >= 0; i-- {
-		if c := &p.claims[i]; c.seq <= seq {
-			return c, c.sameCode(&p.claims[0])
+func (p *Past) HolderAt(seq int64) (c *Holder, first bool) {
+	for i := len(p.holders) - 1; i >= 0; i-- {
+		if c := &p.holders[i]; c.seq <= seq {
+			return c, c.sameCode(&p.holders[0])
 		}
 	}
 	return nil, false

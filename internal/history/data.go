@@ -26,7 +26,6 @@ type Data struct {
 	Executor    string                     `json:"executor,omitempty"`    // claim events
 	Build       string                     `json:"build,omitempty"`       // the same: of the program that claims
 	Segment     string                     `json:"segment,omitempty"`     // the same: trace context of the segment that begins with it
-	Resumed     bool                       `json:"resumed,omitempty"`     // the same: by a call of Resume
 	Code        string                     `json:"code,omitempty"`        // workflow_interrupted, workflow_failed
 	Reason      string                     `json:"reason,omitempty"`      // the same
 	Kind        CallKind                   `json:"kind,omitempty"`        // outcome of a branch or a Map, which are no steps
@@ -94,7 +93,10 @@ type Data struct {
 }
 
 // Encode returns d as an event keeps it; nil if it says nothing.
-func (d *Data) Encode() []byte {
+func (d *Data) Encode() []byte { return encode(d) }
+
+// encode returns d, what an event says, as the event keeps it; nil if it says nothing.
+func encode(d any) []byte {
 	b, err := json.Marshal(d)
 	if err != nil {
 		// Every field is made of strings, numbers and JSON that was checked
@@ -116,6 +118,28 @@ func DataOf(e *store.Event) (Data, error) {
 	}
 	err := json.Unmarshal(e.Data, &d)
 	return d, err
+}
+
+// says reports whether the data of events of type t is what d holds. It is the one place
+// that tells which events say what has a type of its own.
+func says(t store.Type, d any) bool {
+	switch d.(type) {
+	case *Claim:
+		return t.Claims()
+	}
+	return false
+}
+
+// decode reads the data of e into d. The error says that it is not JSON of the form of
+// d, or that events of this type do not say what d holds.
+func decode(e *store.Event, d any) error {
+	switch {
+	case !says(e.Type, d):
+		return fmt.Errorf("an event of type %s does not say what %T holds", e.Type, d)
+	case len(e.Data) == 0:
+		return nil
+	}
+	return json.Unmarshal(e.Data, d)
 }
 
 // Error is an error as the history keeps it: its message, and those of

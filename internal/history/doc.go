@@ -5,11 +5,11 @@
 //
 //	key          the address of a durable call: scope, name, occurrence
 //	kind         what an event is to a replay, and what sort of call it belongs to
-//	data         what the data of events and messages says
+//	data         what the data of events and messages says, which types events say it with, and how it is read
 //	identity     what the first event of a generation says of the row
 //	past         a lineage, read and checked, taken apart by scope and call
 //	call         what the history holds of one call
-//	claim        who had the run, and under which trace segment
+//	claim        what claim events say: who had the run, and under which trace segment
 //	patch        markers of changed code
 //	gap          events that are missing in a lineage
 //	branch       what the first event of a branch says of the branch

@@ -32,7 +32,7 @@ type Past struct {
 	pause        pauseState                      // whether it is paused
 	branch       int32                           // of the event before
 	cuts         []store.Branch                  // as the events say that begin them
-	claims       []Claim                         // who had it from where on, one for each change of code
+	holders      []Holder                        // who had it from where on, one for each change of code
 	Repinned     string                          // version it was pinned to since the generation began
 	paused       int64                           // requests to pause up to this number were carried out, or are void
 	Lifted       int64                           // cancels up to this number were taken back
@@ -252,7 +252,7 @@ func (p *Past) takeRun(e *store.Event) error {
 		p.Forced = p.Forced || d.Force
 		p.repin(d.Version)
 	case store.RunResumed, store.RunClaimed, store.WorkflowStarted:
-		d, err := DataOf(e)
+		d, err := ClaimOf(e)
 		if err != nil {
 			return fmt.Errorf("its data is not readable: %w", err)
 		}

@@ -165,7 +165,7 @@ func (b *Builder) addRun(l *lane, e *store.Event, d *history.Data) {
 		if d.Generation > 0 && d.Declared != nil {
 			b.declared = d.Declared
 		}
-		b.claim(e, d)
+		b.claim(e)
 	case store.WorkflowFailed:
 		b.failure = failure{at: e.At, message: orElse(messageOf(d), d.Reason), code: d.Code, calls: causesOf(d.Error), goexit: endedGoroutine(d.Error), recoverable: d.Recoverable != nil && *d.Recoverable}
 	case store.WorkflowInterrupted, store.WorkflowCancelled, store.WorkflowPaused:
