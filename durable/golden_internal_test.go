@@ -62,7 +62,7 @@ type goldenData struct {
 // its form.
 func TestDataOfEarlierVersionsIsUnderstood(t *testing.T) {
 	kinds := map[string][]reflect.Type{
-		"event": {reflect.TypeFor[history.Data](), reflect.TypeFor[history.Claim]()}, "message": {reflect.TypeFor[history.MessageData]()}, "child": {reflect.TypeFor[history.ChildData]()},
+		"event": {reflect.TypeFor[history.Data](), reflect.TypeFor[history.Claim](), reflect.TypeFor[history.Marker](), reflect.TypeFor[history.Won]()}, "message": {reflect.TypeFor[history.MessageData]()}, "child": {reflect.TypeFor[history.ChildData]()},
 	}
 	covered := map[string]bool{}
 	for _, line := range goldenLines(t, "data.jsonl") {

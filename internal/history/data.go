@@ -30,7 +30,6 @@ type Data struct {
 	Reason      string                     `json:"reason,omitempty"`      // the same
 	Kind        CallKind                   `json:"kind,omitempty"`        // outcome of a branch or a Map, which are no steps
 	Items       int                        `json:"items,omitempty"`       // outcome of a Map, and of its items: how many it had
-	Winner      int                        `json:"winner,omitempty"`      // first_won: index of the branch
 	Child       string                     `json:"child,omitempty"`       // child_started: its run id
 	Chosen      bool                       `json:"chosen,omitempty"`      // the same: the workflow has given it that id
 	Evaded      bool                       `json:"evaded,omitempty"`      // the same: its derived id was that of another run
@@ -87,7 +86,6 @@ type Data struct {
 	Force          bool     `json:"force,omitempty"`           // claim events, workflow_interrupted by Resume: match by name from here on
 	Host           string   `json:"host,omitempty"`            // claim events: where the process runs, beside its Name
 	PID            int      `json:"pid,omitempty"`             // the same
-	Deprecated     bool     `json:"deprecated,omitempty"`      // patched: the marker need not be asked for
 	Item           string   `json:"item,omitempty"`            // first event in the scope of a Map item: hash of the item
 	Uncalled       []string `json:"uncalled,omitempty"`        // end of a run matched by name: recorded calls that were not made
 }
@@ -126,6 +124,10 @@ func says(t store.Type, d any) bool {
 	switch d.(type) {
 	case *Claim:
 		return t.Claims()
+	case *Marker:
+		return t == store.Patched
+	case *Won:
+		return t == store.FirstWon
 	}
 	return false
 }
@@ -140,6 +142,21 @@ func decode(e *store.Event, d any) error {
 		return nil
 	}
 	return json.Unmarshal(e.Data, d)
+}
+
+// Won is what first_won says: which of several branches has ended first.
+type Won struct {
+	Winner int `json:"winner,omitempty"` // its index among them
+}
+
+// Encode returns w as an event keeps it; nil for the branch with index 0.
+func (w *Won) Encode() []byte { return encode(w) }
+
+// WonOf returns what first_won says. The error says that its data is not JSON of this
+// form, or that e is another event.
+func WonOf(e *store.Event) (w Won, err error) {
+	err = decode(e, &w)
+	return w, err
 }
 
 // Error is an error as the history keeps it: its message, and those of

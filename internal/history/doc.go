@@ -10,7 +10,7 @@
 //	past         a lineage, read and checked, taken apart by scope and call
 //	call         what the history holds of one call
 //	claim        what claim events say: who had the run, and under which trace segment
-//	patch        markers of changed code
+//	patch        what patched says, and the markers of changed code
 //	gap          events that are missing in a lineage
 //	branch       what the first event of a branch says of the branch
 //	checkrow     whether the row of a claimed run may be believed, before it is executed

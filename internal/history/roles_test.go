@@ -37,10 +37,32 @@ func TestAClaimIsReadBesideFieldsThatItDoesNotHave(t *testing.T) {
 	require.Error(t, err)
 }
 
-// Nobody reads a claim from an event that is none.
-func TestOnlyClaimEventsSayWhoClaims(t *testing.T) {
+// What a marker and the end of a race say is stored byte for byte as it always was.
+func TestTheBytesOfMarkersAndWinnersStayAsTheyAre(t *testing.T) {
+	for want, m := range map[string]history.Marker{"": {}, `{"name":"fees"}`: {Name: "fees"}, `{"name":"fees","deprecated":true}`: {Name: "fees", Deprecated: true}} {
+		require.Equal(t, want, string(m.Encode()))
+		again, err := history.MarkerOf(&store.Event{Type: store.Patched, Data: m.Encode()})
+		require.NoError(t, err)
+		require.Equal(t, m, again)
+	}
+	for want, w := range map[string]history.Won{"": {}, `{"winner":3}`: {Winner: 3}} {
+		require.Equal(t, want, string(w.Encode()))
+		again, err := history.WonOf(&store.Event{Type: store.FirstWon, Data: w.Encode()})
+		require.NoError(t, err)
+		require.Equal(t, w, again)
+	}
+	_, err := history.WonOf(&store.Event{Type: store.FirstWon, Data: []byte(`{"item":"0a","winner":1,"later":[]}`)})
+	require.NoError(t, err, "fields of the scope and of other versions are passed over")
+}
+
+// Nobody reads from an event what events of its type do not say.
+func TestAnEventSaysNoMoreThanItsRole(t *testing.T) {
 	for _, typ := range append(store.Types(), "of_a_later_version") {
 		_, err := history.ClaimOf(&store.Event{Type: typ, Data: []byte(`{"executor":"e1"}`)})
 		require.Equal(t, typ.Claims(), err == nil, "%s", typ)
+		_, err = history.MarkerOf(&store.Event{Type: typ})
+		require.Equal(t, typ == store.Patched, err == nil, "%s", typ)
+		_, err = history.WonOf(&store.Event{Type: typ})
+		require.Equal(t, typ == store.FirstWon, err == nil, "%s", typ)
 	}
 }
