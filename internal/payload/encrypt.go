@@ -294,6 +294,17 @@ func (k *keyring) failing(id string, err error) {
 	k.log.Error("durable: the current encryption key cannot be had; what was in use before stays in use", "key", id, "error", err)
 }
 
+// encrypt seals a payload for its place, and reports whether there is a key to do so.
+func (k *keyring) encrypt(open *envelope.Envelope, p Place) bool {
+	c := k.forSealing(p.Run)
+	if c == nil {
+		return false
+	}
+	open.KeyID, open.KeyCheck = c.id, c.key.check
+	open.Payload = c.aead.Seal(nil, nil, open.Payload, p.bound(open.Header()))
+	return true
+}
+
 // decrypt opens a payload that was encrypted for a place. k may be nil.
 func (k *keyring) decrypt(open *envelope.Envelope, p Place) ([]byte, error) {
 	id := open.KeyID

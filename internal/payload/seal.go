@@ -140,10 +140,7 @@ func (s *Sealer) Seal(p Place, env []byte) []byte {
 		}
 	}
 	if s.keys != nil {
-		if k := s.keys.forSealing(p.Run); k != nil {
-			open.KeyID, open.KeyCheck, changed = k.id, k.key.check, true
-			open.Payload = k.aead.Seal(nil, nil, open.Payload, p.bound(open.Header()))
-		}
+		changed = s.keys.encrypt(&open, p) || changed
 	}
 	if !changed {
 		return env

@@ -2,7 +2,7 @@
 // flags, the environment or a profile name.
 //
 //	target.go   the interface Target, and what its methods take and return
-//	place.go    which store or server a command acts on
+//	choose.go   which store or server a command acts on
 //	profile.go  the profiles of durable.yaml
 //	local.go    a Target on a store, through an engine
 //	remote.go   a Target on a server, through package client
