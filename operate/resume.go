@@ -42,9 +42,9 @@ type ResumeOptions struct {
 // Resume continues a run that failed or was interrupted, from the attempt it
 // had reached: what was recorded stays. Of two concurrent calls one wins, the other gets a
 // *durable.NotResumableError. A failed run takes the keys of Exclusive again, all or none.
-// Resume first compares the row with the events, and repairs the row as RecoverRun does. If
-// this engine has the workflow's code the run is executed here; otherwise it becomes
-// claimable by an engine that has it.
+// Resume first compares the row with the events; if they contradict each other, it repairs
+// the run as RecoverRun does. If this engine has the workflow's code the run is executed
+// here; otherwise it becomes claimable by an engine that has it.
 //
 // A failed run goes on from the failure that ended it: the last recorded step, item or wait
 // of its scope has its attempts again (Plan.Reset names it), because otherwise the run would

@@ -17,8 +17,9 @@
 // number or a foreign epoch, and learns that it is fenced. That needs no lock
 // on the row: the log is its own fence.
 //
-// Every write of the engine goes through Store.Commit: a batch of Changes that
-// share one durable commit, while each succeeds or fails on its own.
+// Every Change goes through Store.Commit: a batch of Changes that share one
+// durable commit, while each succeeds or fails on its own. Claim, Beat and Delete
+// write on their own.
 //
 // The clauses of the contract are numbered (S1, S2, ...) where they are stated,
 // in the comments of this package; docs/store-contract.md lists them, and each
