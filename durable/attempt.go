@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/guard"
+	"github.com/holdfast-dev/holdfast/internal/heart"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
@@ -45,7 +46,7 @@ type attempt struct {
 	context.Context
 	step   *step
 	number int
-	term   *term // of the lease, in which it began
+	term   *heart.Term // of the lease, in which it began
 	bounds atomic.Pointer[bounds]
 	// failures of the attempts before it: the step's grow while a goroutine that
 	// the body has left behind may still ask.
@@ -113,7 +114,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 			st.report(ctx, end)
 			return stopped
 		}
-		if a.term.over() {
+		if a.term.Over() {
 			// Told to stop for the lease: its error is no failure of the step
 			// either. If the run turns out to be still ours, it is tried again.
 			end.outcome = telemetry.OutcomeStopped
@@ -164,7 +165,7 @@ func (st *step) ready(n int, wait store.Time, said bool) (clock time.Time, err e
 		return clock, r.unrecorded(st.call.key, err)
 	}
 	clock = time.Now()
-	if !r.eng.heart.lease.holds(clock) {
+	if !r.eng.heart.Lease.Holds(clock) {
 		// Whoever may take the run may be running this body now.
 		if err := st.awaitLease(); err != nil {
 			return clock, err
@@ -268,7 +269,7 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 		a = new(attempt) // the one before may still be held by the body's goroutines
 	}
 	ctx = st.traceAttempt(ctx, n)
-	a.Context, a.step, a.number, a.term = ctx, st, n, st.call.scope.run.eng.heart.lease.current.Load()
+	a.Context, a.step, a.number, a.term = ctx, st, n, st.call.scope.run.eng.heart.Lease.Term()
 	a.failures = st.failures
 	if limit, cause := st.limit(); limit > 0 {
 		limited, cancel := context.WithTimeoutCause(ctx, limit, cause)

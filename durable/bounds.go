@@ -2,10 +2,18 @@ package durable
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/stepbody"
 )
+
+// ErrLeaseExpired: this executor could not renew its lease in time, so another
+// one may take its runs. It is the cause with which contexts of step bodies under
+// way end, shortly before the lease runs out. If the run is still this executor's
+// once the store takes a beat again, it goes on: an error that the body returned
+// is not recorded, and the attempt runs again; a result is recorded.
+var ErrLeaseExpired = errors.New("durable: the lease could not be renewed in time, and another executor may take the run")
 
 // bounds are the context of a body that looks at its context: it ends with what
 // the body was called with, with the term of the lease, and when the body has
@@ -19,12 +27,12 @@ type bounds struct {
 // mayBegin waits until the body of a may begin, after something that may have
 // taken long: it returns why not.
 func (a *attempt) mayBegin() error {
-	if !a.step.call.scope.run.eng.heart.lease.holds(time.Now()) {
+	if !a.step.call.scope.run.eng.heart.Lease.Holds(time.Now()) {
 		if err := a.step.awaitLease(); err != nil {
 			return err
 		}
 	}
-	if a.term.over() {
+	if a.term.Over() {
 		return ErrLeaseExpired // not an outcome: a later attempt has a context that lives
 	}
 	return nil
@@ -37,7 +45,7 @@ func (st *step) awaitLease() error {
 	if s.undo {
 		stopped = nil
 	}
-	s.run.eng.heart.awaitLease(s.run.gone, stopped)
+	s.run.eng.heart.AwaitLease(s.run.gone, stopped)
 	return s.stopped()
 }
 
@@ -56,10 +64,10 @@ func (a *attempt) bound() context.Context {
 	switch {
 	case a.over:
 		b.cancel(nil)
-	case a.term.over():
+	case a.term.Over():
 		b.cancel(ErrLeaseExpired)
 	case a.term != nil:
-		b.stop = context.AfterFunc(a.term.ctx, func() { b.cancel(ErrLeaseExpired) })
+		b.stop = a.term.OnEnd(func() { b.cancel(ErrLeaseExpired) })
 	}
 	a.bounds.Store(b)
 	return b
@@ -78,7 +86,7 @@ func (a *attempt) release() {
 func (a *attempt) Done() <-chan struct{} { return a.bound().Done() }
 
 func (a *attempt) Err() error {
-	if a.bounds.Load() == nil && !a.term.over() {
+	if a.bounds.Load() == nil && !a.term.Over() {
 		return a.Context.Err()
 	}
 	return a.bound().Err()

@@ -51,7 +51,7 @@ func (cl *claims) loop(ctx context.Context) {
 			return
 		case <-cl.wake:
 		}
-		if !cl.eng.heart.awaitLease(ctx.Done(), nil) {
+		if !cl.eng.heart.AwaitLease(ctx.Done(), nil) {
 			return // it could claim nothing
 		}
 		if !cl.recovered.Load() {
@@ -264,9 +264,9 @@ func (cl *claims) claimRead(ctx context.Context, c store.Claim, d *history.Claim
 	rows, err := e.store.Claim(ctx, c)
 	if errors.Is(err, store.ErrNotFound) {
 		// The store takes this executor for gone: it beats, and asks again.
-		e.heart.lease.doubt()
+		e.heart.Lease.Doubt()
 		switch {
-		case e.heart.awaitLease(ctx.Done(), e.life.loops.Done()):
+		case e.heart.AwaitLease(ctx.Done(), e.life.loops.Done()):
 			rows, err = e.store.Claim(ctx, c)
 		case e.life.loops.Err() != nil:
 			err = ErrClosed // it beats no more

@@ -73,9 +73,9 @@ func (st *stopping) watchDeadline() (end func()) {
 		defer mu.Unlock()
 		// By the store's own clock: a replay, which may be elsewhere, must not find
 		// that the deadline is still ahead.
-		if left := r.origin.deadline.Sub(r.eng.heart.clock.Surely(time.Now())); left > 0 && !over {
-			if r.eng.heart.clock.Doubtful(time.Now()) {
-				nudge(r.eng.heart.now)
+		if left := r.origin.deadline.Sub(r.eng.heart.Clock.Surely(time.Now())); left > 0 && !over {
+			if r.eng.heart.Clock.Doubtful(time.Now()) {
+				r.eng.heart.BeatSoon()
 				left = max(left/2, time.Millisecond)
 			}
 			t.Reset(left)

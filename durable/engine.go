@@ -16,6 +16,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/archiver"
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/faults"
+	"github.com/holdfast-dev/holdfast/internal/heart"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
@@ -35,7 +36,7 @@ type Engine struct {
 	metrics   *metrics
 	committer *commit.Committer
 
-	heart     heart
+	heart     *heart.Heart
 	life      lifetime
 	roster    roster
 	dormitory dormitory
@@ -101,16 +102,15 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.log = engineLog{Logger: o.Logger, eng: e}
 	e.families.eng, e.watchers.eng = e, e
 	e.tracing = newTracing(e)
-	e.heart.open(e)
+	e.heart = newHeart(e)
 	e.mailroom = mailroom{eng: e, ring: make(chan struct{}, 1)}
 	e.roster.open(e)
 	e.dormitory.open(e)
 	e.claims.open(e)
 	e.recovery.open(e)
 	e.owned.eng = e
-	p, err := e.heart.register(ctx)
-	if err != nil {
-		return nil, err
+	if err := e.heart.Register(ctx); err != nil {
+		return nil, fmt.Errorf("%w: registering the executor: %w", ErrUnavailable, err)
 	}
 	if e.metrics, err = newMetrics(e, o.MeterProvider); err != nil {
 		return nil, err
@@ -120,11 +120,11 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e.life.giveUp = giveUp
 	e.committer = commit.New(commit.Options{Store: st, Log: o.Logger, Stop: stop, Measure: e.metrics.measureCommit})
 	e.life.loops, e.life.endLoops = context.WithCancel(context.Background())
-	e.heart.lease.begin(o.Lease, p.sent, e.heart.leaseEnded)
+	e.heart.Begin()
 	beating, stopBeat := context.WithCancel(context.Background())
 	e.life.endBeat = stopBeat
-	e.roster.loops.Go(func() { e.heart.loop(beating) })
-	e.roster.loops.Go(func() { e.heart.tendLoop(beating) })
+	e.roster.loops.Go(func() { e.heart.Loop(beating) })
+	e.roster.loops.Go(func() { e.heart.TendLoop(beating) })
 	e.roster.loops.Go(func() { e.recovery.loop(e.life.loops) })
 	e.roster.loops.Go(func() { e.claims.loop(e.life.loops) })
 	e.roster.loops.Go(func() { e.dormitory.loop(e.life.loops) })
@@ -159,7 +159,7 @@ func (e *Engine) now() store.Time { return e.storeTime(time.Now()) }
 
 // storeTime converts a moment of this process's clock.
 func (e *Engine) storeTime(t time.Time) store.Time {
-	return e.heart.clock.At(t)
+	return e.heart.Clock.At(t)
 }
 
 // nudge signals ch without waiting.
@@ -201,7 +201,7 @@ func (e *Engine) Close() error {
 	}
 	err := e.drain()
 	e.life.endBeat()
-	e.heart.lease.stop()
+	e.heart.Lease.Stop()
 	e.life.giveUp()
 	e.committer.Abandon()
 	e.life.endRuns(ErrShutdown)
@@ -212,7 +212,7 @@ func (e *Engine) Close() error {
 
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	if _, leaveErr := e.heart.send(ctx, true); leaveErr != nil && !errors.Is(leaveErr, store.ErrClosed) {
+	if leaveErr := e.heart.Leave(ctx); leaveErr != nil && !errors.Is(leaveErr, store.ErrClosed) {
 		e.log.Warn("durable: leaving the store failed; the lease runs out by itself", "executor", e.id, "error", leaveErr)
 	}
 	return err

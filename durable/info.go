@@ -204,7 +204,7 @@ func (e *Engine) Health(ctx context.Context) (Health, error) {
 	h.Recovered, h.Lease = e.claims.recovered.Load(), e.options.Lease
 	h.CommitP99, h.Commits = e.committer.Pace(time.Now())
 	h.TimersLate = e.dormitory.timersLate()
-	h.BeatAge = e.heart.age()
+	h.BeatAge = e.heart.Age()
 	// Nothing but an interruption or a failure gives a run a code: one that is
 	// pending has none.
 	waiting, err := e.store.Count(ctx, store.Filter{Statuses: []store.Status{store.Pending, store.Interrupted}}, store.ByCode)

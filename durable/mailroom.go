@@ -71,7 +71,7 @@ func (mr *mailroom) look(ctx context.Context, f store.Filter) {
 	for row, err := range mr.eng.runsOf(ctx, f) {
 		if err != nil {
 			if ctx.Err() == nil {
-				nudge(mr.eng.heart.now)
+				mr.eng.heart.BeatSoon()
 			}
 			return
 		}

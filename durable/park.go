@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/storeclock"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -203,7 +204,7 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 	var timer, asked = (<-chan time.Time)(nil), (<-chan struct{})(nil)
 	var t *time.Timer
 	if p.until != 0 {
-		d := r.eng.heart.left(p)
+		d := p.left(&r.eng.heart.Clock)
 		if d <= 0 {
 			select {
 			case <-ready:
@@ -235,19 +236,19 @@ func (s *scope) waitFor(p *parking, ready <-chan struct{}) (late bool, err error
 			return false, s.stopped()
 		case <-timer:
 			// By the store's own clock, and not by what we take it to be.
-			d := r.eng.heart.left(p)
+			d := p.left(&r.eng.heart.Clock)
 			switch {
 			case d <= 0:
 				return true, s.stopped()
-			case r.eng.heart.clock.Doubtful(time.Now()):
-				asked = r.eng.heart.clock.Next()
-				nudge(r.eng.heart.now)
+			case r.eng.heart.Clock.Doubtful(time.Now()):
+				asked = r.eng.heart.Clock.Next()
+				r.eng.heart.BeatSoon()
 			default:
 				t.Reset(d)
 			}
 		case <-asked:
 			asked = nil
-			t.Reset(max(r.eng.heart.left(p), 0))
+			t.Reset(max(p.left(&r.eng.heart.Clock), 0))
 		case <-r.gone:
 			return false, r.deathOf()
 		case <-stopped:
@@ -277,9 +278,9 @@ func (s *scope) waitForMail(p *parking, mail *mailWait) (late bool, err error) {
 }
 
 // left returns how long p must wait for its time at least.
-func (h *heart) left(p *parking) time.Duration {
+func (p *parking) left(clock *storeclock.Clock) time.Duration {
 	now := time.Now()
-	d := p.until.Sub(h.clock.Surely(now))
+	d := p.until.Sub(clock.Surely(now))
 	if !p.least.IsZero() {
 		d = max(d, p.least.Sub(now))
 	}

@@ -69,6 +69,10 @@ type recovery struct {
 	trials  trials
 	// unserved are runs that nobody alive has the code of.
 	unserved unservedRuns
+
+	// Used by tend alone.
+	turn     int // of the looks that follow the beats
+	reminded bool
 }
 
 func (rc *recovery) open(e *Engine) {
@@ -122,7 +126,7 @@ func (e *Engine) Recover(ctx context.Context) (Report, error) {
 	rep.Stuck = onceEach(rep.Stuck)
 	e.claims.recovered.Store(true)
 	nudge(e.claims.wake)
-	nudge(e.heart.now)
+	e.heart.BeatSoon()
 	e.log.Info(fmt.Sprintf("Recovery complete: %d workflows marked failed, %d approvals restored.", len(rep.Failed), len(rep.Approvals)),
 		"resumed", len(rep.Resumed), "deferred", len(rep.Deferred), "suspects", len(rep.Suspects), "left", len(rep.Left), "quarantined", len(rep.Quarantine), "repaired", len(rep.Repaired), "stuck", len(rep.Stuck))
 	for i, s := range rep.Stuck {
@@ -189,7 +193,7 @@ func (rc *recovery) loop(ctx context.Context) {
 			return
 		case <-rc.orphans:
 		}
-		if rc.eng.heart.awaitLease(ctx.Done(), nil) {
+		if rc.eng.heart.AwaitLease(ctx.Done(), nil) {
 			rc.takeOver(ctx)
 		}
 	}

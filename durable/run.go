@@ -128,7 +128,7 @@ func newRun(e *Engine, row store.Run, def *definition) *run {
 		gone: make(chan struct{}), loaded: make(chan struct{}), recorded: make(chan struct{}), ended: make(chan struct{}),
 	}
 	r.origin.deadline = row.DeadlineAt
-	r.log = e.committer.NewLog(row.ID, logOwner{r}, &e.heart.clock)
+	r.log = e.committer.NewLog(row.ID, logOwner{r}, &e.heart.Clock)
 	r.waits = runWaits{run: r, mu: &r.log, parked: map[*parking]struct{}{}, branches: 1, rowSays: rowState{status: row.Status, wake: row.WakeAt, code: row.Code, text: row.Reason, seen: row.Seen}}
 	r.stop = stopping{run: r, done: make(chan struct{})}
 	r.bodies = bodies{run: r, resting: make(chan struct{}, 1)}

@@ -113,6 +113,7 @@ var rules = []rule{
 	{path: "internal/archiver", ours: []string{"store", "internal/guard", "internal/history", "internal/runfile"}},
 	{path: "internal/cleaner", ours: []string{"store"}},
 	{path: "internal/commit", ours: []string{"store", "internal/history", "internal/payload", "internal/storeclock"}},
+	{path: "internal/heart", ours: []string{"store", "internal/host", "internal/storeclock"}},
 	{path: "internal/history", ours: []string{"store", "internal/envelope"}},
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
 	{path: "internal/termview", ours: []string{"durable", "operate", "store", "internal/visible"}, modules: []string{term, uniseg}},

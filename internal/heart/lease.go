@@ -1,8 +1,7 @@
-package durable
+package heart
 
 import (
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -11,25 +10,18 @@ import (
 // An executor may execute its runs for the length of a lease after each beat:
 // later another one may take them. The store refuses the writes of an executor
 // that has lost a run, but it cannot refuse a body's effects. So the executor
-// stops by itself, leaseMargin before its lease can have run out: no body begins,
+// stops by itself, margin before its lease can have run out: no body begins,
 // and the contexts of those under way end. It goes on when a beat was taken again
 // and its runs are found to be still its own.
 
-// ErrLeaseExpired: this executor could not renew its lease in time, so another
-// one may take its runs. It is the cause with which contexts of step bodies under
-// way end, shortly before the lease runs out. If the run is still this executor's
-// once the store takes a beat again, it goes on: an error that the body returned
-// is not recorded, and the attempt runs again; a result is recorded.
-var ErrLeaseExpired = errors.New("durable: the lease could not be renewed in time, and another executor may take the run")
-
-// leaseMargin is how long before the end of a lease of this length the executor
+// margin is how long before the end of a lease of this length the executor
 // stops: the time that bodies have to notice that their context has ended, and
 // the most by which the two clocks may run apart within a lease.
-func leaseMargin(length time.Duration) time.Duration { return length / 10 }
+func margin(length time.Duration) time.Duration { return length / 10 }
 
-// lease is what an executor knows of its own lease. Times are counted from when a
+// A Lease is what an executor knows of its own lease. Times are counted from when a
 // beat was sent: the store counts from when it took it, which is later.
-type lease struct {
+type Lease struct {
 	anchor time.Time
 	length time.Duration // how long after a beat bodies may begin
 
@@ -37,7 +29,7 @@ type lease struct {
 	// wall is the same by the clock on the wall: the monotonic one stands still
 	// while the machine is suspended.
 	wall    atomic.Int64
-	current atomic.Pointer[term]
+	current atomic.Pointer[Term]
 
 	mu      sync.Mutex
 	timer   *time.Timer
@@ -45,38 +37,46 @@ type lease struct {
 	ended   func()        // told of the end of a term
 }
 
-// term is a time through which the lease was renewed without a gap. The contexts
+// A Term is a time through which the lease was renewed without a gap. The contexts
 // of bodies that began in it end with it.
-type term struct {
+type Term struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-func newTerm() *term {
-	t := &term{}
+func newTerm() *Term {
+	t := &Term{}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	return t
 }
 
-func (t *term) over() bool { return t != nil && t.ctx.Err() != nil }
+// Over reports whether the term has ended; one that is nil has not.
+func (t *Term) Over() bool { return t != nil && t.ctx.Err() != nil }
+
+// OnEnd calls f once the term ends, unless the function that it returns is called
+// before; see context.AfterFunc.
+func (t *Term) OnEnd(f func()) (stop func() bool) { return context.AfterFunc(t.ctx, f) }
+
+// Term returns the current term.
+func (l *Lease) Term() *Term { return l.current.Load() }
 
 // begin starts the first term, with the beat sent at this moment; ended is called
 // whenever a term ends before it was renewed.
-func (l *lease) begin(length time.Duration, sent time.Time, ended func()) {
-	l.anchor, l.length, l.ended = sent, length-leaseMargin(length), ended
+func (l *Lease) begin(length time.Duration, sent time.Time, ended func()) {
+	l.anchor, l.length, l.ended = sent, length-margin(length), ended
 	l.renewed = make(chan struct{})
 	l.current.Store(newTerm())
 	l.timer = time.AfterFunc(l.length, l.lapse)
 	l.renew(sent)
 }
 
-// holds reports whether a body may begin at this moment, which is now.
-func (l *lease) holds(now time.Time) bool {
+// Holds reports whether a body may begin at this moment, which is now.
+func (l *Lease) Holds(now time.Time) bool {
 	return int64(now.Sub(l.anchor)) < l.until.Load() && now.UnixNano() < l.wall.Load()
 }
 
 // renew extends the lease by a beat that was sent at this moment.
-func (l *lease) renew(sent time.Time) {
+func (l *Lease) renew(sent time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	until := sent.Sub(l.anchor) + l.length
@@ -86,7 +86,7 @@ func (l *lease) renew(sent time.Time) {
 	}
 	l.until.Store(int64(until))
 	l.wall.Store(sent.UnixNano() + int64(l.length))
-	if l.current.Load().over() {
+	if l.current.Load().Over() {
 		l.current.Store(newTerm())
 	}
 	l.timer.Reset(left)
@@ -95,32 +95,32 @@ func (l *lease) renew(sent time.Time) {
 }
 
 // lapse ends the term if it was not renewed.
-func (l *lease) lapse() {
+func (l *Lease) lapse() {
 	l.mu.Lock()
 	left := time.Duration(l.until.Load()) - time.Since(l.anchor)
 	t := l.current.Load()
 	switch {
 	case left > 0:
 		l.timer.Reset(left)
-	case !t.over():
+	case !t.Over():
 		t.cancel()
 		defer l.ended()
 	}
 	l.mu.Unlock()
 }
 
-// doubt has the next beat count as one after a gap: the store says that it does
+// Doubt has the next beat count as one after a gap: the store says that it does
 // not know this executor. Bodies under way are left alone.
-func (l *lease) doubt() { l.until.Store(0) }
+func (l *Lease) Doubt() { l.until.Store(0) }
 
-// stop ends the timer. It must be called after the last renewal.
-func (l *lease) stop() {
+// Stop ends the timer. It must be called after the last renewal.
+func (l *Lease) Stop() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.timer.Stop()
 }
 
-func (l *lease) next() <-chan struct{} {
+func (l *Lease) next() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.renewed

@@ -1,0 +1,283 @@
+package heart
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/host"
+	"github.com/holdfast-dev/holdfast/internal/storeclock"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// Options are what a Heart is made of.
+type Options struct {
+	Store store.Store
+	Log   *slog.Logger
+	// Executor is what each beat says, but for host, boot and process, which the heart
+	// adds.
+	Executor store.Executor
+	// Late is called after a beat that came when the lease had run out.
+	Late func(context.Context)
+	// Gap stops what this executor does of runs that others have taken. The lease is
+	// renewed once it has returned nil.
+	Gap func(context.Context) error
+	// Tend does whatever else is to be done after a beat. What takes long gets a
+	// goroutine of its own, so that the next beat's work is not kept waiting.
+	Tend func(context.Context, *store.Pulse)
+}
+
+// A Heart tells the store that this executor lives, and has done what the answers
+// ask for. It knows until when the executor's lease holds and what time it is in
+// the store. An engine never polls: it sleeps until a notice of the store comes, a time is
+// due, or a beat stands in for the other two.
+type Heart struct {
+	Lease Lease
+	Clock storeclock.Clock
+
+	options  Options
+	now      chan struct{} // beat at once
+	openedAt time.Time
+	at       atomic.Int64 // when the store last took a beat, in nanoseconds since openedAt
+	opened   time.Time    // when the last beat of Register was sent
+	pulses   pulses       // brought back by beats, to be acted on
+}
+
+// New returns a Heart that has not begun to beat.
+func New(o Options) *Heart {
+	h := &Heart{options: o, now: make(chan struct{}, 1), openedAt: time.Now()}
+	h.pulses.ready = make(chan struct{}, 1)
+	return h
+}
+
+// Age returns how long ago the store took the last beat.
+func (h *Heart) Age() time.Duration { return time.Since(h.openedAt) - time.Duration(h.at.Load()) }
+
+// Uptime returns how long ago the Heart was made.
+func (h *Heart) Uptime() time.Duration { return time.Since(h.openedAt) }
+
+// BeatSoon has the loop beat at once.
+func (h *Heart) BeatSoon() { nudge(h.now) }
+
+// nudge signals ch without waiting.
+func nudge(ch chan<- struct{}) {
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// A pulse is what a beat has brought back.
+type pulse struct {
+	store.Pulse
+	sent time.Time
+	// gap: the lease did not hold any more when the beat was answered, so others
+	// may have taken runs of ours. The lease is renewed once that is known.
+	gap bool
+}
+
+// send tells the store that this executor lives.
+func (h *Heart) send(ctx context.Context, leaving bool) (pulse, error) {
+	x := h.options.Executor
+	x.Host, _ = os.Hostname()
+	x.Boot, x.PID, x.Leaving = host.BootID(), os.Getpid(), leaving
+	before := time.Now()
+	p, err := h.options.Store.Beat(ctx, x)
+	if err == nil {
+		after := time.Now()
+		h.at.Store(int64(after.Sub(h.openedAt)))
+		if p.Now != 0 {
+			h.readClock(before, after, p.Now)
+		}
+	}
+	return pulse{Pulse: p, sent: before}, err
+}
+
+// readClock takes in what the store's clock has said between two moments.
+func (h *Heart) readClock(before, after time.Time, now store.Time) {
+	if set := h.Clock.Observe(before, after, now); set.Abs() > time.Second && h.Lease.anchor != (time.Time{}) {
+		h.options.Log.Warn("durable: the store's clock was set; timers and deadlines follow it", "executor", h.options.Executor.ID, "by_ms", millis(set))
+	}
+}
+
+// millis is a duration as a line of the log has it, under a key that ends in _ms.
+func millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// openingBeats is how many beats Register makes at most to learn the store's time:
+// more than one only if the answers are slow.
+const openingBeats = 3
+
+// Register makes the first beats.
+func (h *Heart) Register(ctx context.Context) error {
+	h.Clock.Start(h.openedAt)
+	for i := 0; i < openingBeats; i++ {
+		began := time.Now()
+		p, err := h.send(ctx, false)
+		if err != nil {
+			return err
+		}
+		h.opened = p.sent
+		if time.Since(began) < 20*time.Millisecond {
+			break
+		}
+	}
+	return nil
+}
+
+// Begin begins the lease, with the last beat of Register.
+func (h *Heart) Begin() { h.Lease.begin(h.options.Executor.Lease, h.opened, h.leaseEnded) }
+
+// Leave tells the store that this executor is about to end.
+func (h *Heart) Leave(ctx context.Context) error {
+	_, err := h.send(ctx, true)
+	return err
+}
+
+// leaseEnded says that the executor stops by itself.
+func (h *Heart) leaseEnded() {
+	h.options.Log.Warn("durable: the lease could not be renewed: no step body begins until the store takes a beat again, and those under way are told to stop", "executor", h.options.Executor.ID)
+}
+
+// Loop sends beats and does nothing else: what a pulse asks for is done by TendLoop, however long the store takes for it.
+func (h *Heart) Loop(ctx context.Context) {
+	every := h.options.Executor.Lease / 3
+	t := time.NewTimer(every)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.now:
+		case <-t.C:
+		}
+		wait := every
+		p, err := h.send(ctx, false)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			h.options.Log.Warn("durable: beat failed; other executors may take over when the lease has run out", "executor", h.options.Executor.ID, "error", err)
+			wait = min(every, time.Second)
+		default:
+			p.gap = p.Late || !h.Lease.Holds(time.Now())
+			if !p.gap {
+				h.Lease.renew(p.sent)
+			}
+			h.pulses.add(p)
+			if p.Next > p.Now && p.Now != 0 {
+				wait = min(every, max(p.Next.Sub(p.Now), time.Millisecond))
+			}
+		}
+		if !t.Stop() {
+			select {
+			case <-t.C:
+			default:
+			}
+		}
+		t.Reset(wait)
+	}
+}
+
+// pulses are those that were brought back and not acted on yet, taken together.
+type pulses struct {
+	ready chan struct{} // there is one
+	mu    sync.Mutex
+	last  *pulse
+}
+
+// add replaces what waits by p, which is of a later moment. What p may not
+// say again is kept.
+func (ps *pulses) add(p pulse) {
+	ps.mu.Lock()
+	if ps.last != nil {
+		p.Late, p.gap, p.Skew = p.Late || ps.last.Late, p.gap || ps.last.gap, max(p.Skew, ps.last.Skew)
+	}
+	ps.last = &p
+	ps.mu.Unlock()
+	nudge(ps.ready)
+}
+
+// next returns what waits, nil if nothing does.
+func (ps *pulses) next() *pulse {
+	ps.mu.Lock()
+	defer ps.mu.Unlock()
+	p := ps.last
+	ps.last = nil
+	return p
+}
+
+// TendLoop does what the pulses ask for. A store that answers slowly delays
+// this, and no beat.
+func (h *Heart) TendLoop(ctx context.Context) {
+	skewed := false
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-h.pulses.ready:
+		}
+		p := h.pulses.next()
+		if p == nil {
+			continue
+		}
+		h.closeGap(ctx, p)
+		if p.Skew > skewReminder && !skewed {
+			skewed = true
+			h.options.Log.Warn("durable: the clock of another executor on this store is ahead of this process's clock; set both, or leases and timers are judged wrongly",
+				"executor", h.options.Executor.ID, "ahead_ms", millis(p.Skew))
+		}
+		h.options.Tend(ctx, &p.Pulse)
+	}
+}
+
+// skewReminder is by how much clocks may differ without a word.
+const skewReminder = time.Second
+
+// closeGap does what a beat asks for that came too late, and renews the lease.
+func (h *Heart) closeGap(ctx context.Context, p *pulse) {
+	if p.Late {
+		h.options.Late(ctx)
+		h.options.Log.Warn("durable: the lease had run out before this beat; runs that were taken meanwhile end here", "executor", h.options.Executor.ID)
+	}
+	if !p.gap {
+		return
+	}
+	if err := h.options.Gap(ctx); err != nil {
+		// Bodies go on waiting. The next beat finds the gap again.
+		t := time.NewTimer(recheckPause)
+		defer t.Stop()
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+		}
+		nudge(h.now)
+		return
+	}
+	h.Lease.renew(p.sent)
+}
+
+// recheckPause is how long after a failed look at its runs an executor beats again,
+// to look once more.
+const recheckPause = 50 * time.Millisecond
+
+// AwaitLease returns true once the lease holds, and false when one of the
+// channels is closed before.
+func (h *Heart) AwaitLease(gone, stopped <-chan struct{}) bool {
+	for {
+		next := h.Lease.next()
+		if h.Lease.Holds(time.Now()) {
+			return true
+		}
+		nudge(h.now)
+		select {
+		case <-next:
+		case <-gone:
+			return false
+		case <-stopped:
+			return false
+		}
+	}
+}
