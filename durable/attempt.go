@@ -102,7 +102,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		a, payload, err := st.run(ctx, n, b)
 		st.ended = time.Now()
 		took := st.ended.Sub(clock)
-		st.measureAttempt(took, err)
+		r.eng.metrics.AttemptEnded(st.measuredIn(), r.row.Workflow, took, err)
 		if err == nil {
 			return st.endWell(ctx, a, payload, took)
 		}
@@ -141,7 +141,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		if err != nil {
 			return err
 		}
-		r.eng.metrics.count(st.measuredIn(), r.eng.metrics.retries, 1, r.row.Workflow)
+		r.eng.metrics.StepRetried(st.measuredIn(), r.row.Workflow)
 	}
 }
 

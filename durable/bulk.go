@@ -198,7 +198,7 @@ func (b *bulkStart) flush() error {
 		case err == nil:
 			b.told.Started++
 			items[i].span.End()
-			b.eng.metrics.countStart(batch[i].Create)
+			b.eng.metrics.RunStarted(batch[i].Create)
 			own = append(own, items[i].id)
 		case errors.Is(err, store.ErrExists):
 			exist = append(exist, items[i])

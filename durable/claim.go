@@ -236,7 +236,7 @@ const recoverBatch = 64
 
 // reportResumed says that recovery continues a run.
 func (cl *claims) reportResumed(r *run) {
-	cl.eng.metrics.count(r.claimed.ctx, cl.eng.metrics.recovered, 1, r.row.Workflow)
+	cl.eng.metrics.RunRecovered(r.claimed.ctx, r.row.Workflow)
 	cl.eng.log.ofRun(r.claimed.ctx, r, slog.LevelInfo, "durable: run resumed")
 }
 

@@ -95,7 +95,7 @@ func (d operators) ForkSpan(ctx context.Context, fork, source *store.Run) (keep 
 	span, s := d.eng.tracing.StartSpan(ctx, fork, telemetry.Link(telemetry.Parse(source.Trace), telemetry.LinkForked))
 	return s.KeepIn, func() {
 		span.End()
-		d.eng.metrics.countStart(fork)
+		d.eng.metrics.RunStarted(fork)
 	}
 }
 

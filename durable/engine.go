@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -33,7 +34,7 @@ type Engine struct {
 	sealer    *payload.Sealer
 	log       engineLog
 	tracing   telemetry.Tracing
-	metrics   *metrics
+	metrics   *telemetry.Metrics
 	committer *commit.Committer
 
 	heart     *heart.Heart
@@ -112,13 +113,13 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	if err := e.heart.Register(ctx); err != nil {
 		return nil, fmt.Errorf("%w: registering the executor: %w", ErrUnavailable, err)
 	}
-	if e.metrics, err = newMetrics(e, o.MeterProvider); err != nil {
+	if e.metrics, err = newMetrics(e); err != nil {
 		return nil, err
 	}
 	e.life.runs, e.life.endRuns = context.WithCancelCause(context.Background())
 	stop, giveUp := context.WithCancel(context.Background())
 	e.life.giveUp = giveUp
-	e.committer = commit.New(commit.Options{Store: st, Log: o.Logger, Stop: stop, Measure: e.metrics.measureCommit})
+	e.committer = commit.New(commit.Options{Store: st, Log: o.Logger, Stop: stop, Measure: e.metrics.Committed})
 	e.life.loops, e.life.endLoops = context.WithCancel(context.Background())
 	e.heart.Begin()
 	beating, stopBeat := context.WithCancel(context.Background())
@@ -194,7 +195,7 @@ func (e *Engine) Close() error {
 	}
 	defer close(e.roster.closed)
 
-	e.metrics.stop()
+	e.metrics.Stop()
 	e.life.endLoops()
 	for _, r := range running {
 		_ = r.die(&death{kind: deathShutdown, err: ErrShutdown})
@@ -343,6 +344,24 @@ func newTracing(e *Engine) telemetry.Tracing {
 		Tracer: telemetry.NewTracer(e.options.TracerProvider), Store: e.store, ExecutorID: e.id, Link: e.options.TraceMode == TraceLink,
 		Verbatim: e.options.Verbatim, KindOf: e.program.errors.KindOf, StoreTime: e.storeTime,
 	}
+}
+
+// parkedCodes are why an interrupted run may be unable to go on.
+var parkedCodes = []string{CodeDefinitionChanged, CodeUndecodable, CodeDamaged, CodeNotRegistered, CodeChildMissing, CodeUnrecorded}
+
+// quarantinedRuns are runs that have failed, as far as the store goes, though an
+// operator is to decide about them.
+var quarantinedRuns = store.Filter{Statuses: []store.Status{store.Failed}, Codes: []string{CodeQuarantined}}
+
+// newMetrics returns the instruments of an engine, which is about to be opened. At each
+// collection they ask what is going on, until they are stopped.
+func newMetrics(e *Engine) (*telemetry.Metrics, error) {
+	return telemetry.NewMetrics(telemetry.MetricsOptions{
+		Meter: e.options.MeterProvider, ExecutorID: e.id, Workflows: slices.Collect(maps.Keys(e.program.defs.byName)),
+		Store: e.store, Now: e.now, StoreError: storeError,
+		Executed: e.roster.count, Closing: e.roster.isClosing, Unserved: e.recovery.unserved.each,
+		Parked: parkedCodes, Quarantine: CodeQuarantined, Quarantined: quarantinedRuns,
+	})
 }
 
 // commitOne is commitKnown for one change.

@@ -14,7 +14,7 @@ func newHeart(e *Engine) *heart.Heart {
 	return heart.New(heart.Options{
 		Store: e.store, Log: e.log.Logger,
 		Executor: store.Executor{ID: e.id, Name: e.options.Name, Lease: e.options.Lease, Serves: e.program.defs.served},
-		Late:     func(ctx context.Context) { e.metrics.lost.Add(ctx, 1) },
+		Late:     func(ctx context.Context) { e.metrics.LeaseLost(ctx) },
 		Gap:      e.roster.loseTaken,
 		Tend:     e.recovery.tend,
 	})

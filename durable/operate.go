@@ -55,7 +55,7 @@ func (e *Engine) operate(ctx context.Context, row *store.Run, branches []store.B
 	if err == nil && change.Row != nil && change.Row.Status != nil {
 		e.archiver.Want(row.ID, *change.Row.Status)
 		if status := *change.Row.Status; status.Terminal() && !row.Status.Terminal() {
-			e.metrics.countEnd(startContext(row), row, status, at)
+			e.metrics.OrphanEnded(row, status, at)
 		}
 	}
 	return on, err

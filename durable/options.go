@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
+	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/metric"
 	"go.opentelemetry.io/otel/trace"
 )
@@ -223,6 +224,12 @@ func (o Options) withDefaults() (Options, error) {
 		o.Logger = slog.Default()
 	}
 	o.Logger = slog.New(guardedHandler{o.Logger.Handler()})
+	if o.TracerProvider == nil {
+		o.TracerProvider = otel.GetTracerProvider()
+	}
+	if o.MeterProvider == nil {
+		o.MeterProvider = otel.GetMeterProvider()
+	}
 	if o.Name = guard.Text(o.Name, 255); o.Name == "" {
 		host, _ := os.Hostname()
 		o.Name = fmt.Sprintf("%s/%d", host, os.Getpid())

@@ -206,7 +206,7 @@ func (r *run) execute() {
 	defer func() {
 		r.spans.end()
 		if status := r.outcome.status; status != "" {
-			r.eng.metrics.countEnd(r.ctx, &r.row, status, r.log.Time()) // a branch that has lost a race may still be writing
+			r.eng.metrics.RunEnded(r.ctx, &r.row, status, r.log.Time()) // a branch that has lost a race may still be writing
 		}
 		r.cancel(nil)
 		switch next := r.outcome.next; {

@@ -42,7 +42,7 @@ func (r *run) load() error {
 		break
 	}
 	r.log.FollowPast(&r.row, r.past)
-	r.eng.metrics.count(r.ctx, r.eng.metrics.replayed, int(r.past.Steps), r.row.Workflow)
+	r.eng.metrics.StepsReplayed(r.ctx, r.row.Workflow, int(r.past.Steps))
 	if err := r.adopt(&r.past.Created); err != nil {
 		return err
 	}

@@ -329,7 +329,7 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 
 // reportStart says that a run was started here, by a caller or by its parent.
 func (r *run) reportStart(more ...slog.Attr) {
-	r.eng.metrics.countStart(&r.row)
+	r.eng.metrics.RunStarted(&r.row)
 	r.logLine(slog.LevelInfo, "durable: run started", more...)
 }
 

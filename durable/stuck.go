@@ -319,6 +319,15 @@ type unservedRuns struct {
 	found map[code]*strandedRuns
 }
 
+// each calls report for each workflow and version that has such runs.
+func (u *unservedRuns) each(report func(workflow, version string, runs int64)) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for c, r := range u.found {
+		report(c.workflow, c.version, r.runs)
+	}
+}
+
 // code is a version of a workflow.
 type code struct{ workflow, version string }
 

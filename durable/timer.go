@@ -95,9 +95,7 @@ func sleepIn(ctx context.Context, s *scope, least time.Duration, until func() st
 	if err != nil {
 		return err
 	}
-	if m := r.eng.metrics; m.timerLag.Enabled(r.ctx) {
-		m.timerLag.Record(r.ctx, r.eng.now().Sub(at).Seconds(), m.attributes(r.row.Workflow).workflow)
-	}
+	r.eng.metrics.SleepEnded(r.ctx, r.row.Workflow, at)
 	s.traceWait(c.key, waited{name: "sleep", began: began, outcome: telemetry.OutcomeOK})
 	// That the time has come is no news that could be lost: it rides along.
 	s.stash(&c, store.Event{Type: store.TimerFired})

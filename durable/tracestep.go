@@ -192,3 +192,18 @@ func (st *step) logAttempt(ctx context.Context, end attemptEnd) {
 	}
 	log.LogAttrs(ctx, level, "durable: attempt ended", attrs...)
 }
+
+// measureStep records how long the step took to come to an outcome, which is recorded.
+func (st *step) measureStep(err error) {
+	r := st.call.scope.run
+	r.eng.metrics.StepEnded(st.measuredIn(), r.row.Workflow, st.start, err)
+}
+
+// measuredIn returns a context with the span of the attempt that was made last,
+// or of the run.
+func (st *step) measuredIn() context.Context {
+	if t := st.spans; t != nil && t.body != nil {
+		return t.body
+	}
+	return st.call.scope.run.ctx
+}

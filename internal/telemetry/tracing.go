@@ -1,6 +1,7 @@
-// Package telemetry makes the spans of an engine and of its runs: tracing.go what spans
-// are called and how a run begins and ends, start.go the span of a start, which may
-// be exported again, segment.go what one process does of a run.
+// Package telemetry makes the spans of an engine and of its runs, and its metrics:
+// tracing.go what spans are called and how a run begins and ends, start.go the span of a
+// start, which may be exported again, segment.go what one process does of a run,
+// metrics.go the instruments.
 //
 // One run is one trace, across all the processes it lives in. Start makes a
 // short span, which continues the caller's trace, and its context is kept with
@@ -24,7 +25,6 @@ import (
 	"strings"
 	"time"
 
-	"go.opentelemetry.io/otel"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/baggage"
 	"go.opentelemetry.io/otel/codes"
@@ -91,13 +91,8 @@ const TracerName = "github.com/holdfast-dev/holdfast/durable"
 // maxReason bounds the text of an error in a span, in bytes.
 const maxReason = 4 << 10
 
-// NewTracer returns the tracer of the engine; with no provider that of the process.
-func NewTracer(p trace.TracerProvider) trace.Tracer {
-	if p == nil {
-		p = otel.GetTracerProvider()
-	}
-	return p.Tracer(TracerName)
-}
+// NewTracer returns the tracer of the engine.
+func NewTracer(p trace.TracerProvider) trace.Tracer { return p.Tracer(TracerName) }
 
 // Format returns a span context as it is kept in a row or an event: the W3C
 // traceparent and, behind a blank, the tracestate if there is one.

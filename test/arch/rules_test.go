@@ -118,7 +118,7 @@ var rules = []rule{
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
 	{path: "internal/termview", ours: []string{"durable", "operate", "store", "internal/visible"}, modules: []string{term, uniseg}},
 	{path: "internal/outline", ours: []string{"store", "internal/history"}},
-	{path: "internal/telemetry", ours: []string{"store", "internal/guard", "internal/history"}, modules: []string{otel, otel + "/trace"}},
+	{path: "internal/telemetry", ours: []string{"store", "internal/commit", "internal/guard", "internal/history"}, modules: []string{otel, otel + "/trace", otel + "/metric"}},
 	{path: "internal/visible"},
 
 	// The tests that span packages, and their helpers.
