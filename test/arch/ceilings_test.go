@@ -14,7 +14,7 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {95, 19000, 165, 560, 80},
+		"durable":          {94, 18700, 150, 560, 80},
 		"operate":          {21, 4600, 3, 545, 70},
 		"internal/commit":  {12, 1350, 5, 310, 47},
 		"internal/history": {27, 4650, 14, 480, 95},
