@@ -26,7 +26,7 @@ const recoverReminder = 10 * time.Second
 // tend acts on a pulse. Whatever else is to be looked at once a beat has its
 // place here; what takes long gets a goroutine of its own, like recovery.loop,
 // so that the next pulse is not kept waiting.
-func (rc *recovery) tend(_ context.Context, p *store.Pulse) {
+func (rc *recovery) tend(p *store.Pulse) {
 	e := rc.eng
 	for _, m := range p.Mail {
 		e.mailroom.counted(m.RunID, m.Inbox)

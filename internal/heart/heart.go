@@ -27,7 +27,7 @@ type Options struct {
 	Gap func(context.Context) error
 	// Tend does whatever else is to be done after a beat. What takes long gets a
 	// goroutine of its own, so that the next beat's work is not kept waiting.
-	Tend func(context.Context, *store.Pulse)
+	Tend func(*store.Pulse)
 }
 
 // A Heart tells the store that this executor lives, and has done what the answers
@@ -224,12 +224,12 @@ func (h *Heart) TendLoop(ctx context.Context) {
 			continue
 		}
 		h.closeGap(ctx, p)
+		h.options.Tend(&p.Pulse)
 		if p.Skew > skewReminder && !skewed {
 			skewed = true
 			h.options.Log.Warn("durable: the clock of another executor on this store is ahead of this process's clock; set both, or leases and timers are judged wrongly",
 				"executor", h.options.Executor.ID, "ahead_ms", millis(p.Skew))
 		}
-		h.options.Tend(ctx, &p.Pulse)
 	}
 }
 

@@ -64,11 +64,9 @@ type MetricsOptions struct {
 	StoreError func(error) error
 }
 
-const (
-	metricStatus  = attribute.Key("durable.run.status")
-	metricOutcome = attribute.Key("durable.outcome") // of an attempt: "ok", "failed"
-	metricResult  = attribute.Key("durable.result")  // of a commit: "ok", "retried"
-)
+// metricResult says how a commit ended: "ok", "retried". The other attributes are those
+// of spans.
+const metricResult = attribute.Key("durable.result")
 
 // secondsBuckets are the bounds of the histograms of what is short, from half a
 // millisecond, a commit, to a minute; daysBuckets those of runs, steps and bodies,
@@ -141,7 +139,7 @@ func NewMetrics(o MetricsOptions) (*Metrics, error) {
 	m.commitDuration = in.duration("durable.commit.duration", "Time of a commit of the store.", secondsBuckets)
 	m.timerLag = in.duration("durable.timer.lag", "How much later than its time a sleep ended.", daysBuckets)
 	m.batch = in.sizes("durable.commit.size", "{change}", "Runs that shared a commit.", 1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
-	g := gauges{
+	m.gauges = gauges{
 		executing: in.gauge("durable.run.executing", "{run}", "Runs with goroutines in this engine."),
 		unloaded:  in.gauge("durable.run.unloaded", "{run}", "Runs of this engine that wait without goroutines."),
 		runs:      in.gauge("durable.runs", "{run}", "Runs in the store that have not ended, by workflow and status."),
@@ -150,8 +148,8 @@ func NewMetrics(o MetricsOptions) (*Metrics, error) {
 		depth:     in.gauge("durable.queue.depth", "{run}", "Pending runs."),
 		age:       in.age("durable.queue.age", "Age of the oldest pending run."),
 	}
+	g := &m.gauges
 	var err error
-	m.gauges = g
 	m.registered, err = in.meter.RegisterCallback(m.collect, g.executing, g.unloaded, g.runs, g.stuck, g.unserved, g.depth, g.age)
 	if err := errors.Join(append(in.errs, err)...); err != nil {
 		return nil, fmt.Errorf("durable: making the instruments of Options.MeterProvider: %w", err)
@@ -193,9 +191,9 @@ func (m *Metrics) attributesOf(workflow string) *workflowAttributes {
 	with := func(more ...attribute.KeyValue) metric.MeasurementOption {
 		return metric.WithAttributeSet(attribute.NewSet(append(more, AttrWorkflow.String(workflow))...))
 	}
-	a := &workflowAttributes{workflow: with(), ok: with(metricOutcome.String(OutcomeOK)), failed: with(metricOutcome.String(OutcomeFailed)), ended: map[store.Status]metric.MeasurementOption{}}
+	a := &workflowAttributes{workflow: with(), ok: with(AttrOutcome.String(OutcomeOK)), failed: with(AttrOutcome.String(OutcomeFailed)), ended: map[store.Status]metric.MeasurementOption{}}
 	for _, s := range []store.Status{store.Completed, store.Failed, store.Cancelled} {
-		a.ended[s] = with(metricStatus.String(string(s)))
+		a.ended[s] = with(AttrStatus.String(string(s)))
 	}
 	kept, _ := m.attributes.LoadOrStore(workflow, a)
 	return kept.(*workflowAttributes)
@@ -338,7 +336,7 @@ func (m *Metrics) collectRuns(ctx context.Context, o metric.Observer) error {
 			return err
 		}
 		for _, workflow := range m.options.Workflows {
-			o.ObserveInt64(m.gauges.runs, counts[workflow], metric.WithAttributes(AttrWorkflow.String(workflow), metricStatus.String(string(status))))
+			o.ObserveInt64(m.gauges.runs, counts[workflow], metric.WithAttributes(AttrWorkflow.String(workflow), AttrStatus.String(string(status))))
 		}
 	}
 	return nil
