@@ -140,6 +140,8 @@ func TestEachExecutionOfABodyHasAMarkOfItsOwn(t *testing.T) {
 		for _, id := range []string{"r1", "r2"} {
 			_, err := wait(t, w, wf, id)
 			require.NoError(t, err)
+		}
+		for _, id := range []string{"r1", "r2"} {
 			require.Len(t, marks[id], 3)
 			for _, m := range marks[id] {
 				run, own, ok := strings.Cut(m, ".")
