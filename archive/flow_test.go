@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/archive"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -64,7 +65,7 @@ func TestARunWhoseStoreIsLostGoesOnFromTheArchiveAlone(t *testing.T) {
 			p = boot(t, memory.Open(), durable.Options{Workflows: defs, Archive: h})
 			restore(t, p, h)
 			eventually(t, "it waits again", func() bool { return rowOf(t, p, "order-1").Status == store.Waiting })
-			open, err := p.Approvals(p.ctx)
+			open, err := operate.On(p.Engine).Approvals(p.ctx)
 			require.NoError(t, err)
 			require.Len(t, open, 1)
 			require.Equal(t, "Ship order-1?", open[0].Prompt)

@@ -50,7 +50,7 @@ func TestOfSeveralWaitsTheSnapshotIsAtTheLastWithAllStepsBeforeIt(t *testing.T) 
 	steps := map[string]json.RawMessage{}
 	for i := range 3 {
 		eventually(t, "it asks", func() bool {
-			open, err := p.ApprovalsOf(p.ctx, "r")
+			open, err := operate.On(p.Engine).ApprovalsOf(p.ctx, "r")
 			return err == nil && len(open) == 1 && open[0].Name == fmt.Sprint("ask-", i)
 		})
 		steps[fmt.Sprint("step-", i)] = json.RawMessage(fmt.Sprintf(`"done step-%d"`, i))

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 )
 
 func approveCommand(a *app) *cobra.Command {
@@ -75,7 +76,7 @@ func answer(c *invocation, id, wait, done string, a target.Answer) error {
 		return err
 	}
 	value, err := t.Answer(c.ctx, one, a)
-	var late *durable.TooLateError
+	var late *operate.TooLateError
 	if errors.As(err, &late) {
 		return show.Refused("too_late", "Show it: "+c.self("sessions", "show", id), "%s of %s was answered by somebody else, or has ended.", one.Key, id)
 	}

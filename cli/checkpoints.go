@@ -11,7 +11,6 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
-	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -266,14 +265,14 @@ func showCheckpoint(c *invocation, id, name string) error {
 		if ev.Seq != seq {
 			break
 		}
-		v := eventView{TookMS: ev.Took.Milliseconds(), Text: durable.Describe(ev), Data: ev.Data}
+		v := eventView{TookMS: ev.Took.Milliseconds(), Text: operate.Describe(ev), Data: ev.Data}
 		for _, p := range list {
 			if p.ID == seq {
 				v.checkpoint = p
 			}
 		}
 		if len(ev.Payload) > 0 {
-			p, err := l.Engine.Payload(id, ev)
+			p, err := operate.On(l.Engine).Payload(id, ev)
 			v.Payload = &payloadView{Type: p.Type, Version: p.Version, Codec: p.Codec, Compression: p.Compression, KeyID: p.KeyID, Value: target.JSON(p)}
 			if err != nil {
 				v.Payload.Error = err.Error()

@@ -155,7 +155,7 @@ func valueAt(c *invocation, l *target.Local, id string, seq int64) (json.RawMess
 		if err != nil {
 			return nil, err
 		}
-		p, err := l.Engine.Payload(id, ev)
+		p, err := operate.On(l.Engine).Payload(id, ev)
 		if err != nil {
 			return nil, err
 		}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/cli/internal/show"
 	"github.com/holdfast-dev/holdfast/cli/internal/target"
-	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/termview"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -144,7 +144,7 @@ func (w *watching) show(ctx context.Context) error {
 			continue // a wait that was announced first
 		}
 		last = ev.Seq
-		line := watched{ev.Seq, string(ev.Type), ev.Key, int(ev.Attempt), int(ev.Branch), show.RFC3339(ev.At), ev.Took.Milliseconds(), int(ev.Steps), durable.Describe(ev), ev.Data}
+		line := watched{ev.Seq, string(ev.Type), ev.Key, int(ev.Attempt), int(ev.Branch), show.RFC3339(ev.At), ev.Took.Milliseconds(), int(ev.Steps), operate.Describe(ev), ev.Data}
 		if err := w.c.out.JSON(line); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 )
 
 // What stands beside Resume, through every door that a server has: the engine,
@@ -31,7 +32,7 @@ func TestApproveRejectAndCancelActThroughEveryDoor(t *testing.T) {
 		}
 		say := func(yes bool) func(id string) error {
 			return func(id string) error {
-				open, err := s.eng.ApprovalsOf(ctx, id)
+				open, err := operate.On(s.eng).ApprovalsOf(ctx, id)
 				if err != nil {
 					return err
 				}
@@ -39,7 +40,7 @@ func TestApproveRejectAndCancelActThroughEveryDoor(t *testing.T) {
 				if err != nil {
 					return err
 				}
-				return s.eng.Answer(ctx, open[0], v)
+				return operate.On(s.eng).Answer(ctx, open[0], v)
 			}
 		}
 		sent := func(status int, send func(id string) answer) func(id string) error {

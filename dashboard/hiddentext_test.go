@@ -99,7 +99,7 @@ func TestAnIDOfAChildIsNotTakenFromOutside(t *testing.T) {
 	}
 	a := s.send("POST", "/api/runs/free%2Fpay/fork", `{"id":"order/pay"}`)
 	require.Equal(t, http.StatusConflict, a.status, a.body)
-	_, err := s.eng.StartJSON(t.Context(), "checkout", "order/own", json.RawMessage(`{"ID":"x","Total":1}`))
+	_, err := operate.On(s.eng).StartJSON(t.Context(), "checkout", "order/own", json.RawMessage(`{"ID":"x","Total":1}`))
 	require.NoError(t, err, "the program itself takes what id it wants")
 	a = s.send("POST", "/api/workflows/checkout/runs", `{"id":"order/own","input":{"ID":"x","Total":1}}`)
 	require.Equal(t, http.StatusCreated, a.status, "to start a run again is no harm: "+a.body)

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -62,7 +63,7 @@ func TestAResumeThatNobodyExecutesIsNotAnnouncedAsExecuted(t *testing.T) {
 	bad := durable.Define("w", func(context.Context, int) (int, error) { return 0, errors.New("no") })
 	eng, err := durable.Open(t.Context(), st, durable.Options{Logger: slog.New(slog.DiscardHandler), Workflows: []durable.Definition{bad}})
 	require.NoError(t, err)
-	_, err = eng.StartJSON(t.Context(), "w", "r", []byte("1"))
+	_, err = operate.On(eng).StartJSON(t.Context(), "w", "r", []byte("1"))
 	require.NoError(t, err)
 	require.Eventually(t, func() bool {
 		run, err := eng.Get(t.Context(), "r")

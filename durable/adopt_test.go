@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -87,7 +88,7 @@ func TestARunStartedThroughARefHasTheDeclaredStepsOfItsCode(t *testing.T) {
 		w.boot(t, with(askingOne()))
 		_, err := durable.Ref[json.RawMessage, json.RawMessage]("ask").Start(w.ctx(), "r", json.RawMessage(`7`))
 		require.NoError(t, err)
-		form, err := w.eng.Form(context.Background(), "r")
+		form, err := operate.On(w.eng).Form(context.Background(), "r")
 		require.NoError(t, err)
 		require.Equal(t, []string{"approve", "act"}, form.Declared)
 	})

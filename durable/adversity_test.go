@@ -384,7 +384,7 @@ func (a *adversity) judge(ids []string) {
 			}
 		}
 	}
-	stuck, err := a.w.eng.Stuck(ctx, 10)
+	stuck, err := operate.On(a.w.eng).Stuck(ctx, 10)
 	require.NoError(a.t, err)
 	require.Empty(a.t, stuck)
 }

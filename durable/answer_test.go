@@ -49,25 +49,25 @@ func TestOfSeveralAnswersTheFirstCountsAndTheOthersAreTold(t *testing.T) {
 		h, err := asking.Start(w.ctx(), "r", "")
 		require.NoError(t, err)
 		pass(time.Millisecond)
-		open, err := w.eng.ApprovalsOf(w.ctx(), "r")
+		open, err := operate.On(w.eng).ApprovalsOf(w.ctx(), "r")
 		require.NoError(t, err)
 		require.Len(t, open, 1)
 		require.JSONEq(t, `{"Approved":false,"By":"","Reason":""}`, string(open[0].Sample))
 		yes, err := open[0].Verdict(true, "ada", "")
 		require.NoError(t, err)
-		require.NoError(t, w.eng.Answer(w.ctx(), open[0], yes))
-		var late *durable.TooLateError
-		err = w.eng.Answer(w.ctx(), open[0], json.RawMessage(`{"Approved":false}`))
+		require.NoError(t, operate.On(w.eng).Answer(w.ctx(), open[0], yes))
+		var late *operate.TooLateError
+		err = operate.On(w.eng).Answer(w.ctx(), open[0], json.RawMessage(`{"Approved":false}`))
 		if !errors.As(err, &late) {
 			require.ErrorIs(t, err, durable.ErrNotRunning, "it has ended meanwhile")
 		}
 		got, err := h.Wait(w.ctx())
 		require.NoError(t, err)
 		require.Equal(t, decision{Approved: true, By: "ada"}, got)
-		open, err = w.eng.ApprovalsOf(w.ctx(), "r")
+		open, err = operate.On(w.eng).ApprovalsOf(w.ctx(), "r")
 		require.NoError(t, err)
 		require.Empty(t, open)
-		_, err = w.eng.ApprovalsOf(w.ctx(), "nobody")
+		_, err = operate.On(w.eng).ApprovalsOf(w.ctx(), "nobody")
 		require.ErrorIs(t, err, durable.ErrNotFound)
 	})
 }
@@ -85,15 +85,15 @@ func TestALaterAnswerToAnApprovalOfARunThatGoesOnIsRefused(t *testing.T) {
 		h, err := asking.Start(w.ctx(), "r", "")
 		require.NoError(t, err)
 		pass(time.Millisecond)
-		open, err := w.eng.ApprovalsOf(w.ctx(), "r")
+		open, err := operate.On(w.eng).ApprovalsOf(w.ctx(), "r")
 		require.NoError(t, err)
 		for _, wrong := range []string{`"yes"`, `{}`, `1`, `null`, ``} {
-			require.ErrorIs(t, w.eng.Answer(w.ctx(), open[0], json.RawMessage(wrong)), durable.ErrInvalid, wrong)
+			require.ErrorIs(t, operate.On(w.eng).Answer(w.ctx(), open[0], json.RawMessage(wrong)), durable.ErrInvalid, wrong)
 		}
-		require.NoError(t, w.eng.Answer(w.ctx(), open[0], true))
+		require.NoError(t, operate.On(w.eng).Answer(w.ctx(), open[0], true))
 		pass(time.Millisecond)
-		var late *durable.TooLateError
-		require.ErrorAs(t, w.eng.Answer(w.ctx(), open[0], false), &late)
+		var late *operate.TooLateError
+		require.ErrorAs(t, operate.On(w.eng).Answer(w.ctx(), open[0], false), &late)
 		require.Equal(t, "approve", late.Key)
 		got, err := h.Wait(w.ctx())
 		require.NoError(t, err)
@@ -106,7 +106,7 @@ func TestStartingByNameAndJSONIsTheSameStart(t *testing.T) {
 		type order struct{ ID string }
 		shop := durable.Define("shop", func(_ context.Context, o order) (string, error) { return o.ID, nil })
 		w.serve(t, shop)
-		id, err := w.eng.StartJSON(w.ctx(), "shop", "r", json.RawMessage(` {"ID": "o-1"} `), durable.Attributes(map[string]string{"a": "b"}))
+		id, err := operate.On(w.eng).StartJSON(w.ctx(), "shop", "r", json.RawMessage(` {"ID": "o-1"} `), durable.Attributes(map[string]string{"a": "b"}))
 		require.NoError(t, err)
 		require.Equal(t, "r", id)
 		h, err := shop.Start(w.ctx(), "r", order{ID: "o-1"})
@@ -115,18 +115,18 @@ func TestStartingByNameAndJSONIsTheSameStart(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, "o-1", got)
 
-		_, err = w.eng.StartJSON(w.ctx(), "shop", "r", json.RawMessage(`{"ID":"o-2"}`))
+		_, err = operate.On(w.eng).StartJSON(w.ctx(), "shop", "r", json.RawMessage(`{"ID":"o-2"}`))
 		require.ErrorIs(t, err, durable.ErrConflict)
 		for _, bad := range []string{`{"Id2":"x"}`, `{"ID":1}`, `{"ID":"x"} trailing`, `{`} {
-			_, err = w.eng.StartJSON(w.ctx(), "shop", "bad", json.RawMessage(bad))
+			_, err = operate.On(w.eng).StartJSON(w.ctx(), "shop", "bad", json.RawMessage(bad))
 			require.ErrorIs(t, err, durable.ErrInvalid, bad)
 		}
-		_, err = w.eng.StartJSON(w.ctx(), "nowhere", "bad", nil)
+		_, err = operate.On(w.eng).StartJSON(w.ctx(), "nowhere", "bad", nil)
 		require.ErrorIs(t, err, durable.ErrNotRegistered)
 		_, err = w.eng.Get(w.ctx(), "bad")
 		require.ErrorIs(t, err, durable.ErrNotFound, "nothing was started")
 
-		auto, err := w.eng.StartJSON(w.ctx(), "shop", durable.AutoID, nil)
+		auto, err := operate.On(w.eng).StartJSON(w.ctx(), "shop", durable.AutoID, nil)
 		require.NoError(t, err)
 		require.Contains(t, auto, "shop-")
 	})
@@ -137,7 +137,7 @@ func TestStartingByNameReachesAWorkflowThatIsServedElsewhere(t *testing.T) {
 		shop := durable.Define("shop", func(_ context.Context, o map[string]int) (int, error) { return o["n"], nil })
 		w.boot(t, durable.Options{Workflows: []durable.Definition{shop}})
 		w.serve(t) // without code
-		id, err := w.eng.StartJSON(w.ctx(), "shop", durable.AutoID, json.RawMessage(`{"n":7}`))
+		id, err := operate.On(w.eng).StartJSON(w.ctx(), "shop", durable.AutoID, json.RawMessage(`{"n":7}`))
 		require.NoError(t, err)
 		h, err := shop.Handle(w.ctx(), id)
 		require.NoError(t, err)
@@ -178,7 +178,7 @@ func TestAnEditByJSONKeepsTheRecordedType(t *testing.T) {
 		for ev, err := range w.eng.History(w.ctx(), "r") {
 			require.NoError(t, err)
 			if ev.Type == store.StepCompleted {
-				p, err := w.eng.Payload("r", ev)
+				p, err := operate.On(w.eng).Payload("r", ev)
 				require.NoError(t, err)
 				require.Equal(t, "durable_test.address", p.Type)
 			}
@@ -214,13 +214,13 @@ func TestStuckListsEveryKindWithWhatToDo(t *testing.T) {
 		}
 		require.NoError(t, w.eng.Pause(w.ctx(), "paused", "lunch"))
 		pass(time.Second)
-		none, err := w.eng.Stuck(w.ctx(), 0)
+		none, err := operate.On(w.eng).Stuck(w.ctx(), 0)
 		require.NoError(t, err)
 		require.Len(t, none, 1)
 		w.crash()
 		w.expire()
 		w.serve(t)
-		found, err := w.eng.Stuck(w.ctx(), 0)
+		found, err := operate.On(w.eng).Stuck(w.ctx(), 0)
 		require.NoError(t, err)
 		codes := map[string]string{}
 		for _, s := range found {
@@ -230,10 +230,10 @@ func TestStuckListsEveryKindWithWhatToDo(t *testing.T) {
 		}
 		require.Equal(t, map[string]string{"orphan": durable.CodeNotRegistered, "waits": durable.CodeNotRegistered, "paused": durable.CodePaused}, codes)
 		w.serve(t, forever)
-		found, err = w.eng.Stuck(w.ctx(), 0)
+		found, err = operate.On(w.eng).Stuck(w.ctx(), 0)
 		require.NoError(t, err)
 		require.Len(t, found, 3)
-		require.Equal(t, durable.CodeOrphaned, found[0].Code)
+		require.Equal(t, operate.CodeOrphaned, found[0].Code)
 	})
 }
 

@@ -139,7 +139,7 @@ func TestAParentWhoseChildIsNotThereIsStuckByName(t *testing.T) {
 		row := w.eventually("p", store.Interrupted)
 		require.Equal(t, durable.CodeChildMissing, row.Code)
 		require.Contains(t, row.Reason, "p/letter")
-		stuck, err := w.eng.Stuck(w.ctx(), 0)
+		stuck, err := operate.On(w.eng).Stuck(w.ctx(), 0)
 		require.NoError(t, err)
 		require.Len(t, stuck, 1)
 		require.Contains(t, stuck[0].Next, "restore the child")

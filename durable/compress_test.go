@@ -15,6 +15,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -122,7 +123,7 @@ func TestAPayloadThatWouldBurstIsRefused(t *testing.T) {
 				ev := store.Event{Seq: 2, Type: store.StepCompleted, Key: "value", Payload: envelope.Seal(env.Header(), data)}
 				var before, after runtime.MemStats
 				runtime.ReadMemStats(&before)
-				_, err := w.eng.Payload("r", ev)
+				_, err := operate.On(w.eng).Payload("r", ev)
 				runtime.ReadMemStats(&after)
 				require.ErrorIs(t, err, store.ErrTooLarge)
 				require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(100<<20))

@@ -775,7 +775,7 @@ func TestTheFormOfALaterGenerationIsKnown(t *testing.T) {
 		w.serve(t, wf)
 		_, err := run(t, w, wf, "r", 0)
 		require.NoError(t, err)
-		f, err := w.eng.Form(w.ctx(), "r")
+		f, err := operate.On(w.eng).Form(w.ctx(), "r")
 		require.NoError(t, err)
 		require.Equal(t, []string{"a", "b"}, f.Declared)
 		require.Equal(t, []string{"step 1"}, f.Observed)

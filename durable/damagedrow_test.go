@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -48,7 +49,7 @@ func TestAWaitingRunWhoseRowIsDamagedIsToldOnceAndListedAsStuck(t *testing.T) {
 		require.Contains(t, w.log.find("damaged")[0], "operate.On(engine).Verify")
 		require.Empty(t, w.log.find("tried again"))
 		require.Less(t, st.loads.Load(), int64(20))
-		stuck, err := eng.Stuck(context.Background(), 0)
+		stuck, err := operate.On(eng).Stuck(context.Background(), 0)
 		require.NoError(t, err)
 		require.Len(t, stuck, 1)
 		require.Equal(t, "r", stuck[0].RunID)
@@ -61,7 +62,7 @@ func TestAWaitingRunWhoseRowIsDamagedIsToldOnceAndListedAsStuck(t *testing.T) {
 		out, err := h.Wait(context.Background())
 		require.NoError(t, err)
 		require.Equal(t, 1, out)
-		stuck, err = eng.Stuck(context.Background(), 0)
+		stuck, err = operate.On(eng).Stuck(context.Background(), 0)
 		require.NoError(t, err)
 		require.Empty(t, stuck)
 	})
@@ -83,7 +84,7 @@ func TestAWaitingRunWhoseEventsAreDamagedIsParked(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, durable.CodeDamaged, w.row("r").Code)
 		require.Empty(t, w.log.find("tried again"))
-		stuck, err := eng.Stuck(context.Background(), 0)
+		stuck, err := operate.On(eng).Stuck(context.Background(), 0)
 		require.NoError(t, err)
 		require.Len(t, stuck, 1)
 	})

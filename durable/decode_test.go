@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/envelope"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
@@ -25,11 +26,11 @@ func TestAProgramCanShowAndDecodeWhatAHistoryHolds(t *testing.T) {
 		shown := map[string]string{}
 		for ev, err := range w.eng.History(w.ctx(), "r") {
 			require.NoError(t, err)
-			p, err := w.eng.Payload("r", ev)
+			p, err := operate.On(w.eng).Payload("r", ev)
 			require.NoError(t, err)
 			shown[strings.TrimSpace(string(ev.Type)+" "+ev.Key)] = p.String()
 			var order orderV2
-			switch err := w.eng.Decode("r", ev, &order); {
+			switch err := operate.On(w.eng).Decode("r", ev, &order); {
 			case len(ev.Payload) == 0:
 				require.NoError(t, err)
 				require.Zero(t, order)
@@ -37,7 +38,7 @@ func TestAProgramCanShowAndDecodeWhatAHistoryHolds(t *testing.T) {
 			case p.Type == "order":
 				require.NoError(t, err)
 				require.Equal(t, "Ada", order.First)
-				require.Equal(t, durable.Payload{Type: "order", Version: 2, Codec: "json", Compression: p.Compression, KeyID: "k1", Data: p.Data}, p)
+				require.Equal(t, operate.Payload{Type: "order", Version: 2, Codec: "json", Compression: p.Compression, KeyID: "k1", Data: p.Data}, p)
 			default:
 				var und *durable.UndecodableError
 				require.ErrorAs(t, err, &und, "a slice is no order")
@@ -49,17 +50,17 @@ func TestAProgramCanShowAndDecodeWhatAHistoryHolds(t *testing.T) {
 		require.Empty(t, shown["workflow_started"])
 
 		ev := w.events("r")[0]
-		require.ErrorIs(t, w.eng.Decode("r", ev, orderV2{}), durable.ErrInvalid)
-		require.ErrorIs(t, w.eng.Decode("r", ev, nil), durable.ErrInvalid)
-		require.ErrorIs(t, w.eng.Decode("r", ev, (*orderV2)(nil)), durable.ErrInvalid)
+		require.ErrorIs(t, operate.On(w.eng).Decode("r", ev, orderV2{}), durable.ErrInvalid)
+		require.ErrorIs(t, operate.On(w.eng).Decode("r", ev, nil), durable.ErrInvalid)
+		require.ErrorIs(t, operate.On(w.eng).Decode("r", ev, (*orderV2)(nil)), durable.ErrInvalid)
 		w.open(t, durable.Options{})
-		_, err := w.eng.Payload("r", ev)
+		_, err := operate.On(w.eng).Payload("r", ev)
 		require.ErrorIs(t, err, durable.ErrNoKey)
 	})
 }
 
 func TestAPayloadIsShownAsWhatItIs(t *testing.T) {
-	for want, p := range map[string]durable.Payload{
+	for want, p := range map[string]operate.Payload{
 		"":                  {},
 		`{"a":1}`:           {Codec: "mine", Data: []byte("{\n  \"a\": 1\n}\n")},
 		"plain text":        {Codec: "mine", Data: []byte("plain text")},
@@ -93,17 +94,17 @@ func FuzzPayload(f *testing.F) {
 		}
 		for _, env := range [][]byte{b, sound} {
 			ev := store.Event{Type: store.StepCompleted, Key: "k", Payload: env}
-			p, err := eng.Payload("r", ev)
+			p, err := operate.On(eng).Payload("r", ev)
 			if err == nil && len(p.Data) > store.DefaultLimits().Payload {
 				t.Fatalf("%d bytes", len(p.Data))
 			}
 			_ = p.String()
 			var o orderV4
-			_ = eng.Decode("r", ev, &o)
+			_ = operate.On(eng).Decode("r", ev, &o)
 			var list []*orderV4
-			_ = eng.Decode("r", ev, &list)
+			_ = operate.On(eng).Decode("r", ev, &list)
 			var m map[string]orderV4
-			_ = eng.Decode("r", ev, &m)
+			_ = operate.On(eng).Decode("r", ev, &m)
 		}
 	})
 }

@@ -2,9 +2,11 @@ package durable
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"log/slog"
+	"maps"
 	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/cleaner"
@@ -12,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -21,6 +24,10 @@ func init() {
 	desk.Of = func(engine any) desk.Engine { return operators{engine.(*Engine)} }
 	desk.Begin = func(begin func(context.Context, desk.Start) error) any {
 		return StartOption(func(o *startOptions) { o.begin = begin })
+	}
+	desk.Declared = func(definition any) (workflow, version string, steps []string) {
+		def := definition.(Definition).definition()
+		return def.name, def.version, def.steps
 	}
 }
 
@@ -127,10 +134,58 @@ func (d operators) Unheard(ctx context.Context, row *store.Run, child string) (*
 	if err != nil || lost == nil {
 		return nil, err
 	}
+	return d.toldOf(row, lost), nil
+}
+
+// toldOf returns what operators know of a child of which the run with this row will not
+// hear.
+func (d operators) toldOf(row *store.Run, lost *unheard) *desk.Unheard {
 	return &desk.Unheard{
 		Child: lost.row, Text: lost.text(), Advice: lost.advice(row),
 		Tell: func(ctx context.Context) error { return d.eng.families.tellEnd(ctx, lost) },
-	}, nil
+	}
+}
+
+func (d operators) EachUnheard(ctx context.Context, rows iter.Seq2[*store.Run, error], found func(*store.Run, *desk.Unheard)) error {
+	parents := unheardLook{eng: d.eng, found: func(row *store.Run, lost *unheard) { found(row, d.toldOf(row, lost)) }}
+	for row, err := range rows {
+		if err == nil {
+			err = parents.add(ctx, row)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return parents.flush(ctx)
+}
+
+func (d operators) Recovered() bool { return d.eng.claims.recovered.Load() }
+
+func (d operators) Deferred() map[string]bool {
+	all := map[string]bool{}
+	maps.Copy(all, d.eng.claims.later.all())
+	maps.Copy(all, d.eng.claims.bulk.all())
+	return all
+}
+
+func (d operators) Unreadable() (runs []stuck.Run) {
+	for _, s := range d.eng.dormitory.damaged() {
+		runs = append(runs, stuck.Run(s))
+	}
+	return runs
+}
+
+func (d operators) Asked(ctx context.Context, row *store.Run) ([]history.Asked, error) {
+	return d.eng.asked(ctx, row)
+}
+
+func (d operators) Signal(ctx context.Context, runID, name string, value any) (id string, err error) {
+	id = newExecutorID()
+	return id, d.eng.mailroom.signal(ctx, runID, name, value, false, SignalID(id))
+}
+
+func (d operators) StartJSON(ctx context.Context, workflow, id string, input json.RawMessage, options any) (string, error) {
+	return d.eng.startJSON(ctx, workflow, id, input, options.([]StartOption))
 }
 
 func (d operators) Pause(ctx context.Context, id string, m history.MessageData) error {

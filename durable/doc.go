@@ -40,7 +40,7 @@
 //   - Several processes may share a store. Each claims the runs it executes, and a
 //     fence on every write keeps a process that has lost a run from extending it.
 //   - A run whose code, data or executor is missing is parked with a reason, which
-//     [Engine.Stuck] lists beside what to do. It is not lost and does not fail.
+//     operate.Operator.Stuck lists with what to do. It is not lost and does not fail.
 //
 // # Where things are
 //

@@ -312,7 +312,7 @@ func (dorm *dormitory) keepDamaged(d *dormant, err error) {
 	dorm.postpone(d, pause)
 }
 
-// stuck is what Stuck says of a run whose row cannot be read.
+// stuck is what operate.Operator.Stuck says of a run whose row cannot be read.
 func (d *dormant) stuck() Stuck {
 	row := store.Run{ID: d.id, Workflow: d.def.name, Version: d.def.version}
 	reason := "its row cannot be read"

@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -47,7 +48,7 @@ func keptWith(t *testing.T, w *world, id string) map[string]string {
 		if len(ev.Payload) == 0 {
 			continue
 		}
-		p, err := w.eng.Payload(id, ev)
+		p, err := operate.On(w.eng).Payload(id, ev)
 		require.NoError(t, err)
 		kept[strings.TrimSpace(string(ev.Type)+" "+ev.Key)] = strings.TrimSpace(p.Compression + " " + p.KeyID)
 	}
@@ -290,9 +291,9 @@ func TestAPayloadIsBoundToItsPlace(t *testing.T) {
 			if len(ev.Payload) == 0 {
 				continue
 			}
-			_, err := w.eng.Payload("r", ev)
+			_, err := operate.On(w.eng).Payload("r", ev)
 			require.NoError(t, err)
-			_, err = w.eng.Payload("other", ev)
+			_, err = operate.On(w.eng).Payload("other", ev)
 			require.ErrorIs(t, err, durable.ErrDecrypt)
 			for name, change := range map[string]func(e *store.Event){
 				"key": func(e *store.Event) { e.Key += "x" }, "branch": func(e *store.Event) { e.Branch++ },
@@ -300,7 +301,7 @@ func TestAPayloadIsBoundToItsPlace(t *testing.T) {
 			} {
 				other := ev
 				change(&other)
-				_, err = w.eng.Payload("r", other)
+				_, err = operate.On(w.eng).Payload("r", other)
 				require.ErrorIs(t, err, durable.ErrDecrypt, name)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -492,11 +493,11 @@ var ErrGoexit = guard.ErrGoexit
 // The codes with which a run may be interrupted or failed, in Info.Code and in
 // metrics.
 const (
-	CodeDefinitionChanged = "definition_changed"
-	CodeUndecodable       = "undecodable"
-	CodeDamaged           = "damaged"
+	CodeDefinitionChanged = stuck.CodeDefinitionChanged
+	CodeUndecodable       = stuck.CodeUndecodable
+	CodeDamaged           = stuck.CodeDamaged
 	CodeNotRegistered     = store.CodeNotRegistered
-	CodeQuarantined       = "quarantined"
+	CodeQuarantined       = stuck.CodeQuarantined
 	CodeRestarted         = "server_restarted"    // FailOnBoot
 	CodeShutdown          = "shutdown"            // stopped gracefully; its policy leaves resuming to a person
 	CodeError             = "error"               // the workflow returned an error
@@ -507,13 +508,13 @@ const (
 	CodeDeadline          = "deadline"           // the run's deadline has passed
 	CodeApproval          = history.CodeApproval // waiting for a person
 	// CodeChildMissing: it waits for a child that is not in the store.
-	CodeChildMissing = "child_missing"
+	CodeChildMissing = stuck.CodeChildMissing
 	// CodeRecovered: it was repaired; its policy leaves resuming to a person.
 	CodeRecovered = history.CodeRecovered
 	// CodeUnrecorded: the outcome of a durable call could not be recorded.
 	CodeUnrecorded = "unrecorded"
 	// CodeUnrecoverable: it is inconsistent and was left as it is.
-	CodeUnrecoverable = "unrecoverable"
+	CodeUnrecoverable = stuck.CodeUnrecoverable
 )
 
 // NotResumableError says in which status a run was that cannot be resumed from

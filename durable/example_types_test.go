@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
@@ -73,7 +74,7 @@ func ExampleStaticKeys() {
 		if err != nil {
 			panic(err)
 		}
-		if p, err := eng.Payload("r", ev); p.KeyID != "" {
+		if p, err := operate.On(eng).Payload("r", ev); p.KeyID != "" {
 			fmt.Println(ev.Type, p.KeyID, p, err)
 		}
 	}

@@ -298,7 +298,7 @@ func TestAnyForkWithEditsOfAnyProgramEqualsThePlainOne(t *testing.T) {
 				}
 				for _, pick := range picks {
 					ev := done[pick%len(done)]
-					p, err := eng.Payload("r", ev)
+					p, err := operate.On(eng).Payload("r", ev)
 					require.NoError(t, err)
 					o.Edits[ev.Key] = nil // it has no result
 					if len(p.Data) > 0 {
@@ -371,7 +371,7 @@ func TestTheHistoryOfAForkSaysWhatWasEditedInIt(t *testing.T) {
 		require.Len(t, said.Fork.Edits, 1)
 		for _, ev := range events {
 			if ev.Type == store.SignalReceived && ev.Key == "letter" {
-				p, err := w.eng.Payload("f", ev)
+				p, err := operate.On(w.eng).Payload("f", ev)
 				require.NoError(t, err)
 				require.JSONEq(t, `"new"`, string(p.Data))
 			}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store/memory"
 )
 
@@ -25,14 +26,14 @@ func TestADefinitionAndItsStoredFormConvertBothWaysWithoutLoss(t *testing.T) {
 	_, err = wf.Run(durable.NewContext(t.Context(), eng), "r", 1)
 	require.NoError(t, err)
 
-	stored, err := eng.Form(t.Context(), "r")
+	stored, err := operate.On(eng).Form(t.Context(), "r")
 	require.NoError(t, err)
 	require.Equal(t, []string{"reserve", "charge"}, stored.Observed)
 	text, err := json.Marshal(stored)
 	require.NoError(t, err)
-	var read durable.Form
+	var read operate.Form
 	require.NoError(t, json.Unmarshal(text, &read))
 	read.Observed = nil
-	require.Equal(t, wf.Form(), read)
-	require.Equal(t, wf.Form(), durable.Define(read.Workflow, fn, read.Options()...).Form())
+	require.Equal(t, operate.FormOf(wf), read)
+	require.Equal(t, operate.FormOf(wf), operate.FormOf(durable.Define(read.Workflow, fn, read.Options()...)))
 }

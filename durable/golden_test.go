@@ -19,6 +19,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -46,7 +47,7 @@ type goldenEnvelope struct {
 }
 
 // keeping says how a payload is kept: "json zstd -".
-func keeping(p durable.Payload) string {
+func keeping(p operate.Payload) string {
 	return p.Codec + " " + cmp.Or(p.Compression, "-") + " " + cmp.Or(p.KeyID, "-")
 }
 
@@ -66,18 +67,18 @@ func TestEnvelopesOfEarlierVersionsAreRead(t *testing.T) {
 			var g goldenEnvelope
 			require.NoError(t, json.Unmarshal(line, &g))
 			ev := store.Event{Type: g.Type, Key: g.Key, Branch: g.Branch, Attempt: g.Attempt, Payload: g.Envelope}
-			p, err := w.eng.Payload(g.Run, ev)
+			p, err := operate.On(w.eng).Payload(g.Run, ev)
 			require.NoError(t, err, g.Name)
 			require.Equal(t, g.Recorded, fmt.Sprintf("%s@%d", p.Type, p.Version), g.Name)
 			require.Equal(t, g.KeptWith, keeping(p), g.Name)
 			var v any
-			require.NoError(t, w.eng.Decode(g.Run, ev, &v), g.Name)
+			require.NoError(t, operate.On(w.eng).Decode(g.Run, ev, &v), g.Name)
 			got, err := json.Marshal(v)
 			require.NoError(t, err)
 			require.JSONEq(t, string(g.Value), string(got), g.Name)
 			if strings.HasPrefix(g.Recorded, "order@") {
 				var o orderV4
-				require.NoError(t, w.eng.Decode(g.Run, ev, &o), g.Name)
+				require.NoError(t, operate.On(w.eng).Decode(g.Run, ev, &o), g.Name)
 				require.Equal(t, v4Of(0), o, g.Name)
 			}
 			kinds[g.KeptWith]++
@@ -91,13 +92,13 @@ func writeGoldenEnvelopes(t *testing.T) []byte {
 	var b bytes.Buffer
 	add := func(t *testing.T, w *world, name string) {
 		for _, ev := range w.events("r") {
-			p, err := w.eng.Payload("r", ev)
+			p, err := operate.On(w.eng).Payload("r", ev)
 			require.NoError(t, err)
 			if p.Codec == "" {
 				continue
 			}
 			var v any
-			require.NoError(t, w.eng.Decode("r", ev, &v))
+			require.NoError(t, operate.On(w.eng).Decode("r", ev, &v))
 			value, err := json.Marshal(v)
 			require.NoError(t, err)
 			g := goldenEnvelope{

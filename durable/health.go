@@ -29,7 +29,7 @@ type Health struct {
 	// TimersLate is how many unloaded runs of this engine should have gone on by
 	// now: the end of a sleep or of a time limit passed more than a second ago,
 	// and the run was not read yet. Runs that no engine holds are not among them:
-	// those that nobody can take up are in Engine.Stuck.
+	// operate.Operator.Stuck lists those that nobody can take up.
 	TimersLate int
 	// Stuck is how many runs of the store cannot go on, by code.
 	Stuck map[string]int64

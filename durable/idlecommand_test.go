@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -29,7 +30,7 @@ func TestAnEngineThatTakesUpNothingHidesNoStuckRuns(t *testing.T) {
 		pass(time.Minute)
 
 		stuck := func() map[string]string {
-			found, err := w.eng.Stuck(w.ctx(), 0)
+			found, err := operate.On(w.eng).Stuck(w.ctx(), 0)
 			require.NoError(t, err)
 			reasons := map[string]string{}
 			for _, s := range found {

@@ -5,12 +5,9 @@ import (
 	"fmt"
 	"iter"
 	"math"
-	"reflect"
-	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
-	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -109,29 +106,6 @@ func (e *Engine) History(ctx context.Context, id string) iter.Seq2[store.Event, 
 	}
 }
 
-// Describe returns the one line a person needs of an event: what happened, to
-// which call, and the error if there was one.
-func Describe(ev store.Event) string {
-	var b strings.Builder
-	b.WriteString(string(ev.Type))
-	if ev.Key != "" {
-		b.WriteString(" " + ev.Key)
-	}
-	if ev.Attempt > 0 && (ev.Type == store.AttemptFailed || ev.Attempt > 1) {
-		fmt.Fprintf(&b, " attempt %d", ev.Attempt)
-	}
-	d, err := history.DataOf(&ev)
-	switch {
-	case err != nil:
-		b.WriteString(" (its data is not readable)")
-	case d.Error != nil:
-		b.WriteString(": " + d.Error.Message)
-	case d.Reason != "":
-		b.WriteString(": " + d.Reason)
-	}
-	return b.String()
-}
-
 // stepsOfLastCompleted returns how many steps the newest completed run of a
 // workflow and version has made; 0 if there is none.
 func (e *Engine) stepsOfLastCompleted(ctx context.Context, row *store.Run) (int, error) {
@@ -162,39 +136,6 @@ func (e *Engine) Executing(id string) (key string, ok bool) {
 	return "", false
 }
 
-// Payload opens what an event of a run carries, such as one that History or
-// Watch has yielded: the result of a step, an input, a signal. For an event
-// without a payload it is the zero Payload. The error is an *UndecodableError
-// when the payload is damaged, or this engine lacks the key to it.
-func (e *Engine) Payload(runID string, ev store.Event) (Payload, error) {
-	if len(ev.Payload) == 0 {
-		return Payload{}, nil
-	}
-	open, err := e.sealer.Open(payload.PlaceOf(runID, &ev), ev.Payload)
-	p := Payload{Type: open.Type, Version: open.TypeVersion, Codec: open.Codec, Compression: open.Compression, KeyID: open.KeyID}
-	if err != nil {
-		return p, &UndecodableError{RunID: runID, Key: history.NameOf(&ev), Recorded: open.Type, Err: err}
-	}
-	p.Data = open.Payload
-	return p, nil
-}
-
-// Decode reads what an event of a run carries into v, a pointer, as the run's own
-// code would: earlier versions of a registered type are raised to the present
-// one. An event without a payload leaves v as it is. The error is an
-// *UndecodableError when v is no place for the value; ErrInvalid when v is no
-// pointer.
-func (e *Engine) Decode(runID string, ev store.Event, v any) error {
-	target := reflect.ValueOf(v)
-	if target.Kind() != reflect.Pointer || target.IsNil() {
-		return fmt.Errorf("durable: Decode needs a pointer that is not nil, and got a %T: %w", v, ErrInvalid)
-	}
-	if recorded, err := e.sealer.Decode(payload.PlaceOf(runID, &ev), ev.Payload, v); err != nil {
-		return &UndecodableError{RunID: runID, Key: history.NameOf(&ev), Recorded: recorded, Wanted: target.Type().Elem().String(), Err: err}
-	}
-	return nil
-}
-
 // Health asks the store and looks at the engine. Its error, ErrUnavailable or
 // the cause of ctx's end, says that the store did not answer; what the engine
 // knows by itself is filled in all the same. It costs one small query.
@@ -222,46 +163,6 @@ func (e *Engine) Health(ctx context.Context) (Health, error) {
 	return h, nil
 }
 
-// Stuck lists the runs that cannot go on by themselves, with the reason and what
-// to do: those that were parked, paused or quarantined, those whose executor is
-// gone, those whose code nobody alive has, those of this executor whose row the store
-// cannot read, and those that wait for a child of which they will not hear. It changes nothing, and returns at most limit of each kind; 0: all.
-//
-// The last kind takes a look at every waiting run, of which there may be very many, and
-// finds those whose last event has started the child; Verify finds the others. With a
-// limit it is left out while more runs wait than that.
-func (e *Engine) Stuck(ctx context.Context, limit int) ([]Stuck, error) {
-	executors, err := e.store.Executors(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
-	}
-	l := &stuckList{eng: e, limit: limit, seen: map[string]bool{}, later: e.claims.later.all(), bulk: e.claims.bulk.all()}
-	for _, x := range executors {
-		if x.Live {
-			l.live = append(l.live, x)
-		}
-	}
-	kinds, err := l.kinds(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
-	}
-	for _, kind := range kinds {
-		if err := l.add(ctx, kind); err != nil {
-			return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
-		}
-	}
-	for _, s := range e.dormitory.damaged() {
-		if !l.seen[s.RunID] && (limit == 0 || len(l.found) < limit) {
-			l.seen[s.RunID] = true
-			l.found = append(l.found, s)
-		}
-	}
-	if err := l.addUnheard(ctx); err != nil {
-		return nil, fmt.Errorf("durable: listing stuck runs: %w", storeError(err))
-	}
-	return l.found, nil
-}
-
 // Watch yields what happens to a run, from any process: first the waits that are
 // pending now (their WaitRequested events, as they were recorded), so that who
 // comes late sees what is asked of a person; then, in order, the events of its
@@ -271,7 +172,7 @@ func (e *Engine) Stuck(ctx context.Context, limit int) ([]Stuck, error) {
 // still pending are announced again. It ends after the event that ends the run,
 // when ctx ends (without an error), or with an error: ErrNotFound, ErrClosed, or
 // one of the store. A run that nobody executes is waited for, since any process may
-// take it up later; Get, Stuck and store.Store.Executors tell whether somebody does.
+// take it up later; Get, operate.Operator.Stuck and store.Store.Executors tell whether somebody does.
 func (e *Engine) Watch(ctx context.Context, id string, after int64) iter.Seq2[store.Event, error] {
 	return func(yield func(store.Event, error) bool) {
 		changed, stop := e.watchers.watch(id)

@@ -79,7 +79,7 @@ func TestAMarkerHasNoOrdinalAndRidesAlong(t *testing.T) {
 			ordinals[e.Key] = e.Ordinal
 		}
 		require.Equal(t, map[string]int32{"": 0, "a": 1, "~patched:new%2Fway": 2, "new": 2, "sleep": 3}, ordinals)
-		form, err := w.eng.Form(w.ctx(), "r")
+		form, err := operate.On(w.eng).Form(w.ctx(), "r")
 		require.NoError(t, err)
 		require.Equal(t, []string{"a", "new", "sleep"}, form.Observed, "a marker is no call")
 	})

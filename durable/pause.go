@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -29,7 +30,7 @@ var (
 
 // CodePaused is the code of a paused run in Report.Stuck. The row of a paused run
 // says so in Paused, and keeps its own code.
-const CodePaused = "paused"
+const CodePaused = stuck.CodePaused
 
 // NotPausedError says that a run was to be unpaused and was not paused.
 type NotPausedError struct {
@@ -247,12 +248,4 @@ func (rc *recovery) unpauseOrphan(ctx context.Context, row *store.Run, rep *Repo
 	}
 	rep.Stuck = append(rep.Stuck, Stuck{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: CodePaused, Reason: fmt.Sprintf("it was paused and cancelled, and taking it up did not succeed: %v", err), Next: "call Recover again"})
 	return false
-}
-
-// pausedReason is what Recover reports of a paused run.
-func pausedReason(row *store.Run) string {
-	if row.Status == store.Interrupted && row.Code == "" && row.Reason != "" {
-		return row.Reason
-	}
-	return "paused"
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -131,7 +132,7 @@ func (e *Engine) Recover(ctx context.Context) (Report, error) {
 		"resumed", len(rep.Resumed), "deferred", len(rep.Deferred), "suspects", len(rep.Suspects), "left", len(rep.Left), "quarantined", len(rep.Quarantine), "repaired", len(rep.Repaired), "stuck", len(rep.Stuck))
 	for i, s := range rep.Stuck {
 		if i == maxStuckLines {
-			e.log.Warn("durable: more runs are stuck; Engine.Stuck lists them", "runs", len(rep.Stuck)-i)
+			e.log.Warn("durable: more runs are stuck; operate.On(engine).Stuck lists them", "runs", len(rep.Stuck)-i)
 			break
 		}
 		e.log.aboutID(ctx, slog.LevelWarn, s.RunID, "durable: a run is stuck", slog.String("code", s.Code), slog.String("reason", s.Reason), slog.String("next", s.Next))
@@ -375,36 +376,7 @@ func (rc *recovery) leftToAPerson(row *store.Run) bool {
 }
 
 func stuckOf(row *store.Run, code, reason string) Stuck {
-	s := Stuck{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: code, Reason: reason}
-	switch code {
-	case CodeNotRegistered:
-		s.Next = "run a program that serves workflow " + row.Workflow
-		if row.Version != "" {
-			s.Next += fmt.Sprintf(" version %s (durable.Define with durable.Version(%q); several versions may be registered at once)", row.Version, row.Version)
-		}
-	case CodeDefinitionChanged:
-		s.Next = fmt.Sprintf("run the code that recorded it, which the reason names, or mend the difference, then operate.On(engine).Resume(ctx, %q)", row.ID)
-	case CodeDamaged:
-		s.Next = fmt.Sprintf("see what operate.On(engine).Verify(ctx, %q) finds, then operate.On(engine).Repair", row.ID)
-		if reason == ErrNoHistory.Error() {
-			s.Next = "delete what is left of it, and import a copy if there is one"
-		}
-	case CodePaused:
-		s.Next = fmt.Sprintf("Engine.Unpause(ctx, %q)", row.ID)
-	case CodeUndecodable:
-		s.Next = fmt.Sprintf("run a program that can read it (Options.Types, Encrypt and Codec; the type in the code), then operate.On(engine).Resume(ctx, %q)", row.ID)
-	case CodeChildMissing:
-		s.Next = adviceMissing(row)
-	case CodeImporting:
-		s.Next = "import the same file again, which finishes it; or delete the run"
-	case CodeQuarantined:
-		s.Next = adviceQuarantined(row.ID)
-	case CodeUnrecoverable:
-		s.Next = fmt.Sprintf("look at its events (Engine.History(ctx, %q)) and decide from where it goes on", row.ID)
-	default:
-		s.Next = fmt.Sprintf("find the cause, then operate.On(engine).Resume(ctx, %q)", row.ID)
-	}
-	return s
+	return Stuck(stuck.Of(row, code, reason))
 }
 
 // failOrphan marks a run failed, recoverable, unless somebody was faster.
@@ -442,7 +414,7 @@ func (rc *recovery) reportUnserved(ctx context.Context, rep *Report) error {
 			return fmt.Errorf("durable: recovery could not list pending and waiting runs: %w", storeError(err))
 		}
 		if row.Paused {
-			rep.Stuck = append(rep.Stuck, stuckOf(row, CodePaused, pausedReason(row)))
+			rep.Stuck = append(rep.Stuck, Stuck(stuck.Paused(row)))
 			continue
 		}
 		served := func(x store.Executor) bool { return x.Live && store.Serves(x.Serves, row.Workflow, row.Version) }
@@ -486,7 +458,7 @@ func (rc *recovery) resumeInterrupted(ctx context.Context, rep *Report) error {
 		}
 		switch {
 		case row.Paused:
-			rep.Stuck = append(rep.Stuck, stuckOf(row, CodePaused, pausedReason(row)))
+			rep.Stuck = append(rep.Stuck, Stuck(stuck.Paused(row)))
 		case row.Code == CodeRecovered:
 			rc.settleRecovered(ctx, row, rep)
 		case row.Code != "" && row.Code != CodeNotRegistered:

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -117,7 +118,7 @@ func TestWhatRecoverHasLeftForLaterIsNotStuck(t *testing.T) {
 		rep := w.boot(t, durable.Options{Workflows: []durable.Definition{gated(gate)}, MaxRuns: 1})
 		require.Equal(t, []string{"r1", "r2"}, rep.Deferred)
 		pass(time.Hour)
-		stuck, err := w.eng.Stuck(t.Context(), 0)
+		stuck, err := operate.On(w.eng).Stuck(t.Context(), 0)
 		require.NoError(t, err)
 		require.Empty(t, stuck)
 		close(gate)

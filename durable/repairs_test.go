@@ -123,7 +123,7 @@ func TestTwoWaitsThatARowDeniesAreAskedOnceAndAnswered(t *testing.T) {
 		w.tear("r", to(store.Running))
 		w.boot(t, with(wf))
 		w.eventually("r", store.Waiting)
-		open, err := w.eng.ApprovalsOf(w.ctx(), "r")
+		open, err := operate.On(w.eng).ApprovalsOf(w.ctx(), "r")
 		require.NoError(t, err)
 		require.Len(t, open, 2)
 		again, err := w.eng.RecoverRun(w.ctx(), "r")

@@ -72,7 +72,7 @@ func TestAfterEachStepOfEachIterationTheRecordSaysWhereTheRunStands(t *testing.T
 		for generation := range 3 {
 			for ev, err := range operate.On(reader).HistoryOf(context.Background(), "cook-1757231340", generation) {
 				require.NoError(t, err)
-				p, err := reader.Payload("cook-1757231340", ev)
+				p, err := operate.On(reader).Payload("cook-1757231340", ev)
 				require.NoError(t, err)
 				switch ev.Type {
 				case store.WorkflowCreated:

@@ -100,7 +100,7 @@ func (mr *mailroom) fits(ctx context.Context, m *store.Message, raw json.RawMess
 	if err != nil {
 		return nil
 	}
-	open, err := openWaits(h)
+	open, err := history.OpenWaits(h)
 	if err != nil {
 		return nil
 	}

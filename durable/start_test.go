@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -416,7 +417,7 @@ func TestInfoTellsHowFarARunIs(t *testing.T) {
 		var told []string
 		for ev, err := range w.eng.History(w.ctx(), "r") {
 			require.NoError(t, err)
-			told = append(told, durable.Describe(ev))
+			told = append(told, operate.Describe(ev))
 		}
 		require.Equal(t, "step_completed s0", told[2])
 		require.Len(t, told, len(events))

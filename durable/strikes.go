@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
@@ -39,11 +38,6 @@ func (cd *claimedAs) onProbation() bool {
 	default:
 		return true
 	}
-}
-
-// adviceQuarantined is what to do about such a run.
-func adviceQuarantined(id string) string {
-	return fmt.Sprintf("find out how those processes ended (their own last lines, the system's log for a lack of memory or a kill from outside); if it was this run, mend the step; then operate.On(engine).Resume(ctx, %q)", id)
 }
 
 // trialTail is how many events at the end of a log are looked at for strikes:

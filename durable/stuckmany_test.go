@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -61,7 +62,7 @@ func TestTheStuckAreFoundWithoutReadingTheManyThatSleep(t *testing.T) {
 		require.NoError(t, err)
 		defer looks.Close()
 		counter.rows.Store(0)
-		found, err := looks.Stuck(w.ctx(), 100)
+		found, err := operate.On(looks).Stuck(w.ctx(), 100)
 		require.NoError(t, err)
 		codes := map[string]string{}
 		for _, s := range found {

@@ -8,8 +8,14 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/store"
 )
+
+// CodeStranded is the code in a list of stuck runs of a run that waits for a child which
+// has ended without its being told, as Verify says it. It is no code of a run: Resume
+// tells it.
+const CodeStranded = stuck.CodeStranded
 
 // unheard is a child of which a run that waits for it will not hear.
 type unheard struct {
@@ -28,32 +34,14 @@ func (u *unheard) text() string {
 // advice says what lets the parent with this row go on.
 func (u *unheard) advice(parent *store.Run) string {
 	if u.row == nil {
-		return adviceMissing(parent)
+		return stuck.AdviceMissing(parent)
 	}
 	return fmt.Sprintf("operate.On(engine).Resume(ctx, %q), which tells it", parent.ID)
 }
 
 // stuck says of the parent with this row what Verify says of it.
 func (u *unheard) stuck(parent *store.Run) Stuck {
-	code := CodeStranded
-	if u.row == nil {
-		code = CodeChildMissing
-	}
-	s := stuckOf(parent, code, u.text())
-	s.Next = u.advice(parent)
-	return s
-}
-
-// adviceMissing says what lets a run go on that waits for a child which is not in the
-// store. An outcome that is imported is told to a run that waits for it.
-func adviceMissing(parent *store.Run) string {
-	s := "import or restore the child"
-	if parent.Status == store.Waiting {
-		s += ", and resume that one if it has not ended"
-	} else {
-		s += fmt.Sprintf(", then operate.On(engine).Resume(ctx, %q)", parent.ID)
-	}
-	return s + fmt.Sprintf("; or go back to before the call that started it with operate.On(engine).Jump(ctx, %q, ...), so that another one is started", parent.ID)
+	return Stuck(stuck.Unheard(parent, u.row == nil, u.text(), u.advice(parent)))
 }
 
 // unheardOf returns what a run will not hear of a child that it waits for; nil: it will
@@ -96,5 +84,59 @@ func (fam *families) tellEnd(ctx context.Context, u *unheard) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// unheardLook finds, among runs that wait, those that will not hear of the child that
+// their last event has started. Children are looked up many at a time.
+type unheardLook struct {
+	eng   *Engine
+	rows  []*store.Run
+	kids  []string // of the rows
+	found func(*store.Run, *unheard)
+}
+
+func (u *unheardLook) add(ctx context.Context, row *store.Run) error {
+	if row.Last == nil || row.Last.Type != store.ChildStarted {
+		return nil
+	}
+	d, err := history.DataOf(row.Last)
+	if err != nil || d.Child == "" {
+		return nil // its execution finds that it is damaged
+	}
+	u.rows, u.kids = append(u.rows, row), append(u.kids, d.Child)
+	if len(u.rows) < scanPage/2 {
+		return nil
+	}
+	return u.flush(ctx)
+}
+
+func (u *unheardLook) flush(ctx context.Context) error {
+	if len(u.rows) == 0 {
+		return nil
+	}
+	live := make(map[string]bool, len(u.kids))
+	for row, err := range u.eng.runsOf(ctx, store.Filter{IDs: u.kids}) {
+		if err != nil {
+			return err
+		}
+		live[row.ID] = !row.Status.Terminal()
+	}
+	for i, row := range u.rows {
+		if live[u.kids[i]] {
+			continue
+		}
+		lost, err := u.eng.families.unheardOf(ctx, row, u.kids[i])
+		if errors.Is(err, store.ErrNotFound) {
+			continue // the parent has gone, too
+		}
+		if err != nil {
+			return err
+		}
+		if lost != nil {
+			u.found(row, lost)
+		}
+	}
+	u.rows, u.kids = nil, nil
 	return nil
 }

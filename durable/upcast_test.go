@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -277,7 +278,7 @@ func TestARegisteredNameStandsInTheCheckpoint(t *testing.T) {
 		x.values(t, w)
 		got := map[string]string{}
 		for _, ev := range w.events("r") {
-			p, err := w.eng.Payload("r", ev)
+			p, err := operate.On(w.eng).Payload("r", ev)
 			require.NoError(t, err)
 			if p.Type != "" {
 				got[string(ev.Type)+" "+ev.Key] = fmt.Sprintf("%s@%d", p.Type, p.Version)
@@ -377,7 +378,7 @@ func TestUntypedReadersReadEveryVersion(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, map[string]any{"First": "Ada", "Last": "L14"}, shown)
 		for _, ev := range w.events("r") {
-			require.NoError(t, w.eng.Decode("r", ev, &v))
+			require.NoError(t, operate.On(w.eng).Decode("r", ev, &v))
 		}
 		// And untyped values, as a person sends them, are of the present version.
 		now := durable.Define("now", func(ctx context.Context, in orderV4) (orderV4, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -124,7 +125,7 @@ func TestAnApprovalIsAskedOnceAndAnsweredAfterARestart(t *testing.T) {
 			RunID: "r", Workflow: "approval", Key: "approve", Name: "approve", Prompt: "Ship order-42?", Answer: "approve@0",
 			AskedAt: store.TimeOf(began), Until: store.TimeOf(began.Add(24 * time.Hour)), Seq: 3, Sample: json.RawMessage("false"),
 		}}, rep.Approvals)
-		open, err := w.eng.Approvals(w.ctx())
+		open, err := operate.On(w.eng).Approvals(w.ctx())
 		require.NoError(t, err)
 		require.Equal(t, rep.Approvals, open)
 		require.NoError(t, durable.Signal(w.ctx(), "r", "approve", true))

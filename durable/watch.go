@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"iter"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -85,26 +84,7 @@ func (w *watchers) pendingWaits(ctx context.Context, id string) ([]store.Event, 
 	if err != nil {
 		return nil, err
 	}
-	return openWaits(h)
-}
-
-func openWaits(h *store.History) ([]store.Event, error) {
-	if h.Run.Status.Terminal() {
-		return nil, nil
-	}
-	var open []store.Event
-	for ev, err := range h.Events {
-		if err != nil {
-			return nil, err
-		}
-		switch ev.Type {
-		case store.WaitRequested:
-			open = append(open, ev)
-		case store.SignalReceived, store.WaitTimedOut, store.WaitClosed:
-			open = slices.DeleteFunc(open, func(w store.Event) bool { return w.Key == ev.Key })
-		}
-	}
-	return open, nil
+	return history.OpenWaits(h)
 }
 
 // watchers has the callers in this process that follow a run from outside.

@@ -67,7 +67,7 @@ func TestAWrongKeyForWhatEarlierVersionsWroteIsToldFromDamage(t *testing.T) {
 		right := goldenKeys()
 		w.boot(t, encrypted(right))
 		for _, ev := range w.events("r") {
-			if p, err := w.eng.Payload("r", ev); err == nil && p.KeyID != "" {
+			if p, err := operate.On(w.eng).Payload("r", ev); err == nil && p.KeyID != "" {
 				ids[p.KeyID] = true
 			}
 		}
@@ -82,7 +82,7 @@ func TestAWrongKeyForWhatEarlierVersionsWroteIsToldFromDamage(t *testing.T) {
 		w.boot(t, o)
 		for _, ev := range w.events("r") {
 			if len(ev.Payload) > 0 {
-				_, err := w.eng.Payload("r", ev)
+				_, err := operate.On(w.eng).Payload("r", ev)
 				require.ErrorIs(t, err, durable.ErrWrongKey)
 				require.NotErrorIs(t, err, durable.ErrDecrypt)
 			}
@@ -107,7 +107,7 @@ func TestAMovedPayloadIsDamageAndNotAWrongKey(t *testing.T) {
 		for _, ev := range w.events("r") {
 			if len(ev.Payload) > 0 {
 				ev.Attempt += 7
-				_, err := w.eng.Payload("r", ev)
+				_, err := operate.On(w.eng).Payload("r", ev)
 				require.ErrorIs(t, err, durable.ErrDecrypt)
 				require.False(t, errors.Is(err, durable.ErrWrongKey))
 				moved++

@@ -22,5 +22,8 @@
 //	carry, fromexport             move a run elsewhere: Export, Import
 //	branches, derive              read what is recorded
 //	standing, standings           where a run stands, once or continuously
+//	stuck                         runs that cannot go on, with what to do
+//	approval                      open questions to people, and their answers
+//	startjson, form, payload      runs without Go types: start, definition, values
 //	care                          delete ended runs, and find which keys are still needed
 package operate

@@ -261,7 +261,7 @@ func (v *view) hasCheckpoint(o ResumeOptions) error {
 		return &CheckpointError{RunID: v.Row.ID, Reason: "it failed before anything was recorded. Force starts it again from its input"}
 	}
 	for i := range v.Events {
-		if _, err := v.op.eng.Payload(v.Row.ID, v.Events[i]); err != nil {
+		if _, err := v.op.Payload(v.Row.ID, v.Events[i]); err != nil {
 			return err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -16,7 +17,7 @@ type record struct {
 	row    store.Run
 	events []store.Event // of the current lineage
 	calls  []call
-	output durable.Payload
+	output operate.Payload
 }
 
 // A call is the outcome of one durable call.
@@ -57,7 +58,7 @@ func recordOf(ctx context.Context, eng *durable.Engine, s store.Store, id string
 		if !compared[ev.Type] && ev.Type != store.WorkflowCompleted {
 			continue
 		}
-		p, err := eng.Payload(id, ev)
+		p, err := operate.On(eng).Payload(id, ev)
 		if err != nil {
 			return nil, err
 		}

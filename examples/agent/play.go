@@ -13,6 +13,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/examples/internal/demo"
+	"github.com/holdfast-dev/holdfast/operate"
 )
 
 // stage is where the story plays: a directory, a timeline, the model, and the desk at
@@ -162,7 +163,7 @@ func (s *stage) agentKilled(ctx context.Context, moment func() (bool, error)) er
 
 // isAsked reports whether a person is asked about a customer's ticket.
 func (s *stage) isAsked(ctx context.Context, customer string) (bool, error) {
-	open, err := s.desk.Approvals(ctx)
+	open, err := operate.On(s.desk.Engine).Approvals(ctx)
 	if err != nil {
 		return false, err
 	}
@@ -175,7 +176,7 @@ func (s *stage) isAsked(ctx context.Context, customer string) (bool, error) {
 
 // answer answers the question that is open about a customer's ticket.
 func (s *stage) answer(ctx context.Context, customer string, v Verdict) error {
-	open, err := s.desk.Approvals(ctx)
+	open, err := operate.On(s.desk.Engine).Approvals(ctx)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package desk
 
 import (
 	"context"
+	"encoding/json"
 	"iter"
 	"log/slog"
 	"reflect"
@@ -9,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/cleaner"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -18,6 +20,10 @@ var Of func(engine any) Engine
 // Begin returns a durable.StartOption that has begin make the run exist; nil: it begins
 // from nothing. Package durable sets it.
 var Begin func(begin func(ctx context.Context, s Start) error) any
+
+// Declared returns what a durable.Definition says of itself: its name, its version and
+// the names of its steps. Package durable sets it.
+var Declared func(definition any) (workflow, version string, steps []string)
 
 // A Start is a call of Workflow.Start whose run is to begin with something else than
 // nothing.
@@ -98,6 +104,25 @@ type Engine interface {
 	// Unheard returns what a run will not hear of a child that it waits for; nil: it will
 	// hear, or has heard.
 	Unheard(ctx context.Context, row *store.Run, child string) (*Unheard, error)
+
+	// EachUnheard calls found for those of the runs that will not hear of the child that
+	// their last event has started. It looks up many children at a time.
+	EachUnheard(ctx context.Context, runs iter.Seq2[*store.Run, error], found func(*store.Run, *Unheard)) error
+
+	// Recovered reports whether Recover was called here.
+	Recovered() bool
+	// Deferred are the ids of the runs that go on here when there is room.
+	Deferred() map[string]bool
+	// Unreadable are the runs of this executor whose rows cannot be read.
+	Unreadable() []stuck.Run
+
+	// Asked returns what a run asks of people. The error is as users of durable know it.
+	Asked(ctx context.Context, row *store.Run) ([]history.Asked, error)
+	// Signal sends a signal, whatever the run waits for, and returns its id.
+	Signal(ctx context.Context, runID, name string, value any) (id string, err error)
+	// StartJSON starts a run by the name of its workflow. options is a
+	// []durable.StartOption.
+	StartJSON(ctx context.Context, workflow, id string, input json.RawMessage, options any) (string, error)
 
 	// Clean deletes runs that have ended. retention is a *durable.Retention; nil: that of
 	// the engine.

@@ -143,7 +143,7 @@ func nameBefore(t reflect.Type) (name string, moved bool) {
 const root = "github.com/holdfast-dev/holdfast/"
 
 // operated are the errors of package operate that were durable's.
-var operated = []string{"BusyError", "CheckpointError", "CrossingError", "EditError", "UndoneError", "UnrepairableError"}
+var operated = []string{"BusyError", "CheckpointError", "CrossingError", "EditError", "TooLateError", "UndoneError", "UnrepairableError"}
 
 // recordedAs has the names of types that have moved since histories began to name them.
 // They must not change: what was recorded is compared by name.

@@ -14,10 +14,10 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {94, 18700, 150, 560, 80},
-		"operate":          {21, 4600, 3, 545, 70},
+		"durable":          {94, 18300, 165, 560, 80},
+		"operate":          {26, 5100, 3, 545, 70},
 		"internal/commit":  {12, 1350, 5, 310, 47},
-		"internal/history": {27, 4650, 14, 480, 95},
+		"internal/history": {28, 4750, 14, 480, 95},
 		"internal/payload": {12, 2500, 10, 530, 56},
 		"dashboard":        {9, 1000, 3, 190, 61},
 		"cli":              {30, 4900, 22, 380, 69},
@@ -41,7 +41,7 @@ var (
 		"durable.Engine":         {20, 50, 12},
 		"durable.run":            {38, 42, 6},
 		"durable.scope":          {25, 32, 6},
-		"operate.Operator":       {4, 57, 12},
+		"operate.Operator":       {4, 66, 17},
 		"internal/history.Past":  {36, 40, 7},
 		"internal/history.Audit": {28, 49, 5},
 		"internal/history.Data":  {71, 3, 2},

@@ -104,7 +104,7 @@ var rules = []rule{
 
 	// Nobody's API. It serves the backends and the SDK, so it may not know them.
 	{path: "internal", ours: []string{"store"}},
-	{path: "internal/desk", ours: []string{"store", "internal/cleaner", "internal/history", "internal/payload"}},
+	{path: "internal/desk", ours: []string{"store", "internal/cleaner", "internal/history", "internal/payload", "internal/stuck"}},
 	{path: "internal/runfile", ours: []string{"store", "internal/history", "internal/payload"}},
 	{path: "internal/faults", ours: []string{"store", "internal/guard", "internal/history", "internal/payload"}},
 	{path: "internal/guard", ours: []string{"store"}},
@@ -118,6 +118,7 @@ var rules = []rule{
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
 	{path: "internal/termview", ours: []string{"durable", "operate", "store", "internal/visible"}, modules: []string{term, uniseg}},
 	{path: "internal/outline", ours: []string{"store", "internal/history"}},
+	{path: "internal/stuck", ours: []string{"store", "internal/history"}},
 	{path: "internal/telemetry", ours: []string{"store", "internal/commit", "internal/guard", "internal/history"}, modules: []string{otel, otel + "/trace", otel + "/metric"}},
 	{path: "internal/visible"},
 

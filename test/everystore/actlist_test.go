@@ -40,17 +40,17 @@ var howCovered = map[string]string{
 
 	"durable.Request": "Request", "durable.Signal": "Signal",
 
-	"durable.Engine.Adopt": "Adopt", "durable.Engine.Answer": "Answer", "durable.Engine.Cancel": "Cancel with children", "operate.Operator.Clean": "Clean of a family",
+	"durable.Engine.Adopt": "Adopt", "operate.Operator.Answer": "Answer", "durable.Engine.Cancel": "Cancel with children", "operate.Operator.Clean": "Clean of a family",
 	"operate.Operator.Edit": "Edit", "operate.Operator.Fork": "Fork with an edit", "operate.Operator.Import": "Import of a child that has ended", "operate.Operator.Jump": "Jump",
 	"durable.Engine.Pause": "Pause", "durable.Engine.RecoverRun": "RecoverRun", "operate.Operator.Repair": "Repair", "operate.Operator.Resume": "Resume from a checkpoint",
-	"operate.Operator.ResumeAll": "ResumeAll", "durable.Engine.Signal": "Signal", "durable.Engine.StartJSON": "StartJSON", "durable.Engine.Unpause": "Unpause",
+	"operate.Operator.ResumeAll": "ResumeAll", "durable.Engine.Signal": "Signal", "operate.Operator.StartJSON": "StartJSON", "durable.Engine.Unpause": "Unpause",
 
-	"durable.Engine.Approvals": isRead, "durable.Engine.ApprovalsOf": isRead, "operate.Operator.Branches": isRead, "operate.Operator.CheckpointOf": isRead,
-	"operate.Operator.Export": isRead, "durable.Engine.Form": isRead, "operate.Operator.Generations": isRead, "durable.Engine.Get": isRead, "durable.Engine.Health": isRead,
+	"operate.Operator.Approvals": isRead, "operate.Operator.ApprovalsOf": isRead, "operate.Operator.Branches": isRead, "operate.Operator.CheckpointOf": isRead,
+	"operate.Operator.Export": isRead, "operate.Operator.Form": isRead, "operate.Operator.Generations": isRead, "durable.Engine.Get": isRead, "durable.Engine.Health": isRead,
 	"durable.Engine.History": isRead, "operate.Operator.HistoryOf": isRead, "operate.Operator.KeysInUse": isRead, "operate.Operator.LastInterrupted": isRead,
 	"operate.Operator.LeftBehind": isRead, "operate.Operator.Lineage": isRead, "durable.Engine.List": isRead, "operate.Operator.ListResumable": isRead,
 	"operate.Operator.PlanFork": isRead, "operate.Operator.ResumePoint": isRead, "operate.Operator.Skipped": isRead, "operate.Operator.Standing": isRead,
-	"operate.Operator.Standings": isRead, "durable.Engine.Stuck": isRead, "operate.Operator.Verify": isRead, "operate.Operator.VerifyAll": isRead, "durable.Engine.Watch": isRead,
+	"operate.Operator.Standings": isRead, "operate.Operator.Stuck": isRead, "operate.Operator.Verify": isRead, "operate.Operator.VerifyAll": isRead, "durable.Engine.Watch": isRead,
 
 	"durable.Workflow.Handle": isRead, "durable.Workflow.Run": "Start", "durable.Workflow.Start": "Start with a signal, keys and a delay", "durable.Workflow.StartAll": "StartAll",
 

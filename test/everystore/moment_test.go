@@ -120,13 +120,13 @@ func TestWhatIsSaidOfARunIsOfOneMoment(t *testing.T) {
 	}
 	sayings := []saying{ // those first that look at all runs
 		{"Approvals", func(t *testing.T, ctx context.Context, e *durable.Engine, id string) {
-			open, err := e.Approvals(ctx)
+			open, err := operate.On(e).Approvals(ctx)
 			require.NoError(t, err)
 			require.Len(t, open, 1)
 			require.Equal(t, "first", open[0].Key)
 		}},
 		{"ApprovalsOf", func(t *testing.T, ctx context.Context, e *durable.Engine, id string) {
-			open, err := e.ApprovalsOf(ctx, id)
+			open, err := operate.On(e).ApprovalsOf(ctx, id)
 			require.NoError(t, err)
 			require.Len(t, open, 1)
 		}},

@@ -129,14 +129,14 @@ var wholeActs = []wholeAct{
 		return second(operate.On(w.Engine).Repair(w.ctx, "r", operate.RepairOptions{}))
 	}},
 	{name: "StartJSON", do: func(w *actWorld) error {
-		return second(w.StartJSON(w.ctx, "order", "r", json.RawMessage("1")))
+		return second(operate.On(w.Engine).StartJSON(w.ctx, "order", "r", json.RawMessage("1")))
 	}},
 	{name: "Answer", before: waits, do: func(w *actWorld) error {
-		open, err := w.ApprovalsOf(w.ctx, "r")
+		open, err := operate.On(w.Engine).ApprovalsOf(w.ctx, "r")
 		if err != nil || len(open) == 0 {
 			return err // it is answered
 		}
-		return w.Answer(w.ctx, open[0], "now")
+		return operate.On(w.Engine).Answer(w.ctx, open[0], "now")
 	}},
 	{name: "Request", before: waits, do: func(w *actWorld) error {
 		ctx, stop := context.WithTimeout(w.ctx, time.Second)
@@ -383,7 +383,7 @@ func (w *actWorld) face() map[string]string {
 
 // stranded returns the runs that nobody will ever take up and nobody is told of.
 func (w *actWorld) stranded() (ids []string) {
-	stuck, err := w.Stuck(w.ctx, 0)
+	stuck, err := operate.On(w.Engine).Stuck(w.ctx, 0)
 	require.NoError(w.t, err)
 	page, err := w.data.List(context.Background(), store.Filter{Limit: 1000})
 	require.NoError(w.t, err)

@@ -271,7 +271,7 @@ func namedBy(advice string) int {
 func (r *roll) follow() {
 	fewest, since := math.MaxInt, 0
 	for round := 0; ; round++ {
-		stuck, err := r.eng.Stuck(r.ctx, 10_000)
+		stuck, err := operate.On(r.eng).Stuck(r.ctx, 10_000)
 		require.NoError(r.t, err)
 		if len(stuck) == 0 {
 			return

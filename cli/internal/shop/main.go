@@ -22,6 +22,7 @@ import (
 	"github.com/holdfast-dev/holdfast/cli"
 	"github.com/holdfast-dev/holdfast/dashboard"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/postgres"
 	"github.com/holdfast-dev/holdfast/store/sqlite"
@@ -73,7 +74,7 @@ func run() int {
 			return many(ctx, st, args)
 		}},
 		&cobra.Command{Use: "forge", Short: "Start a run with a header that pretends", RunE: func(*cobra.Command, []string) error {
-			_, err := eng.StartJSON(ctx, "count", "forged", json.RawMessage("0"), durable.Header("holdfast.command", os.Getenv("SHOP_HEADER")))
+			_, err := operate.On(eng).StartJSON(ctx, "count", "forged", json.RawMessage("0"), durable.Header("holdfast.command", os.Getenv("SHOP_HEADER")))
 			return err
 		}},
 		&cobra.Command{Use: "serve", Short: "Execute what is there, and serve the pages, until it is killed", RunE: func(*cobra.Command, []string) error {

@@ -207,7 +207,7 @@ func (l *Local) LastInterrupted(ctx context.Context) (*Run, error) {
 
 // Approvals implements Target.
 func (l *Local) Approvals(ctx context.Context, id string) ([]durable.Approval, error) {
-	open, err := l.Engine.ApprovalsOf(ctx, id)
+	open, err := operate.On(l.Engine).ApprovalsOf(ctx, id)
 	return open, l.Lost(id, err)
 }
 
@@ -217,7 +217,7 @@ func (l *Local) Answer(ctx context.Context, to durable.Approval, a Answer) (json
 	if err != nil {
 		return nil, err
 	}
-	return value, l.Lost(to.RunID, l.Engine.Answer(ctx, to, value))
+	return value, l.Lost(to.RunID, operate.On(l.Engine).Answer(ctx, to, value))
 }
 
 // Start implements Target.
@@ -225,12 +225,12 @@ func (l *Local) Start(ctx context.Context, workflow string, s NewRun) (string, e
 	if s.ID == "" {
 		s.ID = durable.AutoID
 	}
-	return l.Engine.StartJSON(ctx, workflow, s.ID, s.Input, durable.Header(CommandHeader, strings.Join(l.commands.Program, " ")), durable.Exclusive(s.Exclusive...))
+	return operate.On(l.Engine).StartJSON(ctx, workflow, s.ID, s.Input, durable.Header(CommandHeader, strings.Join(l.commands.Program, " ")), durable.Exclusive(s.Exclusive...))
 }
 
 // Stuck implements Target.
 func (l *Local) Stuck(ctx context.Context) ([]Stuck, error) {
-	all, err := l.Engine.Stuck(ctx, 0)
+	all, err := operate.On(l.Engine).Stuck(ctx, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -364,7 +364,7 @@ func (l *Local) Executing(id string) (key string, ok bool) { return l.Engine.Exe
 
 // Value implements Target.
 func (l *Local) Value(id string, ev store.Event) json.RawMessage {
-	p, err := l.Engine.Payload(id, ev)
+	p, err := operate.On(l.Engine).Payload(id, ev)
 	if err != nil {
 		return nil
 	}
@@ -386,7 +386,7 @@ func (l *Local) Output(ctx context.Context, id string) (json.RawMessage, error) 
 	if h.Run.Last == nil || h.Run.Last.Type != store.WorkflowCompleted {
 		return nil, nil
 	}
-	p, err := l.Engine.Payload(id, *h.Run.Last)
+	p, err := operate.On(l.Engine).Payload(id, *h.Run.Last)
 	if err != nil {
 		return nil, err
 	}
@@ -395,7 +395,7 @@ func (l *Local) Output(ctx context.Context, id string) (json.RawMessage, error) 
 
 // JSON returns a payload as JSON: the payload itself if it is JSON, else its text for
 // people, as a string.
-func JSON(p durable.Payload) json.RawMessage {
+func JSON(p operate.Payload) json.RawMessage {
 	if p.Codec == "" || len(p.Data) == 0 {
 		return nil
 	}

@@ -269,7 +269,7 @@ func (r *Remote) Stuck(ctx context.Context) ([]Stuck, error) {
 		switch one.Code {
 		case durable.CodePaused:
 			next = r.commands.Self("unpause", one.RunID)
-		case durable.CodeQuarantined, durable.CodeUndecodable, durable.CodeDefinitionChanged, durable.CodeUnrecorded, durable.CodeOrphaned, durable.CodeChildMissing, durable.CodeStranded:
+		case durable.CodeQuarantined, durable.CodeUndecodable, durable.CodeDefinitionChanged, durable.CodeUnrecorded, operate.CodeOrphaned, durable.CodeChildMissing, durable.CodeStranded:
 			next = r.commands.Self("resume", one.RunID, "--dry-run")
 		}
 		out = append(out, Stuck{ID: one.RunID, Workflow: one.Workflow, Code: one.Code, Reason: one.Reason, Next: next})

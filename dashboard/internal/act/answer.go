@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 )
 
 // Verdict serves POST /api/runs/{id}/approve and reject.
@@ -86,7 +87,7 @@ func (ac *Acts) answer(w http.ResponseWriter, r *http.Request, id string, req cl
 			return err
 		}
 	}
-	if err := ac.Engine.Answer(r.Context(), *a, value); err != nil {
+	if err := operate.On(ac.Engine).Answer(r.Context(), *a, value); err != nil {
 		return err
 	}
 	said := "Answered"
@@ -103,7 +104,7 @@ func (ac *Acts) approvalOf(r *http.Request, id, wait string) (*durable.Approval,
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", id, web.Unavailable(err))
 	}
-	open, err := ac.Engine.ApprovalsOf(r.Context(), id)
+	open, err := operate.On(ac.Engine).ApprovalsOf(r.Context(), id)
 	if err != nil {
 		return nil, err
 	}

@@ -157,7 +157,7 @@ func (ac *Acts) reviveWaiting(r *http.Request, id string) (string, error) {
 
 // waitsFor says what a waiting run asks.
 func (ac *Acts) waitsFor(r *http.Request, id string) (string, error) {
-	open, err := ac.Engine.ApprovalsOf(r.Context(), id)
+	open, err := operate.On(ac.Engine).ApprovalsOf(r.Context(), id)
 	if err != nil {
 		return "", err
 	}

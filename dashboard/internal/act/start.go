@@ -8,6 +8,7 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -35,7 +36,7 @@ func (ac *Acts) Start(w http.ResponseWriter, r *http.Request) error {
 	if err := ac.notOfAChild(r, req.ID); err != nil {
 		return err
 	}
-	id, err := ac.Engine.StartJSON(r.Context(), r.PathValue("name"), newRunID(req.ID), req.Input, o...)
+	id, err := operate.On(ac.Engine).StartJSON(r.Context(), r.PathValue("name"), newRunID(req.ID), req.Input, o...)
 	if errors.Is(err, durable.ErrConflict) && ac.May(r, web.ActionRead, req.ID) != nil {
 		return web.NewError(http.StatusConflict, "conflict", fmt.Sprintf("run id %q is in use", req.ID), "use another run id")
 	}

@@ -97,7 +97,7 @@ func (api *API) Payload(w http.ResponseWriter, r *http.Request) error {
 		if ev.Seq != seq || len(ev.Payload) == 0 {
 			break
 		}
-		p, err := api.Engine.Payload(id, ev)
+		p, err := operate.On(api.Engine).Payload(id, ev)
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,7 @@ import (
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/read"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
+	"github.com/holdfast-dev/holdfast/operate"
 )
 
 // API answers the questions of programs, in JSON.
@@ -72,7 +73,7 @@ const maxStuck = 200
 
 // Stuck serves GET /api/stuck.
 func (api *API) Stuck(w http.ResponseWriter, r *http.Request) error {
-	stuck, err := api.Engine.Stuck(r.Context(), maxStuck)
+	stuck, err := operate.On(api.Engine).Stuck(r.Context(), maxStuck)
 	if err != nil {
 		return err
 	}

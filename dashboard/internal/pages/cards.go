@@ -8,6 +8,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -54,7 +55,7 @@ func (li *Lists) cards(ctx context.Context, c *cardsView, l *layout) error {
 	}
 	l.Approvals, c.MoreApprovals = int(asking), max(int(asking)-len(c.Approvals), 0)
 
-	stuck, err := li.Engine.Stuck(ctx, 100)
+	stuck, err := operate.On(li.Engine).Stuck(ctx, 100)
 	if err != nil {
 		return err
 	}

@@ -42,7 +42,7 @@ func (rp *RunPage) editPanel(r *http.Request, p *panelView, o *outline.Outline, 
 	if ev, err := rp.read.Event(r, o.Run.ID, row.Outcome); err != nil {
 		return err
 	} else if ev != nil && row.State == outline.Done {
-		if pay, err := rp.Engine.Payload(o.Run.ID, *ev); err == nil && len(pay.Data) > 0 {
+		if pay, err := operate.On(rp.Engine).Payload(o.Run.ID, *ev); err == nil && len(pay.Data) > 0 {
 			value = act.ValueOf(pay.Data)
 		}
 	}
@@ -88,6 +88,6 @@ func (rp *RunPage) editField(r *http.Request, p *panelView, o *outline.Outline, 
 
 // hides reports whether a payload is shown with parts redacted.
 func (rp *RunPage) hides(runID string, ev *store.Event) bool {
-	pay, err := rp.Engine.Payload(runID, *ev)
+	pay, err := operate.On(rp.Engine).Payload(runID, *ev)
 	return err == nil && rp.Redact.Unredacted(pay.Data) != nil
 }

@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
-	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -67,7 +67,7 @@ func (rp *RunPage) events(ctx context.Context, o *outline.Outline, q *view.Query
 func detailOf(e *store.Event) string {
 	e2 := *e
 	e2.Key, e2.Attempt = "", 0
-	said := strings.TrimPrefix(strings.TrimPrefix(durable.Describe(e2), string(e.Type)), ": ")
+	said := strings.TrimPrefix(strings.TrimPrefix(operate.Describe(e2), string(e.Type)), ": ")
 	var parts []string
 	if e.Attempt > 1 || e.Attempt == 1 && e.Type == store.AttemptFailed {
 		parts = append(parts, fmt.Sprintf("attempt %d", e.Attempt))

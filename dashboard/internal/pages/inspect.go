@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -199,7 +200,7 @@ func (rp *RunPage) fillGit(r *http.Request, v *inspectView, o *outline.Outline, 
 			return err
 		}
 		if ev != nil && len(ev.Payload) > 0 { // it is empty once the step has ended
-			if saved, err := rp.Engine.Payload(o.Run.ID, *ev); err == nil {
+			if saved, err := operate.On(rp.Engine).Payload(o.Run.ID, *ev); err == nil {
 				before, after = outline.GitOfProgress(saved.Data), nil
 			}
 		}
@@ -293,7 +294,7 @@ func (rp *RunPage) payload(r *http.Request, id string, seq int64, show bool) (*p
 	if len(p.Value) > 0 {
 		var whole []byte
 		if rp.Redact != nil {
-			if pay, err := rp.Engine.Payload(id, *ev); err == nil {
+			if pay, err := operate.On(rp.Engine).Payload(id, *ev); err == nil {
 				whole = rp.Redact.Unredacted(pay.Data)
 			}
 		}

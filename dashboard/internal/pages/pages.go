@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 	"github.com/holdfast-dev/holdfast/internal/visible"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -134,7 +135,7 @@ func (sh *Shell) badges(ctx context.Context, l *layout) error {
 		return err
 	}
 	l.Approvals = int(asking)
-	stuck, err := sh.Engine.Stuck(ctx, 100)
+	stuck, err := operate.On(sh.Engine).Stuck(ctx, 100)
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -31,7 +32,7 @@ func (li *Lists) Stuck(w http.ResponseWriter, r *http.Request) error {
 	const limit = 200
 	v := &stuckPageView{}
 	l := layout{Title: "Stuck", Nav: "stuck", Body: v, Stream: li.Site.Prefix + "/api/stream"}
-	stuck, err := li.Engine.Stuck(r.Context(), limit)
+	stuck, err := operate.On(li.Engine).Stuck(r.Context(), limit)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/client"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -150,7 +151,7 @@ func (rd *Reader) openApprovals(ctx context.Context, limit int) ([]durable.Appro
 // readApprovals reads what a run asks. A run that was deleted in the meantime asks
 // nothing.
 func (rd *Reader) readApprovals(ctx context.Context, id string) ([]durable.Approval, error) {
-	open, err := rd.Engine.ApprovalsOf(ctx, id)
+	open, err := operate.On(rd.Engine).ApprovalsOf(ctx, id)
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/dashboard/internal/web"
 	"github.com/holdfast-dev/holdfast/durable"
 	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -76,7 +77,7 @@ func (rd *Reader) Run(ctx context.Context, id string) (client.Run, error) {
 		run.Executed = &executed
 	}
 	if !info.Run.Status.Terminal() {
-		open, err := rd.Engine.ApprovalsOf(ctx, id)
+		open, err := operate.On(rd.Engine).ApprovalsOf(ctx, id)
 		if err != nil {
 			rd.Log.Warn("dashboard: the approvals of a run cannot be read", "run", id, "error", err)
 		}

@@ -218,11 +218,11 @@ func demo(ctx context.Context) (*durable.Engine, func(), error) {
 	}
 	time.Sleep(2500 * time.Millisecond)
 	for _, id := range []string{"order-4710", "order-4709"} {
-		open, err := web2.ApprovalsOf(ctx, id)
+		open, err := operate.On(web2).ApprovalsOf(ctx, id)
 		if err != nil {
 			return nil, nil, err
 		}
-		if err := web2.Answer(ctx, open[0], true); err != nil {
+		if err := operate.On(web2).Answer(ctx, open[0], true); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -104,7 +104,7 @@ func RowIcon(r *outline.Row) Icon {
 }
 
 // unclaimedFor is how long a run without an owner counts as about to be claimed;
-// durable.Stuck counts the same way.
+// operate.Operator.Stuck counts the same way.
 const unclaimedFor = 5 * time.Second
 
 // IsStuck reports whether a run is stuck although its status does not say so: its process

@@ -19,7 +19,7 @@ type Wire struct {
 	Redact Redact
 	Site   Site
 	// Open opens the payload of an event.
-	Open func(runID string, ev store.Event) (durable.Payload, error)
+	Open func(runID string, ev store.Event) (operate.Payload, error)
 }
 
 // maxShown is how many bytes of a payload are shown; all of it can be downloaded.
@@ -63,7 +63,7 @@ func (wi *Wire) Event(runID string, ev *store.Event, payload bool) client.Event 
 	w := client.Event{
 		Seq: ev.Seq, Type: string(ev.Type), Also: also(ev, prompt), Branch: int(ev.Branch), Key: ev.Key, Attempt: int(ev.Attempt), Ordinal: int(ev.Ordinal),
 		At: ev.At.Time(), TookMS: float64(ev.Took) / float64(time.Millisecond), Steps: int(ev.Steps),
-		Text: wi.Redact.Text(durable.Describe(*ev)), Data: data,
+		Text: wi.Redact.Text(operate.Describe(*ev)), Data: data,
 	}
 	if ev.Type == store.RunResumed {
 		if w.Data == nil {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/holdfast-dev/holdfast/dashboard/internal/view"
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/operate"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 // Env is what every package of the dashboard gets: the engine, the log, and the rules
@@ -28,7 +30,9 @@ type Env struct {
 
 // NewEnv returns an Env for an engine. The caller sets May, User and ShowPayloads.
 func NewEnv(eng *durable.Engine, log *slog.Logger, site view.Site, redact view.Redact) *Env {
-	return &Env{Engine: eng, Log: log, Redact: redact, Site: site, Wire: &view.Wire{Redact: redact, Site: site, Open: eng.Payload}}
+	// The engine may be nil where only the routes are asked for.
+	open := func(id string, ev store.Event) (operate.Payload, error) { return operate.On(eng).Payload(id, ev) }
+	return &Env{Engine: eng, Log: log, Redact: redact, Site: site, Wire: &view.Wire{Redact: redact, Site: site, Open: open}}
 }
 
 // The actions that are passed to May, as package dashboard names them.

@@ -95,7 +95,7 @@ var meanings = []meaning{
 	{as[*operate.CrossingError](), http.StatusConflict, "crosses_once", "choose a later checkpoint, or force it"},
 	{as[*operate.UndoneError](), http.StatusConflict, "undone", "choose the checkpoint it names, or force it"},
 	{as[*operate.BusyError](), http.StatusConflict, "busy", "pause the run and try again"},
-	{as[*durable.TooLateError](), http.StatusConflict, "answered", "look at the run again"},
+	{as[*operate.TooLateError](), http.StatusConflict, "answered", "look at the run again"},
 	{as[*operate.CheckpointError](), http.StatusConflict, "no_checkpoint", ""},
 	{as[*operate.EditError](), http.StatusConflict, "not_editable", ""},
 	{as[*durable.EncodeError](), http.StatusUnprocessableEntity, "not_encodable", ""},

@@ -1,0 +1,144 @@
+package durable
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/holdfast-dev/holdfast/internal/stuck"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// unservedRuns is what this engine knows of runs that nobody alive serves. It looks
+// when the set of live executors has changed: it is the last one that leaves who
+// strands them, after every Recover has said that nothing is stuck.
+type unservedRuns struct {
+	eng     *Engine
+	looking atomic.Bool // one look at a time
+	live    string      // the executors of the last look that came to its end
+
+	mu    sync.Mutex
+	found map[code]*strandedRuns
+}
+
+// each calls report for each workflow and version that has such runs.
+func (u *unservedRuns) each(report func(workflow, version string, runs int64)) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	for c, r := range u.found {
+		report(c.workflow, c.version, r.runs)
+	}
+}
+
+// code is a version of a workflow.
+type code struct{ workflow, version string }
+
+type strandedRuns struct {
+	runs    int64
+	example store.Run
+}
+
+// look compares the live executors with those of the beat before and,
+// if they are others, says which runs have lost the last executor that serves
+// them, once for each workflow and version, and which are served again. It does
+// so in the background: a beat may come meanwhile.
+func (u *unservedRuns) look(ctx context.Context) {
+	e := u.eng
+	if !e.claims.recovered.Load() || !u.looking.CompareAndSwap(false, true) {
+		return
+	}
+	compare := func() {
+		defer u.looking.Store(false)
+		executors, err := e.store.Executors(ctx)
+		if err != nil {
+			return // the beats say so; the next one looks again
+		}
+		live := stuck.LiveOf(executors, "")
+		ids := strings.Join(live.IDs(), " ")
+		if ids == u.live {
+			return
+		}
+		found, err := u.count(ctx, live)
+		if err != nil {
+			return
+		}
+		u.live = ids
+		u.report(found)
+	}
+	if !e.roster.background(compare) {
+		u.looking.Store(false)
+	}
+}
+
+// count finds the runs that nobody alive serves, by their code. Those of
+// dead executors are read first: one that a recovery parks meanwhile is then found
+// among those at rest, and counted once.
+func (u *unservedRuns) count(ctx context.Context, live *stuck.Live) (map[code]*strandedRuns, error) {
+	e := u.eng
+	found := map[code]*strandedRuns{}
+	counted := map[string]bool{}
+	add := func(f store.Filter) error {
+		f.OldestFirst = true
+		for row, err := range e.runsOf(ctx, f) {
+			if err != nil {
+				return err
+			}
+			if counted[row.ID] || row.Paused || row.Status == store.Interrupted && row.Code != "" && row.Code != CodeNotRegistered || live.Serves(row) {
+				continue // it waits for something else, or for nothing
+			}
+			counted[row.ID] = true
+			c := code{row.Workflow, row.Version}
+			if found[c] == nil {
+				found[c] = &strandedRuns{example: *row}
+			}
+			if row.CreatedAt < found[c].example.CreatedAt {
+				found[c].example = *row
+			}
+			found[c].runs++
+		}
+		return nil
+	}
+	orphans, err := e.store.Count(ctx, store.Filter{Orphaned: true}, "")
+	if err == nil && orphans[""] > 0 {
+		err = add(store.Filter{Orphaned: true, Statuses: []store.Status{store.Running, store.Resuming}})
+	}
+	if err != nil {
+		return nil, err
+	}
+	resting := store.Filter{Statuses: stuck.Resting}
+	workflows, err := e.store.Count(ctx, resting, store.ByWorkflow)
+	if err != nil || len(workflows) == 0 {
+		return found, err
+	}
+	versions, err := e.store.Count(ctx, resting, store.ByVersion)
+	if err != nil {
+		return found, err
+	}
+	for _, f := range live.Unserved(workflows, versions) {
+		if err := add(f); err != nil {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+// report says what has changed since the last look.
+func (u *unservedRuns) report(found map[code]*strandedRuns) {
+	e := u.eng
+	u.mu.Lock()
+	before := u.found
+	u.found = found
+	u.mu.Unlock()
+	for c, r := range found {
+		if before[c] == nil {
+			next := stuckOf(&r.example, CodeNotRegistered, "").Next
+			e.log.Warn("durable: runs are stuck: no live executor serves their workflow and version any more", "executor", e.id, "workflow", c.workflow, "version", c.version, "runs", r.runs, "oldest", r.example.ID, "next", next)
+		}
+	}
+	for c := range before {
+		if found[c] == nil {
+			e.log.Info("durable: runs that were stuck are served again, or have ended", "executor", e.id, "workflow", c.workflow, "version", c.version)
+		}
+	}
+}

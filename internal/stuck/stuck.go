@@ -1,0 +1,115 @@
+// Package stuck says of runs that cannot go on by themselves why that is, and what to do.
+// Recover reports them in package durable, and Stuck lists them in package operate. It
+// looks at rows, and knows neither an engine nor a store.
+//
+//   - stuck.go: a run that is stuck, by the code that says why
+//   - live.go: the executors that are alive, and the runs that none of them serves
+package stuck
+
+import (
+	"fmt"
+
+	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// The codes of stuck runs. Those that history knows, and store.CodeNotRegistered, are
+// among them.
+const (
+	CodeChildMissing      = "child_missing"
+	CodeDamaged           = "damaged"
+	CodeDefinitionChanged = "definition_changed"
+	CodeOrphaned          = "orphaned"
+	CodePaused            = "paused"
+	CodeQuarantined       = "quarantined"
+	CodeStranded          = "stranded"
+	CodeUndecodable       = "undecodable"
+	CodeUnrecoverable     = "unrecoverable"
+)
+
+// A Run is one that cannot go on: why, and what to do.
+type Run struct {
+	RunID    string
+	Workflow string
+	Version  string
+	Code     string
+	Reason   string
+	Next     string
+}
+
+// Of says of the run with this row that it is stuck.
+func Of(row *store.Run, code, reason string) Run {
+	s := Run{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: code, Reason: reason}
+	switch code {
+	case store.CodeNotRegistered:
+		s.Next = "run a program that serves workflow " + row.Workflow
+		if row.Version != "" {
+			s.Next += fmt.Sprintf(" version %s (durable.Define with durable.Version(%q); several versions may be registered at once)", row.Version, row.Version)
+		}
+	case CodeDefinitionChanged:
+		s.Next = fmt.Sprintf("run the code that recorded it, which the reason names, or mend the difference, then operate.On(engine).Resume(ctx, %q)", row.ID)
+	case CodeDamaged:
+		s.Next = fmt.Sprintf("see what operate.On(engine).Verify(ctx, %q) finds, then operate.On(engine).Repair", row.ID)
+		if reason == history.ErrNoHistory.Error() {
+			s.Next = "delete what is left of it, and import a copy if there is one"
+		}
+	case CodePaused:
+		s.Next = fmt.Sprintf("Engine.Unpause(ctx, %q)", row.ID)
+	case CodeUndecodable:
+		s.Next = fmt.Sprintf("run a program that can read it (Options.Types, Encrypt and Codec; the type in the code), then operate.On(engine).Resume(ctx, %q)", row.ID)
+	case CodeChildMissing:
+		s.Next = AdviceMissing(row)
+	case history.CodeImporting:
+		s.Next = "import the same file again, which finishes it; or delete the run"
+	case CodeQuarantined:
+		s.Next = AdviceQuarantined(row.ID)
+	case CodeUnrecoverable:
+		s.Next = fmt.Sprintf("look at its events (Engine.History(ctx, %q)) and decide from where it goes on", row.ID)
+	default:
+		s.Next = fmt.Sprintf("find the cause, then operate.On(engine).Resume(ctx, %q)", row.ID)
+	}
+	return s
+}
+
+// Paused says of the run with this row that it is paused.
+func Paused(row *store.Run) Run {
+	reason := "paused"
+	if row.Status == store.Interrupted && row.Code == "" && row.Reason != "" {
+		reason = row.Reason
+	}
+	return Of(row, CodePaused, reason)
+}
+
+// Orphaned says of the run with this row that nobody executes it.
+func Orphaned(row *store.Run) Run {
+	return Of(row, CodeOrphaned, "its process is gone, and no other has taken it over")
+}
+
+// Unheard says of the run with this row that it waits for a child of which it will not
+// hear; missing: the child is not in the store.
+func Unheard(row *store.Run, missing bool, reason, next string) Run {
+	code := CodeStranded
+	if missing {
+		code = CodeChildMissing
+	}
+	s := Of(row, code, reason)
+	s.Next = next
+	return s
+}
+
+// AdviceMissing says what lets a run go on that waits for a child which is not in the
+// store. An outcome that is imported is told to a run that waits for it.
+func AdviceMissing(parent *store.Run) string {
+	s := "import or restore the child"
+	if parent.Status == store.Waiting {
+		s += ", and resume that one if it has not ended"
+	} else {
+		s += fmt.Sprintf(", then operate.On(engine).Resume(ctx, %q)", parent.ID)
+	}
+	return s + fmt.Sprintf("; or go back to before the call that started it with operate.On(engine).Jump(ctx, %q, ...), so that another one is started", parent.ID)
+}
+
+// AdviceQuarantined says what to do about a run that has ended its processes.
+func AdviceQuarantined(id string) string {
+	return fmt.Sprintf("find out how those processes ended (their own last lines, the system's log for a lack of memory or a kill from outside); if it was this run, mend the step; then operate.On(engine).Resume(ctx, %q)", id)
+}
