@@ -18,7 +18,7 @@ import (
 func TestErrorsOfActsAreRecordedUnderTheNamesTheyHad(t *testing.T) {
 	for name, fails := range map[string]error{
 		"BusyError": &operate.BusyError{}, "CheckpointError": &operate.CheckpointError{}, "CrossingError": &operate.CrossingError{},
-		"EditError": &operate.EditError{}, "UndoneError": &operate.UndoneError{}, "UnrepairableError": &operate.UnrepairableError{},
+		"EditError": &operate.EditError{}, "TooLateError": &operate.TooLateError{}, "UndoneError": &operate.UndoneError{}, "UnrepairableError": &operate.UnrepairableError{},
 	} {
 		t.Run(name, func(t *testing.T) {
 			wf := durable.Define("w", func(ctx context.Context, _ int) (int, error) {

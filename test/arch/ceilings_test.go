@@ -14,7 +14,7 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {94, 18300, 165, 560, 80},
+		"durable":          {93, 18100, 150, 560, 80},
 		"operate":          {26, 5100, 3, 545, 70},
 		"internal/commit":  {12, 1350, 5, 310, 47},
 		"internal/history": {28, 4750, 14, 480, 95},
@@ -38,7 +38,7 @@ var (
 		"dashboard/internal/pages":  {21, 3200, 2, 330, 66},
 	}
 	typeCeilings = map[string]struct{ fields, methods, files int }{
-		"durable.Engine":         {20, 50, 12},
+		"durable.Engine":         {20, 42, 12},
 		"durable.run":            {38, 42, 6},
 		"durable.scope":          {25, 32, 6},
 		"operate.Operator":       {4, 66, 17},
