@@ -1,9 +1,14 @@
 package durable
 
 import (
+	"container/heap"
+	"sync"
 	"time"
 
+	"go.opentelemetry.io/otel/trace"
+
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -74,4 +79,104 @@ func (wt *runWaits) unload() {
 	close(r.gone)
 	// Between the look and the end another one may have come.
 	r.eng.dormitory.rouseFor(r.id, r.inbox.seen())
+}
+
+// A dormitory has the runs of this executor that are unloaded, and loads them
+// when their time comes or something happens to them.
+type dormitory struct {
+	eng    *Engine
+	roused chan struct{} // there may be a run to be loaded
+
+	// mu is the roster's: a run goes from one to the other in one act, in which
+	// no start of the same id finds it in neither.
+	mu      *sync.Mutex
+	runs    map[string]*dormant
+	timed   sleepers              // of those, the ones that have a time
+	waking  []*dormant            // to be loaded now, first come, first served
+	loading map[*dormant]struct{} // being loaded
+}
+
+func (dorm *dormitory) open(e *Engine) {
+	dorm.eng, dorm.mu, dorm.roused = e, &e.roster.mu, make(chan struct{}, 1)
+	dorm.runs, dorm.loading = map[string]*dormant{}, map[*dormant]struct{}{}
+}
+
+// closeLocked forgets all of them. They go on waiting in the store, and the executor
+// that finds them due claims them. The mutex is held.
+func (dorm *dormitory) closeLocked() { dorm.runs, dorm.timed, dorm.waking = nil, nil, nil }
+
+// dormant is a run of this executor that is unloaded.
+type dormant struct {
+	id    string
+	def   *definition
+	epoch int64
+	later bool       // it is in a later generation than its first
+	wake  store.Time // when it goes on by itself; 0: only by a message
+	seen  int64      // number of the last message it has looked at
+	trace trace.TraceID
+	place int        // in the heap of those that have a time; -1: in none
+	due   store.Time // when it was to go on, if loading it was put off since; 0: it was not
+
+	silent bool // it was claimed and no execution has written since; see claimedAs.silent
+	queued bool // to be loaded, or being loaded
+	again  bool // something has happened since
+
+	damage error // why it could not be read at the last try: the store calls it damaged
+	tries  int   // in a row that ended so
+}
+
+// spanContext has what is known of the trace of d.
+func (d *dormant) spanContext() trace.SpanContext {
+	return trace.NewSpanContext(trace.SpanContextConfig{TraceID: d.trace})
+}
+
+// makeDormant replaces r, all of whose goroutines have ended, by what is kept of it
+// while it waits.
+func (dorm *dormitory) makeDormant(r *run) {
+	d := &dormant{id: r.id, def: r.def, epoch: r.row.Epoch, later: r.row.Generation > 0, wake: r.waits.rowSays.wake, seen: r.waits.unloadSeen, trace: telemetry.Parse(r.row.Trace).TraceID(), place: -1}
+	ros := &dorm.eng.roster
+	defer ros.forget(r)
+	dorm.mu.Lock()
+	defer dorm.mu.Unlock()
+	if ros.closing || ros.runs[r.id] != r {
+		return
+	}
+	delete(ros.runs, r.id)
+	dorm.runs[r.id] = d
+	if d.wake != 0 {
+		heap.Push(&dorm.timed, d)
+		if d.place == 0 {
+			nudge(dorm.roused)
+		}
+	}
+	if r.wanting {
+		dorm.rouseLocked(d)
+	}
+}
+
+// drop forgets the run with this id if it is dormant under an epoch before this one:
+// another executor has it, or it was claimed again. A late answer of the store that
+// tells of an earlier epoch does not make it forget a later one.
+func (dorm *dormitory) drop(id string, before int64) {
+	dorm.mu.Lock()
+	defer dorm.mu.Unlock()
+	dorm.dropLocked(id, before)
+}
+
+// dropLocked is drop with the mutex held.
+func (dorm *dormitory) dropLocked(id string, before int64) {
+	if d := dorm.runs[id]; d != nil && d.epoch < before {
+		delete(dorm.runs, id)
+		if d.place >= 0 {
+			heap.Remove(&dorm.timed, d.place)
+		}
+	}
+}
+
+// has reports whether a run of ours is unloaded, or about to be loaded
+// again: nothing happens to it of which this engine would not know.
+func (dorm *dormitory) has(id string) bool {
+	dorm.mu.Lock()
+	defer dorm.mu.Unlock()
+	return dorm.runs[id] != nil
 }

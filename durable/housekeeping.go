@@ -2,7 +2,6 @@ package durable
 
 import (
 	"context"
-	"math"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/heart"
@@ -54,51 +53,5 @@ func (rc *recovery) tend(p *store.Pulse) {
 	if !rc.reminded && !recovered && e.heart.Uptime() > recoverReminder {
 		rc.reminded = true
 		e.log.Warn("durable: Recover was not called since Open: interrupted and pending runs of earlier processes are left alone", "executor", e.id)
-	}
-}
-
-// loseTaken stops the executions of runs that another executor has taken: their
-// bodies learn of it at once and not at their next write, and none begins. When it
-// returns nil, this executor owned all that is left at the time of the look.
-func (ros *roster) loseTaken(ctx context.Context) error {
-	e := ros.eng
-	ids := ros.ids()
-	for len(ids) > 0 {
-		n := min(len(ids), 200)
-		page, err := e.store.List(ctx, store.Filter{IDs: ids[:n], Limit: n})
-		if err != nil {
-			e.log.Warn("durable: after a gap between two beats the runs of this executor could not be looked at; no step body begins until they are", "executor", e.id, "error", err)
-			return err
-		}
-		ours := make(map[string]*store.Run, len(page.Runs))
-		for i := range page.Runs {
-			ours[page.Runs[i].ID] = &page.Runs[i]
-		}
-		for _, id := range ids[:n] {
-			if row := ours[id]; row == nil || row.Owner != e.id {
-				ros.lose(id, row)
-			}
-		}
-		ids = ids[n:]
-	}
-	return nil
-}
-
-// lose ends the execution of a run that is not ours, by its row, or that is gone,
-// without one.
-func (ros *roster) lose(id string, row *store.Run) {
-	before := int64(math.MaxInt64)
-	if row != nil {
-		before = row.Epoch
-	}
-	ros.eng.dormitory.drop(id, before) // first: what is loaded in this moment is found by what comes next
-	r := ros.active(id)
-	switch {
-	case r == nil:
-		ros.eng.watchers.notify([]string{id})
-	case row == nil && !r.isLoaded(), row != nil && row.Epoch <= r.row.Epoch:
-		// It is being created, or was claimed again here since.
-	default:
-		_ = r.die(&death{kind: deathLost, err: ErrLost})
 	}
 }
