@@ -2,7 +2,6 @@ package history
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -82,8 +81,6 @@ func shortBranch(b store.Branch) string {
 func (d *Data) fits(runID string, e *store.Event) bool {
 	return d.Cut == nil || store.Seal(runID, d.Cut.Sum, e) == e.Sum
 }
-
-var errFirstChanged = errors.New("its checksum does not fit: it was changed")
 
 // takeCut files what the first event of a branch says of the branch.
 func (p *Past) takeCut(e *store.Event) error {

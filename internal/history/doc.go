@@ -3,26 +3,31 @@
 //
 // The files, in the order in which a reader needs them:
 //
-//	key          the address of a durable call: scope, name, occurrence
-//	kind         what an event is to a replay, and what sort of call it belongs to
-//	data         what the data of events and messages says, which types events say it with, and how it is read
-//	identity     what the first event of a generation says of the row
-//	past         a lineage, read and checked, taken apart by scope and call
-//	call         what the history holds of one call
-//	claim        what claim events say: who had the run, and under which trace segment
-//	patch        what patched says, and the markers of changed code
-//	gap          events that are missing in a lineage
-//	branch       what the first event of a branch says of the branch
-//	checkrow     whether the row of a claimed run may be believed, before it is executed
-//	message      the inbox: sums of messages, and whose outcome a message tells
-//	cut          where a history may be cut, and what was undone in it
-//	copy         which calls a fork copies
-//	reason       the codes and reasons that acts leave in the row; the others are in durable/errors.go
-//	audit        a whole log: what is damaged, and how far the rest can be believed
-//	auditend     its end, its branches, its inbox
-//	rowfacts     what a whole log says of the row
-//	rowrules     the table of fields of the row and their checks, for Verify and Repair
-//	rowchecks    these checks
-//	strikes      which deaths of executors a run may have caused
-//	reconcile    what recovery looks for: rows and histories that do not fit, and what mends each
+//	key             the address of a durable call: scope, name, occurrence
+//	kind            what an event is to a replay, and what sort of call it belongs to
+//	data            what the data of events and messages says, which types events say it with, and how it is read
+//	identity        what the first event of a generation says of the row
+//	read            reads a lineage and checks it; the damage that it may find
+//	past            a lineage, taken apart by scope and call
+//	call            what the history holds of one call
+//	claim           what claim events say: who had the run, and under which trace segment
+//	patch           what patched says, and the markers of changed code
+//	gap             events that are missing in a lineage
+//	branch          what the first event of a branch says of the branch
+//	checkclaimed    whether the row of a claimed run may be believed, before it is executed
+//	message         the inbox: sums of messages, and whose outcome a message tells
+//	cut             where a history may be cut, and what was undone in it
+//	copy            which calls a fork copies
+//	reason          the codes and reasons that acts leave in the row; the others are in durable/errors.go
+//	audit           a whole log: what is damaged, and how far the rest can be believed
+//	auditend        its end, its branches, its inbox
+//	auditrow        the table of fields of the row and their checks, for Verify and Repair
+//	auditrowfacts   what a whole log says of the row
+//	auditrowchecks  the checks of that table
+//	view            a run as an operator finds it, and what keeps it from being continued
+//	generation      the generations of a run, and the events that no cut took away
+//	asked           the waits that nobody has answered yet
+//	strikes         which deaths of executors a run may have caused
+//	reconcile       what recovery looks for: rows and histories that do not fit, and what mends each
+//	glance          how much of a run must be read to know that recovery need not look for them
 package history

@@ -31,17 +31,6 @@ func (v *View) Judge() (err error) {
 	return v.Past.CheckRow(v.Row, v.Branches, &v.Born)
 }
 
-// PastOf reads the events of a lineage; see Read.
-func PastOf(id string, events []store.Event) (*Past, error) {
-	return Read(id, func(yield func(store.Event, error) bool) {
-		for i := range events {
-			if !yield(events[i], nil) {
-				return
-			}
-		}
-	}, len(events))
-}
-
 // Event returns the event with this number, nil if it is no part of the history.
 func (v *View) Event(seq int64) *store.Event {
 	i, ok := slices.BinarySearchFunc(v.Events, seq, func(e store.Event, seq int64) int { return int(e.Seq - seq) })

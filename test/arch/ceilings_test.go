@@ -17,7 +17,7 @@ var (
 		"durable":          {93, 18100, 150, 560, 80},
 		"operate":          {26, 5100, 3, 545, 70},
 		"internal/commit":  {12, 1350, 5, 310, 47},
-		"internal/history": {28, 4750, 14, 480, 95},
+		"internal/history": {29, 4750, 14, 480, 95},
 		"internal/payload": {12, 2500, 10, 530, 56},
 		"dashboard":        {9, 1000, 3, 190, 61},
 		"cli":              {30, 4900, 22, 380, 69},
