@@ -96,7 +96,7 @@ func (cl *claims) takeUpChild(row *store.Run) {
 			}
 		}
 		if err != nil && ctx.Err() == nil {
-			cl.eng.log.aboutRun(slog.LevelWarn, row, "durable: a child that nobody executes could not be taken up", slog.Any("error", err))
+			cl.eng.log.AboutRun(slog.LevelWarn, row, "durable: a child that nobody executes could not be taken up", slog.Any("error", err))
 		}
 	})
 }

@@ -52,7 +52,7 @@ func (rc *recovery) announceApprovals(ctx context.Context, rep *Report) error {
 			continue
 		}
 		for _, a := range open {
-			e.log.aboutRun(slog.LevelInfo, row, "durable: approval restored", append(e.log.promptAttrs(a.Prompt), slog.String("wait", a.Key))...)
+			e.log.AboutRun(slog.LevelInfo, row, "durable: approval restored", append(e.log.PromptAttrs(a.Prompt), slog.String("wait", a.Key))...)
 			rep.Approvals = append(rep.Approvals, Approval(a))
 		}
 	}

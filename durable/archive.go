@@ -50,7 +50,7 @@ func orNone(a Archive) (Archive, error) {
 // newArchiver returns what writes copies of the engine's runs.
 func newArchiver(e *Engine) *archiver.Archiver {
 	return archiver.New(archiver.Options{
-		To: e.options.Archive, Store: e.store, Log: e.log.Logger, AboutID: e.log.aboutID,
+		To: e.options.Archive, Store: e.store, Log: e.log.Logger, AboutID: e.log.AboutID,
 		Known: func(err error) error { return storeError(damaged(err)) },
 		Now:   e.now, RunsOf: e.runsOf, Commit: e.commitOne, Sync: e.options.ArchiveSync,
 	})

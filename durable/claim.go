@@ -237,7 +237,7 @@ const recoverBatch = 64
 // reportResumed says that recovery continues a run.
 func (cl *claims) reportResumed(r *run) {
 	cl.eng.metrics.RunRecovered(r.claimed.ctx, r.row.Workflow)
-	cl.eng.log.ofRun(r.claimed.ctx, r, slog.LevelInfo, "durable: run resumed")
+	cl.eng.log.OfRun(r.claimed.ctx, slog.LevelInfo, &r.row, "durable: run resumed")
 }
 
 // claimIDs claims these runs and begins to execute those it got. The claim

@@ -52,7 +52,7 @@ func (d operators) SealMessage(m *store.Message)    { d.eng.mailroom.seal(m) }
 func (d operators) CheckAttributes(a map[string]string) error { return checkAttributes(a) }
 
 func (d operators) LogRun(level slog.Level, row *store.Run, msg string, attrs ...slog.Attr) {
-	d.eng.log.aboutRun(level, row, msg, attrs...)
+	d.eng.log.AboutRun(level, row, msg, attrs...)
 }
 
 func (d operators) View(ctx context.Context, id string) (v *history.View, unreadable, err error) {
@@ -211,7 +211,7 @@ func (d operators) Clean(ctx context.Context, o cleaner.Options, retention any) 
 func (d operators) GoOn(ctx context.Context, id string) {
 	ctx, e := context.WithoutCancel(ctx), d.eng
 	if _, err := e.claims.claimIDs(ctx, []string{id}, &history.Claim{Executor: e.id, Resumed: true}); err != nil {
-		e.log.aboutID(ctx, slog.LevelWarn, id, "durable: a run could not be claimed at once; whoever serves it claims it soon", slog.Any("error", err))
+		e.log.AboutID(ctx, slog.LevelWarn, id, "durable: a run could not be claimed at once; whoever serves it claims it soon", slog.Any("error", err))
 		nudge(e.claims.wake)
 	}
 }

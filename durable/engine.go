@@ -20,6 +20,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/heart"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
+	"github.com/holdfast-dev/holdfast/internal/runlog"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -32,7 +33,7 @@ type Engine struct {
 	options   Options
 	store     store.Store
 	sealer    *payload.Sealer
-	log       engineLog
+	log       runlog.Log
 	tracing   telemetry.Tracing
 	metrics   *telemetry.Metrics
 	committer *commit.Committer
@@ -100,7 +101,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 	e := &Engine{id: newExecutorID(), options: o, store: st, sealer: sealer}
 	e.program = program{build: buildLabel(cmp.Or(o.Build, stampedBuild())), environment: o.Capture.capture(), defs: defs, errors: kinds}
 	e.program.recorded = e.program.environment.encode()
-	e.log = engineLog{Logger: o.Logger, eng: e}
+	e.log = runlog.Log{Logger: o.Logger, Store: st, Now: e.now, Verbatim: o.Verbatim, KindOf: kinds.KindOf}
 	e.families.eng, e.watchers.eng = e, e
 	e.tracing = newTracing(e)
 	e.heart = newHeart(e)

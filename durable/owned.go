@@ -177,7 +177,7 @@ func (o *owned) takeUp(row *store.Run) {
 	if def == nil {
 		return // no claim takes a run whose code is not here
 	}
-	e.log.aboutRun(slog.LevelWarn, row, "durable: this engine owns a run that it did not execute; it is taken up. An answer of the store was lost, or the end of the last execution could not be recorded",
+	e.log.AboutRun(slog.LevelWarn, row, "durable: this engine owns a run that it did not execute; it is taken up. An answer of the store was lost, or the end of the last execution could not be recorded",
 		slog.String("status", string(row.Status)), slog.Int64("epoch", row.Epoch))
 	e.dormitory.takeUp(row, def)
 }

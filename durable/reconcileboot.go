@@ -40,7 +40,7 @@ func (rc *recovery) reconcileOnBoot(ctx context.Context, row *store.Run, rep *Re
 	case err != nil:
 		// Whoever executes it tries on until it can be read; a replay makes of a
 		// torn run what is right, if not with a word about it.
-		e.log.aboutRun(slog.LevelWarn, row, "durable: a run could not be compared with its events", slog.Any("error", err))
+		e.log.AboutRun(slog.LevelWarn, row, "durable: a run could not be compared with its events", slog.Any("error", err))
 		return row, nil
 	case !rec.Needed:
 		return row, nil
@@ -90,7 +90,7 @@ func (rc *recovery) settleRecovered(ctx context.Context, row *store.Run, rep *Re
 	case FailOnBoot:
 		if rc.failOrphan(ctx, row, CodeRestarted, e.options.BootReason, rep) {
 			rep.Failed = append(rep.Failed, row.ID)
-			e.log.aboutRun(slog.LevelInfo, row, "durable: run marked failed", slog.String("reason", e.options.BootReason))
+			e.log.AboutRun(slog.LevelInfo, row, "durable: run marked failed", slog.String("reason", e.options.BootReason))
 		}
 	case LeaveOnBoot:
 		if !slices.Contains(rep.Left, row.ID) { // the same Recover may have repaired it

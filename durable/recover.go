@@ -135,7 +135,7 @@ func (e *Engine) Recover(ctx context.Context) (Report, error) {
 			e.log.Warn("durable: more runs are stuck; operate.On(engine).Stuck lists them", "runs", len(rep.Stuck)-i)
 			break
 		}
-		e.log.aboutID(ctx, slog.LevelWarn, s.RunID, "durable: a run is stuck", slog.String("code", s.Code), slog.String("reason", s.Reason), slog.String("next", s.Next))
+		e.log.AboutID(ctx, slog.LevelWarn, s.RunID, "durable: a run is stuck", slog.String("code", s.Code), slog.String("reason", s.Reason), slog.String("next", s.Next))
 	}
 	return rep, nil
 }
@@ -302,7 +302,7 @@ func (rc *recovery) recoverOrphan(ctx context.Context, row *store.Run, judge *ju
 	ends, err := judge.strikes(ctx, row)
 	if err != nil {
 		// It is resumed, and whoever does so finds out what is wrong.
-		e.log.aboutRun(slog.LevelWarn, row, "durable: how the earlier owners of a run ended could not be read", slog.Any("error", err))
+		e.log.AboutRun(slog.LevelWarn, row, "durable: how the earlier owners of a run ended could not be read", slog.Any("error", err))
 	}
 	switch fateOf(row, e.recovery.bootPolicy(def), def != nil, ends.N, e.options.QuarantineAfter) {
 	case fateResume:
@@ -314,14 +314,14 @@ func (rc *recovery) recoverOrphan(ctx context.Context, row *store.Run, judge *ju
 	case fateFail:
 		if rc.failOrphan(ctx, row, CodeRestarted, e.options.BootReason, rep) {
 			rep.Failed = append(rep.Failed, row.ID)
-			e.log.aboutRun(slog.LevelInfo, row, "durable: run marked failed", slog.String("reason", e.options.BootReason), e.log.verdict(ctx, row.ID, store.Failed))
+			e.log.AboutRun(slog.LevelInfo, row, "durable: run marked failed", slog.String("reason", e.options.BootReason), e.log.Verdict(ctx, row.ID, store.Failed))
 		}
 	case fateQuarantine:
 		reason := ends.Reason()
 		if rc.failOrphan(ctx, row, CodeQuarantined, reason, rep) {
 			rep.Quarantine = append(rep.Quarantine, row.ID)
 			rep.Stuck = append(rep.Stuck, stuckOf(row, CodeQuarantined, reason))
-			e.log.aboutRun(slog.LevelWarn, row, "durable: run quarantined", slog.String("reason", reason), e.log.verdict(ctx, row.ID, store.Failed))
+			e.log.AboutRun(slog.LevelWarn, row, "durable: run quarantined", slog.String("reason", reason), e.log.Verdict(ctx, row.ID, store.Failed))
 		}
 	case fateUnpause:
 		if rc.unpauseOrphan(ctx, row, rep) {
@@ -363,7 +363,7 @@ func (rc *recovery) parkUnserved(ctx context.Context, row *store.Run, rep *Repor
 		Row:   &store.RowPatch{Status: &interrupted, Code: &code, Reason: &reason},
 	})
 	if err != nil && !desk.Overtaken(err) {
-		e.log.aboutRun(slog.LevelWarn, row, "durable: a run that nobody can execute could not be marked so; it is tried again", slog.Any("error", err))
+		e.log.AboutRun(slog.LevelWarn, row, "durable: a run that nobody can execute could not be marked so; it is tried again", slog.Any("error", err))
 	}
 	return nil
 }

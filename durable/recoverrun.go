@@ -233,9 +233,9 @@ func (rc *recovery) repair(ctx context.Context, t *torn, f *history.Finding) (in
 		return 0, err
 	}
 	if f.Cut {
-		rc.eng.log.aboutRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Created branch %d from event %d", row.ID, f.Reason(), branch, f.After))
+		rc.eng.log.AboutRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Created branch %d from event %d", row.ID, f.Reason(), branch, f.After))
 	} else {
-		rc.eng.log.aboutRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Pinned to version %s on branch %d", row.ID, f.Reason(), f.Version, branch))
+		rc.eng.log.AboutRun(slog.LevelInfo, row, fmt.Sprintf("Recovered workflow %s: %s. Pinned to version %s on branch %d", row.ID, f.Reason(), f.Version, branch))
 	}
 	rc.eng.watchers.notify([]string{row.ID})
 	nudge(rc.eng.claims.wake)
@@ -314,7 +314,7 @@ func (rc *recovery) repairFirst(ctx context.Context, row *store.Run) (repaired b
 		return false, err
 	}
 	if rec.Needed {
-		rc.eng.log.aboutRun(slog.LevelInfo, row, "Applied recovery: "+rec.Reason)
+		rc.eng.log.AboutRun(slog.LevelInfo, row, "Applied recovery: "+rec.Reason)
 	}
 	return true, nil
 }

@@ -160,7 +160,7 @@ func (dorm *dormitory) load(ctx context.Context, d *dormant) {
 		dorm.keepDamaged(d, err)
 		return
 	case err != nil:
-		dorm.eng.log.about(slog.LevelWarn, d.id, d.def.name, d.spanContext(), "durable: a waiting run could not be loaded; it is tried again", slog.Any("error", err))
+		dorm.eng.log.About(slog.LevelWarn, d.id, d.def.name, d.spanContext(), "durable: a waiting run could not be loaded; it is tried again", slog.Any("error", err))
 		dorm.postpone(d, loadPause)
 		return
 	case h.Run.Owner == dorm.eng.id && h.Run.Epoch == d.epoch && !h.Run.Status.Terminal():
@@ -186,7 +186,7 @@ func (dorm *dormitory) load(ctx context.Context, d *dormant) {
 		}
 		return
 	}
-	dorm.eng.log.about(slog.LevelDebug, d.id, d.def.name, d.spanContext(), "durable: a waiting run is no longer ours")
+	dorm.eng.log.About(slog.LevelDebug, d.id, d.def.name, d.spanContext(), "durable: a waiting run is no longer ours")
 	dorm.drop(d.id, d.epoch+1)
 	dorm.eng.watchers.notify([]string{d.id})
 }
@@ -209,7 +209,7 @@ func (dorm *dormitory) keepDamaged(d *dormant, err error) {
 	pause := min(time.Minute<<min(d.tries-1, 10), damagedPause)
 	dorm.mu.Unlock()
 	if first {
-		dorm.eng.log.about(slog.LevelWarn, d.id, d.def.name, d.spanContext(), "durable: a waiting run cannot be loaded: the store calls its row damaged", slog.Any("error", err), slog.String("next", d.stuck().Next))
+		dorm.eng.log.About(slog.LevelWarn, d.id, d.def.name, d.spanContext(), "durable: a waiting run cannot be loaded: the store calls its row damaged", slog.Any("error", err), slog.String("next", d.stuck().Next))
 	}
 	dorm.postpone(d, pause)
 }

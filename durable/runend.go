@@ -101,7 +101,7 @@ func (r *run) endDead(d *death) outcome {
 	case d.kind == deathShutdown:
 		r.logLine(slog.LevelInfo, "durable: run interrupted")
 	default:
-		r.logEnd(slog.LevelWarn, "durable: run parked", interrupted, slog.String("code", code), r.eng.log.parkedAttr(code, d.err))
+		r.logEnd(slog.LevelWarn, "durable: run parked", interrupted, slog.String("code", code), r.parkedAttr(code, d.err))
 	}
 	return outcome{err: &InterruptedError{RunID: r.id, Workflow: r.def.name, Code: code, Reason: reason, Err: cause}}
 }
@@ -246,7 +246,7 @@ func (r *run) failAs(err error, code string, recoverable bool) outcome {
 	if writeErr != nil {
 		return r.notEnded(writeErr)
 	}
-	r.logEnd(slog.LevelWarn, "durable: run failed", failed, slog.String("code", code), r.eng.log.errorAttr(err), slog.Bool("recoverable", recoverable))
+	r.logEnd(slog.LevelWarn, "durable: run failed", failed, slog.String("code", code), r.eng.log.ErrorAttr(err), slog.Bool("recoverable", recoverable))
 	return outcome{status: store.Failed, err: &RunError{
 		RunID: r.id, Workflow: r.def.name, Status: store.Failed, Reason: reason, Recoverable: recoverable, Err: r.eng.program.errors.Restore(rec),
 	}}

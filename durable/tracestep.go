@@ -7,6 +7,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"github.com/holdfast-dev/holdfast/internal/runlog"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -177,14 +178,14 @@ func (st *step) logAttempt(ctx context.Context, end attemptEnd) {
 	if exhausted {
 		level = slog.LevelWarn
 	}
-	log := r.eng.log
+	log := r.eng.log.Logger
 	if !log.Enabled(ctx, level) {
 		return
 	}
-	attrs := append(r.logAttrsIn(st.measuredIn()), slog.String("step", st.call.key), slog.Int("attempt", end.number), slog.String("outcome", end.outcome),
-		slog.Float64("took_ms", millis(end.took)))
+	attrs := append(runlog.RunAttrs(st.measuredIn(), &r.row), slog.String("step", st.call.key), slog.Int("attempt", end.number), slog.String("outcome", end.outcome),
+		slog.Float64("took_ms", runlog.Millis(end.took)))
 	if end.err != nil {
-		attrs = append(attrs, r.eng.log.errorAttr(end.err))
+		attrs = append(attrs, r.eng.log.ErrorAttr(end.err))
 	}
 	if exhausted {
 		log.LogAttrs(ctx, level, "durable: step failed and is not tried again", attrs...)

@@ -62,11 +62,11 @@ func (t *trials) try(id string) {
 	}
 	runs, err := e.claims.claimIDs(e.life.loops, []string{id}, &history.Claim{Executor: e.id})
 	if err != nil {
-		e.log.aboutID(e.life.loops, slog.LevelWarn, id, "durable: a suspect could not be claimed; the next beat finds it", slog.Any("error", err))
+		e.log.AboutID(e.life.loops, slog.LevelWarn, id, "durable: a suspect could not be claimed; the next beat finds it", slog.Any("error", err))
 		return
 	}
 	for _, r := range runs {
-		e.log.ofRun(r.claimed.ctx, r, slog.LevelWarn, "durable: trying a run that ended its process before", slog.Int("strikes", int(r.row.Strikes)))
+		e.log.OfRun(r.claimed.ctx, slog.LevelWarn, &r.row, "durable: trying a run that ended its process before", slog.Int("strikes", int(r.row.Strikes)))
 		select {
 		case <-r.recorded:
 		case <-e.life.loops.Done():

@@ -92,6 +92,6 @@ func (cl *claims) codeOf(row *store.Run) *definition {
 	if def == nil {
 		def = cl.eng.program.defs.find(row.Workflow, "")
 	}
-	cl.eng.log.aboutRun(slog.LevelWarn, row, "durable: E1: the row of a run names no version", slog.String("initial", row.InitialVersion), slog.String("version", def.version))
+	cl.eng.log.AboutRun(slog.LevelWarn, row, "durable: E1: the row of a run names no version", slog.String("initial", row.InitialVersion), slog.String("version", def.version))
 	return def
 }

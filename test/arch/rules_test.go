@@ -117,6 +117,7 @@ var rules = []rule{
 	{path: "internal/history", ours: []string{"store", "internal/envelope"}},
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
 	{path: "internal/termview", ours: []string{"durable", "operate", "store", "internal/visible"}, modules: []string{term, uniseg}},
+	{path: "internal/runlog", ours: []string{"store", "internal/faults", "internal/guard", "internal/outline", "internal/telemetry"}, modules: []string{otel + "/trace"}},
 	{path: "internal/outline", ours: []string{"store", "internal/history"}},
 	{path: "internal/stuck", ours: []string{"store", "internal/history"}},
 	{path: "internal/telemetry", ours: []string{"store", "internal/commit", "internal/guard", "internal/history"}, modules: []string{otel, otel + "/trace", otel + "/metric"}},

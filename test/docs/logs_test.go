@@ -31,7 +31,7 @@ var prescribed = map[string]bool{
 // of a slog.Logger, and of the engine's own methods.
 var messageAt = map[string]int{
 	"Debug": 0, "Info": 0, "Warn": 0, "Error": 0, "DebugContext": 1, "InfoContext": 1, "WarnContext": 1, "ErrorContext": 1,
-	"Log": 2, "LogAttrs": 2, "logLine": 1, "aboutRun": 2, "LogRun": 2, "aboutID": 3, "about": 4,
+	"Log": 2, "LogAttrs": 2, "logLine": 1, "OfRun": 3, "AboutRun": 2, "LogRun": 2, "AboutID": 3, "aboutID": 3, "About": 4,
 }
 
 // logCall is a call that writes a line of the log.
@@ -106,7 +106,7 @@ func (src *logSource) look(t *testing.T, call *ast.CallExpr, within *ast.FuncDec
 		src.key(t, call.Args[0], at)
 		return
 	}
-	own := slices.Contains([]string{"logLine", "aboutRun", "LogRun", "aboutID", "about"}, name)
+	own := slices.Contains([]string{"logLine", "OfRun", "AboutRun", "LogRun", "AboutID", "aboutID", "About"}, name)
 	if name == "With" && isLogger(f.X) {
 		src.pairs(t, call.Args, at)
 		return
@@ -169,7 +169,7 @@ func TestLinesOfTheLogHaveConstantMessagesAndListedKeys(t *testing.T) {
 		}
 	}
 	used, sentences, calls := map[string]bool{}, map[string]bool{}, 0
-	for _, dir := range []string{"durable", "operate", "internal/archiver", "internal/cleaner", "internal/commit", "internal/heart", "archive", "dashboard", "shell", "cli"} {
+	for _, dir := range []string{"durable", "operate", "internal/archiver", "internal/cleaner", "internal/commit", "internal/heart", "internal/runlog", "archive", "dashboard", "shell", "cli"} {
 		src := logSourceOf(t, dir)
 		calls += len(src.calls)
 		for key, at := range src.keys {

@@ -1,0 +1,145 @@
+// Package runlog writes the log of an engine: lines about a run name the run, its workflow
+// and its trace (Log), and two handlers stand around the program's own (handler.go).
+package runlog
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/holdfast-dev/holdfast/internal/faults"
+	"github.com/holdfast-dev/holdfast/internal/outline"
+	"github.com/holdfast-dev/holdfast/internal/telemetry"
+	"github.com/holdfast-dev/holdfast/store"
+)
+
+// A Log is where an engine writes its lines. A line about one run is written by OfRun
+// or one of the About methods, which add the run's trace.
+type Log struct {
+	*slog.Logger
+	// Store is read for what a line says of a run that is not executed here.
+	Store store.Store
+	Now   func() store.Time
+	// Verbatim lets messages of errors and prompts into lines.
+	Verbatim bool
+	// KindOf returns what an error is called where its message must not appear.
+	KindOf func(error) string
+}
+
+// NamedRun returns a logger whose lines name the run.
+func (l *Log) NamedRun(row *store.Run) *slog.Logger {
+	return l.With("run", row.ID, "workflow", row.Workflow)
+}
+
+// OfRun writes a line about an execution of a run, in the span that ctx has.
+func (l *Log) OfRun(ctx context.Context, level slog.Level, row *store.Run, msg string, more ...slog.Attr) {
+	if l.Enabled(ctx, level) {
+		l.LogAttrs(ctx, level, msg, append(RunAttrs(ctx, row), more...)...)
+	}
+}
+
+// RunAttrs name a run that is executed and the span that ctx has or, before the run has
+// entered its segment, the span of its start. There is room for a few more.
+func RunAttrs(ctx context.Context, row *store.Run) []slog.Attr {
+	attrs := make([]slog.Attr, 0, 9)
+	attrs = append(attrs, slog.String("run", row.ID), slog.String("workflow", row.Workflow))
+	sc := trace.SpanContextFromContext(ctx)
+	if !sc.IsValid() {
+		sc = telemetry.Parse(row.Trace)
+	}
+	if sc.IsValid() {
+		attrs = append(attrs, slog.String("trace_id", sc.TraceID().String()), slog.String("span_id", sc.SpanID().String()))
+	}
+	return attrs
+}
+
+// InSpan adds the span that ctx has, if it has one, to the lines of log.
+func InSpan(ctx context.Context, log *slog.Logger) *slog.Logger {
+	if span := trace.SpanContextFromContext(ctx); span.IsValid() {
+		return log.With("trace_id", span.TraceID().String(), "span_id", span.SpanID().String())
+	}
+	return log
+}
+
+// AboutRun writes a line about a run that is not executed here.
+func (l *Log) AboutRun(level slog.Level, row *store.Run, msg string, more ...slog.Attr) {
+	l.About(level, row.ID, row.Workflow, telemetry.Parse(row.Trace), msg, more...)
+}
+
+// About is AboutRun for a run of which only this is known. The workflow may be empty, and
+// in may be a trace without a span.
+func (l *Log) About(level slog.Level, id, workflow string, in trace.SpanContext, msg string, more ...slog.Attr) {
+	ctx := context.Background()
+	if !l.Enabled(ctx, level) {
+		return
+	}
+	attrs := []slog.Attr{slog.String("run", id)}
+	if workflow != "" {
+		attrs = append(attrs, slog.String("workflow", workflow))
+	}
+	if in.HasTraceID() {
+		attrs = append(attrs, slog.String("trace_id", in.TraceID().String()))
+	}
+	if in.HasSpanID() {
+		attrs = append(attrs, slog.String("span_id", in.SpanID().String()))
+	}
+	l.LogAttrs(ctx, level, msg, append(attrs, more...)...)
+}
+
+// AboutID is AboutRun where only the id is known: it reads the row, for the trace. It is
+// for rare lines. If the store does not answer, the line has the id alone.
+func (l *Log) AboutID(ctx context.Context, level slog.Level, id, msg string, more ...slog.Attr) {
+	if !l.Enabled(ctx, level) {
+		return
+	}
+	row := store.Run{ID: id}
+	if h, err := l.Store.Load(ctx, id, store.Cursor{NoEvents: true}); err == nil {
+		row = h.Run
+	}
+	l.AboutRun(level, &row, msg, more...)
+}
+
+// verdictWithin limits how long a line waits for the history that its verdict is read from.
+const verdictWithin = 2 * time.Second
+
+// Verdict is the verdict on a run that has the given status: the one that pages, terminal
+// and API give. It is read from the history, and left out if the history cannot be read or
+// shows a later status. It contains what errors and people said only with Verbatim.
+func (l *Log) Verdict(ctx context.Context, id string, status store.Status) slog.Attr {
+	ctx, stop := context.WithTimeout(ctx, verdictWithin)
+	defer stop()
+	h, err := l.Store.Load(ctx, id, store.Cursor{Tail: outline.Newest, AfterMessage: 1<<63 - 1})
+	if err != nil || h.Run.Status != status {
+		return slog.Attr{}
+	}
+	o, err := outline.Of(outline.Input{Run: h.Run, Branches: h.Branches, Now: l.Now()}, h.Events)
+	if err != nil {
+		return slog.Attr{}
+	}
+	if l.Verbatim {
+		return slog.String("verdict", o.Verdict.Text())
+	}
+	return slog.String("verdict", o.Verdict.Guarded())
+}
+
+// ErrorAttr is what a line says of an error of the program's: what it is called, and its
+// message only with Verbatim.
+func (l *Log) ErrorAttr(err error) slog.Attr {
+	if l.Verbatim {
+		return slog.String("error", faults.Message(err))
+	}
+	return slog.String("error_type", l.KindOf(err))
+}
+
+// PromptAttrs are what a line says of a prompt: nothing without Verbatim.
+func (l *Log) PromptAttrs(text string) []slog.Attr {
+	if !l.Verbatim {
+		return nil
+	}
+	return []slog.Attr{slog.String("prompt", text)}
+}
+
+// Millis returns a duration as lines have it, under a key that ends in _ms.
+func Millis(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
