@@ -10,7 +10,6 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
-	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -203,7 +202,7 @@ func (b *bulkStart) flush() error {
 		case errors.Is(err, store.ErrExists):
 			exist = append(exist, items[i])
 		case definite(err):
-			b.refuse(items[i].id, desk.Occupied("was not started; start it again once that run has ended", err))
+			b.refuse(items[i].id, commit.Occupied("was not started; start it again once that run has ended", err))
 		default:
 			own = append(own, items[i].id) // it may be there all the same
 			failed = errors.Join(context.Cause(b.ctx), err)

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/holdfast-dev/holdfast/internal/desk"
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
@@ -68,7 +68,7 @@ func (e *Engine) cancelIdle(ctx context.Context, h *store.History, reason string
 		return nil
 	}
 	cancelled, no, ended := store.Cancelled, false, e.now()
-	_, err := e.operate(ctx, &h.Run, nil, desk.Act{
+	_, err := e.act(ctx, &h.Run, nil, commit.Act{
 		From:    []store.Status{store.Pending},
 		Event:   store.Event{Type: store.WorkflowCancelled, Data: (&history.Data{Reason: reason}).Encode()},
 		Row:     &store.RowPatch{Status: &cancelled, Reason: &reason, CancelAsked: &no, Paused: &no, EndedAt: &ended},
@@ -78,7 +78,7 @@ func (e *Engine) cancelIdle(ctx context.Context, h *store.History, reason string
 	if err == nil && h.Run.Parent != "" {
 		e.mailroom.sent(h.Run.Parent)
 	}
-	if err != nil && !definite(err) && !desk.Overtaken(err) {
+	if err != nil && !definite(err) && !commit.Overtaken(err) {
 		return fmt.Errorf("durable: cancelling run %s: %w", h.Run.ID, storeError(err))
 	}
 	return nil // whoever was faster finds the message

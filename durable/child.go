@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
-	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -120,7 +119,7 @@ func (ch *child) bear(def *definition, input []byte, o *startOptions) error {
 		case err == nil || !definite(err):
 			return err // the run is lost, or closed
 		case errors.Is(err, store.ErrOccupied):
-			return ch.refuse(desk.Occupied("was not started; start it again once that run has ended", err))
+			return ch.refuse(commit.Occupied("was not started; start it again once that run has ended", err))
 		case !errors.Is(err, store.ErrExists):
 			return ch.refuse(err)
 		}

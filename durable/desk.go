@@ -71,8 +71,8 @@ func (d operators) Watch(id string) (changed <-chan struct{}, stop func()) {
 	return d.eng.watchers.watch(id)
 }
 
-func (d operators) Act(ctx context.Context, row *store.Run, branches []store.Branch, a desk.Act) (int32, error) {
-	return d.eng.operate(ctx, row, branches, a)
+func (d operators) Act(ctx context.Context, row *store.Run, branches []store.Branch, a commit.Act) (int32, error) {
+	return d.eng.act(ctx, row, branches, a)
 }
 
 func (d operators) Commit(ctx context.Context, change store.Change) error {

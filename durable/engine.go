@@ -375,3 +375,22 @@ func (e *Engine) commitOne(ctx context.Context, change store.Change) error {
 func (e *Engine) commitKnown(ctx, send context.Context, batch []store.Change) []error {
 	return e.committer.CommitKnown(ctx, send, batch)
 }
+
+// act carries an act on a run out, and returns the branch that the run is on; see
+// commit.Act.Change.
+func (e *Engine) act(ctx context.Context, row *store.Run, branches []store.Branch, a commit.Act) (int32, error) {
+	now := e.now()
+	change, branch, err := a.Change(row, branches, now, e.sealer)
+	if err != nil {
+		return branch, damaged(err)
+	}
+	err = e.commitOne(ctx, change)
+	if err == nil && change.Row != nil && change.Row.Status != nil {
+		status := *change.Row.Status
+		e.archiver.Want(row.ID, status)
+		if status.Terminal() && !row.Status.Terminal() {
+			e.metrics.OrphanEnded(row, status, max(row.Last.At, now))
+		}
+	}
+	return branch, err
+}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
-	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
@@ -86,12 +85,7 @@ var (
 
 // storeError says of an error of the store that is none of its declared ones
 // what it means: the store could not be reached.
-func storeError(err error) error {
-	if err == nil || desk.Answered(err) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", ErrUnavailable, err)
-}
+func storeError(err error) error { return commit.StoreError(err) }
 
 // Permanent marks err as one that no further attempt can mend: Retry stops at
 // once, and a run that fails with it is not offered for Resume. Permanent(nil)

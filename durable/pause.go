@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/desk"
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/stuck"
@@ -108,12 +108,12 @@ func (e *Engine) pauseIdle(ctx context.Context, id, reason string) error {
 	if row.Status == store.Running || row.Status == store.Resuming {
 		patch = stoppedByPause(reason)
 	}
-	_, err = e.operate(ctx, row, nil, desk.Act{
+	_, err = e.act(ctx, row, nil, commit.Act{
 		From:  []store.Status{row.Status},
 		Event: store.Event{Type: store.WorkflowPaused, Data: (&history.Data{Reason: reason, Message: row.Inbox, Executor: e.id}).Encode()},
 		Row:   patch,
 	})
-	if err != nil && !desk.Overtaken(err) {
+	if err != nil && !commit.Overtaken(err) {
 		return fmt.Errorf("durable: pausing run %s: %w", id, storeError(err))
 	}
 	return nil // whoever has it, or was faster, finds the message
@@ -175,7 +175,7 @@ func (e *Engine) unpause(ctx context.Context, id string) (done bool, err error) 
 	if row.Status == store.Interrupted && row.Code == "" {
 		patch.Reason = &none
 	}
-	_, err = e.operate(ctx, row, nil, desk.Act{
+	_, err = e.act(ctx, row, nil, commit.Act{
 		From:  []store.Status{row.Status},
 		Event: store.Event{Type: store.WorkflowUnpaused, Data: (&history.Data{Message: row.Inbox, Executor: e.id}).Encode()},
 		Row:   patch,
@@ -184,7 +184,7 @@ func (e *Engine) unpause(ctx context.Context, id string) (done bool, err error) 
 	case err == nil:
 		nudge(e.claims.wake)
 		return true, nil
-	case desk.Overtaken(err):
+	case commit.Overtaken(err):
 		return e.unpausedElse(ctx, id)
 	}
 	return false, fmt.Errorf("durable: unpausing run %s: %w", id, storeError(err))
@@ -238,12 +238,12 @@ func (st *stopping) pause(reason string) {
 // unpauseOrphan does the same for a run whose owner died before it could.
 func (rc *recovery) unpauseOrphan(ctx context.Context, row *store.Run, rep *Report) bool {
 	no, interrupted := false, store.Interrupted
-	_, err := rc.eng.operate(ctx, row, nil, desk.Act{
+	_, err := rc.eng.act(ctx, row, nil, commit.Act{
 		From:  []store.Status{store.Running, store.Resuming},
 		Event: store.Event{Type: store.WorkflowUnpaused, Data: (&history.Data{Reason: "cancelled", Message: row.Inbox, Executor: rc.eng.id}).Encode()},
 		Row:   &store.RowPatch{Paused: &no, Status: &interrupted},
 	})
-	if err == nil || desk.Overtaken(err) {
+	if err == nil || commit.Overtaken(err) {
 		return err == nil
 	}
 	rep.Stuck = append(rep.Stuck, Stuck{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: CodePaused, Reason: fmt.Sprintf("it was paused and cancelled, and taking it up did not succeed: %v", err), Next: "call Recover again"})

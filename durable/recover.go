@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/holdfast-dev/holdfast/internal/desk"
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/store"
@@ -357,12 +357,12 @@ func (rc *recovery) parkUnserved(ctx context.Context, row *store.Run, rep *Repor
 		return nil // a program for operators: what it finds is theirs to judge, as it is
 	}
 	interrupted, code := store.Interrupted, CodeNotRegistered
-	_, err = e.operate(ctx, row, nil, desk.Act{
+	_, err = e.act(ctx, row, nil, commit.Act{
 		From:  []store.Status{row.Status},
 		Event: store.Event{Type: store.WorkflowInterrupted, Data: (&history.Data{Code: code, Reason: reason, Executor: e.id}).Encode()},
 		Row:   &store.RowPatch{Status: &interrupted, Code: &code, Reason: &reason},
 	})
-	if err != nil && !desk.Overtaken(err) {
+	if err != nil && !commit.Overtaken(err) {
 		e.log.AboutRun(slog.LevelWarn, row, "durable: a run that nobody can execute could not be marked so; it is tried again", slog.Any("error", err))
 	}
 	return nil
@@ -383,7 +383,7 @@ func stuckOf(row *store.Run, code, reason string) Stuck {
 func (rc *recovery) failOrphan(ctx context.Context, row *store.Run, code, reason string, rep *Report) bool {
 	e := rc.eng
 	yes, failed, ended := true, store.Failed, e.now()
-	_, err := e.operate(ctx, row, nil, desk.Act{
+	_, err := e.act(ctx, row, nil, commit.Act{
 		From:    []store.Status{row.Status},
 		Event:   store.Event{Type: store.WorkflowFailed, Data: (&history.Data{Code: code, Reason: reason, Recoverable: &yes, Executor: e.id}).Encode()},
 		Row:     &store.RowPatch{Status: &failed, Code: &code, Reason: &reason, Recoverable: &yes, EndedAt: &ended, WakeAt: new(store.Time)},
@@ -393,7 +393,7 @@ func (rc *recovery) failOrphan(ctx context.Context, row *store.Run, code, reason
 	case err == nil:
 		e.tracing.EndOrphanSpan(ctx, row, code)
 		return true
-	case desk.Overtaken(err):
+	case commit.Overtaken(err):
 		return false // another process recovered it in the same moment
 	}
 	rep.Stuck = append(rep.Stuck, Stuck{RunID: row.ID, Workflow: row.Workflow, Version: row.Version, Code: code, Reason: fmt.Sprintf("marking it failed did not succeed: %v", err), Next: "call Recover again"})

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
-	"github.com/holdfast-dev/holdfast/internal/desk"
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -103,7 +103,7 @@ func (e *Engine) RecoverRun(ctx context.Context, id string) (Recovery, error) {
 			rec.NewBranch, rec.Cutoff = branch, f.After
 		case errors.Is(err, store.ErrOwned):
 			return rec, fmt.Errorf("durable: run %s was not repaired (%s): it is executed by a live executor: %w", id, f.Reason(), err)
-		case desk.Overtaken(err):
+		case commit.Overtaken(err):
 			if rec.NewBranch == 0 && rec.Cutoff == 0 {
 				rec = Recovery{RunID: id} // what we saw may be gone
 			}
@@ -207,7 +207,7 @@ func (rc *recovery) repair(ctx context.Context, t *torn, f *history.Finding) (in
 	def := rc.eng.program.defs.find(row.Workflow, row.Version)
 	to := row.Branch
 	data := &history.Data{Code: f.Code, Reason: f.Reason(), Message: t.survey.Paused, Executor: rc.eng.id, Version: f.Version, PreviousBranch: &row.Branch, NewBranch: &to}
-	a := desk.Act{From: []store.Status{row.Status}, Row: &store.RowPatch{}}
+	a := commit.Act{From: []store.Status{row.Status}, Row: &store.RowPatch{}}
 	if f.Version != "" {
 		a.Row.Version = &f.Version
 		def = rc.eng.program.defs.find(row.Workflow, f.Version)
@@ -228,7 +228,7 @@ func (rc *recovery) repair(ctx context.Context, t *torn, f *history.Finding) (in
 	}
 	rc.release(a.Row, row, f, rc.bootPolicy(def))
 	a.Event = store.Event{Type: store.WorkflowRecovered, Data: data.Encode()}
-	branch, err := rc.eng.operate(ctx, row, t.branches, a)
+	branch, err := rc.eng.act(ctx, row, t.branches, a)
 	if err != nil {
 		return 0, err
 	}

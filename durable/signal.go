@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
@@ -197,10 +198,7 @@ func (mr *mailroom) send(ctx context.Context, m store.Message) (err error) {
 
 // seal seals the payload of a message that is about to be sent, and then the
 // message.
-func (mr *mailroom) seal(m *store.Message) {
-	m.Payload = mr.eng.sealer.Seal(payload.PlaceOfMessage(m.To, m), m.Payload)
-	m.Data = history.WithSum(m)
-}
+func (mr *mailroom) seal(m *store.Message) { commit.SealMessage(mr.eng.sealer, m) }
 
 // UndecidedError says that it is not known whether a signal, or a request, was
 // recorded: its context, or the engine, ended before the store could say. Sent again

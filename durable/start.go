@@ -313,7 +313,7 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 		case errors.Is(err, ErrUnavailable):
 			err = fmt.Errorf("durable: run %s was not started: %w", id, err)
 		}
-		err = desk.Occupied("was not started; start it again once that run has ended", err)
+		err = commit.Occupied("was not started; start it again once that run has ended", err)
 		return nil, "", err
 	}
 	if r.def == nil {

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/internal/desk"
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/envelope"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -222,10 +222,10 @@ func (op *Operator) edit(ctx context.Context, v *view, rv *revision, old *store.
 		return nil
 	case errors.As(err, &owned):
 		return &BusyError{RunID: row.ID, Owner: owned.Owner}
-	case desk.Overtaken(err):
+	case commit.Overtaken(err):
 		return &BusyError{RunID: row.ID, Err: errors.New("somebody else acted on it in the same moment")}
 	case errors.Is(err, store.ErrOccupied):
-		return desk.Occupied("was not edited; try again once that run has ended", err)
+		return commit.Occupied("was not edited; try again once that run has ended", err)
 	}
 	return fmt.Errorf("durable: editing run %s: %w", row.ID, storeError(err))
 }

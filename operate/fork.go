@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/internal/desk"
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
@@ -112,7 +112,7 @@ func (op *Operator) Fork(ctx context.Context, id string, o ForkOptions) (string,
 		case errors.Is(err, store.ErrExists):
 			return op.sameFork(ctx, name, v.Row, o.At, f.hashes())
 		case errors.Is(err, store.ErrOccupied):
-			return "", desk.Occupied("was not forked; fork it once that run has ended", err)
+			return "", commit.Occupied("was not forked; fork it once that run has ended", err)
 		}
 		return "", fmt.Errorf("durable: forking run %s: %w", id, storeError(err))
 	}

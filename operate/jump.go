@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/internal/desk"
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
@@ -99,10 +99,10 @@ func (op *Operator) Jump(ctx context.Context, id string, to int64, o JumpOptions
 				op.desk.GoOn(ctx, id)
 			}
 			return rv.plan, nil
-		case desk.Overtaken(err) && tries < 8:
+		case commit.Overtaken(err) && tries < 8:
 			continue // another act on the run happened at the same moment
 		case errors.Is(err, store.ErrOccupied):
-			return rv.plan, desk.Occupied("was not taken back; try again once that run has ended", err)
+			return rv.plan, commit.Occupied("was not taken back; try again once that run has ended", err)
 		default:
 			return rv.plan, fmt.Errorf("durable: jumping in run %s: %w", id, storeError(err))
 		}
@@ -173,7 +173,7 @@ func (op *Operator) inboxOf(ctx context.Context, id string) ([]store.Message, er
 func (op *Operator) jump(ctx context.Context, v *view, rv *revision, o JumpOptions, own bool) (goesOn bool, err error) {
 	row := v.Row
 	d := history.Data{Executor: op.desk.ID(), Reason: guard.Text(o.Reason, guard.MaxText), By: guard.Text(o.By, guard.MaxText), FromBranch: row.Branch, ToBranch: rv.plan.Branch, Cutoff: rv.Cut.After}
-	request := desk.Act{
+	request := commit.Act{
 		From:  []store.Status{row.Status},
 		Event: store.Event{Type: store.JumpRequested, Data: d.Encode()},
 	}

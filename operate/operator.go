@@ -3,9 +3,9 @@ package operate
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
@@ -46,12 +46,7 @@ func (op *Operator) view(ctx context.Context, id string) (v *view, unreadable, e
 
 // storeError returns a store error in the form callers know: an error that is not an
 // answer of the store matches ErrUnavailable.
-func storeError(err error) error {
-	if err == nil || desk.Answered(err) {
-		return err
-	}
-	return fmt.Errorf("%w: %w", durable.ErrUnavailable, err)
-}
+func storeError(err error) error { return commit.StoreError(err) }
 
 // damaged returns err in the form callers know: a history that cannot be trusted is a
 // DamagedError.

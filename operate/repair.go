@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/durable"
-	"github.com/holdfast-dev/holdfast/internal/desk"
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -334,7 +334,7 @@ func (op *Operator) mend(ctx context.Context, a *history.Audit, p *repairPlan) e
 	}
 	row.Branch, row.Generation = a.Branch, a.Branches[a.Branch].Generation
 	d := &history.Data{Code: durable.CodeRepaired, Reason: p.reason(), Message: row.Inbox, Executor: op.desk.ID(), Lifted: a.LiftedBy()}
-	repair := desk.Act{From: []store.Status{row.Status}, Row: p.row, Hold: hold}
+	repair := commit.Act{From: []store.Status{row.Status}, Row: p.row, Hold: hold}
 	if rv := p.cut; rv != nil {
 		d.Reset, d.Force, d.Anew = rv.Reset, rv.Force, rv.Anew
 		repair.Cut, repair.Send = rv.Cut, rv.send

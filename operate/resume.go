@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/desk"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -489,10 +490,10 @@ func (op *Operator) reopen(ctx context.Context, v *view, rv *revision) (done boo
 	switch {
 	case errors.As(err, &owned):
 		return false, &durable.NotResumableError{RunID: row.ID, Status: row.Status, Reason: "already in progress on executor " + owned.Owner}
-	case desk.Overtaken(err):
+	case commit.Overtaken(err):
 		return false, &durable.NotResumableError{RunID: row.ID, Status: row.Status, Reason: "somebody else resumed it in the same moment"}
 	case errors.Is(err, store.ErrOccupied):
-		return false, desk.Occupied("was not resumed; resume it again once that run has ended", err)
+		return false, commit.Occupied("was not resumed; resume it again once that run has ended", err)
 	case err != nil:
 		return false, fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
 	}
@@ -501,9 +502,9 @@ func (op *Operator) reopen(ctx context.Context, v *view, rv *revision) (done boo
 
 // act returns the act that carries rv out and leaves the run claimable. The messages that
 // requested a pause become void: the pause has happened, or is over.
-func (rv *revision) act(row *store.Run, d *history.Data) desk.Act {
+func (rv *revision) act(row *store.Run, d *history.Data) commit.Act {
 	d.Message, d.Reset, d.Force, d.Lifted, d.Anew = row.Inbox, rv.Reset, rv.Force, rv.Lifted, rv.Anew
-	a := desk.Act{From: []store.Status{row.Status}, Row: claimable(), Cut: rv.Cut, Send: rv.send, Undone: rv.Undone}
+	a := commit.Act{From: []store.Status{row.Status}, Row: claimable(), Cut: rv.Cut, Send: rv.send, Undone: rv.Undone}
 	a.Event.Type = store.WorkflowInterrupted
 	switch {
 	case rv.Cut != nil:

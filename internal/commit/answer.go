@@ -1,9 +1,11 @@
 package commit
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
+	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -22,6 +24,47 @@ var (
 func Definite(err error) bool {
 	for _, d := range []error{store.ErrExists, store.ErrStatus, store.ErrOccupied, store.ErrCancelAsked, store.ErrTooLarge, store.ErrInvalid, store.ErrCorrupt, store.ErrSchema} {
 		if errors.Is(err, d) {
+			return true
+		}
+	}
+	return false
+}
+
+// Overtaken reports whether err says that another process acted on a run first.
+func Overtaken(err error) bool {
+	return errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrStatus) || errors.Is(err, store.ErrOwned) || errors.Is(err, store.ErrNotFound)
+}
+
+// Occupied explains an err that says that another run holds an exclusive key. meaning says
+// what has not happened to this run, and what to do. Any other err it returns as it is.
+func Occupied(meaning string, err error) error {
+	var o *store.OccupiedError
+	if !errors.As(err, &o) {
+		return err
+	}
+	return fmt.Errorf("durable: run %s %s: its exclusive key %q is held by run %s: %w", o.RunID, meaning, o.Key, o.Holder, err)
+}
+
+// StoreError returns an error of the store as users know it: one that is not an answer of
+// the store matches ErrUnavailable.
+func StoreError(err error) error {
+	if err == nil || answered(err) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrUnavailable, err)
+}
+
+// answered reports whether err is an answer of the store, or says what is wrong with its
+// content. Any other says that the store could not be reached.
+func answered(err error) bool {
+	if future := (*history.FutureEventError)(nil); errors.As(err, &future) {
+		return true
+	}
+	for _, known := range []error{
+		store.ErrNotFound, store.ErrClosed, store.ErrInvalid, store.ErrCorrupt, store.ErrSchema,
+		store.ErrStatus, store.ErrOwned, store.ErrOccupied, store.ErrFenced, store.ErrTooLarge, context.Canceled, context.DeadlineExceeded,
+	} {
+		if errors.Is(err, known) {
 			return true
 		}
 	}

@@ -8,7 +8,8 @@
 //   - committer.go: group commit, by leader and followers
 //   - relief.go: a second leader beside one whose batch the store does not answer
 //   - settle.go: the handling of the answers to a batch
-//   - answer.go: what an answer of the store means for a change; resend.go: changes that
-//     belong to no execution
+//   - answer.go: what an answer of the store means for a change
+//   - act.go: the change of a run that is not executed; resend.go: sends the changes that belong
+//     to no execution
 //   - pace.go: how long the last commits took
 package commit

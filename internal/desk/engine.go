@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"github.com/holdfast-dev/holdfast/internal/cleaner"
+	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/stuck"
@@ -61,7 +62,7 @@ type Engine interface {
 
 	// Act carries an act out, and returns the branch the run is on. row needs its Last, and
 	// branches all that the run has when there is a cut.
-	Act(ctx context.Context, row *store.Run, branches []store.Branch, a Act) (int32, error)
+	Act(ctx context.Context, row *store.Run, branches []store.Branch, a commit.Act) (int32, error)
 	// Commit commits a change that belongs to no execution, and asks until the store has
 	// decided about it.
 	Commit(ctx context.Context, change store.Change) error

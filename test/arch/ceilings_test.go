@@ -14,9 +14,9 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {93, 17900, 150, 560, 80},
+		"durable":          {92, 17900, 150, 560, 80},
 		"operate":          {26, 5100, 3, 545, 70},
-		"internal/commit":  {12, 1350, 5, 310, 47},
+		"internal/commit":  {13, 1450, 5, 310, 47},
 		"internal/history": {29, 4750, 14, 480, 95},
 		"internal/payload": {12, 2500, 10, 530, 56},
 		"dashboard":        {9, 1000, 3, 190, 61},

@@ -104,7 +104,7 @@ var rules = []rule{
 
 	// Nobody's API. It serves the backends and the SDK, so it may not know them.
 	{path: "internal", ours: []string{"store"}},
-	{path: "internal/desk", ours: []string{"store", "internal/cleaner", "internal/history", "internal/payload", "internal/stuck"}},
+	{path: "internal/desk", ours: []string{"store", "internal/cleaner", "internal/commit", "internal/history", "internal/payload", "internal/stuck"}},
 	{path: "internal/runfile", ours: []string{"store", "internal/history", "internal/payload"}},
 	{path: "internal/faults", ours: []string{"store", "internal/guard", "internal/history", "internal/payload"}},
 	{path: "internal/guard", ours: []string{"store"}},
