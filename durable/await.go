@@ -12,6 +12,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
@@ -85,36 +86,20 @@ func (e *SignalTypeError) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// SameWaitError says that a wait was refused because another goroutine of the
-// run waits for the same name: which of the two got the next signal would
-// depend on how they are scheduled. The refusal is recorded, and no signal is
-// lost.
-type SameWaitError struct {
-	RunID string
-	Name  string // that both wait for
-	Key   string // of the wait that was refused
-	Other string // key of the one that is pending
-}
-
-func (e *SameWaitError) Error() string {
-	return fmt.Sprintf("run %s: %s waits for %q, and so does %s, at the same time: which of them got the next signal would be left to chance. Give the waits of branches and items names of their own, such as %q, or a Prompt, whose answers name their wait",
-		e.RunID, e.Key, e.Name, e.Other, e.Name+"-1")
-}
-
 // Await waits for the next signal of this name and returns its value. A signal
 // that came before is taken at once; several are taken in the order in which
 // they were sent. The wait survives restarts, and may last for years. Timeout bounds it;
 // a context that the workflow has given a deadline of its own (context.WithTimeout) is
-// refused, because a later process would not see it at the same moment (see
-// *ContextDeadlineError).
+// refused, because a later process would not see it at the same moment: the run is parked
+// (CodeUnrecorded) until the code is mended.
 //
 // Two waits of a run for one name must not be pending at once, unless they have
 // a Prompt: answers to those name their wait (WaitKey), and a signal that does
 // not goes to the one that was asked first.
 //
 // Errors, all of them recorded: *TimeoutError with Timeout; *SignalTypeError for a
-// signal that is no T, which is taken, so that those after it are reached;
-// *SameWaitError. ErrCancelled when the run was cancelled.
+// signal that is no T, which is taken, so that those after it are reached; a second
+// wait for one name, which takes none. ErrCancelled when the run was cancelled.
 func Await[T any](ctx context.Context, name string, o ...AwaitOption) (T, error) {
 	var value T
 	a := &awaiting{name: name, kind: store.KindSignal, call: history.CallWait, wanted: reflect.TypeFor[T]()}
@@ -197,7 +182,7 @@ func (a *awaiting) wait(ctx context.Context, s *scope) error {
 		mail.asked = r.past.Waits[c.key].Seq
 	}
 	if rival := r.inbox.ask(mail); rival != "" {
-		_, err := a.refuse(&c, began, 0, &SameWaitError{RunID: r.id, Name: a.name, Key: c.key, Other: rival})
+		_, err := a.refuse(&c, began, 0, &misuse.SameWaitError{RunID: r.id, Name: a.name, Key: c.key, Other: rival})
 		return err
 	}
 	consumed := false

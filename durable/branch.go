@@ -47,7 +47,7 @@ type branch struct {
 // recorded, and a branch that has ended is not run again.
 //
 // Every branch must be waited for, with Future.Wait or First: a function that
-// returns a result while one was forgotten fails with a *ForgottenError.
+// returns a result while one was forgotten fails, and its error names the branch.
 func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T, error)) *Future[T] {
 	f := &Future[T]{branch: &branch{done: make(chan struct{})}}
 	fail := func(err error) *Future[T] {

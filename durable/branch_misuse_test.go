@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -28,7 +29,7 @@ func TestTheOuterContextUsedInABranchIsRefused(t *testing.T) {
 				return "", err
 			}
 			for what, call := range calls {
-				var c *durable.OuterContextError
+				var c *misuse.OuterContextError
 				if err := call(); !errors.As(err, &c) || c.Within != "branch" || !errors.Is(err, durable.ErrConcurrent) {
 					return "", fmt.Errorf("%s: %w", what, err)
 				}

@@ -21,7 +21,7 @@ type edit struct {
 	name     string
 	old, new maker
 	// named is how a stop may be called; nil: the changed code always goes on.
-	named []durable.Change
+	named []string
 	// undecodable: it stops because a recorded value cannot be read.
 	undecodable bool
 	// stops says at which moments the changed code cannot go on; nil: where what
@@ -38,10 +38,10 @@ func plain(names ...string) maker { return of(func(p *play) { p.steps(names...) 
 func nowhere(moment) bool { return false }
 
 var (
-	eitherInsert = []durable.Change{durable.ChangeInsertedOrRenamed}
-	eitherRemove = []durable.Change{durable.ChangeRemovedOrReordered, durable.ChangeRemoved}
-	kindChanged  = []durable.Change{durable.ChangeKind}
-	otherItems   = []durable.Change{durable.ChangeItems}
+	eitherInsert = []string{durable.ChangeInsertedOrRenamed}
+	eitherRemove = []string{durable.ChangeRemovedOrReordered, durable.ChangeRemoved}
+	kindChanged  = []string{durable.ChangeKind}
+	otherItems   = []string{durable.ChangeItems}
 )
 
 type priceV1 struct{ Total int }
@@ -67,13 +67,13 @@ func editsOfSteps() []edit {
 		{name: "remove a step in the middle", old: plain("a", "b", "c"), new: plain("a", "c"), named: append(eitherRemove, durable.ChangeInsertedOrRenamed)},
 		{name: "remove the last step", old: plain("a", "b", "c"), new: plain("a", "b"), named: eitherRemove},
 		{name: "rename a step", old: plain("a", "b", "c"), new: plain("a", "x", "c"), named: eitherInsert},
-		{name: "rename a step by its case", old: plain("a", "load_user", "c"), new: plain("a", "loadUser", "c"), named: []durable.Change{durable.ChangeRenamed}},
-		{name: "rename a step, with declared names", old: plain("a", "b", "c"), named: []durable.Change{durable.ChangeRenamed},
+		{name: "rename a step by its case", old: plain("a", "load_user", "c"), new: plain("a", "loadUser", "c"), named: []string{durable.ChangeRenamed}},
+		{name: "rename a step, with declared names", old: plain("a", "b", "c"), named: []string{durable.ChangeRenamed},
 			new: ofInput(7, func(p *play, _ int) { p.steps("a", "x", "c") }, durable.Steps("a", "x", "c"))},
-		{name: "insert a step, with declared names", old: plain("a", "b", "c"), named: []durable.Change{durable.ChangeInserted},
+		{name: "insert a step, with declared names", old: plain("a", "b", "c"), named: []string{durable.ChangeInserted},
 			new: ofInput(7, func(p *play, _ int) { p.steps("a", "x", "b", "c") }, durable.Steps("a", "x", "b", "c"))},
 		{name: "reorder two steps", old: plain("a", "b", "c"), new: plain("b", "a", "c"), named: append(eitherRemove, durable.ChangeInsertedOrRenamed)},
-		{name: "reorder two steps, with declared names", old: plain("a", "b", "c"), named: []durable.Change{durable.ChangeReordered, durable.ChangeInserted},
+		{name: "reorder two steps, with declared names", old: plain("a", "b", "c"), named: []string{durable.ChangeReordered, durable.ChangeInserted},
 			new: ofInput(7, func(p *play, _ int) { p.steps("b", "a", "c") }, durable.Steps("b", "a", "c"))},
 		{name: "a step becomes a retry", old: plain("a", "b", "c"), new: of(func(p *play) { p.steps("a").retry("b", 0).steps("c") })},
 		{name: "a retry becomes a step", old: of(func(p *play) { p.steps("a").retry("b", 1) }), new: of(func(p *play) {
@@ -83,8 +83,8 @@ func editsOfSteps() []edit {
 			p.steps("a").do(func(ctx context.Context) (any, error) { return durable.Once(ctx, "b", p.body("b")) }).steps("c")
 		})},
 		{name: "wrap two steps in a retry", old: plain("a", "b", "c"), new: of(func(p *play) { p.retry("a and b", 1).steps("c") }), named: eitherInsert},
-		{name: "a loop gets longer", old: of(func(p *play) { p.loop("s", 3).steps("end") }), new: of(func(p *play) { p.loop("s", 4).steps("end") }), named: []durable.Change{durable.ChangeInserted}},
-		{name: "a loop gets shorter", old: of(func(p *play) { p.loop("s", 4).steps("end") }), new: of(func(p *play) { p.loop("s", 2).steps("end") }), named: []durable.Change{durable.ChangeRemoved, durable.ChangeInsertedOrRenamed}},
+		{name: "a loop gets longer", old: of(func(p *play) { p.loop("s", 3).steps("end") }), new: of(func(p *play) { p.loop("s", 4).steps("end") }), named: []string{durable.ChangeInserted}},
+		{name: "a loop gets shorter", old: of(func(p *play) { p.loop("s", 4).steps("end") }), new: of(func(p *play) { p.loop("s", 2).steps("end") }), named: []string{durable.ChangeRemoved, durable.ChangeInsertedOrRenamed}},
 		{name: "a map is ranged over in another order", old: plain("send-x", "send-y", "send-z"), new: plain("send-y", "send-z", "send-x"), named: append(eitherRemove, durable.ChangeInsertedOrRenamed)},
 		{name: "insert a Once", old: plain("a", "b"), new: of(func(p *play) {
 			p.steps("a").do(func(ctx context.Context) (any, error) { return durable.Once(ctx, "pay", p.body("paid")) }).steps("b")
@@ -115,9 +115,9 @@ func editsOfSteps() []edit {
 			durable.DeprecatePatch(p.ctx, "x")
 			p.steps("x", "b")
 		})},
-		{name: "Patched is taken away", old: patchedX, new: plain("a", "x", "b"), named: []durable.Change{durable.ChangePatchRemoved},
+		{name: "Patched is taken away", old: patchedX, new: plain("a", "x", "b"), named: []string{durable.ChangePatchRemoved},
 			stops: func(m moment) bool { return m.has("", store.Patched) }},
-		{name: "go back to before Patched", old: patchedX, new: plain("a", "b"), named: []durable.Change{durable.ChangePatchRemoved, durable.ChangeInsertedOrRenamed, durable.ChangeRemovedOrReordered},
+		{name: "go back to before Patched", old: patchedX, new: plain("a", "b"), named: []string{durable.ChangePatchRemoved, durable.ChangeInsertedOrRenamed, durable.ChangeRemovedOrReordered},
 			stops: func(m moment) bool { return m.has("", store.Patched) }},
 		{name: "insert, matched by name", old: plain("a", "b"), new: byName("x", "a", "b"), stops: nowhere},
 		{name: "remove, matched by name", old: plain("a", "b", "c"), new: byName("a", "c"), stops: nowhere},
@@ -149,7 +149,7 @@ func editsOfWaits() []edit {
 		{name: "a wait gets a time limit", old: waits("go"), new: waits("go", durable.Timeout(time.Hour))},
 		{name: "a sleep gets longer", old: sleeps(time.Hour), new: sleeps(48 * time.Hour)},
 		{name: "a step becomes a wait", old: plain("a", "go", "b"), new: waits("go"), named: kindChanged},
-		{name: "a wait becomes a sleep", old: waits("go"), new: sleeps(time.Hour), named: []durable.Change{durable.ChangeInserted}},
+		{name: "a wait becomes a sleep", old: waits("go"), new: sleeps(time.Hour), named: []string{durable.ChangeInserted}},
 		{name: "a step becomes a child", old: plain("a", "kid", "b"), new: childOf("kid"), named: kindChanged},
 		{name: "a child gets another name", old: childOf("kid"), new: childOf("niece"), named: eitherInsert, beside: true},
 	}
@@ -187,19 +187,19 @@ func editsOfStructure(items func(...int) maker) []edit {
 	return []edit{
 		{name: "a loop becomes a Map", old: of(func(p *play) { p.loop("m", 3).steps("end") }), new: items(in...), named: kindChanged},
 		{name: "add a branch", old: of(func(p *play) { p.branches("left", left).steps("end") }), new: of(func(p *play) { p.branches("left", left, "right", right).steps("end") }),
-			named: []durable.Change{durable.ChangeInserted, durable.ChangeInsertedOrRenamed}, beside: true},
+			named: []string{durable.ChangeInserted, durable.ChangeInsertedOrRenamed}, beside: true},
 		{name: "remove a branch", old: of(func(p *play) { p.branches("left", left, "right", right).steps("end") }), new: of(func(p *play) { p.branches("left", left).steps("end") }),
 			named: append(eitherRemove, durable.ChangeInserted), beside: true},
 		{name: "rename a step in a branch", old: of(func(p *play) { p.branches("left", left, "right", right) }),
 			new: of(func(p *play) { p.branches("left", func(p *play) { p.steps("x", "l2") }, "right", right) }), named: eitherInsert, beside: true,
 			asBefore: func(m moment) bool { return m.closed["left"] }},
 		{name: "move a step into a branch", old: of(func(p *play) { p.steps("l1").branches("right", right) }),
-			new: of(func(p *play) { p.branches("left", func(p *play) { p.steps("l1") }, "right", right) }), named: []durable.Change{durable.ChangeInserted}, beside: true},
+			new: of(func(p *play) { p.branches("left", func(p *play) { p.steps("l1") }, "right", right) }), named: []string{durable.ChangeInserted}, beside: true},
 		{name: "move a step into a Map", old: of(func(p *play) {
 			p.steps("prepare").items("m", in, 2, func(p *play, _ int) { p.steps("one") })
 		}),
 			new:   of(func(p *play) { p.items("m", in, 2, func(p *play, _ int) { p.steps("prepare", "one") }) }),
-			named: []durable.Change{durable.ChangeInserted, durable.ChangeRemovedOrReordered}, beside: true},
+			named: []string{durable.ChangeInserted, durable.ChangeRemovedOrReordered}, beside: true},
 		{name: "add a step to the items", old: itemsOf(in, 2, "one", "two"), new: itemsOf(in, 2, "one", "x", "two"), named: eitherInsert, beside: true,
 			asBefore: func(m moment) bool { return m.closed["m[0]"] || m.closed["m[1]"] || m.closed["m[2]"] }},
 		{name: "change the concurrency of a Map", old: itemsOf(in, 1, "one", "two"), new: itemsOf(in, 3, "one", "two")},
@@ -254,7 +254,7 @@ func editsOfValues() []edit {
 			new: ofInput(priceV2{Total: 5}, func(p *play, in priceV2) { p.steps("a").say(in.Total, p.err) })},
 		{name: "the input gets another type", old: ofInput(5, func(p *play, in int) { p.steps("a").say(in, p.err) }), undecodable: true,
 			stops: func(moment) bool { return true }, new: ofInput("5", func(p *play, in string) { p.steps("a").say(in, p.err) })},
-		{name: "a step works on something else", old: input("x"), new: input("y"), named: []durable.Change{durable.ChangeInput},
+		{name: "a step works on something else", old: input("x"), new: input("y"), named: []string{durable.ChangeInput},
 			stops: func(m moment) bool { return m.has("b") }},
 	}
 }

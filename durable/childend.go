@@ -203,7 +203,7 @@ func (ch *child) look(s *scope, mail *mailWait) (*childEnd, error) {
 	}
 	row, err := ch.read(s)
 	if errors.Is(err, store.ErrNotFound) {
-		return nil, r.die(&death{kind: deathParked, code: CodeChildMissing, err: &ChildMissingError{RunID: r.id, Key: ch.call.key, Child: ch.id}})
+		return nil, r.die(&death{kind: deathParked, code: CodeChildMissing, err: &childMissingError{RunID: r.id, Key: ch.call.key, Child: ch.id}})
 	}
 	if err != nil {
 		return nil, err
@@ -285,15 +285,15 @@ func (fam *families) endOf(row *store.Run) (end *childEnd, ended bool, err error
 	return end, true, err
 }
 
-// ChildMissingError says that a run waits for a child that is not in the store: it
+// childMissingError says that a run waits for a child that is not in the store: it
 // was deleted, or not restored together with its parent.
-type ChildMissingError struct {
+type childMissingError struct {
 	RunID string
 	Key   string // of the call that started it
 	Child string // run id
 }
 
-func (e *ChildMissingError) Error() string {
+func (e *childMissingError) Error() string {
 	return fmt.Sprintf("run %s: %s waits for child run %s, which is not in the store. Import or restore that run and resume this one, or go back to before that call with operate.On(engine).Jump, so that another one is started",
 		e.RunID, e.Key, e.Child)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -88,7 +89,7 @@ func TestAWaitUnderADeadlineOfTheCodesOwnParksTheRunLiveAndOnReplay(t *testing.T
 				require.NotEmpty(t, w.log.find("WARN durable: a call was refused"))
 
 				before := w.events("r")
-				var refused *durable.ContextDeadlineError
+				var refused *misuse.ContextDeadlineError
 				for _, dry := range []bool{true, false} {
 					_, err := operate.On(w.eng).Resume(w.ctx(), "r", operate.ResumeOptions{DryRun: dry})
 					if name == "branch" && err == nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/faults"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -34,17 +35,6 @@ import (
 
 // ErrContinued is what the error of Continue matches.
 var ErrContinued = errors.New("durable: the run continues with a new input")
-
-// ContinueError says why a run was not continued with a new input. It is the
-// run's failure unless the workflow function returns something else.
-type ContinueError struct {
-	RunID  string `json:"run_id"`
-	Reason string `json:"reason"`
-}
-
-func (e *ContinueError) Error() string {
-	return fmt.Sprintf("run %s cannot continue with a new input: %s", e.RunID, e.Reason)
-}
 
 // renewal is the error that Continue returns: what the run is to go on with.
 type renewal struct {
@@ -82,11 +72,10 @@ type renewing struct {
 // Errors: one that matches ErrContinued is the way to go on. Refused are, before
 // anything changes: another type than the workflow's input (ErrInvalid), a value
 // that cannot be kept (*EncodeError), a call in a branch, an item or while
-// compensations are registered, which no other generation could run
-// (*ContinueError), a call in a step's body (ErrNested). A run that was cancelled
-// does not continue. A function that calls Continue and returns a result fails
-// with a *ContinueError; one that leaves branches of Go unwaited, with a
-// *ForgottenError.
+// compensations are registered, which no other generation could run, and a call in
+// a step's body (ErrNested). A run that was cancelled does not continue. A function
+// that calls Continue and returns a result fails, and so does one that leaves
+// branches of Go unwaited.
 func Continue[I any](ctx context.Context, in I) error {
 	s, err := scopeOf(ctx, "Continue")
 	if err != nil {
@@ -118,7 +107,7 @@ func Continue[I any](ctx context.Context, in I) error {
 // refuse returns why Continue is refused in a scope, now.
 func (rn *renewing) refuse(s *scope) error {
 	if s.path != "" || s.undo {
-		return &ContinueError{RunID: rn.run.id, Reason: fmt.Sprintf("Continue was called in %s. Return from it first, and call Continue in the workflow function itself", s.path)}
+		return &misuse.ContinueError{RunID: rn.run.id, Reason: fmt.Sprintf("Continue was called in %s. Return from it first, and call Continue in the workflow function itself", s.path)}
 	}
 	if err := rn.run.undoing.refuse(); err != nil {
 		return err
@@ -137,7 +126,7 @@ func (un *undoing) refuse() error {
 	for _, u := range undos {
 		names = append(names, u.name)
 	}
-	return &ContinueError{RunID: r.id, Reason: fmt.Sprintf("compensations are registered (%s), and no later generation could run them. Put what may need undoing into a child run", strings.Join(names, ", "))}
+	return &misuse.ContinueError{RunID: r.id, Reason: fmt.Sprintf("compensations are registered (%s), and no later generation could run them. Put what may need undoing into a child run", strings.Join(names, ", "))}
 }
 
 // asked returns the renewal that the function's error asks for, nil if none.
@@ -161,7 +150,7 @@ func (rn *renewing) returned(err error) error {
 		return err
 	}
 	if err == nil {
-		return &ContinueError{RunID: r.id, Reason: "Continue was called and its error was not returned. Return it from the workflow function, as in: return out, durable.Continue(ctx, next)"}
+		return &misuse.ContinueError{RunID: r.id, Reason: "Continue was called and its error was not returned. Return it from the workflow function, as in: return out, durable.Continue(ctx, next)"}
 	}
 	return fmt.Errorf("%w (Continue was called before, and its error was not returned: the run does not continue)", err)
 }

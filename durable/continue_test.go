@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -252,7 +253,7 @@ func TestContinueIsRefusedWhereItCannotBeMeant(t *testing.T) {
 }
 
 func refusal(t *testing.T, err error) {
-	var refused *durable.ContinueError
+	var refused *misuse.ContinueError
 	require.ErrorAs(t, err, &refused)
 	require.Equal(t, "r", refused.RunID)
 }

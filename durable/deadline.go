@@ -10,9 +10,9 @@ import (
 
 // Deadline limits how long a run may take, counted from its start by the
 // store's clock, over all restarts. When it passes, contexts of step bodies under
-// way end with a *DeadlineError as cause, what such a body still completes is
+// way end with ErrDeadline as cause, what such a body still completes is
 // recorded, no further body begins but those of compensations, and durable calls
-// that are not recorded yet return the *DeadlineError. The run then ends failed,
+// that are not recorded yet return ErrDeadline. The run then ends failed,
 // with CodeDeadline, and is not offered for Resume. A run that nobody executes at
 // that moment is ended by whoever claims it; one whose function has returned
 // before it is not touched.
@@ -28,20 +28,20 @@ func Deadline(d time.Duration) StartOption {
 	}
 }
 
-// DeadlineError is what durable calls return once the deadline of their run has
+// deadlineError is what durable calls return once the deadline of their run has
 // passed, the cause with which the contexts of its step bodies end, and the error
 // the run fails with.
-type DeadlineError struct {
+type deadlineError struct {
 	RunID string    `json:"run_id"`
 	At    time.Time `json:"at"` // the deadline
 }
 
-func (e *DeadlineError) Error() string {
+func (e *deadlineError) Error() string {
 	return fmt.Sprintf("run %s has passed its deadline, %s", e.RunID, e.At.UTC().Format(time.RFC3339Nano))
 }
 
 // Is matches ErrDeadline.
-func (e *DeadlineError) Is(target error) bool { return target == ErrDeadline }
+func (e *deadlineError) Is(target error) bool { return target == ErrDeadline }
 
 // watchDeadline stops the run when its deadline passes, until the function it
 // returns is called. It decides at once when the deadline has passed already, so
@@ -99,7 +99,7 @@ func (st *stopping) ifLate(at store.Time) {
 	r := st.run
 	late, decided := r.past.WasLate(r.origin.deadline)
 	if r.origin.deadline != 0 && at >= r.origin.deadline && (late || !decided) {
-		st.because(&DeadlineError{RunID: r.id, At: r.origin.deadline.Time()})
+		st.because(&deadlineError{RunID: r.id, At: r.origin.deadline.Time()})
 	}
 }
 

@@ -6,34 +6,31 @@ import (
 	"strings"
 )
 
-// Change names what was done to a workflow's code, as far as the first difference
-// between a history and the code tells. It is a word for people and for metrics;
-// more of them may be added.
-type Change string
-
-// The changes.
+// What was done to a workflow's code, as far as the first difference between a history
+// and the code tells (DefinitionChangedError.Change). They are words for people and for
+// metrics; more of them may be added.
 const (
-	ChangeInserted  Change = "inserted"  // a call that is not recorded
-	ChangeRemoved   Change = "removed"   // a recorded call is no longer made
-	ChangeRenamed   Change = "renamed"   // a recorded call has another name
-	ChangeReordered Change = "reordered" // a recorded call is made earlier, or another one later
+	ChangeInserted  = "inserted"  // a call that is not recorded
+	ChangeRemoved   = "removed"   // a recorded call is no longer made
+	ChangeRenamed   = "renamed"   // a recorded call has another name
+	ChangeReordered = "reordered" // a recorded call is made earlier, or another one later
 	// One of two, which the first difference alone cannot tell apart. With the
 	// names declared by Steps it often can.
-	ChangeInsertedOrRenamed  Change = "inserted or renamed"
-	ChangeRemovedOrReordered Change = "removed or reordered"
+	ChangeInsertedOrRenamed  = "inserted or renamed"
+	ChangeRemovedOrReordered = "removed or reordered"
 	// ChangeKind: a step has become a wait, a loop a Map, and so on.
-	ChangeKind Change = "kind changed"
+	ChangeKind = "kind changed"
 	// ChangeItems: a Map has other items.
-	ChangeItems Change = "items changed"
+	ChangeItems = "items changed"
 	// ChangeInput: a step has another WithInput, an answer another request.
-	ChangeInput Change = "input changed"
+	ChangeInput = "input changed"
 	// ChangeChild: a child run has another id.
-	ChangeChild Change = "child changed"
+	ChangeChild = "child changed"
 	// ChangeBranches: a First has fewer branches.
-	ChangeBranches Change = "branches changed"
+	ChangeBranches = "branches changed"
 	// ChangePatchRemoved: the history has the marker of a Patched that the code no
 	// longer asks for.
-	ChangePatchRemoved Change = "patch removed"
+	ChangePatchRemoved = "patch removed"
 )
 
 // changeOf names the edit at the first difference: call stands where recorded has
@@ -46,7 +43,7 @@ const (
 //	a b c          c (at 2)   removed or reordered; removed if the code declares no b
 //	s s#2 s#3 b    b (at 3)   removed: one repetition less
 //	s s#2 b        s#3 (at 3) inserted: one repetition more
-func changeOf(recorded []string, ordinal int, call string, sameKind bool, declared []string) Change {
+func changeOf(recorded []string, ordinal int, call string, sameKind bool, declared []string) string {
 	at := recorded[ordinal-1]
 	still := slices.Contains(declared, baseOf(at))
 	later := slices.Index(recorded[ordinal:], call)

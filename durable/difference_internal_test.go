@@ -14,7 +14,7 @@ func TestTheFirstDifferenceNamesTheEditWhereItCan(t *testing.T) {
 		call      string
 		otherKind bool
 		declared  string
-		want      Change
+		want      string
 	}{
 		"a new call":                         {"a b c", 2, "x", false, "", ChangeInsertedOrRenamed},
 		"a new call of another kind":         {"a b c", 2, "x", true, "", ChangeInserted},

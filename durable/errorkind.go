@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"github.com/holdfast-dev/holdfast/internal/faults"
+	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -56,25 +57,25 @@ func standardErrors() []ErrorKind {
 		Sentinel("durable.ErrNoResult", ErrNoResult),
 		ErrorType[*NotRunningError]("durable.NotRunningError"),
 		ErrorType[*SignalTypeError]("durable.SignalTypeError"),
-		ErrorType[*SameWaitError]("durable.SameWaitError"),
-		ErrorType[*ForgottenError]("durable.ForgottenError"),
+		ErrorType[*misuse.SameWaitError]("durable.SameWaitError"),
+		ErrorType[*misuse.ForgottenError]("durable.ForgottenError"),
 		ErrorType[*AnsweredError]("durable.AnsweredError"),
 		ErrorType[*RefusedError]("durable.RefusedError"),
-		ErrorType[*ConcurrentCallError]("durable.ConcurrentCallError"),
+		ErrorType[*misuse.ConcurrentCallError]("durable.ConcurrentCallError"),
 		ErrorType[*ConflictError]("durable.ConflictError"),
 		ErrorType[*DefinitionChangedError]("durable.DefinitionChangedError"),
 		ErrorType[*UndecodableError]("durable.UndecodableError"),
 		ErrorType[*DamagedError]("durable.DamagedError"),
 		ErrorType[*UnrecordedError]("durable.UnrecordedError"),
-		ErrorType[*ContextDeadlineError]("durable.ContextDeadlineError"),
+		ErrorType[*misuse.ContextDeadlineError]("durable.ContextDeadlineError"),
 		ErrorType[*store.NameError]("store.NameError"),
 		ErrorType[*store.TooLargeError]("store.TooLargeError"),
 		ErrorType[*PanicError]("durable.PanicError"),
 		ErrorType[*UnknownOutcomeError]("durable.UnknownOutcomeError"),
 		ErrorType[*EncodeError]("durable.EncodeError"),
-		ErrorType[*DeadlineError]("durable.DeadlineError"),
+		ErrorType[*deadlineError]("durable.DeadlineError"),
 		ErrorType[*store.OccupiedError]("store.OccupiedError"),
-		ErrorType[*ContinueError]("durable.ContinueError"),
+		ErrorType[*misuse.ContinueError]("durable.ContinueError"),
 		ErrorType[*PayloadSizeError]("durable.PayloadSizeError"),
 		ErrorType[*FutureVersionError]("durable.FutureVersionError"),
 		ErrorType[*UnregisteredTypeError]("durable.UnregisteredTypeError"),
@@ -114,6 +115,6 @@ func isPermanent(err error) bool {
 	return errors.As(err, &p)
 }
 
-// misuse reports whether err says that the code makes durable calls as it must
+// isMisuse reports whether err says that the code makes durable calls as it must
 // not: it would do so again in every further attempt.
-func misuse(err error) bool { return faults.Is(err, ErrNested, ErrConcurrent) }
+func isMisuse(err error) bool { return faults.Is(err, ErrNested, ErrConcurrent) }

@@ -11,6 +11,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/store"
@@ -24,7 +25,7 @@ var (
 	// ErrNested: a durable call was made with the context of a step's body.
 	ErrNested = errors.New("durable: a step's body cannot make durable calls with its own context")
 	// ErrConcurrent: two durable calls were under way in one scope.
-	ErrConcurrent = errors.New("durable: two durable calls at once in one scope")
+	ErrConcurrent = misuse.ErrConcurrent
 	// ErrNoEngine: the context carries no engine and there is no default one.
 	ErrNoEngine = errors.New("durable: no engine: use durable.SetDefault(eng) or ctx = durable.NewContext(ctx, eng)")
 	// ErrClosed: the engine was closed.
@@ -215,42 +216,6 @@ func (e *ConflictError) Error() string {
 
 func (e *ConflictError) Is(target error) bool { return target == ErrConflict }
 
-// ConcurrentCallError names the two calls that were under way at once.
-type ConcurrentCallError struct {
-	RunID   string
-	Running string // key of the call that was under way
-	Second  string // name of the call that was refused
-}
-
-func (e *ConcurrentCallError) Error() string {
-	return fmt.Sprintf("durable: run %s: %q was called while %q is under way in the same scope. Usually the outer ctx is used inside a step's body: a body must not make durable calls. To do two things at once, give each its own scope with durable.Go",
-		e.RunID, e.Second, e.Running)
-}
-
-func (e *ConcurrentCallError) Is(target error) bool { return target == ErrConcurrent }
-
-// OuterContextError says that the code of a branch or an item made a durable
-// call with the context of a scope around it: the call would have no fixed place
-// among the others there.
-type OuterContextError struct {
-	RunID  string
-	Call   string // name of the call that was refused
-	Scope  string // path of the scope whose context was used; empty: the workflow function's
-	Within string // path of the branch or item that used it
-}
-
-func (e *OuterContextError) Error() string {
-	outer := "the workflow function"
-	if e.Scope != "" {
-		outer = e.Scope
-	}
-	return fmt.Sprintf("durable: run %s: %q was called in %s with the context of %s. Use the ctx that the function of %s receives",
-		e.RunID, e.Call, e.Within, outer, e.Within)
-}
-
-// Is matches ErrConcurrent.
-func (e *OuterContextError) Is(target error) bool { return target == ErrConcurrent }
-
 // EncodeError says that a value cannot be kept: it has no faithful encoding,
 // or it is too large.
 type EncodeError struct {
@@ -336,7 +301,7 @@ type DefinitionChangedError struct {
 	Call     string   // key of the call the code makes there; empty: it makes none
 	Source   string   // file:line of that call, when known
 	Detail   string   // what differs when the keys are equal
-	Change   Change   // what was done to the code, as far as that can be told
+	Change   string   // what was done to the code, as far as that can be told; see ChangeInserted
 	// RecordedBy is whose code fits what is recorded in the scope; zero: not known.
 	RecordedBy Recorder
 }
@@ -418,24 +383,6 @@ func (e *UnrecordedError) Error() string {
 }
 
 func (e *UnrecordedError) Unwrap() error { return e.Err }
-
-// ContextDeadlineError says that a workflow function waits (Sleep, Await, for a child, a
-// branch or the first of several) with a context that it has given a deadline of its own,
-// by context.WithTimeout or context.WithDeadline. That time would begin anew with every
-// process that takes the run up, and end at another call each time; a wait that heeded it
-// would not be what its history says, and one that did not would last longer than the
-// code says. So the wait is not begun, and the run is parked, within an
-// *UnrecordedError, until the code is mended. A context that is only cancelled
-// (context.WithCancel) is as good as the function's own, and the deadline of one that is
-// given to a Step bounds its body.
-type ContextDeadlineError struct {
-	RunID string
-	Call  string // that waits
-}
-
-func (e *ContextDeadlineError) Error() string {
-	return fmt.Sprintf("%s waits with a context that has a deadline of its own (context.WithTimeout or WithDeadline), which begins anew in every process. Give it the context of the function, and bound the wait durably: durable.Timeout for an Await, First with a Sleep in a branch for a child or a branch, durable.Deadline for the run", e.Call)
-}
 
 type unrecordedErrorJSON struct{ RunID, Key, Err string }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/faults"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/store"
 )
@@ -267,6 +268,14 @@ func TestErrorsThatHaveMovedKeepTheNamesInHistories(t *testing.T) {
 		"PayloadSizeError":      &PayloadSizeError{},
 		"FutureVersionError":    &FutureVersionError{},
 		"UnregisteredTypeError": &UnregisteredTypeError{},
+		"ConcurrentCallError":   &misuse.ConcurrentCallError{},
+		"ContextDeadlineError":  &misuse.ContextDeadlineError{},
+		"ContinueError":         &misuse.ContinueError{},
+		"ForgottenError":        &misuse.ForgottenError{},
+		"OuterContextError":     &misuse.OuterContextError{},
+		"SameWaitError":         &misuse.SameWaitError{},
+		"ChildMissingError":     &childMissingError{},
+		"DeadlineError":         &deadlineError{},
 	} {
 		require.Equal(t, was+name, faults.GoType(err))
 	}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -118,19 +118,6 @@ func (g *Group) Wait() error {
 	return first
 }
 
-// ForgottenError says that a workflow function, or that of a branch or item,
-// returned a result while branches it had begun were never waited for: their
-// outcome, and their failure, would have been lost without a word.
-type ForgottenError struct {
-	RunID    string
-	Branches []string // keys
-}
-
-func (e *ForgottenError) Error() string {
-	return fmt.Sprintf("run %s: the function returned and nobody has waited for %s. Call Wait on every Future that durable.Go returns",
-		e.RunID, strings.Join(e.Branches, ", "))
-}
-
 // forgotten returns what the return of the scope's function leaves behind, after
 // the branches have come to their end. Each scope looks after its own: once the
 // outcome of a branch or item is recorded, a replay does not begin again what
@@ -149,5 +136,5 @@ func (s *scope) forgotten() error {
 		return nil
 	}
 	slices.Sort(keys)
-	return &ForgottenError{RunID: s.run.id, Branches: keys}
+	return &misuse.ForgottenError{RunID: s.run.id, Branches: keys}
 }

@@ -195,7 +195,7 @@ func (rp *replay) replaying() bool { return len(rp.hist) > 0 && !rp.live.Load() 
 
 // changed parks the run: its code and its history part at the call with this
 // ordinal, in the way that detail says.
-func (rp *replay) changed(change Change, ordinal int, key, detail string) error {
+func (rp *replay) changed(change string, ordinal int, key, detail string) error {
 	e := rp.difference(ordinal, key)
 	e.Change, e.Detail = change, detail
 	return rp.park(e)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -162,7 +163,7 @@ func TestTwoCallsAtOnceInOneScopeAreRefused(t *testing.T) {
 		wf := durable.Define("w", func(outer context.Context, _ int) (int, error) {
 			return durable.Step(outer, "first", func(context.Context) (int, error) {
 				err := durable.Do(outer, "second", func(context.Context) error { t.Error("ran"); return nil })
-				var c *durable.ConcurrentCallError
+				var c *misuse.ConcurrentCallError
 				require.ErrorAs(t, err, &c)
 				require.ErrorIs(t, err, durable.ErrConcurrent)
 				require.Equal(t, "first", c.Running)

@@ -112,7 +112,7 @@ func (p Policy) judge(n int, err error, start, now store.Time, random float64) v
 	if _, permanent := faults.Find[*permanentError](err); permanent {
 		return verdict{final: true}
 	}
-	if misuse(err) {
+	if isMisuse(err) {
 		return verdict{final: true, reason: "the code is to be mended: no further attempt can help"}
 	}
 	if p.RetryIf != nil {

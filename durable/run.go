@@ -13,6 +13,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
 	"github.com/holdfast-dev/holdfast/store"
@@ -296,7 +297,7 @@ func (r *run) call() (output []byte, err error) {
 		ends := err == nil || r.renewing.asked(err) != nil
 		if c := root.busy.Load(); c != nil && ends {
 			// The outcome of that call would be lost without a word.
-			return nil, &ConcurrentCallError{RunID: r.id, Running: c.name, Second: "the end of the workflow function"}
+			return nil, &misuse.ConcurrentCallError{RunID: r.id, Running: c.name, Second: "the end of the workflow function"}
 		}
 		if changed := root.replay.finish(); changed != nil {
 			return nil, changed

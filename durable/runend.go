@@ -38,7 +38,7 @@ func (r *run) end(output []byte, err error) outcome {
 	// Decided now, and recorded with what is undone first: a deadline that passes
 	// while the run is undone changes nothing, whoever goes on with it.
 	stopped := r.stop.cause()
-	late, _ := stopped.(*DeadlineError)
+	late, _ := stopped.(*deadlineError)
 	if err != nil || stopped != nil {
 		if undoErr := r.undoing.compensate(&err, late != nil); undoErr != nil {
 			return r.end(nil, undoErr)
@@ -218,10 +218,10 @@ func (r *run) fail(err error) outcome {
 
 // failLate ends a run that its deadline has stopped. Whatever the function made
 // of it is told, and changes nothing.
-func (r *run) failLate(late *DeadlineError, err error) outcome {
+func (r *run) failLate(late *deadlineError, err error) outcome {
 	if err == nil {
 		err = late
-	} else if found, ok := faults.Find[*DeadlineError](err); !ok || found != late {
+	} else if found, ok := faults.Find[*deadlineError](err); !ok || found != late {
 		err = errors.Join(late, err)
 	}
 	return r.failAs(err, CodeDeadline, false)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -26,7 +27,7 @@ func rivals(waits ...func(ctx context.Context) (string, error)) *durable.Workflo
 					return "", err
 				}
 				v, err := waits[min(i, len(waits)-1)](ctx)
-				var same *durable.SameWaitError
+				var same *misuse.SameWaitError
 				if errors.As(err, &same) {
 					return fmt.Sprintf("%s yields to %s for %s", same.Key, same.Other, same.Name), nil
 				}
@@ -86,7 +87,7 @@ func TestTheRefusalOfAWaitSaysWhatToDo(t *testing.T) {
 			return durable.Await[int](ctx, "go")
 		})
 		_, err := second.Wait(ctx)
-		var same *durable.SameWaitError
+		var same *misuse.SameWaitError
 		if !errors.As(err, &same) {
 			return 0, fmt.Errorf("not refused: %w", err)
 		}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -219,7 +220,7 @@ func (s *scope) enter(c *call, name string) error {
 	// Set before the exchange: whoever finds the scope busy reads it.
 	c.scope, c.name = s, name
 	if at := s.run.goroutines.runsOther(s); at != nil {
-		return s.run.misused(&OuterContextError{RunID: s.run.id, Call: name, Scope: s.path, Within: at.path})
+		return s.run.misused(&misuse.OuterContextError{RunID: s.run.id, Call: name, Scope: s.path, Within: at.path})
 	}
 	if !s.busy.CompareAndSwap(nil, c) {
 		return s.run.misused(s.concurrent(name))
@@ -233,7 +234,7 @@ func (s *scope) concurrent(name string) error {
 	if p := s.busy.Load(); p != nil {
 		running = p.name
 	}
-	return &ConcurrentCallError{RunID: s.run.id, Running: running, Second: name}
+	return &misuse.ConcurrentCallError{RunID: s.run.id, Running: running, Second: name}
 }
 
 // record commits an event of call c and moves the scope's clock on.
@@ -399,7 +400,7 @@ func (s *scope) mayWait(key string, limited bool) error {
 	if !limited || s.ended || s.stopped() != nil {
 		return nil
 	}
-	return s.run.misused(s.run.unrecorded(key, &ContextDeadlineError{RunID: s.run.id, Call: key}))
+	return s.run.misused(s.run.unrecorded(key, &misuse.ContextDeadlineError{RunID: s.run.id, Call: key}))
 }
 
 // callerOutside returns file:line of the nearest caller that is not of this

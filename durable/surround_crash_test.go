@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/misuse"
 )
 
 // talks are workflows that talk to others while they run, or have something
@@ -104,7 +105,7 @@ func talks(j *journal) map[string][]durable.Definition {
 			}
 			first, second := rival("first", 0), rival("second", time.Hour)
 			_, err := second.Wait(ctx)
-			var same *durable.SameWaitError
+			var same *misuse.SameWaitError
 			if !errors.As(err, &same) {
 				return "", fmt.Errorf("not refused: %w", err)
 			}
@@ -129,7 +130,7 @@ func talks(j *journal) map[string][]durable.Definition {
 			for range 3 {
 				fs = append(fs, durable.Go(ctx, "rival", func(ctx context.Context) (string, error) {
 					v, err := durable.Await[string](ctx, "go")
-					if errors.As(err, new(*durable.SameWaitError)) {
+					if errors.As(err, new(*misuse.SameWaitError)) {
 						return "refused", nil
 					}
 					return v, err

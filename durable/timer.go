@@ -20,9 +20,9 @@ const MaxSleep = 100 * 365 * 24 * time.Hour
 // returns at once and records nothing but the call.
 //
 // A context that the workflow has given a deadline of its own (context.WithTimeout) is
-// refused: time that passes in one process is not what a later one would see (see
-// *ContextDeadlineError). A shorter d, Deadline for the whole run, or First over branches
-// does what was meant. Cancelling a context of the workflow's own does not cut it short.
+// refused: time that passes in one process is not what a later one would see. The run is
+// parked (CodeUnrecorded) until the code is mended; a shorter d, Deadline for the whole
+// run, or First over branches does what was meant. Cancelling a context of the workflow's own does not cut it short.
 func Sleep(ctx context.Context, d time.Duration) error {
 	s, err := scopeOf(ctx, "sleep")
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/operate"
 	"github.com/holdfast-dev/holdfast/store"
 	"github.com/holdfast-dev/holdfast/store/memory"
@@ -576,8 +577,8 @@ func isMisuse(err error) bool {
 			return true
 		}
 	}
-	return as[*durable.EncodeError](err) || as[*durable.PayloadSizeError](err) || as[*durable.SameWaitError](err) || as[*durable.ForgottenError](err) || as[*durable.ContextDeadlineError](err) ||
-		as[*durable.ConcurrentCallError](err) || as[*durable.UnregisteredTypeError](err) || as[*store.NameError](err)
+	return as[*durable.EncodeError](err) || as[*durable.PayloadSizeError](err) || as[*misuse.SameWaitError](err) || as[*misuse.ForgottenError](err) || as[*misuse.ContextDeadlineError](err) ||
+		as[*misuse.ConcurrentCallError](err) || as[*durable.UnregisteredTypeError](err) || as[*store.NameError](err)
 }
 
 func as[E error](err error) bool {

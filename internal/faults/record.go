@@ -9,6 +9,7 @@ import (
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 )
 
@@ -134,8 +135,11 @@ func nameBefore(t reflect.Type) (name string, moved bool) {
 	if name, moved = recordedAs[t]; moved {
 		return name, true
 	}
-	if t.PkgPath() == root+"operate" && slices.Contains(operated, t.Name()) {
+	switch {
+	case t.PkgPath() == root+"operate" && slices.Contains(operated, t.Name()):
 		return root + "durable." + t.Name(), true
+	case t.PkgPath() == root+"durable" && exportedOnce[t.Name()] != "":
+		return root + "durable." + exportedOnce[t.Name()], true
 	}
 	return "", false
 }
@@ -144,6 +148,10 @@ const root = "github.com/holdfast-dev/holdfast/"
 
 // operated are the errors of package operate that were durable's.
 var operated = []string{"BusyError", "CheckpointError", "CrossingError", "EditError", "TooLateError", "UndoneError", "UnrepairableError"}
+
+// exportedOnce has the errors of package durable that were exported when histories began
+// to name them.
+var exportedOnce = map[string]string{"childMissingError": "ChildMissingError", "deadlineError": "DeadlineError"}
 
 // recordedAs has the names of types that have moved since histories began to name them.
 // They must not change: what was recorded is compared by name.
@@ -156,6 +164,13 @@ var recordedAs = map[reflect.Type]string{
 	reflect.TypeFor[payload.FutureVersionError]():    root + "durable.FutureVersionError",
 	reflect.TypeFor[payload.UnregisteredTypeError](): root + "durable.UnregisteredTypeError",
 	reflect.TypeFor[history.FutureEventError]():      root + "durable.futureEventError",
+
+	reflect.TypeFor[misuse.ConcurrentCallError]():  root + "durable.ConcurrentCallError",
+	reflect.TypeFor[misuse.ContextDeadlineError](): root + "durable.ContextDeadlineError",
+	reflect.TypeFor[misuse.ContinueError]():        root + "durable.ContinueError",
+	reflect.TypeFor[misuse.ForgottenError]():       root + "durable.ForgottenError",
+	reflect.TypeFor[misuse.OuterContextError]():    root + "durable.OuterContextError",
+	reflect.TypeFor[misuse.SameWaitError]():        root + "durable.SameWaitError",
 }
 
 func unwrap(err error) []error {

@@ -14,7 +14,7 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {92, 17900, 150, 560, 80},
+		"durable":          {92, 17900, 145, 510, 80},
 		"operate":          {26, 5100, 3, 545, 70},
 		"internal/commit":  {13, 1450, 5, 310, 47},
 		"internal/history": {29, 4750, 14, 480, 95},
@@ -69,6 +69,9 @@ func TestTheShapeOfTheCodeDoesNotGetWorse(t *testing.T) {
 		c, ok := packageCeilings[path]
 		require.True(t, ok, path)
 		within(path+": files", p.Files, c.files)
+		if path == "durable" {
+			within("durable: exported types", p.Exported.Types, 65)
+		}
 		within(path+": lines", p.Lines, c.lines)
 		within(path+": references upward", p.Arrows.Upward, c.upward)
 		within(path+": lines of "+p.Longest.Name, p.Longest.Lines, c.longestFile)

@@ -68,7 +68,7 @@ var rules = []rule{
 	},
 	// Who operates on runs reaches the engine through internal/desk.
 	{path: "operate", ours: []string{"durable", "store", "internal"}},
-	{path: "durable/durabletest", ours: []string{"durable", "operate", "store", "store/memory", "internal/crashstore"}, forTests: true},
+	{path: "durable/durabletest", ours: []string{"durable", "operate", "store", "store/memory", "internal/crashstore", "internal/misuse"}, forTests: true},
 	{path: "conformance", ours: []string{"store"}, forTests: true},
 	{path: "conformance/recovery", ours: []string{"durable", "operate", "store"}, forTests: true},
 
@@ -106,7 +106,7 @@ var rules = []rule{
 	{path: "internal", ours: []string{"store"}},
 	{path: "internal/desk", ours: []string{"store", "internal/cleaner", "internal/commit", "internal/history", "internal/payload", "internal/stuck"}},
 	{path: "internal/runfile", ours: []string{"store", "internal/history", "internal/payload"}},
-	{path: "internal/faults", ours: []string{"store", "internal/guard", "internal/history", "internal/payload"}},
+	{path: "internal/faults", ours: []string{"store", "internal/guard", "internal/history", "internal/misuse", "internal/payload"}},
 	{path: "internal/guard", ours: []string{"store"}},
 	{path: "internal/payload", ours: []string{"store", "internal/envelope", "internal/guard"}, modules: []string{compress}},
 	{path: "internal/storeclock", ours: []string{"store"}},
@@ -118,6 +118,7 @@ var rules = []rule{
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
 	{path: "internal/termview", ours: []string{"durable", "operate", "store", "internal/visible"}, modules: []string{term, uniseg}},
 	{path: "internal/runlog", ours: []string{"store", "internal/faults", "internal/guard", "internal/outline", "internal/telemetry"}, modules: []string{otel + "/trace"}},
+	{path: "internal/misuse"},
 	{path: "internal/outline", ours: []string{"store", "internal/history"}},
 	{path: "internal/stuck", ours: []string{"store", "internal/history"}},
 	{path: "internal/telemetry", ours: []string{"store", "internal/commit", "internal/guard", "internal/history"}, modules: []string{otel, otel + "/trace", otel + "/metric"}},

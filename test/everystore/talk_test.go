@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/holdfast-dev/holdfast/durable"
+	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -160,7 +161,7 @@ func talkShapes() []*shape {
 					}); err != nil {
 						return "", err
 					}
-					var same *durable.SameWaitError
+					var same *misuse.SameWaitError
 					if _, err := durable.Await[string](ctx, "letter"); !errors.As(err, &same) || same.Other != "first/letter" {
 						return "", fmt.Errorf("not refused: %w", err)
 					}

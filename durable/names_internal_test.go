@@ -1,0 +1,4 @@
+package durable
+
+// Names that tests from outside use of what the package does not export.
+type DeadlineError = deadlineError
