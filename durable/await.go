@@ -10,6 +10,7 @@ import (
 
 	"go.opentelemetry.io/otel/attribute"
 
+	"github.com/holdfast-dev/holdfast/internal/goroutine"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/misuse"
@@ -263,7 +264,7 @@ func (a *awaiting) open(c *call, mail *mailWait) (*store.Message, error) {
 		return mail.got, nil
 	default:
 	}
-	p := &parking{until: until, open: true, own: onGoroutineOfOurs(), unsaid: !c.opened()}
+	p := &parking{until: until, open: true, own: goroutine.Ours(), unsaid: !c.opened()}
 	if a.prompt != "" {
 		p.code, p.text = CodeApproval, a.prompt
 	}

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"reflect"
 	"slices"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/goroutine"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
@@ -85,7 +89,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 		}
 		inner := s.replayEnded(f.branch, c.key, c.ordinal)
 		ctx = inner.holdBack(ctx)
-		goBranch(func() {
+		goroutine.ForBranch(func() {
 			defer s.forked.Add(-1)
 			defer r.eng.roster.runners.Done()
 			defer r.goroutines.all.Done()
@@ -104,7 +108,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 	s.forked.Add(1)
 	inner := s.child(c.key, false, c.ordinal)
 	ctx = inner.holdBack(inner.traceAs(ctx, "branch", name, nil))
-	goBranch(func() {
+	goroutine.ForBranch(func() {
 		defer s.forked.Add(-1)
 		defer r.eng.roster.runners.Done()
 		defer r.goroutines.all.Done()
@@ -282,7 +286,7 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	if s.ended && !f.recorded {
 		return zero, s.goesBeyond("waiting for " + f.key)
 	}
-	if err := s.run.goroutines.join(onGoroutineOfOurs(), f.branch); err != nil {
+	if err := s.run.goroutines.join(goroutine.Ours(), f.branch); err != nil {
 		return zero, err
 	}
 	s.lastAt = max(s.lastAt, f.at)
@@ -399,3 +403,61 @@ func (wt *runWaits) join(p *parking, bs []*branch) bool {
 	}
 	return true
 }
+
+// runGoroutines are those of a run's branches.
+type runGoroutines struct {
+	run        *run
+	all        sync.WaitGroup
+	ofBranches sync.Map      // id to *branchGoroutine
+	replaying  atomic.Int32  // branches and items that have not left their history
+	branchOver chan struct{} // gets a value when a branch is over
+}
+
+// A branchGoroutine is the goroutine of a branch or of items of a Map, and the scope
+// whose function it runs at the moment.
+type branchGoroutine struct {
+	id    uint64
+	scope atomic.Pointer[scope]
+}
+
+// begin makes the calling goroutine known as one of the run's branches.
+func (gs *runGoroutines) begin(s *scope) *branchGoroutine {
+	st := &branchGoroutine{id: goroutine.ID()}
+	st.scope.Store(s)
+	gs.ofBranches.Store(st.id, st)
+	return st
+}
+
+// end forgets a goroutine that is about to end.
+func (gs *runGoroutines) end(st *branchGoroutine) { gs.ofBranches.Delete(st.id) }
+
+// runsOther returns the scope whose function the calling goroutine runs, if that
+// is another one than s: then the context of s has found its way into a branch
+// of it. As long as s has no branch under way there is nothing to ask.
+func (gs *runGoroutines) runsOther(s *scope) *scope {
+	if s.forked.Load() == 0 || goroutine.Calling() != goroutine.OfBranch {
+		return nil
+	}
+	st, ok := gs.ofBranches.Load(goroutine.ID())
+	if !ok {
+		return nil
+	}
+	if at := st.(*branchGoroutine).scope.Load(); at != s {
+		return at
+	}
+	return nil
+}
+
+// await waits until the goroutines of the run's branches have ended, whose
+// deferred calls are the user's.
+func (gs *runGoroutines) await() {
+	r := gs.run
+	t := time.AfterFunc(stuckUnload, func() {
+		r.logLine(slog.LevelWarn, "durable: a waiting run does not unload: a deferred call of its code does not return; see KeepLoaded")
+	})
+	defer t.Stop()
+	gs.all.Wait()
+}
+
+// stuckUnload is how long an unloading may take before it is worth a warning.
+const stuckUnload = 10 * time.Second

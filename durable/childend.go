@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/goroutine"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
@@ -74,7 +75,7 @@ func (ch *child) await(s *scope) error {
 		if err := s.stopped(); err != nil {
 			return err
 		}
-		p := &parking{open: true, own: onGoroutineOfOurs()}
+		p := &parking{open: true, own: goroutine.Ours()}
 		if !r.waits.parkFor(ch, heard, p) {
 			continue
 		}
@@ -109,7 +110,7 @@ func (ch *child) hear(s *scope) (recorded store.Event, err error) {
 		}
 	}
 	for found == nil {
-		p := &parking{open: true, own: onGoroutineOfOurs()}
+		p := &parking{open: true, own: goroutine.Ours()}
 		if ch.foreign || ch.elsewhere {
 			p.until = r.eng.now().Add(foreignLook)
 		}

@@ -1,9 +1,14 @@
 package durable
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/store"
 )
 
 // What was done to a workflow's code, as far as the first difference between a history
@@ -138,4 +143,46 @@ func (e *DefinitionChangedError) advice() string {
 		return fmt.Sprintf("%s %s\n%s", said, patched("without-"+baseOf(recorded)), goBack)
 	}
 	return fmt.Sprintf("%s %s\n%s", said, patched(baseOf(e.Call)), goBack)
+}
+
+// Recorder says who recorded a call: who had the run then.
+type Recorder struct {
+	Version  string // of the workflow; empty: it has none
+	Build    string // of the program, see Options.Build; empty: not known
+	Executor string // Options.Name, or host name and process id; empty: not known
+	At       store.Time
+	// First: it is the code that the run was started with.
+	First bool
+}
+
+// String names the code: "the code it was started with", or its version and build and
+// who had it.
+func (r Recorder) String() string {
+	var parts []string
+	if r.Version != "" {
+		parts = append(parts, "version "+r.Version)
+	}
+	if r.Build != "" {
+		parts = append(parts, "build "+r.Build)
+	}
+	if r.First {
+		return strings.Join(append([]string{"the code it was started with"}, parts...), ", ")
+	}
+	if r.Executor != "" {
+		parts = append(parts, fmt.Sprintf("of executor %s, which took the run at %s", r.Executor, r.At.Time().UTC().Format(time.DateTime)))
+	}
+	if len(parts) == 0 {
+		return "the code that recorded it"
+	}
+	return "the code that recorded it: " + strings.Join(parts, ", ")
+}
+
+// recorder returns who had the run when event seq was recorded; version is that of the
+// runs that were never pinned to another one.
+func recorder(p *history.Past, seq int64, version string) Recorder {
+	c, first := p.HolderAt(seq)
+	if c == nil {
+		return Recorder{}
+	}
+	return Recorder{Version: cmp.Or(c.Version, version), Build: c.Build, Executor: c.Name, At: c.At, First: first}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/faults"
 	"github.com/holdfast-dev/holdfast/internal/heart"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/host"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/runlog"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
@@ -99,7 +100,7 @@ func Open(ctx context.Context, st store.Store, o Options) (*Engine, error) {
 		return nil, err
 	}
 	e := &Engine{id: newExecutorID(), options: o, store: st, sealer: sealer}
-	e.program = program{build: buildLabel(cmp.Or(o.Build, stampedBuild())), environment: o.Capture.capture(), defs: defs, errors: kinds}
+	e.program = program{build: host.BuildLabel(cmp.Or(o.Build, host.StampedBuild(history.DirtyBuild))), environment: o.Capture.capture(), defs: defs, errors: kinds}
 	e.program.recorded = e.program.environment.encode()
 	e.log = runlog.Log{Logger: o.Logger, Store: st, Now: e.now, Verbatim: o.Verbatim, KindOf: kinds.KindOf}
 	e.families.eng, e.watchers.eng = e, e
@@ -335,7 +336,7 @@ const scanPage = 1000
 // the store goes when its process ends; what the history says of who had the run
 // must not need it.
 func (e *Engine) sign(d *history.Claim) *history.Claim {
-	d.Executor, d.Name, d.Host, d.PID, d.Build = e.id, e.options.Name, hostName(), os.Getpid(), e.program.build
+	d.Executor, d.Name, d.Host, d.PID, d.Build = e.id, e.options.Name, host.Name(), os.Getpid(), e.program.build
 	return d
 }
 

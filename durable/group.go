@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/holdfast-dev/holdfast/internal/goroutine"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/store"
@@ -61,12 +62,12 @@ func firstOver(ctx context.Context, s *scope, name string, bs []*branch) (int, e
 		}
 		s.lastAt = c.rec.LastAt
 		// Its outcome is recorded before that it won.
-		if err := r.goroutines.join(onGoroutineOfOurs(), bs[d.Winner]); err != nil {
+		if err := r.goroutines.join(goroutine.Ours(), bs[d.Winner]); err != nil {
 			return -1, err
 		}
 		return d.Winner, nil
 	}
-	if err := r.goroutines.join(onGoroutineOfOurs(), bs...); err != nil {
+	if err := r.goroutines.join(goroutine.Ours(), bs...); err != nil {
 		return -1, err
 	}
 	if err := s.stopped(); err != nil {
@@ -126,7 +127,7 @@ func (s *scope) forgotten() error {
 	var keys []string
 	for _, b := range s.begun {
 		if !b.waited.Load() {
-			if err := s.run.goroutines.join(onGoroutineOfOurs(), b); err != nil {
+			if err := s.run.goroutines.join(goroutine.Ours(), b); err != nil {
 				return err
 			}
 			keys = append(keys, b.key)

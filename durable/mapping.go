@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/goroutine"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 )
@@ -147,7 +148,7 @@ func (m *mapping[I, O]) faulty(what string, fault error) error {
 // distribute hands the items to workers and returns how many there were.
 func (m *mapping[I, O]) distribute(in iter.Seq[I]) (total int, err error) {
 	r := m.scope.run
-	f := feeding[I]{source: in, work: make(chan item[I]), own: onGoroutineOfOurs()}
+	f := feeding[I]{source: in, work: make(chan item[I]), own: goroutine.Ours()}
 	// The workers are told that there is nothing more, whatever the source does,
 	// which is the user's.
 	fault := guard.Call(func() { m.feed(&f) })
@@ -224,7 +225,7 @@ func (m *mapping[I, O]) feed(f *feeding[I]) {
 			f.begun = append(f.begun, b)
 			r.goroutines.beginBranch(b)
 			f.workers.Add(1)
-			goBranch(func() { m.worker(f.work, b, &f.workers) })
+			goroutine.ForBranch(func() { m.worker(f.work, b, &f.workers) })
 		}
 		m.await(n, limit, f.own)
 		m.hand(f.work, item[I]{n: n, value: v}, f.own)
@@ -242,7 +243,7 @@ func (m *mapping[I, O]) worker(work <-chan item[I], b *branch, workers *sync.Wai
 		m.scope.forked.Add(-1)
 		r.goroutines.end(st)
 		if !over {
-			goBranch(func() { m.worker(work, b, workers) })
+			goroutine.ForBranch(func() { m.worker(work, b, workers) })
 			return
 		}
 		r.goroutines.leave(b)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/desk"
+	"github.com/holdfast-dev/holdfast/internal/goroutine"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
@@ -93,7 +94,7 @@ func (d operators) Rehearse(ctx context.Context, row *store.Run, events []store.
 	if !e.roster.countRunner() {
 		return found, ErrClosed
 	}
-	goRun(r.rehearsal.playBack)
+	goroutine.ForRun(r.rehearsal.playBack)
 	t := time.NewTimer(rehearsalLimit)
 	defer t.Stop()
 	select {

@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/goroutine"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/misuse"
@@ -195,7 +196,7 @@ func (r *run) sealEvents(events []store.Event, branch int32) {
 }
 
 // launch executes r, which was added to the engine, on its own goroutine.
-func (r *run) launch() { goRun(r.execute) }
+func (r *run) launch() { goroutine.ForRun(r.execute) }
 
 // execute runs the workflow function and records how it ended. The bookkeeping
 // stands in deferred calls, so that it happens also when the user's code panics

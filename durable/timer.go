@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/holdfast-dev/holdfast/internal/goroutine"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/storeclock"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
@@ -77,7 +78,7 @@ func sleepIn(ctx context.Context, s *scope, least time.Duration, until func() st
 	} else {
 		at = until()
 	}
-	p := &parking{until: at, own: onGoroutineOfOurs(), unsaid: !c.opened()}
+	p := &parking{until: at, own: goroutine.Ours(), unsaid: !c.opened()}
 	if least > 0 && !c.opened() {
 		p.least = time.Now().Add(least)
 	}

@@ -22,6 +22,12 @@ var BootID = sync.OnceValue(func() string {
 	return strings.TrimSpace(string(b))
 })
 
+// Name is the host name of this machine, empty if it has none. The system is asked once.
+var Name = sync.OnceValue(func() string {
+	name, _ := os.Hostname()
+	return name
+})
+
 // goRun matches where "go run" puts what it has built: in a temporary folder, or in
 // the build cache.
 var goRun = regexp.MustCompile(`/go-build[0-9]+/b[0-9]+/exe/[^/]+$|/[0-9a-f]{2}/[0-9a-f]{64}-d/[^/]+$`)

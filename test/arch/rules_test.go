@@ -108,6 +108,8 @@ var rules = []rule{
 	{path: "internal/runfile", ours: []string{"store", "internal/history", "internal/payload"}},
 	{path: "internal/faults", ours: []string{"store", "internal/guard", "internal/history", "internal/misuse", "internal/payload"}},
 	{path: "internal/guard", ours: []string{"store"}},
+	{path: "internal/goroutine", ours: []string{"internal/guard"}},
+	{path: "internal/host", ours: []string{"store", "internal/guard"}},
 	{path: "internal/payload", ours: []string{"store", "internal/envelope", "internal/guard"}, modules: []string{compress}},
 	{path: "internal/storeclock", ours: []string{"store"}},
 	{path: "internal/archiver", ours: []string{"store", "internal/guard", "internal/history", "internal/runfile"}},
