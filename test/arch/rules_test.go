@@ -122,6 +122,7 @@ var rules = []rule{
 	{path: "internal/runlog", ours: []string{"store", "internal/faults", "internal/guard", "internal/outline", "internal/telemetry"}, modules: []string{otel + "/trace"}},
 	{path: "internal/misuse"},
 	{path: "internal/outline", ours: []string{"store", "internal/history"}},
+	{path: "internal/redact", ours: []string{"internal/guard"}},
 	{path: "internal/stuck", ours: []string{"store", "internal/history"}},
 	{path: "internal/telemetry", ours: []string{"store", "internal/commit", "internal/guard", "internal/history"}, modules: []string{otel, otel + "/trace", otel + "/metric"}},
 	{path: "internal/visible"},
