@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
-	"strings"
 	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
+	"github.com/holdfast-dev/holdfast/internal/goroutine"
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/store"
@@ -403,23 +403,8 @@ func (s *scope) mayWait(key string, limited bool) error {
 	return s.run.misused(s.run.unrecorded(key, &misuse.ContextDeadlineError{RunID: s.run.id, Call: key}))
 }
 
-// callerOutside returns file:line of the nearest caller that is not of this
-// package.
-func callerOutside() string {
-	var pcs [32]uintptr
-	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
-	for {
-		f, more := frames.Next()
-		if strings.HasPrefix(f.Function, "runtime.") {
-			return "" // the engine made the call: it is of a compensation
-		}
-		if f.Function != "" && !strings.HasPrefix(f.Function, packagePath+".") {
-			return fmt.Sprintf("%s:%d", f.File, f.Line)
-		}
-		if !more {
-			return ""
-		}
-	}
-}
+// callerOutside returns file:line of the nearest caller that is not of this package; empty: the
+// engine made the call, which is one of a compensation.
+func callerOutside() string { return goroutine.CallerOutside(packagePath) }
 
 var packagePath = reflect.TypeFor[Engine]().PkgPath()

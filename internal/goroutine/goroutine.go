@@ -7,8 +7,10 @@
 package goroutine
 
 import (
+	"fmt"
 	"reflect"
 	"runtime"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
 )
@@ -88,3 +90,26 @@ func ID() uint64 {
 	}
 	return id
 }
+
+// CallerOutside returns file:line of the nearest caller on the calling goroutine that is not of
+// the package with this path; empty: the goroutine is one of the engine's, and has no such
+// caller.
+func CallerOutside(pkg string) string {
+	var pcs [32]uintptr
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs[:])])
+	for {
+		f, more := frames.Next()
+		if strings.HasPrefix(f.Function, "runtime.") {
+			return ""
+		}
+		if f.Function != "" && !strings.HasPrefix(f.Function, pkg+".") && !strings.HasPrefix(f.Function, here) {
+			return fmt.Sprintf("%s:%d", f.File, f.Line)
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+// here is the path of this package, whose functions are at the bottom of stacks.
+var here = reflect.TypeFor[Kind]().PkgPath() + "."

@@ -48,3 +48,16 @@ func TestTheIDIsTheOneOfStackTraces(t *testing.T) {
 	trace := text[:runtime.Stack(text[:], false)]
 	require.True(t, bytes.HasPrefix(trace, []byte("goroutine "+strconv.FormatUint(goroutine.ID(), 10)+" ")), "%s", trace)
 }
+
+func TestTheCallerOutsideIsNoneOfTheEngine(t *testing.T) {
+	const engine = "github.com/holdfast-dev/holdfast/internal/goroutine_test"
+	outside := func(begin func(func())) string {
+		source := make(chan string)
+		begin(func() { source <- goroutine.CallerOutside(engine) })
+		return <-source
+	}
+	require.Empty(t, outside(goroutine.ForRun), "the engine has made the call")
+	require.Empty(t, outside(goroutine.ForBranch), "the engine has made the call")
+	require.Regexp(t, `/testing/testing\.go:\d+$`, goroutine.CallerOutside(engine))
+	require.Regexp(t, `goroutine_test\.go:\d+$`, goroutine.CallerOutside("another"))
+}
