@@ -19,7 +19,7 @@ type Approval struct {
 	RunID    string
 	Workflow string
 	Key      string     // of the wait
-	Name     string     // it was asked for under
+	Name     string     // under which it was asked for
 	Prompt   string     // what the person is asked
 	Answer   string     // the signal name that answers this wait and no other; see WaitKey
 	AskedAt  store.Time // when it was asked first
@@ -31,8 +31,8 @@ type Approval struct {
 	Sample json.RawMessage
 }
 
-// announceApprovals reports the waits for a person of runs that nobody alive
-// owns.
+// announceApprovals reports the open questions to people of runs that no live
+// executor owns.
 func (rc *recovery) announceApprovals(ctx context.Context, rep *Report) error {
 	e := rc.eng
 	live, err := e.recovery.liveExecutors(ctx)
@@ -59,8 +59,8 @@ func (rc *recovery) announceApprovals(ctx context.Context, rep *Report) error {
 	return nil
 }
 
-// asked returns what a run asks of a person, except what has an answer in the inbox
-// that the run has not taken yet.
+// asked returns the open questions of a run to people, except those whose answer is
+// in the inbox and not taken yet.
 func (e *Engine) asked(ctx context.Context, row *store.Run) ([]history.Asked, error) {
 	h, err := e.store.Load(ctx, row.ID, store.Cursor{})
 	if err != nil {
@@ -81,12 +81,12 @@ func (e *Engine) asked(ctx context.Context, row *store.Run) ([]history.Asked, er
 // maxSample bounds the sample of an answer that is kept with a wait.
 const maxSample = 4 << 10
 
-// sampleOf returns the JSON of the zero value of t: what an answer looks like.
-// nil if it has none that says anything. It depends on the code alone.
+// sampleOf returns the JSON of the zero value of t, which shows what an answer
+// looks like; nil if that says nothing. It depends on the code alone.
 func sampleOf(t reflect.Type) json.RawMessage {
 	var b []byte
 	var err error
-	// A MarshalJSON may not expect a zero value.
+	// A user's MarshalJSON may not expect a zero value.
 	fault := guard.Call(func() { b, err = json.Marshal(reflect.Zero(t).Interface()) })
 	if fault != nil || err != nil || len(b) > maxSample || string(b) == "null" {
 		return nil
@@ -94,18 +94,19 @@ func sampleOf(t reflect.Type) json.RawMessage {
 	return b
 }
 
-// readsAsItLooks reports whether JSON of another kind than the zero value of t can
-// be no t: a type that reads JSON itself may take several.
+// readsAsItLooks reports whether only JSON of the same kind as the zero value of t
+// can be a t. A type that reads JSON itself may accept several kinds.
 func readsAsItLooks(t reflect.Type) bool {
 	return !reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]())
 }
 
-// Verdict makes the value that says yes or no to an approval, of what the
-// workflow waits for: a boolean as it is; in an object the boolean field Approved
-// (or approve, accepted, ok, yes, in any case), with by and reason put into the
-// fields of that name, the latter also into comment, note or message. The error,
-// ErrInvalid, says what the answer looks like if that cannot be told; give it in
-// full then.
+// Verdict makes the value that answers an approval with yes or no, in the form that
+// the workflow waits for. A boolean is the answer itself. In an object the answer
+// is the boolean field Approved (or approve, accepted, accept, ok, yes, in any
+// case); by goes into a text field of that name (or user, who), and reason into one
+// of that name (or comment, note, message). If the form of the answer cannot be
+// told, the error matches ErrInvalid and says what the answer looks like; give it
+// in full then.
 func (a Approval) Verdict(approved bool, by, reason string) (json.RawMessage, error) {
 	switch payload.KindOfJSON(a.Sample) {
 	case "a boolean":

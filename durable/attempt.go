@@ -30,15 +30,15 @@ type step struct {
 	input    payload.Fingerprint // of WithInput; without a hash: none
 	failures []Failure
 	start    store.Time // when the first attempt began
-	ended    time.Time  // when the last one did, until that is recorded
+	ended    time.Time  // when the last attempt ended, until that is recorded
 
-	// cutOff: a body of it has ended without an outcome that counts, for the lease
-	// could not be renewed; it may have had its effect.
+	// cutOff: the lease could not be renewed while a body of the step ran, and the
+	// error that the body returned does not count; it may have had its effect.
 	cutOff bool
 
-	saved map[string][]byte // of its progress, by name, in this execution
+	saved map[string][]byte // progress saved in this execution, by name
 	spans *stepSpans
-	first attempt // space for what nearly every step needs once
+	first attempt // memory for the one attempt that nearly every step needs
 }
 
 // attempt is one run of a step's body; it is the context the body gets.
@@ -48,25 +48,27 @@ type attempt struct {
 	number int
 	term   *heart.Term // of the lease, in which it began
 	bounds atomic.Pointer[bounds]
-	// failures of the attempts before it: the step's grow while a goroutine that
-	// the body has left behind may still ask.
+	// failures of the earlier attempts, as they were when this one began: the step's
+	// own slice grows while a goroutine that the body left behind may still read this
+	// one.
 	failures []Failure
 
-	// saving is held while progress is written, and when the attempt ends: what a
-	// goroutine of the body's saves is recorded before the outcome, or not at all.
+	// saving is held while progress is written and while the attempt ends, so that
+	// what a goroutine of the body saves is recorded before the outcome, or not at
+	// all.
 	saving sync.Mutex
-	over   bool // nothing is taken any more; guarded by saving and mu
+	over   bool // nothing more is accepted; written under saving and mu, read under either
 
 	mu    sync.Mutex // the body may use goroutines
 	notes map[string]json.RawMessage
 	size  int
 	local locals
-	// requests counts those that were made without an id, by run and name.
+	// requests counts the requests made without an id, by run and name.
 	requests map[[2]string]int
 }
 
 // attempts runs the body until it succeeds or fails for good, and records each
-// outcome. It begins with the attempt the history has reached.
+// outcome. It begins with the attempt that the history has reached.
 func (st *step) attempts(ctx context.Context, b body) error {
 	r := st.call.scope.run
 	r.bodies.begin()
@@ -76,7 +78,7 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		return err
 	}
 	if limit := st.policy.MaxAttempts; limit > 0 && n > limit {
-		// The policy was changed to fewer attempts than have failed already.
+		// The policy now allows fewer attempts than have already failed.
 		return st.giveUp(ctx, n-1, st.failures[n-2].Err, "no attempt is left")
 	}
 	if err := r.rehearsal.frontier(); err != nil {
@@ -96,7 +98,8 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		}
 		said = false
 		if err := st.deadlinePassed(); err != nil {
-			// The attempt before, or the first one that did not live to fail.
+			// The failure is the previous attempt's, or that of the first one, which
+			// did not live to fail.
 			return st.giveUp(ctx, max(n-1, 1), err, "")
 		}
 		a, payload, err := st.run(ctx, n, b)
@@ -108,15 +111,16 @@ func (st *step) attempts(ctx context.Context, b body) error {
 		}
 		end := attemptEnd{number: n, at: st.ended, took: took, outcome: telemetry.OutcomeFailed, err: err}
 		if stopped := st.externalStop(); stopped != nil {
-			// Stopped from outside: what the body made of that is no failure
-			// of the step.
+			// Stopped from outside: however the body reacted, it is not a failure of
+			// the step.
 			end.outcome = telemetry.OutcomeStopped
 			st.report(ctx, end)
 			return stopped
 		}
 		if a.term.Over() {
-			// Told to stop for the lease: its error is no failure of the step
-			// either. If the run turns out to be still ours, it is tried again.
+			// The body was told to stop because of the lease: its error is not a
+			// failure of the step either. If the run turns out still to be ours, the
+			// attempt is made again.
 			end.outcome = telemetry.OutcomeStopped
 			st.report(ctx, end)
 			st.cutOff, wait = true, 0
@@ -145,8 +149,9 @@ func (st *step) attempts(ctx context.Context, b body) error {
 	}
 }
 
-// ready waits until attempt n may begin, not before wait, and records what must be on
-// record before its body; said: that it begins is. It returns when the attempt begins.
+// ready waits until attempt n may begin, not before wait, and records what must be
+// recorded before its body runs. said: its step_started is recorded already. It
+// returns the time at which the attempt begins.
 func (st *step) ready(n int, wait store.Time, said bool) (clock time.Time, err error) {
 	r := st.call.scope.run
 	if err := st.pauseUntil(wait); err != nil {
@@ -161,12 +166,12 @@ func (st *step) ready(n int, wait store.Time, said bool) (clock time.Time, err e
 		}
 	}
 	if err := r.eng.sealer.Ready(); err != nil {
-		// Before the body: what it does could not be recorded.
+		// Checked before the body runs, because its outcome could not be recorded.
 		return clock, r.unrecorded(st.call.key, err)
 	}
 	clock = time.Now()
 	if !r.eng.heart.Lease.Holds(clock) {
-		// Whoever may take the run may be running this body now.
+		// Another executor may have taken the run and be running this body now.
 		if err := st.awaitLease(); err != nil {
 			return clock, err
 		}
@@ -178,12 +183,12 @@ func (st *step) ready(n int, wait store.Time, said bool) (clock time.Time, err e
 	return clock, nil
 }
 
-// endWell records what an attempt has come to whose body returned no error.
+// endWell records the outcome of an attempt whose body returned no error.
 func (st *step) endWell(ctx context.Context, a *attempt, payload []byte, took time.Duration) error {
-	at := st.ended // recording takes it away
+	at := st.ended // recording clears it
 	err := st.succeed(a, payload, took)
 	if definite(err) {
-		// The store does not take the result: that is how the step ends.
+		// The store refuses the result: the step ends with that failure.
 		err = st.fail(a, Permanent(err), "", took)
 	}
 	if err == nil {
@@ -200,8 +205,8 @@ func (st *step) recordBegin(n int, probation bool) error {
 	s := st.call.scope
 	ev := st.newEvent(store.StepStarted, n, &history.Data{Input: st.input.Hash, Once: st.once, Probation: probation && !st.once})
 	w := &commit.Write{Events: []store.Event{ev}}
-	// Not by write: it is no outcome, which would end the trial of a suspect and
-	// its probation before the body that is suspected.
+	// Not by run.write, which is for outcomes: it would end the trial of a suspect,
+	// and its probation, before the suspected body has run.
 	if err := s.run.eng.committer.Commit(context.Background(), &s.run.log, w); err != nil {
 		return err
 	}
@@ -209,8 +214,8 @@ func (st *step) recordBegin(n int, probation bool) error {
 	return nil
 }
 
-// restore takes the failed attempts of the history over and returns the number
-// of the attempt to make and when it may begin.
+// restore takes over the failed attempts of the history, and returns the number of
+// the next attempt and when it may begin.
 func (st *step) restore() (n int, wait store.Time, err error) {
 	rec := st.call.rec
 	if rec == nil {
@@ -236,7 +241,7 @@ func (st *step) restore() (n int, wait store.Time, err error) {
 // begun reports whether a body of the step may have begun before this attempt.
 func (st *step) begun() bool { return st.cutOff || st.call.rec != nil && !st.call.rec.Fresh }
 
-// pauseUntil waits until the time has come, or until no further body may begin.
+// pauseUntil waits until at, or until no further body may begin.
 func (st *step) pauseUntil(at store.Time) error {
 	s := st.call.scope
 	if err := s.stopped(); err != nil || at == 0 {
@@ -252,8 +257,9 @@ func (st *step) pauseUntil(at store.Time) error {
 	return err
 }
 
-// externalStop returns why the error of a body that has just ended may not be its
-// own. A pause does not make it so: it leaves contexts alone.
+// externalStop returns the stop from outside that may have caused the error of a body
+// that has just ended; nil if there is none. A pause is not one: it leaves contexts
+// alone.
 func (st *step) externalStop() error {
 	s := st.call.scope
 	if d := s.run.dead.Load(); d != nil && d.kind == deathPaused && s.run.ctx.Err() == nil {
@@ -266,7 +272,7 @@ func (st *step) externalStop() error {
 func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []byte, err error) {
 	a = &st.first
 	if a.step != nil {
-		a = new(attempt) // the one before may still be held by the body's goroutines
+		a = new(attempt) // goroutines of the body may still hold the previous one
 	}
 	ctx = st.traceAttempt(ctx, n)
 	a.Context, a.step, a.number, a.term = ctx, st, n, st.call.scope.run.eng.heart.Lease.Term()
@@ -308,8 +314,8 @@ func (st *step) run(ctx context.Context, n int, b body) (a *attempt, payload []b
 	return a, payload, err
 }
 
-// end closes the attempt to the goroutines that its body has left behind. It waits
-// for what they are about to write.
+// end closes the attempt to the goroutines that its body left behind. It waits for
+// any write of theirs in progress.
 func (a *attempt) end() {
 	a.saving.Lock()
 	a.mu.Lock()
@@ -319,7 +325,7 @@ func (a *attempt) end() {
 	a.release()
 }
 
-// errOver is what a goroutine is told that a body has left behind.
+// errOver is the error for a goroutine that a body left behind.
 func (a *attempt) errOver(what string) error {
 	return fmt.Errorf("%w: %s: attempt %d of step %s in run %s has ended; a body must wait for its goroutines", ErrOutsideRun, what, a.number, a.step.call.key, a.step.call.scope.run.id)
 }
@@ -332,8 +338,8 @@ func (st *step) body(a *attempt, b body) ([]byte, error) {
 	return b.once(a)
 }
 
-// guardedBody calls the body of a compensation, which stands on the goroutine of
-// the run, which has its end to record.
+// guardedBody calls the body of a compensation so that no panic and no Goexit gets
+// out: it runs on the goroutine of the run, which has yet to record the run's end.
 func (st *step) guardedBody(a *attempt, b body) (payload []byte, err error) {
 	if fault := guard.Call(func() { payload, err = st.body(a, b) }); fault != nil {
 		return nil, fault
@@ -341,8 +347,8 @@ func (st *step) guardedBody(a *attempt, b body) (payload []byte, err error) {
 	return payload, err
 }
 
-// deadlinePassed returns the error of a step whose deadline passed while nobody
-// executed it.
+// deadlinePassed returns the error of a step whose deadline has passed before its
+// next attempt, for example while no process executed it.
 func (st *step) deadlinePassed() error {
 	d := st.policy.Deadline
 	if d == 0 || st.call.scope.run.eng.now() < st.start.Add(d) {
@@ -355,7 +361,8 @@ func (st *step) deadlinePassed() error {
 	return err
 }
 
-// limit returns how long the next attempt may take, 0 for no limit.
+// limit returns how long the next attempt may take, 0 for no limit, and the cause
+// with which its context then ends.
 func (st *step) limit() (time.Duration, error) {
 	limit, cause := st.policy.Timeout, error(ErrAttemptTimeout)
 	if st.policy.Deadline > 0 {
@@ -376,18 +383,17 @@ func (st *step) newEvent(t store.Type, n int, d *history.Data) store.Event {
 	return ev
 }
 
-// stepWrite is a write of one event, with its space.
+// stepWrite is a write of one event, with the memory for that event.
 type stepWrite struct {
 	commit.Write
 	event [1]store.Event
 }
 
-// stepWrites saves an allocation per step: once a write is settled nobody holds
-// it any more.
+// stepWrites saves an allocation per step: nothing holds a write once it is settled.
 var stepWrites = sync.Pool{New: func() any { return new(stepWrite) }}
 
-// record commits an event of the step, moves the scope's clock on and returns
-// the event's time.
+// record commits an event of the step, advances the scope's clock and returns the
+// event's time.
 func (st *step) record(ev store.Event) (store.Time, error) {
 	w := stepWrites.Get().(*stepWrite)
 	w.event[0] = ev
@@ -403,8 +409,8 @@ func (st *step) record(ev store.Event) (store.Time, error) {
 	return at, err
 }
 
-// mustRecord parks the run if err is a refusal of the store: nothing that comes
-// after the step can be recorded.
+// mustRecord parks the run if err is a refusal of the store: nothing after the step
+// could be recorded.
 func (st *step) mustRecord(err error) error {
 	if definite(err) {
 		return st.call.scope.run.unrecorded(st.call.key, err)
@@ -444,7 +450,7 @@ func (st *step) fail(a *attempt, err error, reason string, took time.Duration) e
 	return st.failure(a.number, d)
 }
 
-// failure returns the error a recorded final failure stands for.
+// failure returns the error that a recorded final failure stands for.
 func (st *step) failure(n int, d *history.Data) error {
 	r := st.call.scope.run
 	return &StepError{RunID: r.id, Key: st.call.key, Attempt: n, Max: d.Max, Permanent: d.Error.Permanent, Err: r.eng.program.errors.Restore(d.Error)}
@@ -471,7 +477,7 @@ func (st *step) failureOf(ev *store.Event, d *history.Data) Failure {
 	return Failure{Attempt: int(ev.Attempt), Err: r.eng.program.errors.Restore(d.Error), At: ev.At.Time(), Took: ev.Took, Notes: d.Notes, output: ev.Payload, at: payload.PlaceOf(r.id, ev), run: r}
 }
 
-// hashInput takes the hash of what WithInput gave.
+// hashInput hashes the value given to WithInput.
 func (st *step) hashInput(e *Engine, o *stepOptions) error {
 	if !o.hasIn {
 		return nil
@@ -485,7 +491,7 @@ func (st *step) hashInput(e *Engine, o *stepOptions) error {
 	return err
 }
 
-// checkInput notices that a recorded step is asked for with another input.
+// checkInput returns an error if a recorded step is called with another input.
 func (st *step) checkInput() error {
 	rec := st.call.rec
 	if rec == nil || rec.Input == "" || st.input.Hash == "" || !st.input.Differs(rec.Input) {

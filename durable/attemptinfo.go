@@ -21,19 +21,19 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// AttemptInfo is what the body of a step can know of itself.
+// AttemptInfo is what the body of a step can learn about its own attempt.
 type AttemptInfo struct {
 	RunID  string
 	Key    string // of the step
 	Number int    // of this attempt, from 1
 	Max    int    // attempts allowed; 0: no limit
-	// Failures of the attempts before this one, also of earlier processes.
+	// Failures of the attempts before this one, including those in earlier processes.
 	Failures []Failure
-	// Execution is a mark of this execution of the body: no other one has it, be it
-	// of another attempt, of the same attempt in another process, or of a copy or a
-	// fork of the run. A body that leaves something outside gives it this mark, saves
-	// the mark, and so knows later whose it is. It is made of letters, digits and
-	// dots; what stands before its first dot is the same for the whole run.
+	// Execution marks this execution of the body. No other execution has the same mark:
+	// not another attempt, not the same attempt in another process, not a copy or a fork
+	// of the run. A body that leaves something outside puts this mark on it and saves the
+	// mark, so that it knows later whose it is. The mark consists of letters, digits and
+	// dots; the part before its first dot is the same for the whole run.
 	Execution string
 }
 
@@ -49,9 +49,9 @@ type Failure struct {
 	run     *run
 }
 
-// Output decodes into v, a pointer, the result that Seek's check refused; ok is
-// false when the attempt failed without one. An output that cannot be read as v
-// stops the run, which stays resumable; the body should return the error.
+// Output decodes the result that Seek's check refused into v, a pointer. ok is false if
+// the attempt failed without a result. An output that cannot be read as v stops the run,
+// which stays resumable; the body should return the error.
 func (f Failure) Output(v any) (ok bool, err error) {
 	if len(f.output) == 0 {
 		return false, nil
@@ -66,8 +66,8 @@ func (f Failure) Output(v any) (ok bool, err error) {
 	return true, nil
 }
 
-// Attempt returns what is known of the attempt whose context ctx is; the zero
-// AttemptInfo when ctx belongs to none.
+// Attempt describes the attempt whose context ctx is. It returns the zero AttemptInfo if
+// ctx belongs to none.
 func Attempt(ctx context.Context) AttemptInfo {
 	a, ok := inBody(ctx)
 	if !ok {
@@ -79,7 +79,7 @@ func Attempt(ctx context.Context) AttemptInfo {
 	}
 }
 
-// execution returns the mark of this execution of the body.
+// execution returns AttemptInfo.Execution.
 func (a *attempt) execution() string {
 	type key struct{}
 	return a.Local(key{}, func() any {
@@ -95,7 +95,7 @@ func (a *attempt) execution() string {
 	}).(string)
 }
 
-// locals is memory for the packages around this one. Its owner's mutex guards it.
+// locals keeps values for the packages around this one. The mutex of its owner guards it.
 type locals map[any]any
 
 func (l *locals) at(key any, make func() any) any {
@@ -177,14 +177,15 @@ func WorkflowName(ctx context.Context) string {
 	return ""
 }
 
-// maxNotes bounds what the notes of one attempt take together, in bytes.
+// maxNotes limits all notes of one attempt together, in bytes.
 const maxNotes = 64 << 10
 
 // Note keeps a debug output with the attempt whose context ctx is: it is
 // recorded with the attempt's outcome and shown with it. v is kept as JSON. A
-// note that cannot be kept (no JSON, more than 64 KiB together, not within a
-// step, made by a goroutine after its attempt had ended) is dropped and logged: it
-// must not make a step fail. A note under a key that has one replaces it.
+// note that cannot be kept (v has no JSON, the notes exceed 64 KiB together, the call is
+// not within a step, or a goroutine makes it after its attempt has ended) is dropped and
+// logged: a note must not make a step fail. A second note under one key replaces the
+// first.
 func Note(ctx context.Context, key string, v any) {
 	a, ok := inBody(ctx)
 	if !ok {
@@ -232,10 +233,10 @@ func (a *attempt) taken() map[string]json.RawMessage {
 }
 
 // IdempotencyKey names the effect of the step whose context ctx is, for services
-// that accept such a key: the same over all attempts, crashes and branches, another for
-// every other step, run and generation. A step that was undone by its compensation, and
-// the compensation itself, have another key when they are made again. It is empty outside
-// a step.
+// that accept such a key. It is the same in all attempts, after every crash and on every
+// branch; every other step, run and generation has another key. A step that its
+// compensation has undone, and the compensation itself, get another key when they are
+// made again. The key is empty outside a step.
 func IdempotencyKey(ctx context.Context) string {
 	a, ok := inBody(ctx)
 	if !ok {
@@ -245,9 +246,9 @@ func IdempotencyKey(ctx context.Context) string {
 	return IdempotencyKeyOf(r.id, int(r.row.Generation), anewKey(r.matching.anew, a.step.call.key))
 }
 
-// anewKey returns the key of a call as its idempotency key has it. Of one that was
-// undone and is made again it names the branch since which that is so, "charge~b2": under
-// the key it had, the other side would answer that it was done already.
+// anewKey returns the key of a call as its idempotency key uses it. For a call that was
+// undone and is made again it adds the branch since which that is so, as in "charge~b2":
+// given the earlier key, the other side would answer that it has done this already.
 func anewKey(anew map[string]int32, key string) string {
 	since := int32(0)
 	for k, branch := range anew {
@@ -262,11 +263,11 @@ func anewKey(anew map[string]int32, key string) string {
 }
 
 // IdempotencyKeyOf returns what IdempotencyKey returns in the body of the step
-// with this key, in this generation of the run (0: the first): who asks the other
-// side whether something was done needs it. It neither looks whether there is such
-// a step, nor into a store. A step that a fork has copied was made under the key
-// of the run that it was copied from. Of one that was undone and is made again, on
-// branch 2 say, key is the step's with "~b2" behind it.
+// with this key, in this generation of the run (0: the first). Use it to ask the other
+// side whether something was done. It reads no store and does not check that there is
+// such a step. A step that a fork has copied was made under the key of the run that it
+// was copied from. For a step that was undone and is made again, on branch 2 for example,
+// key is the step's key followed by "~b2".
 func IdempotencyKeyOf(runID string, generation int, key string) string {
 	h := sha256.New()
 	var n [8]byte

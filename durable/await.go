@@ -34,9 +34,9 @@ func Prompt(text string) AwaitOption {
 	return func(o *awaitOptions) { o.prompt = store.CleanText(text) }
 }
 
-// Timeout limits the wait; without it, it has no limit. A wait that has run out
-// returns an error that matches ErrTimeout, on replay too, whatever has come
-// later.
+// Timeout limits the wait; without it, a wait has no limit. A wait that has timed out
+// returns an error that matches ErrTimeout, on replay too, even if a signal has come
+// since.
 func Timeout(d time.Duration) AwaitOption {
 	return func(o *awaitOptions) { o.timeout, o.limited = d, true }
 }
@@ -56,7 +56,7 @@ func (e *TimeoutError) Error() string {
 func (e *TimeoutError) Is(target error) bool { return target == ErrTimeout }
 
 // SignalTypeError says that a signal came whose value is not of the type that
-// the workflow waits for. The signal is taken all the same: the next Await of that
+// the workflow waits for. The signal is consumed nevertheless: the next Await of that
 // name gets the one after it.
 type SignalTypeError struct {
 	RunID  string
@@ -74,12 +74,12 @@ func (e *SignalTypeError) Unwrap() error { return e.Err }
 
 type signalTypeErrorJSON struct{ RunID, Key, Sent, Wanted, Err string }
 
-// MarshalJSON makes the error one that is found again on replay.
+// MarshalJSON encodes the error, so that a replay finds it again.
 func (e *SignalTypeError) MarshalJSON() ([]byte, error) {
 	return json.Marshal(signalTypeErrorJSON{e.RunID, e.Key, e.Sent, e.Wanted, fmt.Sprint(e.Err)})
 }
 
-// UnmarshalJSON is the other direction; of Err the message is kept.
+// UnmarshalJSON reverses MarshalJSON; only the message of Err is kept.
 func (e *SignalTypeError) UnmarshalJSON(b []byte) error {
 	var j signalTypeErrorJSON
 	err := json.Unmarshal(b, &j)
@@ -87,20 +87,21 @@ func (e *SignalTypeError) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// Await waits for the next signal of this name and returns its value. A signal
-// that came before is taken at once; several are taken in the order in which
-// they were sent. The wait survives restarts, and may last for years. Timeout bounds it;
-// a context that the workflow has given a deadline of its own (context.WithTimeout) is
-// refused, because a later process would not see it at the same moment: the run is parked
+// Await waits for the next signal of this name and returns its value. It takes a signal
+// that came earlier at once, and several in the order in which they were sent. The wait
+// survives restarts, and may last for years. Timeout limits it. Await refuses a context
+// to which the workflow has given a deadline of its own (context.WithTimeout), because a
+// later process would not see it pass at the same moment: the run is parked
 // (CodeUnrecorded) until the code is mended.
 //
 // Two waits of a run for one name must not be pending at once, unless they have
-// a Prompt: answers to those name their wait (WaitKey), and a signal that does
-// not goes to the one that was asked first.
+// a Prompt: answers to such waits name their wait (WaitKey), and a signal that names
+// none goes to the wait that was asked first.
 //
 // Errors, all of them recorded: *TimeoutError with Timeout; *SignalTypeError for a
-// signal that is no T, which is taken, so that those after it are reached; a second
-// wait for one name, which takes none. ErrCancelled when the run was cancelled.
+// signal that is not a T, which is consumed, so that those after it can be received; a
+// refusal of a second wait for one name, which consumes none. ErrCancelled when the run
+// was cancelled.
 func Await[T any](ctx context.Context, name string, o ...AwaitOption) (T, error) {
 	var value T
 	a := &awaiting{name: name, kind: store.KindSignal, call: history.CallWait, wanted: reflect.TypeFor[T]()}
@@ -125,14 +126,14 @@ type awaiting struct {
 	kind   store.Kind // of the messages it takes
 	call   history.CallKind
 	wanted reflect.Type
-	// read decodes a payload that stands at a place, and keeps the value.
+	// read decodes the payload at a place, and keeps the value.
 	read func(s *payload.Sealer, at payload.Place, env []byte) (sent string, err error)
 	// request is the id of the message that was taken, if it is a request.
 	request string
 }
 
-// data marks what an event of the wait says with its kind of call, where the
-// type of the event does not tell.
+// data encodes d for an event of the wait, with the kind of call where the type of the
+// event does not tell it.
 func (a *awaiting) data(d *history.Data) []byte {
 	if a.call != history.CallWait {
 		d.Kind = a.call
@@ -157,7 +158,7 @@ func (a *awaiting) perform(ctx context.Context, o []AwaitOption) error {
 	return a.wait(ctx, s)
 }
 
-// wait makes the wait a call of s.
+// wait performs the wait as a call of s.
 func (a *awaiting) wait(ctx context.Context, s *scope) error {
 	c := call{limited: s.limits(ctx)}
 	if err := s.begin(&c, a.name, a.call); err != nil {
@@ -210,20 +211,20 @@ func (a *awaiting) wait(ctx context.Context, s *scope) error {
 		sent, err = a.read(r.eng.sealer, payload.Place{}, env)
 	}
 	if err != nil && !payload.IsMismatch(err) {
-		// Not what it holds, but that this program cannot read it: another one
-		// will, and until then the message stays in the inbox.
+		// The value is not wrong; this program cannot read it. Another one will, and
+		// until then the message stays in the inbox.
 		return r.undecodable(c.key, sent, a.wanted, err)
 	}
 	if err != nil {
 		wrong := &SignalTypeError{RunID: r.id, Key: c.key, Sent: sent, Wanted: a.wanted.String(), Err: err}
 		if a.call != history.CallRequest {
-			// Taken by what says so: a loop around Await would meet it for ever, and
-			// nothing after it.
+			// The event of the refusal consumes the signal: otherwise a loop around
+			// Await would get this one for ever, and never one after it.
 			consumed, err = a.refuse(&c, began, m.Seq, wrong)
 			return err
 		}
-		// It is taken all the same: somebody waits for its answer, and the run
-		// can give one.
+		// The request is consumed nevertheless: its sender waits for an answer, and the
+		// run can give one.
 		d.Error = r.eng.program.errors.Record(wrong)
 	}
 	if _, err := s.record(&c, store.Event{Type: store.SignalReceived, Payload: env, Data: a.data(d)}); err != nil {
@@ -234,8 +235,9 @@ func (a *awaiting) wait(ctx context.Context, s *scope) error {
 	return r.eng.program.errors.Restore(d.Error)
 }
 
-// refuse records that a wait has ended without a value, because of why, which takes
-// the message with this number; 0: none. It returns the error as a replay will.
+// refuse records that a wait has ended without a value, because of why, and that this
+// consumes the message with this number (0: none). It returns the error as a replay
+// will.
 func (a *awaiting) refuse(c *call, began store.Time, message int64, why error) (recorded bool, err error) {
 	s := c.scope
 	rec := s.run.eng.program.errors.Record(why)
@@ -249,7 +251,7 @@ func (a *awaiting) refuse(c *call, began store.Time, message int64, why error) (
 // WaitKey is the signal name that answers one wait and no other.
 func WaitKey(key string, branch int32) string { return history.WaitKey(key, branch) }
 
-// open asks for a message and waits for it; a nil message is a time-out.
+// open asks for a message and waits for it. It returns nil if the wait times out.
 func (a *awaiting) open(c *call, mail *mailWait) (*store.Message, error) {
 	s, r := c.scope, c.scope.run
 	var until store.Time
@@ -260,7 +262,7 @@ func (a *awaiting) open(c *call, mail *mailWait) (*store.Message, error) {
 		until = max(r.eng.now().Add(a.timeout), 1)
 	}
 	select {
-	case <-mail.ready: // it was there before it was asked for: one write is enough
+	case <-mail.ready: // the message came before the wait: one write is enough
 		return mail.got, nil
 	default:
 	}
@@ -300,7 +302,7 @@ func (a *awaiting) open(c *call, mail *mailWait) (*store.Message, error) {
 	return mail.got, nil
 }
 
-// answered returns what the history says of a wait that has ended.
+// answered returns the recorded outcome of a wait that has ended.
 func (a *awaiting) answered(c *call) error {
 	s, r := c.scope, c.scope.run
 	s.lastAt = c.rec.LastAt
@@ -327,8 +329,8 @@ func (a *awaiting) answered(c *call) error {
 	return nil
 }
 
-// trace makes the span of a wait for a message that has ended; m is the one
-// it has taken, if any.
+// trace makes the span of a finished wait for a message; m is the message it has taken,
+// if any.
 func (a *awaiting) trace(c *call, began store.Time, outcome string, m *store.Message) {
 	s := c.scope
 	if s.run.spans.segment == nil {

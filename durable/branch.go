@@ -32,8 +32,8 @@ type branch struct {
 	key    string // empty: it was never begun
 	done   chan struct{}
 	waited atomic.Bool // its outcome was asked for
-	// recorded: its outcome was, in an earlier execution. replayed: its function is
-	// called all the same; then it is over when that has returned.
+	// recorded: its outcome was recorded in an earlier execution. replayed: its
+	// function is called nevertheless; the branch is over when that has returned.
 	recorded, replayed bool
 
 	// Set before done is closed.
@@ -47,8 +47,9 @@ type branch struct {
 
 // Go begins a branch: fn runs on a goroutine of its own and makes its durable
 // calls with the context it is given. Branches of one scope may run at the same
-// time, and their keys do not depend on how: "name/charge". The outcome is
-// recorded, and a branch that has ended is not run again.
+// time; their keys, such as "name/charge", do not depend on scheduling. The outcome
+// is recorded. A branch that has ended is at most replayed, and none of its bodies
+// runs again.
 //
 // Every branch must be waited for, with Future.Wait or First: a function that
 // returns a result while one was forgotten fails, and its error names the branch.
@@ -99,8 +100,8 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 		return f
 	}
 	if c.rec == nil {
-		// That it was begun rides along with what it records first, so that a
-		// replay knows its place among the calls.
+		// That it was begun is recorded with the run's next write, so that a replay
+		// knows its place among the calls.
 		s.stash(&c, store.Event{Type: store.StepStarted, Data: (&history.Data{Kind: history.CallGo}).Encode()})
 	}
 	r.goroutines.beginBranch(f.branch)
@@ -129,7 +130,8 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 	return f
 }
 
-// child makes the scope of a branch or an item, which may have ended before.
+// child makes the scope of a branch or an item. ended: it ended in an earlier
+// execution.
 func (s *scope) child(key string, ended bool, place ...int32) *scope {
 	inner := newScope(s.run, key)
 	inner.up, inner.lastAt, inner.undo = s, s.lastAt, s.undo
@@ -142,8 +144,8 @@ func (s *scope) child(key string, ended bool, place ...int32) *scope {
 	return inner
 }
 
-// replayEnded counts in the goroutine of a branch that has ended and is replayed,
-// and returns its scope.
+// replayEnded counts the goroutine that replays a branch which has ended, and
+// returns the branch's scope.
 func (s *scope) replayEnded(b *branch, key string, ordinal int32) *scope {
 	b.replayed = true
 	s.replaysAgain()
@@ -158,14 +160,14 @@ func (s *scope) replayEnded(b *branch, key string, ordinal int32) *scope {
 // replay calls the function of a branch that has ended.
 func (f *branch) replay(inner *scope, fn func()) {
 	defer func() {
-		_ = recover() // if it has panicked, so it did when its outcome was recorded
+		_ = recover() // if it panics, it also did when its outcome was recorded
 		inner.replayed()
 		r := f.run
 		r.waits.endPass(f)
 		close(f.done)
 		nudge(r.goroutines.branchOver)
 		if r.dead.Load() == nil {
-			r.waits.unload() // everybody else may have begun to wait
+			r.waits.unload() // all others may have begun to wait
 		}
 	}()
 	fn()
@@ -225,7 +227,7 @@ func (f *branch) record(c *call, inner *scope, payload []byte, err error) error 
 		}
 	}
 	if stopped := inner.stopped(); stopped != nil {
-		return stopped // what the function made of that is not its outcome
+		return stopped // however the function reacted, that is not its outcome
 	}
 	if changed := inner.replay.finish(); changed != nil {
 		return changed
@@ -254,12 +256,12 @@ func (gs *runGoroutines) leave(f *branch) {
 	close(f.done)
 	nudge(gs.branchOver)
 	if r.dead.Load() == nil {
-		_ = r.waits.sync() // an error is of the store, and the next write meets it
+		_ = r.waits.sync() // an error is the store's, and the next write gets it too
 		r.waits.unload()   // it may have been the last one that was not waiting
 	}
 }
 
-// Wait returns the outcome of the branch, waiting for it if need be.
+// Wait returns the outcome of the branch, and waits for it if necessary.
 func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	f.waited.Store(true)
 	var zero T
@@ -296,16 +298,16 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	return f.value, nil
 }
 
-// hasOutcome reports whether the branch has ended and that is recorded.
+// hasOutcome reports whether the branch has ended and its outcome is recorded.
 func (f *branch) hasOutcome() bool { return f.run.waits.over(f) && f.at != 0 }
 
-// join waits, parked, until one of the branches is over. With own it is called
-// on a goroutine of the engine's.
+// join waits, parked, until one of the branches is over. own: the caller is on a
+// goroutine of the engine's.
 func (gs *runGoroutines) join(own bool, bs ...*branch) error {
 	r := gs.run
 	for _, b := range bs {
 		if b.replayed {
-			// It ends by itself, so the caller counts as one that goes on.
+			// It ends by itself, so the caller does not count as waiting.
 			return gs.oneOf([]*branch{b})
 		}
 	}
@@ -321,8 +323,8 @@ func (gs *runGoroutines) join(own bool, bs ...*branch) error {
 	return gs.oneOf(bs)
 }
 
-// oneOf waits until one of the branches is over. A cancel does not end it: the
-// branches meet the cancel themselves, and then are over.
+// oneOf waits until one of the branches is over. A cancel does not end the wait: it
+// stops the branches, which are then over.
 func (gs *runGoroutines) oneOf(bs []*branch) error {
 	r := gs.run
 	if len(bs) == 1 {
@@ -343,8 +345,8 @@ func (gs *runGoroutines) oneOf(bs []*branch) error {
 }
 
 // endLeftovers stops the branches that First left behind, and waits for them:
-// two generations must not work side by side, and only then is it known which
-// messages were taken.
+// two generations must not run at the same time, and only after that is it known
+// which messages were taken.
 func (gs *runGoroutines) endLeftovers() {
 	r := gs.run
 	if left, _ := r.waits.open(); left > 0 {
@@ -354,8 +356,8 @@ func (gs *runGoroutines) endLeftovers() {
 	gs.all.Wait()
 }
 
-// end counts a branch out. Whoever waits for it goes on before that, so that the run
-// is never taken for one in which everybody waits.
+// end takes a branch out of the count. It first unparks those that wait for it, so
+// that the run never looks as if all its goroutines waited.
 func (wt *runWaits) end(b *branch) {
 	wt.mu.Lock()
 	defer wt.mu.Unlock()
@@ -366,7 +368,7 @@ func (wt *runWaits) end(b *branch) {
 	wt.branches--
 }
 
-// endPass counts it out.
+// endPass takes a replayed branch out of the count.
 func (wt *runWaits) endPass(b *branch) {
 	wt.mu.Lock()
 	defer wt.mu.Unlock()
@@ -388,7 +390,8 @@ func (wt *runWaits) anyOpen(bs []*branch) bool {
 	return slices.ContainsFunc(bs, func(b *branch) bool { return !b.over })
 }
 
-// join parks the calling goroutine until one of the branches ends, unless one has.
+// join parks the calling goroutine until one of the branches ends. It returns false
+// if one has ended already.
 func (wt *runWaits) join(p *parking, bs []*branch) bool {
 	wt.mu.Lock()
 	defer wt.mu.Unlock()

@@ -14,17 +14,17 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Bulk says what StartAll has done.
+// Bulk is what StartAll has done.
 type Bulk struct {
-	// Started runs are recorded; Existing ones were there already with the same
+	// Started runs were recorded; Existing ones already existed with the same
 	// workflow and input.
 	Started, Existing int
-	// Refused are the items that are no runs, in the order in which that was
-	// noticed.
+	// Refused are the items that could not be started, in the order in which
+	// that was noticed.
 	Refused []BulkError
 }
 
-// BulkError is an item that StartAll could not start. It does not keep the
+// BulkError is an item that StartAll could not start. It does not stop the
 // others.
 type BulkError struct {
 	ID  string
@@ -37,18 +37,19 @@ func (e BulkError) Error() string { return fmt.Sprintf("run %q was not started: 
 func (e BulkError) Unwrap() error { return e.Err }
 
 // StartAll starts a run for every pair of id and input, many of them in one
-// durable act, which makes it much cheaper than as many calls of Start. The
-// options are for each of the runs. The runs wait in the store and are taken by
-// whoever serves the workflow as there is room (Options.MaxRuns), this engine
-// included, so that a hundred thousand of them are not as many goroutines. As
-// with Start, they need no Recover to be executed here.
+// durable write, which makes it much cheaper than as many calls of Start. The
+// options apply to each of the runs. The runs wait in the store; executors that
+// serve the workflow, including this one, take them as they have room
+// (Options.MaxRuns), so that a hundred thousand runs are not as many
+// goroutines. As with Start, they need no Recover to be executed here.
 //
-// What Bulk counts is durable when StartAll returns, also with an error. It is
-// idempotent by id: called again with the same sequence it goes on where it
-// stopped; items with AutoID are always new. One item that cannot be started is
-// in Bulk.Refused, and the others are started all the same.
+// What Bulk counts is durable when StartAll returns, also with an error.
+// StartAll is idempotent by id: called again with the same sequence, it
+// continues where it stopped; items with AutoID are always new. An item that
+// cannot be started is in Bulk.Refused, and the others are started
+// nevertheless.
 //
-// The error says why not everything was tried: the cause of ctx's end, which
+// The error says why not all items were tried: the cause of ctx's end, which
 // stops it between two batches, ErrClosed, or ErrUnavailable. Within a workflow
 // function StartAll is refused with ErrInvalid, since nothing would record what
 // it did: start children there, or call it in a step.
@@ -99,11 +100,11 @@ type bulkItem struct {
 	span  trace.Span // of its start
 }
 
-// maxBulkTries bounds how often an item is tried whose id is taken when it is
-// created and free when it is looked up, or that is generated and in use.
+// maxBulkTries limits how often an item is tried whose id is in use when it is
+// created and free when it is looked up, or whose generated id is in use.
 const maxBulkTries = 8
 
-// bulkStart is one StartAll under way.
+// bulkStart is one StartAll in progress.
 type bulkStart struct {
 	eng     *Engine
 	def     *definition
@@ -134,7 +135,8 @@ func (b *bulkStart) add(it bulkItem) error {
 		return nil
 	}
 	for b.ids[it.id] {
-		// The same id again: the first one must be there before it is compared.
+		// The same id again: the first one must be stored before the two are
+		// compared.
 		if err := b.flush(); err != nil {
 			return err
 		}
@@ -164,7 +166,7 @@ func (b *bulkStart) change(it *bulkItem) store.Change {
 	}
 }
 
-// finish commits what is left, items that must be tried again included.
+// finish commits what is left, including items that must be tried again.
 func (b *bulkStart) finish() error {
 	for len(b.batch) > 0 {
 		if err := b.flush(); err != nil {
@@ -174,7 +176,7 @@ func (b *bulkStart) finish() error {
 	return nil
 }
 
-// flush commits the batch and sorts out the answers.
+// flush commits the batch and acts on the answers.
 func (b *bulkStart) flush() error {
 	items, batch := b.items, b.batch
 	b.items, b.batch, b.size = nil, nil, 0
@@ -185,8 +187,8 @@ func (b *bulkStart) flush() error {
 	if b.eng.roster.isClosing() {
 		return ErrClosed
 	}
-	// Not under ctx: what became of a batch must be known, so it ends between
-	// two of them.
+	// Not under ctx: the outcome of a batch must be known, so ctx ends the call
+	// between two batches.
 	ctx := context.WithoutCancel(b.ctx)
 	errs := b.eng.commitKnown(b.ctx, ctx, batch)
 	var exist []bulkItem
@@ -204,7 +206,7 @@ func (b *bulkStart) flush() error {
 		case definite(err):
 			b.refuse(items[i].id, commit.Occupied("was not started; start it again once that run has ended", err))
 		default:
-			own = append(own, items[i].id) // it may be there all the same
+			own = append(own, items[i].id) // it may be stored nevertheless
 			failed = errors.Join(context.Cause(b.ctx), err)
 		}
 	}
@@ -230,7 +232,8 @@ func (b *bulkStart) flush() error {
 }
 
 // compare looks at the runs whose ids were in use: each is the one that was to
-// be started, or another one, or has gone meanwhile and is tried again.
+// be started, or another one, or is gone by now, so that its item is tried
+// again.
 func (b *bulkStart) compare(ctx context.Context, items []bulkItem) (again []bulkItem, err error) {
 	var look []string
 	for _, it := range items {

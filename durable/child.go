@@ -24,14 +24,14 @@ func Abandon() StartOption { return func(o *startOptions) { o.abandon = true } }
 // offspring are the children of a run.
 type offspring struct {
 	run     *run
-	bearing sync.WaitGroup // of the children that are being started
+	bearing sync.WaitGroup // children that are being started
 
 	mu     sync.Mutex
 	list   []*child
-	closed bool // the run is ending, and starts none any more
+	closed bool // the run is ending, and starts no more
 
 	look      sync.Once
-	firstBorn bool // there was no child of a run with this id before; see noneBefore
+	firstBorn bool // the store had no child of a run with this id; see noneBefore
 }
 
 // child is a child run, as its parent sees it.
@@ -40,20 +40,20 @@ type child struct {
 	call    call
 	abandon bool
 	derived bool       // its id was derived from the call, and not chosen by the workflow
-	evaded  bool       // what was derived is the id of another run
-	found   bool       // it may have been there before it was started
+	evaded  bool       // the derived id is another run's, so that the child has a different one
+	found   bool       // it may have existed before this call started it
 	began   store.Time // when it was started
 
 	// The mutex of the run's waits guards what follows.
 	finished store.Event // the recorded outcome; Seq 0: none yet
-	foreign  bool        // it tells its end to another run than this one
-	// elsewhere: another executor has it, and nobody here takes it over.
+	foreign  bool        // it will not report its end to this run
+	// elsewhere: another executor has it, and this one would not take it over.
 	elsewhere bool
 	hearing   chan struct{}         // closed when the goroutine that records the outcome leaves; nil: none does
-	parked    map[*parking]struct{} // of those that wait for that
+	parked    map[*parking]struct{} // of the goroutines that wait for that
 }
 
-// startChild begins a child run, or finds the one the history has.
+// startChild begins a child run, or finds the one that the history has.
 func startChild(s *scope, def *definition, id string, input []byte, o *startOptions) (*child, error) {
 	r := s.run
 	ch := &child{abandon: o.abandon}
@@ -98,9 +98,9 @@ func startChild(s *scope, def *definition, id string, input []byte, o *startOpti
 	return ch, nil
 }
 
-// parentKey is what a child keeps of the call that started it. A later generation
-// is named: a child of an earlier one with the same explicit id is another run,
-// whose outcome was told to that generation.
+// parentKey is what a child keeps of the call that started it. It names a later
+// generation: a child that an earlier generation started under the same chosen id is
+// another run, which reported its outcome to that generation.
 func parentKey(key string, generation int32) string {
 	if generation != 0 {
 		key += fmt.Sprintf("~g%d", generation)
@@ -108,16 +108,16 @@ func parentKey(key string, generation int32) string {
 	return key
 }
 
-// bear creates the child in the change that records it. Where its id was derived and
-// another run has it, one that this call did not start, the child gets another id: whoever
-// chose that run's id must not decide what becomes of this one.
+// bear creates the child in the change that records it. If its id was derived and belongs
+// to another run, which this call did not start, the child gets a different id: whoever
+// chose that run's id must not decide what becomes of this child.
 func (ch *child) bear(def *definition, input []byte, o *startOptions) error {
 	r := ch.call.scope.run
 	for tries := 1; ; tries++ {
 		err := ch.bearAs(def, input, o)
 		switch {
 		case err == nil || !definite(err):
-			return err // the run is lost, or closed
+			return err // the run is lost, or the engine is closed
 		case errors.Is(err, store.ErrOccupied):
 			return ch.refuse(commit.Occupied("was not started; start it again once that run has ended", err))
 		case !errors.Is(err, store.ErrExists):
@@ -137,25 +137,25 @@ func (ch *child) bear(def *definition, input []byte, o *startOptions) error {
 	}
 }
 
-// maxEvasions bounds how many ids are tried: the first one that is evaded to can be known
-// to nobody.
+// maxEvasions limits how many other ids are tried. Nobody can foresee even the first of
+// them.
 const maxEvasions = 3
 
-// evadedChildID is the id of a child whose derived id another run has. It follows from the
-// parent's seed, so that nobody can have taken it beforehand.
+// evadedChildID returns the id for a child whose derived id another run has. It depends on
+// the parent's seed, so that nobody can have taken it beforehand.
 func evadedChildID(derived string, seed uint64, try int) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%016x %d %s", seed, try, derived))
 	return derived + history.EvadedMark + hex.EncodeToString(sum[:6])
 }
 
-// startedBy reports whether a run that exists was started by the call that wants one: in
-// an earlier life of its parent.
+// startedBy reports whether an existing run was started by the very call that wants one
+// now, in an earlier life of its parent.
 func startedBy(have, want *store.Run) bool {
 	return have != nil && have.Parent == want.Parent && have.ParentKey == want.ParentKey
 }
 
-// holderOf reads the row of the run that has an id; nil: it was deleted meanwhile, or
-// cannot be read.
+// holderOf reads the row of the run that has an id. It returns nil if the run was deleted
+// meanwhile, or cannot be read.
 func (fam *families) holderOf(id string) *store.Run {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		h, err := fam.eng.store.Load(fam.eng.life.loops, id, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
@@ -169,7 +169,7 @@ func (fam *families) holderOf(id string) *store.Run {
 	}
 }
 
-// bearAs is bear under the id that the child has now.
+// bearAs is one try of bear, under the id that the child has now.
 func (ch *child) bearAs(def *definition, input []byte, o *startOptions) error {
 	s := ch.call.scope
 	e := s.run.eng
@@ -179,24 +179,24 @@ func (ch *child) bearAs(def *definition, input []byte, o *startOptions) error {
 	change.Hold = o.exclusive
 	w := &commit.Write{Start: []store.Change{change}, Send: e.mailroom.mailTo(ch.id, o.mail)}
 	for i := range w.Send {
-		w.Send[i].IfLive = true // a child that is there already may have ended
+		w.Send[i].IfLive = true // a child that exists already may have ended
 	}
 	unique := ch.evaded || ch.derived && s.run.row.Branch == 0 && s.run.offspring.noneBefore()
 	here := r.def != nil
 	if here {
 		if err := e.roster.addNew(r); err != nil {
-			// It is under way here already: an explicit id that somebody else
-			// has used. The store decides whether it is the same run.
+			// A run with this id is already executed here: the workflow chose an id that
+			// is in use. The store decides whether it is the same run.
 			here = false
 		}
 	}
 	if !here {
-		r.cancel(nil) // it is not executed by this
+		r.cancel(nil) // this execution does not begin
 	}
 	ev := store.Event{Type: store.ChildStarted, Data: (&history.Data{Child: ch.id, Abandon: ch.abandon, Chosen: !ch.derived, Evaded: ch.evaded}).Encode()}
 	var err error
 	if ch.began, err = s.recordWith(&ch.call, ev, w); err == nil {
-		r.spans.start.End() // before anything that hangs below it
+		r.spans.start.End() // before the spans below it
 	}
 	r.spans.start = nil
 	if here && err == nil && !unique && !e.families.isOurs(r) {
@@ -216,8 +216,8 @@ func (ch *child) bearAs(def *definition, input []byte, o *startOptions) error {
 }
 
 // noneBefore reports whether the store had no child of a run with this id when this
-// execution came to start its first one. Children may outlive their parent: of a run that
-// was deleted, and started again under its id, a child may be there with what it came to.
+// execution started its first one. Children may outlive their parent: if a run was deleted
+// and its id used again, a child of the deleted run may still be there, with its outcome.
 func (os *offspring) noneBefore() bool {
 	os.look.Do(func() {
 		page, err := os.run.eng.store.List(os.run.eng.life.loops, store.Filter{Parents: []string{os.run.id}, Limit: 1})
@@ -226,8 +226,8 @@ func (os *offspring) noneBefore() bool {
 	return os.firstBorn
 }
 
-// conflictOfChild says in what the run that exists, nil if it cannot be read, differs from
-// the child that was to be started.
+// conflictOfChild returns an error that says how the existing run, nil if it cannot be
+// read, differs from the child that was to be started.
 func conflictOfChild(want, have *store.Run) error {
 	conflict := &ConflictError{RunID: want.ID, Want: want.Workflow}
 	if have == nil {
@@ -244,8 +244,8 @@ func conflictOfChild(want, have *store.Run) error {
 	return conflict
 }
 
-// refuse records that the child could not be started: what stood in the way may
-// be gone when the call is replayed. It returns the error as a replay will.
+// refuse records that the child could not be started, because the reason may be gone when
+// the call is replayed. It returns the error as a replay will.
 func (ch *child) refuse(err error) error {
 	s := ch.call.scope
 	d := &history.Data{Kind: history.CallChild, Error: s.run.eng.program.errors.Record(err)}
@@ -266,11 +266,11 @@ func (ch *child) refused() error {
 	return s.run.eng.program.errors.Restore(d.Error)
 }
 
-// errElsewhere: a child that was to be executed here existed already.
+// errElsewhere: a child that was to be executed here already existed.
 var errElsewhere = errors.New("durable: the run existed already")
 
 // isOurs reports whether a run that was created with an owner is the one that
-// was created here, and not one that existed with the same id.
+// was created here, and not an earlier one with the same id.
 func (fam *families) isOurs(r *run) bool {
 	for pause := 5 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		h, err := fam.eng.store.Load(fam.eng.life.loops, r.id, store.Cursor{NoEvents: true})
@@ -285,9 +285,9 @@ func (fam *families) isOurs(r *run) bool {
 }
 
 // expect announces that a child is about to be started: the end of the run
-// waits for its adopt, so that no child is left out when the children of an
-// ended run are cancelled. It must be followed by bearing.Done. Once the run is
-// ending it is too late: whoever starts a child then is a branch that was left over.
+// waits until it was adopted, so that no child is left out when the children of an ended
+// run are cancelled. It must be followed by bearing.Done. It returns an error once the run
+// is ending: only a branch that was left over can start a child then.
 func (os *offspring) expect() error {
 	os.mu.Lock()
 	defer os.mu.Unlock()
@@ -298,15 +298,15 @@ func (os *offspring) expect() error {
 	return nil
 }
 
-// adopt keeps a child in mind, for the end of its parent.
+// adopt adds a child to those that the end of its parent concerns.
 func (os *offspring) adopt(ch *child) {
 	os.mu.Lock()
 	defer os.mu.Unlock()
 	os.list = append(os.list, ch)
 }
 
-// cancelMessages are the messages that end what a run leaves behind. No child is
-// started after it.
+// cancelMessages returns the messages that cancel the children which an ending run leaves
+// behind. No child is started after this call.
 func (os *offspring) cancelMessages() []store.Message {
 	os.mu.Lock()
 	os.closed = true
@@ -319,7 +319,7 @@ func (os *offspring) cancelMessages() []store.Message {
 		if ch.abandon || os.run.waits.heard(ch) {
 			continue
 		}
-		data, _ := json.Marshal(history.MessageData{Reason: fmt.Sprintf("its parent %s has ended", os.run.id)}) // a string
+		data, _ := json.Marshal(history.MessageData{Reason: fmt.Sprintf("its parent %s has ended", os.run.id)}) // cannot fail: a string
 		ms = append(ms, store.Message{To: ch.id, Kind: store.KindCancel, ID: history.FirstCancel, At: os.run.eng.now(), Data: data, IfLive: true})
 	}
 	return ms

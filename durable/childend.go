@@ -18,8 +18,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// wait returns the output of the child and where it stands, waiting for it in s if
-// need be. It refuses a run that is no child of this one, of which ch may be nil.
+// wait returns the output of the child and its place, and waits for it in s if
+// necessary. It refuses a run that is not a child of this one; ch may be nil for such
+// a run.
 func (ch *child) wait(ctx context.Context, s *scope, id string) (output []byte, at payload.Place, err error) {
 	if ch == nil || ch.call.scope.run != s.run {
 		return nil, at, fmt.Errorf("%w: run %s is waited for in a workflow function and is no child of it. Wait for it in a step", ErrNested, id)
@@ -130,8 +131,8 @@ func (ch *child) hear(s *scope) (recorded store.Event, err error) {
 		}
 		if earlier {
 			r.inbox.passOver(mail)
-			// What an earlier version has told of this one was dropped as a second
-			// message with the same id.
+			// An earlier version of this package gave the messages of both the same
+			// id, so the store has dropped this child's as a duplicate.
 			if found, err = ch.look(s, mail); err != nil {
 				return recorded, err
 			}
@@ -152,9 +153,10 @@ func (ch *child) hear(s *scope) (recorded store.Event, err error) {
 	return w.Events[0], nil
 }
 
-// toldEarlier reports whether a message that came before the child was started, as
-// the history has it, is that of an earlier run with its id. The child itself may be
-// older than its start: a cut has left that behind, and it was started again.
+// toldEarlier reports whether a message that is older than the start of the child in
+// this history is that of an earlier run with the child's id. The child itself may be
+// older than that start, if a cut has left its first start behind and it was started
+// again.
 func (ch *child) toldEarlier(s *scope, m *store.Message) (bool, error) {
 	if m.At > ch.began || ch.derived {
 		return false, nil
@@ -166,7 +168,7 @@ func (ch *child) toldEarlier(s *scope, m *store.Message) (bool, error) {
 	return err == nil && !history.IsOutcomeOf(m, row), err
 }
 
-// childEnd is the outcome of a child, as its message or its log tells it.
+// childEnd is the outcome of a child, as its message or its log reports it.
 type childEnd struct {
 	history.ChildData
 	message int64 // 0: it was read from the log
@@ -188,13 +190,13 @@ func (ch *child) open(m *store.Message) (*childEnd, error) {
 	return end, nil
 }
 
-// foreignLook is how often a run looks at a child that is not told to tell it its
-// outcome.
+// foreignLook is how often a run looks at a child that will not report its outcome to
+// it.
 const foreignLook = time.Minute
 
-// look looks at a child that the history knows. Its message may be lost:
-// it was sent to a parent that was deleted and is restored, or is a copy of it.
-// It returns nil for a child that goes on, or whose message is there.
+// look looks at a child that the history knows, because its message may be lost: it
+// went to a parent that was deleted and then restored, or of which this run is a copy.
+// It returns nil if the child has not ended, or if its message is here.
 func (ch *child) look(s *scope, mail *mailWait) (*childEnd, error) {
 	r := s.run
 	select {
@@ -209,8 +211,8 @@ func (ch *child) look(s *scope, mail *mailWait) (*childEnd, error) {
 	if err != nil {
 		return nil, err
 	}
-	// One that has told its failure and was resumed since is not heard a second time:
-	// the store takes its message for the one that is there.
+	// A child that has reported its failure and was resumed since cannot report again:
+	// the store takes its message for a duplicate of the first.
 	ch.foreign = row.Parent != r.id || r.past != nil && r.past.ResetAt[ch.call.key] != 0
 	end, ended, err := r.eng.families.endOf(row)
 	if err != nil {
@@ -218,7 +220,8 @@ func (ch *child) look(s *scope, mail *mailWait) (*childEnd, error) {
 	}
 	if !ended {
 		r.eng.claims.takeUpChild(row)
-		// Without Recover nobody here takes it over when that executor dies.
+		// Without Recover, this engine does not take the child over when that executor
+		// dies.
 		ch.elsewhere = !r.eng.claims.recovered.Load() && row.Owner != "" && row.Owner != r.eng.id
 		return nil, nil
 	}
@@ -232,8 +235,8 @@ func (ch *child) look(s *scope, mail *mailWait) (*childEnd, error) {
 	}
 }
 
-// read reads the row of the child, with its last event, again and again while
-// the store cannot be read.
+// read reads the row of the child, with its last event. It tries again while the store
+// cannot be read.
 func (ch *child) read(s *scope) (*store.Run, error) {
 	r := s.run
 	for pause := 10 * time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -255,13 +258,13 @@ func (ch *child) read(s *scope) (*store.Run, error) {
 	}
 }
 
-// families is what an engine does between runs of which one has started the other, and of
-// which only one may be executed here.
+// families is what an engine does between a run and its children, of which not all
+// need be executed here.
 type families struct{ eng *Engine }
 
-// endOf returns what the last event of a run says of its end. One that
-// recovery has marked failed has not come to an end of its own: it tells its
-// parent when it has been resumed.
+// endOf returns what the last event of a run says of its end. A run that recovery has
+// marked failed has not ended by itself: it reports to its parent once it has been
+// resumed and has ended.
 func (fam *families) endOf(row *store.Run) (end *childEnd, ended bool, err error) {
 	if !row.Status.Terminal() || row.Last == nil {
 		return nil, false, nil
@@ -299,13 +302,14 @@ func (e *childMissingError) Error() string {
 		e.RunID, e.Key, e.Child)
 }
 
-// tellParentOf is the message that tells the parent of a run what became of it.
+// tellParentOf returns the message that reports the outcome of a run to its parent;
+// none if it has no parent.
 //
-// A store drops a second message with the same id, and the id of a child may be used
-// again by the same parent: one that the workflow has chosen, by a later generation
-// or after a cut, once the earlier run is deleted. So the message of such a child is
-// named after its life, "import@1767225600000000", the time of its creation. A derived
-// id is used once, and is its message's, as every child's was in earlier versions.
+// A store drops a second message with the same id, and the same parent may use the id
+// of a child again: one that the workflow chose, in a later generation or after a cut,
+// once the earlier run is deleted. So the id of such a child's message also has the
+// time of the child's creation, as in "import@1767225600000000". A derived id is used
+// once, and is the id of the message too, as every child's was in earlier versions.
 func (fam *families) tellParentOf(row *store.Run, told history.ChildData, output []byte) []store.Message {
 	if row.Parent == "" {
 		return nil
@@ -320,9 +324,9 @@ func (fam *families) tellParentOf(row *store.Run, told history.ChildData, output
 	}}
 }
 
-// hear says whether the outcome of a child is recorded, and which channel is closed
-// when the goroutine leaves that is to record it; first: the caller is that one. A
-// scope that has ended hears nothing.
+// hear reports whether the outcome of a child is recorded. If it is not, heard is
+// closed when the goroutine that is to record it leaves; first: the caller is that
+// goroutine. A scope that has ended gets neither.
 func (wt *runWaits) hear(ch *child, ended bool) (recorded bool, heard chan struct{}, first bool) {
 	wt.mu.Lock()
 	defer wt.mu.Unlock()
@@ -339,7 +343,7 @@ func (wt *runWaits) hear(ch *child, ended bool) (recorded bool, heard chan struc
 }
 
 // parkFor parks a goroutine that waits for another one to record a child's
-// outcome, unless that one has left already.
+// outcome, unless the other one has left already.
 func (wt *runWaits) parkFor(ch *child, heard chan struct{}, p *parking) bool {
 	wt.mu.Lock()
 	defer wt.mu.Unlock()
@@ -362,10 +366,10 @@ func (wt *runWaits) unparkFor(ch *child, p *parking) {
 	delete(ch.parked, p)
 }
 
-// childHeard wakes the goroutines that wait for the outcome of a child, which ev
-// records; if it does not, one of them goes on listening. They count as active
-// before the caller can park itself: else the run would be unloaded while all are
-// said to wait, and nothing would wake it.
+// childHeard wakes the goroutines that wait for the outcome of a child. ev is the
+// event that records it; if it is empty, one of them takes over the listening. They
+// count as active before the caller can park: otherwise the run would be unloaded
+// while all seem to wait, and nothing would wake it.
 func (wt *runWaits) childHeard(ch *child, ev store.Event) {
 	wt.mu.Lock()
 	defer wt.mu.Unlock()
@@ -378,7 +382,7 @@ func (wt *runWaits) childHeard(ch *child, ev store.Event) {
 	ch.hearing = nil
 }
 
-// trace makes the span of a child run of which the outcome has come, below s.
+// trace makes the span of a child run whose outcome has come, below s.
 func (ch *child) trace(s *scope, told *history.ChildData) {
 	if s.run.spans.segment == nil {
 		return

@@ -22,18 +22,18 @@ type undo struct {
 	undoes string // key of the call that followed; empty: none did
 }
 
-// Compensate registers fn to be run if the run fails or is cancelled: what undoes
-// the effect of the step that follows. Register it before that step, since an
-// attempt whose outcome is unknown needs undoing too; so fn must be able to undo
-// what was never done.
+// Compensate registers fn to be run if the run fails or is cancelled. fn undoes the
+// effect of the step that follows. Register it before that step, because an attempt
+// whose outcome is unknown needs undoing too; so fn must be able to undo what was never
+// done.
 //
 // Compensations run in the reverse order of their registration, each as a step
-// with the default Policy, so a crash in between repeats none that is done. One
-// that fails for good does not keep the others; the run's error then tells of
-// it. A run that was undone is not offered for Resume: it goes on from a checkpoint
-// before the first step that was undone, and such steps are then made again with
-// another IdempotencyKey. A compensation counts as that of the step, child, branch or
-// Map that is called next in the same function. Registering costs nothing.
+// with the default Policy, so that after a crash in between none that is done runs
+// again. One that fails for good does not stop the others; the run's error then
+// includes its error. A run that was undone is not offered for Resume: it can continue
+// from a checkpoint before the first step that was undone, and such steps are then made
+// again with another IdempotencyKey. A compensation belongs to the step, child, branch
+// or Map that is called next in the same function. Registering costs nothing.
 func Compensate(ctx context.Context, name string, fn func(ctx context.Context) error) error {
 	s, err := scopeOf(ctx, name)
 	if err != nil {
@@ -62,14 +62,14 @@ func Compensate(ctx context.Context, name string, fn func(ctx context.Context) e
 	return nil
 }
 
-// undoing is what a run keeps for its end: the compensations that were registered,
-// and where what stopped it has met its scopes.
+// undoing is what a run keeps for its end: the registered compensations, and where the
+// stop of the run has met each of its scopes.
 type undoing struct {
 	run *run
 
 	mu   sync.Mutex
 	list []*undo
-	// stoppedAfter has the number of the call of each scope, by path, after which
+	// stoppedAfter has, for each scope by its path, the number of the call after which
 	// its context had ended; nil: the run was not stopped.
 	stoppedAfter map[string]int32
 	stoppedWaits map[string]int32 // and the number of waits since
@@ -81,8 +81,8 @@ func (un *undoing) add(u *undo) {
 	un.list = append(un.list, u)
 }
 
-// follow tells compensations which call has followed their registration. One that has
-// no effect of its own does not count.
+// follow tells compensations which call has followed their registration. A call without
+// an effect of its own does not count.
 func (un *undoing) follow(list []*undo, key string, kind history.CallKind) (counts bool) {
 	if kind != history.CallStep && kind != history.CallChild && kind != history.CallGo && kind != history.CallMap {
 		return false
@@ -95,7 +95,7 @@ func (un *undoing) follow(list []*undo, key string, kind history.CallKind) (coun
 	return true
 }
 
-// stopped keeps after which call, and how many waits since, the context of a
+// stopped notes after which call, and after how many waits since then, the context of a
 // scope has ended.
 func (un *undoing) stopped(path string, after, waits int32) {
 	un.mu.Lock()
@@ -113,8 +113,8 @@ func (un *undoing) any() bool {
 	return len(un.list) > 0
 }
 
-// all returns what there is to be undone, in no order, and where the run was stopped,
-// as it is now: a branch that does not heed the end of its context may still add to it.
+// all returns what is to be undone, in no order, and where the run was stopped. It
+// returns copies: a branch that ignores the end of its context may still add to them.
 func (un *undoing) all() (list []undo, stoppedAfter, stoppedWaits map[string]int32) {
 	un.mu.Lock()
 	defer un.mu.Unlock()
@@ -124,8 +124,8 @@ func (un *undoing) all() (list []undo, stoppedAfter, stoppedWaits map[string]int
 	return list, maps.Clone(un.stoppedAfter), maps.Clone(un.stoppedWaits)
 }
 
-// undoingError is what stops the branches of a run that has failed, before it is
-// undone.
+// undoingError is the cause with which the branches of a failed run are stopped, before
+// the run is undone.
 type undoingError struct{ run string }
 
 func (e *undoingError) Error() string {
@@ -135,10 +135,10 @@ func (e *undoingError) Error() string {
 // Is matches ErrOutsideRun: no call belongs to the run any more.
 func (e *undoingError) Is(target error) bool { return target == ErrOutsideRun }
 
-// stopBranches ends the branches that nobody has waited for, before it is said what there
-// is to be undone: one that is being replayed has yet to register it, and an effect
-// that a branch makes later would not be undone. It returns why the run was stopped
-// meanwhile.
+// stopBranches ends the branches that were not waited for, before it is determined what
+// to undo: a branch that is being replayed has yet to register its compensations, and
+// an effect that a branch has later would not be undone. It returns why the run was
+// stopped meanwhile, nil if it was not.
 func (un *undoing) stopBranches(err error) error {
 	r := un.run
 	open := func() bool {
@@ -149,8 +149,8 @@ func (un *undoing) stopBranches(err error) error {
 		return nil
 	}
 	r.stop.because(&undoingError{r.id}) // unless something else has stopped it
-	// A body that does not heed its context is left behind, as Close leaves it. What
-	// is still replaying is not: it waits for nothing.
+	// A body that ignores its context is left behind, as in Close. A branch that is
+	// still replaying is not, because it waits for nothing.
 	var stopped time.Time
 	t := time.NewTicker(afterGrace)
 	defer t.Stop()
@@ -173,9 +173,9 @@ func (un *undoing) stopBranches(err error) error {
 	return nil
 }
 
-// compensate undoes what was registered. It adds failures to *err, and returns
-// an error only when the run was stopped meanwhile: then nothing more is to be
-// recorded of its end. late is whether the deadline has stopped the run.
+// compensate runs the registered compensations. It adds failures to *err, and returns
+// an error only if the run was stopped meanwhile: then nothing more is to be recorded
+// of its end. late: its deadline has stopped the run.
 func (un *undoing) compensate(err *error, late bool) error {
 	r := un.run
 	if dead := un.stopBranches(*err); dead != nil {
@@ -185,12 +185,12 @@ func (un *undoing) compensate(err *error, late bool) error {
 	if len(undos) == 0 {
 		return nil
 	}
-	// Branches register in any order; their place in the run has one.
+	// Branches register in any order; their places in the run give one.
 	slices.SortFunc(undos, func(a, b undo) int { return slices.Compare(b.place, a.place) })
 	ctx, cancel := context.WithCancelCause(r.eng.life.runs)
 	defer cancel(nil)
 	stop := context.AfterFunc(r.ctx, func() {
-		// What stopped the run may be why we are here; anything else ends this
+		// What stopped the run may be why it is undone; anything else ends the undoing
 		// too.
 		if cause := context.Cause(r.ctx); cause != r.stop.cause() {
 			cancel(cause)

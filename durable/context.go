@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 )
 
-// What a context of ours answers to scopeKey: a *scope in a workflow function,
-// an *attempt in a step's body.
+// scopeKey is the key under which a context of ours holds a *scope in a workflow
+// function, and an *attempt in a step's body.
 type scopeKey struct{}
 
 // scopeContext is the context of a workflow function.
@@ -37,7 +37,7 @@ func inBody(ctx context.Context) (*attempt, bool) {
 	return a, ok
 }
 
-// scopeOf returns the scope a durable call is made in.
+// scopeOf returns the scope in which a durable call is made.
 func scopeOf(ctx context.Context, name string) (*scope, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("durable: %q was called with a nil context: %w", name, ErrInvalid)
@@ -51,7 +51,7 @@ func scopeOf(ctx context.Context, name string) (*scope, error) {
 	return nil, fmt.Errorf("%w: %q was called outside a run. Start the workflow with Start, and pass on the ctx its function receives", ErrOutsideRun, name)
 }
 
-// runOf returns the run whose code was given ctx, nil if it is no run's.
+// runOf returns the run whose code was given ctx, nil if there is none.
 func runOf(ctx context.Context) *run {
 	if ctx == nil {
 		return nil
@@ -75,8 +75,8 @@ func NewContext(ctx context.Context, e *Engine) context.Context {
 
 var defaultEngine atomic.Pointer[Engine]
 
-// SetDefault makes e the engine for contexts that carry none; nil takes it
-// back. A program with one engine sets it once, after Open.
+// SetDefault makes e the engine for contexts that carry none; nil removes it. A program
+// with one engine sets it once, after Open.
 func SetDefault(e *Engine) { defaultEngine.Store(e) }
 
 // engineOf finds the engine of ctx: that of the run it belongs to, the one put

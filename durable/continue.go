@@ -19,9 +19,9 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A run that renews itself goes on under its id with a new input and a short
-// history: a new generation. The log stays one: the generation begins on a root
-// branch, so that its lineage holds nothing of what was before.
+// A run that renews itself continues under its id with a new input and a short
+// history, as a new generation. It keeps its one log: the generation begins on a
+// root branch, so that its lineage has none of the events before it.
 //
 //	seq  branch
 //	  1       0  workflow_created    input 1
@@ -33,10 +33,11 @@ import (
 // 17 and 18 are one Change, so there is no moment at which the run has ended and
 // not begun again.
 
-// ErrContinued is what the error of Continue matches.
+// ErrContinued is matched by the error that Continue returns.
 var ErrContinued = errors.New("durable: the run continues with a new input")
 
-// renewal is the error that Continue returns: what the run is to go on with.
+// renewal is the error that Continue returns, with the input for the next
+// generation.
 type renewal struct {
 	run   *run
 	input []byte // envelope
@@ -48,34 +49,35 @@ func (n *renewal) Error() string {
 
 func (n *renewal) Is(target error) bool { return target == ErrContinued }
 
-// A renewing is how a run renews itself: what Continue was last called with, and the
-// change that begins the next generation.
+// A renewing is the part of a run that renews it: it keeps what Continue was last
+// called with, and makes the change that begins the next generation.
 type renewing struct {
 	run  *run
 	last atomic.Pointer[renewal]
 }
 
-// Continue lets the run start afresh with a new input, under the same id, for a
-// workflow that would go on for ever or whose history grows long. Return its
-// error from the workflow function, wrapped or not:
+// Continue lets the run start afresh with a new input, under the same id. It is for
+// a workflow that goes on for ever or whose history grows long. Return its error
+// from the workflow function, wrapped or not:
 //
 //	return out, durable.Continue(ctx, next)
 //
-// Nothing is recorded before the function has returned. Then the generation is
-// closed and the next one begun in one durable act: the function is called with
-// the new input and a history that is empty but for it. Who waits for the run
-// waits on, until the last generation ends. Signals that were not taken wait for
-// the next generation. Children that have not ended are cancelled, unless they
-// were started with Abandon; branches that First left behind are stopped, and their
-// bodies waited for. IdempotencyKey, NewID and Rand give other values than before.
+// Nothing is recorded before the function has returned. Then one durable write
+// closes the generation and begins the next one: the function is called with the
+// new input and a history that has nothing else in it. Callers that wait for the
+// run wait until the last generation ends. Signals that were not taken wait for the
+// next generation. Children that have not ended are cancelled, unless they were
+// started with Abandon; branches that First left behind are stopped, and the run
+// waits for their bodies. IdempotencyKey, NewID and Rand return other values than
+// before.
 //
-// Errors: one that matches ErrContinued is the way to go on. Refused are, before
-// anything changes: another type than the workflow's input (ErrInvalid), a value
-// that cannot be kept (*EncodeError), a call in a branch, an item or while
-// compensations are registered, which no other generation could run, and a call in
-// a step's body (ErrNested). A run that was cancelled does not continue. A function
-// that calls Continue and returns a result fails, and so does one that leaves
-// branches of Go unwaited.
+// Errors: return the one that matches ErrContinued to continue. Continue refuses,
+// before anything changes: a type other than that of the workflow's input
+// (ErrInvalid); a value that cannot be kept (*EncodeError); a call in a branch or
+// an item, or while compensations are registered, which no other generation could
+// run; and a call in a step's body (ErrNested). A run that was cancelled does not
+// continue. A function that calls Continue and returns a result fails, and so does
+// one that has not waited for its branches of Go.
 func Continue[I any](ctx context.Context, in I) error {
 	s, err := scopeOf(ctx, "Continue")
 	if err != nil {
@@ -104,7 +106,7 @@ func Continue[I any](ctx context.Context, in I) error {
 	return n
 }
 
-// refuse returns why Continue is refused in a scope, now.
+// refuse returns why Continue is refused in a scope at this moment.
 func (rn *renewing) refuse(s *scope) error {
 	if s.path != "" || s.undo {
 		return &misuse.ContinueError{RunID: rn.run.id, Reason: fmt.Sprintf("Continue was called in %s. Return from it first, and call Continue in the workflow function itself", s.path)}
@@ -156,9 +158,9 @@ func (rn *renewing) returned(err error) error {
 }
 
 // renew closes the generation and begins the next one, in one change. The run
-// is not given up in between: the next execution goes on with the same epoch. A
-// crash before the write runs the end of the function again; one after it finds
-// a generation that has begun.
+// is not given up in between: the next execution continues under the same epoch.
+// After a crash before the write, the end of the function runs again; after a crash
+// later than that, the new generation has begun.
 func (rn *renewing) renew(n *renewal) outcome {
 	r := rn.run
 	r.goroutines.endLeftovers()
@@ -167,7 +169,7 @@ func (rn *renewing) renew(n *renewal) outcome {
 	}
 	number, generation := r.decided.lastBranch+1, r.row.Generation+1
 	var seed [8]byte
-	_, _ = rand.Read(seed[:]) // never fails, says its documentation
+	_, _ = rand.Read(seed[:]) // never fails, according to its documentation
 	seen, pending := r.inbox.carry()
 	b := &commit.Branching{
 		At:     1,
@@ -186,7 +188,7 @@ func (rn *renewing) renew(n *renewal) outcome {
 			{Type: store.WorkflowContinued, Payload: n.input, Data: (&history.Data{Generation: generation}).Encode()},
 			{Type: store.WorkflowStarted, Payload: n.input, Data: b.Data.Encode()},
 		},
-		// Strikes begin anew: what comes after workflow_started looks like a
+		// Strikes start from zero: what comes after workflow_started looks like a
 		// claim with nothing recorded, which it is not.
 		Row:       &store.RowPatch{Branch: &number, Generation: &generation, Seen: &seen, Strikes: new(int32)},
 		Expect:    store.Expect{NoCancel: true},

@@ -9,12 +9,12 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Definition is a workflow that an engine can execute: what Define returns.
+// Definition is a workflow that an engine can execute. Define returns one.
 type Definition interface{ definition() *definition }
 
 // Workflow is a registered function: plain Go code that takes an input and
-// returns an output, and whose side effects stand in steps. It is a value
-// without state; use it from any goroutine.
+// returns an output, and whose side effects are in steps. It has no state and
+// may be used from any goroutine.
 type Workflow[I, O any] struct{ def *definition }
 
 func (w *Workflow[I, O]) definition() *definition {
@@ -24,7 +24,7 @@ func (w *Workflow[I, O]) definition() *definition {
 	return w.def
 }
 
-// Name returns the name the workflow is registered under.
+// Name returns the name under which the workflow is registered.
 func (w *Workflow[I, O]) Name() string { return w.def.name }
 
 // definition is a workflow without its types.
@@ -54,8 +54,8 @@ type DefineOption func(*definition)
 func Version(v string) DefineOption { return func(d *definition) { d.version = v } }
 
 // Steps declares the names of the steps a run makes, in order, so that
-// progress can be shown as "step 2 of 4". They bind nobody: an undeclared step
-// runs too.
+// progress can be shown as "step 2 of 4". They are not enforced: an undeclared
+// step runs too.
 func Steps(names ...string) DefineOption {
 	return func(d *definition) { d.steps = append([]string{}, names...) }
 }
@@ -65,14 +65,14 @@ func Steps(names ...string) DefineOption {
 func OnBoot(p BootPolicy) DefineOption { return func(d *definition) { d.boot = p } }
 
 // KeepLoaded lets waiting runs of this workflow keep their goroutines, whatever
-// Options.UnloadAfter says: for a function that holds something over its waits
-// which a replay cannot take up again, such as a lock or an open connection.
+// Options.UnloadAfter says. It is for a function that holds something during its
+// waits that a replay cannot restore, such as a lock or an open connection.
 func KeepLoaded() DefineOption { return func(d *definition) { d.keepLoaded = true } }
 
 // Define makes a workflow of fn, which may be a method value, so that its
-// dependencies are injected as in any Go program. The name is what the history
-// keeps: it must never change while runs exist. A nil function or an unusable
-// name is reported by Open.
+// dependencies are injected as in any Go program. The history keeps the name, so
+// it must never change while runs exist. A nil function or an unusable name is
+// reported by Open.
 func Define[I, O any](name string, fn func(ctx context.Context, in I) (O, error), o ...DefineOption) *Workflow[I, O] {
 	d := &definition{name: name, version: DefaultVersion, input: reflect.TypeFor[I]()}
 	for _, opt := range o {

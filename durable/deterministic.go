@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// Now returns the time of the last event of the scope ctx belongs to: in a
-// workflow function the same on replay as it was live, at no cost. In a step's
-// body and outside a run it is the clock's time.
+// Now returns the time of the last event of the scope that ctx belongs to. In a
+// workflow function it is the same on replay as it was live, and costs nothing. In
+// a step's body and outside a run it is the time of the process's clock.
 func Now(ctx context.Context) time.Time {
 	if s, ok := inScope(ctx); ok {
 		return s.lastAt.Time()
@@ -20,9 +20,9 @@ func Now(ctx context.Context) time.Time {
 }
 
 // Rand returns a source of random numbers. In a workflow function it is seeded
-// by the run and by the place of the call, so that a replay draws the same
-// numbers; in a step's body and outside a run it is seeded at random. It is not
-// for secrets.
+// from the run and the place of the call, so that a replay draws the same numbers;
+// in a step's body and outside a run it is seeded at random. Do not use it for
+// secrets.
 func Rand(ctx context.Context) *rand.Rand {
 	s, ok := inScope(ctx)
 	if !ok {
@@ -51,8 +51,8 @@ func NewID(ctx context.Context) string {
 	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
-// seedIn returns the seed of what is drawn in a scope now: that of the run, or, in
-// a fork, that under which the call which follows was recorded.
+// seedIn returns the seed for numbers drawn in a scope now: the run's or, in a
+// fork, the one under which the next recorded call was made.
 func seedIn(s *scope) uint64 {
 	if len(s.run.origin.forkSeeds) > 0 && int(s.replay.next) < len(s.replay.hist) {
 		seq := s.replay.hist[s.replay.next].Seq

@@ -44,13 +44,14 @@
 //
 // # Where things are
 //
-// What a body is: [Step], [Retry] with a [Policy], [Once], [SaveProgress], [Attempt].
-// What waits and talks: [Sleep], [Await], [Signal], [Publish], [Request]. Structure:
-// [Go], [Group], [First], [Map], [Compensate], [Continue], and a [Workflow] started
-// within a run, as its child. Change of code and data: [Version], [Patched], [Type].
-// Control: [Engine.Cancel], [Engine.Pause], [Recover]. Resuming, going back, editing, forking,
-// verifying and repairing stored runs is package operate. Package durabletest kills a
-// workflow at each of its writes and compares what becomes of it.
+//   - Bodies: [Step], [Retry] with a [Policy], [Once], [SaveProgress], [Attempt].
+//   - Waiting and messages: [Sleep], [Await], [Signal], [Publish], [Request].
+//   - Structure: [Go], [Group], [First], [Map], [Compensate], [Continue], and a
+//     [Workflow] started within a run, as its child.
+//   - Changes of code and data: [Version], [Patched], [Type].
+//   - Control: [Engine.Cancel], [Engine.Pause], [Recover].
 //
-// Who changes this package finds in docs/architecture.md what is in which file.
+// Package operate resumes, rewinds, edits, forks, verifies and repairs stored runs.
+// Package durabletest kills a workflow at each of its writes and compares the results.
+// For those who change this package, docs/architecture.md says what is in which file.
 package durable

@@ -15,12 +15,13 @@ type firstSignal struct {
 	options []SignalOption
 }
 
-// WithSignal sends the run a signal in the same durable act that starts it: the
-// run is there with the signal in its inbox, or neither is. When the run exists
-// already with the same workflow and input, the signal is sent to it, and Start
-// returns *NotRunningError if it has ended; SignalID keeps a repeated Start from
-// sending it twice. A *ConflictError sends nothing. For a child it is the same,
-// but one that has ended already is sent nothing. It may be given several times.
+// WithSignal sends the run a signal in the same durable write that starts it:
+// the run exists with the signal in its inbox, or neither does. If the run
+// already exists with the same workflow and input, the signal is sent to it, and
+// Start returns *NotRunningError if it has ended; SignalID keeps a repeated
+// Start from sending the signal twice. If Start returns a *ConflictError,
+// nothing is sent. The same holds for a child, except that nothing is sent to
+// one that has already ended. The option may be given several times.
 func WithSignal(name string, v any, o ...SignalOption) StartOption {
 	return func(opts *startOptions) {
 		if err := store.CheckName("signal name", name); err != nil {
@@ -31,7 +32,8 @@ func WithSignal(name string, v any, o ...SignalOption) StartOption {
 	}
 }
 
-// encodeSignals makes messages of the signals, whose receiver is not known yet.
+// encodeSignals turns the signals into messages, whose receiver is not known
+// yet.
 func (o *startOptions) encodeSignals(e *Engine, id string) error {
 	for _, s := range o.signals {
 		payload, err := e.sealer.EncodeAny(e.sealer.Limit(), s.value)
@@ -53,7 +55,7 @@ func (o *startOptions) encodeSignals(e *Engine, id string) error {
 	return nil
 }
 
-// mailTo addresses the messages of a start, and seals them for where they go.
+// mailTo addresses the messages of a start, and seals them for their receiver.
 func (mr *mailroom) mailTo(id string, mail []store.Message) []store.Message {
 	if len(mail) == 0 {
 		return nil
@@ -67,9 +69,9 @@ func (mr *mailroom) mailTo(id string, mail []store.Message) []store.Message {
 	return to
 }
 
-// firstMail returns the messages of a start as they stand in the inbox of a run
-// that was created with them, so that it need not read them: numbered from 1,
-// each id once.
+// firstMail returns the messages of a start as they are in the inbox of a run
+// that was created with them (numbered from 1, each id once), so that the run
+// need not read them.
 func (mr *mailroom) firstMail(id string, mail []store.Message) []store.Message {
 	var kept []store.Message
 	for _, m := range mr.mailTo(id, mail) {
@@ -82,7 +84,7 @@ func (mr *mailroom) firstMail(id string, mail []store.Message) []store.Message {
 	return kept
 }
 
-// sendFirst sends the messages of a start to the run that was there already.
+// sendFirst sends the messages of a start to a run that already existed.
 func (mr *mailroom) sendFirst(ctx context.Context, id string, mail []store.Message) error {
 	for _, m := range mr.mailTo(id, mail) {
 		if err := mr.send(ctx, m); err != nil {

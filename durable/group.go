@@ -12,7 +12,7 @@ import (
 )
 
 // First waits until one of the branches is over and returns its index and
-// outcome. Which one it was is recorded: a replay returns the same one. The
+// outcome. It records which one that was, and a replay returns the same one. The
 // others go on; they need not be waited for, and stop when the run ends.
 func First[T any](ctx context.Context, name string, fs ...*Future[T]) (int, T, error) {
 	var zero T
@@ -61,7 +61,7 @@ func firstOver(ctx context.Context, s *scope, name string, bs []*branch) (int, e
 			return -1, s.replay.changed(ChangeBranches, int(c.ordinal), c.key, fmt.Sprintf("Branch %d won and the code now has %d.", d.Winner, len(bs)))
 		}
 		s.lastAt = c.rec.LastAt
-		// Its outcome is recorded before that it won.
+		// Its outcome was recorded before the fact that it won.
 		if err := r.goroutines.join(goroutine.Ours(), bs[d.Winner]); err != nil {
 			return -1, err
 		}
@@ -87,8 +87,8 @@ func firstOver(ctx context.Context, s *scope, name string, bs []*branch) (int, e
 	return i, nil
 }
 
-// Group waits for several branches at once, in the shape of errgroup. Make one
-// with NewGroup.
+// Group begins several branches and waits for all of them, like errgroup. Make
+// one with NewGroup.
 type Group struct {
 	ctx context.Context
 	fs  []*Future[struct{}]
@@ -107,8 +107,8 @@ func (g *Group) Go(name string, fn func(ctx context.Context) error) {
 	g.fs = append(g.fs, Go(g.ctx, name, body))
 }
 
-// Wait waits for all branches and returns the error of the one that was begun
-// first among those that failed.
+// Wait waits for all branches. Of those that failed, it returns the error of the
+// one that was begun first.
 func (g *Group) Wait() error {
 	var first error
 	for _, f := range g.fs {
@@ -119,10 +119,9 @@ func (g *Group) Wait() error {
 	return first
 }
 
-// forgotten returns what the return of the scope's function leaves behind, after
-// the branches have come to their end. Each scope looks after its own: once the
-// outcome of a branch or item is recorded, a replay does not begin again what
-// was begun in it.
+// forgotten returns an error if the scope's function left branches that it never
+// waited for, after they have ended. Each scope checks its own: once the outcome
+// of a branch or item is recorded, it is too late.
 func (s *scope) forgotten() error {
 	var keys []string
 	for _, b := range s.begun {

@@ -20,11 +20,11 @@ type Run[O any] struct {
 	child *child // when it is a child of the run that holds the handle
 }
 
-// ID returns the run's id: the one name it has everywhere.
+// ID returns the run's id, the one name that it has everywhere.
 func (h *Run[O]) ID() string { return h.id }
 
-// Handle returns a handle on the run with this id, without looking whether it
-// exists: Wait does.
+// Handle returns a handle on the run with this id. It does not check that the run
+// exists; Wait does.
 func (w *Workflow[I, O]) Handle(ctx context.Context, id string) (*Run[O], error) {
 	e, err := engineOf(ctx)
 	if err != nil {
@@ -37,8 +37,8 @@ func (w *Workflow[I, O]) Handle(ctx context.Context, id string) (*Run[O], error)
 //
 //   - *RunError when it failed or was cancelled; errors.Is and errors.As look
 //     through it at the recorded error
-//   - *InterruptedError when it stopped without an outcome and nobody is about
-//     to continue it; the message names the call that does
+//   - *InterruptedError when it stopped without an outcome and no executor is about to
+//     continue it; the message names the call that does
 //   - ErrNotFound when there is no such run
 //   - the cause of ctx's end; the run goes on
 //
@@ -69,8 +69,7 @@ func (h *Run[O]) Wait(ctx context.Context) (O, error) {
 	return out, nil
 }
 
-// wait returns the output of a run, executed here or elsewhere, and where it
-// stands.
+// wait returns the output of a run, executed here or elsewhere, and its place.
 func (w *watchers) wait(ctx context.Context, id string, r *run) ([]byte, payload.Place, error) {
 	if r == nil {
 		r = w.eng.roster.active(id)
@@ -86,8 +85,8 @@ func (w *watchers) wait(ctx context.Context, id string, r *run) ([]byte, payload
 	return w.waitElsewhere(ctx, id)
 }
 
-// awaitEnd waits until the execution is over. One that Close has left behind never may
-// be.
+// awaitEnd waits until the execution is over, or the engine is closed: an execution
+// that Close has left behind may never end.
 func awaitEnd(ctx context.Context, r *run) error {
 	select {
 	case <-r.ended:
@@ -124,7 +123,7 @@ func (w *watchers) waitElsewhere(ctx context.Context, id string) ([]byte, payloa
 			return end.Payload, payload.PlaceOf(id, &end), err
 		}
 		if dormant {
-			pause = dormantLook // what happens to it happens here
+			pause = dormantLook // this engine hears first of what happens to it
 		}
 		t := time.NewTimer(pause)
 		select {
@@ -143,8 +142,8 @@ func (w *watchers) waitElsewhere(ctx context.Context, id string) ([]byte, payloa
 	}
 }
 
-// result reads what became of a run: the event that completed it, or an error;
-// done is false while it goes on.
+// result reads the outcome of a run: the event that completed it, or an error; done is
+// false while the run goes on.
 func (w *watchers) result(ctx context.Context, id string) (end store.Event, done bool, err error) {
 	h, err := w.eng.store.Load(ctx, id, store.Cursor{NoEvents: true})
 	if err != nil {
@@ -193,8 +192,8 @@ func (w *watchers) recordedCause(row *store.Run) error {
 	return w.eng.program.errors.Restore(d.Error)
 }
 
-// somebodyServes reports whether an executor that is alive has the code of a
-// run, and so will claim it.
+// somebodyServes reports whether a live executor has the code of a run, and so will
+// claim it.
 func (w *watchers) somebodyServes(ctx context.Context, row *store.Run) bool {
 	if !w.eng.roster.isClosing() && w.eng.claims.recovered.Load() && w.eng.program.defs.find(row.Workflow, row.Version) != nil {
 		return true

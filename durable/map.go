@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// MapOptions say how Map goes over its items. The zero value takes as many at a
-// time as the machine has processors, and stops at the first failure.
+// MapOptions say how Map goes over its items. The zero value runs GOMAXPROCS
+// items at a time, and stops at the first failure.
 type MapOptions struct {
-	// Concurrency is how many items are under way at a time; 0: GOMAXPROCS.
+	// Concurrency is how many items run at a time; 0: GOMAXPROCS.
 	Concurrency int
-	// KeepGoing goes on after a failed item: the others are done, and the
-	// failed ones are in the *MapError.
+	// KeepGoing makes Map continue after a failed item: it does the others, and
+	// the failed ones are in the *MapError.
 	KeepGoing bool
 }
 
@@ -22,8 +22,8 @@ type ItemError struct {
 	Index int
 	Key   string // "items[17]"
 	Err   error  // as recorded
-	// Attempts is how many attempts the step whose error it is had made; 1 when
-	// it is not the error of a step.
+	// Attempts is how many attempts the step made whose error this is; 1 if it
+	// is not the error of a step.
 	Attempts int
 }
 
@@ -31,8 +31,8 @@ func (e *ItemError) Error() string { return fmt.Sprintf("%s: %v", e.Key, e.Err) 
 
 func (e *ItemError) Unwrap() error { return e.Err }
 
-// MapError says which items of a Map failed. What the others came to is in the
-// results, which are valid beside it.
+// MapError says which items of a Map failed. The results of those that completed
+// are returned beside it.
 type MapError struct {
 	RunID  string
 	Key    string // of the Map
@@ -40,7 +40,7 @@ type MapError struct {
 	// Undone is how many items were not begun, because Map stopped.
 	Undone int
 
-	undone []int // their indexes; of a MapSeq nil
+	undone []int // their indexes; nil for a MapSeq
 }
 
 func (e *MapError) Error() string {
@@ -65,13 +65,13 @@ func (e *MapError) Unwrap() []error {
 
 // Map runs fn on every item, several at a time, and returns the results in the
 // order of the items. Each item is a scope of its own, "name[17]", in which fn
-// makes durable calls with the context it is given; its result, or its final
-// error, costs one write. After a crash, items that are done are not done again,
-// and those that were under way are.
+// makes durable calls with the context it is given; recording its result, or its
+// final error, costs one write. After a crash, items that have ended do not run
+// again, and those in progress continue.
 //
 // The items must be the same on replay: a hash of each is kept with its outcome.
-// With failures the error is a *MapError, and the results are valid for the
-// items that have not failed.
+// If items fail, the error is a *MapError, and the results of the items that
+// completed are valid.
 func Map[I, O any](ctx context.Context, name string, in []I, o MapOptions, fn func(ctx context.Context, item I) (O, error)) ([]O, error) {
 	out := make([]O, len(in))
 	if fn == nil {
@@ -88,16 +88,16 @@ func Map[I, O any](ctx context.Context, name string, in []I, o MapOptions, fn fu
 }
 
 // MapSeq is Map over a source that need not fit into memory, folded into one
-// value in the order of the items. The source is read from its beginning on
-// every replay and must yield the same items; fold is called from one goroutine
-// at a time and must have no side effects.
-// With failures the error is a *MapError, and the failed items are left out.
+// value in the order of the items. Every replay reads the source from its
+// beginning, and it must yield the same items; fold is called from one goroutine
+// at a time and must have no side effects. If items fail, the error is a
+// *MapError, and the failed items are left out.
 func MapSeq[I, O, A any](ctx context.Context, name string, in iter.Seq[I], o MapOptions, fn func(ctx context.Context, item I) (O, error), acc A, fold func(A, O) A) (A, error) {
 	if fn == nil || fold == nil || in == nil {
 		return acc, fmt.Errorf("durable: MapSeq %q: a function is nil: %w", name, ErrInvalid)
 	}
-	// Results arrive in any order and are folded in order: what is ahead of a
-	// slow item waits, and there is never more of it than is under way.
+	// Results arrive in any order and are folded in order. Those ahead of a slow
+	// item wait here; mapping.await limits how many they can be.
 	ahead := map[int]O{}
 	failed := map[int]bool{}
 	next := 0

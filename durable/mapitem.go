@@ -17,13 +17,14 @@ import (
 type item[I any] struct {
 	n     int
 	value I
-	hash  string // of the value as it was given; empty: it has none
-	// from is the caller of the Map, who waits for a worker to take the item; nil: nobody did.
+	hash  string // of the value as it was given; empty: it could not be hashed
+	// from is the caller of the Map while it waits for a worker to take the item; nil: it did
+	// not wait.
 	from *parking
 }
 
 // recorded takes the outcome of an item from the history, if it has one; again
-// reports whether its function is called all the same.
+// reports whether the item's function must be called nevertheless.
 func (m *mapping[I, O]) recorded(n int, v I) (done, again bool, err error) {
 	r := m.scope.run
 	if r.past == nil {
@@ -64,8 +65,8 @@ func (m *mapping[I, O]) recorded(n int, v I) (done, again bool, err error) {
 	return true, d.Again, m.told(true, func() { m.keep(n, out) })
 }
 
-// replay calls the function of item n, which has ended, as that of a branch that
-// has; one at a time, since nothing in it waits.
+// replay calls the function of item n, which has ended, like that of a branch that has ended;
+// one at a time, since nothing in it waits.
 func (m *mapping[I, O]) replay(n int, v I) {
 	inner := m.scope.child(history.ItemKey(m.call.key, n), true, m.call.ordinal, int32(n+1))
 	m.scope.replaysAgain()
@@ -79,7 +80,7 @@ func (m *mapping[I, O]) replay(n int, v I) {
 	inner.replayed()
 }
 
-// hash tells items apart.
+// hash returns the fingerprint that distinguishes items.
 func (m *mapping[I, O]) hash(v I) (payload.Fingerprint, error) {
 	e := m.scope.run.eng
 	f, err := e.sealer.Fingerprint(v, reflect.TypeFor[I](), 8)
@@ -89,7 +90,7 @@ func (m *mapping[I, O]) hash(v I) (payload.Fingerprint, error) {
 	return f, nil
 }
 
-// do runs the function on one item and records what it came to.
+// do runs the function on one item and records the outcome.
 func (m *mapping[I, O]) do(it item[I], st *branchGoroutine) {
 	var out O
 	ok := false
@@ -115,7 +116,7 @@ func (m *mapping[I, O]) do(it item[I], st *branchGoroutine) {
 		m.turn.Broadcast()
 		switch {
 		case failure == nil && ok:
-			_ = m.told(false, func() { m.keep(it.n, out) }) // in m.stop
+			_ = m.told(false, func() { m.keep(it.n, out) }) // the error is in m.stop
 		case failure != nil:
 			if ie, ok := failure.(*ItemError); ok {
 				m.failed = append(m.failed, ie)
@@ -125,7 +126,7 @@ func (m *mapping[I, O]) do(it item[I], st *branchGoroutine) {
 			}
 		}
 	}()
-	// Taken before fn may change what the item points to.
+	// Computed before fn can change what the item points to.
 	hash, bad := m.hash(it.value)
 	it.hash = hash.Hash
 	if bad == nil {
@@ -135,7 +136,7 @@ func (m *mapping[I, O]) do(it item[I], st *branchGoroutine) {
 		err = bad
 		return
 	}
-	// A span of each item has the name of the Map: a backend groups by names.
+	// The span of each item has the name of the Map, because tracing backends group by name.
 	ctx = inner.holdBack(inner.traceAs(ctx, "item", m.call.name, m.span))
 	var value O
 	if value, err = m.fn(&scopeContext{Context: ctx, scope: inner}, it.value); err != nil {
@@ -148,8 +149,8 @@ func (m *mapping[I, O]) do(it item[I], st *branchGoroutine) {
 	ok = true
 }
 
-// record writes the outcome of an item: nil, an *ItemError as a replay will
-// give it, or why nothing could be recorded.
+// record records the outcome of an item. It returns nil, an *ItemError as a replay will return
+// it, or why nothing could be recorded.
 func (m *mapping[I, O]) record(key string, inner *scope, it item[I], env []byte, err error) error {
 	r := m.scope.run
 	if err == nil {
@@ -184,14 +185,13 @@ func (m *mapping[I, O]) record(key string, inner *scope, it item[I], env []byte,
 	return &ItemError{Index: it.n, Key: key, Err: r.eng.program.errors.Restore(d.Error), Attempts: max(d.Attempts, 1)}
 }
 
-// What the history knows of the items of a Map, and how other items than were
-// recorded are noticed: by a hash of each, which stands in the event of its
-// outcome and, for an item whose function makes durable calls, in the first event
-// of its scope. Without the latter an item that was under way could go on with
+// Below, the items of a Map are compared with those in the history, by a hash of each. The
+// hash is in the event of the item's outcome and, if the item's function makes durable calls,
+// in the first event of its scope. Without the latter, an item in progress could continue with
 // what was recorded for another one.
 
-// identify gives the scope of an item the item's hash: to be recorded with its
-// first event or, when that is recorded, to be compared with.
+// identify gives the scope of an item the hash to record with its first event or, if that is
+// recorded already, compares the two.
 func (m *mapping[I, O]) identify(inner *scope, n int, hash payload.Fingerprint) error {
 	if len(inner.replay.hist) == 0 {
 		inner.preface.item = hash.Hash
@@ -203,8 +203,8 @@ func (m *mapping[I, O]) identify(inner *scope, n int, hash payload.Fingerprint) 
 	return nil
 }
 
-// otherItem parks the run: item n is not the one that was recorded. Matching by
-// name does not change that: an item's name is its number.
+// otherItem parks the run, because item n is not the one that was recorded. Matching by name
+// does not change that: an item's name is its number.
 func (m *mapping[I, O]) otherItem(n int) error {
 	return m.scope.replay.changed(ChangeItems, int(m.call.ordinal), m.call.key, fmt.Sprintf("Item %d of %s is another one than was recorded: the items must be the same, in the same order, whenever the code runs again.", n, m.call.key))
 }
@@ -245,8 +245,8 @@ func (m *mapping[I, O]) verify(in []I) error {
 	return nil
 }
 
-// count checks how many items there are. Items behind those of a Map that has
-// ended, and ones that are gone, would be left out without a word.
+// count checks the number of items. Without it, items added after those of a Map that has
+// ended, and items that were removed, would be left out silently.
 func (m *mapping[I, O]) count(total int) error {
 	r := m.scope.run
 	if r.past == nil {
@@ -262,7 +262,7 @@ func (m *mapping[I, O]) count(total int) error {
 		case !r.matching.byName || m.window:
 			return m.scope.replay.changed(ChangeItems, int(m.call.ordinal), m.call.key, fmt.Sprintf("%s had %d items and has %d now.", m.call.key, d.Items, total))
 		case d.Items < total:
-			again := *m.call.rec // it has not ended: there is more to do
+			again := *m.call.rec // treated as not ended, since there is more to do
 			again.Outcome = store.Event{}
 			m.call.rec = &again
 		}

@@ -14,33 +14,33 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/history"
 )
 
-// mapping is one Map under way.
+// mapping is one Map in progress.
 type mapping[I, O any] struct {
 	options MapOptions
 	fn      func(context.Context, I) (O, error)
-	items   []I // nil: known one by one only
-	// keep and miss take the outcome of an item; they are called one at a time.
+	items   []I // nil: they become known one by one
+	// keep and miss receive the outcome of an item; they are called one at a time.
 	keep func(n int, v O)
 	miss func(n int)
-	// window bounds how far the items under way may be apart.
+	// window limits how far apart the items in progress may be.
 	window bool
 
 	scope *scope
 	call  call
 	ctx   context.Context
 	most  int       // one more than the highest item of which something is recorded
-	began time.Time // when its span did
-	span  *mapSpan  // nil: nobody traces, or the Map is over
+	began time.Time // when its span began
+	span  *mapSpan  // nil: nothing is traced, or the Map is over
 
 	mu     sync.Mutex
-	turn   *sync.Cond // the oldest item under way is over
+	turn   *sync.Cond // signals that an item in progress is over
 	under  map[int]bool
 	failed []*ItemError
-	stop   error // no further item begins
-	// folding: the user's fold is being called by feed.
+	stop   error // why no further item begins
+	// folding: feed is calling the user's fold.
 	folding bool
 	undone  int
-	left    []int // the indexes of the undone, unless the source is larger than memory
+	left    []int // the indexes of the undone; not kept for a MapSeq
 }
 
 func (m *mapping[I, O]) perform(ctx context.Context, name string, in iter.Seq[I]) error {
@@ -90,19 +90,20 @@ func (m *mapping[I, O]) perform(ctx context.Context, name string, in iter.Seq[I]
 	}
 	if m.call.done() {
 		if m.undone > 0 && len(m.failed) == 0 {
-			// Only a failure leaves items undone: their outcomes are gone.
+			// Only a failure leaves items undone, so their outcomes are missing.
 			return r.damaged(m.call.rec.Outcome.Seq, fmt.Errorf("%s has ended without a failure, and %d of its items have no outcome", m.call.key, m.undone))
 		}
 		s.lastAt = m.call.rec.LastAt
 		return m.failure()
 	}
-	// Its end rides along with what comes next: the items are durable.
+	// The end of the Map is recorded with the next write: its items are durable
+	// already.
 	err = m.failure()
 	m.traceEnd(total, err)
 	return err
 }
 
-// failure is the error of a Map that is over: nil, or a *MapError.
+// failure returns the error of a Map that is over: nil, or a *MapError.
 func (m *mapping[I, O]) failure() error {
 	if len(m.failed) == 0 {
 		return nil
@@ -112,8 +113,7 @@ func (m *mapping[I, O]) failure() error {
 	return &MapError{RunID: m.scope.run.id, Key: m.call.key, Failed: m.failed, Undone: m.undone, undone: m.left}
 }
 
-// leave counts an item that is not begun. The mutex is held, or nobody else is
-// at work.
+// leave counts an item that is not begun. The mutex is held, or there are no workers.
 func (m *mapping[I, O]) leave(n int) {
 	m.undone++
 	if !m.window {
@@ -122,13 +122,13 @@ func (m *mapping[I, O]) leave(n int) {
 }
 
 // told calls keep or miss, which for a MapSeq call the user's fold, and stops the
-// Map when that panics or ends its goroutine. Within feed, which is guarded, it
-// does so by itself. The mutex is held.
+// Map when fold panics or ends its goroutine. Within feed, which is guarded as a
+// whole, no guard is needed. The mutex is held.
 func (m *mapping[I, O]) told(feeding bool, fn func()) error {
 	switch {
-	case m.stop != nil: // what is folded no longer counts
+	case m.stop != nil: // the Map has stopped, and what is folded no longer counts
 	case !m.window:
-		fn() // Map's own
+		fn() // not a user's function
 	case feeding:
 		m.folding = true
 		fn()
@@ -149,8 +149,8 @@ func (m *mapping[I, O]) faulty(what string, fault error) error {
 func (m *mapping[I, O]) distribute(in iter.Seq[I]) (total int, err error) {
 	r := m.scope.run
 	f := feeding[I]{source: in, work: make(chan item[I]), own: goroutine.Ours()}
-	// The workers are told that there is nothing more, whatever the source does,
-	// which is the user's.
+	// The source is the user's code. Whatever it does, the workers must be told that
+	// there are no more items.
 	fault := guard.Call(func() { m.feed(&f) })
 	close(f.work)
 	for _, b := range f.begun {
@@ -206,10 +206,10 @@ func (m *mapping[I, O]) feed(f *feeding[I]) {
 			continue
 		}
 		if m.scope.ended {
-			break // it goes on no more
+			break // nothing new begins in a scope that has ended
 		}
 		if m.call.done() {
-			// The Map was ended with this item undone: it had stopped.
+			// The Map had stopped, and was ended with this item undone.
 			m.leave(n)
 			continue
 		}
@@ -253,8 +253,9 @@ func (m *mapping[I, O]) worker(work <-chan item[I], b *branch, workers *sync.Wai
 	}()
 	for it := range work {
 		if it.from != nil {
-			// The caller goes on, whenever it is scheduled: a worker that parks before
-			// that must not find all of the run parked.
+			// The caller counts as active from here on, although it may be scheduled
+			// later: a worker that parks before that must not find the whole run
+			// parked.
 			r.waits.unpark(it.from)
 		}
 		// A failure may have come while the item waited for a worker.
@@ -275,7 +276,7 @@ func (m *mapping[I, O]) hand(work chan<- item[I], it item[I], own bool) {
 	r, p := m.scope.run, &parking{own: own}
 	r.waits.park(p)
 	defer r.waits.unpark(p)
-	_ = r.waits.sync() // an error is of the store, and the next write meets it
+	_ = r.waits.sync() // an error is the store's, and the next write gets it too
 	r.waits.unload()
 	it.from = p
 	work <- it
@@ -290,7 +291,7 @@ func (m *mapping[I, O]) halt(err error) {
 	}
 }
 
-// stopped reports whether no further item may begin, and counts n if so.
+// stopped reports whether no further item may begin, and if so counts n as not begun.
 func (m *mapping[I, O]) stopped(n int) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -307,14 +308,14 @@ func (m *mapping[I, O]) stopped(n int) bool {
 	return true
 }
 
-// wasBegun reports whether item n has recorded calls. It goes on whatever has
-// happened to the others since, as it did where it was begun: what it has to undo
-// must be known when the run is undone.
+// wasBegun reports whether item n has recorded calls. Such an item continues whatever
+// has happened to the others since, as it did in the process that began it: the
+// compensations it registers must be known when the run is undone.
 func (m *mapping[I, O]) wasBegun(n int) bool {
 	return n < m.most && len(m.scope.run.past.Scopes[history.ItemKey(m.call.key, n)]) > 0
 }
 
-// await holds item n back until the oldest item under way is near enough.
+// await holds item n back until the oldest item in progress is near enough.
 func (m *mapping[I, O]) await(n, limit int, own bool) {
 	if !m.window {
 		return

@@ -8,23 +8,24 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/guard"
 )
 
-// OnceOption changes how Once deals with an outcome that is not known.
+// OnceOption changes how Once deals with an unknown outcome.
 type OnceOption[T any] func(*onceOptions[T])
 
 type onceOptions[T any] struct {
 	reconcile func(context.Context) (T, bool, error)
 }
 
-// Reconcile finds out, after a crash, whether the effect of Once has happened:
-// by asking the service, say. If it has, v is recorded as the result; if it has
-// not, the body runs. An error of fn leaves the outcome unknown, and is recorded.
+// Reconcile gives Once a function that finds out, after a crash, whether the
+// effect has happened, for example by asking the service. If it has, v is
+// recorded as the result; if it has not, the body runs. An error of fn leaves the
+// outcome unknown, and is recorded.
 func Reconcile[T any](fn func(ctx context.Context) (v T, happened bool, err error)) OnceOption[T] {
 	return func(o *onceOptions[T]) { o.reconcile = fn }
 }
 
 // UnknownOutcomeError says that the body of Once had begun when its process
-// ended, and that nobody knows what it has done. It is the recorded failure of
-// the step.
+// ended, and that it is not known what the body has done. It is the recorded
+// failure of the step.
 type UnknownOutcomeError struct {
 	RunID string `json:"run_id"`
 	Key   string `json:"key"`
@@ -43,9 +44,10 @@ func (e *UnknownOutcomeError) Error() string {
 func (e *UnknownOutcomeError) Is(target error) bool { return target == ErrUnknownOutcome }
 
 // Once is Step for an effect that must not happen twice and cannot be repeated
-// safely: its body runs at most once. That it is about to run is recorded first,
-// which costs a write. If the process ends before the outcome is recorded, the
-// step fails with an *UnknownOutcomeError, unless Reconcile decides.
+// safely: its body runs at most once. Once first records that the body is about
+// to run, which costs a write. If the process ends before the outcome is
+// recorded, the step fails with an *UnknownOutcomeError, unless Reconcile
+// decides.
 func Once[T any](ctx context.Context, name string, fn func(ctx context.Context) (T, error), o ...OnceOption[T]) (T, error) {
 	var opts onceOptions[T]
 	for _, f := range o {

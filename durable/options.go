@@ -18,24 +18,25 @@ import (
 
 // Options configure an engine. The zero value works.
 type Options struct {
-	// Workflows this engine has the code of.
+	// Workflows whose code this engine has.
 	Workflows []Definition
 
 	// Name of this executor for people; empty: host name and process id.
 	Name string
-	// Build names the build of this program. Histories say which build has executed a
-	// run from where on, so that a run whose code has changed can be given back to the
-	// one that fits. It decides nothing else: any build claims, resumes and replays the
-	// runs of any other. Of a name of more than 64 bytes a hash replaces the end. Two
-	// programs of one name count as the same code, unless it ends in "+dirty". Empty:
-	// the revision that the go command has stamped into the program, with "+dirty" if
-	// its files were changed, or its module version; none, if it has neither.
+	// Build names the build of this program. Histories say which build executed a run
+	// from which event on, so that a run whose code has changed can be given back to
+	// the build that fits. It has no other effect: any build claims, resumes and
+	// replays the runs of any other. If a name has more than 64 bytes, a hash
+	// replaces its end. Two programs with the same name count as the same code,
+	// unless it ends in "+dirty". Empty: the revision that the go command has stamped
+	// into the program, with "+dirty" if its files were changed, or its module
+	// version; none, if it has neither.
 	Build string
 
 	// OnBoot is what Recover does with interrupted runs, for workflows that do
-	// not say it themselves; zero: ResumeOnBoot. It is also what this engine does
-	// with the runs of an executor that dies while this one lives, whatever that
-	// one's own policy was.
+	// not set it themselves; zero: ResumeOnBoot. It is also what this engine does
+	// with the runs of an executor that dies while this one lives, whatever policy
+	// that executor had.
 	OnBoot BootPolicy
 	// BootReason is the failure reason under FailOnBoot; empty:
 	// DefaultBootReason.
@@ -46,87 +47,88 @@ type Options struct {
 	// in any case. Zero: it looks.
 	NoReconcileOnBoot bool
 
-	// RerunLastStep has recovery run the last declared step (Steps) of a run once
-	// more, under the same IdempotencyKey, if all of them are done and the end of
-	// the run is missing (CodeA3): for steps whose outcome should be looked at
-	// again before the run is believed to be complete. Steps of Once are not run
-	// again. Zero: nothing that is recorded is run again.
+	// RerunLastStep makes recovery run the last declared step (Steps) of a run once
+	// more, under the same IdempotencyKey, if all of them are done and the end of the
+	// run is missing (CodeA3). It is for steps whose outcome should be checked again
+	// before the run counts as complete. Steps of Once do not run again. Zero:
+	// nothing that is recorded runs again.
 	RerunLastStep bool
 
-	// Lease is how long the executor counts as alive after a beat; it beats
-	// three times as often. A tenth of it before its end, no step body begins and
-	// the contexts of those under way end (ErrLeaseExpired), until the store takes
-	// a beat again. Zero: 30 s; at least 250 ms.
+	// Lease is how long the executor counts as alive after a heartbeat; it sends
+	// three heartbeats in that time. Once less than a tenth of the lease is left, no
+	// step body begins and the contexts of running bodies end (ErrLeaseExpired),
+	// until the store takes a heartbeat again. Zero: 30 s; at least 250 ms.
 	Lease time.Duration
-	// Grace is how long Close waits for step bodies under way before their
-	// contexts end; zero: 10 s; negative: none.
+	// Grace is how long Close waits for running step bodies before it ends their
+	// contexts; zero: 10 s; negative: none.
 	Grace time.Duration
-	// UnloadAfter is from which length on a wait of a whole run ends its
-	// goroutines, to begin them anew, by a replay, when something happens: a
-	// sleep or a time limit that is further away at once, a wait whose end is
-	// not known after it has lasted that long. Zero: 10 s; negative: never. What
-	// that means for deferred calls, locks and goroutines of the workflow
-	// function's own is in docs/semantics.md; see KeepLoaded.
+	// UnloadAfter is how long a whole run must wait to be unloaded: its goroutines
+	// end, and when something happens a replay begins them again. A run that sleeps
+	// until a moment further away than this is unloaded at once; one that waits for a
+	// message, after it has waited this long. Zero: 10 s; negative: never.
+	// docs/semantics.md says what this means for deferred calls, locks and goroutines
+	// of the workflow function's own; see KeepLoaded.
 	UnloadAfter time.Duration
-	// MaxRuns bounds how many runs claimed from the store are executed at a
-	// time; runs started here are not counted out. What Recover finds, or what a
-	// dead executor leaves, beyond it is continued as places become free, before
-	// anything that is pending. Not held back are children, since their parent may
-	// hold the place they would wait for, and one run at a time that is under
-	// suspicion of ending its process. A run that waits gives its place up when it
-	// is unloaded (UnloadAfter, KeepLoaded). Zero: 1,000.
+	// MaxRuns limits how many runs claimed from the store are executed at a time;
+	// runs started in this process are not limited. Runs beyond it that Recover
+	// finds, or that a dead executor leaves, continue as places become free, before
+	// any pending run. Children are not held back, because their parent may hold the
+	// place they would wait for; nor is one run at a time that is suspected of ending
+	// its process. A waiting run gives up its place when it is unloaded (UnloadAfter,
+	// KeepLoaded). Zero: 1,000.
 	MaxRuns int
-	// QuarantineAfter is after how many strikes in a row a run is set aside;
-	// zero: 3. A strike is the end of an executor which is known to be dead and in
-	// which a body of this run had begun and recorded nothing; the first such end
-	// is not on record and does not count.
+	// QuarantineAfter is how many strikes in a row quarantine a run; zero: 3. A
+	// strike is the end of an executor that is known to be dead and in which a body
+	// of this run had begun and recorded nothing; the first such end is not on record
+	// and does not count.
 	QuarantineAfter int
 
-	// Around wraps every attempt of every step body in this process, those of
-	// Once and of compensations too; the first is the outermost. It is for what
-	// concerns all steps alike: logging, credentials, rate limits, faults in
-	// tests. Nothing of it is recorded but the outcome.
+	// Around wraps every attempt of every step body in this process, including those
+	// of Once and of compensations; the first function is the outermost. It is for
+	// what concerns all steps alike: logging, credentials, rate limits, faults in
+	// tests. Only the outcome is recorded.
 	//
-	// Each calls next, once, with the context it was given or one derived from
-	// it, and returns next's error or another one: that is the attempt's. It may
-	// return an error without calling next, which is a failed attempt. It cannot
-	// make a result: nil without next is a failed attempt (ErrNoResult), and so
-	// is an error of next that it swallows. A panic in it is one of the body.
-	// They are called concurrently, by the steps of all runs.
+	// Each function calls next once, with the context it was given or one derived
+	// from it, and returns next's error or another one, which becomes the attempt's.
+	// It may return an error without calling next, which is a failed attempt. It
+	// cannot make a result: returning nil without calling next is a failed attempt
+	// (ErrNoResult), and so is swallowing an error of next. A panic in it counts as
+	// one of the body. The functions are called concurrently, by the steps of all
+	// runs.
 	Around []func(ctx context.Context, a AttemptInfo, next func(ctx context.Context) error) error
 
-	// Codec for inputs, results and outputs; nil: JSON. Another one than before
-	// reads what JSON has written, and nothing else but its own.
+	// Codec for inputs, results and outputs; nil: JSON. A new codec reads what JSON
+	// has written and what it has written itself, and nothing else.
 	Codec Codec
 	// Types whose values are recorded by name and version; see Type.
 	Types []TypeDef
 	// CompressAbove is the size in bytes of an encoded value above which it is
-	// compressed; zero: DefaultCompressAbove; negative: none is. What was
-	// recorded is read whatever this says.
+	// compressed; zero: DefaultCompressAbove; negative: none is. It does not affect
+	// how recorded values are read.
 	CompressAbove int
 	// Encrypt has the keys with which values are encrypted, before they leave
-	// the process; nil: they are not, and encrypted ones cannot be read.
+	// the process; nil: values are not encrypted, and encrypted ones cannot be read.
 	// docs/semantics.md says what is not encrypted.
 	Encrypt Keys
-	// MaxPayload is the size in bytes that an encoded value may have, before it
-	// is compressed; zero: what the store takes, 16 MiB unless it says
-	// otherwise. A larger one is refused with a *PayloadSizeError before
-	// anything is written. At least MinMaxPayload, and no more than the store
-	// takes. A lower limit than before holds for runs that are started under it:
-	// those that exist keep theirs.
+	// MaxPayload is the largest size in bytes that an encoded value may have, before
+	// it is compressed; zero: what the store takes, 16 MiB unless it says otherwise.
+	// A larger value is refused with a *PayloadSizeError before anything is written.
+	// MaxPayload must be at least MinMaxPayload and no more than the store takes. A
+	// lowered limit applies to runs that are started under it; existing runs keep
+	// theirs.
 	MaxPayload int
 	// Retention deletes runs some time after their end; the zero value keeps
 	// everything. KeepAWeek() is a preset.
 	Retention Retention
 	// Archive keeps copies of runs that have ended, and of those that wait; nil:
-	// there is none. Close waits for copies under way up to Grace.
+	// there is no archive. Close waits up to Grace for copies in progress.
 	Archive Archive
-	// ArchiveSync archives a wait for a signal before the wait goes on: an
-	// answer is taken only when the copy is written, or has failed, which is
-	// logged. Zero: a wait is archived in the background.
+	// ArchiveSync archives a run that begins to wait for a signal before the wait
+	// goes on: an answer is taken only once the copy is written or has failed, which
+	// is logged. Zero: a wait is archived in the background.
 	ArchiveSync bool
-	// Capture says what is recorded of the environment a run is started in; zero:
-	// the working directory and the name of the program.
+	// Capture says what is recorded of the environment in which a run is started;
+	// zero: the working directory and the name of the program.
 	Capture Capture
 	// Errors that keep their identity in the history.
 	Errors []ErrorKind
@@ -140,8 +142,8 @@ type Options struct {
 	TraceMode TraceMode
 	// Verbatim lets messages of errors and panics, and prompts, into spans and
 	// log lines. They may hold secrets, so false, the zero value, keeps them
-	// out: an error is told by its type, and the history has its message.
-	// Payloads are in neither, whatever this says.
+	// out: an error is named by its type, and the history has its message. Payloads
+	// are never in either.
 	Verbatim bool
 	// Logger for the life of runs and for recovery; nil: slog.Default().
 	Logger *slog.Logger
@@ -238,7 +240,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// newSealer returns what makes payloads of values under these options.
+// newSealer returns the Sealer that makes payloads of values under these options.
 func (o *Options) newSealer(limits store.Limits) (*payload.Sealer, error) {
 	so := payload.Options{Codec: o.Codec, CompressAbove: o.CompressAbove, Encrypt: o.Encrypt, MaxPayload: o.MaxPayload, Limits: limits, Logger: o.Logger}
 	for _, t := range o.Types {

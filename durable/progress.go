@@ -11,28 +11,28 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// SaveProgress records v in the middle of a step, from its body: after a crash
-// the attempt that runs again reads it with Progress. So a body that has opened
-// a session elsewhere finds its handle again, and goes on instead of beginning
-// anew. It is durable when SaveProgress returns; the last one counts, also for
-// the attempts of a failed step that a person resumes.
+// SaveProgress records v in the middle of a step, from its body. After a crash, the
+// attempt that runs again reads it with Progress: a body that has opened a session
+// elsewhere finds its handle and continues instead of starting over. v is durable when
+// SaveProgress returns. The last value saved counts, also for the attempts of a failed
+// step that a person resumes.
 //
-// A goroutine that the body has left behind saves nothing any more once the attempt
-// has ended: it gets an error that matches ErrOutsideRun.
+// Once the attempt has ended, a goroutine that the body left behind saves nothing: it
+// gets an error that matches ErrOutsideRun.
 //
-// Each call adds an event to the history, which keeps it as long as the run is
-// kept: save a handle or a position, not what was done up to there.
+// Each call adds an event to the history, and the event is kept as long as the run:
+// save a handle or a position, not the work done so far.
 func SaveProgress[T any](ctx context.Context, v T) error {
 	return saveProgress(ctx, "SaveProgress", "", v)
 }
 
 // SaveNamedProgress is SaveProgress for one of several things that a body keeps
 // track of: each name has a slot of its own, beside the one without a name. A
-// helper that is called in bodies of other people saves under a name of its own,
-// such as its import path, and so does not meet what they save.
+// helper that runs in other people's bodies saves under a name of its own, such as its
+// import path, so that it does not overwrite what they save.
 //
-// The name is valid UTF-8 without control characters, of 1 to 255 bytes; another one is
-// refused with an error that matches store.ErrInvalid, and nothing is saved.
+// The name is valid UTF-8 without control characters, of 1 to 255 bytes. Any other name
+// is refused with an error that matches store.ErrInvalid, and nothing is saved.
 func SaveNamedProgress[T any](ctx context.Context, name string, v T) error {
 	if err := store.CheckName("progress name", name); err != nil {
 		return err
@@ -73,10 +73,10 @@ func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
 	return nil
 }
 
-// Progress returns what SaveProgress has last recorded in the step whose context
-// ctx is, in this attempt or an earlier one, of this process or an earlier one;
-// ok is false when there is nothing. What cannot be read as T stops the run,
-// which stays resumable; the body should return the error.
+// Progress returns what SaveProgress last recorded in the step whose context ctx is, in
+// this attempt or an earlier one, in this process or an earlier one. ok is false if
+// nothing was recorded. A value that cannot be read as T stops the run, which stays
+// resumable; the body should return the error.
 func Progress[T any](ctx context.Context) (v T, ok bool, err error) {
 	return progressOf[T](ctx, "Progress", "")
 }
@@ -99,7 +99,7 @@ func progressOf[T any](ctx context.Context, call, slot string) (v T, ok bool, er
 	env := st.saved[slot]
 	a.mu.Unlock()
 	r := st.call.scope.run
-	var at payload.Place // of what this execution has saved none is needed
+	var at payload.Place // not needed for what this execution has saved
 	if ev := st.call.rec.LastSaved(slot); env == nil && ev != nil {
 		env, at = ev.Payload, payload.PlaceOf(r.id, ev)
 	}

@@ -11,24 +11,24 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// What a run publishes is an event of its own log, with the name in its Data,
-// so that it is found whatever scope it was published in. An answer to a
-// request (request.go) is an event of the same type; it carries the request's
-// id instead of a name and so never meets a name of the user's.
+// A published value is an event of the run's own log, with the name in its
+// Data, so that it is found whatever scope published it. An answer to a request
+// (request.go) is an event of the same type, which also carries the request's
+// id: that tells it from a value published under the same name.
 
 // ErrInWorkflow: a call whose outcome depends on the moment was made with the
-// context of a workflow function; a replay would see another one.
+// context of a workflow function; a replay would see another outcome.
 var ErrInWorkflow = errors.New("durable: this call is not the same on replay and cannot be made in a workflow function; make it in a step")
 
-// Publish makes v known under key: whoever knows the run's id reads it with
-// Published, or waits for it with WaitPublished, from any process, also after
-// the run has ended. It is durable when Publish returns, and costs one write; a
-// value published under the same key later takes its place. On replay nothing
-// is published anew: the value stays the recorded one.
+// Publish makes v known under key: any caller that knows the run's id reads it
+// with Published, or waits for it with WaitPublished, from any process, also
+// after the run has ended. v is durable when Publish returns, which costs one
+// write; a value published later under the same key replaces it. A replay
+// publishes nothing again: the recorded value stays.
 //
 // It is a durable call of a workflow function, branch or item. Errors:
-// *EncodeError for a value that cannot be kept, ErrInvalid for a key that
-// cannot name anything (see store.CheckName), ErrNested in the body of a step.
+// *EncodeError for a value that cannot be kept, ErrInvalid for a key that is
+// not a valid name (see store.CheckName), ErrNested in the body of a step.
 func Publish(ctx context.Context, key string, v any) error {
 	s, err := scopeOf(ctx, key)
 	if err != nil {
@@ -57,12 +57,12 @@ func Publish(ctx context.Context, key string, v any) error {
 	return err
 }
 
-// Published returns what a run has last published under key; ok is false when
-// there is nothing. The run may be executed by any process, or have ended.
+// Published returns the value that a run last published under key; ok is false
+// if there is none. Any process may be executing the run, or it may have ended.
 //
 // Errors: ErrNotFound when there is no such run; *UndecodableError when the
-// value is no T; ErrInWorkflow in a workflow function, where a replay would see
-// another value: read it in a step.
+// value is not a T; ErrInWorkflow in a workflow function, where a replay would
+// see another value: read it in a step.
 func Published[T any](ctx context.Context, runID, key string) (v T, ok bool, err error) {
 	e, err := readerOf(ctx, "Published", key)
 	if err != nil {
@@ -77,13 +77,14 @@ func Published[T any](ctx context.Context, runID, key string) (v T, ok bool, err
 }
 
 // WaitPublished waits until a run has published, under key, a value that accept
-// takes (nil: any), and returns it: the present one if there is one, else the
-// first that comes. Many may wait for one run; none of them asks the store
-// again and again.
+// returns true for (nil: any), and returns it: the current value if accept
+// takes it, else the first such value that comes. Many callers may wait for one
+// run. A change of the run wakes them; if the process hears of none, each looks
+// into the store again within two seconds.
 //
 // Errors: ErrNotFound; *NotRunningError when the run ends, or has ended,
-// without such a value; *UndecodableError at the first value that is no T; the
-// cause of ctx's end; ErrInWorkflow in a workflow function: wait in a step.
+// without such a value; *UndecodableError at the first value that is not a T;
+// the cause of ctx's end; ErrInWorkflow in a workflow function: wait in a step.
 func WaitPublished[T any](ctx context.Context, runID, key string, accept func(T) bool) (T, error) {
 	var zero T
 	e, err := readerOf(ctx, "WaitPublished", key)
@@ -122,8 +123,8 @@ func WaitPublished[T any](ctx context.Context, runID, key string, accept func(T)
 	return zero, e.watchers.endedWithout(ctx, runID, fmt.Sprintf("publishing %q as it was waited for", key))
 }
 
-// readerOf returns the engine for a call that reads what may change, and
-// refuses it where a replay would see something else.
+// readerOf returns the engine for a call that reads what may change. It refuses
+// such a call where a replay would see something else.
 func readerOf(ctx context.Context, what, name string) (*Engine, error) {
 	e, err := engineOf(ctx)
 	if err != nil {
@@ -140,7 +141,7 @@ const firstTail = 64
 
 // lastPublished finds the last event that published something under key, nil
 // if there is none; it reads a long history from its end. after is the number
-// of the last event there was, and the status is not younger than it.
+// of the last event read, and the status is no newer than that event.
 func (w *watchers) lastPublished(ctx context.Context, runID, key string) (found *store.Event, after int64, status store.Status, err error) {
 	for tail := firstTail; ; tail *= 8 {
 		h, err := w.eng.store.Load(ctx, runID, store.Cursor{Tail: tail})
@@ -178,8 +179,8 @@ func readPublished[T any](e *Engine, runID, key string, ev *store.Event) (v T, e
 	return v, nil
 }
 
-// endedWithout is the error of who waited for something that a run has not done
-// before its end.
+// endedWithout returns the error for a caller that waited for something that a
+// run did not do before it ended.
 func (w *watchers) endedWithout(ctx context.Context, runID, missing string) error {
 	h, err := w.eng.store.Load(ctx, runID, store.Cursor{NoEvents: true})
 	if err != nil {

@@ -15,25 +15,25 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// A request is a message like a signal, of a kind of its own, and its answer an
-// event of the run that received it, which carries the message's id. So both
-// survive a crash of either side: who asks again under the same id finds the
-// message there already, and the answer in the log.
+// A request is a message like a signal, with a kind of its own. Its answer is an
+// event of the run that received it, and carries the message's id. So both
+// survive a crash of either side: a caller that asks again under the same id
+// finds the message delivered already, and the answer in the log.
 
 // Request sends v to a run and waits for what the run replies. In the run,
-// AwaitRequest takes the request. It is durable like a signal; when ctx ends
-// before the answer, the request stands, and whoever makes it again with the
-// same SignalID waits for the same answer, or finds it. Within a step such an id
-// is the default: made from the step's IdempotencyKey and the place of the
-// request among those of this name that the attempt has made, so that the step
-// may run again. Requests that an attempt makes at the same time under one name
-// need a SignalID each.
+// AwaitRequest takes the request. A request is durable like a signal: if ctx
+// ends before the answer comes, the request remains, and a caller that makes it
+// again with the same SignalID waits for the same answer, or finds it. Within a
+// step such an id is the default: it is made from the step's IdempotencyKey and
+// the place of the request among those of this name that the attempt has made to
+// this run, so that the step may run again. Requests that an attempt makes at
+// the same time under one name need a SignalID each.
 //
 // Errors: ErrNotFound when there is no such run; *NotRunningError when it has
-// ended, or ends, without having answered; *RefusedError with what the run gave
-// to Refuse; *EncodeError for a value that cannot be kept, *UndecodableError for
-// an answer that is no O; the cause of ctx's end; ErrInWorkflow in a workflow
-// function: make the request in a step.
+// ended, or ends, without having answered; *RefusedError with the error that the
+// run passed to Refuse; *EncodeError for a value that cannot be kept,
+// *UndecodableError for an answer that is not an O; the cause of ctx's end;
+// ErrInWorkflow in a workflow function: make the request in a step.
 func Request[O any](ctx context.Context, runID, name string, v any, o ...SignalOption) (O, error) {
 	var out O
 	e, err := readerOf(ctx, "Request", name)
@@ -72,8 +72,8 @@ func Request[O any](ctx context.Context, runID, name string, v any, o ...SignalO
 	return out, nil
 }
 
-// requestID names the next request of an attempt: the same in every attempt
-// that makes the same ones.
+// requestID returns the id of the attempt's next request. Attempts that make the
+// same requests give them the same ids.
 func (a *attempt) requestID(ctx context.Context, runID, name string) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -99,7 +99,7 @@ func (mr *mailroom) ask(ctx context.Context, m store.Message) (*store.Event, err
 		return nil, err
 	}
 	if !fresh {
-		// If it came just now, nobody can have answered it before.
+		// If it has only just come, it cannot have been answered before.
 		if fresh, err = mr.hasCome(ctx, &m, before.Run.Inbox); err != nil {
 			return nil, err
 		}
@@ -125,8 +125,8 @@ func (mr *mailroom) ask(ctx context.Context, m store.Message) (*store.Event, err
 	return nil, mr.eng.watchers.endedWithout(ctx, m.To, fmt.Sprintf("answering request %q (%s)", m.Name, m.ID))
 }
 
-// hasCome reports whether a request is among the messages that came after a
-// number.
+// hasCome reports whether a request is among the messages that came after the
+// one with this number.
 func (mr *mailroom) hasCome(ctx context.Context, m *store.Message, after int64) (bool, error) {
 	h, err := mr.eng.store.Load(ctx, m.To, store.Cursor{NoEvents: true, AfterMessage: after})
 	if err != nil {
@@ -140,8 +140,8 @@ func (mr *mailroom) hasCome(ctx context.Context, m *store.Message, after int64) 
 	return false, nil
 }
 
-// Received is a request that AwaitRequest has taken. Only this value can answer
-// it; a copy is the same request, one that was encoded and decoded is none.
+// Received is a request that AwaitRequest has taken. Only this value or a copy
+// of it can answer the request; one that was encoded and decoded cannot.
 type Received[I any] struct {
 	Value I
 	asked
@@ -158,12 +158,12 @@ type asked struct {
 func (q asked) ID() string { return q.id }
 
 // AwaitRequest waits for the next request of this name. It is to requests what
-// Await is to signals, with the same options, order and errors; the two take
-// nothing from each other. Every request should be answered: with Reply or
-// Refuse, in this function, branch or item or another one.
+// Await is to signals, with the same options, order and errors; neither takes
+// what was sent to the other. Answer every request with Reply or Refuse, in this
+// function, branch or item or in another one.
 //
-// With a *SignalTypeError, for a value that is no I, the request has been taken
-// all the same, and can be answered.
+// If the value is not an I, AwaitRequest returns a *SignalTypeError. The request
+// has been taken nevertheless, and can be answered.
 func AwaitRequest[I any](ctx context.Context, name string, o ...AwaitOption) (Received[I], error) {
 	var q Received[I]
 	a := &awaiting{name: name, kind: store.KindRequest, call: history.CallRequest, wanted: reflect.TypeFor[I]()}
@@ -189,9 +189,9 @@ func isTypeError(err error) bool {
 	return ok
 }
 
-// Reply answers the request with v; whoever made it gets it as the result of
-// Request. It is a durable call, with the context of a workflow function,
-// branch or item, and costs one write; the answer is durable when it returns.
+// Reply answers the request with v; its sender gets v as the result of Request.
+// Reply is a durable call, made with the context of a workflow function, branch
+// or item, and costs one write. The answer is durable when Reply returns.
 //
 // Errors: *EncodeError for a value that cannot be kept; *AnsweredError when the
 // request has an answer already, which is recorded; ErrInvalid for a Received
@@ -208,7 +208,7 @@ func (q asked) Reply(ctx context.Context, v any) error {
 	return q.answer(s, env, nil)
 }
 
-// Refuse answers the request with an error, which must not be nil: whoever made
+// Refuse answers the request with an error, which must not be nil: the sender of
 // the request gets a *RefusedError that wraps it. The error keeps its message,
 // and its identity if it is registered (Options.Errors) in both processes. For
 // the rest see Reply.
@@ -260,7 +260,7 @@ func (q asked) answer(s *scope, env []byte, refused *history.Error) error {
 	if err := s.stopped(); err != nil {
 		return err
 	}
-	// Branches may answer at the same time: the first in the log has answered.
+	// Branches may answer at the same time: the first answer in the log counts.
 	var late *history.Error
 	w := &commit.Write{Compose: func(w *commit.Write) {
 		d := &history.Data{Kind: history.CallReply, Name: q.name, Reply: q.id, Error: refused}
@@ -291,7 +291,7 @@ func (e *AnsweredError) Error() string {
 	return fmt.Sprintf("run %s: request %q (%s) was answered already, by %s; that answer stands", e.RunID, e.Name, e.ID, e.Key)
 }
 
-// RefusedError says that a run has refused a request, with what error.
+// RefusedError says that a run has refused a request, and with which error.
 type RefusedError struct {
 	RunID string
 	Name  string // of the request
@@ -306,13 +306,14 @@ func (e *RefusedError) Unwrap() error { return e.Err }
 
 type refusedErrorJSON struct{ RunID, Name, Err string }
 
-// MarshalJSON makes the error one that is found again where it was recorded.
+// MarshalJSON encodes the error, so that it is found again where it was
+// recorded.
 func (e *RefusedError) MarshalJSON() ([]byte, error) {
 	return json.Marshal(refusedErrorJSON{e.RunID, e.Name, fmt.Sprint(e.Err)})
 }
 
-// UnmarshalJSON is the other direction; of Err the message is kept, and what it
-// wraps is recorded beside it.
+// UnmarshalJSON reverses MarshalJSON; only the message of Err is kept, and what
+// it wraps is recorded beside it.
 func (e *RefusedError) UnmarshalJSON(b []byte) error {
 	var j refusedErrorJSON
 	err := json.Unmarshal(b, &j)

@@ -22,8 +22,8 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// AutoID, given to Start as the id, has a readable one generated:
-// "checkout-2026-11-21-k7f3". It is no valid id itself, so that one which was
+// AutoID, passed to Start as the id, makes it generate a readable one, such as
+// "checkout-2026-11-21-k7f3". It is not a valid id itself and is not empty, so that an id
 // left empty by mistake is noticed.
 const AutoID = "\x00auto"
 
@@ -54,18 +54,18 @@ func (o *startOptions) apply(ctx context.Context, e *Engine, id string, list []S
 }
 
 // Start records a new run and returns a handle on it once the record is
-// durable. It is idempotent by id: when the run exists with the same workflow
-// and input, the handle is on that one; with another workflow or input the
-// error is a *ConflictError. When this engine has the workflow's code the run
-// is executed here, from now on; else by whoever serves it.
+// durable. Start is idempotent by id: if the run exists with the same workflow and input,
+// the handle is on that run; with another workflow or input, the error is a
+// *ConflictError. If this engine has the workflow's code, it executes the run from now
+// on; otherwise an executor that serves the workflow does.
 //
-// Ending ctx, or its deadline, ends the wait and never touches the run.
+// The end of ctx, or its deadline, ends the wait and never touches the run.
 //
 // Within a workflow function, with its context, Start begins a child run, in the
-// same durable act that records it: however the process ends, there is one child
-// or none. With AutoID its id is the parent's id and the call's key,
-// "order-42/ship", with a suffix if another run has that one. When the parent ends, its children are cancelled, unless
-// Abandon says otherwise.
+// same durable write that records the call: however the process ends, there is one child
+// or none. With AutoID the child's id is the parent's id and the call's key, such as
+// "order-42/ship", with a suffix if another run has that id. When the parent ends, its
+// children are cancelled, unless Abandon says otherwise.
 func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartOption) (*Run[O], error) {
 	e, err := engineOf(ctx)
 	if err != nil {
@@ -106,7 +106,7 @@ func (w *Workflow[I, O]) Start(ctx context.Context, id string, in I, o ...StartO
 		id = generateID(w.def.name, e.now().Time(), tries)
 		r, created, err := e.create(ctx, w.def, id, input, &opts)
 		if errors.Is(err, store.ErrExists) && tries < 8 {
-			continue // somebody has this suffix: a longer one
+			continue // the suffix is in use: try a longer one
 		}
 		if err != nil {
 			return nil, err
@@ -132,7 +132,7 @@ func handleOf[O any](r *run, e *Engine, id string, err error) (*Run[O], error) {
 	return &Run[O]{eng: e, id: id, run: r}, nil
 }
 
-// start creates the run, or finds the one that is the same.
+// start creates the run, or finds the existing one that is the same.
 func (e *Engine) start(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (*run, *Engine, string, error) {
 	if o.begin != nil {
 		if err := o.begin(ctx, desk.Start{Engine: e, RunID: id, Workflow: def.name, Type: def.input, Input: input}); err != nil {
@@ -163,8 +163,7 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 			return nil, e, id, fmt.Errorf("durable: reading run %s, which exists already: %w", id, storeError(err))
 		}
 		if other := e.roster.active(id); other != nil && other.ending.Load() {
-			// It has ended and was deleted since, and its execution has still to
-			// make way.
+			// It has ended and was deleted since, and its execution has yet to make way.
 			select {
 			case <-other.ended:
 			case <-ctx.Done():
@@ -184,8 +183,8 @@ func (e *Engine) start(ctx context.Context, def *definition, id string, input []
 	return e.roster.active(id), e, id, nil
 }
 
-// newborn makes the row of a new run, pending, and the event that creates it. The
-// span is to be ended once it is there.
+// newborn makes the row of a new run, pending, and the event that creates it. The caller
+// ends the span once the run exists.
 func (e *Engine) newborn(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (row store.Run, created store.Event, seed uint64, span trace.Span, s telemetry.Start) {
 	now := e.now()
 	row = store.Run{
@@ -202,7 +201,7 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 			row.Version, row.InitialVersion = here.version, here.version
 		}
 		if steps == nil {
-			steps = here.steps // started through a Ref, which knows the name alone
+			steps = here.steps // started through a Ref, which knows only the name
 		}
 	}
 	var b [8]byte
@@ -217,8 +216,8 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	return row, created, binary.BigEndian.Uint64(b[:]), span, s
 }
 
-// birth prepares a new run: its row, its first events, and, when its code is
-// here, the execution that is to begin with it.
+// birth prepares a new run: its row, its first events and, if its code is here, the
+// execution that begins with it.
 func (e *Engine) birth(ctx context.Context, def *definition, id string, input []byte, o *startOptions) (*run, []store.Event) {
 	here := e.program.defs.find(def.name, def.version)
 	row, created, seed, span, ofStart := e.newborn(ctx, def, id, input, o)
@@ -246,8 +245,8 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 	return r, events
 }
 
-// settled says what becomes of a new run's execution once its creation is
-// settled. It is called under the committer's mutex.
+// settled launches or abandons a new run's execution once its creation is settled. It is
+// called under the committer's mutex.
 func (r *run) settled(err error) {
 	if r.born != nil {
 		close(r.born)
@@ -259,7 +258,7 @@ func (r *run) settled(err error) {
 	}
 }
 
-// checkRunID is store.CheckRunID, and says of an id that is missing where one comes from.
+// checkRunID is store.CheckRunID; of a missing id it also says where to get one.
 func checkRunID(id string) error {
 	err := store.CheckRunID(id)
 	if id == "" {
@@ -287,8 +286,8 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 			}
 			return nil, "", err
 		}
-		// Not after the wait but with the outcome: a run that was created must
-		// be executed although the caller has gone.
+		// Called with the outcome, not after the caller's wait: a run that was created
+		// must be executed even if the caller has gone.
 		w.Then = func(err error) {
 			r.bornAt = w.Events[0].At
 			r.settled(err)
@@ -304,7 +303,7 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 		}
 		if errors.Is(err, ErrLost) {
 			// A claim of this engine has taken the run between add and the
-			// write: there is one already.
+			// write: it exists already.
 			err = &store.ExistsError{RunID: id}
 		}
 		switch {
@@ -327,19 +326,19 @@ func (e *Engine) create(ctx context.Context, def *definition, id string, input [
 	return r, id, nil
 }
 
-// reportStart says that a run was started here, by a caller or by its parent.
+// reportStart counts and logs that a run was started here, by a caller or by its parent.
 func (r *run) reportStart(more ...slog.Attr) {
 	r.eng.metrics.RunStarted(&r.row)
 	r.logLine(slog.LevelInfo, "durable: run started", more...)
 }
 
-// abandon takes back a run that was added and never launched. Whoever found it
-// and waits for it looks again.
+// abandon takes back a run that was added and never launched. Callers that found it and
+// wait for it look again.
 func (r *run) abandon() {
-	// Whoever waits for it to be loaded must not wait for ever.
+	// A caller that waits for it to be loaded must not wait for ever.
 	_ = r.die(&death{kind: deathLost, err: ErrLost})
 	r.outcome = outcome{err: ErrLost}
-	if r.eng.roster.forget(r) { // nobody can tell it any more
+	if r.eng.roster.forget(r) { // mail has come for it: a claim looks for the run
 		nudge(r.eng.claims.wake)
 	}
 	close(r.recorded)
@@ -347,8 +346,9 @@ func (r *run) abandon() {
 	r.eng.roster.runners.Done()
 }
 
-// sameInput reports whether a run that exists was started with this input, of
-// type t, encoded in an earlier version, with another codec, or in another time zone.
+// sameInput reports whether an existing run was started with this input, of type t,
+// though it was encoded by an earlier version, with another codec, or in another time
+// zone.
 func (e *Engine) sameInput(ctx context.Context, id string, t reflect.Type, input []byte) bool {
 	if t == nil || e.sealer.EncodesAlike(t) {
 		return false
@@ -363,9 +363,8 @@ func (e *Engine) sameInput(ctx context.Context, id string, t reflect.Type, input
 	return false
 }
 
-// generateID returns a readable run id: workflow, day, and a suffix that grows
-// with the number of collisions, of letters and digits that are not mistaken
-// for one another.
+// generateID returns a readable run id: workflow, day, and a suffix of letters and digits
+// that are hard to confuse. The suffix grows with the number of collisions.
 func generateID(workflow string, day time.Time, collisions int) string {
 	const alphabet = "23456789abcdefghjkmnpqrstuvwxyz"
 	suffix := make([]byte, 4+2*collisions)

@@ -39,7 +39,7 @@ func (e *Engine) startJSON(ctx context.Context, workflow, id string, input json.
 	for tries := 0; ; tries++ {
 		_, created, err := e.create(ctx, def, generateID(workflow, e.now().Time(), tries), env, &opts)
 		if errors.Is(err, store.ErrExists) && tries < 8 {
-			continue // somebody has this suffix: a longer one
+			continue // the suffix is in use: try a longer one
 		}
 		return created, err
 	}

@@ -28,29 +28,29 @@ type startOptions struct {
 	exclusive  []string      // sorted, each once
 	signals    []firstSignal
 	mail       []store.Message                         // the signals, encoded; To is missing
-	err        error                                   // what is wrong with them
-	begin      func(context.Context, desk.Start) error // makes the run exist; nil: it begins from nothing
-	input      reflect.Type                            // for comparing it with that of a run that exists
+	err        error                                   // what is wrong with the options
+	begin      func(context.Context, desk.Start) error // makes the run exist; nil: it starts from nothing
+	input      reflect.Type                            // to compare it with that of an existing run
 }
 
-// refuse keeps the first thing that is wrong with the options.
+// refuse keeps the first error in the options.
 func (o *startOptions) refuse(err error) {
 	if o.err == nil {
 		o.err = err
 	}
 }
 
-// The limits of a run's headers, those it has from its parent included.
+// The limits of a run's headers, including those it has from its parent.
 const (
 	maxHeaders     = 64
 	maxHeaderBytes = 8 << 10 // keys and values together
 )
 
-// Header sets a header of the run: something about it that is no input, such as
-// the tenant or the request it belongs to. Headers are kept with the run and read
-// with Headers anywhere below it; a child run has those of its parent and may set
-// its own over them. They do not tell two starts apart: a second Start with other
-// headers finds the run as it is.
+// Header sets a header of the run: information about it that is not input, such
+// as the tenant or the request it belongs to. Headers are kept with the run, and
+// Headers reads them anywhere below it. A child run has those of its parent and
+// may override them. They do not distinguish two starts: a second Start with
+// other headers finds the run as it is.
 //
 // A key is a name of 1 to 255 bytes; a value may be empty. Both are UTF-8 without
 // control characters. A run has at most 64 headers of 8 KiB together.
@@ -87,7 +87,7 @@ func checkHeader(key, value string) error {
 	return &store.NameError{Kind: "value of header " + key, Value: value, Reason: reason}
 }
 
-// inherit gives a child the headers of its parent, under its own.
+// inherit gives a child the headers of its parent; its own take precedence.
 func (o *startOptions) inherit(parent *run) {
 	if len(parent.origin.headers) == 0 {
 		return
@@ -97,7 +97,7 @@ func (o *startOptions) inherit(parent *run) {
 	o.headers = all
 }
 
-// checkHeaders checks what only all headers together can exceed.
+// checkHeaders checks the limits on all headers together.
 func (o *startOptions) checkHeaders() error {
 	size := 0
 	for k, v := range o.headers {
@@ -119,19 +119,20 @@ func Headers(ctx context.Context) map[string]string {
 	return nil
 }
 
-// maxExclusive bounds the exclusive keys of one run.
+// maxExclusive limits the number of exclusive keys of one run.
 const maxExclusive = 64
 
-// Exclusive makes the run the only one that holds these keys, names of things
-// that two runs must not work on at once: "worktree:/src/app". All of them are
-// taken in the act that records the start, or none: when another run holds one,
-// Start returns an error that matches ErrOccupied, with a *store.OccupiedError
-// that names the key and that run, and there is no new run. Nobody waits for a
-// key.
+// Exclusive makes the run the only one that holds these keys. A key names
+// something that two runs must not work on at once, such as "worktree:/src/app".
+// The write that records the start takes all of them, or none: if another run
+// holds one, Start returns an error that matches ErrOccupied, with a
+// *store.OccupiedError that names the key and that run, and there is no new run.
+// Start does not wait for a key.
 //
-// The keys are held while the run is interrupted or waits, and freed in the act
-// that ends it: completed, failed or cancelled. Resume of a failed run takes them
-// again. Starting a run that exists finds it, whoever holds the keys by now.
+// The run holds its keys while it is interrupted or waits; the write that ends it
+// (completed, failed or cancelled) frees them. Resume of a failed run takes them
+// again. Starting a run that exists finds it, whichever run holds the keys by
+// now.
 //
 // A key has 1 to 1,024 bytes of UTF-8 without control characters; a run has at
 // most 64. Several Exclusive options add up.
@@ -147,8 +148,8 @@ func Exclusive(keys ...string) StartOption {
 	}
 }
 
-// checkExclusive checks the keys together. Their order is the same for every
-// run, so that two that want the same keys meet at the first.
+// checkExclusive checks the keys together. It sorts them, so that two runs that
+// want the same keys meet at the first.
 func (o *startOptions) checkExclusive() error {
 	slices.Sort(o.exclusive)
 	o.exclusive = slices.Compact(o.exclusive)

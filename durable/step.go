@@ -18,11 +18,11 @@ import (
 //
 // The result must survive the codec (JSON by default): what Step returns is
 // what a replay will return. A panic of fn is recorded as an error. The error
-// is a *StepError. Within one workflow function (and each scope it opens) steps
-// are made one after the other.
+// is a *StepError. Within one workflow function (and each scope it opens) make
+// steps one after the other.
 //
 // fn must not make durable calls with its own context, and must not carry state
-// past the step in captured variables: on replay it does not run.
+// past the step in captured variables: on replay fn does not run.
 func Step[T any](ctx context.Context, name string, fn func(ctx context.Context) (T, error), o ...StepOption) (T, error) {
 	return perform(ctx, name, &once, fn, nil, o)
 }
@@ -39,8 +39,8 @@ func Do(ctx context.Context, name string, fn func(ctx context.Context) error, o 
 
 // Retry is a Step that is tried again as p says. Every failed attempt is
 // recorded before the pause begins: after a crash the step goes on with the
-// attempt that was under way, knows the earlier failures (Attempt), and waits
-// only what is left of the pause.
+// attempt that was in progress, knows the earlier failures (Attempt), and waits
+// only for what is left of the pause.
 func Retry[T any](ctx context.Context, name string, p Policy, fn func(ctx context.Context) (T, error), o ...StepOption) (T, error) {
 	return perform(ctx, name, &p, fn, nil, o)
 }
@@ -73,17 +73,17 @@ type stepOptions struct {
 func Relaxed() StepOption { return func(o *stepOptions) { o.relaxed = true } }
 
 // LongOperation records that the step has begun before its body runs, so that
-// an operator sees it under way. It costs a write.
+// an operator sees it in progress. It costs a write.
 func LongOperation() StepOption { return func(o *stepOptions) { o.long = true } }
 
-// WithInput records a hash of what the step works on. If a replay comes with
-// another value, the run stops as one whose definition changed: its history
+// WithInput records a hash of what the step works on. If a replay passes
+// another value, the run stops as if its definition had changed: its history
 // would not fit what the code does now.
 func WithInput(v any) StepOption {
 	return func(o *stepOptions) { o.input, o.hasIn = v, true }
 }
 
-// Checkpoint makes what Relaxed steps hold back durable now.
+// Checkpoint makes the results that Relaxed steps hold back durable now.
 func Checkpoint(ctx context.Context) error {
 	s, err := scopeOf(ctx, "Checkpoint")
 	if err != nil {
@@ -143,7 +143,7 @@ func (st *step) apply(r *run, name string, list []StepOption) error {
 	return nil
 }
 
-// stepOf is a step with its types, in one piece of memory.
+// stepOf is a step with its types, in one allocation.
 type stepOf[T any] struct {
 	step
 	fn     func(context.Context) (T, error)
@@ -153,8 +153,8 @@ type stepOf[T any] struct {
 
 // body is what a step runs, without its types.
 type body interface {
-	// once runs the body and returns the envelope of its result; with an error,
-	// of a result that was refused.
+	// once runs the body and returns the envelope of its result. With an error,
+	// it returns the envelope of the result that check refused, if any.
 	once(ctx context.Context) (payload []byte, err error)
 }
 
@@ -178,7 +178,7 @@ func (st *stepOf[T]) once(ctx context.Context) ([]byte, error) {
 	return payload, nil
 }
 
-// replayed returns what the history says of a finished step.
+// replayed returns the recorded outcome of a finished step.
 func replayed[T any](st *step, rec *history.Call) (T, error) {
 	var value T
 	s, r := st.call.scope, st.call.scope.run

@@ -15,15 +15,16 @@ import (
 // MaxSleep bounds a sleep or a time limit: a hundred years.
 const MaxSleep = 100 * 365 * 24 * time.Hour
 
-// Sleep waits for d. The moment at which it ends is recorded before it begins:
-// a restart does not begin it anew, and one that comes later than that moment
-// does not wait at all. It costs one write. d must not be negative; zero
-// returns at once and records nothing but the call.
+// Sleep waits for d. It records the moment at which it ends before it begins to wait: a
+// restart does not begin the sleep again, and after a restart later than that moment it
+// does not wait at all. It costs one write. d must not be negative; with a d of zero it
+// returns at once and records only the call.
 //
-// A context that the workflow has given a deadline of its own (context.WithTimeout) is
-// refused: time that passes in one process is not what a later one would see. The run is
-// parked (CodeUnrecorded) until the code is mended; a shorter d, Deadline for the whole
-// run, or First over branches does what was meant. Cancelling a context of the workflow's own does not cut it short.
+// Sleep refuses a context to which the workflow has given a deadline of its own
+// (context.WithTimeout): a later process would not see the same time pass. The run is
+// parked (CodeUnrecorded) until the code is mended. Use a shorter d, Deadline for the
+// whole run, or First over branches instead. Cancelling a context of the workflow's own
+// does not cut the sleep short.
 func Sleep(ctx context.Context, d time.Duration) error {
 	s, err := scopeOf(ctx, "sleep")
 	if err != nil {
@@ -34,15 +35,15 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 	return sleepIn(ctx, s, d, func() store.Time {
 		// A run that comes from an executor whose clock was a little ahead sleeps
-		// that much longer, so that Now tells of no shorter sleep. It is not kept
-		// waiting for a clock that was far off.
+		// that much longer, so that Now does not show a shorter sleep. It does not wait
+		// for a clock that was far ahead.
 		now := s.run.eng.now()
 		return max(now, min(s.lastAt, now.Add(storeclock.MaxSlew))).Add(d)
 	})
 }
 
-// SleepUntil waits until t, of the store's clock; a moment that has passed is no
-// wait. See Sleep.
+// SleepUntil waits until t by the store's clock. If t has passed, it does not wait. See
+// Sleep.
 func SleepUntil(ctx context.Context, t time.Time) error {
 	s, err := scopeOf(ctx, "sleep")
 	if err != nil {
@@ -54,7 +55,8 @@ func SleepUntil(ctx context.Context, t time.Time) error {
 	return sleepIn(ctx, s, 0, func() store.Time { return max(store.TimeOf(t), 1) })
 }
 
-// sleepIn waits until a moment, and for least at least if it begins now: a call of s.
+// sleepIn waits, as a call of s, until a moment, and at least for least if the wait
+// begins now.
 func sleepIn(ctx context.Context, s *scope, least time.Duration, until func() store.Time) error {
 	c := call{limited: s.limits(ctx)}
 	if err := s.begin(&c, "sleep", history.CallTimer); err != nil {
@@ -98,7 +100,8 @@ func sleepIn(ctx context.Context, s *scope, least time.Duration, until func() st
 	}
 	r.eng.metrics.SleepEnded(r.ctx, r.row.Workflow, at)
 	s.traceWait(c.key, waited{name: "sleep", began: began, outcome: telemetry.OutcomeOK})
-	// That the time has come is no news that could be lost: it rides along.
+	// The end needs no write of its own: if a crash loses it, a replay sees that the time
+	// has come.
 	s.stash(&c, store.Event{Type: store.TimerFired})
 	return nil
 }

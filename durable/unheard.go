@@ -12,12 +12,12 @@ import (
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// CodeStranded is the code in a list of stuck runs of a run that waits for a child which
-// has ended without its being told, as Verify says it. It is no code of a run: Resume
-// tells it.
+// CodeStranded is the code, in a list of stuck runs, of a run that waits for a child
+// which has ended without the run being told. Verify reports the same. The row of a run
+// never has this code. Resume tells the run.
 const CodeStranded = stuck.CodeStranded
 
-// unheard is a child of which a run that waits for it will not hear.
+// unheard is a child of whose end a run that waits for it will not hear.
 type unheard struct {
 	child string
 	row   *store.Run // nil: it is not in the store
@@ -31,7 +31,7 @@ func (u *unheard) text() string {
 	return fmt.Sprintf("child run %s has ended (%s), and no message tells it", u.child, u.row.Status)
 }
 
-// advice says what lets the parent with this row go on.
+// advice says what lets the parent with this row continue.
 func (u *unheard) advice(parent *store.Run) string {
 	if u.row == nil {
 		return stuck.AdviceMissing(parent)
@@ -39,13 +39,13 @@ func (u *unheard) advice(parent *store.Run) string {
 	return fmt.Sprintf("operate.On(engine).Resume(ctx, %q), which tells it", parent.ID)
 }
 
-// stuck says of the parent with this row what Verify says of it.
+// stuck describes the parent with this row as Verify does.
 func (u *unheard) stuck(parent *store.Run) Stuck {
 	return Stuck(stuck.Unheard(parent, u.row == nil, u.text(), u.advice(parent)))
 }
 
-// unheardOf returns what a run will not hear of a child that it waits for; nil: it will
-// hear, or has heard.
+// unheardOf returns the child if a run that waits for it will not hear of its end; nil:
+// it will hear, or has heard.
 func (fam *families) unheardOf(ctx context.Context, row *store.Run, child string) (*unheard, error) {
 	lost := &unheard{child: child}
 	c, err := fam.eng.store.Load(ctx, child, store.Cursor{NoEvents: true, AfterMessage: math.MaxInt64})
@@ -58,7 +58,7 @@ func (fam *families) unheardOf(ctx context.Context, row *store.Run, child string
 	default:
 		end, ended, err := fam.endOf(&c.Run)
 		if err != nil || !ended || c.Run.Parent != row.ID {
-			return nil, nil // one that another run has started is looked at every minute
+			return nil, nil // a child that another run has started is looked at every minute
 		}
 		lost.row, lost.end = &c.Run, end
 	}
@@ -77,7 +77,8 @@ func (fam *families) unheardOf(ctx context.Context, row *store.Run, child string
 	return lost, nil
 }
 
-// tellEnd tells the parent of a child that has ended, which takes it once.
+// tellEnd tells the parent of a child that the child has ended. The parent takes the
+// message once.
 func (fam *families) tellEnd(ctx context.Context, u *unheard) error {
 	for _, m := range fam.tellParentOf(u.row, u.end.ChildData, u.end.output) {
 		if err := fam.eng.mailroom.send(ctx, m); err != nil {
@@ -87,8 +88,8 @@ func (fam *families) tellEnd(ctx context.Context, u *unheard) error {
 	return nil
 }
 
-// unheardLook finds, among runs that wait, those that will not hear of the child that
-// their last event has started. Children are looked up many at a time.
+// unheardLook finds, among waiting runs, those that will not hear of the child that
+// their last event has started. It looks up many children at a time.
 type unheardLook struct {
 	eng   *Engine
 	rows  []*store.Run
@@ -102,7 +103,7 @@ func (u *unheardLook) add(ctx context.Context, row *store.Run) error {
 	}
 	d, err := history.DataOf(row.Last)
 	if err != nil || d.Child == "" {
-		return nil // its execution finds that it is damaged
+		return nil // its execution finds the damage
 	}
 	u.rows, u.kids = append(u.rows, row), append(u.kids, d.Child)
 	if len(u.rows) < scanPage/2 {

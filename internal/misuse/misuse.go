@@ -1,6 +1,6 @@
 // Package misuse has the errors of workflow code that makes durable calls as it must not.
-// Only a change of the code mends them, so that callers have no reason to tell them
-// apart: package durable does not export them, but for ErrConcurrent.
+// Only a change of the code mends them, so callers have no reason to distinguish them:
+// package durable exports only ErrConcurrent.
 package misuse
 
 import (
@@ -12,10 +12,10 @@ import (
 // ErrConcurrent is durable.ErrConcurrent.
 var ErrConcurrent = errors.New("durable: two durable calls at once in one scope")
 
-// ConcurrentCallError names the two calls that were under way at once.
+// ConcurrentCallError names the two calls that were made at once.
 type ConcurrentCallError struct {
 	RunID   string
-	Running string // key of the call that was under way
+	Running string // key of the call in progress
 	Second  string // name of the call that was refused
 }
 
@@ -50,8 +50,7 @@ func (e *OuterContextError) Is(target error) bool { return target == ErrConcurre
 
 // SameWaitError says that a wait was refused because another goroutine of the
 // run waits for the same name: which of the two got the next signal would
-// depend on how they are scheduled. The refusal is recorded, and no signal is
-// lost.
+// depend on scheduling. The refusal is recorded, and no signal is lost.
 type SameWaitError struct {
 	RunID string
 	Name  string // that both wait for
@@ -64,9 +63,9 @@ func (e *SameWaitError) Error() string {
 		e.RunID, e.Key, e.Name, e.Other, e.Name+"-1")
 }
 
-// ForgottenError says that a workflow function, or that of a branch or item,
-// returned a result while branches it had begun were never waited for: their
-// outcome, and their failure, would have been lost without a word.
+// ForgottenError says that the function of a workflow, branch or item returned a result
+// without waiting for some of the branches it had begun: their outcomes and failures
+// would have been lost silently.
 type ForgottenError struct {
 	RunID    string
 	Branches []string // keys
@@ -89,14 +88,14 @@ func (e *ContinueError) Error() string {
 }
 
 // ContextDeadlineError says that a workflow function waits (Sleep, Await, for a child, a
-// branch or the first of several) with a context that it has given a deadline of its own,
-// by context.WithTimeout or context.WithDeadline. That time would begin anew with every
-// process that takes the run up, and end at another call each time; a wait that heeded it
-// would not be what its history says, and one that did not would last longer than the
-// code says. So the wait is not begun, and the run is parked, within an
-// *UnrecordedError, until the code is mended. A context that is only cancelled
-// (context.WithCancel) is as good as the function's own, and the deadline of one that is
-// given to a Step bounds its body.
+// branch or the first of several) with a context to which it has given a deadline of its
+// own, by context.WithTimeout or context.WithDeadline. That time would start again in
+// every process that takes up the run, and end at a different call each time. A wait that
+// obeyed it would not be what its history says, and one that did not would last longer
+// than the code says. So the wait is not begun, and the run is parked, with an
+// *UnrecordedError around this error, until the code is mended. A context that is only
+// cancelled (context.WithCancel) is as good as the function's own, and the deadline of
+// one that is given to a Step limits its body.
 type ContextDeadlineError struct {
 	RunID string
 	Call  string // that waits
