@@ -258,7 +258,7 @@ func (cl *claims) claimRead(ctx context.Context, c store.Claim, d *history.Claim
 		return nil, nil
 	}
 	e.sign(d)
-	c.Executor, c.Serves, c.At, c.Data = e.id, e.program.defs.served, e.now(), d.Encode()
+	c.Executor, c.Serves, c.At, c.Data = e.id, e.program.defs.served, e.now(), history.Encode(d)
 	segments := e.program.segmentsOf(&e.tracing, &c, d)
 	defer e.owned.claiming()() // what it takes belongs to this engine before it is executed here
 	rows, err := e.store.Claim(ctx, c)
@@ -438,7 +438,7 @@ func (p *program) segmentsOf(tc *telemetry.Tracing, c *store.Claim, d *history.C
 			segments[row.ID] = s
 			own.Segment = telemetry.Format(s.Context)
 		}
-		return own.Encode()
+		return history.Encode(&own)
 	}
 	return segments
 }

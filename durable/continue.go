@@ -174,7 +174,7 @@ func (rn *renewing) renew(n *renewal) outcome {
 	b := &commit.Branching{
 		At:     1,
 		Branch: store.Branch{N: number, Parent: number, Generation: generation, Reason: "continued", CreatedAt: r.eng.now()},
-		Data: history.Data{
+		Data: history.Beginning{
 			Seed: hex.EncodeToString(seed[:]), MaxPayload: r.eng.options.MaxPayload, Declared: r.def.steps, Executor: r.eng.id, Segment: r.spans.trace(),
 			Generation: generation, Inbox: seen, Pending: pending,
 			Headers: r.origin.headers, Deadline: r.origin.deadline, Exclusive: r.origin.exclusive, Attributes: r.decided.attributes, Environment: r.eng.program.recorded,
@@ -185,8 +185,8 @@ func (rn *renewing) renew(n *renewal) outcome {
 	r.eng.sign(&history.Claim{}).KeepIn(&b.Data)
 	w := &commit.Write{
 		Events: []store.Event{
-			{Type: store.WorkflowContinued, Payload: n.input, Data: (&history.Data{Generation: generation}).Encode()},
-			{Type: store.WorkflowStarted, Payload: n.input, Data: b.Data.Encode()},
+			{Type: store.WorkflowContinued, Payload: n.input, Data: history.Encode(&history.Continued{Generation: generation})},
+			{Type: store.WorkflowStarted, Payload: n.input, Data: history.Encode(&b.Data)},
 		},
 		// Strikes start from zero: what comes after workflow_started looks like a
 		// claim with nothing recorded, which it is not.

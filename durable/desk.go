@@ -98,7 +98,7 @@ func (d operators) NewRunID(workflow string, collisions int) string {
 	return generateID(workflow, d.eng.now().Time(), collisions)
 }
 
-func (d operators) ForkSpan(ctx context.Context, fork, source *store.Run) (keep func(*history.Data), done func()) {
+func (d operators) ForkSpan(ctx context.Context, fork, source *store.Run) (keep func(*history.Beginning), done func()) {
 	span, s := d.eng.tracing.StartSpan(ctx, fork, telemetry.Link(telemetry.Parse(source.Trace), telemetry.LinkForked))
 	return s.KeepIn, func() {
 		span.End()

@@ -105,7 +105,7 @@ func (e *Environment) encode() json.RawMessage {
 
 // environmentOf returns the environment that the first event of a run keeps, nil if it
 // keeps none.
-func environmentOf(born *history.Data) *Environment {
+func environmentOf(born *history.Beginning) *Environment {
 	if len(born.Environment) == 0 {
 		return nil
 	}

@@ -56,7 +56,7 @@ func firstOver(ctx context.Context, s *scope, name string, bs []*branch) (int, e
 		b.waited.Store(true)
 	}
 	if c.done() {
-		d, err := history.WonOf(&c.rec.Outcome)
+		d, err := history.Of[history.Won](&c.rec.Outcome)
 		if err != nil || d.Winner < 0 || d.Winner >= len(bs) {
 			return -1, s.replay.changed(ChangeBranches, int(c.ordinal), c.key, fmt.Sprintf("Branch %d won and the code now has %d.", d.Winner, len(bs)))
 		}
@@ -81,7 +81,7 @@ func firstOver(ctx context.Context, s *scope, name string, bs []*branch) (int, e
 			return false
 		}
 	})
-	if _, err := s.record(&c, store.Event{Type: store.FirstWon, Data: (&history.Won{Winner: i}).Encode()}); err != nil {
+	if _, err := s.record(&c, store.Event{Type: store.FirstWon, Data: history.Encode(&history.Won{Winner: i})}); err != nil {
 		return -1, err
 	}
 	return i, nil

@@ -227,16 +227,16 @@ func (e *Engine) loadGeneration(ctx context.Context, id string) (*store.History,
 }
 
 // birthOf returns what the first event of a run's lineage says of its start.
-func birthOf(h *store.History) (history.Data, error) {
+func birthOf(h *store.History) (history.Beginning, error) {
 	for ev, err := range h.Events {
 		if err != nil {
-			return history.Data{}, fmt.Errorf("durable: reading how run %s was started: %w", h.Run.ID, storeError(err))
+			return history.Beginning{}, fmt.Errorf("durable: reading how run %s was started: %w", h.Run.ID, storeError(err))
 		}
-		d, err := history.DataOf(&ev)
+		d, err := history.Of[history.Beginning](&ev)
 		if err != nil {
-			return history.Data{}, &DamagedError{RunID: h.Run.ID, Seq: ev.Seq, Err: err}
+			return history.Beginning{}, &DamagedError{RunID: h.Run.ID, Seq: ev.Seq, Err: err}
 		}
 		return d, nil
 	}
-	return history.Data{}, &DamagedError{RunID: h.Run.ID, Err: ErrNoHistory}
+	return history.Beginning{}, &DamagedError{RunID: h.Run.ID, Err: ErrNoHistory}
 }

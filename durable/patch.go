@@ -152,6 +152,6 @@ func (rp *replay) unasked() *history.Patch {
 func (rp *replay) patchEvent(name, change string, deprecated bool) store.Event {
 	return store.Event{
 		Type: store.Patched, Key: history.JoinKey(rp.scope.path, history.PatchPrefix+name, 1), Ordinal: rp.next + 1,
-		Data: (&history.Marker{Name: change, Deprecated: deprecated}).Encode(),
+		Data: history.Encode(&history.Marker{Name: change, Deprecated: deprecated}),
 	}
 }

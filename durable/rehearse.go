@@ -65,7 +65,7 @@ func (d operators) Rehearse(ctx context.Context, row *store.Run, events []store.
 	if repinned != "" {
 		p.Repinned = repinned
 	}
-	born, err := history.DataOf(&p.Created)
+	born, err := history.Of[history.Beginning](&p.Created)
 	if err != nil {
 		return found, &DamagedError{RunID: row.ID, Seq: p.Created.Seq, Err: err}
 	}

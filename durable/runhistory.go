@@ -94,7 +94,7 @@ func (r *run) unpauseClaimed() error {
 
 // adopt takes over what the creation recorded.
 func (r *run) adopt(created *store.Event) error {
-	d, err := history.DataOf(created)
+	d, err := history.Of[history.Beginning](created)
 	if err != nil {
 		return r.damaged(created.Seq, err)
 	}

@@ -130,7 +130,7 @@ func both(list []store.Event, others iter.Seq2[store.Event, error]) iter.Seq2[st
 // version, nil if it may: it would be other work, or be reported to somebody else. h is
 // what the history was read from; it costs no statement.
 func checkRow(s *payload.Sealer, row *store.Run, version string, p *history.Past, h *store.History) error {
-	born, err := history.DataOf(&p.Created)
+	born, err := history.Of[history.Beginning](&p.Created)
 	if err != nil {
 		return &DamagedError{RunID: row.ID, Seq: p.Created.Seq, Err: err}
 	}
@@ -147,7 +147,7 @@ func checkRow(s *payload.Sealer, row *store.Run, version string, p *history.Past
 }
 
 // checkInput returns why the row's hash of the input must not be believed.
-func checkInput(s *payload.Sealer, row *store.Run, p *history.Past, born *history.Data) error {
+func checkInput(s *payload.Sealer, row *store.Run, p *history.Past, born *history.Beginning) error {
 	if born.Run == nil || p.Created.Type != store.WorkflowCreated {
 		return nil // of a later generation, the row has the hash of another input
 	}

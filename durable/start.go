@@ -206,12 +206,12 @@ func (e *Engine) newborn(ctx context.Context, def *definition, id string, input 
 	}
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails, says its documentation
-	born := &history.Data{Seed: hex.EncodeToString(b[:]), Declared: steps, Headers: o.headers, Deadline: row.DeadlineAt, MaxPayload: e.options.MaxPayload, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.program.recorded}
+	born := &history.Beginning{Seed: hex.EncodeToString(b[:]), Declared: steps, Headers: o.headers, Deadline: row.DeadlineAt, MaxPayload: e.options.MaxPayload, Exclusive: o.exclusive, Attributes: o.attributes, Environment: e.program.recorded}
 	span, s = e.tracing.StartSpan(ctx, &row)
 	s.KeepIn(born)
 	born.Baggage = telemetry.Baggage(ctx)
 	born.Run = history.IdentityOf(&row)
-	created = store.Event{Type: store.WorkflowCreated, Data: born.Encode()}
+	created = store.Event{Type: store.WorkflowCreated, Data: history.Encode(born)}
 	created.Payload = e.sealer.Seal(payload.PlaceOf(id, &created), input)
 	return row, created, binary.BigEndian.Uint64(b[:]), span, s
 }
@@ -229,7 +229,7 @@ func (e *Engine) birth(ctx context.Context, def *definition, id string, input []
 		if s = e.tracing.BeginSegment(&row, false); s != nil {
 			started.Segment = telemetry.Format(s.Context)
 		}
-		events = append(events, store.Event{Type: store.WorkflowStarted, Data: started.Encode()})
+		events = append(events, store.Event{Type: store.WorkflowStarted, Data: history.Encode(started)})
 	}
 	r := newRun(e, row, here)
 	r.spans.enter(s)

@@ -333,14 +333,14 @@ func (in *importing) create(ctx context.Context) error {
 }
 
 // born returns the data of the event with which the current generation began.
-func (in *importing) born() (history.Data, error) {
+func (in *importing) born() (history.Beginning, error) {
 	l := store.LineageOf(in.file.Branches, in.file.Run.Branch)
 	for i := range in.file.Events {
 		if ev := &in.file.Events[i]; l.Has(ev) {
-			return history.DataOf(ev)
+			return history.Of[history.Beginning](ev)
 		}
 	}
-	return history.Data{}, nil
+	return history.Beginning{}, nil
 }
 
 // continueFrom continues an unfinished import of the same file.

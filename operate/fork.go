@@ -93,7 +93,7 @@ func (op *Operator) Fork(ctx context.Context, id string, o ForkOptions) (string,
 			name = op.desk.NewRunID(v.Row.Workflow, tries)
 		}
 		var done func()
-		change, err := v.forked(name, f, &o, func(row *store.Run) (keep func(*history.Data)) {
+		change, err := v.forked(name, f, &o, func(row *store.Run) (keep func(*history.Beginning)) {
 			keep, done = op.desk.ForkSpan(ctx, row, v.Row)
 			return keep
 		})
@@ -147,7 +147,7 @@ func (op *Operator) sameFork(ctx context.Context, id string, source *store.Run, 
 
 // forked makes the change that creates the fork of v as the run name. begin, unless nil,
 // begins the span of the new run, and returns what is stored of it.
-func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *store.Run) (keep func(*history.Data))) (store.Change, error) {
+func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *store.Run) (keep func(*history.Beginning))) (store.Change, error) {
 	op, now, p := v.op, v.op.desk.Now(), f.past
 	input, err := op.sealer.Unseal(payload.PlaceOf(v.Row.ID, &p.Created), p.Created.Payload)
 	if err != nil {
@@ -184,7 +184,7 @@ func (v *view) forked(name string, f *forking, o *ForkOptions, begin func(row *s
 		}
 	}
 	born.Run = history.IdentityOf(&row)
-	created := store.Event{Type: store.WorkflowCreated, At: p.Created.At, Data: born.Encode(), Payload: input}
+	created := store.Event{Type: store.WorkflowCreated, At: p.Created.At, Data: history.Encode(&born), Payload: input}
 	list := []store.Event{created}
 	for i := range f.kept {
 		if edit := f.editOf(f.kept[i].Key, f.kept[i].Seq); edit != nil {

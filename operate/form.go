@@ -44,7 +44,7 @@ func (op *Operator) Form(ctx context.Context, id string) (Form, error) {
 			return Form{}, fmt.Errorf("durable: run %s: %w", id, err)
 		}
 		if ev.Type == store.WorkflowCreated || ev.Type == store.WorkflowStarted {
-			d, err := history.DataOf(&ev)
+			d, err := history.Of[history.Beginning](&ev)
 			if err != nil {
 				return Form{}, &durable.DamagedError{RunID: id, Seq: ev.Seq, Err: err}
 			}

@@ -231,7 +231,7 @@ func (p *repairPlan) branchOff(op *Operator, a *history.Audit, force bool) error
 	}
 	v := viewOf(a, op)
 	var err error
-	if v.Born, err = history.DataOf(&a.Past.Created); err != nil {
+	if v.Born, err = history.Of[history.Beginning](&a.Past.Created); err != nil {
 		return &UnrepairableError{RunID: a.Verdict.RunID, Reason: fmt.Sprintf("the data of its first event is not readable (%v); restore a backup", err)}
 	}
 	rv, _, err := v.rework(history.Cutting{At: v.Event(at), Force: force, Damage: a})

@@ -464,7 +464,7 @@ func (op *Operator) takenSince(ctx context.Context, row *store.Run) (bool, error
 			return false, fmt.Errorf("durable: resuming run %s: %w", row.ID, storeError(err))
 		}
 		if ev.Type.Claims() {
-			d, err := history.ClaimOf(&ev)
+			d, err := history.Of[history.Claim](&ev)
 			return err == nil && !d.Resumed, nil
 		}
 	}

@@ -88,7 +88,7 @@ func (w *Write) settle(err error) {
 type Branching struct {
 	At     int // index of the first event on the branch
 	Branch store.Branch
-	Data   history.Data // of that event
+	Data   history.Beginning // of that event
 }
 
 // begin switches to the branch, at its first event. It is called when the number and
@@ -100,6 +100,6 @@ func (b *Branching) begin(head *Head, first *store.Event) {
 	// Stored a second time, so that the chain can be checked when the earlier events
 	// are gone.
 	b.Data.Sum = head.Sum
-	first.Data = b.Data.Encode()
+	first.Data = history.Encode(&b.Data)
 	first.Steps = 0
 }

@@ -79,7 +79,7 @@ type Engine interface {
 
 	// ForkSpan begins the span of the start of a fork. keep notes it in the event that the
 	// fork begins with; done is called once the fork is there.
-	ForkSpan(ctx context.Context, fork, source *store.Run) (keep func(*history.Data), done func())
+	ForkSpan(ctx context.Context, fork, source *store.Run) (keep func(*history.Beginning), done func())
 
 	// Steps returns the names that the code which is here gives the steps of a run; ok is
 	// false when its code is not here.

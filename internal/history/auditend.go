@@ -123,7 +123,7 @@ func (a *Audit) deadline() (at store.Time, ok bool) {
 	if a.Bad != 0 || a.Unreadable || a.Past.Created.Seq == 0 {
 		return 0, false
 	}
-	born, err := DataOf(&a.Past.Created)
+	born, err := Of[Beginning](&a.Past.Created)
 	return born.Deadline, err == nil
 }
 
@@ -136,7 +136,7 @@ func (a *Audit) attributes() (map[string]string, bool) {
 	if set := a.Past.Attributes; set != nil {
 		return *set, true
 	}
-	born, err := DataOf(&a.Past.Created)
+	born, err := Of[Beginning](&a.Past.Created)
 	return born.Attributes, err == nil
 }
 

@@ -15,7 +15,7 @@ import (
 //
 // The version is not among them: Reconcile mends it (E2), and an execution compares it
 // with the code it is about to run; see CheckVersion.
-func (p *Past) CheckRow(row *store.Run, branches []store.Branch, born *Data) error {
+func (p *Past) CheckRow(row *store.Run, branches []store.Branch, born *Beginning) error {
 	no := func(what string, have, want any) error {
 		return &Damage{RunID: row.ID, Err: fmt.Errorf("its row was changed: its %s is %v there, and %v in its history", what, have, want)}
 	}
@@ -50,7 +50,7 @@ func quoted(s string) string { return fmt.Sprintf("%q", s) }
 
 // CheckVersion returns why code of this version must not execute the run, nil
 // if it may. A run that was pinned to none goes with any.
-func (p *Past) CheckVersion(id, version string, born *Data) error {
+func (p *Past) CheckVersion(id, version string, born *Beginning) error {
 	if born.Run == nil {
 		return nil // an earlier version of this library has begun it
 	}

@@ -24,21 +24,6 @@ type Claim struct {
 	PID      int    `json:"pid,omitempty"`      // of the process on that host
 }
 
-// Encode returns c as an event keeps it; nil if it says nothing.
-func (c *Claim) Encode() []byte { return encode(c) }
-
-// KeepIn has the first event of a later generation say who has the run.
-func (c *Claim) KeepIn(d *Data) {
-	d.Executor, d.Name, d.Host, d.PID, d.Build = c.Executor, c.Name, c.Host, c.PID, c.Build
-}
-
-// ClaimOf returns what a claim event says. The error says that its data is not JSON of
-// this form, or that e is no claim event.
-func ClaimOf(e *store.Event) (c Claim, err error) {
-	err = decode(e, &c)
-	return c, err
-}
-
 // A Holder is who has had a run from an event on.
 type Holder struct {
 	seq      int64

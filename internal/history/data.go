@@ -1,18 +1,166 @@
 package history
 
 import (
-	"cmp"
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/holdfast-dev/holdfast/store"
 )
 
-// Data is what the Data of an event says; every field stands in the
+// What events say in their data has Go types, each for the events that play one part: the same type
+// is encoded where an event is recorded and decoded where it is read. A field whose value is zero is
+// not stored.
+
+// Said is any of these types.
+type Said interface {
+	Beginning | Claim | Continued | End | Stop | Act | Recovery | Cancelling | Marker |
+		Begun | StepEnd | Progress | ItemEnd | Timer | WaitBegun | WaitEnd | ChildBegun | ChildEnd | Won | Publication | AttributeSet
+}
+
+// blank returns an empty value of what events of type t say, nil for a type that says nothing or
+// that this program does not know. It is the only place that tells which events say what.
+func blank(t store.Type) any {
+	switch t {
+	case store.WorkflowCreated:
+		return new(Beginning)
+	case store.WorkflowStarted, store.RunResumed, store.RunClaimed:
+		return new(Claim) // workflow_started of a later generation: Beginning
+	case store.WorkflowContinued:
+		return new(Continued)
+	case store.WorkflowCompleted, store.WorkflowFailed, store.WorkflowCancelled:
+		return new(End)
+	case store.WorkflowInterrupted, store.WorkflowPaused, store.WorkflowUnpaused:
+		return new(Stop)
+	case store.FailuresReset, store.JumpRequested, store.JumpActivated, store.Edited:
+		return new(Act)
+	case store.WorkflowRecovered:
+		return new(Recovery)
+	case store.CancelReceived:
+		return new(Cancelling)
+	case store.Patched:
+		return new(Marker)
+	case store.StepStarted:
+		return new(Begun)
+	case store.AttemptFailed, store.StepFailed, store.StepCompleted:
+		return new(StepEnd)
+	case store.ProgressSaved:
+		return new(Progress)
+	case store.ItemCompleted, store.ItemFailed:
+		return new(ItemEnd)
+	case store.TimerSet, store.TimerFired:
+		return new(Timer)
+	case store.WaitRequested:
+		return new(WaitBegun)
+	case store.SignalReceived, store.WaitTimedOut, store.WaitClosed:
+		return new(WaitEnd)
+	case store.ChildStarted:
+		return new(ChildBegun)
+	case store.ChildFinished:
+		return new(ChildEnd)
+	case store.FirstWon:
+		return new(Won)
+	case store.Published:
+		return new(Publication)
+	case store.AttributesSet:
+		return new(AttributeSet)
+	}
+	return nil
+}
+
+// Of returns what e says. The error says that its data is not JSON of this form, which is then
+// read as far as it goes, or that events of its type do not say what T holds. Any
+// workflow_started may be asked for both a Claim and a Beginning, which is one of a later
+// generation if it names that.
+func Of[T Said](e *store.Event) (T, error) {
+	d, ok := blank(e.Type).(*T)
+	if !ok && e.Type == store.WorkflowStarted {
+		d, ok = any(new(Beginning)).(*T)
+	}
+	if !ok {
+		var none T
+		return none, fmt.Errorf("an event of type %s does not say what %T holds", e.Type, none)
+	}
+	err := read(e, d)
+	return *d, err
+}
+
+// Decode returns a pointer to what e says, for callers that take events of any type; nil for a type
+// that says nothing or is not known. A workflow_started says a Beginning if it begins a later
+// generation, and else a Claim. The error says that the data is not JSON of this form; what could be
+// read of it is returned all the same.
+func Decode(e *store.Event) (said any, err error) {
+	if e.Type == store.WorkflowStarted {
+		if d, err := Of[Beginning](e); d.Generation > 0 {
+			return &d, err
+		}
+	}
+	if said = blank(e.Type); said == nil {
+		return nil, nil
+	}
+	return said, read(e, said)
+}
+
+func read(e *store.Event, d any) error {
+	if len(e.Data) == 0 {
+		return nil
+	}
+	return json.Unmarshal(e.Data, d)
+}
+
+// Encode returns d as an event keeps it; nil if it says nothing.
+func Encode[T Said](d *T) []byte { return encode(d) }
+
+func encode(d any) []byte {
+	b, err := json.Marshal(d)
+	if err != nil {
+		// Every field is made of strings, numbers and JSON that was checked
+		// when it came in.
+		panic(fmt.Sprintf("durable: event data cannot be encoded: %v", err))
+	}
+	if string(b) == "{}" {
+		return nil
+	}
+	return b
+}
+
+// A Why is the reason or the error that an event of any type may give.
+type Why struct {
+	Error  *Error `json:"error"`
+	Reason string `json:"reason"`
+}
+
+// WhyOf returns why e happened, whatever its type is, as far as it says so.
+func WhyOf(e *store.Event) (w Why, err error) {
+	err = read(e, &w)
+	return w, err
+}
+
+// Error is an error as the history keeps it: its message, and those of
+// the errors it wraps.
+type Error struct {
+	Message  string          `json:"message"`
+	Sentinel string          `json:"sentinel,omitempty"`
+	Type     string          `json:"type,omitempty"`
+	Value    json.RawMessage `json:"value,omitempty"`
+	Within   string          `json:"within,omitempty"` // registered types in the value
+	// Go is the concrete type of an error that is not registered. With the
+	// message it is what errors.Is goes by.
+	Go        string   `json:"go,omitempty"`
+	Permanent bool     `json:"permanent,omitempty"` // of the outermost only
+	Causes    []*Error `json:"causes,omitempty"`
+}
+
+// WithField replaces one field of the data of an event, and keeps the others.
+func WithField(data []byte, field string, value json.RawMessage) ([]byte, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, err
+	}
+	fields[field] = value
+	return json.Marshal(fields)
+}
+
+// Data is what events say for which no type is decoded yet; every field stands in the
 // events named behind it.
 type Data struct {
 	Error       *Error                     `json:"error,omitempty"`       // attempt_failed, step_failed, workflow_failed, workflow_interrupted
@@ -93,177 +241,10 @@ type Data struct {
 // Encode returns d as an event keeps it; nil if it says nothing.
 func (d *Data) Encode() []byte { return encode(d) }
 
-// encode returns d, what an event says, as the event keeps it; nil if it says nothing.
-func encode(d any) []byte {
-	b, err := json.Marshal(d)
-	if err != nil {
-		// Every field is made of strings, numbers and JSON that was checked
-		// when it came in.
-		panic(fmt.Sprintf("durable: event data cannot be encoded: %v", err))
-	}
-	if string(b) == "{}" {
-		return nil
-	}
-	return b
-}
-
 // DataOf returns what the data of an event says. The error says that it is not JSON of
 // this form.
 func DataOf(e *store.Event) (Data, error) {
 	var d Data
-	if len(e.Data) == 0 {
-		return d, nil
-	}
-	err := json.Unmarshal(e.Data, &d)
+	err := read(e, &d)
 	return d, err
-}
-
-// says reports whether the data of events of type t is what d holds. It is the one place
-// that tells which events say what has a type of its own.
-func says(t store.Type, d any) bool {
-	switch d.(type) {
-	case *Claim:
-		return t.Claims()
-	case *Marker:
-		return t == store.Patched
-	case *Won:
-		return t == store.FirstWon
-	}
-	return false
-}
-
-// decode reads the data of e into d. The error says that it is not JSON of the form of
-// d, or that events of this type do not say what d holds.
-func decode(e *store.Event, d any) error {
-	switch {
-	case !says(e.Type, d):
-		return fmt.Errorf("an event of type %s does not say what %T holds", e.Type, d)
-	case len(e.Data) == 0:
-		return nil
-	}
-	return json.Unmarshal(e.Data, d)
-}
-
-// Won is what first_won says: which of several branches has ended first.
-type Won struct {
-	Winner int `json:"winner,omitempty"` // its index among them
-}
-
-// Encode returns w as an event keeps it; nil for the branch with index 0.
-func (w *Won) Encode() []byte { return encode(w) }
-
-// WonOf returns what first_won says. The error says that its data is not JSON of this
-// form, or that e is another event.
-func WonOf(e *store.Event) (w Won, err error) {
-	err = decode(e, &w)
-	return w, err
-}
-
-// Error is an error as the history keeps it: its message, and those of
-// the errors it wraps.
-type Error struct {
-	Message  string          `json:"message"`
-	Sentinel string          `json:"sentinel,omitempty"`
-	Type     string          `json:"type,omitempty"`
-	Value    json.RawMessage `json:"value,omitempty"`
-	Within   string          `json:"within,omitempty"` // registered types in the value
-	// Go is the concrete type of an error that is not registered. With the
-	// message it is what errors.Is goes by.
-	Go        string   `json:"go,omitempty"`
-	Permanent bool     `json:"permanent,omitempty"` // of the outermost only
-	Causes    []*Error `json:"causes,omitempty"`
-}
-
-// Fork says in the first event of a fork where it comes from.
-type Fork struct {
-	From string `json:"from"`         // run id
-	At   int64  `json:"at,omitempty"` // as asked for; 0: all
-	// Seeds are those of the runs that the copied events were recorded under,
-	// oldest first: calls up to an event have drawn with them, and what is drawn
-	// before they are replayed must be the same again.
-	Seeds []Seed `json:"seeds,omitempty"`
-	// Edits are the calls whose outcome is another one than the source has, with a
-	// hash of it; By says who has made them, and Reason why.
-	Edits  map[string]string `json:"edits,omitempty"`
-	Reason string            `json:"reason,omitempty"`
-	By     string            `json:"by,omitempty"`
-}
-
-// A Seed is that of the random draws of some of the calls of a fork.
-type Seed struct {
-	Seed  string `json:"seed"`
-	Until int64  `json:"until"` // last event, in this run, that was recorded under it
-}
-
-// MessageData is the Data of a message.
-type MessageData struct {
-	Trace  string `json:"trace,omitempty"` // signal, request: context of the sender's span
-	Reason string `json:"reason,omitempty"`
-	Jump   bool   `json:"jump,omitempty"` // pause: asked for by a Jump, which lifts it
-}
-
-// DataOfMessage returns what the data of a message says, but for that of a child.
-func DataOfMessage(m *store.Message) (d MessageData, err error) {
-	if len(m.Data) > 0 {
-		err = json.Unmarshal(m.Data, &d)
-	}
-	return d, err
-}
-
-// ChildData is the Data of the message by which a child tells its outcome.
-type ChildData struct {
-	Status      store.Status `json:"status"`
-	Workflow    string       `json:"workflow"`
-	Reason      string       `json:"reason,omitempty"`
-	Recoverable bool         `json:"recoverable,omitempty"`
-	Error       *Error       `json:"error,omitempty"`
-	Trace       string       `json:"trace,omitempty"` // context of its last segment
-	Life        store.Time   `json:"life,omitempty"`  // creation of the child; 0: its id is used once, or an earlier version has sent it
-}
-
-// WithField replaces one field of the data of an event, and keeps the others.
-func WithField(data []byte, field string, value json.RawMessage) ([]byte, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(data, &fields); err != nil {
-		return nil, err
-	}
-	fields[field] = value
-	return json.Marshal(fields)
-}
-
-// SeedsOf returns with which seeds the events that a fork copies were drawn.
-func (d *Data) SeedsOf(kept []store.Event) []Seed {
-	if len(kept) == 0 {
-		return nil
-	}
-	// In the fork the created event is 1, and kept[i] is i+2.
-	upTo := func(seq int64) int64 {
-		i, _ := slices.BinarySearchFunc(kept, seq, func(e store.Event, seq int64) int { return cmp.Compare(e.Seq, seq+1) })
-		return int64(i) + 1
-	}
-	var seeds []Seed
-	if d.Fork != nil {
-		for _, s := range d.Fork.Seeds {
-			seeds = append(seeds, Seed{Seed: s.Seed, Until: upTo(s.Until)})
-		}
-	}
-	return append(seeds, Seed{Seed: d.Seed, Until: int64(len(kept)) + 1})
-}
-
-// Uint64 returns the seed as a number.
-func (f *Seed) Uint64() uint64 {
-	b, err := hex.DecodeString(f.Seed)
-	if err != nil || len(b) != 8 {
-		return 0 // checked when it was read
-	}
-	return binary.BigEndian.Uint64(b)
-}
-
-// NameLife makes m, the message in which row tells its outcome, one of this life.
-func (d *ChildData) NameLife(row *store.Run) (id string) {
-	if key, _, _ := strings.Cut(row.ParentKey, "~"); strings.HasPrefix(row.ID, row.Parent+"/"+key) {
-		return row.ID
-	}
-	d.Life = row.CreatedAt
-	return lifeID(row.ID, d.Life)
 }

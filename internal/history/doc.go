@@ -5,7 +5,9 @@
 //
 //	key             the address of a durable call: scope, name, occurrence
 //	kind            what an event is to a replay, and what sort of call it belongs to
-//	data            what the data of events and messages says, which types events say it with, and how it is read
+//	data            which events say what, and how it is encoded and read
+//	runevents       what events of the run itself say: its beginnings and ends, stops, acts on it
+//	callevents      what events of durable calls say
 //	identity        what the first event of a generation says of the row
 //	read            reads a lineage and checks it; the damage that it may find
 //	past            a lineage, taken apart by scope and call
@@ -15,7 +17,7 @@
 //	gap             events that are missing in a lineage
 //	branch          what the first event of a branch says of the branch
 //	checkclaimed    whether the row of a claimed run may be believed, before it is executed
-//	message         the inbox: sums of messages, and whose outcome a message tells
+//	message         the inbox: what messages say, their sums, and whose outcome a message tells
 //	cut             where a history may be cut, and what was undone in it
 //	copy            which calls a fork copies
 //	reason          the codes and reasons that acts leave in the row; the others are in durable/errors.go

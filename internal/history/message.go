@@ -129,3 +129,38 @@ func IsOutcomeOf(m *store.Message, row *store.Run) bool {
 // EvadedMark stands before what tells such an id from the derived one. No name contains
 // it: there it is percent-encoded.
 const EvadedMark = "~x"
+
+// MessageData is the Data of a message.
+type MessageData struct {
+	Trace  string `json:"trace,omitempty"` // signal, request: context of the sender's span
+	Reason string `json:"reason,omitempty"`
+	Jump   bool   `json:"jump,omitempty"` // pause: asked for by a Jump, which lifts it
+}
+
+// DataOfMessage returns what the data of a message says, but for that of a child.
+func DataOfMessage(m *store.Message) (d MessageData, err error) {
+	if len(m.Data) > 0 {
+		err = json.Unmarshal(m.Data, &d)
+	}
+	return d, err
+}
+
+// ChildData is the Data of the message by which a child tells its outcome.
+type ChildData struct {
+	Status      store.Status `json:"status"`
+	Workflow    string       `json:"workflow"`
+	Reason      string       `json:"reason,omitempty"`
+	Recoverable bool         `json:"recoverable,omitempty"`
+	Error       *Error       `json:"error,omitempty"`
+	Trace       string       `json:"trace,omitempty"` // context of its last segment
+	Life        store.Time   `json:"life,omitempty"`  // creation of the child; 0: its id is used once, or an earlier version has sent it
+}
+
+// NameLife makes m, the message in which row tells its outcome, one of this life.
+func (d *ChildData) NameLife(row *store.Run) (id string) {
+	if key, _, _ := strings.Cut(row.ParentKey, "~"); strings.HasPrefix(row.ID, row.Parent+"/"+key) {
+		return row.ID
+	}
+	d.Life = row.CreatedAt
+	return lifeID(row.ID, d.Life)
+}

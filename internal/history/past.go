@@ -202,7 +202,7 @@ func (p *Past) takeRun(e *store.Event) error {
 		p.Forced = p.Forced || d.Force
 		p.repin(d.Version)
 	case store.RunResumed, store.RunClaimed, store.WorkflowStarted:
-		d, err := ClaimOf(e)
+		d, err := Of[Claim](e)
 		if err != nil {
 			return fmt.Errorf("its data is not readable: %w", err)
 		}

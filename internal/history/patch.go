@@ -13,16 +13,6 @@ type Marker struct {
 	Deprecated bool   `json:"deprecated,omitempty"` // the marker need not be asked for
 }
 
-// Encode returns m as an event keeps it.
-func (m *Marker) Encode() []byte { return encode(m) }
-
-// MarkerOf returns what patched says. The error says that its data is not JSON of this
-// form, or that e is another event.
-func MarkerOf(e *store.Event) (m Marker, err error) {
-	err = decode(e, &m)
-	return m, err
-}
-
 // Patch is what the history of a scope has of one change.
 type Patch struct {
 	Name       string // escaped
@@ -36,7 +26,7 @@ const PatchPrefix = "~patched:"
 
 // takePatch files a marker.
 func (p *Past) takePatch(e *store.Event) error {
-	d, err := MarkerOf(e)
+	d, err := Of[Marker](e)
 	if err != nil {
 		return fmt.Errorf("its data is not readable: %w", err)
 	}

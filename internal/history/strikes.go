@@ -37,7 +37,7 @@ func StrikesOf(tail []store.Event, owner string, dead func(executor string) bool
 				begun = ev
 			}
 		case ev.Type.Claims():
-			if d, err := ClaimOf(ev); err == nil {
+			if d, err := Of[Claim](ev); err == nil {
 				settle(d.Executor)
 			}
 			owner = "" // those before are named by their claims
@@ -58,7 +58,7 @@ func StrikesOf(tail []store.Event, owner string, dead func(executor string) bool
 func claimedBy(events []store.Event, epoch int64) string {
 	for i := len(events) - 1; i >= 0 && events[i].Epoch == epoch; i-- {
 		if events[i].Type.Claims() {
-			d, _ := ClaimOf(&events[i])
+			d, _ := Of[Claim](&events[i])
 			return d.Executor
 		}
 	}

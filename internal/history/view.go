@@ -15,7 +15,7 @@ type View struct {
 	Branches []store.Branch
 	Events   []store.Event
 	Past     *Past
-	Born     Data // of the event that the generation begins with
+	Born     Beginning // of the event that the generation begins with
 }
 
 // Judge reads Past and Born from Events, and compares them with the row. The error, a
@@ -25,7 +25,7 @@ func (v *View) Judge() (err error) {
 	if v.Past, err = PastOf(v.Row.ID, v.Events); err != nil {
 		return err
 	}
-	if v.Born, err = DataOf(&v.Past.Created); err != nil {
+	if v.Born, err = Of[Beginning](&v.Past.Created); err != nil {
 		return &Damage{RunID: v.Row.ID, Seq: v.Past.Created.Seq, Err: err}
 	}
 	return v.Past.CheckRow(v.Row, v.Branches, &v.Born)

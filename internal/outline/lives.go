@@ -7,7 +7,7 @@ import (
 
 // claim begins a life. If the previous one had not given the run up, it was lost.
 func (b *Builder) claim(e *store.Event) {
-	d, _ := history.ClaimOf(e) // what cannot be read says nothing; see dataOf
+	d, _ := history.Of[history.Claim](e) // what cannot be read says nothing; see dataOf
 	if d.Executor == "" {
 		return
 	}

@@ -35,16 +35,16 @@ type Start struct {
 }
 
 // StartOf is what d, of an event that begins a history, says of the start.
-func StartOf(d *history.Data) Start {
+func StartOf(d *history.Beginning) Start {
 	return Start{Around: d.Around, BeganAt: d.BeganAt, Linked: d.Linked}
 }
 
 // KeepIn puts s into d, of an event that begins a history.
-func (s Start) KeepIn(d *history.Data) {
+func (s Start) KeepIn(d *history.Beginning) {
 	d.Around, d.BeganAt, d.Linked = s.Around, s.BeganAt, s.Linked
 }
 
-// noParent is what history.Data.Around says of a start that nothing is around.
+// noParent is what history.Beginning.Around says of a start that nothing is around.
 const noParent = "none"
 
 // traceOfStart describes a span of a start that began at that time in ctx.
@@ -85,7 +85,7 @@ func (tc *Tracing) orphanStartAgain(ctx context.Context, row *store.Run) (s Star
 		return s // a trace is not worth the recovery of the others
 	}
 	for first, err := range h.Events {
-		if d, bad := history.DataOf(&first); err == nil && bad == nil {
+		if d, bad := history.Of[history.Beginning](&first); err == nil && bad == nil {
 			s = StartOf(&d)
 			tc.StartAgain(row, &s, first.At)
 		}

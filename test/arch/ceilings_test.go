@@ -17,7 +17,7 @@ var (
 		"durable":          {89, 17600, 145, 510, 80},
 		"operate":          {26, 5100, 3, 545, 70},
 		"internal/commit":  {13, 1450, 5, 310, 47},
-		"internal/history": {29, 4750, 14, 480, 95},
+		"internal/history": {31, 5100, 16, 480, 95},
 		"internal/payload": {12, 2500, 10, 530, 56},
 		"dashboard":        {9, 1000, 3, 190, 61},
 		"cli":              {30, 4900, 22, 380, 69},
