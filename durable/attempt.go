@@ -203,7 +203,7 @@ func (st *step) endWell(ctx context.Context, a *attempt, payload []byte, took ti
 // recordBegin records that a body is about to run.
 func (st *step) recordBegin(n int, probation bool) error {
 	s := st.call.scope
-	ev := st.newEvent(store.StepStarted, n, &history.Data{Input: st.input.Hash, Once: st.once, Probation: probation && !st.once})
+	ev := st.newEvent(store.StepStarted, n, history.Encode(&history.Begun{Input: st.input.Hash, Once: st.once, Probation: probation && !st.once}))
 	w := &commit.Write{Events: []store.Event{ev}}
 	// Not by run.write, which is for outcomes: it would end the trial of a suspect,
 	// and its probation, before the suspected body has run.
@@ -225,7 +225,7 @@ func (st *step) restore() (n int, wait store.Time, err error) {
 	st.start = rec.Began
 	for i := range rec.Failures {
 		ev := &rec.Failures[i]
-		d, err := history.DataOf(ev)
+		d, err := history.Of[history.StepEnd](ev)
 		if err != nil || d.Error == nil || int(ev.Attempt) != i+1 {
 			return 0, 0, r.damaged(ev.Seq, errors.New("its failure is not readable"))
 		}
@@ -374,11 +374,8 @@ func (st *step) limit() (time.Duration, error) {
 	return limit, cause
 }
 
-func (st *step) newEvent(t store.Type, n int, d *history.Data) store.Event {
-	ev := store.Event{Type: t, Key: st.call.key, Attempt: int32(n), Ordinal: st.call.ordinal}
-	if d != nil {
-		ev.Data = d.Encode()
-	}
+func (st *step) newEvent(t store.Type, n int, data []byte) store.Event {
+	ev := store.Event{Type: t, Key: st.call.key, Attempt: int32(n), Ordinal: st.call.ordinal, Data: data}
 	st.call.scope.preface.tag(&ev)
 	return ev
 }
@@ -419,11 +416,11 @@ func (st *step) mustRecord(err error) error {
 }
 
 func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
-	var d *history.Data
+	var data []byte
 	if notes := a.taken(); notes != nil || st.input.Hash != "" {
-		d = &history.Data{Notes: notes, Input: st.input.Hash}
+		data = history.Encode(&history.StepEnd{Notes: notes, Input: st.input.Hash})
 	}
-	ev := st.newEvent(store.StepCompleted, a.number, d)
+	ev := st.newEvent(store.StepCompleted, a.number, data)
 	ev.Payload, ev.Took = payload, took.Truncate(time.Microsecond)
 	if st.relaxed && len(st.failures) == 0 {
 		r := st.call.scope.run
@@ -441,8 +438,8 @@ func (st *step) succeed(a *attempt, payload []byte, took time.Duration) error {
 // fail records the final failure and returns it as a replay will.
 func (st *step) fail(a *attempt, err error, reason string, took time.Duration) error {
 	r := st.call.scope.run
-	d := &history.Data{Error: r.eng.program.errors.Record(err), Reason: reason, Max: st.max(), Notes: a.taken(), Input: st.input.Hash}
-	ev := st.newEvent(store.StepFailed, a.number, d)
+	d := &history.StepEnd{Error: r.eng.program.errors.Record(err), Reason: reason, Max: st.max(), Notes: a.taken(), Input: st.input.Hash}
+	ev := st.newEvent(store.StepFailed, a.number, history.Encode(d))
 	ev.Took = took.Truncate(time.Microsecond)
 	if _, err := st.record(ev); err != nil {
 		return st.mustRecord(err)
@@ -451,7 +448,7 @@ func (st *step) fail(a *attempt, err error, reason string, took time.Duration) e
 }
 
 // failure returns the error that a recorded final failure stands for.
-func (st *step) failure(n int, d *history.Data) error {
+func (st *step) failure(n int, d *history.StepEnd) error {
 	r := st.call.scope.run
 	return &StepError{RunID: r.id, Key: st.call.key, Attempt: n, Max: d.Max, Permanent: d.Error.Permanent, Err: r.eng.program.errors.Restore(d.Error)}
 }
@@ -460,8 +457,8 @@ func (st *step) failure(n int, d *history.Data) error {
 func (st *step) failOnce(a *attempt, err error, output []byte, pause, took time.Duration) (store.Time, error) {
 	r := st.call.scope.run
 	took = took.Truncate(time.Microsecond)
-	d := &history.Data{Error: r.eng.program.errors.Record(err), NextAt: r.eng.now().Add(pause), Max: st.max(), Notes: a.taken(), Input: st.input.Hash}
-	ev := st.newEvent(store.AttemptFailed, a.number, d)
+	d := &history.StepEnd{Error: r.eng.program.errors.Record(err), NextAt: r.eng.now().Add(pause), Max: st.max(), Notes: a.taken(), Input: st.input.Hash}
+	ev := st.newEvent(store.AttemptFailed, a.number, history.Encode(d))
 	ev.Payload, ev.Took = output, took
 	if ev.At, err = st.record(ev); err != nil {
 		return 0, st.mustRecord(err)
@@ -472,7 +469,7 @@ func (st *step) failOnce(a *attempt, err error, output []byte, pause, took time.
 
 func (st *step) max() int { return max(st.policy.MaxAttempts, 0) }
 
-func (st *step) failureOf(ev *store.Event, d *history.Data) Failure {
+func (st *step) failureOf(ev *store.Event, d *history.StepEnd) Failure {
 	r := st.call.scope.run
 	return Failure{Attempt: int(ev.Attempt), Err: r.eng.program.errors.Restore(d.Error), At: ev.At.Time(), Took: ev.Took, Notes: d.Notes, output: ev.Payload, at: payload.PlaceOf(r.id, ev), run: r}
 }

@@ -145,7 +145,7 @@ func (a *attempt) Notes(name string, yield func(seq int64, note json.RawMessage)
 		if len(ev.Data) == 0 || !bytes.Contains(ev.Data, []byte(`"notes"`)) {
 			return
 		}
-		if d, err := history.DataOf(ev); err == nil && d.Notes[name] != nil {
+		if d, err := history.Of[history.StepEnd](ev); err == nil && d.Notes[name] != nil {
 			yield(ev.Seq, d.Notes[name])
 		}
 	}

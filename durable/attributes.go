@@ -59,7 +59,7 @@ func SetAttributes(ctx context.Context, set map[string]string) error {
 	r := s.run
 	if c.done() {
 		s.lastAt = c.rec.LastAt
-		d, err := history.DataOf(&c.rec.Outcome)
+		d, err := history.Of[history.AttributeSet](&c.rec.Outcome)
 		if err != nil {
 			return r.damaged(c.rec.Outcome.Seq, err)
 		}
@@ -72,7 +72,7 @@ func SetAttributes(ctx context.Context, set map[string]string) error {
 	// given its place in the log, so that each builds on the one before it.
 	var refused *history.Error
 	w := &commit.Write{Compose: func(w *commit.Write) {
-		next, d := r.decided.mergeAttributes(set), &history.Data{}
+		next, d := r.decided.mergeAttributes(set), &history.AttributeSet{}
 		if len(next) > MaxAttributes {
 			refused = r.eng.program.errors.Record(fmt.Errorf("durable: SetAttributes in run %s: it would have %d attributes; at most %d are allowed: %w", r.id, len(next), MaxAttributes, ErrInvalid))
 			d.Error, next = refused, r.decided.attributes
@@ -81,7 +81,7 @@ func SetAttributes(ctx context.Context, set map[string]string) error {
 			w.Row = &store.RowPatch{Attributes: next}
 		}
 		d.Attributes = next
-		w.Events[0].Data = d.Encode()
+		w.Events[0].Data = history.Encode(d)
 	}}
 	if _, err := s.recordWith(&c, store.Event{Type: store.AttributesSet}, w); err != nil {
 		return err

@@ -132,13 +132,13 @@ type awaiting struct {
 	request string
 }
 
-// data encodes d for an event of the wait, with the kind of call where the type of the
-// event does not tell it.
-func (a *awaiting) data(d *history.Data) []byte {
-	if a.call != history.CallWait {
-		d.Kind = a.call
+// kindSaid returns the kind of call that the events of the wait name, where their types
+// do not tell it.
+func (a *awaiting) kindSaid() history.CallKind {
+	if a.call == history.CallWait {
+		return ""
 	}
-	return d.Encode()
+	return a.call
 }
 
 func (a *awaiting) perform(ctx context.Context, o []AwaitOption) error {
@@ -195,13 +195,13 @@ func (a *awaiting) wait(ctx context.Context, s *scope) error {
 		return err
 	}
 	if m == nil {
-		if _, err := s.record(&c, store.Event{Type: store.WaitTimedOut, Data: a.data(&history.Data{})}); err != nil {
+		if _, err := s.record(&c, store.Event{Type: store.WaitTimedOut, Data: history.Encode(&history.WaitEnd{Kind: a.kindSaid()})}); err != nil {
 			return err
 		}
 		a.trace(&c, began, telemetry.OutcomeTimedOut, nil)
 		return &TimeoutError{RunID: r.id, Key: c.key, After: a.timeout}
 	}
-	d := &history.Data{Message: m.Seq}
+	d := &history.WaitEnd{Kind: a.kindSaid(), Message: m.Seq}
 	if a.call == history.CallRequest {
 		a.request, d.Request = m.ID, m.ID
 	}
@@ -227,7 +227,7 @@ func (a *awaiting) wait(ctx context.Context, s *scope) error {
 		// run can give one.
 		d.Error = r.eng.program.errors.Record(wrong)
 	}
-	if _, err := s.record(&c, store.Event{Type: store.SignalReceived, Payload: env, Data: a.data(d)}); err != nil {
+	if _, err := s.record(&c, store.Event{Type: store.SignalReceived, Payload: env, Data: history.Encode(d)}); err != nil {
 		return err
 	}
 	consumed = true
@@ -241,7 +241,7 @@ func (a *awaiting) wait(ctx context.Context, s *scope) error {
 func (a *awaiting) refuse(c *call, began store.Time, message int64, why error) (recorded bool, err error) {
 	s := c.scope
 	rec := s.run.eng.program.errors.Record(why)
-	if _, err := s.record(c, store.Event{Type: store.WaitClosed, Data: a.data(&history.Data{Error: rec, Message: message})}); err != nil {
+	if _, err := s.record(c, store.Event{Type: store.WaitClosed, Data: history.Encode(&history.WaitEnd{Error: rec, Kind: a.kindSaid(), Message: message})}); err != nil {
 		return false, err
 	}
 	a.trace(c, began, telemetry.OutcomeRefused, nil)
@@ -286,7 +286,8 @@ func (a *awaiting) open(c *call, mail *mailWait) (*store.Message, error) {
 				r.inbox.placed(mail, w.Events[len(w.Events)-1].Seq)
 			}
 		}
-		_, err = s.recordWith(c, store.Event{Type: store.WaitRequested, Data: a.data(&history.Data{Prompt: a.prompt, Until: until, Name: c.name, Beside: r.waits.othersGoOn(), Sample: sample})}, w)
+		d := &history.WaitBegun{Kind: a.kindSaid(), Name: c.name, Prompt: a.prompt, Until: until, Beside: r.waits.othersGoOn(), Sample: sample}
+		_, err = s.recordWith(c, store.Event{Type: store.WaitRequested, Data: history.Encode(d)}, w)
 	}
 	if err != nil {
 		return nil, err
@@ -310,7 +311,7 @@ func (a *awaiting) answered(c *call) error {
 	if ev.Type == store.WaitTimedOut {
 		return &TimeoutError{RunID: r.id, Key: c.key, After: a.timeout}
 	}
-	d, err := history.DataOf(ev)
+	d, err := history.Of[history.WaitEnd](ev)
 	switch {
 	case err != nil:
 		return r.damaged(ev.Seq, err)

@@ -102,7 +102,7 @@ func Go[T any](ctx context.Context, name string, fn func(ctx context.Context) (T
 	if c.rec == nil {
 		// That it was begun is recorded with the run's next write, so that a replay
 		// knows its place among the calls.
-		s.stash(&c, store.Event{Type: store.StepStarted, Data: (&history.Data{Kind: history.CallGo}).Encode()})
+		s.stash(&c, store.Event{Type: store.StepStarted, Data: history.Encode(&history.Begun{Kind: history.CallGo})})
 	}
 	r.goroutines.beginBranch(f.branch)
 	s.begun = append(s.begun, f.branch)
@@ -177,7 +177,7 @@ func (f *branch) replay(inner *scope, fn func()) {
 func outcomeOf[T any](r *run, rec *history.Call) (v T, err error) {
 	ev := &rec.Outcome
 	if ev.Type == store.StepFailed {
-		d, dataErr := history.DataOf(ev)
+		d, dataErr := history.Of[history.StepEnd](ev)
 		if dataErr != nil || d.Error == nil {
 			return v, r.damaged(ev.Seq, errors.New("its error is not readable"))
 		}
@@ -233,12 +233,12 @@ func (f *branch) record(c *call, inner *scope, payload []byte, err error) error 
 		return changed
 	}
 	ev := store.Event{Type: store.StepCompleted, Key: c.key, Ordinal: c.ordinal, Payload: payload}
-	d := &history.Data{Kind: history.CallGo, Again: inner.mustReplay()}
+	d := &history.StepEnd{Kind: history.CallGo, Again: inner.mustReplay()}
 	if err != nil {
 		ev.Type = store.StepFailed
 		d.Error = r.eng.program.errors.Record(err)
 	}
-	ev.Data = d.Encode()
+	ev.Data = history.Encode(d)
 	w := &commit.Write{Events: []store.Event{ev}}
 	if err := r.write(w); definite(err) {
 		return r.unrecorded(c.key, err)

@@ -70,7 +70,7 @@ func (e *Engine) cancelIdle(ctx context.Context, h *store.History, reason string
 	cancelled, no, ended := store.Cancelled, false, e.now()
 	_, err := e.act(ctx, &h.Run, nil, commit.Act{
 		From:    []store.Status{store.Pending},
-		Event:   store.Event{Type: store.WorkflowCancelled, Data: (&history.Data{Reason: reason}).Encode()},
+		Event:   store.Event{Type: store.WorkflowCancelled, Data: history.Encode(&history.End{Reason: reason})},
 		Row:     &store.RowPatch{Status: &cancelled, Reason: &reason, CancelAsked: &no, Paused: &no, EndedAt: &ended},
 		Send:    e.families.tellParentOf(&h.Run, history.ChildData{Status: cancelled, Workflow: h.Run.Workflow, Reason: reason}, nil),
 		Release: true,

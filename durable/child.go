@@ -193,7 +193,7 @@ func (ch *child) bearAs(def *definition, input []byte, o *startOptions) error {
 	if !here {
 		r.cancel(nil) // this execution does not begin
 	}
-	ev := store.Event{Type: store.ChildStarted, Data: (&history.Data{Child: ch.id, Abandon: ch.abandon, Chosen: !ch.derived, Evaded: ch.evaded}).Encode()}
+	ev := store.Event{Type: store.ChildStarted, Data: history.Encode(&history.ChildBegun{Child: ch.id, Abandon: ch.abandon, Chosen: !ch.derived, Evaded: ch.evaded})}
 	var err error
 	if ch.began, err = s.recordWith(&ch.call, ev, w); err == nil {
 		r.spans.start.End() // before the spans below it
@@ -248,8 +248,8 @@ func conflictOfChild(want, have *store.Run) error {
 // the call is replayed. It returns the error as a replay will.
 func (ch *child) refuse(err error) error {
 	s := ch.call.scope
-	d := &history.Data{Kind: history.CallChild, Error: s.run.eng.program.errors.Record(err)}
-	if _, err := s.record(&ch.call, store.Event{Type: store.StepFailed, Data: d.Encode()}); err != nil {
+	d := &history.StepEnd{Kind: history.CallChild, Error: s.run.eng.program.errors.Record(err)}
+	if _, err := s.record(&ch.call, store.Event{Type: store.StepFailed, Data: history.Encode(d)}); err != nil {
 		return err
 	}
 	return s.run.eng.program.errors.Restore(d.Error)
@@ -259,7 +259,7 @@ func (ch *child) refuse(err error) error {
 func (ch *child) refused() error {
 	s, rec := ch.call.scope, ch.call.rec
 	s.lastAt = max(s.lastAt, rec.LastAt)
-	d, err := history.DataOf(&rec.Outcome)
+	d, err := history.Of[history.StepEnd](&rec.Outcome)
 	if err != nil || d.Error == nil {
 		return s.run.damaged(rec.Outcome.Seq, errors.New("its error is not readable"))
 	}

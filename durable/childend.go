@@ -43,7 +43,7 @@ func (ch *child) wait(ctx context.Context, s *scope, id string) (output []byte, 
 		return nil, at, err
 	}
 	s.lastAt = max(s.lastAt, ch.finished.At)
-	d, err := history.DataOf(&ch.finished)
+	d, err := history.Of[history.ChildEnd](&ch.finished)
 	if err != nil {
 		return nil, at, r.damaged(ch.finished.Seq, err)
 	}
@@ -143,9 +143,9 @@ func (ch *child) hear(s *scope) (recorded store.Event, err error) {
 		}
 	}
 	told := &found.ChildData
-	d := &history.Data{Message: found.message, Status: told.Status, Name: told.Workflow, Reason: told.Reason, Recoverable: &told.Recoverable, Error: told.Error}
+	d := &history.ChildEnd{Message: found.message, Status: told.Status, Name: told.Workflow, Reason: told.Reason, Recoverable: &told.Recoverable, Error: told.Error}
 	w := &commit.Write{}
-	if _, err := s.recordWith(&ch.call, store.Event{Type: store.ChildFinished, Payload: found.output, Data: d.Encode()}, w); err != nil {
+	if _, err := s.recordWith(&ch.call, store.Event{Type: store.ChildFinished, Payload: found.output, Data: history.Encode(d)}, w); err != nil {
 		return recorded, err
 	}
 	consumed = found.message != 0
@@ -269,7 +269,12 @@ func (fam *families) endOf(row *store.Run) (end *childEnd, ended bool, err error
 	if !row.Status.Terminal() || row.Last == nil {
 		return nil, false, nil
 	}
-	d, err := history.DataOf(row.Last)
+	switch row.Last.Type {
+	case store.WorkflowCompleted, store.WorkflowCancelled, store.WorkflowFailed:
+	default:
+		return nil, false, nil
+	}
+	d, err := history.Of[history.End](row.Last)
 	if err != nil {
 		return nil, false, err
 	}
@@ -277,14 +282,11 @@ func (fam *families) endOf(row *store.Run) (end *childEnd, ended bool, err error
 	switch row.Last.Type {
 	case store.WorkflowCompleted:
 		end.output, err = fam.eng.sealer.Unseal(payload.PlaceOf(row.ID, row.Last), row.Last.Payload)
-	case store.WorkflowCancelled:
 	case store.WorkflowFailed:
 		if d.Error == nil {
 			return nil, false, nil
 		}
 		end.Recoverable = d.Recoverable != nil && *d.Recoverable
-	default:
-		return nil, false, nil
 	}
 	return end, true, err
 }

@@ -185,11 +185,11 @@ func (w *watchers) recordedCause(row *store.Run) error {
 	if row.Last == nil {
 		return nil
 	}
-	d, err := history.DataOf(row.Last)
+	why, err := history.WhyOf(row.Last)
 	if err != nil {
 		return nil
 	}
-	return w.eng.program.errors.Restore(d.Error)
+	return w.eng.program.errors.Restore(why.Error)
 }
 
 // somebodyServes reports whether a live executor has the code of a run, and so will

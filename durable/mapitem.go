@@ -34,7 +34,7 @@ func (m *mapping[I, O]) recorded(n int, v I) (done, again bool, err error) {
 	if ev == nil {
 		return false, false, nil
 	}
-	d, err := history.DataOf(ev)
+	d, err := history.Of[history.ItemEnd](ev)
 	if err == nil && ev.Type == store.ItemFailed && d.Error == nil {
 		err = errors.New("its error is not readable")
 	}
@@ -164,7 +164,7 @@ func (m *mapping[I, O]) record(key string, inner *scope, it item[I], env []byte,
 	if changed := inner.replay.finish(); changed != nil {
 		return changed
 	}
-	d := &history.Data{Input: it.hash, Items: len(m.items), Again: inner.mustReplay()}
+	d := &history.ItemEnd{Input: it.hash, Items: len(m.items), Again: inner.mustReplay()}
 	ev := store.Event{Type: store.ItemCompleted, Key: key, Ordinal: int32(it.n + 1), Payload: env}
 	if err != nil {
 		ev.Type = store.ItemFailed
@@ -173,7 +173,7 @@ func (m *mapping[I, O]) record(key string, inner *scope, it item[I], env []byte,
 			d.Attempts = st.Attempt
 		}
 	}
-	ev.Data = d.Encode()
+	ev.Data = history.Encode(d)
 	if err := r.write(&commit.Write{Events: []store.Event{ev}}); definite(err) {
 		return r.unrecorded(key, err)
 	} else if err != nil {
@@ -223,7 +223,7 @@ func (m *mapping[I, O]) verify(in []I) error {
 	for n := range min(len(in), p.MostItems(m.call.key)) {
 		was := ""
 		if ev := outcomes[n]; ev != nil {
-			d, err := history.DataOf(ev)
+			d, err := history.Of[history.ItemEnd](ev)
 			if err != nil {
 				return m.scope.run.damaged(ev.Seq, err)
 			}
@@ -253,7 +253,7 @@ func (m *mapping[I, O]) count(total int) error {
 		return nil
 	}
 	if m.call.done() {
-		d, err := history.DataOf(&m.call.rec.Outcome)
+		d, err := history.Of[history.StepEnd](&m.call.rec.Outcome)
 		if err != nil {
 			return r.damaged(m.call.rec.Outcome.Seq, err)
 		}

@@ -167,7 +167,7 @@ func (m *matching) completedData() []byte {
 	if !m.byName {
 		return nil
 	}
-	return (&history.Data{Uncalled: m.leftOut()}).Encode()
+	return history.Encode(&history.End{Uncalled: m.leftOut()})
 }
 
 // matching is how the calls of a run are matched with its history. What is not

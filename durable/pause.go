@@ -110,7 +110,7 @@ func (e *Engine) pauseIdle(ctx context.Context, id, reason string) error {
 	}
 	_, err = e.act(ctx, row, nil, commit.Act{
 		From:  []store.Status{row.Status},
-		Event: store.Event{Type: store.WorkflowPaused, Data: (&history.Data{Reason: reason, Message: row.Inbox, Executor: e.id}).Encode()},
+		Event: store.Event{Type: store.WorkflowPaused, Data: history.Encode(&history.Stop{Reason: reason, Message: row.Inbox, Executor: e.id})},
 		Row:   patch,
 	})
 	if err != nil && !commit.Overtaken(err) {
@@ -177,7 +177,7 @@ func (e *Engine) unpause(ctx context.Context, id string) (done bool, err error) 
 	}
 	_, err = e.act(ctx, row, nil, commit.Act{
 		From:  []store.Status{row.Status},
-		Event: store.Event{Type: store.WorkflowUnpaused, Data: (&history.Data{Message: row.Inbox, Executor: e.id}).Encode()},
+		Event: store.Event{Type: store.WorkflowUnpaused, Data: history.Encode(&history.Stop{Message: row.Inbox, Executor: e.id})},
 		Row:   patch,
 	})
 	switch {
@@ -240,7 +240,7 @@ func (rc *recovery) unpauseOrphan(ctx context.Context, row *store.Run, rep *Repo
 	no, interrupted := false, store.Interrupted
 	_, err := rc.eng.act(ctx, row, nil, commit.Act{
 		From:  []store.Status{store.Running, store.Resuming},
-		Event: store.Event{Type: store.WorkflowUnpaused, Data: (&history.Data{Reason: "cancelled", Message: row.Inbox, Executor: rc.eng.id}).Encode()},
+		Event: store.Event{Type: store.WorkflowUnpaused, Data: history.Encode(&history.Stop{Reason: "cancelled", Message: row.Inbox, Executor: rc.eng.id})},
 		Row:   &store.RowPatch{Paused: &no, Status: &interrupted},
 	})
 	if err == nil || commit.Overtaken(err) {

@@ -59,7 +59,7 @@ func saveProgress[T any](ctx context.Context, call, slot string, v T) error {
 	if a.over {
 		return a.errOver(call)
 	}
-	ev := st.newEvent(store.ProgressSaved, a.number, &history.Data{Input: st.input.Hash, Slot: slot})
+	ev := st.newEvent(store.ProgressSaved, a.number, history.Encode(&history.Progress{Input: st.input.Hash, Slot: slot}))
 	ev.Payload = env
 	if err := r.write(&commit.Write{Events: []store.Event{ev}}); err != nil {
 		return err

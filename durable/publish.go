@@ -53,7 +53,7 @@ func Publish(ctx context.Context, key string, v any) error {
 	if err := s.stopped(); err != nil {
 		return err
 	}
-	_, err = s.record(&c, store.Event{Type: store.Published, Payload: payload, Data: (&history.Data{Name: key}).Encode()})
+	_, err = s.record(&c, store.Event{Type: store.Published, Payload: payload, Data: history.Encode(&history.Publication{Name: key})})
 	return err
 }
 
@@ -109,7 +109,10 @@ func WaitPublished[T any](ctx context.Context, runID, key string, accept func(T)
 			if err != nil {
 				return zero, err
 			}
-			if d, err := history.DataOf(&ev); ev.Type != store.Published || err != nil || d.Reply != "" || d.Name != key {
+			if ev.Type != store.Published {
+				continue
+			}
+			if d, err := history.Of[history.Publication](&ev); err != nil || d.Reply != "" || d.Name != key {
 				continue
 			}
 			if v, ok, err := take(&ev); ok || err != nil {
@@ -157,7 +160,7 @@ func (w *watchers) lastPublished(ctx context.Context, runID, key string) (found 
 			if ev.Type != store.Published {
 				continue
 			}
-			d, err := history.DataOf(&ev)
+			d, err := history.Of[history.Publication](&ev)
 			if err != nil {
 				return nil, 0, "", &DamagedError{RunID: runID, Seq: ev.Seq, Err: err}
 			}

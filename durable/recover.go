@@ -359,7 +359,7 @@ func (rc *recovery) parkUnserved(ctx context.Context, row *store.Run, rep *Repor
 	interrupted, code := store.Interrupted, CodeNotRegistered
 	_, err = e.act(ctx, row, nil, commit.Act{
 		From:  []store.Status{row.Status},
-		Event: store.Event{Type: store.WorkflowInterrupted, Data: (&history.Data{Code: code, Reason: reason, Executor: e.id}).Encode()},
+		Event: store.Event{Type: store.WorkflowInterrupted, Data: history.Encode(&history.Stop{Code: code, Reason: reason, Executor: e.id})},
 		Row:   &store.RowPatch{Status: &interrupted, Code: &code, Reason: &reason},
 	})
 	if err != nil && !commit.Overtaken(err) {
@@ -385,7 +385,7 @@ func (rc *recovery) failOrphan(ctx context.Context, row *store.Run, code, reason
 	yes, failed, ended := true, store.Failed, e.now()
 	_, err := e.act(ctx, row, nil, commit.Act{
 		From:    []store.Status{row.Status},
-		Event:   store.Event{Type: store.WorkflowFailed, Data: (&history.Data{Code: code, Reason: reason, Recoverable: &yes, Executor: e.id}).Encode()},
+		Event:   store.Event{Type: store.WorkflowFailed, Data: history.Encode(&history.End{Code: code, Reason: reason, Recoverable: &yes, Executor: e.id})},
 		Row:     &store.RowPatch{Status: &failed, Code: &code, Reason: &reason, Recoverable: &yes, EndedAt: &ended, WakeAt: new(store.Time)},
 		Release: true,
 	})

@@ -206,7 +206,7 @@ func (rc *recovery) repair(ctx context.Context, t *torn, f *history.Finding) (in
 	}
 	def := rc.eng.program.defs.find(row.Workflow, row.Version)
 	to := row.Branch
-	data := &history.Data{Code: f.Code, Reason: f.Reason(), Message: t.survey.Paused, Executor: rc.eng.id, Version: f.Version, PreviousBranch: &row.Branch, NewBranch: &to}
+	data := &history.Recovery{Code: f.Code, Reason: f.Reason(), Message: t.survey.Paused, Executor: rc.eng.id, Version: f.Version, PreviousBranch: &row.Branch, NewBranch: &to}
 	a := commit.Act{From: []store.Status{row.Status}, Row: &store.RowPatch{}}
 	if f.Version != "" {
 		a.Row.Version = &f.Version
@@ -227,7 +227,7 @@ func (rc *recovery) repair(ctx context.Context, t *torn, f *history.Finding) (in
 		a.Cut, a.Send, a.Row.Seen, a.Row.Attributes = rv.Cut, history.EndLeft(rv.Children, row.ID, rc.eng.now()), new(int64), rv.Attributes
 	}
 	rc.release(a.Row, row, f, rc.bootPolicy(def))
-	a.Event = store.Event{Type: store.WorkflowRecovered, Data: data.Encode()}
+	a.Event = store.Event{Type: store.WorkflowRecovered, Data: history.Encode(data)}
 	branch, err := rc.eng.act(ctx, row, t.branches, a)
 	if err != nil {
 		return 0, err

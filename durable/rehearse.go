@@ -82,7 +82,7 @@ func (d operators) Rehearse(ctx context.Context, row *store.Run, events []store.
 		return found, err
 	}
 	if p.Cancel != nil {
-		d, err := history.DataOf(p.Cancel)
+		d, err := history.Of[history.Cancelling](p.Cancel)
 		if err != nil {
 			return found, &DamagedError{RunID: r.id, Seq: p.Cancel.Seq, Err: err}
 		}

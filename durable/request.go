@@ -58,7 +58,7 @@ func Request[O any](ctx context.Context, runID, name string, v any, o ...SignalO
 	if err != nil {
 		return out, err
 	}
-	d, err := history.DataOf(answer)
+	d, err := history.Of[history.Publication](answer)
 	if err != nil {
 		return out, &DamagedError{RunID: runID, Seq: answer.Seq, Err: err}
 	}
@@ -115,7 +115,7 @@ func (mr *mailroom) ask(ctx context.Context, m store.Message) (*store.Event, err
 		if ev.Type != store.Published {
 			continue
 		}
-		if d, err := history.DataOf(&ev); err != nil || d.Reply == m.ID {
+		if d, err := history.Of[history.Publication](&ev); err != nil || d.Reply == m.ID {
 			return &ev, err
 		}
 	}
@@ -246,7 +246,7 @@ func (q asked) answer(s *scope, env []byte, refused *history.Error) error {
 	r := s.run
 	if c.done() {
 		s.lastAt = c.rec.LastAt
-		d, err := history.DataOf(&c.rec.Outcome)
+		d, err := history.Of[history.Publication](&c.rec.Outcome)
 		switch {
 		case err != nil:
 			return r.damaged(c.rec.Outcome.Seq, err)
@@ -263,14 +263,14 @@ func (q asked) answer(s *scope, env []byte, refused *history.Error) error {
 	// Branches may answer at the same time: the first answer in the log counts.
 	var late *history.Error
 	w := &commit.Write{Compose: func(w *commit.Write) {
-		d := &history.Data{Kind: history.CallReply, Name: q.name, Reply: q.id, Error: refused}
+		d := &history.Publication{Kind: history.CallReply, Name: q.name, Reply: q.id, Error: refused}
 		if first, ok := r.decided.answers[q.id]; ok {
 			late = r.eng.program.errors.Record(&AnsweredError{RunID: r.id, Name: q.name, ID: q.id, Key: first})
 			d.Reply, d.Error, w.Events[0].Payload = "", late, nil
 		} else {
 			r.decided.answers = put(r.decided.answers, q.id, c.key)
 		}
-		w.Events[0].Data = d.Encode()
+		w.Events[0].Data = history.Encode(d)
 	}}
 	if _, err := s.recordWith(&c, store.Event{Type: store.Published, Payload: env}, w); err != nil {
 		return err

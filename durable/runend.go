@@ -84,14 +84,14 @@ func (r *run) endDead(d *death) outcome {
 		reason = faults.Message(d.err)
 	}
 	interrupted := store.Interrupted
-	data := &history.Data{Code: code, Reason: reason, Executor: r.eng.id}
+	data := &history.Stop{Code: code, Reason: reason, Executor: r.eng.id}
 	cause := d.err
 	if d.kind == deathParked {
 		data.Error = r.eng.program.errors.Record(d.err)
 		cause = r.eng.program.errors.Restore(data.Error)
 	}
 	err := r.write(&commit.Write{
-		Events: []store.Event{{Type: store.WorkflowInterrupted, Data: data.Encode()}},
+		Events: []store.Event{{Type: store.WorkflowInterrupted, Data: history.Encode(data)}},
 		Row:    &store.RowPatch{Status: &interrupted, Code: &code, Reason: &reason},
 		Yield:  true, Alone: true,
 	})
@@ -115,7 +115,7 @@ func (r *run) endPaused(d *death) outcome {
 		patch = stoppedByPause(d.reason)
 	}
 	err := r.write(&commit.Write{
-		Events: []store.Event{{Type: store.WorkflowPaused, Data: (&history.Data{Reason: d.reason, Message: r.inbox.seen(), Executor: r.eng.id}).Encode()}},
+		Events: []store.Event{{Type: store.WorkflowPaused, Data: history.Encode(&history.Stop{Reason: d.reason, Message: r.inbox.seen(), Executor: r.eng.id})}},
 		Row:    patch,
 		Yield:  true, Alone: true,
 	})
@@ -180,7 +180,7 @@ func (r *run) endCancelled() outcome {
 	}
 	ended, seen := r.eng.now(), r.inbox.seen()
 	err := r.write(&commit.Write{
-		Events:  []store.Event{{Type: store.WorkflowCancelled, Data: (&history.Data{Reason: reason}).Encode()}},
+		Events:  []store.Event{{Type: store.WorkflowCancelled, Data: history.Encode(&history.End{Reason: reason})}},
 		Row:     &store.RowPatch{Status: &cancelled, CancelAsked: &no, Code: &none, Reason: &reason, EndedAt: &ended, WakeAt: new(store.Time), Seen: &seen},
 		Send:    append(r.tellParent(store.Cancelled, reason, false, nil, nil), r.offspring.cancelMessages()...),
 		Release: true, Yield: true,
@@ -232,9 +232,9 @@ func (r *run) failAs(err error, code string, recoverable bool) outcome {
 	rec := r.eng.program.errors.Record(err)
 	failed, reason := store.Failed, guard.Text(rec.Message, 4<<10)
 	ended := r.eng.now()
-	data := &history.Data{Error: rec, Code: code, Reason: reason, Recoverable: &recoverable, Uncalled: r.matching.leftOut()}
+	data := &history.End{Error: rec, Code: code, Reason: reason, Recoverable: &recoverable, Uncalled: r.matching.leftOut()}
 	writeErr := r.write(&commit.Write{
-		Events:  []store.Event{{Type: store.WorkflowFailed, Data: data.Encode()}},
+		Events:  []store.Event{{Type: store.WorkflowFailed, Data: history.Encode(data)}},
 		Row:     &store.RowPatch{Status: &failed, Code: &code, Reason: &reason, Recoverable: &recoverable, EndedAt: &ended, WakeAt: new(store.Time)},
 		Expect:  store.Expect{NoCancel: true},
 		Send:    append(r.tellParent(store.Failed, reason, recoverable, rec, nil), r.offspring.cancelMessages()...),

@@ -66,7 +66,7 @@ func (r *run) readHistory() error {
 		r.decided.lastBranch = max(r.decided.lastBranch, h.Branches[i].N)
 	}
 	if r.past.Cancel != nil {
-		d, err := history.DataOf(r.past.Cancel)
+		d, err := history.Of[history.Cancelling](r.past.Cancel)
 		if err != nil {
 			return &DamagedError{RunID: r.id, Seq: r.past.Cancel.Seq, Err: err}
 		}
@@ -87,7 +87,7 @@ func (r *run) unpauseClaimed() error {
 	}
 	no := false
 	return r.write(&commit.Write{
-		Events: []store.Event{{Type: store.WorkflowUnpaused, Data: (&history.Data{Reason: "cancelled", Message: r.inbox.seen(), Executor: r.eng.id}).Encode()}},
+		Events: []store.Event{{Type: store.WorkflowUnpaused, Data: history.Encode(&history.Stop{Reason: "cancelled", Message: r.inbox.seen(), Executor: r.eng.id})}},
 		Row:    &store.RowPatch{Paused: &no},
 	})
 }

@@ -119,7 +119,7 @@ func takerOf(m *store.Message, open []store.Event, h *store.History, p *history.
 	var waits []*mailWait
 	samples := map[string]json.RawMessage{}
 	for i := range open {
-		d, err := history.DataOf(&open[i])
+		d, err := history.Of[history.WaitBegun](&open[i])
 		if err != nil {
 			return "", nil
 		}

@@ -185,7 +185,7 @@ func replayed[T any](st *step, rec *history.Call) (T, error) {
 	s.lastAt = rec.LastAt
 	ev := &rec.Outcome
 	if ev.Type == store.StepFailed {
-		d, err := history.DataOf(ev)
+		d, err := history.Of[history.StepEnd](ev)
 		if err != nil || d.Error == nil {
 			return value, r.damaged(ev.Seq, errors.New("its error is not readable"))
 		}

@@ -89,7 +89,7 @@ func sleepIn(ctx context.Context, s *scope, least time.Duration, until func() st
 	if c.opened() {
 		err = r.waits.sync()
 	} else {
-		_, err = s.recordWith(&c, store.Event{Type: store.TimerSet, Data: (&history.Data{Until: at}).Encode()}, p.said())
+		_, err = s.recordWith(&c, store.Event{Type: store.TimerSet, Data: history.Encode(&history.Timer{Until: at})}, p.said())
 	}
 	if err == nil {
 		_, err = s.waitFor(p, nil)

@@ -180,14 +180,14 @@ type mapSpan struct {
 
 // traceBegin records that the Map begins, and begins its span.
 func (m *mapping[I, O]) traceBegin() {
-	s, d := m.scope, &history.Data{Kind: history.CallMap}
+	s, d := m.scope, &history.Begun{Kind: history.CallMap}
 	if s.run.spans.segment == nil {
-		s.stash(&m.call, store.Event{Type: store.StepStarted, Data: d.Encode()})
+		s.stash(&m.call, store.Event{Type: store.StepStarted, Data: history.Encode(d)})
 		return
 	}
 	span := m.beginSpan()
 	d.Span = telemetry.Format(span.SpanContext())
-	s.stashTraced(&m.call, store.Event{Type: store.StepStarted, Data: d.Encode()}, m.span.early)
+	s.stashTraced(&m.call, store.Event{Type: store.StepStarted, Data: history.Encode(d)}, m.span.early)
 }
 
 // beginSpan begins a span of the Map, which is open until the first thing is to be
@@ -228,7 +228,7 @@ func (m *mapping[I, O]) traceAgain() {
 // beginning, over all processes. Both are there once the next thing is recorded.
 func (m *mapping[I, O]) traceEnd(items int, err error) {
 	s := m.scope
-	ev := store.Event{Type: store.StepCompleted, Data: (&history.Data{Kind: history.CallMap, Items: items}).Encode()}
+	ev := store.Event{Type: store.StepCompleted, Data: history.Encode(&history.StepEnd{Kind: history.CallMap, Items: items})}
 	if m.span == nil {
 		s.stash(&m.call, ev)
 		return

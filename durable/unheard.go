@@ -101,7 +101,7 @@ func (u *unheardLook) add(ctx context.Context, row *store.Run) error {
 	if row.Last == nil || row.Last.Type != store.ChildStarted {
 		return nil
 	}
-	d, err := history.DataOf(row.Last)
+	d, err := history.Of[history.ChildBegun](row.Last)
 	if err != nil || d.Child == "" {
 		return nil // its execution finds the damage
 	}
