@@ -494,6 +494,6 @@ func (st *step) checkInput() error {
 	if rec == nil || rec.Input == "" || st.input.Hash == "" || !st.input.Differs(rec.Input) {
 		return nil
 	}
-	return st.call.scope.replay.changed(ChangeInput, int(st.call.ordinal), st.call.key,
+	return st.call.scope.replay.changed(ChangeInput, &st.call,
 		fmt.Sprintf("%s was recorded with another input (WithInput). Something before it that is no step gave another value this time.", st.call.key))
 }

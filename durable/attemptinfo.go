@@ -12,7 +12,6 @@ import (
 	"log/slog"
 	"maps"
 	"reflect"
-	"strings"
 	"time"
 
 	"github.com/holdfast-dev/holdfast/internal/guard"
@@ -243,23 +242,7 @@ func IdempotencyKey(ctx context.Context) string {
 		return ""
 	}
 	r := a.step.call.scope.run
-	return IdempotencyKeyOf(r.id, int(r.row.Generation), anewKey(r.matching.anew, a.step.call.key))
-}
-
-// anewKey returns the key of a call as its idempotency key uses it. For a call that was
-// undone and is made again it adds the branch since which that is so, as in "charge~b2":
-// given the earlier key, the other side would answer that it has done this already.
-func anewKey(anew map[string]int32, key string) string {
-	since := int32(0)
-	for k, branch := range anew {
-		if rest, ok := strings.CutPrefix(key, k); ok && (k == "" || rest == "" || rest[0] == '/' || rest[0] == '[') {
-			since = max(since, branch)
-		}
-	}
-	if since == 0 {
-		return key
-	}
-	return fmt.Sprintf("%s~b%d", key, since)
+	return IdempotencyKeyOf(r.id, int(r.row.Generation), history.AnewKey(r.past, a.step.call.key))
 }
 
 // IdempotencyKeyOf returns what IdempotencyKey returns in the body of the step

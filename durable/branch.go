@@ -136,7 +136,7 @@ func (s *scope) child(key string, ended bool, place ...int32) *scope {
 	inner := newScope(s.run, key)
 	inner.up, inner.lastAt, inner.undo = s, s.lastAt, s.undo
 	inner.place = append(s.place[:len(s.place):len(s.place)], place...)
-	if inner.ended = ended; ended || len(inner.replay.hist) > 0 {
+	if inner.ended = ended; ended || !inner.replay.Empty() {
 		s.run.goroutines.replaying.Add(1)
 	} else {
 		inner.left.Store(true)

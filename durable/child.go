@@ -68,7 +68,7 @@ func startChild(s *scope, def *definition, id string, input []byte, o *startOpti
 			return nil, ch.refused()
 		}
 		if id != AutoID && id != ch.id {
-			return nil, s.replay.changed(ChangeChild, int(ch.call.ordinal), ch.call.key, fmt.Sprintf("The child run was started as %s and is %s now.", ch.id, id))
+			return nil, s.replay.changed(ChangeChild, &ch.call, fmt.Sprintf("The child run was started as %s and is %s now.", ch.id, id))
 		}
 		if !rec.Opened {
 			return nil, r.damaged(0, fmt.Errorf("child %s has an end and no beginning", ch.call.key))

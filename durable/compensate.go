@@ -56,7 +56,7 @@ func Compensate(ctx context.Context, name string, fn func(ctx context.Context) e
 	}
 	s.registered++
 	s.replaysAgain()
-	u := &undo{place: append(slices.Clone(s.place), s.replay.next+1, 0, s.registered), name: name, fn: fn}
+	u := &undo{place: append(slices.Clone(s.place), s.replay.Made()+1, 0, s.registered), name: name, fn: fn}
 	s.run.undoing.add(u)
 	s.followed = append(s.followed, u)
 	return nil
@@ -200,7 +200,7 @@ func (un *undoing) compensate(err *error, late bool) error {
 	s := newScope(r, history.UndoScope)
 	s.undo, s.lastAt = true, r.log.Time()
 	s.left.Store(true) // no stop ends its context
-	if len(s.replay.hist) == 0 {
+	if s.replay.Empty() {
 		s.preface.stopped, s.preface.stoppedWaits = stoppedAfter, stoppedWaits
 		for _, u := range undos {
 			s.preface.undoes = append(s.preface.undoes, u.undoes)

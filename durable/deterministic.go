@@ -31,7 +31,7 @@ func Rand(ctx context.Context) *rand.Rand {
 	s.draws++
 	b := make([]byte, 0, 64)
 	b = binary.BigEndian.AppendUint64(b, seedIn(s))
-	b = binary.BigEndian.AppendUint32(b, uint32(int(s.replay.next)-len(s.empty))) // calls on record
+	b = binary.BigEndian.AppendUint32(b, uint32(int(s.replay.Made())-len(s.empty))) // calls on record
 	b = binary.BigEndian.AppendUint32(b, s.draws)
 	b = append(b, s.path...)
 	sum := sha256.Sum256(b)
@@ -54,10 +54,9 @@ func NewID(ctx context.Context) string {
 // seedIn returns the seed for numbers drawn in a scope now: the run's or, in a
 // fork, the one under which the next recorded call was made.
 func seedIn(s *scope) uint64 {
-	if len(s.run.origin.forkSeeds) > 0 && int(s.replay.next) < len(s.replay.hist) {
-		seq := s.replay.hist[s.replay.next].Seq
+	if next := s.replay.Upcoming(); next != nil {
 		for _, f := range s.run.origin.forkSeeds {
-			if seq <= f.Until {
+			if next.Seq <= f.Until {
 				return f.Uint64()
 			}
 		}

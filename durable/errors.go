@@ -290,61 +290,6 @@ func (e *UndecodableError) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// DefinitionChangedError shows the first durable call at which the code and
-// the history part.
-type DefinitionChangedError struct {
-	RunID    string
-	Workflow string
-	Scope    string   // path of the scope; empty: the workflow function itself
-	Recorded []string // keys of the calls recorded in the scope, in order
-	Ordinal  int      // 1-based place of the first difference
-	Call     string   // key of the call the code makes there; empty: it makes none
-	Source   string   // file:line of that call, when known
-	Detail   string   // what differs when the keys are equal
-	Change   string   // what was done to the code, as far as that can be told; see ChangeInserted
-	// RecordedBy is whose code fits what is recorded in the scope; zero: not known.
-	RecordedBy Recorder
-}
-
-func (e *DefinitionChangedError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "Definition changed: %s (%s) stopped at call %d, still resumable.\n", e.RunID, e.Workflow, e.Ordinal)
-	if e.Scope != "" {
-		fmt.Fprintf(&b, "In scope %s:\n", e.Scope)
-	}
-	width := len("recorded")
-	from := max(0, e.Ordinal-3)
-	to := min(len(e.Recorded), e.Ordinal+1)
-	for _, k := range e.Recorded[min(from, to):to] {
-		width = max(width, len(k))
-	}
-	fmt.Fprintf(&b, "    %-*s   code now\n", width, "recorded")
-	for i := from; i < max(to, e.Ordinal); i++ {
-		recorded, code, mark := "-", "", " "
-		if i < len(e.Recorded) {
-			recorded = e.Recorded[i]
-		}
-		switch {
-		case i < e.Ordinal-1:
-			code = recorded
-		case i == e.Ordinal-1:
-			mark = ">"
-			code = e.Call
-			if code == "" {
-				code = "(returned)"
-			}
-			if e.Source != "" {
-				code += "   " + e.Source
-			}
-		}
-		fmt.Fprintf(&b, "%s %d %-*s   %s\n", mark, i+1, width, recorded, code)
-	}
-	b.WriteString(e.advice())
-	return b.String()
-}
-
-func (e *DefinitionChangedError) Is(target error) bool { return target == ErrDefinitionChanged }
-
 // ErrNoHistory is why a run is damaged of which a row is all that is left. There is
 // nothing that it could be resumed or repaired from: a copy of it may be imported, once
 // what is left is deleted.

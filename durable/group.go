@@ -58,7 +58,7 @@ func firstOver(ctx context.Context, s *scope, name string, bs []*branch) (int, e
 	if c.done() {
 		d, err := history.Of[history.Won](&c.rec.Outcome)
 		if err != nil || d.Winner < 0 || d.Winner >= len(bs) {
-			return -1, s.replay.changed(ChangeBranches, int(c.ordinal), c.key, fmt.Sprintf("Branch %d won and the code now has %d.", d.Winner, len(bs)))
+			return -1, s.replay.changed(ChangeBranches, &c, fmt.Sprintf("Branch %d won and the code now has %d.", d.Winner, len(bs)))
 		}
 		s.lastAt = c.rec.LastAt
 		// Its outcome was recorded before the fact that it won.

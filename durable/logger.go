@@ -32,8 +32,8 @@ func Logger(ctx context.Context) *slog.Logger {
 		if v.path != "" {
 			log = log.With("scope", v.path)
 		}
-		if len(v.replay.hist) > 0 {
-			log = runlog.SilentWhile(log, v.replay.replaying)
+		if !v.replay.Empty() {
+			log = runlog.SilentWhile(log, v.replay.Replaying)
 		}
 	case *attempt:
 		log = v.step.call.scope.run.logger().With("step", v.step.call.key, "attempt", v.number)

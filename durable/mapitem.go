@@ -193,11 +193,12 @@ func (m *mapping[I, O]) record(key string, inner *scope, it item[I], env []byte,
 // identify gives the scope of an item the hash to record with its first event or, if that is
 // recorded already, compares the two.
 func (m *mapping[I, O]) identify(inner *scope, n int, hash payload.Fingerprint) error {
-	if len(inner.replay.hist) == 0 {
+	first := inner.replay.Upcoming()
+	if first == nil {
 		inner.preface.item = hash.Hash
 		return nil
 	}
-	if was := inner.replay.hist[0].Item; was != "" && hash.Differs(was) {
+	if was := first.Item; was != "" && hash.Differs(was) {
 		return m.otherItem(n)
 	}
 	return nil
@@ -206,7 +207,7 @@ func (m *mapping[I, O]) identify(inner *scope, n int, hash payload.Fingerprint) 
 // otherItem parks the run, because item n is not the one that was recorded. Matching by name
 // does not change that: an item's name is its number.
 func (m *mapping[I, O]) otherItem(n int) error {
-	return m.scope.replay.changed(ChangeItems, int(m.call.ordinal), m.call.key, fmt.Sprintf("Item %d of %s is another one than was recorded: the items must be the same, in the same order, whenever the code runs again.", n, m.call.key))
+	return m.scope.replay.changed(ChangeItems, &m.call, fmt.Sprintf("Item %d of %s is another one than was recorded: the items must be the same, in the same order, whenever the code runs again.", n, m.call.key))
 }
 
 // verify compares the items of a slice with what was recorded, before any of them
@@ -259,8 +260,8 @@ func (m *mapping[I, O]) count(total int) error {
 		}
 		switch {
 		case d.Items == total:
-		case !r.matching.byName || m.window:
-			return m.scope.replay.changed(ChangeItems, int(m.call.ordinal), m.call.key, fmt.Sprintf("%s had %d items and has %d now.", m.call.key, d.Items, total))
+		case !r.matching.ByName || m.window:
+			return m.scope.replay.changed(ChangeItems, &m.call, fmt.Sprintf("%s had %d items and has %d now.", m.call.key, d.Items, total))
 		case d.Items < total:
 			again := *m.call.rec // treated as not ended, since there is more to do
 			again.Outcome = store.Event{}
@@ -271,13 +272,13 @@ func (m *mapping[I, O]) count(total int) error {
 	if recorded <= total {
 		return nil
 	}
-	if !r.matching.byName {
-		return m.scope.replay.changed(ChangeItems, int(m.call.ordinal), m.call.key, fmt.Sprintf("%s had at least %d items and has %d now.", m.call.key, recorded, total))
+	if !r.matching.ByName {
+		return m.scope.replay.changed(ChangeItems, &m.call, fmt.Sprintf("%s had at least %d items and has %d now.", m.call.key, recorded, total))
 	}
 	var gone []string
 	for n := total; n < recorded; n++ {
 		gone = append(gone, history.ItemKey(m.call.key, n))
 	}
-	r.matching.noteUncalled(m.scope.path, gone)
+	m.scope.replay.noteUncalled(gone)
 	return nil
 }

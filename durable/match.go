@@ -1,27 +1,12 @@
 package durable
 
 import (
-	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
-	"sync"
-	"sync/atomic"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/matching"
+	"github.com/holdfast-dev/holdfast/store"
 )
-
-// A call is matched with the history of its scope by order and name: the n-th
-// call must be the n-th that was recorded. With MatchByName, or for a run that
-// was forced, it is matched by name alone:
-//
-//	recorded          code now          by order          by name
-//	a b c             a x b c           stops at x        a, b, c as recorded; x runs
-//	a b c             b a c             stops at b        all as recorded
-//	a b c             a c               stops at c        a, c as recorded; b is reported
-//
-// What runs anew is recorded after everything else of its scope, so that places
-// in the history stay without a gap.
 
 // MatchByName matches the calls of this workflow's runs with their history by
 // name alone: a recorded call is found wherever the code now makes it, one that is
@@ -37,237 +22,125 @@ import (
 // run. Do not take the option away while runs exist that it has let through.
 func MatchByName() DefineOption { return func(d *definition) { d.byName = true } }
 
-// A replay is the history of a scope, and how far its code has come in it.
-type replay struct {
-	scope *scope
-	hist  []*history.Call // the recorded calls by ordinal - 1
-	live  atomic.Bool     // set once the last of them is made
-
-	// What follows belongs to the one call that is under way.
-	next    int32           // ordinals given out
-	rest    *rest           // what is left of hist, if it is matched by name
-	patches map[string]bool // answers of Patched and DeprecatePatch
+// DefinitionChangedError shows the first durable call at which the code and
+// the history part.
+type DefinitionChangedError struct {
+	RunID    string
+	Workflow string
+	Scope    string   // path of the scope; empty: the workflow function itself
+	Recorded []string // keys of the calls recorded in the scope, in order
+	Ordinal  int      // 1-based place of the first difference
+	Call     string   // key of the call the code makes there; empty: it makes none
+	Source   string   // file:line of that call, when known
+	Detail   string   // what differs when the keys are equal
+	Change   string   // what was done to the code, as far as that can be told; see ChangeInserted
+	// RecordedBy is whose code fits what is recorded in the scope; zero: not known.
+	RecordedBy Recorder
 }
 
-// rest is what is left of a scope's history when it is matched by name.
-type rest struct {
-	ordinals map[string]int32 // by key, of what the code has not called yet
-	added    int32            // calls the history does not have
+func (e *DefinitionChangedError) Error() string {
+	d := &matching.Difference{
+		RunID: e.RunID, Workflow: e.Workflow, Scope: e.Scope, Recorded: e.Recorded, Ordinal: e.Ordinal, Call: e.Call,
+		Source: e.Source, Detail: e.Detail, Change: e.Change, RecordedBy: matching.Recorder(e.RecordedBy),
+	}
+	return d.String()
+}
+
+func (e *DefinitionChangedError) Is(target error) bool { return target == ErrDefinitionChanged }
+
+// What was done to a workflow's code, as far as the first difference between a history
+// and the code tells (DefinitionChangedError.Change). They are words for people and for
+// metrics; more of them may be added.
+const (
+	ChangeInserted  = matching.ChangeInserted  // a call that is not recorded
+	ChangeRemoved   = matching.ChangeRemoved   // a recorded call is no longer made
+	ChangeRenamed   = matching.ChangeRenamed   // a recorded call has another name
+	ChangeReordered = matching.ChangeReordered // a recorded call is made earlier, or another one later
+	// One of two, which the first difference alone cannot tell apart. With the
+	// names declared by Steps it often can.
+	ChangeInsertedOrRenamed  = matching.ChangeInsertedOrRenamed
+	ChangeRemovedOrReordered = matching.ChangeRemovedOrReordered
+	// ChangeKind: a step has become a wait, a loop a Map, and so on.
+	ChangeKind = matching.ChangeKind
+	// ChangeItems: a Map has other items.
+	ChangeItems = matching.ChangeItems
+	// ChangeInput: a step has another WithInput, an answer another request.
+	ChangeInput = matching.ChangeInput
+	// ChangeChild: a child run has another id.
+	ChangeChild = matching.ChangeChild
+	// ChangeBranches: a First has fewer branches.
+	ChangeBranches = matching.ChangeBranches
+	// ChangePatchRemoved: the history has the marker of a Patched that the code no
+	// longer asks for.
+	ChangePatchRemoved = matching.ChangePatchRemoved
+)
+
+// Recorder says who recorded a call: who had the run then.
+type Recorder struct {
+	Version  string // of the workflow; empty: it has none
+	Build    string // of the program, see Options.Build; empty: not known
+	Executor string // Options.Name, or host name and process id; empty: not known
+	At       store.Time
+	// First: it is the code that the run was started with.
+	First bool
+}
+
+// String names the code: "the code it was started with", or its version and build and
+// who had it.
+func (r Recorder) String() string { return matching.Recorder(r).String() }
+
+// A replay is the history of a scope, and how far its code has come in it. Where the two
+// part, it parks the run.
+type replay struct {
+	scope *scope
+	matching.Replay
 }
 
 // match finds the record of call c, whose key is known, and gives the call its
 // ordinal for good. An error has parked the run.
-func (rp *replay) match(c *call, kind history.CallKind) error {
-	if rp.scope.run.matching.byName && len(rp.hist) > 0 {
-		return rp.matchByName(c, kind)
+func (rp *replay) match(c *call, kind history.CallKind) (err error) {
+	var d *matching.Difference
+	if c.ordinal, c.rec, d = rp.Match(c.key, kind); d != nil {
+		return rp.park(d)
 	}
-	if int(c.ordinal) > len(rp.hist) {
-		if p := rp.unasked(); p != nil {
-			return rp.notAsked(c, p)
-		}
-		return nil
-	}
-	c.rec = rp.hist[c.ordinal-1]
-	if c.rec.Key == c.key && c.rec.Kind == kind {
-		return nil
-	}
-	return rp.differs(c, kind)
-}
-
-func (rp *replay) matchByName(c *call, kind history.CallKind) error {
-	if rp.rest == nil {
-		rp.rest = &rest{ordinals: make(map[string]int32, len(rp.hist))}
-		for i, rec := range rp.hist {
-			rp.rest.ordinals[rec.Key] = int32(i + 1)
-		}
-	}
-	n, ok := rp.rest.ordinals[c.key]
-	if !ok {
-		rp.rest.added++
-		c.ordinal = int32(len(rp.hist)) + rp.rest.added
-		return nil
-	}
-	c.ordinal, c.rec = n, rp.hist[n-1]
-	if c.rec.Kind != kind {
-		return rp.differs(c, kind)
-	}
-	delete(rp.rest.ordinals, c.key)
 	return nil
 }
 
-// takeBack undoes what match has counted for a call that gets no place.
-func (rp *replay) takeBack() {
-	if rp.rest != nil {
-		rp.rest.added--
-	}
-}
-
-// atFrontier reports whether the scope has called everything the history has of
-// it: what comes next happens for the first time.
-func (rp *replay) atFrontier() bool {
-	switch {
-	case rp.rest != nil:
-		return len(rp.rest.ordinals) == 0
-	case rp.scope.run.matching.byName && len(rp.hist) > 0:
-		return false // nothing was called yet
-	}
-	return int(rp.next) >= len(rp.hist)
+// changed parks the run: its code and its history part at call c, in the way that detail
+// says.
+func (rp *replay) changed(change string, c *call, detail string) error {
+	return rp.park(rp.Changed(change, c.ordinal, c.key, detail))
 }
 
 // finish checks, when the scope's function has returned, that nothing recorded
 // was left uncalled.
 func (rp *replay) finish() error {
-	if rp.scope.run.matching.byName {
-		rp.reportUncalled()
-		return nil
+	uncalled, d := rp.Finish()
+	if d != nil {
+		return rp.park(d)
 	}
-	if int(rp.next) < len(rp.hist) {
-		return rp.leftOut()
-	}
-	if p := rp.unasked(); p != nil {
-		return rp.notAsked(nil, p)
-	}
+	rp.noteUncalled(uncalled)
 	return nil
 }
 
-// reportUncalled keeps in mind what the history of the scope has and the code did
-// not call, for the event that ends the run, and warns.
-func (rp *replay) reportUncalled() {
-	var left []string
-	switch {
-	case rp.rest != nil:
-		left = slices.Sorted(maps.Keys(rp.rest.ordinals))
-	case len(rp.hist) > 0:
-		for _, rec := range rp.hist {
-			left = append(left, rec.Key)
-		}
+// park stops the run, resumable, because of a changed definition.
+func (rp *replay) park(d *matching.Difference) error {
+	r := rp.scope.run
+	e := &DefinitionChangedError{
+		RunID: r.id, Workflow: r.def.name, Scope: d.Scope, Recorded: d.Recorded, Ordinal: d.Ordinal, Call: d.Call,
+		Detail: d.Detail, Change: d.Change, RecordedBy: Recorder(d.RecordedBy),
 	}
-	if p := rp.unasked(); p != nil {
-		left = append(left, history.JoinKey(rp.scope.path, history.PatchPrefix+p.Name, 1))
+	if e.Call != "" {
+		e.Source = callerOutside()
 	}
-	rp.scope.run.matching.noteUncalled(rp.scope.path, left)
+	return r.die(&death{kind: deathParked, code: CodeDefinitionChanged, err: e})
 }
 
-// noteUncalled keeps keys that were recorded in a scope and not called, and warns.
-func (m *matching) noteUncalled(scope string, keys []string) {
+// noteUncalled keeps keys that were recorded in the scope and not called, and warns.
+func (rp *replay) noteUncalled(keys []string) {
 	if len(keys) == 0 {
 		return
 	}
-	m.mu.Lock()
-	m.uncalled = append(m.uncalled, keys...)
-	m.mu.Unlock()
-	m.run.logLine(slog.LevelWarn, "durable: recorded calls were not made by this code (matched by name)", slog.String("scope", scope), slog.Any("calls", keys))
-}
-
-// maxUncalled bounds how many keys the end of a run names.
-const maxUncalled = 100
-
-// completedData is the Data of workflow_completed.
-func (m *matching) completedData() []byte {
-	if !m.byName {
-		return nil
-	}
-	return history.Encode(&history.End{Uncalled: m.leftOut()})
-}
-
-// matching is how the calls of a run are matched with its history. What is not
-// beneath the mutex is set before the function is called.
-type matching struct {
-	run    *run
-	byName bool             // by name alone
-	anew   map[string]int32 // as Past.Anew
-
-	mu       sync.Mutex
-	uncalled []string // recorded calls that this code did not make
-}
-
-// leftOut returns their keys, sorted, at most maxUncalled of them.
-func (m *matching) leftOut() []string {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	keys := slices.Clone(m.uncalled)
-	slices.Sort(keys)
-	return keys[:min(len(keys), maxUncalled)]
-}
-
-// replaying reports whether the next call of the scope is in the history.
-func (rp *replay) replaying() bool { return len(rp.hist) > 0 && !rp.live.Load() }
-
-// changed parks the run: its code and its history part at the call with this
-// ordinal, in the way that detail says.
-func (rp *replay) changed(change string, ordinal int, key, detail string) error {
-	e := rp.difference(ordinal, key)
-	e.Change, e.Detail = change, detail
-	return rp.park(e)
-}
-
-// differs parks the run: another call, or one of another kind, stands where c was
-// made.
-func (rp *replay) differs(c *call, kind history.CallKind) error {
-	e := rp.difference(int(c.ordinal), c.key)
-	if c.rec.Key == c.key {
-		e.Change, e.Detail = ChangeKind, fmt.Sprintf("%s was recorded as a %s and is a %s now.", c.key, c.rec.Kind, kind)
-	} else {
-		e.Change = changeOf(e.Recorded, e.Ordinal, e.Call, c.rec.Kind == kind, rp.declared())
-	}
-	return rp.park(e)
-}
-
-// leftOut parks the run: the function has returned and calls are left over.
-func (rp *replay) leftOut() error {
-	e := rp.difference(int(rp.next)+1, "")
-	e.Change = ChangeRemoved
-	return rp.park(e)
-}
-
-// notAsked parks the run: it has gone the new way of a change, and the code does
-// not know the change. c is the call before which that was noticed, nil at the
-// end of the function.
-func (rp *replay) notAsked(c *call, p *history.Patch) error {
-	ordinal, key := int(rp.next)+1, ""
-	if c != nil {
-		ordinal, key = int(c.ordinal), c.key
-	}
-	e := rp.difference(ordinal, key)
-	e.Change = ChangePatchRemoved
-	e.Detail = fmt.Sprintf("The run has gone the new way of durable.Patched(ctx, %q), and this code does not ask for it. Ask for it again, or run code that is the new way alone and has durable.DeprecatePatch(ctx, %q) in its place.", p.Change, p.Change)
-	return rp.park(e)
-}
-
-// declared returns the names given to Steps, for the scope they tell of.
-func (rp *replay) declared() []string {
-	if rp.scope.path != "" {
-		return nil
-	}
-	return rp.scope.run.def.steps
-}
-
-// difference describes where code and history part.
-func (rp *replay) difference(ordinal int, key string) *DefinitionChangedError {
-	recorded := make([]string, len(rp.hist))
-	for i, rec := range rp.hist {
-		recorded[i] = rec.Key
-	}
-	source := ""
-	if key != "" {
-		source = callerOutside()
-	}
-	return &DefinitionChangedError{
-		RunID: rp.scope.run.id, Workflow: rp.scope.run.def.name, Scope: rp.scope.path, Recorded: recorded,
-		Ordinal: ordinal, Call: key, Source: source, RecordedBy: rp.recordedBy(),
-	}
-}
-
-// recordedBy returns whose code fits what the scope has recorded: that of who recorded
-// its last call had replayed all of it.
-func (rp *replay) recordedBy() Recorder {
-	if rp.scope.run.past == nil || len(rp.hist) == 0 {
-		return Recorder{}
-	}
-	return recorder(rp.scope.run.past, rp.hist[len(rp.hist)-1].Seq, rp.scope.run.def.version)
-}
-
-// park stops the run, resumable, because of a changed definition.
-func (rp *replay) park(e *DefinitionChangedError) error {
-	return rp.scope.run.die(&death{kind: deathParked, code: CodeDefinitionChanged, err: e})
+	rp.scope.run.matching.NotCalled(keys)
+	rp.scope.run.logLine(slog.LevelWarn, "durable: recorded calls were not made by this code (matched by name)", slog.String("scope", rp.scope.path), slog.Any("calls", keys))
 }

@@ -3,7 +3,6 @@ package durable
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/holdfast-dev/holdfast/internal/commit"
 	"github.com/holdfast-dev/holdfast/internal/history"
@@ -47,19 +46,19 @@ func Patched(ctx context.Context, change string) bool {
 		return true
 	}
 	defer s.end()
-	if yes, asked := s.replay.patches[name]; asked {
+	if yes, asked := s.replay.Answer(name); asked {
 		return yes
 	}
-	yes := s.replay.patchOf(name) != nil
-	if !yes && s.replay.atFrontier() && s.run.dead.Load() == nil {
+	yes := s.replay.Marker(name) != nil
+	if !yes && s.replay.AtFrontier() && s.run.dead.Load() == nil {
 		if s.stopped() == nil && !s.ended { // else no call follows for which the answer must be known
 			// Not s.stash: the clock of the scope must not depend on whether the
 			// marker was recorded now or is read.
-			s.run.stash(s.replay.patchEvent(name, change, false))
+			s.run.stash(s.replay.MarkerEvent(name, change, false))
 		}
 		yes = true
 	}
-	s.replay.patched(name, yes)
+	s.replay.Told(name, yes)
 	return yes
 }
 
@@ -78,13 +77,13 @@ func DeprecatePatch(ctx context.Context, change string) {
 		return
 	}
 	defer s.end()
-	if _, asked := s.replay.patches[name]; asked {
+	if _, asked := s.replay.Answer(name); asked {
 		return
 	}
-	s.replay.patched(name, true)
-	if p := s.replay.patchOf(name); p != nil && !p.Deprecated && s.stopped() == nil && !s.ended {
+	s.replay.Told(name, true)
+	if p := s.replay.Marker(name); p != nil && !p.Deprecated && s.stopped() == nil && !s.ended {
 		// An error means that the run is lost or stopped: the next call says so.
-		_ = s.run.write(&commit.Write{Events: []store.Event{s.replay.patchEvent(name, change, true)}})
+		_ = s.run.write(&commit.Write{Events: []store.Event{s.replay.MarkerEvent(name, change, true)}})
 	}
 }
 
@@ -111,47 +110,4 @@ func patchScope(ctx context.Context, what, change string) (*scope, string) {
 		panic(fmt.Errorf("%w: %s %q was called in the body of %s. Ask in the workflow function and hand the answer to the body", ErrNested, what, change, v.step.call.key))
 	}
 	return nil, ""
-}
-
-// patched keeps what the scope was told.
-func (rp *replay) patched(name string, yes bool) {
-	if rp.patches == nil {
-		rp.patches = map[string]bool{}
-	}
-	rp.patches[name] = yes
-}
-
-// patchOf returns the marker of a change in the history of the scope, nil if there
-// is none.
-func (rp *replay) patchOf(name string) *history.Patch {
-	if rp.scope.run.past == nil {
-		return nil
-	}
-	ps := rp.scope.run.past.Patches[rp.scope.path]
-	if i := slices.IndexFunc(ps, func(p *history.Patch) bool { return p.Name == name }); i >= 0 {
-		return ps[i]
-	}
-	return nil
-}
-
-// unasked returns the first change the history has a marker of and the code has
-// not asked for so far, nil if there is none.
-func (rp *replay) unasked() *history.Patch {
-	if rp.scope.run.past == nil || rp.scope.run.past.Patches == nil {
-		return nil
-	}
-	for _, p := range rp.scope.run.past.Patches[rp.scope.path] {
-		if _, asked := rp.patches[p.Name]; !asked && !p.Deprecated {
-			return p
-		}
-	}
-	return nil
-}
-
-// patchEvent makes a marker. Its ordinal is that of the call it stands before.
-func (rp *replay) patchEvent(name, change string, deprecated bool) store.Event {
-	return store.Event{
-		Type: store.Patched, Key: history.JoinKey(rp.scope.path, history.PatchPrefix+name, 1), Ordinal: rp.next + 1,
-		Data: history.Encode(&history.Marker{Name: change, Deprecated: deprecated}),
-	}
 }

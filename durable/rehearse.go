@@ -177,7 +177,7 @@ func (re *rehearsal) endIfIdle() {
 // insert keeps the key of a call that is matched by name: the history has calls that
 // come later, and has not this one.
 func (re *rehearsal) insert(c *call) {
-	if rest := c.scope.replay.rest; rest == nil || len(rest.ordinals) == 0 {
+	if !c.scope.replay.HasRest() {
 		return
 	}
 	re.mu.Lock()

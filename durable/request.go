@@ -253,7 +253,7 @@ func (q asked) answer(s *scope, env []byte, refused *history.Error) error {
 		case d.Reply == "":
 			return r.eng.program.errors.Restore(d.Error)
 		case d.Reply != q.id:
-			return s.replay.changed(ChangeInput, int(c.ordinal), c.key, fmt.Sprintf("%s was recorded as the answer to request %s and is given to %s now.", c.key, d.Reply, q.id))
+			return s.replay.changed(ChangeInput, &c, fmt.Sprintf("%s was recorded as the answer to request %s and is given to %s now.", c.key, d.Reply, q.id))
 		}
 		return nil
 	}

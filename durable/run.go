@@ -14,6 +14,7 @@ import (
 	"github.com/holdfast-dev/holdfast/internal/goroutine"
 	"github.com/holdfast-dev/holdfast/internal/guard"
 	"github.com/holdfast-dev/holdfast/internal/history"
+	"github.com/holdfast-dev/holdfast/internal/matching"
 	"github.com/holdfast-dev/holdfast/internal/misuse"
 	"github.com/holdfast-dev/holdfast/internal/payload"
 	"github.com/holdfast-dev/holdfast/internal/telemetry"
@@ -43,7 +44,7 @@ type run struct {
 	spans      runSpans
 	bodies     bodies
 	goroutines runGoroutines
-	matching   matching // calls are matched with the history
+	matching   matching.Run // calls are matched with the history
 	log        commit.Log
 	waits      runWaits
 	inbox      inbox
@@ -137,7 +138,7 @@ func newRun(e *Engine, row store.Run, def *definition) *run {
 	r.goroutines = runGoroutines{run: r, branchOver: make(chan struct{}, 1)}
 	r.inbox = inbox{run: r, reading: make(chan struct{}, 1)}
 	r.decided = decisions{run: r, attributes: row.Attributes}
-	r.source.run, r.claimed.run, r.spans.run, r.matching.run = r, r, r, r
+	r.source.run, r.claimed.run, r.spans.run = r, r, r
 	r.offspring.run, r.undoing.run, r.renewing.run = r, r, r
 	r.ctx, r.cancel = context.WithCancelCause(e.life.runs)
 	return r
@@ -280,13 +281,14 @@ func (r *run) isLoaded() bool {
 
 // call runs the workflow function.
 func (r *run) call() (output []byte, err error) {
+	r.matching.Past, r.matching.Steps, r.matching.Version = r.past, r.def.steps, r.def.version
+	r.matching.ByName = r.past != nil && (r.def.byName || r.past.Forced)
 	root := newScope(r, "")
 	root.lastAt = r.bornAt
 	if r.past != nil {
 		root.lastAt = r.past.Created.At
-		r.matching.byName, r.matching.anew = r.def.byName || r.past.Forced, r.past.Anew
 	}
-	if len(root.replay.hist) == 0 {
+	if root.replay.Empty() {
 		root.leave()
 	}
 	output, err = r.def.call(&scopeContext{Context: r.ctx, scope: root}, r, r.origin.input)

@@ -141,11 +141,20 @@ func (r *run) tellParent(status store.Status, reason string, recoverable bool, r
 	return r.eng.families.tellParentOf(&r.row, history.ChildData{Status: status, Workflow: r.def.name, Reason: reason, Recoverable: recoverable, Error: rec, Trace: r.spans.trace()}, output)
 }
 
+// completedData returns what workflow_completed says beside the output: matched by name,
+// what was recorded and not called.
+func (r *run) completedData() []byte {
+	if !r.matching.ByName {
+		return nil
+	}
+	return history.Encode(&history.End{Uncalled: r.matching.Uncalled()})
+}
+
 func (r *run) complete(output []byte) outcome {
 	completed, none := store.Completed, ""
 	ended := r.eng.now()
 	err := r.write(&commit.Write{
-		Events:  []store.Event{{Type: store.WorkflowCompleted, Payload: output, Data: r.matching.completedData()}},
+		Events:  []store.Event{{Type: store.WorkflowCompleted, Payload: output, Data: r.completedData()}},
 		Row:     &store.RowPatch{Status: &completed, EndedAt: &ended, WakeAt: new(store.Time), Code: &none, Reason: &none},
 		Expect:  store.Expect{NoCancel: true},
 		Send:    append(r.tellParent(store.Completed, "", false, nil, output), r.offspring.cancelMessages()...),
@@ -232,7 +241,7 @@ func (r *run) failAs(err error, code string, recoverable bool) outcome {
 	rec := r.eng.program.errors.Record(err)
 	failed, reason := store.Failed, guard.Text(rec.Message, 4<<10)
 	ended := r.eng.now()
-	data := &history.End{Error: rec, Code: code, Reason: reason, Recoverable: &recoverable, Uncalled: r.matching.leftOut()}
+	data := &history.End{Error: rec, Code: code, Reason: reason, Recoverable: &recoverable, Uncalled: r.matching.Uncalled()}
 	writeErr := r.write(&commit.Write{
 		Events:  []store.Event{{Type: store.WorkflowFailed, Data: history.Encode(data)}},
 		Row:     &store.RowPatch{Status: &failed, Code: &code, Reason: &reason, Recoverable: &recoverable, EndedAt: &ended, WakeAt: new(store.Time)},

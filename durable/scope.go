@@ -65,9 +65,7 @@ type scope struct {
 func newScope(r *run, path string) *scope {
 	s := &scope{run: r, path: path}
 	s.replay.scope = s
-	if r.past != nil {
-		s.replay.hist = r.past.Scopes[path]
-	}
+	s.replay.Begin(&r.matching, path)
 	return s
 }
 
@@ -148,7 +146,6 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 		s.end()
 		return err
 	}
-	c.ordinal = s.replay.next + 1
 	c.key = history.JoinKey(s.path, escaped, n)
 	if len(c.key) > store.MaxKey {
 		s.end()
@@ -174,11 +171,8 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 		s.end()
 		return err
 	}
-	if len(s.replay.hist) > 0 && int(c.ordinal) >= len(s.replay.hist) {
-		s.replay.live.Store(true)
-	}
+	s.replay.Take(c.ordinal)
 	s.naming.take()
-	s.replay.next++
 	c.draws = s.draws
 	s.draws, s.waits = 0, 0
 	if s.followed != nil && s.run.undoing.follow(s.followed, c.key, kind) {
@@ -194,18 +188,18 @@ func (s *scope) begin(c *call, name string, kind history.CallKind) error {
 // mayPlace returns why c, which the history does not have, gets no place in it.
 func (s *scope) mayPlace(c *call, kind history.CallKind) error {
 	if s.ended {
-		s.replay.takeBack()
+		s.replay.TakeBack()
 		return s.goesBeyond(c.name)
 	}
 	if kind == history.CallMap && len(c.key)+history.ItemRoom > store.MaxKey {
-		s.replay.takeBack()
+		s.replay.TakeBack()
 		return &store.NameError{Kind: "key", Value: c.key[:80], Reason: fmt.Sprintf("is %d bytes long; at most %d are allowed for a Map, whose items have longer ones", len(c.key), store.MaxKey-history.ItemRoom)}
 	}
 	if err := s.stopped(); err != nil {
 		if kind == history.CallFirst {
 			return nil // it waits for branches first, which meet the stop themselves, and then records nothing
 		}
-		s.replay.takeBack()
+		s.replay.TakeBack()
 		return err
 	}
 	if len(s.empty) > 0 {

@@ -108,7 +108,7 @@ func (s *scope) afterCall(c *call) {
 			s.leave() // what has stopped it may not have come that far
 			s.noteStop(ordinal)
 		}
-	case !s.replay.atFrontier():
+	case !s.replay.AtFrontier():
 	case !stopped:
 		s.leave()
 	default:
@@ -116,7 +116,7 @@ func (s *scope) afterCall(c *call) {
 		switch {
 		case !known:
 			time.AfterFunc(contextLag, s.leave)
-		case s.replay.next > after, s.replay.next == after && s.waits >= r.past.StoppedWaits[s.path]:
+		case s.replay.Made() > after, s.replay.Made() == after && s.waits >= r.past.StoppedWaits[s.path]:
 			s.leave()
 		}
 	}
@@ -125,7 +125,7 @@ func (s *scope) afterCall(c *call) {
 // beforeCall is called when a call is about to go on that has no recorded end, unless
 // it begins a branch, which goes on beside the scope.
 func (s *scope) beforeCall() {
-	if !s.left.Load() && !s.ended && s.replay.atFrontier() {
+	if !s.left.Load() && !s.ended && s.replay.AtFrontier() {
 		s.leave()
 	}
 }
@@ -139,10 +139,10 @@ func (s *scope) noteStop(ordinal int32) {
 	}
 	s.noted = true
 	waits := int32(0)
-	if ordinal <= s.replay.next {
+	if ordinal <= s.replay.Made() {
 		waits = s.waits
 	}
-	s.run.undoing.stopped(s.path, max(s.replay.next, ordinal), waits)
+	s.run.undoing.stopped(s.path, max(s.replay.Made(), ordinal), waits)
 }
 
 // holdBack returns the context for the function of a branch or an item: it ends

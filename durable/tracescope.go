@@ -40,7 +40,7 @@ func (s *scope) traceAs(ctx context.Context, what, name string, of *mapSpan) con
 		return ctx
 	}
 	s.span = &scopeSpan{name: what + " " + name, outer: ctx, around: trace.SpanContextFromContext(ctx).SpanID(), of: of}
-	if len(s.replay.hist) > 0 {
+	if !s.replay.Empty() {
 		return ctx
 	}
 	return s.tracing(ctx)

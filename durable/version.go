@@ -2,12 +2,11 @@ package durable
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 
+	"github.com/holdfast-dev/holdfast/internal/stuck"
 	"github.com/holdfast-dev/holdfast/store"
 )
 
@@ -34,28 +33,7 @@ func (ds *definitions) versions(workflow string) []string {
 
 // notServed says why a run cannot be executed here.
 func (ds *definitions) notServed(row *store.Run) string {
-	have := ds.versions(row.Workflow)
-	if have == nil {
-		names := slices.Sorted(maps.Keys(ds.byName))
-		if len(names) == 0 {
-			return fmt.Sprintf("workflow %s is not registered here, and no other is", row.Workflow)
-		}
-		return fmt.Sprintf("workflow %s is not registered here; registered: %s", row.Workflow, someOf(names))
-	}
-	s := fmt.Sprintf("version %s of workflow %s is not registered here; registered: %s", row.Version, row.Workflow, someOf(have))
-	if row.InitialVersion != "" && row.InitialVersion != row.Version {
-		s += fmt.Sprintf(" (and neither is version %s, with which the run was started)", row.InitialVersion)
-	}
-	return s
-}
-
-// someOf joins names, and says how many more there are.
-func someOf(names []string) string {
-	const most = 10
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
+	return stuck.NotServed(row, ds.versions(row.Workflow), slices.Sorted(maps.Keys(ds.byName)))
 }
 
 // servable reports whether a run has its code here; one that has not is reported

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -245,6 +246,25 @@ func (p *Past) AgainAnew(again []Undone, branch int32) map[string]int32 {
 		anew[u.Key], anew[u.By] = branch, branch
 	}
 	return anew
+}
+
+// AnewKey returns the key of a call as its idempotency key uses it; p may be nil. For a call that was
+// undone and is made again it adds the branch since which that is so, as in "charge~b2":
+// given the earlier key, the other side would answer that it has done this already.
+func AnewKey(p *Past, key string) string {
+	if p == nil {
+		return key
+	}
+	since := int32(0)
+	for k, branch := range p.Anew {
+		if rest, ok := strings.CutPrefix(key, k); ok && (k == "" || rest == "" || rest[0] == '/' || rest[0] == '[') {
+			since = max(since, branch)
+		}
+	}
+	if since == 0 {
+		return key
+	}
+	return fmt.Sprintf("%s~b%d", key, since)
 }
 
 // Parted is a history taken apart at a cut.

@@ -8,6 +8,7 @@ package stuck
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/holdfast-dev/holdfast/internal/history"
 	"github.com/holdfast-dev/holdfast/store"
@@ -69,6 +70,31 @@ func Of(row *store.Run, code, reason string) Run {
 		s.Next = fmt.Sprintf("find the cause, then operate.On(engine).Resume(ctx, %q)", row.ID)
 	}
 	return s
+}
+
+// NotServed says why a program cannot execute the run with this row: it has these versions
+// of its workflow, none if nil, and these workflows.
+func NotServed(row *store.Run, versions, workflows []string) string {
+	switch {
+	case versions == nil && len(workflows) == 0:
+		return fmt.Sprintf("workflow %s is not registered here, and no other is", row.Workflow)
+	case versions == nil:
+		return fmt.Sprintf("workflow %s is not registered here; registered: %s", row.Workflow, someOf(workflows))
+	}
+	s := fmt.Sprintf("version %s of workflow %s is not registered here; registered: %s", row.Version, row.Workflow, someOf(versions))
+	if row.InitialVersion != "" && row.InitialVersion != row.Version {
+		s += fmt.Sprintf(" (and neither is version %s, with which the run was started)", row.InitialVersion)
+	}
+	return s
+}
+
+// someOf joins names, and says how many more there are.
+func someOf(names []string) string {
+	const most = 10
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
 }
 
 // Paused says of the run with this row that it is paused.

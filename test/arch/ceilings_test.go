@@ -14,7 +14,7 @@ import (
 // prints the figures of today. Lines, and references upward where there are many, are rounded up, so that a repair has room.
 var (
 	packageCeilings = map[string]struct{ files, lines, upward, longestFile, longestFunc int }{
-		"durable":          {89, 17600, 145, 510, 80},
+		"durable":          {88, 17100, 130, 510, 80},
 		"operate":          {26, 5100, 3, 545, 70},
 		"internal/commit":  {13, 1450, 5, 310, 47},
 		"internal/history": {31, 5100, 16, 480, 95},

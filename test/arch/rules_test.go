@@ -120,6 +120,7 @@ var rules = []rule{
 	{path: "internal/sqlstore", ours: []string{"store"}, modules: []string{sqlx}},
 	{path: "internal/termview", ours: []string{"durable", "operate", "store", "internal/visible"}, modules: []string{term, uniseg}},
 	{path: "internal/runlog", ours: []string{"store", "internal/faults", "internal/guard", "internal/outline", "internal/telemetry"}, modules: []string{otel + "/trace"}},
+	{path: "internal/matching", ours: []string{"store", "internal/history"}},
 	{path: "internal/misuse"},
 	{path: "internal/outline", ours: []string{"store", "internal/history"}},
 	{path: "internal/redact", ours: []string{"internal/guard"}},

@@ -1,4 +1,4 @@
-package durable
+package matching
 
 import (
 	"strings"
@@ -52,7 +52,7 @@ func FuzzEditOf(f *testing.F) {
 			return
 		}
 		edit := changeOf(keys, n, call, true, strings.Fields(declared))
-		text := (&DefinitionChangedError{RunID: "r", Workflow: "w", Recorded: keys, Ordinal: n, Call: call, Change: edit}).Error()
+		text := (&Difference{RunID: "r", Workflow: "w", Recorded: keys, Ordinal: n, Call: call, Change: edit}).String()
 		require.NotEmpty(t, edit)
 		require.Contains(t, text, keys[n-1])
 	})
